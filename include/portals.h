@@ -1,0 +1,399 @@
+/* portals.h - the Portals 3.2 message passing interface.
+ *
+ * Names, types and prototypes are those of "The Portals 3.2 Message Passing Interface", revision 1.1;
+ * section numbers below are that document's. What Postern adds to it is in postern.h.
+ *
+ * Every function may be called from any thread, is atomic with respect to other threads and to incoming
+ * messages, and returns without blocking; only PtlEQWait blocks. A function that fails changes nothing. All but
+ * PtlInit return PTL_NOINIT before PtlInit, after PtlFini, and in a child made by fork().
+ */
+#ifndef PORTALS_H
+#define PORTALS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PTL_API __attribute__((visibility("default")))
+#else
+#define PTL_API
+#endif
+
+/* 3.2 Base types */
+
+typedef uint64_t ptl_size_t; /* bytes */
+
+/* 3.2.2 Handles. An integer that names one object of one interface; 0 and PTL_INVALID_HANDLE never name one.
+ * A handle whose object is gone is refused for good, also when its place in a table is used again. Handles of
+ * different kinds differ, and each converts to ptl_handle_any_t unchanged. */
+typedef uint64_t ptl_handle_any_t;
+typedef ptl_handle_any_t ptl_handle_ni_t;
+typedef ptl_handle_any_t ptl_handle_eq_t;
+typedef ptl_handle_any_t ptl_handle_md_t;
+typedef ptl_handle_any_t ptl_handle_me_t;
+
+#define PTL_EQ_NONE        ((ptl_handle_eq_t)0)  /* in ptl_md_t.eventq: log nothing */
+#define PTL_MD_NONE        ((ptl_handle_md_t)0)  /* on the wire: no acknowledgement wanted */
+#define PTL_INVALID_HANDLE (~(ptl_handle_any_t)0)
+
+/* 3.2.3 Indexes */
+typedef uint32_t ptl_pt_index_t; /* into the Portal table */
+typedef uint32_t ptl_ac_index_t; /* into the access control table */
+
+#define PTL_PT_INDEX_ANY (~(ptl_pt_index_t)0) /* PtlACEntry: every Portal */
+
+/* 3.2.4, 3.2.5 Match bits, interfaces */
+typedef uint64_t ptl_match_bits_t;
+typedef uint64_t ptl_hdr_data_t;
+typedef uint32_t ptl_interface_t; /* 0, 1, ... in the order of PTL_IFACE_NAME */
+
+#define PTL_IFACE_DEFAULT ((ptl_interface_t)0)
+
+/* 3.2.6 Identifiers. A node id is any value but PTL_NID_ANY; a process id is 0 to PTL_PID_MAX. */
+typedef uint32_t ptl_nid_t;
+typedef uint32_t ptl_pid_t;
+typedef uint32_t ptl_uid_t;
+
+#define PTL_NID_ANY (~(ptl_nid_t)0)
+#define PTL_PID_ANY (~(ptl_pid_t)0)
+#define PTL_UID_ANY (~(ptl_uid_t)0)
+#define PTL_PID_MAX ((ptl_pid_t)0x7fffffff)
+
+typedef struct {
+	ptl_nid_t nid;
+	ptl_pid_t pid;
+} ptl_process_id_t;
+
+/* 3.2.7 Status registers */
+typedef int ptl_sr_index_t;
+typedef int64_t ptl_sr_value_t;
+
+#define PTL_SR_DROP_COUNT ((ptl_sr_index_t)0) /* messages discarded, 4.2 */
+
+/* 3.3 to 3.11 Return codes */
+enum {
+	PTL_OK = 0,
+	PTL_FAIL,         /* initialisation or clean-up failed; standard error says why */
+	PTL_NOINIT,       /* the library has not been initialised */
+	PTL_NOSPACE,      /* no memory, or an object limit is reached */
+	PTL_SEGV,         /* a pointer argument is not a legal address */
+	PTL_INIT_DUP,     /* the interface was initialised before; the handle is the existing one */
+	PTL_INIT_INV,     /* no such interface */
+	PTL_INV_NI,       /* not a valid interface handle */
+	PTL_INV_EQ,       /* not a valid event queue handle */
+	PTL_INV_MD,       /* not a valid memory descriptor handle, or not one that can send */
+	PTL_INV_ME,       /* not a valid match entry handle */
+	PTL_INV_HANDLE,   /* not a valid handle of any kind */
+	PTL_INV_PROC,     /* not a valid process id */
+	PTL_INV_PTINDEX,  /* not a valid Portal table index */
+	PTL_INV_SR_INDX,  /* not a valid status register */
+	PTL_INV_ASIZE,    /* not a valid access control table size */
+	PTL_AC_INV_INDEX, /* not a valid access control table index */
+	PTL_PT_INV_INDEX, /* not a valid Portal table index (PtlACEntry) */
+	PTL_PT_FULL,      /* no Portal is free */
+	PTL_ML_TOOLONG,   /* the match list is as long as it may become */
+	PTL_INUSE,        /* the match entry already has a memory descriptor */
+	PTL_MD_INUSE,     /* the memory descriptor has operations pending */
+	PTL_ILL_MD,       /* not a legal memory descriptor */
+	PTL_NOUPDATE,     /* the queue was not empty, the descriptor was not changed */
+	PTL_EQ_EMPTY,     /* no event, or another thread waits for it */
+	PTL_EQ_DROPPED,   /* success, and at least one event before this one was lost */
+	PTL_INV_REG = PTL_INV_SR_INDX
+};
+
+/* 3.4 Network interfaces */
+typedef struct {
+	int max_match_entries;
+	int max_mem_descriptors;
+	int max_event_queues;
+	ptl_ac_index_t max_atable_index; /* largest valid index */
+	ptl_pt_index_t max_ptable_index; /* largest valid index */
+} ptl_ni_limits_t;
+
+/* 3.7 Match lists */
+typedef enum { PTL_RETAIN, PTL_UNLINK } ptl_unlink_t;
+typedef enum { PTL_INS_BEFORE, PTL_INS_AFTER } ptl_ins_pos_t;
+
+/* 3.8 Memory descriptors */
+typedef struct {
+	void *start;             /* anything when length is 0 */
+	ptl_size_t length;       /* bytes */
+	int threshold;           /* operations left, or PTL_MD_THRESH_INF */
+	unsigned int max_offset; /* bytes; inactive once a locally managed offset exceeds it */
+	unsigned int options;    /* PTL_MD_..., or'ed */
+	void *user_ptr;          /* returned in events, never looked at */
+	ptl_handle_eq_t eventq;  /* where operations are logged, or PTL_EQ_NONE */
+} ptl_md_t;
+
+#define PTL_MD_THRESH_INF (-1)
+
+#define PTL_MD_OP_PUT        (1u << 0) /* accept put */
+#define PTL_MD_OP_GET        (1u << 1) /* accept get */
+#define PTL_MD_MANAGE_REMOTE (1u << 2) /* the request's offset counts, not the descriptor's own */
+#define PTL_MD_TRUNCATE      (1u << 3) /* cut what does not fit instead of rejecting it */
+#define PTL_MD_ACK_DISABLE   (1u << 4) /* never acknowledge */
+
+/* 3.9 Events */
+typedef enum {
+	PTL_EVENT_GET_START,
+	PTL_EVENT_GET_END,
+	PTL_EVENT_GET_FAIL,
+	PTL_EVENT_PUT_START,
+	PTL_EVENT_PUT_END,
+	PTL_EVENT_PUT_FAIL,
+	PTL_EVENT_REPLY_START,
+	PTL_EVENT_REPLY_END,
+	PTL_EVENT_REPLY_FAIL,
+	PTL_EVENT_SEND_START,
+	PTL_EVENT_SEND_END,
+	PTL_EVENT_SEND_FAIL,
+	PTL_EVENT_ACK,
+	PTL_EVENT_UNLINK
+} ptl_event_kind_t;
+
+typedef uint64_t ptl_seq_t;
+
+/* Why a FAIL event happened; PTL_NI_OK in every other event. postern_fail_text() has the words. */
+typedef enum {
+	PTL_NI_OK = 0,
+	PTL_NI_UNREACHABLE,   /* no process with that id answered within PTL_PEER_TIMEOUT */
+	PTL_NI_PEER_DEAD,     /* the process fell silent for PTL_PEER_TIMEOUT */
+	PTL_NI_PEER_RESTARTED,/* the process ended, or another took its place, while this was in flight */
+	PTL_NI_UNDELIVERABLE, /* a get that the target discarded */
+	PTL_NI_SHUTDOWN       /* the own interface was shut down */
+} ptl_ni_fail_t;
+
+typedef struct {
+	ptl_event_kind_t type;
+	ptl_process_id_t initiator;
+	ptl_uid_t uid;
+	ptl_pt_index_t portal;
+	ptl_match_bits_t match_bits;
+	ptl_size_t rlength;         /* bytes asked for */
+	ptl_size_t mlength;         /* bytes moved */
+	ptl_size_t offset;          /* where in the descriptor's memory, bytes */
+	ptl_handle_md_t md_handle;
+	ptl_md_t mem_desc;          /* the descriptor just after the event */
+	ptl_hdr_data_t hdr_data;
+	ptl_seq_t link;             /* the START event's sequence in START, END or FAIL, and UNLINK */
+	ptl_ni_fail_t ni_fail_type;
+	volatile ptl_seq_t sequence;/* unique within a queue */
+} ptl_event_t;
+
+/* 3.11 Data movement */
+typedef enum { PTL_ACK_REQ, PTL_NOACK_REQ } ptl_ack_req_t;
+
+/* What all functions have in common: any thread may call them, but no signal handler. The codes that are listed are those of
+ * the function; PTL_OK stands for success. PTL_NOINIT comes first, then the handle is looked at, then the other arguments.
+ * PTL_SEGV stands for NULL and for every other address that is certainly not the caller's memory. */
+
+/* 3.3 Initialisation and clean-up */
+
+/* 3.3 Opens the library: reads the PTL_ settings. It may be called any number of times, from any thread; the calls are
+ * counted, so that several components of a program can each call PtlInit and PtlFini.
+ *   max_interfaces  out: how many interfaces there are; their numbers are 0 to *max_interfaces - 1
+ * PTL_FAIL: a setting is wrong, or this is a child made by fork() (standard error and postern_last_error() say which);
+ * PTL_SEGV: max_interfaces. */
+PTL_API int PtlInit(int *max_interfaces);
+
+/* 3.3 Answers one PtlInit. The last one shuts every interface down, as PtlNIFini does, and closes the library; more calls do
+ * nothing. Afterwards PtlInit may open it anew. */
+PTL_API void PtlFini(void);
+
+/* 3.4 Network interfaces */
+
+/* 3.4 Brings an interface to life: opens its device and makes its tables.
+ *   interface  0, 1, ... in the order of PTL_IFACE_NAME; PTL_IFACE_DEFAULT is 0
+ *   pid        wanted process id, 0 to PTL_PID_MAX, or PTL_PID_ANY for the system's
+ *   desired    limits that are wanted, NULL for generous ones. Counts below 1 become 1, values above what an interface
+ *              can have become that
+ *   actual     out, may be NULL: the limits as they are
+ *   handle     out: the interface
+ * PTL_INIT_DUP: it lives already; handle and actual are written, pid and desired are ignored. PTL_INIT_INV: there is no such
+ * interface, or its device cannot be used (standard error and postern_last_error() say why). PTL_INV_PROC: pid.
+ * PTL_NOSPACE: no memory. PTL_SEGV: handle, desired or actual. */
+PTL_API int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired,
+	ptl_ni_limits_t *actual, ptl_handle_ni_t *handle);
+
+/* 3.4 Shuts an interface down and releases all its objects. Threads that wait in PtlEQWait return PTL_INV_EQ. What was
+ * sent is given some 200 ms to be acknowledged; operations still in flight then end unnoticed, and their memory is no
+ * longer touched. May take that long.
+ * PTL_INV_NI: interface. */
+PTL_API int PtlNIFini(ptl_handle_ni_t interface);
+
+/* 3.4 Reads a status register.
+ *   status_register  PTL_SR_DROP_COUNT: messages that were discarded since the interface came to life
+ *   status           out
+ * PTL_INV_NI: interface; PTL_INV_SR_INDX: status_register; PTL_SEGV: status. */
+PTL_API int PtlNIStatus(ptl_handle_ni_t interface, ptl_sr_index_t status_register,
+	ptl_sr_value_t *status);
+
+/* 3.4 How far is a process? A static measure, to be compared within one interface only.
+ *   process   one process, no wildcards
+ *   distance  out: 0 this process, 1 another one on this node, 2 any other
+ * PTL_INV_NI: interface; PTL_INV_PROC: process; PTL_SEGV: distance. */
+PTL_API int PtlNIDist(ptl_handle_ni_t interface, ptl_process_id_t process,
+	unsigned long *distance);
+
+/* 3.4 The interface that an object belongs to; for an interface, itself.
+ *   handle     of any kind
+ *   interface  out
+ * PTL_INV_HANDLE: handle; PTL_SEGV: interface. */
+PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface);
+
+/* 3.5 User identification: the user that this process runs on behalf of.
+ *   uid  out
+ * PTL_INV_NI: ni_handle; PTL_SEGV: uid. */
+PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
+
+/* 3.6 Process identification: who this process is on an interface. Another interface may give it another id.
+ *   id  out
+ * PTL_INV_NI: ni_handle; PTL_SEGV: id. */
+PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
+
+/* 3.7 Match lists */
+
+/* 3.7 Puts a new match entry, without a memory descriptor yet, at an end of a Portal's match list.
+ *   index        of the Portal, 0 to max_ptable_index
+ *   matchid      the initiators that match; nid and pid may each be a wildcard
+ *   match_bits   that a request must carry
+ *   ignorebits   1 for each bit of them that does not count
+ *   unlink       PTL_UNLINK: the entry goes when its memory descriptor goes; any other value: it stays
+ *   position     PTL_INS_BEFORE: before the head; any other value: after the tail
+ *   handle       out: the entry
+ * PTL_INV_NI: interface; PTL_INV_PTINDEX: index; PTL_INV_PROC: matchid; PTL_NOSPACE: max_match_entries exist;
+ * PTL_ML_TOOLONG: the list has PTL_LIST_MAX entries; PTL_SEGV: handle. */
+PTL_API int PtlMEAttach(ptl_handle_ni_t interface, ptl_pt_index_t index, ptl_process_id_t matchid,
+	ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits, ptl_unlink_t unlink,
+	ptl_ins_pos_t position, ptl_handle_me_t *handle);
+
+/* 3.7 PtlMEAttach to a Portal whose match list is empty.
+ *   index  out: that Portal
+ *   the others as in PtlMEAttach
+ * PTL_INV_NI: interface; PTL_INV_PROC: matchid; PTL_NOSPACE: max_match_entries exist; PTL_PT_FULL: no list is empty;
+ * PTL_SEGV: index or handle. */
+PTL_API int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index,
+	ptl_process_id_t matchid, ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits,
+	ptl_unlink_t unlink, ptl_handle_me_t *handle);
+
+/* 3.7 Puts a new match entry into a list right before or after another one.
+ *   current   the entry that is there
+ *   position  PTL_INS_BEFORE: before current; any other value: after it
+ *   the others as in PtlMEAttach
+ * PTL_INV_ME: current; PTL_INV_PROC: matchid; PTL_NOSPACE, PTL_ML_TOOLONG, PTL_SEGV: as in PtlMEAttach. */
+PTL_API int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid,
+	ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits, ptl_unlink_t unlink,
+	ptl_ins_pos_t position, ptl_handle_me_t *handle);
+
+/* 3.7 Takes a match entry out of its list and releases it and its memory descriptor. No event is logged.
+ * PTL_INV_ME: entry; PTL_MD_INUSE: its memory descriptor has operations pending, nothing was changed. */
+PTL_API int PtlMEUnlink(ptl_handle_me_t entry);
+
+/* 3.8 Memory descriptors. All calls take a copy of the ptl_md_t. PTL_ILL_MD means memory that is certainly not the caller's (the
+ * first page, a range that wraps or is not mapped) or is longer than 2^40 bytes, a threshold below 0 that is not
+ * PTL_MD_THRESH_INF, or options that do not exist. */
+
+/* 3.8 Gives a match entry its memory descriptor.
+ *   match         the entry
+ *   mem_desc      what the descriptor shall be
+ *   unlink_op     PTL_UNLINK: it goes after the operation that makes it inactive; any other value: it stays
+ *   unlink_nofit  PTL_UNLINK: it goes when a matching request does not fit; any other value: it stays
+ *   handle        out, may be NULL: the descriptor
+ * PTL_INV_ME: match; PTL_INUSE: the entry has one; PTL_ILL_MD: mem_desc, or its event queue is none of this interface;
+ * PTL_NOSPACE: max_mem_descriptors exist; PTL_SEGV: handle. */
+PTL_API int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t unlink_op,
+	ptl_unlink_t unlink_nofit, ptl_handle_md_t *handle);
+
+/* 3.8 Makes a memory descriptor that belongs to no match entry: for PtlPut and PtlGet.
+ *   mem_desc  what the descriptor shall be
+ *   handle    out: the descriptor
+ * PTL_INV_NI: interface; PTL_ILL_MD: mem_desc, or its event queue belongs to another interface; PTL_INV_EQ: its event queue
+ * does not exist; PTL_NOSPACE: max_mem_descriptors exist; PTL_SEGV: handle. */
+PTL_API int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *handle);
+
+/* 3.8 Releases a memory descriptor; a match entry that was made with PTL_UNLINK goes with it. The memory is the caller's
+ * again. No event is logged.
+ * PTL_INV_MD: mem_desc; PTL_MD_INUSE: it has operations pending, nothing was changed. */
+PTL_API int PtlMDUnlink(ptl_handle_md_t mem_desc);
+
+/* 3.8 Reads a memory descriptor, and changes it if a queue is empty, in one step with respect to arriving messages. "Empty" is
+ * a queue with no event in it and no incoming operation under way that will log one to it.
+ *   old_md  out, may be NULL: what it was; also written with PTL_NOUPDATE
+ *   new_md  what it shall be; NULL changes nothing
+ *   testq   the queue that must be empty; PTL_EQ_NONE: no condition. It need not be the descriptor's own
+ * PTL_NOUPDATE: testq was not empty, nothing was changed; PTL_INV_MD: mem_desc; PTL_ILL_MD: new_md, or its event queue is none of
+ * this interface; PTL_INV_EQ: testq; PTL_SEGV: old_md or new_md. */
+PTL_API int PtlMDUpdate(ptl_handle_md_t mem_desc, ptl_md_t *old_md, ptl_md_t *new_md,
+	ptl_handle_eq_t testq);
+
+/* 3.9 Event queues */
+
+/* 3.9 Makes an event queue.
+ *   count   events that it holds; when it is full, further ones are lost
+ *   handle  out: the queue
+ * PTL_INV_NI: interface; PTL_NOSPACE: max_event_queues exist, or PTL_EVENT_MEMORY is used up; PTL_SEGV: handle. */
+PTL_API int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *handle);
+
+/* 3.9 Releases an event queue. Threads that wait on it return PTL_INV_EQ; events of descriptors that still name it are
+ * not logged.
+ * PTL_INV_EQ: eventq. */
+PTL_API int PtlEQFree(ptl_handle_eq_t eventq);
+
+/* 3.9 Takes the next event out of a queue, without waiting.
+ *   event  out
+ * PTL_EQ_DROPPED: an event was taken, and at least one right before it was lost; PTL_EQ_EMPTY: there is no event, or
+ * another thread waits for it in PtlEQWait; PTL_INV_EQ: eventq; PTL_SEGV: event. */
+PTL_API int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event);
+
+/* 3.9 Takes the next event out of a queue and waits until there is one. Each event ends the wait of one thread.
+ *   event  out
+ * PTL_EQ_DROPPED: as in PtlEQGet; PTL_INV_EQ: eventq, or it was freed or its interface shut down during the wait;
+ * PTL_SEGV: event. */
+PTL_API int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event);
+
+/* 3.10 The access control table */
+
+/* 3.10 Says who may use which Portals with a cookie. Holds for all requests that arrive from now on.
+ *   index    of the entry, 0 to max_atable_index: the cookie
+ *   matchid  the initiators that are admitted; nid and pid may each be a wildcard
+ *   uid      the user that is admitted, or PTL_UID_ANY
+ *   portal   the Portal that they may use, 0 to max_ptable_index, or PTL_PT_INDEX_ANY
+ * PTL_INV_NI: interface; PTL_AC_INV_INDEX: index; PTL_INV_PROC: matchid; PTL_PT_INV_INDEX: portal. */
+PTL_API int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_process_id_t matchid,
+	ptl_uid_t uid, ptl_pt_index_t portal);
+
+/* 3.11 Data movement. The call returns when the operation is on its way; events tell the rest. Operations of one process to
+ * one other start there in the order of the calls. */
+
+/* 3.11 Sends a descriptor's memory to another process, or to this one.
+ *   mem_desc    what to send: all of it, whatever its options and offset
+ *   ack_req     PTL_ACK_REQ: the target shall acknowledge (if mem_desc has an event queue); any other value: it shall not
+ *   target      one process, no wildcards
+ *   portal      at the target
+ *   cookie      at the target: the access control entry to be admitted by
+ *   match_bits  for the target's match entries
+ *   offset      in the target's memory, bytes; counts only where PTL_MD_MANAGE_REMOTE is set
+ *   hdr_data    for the target's events
+ * At this side SEND_START, SEND_END or SEND_FAIL, then perhaps ACK are logged; each pair and the ACK cost one of the
+ * threshold.
+ * PTL_INV_MD: mem_desc, or its threshold is 0; PTL_INV_PROC: target. */
+PTL_API int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_id_t target,
+	ptl_pt_index_t portal, ptl_ac_index_t cookie, ptl_match_bits_t match_bits,
+	ptl_size_t offset, ptl_hdr_data_t hdr_data);
+
+/* 3.11 Fetches memory of another process, or of this one, into a descriptor's memory: as much as that holds.
+ *   mem_desc  where it shall go
+ *   the others as in PtlPut
+ * At this side REPLY_START, REPLY_END or REPLY_FAIL are logged; the reply costs one of the threshold.
+ * PTL_INV_MD: mem_desc, or its threshold is 0; PTL_INV_PROC: target. */
+PTL_API int PtlGet(ptl_handle_md_t mem_desc, ptl_process_id_t target, ptl_pt_index_t portal,
+	ptl_ac_index_t cookie, ptl_match_bits_t match_bits, ptl_size_t offset);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
