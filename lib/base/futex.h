@@ -1,0 +1,67 @@
+/* futex.h - sleeping on a word until somebody changes it.
+ *
+ * The words are in memory that other processes may map, so the shared form is used.
+ */
+#ifndef BASE_FUTEX_H
+#define BASE_FUTEX_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#define FUTEX_ANY_MAX   64 /* words that one thread sleeps on at once; the kernel's limit is 128 */
+#define FUTEX_ANY_SLEEP 500000 /* ns, the longest sleep where the kernel has no futex_waitv() */
+
+/* Sleeps while *word is value, for at most timeout ns (UINT64_MAX: for ever). May return early. */
+static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout)
+{
+	struct timespec limit = {
+		.tv_sec = (time_t)(timeout / 1000000000), .tv_nsec = (long)(timeout % 1000000000)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, value, timeout == UINT64_MAX ? NULL : &limit, NULL, 0);
+}
+
+/* Wakes up to count sleepers. */
+static inline void futex_wake(_Atomic uint32_t *word, int count)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
+}
+
+/* Sleeps while each of count words (at most FUTEX_ANY_MAX) is value, for at most timeout ns. May
+ * return early: kernels before 5.16 sleep a short time and let the caller look. */
+static inline void futex_wait_any(
+	_Atomic uint32_t *const *words, unsigned count, uint32_t value, uint64_t timeout)
+{
+	struct timespec limit;
+
+#if defined(SYS_futex_waitv) && defined(FUTEX_32)
+	struct futex_waitv waits[FUTEX_ANY_MAX];
+
+	clock_gettime(CLOCK_MONOTONIC, &limit);
+	if (timeout > (uint64_t)INT_MAX * 1000000000)
+		timeout = (uint64_t)INT_MAX * 1000000000;
+	timeout += (uint64_t)limit.tv_nsec;
+	limit.tv_sec += (time_t)(timeout / 1000000000);
+	limit.tv_nsec = (long)(timeout % 1000000000);
+	for (unsigned i = 0; i < count; i++)
+		waits[i] = (struct futex_waitv){
+			.val = value, .uaddr = (uintptr_t)words[i], .flags = FUTEX_32};
+	if (syscall(SYS_futex_waitv, waits, count, 0, &limit, CLOCK_MONOTONIC) >= 0 ||
+		(errno != ENOSYS && errno != EPERM))
+		return;
+	timeout = FUTEX_ANY_SLEEP;
+#endif
+	(void)words;
+	(void)count;
+	(void)value;
+	limit.tv_sec = 0;
+	limit.tv_nsec = timeout < FUTEX_ANY_SLEEP ? (long)timeout : FUTEX_ANY_SLEEP;
+	nanosleep(&limit, NULL);
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* port.h - a port as the engine sees it: something that takes and gives frames.
+ *
+ * A NIC, memif, af_packet, the in-process loopback, fault injection around another port and the simulator all look
+ * like this; pmd-glue and tests/sim implement it. One poll core owns a port; nothing here is thread-safe.
+ *
+ * A frame is a DPDK mbuf whose data starts at the Ethernet header (no FCS). Frames for the own address need not be
+ * looped back by a port: the transport delivers them itself.
+ */
+#ifndef BASE_PORT_H
+#define BASE_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PORT_MTU_MIN 256   /* bytes after the Ethernet header that a port must carry */
+#define PORT_MTU_MAX 65280 /* and may: a frame's length field and an mbuf's room have 16 bits, headroom included */
+
+struct rte_mbuf;
+struct rte_mempool;
+struct port;
+
+struct port_counters {
+	uint64_t missed;  /* frames that the device dropped for lack of descriptors */
+	uint64_t errors;  /* frames that the device reported as bad, both directions */
+	uint64_t no_mbuf; /* receive buffers that could not be had */
+	uint64_t buffers; /* of the pool that are not free now: in rings, in queues, kept for retransmission */
+};
+
+struct port_operations {
+	/* Writes up to count received frames to frames; returns how many. They belong to the caller. */
+	uint16_t (*receive)(struct port *port, struct rte_mbuf **frames, uint16_t count);
+	/* Takes frames from the front and returns how many it took; those are the port's to free, the rest stay the
+	 * caller's. The port neither writes to a frame nor relies on its content once its reference is dropped;
+	 * the sender may hold a second reference (for retransmission) and writes to the frame only while it holds
+	 * the only one. */
+	uint16_t (*transmit)(struct port *port, struct rte_mbuf **frames, uint16_t count);
+	/* Is the link up? Cheap enough for once a millisecond. */
+	bool (*link)(struct port *port);
+	void (*counters)(struct port *port, struct port_counters *counters);
+	/* Stops the device and frees the port. */
+	void (*close)(struct port *port);
+};
+
+struct port {
+	const struct port_operations *operations;
+	struct rte_mempool *pool;  /* for frames to send: data room >= RTE_PKTMBUF_HEADROOM + frame_size */
+	uint32_t frame_size;       /* largest frame, bytes from the Ethernet header on */
+	uint16_t receive_frames;   /* frames that the port can hold for a receiver that does not poll */
+	bool checksum_offload;     /* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */
+	bool external;             /* frames arrive from outside this process (so the poll core may not sleep long) */
+	uint8_t address[6];        /* own MAC address */
+	uint64_t arrived;          /* written by receive: since when the first frame of the burst has waited, by the
+	                            * clock of the port's owner; 0: not known, some time since the last call */
+	int socket;                /* NUMA node, -1 if it does not matter */
+	char name[64];             /* for messages: "memif:/run/x", "0000:03:00.0" */
+};
+
+static inline uint16_t port_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	return port->operations->receive(port, frames, count);
+}
+
+static inline uint16_t port_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	return port->operations->transmit(port, frames, count);
+}
+
+#endif

@@ -1,0 +1,677 @@
+/* settings.c - the table of settings, and what reads it. See settings.h.
+ *
+ * The library's lock guards the values; the table is constant.
+ *
+ * I1. settings_load() checks every item of every value before it keeps any: a load that fails
+ *     changes nothing, and what the getters parse has been parsed before.
+ * I2. A value that is set but blank counts as not set.
+ */
+#include <assert.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <base/clock.h>
+#include <base/handle.h>
+#include <base/log.h>
+#include <base/port.h>
+#include <base/settings.h>
+
+#define PREFIX         "PTL_"
+#define LIST_SEPARATOR ';'
+#define CHOICES_MAX    4
+#define NAME_MAX_BYTES 64 /* longer names are not compared with known ones */
+#define CLOSE_ENOUGH   3  /* edits between a wrong name and the one that was meant */
+
+#define KIBIBYTE (UINT64_C(1) << 10)
+#define MEBIBYTE (UINT64_C(1) << 20)
+#define GIBIBYTE (UINT64_C(1) << 30)
+
+#define NID_MAX          (UINT32_MAX - 1) /* the last one is PTL_NID_ANY */
+#define CPU_MAX          4095
+#define VLAN_MAX         4094
+#define PREFIX_MAX       32
+#define PEER_TIMEOUT_MIN (10 * MILLISECOND) /* ten times the least retransmission timeout */
+#define PEER_TIMEOUT_MAX (86400 * SECOND)
+#define PEERS_MAX        (UINT64_C(1) << 24)
+#define EVENT_MEMORY_MIN (64 * KIBIBYTE)
+#define EVENT_MEMORY_MAX (1024 * GIBIBYTE)
+
+enum setting_type {
+	TYPE_TEXT,
+	TYPE_CHOICE,
+	TYPE_NUMBER,
+	TYPE_SIZE,
+	TYPE_DURATION,
+	TYPE_NODE,    /* a number, or an address */
+	TYPE_ADDRESS, /* IPv4, four numbers with dots */
+	TYPE_SUBNET   /* the same with the length of a prefix */
+};
+
+struct setting_row {
+	struct setting_description description;
+	enum setting_type type;
+	bool list;
+	uint64_t min; /* of numbers, sizes and durations */
+	uint64_t max; /* 0: any */
+	const char *choices[CHOICES_MAX + 1];
+	const char *remedy; /* "set it to ..." */
+};
+
+static const struct setting_row setting_table[SETTING_COUNT] = {
+	[SETTING_IFACE_NAME] =
+		{
+			.description = {"PTL_IFACE_NAME", "",
+				"The port of each interface, separated by ';': nothing for the "
+				"loopback inside this process, loop:NAME, "
+				"memif:PATH, the name of a kernel interface, a PCI address, or any "
+				"DPDK device string."},
+			.type = TYPE_TEXT,
+			.list = true,
+		},
+	[SETTING_NID] =
+		{
+			.description = {"PTL_NID", "",
+				"The node id of each interface, a number or four with dots, "
+				"separated by ';'; nothing derives it from the device, or from "
+				"PTL_IP."},
+			.type = TYPE_NODE,
+			.list = true,
+			.min = 0,
+			.max = NID_MAX,
+			.remedy = "set it to a node id such as 1",
+		},
+	[SETTING_PROGRESS] =
+		{
+			.description = {"PTL_PROGRESS", "core",
+				"Who moves messages: core, a thread of the library's own, or "
+				"inline, the program's own Portals calls."},
+			.type = TYPE_CHOICE,
+			.choices = {"core", "inline"},
+			.remedy = "set it to core or inline",
+		},
+	[SETTING_POLL] =
+		{
+			.description = {"PTL_POLL", "adaptive",
+				"How the library's thread waits: busy never gives its CPU away, "
+				"adaptive does when others need it or "
+				"nothing comes."},
+			.type = TYPE_CHOICE,
+			.choices = {"busy", "adaptive"},
+			.remedy = "set it to busy or adaptive",
+		},
+	[SETTING_POLL_CORE] =
+		{
+			.description = {"PTL_POLL_CORE", "",
+				"The CPU for the library's thread of each interface, separated by "
+				"';'; nothing leaves it to the system."},
+			.type = TYPE_NUMBER,
+			.list = true,
+			.min = 0,
+			.max = CPU_MAX,
+			.remedy = "set it to the number of a CPU such as 1",
+		},
+	[SETTING_MTU] =
+		{
+			.description = {"PTL_MTU", "",
+				"Largest frame of each interface in bytes after the Ethernet "
+				"header, separated by ';'; nothing takes what "
+				"the device has."},
+			.type = TYPE_NUMBER,
+			.list = true,
+			.min = PORT_MTU_MIN,
+			.max = PORT_MTU_MAX,
+			.remedy = "set it to a number of bytes such as 1500",
+		},
+	[SETTING_ENCAP] =
+		{
+			.description = {"PTL_ENCAP", "ethernet",
+				"What frames travel in: ethernet, or udp for UDP/IPv4, which "
+				"routers forward and which needs PTL_IP."},
+			.type = TYPE_CHOICE,
+			.choices = {"ethernet", "udp"},
+			.remedy = "set it to ethernet or udp",
+		},
+	[SETTING_VLAN] =
+		{
+			.description = {"PTL_VLAN", "",
+				"The VLAN whose tag (802.1Q) frames of each interface carry, "
+				"separated by ';'; nothing sends them without."},
+			.type = TYPE_NUMBER,
+			.list = true,
+			.min = 1,
+			.max = VLAN_MAX,
+			.remedy = "set it to the number of a VLAN such as 100",
+		},
+	[SETTING_IP] =
+		{
+			.description = {"PTL_IP", "",
+				"With PTL_ENCAP=udp, the IPv4 address of each interface, which is "
+				"its node id, and the length of its subnet's prefix, separated by "
+				"';'."},
+			.type = TYPE_SUBNET,
+			.list = true,
+			.remedy = "set it to the interface's own address and prefix such as "
+				  "192.168.1.5/24",
+		},
+	[SETTING_GATEWAY] =
+		{
+			.description = {"PTL_GATEWAY", "",
+				"With PTL_ENCAP=udp, the router to nodes in other subnets, for each "
+				"interface, separated by ';'."},
+			.type = TYPE_ADDRESS,
+			.list = true,
+			.remedy = "set it to the router's address such as 192.168.1.1",
+		},
+	[SETTING_UDP_PORT] =
+		{
+			.description = {"PTL_UDP_PORT", "34997",
+				"With PTL_ENCAP=udp, the UDP port of all processes; the same on all "
+				"nodes."},
+			.type = TYPE_NUMBER,
+			.min = 1,
+			.max = UINT16_MAX,
+			.remedy = "set it to a number such as 34997",
+		},
+	[SETTING_PEER_TIMEOUT] =
+		{
+			.description = {"PTL_PEER_TIMEOUT", "10s",
+				"How long a peer may be silent before it counts as dead and "
+				"operations towards it fail."},
+			.type = TYPE_DURATION,
+			.min = PEER_TIMEOUT_MIN,
+			.max = PEER_TIMEOUT_MAX,
+			.remedy = "set it to a length of time such as 10s or 500ms",
+		},
+	[SETTING_PEERS_MAX] =
+		{
+			.description = {"PTL_PEERS_MAX", "131072",
+				"How many peers one interface keeps in mind at a time."},
+			.type = TYPE_NUMBER,
+			.min = 1,
+			.max = PEERS_MAX,
+			.remedy = "set it to a number such as 131072",
+		},
+	[SETTING_LIST_MAX] =
+		{
+			.description = {"PTL_LIST_MAX", "1048576",
+				"How many entries one match list may have."},
+			.type = TYPE_NUMBER,
+			.min = 1,
+			.max = HANDLE_INDEX_MAX,
+			.remedy = "set it to a number such as 1048576",
+		},
+	[SETTING_EVENT_MEMORY] =
+		{
+			.description = {"PTL_EVENT_MEMORY", "256M",
+				"Memory for all event queues of one interface; only what is used "
+				"is taken from the system."},
+			.type = TYPE_SIZE,
+			.min = EVENT_MEMORY_MIN,
+			.max = EVENT_MEMORY_MAX,
+			.remedy = "set it to a size such as 256M",
+		},
+	[SETTING_CHECKSUM] =
+		{
+			.description = {"PTL_CHECKSUM", "auto",
+				"What the checksum of a frame covers: header, full (all of it), or "
+				"auto, full only where the device does "
+				"not protect frames itself."},
+			.type = TYPE_CHOICE,
+			.choices = {"auto", "header", "full"},
+			.remedy = "set it to auto, header or full",
+		},
+	[SETTING_FAULT] =
+		{
+			.description = {"PTL_FAULT", "",
+				"Faults to inject on each interface, separated by ';', such as "
+				"drop=0.01,dup=0.001,seed=7."},
+			.type = TYPE_TEXT,
+			.list = true,
+		},
+	[SETTING_EAL_ARGS] =
+		{
+			.description = {"PTL_EAL_ARGS", "",
+				"Words to add to the arguments that start DPDK's EAL."},
+			.type = TYPE_TEXT,
+		},
+	[SETTING_LOG_LEVEL] =
+		{
+			.description = {"PTL_LOG_LEVEL", "warning",
+				"What is written to standard error: error, warning, info or debug, "
+				"each with those before it."},
+			/* in the order of enum log_level */
+			.type = TYPE_CHOICE,
+			.choices = {"error", "warning", "info", "debug"},
+			.remedy = "set it to error, warning, info or debug",
+		},
+};
+
+/* One value as it was read. Texts are this module's own copies. */
+struct setting_value {
+	char *text;     /* NULL: the default holds */
+	char *items;    /* of a list: each item, trimmed, with its final 0 */
+	unsigned count; /* items */
+};
+
+static struct setting_value setting_values[SETTING_COUNT];
+
+extern char **environ;
+
+static const struct setting_row *setting_row(enum setting setting)
+{
+	assert((unsigned)setting < SETTING_COUNT);
+	return &setting_table[setting];
+}
+
+const struct setting_description *setting_describe(enum setting setting)
+{
+	return &setting_row(setting)->description;
+}
+
+/* What a number may end in, by type. */
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit units_number[] = {{"", 1}, {NULL, 0}};
+static const struct unit units_size[] = {{"", 1}, {"K", KIBIBYTE}, {"M", MEBIBYTE}, {"G", GIBIBYTE},
+	{"k", KIBIBYTE}, {"m", MEBIBYTE}, {"g", GIBIBYTE}, {NULL, 0}};
+static const struct unit units_duration[] = {
+	{"ns", 1}, {"us", MICROSECOND}, {"ms", MILLISECOND}, {"s", SECOND}, {NULL, 0}};
+
+static const struct unit *type_units(enum setting_type type)
+{
+	switch (type) {
+	case TYPE_SIZE:
+		return units_size;
+	case TYPE_DURATION:
+		return units_duration;
+	case TYPE_NUMBER:
+	case TYPE_TEXT:
+	case TYPE_CHOICE:
+	case TYPE_NODE:
+	case TYPE_ADDRESS:
+	case TYPE_SUBNET:
+		break;
+	}
+	return units_number;
+}
+
+static int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 16;
+}
+
+/* Digits, then one of the units. A number too large for 64 bits is UINT64_MAX, which no setting
+ * allows. By hand, because strtoull() takes signs, blanks and octal numbers. */
+static bool number_parse(const char *text, const struct unit *units, uint64_t *number)
+{
+	uint64_t value = 0;
+	bool overflow = false;
+	int base = 10;
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+		base = 16;
+		text += 2;
+	}
+	if (digit_value(*text) >= base)
+		return false;
+	for (; digit_value(*text) < base; text++)
+		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
+			__builtin_add_overflow(value, (uint64_t)digit_value(*text), &value))
+			overflow = true;
+	for (; units->name != NULL; units++)
+		if (strcmp(text, units->name) == 0) {
+			if (__builtin_mul_overflow(value, units->factor, &value))
+				overflow = true;
+			*number = overflow ? UINT64_MAX : value;
+			return true;
+		}
+	return false;
+}
+
+/* Up to three digits and their value; what follows them, or NULL. */
+static const char *small_parse(const char *text, unsigned max, unsigned *value)
+{
+	const char *start = text;
+
+	*value = 0;
+	for (; digit_value(*text) < 10 && text - start < 3; text++)
+		*value = *value * 10 + (unsigned)digit_value(*text);
+	return text == start || *value > max ? NULL : text;
+}
+
+/* Four numbers with dots; what follows them, or NULL. */
+static const char *address_parse(const char *text, uint64_t *address)
+{
+	unsigned byte;
+
+	*address = 0;
+	for (unsigned i = 0; i < 4; i++) {
+		if (i > 0 && *text++ != '.')
+			return NULL;
+		text = small_parse(text, UINT8_MAX, &byte);
+		if (text == NULL)
+			return NULL;
+		*address = *address << 8 | byte;
+	}
+	return text;
+}
+
+/* A subnet's prefix is in the high half. */
+static bool item_parse(const struct setting_row *row, const char *text, uint64_t *number)
+{
+	const char *rest;
+	unsigned prefix;
+
+	if (row->type != TYPE_NODE && row->type != TYPE_ADDRESS && row->type != TYPE_SUBNET)
+		return number_parse(text, type_units(row->type), number);
+	rest = address_parse(text, number);
+	if (rest == NULL)
+		return row->type == TYPE_NODE && number_parse(text, units_number, number);
+	if (row->type == TYPE_SUBNET) {
+		rest = *rest == '/' ? small_parse(rest + 1, PREFIX_MAX, &prefix) : NULL;
+		if (rest == NULL)
+			return false;
+		*number |= (uint64_t)prefix << 32;
+	}
+	return *rest == '\0';
+}
+
+/* What is wrong with an item, to follow the word "which"; NULL when nothing is. */
+static const char *item_fault(
+	const struct setting_row *row, const char *text, char *buffer, size_t size)
+{
+	static const char *const kinds[] = {
+		[TYPE_NUMBER] = "is not a number",
+		[TYPE_SIZE] = "is not a size",
+		[TYPE_DURATION] = "is not a length of time with its unit (ns, us, ms or s)",
+		[TYPE_NODE] = "is not a number",
+		[TYPE_ADDRESS] = "is not an IPv4 address",
+		[TYPE_SUBNET] = "is not an IPv4 address with the length of its prefix",
+	};
+	uint64_t number = 0;
+
+	if (row->type == TYPE_TEXT)
+		return NULL;
+	if (row->type == TYPE_CHOICE) {
+		for (const char *const *choice = row->choices; *choice != NULL; choice++)
+			if (strcmp(text, *choice) == 0)
+				return NULL;
+		return "is not one of its values";
+	}
+	if (row->list && text[0] == '\0')
+		return NULL;
+	if (!item_parse(row, text, &number))
+		return kinds[row->type];
+	if (row->max == 0 || (number >= row->min && number <= row->max))
+		return NULL;
+	if (row->type == TYPE_NUMBER || row->type == TYPE_NODE)
+		snprintf(buffer, size, "is not between %" PRIu64 " and %" PRIu64, row->min,
+			row->max);
+	else
+		snprintf(buffer, size, "is too %s", number < row->min ? "small" : "large");
+	return buffer;
+}
+
+static void value_free(struct setting_value *value)
+{
+	free(value->text);
+	free(value->items);
+	*value = (struct setting_value){0};
+}
+
+/* Copies length bytes of text without the blanks at both ends, and ends them; returns the byte
+ * after. */
+static char *trim_copy(char *to, const char *text, size_t length)
+{
+	while (length > 0 && isspace((unsigned char)*text)) {
+		text++;
+		length--;
+	}
+	while (length > 0 && isspace((unsigned char)text[length - 1]))
+		length--;
+	memcpy(to, text, length);
+	to[length] = '\0';
+	return to + length + 1;
+}
+
+/* Splits the value's text; text that is no list is one item. */
+static void value_split(const struct setting_row *row, struct setting_value *value)
+{
+	const char *text = value->text;
+	char *to = value->items;
+
+	for (;;) {
+		const char *end = row->list ? strchr(text, LIST_SEPARATOR) : NULL;
+
+		to = trim_copy(to, text, end == NULL ? strlen(text) : (size_t)(end - text));
+		value->count++;
+		if (end == NULL)
+			break;
+		text = end + 1;
+	}
+}
+
+static const char *value_item(const struct setting_value *value, unsigned n)
+{
+	const char *item = value->items;
+
+	for (; n > 0; n--)
+		item += strlen(item) + 1;
+	return item;
+}
+
+/* Complains about the first bad item; returns 0 when there is none. */
+static int value_check(const struct setting_row *row, const struct setting_value *value)
+{
+	char buffer[96];
+	const char *name = row->description.name;
+	const char *item = value->items;
+
+	for (unsigned i = 0; i < value->count; i++, item += strlen(item) + 1) {
+		const char *fault = item_fault(row, item, buffer, sizeof(buffer));
+
+		if (fault == NULL)
+			continue;
+		if (value->count == 1)
+			log_error("%s is \"%s\", which %s; %s", name, item, fault, row->remedy);
+		else
+			log_error("item %u of %s is \"%s\", which %s; %s", i + 1, name, item, fault,
+				row->remedy);
+		return -1;
+	}
+	return 0;
+}
+
+static bool text_blank(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (!isspace((unsigned char)*text))
+			return false;
+	return true;
+}
+
+static int value_read(const struct setting_row *row, struct setting_value *value)
+{
+	const char *text = getenv(row->description.name);
+
+	if (text == NULL || text_blank(text)) /* I2 */
+		return 0;
+	value->text = strdup(text);
+	value->items = malloc(strlen(text) + 1); /* each separator makes room for a final 0 */
+	if (value->text == NULL || value->items == NULL) {
+		log_error(
+			"there is no memory for the value of %s; free some", row->description.name);
+		return -1;
+	}
+	value_split(row, value);
+	return value_check(row, value);
+}
+
+/* Levenshtein's distance of two names, or more than CLOSE_ENOUGH when one is too long to compare.
+ * Capitals do not count, and a name that was cut short is close. */
+static unsigned name_distance(const char *name, size_t length, const char *known)
+{
+	unsigned row[NAME_MAX_BYTES + 1];
+	size_t known_length = strlen(known);
+
+	if (length > NAME_MAX_BYTES || known_length > NAME_MAX_BYTES)
+		return NAME_MAX_BYTES;
+	if (length > strlen(PREFIX) && length < known_length &&
+		strncasecmp(name, known, length) == 0)
+		return 1;
+	for (size_t j = 0; j <= known_length; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= length; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= known_length; j++) {
+			unsigned best =
+				diagonal + (strncasecmp(&name[i - 1], &known[j - 1], 1) != 0);
+
+			if (best > row[j] + 1)
+				best = row[j] + 1;
+			if (best > row[j - 1] + 1)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[known_length];
+}
+
+/* Warns unless the first length bytes of name are a setting's name. */
+static void name_check(const char *name, size_t length)
+{
+	const char *closest = NULL;
+	unsigned least = UINT32_MAX;
+	int width = length > NAME_MAX_BYTES ? NAME_MAX_BYTES : (int)length;
+
+	for (unsigned i = 0; i < SETTING_COUNT; i++) {
+		const char *known = setting_table[i].description.name;
+		unsigned distance = name_distance(name, length, known);
+
+		if (distance == 0 && strlen(known) == length && memcmp(name, known, length) == 0)
+			return;
+		if (distance < least) {
+			least = distance;
+			closest = known;
+		}
+	}
+	if (least <= CLOSE_ENOUGH)
+		log_warning("%.*s is not a setting and has no effect; did you mean %s?", width,
+			name, closest);
+	else
+		log_warning("%.*s is not a setting and has no effect; the closest name is %s, and "
+			    "postern-info "
+			    "lists all of them",
+			width, name, closest);
+}
+
+static void names_check(void)
+{
+	for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+		if (strncmp(*variable, PREFIX, strlen(PREFIX)) == 0)
+			name_check(*variable, strcspn(*variable, "="));
+}
+
+static void log_level_apply(void)
+{
+	const char *const *levels = setting_table[SETTING_LOG_LEVEL].choices;
+
+	for (unsigned i = 0; levels[i] != NULL; i++)
+		if (setting_is(SETTING_LOG_LEVEL, levels[i]))
+			log_set_level((enum log_level)i);
+}
+
+int settings_load(void)
+{
+	struct setting_value values[SETTING_COUNT] = {0};
+	int result = 0;
+
+	for (unsigned i = 0; i < SETTING_COUNT && result == 0; i++)
+		result = value_read(&setting_table[i], &values[i]);
+	for (unsigned i = 0; i < SETTING_COUNT; i++) {
+		value_free(result == 0 ? &setting_values[i] : &values[i]);
+		if (result == 0)
+			setting_values[i] = values[i];
+	}
+	if (result == 0) {
+		log_level_apply();
+		names_check();
+	}
+	return result;
+}
+
+const char *setting_text(enum setting setting)
+{
+	const struct setting_row *row = setting_row(setting);
+	const struct setting_value *value = &setting_values[setting];
+
+	if (value->text == NULL)
+		return row->description.fallback;
+	return row->list ? value->text
+			 : value->items; /* the only item is the text without blanks around it */
+}
+
+unsigned setting_items(enum setting setting)
+{
+	const struct setting_value *value = &setting_values[setting];
+
+	return setting_row(setting)->list && value->text != NULL ? value->count : 1;
+}
+
+const char *setting_item(enum setting setting, unsigned n)
+{
+	unsigned count = setting_items(setting);
+
+	if (setting_values[setting].text == NULL)
+		return setting_text(setting);
+	return value_item(&setting_values[setting], n < count ? n : count - 1);
+}
+
+uint64_t setting_number_item(enum setting setting, unsigned n, uint64_t fallback)
+{
+	const struct setting_row *row = setting_row(setting);
+	uint64_t number = fallback;
+
+	assert(row->type != TYPE_TEXT && row->type != TYPE_CHOICE);
+	if (!item_parse(row, setting_item(setting, n), &number))
+		return fallback; /* blank, I1 */
+	return number;
+}
+
+bool setting_subnet_item(enum setting setting, unsigned n, uint32_t *address, uint8_t *prefix)
+{
+	uint64_t number = setting_number_item(setting, n, UINT64_MAX);
+
+	assert(setting_row(setting)->type == TYPE_SUBNET);
+	if (number == UINT64_MAX)
+		return false;
+	*address = (uint32_t)number;
+	*prefix = (uint8_t)(number >> 32);
+	return true;
+}
+
+uint64_t setting_number(enum setting setting)
+{
+	return setting_number_item(setting, 0, 0);
+}
+
+bool setting_is(enum setting setting, const char *choice)
+{
+	return strcmp(setting_text(setting), choice) == 0;
+}
