@@ -1,0 +1,104 @@
+/* encapsulation.h - what stands before the transport header: Ethernet, an 802.1Q tag if the interface has one, and with
+ * PTL_ENCAP=udp IPv4 and UDP. The only code that reads or writes it, but for the body of ARP (arp.h).
+ *
+ *     ethernet   destination 6 | source 6 | [0x8100, tag 2 + 2] | FRAME_ETHERTYPE | transport header ...
+ *     udp        destination 6 | source 6 | [0x8100, tag 2 + 2] | 0x0800 | IPv4 20 | UDP 8 | transport header ...
+ *
+ * With udp a node id is the node's IPv4 address, so a frame's inner header says where its outer one goes.
+ *
+ * No state but what encapsulation_init() makes; one poll core.
+ */
+#ifndef WIRE_ENCAPSULATION_H
+#define WIRE_ENCAPSULATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <wire/frame.h>
+
+struct rte_mbuf;
+
+#define ENCAPSULATION_TAG_BYTES  4
+#define ENCAPSULATION_IPV4_BYTES 20
+#define ENCAPSULATION_UDP_BYTES  8
+#define ENCAPSULATION_BYTES_MAX                                                                    \
+	(FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES + ENCAPSULATION_IPV4_BYTES +               \
+		ENCAPSULATION_UDP_BYTES)
+#define ENCAPSULATION_PORT   34997 /* UDP, of every process: FRAME_ETHERTYPE once more */
+#define ENCAPSULATION_SOURCE 0xc000 /* UDP source ports are from here on, and spread flows */
+
+/* As the settings say; all zero is Ethernet without a tag. IPv4 addresses are in the host's byte order. */
+struct encapsulation_options {
+	bool udp;
+	uint16_t vlan;    /* 0: no tag */
+	uint16_t port;    /* UDP port of all processes; 0: ENCAPSULATION_PORT */
+	uint8_t prefix;   /* bits of the address that all nodes on this link share */
+	uint32_t address; /* own; the node id too */
+	uint32_t gateway; /* for nodes that are not on this link; 0: all are */
+};
+
+struct encapsulation {
+	struct encapsulation_options options;
+	uint32_t bytes;        /* before the transport header */
+	uint32_t link_bytes;   /* of these: Ethernet and the tag */
+	bool checksum_offload; /* the port fills in the checksums of IPv4 and UDP */
+	uint8_t own[FRAME_ADDRESS_BYTES];
+	uint64_t own_number;                     /* the same */
+	uint8_t header[ENCAPSULATION_BYTES_MAX]; /* what is the same in all frames */
+};
+
+void encapsulation_init(struct encapsulation *encapsulation,
+	const struct encapsulation_options *options, const uint8_t *own, bool checksum_offload);
+
+enum encapsulation_status {
+	ENCAPSULATION_FINE,
+	ENCAPSULATION_ARP,     /* an ARP message, with udp only */
+	ENCAPSULATION_FOREIGN, /* another protocol, port, host or VLAN */
+	ENCAPSULATION_BAD_IPV4,
+	ENCAPSULATION_FRAGMENT,
+	ENCAPSULATION_BAD_UDP
+};
+
+/* What the outer header of a frame says. */
+struct outer {
+	uint32_t at;         /* where the transport header, or the ARP message, is */
+	uint32_t length;     /* bytes from there on; padding of Ethernet may be among them */
+	uint32_t source;     /* IPv4 address; 0 without udp */
+	const uint8_t *from; /* MAC address */
+	bool marked;         /* congestion experienced */
+};
+
+/* Reads bytes that came from anywhere. flags: the mbuf's ol_flags, which say what the device has verified already.
+ * ENCAPSULATION_FINE and _ARP fill outer. */
+enum encapsulation_status encapsulation_read(const struct encapsulation *encapsulation,
+	const void *bytes, uint32_t available, uint64_t flags, struct outer *outer);
+
+/* The bytes before the transport header of a frame that was found fine before. */
+uint32_t encapsulation_skip(const struct encapsulation *encapsulation, const void *bytes);
+
+/* Writes what stands before the transport header. The mbuf's data starts where it goes; the transport header, whose fields `frame`
+ * has, and all that follows are in place. to: MAC address of the next hop. */
+void encapsulation_write(const struct encapsulation *encapsulation, struct rte_mbuf *mbuf,
+	const uint8_t *to, const struct frame *frame);
+
+/* Writes Ethernet header and tag for another protocol; returns their bytes. */
+uint32_t encapsulation_link(const struct encapsulation *encapsulation, void *bytes,
+	const uint8_t *to, uint16_t ethertype);
+
+/* Whom to ask by ARP for the way to a node: itself when it is on this link, else the gateway. */
+static inline bool encapsulation_on_link(
+	const struct encapsulation *encapsulation, uint32_t address)
+{
+	const struct encapsulation_options *options = &encapsulation->options;
+	uint32_t mask = options->prefix == 0 ? 0 : UINT32_MAX << (32 - options->prefix);
+
+	return options->gateway == 0 || ((address ^ options->address) & mask) == 0;
+}
+
+static inline uint32_t encapsulation_hop(
+	const struct encapsulation *encapsulation, uint32_t address)
+{
+	return encapsulation_on_link(encapsulation, address) ? address
+							     : encapsulation->options.gateway;
+}
+
+#endif

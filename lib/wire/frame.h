@@ -1,0 +1,208 @@
+/* frame.h - the layout of every header on the wire, and every limit of the protocol. doc/wire.md is its prose.
+ *
+ * All fields are little-endian. A frame is
+ *
+ *     outer header: Ethernet, or UDP/IPv4     encapsulation.h
+ *     transport header   64 bytes      struct frame_header
+ *     [selective acknowledgement        32 bytes, with FRAME_SACK]
+ *     records ...        each struct record_header, its message header, its data, padded to 8 bytes
+ *
+ * Only wire/frame.c reads or writes these bytes; the rest of the library sees struct frame.
+ */
+#ifndef WIRE_FRAME_H
+#define WIRE_FRAME_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
+#define FRAME_VERSION   1
+
+enum frame_type {
+	FRAME_DATA = 1, /* sequenced: records */
+	FRAME_ACK,      /* not sequenced: acknowledgement fields only */
+	FRAME_ASK,      /* broadcast: who is process (destination)? */
+	FRAME_TELL,     /* to the asker: I am, at this frame's source address, with this incarnation */
+	FRAME_RESET,    /* what you sent was for a process life or a stream that I do not know */
+	FRAME_BYE       /* this process life ends now */
+};
+
+enum frame_flag {
+	FRAME_SACK = 1,      /* the bitmap follows the header */
+	FRAME_FIRST = 2,     /* the stream starts with psn `first`; on every frame until the stream's first acknowledgement */
+	FRAME_START = 4,     /* has a record that starts a message: deliver in order. Without it: at once */
+	FRAME_ACK_NOW = 8,   /* the sender has nothing more to send: acknowledge soon */
+	FRAME_FULL_SUM = 16, /* the checksum covers all bytes, not only the transport header and the bitmap */
+	FRAME_ACK_VALID = 32,/* ack, ack_stream, credit, echo and delay mean something */
+	FRAME_CE = 64        /* echo: congestion was experienced by frames to the sender of this one */
+};
+
+/*   0       4       8               16                            31
+ *  +-------+-------+---------------+-------------------------------+
+ *  | type  |version|     flags     |            length             |   0
+ *  +-------+-------+---------------+-------------------------------+
+ *  |                     checksum (CRC32C)                         |   4
+ *  +---------------------------------------------------------------+
+ *  |                     destination nid                           |   8
+ *  |                     destination pid                           |  12
+ *  |                     source nid                                |  16
+ *  |                     source pid                                |  20
+ *  +---------------------------------------------------------------+
+ *  |                     source incarnation                        |  24
+ *  |                     destination incarnation (0: not known)    |  28
+ *  +---------------------------------------------------------------+
+ *  |                     psn                                       |  32
+ *  |                     ack: next psn expected                    |  36
+ *  +-------------------------------+-------------------------------+
+ *  |            stream             |          ack_stream           |  40
+ *  +-------------------------------+-------------------------------+
+ *  |                     timestamp, sender's clock, ns             |  44
+ *  |                     echo of the peer's newest timestamp       |  48
+ *  |                     delay: ns between its arrival and now     |  52
+ *  +-------------------------------+---------------+---------------+
+ *  |            credit             |    records    |   reserved    |  56
+ *  +-------------------------------+---------------+---------------+
+ *  |       first: with FRAME_FIRST, the stream's first psn         |  60
+ *  +---------------------------------------------------------------+
+ */
+struct frame_header {
+	uint8_t version_type; /* version in the high half */
+	uint8_t flags;
+	uint16_t length; /* bytes from here to the last record's end; Ethernet padding follows */
+	uint32_t checksum;
+	uint32_t destination_nid;
+	uint32_t destination_pid;
+	uint32_t source_nid;
+	uint32_t source_pid;
+	uint32_t source_incarnation;
+	uint32_t destination_incarnation;
+	uint32_t psn;
+	uint32_t ack;
+	uint16_t stream;
+	uint16_t ack_stream;
+	uint32_t timestamp;
+	uint32_t echo;
+	uint32_t delay;
+	uint16_t credit;
+	uint8_t records;
+	uint8_t reserved;
+	uint32_t first;
+};
+static_assert(sizeof(struct frame_header) == 64, "transport header");
+static_assert(offsetof(struct frame_header, psn) == 32, "psn");
+static_assert(offsetof(struct frame_header, credit) == 56, "credit");
+
+#define FRAME_ETHERNET_BYTES 14
+#define FRAME_ADDRESS_BYTES  6 /* of a MAC address */
+#define FRAME_HEADER_BYTES   64
+#define FRAME_SACK_BITS      256 /* bit i: psn ack + 1 + i has arrived */
+#define FRAME_SACK_BYTES     (FRAME_SACK_BITS / 8)
+#define FRAME_WINDOW         256 /* psns in flight at most, so that the bitmap always reaches */
+
+enum record_kind {
+	RECORD_START = 1, /* a message: its header, and its first data */
+	RECORD_MORE,      /* later data of a message */
+	RECORD_STOP       /* to the message's sender: the rest of its data is not wanted */
+};
+
+/*  +-------+---------------+-------------------------------+
+ *  | kind  | header_length |          data_length          |  0
+ *  +-------+---------------+-------------------------------+
+ *  |                        message                        |  4    number of the message, per stream
+ *  +-------------------------------------------------------+
+ *  |         START: bytes of the message's data (64)       |  8
+ *  |         MORE: where in it this data lies              |
+ *  +-------------------------------------------------------+
+ */
+struct record_header {
+	uint8_t kind;
+	uint8_t header_length; /* START: bytes of message header that follow, a multiple of 8, at most MESSAGE_HEADER_MAX */
+	uint16_t data_length;  /* bytes of data after it */
+	uint32_t message;
+	uint64_t extent;
+};
+static_assert(sizeof(struct record_header) == 16, "record header");
+
+#define RECORD_HEADER_BYTES 16
+#define RECORD_ALIGN        8
+#define MESSAGE_HEADER_MAX  80
+#define MESSAGE_LENGTH_MAX  (UINT64_C(1) << 40)
+
+/* Portals messages, the message header of RECORD_START: lib/wire/message.h. */
+
+/* A frame as the rest of the library sees it, in the host's byte order. length, type, flags, records: as in the header. */
+struct frame {
+	uint8_t type;
+	uint8_t flags;
+	uint8_t records;
+	uint16_t length;
+	uint16_t stream;
+	uint16_t ack_stream;
+	uint16_t credit;
+	uint32_t destination_nid;
+	uint32_t destination_pid;
+	uint32_t source_nid;
+	uint32_t source_pid;
+	uint32_t source_incarnation;
+	uint32_t destination_incarnation;
+	uint32_t psn;
+	uint32_t ack;
+	uint32_t timestamp;
+	uint32_t echo;
+	uint32_t delay;
+	uint32_t first;
+	uint64_t sack[FRAME_SACK_BITS / 64]; /* zero without FRAME_SACK */
+	const uint8_t *body;                 /* decoded frames: the records */
+};
+
+enum frame_status {
+	FRAME_OK,
+	FRAME_BAD_SHORT,    /* fewer bytes than the header or its length field say */
+	FRAME_BAD_VERSION,  /* another version, or a type that does not exist */
+	FRAME_BAD_CHECKSUM,
+	FRAME_BAD_CONTENT   /* fields or records contradict each other or the limits */
+};
+
+/* Reads and checks everything that can be checked without knowing the peer: after FRAME_OK every record lies within the
+ * frame, and its lengths are within the protocol's limits. bytes: the transport header, any alignment. */
+enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame);
+
+/* Bytes before the records. */
+static inline uint32_t frame_header_bytes(uint8_t flags)
+{
+	return FRAME_HEADER_BYTES + ((flags & FRAME_SACK) ? FRAME_SACK_BYTES : 0);
+}
+
+/* Writes header, bitmap and checksum. The records are in place already: frame->length covers them. */
+void frame_encode(const struct frame *frame, void *bytes);
+
+/* What an own frame says that is to be sent again: the fields that stay as they are (type, flags, records, length, psn, stream,
+ * first). Trusts the bytes. */
+void frame_recall(const void *bytes, struct frame *frame);
+
+/* One record. header and data point into the frame. */
+struct record {
+	uint8_t kind;
+	uint8_t header_length;
+	uint16_t data_length;
+	uint32_t message;
+	uint64_t extent;
+	const void *header;
+	const void *data;
+};
+
+static inline uint32_t record_bytes(uint32_t header_length, uint32_t data_length)
+{
+	uint32_t bytes = RECORD_HEADER_BYTES + header_length + data_length;
+
+	return (bytes + RECORD_ALIGN - 1) & ~(uint32_t)(RECORD_ALIGN - 1);
+}
+
+/* Reads the record at `at` of a decoded frame's body and returns where the next one is. */
+uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record);
+/* Writes a record's header; returns where its message header goes. */
+uint8_t *record_write(void *to, const struct record *record);
+
+#endif
