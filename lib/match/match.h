@@ -1,0 +1,92 @@
+/* match.h - match lists: the order of entries is the law, the index only makes it fast.
+ *
+ * A list is a chain of entries in a table; entries are named by their index in it, so that the
+ * table may lie in memory that several processes map at different addresses. The poll core alone
+ * calls these functions.
+ *
+ * The law: match_first() and match_next() together give, in list order, every entry whose criteria
+ * match the key. Whether the entry's memory accepts is the caller's to decide; if not it asks for
+ * the next one.
+ *
+ * I1. Entries of one list carry positions that grow strictly from head to tail, so that any two can
+ *     be compared without a walk.
+ * I2. Insertion next to a given entry and removal are O(1), but for an occasional local
+ *     renumbering. The whole list is moved once in 2^26 pushes at most.
+ * I3. match_next() may be given an entry only while it is in the list: find the next before
+ *     removing one.
+ * I4. Short lists are walked; longer ones have an index (index.h). Without memory for one they are
+ *     walked too: no call here can fail.
+ */
+#ifndef MATCH_MATCH_H
+#define MATCH_MATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MATCH_NONE UINT32_MAX /* no entry */
+#define MATCH_ANY  UINT32_MAX /* nid, pid: every value */
+
+/* What an entry asks for, and what the list needs to keep it in order: one cache line. */
+struct match_entry {
+	uint64_t bits;
+	uint64_t ignore;   /* bits that do not count */
+	uint64_t position; /* I1; the list's */
+	uint32_t nid;      /* or MATCH_ANY */
+	uint32_t pid;      /* or MATCH_ANY */
+	uint32_t previous; /* the list's, as is all below */
+	uint32_t next;
+	uint32_t chain_next; /* within the index */
+	uint32_t chain_previous;
+	uint32_t class;
+	uint32_t hash;
+	uint64_t reserved;
+};
+
+/* What a message asks for. */
+struct match_key {
+	uint64_t bits;
+	uint32_t nid;
+	uint32_t pid;
+};
+
+/* The table that all lists of an interface share: entry i is at base + i * stride. */
+struct match_table {
+	void *base;
+	uint32_t stride; /* bytes; the struct match_entry is at the start of each */
+	uint32_t count;
+};
+
+struct match_list {
+	uint32_t head;
+	uint32_t tail;
+	uint32_t length;
+	uint32_t latest; /* the entry that was put in last: a hint where the next one will go */
+	struct match_index *index; /* NULL while the list is short; private memory */
+};
+
+static inline struct match_entry *match_entry(const struct match_table *table, uint32_t i)
+{
+	return (struct match_entry *)(void *)((char *)table->base + (uint64_t)i * table->stride);
+}
+
+void match_list_init(struct match_list *list);
+/* Forgets all entries and frees the index. */
+void match_list_clear(struct match_list *list);
+
+/* Puts entry (bits, ignore, nid, pid set by the caller) at the front or back, or next to one that
+ * is in the list. */
+void match_push_front(const struct match_table *table, struct match_list *list, uint32_t entry);
+void match_push_back(const struct match_table *table, struct match_list *list, uint32_t entry);
+void match_insert_before(
+	const struct match_table *table, struct match_list *list, uint32_t current, uint32_t entry);
+void match_insert_after(
+	const struct match_table *table, struct match_list *list, uint32_t current, uint32_t entry);
+void match_remove(const struct match_table *table, struct match_list *list, uint32_t entry);
+
+/* The first entry that matches key, and the first after current; MATCH_NONE at the end. */
+uint32_t match_first(const struct match_table *table, const struct match_list *list,
+	const struct match_key *key);
+uint32_t match_next(const struct match_table *table, const struct match_list *list,
+	uint32_t current, const struct match_key *key);
+
+#endif
