@@ -1,0 +1,208 @@
+/* assembly.c - messages that arrive: their starts in order, their data wherever it lies. Owned by
+ * one poll core.
+ *
+ * I1. The peer's assemblies are the messages that have begun, whose data is not all here and is
+ *     wanted. Data of any other message that has begun is passed over.
+ * I2. Nothing is placed beyond an inbound's limit, nor after its message_end().
+ * I3. A frame is delivered as a whole or not at all: assembly_check() says beforehand whether it
+ *     can be.
+ */
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_memcpy.h>
+
+#include <transport/state.h>
+
+static struct assembly *assembly_find(const struct peer *peer, uint32_t number)
+{
+	struct assembly *assembly = peer->assemblies;
+
+	while (assembly != NULL && assembly->number != number)
+		assembly = assembly->next;
+	return assembly;
+}
+
+static enum assembly_verdict more_check(
+	const struct peer *peer, uint32_t started, const struct record *record)
+{
+	const struct assembly *assembly;
+
+	if (!serial_before(record->message, started))
+		return ASSEMBLY_UNKNOWN;
+	assembly = assembly_find(peer, record->message);
+	if (assembly != NULL && (record->extent > assembly->length ||
+					record->data_length > assembly->length - record->extent))
+		return ASSEMBLY_BAD;
+	return ASSEMBLY_FINE;
+}
+
+enum assembly_verdict assembly_check(struct transport *transport, const struct peer *peer,
+	const struct frame *frame, bool in_order)
+{
+	uint32_t started = peer->rx_message;
+	unsigned incomplete = 0;
+	struct record record;
+	uint32_t at = 0;
+	unsigned i;
+
+	for (i = 0; i < frame->records; i++) {
+		enum assembly_verdict verdict;
+
+		at = record_read(frame, at, &record);
+		if (record.kind == RECORD_START) {
+			if (!in_order)
+				return ASSEMBLY_UNKNOWN;
+			if (record.message != started++)
+				return ASSEMBLY_BAD;
+			incomplete += record.data_length < record.extent;
+		} else if (record.kind == RECORD_MORE) {
+			verdict = more_check(peer, started, &record);
+			if (verdict == ASSEMBLY_UNKNOWN && in_order)
+				return ASSEMBLY_BAD;
+			if (verdict != ASSEMBLY_FINE)
+				return verdict;
+		}
+	}
+	if (incomplete == 0)
+		return ASSEMBLY_FINE;
+	if (peer->assembly_count + incomplete > ASSEMBLIES_MAX)
+		return ASSEMBLY_BAD;
+	return pool_reserve(&transport->assembly_pool, incomplete) ? ASSEMBLY_FINE
+								   : ASSEMBLY_NO_MEMORY;
+}
+
+/* The rest of a message need not be sent. */
+static void stop_queue(struct transport *transport, struct peer *peer, uint32_t number)
+{
+	if (peer->stop_count != 0 && peer->stop_stream != peer->rx_stream)
+		peer->stop_count = 0;
+	if (peer->stop_count == STOPS_MAX)
+		return;
+	peer->stop_stream = peer->rx_stream;
+	peer->stops[peer->stop_count++] = number;
+	sender_ready(transport, peer);
+}
+
+static void inbound_end(
+	struct transport *transport, bool want_end, void *context, enum transport_fail why)
+{
+	if (want_end)
+		transport->upcalls.message_end(transport->upcalls.context, context, why);
+}
+
+static void start_deliver(
+	struct transport *transport, struct peer *peer, const struct record *record)
+{
+	struct inbound inbound = {0};
+	struct assembly *assembly;
+	uint64_t limit;
+	uint64_t place;
+
+	peer->rx_message++;
+	COUNT(transport, messages_received);
+	COUNT_ADD(transport, bytes_received, record->data_length);
+	transport->upcalls.message_begin(transport->upcalls.context, peer->process, record->header,
+		record->header_length, record->extent, &inbound);
+	limit = RTE_MIN(inbound.limit, record->extent);
+	place = RTE_MIN(limit, record->data_length);
+	if (place > 0)
+		rte_memcpy(inbound.base, record->data, place);
+	if (place == limit) {
+		inbound_end(transport, inbound.want_end, inbound.context, TRANSPORT_OK);
+		if (inbound.stop && record->data_length < record->extent)
+			stop_queue(transport, peer, record->message);
+		return;
+	}
+	assembly = pool_take(&transport->assembly_pool);
+	assembly->next = peer->assemblies;
+	assembly->base = inbound.base;
+	assembly->context = inbound.context;
+	assembly->length = record->extent;
+	assembly->limit = limit;
+	assembly->placed = place;
+	assembly->number = record->message;
+	assembly->want_end = inbound.want_end;
+	assembly->stop = inbound.stop;
+	peer->assemblies = assembly;
+	peer->assembly_count++;
+}
+
+static void assembly_remove(
+	struct transport *transport, struct peer *peer, struct assembly *assembly)
+{
+	struct assembly **link = &peer->assemblies;
+
+	while (*link != assembly)
+		link = &(*link)->next;
+	*link = assembly->next;
+	peer->assembly_count--;
+	pool_give(&transport->assembly_pool, assembly);
+}
+
+static void assembly_complete(
+	struct transport *transport, struct peer *peer, struct assembly *assembly)
+{
+	bool want_end = assembly->want_end;
+	void *context = assembly->context;
+
+	if (assembly->stop && assembly->limit < assembly->length)
+		stop_queue(transport, peer, assembly->number);
+	assembly_remove(transport, peer, assembly);
+	inbound_end(transport, want_end, context, TRANSPORT_OK);
+}
+
+static void more_deliver(
+	struct transport *transport, struct peer *peer, const struct record *record)
+{
+	struct assembly *assembly = assembly_find(peer, record->message);
+	uint64_t place;
+
+	COUNT_ADD(transport, bytes_received, record->data_length);
+	/* extent + data_length <= length was checked, but a record before this one in its frame may
+	 * have begun the message. */
+	if (assembly == NULL || record->extent >= assembly->limit)
+		return;
+	place = RTE_MIN(assembly->limit - record->extent, record->data_length);
+	rte_memcpy(assembly->base + record->extent, record->data, place);
+	/* A peer that lies may send the same bytes twice: it then ends its own message early. */
+	assembly->placed += RTE_MIN(place, assembly->limit - assembly->placed);
+	if (assembly->placed == assembly->limit)
+		assembly_complete(transport, peer, assembly);
+}
+
+void assembly_deliver(struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	struct record record;
+	uint32_t at = 0;
+	unsigned i;
+
+	for (i = 0; i < frame->records; i++) {
+		at = record_read(frame, at, &record);
+		switch (record.kind) {
+		case RECORD_START:
+			start_deliver(transport, peer, &record);
+			break;
+		case RECORD_MORE:
+			more_deliver(transport, peer, &record);
+			break;
+		default:
+			if ((peer->flags & TX_OPEN) && record.extent == peer->tx_stream)
+				sender_stopped(transport, peer, record.message);
+			break;
+		}
+	}
+}
+
+void assembly_end_all(struct transport *transport, struct peer *peer, enum transport_fail why)
+{
+	struct assembly *assembly;
+
+	while ((assembly = peer->assemblies) != NULL) {
+		bool want_end = assembly->want_end;
+		void *context = assembly->context;
+
+		assembly_remove(transport, peer, assembly);
+		inbound_end(transport, want_end, context, why);
+	}
+}

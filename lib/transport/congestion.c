@@ -1,0 +1,197 @@
+/* congestion.c - how much may be in flight to a peer: a window steered by delay, in Swift's manner.
+ * One poll core.
+ *
+ * The delay of a frame is its round trip without the time that it waited in the receiver for the
+ * acknowledgement (the header's delay field). As long as it stays below the target the window grows
+ * by one frame per round trip, doubling before the first congestion; above it is cut in proportion
+ * to the excess, at most once per round trip. A mark (ECN) counts as delay. The target lies above
+ * the least delay seen lately, so that it needs no knowledge of the path, and is wider for small
+ * windows, so that many senders to one port settle at fair shares.
+ *
+ * I1. WINDOW_MIN <= window <= WINDOW_MAX. Below one frame, single frames go at the pace of window /
+ *     rtt.
+ * I2. What is in flight never exceeds the window, the peer's credit, FRAME_WINDOW; probes are the
+ *     exception.
+ */
+#include <rte_common.h>
+
+#include <transport/state.h>
+
+#define WINDOW_ONE     65536u
+#define WINDOW_MIN     (WINDOW_ONE / 64)
+#define WINDOW_MAX     (FRAME_WINDOW * WINDOW_ONE)
+#define FLOOR_WINDOW   (4 * WINDOW_ONE)
+#define FLOOR_CREDIT   32 /* frames */
+#define WINDOW_INITIAL (8 * WINDOW_ONE)
+#define TARGET_DELAY   (50 * MICROSECOND) /* beyond the least delay */
+#define TARGET_SPREAD  (100 * MICROSECOND) /* more, over the window's square root */
+#define LOSS_HEAVY     8 /* one in so many */
+#define DELAY_PERIOD   (2 * SECOND)
+
+void congestion_reset(struct peer *peer)
+{
+	peer->window = WINDOW_INITIAL;
+	peer->growth = 0;
+	peer->pace_due = 0;
+	peer->cut_at = 0;
+	peer->window_before = 0;
+	peer->flags |= TX_SLOW_START;
+}
+
+/* A smoothed value moves by one part in so many of what is new. */
+static uint32_t smooth(uint32_t old, uint32_t sample, int32_t parts)
+{
+	return old + (uint32_t)(((int64_t)sample - (int64_t)old) / parts);
+}
+
+static void delay_note(struct transport *transport, struct peer *peer, uint32_t delay)
+{
+	if (transport->now >= peer->delay_period) {
+		bool quiet = transport->now - peer->delay_period > DELAY_PERIOD;
+
+		peer->delay_min = quiet || peer->delay_period == 0 ? delay : peer->delay_min_next;
+		peer->delay_min_next = delay;
+		peer->delay_period = transport->now + DELAY_PERIOD;
+	}
+	peer->delay_min_next = RTE_MIN(peer->delay_min_next, delay);
+	peer->delay_min = RTE_MIN(peer->delay_min, delay);
+}
+
+void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay)
+{
+	uint32_t difference = rtt > peer->rtt ? rtt - peer->rtt : peer->rtt - rtt;
+
+	delay_note(transport, peer, delay);
+	if (peer->rtt == 0) {
+		peer->rtt = rtt;
+		peer->variance = rtt / 2;
+		peer->delay = delay;
+		return;
+	}
+	peer->variance = smooth(peer->variance, difference, 4);
+	peer->rtt = RTE_MAX(smooth(peer->rtt, rtt, 8), 1u);
+	peer->delay = smooth(peer->delay, delay, 4);
+}
+
+/* The square root of a window in frames, at least 1: a table of the power of two would do; so few
+ * steps are as good. */
+static uint32_t window_root(uint32_t window)
+{
+	uint32_t frames = window / WINDOW_ONE;
+	uint32_t root = 1;
+
+	while ((root + 1) * (root + 1) <= frames)
+		root++;
+	return root;
+}
+
+static uint64_t congestion_target(const struct peer *peer)
+{
+	return peer->delay_min + TARGET_DELAY + TARGET_SPREAD / window_root(peer->window);
+}
+
+/* Below it delay does not cut the window. A peer that lets much be in flight has few senders: then a few frames of each do no
+ * harm, whereas a window below them makes every hiccup of a host expensive. */
+static uint32_t window_floor(const struct peer *peer)
+{
+	if (peer->credit >= FLOOR_CREDIT)
+		return FLOOR_WINDOW;
+	return peer->credit >= FLOOR_CREDIT / 4 ? WINDOW_ONE : WINDOW_MIN;
+}
+
+/* The window becomes window * part / 256, at most once per round trip. */
+static void congestion_cut(struct transport *transport, struct peer *peer, uint32_t part)
+{
+	if (transport->now - peer->cut_at < peer->rtt)
+		return;
+	peer->window_before = peer->window;
+	peer->window = RTE_MAX((uint32_t)((uint64_t)peer->window * part / 256), window_floor(peer));
+	peer->growth = 0;
+	peer->cut_at = transport->now;
+	peer->flags &= (uint16_t)~TX_SLOW_START;
+	COUNT(transport, congestion_cuts);
+}
+
+static void congestion_grow(struct peer *peer, unsigned frames)
+{
+	if (peer->flags & TX_SLOW_START) {
+		peer->window = RTE_MIN(peer->window + frames * WINDOW_ONE, WINDOW_MAX);
+		return;
+	}
+	if (peer->window < WINDOW_ONE) {
+		peer->window += peer->window / 2 + 1;
+		return;
+	}
+	peer->growth += frames;
+	if (peer->growth >= peer->window / WINDOW_ONE) {
+		peer->growth = 0;
+		peer->window = RTE_MIN(peer->window + WINDOW_ONE, WINDOW_MAX);
+	}
+}
+
+void congestion_delivered(struct transport *transport, struct peer *peer, unsigned frames,
+	uint32_t delay, bool marked)
+{
+	uint64_t target = congestion_target(peer);
+	uint64_t excess;
+
+	if (marked) {
+		congestion_cut(transport, peer, 224);
+		return;
+	}
+	if (delay <= target) {
+		/* A window that is not used says nothing about the path. */
+		if (peer_pipe(peer) + frames >= peer->window / WINDOW_ONE / 2)
+			congestion_grow(peer, frames);
+		return;
+	}
+	/* Cut by 0.8 of the excess' share, at most by half: 256 - 205 * excess / delay. */
+	excess = delay - target;
+	if (transport->now - peer->cut_at >= peer->rtt)
+		congestion_cut(transport, peer,
+			RTE_MAX(256 - (uint32_t)(205 * excess / delay), UINT32_C(128)));
+}
+
+/* A loss without delay is a bad link rather than a full queue, unless it takes a good part of what was in flight. */
+void congestion_lost(struct transport *transport, struct peer *peer, uint32_t frames)
+{
+	bool delayed = peer->delay > congestion_target(peer);
+	bool heavy = frames > 1 && frames * LOSS_HEAVY > peer_pipe(peer) + frames;
+
+	if (delayed || heavy)
+		congestion_cut(transport, peer, 128);
+}
+
+void congestion_timeout(struct transport *transport, struct peer *peer)
+{
+	if (peer->backoff <= 1)
+		peer->window_before = peer->window;
+	peer->window = RTE_MIN(peer->window, WINDOW_ONE);
+	if (peer->backoff > 3)
+		peer->window = RTE_MAX(peer->window / 2, RTE_MIN(window_floor(peer), WINDOW_ONE));
+	peer->growth = 0;
+	peer->cut_at = transport->now;
+	peer->flags |= TX_SLOW_START;
+	COUNT(transport, congestion_cuts);
+}
+
+void congestion_undo(struct peer *peer)
+{
+	peer->window = RTE_MAX(peer->window, peer->window_before);
+	peer->window_before = 0;
+}
+
+bool congestion_open(struct transport *transport, struct peer *peer)
+{
+	uint32_t pipe = peer_pipe(peer);
+
+	if (pipe == 0)
+		return peer->window >= WINDOW_ONE || transport->now >= peer->pace_due;
+	return pipe < peer->window / WINDOW_ONE && pipe < peer->credit;
+}
+
+void congestion_sent(struct transport *transport, struct peer *peer)
+{
+	if (peer->window < WINDOW_ONE)
+		peer->pace_due = transport->now + (uint64_t)peer->rtt * WINDOW_ONE / peer->window;
+}

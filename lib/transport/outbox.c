@@ -1,0 +1,84 @@
+/* outbox.c - frames on their way to the port, or back into this process. Owned by one poll core.
+ *
+ * I1. A frame in the outbox has one reference here; another may be in a slot. Nothing writes to it
+ *     while it is here.
+ * I2. What the port does not take stays in front and goes first next time: frames leave in the
+ *     order they were put.
+ */
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include <transport/state.h>
+
+/* Whatever stands before it, the transport header starts at a multiple of a cache line. */
+static_assert(RTE_PKTMBUF_HEADROOM % 64 == 0, "the transport header starts a cache line");
+static_assert(RTE_PKTMBUF_HEADROOM >= ENCAPSULATION_BYTES_MAX, "there is room before it");
+
+struct rte_mbuf *outbox_alloc(struct transport *transport)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(transport->port->pool);
+
+	if (mbuf != NULL)
+		mbuf->data_off = (uint16_t)(RTE_PKTMBUF_HEADROOM - transport->encapsulation.bytes);
+	return mbuf;
+}
+
+uint8_t *outbox_header(const struct rte_mbuf *mbuf)
+{
+	return (uint8_t *)mbuf->buf_addr + RTE_PKTMBUF_HEADROOM;
+}
+
+void outbox_flush(struct transport *transport)
+{
+	unsigned count = transport->outbox_count;
+	unsigned taken;
+
+	if (count == 0)
+		return;
+	taken = port_transmit(transport->port, transport->outbox, (uint16_t)count);
+	transport->outbox_count = count - taken;
+	transport->sent += taken;
+	COUNT_ADD(transport, frames_sent, taken);
+	if (taken == count)
+		return;
+	COUNT_ADD(transport, port_full, count - taken);
+	memmove(transport->outbox, transport->outbox + taken,
+		(count - taken) * sizeof(transport->outbox[0]));
+	transport->blocked = true;
+}
+
+bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count)
+{
+	if (peer != NULL && (peer->flags & PEER_SELF))
+		return LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count;
+	if (OUTBOX_FRAMES - transport->outbox_count >= count)
+		return true;
+	if (!transport->blocked)
+		outbox_flush(transport);
+	return OUTBOX_FRAMES - transport->outbox_count >= count;
+}
+
+void outbox_put_bytes(struct transport *transport, struct rte_mbuf *mbuf, uint32_t length)
+{
+	mbuf->data_len = (uint16_t)length;
+	mbuf->pkt_len = length;
+	transport->outbox[transport->outbox_count++] = mbuf;
+}
+
+void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
+	const uint8_t *to)
+{
+	uint32_t length = transport->encapsulation.bytes + frame->length;
+
+	if (to != NULL) {
+		encapsulation_write(&transport->encapsulation, mbuf, to, frame);
+		outbox_put_bytes(transport, mbuf, length);
+		return;
+	}
+	mbuf->data_len = (uint16_t)length;
+	mbuf->pkt_len = length;
+	transport->loop[transport->loop_tail++ % LOOP_FRAMES] = mbuf;
+	transport->sent++;
+	COUNT(transport, frames_sent);
+}

@@ -1,0 +1,250 @@
+/* peer.h - what a transport remembers of another process, and where it is kept.
+ *
+ * A peer is made by the first message to it or the first frame from it, and forgotten when it has
+ * been idle for PEER_MEMORY. What it needs only while frames are in flight (struct flight, struct
+ * reorder, struct assembly) comes from pools and goes back as soon as it is not needed.
+ *
+ * I1. A sequence number psn of the own stream is in flight when tx_una <= psn < tx_next (serially);
+ *     flight is not NULL exactly when there is one. At most FRAME_WINDOW are.
+ * I2. Of the peer's stream all before rx_next have been delivered in order; received has the bits
+ *     of those after it that have arrived: delivered already (no mbuf in reorder) or held there.
+ * I3. A message is in exactly one of waiting (nothing framed), open (its start is framed), unacked
+ *     (all is framed). open and unacked are in the order of their numbers and of their last psn.
+ * I4. The sender begins a new stream when it has sent nothing for STREAM_IDLE, the receiver keeps a
+ *     stream in mind for STREAM_MEMORY after it last heard the peer, and a peer is forgotten only
+ *     after PEER_MEMORY of silence both ways: so a sender that starts from nothing meets a receiver
+ *     that remembers nothing, and stream numbers never meet their own past. It relies on no frame
+ *     living longer than FRAME_LIFE in the network.
+ */
+#ifndef TRANSPORT_PEER_H
+#define TRANSPORT_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <transport/bitmap.h>
+#include <transport/list.h>
+#include <transport/transport.h>
+#include <transport/wheel.h>
+
+#define FRAME_LIFE     (30 * SECOND)
+#define STREAM_IDLE    (30 * SECOND)
+#define STREAM_MEMORY  (STREAM_IDLE + FRAME_LIFE)
+#define PEER_MEMORY    (2 * STREAM_MEMORY)
+#define OPEN_MAX       8  /* messages to one peer that are partly framed */
+#define ASSEMBLIES_MAX 16 /* messages from one peer that are partly here; more than OPEN_MAX */
+#define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
+
+enum peer_flag {
+	PEER_KNOWN = 1,   /* address and incarnation are known */
+	PEER_ASKING = 2,  /* and are being asked for */
+	PEER_ENDED = 4,   /* this incarnation said BYE */
+	PEER_SELF = 8,    /* this process */
+	TX_OPEN = 16,     /* a stream to it is under way */
+	TX_FIRST = 32,    /* of which nothing has been acknowledged yet */
+	TX_PROBED = 64,   /* a tail loss probe is out */
+	TX_REORDER = 128, /* the network has reordered frames to it */
+	TX_STALLED = 256, /* work, but no window or credit; counted once */
+	TX_SLOW_START = 512,
+	RX_OPEN = 1024,   /* a stream from it is under way */
+	RX_CLOSED = 2048, /* its stream was given up: it must start another */
+	RX_MARKED = 4096, /* a frame from it saw congestion; not yet told */
+	RX_ECHO = 8192    /* echo means something */
+};
+
+enum ack_list { ACK_URGENT, ACK_SOON, ACK_LATER, ACK_LISTS, ACK_NONE = ACK_LISTS };
+
+struct messages {
+	struct message *head;
+	struct message *tail;
+};
+
+/* A frame of the own stream: its mbuf until it is acknowledged, and when it was last sent. */
+struct slot {
+	struct rte_mbuf *frame;
+	uint64_t sent;
+};
+
+/* What is in flight to one peer. The bitmaps are rings (bitmap.h). */
+struct flight {
+	uint64_t sacked[BITMAP_WORDS];
+	uint64_t lost[BITMAP_WORDS]; /* and not sent again yet */
+	uint64_t resent[BITMAP_WORDS];
+	uint32_t sacked_count;
+	uint32_t lost_count;
+	uint32_t rack_psn;     /* of the delivered frame that was sent last, */
+	uint32_t highest;      /* the highest delivered psn + 1 */
+	uint64_t rack_sent;    /* when, 0: none yet */
+	uint64_t rack_rtt;     /* and how long it took to be acknowledged */
+	uint64_t reorder_due;  /* when frames now thought reordered must be thought lost; 0: none */
+	uint64_t timeout_from; /* what the retransmission timeout counts from */
+	bool excused;          /* a timeout has been put off because this core was late */
+	bool expired; /* a timeout has given up frames, and nothing has shown yet that it was wrong */
+	struct slot slots[FRAME_WINDOW];
+};
+
+/* Frames that came early and must wait for their turn. */
+struct reorder {
+	struct rte_mbuf *held[FRAME_WINDOW];
+	unsigned count;
+};
+
+/* A message that has begun and is not all here. */
+struct assembly {
+	struct assembly *next;
+	uint8_t *base;
+	void *context;
+	uint64_t length; /* as announced */
+	uint64_t limit;  /* bytes to place, less than or equal to length */
+	uint64_t placed;
+	uint32_t number;
+	bool want_end;
+	bool stop;
+};
+
+struct peer {
+	/* line 0: a frame arrives */
+	struct process process;
+	uint32_t incarnation; /* 0: not known */
+	uint16_t flags;
+	uint16_t rx_stream;
+	uint32_t rx_next;
+	uint32_t rx_message; /* number of the next message to start */
+	uint32_t echo;       /* its newest timestamp */
+	uint32_t echo_at;    /* own clock when that arrived */
+	uint64_t heard;      /* last valid frame */
+	struct assembly *assemblies;
+	struct reorder *reorder;
+	uint16_t ack_owed; /* frames since the last acknowledgement */
+	uint8_t ack_list;
+	uint8_t assembly_count;
+	uint32_t epoch; /* when it last counted as an active sender */
+
+	/* line 1: an acknowledgement is owed */
+	uint64_t received[BITMAP_WORDS];
+	struct link ack_link;
+	uint64_t ack_due;
+	uint8_t address[FRAME_ADDRESS_BYTES];
+	uint8_t open_count;
+	uint8_t stop_count;
+
+	/* line 2: sending */
+	uint32_t tx_una;
+	uint32_t tx_next;
+	uint32_t tx_message; /* number of the next message to start */
+	uint16_t tx_stream;
+	uint16_t credit; /* frames that the peer lets be in flight */
+	struct flight *flight;
+	struct messages waiting;
+	struct messages open;
+	uint32_t window; /* congestion window in frames, 16.16 */
+	uint32_t growth; /* frames delivered since it last grew */
+
+	/* line 3: acknowledgements arrive */
+	struct messages unacked;
+	struct link ready_link;
+	uint32_t rtt;       /* smoothed, with the time in hosts, ns; 0: none */
+	uint32_t variance;  /* of it */
+	uint32_t delay_min; /* least time in the network in the present and the last period */
+	uint32_t delay_min_next;
+	uint64_t progress; /* last acknowledgement of something new, or begin of the flight or of
+			      asking */
+	uint64_t sent;     /* last frame to it */
+
+	/* line 4: timers */
+	struct timer timer;
+	uint64_t data_sent; /* last sequenced one */
+	uint64_t pace_due;  /* the window is below one frame: when the next may go */
+	uint64_t cut_at;    /* when the window was last cut */
+	uint8_t backoff;    /* retransmission timeouts in a row */
+	uint8_t asks;       /* questions in a row */
+	uint8_t reorder_factor;
+	uint8_t reserved;
+	uint32_t retransmits;
+
+	/* line 5: seldom */
+	uint64_t ask_due;
+	uint64_t delay_period;  /* when the present period of delay_min ends */
+	uint32_t delay;         /* smoothed time in the network */
+	uint32_t window_before; /* the last timeout or loss */
+	uint32_t hash;
+	uint32_t queued; /* messages not acknowledged */
+	uint32_t stops[STOPS_MAX];
+	uint16_t stop_stream;
+};
+static_assert(sizeof(struct peer) <= 384, "100,000 idle peers fit in 50 MB with their index");
+static_assert(offsetof(struct peer, received) == 64, "line 1");
+static_assert(offsetof(struct peer, tx_una) == 128, "line 2");
+static_assert(offsetof(struct peer, unacked) == 192, "line 3");
+static_assert(offsetof(struct peer, timer) == 256, "line 4");
+
+/* The index of peers: open addressing, linear probing, at most half full. */
+struct peer_cell {
+	struct peer *peer; /* NULL: free */
+	uint32_t hash;
+};
+
+struct peer_table {
+	struct peer_cell *cells;
+	uint32_t mask;
+	uint32_t count;
+	uint32_t max;
+	uint32_t seed;
+};
+
+bool peer_table_init(struct peer_table *table, uint32_t max, uint32_t seed);
+void peer_table_free(struct peer_table *table);
+struct peer *peer_table_find(const struct peer_table *table, struct process process);
+
+/* The peer of a process, made if need be; NULL when there is no room. inbound: made by a frame,
+ * which leaves the last quarter of the room to those whom this process wants to reach. */
+struct peer *peer_get(struct transport *transport, struct process process, bool inbound);
+
+/* Sees to it that peer_run() is called at `at`, or before. */
+void peer_wake(struct transport *transport, struct peer *peer, uint64_t at);
+/* The peer's timer: whatever is due, and the timer set anew. */
+void peer_run(struct transport *transport, struct peer *peer);
+
+/* Ends every message to the peer, and the stream. */
+void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why);
+/* Ends messages of which something was sent, and the stream; those that wait stay. */
+void peer_fail_begun(struct transport *transport, struct peer *peer, enum transport_fail why);
+/* The messages of which nothing was acknowledged wait again as if nothing of them had been sent; others that have begun have
+ * failed. The peer's address and life count as unknown. */
+void peer_retract(struct transport *transport, struct peer *peer);
+/* The peer says that it is this incarnation, which is newer than the known one. */
+void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation);
+/* It said BYE. */
+void peer_ended(struct transport *transport, struct peer *peer);
+
+static inline void messages_append(struct messages *messages, struct message *message)
+{
+	message->next = NULL;
+	if (messages->head == NULL)
+		messages->head = message;
+	else
+		messages->tail->next = message;
+	messages->tail = message;
+}
+
+static inline struct message *messages_take(struct messages *messages)
+{
+	struct message *message = messages->head;
+
+	messages->head = message->next;
+	return message;
+}
+
+static inline uint32_t peer_in_flight(const struct peer *peer)
+{
+	return peer->tx_next - peer->tx_una;
+}
+
+/* Frames that may be in the network now. */
+static inline uint32_t peer_pipe(const struct peer *peer)
+{
+	if (peer->flight == NULL)
+		return 0;
+	return peer_in_flight(peer) - peer->flight->sacked_count - peer->flight->lost_count;
+}
+
+#endif

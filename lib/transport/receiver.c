@@ -1,0 +1,650 @@
+/* receiver.c - a frame from the port: checked, given to its peer, delivered in its turn. Owned by
+ * one poll core.
+ *
+ * I1. Nothing of a frame has an effect before all of it was found right: layout and checksum
+ *     (wire/frame.c), process ids, incarnations, what it acknowledges, stream and psn, records
+ *     against the messages that they belong to.
+ * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
+ *     order; others at once when every message that they have data of has begun. What must wait is
+ *     held, as long as held < held_max; what cannot be held is dropped and not acknowledged.
+ * I3. A process that is not known makes state only with the first frames of a stream for this very
+ *     life of this process, and only while peer_get() has room for it.
+ * I4. A reset is sent for a frame that its sender would otherwise repeat in vain; it makes no
+ *     state.
+ */
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include <transport/state.h>
+
+/* A frame that has been checked, and where it comes from. */
+struct arrival {
+	struct frame frame;
+	struct rte_mbuf *mbuf;
+	const uint8_t *from; /* address; NULL: this process */
+	struct outer outer;
+};
+
+/* --- resets */
+
+static void reset_send(struct transport *transport, const struct arrival *arrival, bool older,
+	uint16_t known_stream)
+{
+	const struct frame *frame = &arrival->frame;
+	struct frame reset = {
+		.type = FRAME_RESET,
+		.flags = older ? FRAME_FIRST : 0,
+		.destination_nid = frame->source_nid,
+		.destination_pid = frame->source_pid,
+		.destination_incarnation = frame->source_incarnation,
+		.ack_stream = frame->stream,
+		.ack = frame->psn,
+		.stream = known_stream,
+	};
+
+	if (arrival->from == NULL)
+		return;
+	COUNT(transport, resets_sent);
+	address_send(transport, &reset, arrival->from);
+}
+
+/* The peer does not know the stream. What was sent on it has failed, unless the peer says that it
+ * took the stream for one older than it knows (FRAME_FIRST) and nothing of it has been
+ * acknowledged: then the stream goes on under a newer number. */
+static void reset_receive(struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	uint32_t psn;
+
+	if (!(peer->flags & TX_OPEN) || frame->ack_stream != peer->tx_stream ||
+		frame->ack - peer->tx_una >= peer_in_flight(peer)) {
+		COUNT(transport, dropped_stale);
+		return;
+	}
+	COUNT(transport, resets_received);
+	if (!(frame->flags & FRAME_FIRST) || !(peer->flags & TX_FIRST)) {
+		peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
+		if (sender_has_work(peer))
+			sender_ready(transport, peer);
+		return;
+	}
+	peer->tx_stream = (uint16_t)(frame->stream + 1);
+	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+		if (bitmap_test(peer->flight->lost, psn))
+			continue;
+		bitmap_set(peer->flight->lost, psn);
+		peer->flight->lost_count++;
+	}
+	sender_ready(transport, peer);
+}
+
+/* --- the peer's stream */
+
+static void stream_open(struct peer *peer, const struct frame *frame)
+{
+	peer->flags |= RX_OPEN;
+	peer->rx_stream = frame->stream;
+	peer->rx_next = frame->first;
+	peer->rx_message = 0;
+	memset(peer->received, 0, sizeof(peer->received));
+}
+
+static void reorder_drop(struct transport *transport, struct peer *peer)
+{
+	struct reorder *reorder = peer->reorder;
+	unsigned i;
+
+	if (reorder == NULL)
+		return;
+	for (i = 0; i < FRAME_WINDOW; i++) {
+		if (reorder->held[i] == NULL)
+			continue;
+		rte_pktmbuf_free(reorder->held[i]);
+		transport->held--;
+	}
+	peer->reorder = NULL;
+	pool_give(&transport->reorder_pool, reorder);
+}
+
+void receiver_close(
+	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why)
+{
+	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_MARKED);
+	peer->flags |= state;
+	memset(peer->received, 0, sizeof(peer->received));
+	acknowledgement_forget(transport, peer);
+	reorder_drop(transport, peer);
+	assembly_end_all(transport, peer, why);
+}
+
+/* Is this frame one of a stream that may go on or begin? Begins it. */
+static bool stream_accept(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+	bool known = peer->flags & (RX_OPEN | RX_CLOSED);
+	bool first = frame->flags & FRAME_FIRST;
+
+	if (first && frame->psn - frame->first >= FRAME_WINDOW) {
+		COUNT(transport, dropped_malformed);
+		return false;
+	}
+	if (known && frame->stream == peer->rx_stream) {
+		if (peer->flags & RX_OPEN)
+			return true;
+		COUNT(transport, dropped_stale);
+		reset_send(transport, arrival, false, 0);
+		return false;
+	}
+	if (known && serial_before_16(frame->stream, peer->rx_stream)) {
+		COUNT(transport, dropped_stale);
+		reset_send(transport, arrival, first, peer->rx_stream);
+		return false;
+	}
+	if (!first) {
+		COUNT(transport, dropped_stale);
+		reset_send(transport, arrival, false, 0);
+		return false;
+	}
+	receiver_close(transport, peer, 0, TRANSPORT_RESTARTED);
+	stream_open(peer, frame);
+	return true;
+}
+
+/* --- delivery */
+
+static void held_free(struct transport *transport, struct peer *peer, uint32_t psn)
+{
+	struct reorder *reorder = peer->reorder;
+
+	rte_pktmbuf_free(reorder->held[psn % FRAME_WINDOW]);
+	reorder->held[psn % FRAME_WINDOW] = NULL;
+	transport->held--;
+	if (--reorder->count > 0)
+		return;
+	peer->reorder = NULL;
+	pool_give(&transport->reorder_pool, reorder);
+}
+
+/* Delivers a frame that was held until its turn. It was checked, but for what depends on the frames
+ * before it. */
+static bool held_deliver(
+	struct transport *transport, struct peer *peer, const struct rte_mbuf *mbuf)
+{
+	const struct encapsulation *encapsulation = &transport->encapsulation;
+	uint32_t at = (peer->flags & PEER_SELF) ? encapsulation->bytes
+						: encapsulation_skip(encapsulation,
+							  rte_pktmbuf_mtod(mbuf, const void *));
+	struct frame frame;
+
+	if (frame_decode(rte_pktmbuf_mtod_offset(mbuf, const void *, at), mbuf->data_len - at,
+		    &frame) != FRAME_OK)
+		return false;
+	if (assembly_check(transport, peer, &frame, true) != ASSEMBLY_FINE)
+		return false;
+	assembly_deliver(transport, peer, &frame);
+	return true;
+}
+
+/* The next frame has been delivered: what was waiting for it follows. */
+static void stream_advance(struct transport *transport, struct peer *peer)
+{
+	peer->rx_next++;
+	while (bitmap_test(peer->received, peer->rx_next)) {
+		uint32_t psn = peer->rx_next;
+		struct rte_mbuf *held =
+			peer->reorder != NULL ? peer->reorder->held[psn % FRAME_WINDOW] : NULL;
+
+		if (held != NULL) {
+			bool delivered = held_deliver(transport, peer, held);
+
+			held_free(transport, peer, psn);
+			if (!delivered) {
+				/* It is acknowledged already; so the stream has to end. */
+				COUNT(transport, dropped_malformed);
+				receiver_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
+				return;
+			}
+		}
+		bitmap_clear(peer->received, psn);
+		peer->rx_next++;
+	}
+}
+
+static bool frame_hold(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	uint32_t psn = arrival->frame.psn;
+
+	if (transport->held >= transport->held_max) {
+		COUNT(transport, dropped_no_memory);
+		return false;
+	}
+	if (peer->reorder == NULL) {
+		peer->reorder = pool_take(&transport->reorder_pool);
+		if (peer->reorder == NULL) {
+			COUNT(transport, dropped_no_memory);
+			return false;
+		}
+		memset(peer->reorder, 0, sizeof(*peer->reorder));
+		/* From now on its silence matters. */
+		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
+	}
+	peer->reorder->held[psn % FRAME_WINDOW] = arrival->mbuf;
+	peer->reorder->count++;
+	transport->held++;
+	return true;
+}
+
+static void verdict_count(struct transport *transport, enum assembly_verdict verdict)
+{
+	if (verdict == ASSEMBLY_NO_MEMORY)
+		COUNT(transport, dropped_no_memory);
+	else
+		COUNT(transport, dropped_malformed);
+}
+
+/* The frame whose turn it is. */
+static void frame_in_order(
+	struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	enum assembly_verdict verdict = assembly_check(transport, peer, frame, true);
+	bool assembling = peer->assemblies != NULL;
+	bool gap = bitmap_any(peer->received);
+
+	if (verdict != ASSEMBLY_FINE) {
+		verdict_count(transport, verdict);
+		return;
+	}
+	assembly_deliver(transport, peer, frame);
+	stream_advance(transport, peer);
+	if (!(peer->flags & RX_OPEN))
+		return;
+	if (!assembling && peer->assemblies != NULL)
+		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
+	if (gap)
+		acknowledgement_owe(transport, peer, ACK_URGENT);
+	else
+		acknowledgement_owe(
+			transport, peer, (frame->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
+}
+
+/* A frame before which something is missing. True when it is held. */
+static bool frame_early(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+	enum assembly_verdict verdict = assembly_check(transport, peer, frame, false);
+	bool held = false;
+
+	if (verdict == ASSEMBLY_UNKNOWN) {
+		if (!frame_hold(transport, peer, arrival))
+			return false;
+		held = true;
+	} else if (verdict != ASSEMBLY_FINE) {
+		verdict_count(transport, verdict);
+		return false;
+	}
+	COUNT(transport, reordered);
+	bitmap_set(peer->received, frame->psn);
+	if (!held)
+		assembly_deliver(transport, peer, frame);
+	acknowledgement_owe(transport, peer, ACK_URGENT);
+	return held;
+}
+
+/* Who has sent in this epoch or the last shares the credit. */
+static void sender_count(struct transport *transport, struct peer *peer)
+{
+	if (peer->epoch == transport->epoch)
+		return;
+	peer->epoch = transport->epoch;
+	transport->senders++;
+	if (transport->senders > transport->senders_before)
+		transport->credit = (uint16_t)RTE_MAX(
+			RTE_MIN(transport->credit_total / transport->senders, CREDIT_MAX), 1u);
+}
+
+/* True when the frame is held. */
+static bool data_receive(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+	uint32_t ahead;
+
+	if (!stream_accept(transport, peer, arrival))
+		return false;
+	sender_count(transport, peer);
+	ahead = frame->psn - peer->rx_next;
+	if (ahead == 0) {
+		frame_in_order(transport, peer, frame);
+		return false;
+	}
+	if (ahead < FRAME_WINDOW && !bitmap_test(peer->received, frame->psn))
+		return frame_early(transport, peer, arrival);
+	if (ahead < FRAME_WINDOW || serial_before(frame->psn, peer->rx_next))
+		COUNT(transport, dropped_duplicate);
+	else
+		COUNT(transport, dropped_window);
+	acknowledgement_owe(transport, peer, ACK_URGENT);
+	return false;
+}
+
+/* --- checks */
+
+/* The peer's clock as of its newest frame. After a long silence order means nothing. */
+static void echo_note(struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	if ((peer->flags & RX_ECHO) && transport->now - peer->heard < 1 * SECOND &&
+		serial_before(frame->timestamp, peer->echo))
+		return;
+	peer->echo = frame->timestamp;
+	peer->echo_at = (uint32_t)transport->arrival;
+	peer->flags |= RX_ECHO;
+}
+
+static bool status_fine(struct transport *transport, enum frame_status status)
+{
+	switch (status) {
+	case FRAME_OK:
+		return true;
+	case FRAME_BAD_SHORT:
+		COUNT(transport, dropped_short);
+		return false;
+	case FRAME_BAD_VERSION:
+		COUNT(transport, dropped_version);
+		return false;
+	case FRAME_BAD_CHECKSUM:
+		COUNT(transport, dropped_checksum);
+		return false;
+	default:
+		COUNT(transport, dropped_malformed);
+		return false;
+	}
+}
+
+static bool process_same(struct process a, struct process b)
+{
+	return a.nid == b.nid && a.pid == b.pid;
+}
+
+static bool process_possible(struct process process)
+{
+	return process.nid != UINT32_MAX && process.pid != UINT32_MAX;
+}
+
+/* Is it from a process that may be, to this one? A question to another process is none of this
+ * process's business. */
+static bool processes_fine(struct transport *transport, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+	struct process from = {frame->source_nid, frame->source_pid};
+	struct process to = {frame->destination_nid, frame->destination_pid};
+	bool mine = process_same(from, transport->options.self);
+
+	if (!process_possible(from) || frame->source_incarnation == 0) {
+		COUNT(transport, dropped_malformed);
+		return false;
+	}
+	if (mine != (arrival->from == NULL)) {
+		COUNT(transport, dropped_foreign);
+		return false;
+	}
+	if (arrival->outer.source != 0 && arrival->outer.source != from.nid) {
+		COUNT(transport, dropped_spoofed);
+		return false;
+	}
+	if (frame->type == FRAME_ASK || process_same(to, transport->options.self))
+		return true;
+	COUNT(transport, dropped_no_process);
+	return false;
+}
+
+/* A peer for a frame, made if the frame may make one. NULL: the frame is dropped. */
+static struct peer *peer_for(struct transport *transport, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+	struct process from = {frame->source_nid, frame->source_pid};
+	struct peer *peer = peer_table_find(&transport->peers, from);
+
+	if (peer != NULL)
+		return peer;
+	if (frame->type != FRAME_DATA) {
+		COUNT(transport, dropped_stale);
+		return NULL;
+	}
+	if (!(frame->flags & FRAME_FIRST)) {
+		COUNT(transport, dropped_stale);
+		reset_send(transport, arrival, false, 0);
+		return NULL;
+	}
+	if (frame->psn - frame->first >= FRAME_WINDOW) {
+		COUNT(transport, dropped_malformed);
+		return NULL;
+	}
+	peer = peer_get(transport, from, true);
+	if (peer == NULL)
+		COUNT(transport, dropped_no_memory);
+	return peer;
+}
+
+/* Is it the refusal, by a new life, of the oldest frame in flight, which was sent only once? Then that frame has met the new life, and so
+ * have those that were sent after it: the life that they were meant for had ended before, and nothing of them was delivered. */
+static bool reset_by_new_life(const struct peer *peer, const struct frame *frame)
+{
+	return frame->type == FRAME_RESET && (peer->flags & TX_OPEN) && peer->flight != NULL &&
+	       serial_before(peer->incarnation, frame->source_incarnation) &&
+	       frame->ack_stream == peer->tx_stream && frame->ack == peer->tx_una &&
+	       peer->flight->sacked_count == 0 && !bitmap_test(peer->flight->resent, peer->tx_una);
+}
+
+/* Is it from the present life of the peer? Notices a new one. */
+static bool incarnation_fine(
+	struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	uint32_t incarnation = frame->source_incarnation;
+
+	if (peer->incarnation == 0) {
+		peer->incarnation = incarnation;
+		return true;
+	}
+	if (incarnation == peer->incarnation && !(peer->flags & PEER_ENDED))
+		return true;
+	if (serial_before(peer->incarnation, incarnation)) {
+		peer_restarted(transport, peer, incarnation);
+		return true;
+	}
+	/* A process whose clock went back would be stale for ever; after a silence its life counts
+	 * as new. */
+	if (incarnation != peer->incarnation && transport->now - peer->heard >= STREAM_MEMORY) {
+		peer_restarted(transport, peer, incarnation);
+		return true;
+	}
+	COUNT(transport, dropped_stale);
+	return false;
+}
+
+/* The network is congested on the way from this peer, which it is told with the next acknowledgement. */
+static void mark_note(struct transport *transport, struct peer *peer)
+{
+	COUNT(transport, marks_received);
+	peer->flags |= RX_MARKED;
+}
+
+/* A stream that has been silent for so long is no longer known to its sender. */
+static void stream_expire(struct transport *transport, struct peer *peer)
+{
+	if ((peer->flags & (RX_OPEN | RX_CLOSED)) && transport->now - peer->heard > STREAM_MEMORY)
+		receiver_close(transport, peer, 0, TRANSPORT_DEAD);
+}
+
+/* A frame from a peer's present life to this one. True when it is held. */
+static bool peer_receive(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+
+	stream_expire(transport, peer);
+	if (arrival->from != NULL && frame->type != FRAME_BYE)
+		address_learn(transport, peer, arrival->from);
+	echo_note(transport, peer, frame);
+	peer->heard = transport->now;
+	switch (frame->type) {
+	case FRAME_DATA:
+	case FRAME_ACK:
+		if (!acknowledgement_valid(peer, frame)) {
+			COUNT(transport, dropped_bad_ack);
+			return false;
+		}
+		acknowledgement_read(transport, peer, frame);
+		if (arrival->outer.marked)
+			mark_note(transport, peer);
+		if (frame->type == FRAME_DATA)
+			return data_receive(transport, peer, arrival);
+		COUNT(transport, acks_received);
+		return false;
+	case FRAME_TELL:
+		acknowledgement_told(transport, peer, frame);
+		return false;
+	case FRAME_RESET:
+		reset_receive(transport, peer, frame);
+		return false;
+	case FRAME_BYE:
+		peer_ended(transport, peer);
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* A question to everybody. Whoever it is for, it says where the asker is, which a peer that is being asked for, or has moved, has
+ * use for. It never makes a peer. */
+static void question_receive(struct transport *transport, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+	struct process from = {frame->source_nid, frame->source_pid};
+	struct process to = {frame->destination_nid, frame->destination_pid};
+	struct peer *peer = peer_table_find(&transport->peers, from);
+
+	if (peer != NULL && incarnation_fine(transport, peer, frame))
+		address_learn(transport, peer, arrival->from);
+	if (process_same(to, transport->options.self))
+		address_asked(transport, frame, arrival->from);
+	else
+		COUNT(transport, dropped_foreign);
+}
+
+/* True when the frame is held. */
+static bool arrival_process(struct transport *transport, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+	struct peer *peer;
+
+	if (!processes_fine(transport, arrival))
+		return false;
+	if (frame->type == FRAME_ASK) {
+		question_receive(transport, arrival);
+		return false;
+	}
+	if (frame->destination_incarnation != transport->options.incarnation) {
+		COUNT(transport, dropped_stale);
+		if (frame->type == FRAME_DATA)
+			reset_send(transport, arrival, false, 0);
+		return false;
+	}
+	peer = peer_for(transport, arrival);
+	if (peer != NULL && reset_by_new_life(peer, frame))
+		peer_retract(transport, peer);
+	if (peer == NULL || !incarnation_fine(transport, peer, frame))
+		return false;
+	return peer_receive(transport, peer, arrival);
+}
+
+/* One segment with the bytes of a chain, in its place. NULL: no room. */
+static struct rte_mbuf *mbuf_joined(struct transport *transport, struct rte_mbuf *chain)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(transport->port->pool);
+	uint32_t length = chain->pkt_len;
+
+	if (mbuf != NULL && length <= rte_pktmbuf_tailroom(mbuf)) {
+		uint8_t *to = rte_pktmbuf_mtod(mbuf, uint8_t *);
+		const void *bytes = rte_pktmbuf_read(chain, 0, length, to);
+
+		if (bytes != NULL && bytes != to)
+			memcpy(to, bytes, length);
+		mbuf->data_len = (uint16_t)length;
+		mbuf->pkt_len = length;
+	} else {
+		rte_pktmbuf_free(mbuf);
+		mbuf = NULL;
+		COUNT(transport, dropped_no_memory);
+	}
+	rte_pktmbuf_free(chain);
+	return mbuf;
+}
+
+static bool outer_fine(struct transport *transport, enum encapsulation_status status)
+{
+	switch (status) {
+	case ENCAPSULATION_FINE:
+		return true;
+	case ENCAPSULATION_BAD_IPV4:
+		COUNT(transport, dropped_ipv4);
+		return false;
+	case ENCAPSULATION_FRAGMENT:
+		COUNT(transport, dropped_fragment);
+		return false;
+	case ENCAPSULATION_BAD_UDP:
+		COUNT(transport, dropped_udp);
+		return false;
+	default:
+		COUNT(transport, dropped_foreign);
+		return false;
+	}
+}
+
+/* Finds the transport header. False: the frame has none, or none for this process. */
+static bool arrival_locate(struct transport *transport, struct arrival *arrival, bool looped)
+{
+	const struct rte_mbuf *mbuf = arrival->mbuf;
+	const void *bytes = rte_pktmbuf_mtod(mbuf, const void *);
+	struct outer *outer = &arrival->outer;
+	enum encapsulation_status status;
+
+	if (looped) {
+		arrival->from = NULL;
+		*outer = (struct outer){.at = transport->encapsulation.bytes};
+		outer->length = mbuf->data_len - outer->at;
+		return true;
+	}
+	status = encapsulation_read(
+		&transport->encapsulation, bytes, mbuf->data_len, mbuf->ol_flags, outer);
+	if (status == ENCAPSULATION_ARP) {
+		neighbour_receive(transport, bytes, outer);
+		return false;
+	}
+	arrival->from = outer->from;
+	return outer_fine(transport, status);
+}
+
+void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped)
+{
+	struct arrival arrival;
+	enum frame_status status;
+
+	if (mbuf->nb_segs > 1) {
+		mbuf = mbuf_joined(transport, mbuf);
+		if (mbuf == NULL)
+			return;
+	}
+	arrival.mbuf = mbuf;
+	if (!arrival_locate(transport, &arrival, looped)) {
+		rte_pktmbuf_free(mbuf);
+		return;
+	}
+	status = frame_decode(rte_pktmbuf_mtod_offset(mbuf, const void *, arrival.outer.at),
+		arrival.outer.length, &arrival.frame);
+	if (!status_fine(transport, status) || !arrival_process(transport, &arrival))
+		rte_pktmbuf_free(mbuf);
+}

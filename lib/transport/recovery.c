@@ -1,0 +1,186 @@
+/* recovery.c - what was lost, and when to believe it. Owned by one poll core.
+ *
+ * Three means, the quickest first:
+ *
+ *     RACK     A frame is lost when one that was sent after it has been delivered, and it is itself
+ *              overdue by the time that the network may need to reorder (nothing while no reordering
+ *              was ever seen and DELIVERED_FOR_LOSS frames beyond it were delivered).
+ *     probe    When nothing is heard for two round trips, the last frame is sent again: what it is
+ *              answered with lets RACK find the rest.
+ *     timeout  When nothing is heard for rtt + 4 variance, at least TIMEOUT_MIN, everything that is
+ *              not acknowledged counts as lost; each timeout in a row doubles the next.
+ *
+ * I1. A peer whose acknowledgements have made no progress for peer_timeout is dead, whatever else
+ * is heard from it. A stream of which nothing was ever acknowledged is given up after FRAME_LIFE at
+ * the latest: its receiver may have forgotten by STREAM_MEMORY that it had it.
+ */
+#include <rte_common.h>
+
+#include <transport/state.h>
+
+#define TIMEOUT_MIN        (1 * MILLISECOND)
+#define TIMEOUT_INITIAL    (5 * MILLISECOND) /* before the first round trip */
+#define TIMEOUT_MAX        (250 * MILLISECOND)
+#define BACKOFF_MAX        10u /* doublings */
+#define PROBE_MARGIN       (2 * ACK_LATER_DELAY)
+#define DELIVERED_FOR_LOSS 3 /* frames beyond a gap, while no reordering was seen */
+#define ASK_AFTER          3 /* timeouts in a row: it may have moved or restarted */
+
+uint64_t recovery_timeout(const struct peer *peer)
+{
+	uint64_t timeout = TIMEOUT_INITIAL;
+	unsigned backoff = RTE_MIN((unsigned)peer->backoff, BACKOFF_MAX);
+
+	if (peer->rtt != 0)
+		timeout = RTE_MAX(peer->rtt + 4 * (uint64_t)peer->variance, TIMEOUT_MIN);
+	return RTE_MIN(timeout << backoff, RTE_MAX(TIMEOUT_MAX, timeout));
+}
+
+static uint64_t recovery_silence(const struct transport *transport, const struct peer *peer)
+{
+	uint64_t silence = transport->options.peer_timeout;
+
+	return (peer->flags & TX_FIRST) ? RTE_MIN(silence, FRAME_LIFE) : silence;
+}
+
+static uint64_t reorder_window(const struct peer *peer)
+{
+	const struct flight *flight = peer->flight;
+	uint64_t window = (uint64_t)peer->delay_min / 4 * peer->reorder_factor;
+
+	if (!(peer->flags & TX_REORDER) && flight->sacked_count >= DELIVERED_FOR_LOSS)
+		return 0;
+	return RTE_MIN(window, peer->rtt);
+}
+
+static void recovery_lose(struct transport *transport, struct peer *peer, uint32_t psn)
+{
+	(void)transport;
+	bitmap_set(peer->flight->lost, psn);
+	peer->flight->lost_count++;
+}
+
+void recovery_detect(struct transport *transport, struct peer *peer)
+{
+	struct flight *flight = peer->flight;
+	uint64_t patience = flight->rack_rtt + reorder_window(peer);
+	uint32_t lost = flight->lost_count;
+	uint64_t due = UINT64_MAX;
+	uint32_t psn;
+
+	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+		const struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
+
+		if (bitmap_test(flight->sacked, psn) || bitmap_test(flight->lost, psn))
+			continue;
+		if (slot->sent > flight->rack_sent ||
+			(slot->sent == flight->rack_sent && !serial_before(psn, flight->rack_psn)))
+			continue;
+		if (slot->sent + patience <= transport->now) {
+			recovery_lose(transport, peer, psn);
+		} else {
+			due = RTE_MIN(due, slot->sent + patience);
+		}
+	}
+	flight->reorder_due = due == UINT64_MAX ? 0 : due;
+	if (flight->reorder_due != 0)
+		peer_wake(transport, peer, due);
+	if (flight->lost_count == lost)
+		return;
+	congestion_lost(transport, peer, flight->lost_count - lost);
+	sender_ready(transport, peer);
+}
+
+static uint64_t probe_due(const struct peer *peer)
+{
+	if ((peer->flags & TX_PROBED) || peer->rtt == 0 || peer->backoff != 0 ||
+		peer->flight->lost_count != 0)
+		return UINT64_MAX;
+	return RTE_MAX(peer->data_sent, peer->progress) + 2 * (uint64_t)peer->rtt + PROBE_MARGIN;
+}
+
+uint64_t recovery_due(const struct peer *peer)
+{
+	const struct flight *flight = peer->flight;
+	uint64_t due;
+
+	if (flight == NULL)
+		return UINT64_MAX;
+	due = flight->timeout_from + recovery_timeout(peer);
+	if (flight->reorder_due != 0)
+		due = RTE_MIN(due, flight->reorder_due);
+	return RTE_MIN(due, probe_due(peer));
+}
+
+/* The last frame that has not arrived is sent once more, whatever the window says. */
+static void recovery_probe(struct transport *transport, struct peer *peer)
+{
+	uint32_t psn = peer->tx_next - 1;
+
+	while (bitmap_test(peer->flight->sacked, psn))
+		psn--;
+	if (!sender_resend(transport, peer, psn)) {
+		peer->data_sent = transport->now;
+		return;
+	}
+	peer->flags |= TX_PROBED;
+	COUNT(transport, retransmits_probe);
+}
+
+/* When this core itself was away for a good part of the timeout, its frames may have left late, and half the time is given again. */
+static bool recovery_excused(struct transport *transport, const struct peer *peer)
+{
+	struct flight *flight = peer->flight;
+	uint64_t timeout = recovery_timeout(peer);
+	uint64_t late = transport->now - flight->timeout_from - timeout;
+
+	if (flight->excused || late < timeout / 2)
+		return false;
+	flight->excused = true;
+	flight->timeout_from = transport->now - timeout / 2;
+	return true;
+}
+
+static void recovery_expire(struct transport *transport, struct peer *peer)
+{
+	struct flight *flight = peer->flight;
+	uint32_t psn;
+
+	COUNT(transport, timeouts);
+	if (peer->backoff < UINT8_MAX)
+		peer->backoff++;
+	flight->timeout_from = transport->now;
+	flight->excused = false;
+	flight->expired = true;
+	for (psn = peer->tx_una; psn != peer->tx_next; psn++)
+		if (!bitmap_test(flight->sacked, psn) && !bitmap_test(flight->lost, psn))
+			recovery_lose(transport, peer, psn);
+	flight->reorder_due = 0;
+	congestion_timeout(transport, peer);
+	sender_ready(transport, peer);
+	if (peer->backoff >= ASK_AFTER && !(peer->flags & PEER_SELF))
+		address_run(transport, peer);
+}
+
+void recovery_run(struct transport *transport, struct peer *peer)
+{
+	struct flight *flight = peer->flight;
+
+	if (flight == NULL)
+		return;
+	if (transport->now - peer->progress >= recovery_silence(transport, peer)) {
+		COUNT(transport, peers_dead);
+		peer_fail(transport, peer, TRANSPORT_DEAD);
+		return;
+	}
+	if (transport->now >= flight->timeout_from + recovery_timeout(peer)) {
+		if (recovery_excused(transport, peer))
+			return;
+		recovery_expire(transport, peer);
+		return;
+	}
+	if (flight->reorder_due != 0 && transport->now >= flight->reorder_due)
+		recovery_detect(transport, peer);
+	if (transport->now >= probe_due(peer))
+		recovery_probe(transport, peer);
+}

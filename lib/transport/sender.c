@@ -1,0 +1,477 @@
+/* sender.c - fills frames with what waits for a peer, and sends them: new ones, and lost ones
+ * again. One poll core.
+ *
+ * Peers with work take turns, QUANTUM frames each. Within a peer messages start in order; while a
+ * long one is being sent, every other frame goes first to messages that wait, so that a short one
+ * need not wait for a long one to end. Whatever waits already shares a frame; nothing waits for
+ * company.
+ *
+ * I1. A peer in the ready list has work; one with work that is not in it waits for an
+ *     acknowledgement, its address or a timer.
+ * I2. A frame is written only while this is its only reference. A frame to be sent again that
+ *     somebody else may still read (the port; a receiver in another thread of this process) is
+ *     copied.
+ * I3. New frames go only while in_flight < in_flight_max.
+ */
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+#include <rte_memcpy.h>
+
+#include <transport/state.h>
+
+#define QUANTUM        8      /* frames of one peer in a row */
+#define TURN_FRAMES    64u    /* in a turn, */
+#define TURN_FRAMES_LO 8u     /* but at least this many, */
+#define TURN_BYTES     262144 /* and not many more bytes: receiving must have its turn */
+#define PATIENCE       16u    /* peers that are tried in a turn when there is no room */
+#define RECORDS_MAX    UINT8_MAX
+#define PART_MIN       256    /* bytes of data that are worth a record of their own */
+#define PART_ALIGN     64     /* data that follows stays aligned as its message's memory is */
+
+enum step { STEP_SENT, STEP_IDLE, STEP_BLOCKED };
+
+/* A frame that is being filled. */
+struct filling {
+	struct transport *transport;
+	struct peer *peer;
+	uint8_t *at;
+	uint32_t room;
+	uint32_t psn;
+	struct frame *frame;
+};
+
+/* --- who may send */
+
+bool sender_has_work(const struct peer *peer)
+{
+	return peer->waiting.head != NULL || peer->open.head != NULL || peer->stop_count != 0 ||
+	       (peer->flight != NULL && peer->flight->lost_count != 0);
+}
+
+void sender_ready(struct transport *transport, struct peer *peer)
+{
+	if (link_listed(&peer->ready_link))
+		return;
+	list_append(&transport->ready, &peer->ready_link);
+	transport->ready_count++;
+}
+
+void sender_unready(struct transport *transport, struct peer *peer)
+{
+	if (!link_listed(&peer->ready_link))
+		return;
+	link_remove(&peer->ready_link);
+	transport->ready_count--;
+}
+
+void transport_send(struct transport *transport, struct process to, struct message *message)
+{
+	struct peer *peer = transport->closing ? NULL : peer_get(transport, to, false);
+
+	message->framed = 0;
+	transport->messages++;
+	COUNT(transport, messages_sent);
+	if (peer == NULL) {
+		messages_append(&transport->refused, message);
+		return;
+	}
+	messages_append(&peer->waiting, message);
+	peer->queued++;
+	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back. */
+	if (!(peer->flags & TX_STALLED) || peer->flight == NULL)
+		sender_ready(transport, peer);
+}
+
+/* --- filling a frame */
+
+static uint8_t *fill_record(struct filling *filling, const struct record *record)
+{
+	uint32_t bytes = record_bytes(record->header_length, record->data_length);
+	uint8_t *to = record_write(filling->at, record);
+
+	/* The padding is part of what a full checksum covers; it must not be what was there before. */
+	memset(filling->at + bytes - RECORD_ALIGN, 0, record->data_length != 0 ? RECORD_ALIGN : 0);
+	filling->at += bytes;
+	filling->room -= bytes;
+	filling->frame->records++;
+	return to;
+}
+
+static bool fill_full(const struct filling *filling)
+{
+	return filling->room < RECORD_HEADER_BYTES || filling->frame->records == RECORDS_MAX;
+}
+
+static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
+{
+	if (bytes > 0)
+		rte_memcpy(to, (const uint8_t *)message->data + message->framed, bytes);
+	message->framed += bytes;
+	COUNT_ADD(filling->transport, bytes_sent, bytes);
+}
+
+/* How much of what is left goes into room bytes: all, or an aligned part. */
+static uint32_t fill_part(uint64_t left, uint32_t room)
+{
+	if (left <= room)
+		return (uint32_t)left;
+	return room > 2 * PART_ALIGN ? room & ~(uint32_t)(PART_ALIGN - 1) : room;
+}
+
+static void fill_stops(struct filling *filling)
+{
+	struct peer *peer = filling->peer;
+
+	while (peer->stop_count > 0 && !fill_full(filling)) {
+		struct record record = {
+			.kind = RECORD_STOP,
+			.message = peer->stops[--peer->stop_count],
+			.extent = peer->stop_stream,
+		};
+
+		fill_record(filling, &record);
+	}
+}
+
+/* May a message that does not fit into the room start there all the same? What fits into a frame of
+ * its own is not torn. */
+static bool fill_torn(const struct filling *filling, const struct message *message, uint32_t room)
+{
+	uint64_t alone = FRAME_HEADER_BYTES + FRAME_SACK_BYTES + RECORD_HEADER_BYTES +
+			 message->header_length + message->length;
+
+	if (filling->peer->open_count == OPEN_MAX)
+		return false;
+	return filling->frame->records == 0 ||
+	       (room >= PART_MIN && alone > filling->transport->capacity);
+}
+
+/* The message that waits first: starts it, if it is worth it in this frame. */
+static bool fill_start(struct filling *filling)
+{
+	struct peer *peer = filling->peer;
+	struct message *message = peer->waiting.head;
+	uint32_t overhead = RECORD_HEADER_BYTES + message->header_length;
+	uint32_t room = filling->room < overhead ? 0 : filling->room - overhead;
+	struct record record = {.kind = RECORD_START, .extent = message->length};
+	uint8_t *to;
+
+	if (filling->room < overhead || fill_full(filling))
+		return false;
+	if (message->length > room && !fill_torn(filling, message, room))
+		return false;
+	messages_take(&peer->waiting);
+	message->number = peer->tx_message++;
+	message->first_psn = filling->psn;
+	message->last_psn = filling->psn;
+	record.message = message->number;
+	record.header_length = (uint8_t)message->header_length;
+	record.data_length = (uint16_t)fill_part(message->length, room);
+	filling->frame->flags |= FRAME_START;
+	to = fill_record(filling, &record);
+	memcpy(to, message->header, message->header_length);
+	fill_data(filling, message, to + message->header_length, record.data_length);
+	if (message->framed < message->length) {
+		messages_append(&peer->open, message);
+		peer->open_count++;
+	} else {
+		messages_append(&peer->unacked, message);
+	}
+	return true;
+}
+
+static void fill_starts(struct filling *filling)
+{
+	while (filling->peer->waiting.head != NULL && fill_start(filling))
+		;
+}
+
+/* More of the messages that have begun, the oldest first. */
+static void fill_more(struct filling *filling)
+{
+	struct peer *peer = filling->peer;
+
+	while (peer->open.head != NULL && !fill_full(filling) &&
+		filling->room > RECORD_HEADER_BYTES) {
+		struct message *message = peer->open.head;
+		uint64_t left = message->length - message->framed;
+		uint32_t room = filling->room - RECORD_HEADER_BYTES;
+		struct record record = {
+			.kind = RECORD_MORE,
+			.message = message->number,
+			.extent = message->framed,
+		};
+
+		if (left > room && room < PART_MIN && filling->frame->records > 0)
+			return;
+		record.data_length = (uint16_t)fill_part(left, room);
+		fill_data(filling, message, fill_record(filling, &record), record.data_length);
+		message->last_psn = filling->psn;
+		if (message->framed < message->length)
+			continue;
+		messages_take(&peer->open);
+		peer->open_count--;
+		messages_append(&peer->unacked, message);
+	}
+}
+
+static void fill(struct filling *filling)
+{
+	fill_stops(filling);
+	if (filling->psn % 2 == 0 || filling->peer->open.head == NULL) {
+		fill_starts(filling);
+		fill_more(filling);
+		return;
+	}
+	fill_more(filling);
+	fill_starts(filling);
+}
+
+/* --- sending */
+
+void sender_address(const struct transport *transport, const struct peer *peer, struct frame *frame)
+{
+	frame->destination_nid = peer->process.nid;
+	frame->destination_pid = peer->process.pid;
+	frame->source_nid = transport->options.self.nid;
+	frame->source_pid = transport->options.self.pid;
+	frame->source_incarnation = transport->options.incarnation;
+	frame->destination_incarnation = peer->incarnation;
+	frame->timestamp = (uint32_t)transport->now;
+	if (transport->options.full_checksum)
+		frame->flags |= FRAME_FULL_SUM;
+}
+
+/* Gives a frame of the stream to the outbox, which gets a reference of its own. */
+static void sender_put(
+	struct transport *transport, struct peer *peer, struct rte_mbuf *mbuf, struct frame *frame)
+{
+	frame->stream = peer->tx_stream;
+	if (peer->flags & TX_FIRST) {
+		frame->flags |= FRAME_FIRST;
+		frame->first = transport->options.first_psn;
+	}
+	sender_address(transport, peer, frame);
+	frame_encode(frame, outbox_header(mbuf));
+	rte_mbuf_refcnt_update(mbuf, 1);
+	outbox_put(transport, mbuf, frame, (peer->flags & PEER_SELF) ? NULL : peer->address);
+	peer->sent = transport->now;
+	peer->data_sent = transport->now;
+	congestion_sent(transport, peer);
+}
+
+static void stream_begin(struct transport *transport, struct peer *peer)
+{
+	peer->tx_stream++;
+	peer->tx_una = transport->options.first_psn;
+	peer->tx_next = peer->tx_una;
+	peer->tx_message = 0;
+	peer->flags |= TX_OPEN | TX_FIRST;
+	peer->backoff = 0;
+	/* What was learnt of a path long unused may no longer be so. */
+	if (transport->now - peer->data_sent >= STREAM_IDLE)
+		congestion_reset(peer);
+}
+
+static bool flight_begin(struct transport *transport, struct peer *peer)
+{
+	struct flight *flight = pool_take(&transport->flight_pool);
+
+	if (flight == NULL)
+		return false;
+	memset(flight, 0, offsetof(struct flight, slots));
+	if (!(peer->flags & TX_OPEN) || transport->now - peer->data_sent >= STREAM_IDLE)
+		stream_begin(transport, peer);
+	flight->highest = peer->tx_una;
+	flight->timeout_from = transport->now;
+	peer->progress = transport->now;
+	peer->flight = flight;
+	return true;
+}
+
+static bool sender_new(struct transport *transport, struct peer *peer)
+{
+	struct frame frame = {.type = FRAME_DATA};
+	bool begins = peer->flight == NULL;
+	struct filling filling = {transport, peer, NULL, 0, 0, &frame};
+	struct rte_mbuf *mbuf;
+	struct slot *slot;
+
+	if (!outbox_room(transport, peer, 1))
+		return false;
+	mbuf = outbox_alloc(transport);
+	if (mbuf == NULL)
+		return false;
+	if (begins && !flight_begin(transport, peer)) {
+		rte_pktmbuf_free(mbuf);
+		return false;
+	}
+	acknowledgement_write(transport, peer, &frame, acknowledgement_needs_bitmap(peer));
+	filling.at = outbox_header(mbuf) + frame_header_bytes(frame.flags);
+	filling.room = transport->capacity - frame_header_bytes(frame.flags);
+	filling.psn = peer->tx_next++;
+	fill(&filling);
+	frame.psn = filling.psn;
+	frame.length = (uint16_t)(transport->capacity - filling.room);
+	slot = &peer->flight->slots[frame.psn % FRAME_WINDOW];
+	slot->frame = mbuf;
+	slot->sent = transport->now;
+	transport->in_flight++;
+	if (!sender_has_work(peer) || peer_in_flight(peer) == FRAME_WINDOW ||
+		!congestion_open(transport, peer))
+		frame.flags |= FRAME_ACK_NOW;
+	sender_put(transport, peer, mbuf, &frame);
+	if (begins)
+		peer_wake(transport, peer, recovery_due(peer));
+	return true;
+}
+
+/* The frame of a slot, in an mbuf that nobody else reads. */
+static struct rte_mbuf *slot_writable(struct transport *transport, struct slot *slot)
+{
+	struct rte_mbuf *copy;
+
+	if (rte_mbuf_refcnt_read(slot->frame) == 1) {
+		/* Pairs with the release in the last other holder's free: its reads are over. */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		return slot->frame;
+	}
+	copy = outbox_alloc(transport);
+	if (copy == NULL)
+		return NULL;
+	memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(slot->frame, const void *),
+		slot->frame->data_len);
+	rte_pktmbuf_free(slot->frame);
+	slot->frame = copy;
+	return copy;
+}
+
+bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
+{
+	struct flight *flight = peer->flight;
+	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
+	struct rte_mbuf *mbuf;
+	struct frame frame;
+
+	if (!outbox_room(transport, peer, 1))
+		return false;
+	mbuf = slot_writable(transport, slot);
+	if (mbuf == NULL)
+		return false;
+	frame_recall(outbox_header(mbuf), &frame);
+	/* The bitmap's place stays as it is: behind it lie the records. */
+	frame.flags &= FRAME_START | FRAME_SACK;
+	frame.flags |= FRAME_ACK_NOW;
+	acknowledgement_write(transport, peer, &frame, frame.flags & FRAME_SACK);
+	slot->sent = transport->now;
+	bitmap_set(flight->resent, psn);
+	if (bitmap_test(flight->lost, psn)) {
+		bitmap_clear(flight->lost, psn);
+		flight->lost_count--;
+	}
+	sender_put(transport, peer, mbuf, &frame);
+	peer->retransmits++;
+	COUNT(transport, retransmits);
+	return true;
+}
+
+/* The lost frame with the lowest number goes first: others may wait for it. */
+static enum step sender_repeat(struct transport *transport, struct peer *peer)
+{
+	uint64_t line[BITMAP_WORDS];
+
+	if (!congestion_open(transport, peer))
+		return STEP_IDLE;
+	bitmap_turn(peer->flight->lost, peer->tx_una, line);
+	if (!sender_resend(transport, peer, peer->tx_una + bitmap_lowest(line)))
+		return STEP_BLOCKED;
+	if (peer->backoff > 0)
+		COUNT(transport, retransmits_timeout);
+	else
+		COUNT(transport, retransmits_rack);
+	return STEP_SENT;
+}
+
+static enum step sender_step(struct transport *transport, struct peer *peer)
+{
+	enum step step = STEP_SENT;
+
+	if (!(peer->flags & PEER_KNOWN)) {
+		if (sender_has_work(peer))
+			address_ask(transport, peer);
+		return STEP_IDLE;
+	}
+	if (peer->flight != NULL && peer->flight->lost_count != 0)
+		step = sender_repeat(transport, peer);
+	else if (!sender_has_work(peer))
+		return STEP_IDLE;
+	else if (peer_in_flight(peer) == FRAME_WINDOW || !congestion_open(transport, peer))
+		step = STEP_IDLE;
+	else if (transport->in_flight >= transport->in_flight_max || !sender_new(transport, peer))
+		return STEP_BLOCKED;
+	if (step == STEP_SENT) {
+		peer->flags &= (uint16_t)~TX_STALLED;
+	} else if (step == STEP_IDLE) {
+		if (!(peer->flags & TX_STALLED))
+			COUNT(transport, credit_stalls);
+		peer->flags |= TX_STALLED;
+		if (peer_pipe(peer) == 0)
+			peer_wake(transport, peer, peer->pace_due);
+	}
+	return step;
+}
+
+unsigned sender_turn_frames(uint32_t capacity)
+{
+	unsigned frames = TURN_BYTES / capacity;
+
+	return RTE_MAX(RTE_MIN(frames, TURN_FRAMES), TURN_FRAMES_LO);
+}
+
+void sender_run(struct transport *transport)
+{
+	unsigned budget = transport->turn_frames;
+	unsigned patience = RTE_MIN(transport->ready_count, PATIENCE);
+
+	while (budget > 0 && patience > 0 && !list_empty(&transport->ready)) {
+		struct peer *peer = link_entry(transport->ready.next, struct peer, ready_link);
+		enum step step = STEP_SENT;
+		unsigned n;
+
+		for (n = 0; n < QUANTUM && budget > 0 && step == STEP_SENT; n++) {
+			step = sender_step(transport, peer);
+			budget -= step == STEP_SENT;
+		}
+		sender_unready(transport, peer);
+		if (step != STEP_IDLE)
+			sender_ready(transport, peer);
+		if (step == STEP_BLOCKED) {
+			transport->blocked = true;
+			patience--;
+		}
+	}
+}
+
+void sender_stopped(struct transport *transport, struct peer *peer, uint32_t number)
+{
+	struct message *before = NULL;
+	struct message *message = peer->open.head;
+
+	while (message != NULL && message->number != number) {
+		before = message;
+		message = message->next;
+	}
+	if (message == NULL)
+		return;
+	if (before == NULL)
+		peer->open.head = message->next;
+	else
+		before->next = message->next;
+	if (peer->open.tail == message)
+		peer->open.tail = before;
+	peer->open_count--;
+	messages_append(&peer->unacked, message);
+	acknowledgement_complete(transport, peer);
+}

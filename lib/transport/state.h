@@ -1,0 +1,228 @@
+/* state.h - what a transport is made of, and what its rooms offer each other. Owned by one poll
+ * core.
+ *
+ * The way of a frame in: transport.c takes it from the port, receiver.c checks it and finds the
+ * peer, acknowledgement.c reads what it acknowledges, assembly.c places its data. The way out:
+ * transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c finds
+ * what was lost, congestion.c how much may be in flight, address.c where a peer is.
+ *
+ * I1. now is read twice a turn: when frames are taken, and when frames are given.
+ * I2. in_flight is the number of mbufs in slots of flights, held that of those in reorder; both are
+ * bounded so that some of the pool is always left for receiving and for acknowledgements.
+ */
+#ifndef TRANSPORT_STATE_H
+#define TRANSPORT_STATE_H
+
+#include <transport/neighbour.h>
+#include <transport/peer.h>
+#include <transport/pool.h>
+#include <transport/transport.h>
+
+#define BURST_FRAMES  64
+#define OUTBOX_FRAMES 64
+#define LOOP_FRAMES   512 /* frames from this process to itself */
+
+#define ACK_SOON_DELAY  (4 * MICROSECOND)  /* the peer has nothing more to send */
+#define ACK_LATER_DELAY (25 * MICROSECOND) /* it has */
+#define ACK_EVERY       8                  /* frames */
+
+#define CREDIT_INITIAL     16 /* frames in flight before the peer has said what it can take */
+#define CREDIT_MAX         ((uint32_t)FRAME_WINDOW)
+#define EPOCH              (1 * MILLISECOND) /* who sent within one or two counts as an active sender */
+#define REORDER_FACTOR_MAX 16 /* quarters of the least round trip that a frame may be late */
+#define GAP_LEAST          (20 * MICROSECOND) /* between polls: a core so late kept frames waiting */
+#define RETRY_DELAY        (2 * MICROSECOND)  /* until a port that took nothing is tried again */
+
+struct transport {
+	uint64_t now;
+	uint64_t now_received; /* when frames were taken, */
+	uint64_t polled;       /* and when before that */
+	uint64_t arrival;      /* since when the frames of this burst may have waited here */
+	struct port *port;
+	const struct clock *clock;
+	struct transport_counters *counters;
+	struct transport_upcalls upcalls;
+	struct transport_options options;
+	struct encapsulation encapsulation;
+	struct neighbours *neighbours; /* NULL without udp */
+	struct peer_table peers;
+	struct pool peer_pool;
+	struct pool flight_pool;
+	struct pool reorder_pool;
+	struct pool assembly_pool;
+	struct peer *self;
+	uint64_t random;
+	uint64_t ask_next;    /* when the next first question may go */
+	uint32_t capacity;    /* bytes of transport header and records in a frame */
+	unsigned turn_frames; /* to send in a turn, at most */
+	uint16_t stream;      /* of the last new peer */
+	uint16_t credit;      /* told to peers */
+	uint32_t credit_total;
+
+	uint32_t in_flight;
+	uint32_t in_flight_max;
+	uint32_t held;
+	uint32_t held_max;
+	uint64_t messages; /* not done yet */
+	bool closing;
+	bool blocked; /* the last turn could not send all it wanted for lack of room */
+
+	/* who has sent lately */
+	uint64_t epoch_end;
+	uint32_t epoch;
+	uint32_t senders;
+	uint32_t senders_before;
+
+	struct link ready; /* peers with something to send and leave to send it */
+	uint32_t ready_count;
+	struct link acks[ACK_LISTS];
+	struct messages refused; /* messages that could not even be queued */
+
+	struct rte_mbuf *burst[BURST_FRAMES];
+	unsigned burst_count;
+	unsigned burst_looped; /* the first ones come from this process */
+	struct rte_mbuf *outbox[OUTBOX_FRAMES];
+	unsigned outbox_count;
+	struct rte_mbuf *loop[LOOP_FRAMES];
+	uint32_t loop_head;
+	uint32_t loop_tail;
+	unsigned sent; /* frames in this turn */
+
+	struct wheel wheel;
+};
+
+/* Counters may be read by others meanwhile; no order is promised among them. */
+static inline void count_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+#define COUNT(transport, name)        count_add(&(transport)->counters->name, 1)
+#define COUNT_ADD(transport, name, n) count_add(&(transport)->counters->name, (n))
+
+static inline uint64_t random_next(struct transport *transport)
+{
+	uint64_t x = transport->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	transport->random = x;
+	return x;
+}
+
+/* --- outbox.c: frames on their way to the port */
+
+/* A frame's mbuf with room for everything, its transport header aligned to a cache line. NULL: none
+ * left. */
+struct rte_mbuf *outbox_alloc(struct transport *transport);
+uint8_t *outbox_header(const struct rte_mbuf *mbuf);
+/* Room for count more frames to this peer? Tries to make some. */
+bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count);
+/* Takes over one reference of a frame whose transport header and records are written, and writes what stands before them. There is
+ * room. to: MAC address; NULL: it goes to this process. */
+void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
+	const uint8_t *to);
+/* The same for a frame of another protocol, with all its bytes. */
+void outbox_put_bytes(struct transport *transport, struct rte_mbuf *mbuf, uint32_t length);
+void outbox_flush(struct transport *transport);
+
+/* --- sender.c */
+
+void sender_ready(struct transport *transport, struct peer *peer);
+void sender_unready(struct transport *transport, struct peer *peer);
+bool sender_has_work(const struct peer *peer);
+void sender_run(struct transport *transport);
+/* How many frames of this capacity make a turn. */
+unsigned sender_turn_frames(uint32_t capacity);
+/* The fields that every frame to a peer has. */
+void sender_address(
+	const struct transport *transport, const struct peer *peer, struct frame *frame);
+/* Sends the frame in a slot again; false when that was not possible now. */
+bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn);
+/* A stop of one of the own messages arrived. */
+void sender_stopped(struct transport *transport, struct peer *peer, uint32_t number);
+
+/* --- receiver.c */
+
+void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped);
+/* Ends what has begun and forgets what was held; the stream counts as `state` (0, or RX_CLOSED)
+ * from now on. */
+void receiver_close(
+	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why);
+
+/* --- assembly.c */
+
+enum assembly_verdict { ASSEMBLY_FINE, ASSEMBLY_UNKNOWN, ASSEMBLY_BAD, ASSEMBLY_NO_MEMORY };
+/* May this frame be delivered? UNKNOWN: it has data of messages that have not started. in_order:
+ * nothing is missing before it. */
+enum assembly_verdict assembly_check(struct transport *transport, const struct peer *peer,
+	const struct frame *frame, bool in_order);
+/* Delivers a frame that was found fine. */
+void assembly_deliver(struct transport *transport, struct peer *peer, const struct frame *frame);
+void assembly_end_all(struct transport *transport, struct peer *peer, enum transport_fail why);
+
+/* --- acknowledgement.c */
+
+/* A sequenced frame arrived. */
+void acknowledgement_owe(struct transport *transport, struct peer *peer, enum ack_list list);
+/* Fills in what acknowledges the peer's frames. SACK only if the frame has room for it. */
+void acknowledgement_write(
+	struct transport *transport, struct peer *peer, struct frame *frame, bool bitmap);
+/* Is a bitmap needed to say what has arrived? */
+bool acknowledgement_needs_bitmap(const struct peer *peer);
+void acknowledgement_forget(struct transport *transport, struct peer *peer);
+/* Sends those that are due. */
+void acknowledgement_run(struct transport *transport);
+uint64_t acknowledgement_deadline(const struct transport *transport);
+/* False: it acknowledges what was never sent. */
+bool acknowledgement_valid(const struct peer *peer, const struct frame *frame);
+void acknowledgement_read(
+	struct transport *transport, struct peer *peer, const struct frame *frame);
+void acknowledgement_told(
+	struct transport *transport, struct peer *peer, const struct frame *frame);
+/* Takes the messages whose last frame is acknowledged off the peer, and tells. */
+void acknowledgement_complete(struct transport *transport, struct peer *peer);
+/* Gives a peer's flight back: no frame is in flight any more. */
+void flight_end(struct transport *transport, struct peer *peer);
+
+/* --- recovery.c */
+
+/* Something was delivered: is something sent before it lost? */
+void recovery_detect(struct transport *transport, struct peer *peer);
+/* When the peer's flight must be looked at. */
+uint64_t recovery_due(const struct peer *peer);
+void recovery_run(struct transport *transport, struct peer *peer);
+uint64_t recovery_timeout(const struct peer *peer);
+
+/* --- congestion.c */
+
+void congestion_reset(struct peer *peer);
+/* A measure of the path: all the time to the acknowledgement, and that in the network. */
+void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay);
+/* frames were delivered; delay: of the newest, 0 if not known; marked: the network says that it is congested. */
+void congestion_delivered(struct transport *transport, struct peer *peer, unsigned frames,
+	uint32_t delay, bool marked);
+/* So many frames were found lost at once. */
+void congestion_lost(struct transport *transport, struct peer *peer, uint32_t frames);
+void congestion_timeout(struct transport *transport, struct peer *peer);
+/* The last loss or timeout was none. */
+void congestion_undo(struct peer *peer);
+/* May another frame go? */
+bool congestion_open(struct transport *transport, struct peer *peer);
+/* A frame went. */
+void congestion_sent(struct transport *transport, struct peer *peer);
+
+/* --- address.c */
+
+void address_ask(struct transport *transport, struct peer *peer);
+uint64_t address_due(const struct peer *peer);
+void address_run(struct transport *transport, struct peer *peer);
+void address_asked(struct transport *transport, const struct frame *frame, const uint8_t *from);
+/* The peer told where it is, in whatever frame. */
+void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from);
+/* The way to a process that was asked for leads over this MAC address. */
+void address_hop(struct transport *transport, struct process process, const uint8_t *hop);
+/* A frame without records to a process that may be no peer; lost when there is no room. */
+void address_send(struct transport *transport, struct frame *frame, const uint8_t *to);
+
+#endif

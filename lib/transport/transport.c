@@ -1,0 +1,339 @@
+/* transport.c - a transport's beginning and end, and its turn. Owned by one poll core.
+ *
+ * A turn: transport_receive() takes frames, transport_process() reads them, transport_transmit()
+ * runs timers, fills frames, sends acknowledgements that found no frame to ride on, and gives
+ * everything to the port in one burst.
+ */
+#include <transport/transport.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include <transport/state.h>
+
+#define PEERS_CHUNK      64
+#define FLIGHTS_CHUNK    16
+#define REORDERS_CHUNK   16
+#define ASSEMBLIES_CHUNK 64
+#define PREFETCH_AHEAD   3
+#define BYE_TRIES        16 /* for a port that does not take what it is given */
+
+/* --- beginning */
+
+/* Parts of the pool: what the port's rings hold is not counted. */
+static void limits_set(struct transport *transport)
+{
+	uint32_t size = transport->port->pool->size;
+	uint32_t rings = 2u * transport->port->receive_frames;
+	uint32_t spare = size > rings + size / 4 ? size - rings : RTE_MAX(size / 4, 8u);
+
+	transport->in_flight_max = spare / 2;
+	transport->held_max = spare / 4;
+	transport->credit_total = RTE_MAX(transport->port->receive_frames / 4u * 3u, 1u);
+	transport->credit = (uint16_t)RTE_MIN(transport->credit_total, CREDIT_MAX);
+	transport->capacity = RTE_MIN(transport->port->frame_size - transport->encapsulation.bytes,
+				      (uint32_t)PORT_MTU_MAX) &
+			      ~(uint32_t)(RECORD_ALIGN - 1);
+	transport->turn_frames = sender_turn_frames(transport->capacity);
+}
+
+static void pools_init(struct transport *transport)
+{
+	pool_init(&transport->peer_pool, sizeof(struct peer), PEERS_CHUNK, UINT32_MAX);
+	pool_init(&transport->flight_pool, sizeof(struct flight), FLIGHTS_CHUNK,
+		transport->in_flight_max);
+	pool_init(&transport->reorder_pool, sizeof(struct reorder), REORDERS_CHUNK,
+		transport->held_max);
+	pool_init(&transport->assembly_pool, sizeof(struct assembly), ASSEMBLIES_CHUNK, UINT32_MAX);
+}
+
+static bool neighbours_make(struct transport *transport)
+{
+	if (!transport->encapsulation.options.udp)
+		return true;
+	transport->neighbours = neighbours_create();
+	return transport->neighbours != NULL;
+}
+
+static bool self_make(struct transport *transport)
+{
+	transport->self = peer_get(transport, transport->options.self, false);
+	if (transport->self == NULL)
+		return false;
+	transport->self->flags |= PEER_SELF | PEER_KNOWN;
+	transport->self->incarnation = transport->options.incarnation;
+	transport->self->credit = CREDIT_MAX;
+	return true;
+}
+
+struct transport *transport_create(const struct transport_options *options, struct port *port,
+	const struct clock *clock, const struct transport_upcalls *upcalls,
+	struct transport_counters *counters)
+{
+	struct transport *transport = aligned_alloc(
+		RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*transport), RTE_CACHE_LINE_SIZE));
+	unsigned i;
+
+	if (transport == NULL)
+		return NULL;
+	memset(transport, 0, sizeof(*transport));
+	transport->options = *options;
+	transport->port = port;
+	transport->clock = clock;
+	transport->upcalls = *upcalls;
+	transport->counters = counters;
+	transport->now = clock_now(clock);
+	transport->now_received = transport->now;
+	transport->random = options->seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	transport->stream = (uint16_t)(random_next(transport) >> 32);
+	transport->epoch_end = transport->now + EPOCH;
+	list_init(&transport->ready);
+	for (i = 0; i < ACK_LISTS; i++)
+		list_init(&transport->acks[i]);
+	wheel_init(&transport->wheel, transport->now);
+	encapsulation_init(&transport->encapsulation, &options->encapsulation, port->address,
+		port->checksum_offload);
+	limits_set(transport);
+	pools_init(transport);
+	if (peer_table_init(&transport->peers, RTE_MAX(options->peers_max, 2u),
+		    (uint32_t)random_next(transport)) &&
+		neighbours_make(transport) && self_make(transport))
+		return transport;
+	neighbours_free(transport->neighbours);
+	peer_table_free(&transport->peers);
+	pool_free(&transport->peer_pool);
+	free(transport);
+	return NULL;
+}
+
+/* --- the turn */
+
+static void epoch_turn(struct transport *transport)
+{
+	bool adjoining = transport->now - transport->epoch_end < EPOCH;
+	uint32_t sharing;
+
+	transport->senders_before = adjoining ? transport->senders : 0;
+	transport->senders = 0;
+	transport->epoch++;
+	transport->epoch_end = transport->now + EPOCH;
+	sharing = RTE_MAX(transport->senders_before, 1u);
+	transport->credit =
+		(uint16_t)RTE_MAX(RTE_MIN(transport->credit_total / sharing, CREDIT_MAX), 1u);
+}
+
+/* Frames may have waited in the port since the last poll. If that is long ago, this core was away (it had other frames to process, it
+ * slept, it had no CPU): that is time in the host, not in the network, and must not be taken for congestion. */
+static uint64_t arrival_estimate(const struct transport *transport)
+{
+	uint64_t arrived = transport->port->arrived;
+
+	if (arrived != 0)
+		return RTE_MIN(arrived, transport->now);
+	if (transport->now - transport->polled < GAP_LEAST)
+		return transport->now;
+	return transport->polled;
+}
+
+unsigned transport_receive(struct transport *transport)
+{
+	struct rte_mbuf **burst = transport->burst;
+	unsigned count = 0;
+
+	transport->polled = transport->now_received;
+	transport->now = clock_now(transport->clock);
+	transport->now_received = transport->now;
+	if (transport->now >= transport->epoch_end)
+		epoch_turn(transport);
+	/* What the last burst still holds was not processed: its turn comes first. */
+	if (transport->burst_count > 0)
+		return transport->burst_count;
+	while (count < BURST_FRAMES / 2 && transport->loop_head != transport->loop_tail)
+		burst[count++] = transport->loop[transport->loop_head++ % LOOP_FRAMES];
+	transport->burst_looped = count;
+	count += port_receive(transport->port, burst + count, (uint16_t)(BURST_FRAMES - count));
+	transport->burst_count = count;
+	transport->arrival = arrival_estimate(transport);
+	COUNT_ADD(transport, frames_received, count);
+	return count;
+}
+
+void transport_process(struct transport *transport)
+{
+	unsigned count = transport->burst_count;
+	unsigned i;
+
+	for (i = 0; i < PREFETCH_AHEAD && i < count; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(transport->burst[i], const void *));
+	for (i = 0; i < count; i++) {
+		if (i + PREFETCH_AHEAD < count)
+			rte_prefetch0(rte_pktmbuf_mtod(
+				transport->burst[i + PREFETCH_AHEAD], const void *));
+		receiver_frame(transport, transport->burst[i], i < transport->burst_looped);
+	}
+	transport->burst_count = 0;
+}
+
+static void refused_end(struct transport *transport, enum transport_fail why)
+{
+	const struct transport_upcalls *upcalls = &transport->upcalls;
+
+	while (transport->refused.head != NULL) {
+		struct message *message = messages_take(&transport->refused);
+
+		transport->messages--;
+		upcalls->message_done(upcalls->context, message, why);
+	}
+}
+
+static void timers_run(struct transport *transport)
+{
+	struct timer *timer;
+
+	wheel_advance(&transport->wheel, transport->now);
+	while ((timer = wheel_take(&transport->wheel)) != NULL)
+		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
+}
+
+unsigned transport_transmit(struct transport *transport)
+{
+	transport->now = clock_now(transport->clock);
+	transport->sent = 0;
+	transport->blocked = false;
+	refused_end(transport, TRANSPORT_UNREACHABLE);
+	timers_run(transport);
+	sender_run(transport);
+	acknowledgement_run(transport);
+	/* When the port took nothing in this turn already, it is not asked again. */
+	if (!transport->blocked || transport->sent > 0 || transport->outbox_count < OUTBOX_FRAMES)
+		outbox_flush(transport);
+	return transport->sent;
+}
+
+static uint64_t transport_due(const struct transport *transport)
+{
+	uint64_t due = acknowledgement_deadline(transport);
+
+	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
+		transport->refused.head != NULL)
+		return 0;
+	if (transport->outbox_count > 0 || !list_empty(&transport->ready))
+		due = transport->blocked ? RTE_MIN(due, transport->now + RETRY_DELAY) : 0;
+	if (transport->blocked)
+		due = RTE_MAX(due, transport->now + RETRY_DELAY);
+	return due;
+}
+
+uint64_t transport_deadline(const struct transport *transport)
+{
+	uint64_t now = clock_now(transport->clock);
+	uint64_t wheel = wheel_deadline(&transport->wheel, now);
+	uint64_t due = transport_due(transport);
+
+	if (due != UINT64_MAX)
+		due = due > now ? due - now : 0;
+	return RTE_MIN(due, wheel);
+}
+
+bool transport_settled(const struct transport *transport)
+{
+	unsigned i;
+
+	for (i = 0; i < ACK_LISTS; i++)
+		if (!list_empty(&transport->acks[i]))
+			return false;
+	return transport->messages == 0 && transport->in_flight == 0 &&
+	       transport->outbox_count == 0 && transport->burst_count == 0 &&
+	       transport->loop_head == transport->loop_tail;
+}
+
+static void peer_describe(const struct peer *peer, struct peer_info *info)
+{
+	info->process = peer->process;
+	memcpy(info->address, peer->address, sizeof(info->address));
+	info->incarnation = peer->incarnation;
+	info->in_flight = peer_in_flight(peer);
+	info->window = peer->window >= 65536 ? peer->window / 65536 : peer->window;
+	info->rtt = peer->rtt;
+	info->rto = recovery_timeout(peer);
+	info->retransmits = peer->retransmits;
+	info->queued = peer->queued;
+}
+
+unsigned transport_peers(const struct transport *transport, struct peer_info *info, unsigned count)
+{
+	const struct peer_table *table = &transport->peers;
+	unsigned n = 0;
+	uint32_t i;
+
+	for (i = 0; i <= table->mask && n < count; i++)
+		if (table->cells[i].peer != NULL)
+			peer_describe(table->cells[i].peer, &info[n++]);
+	return table->count;
+}
+
+/* --- end */
+
+static void bye_send(struct transport *transport, const struct peer *peer)
+{
+	struct frame bye = {.type = FRAME_BYE};
+	unsigned i;
+
+	if (!(peer->flags & PEER_KNOWN) || (peer->flags & PEER_SELF))
+		return;
+	for (i = 0; i < BYE_TRIES && !outbox_room(transport, peer, 1); i++)
+		outbox_flush(transport);
+	sender_address(transport, peer, &bye);
+	address_send(transport, &bye, peer->address);
+}
+
+/* No upcall adds a peer any more: closing sends everything to refused. */
+static void peers_end(struct transport *transport)
+{
+	struct peer_table *table = &transport->peers;
+	uint32_t i;
+
+	for (i = 0; i <= table->mask; i++) {
+		struct peer *peer = table->cells[i].peer;
+
+		if (peer == NULL)
+			continue;
+		bye_send(transport, peer);
+		receiver_close(transport, peer, 0, TRANSPORT_SHUTDOWN);
+		peer_fail(transport, peer, TRANSPORT_SHUTDOWN);
+	}
+	refused_end(transport, TRANSPORT_SHUTDOWN);
+}
+
+static void frames_free(struct transport *transport)
+{
+	unsigned i;
+
+	for (i = 0; i < BYE_TRIES && transport->outbox_count > 0; i++)
+		outbox_flush(transport);
+	for (i = 0; i < transport->outbox_count; i++)
+		rte_pktmbuf_free(transport->outbox[i]);
+	for (i = 0; i < transport->burst_count; i++)
+		rte_pktmbuf_free(transport->burst[i]);
+	while (transport->loop_head != transport->loop_tail)
+		rte_pktmbuf_free(transport->loop[transport->loop_head++ % LOOP_FRAMES]);
+}
+
+void transport_close(struct transport *transport)
+{
+	transport->closing = true;
+	transport->now = clock_now(transport->clock);
+	peers_end(transport);
+	frames_free(transport);
+	neighbours_free(transport->neighbours);
+	peer_table_free(&transport->peers);
+	pool_free(&transport->peer_pool);
+	pool_free(&transport->flight_pool);
+	pool_free(&transport->reorder_pool);
+	pool_free(&transport->assembly_pool);
+	free(transport);
+}

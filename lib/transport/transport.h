@@ -1,0 +1,180 @@
+/* transport.h - reliable, ordered delivery of messages between processes that never connect.
+ *
+ * It knows frames, peers and bytes, and nothing of Portals: a message is a short header for the layer above and up to
+ * 2^40 bytes of data. One poll core owns a transport and calls every function here; none of it is thread-safe, none
+ * blocks, none makes a system call.
+ *
+ * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() upcalls come in that order.
+ *     Ends may come in any order. Each message is begun and ended at most once, whatever the network does.
+ * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport has all of it (data placed or
+ *     discarded), else why not. Its memory is not read after that.
+ * T3. Every message that was begun ends in one message_end() upcall; memory is not written after that.
+ * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
+ * T5. An upcall may call transport_send() and nothing else of this header.
+ */
+#ifndef TRANSPORT_TRANSPORT_H
+#define TRANSPORT_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <base/clock.h>
+#include <base/port.h>
+#include <wire/encapsulation.h>
+#include <wire/frame.h>
+
+struct transport;
+
+struct process {
+	uint32_t nid;
+	uint32_t pid;
+};
+
+/* Why a message failed; the values of ptl_ni_fail_t. */
+enum transport_fail {
+	TRANSPORT_OK,
+	TRANSPORT_UNREACHABLE, /* the address was never learnt */
+	TRANSPORT_DEAD,        /* silent for peer_timeout */
+	TRANSPORT_RESTARTED,   /* another incarnation, or a BYE */
+	TRANSPORT_SHUTDOWN = 5 /* transport_close() */
+};
+
+/* A message on its way out. The caller fills the first part and keeps the whole alive until message_done(). */
+struct message {
+	const void *data;
+	uint64_t length;
+	uint32_t header_length; /* a multiple of 8 */
+	uint8_t header[MESSAGE_HEADER_MAX];
+	/* the transport's */
+	uint32_t number;
+	uint32_t first_psn; /* frames that hold it */
+	uint32_t last_psn;
+	uint64_t framed; /* bytes of data that have been put into frames */
+	struct message *next;
+};
+
+/* A message on its way in, as the layer above decided in message_begin(). */
+struct inbound {
+	void *base;     /* where data byte 0 goes */
+	uint64_t limit; /* bytes placed from base on; what is beyond is discarded. 0: discard all */
+	void *context;  /* for message_end() */
+	bool want_end;  /* call message_end(); false for a message that was discarded */
+	bool stop;      /* tell the sender not to send what will be discarded anyway */
+};
+
+struct transport_upcalls {
+	/* The next message of this peer starts. Reads header (header_length bytes) and length, fills inbound (zeroed before).
+	 * Data follows; a message without data ends at once. */
+	void (*message_begin)(void *context, struct process from, const void *header,
+		uint32_t header_length, uint64_t length, struct inbound *inbound);
+	/* All data of the message is in place (0), or no more will come (why). context: inbound's. */
+	void (*message_end)(void *context, void *inbound_context, enum transport_fail why);
+	/* T2 */
+	void (*message_done)(void *context, struct message *message, enum transport_fail why);
+	void *context;
+};
+
+struct transport_options {
+	struct process self;
+	uint32_t incarnation;  /* not 0; grows from one life of a process id to the next (serially) */
+	uint64_t peer_timeout; /* ns */
+	uint32_t peers_max;
+	uint32_t first_psn;                         /* of every stream; tests start near the wrap */
+	bool full_checksum;                         /* every byte is covered */
+	uint64_t seed;                              /* of what is random: jitter, stream numbers */
+	struct encapsulation_options encapsulation; /* zero: raw Ethernet */
+};
+
+/* Every event worth counting: X(name, help). Prints as "name"; the help is for users. */
+#define TRANSPORT_COUNTERS(X)                                                                      \
+	X(frames_received, "frames taken from the port")                                           \
+	X(frames_sent, "frames given to the port, retransmissions included")                       \
+	X(bytes_received, "message data bytes received")                                           \
+	X(bytes_sent, "message data bytes sent, without retransmissions")                          \
+	X(messages_received, "messages that started here")                                         \
+	X(messages_sent, "messages given to the transport")                                        \
+	X(acks_sent, "frames sent for an acknowledgement alone")                                   \
+	X(acks_received, "frames received that hold an acknowledgement alone")                     \
+	X(retransmits, "frames sent again")                                                        \
+	X(retransmits_rack, "of these: found lost by later deliveries (RACK)")                     \
+	X(retransmits_probe, "of these: tail loss probes")                                         \
+	X(retransmits_timeout, "of these: after a retransmission timeout")                         \
+	X(spurious, "retransmissions that turned out unneeded")                                    \
+	X(timeouts, "retransmission timeouts; each doubles the next")                              \
+	X(congestion_cuts, "times a window was cut for delay, marks or loss")                      \
+	X(credit_stalls, "times a peer had data to send and no credit or window")                  \
+	X(port_full, "times the port did not take a frame at once")                                \
+	X(reordered, "frames that arrived early and were held or placed at once")                  \
+	X(dropped_duplicate, "frames received before")                                             \
+	X(dropped_foreign, "frames of other protocols or for other hosts")                         \
+	X(dropped_ipv4, "frames whose IPv4 header is wrong")                                       \
+	X(dropped_fragment, "fragments of IPv4 packets, which are not put together")               \
+	X(dropped_udp, "frames whose UDP length or checksum is wrong")                             \
+	X(dropped_spoofed, "frames whose node id is not the IPv4 address that they come from")     \
+	X(dropped_arp, "ARP messages that are wrong, or answers that nobody asked for")            \
+	X(dropped_short, "frames shorter than their headers say")                                  \
+	X(dropped_version, "frames of another protocol version or type")                           \
+	X(dropped_checksum, "frames whose checksum is wrong")                                      \
+	X(dropped_malformed, "frames whose fields contradict each other")                          \
+	X(dropped_no_process, "frames for a process that does not live here")                      \
+	X(dropped_stale, "frames of or for an earlier life of a process")                          \
+	X(dropped_window, "frames beyond the receive window")                                      \
+	X(dropped_no_memory, "frames refused for lack of buffers or peers")                        \
+	X(dropped_bad_ack, "acknowledgements of what was never sent")                              \
+	X(marks_received, "frames that met congestion on their way (ECN)")                         \
+	X(arps_sent, "ARP questions sent")                                                         \
+	X(arps_answered, "ARP questions for this node's address, answered")                        \
+	X(arps_received, "ARP messages received")                                                  \
+	X(asks_sent, "address questions sent")                                                     \
+	X(asks_received, "address questions for this process")                                     \
+	X(resets_sent, "times a peer was told that it talks to a life or stream that is gone")     \
+	X(resets_received, "times a peer told so")                                                 \
+	X(peers_made, "peers met")                                                                 \
+	X(peers_forgotten, "peers forgotten when idle")                                            \
+	X(peers_dead, "peers declared dead after PTL_PEER_TIMEOUT")                                \
+	X(peers_restarted, "peers found to have restarted")
+
+struct transport_counters {
+#define X(name, help) uint64_t name;
+	TRANSPORT_COUNTERS(X)
+#undef X
+};
+
+/* NULL when there is no memory. counters may lie in memory that others read (relaxed). The port stays the caller's. */
+struct transport *transport_create(const struct transport_options *options, struct port *port,
+	const struct clock *clock, const struct transport_upcalls *upcalls,
+	struct transport_counters *counters);
+/* Ends every message with TRANSPORT_SHUTDOWN, says BYE to peers, frees everything. */
+void transport_close(struct transport *transport);
+
+/* Queues a message to a process (wildcards are the caller's mistake). It cannot fail at once: what goes wrong is told by
+ * message_done(), perhaps from within this call's poll. */
+void transport_send(struct transport *transport, struct process to, struct message *message);
+
+/* One turn, in two halves so that the caller can drain its commands in between: a frame that has been received is not processed before
+ * the commands that were posted before it arrived. */
+unsigned transport_receive(struct transport *transport);  /* takes a burst; returns frames taken */
+void transport_process(struct transport *transport);      /* processes that burst */
+unsigned transport_transmit(struct transport *transport); /* timers, data, acknowledgements; frames sent */
+
+/* ns until a timer must run (0: now; UINT64_MAX: never), for a poll core that wants to sleep. */
+uint64_t transport_deadline(const struct transport *transport);
+
+/* True when nothing is in flight or owed: no unacknowledged frame, no acknowledgement to send. */
+bool transport_settled(const struct transport *transport);
+
+/* For looking inside: one peer's state. */
+struct peer_info {
+	struct process process;
+	uint8_t address[6];
+	uint32_t incarnation;
+	uint32_t in_flight; /* frames */
+	uint32_t window;    /* frames, may be below 1: then in 1/65536 */
+	uint64_t rtt;       /* smoothed, ns */
+	uint64_t rto;       /* ns */
+	uint64_t retransmits;
+	uint64_t queued; /* messages not acknowledged */
+};
+/* Writes up to count peers, returns how many there are. */
+unsigned transport_peers(const struct transport *transport, struct peer_info *info, unsigned count);
+
+#endif

@@ -1,0 +1,192 @@
+/* wheel.c - a hierarchical timing wheel; see wheel.h. Owned by one poll core.
+ *
+ * A timer lies in the lowest level whose span covers the ticks that remain. When the lower level
+ * has gone round, the timers of the next slot above move down.
+ *
+ * I4. used has a bit for every slot that may have timers; a slot with timers has its bit.
+ */
+#include <transport/wheel.h>
+
+#include <string.h>
+
+#define LEVEL_BITS 8
+#define LEVEL_MASK (WHEEL_SLOTS - 1u)
+#define SPAN_TICKS (UINT64_C(1) << (WHEEL_LEVELS * LEVEL_BITS))
+
+void wheel_init(struct wheel *wheel, uint64_t now)
+{
+	unsigned level;
+	unsigned i;
+
+	memset(wheel, 0, sizeof(*wheel));
+	wheel->current = now >> WHEEL_TICK_SHIFT;
+	wheel->next = UINT64_MAX;
+	list_init(&wheel->due);
+	list_init(&wheel->running);
+	for (level = 0; level < WHEEL_LEVELS; level++)
+		for (i = 0; i < WHEEL_SLOTS; i++)
+			list_init(&wheel->slots[level][i]);
+}
+
+/* The first tick at which something must be done for this level: a slot further on in this round,
+ * or, when there are only slots before, the start of the next round. */
+static uint64_t level_next(const struct wheel *wheel, unsigned level)
+{
+	const uint64_t *used = wheel->used[level];
+	unsigned shift = level * LEVEL_BITS;
+	uint64_t round = wheel->current >> shift;
+	unsigned from = (unsigned)(round & LEVEL_MASK) + 1;
+	unsigned i;
+
+	for (i = from / 64; i < WHEEL_SLOTS / 64; i++) {
+		uint64_t word = used[i];
+
+		if (i == from / 64)
+			word &= UINT64_MAX << (from % 64);
+		if (word != 0)
+			return ((round & ~(uint64_t)LEVEL_MASK) + i * 64 +
+				       (unsigned)__builtin_ctzll(word))
+			       << shift;
+	}
+	if ((used[0] | used[1] | used[2] | used[3]) != 0)
+		return ((round | LEVEL_MASK) + 1) << shift;
+	return UINT64_MAX;
+}
+
+static void wheel_find_next(struct wheel *wheel)
+{
+	unsigned level;
+
+	wheel->next = UINT64_MAX;
+	for (level = 0; level < WHEEL_LEVELS; level++) {
+		uint64_t next = level_next(wheel, level);
+
+		if (next < wheel->next)
+			wheel->next = next;
+	}
+}
+
+/* The timer's tick lies after current. */
+static void wheel_place(struct wheel *wheel, struct timer *timer)
+{
+	uint64_t tick = timer->tick;
+	unsigned level = 0;
+	unsigned slot;
+
+	if (tick - wheel->current >= SPAN_TICKS)
+		tick = wheel->current + SPAN_TICKS - 1;
+	while (level + 1 < WHEEL_LEVELS && (tick - wheel->current) >> ((level + 1) * LEVEL_BITS))
+		level++;
+	slot = (unsigned)(tick >> (level * LEVEL_BITS)) & LEVEL_MASK;
+	list_append(&wheel->slots[level][slot], &timer->link);
+	wheel->used[level][slot / 64] |= UINT64_C(1) << (slot % 64);
+}
+
+void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at)
+{
+	if (timer_set(timer))
+		link_remove(&timer->link);
+	timer->tick = wheel_tick(at);
+	if (timer->tick <= wheel->current) {
+		timer->tick = wheel->current;
+		list_append(&wheel->due, &timer->link);
+		return;
+	}
+	wheel_place(wheel, timer);
+	if (timer->tick - wheel->current < WHEEL_SLOTS) {
+		if (timer->tick < wheel->next)
+			wheel->next = timer->tick;
+	} else {
+		wheel_find_next(wheel);
+	}
+}
+
+void wheel_stop(struct wheel *wheel, struct timer *timer)
+{
+	(void)wheel;
+	if (timer_set(timer))
+		link_remove(&timer->link);
+}
+
+/* Takes all of a list. */
+static void list_splice(struct link *from, struct link *to)
+{
+	if (list_empty(from)) {
+		list_init(to);
+		return;
+	}
+	*to = *from;
+	to->next->prev = to;
+	to->prev->next = to;
+	list_init(from);
+}
+
+/* Empties a slot: its timers are due, or move down. */
+static void wheel_spill(struct wheel *wheel, unsigned level, unsigned slot)
+{
+	struct link *list = &wheel->slots[level][slot];
+	struct link all;
+
+	wheel->used[level][slot / 64] &= ~(UINT64_C(1) << (slot % 64));
+	list_splice(list, &all);
+	while (!list_empty(&all)) {
+		struct timer *timer = link_entry(all.next, struct timer, link);
+
+		link_remove(&timer->link);
+		if (timer->tick <= wheel->current)
+			list_append(&wheel->due, &timer->link);
+		else
+			wheel_place(wheel, timer);
+	}
+}
+
+void wheel_advance(struct wheel *wheel, uint64_t now)
+{
+	uint64_t target = now >> WHEEL_TICK_SHIFT;
+
+	while (wheel->next <= target) {
+		unsigned level;
+
+		wheel->current = wheel->next;
+		for (level = WHEEL_LEVELS - 1; level > 0; level--) {
+			unsigned shift = level * LEVEL_BITS;
+
+			if ((wheel->current & ((UINT64_C(1) << shift) - 1)) == 0)
+				wheel_spill(wheel, level,
+					(unsigned)(wheel->current >> shift) & LEVEL_MASK);
+		}
+		wheel_spill(wheel, 0, (unsigned)wheel->current & LEVEL_MASK);
+		wheel_find_next(wheel);
+	}
+	if (target > wheel->current)
+		wheel->current = target;
+	while (!list_empty(&wheel->due)) {
+		struct link *link = wheel->due.next;
+
+		link_remove(link);
+		list_append(&wheel->running, link);
+	}
+}
+
+struct timer *wheel_take(struct wheel *wheel)
+{
+	struct timer *timer;
+
+	if (list_empty(&wheel->running))
+		return NULL;
+	timer = link_entry(wheel->running.next, struct timer, link);
+	link_remove(&timer->link);
+	return timer;
+}
+
+uint64_t wheel_deadline(const struct wheel *wheel, uint64_t now)
+{
+	uint64_t at;
+
+	if (!list_empty(&wheel->due) || !list_empty(&wheel->running))
+		return 0;
+	if (wheel->next == UINT64_MAX)
+		return UINT64_MAX;
+	at = wheel->next << WHEEL_TICK_SHIFT;
+	return at > now ? at - now : 0;
+}

@@ -1,0 +1,57 @@
+/* wheel.h - timers of one poll core: four levels of 256 slots, a tick of 1.024 us, up to an hour.
+ *
+ * I1. A timer never runs before its time, and runs in the first run at or after the tick that
+ *     follows it.
+ * I2. Adding and removing are O(1); a turn with nothing due costs one comparison.
+ * I3. Timers of one tick run in an order that depends on nothing but the calls made.
+ */
+#ifndef TRANSPORT_WHEEL_H
+#define TRANSPORT_WHEEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <transport/list.h>
+
+#define WHEEL_TICK_SHIFT 10
+#define WHEEL_LEVELS     4
+#define WHEEL_SLOTS      256
+
+struct timer {
+	struct link link;
+	uint64_t tick;
+};
+
+struct wheel {
+	uint64_t current;    /* every timer of a tick up to this one is in due or has run */
+	uint64_t next;       /* no slot needs a look before this tick */
+	struct link due;     /* for the next wheel_advance() */
+	struct link running; /* for wheel_take() */
+	uint64_t used[WHEEL_LEVELS][WHEEL_SLOTS / 64];
+	struct link slots[WHEEL_LEVELS][WHEEL_SLOTS];
+};
+
+void wheel_init(struct wheel *wheel, uint64_t now);
+/* Sets a timer that may be set already; a time that is past is due in the next run. */
+void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at);
+void wheel_stop(struct wheel *wheel, struct timer *timer);
+
+/* A run: wheel_advance(), then wheel_take() until NULL. Each timer taken is no longer set. What is
+ * set meanwhile for a time that is past is left for the next run. */
+void wheel_advance(struct wheel *wheel, uint64_t now);
+struct timer *wheel_take(struct wheel *wheel);
+
+/* ns until a run is needed: never later than a timer's time needs, perhaps earlier. UINT64_MAX
+ * without timers. */
+uint64_t wheel_deadline(const struct wheel *wheel, uint64_t now);
+
+static inline bool timer_set(const struct timer *timer)
+{
+	return link_listed(&timer->link);
+}
+
+static inline uint64_t wheel_tick(uint64_t at)
+{
+	return (at >> WHEEL_TICK_SHIFT) + ((at & ((UINT64_C(1) << WHEEL_TICK_SHIFT) - 1)) != 0);
+}
+
+#endif
