@@ -1,0 +1,308 @@
+/* engine.c - the engine's turn: frames in, commands, matching, frames out. See engine.h for its
+ * order and why. */
+#include <engine/state.h>
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include <base/futex.h>
+#include <base/ring.h>
+#include <portals.h>
+
+#define SETTLE_TRIES 10000 /* yields to a thread that was preempted inside an enqueue */
+
+static int lists_create(struct engine *engine)
+{
+	struct segment *segment = engine->segment;
+
+	engine->entries = (struct match_table){
+		.base = segment_entry(segment, 0),
+		.stride = sizeof(struct entry),
+		.count = segment->limits.entries,
+	};
+	engine->lists = calloc(segment->limits.portals, sizeof(*engine->lists));
+	if (!engine->lists)
+		return -1;
+	for (uint32_t i = 0; i < segment->limits.portals; i++)
+		match_list_init(&engine->lists[i]);
+	return 0;
+}
+
+/* Entry 0 admits every process of the same user; the others nobody. */
+static void access_init(struct engine *engine)
+{
+	*segment_access(engine->segment, 0) = (struct access_entry){
+		.nid = UINT32_MAX,
+		.pid = UINT32_MAX,
+		.uid = engine->uid,
+		.portal = UINT32_MAX,
+		.valid = true,
+	};
+}
+
+struct engine *engine_create(const struct engine_options *options)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+	struct transport_upcalls upcalls = {
+		.message_begin = incoming_begin,
+		.message_end = incoming_end,
+		.message_done = outgoing_done,
+		.context = engine,
+	};
+
+	if (!engine)
+		return NULL;
+	engine->segment = options->segment;
+	engine->interface = options->interface;
+	engine->uid = options->uid;
+	engine->port = options->port;
+	engine->clock = options->clock;
+	engine->self = options->transport.self;
+	engine->now = clock_now(engine->clock);
+	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
+	TAILQ_INIT(&engine->serving);
+	TAILQ_INIT(&engine->waiting);
+	for (unsigned i = 0; i < SENDING_LISTS; i++)
+		TAILQ_INIT(&engine->sending[i]);
+	access_init(engine);
+	if (lists_create(engine) == 0)
+		engine->transport = transport_create(&options->transport, engine->port,
+			engine->clock, &upcalls, &engine->segment->transport);
+	if (!engine->transport) {
+		free(engine->lists);
+		free(engine);
+		return NULL;
+	}
+	return engine;
+}
+
+/* Wakes the sleepers of all queues written since the last time. The fence pairs with that of a
+ * reader between raising `sleepers` and looking once more at its queue: one of the two sees the
+ * other. */
+static void engine_ring(struct engine *engine)
+{
+	if (engine->touched_count == 0)
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t i = 0; i < engine->touched_count; i++)
+		queue_ring(segment_queue(engine->segment, engine->touched[i]));
+	engine->touched_count = 0;
+}
+
+void engine_touch(struct engine *engine, struct queue *queue)
+{
+	uint32_t index = (uint32_t)(queue - segment_queue(engine->segment, 0));
+
+	/* Runs of events mostly go to one queue or two. */
+	for (uint32_t i = engine->touched_count; i-- > 0 && engine->touched_count - i <= 2;)
+		if (engine->touched[i] == index)
+			return;
+	if (engine->touched_count == TOUCHED_MAX)
+		engine_ring(engine);
+	engine->touched[engine->touched_count++] = index;
+}
+
+static int queue_free(struct engine *engine, uint32_t index, uint32_t generation)
+{
+	struct queue *queue;
+
+	if (index >= engine->segment->limits.queues)
+		return PTL_INV_EQ;
+	queue = segment_queue(engine->segment, index);
+	if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_relaxed), generation))
+		return PTL_INV_EQ;
+	queue_close(queue);
+	return PTL_OK;
+}
+
+static void access_set(struct engine *engine, const struct command *command)
+{
+	if (command->access.index < engine->segment->limits.access)
+		*segment_access(engine->segment, command->access.index) = (struct access_entry){
+			.nid = command->access.nid,
+			.pid = command->access.pid,
+			.uid = command->access.uid,
+			.portal = command->access.portal,
+			.valid = true,
+		};
+}
+
+static int command_answer(struct engine *engine, const struct command *command, struct reply *reply)
+{
+	uint32_t index = command->object.index;
+	uint32_t generation = command->object.generation;
+
+	switch (command->kind) {
+	case COMMAND_ENTRY_INSERT:
+		return entry_insert(engine, command);
+	case COMMAND_ENTRY_UNLINK:
+		return entry_unlink(engine, index, generation);
+	case COMMAND_REGION_UNLINK:
+		return region_unlink(engine, index, generation);
+	case COMMAND_REGION_UPDATE:
+		return region_update(engine, command, reply);
+	case COMMAND_QUEUE_FREE:
+		return queue_free(engine, index, generation);
+	default:
+		return PTL_FAIL; /* no command that there is, so nobody's who plays by the rules */
+	}
+}
+
+/* Gives the answer and wakes the caller. Both words are seq_cst: the caller raises `sleeping`
+ * before it looks at `state` for the last time, so one of the two sees the other. */
+static void reply_give(struct reply *reply, int result)
+{
+	reply->result = result;
+	atomic_store_explicit(&reply->state, REPLY_DONE, memory_order_seq_cst);
+	if (atomic_load_explicit(&reply->sleeping, memory_order_seq_cst) != 0)
+		futex_wake(&reply->state, 1);
+}
+
+static void command_run(struct engine *engine, const struct command *command)
+{
+	struct reply *reply;
+
+	engine_count(engine, commands);
+	switch (command->kind) {
+	case COMMAND_PUT:
+		outgoing_put(engine, command);
+		return;
+	case COMMAND_GET:
+		outgoing_get(engine, command);
+		return;
+	case COMMAND_ENTRY_ATTACH:
+		entry_attach(engine, command);
+		return;
+	case COMMAND_REGION_ATTACH:
+		region_attach(engine, command->object.index, command->object.generation);
+		return;
+	case COMMAND_REGION_BIND:
+		region_bind(engine, command->object.index, command->object.generation);
+		return;
+	case COMMAND_ACCESS:
+		access_set(engine, command);
+		return;
+	default:
+		if (command->reply >= REPLY_SLOTS)
+			return;
+		reply = segment_reply(engine->segment, command->reply);
+		reply_give(reply, command_answer(engine, command, reply));
+	}
+}
+
+static struct rte_ring *engine_commands(const struct engine *engine)
+{
+	return segment_ring(engine->segment, engine->segment->commands);
+}
+
+/* Carries out up to limit commands. A command may need an operation, and one that has been taken
+ * cannot be put back: so as many operations as the burst is long are made sure of before. Without
+ * memory for them the commands wait in the ring. */
+static unsigned engine_drain(struct engine *engine, unsigned limit)
+{
+	struct command burst[COMMAND_BURST];
+	unsigned done = 0, count;
+
+	while (done < limit && operation_reserve(engine, COMMAND_BURST)) {
+		count = ring_take(engine_commands(engine), burst, sizeof(*burst), COMMAND_BURST);
+		if (count == 0)
+			break;
+		for (unsigned i = 0; i < count; i++)
+			command_run(engine, &burst[i]);
+		done += count;
+	}
+	return done;
+}
+
+void engine_destroy(struct engine *engine)
+{
+	engine_drain(engine, COMMAND_RING); /* every call is answered, every put ends in an event */
+	transport_close(engine->transport);
+	outgoing_abandon(engine);
+	engine_ring(engine);
+	for (uint32_t i = 0; i < engine->segment->limits.portals; i++)
+		match_list_clear(&engine->lists[i]);
+	free(engine->lists);
+	operation_pool_free(engine);
+	free(engine);
+}
+
+/* E1: every command whose posting had returned when the frames were taken from the port. A producer
+ * that is preempted inside its enqueue hides those behind it: it is given the CPU. */
+static unsigned engine_drain_settled(struct engine *engine)
+{
+	unsigned done = 0;
+
+	for (unsigned tries = 0; tries < SETTLE_TRIES; tries++) {
+		bool settled = ring_settled(engine_commands(engine));
+
+		done += engine_drain(engine, COMMAND_RING);
+		if (settled)
+			break;
+		sched_yield();
+	}
+	return done;
+}
+
+unsigned engine_poll(struct engine *engine)
+{
+	unsigned work;
+
+	engine->now = clock_now(engine->clock);
+	work = transport_receive(engine->transport);
+	if (work != 0) {
+		work += engine_drain_settled(engine);
+		transport_process(engine->transport);
+	} else {
+		work = engine_drain(engine, COMMAND_RING);
+	}
+	if (!TAILQ_EMPTY(&engine->waiting))
+		outgoing_probe(engine);
+	work += transport_transmit(engine->transport);
+	engine_ring(engine);
+	engine_count(engine, polls);
+	if (work == 0)
+		engine_count(engine, polls_idle);
+	return work;
+}
+
+bool engine_execute(struct engine *engine, const struct command *command)
+{
+	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
+	/* A producer that was preempted inside its enqueue hides those behind it, perhaps an earlier
+	 * command of this very thread: then this one must go behind them, into the ring. */
+	bool settled = ring_settled(engine_commands(engine));
+	bool possible;
+
+	engine->now = clock_now(engine->clock);
+	engine_drain(engine, COMMAND_RING);
+	/* What is still in the ring goes first: it waits for memory too. */
+	possible = settled && !engine_called(engine) && (!begins || operation_reserve(engine, 1));
+	if (possible)
+		command_run(engine, command);
+	engine_ring(engine);
+	return possible;
+}
+
+uint64_t engine_deadline(const struct engine *engine)
+{
+	uint64_t transport = transport_deadline(engine->transport);
+	uint64_t probe = outgoing_deadline(engine);
+
+	return transport < probe ? transport : probe;
+}
+
+bool engine_settled(const struct engine *engine)
+{
+	return ring_empty(engine_commands(engine)) && transport_settled(engine->transport);
+}
+
+bool engine_called(const struct engine *engine)
+{
+	return !ring_empty(engine_commands(engine));
+}
+
+const struct transport *engine_transport(const struct engine *engine)
+{
+	return engine->transport;
+}

@@ -1,0 +1,51 @@
+/* engine.h - what a poll core does with messages and commands: one engine per interface.
+ *
+ * The thread that polls it owns it: in PTL_PROGRESS=core a poll thread, in PTL_PROGRESS=inline whoever sits in its seat (poller.h).
+ *
+ * A turn is
+ *
+ *     frames in  ->  commands  ->  process frames (match, place, log)  ->  timers, acknowledgements, frames out
+ *
+ * E1. Commands that were posted before a frame arrived take effect before the frame is processed: so who has attached a
+ *     descriptor and then told a peer of it is never too late.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <engine/command.h>
+#include <engine/segment.h>
+
+struct engine;
+
+struct engine_options {
+	struct segment *segment;
+	uint32_t interface;       /* for handles */
+	uint32_t uid;             /* this process's user */
+	struct port *port;
+	const struct clock *clock;
+	struct transport_options transport;
+};
+
+/* NULL when there is no memory. Port, segment and clock stay the caller's. */
+struct engine *engine_create(const struct engine_options *options);
+/* Ends every operation in flight with a FAIL event (transport_fail SHUTDOWN), then frees the engine. */
+void engine_destroy(struct engine *engine);
+
+/* One turn; returns how much was done (0: nothing). */
+unsigned engine_poll(struct engine *engine);
+/* Carries out one command at once, after those that were posted before it: for PTL_PROGRESS=inline, by the thread that owns the
+ * engine. False: nothing was done, because there is no memory for an operation or a command posted earlier cannot be seen yet;
+ * the ring is the place for the command. */
+bool engine_execute(struct engine *engine, const struct command *command);
+/* ns until engine_poll() must run again if no frame and no command comes. */
+uint64_t engine_deadline(const struct engine *engine);
+/* True when nothing is in flight: an interface about to close polls until then (or its patience ends). */
+bool engine_settled(const struct engine *engine);
+/* Commands waiting in the ring? */
+bool engine_called(const struct engine *engine);
+
+const struct transport *engine_transport(const struct engine *engine);
+
+#endif

@@ -1,0 +1,89 @@
+/* operation.c - the pool of operations in flight: private memory that grows by chunks and is never
+ * given back before the end. */
+#include <engine/state.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool operation_grow(struct engine *engine)
+{
+	struct operation *chunk;
+
+	if (engine->chunk_count == OPERATION_CHUNKS)
+		return false;
+	if (!engine->chunks) {
+		engine->chunks = calloc(OPERATION_CHUNKS, sizeof(*engine->chunks));
+		if (!engine->chunks)
+			return false;
+	}
+	chunk = calloc(OPERATION_CHUNK, sizeof(*chunk));
+	if (!chunk)
+		return false;
+	for (uint32_t i = OPERATION_CHUNK; i-- > 0;) {
+		chunk[i].index = engine->chunk_count * OPERATION_CHUNK + i;
+		chunk[i].next = engine->free_operations;
+		engine->free_operations = &chunk[i];
+	}
+	engine->chunks[engine->chunk_count++] = chunk;
+	engine->free_count += OPERATION_CHUNK;
+	return true;
+}
+
+bool operation_reserve(struct engine *engine, uint32_t count)
+{
+	return engine->free_count >= count || operation_grow(engine);
+}
+
+struct operation *operation_take(struct engine *engine, enum operation_kind kind)
+{
+	struct operation *operation;
+
+	if (!operation_reserve(engine, 1))
+		return NULL;
+	operation = engine->free_operations;
+	engine->free_operations = operation->next;
+	engine->free_count--;
+	operation->kind = kind;
+	operation->generation++;
+	operation->exhausts = false;
+	operation->acknowledge = false;
+	operation->acknowledged = false;
+	operation->requested = false;
+	operation->replying = false;
+	operation->ended = false;
+	operation->waits = false;
+	return operation;
+}
+
+void operation_free(struct engine *engine, struct operation *operation)
+{
+	operation->kind = OPERATION_FREE;
+	operation->next = engine->free_operations;
+	engine->free_operations = operation;
+	engine->free_count++;
+}
+
+uint64_t operation_name(const struct operation *operation)
+{
+	return (uint64_t)operation->generation << 32 | operation->index;
+}
+
+struct operation *operation_find(struct engine *engine, uint64_t name, enum operation_kind kind)
+{
+	uint32_t index = (uint32_t)name;
+	struct operation *operation;
+
+	if (index / OPERATION_CHUNK >= engine->chunk_count)
+		return NULL;
+	operation = &engine->chunks[index / OPERATION_CHUNK][index % OPERATION_CHUNK];
+	if (operation->kind != kind || operation->generation != name >> 32)
+		return NULL;
+	return operation;
+}
+
+void operation_pool_free(struct engine *engine)
+{
+	for (uint32_t i = 0; i < engine->chunk_count; i++)
+		free(engine->chunks[i]);
+	free(engine->chunks);
+}

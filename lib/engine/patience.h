@@ -1,0 +1,39 @@
+/* patience.h - how a thread waits for another one: it spins briefly, then gives its CPU away, then
+ * is told to sleep.
+ *
+ * A core's length of spinning pays only when the other thread can run meanwhile; with one CPU it
+ * gives way at once.
+ */
+#ifndef ENGINE_PATIENCE_H
+#define ENGINE_PATIENCE_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <rte_pause.h>
+
+#define PATIENCE_SPINS  100 /* some microseconds */
+#define PATIENCE_YIELDS 50
+
+struct patience {
+	uint32_t turns;
+};
+
+/* How many CPUs may this process use? Asked once. Any thread. */
+unsigned patience_cpus(void);
+
+/* Waits a moment and says true, or says false at once when it is time to sleep. */
+static inline bool patience_wait(struct patience *patience)
+{
+	if (patience->turns == 0 && patience_cpus() < 2)
+		patience->turns = PATIENCE_SPINS;
+	if (patience->turns >= PATIENCE_SPINS + PATIENCE_YIELDS)
+		return false;
+	if (patience->turns++ < PATIENCE_SPINS)
+		rte_pause();
+	else
+		sched_yield();
+	return true;
+}
+
+#endif

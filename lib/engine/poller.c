@@ -1,0 +1,301 @@
+/* poller.c - see poller.h. */
+#include <engine/poller.h>
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include <rte_pause.h>
+
+#include <engine/patience.h>
+
+#define IDLE_BEFORE_SLEEP  MILLISECOND
+#define SLEEP_MAX          SECOND
+#define SLEEP_EXTERNAL     (50 * MICROSECOND) /* the first sleep; doubled up to the next */
+#define SLEEP_EXTERNAL_MAX (500 * MICROSECOND)
+#define YIELD_CROWDED      MICROSECOND /* an unneeded sched_yield() takes less: somebody else ran */
+#define YIELD_TURNS        64 /* empty turns between two yields when nobody needs the CPU */
+#define YIELD_CALM         16 /* unneeded yields in a row that double the turns in between */
+
+enum poller_request { REQUEST_RUN, REQUEST_PAUSE, REQUEST_STOP };
+
+struct poller_engine {
+	struct engine *engine;
+	struct segment *segment;
+	bool external;
+};
+
+struct poller {
+	/* The thread's own. */
+	bool adaptive;
+	const struct clock *clock;
+	uint64_t idle_since;  /* ns; 0 while there is work */
+	uint64_t sleep;       /* ns, the next sleep when frames may come at any time */
+	uint32_t empty_turns; /* since the last yield */
+	uint32_t yield_turns; /* empty turns that are due before the next */
+	uint32_t calm_yields; /* unneeded ones in a row */
+	/* P1 */
+	unsigned count;
+	struct poller_engine engines[POLLER_ENGINES];
+	/* Both sides. */
+	_Alignas(CACHE_LINE) _Atomic uint32_t request; /* futex word, enum poller_request */
+	_Atomic uint32_t parked; /* futex word: the thread touches no engine */
+};
+
+unsigned patience_cpus(void)
+{
+	static _Atomic unsigned known;
+	unsigned cpus = atomic_load_explicit(&known, memory_order_relaxed);
+	cpu_set_t set;
+
+	if (cpus == 0) {
+		/* More CPUs than cpu_set_t holds make the call fail: surely two, then. */
+		cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 2;
+		atomic_store_explicit(&known, cpus, memory_order_relaxed);
+	}
+	return cpus;
+}
+
+struct poller *poller_create(bool adaptive, const struct clock *clock)
+{
+	struct poller *poller = aligned_alloc(CACHE_LINE, sizeof(*poller));
+
+	if (!poller)
+		return NULL;
+	*poller = (struct poller){
+		.adaptive = adaptive,
+		.clock = clock,
+		.sleep = SLEEP_EXTERNAL,
+		.yield_turns = YIELD_TURNS,
+		.request = REQUEST_PAUSE,
+		.parked = 1,
+	};
+	return poller;
+}
+
+void poller_destroy(struct poller *poller)
+{
+	free(poller);
+}
+
+static void poller_ask(struct poller *poller, enum poller_request request)
+{
+	atomic_store_explicit(&poller->request, request, memory_order_seq_cst);
+	futex_wake(&poller->request, 1);
+	atomic_thread_fence(memory_order_seq_cst); /* P2: a request counts like a command */
+	for (unsigned i = 0; i < poller->count; i++)
+		doorbell_ring(&poller->engines[i].segment->doorbell);
+}
+
+static void poller_await(struct poller *poller, uint32_t parked)
+{
+	struct patience patience = {0};
+
+	/* Acquire: pairs with the release in poller_park(), so that the engines are this thread's,
+	 * or the thread's again. */
+	while (atomic_load_explicit(&poller->parked, memory_order_acquire) != parked)
+		if (!patience_wait(&patience))
+			futex_wait(&poller->parked, !parked, UINT64_MAX);
+}
+
+void poller_pause(struct poller *poller)
+{
+	poller_ask(poller, REQUEST_PAUSE);
+	poller_await(poller, 1);
+}
+
+void poller_resume(struct poller *poller)
+{
+	poller_ask(poller, REQUEST_RUN);
+	poller_await(poller, 0);
+}
+
+void poller_stop(struct poller *poller)
+{
+	poller_ask(poller, REQUEST_STOP);
+}
+
+void poller_add(
+	struct poller *poller, struct engine *engine, struct segment *segment, bool external)
+{
+	poller->engines[poller->count++] =
+		(struct poller_engine){.engine = engine, .segment = segment, .external = external};
+}
+
+void poller_remove(struct poller *poller, const struct engine *engine)
+{
+	for (unsigned i = 0; i < poller->count; i++)
+		if (poller->engines[i].engine == engine) {
+			poller->engines[i] = poller->engines[--poller->count];
+			return;
+		}
+}
+
+unsigned poller_count(const struct poller *poller)
+{
+	return poller->count;
+}
+
+/* Keeps off the engines until the request is another one. Returns false when the thread is to end. */
+static bool poller_park(struct poller *poller)
+{
+	uint32_t request;
+
+	atomic_store_explicit(&poller->parked, 1, memory_order_release);
+	futex_wake(&poller->parked, 1);
+	while ((request = atomic_load_explicit(&poller->request, memory_order_acquire)) ==
+		REQUEST_PAUSE)
+		futex_wait(&poller->request, REQUEST_PAUSE, UINT64_MAX);
+	if (request == REQUEST_STOP)
+		return false;
+	atomic_store_explicit(&poller->parked, 0, memory_order_release);
+	futex_wake(&poller->parked, 1);
+	poller->idle_since = 0;
+	return true;
+}
+
+/* How long the thread may sleep, ns. */
+static uint64_t poller_leisure(struct poller *poller)
+{
+	uint64_t leisure = SLEEP_MAX, deadline;
+	bool external = false;
+
+	for (unsigned i = 0; i < poller->count; i++) {
+		deadline = engine_deadline(poller->engines[i].engine);
+		if (deadline < leisure)
+			leisure = deadline;
+		external |= poller->engines[i].external;
+	}
+	if (external && leisure > poller->sleep) {
+		leisure = poller->sleep;
+		if (poller->sleep < SLEEP_EXTERNAL_MAX)
+			poller->sleep *= 2;
+		if (poller->sleep > SLEEP_EXTERNAL_MAX)
+			poller->sleep = SLEEP_EXTERNAL_MAX;
+	}
+	return leisure;
+}
+
+static bool poller_called(const struct poller *poller)
+{
+	if (atomic_load_explicit(&poller->request, memory_order_relaxed) != REQUEST_RUN)
+		return true;
+	for (unsigned i = 0; i < poller->count; i++)
+		if (engine_called(poller->engines[i].engine))
+			return true;
+	return false;
+}
+
+static void poller_doorbells(struct poller *poller, uint32_t sleeping)
+{
+	for (unsigned i = 0; i < poller->count; i++)
+		atomic_store_explicit(&poller->engines[i].segment->doorbell.sleeping, sleeping,
+			memory_order_relaxed);
+}
+
+static void poller_sleep(struct poller *poller, uint64_t leisure)
+{
+	_Atomic uint32_t *words[POLLER_ENGINES];
+
+	for (unsigned i = 0; i < poller->count; i++) {
+		struct segment *segment = poller->engines[i].segment;
+
+		words[i] = &segment->doorbell.sleeping;
+		atomic_fetch_add_explicit(&segment->counters.sleeps, 1, memory_order_relaxed);
+	}
+	poller_doorbells(poller, 1);
+	atomic_thread_fence(memory_order_seq_cst); /* P2 */
+	if (!poller_called(poller)) {
+		if (poller->count == 1)
+			futex_wait(words[0], 1, leisure);
+		else
+			futex_wait_any(words, poller->count, 1, leisure);
+	}
+	poller_doorbells(poller, 0);
+}
+
+/* Offers the CPU to others, and learns from the time it takes whether there are any. */
+static void poller_yield(struct poller *poller, uint64_t now)
+{
+	sched_yield();
+	if (clock_now(poller->clock) - now > YIELD_CROWDED) {
+		poller->yield_turns = 1;
+		poller->calm_yields = 0;
+	} else if (poller->yield_turns < YIELD_TURNS && ++poller->calm_yields >= YIELD_CALM) {
+		poller->yield_turns *= 2;
+		poller->calm_yields = 0;
+	}
+	poller->empty_turns = 0;
+}
+
+/* After a turn that found nothing to do. */
+static void poller_idle(struct poller *poller)
+{
+	uint64_t now, leisure;
+
+	if (!poller->adaptive) {
+		rte_pause();
+		return;
+	}
+	now = clock_now(poller->clock);
+	if (poller->idle_since == 0)
+		poller->idle_since = now;
+	if (now - poller->idle_since >= IDLE_BEFORE_SLEEP) {
+		leisure = poller_leisure(poller);
+		if (leisure >= MICROSECOND) {
+			poller_sleep(poller, leisure);
+			return;
+		}
+	}
+	if (++poller->empty_turns >= poller->yield_turns)
+		poller_yield(poller, now);
+	else
+		rte_pause();
+}
+
+void poller_run(void *argument)
+{
+	struct poller *poller = argument;
+
+	/* It begins parked, as poller_resume() expects. */
+	if (!poller_park(poller))
+		return;
+	for (;;) {
+		unsigned work = 0;
+
+		/* Acquire: pairs with the store in poller_ask(). */
+		if (atomic_load_explicit(&poller->request, memory_order_acquire) != REQUEST_RUN &&
+			!poller_park(poller))
+			return;
+		for (unsigned i = 0; i < poller->count; i++)
+			work += engine_poll(poller->engines[i].engine);
+		if (work == 0) {
+			poller_idle(poller);
+		} else {
+			poller->idle_since = 0;
+			poller->empty_turns = 0;
+			poller->sleep = SLEEP_EXTERNAL;
+		}
+	}
+}
+
+unsigned seat_drive(struct seat *seat)
+{
+	unsigned work = 0;
+
+	while (seat_take(seat)) {
+		if (seat->engine)
+			work += engine_poll(seat->engine);
+		atomic_store_explicit(&seat->taken, 0, memory_order_seq_cst);
+		/* P3: who came in between has left its command to this thread. */
+		if (atomic_load_explicit(&seat->called, memory_order_seq_cst) == 0)
+			break;
+	}
+	return work;
+}
+
+void seat_leave(struct seat *seat)
+{
+	atomic_store_explicit(&seat->taken, 0, memory_order_seq_cst);
+	if (atomic_load_explicit(&seat->called, memory_order_seq_cst) != 0)
+		seat_drive(seat);
+}

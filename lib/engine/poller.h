@@ -1,0 +1,84 @@
+/* poller.h - who calls engine_poll(): a poll thread for one or more engines, or, with
+ * PTL_PROGRESS=inline, whoever sits in an engine's seat.
+ *
+ * The thread gives its CPU away when nothing comes (PTL_POLL=adaptive): it spins for some
+ * microseconds, then offers the CPU between looks, more often once that let somebody else run, and
+ * after a millisecond sleeps on its engines' doorbells.
+ *
+ * P1. A poller's list of engines changes only while it is paused; the caller of all but
+ * poller_run() holds one lock.
+ *
+ * P2. Nobody misses a command: the poll thread raises doorbell.sleeping and then looks at the
+ * ring, an application thread puts into the ring and then looks at doorbell.sleeping, each with a
+ * seq_cst fence in between; one of the two sees the other.
+ *
+ * P3. A command that was put into the ring while another thread sat in the seat is carried out by
+ * that thread before it gives the seat up for good, or by the one who put it there: seat.called
+ * and seat.taken are the same kind of pair.
+ */
+#ifndef ENGINE_POLLER_H
+#define ENGINE_POLLER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <base/clock.h>
+#include <base/futex.h>
+#include <engine/engine.h>
+
+#define POLLER_ENGINES FUTEX_ANY_MAX
+
+struct poller;
+
+/* A poller that is paused and has no engines; NULL: no memory. adaptive: it may give its CPU away. */
+struct poller *poller_create(bool adaptive, const struct clock *clock);
+void poller_destroy(struct poller *poller); /* its thread has ended, or never began */
+
+/* The poll thread's body; argument: the poller. Returns after poller_stop(). */
+void poller_run(void *poller);
+
+/* Returns when the thread touches no engine any more, and when it polls again. */
+void poller_pause(struct poller *poller);
+void poller_resume(struct poller *poller);
+/* While it is paused: makes its thread return. */
+void poller_stop(struct poller *poller);
+
+/* While it is paused. external: frames may come at any time, so it never sleeps long. */
+void poller_add(
+	struct poller *poller, struct engine *engine, struct segment *segment, bool external);
+void poller_remove(struct poller *poller, const struct engine *engine);
+unsigned poller_count(const struct poller *poller);
+
+/* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a seq_cst fence (P2). Any
+ * thread. */
+static inline void doorbell_ring(struct doorbell *doorbell)
+{
+	if (atomic_load_explicit(&doorbell->sleeping, memory_order_relaxed) == 0)
+		return;
+	if (atomic_exchange_explicit(&doorbell->sleeping, 0, memory_order_relaxed) != 0)
+		futex_wake(&doorbell->sleeping, 1);
+}
+
+/* The place that one thread at a time drives an engine from. Never freed. */
+struct seat {
+	_Alignas(CACHE_LINE) _Atomic uint32_t taken;
+	_Atomic uint32_t called; /* commands were put into the ring while the seat was taken */
+	struct engine *engine;   /* of who sits here; NULL: there is none */
+};
+
+/* False: somebody else sits there. */
+static inline bool seat_take(struct seat *seat)
+{
+	if (atomic_load_explicit(&seat->taken, memory_order_relaxed) != 0 ||
+		atomic_exchange_explicit(&seat->taken, 1, memory_order_seq_cst) != 0)
+		return false;
+	atomic_store_explicit(&seat->called, 0, memory_order_seq_cst);
+	return true;
+}
+
+/* One turn of the engine, unless somebody else sits there; returns how much was done. */
+unsigned seat_drive(struct seat *seat);
+/* Gives the seat up; first carries out what others were told to leave to this thread (P3). */
+void seat_leave(struct seat *seat);
+
+#endif

@@ -1,0 +1,109 @@
+/* segment.c - laying out the mapping that applications and the poll core share. */
+#include <engine/segment.h>
+
+#include <string.h>
+
+#include <base/ring.h>
+#include <engine/command.h>
+
+struct layout {
+	size_t commands, free_entries, free_regions, free_queues, free_replies;
+	size_t replies, portals, access, regions, entries, queues, events;
+	size_t size;
+};
+
+/* Takes size bytes, from a cache line on. */
+static size_t layout_take(size_t *end, size_t size)
+{
+	size_t start = (*end + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+
+	*end = start + size;
+	return start;
+}
+
+static void layout_make(const struct segment_limits *limits, struct layout *layout)
+{
+	size_t end = sizeof(struct segment);
+
+	layout->commands = layout_take(&end, ring_size(COMMAND_RING, sizeof(struct command)));
+	layout->free_entries = layout_take(&end, ring_size(limits->entries, sizeof(uint32_t)));
+	layout->free_regions = layout_take(&end, ring_size(limits->regions, sizeof(uint32_t)));
+	layout->free_queues = layout_take(&end, ring_size(limits->queues, sizeof(uint32_t)));
+	layout->free_replies = layout_take(&end, ring_size(REPLY_SLOTS, sizeof(uint32_t)));
+	layout->replies = layout_take(&end, REPLY_SLOTS * sizeof(struct reply));
+	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
+	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
+	layout->regions = layout_take(&end, limits->regions * sizeof(struct region));
+	layout->entries = layout_take(&end, limits->entries * sizeof(struct entry));
+	layout->queues = layout_take(&end, limits->queues * sizeof(struct queue));
+	end = (end + 4095) & ~(size_t)4095;
+	layout->events = layout_take(&end, limits->event_bytes);
+	layout->size = end;
+}
+
+size_t segment_size(const struct segment_limits *limits, size_t *fixed)
+{
+	struct layout layout;
+
+	layout_make(limits, &layout);
+	*fixed = layout.events;
+	return layout.size;
+}
+
+/* A ring that holds the indices 0 to count - 1. */
+static int free_list_init(struct segment *segment, uint64_t offset, uint32_t count)
+{
+	if (ring_init(segment_ring(segment, offset), count) != 0)
+		return -1;
+	for (uint32_t i = 0; i < count; i++)
+		segment_give(segment, offset, i);
+	return 0;
+}
+
+int segment_init(void *memory, const struct segment_limits *limits, uint32_t generation)
+{
+	struct segment *segment = memory;
+	struct layout layout;
+
+	layout_make(limits, &layout);
+	segment->size = layout.size;
+	segment->commands = layout.commands;
+	segment->free_entries = layout.free_entries;
+	segment->free_regions = layout.free_regions;
+	segment->free_queues = layout.free_queues;
+	segment->free_replies = layout.free_replies;
+	segment->replies = layout.replies;
+	segment->portals = layout.portals;
+	segment->access = layout.access;
+	segment->regions = layout.regions;
+	segment->entries = layout.entries;
+	segment->queues = layout.queues;
+	segment->events = layout.events;
+	segment->limits = *limits;
+	atomic_store_explicit(&segment->generation, generation, memory_order_relaxed);
+
+	if (ring_init(segment_ring(segment, segment->commands), COMMAND_RING) != 0 ||
+		free_list_init(segment, segment->free_entries, limits->entries) != 0 ||
+		free_list_init(segment, segment->free_regions, limits->regions) != 0 ||
+		free_list_init(segment, segment->free_queues, limits->queues) != 0 ||
+		free_list_init(segment, segment->free_replies, REPLY_SLOTS) != 0)
+		return -1;
+	return 0;
+}
+
+uint32_t segment_take(const struct segment *segment, uint64_t free_list)
+{
+	uint32_t index;
+
+	if (ring_take(segment_ring(segment, free_list), &index, sizeof(index), 1) == 0)
+		return INDEX_NONE;
+	return index;
+}
+
+void segment_give(const struct segment *segment, uint64_t free_list, uint32_t index)
+{
+	/* The list has room for every index there is, so this fails only for a moment, while
+	 * another thread is between taking an element and saying so. */
+	while (!ring_put(segment_ring(segment, free_list), &index, sizeof(index)))
+		;
+}

@@ -1,0 +1,344 @@
+/* segment.h - the memory that application threads and the poll core share: one mapping per interface.
+ *
+ *     struct segment     offsets, limits, the doorbell, counters
+ *     commands           ring of struct command, application to poll core
+ *     free lists         rings of indices: entries, regions, queues, replies
+ *     replies            where a waiting call finds the poll core's word
+ *     portals, access, regions, entries, queues      tables of objects
+ *     events             memory for the events of all queues, allocated by the application side
+ *
+ * I1. Nothing in it is a pointer, but for the addresses of memory regions (struct region.start), which only the process that
+ *     owns the memory dereferences. Objects name each other by index.
+ * I2. Each word has one writer: the application, or the poll core. Those that both write are marked "shared" and are atomic.
+ * I3. An object in a free list belongs to nobody; the application thread that took its index owns it until the command that
+ *     brings it to life is in the ring; from then on it is the poll core's, which alone gives the index back.
+ * I4. `gate` of an object holds its generation in the high half, 0 while it is dead. The poll core clears it when the object
+ *     dies, before its index is given back; so a handle whose generation differs is stale for good (gate_is()).
+ * I5. The poll core trusts no value that the application can write further than the application's own correctness: indices
+ *     are checked against the limits here before use.
+ */
+#ifndef ENGINE_SEGMENT_H
+#define ENGINE_SEGMENT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <match/match.h>
+#include <transport/transport.h>
+
+#define CACHE_LINE    64
+#define INDEX_NONE    UINT32_MAX
+#define COMMAND_RING  4096 /* commands waiting at most */
+#define REPLY_SLOTS   256  /* waiting calls at once; further ones wait for a slot */
+
+#define LIMIT_ENTRIES 1048576 /* what an interface may be asked for at most */
+#define LIMIT_REGIONS 1048576
+#define LIMIT_QUEUES  65536
+#define LIMIT_PORTALS 65536
+#define LIMIT_ACCESS  65536
+
+struct segment_limits {
+	uint32_t entries;  /* counts, not largest indices */
+	uint32_t regions;
+	uint32_t queues;
+	uint32_t portals;
+	uint32_t access;
+	uint32_t list_length;  /* entries in one match list */
+	uint64_t event_bytes;
+};
+
+/* The gate of a region: generation, and operations that may still begin. shared: a sending thread takes one operation with the same
+ * compare-and-swap that checks its handle; the poll core takes one for each operation that comes from outside. region.threshold is
+ * the poll core's own count, of operations that have begun: it exceeds the gate's by the sends that still wait in the ring, so the
+ * region is used up when region.threshold, not the gate, is 0. */
+#define GATE_THRESHOLD_INFINITE 0xffffffffu
+/* The gate of an entry, low half: does it have a region? */
+#define GATE_ATTACHED 1u
+
+static inline uint64_t gate_make(uint32_t generation, uint32_t low)
+{
+	return (uint64_t)generation << 32 | low;
+}
+
+static inline uint32_t gate_generation(uint64_t gate)
+{
+	return (uint32_t)(gate >> 32);
+}
+
+static inline uint32_t gate_low(uint64_t gate)
+{
+	return (uint32_t)gate;
+}
+
+enum region_option {
+	REGION_PUT = 1,           /* accepts put; the bits of PTL_MD_... */
+	REGION_GET = 2,
+	REGION_REMOTE_OFFSET = 4,
+	REGION_TRUNCATE = 8,
+	REGION_NO_ACK = 16,
+	REGION_OPTIONS = 31
+};
+
+/* What a caller says of a region, and what is told of it in events. */
+struct region_description {
+	uint64_t start;      /* an address of the owner's */
+	uint64_t length;     /* bytes */
+	uint64_t user;       /* never looked at */
+	uint64_t queue;      /* handle, 0: log nothing */
+	uint32_t threshold;  /* operations, or GATE_THRESHOLD_INFINITE */
+	uint32_t max_offset; /* bytes */
+	uint32_t options;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct region_description) == 48, "copied as words");
+
+enum region_state { REGION_FREE, REGION_LIVE, REGION_LEAVING }; /* leaving: accepts nothing, freed when pending is 0 */
+
+/* A memory region: an MD. */
+struct region {
+	/* line 0: what stays from one operation to the next, so that senders who check the gate find it in their cache */
+	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* shared */
+	uint64_t start;
+	uint64_t length;
+	uint64_t queue;      /* handle */
+	uint32_t max_offset;
+	uint32_t options;
+	uint32_t entry;      /* its match entry, INDEX_NONE: free-floating */
+	uint64_t user;
+	/* line 1: what operations change */
+	_Alignas(CACHE_LINE) uint64_t offset; /* locally managed */
+	uint32_t pending;    /* operations begun and not ended */
+	uint8_t state;       /* enum region_state */
+	bool unlink_op;      /* free once inactive after an operation */
+	bool unlink_nofit;   /* free when a matching message does not fit */
+	uint32_t entry_generation; /* of `entry`, for the command that attaches it */
+	uint64_t unlink_link;/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
+	uint32_t threshold;  /* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct region) == 2 * CACHE_LINE, "region: two lines");
+
+/* A match entry: an ME. */
+struct entry {
+	struct match_entry match;    /* line 0 */
+	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* shared: attached is set by the application, cleared by the poll core */
+	uint32_t region;             /* INDEX_NONE while it has none */
+	_Atomic uint32_t portal;     /* relaxed: others who insert next to it read it, before they know that it lives */
+	bool unlink;                 /* goes when its region goes */
+	bool linked;                 /* in its list */
+};
+static_assert(sizeof(struct match_entry) == CACHE_LINE, "match entry: one line");
+static_assert(sizeof(struct entry) == 2 * CACHE_LINE, "entry: two lines");
+
+/* A Portal: the application counts entries on it, so that it can refuse a list that is too long without waiting. */
+struct portal {
+	_Atomic uint32_t length; /* shared: application adds before it attaches, poll core subtracts */
+};
+
+struct access_entry {
+	uint32_t nid;    /* UINT32_MAX: any, as are the others */
+	uint32_t pid;
+	uint32_t uid;
+	uint32_t portal;
+	bool valid;      /* false: admits nobody */
+};
+
+/* One logged event: 3 lines, written by the poll core, copied by readers as words. `ready` is position + 1 once it may be read. */
+enum event_kind { /* the values of ptl_event_kind_t */
+	EVENT_GET_START, EVENT_GET_END, EVENT_GET_FAIL,
+	EVENT_PUT_START, EVENT_PUT_END, EVENT_PUT_FAIL,
+	EVENT_REPLY_START, EVENT_REPLY_END, EVENT_REPLY_FAIL,
+	EVENT_SEND_START, EVENT_SEND_END, EVENT_SEND_FAIL,
+	EVENT_ACK, EVENT_UNLINK
+};
+
+struct event {
+	uint32_t kind;
+	uint32_t fail;       /* enum transport_fail, or FAIL_UNDELIVERABLE */
+	uint32_t nid;        /* initiator */
+	uint32_t pid;
+	uint32_t uid;
+	uint32_t portal;
+	uint64_t match_bits;
+	uint64_t requested;  /* bytes */
+	uint64_t moved;      /* bytes */
+	uint64_t offset;
+	uint64_t region;     /* handle */
+	uint64_t value;      /* header data */
+	uint64_t link;
+	uint64_t sequence;
+	uint32_t gap;        /* events were lost just before this one */
+	uint32_t reserved;
+	struct region_description description; /* the region just after the event */
+};
+#define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
+
+struct event_slot {
+	_Alignas(CACHE_LINE) _Atomic uint64_t ready;
+	_Atomic uint64_t words[sizeof(struct event) / 8]; /* a struct event; readers may race with the writer and throw away what they read */
+	uint64_t pad[23 - sizeof(struct event) / 8];
+};
+static_assert(sizeof(struct event) % 8 == 0 && sizeof(struct event) <= 23 * 8, "an event fits its slot");
+static_assert(sizeof(struct event_slot) == 3 * CACHE_LINE, "event slot: three lines");
+
+/* An event queue. Positions count events stored, through all lives of the queue; the slot is the position modulo their number.
+ * tail - head never exceeds count. */
+#define SLOTS_ALIGN CACHE_LINE
+struct queue {
+	/* line 0: what stays from one event to the next (all but the sleepers' words are set by the application before the handle
+	 * exists), so that neither side takes it from the other's cache */
+	_Alignas(CACHE_LINE) _Atomic uint64_t gate;
+	uint64_t count;      /* capacity as asked for */
+	_Atomic uint64_t slots; /* offset in the segment of its event_slots, a multiple of SLOTS_ALIGN, and log2 of how many: one word,
+				 * so that a reader whose queue is freed meanwhile does not mix those of two queues */
+	_Atomic uint32_t sleepers; /* threads inside PtlEQWait that are about to sleep or asleep on `bell` */
+	_Atomic uint32_t bell;     /* futex word; the poll core adds 1 before it wakes */
+	/* line 1: readers */
+	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* shared by readers: position of the next event to take */
+	_Atomic uint32_t waiters;  /* threads inside PtlEQWait */
+	/* line 2: poll core */
+	_Alignas(CACHE_LINE) uint64_t tail; /* position of the next event */
+	uint64_t head_seen;  /* what head was when the poll core looked last: it looks again when the queue seems to be full */
+	uint64_t sequence;   /* of the next event, lost ones included; starts at 1 */
+	uint32_t incoming;   /* incoming operations begun that will log their end here */
+	uint32_t gap;
+};
+static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
+
+/* Where a waiting call finds its answer. */
+enum { REPLY_PENDING, REPLY_DONE };
+struct reply {
+	_Alignas(CACHE_LINE) _Atomic uint32_t state; /* futex word */
+	_Atomic uint32_t sleeping;
+	int32_t result;      /* a PTL_ return code */
+	uint32_t reserved;
+	struct region_description before; /* region update: what it was */
+	struct region_description after;  /* what it shall be */
+};
+
+/* The poll core's bell: it sets sleeping, looks once more at the ring, and sleeps on it. */
+struct doorbell {
+	_Alignas(CACHE_LINE) _Atomic uint32_t sleeping;
+};
+
+/* Reasons of the engine's own to drop a message: X(name, help). Their sum is the drop count of 4.2. */
+#define ENGINE_DROPS(X)                                                                     \
+	X(dropped_no_portal, "messages for a Portal index that does not exist")             \
+	X(dropped_bad_cookie, "messages whose cookie is no access control entry")           \
+	X(dropped_access_denied, "messages that access control did not admit")              \
+	X(dropped_no_match, "messages that no match entry's descriptor accepted")           \
+	X(dropped_bad_message, "messages whose header is not well-formed")                  \
+	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")           \
+	X(dropped_late_reply, "replies whose descriptor is gone")                           \
+	X(dropped_no_memory_operation, "messages for which no operation could be had")
+
+#define ENGINE_COUNTERS(X)                                                                  \
+	X(puts_received, "puts accepted")                                                   \
+	X(gets_received, "gets accepted")                                                   \
+	X(acks_delivered, "Portals acknowledgements logged")                                \
+	X(replies_received, "replies accepted")                                             \
+	X(refusals_late, "refusals of gets that had ended, or never were")                  \
+	X(commands, "commands taken from the ring")                                         \
+	X(commands_stale, "commands whose object another thread had unlinked")              \
+	X(events_logged, "events written to queues")                                        \
+	X(events_lost, "events lost because a queue was full")                              \
+	X(polls, "turns of the poll loop")                                                  \
+	X(polls_idle, "turns that found nothing to do")                                     \
+	X(sleeps, "times the poll core slept")
+
+struct engine_counters {
+#define X(name, help) _Atomic uint64_t name;
+	ENGINE_DROPS(X)
+	ENGINE_COUNTERS(X)
+#undef X
+};
+
+struct segment {
+	uint64_t size;
+	uint64_t commands, free_entries, free_regions, free_queues, free_replies; /* offsets of rings */
+	uint64_t replies, portals, access, regions, entries, queues, events;      /* offsets of tables */
+	struct segment_limits limits;
+	_Atomic uint32_t generation; /* shared: of the object made last (handle.h, I2) */
+	_Atomic uint32_t closed;     /* the interface is going: waiters leave */
+	struct doorbell doorbell;
+	_Alignas(CACHE_LINE) struct transport_counters transport; /* written by the poll core, read by others */
+	_Alignas(CACHE_LINE) struct engine_counters counters;
+};
+
+/* Bytes for these limits; the part before `events` is what must be committed at once: *fixed. */
+size_t segment_size(const struct segment_limits *limits, size_t *fixed);
+/* Lays out a zeroed mapping. generation: where this life's handles start. 0, or -1 when a ring cannot be made. */
+int segment_init(void *memory, const struct segment_limits *limits, uint32_t generation);
+
+static inline void *segment_at(const struct segment *segment, uint64_t offset)
+{
+	return (char *)(uintptr_t)segment + offset;
+}
+
+static inline struct rte_ring *segment_ring(const struct segment *segment, uint64_t offset)
+{
+	return segment_at(segment, offset);
+}
+
+/* The object of an index that has been checked. */
+static inline struct region *segment_region(const struct segment *segment, uint32_t index)
+{
+	return (struct region *)segment_at(segment, segment->regions) + index;
+}
+
+static inline struct entry *segment_entry(const struct segment *segment, uint32_t index)
+{
+	return (struct entry *)segment_at(segment, segment->entries) + index;
+}
+
+static inline struct queue *segment_queue(const struct segment *segment, uint32_t index)
+{
+	return (struct queue *)segment_at(segment, segment->queues) + index;
+}
+
+static inline struct portal *segment_portal(const struct segment *segment, uint32_t index)
+{
+	return (struct portal *)segment_at(segment, segment->portals) + index;
+}
+
+static inline struct access_entry *segment_access(const struct segment *segment, uint32_t index)
+{
+	return (struct access_entry *)segment_at(segment, segment->access) + index;
+}
+
+static inline struct reply *segment_reply(const struct segment *segment, uint32_t index)
+{
+	return (struct reply *)segment_at(segment, segment->replies) + index;
+}
+
+/* slots: as in struct queue. */
+static inline struct event_slot *segment_slot(const struct segment *segment, uint64_t slots, uint64_t position)
+{
+	uint64_t mask = (UINT64_C(1) << (slots % SLOTS_ALIGN)) - 1;
+
+	return (struct event_slot *)segment_at(segment, slots & ~(uint64_t)(SLOTS_ALIGN - 1)) + (position & mask);
+}
+
+/* An index from a free list, INDEX_NONE when it is empty; and back. Any thread. */
+uint32_t segment_take(const struct segment *segment, uint64_t free_list);
+void segment_give(const struct segment *segment, uint64_t free_list, uint32_t index);
+/* A generation for a new object, never 0. Any thread. */
+static inline uint32_t segment_generation(struct segment *segment)
+{
+	uint32_t generation;
+
+	do
+		generation = atomic_fetch_add_explicit(&segment->generation, 1, memory_order_relaxed) + 1;
+	while (generation == 0);
+	return generation;
+}
+
+/* Does a gate belong to a living object of this generation? */
+static inline bool gate_is(uint64_t gate, uint32_t generation)
+{
+	return generation != 0 && gate_generation(gate) == generation;
+}
+
+#endif

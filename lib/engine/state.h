@@ -1,0 +1,178 @@
+/* state.h - what the engine's own files share; nobody else includes it. All of it is the polling
+ * thread's. */
+#ifndef ENGINE_STATE_H
+#define ENGINE_STATE_H
+
+#include <sys/queue.h>
+
+#include <engine/engine.h>
+#include <engine/queue.h>
+#include <wire/message.h>
+
+#define COMMAND_BURST    32
+#define TOUCHED_MAX      64 /* queues whose sleepers are woken at the end of a turn; more: at once */
+#define SENDING_LISTS    256 /* a power of two */
+#define OPERATION_CHUNK  1024
+#define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
+#define PROBES_PER_LIFE  10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
+
+enum operation_kind {
+	OPERATION_FREE,
+	OPERATION_PUT,     /* initiator: from PtlPut until the peer has all of it */
+	OPERATION_GET,     /* initiator: from PtlGet until the reply's end */
+	OPERATION_RECEIVE, /* target: a put being placed */
+	OPERATION_SERVE,   /* target: a get, its reply on its way */
+	OPERATION_NOTICE   /* target: an acknowledgement or a refusal on its way */
+};
+
+/*
+ * An operation in flight. While it lives its region has it counted in `pending`; its events go to
+ * the queue that the region had when it began.
+ *
+ * A get lives through two things that end in any order: its request (message), and its reply.
+ */
+struct operation {
+	struct message message; /* outgoing, if the kind sends one */
+	enum operation_kind kind;
+	uint32_t index;
+	uint32_t generation; /* of the get that a reply must name */
+	uint32_t region;
+	uint64_t region_handle;
+	uint64_t queue;    /* handle */
+	bool exhausts;     /* it made its region inactive */
+	bool acknowledge;  /* RECEIVE: the initiator wants to know. PUT: so does this process, and it
+			    * is in engine.sending */
+	bool acknowledged; /* PUT: the acknowledgement came before the transport was done; see
+			    * outgoing.c, O3 */
+	bool requested;    /* GET: its message is with the transport */
+	bool replying;     /* GET: the reply has begun */
+	bool ended;        /* GET: its last event has been logged */
+	bool waits;        /* GET: in engine.waiting */
+	struct process peer;
+	struct event event; /* what its events have in common */
+	uint64_t asked;     /* GET: when the request or the last probe was acknowledged, ns */
+	/* SERVE: the initiator's name for it. RECEIVE: to echo. PUT: manipulated length. */
+	uint64_t remote;
+	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo */
+	uint64_t request_offset;     /* RECEIVE: to echo. PUT: echoed */
+	TAILQ_ENTRY(operation) link; /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
+	struct operation *next;      /* FREE */
+};
+
+TAILQ_HEAD(operation_list, operation);
+
+struct engine {
+	struct segment *segment;
+	uint32_t interface;
+	uint32_t uid;
+	struct port *port;
+	const struct clock *clock;
+	struct transport *transport;
+	struct process self;
+
+	struct match_table entries;
+	struct match_list *lists; /* one per Portal */
+
+	struct operation *free_operations;
+	uint32_t free_count;
+	struct operation **chunks;
+	uint32_t chunk_count;
+	struct operation_list serving; /* replies on their way */
+	struct operation_list waiting; /* gets whose request has arrived, oldest news first */
+	uint64_t probe_interval;       /* ns */
+	struct operation_list sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
+
+	uint32_t touched[TOUCHED_MAX]; /* queues with news for sleepers */
+	uint32_t touched_count;
+	uint64_t now;
+};
+
+/* operation.c */
+struct operation *operation_take(struct engine *engine, enum operation_kind kind);
+void operation_free(struct engine *engine, struct operation *operation);
+/* The living operation that a wire name means, NULL if there is none of that kind. */
+struct operation *operation_find(struct engine *engine, uint64_t name, enum operation_kind kind);
+uint64_t operation_name(const struct operation *operation);
+/* Are there as many, or memory for more? */
+bool operation_reserve(struct engine *engine, uint32_t count);
+void operation_pool_free(struct engine *engine);
+
+/* region.c */
+/* NULL: stale. */
+struct region *region_find(struct engine *engine, uint32_t index, uint32_t generation);
+struct region *region_of(struct engine *engine, uint64_t handle);
+/* Takes one operation from the gate, as a sending thread does when it posts; false: none is left. */
+bool region_take(struct region *region);
+/* An operation has begun: counts it, if it was taken from the gate, and grows the local offset by
+ * moved bytes. True when that made the region inactive. */
+bool region_spend(struct region *region, bool taken, uint64_t moved);
+void region_begin(struct engine *engine, struct region *region, struct operation *operation);
+/* The operation is over: it is no longer pending, then its event is logged, then perhaps the region
+ * goes. */
+void region_end(
+	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why);
+/* After an operation's last event: a region that it made inactive leaves, if that is its wish. */
+void region_settle(struct engine *engine, struct region *region, struct operation *operation);
+/* Logs an event of an operation; fills in the region's state. Returns its sequence, 0 without a
+ * queue; *lost (may be NULL). */
+uint64_t region_log(struct engine *engine, struct region *region, uint64_t queue,
+	struct event *event, bool *lost);
+/* Unlinks it, with an UNLINK event, as soon as nothing is pending. event: what the message that
+ * caused it says; becomes the UNLINK event. */
+void region_leave(struct engine *engine, struct region *region, struct event *event);
+/* Frees a region and, if so made, its entry. */
+void region_free(struct engine *engine, uint32_t index);
+void region_attach(struct engine *engine, uint32_t index, uint32_t generation);
+void region_bind(struct engine *engine, uint32_t index, uint32_t generation);
+int region_unlink(struct engine *engine, uint32_t index, uint32_t generation);
+int region_update(struct engine *engine, const struct command *command, struct reply *reply);
+
+/* entry.c */
+struct entry *entry_find(struct engine *engine, uint32_t index, uint32_t generation);
+void entry_attach(struct engine *engine, const struct command *command);
+int entry_insert(struct engine *engine, const struct command *command);
+int entry_unlink(struct engine *engine, uint32_t index, uint32_t generation);
+void entry_free(struct engine *engine, uint32_t index);
+
+/* incoming.c: transport upcalls */
+void incoming_begin(void *context, struct process from, const void *header, uint32_t header_length,
+	uint64_t length, struct inbound *inbound);
+void incoming_end(void *context, void *operation, enum transport_fail why);
+
+/* Logs a Portals acknowledgement. */
+void incoming_acknowledged(
+	struct engine *engine, struct process from, const struct message_header *header);
+
+/* outgoing.c */
+/* Keeps an acknowledgement for a put that the transport is not done with; false: there is none. */
+bool outgoing_keep(struct engine *engine, struct process from, const struct message_header *ack);
+void outgoing_put(struct engine *engine, const struct command *command);
+void outgoing_get(struct engine *engine, const struct command *command);
+void outgoing_send(
+	struct engine *engine, struct operation *operation, const struct message_header *header);
+/* A transport upcall. */
+void outgoing_done(void *context, struct message *message, enum transport_fail why);
+/* A get whose reply will not come: REPLY_FAIL. */
+void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t why);
+/* A get that waits no longer: it has an answer, or is asked after. */
+void outgoing_heard(struct engine *engine, struct operation *operation);
+/* A get whose last event has been logged: freed once its request is also done with. */
+void outgoing_finish(struct engine *engine, struct operation *operation);
+/* Asks after the targets of gets that have waited long. */
+void outgoing_probe(struct engine *engine);
+/* ns until outgoing_probe() has something to do; UINT64_MAX: nothing waits. */
+uint64_t outgoing_deadline(const struct engine *engine);
+/* Ends what waits for replies that will not come. */
+void outgoing_abandon(struct engine *engine);
+
+/* engine.c */
+void engine_touch(struct engine *engine, struct queue *queue);
+
+/* Counters have one writer, so a load and a store do. */
+#define engine_count(engine, counter)                                                              \
+	atomic_store_explicit(&(engine)->segment->counters.counter,                                \
+		atomic_load_explicit(&(engine)->segment->counters.counter, memory_order_relaxed) + \
+			1,                                                                         \
+		memory_order_relaxed)
+
+#endif

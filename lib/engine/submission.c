@@ -1,0 +1,110 @@
+/* submission.c - see submission.h. */
+#include <engine/submission.h>
+
+#include <sched.h>
+
+#include <base/ring.h>
+#include <engine/patience.h>
+
+#define SLEEP_INLINE (50 * MICROSECOND) /* between looks at an engine that another drives */
+
+static void command_put(const struct submission *submission, const struct command *command)
+{
+	struct segment *segment = submission->segment;
+	struct rte_ring *ring = segment_ring(segment, segment->commands);
+
+	while (!ring_put(ring, command, sizeof(*command))) {
+		if (submission->seat)
+			seat_drive(submission->seat);
+		atomic_thread_fence(memory_order_seq_cst);
+		doorbell_ring(&segment->doorbell);
+		sched_yield();
+	}
+}
+
+/* The caller's own turn at the engine. False: somebody else sits there, or the command must wait in
+ * the ring. */
+static bool command_drive(const struct submission *submission, const struct command *command)
+{
+	struct seat *seat = submission->seat;
+	bool done = true;
+
+	if (!seat_take(seat))
+		return false;
+	if (seat->engine) {
+		done = engine_execute(seat->engine, command);
+		engine_poll(seat->engine);
+	}
+	seat_leave(seat);
+	return done;
+}
+
+void submission_post(const struct submission *submission, const struct command *command)
+{
+	struct segment *segment = submission->segment;
+
+	if (!submission->seat) {
+		command_put(submission, command);
+		atomic_thread_fence(memory_order_seq_cst); /* poller.h, P2 */
+		doorbell_ring(&segment->doorbell);
+		return;
+	}
+	if (command_drive(submission, command))
+		return;
+	command_put(submission, command);
+	atomic_store_explicit(&submission->seat->called, 1, memory_order_seq_cst); /* P3 */
+	seat_drive(submission->seat);
+}
+
+static uint32_t reply_take(const struct submission *submission)
+{
+	struct segment *segment = submission->segment;
+	uint32_t slot;
+
+	while ((slot = segment_take(segment, segment->free_replies)) == INDEX_NONE) {
+		if (submission->seat)
+			seat_drive(submission->seat);
+		sched_yield();
+	}
+	return slot;
+}
+
+static void reply_wait(const struct submission *submission, struct reply *reply)
+{
+	struct patience patience = {0};
+	uint64_t limit = submission->seat ? SLEEP_INLINE : UINT64_MAX;
+
+	while (atomic_load_explicit(&reply->state, memory_order_acquire) != REPLY_DONE) {
+		if (submission->seat && seat_drive(submission->seat) != 0)
+			continue;
+		if (patience_wait(&patience))
+			continue;
+		/* Both words are seq_cst on both sides: the poll core sees that this thread is
+		 * about to sleep, or this thread sees the answer. */
+		atomic_store_explicit(&reply->sleeping, 1, memory_order_seq_cst);
+		if (atomic_load_explicit(&reply->state, memory_order_seq_cst) != REPLY_DONE)
+			futex_wait(&reply->state, REPLY_PENDING, limit);
+	}
+}
+
+int submission_call(const struct submission *submission, struct command *command,
+	const struct region_description *after, struct region_description *before)
+{
+	uint32_t slot = reply_take(submission);
+	struct reply *reply = segment_reply(submission->segment, slot);
+	int result;
+
+	/* The ring's release makes these visible before the command is. */
+	atomic_store_explicit(&reply->state, REPLY_PENDING, memory_order_relaxed);
+	atomic_store_explicit(&reply->sleeping, 0, memory_order_relaxed);
+	if (after)
+		reply->after = *after;
+	command->reply = slot;
+	submission_post(submission, command);
+	reply_wait(submission, reply);
+	result = reply->result;
+	if (before)
+		*before = reply->before;
+	segment_give(submission->segment, submission->segment->free_replies, slot);
+	return result;
+}

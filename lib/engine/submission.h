@@ -1,0 +1,38 @@
+/* submission.h - how an application thread gets a command to the engine, and the answer back. Any
+ * thread.
+ *
+ *     application thread                              poll core
+ *
+ *     reply slot: state = pending
+ *     command            -- ring, doorbell -->        carries it out
+ *     spins, yields,                                  slot.result
+ *     then slot.sleeping = 1, looks once more  <--    slot.state = done, looks at slot.sleeping
+ *     and sleeps on slot.state
+ *
+ * S1. A command is never lost: while the ring is full its sender gives way until there is room.
+ *
+ * S2. The caller keeps the engine alive meanwhile (the front end counts its visitors).
+ */
+#ifndef ENGINE_SUBMISSION_H
+#define ENGINE_SUBMISSION_H
+
+#include <engine/command.h>
+#include <engine/poller.h>
+#include <engine/segment.h>
+
+struct submission {
+	struct segment *segment;
+	struct seat *seat; /* PTL_PROGRESS=inline: where the caller drives the engine from; NULL: a
+			      poll thread does */
+};
+
+/* Posts a command that has no answer. */
+void submission_post(const struct submission *submission, const struct command *command);
+
+/* Sends a command with a reply slot (of its own choice) and waits for the answer, a PTL_ return
+ * code. after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the
+ * answer says so. */
+int submission_call(const struct submission *submission, struct command *command,
+	const struct region_description *after, struct region_description *before);
+
+#endif
