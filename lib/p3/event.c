@@ -1,0 +1,273 @@
+/* event.c - event queues: PtlEQAlloc, PtlEQFree, PtlEQGet, PtlEQWait.
+ *
+ * Events are taken without a lock (engine/queue.h). A waiting thread spins, yields, then sleeps on
+ * the queue's bell:
+ *
+ *     reader                                      poll core
+ *     sleepers++                                  publishes the event
+ *     fence A                                     fence B
+ *     reads bell, looks at the queue once more    sleepers != 0?
+ *     sleeps while bell is what it was            bell++, wakes one sleeper
+ *
+ * Of A and B one comes first: either the poll core sees the sleeper, or the reader sees the event.
+ * A bell that rang between reading and sleeping makes the sleep end at once. The same holds for
+ * `closed` and for a queue that is freed.
+ *
+ * With PTL_PROGRESS=inline readers that find nothing drive the engines of the process, one at a
+ * time each.
+ */
+#include <p3/interface.h>
+
+#include <sched.h>
+
+#include <base/extent.h>
+#include <engine/patience.h>
+#include <engine/queue.h>
+#include <p3/library.h>
+#include <pmd-glue/glue.h>
+
+#define EVENT_PAGE       4096
+#define SLEEP_INLINE     (50 * MICROSECOND) /* of a reader that drives, at first; doubled up to */
+#define SLEEP_INLINE_MAX (500 * MICROSECOND)
+
+static_assert(sizeof(((ptl_event_t *)0)->sequence) == sizeof(((struct event *)0)->sequence),
+	"sequences are the engine's");
+
+/* Memory with backing for a queue, as an offset in the segment; EXTENT_NONE when there is none. */
+static uint64_t events_take(const struct visit *visit, uint64_t bytes)
+{
+	struct segment *segment = visit->segment;
+	uint64_t offset;
+
+	library_glue_lock();
+	offset = extent_take(visit->interface->events, bytes);
+	if (offset != EXTENT_NONE &&
+		glue_segment_commit(segment, segment->events + offset, bytes) != 0) {
+		extent_give(visit->interface->events, offset, bytes);
+		offset = EXTENT_NONE;
+	}
+	library_glue_unlock();
+	return offset == EXTENT_NONE ? EXTENT_NONE : segment->events + offset;
+}
+
+/* Gives it back with no slot ready, as a new queue wants it. */
+static void events_give(const struct visit *visit, uint64_t slots, uint64_t bytes)
+{
+	struct event_slot *slot = segment_at(visit->segment, slots);
+
+	for (uint64_t i = 0; i < bytes / sizeof(*slot); i++)
+		atomic_store_explicit(&slot[i].ready, 0, memory_order_relaxed);
+	library_glue_lock();
+	extent_give(visit->interface->events, slots - visit->segment->events, bytes);
+	library_glue_unlock();
+}
+
+static uint64_t events_bytes(uint64_t count)
+{
+	return (queue_bytes(count) + EVENT_PAGE - 1) & ~(uint64_t)(EVENT_PAGE - 1);
+}
+
+static int queue_make(const struct visit *visit, uint64_t count, ptl_handle_eq_t *handle)
+{
+	struct segment *segment = visit->segment;
+	uint64_t bytes = events_bytes(count);
+	uint32_t index, generation;
+	uint64_t slots;
+
+	if (bytes == 0 || bytes > segment->limits.event_bytes)
+		return PTL_NOSPACE;
+	index = segment_take(segment, segment->free_queues);
+	if (index == INDEX_NONE)
+		return PTL_NOSPACE;
+	slots = events_take(visit, bytes);
+	if (slots == EXTENT_NONE) {
+		segment_give(segment, segment->free_queues, index);
+		return PTL_NOSPACE;
+	}
+	generation = segment_generation(segment);
+	queue_init(segment, index, generation, count, slots);
+	*handle = handle_make(
+		HANDLE_QUEUE, (uint32_t)(visit->interface - interfaces), index, generation);
+	return PTL_OK;
+}
+
+int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *handle)
+{
+	struct visit visit;
+	int code = visit_enter(&visit, interface, HANDLE_INTERFACE, PTL_INV_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (ADDRESS_IS_BAD(handle))
+		code = PTL_SEGV;
+	else
+		code = queue_make(&visit, count, handle);
+	visit_leave(&visit);
+	return code;
+}
+
+int PtlEQFree(ptl_handle_eq_t eventq)
+{
+	struct visit visit;
+	struct command command = {.kind = COMMAND_QUEUE_FREE};
+	struct queue *queue;
+	uint64_t slots, bytes;
+	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
+
+	if (code != PTL_OK)
+		return code;
+	queue = segment_queue(visit.segment, visit.index);
+	slots = queue_slots(queue);
+	bytes = events_bytes(queue->count);
+	command.object.index = visit.index;
+	command.object.generation = visit.generation;
+	code = visit_call(&visit, &command, NULL, NULL);
+	if (code == PTL_OK) {
+		/* Threads that waited have been woken; the queue is used again when they have left. */
+		while (atomic_load_explicit(&queue->waiters, memory_order_acquire) != 0)
+			sched_yield();
+		events_give(&visit, slots, bytes);
+		segment_give(visit.segment, visit.segment->free_queues, visit.index);
+	}
+	visit_leave(&visit);
+	return code;
+}
+
+static void event_tell(const struct event *from, ptl_event_t *to)
+{
+	to->type = (ptl_event_kind_t)from->kind;
+	to->initiator = (ptl_process_id_t){.nid = from->nid, .pid = from->pid};
+	to->uid = from->uid;
+	to->portal = from->portal;
+	to->match_bits = from->match_bits;
+	to->rlength = from->requested;
+	to->mlength = from->moved;
+	to->offset = from->offset;
+	to->md_handle = from->region;
+	region_to_md(&from->description, &to->mem_desc);
+	to->hdr_data = from->value;
+	to->link = from->link;
+	to->ni_fail_type = (ptl_ni_fail_t)from->fail;
+	to->sequence = from->sequence;
+}
+
+static int answer_tell(enum queue_answer answer, const struct event *from, ptl_event_t *to)
+{
+	switch (answer) {
+	case QUEUE_EVENT:
+		event_tell(from, to);
+		return PTL_OK;
+	case QUEUE_EVENT_AFTER_GAP:
+		event_tell(from, to);
+		return PTL_EQ_DROPPED;
+	case QUEUE_EMPTY:
+		return PTL_EQ_EMPTY;
+	case QUEUE_GONE:
+		break;
+	}
+	return PTL_INV_EQ;
+}
+
+static enum queue_answer queue_look(const struct visit *visit, struct event *event)
+{
+	return queue_take(visit->segment, visit->index, visit->generation, event);
+}
+
+int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
+{
+	struct visit visit;
+	struct event taken;
+	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
+
+	if (code != PTL_OK)
+		return code;
+	if (ADDRESS_IS_BAD(event)) {
+		code = PTL_SEGV;
+	} else if (atomic_load_explicit(&segment_queue(visit.segment, visit.index)->waiters,
+			   memory_order_relaxed) != 0) {
+		code = PTL_EQ_EMPTY;
+	} else {
+		enum queue_answer answer = queue_look(&visit, &taken);
+
+		if (answer == QUEUE_EMPTY && visit.interface->inlined && interface_drive() != 0)
+			answer = queue_look(&visit, &taken);
+		code = answer_tell(answer, &taken, event);
+	}
+	visit_leave(&visit);
+	return code;
+}
+
+static bool interface_is_closed(const struct visit *visit)
+{
+	return atomic_load_explicit(&visit->segment->closed, memory_order_relaxed) != 0;
+}
+
+/* Sleeps until the bell rings, unless there is something to see. */
+static enum queue_answer queue_sleep(
+	const struct visit *visit, struct queue *queue, struct event *event, uint64_t limit)
+{
+	enum queue_answer answer;
+	uint32_t bell;
+
+	atomic_fetch_add_explicit(&queue->sleepers, 1, memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst); /* A */
+	bell = atomic_load_explicit(&queue->bell, memory_order_acquire);
+	answer = queue_look(visit, event);
+	if (answer == QUEUE_EMPTY && !interface_is_closed(visit))
+		futex_wait(&queue->bell, bell, limit);
+	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed);
+	return answer;
+}
+
+static enum queue_answer queue_await(
+	const struct visit *visit, struct queue *queue, struct event *event)
+{
+	bool drives = visit->interface->inlined;
+	uint64_t limit = drives ? SLEEP_INLINE : UINT64_MAX;
+	struct patience patience = {0};
+	enum queue_answer answer;
+
+	for (;;) {
+		answer = queue_look(visit, event);
+		if (answer != QUEUE_EMPTY)
+			return answer;
+		if (interface_is_closed(visit))
+			return QUEUE_GONE;
+		if (drives && interface_drive() != 0) {
+			patience = (struct patience){0};
+			limit = SLEEP_INLINE;
+			continue;
+		}
+		if (patience_wait(&patience))
+			continue;
+		answer = queue_sleep(visit, queue, event, limit);
+		if (answer != QUEUE_EMPTY)
+			return answer;
+		if (drives && limit < SLEEP_INLINE_MAX)
+			limit = limit * 2 < SLEEP_INLINE_MAX ? limit * 2 : SLEEP_INLINE_MAX;
+	}
+}
+
+int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
+{
+	struct visit visit;
+	struct event taken;
+	struct queue *queue;
+	enum queue_answer answer;
+	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
+
+	if (code != PTL_OK)
+		return code;
+	if (ADDRESS_IS_BAD(event)) {
+		visit_leave(&visit);
+		return PTL_SEGV;
+	}
+	queue = segment_queue(visit.segment, visit.index);
+	atomic_fetch_add_explicit(&queue->waiters, 1, memory_order_relaxed);
+	answer = queue_await(&visit, queue, &taken);
+	/* Release: pairs with PtlEQFree, which gives the queue away afterwards. */
+	atomic_fetch_sub_explicit(&queue->waiters, 1, memory_order_release);
+	code = answer_tell(answer, &taken, event);
+	visit_leave(&visit);
+	return code;
+}

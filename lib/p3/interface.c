@@ -1,0 +1,647 @@
+/* interface.c - network interfaces: how one comes to life and ends, and what can be asked of it.
+ *
+ * Life of an interface: EAL, port, segment, engine, then a poll thread takes the engine over (or,
+ * inline, it gets its seat); last the segment is published in interfaces[], which lets visitors in.
+ * It ends in the opposite order.
+ *
+ * By default all interfaces of a process share one poll thread. Those whose PTL_POLL_CORE differs
+ * have their own, pinned.
+ */
+#include <p3/interface.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+
+#include <base/extent.h>
+#include <base/log.h>
+#include <base/port.h>
+#include <base/settings.h>
+#include <engine/queue.h>
+#include <p3/library.h>
+#include <p3/outer.h>
+#include <pmd-glue/glue.h>
+
+#define DEFAULT_ENTRIES 32768
+#define DEFAULT_REGIONS 32768
+#define DEFAULT_QUEUES  1024
+#define DEFAULT_PORTALS 64
+#define DEFAULT_ACCESS  64
+
+#define LINGER         (200 * MILLISECOND) /* at most, until the last acknowledgements have left */
+#define INCARNATION_NS 20                  /* bits: an incarnation lasts a millisecond or so */
+#define EVENT_ALIGN    4096
+#define CPU_ANY        UINT64_MAX
+
+struct interface interfaces[HANDLE_INTERFACES];
+
+/* Which interfaces are open and driven inline, a bit each; written under the library's lock. */
+static _Atomic uint64_t inlined_interfaces;
+static_assert(HANDLE_INTERFACES == 64, "a bit each");
+
+/* A poll thread and what it is for. */
+struct poll_thread {
+	LIST_ENTRY(poll_thread) link;
+	uint64_t cpu; /* or CPU_ANY */
+	struct poller *poller;
+	struct glue_thread *thread;
+};
+
+/* Under the library's lock. */
+static LIST_HEAD(, poll_thread) poll_threads = LIST_HEAD_INITIALIZER(poll_threads);
+
+static const struct clock glue_clock = {.now = glue_now};
+
+static uint32_t limit_clamp(int64_t wanted, uint32_t most)
+{
+	if (wanted < 1)
+		return 1;
+	return wanted > most ? most : (uint32_t)wanted;
+}
+
+static void limits_choose(const ptl_ni_limits_t *desired, struct segment_limits *limits)
+{
+	*limits = (struct segment_limits){
+		.entries = DEFAULT_ENTRIES,
+		.regions = DEFAULT_REGIONS,
+		.queues = DEFAULT_QUEUES,
+		.portals = DEFAULT_PORTALS,
+		.access = DEFAULT_ACCESS,
+		.list_length = (uint32_t)setting_number(SETTING_LIST_MAX),
+		.event_bytes = setting_number(SETTING_EVENT_MEMORY),
+	};
+	if (!desired)
+		return;
+	limits->entries = limit_clamp(desired->max_match_entries, LIMIT_ENTRIES);
+	limits->regions = limit_clamp(desired->max_mem_descriptors, LIMIT_REGIONS);
+	limits->queues = limit_clamp(desired->max_event_queues, LIMIT_QUEUES);
+	limits->access = limit_clamp((int64_t)desired->max_atable_index + 1, LIMIT_ACCESS);
+	limits->portals = limit_clamp((int64_t)desired->max_ptable_index + 1, LIMIT_PORTALS);
+}
+
+static void limits_tell(const struct segment *segment, ptl_ni_limits_t *actual)
+{
+	const struct segment_limits *limits = &segment->limits;
+
+	*actual = (ptl_ni_limits_t){
+		.max_match_entries = (int)limits->entries,
+		.max_mem_descriptors = (int)limits->regions,
+		.max_event_queues = (int)limits->queues,
+		.max_atable_index = limits->access - 1,
+		.max_ptable_index = limits->portals - 1,
+	};
+}
+
+/* What no visitor sees any more (V1), so the address space may go as well. The glue's lock is held.
+ */
+static void segment_close(struct interface *interface)
+{
+	glue_segment_reset(interface->memory, interface->memory_size);
+	munmap(interface->memory, interface->memory_size);
+	interface->memory = NULL;
+}
+
+/* Memory for a segment of these limits, laid out. The glue's lock is held. */
+static struct segment *segment_open(
+	struct interface *interface, const struct segment_limits *limits)
+{
+	size_t fixed;
+
+	interface->memory_size = segment_size(limits, &fixed);
+	interface->memory = glue_segment_create(interface->memory_size, interface->socket, NULL);
+	if (!interface->memory)
+		return NULL;
+	if (glue_segment_commit(interface->memory, 0, fixed) != 0 ||
+		segment_init(interface->memory, limits, interface->generation) != 0) {
+		segment_close(interface);
+		return NULL;
+	}
+	return interface->memory;
+}
+
+/* A number for this life of the process id that is greater than those of earlier lives, in this
+ * process and in those before. */
+static uint32_t incarnation_choose(struct interface *interface)
+{
+	struct timespec now;
+	uint32_t incarnation;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	incarnation = (uint32_t)(((uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec) >>
+				 INCARNATION_NS);
+	if (interface->incarnation && (int32_t)(incarnation - interface->incarnation) <= 0)
+		incarnation = interface->incarnation + 1;
+	if (incarnation == 0)
+		incarnation = 1;
+	interface->incarnation = incarnation;
+	return incarnation;
+}
+
+static uint64_t random_number(void)
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = glue_now(NULL) ^ (uint64_t)getpid() << 32;
+	return number;
+}
+
+/* With faults injected, frames may be corrupted as no device corrupts them. */
+static bool checksum_is_full(unsigned number)
+{
+	if (setting_is(SETTING_CHECKSUM, "auto"))
+		return setting_item(SETTING_FAULT, number)[0] != '\0';
+	return setting_is(SETTING_CHECKSUM, "full");
+}
+
+static struct engine *engine_open(
+	struct interface *interface, unsigned number, struct segment *segment)
+{
+	struct engine_options options = {
+		.segment = segment,
+		.interface = number,
+		.uid = interface->uid,
+		.port = interface->port,
+		.clock = &glue_clock,
+		.transport =
+			{
+				.self = interface->self,
+				.incarnation = incarnation_choose(interface),
+				.peer_timeout = setting_number(SETTING_PEER_TIMEOUT),
+				.peers_max = (uint32_t)setting_number(SETTING_PEERS_MAX),
+				.first_psn = (uint32_t)random_number(),
+				.full_checksum = checksum_is_full(number),
+				.seed = random_number(),
+				.encapsulation = interface->encapsulation,
+			},
+	};
+
+	return engine_create(&options);
+}
+
+static uint64_t poll_cpu(unsigned number)
+{
+	return setting_number_item(SETTING_POLL_CORE, number, CPU_ANY);
+}
+
+static struct poll_thread *poll_thread_find(uint64_t cpu)
+{
+	struct poll_thread *thread;
+
+	LIST_FOREACH(thread, &poll_threads, link)
+	if (thread->cpu == cpu)
+		return thread;
+	return NULL;
+}
+
+/* A thread with this first engine; NULL: the system has none, or no memory. */
+static struct poll_thread *poll_thread_start(
+	uint64_t cpu, struct engine *engine, struct segment *segment, bool external)
+{
+	struct poll_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	thread->cpu = cpu;
+	thread->poller = poller_create(setting_is(SETTING_POLL, "adaptive"), &glue_clock);
+	if (thread->poller) {
+		poller_add(thread->poller, engine, segment, external);
+		thread->thread = glue_thread_start(
+			poller_run, thread->poller, cpu == CPU_ANY ? -1 : (int)cpu, "postern");
+	}
+	if (!thread->thread) {
+		poller_destroy(thread->poller);
+		free(thread);
+		return NULL;
+	}
+	poller_resume(thread->poller);
+	LIST_INSERT_HEAD(&poll_threads, thread, link);
+	return thread;
+}
+
+/* Hands the engine to a poll thread. 0 or -1. */
+static int interface_attend(struct interface *interface, unsigned number, struct segment *segment)
+{
+	uint64_t cpu = poll_cpu(number);
+	/* With several poll threads, another one's frames may come at any time. */
+	bool external = interface->port->external || setting_items(SETTING_POLL_CORE) > 1;
+
+	interface->thread = poll_thread_find(cpu);
+	if (interface->thread) {
+		poller_pause(interface->thread->poller);
+		poller_add(interface->thread->poller, interface->engine, segment, external);
+		poller_resume(interface->thread->poller);
+	} else {
+		interface->thread = poll_thread_start(cpu, interface->engine, segment, external);
+	}
+	return interface->thread ? 0 : -1;
+}
+
+/* Takes the engine back: from here on it is the caller's. */
+static void interface_desert(struct interface *interface)
+{
+	struct poll_thread *thread = interface->thread;
+
+	if (!thread) {
+		while (!seat_take(&interface->seat))
+			sched_yield();
+		interface->seat.engine = NULL;
+		atomic_store_explicit(&interface->seat.taken, 0, memory_order_seq_cst);
+		return;
+	}
+	interface->thread = NULL;
+	poller_pause(thread->poller);
+	poller_remove(thread->poller, interface->engine);
+	if (poller_count(thread->poller) > 0) {
+		poller_resume(thread->poller);
+		return;
+	}
+	poller_stop(thread->poller);
+	glue_thread_join(thread->thread);
+	LIST_REMOVE(thread, link);
+	poller_destroy(thread->poller);
+	free(thread);
+}
+
+/* A port is not thread-safe, so whoever polls it stands aside for the moment. */
+void interface_port_counters(struct interface *interface, struct port_counters *counters)
+{
+	struct port *port = interface->port;
+
+	if (interface->thread) {
+		poller_pause(interface->thread->poller);
+		port->operations->counters(port, counters);
+		poller_resume(interface->thread->poller);
+		return;
+	}
+	while (!seat_take(&interface->seat))
+		sched_yield();
+	port->operations->counters(port, counters);
+	seat_leave(&interface->seat);
+}
+
+static void port_close(struct interface *interface)
+{
+	library_glue_lock();
+	interface->port->operations->close(interface->port);
+	library_glue_unlock();
+	interface->port = NULL;
+}
+
+/* EAL and the port. PTL_OK or PTL_INIT_INV. */
+static int interface_open_port(struct interface *interface, unsigned number)
+{
+	uint32_t mtu = (uint32_t)setting_number_item(SETTING_MTU, number, 0);
+
+	library_glue_lock();
+	if (glue_start() == 0)
+		interface->port =
+			glue_port_open(number, setting_item(SETTING_IFACE_NAME, number), mtu);
+	library_glue_unlock();
+	if (!interface->port)
+		return PTL_INIT_INV;
+	if (outer_choose(number, interface->port, &interface->encapsulation) != 0) {
+		port_close(interface);
+		return PTL_INIT_INV;
+	}
+	interface->socket = interface->port->socket;
+	interface->self.nid = interface->encapsulation.address;
+	if (!interface->encapsulation.udp)
+		interface->self.nid = (uint32_t)setting_number_item(
+			SETTING_NID, number, glue_port_nid(interface->port, number));
+	return PTL_OK;
+}
+
+/* What lies above the port. 0, or -1 when there is no memory. */
+static int interface_open_engine(
+	struct interface *interface, unsigned number, const struct segment_limits *limits)
+{
+	struct segment *segment;
+
+	interface->events = extent_create(limits->event_bytes, EVENT_ALIGN);
+	if (!interface->events)
+		return -1;
+	library_glue_lock();
+	segment = segment_open(interface, limits);
+	library_glue_unlock();
+	if (!segment)
+		goto no_segment;
+	interface->submission.segment = segment;
+	interface->engine = engine_open(interface, number, segment);
+	if (!interface->engine)
+		goto no_engine;
+
+	interface->inlined = setting_is(SETTING_PROGRESS, "inline");
+	if (interface->inlined) {
+		interface->submission.seat = &interface->seat;
+		/* A thread that still believes the last life open may sit there. */
+		while (!seat_take(&interface->seat))
+			sched_yield();
+		interface->seat.engine = interface->engine;
+		seat_leave(&interface->seat);
+	} else {
+		interface->submission.seat = NULL;
+		if (interface_attend(interface, number, segment) != 0)
+			goto no_thread;
+	}
+	return 0;
+
+no_thread:
+	engine_destroy(interface->engine);
+	interface->engine = NULL;
+no_engine:
+	library_glue_lock();
+	segment_close(interface);
+	library_glue_unlock();
+no_segment:
+	extent_destroy(interface->events);
+	interface->events = NULL;
+	return -1;
+}
+
+/* The library's lock is held. */
+static int interface_open(unsigned number, ptl_pid_t pid, const ptl_ni_limits_t *desired)
+{
+	struct interface *interface = &interfaces[number];
+	struct segment_limits limits;
+	struct segment *segment;
+	uint32_t generation;
+
+	if (pid == PTL_PID_ANY)
+		pid = (ptl_pid_t)getpid();
+	if (pid > PTL_PID_MAX)
+		return PTL_INV_PROC;
+	limits_choose(desired, &limits);
+	interface->self.pid = pid;
+	interface->uid = getuid();
+	if (interface_open_port(interface, number) != PTL_OK)
+		return PTL_INIT_INV;
+	if (interface_open_engine(interface, number, &limits) != 0) {
+		if (log_last_error()[0] == '\0') /* who knew more has said so */
+			log_error("interface %u cannot be initialised because there is not enough "
+				  "memory for its tables; ask for smaller limits or free some "
+				  "memory",
+				number);
+		port_close(interface);
+		return PTL_NOSPACE;
+	}
+	segment = interface->submission.segment;
+	generation = segment_generation(segment);
+	atomic_store_explicit(&interface->handle,
+		handle_make(HANDLE_INTERFACE, number, 0, generation), memory_order_relaxed);
+	/* Release: pairs with the acquire of visitors. */
+	atomic_store_explicit(&interface->segment, segment, memory_order_release);
+	if (interface->inlined)
+		atomic_fetch_or_explicit(
+			&inlined_interfaces, UINT64_C(1) << number, memory_order_release);
+	return PTL_OK;
+}
+
+/* Threads that wait for events look once more and find the interface closed. */
+static void interface_wake(struct segment *segment)
+{
+	atomic_store_explicit(&segment->closed, 1, memory_order_seq_cst);
+	/* Pairs with the fence of a reader between raising `sleepers` and looking at `closed`. */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t i = 0; i < segment->limits.queues; i++) {
+		struct queue *queue = segment_queue(segment, i);
+
+		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) == 0)
+			continue;
+		atomic_fetch_add_explicit(&queue->bell, 1, memory_order_release);
+		futex_wake(&queue->bell, INT_MAX);
+	}
+}
+
+/* Drives the engine until what was sent has been acknowledged, or patience ends. */
+static void interface_linger(struct interface *interface)
+{
+	uint64_t start = glue_now(NULL);
+
+	if (!interface->inlined)
+		glue_thread_enter();
+	while (!engine_settled(interface->engine) && glue_now(NULL) - start < LINGER) {
+		unsigned work = engine_poll(interface->engine);
+
+		/* The peer may be another interface of this process. */
+		if (work + interface_drive() == 0)
+			sched_yield();
+	}
+}
+
+/* The library's lock is held, and the interface is open. */
+static void interface_close(unsigned number)
+{
+	struct interface *interface = &interfaces[number];
+	struct segment *segment = interface->submission.segment;
+
+	atomic_fetch_and_explicit(
+		&inlined_interfaces, ~(UINT64_C(1) << number), memory_order_relaxed);
+	atomic_store_explicit(&interface->segment, NULL, memory_order_seq_cst);
+	interface_wake(segment);
+	visitor_await(number);
+	interface_desert(interface);
+	interface_linger(interface);
+	engine_destroy(interface->engine);
+	interface->engine = NULL;
+	port_close(interface);
+	interface->generation = atomic_load_explicit(&segment->generation, memory_order_relaxed);
+	library_glue_lock();
+	extent_destroy(interface->events);
+	interface->events = NULL;
+	segment_close(interface);
+	library_glue_unlock();
+}
+
+void interface_close_all(void)
+{
+	for (unsigned i = 0; i < HANDLE_INTERFACES; i++)
+		if (atomic_load_explicit(&interfaces[i].segment, memory_order_relaxed))
+			interface_close(i);
+}
+
+unsigned interface_drive(void)
+{
+	/* Acquire: pairs with the release when the interface was opened. */
+	uint64_t left = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
+	unsigned work = 0;
+
+	/* Seats are never freed, and one whose interface has closed since has no engine. */
+	for (; left != 0; left &= left - 1)
+		work += seat_drive(&interfaces[__builtin_ctzll(left)].seat);
+	return work;
+}
+
+int visit_call(const struct visit *visit, struct command *command,
+	const struct region_description *after, struct region_description *before)
+{
+	int code = submission_call(&visit->interface->submission, command, after, before);
+
+	if (code != PTL_OK && visit->interface->inlined)
+		interface_drive();
+	return code;
+}
+
+int PtlNIInit(ptl_interface_t number, ptl_pid_t pid, ptl_ni_limits_t *desired,
+	ptl_ni_limits_t *actual, ptl_handle_ni_t *handle)
+{
+	struct interface *interface;
+	int code = PTL_INIT_DUP;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	if (ADDRESS_IS_BAD(handle) || (desired && ADDRESS_IS_BAD(desired)) ||
+		(actual && ADDRESS_IS_BAD(actual)))
+		return PTL_SEGV;
+	log_clear_error();
+	library_lock();
+	if (!library_is_open()) {
+		code = PTL_NOINIT;
+	} else if (number >= setting_items(SETTING_IFACE_NAME)) {
+		code = PTL_INIT_INV;
+	} else {
+		interface = &interfaces[number];
+		if (!atomic_load_explicit(&interface->segment, memory_order_relaxed))
+			code = interface_open(number, pid, desired);
+		if (code == PTL_OK || code == PTL_INIT_DUP) {
+			if (actual)
+				limits_tell(interface->submission.segment, actual);
+			*handle = atomic_load_explicit(&interface->handle, memory_order_relaxed);
+		}
+	}
+	library_unlock();
+	return code;
+}
+
+int PtlNIFini(ptl_handle_ni_t handle)
+{
+	struct interface *interface = &interfaces[handle_interface(handle)];
+	int code = PTL_INV_NI;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	library_lock();
+	if (!library_is_open()) {
+		code = PTL_NOINIT;
+	} else if (handle_kind(handle) == HANDLE_INTERFACE &&
+		   atomic_load_explicit(&interface->segment, memory_order_relaxed) &&
+		   atomic_load_explicit(&interface->handle, memory_order_relaxed) == handle) {
+		interface_close(handle_interface(handle));
+		code = PTL_OK;
+	}
+	library_unlock();
+	return code;
+}
+
+uint64_t interface_drops(const struct segment *segment)
+{
+	const struct engine_counters *counters = &segment->counters;
+	/* 4.2 counts what is for a process that is not here, too; the transport sees to that. */
+	uint64_t drops = __atomic_load_n(&segment->transport.dropped_no_process, __ATOMIC_RELAXED);
+
+#define X(name, help) drops += atomic_load_explicit(&counters->name, memory_order_relaxed);
+	ENGINE_DROPS(X)
+#undef X
+	return drops;
+}
+
+/* Inline, a program that watches the register drives what it waits for. */
+static ptl_sr_value_t status_read(const struct visit *visit)
+{
+	if (visit->interface->inlined)
+		interface_drive();
+	return (ptl_sr_value_t)interface_drops(visit->segment);
+}
+
+int PtlNIStatus(ptl_handle_ni_t handle, ptl_sr_index_t status_register, ptl_sr_value_t *status)
+{
+	struct visit visit;
+	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (status_register != PTL_SR_DROP_COUNT)
+		code = PTL_INV_SR_INDX;
+	else if (ADDRESS_IS_BAD(status))
+		code = PTL_SEGV;
+	else
+		*status = status_read(&visit);
+	visit_leave(&visit);
+	return code;
+}
+
+int PtlNIDist(ptl_handle_ni_t handle, ptl_process_id_t process, unsigned long *distance)
+{
+	struct visit visit;
+	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (!process_is_valid(process))
+		code = PTL_INV_PROC;
+	else if (ADDRESS_IS_BAD(distance))
+		code = PTL_SEGV;
+	else if (process.nid != visit.interface->self.nid)
+		*distance = 2;
+	else
+		*distance = process.pid != visit.interface->self.pid;
+	visit_leave(&visit);
+	return code;
+}
+
+int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface)
+{
+	struct visit visit;
+	uint32_t kind = handle_kind(handle);
+	int code;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	if (kind < HANDLE_INTERFACE || kind > HANDLE_ENTRY)
+		return PTL_INV_HANDLE;
+	code = visit_enter(&visit, handle, (enum handle_kind)kind, PTL_INV_HANDLE);
+	if (code != PTL_OK)
+		return code;
+	if (ADDRESS_IS_BAD(interface))
+		code = PTL_SEGV;
+	else
+		*interface = atomic_load_explicit(&visit.interface->handle, memory_order_relaxed);
+	visit_leave(&visit);
+	return code;
+}
+
+int PtlGetUid(ptl_handle_ni_t handle, ptl_uid_t *uid)
+{
+	struct visit visit;
+	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (ADDRESS_IS_BAD(uid))
+		code = PTL_SEGV;
+	else
+		*uid = visit.interface->uid;
+	visit_leave(&visit);
+	return code;
+}
+
+int PtlGetId(ptl_handle_ni_t handle, ptl_process_id_t *id)
+{
+	struct visit visit;
+	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (ADDRESS_IS_BAD(id))
+		code = PTL_SEGV;
+	else
+		*id = (ptl_process_id_t){
+			.nid = visit.interface->self.nid, .pid = visit.interface->self.pid};
+	visit_leave(&visit);
+	return code;
+}

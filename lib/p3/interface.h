@@ -1,0 +1,144 @@
+/* interface.h - what the files of the Portals 3.2 front end share: the table of interfaces, how a
+ * call visits one, and the checks that all calls make.
+ *
+ * A call runs in the caller's thread. It visits its interface (visit_enter, visit_leave), checks
+ * its arguments against the segment, takes what it needs from the free lists, and posts a command;
+ * or reads an event queue.
+ *
+ * V1. A thread says in its own struct visitor which interface it is inside of, before it looks
+ * whether the interface is open. Who closes an interface first says that it is closed and then
+ * waits until no visitor is inside. Between the two halves lies a fence on each side; the
+ * visitor's is made by membarrier() from the closer's side, so that a visit costs two plain
+ * stores. What a visit sees of the segment therefore stays until the visit ends.
+ *
+ * V2. A visitor never takes the library's lock (library.h): who closes an interface holds it while
+ * he waits for visitors.
+ *
+ * V3. Portals calls are not for signal handlers: a visit inside a visit to another interface would
+ * hide the outer one.
+ */
+#ifndef P3_INTERFACE_H
+#define P3_INTERFACE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <portals.h>
+#include <base/handle.h>
+#include <engine/submission.h>
+
+struct extent_map;
+struct port;
+struct port_counters;
+
+struct interface {
+	/* Read by visitors. */
+	_Alignas(CACHE_LINE) _Atomic(struct segment *) segment; /* NULL: not open */
+	_Atomic uint64_t handle;
+	struct submission submission;
+	struct process self;
+	uint32_t uid;
+	bool inlined; /* PTL_PROGRESS=inline */
+	int socket;   /* NUMA node of its port */
+	/* Whoever drives the engine. */
+	struct seat seat;
+	/* Under the library's lock. */
+	struct port *port;
+	struct encapsulation_options encapsulation;
+	struct engine *engine;
+	struct poll_thread *thread; /* interface.c; NULL: inline */
+	void *memory;               /* of the segment */
+	size_t memory_size;
+	uint32_t generation;  /* handle.h, I2: where the next life's handles start */
+	uint32_t incarnation; /* of the last life */
+	/* Under the glue's lock. */
+	struct extent_map *events; /* which event memory is taken */
+};
+
+extern struct interface interfaces[HANDLE_INTERFACES];
+
+/* Which interface a thread is inside of. One per thread, never freed, given to another thread when
+ * its own ends. */
+struct visitor {
+	_Alignas(CACHE_LINE) _Atomic uint32_t inside; /* number of the interface + 1, 0: none */
+	_Atomic bool taken;
+	bool entered; /* has a mempool cache, for PTL_PROGRESS=inline */
+	struct visitor *next;
+};
+
+extern _Thread_local struct visitor *visitor_self __attribute__((tls_model("initial-exec")));
+extern bool visitor_fences; /* there is no membarrier(): visitors make their own fence */
+
+struct visitor *visitor_make(void); /* this thread's; NULL: no memory */
+/* Returns when no thread that saw the interface open is inside it. */
+void visitor_await(uint32_t number);
+void visitor_start(void); /* once per process */
+
+struct visit {
+	struct visitor *visitor;
+	struct interface *interface;
+	struct segment *segment;
+	uint32_t index; /* of the object that the handle names */
+	uint32_t generation;
+	_Atomic uint64_t *gate; /* of that object */
+};
+
+static inline void visit_leave(const struct visit *visit)
+{
+	/* Release: pairs with the acquire in visitor_await(). */
+	atomic_store_explicit(&visit->visitor->inside, 0, memory_order_release);
+}
+
+/* V1. False when the interface is not open. */
+bool visit_open(struct visit *visit, uint32_t number);
+
+/* Visits the interface of a handle that must be of this kind and name a living object. PTL_OK; else
+ * PTL_NOINIT or `invalid`, and there is no visit. */
+int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid);
+
+/* Is this the handle of a living object of the interface that is being visited? */
+bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind);
+/* Of any open interface? For telling a handle of another interface from one that is stale. */
+bool handle_lives_elsewhere(uint64_t handle, enum handle_kind kind);
+
+/* The counted messages of PTL_SR_DROP_COUNT. */
+uint64_t interface_drops(const struct segment *segment);
+
+/* One turn of every engine of this process that no poll thread drives; returns how much was done. */
+unsigned interface_drive(void);
+
+/* Sends a command that has an answer, for a visitor. A refusal may be one that the caller tries again until it is none: inline,
+ * time then goes on for all engines. */
+int visit_call(const struct visit *visit, struct command *command,
+	const struct region_description *after, struct region_description *before);
+
+/* What the port of an open interface counted. The library's lock is held. */
+void interface_port_counters(struct interface *interface, struct port_counters *counters);
+
+/* Closes every interface. The library's lock is held. */
+void interface_close_all(void);
+
+/* Is p certainly no address of size writable bytes? NULL, the first page, the kernel's half,
+ * misaligned, or not mapped. */
+bool address_is_bad(const void *p, size_t size, size_t alignment);
+#define ADDRESS_IS_BAD(p) address_is_bad(p, sizeof(*(p)), _Alignof(__typeof__(*(p))))
+/* Is the memory of a descriptor certainly bad? */
+bool address_range_is_bad(uint64_t start, uint64_t length);
+
+/* A process id that names one process; and one that may have wildcards. */
+static inline bool process_is_valid(ptl_process_id_t id)
+{
+	return id.nid != PTL_NID_ANY && id.pid <= PTL_PID_MAX;
+}
+
+static inline bool process_is_pattern(ptl_process_id_t id)
+{
+	return id.pid <= PTL_PID_MAX || id.pid == PTL_PID_ANY;
+}
+
+/* region.c: between what callers and what the engine call a descriptor. */
+void region_to_md(const struct region_description *description, ptl_md_t *md);
+
+#endif

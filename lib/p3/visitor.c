@@ -1,0 +1,191 @@
+/* visitor.c - which threads are inside which interface; see V1 in interface.h.
+ *
+ * The list of visitors only grows. A thread that ends leaves its record to the next thread that
+ * comes.
+ */
+#include <p3/interface.h>
+
+#include <stdlib.h>
+#include <time.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <p3/library.h>
+#include <pmd-glue/glue.h>
+
+#define AWAIT_SLEEP 20000 /* ns between looks at a visitor that does not leave */
+
+_Thread_local struct visitor *visitor_self;
+bool visitor_fences;
+
+static _Atomic(struct visitor *) visitors;
+static pthread_key_t thread_end;
+static bool thread_end_known;
+
+static void visitor_end(void *argument)
+{
+	struct visitor *visitor = argument;
+
+	visitor_self = NULL;
+	visitor->entered = false;
+	atomic_store_explicit(&visitor->taken, false, memory_order_release);
+}
+
+void visitor_start(void)
+{
+	/* Without the key, records of threads that ended are not used again: a little memory. */
+	thread_end_known = pthread_key_create(&thread_end, visitor_end) == 0;
+	visitor_fences =
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+}
+
+static struct visitor *visitor_reuse(void)
+{
+	struct visitor *visitor;
+	bool taken;
+
+	for (visitor = atomic_load(&visitors); visitor; visitor = visitor->next) {
+		taken = false;
+		if (atomic_compare_exchange_strong(&visitor->taken, &taken, true))
+			return visitor;
+	}
+	return NULL;
+}
+
+struct visitor *visitor_make(void)
+{
+	struct visitor *visitor = visitor_reuse();
+
+	if (!visitor) {
+		visitor = aligned_alloc(CACHE_LINE, sizeof(*visitor));
+		if (!visitor)
+			return NULL;
+		*visitor = (struct visitor){.taken = true, .next = atomic_load(&visitors)};
+		while (!atomic_compare_exchange_weak(&visitors, &visitor->next, visitor))
+			;
+	}
+	if (thread_end_known)
+		pthread_setspecific(thread_end, visitor);
+	visitor_self = visitor;
+	return visitor;
+}
+
+/* V1, both fences. A signal fence keeps the compiler from moving the load before the store; the
+ * CPU's part is membarrier(). */
+static void visitor_fence(void)
+{
+	if (visitor_fences)
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		atomic_signal_fence(memory_order_seq_cst);
+}
+
+bool visit_open(struct visit *visit, uint32_t number)
+{
+	struct interface *interface = &interfaces[number];
+	struct visitor *visitor = visitor_self;
+
+	/* Most calls with a bad handle end here, before this thread costs any memory. */
+	if (!atomic_load_explicit(&interface->segment, memory_order_relaxed))
+		return false;
+	if (!visitor && !(visitor = visitor_make()))
+		return false;
+	atomic_store_explicit(&visitor->inside, number + 1, memory_order_relaxed);
+	visitor_fence();
+	visit->visitor = visitor;
+	visit->interface = interface;
+	/* Acquire: pairs with the release when the interface was opened. */
+	visit->segment = atomic_load_explicit(&interface->segment, memory_order_acquire);
+	if (!visit->segment) {
+		visit_leave(visit);
+		return false;
+	}
+	if (interface->inlined && !visitor->entered) {
+		visitor->entered = true;
+		glue_thread_enter();
+	}
+	return true;
+}
+
+/* The gate of the object that a handle names; NULL when its index is beyond the table. */
+static _Atomic uint64_t *handle_gate(
+	struct segment *segment, uint64_t handle, enum handle_kind kind)
+{
+	uint32_t index = handle_index(handle);
+
+	switch (kind) {
+	case HANDLE_REGION:
+		return index < segment->limits.regions ? &segment_region(segment, index)->gate
+						       : NULL;
+	case HANDLE_QUEUE:
+		return index < segment->limits.queues ? &segment_queue(segment, index)->gate : NULL;
+	case HANDLE_ENTRY:
+		return index < segment->limits.entries ? &segment_entry(segment, index)->gate
+						       : NULL;
+	case HANDLE_INTERFACE:
+		break;
+	}
+	return NULL;
+}
+
+static bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
+{
+	/* Acquire: pairs with the release of who made the object, so that it is seen whole. */
+	return gate &&
+	       gate_is(atomic_load_explicit(gate, memory_order_acquire), handle_generation(handle));
+}
+
+int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
+{
+	bool lives;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	if (handle_kind(handle) != (uint32_t)kind || !visit_open(visit, handle_interface(handle)))
+		return invalid;
+	if (kind == HANDLE_INTERFACE) {
+		lives = handle ==
+			atomic_load_explicit(&visit->interface->handle, memory_order_relaxed);
+	} else {
+		visit->gate = handle_gate(visit->segment, handle, kind);
+		lives = gate_open(visit->gate, handle);
+	}
+	if (!lives) {
+		visit_leave(visit);
+		return invalid;
+	}
+	visit->index = handle_index(handle);
+	visit->generation = handle_generation(handle);
+	return PTL_OK;
+}
+
+bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind)
+{
+	return handle_kind(handle) == (uint32_t)kind &&
+	       &interfaces[handle_interface(handle)] == visit->interface &&
+	       gate_open(handle_gate(visit->segment, handle, kind), handle);
+}
+
+bool handle_lives_elsewhere(uint64_t handle, enum handle_kind kind)
+{
+	struct visit visit;
+
+	if (visit_enter(&visit, handle, kind, PTL_INV_HANDLE) != PTL_OK)
+		return false;
+	visit_leave(&visit);
+	return true;
+}
+
+void visitor_await(uint32_t number)
+{
+	const struct timespec moment = {.tv_nsec = AWAIT_SLEEP};
+
+	/* V1: what every thread stored before is seen below; what it loads from now on is new. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!visitor_fences)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	for (struct visitor *visitor = atomic_load(&visitors); visitor; visitor = visitor->next)
+		while (atomic_load_explicit(&visitor->inside, memory_order_acquire) == number + 1)
+			nanosleep(&moment, NULL);
+}
