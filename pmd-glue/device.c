@@ -1,0 +1,157 @@
+/* device.c - ports on network cards by their PCI address, and on any other device that DPDK can
+ * make from a string. Called under the front end's lock.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+
+#include <base/log.h>
+#include <pmd-glue/device.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/ethdev.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+
+#define DRIVER_ROOM 2048u /* net_af_packet refuses smaller buffers, whatever the MTU */
+
+#define PCI_SYSFS "/sys/bus/pci/devices/"
+
+bool device_driver(const char *address, char *driver, size_t size)
+{
+	char path[128], target[PATH_MAX];
+	ssize_t length;
+	snprintf(path, sizeof(path), PCI_SYSFS "%s/driver", address);
+	length = readlink(path, target, sizeof(target) - 1);
+	if (length <= 0)
+		return false;
+	target[length] = 0;
+	snprintf(driver, size, "%s", basename(target));
+	return true;
+}
+
+bool device_driver_serves(const char *driver)
+{
+	/* The first three hand the card to DPDK; Mellanox cards are shared with their kernel
+	 * driver. */
+	static const char *const serving[] = {
+		"vfio-pci", "igb_uio", "uio_pci_generic", "mlx5_core", "mlx4_core"};
+	for (size_t n = 0; n < sizeof(serving) / sizeof(serving[0]); n++)
+		if (strcmp(driver, serving[n]) == 0)
+			return true;
+	return false;
+}
+
+/* The address in full: "0000:03:00.0". */
+static void device_address(const char *given, char *address, size_t size)
+{
+	const char *colon = strchr(given, ':');
+	unsigned domain = 0, bus = 0, device = 0, function = 0;
+	if (colon && strchr(colon + 1, ':'))
+		sscanf(given, "%x:%x:%x.%x", &domain, &bus, &device, &function);
+	else
+		sscanf(given, "%x:%x.%x", &bus, &device, &function);
+	snprintf(address, size, "%04x:%02x:%02x.%x", domain & 0xffffu, bus & 0xffu, device & 0x1fu,
+		function & 7u);
+}
+
+/* Why DPDK does not have a card, in one sentence. */
+static void device_explain(const char *address)
+{
+	char path[128], driver[64] = "", why[256];
+	snprintf(path, sizeof(path), PCI_SYSFS "%s", address);
+	if (access(path, F_OK) != 0)
+		log_error("%s: there is no such PCI device: lspci -D lists those that there are",
+			address);
+	else if (!device_driver(address, driver, sizeof(driver)))
+		log_error("%s: no driver has this device: give it to DPDK by dpdk-devbind.py -b "
+			  "vfio-pci %s",
+			address, address);
+	else if (!device_driver_serves(driver))
+		log_error("%s: the kernel's driver %s has this device: give it to DPDK by "
+			  "dpdk-devbind.py -b vfio-pci %s",
+			address, driver, address);
+	else if (!rte_eal_has_pci())
+		log_error("%s: DPDK was started without PCI devices: name the device in "
+			  "PTL_IFACE_NAME before the program starts",
+			address);
+	else if (!glue_hugepages())
+		log_error("%s: DPDK cannot use this device (%s): it may need hugepages: "
+			  "sysctl vm.nr_hugepages=512",
+			address, eal_reason(why, sizeof(why)));
+	else
+		log_error("%s: DPDK cannot use this device (%s): check that this user may open "
+			  "/dev/vfio",
+			address, eal_reason(why, sizeof(why)));
+}
+
+struct port *device_open_pci(const char *given, uint32_t mtu)
+{
+	char address[32];
+	uint16_t id;
+	struct ethdev *ethdev;
+	struct ethdev_options options = {.name = address, .mtu = mtu, .external = true};
+	device_address(given, address, sizeof(address));
+	/* Closed by an earlier life of this interface, it is plugged in again. */
+	if (rte_eth_dev_get_port_by_name(address, &id) != 0) {
+		struct eal_guard *guard = eal_enter();
+		if (rte_eal_has_pci())
+			rte_eal_hotplug_add("pci", address, "");
+		eal_leave(guard);
+	}
+	if (rte_eth_dev_get_port_by_name(address, &id) != 0) {
+		device_explain(address);
+		return NULL;
+	}
+	ethdev = calloc(1, sizeof(*ethdev));
+	if (!ethdev) {
+		log_error("%s: out of memory", address);
+		return NULL;
+	}
+	if (ethdev_open(ethdev, address, &options) == 0)
+		return &ethdev->port;
+	free(ethdev);
+	return NULL;
+}
+
+struct port *device_open_string(const char *string, uint32_t mtu)
+{
+	char name[sizeof(((struct ethdev *)NULL)->device)], why[256];
+	struct ethdev *ethdev;
+	struct ethdev_options options = {
+		.name = name, .room = DRIVER_ROOM, .mtu = mtu, .remove = true, .external = true};
+	size_t length = strcspn(string, ",");
+	if (length >= sizeof(name)) {
+		log_error("PTL_IFACE_NAME=%s: the device's name is too long: use at most %zu "
+			  "letters before the comma",
+			string, sizeof(name) - 1);
+		return NULL;
+	}
+	memcpy(name, string, length);
+	name[length] = 0;
+	if (ethdev_plug(string) != 0) {
+		log_error("PTL_IFACE_NAME=%s: DPDK cannot make this device (%s): write it as after "
+			  "--vdev, such as "
+			  "net_memif0,role=client,socket=/tmp/x",
+			string, eal_reason(why, sizeof(why)));
+		return NULL;
+	}
+	ethdev = calloc(1, sizeof(*ethdev));
+	if (!ethdev) {
+		log_error("%s: out of memory", name);
+		ethdev_unplug(name);
+		return NULL;
+	}
+	if (ethdev_open(ethdev, name, &options) == 0)
+		return &ethdev->port;
+	free(ethdev);
+	return NULL;
+}

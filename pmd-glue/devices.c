@@ -1,0 +1,138 @@
+/* devices.c - the devices of this machine, and what each needs to be used. Reads /sys, opens
+ * nothing. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pmd-glue/device.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/hugepages.h>
+#include <pmd-glue/packet.h>
+
+#define INTERFACES    "/sys/class/net"
+#define PCI_DEVICES   "/sys/bus/pci/devices"
+#define TYPE_ETHERNET 1    /* of /sys/class/net/NAME/type */
+#define CLASS_NETWORK 0x02 /* the first byte of /sys/bus/pci/devices/ADDRESS/class */
+
+struct device_list {
+	struct glue_device *devices;
+	unsigned count;
+	unsigned found;
+};
+
+static void __attribute__((format(printf, 5, 6))) list_add(struct device_list *list,
+	const char *name, const char *driver, bool usable, const char *note, ...)
+{
+	struct glue_device *device;
+	va_list arguments;
+	if (list->found == list->count)
+		return;
+	device = &list->devices[list->found++];
+	memset(device, 0, sizeof(*device));
+	snprintf(device->name, sizeof(device->name), "%s", name);
+	snprintf(device->driver, sizeof(device->driver), "%s", driver);
+	device->usable = usable;
+	va_start(arguments, note);
+	vsnprintf(device->note, sizeof(device->note), note, arguments);
+	va_end(arguments);
+}
+
+static long file_number(const char *directory, const char *name, const char *file)
+{
+	char path[PATH_MAX], text[32] = "";
+	FILE *stream;
+	snprintf(path, sizeof(path), "%s/%s/%s", directory, name, file);
+	stream = fopen(path, "re");
+	if (!stream)
+		return -1;
+	if (!fgets(text, sizeof(text), stream))
+		text[0] = 0;
+	fclose(stream);
+	return text[0] ? strtol(text, NULL, 0) : -1;
+}
+
+/* The driver of a kernel interface's device; interfaces without a device are made by the kernel
+ * itself. */
+static void interface_driver(const char *name, char *driver, size_t size)
+{
+	char path[128], target[PATH_MAX];
+	const char *slash;
+	ssize_t length;
+	snprintf(path, sizeof(path), INTERFACES "/%s/device/driver", name);
+	length = readlink(path, target, sizeof(target) - 1);
+	target[length < 0 ? 0 : length] = 0;
+	slash = strrchr(target, '/');
+	snprintf(driver, size, "%s", slash ? slash + 1 : "virtual");
+}
+
+static void list_interface(struct device_list *list, const char *name)
+{
+	char driver[32];
+	if (file_number(INTERFACES, name, "type") != TYPE_ETHERNET)
+		return;
+	interface_driver(name, driver, sizeof(driver));
+	if (!packet_is_up(name))
+		list_add(list, name, driver, false, "is down: ip link set %s up", name);
+	else if (!packet_may_open())
+		list_add(list, name, driver, false,
+			"needs CAP_NET_RAW: run as root or setcap cap_net_raw+ep PROGRAM");
+	else
+		list_add(list, name, driver, true,
+			"usable by af_packet, MTU %ld; xdp:%s for af_xdp",
+			file_number(INTERFACES, name, "mtu"), name);
+}
+
+static void list_card(struct device_list *list, const char *address)
+{
+	char driver[32] = "";
+	long class = file_number(PCI_DEVICES, address, "class");
+	if (class < 0 || class >> 16 != CLASS_NETWORK)
+		return;
+	if (!device_driver(address, driver, sizeof(driver)))
+		list_add(list, address, "none", false,
+			"has no driver: dpdk-devbind.py -b vfio-pci %s", address);
+	else if (!device_driver_serves(driver))
+		list_add(list, address, driver, false,
+			"is the kernel's: dpdk-devbind.py -b vfio-pci %s", address);
+	else if (!hugepages_usable(hugepages_page()))
+		list_add(list, address, driver, true,
+			"usable; may need hugepages: sysctl vm.nr_hugepages=512");
+	else
+		list_add(list, address, driver, true, "usable");
+}
+
+static int entry_named(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static void list_directory(struct device_list *list, const char *directory,
+	void (*add)(struct device_list *, const char *))
+{
+	struct dirent **entries;
+	int count = scandir(directory, &entries, entry_named, alphasort);
+	for (int n = 0; n < count; n++) {
+		add(list, entries[n]->d_name);
+		free(entries[n]);
+	}
+	if (count >= 0)
+		free(entries);
+}
+
+unsigned glue_devices(struct glue_device *devices, unsigned count)
+{
+	struct device_list list = {.devices = devices, .count = count};
+	list_add(&list, "", "loopback", true, "usable: the process alone with itself");
+	list_add(&list, "loop:NAME", "loopback", true, "usable: joins interfaces of one process");
+	list_add(&list, "memif:PATH", "net_memif", true,
+		"usable: joins two processes of this machine by shared memory");
+	list_directory(&list, INTERFACES, list_interface);
+	list_directory(&list, PCI_DEVICES, list_card);
+	return list.found;
+}

@@ -1,0 +1,416 @@
+/* eal.c - starts DPDK's environment abstraction layer, once, quietly, without leaving a trace in
+ * the program.
+ *
+ * Called under the front end's lock. rte_eal_init() runs in a thread of its own: it pins its caller
+ * to a CPU and starts threads that inherit the signal mask.
+ *
+ * I1. EAL is never cleaned up: it cannot be started a second time in a process.
+ * I2. A forked child has EAL's memory and none of its threads; it is refused, for ever.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_version.h>
+
+#include <base/log.h>
+#include <base/settings.h>
+#include <pmd-glue/clock.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/hugepages.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pool.h>
+
+#define ARGUMENTS_MAX    128
+#define DESCRIPTORS_SEEN 4096
+#define REASON_MAX       256
+#define MEMORY_LEAST     (UINT64_C(256) << 20)
+#define MEMORY_MOST      (UINT64_C(4096) << 20)
+#define HUGEPAGES_LEAST  (UINT64_C(64) << 20) /* with less, ordinary pages serve better */
+
+struct eal_arguments {
+	int count;
+	char *words[ARGUMENTS_MAX];
+	char storage[ARGUMENTS_MAX][96]; /* of the words made here */
+	char *added;                     /* of the words of PTL_EAL_ARGS */
+	int result;
+	int error;
+};
+
+struct eal_guard {
+	uint8_t descriptors[DESCRIPTORS_SEEN / 8]; /* those that were open, a bit for each */
+	cpu_set_t affinity;
+	sigset_t signals;
+	struct sigaction bus;
+};
+
+static pid_t eal_process; /* the process that EAL runs in; 0 before */
+static bool eal_failed;   /* it cannot be tried again */
+static pthread_mutex_t reason_lock = PTHREAD_MUTEX_INITIALIZER;
+static char reason[REASON_MAX]; /* the first of the gravest complaints: what follows it is mostly
+				   its consequences */
+static int reason_level = (int)RTE_LOG_NOTICE; /* and how grave: less is graver */
+
+bool eal_started(void)
+{
+	return eal_process != 0 && eal_process == getpid();
+}
+
+bool glue_hugepages(void)
+{
+	return eal_started() && rte_eal_has_hugepages() != 0;
+}
+
+void eal_reason_clear(void)
+{
+	pthread_mutex_lock(&reason_lock);
+	reason[0] = 0;
+	reason_level = (int)RTE_LOG_NOTICE;
+	pthread_mutex_unlock(&reason_lock);
+}
+
+const char *eal_reason(char *buffer, size_t size)
+{
+	pthread_mutex_lock(&reason_lock);
+	snprintf(buffer, size, "%s", reason[0] ? reason : "DPDK gave no reason");
+	pthread_mutex_unlock(&reason_lock);
+	return buffer;
+}
+
+/* Every line that DPDK logs comes here: one write for each, as rte_vlog() flushes its stream. */
+static ssize_t eal_hear(void *context, const char *text, size_t length)
+{
+	size_t end = length;
+	(void)context;
+	while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '.' || text[end - 1] == ' '))
+		end--;
+	if (end == 0)
+		return (ssize_t)length;
+	pthread_mutex_lock(&reason_lock);
+	if (rte_log_cur_msg_loglevel() < reason_level) {
+		reason_level = rte_log_cur_msg_loglevel();
+		snprintf(reason, sizeof(reason), "%.*s", (int)end, text);
+		for (char *byte = reason; *byte; byte++)
+			if ((unsigned char)*byte < ' ')
+				*byte = ' ';
+	}
+	pthread_mutex_unlock(&reason_lock);
+	log_debug("%.*s", (int)end, text);
+	return (ssize_t)length;
+}
+
+static void eal_listen(void)
+{
+	FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = eal_hear});
+	if (stream && rte_openlog_stream(stream) != 0)
+		fclose(stream);
+}
+
+/* Calls visit for each open descriptor. */
+static void descriptors_visit(struct eal_guard *guard, void (*visit)(struct eal_guard *, int))
+{
+	DIR *entries = opendir("/proc/self/fd");
+	struct dirent *entry;
+	if (!entries)
+		return;
+	while ((entry = readdir(entries))) {
+		int fd = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : -1;
+		if (fd >= 0 && fd < DESCRIPTORS_SEEN && fd != dirfd(entries))
+			visit(guard, fd);
+	}
+	closedir(entries);
+}
+
+static void descriptor_note(struct eal_guard *guard, int fd)
+{
+	guard->descriptors[fd / 8] |= (uint8_t)(1u << fd % 8);
+}
+
+/* DPDK's descriptors are not closed on exec, which keeps rings and locks alive in programs that know nothing of them.
+ * Files with a name are somebody else's: those that another thread opened meanwhile are left alone as far as can be
+ * told. */
+static void descriptor_close_on_exec(struct eal_guard *guard, int fd)
+{
+	static const char *const kinds[] = {"anon_inode:", "socket:", "pipe:", "/memfd:"};
+	char name[32], target[64];
+	ssize_t length;
+	if (guard->descriptors[fd / 8] & 1u << fd % 8)
+		return;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	length = readlink(name, target, sizeof(target) - 1);
+	target[length < 0 ? 0 : length] = 0;
+	for (size_t n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++)
+		if (strncmp(target, kinds[n], strlen(kinds[n])) == 0)
+			fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+struct eal_guard *eal_enter(void)
+{
+	sigset_t all;
+	struct eal_guard *guard = calloc(1, sizeof(*guard));
+	if (!guard)
+		return NULL;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &guard->signals);
+	pthread_getaffinity_np(pthread_self(), sizeof(guard->affinity), &guard->affinity);
+	sigaction(SIGBUS, NULL, &guard->bus);
+	descriptors_visit(guard, descriptor_note);
+	return guard;
+}
+
+void eal_leave(struct eal_guard *guard)
+{
+	if (!guard)
+		return;
+	descriptors_visit(guard, descriptor_close_on_exec);
+	sigaction(SIGBUS, &guard->bus, NULL);
+	pthread_setaffinity_np(pthread_self(), sizeof(guard->affinity), &guard->affinity);
+	pthread_sigmask(SIG_SETMASK, &guard->signals, NULL);
+	free(guard);
+}
+
+bool eal_is_pci(const char *name)
+{
+	unsigned domain, bus, device, function;
+	int end = 0;
+	if (sscanf(name, "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end) == 4 &&
+		!name[end])
+		return true;
+	end = 0;
+	return sscanf(name, "%2x:%2x.%1x%n", &bus, &device, &function, &end) == 3 && !name[end];
+}
+
+/* One word of a line, into *to; returns what follows it, or NULL when a quote is not closed. */
+static const char *eal_word(const char *text, char **to)
+{
+	char quote = 0;
+	for (; *text && (quote || !isspace((unsigned char)*text)); text++) {
+		if (quote && *text == quote)
+			quote = 0;
+		else if (!quote && (*text == '\'' || *text == '"'))
+			quote = *text;
+		else if (*text == '\\' && quote != '\'' && text[1])
+			*(*to)++ = *++text;
+		else
+			*(*to)++ = *text;
+	}
+	*(*to)++ = 0;
+	return quote ? NULL : text;
+}
+
+int eal_split(const char *text, char *storage, char **words, int count)
+{
+	int found = 0;
+	for (;;) {
+		while (isspace((unsigned char)*text))
+			text++;
+		if (!*text)
+			return found;
+		if (found == count)
+			return -1;
+		words[found++] = storage;
+		text = eal_word(text, &storage);
+		if (!text)
+			return -1;
+	}
+}
+
+static void __attribute__((format(printf, 2, 3)))
+argument_add(struct eal_arguments *arguments, const char *format, ...)
+{
+	va_list list;
+	char *word = arguments->storage[arguments->count];
+	va_start(list, format);
+	vsnprintf(word, sizeof(arguments->storage[0]), format, list);
+	va_end(list);
+	arguments->words[arguments->count++] = word;
+}
+
+/* In MiB: for what ports take beside their buffers, and for the buffers of those whose device wants
+ * them in EAL's memory. */
+static unsigned arguments_memory(void)
+{
+	unsigned items = setting_items(SETTING_IFACE_NAME);
+	uint64_t bytes = MEMORY_LEAST;
+	for (unsigned n = 0; n < items; n++) {
+		const char *name = setting_item(SETTING_IFACE_NAME, n);
+		uint64_t mtu = setting_number_item(SETTING_MTU, n, FRAME_DEFAULT - FRAME_HEADER);
+		if (eal_is_pci(name) || strchr(name, ',') || strncmp(name, "net_", 4) == 0)
+			bytes += pool_bytes((uint32_t)mtu + FRAME_HEADER, 2 * DESCRIPTORS);
+	}
+	return (unsigned)((bytes < MEMORY_MOST ? bytes : MEMORY_MOST) >> 20);
+}
+
+/* The CPU that EAL may think of as its own: any that the program may use. Nothing runs there. */
+static int arguments_cpu(void)
+{
+	cpu_set_t set;
+	int cpu = sched_getcpu();
+	if (sched_getaffinity(0, sizeof(set), &set) != 0 ||
+		(cpu >= 0 && CPU_ISSET((size_t)cpu, &set)))
+		return cpu < 0 ? 0 : cpu;
+	for (cpu = 0; cpu < CPU_SETSIZE - 1; cpu++)
+		if (CPU_ISSET((size_t)cpu, &set))
+			break;
+	return cpu;
+}
+
+static void arguments_devices(struct eal_arguments *arguments)
+{
+	unsigned items = setting_items(SETTING_IFACE_NAME);
+	int before = arguments->count;
+	for (unsigned n = 0; n < items && arguments->count < ARGUMENTS_MAX / 2; n++) {
+		const char *name = setting_item(SETTING_IFACE_NAME, n);
+		if (eal_is_pci(name)) {
+			argument_add(arguments, "-a");
+			argument_add(arguments, "%s", name);
+		}
+	}
+	if (arguments->count == before)
+		argument_add(arguments, "--no-pci");
+}
+
+static int arguments_make(struct eal_arguments *arguments)
+{
+	const char *added = setting_text(SETTING_EAL_ARGS);
+	int words;
+	arguments->count = 0;
+	argument_add(arguments, "postern");
+	argument_add(arguments, "--lcores=0@%d", arguments_cpu());
+	arguments_devices(arguments);
+	if (hugepages_usable(HUGEPAGES_LEAST)) {
+		argument_add(arguments, "--in-memory");
+		argument_add(arguments, "--single-file-segments");
+	} else {
+		argument_add(arguments, "--no-huge");
+		argument_add(arguments, "--no-shconf");
+		argument_add(arguments, "--no-telemetry");
+		argument_add(arguments, "-m");
+		argument_add(arguments, "%u", arguments_memory());
+	}
+	free(arguments->added);
+	arguments->added = malloc(strlen(added) + 1);
+	if (!arguments->added) {
+		log_error("cannot start DPDK: out of memory");
+		return -1;
+	}
+	words = eal_split(added, arguments->added, arguments->words + arguments->count,
+		ARGUMENTS_MAX - 1 - arguments->count);
+	if (words < 0) {
+		log_error("PTL_EAL_ARGS='%s' has an open quote or too many words: write it as in a "
+			  "shell",
+			added);
+		return -1;
+	}
+	arguments->count += words;
+	return 0;
+}
+
+static void *eal_run(void *context)
+{
+	struct eal_arguments *arguments = context;
+	arguments->result = rte_eal_init(arguments->count, arguments->words);
+	arguments->error = rte_errno;
+	return NULL;
+}
+
+/* Runs rte_eal_init() in a thread with all signals blocked and puts back the handlers that it
+ * changed. */
+static int eal_run_apart(struct eal_arguments *arguments)
+{
+	struct sigaction before[NSIG];
+	pthread_t thread;
+	struct eal_guard *guard = eal_enter();
+	FILE *output = stdout;
+	FILE *nowhere = NULL;
+	int error;
+	for (int signal = 1; signal < NSIG; signal++)
+		sigaction(signal, NULL, &before[signal]);
+	/* EAL prints its whole usage when it does not like an argument, which only PTL_EAL_ARGS can
+	 * bring about. */
+	if (setting_text(SETTING_EAL_ARGS)[0])
+		nowhere = fopen("/dev/null", "we");
+	if (nowhere)
+		stdout = nowhere;
+	error = guard ? pthread_create(&thread, NULL, eal_run, arguments) : ENOMEM;
+	if (error == 0)
+		pthread_join(thread, NULL);
+	stdout = output;
+	if (nowhere)
+		fclose(nowhere);
+	for (int signal = 1; signal < NSIG; signal++) {
+		struct sigaction after;
+		if (sigaction(signal, NULL, &after) == 0 &&
+			after.sa_sigaction != before[signal].sa_sigaction)
+			sigaction(signal, &before[signal], NULL);
+	}
+	eal_leave(guard);
+	if (error != 0)
+		log_error("cannot start DPDK: no thread can be had (%s)", strerror(error));
+	return error == 0 ? 0 : -1;
+}
+
+static int eal_start(struct eal_arguments *arguments)
+{
+	char why[REASON_MAX];
+	if (arguments_make(arguments) != 0)
+		return -1;
+	eal_listen();
+	eal_reason_clear();
+	for (int n = 0; n < arguments->count; n++)
+		log_debug("EAL argument %d: %s", n, arguments->words[n]);
+	if (eal_run_apart(arguments) != 0)
+		return -1;
+	if (arguments->result >= 0 || arguments->error == EALREADY)
+		return 0;
+	eal_failed = true;
+	if (setting_text(SETTING_EAL_ARGS)[0])
+		log_error("cannot start DPDK with PTL_EAL_ARGS='%s' (%s): check or unset "
+			  "PTL_EAL_ARGS",
+			setting_text(SETTING_EAL_ARGS), eal_reason(why, sizeof(why)));
+	else
+		log_error("cannot start DPDK (%s): set PTL_LOG_LEVEL=debug to see all that it says",
+			eal_reason(why, sizeof(why)));
+	return -1;
+}
+
+int glue_start(void)
+{
+	static struct eal_arguments arguments; /* EAL may keep pointers into it */
+	if (eal_process != 0 && eal_process != getpid()) {
+		log_error("this process was forked from one that had started Postern: call PtlInit "
+			  "only in one of them, "
+			  "or exec a program in the child");
+		return -1;
+	}
+	if (eal_process != 0)
+		return 0;
+	if (eal_failed) {
+		log_error("DPDK failed to start earlier in this process: correct the cause and "
+			  "start the program again");
+		return -1;
+	}
+	/* A program that has started EAL keeps its log, its arguments, its everything. */
+	if (rte_lcore_count() == 0 && eal_start(&arguments) != 0)
+		return -1;
+	eal_process = getpid();
+	clock_calibrate();
+	log_debug("%s runs with %s", rte_version(),
+		rte_eal_has_hugepages() ? "hugepages" : "ordinary pages");
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* eal.h - what the rest of pmd-glue asks about EAL. */
+#ifndef PMD_GLUE_EAL_H
+#define PMD_GLUE_EAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* EAL runs in this very process, not in its parent. */
+bool eal_started(void);
+
+/* DPDK's gravest complaint since eal_reason_clear(), without its newline, or a text that says that
+ * there was none. It is copied to the buffer, which is returned. */
+const char *eal_reason(char *buffer, size_t size);
+void eal_reason_clear(void);
+
+/* DPDK replaces the handler of SIGBUS when it touches new hugepages, and pins the thread that
+ * registers or adds a device in some drivers: what is done between these two leaves no trace in the
+ * calling thread. */
+struct eal_guard;
+struct eal_guard *eal_enter(void);
+void eal_leave(struct eal_guard *guard);
+
+/* Is this a PCI address ("3:0.0", "0000:03:00.0")? */
+bool eal_is_pci(const char *name);
+
+/* Splits text at blanks into at most count words, with quotes and backslashes as a shell has them.
+ * The words lie in storage (strlen(text) + 1 bytes). Returns how many, or -1 when a quote is not
+ * closed or there are too many. */
+int eal_split(const char *text, char *storage, char **words, int count);
+
+#endif

@@ -1,0 +1,318 @@
+/* ethdev.c - start-up and bursts that all ports on DPDK's ethernet devices share. See ethdev.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_memory.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/settings.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/ethdev.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pool.h>
+
+#define BURST         64u
+#define LINK_INTERVAL (10 * MILLISECOND) /* some devices are asked over a slow bus */
+#define DEVICE_MTU    1500u              /* of a device that does not say */
+#define CHECKSUMS_SENT     (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
+#define CHECKSUMS_RECEIVED (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
+
+static const struct port_operations ethdev_operations = {
+	.receive = ethdev_receive,
+	.transmit = ethdev_transmit,
+	.link = ethdev_link,
+	.counters = ethdev_counters,
+	.close = ethdev_free,
+};
+
+int ethdev_plug(const char *arguments)
+{
+	char name[64];
+	const char *comma = strchr(arguments, ',');
+	size_t length = comma ? (size_t)(comma - arguments) : strlen(arguments);
+	struct eal_guard *guard;
+	int result;
+	if (length == 0 || length >= sizeof(name))
+		return -1;
+	memcpy(name, arguments, length);
+	name[length] = 0;
+	guard = eal_enter();
+	eal_reason_clear();
+	result = rte_eal_hotplug_add("vdev", name, comma ? comma + 1 : "");
+	eal_leave(guard);
+	return result == 0 ? 0 : -1;
+}
+
+void ethdev_unplug(const char *name)
+{
+	struct eal_guard *guard = eal_enter();
+	rte_eal_hotplug_remove("vdev", name);
+	eal_leave(guard);
+}
+
+static int ethdev_complain(const struct ethdev *ethdev, const char *what, int error)
+{
+	char why[256];
+	log_error("%s: cannot %s: %s (%s)", ethdev->port.name, what, strerror(-error),
+		eal_reason(why, sizeof(why)));
+	return -1;
+}
+
+/* The largest frame: as the caller knows, or as the device is asked and says. */
+static int ethdev_size(struct ethdev *ethdev, const struct ethdev_options *options,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	uint16_t mtu = 0;
+	if (options->frame_size != 0) {
+		ethdev->port.frame_size = options->frame_size;
+		return 0;
+	}
+	if (rte_eth_dev_get_mtu(ethdev->id, &mtu) != 0 || mtu == 0)
+		mtu = DEVICE_MTU;
+	if (options->mtu != 0)
+		mtu = (uint16_t)options->mtu;
+	if (mtu > FRAME_MAX - FRAME_HEADER)
+		mtu = FRAME_MAX - FRAME_HEADER;
+	if (info->max_mtu != 0 && mtu > info->max_mtu) {
+		log_error("%s: the device takes at most %u bytes in a frame: set PTL_MTU to %u or "
+			  "less",
+			ethdev->port.name, info->max_mtu, info->max_mtu);
+		return -1;
+	}
+	conf->rxmode.mtu = mtu;
+	ethdev->port.frame_size = mtu + FRAME_HEADER;
+	return 0;
+}
+
+/* IPv4 and UDP checksums are the device's work where it can, if there will be any: some devices are slower with it. */
+static void ethdev_checksums(
+	struct ethdev *ethdev, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	if (!setting_is(SETTING_ENCAP, "udp"))
+		return;
+	conf->rxmode.offloads |= info->rx_offload_capa & CHECKSUMS_RECEIVED;
+	if ((info->tx_offload_capa & CHECKSUMS_SENT) != CHECKSUMS_SENT)
+		return;
+	conf->txmode.offloads |= CHECKSUMS_SENT;
+	ethdev->port.checksum_offload = true;
+}
+
+static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *info,
+	const struct rte_eth_conf *conf, const struct ethdev_options *options)
+{
+	uint32_t room = RTE_MAX(ethdev->port.frame_size, options->room);
+	uint16_t receive = DESCRIPTORS, transmit = DESCRIPTORS;
+	unsigned socket =
+		ethdev->port.socket < 0 ? (unsigned)SOCKET_ID_ANY : (unsigned)ethdev->port.socket;
+	struct rte_eth_rxconf rxconf = info->default_rxconf;
+	struct rte_eth_txconf txconf = info->default_txconf;
+	int error = rte_eth_dev_adjust_nb_rx_tx_desc(ethdev->id, &receive, &transmit);
+	if (error != 0)
+		return ethdev_complain(ethdev, "choose the size of its rings", error);
+	ethdev->port.receive_frames = receive;
+	ethdev->port.pool = pool_take(ethdev->port.name, room, (uint32_t)receive + transmit,
+		ethdev->port.socket, ethdev->copies);
+	if (!ethdev->port.pool)
+		return -1;
+	rxconf.offloads = conf->rxmode.offloads;
+	txconf.offloads = conf->txmode.offloads;
+	error = rte_eth_rx_queue_setup(ethdev->id, 0, receive, socket, &rxconf, ethdev->port.pool);
+	if (error != 0)
+		return ethdev_complain(ethdev, "set up its receive queue", error);
+	error = rte_eth_tx_queue_setup(ethdev->id, 0, transmit, socket, &txconf);
+	if (error != 0)
+		return ethdev_complain(ethdev, "set up its transmit queue", error);
+	return 0;
+}
+
+static int ethdev_configure(struct ethdev *ethdev, const struct ethdev_options *options)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {0};
+	struct rte_ether_addr address;
+	int error = rte_eth_dev_info_get(ethdev->id, &info);
+	if (error != 0)
+		return ethdev_complain(ethdev, "ask the device what it can", error);
+	if (ethdev_size(ethdev, options, &info, &conf) != 0)
+		return -1;
+	ethdev->port.socket = rte_eth_dev_socket_id(ethdev->id);
+	ethdev->linear =
+		!options->copies && !(info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
+	if (!ethdev->linear)
+		conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	ethdev_checksums(ethdev, &info, &conf);
+	error = rte_eth_dev_configure(ethdev->id, 1, 1, &conf);
+	if (error != 0)
+		return ethdev_complain(ethdev, "configure the device", error);
+	error = rte_eth_macaddr_get(ethdev->id, &address);
+	if (error != 0)
+		return ethdev_complain(ethdev, "learn the device's address", error);
+	memcpy(ethdev->port.address, address.addr_bytes, sizeof(ethdev->port.address));
+	return ethdev_queues(ethdev, &info, &conf, options);
+}
+
+int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethdev_options *options)
+{
+	struct eal_guard *guard;
+	int result;
+	if (options->name != ethdev->port.name)
+		snprintf(ethdev->port.name, sizeof(ethdev->port.name), "%s", options->name);
+	snprintf(ethdev->device, sizeof(ethdev->device), "%s", device);
+	ethdev->port.operations = &ethdev_operations;
+	ethdev->port.external = options->external;
+	ethdev->copies = options->copies;
+	ethdev->remove = options->remove;
+	if (rte_eth_dev_get_port_by_name(device, &ethdev->id) != 0) {
+		log_error("%s: DPDK has no ethernet device named %s: check the name with "
+			  "postern-info",
+			options->name, device);
+		ethdev->id = RTE_MAX_ETHPORTS;
+		return -1;
+	}
+	guard = eal_enter();
+	eal_reason_clear();
+	result = ethdev_configure(ethdev, options);
+	eal_leave(guard);
+	return result;
+}
+
+int ethdev_start(struct ethdev *ethdev)
+{
+	int error;
+	struct eal_guard *guard = eal_enter();
+	eal_reason_clear();
+	error = rte_eth_dev_start(ethdev->id);
+	eal_leave(guard);
+	if (error != 0)
+		return ethdev_complain(ethdev, "start the device", error);
+	return 0;
+}
+
+int ethdev_open(struct ethdev *ethdev, const char *device, const struct ethdev_options *options)
+{
+	if (ethdev_prepare(ethdev, device, options) == 0 && ethdev_start(ethdev) == 0)
+		return 0;
+	ethdev_close(ethdev);
+	return -1;
+}
+
+void ethdev_close(struct ethdev *ethdev)
+{
+	struct eal_guard *guard = eal_enter();
+	if (ethdev->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(ethdev->id)) {
+		rte_eth_dev_stop(ethdev->id);
+		rte_eth_dev_close(ethdev->id);
+	}
+	eal_leave(guard);
+	if (ethdev->remove)
+		ethdev_unplug(ethdev->device);
+	if (ethdev->port.pool)
+		pool_give(ethdev->port.pool);
+	ethdev->port.pool = NULL;
+}
+
+void ethdev_free(struct port *port)
+{
+	struct ethdev *ethdev = (struct ethdev *)port;
+	ethdev_close(ethdev);
+	free(ethdev);
+}
+
+uint16_t ethdev_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	return rte_eth_rx_burst(((struct ethdev *)port)->id, 0, frames, count);
+}
+
+/* Does the device find the whole frame where it is? */
+static bool frame_reachable(const struct ethdev *ethdev, const struct rte_mbuf *frame)
+{
+	if (ethdev->linear && frame->nb_segs > 1)
+		return false;
+	for (; frame; frame = frame->next)
+		if (RTE_MBUF_HAS_EXTBUF(frame) && !rte_mem_virt2memseg(frame->buf_addr, NULL))
+			return false;
+	return true;
+}
+
+/* For devices that read frames where they are: hands out copies where they could not. */
+static uint16_t ethdev_transmit_reachable(
+	struct ethdev *ethdev, struct rte_mbuf **frames, uint16_t count)
+{
+	struct rte_mbuf *sent[BURST];
+	uint16_t ready, taken;
+	if (count > BURST)
+		count = BURST;
+	for (ready = 0; ready < count; ready++) {
+		sent[ready] = frames[ready];
+		if (frame_reachable(ethdev, frames[ready]))
+			continue;
+		sent[ready] = rte_pktmbuf_copy(frames[ready], ethdev->port.pool, 0, UINT32_MAX);
+		if (!sent[ready]) {
+			ethdev->no_mbuf++;
+			break;
+		}
+	}
+	/* A frame that is sent as it is may be freed by the device at once, so it is known by its
+	 * pointer alone. */
+	taken = rte_eth_tx_burst(ethdev->id, 0, sent, ready);
+	for (uint16_t n = 0; n < ready; n++)
+		if (sent[n] != frames[n])
+			rte_pktmbuf_free(n < taken ? frames[n] : sent[n]);
+	return taken;
+}
+
+uint16_t ethdev_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct ethdev *ethdev = (struct ethdev *)port;
+	uint16_t done = 0;
+	while (done < count) {
+		uint16_t fit = 0, taken;
+		while (done + fit < count && frames[done + fit]->pkt_len <= port->frame_size)
+			fit++;
+		if (fit == 0) {
+			ethdev->oversized++;
+			rte_pktmbuf_free(frames[done++]);
+			continue;
+		}
+		if (ethdev->copies)
+			taken = rte_eth_tx_burst(ethdev->id, 0, frames + done, fit);
+		else
+			taken = ethdev_transmit_reachable(ethdev, frames + done, fit);
+		done = (uint16_t)(done + taken);
+		if (taken < fit && (taken == 0 || ethdev->copies))
+			break;
+	}
+	return done;
+}
+
+bool ethdev_link(struct port *port)
+{
+	struct ethdev *ethdev = (struct ethdev *)port;
+	struct rte_eth_link link = {0};
+	uint64_t now = glue_now(NULL);
+	if (now >= ethdev->look) {
+		ethdev->look = now + LINK_INTERVAL;
+		ethdev->up = rte_eth_link_get_nowait(ethdev->id, &link) == 0 &&
+			     link.link_status == RTE_ETH_LINK_UP;
+	}
+	return ethdev->up;
+}
+
+void ethdev_counters(struct port *port, struct port_counters *counters)
+{
+	struct ethdev *ethdev = (struct ethdev *)port;
+	struct rte_eth_stats stats = {0};
+	rte_eth_stats_get(ethdev->id, &stats);
+	counters->missed = stats.imissed;
+	counters->errors = stats.ierrors + stats.oerrors + ethdev->oversized;
+	counters->no_mbuf = stats.rx_nombuf + ethdev->no_mbuf;
+	counters->buffers = pool_used(ethdev->port.pool);
+}

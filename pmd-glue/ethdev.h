@@ -1,0 +1,56 @@
+/* ethdev.h - a port that is one queue pair of a DPDK ethernet device. memif.c, packet.c and
+ * device.c make them.
+ *
+ * Owned by one poll core from ethdev_open() to ethdev_close(); those two under the front end's
+ * lock.
+ *
+ * I1. No frame longer than frame_size reaches the device.
+ */
+#ifndef PMD_GLUE_ETHDEV_H
+#define PMD_GLUE_ETHDEV_H
+
+#include <base/port.h>
+
+struct ethdev {
+	struct port port; /* first: a port is an ethdev */
+	uint16_t id;
+	bool remove;   /* unplug the device at the end: this process plugged it in */
+	bool linear;   /* the device sends only the first segment of a frame */
+	bool copies;   /* the device copies frames to send: any memory will do */
+	bool up;       /* as last seen */
+	uint64_t look; /* the time from which on the link is looked at again */
+	uint64_t oversized;
+	uint64_t no_mbuf; /* copies that could not be made */
+	char device[64];  /* its name in DPDK */
+};
+
+struct ethdev_options {
+	const char *name;    /* for messages and port.name */
+	uint32_t frame_size; /* 0: the device is told the mtu and asked for its own */
+	uint32_t room; /* bytes that a buffer holds at least, should that be more than a frame */
+	uint32_t mtu;  /* inner bytes wanted, 0 for the device's own */
+	bool copies;   /* the device copies frames to send, chained ones and those in any memory */
+	bool remove;   /* it was plugged in for this port */
+	bool external;
+};
+
+/* Plugs in a device: arguments as after --vdev ("net_memif0,role=client"). 0, or -1 without a line. */
+int ethdev_plug(const char *arguments);
+void ethdev_unplug(const char *name);
+/* Configures and starts the device `device`. 0, or -1 after an error line. *ethdev is the caller's,
+ * zeroed. */
+int ethdev_open(struct ethdev *ethdev, const char *device, const struct ethdev_options *options);
+/* Configures it without starting, for who must do something in between. */
+int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethdev_options *options);
+int ethdev_start(struct ethdev *ethdev);
+/* Stops the device and gives everything back but *ethdev itself. */
+void ethdev_close(struct ethdev *ethdev);
+
+/* As a port's close: gives *ethdev, which malloc() made, back as well. */
+void ethdev_free(struct port *port);
+uint16_t ethdev_receive(struct port *port, struct rte_mbuf **frames, uint16_t count);
+uint16_t ethdev_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count);
+bool ethdev_link(struct port *port);
+void ethdev_counters(struct port *port, struct port_counters *counters);
+
+#endif

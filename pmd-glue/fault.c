@@ -1,0 +1,417 @@
+/* fault.c - a port around a port that loses, repeats, delays, reorders and spoils frames, as
+ * PTL_FAULT says.
+ *
+ * Owned by the poll core that owns the port inside.
+ *
+ *      transmit --> fate --> line --> transmit of the port inside
+ *      receive  <-- line <-- fate <-- receive of the port inside
+ *
+ * I1. What befalls the n-th frame of a side depends on the seed, the interface's number and n
+ *     alone; only when a delayed frame leaves depends on the clock.
+ * I2. A line is sorted by the time at which its frames leave; frames of the same time leave in the
+ *     order in which they came.
+ * I3. Frames may be shared with their sender, so spoiling and repeating are done to copies.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/port.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+
+#define LINE_FRAMES  4096u /* in flight on one side; a power of two */
+#define BURST        32u
+#define DETOUR_LEAST (10 * MICROSECOND) /* how much later a frame that is reordered leaves */
+#define DETOUR_SPAN  (190 * MICROSECOND)
+#define DELAY_MAX    (10 * SECOND)
+#define FLIPS_MAX    3u                  /* bits of one frame */
+#define CERTAIN      (UINT64_C(1) << 53) /* chances are of so many */
+#define GOLDEN       UINT64_C(0x9e3779b97f4a7c15)
+
+enum fault_kind { FAULT_DROP, FAULT_DUPLICATE, FAULT_REORDER, FAULT_CORRUPT, FAULT_KINDS };
+enum fault_side { SIDE_TRANSMIT, SIDE_RECEIVE, SIDES };
+
+struct fault_plan {
+	uint64_t chance[FAULT_KINDS]; /* of CERTAIN */
+	uint64_t delay;               /* ns */
+	uint64_t seed;
+	bool sides[SIDES];
+};
+
+struct line {
+	struct rte_mbuf *frames[LINE_FRAMES];
+	uint64_t due[LINE_FRAMES];
+	uint32_t head; /* free-running, as the tail */
+	uint32_t tail;
+	uint64_t random;
+	uint64_t count[FAULT_KINDS];
+};
+
+struct fault {
+	struct port port; /* first: a port is a fault */
+	struct port *inside;
+	struct fault_plan plan;
+	struct line lines[SIDES];
+};
+
+/* --- chance --- */
+
+/* SplitMix64: small, and any seed will do. */
+static uint64_t line_random(struct line *line)
+{
+	uint64_t value = line->random += GOLDEN;
+	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+	return value ^ value >> 31;
+}
+
+/* --- the line --- */
+
+static uint32_t line_length(const struct line *line)
+{
+	return line->tail - line->head;
+}
+
+static bool line_full(const struct line *line)
+{
+	return line_length(line) + 2 > LINE_FRAMES; /* a frame and its duplicate */
+}
+
+static void line_put(struct line *line, struct rte_mbuf *frame, uint64_t due)
+{
+	uint32_t at = line->tail++;
+	for (; at != line->head && line->due[(at - 1) % LINE_FRAMES] > due; at--) {
+		line->frames[at % LINE_FRAMES] = line->frames[(at - 1) % LINE_FRAMES];
+		line->due[at % LINE_FRAMES] = line->due[(at - 1) % LINE_FRAMES];
+	}
+	line->frames[at % LINE_FRAMES] = frame;
+	line->due[at % LINE_FRAMES] = due;
+}
+
+/* Copies the frames at the line's front that are due; they stay there until line_pass(). */
+static uint16_t line_due(
+	const struct line *line, uint64_t now, struct rte_mbuf **frames, uint16_t count)
+{
+	uint16_t found = 0;
+	while (found < count && found < line_length(line) &&
+		line->due[(line->head + found) % LINE_FRAMES] <= now) {
+		frames[found] = line->frames[(line->head + found) % LINE_FRAMES];
+		found++;
+	}
+	return found;
+}
+
+static void line_pass(struct line *line, uint16_t count)
+{
+	line->head += count;
+}
+
+/* --- fate --- */
+
+static void frame_spoil(struct rte_mbuf *frame, uint64_t random)
+{
+	uint8_t *bytes = rte_pktmbuf_mtod(frame, uint8_t *);
+	unsigned flips = 1 + (unsigned)(random >> 60) % FLIPS_MAX;
+	for (unsigned n = 0; n < flips && frame->pkt_len > 0; n++) {
+		uint64_t bit = random % ((uint64_t)frame->pkt_len * 8);
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		random = random * GOLDEN + 1;
+	}
+}
+
+static struct rte_mbuf *fault_copy(struct fault *fault, const struct rte_mbuf *frame)
+{
+	return rte_pktmbuf_copy(frame, fault->port.pool, 0, UINT32_MAX);
+}
+
+/* Takes a frame. As many numbers are drawn for each frame, whatever comes of it. */
+static void fault_decide(
+	struct fault *fault, struct line *line, struct rte_mbuf *frame, uint64_t now)
+{
+	bool hit[FAULT_KINDS];
+	uint64_t where, due;
+	for (int kind = 0; kind < FAULT_KINDS; kind++) {
+		hit[kind] = line_random(line) >> 11 < fault->plan.chance[kind];
+		line->count[kind] += hit[kind];
+	}
+	where = line_random(line);
+	due = now + fault->plan.delay;
+	if (hit[FAULT_DROP]) {
+		rte_pktmbuf_free(frame);
+		return;
+	}
+	if (hit[FAULT_CORRUPT]) {
+		struct rte_mbuf *copy = fault_copy(fault, frame);
+		/* Without a buffer the frame is lost: never is a spoilt one passed off as sound,
+		 * nor the reverse. */
+		rte_pktmbuf_free(frame);
+		if (!copy)
+			return;
+		frame_spoil(copy, where);
+		frame = copy;
+	}
+	if (hit[FAULT_DUPLICATE]) {
+		struct rte_mbuf *copy = fault_copy(fault, frame);
+		if (copy)
+			line_put(line, copy, due);
+	}
+	if (hit[FAULT_REORDER])
+		due += DETOUR_LEAST + where % DETOUR_SPAN;
+	line_put(line, frame, due);
+}
+
+/* --- the port --- */
+
+/* Sends what is due; false when the port inside did not take all of it. */
+static bool fault_flush(struct fault *fault)
+{
+	struct line *line = &fault->lines[SIDE_TRANSMIT];
+	struct rte_mbuf *frames[BURST];
+	uint16_t due, taken;
+	uint64_t now;
+	if (line_length(line) == 0)
+		return true;
+	now = glue_now(NULL);
+	do {
+		due = line_due(line, now, frames, BURST);
+		taken = due ? port_transmit(fault->inside, frames, due) : 0;
+		line_pass(line, taken);
+	} while (taken == BURST);
+	return taken == due;
+}
+
+static uint16_t fault_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct fault *fault = (struct fault *)port;
+	struct line *line = &fault->lines[SIDE_TRANSMIT];
+	uint16_t taken = 0;
+	uint64_t now;
+	if (!fault->plan.sides[SIDE_TRANSMIT])
+		return port_transmit(fault->inside, frames, count);
+	if (!fault_flush(fault))
+		return 0;
+	now = glue_now(NULL);
+	while (taken < count && !line_full(line))
+		fault_decide(fault, line, frames[taken++], now);
+	fault_flush(fault);
+	return taken;
+}
+
+static uint16_t fault_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct fault *fault = (struct fault *)port;
+	struct line *line = &fault->lines[SIDE_RECEIVE];
+	struct rte_mbuf *fresh[BURST];
+	uint16_t received = 0;
+	uint64_t now;
+	fault_flush(fault);
+	if (!fault->plan.sides[SIDE_RECEIVE])
+		return port_receive(fault->inside, frames, count);
+	if (line_length(line) + 2 * BURST <= LINE_FRAMES)
+		received = port_receive(fault->inside, fresh, BURST);
+	if (received == 0 && line_length(line) == 0)
+		return 0;
+	now = glue_now(NULL);
+	for (uint16_t n = 0; n < received; n++)
+		fault_decide(fault, line, fresh[n], now);
+	received = line_due(line, now, frames, count);
+	line_pass(line, received);
+	return received;
+}
+
+static bool fault_link(struct port *port)
+{
+	struct fault *fault = (struct fault *)port;
+	fault_flush(fault);
+	return fault->inside->operations->link(fault->inside);
+}
+
+static void fault_counters(struct port *port, struct port_counters *counters)
+{
+	struct fault *fault = (struct fault *)port;
+	fault->inside->operations->counters(fault->inside, counters);
+}
+
+static void fault_close(struct port *port)
+{
+	static const char *const names[] = {"sent", "received"};
+	struct fault *fault = (struct fault *)port;
+	for (int side = 0; side < SIDES; side++) {
+		struct line *line = &fault->lines[side];
+		for (; line->head != line->tail; line->head++)
+			rte_pktmbuf_free(line->frames[line->head % LINE_FRAMES]);
+		if (fault->plan.sides[side])
+			log_info("%s: of the frames %s, PTL_FAULT dropped %" PRIu64
+				 ", duplicated %" PRIu64 ", reordered %" PRIu64
+				 ", corrupted %" PRIu64,
+				port->name, names[side], line->count[FAULT_DROP],
+				line->count[FAULT_DUPLICATE], line->count[FAULT_REORDER],
+				line->count[FAULT_CORRUPT]);
+	}
+	fault->inside->operations->close(fault->inside);
+	free(fault);
+}
+
+static const struct port_operations fault_operations = {
+	.receive = fault_receive,
+	.transmit = fault_transmit,
+	.link = fault_link,
+	.counters = fault_counters,
+	.close = fault_close,
+};
+
+/* --- the specification --- */
+
+/* A decimal number with a point, whatever the locale; returns what follows it, or NULL. */
+static const char *parse_decimal(const char *text, double *value)
+{
+	double place = 1;
+	const char *start = text;
+	bool point = false;
+	*value = 0;
+	for (; (*text >= '0' && *text <= '9') || (*text == '.' && !point); text++) {
+		if (*text == '.') {
+			point = true;
+		} else if (point) {
+			place /= 10;
+			*value += (*text - '0') * place;
+		} else {
+			*value = *value * 10 + (*text - '0');
+		}
+	}
+	return text - start > point ? text : NULL;
+}
+
+static bool parse_chance(const char *text, uint64_t *chance)
+{
+	double value;
+	const char *end = parse_decimal(text, &value);
+	if (end && *end == '%') {
+		value /= 100;
+		end++;
+	}
+	if (!end || *end || value > 1)
+		return false;
+	*chance = (uint64_t)(value * (double)CERTAIN);
+	return true;
+}
+
+static bool parse_delay(const char *text, uint64_t *delay)
+{
+	static const struct {
+		const char *name;
+		uint64_t length;
+	} units[] = {{"ns", 1}, {"us", MICROSECOND}, {"ms", MILLISECOND}, {"s", SECOND}};
+	double value;
+	const char *end = parse_decimal(text, &value);
+	for (size_t n = 0; end && n < sizeof(units) / sizeof(units[0]); n++) {
+		if (strcmp(end, units[n].name) != 0 ||
+			value * (double)units[n].length > (double)DELAY_MAX)
+			continue;
+		*delay = (uint64_t)(value * (double)units[n].length);
+		return true;
+	}
+	return false;
+}
+
+static bool parse_seed(const char *text, uint64_t *seed)
+{
+	*seed = 0;
+	if (!*text || strlen(text) > 19)
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++)
+		*seed = *seed * 10 + (uint64_t)(*text - '0');
+	return *text == 0;
+}
+
+static bool parse_sides(const char *text, bool *sides)
+{
+	bool both = strcmp(text, "both") == 0;
+	sides[SIDE_TRANSMIT] = both || strcmp(text, "send") == 0;
+	sides[SIDE_RECEIVE] = both || strcmp(text, "receive") == 0;
+	return sides[SIDE_TRANSMIT] || sides[SIDE_RECEIVE];
+}
+
+/* One "name=value"; returns what the value should have been, or NULL when it is well. */
+static const char *parse_item(const char *name, const char *value, struct fault_plan *plan)
+{
+	static const char *const kinds[] = {"drop", "dup", "reorder", "corrupt"};
+	static const char chance[] = "write a chance such as 0.01 or 1%";
+	for (int kind = 0; kind < FAULT_KINDS; kind++)
+		if (strcmp(name, kinds[kind]) == 0)
+			return parse_chance(value, &plan->chance[kind]) ? NULL : chance;
+	if (strcmp(name, "delay") == 0)
+		return parse_delay(value, &plan->delay)
+			       ? NULL
+			       : "write a length of time such as 50us, at most 10s";
+	if (strcmp(name, "seed") == 0)
+		return parse_seed(value, &plan->seed) ? NULL : "write a number such as 7";
+	if (strcmp(name, "on") == 0)
+		return parse_sides(value, plan->sides) ? NULL
+						       : "write on=send, on=receive or on=both";
+	return "the faults are drop, dup, reorder, corrupt, delay, seed and on";
+}
+
+static int fault_parse(const char *specification, struct fault_plan *plan)
+{
+	char text[256];
+	char *rest = text;
+	if (strlen(specification) >= sizeof(text)) {
+		log_error("PTL_FAULT is too long: use at most %zu letters for an interface",
+			sizeof(text) - 1);
+		return -1;
+	}
+	strcpy(text, specification);
+	while (rest) {
+		char *item = strsep(&rest, ",");
+		char *value = strchr(item, '=');
+		const char *remedy =
+			"write it as "
+			"drop=0.01,dup=0.001,reorder=0.01,delay=50us,corrupt=0.0001,seed=7";
+		item += strspn(item, " ");
+		if (!*item)
+			continue;
+		if (value) {
+			*value++ = 0;
+			remedy = parse_item(item, value, plan);
+		}
+		if (remedy) {
+			log_error("PTL_FAULT: %s%s%s cannot be: %s", item, value ? "=" : "",
+				value ? value : "", remedy);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+struct port *fault_open(struct port *port, unsigned interface, const char *specification)
+{
+	struct fault *fault = calloc(1, sizeof(*fault));
+	if (!fault)
+		log_error("%s: out of memory for PTL_FAULT", port->name);
+	if (fault) {
+		fault->plan.seed = 1;
+		fault->plan.sides[SIDE_TRANSMIT] = true;
+	}
+	if (!fault || fault_parse(specification, &fault->plan) != 0) {
+		free(fault);
+		port->operations->close(port);
+		return NULL;
+	}
+	fault->port = *port;
+	fault->port.operations = &fault_operations;
+	fault->inside = port;
+	for (unsigned side = 0; side < SIDES; side++) {
+		struct line *line = &fault->lines[side];
+		line->random = fault->plan.seed;
+		line->random = line_random(line) + (uint64_t)interface * SIDES + side;
+		line->random = line_random(line);
+	}
+	return &fault->port;
+}

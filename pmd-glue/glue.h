@@ -1,0 +1,68 @@
+/* glue.h - the only place that knows DPDK's EAL and ethdev: start-up, devices by name, ports,
+ * memory, CPUs, the TSC.
+ *
+ * Every failure is one sentence through log_error() that names the remedy. Functions may be called
+ * from any thread; the caller serialises them (the front end's lock), but for glue_now() and the
+ * thread functions.
+ */
+#ifndef PMD_GLUE_GLUE_H
+#define PMD_GLUE_GLUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <base/clock.h>
+#include <base/port.h>
+
+/* Starts EAL once per process, with arguments that suit what is there, quietly; the calling
+ * thread's CPU affinity, signal mask and handlers, locale and standard output are as before. A
+ * program that has started EAL itself keeps its own. 0, or -1 after an error line; again -1 in a
+ * forked child. */
+int glue_start(void);
+bool glue_hugepages(void); /* after glue_start(): does EAL have hugepages? */
+
+/* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",
+ * "memif:PATH", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI address, any other DPDK
+ * device string. Wraps it in fault injection when PTL_FAULT says so. mtu: inner bytes wanted, 0 for
+ * the device's own. NULL after an error line. */
+struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu);
+
+/* Node id that a device suggests: from its MAC address; for loops the interface's number + 1. Never
+ * the wildcard. */
+uint32_t glue_port_nid(const struct port *port, unsigned interface);
+
+/* Memory of a segment: a mapping that other processes could map too (memfd), zeroed, sparse;
+ * hugepages when there are enough. fd may be NULL. glue_segment_commit() makes sure that a range
+ * has memory (-1: there is none). glue_segment_reset() gives the memory back and leaves zeroed,
+ * readable address space, which the caller unmaps when nobody looks at it any more. */
+void *glue_segment_create(size_t size, int socket, int *fd);
+int glue_segment_commit(void *segment, size_t offset, size_t size);
+void glue_segment_reset(void *segment, size_t size);
+
+/* postern_alloc()'s memory. */
+void *glue_memory_alloc(size_t size, int socket);
+void glue_memory_free(void *memory);
+
+/* Nanoseconds by the TSC. Any thread. */
+uint64_t glue_now(void *context);
+
+/* A poll thread: signals blocked, named, pinned to cpu (or -1), registered with EAL so that it has
+ * a mempool cache. 0 or -1. */
+struct glue_thread;
+struct glue_thread *glue_thread_start(
+	void (*run)(void *), void *argument, int cpu, const char *name);
+void glue_thread_join(struct glue_thread *thread);
+/* Gives the calling thread a mempool cache if it has none; cheap to call again. PTL_PROGRESS=inline
+ * uses it. */
+void glue_thread_enter(void);
+
+/* What postern-info shows. */
+struct glue_device {
+	char name[64]; /* what to write into PTL_IFACE_NAME */
+	char driver[32];
+	char note[128]; /* "usable", or what is missing and how to get it */
+	bool usable;
+};
+unsigned glue_devices(struct glue_device *devices, unsigned count);
+
+#endif

@@ -1,0 +1,30 @@
+/* kinds.h - the kinds of ports and their limits. Each opens one port, or gives NULL after an error
+ * line. */
+#ifndef PMD_GLUE_KINDS_H
+#define PMD_GLUE_KINDS_H
+
+#include <stdint.h>
+#include <base/port.h>
+
+#define FRAME_HEADER  14u   /* an Ethernet header */
+#define FRAME_DEFAULT 9216u /* where the device does not care: a jumbo frame with room for headers */
+#define FRAME_MAX     (PORT_MTU_MAX + FRAME_HEADER)
+#define FRAME_MIN     (PORT_MTU_MIN + FRAME_HEADER)
+#define DESCRIPTORS   1024u /* of each ring, where the device does not care */
+
+struct port *loop_open(const char *wire, uint32_t mtu);            /* loop.c */
+struct port *memif_open(const char *path, uint32_t mtu);           /* memif.c */
+struct port *packet_open(const char *interface, uint32_t mtu);     /* packet.c: af_packet */
+struct port *packet_open_xdp(const char *interface, uint32_t mtu); /* packet.c: af_xdp */
+struct port *device_open_pci(const char *address, uint32_t mtu);   /* device.c */
+struct port *device_open_string(const char *string, uint32_t mtu); /* device.c */
+
+/* fault.c: wraps a port in the faults that the specification asks for; closes it when the specification
+ * is wrong. */
+struct port *fault_open(struct port *port, unsigned interface, const char *specification);
+
+/* Bytes of the largest frame for a wish of mtu (0: none) on a port that has no limit of its own; 0
+ * after an error line. */
+uint32_t kinds_frame_size(const char *name, uint32_t mtu);
+
+#endif

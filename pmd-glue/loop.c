@@ -1,0 +1,335 @@
+/* loop.c - a wire inside this process: ports of one name hear each other, frames pass by reference.
+ *
+ * Each port is owned by one poll core; ports are opened and closed under the front end's lock while
+ * others' cores run.
+ *
+ * I1. Only the owner takes from a port's queue; any owner on the wire may put into it, while the
+ *     port is open.
+ * I2. An owner says that it is sending (`sending`) before it looks whether a port is open, and
+ *     until it has let go of the queue. Who closes a port says so first and then waits until nobody
+ *     is sending: after that, no queue gets a frame of a port that has left, nor a port that has
+ *     left a frame.
+ * I3. A frame in a queue belongs to a pool that is never freed (pool.h), so it may outlive its
+ *     sender's port.
+ * I4. A receiver that does not poll stops a sender for STALL_TIME and no longer: then frames for it
+ *     are dropped.
+ *
+ *      owner of A                                      owner of B
+ *      ----------                                      ----------
+ *      transmit: look up the address, open?
+ *      queue of B  <--- reference ---  frame
+ *                                                      receive: takes it from the queue of B
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/port.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pool.h>
+
+#define LOOP_PORTS 64u /* in one process, on all wires */
+#define LOOP_QUEUE 1024u
+#define WIRE_NAME  56u
+#define STALL_TIME (10 * MILLISECOND)
+
+/* Addresses are locally administered: 02 'P' 'T' and which port of the process it is. */
+static const uint8_t loop_prefix[] = {0x02, 'P', 'T', 0, 0};
+
+struct loop {
+	struct port port; /* first: a port is a loop */
+	uint8_t slot;
+	uint32_t wire;
+	uint64_t errors;              /* frames that were too long, too short */
+	uint64_t no_mbuf;             /* copies of broadcasts that could not be made */
+	uint64_t stalled[LOOP_PORTS]; /* since when the port of that slot took nothing from here; 0:
+					 it did */
+};
+
+/* What others see of a port. Slots are used again; queues are made once and stay. */
+struct slot {
+	_Alignas(64) atomic_uint wire; /* its wire + 1; 0: closed */
+	/* frames that it was too slow for; written by those who send to it */
+	atomic_uint_fast64_t missed;
+	struct rte_ring *queue;
+	_Alignas(64) atomic_bool sending; /* its owner may be putting frames into queues */
+};
+
+static struct slot slots[LOOP_PORTS];
+static char wires[LOOP_PORTS + 1][WIRE_NAME]; /* names; under the front end's lock */
+
+/* --- sending --- */
+
+/* Puts frames into a slot's queue; the references go with those that were put. */
+static unsigned slot_put(struct slot *slot, struct rte_mbuf **frames, unsigned count)
+{
+	return rte_ring_enqueue_burst(slot->queue, (void **)frames, count, NULL);
+}
+
+static void slot_miss(struct slot *slot, unsigned count)
+{
+	atomic_fetch_add_explicit(&slot->missed, count, memory_order_relaxed);
+}
+
+static bool slot_hears(const struct slot *slot, uint32_t wire)
+{
+	return atomic_load_explicit(&slot->wire, memory_order_acquire) == wire + 1;
+}
+
+static void loop_send_all(struct loop *loop, struct rte_mbuf *frame)
+{
+	for (unsigned n = 0; n < LOOP_PORTS; n++) {
+		struct rte_mbuf *copy;
+		if (n == loop->slot || !slot_hears(&slots[n], loop->wire))
+			continue;
+		copy = rte_pktmbuf_copy(frame, loop->port.pool, 0, UINT32_MAX);
+		if (!copy) {
+			loop->no_mbuf++;
+		} else if (slot_put(&slots[n], &copy, 1) == 0) {
+			slot_miss(&slots[n], 1);
+			rte_pktmbuf_free(copy);
+		}
+	}
+	rte_pktmbuf_free(frame);
+}
+
+/* Has this receiver been deaf for so long that its frames must go? */
+static bool loop_stalled(struct loop *loop, unsigned to)
+{
+	uint64_t now = glue_now(NULL);
+	if (loop->stalled[to] == 0)
+		loop->stalled[to] = now;
+	return now - loop->stalled[to] >= STALL_TIME;
+}
+
+/* A run of frames to one port; returns how many are gone. */
+static unsigned loop_send_run(
+	struct loop *loop, unsigned to, struct rte_mbuf **frames, unsigned count)
+{
+	unsigned put;
+	if (to == loop->slot || to >= LOOP_PORTS || !slot_hears(&slots[to], loop->wire)) {
+		rte_pktmbuf_free_bulk(frames, count);
+		return count;
+	}
+	put = slot_put(&slots[to], frames, count);
+	if (put > 0)
+		loop->stalled[to] = 0;
+	if (put == count || !loop_stalled(loop, to))
+		return put;
+	slot_miss(&slots[to], count - put);
+	rte_pktmbuf_free_bulk(frames + put, count - put);
+	return count;
+}
+
+/* The slot that a frame is for; LOOP_PORTS when no port has that address. */
+static unsigned frame_slot(const struct rte_mbuf *frame)
+{
+	const uint8_t *address = rte_pktmbuf_mtod(frame, const uint8_t *);
+	if (memcmp(address, loop_prefix, sizeof(loop_prefix)) != 0 || address[5] >= LOOP_PORTS)
+		return LOOP_PORTS;
+	return address[5];
+}
+
+static bool frame_for_all(const struct rte_mbuf *frame)
+{
+	return (*rte_pktmbuf_mtod(frame, const uint8_t *) & 1) != 0;
+}
+
+static bool frame_sound(const struct loop *loop, const struct rte_mbuf *frame)
+{
+	return frame->data_len >= FRAME_HEADER && frame->pkt_len <= loop->port.frame_size;
+}
+
+static uint16_t loop_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct loop *loop = (struct loop *)port;
+	uint16_t done = 0;
+	/* Sequentially consistent: ordered before the look at any slot's wire. Pairs with
+	 * slot_close(), I2. */
+	atomic_store_explicit(&slots[loop->slot].sending, true, memory_order_seq_cst);
+	while (done < count) {
+		struct rte_mbuf *frame = frames[done];
+		unsigned to, run = 1, gone;
+		if (!frame_sound(loop, frame)) {
+			loop->errors++;
+			rte_pktmbuf_free(frame);
+			done++;
+			continue;
+		}
+		if (frame_for_all(frame)) {
+			loop_send_all(loop, frame);
+			done++;
+			continue;
+		}
+		to = frame_slot(frame);
+		while (done + run < count && frame_sound(loop, frames[done + run]) &&
+			!frame_for_all(frames[done + run]) && frame_slot(frames[done + run]) == to)
+			run++;
+		gone = loop_send_run(loop, to, frames + done, run);
+		done = (uint16_t)(done + gone);
+		if (gone < run)
+			break;
+	}
+	/* Release: what was put is in the queue before the flag falls. Pairs with slot_close(). */
+	atomic_store_explicit(&slots[loop->slot].sending, false, memory_order_release);
+	return done;
+}
+
+/* --- receiving --- */
+
+static uint16_t loop_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	const struct loop *loop = (const struct loop *)port;
+	return (uint16_t)rte_ring_dequeue_burst(
+		slots[loop->slot].queue, (void **)frames, count, NULL);
+}
+
+static bool loop_link(struct port *port)
+{
+	(void)port;
+	return true;
+}
+
+static void loop_counters(struct port *port, struct port_counters *counters)
+{
+	const struct loop *loop = (const struct loop *)port;
+	counters->missed = atomic_load_explicit(&slots[loop->slot].missed, memory_order_relaxed);
+	counters->errors = loop->errors;
+	counters->no_mbuf = loop->no_mbuf;
+	counters->buffers = pool_used(port->pool);
+}
+
+/* --- opening and closing --- */
+
+static void slot_drain(struct slot *slot)
+{
+	struct rte_mbuf *frames[32];
+	unsigned count;
+	while ((count = rte_ring_dequeue_burst(slot->queue, (void **)frames, 32, NULL)) > 0)
+		rte_pktmbuf_free_bulk(frames, count);
+}
+
+static void slot_close(struct slot *slot)
+{
+	/* Sequentially consistent: ordered before the look at every `sending`. Pairs with
+	 * loop_transmit(), I2. */
+	atomic_store_explicit(&slot->wire, 0, memory_order_seq_cst);
+	for (unsigned n = 0; n < LOOP_PORTS; n++)
+		while (atomic_load_explicit(&slots[n].sending, memory_order_seq_cst))
+			sched_yield();
+	slot_drain(slot);
+}
+
+static void loop_close(struct port *port)
+{
+	struct loop *loop = (struct loop *)port;
+	slot_close(&slots[loop->slot]);
+	pool_give(port->pool);
+	free(loop);
+}
+
+static const struct port_operations loop_operations = {
+	.receive = loop_receive,
+	.transmit = loop_transmit,
+	.link = loop_link,
+	.counters = loop_counters,
+	.close = loop_close,
+};
+
+static int slot_prepare(unsigned n)
+{
+	char name[32];
+	if (slots[n].queue)
+		return 0;
+	snprintf(name, sizeof(name), "postern-loop-%u", n);
+	slots[n].queue = rte_ring_create(name, LOOP_QUEUE, SOCKET_ID_ANY,
+		RING_F_MP_RTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+	return slots[n].queue ? 0 : -1;
+}
+
+static unsigned slot_find(void)
+{
+	unsigned n = 0;
+	while (n < LOOP_PORTS && atomic_load_explicit(&slots[n].wire, memory_order_relaxed) != 0)
+		n++;
+	return n;
+}
+
+/* The number of a wire by its name; wires are remembered while a port is on them. */
+static uint32_t wire_find(const char *name, unsigned slot)
+{
+	uint32_t unused = LOOP_PORTS + 1 + slot; /* private: no other port has this number */
+	if (!name)
+		return unused;
+	for (unsigned n = 0; n < LOOP_PORTS; n++) {
+		uint32_t wire = atomic_load_explicit(&slots[n].wire, memory_order_relaxed);
+		if (wire != 0 && wire <= LOOP_PORTS && strcmp(wires[wire - 1], name) == 0)
+			return wire - 1;
+	}
+	for (uint32_t wire = 0; wire < LOOP_PORTS; wire++) {
+		bool taken = false;
+		for (unsigned n = 0; n < LOOP_PORTS; n++)
+			taken |= atomic_load_explicit(&slots[n].wire, memory_order_relaxed) ==
+				 wire + 1;
+		if (!taken) {
+			snprintf(wires[wire], WIRE_NAME, "%s", name);
+			return wire;
+		}
+	}
+	return unused;
+}
+
+struct port *loop_open(const char *wire, uint32_t mtu)
+{
+	struct loop *loop;
+	unsigned slot = slot_find();
+	char name[sizeof(loop->port.name)];
+	uint32_t frame_size = kinds_frame_size("the loopback", mtu);
+	snprintf(name, sizeof(name), wire ? "loop:%s" : "the loopback", wire);
+	if (frame_size == 0)
+		return NULL;
+	if (wire && strlen(wire) >= WIRE_NAME) {
+		log_error("loop:%s: the name is too long: use at most %u letters", wire,
+			WIRE_NAME - 1);
+		return NULL;
+	}
+	if (slot == LOOP_PORTS) {
+		log_error("%s: this process has %u loop ports already, which is the limit", name,
+			LOOP_PORTS);
+		return NULL;
+	}
+	loop = calloc(1, sizeof(*loop));
+	if (!loop || slot_prepare(slot) != 0) {
+		log_error("%s: out of memory", name);
+		free(loop);
+		return NULL;
+	}
+	loop->port.operations = &loop_operations;
+	loop->port.frame_size = frame_size;
+	loop->port.receive_frames = LOOP_QUEUE;
+	loop->port.socket = -1;
+	memcpy(loop->port.address, loop_prefix, sizeof(loop_prefix));
+	loop->port.address[5] = (uint8_t)slot;
+	memcpy(loop->port.name, name, sizeof(name));
+	loop->slot = (uint8_t)slot;
+	loop->wire = wire_find(wire, slot);
+	loop->port.pool = pool_take(name, frame_size, LOOP_QUEUE, SOCKET_ID_ANY, true);
+	if (!loop->port.pool) {
+		free(loop);
+		return NULL;
+	}
+	atomic_store_explicit(&slots[slot].missed, 0, memory_order_relaxed);
+	/* Release: the queue is there before the port is seen. Pairs with slot_hears(). */
+	atomic_store_explicit(&slots[slot].wire, loop->wire + 1, memory_order_release);
+	return &loop->port;
+}

@@ -1,0 +1,573 @@
+/* memif.c - two processes joined by shared memory: DPDK's net_memif, with a relay that makes it
+ * survive its peer.
+ *
+ * memif connects two processes over a UNIX socket (the control channel), then frames pass through
+ * rings in shared memory. DPDK's driver answers the control channel in its interrupt thread: when
+ * the peer dies it unmaps the rings there and then, under the feet of a poll core that is using
+ * them; and it never connects again. So the driver does not get to see the peer's socket. This file
+ * owns the socket at PATH, and passes every control message on to the driver over a second socket
+ * with a name that nobody else knows:
+ *
+ *      peer  <--- PATH: outer --->  relay (poll core)  <--- inner --->  driver (interrupt thread)
+ *      peer  <------------------------- rings ---------------------->  driver's bursts (poll core)
+ *
+ * The poll core owns all of a port between open and close, the relay included.
+ *
+ * I1. While the poll core may be in a burst (PHASE_LIVE), the driver is told nothing.
+ * I2. After the end of a connection the driver is asked for nothing until its interrupt thread is
+ *     known to have done what the end of the inner socket made it do (the fence).
+ * I3. PATH.lock says who is who: who holds byte 0 of it listens at PATH, who holds byte 1 connects.
+ *     Locks die with their process, so a newcomer takes the part that is free, and the survivor
+ *     never changes its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_alarm.h>
+#include <rte_ethdev.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/ethdev.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pool.h>
+
+#define RING_LOG2        10u /* 1,024 frames each way */
+#define BUFFER_ALIGN     64u
+#define TICK             MILLISECOND       /* between two looks at the control channel */
+#define RETRY            (5 * MILLISECOND) /* between two attempts to connect */
+#define CLOSE_WAIT       SECOND
+#define IDLE_POLLS       32u  /* empty polls between two looks at the time */
+#define FENCE_ROUNDS     2u   /* see memif_fence() */
+#define MESSAGE_MAX      256u /* a control message has 128 bytes */
+#define DESCRIPTORS_MAX  4u   /* passed with one message: memif passes one */
+#define MESSAGES_AT_ONCE 16u
+#define LISTEN_BACKLOG   4
+
+enum role { ROLE_SERVER, ROLE_CLIENT };
+
+enum phase {
+	PHASE_ALONE, /* no peer */
+	PHASE_GREET, /* the control channel is relayed */
+	PHASE_LIVE,  /* frames pass */
+	PHASE_FENCE, /* the peer has gone; the driver has yet to notice */
+};
+
+struct memif {
+	struct ethdev ethdev; /* first: a port is an ethdev is a memif */
+	enum role role;
+	enum phase phase;
+	int lock;
+	int listener; /* at PATH, of a server */
+	int outer;
+	int inner_listener; /* of a client: the driver connects to it */
+	int inner;
+	bool started;  /* a client's driver connects when it is started */
+	bool met;      /* there has been a peer */
+	uint64_t lost; /* frames sent after it had gone */
+	unsigned idle;
+	uint64_t next_tick;
+	uint64_t next_try;
+	unsigned fence_seen;
+	atomic_uint fence; /* counted up by the interrupt thread */
+	struct sockaddr_un address;
+	struct sockaddr_un inner_address;
+	socklen_t inner_length;
+};
+
+static unsigned memif_count; /* for names of devices; under the front end's lock */
+
+static void close_and_forget(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* --- the fence --- */
+
+static void fence_pass(void *context)
+{
+	struct memif *memif = context;
+	/* Release: pairs with the acquire in fence_done(): what the interrupt thread did before is
+	 * seen. */
+	atomic_fetch_add_explicit(&memif->fence, 1, memory_order_release);
+}
+
+/* Alarms run in the interrupt thread, as the driver's handlers do. The end of the inner socket was
+ * queued for that thread before the alarm was, so it is dealt with before the alarm, or in the same
+ * batch of events; a second alarm is behind that batch. */
+static void fence_start(struct memif *memif)
+{
+	memif->fence_seen = 0;
+	atomic_store_explicit(&memif->fence, 0, memory_order_relaxed);
+	rte_eal_alarm_set(1, fence_pass, memif);
+}
+
+static bool fence_done(struct memif *memif)
+{
+	unsigned passed = atomic_load_explicit(&memif->fence, memory_order_acquire);
+	if (passed == memif->fence_seen)
+		return false;
+	memif->fence_seen = passed;
+	if (passed >= FENCE_ROUNDS)
+		return true;
+	rte_eal_alarm_set(1, fence_pass, memif);
+	return false;
+}
+
+/* --- the relay --- */
+
+enum relayed { RELAYED_NONE, RELAYED_ONE, RELAYED_END };
+
+/* Takes one control message with its descriptors from one socket and gives it to another (-1: to
+ * nobody). */
+static enum relayed relay_one(int from, int to)
+{
+	char bytes[MESSAGE_MAX];
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int)) +
+			   CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec vector = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+	struct msghdr message = {.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	enum relayed result = RELAYED_ONE;
+	ssize_t length = recvmsg(from, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (length < 0)
+		return errno == EAGAIN || errno == EINTR ? RELAYED_NONE : RELAYED_END;
+	if (length == 0)
+		return RELAYED_END;
+	vector.iov_len = (size_t)length;
+	message.msg_flags = 0;
+	if (to >= 0 && sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != length)
+		result = RELAYED_END;
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part;
+		part = CMSG_NXTHDR(&message, part)) {
+		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t n = 0; n < count; n++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(part) + n * sizeof(int), sizeof(int));
+			close(fd);
+		}
+	}
+	return result;
+}
+
+static enum relayed relay(int from, int to)
+{
+	enum relayed result = RELAYED_ONE;
+	for (unsigned n = 0; n < MESSAGES_AT_ONCE && result == RELAYED_ONE; n++)
+		result = relay_one(from, to);
+	return result;
+}
+
+static void memif_hang_up(struct memif *memif)
+{
+	close_and_forget(&memif->outer);
+	close_and_forget(&memif->inner);
+	memif->phase = PHASE_FENCE;
+	fence_start(memif);
+}
+
+static void memif_relay(struct memif *memif)
+{
+	struct rte_eth_link link = {0};
+	if (memif->phase == PHASE_LIVE) {
+		/* A peer that has a connection says nothing more but goodbye; the driver learns it
+		 * from the fence on. */
+		if (relay_one(memif->outer, -1) != RELAYED_NONE ||
+			relay(memif->inner, memif->outer) == RELAYED_END)
+			memif_hang_up(memif);
+		return;
+	}
+	if (relay(memif->outer, memif->inner) == RELAYED_END ||
+		relay(memif->inner, memif->outer) == RELAYED_END) {
+		memif_hang_up(memif);
+		return;
+	}
+	if (rte_eth_link_get_nowait(memif->ethdev.id, &link) == 0 &&
+		link.link_status == RTE_ETH_LINK_UP) {
+		memif->phase = PHASE_LIVE;
+		memif->met = true;
+	}
+}
+
+/* --- finding the peer --- */
+
+static int socket_make(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static int socket_connect(const struct sockaddr_un *address, socklen_t length)
+{
+	int fd = socket_make();
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)address, length) != 0)
+		close_and_forget(&fd);
+	return fd;
+}
+
+static int socket_listen(const struct sockaddr_un *address, socklen_t length)
+{
+	int fd = socket_make();
+	if (fd >= 0 && (bind(fd, (const struct sockaddr *)address, length) != 0 ||
+			       listen(fd, LISTEN_BACKLOG) != 0)) {
+		int error = errno;
+		close_and_forget(&fd);
+		errno = error;
+	}
+	return fd;
+}
+
+static void memif_meet_client(struct memif *memif)
+{
+	memif->outer = accept4(memif->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (memif->outer < 0)
+		return;
+	memif->inner = socket_connect(&memif->inner_address, memif->inner_length);
+	if (memif->inner < 0)
+		close_and_forget(&memif->outer); /* the client will try again */
+	else
+		memif->phase = PHASE_GREET;
+}
+
+static void memif_stop_driver(struct memif *memif)
+{
+	if (memif->started && memif->role == ROLE_CLIENT) {
+		rte_eth_dev_stop(memif->ethdev.id);
+		memif->started = false;
+	}
+}
+
+static void memif_meet_server(struct memif *memif)
+{
+	memif->outer = socket_connect(&memif->address, sizeof(memif->address));
+	if (memif->outer < 0)
+		return;
+	memif_stop_driver(memif);
+	/* The driver connects in here, to a socket that is listening already. */
+	if (rte_eth_dev_start(memif->ethdev.id) == 0) {
+		memif->started = true;
+		memif->inner =
+			accept4(memif->inner_listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	}
+	if (memif->inner < 0)
+		memif_hang_up(memif);
+	else
+		memif->phase = PHASE_GREET;
+}
+
+static void memif_tick(struct memif *memif)
+{
+	uint64_t now = glue_now(NULL);
+	if (now < memif->next_tick)
+		return;
+	memif->next_tick = now + TICK;
+	switch (memif->phase) {
+	case PHASE_ALONE:
+		if (memif->role == ROLE_SERVER) {
+			memif_meet_client(memif);
+		} else if (now >= memif->next_try) {
+			memif->next_try = now + RETRY;
+			memif_meet_server(memif);
+		}
+		break;
+	case PHASE_GREET:
+	case PHASE_LIVE:
+		memif_relay(memif);
+		break;
+	case PHASE_FENCE:
+		if (fence_done(memif)) {
+			memif_stop_driver(memif);
+			memif->phase = PHASE_ALONE;
+		}
+		break;
+	}
+}
+
+/* --- the port --- */
+
+static uint16_t memif_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct memif *memif = (struct memif *)port;
+	uint16_t received = 0;
+	if (memif->phase == PHASE_LIVE)
+		received = rte_eth_rx_burst(memif->ethdev.id, 0, frames, count);
+	if (received == 0 && ++memif->idle % IDLE_POLLS == 0)
+		memif_tick(memif);
+	return received;
+}
+
+/* Until the first peer comes the frames stay with the sender, so that nobody who starts early waits for a retransmission. After
+ * a peer has gone they are lost, as on a wire that was cut: a sender that kept them would try again and again, and greet the
+ * next peer with what was meant for this one. */
+static uint16_t memif_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct memif *memif = (struct memif *)port;
+	if (memif->phase == PHASE_LIVE)
+		return ethdev_transmit(port, frames, count);
+	if (!memif->met)
+		return 0;
+	rte_pktmbuf_free_bulk(frames, count);
+	memif->lost += count;
+	return count;
+}
+
+static bool memif_link(struct port *port)
+{
+	struct memif *memif = (struct memif *)port;
+	memif_tick(memif);
+	return memif->phase == PHASE_LIVE;
+}
+
+/* The driver keeps its figures in memory of the connection; without one there are none to read. */
+static void memif_counters(struct port *port, struct port_counters *counters)
+{
+	struct memif *memif = (struct memif *)port;
+	*counters = (struct port_counters){.errors = memif->ethdev.oversized + memif->lost,
+		.no_mbuf = memif->ethdev.no_mbuf,
+		.buffers = pool_used(port->pool)};
+}
+
+static int lock_byte(int fd, short type, off_t byte)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+	return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+static void lock_name(const struct memif *memif, char *name, size_t size)
+{
+	snprintf(name, size, "%s.lock", memif->address.sun_path);
+}
+
+static void memif_unlock(struct memif *memif)
+{
+	char name[sizeof(memif->address.sun_path) + 8];
+	struct stat status;
+	bool alone;
+	if (memif->lock < 0)
+		return;
+	lock_name(memif, name, sizeof(name));
+	/* The last one takes the files away, a killed server's as well: nobody holds the other byte, and who opened the lock
+	 * meanwhile will see that it has lost its name. */
+	alone = lock_byte(memif->lock, F_WRLCK, memif->role == ROLE_SERVER ? 1 : 0) == 0;
+	if (memif->listener >= 0 ||
+		(alone && lstat(memif->address.sun_path, &status) == 0 && S_ISSOCK(status.st_mode)))
+		unlink(memif->address.sun_path);
+	close_and_forget(&memif->listener);
+	if (alone)
+		unlink(name);
+	close_and_forget(&memif->lock);
+}
+
+static void memif_free(struct memif *memif)
+{
+	uint64_t patience = glue_now(NULL) + CLOSE_WAIT;
+	const struct timespec pause = {.tv_nsec = 50000};
+	if (memif->phase == PHASE_GREET || memif->phase == PHASE_LIVE)
+		memif_hang_up(memif);
+	while (memif->phase == PHASE_FENCE && !fence_done(memif) && glue_now(NULL) < patience)
+		nanosleep(&pause, NULL);
+	rte_eal_alarm_cancel(fence_pass, memif);
+	ethdev_close(&memif->ethdev);
+	close_and_forget(&memif->inner_listener);
+	memif_unlock(memif);
+	free(memif);
+}
+
+static void memif_close(struct port *port)
+{
+	memif_free((struct memif *)port);
+}
+
+static const struct port_operations memif_operations = {
+	.receive = memif_receive,
+	.transmit = memif_transmit,
+	.link = memif_link,
+	.counters = memif_counters,
+	.close = memif_close,
+};
+
+/* --- opening --- */
+
+static int memif_complain(const struct memif *memif, int error)
+{
+	const char *remedy = "check the path";
+	if (error == ENOENT || error == ENOTDIR)
+		remedy = "create the directory first";
+	else if (error == EACCES || error == EPERM || error == EROFS)
+		remedy = "choose a directory that this user may write to, such as /tmp or "
+			 "$XDG_RUNTIME_DIR";
+	else if (error == EEXIST)
+		remedy = "choose a path where there is nothing, or a memif's socket";
+	log_error("%s: cannot use %s: %s: %s", memif->ethdev.port.name, memif->address.sun_path,
+		strerror(error), remedy);
+	return -1;
+}
+
+/* Opens PATH.lock and takes a byte of it, I3. */
+static int memif_take_role(struct memif *memif)
+{
+	char name[sizeof(memif->address.sun_path) + 8];
+	struct stat there, here;
+	lock_name(memif, name, sizeof(name));
+	for (;;) {
+		memif->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		if (memif->lock < 0)
+			return memif_complain(memif, errno);
+		if (lock_byte(memif->lock, F_WRLCK, 0) == 0) {
+			memif->role = ROLE_SERVER;
+		} else if (lock_byte(memif->lock, F_WRLCK, 1) == 0) {
+			memif->role = ROLE_CLIENT;
+		} else {
+			log_error("%s: two processes have this path already, which is all that a "
+				  "memif joins: choose another path",
+				memif->ethdev.port.name);
+			close_and_forget(&memif->lock);
+			return -1;
+		}
+		/* Still the file that others will find? */
+		if (fstat(memif->lock, &here) == 0 && stat(name, &there) == 0 &&
+			here.st_ino == there.st_ino && here.st_dev == there.st_dev)
+			return 0;
+		close_and_forget(&memif->lock);
+	}
+}
+
+/* A server's socket. What a killed process left there goes; a listener that knows nothing of locks
+ * is the server. */
+static int memif_listen(struct memif *memif)
+{
+	struct stat status;
+	int fd;
+	if (lstat(memif->address.sun_path, &status) == 0) {
+		if (!S_ISSOCK(status.st_mode))
+			return memif_complain(memif, EEXIST);
+		fd = socket_connect(&memif->address, sizeof(memif->address));
+		if (fd >= 0) {
+			close(fd);
+			memif->role = ROLE_CLIENT;
+			return 0;
+		}
+		if (unlink(memif->address.sun_path) != 0 && errno != ENOENT)
+			return memif_complain(memif, errno);
+	}
+	memif->listener = socket_listen(&memif->address, sizeof(memif->address));
+	return memif->listener >= 0 ? 0 : memif_complain(memif, errno);
+}
+
+/* A name for the driver's socket that nobody can guess: an abstract one, so that no file is left. */
+static int memif_name_inner(struct memif *memif, char *name, size_t size)
+{
+	uint64_t secret;
+	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret)) {
+		log_error("%s: the kernel gives no random numbers: %s", memif->ethdev.port.name,
+			strerror(errno));
+		return -1;
+	}
+	snprintf(name, size, "postern-%016llx", (unsigned long long)secret);
+	memif->inner_address.sun_family = AF_UNIX;
+	memcpy(memif->inner_address.sun_path + 1, name, strlen(name));
+	memif->inner_length =
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	if (memif->role == ROLE_CLIENT) {
+		memif->inner_listener = socket_listen(&memif->inner_address, memif->inner_length);
+		if (memif->inner_listener < 0)
+			return memif_complain(memif, errno);
+	}
+	return 0;
+}
+
+static int memif_plug(
+	struct memif *memif, const char *device, const char *inner, uint32_t frame_size)
+{
+	char arguments[256], why[256];
+	uint8_t mac[6];
+	if (getrandom(mac, sizeof(mac), 0) != sizeof(mac))
+		return -1;
+	mac[0] = (uint8_t)((mac[0] & 0xfc) | 2); /* locally administered, of one station */
+	/* A buffer holds any frame: frames that need two are mangled by this driver. */
+	snprintf(arguments, sizeof(arguments),
+		"%s,role=%s,bsize=%u,rsize=%u,socket=%s,socket-abstract=yes,mac=%02x:%02x:%02x:%"
+		"02x:%02x:%02x",
+		device, memif->role == ROLE_SERVER ? "server" : "client",
+		RTE_ALIGN_CEIL(frame_size, BUFFER_ALIGN), RING_LOG2, inner, mac[0], mac[1], mac[2],
+		mac[3], mac[4], mac[5]);
+	if (ethdev_plug(arguments) == 0)
+		return 0;
+	log_error("%s: DPDK cannot make a memif (%s): install DPDK's net_memif driver (Debian: "
+		  "librte-net-memif23)",
+		memif->ethdev.port.name, eal_reason(why, sizeof(why)));
+	return -1;
+}
+
+static int memif_prepare(struct memif *memif, uint32_t frame_size)
+{
+	char device[32], inner[32];
+	struct ethdev_options options = {
+		.name = memif->ethdev.port.name,
+		.frame_size = frame_size,
+		.copies = true,
+		.remove = true,
+		.external = true,
+	};
+	if (memif_take_role(memif) != 0 ||
+		(memif->role == ROLE_SERVER && memif_listen(memif) != 0) ||
+		memif_name_inner(memif, inner, sizeof(inner)) != 0)
+		return -1;
+	snprintf(device, sizeof(device), "net_memif_postern%u", memif_count++);
+	if (memif_plug(memif, device, inner, frame_size) != 0 ||
+		ethdev_prepare(&memif->ethdev, device, &options) != 0)
+		return -1;
+	memif->ethdev.port.operations = &memif_operations;
+	memif->ethdev.port.receive_frames = 1u << RING_LOG2;
+	/* A server's driver waits for its relay; a client's is started when there is somebody to
+	 * connect to. */
+	return memif->role == ROLE_SERVER ? ethdev_start(&memif->ethdev) : 0;
+}
+
+struct port *memif_open(const char *path, uint32_t mtu)
+{
+	struct memif *memif;
+	uint32_t frame_size = kinds_frame_size("memif", mtu);
+	if (frame_size == 0)
+		return NULL;
+	if (!path[0] || strlen(path) + sizeof(".lock") > sizeof(memif->address.sun_path)) {
+		log_error("memif:%s: the path is %s: write memif:PATH with at most %zu letters",
+			path, path[0] ? "too long" : "missing",
+			sizeof(memif->address.sun_path) - sizeof(".lock"));
+		return NULL;
+	}
+	memif = calloc(1, sizeof(*memif));
+	if (!memif) {
+		log_error("memif:%s: out of memory", path);
+		return NULL;
+	}
+	memif->lock = memif->listener = memif->outer = memif->inner = memif->inner_listener = -1;
+	memif->ethdev.id = RTE_MAX_ETHPORTS;
+	memif->address.sun_family = AF_UNIX;
+	memcpy(memif->address.sun_path, path, strlen(path) + 1);
+	snprintf(memif->ethdev.port.name, sizeof(memif->ethdev.port.name), "memif:%.50s", path);
+	if (memif_prepare(memif, frame_size) == 0)
+		return &memif->ethdev.port;
+	memif_free(memif);
+	return NULL;
+}

@@ -1,0 +1,327 @@
+/* packet.c - ports on interfaces of the kernel: af_packet, which any interface can, and af_xdp,
+ * which is faster.
+ *
+ * Opened and closed under the front end's lock; owned by one poll core in between.
+ *
+ * I1. No frame longer than the interface's MTU is sent: af_packet would count it as sent and lose
+ * it, and a veth whose other end refuses it jams the ring for good.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <net/if.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/ethdev.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/packet.h>
+
+#define PACKET_OVERHEAD 96u    /* of a slot in the kernel's ring: header, address, alignment */
+#define PACKET_FRAME    60000u /* the largest that works */
+#define SLOT_SMALL      2048u
+#define BLOCK_UNIT      4096u
+#define FRAMES          1024u
+#define FRAMES_LARGE    256u   /* of slots larger than SLOT_LARGE: they are all in memory */
+#define SLOT_LARGE      16384u
+#define OPEN_ATTEMPTS  10      /* another process may pick the same fanout group */
+#define OPEN_PAUSE     3000000 /* ns */
+#define XDP_FRAME      1518u
+#define XDP_FRAME_HUGE 3542u
+#define XDP_ROOM       2048u /* the kernel wants buffers of at least that */
+#define LINK_INTERVAL  (100 * MILLISECOND)
+
+struct packet {
+	struct ethdev ethdev; /* first: a port is an ethdev is a packet port */
+	int query;            /* a socket to ask the kernel with */
+	char interface[IFNAMSIZ];
+};
+
+static unsigned packet_count; /* for names of devices; under the front end's lock */
+
+/* --- asking the kernel --- */
+
+static int interface_ask(int fd, const char *interface, unsigned long request, struct ifreq *answer)
+{
+	memset(answer, 0, sizeof(*answer));
+	snprintf(answer->ifr_name, sizeof(answer->ifr_name), "%s", interface);
+	return ioctl(fd, request, answer);
+}
+
+/* Is it up, with somebody at the other end? IFF_RUNNING would say so as well, up to a second late. */
+static bool interface_runs(int fd, const char *interface)
+{
+	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};
+	struct ifreq answer;
+	if (interface_ask(fd, interface, SIOCGIFFLAGS, &answer) != 0 ||
+		!(answer.ifr_flags & IFF_UP))
+		return false;
+	answer.ifr_data = (char *)&value;
+	if (ioctl(fd, SIOCETHTOOL, &answer) == 0)
+		return value.data != 0;
+	return (answer.ifr_flags & IFF_RUNNING) != 0;
+}
+
+bool packet_may_open(void)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+bool packet_is_up(const char *interface)
+{
+	struct ifreq answer;
+	bool up = false;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	if (interface_ask(fd, interface, SIOCGIFFLAGS, &answer) == 0)
+		up = (answer.ifr_flags & IFF_UP) != 0;
+	close(fd);
+	return up;
+}
+
+/* --- the port --- */
+
+static bool packet_link(struct port *port)
+{
+	struct packet *packet = (struct packet *)port;
+	struct ethdev *ethdev = &packet->ethdev;
+	uint64_t now = glue_now(NULL);
+	if (now < ethdev->look)
+		return ethdev->up;
+	ethdev->look = now + LINK_INTERVAL;
+	ethdev->up = interface_runs(packet->query, packet->interface);
+	return ethdev->up;
+}
+
+static void packet_close(struct port *port)
+{
+	struct packet *packet = (struct packet *)port;
+	ethdev_close(&packet->ethdev);
+	close(packet->query);
+	free(packet);
+}
+
+static const struct port_operations packet_operations = {
+	.receive = ethdev_receive,
+	.transmit = ethdev_transmit,
+	.link = packet_link,
+	.counters = ethdev_counters,
+	.close = packet_close,
+};
+
+/* --- opening --- */
+
+/* Checks what can be checked beforehand, so that the sentence can say what is wrong. Gives the
+ * interface's MTU. */
+static int packet_check(const struct packet *packet, const char *kind, uint32_t *mtu)
+{
+	const char *name = packet->interface;
+	struct ifreq answer;
+	if (interface_ask(packet->query, name, SIOCGIFFLAGS, &answer) != 0) {
+		log_error("%s%s: there is no such interface: ip link lists those that there are",
+			kind, name);
+		return -1;
+	}
+	if (!(answer.ifr_flags & IFF_UP)) {
+		log_error("%s%s: the interface is down: ip link set %s up", kind, name, name);
+		return -1;
+	}
+	if (!packet_may_open()) {
+		log_error("%s%s: sending raw frames needs CAP_NET_RAW: run as root or setcap "
+			  "cap_net_raw+ep PROGRAM",
+			kind, name);
+		return -1;
+	}
+	if (interface_ask(packet->query, name, SIOCGIFHWADDR, &answer) != 0 ||
+		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+		log_error(
+			"%s%s: the interface is not an Ethernet: postern-info lists those that are",
+			kind, name);
+		return -1;
+	}
+	if (interface_ask(packet->query, name, SIOCGIFMTU, &answer) != 0) {
+		log_error(
+			"%s%s: the kernel does not tell its MTU: %s", kind, name, strerror(errno));
+		return -1;
+	}
+	*mtu = (uint32_t)answer.ifr_mtu;
+	return 0;
+}
+
+/* The largest frame: what the interface has, less if less is wanted. 0 after an error line. */
+static uint32_t packet_frame_size(
+	const char *interface, uint32_t has, uint32_t wanted, uint32_t limit)
+{
+	if (wanted > has) {
+		log_error("%s: PTL_MTU=%u is more than the interface's MTU of %u: ip link set %s "
+			  "mtu %u",
+			interface, wanted, has, interface, wanted);
+		return 0;
+	}
+	if (wanted == 0)
+		wanted = has;
+	if (wanted + FRAME_HEADER > limit)
+		wanted = limit - FRAME_HEADER;
+	return kinds_frame_size(interface, wanted);
+}
+
+/* A slot of the kernel's ring for such frames, and the block that it divides: blocks are whole
+ * pages. */
+static void packet_ring(uint32_t frame_size, uint32_t *slot, uint32_t *block)
+{
+	uint32_t least = frame_size + PACKET_OVERHEAD;
+	if (least <= SLOT_SMALL)
+		*slot = SLOT_SMALL;
+	else
+		*slot = (least + BLOCK_UNIT - 1) / BLOCK_UNIT * BLOCK_UNIT;
+	*block = *slot < BLOCK_UNIT ? BLOCK_UNIT : *slot;
+}
+
+static struct packet *packet_create(const char *interface)
+{
+	struct packet *packet = calloc(1, sizeof(*packet));
+	if (!packet) {
+		log_error("%s: out of memory", interface);
+		return NULL;
+	}
+	packet->ethdev.id = RTE_MAX_ETHPORTS;
+	snprintf(packet->interface, sizeof(packet->interface), "%s", interface);
+	packet->query = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (packet->query >= 0)
+		return packet;
+	log_error("%s: cannot ask the kernel about it: %s", interface, strerror(errno));
+	free(packet);
+	return NULL;
+}
+
+/* Two processes that start at once may pick one fanout group, and one of them is turned away: it
+ * tries again. */
+static int packet_plug(const char *arguments)
+{
+	const struct timespec pause = {.tv_nsec = OPEN_PAUSE};
+	for (int n = 0; n < OPEN_ATTEMPTS; n++) {
+		if (ethdev_plug(arguments) == 0)
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return -1;
+}
+
+static int packet_start(struct packet *packet, const char *arguments, const char *device,
+	const struct ethdev_options *options)
+{
+	char why[256];
+	if (packet_plug(arguments) != 0) {
+		log_error("%s: DPDK cannot open it (%s): see PTL_LOG_LEVEL=debug for all that it "
+			  "says",
+			options->name, eal_reason(why, sizeof(why)));
+		return -1;
+	}
+	if (ethdev_open(&packet->ethdev, device, options) != 0)
+		return -1;
+	packet->ethdev.port.operations = &packet_operations;
+	return 0;
+}
+
+static int packet_open_af_packet(struct packet *packet, uint32_t mtu)
+{
+	char arguments[256], device[32];
+	uint32_t has, slot, block, frames;
+	struct ethdev_options options = {
+		.name = packet->interface, .copies = true, .remove = true, .external = true};
+	if (packet_check(packet, "", &has) != 0)
+		return -1;
+	options.frame_size = packet_frame_size(packet->interface, has, mtu, PACKET_FRAME);
+	if (options.frame_size == 0)
+		return -1;
+	packet_ring(options.frame_size, &slot, &block);
+	options.room = slot; /* the driver wants a buffer to hold a slot */
+	frames = slot > SLOT_LARGE ? FRAMES_LARGE : FRAMES;
+	snprintf(device, sizeof(device), "net_af_packet_postern%u", packet_count++);
+	snprintf(arguments, sizeof(arguments),
+		"%s,iface=%s,qpairs=1,blocksz=%u,framesz=%u,framecnt=%u", device, packet->interface,
+		block, slot, frames);
+	if (packet_start(packet, arguments, device, &options) != 0)
+		return -1;
+	packet->ethdev.port.receive_frames = (uint16_t)frames;
+	return 0;
+}
+
+/* libxdp and libbpf come with DPDK's driver and say what they do on standard error: they are asked not to. */
+static void libraries_hush(void)
+{
+	static const struct {
+		const char *library;
+		const char *function;
+	} loud[] = {{"libxdp.so.1", "libxdp_set_print"}, {"libbpf.so.1", "libbpf_set_print"}};
+	for (size_t n = 0; n < sizeof(loud) / sizeof(loud[0]); n++) {
+		void *library = dlopen(loud[n].library, RTLD_NOW | RTLD_NOLOAD);
+		void *(*set_print)(void *);
+		if (!library)
+			continue;
+		*(void **)&set_print = dlsym(library, loud[n].function);
+		if (set_print)
+			set_print(NULL);
+		dlclose(library);
+	}
+}
+
+static int packet_open_af_xdp(struct packet *packet, uint32_t mtu)
+{
+	char arguments[256], device[32], name[IFNAMSIZ + 8];
+	uint32_t has;
+	struct ethdev_options options = {
+		.name = name, .room = XDP_ROOM, .remove = true, .external = true};
+	snprintf(name, sizeof(name), "xdp:%s", packet->interface);
+	if (packet_check(packet, "xdp:", &has) != 0)
+		return -1;
+	options.frame_size = packet_frame_size(
+		packet->interface, has, mtu, glue_hugepages() ? XDP_FRAME_HUGE : XDP_FRAME);
+	if (options.frame_size == 0)
+		return -1;
+	libraries_hush();
+	snprintf(device, sizeof(device), "net_af_xdp_postern%u", packet_count++);
+	snprintf(arguments, sizeof(arguments), "%s,iface=%s", device, packet->interface);
+	return packet_start(packet, arguments, device, &options);
+}
+
+static struct port *packet_open_by(
+	const char *interface, uint32_t mtu, int (*open)(struct packet *, uint32_t))
+{
+	struct packet *packet = packet_create(interface);
+	if (!packet)
+		return NULL;
+	if (open(packet, mtu) == 0)
+		return &packet->ethdev.port;
+	close(packet->query);
+	free(packet);
+	return NULL;
+}
+
+struct port *packet_open(const char *interface, uint32_t mtu)
+{
+	return packet_open_by(interface, mtu, packet_open_af_packet);
+}
+
+struct port *packet_open_xdp(const char *interface, uint32_t mtu)
+{
+	return packet_open_by(interface, mtu, packet_open_af_xdp);
+}

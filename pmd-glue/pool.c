@@ -1,0 +1,172 @@
+/* pool.c - the buffers of ports. See pool.h. Called under the front end's lock. */
+#include <stdbool.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <base/log.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/hugepages.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pool.h>
+
+#define POOLS_MAX  256
+#define POOL_SPARE 4096u /* beyond the rings: what the transport keeps for retransmission */
+#define POOL_LEAST 1024u /* of those, when frames are so large that memory counts */
+#define POOL_BYTES (UINT64_C(64) << 20) /* from here on memory counts */
+#define POOL_RESERVE (UINT64_C(128) << 20) /* hugepages, for what DPDK has beside buffers */
+#define POOL_CACHE 512u
+/* a buffer's cost beside its room */
+#define POOL_BESIDES (sizeof(struct rte_mbuf) + 2 * RTE_CACHE_LINE_SIZE)
+
+static struct {
+	struct rte_mempool *pool;
+	uint32_t room;
+	bool copied;
+	bool taken;
+} pools[POOLS_MAX];
+static unsigned pool_count;
+
+static uint32_t pool_room(uint32_t frame_size)
+{
+	return RTE_ALIGN_CEIL(RTE_PKTMBUF_HEADROOM + frame_size, (uint32_t)RTE_CACHE_LINE_SIZE);
+}
+
+static uint32_t pool_buffers(uint32_t frame_size, uint32_t descriptors)
+{
+	uint64_t affordable = POOL_BYTES / (pool_room(frame_size) + POOL_BESIDES);
+	uint32_t spare = POOL_SPARE;
+	if (descriptors + spare > affordable)
+		spare = affordable > descriptors + POOL_LEAST ? (uint32_t)affordable - descriptors
+							      : POOL_LEAST;
+	return descriptors + spare;
+}
+
+size_t pool_bytes(uint32_t frame_size, uint32_t descriptors)
+{
+	return (size_t)pool_buffers(frame_size, descriptors) *
+	       (pool_room(frame_size) + POOL_BESIDES);
+}
+
+static void pool_unmap(struct rte_mempool_memhdr *chunk, void *size)
+{
+	munmap(chunk->addr, (size_t)(uintptr_t)size);
+}
+
+/* Gives a pool its buffers out of ordinary pages of the process's own, as many as there may be,
+ * unlike EAL's, whose number is fixed when it starts. */
+static int pool_populate(struct rte_mempool *pool)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t least = 0, align = 0;
+	ssize_t size = rte_mempool_op_calc_mem_size_default(pool, pool->size, 0, &least, &align);
+	void *memory;
+	if (size <= 0)
+		return -1;
+	size = (ssize_t)RTE_ALIGN_CEIL((size_t)size, page);
+	memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return -1;
+	(void)madvise(memory, (size_t)size, MADV_HUGEPAGE);
+	if (rte_mempool_populate_iova(pool, memory, (rte_iova_t)(uintptr_t)memory, (size_t)size,
+		    pool_unmap, (void *)(uintptr_t)size) == (int)pool->size)
+		return 0;
+	return -1;
+}
+
+/* What rte_pktmbuf_pool_create() does, in memory of ours. */
+static struct rte_mempool *pool_create_apart(
+	const char *name, uint32_t buffers, uint32_t room, int socket)
+{
+	struct rte_pktmbuf_pool_private layout = {.mbuf_data_room_size = (uint16_t)room};
+	struct rte_mempool *pool =
+		rte_mempool_create_empty(name, buffers, (unsigned)sizeof(struct rte_mbuf) + room,
+			POOL_CACHE, sizeof(layout), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+	if (!pool)
+		return NULL;
+	if (rte_mempool_set_ops_byname(pool, RTE_MBUF_DEFAULT_MEMPOOL_OPS, NULL) == 0) {
+		rte_pktmbuf_pool_init(pool, &layout);
+		if (pool_populate(pool) == 0) {
+			rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
+			return pool;
+		}
+	}
+	rte_mempool_free(pool);
+	rte_errno = ENOMEM;
+	return NULL;
+}
+
+static struct rte_mempool *pool_make(
+	const char *port, uint32_t frame_size, uint32_t descriptors, int socket, bool copied)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t room = RTE_MIN(pool_room(frame_size), (uint32_t)UINT16_MAX);
+	uint32_t buffers = pool_buffers(frame_size, descriptors);
+	struct eal_guard *guard = eal_enter();
+	struct rte_mempool *pool = NULL;
+	snprintf(name, sizeof(name), "postern-%u", pool_count);
+	/* Hugepages serve best, while there are more than DPDK will want for itself. */
+	if (!copied ||
+		(rte_eal_has_hugepages() &&
+			hugepages_usable(pool_bytes(frame_size, descriptors) + POOL_RESERVE)))
+		pool = rte_pktmbuf_pool_create(
+			name, buffers, POOL_CACHE, 0, (uint16_t)room, socket);
+	if (!pool && copied)
+		pool = pool_create_apart(name, buffers, room, socket);
+	eal_leave(guard);
+	if (!pool)
+		log_error("%s: cannot have %u buffers of %u bytes, %zu MB in all (%s): %s", port,
+			buffers, room, pool_bytes(frame_size, descriptors) >> 20,
+			rte_strerror(rte_errno),
+			glue_hugepages() ? "reserve more hugepages, or none"
+					 : "give DPDK more memory by PTL_EAL_ARGS='-m 1024'");
+	return pool;
+}
+
+struct rte_mempool *pool_take(
+	const char *port, uint32_t frame_size, uint32_t descriptors, int socket, bool copied)
+{
+	uint32_t room = pool_room(frame_size);
+	uint32_t buffers = pool_buffers(frame_size, descriptors);
+	struct rte_mempool *pool;
+	for (unsigned n = 0; n < pool_count; n++) {
+		if (pools[n].taken || pools[n].room != room || pools[n].pool->size != buffers ||
+			pools[n].copied != copied || pools[n].pool->socket_id != socket)
+			continue;
+		pools[n].taken = true;
+		return pools[n].pool;
+	}
+	if (pool_count == POOLS_MAX) {
+		log_error("%s: this process has had %u kinds of ports, which is the limit", port,
+			POOLS_MAX);
+		return NULL;
+	}
+	pool = pool_make(port, frame_size, descriptors, socket, copied);
+	if (!pool)
+		return NULL;
+	pools[pool_count].pool = pool;
+	pools[pool_count].room = room;
+	pools[pool_count].copied = copied;
+	pools[pool_count++].taken = true;
+	return pool;
+}
+
+void pool_give(struct rte_mempool *pool)
+{
+	for (unsigned n = 0; n < pool_count; n++)
+		if (pools[n].pool == pool)
+			pools[n].taken = false;
+}
+
+uint64_t pool_used(const struct rte_mempool *pool)
+{
+	return rte_mempool_in_use_count(pool);
+}

@@ -1,0 +1,76 @@
+/* port.c - which kind of port an interface's name means. Called under the front end's lock. */
+#include <net/if.h>
+#include <string.h>
+
+#include <base/log.h>
+#include <base/settings.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+
+#define NID_WILDCARD UINT32_MAX
+
+/* What follows a prefix, or NULL when the name does not start with it. */
+static const char *name_after(const char *name, const char *prefix)
+{
+	size_t length = strlen(prefix);
+	return strncmp(name, prefix, length) == 0 ? name + length : NULL;
+}
+
+uint32_t kinds_frame_size(const char *name, uint32_t mtu)
+{
+	if (mtu == 0)
+		return FRAME_DEFAULT;
+	if (mtu > FRAME_MAX - FRAME_HEADER || mtu + FRAME_HEADER < FRAME_MIN) {
+		log_error("%s: frames of %u bytes cannot be: set PTL_MTU to a number from %u to %u",
+			name, mtu, FRAME_MIN - FRAME_HEADER, FRAME_MAX - FRAME_HEADER);
+		return 0;
+	}
+	return mtu + FRAME_HEADER;
+}
+
+static struct port *port_open(const char *name, uint32_t mtu)
+{
+	const char *rest;
+	if (!name[0])
+		return loop_open(NULL, mtu);
+	if ((rest = name_after(name, "loop:")))
+		return loop_open(rest, mtu);
+	if ((rest = name_after(name, "memif:")))
+		return memif_open(rest, mtu);
+	if ((rest = name_after(name, "xdp:")))
+		return packet_open_xdp(rest, mtu);
+	if (eal_is_pci(name))
+		return device_open_pci(name, mtu);
+	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)
+		return packet_open(name, mtu);
+	if (strncmp(name, "net_", 4) == 0 || strncmp(name, "eth_", 4) == 0 || strchr(name, ','))
+		return device_open_string(name, mtu);
+	log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the kernel's, "
+		  "postern-info all that can be used",
+		name);
+	return NULL;
+}
+
+struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
+{
+	const char *faults = setting_item(SETTING_FAULT, interface);
+	struct port *port;
+	if (!eal_started() && glue_start() != 0)
+		return NULL;
+	port = port_open(name, mtu);
+	if (port && faults[0])
+		port = fault_open(port, interface, faults);
+	return port;
+}
+
+uint32_t glue_port_nid(const struct port *port, unsigned interface)
+{
+	const uint8_t *address = port->address;
+	uint32_t nid;
+	if (!port->external)
+		return interface + 1;
+	nid = (uint32_t)address[2] << 24 | (uint32_t)address[3] << 16 | (uint32_t)address[4] << 8 |
+	      address[5];
+	return nid == NID_WILDCARD ? NID_WILDCARD - 1 : nid;
+}

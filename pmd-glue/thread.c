@@ -1,0 +1,129 @@
+/* thread.c - poll threads, and EAL's idea of a thread.
+ *
+ * A thread that EAL does not know has no mempool cache: each frame then costs ten times as much to
+ * have and to give.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+
+#include <base/log.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/glue.h>
+
+#define THREAD_NAME_MAX 16
+
+struct glue_thread {
+	pthread_t thread;
+	void (*run)(void *);
+	void *argument;
+	char name[THREAD_NAME_MAX];
+};
+
+static pthread_key_t leave_key; /* its destructor gives back what glue_thread_enter() took */
+static pthread_once_t leave_once = PTHREAD_ONCE_INIT;
+static bool leave_usable;
+static _Thread_local bool entered;
+
+static void thread_leave(void *unused)
+{
+	(void)unused;
+	if (eal_started())
+		rte_thread_unregister();
+}
+
+static void thread_leave_prepare(void)
+{
+	leave_usable = pthread_key_create(&leave_key, thread_leave) == 0;
+}
+
+void glue_thread_enter(void)
+{
+	static const char mark;
+	if (entered || !eal_started())
+		return;
+	entered = true;
+	if (rte_lcore_id() != LCORE_ID_ANY)
+		return;
+	pthread_once(&leave_once, thread_leave_prepare);
+	if (!leave_usable)
+		return;
+	/* With more threads than EAL can count, this one goes without a cache: slower, not wrong. */
+	if (rte_thread_register() != 0)
+		return;
+	pthread_setspecific(leave_key, &mark);
+}
+
+static void *thread_main(void *context)
+{
+	struct glue_thread *thread = context;
+	pthread_setname_np(pthread_self(), thread->name);
+	glue_thread_enter();
+	thread->run(thread->argument);
+	return NULL;
+}
+
+static int thread_create(struct glue_thread *thread, int cpu)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int error = pthread_attr_init(&attributes);
+	if (error != 0)
+		return error;
+	if (cpu >= 0) {
+		cpu_set_t set;
+		CPU_ZERO(&set);
+		if (cpu >= CPU_SETSIZE)
+			error = EINVAL;
+		else
+			CPU_SET((size_t)cpu, &set);
+		if (error == 0)
+			error = pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
+	}
+	if (error == 0) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		error = pthread_create(&thread->thread, &attributes, thread_main, thread);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+struct glue_thread *glue_thread_start(
+	void (*run)(void *), void *argument, int cpu, const char *name)
+{
+	struct glue_thread *thread = calloc(1, sizeof(*thread));
+	int error;
+	if (!thread) {
+		log_error("cannot start the thread %s: out of memory", name);
+		return NULL;
+	}
+	thread->run = run;
+	thread->argument = argument;
+	strncpy(thread->name, name, sizeof(thread->name) - 1);
+	error = thread_create(thread, cpu);
+	if (error == 0)
+		return thread;
+	if (error == EINVAL && cpu >= 0)
+		log_error("cannot run the thread %s on CPU %d: set PTL_POLL_CORE to a CPU that "
+			  "this process may use",
+			name, cpu);
+	else
+		log_error("cannot start the thread %s: %s", name, strerror(error));
+	free(thread);
+	return NULL;
+}
+
+void glue_thread_join(struct glue_thread *thread)
+{
+	if (!thread)
+		return;
+	pthread_join(thread->thread, NULL);
+	free(thread);
+}
