@@ -1,0 +1,107 @@
+/* hello.c - a greeting from one process into the memory of another.
+ *
+ *     hello                  from this process to itself
+ *     hello receive          waits for a greeting; start it first
+ *     hello send NID:PID     greets the process at NID:PID
+ *
+ * Two processes by shared memory:
+ *
+ *     PTL_IFACE_NAME=memif:/tmp/hello PTL_NID=1 hello receive
+ *     PTL_IFACE_NAME=memif:/tmp/hello PTL_NID=2 hello send 1:1
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <portals.h>
+#include <postern.h>
+
+#define PORTAL       4
+#define GREETINGS    UINT64_C(0x68656c6c6f) /* match bits: what kind of message this is */
+#define RECEIVER_PID 1
+
+static void check(int code, const char *call)
+{
+	if (code == PTL_OK)
+		return;
+	fprintf(stderr, "%s: %s\n", call, postern_error_text(code));
+	exit(1);
+}
+
+/* Waits for an event of this kind, and passes over others. */
+static ptl_event_t wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind)
+{
+	ptl_event_t event;
+
+	do {
+		check(PtlEQWait(queue, &event), "PtlEQWait");
+		if (event.ni_fail_type != PTL_NI_OK) {
+			fprintf(stderr, "%s: %s\n", postern_event_name(event.type),
+				postern_fail_text(event.ni_fail_type));
+			exit(1);
+		}
+	} while (event.type != kind);
+	return event;
+}
+
+int main(int count, char **words)
+{
+	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
+	const char *role = count > 1 ? words[1] : "both";
+	int send = strcmp(role, "receive") != 0;
+	int receive = strcmp(role, "send") != 0;
+	char inbox[64] = "";
+	char greeting[64] = "Hello from the other side.";
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t queue;
+	ptl_handle_me_t entry;
+	ptl_handle_md_t descriptor;
+	ptl_process_id_t self, target;
+	int interfaces;
+
+	check(PtlInit(&interfaces), "PtlInit");
+	check(PtlNIInit(PTL_IFACE_DEFAULT, receive ? RECEIVER_PID : PTL_PID_ANY, NULL, NULL, &ni),
+		"PtlNIInit");
+	check(PtlGetId(ni, &self), "PtlGetId");
+	check(PtlEQAlloc(ni, 16, &queue), "PtlEQAlloc");
+	target = self;
+	if (!receive && (count < 3 || sscanf(words[2], "%u:%u", &target.nid, &target.pid) != 2)) {
+		fprintf(stderr, "usage: hello [receive | send NID:PID]\n");
+		return 2;
+	}
+
+	if (receive) { /* let anybody put a greeting into inbox, and log it to the queue */
+		ptl_md_t memory = {.start = inbox,
+			.length = sizeof(inbox) - 1,
+			.threshold = PTL_MD_THRESH_INF,
+			.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
+			.eventq = queue};
+
+		check(PtlMEAttach(
+			      ni, PORTAL, anybody, GREETINGS, 0, PTL_RETAIN, PTL_INS_AFTER, &entry),
+			"PtlMEAttach");
+		check(PtlMDAttach(entry, memory, PTL_RETAIN, PTL_RETAIN, NULL), "PtlMDAttach");
+		printf("waiting at %u:%u\n", self.nid, self.pid);
+		fflush(stdout);
+	}
+	if (send) { /* put the greeting, and ask for an acknowledgement */
+		ptl_md_t memory = {.start = greeting,
+			.length = strlen(greeting),
+			.threshold = 2, /* the send and its acknowledgement */
+			.eventq = queue};
+
+		check(PtlMDBind(ni, memory, &descriptor), "PtlMDBind");
+		check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0),
+			"PtlPut");
+		if (!receive)
+			wait_for(queue, PTL_EVENT_ACK);
+	}
+	if (receive) {
+		ptl_event_t event = wait_for(queue, PTL_EVENT_PUT_END);
+
+		printf("%u:%u says: %s\n", event.initiator.nid, event.initiator.pid, inbox);
+	}
+	PtlNIFini(ni);
+	PtlFini();
+	return receive && strcmp(inbox, greeting) != 0;
+}

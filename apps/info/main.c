@@ -1,0 +1,255 @@
+/* main.c - postern-info: what this machine and this environment give to a program that uses Postern.
+ *
+ * The only program that looks behind the public headers: it lists devices by pmd-glue, which opens none.
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <postern.h>
+#include <pmd-glue/glue.h>
+
+#include "../json.h"
+
+#define DEVICES_MAX    256
+#define SETTINGS_MAX   64
+#define INTERFACES_MAX 64
+#define EXIT_USAGE     2
+#define TEXT_WIDTH     96 /* columns of help texts */
+#define TEXT_INDENT    10
+
+static const char help_text[] =
+	"Usage: postern-info [--json]\n"
+	"\n"
+	"Shows the version, the devices that an interface can use, the interfaces that\n"
+	"PTL_IFACE_NAME names with their limits, and every setting with its value, default and\n"
+	"meaning. Each interface is opened for a moment to see whether it can be.\n"
+	"\n"
+	"  -j, --json     one JSON object\n"
+	"  -h, --help     this text\n"
+	"  -V, --version  the library's version\n"
+	"\n"
+	"Exit codes: 0 all went well, 1 an interface cannot be opened, 2 the options were wrong.\n";
+
+struct interface {
+	int code;        /* of PtlNIInit */
+	char error[512]; /* why it failed */
+	ptl_process_id_t id;
+	ptl_ni_limits_t limits;
+};
+
+struct info {
+	unsigned device_count;
+	struct glue_device devices[DEVICES_MAX];
+	unsigned setting_count;
+	struct postern_setting settings[SETTINGS_MAX];
+	int started; /* code of PtlInit */
+	unsigned interface_count;
+	struct interface interfaces[INTERFACES_MAX];
+};
+
+static void interface_look(struct interface *interface, ptl_interface_t number)
+{
+	ptl_handle_ni_t ni;
+
+	interface->code = PtlNIInit(number, PTL_PID_ANY, NULL, &interface->limits, &ni);
+	if (interface->code == PTL_OK)
+		interface->code = PtlGetId(ni, &interface->id);
+	if (interface->code != PTL_OK) {
+		snprintf(interface->error, sizeof(interface->error), "%s",
+			postern_last_error()[0] != '\0' ? postern_last_error()
+							: postern_error_text(interface->code));
+		return;
+	}
+	PtlNIFini(ni);
+}
+
+static void info_gather(struct info *info)
+{
+	int interfaces = 0;
+
+	info->device_count = glue_devices(info->devices, DEVICES_MAX);
+	if (info->device_count > DEVICES_MAX)
+		info->device_count = DEVICES_MAX;
+	info->started = PtlInit(&interfaces);
+	info->setting_count = postern_settings(info->settings, SETTINGS_MAX);
+	if (info->setting_count > SETTINGS_MAX)
+		info->setting_count = SETTINGS_MAX;
+	if (info->started != PTL_OK)
+		return;
+	for (int i = 0; i < interfaces && i < INTERFACES_MAX; i++)
+		interface_look(&info->interfaces[info->interface_count++], (ptl_interface_t)i);
+}
+
+static bool info_is_well(const struct info *info)
+{
+	for (unsigned i = 0; i < info->interface_count; i++)
+		if (info->interfaces[i].code != PTL_OK)
+			return false;
+	return info->started == PTL_OK;
+}
+
+/* Text in lines of TEXT_WIDTH columns, each behind TEXT_INDENT blanks. */
+static void print_wrapped(const char *text)
+{
+	size_t column = 0;
+
+	while (*text != '\0') {
+		size_t length = strcspn(text, " ");
+
+		if (column == 0 || column + 1 + length > TEXT_WIDTH) {
+			printf("%s%*s", column == 0 ? "" : "\n", TEXT_INDENT, "");
+			column = TEXT_INDENT;
+		} else {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)length, text);
+		column += length;
+		text += length;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
+static void print_interface(unsigned number, const struct interface *interface)
+{
+	const ptl_ni_limits_t *limits = &interface->limits;
+
+	if (interface->code != PTL_OK) {
+		printf("  %u  cannot be opened: %s\n", number, interface->error);
+		return;
+	}
+	printf("  %u  is node %u\n", number, interface->id.nid);
+	printf("     match entries               %d\n", limits->max_match_entries);
+	printf("     memory descriptors          %d\n", limits->max_mem_descriptors);
+	printf("     event queues                %d\n", limits->max_event_queues);
+	printf("     last access control entry   %u\n", limits->max_atable_index);
+	printf("     last Portal                 %u\n", limits->max_ptable_index);
+}
+
+static void print_text(const struct info *info)
+{
+	printf("Postern %s, Portals 3.2\n", postern_version());
+	printf("\nDevices, as PTL_IFACE_NAME names them:\n");
+	for (unsigned i = 0; i < info->device_count; i++) {
+		const struct glue_device *device = &info->devices[i];
+
+		printf("  %s %-16s %-12s %s\n", device->usable ? "+" : "-",
+			device->name[0] != '\0' ? device->name : "(nothing)", device->driver,
+			device->note);
+	}
+	printf("\nInterfaces:\n");
+	if (info->started != PTL_OK)
+		printf("  Postern cannot start: %s\n", postern_last_error());
+	for (unsigned i = 0; i < info->interface_count; i++)
+		print_interface(i, &info->interfaces[i]);
+	printf("\nSettings, from the environment:\n");
+	for (unsigned i = 0; i < info->setting_count; i++) {
+		const struct postern_setting *setting = &info->settings[i];
+
+		printf("  %s=%s (default: %s)\n", setting->name, setting->value,
+			setting->fallback[0] != '\0' ? setting->fallback : "nothing");
+		print_wrapped(setting->help);
+	}
+}
+
+static void json_member(const char *name, const char *value, const char *after)
+{
+	printf("\"%s\": ", name);
+	json_text(value);
+	fputs(after, stdout);
+}
+
+static void print_interface_json(const struct interface *interface)
+{
+	const ptl_ni_limits_t *limits = &interface->limits;
+
+	if (interface->code != PTL_OK) {
+		printf("{\"usable\": false, ");
+		json_member("error", interface->error, "}");
+		return;
+	}
+	printf("{\"usable\": true, \"nid\": %u, \"limits\": {\"max_match_entries\": %d, "
+	       "\"max_mem_descriptors\": %d, \"max_event_queues\": %d, \"max_atable_index\": %u, "
+	       "\"max_ptable_index\": %u}}",
+		interface->id.nid, limits->max_match_entries, limits->max_mem_descriptors,
+		limits->max_event_queues, limits->max_atable_index, limits->max_ptable_index);
+}
+
+static void print_json(const struct info *info)
+{
+	printf("{\n  ");
+	json_member("version", postern_version(), ",\n  \"devices\": [");
+	for (unsigned i = 0; i < info->device_count; i++) {
+		const struct glue_device *device = &info->devices[i];
+
+		printf("%s\n    {", i > 0 ? "," : "");
+		json_member("name", device->name, ", ");
+		json_member("driver", device->driver, ", ");
+		printf("\"usable\": %s, ", device->usable ? "true" : "false");
+		json_member("note", device->note, "}");
+	}
+	printf("\n  ],\n  \"interfaces\": [");
+	for (unsigned i = 0; i < info->interface_count; i++) {
+		printf("%s\n    ", i > 0 ? "," : "");
+		print_interface_json(&info->interfaces[i]);
+	}
+	printf("\n  ],\n  \"settings\": [");
+	for (unsigned i = 0; i < info->setting_count; i++) {
+		const struct postern_setting *setting = &info->settings[i];
+
+		printf("%s\n    {", i > 0 ? "," : "");
+		json_member("name", setting->name, ", ");
+		json_member("value", setting->value, ", ");
+		json_member("default", setting->fallback, ", ");
+		json_member("help", setting->help, "}");
+	}
+	printf("\n  ]\n}\n");
+}
+
+int main(int count, char **words)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	static struct info info;
+	bool json = false;
+	int letter;
+
+	while ((letter = getopt_long(count, words, "jhV", options, NULL)) != -1) {
+		switch (letter) {
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			fputs(help_text, stdout);
+			return 0;
+		case 'V':
+			printf("postern-info %s\n", postern_version());
+			return 0;
+		default:
+			fputs("postern-info --help lists the options.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < count) {
+		fprintf(stderr,
+			"postern-info: \"%s\" is not an option; postern-info --help lists "
+			"them.\n",
+			words[optind]);
+		return EXIT_USAGE;
+	}
+	info_gather(&info);
+	if (json)
+		print_json(&info);
+	else
+		print_text(&info);
+	PtlFini();
+	return info_is_well(&info) ? 0 : 1;
+}

@@ -1,0 +1,208 @@
+/* server.c - see server.h.
+ *
+ * V1. Between sessions landing.memory is NULL and client means nothing.
+ * V2. What arrives with another session's number is of a client that is gone, or not yet served,
+ *     and changes nothing but to be told BUSY.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <postern.h>
+
+#include "complain.h"
+#include "options.h"
+#include "server.h"
+#include "stream.h"
+
+struct server {
+	struct endpoint *endpoint;
+	uint32_t window; /* the largest */
+	bool quiet;
+	bool serving;
+	bool measuring; /* between PREPARE and STOPPED: stream.load is bound */
+	bool stopping;  /* STOP has come, credits have not all */
+	bool lost;      /* the client died */
+	unsigned served;
+	unsigned ticks;
+	struct stream stream;
+	struct landing landing;
+};
+
+static void server_tell(const struct server *server, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void server_tell(const struct server *server, const char *format, ...)
+{
+	va_list arguments;
+
+	if (server->quiet)
+		return;
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	fflush(stdout);
+}
+
+static void measure_end(struct server *server)
+{
+	if (server->measuring)
+		descriptor_close(server->stream.load);
+	server->measuring = server->stopping = false;
+}
+
+static void session_end(struct server *server)
+{
+	measure_end(server);
+	landing_close(&server->landing);
+	server->serving = false;
+	server->served++;
+}
+
+static void answer(
+	struct server *server, ptl_process_id_t to, uint16_t session, enum control_kind kind)
+{
+	const struct control control = {
+		.kind = kind, .measure = PROTOCOL, .session = session, .argument = server->window};
+
+	endpoint_say(server->endpoint, to, &control);
+}
+
+/* A HELLO is repeated until it is answered; a client that was started anew replaces its old life. */
+static void hello(struct server *server, const struct control *control, ptl_process_id_t from)
+{
+	struct stream *stream = &server->stream;
+	bool same = server->serving && from.nid == stream->peer.nid && from.pid == stream->peer.pid;
+
+	if (same && control->session == stream->session) {
+		answer(server, from, control->session, CONTROL_WELCOME);
+		return;
+	}
+	if (server->serving && !same) {
+		answer(server, from, control->session, CONTROL_BUSY);
+		return;
+	}
+	if (same)
+		session_end(server);
+	if (control->measure != PROTOCOL || control->argument > server->window ||
+		control->number > SIZE_MAX_BYTES ||
+		!landing_open(&server->landing, server->endpoint, from, control->number)) {
+		answer(server, from, control->session, CONTROL_REFUSED);
+		return;
+	}
+	*stream = (struct stream){
+		.endpoint = server->endpoint, .peer = from, .session = control->session};
+	server->serving = true;
+	server->lost = false;
+	answer(server, from, control->session, CONTROL_WELCOME);
+	server_tell(server, "Serving %u:%u.\n", from.nid, from.pid);
+}
+
+static void prepare(struct server *server, const struct control *control)
+{
+	struct stream *stream = &server->stream;
+	const ptl_md_t load = {
+		.start = server->landing.memory,
+		.length = control->number,
+		.threshold = PTL_MD_THRESH_INF,
+		.eventq = PTL_EQ_NONE,
+	};
+
+	if (server->measuring || control->number > server->landing.size || control->argument == 0 ||
+		control->argument > server->window || control->measure >= MEASURE_COUNT)
+		return;
+	complain_unless_ok(PtlMDBind(server->endpoint->ni, load, &stream->load), "PtlMDBind");
+	server->measuring = true;
+	stream->measure = control->measure;
+	stream->window = control->argument;
+	stream->sent = stream->credited = stream->received = 0;
+	stream_say(stream, CONTROL_READY, 0, 0);
+	if (stream->measure == MEASURE_BIDIRECTIONAL)
+		stream_fill(stream);
+}
+
+static void stopped_if_idle(struct server *server)
+{
+	if (!server->stopping || !stream_idle(&server->stream))
+		return;
+	measure_end(server);
+	stream_say(&server->stream, CONTROL_STOPPED, 0, 0);
+}
+
+static void control_heard(
+	struct server *server, const struct control *control, ptl_process_id_t from)
+{
+	struct stream *stream = &server->stream;
+
+	if (control->kind == CONTROL_TICK) {
+		if (server->serving && ++server->ticks % TICKS_A_SECOND == 0)
+			stream_say(stream, CONTROL_PING, 0, 0);
+		return;
+	}
+	if (control->kind == CONTROL_HELLO) {
+		hello(server, control, from);
+		return;
+	}
+	if (!server->serving || control->session != stream->session ||
+		from.nid != stream->peer.nid || from.pid != stream->peer.pid) /* V2 */
+		return;
+	if (control->kind == CONTROL_PREPARE) {
+		prepare(server, control);
+	} else if (control->kind == CONTROL_CREDIT && server->measuring && !stream_idle(stream)) {
+		stream->credited++;
+		if (!server->stopping)
+			stream_fill(stream);
+		stopped_if_idle(server);
+	} else if (control->kind == CONTROL_STOP && server->measuring) {
+		server->stopping = true;
+		stopped_if_idle(server);
+	} else if (control->kind == CONTROL_BYE) {
+		session_end(server);
+		server_tell(server, "%u:%u is done.\n", from.nid, from.pid);
+	}
+}
+
+static void send_failed(
+	struct server *server, const struct control *control, const ptl_event_t *event)
+{
+	const struct stream *stream = &server->stream;
+
+	if (!server->serving || control->session != stream->session)
+		return;
+	server_tell(server, "%u:%u is gone: %s\n", stream->peer.nid, stream->peer.pid,
+		postern_fail_text(event->ni_fail_type));
+	server->lost = true;
+	session_end(server);
+}
+
+static void data_heard(struct server *server)
+{
+	struct stream *stream = &server->stream;
+
+	if (!server->measuring)
+		return;
+	if (stream->measure == MEASURE_LATENCY)
+		stream_put(stream);
+	else
+		stream_received(stream);
+}
+
+bool server_run(struct endpoint *endpoint, uint32_t window, bool once, bool quiet)
+{
+	struct server server = {.endpoint = endpoint, .window = window, .quiet = quiet};
+	ptl_event_t event;
+
+	while (!once || server.served == 0) {
+		struct control control;
+
+		endpoint_next(endpoint, &event);
+		control = endpoint_control(endpoint, &event);
+		if (event.type == PTL_EVENT_SEND_FAIL)
+			send_failed(&server, &control, &event);
+		else if (control.kind != CONTROL_NONE)
+			control_heard(&server, &control, event.initiator);
+		else if (event.type == PTL_EVENT_PUT_END)
+			data_heard(&server);
+	}
+	return !server.lost;
+}

@@ -1,0 +1,46 @@
+/* stream.h - windows of puts one way: what the sender has on its way, and what the receiver has
+ * seen.
+ *
+ * S1. At most STREAM_WINDOWS windows are on their way; a window counts as arrived when the
+ * receiver's program, not only its library, has seen every message of it and has said so with a
+ * CREDIT. So no event queue can overflow.
+ */
+#ifndef PERF_STREAM_H
+#define PERF_STREAM_H
+
+#include "endpoint.h"
+
+#define STREAM_WINDOWS 2
+
+/* Room in an event queue for windows of so many messages, START and END each, and for the control
+ * messages meanwhile. */
+#define STREAM_EVENTS(window) ((window)*STREAM_WINDOWS * 2 + 256)
+
+struct stream {
+	struct endpoint *endpoint;
+	ptl_process_id_t peer;
+	uint16_t session;
+	uint8_t measure;
+	uint32_t window;      /* messages */
+	ptl_handle_md_t load; /* what is put */
+	uint64_t sent;        /* windows */
+	uint64_t credited;    /* windows */
+	uint64_t received;    /* messages */
+};
+
+/* A control message of the stream's session to the peer. */
+void stream_say(struct stream *stream, enum control_kind kind, uint32_t argument, uint64_t number);
+
+/* Puts one message. */
+void stream_put(struct stream *stream);
+/* Puts windows until as many as allowed are on their way. */
+void stream_fill(struct stream *stream);
+static inline bool stream_idle(const struct stream *stream)
+{
+	return stream->sent == stream->credited;
+}
+
+/* Counts a message that arrived; says CREDIT after each window. */
+void stream_received(struct stream *stream);
+
+#endif
