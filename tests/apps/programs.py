@@ -1,0 +1,86 @@
+"""programs.py - what the tests of the programs share: where they are, and ways to run them as a user would."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAMS = os.environ.get("POSTERN_PROGRAMS", ".")  # the directory apps/ of the build
+TIMEOUT = 120  # of anything; generous, the cores may be busy
+
+
+def program(name):
+    return os.path.join(PROGRAMS, name)
+
+
+def environment(**settings):
+    """The environment without settings of the person who tests, and with these."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
+    clean.update(settings)
+    return clean
+
+
+def run(name, *words, **settings):
+    return subprocess.run([program(name), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=TIMEOUT, env=environment(**settings), check=False)
+
+
+class Case(unittest.TestCase):
+    """A test with a directory of its own, whose processes end with it."""
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="ptn-")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        # a test that hangs fails with a stack trace
+        signal.signal(signal.SIGALRM, self.hangs)
+        signal.alarm(2 * TIMEOUT)
+        self.addCleanup(signal.alarm, 0)
+
+    def hangs(self, *_):
+        raise AssertionError("the test hangs")
+
+    def memif(self, node, **settings):
+        return dict(PTL_IFACE_NAME=f"memif:{self.directory}/memif", PTL_NID=str(node), **settings)
+
+    def start(self, name, *words, **settings):
+        process = subprocess.Popen([program(name), *words], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, env=environment(**settings))
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def await_line(self, process, part):
+        for line in process.stdout:
+            if part in line:
+                return line
+        raise AssertionError(f"the process ended without \"{part}\": {process.stderr.read()}")
+
+    def finish(self, process):
+        """Its exit code and what it has said since."""
+        out, err = process.communicate(timeout=TIMEOUT)
+        return process.returncode, out, err
+
+    def expect_success(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def expect_json(self, done):
+        return json.loads(self.expect_success(done).stdout)
+
+    def expect_usage_error(self, done, part):
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn(part, done.stderr)
+        self.assertIn("--help", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+
+def main():
+    unittest.main(argv=sys.argv[:1], verbosity=2)

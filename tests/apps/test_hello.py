@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""The README's example between two processes."""
+import programs
+
+
+class Hello(programs.Case):
+    def test_a_greeting_arrives_in_the_other_process(self):
+        receiver = self.start("examples/hello", "receive", **self.memif(1))
+        self.await_line(receiver, "waiting at 1:1")
+        self.expect_success(programs.run("examples/hello", "send", "1:1", **self.memif(2)))
+        code, out, err = self.finish(receiver)
+        self.assertEqual(code, 0, err)
+        self.assertIn("says: Hello from the other side.", out)
+
+    def test_nobody_there_is_told(self):
+        done = programs.run("examples/hello", "send", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="1s"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
+
+    def test_a_cpu_that_is_not_here_is_not_called_a_lack_of_memory(self):
+        done = programs.run("examples/hello", PTL_POLL_CORE="4095")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("postern: "), 1, done.stderr)
+        self.assertIn("set PTL_POLL_CORE to a CPU", done.stderr)
+
+    def test_wrong_words_are_told(self):
+        self.assertEqual(programs.run("examples/hello", "send", "nonsense").returncode, 2)
+
+
+if __name__ == "__main__":
+    programs.main()

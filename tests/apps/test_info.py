@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""postern-info as a user runs it."""
+import programs
+
+SETTINGS = ["PTL_IFACE_NAME", "PTL_NID", "PTL_PROGRESS", "PTL_MTU", "PTL_PEER_TIMEOUT", "PTL_LOG_LEVEL"]
+
+
+class Info(programs.Case):
+    def test_text_has_every_part(self):
+        done = self.expect_success(programs.run("postern-info"))
+        for word in ["Postern ", "Portals 3.2", "loopback", "memif:PATH", "match entries"] + SETTINGS:
+            self.assertIn(word, done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_json_has_every_part(self):
+        info = self.expect_json(programs.run("postern-info", "--json", PTL_NID="17"))
+        self.assertEqual(info["interfaces"][0]["nid"], 17)
+        self.assertGreater(info["interfaces"][0]["limits"]["max_match_entries"], 0)
+        self.assertTrue(any(device["name"] == "memif:PATH" for device in info["devices"]))
+        settings = {setting["name"]: setting for setting in info["settings"]}
+        for name in SETTINGS:
+            self.assertTrue(settings[name]["help"])
+        self.assertEqual(settings["PTL_NID"]["value"], "17")
+        self.assertEqual(settings["PTL_PROGRESS"]["default"], "core")
+
+    def test_every_interface_is_looked_at(self):
+        info = self.expect_json(programs.run("postern-info", "-j", PTL_IFACE_NAME="loop:a;loop:a;"))
+        self.assertEqual(len(info["interfaces"]), 3)
+        self.assertTrue(all(interface["usable"] for interface in info["interfaces"]))
+
+    def test_an_interface_that_cannot_be_opened_is_told(self):
+        done = programs.run("postern-info", PTL_IFACE_NAME="nonesuch0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot be opened", done.stdout)
+        self.assertIn("nonesuch0", done.stdout)
+
+    def test_a_wrong_setting_is_told(self):
+        done = programs.run("postern-info", PTL_PROGRESS="sometimes")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("sometimes", done.stdout)
+
+    def test_wrong_options_get_code_2(self):
+        for word in ("--nonsense", "word"):
+            self.assertEqual(programs.run("postern-info", word).returncode, 2)
+
+    def test_help_and_version_work(self):
+        self.assertIn("--json", self.expect_success(programs.run("postern-info", "--help")).stdout)
+        self.assertRegex(self.expect_success(programs.run("postern-info", "-V")).stdout,
+                         r"^postern-info \d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    programs.main()

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""postern-perf as a user runs it."""
+import pty
+import os
+import subprocess
+
+import programs
+
+QUICK = ("--iterations", "200")
+PERCENTILES = ["min", "p50", "p90", "p99", "p99.9", "p99.99", "max"]
+
+
+class Local(programs.Case):
+    """Both ends in one process."""
+
+    def test_every_measure_prints_a_line_for_each_size(self):
+        done = self.expect_success(programs.run("postern-perf", "--sizes", "0,8,3K", *QUICK, "all"))
+        rows = [line.split() for line in done.stdout.splitlines() if line and line[0] == " "
+                and "#" not in line]
+        self.assertEqual([row[0] for row in rows], ["0", "8", "3072"] * 6)
+        self.assertEqual(done.stderr, "")
+        for title in ("Latency of put", "Rate of puts", "Bandwidth of put", "both ways",
+                      "Latency of get", "Bandwidth of get"):
+            self.assertIn(title, done.stdout)
+
+    def test_the_header_describes_the_machine(self):
+        done = self.expect_success(programs.run("postern-perf", "--sizes", "8", *QUICK, "latency"))
+        for word in ("postern-perf", "# CPU", "# interface  loop:perf;loop:perf", "MTU",
+                     "# hugepages", "# progress   core"):
+            self.assertIn(word, done.stdout)
+
+    def test_json_has_machine_and_results(self):
+        report = self.expect_json(
+            programs.run("postern-perf", "--json", "--sizes", "8,64K", *QUICK, "all"))
+        self.assertEqual(len(report["results"]), 12)
+        self.assertEqual(report["machine"]["progress"], "core, polling adaptive")
+        for result in report["results"]:
+            self.assertGreaterEqual(result["messages"], 200)
+            self.assertGreater(result["seconds"], 0)
+            if "latency" in result["measure"]:
+                times = [result["latency_ns"][name] for name in PERCENTILES]
+                self.assertEqual(times, sorted(times))
+                self.assertGreater(times[0], 0)
+            else:
+                self.assertGreater(result["bytes_per_second"], 0)
+                self.assertGreater(result["messages_per_second"], 0)
+
+    def test_iterations_are_exact_for_latency(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--json", "--sizes", "8", "--iterations", "345", "latency"))
+        self.assertEqual(report["results"][0]["messages"], 345)
+
+    def test_a_range_of_sizes_is_every_power_of_two(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--json", "--sizes", "0..4,10..33,1K", "--iterations", "5", "latency"))
+        self.assertEqual([result["size"] for result in report["results"]],
+                         [0, 1, 2, 4, 10, 16, 32, 33, 1024])
+
+    def test_the_default_is_a_sweep_to_4_MiB(self):
+        report = self.expect_json(
+            programs.run("postern-perf", "--json", "--iterations", "8", "latency", "rate"))
+        sizes = [result["size"] for result in report["results"]]
+        self.assertEqual(sizes, [1 << n for n in range(23)] + [8])
+
+    def test_stats_print_counters_that_have_changed(self):
+        done = self.expect_success(
+            programs.run("postern-perf", "--stats", "--sizes", "8", *QUICK, "latency"))
+        self.assertIn("# Counters of 1:1", done.stdout)
+        self.assertIn("frames_received", done.stdout)
+        report = self.expect_json(
+            programs.run("postern-perf", "--json", "-S", "--sizes", "8", *QUICK, "latency"))
+        self.assertGreater(report["counters"]["1:1"]["frames_received"], 0)
+
+    def test_it_runs_without_a_poll_thread(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--json", "--sizes", "8,64K", *QUICK, "all", PTL_PROGRESS="inline"))
+        self.assertEqual(report["machine"]["progress"], "inline, polling adaptive")
+
+    def test_it_can_poll_for_events(self):
+        self.expect_json(
+            programs.run("postern-perf", "--json", "--poll", "--sizes", "8", *QUICK, "all"))
+
+    def test_a_window_of_one_and_a_large_one_work(self):
+        for window in ("1", "4096"):
+            self.expect_json(programs.run("postern-perf", "--json", "--window", window, "--sizes",
+                                          "8", *QUICK, "bandwidth", "bidirectional",
+                                          "get-bandwidth"))
+
+    def test_a_terminal_sees_progress(self):
+        ours, theirs = pty.openpty()
+        try:
+            done = subprocess.run(
+                [programs.program("postern-perf"), "--sizes", "8", *QUICK, "latency"],
+                stdout=subprocess.PIPE, stderr=theirs, timeout=programs.TIMEOUT,
+                env=programs.environment(), check=False)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(b"latency of 8 bytes", os.read(ours, 4096))
+        finally:
+            os.close(ours)
+            os.close(theirs)
+
+    def test_one_interface_is_told_to_be_too_few(self):
+        self.expect_usage_error(
+            programs.run("postern-perf", PTL_IFACE_NAME="loop:alone"), "two interfaces")
+
+
+class Options(programs.Case):
+    def test_help_and_version_say_what_they_should(self):
+        done = self.expect_success(programs.run("postern-perf", "--help"))
+        for word in ("--server", "--peer", "--sizes", "--window", "--json", "bidirectional"):
+            self.assertIn(word, done.stdout)
+        done = self.expect_success(programs.run("postern-perf", "--version"))
+        self.assertRegex(done.stdout, r"^postern-perf \d+\.\d+\.\d+$")
+
+    def test_wrong_options_get_a_sentence_and_code_2(self):
+        for words, part in (
+                (["--nonsense"], "--nonsense is not an option"),
+                (["--sizes"], "--sizes needs a value"),
+                (["--sizes", "8,x"], "--sizes takes sizes"),
+                (["--sizes", "8.."], "--sizes takes sizes"),
+                (["--sizes", "16..8"], "--sizes takes sizes"),
+                (["--sizes", "99999999999999999999"], "--sizes takes sizes"),
+                (["--sizes", "5G"], "--sizes takes sizes"),
+                (["--window", "0"], "--window takes a number"),
+                (["--window", "-1"], "--window takes a number"),
+                (["--iterations", "many"], "--iterations takes a number"),
+                (["--time", "0"], "--time takes seconds"),
+                (["--time", "nan"], "--time takes seconds"),
+                (["--peer", "1"], "--peer takes a node id and a process id"),
+                (["--peer", "1:2:3"], "--peer takes a node id and a process id"),
+                (["--peer", "10.0.0:1"], "--peer takes a node id and a process id"),
+                (["--peer", "10.0.0.256:1"], "--peer takes a node id and a process id"),
+                (["--peer", "4294967295:1"], "--peer takes a node id and a process id"),
+                (["--server", "--peer", "1:1"], "either"),
+                (["--once"], "--once goes with --server"),
+                (["--server", "latency"], "for the client to say"),
+                (["jitter"], "nothing that can be measured"),
+        ):
+            with self.subTest(words=words):
+                self.expect_usage_error(programs.run("postern-perf", *words), part)
+
+    def test_an_interface_that_does_not_exist_fails_with_code_1(self):
+        done = programs.run("postern-perf", "--server", PTL_IFACE_NAME="nonesuch0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nonesuch0", done.stderr)
+
+
+class Remote(programs.Case):
+    """Two processes over memif."""
+
+    def server(self, *words, **settings):
+        process = self.start("postern-perf", "--server", *words, **self.memif(1, **settings))
+        self.assertIn("--peer 1:1", self.await_line(process, "Serving at 1:1"))
+        return process
+
+    def test_a_server_serves_one_client_and_ends(self):
+        server = self.server("--once", "--stats")
+        report = self.expect_json(programs.run(
+            "postern-perf", "--peer", "1:1", "--json", "--sizes", "0,8,64K,1M", *QUICK, "all",
+            **self.memif(2)))
+        self.assertEqual(len(report["results"]), 24)
+        self.assertEqual(report["peer"], "1:1")
+        code, out, err = self.finish(server)
+        self.assertEqual(code, 0, err)
+        self.assertIn("is done", out)
+
+    def test_a_server_serves_one_client_after_another(self):
+        server = self.server()
+        for node in (2, 2, 3):
+            self.expect_success(programs.run(
+                "postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",
+                **self.memif(node)))
+            self.await_line(server, "is done")
+
+    def test_the_client_may_come_first(self):
+        client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",
+                            **self.memif(2))
+        self.server("--once")
+        code, _, err = self.finish(client)
+        self.assertEqual(code, 0, err)
+
+    def test_without_a_server_the_client_says_so(self):
+        done = programs.run("postern-perf", "--peer", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="1s"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no process answers at 1:1", done.stderr)
+
+    def test_a_server_that_dies_ends_the_client(self):
+        for measure in ("latency", "bandwidth", "get-bandwidth"):
+            with self.subTest(measure=measure):
+                server = self.server()
+                client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time",
+                                    "600", measure, **self.memif(2, PTL_PEER_TIMEOUT="2s"))
+                self.await_line(server, "Serving 2:")
+                server.kill()
+                server.wait()
+                code, _, err = self.finish(client)
+                self.assertEqual(code, 1)
+                self.assertIn("the server at 1:1 is gone", err)
+
+    def test_a_client_that_dies_does_not_end_the_server(self):
+        server = self.server(PTL_PEER_TIMEOUT="2s")
+        for measure in ("latency", "bidirectional"):
+            client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time", "600",
+                                measure, **self.memif(2))
+            self.await_line(server, "Serving 2:")
+            client.kill()
+            client.wait()
+            self.await_line(server, "is gone")
+        self.expect_success(programs.run(
+            "postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency", **self.memif(2)))
+
+    def test_a_larger_window_than_the_server_allows_is_refused(self):
+        self.server()
+        done = programs.run("postern-perf", "--peer", "1:1", "--window", "1000", **self.memif(2))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--window 1000", done.stderr)
+
+    def test_a_peer_that_is_the_process_itself_is_refused(self):
+        for peer in ("7:9", "0.0.0.7:9"):
+            self.expect_usage_error(programs.run("postern-perf", "--peer", peer, "--pid", "9",
+                                                 **self.memif(7)), "this process itself")
+
+
+if __name__ == "__main__":
+    programs.main()

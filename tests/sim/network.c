@@ -1,0 +1,321 @@
+/* network.c - see network.h. Queues are kept as times: a link that is busy until t and sends r bit/s has (t - now) * r bits
+ * waiting, so a frame costs two happenings, not one per hop and turn. */
+#include <sim/network.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <wire/frame.h>
+#include <sim/report.h>
+
+#define ADDRESS_FIRST  0x02 /* locally administered */
+#define ADDRESS_SECOND 0x50
+#define ADDRESS_LIFE   15 /* bits of the second byte */
+#define SLOWER         10
+#define NODE_NONE      UINT32_MAX
+#define ETHERTYPE_IPV4 0x0800
+#define ECN_BITS       3
+#define FLIPS_MAX      3  /* bits flipped in a corrupted frame: CRC32C finds every such change */
+#define GROWTH_MAX     40 /* bytes added to a corrupted frame */
+
+void network_init(struct network *network, const struct network_settings *settings, uint32_t nodes,
+	struct sim_clock *clock, uint64_t seed)
+{
+	*network = (struct network){
+		.settings = *settings,
+		.clock = clock,
+		.prng = prng_make(seed),
+		.nodes = nodes,
+		.parcel_room = settings->frame_size + GROWTH_MAX,
+	};
+	network->links = report_memory(calloc(nodes, sizeof(*network->links)));
+	for (uint32_t i = 0; i < nodes; i++)
+		network->links[i].rate =
+			settings->rate / (prng_chance(&network->prng, settings->slow) ? SLOWER : 1);
+}
+
+void network_free(struct network *network)
+{
+	struct parcel *parcel;
+
+	while ((parcel = network->free_parcels)) {
+		network->free_parcels = parcel->next;
+		free(parcel);
+	}
+	free(network->links);
+	network->links = NULL;
+}
+
+void network_address(uint32_t node, uint32_t life, uint8_t *address)
+{
+	address[0] = ADDRESS_FIRST;
+	address[1] = (uint8_t)(ADDRESS_SECOND | (life & ADDRESS_LIFE));
+	for (unsigned i = 0; i < 4; i++)
+		address[2 + i] = (uint8_t)(node >> (24 - 8 * i));
+}
+
+static uint32_t network_node(const struct network *network, const uint8_t *address)
+{
+	uint32_t node = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		node = node << 8 | address[2 + i];
+	if (address[0] != ADDRESS_FIRST || (address[1] & ~ADDRESS_LIFE) != ADDRESS_SECOND ||
+		node >= network->nodes)
+		return NODE_NONE;
+	return node;
+}
+
+struct parcel *network_parcel(struct network *network, uint32_t from, uint32_t length)
+{
+	struct parcel *parcel = network->free_parcels;
+
+	if (parcel)
+		network->free_parcels = parcel->next;
+	else
+		parcel = report_memory(malloc(sizeof(*parcel) + network->parcel_room));
+	parcel->next = NULL;
+	parcel->from = from;
+	parcel->to = NODE_NONE;
+	parcel->length = length;
+	network->in_transit++;
+	return parcel;
+}
+
+void network_release(struct network *network, struct parcel *parcel)
+{
+	parcel->next = network->free_parcels;
+	network->free_parcels = parcel;
+	network->in_transit--;
+}
+
+static struct parcel *parcel_copy(struct network *network, const struct parcel *parcel)
+{
+	struct parcel *copy = network_parcel(network, parcel->from, parcel->length);
+
+	memcpy(copy->bytes, parcel->bytes, parcel->length);
+	return copy;
+}
+
+static uint64_t wire_bytes(uint32_t length)
+{
+	return (length < NETWORK_FRAME_MIN ? NETWORK_FRAME_MIN : length) + NETWORK_OVERHEAD;
+}
+
+static uint64_t wire_time(const struct link *link, uint32_t length)
+{
+	return wire_bytes(length) * 8 * SECOND / link->rate;
+}
+
+static bool link_is_cut(const struct network *network, uint32_t node)
+{
+	return network->links[node].cut_until > network->clock->now;
+}
+
+static void parcel_arrive(void *object, uint64_t argument)
+{
+	struct network *network = object;
+	struct parcel *parcel = (struct parcel *)(uintptr_t)argument;
+	struct link *link = &network->links[parcel->to];
+
+	if (link_is_cut(network, parcel->to)) {
+		network->counters.cut_dropped++;
+		network_release(network, parcel);
+		return;
+	}
+	if (link->down_bytes == 0)
+		link->down_first = network->clock->now - wire_time(link, parcel->length);
+	link->down_last = network->clock->now;
+	link->down_bytes += wire_bytes(parcel->length);
+	network->deliver(network->context, parcel);
+}
+
+/* Sets "congestion experienced" in an IPv4 header that allows it, and mends its checksum. */
+static void parcel_mark(struct network *network, struct parcel *parcel)
+{
+	uint8_t *bytes = parcel->bytes + FRAME_ETHERNET_BYTES;
+	uint32_t sum;
+
+	if (parcel->length < FRAME_ETHERNET_BYTES + 20 ||
+		parcel->bytes[12] != ETHERTYPE_IPV4 >> 8 || parcel->bytes[13] != 0 ||
+		(bytes[1] & ECN_BITS) == 0 || (bytes[1] & ECN_BITS) == ECN_BITS)
+		return;
+	/* RFC 1624: the new sum is ~(~old + ~old word + new word). */
+	sum = (uint16_t) ~(bytes[10] << 8 | bytes[11]);
+	sum += (uint16_t) ~(bytes[0] << 8 | bytes[1]);
+	bytes[1] |= ECN_BITS;
+	sum += (uint32_t)(bytes[0] << 8 | bytes[1]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	bytes[10] = (uint8_t)(~sum >> 8);
+	bytes[11] = (uint8_t)~sum;
+	network->counters.marked++;
+}
+
+/* Into the queue towards a node. */
+static void switch_forward(struct network *network, struct parcel *parcel, uint32_t to)
+{
+	struct link *link = &network->links[to];
+	uint64_t now = network->clock->now;
+	uint64_t busy = link->down_free > now ? link->down_free - now : 0;
+	uint64_t queued = busy * (link->rate / 1000000) / 8000; /* bytes */
+
+	parcel->to = to;
+	if (queued + parcel->length > network->settings.queue_bytes) {
+		network->counters.queue_dropped++;
+		network_release(network, parcel);
+		return;
+	}
+	if (queued > network->queue_peak)
+		network->queue_peak = (uint32_t)queued;
+	if (queued > network->settings.mark_bytes)
+		parcel_mark(network, parcel);
+	link->down_free = now + busy + wire_time(link, parcel->length);
+	sim_clock_at(network->clock, link->down_free + network->settings.delay, parcel_arrive,
+		network, (uintptr_t)parcel);
+}
+
+static uint32_t word_at(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+	       (uint32_t)bytes[3] << 24;
+}
+
+/* Of the process that a question is about; NODE_NONE: it is not a question. */
+static uint32_t switch_asked(const struct network *network, const struct parcel *parcel)
+{
+	const uint8_t *header = parcel->bytes + FRAME_ETHERNET_BYTES;
+
+	if (!network->settings.directed ||
+		parcel->length < FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES ||
+		(header[0] & 15) != FRAME_ASK)
+		return NODE_NONE;
+	return network->find(network->context,
+		word_at(header + offsetof(struct frame_header, destination_nid)),
+		word_at(header + offsetof(struct frame_header, destination_pid)));
+}
+
+static void switch_flood(struct network *network, struct parcel *parcel)
+{
+	for (uint32_t i = 0; i < network->nodes; i++)
+		if (i != parcel->from)
+			switch_forward(network, parcel_copy(network, parcel), i);
+	network_release(network, parcel);
+}
+
+static void switch_arrive(void *object, uint64_t argument)
+{
+	struct network *network = object;
+	struct parcel *parcel = (struct parcel *)(uintptr_t)argument;
+	uint32_t to = network_node(network, parcel->bytes);
+
+	if (link_is_cut(network, parcel->from)) {
+		network->counters.cut_dropped++;
+		network_release(network, parcel);
+		return;
+	}
+	if (parcel->bytes[0] & 1) {
+		to = switch_asked(network, parcel);
+		if (to == NODE_NONE) {
+			switch_flood(network, parcel);
+			return;
+		}
+	}
+	if (to == NODE_NONE) {
+		network->counters.unknown_dropped++;
+		network_release(network, parcel);
+		return;
+	}
+	switch_forward(network, parcel, to);
+}
+
+/* Losses come alone, or in bursts. */
+static bool link_loses(struct network *network, struct link *link)
+{
+	const struct network_settings *settings = &network->settings;
+	uint64_t now = network->clock->now;
+
+	if (prng_chance(&network->prng, settings->burst))
+		link->burst_until = now + prng_below(&network->prng, settings->burst_time + 1);
+	if (link->burst_until > now) {
+		network->counters.burst_dropped++;
+		return true;
+	}
+	if (prng_chance(&network->prng, settings->drop)) {
+		network->counters.dropped++;
+		return true;
+	}
+	return false;
+}
+
+/* Flips bits, cuts the end off, or adds to it. */
+static void parcel_corrupt(struct network *network, struct parcel *parcel)
+{
+	uint64_t kind = prng_below(&network->prng, 8);
+
+	network->counters.corrupted++;
+	if (kind == 0) {
+		parcel->length = (uint32_t)prng_between(&network->prng, 1, parcel->length);
+	} else if (kind == 1) {
+		uint32_t more = (uint32_t)prng_between(&network->prng, 1, GROWTH_MAX);
+
+		if (parcel->length + more > network->parcel_room)
+			more = network->parcel_room - parcel->length;
+		memset(parcel->bytes + parcel->length, (int)prng_below(&network->prng, 256), more);
+		parcel->length += more;
+	} else {
+		for (uint64_t flips = prng_between(&network->prng, 1, FLIPS_MAX); flips > 0;
+			flips--) {
+			uint64_t bit = prng_below(&network->prng, (uint64_t)parcel->length * 8);
+
+			parcel->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+	}
+}
+
+static void link_carry(struct network *network, struct parcel *parcel, uint64_t when)
+{
+	const struct network_settings *settings = &network->settings;
+
+	if (prng_chance(&network->prng, settings->reorder)) {
+		when += prng_below(&network->prng, settings->reorder_delay + 1);
+		network->counters.reordered++;
+	}
+	if (prng_chance(&network->prng, settings->corrupt))
+		parcel_corrupt(network, parcel);
+	sim_clock_at(network->clock, when, switch_arrive, network, (uintptr_t)parcel);
+}
+
+uint64_t network_send(struct network *network, struct parcel *parcel)
+{
+	const struct network_settings *settings = &network->settings;
+	struct link *link = &network->links[parcel->from];
+	uint64_t now = network->clock->now;
+	uint64_t departure =
+		(link->up_free > now ? link->up_free : now) + wire_time(link, parcel->length);
+	uint64_t when = departure + settings->delay;
+
+	link->up_free = departure;
+	network->counters.frames++;
+	network->counters.bytes += parcel->length;
+	if (now >= settings->fault_until) {
+		sim_clock_at(network->clock, when, switch_arrive, network, (uintptr_t)parcel);
+	} else if (link_loses(network, link)) {
+		network_release(network, parcel);
+	} else {
+		if (prng_chance(&network->prng, settings->duplicate)) {
+			network->counters.duplicated++;
+			link_carry(network, parcel_copy(network, parcel),
+				prng_chance(&network->prng, settings->late)
+					? when + prng_below(&network->prng, settings->late_time)
+					: when);
+		}
+		link_carry(network, parcel, when);
+	}
+	return departure;
+}
+
+void network_cut(struct network *network, uint32_t node, uint64_t until)
+{
+	if (network->links[node].cut_until < until)
+		network->links[node].cut_until = until;
+}

@@ -1,0 +1,701 @@
+/* node.c - see node.h. Implements pmd-glue/glue.h for simulated nodes, and the few calls to libc that would bring chance or the
+ * wall clock into a run: the linker wraps them. */
+#include <sim/node.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <rte_eal.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <base/settings.h>
+#include <engine/engine.h>
+#include <pmd-glue/glue.h>
+#include <sim/report.h>
+#include <sim/workload.h>
+
+#define POOL_CACHE       64
+#define POOLS_MAX        64
+#define SECONDS_AT_START 1800000000 /* of the simulated wall clock */
+#define TURN_LEAST       200        /* ns between two turns, so that time moves */
+#define CRASH_SKIP       SECOND     /* a crashing node waits for nothing */
+#define WRAP_SPAN        64         /* psns before the wrap */
+
+static struct rte_mempool *pools[POOLS_MAX];
+static uint32_t pool_sizes[POOLS_MAX];
+static uint32_t pool_rooms[POOLS_MAX];
+
+/* The node whose library state is in place, and the one before it while a node lingers. */
+static struct node *current;
+static const struct simulation *running; /* whose time it is */
+static uint64_t crash_skip;              /* what a crashing node's clock is ahead by */
+
+/* --- library state */
+
+static bool interface_in_place(void)
+{
+	return current != NULL;
+}
+
+void node_enter(struct node *node)
+{
+	if (interface_in_place()) {
+		fprintf(stderr, "node %u entered while %u is inside\n", node->number,
+			current->number);
+		abort();
+	}
+	current = node;
+	memcpy(&interfaces[0], &node->interface, sizeof(interfaces[0]));
+}
+
+void node_leave(struct node *node)
+{
+	memcpy(&node->interface, &interfaces[0], sizeof(interfaces[0]));
+	memset(&interfaces[0], 0, sizeof(interfaces[0]));
+	current = NULL;
+}
+
+static const struct interface *node_interface(const struct node *node)
+{
+	return current == node ? &interfaces[0] : &node->interface;
+}
+
+static struct segment *node_segment(const struct node *node)
+{
+	return node_interface(node)->submission.segment;
+}
+
+const struct transport_counters *node_transport_counters(const struct node *node)
+{
+	return &node_segment(node)->transport;
+}
+
+const struct engine_counters *node_engine_counters(const struct node *node)
+{
+	return &node_segment(node)->counters;
+}
+
+uint64_t node_drops(const struct node *node)
+{
+	return interface_drops(node_segment(node));
+}
+
+bool node_settled(const struct node *node)
+{
+	return engine_settled(node_interface(node)->engine);
+}
+
+uint32_t node_find(void *context, uint32_t nid, uint32_t pid)
+{
+	const struct simulation *simulation = context;
+	uint32_t per_host = simulation->nodes[0].settings->processes_per_host;
+	uint32_t first = simulation->nodes[0].id.nid;
+	uint64_t number = (uint64_t)(nid - first) * per_host + (pid - NODE_PID_BASE);
+
+	return nid < first || pid - NODE_PID_BASE >= per_host || number >= simulation->node_count
+		       ? UINT32_MAX
+		       : (uint32_t)number;
+}
+
+/* --- the device */
+
+static struct node *port_node(struct port *port)
+{
+	return (struct node *)(void *)((char *)port - offsetof(struct node, port));
+}
+
+static uint64_t mbuf_hash(const struct rte_mbuf *mbuf)
+{
+	uint64_t hash = mbuf->pkt_len, word;
+
+	for (; mbuf; mbuf = mbuf->next) {
+		const char *data = rte_pktmbuf_mtod(mbuf, const char *);
+		uint32_t left = mbuf->data_len;
+
+		for (; left >= 8; left -= 8, data += 8) {
+			memcpy(&word, data, 8);
+			hash = prng_rotate(hash ^ word, 29) * UINT64_C(0x9e3779b97f4a7c15);
+		}
+		word = 0;
+		memcpy(&word, data, left);
+		hash = prng_rotate(hash ^ word, 29) * UINT64_C(0x9e3779b97f4a7c15);
+	}
+	return hash;
+}
+
+/* Frames that lie in the transport's own memory stay as they are while the device holds them. */
+static bool mbuf_is_private(const struct rte_mbuf *mbuf)
+{
+	return mbuf->nb_segs == 1 && RTE_MBUF_DIRECT(mbuf);
+}
+
+/* Lets go of what has been sent. */
+static void device_reap(struct node *node, uint64_t until)
+{
+	while (node->sent_head != node->sent_tail) {
+		struct sent_frame *frame =
+			&node->sent[node->sent_head % node->settings->transmit_ring];
+
+		if (frame->departs > until)
+			return;
+		if (mbuf_is_private(frame->mbuf) && mbuf_hash(frame->mbuf) != frame->hash)
+			simulation_fail(node->simulation,
+				"node %u wrote to a frame while its device held it", node->number);
+		rte_pktmbuf_free(frame->mbuf);
+		node->sent_head++;
+	}
+}
+
+static void device_trace(const struct node *node, const struct parcel *parcel)
+{
+	const uint8_t *bytes = parcel->bytes;
+
+	printf("%12" PRIu64 " frame %u -> %02x%02x%02x%02x%02x%02x %u bytes",
+		simulation_now(node->simulation), node->number, bytes[0], bytes[1], bytes[2],
+		bytes[3], bytes[4], bytes[5], parcel->length);
+	report_frame(bytes, parcel->length);
+}
+
+static void device_send(struct node *node, struct rte_mbuf *mbuf)
+{
+	struct simulation *simulation = node->simulation;
+	struct sent_frame *frame = &node->sent[node->sent_tail++ % node->settings->transmit_ring];
+	struct parcel *parcel;
+	uint32_t done = 0;
+
+	frame->mbuf = mbuf;
+	frame->hash = mbuf_hash(mbuf);
+	frame->departs = simulation_now(simulation);
+	if (mbuf->pkt_len > node->port.frame_size || mbuf->pkt_len < 14) {
+		simulation_fail(simulation, "node %u sent a frame of %u bytes", node->number,
+			mbuf->pkt_len);
+		return;
+	}
+	if (node->silent)
+		return;
+	parcel = network_parcel(&simulation->network, node->number, mbuf->pkt_len);
+	for (const struct rte_mbuf *part = mbuf; part; part = part->next) {
+		memcpy(parcel->bytes + done, rte_pktmbuf_mtod(part, const void *), part->data_len);
+		done += part->data_len;
+	}
+	simulation_note(simulation, simulation_now(simulation));
+	simulation_note(simulation, frame->hash);
+	if (simulation->tracing)
+		device_trace(node, parcel);
+	frame->departs = network_send(&simulation->network, parcel);
+}
+
+static uint16_t device_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct node *node = port_node(port);
+	uint16_t sent = 0;
+
+	device_reap(node, simulation_now(node->simulation));
+	while (sent < count && node->sent_tail - node->sent_head < node->settings->transmit_ring)
+		device_send(node, frames[sent++]);
+	return sent;
+}
+
+static struct rte_mbuf *parcel_unpack(struct node *node, const struct parcel *parcel)
+{
+	struct rte_mbuf *mbuf;
+
+	if (parcel->length > node->port.frame_size) {
+		node->port_counters.errors++;
+		return NULL;
+	}
+	mbuf = rte_pktmbuf_alloc(node->port.pool);
+	if (!mbuf) {
+		node->port_counters.no_mbuf++;
+		return NULL;
+	}
+	memcpy(rte_pktmbuf_append(mbuf, (uint16_t)parcel->length), parcel->bytes, parcel->length);
+	return mbuf;
+}
+
+static uint16_t device_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct node *node = port_node(port);
+	uint16_t got = 0;
+
+	port->arrived = 0;
+	while (got < count && node->received_head != node->received_tail) {
+		struct parcel *parcel =
+			node->received[node->received_head++ % node->settings->receive_ring];
+
+		if (got == 0)
+			port->arrived = parcel->arrived;
+		frames[got] = parcel_unpack(node, parcel);
+		network_release(&node->simulation->network, parcel);
+		if (frames[got])
+			got++;
+	}
+	return got;
+}
+
+static bool device_link(struct port *port)
+{
+	(void)port;
+	return true;
+}
+
+static void device_counters(struct port *port, struct port_counters *counters)
+{
+	*counters = port_node(port)->port_counters;
+}
+
+static void device_close(struct port *port)
+{
+	struct node *node = port_node(port);
+
+	device_reap(node, UINT64_MAX);
+	while (node->received_head != node->received_tail)
+		network_release(&node->simulation->network,
+			node->received[node->received_head++ % node->settings->receive_ring]);
+}
+
+static const struct port_operations device_operations = {
+	.receive = device_receive,
+	.transmit = device_transmit,
+	.link = device_link,
+	.counters = device_counters,
+	.close = device_close,
+};
+
+/* --- turns */
+
+static void node_turn(void *object, uint64_t argument);
+
+static void node_plan_at(struct node *node, uint64_t when)
+{
+	if (when < node->busy_until)
+		when = node->busy_until;
+	if (when < node->stalled_until)
+		when = node->stalled_until;
+	if (!node->up || node->closing || when >= node->turn_at)
+		return;
+	node->turn_at = when;
+	sim_clock_at(&node->simulation->clock, when, node_turn, node, when);
+}
+
+/* Calls drive the engine too, so events may be there that no turn has read. */
+static bool node_has_events(const struct node *node)
+{
+	return atomic_load_explicit(&node_segment(node)->counters.events_logged,
+		       memory_order_relaxed) != node->events_seen;
+}
+
+/* Deadlines that have passed without work being done wait a moment, so that time moves. */
+void node_plan(struct node *node)
+{
+	uint64_t deadline;
+
+	if (!node->up || node->closing)
+		return;
+	deadline = engine_deadline(node_interface(node)->engine);
+	if (node->received_head != node->received_tail || node_has_events(node))
+		deadline = 0;
+	if (deadline == UINT64_MAX)
+		return;
+	if (deadline < TURN_LEAST)
+		deadline = TURN_LEAST;
+	node_plan_at(node, simulation_now(node->simulation) + deadline);
+}
+
+static void node_turn(void *object, uint64_t argument)
+{
+	struct node *node = object;
+	struct simulation *simulation = node->simulation;
+	uint64_t now = simulation_now(simulation);
+	unsigned work;
+
+	/* A turn that was planned anew since, or of a life that is over. */
+	if (!node->up || node->closing || argument != node->turn_at)
+		return;
+	node->turn_at = UINT64_MAX;
+	if (now < node->stalled_until) {
+		node_plan_at(node, node->stalled_until);
+		return;
+	}
+	node_enter(node);
+	work = engine_poll(interfaces[0].engine);
+	node->busy_until = now + node->settings->turn + work * node->settings->turn_frame;
+	if (node_has_events(node))
+		workload_events(node);
+	node_leave(node);
+	if (work)
+		node_plan_at(node, node->busy_until);
+	else
+		node_plan(node);
+}
+
+void node_deliver(struct node *node, struct parcel *parcel)
+{
+	if (!node->up ||
+		node->received_tail - node->received_head >= node->settings->receive_ring) {
+		if (node->up)
+			node->port_counters.missed++;
+		network_release(&node->simulation->network, parcel);
+		return;
+	}
+	parcel->arrived = simulation_now(node->simulation);
+	node->received[node->received_tail++ % node->settings->receive_ring] = parcel;
+	node_plan_at(node, simulation_now(node->simulation));
+}
+
+void node_stall(struct node *node, uint64_t until)
+{
+	if (node->stalled_until < until)
+		node->stalled_until = until;
+}
+
+/* --- life */
+
+void node_init(struct node *node, struct simulation *simulation,
+	const struct node_settings *settings, uint32_t number)
+{
+	running = simulation;
+	*node = (struct node){
+		.simulation = simulation,
+		.settings = settings,
+		.number = number,
+		.turn_at = UINT64_MAX,
+		.entropy = prng_mix(simulation->seed ^ prng_mix(number)),
+		.id = {.nid = settings->udp ? NODE_IPV4_BASE + number
+					    : number / settings->processes_per_host + 1,
+			.pid = NODE_PID_BASE + number % settings->processes_per_host},
+	};
+	node->received = report_memory(calloc(settings->receive_ring, sizeof(*node->received)));
+	node->sent = report_memory(calloc(settings->transmit_ring, sizeof(*node->sent)));
+}
+
+void node_free(struct node *node)
+{
+	if (node->interface.memory)
+		munmap(node->interface.memory, node->interface.memory_size);
+	free(node->received);
+	free(node->sent);
+}
+
+void node_open(struct node *node)
+{
+	ptl_ni_limits_t limits = node->settings->limits;
+	int code;
+
+	node->silent = false;
+	node->life++;
+	/* A new process knows nothing of the one before it. */
+	node->interface.incarnation = 0;
+	node->interface.generation = 0;
+	node->events_seen = 0;
+	node_enter(node);
+	code = PtlNIInit(PTL_IFACE_DEFAULT, node->id.pid, &limits, NULL, &node->ni);
+	if (code == PTL_OK)
+		code = PtlEQAlloc(node->ni, node->settings->queue_events, &node->eq);
+	if (code != PTL_OK) {
+		fprintf(stderr, "postern-sim: node %u cannot be opened: code %d\n", node->number,
+			code);
+		exit(2);
+	}
+	node->up = true;
+	workload_begin(node);
+	node_leave(node);
+	node_plan(node);
+}
+
+/* Others run while the node's last frames leave; see sched_yield() below. */
+static void node_end(struct node *node)
+{
+	node_enter(node);
+	report_count(node);
+	node->simulation->lingering = true;
+	node->closing = true;
+	node->turn_at = UINT64_MAX;
+	PtlNIFini(node->ni);
+	node->simulation->lingering = false;
+	node->closing = false;
+	node->up = false;
+	node_leave(node);
+	crash_skip = 0;
+}
+
+void node_close(struct node *node)
+{
+	node_end(node);
+}
+
+void node_crash(struct node *node)
+{
+	node->silent = true;
+	node_end(node);
+}
+
+/* --- the process around the nodes */
+
+void node_system_start(void)
+{
+	static char program[] = "postern-sim", huge[] = "--no-huge", config[] = "--no-shconf",
+		    pci[] = "--no-pci", telemetry[] = "--no-telemetry", memory[] = "-m",
+		    megabytes[] = "2048", cores[] = "-l", core[] = "0",
+		    level[] = "--log-level=*:error", memory_mode[] = "--iova-mode=va";
+	static char *arguments[] = {program, huge, config, pci, telemetry, memory, megabytes, cores,
+		core, level, memory_mode, NULL};
+
+	if (rte_eal_init((int)(sizeof(arguments) / sizeof(arguments[0])) - 1, arguments) < 0) {
+		fprintf(stderr, "postern-sim: DPDK's EAL does not start\n");
+		exit(2);
+	}
+}
+
+void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memory)
+{
+	char text[32];
+	int interfaces_max;
+
+	setenv("PTL_PROGRESS", "inline", 1);
+	setenv("PTL_CHECKSUM", full_checksum ? "full" : "header", 1);
+	snprintf(text, sizeof(text), "%" PRIu64 "ns", timeout);
+	setenv("PTL_PEER_TIMEOUT", text, 1);
+	snprintf(text, sizeof(text), "%" PRIu64, event_memory);
+	setenv("PTL_EVENT_MEMORY", text, 1);
+	if (PtlInit(&interfaces_max) != PTL_OK)
+		exit(2);
+}
+
+/* Every frame is back where it came from. */
+static void pool_check(struct simulation *simulation, uint32_t number)
+{
+	unsigned missing = rte_mempool_in_use_count(pools[number]);
+
+	if (missing)
+		simulation_fail(simulation, "%u frames have leaked from pool %u", missing, number);
+}
+
+void node_library_close(struct simulation *simulation, const struct node_settings *settings)
+{
+	PtlFini();
+	running = NULL;
+	for (uint32_t i = 0; i < settings->pools && i < simulation->node_count; i++)
+		if (pools[i])
+			pool_check(simulation, i);
+}
+
+/* Pools are kept from run to run, as long as their size does. */
+static struct rte_mempool *pool_of(const struct node *node)
+{
+	uint32_t number = node->number % node->settings->pools;
+	uint32_t room = RTE_PKTMBUF_HEADROOM + node->simulation->network.settings.frame_size;
+	char name[32];
+
+	if (pools[number] &&
+		(pool_sizes[number] != node->settings->pool_frames || pool_rooms[number] != room)) {
+		rte_mempool_free(pools[number]);
+		pools[number] = NULL;
+	}
+	if (!pools[number]) {
+		snprintf(name, sizeof(name), "sim%u", number);
+		pools[number] = rte_pktmbuf_pool_create(
+			name, node->settings->pool_frames, POOL_CACHE, 0, (uint16_t)room, 0);
+		pool_sizes[number] = node->settings->pool_frames;
+		pool_rooms[number] = room;
+	}
+	if (!pools[number]) {
+		fprintf(stderr, "postern-sim: no memory for %u frames\n",
+			node->settings->pool_frames);
+		exit(2);
+	}
+	return pools[number];
+}
+
+/* --- pmd-glue/glue.h for nodes */
+
+int glue_start(void)
+{
+	return 0;
+}
+
+bool glue_hugepages(void)
+{
+	return false;
+}
+
+struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
+{
+	struct node *node = current;
+
+	(void)interface;
+	(void)name;
+	(void)mtu;
+	node->port = (struct port){
+		.operations = &device_operations,
+		.pool = pool_of(node),
+		.frame_size = node->simulation->network.settings.frame_size,
+		.receive_frames = node->settings->receive_ring,
+		.external = true,
+		.socket = -1,
+	};
+	network_address(node->number, node->settings->moves ? node->life : 0, node->port.address);
+	snprintf(node->port.name, sizeof(node->port.name), "sim:%u", node->number);
+	return &node->port;
+}
+
+uint32_t glue_port_nid(const struct port *port, unsigned interface)
+{
+	(void)port;
+	(void)interface;
+	return current->id.nid;
+}
+
+void *glue_segment_create(size_t size, int socket, int *fd)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)socket;
+	if (fd)
+		*fd = -1;
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+int glue_segment_commit(void *segment, size_t offset, size_t size)
+{
+	(void)segment;
+	(void)offset;
+	(void)size;
+	return 0;
+}
+
+void glue_segment_reset(void *segment, size_t size)
+{
+	madvise(segment, size, MADV_DONTNEED);
+}
+
+void *glue_memory_alloc(size_t size, int socket)
+{
+	(void)socket;
+	return aligned_alloc(64, (size + 63) & ~(size_t)63);
+}
+
+void glue_memory_free(void *memory)
+{
+	free(memory);
+}
+
+uint64_t glue_now(void *context)
+{
+	(void)context;
+	return running ? simulation_now(running) + crash_skip : 0;
+}
+
+struct glue_thread *glue_thread_start(
+	void (*run)(void *), void *argument, int cpu, const char *name)
+{
+	(void)run;
+	(void)argument;
+	(void)cpu;
+	(void)name;
+	return NULL;
+}
+
+void glue_thread_join(struct glue_thread *thread)
+{
+	(void)thread;
+}
+
+void glue_thread_enter(void)
+{
+}
+
+unsigned glue_devices(struct glue_device *devices, unsigned count)
+{
+	(void)devices;
+	(void)count;
+	return 0;
+}
+
+/* --- libc, as the linker lets the library see it (-Wl,--wrap) */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags);
+int __wrap_sched_yield(void);
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+ssize_t __real_getrandom(void *buffer, size_t size, unsigned flags);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	uint64_t now;
+
+	if (!current)
+		return __real_clock_gettime(clock, time);
+	now = glue_now(NULL);
+	time->tv_sec = (time_t)(SECONDS_AT_START + now / SECOND);
+	time->tv_nsec = (long)(now % SECOND);
+	return 0;
+}
+
+/* The library draws first sequence numbers and seeds from here. */
+ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
+{
+	uint64_t word;
+
+	if (!current)
+		return __real_getrandom(buffer, size, flags);
+	for (size_t done = 0; done < size; done += sizeof(word)) {
+		word = current->entropy = prng_mix(current->entropy);
+		if (current->settings->wrap)
+			word |= UINT64_C(0xffffffff) - (WRAP_SPAN - 1);
+		memcpy((char *)buffer + done, &word,
+			size - done < sizeof(word) ? size - done : sizeof(word));
+	}
+	return (ssize_t)size;
+}
+
+struct engine *__real_engine_create(const struct engine_options *options);
+struct engine *__wrap_engine_create(const struct engine_options *options);
+
+/* What PTL_ENCAP and PTL_VLAN would say, without an environment for each node. */
+struct engine *__wrap_engine_create(const struct engine_options *options)
+{
+	struct engine_options mine = *options;
+
+	mine.transport.encapsulation = (struct encapsulation_options){
+		.udp = current->settings->udp,
+		.vlan = current->settings->vlan,
+		.prefix = NODE_IPV4_PREFIX,
+		.address = current->settings->udp ? current->id.nid : 0,
+	};
+	return __real_engine_create(&mine);
+}
+
+/* A node that lingers in PtlNIFini gives its CPU away: the others run until its own deadline, or a frame for it. */
+int __wrap_sched_yield(void)
+{
+	struct node *node = current;
+	struct simulation *simulation;
+	uint64_t deadline;
+
+	if (!node)
+		return 0;
+	simulation = node->simulation;
+	if (node->silent || simulation_failed(simulation)) {
+		crash_skip += CRASH_SKIP;
+		return 0;
+	}
+	deadline = engine_deadline(interfaces[0].engine);
+	deadline = deadline > SECOND ? SECOND : deadline < TURN_LEAST ? TURN_LEAST : deadline;
+	deadline += simulation_now(simulation);
+	node_leave(node);
+	while (node->received_head == node->received_tail &&
+		sim_clock_next(&simulation->clock) <= deadline && simulation_step(simulation))
+		;
+	if (node->received_head == node->received_tail && simulation->clock.now < deadline)
+		simulation->clock.now = deadline;
+	node_enter(node);
+	return 0;
+}

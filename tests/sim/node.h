@@ -1,0 +1,118 @@
+/* node.h - one complete stack: front end, engine and transport over a simulated device.
+ *
+ * A node is a process with PTL_PROGRESS=inline whose library state (struct interface number 0) is laid aside while others
+ * run. It takes a turn when a frame has arrived, when its own deadline has come, and when its program has called it.
+ *
+ * I1. Portals calls of a node are made between node_enter() and node_leave().
+ * I2. A node is busy for the time that a turn takes; frames that come meanwhile wait in its receive ring, and are missed
+ *     when that is full.
+ * I3. A device holds a frame until it has sent it; the sender may not write to it meanwhile. The node checks that.
+ */
+#ifndef SIM_NODE_H
+#define SIM_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <portals.h>
+#include <p3/interface.h>
+#include <base/port.h>
+#include <sim/simulation.h>
+
+#define NODE_IPV4_BASE   0x0a000001
+#define NODE_IPV4_PREFIX 8
+#define NODE_PID_BASE    100
+
+struct node_settings {
+	uint32_t processes_per_host; /* that share a node id */
+	uint16_t receive_ring;       /* frames */
+	uint16_t transmit_ring;
+	uint32_t pool_frames; /* of the mempool; nodes share one when there are many */
+	uint32_t pools;
+	uint32_t queue_events; /* of its event queue */
+	uint64_t turn;         /* ns that a turn takes, */
+	uint64_t turn_frame;   /* and for each frame and command in it */
+	uint64_t
+		slice_run; /* ns that it has its CPU for, on average, before it waits for it; 0: always */
+	uint64_t slice_wait;
+	bool udp; /* PTL_ENCAP=udp; one process per host then */
+	uint16_t vlan;
+	bool moves; /* each life has another address */
+	bool wrap;  /* sequence numbers start near their wrap */
+	ptl_ni_limits_t limits;
+};
+
+struct sent_frame {
+	struct rte_mbuf *mbuf;
+	uint64_t departs;
+	uint64_t hash;
+};
+
+struct node {
+	struct simulation *simulation;
+	const struct node_settings *settings;
+	uint32_t number;
+	bool up;
+	bool closing;  /* PtlNIFini drives it: it takes no turns */
+	uint32_t life; /* counts from 1 */
+	ptl_process_id_t id;
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t eq;
+	struct interface interface; /* while another node's is in place */
+
+	struct port port;
+	struct port_counters port_counters;
+	struct parcel **received; /* ring */
+	uint32_t received_head;
+	uint32_t received_tail;
+	struct sent_frame *sent; /* ring: frames that the device still holds */
+	uint32_t sent_head;
+	uint32_t sent_tail;
+	bool silent; /* it has crashed: nothing leaves it */
+
+	uint64_t turn_at; /* when the next turn is planned, UINT64_MAX: never */
+	uint64_t busy_until;
+	uint64_t stalled_until;
+	uint64_t events_seen; /* of the engine's count of logged events */
+	uint64_t entropy;     /* what getrandom() gives it */
+
+	bool troubled;          /* it was ever closed, crashed, or cut off for long */
+	uint64_t trouble_ended; /* ns; UINT64_MAX: it lasts */
+	void *program;          /* the workload's */
+};
+
+/* EAL, mempools; once per process. */
+void node_system_start(void);
+/* Per run, before the first and after the last node. timeout: PTL_PEER_TIMEOUT, ns. */
+void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memory);
+void node_library_close(struct simulation *simulation, const struct node_settings *settings);
+
+void node_init(struct node *node, struct simulation *simulation,
+	const struct node_settings *settings, uint32_t number);
+void node_free(struct node *node);
+
+/* Begins a new life. */
+void node_open(struct node *node);
+/* Ends it: with PtlNIFini, or as by SIGKILL, without another frame. */
+void node_close(struct node *node);
+void node_crash(struct node *node);
+/* It takes no turn until then. */
+void node_stall(struct node *node, uint64_t until);
+
+void node_enter(struct node *node);
+void node_leave(struct node *node);
+
+/* Its program has made calls: plans the turn that they need. */
+void node_plan(struct node *node);
+
+/* A parcel for it; takes it over. */
+void node_deliver(struct node *node, struct parcel *parcel);
+
+struct segment;
+const struct transport_counters *node_transport_counters(const struct node *node);
+const struct engine_counters *node_engine_counters(const struct node *node);
+uint64_t node_drops(const struct node *node);
+bool node_settled(const struct node *node);
+
+uint32_t node_find(void *context, uint32_t nid, uint32_t pid); /* context: the simulation */
+
+#endif

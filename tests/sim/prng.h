@@ -1,0 +1,87 @@
+/* prng.h - the simulator's only source of chance: xoshiro256**, seeded by splitmix64.
+ *
+ * I1. Everything that is random in a run comes from generators that were seeded from the run's seed, so a seed gives the same
+ *     run bit for bit, on every machine.
+ */
+#ifndef SIM_PRNG_H
+#define SIM_PRNG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct prng {
+	uint64_t state[4];
+};
+
+static inline uint64_t prng_mix(uint64_t x)
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+static inline struct prng prng_make(uint64_t seed)
+{
+	struct prng prng;
+
+	for (unsigned i = 0; i < 4; i++)
+		prng.state[i] = seed = prng_mix(seed + i);
+	return prng;
+}
+
+static inline uint64_t prng_rotate(uint64_t x, unsigned bits)
+{
+	return x << bits | x >> (64 - bits);
+}
+
+static inline uint64_t prng_next(struct prng *prng)
+{
+	uint64_t *s = prng->state;
+	uint64_t result = prng_rotate(s[1] * 5, 7) * 9;
+	uint64_t t = s[1] << 17;
+
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = prng_rotate(s[3], 45);
+	return result;
+}
+
+/* 0 to bound - 1; bound is not 0. */
+static inline uint64_t prng_below(struct prng *prng, uint64_t bound)
+{
+	return prng_next(prng) % bound;
+}
+
+/* Both ends included. */
+static inline uint64_t prng_between(struct prng *prng, uint64_t least, uint64_t most)
+{
+	return least + prng_below(prng, most - least + 1);
+}
+
+/* A number below 1 with 53 random bits. */
+static inline double prng_fraction(struct prng *prng)
+{
+	return (double)(prng_next(prng) >> 11) * 0x1p-53;
+}
+
+static inline bool prng_chance(struct prng *prng, double probability)
+{
+	return probability > 0 && prng_fraction(prng) < probability;
+}
+
+/* About as often in every power of two from least to most; least is not 0. */
+static inline uint64_t prng_scale(struct prng *prng, uint64_t least, uint64_t most)
+{
+	unsigned low = 63 - (unsigned)__builtin_clzll(least),
+		 high = 63 - (unsigned)__builtin_clzll(most);
+	uint64_t magnitude = UINT64_C(1) << prng_between(prng, low, high);
+	uint64_t number = magnitude + prng_below(prng, magnitude);
+
+	return number < least ? least : number > most ? most : number;
+}
+
+#endif

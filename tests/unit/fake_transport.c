@@ -1,0 +1,232 @@
+/* fake_transport.c - see fake_transport.h. */
+#include "fake_transport.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct queued {
+	struct process from;
+	struct message_header header;
+	const void *data;
+	uint64_t length;
+};
+
+struct transport {
+	struct transport_upcalls upcalls;
+	struct fake_sent sent[FAKE_MESSAGES];
+	unsigned sent_count, sent_seen;
+	struct fake_arrival arrivals[FAKE_MESSAGES];
+	unsigned arrival_count;
+	struct queued queue[FAKE_MESSAGES];
+	unsigned queued_count, received;
+	bool closed;
+};
+
+static struct transport *fake;
+static bool refuse_create;
+static int finish_at_once = FAKE_LATER;
+static void (*receive_hook)(void *);
+static void *receive_argument;
+static uint64_t fake_deadline = UINT64_MAX;
+
+void fake_refuse_create(void)
+{
+	refuse_create = true;
+}
+
+void fake_finish_at_once(int why)
+{
+	finish_at_once = why;
+}
+
+void fake_on_receive(void (*hook)(void *), void *argument)
+{
+	receive_hook = hook;
+	receive_argument = argument;
+}
+
+void fake_set_deadline(uint64_t deadline)
+{
+	fake_deadline = deadline;
+}
+
+struct transport *transport_create(const struct transport_options *options, struct port *port,
+	const struct clock *clock, const struct transport_upcalls *upcalls,
+	struct transport_counters *counters)
+{
+	(void)options;
+	(void)port;
+	(void)clock;
+	(void)counters;
+	if (refuse_create) {
+		refuse_create = false;
+		return NULL;
+	}
+	assert_null(fake);
+	fake = calloc(1, sizeof(*fake));
+	assert_non_null(fake);
+	fake->upcalls = *upcalls;
+	finish_at_once = FAKE_LATER;
+	receive_hook = NULL;
+	fake_deadline = UINT64_MAX;
+	return fake;
+}
+
+void transport_close(struct transport *transport)
+{
+	transport->closed = true;
+	for (unsigned i = 0; i < transport->arrival_count; i++)
+		if (transport->arrivals[i].open)
+			fake_end(&transport->arrivals[i], TRANSPORT_SHUTDOWN);
+	for (unsigned i = 0; i < transport->sent_count; i++)
+		if (transport->sent[i].message)
+			fake_finish(&transport->sent[i], TRANSPORT_SHUTDOWN);
+	free(transport);
+	fake = NULL;
+}
+
+void transport_send(struct transport *transport, struct process to, struct message *message)
+{
+	struct fake_sent *sent = &transport->sent[transport->sent_count];
+
+	assert_false(transport->closed);
+	assert_true(transport->sent_count < FAKE_MESSAGES);
+	assert_true(
+		message->header_length % 8 == 0 && message->header_length <= MESSAGE_HEADER_MAX);
+	sent->to = to;
+	sent->message = message;
+	sent->data = message->data;
+	sent->length = message->length;
+	assert_true(message_decode(message->header, message->header_length, &sent->header));
+	transport->sent_count++;
+	if (finish_at_once != FAKE_LATER)
+		fake_finish(sent, (enum transport_fail)finish_at_once);
+}
+
+struct fake_sent *fake_next(void)
+{
+	return fake->sent_seen < fake->sent_count ? &fake->sent[fake->sent_seen++] : NULL;
+}
+
+unsigned fake_unfinished(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < fake->sent_count; i++)
+		count += fake->sent[i].message != NULL;
+	return count;
+}
+
+void fake_finish(struct fake_sent *sent, enum transport_fail why)
+{
+	struct message *message = sent->message;
+
+	assert_non_null(message);
+	sent->message = NULL;
+	fake->upcalls.message_done(fake->upcalls.context, message, why);
+}
+
+struct fake_arrival *fake_begin_bytes(
+	struct process from, const void *header, uint32_t header_length, uint64_t length)
+{
+	struct fake_arrival *arrival = &fake->arrivals[fake->arrival_count++];
+
+	assert_true(fake->arrival_count < FAKE_MESSAGES);
+	assert_true(header_length <= MESSAGE_HEADER_MAX);
+	arrival->from = from;
+	arrival->header_length = header_length;
+	arrival->length = length;
+	if (header_length != 0)
+		memcpy(arrival->bytes, header, header_length);
+	fake->upcalls.message_begin(fake->upcalls.context, from, arrival->bytes, header_length,
+		length, &arrival->inbound);
+	arrival->open = arrival->inbound.want_end;
+	return arrival;
+}
+
+struct fake_arrival *fake_begin(
+	struct process from, const struct message_header *header, uint64_t length)
+{
+	uint8_t bytes[MESSAGE_HEADER_BYTES];
+
+	message_encode(header, bytes);
+	return fake_begin_bytes(from, bytes, sizeof(bytes), length);
+}
+
+void fake_place(struct fake_arrival *arrival, uint64_t offset, const void *data, uint64_t length)
+{
+	const struct inbound *inbound = &arrival->inbound;
+
+	if (offset >= inbound->limit)
+		return;
+	if (length > inbound->limit - offset)
+		length = inbound->limit - offset;
+	if (length != 0)
+		memcpy((char *)inbound->base + offset, data, length);
+}
+
+void fake_end(struct fake_arrival *arrival, enum transport_fail why)
+{
+	assert_true(arrival->open);
+	arrival->open = false;
+	fake->upcalls.message_end(fake->upcalls.context, arrival->inbound.context, why);
+}
+
+struct fake_arrival *fake_deliver(
+	struct process from, const struct message_header *header, const void *data, uint64_t length)
+{
+	struct fake_arrival *arrival = fake_begin(from, header, length);
+
+	fake_place(arrival, 0, data, length);
+	if (arrival->open)
+		fake_end(arrival, TRANSPORT_OK);
+	return arrival;
+}
+
+void fake_queue(
+	struct process from, const struct message_header *header, const void *data, uint64_t length)
+{
+	assert_true(fake->queued_count < FAKE_MESSAGES);
+	fake->queue[fake->queued_count++] = (struct queued){from, *header, data, length};
+}
+
+unsigned transport_receive(struct transport *transport)
+{
+	if (receive_hook)
+		receive_hook(receive_argument);
+	transport->received = transport->queued_count;
+	return transport->received;
+}
+
+void transport_process(struct transport *transport)
+{
+	for (unsigned i = 0; i < transport->received; i++) {
+		const struct queued *queued = &transport->queue[i];
+
+		fake_deliver(queued->from, &queued->header, queued->data, queued->length);
+	}
+	transport->received = 0;
+	transport->queued_count = 0;
+}
+
+unsigned transport_transmit(struct transport *transport)
+{
+	(void)transport;
+	return 0;
+}
+
+uint64_t transport_deadline(const struct transport *transport)
+{
+	(void)transport;
+	return fake_deadline;
+}
+
+bool transport_settled(const struct transport *transport)
+{
+	(void)transport;
+	return fake_unfinished() == 0;
+}

@@ -1,0 +1,598 @@
+/* network.c - see network.h. */
+#include "network.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <rte_mbuf.h>
+
+#include "eal.h"
+
+#define QUEUE_FRAMES 1024
+#define NID_FIRST    0x0a000064 /* 10.0.0.100 */
+
+struct event {
+	uint64_t at;
+	uint64_t order;
+	struct rte_mbuf *frame;
+	unsigned to;
+};
+
+/* What a message's header says. */
+struct stamp {
+	uint32_t from;
+	uint32_t life;
+	uint64_t sequence;
+	uint64_t where; /* in the pattern */
+};
+
+struct sent {
+	struct message message;
+	struct node *node;
+	uint32_t life;
+};
+
+struct received {
+	uint8_t *bytes;
+	uint64_t length;
+	uint64_t where;
+	struct node *node;
+};
+
+uint64_t network_random(struct network *network)
+{
+	uint64_t x = network->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	network->random = x;
+	return x * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static bool chance(struct network *network, double probability)
+{
+	return (double)(network_random(network) >> 11) < probability * 9007199254740992.0;
+}
+
+/* --- the wire */
+
+static bool event_before(const struct event *a, const struct event *b)
+{
+	return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void event_push(struct network *network, struct event event)
+{
+	unsigned i;
+
+	if (network->event_count == network->event_room) {
+		network->event_room = network->event_room * 2 + 64;
+		network->events =
+			realloc(network->events, network->event_room * sizeof(struct event));
+		assert_non_null(network->events);
+	}
+	i = network->event_count++;
+	while (i > 0 && event_before(&event, &network->events[(i - 1) / 2])) {
+		network->events[i] = network->events[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	network->events[i] = event;
+}
+
+static struct event event_pop(struct network *network)
+{
+	struct event top = network->events[0];
+	struct event last = network->events[--network->event_count];
+	unsigned i = 0;
+
+	for (;;) {
+		unsigned child = 2 * i + 1;
+
+		if (child >= network->event_count)
+			break;
+		if (child + 1 < network->event_count &&
+			event_before(&network->events[child + 1], &network->events[child]))
+			child++;
+		if (!event_before(&network->events[child], &last))
+			break;
+		network->events[i] = network->events[child];
+		i = child;
+	}
+	network->events[i] = last;
+	return top;
+}
+
+static struct rte_mbuf *frame_copy(struct network *network, const struct rte_mbuf *frame)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_alloc(network->pool);
+
+	if (copy == NULL)
+		return NULL;
+	memcpy(rte_pktmbuf_append(copy, frame->data_len), rte_pktmbuf_mtod(frame, const void *),
+		frame->data_len);
+	return copy;
+}
+
+static void frame_travel(struct network *network, struct rte_mbuf *frame, unsigned to)
+{
+	struct node *node = &network->nodes[to];
+	uint64_t at = network->now + network->faults.delay;
+
+	if (network->faults.rate > 0) {
+		uint64_t start = node->link_free > at ? node->link_free : at;
+
+		node->link_free =
+			start + (uint64_t)((double)frame->data_len / network->faults.rate);
+		at = node->link_free;
+	}
+	if (chance(network, network->faults.reorder))
+		at += network_random(network) % (network->faults.reorder_by + 1);
+	event_push(network, (struct event){at, network->order++, frame, to});
+}
+
+/* Takes over a reference. Frames travel by reference, as in a loop port: whoever writes to a frame
+ * that somebody still reads is found out. */
+static void frame_launch(
+	struct network *network, unsigned from, unsigned to, struct rte_mbuf *frame)
+{
+	network->frames++;
+	if (network->nodes[from].cut || network->nodes[to].cut ||
+		(network->filter != NULL && !network->filter(network, from, to,
+						    rte_pktmbuf_mtod(frame, const uint8_t *)))) {
+		network->filtered++;
+		rte_pktmbuf_free(frame);
+		return;
+	}
+	if (chance(network, network->faults.duplicate)) {
+		struct rte_mbuf *copy = frame_copy(network, frame);
+
+		if (copy != NULL)
+			frame_travel(network, copy, to);
+	}
+	if (chance(network, network->faults.loss)) {
+		rte_pktmbuf_free(frame);
+		return;
+	}
+	if (chance(network, network->faults.corrupt)) {
+		struct rte_mbuf *copy = frame_copy(network, frame);
+
+		rte_pktmbuf_free(frame);
+		if (copy == NULL)
+			return;
+		frame = copy;
+		rte_pktmbuf_mtod(frame, uint8_t *)[network_random(network) % frame->data_len] ^=
+			(uint8_t)(1u << network_random(network) % 8);
+	}
+	frame_travel(network, frame, to);
+}
+
+static unsigned node_by_address(const struct network *network, const uint8_t *address)
+{
+	unsigned i;
+
+	for (i = 0; i < network->count; i++)
+		if (memcmp(network->nodes[i].port.address, address, 6) == 0)
+			return i;
+	return NETWORK_NODES;
+}
+
+static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct node *node = (struct node *)(void *)port;
+	struct network *network = node->network;
+	uint16_t i;
+
+	if (node->accept != 0 && count > node->accept)
+		count = (uint16_t)(network_random(network) % (node->accept + 1));
+	for (i = 0; i < count; i++) {
+		const uint8_t *bytes = rte_pktmbuf_mtod(frames[i], const uint8_t *);
+		unsigned to;
+
+		assert_true(frames[i]->data_len <= port->frame_size);
+		if (bytes[0] & 1) {
+			for (to = 0; to < network->count; to++) {
+				struct rte_mbuf *copy = frame_copy(network, frames[i]);
+
+				if (copy != NULL)
+					frame_launch(network, node->index, to, copy);
+			}
+			rte_pktmbuf_free(frames[i]);
+			continue;
+		}
+		to = node_by_address(network, bytes);
+		if (to == NETWORK_NODES)
+			rte_pktmbuf_free(frames[i]);
+		else
+			frame_launch(network, node->index, to, frames[i]);
+	}
+	return count;
+}
+
+static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct node *node = (struct node *)(void *)port;
+	const struct network *network = node->network;
+	uint16_t n = 0;
+
+	port->arrived = node->head != node->tail ? node->arrived[node->head % node->queue_size]
+						 : network->now;
+	while (n < count && node->head != node->tail)
+		frames[n++] = node->queue[node->head++ % node->queue_size];
+	return n;
+}
+
+static bool node_link(struct port *port)
+{
+	(void)port;
+	return true;
+}
+
+static void node_port_counters(struct port *port, struct port_counters *counters)
+{
+	(void)port;
+	memset(counters, 0, sizeof(*counters));
+}
+
+static void node_close(struct port *port)
+{
+	(void)port;
+}
+
+static const struct port_operations node_operations = {
+	.receive = node_receive,
+	.transmit = node_transmit,
+	.link = node_link,
+	.counters = node_port_counters,
+	.close = node_close,
+};
+
+static void node_arrive(struct node *node, struct rte_mbuf *frame)
+{
+	if (node->dead || node->tail - node->head == node->queue_size) {
+		node->dropped_full += !node->dead;
+		rte_pktmbuf_free(frame);
+		return;
+	}
+	node->arrived[node->tail % node->queue_size] = node->network->now;
+	node->queue[node->tail++ % node->queue_size] = frame;
+}
+
+void network_inject(struct network *network, unsigned to, const void *bytes, uint32_t length)
+{
+	struct rte_mbuf *frame = rte_pktmbuf_alloc(network->pool);
+
+	assert_non_null(frame);
+	memcpy(rte_pktmbuf_append(frame, (uint16_t)length), bytes, length);
+	node_arrive(&network->nodes[to], frame);
+}
+
+/* --- the model */
+
+static void upcall_begin(void *context, struct process from, const void *header,
+	uint32_t header_length, uint64_t length, struct inbound *inbound)
+{
+	struct node *node = context;
+	struct received *received;
+	struct stamp stamp;
+	unsigned f;
+
+	assert_int_equal(header_length, sizeof(stamp));
+	memcpy(&stamp, header, sizeof(stamp));
+	f = from.nid - NID_FIRST;
+	assert_true(f < node->network->count);
+	assert_int_equal(stamp.from, f);
+	if (node->next_life[f] != stamp.life) {
+		/* No life is ever seen after its successor. */
+		assert_true((int32_t)(stamp.life - node->next_life[f]) > 0);
+		node->next_life[f] = stamp.life;
+		node->next[f] = 0;
+	}
+	/* T1: in order, once; holes only where something failed. */
+	if (node->lost_ok)
+		assert_true(stamp.sequence >= node->next[f]);
+	else
+		assert_int_equal(stamp.sequence, node->next[f]);
+	node->next[f] = stamp.sequence + 1;
+	node->begun++;
+	if (node->discard) {
+		inbound->stop = node->stop;
+		return;
+	}
+	received = calloc(1, sizeof(*received));
+	assert_non_null(received);
+	received->bytes = malloc(length + 16);
+	assert_non_null(received->bytes);
+	memset(received->bytes + length, 0xa5, 16);
+	received->length = length;
+	received->where = stamp.where;
+	received->node = node;
+	inbound->base = received->bytes;
+	inbound->limit = length;
+	inbound->context = received;
+	inbound->want_end = true;
+}
+
+static void upcall_end(void *context, void *inbound_context, enum transport_fail why)
+{
+	struct node *node = context;
+	struct received *received = inbound_context;
+	unsigned i;
+
+	assert_ptr_equal(received->node, node);
+	for (i = 0; i < 16; i++)
+		assert_int_equal(received->bytes[received->length + i], 0xa5);
+	if (why == TRANSPORT_OK) {
+		assert_memory_equal(received->bytes, node->network->pattern + received->where,
+			received->length);
+		node->bytes += received->length;
+		node->ended++;
+	} else {
+		node->ended_badly++;
+	}
+	received->node = NULL;
+	free(received->bytes);
+	free(received);
+}
+
+static void upcall_done(void *context, struct message *message, enum transport_fail why)
+{
+	struct sent *sent = (struct sent *)(void *)message;
+	struct node *node = context;
+
+	assert_ptr_equal(sent->node, node);
+	sent->node = NULL;
+	if (why == TRANSPORT_OK)
+		node->done++;
+	else
+		node->failed[why]++;
+	free(sent);
+}
+
+void network_send(struct network *network, unsigned from, unsigned to, uint64_t length)
+{
+	struct node *node = &network->nodes[from];
+	struct sent *sent = calloc(1, sizeof(*sent));
+	struct stamp stamp = {
+		.from = from,
+		.life = node->incarnation,
+		.sequence = node->sent[to]++,
+		.where = network_random(network) % (NETWORK_PATTERN - length + 1),
+	};
+
+	assert_non_null(sent);
+	sent->node = node;
+	sent->message.data = network->pattern + stamp.where;
+	sent->message.length = length;
+	sent->message.header_length = sizeof(stamp);
+	memcpy(sent->message.header, &stamp, sizeof(stamp));
+	transport_send(node->transport, network->nodes[to].self, &sent->message);
+}
+
+/* --- life */
+
+static uint64_t network_clock(void *context)
+{
+	const struct network *network = context;
+
+	return network->now;
+}
+
+void node_start(struct network *network, unsigned index, uint32_t incarnation)
+{
+	struct node *node = &network->nodes[index];
+	struct transport_upcalls upcalls = {upcall_begin, upcall_end, upcall_done, node};
+	struct transport_options options = network->options;
+
+	options.self = node->self;
+	options.encapsulation.address = node->self.nid;
+	options.incarnation = incarnation;
+	options.seed = network_random(network);
+	node->incarnation = incarnation;
+	node->dead = false;
+	memset(node->sent, 0, sizeof(node->sent));
+	memset(node->next, 0, sizeof(node->next));
+	node->transport =
+		transport_create(&options, &node->port, &network->clock, &upcalls, &node->counters);
+	assert_non_null(node->transport);
+}
+
+/* The same tests run over every encapsulation. */
+static void encapsulation_choose(struct encapsulation_options *options)
+{
+	const char *vlan = getenv("TEST_VLAN");
+
+	options->udp = getenv("TEST_ENCAP") != NULL && strcmp(getenv("TEST_ENCAP"), "udp") == 0;
+	options->vlan = vlan != NULL ? (uint16_t)atoi(vlan) : 0;
+	options->prefix = 24;
+}
+
+struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_size, unsigned mbufs)
+{
+	static unsigned pools;
+	struct network *network = calloc(1, sizeof(*network));
+	char name[32];
+	unsigned i;
+
+	assert_non_null(network);
+	eal_start();
+	network->random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	network->now = network_random(network) % (20 * SECOND);
+	network->clock = (struct clock){network_clock, network};
+	network->faults.delay = 5 * MICROSECOND;
+	network->count = nodes;
+	snprintf(name, sizeof(name), "network%u", pools++);
+	network->pool = eal_pool(name, mbufs, frame_size);
+	assert_non_null(network->pool);
+	network->pattern = malloc(NETWORK_PATTERN);
+	assert_non_null(network->pattern);
+	for (i = 0; i < NETWORK_PATTERN; i += 8) {
+		uint64_t word = network_random(network);
+
+		memcpy(network->pattern + i, &word, 8);
+	}
+	network->options.peer_timeout = 10 * SECOND;
+	network->options.peers_max = 1024;
+	network->options.first_psn = 0;
+	network->options.full_checksum = true;
+	encapsulation_choose(&network->options.encapsulation);
+	for (i = 0; i < nodes; i++) {
+		struct node *node = &network->nodes[i];
+
+		node->network = network;
+		node->index = i;
+		node->self = (struct process){NID_FIRST + i, 7};
+		node->port.operations = &node_operations;
+		node->port.pool = network->pool;
+		node->port.frame_size = frame_size;
+		node->port.receive_frames = QUEUE_FRAMES;
+		node->port.address[0] = 2;
+		node->port.address[5] = (uint8_t)i;
+		node->queue_size = QUEUE_FRAMES;
+		node->queue = calloc(node->queue_size, sizeof(node->queue[0]));
+		assert_non_null(node->queue);
+		node->arrived = calloc(node->queue_size, sizeof(node->arrived[0]));
+		assert_non_null(node->arrived);
+	}
+	return network;
+}
+
+static void node_drain(struct node *node)
+{
+	while (node->head != node->tail)
+		rte_pktmbuf_free(node->queue[node->head++ % node->queue_size]);
+}
+
+void node_kill(struct network *network, unsigned index)
+{
+	struct node *node = &network->nodes[index];
+
+	/* Its farewell is lost: nobody hears of its end. */
+	node->cut = true;
+	node->dead = true;
+	transport_close(node->transport);
+	node->transport = NULL;
+	node->cut = false;
+	node_drain(node);
+}
+
+void network_destroy(struct network *network)
+{
+	unsigned i;
+
+	for (i = 0; i < network->count; i++) {
+		if (network->nodes[i].transport != NULL)
+			node_kill(network, i);
+		node_drain(&network->nodes[i]);
+	}
+	while (network->event_count > 0)
+		rte_pktmbuf_free(event_pop(network).frame);
+	assert_int_equal(rte_mempool_avail_count(network->pool), network->pool->size);
+	for (i = 0; i < network->count; i++) {
+		free(network->nodes[i].queue);
+		free(network->nodes[i].arrived);
+	}
+	rte_mempool_free(network->pool);
+	free(network->pattern);
+	free(network->events);
+	free(network);
+}
+
+/* --- time */
+
+static uint64_t nodes_turn(struct network *network)
+{
+	uint64_t wait = UINT64_MAX;
+	unsigned i;
+
+	for (i = 0; i < network->count; i++) {
+		struct node *node = &network->nodes[i];
+		uint64_t deadline;
+
+		if (node->transport == NULL)
+			continue;
+		if (network->faults.stall != 0 && chance(network, 0.0005))
+			node->stalled_until =
+				network->now + network_random(network) % network->faults.stall;
+		if (network->now < node->stalled_until) {
+			if (node->stalled_until - network->now < wait)
+				wait = node->stalled_until - network->now;
+			continue;
+		}
+		transport_receive(node->transport);
+		transport_process(node->transport);
+		transport_transmit(node->transport);
+		deadline = transport_deadline(node->transport);
+		if (node->head != node->tail)
+			deadline = 0;
+		if (deadline < wait)
+			wait = deadline;
+	}
+	return wait;
+}
+
+/* A turn takes some time, so that nothing happens infinitely often at once. */
+#define TURN_TIME 200
+
+static void step_until(struct network *network, uint64_t end)
+{
+	uint64_t wait = nodes_turn(network);
+	uint64_t next = wait == UINT64_MAX ? end : network->now + wait;
+
+	if (network->event_count > 0 && network->events[0].at < next)
+		next = network->events[0].at;
+	if (next < network->now + TURN_TIME)
+		next = network->now + TURN_TIME;
+	if (next > end)
+		next = end;
+	network->now = next;
+	while (network->event_count > 0 && network->events[0].at <= network->now) {
+		struct event event = event_pop(network);
+
+		node_arrive(&network->nodes[event.to], event.frame);
+	}
+}
+
+void network_step(struct network *network)
+{
+	step_until(network, network->now + SECOND);
+}
+
+bool network_settled(const struct network *network)
+{
+	unsigned i;
+
+	for (i = 0; i < network->count; i++) {
+		const struct node *node = &network->nodes[i];
+
+		if (node->transport != NULL &&
+			(!transport_settled(node->transport) || node->head != node->tail))
+			return false;
+	}
+	return network->event_count == 0;
+}
+
+bool network_run(struct network *network, uint64_t ns)
+{
+	uint64_t end = network->now + ns;
+
+	while (network->now < end) {
+		step_until(network, end);
+		if (network_settled(network))
+			return true;
+	}
+	return false;
+}
+
+void network_pass(struct network *network, uint64_t ns)
+{
+	uint64_t end = network->now + ns;
+
+	while (network->now < end)
+		step_until(network, end);
+}

@@ -1,0 +1,102 @@
+/* network.h - a few transports on a faulty network in one thread, under a clock that only moves
+ * when nothing else can.
+ *
+ * Every node sends messages whose header says who sent it, its place in the order, and where its
+ * data lies in one pattern that all share; so a receiver can check every byte and the order without
+ * being told.
+ */
+#ifndef TESTS_UNIT_NETWORK_H
+#define TESTS_UNIT_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <base/port.h>
+#include <transport/transport.h>
+
+#define NETWORK_NODES   64
+#define NETWORK_PATTERN (4u << 20)
+
+struct faults {
+	double loss;
+	double duplicate;
+	double reorder; /* delayed by up to reorder_by */
+	double corrupt;
+	uint64_t delay;      /* ns */
+	uint64_t reorder_by; /* ns */
+	double rate;         /* bytes per ns into each node; 0: infinite */
+	uint64_t stall;      /* ns that a node stalls now and then; 0: never */
+};
+
+struct node {
+	struct port port;
+	struct network *network;
+	struct transport *transport;
+	struct transport_counters counters;
+	struct process self;
+	uint32_t incarnation;
+	unsigned index;
+	struct rte_mbuf **queue; /* frames that arrived: a ring of queue_size */
+	uint64_t *arrived;       /* and when */
+	uint32_t queue_size;
+	uint32_t head;
+	uint32_t tail;
+	uint64_t link_free; /* when the link into the node is idle */
+	uint64_t stalled_until;
+	unsigned accept; /* frames the port takes at once; 0: any number */
+	bool dead;
+	bool cut;
+
+	/* the model */
+	uint64_t sent[NETWORK_NODES];      /* messages to each node in this life */
+	uint64_t next[NETWORK_NODES];      /* expected from each node's present life */
+	uint32_t next_life[NETWORK_NODES]; /* that life */
+	uint64_t lost_ok;                  /* order may have holes: something failed */
+	uint64_t done;
+	uint64_t failed[8];
+	uint64_t begun;
+	uint64_t ended;
+	uint64_t ended_badly;
+	uint64_t bytes;
+	uint64_t dropped_full;
+	bool discard; /* takes no data */
+	bool stop;    /* and says so */
+};
+
+struct network {
+	uint64_t now;
+	uint64_t random;
+	struct clock clock;
+	struct faults faults;
+	struct node nodes[NETWORK_NODES];
+	unsigned count;
+	struct event *events; /* a heap */
+	unsigned event_count;
+	unsigned event_room;
+	uint64_t order;
+	uint8_t *pattern;
+	struct rte_mempool *pool;
+	struct transport_options options;
+	uint64_t frames;
+	/* sees every frame when it is sent; false: it is lost */
+	bool (*filter)(struct network *network, unsigned from, unsigned to, const uint8_t *bytes);
+	uint64_t filtered;
+};
+
+struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_size, unsigned mbufs);
+void network_destroy(struct network *network); /* checks that no mbuf is lost */
+uint64_t network_random(struct network *network);
+void node_start(struct network *network, unsigned index, uint32_t incarnation);
+/* As if killed: no farewell. Its frames in the network live on. */
+void node_kill(struct network *network, unsigned index);
+void network_send(struct network *network, unsigned from, unsigned to, uint64_t length);
+/* One turn of every node, then the clock moves on to what comes next. */
+void network_step(struct network *network);
+/* Until all is settled or the simulated time is over; true when settled. */
+bool network_run(struct network *network, uint64_t ns);
+/* For ns, whatever happens. */
+void network_pass(struct network *network, uint64_t ns);
+bool network_settled(const struct network *network);
+/* Puts bytes into a node's queue as if they had come from the wire. */
+void network_inject(struct network *network, unsigned to, const void *bytes, uint32_t length);
+
+#endif

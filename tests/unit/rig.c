@@ -1,0 +1,441 @@
+/* rig.c - see rig.h. */
+#include "rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <portals.h>
+
+#include <base/handle.h>
+#include <base/ring.h>
+
+static const struct segment_limits rig_limits = {
+	.entries = 64,
+	.regions = 64,
+	.queues = 16,
+	.portals = RIG_PORTALS,
+	.access = RIG_ACCESS,
+	.list_length = 64,
+	.event_bytes = 1 << 20,
+};
+
+/* The last segment: a fuzz target makes thousands a second. */
+static void *spare;
+
+static uint64_t rig_now(void *context)
+{
+	return ((struct rig *)context)->now;
+}
+
+struct rig *rig_create(struct port *port, const struct transport_options *transport)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	struct engine_options options = {
+		.interface = RIG_INTERFACE,
+		.uid = RIG_UID,
+		.port = port,
+		.transport = *transport,
+	};
+	size_t fixed, size = segment_size(&rig_limits, &fixed);
+
+	assert_non_null(rig);
+	rig->now = SECOND;
+	rig->clock = (struct clock){.now = rig_now, .context = rig};
+	rig->segment = spare ? spare : aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+	spare = NULL;
+	assert_non_null(rig->segment);
+	memset(rig->segment, 0, size);
+	assert_int_equal(segment_init(rig->segment, &rig_limits, 100), 0);
+	options.segment = rig->segment;
+	options.clock = &rig->clock;
+	rig->engine = engine_create(&options);
+	assert_non_null(rig->engine);
+	return rig;
+}
+
+void rig_destroy(struct rig *rig)
+{
+	if (rig->engine)
+		rig_stop(rig);
+	if (spare)
+		free(rig->segment);
+	else
+		spare = rig->segment;
+	free(rig);
+}
+
+int rig_setup(void **state)
+{
+	const struct transport_options options = {.self = RIG_SELF, .peer_timeout = RIG_PATIENCE};
+
+	*state = rig_create(NULL, &options);
+	return 0;
+}
+
+void rig_stop(struct rig *rig)
+{
+	engine_destroy(rig->engine);
+	rig->engine = NULL;
+}
+
+int rig_teardown(void **state)
+{
+	rig_destroy(*state);
+	return 0;
+}
+
+void rig_post(struct rig *rig, const struct command *command)
+{
+	assert_true(ring_put(
+		segment_ring(rig->segment, rig->segment->commands), command, sizeof(*command)));
+}
+
+void rig_pass(struct rig *rig, uint64_t time)
+{
+	rig->now += time;
+	engine_poll(rig->engine);
+}
+
+static void rig_do(struct rig *rig, const struct command *command)
+{
+	rig_post(rig, command);
+	engine_poll(rig->engine);
+}
+
+/* Sends a command with a reply slot; the answer. */
+static int rig_call(struct rig *rig, struct command *command,
+	const struct region_description *after, struct region_description *before)
+{
+	uint32_t slot = segment_take(rig->segment, rig->segment->free_replies);
+	struct reply *reply = segment_reply(rig->segment, slot);
+
+	atomic_store(&reply->state, REPLY_PENDING);
+	if (after)
+		reply->after = *after;
+	command->reply = slot;
+	rig_do(rig, command);
+	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
+	if (before)
+		*before = reply->before;
+	segment_give(rig->segment, rig->segment->free_replies, slot);
+	return reply->result;
+}
+
+uint64_t rig_queue(struct rig *rig, uint64_t count)
+{
+	struct segment *segment = rig->segment;
+	uint32_t index = segment_take(segment, segment->free_queues);
+	uint32_t generation = segment_generation(segment);
+
+	assert_int_not_equal(index, INDEX_NONE);
+	assert_true(rig->events_used + queue_bytes(count) <= segment->limits.event_bytes);
+	queue_init(segment, index, generation, count, segment->events + rig->events_used);
+	rig->events_used += queue_bytes(count);
+	return handle_make(HANDLE_QUEUE, RIG_INTERFACE, index, generation);
+}
+
+static struct command entry_command(
+	struct rig *rig, const struct rig_entry *from, enum command_kind kind)
+{
+	struct segment *segment = rig->segment;
+	struct command command = {.kind = (uint8_t)kind};
+	uint32_t index = segment_take(segment, segment->free_entries);
+	struct entry *entry;
+
+	assert_int_not_equal(index, INDEX_NONE);
+	entry = segment_entry(segment, index);
+	entry->match.bits = from->bits;
+	entry->match.ignore = from->ignore;
+	entry->match.nid = from->match.nid;
+	entry->match.pid = from->match.pid;
+	entry->unlink = from->unlink;
+	command.object.index = index;
+	command.object.generation = segment_generation(segment);
+	command.object.portal = from->portal;
+	atomic_store(&entry->gate, gate_make(command.object.generation, 0));
+	atomic_fetch_add(&segment_portal(segment, from->portal)->length, 1);
+	return command;
+}
+
+static uint64_t entry_handle(const struct command *command)
+{
+	return handle_make(
+		HANDLE_ENTRY, RIG_INTERFACE, command->object.index, command->object.generation);
+}
+
+static uint64_t rig_entry_at(
+	struct rig *rig, const struct rig_entry *entry, enum command_position position)
+{
+	struct command command = entry_command(rig, entry, COMMAND_ENTRY_ATTACH);
+
+	command.position = (uint8_t)position;
+	rig_do(rig, &command);
+	return entry_handle(&command);
+}
+
+uint64_t rig_entry(struct rig *rig, const struct rig_entry *entry)
+{
+	return rig_entry_at(rig, entry, POSITION_AFTER);
+}
+
+uint64_t rig_entry_front(struct rig *rig, const struct rig_entry *entry)
+{
+	return rig_entry_at(rig, entry, POSITION_BEFORE);
+}
+
+uint64_t rig_entry_any(struct rig *rig, bool unlink)
+{
+	return rig_entry(
+		rig, &(struct rig_entry){.match = RIG_ANY, .ignore = UINT64_MAX, .unlink = unlink});
+}
+
+int rig_insert(struct rig *rig, const struct rig_entry *entry, uint64_t current,
+	enum command_position position, uint64_t *handle)
+{
+	struct command command = entry_command(rig, entry, COMMAND_ENTRY_INSERT);
+
+	command.position = (uint8_t)position;
+	command.object.other = current;
+	*handle = entry_handle(&command);
+	return rig_call(rig, &command, NULL, NULL);
+}
+
+static struct command region_command(
+	struct rig *rig, const struct region_description *from, enum command_kind kind, int flags)
+{
+	struct segment *segment = rig->segment;
+	struct command command = {.kind = (uint8_t)kind};
+	uint32_t index = segment_take(segment, segment->free_regions);
+	struct region *region;
+
+	assert_int_not_equal(index, INDEX_NONE);
+	region = segment_region(segment, index);
+	region->start = from->start;
+	region->length = from->length;
+	region->user = from->user;
+	region->queue = from->queue;
+	region->max_offset = from->max_offset;
+	region->options = from->options;
+	region->threshold = from->threshold;
+	region->unlink_op = flags & RIG_UNLINK_OP;
+	region->unlink_nofit = flags & RIG_UNLINK_NOFIT;
+	command.object.index = index;
+	command.object.generation = segment_generation(segment);
+	atomic_store(&region->gate, gate_make(command.object.generation, from->threshold));
+	return command;
+}
+
+static uint64_t region_handle(const struct command *command)
+{
+	return handle_make(
+		HANDLE_REGION, RIG_INTERFACE, command->object.index, command->object.generation);
+}
+
+uint64_t rig_attach(
+	struct rig *rig, uint64_t entry, const struct region_description *from, int flags)
+{
+	struct command command = region_command(rig, from, COMMAND_REGION_ATTACH, flags);
+	struct region *region = segment_region(rig->segment, command.object.index);
+
+	region->entry = handle_index(entry);
+	region->entry_generation = handle_generation(entry);
+	atomic_fetch_or(&rig_entry_object(rig, entry)->gate, GATE_ATTACHED);
+	rig_do(rig, &command);
+	return region_handle(&command);
+}
+
+struct command rig_bind_command(struct rig *rig, const struct region_description *region)
+{
+	return region_command(rig, region, COMMAND_REGION_BIND, 0);
+}
+
+uint64_t rig_bind(struct rig *rig, const struct region_description *region)
+{
+	struct command command = rig_bind_command(rig, region);
+
+	rig_do(rig, &command);
+	return region_handle(&command);
+}
+
+struct region *rig_region(const struct rig *rig, uint64_t handle)
+{
+	return segment_region(rig->segment, handle_index(handle));
+}
+
+struct entry *rig_entry_object(const struct rig *rig, uint64_t handle)
+{
+	return segment_entry(rig->segment, handle_index(handle));
+}
+
+uint32_t rig_threshold(const struct rig *rig, uint64_t region)
+{
+	uint64_t gate = atomic_load(&rig_region(rig, region)->gate);
+
+	assert_true(gate_is(gate, handle_generation(region)));
+	return gate_low(gate);
+}
+
+static struct command object_command(enum command_kind kind, uint64_t handle)
+{
+	return (struct command){
+		.kind = (uint8_t)kind,
+		.object = {.index = handle_index(handle), .generation = handle_generation(handle)},
+	};
+}
+
+int rig_entry_unlink(struct rig *rig, uint64_t entry)
+{
+	struct command command = object_command(COMMAND_ENTRY_UNLINK, entry);
+
+	return rig_call(rig, &command, NULL, NULL);
+}
+
+int rig_region_unlink(struct rig *rig, uint64_t region)
+{
+	struct command command = object_command(COMMAND_REGION_UNLINK, region);
+
+	return rig_call(rig, &command, NULL, NULL);
+}
+
+int rig_update(struct rig *rig, uint64_t region, const struct region_description *after,
+	uint64_t testq, struct region_description *before)
+{
+	struct command command = object_command(COMMAND_REGION_UPDATE, region);
+
+	command.update = after != NULL;
+	command.object.other = testq;
+	return rig_call(rig, &command, after, before);
+}
+
+int rig_queue_free(struct rig *rig, uint64_t queue)
+{
+	struct command command = object_command(COMMAND_QUEUE_FREE, queue);
+	int result = rig_call(rig, &command, NULL, NULL);
+
+	if (result == PTL_OK)
+		segment_give(rig->segment, rig->segment->free_queues, handle_index(queue));
+	return result;
+}
+
+void rig_access(
+	struct rig *rig, uint32_t index, struct process process, uint32_t uid, uint32_t portal)
+{
+	const struct command command = {
+		.kind = COMMAND_ACCESS,
+		.access = {.index = index,
+			.nid = process.nid,
+			.pid = process.pid,
+			.uid = uid,
+			.portal = portal},
+	};
+
+	rig_do(rig, &command);
+}
+
+/* What PtlPut does with the gate. */
+static bool gate_take(struct rig *rig, uint64_t handle, bool *taken)
+{
+	struct region *region = rig_region(rig, handle);
+	uint64_t gate = atomic_load(&region->gate);
+
+	*taken = false;
+	if (!gate_is(gate, handle_generation(handle)) || gate_low(gate) == 0)
+		return false;
+	if (gate_low(gate) != GATE_THRESHOLD_INFINITE) {
+		atomic_store(&region->gate, gate - 1);
+		*taken = true;
+	}
+	return true;
+}
+
+static struct command move_command(
+	uint64_t region, const struct rig_move *move, enum command_kind kind)
+{
+	return (struct command){
+		.kind = (uint8_t)kind,
+		.move = {.region = handle_index(region),
+			.generation = handle_generation(region),
+			.nid = move->to.nid,
+			.pid = move->to.pid,
+			.portal = move->portal,
+			.cookie = move->cookie,
+			.match_bits = move->bits,
+			.offset = move->offset,
+			.value = move->value},
+	};
+}
+
+bool rig_put_post(struct rig *rig, uint64_t region, const struct rig_move *move)
+{
+	struct command command = move_command(region, move, COMMAND_PUT);
+	bool taken;
+
+	if (!gate_take(rig, region, &taken))
+		return false;
+	command.taken = taken;
+	command.acknowledge = move->acknowledge;
+	rig_post(rig, &command);
+	return true;
+}
+
+bool rig_put(struct rig *rig, uint64_t region, const struct rig_move *move)
+{
+	bool posted = rig_put_post(rig, region, move);
+
+	engine_poll(rig->engine);
+	return posted;
+}
+
+bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move)
+{
+	const struct command command = move_command(region, move, COMMAND_GET);
+	uint64_t gate = atomic_load(&rig_region(rig, region)->gate);
+
+	if (!gate_is(gate, handle_generation(region)) || gate_low(gate) == 0)
+		return false;
+	rig_do(rig, &command);
+	return true;
+}
+
+struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind)
+{
+	struct event event;
+
+	assert_int_equal(
+		queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event),
+		QUEUE_EVENT);
+	assert_int_equal(event.kind, kind);
+	return event;
+}
+
+void rig_no_event(struct rig *rig, uint64_t queue)
+{
+	struct event event;
+
+	assert_int_equal(
+		queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event),
+		QUEUE_EMPTY);
+}
+
+unsigned long rig_drops(const struct rig *rig)
+{
+	unsigned long sum = 0;
+
+#define X(name, help) sum += rig_counter(rig, name);
+	ENGINE_DROPS(X)
+#undef X
+	return sum;
+}
+
+struct message_header rig_put_header(uint64_t length)
+{
+	return (struct message_header){.kind = MESSAGE_PUT, .uid = RIG_UID, .requested = length};
+}
+
+struct message_header rig_get_header(uint64_t length)
+{
+	return (struct message_header){.kind = MESSAGE_GET,
+		.uid = RIG_UID,
+		.requested = length,
+		.handle = 1,
+		.operation = 1};
+}

@@ -1,0 +1,115 @@
+/* rig.h - one engine, on a fake transport or a real one, with what its front end would do, for tests of the
+ * engine.
+ *
+ * Posted commands are carried out by a turn of the engine at once, so that a test reads in order.
+ * Functions that end in _post leave the command in the ring.
+ */
+#ifndef RIG_H
+#define RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <engine/engine.h>
+#include <engine/queue.h>
+#include <engine/state.h>
+#include <wire/message.h>
+
+#define RIG_INTERFACE 5
+#define RIG_UID       1000
+#define RIG_PORTALS   8
+#define RIG_ACCESS    4
+#define RIG_PATIENCE  (10 * SECOND) /* peer_timeout */
+
+#define RIG_SELF ((struct process){.nid = 7, .pid = 70})
+#define RIG_PEER ((struct process){.nid = 8, .pid = 80})
+
+struct rig {
+	struct segment *segment;
+	struct engine *engine;
+	struct clock clock;
+	uint64_t now;
+	uint64_t events_used; /* bytes of event memory given to queues */
+};
+
+struct rig *rig_create(struct port *port, const struct transport_options *transport);
+void rig_destroy(struct rig *rig);
+/* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
+int rig_setup(void **state);
+int rig_teardown(void **state);
+/* The engine ends; the segment stays readable until the teardown. */
+void rig_stop(struct rig *rig);
+
+/* Handles. */
+uint64_t rig_queue(struct rig *rig, uint64_t count);
+struct rig_entry {
+	uint32_t portal;
+	struct process match; /* UINT32_MAX: any */
+	uint64_t bits, ignore;
+	bool unlink;
+};
+#define RIG_ANY ((struct process){.nid = UINT32_MAX, .pid = UINT32_MAX})
+uint64_t rig_entry(struct rig *rig, const struct rig_entry *entry); /* at the tail */
+uint64_t rig_entry_front(struct rig *rig, const struct rig_entry *entry);
+int rig_insert(struct rig *rig, const struct rig_entry *entry, uint64_t current,
+	enum command_position position, uint64_t *handle);
+/* An entry of Portal 0 for everything, to be unlinked with its region or not. */
+uint64_t rig_entry_any(struct rig *rig, bool unlink);
+
+enum { RIG_UNLINK_OP = 1, RIG_UNLINK_NOFIT = 2 };
+uint64_t rig_attach(
+	struct rig *rig, uint64_t entry, const struct region_description *region, int flags);
+uint64_t rig_bind(struct rig *rig, const struct region_description *region);
+struct command rig_bind_command(struct rig *rig, const struct region_description *region);
+struct region *rig_region(const struct rig *rig, uint64_t handle); /* the object, alive or not */
+struct entry *rig_entry_object(const struct rig *rig, uint64_t handle);
+uint32_t rig_threshold(const struct rig *rig, uint64_t region); /* as the gate says */
+
+/* Answered commands: the answer. */
+int rig_entry_unlink(struct rig *rig, uint64_t entry);
+int rig_region_unlink(struct rig *rig, uint64_t region);
+int rig_update(struct rig *rig, uint64_t region, const struct region_description *after,
+	uint64_t testq, struct region_description *before);
+int rig_queue_free(struct rig *rig, uint64_t queue);
+void rig_access(
+	struct rig *rig, uint32_t index, struct process process, uint32_t uid, uint32_t portal);
+
+/* PtlPut and PtlGet: false as PTL_INV_MD is. */
+struct rig_move {
+	struct process to;
+	uint32_t portal, cookie;
+	uint64_t bits, offset, value;
+	bool acknowledge;
+};
+bool rig_put(struct rig *rig, uint64_t region, const struct rig_move *move);
+bool rig_put_post(struct rig *rig, uint64_t region, const struct rig_move *move);
+bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move);
+
+/* A turn of the engine after time has passed. */
+void rig_pass(struct rig *rig, uint64_t time);
+void rig_post(struct rig *rig, const struct command *command);
+
+/* Takes the next event and checks its kind; rig_no_event() that there is none. */
+struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind);
+void rig_no_event(struct rig *rig, uint64_t queue);
+
+#define rig_counter(rig, name)                                                                     \
+	((unsigned long)atomic_load_explicit(&(rig)->segment->counters.name, memory_order_relaxed))
+unsigned long rig_drops(const struct rig *rig); /* the drop count */
+
+/* Headers of messages from RIG_PEER. */
+struct message_header rig_put_header(uint64_t length);
+struct message_header rig_get_header(uint64_t length);
+
+#define RIG_REGION(memory, queue_)                                                                 \
+	((struct region_description){.start = (uintptr_t)(memory),                                 \
+		.length = sizeof(memory),                                                          \
+		.threshold = GATE_THRESHOLD_INFINITE,                                              \
+		.max_offset = UINT32_MAX,                                                          \
+		.options = REGION_PUT | REGION_GET,                                                \
+		.queue = (queue_)})
+
+#endif

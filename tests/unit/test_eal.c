@@ -1,0 +1,344 @@
+/* test_eal.c - tests of pmd-glue/eal.c. EAL starts once in a process: each case has a child, forked
+ * before it. */
+#include "glue_fixture.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_lcore.h>
+
+#include <pmd-glue/eal.h>
+
+/* Runs a case in a child; its result is what the case returns. */
+static int apart(int (*run)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		alarm(60);
+		_exit(run());
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                    \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static int start(void)
+{
+	return settings_load() == 0 && glue_start() == 0 ? 0 : -1;
+}
+
+static void handler(int signal)
+{
+	(void)signal;
+}
+
+static int case_leaves_no_trace(void)
+{
+	cpu_set_t before, after;
+	sigset_t mask, mask_after;
+	struct sigaction action = {.sa_handler = handler}, handlers[32], found;
+	char *locale;
+
+	CPU_ZERO(&before);
+	CPU_ZERO(&after);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR2);
+	CHECK(pthread_sigmask(SIG_SETMASK, &mask, NULL) == 0);
+	CHECK(sigaction(SIGBUS, &action, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0);
+	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
+	for (int signal = 1; signal < 32; signal++)
+		CHECK(sigaction(signal, NULL, &handlers[signal]) == 0);
+	locale = strdup(setlocale(LC_ALL, NULL));
+	CHECK(start() == 0);
+	CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&before, &after));
+	CHECK(pthread_sigmask(SIG_SETMASK, NULL, &mask_after) == 0);
+	for (int signal = 1; signal < 32; signal++) {
+		CHECK(sigismember(&mask, signal) == sigismember(&mask_after, signal));
+		CHECK(sigaction(signal, NULL, &found) == 0);
+		CHECK(found.sa_handler == handlers[signal].sa_handler);
+	}
+	CHECK(strcmp(locale, setlocale(LC_ALL, NULL)) == 0);
+	free(locale);
+	return 0;
+}
+
+/* Starts with standard output in a file; gives the file's size at the end. */
+static long start_hearing_output(int *result)
+{
+	char name[] = "/tmp/postern-test-XXXXXX";
+	int fd = mkstemp(name);
+	struct stat status;
+
+	unlink(name);
+	dup2(fd, STDOUT_FILENO);
+	*result = start();
+	fflush(NULL);
+	return fstat(fd, &status) == 0 ? (long)status.st_size : -1;
+}
+
+static int case_is_silent(void)
+{
+	int result;
+
+	CHECK(start_hearing_output(&result) == 0);
+	CHECK(result == 0);
+	return 0;
+}
+
+static int case_refuses_bad_arguments(void)
+{
+	int result;
+
+	setenv("PTL_EAL_ARGS", "--no-such-thing", 1);
+	CHECK(start_hearing_output(&result) == 0);
+	CHECK(result != 0);
+	CHECK(strstr(log_last_error(), "PTL_EAL_ARGS"));
+	/* EAL is not to be tried again. */
+	setenv("PTL_EAL_ARGS", "", 1);
+	CHECK(start() != 0);
+	return 0;
+}
+
+static int case_refuses_open_quotes(void)
+{
+	setenv("PTL_EAL_ARGS", "-m '64", 1);
+	CHECK(start() != 0);
+	CHECK(strstr(log_last_error(), "quote"));
+	setenv("PTL_EAL_ARGS", "-m '64'", 1);
+	CHECK(start() == 0);
+	return 0;
+}
+
+static int case_starts_once(void)
+{
+	CHECK(!eal_started());
+	CHECK(start() == 0);
+	CHECK(eal_started());
+	CHECK(glue_start() == 0);
+	return 0;
+}
+
+/* DPDK's interrupt thread makes itself a new one whenever there is something new to wait for. */
+static bool descriptor_is_fleeting(int fd)
+{
+	char name[32], target[64];
+	ssize_t length;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	length = readlink(name, target, sizeof(target) - 1);
+	target[length < 0 ? 0 : length] = 0;
+	return strcmp(target, "anon_inode:[eventpoll]") == 0;
+}
+
+static int case_closes_on_exec(void)
+{
+	bool before[1024];
+
+	for (int fd = 0; fd < 1024; fd++)
+		before[fd] = fcntl(fd, F_GETFD) >= 0;
+	CHECK(start() == 0);
+	CHECK(glue_port_open(0, "memif:/tmp/postern-test-exec", 0) != NULL);
+	CHECK(glue_port_open(1, "net_null0", 0) != NULL);
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+		CHECK(before[fd] || flags < 0 || (flags & FD_CLOEXEC) ||
+			descriptor_is_fleeting(fd));
+	}
+	unlink("/tmp/postern-test-exec");
+	unlink("/tmp/postern-test-exec.lock");
+	return 0;
+}
+
+static int case_in_child(void)
+{
+	CHECK(!eal_started());
+	CHECK(glue_start() != 0);
+	CHECK(strstr(log_last_error(), "forked"));
+	CHECK(glue_port_open(0, "", 0) == NULL);
+	CHECK(!glue_hugepages());
+	glue_thread_enter();
+	return 0;
+}
+
+static int case_refuses_children(void)
+{
+	int status;
+	pid_t child;
+
+	CHECK(start() == 0);
+	child = fork();
+	if (child == 0)
+		_exit(case_in_child());
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return 0;
+}
+
+static int case_goes_on_with_anothers_eal(void)
+{
+	static char words[][20] = {
+		"program", "--no-huge", "--no-pci", "--no-shconf", "-m", "64", "--log-level=error"};
+	char *arguments[7];
+	struct port *port;
+
+	for (int n = 0; n < 7; n++)
+		arguments[n] = words[n];
+	CHECK(rte_eal_init(7, arguments) >= 0);
+	CHECK(start() == 0);
+	port = glue_port_open(0, "", 0);
+	CHECK(port != NULL);
+	port_close(port);
+	return 0;
+}
+
+static void *start_in_thread(void *result)
+{
+	*(int *)result = start();
+	return NULL;
+}
+
+static int case_starts_in_any_thread(void)
+{
+	pthread_t thread;
+	int result = -1;
+
+	CHECK(pthread_create(&thread, NULL, start_in_thread, &result) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(result == 0);
+	CHECK(glue_port_open(0, "", 0) != NULL);
+	return 0;
+}
+
+static int case_runs_on_one_cpu(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		cpu_set_t all;
+		CHECK(sched_getaffinity(0, sizeof(all), &all) == 0);
+		if (CPU_ISSET((size_t)cpu, &all))
+			CPU_SET((size_t)cpu, &one);
+		if (CPU_COUNT(&one) == 1)
+			break;
+	}
+	CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+	CHECK(start() == 0);
+	return 0;
+}
+
+static void glue_start__leaves_affinity_signals_and_locale_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_leaves_no_trace), 0);
+}
+
+static void glue_start__prints_nothing_on_standard_output(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_is_silent), 0);
+}
+
+static void glue_start__refuses_bad_arguments_in_a_sentence(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_refuses_bad_arguments), 0);
+	assert_int_equal(apart(case_refuses_open_quotes), 0);
+}
+
+static void glue_start__may_be_called_again(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_starts_once), 0);
+}
+
+static void glue_start__leaves_no_descriptors_to_other_programs(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_closes_on_exec), 0);
+}
+
+static void glue_start__refuses_a_forked_child(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_refuses_children), 0);
+}
+
+static void glue_start__goes_on_with_an_eal_that_runs(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_goes_on_with_anothers_eal), 0);
+}
+
+static void glue_start__works_in_any_thread_and_on_one_cpu(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_starts_in_any_thread), 0);
+	assert_int_equal(apart(case_runs_on_one_cpu), 0);
+}
+
+static void eal_split__reads_words_as_a_shell_does(void **state)
+{
+	static const char text[] = "  -m 64 'a b'\"c\\\"d\" e\\ f '' \t";
+	char storage[sizeof(text)];
+	char *words[8];
+
+	(void)state;
+	assert_int_equal(eal_split(text, storage, words, 8), 5);
+	assert_string_equal(words[0], "-m");
+	assert_string_equal(words[1], "64");
+	assert_string_equal(words[2], "a bc\"d");
+	assert_string_equal(words[3], "e f");
+	assert_string_equal(words[4], "");
+	assert_int_equal(eal_split("", storage, words, 8), 0);
+	assert_int_equal(eal_split("'a", storage, words, 8), -1);
+	assert_int_equal(eal_split("a b c", storage, words, 2), -1);
+}
+
+static void eal_is_pci__knows_an_address_when_it_sees_one(void **state)
+{
+	(void)state;
+	assert_true(eal_is_pci("0000:03:00.0"));
+	assert_true(eal_is_pci("3:0.1"));
+	assert_true(eal_is_pci("03:1f.7"));
+	assert_false(eal_is_pci(""));
+	assert_false(eal_is_pci("eth0"));
+	assert_false(eal_is_pci("0000:03:00"));
+	assert_false(eal_is_pci("0000:03:00.0x"));
+	assert_false(eal_is_pci("net_null0"));
+	assert_false(eal_is_pci("loop:03:00.0"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(glue_start__leaves_affinity_signals_and_locale_alone),
+		cmocka_unit_test(glue_start__prints_nothing_on_standard_output),
+		cmocka_unit_test(glue_start__refuses_bad_arguments_in_a_sentence),
+		cmocka_unit_test(glue_start__may_be_called_again),
+		cmocka_unit_test(glue_start__leaves_no_descriptors_to_other_programs),
+		cmocka_unit_test(glue_start__refuses_a_forked_child),
+		cmocka_unit_test(glue_start__goes_on_with_an_eal_that_runs),
+		cmocka_unit_test(glue_start__works_in_any_thread_and_on_one_cpu),
+		cmocka_unit_test(eal_split__reads_words_as_a_shell_does),
+		cmocka_unit_test(eal_is_pci__knows_an_address_when_it_sees_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

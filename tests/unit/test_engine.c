@@ -1,0 +1,390 @@
+/* test_engine.c - the engine's turn: the order of frames and commands, answers, waking, shutting down. */
+#include <stdlib.h>
+#include <string.h>
+#include <portals.h>
+#include <rte_ring.h>
+
+#include <base/handle.h>
+#include <base/ring.h>
+
+#include "fake_transport.h"
+#include "rig.h"
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+static bool memory_is_short;
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return memory_is_short ? NULL : __real_calloc(count, size);
+}
+
+static char memory[32];
+static const struct rig_move move = {.to = RIG_PEER};
+
+static void engine_create__without_a_transport_or_memory_is_none(void **state)
+{
+	struct rig *rig = *state;
+	struct engine_options options = {
+		.segment = rig->segment, .clock = &rig->clock, .transport = {.self = RIG_SELF}};
+
+	fake_refuse_create();
+	assert_null(engine_create(&options));
+	memory_is_short = true;
+	assert_null(engine_create(&options));
+	memory_is_short = false;
+}
+
+/* E1: a region is attached after the turn has begun, and after the frame came; the frame finds it. */
+struct late {
+	struct rig *rig;
+	struct command entry, region;
+};
+
+static void late_post(void *argument)
+{
+	struct late *late = argument;
+
+	rig_post(late->rig, &late->entry);
+	rig_post(late->rig, &late->region);
+	fake_on_receive(NULL, NULL);
+}
+
+static void engine_poll__carries_out_commands_before_frames_that_came_with_them(void **state)
+{
+	struct rig *rig = *state;
+	struct segment *segment = rig->segment;
+	struct message_header header = rig_put_header(4);
+	struct late late = {.rig = rig, .entry = {.kind = COMMAND_ENTRY_ATTACH}};
+	uint32_t index = segment_take(segment, segment->free_entries);
+	uint32_t generation = segment_generation(segment);
+	struct entry *entry = segment_entry(segment, index);
+	struct region *region;
+
+	entry->match.nid = entry->match.pid = MATCH_ANY;
+	atomic_store(&entry->gate, gate_make(generation, GATE_ATTACHED));
+	late.entry.object.index = index;
+	late.region = rig_bind_command(rig, &RIG_REGION(memory, 0));
+	late.region.kind = COMMAND_REGION_ATTACH;
+	region = segment_region(segment, late.region.object.index);
+	region->entry = index;
+	region->entry_generation = generation;
+
+	fake_queue(RIG_PEER, &header, "data", 4);
+	fake_on_receive(late_post, &late);
+	engine_poll(rig->engine);
+	assert_memory_equal(memory, "data", 4);
+	assert_int_equal(rig_drops(rig), 0);
+}
+
+static void engine_poll__drains_a_full_ring_in_order(void **state)
+{
+	struct rig *rig = *state;
+	struct region_description description = RIG_REGION(memory, 0);
+	uint64_t region;
+	struct rig_move numbered = move;
+
+	description.length = 0;
+	region = rig_bind(rig, &description);
+	for (unsigned i = 0; i < 1500; i++) {
+		numbered.value = i;
+		assert_true(rig_put_post(rig, region, &numbered));
+	}
+	assert_true(engine_called(rig->engine));
+	assert_false(engine_settled(rig->engine));
+	assert_true(engine_poll(rig->engine) >= 1500);
+	assert_false(engine_called(rig->engine));
+	for (unsigned i = 0; i < 1500; i++) {
+		struct fake_sent *sent = fake_next();
+
+		assert_int_equal(sent->header.value, i);
+		fake_finish(sent, TRANSPORT_OK);
+	}
+	assert_true(engine_settled(rig->engine));
+	assert_int_equal(engine_poll(rig->engine), 0);
+	assert_int_equal(rig_counter(rig, polls_idle), 1);
+}
+
+static void engine_poll__leaves_commands_in_the_ring_while_there_is_no_memory(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, 0));
+
+	while (rig->engine->free_count != 0)
+		operation_take(rig->engine, OPERATION_NOTICE);
+	memory_is_short = true;
+	assert_true(rig_put(rig, region, &move));
+	assert_null(fake_next());
+	assert_true(engine_called(rig->engine));
+	memory_is_short = false;
+	engine_poll(rig->engine);
+	assert_int_equal(fake_next()->header.kind, MESSAGE_PUT);
+}
+
+static void engine_poll__survives_commands_that_make_no_sense(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t seed = 3;
+
+	for (unsigned round = 0; round < 3000; round++) {
+		struct command command;
+		uint64_t *words = (uint64_t *)(void *)&command;
+
+		for (unsigned i = 0; i < sizeof(command) / 8; i++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			words[i] = seed ^ seed >> 29;
+		}
+		command.kind = (uint8_t)round;
+		if (command.kind <= COMMAND_GET || round % 2)
+			command.move.region = UINT32_MAX - round;
+		/* Entries have no check but that they are not in a list: those are the
+		 * application's own. */
+		if (command.kind == COMMAND_ENTRY_ATTACH)
+			command.object.index |= 1u << 31;
+		rig_post(rig, &command);
+		engine_poll(rig->engine);
+	}
+	assert_int_equal(rig_counter(rig, commands), 3000);
+}
+
+static void engine_execute__comes_after_what_is_in_the_ring(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct rig_move first = move;
+	const struct command second = {.kind = COMMAND_PUT,
+		.move = {.region = handle_index(region),
+			.generation = handle_generation(region),
+			.nid = RIG_PEER.nid,
+			.value = 2}};
+
+	first.value = 1;
+	assert_true(rig_put_post(rig, region, &first));
+	assert_true(engine_execute(rig->engine, &second));
+	assert_int_equal(fake_next()->header.value, 1);
+	assert_int_equal(fake_next()->header.value, 2);
+	rig_event(rig, queue, EVENT_SEND_START);
+}
+
+static void engine_execute__begins_nothing_without_memory(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	const struct command put = {.kind = COMMAND_PUT,
+		.move = {.region = handle_index(region),
+			.generation = handle_generation(region),
+			.nid = RIG_PEER.nid}};
+
+	while (rig->engine->free_count != 0)
+		operation_take(rig->engine, OPERATION_NOTICE);
+	memory_is_short = true;
+	assert_false(engine_execute(rig->engine, &put));
+	assert_int_equal(rig_counter(rig, commands_stale), 0);
+	memory_is_short = false;
+	assert_true(engine_execute(rig->engine, &put));
+	assert_int_equal(fake_next()->header.kind, MESSAGE_PUT);
+	rig_event(rig, queue, EVENT_SEND_START);
+}
+
+/* As a thread that is preempted inside its enqueue leaves the ring: a place is taken, and hides what
+ * comes after it. */
+static void engine_execute__does_not_overtake_what_was_posted_and_cannot_be_seen(void **state)
+{
+	struct rig *rig = *state;
+	struct rte_ring *ring = segment_ring(rig->segment, rig->segment->commands);
+	struct reply *reply = segment_reply(rig->segment, 3);
+	const struct command unlink = {.kind = COMMAND_ENTRY_UNLINK, .reply = 3};
+	union __rte_ring_rts_poscnt head = {.raw = ring->rts_prod.head.raw}, taken = head;
+
+	atomic_store(&reply->state, REPLY_PENDING);
+	taken.val.cnt++;
+	taken.val.pos++;
+	ring->rts_prod.head.raw = taken.raw;
+	assert_false(engine_execute(rig->engine, &unlink));
+	assert_int_equal(atomic_load(&reply->state), REPLY_PENDING);
+
+	ring->rts_prod.head.raw = head.raw;
+	assert_true(engine_execute(rig->engine, &unlink));
+	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
+}
+
+static void command__of_no_known_kind_is_answered_with_a_failure(void **state)
+{
+	struct rig *rig = *state;
+	struct reply *reply = segment_reply(rig->segment, 3);
+
+	reply->result = -1;
+	atomic_store(&reply->state, REPLY_PENDING);
+	rig_post(rig, &(struct command){.kind = UINT8_MAX, .reply = 3});
+	engine_poll(rig->engine);
+	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
+	assert_int_equal(reply->result, PTL_FAIL);
+}
+
+static void command_queue_free__makes_the_queue_stale_once(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	struct event event;
+
+	assert_int_equal(
+		rig_queue_free(rig, handle_make(HANDLE_QUEUE, RIG_INTERFACE, HANDLE_INDEX_MAX, 1)),
+		PTL_INV_EQ);
+	assert_int_equal(rig_queue_free(rig, queue + (UINT64_C(1) << 32)), PTL_INV_EQ);
+	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
+	assert_int_equal(rig_queue_free(rig, queue), PTL_INV_EQ);
+	assert_int_equal(
+		queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event),
+		QUEUE_GONE);
+}
+
+static void engine_deadline__is_the_transports_when_no_get_waits(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(engine_deadline(rig->engine), UINT64_MAX);
+	fake_set_deadline(77);
+	assert_int_equal(engine_deadline(rig->engine), 77);
+}
+
+static void engine_poll__rings_the_sleepers_of_every_queue_it_wrote(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queues[12], regions[12];
+
+	for (unsigned i = 0; i < 12; i++) {
+		queues[i] = rig_queue(rig, 4);
+		regions[i] = rig_bind(rig, &RIG_REGION(memory, queues[i]));
+		atomic_store(&segment_queue(rig->segment, handle_index(queues[i]))->sleepers, 1);
+	}
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < 12; i++)
+			assert_true(rig_put_post(rig, regions[i], &move));
+	engine_poll(rig->engine);
+	for (unsigned i = 0; i < 12; i++)
+		assert_true(
+			atomic_load(&segment_queue(rig->segment, handle_index(queues[i]))->bell) >=
+			1);
+}
+
+static void engine_touch__of_more_queues_than_it_remembers_rings_at_once(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t first = rig_queue(rig, 1024), second = rig_queue(rig, 1024),
+		 third = rig_queue(rig, 1024);
+	struct queue *queues[3] = {segment_queue(rig->segment, handle_index(first)),
+		segment_queue(rig->segment, handle_index(second)),
+		segment_queue(rig->segment, handle_index(third))};
+
+	for (unsigned i = 0; i < 4 * TOUCHED_MAX; i++)
+		engine_touch(rig->engine, queues[i % 3]);
+	assert_true(rig->engine->touched_count <= TOUCHED_MAX);
+	for (unsigned i = 0; i < 4 * TOUCHED_MAX; i++)
+		engine_touch(rig->engine, queues[0]);
+	assert_true(rig->engine->touched_count <= TOUCHED_MAX);
+}
+
+static void engine_destroy__ends_everything_that_was_in_flight(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 64);
+	uint64_t region = rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
+	struct message_header put = rig_put_header(4), get = rig_get_header(1), header;
+	struct fake_sent *sent;
+	unsigned kinds[EVENT_UNLINK + 1] = {0}, events = 0;
+	struct event event;
+
+	assert_true(rig_put(rig, region, &move)); /* SEND */
+	put.handle = 1;
+	fake_begin(RIG_PEER, &put, 4);           /* PUT */
+	fake_deliver(RIG_PEER, &put, "abcd", 4); /* a whole put, its acknowledgement in flight */
+	fake_deliver(RIG_PEER, &get, NULL, 0);   /* GET */
+	get.portal = 1;
+	fake_deliver(RIG_PEER, &get, NULL, 0); /* a refusal in flight */
+	fake_next();
+	assert_true(rig_get(rig, region, &move)); /* a request in flight */
+	do
+		sent = fake_next();
+	while (sent->header.kind != MESSAGE_GET);
+	assert_true(rig_get(rig, region, &move)); /* one that waits */
+	sent = fake_next();
+	fake_finish(sent, TRANSPORT_OK);
+	assert_true(rig_get(rig, region, &move)); /* one whose reply is landing */
+	sent = fake_next();
+	fake_finish(sent, TRANSPORT_OK);
+	header = sent->header;
+	header.kind = MESSAGE_REPLY;
+	header.value = 2;
+	fake_begin(RIG_PEER, &header, 2);
+	assert_true(rig_get(rig, region, &move)); /* the same, its request in flight too */
+	sent = fake_next();
+	header = sent->header;
+	header.kind = MESSAGE_REPLY;
+	header.value = 2;
+	fake_begin(RIG_PEER, &header, 2);
+	assert_true(rig_get(rig, region, &move)); /* one that is being asked after */
+	fake_finish(fake_next(), TRANSPORT_OK);
+	rig_pass(rig, RIG_PATIENCE);
+	assert_true(rig_put_post(rig, region, &move)); /* still in the ring */
+
+	rig_stop(rig);
+	while (queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event) ==
+		QUEUE_EVENT) {
+		kinds[event.kind]++;
+		events++;
+		if (event.kind == EVENT_SEND_FAIL || event.kind == EVENT_PUT_FAIL ||
+			event.kind == EVENT_GET_FAIL || event.kind == EVENT_REPLY_FAIL)
+			assert_int_equal(event.fail, TRANSPORT_SHUTDOWN);
+	}
+	assert_int_equal(kinds[EVENT_SEND_START], 2);
+	assert_int_equal(kinds[EVENT_SEND_FAIL], 2);
+	assert_int_equal(kinds[EVENT_PUT_START], 2);
+	assert_int_equal(kinds[EVENT_PUT_END], 1);
+	assert_int_equal(kinds[EVENT_PUT_FAIL], 1);
+	assert_int_equal(kinds[EVENT_GET_START], 1);
+	assert_int_equal(kinds[EVENT_GET_FAIL], 1);
+	assert_int_equal(kinds[EVENT_REPLY_START], 2);
+	assert_int_equal(kinds[EVENT_REPLY_FAIL], 5);
+	assert_int_equal(events, 17);
+	assert_int_equal(rig_region(rig, region)->pending, 0);
+}
+
+static void engine_destroy__answers_calls_that_wait(void **state)
+{
+	struct rig *rig = *state;
+	struct reply *reply = segment_reply(rig->segment, 0);
+
+	atomic_store(&reply->state, REPLY_PENDING);
+	rig_post(
+		rig, &(struct command){.kind = COMMAND_REGION_UNLINK, .object = {.generation = 1}});
+	rig_stop(rig);
+	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
+	assert_int_equal(reply->result, PTL_INV_MD);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(engine_create__without_a_transport_or_memory_is_none),
+		test(engine_poll__carries_out_commands_before_frames_that_came_with_them),
+		test(engine_poll__drains_a_full_ring_in_order),
+		test(engine_poll__leaves_commands_in_the_ring_while_there_is_no_memory),
+		test(engine_poll__survives_commands_that_make_no_sense),
+		test(engine_execute__comes_after_what_is_in_the_ring),
+		test(engine_execute__begins_nothing_without_memory),
+		test(engine_execute__does_not_overtake_what_was_posted_and_cannot_be_seen),
+		test(command__of_no_known_kind_is_answered_with_a_failure),
+		test(command_queue_free__makes_the_queue_stale_once),
+		test(engine_deadline__is_the_transports_when_no_get_waits),
+		test(engine_poll__rings_the_sleepers_of_every_queue_it_wrote),
+		test(engine_touch__of_more_queues_than_it_remembers_rings_at_once),
+		test(engine_destroy__ends_everything_that_was_in_flight),
+		test(engine_destroy__answers_calls_that_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,279 @@
+/* test_frame.c - headers and records as bytes, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <wire/frame.h>
+
+#define BYTES 512
+
+struct built {
+	struct frame frame;
+	uint8_t bytes[BYTES];
+};
+
+/* A sequenced frame with one message of 5 bytes, behind an 8-byte header. */
+static void build(struct built *built, uint8_t flags)
+{
+	struct record record = {
+		.kind = RECORD_START,
+		.header_length = 8,
+		.data_length = 5,
+		.message = 3,
+		.extent = 5,
+	};
+	uint32_t at = frame_header_bytes(flags);
+	uint8_t *to;
+
+	memset(built, 0, sizeof(*built));
+	built->frame.type = FRAME_DATA;
+	built->frame.flags = flags | FRAME_START;
+	built->frame.records = 1;
+	built->frame.source_nid = 11;
+	built->frame.source_pid = 12;
+	built->frame.destination_nid = 13;
+	built->frame.destination_pid = 14;
+	built->frame.source_incarnation = 15;
+	built->frame.destination_incarnation = 16;
+	built->frame.psn = 17;
+	built->frame.ack = 18;
+	built->frame.stream = 19;
+	built->frame.ack_stream = 20;
+	built->frame.timestamp = 21;
+	built->frame.echo = 22;
+	built->frame.delay = 23;
+	built->frame.credit = 24;
+	built->frame.first = 25;
+	built->frame.sack[3] = UINT64_C(1) << 63;
+	to = record_write(built->bytes + at, &record);
+	memcpy(to, "headerxydata!", 13);
+	built->frame.length = (uint16_t)(at + record_bytes(8, 5));
+	frame_encode(&built->frame, built->bytes);
+}
+
+/* As frame_encode() leaves it, but with a record changed. */
+static void seal(struct built *built)
+{
+	frame_encode(&built->frame, built->bytes);
+}
+
+static enum frame_status decode(const struct built *built, struct frame *frame)
+{
+	/* An exact copy, so that a read beyond it is found. */
+	uint8_t *bytes = malloc(built->frame.length);
+	enum frame_status status;
+
+	memcpy(bytes, built->bytes, built->frame.length);
+	status = frame_decode(bytes, built->frame.length, frame);
+	free(bytes);
+	frame->body = built->bytes + frame_header_bytes(frame->flags);
+	return status;
+}
+
+static void frame_decode__reads_what_was_encoded(void **state)
+{
+	struct built built;
+	struct frame frame;
+	struct record record;
+
+	(void)state;
+	build(&built, FRAME_SACK | FRAME_ACK_VALID | FRAME_FULL_SUM);
+	assert_int_equal(decode(&built, &frame), FRAME_OK);
+	assert_int_equal(frame.type, FRAME_DATA);
+	assert_int_equal(frame.source_nid, 11);
+	assert_int_equal(frame.source_pid, 12);
+	assert_int_equal(frame.destination_nid, 13);
+	assert_int_equal(frame.destination_pid, 14);
+	assert_int_equal(frame.source_incarnation, 15);
+	assert_int_equal(frame.destination_incarnation, 16);
+	assert_int_equal(frame.psn, 17);
+	assert_int_equal(frame.ack, 18);
+	assert_int_equal(frame.stream, 19);
+	assert_int_equal(frame.ack_stream, 20);
+	assert_int_equal(frame.timestamp, 21);
+	assert_int_equal(frame.echo, 22);
+	assert_int_equal(frame.delay, 23);
+	assert_int_equal(frame.credit, 24);
+	assert_int_equal(frame.first, 25);
+	assert_true(frame.sack[3] == UINT64_C(1) << 63);
+	assert_int_equal(record_read(&frame, 0, &record), record_bytes(8, 5));
+	assert_int_equal(record.kind, RECORD_START);
+	assert_int_equal(record.message, 3);
+	assert_int_equal(record.extent, 5);
+	assert_memory_equal(record.header, "headerxy", 8);
+	assert_memory_equal(record.data, "data!", 5);
+}
+
+static void frame_decode__refuses_every_truncation(void **state)
+{
+	struct built built;
+	struct frame frame;
+	uint32_t length;
+
+	(void)state;
+	build(&built, FRAME_SACK);
+	for (length = 0; length < built.frame.length; length++) {
+		uint8_t *bytes = malloc(length + 1);
+
+		memcpy(bytes, built.bytes, length);
+		assert_int_not_equal(frame_decode(bytes, length, &frame), FRAME_OK);
+		free(bytes);
+	}
+}
+
+static void frame_decode__finds_every_flipped_bit_of_a_full_checksum(void **state)
+{
+	struct built built;
+	struct frame frame;
+	unsigned bit;
+
+	(void)state;
+	build(&built, FRAME_FULL_SUM);
+	for (bit = 0; bit < built.frame.length * 8u; bit++) {
+		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_not_equal(
+			frame_decode(built.bytes, built.frame.length, &frame), FRAME_OK);
+		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+}
+
+static void frame_decode__finds_every_flipped_bit_of_the_header(void **state)
+{
+	struct built built;
+	struct frame frame;
+	unsigned bit;
+
+	(void)state;
+	build(&built, FRAME_SACK);
+	for (bit = 0; bit < (FRAME_HEADER_BYTES + FRAME_SACK_BYTES) * 8u; bit++) {
+		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_not_equal(
+			frame_decode(built.bytes, built.frame.length, &frame), FRAME_OK);
+		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+}
+
+static void frame_decode__accepts_padding_behind_the_frame(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	build(&built, 0);
+	assert_int_equal(frame_decode(built.bytes, BYTES, &frame), FRAME_OK);
+}
+
+static void frame_decode__refuses_types_that_do_not_exist(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	build(&built, 0);
+	built.frame.type = 0;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
+	built.frame.type = FRAME_BYE + 1;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
+}
+
+static void frame_decode__refuses_a_start_flag_that_lies(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	build(&built, 0);
+	built.frame.flags = 0;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+}
+
+static void frame_decode__refuses_records_in_other_types(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	build(&built, 0);
+	built.frame.type = FRAME_ACK;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+}
+
+static void frame_decode__refuses_a_wrong_count_of_records(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	build(&built, 0);
+	built.frame.records = 0;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+	built.frame.records = 2;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+}
+
+static enum frame_status decode_record(const struct record *record)
+{
+	struct built built;
+	struct frame frame;
+
+	build(&built, 0);
+	record_write(built.bytes + FRAME_HEADER_BYTES, record);
+	seal(&built);
+	return decode(&built, &frame);
+}
+
+static void frame_decode__refuses_records_beyond_the_limits(void **state)
+{
+	struct record good = {RECORD_START, 8, 5, 3, 5, NULL, NULL};
+	struct record record;
+
+	(void)state;
+	assert_int_equal(decode_record(&good), FRAME_OK);
+	record = good;
+	record.kind = 0;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record = good;
+	record.header_length = 9;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record = good;
+	record.header_length = MESSAGE_HEADER_MAX + 8;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record = good;
+	record.data_length = UINT16_MAX;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record = good;
+	record.extent = 4;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record = good;
+	record.extent = MESSAGE_LENGTH_MAX + 1;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frame_decode__reads_what_was_encoded),
+		cmocka_unit_test(frame_decode__refuses_every_truncation),
+		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_a_full_checksum),
+		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_the_header),
+		cmocka_unit_test(frame_decode__accepts_padding_behind_the_frame),
+		cmocka_unit_test(frame_decode__refuses_types_that_do_not_exist),
+		cmocka_unit_test(frame_decode__refuses_a_start_flag_that_lies),
+		cmocka_unit_test(frame_decode__refuses_records_in_other_types),
+		cmocka_unit_test(frame_decode__refuses_a_wrong_count_of_records),
+		cmocka_unit_test(frame_decode__refuses_records_beyond_the_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

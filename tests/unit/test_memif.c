@@ -1,0 +1,454 @@
+/* test_memif.c - tests of pmd-glue/memif.c. A case runs in a process of its own; its peer is this program again, which
+ * echoes until it is killed, or told to go by a frame filled with LEAVE.
+ */
+#include "glue_fixture.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <pmd-glue/kinds.h>
+
+#define LEAVE  255
+#define KILLS  10
+#define BURST  32
+#define STREAM 20000
+
+static char directory[] = "/tmp/postern-memif-XXXXXX";
+static char path[64];
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                    \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/* --- the peer --- */
+
+static struct port *process_open(uint32_t mtu)
+{
+	struct port *port;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(120);
+	CHECK(settings_load() == 0);
+	CHECK(glue_start() == 0);
+	glue_thread_enter();
+	port = memif_open(path, mtu);
+	CHECK(port != NULL);
+	return port;
+}
+
+static _Noreturn void echo(uint32_t mtu)
+{
+	struct port *port = process_open(mtu);
+	bool leave = false;
+
+	while (!leave) {
+		struct rte_mbuf *frames[BURST];
+		uint16_t count = port_receive(port, frames, BURST);
+		uint16_t sent = 0;
+		port->operations->link(port);
+		if (count == 0)
+			sched_yield();
+		for (uint16_t n = 0; n < count; n++)
+			leave |= frame_fill(frames[n]) == LEAVE;
+		/* The link may be gone for good. */
+		for (uint64_t end = glue_now(NULL) + SECOND; sent < count && glue_now(NULL) < end;)
+			sent = (uint16_t)(sent + port_transmit(port, frames + sent,
+							 (uint16_t)(count - sent)));
+		rte_pktmbuf_free_bulk(frames + sent, (unsigned)(count - sent));
+	}
+	/* What was sent last must get out before the memory goes. */
+	for (uint64_t end = glue_now(NULL) + 100 * MILLISECOND; glue_now(NULL) < end;)
+		sched_yield();
+	port_close(port);
+	_exit(0);
+}
+
+/* A program of its own: EAL may run in this process already. */
+static pid_t peer_run(const char *what, uint32_t mtu)
+{
+	char number[16], name[] = "test_memif", role[16], at[sizeof(path)];
+	char *const arguments[] = {name, role, at, number, NULL};
+	pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		snprintf(number, sizeof(number), "%u", mtu);
+		snprintf(role, sizeof(role), "%s", what);
+		memcpy(at, path, sizeof(at));
+		execv("/proc/self/exe", arguments);
+		_exit(2);
+	}
+	CHECK(child > 0);
+	return child;
+}
+
+static pid_t peer_start(uint32_t mtu)
+{
+	return peer_run("echo", mtu);
+}
+
+static void peer_kill(pid_t child)
+{
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, NULL, 0) == child);
+}
+
+/* --- this end --- */
+
+static void wait_for_link(struct port *port, bool up)
+{
+	uint64_t end = glue_now(NULL) + PATIENCE;
+
+	while (port->operations->link(port) != up) {
+		struct rte_mbuf *frame;
+		CHECK(glue_now(NULL) < end);
+		if (port_receive(port, &frame, 1) == 1)
+			rte_pktmbuf_free(frame);
+		sched_yield();
+	}
+}
+
+static struct rte_mbuf *take(struct port *port)
+{
+	struct rte_mbuf *frame = port_take(port);
+
+	CHECK(frame != NULL);
+	return frame;
+}
+
+static void put(struct port *port, uint32_t size, uint8_t fill)
+{
+	struct rte_mbuf *frame = frame_make(port, everybody, size, fill);
+	uint64_t end = glue_now(NULL) + PATIENCE;
+
+	while (port_transmit(port, &frame, 1) == 0) {
+		CHECK(glue_now(NULL) < end);
+		port->operations->link(port);
+		sched_yield();
+	}
+}
+
+static void exchange(struct port *port, uint32_t size, uint8_t fill)
+{
+	struct rte_mbuf *frame;
+
+	put(port, size, fill);
+	frame = take(port);
+	CHECK(frame_is(frame, size, fill));
+	rte_pktmbuf_free(frame);
+}
+
+static void leave_none_out(const struct port *port)
+{
+	CHECK(rte_mempool_in_use_count(port->pool) == 0);
+}
+
+static unsigned descriptors_open(void)
+{
+	unsigned count = 0;
+	DIR *entries = opendir("/proc/self/fd");
+
+	CHECK(entries != NULL);
+	while (readdir(entries))
+		count++;
+	closedir(entries);
+	return count;
+}
+
+/* --- cases --- */
+
+static void case_sizes(uint32_t mtu)
+{
+	pid_t peer = peer_start(mtu);
+	struct port *port = process_open(mtu);
+
+	CHECK(port->frame_size == (mtu ? mtu + 14 : 9216));
+	CHECK(port->external);
+	wait_for_link(port, true);
+	for (uint32_t size = 60; size < port->frame_size; size = size * 3 / 2)
+		exchange(port, size, (uint8_t)(size % LEAVE));
+	exchange(port, port->frame_size, 77);
+	/* Longer than any buffer of the peer's: counted, not sent. */
+	if (rte_pktmbuf_data_room_size(port->pool) > RTE_PKTMBUF_HEADROOM + port->frame_size) {
+		put(port, port->frame_size + 1, 1);
+		CHECK(port_count(port).errors == 1);
+	}
+	exchange(port, 60, LEAVE);
+	CHECK(waitpid(peer, NULL, 0) == peer);
+	leave_none_out(port);
+	port_close(port);
+}
+
+static void case_stream(void)
+{
+	pid_t peer = peer_start(0);
+	struct port *port = process_open(0);
+	unsigned sent = 0, received = 0;
+	uint64_t end = glue_now(NULL) + PATIENCE;
+
+	wait_for_link(port, true);
+	while (received < STREAM) {
+		struct rte_mbuf *frames[BURST];
+		uint16_t count;
+		CHECK(glue_now(NULL) < end);
+		while (sent < STREAM && sent - received < 512) {
+			put(port, 60 + sent % 9000, (uint8_t)(sent % LEAVE));
+			sent++;
+		}
+		count = port_receive(port, frames, BURST);
+		for (uint16_t n = 0; n < count; n++, received++)
+			CHECK(frame_is(
+				frames[n], 60 + received % 9000, (uint8_t)(received % LEAVE)));
+		rte_pktmbuf_free_bulk(frames, count);
+		if (count == 0)
+			sched_yield();
+	}
+	exchange(port, 60, LEAVE);
+	CHECK(waitpid(peer, NULL, 0) == peer);
+	leave_none_out(port);
+	port_close(port);
+}
+
+/* The peer is killed at whatever it does, and another one started. `first`: the survivor listens.
+ */
+static void case_kills(bool first)
+{
+	pid_t peer = first ? 0 : peer_start(0);
+	struct port *port;
+	unsigned descriptors = 0;
+	struct stat status;
+
+	if (!first)
+		for (uint64_t end = glue_now(NULL) + PATIENCE; stat(path, &status) != 0;)
+			CHECK(glue_now(NULL) < end);
+	port = process_open(0);
+	for (unsigned n = 0; n < KILLS; n++) {
+		if (peer == 0)
+			peer = peer_start(0);
+		wait_for_link(port, true);
+		exchange(port, 9000, (uint8_t)n);
+		if (n == 1)
+			descriptors = descriptors_open();
+		for (unsigned m = 0; m < n * 50; m++)
+			put(port, 5000, 1);
+		peer_kill(peer);
+		peer = 0;
+		wait_for_link(port, false);
+		put(port, 60, 1); /* taken, and lost */
+		leave_none_out(port);
+	}
+	peer = peer_start(0);
+	wait_for_link(port, true);
+	exchange(port, 60, 1);
+	CHECK(descriptors_open() == descriptors);
+	peer_kill(peer);
+	port_close(port);
+}
+
+static void case_third(void)
+{
+	pid_t peer = peer_start(0);
+	struct port *port = process_open(0);
+	pid_t other;
+	int result;
+
+	wait_for_link(port, true);
+	other = peer_run("third", 0);
+	CHECK(waitpid(other, &result, 0) == other);
+	CHECK(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+	exchange(port, 60, 1);
+	peer_kill(peer);
+	port_close(port);
+}
+
+/* It must be turned away. */
+static int third(void)
+{
+	return settings_load() == 0 && glue_start() == 0 && !memif_open(path, 0) &&
+			       strstr(log_last_error(), "two processes have this path")
+		       ? 0
+		       : 1;
+}
+
+static void wait_for_both(struct port *one, struct port *two)
+{
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	struct rte_mbuf *frame;
+	bool up = false;
+
+	while (!up) {
+		up = one->operations->link(one);
+		up &= two->operations->link(two);
+		CHECK(glue_now(NULL) < end);
+		sched_yield();
+	}
+	/* A server has room to send once the client has polled. */
+	CHECK(port_receive(one, &frame, 1) == 0);
+	CHECK(port_receive(two, &frame, 1) == 0);
+}
+
+static void case_both_in_one_process(void)
+{
+	struct port *one = process_open(0);
+	struct port *two = memif_open(path, 0);
+	struct rte_mbuf *frame;
+
+	CHECK(two != NULL);
+	wait_for_both(one, two);
+	put(one, 100, 3);
+	frame = take(two);
+	CHECK(frame_is(frame, 100, 3));
+	rte_pktmbuf_free(frame);
+	/* The listener goes; what is left takes the other part when opened again. */
+	port_close(one);
+	one = memif_open(path, 0);
+	CHECK(one != NULL);
+	wait_for_link(two, false);
+	wait_for_both(one, two);
+	put(two, 100, 4);
+	frame = take(one);
+	CHECK(frame_is(frame, 100, 4));
+	rte_pktmbuf_free(frame);
+	port_close(two);
+	port_close(one);
+}
+
+static void case_foreign_file(void)
+{
+	FILE *file = fopen(path, "w");
+
+	CHECK(file != NULL);
+	fclose(file);
+	CHECK(settings_load() == 0 && glue_start() == 0);
+	CHECK(memif_open(path, 0) == NULL);
+	CHECK(strstr(log_last_error(), "choose a path where there is nothing"));
+	CHECK(unlink(path) == 0);
+}
+
+/* Runs a case in a process of its own; afterwards nothing may be left of the path. */
+static void run_apart(void (*run)(void), void (*run_mtu)(uint32_t), uint32_t mtu)
+{
+	char lock[80];
+	struct stat status;
+	int result;
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (run)
+			run();
+		else
+			run_mtu(mtu);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &result, 0), child);
+	assert_true(WIFEXITED(result));
+	assert_int_equal(WEXITSTATUS(result), 0);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	assert_int_not_equal(lstat(path, &status), 0);
+	assert_int_not_equal(lstat(lock, &status), 0);
+}
+
+static void memif_transmit__carries_frames_of_all_sizes(void **state)
+{
+	(void)state;
+	run_apart(NULL, case_sizes, 0);
+	run_apart(NULL, case_sizes, 1500);
+	run_apart(NULL, case_sizes, 65280);
+}
+
+static void memif_transmit__carries_a_stream_in_order(void **state)
+{
+	(void)state;
+	run_apart(case_stream, NULL, 0);
+}
+
+static void case_kills_of_the_client(void)
+{
+	case_kills(true);
+}
+
+static void case_kills_of_the_server(void)
+{
+	case_kills(false);
+}
+
+static void memif_link__comes_back_when_a_killed_client_is_started_again(void **state)
+{
+	(void)state;
+	run_apart(case_kills_of_the_client, NULL, 0);
+}
+
+static void memif_link__comes_back_when_a_killed_server_is_started_again(void **state)
+{
+	(void)state;
+	run_apart(case_kills_of_the_server, NULL, 0);
+}
+
+static void memif_open__turns_a_third_process_away(void **state)
+{
+	(void)state;
+	run_apart(case_third, NULL, 0);
+}
+
+static void memif_open__may_be_both_ends_in_one_process(void **state)
+{
+	(void)state;
+	run_apart(case_both_in_one_process, NULL, 0);
+}
+
+static void memif_open__leaves_a_file_alone_that_is_no_socket(void **state)
+{
+	char lock[80];
+
+	(void)state;
+	run_apart(case_foreign_file, NULL, 0);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	assert_int_not_equal(access(lock, F_OK), 0);
+}
+
+static int memif_setup(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(path, sizeof(path), "%s/wire", directory);
+	return 0;
+}
+
+static int memif_teardown(void **state)
+{
+	(void)state;
+	return rmdir(directory);
+}
+
+int main(int count, char **arguments)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memif_transmit__carries_frames_of_all_sizes),
+		cmocka_unit_test(memif_transmit__carries_a_stream_in_order),
+		cmocka_unit_test(memif_link__comes_back_when_a_killed_client_is_started_again),
+		cmocka_unit_test(memif_link__comes_back_when_a_killed_server_is_started_again),
+		cmocka_unit_test(memif_open__turns_a_third_process_away),
+		cmocka_unit_test(memif_open__may_be_both_ends_in_one_process),
+		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_socket),
+	};
+
+	if (count == 4) {
+		snprintf(path, sizeof(path), "%s", arguments[2]);
+		if (strcmp(arguments[1], "third") == 0)
+			return third();
+		echo((uint32_t)atoi(arguments[3]));
+	}
+	return cmocka_run_group_tests(tests, memif_setup, memif_teardown);
+}

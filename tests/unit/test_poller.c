@@ -1,0 +1,325 @@
+/* test_poller.c - tests lib/engine/poller.c: poll threads and seats, with an engine that only
+ * counts. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include <engine/patience.h>
+#include <engine/poller.h>
+#include <engine/submission.h>
+
+#include "fake_engine.h"
+
+#define THREADS  4
+#define COMMANDS 5000
+
+static uint64_t monotonic_now(void *context)
+{
+	struct timespec now;
+
+	(void)context;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+static const struct clock test_clock = {.now = monotonic_now};
+
+static void *run(void *poller)
+{
+	poller_run(poller);
+	return NULL;
+}
+
+struct fixture {
+	struct engine *engines[2];
+	struct poller *poller;
+	pthread_t thread;
+};
+
+static void fixture_start(struct fixture *fixture, unsigned engines, bool adaptive)
+{
+	fixture->poller = poller_create(adaptive, &test_clock);
+	assert_non_null(fixture->poller);
+	for (unsigned i = 0; i < 2; i++) {
+		fixture->engines[i] = fake_engine_create();
+		if (i < engines)
+			poller_add(fixture->poller, fixture->engines[i],
+				fixture->engines[i]->segment, false);
+	}
+	assert_int_equal(pthread_create(&fixture->thread, NULL, run, fixture->poller), 0);
+	poller_resume(fixture->poller);
+}
+
+static void fixture_stop(struct fixture *fixture)
+{
+	poller_pause(fixture->poller);
+	poller_stop(fixture->poller);
+	pthread_join(fixture->thread, NULL);
+	poller_destroy(fixture->poller);
+	for (unsigned i = 0; i < 2; i++)
+		fake_engine_destroy(fixture->engines[i]);
+}
+
+static uint32_t sleeping(const struct engine *engine)
+{
+	return atomic_load(&engine->segment->doorbell.sleeping);
+}
+
+static void post(struct engine *engine, uint64_t value)
+{
+	const struct submission submission = {.segment = engine->segment};
+	const struct command command = {.kind = COMMAND_PUT, .move.value = value};
+
+	submission_post(&submission, &command);
+}
+
+static void poller_run__polls_every_engine(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 2, false);
+	WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > 10 &&
+		 atomic_load(&fixture.engines[1]->turns) > 10);
+	fixture_stop(&fixture);
+}
+
+static void poller_pause__keeps_the_thread_off_the_engines(void **state)
+{
+	struct fixture fixture;
+	uint64_t turns;
+
+	(void)state;
+	fixture_start(&fixture, 1, true);
+	poller_pause(fixture.poller);
+	fixture.engines[0]->unlocked++; /* ThreadSanitizer complains unless it is ours */
+	turns = atomic_load(&fixture.engines[0]->turns);
+	for (unsigned i = 0; i < 100; i++)
+		sched_yield();
+	assert_int_equal(atomic_load(&fixture.engines[0]->turns), turns);
+	poller_resume(fixture.poller);
+	post(fixture.engines[0], 1);
+	WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > turns);
+	fixture_stop(&fixture);
+}
+
+static void poller_pause__and_resume_may_alternate_without_end(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, true);
+	for (unsigned i = 0; i < 1000; i++) {
+		poller_pause(fixture.poller);
+		fixture.engines[0]->unlocked++;
+		poller_resume(fixture.poller);
+	}
+	fixture_stop(&fixture);
+}
+
+static void poller_pause__wakes_a_thread_that_sleeps(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, true);
+	WAIT_FOR(sleeping(fixture.engines[0]));
+	poller_pause(fixture.poller);
+	poller_resume(fixture.poller);
+	fixture_stop(&fixture);
+}
+
+static void poller_add__lets_the_thread_poll_one_more(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, true);
+	poller_pause(fixture.poller);
+	poller_add(fixture.poller, fixture.engines[1], fixture.engines[1]->segment, false);
+	assert_int_equal(poller_count(fixture.poller), 2);
+	poller_resume(fixture.poller);
+	WAIT_FOR(atomic_load(&fixture.engines[1]->turns) > 0);
+	fixture_stop(&fixture);
+}
+
+static void poller_remove__leaves_the_others(void **state)
+{
+	struct fixture fixture;
+	uint64_t turns;
+
+	(void)state;
+	fixture_start(&fixture, 2, true);
+	poller_pause(fixture.poller);
+	poller_remove(fixture.poller, fixture.engines[0]);
+	assert_int_equal(poller_count(fixture.poller), 1);
+	turns = atomic_load(&fixture.engines[0]->turns);
+	poller_resume(fixture.poller);
+	post(fixture.engines[1], 1);
+	WAIT_FOR(atomic_load(&fixture.engines[1]->commands) == 1);
+	assert_int_equal(atomic_load(&fixture.engines[0]->turns), turns);
+	fixture_stop(&fixture);
+}
+
+static void poller_run__sleeps_when_nothing_comes_and_wakes_for_a_command(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, true);
+	for (unsigned i = 1; i <= 20; i++) {
+		WAIT_FOR(sleeping(fixture.engines[0]));
+		post(fixture.engines[0], 1);
+		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
+	}
+	assert_true(atomic_load(&fixture.engines[0]->segment->counters.sleeps) >= 20);
+	fixture_stop(&fixture);
+}
+
+static void poller_run__with_two_engines_wakes_for_either(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 2, true);
+	for (unsigned i = 0; i < 20; i++) {
+		struct engine *engine = fixture.engines[i % 2];
+
+		WAIT_FOR(sleeping(fixture.engines[0]) && sleeping(fixture.engines[1]));
+		post(engine, 1);
+		WAIT_FOR(atomic_load(&engine->commands) == i / 2 + 1);
+	}
+	fixture_stop(&fixture);
+}
+
+static void poller_run__misses_no_command_that_comes_as_it_falls_asleep(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, true);
+	for (uint64_t i = 1; i <= COMMANDS; i++) {
+		post(fixture.engines[0], i);
+		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
+	}
+	assert_int_equal(
+		atomic_load(&fixture.engines[0]->sum), (uint64_t)COMMANDS * (COMMANDS + 1) / 2);
+	fixture_stop(&fixture);
+}
+
+static void poller_run__never_sleeps_when_it_may_not(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, false);
+	WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > 100000);
+	assert_int_equal(atomic_load(&fixture.engines[0]->segment->counters.sleeps), 0);
+	fixture_stop(&fixture);
+}
+
+static void seat_take__lets_one_in(void **state)
+{
+	static struct seat seat;
+
+	(void)state;
+	assert_true(seat_take(&seat));
+	assert_false(seat_take(&seat));
+	seat_leave(&seat);
+	assert_true(seat_take(&seat));
+	seat_leave(&seat);
+}
+
+static void seat_drive__does_nothing_in_a_seat_without_an_engine(void **state)
+{
+	static struct seat seat;
+
+	(void)state;
+	assert_int_equal(seat_drive(&seat), 0);
+}
+
+static void seat_leave__carries_out_what_came_meanwhile(void **state)
+{
+	static struct seat seat;
+	const struct command command = {.kind = COMMAND_PUT, .move.value = 5};
+	struct engine *engine = fake_engine_create();
+	struct submission submission = {.segment = engine->segment, .seat = &seat};
+
+	(void)state;
+	seat.engine = engine;
+	assert_true(seat_take(&seat));
+	submission_post(
+		&submission, &command); /* as another thread would, while this one sits here */
+	assert_int_equal(atomic_load(&engine->commands), 0);
+	seat_leave(&seat);
+	assert_int_equal(atomic_load(&engine->sum), 5);
+	fake_engine_destroy(engine);
+}
+
+static void *post_many(void *submission)
+{
+	const struct command command = {.kind = COMMAND_PUT, .move.value = 1};
+
+	for (unsigned i = 0; i < COMMANDS; i++)
+		submission_post(submission, &command);
+	return NULL;
+}
+
+static void seat_drive__among_threads_strands_no_command(void **state)
+{
+	static struct seat seat;
+	struct engine *engine = fake_engine_create();
+	struct submission submission = {.segment = engine->segment, .seat = &seat};
+	pthread_t threads[THREADS];
+
+	(void)state;
+	seat.engine = engine;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &submission), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	/* Nobody drives any more, and yet: */
+	assert_int_equal(atomic_load(&engine->commands), THREADS * COMMANDS);
+	fake_engine_destroy(engine);
+}
+
+static void patience_wait__ends(void **state)
+{
+	struct patience patience = {0};
+	unsigned turns = 0;
+
+	(void)state;
+	while (patience_wait(&patience))
+		turns++;
+	assert_in_range(turns, PATIENCE_YIELDS, PATIENCE_SPINS + PATIENCE_YIELDS);
+	assert_in_range(patience_cpus(), 1, 1 << 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(poller_run__polls_every_engine),
+		cmocka_unit_test(poller_pause__keeps_the_thread_off_the_engines),
+		cmocka_unit_test(poller_pause__and_resume_may_alternate_without_end),
+		cmocka_unit_test(poller_pause__wakes_a_thread_that_sleeps),
+		cmocka_unit_test(poller_add__lets_the_thread_poll_one_more),
+		cmocka_unit_test(poller_remove__leaves_the_others),
+		cmocka_unit_test(poller_run__sleeps_when_nothing_comes_and_wakes_for_a_command),
+		cmocka_unit_test(poller_run__with_two_engines_wakes_for_either),
+		cmocka_unit_test(poller_run__misses_no_command_that_comes_as_it_falls_asleep),
+		cmocka_unit_test(poller_run__never_sleeps_when_it_may_not),
+		cmocka_unit_test(seat_take__lets_one_in),
+		cmocka_unit_test(seat_drive__does_nothing_in_a_seat_without_an_engine),
+		cmocka_unit_test(seat_leave__carries_out_what_came_meanwhile),
+		cmocka_unit_test(seat_drive__among_threads_strands_no_command),
+		cmocka_unit_test(patience_wait__ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

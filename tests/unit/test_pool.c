@@ -1,0 +1,91 @@
+/* test_pool.c - tests of pmd-glue/pool.c. */
+#include "glue_fixture.h"
+
+#include <pmd-glue/pool.h>
+
+static void pool_take__gives_buffers_that_hold_a_frame_behind_the_headroom(void **state)
+{
+	static const uint32_t sizes[] = {270, 1514, 9216, 65294};
+
+	(void)state;
+	for (unsigned n = 0; n < 4; n++) {
+		struct rte_mempool *pool = pool_take("test", sizes[n], 1024, SOCKET_ID_ANY, true);
+		struct rte_mbuf *buffer;
+		assert_non_null(pool);
+		buffer = rte_pktmbuf_alloc(pool);
+		assert_non_null(buffer);
+		assert_true(rte_pktmbuf_tailroom(buffer) >= sizes[n]);
+		memset(rte_pktmbuf_mtod(buffer, void *), 1, sizes[n]);
+		rte_pktmbuf_free(buffer);
+		pool_give(pool);
+	}
+}
+
+static void pool_take__has_enough_for_the_rings_and_more(void **state)
+{
+	struct rte_mempool *pool = pool_take("test", 1514, 2048, SOCKET_ID_ANY, true);
+
+	(void)state;
+	assert_true(pool->size >= 2048 + 4096);
+	pool_give(pool);
+	pool = pool_take("test", 65294, 2048, SOCKET_ID_ANY, true);
+	assert_true(pool->size >= 2048 + 1024);
+	pool_give(pool);
+}
+
+static void pool_take__takes_over_what_was_given_back_and_fits(void **state)
+{
+	struct rte_mempool *pool = pool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
+	struct rte_mempool *other = pool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
+
+	(void)state;
+	assert_ptr_not_equal(pool, other);
+	pool_give(pool);
+	assert_ptr_equal(pool_take("test", 1514, 1024, SOCKET_ID_ANY, true), pool);
+	pool_give(pool);
+	assert_ptr_not_equal(pool_take("test", 1515 + 64, 1024, SOCKET_ID_ANY, true), pool);
+	pool_give(other);
+}
+
+static void pool_used__counts_the_buffers_that_are_not_free(void **state)
+{
+	struct rte_mempool *pool = pool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
+	struct rte_mbuf *first = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *second = rte_pktmbuf_alloc(pool);
+
+	(void)state;
+	assert_int_equal(pool_used(pool), 2);
+	rte_pktmbuf_free(first);
+	assert_int_equal(pool_used(pool), 1);
+	rte_pktmbuf_free(second);
+	assert_int_equal(pool_used(pool), 0);
+	pool_give(pool);
+}
+
+static void pool_take__says_what_to_do_without_memory(void **state)
+{
+	struct rte_mempool *pools[64];
+	unsigned count = 0;
+
+	(void)state;
+	/* EAL's own memory has an end. */
+	while (count < 64 && (pools[count] = pool_take("test", 65294, 2048, SOCKET_ID_ANY, false)))
+		count++;
+	assert_true(count < 64);
+	assert_non_null(strstr(log_last_error(), "test: cannot have"));
+	while (count > 0)
+		pool_give(pools[--count]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pool_take__gives_buffers_that_hold_a_frame_behind_the_headroom),
+		cmocka_unit_test(pool_take__has_enough_for_the_rings_and_more),
+		cmocka_unit_test(pool_take__takes_over_what_was_given_back_and_fits),
+		cmocka_unit_test(pool_used__counts_the_buffers_that_are_not_free),
+		cmocka_unit_test(pool_take__says_what_to_do_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, NULL);
+}

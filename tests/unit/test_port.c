@@ -1,0 +1,161 @@
+/* test_port.c - tests of pmd-glue/port.c. */
+#include "glue_fixture.h"
+
+#include <pmd-glue/kinds.h>
+
+static void glue_port_open__says_what_is_wrong_with_a_name(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *said;
+	} wrong[] = {
+		{"nowhere9", "ip link"},
+		{"memif:", "memif:PATH"},
+		{"memif:/no/such/directory/x", "create the directory"},
+		{"memif:/proc/x", "/proc/x"},
+		{"lo", "not an Ethernet"},
+		{"xdp:nowhere9", "no such interface"},
+		{"xdp:0123456789012345678901234567890123456789", "no such interface"},
+		{"ffff:ff:1f.7", "no such PCI device"},
+		{"net_nothing0", "DPDK cannot make this device"},
+		{"net_null0,nonsense=1", "DPDK cannot make this device"},
+		{"loop:01234567890123456789012345678901234567890123456789012345678901234567890",
+			"too long"},
+		{"net_0123456789012345678901234567890123456789012345678901234567890123456789",
+			"too long"},
+	};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++) {
+		log_clear_error();
+		assert_null(glue_port_open(0, wrong[n].name, 0));
+		if (!strstr(log_last_error(), wrong[n].said))
+			fail_msg("%s: %s", wrong[n].name, log_last_error());
+	}
+}
+
+static void glue_port_open__says_what_is_wrong_with_an_mtu(void **state)
+{
+	static const char *const names[] = {"", "loop:x", "memif:/tmp/postern-never"};
+
+	(void)state;
+	for (size_t n = 0; n < 3; n++) {
+		log_clear_error();
+		assert_null(glue_port_open(0, names[n], 255));
+		assert_non_null(strstr(log_last_error(), "PTL_MTU"));
+	}
+}
+
+static void glue_port_open__joins_loops_of_one_name(void **state)
+{
+	struct port *one = glue_port_open(0, "loop:x", 0);
+	struct port *two = glue_port_open(1, "loop:x", 0);
+	struct rte_mbuf *frame;
+
+	(void)state;
+	assert_non_null(one);
+	assert_non_null(two);
+	assert_string_equal(one->name, "loop:x");
+	assert_false(one->external);
+	assert_true(one->operations->link(one));
+	port_send(one, frame_make(one, two->address, 64, 1));
+	frame = port_take(two);
+	assert_true(frame_is(frame, 64, 1));
+	rte_pktmbuf_free(frame);
+	port_close(one);
+	port_close(two);
+}
+
+static void glue_port_open__makes_any_device_that_dpdk_can(void **state)
+{
+	struct port *port = glue_port_open(0, "net_null0", 0);
+	struct rte_mbuf *frame;
+
+	(void)state;
+	assert_non_null(port);
+	assert_int_equal(port->frame_size, 1514);
+	assert_true(port->external);
+	frame = frame_make(port, everybody, 1514, 1);
+	port_send(port, frame);
+	frame = frame_make(port, everybody, 1515, 1); /* longer than the device takes */
+	port_send(port, frame);
+	assert_int_equal(port_count(port).errors, 1);
+	port_close(port);
+	/* And again: it was unplugged. */
+	port = glue_port_open(0, "net_null0", 0);
+	assert_non_null(port);
+	port_close(port);
+}
+
+static void glue_port_open__gives_a_device_frames_that_it_can_read(void **state)
+{
+	struct port *port = glue_port_open(0, "net_ring0", 0);
+	struct rte_mbuf *head, *tail, *frame;
+
+	(void)state;
+	assert_non_null(port);
+	/* net_ring passes pointers and does not say that it takes chains, so it gets a copy in one
+	 * piece. */
+	head = frame_make(port, everybody, 100, 1);
+	tail = frame_make(port, everybody, 14 + 100, 2);
+	rte_pktmbuf_adj(tail, 14);
+	assert_int_equal(rte_pktmbuf_chain(head, tail), 0);
+	port_send(port, head);
+	frame = port_take(port);
+	assert_int_equal(frame->pkt_len, 200);
+	assert_int_equal(rte_pktmbuf_mtod(frame, uint8_t *)[99], 1);
+	if (frame->nb_segs == 1)
+		assert_int_equal(rte_pktmbuf_mtod(frame, uint8_t *)[100], 2);
+	rte_pktmbuf_free(frame);
+	assert_int_equal(rte_mempool_in_use_count(port->pool), 0);
+	port_close(port);
+}
+
+static void glue_port_open__wraps_a_port_in_faults(void **state)
+{
+	struct port *one, *two;
+	struct rte_mbuf *frame;
+
+	(void)state;
+	fixture_set("PTL_FAULT", "drop=1;");
+	one = glue_port_open(0, "loop:x", 0);
+	two = glue_port_open(1, "loop:x", 0);
+	port_send(one, frame_make(one, two->address, 64, 1));
+	assert_int_equal(port_receive(two, &frame, 1), 0);
+	port_send(two, frame_make(two, one->address, 64, 2));
+	frame = port_take(one);
+	assert_non_null(frame);
+	rte_pktmbuf_free(frame);
+	port_close(one);
+	port_close(two);
+	fixture_set("PTL_FAULT", "drop=2");
+	assert_null(glue_port_open(0, "", 0));
+	fixture_set("PTL_FAULT", NULL);
+}
+
+static void glue_port_nid__comes_from_the_device_and_is_never_the_wildcard(void **state)
+{
+	struct port port = {.external = true, .address = {2, 0, 0x11, 0x22, 0x33, 0x44}};
+
+	(void)state;
+	assert_int_equal(glue_port_nid(&port, 5), 0x11223344);
+	memset(port.address, 0xff, 6);
+	assert_int_not_equal(glue_port_nid(&port, 5), UINT32_MAX);
+	port.external = false;
+	assert_int_equal(glue_port_nid(&port, 5), 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(glue_port_open__says_what_is_wrong_with_a_name),
+		cmocka_unit_test(glue_port_open__says_what_is_wrong_with_an_mtu),
+		cmocka_unit_test(glue_port_open__joins_loops_of_one_name),
+		cmocka_unit_test(glue_port_open__makes_any_device_that_dpdk_can),
+		cmocka_unit_test(glue_port_open__gives_a_device_frames_that_it_can_read),
+		cmocka_unit_test(glue_port_open__wraps_a_port_in_faults),
+		cmocka_unit_test(glue_port_nid__comes_from_the_device_and_is_never_the_wildcard),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, NULL);
+}

@@ -1,0 +1,387 @@
+/* test_queue.c - event queues, by one thread and by several; built for a race detector as well. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/handle.h>
+
+#include "fake_transport.h"
+#include "rig.h"
+
+#define READERS 3
+#define EVENTS  60000
+
+static struct queue *queue_object(struct rig *rig, uint64_t handle)
+{
+	return segment_queue(rig->segment, handle_index(handle));
+}
+
+static enum queue_answer take(struct rig *rig, uint64_t handle, struct event *event)
+{
+	return queue_take(rig->segment, handle_index(handle), handle_generation(handle), event);
+}
+
+static bool log_value(struct rig *rig, uint64_t handle, uint64_t value)
+{
+	struct event event = {.kind = EVENT_ACK, .link = LINK_OWN, .value = value};
+
+	return queue_log(rig->segment, queue_object(rig, handle), &event);
+}
+
+static void queue_bytes__rounds_up_to_a_power_of_two(void **state)
+{
+	(void)state;
+	assert_int_equal(queue_bytes(0), sizeof(struct event_slot));
+	assert_int_equal(queue_bytes(1), sizeof(struct event_slot));
+	assert_int_equal(queue_bytes(2), 2 * sizeof(struct event_slot));
+	assert_int_equal(queue_bytes(5), 8 * sizeof(struct event_slot));
+	assert_int_equal(queue_bytes(UINT32_MAX), (UINT64_C(1) << 32) * sizeof(struct event_slot));
+	assert_int_equal(queue_bytes((uint64_t)UINT32_MAX + 1), 0);
+	assert_int_equal(queue_bytes(UINT64_MAX), 0);
+}
+
+static void queue_take__of_a_new_queue_finds_it_empty(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 4);
+	struct event event;
+
+	assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
+	assert_true(queue_is_empty(queue_object(rig, queue)));
+}
+
+static void queue_log__keeps_order_and_counts_sequences_from_1(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 5);
+	struct event event;
+	uint64_t next = 1;
+
+	/* Ten times round. */
+	for (unsigned round = 0; round < 17; round++) {
+		for (unsigned i = 0; i < 5; i++)
+			assert_true(log_value(rig, queue, next + i));
+		for (unsigned i = 0; i < 5; i++, next++) {
+			assert_int_equal(take(rig, queue, &event), QUEUE_EVENT);
+			assert_int_equal(event.value, next);
+			assert_int_equal(event.sequence, next);
+			assert_int_equal(event.link, next);
+		}
+		assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
+	}
+}
+
+static void queue_log__keeps_a_link_that_is_given(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 2);
+	struct event event = {.kind = EVENT_PUT_END, .link = 77};
+
+	assert_true(queue_log(rig->segment, queue_object(rig, queue), &event));
+	assert_int_equal(take(rig, queue, &event), QUEUE_EVENT);
+	assert_int_equal(event.link, 77);
+	assert_int_equal(event.sequence, 1);
+}
+
+static void queue_log__loses_what_finds_no_room_and_says_so_on_the_next_event(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 3); /* in four slots: the count is the law */
+	struct event event;
+
+	for (uint64_t i = 1; i <= 3; i++)
+		assert_true(log_value(rig, queue, i));
+	assert_false(log_value(rig, queue, 4));
+	assert_false(log_value(rig, queue, 5));
+	for (uint64_t i = 1; i <= 3; i++) {
+		assert_int_equal(take(rig, queue, &event), QUEUE_EVENT);
+		assert_int_equal(event.sequence, i);
+	}
+	assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
+	assert_true(log_value(rig, queue, 6));
+	assert_true(log_value(rig, queue, 7));
+	assert_int_equal(take(rig, queue, &event), QUEUE_EVENT_AFTER_GAP);
+	assert_int_equal(event.value, 6);
+	assert_int_equal(event.sequence, 6);
+	assert_int_equal(take(rig, queue, &event), QUEUE_EVENT);
+	assert_int_equal(event.value, 7);
+}
+
+static void queue_log__gives_a_lost_event_its_sequence_all_the_same(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 1);
+	struct event event = {.kind = EVENT_PUT_START, .link = LINK_OWN};
+
+	assert_true(log_value(rig, queue, 1));
+	assert_false(queue_log(rig->segment, queue_object(rig, queue), &event));
+	assert_int_equal(event.sequence, 2);
+	assert_int_equal(event.link, 2);
+}
+
+static void queue_of_0_events__loses_every_one(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 0);
+	struct event event;
+
+	assert_false(log_value(rig, queue, 1));
+	assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
+}
+
+static void queue_find__knows_only_living_queues_of_this_interface(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 1);
+	uint32_t index = handle_index(queue), generation = handle_generation(queue);
+
+	assert_ptr_equal(queue_find(rig->segment, RIG_INTERFACE, queue), queue_object(rig, queue));
+	assert_null(queue_find(rig->segment, RIG_INTERFACE, 0));
+	assert_null(queue_find(rig->segment, RIG_INTERFACE + 1, queue));
+	assert_null(queue_find(rig->segment, RIG_INTERFACE,
+		handle_make(HANDLE_REGION, RIG_INTERFACE, index, generation)));
+	assert_null(queue_find(rig->segment, RIG_INTERFACE,
+		handle_make(HANDLE_QUEUE, RIG_INTERFACE, index, generation + 1)));
+	assert_null(queue_find(rig->segment, RIG_INTERFACE,
+		handle_make(HANDLE_QUEUE, RIG_INTERFACE, HANDLE_INDEX_MAX, generation)));
+	queue_close(queue_object(rig, queue));
+	assert_null(queue_find(rig->segment, RIG_INTERFACE, queue));
+}
+
+static void queue_close__makes_its_handle_stale_also_when_the_place_is_used_again(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 4);
+	struct event event;
+	uint64_t next;
+
+	assert_true(log_value(rig, queue, 1));
+	queue_close(queue_object(rig, queue));
+	assert_int_equal(take(rig, queue, &event), QUEUE_GONE);
+	queue_init(rig->segment, handle_index(queue), 9999, 4,
+		rig->segment->events + rig->events_used);
+	next = handle_make(HANDLE_QUEUE, RIG_INTERFACE, handle_index(queue), 9999);
+	assert_true(log_value(rig, next, 2));
+	assert_int_equal(take(rig, queue, &event), QUEUE_GONE);
+	assert_int_equal(take(rig, next, &event), QUEUE_EVENT);
+	assert_int_equal(event.value, 2);
+	assert_int_equal(event.sequence, 1);
+	assert_int_equal(event.gap, 0);
+	assert_int_equal(take(rig, next, &event), QUEUE_EMPTY);
+}
+
+/* Q3. A reader of the old life may still be about to move head from any position that it has seen.
+ */
+static void queue_close__leaves_no_position_to_a_reader_that_comes_late(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t handle = rig_queue(rig, 4);
+	struct queue *queue = queue_object(rig, handle);
+	uint64_t seen;
+
+	assert_true(log_value(rig, handle, 1));
+	assert_true(log_value(rig, handle, 2));
+	seen = queue->tail; /* the last one that a reader can have loaded */
+	queue_close(queue);
+	assert_true(atomic_load(&queue->head) > seen);
+	queue_init(rig->segment, handle_index(handle), 9999, 4, queue_slots(queue));
+	assert_true(atomic_load(&queue->head) > seen);
+	assert_true(queue_is_empty(queue));
+}
+
+static void queue_ring__rings_only_for_sleepers_and_only_with_events(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t handle = rig_queue(rig, 4);
+	struct queue *queue = queue_object(rig, handle);
+
+	assert_true(log_value(rig, handle, 1));
+	queue_ring(queue);
+	assert_int_equal(atomic_load(&queue->bell), 0);
+	atomic_store(&queue->sleepers, 1);
+	queue_ring(queue);
+	assert_int_equal(atomic_load(&queue->bell), 1);
+	rig_event(rig, handle, EVENT_ACK);
+	queue_ring(queue);
+	assert_int_equal(atomic_load(&queue->bell), 1);
+	queue_close(queue);
+	assert_int_equal(atomic_load(&queue->bell), 2);
+}
+
+/* What several readers and one writer do together. */
+struct crowd {
+	struct rig *rig;
+	_Atomic uint64_t queue; /* the handle to read from */
+	_Atomic bool stop;
+	_Atomic uint8_t taken[EVENTS]; /* by value: how often */
+	_Atomic uint32_t gaps, wrong;
+};
+
+static struct crowd crowd;
+
+static void *crowd_read(void *argument)
+{
+	struct event event;
+	uint64_t last = 0, last_queue = 0;
+
+	(void)argument;
+	for (;;) {
+		bool stop = atomic_load(&crowd.stop);
+		uint64_t queue = atomic_load(&crowd.queue);
+
+		enum queue_answer answer = take(crowd.rig, queue, &event);
+
+		if (answer == QUEUE_EMPTY || answer == QUEUE_GONE) {
+			if (stop)
+				return NULL;
+			sched_yield();
+			continue;
+		}
+		/* Every word is of the one event, of the queue that was asked, and later than what
+		 * this reader saw before. */
+		if (event.value >= EVENTS || event.match_bits != ~event.value ||
+			event.region != queue || event.requested != event.value * 3 ||
+			(queue == last_queue && event.sequence <= last))
+			atomic_fetch_add(&crowd.wrong, 1);
+		else
+			atomic_fetch_add(&crowd.taken[event.value], 1);
+		if (answer == QUEUE_EVENT_AFTER_GAP)
+			atomic_fetch_add(&crowd.gaps, 1);
+		last = event.sequence;
+		last_queue = queue;
+	}
+}
+
+static void crowd_start(struct rig *rig, uint64_t queue, pthread_t *threads)
+{
+	memset(&crowd, 0, sizeof(crowd));
+	crowd.rig = rig;
+	crowd.queue = queue;
+	for (unsigned i = 0; i < READERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, crowd_read, NULL), 0);
+}
+
+static void crowd_stop(pthread_t *threads)
+{
+	atomic_store(&crowd.stop, true);
+	for (unsigned i = 0; i < READERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static bool crowd_log(uint64_t value)
+{
+	uint64_t queue = atomic_load(&crowd.queue);
+	struct event event = {.kind = EVENT_ACK,
+		.link = LINK_OWN,
+		.value = value,
+		.match_bits = ~value,
+		.region = queue,
+		.requested = value * 3};
+
+	return queue_log(crowd.rig->segment, queue_object(crowd.rig, queue), &event);
+}
+
+static void queue_take__by_many_threads_gets_each_event_exactly_once(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t threads[READERS];
+	struct queue *queue;
+
+	crowd_start(rig, rig_queue(rig, 7), threads);
+	queue = queue_object(rig, atomic_load(&crowd.queue));
+	for (uint64_t i = 0; i < EVENTS; i++) {
+		while (queue->tail - atomic_load(&queue->head) == 7)
+			sched_yield();
+		assert_true(crowd_log(i));
+	}
+	crowd_stop(threads);
+	assert_int_equal(crowd.wrong, 0);
+	assert_int_equal(crowd.gaps, 0);
+	for (uint64_t i = 0; i < EVENTS; i++)
+		assert_int_equal(crowd.taken[i], 1);
+}
+
+static void queue_take__by_many_threads_from_a_full_queue_misses_only_what_was_lost(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t threads[READERS];
+	bool *logged = calloc(EVENTS, sizeof(*logged));
+	uint32_t gaps = 0;
+	bool gap = false;
+
+	crowd_start(rig, rig_queue(rig, 3), threads);
+	for (uint64_t i = 0; i < EVENTS; i++) {
+		logged[i] = crowd_log(i);
+		if (logged[i] && gap)
+			gaps++;
+		gap = !logged[i];
+		if (i % 64 == 0)
+			sched_yield();
+	}
+	crowd_stop(threads);
+	assert_int_equal(crowd.wrong, 0);
+	assert_int_equal(crowd.gaps, gaps);
+	for (uint64_t i = 0; i < EVENTS; i++)
+		assert_int_equal(crowd.taken[i], logged[i]);
+	free(logged);
+}
+
+/* Queues come and go at one index, in the same memory, under readers that do not know. */
+static void queue_close__under_readers_never_lets_one_take_from_another_life(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t threads[READERS];
+	uint64_t handle = rig_queue(rig, 8);
+	uint64_t slots = queue_slots(queue_object(rig, handle));
+	uint64_t value = 0;
+
+	crowd_start(rig, handle, threads);
+	while (value < EVENTS) {
+		struct event_slot *slot = segment_at(rig->segment, slots);
+		struct queue *queue = queue_object(rig, handle);
+		uint32_t generation;
+
+		for (unsigned i = 0; i < 8 && value < EVENTS; i++, value++)
+			assert_true(crowd_log(value));
+		if (value % 24 == 0)
+			sched_yield();
+		queue_close(queue);
+		for (unsigned i = 0; i < 8; i++)
+			atomic_store_explicit(&slot[i].ready, 0, memory_order_relaxed);
+		generation = segment_generation(rig->segment);
+		queue_init(rig->segment, handle_index(handle), generation, 8, slots);
+		assert_true(queue_is_empty(queue));
+		atomic_store(&crowd.queue,
+			handle_make(HANDLE_QUEUE, RIG_INTERFACE, handle_index(handle), generation));
+	}
+	crowd_stop(threads);
+	assert_int_equal(crowd.wrong, 0);
+	assert_int_equal(crowd.gaps, 0);
+	for (uint64_t i = 0; i < EVENTS; i++)
+		assert_true(crowd.taken[i] <= 1); /* those of a queue that went are gone with it */
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(queue_bytes__rounds_up_to_a_power_of_two),
+		test(queue_take__of_a_new_queue_finds_it_empty),
+		test(queue_log__keeps_order_and_counts_sequences_from_1),
+		test(queue_log__keeps_a_link_that_is_given),
+		test(queue_log__loses_what_finds_no_room_and_says_so_on_the_next_event),
+		test(queue_log__gives_a_lost_event_its_sequence_all_the_same),
+		test(queue_of_0_events__loses_every_one),
+		test(queue_find__knows_only_living_queues_of_this_interface),
+		test(queue_close__makes_its_handle_stale_also_when_the_place_is_used_again),
+		test(queue_close__leaves_no_position_to_a_reader_that_comes_late),
+		test(queue_ring__rings_only_for_sleepers_and_only_with_events),
+		test(queue_take__by_many_threads_gets_each_event_exactly_once),
+		test(queue_take__by_many_threads_from_a_full_queue_misses_only_what_was_lost),
+		test(queue_close__under_readers_never_lets_one_take_from_another_life),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

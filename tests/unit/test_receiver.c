@@ -1,0 +1,381 @@
+/* test_receiver.c - frames that nobody should send: each costs a counter and nothing else. */
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_mbuf.h>
+
+#include "network.h"
+
+#define FRAME_SIZE 1514
+#define MBUFS      8192
+#define STRANGER   0x5000u
+
+/* A network of one node, to which frames are given by hand. What it sends goes nowhere. */
+static struct network *network_make(void)
+{
+	struct network *network = network_create(2, 1, FRAME_SIZE, MBUFS);
+
+	node_start(network, 0, 5);
+	network->nodes[0].discard = true;
+	network->nodes[0].lost_ok = 1;
+	return network;
+}
+
+static struct transport_counters *counters(struct network *network)
+{
+	return &network->nodes[0].counters;
+}
+
+/* A frame from a stranger that would be accepted: the first of a stream, with one message. */
+struct forged {
+	struct frame frame;
+	struct record record;
+	uint8_t bytes[FRAME_SIZE];
+};
+
+static void forge(const struct network *network, struct forged *forged)
+{
+	memset(forged, 0, sizeof(*forged));
+	forged->frame.type = FRAME_DATA;
+	forged->frame.flags = FRAME_FIRST | FRAME_START;
+	forged->frame.records = 1;
+	forged->frame.source_nid = STRANGER;
+	forged->frame.source_pid = 1;
+	forged->frame.source_incarnation = 1;
+	forged->frame.destination_nid = network->nodes[0].self.nid;
+	forged->frame.destination_pid = network->nodes[0].self.pid;
+	forged->frame.destination_incarnation = 5;
+	forged->frame.stream = 1;
+	forged->record.kind = RECORD_START;
+	forged->record.header_length = 24;
+}
+
+/* An Ethernet header without a tag. */
+static void ethernet_write(uint8_t *bytes, const uint8_t *to, const uint8_t *from)
+{
+	memmove(bytes + FRAME_ADDRESS_BYTES, from, FRAME_ADDRESS_BYTES);
+	memcpy(bytes, to, FRAME_ADDRESS_BYTES);
+	bytes[12] = FRAME_ETHERTYPE >> 8;
+	bytes[13] = FRAME_ETHERTYPE & 255;
+}
+
+static void forged_send(struct network *network, struct forged *forged)
+{
+	static const uint8_t from[6] = {2, 9, 9, 9, 9, 9};
+	uint32_t at = FRAME_ETHERNET_BYTES + frame_header_bytes(forged->frame.flags);
+	uint32_t record = forged->frame.records == 0 ? 0
+						     : record_bytes(forged->record.header_length,
+							       forged->record.data_length);
+
+	ethernet_write(forged->bytes, network->nodes[0].port.address, from);
+	forged->frame.length = (uint16_t)(at - FRAME_ETHERNET_BYTES + record);
+	if (forged->frame.records != 0)
+		record_write(forged->bytes + at, &forged->record);
+	frame_encode(&forged->frame, forged->bytes + FRAME_ETHERNET_BYTES);
+	network_inject(network, 0, forged->bytes, forged->frame.length + FRAME_ETHERNET_BYTES);
+	network_pass(network, 1000);
+}
+
+static void frame__of_a_stranger_begins_a_stream(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	/* The model knows no such node, so the message itself is not sent: an end of one that never was passes. */
+	forged.frame.flags = FRAME_FIRST;
+	forged.record = (struct record){.kind = RECORD_STOP, .message = 77, .extent = 3};
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->peers_made, 2);
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_duplicate, 1);
+	network_destroy(network);
+}
+
+static void frame__for_another_process_is_dropped(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.frame.destination_pid++;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_no_process, 1);
+	assert_int_equal(counters(network)->peers_made, 1);
+	network_destroy(network);
+}
+
+static void frame__from_this_process_by_the_wire_is_dropped(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.frame.source_nid = network->nodes[0].self.nid;
+	forged.frame.source_pid = network->nodes[0].self.pid;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_foreign, 1);
+	network_destroy(network);
+}
+
+static void frame__of_a_wildcard_or_no_life_is_dropped(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.frame.source_pid = UINT32_MAX;
+	forged_send(network, &forged);
+	forge(network, &forged);
+	forged.frame.source_incarnation = 0;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_malformed, 2);
+	assert_int_equal(counters(network)->peers_made, 1);
+	network_destroy(network);
+}
+
+static void frame__for_an_earlier_life_is_answered_with_a_reset(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.frame.destination_incarnation = 4;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_stale, 1);
+	assert_int_equal(counters(network)->resets_sent, 1);
+	assert_int_equal(counters(network)->peers_made, 1);
+	network_destroy(network);
+}
+
+static void frame__that_goes_on_with_an_unknown_stream_makes_no_state(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.frame.flags = FRAME_START;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->resets_sent, 1);
+	assert_int_equal(counters(network)->peers_made, 1);
+	network_destroy(network);
+}
+
+static void frame__beyond_the_window_is_dropped(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.frame.psn = FRAME_WINDOW;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_malformed, 1);
+	assert_int_equal(counters(network)->peers_made, 1);
+	forge(network, &forged);
+	forged.frame.psn = FRAME_WINDOW - 1;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->reordered, 1);
+	forge(network, &forged);
+	forged.frame.flags = FRAME_START;
+	forged.frame.psn = FRAME_WINDOW;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_window, 1);
+	assert_int_equal(network->nodes[0].begun, 0);
+	network_destroy(network);
+}
+
+static void frame__with_a_wrong_message_number_is_dropped(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.record.message = 1;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_malformed, 1);
+	forge(network, &forged);
+	forged.frame.flags = FRAME_FIRST;
+	forged.record.kind = RECORD_MORE;
+	forged.record.header_length = 0;
+	forged.record.data_length = 8;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_malformed, 2);
+	assert_int_equal(network->nodes[0].begun, 0);
+	network_destroy(network);
+}
+
+static void frame__that_acknowledges_what_was_never_sent_is_dropped(void **state)
+{
+	struct network *network = network_create(2, 1, FRAME_SIZE, MBUFS);
+	struct peer_info info[4];
+	struct forged forged;
+	unsigned stream;
+
+	(void)state;
+	node_start(network, 0, 5);
+	node_start(network, 1, 1);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network->nodes[1].cut = true;
+	network_send(network, 0, 1, 8);
+	network_pass(network, 1000);
+	for (stream = 0; stream <= UINT16_MAX; stream++) {
+		forge(network, &forged);
+		forged.frame.type = FRAME_ACK;
+		forged.frame.records = 0;
+		forged.frame.source_nid = network->nodes[1].self.nid;
+		forged.frame.source_pid = network->nodes[1].self.pid;
+		forged.frame.flags = FRAME_ACK_VALID;
+		forged.frame.ack_stream = (uint16_t)stream;
+		forged.frame.ack = 3;
+		forged.frame.credit = 1;
+		network->nodes[0].stalled_until = UINT64_MAX;
+		forged_send(network, &forged);
+		network->nodes[0].stalled_until = 0;
+		transport_receive(network->nodes[0].transport);
+		transport_process(network->nodes[0].transport);
+	}
+	assert_int_equal(counters(network)->dropped_bad_ack, 1);
+	assert_int_equal(transport_peers(network->nodes[0].transport, info, 4), 2);
+	assert_int_equal(network->nodes[0].done, 1);
+	network_destroy(network);
+}
+
+static void frames__of_random_bytes_change_nothing(void **state)
+{
+	struct network *network = network_make();
+	uint8_t bytes[256];
+	unsigned i;
+	unsigned j;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		uint32_t length = (uint32_t)(network_random(network) % sizeof(bytes));
+
+		for (j = 0; j < length; j++)
+			bytes[j] = (uint8_t)network_random(network);
+		if (length >= FRAME_ETHERNET_BYTES && i % 2 == 0)
+			ethernet_write(bytes, network->nodes[0].port.address, bytes + 6);
+		network_inject(network, 0, bytes, length);
+		if (i % 64 == 0)
+			network_pass(network, 1000);
+	}
+	network_pass(network, 100000);
+	assert_int_equal(counters(network)->peers_made, 1);
+	assert_int_equal(network->nodes[0].begun, 0);
+	network_destroy(network);
+}
+
+/* Valid checksums, everything else mutated: whatever comes out must not break the model or leak. */
+static void frames__mutated_do_no_harm(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 50000; i++) {
+		uint8_t *raw = (uint8_t *)&forged.frame;
+
+		forge(network, &forged);
+		forged.frame.flags &= (uint8_t)~FRAME_START;
+		forged.frame.psn = (uint32_t)(network_random(network) % 300);
+		forged.record.kind = (uint8_t)(RECORD_MORE + network_random(network) % 2);
+		forged.record.header_length = 0;
+		forged.record.message = (uint32_t)(network_random(network) % 4);
+		forged.record.data_length = (uint16_t)(network_random(network) % 200);
+		forged.record.extent = network_random(network) % 100000;
+		raw[network_random(network) % offsetof(struct frame, sack)] ^=
+			(uint8_t)(1u << network_random(network) % 8);
+		if (forged.frame.records > 1)
+			forged.frame.records = 1;
+		forged_send(network, &forged);
+	}
+	assert_int_equal(network->nodes[0].begun, 0);
+	network_destroy(network);
+}
+
+static void flood__from_strangers_is_bounded(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 3000; i++) {
+		forge(network, &forged);
+		forged.frame.flags = FRAME_FIRST;
+		forged.frame.source_nid = STRANGER + i;
+		forged.record = (struct record){.kind = RECORD_STOP};
+		forged_send(network, &forged);
+	}
+	assert_int_equal(counters(network)->peers_made, 1024 - 1024 / 4);
+	assert_int_equal(counters(network)->dropped_no_memory, 3000 - 767);
+	/* Own messages still find room. */
+	node_start(network, 1, 1);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, 10 * SECOND));
+	assert_int_equal(network->nodes[0].done, 1);
+	network_destroy(network);
+}
+
+static void peers__one_hundred_thousand_fit_in_50_megabytes(void **state)
+{
+	struct network *network = network_create(2, 1, FRAME_SIZE, MBUFS);
+	struct mallinfo2 before = mallinfo2();
+	struct mallinfo2 after;
+	struct forged forged;
+	unsigned i;
+
+	(void)state;
+	network->options.peers_max = 140000;
+	node_start(network, 0, 5);
+	for (i = 0; i < 100000; i++) {
+		forge(network, &forged);
+		forged.frame.flags = FRAME_FIRST;
+		forged.frame.source_nid = STRANGER + i;
+		forged.record = (struct record){.kind = RECORD_STOP};
+		forged_send(network, &forged);
+	}
+	after = mallinfo2();
+	assert_int_equal(counters(network)->peers_made, 100001);
+	printf("%zu bytes\n", after.uordblks + after.hblkhd - before.uordblks - before.hblkhd);
+	assert_true(after.uordblks + after.hblkhd - before.uordblks - before.hblkhd < 50000000);
+	network_destroy(network);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frame__of_a_stranger_begins_a_stream),
+		cmocka_unit_test(frame__for_another_process_is_dropped),
+		cmocka_unit_test(frame__from_this_process_by_the_wire_is_dropped),
+		cmocka_unit_test(frame__of_a_wildcard_or_no_life_is_dropped),
+		cmocka_unit_test(frame__for_an_earlier_life_is_answered_with_a_reset),
+		cmocka_unit_test(frame__that_goes_on_with_an_unknown_stream_makes_no_state),
+		cmocka_unit_test(frame__beyond_the_window_is_dropped),
+		cmocka_unit_test(frame__with_a_wrong_message_number_is_dropped),
+		cmocka_unit_test(frame__that_acknowledges_what_was_never_sent_is_dropped),
+		cmocka_unit_test(frames__of_random_bytes_change_nothing),
+		cmocka_unit_test(frames__mutated_do_no_harm),
+		cmocka_unit_test(flood__from_strangers_is_bounded),
+		cmocka_unit_test(peers__one_hundred_thousand_fit_in_50_megabytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
