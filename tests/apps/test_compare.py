@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""scripts/compare as a user runs it, with what is in every build: Postern over memif, and sockets."""
+import os
+import subprocess
+import unittest
+
+import programs
+
+COMPARE = os.path.join(os.environ.get("POSTERN_SOURCE", "."), "scripts", "compare")
+BUILD = os.environ.get("POSTERN_BUILD", ".")
+QUICK = ("--no-build", "--seconds", "0.02")
+
+
+def compare(*words):
+    return subprocess.run([COMPARE, *words, BUILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=programs.TIMEOUT, env=programs.environment(), check=False)
+
+
+@unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two processes need two CPUs")
+class Compare(programs.Case):
+    def test_every_round_has_a_figure_for_every_exchange(self):
+        report = self.expect_json(compare(*QUICK, "--rounds", "2", "--json", "--only", "memif inline,TCP loopback,UDP loopback"))
+        rows = {row["name"]: row["figures"] for row in report["rows"]}
+        for name in ("Postern memif inline", "TCP loopback", "TCP loopback blocking"):
+            self.assertEqual(sorted(rows[name]), ["bw1m", "bw64k", "p50", "p99", "rate"])
+        for name in ("UDP loopback", "UDP loopback blocking"):
+            self.assertEqual(sorted(rows[name]), ["p50", "p99", "rate"])
+        for name in ("TCP loopback MSG_MORE", "TCP loopback gathered", "UDP loopback gathered"):
+            self.assertEqual(sorted(rows[name]), ["rate"])
+        for figures in rows.values():
+            for values in figures.values():
+                self.assertEqual(len(values), 2)
+                self.assertGreater(min(values), 0)
+
+    def test_the_table_has_ratios_and_goals(self):
+        out = self.expect_success(compare(*QUICK, "--rounds", "1", "--only", "TCP loopback")).stdout
+        self.assertRegex(out, r"Postern memif inline +\d")
+        self.assertRegex(out, r"TCP loopback +\d+\.\d+ +±\d+% +\d")
+        self.assertRegex(out, r"# latency: \d+\.\d+ times better than TCP loopback")
+
+    def test_wrong_options_are_told(self):
+        for words, part in ((["--cpus", "0"], "two or four CPUs"), (["--cpus", "0,x"], "two or four CPUs"), (["--rounds", "0"], "more than 0")):
+            done = compare(*words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(part, done.stderr)
+
+
+if __name__ == "__main__":
+    programs.main()

@@ -1,0 +1,281 @@
+/* rival.c - see rival.h. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../apps/perf/histogram.h"
+#include "rival.h"
+
+#define WARM_UP_PART 10   /* a tenth of the time goes before it and is not counted */
+#define IDLE_LOOKS   4096 /* looks that found nothing before the other end is looked after */
+#define SILENCE      5.0  /* s without a message after which one must have been lost */
+
+static const struct rival *rival;
+
+void rival_complain(const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "%s: ", rival->name);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static double now(void)
+{
+	return (double)now_ns() / 1e9;
+}
+
+/* --- the control connection --- */
+
+static void control_write(int control, const void *from, size_t bytes)
+{
+	if (send(control, from, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+		rival_complain("the other end is gone.");
+}
+
+static void control_read(int control, void *to, size_t bytes)
+{
+	if (recv(control, to, bytes, MSG_WAITALL) != (ssize_t)bytes)
+		rival_complain("the other end is gone.");
+}
+
+void rival_swap(const struct rival_end *end, const void *mine, void *theirs, uint32_t bytes)
+{
+	control_write(end->control, mine, bytes);
+	control_read(end->control, theirs, bytes);
+}
+
+static bool control_closed(int control)
+{
+	char byte;
+
+	return recv(control, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+}
+
+static struct sockaddr_in address_of(const char *address, const char *port)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET};
+	int number = atoi(port);
+
+	if (inet_pton(AF_INET, address, &name.sin_addr) != 1 || number <= 0 || number > 65535)
+		rival_complain("%s port %s is no IPv4 address and port.", address, port);
+	name.sin_port = htons((uint16_t)number);
+	return name;
+}
+
+/* --- the exchanges --- */
+
+/* Waits for messages; 0 when the client is gone, which ends a server. */
+static uint32_t messages_await(const struct rival_end *end, void *line)
+{
+	bool waits = strncmp(end->request->manner, "block", 5) == 0;
+	double since = 0;
+
+	for (unsigned looks = 1;; looks++) {
+		uint32_t count = rival->receive(line);
+
+		if (count > 0)
+			return count;
+		if (!waits && looks % IDLE_LOOKS != 0)
+			continue;
+		if (control_closed(end->control)) {
+			if (end->server)
+				return 0;
+			rival_complain("the server is gone.");
+		}
+		if (since == 0)
+			since = now();
+		else if (!end->server && now() - since > SILENCE)
+			rival_complain(
+				"nothing came for %.0f seconds: a message was lost.", SILENCE);
+	}
+}
+
+static void latency_serve(const struct rival_end *end, void *line)
+{
+	while (messages_await(end, line) > 0)
+		rival->send(line, false);
+}
+
+static void stream_serve(const struct rival_end *end, void *line)
+{
+	uint32_t window = end->request->window;
+	uint64_t received = 0;
+	uint64_t credited = 0;
+	uint32_t count;
+
+	while ((count = messages_await(end, line)) > 0)
+		for (received += count; received - credited >= window; credited += window)
+			rival->send(line, false);
+}
+
+static void latency_measure(const struct rival_end *end, void *line)
+{
+	static struct histogram times;
+	double warm = now() + end->request->seconds / WARM_UP_PART;
+	double stop = warm + end->request->seconds;
+	bool counted = false;
+	uint64_t after = now_ns();
+
+	histogram_clear(&times);
+	while ((double)after / 1e9 < stop || times.count == 0) {
+		uint64_t before = after;
+
+		rival->send(line, false);
+		messages_await(end, line);
+		after = now_ns();
+		if (counted)
+			histogram_add(&times, (after - before) / 2);
+		else
+			counted = (double)after / 1e9 >= warm;
+	}
+	printf("{\"p50_ns\": %llu, \"p99_ns\": %llu, \"messages\": %llu}\n",
+		(unsigned long long)histogram_percentile(&times, 50),
+		(unsigned long long)histogram_percentile(&times, 99),
+		(unsigned long long)times.count);
+}
+
+static void stream_measure(const struct rival_end *end, void *line)
+{
+	uint32_t window = end->request->window;
+	double warm = now() + end->request->seconds / WARM_UP_PART;
+	double begun = 0;
+	double time;
+	uint64_t sent = 0;
+	uint64_t credited = 0;
+	uint64_t from = 0;
+
+	do {
+		for (; sent - credited < STREAM_WINDOWS; sent++)
+			for (uint32_t i = 0; i < window; i++)
+				rival->send(line, i + 1 < window);
+		credited += messages_await(end, line);
+		time = now();
+		if (begun == 0 && time >= warm) {
+			begun = time;
+			from = credited;
+		}
+	} while (begun == 0 || time < begun + end->request->seconds);
+
+	double rate = (double)(credited - from) * window / (time - begun);
+
+	printf("{\"messages_per_second\": %.0f, \"bytes_per_second\": %.0f}\n", rate,
+		rate * end->request->size);
+}
+
+/* --- the two sides --- */
+
+static void serve(const char *address, int control)
+{
+	struct request request;
+	struct rival_end end = {
+		.request = &request, .address = address, .control = control, .server = true};
+	void *line;
+
+	control_read(control, &request, sizeof(request));
+	end.in = request.size;
+	end.out = request.stream ? CREDIT_BYTES : request.size;
+	line = rival->open(&end);
+	if (request.stream)
+		stream_serve(&end, line);
+	else
+		latency_serve(&end, line);
+}
+
+static int server(const char *address, const char *port)
+{
+	struct sockaddr_in name = address_of(address, port);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int on = 1;
+
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(listener, (struct sockaddr *)&name, sizeof(name)) != 0 || listen(listener, 8) != 0)
+		rival_complain("cannot listen at %s port %s: %m.", address, port);
+	printf("Serving\n");
+	fflush(stdout);
+	for (;;) {
+		int control = accept(listener, NULL, NULL);
+		pid_t child = control < 0 ? -1 : fork();
+
+		if (child == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			close(listener);
+			serve(address, control);
+			_exit(0); /* what the rival has open goes with the process */
+		}
+		if (child < 0)
+			rival_complain("cannot serve: %m.");
+		close(control);
+		waitpid(child, NULL, 0);
+	}
+}
+
+static int client(char **words)
+{
+	struct sockaddr_in name = address_of(words[0], words[1]);
+	struct request request = {
+		.stream = strcmp(words[4], "stream") == 0,
+		.size = (uint32_t)strtoul(words[5], NULL, 10),
+		.window = (uint32_t)strtoul(words[6], NULL, 10),
+		.seconds = strtod(words[7], NULL),
+	};
+	struct rival_end end = {.request = &request,
+		.address = words[0],
+		.control = socket(AF_INET, SOCK_STREAM, 0),
+		.out = request.size,
+		.in = request.stream ? CREDIT_BYTES : request.size};
+
+	snprintf(request.transport, sizeof(request.transport), "%s", words[2]);
+	snprintf(request.manner, sizeof(request.manner), "%s", words[3]);
+	if (!request.stream)
+		request.window = 1;
+	if (request.size == 0 || request.window == 0 || !(request.seconds > 0))
+		rival_complain("size, window and seconds must be more than 0.");
+	if (connect(end.control, (struct sockaddr *)&name, sizeof(name)) != 0)
+		rival_complain("nobody serves at %s port %s: %m.", words[0], words[1]);
+	control_write(end.control, &request, sizeof(request));
+
+	void *line = rival->open(&end);
+
+	if (request.stream)
+		stream_measure(&end, line);
+	else
+		latency_measure(&end, line);
+	fflush(stdout);
+	_exit(0);
+}
+
+int rival_main(int argc, char **argv, const struct rival *self)
+{
+	rival = self;
+	if (argc == 4 && strcmp(argv[1], "--server") == 0)
+		return server(argv[2], argv[3]);
+	if (argc == 9 && (strcmp(argv[5], "latency") == 0 || strcmp(argv[5], "stream") == 0))
+		return client(argv + 1);
+	fprintf(stderr,
+		"Usage: %s --server ADDRESS PORT\n"
+		"       %s ADDRESS PORT TRANSPORT MANNER latency|stream SIZE WINDOW SECONDS\n%s",
+		self->name, self->name, self->transports);
+	return 2;
+}
