@@ -7,21 +7,19 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <postern.h>
 
 #include "client.h"
+#include "bare.h"
 #include "complain.h"
+#include "lend.h"
 #include "stream.h"
 
-#define HELLO_SECONDS 10         /* a process that lives but is no server is given up after this */
-#define WINDOW_BYTES  (16 << 20) /* windows of large messages shrink to this */
-#define WINDOW_LEAST  4          /* but to no fewer messages, unless fewer were asked for */
-#define WARM_UP_PART  10         /* a tenth of the measure goes before it and is not counted */
-#define WARM_UP_LEAST 2          /* messages or windows */
-#define NS            1000000000.0
+#define HELLO_TIME   (10 * SECOND) /* a process that lives but is no server is given up after this */
+#define WINDOW_BYTES (16 << 20)    /* windows of large messages shrink to this */
+#define WINDOW_LEAST 4             /* but to no fewer messages, unless fewer were asked for */
 
 struct client {
 	struct endpoint *endpoint;
@@ -36,25 +34,15 @@ struct client {
 	void (*progress)(void *context, double part);
 	void *context;
 	double part; /* done of this measure */
+	struct effort effort;
+	uint64_t cost; /* of a look at the clock */
+
+	struct server *server; /* the other end, where this thread runs it too */
+	uint64_t server_address;
+	struct bare bare;
 
 	struct histogram times;
 };
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / NS;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 static void send_failed(const struct client *client, const ptl_event_t *event)
 {
@@ -90,6 +78,10 @@ static void control_heard(struct client *client, const struct control *control)
 		break;
 	case CONTROL_REFUSED:
 		client->refusal = *control;
+		client->heard = control->kind;
+		break;
+	case CONTROL_BARED:
+		client->server_address = control->number;
 		client->heard = control->kind;
 		break;
 	case CONTROL_WELCOME:
@@ -150,7 +142,7 @@ static void refused(const struct client *client)
 static void meet(struct client *client)
 {
 	const ptl_process_id_t peer = client->stream.peer;
-	double deadline = now() + HELLO_SECONDS;
+	uint64_t deadline = clock_look() + HELLO_TIME;
 	bool told = false;
 	unsigned said = 0; /* tick of the last HELLO, plus 1 */
 
@@ -178,15 +170,15 @@ static void meet(struct client *client)
 						"client; waiting for my turn.\n");
 			told = true;
 			client->heard = CONTROL_NONE;
-			deadline = now() + HELLO_SECONDS;
+			deadline = clock_look() + HELLO_TIME;
 		}
-		if (now() > deadline)
+		if (clock_look() > deadline)
 			complain("a process is at %u:%u, but no postern-perf --server.", peer.nid,
 				peer.pid);
 	}
 }
 
-struct client *client_open(struct endpoint *endpoint, ptl_process_id_t peer,
+struct client *client_open(struct endpoint *endpoint, ptl_process_id_t peer, struct server *server,
 	const struct options *options, uint64_t largest)
 {
 	struct client *client = calloc(1, sizeof(*client));
@@ -196,10 +188,12 @@ struct client *client_open(struct endpoint *endpoint, ptl_process_id_t peer,
 			(unsigned long long)largest);
 	client->endpoint = endpoint;
 	client->options = options;
+	client->server = server;
+	client->cost = clock_cost();
 	client->stream = (struct stream){
 		.endpoint = endpoint,
 		.peer = peer,
-		.session = (uint16_t)(now_ns() >> 10 ^ (uint64_t)getpid()),
+		.session = (uint16_t)(clock_look() >> 10 ^ (uint64_t)getpid()),
 	};
 	meet(client);
 	return client;
@@ -218,32 +212,9 @@ void client_close(struct client *client)
 	free(client);
 }
 
-/* How far a measure is, by time or by count. */
-struct extent {
-	double start;
-	double seconds;
-	uint64_t steps; /* 0: by time */
-};
-
-/* The steps of a measure: so many messages, or windows of `window` messages. */
-static struct extent extent_of(const struct options *options, uint32_t window, bool warm_up)
+static double seconds_since(const struct course *course, uint64_t now)
 {
-	uint64_t steps = (options->iterations + window - 1) / window;
-	struct extent extent = {.start = now(), .seconds = options->seconds, .steps = steps};
-
-	if (!warm_up)
-		return extent;
-	extent.seconds /= WARM_UP_PART;
-	if (steps > 0)
-		extent.steps =
-			steps / WARM_UP_PART > WARM_UP_LEAST ? steps / WARM_UP_PART : WARM_UP_LEAST;
-	return extent;
-}
-
-static double extent_part(const struct extent *extent, uint64_t done, double time)
-{
-	return extent->steps > 0 ? (double)done / (double)extent->steps
-				 : (time - extent->start) / extent->seconds;
+	return (double)(now - course->start) / (double)SECOND;
 }
 
 /* One message there and back, or one get. */
@@ -265,39 +236,38 @@ static void measure_latency(struct client *client, struct result *result)
 {
 	/* a put is timed there and back, and half of that is its way */
 	unsigned ways = client->stream.measure == MEASURE_GET_LATENCY ? 1 : 2;
-	struct extent extent = extent_of(client->options, 1, true);
+	struct course course = course_begin(&client->effort, 1, true);
 	uint64_t start;
 	uint64_t end;
 
-	for (uint64_t i = 0; extent_part(&extent, i, now()) < 1; i++)
+	for (uint64_t i = 0; course_part(&course, i, clock_look()) < 1; i++)
 		round_trip(client);
 	histogram_clear(&client->times);
-	extent = extent_of(client->options, 1, false);
-	end = now_ns();
+	course = course_begin(&client->effort, 1, false);
 	do {
-		start = end;
+		start = clock_look();
 		round_trip(client);
-		end = now_ns();
-		histogram_add(&client->times, (end - start) / ways);
-		client->part = extent_part(&extent, client->times.count, (double)end / NS);
+		end = clock_look();
+		histogram_add(&client->times, clock_between(start, end, client->cost) / ways);
+		client->part = course_part(&course, client->times.count, end);
 	} while (client->part < 1);
 	result->messages = client->times.count;
-	result->seconds = (double)end / NS - extent.start;
+	result->seconds = seconds_since(&course, end);
 	result->times = &client->times;
 }
 
 static void measure_stream(struct client *client, struct result *result)
 {
 	struct stream *stream = &client->stream;
-	struct extent extent = extent_of(client->options, stream->window, true);
+	struct course course = course_begin(&client->effort, stream->window, true);
 	uint64_t from;
 	uint64_t arrived;
 
-	while (extent_part(&extent, stream->credited, now()) < 1) {
+	while (course_part(&course, stream->credited, clock_look()) < 1) {
 		stream_fill(stream);
 		client_event(client);
 	}
-	extent = extent_of(client->options, stream->window, false);
+	course = course_begin(&client->effort, stream->window, false);
 	from = stream->credited;
 	arrived = client->arrived;
 	do {
@@ -306,9 +276,9 @@ static void measure_stream(struct client *client, struct result *result)
 		stream_fill(stream);
 		while (stream->credited == seen)
 			client_event(client);
-		client->part = extent_part(&extent, stream->credited - from, now());
+		client->part = course_part(&course, stream->credited - from, clock_look());
 	} while (client->part < 1);
-	result->seconds = now() - extent.start;
+	result->seconds = seconds_since(&course, clock_look());
 	result->messages = (stream->credited - from) * stream->window + client->arrived - arrived;
 	while (!stream_idle(stream))
 		client_event(client);
@@ -318,7 +288,7 @@ static void measure_stream(struct client *client, struct result *result)
 static void measure_gets(struct client *client, struct result *result)
 {
 	const struct stream *stream = &client->stream;
-	struct extent extent = extent_of(client->options, stream->window, true);
+	struct course course = course_begin(&client->effort, stream->window, true);
 	uint64_t asked = 0;
 	uint64_t from = 0;
 
@@ -329,17 +299,17 @@ static void measure_gets(struct client *client, struct result *result)
 				PtlGet(stream->load, stream->peer, PORTAL_DATA, 0, MATCH_GET, 0),
 				"PtlGet");
 		client_event(client);
-		client->part =
-			extent_part(&extent, (client->arrived - from) / stream->window, now());
+		client->part = course_part(
+			&course, (client->arrived - from) / stream->window, clock_look());
 		if (client->part < 1)
 			continue;
 		if (!warm_up)
 			break;
 		warm_up = false;
 		from = client->arrived;
-		extent = extent_of(client->options, stream->window, false);
+		course = course_begin(&client->effort, stream->window, false);
 	}
-	result->seconds = now() - extent.start;
+	result->seconds = seconds_since(&course, clock_look());
 	result->messages = client->arrived - from;
 	while (client->arrived < asked)
 		client_event(client);
@@ -380,7 +350,7 @@ static void load_open(struct client *client, uint64_t size)
 }
 
 struct result client_measure(struct client *client, enum measure measure, uint64_t size,
-	void (*progress)(void *context, double part), void *context)
+	const struct effort *effort, void (*progress)(void *context, double part), void *context)
 {
 	struct stream *stream = &client->stream;
 	struct result result = {.measure = measure,
@@ -390,6 +360,7 @@ struct result client_measure(struct client *client, enum measure measure, uint64
 	client->progress = progress;
 	client->context = context;
 	client->part = 0;
+	client->effort = *effort;
 	stream->measure = (uint8_t)measure;
 	stream->window = result.window;
 	stream->sent = stream->credited = stream->received = 0;
@@ -407,4 +378,55 @@ struct result client_measure(struct client *client, enum measure measure, uint64
 	descriptor_close(stream->load);
 	client->progress = NULL;
 	return result;
+}
+
+/* The server is alive, or the program ends with the words for that. */
+static _Noreturn void bare_failed(struct client *client)
+{
+	client->heard = CONTROL_NONE;
+	meet(client);
+	complain(
+		"bare frames do not reach the server at %u:%u, or it fell silent for seconds; they "
+		"are Ethernet frames of type 0x88b6, which no router forwards. Measure without "
+		"--raw.",
+		client->stream.peer.nid, client->stream.peer.pid);
+}
+
+struct result client_bare(struct client *client, enum measure measure, uint64_t size,
+	const struct effort *effort, void (*progress)(void *context, double part), void *context)
+{
+	unsigned count = client->server != NULL ? 2 : 1;
+	struct bare *other = NULL;
+	struct lend_end ends[LEND_MAX];
+
+	ends[0] = (struct lend_end){
+		.ni = client->endpoint->ni,
+		.bare = &client->bare,
+		.options =
+			{
+				.memory = client->landing.memory,
+				.memory_size = client->landing.size,
+				.client = true,
+				.session = client->stream.session,
+				.measure = measure,
+				.size = size,
+				.window = window_of(client->options, measure, size),
+				.effort = *effort,
+			},
+	};
+	if (client->server != NULL) {
+		server_bare(client->server, &ends[1]);
+		client->server_address = lend_address(ends[1].ni);
+		other = ends[1].bare = malloc(sizeof(*other));
+		if (other == NULL)
+			complain("there is no memory for bare frames.");
+	} else {
+		stream_say(&client->stream, CONTROL_BARE, 0, size);
+		wait_heard(client, CONTROL_BARED);
+	}
+	ends[0].options.to = client->server_address;
+	if (!lend_run(ends, count, progress, context))
+		bare_failed(client);
+	free(other);
+	return client->bare.result;
 }

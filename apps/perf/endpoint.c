@@ -147,28 +147,38 @@ void endpoint_close(struct endpoint *endpoint)
 	PtlNIFini(endpoint->ni); /* takes the objects with it */
 }
 
-static int queue_next(struct endpoint *endpoint, ptl_event_t *event)
+static void event_taken(
+	struct endpoint *endpoint, const ptl_event_t *event, int code, const char *call)
 {
-	unsigned polls = 0;
-	int code;
+	if (code == PTL_EQ_DROPPED)
+		complain("the event queue overflowed, so nothing that was counted is true.");
+	complain_unless_ok(code, call);
+	if (endpoint_control(endpoint, event).kind == CONTROL_TICK)
+		atomic_store_explicit(&endpoint->tick_pending, false, memory_order_relaxed);
+}
 
-	if (!endpoint->poll)
-		return PtlEQWait(endpoint->eq, event);
-	while ((code = PtlEQGet(endpoint->eq, event)) == PTL_EQ_EMPTY)
-		if (++polls % POLLS_PER_YIELD == 0)
-			sched_yield();
-	return code;
+bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
+{
+	int code = PtlEQGet(endpoint->eq, event);
+
+	if (code == PTL_EQ_EMPTY)
+		return false;
+	event_taken(endpoint, event, code, "PtlEQGet");
+	return true;
 }
 
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)
 {
-	int code = queue_next(endpoint, event);
-
-	if (code == PTL_EQ_DROPPED)
-		complain("the event queue overflowed, so nothing that was counted is true.");
-	complain_unless_ok(code, endpoint->poll ? "PtlEQGet" : "PtlEQWait");
-	if (endpoint_control(endpoint, event).kind == CONTROL_TICK)
-		atomic_store_explicit(&endpoint->tick_pending, false, memory_order_relaxed);
+	if (!endpoint->poll && endpoint->aside == NULL) {
+		event_taken(endpoint, event, PtlEQWait(endpoint->eq, event), "PtlEQWait");
+		return;
+	}
+	for (unsigned polls = 1; !endpoint_try(endpoint, event); polls++) {
+		if (endpoint->aside != NULL)
+			endpoint->aside(endpoint->aside_context);
+		if (polls % POLLS_PER_YIELD == 0)
+			sched_yield();
+	}
 }
 
 static void retry_pause(void)

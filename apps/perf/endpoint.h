@@ -46,10 +46,12 @@ enum control_kind {
 	CONTROL_STOP,    /* client: the measure is over */
 	CONTROL_STOPPED, /* server: nothing of it is on its way any more */
 	CONTROL_PING,    /* either: fails if the other has died */
-	CONTROL_BYE      /* client: the session is over */
+	CONTROL_BYE,     /* client: the session is over */
+	CONTROL_BARE, /* client: bare frames follow; until they end, nobody listens to messages */
+	CONTROL_BARED /* server: they may come; number = own MAC address */
 };
 
-#define PROTOCOL 1 /* of the control messages */
+#define PROTOCOL 2 /* of the control messages */
 
 struct control {
 	enum control_kind kind;
@@ -66,6 +68,9 @@ struct endpoint {
 	ptl_handle_me_t control_entry;
 	ptl_handle_md_t voice; /* no bytes; control messages are put from it */
 	bool poll;
+	/* Called while nothing has come, if not NULL: the other end in the same thread. */
+	void (*aside)(void *context);
+	void *aside_context;
 
 	pthread_t ticker;
 	pthread_mutex_t lock; /* of what follows */
@@ -83,6 +88,8 @@ void endpoint_close(struct endpoint *endpoint);
 
 /* Waits for the next event. */
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event);
+/* The next event, if there is one. */
+bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event);
 
 /* The control message that an event brings, or, for a SEND_FAIL, the one that failed; kind is
  * CONTROL_NONE if it is about something else. */

@@ -42,6 +42,18 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 	histogram->buckets[bucket_of(value)]++;
 }
 
+void histogram_merge(struct histogram *histogram, const struct histogram *other)
+{
+	histogram->count += other->count;
+	histogram->sum += other->sum;
+	if (other->min < histogram->min)
+		histogram->min = other->min;
+	if (other->max > histogram->max)
+		histogram->max = other->max;
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+		histogram->buckets[i] += other->buckets[i];
+}
+
 uint64_t histogram_percentile(const struct histogram *histogram, double percent)
 {
 	double wanted = (double)histogram->count * percent / 100;

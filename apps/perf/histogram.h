@@ -23,6 +23,8 @@ struct histogram {
 
 void histogram_clear(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, uint64_t value);
+/* Adds all values of another one. */
+void histogram_merge(struct histogram *histogram, const struct histogram *other);
 
 /* The least value that percent (0 to 100) of all values do not exceed, to the precision of a
  * bucket, between min and max; 0 when empty. */

@@ -1,5 +1,4 @@
 /* main.c - postern-perf: measures Portals messages between two processes, or two interfaces of one. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "report.h"
 #include "server.h"
 #include "stream.h"
+#include "survey.h"
 
 #define LOCAL_INTERFACES "loop:perf;loop:perf"
 #define LOCAL_SERVER_PID 1
@@ -57,24 +57,25 @@ static unsigned plan(const struct options *options, uint64_t *largest)
 
 static void measure_all(struct client *client, const struct options *options, struct report *report)
 {
+	static struct survey messages;
+	static struct survey bare;
 	uint64_t sizes[SIZES_MAX];
 
 	for (unsigned m = 0; m < MEASURE_COUNT; m++) {
 		unsigned count = options->measures[m] ? sizes_of(options, m, sizes) : 0;
 
 		for (unsigned i = 0; i < count; i++) {
-			struct result result;
-
 			report_expect(report, m, sizes[i]);
-			result = client_measure(client, m, sizes[i], report_progress, report);
-			report_result(report, &result);
+			survey_run(client, m, sizes[i], &options->effort, &messages,
+				options->raw ? &bare : NULL, report_progress, report);
+			report_result(report, &messages.result, options->raw ? &bare.result : NULL);
 		}
 	}
 }
 
-/* server: the other end where it is in this process, or NULL. */
+/* server, server_endpoint: the other end where it is in this thread, or NULL. */
 static void run_client(const struct options *options, struct endpoint *endpoint,
-	ptl_process_id_t peer, const struct endpoint *server)
+	ptl_process_id_t peer, struct server *server, const struct endpoint *server_endpoint)
 {
 	static struct counters counters[2];
 	struct machine machine;
@@ -83,17 +84,17 @@ static void run_client(const struct options *options, struct endpoint *endpoint,
 	uint64_t largest;
 	unsigned steps = plan(options, &largest);
 
-	client = client_open(endpoint, peer, options, largest);
+	client = client_open(endpoint, peer, server, options, largest);
 	counters_begin(&counters[0], endpoint->ni);
 	if (server != NULL)
-		counters_begin(&counters[1], server->ni);
+		counters_begin(&counters[1], server_endpoint->ni);
 	machine_describe(&machine);
-	report_begin(&report, options->json, steps, &machine, endpoint->id, peer);
+	report_begin(&report, options->json, options->raw, steps, &machine, endpoint->id, peer);
 	measure_all(client, options, &report);
 	if (options->stats) {
 		report_counters(&report, &counters[0], endpoint->id, true);
 		if (server != NULL)
-			report_counters(&report, &counters[1], server->id, false);
+			report_counters(&report, &counters[1], server_endpoint->id, false);
 		report_counters_end(&report);
 	} else if (options->json) {
 		printf("\n  ]");
@@ -102,38 +103,27 @@ static void run_client(const struct options *options, struct endpoint *endpoint,
 	client_close(client);
 }
 
-struct local_server {
-	struct endpoint endpoint;
-	uint32_t window;
-};
-
-static void *local_server_run(void *argument)
+static void serve_aside(void *server)
 {
-	struct local_server *server = argument;
-
-	server_run(&server->endpoint, server->window, true, true);
-	return NULL;
+	server_turn(server);
 }
 
+/* Both ends in this thread: whenever one finds nothing to do, the other has its turn. */
 static void run_local(const struct options *options)
 {
-	static struct local_server server;
-	static struct endpoint endpoint;
-	pthread_t thread;
-	int code;
+	static struct endpoint endpoints[2];
+	uint32_t events = STREAM_EVENTS(options->window);
+	struct server *server;
 
-	server.window = options->window;
-	endpoint_open(&server.endpoint, 0, LOCAL_SERVER_PID, STREAM_EVENTS(options->window),
-		options->poll);
-	endpoint_open(
-		&endpoint, 1, LOCAL_CLIENT_PID, STREAM_EVENTS(options->window), options->poll);
-	code = pthread_create(&thread, NULL, local_server_run, &server);
-	if (code != 0)
-		complain("no thread can be started: %s.", strerror(code));
-	run_client(options, &endpoint, server.endpoint.id, &server.endpoint);
-	pthread_join(thread, NULL);
-	endpoint_close(&endpoint);
-	endpoint_close(&server.endpoint);
+	endpoint_open(&endpoints[0], 0, LOCAL_SERVER_PID, events, true);
+	endpoint_open(&endpoints[1], 1, LOCAL_CLIENT_PID, events, true);
+	server = server_open(&endpoints[0], options->window, true);
+	endpoints[1].aside = serve_aside;
+	endpoints[1].aside_context = server;
+	run_client(options, &endpoints[1], endpoints[0].id, server, &endpoints[0]);
+	server_close(server);
+	endpoint_close(&endpoints[1]);
+	endpoint_close(&endpoints[0]);
 }
 
 static void run_remote(const struct options *options)
@@ -146,7 +136,7 @@ static void run_remote(const struct options *options)
 		complain_usage("--peer %u:%u is this process itself; give one of the two another "
 			       "PTL_NID.",
 			endpoint.id.nid, endpoint.id.pid);
-	run_client(options, &endpoint, options->peer, NULL);
+	run_client(options, &endpoint, options->peer, NULL, NULL);
 	endpoint_close(&endpoint);
 }
 
@@ -155,6 +145,7 @@ static bool run_server(const struct options *options)
 	static struct endpoint endpoint;
 	static struct counters counters;
 	struct report report = {0};
+	struct server *server;
 	bool well;
 
 	endpoint_open(&endpoint, PTL_IFACE_DEFAULT, options->pid, STREAM_EVENTS(options->window),
@@ -163,7 +154,9 @@ static bool run_server(const struct options *options)
 	printf("Serving at %u:%u; measure with: postern-perf --peer %u:%u\n", endpoint.id.nid,
 		endpoint.id.pid, endpoint.id.nid, endpoint.id.pid);
 	fflush(stdout);
-	well = server_run(&endpoint, options->window, options->once, false);
+	server = server_open(&endpoint, options->window, false);
+	well = server_run(server, options->once);
+	server_close(server);
 	if (options->stats)
 		report_counters(&report, &counters, endpoint.id, true);
 	endpoint_close(&endpoint);

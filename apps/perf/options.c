@@ -61,6 +61,8 @@ static const char help_text[] =
 	"  -n, --iterations N     messages per size; the default goes by time\n"
 	"  -t, --time SECONDS     time per size (default 0.5)\n"
 	"  -b, --poll             ask for events in a loop: fastest where each thread has a core\n"
+	"  -r, --raw              in turns with bare frames on the same port and cores, and the "
+	"ratio\n"
 	"  -j, --json             one JSON object on standard output instead of tables\n"
 	"  -S, --stats            afterwards the library's counters that have changed\n"
 	"  -h, --help             this text\n"
@@ -83,6 +85,7 @@ static const struct option option_table[] = {
 	{"iterations", required_argument, NULL, 'n'},
 	{"time", required_argument, NULL, 't'},
 	{"poll", no_argument, NULL, 'b'},
+	{"raw", no_argument, NULL, 'r'},
 	{"json", no_argument, NULL, 'j'},
 	{"stats", no_argument, NULL, 'S'},
 	{"help", no_argument, NULL, 'h'},
@@ -269,13 +272,17 @@ static void option_apply(struct options *options, int letter, bool *pid_given)
 		options->window = (uint32_t)number_option("window", optarg, 1, WINDOW_MAX);
 		break;
 	case 'n':
-		options->iterations = number_option("iterations", optarg, 1, UINT64_C(1) << 40);
+		options->effort.iterations =
+			number_option("iterations", optarg, 1, UINT64_C(1) << 40);
 		break;
 	case 't':
-		options->seconds = seconds_option(optarg);
+		options->effort.seconds = seconds_option(optarg);
 		break;
 	case 'b':
 		options->poll = true;
+		break;
+	case 'r':
+		options->raw = true;
 		break;
 	case 'j':
 		options->json = true;
@@ -301,9 +308,9 @@ void options_parse(struct options *options, int count, char **words)
 	int letter;
 
 	*options = (struct options){
-		.window = WINDOW_DEFAULT, .seconds = SECONDS_DEFAULT, .pid = PTL_PID_ANY};
+		.window = WINDOW_DEFAULT, .effort.seconds = SECONDS_DEFAULT, .pid = PTL_PID_ANY};
 	opterr = 0;
-	while ((letter = getopt_long(count, words, ":s1c:p:z:w:n:t:bjShV", option_table, NULL)) !=
+	while ((letter = getopt_long(count, words, ":s1c:p:z:w:n:t:brjShV", option_table, NULL)) !=
 		-1) {
 		if (letter == ':')
 			complain_usage("%s needs a value.", words[optind - 1]);
@@ -317,7 +324,8 @@ void options_parse(struct options *options, int count, char **words)
 	}
 	if (options->once && options->mode != MODE_SERVER)
 		complain_usage("--once goes with --server.");
-	if (options->mode == MODE_SERVER && (any || options->size_count > 0 || options->json))
+	if (options->mode == MODE_SERVER &&
+		(any || options->size_count > 0 || options->json || options->raw))
 		complain_usage("What is measured, and how it is printed, is for the client to say, "
 			       "not for the server.");
 	if (options->mode == MODE_LOCAL && pid_given)

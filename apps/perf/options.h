@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <portals.h>
 
+#include "effort.h"
+
 /* What can be measured. The numbers travel in control messages. */
 enum measure {
 	MEASURE_LATENCY,
@@ -36,9 +38,9 @@ struct options {
 	unsigned size_count; /* 0: each measure's own */
 	uint64_t sizes[SIZES_MAX];
 	uint32_t window;
-	uint64_t iterations; /* per size; 0: by time */
-	double seconds;      /* per size */
-	bool poll;           /* ask for events in a loop instead of waiting */
+	struct effort effort; /* per size */
+	bool poll;            /* ask for events in a loop instead of waiting */
+	bool raw;             /* bare frames as well */
 	bool json;
 	bool stats;
 };

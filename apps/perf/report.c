@@ -76,10 +76,11 @@ static void begin_text(const struct machine *machine, ptl_process_id_t self, ptl
 		printf("# faults     %s\n", machine->faults);
 }
 
-void report_begin(struct report *report, bool json, unsigned steps, const struct machine *machine,
-	ptl_process_id_t self, ptl_process_id_t peer)
+void report_begin(struct report *report, bool json, bool raw, unsigned steps,
+	const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
 {
 	*report = (struct report){.json = json,
+		.raw = raw,
 		.progress = isatty(STDERR_FILENO) != 0,
 		.measure = MEASURE_COUNT,
 		.steps = steps};
@@ -109,8 +110,11 @@ void report_expect(struct report *report, enum measure measure, uint64_t size)
 				printf(" %9s", percentiles[i].heading);
 			printf(" %9s\n", "Max");
 		} else {
-			printf("%10s %10s %8s %14s %14s\n", "# Size", "Messages", "Window", "MB/s",
+			printf("%10s %10s %8s %14s %14s", "# Size", "Messages", "Window", "MB/s",
 				"Messages/s");
+			if (report->raw)
+				printf(" %14s %14s %8s", "Bare MB/s", "Bare/s", "Ratio");
+			putchar('\n');
 		}
 		fflush(stdout);
 	}
@@ -134,57 +138,113 @@ void report_progress(void *context, double part)
 	fflush(stderr);
 }
 
-static double rate_of(const struct result *result)
-{
-	return result->seconds > 0 ? (double)result->messages / result->seconds : 0;
-}
+/* What a table or a JSON object has of a latency: min, avg, percentiles, max, in ns. */
+#define FIGURES (PERCENTILES + 3)
 
-static void result_text(const struct result *result)
+static void figures_take(const struct histogram *times, double *figures)
 {
-	const struct histogram *times = result->times;
-
-	printf("%10" PRIu64 " %10" PRIu64, result->size, result->messages);
-	if (times == NULL) {
-		printf(" %8u %14.2f %14.0f\n", result->window,
-			rate_of(result) * (double)result->size / 1e6, rate_of(result));
-		return;
-	}
-	printf(" %9.2f %9.2f", (double)times->min / MICRO,
-		(double)times->sum / (double)times->count / MICRO);
+	figures[0] = (double)times->min;
+	figures[1] = (double)times->sum / (double)times->count;
 	for (unsigned i = 0; i < PERCENTILES; i++)
-		printf(" %9.2f",
-			(double)histogram_percentile(times, percentiles[i].percent) / MICRO);
-	printf(" %9.2f\n", (double)times->max / MICRO);
+		figures[2 + i] = (double)histogram_percentile(times, percentiles[i].percent);
+	figures[FIGURES - 1] = (double)times->max;
 }
 
-static void result_json(const struct report *report, const struct result *result)
+static double ratio_of(double messages, double bare)
 {
-	const struct histogram *times = result->times;
+	return bare > 0 ? messages / bare : 0;
+}
 
+/* Of the median times, or of the rates. */
+static double result_ratio(const struct result *result, const struct result *bare)
+{
+	if (result->times == NULL)
+		return ratio_of(result->rate, bare->rate);
+	return ratio_of((double)histogram_percentile(result->times, 50),
+		(double)histogram_percentile(bare->times, 50));
+}
+
+static void latency_text(const struct result *result, const struct result *bare)
+{
+	double figures[FIGURES];
+	double of_bare[FIGURES];
+
+	figures_take(result->times, figures);
+	printf("%10" PRIu64 " %10" PRIu64, result->size, result->messages);
+	for (unsigned i = 0; i < FIGURES; i++)
+		printf(" %9.2f", figures[i] / MICRO);
+	putchar('\n');
+	if (bare == NULL)
+		return;
+	figures_take(bare->times, of_bare);
+	printf("%10s %10" PRIu64, "#     bare", bare->messages);
+	for (unsigned i = 0; i < FIGURES; i++)
+		printf(" %9.2f", of_bare[i] / MICRO);
+	printf("\n%10s %10s", "#    ratio", "");
+	for (unsigned i = 0; i < FIGURES; i++)
+		printf(" %9.2f", ratio_of(figures[i], of_bare[i]));
+	putchar('\n');
+}
+
+static void rate_text(const struct result *result, const struct result *bare)
+{
+	printf("%10" PRIu64 " %10" PRIu64 " %8u %14.2f %14.0f", result->size, result->messages,
+		result->window, result->rate * (double)result->size / 1e6, result->rate);
+	if (bare != NULL)
+		printf(" %14.2f %14.0f %8.3f", bare->rate * (double)bare->size / 1e6, bare->rate,
+			ratio_of(result->rate, bare->rate));
+	putchar('\n');
+}
+
+static void latency_json(const struct histogram *times, const char *name)
+{
+	double figures[FIGURES];
+
+	figures_take(times, figures);
+	printf("\"%s\": {\"min\": %.0f, \"avg\": %.0f", name, figures[0], figures[1]);
+	for (unsigned i = 0; i < PERCENTILES; i++)
+		printf(", \"%s\": %.0f", percentiles[i].json, figures[2 + i]);
+	printf(", \"max\": %.0f}", figures[FIGURES - 1]);
+}
+
+static void rate_json(const struct result *result)
+{
+	printf("\"window\": %u, \"bytes_per_second\": %.0f, \"messages_per_second\": %.0f",
+		result->window, result->rate * (double)result->size, result->rate);
+}
+
+static void result_json(
+	const struct report *report, const struct result *result, const struct result *bare)
+{
 	printf("%s\n    {\"measure\": \"%s\", \"size\": %" PRIu64 ", \"messages\": %" PRIu64
 	       ", \"seconds\": %.6f, ",
 		report->results > 0 ? "," : "", measures[result->measure].json, result->size,
 		result->messages, result->seconds);
-	if (times == NULL) {
-		printf("\"window\": %u, \"bytes_per_second\": %.0f, \"messages_per_second\": %.0f}",
-			result->window, rate_of(result) * (double)result->size, rate_of(result));
-		return;
+	if (result->times != NULL)
+		latency_json(result->times, "latency_ns");
+	else
+		rate_json(result);
+	if (bare != NULL) {
+		printf(",\n     \"bare\": {\"messages\": %" PRIu64 ", \"seconds\": %.6f, ",
+			bare->messages, bare->seconds);
+		if (bare->times != NULL)
+			latency_json(bare->times, "latency_ns");
+		else
+			rate_json(bare);
+		printf("}, \"ratio\": %.4f", result_ratio(result, bare));
 	}
-	printf("\"latency_ns\": {\"min\": %" PRIu64 ", \"avg\": %.0f", times->min,
-		(double)times->sum / (double)times->count);
-	for (unsigned i = 0; i < PERCENTILES; i++)
-		printf(", \"%s\": %" PRIu64, percentiles[i].json,
-			histogram_percentile(times, percentiles[i].percent));
-	printf(", \"max\": %" PRIu64 "}}", times->max);
+	putchar('}');
 }
 
-void report_result(struct report *report, const struct result *result)
+void report_result(struct report *report, const struct result *result, const struct result *bare)
 {
 	progress_clear(report);
 	if (report->json)
-		result_json(report, result);
+		result_json(report, result, bare);
+	else if (result->times != NULL)
+		latency_text(result, bare);
 	else
-		result_text(result);
+		rate_text(result, bare);
 	report->results++;
 	fflush(stdout);
 }

@@ -9,6 +9,7 @@
 
 struct report {
 	bool json;
+	bool raw;      /* with bare frames */
 	bool progress; /* standard error is a terminal */
 	unsigned results;
 	enum measure measure; /* of the table that is being printed */
@@ -17,12 +18,13 @@ struct report {
 	unsigned steps;
 };
 
-void report_begin(struct report *report, bool json, unsigned steps, const struct machine *machine,
-	ptl_process_id_t self, ptl_process_id_t peer);
+void report_begin(struct report *report, bool json, bool raw, unsigned steps,
+	const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer);
 /* The next result will be of this; the progress line says so. */
 void report_expect(struct report *report, enum measure measure, uint64_t size);
 void report_progress(void *report, double part);
-void report_result(struct report *report, const struct result *result);
+/* bare: of bare frames, or NULL. */
+void report_result(struct report *report, const struct result *result, const struct result *bare);
 void report_end(struct report *report);
 
 /* The library's counters of an interface, before and after. */

@@ -6,6 +6,7 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <postern.h>
@@ -121,6 +122,29 @@ static void prepare(struct server *server, const struct control *control)
 		stream_fill(stream);
 }
 
+void server_bare(const struct server *server, struct lend_end *end)
+{
+	end->ni = server->endpoint->ni;
+	end->options = (struct bare_options){
+		.memory = server->landing.memory,
+		.memory_size = server->landing.size,
+		.session = server->stream.session,
+	};
+}
+
+/* The client finds out by itself when no bare frames come through. */
+static void bare_serve(struct server *server)
+{
+	struct lend_end end = {.bare = malloc(sizeof(*end.bare))};
+
+	if (end.bare == NULL)
+		complain("there is no memory for bare frames.");
+	server_bare(server, &end);
+	stream_say(&server->stream, CONTROL_BARED, 0, lend_address(server->endpoint->ni));
+	lend_run(&end, 1, NULL, NULL);
+	free(end.bare);
+}
+
 static void stopped_if_idle(struct server *server)
 {
 	if (!server->stopping || !stream_idle(&server->stream))
@@ -148,6 +172,8 @@ static void control_heard(
 		return;
 	if (control->kind == CONTROL_PREPARE) {
 		prepare(server, control);
+	} else if (control->kind == CONTROL_BARE && !server->measuring) {
+		bare_serve(server);
 	} else if (control->kind == CONTROL_CREDIT && server->measuring && !stream_idle(stream)) {
 		stream->credited++;
 		if (!server->stopping)
@@ -187,22 +213,50 @@ static void data_heard(struct server *server)
 		stream_received(stream);
 }
 
-bool server_run(struct endpoint *endpoint, uint32_t window, bool once, bool quiet)
+static void server_event(struct server *server, const ptl_event_t *event)
 {
-	struct server server = {.endpoint = endpoint, .window = window, .quiet = quiet};
+	struct control control = endpoint_control(server->endpoint, event);
+
+	if (event->type == PTL_EVENT_SEND_FAIL)
+		send_failed(server, &control, event);
+	else if (control.kind != CONTROL_NONE)
+		control_heard(server, &control, event->initiator);
+	else if (event->type == PTL_EVENT_PUT_END)
+		data_heard(server);
+}
+
+struct server *server_open(struct endpoint *endpoint, uint32_t window, bool quiet)
+{
+	struct server *server = calloc(1, sizeof(*server));
+
+	if (server == NULL)
+		complain("there is no memory for a server.");
+	server->endpoint = endpoint;
+	server->window = window;
+	server->quiet = quiet;
+	return server;
+}
+
+void server_close(struct server *server)
+{
+	free(server);
+}
+
+void server_turn(struct server *server)
+{
 	ptl_event_t event;
 
-	while (!once || server.served == 0) {
-		struct control control;
+	while (endpoint_try(server->endpoint, &event))
+		server_event(server, &event);
+}
 
-		endpoint_next(endpoint, &event);
-		control = endpoint_control(endpoint, &event);
-		if (event.type == PTL_EVENT_SEND_FAIL)
-			send_failed(&server, &control, &event);
-		else if (control.kind != CONTROL_NONE)
-			control_heard(&server, &control, event.initiator);
-		else if (event.type == PTL_EVENT_PUT_END)
-			data_heard(&server);
+bool server_run(struct server *server, bool once)
+{
+	ptl_event_t event;
+
+	while (!once || server->served == 0) {
+		endpoint_next(server->endpoint, &event);
+		server_event(server, &event);
 	}
-	return !server.lost;
+	return !server->lost;
 }

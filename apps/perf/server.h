@@ -3,10 +3,21 @@
 #define PERF_SERVER_H
 
 #include "endpoint.h"
+#include "lend.h"
 
-/* Serves until a client has been served, or for ever. Returns false when that client died.
- * window: the largest that the endpoint's queue has room for. quiet: says nothing of clients that
+struct server;
+
+/* window: the largest that the endpoint's queue has room for. quiet: says nothing of clients that
  * come and go. */
-bool server_run(struct endpoint *endpoint, uint32_t window, bool once, bool quiet);
+struct server *server_open(struct endpoint *endpoint, uint32_t window, bool quiet);
+void server_close(struct server *server);
+
+/* Serves until a client has been served, or for ever. Returns false when that client died. */
+bool server_run(struct server *server, bool once);
+/* Handles what has come, without waiting: for who serves beside other work. */
+void server_turn(struct server *server);
+
+/* The server's end of bare frames, for who runs both. */
+void server_bare(const struct server *server, struct lend_end *end);
 
 #endif

@@ -268,21 +268,31 @@ static void interface_desert(struct interface *interface)
 	free(thread);
 }
 
+void interface_pause(struct interface *interface)
+{
+	if (interface->thread)
+		poller_pause(interface->thread->poller);
+	else
+		while (!seat_take(&interface->seat))
+			sched_yield();
+}
+
+void interface_resume(struct interface *interface)
+{
+	if (interface->thread)
+		poller_resume(interface->thread->poller);
+	else
+		seat_leave(&interface->seat);
+}
+
 /* A port is not thread-safe, so whoever polls it stands aside for the moment. */
 void interface_port_counters(struct interface *interface, struct port_counters *counters)
 {
 	struct port *port = interface->port;
 
-	if (interface->thread) {
-		poller_pause(interface->thread->poller);
-		port->operations->counters(port, counters);
-		poller_resume(interface->thread->poller);
-		return;
-	}
-	while (!seat_take(&interface->seat))
-		sched_yield();
+	interface_pause(interface);
 	port->operations->counters(port, counters);
-	seat_leave(&interface->seat);
+	interface_resume(interface);
 }
 
 static void port_close(struct interface *interface)

@@ -114,6 +114,12 @@ unsigned interface_drive(void);
 int visit_call(const struct visit *visit, struct command *command,
 	const struct region_description *after, struct region_description *before);
 
+/* Returns when nobody touches the engine and the port of an open interface: they are the caller's until
+ * interface_resume(). A poll thread stands aside with all its interfaces, which may be paused together.
+ * The library's lock is held from the first to the last. */
+void interface_pause(struct interface *interface);
+void interface_resume(struct interface *interface);
+
 /* What the port of an open interface counted. The library's lock is held. */
 void interface_port_counters(struct interface *interface, struct port_counters *counters);
 
