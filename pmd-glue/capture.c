@@ -1,0 +1,286 @@
+/* capture.c - takes a copy of every frame that a port receives and sends.
+ *
+ * A capture takes the place of a port's operations, calls them, and copies what passes to a track
+ * (recorder.h), whose own thread writes it down. A port that is not captured is as it was: nothing
+ * on its way looks whether there is a capture. The innermost port is captured, inside PTL_FAULT, so
+ * that what is captured is what is on the wire: frames after the faults on the way out, before them
+ * on the way in.
+ *
+ *      engine --> [fault] --> capture --> port
+ *                                |
+ *                             track --> file
+ *
+ * The poll core owns a capture between capture_attach() and capture_detach(), as it owns the port.
+ *
+ * I1. A frame is copied before the port gets it, for afterwards it may be gone; and it counts only
+ *     once the port has taken it.
+ * I2. A frame that finds the tape full is not captured, and counted: nobody waits.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_mbuf.h>
+
+#include <base/log.h>
+#include <base/port.h>
+#include <base/settings.h>
+#include <pmd-glue/capture.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/recorder.h>
+
+#define BURST    64u
+#define FILE_MAX 4096u
+
+struct capture {
+	struct port_operations operations; /* first: a captured port's operations are a capture */
+	const struct port_operations *inside;
+	struct port *port;
+	struct track *track;
+	uint32_t snap; /* bytes kept of a frame at most */
+};
+
+static struct capture *port_capture(const struct port *port);
+
+/* --- the poll core's part --- */
+
+/* Puts a frame on the tape, unpublished; false when there is no room. */
+static bool capture_frame(
+	struct capture *capture, const struct rte_mbuf *frame, struct pcapng_packet *packet)
+{
+	struct tape *tape = &capture->track->tape;
+	uint8_t edge[PCAPNG_PACKET_HEAD + PCAPNG_PACKET_TAIL];
+	uint32_t left;
+
+	packet->length = frame->pkt_len;
+	packet->captured = RTE_MIN(frame->pkt_len, capture->snap);
+	if (!tape_room(tape, pcapng_packet_bytes(packet->captured)))
+		return false;
+	tape_put(tape, edge, pcapng_packet_head(edge, packet));
+	left = packet->captured;
+	for (; left > 0; frame = frame->next) {
+		uint32_t part = RTE_MIN(left, (uint32_t)frame->data_len);
+
+		tape_put(tape, rte_pktmbuf_mtod(frame, const void *), part);
+		left -= part;
+	}
+	tape_put(tape, edge, pcapng_packet_tail(edge, packet));
+	return true;
+}
+
+static struct pcapng_packet capture_packet(
+	const struct capture *capture, enum pcapng_direction direction)
+{
+	return (struct pcapng_packet){.interface = capture->track->number,
+		.direction = direction,
+		.time = recorder_time()};
+}
+
+static void capture_count(struct capture *capture, uint64_t taken, uint64_t dropped)
+{
+	struct track *track = capture->track;
+
+	/* One thread writes, others read. */
+	atomic_store_explicit(&track->taken,
+		atomic_load_explicit(&track->taken, memory_order_relaxed) + taken,
+		memory_order_relaxed);
+	if (dropped > 0)
+		atomic_store_explicit(&track->dropped,
+			atomic_load_explicit(&track->dropped, memory_order_relaxed) + dropped,
+			memory_order_relaxed);
+}
+
+static uint16_t capture_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct capture *capture = port_capture(port);
+	uint16_t received = capture->inside->receive(port, frames, count);
+	struct pcapng_packet packet;
+	uint64_t dropped = 0;
+
+	if (received == 0 || track_ended(capture->track))
+		return received;
+	packet = capture_packet(capture, PCAPNG_INBOUND);
+	for (uint16_t n = 0; n < received; n++)
+		dropped += !capture_frame(capture, frames[n], &packet);
+	tape_publish(&capture->track->tape, capture->track->tape.at);
+	capture_count(capture, received, dropped);
+	return received;
+}
+
+/* At most BURST frames. */
+static uint16_t capture_transmit_burst(
+	struct capture *capture, struct rte_mbuf **frames, uint16_t count)
+{
+	struct tape *tape = &capture->track->tape;
+	struct pcapng_packet packet = capture_packet(capture, PCAPNG_OUTBOUND);
+	uint64_t ends[BURST + 1] = {tape->at}; /* where the tape was after so many frames */
+	bool kept[BURST];
+	uint64_t dropped = 0;
+	uint16_t taken;
+
+	for (uint16_t n = 0; n < count; n++) {
+		kept[n] = capture_frame(capture, frames[n], &packet);
+		ends[n + 1] = tape->at;
+	}
+	taken = capture->inside->transmit(capture->port, frames, count);
+	tape_publish(tape, ends[taken]);
+	for (uint16_t n = 0; n < taken; n++)
+		dropped += !kept[n];
+	capture_count(capture, taken, dropped);
+	return taken;
+}
+
+static uint16_t capture_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct capture *capture = port_capture(port);
+	uint16_t done = 0;
+
+	if (track_ended(capture->track))
+		return capture->inside->transmit(port, frames, count);
+	while (done < count) {
+		uint16_t part = (uint16_t)RTE_MIN(count - done, (int)BURST);
+		uint16_t taken = capture_transmit_burst(capture, frames + done, part);
+
+		done = (uint16_t)(done + taken);
+		if (taken < part)
+			break;
+	}
+	return done;
+}
+
+static void capture_counters(struct port *port, struct port_counters *counters)
+{
+	struct capture *capture = port_capture(port);
+	const struct track *track = capture->track;
+
+	capture->inside->counters(port, counters);
+	counters->uncaptured = atomic_load_explicit(&track->dropped, memory_order_relaxed);
+	counters->captured =
+		atomic_load_explicit(&track->taken, memory_order_relaxed) - counters->uncaptured;
+}
+
+static void capture_close(struct port *port)
+{
+	struct capture *capture = port_capture(port);
+
+	capture_detach(capture);
+	capture_finish(capture);
+	port->operations->close(port);
+}
+
+/* NULL when the port is not captured. */
+static struct capture *port_capture(const struct port *port)
+{
+	return port->operations->close == capture_close
+		       ? (struct capture *)(uintptr_t)port->operations
+		       : NULL;
+}
+
+/* --- starting and stopping --- */
+
+/* Writes the file's name with %p, %i and %% replaced; false when it is too long. */
+static bool capture_name(char *name, size_t size, const char *pattern, unsigned interface)
+{
+	size_t at = 0;
+
+	for (; *pattern; pattern++) {
+		int length;
+
+		if (pattern[0] == '%' && pattern[1] == 'p')
+			length = snprintf(name + at, size - at, "%ld", (long)getpid());
+		else if (pattern[0] == '%' && pattern[1] == 'i')
+			length = snprintf(name + at, size - at, "%u", interface);
+		else
+			length = snprintf(name + at, size - at, "%c", *pattern);
+		if (pattern[0] == '%' && pattern[1] && strchr("pi%", pattern[1]))
+			pattern++;
+		if ((at += (size_t)length) >= size)
+			return false;
+	}
+	return at > 0;
+}
+
+struct capture *capture_start(
+	struct port *port, unsigned interface, const char *file, uint32_t snap)
+{
+	char name[FILE_MAX], description[64];
+	struct pcapng_interface told = {.description = description, .snap = snap};
+	struct capture *capture;
+
+	port = fault_inside(port);
+	if (port_capture(port)) {
+		log_error("%s is being captured to %s: stop that first", port->name,
+			track_file(port_capture(port)->track));
+		return NULL;
+	}
+	if (!capture_name(name, sizeof(name), file, interface)) {
+		log_error("cannot capture to %s: the name is %s", file,
+			file[0] ? "too long" : "missing: write that of a file");
+		return NULL;
+	}
+	capture = calloc(1, sizeof(*capture));
+	if (!capture) {
+		log_error("cannot capture to %s: out of memory: free some", name);
+		return NULL;
+	}
+	snprintf(description, sizeof(description), "Postern interface %u of process %ld", interface,
+		(long)getpid());
+	told.name = port->name;
+	told.address = port->address;
+	*capture = (struct capture){.port = port, .snap = snap == 0 ? UINT32_MAX : snap};
+	capture->track = track_open(name, &told);
+	if (capture->track)
+		return capture;
+	free(capture);
+	return NULL;
+}
+
+void capture_attach(struct capture *capture)
+{
+	capture->inside = capture->port->operations;
+	/* Whatever else the port can do, it goes on doing. */
+	capture->operations = *capture->inside;
+	capture->operations.receive = capture_receive;
+	capture->operations.transmit = capture_transmit;
+	capture->operations.counters = capture_counters;
+	capture->operations.close = capture_close;
+	capture->port->operations = &capture->operations;
+}
+
+struct capture *capture_find(const struct port *port)
+{
+	return port_capture(fault_inside((struct port *)(uintptr_t)port));
+}
+
+bool capture_ended(const struct capture *capture)
+{
+	return track_ended(capture->track);
+}
+
+void capture_detach(struct capture *capture)
+{
+	capture->port->operations = capture->inside;
+}
+
+void capture_finish(struct capture *capture)
+{
+	track_finish(capture->track);
+	free(capture);
+}
+
+int capture_begin(struct port *port, unsigned interface)
+{
+	const char *file = setting_item(SETTING_CAPTURE, interface);
+	struct capture *capture;
+
+	if (!file[0])
+		return 0;
+	capture = capture_start(
+		port, interface, file, (uint32_t)setting_number(SETTING_CAPTURE_SNAPLEN));
+	if (!capture)
+		return -1;
+	capture_attach(capture);
+	return 0;
+}

@@ -1,0 +1,532 @@
+/* recorder.c - files that captures go to, each written by a thread of its own. See recorder.h.
+ *
+ * DPDK's own librte_pcapng knows ethernet devices only, by their port number, which a loopback has
+ * not; so blocks are pcapng.c's.
+ *
+ * R1. The recorder's thread alone touches the file once it runs.
+ * R2. In a turn the thread writes what was on the tapes at the turn before, and of what has come
+ *     since only what is older: so a block is never overtaken by a later one of another track whose
+ *     thread was quicker to show it.
+ * R3. At any moment the file ends with a whole block, or the recording has ended and it was cut
+ *     there: a file cut short by a full disk can be read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <base/clock.h>
+#include <base/futex.h>
+#include <base/log.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/recorder.h>
+
+#define TAPE_BYTES   (16u << 20) /* of each track: what a slow disk may be behind */
+#define BUFFER_BYTES (256u << 10)
+#define TURN         MILLISECOND /* between two turns that found nothing */
+#define PATIENCE     SECOND      /* with a reader that does not read, once somebody waits */
+#define PIPE_LOOK    20          /* ms between two looks whether somebody waits */
+#define PIPE_CHUNK   4096u       /* what a pipe that has room takes without blocking */
+
+struct recorder {
+	struct recorder *next;
+	char *name;
+	int fd;        /* -1: a FIFO that nobody reads yet */
+	bool pipe;     /* a reader may be slow, or leave */
+	bool seekable; /* can be cut */
+	dev_t device;
+	ino_t inode;
+	struct glue_thread *thread;
+	pthread_mutex_t lock;
+	pthread_cond_t left;
+	struct track *tracks;  /* in the order of their numbers */
+	uint32_t numbers;      /* given so far */
+	_Atomic uint32_t bell; /* futex word: 1 when the thread is to look at once */
+	atomic_bool waited;    /* somebody waits for the thread */
+	atomic_bool stop;
+	atomic_bool ended; /* by a failure */
+	/* The thread's own. */
+	uint64_t whole; /* bytes of the file, all in whole blocks */
+	size_t filled;
+	uint8_t buffer[BUFFER_BYTES];
+};
+
+static struct recorder *recorders; /* under the front end's lock */
+
+uint64_t recorder_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+static bool recorder_ended(const struct recorder *recorder)
+{
+	return atomic_load_explicit(&recorder->ended, memory_order_relaxed);
+}
+
+/* --- the file --- */
+
+static void recorder_fail(struct recorder *recorder, int error)
+{
+	const char *remedy = "start it again when that is mended";
+
+	if (error == ENOSPC || error == EDQUOT)
+		remedy = "free some space, or keep less of each frame by PTL_CAPTURE_SNAPLEN";
+	else if (error == EFBIG)
+		remedy = "raise the limit of file sizes (ulimit -f)";
+	else if (error == EPIPE)
+		remedy = "its reader has gone";
+	log_error("the capture to %s has ended, all else goes on: %s: %s", recorder->name,
+		error == ETIMEDOUT ? "its reader does not read" : strerror(error), remedy);
+	atomic_store_explicit(&recorder->ended, true, memory_order_relaxed);
+}
+
+/* Bytes of the buffer's whole blocks among its first `length`. */
+static size_t buffer_whole(const struct recorder *recorder, size_t length)
+{
+	struct pcapng_block block;
+	size_t at = 0;
+
+	while (at + sizeof(block) <= length) {
+		memcpy(&block, recorder->buffer + at, sizeof(block));
+		if (at + block.bytes > length)
+			break;
+		at += block.bytes;
+	}
+	return at;
+}
+
+/* Waits until a pipe takes bytes; 0 or what is wrong. */
+static int pipe_await(struct recorder *recorder)
+{
+	struct pollfd look = {.fd = recorder->fd, .events = POLLOUT};
+	uint64_t since = 0;
+
+	for (;;) {
+		if (poll(&look, 1, PIPE_LOOK) > 0)
+			return 0; /* or an error that the write will tell */
+		if (!atomic_load_explicit(&recorder->waited, memory_order_relaxed))
+			continue;
+		if (since == 0)
+			since = glue_now(NULL);
+		else if (glue_now(NULL) - since > PATIENCE)
+			return ETIMEDOUT;
+	}
+}
+
+/* Writes the buffer out. A disk may take its time; this thread has it. */
+static void recorder_flush(struct recorder *recorder)
+{
+	size_t done = 0, length = recorder->filled;
+	int error = 0;
+
+	recorder->filled = 0;
+	if (recorder->fd < 0 || recorder_ended(recorder))
+		return;
+	while (done < length && error == 0) {
+		size_t part = length - done;
+		ssize_t written;
+
+		if (recorder->pipe) {
+			error = pipe_await(recorder);
+			part = part > PIPE_CHUNK ? PIPE_CHUNK : part;
+		}
+		written = error ? 0 : write(recorder->fd, recorder->buffer + done, part);
+		if (written > 0)
+			done += (size_t)written;
+		else if (written < 0 && errno != EINTR && errno != EAGAIN)
+			error = errno;
+	}
+	recorder->whole += buffer_whole(recorder, done);
+	if (error == 0)
+		return;
+	recorder_fail(recorder, error);
+	if (recorder->seekable && ftruncate(recorder->fd, (off_t)recorder->whole) != 0)
+		log_debug(
+			"%s cannot be cut: %s", recorder->name, strerror(errno)); /* R3: no help */
+}
+
+/* Room for so many bytes in the buffer, which holds any block. */
+static uint8_t *recorder_room(struct recorder *recorder, size_t bytes)
+{
+	if (recorder->filled + bytes > BUFFER_BYTES)
+		recorder_flush(recorder);
+	return recorder->buffer + recorder->filled;
+}
+
+/* --- the thread --- */
+
+static void track_announce(struct recorder *recorder, struct track *track)
+{
+	struct pcapng_interface interface = {.name = track->name,
+		.description = track->description,
+		.address = track->address,
+		.snap = track->snap};
+
+	recorder->filled += pcapng_interface(recorder_room(recorder, PCAPNG_BLOCK_MAX), &interface);
+	track->announced = true;
+}
+
+static void track_sum_up(struct recorder *recorder, const struct track *track)
+{
+	struct pcapng_statistics statistics = {
+		.interface = track->number,
+		.started = track->started,
+		.ended = recorder_time(),
+		.received = atomic_load_explicit(&track->taken, memory_order_relaxed),
+		.dropped = atomic_load_explicit(&track->dropped, memory_order_relaxed),
+	};
+
+	recorder->filled +=
+		pcapng_statistics(recorder_room(recorder, PCAPNG_BLOCK_MAX), &statistics);
+}
+
+/* The time of a tape's first block; UINT64_MAX when there is none. */
+static uint64_t track_time(const struct track *track)
+{
+	uint8_t head[PCAPNG_PACKET_HEAD];
+
+	if (tape_readable(&track->tape) == 0)
+		return UINT64_MAX;
+	tape_peek(&track->tape, 0, head, sizeof(head));
+	return pcapng_packet_time(head);
+}
+
+static struct track *recorder_oldest(struct recorder *recorder, bool *due)
+{
+	struct track *oldest = NULL;
+	uint64_t least = UINT64_MAX;
+
+	*due = false;
+	for (struct track *track = recorder->tracks; track; track = track->next) {
+		uint64_t time = track_time(track);
+
+		*due |= track->due > 0;
+		if (time < least) {
+			least = time;
+			oldest = track;
+		}
+	}
+	return oldest;
+}
+
+static void track_write(struct recorder *recorder, struct track *track)
+{
+	struct pcapng_block block;
+
+	tape_peek(&track->tape, 0, &block, sizeof(block));
+	tape_peek(&track->tape, 0, recorder_room(recorder, block.bytes), block.bytes);
+	tape_take(&track->tape, block.bytes);
+	recorder->filled += block.bytes;
+	track->due -= track->due < block.bytes ? track->due : block.bytes;
+}
+
+/* R2; all that is there when a track is leaving. Returns how many blocks were written. */
+static unsigned recorder_write(struct recorder *recorder, bool all)
+{
+	struct track *oldest;
+	unsigned written = 0;
+	bool due;
+
+	while ((oldest = recorder_oldest(recorder, &due)) && (due || all) &&
+		!recorder_ended(recorder)) {
+		track_write(recorder, oldest);
+		written++;
+	}
+	for (struct track *track = recorder->tracks; track; track = track->next)
+		track->due = tape_readable(&track->tape);
+	return written;
+}
+
+static void recorder_dismiss(struct recorder *recorder)
+{
+	struct track **link = &recorder->tracks;
+
+	while (*link) {
+		struct track *track = *link;
+
+		if (!track->leaving) {
+			link = &track->next;
+			continue;
+		}
+		*link = track->next;
+		track->gone = true;
+	}
+	pthread_cond_broadcast(&recorder->left);
+}
+
+/* A FIFO can be opened when somebody reads it. */
+static bool recorder_has_file(struct recorder *recorder)
+{
+	if (recorder->fd >= 0)
+		return true;
+	recorder->fd = open(recorder->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return recorder->fd >= 0;
+}
+
+static unsigned recorder_turn(struct recorder *recorder)
+{
+	bool leaving = false;
+	unsigned written = 0;
+
+	pthread_mutex_lock(&recorder->lock);
+	if (recorder_has_file(recorder)) {
+		for (struct track *track = recorder->tracks; track; track = track->next) {
+			leaving |= track->leaving;
+			if (!track->announced)
+				track_announce(recorder, track);
+		}
+		written = recorder_write(recorder, leaving);
+		for (struct track *track = recorder->tracks; track; track = track->next)
+			if (track->leaving)
+				track_sum_up(recorder, track);
+		recorder_flush(recorder);
+	}
+	recorder_dismiss(recorder);
+	pthread_mutex_unlock(&recorder->lock);
+	return written;
+}
+
+static void recorder_run(void *argument)
+{
+	struct recorder *recorder = argument;
+
+	recorder->filled = pcapng_section(recorder->buffer, "Postern");
+	while (!atomic_load_explicit(&recorder->stop, memory_order_acquire)) {
+		atomic_store_explicit(&recorder->bell, 0, memory_order_relaxed);
+		if (recorder_turn(recorder) == 0)
+			futex_wait(&recorder->bell, 0, TURN);
+	}
+}
+
+/* --- opening and closing --- */
+
+static int file_complain(const char *name, int error)
+{
+	const char *remedy = "check the path of PTL_CAPTURE";
+
+	if (error == EWOULDBLOCK)
+		log_error("cannot capture to %s: another process does: write %%p into the name, "
+			  "which stands for the process id",
+			name);
+	if (error == EWOULDBLOCK)
+		return -1;
+	if (error == ENOENT || error == ENOTDIR)
+		remedy = "create its directory first";
+	else if (error == EACCES || error == EPERM || error == EROFS)
+		remedy = "choose a place that this user may write to";
+	else if (error == EISDIR)
+		remedy = "write the name of a file";
+	log_error("cannot capture to %s: %s: %s", name, strerror(error), remedy);
+	return -1;
+}
+
+/* Opens the file, empties it, and keeps other processes off it. */
+static int file_open(struct recorder *recorder)
+{
+	struct stat status;
+	bool standard = strcmp(recorder->name, "-") == 0;
+
+	/* The environment is its caller's, the permissions are the program's owner's. */
+	if (getuid() != geteuid() || getgid() != getegid())
+		return file_complain(recorder->name, EPERM);
+	if (standard)
+		recorder->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	else
+		recorder->fd = open(recorder->name,
+			O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
+	if (recorder->fd < 0 && (errno != ENXIO || stat(recorder->name, &status) != 0))
+		return file_complain(recorder->name, errno);
+	if (recorder->fd >= 0 && fstat(recorder->fd, &status) != 0)
+		return file_complain(recorder->name, errno);
+	recorder->device = status.st_dev;
+	recorder->inode = status.st_ino;
+	recorder->pipe = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) ||
+			 (recorder->fd >= 0 && isatty(recorder->fd));
+	if (!S_ISREG(status.st_mode) || standard)
+		return 0;
+	recorder->seekable = true;
+	if (flock(recorder->fd, LOCK_EX | LOCK_NB) != 0)
+		return file_complain(recorder->name, errno);
+	return ftruncate(recorder->fd, 0) == 0 ? 0 : file_complain(recorder->name, errno);
+}
+
+static void recorder_free(struct recorder *recorder)
+{
+	if (recorder->fd >= 0)
+		close(recorder->fd);
+	pthread_cond_destroy(&recorder->left);
+	pthread_mutex_destroy(&recorder->lock);
+	free(recorder->name);
+	free(recorder);
+}
+
+static struct recorder *recorder_open(const char *name)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+
+	if (!recorder || !(recorder->name = strdup(name))) {
+		log_error("cannot capture to %s: out of memory: free some", name);
+		free(recorder);
+		return NULL;
+	}
+	recorder->fd = -1;
+	pthread_mutex_init(&recorder->lock, NULL);
+	pthread_cond_init(&recorder->left, NULL);
+	if (file_open(recorder) == 0)
+		recorder->thread = glue_thread_start(recorder_run, recorder, -1, "postern-capture");
+	if (!recorder->thread) {
+		recorder_free(recorder);
+		return NULL;
+	}
+	recorder->next = recorders;
+	recorders = recorder;
+	return recorder;
+}
+
+static void recorder_ring(struct recorder *recorder)
+{
+	atomic_store_explicit(&recorder->bell, 1, memory_order_release);
+	futex_wake(&recorder->bell, 1);
+}
+
+static void recorder_close(struct recorder *recorder)
+{
+	struct recorder **link = &recorders;
+
+	while (*link != recorder)
+		link = &(*link)->next;
+	*link = recorder->next;
+	atomic_store_explicit(&recorder->stop, true, memory_order_release);
+	recorder_ring(recorder);
+	glue_thread_join(recorder->thread);
+	recorder_free(recorder);
+}
+
+/* The recorder of a file that this process writes already, and that has not failed. */
+static struct recorder *recorder_find(const char *name)
+{
+	struct stat status;
+
+	for (struct recorder *recorder = recorders; recorder; recorder = recorder->next) {
+		if (recorder_ended(recorder))
+			continue;
+		if (strcmp(recorder->name, name) == 0)
+			return recorder;
+		if (stat(name, &status) == 0 && status.st_dev == recorder->device &&
+			status.st_ino == recorder->inode)
+			return recorder;
+	}
+	return NULL;
+}
+
+/* For all but the recorder's thread, which holds the lock while it writes: to a pipe it then does so
+ * no longer than patience lasts. */
+static void recorder_lock(struct recorder *recorder)
+{
+	atomic_store_explicit(&recorder->waited, true, memory_order_relaxed);
+	pthread_mutex_lock(&recorder->lock);
+}
+
+static void recorder_unlock(struct recorder *recorder)
+{
+	pthread_mutex_unlock(&recorder->lock);
+	atomic_store_explicit(&recorder->waited, false, memory_order_relaxed);
+}
+
+static void track_join(struct track *track, struct recorder *recorder)
+{
+	struct track **link = &recorder->tracks;
+
+	recorder_lock(recorder);
+	track->recorder = recorder;
+	track->number = recorder->numbers++;
+	while (*link)
+		link = &(*link)->next;
+	*link = track;
+	recorder_unlock(recorder);
+}
+
+struct track *track_open(const char *file, const struct pcapng_interface *interface)
+{
+	struct track *track = aligned_alloc(TAPE_LINE, sizeof(*track));
+	struct recorder *recorder = recorder_find(file);
+
+	if (!track) {
+		log_error("cannot capture to %s: out of memory: free some", file);
+		return NULL;
+	}
+	*track = (struct track){.snap = interface->snap, .started = recorder_time()};
+	snprintf(track->name, sizeof(track->name), "%s", interface->name);
+	snprintf(track->description, sizeof(track->description), "%s", interface->description);
+	memcpy(track->address, interface->address, sizeof(track->address));
+	if (tape_open(&track->tape, TAPE_BYTES) != 0)
+		log_error("cannot capture to %s: no memory for %u bytes: free some", file,
+			TAPE_BYTES);
+	else if (!recorder)
+		recorder = recorder_open(file);
+	if (!track->tape.bytes || !recorder) {
+		tape_close(&track->tape);
+		free(track);
+		return NULL;
+	}
+	track_join(track, recorder);
+	return track;
+}
+
+bool track_ended(const struct track *track)
+{
+	return recorder_ended(track->recorder);
+}
+
+const char *track_file(const struct track *track)
+{
+	return track->recorder->name;
+}
+
+static void track_report(const struct track *track)
+{
+	uint64_t taken = atomic_load_explicit(&track->taken, memory_order_relaxed);
+	uint64_t dropped = atomic_load_explicit(&track->dropped, memory_order_relaxed);
+
+	if (track->recorder->fd < 0)
+		log_warning(
+			"%s: nobody has read the capture from %s", track->name, track_file(track));
+	else if (dropped > 0)
+		log_warning("%s: %llu of %llu frames are not in %s, which was too slow for them: "
+			    "write to a quicker place, or keep less of each by PTL_CAPTURE_SNAPLEN",
+			track->name, (unsigned long long)dropped, (unsigned long long)taken,
+			track_file(track));
+	else
+		log_info("%s: %llu frames are in %s", track->name, (unsigned long long)taken,
+			track_file(track));
+}
+
+void track_finish(struct track *track)
+{
+	struct recorder *recorder = track->recorder;
+	bool last;
+
+	recorder_lock(recorder);
+	track->leaving = true;
+	recorder_ring(recorder);
+	while (!track->gone)
+		pthread_cond_wait(&recorder->left, &recorder->lock);
+	last = !recorder->tracks;
+	recorder_unlock(recorder);
+	if (!recorder_ended(recorder))
+		track_report(track);
+	if (last)
+		recorder_close(recorder);
+	tape_close(&track->tape);
+	free(track);
+}
