@@ -19,9 +19,12 @@
  * I3. PATH.lock says who is who: who holds byte 0 of it listens at PATH, who holds byte 1 connects.
  *     Locks die with their process, so a newcomer takes the part that is free, and the survivor
  *     never changes its own.
+ * I4. Who comes or goes holds byte 2 meanwhile, the door: nobody sees another one half there, and of
+ *     two that leave together the second one knows that it is the last and takes the files away.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +52,7 @@
 #define TICK             MILLISECOND       /* between two looks at the control channel */
 #define RETRY            (5 * MILLISECOND) /* between two attempts to connect */
 #define CLOSE_WAIT       SECOND
+#define GREETING_WAIT    1000 /* ms until a listener that says nothing is believed to live */
 #define IDLE_POLLS       32u  /* empty polls between two looks at the time */
 #define FENCE_ROUNDS     2u   /* see memif_fence() */
 #define MESSAGE_MAX      256u /* a control message has 128 bytes */
@@ -57,6 +61,9 @@
 #define LISTEN_BACKLOG   4
 
 enum role { ROLE_SERVER, ROLE_CLIENT };
+
+/* Bytes of PATH.lock, I3 and I4. */
+enum place { PLACE_SERVER, PLACE_CLIENT, PLACE_DOOR };
 
 enum phase {
 	PHASE_ALONE, /* no peer */
@@ -70,6 +77,7 @@ struct memif {
 	enum role role;
 	enum phase phase;
 	int lock;
+	enum place place; /* held in the lock */
 	int listener; /* at PATH, of a server */
 	int outer;
 	int inner_listener; /* of a client: the driver connects to it */
@@ -220,8 +228,11 @@ static int socket_make(void)
 static int socket_connect(const struct sockaddr_un *address, socklen_t length)
 {
 	int fd = socket_make();
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)address, length) != 0)
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)address, length) != 0) {
+		int error = errno;
 		close_and_forget(&fd);
+		errno = error;
+	}
 	return fd;
 }
 
@@ -347,10 +358,23 @@ static void memif_counters(struct port *port, struct port_counters *counters)
 		.buffers = pool_used(port->pool)};
 }
 
-static int lock_byte(int fd, short type, off_t byte)
+static bool place_take(const struct memif *memif, enum place place)
 {
-	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-	return fcntl(fd, F_OFD_SETLK, &lock);
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
+	int command = place == PLACE_DOOR ? F_OFD_SETLKW : F_OFD_SETLK;
+	int result;
+	do
+		result = fcntl(memif->lock, command, &lock);
+	while (result != 0 && errno == EINTR);
+	return result == 0;
+}
+
+static void door_close(const struct memif *memif)
+{
+	struct flock lock = {
+		.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = PLACE_DOOR, .l_len = 1};
+	fcntl(memif->lock, F_OFD_SETLK, &lock);
 }
 
 static void lock_name(const struct memif *memif, char *name, size_t size)
@@ -358,6 +382,33 @@ static void lock_name(const struct memif *memif, char *name, size_t size)
 	snprintf(name, size, "%s.lock", memif->address.sun_path);
 }
 
+/* Who listens at the socket that is at PATH. That of a process that is being killed takes
+ * connections for a moment more, and then ends them; a living server greets. */
+enum listener { LISTENER_NONE, LISTENER_MEMIF, LISTENER_STRANGE };
+
+static enum listener memif_listener(const struct memif *memif)
+{
+	uint64_t patience = glue_now(NULL) + GREETING_WAIT * MILLISECOND;
+	bool greeted = false;
+	while (!greeted && glue_now(NULL) < patience) {
+		struct pollfd end = {.events = POLLIN};
+		char byte;
+		end.fd = socket_connect(&memif->address, sizeof(memif->address));
+		if (end.fd < 0 && errno == EPROTOTYPE)
+			return LISTENER_STRANGE;
+		if (end.fd < 0 && errno != EAGAIN)
+			return LISTENER_NONE;
+		if (end.fd < 0)
+			break; /* so many are waiting that nobody else may */
+		greeted = poll(&end, 1, GREETING_WAIT) == 1 &&
+			recv(end.fd, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
+		close(end.fd);
+	}
+	return LISTENER_MEMIF;
+}
+
+/* The last one takes the files away, a killed server's as well. Who opened the lock meanwhile will
+ * see that it has lost its name. */
 static void memif_unlock(struct memif *memif)
 {
 	char name[sizeof(memif->address.sun_path) + 8];
@@ -366,11 +417,11 @@ static void memif_unlock(struct memif *memif)
 	if (memif->lock < 0)
 		return;
 	lock_name(memif, name, sizeof(name));
-	/* The last one takes the files away, a killed server's as well: nobody holds the other byte, and who opened the lock
-	 * meanwhile will see that it has lost its name. */
-	alone = lock_byte(memif->lock, F_WRLCK, memif->role == ROLE_SERVER ? 1 : 0) == 0;
+	place_take(memif, PLACE_DOOR);
+	alone = place_take(memif, memif->place == PLACE_SERVER ? PLACE_CLIENT : PLACE_SERVER);
 	if (memif->listener >= 0 ||
-		(alone && lstat(memif->address.sun_path, &status) == 0 && S_ISSOCK(status.st_mode)))
+		(alone && lstat(memif->address.sun_path, &status) == 0 &&
+			S_ISSOCK(status.st_mode) && memif_listener(memif) == LISTENER_NONE))
 		unlink(memif->address.sun_path);
 	close_and_forget(&memif->listener);
 	if (alone)
@@ -423,7 +474,7 @@ static int memif_complain(const struct memif *memif, int error)
 	return -1;
 }
 
-/* Opens PATH.lock and takes a byte of it, I3. */
+/* Opens PATH.lock, and with it the door, and takes a place. */
 static int memif_take_role(struct memif *memif)
 {
 	char name[sizeof(memif->address.sun_path) + 8];
@@ -433,23 +484,23 @@ static int memif_take_role(struct memif *memif)
 		memif->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 		if (memif->lock < 0)
 			return memif_complain(memif, errno);
-		if (lock_byte(memif->lock, F_WRLCK, 0) == 0) {
-			memif->role = ROLE_SERVER;
-		} else if (lock_byte(memif->lock, F_WRLCK, 1) == 0) {
-			memif->role = ROLE_CLIENT;
-		} else {
-			log_error("%s: two processes have this path already, which is all that a "
-				  "memif joins: choose another path",
-				memif->ethdev.port.name);
-			close_and_forget(&memif->lock);
-			return -1;
-		}
+		if (!place_take(memif, PLACE_DOOR))
+			return memif_complain(memif, errno);
 		/* Still the file that others will find? */
 		if (fstat(memif->lock, &here) == 0 && stat(name, &there) == 0 &&
 			here.st_ino == there.st_ino && here.st_dev == there.st_dev)
-			return 0;
+			break;
 		close_and_forget(&memif->lock);
 	}
+	memif->place = place_take(memif, PLACE_SERVER) ? PLACE_SERVER : PLACE_CLIENT;
+	memif->role = memif->place == PLACE_SERVER ? ROLE_SERVER : ROLE_CLIENT;
+	if (memif->place == PLACE_SERVER || place_take(memif, PLACE_CLIENT))
+		return 0;
+	log_error("%s: two processes have this path already, which is all that a memif joins: "
+		  "choose another path",
+		memif->ethdev.port.name);
+	close_and_forget(&memif->lock);
+	return -1;
 }
 
 /* A server's socket. What a killed process left there goes; a listener that knows nothing of locks
@@ -457,13 +508,13 @@ static int memif_take_role(struct memif *memif)
 static int memif_listen(struct memif *memif)
 {
 	struct stat status;
-	int fd;
 	if (lstat(memif->address.sun_path, &status) == 0) {
-		if (!S_ISSOCK(status.st_mode))
+		enum listener listener = LISTENER_STRANGE;
+		if (S_ISSOCK(status.st_mode))
+			listener = memif_listener(memif);
+		if (listener == LISTENER_STRANGE)
 			return memif_complain(memif, EEXIST);
-		fd = socket_connect(&memif->address, sizeof(memif->address));
-		if (fd >= 0) {
-			close(fd);
+		if (listener == LISTENER_MEMIF) {
 			memif->role = ROLE_CLIENT;
 			return 0;
 		}
@@ -472,6 +523,15 @@ static int memif_listen(struct memif *memif)
 	}
 	memif->listener = socket_listen(&memif->address, sizeof(memif->address));
 	return memif->listener >= 0 ? 0 : memif_complain(memif, errno);
+}
+
+static int memif_enter(struct memif *memif)
+{
+	if (memif_take_role(memif) != 0 ||
+		(memif->role == ROLE_SERVER && memif_listen(memif) != 0))
+		return -1;
+	door_close(memif);
+	return 0;
 }
 
 /* A name for the driver's socket that nobody can guess: an abstract one, so that no file is left. */
@@ -529,9 +589,7 @@ static int memif_prepare(struct memif *memif, uint32_t frame_size)
 		.remove = true,
 		.external = true,
 	};
-	if (memif_take_role(memif) != 0 ||
-		(memif->role == ROLE_SERVER && memif_listen(memif) != 0) ||
-		memif_name_inner(memif, inner, sizeof(inner)) != 0)
+	if (memif_enter(memif) != 0 || memif_name_inner(memif, inner, sizeof(inner)) != 0)
 		return -1;
 	snprintf(device, sizeof(device), "net_memif_postern%u", memif_count++);
 	if (memif_plug(memif, device, inner, frame_size) != 0 ||

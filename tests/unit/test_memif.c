@@ -5,7 +5,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +22,7 @@
 #define KILLS  10
 #define BURST  32
 #define STREAM 20000
+#define LEAVES 200
 
 static char directory[] = "/tmp/postern-memif-XXXXXX";
 static char path[64];
@@ -324,6 +328,121 @@ static void case_both_in_one_process(void)
 	port_close(one);
 }
 
+static bool file_is(const char *ending)
+{
+	char name[sizeof(path) + 8];
+	struct stat status;
+
+	snprintf(name, sizeof(name), "%s%s", path, ending);
+	return lstat(name, &status) == 0;
+}
+
+/* Of two processes, each leaves the meeting when both are there; they share the count. */
+static void meet(atomic_uint *count)
+{
+	unsigned full = (atomic_fetch_add(count, 1) | 1) + 1;
+
+	while ((int)(atomic_load(count) - full) < 0)
+		sched_yield();
+}
+
+static struct port *port_again(void)
+{
+	struct port *port = memif_open(path, 0);
+
+	CHECK(port != NULL);
+	return port;
+}
+
+/* Both leave at the same moment: one of them takes the files away. Then one comes while the other one leaves: it finds a
+ * place, and its files stay. */
+static void leave_together(atomic_uint *count, bool parent)
+{
+	port_close(process_open(0));
+	for (unsigned n = 0; n < LEAVES; n++) {
+		struct port *port = port_again();
+
+		meet(count);
+		port_close(port);
+		meet(count);
+		CHECK(!file_is("") && !file_is(".lock"));
+		meet(count);
+		if (parent)
+			port = port_again();
+		meet(count);
+		if (parent)
+			port_close(port);
+		else
+			port = port_again();
+		meet(count);
+		CHECK(file_is(".lock"));
+		meet(count);
+		if (!parent)
+			port_close(port);
+		meet(count);
+	}
+}
+
+static void case_leave_together(void)
+{
+	/* The other process is forked before DPDK is started. */
+	atomic_uint *count = mmap(
+		NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t other = fork();
+	int result;
+
+	CHECK(count != MAP_FAILED && other >= 0);
+	leave_together(count, other > 0);
+	if (other == 0)
+		_exit(0);
+	CHECK(waitpid(other, &result, 0) == other);
+	CHECK(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+}
+
+static int path_listen(int type)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, type, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	CHECK(listener >= 0);
+	CHECK(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0);
+	CHECK(listen(listener, 1) == 0);
+	return listener;
+}
+
+/* Who comes while a killed server is dying may still be able to connect to it, but must take its place. */
+static void case_dying_server(void)
+{
+	struct pollfd listener = {.fd = path_listen(SOCK_SEQPACKET), .events = POLLIN};
+	pid_t dying = fork();
+	struct port *one, *two;
+
+	CHECK(dying >= 0);
+	if (dying == 0) {
+		CHECK(poll(&listener, 1, -1) == 1);
+		_exit(0);
+	}
+	CHECK(close(listener.fd) == 0);
+	one = process_open(0);
+	CHECK(waitpid(dying, NULL, 0) == dying);
+	two = port_again();
+	wait_for_both(one, two);
+	port_close(one);
+	port_close(two);
+}
+
+static void case_foreign_socket(void)
+{
+	int listener = path_listen(SOCK_STREAM);
+
+	CHECK(settings_load() == 0 && glue_start() == 0);
+	CHECK(memif_open(path, 0) == NULL);
+	CHECK(strstr(log_last_error(), "choose a path where there is nothing"));
+	CHECK(unlink(path) == 0); /* it is still there */
+	CHECK(close(listener) == 0);
+}
+
 static void case_foreign_file(void)
 {
 	FILE *file = fopen(path, "w");
@@ -407,6 +526,24 @@ static void memif_open__may_be_both_ends_in_one_process(void **state)
 	run_apart(case_both_in_one_process, NULL, 0);
 }
 
+static void memif_close__leaves_nothing_when_both_close_at_once(void **state)
+{
+	(void)state;
+	run_apart(case_leave_together, NULL, 0);
+}
+
+static void memif_open__takes_the_place_of_a_dying_server(void **state)
+{
+	(void)state;
+	run_apart(case_dying_server, NULL, 0);
+}
+
+static void memif_open__leaves_a_socket_alone_that_is_no_memif(void **state)
+{
+	(void)state;
+	run_apart(case_foreign_socket, NULL, 0);
+}
+
 static void memif_open__leaves_a_file_alone_that_is_no_socket(void **state)
 {
 	char lock[80];
@@ -441,6 +578,9 @@ int main(int count, char **arguments)
 		cmocka_unit_test(memif_link__comes_back_when_a_killed_server_is_started_again),
 		cmocka_unit_test(memif_open__turns_a_third_process_away),
 		cmocka_unit_test(memif_open__may_be_both_ends_in_one_process),
+		cmocka_unit_test(memif_close__leaves_nothing_when_both_close_at_once),
+		cmocka_unit_test(memif_open__takes_the_place_of_a_dying_server),
+		cmocka_unit_test(memif_open__leaves_a_socket_alone_that_is_no_memif),
 		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_socket),
 	};
 
