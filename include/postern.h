@@ -1,4 +1,4 @@
-/* postern.h - what Postern adds to Portals: version, hugepage memory, texts, statistics, settings. */
+/* postern.h - what Postern adds to Portals: version, hugepage memory, texts, statistics, settings, a look inside. */
 #ifndef POSTERN_H
 #define POSTERN_H
 
@@ -65,6 +65,34 @@ struct postern_setting {
 /* All settings, as postern_stats() gives counters; the texts are valid until the next PtlInit that opens the library.
  * Returns 0 when settings is no address, and in a child made by fork(). Any thread, any time. */
 PTL_API unsigned postern_settings(struct postern_setting *settings, unsigned count);
+
+/* What can be looked at in an interface: "port", "ni", "peers", ... name and help are static. paged: the topic is a list, of
+ * which postern_inspect() gives a part at a time. */
+struct postern_topic {
+	const char *name;
+	const char *help;
+	int paged;
+};
+
+/* All topics, as postern_settings() gives settings. Any thread, any time. */
+PTL_API unsigned postern_topics(struct postern_topic *topics, unsigned count);
+
+/* The state of an interface as text: one JSON object without line breaks.
+ *   interface  whose
+ *   topic      one of postern_topics()
+ *   first      for lists: where the page begins, 0 or what the page before calls "next"; otherwise ignored
+ *   count      for lists: items in the page at most, 0 for as many as a page may have; a page may have fewer, also none, though
+ *              more follow: the page's "next" says so
+ *   json       out: the text with its final 0, cut off when there is no room; may be NULL when size is 0
+ *   size       room in json, bytes
+ * As snprintf(): the length of the whole text without its final 0, however little of it found room, so that a caller can ask
+ * again with more. A minus before a return code when there is none: -PTL_NOINIT; -PTL_INV_NI; -PTL_SEGV, topic or json is no
+ * address; -PTL_FAIL, there is no such topic, and postern_last_error() lists those that there are.
+ * A list is {"total": N, "first": F, "next": F2 or null, "items": [...]}. Its items come in the order of the interface's tables.
+ * Those that come or go between two pages may be missing or come twice.
+ * Any thread; the interface's poll thread stands aside for a moment, which does not grow with what there is. */
+PTL_API int postern_inspect(ptl_handle_ni_t interface, const char *topic, unsigned first, unsigned count, char *json,
+	size_t size);
 
 #ifdef __cplusplus
 }

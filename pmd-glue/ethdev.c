@@ -30,6 +30,7 @@ static const struct port_operations ethdev_operations = {
 	.transmit = ethdev_transmit,
 	.link = ethdev_link,
 	.counters = ethdev_counters,
+	.describe = ethdev_describe,
 	.close = ethdev_free,
 };
 
@@ -118,6 +119,7 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	if (error != 0)
 		return ethdev_complain(ethdev, "choose the size of its rings", error);
 	ethdev->port.receive_frames = receive;
+	ethdev->transmit_frames = transmit;
 	ethdev->port.pool = pool_take(ethdev->port.name, room, (uint32_t)receive + transmit,
 		ethdev->port.socket, ethdev->copies);
 	if (!ethdev->port.pool)
@@ -315,4 +317,14 @@ void ethdev_counters(struct port *port, struct port_counters *counters)
 	counters->errors = stats.ierrors + stats.oerrors + ethdev->oversized;
 	counters->no_mbuf = stats.rx_nombuf + ethdev->no_mbuf;
 	counters->buffers = pool_used(ethdev->port.pool);
+}
+
+void ethdev_describe(struct port *port, struct port_description *description)
+{
+	struct ethdev *ethdev = (struct ethdev *)port;
+	struct rte_eth_dev_info info;
+	if (rte_eth_dev_info_get(ethdev->id, &info) == 0 && info.driver_name)
+		snprintf(description->driver, sizeof(description->driver), "%s", info.driver_name);
+	snprintf(description->device, sizeof(description->device), "%s", ethdev->device);
+	description->transmit_frames = ethdev->transmit_frames;
 }

@@ -21,6 +21,7 @@ struct ethdev {
 	uint64_t look; /* the time from which on the link is looked at again */
 	uint64_t oversized;
 	uint64_t no_mbuf; /* copies that could not be made */
+	uint16_t transmit_frames; /* that its ring for sending holds */
 	char device[64];  /* its name in DPDK */
 };
 
@@ -52,5 +53,6 @@ uint16_t ethdev_receive(struct port *port, struct rte_mbuf **frames, uint16_t co
 uint16_t ethdev_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count);
 bool ethdev_link(struct port *port);
 void ethdev_counters(struct port *port, struct port_counters *counters);
+void ethdev_describe(struct port *port, struct port_description *description);
 
 #endif

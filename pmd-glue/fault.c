@@ -238,6 +238,14 @@ static void fault_counters(struct port *port, struct port_counters *counters)
 	fault->inside->operations->counters(fault->inside, counters);
 }
 
+static void fault_describe(struct port *port, struct port_description *description)
+{
+	struct fault *fault = (struct fault *)port;
+	if (fault->inside->operations->describe)
+		fault->inside->operations->describe(fault->inside, description);
+	description->faults = true;
+}
+
 static void fault_close(struct port *port)
 {
 	static const char *const names[] = {"sent", "received"};
@@ -263,6 +271,7 @@ static const struct port_operations fault_operations = {
 	.transmit = fault_transmit,
 	.link = fault_link,
 	.counters = fault_counters,
+	.describe = fault_describe,
 	.close = fault_close,
 };
 

@@ -238,11 +238,18 @@ static void loop_close(struct port *port)
 	free(loop);
 }
 
+static void loop_describe(struct port *port, struct port_description *description)
+{
+	(void)port;
+	snprintf(description->driver, sizeof(description->driver), "loop");
+}
+
 static const struct port_operations loop_operations = {
 	.receive = loop_receive,
 	.transmit = loop_transmit,
 	.link = loop_link,
 	.counters = loop_counters,
+	.describe = loop_describe,
 	.close = loop_close,
 };
 

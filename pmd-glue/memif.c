@@ -454,6 +454,7 @@ static const struct port_operations memif_operations = {
 	.transmit = memif_transmit,
 	.link = memif_link,
 	.counters = memif_counters,
+	.describe = ethdev_describe,
 	.close = memif_close,
 };
 

@@ -124,6 +124,7 @@ static const struct port_operations packet_operations = {
 	.transmit = ethdev_transmit,
 	.link = packet_link,
 	.counters = ethdev_counters,
+	.describe = ethdev_describe,
 	.close = packet_close,
 };
 

@@ -26,6 +26,14 @@ struct port_counters {
 	uint64_t buffers; /* of the pool that are not free now: in rings, in queues, kept for retransmission */
 };
 
+/* What a port says of itself, for who looks inside. */
+struct port_description {
+	char driver[32]; /* "net_memif", "loop" */
+	char device[64]; /* its name in DPDK; "" */
+	uint32_t transmit_frames; /* that its ring for sending holds; 0: it has none */
+	bool faults;     /* PTL_FAULT is at work */
+};
+
 struct port_operations {
 	/* Writes up to count received frames to frames; returns how many. They belong to the caller. */
 	uint16_t (*receive)(struct port *port, struct rte_mbuf **frames, uint16_t count);
@@ -37,6 +45,8 @@ struct port_operations {
 	/* Is the link up? Cheap enough for once a millisecond. */
 	bool (*link)(struct port *port);
 	void (*counters)(struct port *port, struct port_counters *counters);
+	/* May be NULL. description: zeroed before. */
+	void (*describe)(struct port *port, struct port_description *description);
 	/* Stops the device and frees the port. */
 	void (*close)(struct port *port);
 };

@@ -93,3 +93,11 @@ bool ring_settled(const struct rte_ring *ring)
 
 	return __atomic_load_n(&ring->rts_prod.head.raw, __ATOMIC_ACQUIRE) == tail;
 }
+
+uint32_t ring_count(const struct rte_ring *ring)
+{
+	/* The consumers' tail first: it never passes the producers'. */
+	uint32_t consumed = tail_acquire(&ring->rts_cons).val.pos;
+
+	return tail_acquire(&ring->rts_prod).val.pos - consumed;
+}

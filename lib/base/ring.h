@@ -27,5 +27,7 @@ bool ring_put(struct rte_ring *ring, const void *element, uint32_t element_size)
 unsigned ring_take(struct rte_ring *ring, void *elements, uint32_t element_size, unsigned count);
 bool ring_empty(const struct rte_ring *ring);
 bool ring_settled(const struct rte_ring *ring);
+/* How many elements wait, about: others may put and take meanwhile. */
+uint32_t ring_count(const struct rte_ring *ring);
 
 #endif

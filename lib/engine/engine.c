@@ -306,3 +306,24 @@ const struct transport *engine_transport(const struct engine *engine)
 {
 	return engine->transport;
 }
+
+void engine_describe(const struct engine *engine, struct engine_info *info)
+{
+	uint32_t kept = engine->chunk_count * OPERATION_CHUNK;
+
+	*info = (struct engine_info){
+		.operations = kept - engine->free_count,
+		.operations_kept = kept,
+		.commands = ring_count(engine_commands(engine)),
+	};
+}
+
+void engine_list(const struct engine *engine, uint32_t portal, struct match_list_info *info)
+{
+	match_list_describe(&engine->lists[portal], info);
+}
+
+uint64_t engine_turn(const struct engine *engine)
+{
+	return engine->now;
+}

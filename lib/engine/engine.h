@@ -48,4 +48,16 @@ bool engine_called(const struct engine *engine);
 
 const struct transport *engine_transport(const struct engine *engine);
 
+/* For looking inside, by who owns the engine. */
+struct engine_info {
+	uint32_t operations;      /* in flight */
+	uint32_t operations_kept; /* that there is memory for */
+	uint32_t commands;        /* waiting in the ring */
+};
+void engine_describe(const struct engine *engine, struct engine_info *info);
+/* portal is below the limit. */
+void engine_list(const struct engine *engine, uint32_t portal, struct match_list_info *info);
+/* When the last turn began. */
+uint64_t engine_turn(const struct engine *engine);
+
 #endif

@@ -33,6 +33,8 @@ struct poller {
 	uint32_t empty_turns; /* since the last yield */
 	uint32_t yield_turns; /* empty turns that are due before the next */
 	uint32_t calm_yields; /* unneeded ones in a row */
+	uint64_t turn;        /* when the last turn began, ns; 0: it found nothing to do */
+	_Atomic uint64_t busy; /* ns in turns that found something; read by others */
 	/* P1 */
 	unsigned count;
 	struct poller_engine engines[POLLER_ENGINES];
@@ -150,6 +152,7 @@ static bool poller_park(struct poller *poller)
 	atomic_store_explicit(&poller->parked, 0, memory_order_release);
 	futex_wake(&poller->parked, 1);
 	poller->idle_since = 0;
+	poller->turn = 0;
 	return true;
 }
 
@@ -252,6 +255,27 @@ static void poller_idle(struct poller *poller)
 		rte_pause();
 }
 
+/* A turn lasts until the next one begins, which reads the clock anyway. */
+static void poller_account(struct poller *poller, bool work)
+{
+	uint64_t now;
+
+	if (!work && poller->turn == 0)
+		return;
+	now = engine_turn(poller->engines[0].engine);
+	if (poller->turn != 0)
+		atomic_store_explicit(&poller->busy,
+			atomic_load_explicit(&poller->busy, memory_order_relaxed) + now -
+				poller->turn,
+			memory_order_relaxed);
+	poller->turn = work ? now : 0;
+}
+
+uint64_t poller_busy(const struct poller *poller)
+{
+	return atomic_load_explicit(&poller->busy, memory_order_relaxed);
+}
+
 void poller_run(void *argument)
 {
 	struct poller *poller = argument;
@@ -268,6 +292,7 @@ void poller_run(void *argument)
 			return;
 		for (unsigned i = 0; i < poller->count; i++)
 			work += engine_poll(poller->engines[i].engine);
+		poller_account(poller, work != 0);
 		if (work == 0) {
 			poller_idle(poller);
 		} else {

@@ -49,6 +49,9 @@ void poller_add(
 void poller_remove(struct poller *poller, const struct engine *engine);
 unsigned poller_count(const struct poller *poller);
 
+/* How long the thread has been in turns that found something to do, ns. Any thread. */
+uint64_t poller_busy(const struct poller *poller);
+
 /* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a seq_cst fence (P2). Any
  * thread. */
 static inline void doorbell_ring(struct doorbell *doorbell)

@@ -37,6 +37,7 @@ void queue_init(struct segment *segment, uint32_t index, uint32_t generation, ui
 	queue->count = count;
 	queue->incoming = 0;
 	queue->gap = 0;
+	queue->lost = 0;
 	atomic_store_explicit(&queue->slots, slots | slots_order(count), memory_order_relaxed);
 	/* Release: whoever sees the gate sees the queue behind it. */
 	atomic_store_explicit(&queue->gate, gate_make(generation, 0), memory_order_release);
@@ -133,6 +134,7 @@ bool queue_log(struct segment *segment, struct queue *queue, struct event *event
 		event->link = event->sequence;
 	if (queue_is_full(queue)) {
 		queue->gap = 1;
+		queue->lost++;
 		return false;
 	}
 	event->gap = queue->gap;

@@ -204,6 +204,7 @@ struct queue {
 	uint64_t sequence;   /* of the next event, lost ones included; starts at 1 */
 	uint32_t incoming;   /* incoming operations begun that will log their end here */
 	uint32_t gap;
+	uint64_t lost;       /* events, in this life */
 };
 static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 

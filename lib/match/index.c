@@ -403,6 +403,15 @@ uint32_t index_residue(const struct match_index *index)
 	return index->residue_count;
 }
 
+uint32_t index_classes(const struct match_index *index)
+{
+	uint32_t count = 0;
+
+	for (unsigned c = 0; c < CLASSES; c++)
+		count += index->classes[c].count > 0;
+	return count;
+}
+
 /* --- searching --- */
 
 static uint32_t key_hash(const struct match_index *index, uint32_t c, const struct match_key *key)

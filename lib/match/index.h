@@ -46,6 +46,8 @@ uint32_t index_next(const struct match_table *table, struct match_index *index, 
 
 /* How many entries are in the residue, where a search walks. */
 uint32_t index_residue(const struct match_index *index);
+/* How many classes have entries. */
+uint32_t index_classes(const struct match_index *index);
 
 /* The law for one entry. */
 static inline bool entry_matches(const struct match_entry *entry, const struct match_key *key)

@@ -259,3 +259,12 @@ uint32_t match_next(const struct match_table *table, const struct match_list *li
 		return index_next(table, list->index, current, key);
 	return list_walk(table, match_entry(table, current)->next, key);
 }
+
+void match_list_describe(const struct match_list *list, struct match_list_info *info)
+{
+	*info = (struct match_list_info){.length = list->length, .indexed = list->index != NULL};
+	if (!info->indexed)
+		return;
+	info->classes = index_classes(list->index);
+	info->residue = index_residue(list->index);
+}

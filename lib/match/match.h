@@ -89,4 +89,13 @@ uint32_t match_first(const struct match_table *table, const struct match_list *l
 uint32_t match_next(const struct match_table *table, const struct match_list *list,
 	uint32_t current, const struct match_key *key);
 
+/* For looking inside. */
+struct match_list_info {
+	uint32_t length;
+	bool indexed;
+	uint32_t classes; /* of the index, in use: masks that are looked up at once */
+	uint32_t residue; /* entries of other masks, which a search walks */
+};
+void match_list_describe(const struct match_list *list, struct match_list_info *info);
+
 #endif

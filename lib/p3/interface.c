@@ -48,6 +48,7 @@ static_assert(HANDLE_INTERFACES == 64, "a bit each");
 struct poll_thread {
 	LIST_ENTRY(poll_thread) link;
 	uint64_t cpu; /* or CPU_ANY */
+	uint64_t started;
 	struct poller *poller;
 	struct glue_thread *thread;
 };
@@ -208,6 +209,7 @@ static struct poll_thread *poll_thread_start(
 	if (!thread)
 		return NULL;
 	thread->cpu = cpu;
+	thread->started = glue_now(NULL);
 	thread->poller = poller_create(setting_is(SETTING_POLL, "adaptive"), &glue_clock);
 	if (thread->poller) {
 		poller_add(thread->poller, engine, segment, external);
@@ -285,14 +287,38 @@ void interface_resume(struct interface *interface)
 		seat_leave(&interface->seat);
 }
 
-/* A port is not thread-safe, so whoever polls it stands aside for the moment. */
-void interface_port_counters(struct interface *interface, struct port_counters *counters)
+void interface_look(struct interface *interface,
+	void (*look)(struct interface *interface, void *context), void *context)
 {
-	struct port *port = interface->port;
-
 	interface_pause(interface);
-	port->operations->counters(port, counters);
+	look(interface, context);
 	interface_resume(interface);
+}
+
+bool interface_poll(const struct interface *interface, struct poll_info *info)
+{
+	const struct poll_thread *thread = interface->thread;
+
+	if (!thread)
+		return false;
+	*info = (struct poll_info){
+		.cpu = thread->cpu,
+		.busy = poller_busy(thread->poller),
+		.elapsed = glue_now(NULL) - thread->started,
+		.interfaces = poller_count(thread->poller),
+	};
+	return true;
+}
+
+struct interface *interface_of(uint64_t handle)
+{
+	struct interface *interface = &interfaces[handle_interface(handle)];
+
+	if (handle_kind(handle) == HANDLE_INTERFACE &&
+		atomic_load_explicit(&interface->segment, memory_order_relaxed) &&
+		atomic_load_explicit(&interface->handle, memory_order_relaxed) == handle)
+		return interface;
+	return NULL;
 }
 
 static void port_close(struct interface *interface)
@@ -530,7 +556,6 @@ int PtlNIInit(ptl_interface_t number, ptl_pid_t pid, ptl_ni_limits_t *desired,
 
 int PtlNIFini(ptl_handle_ni_t handle)
 {
-	struct interface *interface = &interfaces[handle_interface(handle)];
 	int code = PTL_INV_NI;
 
 	if (!library_is_open())
@@ -538,9 +563,7 @@ int PtlNIFini(ptl_handle_ni_t handle)
 	library_lock();
 	if (!library_is_open()) {
 		code = PTL_NOINIT;
-	} else if (handle_kind(handle) == HANDLE_INTERFACE &&
-		   atomic_load_explicit(&interface->segment, memory_order_relaxed) &&
-		   atomic_load_explicit(&interface->handle, memory_order_relaxed) == handle) {
+	} else if (interface_of(handle)) {
 		interface_close(handle_interface(handle));
 		code = PTL_OK;
 	}

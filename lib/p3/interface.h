@@ -120,8 +120,29 @@ int visit_call(const struct visit *visit, struct command *command,
 void interface_pause(struct interface *interface);
 void interface_resume(struct interface *interface);
 
-/* What the port of an open interface counted. The library's lock is held. */
-void interface_port_counters(struct interface *interface, struct port_counters *counters);
+/* Calls look(interface, context) while nobody drives the interface's engine: who polls it stands aside for the moment. The library's
+ * lock is held, and the interface is open. */
+void interface_look(struct interface *interface,
+	void (*look)(struct interface *interface, void *context), void *context);
+
+/* The thread that polls an interface. */
+struct poll_info {
+	uint64_t cpu;        /* that it is pinned to, UINT64_MAX: none */
+	uint64_t busy;       /* ns in turns that found something to do */
+	uint64_t elapsed;    /* ns since it was started */
+	unsigned interfaces; /* that it polls */
+};
+/* False: inline, there is none. The library's lock is held, and the interface is open. */
+bool interface_poll(const struct interface *interface, struct poll_info *info);
+
+/* The open interface of a handle, NULL: it is none. The library's lock is held. */
+struct interface *interface_of(uint64_t handle);
+
+/* postern.c: the counters of an open interface, as postern_stats() gives them; STATS_MAX are more than there are. The library's lock
+ * is held. */
+#define STATS_MAX 128
+struct postern_stat;
+unsigned interface_stats(struct interface *interface, struct postern_stat *stats, unsigned count);
 
 /* Closes every interface. The library's lock is held. */
 void interface_close_all(void);

@@ -132,6 +132,10 @@ void postern_free(void *memory)
 	library_glue_unlock();
 }
 
+#define ONE(name, help) +1
+static_assert(0 ENGINE_COUNTERS(ONE) ENGINE_DROPS(ONE) TRANSPORT_COUNTERS(ONE) + 4 <= STATS_MAX,
+	"all fit");
+
 /* Where the counters go, one after the other. */
 struct stat_list {
 	struct postern_stat *stats;
@@ -173,12 +177,28 @@ static void stats_add_port(struct stat_list *list, const struct port_counters *c
 		counters->buffers);
 }
 
-unsigned postern_stats(ptl_handle_ni_t handle, struct postern_stat *stats, unsigned count)
+static void look_counters(struct interface *interface, void *counters)
+{
+	interface->port->operations->counters(interface->port, counters);
+}
+
+unsigned interface_stats(struct interface *interface, struct postern_stat *stats, unsigned count)
 {
 	struct stat_list list = {stats, count, 0};
-	struct interface *interface = &interfaces[handle_interface(handle)];
-	struct segment *segment;
+	const struct segment *segment = interface->submission.segment;
 	struct port_counters port = {0};
+
+	interface_look(interface, look_counters, &port);
+	stats_add_engine(&list, &segment->counters);
+	stats_add_transport(&list, &segment->transport);
+	stats_add_port(&list, &port);
+	return list.count;
+}
+
+unsigned postern_stats(ptl_handle_ni_t handle, struct postern_stat *stats, unsigned count)
+{
+	struct interface *interface;
+	unsigned known = 0;
 
 	if (!library_is_open() || (count > 0 && address_is_bad(stats, count * sizeof(*stats),
 							_Alignof(struct postern_stat))))
@@ -186,16 +206,11 @@ unsigned postern_stats(ptl_handle_ni_t handle, struct postern_stat *stats, unsig
 	/* The lock keeps the interface open, as a visit would, while the port's owner is asked to
 	 * stand aside. */
 	library_lock();
-	segment = atomic_load_explicit(&interface->segment, memory_order_relaxed);
-	if (segment && handle_kind(handle) == HANDLE_INTERFACE &&
-		atomic_load_explicit(&interface->handle, memory_order_relaxed) == handle) {
-		interface_port_counters(interface, &port);
-		stats_add_engine(&list, &segment->counters);
-		stats_add_transport(&list, &segment->transport);
-		stats_add_port(&list, &port);
-	}
+	interface = interface_of(handle);
+	if (interface)
+		known = interface_stats(interface, stats, count);
 	library_unlock();
-	return list.count;
+	return known;
 }
 
 unsigned postern_settings(struct postern_setting *settings, unsigned count)

@@ -251,31 +251,6 @@ bool transport_settled(const struct transport *transport)
 	       transport->loop_head == transport->loop_tail;
 }
 
-static void peer_describe(const struct peer *peer, struct peer_info *info)
-{
-	info->process = peer->process;
-	memcpy(info->address, peer->address, sizeof(info->address));
-	info->incarnation = peer->incarnation;
-	info->in_flight = peer_in_flight(peer);
-	info->window = peer->window >= 65536 ? peer->window / 65536 : peer->window;
-	info->rtt = peer->rtt;
-	info->rto = recovery_timeout(peer);
-	info->retransmits = peer->retransmits;
-	info->queued = peer->queued;
-}
-
-unsigned transport_peers(const struct transport *transport, struct peer_info *info, unsigned count)
-{
-	const struct peer_table *table = &transport->peers;
-	unsigned n = 0;
-	uint32_t i;
-
-	for (i = 0; i <= table->mask && n < count; i++)
-		if (table->cells[i].peer != NULL)
-			peer_describe(table->cells[i].peer, &info[n++]);
-	return table->count;
-}
-
 /* --- end */
 
 static void bye_send(struct transport *transport, const struct peer *peer)

@@ -716,9 +716,10 @@ static void world_end(struct world *world)
 	const unsigned *events = world->events;
 	struct segment *segment = world->rig->segment;
 	struct peer_info peers[4];
+	uint32_t cursor = 0;
 
 	engine_settled(world->rig->engine);
-	transport_peers(engine_transport(world->rig->engine), peers, 4);
+	transport_peers(engine_transport(world->rig->engine), &cursor, peers, 4);
 	rig_stop(world->rig);
 	events_drain(world);
 	/* F3. A get that fails has no start. */

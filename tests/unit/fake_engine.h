@@ -96,6 +96,11 @@ uint64_t engine_deadline(const struct engine *engine)
 	return UINT64_MAX;
 }
 
+uint64_t engine_turn(const struct engine *engine)
+{
+	return (uint64_t)atomic_load(&engine->turns);
+}
+
 bool engine_called(const struct engine *engine)
 {
 	return !ring_empty(segment_ring(engine->segment, engine->segment->commands));

@@ -59,7 +59,12 @@ static void shelf_close(struct port *port)
 }
 
 static const struct port_operations shelf_operations = {
-	shelf_receive, shelf_transmit, shelf_link, shelf_counters, shelf_close};
+	.receive = shelf_receive,
+	.transmit = shelf_transmit,
+	.link = shelf_link,
+	.counters = shelf_counters,
+	.close = shelf_close,
+};
 
 static struct port *shelf_wrap(unsigned interface, const char *specification)
 {

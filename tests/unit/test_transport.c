@@ -296,7 +296,9 @@ static void pool__when_it_is_small_everything_still_arrives(void **state)
 static struct peer_info info_of(struct network *network, unsigned from, unsigned to)
 {
 	struct peer_info infos[NETWORK_NODES];
-	unsigned count = transport_peers(network->nodes[from].transport, infos, NETWORK_NODES);
+	uint32_t cursor = 0;
+	unsigned count =
+		transport_peers(network->nodes[from].transport, &cursor, infos, NETWORK_NODES);
 	unsigned i;
 
 	for (i = 0; i < count && i < NETWORK_NODES; i++)

@@ -1,0 +1,883 @@
+/* inspection.c - what an interface tells of itself. See inspection.h.
+ *
+ * Any thread, with the library's lock.
+ *
+ * I1. What is the poll core's own is copied while it stands aside, by functions look_...(), and told
+ *     afterwards. Each copies PAGE_ITEMS objects at most, or looks at ACCESS_LOOK, so that a turn is
+ *     late by microseconds, whatever there is.
+ * I2. Which indices are in use is found out before, by the gates, without disturbing anybody. An
+ *     object may have gone, or not have come to the poll core, when it is looked at: then it is left
+ *     out. Fields that its maker fills in are read only if the poll core knows it, or, for queues, if
+ *     the gate says so: then nobody writes to them while the poll core stands aside.
+ */
+#include <p3/inspection.h>
+
+#include <postern.h>
+
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include <base/log.h>
+#include <base/ring.h>
+#include <base/settings.h>
+#include <engine/queue.h>
+#include <p3/interface.h>
+#include <p3/library.h>
+#include <pmd-glue/glue.h>
+
+#define PAGE_ITEMS  64
+#define ACCESS_LOOK 1024 /* access control entries in one look */
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static uint32_t interface_number(const struct interface *interface)
+{
+	return (uint32_t)(interface - interfaces);
+}
+
+static uint64_t object_handle(
+	const struct interface *interface, enum handle_kind kind, uint32_t index, uint64_t gate)
+{
+	return handle_make(kind, interface_number(interface), index, gate_generation(gate));
+}
+
+/* An id that may be a wildcard. */
+static void tell_id(struct report *report, const char *name, uint32_t id)
+{
+	if (id == UINT32_MAX)
+		report_text(report, name, "any");
+	else
+		report_number(report, name, id);
+}
+
+static void tell_address(struct report *report, const char *name, const uint8_t *address)
+{
+	report_format(report, name, "%02x:%02x:%02x:%02x:%02x:%02x", address[0], address[1],
+		address[2], address[3], address[4], address[5]);
+}
+
+static void tell_ipv4(struct report *report, const char *name, uint32_t address)
+{
+	report_format(report, name, "%u.%u.%u.%u", address >> 24, address >> 16 & 255,
+		address >> 8 & 255, address & 255);
+}
+
+/* --- pages --- */
+
+static uint32_t page_count(struct page page)
+{
+	return page.count == 0 || page.count > PAGE_ITEMS ? PAGE_ITEMS : page.count;
+}
+
+/* next: UINT32_MAX at the end of the list. */
+static void list_open(struct report *report, uint32_t total, struct page page, uint32_t next)
+{
+	report_number(report, "total", total);
+	report_number(report, "first", page.first);
+	if (next == UINT32_MAX)
+		report_nothing(report, "next");
+	else
+		report_number(report, "next", next);
+	report_array(report, "items");
+}
+
+/* The objects of a page, by index. */
+struct selection {
+	uint32_t count;
+	uint32_t next;
+	uint32_t indices[PAGE_ITEMS];
+};
+
+/* I2: those of `limit` objects for which in_use() holds. */
+static void select_page(struct selection *selection, struct segment *segment, struct page page,
+	uint32_t limit, bool (*in_use)(struct segment *segment, uint32_t index))
+{
+	uint32_t most = page_count(page), i;
+
+	selection->count = 0;
+	for (i = page.first; i < limit && selection->count < most; i++)
+		if (in_use(segment, i))
+			selection->indices[selection->count++] = i;
+	selection->next = i < limit ? i : UINT32_MAX;
+}
+
+static uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit)
+{
+	uint32_t unused = ring_count(segment_ring(segment, free_list));
+
+	return unused < limit ? limit - unused : 0;
+}
+
+/* --- port --- */
+
+struct port_look {
+	struct port_counters counters;
+	struct port_description description;
+	bool link;
+};
+
+static void look_port(struct interface *interface, void *context)
+{
+	struct port_look *look = context;
+	struct port *port = interface->port;
+
+	port->operations->counters(port, &look->counters);
+	if (port->operations->describe)
+		port->operations->describe(port, &look->description);
+	look->link = port->operations->link(port);
+}
+
+static void tell_encapsulation(const struct encapsulation_options *options, struct report *report)
+{
+	report_object(report, "encapsulation");
+	report_text(report, "kind", options->udp ? "udp" : "ethernet");
+	if (options->vlan != 0)
+		report_number(report, "vlan", options->vlan);
+	if (options->udp) {
+		report_number(
+			report, "port", options->port != 0 ? options->port : ENCAPSULATION_PORT);
+		tell_ipv4(report, "address", options->address);
+		report_number(report, "prefix", options->prefix);
+		if (options->gateway != 0)
+			tell_ipv4(report, "gateway", options->gateway);
+	}
+	report_close(report);
+}
+
+static void tell_port(struct interface *interface, struct page page, struct report *report)
+{
+	const struct port *port = interface->port;
+	struct port_look look = {0};
+
+	(void)page;
+	interface_look(interface, look_port, &look);
+	report_text(report, "name", port->name);
+	report_text(report, "driver", look.description.driver);
+	report_text(report, "device", look.description.device);
+	tell_address(report, "mac", port->address);
+	report_flag(report, "link", look.link);
+	report_number(report, "mtu", port->frame_size - FRAME_ETHERNET_BYTES);
+	tell_encapsulation(&interface->encapsulation, report);
+	if (port->socket < 0)
+		report_nothing(report, "numa_node");
+	else
+		report_number(report, "numa_node", (uint64_t)port->socket);
+	report_flag(report, "external", port->external);
+	report_flag(report, "checksum_offload", port->checksum_offload);
+	report_flag(report, "faults", look.description.faults);
+	report_number(report, "receive_ring", port->receive_frames);
+	report_number(report, "transmit_ring", look.description.transmit_frames);
+	report_number(report, "pool_buffers", port->pool->size);
+	report_number(report, "pool_in_use", look.counters.buffers);
+	report_number(report, "pool_buffer_bytes", rte_pktmbuf_data_room_size(port->pool));
+	report_number(report, "missed", look.counters.missed);
+	report_number(report, "errors", look.counters.errors);
+	report_number(report, "no_mbuf", look.counters.no_mbuf);
+}
+
+/* --- the interface, its thread and its queues --- */
+
+struct engine_look {
+	struct engine_info engine;
+	struct transport_info transport;
+};
+
+static void look_engine(struct interface *interface, void *context)
+{
+	struct engine_look *look = context;
+
+	engine_describe(interface->engine, &look->engine);
+	transport_describe(engine_transport(interface->engine), &look->transport);
+}
+
+static uint32_t portals_in_use(const struct segment *segment)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < segment->limits.portals; i++)
+		count += atomic_load_explicit(
+				 &segment_portal(segment, i)->length, memory_order_relaxed) != 0;
+	return count;
+}
+
+static void tell_limits(const struct segment_limits *limits, struct report *report)
+{
+	report_object(report, "limits");
+	report_number(report, "match_entries", limits->entries);
+	report_number(report, "memory_descriptors", limits->regions);
+	report_number(report, "event_queues", limits->queues);
+	report_number(report, "portals", limits->portals);
+	report_number(report, "access_entries", limits->access);
+	report_number(report, "list_entries", limits->list_length);
+	report_number(report, "event_bytes", limits->event_bytes);
+	report_close(report);
+}
+
+static void tell_in_use(const struct segment *segment, struct report *report)
+{
+	const struct segment_limits *limits = &segment->limits;
+
+	report_object(report, "in_use");
+	report_number(report, "match_entries",
+		objects_in_use(segment, segment->free_entries, limits->entries));
+	report_number(report, "memory_descriptors",
+		objects_in_use(segment, segment->free_regions, limits->regions));
+	report_number(report, "event_queues",
+		objects_in_use(segment, segment->free_queues, limits->queues));
+	report_number(report, "portals", portals_in_use(segment));
+	report_close(report);
+}
+
+static void tell_ni(struct interface *interface, struct page page, struct report *report)
+{
+	const struct segment *segment = interface->submission.segment;
+	struct engine_look look;
+
+	(void)page;
+	interface_look(interface, look_engine, &look);
+	report_number(report, "interface", interface_number(interface));
+	report_text(report, "name", interface->port->name);
+	report_bits(
+		report, "handle", atomic_load_explicit(&interface->handle, memory_order_relaxed));
+	report_number(report, "nid", interface->self.nid);
+	report_number(report, "pid", interface->self.pid);
+	report_number(report, "uid", interface->uid);
+	report_number(report, "incarnation", look.transport.incarnation);
+	report_text(report, "progress", interface->inlined ? "inline" : "core");
+	report_text(report, "checksum", look.transport.full_checksum ? "full" : "header");
+	report_number(report, "peers", look.transport.peers);
+	report_number(report, "peers_max", look.transport.peers_max);
+	report_number(report, "drops", interface_drops(segment));
+	tell_limits(&segment->limits, report);
+	tell_in_use(segment, report);
+}
+
+static void tell_queues(struct interface *interface, struct page page, struct report *report)
+{
+	const struct segment *segment = interface->submission.segment;
+	struct engine_look look;
+
+	(void)page;
+	interface_look(interface, look_engine, &look);
+	report_number(report, "commands", look.engine.commands);
+	report_number(report, "commands_max", COMMAND_RING);
+	report_number(report, "calls_waiting",
+		objects_in_use(segment, segment->free_replies, REPLY_SLOTS));
+	report_number(report, "calls_waiting_max", REPLY_SLOTS);
+	report_number(report, "operations", look.engine.operations);
+	report_number(report, "operations_kept", look.engine.operations_kept);
+	report_number(report, "messages", look.transport.messages);
+	report_number(report, "peers_ready", look.transport.ready);
+	report_number(report, "peers_sending_here", look.transport.senders);
+	report_number(report, "in_flight", look.transport.in_flight);
+	report_number(report, "in_flight_max", look.transport.in_flight_max);
+	report_number(report, "held", look.transport.held);
+	report_number(report, "held_max", look.transport.held_max);
+	report_number(report, "outbox", look.transport.outbox);
+	report_number(report, "looped", look.transport.looped);
+	report_number(report, "credit_told", look.transport.credit);
+	report_number(report, "frame_capacity", look.transport.capacity);
+}
+
+static uint64_t counter(const _Atomic uint64_t *value)
+{
+	return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void tell_poll(struct interface *interface, struct page page, struct report *report)
+{
+	const struct engine_counters *counters = &interface->submission.segment->counters;
+	struct poll_info info;
+
+	(void)page;
+	report_text(report, "progress", interface->inlined ? "inline" : "core");
+	report_number(report, "turns", counter(&counters->polls));
+	report_number(report, "turns_idle", counter(&counters->polls_idle));
+	report_number(report, "sleeps", counter(&counters->sleeps));
+	if (!interface_poll(interface, &info))
+		return;
+	report_text(report, "mode", setting_text(SETTING_POLL));
+	if (info.cpu == UINT64_MAX)
+		report_nothing(report, "cpu");
+	else
+		report_number(report, "cpu", info.cpu);
+	report_number(report, "interfaces", info.interfaces);
+	report_number(report, "busy_ns", info.busy);
+	report_number(report, "elapsed_ns", info.elapsed);
+	report_number(report, "busy_percent",
+		info.elapsed == 0 ? 0 : info.busy / (info.elapsed / 100 + 1));
+}
+
+/* --- portals and match entries --- */
+
+static bool portal_in_use(struct segment *segment, uint32_t index)
+{
+	return atomic_load_explicit(
+		       &segment_portal(segment, index)->length, memory_order_relaxed) != 0;
+}
+
+struct portal_look {
+	struct selection selection;
+	struct match_list_info lists[PAGE_ITEMS];
+};
+
+static void look_portals(struct interface *interface, void *context)
+{
+	struct portal_look *look = context;
+
+	for (uint32_t i = 0; i < look->selection.count; i++)
+		engine_list(interface->engine, look->selection.indices[i], &look->lists[i]);
+}
+
+static void tell_portals(struct interface *interface, struct page page, struct report *report)
+{
+	struct segment *segment = interface->submission.segment;
+	struct portal_look look;
+
+	select_page(&look.selection, segment, page, segment->limits.portals, portal_in_use);
+	interface_look(interface, look_portals, &look);
+	list_open(report, portals_in_use(segment), page, look.selection.next);
+	for (uint32_t i = 0; i < look.selection.count; i++) {
+		report_object(report, NULL);
+		report_number(report, "portal", look.selection.indices[i]);
+		report_number(report, "entries", look.lists[i].length);
+		report_flag(report, "indexed", look.lists[i].indexed);
+		report_number(report, "index_classes", look.lists[i].classes);
+		report_number(report, "index_residue", look.lists[i].residue);
+		report_close(report);
+	}
+	report_close(report);
+}
+
+static bool entry_in_use(struct segment *segment, uint32_t index)
+{
+	return atomic_load_explicit(&segment_entry(segment, index)->gate, memory_order_relaxed) !=
+	       0;
+}
+
+struct entry_copy {
+	uint64_t gate; /* 0: the poll core does not know it */
+	struct match_entry match;
+	uint64_t region; /* handle, 0: none */
+	uint32_t portal;
+	bool unlink;
+};
+
+struct entry_look {
+	struct selection selection;
+	struct entry_copy entries[PAGE_ITEMS];
+};
+
+static uint64_t entry_region(struct interface *interface, const struct entry *entry)
+{
+	const struct region *region;
+
+	if (entry->region == INDEX_NONE)
+		return 0;
+	region = segment_region(interface->submission.segment, entry->region);
+	return object_handle(interface, HANDLE_REGION, entry->region,
+		atomic_load_explicit(&region->gate, memory_order_acquire));
+}
+
+static void look_entries(struct interface *interface, void *context)
+{
+	struct entry_look *look = context;
+
+	for (uint32_t i = 0; i < look->selection.count; i++) {
+		const struct entry *entry =
+			segment_entry(interface->submission.segment, look->selection.indices[i]);
+
+		look->entries[i].gate = 0;
+		if (!entry->linked)
+			continue;
+		look->entries[i] = (struct entry_copy){
+			.gate = atomic_load_explicit(&entry->gate, memory_order_acquire),
+			.match = entry->match,
+			.region = entry_region(interface, entry),
+			.portal = atomic_load_explicit(&entry->portal, memory_order_relaxed),
+			.unlink = entry->unlink,
+		};
+	}
+}
+
+static void tell_entries(struct interface *interface, struct page page, struct report *report)
+{
+	struct segment *segment = interface->submission.segment;
+	struct entry_look look;
+
+	select_page(&look.selection, segment, page, segment->limits.entries, entry_in_use);
+	interface_look(interface, look_entries, &look);
+	list_open(report, objects_in_use(segment, segment->free_entries, segment->limits.entries),
+		page, look.selection.next);
+	for (uint32_t i = 0; i < look.selection.count; i++) {
+		const struct entry_copy *entry = &look.entries[i];
+
+		if (entry->gate == 0)
+			continue;
+		report_object(report, NULL);
+		report_bits(report, "handle",
+			object_handle(
+				interface, HANDLE_ENTRY, look.selection.indices[i], entry->gate));
+		report_number(report, "portal", entry->portal);
+		report_bits(report, "position", entry->match.position);
+		report_bits(report, "match_bits", entry->match.bits);
+		report_bits(report, "ignore_bits", entry->match.ignore);
+		tell_id(report, "nid", entry->match.nid);
+		tell_id(report, "pid", entry->match.pid);
+		if (entry->region == 0)
+			report_nothing(report, "md");
+		else
+			report_bits(report, "md", entry->region);
+		report_flag(report, "unlink", entry->unlink);
+		report_close(report);
+	}
+	report_close(report);
+}
+
+/* --- memory descriptors --- */
+
+static bool region_in_use(struct segment *segment, uint32_t index)
+{
+	return atomic_load_explicit(&segment_region(segment, index)->gate, memory_order_relaxed) !=
+	       0;
+}
+
+struct region_copy {
+	struct region_description description;
+	uint64_t handle; /* 0: the poll core does not know it */
+	uint64_t entry;  /* handle, 0: free-floating */
+	uint64_t offset;
+	uint32_t pending;
+	bool leaving;
+	bool unlink_op;
+	bool unlink_nofit;
+};
+
+struct region_look {
+	struct selection selection;
+	struct region_copy regions[PAGE_ITEMS];
+};
+
+static void region_copy(struct interface *interface, uint32_t index, struct region_copy *copy)
+{
+	struct segment *segment = interface->submission.segment;
+	const struct region *region = segment_region(segment, index);
+
+	*copy = (struct region_copy){0};
+	if (region->state == REGION_FREE)
+		return;
+	*copy = (struct region_copy){
+		.description =
+			{
+				.start = region->start,
+				.length = region->length,
+				.user = region->user,
+				.queue = region->queue,
+				.threshold = region->threshold,
+				.max_offset = region->max_offset,
+				.options = region->options,
+			},
+		.handle = object_handle(interface, HANDLE_REGION, index,
+			atomic_load_explicit(&region->gate, memory_order_acquire)),
+		.offset = region->offset,
+		.pending = region->pending,
+		.leaving = region->state == REGION_LEAVING,
+		.unlink_op = region->unlink_op,
+		.unlink_nofit = region->unlink_nofit,
+	};
+	if (region->entry != INDEX_NONE)
+		copy->entry = object_handle(interface, HANDLE_ENTRY, region->entry,
+			gate_make(region->entry_generation, 0));
+}
+
+static void look_regions(struct interface *interface, void *context)
+{
+	struct region_look *look = context;
+
+	for (uint32_t i = 0; i < look->selection.count; i++)
+		region_copy(interface, look->selection.indices[i], &look->regions[i]);
+}
+
+static void tell_options(uint32_t options, struct report *report)
+{
+	static const struct {
+		uint32_t option;
+		const char *name;
+	} names[] = {
+		{REGION_PUT, "put"},
+		{REGION_GET, "get"},
+		{REGION_REMOTE_OFFSET, "manage_remote"},
+		{REGION_TRUNCATE, "truncate"},
+		{REGION_NO_ACK, "ack_disable"},
+	};
+
+	report_array(report, "options");
+	for (unsigned i = 0; i < LENGTH(names); i++)
+		if (options & names[i].option)
+			report_text(report, NULL, names[i].name);
+	report_close(report);
+}
+
+static void tell_region(const struct region_copy *copy, struct report *report)
+{
+	const struct region_description *description = &copy->description;
+
+	report_object(report, NULL);
+	report_bits(report, "handle", copy->handle);
+	if (copy->entry == 0)
+		report_nothing(report, "me");
+	else
+		report_bits(report, "me", copy->entry);
+	report_bits(report, "start", description->start);
+	report_number(report, "length", description->length);
+	report_number(report, "offset", copy->offset);
+	if (description->threshold == GATE_THRESHOLD_INFINITE)
+		report_text(report, "threshold", "infinite");
+	else
+		report_number(report, "threshold", description->threshold);
+	report_number(report, "max_offset", description->max_offset);
+	tell_options(description->options, report);
+	report_bits(report, "user_ptr", description->user);
+	if (description->queue == 0)
+		report_nothing(report, "eq");
+	else
+		report_bits(report, "eq", description->queue);
+	report_number(report, "pending", copy->pending);
+	report_flag(report, "leaving", copy->leaving);
+	report_flag(report, "unlink_op", copy->unlink_op);
+	report_flag(report, "unlink_nofit", copy->unlink_nofit);
+	report_close(report);
+}
+
+static void tell_regions(struct interface *interface, struct page page, struct report *report)
+{
+	struct segment *segment = interface->submission.segment;
+	struct region_look look;
+
+	select_page(&look.selection, segment, page, segment->limits.regions, region_in_use);
+	interface_look(interface, look_regions, &look);
+	list_open(report, objects_in_use(segment, segment->free_regions, segment->limits.regions),
+		page, look.selection.next);
+	for (uint32_t i = 0; i < look.selection.count; i++)
+		if (look.regions[i].handle != 0)
+			tell_region(&look.regions[i], report);
+	report_close(report);
+}
+
+/* --- event queues --- */
+
+static bool queue_in_use(struct segment *segment, uint32_t index)
+{
+	return atomic_load_explicit(&segment_queue(segment, index)->gate, memory_order_relaxed) !=
+	       0;
+}
+
+struct queue_copy {
+	uint64_t handle; /* 0: it has gone */
+	uint64_t count;
+	uint64_t used;
+	uint64_t logged;
+	uint64_t lost;
+	uint32_t incoming;
+	uint32_t waiters;
+	uint32_t sleepers;
+};
+
+struct queue_look {
+	struct selection selection;
+	struct queue_copy queues[PAGE_ITEMS];
+};
+
+static void queue_copy(struct interface *interface, uint32_t index, struct queue_copy *copy)
+{
+	struct queue *queue = segment_queue(interface->submission.segment, index);
+	uint64_t gate = atomic_load_explicit(&queue->gate, memory_order_acquire);
+
+	*copy = (struct queue_copy){0};
+	if (gate == 0)
+		return;
+	*copy = (struct queue_copy){
+		.handle = object_handle(interface, HANDLE_QUEUE, index, gate),
+		.count = queue->count,
+		.used = queue->tail - atomic_load_explicit(&queue->head, memory_order_acquire),
+		.logged = queue->sequence - 1 - queue->lost,
+		.lost = queue->lost,
+		.incoming = queue->incoming,
+		.waiters = atomic_load_explicit(&queue->waiters, memory_order_relaxed),
+		.sleepers = atomic_load_explicit(&queue->sleepers, memory_order_relaxed),
+	};
+}
+
+static void look_queues(struct interface *interface, void *context)
+{
+	struct queue_look *look = context;
+
+	for (uint32_t i = 0; i < look->selection.count; i++)
+		queue_copy(interface, look->selection.indices[i], &look->queues[i]);
+}
+
+static void tell_event_queues(struct interface *interface, struct page page, struct report *report)
+{
+	struct segment *segment = interface->submission.segment;
+	struct queue_look look;
+
+	select_page(&look.selection, segment, page, segment->limits.queues, queue_in_use);
+	interface_look(interface, look_queues, &look);
+	list_open(report, objects_in_use(segment, segment->free_queues, segment->limits.queues),
+		page, look.selection.next);
+	for (uint32_t i = 0; i < look.selection.count; i++) {
+		const struct queue_copy *queue = &look.queues[i];
+
+		if (queue->handle == 0)
+			continue;
+		report_object(report, NULL);
+		report_bits(report, "handle", queue->handle);
+		report_number(report, "size", queue->count);
+		report_number(report, "used", queue->used);
+		report_number(report, "logged", queue->logged);
+		report_number(report, "dropped", queue->lost);
+		report_number(report, "incoming", queue->incoming);
+		report_number(report, "waiters", queue->waiters);
+		report_number(report, "sleepers", queue->sleepers);
+		report_close(report);
+	}
+	report_close(report);
+}
+
+/* --- access control --- */
+
+struct access_look {
+	struct page page;
+	uint32_t next;
+	uint32_t count;
+	uint32_t indices[PAGE_ITEMS];
+	struct access_entry entries[PAGE_ITEMS];
+};
+
+static void look_access(struct interface *interface, void *context)
+{
+	struct access_look *look = context;
+	const struct segment *segment = interface->submission.segment;
+	uint32_t limit = segment->limits.access, most = page_count(look->page);
+	uint32_t i = look->page.first;
+
+	for (; i < limit && look->count < most && i - look->page.first < ACCESS_LOOK; i++) {
+		const struct access_entry *entry = segment_access(segment, i);
+
+		if (!entry->valid)
+			continue;
+		look->indices[look->count] = i;
+		look->entries[look->count++] = *entry;
+	}
+	look->next = i < limit ? i : UINT32_MAX;
+}
+
+static void tell_access(struct interface *interface, struct page page, struct report *report)
+{
+	struct access_look look = {.page = page};
+
+	interface_look(interface, look_access, &look);
+	list_open(report, interface->submission.segment->limits.access, page, look.next);
+	for (uint32_t i = 0; i < look.count; i++) {
+		report_object(report, NULL);
+		report_number(report, "index", look.indices[i]);
+		tell_id(report, "nid", look.entries[i].nid);
+		tell_id(report, "pid", look.entries[i].pid);
+		tell_id(report, "uid", look.entries[i].uid);
+		tell_id(report, "portal", look.entries[i].portal);
+		report_close(report);
+	}
+	report_close(report);
+}
+
+/* --- peers --- */
+
+struct peer_look {
+	struct page page;
+	uint32_t next;
+	uint32_t count;
+	struct transport_info transport;
+	struct peer_info peers[PAGE_ITEMS];
+};
+
+static void look_peers(struct interface *interface, void *context)
+{
+	struct peer_look *look = context;
+	const struct transport *transport = engine_transport(interface->engine);
+
+	transport_describe(transport, &look->transport);
+	look->next = look->page.first;
+	look->count = transport_peers(transport, &look->next, look->peers, page_count(look->page));
+}
+
+static void tell_peer(const struct peer_info *peer, struct report *report)
+{
+	report_object(report, NULL);
+	report_number(report, "nid", peer->process.nid);
+	report_number(report, "pid", peer->process.pid);
+	tell_address(report, "mac", peer->address);
+	report_text(report, "state", peer->state);
+	report_number(report, "incarnation", peer->incarnation);
+	if (peer->rtt == 0)
+		report_nothing(report, "rtt_ns");
+	else
+		report_number(report, "rtt_ns", peer->rtt);
+	report_number(report, "rtt_variance_ns", peer->rtt_variance);
+	report_number(report, "delay_min_ns", peer->delay_min);
+	report_number(report, "rto_ns", peer->rto);
+	/* Frames; below one it is a rate. */
+	report_number(report, "window", peer->window >> 16);
+	report_number(report, "window_65536", peer->window & 65535);
+	report_number(report, "credit", peer->credit);
+	report_number(report, "in_flight", peer->in_flight);
+	report_number(report, "messages", peer->queued);
+	report_number(report, "retransmits", peer->retransmits);
+	report_number(report, "timeouts_in_a_row", peer->timeouts);
+	report_number(report, "arriving", peer->arriving);
+	report_number(report, "held", peer->held);
+	report_number(report, "heard_ns_ago", peer->heard_ago);
+	report_flag(report, "reorders", peer->reorders);
+	report_flag(report, "stalled", peer->stalled);
+	report_close(report);
+}
+
+static void tell_peers(struct interface *interface, struct page page, struct report *report)
+{
+	struct peer_look look = {.page = page};
+
+	interface_look(interface, look_peers, &look);
+	list_open(report, look.transport.peers, page, look.next);
+	for (uint32_t i = 0; i < look.count; i++)
+		tell_peer(&look.peers[i], report);
+	report_close(report);
+}
+
+/* --- counters and settings --- */
+
+static void tell_stats(struct interface *interface, struct page page, struct report *report)
+{
+	struct postern_stat stats[STATS_MAX];
+	unsigned count = interface_stats(interface, stats, STATS_MAX);
+
+	(void)page;
+	for (unsigned i = 0; i < count; i++)
+		report_number(report, stats[i].name, stats[i].value);
+}
+
+static void tell_drops(struct interface *interface, struct page page, struct report *report)
+{
+	static const char prefix[] = "dropped_";
+	struct postern_stat stats[STATS_MAX];
+	unsigned count = interface_stats(interface, stats, STATS_MAX);
+	uint64_t total = 0;
+
+	(void)page;
+	for (unsigned i = 0; i < count; i++) {
+		if (strncmp(stats[i].name, prefix, strlen(prefix)) != 0)
+			continue;
+		report_number(report, stats[i].name + strlen(prefix), stats[i].value);
+		total += stats[i].value;
+	}
+	report_number(report, "total", total);
+}
+
+static void tell_config(struct interface *interface, struct page page, struct report *report)
+{
+	(void)interface;
+	(void)page;
+	for (unsigned i = 0; i < SETTING_COUNT; i++)
+		report_text(report, setting_describe((enum setting)i)->name,
+			setting_text((enum setting)i));
+}
+
+/* --- the table --- */
+
+const struct topic inspection_topics[] = {
+	{"port", NULL, "the device, its address, link, rings, buffers and counters", false,
+		tell_port},
+	{"ni", NULL, "the interface: its ids, limits and what of them is in use", false, tell_ni},
+	{"poll", NULL, "the thread that polls the port: how busy it is", false, tell_poll},
+	{"queues", NULL, "how many commands, operations and frames wait", false, tell_queues},
+	{"portals", "pt", "Portals with match entries, and the index of each list", true,
+		tell_portals},
+	{"me", NULL, "match entries", true, tell_entries},
+	{"md", NULL, "memory descriptors", true, tell_regions},
+	{"eq", NULL, "event queues: their size, and what is in them or was lost", true,
+		tell_event_queues},
+	{"ac", NULL, "access control entries", true, tell_access},
+	{"peers", NULL, "other processes: address, round trip time, window, losses", true,
+		tell_peers},
+	{"drops", NULL, "what was dropped, by reason", false, tell_drops},
+	{"stats", NULL, "all counters", false, tell_stats},
+	{"config", NULL, "all settings with their values", false, tell_config},
+};
+const unsigned inspection_topic_count = LENGTH(inspection_topics);
+
+const struct topic *inspection_topic(const char *name)
+{
+	for (unsigned i = 0; i < inspection_topic_count; i++) {
+		const struct topic *topic = &inspection_topics[i];
+
+		if (strcmp(topic->name, name) == 0 ||
+			(topic->alias && strcmp(topic->alias, name) == 0))
+			return topic;
+	}
+	return NULL;
+}
+
+static void topics_complain(const char *name)
+{
+	char names[256];
+	int length = 0;
+
+	for (unsigned i = 0; i < inspection_topic_count; i++)
+		length += snprintf(names + length, sizeof(names) - (size_t)length, "%s%s",
+			i == 0 ? "" : ", ", inspection_topics[i].name);
+	log_error("an interface has no \"%s\" to look at: ask for one of %s", name, names);
+}
+
+unsigned postern_topics(struct postern_topic *topics, unsigned count)
+{
+	if (count > inspection_topic_count)
+		count = inspection_topic_count;
+	if (count > 0 &&
+		address_is_bad(topics, count * sizeof(*topics), _Alignof(struct postern_topic)))
+		return 0;
+	for (unsigned i = 0; i < count; i++)
+		topics[i] = (struct postern_topic){inspection_topics[i].name,
+			inspection_topics[i].help, inspection_topics[i].paged};
+	return inspection_topic_count;
+}
+
+int postern_inspect(ptl_handle_ni_t handle, const char *name, unsigned first, unsigned count,
+	char *text, size_t size)
+{
+	const struct topic *topic;
+	struct interface *interface;
+	struct report_json json;
+	int length = -PTL_INV_NI;
+
+	if (!library_is_open())
+		return -PTL_NOINIT;
+	if (address_is_bad((void *)(uintptr_t)name, 1, 1) ||
+		(size > 0 && address_is_bad(text, size, 1)))
+		return -PTL_SEGV;
+	log_clear_error();
+	topic = inspection_topic(name);
+	if (!topic) {
+		topics_complain(name);
+		return -PTL_FAIL;
+	}
+	report_json_init(&json, text, size);
+	library_lock();
+	interface = interface_of(handle);
+	if (interface) {
+		report_object(&json.report, NULL);
+		topic->tell(interface, (struct page){first, count}, &json.report);
+		report_close(&json.report);
+		length = (int)report_json_end(&json);
+	}
+	library_unlock();
+	return length;
+}
