@@ -94,6 +94,46 @@ PTL_API unsigned postern_topics(struct postern_topic *topics, unsigned count);
 PTL_API int postern_inspect(ptl_handle_ni_t interface, const char *topic, unsigned first, unsigned count, char *json,
 	size_t size);
 
+/* How a ping ended. */
+enum postern_ping_status {
+	POSTERN_PING_ANSWERED,
+	POSTERN_PING_NO_ANSWER,  /* the target's address is known, the question went there, and no answer came */
+	POSTERN_PING_NO_ADDRESS, /* nobody answered the question where the target is */
+	POSTERN_PING_NO_NODE,    /* with PTL_ENCAP=udp: neither did the target's node, or the gateway, answer ARP */
+	POSTERN_PING_NOT_SENT,   /* the address is known, but the port took no frame: perhaps the link is down */
+	POSTERN_PING_BAD_SIZE    /* no frame of this interface has the size that was wanted; see least and mtu */
+};
+
+/* What postern_ping() learnt. Sizes are bytes of a frame after its Ethernet header, as PTL_MTU counts them; times are
+ * nanoseconds. */
+struct postern_ping {
+	int status;           /* enum postern_ping_status */
+	uint32_t least;       /* size of the smallest and of the largest question that this interface can send; these two */
+	uint32_t mtu;         /* always mean something */
+	uint8_t address[6];   /* ANSWERED, NO_ANSWER: MAC address that the question went to, the target's or a gateway's */
+	uint16_t reserved;
+	/* The rest means something with POSTERN_PING_ANSWERED. */
+	uint32_t answer_size; /* less than was wanted: the target's own frames are smaller */
+	uint32_t target_mtu;  /* size of the largest frame that the target itself can send */
+	uint32_t incarnation; /* names the target's life: another number is another start of the process */
+	uint64_t round_trip;  /* from giving the question to this port to seeing the answer there */
+	uint64_t residence;   /* of it: the target had the question, until it gave the answer to its port */
+	uint64_t network;     /* of it: neither that nor the time for which the answer may have waited here to be seen */
+};
+
+/* Asks a process for an echo. Its poll core answers, whatever its application does; with PTL_PROGRESS=inline, as soon as the
+ * application calls Portals. Question and answer are one frame each, which may be lost: nothing is sent again.
+ *   interface    by which
+ *   target       whom; also the process itself
+ *   size         of the question; 0: the smallest
+ *   answer_size  wanted of the answer; 0: the smallest; more than the question: as large as the question
+ *   timeout      ns to wait at most, finding the target's address included
+ *   ping         out: what came of it, when PTL_OK is returned
+ * PTL_OK, also when no answer came; PTL_NOINIT, PTL_INV_NI (also when the interface goes meanwhile), PTL_INV_PROC, PTL_SEGV,
+ * PTL_NOSPACE (the interface has as many peers as PTL_PEERS_MAX lets it). Any thread; several at once. It blocks. */
+PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uint32_t size, uint32_t answer_size,
+	uint64_t timeout, struct postern_ping *ping);
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,12 +18,14 @@ enum command_kind {
 	COMMAND_REGION_ATTACH, /* posted; region is filled in, names its entry and the entry's generation; the entry's gate says attached */
 	COMMAND_REGION_BIND,   /* posted; region is filled in */
 	COMMAND_ACCESS,        /* posted */
+	COMMAND_PING_ABANDON,  /* posted, once the segment is closed: who waits for an echo waits no longer */
 	COMMAND_ENTRY_INSERT,  /* answered: PTL_OK, PTL_INV_ME (the sender keeps the new entry), PTL_ML_TOOLONG is the sender's */
 	COMMAND_ENTRY_UNLINK,  /* answered: PTL_OK, PTL_INV_ME, PTL_MD_INUSE */
 	COMMAND_REGION_UNLINK, /* answered: PTL_OK, PTL_INV_MD, PTL_MD_INUSE */
 	COMMAND_REGION_UPDATE, /* answered: PTL_OK, PTL_INV_MD, PTL_INV_EQ, PTL_NOUPDATE; reply.before, reply.after */
-	COMMAND_QUEUE_FREE     /* answered: PTL_OK, PTL_INV_EQ; then the memory of the events is the sender's again and so is the index,
+	COMMAND_QUEUE_FREE,    /* answered: PTL_OK, PTL_INV_EQ; then the memory of the events is the sender's again and so is the index,
 	                        * which it gives back to the free list after the memory */
+	COMMAND_PING           /* answered, after its timeout at the latest: PTL_OK, with reply.ping; PTL_NOSPACE, PTL_INV_NI */
 };
 
 enum command_position { POSITION_BEFORE, POSITION_AFTER };
@@ -63,6 +65,13 @@ struct command {
 			uint32_t uid;
 			uint32_t portal;
 		} access;
+		struct {
+			uint32_t nid;
+			uint32_t pid;
+			uint32_t size;       /* of the question, 0: the least */
+			uint32_t answer;     /* wanted of the answer */
+			uint64_t timeout;    /* ns */
+		} ping;
 		uint64_t words[7];
 	};
 };

@@ -47,6 +47,8 @@ struct engine *engine_create(const struct engine_options *options)
 		.message_begin = incoming_begin,
 		.message_end = incoming_end,
 		.message_done = outgoing_done,
+		.ping_done = ping_done,
+		.duplicate = ping_duplicate,
 		.context = engine,
 	};
 
@@ -58,6 +60,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->port = options->port;
 	engine->clock = options->clock;
 	engine->self = options->transport.self;
+	engine->udp = options->transport.encapsulation.udp;
 	engine->now = clock_now(engine->clock);
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
 	TAILQ_INIT(&engine->serving);
@@ -158,6 +161,11 @@ static void reply_give(struct reply *reply, int result)
 		futex_wake(&reply->state, 1);
 }
 
+void engine_answer(struct engine *engine, uint32_t slot, int result)
+{
+	reply_give(segment_reply(engine->segment, slot), result);
+}
+
 static void command_run(struct engine *engine, const struct command *command)
 {
 	struct reply *reply;
@@ -182,9 +190,16 @@ static void command_run(struct engine *engine, const struct command *command)
 	case COMMAND_ACCESS:
 		access_set(engine, command);
 		return;
+	case COMMAND_PING_ABANDON:
+		transport_ping_abandon(engine->transport);
+		return;
 	default:
 		if (command->reply >= REPLY_SLOTS)
 			return;
+		if (command->kind == COMMAND_PING) {
+			ping_begin(engine, command);
+			return;
+		}
 		reply = segment_reply(engine->segment, command->reply);
 		reply_give(reply, command_answer(engine, command, reply));
 	}
@@ -223,6 +238,7 @@ void engine_destroy(struct engine *engine)
 	for (uint32_t i = 0; i < engine->segment->limits.portals; i++)
 		match_list_clear(&engine->lists[i]);
 	free(engine->lists);
+	free(engine->pings);
 	operation_pool_free(engine);
 	free(engine);
 }
@@ -300,6 +316,11 @@ bool engine_settled(const struct engine *engine)
 bool engine_called(const struct engine *engine)
 {
 	return !ring_empty(engine_commands(engine));
+}
+
+void engine_claim(struct engine *engine)
+{
+	transport_claim(engine->transport);
 }
 
 const struct transport *engine_transport(const struct engine *engine)

@@ -46,6 +46,9 @@ bool engine_settled(const struct engine *engine);
 /* Commands waiting in the ring? */
 bool engine_called(const struct engine *engine);
 
+/* Asks the network whether another process has this one's name; if so, the user is warned. Before it is polled. */
+void engine_claim(struct engine *engine);
+
 const struct transport *engine_transport(const struct engine *engine);
 
 /* For looking inside, by who owns the engine. */

@@ -210,13 +210,32 @@ static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 
 /* Where a waiting call finds its answer. */
 enum { REPLY_PENDING, REPLY_DONE };
+/* What came of a ping; as in struct ping. Sizes are bytes of a frame after its Ethernet header. */
+struct ping_report {
+	uint32_t outcome;     /* enum ping_outcome */
+	uint32_t incarnation;
+	uint32_t answered;
+	uint32_t capacity;
+	uint32_t least;       /* what a question may have here */
+	uint32_t most;
+	uint8_t address[8];   /* MAC, 6 of them */
+	uint64_t round_trip;  /* ns, as are the others */
+	uint64_t residence;
+	uint64_t network;
+};
+
 struct reply {
 	_Alignas(CACHE_LINE) _Atomic uint32_t state; /* futex word */
 	_Atomic uint32_t sleeping;
 	int32_t result;      /* a PTL_ return code */
 	uint32_t reserved;
-	struct region_description before; /* region update: what it was */
-	struct region_description after;  /* what it shall be */
+	union {
+		struct {
+			struct region_description before; /* region update: what it was */
+			struct region_description after;  /* what it shall be */
+		};
+		struct ping_report ping;
+	};
 };
 
 /* The poll core's bell: it sets sleeping, looks once more at the ring, and sleeps on it. */

@@ -82,6 +82,9 @@ struct engine {
 	uint64_t probe_interval;       /* ns */
 	struct operation_list sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
 
+	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
+	bool udp;           /* PTL_ENCAP */
+
 	uint32_t touched[TOUCHED_MAX]; /* queues with news for sleepers */
 	uint32_t touched_count;
 	uint64_t now;
@@ -165,7 +168,15 @@ uint64_t outgoing_deadline(const struct engine *engine);
 /* Ends what waits for replies that will not come. */
 void outgoing_abandon(struct engine *engine);
 
+/* ping.c */
+void ping_begin(struct engine *engine, const struct command *command);
+/* Transport upcalls. */
+void ping_done(void *context, struct ping *ping);
+void ping_duplicate(void *context, const uint8_t *address);
+
 /* engine.c */
+/* Answers the call that waits at a reply slot. */
+void engine_answer(struct engine *engine, uint32_t slot, int result);
 void engine_touch(struct engine *engine, struct queue *queue);
 
 /* Counters have one writer, so a load and a store do. */

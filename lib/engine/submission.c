@@ -69,13 +69,15 @@ static uint32_t reply_take(const struct submission *submission)
 	return slot;
 }
 
-static void reply_wait(const struct submission *submission, struct reply *reply)
+/* drive: a turn of all engines that want one; NULL: of this one, if it has a seat. */
+static void reply_wait(
+	const struct submission *submission, struct reply *reply, unsigned (*drive)(void))
 {
 	struct patience patience = {0};
 	uint64_t limit = submission->seat ? SLEEP_INLINE : UINT64_MAX;
 
 	while (atomic_load_explicit(&reply->state, memory_order_acquire) != REPLY_DONE) {
-		if (submission->seat && seat_drive(submission->seat) != 0)
+		if (submission->seat && (drive ? drive() : seat_drive(submission->seat)) != 0)
 			continue;
 		if (patience_wait(&patience))
 			continue;
@@ -87,6 +89,21 @@ static void reply_wait(const struct submission *submission, struct reply *reply)
 	}
 }
 
+/* Sends a command that is to be answered in this slot, and waits until it is. */
+static struct reply *command_call(const struct submission *submission, struct command *command,
+	uint32_t slot, unsigned (*drive)(void))
+{
+	struct reply *reply = segment_reply(submission->segment, slot);
+
+	/* The ring's release makes these visible before the command is. */
+	atomic_store_explicit(&reply->state, REPLY_PENDING, memory_order_relaxed);
+	atomic_store_explicit(&reply->sleeping, 0, memory_order_relaxed);
+	command->reply = slot;
+	submission_post(submission, command);
+	reply_wait(submission, reply, drive);
+	return reply;
+}
+
 int submission_call(const struct submission *submission, struct command *command,
 	const struct region_description *after, struct region_description *before)
 {
@@ -94,17 +111,23 @@ int submission_call(const struct submission *submission, struct command *command
 	struct reply *reply = segment_reply(submission->segment, slot);
 	int result;
 
-	/* The ring's release makes these visible before the command is. */
-	atomic_store_explicit(&reply->state, REPLY_PENDING, memory_order_relaxed);
-	atomic_store_explicit(&reply->sleeping, 0, memory_order_relaxed);
 	if (after)
 		reply->after = *after;
-	command->reply = slot;
-	submission_post(submission, command);
-	reply_wait(submission, reply);
-	result = reply->result;
+	result = command_call(submission, command, slot, NULL)->result;
 	if (before)
 		*before = reply->before;
+	segment_give(submission->segment, submission->segment->free_replies, slot);
+	return result;
+}
+
+int submission_ping(const struct submission *submission, struct command *command,
+	unsigned (*drive)(void), struct ping_report *report)
+{
+	uint32_t slot = reply_take(submission);
+	const struct reply *reply = command_call(submission, command, slot, drive);
+	int result = reply->result;
+
+	*report = reply->ping;
 	segment_give(submission->segment, submission->segment->free_replies, slot);
 	return result;
 }

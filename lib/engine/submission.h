@@ -34,5 +34,9 @@ void submission_post(const struct submission *submission, const struct command *
  * answer says so. */
 int submission_call(const struct submission *submission, struct command *command,
 	const struct region_description *after, struct region_description *before);
+/* The same for COMMAND_PING. The answer may come from another engine of this process: with a seat, drive() gives all of them a
+ * turn and says how much was done. report is written when the answer is PTL_OK. */
+int submission_ping(const struct submission *submission, struct command *command,
+	unsigned (*drive)(void), struct ping_report *report);
 
 #endif

@@ -372,6 +372,8 @@ static int interface_open_engine(
 	if (!interface->engine)
 		goto no_engine;
 
+	if (interface->port->external)
+		engine_claim(interface->engine);
 	interface->inlined = setting_is(SETTING_PROGRESS, "inline");
 	if (interface->inlined) {
 		interface->submission.seat = &interface->seat;
@@ -438,9 +440,12 @@ static int interface_open(unsigned number, ptl_pid_t pid, const ptl_ni_limits_t 
 	return PTL_OK;
 }
 
-/* Threads that wait for events look once more and find the interface closed. */
-static void interface_wake(struct segment *segment)
+/* Threads that wait for events look once more and find the interface closed; those that wait for an echo are told so. */
+static void interface_wake(struct interface *interface)
 {
+	const struct command abandon = {.kind = COMMAND_PING_ABANDON};
+	struct segment *segment = interface->submission.segment;
+
 	atomic_store_explicit(&segment->closed, 1, memory_order_seq_cst);
 	/* Pairs with the fence of a reader between raising `sleepers` and looking at `closed`. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -452,6 +457,7 @@ static void interface_wake(struct segment *segment)
 		atomic_fetch_add_explicit(&queue->bell, 1, memory_order_release);
 		futex_wake(&queue->bell, INT_MAX);
 	}
+	submission_post(&interface->submission, &abandon);
 }
 
 /* Drives the engine until what was sent has been acknowledged, or patience ends. */
@@ -479,7 +485,7 @@ static void interface_close(unsigned number)
 	atomic_fetch_and_explicit(
 		&inlined_interfaces, ~(UINT64_C(1) << number), memory_order_relaxed);
 	atomic_store_explicit(&interface->segment, NULL, memory_order_seq_cst);
-	interface_wake(segment);
+	interface_wake(interface);
 	visitor_await(number);
 	interface_desert(interface);
 	interface_linger(interface);

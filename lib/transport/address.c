@@ -1,7 +1,7 @@
 /* address.c - where a process lives: asked by broadcast, or with udp of its node; told by every valid
  * frame. Owned by one poll core.
  *
- * I1. A peer with PEER_KNOWN has an address and an incarnation, and no question out.
+ * I1. A peer with PEER_KNOWN has an address and an incarnation, and no question out; but for this process itself.
  * I2. A question makes no state where it arrives; but who waits for the asker's own address has found it.
  * I3. With udp a peer's address is the MAC address of the next hop: its own when it is on this link, else the gateway's.
  */
@@ -14,6 +14,9 @@
 #define ASK_FIRST_WAIT (1 * MILLISECOND)
 #define ASK_LAST_WAIT  (500 * MILLISECOND)
 #define ASKS_TRUSTED   3 /* unanswered questions that cast no doubt on the way to the node */
+#define CLAIMS         3 /* questions for the own process */
+#define CLAIM_WAIT     (100 * MILLISECOND) /* after the first; four times as long after the next */
+#define DUPLICATE_WAIT (60 * SECOND)       /* until the user is told again */
 #define ASK_SPACING                                                                                \
 	(4 * MICROSECOND) /* between first questions: the answer may be heard meanwhile */
 
@@ -91,6 +94,45 @@ void address_ask(struct transport *transport, struct peer *peer)
 	peer_wake(transport, peer, peer->ask_due);
 }
 
+/* Is there another of this name? I1 does not hold for the own process: it is known and asked for. */
+static void claim_send(struct transport *transport, struct peer *self)
+{
+	struct frame frame = {
+		.type = FRAME_ASK,
+		.destination_nid = self->process.nid,
+		.destination_pid = self->process.pid,
+	};
+
+	if (transport->neighbours != NULL) {
+		neighbour_probe(transport);
+	} else {
+		address_send(transport, &frame, broadcast);
+		COUNT(transport, asks_sent);
+	}
+	self->ask_due = transport->now + (CLAIM_WAIT << 2 * (CLAIMS - transport->claims_left));
+	if (--transport->claims_left == 0)
+		self->flags &= (uint16_t)~PEER_ASKING;
+}
+
+void transport_claim(struct transport *transport)
+{
+	struct peer *self = transport->self;
+
+	transport->claims_left = CLAIMS;
+	self->flags |= PEER_ASKING;
+	self->ask_due = transport->now;
+	peer_wake(transport, self, self->ask_due);
+}
+
+void address_duplicate(struct transport *transport, const uint8_t *from)
+{
+	COUNT(transport, duplicates_seen);
+	if (transport->now < transport->duplicate_due)
+		return;
+	transport->duplicate_due = transport->now + DUPLICATE_WAIT;
+	transport->upcalls.duplicate(transport->upcalls.context, from);
+}
+
 uint64_t address_due(const struct peer *peer)
 {
 	return (peer->flags & PEER_ASKING) ? peer->ask_due : UINT64_MAX;
@@ -100,6 +142,10 @@ void address_run(struct transport *transport, struct peer *peer)
 {
 	if (transport->now < peer->ask_due)
 		return;
+	if (peer->flags & PEER_SELF) {
+		claim_send(transport, peer);
+		return;
+	}
 	if (!(peer->flags & PEER_ASKING)) {
 		address_question(transport, peer);
 		return;

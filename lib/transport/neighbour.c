@@ -100,7 +100,6 @@ static void arp_send(struct transport *transport, struct arp *arp, const uint8_t
 	if (mbuf == NULL)
 		return;
 	memcpy(arp->sender, transport->port->address, FRAME_ADDRESS_BYTES);
-	arp->sender_address = encapsulation->options.address;
 	at = encapsulation_link(encapsulation, rte_pktmbuf_mtod(mbuf, void *), to, ARP_ETHERTYPE);
 	arp_write(rte_pktmbuf_mtod_offset(mbuf, void *, at), arp);
 	outbox_put_bytes(transport, mbuf, at + ARP_FRAME);
@@ -109,7 +108,8 @@ static void arp_send(struct transport *transport, struct arp *arp, const uint8_t
 void neighbour_ask(struct transport *transport, uint32_t address, struct process wanted)
 {
 	struct neighbour *neighbour = neighbour_lookup(transport, address);
-	struct arp question = {.target_address = address};
+	struct arp question = {.sender_address = transport->encapsulation.options.address,
+		.target_address = address};
 
 	if (address == 0 || address == transport->encapsulation.options.address)
 		return;
@@ -124,6 +124,15 @@ void neighbour_ask(struct transport *transport, uint32_t address, struct process
 		neighbour->asks++;
 	COUNT(transport, arps_sent);
 	arp_send(transport, &question, broadcast);
+}
+
+/* A probe names no sender, so that nobody learns from it what may be wrong. */
+void neighbour_probe(struct transport *transport)
+{
+	struct arp probe = {.target_address = transport->encapsulation.options.address};
+
+	COUNT(transport, arps_sent);
+	arp_send(transport, &probe, broadcast);
 }
 
 const uint8_t *neighbour_confirm(
@@ -146,7 +155,9 @@ const uint8_t *neighbour_confirm(
 
 static void arp_answer(struct transport *transport, const struct arp *question)
 {
-	struct arp answer = {.answer = true, .target_address = question->sender_address};
+	struct arp answer = {.answer = true,
+		.sender_address = transport->encapsulation.options.address,
+		.target_address = question->sender_address};
 
 	memcpy(answer.target, question->sender, FRAME_ADDRESS_BYTES);
 	COUNT(transport, arps_answered);
@@ -176,9 +187,14 @@ void neighbour_receive(struct transport *transport, const void *bytes, const str
 	struct neighbour *neighbour;
 	struct arp arp;
 
-	if (!arp_read((const uint8_t *)bytes + outer->at, outer->length, outer->from, &arp) ||
-		arp.sender_address == own) {
+	if (!arp_read((const uint8_t *)bytes + outer->at, outer->length, outer->from, &arp)) {
 		COUNT(transport, dropped_arp);
+		return;
+	}
+	if (arp.sender_address == own) {
+		COUNT(transport, dropped_arp);
+		if (memcmp(arp.sender, transport->port->address, FRAME_ADDRESS_BYTES) != 0)
+			address_duplicate(transport, arp.sender);
 		return;
 	}
 	COUNT(transport, arps_received);

@@ -30,6 +30,8 @@ void neighbour_ask(struct transport *transport, uint32_t address, struct process
  * they differ, the host is asked whether it has moved. */
 const uint8_t *neighbour_confirm(struct transport *transport, uint32_t address,
 	const uint8_t *from, struct process process);
+/* Asks whether another host has this one's address (RFC 5227): its answer is an ARP message by which it claims it. */
+void neighbour_probe(struct transport *transport);
 /* An ARP message. */
 void neighbour_receive(struct transport *transport, const void *bytes, const struct outer *outer);
 

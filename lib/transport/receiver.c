@@ -19,6 +19,8 @@
 
 #include <transport/state.h>
 
+#define GROUP_ADDRESS 1 /* in a MAC address's first byte */
+
 /* A frame that has been checked, and where it comes from. */
 struct arrival {
 	struct frame frame;
@@ -374,6 +376,21 @@ static bool process_possible(struct process process)
 	return process.nid != UINT32_MAX && process.pid != UINT32_MAX;
 }
 
+/* A frame in the own name comes from the network. If it does not come from this very life, somebody else has the name; he is answered
+ * when he asks whether there is such a one. */
+static void namesake_note(struct transport *transport, const struct arrival *arrival, bool mine)
+{
+	const struct frame *frame = &arrival->frame;
+	struct process to = {frame->destination_nid, frame->destination_pid};
+
+	if (!mine || frame->source_incarnation == transport->options.incarnation ||
+		(arrival->from[0] & GROUP_ADDRESS))
+		return;
+	address_duplicate(transport, arrival->from);
+	if (frame->type == FRAME_ASK && process_same(to, transport->options.self))
+		address_asked(transport, frame, arrival->from);
+}
+
 /* Is it from a process that may be, to this one? A question to another process is none of this
  * process's business. */
 static bool processes_fine(struct transport *transport, const struct arrival *arrival)
@@ -388,6 +405,7 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 		return false;
 	}
 	if (mine != (arrival->from == NULL)) {
+		namesake_note(transport, arrival, mine);
 		COUNT(transport, dropped_foreign);
 		return false;
 	}
@@ -395,7 +413,8 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 		COUNT(transport, dropped_spoofed);
 		return false;
 	}
-	if (frame->type == FRAME_ASK || process_same(to, transport->options.self))
+	if (frame->type == FRAME_ASK || frame->type == FRAME_PING ||
+		process_same(to, transport->options.self))
 		return true;
 	COUNT(transport, dropped_no_process);
 	return false;
@@ -513,13 +532,16 @@ static bool peer_receive(
 	case FRAME_BYE:
 		peer_ended(transport, peer);
 		return false;
+	case FRAME_PONG:
+		echo_answered(transport, peer, frame);
+		return false;
 	default:
 		return false;
 	}
 }
 
-/* A question to everybody. Whoever it is for, it says where the asker is, which a peer that is being asked for, or has moved, has
- * use for. It never makes a peer. */
+/* A question to everybody, or an echo question. Whoever it is for, it says where the asker is, which a peer that is being asked for,
+ * or has moved, has use for. It never makes a peer. */
 static void question_receive(struct transport *transport, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
@@ -527,12 +549,18 @@ static void question_receive(struct transport *transport, const struct arrival *
 	struct process to = {frame->destination_nid, frame->destination_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
 
-	if (peer != NULL && incarnation_fine(transport, peer, frame))
+	if (arrival->from != NULL && (arrival->from[0] & GROUP_ADDRESS)) {
+		COUNT(transport, dropped_malformed); /* an answer would go to many */
+		return;
+	}
+	if (peer != NULL && arrival->from != NULL && incarnation_fine(transport, peer, frame))
 		address_learn(transport, peer, arrival->from);
-	if (process_same(to, transport->options.self))
+	if (!process_same(to, transport->options.self))
+		COUNT(transport, dropped_foreign);
+	else if (frame->type == FRAME_ASK)
 		address_asked(transport, frame, arrival->from);
 	else
-		COUNT(transport, dropped_foreign);
+		echo_asked(transport, frame, arrival->from);
 }
 
 /* True when the frame is held. */
@@ -543,7 +571,7 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
 
 	if (!processes_fine(transport, arrival))
 		return false;
-	if (frame->type == FRAME_ASK) {
+	if (frame->type == FRAME_ASK || frame->type == FRAME_PING) {
 		question_receive(transport, arrival);
 		return false;
 	}

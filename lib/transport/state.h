@@ -32,6 +32,24 @@
 #define REORDER_FACTOR_MAX 16 /* quarters of the least round trip that a frame may be late */
 #define GAP_LEAST          (20 * MICROSECOND) /* between polls: a core so late kept frames waiting */
 #define RETRY_DELAY        (2 * MICROSECOND)  /* until a port that took nothing is tried again */
+#define PONGS_MAX          16                 /* echo answers in a turn */
+
+/* An echo question that is to be answered. */
+struct pong {
+	struct frame frame;
+	uint64_t arrival;
+	bool looped; /* from this process */
+	uint8_t to[FRAME_ADDRESS_BYTES];
+};
+
+struct echoes {
+	bool busy;         /* there is something in what follows */
+	unsigned pong_count;
+	TAILQ_HEAD(, ping) pings; /* own questions */
+	uint32_t number;   /* of the last one */
+	uint64_t answers_paid; /* until when the answers given have used up their share */
+	struct pong pongs[PONGS_MAX];
+};
 
 struct transport {
 	uint64_t now;
@@ -87,6 +105,10 @@ struct transport {
 	uint32_t loop_head;
 	uint32_t loop_tail;
 	unsigned sent; /* frames in this turn */
+
+	struct echoes echoes;
+	unsigned claims_left;   /* questions for the own process to send */
+	uint64_t duplicate_due; /* the user is not told of another duplicate before */
 
 	struct wheel wheel;
 };
@@ -212,7 +234,22 @@ bool congestion_open(struct transport *transport, struct peer *peer);
 /* A frame went. */
 void congestion_sent(struct transport *transport, struct peer *peer);
 
+/* --- echo.c */
+
+void echo_init(struct transport *transport);
+/* A question for this process. from: MAC address, NULL: this process. */
+void echo_asked(struct transport *transport, const struct frame *frame, const uint8_t *from);
+/* An answer from a peer. */
+void echo_answered(
+	struct transport *transport, const struct peer *peer, const struct frame *frame);
+/* Sends answers and questions, ends what was not answered in time. While echoes.busy. */
+void echo_run(struct transport *transport);
+uint64_t echo_deadline(const struct transport *transport);
+
 /* --- address.c */
+
+/* A frame came in the own name from another life, or another MAC address claims the own IPv4 address. */
+void address_duplicate(struct transport *transport, const uint8_t *from);
 
 void address_ask(struct transport *transport, struct peer *peer);
 uint64_t address_due(const struct peer *peer);

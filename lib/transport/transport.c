@@ -94,6 +94,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	list_init(&transport->ready);
 	for (i = 0; i < ACK_LISTS; i++)
 		list_init(&transport->acks[i]);
+	echo_init(transport);
 	wheel_init(&transport->wheel, transport->now);
 	encapsulation_init(&transport->encapsulation, &options->encapsulation, port->address,
 		port->checksum_offload);
@@ -206,6 +207,8 @@ unsigned transport_transmit(struct transport *transport)
 	transport->blocked = false;
 	refused_end(transport, TRANSPORT_UNREACHABLE);
 	timers_run(transport);
+	if (transport->echoes.busy)
+		echo_run(transport);
 	sender_run(transport);
 	acknowledgement_run(transport);
 	/* When the port took nothing in this turn already, it is not asked again. */
@@ -216,7 +219,7 @@ unsigned transport_transmit(struct transport *transport)
 
 static uint64_t transport_due(const struct transport *transport)
 {
-	uint64_t due = acknowledgement_deadline(transport);
+	uint64_t due = RTE_MIN(acknowledgement_deadline(transport), echo_deadline(transport));
 
 	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
 		transport->refused.head != NULL)
@@ -302,6 +305,7 @@ void transport_close(struct transport *transport)
 {
 	transport->closing = true;
 	transport->now = clock_now(transport->clock);
+	transport_ping_abandon(transport);
 	peers_end(transport);
 	frames_free(transport);
 	neighbours_free(transport->neighbours);

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <base/clock.h>
 #include <base/port.h>
 #include <wire/encapsulation.h>
@@ -61,6 +62,41 @@ struct inbound {
 	bool stop;      /* tell the sender not to send what will be discarded anyway */
 };
 
+/* How a ping ended. Each of the first that fits. */
+enum ping_outcome {
+	PING_ANSWERED,
+	PING_NO_ANSWER,  /* the process's address is known, and the question went there */
+	PING_NO_ADDRESS, /* nobody answers the question where the process is */
+	PING_NO_NODE,    /* with udp: neither does the node, or the gateway to it, answer ARP */
+	PING_NOT_SENT,   /* the address is known, but the port took no frame */
+	PING_BAD_SIZE,   /* larger than a frame of this port, or smaller than a header */
+	PING_NO_MEMORY,  /* no room for another peer */
+	PING_CLOSED      /* this process's interface goes */
+};
+
+/* An echo question (echo.c). Sizes are bytes of a frame after its Ethernet header, as PTL_MTU counts. The caller fills the first
+ * part and keeps the whole alive until ping_done(). */
+struct ping {
+	struct process to;
+	uint32_t size;    /* transport_ping_least() to transport_ping_most() */
+	uint32_t answer;  /* wanted of the answer; less than the least: that; more than size: size */
+	uint64_t timeout; /* ns */
+	/* Result. The rest of it means something with PING_ANSWERED. */
+	enum ping_outcome outcome;
+	uint8_t address[FRAME_ADDRESS_BYTES]; /* MAC, where the question went to */
+	uint32_t incarnation;                 /* the life that answered */
+	uint32_t answered;                    /* size of the answer */
+	uint32_t capacity;                    /* size of the largest frame of the process */
+	uint64_t round_trip; /* ns from giving the question to the port to seeing the answer */
+	uint64_t residence;  /* of it: the question was with its target */
+	uint64_t network;    /* of it: neither that, nor waiting in this host to be seen */
+	/* the transport's */
+	uint32_t number;
+	uint64_t begun; /* 0: not yet, as is the next */
+	uint64_t sent;
+	TAILQ_ENTRY(ping) link;
+};
+
 struct transport_upcalls {
 	/* The next message of this peer starts. Reads header (header_length bytes) and length, fills inbound (zeroed before).
 	 * Data follows; a message without data ends at once. */
@@ -70,6 +106,10 @@ struct transport_upcalls {
 	void (*message_end)(void *context, void *inbound_context, enum transport_fail why);
 	/* T2 */
 	void (*message_done)(void *context, struct message *message, enum transport_fail why);
+	/* A ping has ended. */
+	void (*ping_done)(void *context, struct ping *ping);
+	/* Another process has this one's nid and pid, or another host its IPv4 address, and this MAC address. Told seldom. */
+	void (*duplicate)(void *context, const uint8_t *address);
 	void *context;
 };
 
@@ -128,6 +168,13 @@ struct transport_options {
 	X(asks_received, "address questions for this process")                                     \
 	X(resets_sent, "times a peer was told that it talks to a life or stream that is gone")     \
 	X(resets_received, "times a peer told so")                                                 \
+	X(pings_sent, "echo questions sent")                                                       \
+	X(pings_received, "echo questions for this process")                                       \
+	X(pongs_sent, "of these: answered")                                                        \
+	X(pongs_received, "answers to own echo questions")                                         \
+	X(dropped_ping, "echo questions not answered, because there were too many of them")        \
+	X(dropped_pong, "answers to echo questions that came too late, twice, or unasked")         \
+	X(duplicates_seen, "frames by which another process claims this one's node and process id") \
 	X(peers_made, "peers met")                                                                 \
 	X(peers_forgotten, "peers forgotten when idle")                                            \
 	X(peers_dead, "peers declared dead after PTL_PEER_TIMEOUT")                                \
@@ -149,6 +196,17 @@ void transport_close(struct transport *transport);
 /* Queues a message to a process (wildcards are the caller's mistake). It cannot fail at once: what goes wrong is told by
  * message_done(), perhaps from within this call's poll. */
 void transport_send(struct transport *transport, struct process to, struct message *message);
+
+/* Asks a process for an echo. It ends in ping_done(), perhaps from within this call. */
+void transport_ping(struct transport *transport, struct ping *ping);
+/* Ends all pings with PING_CLOSED. */
+void transport_ping_abandon(struct transport *transport);
+/* What size a ping may have. */
+uint32_t transport_ping_least(const struct transport *transport);
+uint32_t transport_ping_most(const struct transport *transport);
+
+/* From the next turn on: asks the network some times whether another process has this one's nid and pid. */
+void transport_claim(struct transport *transport);
 
 /* One turn, in two halves so that the caller can drain its commands in between: a frame that has been received is not processed before
  * the commands that were posted before it arrived. */

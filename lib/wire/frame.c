@@ -19,7 +19,8 @@
 	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM |                 \
 		FRAME_ACK_VALID | FRAME_CE)
 
-/* CRC32C of bytes of which the first eight are the header's start with its checksum taken as zero. */
+/* CRC32C of bytes of which the first eight are the header's start with its checksum taken as zero. Only the padding of an echo
+ * ends elsewhere than at a multiple of eight: zeros fill it up. */
 static uint32_t frame_checksum(const uint8_t *bytes, uint32_t length)
 {
 	uint64_t word;
@@ -31,6 +32,11 @@ static uint32_t frame_checksum(const uint8_t *bytes, uint32_t length)
 	crc = rte_hash_crc_8byte(word, CHECKSUM_START);
 	for (at = sizeof(word); at + sizeof(word) <= length; at += (uint32_t)sizeof(word)) {
 		memcpy(&word, bytes + at, sizeof(word));
+		crc = rte_hash_crc_8byte(word, crc);
+	}
+	if (at < length) {
+		word = 0;
+		memcpy(&word, bytes + at, length - at);
 		crc = rte_hash_crc_8byte(word, crc);
 	}
 	return ~crc;
@@ -129,11 +135,33 @@ static bool records_valid(const struct frame *frame, uint32_t bytes)
 	return at == bytes && starts == !!(frame->flags & FRAME_START);
 }
 
-/* A sequenced frame has records, any other has none and nothing after the header. */
+static bool is_echo(const struct frame *frame)
+{
+	return frame->type == FRAME_PING || frame->type == FRAME_PONG;
+}
+
+/* An echo frame is a header and padding, all of it under the checksum. The answer is no longer than the question, and lengths
+ * make sense: so nobody can be made to send more than was sent to him. */
+static bool echo_valid(const struct frame *frame)
+{
+	if (frame->flags != FRAME_FULL_SUM || frame->records != 0 ||
+		frame->ack < FRAME_HEADER_BYTES)
+		return false;
+	if (frame->type == FRAME_PING)
+		return frame->destination_incarnation == 0 && frame->ack <= frame->length;
+	return frame->length <= frame->ack && frame->ack <= UINT16_MAX &&
+	       frame->first >= FRAME_HEADER_BYTES && frame->first <= UINT16_MAX;
+}
+
+/* A sequenced frame has records, an echo has padding, any other has nothing after the header. */
 static bool content_valid(const struct frame *frame, uint32_t header_bytes)
 {
 	uint32_t bytes = frame->length - header_bytes;
 
+	if (is_echo(frame))
+		return echo_valid(frame);
+	if (frame->length % RECORD_ALIGN != 0)
+		return false;
 	if (frame->type != FRAME_DATA)
 		return bytes == 0 && frame->records == 0 && !(frame->flags & FRAME_START);
 	return frame->records > 0 && records_valid(frame, bytes);
@@ -149,13 +177,11 @@ enum frame_status frame_decode(const void *bytes, uint32_t available, struct fra
 	memcpy(&header, bytes, sizeof(header));
 	header_read(&header, frame);
 	if (header.version_type >> 4 != FRAME_VERSION || frame->type < FRAME_DATA ||
-		frame->type > FRAME_BYE)
+		frame->type > FRAME_PONG)
 		return FRAME_BAD_VERSION;
 	header_bytes = frame_header_bytes(frame->flags);
 	if (frame->length > available || frame->length < header_bytes)
 		return FRAME_BAD_SHORT;
-	if (frame->length % RECORD_ALIGN != 0)
-		return FRAME_BAD_CONTENT;
 	if (frame_checksum(bytes, frame_checksum_bytes(frame->flags, frame->length)) !=
 		rte_le_to_cpu_32(header.checksum))
 		return FRAME_BAD_CHECKSUM;
@@ -176,6 +202,15 @@ void frame_recall(const void *bytes, struct frame *frame)
 	memcpy(&header, bytes, sizeof(header));
 	header_read(&header, frame);
 	memset(frame->sack, 0, sizeof(frame->sack));
+}
+
+void frame_pad(void *bytes, uint32_t length)
+{
+	uint8_t *to = bytes;
+	uint32_t at;
+
+	for (at = FRAME_HEADER_BYTES; at < length; at++)
+		to[at] = (uint8_t)at;
 }
 
 static void header_write(const struct frame *frame, struct frame_header *header)

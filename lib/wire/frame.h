@@ -26,7 +26,9 @@ enum frame_type {
 	FRAME_ASK,      /* broadcast: who is process (destination)? */
 	FRAME_TELL,     /* to the asker: I am, at this frame's source address, with this incarnation */
 	FRAME_RESET,    /* what you sent was for a process life or a stream that I do not know */
-	FRAME_BYE       /* this process life ends now */
+	FRAME_BYE,      /* this process life ends now */
+	FRAME_PING,     /* echo question, to whatever life of the destination there is; padding behind the header */
+	FRAME_PONG      /* its answer, no longer than the question */
 };
 
 enum frame_flag {
@@ -70,7 +72,7 @@ enum frame_flag {
 struct frame_header {
 	uint8_t version_type; /* version in the high half */
 	uint8_t flags;
-	uint16_t length; /* bytes from here to the last record's end; Ethernet padding follows */
+	uint16_t length; /* bytes from here to the last record's end, or that of an echo's padding; Ethernet padding follows */
 	uint32_t checksum;
 	uint32_t destination_nid;
 	uint32_t destination_pid;
@@ -132,6 +134,9 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 
 /* Portals messages, the message header of RECORD_START: lib/wire/message.h. */
 
+/* Echo frames use some fields in their own way. psn: number of the question. ack: PING: length that the answer shall have,
+ * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the answerer's own frames. */
+
 /* A frame as the rest of the library sees it, in the host's byte order. length, type, flags, records: as in the header. */
 struct frame {
 	uint8_t type;
@@ -175,7 +180,10 @@ static inline uint32_t frame_header_bytes(uint8_t flags)
 	return FRAME_HEADER_BYTES + ((flags & FRAME_SACK) ? FRAME_SACK_BYTES : 0);
 }
 
-/* Writes header, bitmap and checksum. The records are in place already: frame->length covers them. */
+/* The padding of an echo frame of this length, transport header included. */
+void frame_pad(void *bytes, uint32_t length);
+
+/* Writes header, bitmap and checksum. Records or padding are in place already: frame->length covers them. */
 void frame_encode(const struct frame *frame, void *bytes);
 
 /* What an own frame says that is to be sent again: the fields that stay as they are (type, flags, records, length, psn, stream,

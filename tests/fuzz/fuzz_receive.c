@@ -3,14 +3,15 @@
  *
  * The input is a script of steps (struct script). A step makes a frame of two other processes that are modelled just so far that
  * frames are right by default, and wrong where the script says so; or hands in raw bytes; or lets the application
- * attach, put, get, update and unlink; or lets time pass. Checksums are always right, but for raw frames.
+ * attach, put, get, update, unlink and ping; or lets time pass. Checksums are always right, but for raw frames.
  *
  * Whatever comes, it holds that
  *
  * F1. no byte outside a region is touched (the address sanitizer watches);
  * F2. every frame that the transport sends is one that it would accept;
  * F3. every operation that started ends in one END or FAIL, at the latest when the engine is destroyed;
- * F4. every mbuf is back in its pool then, and no region is pending.
+ * F4. every mbuf is back in its pool then, and no region is pending;
+ * F5. an echo is never longer than its question, and every question of our own ends.
  */
 #include <string.h>
 
@@ -35,6 +36,7 @@
 #define BUFFERS     16
 #define HANDLES     24
 #define OWN_LIFE    1000
+#define PINGS       16
 
 static const uint8_t own_address[FRAME_ADDRESS_BYTES] = {2, 0, 0, 0, 0, 1};
 
@@ -100,6 +102,7 @@ struct fellow {
 	uint32_t own_next;          /* after the last frame of that stream */
 	uint64_t operation, handle; /* of our last get */
 	uint64_t put_operation, put_handle;
+	uint32_t question; /* of our last ping */
 };
 
 struct world {
@@ -118,6 +121,8 @@ struct world {
 	unsigned entry_count, region_count;
 	uint64_t queue_handle;
 	unsigned events[EVENT_UNLINK + 1];
+	uint32_t pings[PINGS]; /* reply slots */
+	unsigned ping_count;
 };
 
 static uint16_t world_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
@@ -190,6 +195,10 @@ static void frame_note(struct world *world, const uint8_t *bytes, uint32_t lengt
 	fuzz_assert(frame_decode(bytes + outer.at, outer.length, &frame) == FRAME_OK);
 	fuzz_assert(frame.source_nid == RIG_SELF.nid && frame.source_incarnation == OWN_LIFE);
 	fellow = fellow_find(world, frame.destination_nid);
+	if (frame.type == FRAME_PONG)
+		fuzz_assert(frame.length <= frame.ack); /* F5 */
+	if (fellow && frame.type == FRAME_PING)
+		fellow->question = frame.psn;
 	if (!fellow || frame.type != FRAME_DATA)
 		return;
 	if (fellow->own_stream != frame.stream || (int32_t)(frame.psn + 1 - fellow->own_next) > 0)
@@ -467,6 +476,19 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 	return at + record_bytes(record.header_length, record.data_length);
 }
 
+/* An echo question, or the answer to our last one. */
+static void echo_make(struct frame *frame, const struct fellow *fellow, uint32_t length)
+{
+	frame->flags = FRAME_FULL_SUM;
+	frame->ack = FRAME_HEADER_BYTES + length;
+	if (frame->type == FRAME_PING) {
+		frame->destination_incarnation = 0;
+		return;
+	}
+	frame->psn = fellow->question;
+	frame->first = FRAME_SIZE;
+}
+
 /* A frame of a fellow, right but for what the script says. */
 static void step_frame(struct world *world, struct script *script)
 {
@@ -492,10 +514,11 @@ static void step_frame(struct world *world, struct script *script)
 	uint32_t outer_bytes = fellow->encapsulation.bytes;
 	uint32_t header_bytes, length = 0;
 
-	if ((what >> 1 & 7) != 0) {
-		frame.type = (uint8_t)(FRAME_DATA + (what >> 1 & 7) % 6);
-	}
-	if (what & 16 || fellow->psn - fellow->first < 8)
+	frame.type = (uint8_t)(FRAME_DATA + (what >> 1 & 7));
+	if (frame.type == FRAME_PING || frame.type == FRAME_PONG) {
+		length = script_word(script) % (FRAME_SIZE - FRAME_HEADER_BYTES);
+		echo_make(&frame, fellow, length);
+	} else if (what & 16 || fellow->psn - fellow->first < 8)
 		frame.flags |= FRAME_FIRST;
 	if (what & 32)
 		frame.flags ^= FRAME_FULL_SUM;
@@ -632,6 +655,32 @@ static void step_move(struct world *world, struct script *script)
 		rig_put(world->rig, region, &move);
 }
 
+/* Nobody waits for the answer until the end. */
+static void step_ping(struct world *world, struct script *script)
+{
+	uint8_t what = script_byte(script);
+	struct process to = what & 2 ? RIG_SELF : world->fellows[what & 1].process;
+	struct command command = {
+		.kind = COMMAND_PING,
+		.ping = {.nid = to.nid,
+			.pid = to.pid,
+			.size = script_word(script) % (FRAME_SIZE + 64),
+			.answer = script_word(script),
+			.timeout = UINT64_C(1) << (what >> 2)},
+	};
+	struct reply *reply;
+
+	if (world->ping_count == PINGS)
+		return;
+	command.reply = segment_take(world->rig->segment, world->rig->segment->free_replies);
+	fuzz_assert(command.reply != INDEX_NONE);
+	world->pings[world->ping_count++] = command.reply;
+	reply = segment_reply(world->rig->segment, command.reply);
+	atomic_store(&reply->state, REPLY_PENDING);
+	rig_post(world->rig, &command);
+	world_turn(world);
+}
+
 static void step_unlink(struct world *world, struct script *script)
 {
 	uint8_t what = script_byte(script);
@@ -729,6 +778,10 @@ static void world_end(struct world *world)
 	fuzz_assert(
 		events[EVENT_REPLY_START] <= events[EVENT_REPLY_END] + events[EVENT_REPLY_FAIL]);
 	fuzz_assert(events[EVENT_REPLY_END] <= events[EVENT_REPLY_START]);
+	/* F5 */
+	for (unsigned i = 0; i < world->ping_count; i++)
+		fuzz_assert(atomic_load(&segment_reply(segment, world->pings[i])->state) ==
+			    REPLY_DONE);
 	/* F4 */
 	for (unsigned i = 0; i < world->queued; i++)
 		rte_pktmbuf_free(world->queue[i]);
@@ -793,7 +846,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			step_time(&world, &script);
 			break;
 		case 9:
-			world.accept = script_byte(&script);
+			if (what & 32)
+				step_ping(&world, &script);
+			else
+				world.accept = script_byte(&script);
 			break;
 		case 14:
 			step_network(&world, &script);

@@ -23,6 +23,9 @@ struct transport {
 	unsigned arrival_count;
 	struct queued queue[FAKE_MESSAGES];
 	unsigned queued_count, received;
+	struct ping *pings[FAKE_PINGS];
+	unsigned ping_count;
+	bool claimed;
 	bool closed;
 };
 
@@ -76,9 +79,20 @@ struct transport *transport_create(const struct transport_options *options, stru
 	return fake;
 }
 
+static void pings_end(struct transport *transport, enum ping_outcome outcome)
+{
+	while (transport->ping_count > 0) {
+		struct ping *ping = transport->pings[--transport->ping_count];
+
+		ping->outcome = outcome;
+		transport->upcalls.ping_done(transport->upcalls.context, ping);
+	}
+}
+
 void transport_close(struct transport *transport)
 {
 	transport->closed = true;
+	pings_end(transport, PING_CLOSED);
 	for (unsigned i = 0; i < transport->arrival_count; i++)
 		if (transport->arrivals[i].open)
 			fake_end(&transport->arrivals[i], TRANSPORT_SHUTDOWN);
@@ -105,6 +119,50 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	transport->sent_count++;
 	if (finish_at_once != FAKE_LATER)
 		fake_finish(sent, (enum transport_fail)finish_at_once);
+}
+
+void transport_ping(struct transport *transport, struct ping *ping)
+{
+	assert_false(transport->closed);
+	assert_true(transport->ping_count < FAKE_PINGS);
+	transport->pings[transport->ping_count++] = ping;
+}
+
+void transport_ping_abandon(struct transport *transport)
+{
+	pings_end(transport, PING_CLOSED);
+}
+
+uint32_t transport_ping_least(const struct transport *transport)
+{
+	(void)transport;
+	return FRAME_HEADER_BYTES;
+}
+
+uint32_t transport_ping_most(const struct transport *transport)
+{
+	(void)transport;
+	return FAKE_MTU;
+}
+
+void transport_claim(struct transport *transport)
+{
+	transport->claimed = true;
+}
+
+bool fake_claimed(void)
+{
+	return fake->claimed;
+}
+
+struct ping *fake_ping(void)
+{
+	return fake->ping_count > 0 ? fake->pings[0] : NULL;
+}
+
+void fake_pings_end(enum ping_outcome outcome)
+{
+	pings_end(fake, outcome);
 }
 
 struct fake_sent *fake_next(void)

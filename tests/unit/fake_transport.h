@@ -18,6 +18,8 @@
 #include <wire/message.h>
 
 #define FAKE_MESSAGES 4096
+#define FAKE_PINGS    16
+#define FAKE_MTU      1500
 
 /* A message that the engine sent. */
 struct fake_sent {
@@ -44,6 +46,11 @@ void fake_refuse_create(void);
  * does not. */
 #define FAKE_LATER 1000
 void fake_finish_at_once(int why);
+
+/* The oldest ping that waits, NULL: none; and the end of all. */
+struct ping *fake_ping(void);
+void fake_pings_end(enum ping_outcome outcome);
+bool fake_claimed(void);
 
 struct fake_sent *fake_next(void);
 unsigned fake_unfinished(void);

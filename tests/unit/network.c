@@ -354,6 +354,33 @@ static void upcall_done(void *context, struct message *message, enum transport_f
 	free(sent);
 }
 
+static void upcall_ping(void *context, struct ping *ping)
+{
+	struct node *node = context;
+
+	assert_in_range(ping->outcome, PING_ANSWERED, PING_CLOSED);
+	node->pings_ended++;
+}
+
+static void upcall_duplicate(void *context, const uint8_t *address)
+{
+	struct node *node = context;
+
+	memcpy(node->duplicate, address, sizeof(node->duplicate));
+	node->duplicates++;
+}
+
+void network_ping(struct network *network, unsigned from, unsigned to, struct ping *ping)
+{
+	struct node *node = &network->nodes[from];
+
+	ping->to = network->nodes[to].self;
+	if (ping->timeout == 0)
+		ping->timeout = SECOND;
+	ping->outcome = (enum ping_outcome)-1;
+	transport_ping(node->transport, ping);
+}
+
 void network_send(struct network *network, unsigned from, unsigned to, uint64_t length)
 {
 	struct node *node = &network->nodes[from];
@@ -386,7 +413,12 @@ static uint64_t network_clock(void *context)
 void node_start(struct network *network, unsigned index, uint32_t incarnation)
 {
 	struct node *node = &network->nodes[index];
-	struct transport_upcalls upcalls = {upcall_begin, upcall_end, upcall_done, node};
+	struct transport_upcalls upcalls = {.message_begin = upcall_begin,
+		.message_end = upcall_end,
+		.message_done = upcall_done,
+		.ping_done = upcall_ping,
+		.duplicate = upcall_duplicate,
+		.context = node};
 	struct transport_options options = network->options;
 
 	options.self = node->self;

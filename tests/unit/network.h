@@ -58,6 +58,9 @@ struct node {
 	uint64_t ended_badly;
 	uint64_t bytes;
 	uint64_t dropped_full;
+	unsigned pings_ended;
+	unsigned duplicates; /* times the user would have been told */
+	uint8_t duplicate[6]; /* the address of the last */
 	bool discard; /* takes no data */
 	bool stop;    /* and says so */
 };
@@ -89,6 +92,8 @@ void node_start(struct network *network, unsigned index, uint32_t incarnation);
 /* As if killed: no farewell. Its frames in the network live on. */
 void node_kill(struct network *network, unsigned index);
 void network_send(struct network *network, unsigned from, unsigned to, uint64_t length);
+/* Asks for an echo; the ping stays the caller's. A timeout of 0 is a second. */
+void network_ping(struct network *network, unsigned from, unsigned to, struct ping *ping);
 /* One turn of every node, then the clock moves on to what comes next. */
 void network_step(struct network *network);
 /* Until all is settled or the simulated time is over; true when settled. */

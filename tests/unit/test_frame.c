@@ -178,7 +178,7 @@ static void frame_decode__refuses_types_that_do_not_exist(void **state)
 	built.frame.type = 0;
 	seal(&built);
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
-	built.frame.type = FRAME_BYE + 1;
+	built.frame.type = FRAME_PONG + 1;
 	seal(&built);
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
 }
@@ -218,6 +218,108 @@ static void frame_decode__refuses_a_wrong_count_of_records(void **state)
 	seal(&built);
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
 	built.frame.records = 2;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+}
+
+/* An echo frame of this length as a process would send it. */
+static void build_echo(struct built *built, uint8_t type, uint16_t length)
+{
+	memset(built, 0xee, sizeof(*built));
+	built->frame = (struct frame){.type = type,
+		.flags = FRAME_FULL_SUM,
+		.length = length,
+		.source_nid = 11,
+		.source_pid = 12,
+		.destination_nid = 13,
+		.destination_pid = 14,
+		.source_incarnation = 15,
+		.destination_incarnation = type == FRAME_PONG ? 16 : 0,
+		.psn = 17,
+		.ack = length,
+		.timestamp = 18,
+		.first = type == FRAME_PONG ? 1496 : 0};
+	frame_pad(built->bytes, length);
+	frame_encode(&built->frame, built->bytes);
+}
+
+static void frame_decode__accepts_an_echo_of_any_length(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	for (uint16_t length = FRAME_HEADER_BYTES; length < FRAME_HEADER_BYTES + 32; length++) {
+		build_echo(&built, FRAME_PING, length);
+		assert_int_equal(decode(&built, &frame), FRAME_OK);
+		assert_int_equal(frame.length, length);
+		assert_int_equal(frame.ack, length);
+		assert_int_equal(built.bytes[length], 0xee);
+		build_echo(&built, FRAME_PONG, length);
+		assert_int_equal(decode(&built, &frame), FRAME_OK);
+		assert_int_equal(frame.first, 1496);
+	}
+}
+
+static void frame_decode__finds_every_flipped_bit_of_an_echo(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	build_echo(&built, FRAME_PING, FRAME_HEADER_BYTES + 13);
+	for (unsigned bit = 0; bit < built.frame.length * 8u; bit++) {
+		built.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_not_equal(decode(&built, &frame), FRAME_OK);
+		built.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	assert_int_equal(decode(&built, &frame), FRAME_OK);
+}
+
+/* What the echo frame of 80 bytes with one thing changed is taken for. */
+#define ECHO_WITH(type, change)                                                                    \
+	(build_echo(&built, type, 80), (change), seal(&built), decode(&built, &frame))
+
+static void frame_decode__refuses_an_echo_that_asks_for_more_than_it_is(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.ack = FRAME_HEADER_BYTES), FRAME_OK);
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.ack = 81), FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.ack = 63), FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.ack = 0), FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.ack = 81), FRAME_OK);
+	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.ack = 79), FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.ack = 65536), FRAME_BAD_CONTENT);
+}
+
+static void frame_decode__refuses_an_echo_with_fields_of_other_frames(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.records = 1), FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.flags = 0), FRAME_BAD_CONTENT);
+	assert_int_equal(
+		ECHO_WITH(FRAME_PING, built.frame.flags |= FRAME_ACK_VALID), FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.destination_incarnation = 1),
+		FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.first = 63), FRAME_BAD_CONTENT);
+	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.first = 65536), FRAME_BAD_CONTENT);
+}
+
+static void frame_decode__takes_padding_for_an_echo_alone(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.type = FRAME_BYE), FRAME_BAD_CONTENT);
+	build(&built, FRAME_FULL_SUM);
+	built.frame.length++;
 	seal(&built);
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
 }
@@ -273,6 +375,11 @@ int main(void)
 		cmocka_unit_test(frame_decode__refuses_records_in_other_types),
 		cmocka_unit_test(frame_decode__refuses_a_wrong_count_of_records),
 		cmocka_unit_test(frame_decode__refuses_records_beyond_the_limits),
+		cmocka_unit_test(frame_decode__accepts_an_echo_of_any_length),
+		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_an_echo),
+		cmocka_unit_test(frame_decode__refuses_an_echo_that_asks_for_more_than_it_is),
+		cmocka_unit_test(frame_decode__refuses_an_echo_with_fields_of_other_frames),
+		cmocka_unit_test(frame_decode__takes_padding_for_an_echo_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,294 @@
+/* echo.c - echo questions to other processes, and the answers to theirs. Owned by one poll core.
+ *
+ * It works beside all streams: nothing of it is acknowledged, sent again, or waits for anything else.
+ *
+ * I1. A question makes no peer where it arrives, and its answer is no longer than it (wire/frame.c) and goes where it came
+ *     from. Answers are bounded per turn (PONGS_MAX) and in time (answer_allowed()), so that nobody can keep this core, or a
+ *     third, busy by asking.
+ * I2. Answers leave at the beginning of the next transmit half, and at once: what they say of their time here is true.
+ * I3. Every transport_ping() ends in one ping_done().
+ */
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include <transport/state.h>
+
+#define ANSWER_NS_PER_BYTE 8 /* as much as a link of 1 Gbit/s carries */
+#define ANSWER_BYTES_LEAST 512
+#define ANSWER_BURST       (2 * MILLISECOND)
+
+/* --- sizes */
+
+/* The longest transport header and padding that a frame has room for. */
+static uint32_t echo_capacity(const struct transport *transport)
+{
+	return RTE_MIN(transport->port->frame_size - transport->encapsulation.bytes,
+		(uint32_t)PORT_MTU_MAX);
+}
+
+/* Bytes between the Ethernet header and the transport header. */
+static uint32_t echo_overhead(const struct transport *transport)
+{
+	return transport->encapsulation.bytes - FRAME_ETHERNET_BYTES;
+}
+
+uint32_t transport_ping_least(const struct transport *transport)
+{
+	return echo_overhead(transport) + FRAME_HEADER_BYTES;
+}
+
+uint32_t transport_ping_most(const struct transport *transport)
+{
+	return echo_overhead(transport) + echo_capacity(transport);
+}
+
+/* Sends an echo frame whose fields but source and timestamp are filled in. to: NULL: this process. False: no room now. */
+static bool echo_send(struct transport *transport, struct frame *frame, const uint8_t *to)
+{
+	struct rte_mbuf *mbuf;
+
+	if (!outbox_room(transport, to == NULL ? transport->self : NULL, 1))
+		return false;
+	mbuf = outbox_alloc(transport);
+	if (mbuf == NULL)
+		return false;
+	frame->flags = FRAME_FULL_SUM;
+	frame->source_nid = transport->options.self.nid;
+	frame->source_pid = transport->options.self.pid;
+	frame->source_incarnation = transport->options.incarnation;
+	frame->timestamp = (uint32_t)transport->now;
+	frame_pad(outbox_header(mbuf), frame->length);
+	frame_encode(frame, outbox_header(mbuf));
+	outbox_put(transport, mbuf, frame, to);
+	return true;
+}
+
+/* --- answering */
+
+/* I1. A bucket that fills with time. */
+static bool answer_allowed(struct transport *transport, uint32_t length)
+{
+	struct echoes *echoes = &transport->echoes;
+	uint64_t cost =
+		(uint64_t)RTE_MAX(length, (uint32_t)ANSWER_BYTES_LEAST) * ANSWER_NS_PER_BYTE;
+	uint64_t paid = RTE_MAX(echoes->answers_paid, transport->now);
+
+	if (echoes->pong_count == PONGS_MAX || paid - transport->now > ANSWER_BURST)
+		return false;
+	echoes->answers_paid = paid + cost;
+	return true;
+}
+
+void echo_asked(struct transport *transport, const struct frame *frame, const uint8_t *from)
+{
+	struct echoes *echoes = &transport->echoes;
+	struct pong *pong = &echoes->pongs[echoes->pong_count];
+	uint32_t length = RTE_MIN(frame->ack, echo_capacity(transport));
+
+	COUNT(transport, pings_received);
+	if (!answer_allowed(transport, length)) {
+		COUNT(transport, dropped_ping);
+		return;
+	}
+	echoes->pong_count++;
+	echoes->busy = true;
+	pong->looped = from == NULL;
+	if (from != NULL)
+		memcpy(pong->to, from, FRAME_ADDRESS_BYTES);
+	pong->arrival = transport->arrival;
+	pong->frame = (struct frame){
+		.type = FRAME_PONG,
+		.length = (uint16_t)length,
+		.destination_nid = frame->source_nid,
+		.destination_pid = frame->source_pid,
+		.destination_incarnation = frame->source_incarnation,
+		.psn = frame->psn,
+		.ack = frame->length,
+		.echo = frame->timestamp,
+		.first = echo_capacity(transport),
+	};
+}
+
+static void pongs_send(struct transport *transport)
+{
+	struct echoes *echoes = &transport->echoes;
+	unsigned i;
+
+	for (i = 0; i < echoes->pong_count; i++) {
+		struct pong *pong = &echoes->pongs[i];
+
+		pong->frame.delay = (uint32_t)(transport->now - pong->arrival);
+		if (echo_send(transport, &pong->frame, pong->looped ? NULL : pong->to))
+			COUNT(transport, pongs_sent);
+		else
+			COUNT(transport, dropped_ping);
+	}
+	echoes->pong_count = 0;
+}
+
+/* --- asking */
+
+static void ping_end(struct transport *transport, struct ping *ping, enum ping_outcome outcome)
+{
+	const struct transport_upcalls *upcalls = &transport->upcalls;
+
+	TAILQ_REMOVE(&transport->echoes.pings, ping, link);
+	ping->outcome = outcome;
+	upcalls->ping_done(upcalls->context, ping);
+}
+
+void transport_ping(struct transport *transport, struct ping *ping)
+{
+	struct echoes *echoes = &transport->echoes;
+	const struct peer *peer = peer_get(transport, ping->to, false);
+
+	ping->begun = 0; /* the clock was read in the last turn, perhaps long ago */
+	ping->sent = 0;
+	ping->number = ++echoes->number;
+	TAILQ_INSERT_TAIL(&echoes->pings, ping, link);
+	if (peer == NULL)
+		ping_end(transport, ping, PING_NO_MEMORY);
+	else if (ping->size < transport_ping_least(transport) ||
+		 ping->size > transport_ping_most(transport))
+		ping_end(transport, ping, PING_BAD_SIZE);
+	else
+		echoes->busy = true;
+}
+
+/* Sends the question, once there is an address to send it to. */
+static void ping_send(struct transport *transport, struct ping *ping)
+{
+	struct peer *peer = peer_get(transport, ping->to, false);
+	uint32_t overhead = echo_overhead(transport);
+	uint32_t least = transport_ping_least(transport);
+	struct frame frame = {
+		.type = FRAME_PING,
+		.length = (uint16_t)(ping->size - overhead),
+		.destination_nid = ping->to.nid,
+		.destination_pid = ping->to.pid,
+		.psn = ping->number,
+		.ack = RTE_MAX(RTE_MIN(ping->answer, ping->size), least) - overhead,
+	};
+
+	if (peer == NULL)
+		return;
+	if (!(peer->flags & PEER_KNOWN)) {
+		address_ask(transport, peer);
+		return;
+	}
+	if (!echo_send(transport, &frame, (peer->flags & PEER_SELF) ? NULL : peer->address))
+		return;
+	COUNT(transport, pings_sent);
+	memcpy(ping->address, peer->address, FRAME_ADDRESS_BYTES);
+	ping->sent = transport->now;
+	peer->sent = transport->now;
+}
+
+/* Why there was no answer. What was remembered of a process that does not answer is doubted. */
+static enum ping_outcome ping_failure(struct transport *transport, const struct ping *ping)
+{
+	struct peer *peer = peer_table_find(&transport->peers, ping->to);
+	uint32_t hop = encapsulation_hop(&transport->encapsulation, ping->to.nid);
+
+	if (ping->sent != 0) {
+		if (peer != NULL && !(peer->flags & PEER_SELF))
+			address_run(transport, peer);
+		return PING_NO_ANSWER;
+	}
+	if (peer != NULL && (peer->flags & PEER_KNOWN))
+		return PING_NOT_SENT;
+	if (transport->neighbours != NULL && neighbour_find(transport, hop) == NULL)
+		return PING_NO_NODE;
+	return PING_NO_ADDRESS;
+}
+
+static void pings_run(struct transport *transport)
+{
+	struct ping *ping = TAILQ_FIRST(&transport->echoes.pings);
+	struct ping *next;
+
+	for (; ping != NULL; ping = next) {
+		next = TAILQ_NEXT(ping, link);
+		if (ping->begun == 0)
+			ping->begun = transport->now;
+		if (ping->sent == 0)
+			ping_send(transport, ping);
+		if (transport->now - ping->begun >= ping->timeout)
+			ping_end(transport, ping, ping_failure(transport, ping));
+	}
+}
+
+void echo_answered(struct transport *transport, const struct peer *peer, const struct frame *frame)
+{
+	uint64_t away = transport->now - transport->arrival;
+	struct ping *ping;
+
+	TAILQ_FOREACH(ping, &transport->echoes.pings, link)
+	if (ping->number == frame->psn && ping->sent != 0 && ping->to.nid == frame->source_nid &&
+		ping->to.pid == frame->source_pid)
+		break;
+	if (ping == NULL) {
+		COUNT(transport, dropped_pong);
+		return;
+	}
+	COUNT(transport, pongs_received);
+	ping->incarnation = frame->source_incarnation;
+	ping->answered = frame->length + echo_overhead(transport);
+	ping->capacity = frame->first + echo_overhead(transport);
+	ping->round_trip = transport->now - ping->sent;
+	ping->residence = RTE_MIN((uint64_t)frame->delay, ping->round_trip);
+	ping->network = ping->round_trip - ping->residence;
+	ping->network -= RTE_MIN(away, ping->network);
+	if (!(peer->flags & PEER_SELF))
+		memcpy(ping->address, peer->address, FRAME_ADDRESS_BYTES);
+	ping_end(transport, ping, PING_ANSWERED);
+}
+
+/* --- the turn */
+
+void echo_init(struct transport *transport)
+{
+	TAILQ_INIT(&transport->echoes.pings);
+}
+
+void echo_run(struct transport *transport)
+{
+	struct echoes *echoes = &transport->echoes;
+	unsigned before = transport->outbox_count;
+
+	pongs_send(transport);
+	pings_run(transport);
+	echoes->busy = !TAILQ_EMPTY(&echoes->pings);
+	if (transport->outbox_count > before && !transport->blocked)
+		outbox_flush(transport);
+}
+
+uint64_t echo_deadline(const struct transport *transport)
+{
+	const struct echoes *echoes = &transport->echoes;
+	const struct ping *ping;
+	uint64_t due = UINT64_MAX;
+
+	if (echoes->pong_count > 0)
+		return 0;
+	TAILQ_FOREACH(ping, &echoes->pings, link)
+	{
+		const struct peer *peer = peer_table_find(&transport->peers, ping->to);
+
+		due = RTE_MIN(due, ping->begun + RTE_MIN(ping->timeout, UINT64_MAX - ping->begun));
+		/* There was no room for it, or it is new. */
+		if (ping->sent == 0 && (peer == NULL || !(peer->flags & PEER_ASKING)))
+			due = RTE_MIN(due, transport->now + RETRY_DELAY);
+	}
+	return due;
+}
+
+void transport_ping_abandon(struct transport *transport)
+{
+	struct echoes *echoes = &transport->echoes;
+
+	while (!TAILQ_EMPTY(&echoes->pings))
+		ping_end(transport, TAILQ_FIRST(&echoes->pings), PING_CLOSED);
+}
