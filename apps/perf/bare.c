@@ -1,4 +1,5 @@
 /* bare.c - see bare.h. */
+#include <assert.h>
 #include <sched.h>
 #include <string.h>
 
@@ -45,16 +46,6 @@ struct bare_header {
 
 /* --- the measures: who sends how much, and when */
 
-static bool measure_is_stream(enum measure measure)
-{
-	return measure != MEASURE_LATENCY && measure != MEASURE_GET_LATENCY;
-}
-
-static bool measure_asks(enum measure measure)
-{
-	return measure == MEASURE_GET_LATENCY || measure == MEASURE_GET_BANDWIDTH;
-}
-
 static uint32_t frames_of(const struct bare *bare, uint64_t size)
 {
 	return size <= bare->payload ? 1 : (uint32_t)((size + bare->payload - 1) / bare->payload);
@@ -62,13 +53,13 @@ static uint32_t frames_of(const struct bare *bare, uint64_t size)
 
 static void parts_assign(struct bare *bare, uint64_t size)
 {
-	bool asks = measure_asks(bare->measure);
+	bool asks = measure_gets(bare->measure);
 
 	bare->out_size = asks && bare->client ? 0 : size;
 	bare->in_size = asks && !bare->client ? 0 : size;
 	bare->out_frames = frames_of(bare, bare->out_size);
 	bare->in_frames = frames_of(bare, bare->in_size);
-	bare->streams = measure_is_stream(bare->measure) &&
+	bare->streams = !measure_is_latency(bare->measure) &&
 			(bare->measure == MEASURE_BIDIRECTIONAL || bare->client != asks);
 }
 
@@ -265,7 +256,7 @@ static void course_start(struct bare *bare, bool warm_up)
 {
 	bare->base = frames_done(bare);
 	bare->course = course_begin(
-		&bare->effort, measure_is_stream(bare->measure) ? bare->messages : 1, warm_up);
+		&bare->effort, !measure_is_latency(bare->measure) ? bare->messages : 1, warm_up);
 	histogram_clear(&bare->times);
 	bare->state = warm_up ? BARE_WARM : BARE_RUN;
 }
@@ -277,12 +268,10 @@ static void course_end(struct bare *bare, uint64_t messages, uint64_t now)
 		return;
 	}
 	bare->result = (struct result){
-		.measure = bare->measure,
-		.size = bare->size,
 		.window = bare->messages,
 		.messages = messages,
 		.seconds = (double)(now - bare->course.start) / (double)SECOND,
-		.times = measure_is_stream(bare->measure) ? NULL : &bare->times,
+		.times = !measure_is_latency(bare->measure) ? NULL : &bare->times,
 	};
 	bare->state = BARE_END;
 	bare->owed |= 1u << BARE_BYE;
@@ -318,7 +307,7 @@ double bare_part(const struct bare *bare)
 
 	if (bare->state != BARE_RUN)
 		return bare->state < BARE_RUN ? 0 : 1;
-	if (measure_is_stream(bare->measure))
+	if (!measure_is_latency(bare->measure))
 		done = messages_done(bare) / bare->messages;
 	return course_part(&bare->course, done, clock_look());
 }
@@ -360,7 +349,7 @@ static void welcome_heard(struct bare *bare, const struct bare_header *header)
 	bare->window = window_fit(bare, header->number);
 	parts_assign(bare, bare->size);
 	course_start(bare, true);
-	if (!measure_is_stream(bare->measure))
+	if (measure_is_latency(bare->measure))
 		message_send(bare);
 }
 
@@ -400,7 +389,7 @@ static void data_heard(struct bare *bare, const struct bare_header *header, cons
 	memcpy(bare->memory + (uint64_t)header->index * bare->payload, payload, wanted);
 	bare->expected = header->sequence + 1;
 	bare->received++;
-	if (!measure_is_stream(bare->measure)) {
+	if (measure_is_latency(bare->measure)) {
 		if (header->index == bare->in_frames - 1)
 			message_heard(bare, header->number);
 	} else if (bare->received - bare->credited >= bare->window / 2) {
@@ -474,7 +463,7 @@ static void speak(struct bare *bare, uint64_t silence)
 		bare->owed |= bare->client ? 1u << BARE_BYE : 0;
 	else if (bare->streams)
 		bare->owed |= 1u << BARE_PROBE;
-	else if (bare->client && measure_is_stream(bare->measure))
+	else if (bare->client && !measure_is_latency(bare->measure))
 		bare->owed |= 1u << BARE_CREDIT;
 	else if (bare->client && silence > RESEND_TIME && bare->due == 0 &&
 		 bare->pending_count == 0) {

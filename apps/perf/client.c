@@ -1,147 +1,152 @@
-/* client.c - see client.h.
- *
- * K1. Every wait looks at every event through client_event(), which alone handles ticks, failures
- *     and control messages. So a wait ends with what it waits for, or with the program.
- * K2. A measure starts when the server is READY, and the next one after STOPPED, when nothing of
- *     the last is on its way.
- */
+/* client.c - see client.h and client_state.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <postern.h>
 
-#include "client.h"
-#include "bare.h"
+#include "client_state.h"
 #include "complain.h"
 #include "lend.h"
-#include "stream.h"
 
 #define HELLO_TIME   (10 * SECOND) /* a process that lives but is no server is given up after this */
 #define WINDOW_BYTES (16 << 20)    /* windows of large messages shrink to this */
 #define WINDOW_LEAST 4             /* but to no fewer messages, unless fewer were asked for */
 
-struct client {
-	struct endpoint *endpoint;
-	const struct options *options;
-	struct stream stream;
-	struct landing landing;
-	enum control_kind heard; /* last answer of the server */
-	struct control refusal;
-	uint64_t arrived; /* messages that have landed, or replies */
-	unsigned ticks;
-
-	void (*progress)(void *context, double part);
-	void *context;
-	double part; /* done of this measure */
-	struct effort effort;
-	uint64_t cost; /* of a look at the clock */
-
-	struct server *server; /* the other end, where this thread runs it too */
-	uint64_t server_address;
-	struct bare bare;
-
-	struct histogram times;
-};
-
-static void send_failed(const struct client *client, const ptl_event_t *event)
+static void send_failed(const struct peer *peer, const ptl_event_t *event)
 {
-	const ptl_process_id_t peer = client->stream.peer;
+	const ptl_process_id_t id = peer->stream.peer;
 
 	if (event->ni_fail_type == PTL_NI_UNREACHABLE)
 		complain("no process answers at %u:%u; start postern-perf --server there, on an "
 			 "interface that reaches this one.",
-			peer.nid, peer.pid);
-	complain("the server at %u:%u is gone: %s", peer.nid, peer.pid,
+			id.nid, id.pid);
+	complain("the server at %u:%u is gone: %s", id.nid, id.pid,
 		postern_fail_text(event->ni_fail_type));
 }
 
 static void ticked(struct client *client)
 {
-	if (++client->ticks % TICKS_A_SECOND == 0 && client->heard != CONTROL_NONE)
-		stream_say(&client->stream, CONTROL_PING, 0, 0);
+	if (++client->ticks % TICKS_A_SECOND == 0)
+		for (unsigned i = 0; i < client->count; i++)
+			if (client->peers[i].heard != CONTROL_NONE)
+				stream_say(&client->peers[i].stream, CONTROL_PING, 0, 0);
 	if (client->progress != NULL)
 		client->progress(client->context, client->part);
 }
 
+/* K3. NULL: of another session. */
+static struct peer *peer_of(struct client *client, uint16_t session)
+{
+	uint16_t i = (uint16_t)(session - client->session);
+
+	return i < client->count ? &client->peers[i] : NULL;
+}
+
 static void control_heard(struct client *client, const struct control *control)
 {
+	struct peer *peer = peer_of(client, control->session);
+
 	if (control->kind == CONTROL_TICK) {
 		ticked(client);
 		return;
 	}
-	if (control->session != client->stream.session)
+	if (peer == NULL)
 		return;
 	switch (control->kind) {
 	case CONTROL_CREDIT:
-		client->stream.credited++;
+		peer->stream.credited++;
+		client->credited++;
 		break;
 	case CONTROL_REFUSED:
-		client->refusal = *control;
-		client->heard = control->kind;
+		peer->refusal = *control;
+		peer->heard = control->kind;
 		break;
 	case CONTROL_BARED:
-		client->server_address = control->number;
-		client->heard = control->kind;
+		peer->address = control->number;
+		peer->heard = control->kind;
 		break;
 	case CONTROL_WELCOME:
 	case CONTROL_BUSY:
 	case CONTROL_READY:
 	case CONTROL_STOPPED:
-		client->heard = control->kind;
+		peer->heard = control->kind;
 		break;
 	default:
 		break;
 	}
 }
 
-/* Waits for one event and takes note of it. */
-static void client_event(struct client *client)
+/* Whose put or get has failed? Gets do not say it, but their descriptors do. */
+static struct peer *peer_failed(
+	struct client *client, const struct control *control, const ptl_event_t *event)
+{
+	struct peer *peer = peer_of(client, control->session);
+
+	if (control->kind != CONTROL_NONE && peer != NULL)
+		return peer;
+	for (unsigned i = 0; i < client->count; i++)
+		if (client->peers[i].stream.load == event->md_handle)
+			return &client->peers[i];
+	return &client->peers[0];
+}
+
+void client_event(struct client *client)
 {
 	ptl_event_t event;
 	struct control control;
+	struct peer *peer;
 
 	endpoint_next(client->endpoint, &event);
 	control = endpoint_control(client->endpoint, &event);
 	if (event.ni_fail_type != PTL_NI_OK) {
-		send_failed(client, &event);
+		send_failed(peer_failed(client, &control, &event), &event);
 	} else if (control.kind != CONTROL_NONE) {
 		control_heard(client, &control);
 	} else if (event.type == PTL_EVENT_REPLY_END) {
 		client->arrived++;
 	} else if (event.type == PTL_EVENT_PUT_END) {
 		client->arrived++;
-		if (client->stream.measure == MEASURE_BIDIRECTIONAL)
-			stream_received(&client->stream);
+		peer = peer_of(client, (uint16_t)event.hdr_data);
+		if (client->trial.measure == MEASURE_BIDIRECTIONAL && peer != NULL)
+			stream_received(&peer->stream);
 	}
 }
 
-static void wait_heard(struct client *client, enum control_kind kind)
+static _Noreturn void refused(const struct client *client, const struct peer *peer)
 {
-	while (client->heard != kind)
-		client_event(client);
-}
-
-static void refused(const struct client *client)
-{
-	const struct control *refusal = &client->refusal;
+	const struct control *refusal = &peer->refusal;
+	const ptl_process_id_t id = peer->stream.peer;
 
 	if (refusal->measure != PROTOCOL)
-		complain("the server is of another version; use the same postern-perf on both "
-			 "sides.");
+		complain("the server at %u:%u is of another version; use the same postern-perf on "
+			 "both sides.",
+			id.nid, id.pid);
 	if (refusal->argument < client->options->window)
-		complain("the server takes windows of up to %u messages; start it with --window "
-			 "%u as well.",
-			refusal->argument, client->options->window);
-	complain("the server has no memory for messages of %llu bytes.",
-		(unsigned long long)client->landing.size);
+		complain("the server at %u:%u takes windows of up to %u messages; start it with "
+			 "--window %u as well.",
+			id.nid, id.pid, refusal->argument, client->options->window);
+	complain("the server at %u:%u has no memory for messages of %llu bytes.", id.nid, id.pid,
+		(unsigned long long)peer->landing.size);
+}
+
+static void wait_heard(struct client *client, struct peer *peer, enum control_kind kind)
+{
+	while (peer->heard != kind) {
+		if (peer->heard == CONTROL_REFUSED)
+			complain("the server at %u:%u has no room for a match list of %u entries; "
+				 "PTL_LIST_MAX limits it.",
+				peer->stream.peer.nid, peer->stream.peer.pid,
+				client->trial.shape.depth);
+		client_event(client);
+	}
 }
 
 /* HELLO is said again every second, because a server that is just starting up may have missed the
  * first. */
-static void meet(struct client *client)
+static void meet(struct client *client, struct peer *peer)
 {
-	const ptl_process_id_t peer = client->stream.peer;
+	const ptl_process_id_t id = peer->stream.peer;
 	uint64_t deadline = clock_look() + HELLO_TIME;
 	bool told = false;
 	unsigned said = 0; /* tick of the last HELLO, plus 1 */
@@ -151,178 +156,99 @@ static void meet(struct client *client)
 			const struct control hello = {
 				.kind = CONTROL_HELLO,
 				.measure = PROTOCOL,
-				.session = client->stream.session,
+				.session = peer->stream.session,
 				.argument = client->options->window,
-				.number = client->landing.size,
+				.number = peer->landing.size,
 			};
 
-			endpoint_say(client->endpoint, peer, &hello);
+			endpoint_say(client->endpoint, id, &hello);
 			said = client->ticks + 1;
 		}
 		client_event(client);
-		if (client->heard == CONTROL_WELCOME)
+		if (peer->heard == CONTROL_WELCOME)
 			return;
-		if (client->heard == CONTROL_REFUSED)
-			refused(client);
-		if (client->heard == CONTROL_BUSY) {
+		if (peer->heard == CONTROL_REFUSED)
+			refused(client, peer);
+		if (peer->heard == CONTROL_BUSY) {
 			if (!told)
 				fprintf(stderr, "postern-perf: the server is serving another "
 						"client; waiting for my turn.\n");
 			told = true;
-			client->heard = CONTROL_NONE;
+			peer->heard = CONTROL_NONE;
 			deadline = clock_look() + HELLO_TIME;
 		}
 		if (clock_look() > deadline)
-			complain("a process is at %u:%u, but no postern-perf --server.", peer.nid,
-				peer.pid);
+			complain("a process is at %u:%u, but no postern-perf --server.", id.nid,
+				id.pid);
 	}
 }
 
-struct client *client_open(struct endpoint *endpoint, ptl_process_id_t peer, struct server *server,
-	const struct options *options, uint64_t largest)
+static void peer_open(
+	struct client *client, unsigned i, const struct client_peer *to, uint64_t largest)
+{
+	struct peer *peer = &client->peers[i];
+
+	if (!landing_open(&peer->landing, client->endpoint, to->id, largest,
+		    i > 0 ? &client->peers[0].landing : NULL))
+		complain("there is no memory for messages of %llu bytes.",
+			(unsigned long long)largest);
+	peer->server = to->server;
+	peer->stream = (struct stream){
+		.endpoint = client->endpoint,
+		.peer = to->id,
+		.session = (uint16_t)(client->session + i),
+		.random = clock_look() | 1,
+	};
+	client->count = i + 1;
+	meet(client, peer);
+}
+
+struct client *client_open(struct endpoint *endpoint, const struct client_peer *peers,
+	unsigned count, const struct options *options, uint64_t largest)
 {
 	struct client *client = calloc(1, sizeof(*client));
 
-	if (client == NULL || !landing_open(&client->landing, endpoint, peer, largest))
-		complain("there is no memory for messages of %llu bytes.",
-			(unsigned long long)largest);
+	if (client == NULL)
+		complain("there is no memory for a client.");
 	client->endpoint = endpoint;
 	client->options = options;
-	client->server = server;
 	client->cost = clock_cost();
-	client->stream = (struct stream){
-		.endpoint = endpoint,
-		.peer = peer,
-		.session = (uint16_t)(clock_look() >> 10 ^ (uint64_t)getpid()),
-	};
-	meet(client);
+	client->session = (uint16_t)(clock_look() >> 10 ^ (uint64_t)getpid());
+	for (unsigned i = 0; i < count; i++)
+		peer_open(client, i, &peers[i], largest);
 	return client;
 }
 
-void client_close(struct client *client)
+/* Until it has arrived; pings of servers may fail from now on. */
+static void bye(struct client *client, struct peer *peer, bool more)
 {
 	ptl_event_t event;
 
-	stream_say(&client->stream, CONTROL_BYE, 0, 0);
-	do /* until it has arrived; pings of the server may fail from now on */
+	stream_say(&peer->stream, CONTROL_BYE, more ? BYE_FOR_NOW : 0, 0);
+	do
 		endpoint_next(client->endpoint, &event);
 	while (event.ni_fail_type == PTL_NI_OK &&
 		!(event.type == PTL_EVENT_SEND_END && event.match_bits >> 56 == CONTROL_BYE));
-	landing_close(&client->landing);
+}
+
+void client_close(struct client *client, bool more)
+{
+	for (unsigned i = 0; i < client->count; i++)
+		bye(client, &client->peers[i], more);
+	shape_free(&client->shape);
+	for (unsigned i = client->count; i > 0; i--)
+		landing_close(&client->peers[i - 1].landing);
 	free(client);
 }
 
-static double seconds_since(const struct course *course, uint64_t now)
+uint32_t client_window(const struct client *client, const struct trial *trial)
 {
-	return (double)(now - course->start) / (double)SECOND;
-}
+	uint64_t window = client->options->window;
 
-/* One message there and back, or one get. */
-static void round_trip(struct client *client)
-{
-	uint64_t wanted = client->arrived + 1;
-
-	if (client->stream.measure == MEASURE_GET_LATENCY)
-		complain_unless_ok(PtlGet(client->stream.load, client->stream.peer, PORTAL_DATA, 0,
-					   MATCH_GET, 0),
-			"PtlGet");
-	else
-		stream_put(&client->stream);
-	while (client->arrived < wanted)
-		client_event(client);
-}
-
-static void measure_latency(struct client *client, struct result *result)
-{
-	/* a put is timed there and back, and half of that is its way */
-	unsigned ways = client->stream.measure == MEASURE_GET_LATENCY ? 1 : 2;
-	struct course course = course_begin(&client->effort, 1, true);
-	uint64_t start;
-	uint64_t end;
-
-	for (uint64_t i = 0; course_part(&course, i, clock_look()) < 1; i++)
-		round_trip(client);
-	histogram_clear(&client->times);
-	course = course_begin(&client->effort, 1, false);
-	do {
-		start = clock_look();
-		round_trip(client);
-		end = clock_look();
-		histogram_add(&client->times, clock_between(start, end, client->cost) / ways);
-		client->part = course_part(&course, client->times.count, end);
-	} while (client->part < 1);
-	result->messages = client->times.count;
-	result->seconds = seconds_since(&course, end);
-	result->times = &client->times;
-}
-
-static void measure_stream(struct client *client, struct result *result)
-{
-	struct stream *stream = &client->stream;
-	struct course course = course_begin(&client->effort, stream->window, true);
-	uint64_t from;
-	uint64_t arrived;
-
-	while (course_part(&course, stream->credited, clock_look()) < 1) {
-		stream_fill(stream);
-		client_event(client);
-	}
-	course = course_begin(&client->effort, stream->window, false);
-	from = stream->credited;
-	arrived = client->arrived;
-	do {
-		uint64_t seen = stream->credited;
-
-		stream_fill(stream);
-		while (stream->credited == seen)
-			client_event(client);
-		client->part = course_part(&course, stream->credited - from, clock_look());
-	} while (client->part < 1);
-	result->seconds = seconds_since(&course, clock_look());
-	result->messages = (stream->credited - from) * stream->window + client->arrived - arrived;
-	while (!stream_idle(stream))
-		client_event(client);
-}
-
-/* A window of gets on their way, each followed by the next. */
-static void measure_gets(struct client *client, struct result *result)
-{
-	const struct stream *stream = &client->stream;
-	struct course course = course_begin(&client->effort, stream->window, true);
-	uint64_t asked = 0;
-	uint64_t from = 0;
-
-	client->arrived = 0;
-	for (bool warm_up = true;;) {
-		for (; asked - client->arrived < stream->window; asked++)
-			complain_unless_ok(
-				PtlGet(stream->load, stream->peer, PORTAL_DATA, 0, MATCH_GET, 0),
-				"PtlGet");
-		client_event(client);
-		client->part = course_part(
-			&course, (client->arrived - from) / stream->window, clock_look());
-		if (client->part < 1)
-			continue;
-		if (!warm_up)
-			break;
-		warm_up = false;
-		from = client->arrived;
-		course = course_begin(&client->effort, stream->window, false);
-	}
-	result->seconds = seconds_since(&course, clock_look());
-	result->messages = client->arrived - from;
-	while (client->arrived < asked)
-		client_event(client);
-}
-
-static uint32_t window_of(const struct options *options, enum measure measure, uint64_t size)
-{
-	uint64_t window = options->window;
-
-	if (measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY)
+	if (measure_is_latency(trial->measure))
 		return 1;
-	if (size * window > WINDOW_BYTES) {
-		uint64_t fewer = WINDOW_BYTES / size;
+	if (trial->size * window > WINDOW_BYTES) {
+		uint64_t fewer = WINDOW_BYTES / trial->size;
 
 		if (fewer < WINDOW_LEAST)
 			fewer = WINDOW_LEAST;
@@ -334,99 +260,119 @@ static uint32_t window_of(const struct options *options, enum measure measure, u
 
 /* What is put, or where a get's reply goes: only replies are worth an event, since a message that
  * arrived is answered. */
-static void load_open(struct client *client, uint64_t size)
+static void load_open(struct client *client, struct peer *peer)
 {
-	bool get = client->stream.measure == MEASURE_GET_LATENCY ||
-		   client->stream.measure == MEASURE_GET_BANDWIDTH;
 	const ptl_md_t load = {
-		.start = client->landing.memory,
-		.length = size,
+		.start = peer->landing.memory,
+		.length = client->trial.size,
 		.threshold = PTL_MD_THRESH_INF,
-		.eventq = get ? client->endpoint->eq : PTL_EQ_NONE,
+		.eventq = measure_gets(client->trial.measure) ? client->endpoint->eq : PTL_EQ_NONE,
 	};
 
-	complain_unless_ok(
-		PtlMDBind(client->endpoint->ni, load, &client->stream.load), "PtlMDBind");
+	complain_unless_ok(PtlMDBind(client->endpoint->ni, load, &peer->stream.load), "PtlMDBind");
 }
 
-struct result client_measure(struct client *client, enum measure measure, uint64_t size,
+static void prepare(struct client *client, struct peer *peer)
+{
+	struct stream *stream = &peer->stream;
+	const struct match_shape *shape = &client->trial.shape;
+
+	stream->measure = (uint8_t)client->trial.measure;
+	stream->window = client->window;
+	stream->sent = stream->credited = stream->received = 0;
+	stream->shape = *shape;
+	load_open(client, peer);
+	stream_say(stream, CONTROL_SHAPE, shape->depth,
+		(uint64_t)shape->position << 32 | shape->wildcards);
+	stream_say(stream, CONTROL_PREPARE, client->window, client->trial.size);
+}
+
+static void stop(struct client *client, struct peer *peer)
+{
+	stream_say(&peer->stream, CONTROL_STOP, 0, 0);
+	wait_heard(client, peer, CONTROL_STOPPED);
+	descriptor_close(peer->stream.load);
+}
+
+struct result client_measure(struct client *client, const struct trial *trial,
 	const struct effort *effort, void (*progress)(void *context, double part), void *context)
 {
-	struct stream *stream = &client->stream;
-	struct result result = {.measure = measure,
-		.size = size,
-		.window = window_of(client->options, measure, size)};
+	struct result result = {.trial = *trial, .window = client_window(client, trial)};
 
+	client->trial = *trial;
+	client->effort = *effort;
+	client->window = result.window;
+	client->used = trial->peers;
+	client->credited = client->arrived = 0;
 	client->progress = progress;
 	client->context = context;
 	client->part = 0;
-	client->effort = *effort;
-	stream->measure = (uint8_t)measure;
-	stream->window = result.window;
-	stream->sent = stream->credited = stream->received = 0;
-	load_open(client, size);
-	stream_say(stream, CONTROL_PREPARE, result.window, size);
-	wait_heard(client, CONTROL_READY);
-	if (measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY)
-		measure_latency(client, &result);
-	else if (measure == MEASURE_GET_BANDWIDTH)
-		measure_gets(client, &result);
-	else
-		measure_stream(client, &result);
-	stream_say(stream, CONTROL_STOP, 0, 0);
-	wait_heard(client, CONTROL_STOPPED);
-	descriptor_close(stream->load);
+	if (!shape_make(&client->shape, client->endpoint, client->peers[0].stream.peer,
+		    &client->peers[0].landing, &trial->shape, measure_gets(trial->measure)))
+		complain("there is no room for a match list of %u entries; PTL_LIST_MAX limits it.",
+			trial->shape.depth);
+	for (unsigned i = 0; i < client->used; i++)
+		prepare(client, &client->peers[i]);
+	for (unsigned i = 0; i < client->used; i++)
+		wait_heard(client, &client->peers[i], CONTROL_READY);
+	measure_run(client, &result);
+	for (unsigned i = 0; i < client->used; i++)
+		stop(client, &client->peers[i]);
 	client->progress = NULL;
 	return result;
 }
 
 /* The server is alive, or the program ends with the words for that. */
-static _Noreturn void bare_failed(struct client *client)
+static _Noreturn void bare_failed(struct client *client, struct peer *peer)
 {
-	client->heard = CONTROL_NONE;
-	meet(client);
+	peer->heard = CONTROL_NONE;
+	meet(client, peer);
 	complain(
 		"bare frames do not reach the server at %u:%u, or it fell silent for seconds; they "
 		"are Ethernet frames of type 0x88b6, which no router forwards. Measure without "
 		"--raw.",
-		client->stream.peer.nid, client->stream.peer.pid);
+		peer->stream.peer.nid, peer->stream.peer.pid);
 }
 
-struct result client_bare(struct client *client, enum measure measure, uint64_t size,
+struct result client_bare(struct client *client, const struct trial *trial,
 	const struct effort *effort, void (*progress)(void *context, double part), void *context)
 {
-	unsigned count = client->server != NULL ? 2 : 1;
+	struct peer *peer = &client->peers[0];
+	unsigned count = peer->server != NULL ? 2 : 1;
 	struct bare *other = NULL;
 	struct lend_end ends[LEND_MAX];
+	struct result result;
 
 	ends[0] = (struct lend_end){
 		.ni = client->endpoint->ni,
 		.bare = &client->bare,
 		.options =
 			{
-				.memory = client->landing.memory,
-				.memory_size = client->landing.size,
+				.memory = peer->landing.memory,
+				.memory_size = peer->landing.size,
 				.client = true,
-				.session = client->stream.session,
-				.measure = measure,
-				.size = size,
-				.window = window_of(client->options, measure, size),
+				.session = peer->stream.session,
+				.measure = trial->measure,
+				.size = trial->size,
+				.window = client_window(client, trial),
 				.effort = *effort,
 			},
 	};
-	if (client->server != NULL) {
-		server_bare(client->server, &ends[1]);
-		client->server_address = lend_address(ends[1].ni);
+	if (peer->server != NULL) {
+		server_bare(peer->server, &ends[1]);
+		peer->address = lend_address(ends[1].ni);
 		other = ends[1].bare = malloc(sizeof(*other));
 		if (other == NULL)
 			complain("there is no memory for bare frames.");
 	} else {
-		stream_say(&client->stream, CONTROL_BARE, 0, size);
-		wait_heard(client, CONTROL_BARED);
+		stream_say(&peer->stream, CONTROL_BARE, 0, trial->size);
+		wait_heard(client, peer, CONTROL_BARED);
 	}
-	ends[0].options.to = client->server_address;
+	ends[0].options.to = peer->address;
 	if (!lend_run(ends, count, progress, context))
-		bare_failed(client);
+		bare_failed(client, peer);
 	free(other);
-	return client->bare.result;
+	result = client->bare.result;
+	result.trial = *trial;
+	return result;
 }

@@ -1,4 +1,4 @@
-/* client.h - the end that measures. One thread owns it. */
+/* client.h - the end that measures, against one server or several. One thread owns it. */
 #ifndef PERF_CLIENT_H
 #define PERF_CLIENT_H
 
@@ -10,21 +10,27 @@
 
 struct client;
 
-/* Meets the server at `peer`: waits while it serves others; ends the program if there is none.
- * server: NULL, or the server itself, where the endpoint's thread runs it too. largest: of all sizes
- * to come. */
-struct client *client_open(struct endpoint *endpoint, ptl_process_id_t peer, struct server *server,
-	const struct options *options, uint64_t largest);
+/* Whom the client measures against. */
+struct client_peer {
+	ptl_process_id_t id;
+	struct server *server; /* itself, where the client's thread runs it too; else NULL */
+};
 
-/* Measures one size; ends the program if the server dies. progress, if not NULL, is called now and
+/* Meets the servers: waits while they serve others; ends the program if one is not there. largest:
+ * of all sizes to come. */
+struct client *client_open(struct endpoint *endpoint, const struct client_peer *peers,
+	unsigned count, const struct options *options, uint64_t largest);
+
+/* Measures one trial; ends the program if a server dies. progress, if not NULL, is called now and
  * then with the part that is done, 0 to 1. The result's times stay as they are until the next
  * measure. */
-struct result client_measure(struct client *client, enum measure measure, uint64_t size,
+struct result client_measure(struct client *client, const struct trial *trial,
 	const struct effort *effort, void (*progress)(void *context, double part), void *context);
 /* The same with bare frames; ends the program if they do not come through. */
-struct result client_bare(struct client *client, enum measure measure, uint64_t size,
+struct result client_bare(struct client *client, const struct trial *trial,
 	const struct effort *effort, void (*progress)(void *context, double part), void *context);
 
-void client_close(struct client *client);
+/* more: this process will be back. */
+void client_close(struct client *client, bool more);
 
 #endif

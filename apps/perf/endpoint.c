@@ -7,10 +7,15 @@
 #include <postern.h>
 
 #include "complain.h"
+#include "effort.h"
 #include "endpoint.h"
+#include "options.h"
+#include "shape.h"
 
-#define POLLS_PER_YIELD 256     /* empty looks at the queue before another thread gets a turn */
-#define RETRY_NS        1000000 /* between looks at a descriptor that is in use */
+#define YIELD_POLLS   256 /* empty looks at the queue before another thread gets a turn, at most */
+#define YIELD_CROWDED MICROSECOND /* an unneeded sched_yield() takes less: somebody else ran */
+#define YIELD_CALM    16          /* unneeded ones in a row that double the looks in between */
+#define RETRY_NS      1000000     /* between looks at a descriptor that is in use */
 
 static struct control control_unpack(ptl_match_bits_t bits, ptl_hdr_data_t number)
 {
@@ -129,7 +134,13 @@ static void control_open(struct endpoint *endpoint)
 void endpoint_open(struct endpoint *endpoint, ptl_interface_t interface, ptl_pid_t pid,
 	uint32_t events, bool poll)
 {
-	int code = PtlNIInit(interface, pid, NULL, NULL, &endpoint->ni);
+	ptl_ni_limits_t limits = {
+		.max_match_entries = DEPTH_MAX + SHAPE_BESIDE,
+		.max_mem_descriptors = DEPTH_MAX + SHAPE_BESIDE,
+		.max_event_queues = 4,
+		.max_ptable_index = PORTAL_SHAPE,
+	};
+	int code = PtlNIInit(interface, pid, &limits, NULL, &endpoint->ni);
 
 	if (code != PTL_OK && postern_last_error()[0] != '\0')
 		complain("interface %u cannot be opened; see above.", interface);
@@ -167,17 +178,35 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
 	return true;
 }
 
+/* After a look that found nothing. Who shares a CPU with the one he waits for must not keep it. */
+static void give_way(struct manners *manners)
+{
+	uint64_t start;
+
+	if (++manners->polls < manners->yield_polls)
+		return;
+	manners->polls = 0;
+	start = clock_look();
+	sched_yield();
+	if (clock_look() - start > YIELD_CROWDED) {
+		manners->yield_polls = 1;
+		manners->calm = 0;
+	} else if (manners->yield_polls < YIELD_POLLS && ++manners->calm >= YIELD_CALM) {
+		manners->yield_polls = manners->yield_polls == 0 ? 1 : manners->yield_polls * 2;
+		manners->calm = 0;
+	}
+}
+
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)
 {
 	if (!endpoint->poll && endpoint->aside == NULL) {
 		event_taken(endpoint, event, PtlEQWait(endpoint->eq, event), "PtlEQWait");
 		return;
 	}
-	for (unsigned polls = 1; !endpoint_try(endpoint, event); polls++) {
+	while (!endpoint_try(endpoint, event)) {
 		if (endpoint->aside != NULL)
 			endpoint->aside(endpoint->aside_context);
-		if (polls % POLLS_PER_YIELD == 0)
-			sched_yield();
+		give_way(&endpoint->manners);
 	}
 }
 
@@ -199,8 +228,8 @@ static ptl_handle_me_t landing_attach(struct endpoint *endpoint, ptl_process_id_
 	return entry;
 }
 
-bool landing_open(
-	struct landing *landing, struct endpoint *endpoint, ptl_process_id_t peer, size_t size)
+bool landing_open(struct landing *landing, struct endpoint *endpoint, ptl_process_id_t peer,
+	size_t size, const struct landing *shared)
 {
 	ptl_md_t descriptor = {
 		.length = size,
@@ -210,10 +239,13 @@ bool landing_open(
 	};
 
 	landing->size = size;
-	landing->memory = postern_alloc(endpoint->ni, size == 0 ? 1 : size);
+	landing->owner = shared == NULL;
+	landing->memory =
+		shared != NULL ? shared->memory : postern_alloc(endpoint->ni, size == 0 ? 1 : size);
 	if (landing->memory == NULL)
 		return false;
-	memset(landing->memory, 0x5a, size); /* so that no page is missing when it counts */
+	if (landing->owner)
+		memset(landing->memory, 0x5a, size); /* so that no page is missing when it counts */
 	descriptor.start = landing->memory;
 	landing->puts = landing_attach(endpoint, peer, MATCH_PUT, descriptor);
 	descriptor.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE;
@@ -222,13 +254,18 @@ bool landing_open(
 	return true;
 }
 
+void descriptor_entry_close(ptl_handle_me_t entry)
+{
+	while (PtlMEUnlink(entry) == PTL_MD_INUSE)
+		retry_pause();
+}
+
 void landing_close(struct landing *landing)
 {
-	while (PtlMEUnlink(landing->puts) == PTL_MD_INUSE)
-		retry_pause();
-	while (PtlMEUnlink(landing->gets) == PTL_MD_INUSE)
-		retry_pause();
-	postern_free(landing->memory);
+	descriptor_entry_close(landing->puts);
+	descriptor_entry_close(landing->gets);
+	if (landing->owner)
+		postern_free(landing->memory);
 	landing->memory = NULL;
 }
 

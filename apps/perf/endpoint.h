@@ -40,18 +40,21 @@ enum control_kind {
 	CONTROL_BUSY,    /* server: another client is being served */
 	CONTROL_REFUSED, /* server: measure = its PROTOCOL, argument = its largest window; the same
 			  * as the client's if it is the memory that is missing */
+	CONTROL_SHAPE, /* client: what the match list shall be like for the next measure; argument =
+			  * depth, number = wildcards, and position in its upper half */
 	CONTROL_PREPARE, /* client: a measure begins; argument = window, number = size */
 	CONTROL_READY,   /* server: the first message may come */
 	CONTROL_CREDIT,  /* either: a window of messages has arrived */
 	CONTROL_STOP,    /* client: the measure is over */
 	CONTROL_STOPPED, /* server: nothing of it is on its way any more */
 	CONTROL_PING,    /* either: fails if the other has died */
-	CONTROL_BYE,     /* client: the session is over */
+	CONTROL_BYE,     /* client: the session is over; argument = BYE_FOR_NOW: another follows */
 	CONTROL_BARE, /* client: bare frames follow; until they end, nobody listens to messages */
 	CONTROL_BARED /* server: they may come; number = own MAC address */
 };
 
-#define PROTOCOL 2 /* of the control messages */
+#define BYE_FOR_NOW 1
+#define PROTOCOL    2 /* of the control messages */
 
 struct control {
 	enum control_kind kind;
@@ -59,6 +62,13 @@ struct control {
 	uint16_t session;
 	uint32_t argument;
 	uint64_t number;
+};
+
+/* How a thread that looks for events shares its CPU. */
+struct manners {
+	uint32_t polls;       /* empty ones since the last yield */
+	uint32_t yield_polls; /* that are due before the next */
+	uint32_t calm;        /* yields in a row that nobody needed */
 };
 
 struct endpoint {
@@ -71,6 +81,7 @@ struct endpoint {
 	/* Called while nothing has come, if not NULL: the other end in the same thread. */
 	void (*aside)(void *context);
 	void *aside_context;
+	struct manners manners;
 
 	pthread_t ticker;
 	pthread_mutex_t lock; /* of what follows */
@@ -80,8 +91,8 @@ struct endpoint {
 	atomic_bool tick_pending;
 };
 
-/* Opens interface number `interface` as process pid, with a queue for `events` events; ends the
- * program if that fails. */
+/* Opens interface number `interface` as process pid, with a queue for `events` events and room for
+ * match lists of DEPTH_MAX entries; ends the program if that fails. */
 void endpoint_open(struct endpoint *endpoint, ptl_interface_t interface, ptl_pid_t pid,
 	uint32_t events, bool poll);
 void endpoint_close(struct endpoint *endpoint);
@@ -106,15 +117,18 @@ struct landing {
 	ptl_handle_me_t gets;
 	void *memory;
 	size_t size;
+	bool owner; /* of the memory */
 };
 
-/* False when there is no memory. */
-bool landing_open(
-	struct landing *landing, struct endpoint *endpoint, ptl_process_id_t peer, size_t size);
+/* shared: another peer's landing, whose memory is used here too, or NULL. False when there is no
+ * memory. */
+bool landing_open(struct landing *landing, struct endpoint *endpoint, ptl_process_id_t peer,
+	size_t size, const struct landing *shared);
 /* Waits until nothing is landing any more. */
 void landing_close(struct landing *landing);
 
-/* Unlinks a descriptor; waits until no operation uses it. */
+/* Unlinks an entry with its descriptor, or a descriptor; waits until no operation uses it. */
+void descriptor_entry_close(ptl_handle_me_t entry);
 void descriptor_close(ptl_handle_md_t descriptor);
 
 #endif

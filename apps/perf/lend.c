@@ -1,4 +1,5 @@
 /* lend.c - see lend.h. */
+#include <assert.h>
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <engine/engine.h>
 #include <p3/interface.h>
 #include <p3/library.h>
+#include <wire/frame.h>
 
 #include "complain.h"
 #include "lend.h"
@@ -39,6 +41,16 @@ uint64_t lend_address(ptl_handle_ni_t ni)
 	memcpy(&address, lender(ni)->port->address, BARE_ADDRESS);
 	library_unlock();
 	return address;
+}
+
+unsigned lend_mtu(ptl_handle_ni_t ni)
+{
+	unsigned mtu;
+
+	library_lock();
+	mtu = lender(ni)->port->frame_size - FRAME_ETHERNET_BYTES;
+	library_unlock();
+	return mtu;
 }
 
 /* Until what was sent has been acknowledged, and what came has been too. The engines are this thread's. */

@@ -1,6 +1,7 @@
 /* machine.c - see machine.h. */
 #include <dirent.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,9 @@
 
 #include <postern.h>
 
+#include "lend.h"
 #include "machine.h"
+#include "survey.h"
 
 #define SETTINGS_MAX   64
 #define LINE_MAX_BYTES 512
@@ -94,49 +97,86 @@ static const char *setting(const char *name)
 	return "";
 }
 
-/* PTL_MTU, or what the system says of a kernel interface. */
-static void mtu_describe(const struct machine *machine, char *text, size_t size)
-{
-	char path[LINE_MAX_BYTES];
-	const char *name = machine->interface;
-	long mtu = 0;
+static void fact_add(struct machine *machine, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
-	if (setting("PTL_MTU")[0] != '\0') {
-		snprintf(text, size, "%s", setting("PTL_MTU"));
-		return;
-	}
-	if (strncmp(name, "xdp:", 4) == 0)
-		name += 4;
-	if (name[0] != '\0' && strpbrk(name, ":/;") == NULL) {
-		snprintf(path, sizeof(path), "/sys/class/net/%s/mtu", name);
-		mtu = file_number(path);
-	}
-	if (mtu > 0)
-		snprintf(text, size, "%ld", mtu);
-	else
-		snprintf(text, size, "the device's own");
+static void fact_add(struct machine *machine, const char *name, const char *format, ...)
+{
+	struct fact *fact = &machine->facts[machine->count++];
+	va_list arguments;
+
+	fact->name = name;
+	va_start(arguments, format);
+	vsnprintf(fact->text, sizeof(fact->text), format, arguments);
+	va_end(arguments);
 }
 
-void machine_describe(struct machine *machine)
+static const char *or_word(const char *text, const char *word)
 {
+	return text[0] != '\0' ? text : word;
+}
+
+static void cores_describe(struct machine *machine, const struct options *options)
+{
+	const char *poll = setting("PTL_POLL_CORE");
+
+	if (strcmp(setting("PTL_PROGRESS"), "inline") == 0)
+		poll = "none";
+	if (options->core_count > 0)
+		fact_add(machine, "cores", "application on CPU %u, poll threads: %s",
+			options->cores[0], or_word(poll, "the same"));
+	else
+		fact_add(machine, "cores", "application not pinned, poll threads: %s",
+			or_word(poll, "not pinned"));
+}
+
+/* What exactly is being measured. */
+static void setup_describe(struct machine *machine, const struct options *options, unsigned servers)
+{
+	bool inlined = strcmp(setting("PTL_PROGRESS"), "inline") == 0;
+
+	if (servers == 0)
+		fact_add(machine, "measured", "this process against %s; events are %s",
+			options->server_count > 1 ? "others" : "another",
+			options->poll ? "asked for in a loop" : "waited for");
+	else
+		fact_add(machine, "measured",
+			"%s in this process, one thread for %s application%s%s",
+			servers == 1 ? "both ends" : "all ends", servers == 1 ? "both" : "all",
+			servers == 1 ? "s" : "s", inlined ? " and the library" : "");
+	if (options->raw)
+		fact_add(machine, "bare", "in turns, %u each; payload copied once where it arrives",
+			SURVEY_SLICES);
+}
+
+void machine_describe(struct machine *machine, const struct options *options, ptl_handle_ni_t ni,
+	unsigned servers)
+{
+	char text[256];
 	struct utsname name;
 	cpu_set_t set;
 
 	memset(machine, 0, sizeof(*machine));
-	cpu_describe(machine->cpu, sizeof(machine->cpu));
+	machine->version = postern_version();
 	machine->cpus = sched_getaffinity(0, sizeof(set), &set) == 0
 				? CPU_COUNT(&set)
 				: sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_describe(text, sizeof(text));
+	fact_add(machine, "cpu", "%s", text);
 	uname(&name);
-	snprintf(machine->kernel, sizeof(machine->kernel), "%.40s %.60s", name.sysname,
-		name.release);
-	snprintf(machine->interface, sizeof(machine->interface), "%s", setting("PTL_IFACE_NAME"));
-	snprintf(
-		machine->encapsulation, sizeof(machine->encapsulation), "%s", setting("PTL_ENCAP"));
-	mtu_describe(machine, machine->mtu, sizeof(machine->mtu));
-	hugepages_describe(machine->hugepages, sizeof(machine->hugepages));
-	snprintf(machine->progress, sizeof(machine->progress), "%.20s, polling %.20s",
-		setting("PTL_PROGRESS"), setting("PTL_POLL"));
-	snprintf(machine->faults, sizeof(machine->faults), "%s", setting("PTL_FAULT"));
-	machine->version = postern_version();
+	fact_add(machine, "kernel", "%.40s %.60s", name.sysname, name.release);
+	fact_add(machine, "interface", "%s", or_word(setting("PTL_IFACE_NAME"), "loopback"));
+	fact_add(machine, "encapsulation", "%s", setting("PTL_ENCAP"));
+	fact_add(machine, "mtu", "%u", lend_mtu(ni));
+	hugepages_describe(text, sizeof(text));
+	fact_add(machine, "hugepages", "%s%s", text, glue_hugepages() ? ", used" : "");
+	fact_add(machine, "progress", "%.20s, polling %.20s", setting("PTL_PROGRESS"),
+		setting("PTL_POLL"));
+	cores_describe(machine, options);
+	setup_describe(machine, options, servers);
+	fact_add(machine, "clock", "TSC; %u ns a look, taken off every time",
+		(unsigned)clock_cost());
+	fact_add(machine, "build", "%s", PERF_BUILD);
+	if (options->fault_count == 0 && setting("PTL_FAULT")[0] != '\0')
+		fact_add(machine, "faults", "%s", setting("PTL_FAULT"));
 }

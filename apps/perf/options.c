@@ -1,8 +1,10 @@
-/* options.c - the command line. See options.h. */
-#include <ctype.h>
-#include <errno.h>
+/* options.c - the command line. See options.h.
+ *
+ * O1. rows[] is all there is: what getopt_long() takes, what --help prints and what a wrong option is
+ *     told come from it.
+ */
+#include <assert.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,33 +13,75 @@
 
 #include "complain.h"
 #include "options.h"
+#include "values.h"
 
 #define WINDOW_DEFAULT  64
 #define SECONDS_DEFAULT 0.5
-#define SECONDS_MAX     86400.0
 #define SERVER_PID      1 /* where a server is found unless it is told otherwise */
+#define HELP_COLUMN     24
+#define HELP_WIDTH      98
 
-static const char *const measure_names[MEASURE_COUNT] = {
-	[MEASURE_LATENCY] = "latency",
-	[MEASURE_RATE] = "rate",
-	[MEASURE_BANDWIDTH] = "bandwidth",
-	[MEASURE_BIDIRECTIONAL] = "bidirectional",
-	[MEASURE_GET_LATENCY] = "get-latency",
-	[MEASURE_GET_BANDWIDTH] = "get-bandwidth",
+enum option_kind { ANY_SIDE, OF_CLIENT };
+
+static const struct option_row {
+	char letter;
+	enum option_kind kind;
+	const char *name;
+	const char *value; /* NULL: it takes none */
+	const char *help;
+} rows[] = {
+	{'s', ANY_SIDE, "server", NULL, "answer clients, one after another, until killed"},
+	{'1', ANY_SIDE, "once", NULL, "with --server: end after the first client"},
+	{'c', ANY_SIDE, "peer", "NID:PID",
+		"measure against the server at this process id; several of them for --peers"},
+	{'p', ANY_SIDE, "pid", "PID", "own process id (a server's default is 1)"},
+	{'z', OF_CLIENT, "sizes", "LIST",
+		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
+		"rate and with --depth, --peers or --faults)"},
+	{'w', ANY_SIDE, "window", "N",
+		"messages on their way before an answer is awaited (default 64; fewer for "
+		"messages over 256K); of a server: the largest it serves"},
+	{'d', OF_CLIENT, "depth", "LIST",
+		"entries of the match list, at both ends, up to 64K: 1..64K is a sweep"},
+	{'o', OF_CLIENT, "position", "LIST",
+		"where in that list the entry is that a message meets: first, middle, last "
+		"(default), random"},
+	{'W', OF_CLIENT, "wildcards", "LIST",
+		"how many of these entries ignore match bits, spread evenly: a number or all "
+		"(default 0)"},
+	{'P', OF_CLIENT, "peers", "LIST",
+		"how many servers the messages go to, in turns; without --peer they are made in "
+		"this process"},
+	{'f', OF_CLIENT, "faults", "LIST",
+		"runs under each of these faults of the client's port, with ; between them: "
+		"\"none;drop=0.01,on=both\", as in PTL_FAULT"},
+	{'n', OF_CLIENT, "iterations", "N", "messages of each trial; the default goes by time"},
+	{'t', OF_CLIENT, "time", "SECONDS", "time of each trial (default 0.5)"},
+	{'r', OF_CLIENT, "raw", NULL,
+		"in turns with bare frames on the same port and cores, and the ratio"},
+	{'C', ANY_SIDE, "cores", "LIST",
+		"CPUs: of the application's thread, then of the poll thread of each interface; "
+		"0,1 is one for either"},
+	{'b', ANY_SIDE, "poll", NULL,
+		"ask for events in a loop: fastest where each thread has a core"},
+	{'j', OF_CLIENT, "json", NULL, "one JSON object on standard output instead of tables"},
+	{'v', OF_CLIENT, "csv", NULL,
+		"a line of values with commas for each trial, after lines with # on the machine"},
+	{'g', OF_CLIENT, "plot", "FILE.svg", "draw what was measured into this file as well"},
+	{'S', ANY_SIDE, "stats", NULL, "afterwards the library's counters that have changed"},
+	{'h', ANY_SIDE, "help", NULL, "this text"},
+	{'V', ANY_SIDE, "version", NULL, "the library's version"},
 };
 
-const char *measure_name(enum measure measure)
-{
-	return measure_names[measure];
-}
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static const char help_text[] =
+static const char help_before[] =
 	"Usage: postern-perf [OPTION...] [MEASURE...]\n"
 	"       postern-perf --server [OPTION...]\n"
 	"       postern-perf --peer NID:PID [OPTION...] [MEASURE...]\n"
 	"\n"
 	"Measures how fast Portals messages go from one process to another. Without --server and\n"
-	"--peer both ends are in this process, on two interfaces of a loop.\n"
+	"--peer both ends are in this process, in one thread, on two interfaces of a loop.\n"
 	"\n"
 	"What can be measured; latency, rate and bandwidth if nothing is named:\n"
 	"  latency        half the round trip of a put that is answered by a put\n"
@@ -48,25 +92,9 @@ static const char help_text[] =
 	"  get-bandwidth  bytes per second of gets\n"
 	"  all            every one of these\n"
 	"\n"
-	"Options:\n"
-	"  -s, --server           answer clients, one after another, until killed\n"
-	"  -1, --once             with --server: end after the first client\n"
-	"  -c, --peer NID:PID     measure against the server at this process id\n"
-	"  -p, --pid PID          own process id (a server's default is 1)\n"
-	"  -z, --sizes LIST       message sizes: 8,64K or 1..4M (each power of two) or both\n"
-	"                         (default 1..4M)\n"
-	"  -w, --window N         messages on their way before an answer is awaited (default 64;\n"
-	"                         fewer for messages over 256K); of a server: the largest it "
-	"serves\n"
-	"  -n, --iterations N     messages per size; the default goes by time\n"
-	"  -t, --time SECONDS     time per size (default 0.5)\n"
-	"  -b, --poll             ask for events in a loop: fastest where each thread has a core\n"
-	"  -r, --raw              in turns with bare frames on the same port and cores, and the "
-	"ratio\n"
-	"  -j, --json             one JSON object on standard output instead of tables\n"
-	"  -S, --stats            afterwards the library's counters that have changed\n"
-	"  -h, --help             this text\n"
-	"  -V, --version          the library's version\n"
+	"Options:\n";
+
+static const char help_after[] =
 	"\n"
 	"The interface comes from the environment, as in every program that uses Postern, and\n"
 	"postern-info explains each setting. Two processes by shared memory:\n"
@@ -75,264 +103,263 @@ static const char help_text[] =
 	"\n"
 	"Exit codes: 0 all went well, 1 the run failed, 2 the options were wrong.\n";
 
-static const struct option option_table[] = {
-	{"server", no_argument, NULL, 's'},
-	{"once", no_argument, NULL, '1'},
-	{"peer", required_argument, NULL, 'c'},
-	{"pid", required_argument, NULL, 'p'},
-	{"sizes", required_argument, NULL, 'z'},
-	{"window", required_argument, NULL, 'w'},
-	{"iterations", required_argument, NULL, 'n'},
-	{"time", required_argument, NULL, 't'},
-	{"poll", no_argument, NULL, 'b'},
-	{"raw", no_argument, NULL, 'r'},
-	{"json", no_argument, NULL, 'j'},
-	{"stats", no_argument, NULL, 'S'},
-	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, 'V'},
-	{NULL, 0, NULL, 0},
-};
-
-/* Digits up to max; moves *text behind them. strtoull() alone takes signs, blanks and overflows. */
-static bool digits_parse(const char **text, uint64_t max, uint64_t *number)
+static void help_row(const struct option_row *row)
 {
-	unsigned long long value;
-	char *end;
+	const char *rest = row->help;
+	int column = printf("  -%c, --%s%s%s", row->letter, row->name,
+		row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
 
-	if (!isdigit((unsigned char)**text))
-		return false;
-	errno = 0;
-	value = strtoull(*text, &end, 10);
-	if (errno != 0 || value > max)
-		return false;
-	*text = end;
-	*number = value;
-	return true;
-}
+	while (*rest != '\0') {
+		size_t room = HELP_WIDTH - HELP_COLUMN;
+		size_t length = strlen(rest);
 
-static uint64_t number_option(const char *option, const char *text, uint64_t min, uint64_t max)
-{
-	const char *rest = text;
-	uint64_t number = 0;
-
-	if (!digits_parse(&rest, max, &number) || *rest != '\0' || number < min)
-		complain_usage("--%s takes a number from %llu to %llu, not \"%s\".", option,
-			(unsigned long long)min, (unsigned long long)max, text);
-	return number;
-}
-
-static bool size_parse(const char **text, uint64_t *size)
-{
-	static const struct {
-		char letter;
-		unsigned shift;
-	} units[] = {{'K', 10}, {'k', 10}, {'M', 20}, {'m', 20}, {'G', 30}, {'g', 30}};
-
-	if (!digits_parse(text, SIZE_MAX_BYTES, size))
-		return false;
-	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (**text == units[i].letter) {
-			*size <<= units[i].shift;
-			(*text)++;
-			break;
-		}
-	return *size <= SIZE_MAX_BYTES;
-}
-
-static void size_add(struct options *options, uint64_t size)
-{
-	if (options->size_count == SIZES_MAX)
-		complain_usage("--sizes takes at most %u sizes.", SIZES_MAX);
-	options->sizes[options->size_count++] = size;
-}
-
-/* Every power of two from first to last, and both ends. */
-static void sizes_add_range(struct options *options, uint64_t first, uint64_t last)
-{
-	uint64_t size = first;
-
-	while (size < last) {
-		size_add(options, size);
-		if (size == 0)
-			size = 1;
-		else
-			size = (UINT64_C(1) << (63 - __builtin_clzll(size))) << 1;
+		if (length > room)
+			for (length = room; rest[length] != ' '; length--)
+				;
+		printf("%*s %.*s\n", column < HELP_COLUMN ? HELP_COLUMN - column : 0, "",
+			(int)length, rest);
+		column = 0;
+		rest += length + (rest[length] == ' ');
 	}
-	size_add(options, last);
 }
 
-static void sizes_option(struct options *options, const char *text)
+static _Noreturn void help_print(void)
 {
-	const char *rest = text;
-	uint64_t first;
-	uint64_t last;
-
-	options->size_count = 0;
-	for (;;) {
-		if (!size_parse(&rest, &first))
-			break;
-		last = first;
-		if (strncmp(rest, "..", 2) == 0) {
-			rest += 2;
-			if (!size_parse(&rest, &last) || last < first)
-				break;
-		}
-		sizes_add_range(options, first, last);
-		if (*rest == '\0')
-			return;
-		if (*rest++ != ',')
-			break;
-	}
-	complain_usage("--sizes takes sizes up to 4G such as 8,64K or 1..4M, not \"%s\".", text);
+	fputs(help_before, stdout);
+	for (unsigned i = 0; i < ROWS; i++)
+		help_row(&rows[i]);
+	fputs(help_after, stdout);
+	exit(0);
 }
 
-/* A number, or four with dots between them. */
-static bool nid_parse(const char **text, uint64_t *nid)
+/* "--server, --once and --peer" */
+static void names_list(char *text, size_t room)
 {
-	uint64_t byte;
+	size_t used = 0;
 
-	if (!digits_parse(text, PTL_NID_ANY - 1, nid))
-		return false;
-	if (**text != '.')
-		return true;
-	for (unsigned i = 1; i < 4; i++) {
-		if (*nid >> (8 * i) != 0 || *(*text)++ != '.' ||
-			!digits_parse(text, UINT8_MAX, &byte))
-			return false;
-		*nid = *nid << 8 | byte;
-	}
-	return *nid < PTL_NID_ANY;
-}
-
-static ptl_process_id_t peer_option(const char *text)
-{
-	const char *rest = text;
-	uint64_t nid = 0;
-	uint64_t pid = 0;
-
-	if (!nid_parse(&rest, &nid) || *rest++ != ':' || !digits_parse(&rest, PTL_PID_MAX, &pid) ||
-		*rest != '\0')
-		complain_usage(
-			"--peer takes a node id and a process id such as 1:1 or 10.0.0.1:1, not "
-			"\"%s\".",
-			text);
-	return (ptl_process_id_t){(ptl_nid_t)nid, (ptl_pid_t)pid};
-}
-
-static double seconds_option(const char *text)
-{
-	char *end;
-	double seconds = strtod(text, &end);
-
-	if (end == text || *end != '\0' || !isfinite(seconds) || seconds <= 0 ||
-		seconds > SECONDS_MAX)
-		complain_usage("--time takes seconds above 0 such as 0.5 or 10, not \"%s\".", text);
-	return seconds;
+	for (unsigned i = 0; i < ROWS && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, "%s--%s",
+			i == 0          ? ""
+			: i == ROWS - 1 ? " and "
+					: ", ",
+			rows[i].name);
 }
 
 static void measure_word(struct options *options, const char *word)
 {
+	bool all = strcmp(word, "all") == 0;
+	bool any = all;
+
 	for (unsigned i = 0; i < MEASURE_COUNT; i++)
-		if (strcmp(word, measure_names[i]) == 0 || strcmp(word, "all") == 0) {
-			options->measures[i] = true;
-			if (strcmp(word, "all") != 0)
-				return;
-		}
-	if (strcmp(word, "all") != 0)
+		if (all || strcmp(word, measure_name(i)) == 0)
+			any = options->measures[i] = true;
+	if (!any)
 		complain_usage("\"%s\" is nothing that can be measured; latency, rate, bandwidth, "
 			       "bidirectional, get-latency, get-bandwidth and all are.",
 			word);
 }
 
-static void option_apply(struct options *options, int letter, bool *pid_given)
+static void server_add(struct options *options, const char *name, const char *text)
+{
+	if (options->server_count == PEERS_MAX)
+		complain_usage("--%s can be given %u times.", name, PEERS_MAX);
+	options->servers[options->server_count++] = value_process(name, text);
+}
+
+static void mode_set(struct options *options, enum mode mode)
+{
+	if (options->mode != MODE_LOCAL && options->mode != mode)
+		complain_usage("A process is either the --server or has a --peer.");
+	options->mode = mode;
+}
+
+/* What is given for its own sake, or for the machine's. */
+static bool option_plain(struct options *options, char letter)
 {
 	switch (letter) {
 	case 's':
-		if (options->mode == MODE_CLIENT)
-			complain_usage("A process is either the --server or has a --peer.");
-		options->mode = MODE_SERVER;
-		break;
+		mode_set(options, MODE_SERVER);
+		return true;
 	case '1':
-		options->once = true;
-		break;
-	case 'c':
-		if (options->mode == MODE_SERVER)
-			complain_usage("A process is either the --server or has a --peer.");
-		options->mode = MODE_CLIENT;
-		options->peer = peer_option(optarg);
-		break;
-	case 'p':
-		options->pid = (ptl_pid_t)number_option("pid", optarg, 0, PTL_PID_MAX);
-		*pid_given = true;
-		break;
-	case 'z':
-		sizes_option(options, optarg);
-		break;
-	case 'w':
-		options->window = (uint32_t)number_option("window", optarg, 1, WINDOW_MAX);
-		break;
-	case 'n':
-		options->effort.iterations =
-			number_option("iterations", optarg, 1, UINT64_C(1) << 40);
-		break;
-	case 't':
-		options->effort.seconds = seconds_option(optarg);
-		break;
-	case 'b':
-		options->poll = true;
-		break;
+		return options->once = true;
 	case 'r':
-		options->raw = true;
-		break;
+		return options->raw = true;
+	case 'b':
+		return options->poll = true;
 	case 'j':
-		options->json = true;
-		break;
+		options->format = FORMAT_JSON;
+		return true;
+	case 'v':
+		options->format = FORMAT_CSV;
+		return true;
 	case 'S':
-		options->stats = true;
-		break;
+		return options->stats = true;
 	case 'h':
-		fputs(help_text, stdout);
-		exit(0);
+		help_print();
 	case 'V':
 		printf("postern-perf %s\n", postern_version());
 		exit(0);
+	default:
+		return false;
+	}
+}
+
+static void option_value(struct options *options, const struct option_row *row, char *text)
+{
+	const char *name = row->name;
+
+	switch (row->letter) {
+	case 'c':
+		mode_set(options, MODE_CLIENT);
+		server_add(options, name, text);
+		break;
+	case 'p':
+		options->pid = (ptl_pid_t)value_number(name, text, 0, PTL_PID_MAX);
+		break;
+	case 'z':
+		values_list(&options->sizes, name, text, 0, SIZE_MAX_BYTES, NULL, 0);
+		break;
+	case 'w':
+		options->window = (uint32_t)value_number(name, text, 1, WINDOW_MAX);
+		break;
+	case 'd':
+		values_list(&options->depths, name, text, 1, DEPTH_MAX, NULL, 0);
+		break;
+	case 'o':
+		values_positions(&options->positions, name, text);
+		break;
+	case 'W':
+		values_list(&options->wildcards, name, text, 0, DEPTH_MAX, "all", WILDCARDS_ALL);
+		break;
+	case 'P':
+		values_list(&options->peers, name, text, 1, PEERS_MAX, NULL, 0);
+		break;
+	case 'f':
+		options->fault_count = values_faults(options->faults, LIST_MAX, name, text);
+		break;
+	case 'n':
+		options->effort.iterations = value_number(name, text, 1, UINT64_C(1) << 40);
+		break;
+	case 't':
+		options->effort.seconds = value_seconds(name, text);
+		break;
+	case 'C':
+		options->core_count = values_cores(options->cores, CORES_MAX, name, text);
+		break;
+	case 'g':
+		options->plot = text;
+		break;
 	default:
 		break;
 	}
 }
 
+static void tables_make(struct option *longs, char *shorts)
+{
+	*shorts++ = ':';
+	for (unsigned i = 0; i < ROWS; i++) {
+		longs[i] = (struct option){rows[i].name,
+			rows[i].value != NULL ? required_argument : no_argument, NULL,
+			rows[i].letter};
+		*shorts++ = rows[i].letter;
+		if (rows[i].value != NULL)
+			*shorts++ = ':';
+	}
+}
+
+static const struct option_row *row_of(int letter)
+{
+	for (unsigned i = 0; i < ROWS; i++)
+		if (rows[i].letter == letter)
+			return &rows[i];
+	return NULL;
+}
+
+/* given: a bit for each row. */
+static bool has(uint64_t given, char letter)
+{
+	return given >> (row_of(letter) - rows) & 1;
+}
+static_assert(ROWS <= 64, "a bit each");
+
+static void sides_check(const struct options *options, uint64_t given, bool measures)
+{
+	if (options->once && options->mode != MODE_SERVER)
+		complain_usage("--once goes with --server.");
+	for (unsigned i = 0; i < ROWS && options->mode == MODE_SERVER; i++)
+		if (measures || (given >> i & 1 && rows[i].kind == OF_CLIENT))
+			complain_usage("What is measured, and how it is printed, is for the client "
+				       "to say, not for the server.");
+	if (options->mode == MODE_LOCAL && has(given, 'p'))
+		complain_usage("--pid goes with --server or --peer.");
+	if (has(given, 'j') && has(given, 'v'))
+		complain_usage("Results are printed as --json or as --csv.");
+	if (!has(given, 'd') && (has(given, 'o') || has(given, 'W')))
+		complain_usage("--position and --wildcards need a match list; give its --depth.");
+}
+
+static void peers_check(const struct options *options)
+{
+	for (unsigned i = 0; i < options->peers.count; i++) {
+		if (options->mode == MODE_CLIENT && options->peers.items[i] > options->server_count)
+			complain_usage("--peers wants %u servers; name them with --peer, which was "
+				       "given %u times.",
+				(unsigned)options->peers.items[i], options->server_count);
+		if (options->raw && options->peers.items[i] > 1)
+			complain_usage(
+				"--raw measures bare frames to one peer; leave --peers out.");
+	}
+}
+
+static void defaults_choose(struct options *options, uint64_t given, bool measures)
+{
+	if (options->mode == MODE_SERVER && !has(given, 'p'))
+		options->pid = SERVER_PID;
+	if (!measures)
+		options->measures[MEASURE_LATENCY] = options->measures[MEASURE_RATE] =
+			options->measures[MEASURE_BANDWIDTH] = true;
+	if (options->depths.count == 0)
+		options->depths = (struct numbers){.count = 1};
+	if (options->wildcards.count == 0)
+		options->wildcards = (struct numbers){.count = 1};
+	if (options->positions.count == 0)
+		options->positions = (struct numbers){.count = 1, .items = {POSITION_LAST}};
+	if (options->peers.count == 0)
+		options->peers = (struct numbers){.count = 1, .items = {1}};
+}
+
 void options_parse(struct options *options, int count, char **words)
 {
-	bool pid_given = false;
-	bool any = false;
+	struct option longs[ROWS + 1] = {{0}};
+	char shorts[2 * ROWS + 2] = "";
+	char names[1024];
+	bool measures = false;
+	uint64_t given = 0;
 	int letter;
 
 	*options = (struct options){
 		.window = WINDOW_DEFAULT, .effort.seconds = SECONDS_DEFAULT, .pid = PTL_PID_ANY};
 	opterr = 0;
-	while ((letter = getopt_long(count, words, ":s1c:p:z:w:n:t:brjShV", option_table, NULL)) !=
-		-1) {
+	tables_make(longs, shorts);
+	while ((letter = getopt_long(count, words, shorts, longs, NULL)) != -1) {
+		const struct option_row *row = row_of(letter);
+
 		if (letter == ':')
 			complain_usage("%s needs a value.", words[optind - 1]);
-		if (letter == '?')
-			complain_usage("%s is not an option.", words[optind - 1]);
-		option_apply(options, letter, &pid_given);
+		if (row == NULL) {
+			names_list(names, sizeof(names));
+			complain_usage(
+				"%s is not an option; there are %s.", words[optind - 1], names);
+		}
+		given |= UINT64_C(1) << (row - rows);
+		if (!option_plain(options, row->letter))
+			option_value(options, row, optarg);
 	}
 	for (; optind < count; optind++) {
 		measure_word(options, words[optind]);
-		any = true;
+		measures = true;
 	}
-	if (options->once && options->mode != MODE_SERVER)
-		complain_usage("--once goes with --server.");
-	if (options->mode == MODE_SERVER &&
-		(any || options->size_count > 0 || options->json || options->raw))
-		complain_usage("What is measured, and how it is printed, is for the client to say, "
-			       "not for the server.");
-	if (options->mode == MODE_LOCAL && pid_given)
-		complain_usage("--pid goes with --server or --peer.");
-	if (options->mode == MODE_SERVER && !pid_given)
-		options->pid = SERVER_PID;
-	if (!any)
-		options->measures[MEASURE_LATENCY] = options->measures[MEASURE_RATE] =
-			options->measures[MEASURE_BANDWIDTH] = true;
+	sides_check(options, given, measures);
+	peers_check(options);
+	defaults_choose(options, given, measures);
 }

@@ -7,45 +7,53 @@
 #include <portals.h>
 
 #include "effort.h"
+#include "trial.h"
 
-/* What can be measured. The numbers travel in control messages. */
-enum measure {
-	MEASURE_LATENCY,
-	MEASURE_RATE,
-	MEASURE_BANDWIDTH,
-	MEASURE_BIDIRECTIONAL,
-	MEASURE_GET_LATENCY,
-	MEASURE_GET_BANDWIDTH,
-	MEASURE_COUNT
-};
-
-#define SIZES_MAX      256
+#define LIST_MAX       256                 /* items of an option that takes several */
 #define SIZE_MAX_BYTES (UINT64_C(1) << 32) /* one buffer of it on either side */
 #define WINDOW_MAX     16384u
+#define DEPTH_MAX      65536u
+#define PEERS_MAX      63u /* with the client's own, as many interfaces as a process can have */
+#define CORES_MAX      64u
 
 enum mode {
 	MODE_LOCAL,  /* both ends in this process, on a loop */
 	MODE_SERVER, /* answers clients */
-	MODE_CLIENT  /* measures against a server */
+	MODE_CLIENT  /* measures against a server, or several */
+};
+
+enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV };
+
+/* Numbers that are gone through; count 0: not given. */
+struct numbers {
+	unsigned count;
+	uint64_t items[LIST_MAX];
 };
 
 struct options {
 	enum mode mode;
-	ptl_process_id_t peer; /* of a client */
-	ptl_pid_t pid;         /* own, or PTL_PID_ANY */
-	bool once;             /* a server that ends after one client */
+	unsigned server_count;
+	ptl_process_id_t servers[PEERS_MAX]; /* of a client */
+	ptl_pid_t pid;                       /* own, or PTL_PID_ANY */
+	bool once;                           /* a server that ends after one client */
 	bool measures[MEASURE_COUNT];
-	unsigned size_count; /* 0: each measure's own */
-	uint64_t sizes[SIZES_MAX];
+	struct numbers sizes; /* none: each measure's own */
+	struct numbers depths;
+	struct numbers wildcards;
+	struct numbers positions;
+	struct numbers peers;
+	unsigned fault_count;
+	char *faults[LIST_MAX];
 	uint32_t window;
-	struct effort effort; /* per size */
+	struct effort effort; /* per trial */
 	bool poll;            /* ask for events in a loop instead of waiting */
-	bool raw;             /* bare frames as well */
-	bool json;
+	unsigned core_count;
+	unsigned cores[CORES_MAX]; /* the application's, then the poll threads' */
+	bool raw;                  /* bare frames as well */
+	enum format format;
+	const char *plot; /* file, or NULL */
 	bool stats;
 };
-
-const char *measure_name(enum measure measure);
 
 /* Fills options, or ends the process: after --help and --version with 0, after a wrong option with
  * EXIT_USAGE. */

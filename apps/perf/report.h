@@ -1,30 +1,37 @@
-/* report.h - how results reach people (tables, a progress line) and programs (one JSON object). */
+/* report.h - how results reach people (tables, a plot, a progress line) and programs (JSON, CSV). */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
 
-#include <portals.h>
-
 #include "machine.h"
+#include "plot.h"
 #include "result.h"
+#include "table.h"
 
 struct report {
-	bool json;
-	bool raw;      /* with bare frames */
+	enum format format;
+	bool begun;
 	bool progress; /* standard error is a terminal */
+	struct columns columns;
+	struct plot plot;
 	unsigned results;
-	enum measure measure; /* of the table that is being printed */
-	uint64_t size;        /* being measured */
-	unsigned step;        /* of so many */
+	struct trial trial; /* being measured; of the table that is being printed */
+	unsigned step;      /* of so many */
 	unsigned steps;
+	uint64_t shown; /* when the progress line was last written, ns */
 };
 
-void report_begin(struct report *report, bool json, bool raw, unsigned steps,
-	const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer);
+/* steps: how many results there will be. */
+void report_open(struct report *report, const struct options *options, unsigned steps);
+/* Once, before the first result. */
+void report_begin(struct report *report, const struct machine *machine, ptl_process_id_t self,
+	ptl_process_id_t peer);
 /* The next result will be of this; the progress line says so. */
-void report_expect(struct report *report, enum measure measure, uint64_t size);
+void report_expect(struct report *report, const struct trial *trial);
 void report_progress(void *report, double part);
 /* bare: of bare frames, or NULL. */
 void report_result(struct report *report, const struct result *result, const struct result *bare);
+/* Ends the list of results. */
+void report_results_end(struct report *report);
 void report_end(struct report *report);
 
 /* The library's counters of an interface, before and after. */
@@ -36,11 +43,10 @@ struct counters {
 };
 
 void counters_begin(struct counters *counters, ptl_handle_ni_t ni);
-/* Prints those that have changed; who is the interface's process id. Between the last result and
- * report_end(). */
+/* Prints those that have changed; who is the interface's process id. Between report_results_end() and
+ * report_counters_end(). */
 void report_counters(
 	struct report *report, const struct counters *counters, ptl_process_id_t who, bool first);
-/* After the last call of report_counters(). */
 void report_counters_end(struct report *report);
 
 #endif

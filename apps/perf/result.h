@@ -1,13 +1,14 @@
-/* result.h - what one measure of one size found. */
+/* result.h - what one trial found. */
 #ifndef PERF_RESULT_H
 #define PERF_RESULT_H
 
+#include <stddef.h>
+
 #include "histogram.h"
-#include "options.h"
+#include "trial.h"
 
 struct result {
-	enum measure measure;
-	uint64_t size;
+	struct trial trial;
 	uint32_t window;
 	uint64_t messages;
 	double seconds;

@@ -14,6 +14,7 @@
 #include "complain.h"
 #include "options.h"
 #include "server.h"
+#include "shape.h"
 #include "stream.h"
 
 struct server {
@@ -28,6 +29,8 @@ struct server {
 	unsigned ticks;
 	struct stream stream;
 	struct landing landing;
+	struct match_shape wanted; /* for the next measure */
+	struct shape shape;
 };
 
 static void server_tell(const struct server *server, const char *format, ...)
@@ -55,6 +58,8 @@ static void measure_end(struct server *server)
 static void session_end(struct server *server)
 {
 	measure_end(server);
+	shape_free(&server->shape);
+	server->wanted = (struct match_shape){0};
 	landing_close(&server->landing);
 	server->serving = false;
 	server->served++;
@@ -87,16 +92,32 @@ static void hello(struct server *server, const struct control *control, ptl_proc
 		session_end(server);
 	if (control->measure != PROTOCOL || control->argument > server->window ||
 		control->number > SIZE_MAX_BYTES ||
-		!landing_open(&server->landing, server->endpoint, from, control->number)) {
+		!landing_open(&server->landing, server->endpoint, from, control->number, NULL)) {
 		answer(server, from, control->session, CONTROL_REFUSED);
 		return;
 	}
 	*stream = (struct stream){
-		.endpoint = server->endpoint, .peer = from, .session = control->session};
+		.endpoint = server->endpoint,
+		.peer = from,
+		.session = control->session,
+		.random = 1,
+	};
 	server->serving = true;
 	server->lost = false;
 	answer(server, from, control->session, CONTROL_WELCOME);
 	server_tell(server, "Serving %u:%u.\n", from.nid, from.pid);
+}
+
+static void shape_heard(struct server *server, const struct control *control)
+{
+	uint64_t position = control->number >> 32;
+
+	if (control->argument <= DEPTH_MAX && position < POSITION_COUNT)
+		server->wanted = (struct match_shape){
+			.depth = control->argument,
+			.wildcards = (uint32_t)control->number,
+			.position = (enum position)position,
+		};
 }
 
 static void prepare(struct server *server, const struct control *control)
@@ -112,9 +133,15 @@ static void prepare(struct server *server, const struct control *control)
 	if (server->measuring || control->number > server->landing.size || control->argument == 0 ||
 		control->argument > server->window || control->measure >= MEASURE_COUNT)
 		return;
+	stream->measure = control->measure;
+	stream->shape = server->wanted;
+	if (!shape_make(&server->shape, server->endpoint, stream->peer, &server->landing,
+		    &server->wanted, measure_gets(stream->measure))) {
+		stream_say(stream, CONTROL_REFUSED, server->wanted.depth, 0);
+		return;
+	}
 	complain_unless_ok(PtlMDBind(server->endpoint->ni, load, &stream->load), "PtlMDBind");
 	server->measuring = true;
-	stream->measure = control->measure;
 	stream->window = control->argument;
 	stream->sent = stream->credited = stream->received = 0;
 	stream_say(stream, CONTROL_READY, 0, 0);
@@ -170,7 +197,9 @@ static void control_heard(
 	if (!server->serving || control->session != stream->session ||
 		from.nid != stream->peer.nid || from.pid != stream->peer.pid) /* V2 */
 		return;
-	if (control->kind == CONTROL_PREPARE) {
+	if (control->kind == CONTROL_SHAPE) {
+		shape_heard(server, control);
+	} else if (control->kind == CONTROL_PREPARE) {
 		prepare(server, control);
 	} else if (control->kind == CONTROL_BARE && !server->measuring) {
 		bare_serve(server);
@@ -184,7 +213,9 @@ static void control_heard(
 		stopped_if_idle(server);
 	} else if (control->kind == CONTROL_BYE) {
 		session_end(server);
-		server_tell(server, "%u:%u is done.\n", from.nid, from.pid);
+		server->served -= control->argument == BYE_FOR_NOW;
+		if (control->argument != BYE_FOR_NOW)
+			server_tell(server, "%u:%u is done.\n", from.nid, from.pid);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* stream.c - see stream.h. */
 #include "complain.h"
+#include "shape.h"
 #include "stream.h"
 
 void stream_say(struct stream *stream, enum control_kind kind, uint32_t argument, uint64_t number)
@@ -17,9 +18,23 @@ void stream_say(struct stream *stream, enum control_kind kind, uint32_t argument
 
 void stream_put(struct stream *stream)
 {
+	bool deep = stream->shape.depth > 0;
+
 	complain_unless_ok(
-		PtlPut(stream->load, PTL_NOACK_REQ, stream->peer, PORTAL_DATA, 0, MATCH_PUT, 0, 0),
+		PtlPut(stream->load, PTL_NOACK_REQ, stream->peer, deep ? PORTAL_SHAPE : PORTAL_DATA,
+			0, deep ? shape_target(&stream->shape, &stream->random) : MATCH_PUT, 0,
+			stream->session),
 		"PtlPut");
+}
+
+void stream_get(struct stream *stream)
+{
+	bool deep = stream->shape.depth > 0;
+
+	complain_unless_ok(
+		PtlGet(stream->load, stream->peer, deep ? PORTAL_SHAPE : PORTAL_DATA, 0,
+			deep ? shape_target(&stream->shape, &stream->random) : MATCH_GET, 0),
+		"PtlGet");
 }
 
 void stream_fill(struct stream *stream)

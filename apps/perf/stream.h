@@ -9,6 +9,7 @@
 #define PERF_STREAM_H
 
 #include "endpoint.h"
+#include "trial.h"
 
 #define STREAM_WINDOWS 2
 
@@ -22,17 +23,20 @@ struct stream {
 	uint16_t session;
 	uint8_t measure;
 	uint32_t window;      /* messages */
-	ptl_handle_md_t load; /* what is put */
-	uint64_t sent;        /* windows */
-	uint64_t credited;    /* windows */
-	uint64_t received;    /* messages */
+	ptl_handle_md_t load; /* what is put, or got into */
+	struct match_shape shape;
+	uint64_t random;   /* state, not 0 */
+	uint64_t sent;     /* windows */
+	uint64_t credited; /* windows */
+	uint64_t received; /* messages */
 };
 
 /* A control message of the stream's session to the peer. */
 void stream_say(struct stream *stream, enum control_kind kind, uint32_t argument, uint64_t number);
 
-/* Puts one message. */
+/* Puts one message, which says in its header data whose it is; or gets one. */
 void stream_put(struct stream *stream);
+void stream_get(struct stream *stream);
 /* Puts windows until as many as allowed are on their way. */
 void stream_fill(struct stream *stream);
 static inline bool stream_idle(const struct stream *stream)

@@ -56,9 +56,9 @@ static void survey_end(struct survey *survey)
 	survey->result.rate = survey->rates[survey->slices / 2];
 }
 
-void survey_run(struct client *client, enum measure measure, uint64_t size,
-	const struct effort *effort, struct survey *messages, struct survey *bare,
-	void (*progress)(void *context, double part), void *context)
+void survey_run(struct client *client, const struct trial *trial, const struct effort *effort,
+	struct survey *messages, struct survey *bare, void (*progress)(void *context, double part),
+	void *context)
 {
 	unsigned slices = bare != NULL ? SURVEY_SLICES : 1;
 	struct effort each = {
@@ -75,11 +75,11 @@ void survey_run(struct client *client, enum measure measure, uint64_t size,
 		struct result slice;
 
 		if (bare != NULL) {
-			slice = client_bare(client, measure, size, &each, stage_progress, &stage);
+			slice = client_bare(client, trial, &each, stage_progress, &stage);
 			survey_add(bare, &slice);
 			stage.done += stage.share;
 		}
-		slice = client_measure(client, measure, size, &each, stage_progress, &stage);
+		slice = client_measure(client, trial, &each, stage_progress, &stage);
 		survey_add(messages, &slice);
 		stage.done += stage.share;
 	}

@@ -1,4 +1,4 @@
-/* survey.h - one measure of one size, in slices: with bare frames, one slice of them and one of
+/* survey.h - one trial, in slices: with bare frames, one slice of them and one of
  * messages in turns, so that what else the machine does meets both alike.
  *
  * V1. Times of all slices are counted together; a rate is the median of the slices'.
@@ -19,8 +19,8 @@ struct survey {
 };
 
 /* Messages into `messages` and, if not NULL, bare frames into `bare`. */
-void survey_run(struct client *client, enum measure measure, uint64_t size,
-	const struct effort *effort, struct survey *messages, struct survey *bare,
-	void (*progress)(void *context, double part), void *context);
+void survey_run(struct client *client, const struct trial *trial, const struct effort *effort,
+	struct survey *messages, struct survey *bare, void (*progress)(void *context, double part),
+	void *context);
 
 #endif

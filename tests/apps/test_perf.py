@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """postern-perf as a user runs it."""
-import pty
+import csv
 import os
+import pty
 import subprocess
 
 import programs
@@ -25,9 +26,14 @@ class Local(programs.Case):
 
     def test_the_header_describes_the_machine(self):
         done = self.expect_success(programs.run("postern-perf", "--sizes", "8", *QUICK, "latency"))
-        for word in ("postern-perf", "# CPU", "# interface  loop:perf;loop:perf", "MTU",
-                     "# hugepages", "# progress   core"):
-            self.assertIn(word, done.stdout)
+        facts = dict(line[2:].split(maxsplit=1) for line in done.stdout.splitlines()[1:]
+                     if line.startswith("# ") and len(line.split()) > 2)
+        for name, words in (("cpu", ""), ("kernel", "Linux"), ("interface", "loop:perf;loop:perf"),
+                            ("mtu", ""), ("hugepages", ""), ("progress", "core, polling adaptive"),
+                            ("cores", "application not pinned"), ("measured", "one thread"),
+                            ("clock", "ns a look"), ("build", "")):
+            self.assertIn(words, facts[name])
+        self.assertGreater(int(facts["mtu"]), 1000)
 
     def test_json_has_machine_and_results(self):
         report = self.expect_json(
@@ -44,6 +50,16 @@ class Local(programs.Case):
             else:
                 self.assertGreater(result["bytes_per_second"], 0)
                 self.assertGreater(result["messages_per_second"], 0)
+
+    def expect_bare(self, result):
+        bare = result["bare"]
+        self.assertGreater(bare["messages"], 0)
+        self.assertGreater(result["ratio"], 0)
+        if "latency_ns" in result:
+            times = [bare["latency_ns"][name] for name in PERCENTILES]
+            self.assertEqual(times, sorted(times))
+        else:
+            self.assertGreater(bare["messages_per_second"], 0)
 
     def test_iterations_are_exact_for_latency(self):
         report = self.expect_json(programs.run(
@@ -85,6 +101,88 @@ class Local(programs.Case):
             self.expect_json(programs.run("postern-perf", "--json", "--window", window, "--sizes",
                                           "8", *QUICK, "bandwidth", "bidirectional",
                                           "get-bandwidth"))
+
+    def test_bare_frames_are_measured_beside_messages(self):
+        for progress in ("core", "inline"):
+            report = self.expect_json(programs.run(
+                "postern-perf", "--json", "--raw", "--sizes", "0,8,64K", *QUICK, "all",
+                PTL_PROGRESS=progress))
+            self.assertEqual(len(report["results"]), 18)
+            for result in report["results"]:
+                self.expect_bare(result)
+
+    def test_the_ratio_stands_beside_each_figure(self):
+        done = self.expect_success(programs.run(
+            "postern-perf", "--raw", "--sizes", "8", *QUICK, "latency", "rate"))
+        lines = done.stdout.splitlines()
+        for word in ("bare", "above", "ratio"):
+            self.assertEqual(sum(line.split()[:2] == ["#", word] and line.endswith(tuple("0123456789"))
+                                 for line in lines), 1)
+        self.assertEqual([line.split()[-3:] for line in lines if "Window" in line],
+                         [["MB/s", "Bare/s", "Ratio"]])
+
+    def test_match_lists_of_any_depth_position_and_kind(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--json", "--depth", "1,65,5K", "--position",
+            "first,middle,last,random", "--wildcards", "0,16,all", *QUICK, "latency",
+            "get-latency", "rate"))
+        found = [(result["measure"], result["depth"], result["wildcards"], result["position"])
+                 for result in report["results"]]
+        self.assertEqual(len(set(found)), len(found) - 3 * 4)  # of one entry, 16 and all are one
+        self.assertEqual(len(found), 3 * 3 * 4 * 3)
+        self.assertIn(("latency", 5120, 16, "random"), found)
+        self.assertIn(("rate", 5120, 5120, "middle"), found)
+
+    def test_a_match_list_can_have_65536_entries(self):
+        done = self.expect_success(programs.run(
+            "postern-perf", "--depth", "64K", "--sizes", "8", *QUICK, "latency"))
+        self.assertRegex(done.stdout, r"\n +8 +65536 +0 +last +200 ")
+
+    def test_a_match_list_that_is_too_long_says_so(self):
+        done = programs.run("postern-perf", "--depth", "1000", *QUICK, "latency",
+                            PTL_LIST_MAX="100")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("match list of 1000 entries", done.stderr)
+
+    def test_messages_go_to_many_peers(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--json", "--stats", "--peers", "1,5", "--iterations", "640", "all",
+            PTL_MTU="1500"))
+        self.assertEqual([result.get("peers", 1) for result in report["results"]], [1, 5] * 6)
+        self.assertEqual(len(report["counters"]), 6)
+        for counters in report["counters"].values():
+            self.assertGreater(counters["messages_received"], 640 / 5)
+
+    def test_faults_are_gone_through(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--json", "--stats", "--faults", "none;drop=0.02,seed=1", "--raw",
+            "--sizes", "8", "--iterations", "2000", "latency", "rate"))
+        self.assertEqual([result["faults"] for result in report["results"]],
+                         ["none", "none", "drop=0.02,seed=1", "drop=0.02,seed=1"])
+        self.assertGreater(sum(counters.get("retransmits", 0)
+                               for counters in report["counters"].values()), 0)
+
+    def test_csv_has_a_line_for_each_trial(self):
+        done = self.expect_success(programs.run(
+            "postern-perf", "--csv", "--raw", "--faults", "none;dup=0.01,seed=2", "--sizes", "8,1K",
+            *QUICK, "latency", "bandwidth"))
+        rows = list(csv.DictReader(line for line in done.stdout.splitlines() if line[0] != "#"))
+        self.assertEqual(len(rows), 8)
+        for row in rows:
+            self.assertEqual(None not in row and None not in row.values(), True)
+            self.assertGreater(float(row["ratio"]), 0)
+            name = "p50_ns" if row["measure"] == "latency" else "messages_per_second"
+            self.assertGreater(float(row[name]), 0)
+            self.assertGreater(float(row["bare_" + name]), 0)
+        self.assertEqual(rows[-1]["faults"], "dup=0.01,seed=2")
+
+    def test_threads_are_kept_on_cores(self):
+        core = str(min(os.sched_getaffinity(0)))
+        report = self.expect_json(programs.run(
+            "postern-perf", "--json", "--cores", f"{core},{core}", "--sizes", "8", *QUICK,
+            "latency"))
+        self.assertEqual(report["machine"]["cores"],
+                         f"application on CPU {core}, poll threads: {core}")
 
     def test_a_terminal_sees_progress(self):
         ours, theirs = pty.openpty()
@@ -135,6 +233,18 @@ class Options(programs.Case):
                 (["--once"], "--once goes with --server"),
                 (["--server", "latency"], "for the client to say"),
                 (["jitter"], "nothing that can be measured"),
+                (["--server", "--raw"], "for the client to say"),
+                (["--json", "--csv"], "--json or as --csv"),
+                (["--depth", "0"], "--depth takes numbers"),
+                (["--depth", "128K"], "--depth takes numbers"),
+                (["--position", "first"], "--depth"),
+                (["--depth", "8", "--position", "second"], "--position takes first"),
+                (["--depth", "8", "--wildcards", "some"], "--wildcards takes numbers"),
+                (["--peers", "64"], "--peers takes numbers"),
+                (["--peers", "2", "--peer", "1:1"], "given 1 times"),
+                (["--peers", "2", "--raw"], "one peer"),
+                (["--cores", "100000"], "--cores takes numbers of CPUs"),
+                (["--cores", "1023"], "may not use"),
         ):
             with self.subTest(words=words):
                 self.expect_usage_error(programs.run("postern-perf", *words), part)
@@ -171,6 +281,50 @@ class Remote(programs.Case):
                 "postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",
                 **self.memif(node)))
             self.await_line(server, "is done")
+
+    def test_bare_frames_are_measured_between_processes(self):
+        server = self.server("--once")
+        report = self.expect_json(programs.run(
+            "postern-perf", "--peer", "1:1", "--json", "--raw", "--sizes", "8,64K", *QUICK, "all",
+            **self.memif(2, PTL_PROGRESS="inline")))
+        self.assertEqual(len(report["results"]), 12)
+        for result in report["results"]:
+            self.assertGreater(result["ratio"], 0)
+            self.assertGreater(result["bare"]["messages"], 0)
+        code, _, err = self.finish(server)
+        self.assertEqual(code, 0, err)
+
+    def test_a_server_that_dies_among_bare_frames_ends_the_client(self):
+        server = self.server()
+        client = self.start("postern-perf", "--peer", "1:1", "--raw", "--sizes", "8", "--time",
+                            "600", "latency", **self.memif(2, PTL_PEER_TIMEOUT="2s"))
+        self.await_line(server, "Serving 2:")
+        server.kill()
+        server.wait()
+        code, _, err = self.finish(client)
+        self.assertEqual(code, 1)
+        self.assertIn("the server at 1:1 is gone", err)
+
+    def test_a_client_that_dies_among_bare_frames_does_not_end_the_server(self):
+        server = self.server(PTL_PEER_TIMEOUT="2s")
+        client = self.start("postern-perf", "--peer", "1:1", "--raw", "--sizes", "8", "--time",
+                            "600", "latency", **self.memif(2))
+        self.await_line(server, "Serving 2:")
+        client.kill()
+        client.wait()
+        self.await_line(server, "is gone")
+        self.expect_success(programs.run(
+            "postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency", **self.memif(2)))
+
+    def test_lists_and_faults_work_between_processes(self):
+        server = self.server("--once")
+        report = self.expect_json(programs.run(
+            "postern-perf", "--peer", "1:1", "--json", "--depth", "1,300", "--faults",
+            "none;drop=0.01,on=both,seed=3", *QUICK, "latency", **self.memif(2)))
+        self.assertEqual([(result["faults"][:4], result["depth"]) for result in report["results"]],
+                         [("none", 1), ("none", 300), ("drop", 1), ("drop", 300)])
+        code, _, err = self.finish(server)
+        self.assertEqual(code, 0, err)
 
     def test_the_client_may_come_first(self):
         client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",

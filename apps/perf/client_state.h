@@ -1,0 +1,59 @@
+/* client_state.h - what a client is made of: client.c meets servers and waits for events, measures.c
+ * measures.
+ *
+ * K1. Every wait looks at every event through client_event(), which alone handles ticks, failures
+ *     and control messages. So a wait ends with what it waits for, or with the program.
+ * K2. A measure starts when all its servers are READY, and the next one after they have STOPPED,
+ *     when nothing of the last is on its way.
+ * K3. The session with server i has the number session + i, and all that comes from it says so.
+ */
+#ifndef PERF_CLIENT_STATE_H
+#define PERF_CLIENT_STATE_H
+
+#include "bare.h"
+#include "client.h"
+#include "shape.h"
+#include "stream.h"
+
+struct peer {
+	struct stream stream;
+	struct landing landing;
+	struct server *server;
+	enum control_kind heard; /* its last answer */
+	struct control refusal;
+	uint64_t address; /* of its port */
+};
+
+struct client {
+	struct endpoint *endpoint;
+	const struct options *options;
+	uint16_t session;
+	unsigned count; /* peers that were met */
+	unsigned used;  /* of these, in this measure */
+	struct peer peers[PEERS_MAX];
+	struct shape shape; /* of the match list for the first peer's messages */
+
+	struct trial trial;
+	struct effort effort;
+	uint32_t window;
+	uint64_t arrived;  /* messages that have landed, or replies */
+	uint64_t credited; /* windows, of all peers */
+	uint64_t cost;     /* of a look at the clock, ns */
+	unsigned ticks;
+	void (*progress)(void *context, double part);
+	void *context;
+	double part; /* done of this measure */
+	struct histogram times;
+	struct bare bare;
+};
+
+/* Waits for one event and takes note of it. */
+void client_event(struct client *client);
+
+/* Messages on their way at a time. */
+uint32_t client_window(const struct client *client, const struct trial *trial);
+
+/* Measures what the peers are prepared for. */
+void measure_run(struct client *client, struct result *result);
+
+#endif

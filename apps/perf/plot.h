@@ -1,0 +1,29 @@
+/* plot.h - results as a drawing, one SVG file: how times are distributed, and what sizes, depths and numbers of
+ * peers make of them. Each chart is drawn if there is something for it.
+ */
+#ifndef PERF_PLOT_H
+#define PERF_PLOT_H
+
+#include "machine.h"
+#include "result.h"
+
+struct plot_point;
+
+struct plot {
+	const char *path; /* NULL: none is wanted */
+	char title[512];
+	char note[512];
+	struct plot_point *points;
+	unsigned count;
+	unsigned room;
+};
+
+/* Ends the program if the file cannot be written: better now than after a long run. path may be NULL. */
+void plot_open(struct plot *plot, const char *path);
+void plot_machine(struct plot *plot, const struct machine *machine);
+/* bare: NULL without. */
+void plot_add(struct plot *plot, const struct result *result, const struct result *bare);
+/* Writes the file. */
+void plot_close(struct plot *plot);
+
+#endif

@@ -1,0 +1,138 @@
+/* records.c - see records.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../json.h"
+#include "figures.h"
+#include "records.h"
+#include "table.h"
+
+void json_machine(const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
+{
+	printf("{\n  \"program\": \"postern-perf\",\n  \"version\": ");
+	json_text(machine->version);
+	printf(",\n  \"self\": \"%u:%u\",\n  \"peer\": \"%u:%u\",\n  \"machine\": {\n", self.nid,
+		self.pid, peer.nid, peer.pid);
+	for (unsigned i = 0; i < machine->count; i++) {
+		printf("    \"%s\": ", machine->facts[i].name);
+		json_text(machine->facts[i].text);
+		printf(",\n");
+	}
+	printf("    \"cpus\": %ld\n  },\n  \"results\": [", machine->cpus);
+}
+
+static void json_times(const struct histogram *times)
+{
+	double figures[FIGURES];
+
+	figures_take(times, figures);
+	printf("\"latency_ns\": {");
+	for (unsigned i = 0; i < FIGURES; i++)
+		printf("%s\"%s\": %.0f", i > 0 ? ", " : "", figure_table[i].name, figures[i]);
+	putchar('}');
+}
+
+static void json_figures(const struct result *result)
+{
+	printf("\"messages\": %" PRIu64 ", \"seconds\": %.6f, ", result->messages, result->seconds);
+	if (result->times != NULL)
+		json_times(result->times);
+	else
+		printf("\"window\": %u, \"bytes_per_second\": %.0f, \"messages_per_second\": %.0f",
+			result->window, bytes_rate(result), result->rate);
+}
+
+void json_result(const struct result *result, const struct result *bare, bool first)
+{
+	const struct trial *trial = &result->trial;
+
+	printf("%s\n    {\"measure\": \"%s\", \"size\": %" PRIu64 ", ", first ? "" : ",",
+		measure_name(trial->measure), trial->size);
+	if (trial->shape.depth > 0)
+		printf("\"depth\": %u, \"wildcards\": %u, \"position\": \"%s\", ",
+			trial->shape.depth, shape_wildcards(&trial->shape),
+			position_name(trial->shape.position));
+	if (trial->peers > 1)
+		printf("\"peers\": %u, ", trial->peers);
+	if (trial->faults != NULL) {
+		printf("\"faults\": ");
+		json_text(trial->faults);
+		printf(", ");
+	}
+	json_figures(result);
+	if (bare != NULL) {
+		printf(",\n     \"bare\": {");
+		json_figures(bare);
+		printf("}, \"ratio\": %.4f", figures_ratio(result, bare));
+	}
+	putchar('}');
+}
+
+/* --- CSV: the same columns for every run; what does not apply is empty */
+
+void csv_machine(const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
+{
+	table_machine(machine, self, peer);
+	printf("measure,size,window,depth,wildcards,position,peers,faults");
+	for (unsigned bare = 0; bare < 2; bare++) {
+		const char *prefix = bare ? "bare_" : "";
+
+		printf(",%smessages,%sseconds,%sbytes_per_second,%smessages_per_second", prefix,
+			prefix, prefix, prefix);
+		for (unsigned i = 0; i < FIGURES; i++)
+			printf(",%s%s_ns", prefix, figure_table[i].name);
+	}
+	printf(",ratio\n");
+}
+
+static void csv_figures(const struct result *result)
+{
+	double figures[FIGURES];
+
+	if (result == NULL) {
+		for (unsigned i = 0; i < FIGURES + 4; i++)
+			putchar(',');
+		return;
+	}
+	printf(",%" PRIu64 ",%.6f,", result->messages, result->seconds);
+	if (result->times == NULL) {
+		printf("%.0f,%.0f", bytes_rate(result), result->rate);
+		for (unsigned i = 0; i < FIGURES; i++)
+			putchar(',');
+		return;
+	}
+	putchar(',');
+	figures_take(result->times, figures);
+	for (unsigned i = 0; i < FIGURES; i++)
+		printf(",%.0f", figures[i]);
+}
+
+/* In quotes, for it has commas; it cannot have quotes. */
+static void csv_faults(const char *faults)
+{
+	const char *quote = strchr(faults, ',') != NULL ? "\"" : "";
+
+	printf("%s%s%s", quote, faults, quote);
+}
+
+void csv_result(const struct result *result, const struct result *bare)
+{
+	const struct trial *trial = &result->trial;
+
+	printf("%s,%" PRIu64 ",%u,", measure_name(trial->measure), trial->size, result->window);
+	if (trial->shape.depth > 0)
+		printf("%u,%u,%s,", trial->shape.depth, shape_wildcards(&trial->shape),
+			position_name(trial->shape.position));
+	else
+		printf(",,,");
+	printf("%u,", trial->peers);
+	if (trial->faults != NULL)
+		csv_faults(trial->faults);
+	csv_figures(result);
+	csv_figures(bare);
+	if (bare != NULL)
+		printf(",%.4f\n", figures_ratio(result, bare));
+	else
+		printf(",\n");
+}

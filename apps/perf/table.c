@@ -1,0 +1,110 @@
+/* table.c - see table.h. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "figures.h"
+#include "table.h"
+
+#define MICRO 1e3 /* ns */
+#define MEGA  1e6
+
+void table_machine(const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
+{
+	printf("# postern-perf %s, from %u:%u to %u:%u\n", machine->version, self.nid, self.pid,
+		peer.nid, peer.pid);
+	for (unsigned i = 0; i < machine->count; i++)
+		printf("# %-13s %s\n", machine->facts[i].name, machine->facts[i].text);
+}
+
+void table_begin(const struct columns *columns, const struct trial *trial)
+{
+	printf("\n# %s\n", measure_title(trial->measure));
+	if (trial->faults != NULL)
+		printf("# under faults: %s\n", trial->faults);
+	printf("%10s", "# Size");
+	if (columns->shape)
+		printf(" %6s %6s %8s", "Depth", "Wild", "Position");
+	if (columns->peers)
+		printf(" %5s", "Peers");
+	printf(" %10s", "Messages");
+	if (measure_is_latency(trial->measure)) {
+		for (unsigned i = 0; i < FIGURES; i++)
+			printf(" %9s", figure_table[i].heading);
+	} else {
+		printf(" %8s %12s %12s", "Window", "MB/s", "Messages/s");
+		if (columns->bare)
+			printf(" %12s %12s %8s", "Bare MB/s", "Bare/s", "Ratio");
+	}
+	putchar('\n');
+}
+
+/* What comes before the messages; for a comment line, a word. */
+static void case_print(const struct columns *columns, const struct trial *trial, const char *word)
+{
+	if (word != NULL)
+		printf("# %8s", word);
+	else
+		printf("%10" PRIu64, trial->size);
+	if (columns->shape && word != NULL)
+		printf(" %22s", "");
+	else if (columns->shape)
+		printf(" %6u %6u %8s", trial->shape.depth, shape_wildcards(&trial->shape),
+			position_name(trial->shape.position));
+	if (columns->peers && word != NULL)
+		printf(" %5s", "");
+	else if (columns->peers)
+		printf(" %5u", trial->peers);
+}
+
+static void figures_print(const double *figures, double unit)
+{
+	for (unsigned i = 0; i < FIGURES; i++)
+		printf(" %9.2f", figures[i] / unit);
+	putchar('\n');
+}
+
+static void latency_row(
+	const struct columns *columns, const struct result *result, const struct result *bare)
+{
+	double figures[FIGURES];
+	double bares[FIGURES];
+	double above[FIGURES];
+	double ratios[FIGURES];
+
+	figures_take(result->times, figures);
+	case_print(columns, &result->trial, NULL);
+	printf(" %10" PRIu64, result->messages);
+	figures_print(figures, MICRO);
+	if (bare == NULL)
+		return;
+	figures_take(bare->times, bares);
+	for (unsigned i = 0; i < FIGURES; i++) {
+		above[i] = figures[i] - bares[i];
+		ratios[i] = ratio_of(figures[i], bares[i]);
+	}
+	case_print(columns, &result->trial, "bare");
+	printf(" %10" PRIu64, bare->messages);
+	figures_print(bares, MICRO);
+	case_print(columns, &result->trial, "above");
+	printf(" %10s", "");
+	figures_print(above, MICRO);
+	case_print(columns, &result->trial, "ratio");
+	printf(" %10s", "");
+	figures_print(ratios, 1);
+}
+
+void table_row(
+	const struct columns *columns, const struct result *result, const struct result *bare)
+{
+	if (result->times != NULL) {
+		latency_row(columns, result, bare);
+		return;
+	}
+	case_print(columns, &result->trial, NULL);
+	printf(" %10" PRIu64 " %8u %12.2f %12.0f", result->messages, result->window,
+		bytes_rate(result) / MEGA, result->rate);
+	if (bare != NULL)
+		printf(" %12.2f %12.0f %8.3f", bytes_rate(bare) / MEGA, bare->rate,
+			figures_ratio(result, bare));
+	putchar('\n');
+}

@@ -1,0 +1,58 @@
+/* trial.h - what can be measured, and under which circumstances. */
+#ifndef PERF_TRIAL_H
+#define PERF_TRIAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The numbers travel in control messages. */
+enum measure {
+	MEASURE_LATENCY,
+	MEASURE_RATE,
+	MEASURE_BANDWIDTH,
+	MEASURE_BIDIRECTIONAL,
+	MEASURE_GET_LATENCY,
+	MEASURE_GET_BANDWIDTH,
+	MEASURE_COUNT
+};
+
+/* Where in the match list the entry is that a message meets. */
+enum position { POSITION_FIRST, POSITION_MIDDLE, POSITION_LAST, POSITION_RANDOM, POSITION_COUNT };
+
+#define WILDCARDS_ALL UINT32_MAX
+
+/* A match list at both ends: every entry takes messages, each its own match bits. */
+struct match_shape {
+	uint32_t depth;     /* entries; 0: a list that is made for nothing but the messages */
+	uint32_t wildcards; /* of them with ignored bits, spread evenly */
+	enum position position;
+};
+
+struct trial {
+	enum measure measure;
+	uint64_t size; /* bytes */
+	struct match_shape shape;
+	unsigned peers;     /* servers that the messages go to, in turns */
+	const char *faults; /* PTL_FAULT of the client; NULL: as it is */
+};
+
+const char *measure_name(enum measure measure);
+const char *measure_title(enum measure measure);
+const char *position_name(enum position position);
+
+static inline bool measure_is_latency(enum measure measure)
+{
+	return measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY;
+}
+
+static inline bool measure_gets(enum measure measure)
+{
+	return measure == MEASURE_GET_LATENCY || measure == MEASURE_GET_BANDWIDTH;
+}
+
+static inline uint32_t shape_wildcards(const struct match_shape *shape)
+{
+	return shape->wildcards < shape->depth ? shape->wildcards : shape->depth;
+}
+
+#endif
