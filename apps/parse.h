@@ -1,0 +1,24 @@
+/* parse.h - what the programs share of reading numbers, sizes, times and process ids. Each takes all of a text, and
+ * answers false, leaving *value alone, when that is something else or too large. */
+#ifndef APPS_PARSE_H
+#define APPS_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <portals.h>
+
+/* Decimal digits up to max: no sign, no blank. */
+bool parse_number(const char *text, uint64_t max, uint64_t *value);
+/* A number, perhaps with K, M, G or T: 1024, its square, ... */
+bool parse_size(const char *text, uint64_t max, uint64_t *value);
+/* Seconds, or a number with ns, us, ms or s; in nanoseconds, at most a day. */
+bool parse_time(const char *text, uint64_t *value);
+/* "NID:PID", the node id a number or four with dots. */
+bool parse_process(const char *text, ptl_process_id_t *value);
+
+/* The same from the front of a text, which is moved on: what lists of them are built of. */
+bool parse_digits(const char **text, uint64_t max, uint64_t *value);
+bool parse_sized(const char **text, uint64_t max, uint64_t *value);
+
+#endif

@@ -1,0 +1,71 @@
+/* path.c - see path.h. */
+#include "path.h"
+
+#define TRIES         3                   /* a frame may be lost for other reasons than its size */
+#define TIMEOUT_LEAST UINT64_C(100000000) /* ns */
+#define TIMEOUT_ROOM  8                   /* times the latency */
+
+struct search {
+	ptl_handle_ni_t ni;
+	ptl_process_id_t target;
+	uint64_t timeout;
+	uint32_t question; /* size of questions while answers are varied; 0: questions are varied */
+	int code;          /* PTL_OK until something is wrong with the interface */
+	struct postern_ping ping; /* the last answer */
+};
+
+/* Does a frame of this size arrive? */
+static bool size_passes(struct search *search, uint32_t size)
+{
+	uint32_t question = search->question != 0 ? search->question : size;
+	uint32_t answer = search->question != 0 ? size : 0;
+
+	for (unsigned i = 0; i < TRIES && search->code == PTL_OK; i++) {
+		search->code = postern_ping(search->ni, search->target, question, answer,
+			search->timeout, &search->ping);
+		if (search->code == PTL_OK && search->ping.status == POSTERN_PING_ANSWERED)
+			return true;
+	}
+	return false;
+}
+
+/* The largest size that passes: at least `passes`, at most `most`. */
+static uint32_t search_run(struct search *search, uint32_t passes, uint32_t most)
+{
+	uint32_t fails = most;
+
+	if (most <= passes)
+		return passes;
+	if (size_passes(search, most))
+		return most;
+	while (fails - passes > 1 && search->code == PTL_OK) {
+		uint32_t middle = passes + (fails - passes) / 2;
+
+		if (size_passes(search, middle))
+			passes = middle;
+		else
+			fails = middle;
+	}
+	return passes;
+}
+
+int path_find(ptl_handle_ni_t ni, ptl_process_id_t target, uint64_t latency, struct path *path)
+{
+	struct search search = {.ni = ni, .target = target, .timeout = TIMEOUT_LEAST};
+	uint32_t least;
+
+	if (latency * TIMEOUT_ROOM > search.timeout)
+		search.timeout = latency * TIMEOUT_ROOM;
+	*path = (struct path){0};
+	if (!size_passes(&search, 0))
+		return search.code;
+	least = search.ping.least;
+	path->answered = true;
+	path->own = search.ping.mtu;
+	path->target = search.ping.target_mtu;
+	path->there = search_run(&search, least, path->own);
+	search.question = path->there;
+	path->back =
+		search_run(&search, least, path->there < path->target ? path->there : path->target);
+	return search.code;
+}

@@ -1,0 +1,353 @@
+/* main.c - postern-ping: is a process there, how far is it, and what size of frame gets through? */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <postern.h>
+
+#include "../json.h"
+#include "../path.h"
+#include "options.h"
+#include "tally.h"
+
+#define SECOND        UINT64_C(1000000000)
+#define TEXT_BYTES    32
+#define PROCESS_BYTES 32
+
+/* One run. */
+struct run {
+	struct options options;
+	ptl_handle_ni_t ni;
+	ptl_process_id_t self;
+	char target[PROCESS_BYTES]; /* "1:100" */
+	uint64_t begun;
+	uint64_t ended;
+	uint64_t sent;
+	uint64_t answered;
+	uint64_t restarts;        /* times another life of the process answered */
+	uint32_t incarnation;     /* of the last answer; 0: none yet */
+	uint32_t size;            /* of questions */
+	struct postern_ping last; /* the last one that was not answered, or else the last */
+	struct tally round_trip;
+	struct tally residence;
+	struct tally network;
+	struct path path;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+/* Until then, or a signal. */
+static void sleep_until(uint64_t at)
+{
+	const struct timespec time = {
+		.tv_sec = (time_t)(at / SECOND), .tv_nsec = (long)(at % SECOND)};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+}
+
+/* "12.3 us" */
+static const char *time_text(double ns, char *text)
+{
+	if (ns < 1e6)
+		snprintf(text, TEXT_BYTES, "%.1f us", ns / 1e3);
+	else if (ns < 1e9)
+		snprintf(text, TEXT_BYTES, "%.2f ms", ns / 1e6);
+	else
+		snprintf(text, TEXT_BYTES, "%.3f s", ns / 1e9);
+	return text;
+}
+
+static const char *status_text(const struct run *run, char *text, size_t size)
+{
+	const uint8_t *address = run->last.address;
+
+	switch (run->last.status) {
+	case POSTERN_PING_NO_ADDRESS:
+		snprintf(text, size, "nobody says where it is");
+		break;
+	case POSTERN_PING_NO_NODE:
+		snprintf(text, size, "neither its node nor a gateway answers ARP");
+		break;
+	case POSTERN_PING_NOT_SENT:
+		snprintf(text, size, "the port takes no frame");
+		break;
+	default:
+		snprintf(text, size, "no answer from %02x:%02x:%02x:%02x:%02x:%02x", address[0],
+			address[1], address[2], address[3], address[4], address[5]);
+		break;
+	}
+	return text;
+}
+
+/* What the user may do about silence. */
+static const char *advice(int status)
+{
+	switch (status) {
+	case POSTERN_PING_NO_ADDRESS:
+		return "No process has that id here, or the link is down, or it is on another VLAN "
+		       "or "
+		       "encapsulation; is PTL_IFACE_NAME the right port?";
+	case POSTERN_PING_NO_NODE:
+		return "The node is off, or on another network; check PTL_IP and PTL_GATEWAY.";
+	case POSTERN_PING_NOT_SENT:
+		return "The link is down, or the other side of the memif is not there.";
+	default:
+		return "The process was found, but is stopped or gone, or frames of this size do "
+		       "not "
+		       "reach it; try --size 0, or --mtu.";
+	}
+}
+
+static bool talks(const struct options *options)
+{
+	return !options->quiet && !options->flood && !options->json;
+}
+
+static void answer_print(const struct run *run, const struct postern_ping *ping)
+{
+	char times[3][TEXT_BYTES];
+
+	printf("%" PRIu32 " bytes from %s: seq=%" PRIu64
+	       " time=%s (network %s, at the target %s)\n",
+		ping->answer_size, run->target, run->sent,
+		time_text((double)ping->round_trip, times[0]),
+		time_text((double)ping->network, times[1]),
+		time_text((double)ping->residence, times[2]));
+}
+
+static void answer_take(struct run *run, const struct postern_ping *ping)
+{
+	run->answered++;
+	tally_add(&run->round_trip, ping->round_trip);
+	tally_add(&run->residence, ping->residence);
+	tally_add(&run->network, ping->network);
+	if (run->incarnation != 0 && run->incarnation != ping->incarnation) {
+		run->restarts++;
+		if (talks(&run->options))
+			printf("%s has restarted\n", run->target);
+	}
+	run->incarnation = ping->incarnation;
+	if (talks(&run->options))
+		answer_print(run, ping);
+}
+
+/* One question. */
+static void ask(struct run *run)
+{
+	struct postern_ping ping;
+	char text[128];
+	int code;
+
+	run->sent++;
+	code = postern_ping(
+		run->ni, run->options.target, run->size, run->size, run->options.timeout, &ping);
+	if (code != PTL_OK)
+		trouble("%s cannot be asked: %s", run->target, postern_error_text(code));
+	if (ping.status == POSTERN_PING_ANSWERED) {
+		answer_take(run, &ping);
+	} else {
+		run->last = ping;
+		if (talks(&run->options))
+			printf("seq=%" PRIu64 ": %s\n", run->sent,
+				status_text(run, text, sizeof(text)));
+	}
+	if (talks(&run->options))
+		fflush(stdout);
+}
+
+static bool over(const struct run *run)
+{
+	const struct options *options = &run->options;
+
+	return interrupted || (options->count != 0 && run->sent >= options->count) ||
+	       (options->deadline != 0 && now() - run->begun >= options->deadline);
+}
+
+static void ask_all(struct run *run)
+{
+	const struct options *options = &run->options;
+	uint64_t next = run->begun = now();
+
+	while (!over(run)) {
+		ask(run);
+		next += options->interval;
+		if (options->flood || over(run))
+			continue;
+		if (options->deadline != 0 && next - run->begun > options->deadline)
+			next = run->begun + options->deadline;
+		sleep_until(next);
+	}
+	run->ended = now();
+}
+
+/* --- the summary */
+
+static void tally_print(const char *name, const struct tally *tally)
+{
+	char times[4][TEXT_BYTES];
+
+	printf("%s min/avg/max/mdev = %s / %s / %s / %s\n", name,
+		time_text((double)tally->least, times[0]), time_text(tally->mean, times[1]),
+		time_text((double)tally->most, times[2]),
+		time_text(tally_deviation(tally), times[3]));
+}
+
+static void path_print(const struct run *run)
+{
+	const struct path *path = &run->path;
+
+	if (!path->answered) {
+		printf("path MTU: not found, because there is no answer\n");
+		return;
+	}
+	printf("path MTU: %" PRIu32 " bytes there, %" PRIu32
+	       " back (frames of this interface: %" PRIu32 ", of the target: %" PRIu32 ")\n",
+		path->there, path->back, path->own, path->target);
+	if (path->there < path->own)
+		printf("Frames of this interface do not all reach %s: set PTL_MTU=%" PRIu32
+		       " on both sides%s.\n",
+			run->target, path->there < path->back ? path->there : path->back,
+			path->target == path->there ? "" : ", or let the switches carry more");
+}
+
+static void summary_print(const struct run *run)
+{
+	uint64_t lost = run->sent - run->answered;
+	char time[TEXT_BYTES];
+
+	printf("%s--- %s ping statistics ---\n", talks(&run->options) ? "\n" : "", run->target);
+	printf("%" PRIu64 " questions, %" PRIu64 " answers, %.4g%% lost, time %s\n", run->sent,
+		run->answered, run->sent == 0 ? 0.0 : 100.0 * (double)lost / (double)run->sent,
+		time_text((double)(run->ended - run->begun), time));
+	if (run->answered > 0) {
+		tally_print("round trip   ", &run->round_trip);
+		tally_print("network      ", &run->network);
+		tally_print("at the target", &run->residence);
+	}
+	if (run->restarts > 0)
+		printf("%s restarted %" PRIu64 " times\n", run->target, run->restarts);
+	if (run->options.mtu)
+		path_print(run);
+	if (run->answered == 0 && run->sent > 0) {
+		char text[128];
+
+		printf("%s: %s. %s\n", run->target, status_text(run, text, sizeof(text)),
+			advice(run->last.status));
+	}
+}
+
+static void tally_json(const char *name, const struct tally *tally)
+{
+	printf(",\n  \"%s_ns\": {\"min\": %" PRIu64 ", \"avg\": %.1f, \"max\": %" PRIu64
+	       ", \"mdev\": %.1f}",
+		name, tally->least, tally->mean, tally->most, tally_deviation(tally));
+}
+
+static void summary_json(const struct run *run)
+{
+	static const char *const reasons[] = {[POSTERN_PING_ANSWERED] = "answered",
+		[POSTERN_PING_NO_ANSWER] = "no answer",
+		[POSTERN_PING_NO_ADDRESS] = "no address",
+		[POSTERN_PING_NO_NODE] = "no node",
+		[POSTERN_PING_NOT_SENT] = "not sent",
+		[POSTERN_PING_BAD_SIZE] = "bad size"};
+
+	printf("{\n  \"target\": ");
+	json_text(run->target);
+	printf(",\n  \"source\": \"%u:%u\",\n  \"size\": %" PRIu32 ",\n  \"sent\": %" PRIu64
+	       ",\n  \"answered\": %" PRIu64 ",\n  \"restarts\": %" PRIu64 ",\n  \"seconds\": %.6f",
+		run->self.nid, run->self.pid, run->size, run->sent, run->answered, run->restarts,
+		(double)(run->ended - run->begun) / 1e9);
+	if (run->answered > 0) {
+		tally_json("round_trip", &run->round_trip);
+		tally_json("network", &run->network);
+		tally_json("residence", &run->residence);
+	}
+	if (run->answered < run->sent)
+		printf(",\n  \"last_failure\": \"%s\"", reasons[run->last.status]);
+	if (run->options.mtu && run->path.answered)
+		printf(",\n  \"path_mtu\": {\"there\": %" PRIu32 ", \"back\": %" PRIu32
+		       ", \"own\": %" PRIu32 ", \"target\": %" PRIu32 "}",
+			run->path.there, run->path.back, run->path.own, run->path.target);
+	printf("\n}\n");
+}
+
+/* --- beginning and end */
+
+/* A question of this size that is not sent because of its size says so at once; this one would be sent. */
+static void size_choose(struct run *run)
+{
+	struct postern_ping ping;
+	int code = postern_ping(run->ni, run->options.target, UINT32_MAX, 0, 0, &ping);
+
+	if (code != PTL_OK)
+		trouble("%s cannot be asked: %s", run->target, postern_error_text(code));
+	run->size = run->options.full ? ping.mtu : (uint32_t)run->options.size;
+	if (run->size == 0)
+		run->size = ping.least;
+	if (run->size < ping.least || run->size > ping.mtu)
+		trouble("--size %" PRIu32
+			" is not possible here: frames of this interface have %" PRIu32
+			" to %" PRIu32 " bytes, see PTL_MTU",
+			run->size, ping.least, ping.mtu);
+}
+
+static void open_interface(struct run *run)
+{
+	int interfaces;
+
+	if (PtlInit(&interfaces) != PTL_OK)
+		exit(EXIT_TROUBLE); /* the library has said why */
+	if (run->options.interface >= (uint64_t)interfaces)
+		trouble("there is no interface %" PRIu64 ": PTL_IFACE_NAME names %d",
+			run->options.interface, interfaces);
+	if (PtlNIInit((ptl_interface_t)run->options.interface, (ptl_pid_t)run->options.pid, NULL,
+		    NULL, &run->ni) != PTL_OK)
+		exit(EXIT_TROUBLE);
+	PtlGetId(run->ni, &run->self);
+}
+
+int main(int count, char **words)
+{
+	/* A second signal ends the program without a summary. */
+	const struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+	static struct run run;
+
+	options_read(count, words, &run.options);
+	snprintf(run.target, sizeof(run.target), "%u:%u", run.options.target.nid,
+		run.options.target.pid);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	open_interface(&run);
+	size_choose(&run);
+	if (!run.options.json)
+		printf("PING %s from %u:%u, %" PRIu32 " bytes\n", run.target, run.self.nid,
+			run.self.pid, run.size);
+	fflush(stdout);
+	ask_all(&run);
+	if (run.options.mtu && run.answered > 0 && !interrupted)
+		path_find(run.ni, run.options.target, (uint64_t)run.round_trip.mean, &run.path);
+	if (run.options.json)
+		summary_json(&run);
+	else
+		summary_print(&run);
+	PtlFini();
+	return run.answered > 0 ? EXIT_ANSWERED : EXIT_SILENCE;
+}

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""postern-ping as a user runs it."""
+import signal
+
+import programs
+
+QUICK = ("--count", "3", "--interval", "1ms")
+
+
+class Self(programs.Case):
+    """A process asks itself."""
+
+    def test_answers_and_a_summary_are_printed(self):
+        done = self.expect_success(
+            programs.run("postern-ping", *QUICK, "--pid", "5", "1:5", PTL_NID="1"))
+        self.assertIn("PING 1:5 from 1:5, 64 bytes", done.stdout)
+        for seq in (1, 2, 3):
+            self.assertRegex(done.stdout, rf"64 bytes from 1:5: seq={seq} time=[0-9.]+ (us|ms|s) \(network ")
+        self.assertIn("3 questions, 3 answers, 0% lost", done.stdout)
+        self.assertIn("min/avg/max/mdev", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_quiet_and_flood_print_the_summary_alone(self):
+        for word in ("--quiet", "--flood"):
+            done = self.expect_success(
+                programs.run("postern-ping", *QUICK, word, "--pid", "5", "1:5", PTL_NID="1"))
+            self.assertNotIn("seq=", done.stdout)
+            self.assertIn("3 answers", done.stdout)
+
+    def test_it_runs_without_a_poll_thread(self):
+        report = self.expect_json(programs.run("postern-ping", *QUICK, "--json", "--pid", "5", "1:5",
+                                               PTL_NID="1", PTL_PROGRESS="inline"))
+        self.assertEqual(report["answered"], 3)
+
+    def test_sizes_are_those_of_frames(self):
+        report = self.expect_json(programs.run(
+            "postern-ping", *QUICK, "--json", "--mtu", "--size", "full", "--pid", "5", "1:5",
+            PTL_NID="1", PTL_MTU="2000"))
+        self.assertEqual(report["size"], 2000)
+        self.assertEqual(report["path_mtu"], {"there": 2000, "back": 2000, "own": 2000, "target": 2000})
+        done = programs.run("postern-ping", "--size", "2001", "1:5", PTL_MTU="2000")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("64 to 2000 bytes", done.stderr)
+
+    def test_a_deadline_ends_it(self):
+        report = self.expect_json(programs.run("postern-ping", "--json", "--deadline", "50ms", "--interval",
+                                               "10ms", "--pid", "5", "1:5", PTL_NID="1"))
+        self.assertGreaterEqual(report["answered"], 1)
+
+
+class Options(programs.Case):
+    def test_help_and_version_say_what_they_should(self):
+        done = self.expect_success(programs.run("postern-ping", "--help"))
+        for word in ("--count", "--interval", "--timeout", "--mtu", "--flood", "--json", "Exit codes"):
+            self.assertIn(word, done.stdout)
+        self.assertRegex(self.expect_success(programs.run("postern-ping", "-V")).stdout,
+                         r"^postern-ping \d+\.\d+\.\d+$")
+
+    def test_wrong_words_get_a_sentence_and_code_2(self):
+        for words, part in (
+                ([], "which process"),
+                (["1"], "no process"),
+                (["1:2:3"], "no process"),
+                (["1:2", "1:3"], "one process"),
+                (["--count", "0", "1:2"], "--count takes a number"),
+                (["--count", "x", "1:2"], "--count takes a number"),
+                (["--interval", "0", "1:2"], "--interval takes a time"),
+                (["--size", "huge", "1:2"], "--size takes bytes"),
+                (["--interface", "64", "1:2"], "--interface takes a number"),
+                (["--interface", "1", "1:2"], "there is no interface 1"),
+                (["--nonsense", "1:2"], "--help"),
+        ):
+            with self.subTest(words=words):
+                done = programs.run("postern-ping", *words)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(part, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_an_interface_that_does_not_exist_gets_code_2(self):
+        done = programs.run("postern-ping", "1:2", PTL_IFACE_NAME="nonesuch0")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("nonesuch0", done.stderr)
+
+
+class Remote(programs.Case):
+    """Two processes over memif; the other one's application does nothing but wait."""
+
+    def server(self, **settings):
+        process = self.start("postern-perf", "--server", **self.memif(1, **settings))
+        self.await_line(process, "Serving at 1:1")
+        return process
+
+    def test_a_process_whose_application_sleeps_answers(self):
+        self.server()
+        report = self.expect_json(programs.run(
+            "postern-ping", *QUICK, "--json", "--timeout", "60s", "1:1", **self.memif(2)))
+        self.assertEqual(report["answered"], 3)
+        times = report["round_trip_ns"]
+        self.assertLessEqual(times["min"], times["avg"])
+        self.assertLessEqual(times["avg"], times["max"])
+        self.assertLessEqual(report["network_ns"]["max"], times["max"])
+        self.assertLessEqual(report["residence_ns"]["max"], times["max"])
+
+    def test_the_smaller_frames_of_the_other_are_seen(self):
+        self.server(PTL_MTU="1500")
+        report = self.expect_json(programs.run(
+            "postern-ping", *QUICK, "--json", "--mtu", "--timeout", "60s", "1:1", **self.memif(2)))
+        self.assertEqual(report["path_mtu"]["target"], 1500)
+        self.assertLessEqual(report["path_mtu"]["back"], 1500)
+
+    def test_a_process_that_does_not_exist_is_told_from_one_that_does_not_answer(self):
+        server = self.server()
+        done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", "1:2", **self.memif(2))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nobody says where it is", done.stdout)
+        asker = self.start("postern-ping", "--interval", "20ms", "--timeout", "200ms", "1:1",
+                           **self.memif(2))
+        self.await_line(asker, "64 bytes from 1:1")
+        server.send_signal(signal.SIGSTOP)
+        self.assertRegex(self.await_line(asker, "no answer from "), r"[0-9a-f:]{17}")
+        server.send_signal(signal.SIGCONT)
+        self.await_line(asker, "64 bytes from 1:1")
+        asker.send_signal(signal.SIGINT)
+        code, out, err = self.finish(asker)
+        self.assertEqual(code, 0, err)
+        self.assertIn("ping statistics", out)
+
+    def test_a_restart_is_seen(self):
+        server = self.server()
+        asker = self.start("postern-ping", "--interval", "20ms", "--timeout", "200ms", "1:1",
+                           **self.memif(2))
+        self.await_line(asker, "64 bytes from 1:1")
+        server.kill()
+        server.wait()
+        self.server()
+        self.await_line(asker, "has restarted")
+        asker.send_signal(signal.SIGINT)
+        code, out, err = self.finish(asker)
+        self.assertEqual(code, 0, err)
+        self.assertIn("restarted 1 times", out)
+
+
+if __name__ == "__main__":
+    programs.main()
