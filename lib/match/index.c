@@ -3,22 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <match/chains.h>
 #include <match/index.h>
+#include <match/order.h>
 
-#define CLASSES      8
-#define RESIDUE      CLASSES /* its class number: the one after the last */
-#define TALLY_MAX    32      /* masks that are told apart when classes are chosen */
-#define SLOTS_MIN    64
-#define RESIDUE_MIN  64 /* entries, before better classes are looked for */
-#define RESIDUE_PART 32 /* and the part of the list that they must be, so that looking pays */
+#define CLASSES       8
+#define CLASS_SLOTS   (CLASSES + 1) /* one takes over from another */
+#define RESIDUE       CLASS_SLOTS   /* its class number: the one after the last */
+#define TALLIES       32            /* masks of the residue that are told apart */
+#define RESIDUE_MIN   64            /* entries of a mask, before it may become a class ... */
+#define RESIDUE_PART  32            /* ... and the part of the list that they must be */
+#define RESIDUE_LOOKS 8  /* entries that a search looks at before it asks whether to go on */
+#define MOVE_PART     16 /* entries that are looked at for each that is put in */
 
-/* Every entry of a class has this ignore mask and these wildcards. */
-struct class
-{
+/* What the entries of a class have in common. */
+struct mask {
 	uint64_t ignore;
-	bool any_nid;
-	bool any_pid;
-	uint32_t count; /* its entries; a class without any is free */
+	uint32_t any_nid; /* MATCH_ANY or 0 */
+	uint32_t any_pid;
+	uint32_t count; /* entries; a class or a tally without any is free */
 };
 
 /* Entries linked by chain_next and chain_previous, X2. */
@@ -27,11 +30,12 @@ struct chain {
 	uint32_t tail;
 };
 
-/* Of the hash table: open addressing, one step at a time. */
-struct slot {
-	uint32_t hash; /* 0: empty */
-	uint32_t class;
-	struct chain chain;
+/* X4. */
+struct move {
+	uint32_t cursor;  /* the next entry of the list to look at; MATCH_NONE: no move */
+	uint32_t behind;  /* the last entry of the residue before it */
+	uint32_t opened;  /* class, or RESIDUE */
+	uint32_t closing; /* class, or RESIDUE */
 };
 
 /* Where a walk by index_next() stands, so that a list of entries that match but do not accept is
@@ -40,37 +44,43 @@ struct slot {
 struct walk {
 	struct match_key key;
 	uint32_t current; /* MATCH_NONE: no walk */
-	uint32_t candidates[CLASSES + 1];
+	uint32_t candidates[CLASS_SLOTS + 1];
 };
 
 struct match_index {
-	struct class classes[CLASSES];
-	struct slot *slots;
-	uint32_t mask; /* slots - 1 */
-	uint32_t used; /* slots in use, at most three quarters */
+	uint32_t used; /* a bit for each class that has entries */
 	struct chain residue;
 	uint32_t residue_count;
-	uint32_t residue_limit; /* look for better classes when it is reached */
+	struct chains chains;
+	struct mask classes[CLASS_SLOTS];
+	struct match_order order;
+	struct mask
+		tallies[TALLIES]; /* of the residue's masks, roughly: a rare one may be forgotten */
+	struct move move;
 	struct walk walk;
 };
 
-static uint32_t hash_of(uint32_t class, uint64_t bits, uint32_t nid, uint32_t pid)
+/* What a message, or an entry, says of the things that a class does not ignore. */
+static uint32_t hash_of(const struct mask *class, uint64_t bits, uint32_t nid, uint32_t pid)
 {
-	uint64_t hash = (bits + class) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t process = (uint64_t)(nid | class->any_nid) << 32 | (pid | class->any_pid);
+	uint64_t hash = (bits & ~class->ignore) * UINT64_C(0x9e3779b97f4a7c15) +
+			process * UINT64_C(0xd6e8feb86659fd93) + class->ignore;
 
 	hash ^= hash >> 32;
-	hash += (uint64_t)nid << 32 | pid;
 	hash *= UINT64_C(0xd6e8feb86659fd93);
-	hash ^= hash >> 32;
-	hash *= UINT64_C(0xd6e8feb86659fd93);
-	hash >>= 32;
-	return hash == 0 ? 1 : (uint32_t)hash;
+	return (uint32_t)(hash >> 32);
 }
 
-static bool class_has(const struct class *class, const struct match_entry *entry)
+static struct mask mask_of(const struct match_entry *entry)
 {
-	return class->ignore == entry->ignore && class->any_nid == (entry->nid == MATCH_ANY) &&
-	       class->any_pid == (entry->pid == MATCH_ANY);
+	return (struct mask){entry->ignore, entry->nid == MATCH_ANY ? MATCH_ANY : 0,
+		entry->pid == MATCH_ANY ? MATCH_ANY : 0, 0};
+}
+
+static bool mask_equal(const struct mask *a, const struct mask *b)
+{
+	return a->ignore == b->ignore && a->any_nid == b->any_nid && a->any_pid == b->any_pid;
 }
 
 /* Do two entries of one class and hash ask for the same? */
@@ -81,7 +91,7 @@ static bool entry_equal(const struct match_entry *a, const struct match_entry *b
 					       a->nid == b->nid && a->pid == b->pid));
 }
 
-/* --- chains --- */
+/* --- one chain --- */
 
 static void chain_link(
 	const struct match_table *table, struct chain *chain, uint32_t i, uint32_t previous)
@@ -120,8 +130,8 @@ static void chain_unlink(
  * One of them is short for programs that add at an end, near an end, next to a mark near an end, or
  * next to their like. The chain's end comes first: while the index is built it answers at once, and
  * no entry of the list that has no chain yet is looked at. */
-static uint32_t chain_place(
-	const struct match_table *table, const struct chain *chain, const struct match_entry *entry)
+static uint32_t chain_place(const struct match_table *table, const struct match_order *order,
+	const struct chain *chain, const struct match_entry *entry)
 {
 	uint32_t back = chain->tail;
 	uint32_t front = chain->head;
@@ -131,12 +141,12 @@ static uint32_t chain_place(
 	for (;;) {
 		const struct match_entry *other;
 
-		if (back == MATCH_NONE || match_entry(table, back)->position < entry->position)
+		if (back == MATCH_NONE || order_before(order, match_entry(table, back), entry))
 			return back;
 		back = match_entry(table, back)->chain_previous;
 
 		other = match_entry(table, front);
-		if (other->position > entry->position)
+		if (order_before(order, entry, other))
 			return other->chain_previous;
 		front = other->chain_next;
 
@@ -151,205 +161,295 @@ static uint32_t chain_place(
 	}
 }
 
-/* --- the hash table --- */
-
-static struct slot *slot_place(struct slot *slots, uint32_t mask, struct slot slot)
-{
-	uint32_t i = slot.hash & mask;
-
-	while (slots[i].hash != 0)
-		i = (i + 1) & mask;
-	slots[i] = slot;
-	return &slots[i];
-}
-
-/* Room for one slot more. */
-static bool slots_reserve(struct match_index *index)
-{
-	if (index->used + 1 <= (index->mask + 1) / 4 * 3)
-		return true;
-
-	uint32_t mask = 2 * index->mask + 1;
-	struct slot *slots = calloc((size_t)mask + 1, sizeof(*slots));
-
-	if (slots == NULL)
-		return false;
-	for (uint32_t i = 0; i <= index->mask; i++)
-		if (index->slots[i].hash != 0)
-			slot_place(slots, mask, index->slots[i]);
-	free(index->slots);
-	index->slots = slots;
-	index->mask = mask;
-	return true;
-}
-
-/* Empties a slot; those that stepped over it move up, so that a search may stop at the first empty
- * one. */
-static void slot_free(struct match_index *index, struct slot *slot)
-{
-	uint32_t hole = (uint32_t)(slot - index->slots);
-
-	for (uint32_t i = (hole + 1) & index->mask; index->slots[i].hash != 0;
-		i = (i + 1) & index->mask) {
-		uint32_t home = index->slots[i].hash & index->mask;
-
-		if (((i - home) & index->mask) < ((i - hole) & index->mask))
-			continue; /* its home lies behind the hole */
-		index->slots[hole] = index->slots[i];
-		hole = i;
-	}
-	index->slots[hole].hash = 0;
-	index->used--;
-}
-
-/* The slot of an entry that is an end of its chain. */
-static struct slot *slot_of(const struct match_index *index, uint32_t i, uint32_t hash)
-{
-	uint32_t s = hash & index->mask;
-
-	while (index->slots[s].hash != hash ||
-		(index->slots[s].chain.head != i && index->slots[s].chain.tail != i))
-		s = (s + 1) & index->mask;
-	return &index->slots[s];
-}
-
-/* The slot of the chain that an entry belongs to, a new one if need be; NULL when there is no
- * memory for that. */
-static struct slot *slot_for(
-	const struct match_table *table, struct match_index *index, const struct match_entry *entry)
-{
-	for (uint32_t s = entry->hash & index->mask; index->slots[s].hash != 0;
-		s = (s + 1) & index->mask)
-		if (index->slots[s].hash == entry->hash &&
-			entry_equal(match_entry(table, index->slots[s].chain.head), entry))
-			return &index->slots[s];
-	if (!slots_reserve(index))
-		return NULL;
-	index->used++;
-	return slot_place(index->slots, index->mask,
-		(struct slot){entry->hash, entry->class, {MATCH_NONE, MATCH_NONE}});
-}
-
 /* --- classes --- */
 
-/* The class of an entry, a free one made its own if need be; RESIDUE when there is none. */
-static uint32_t class_for(struct match_index *index, const struct match_entry *entry)
+/* The class for a mask, a free one made its own if need be; RESIDUE when there is none. */
+static uint32_t class_for(struct match_index *index, const struct mask *mask)
 {
+	const struct move *move = &index->move;
 	uint32_t free_class = RESIDUE;
+	unsigned taken = 0;
 
-	for (uint32_t c = 0; c < CLASSES; c++) {
-		if (class_has(&index->classes[c], entry))
-			return c;
-		if (index->classes[c].count == 0 && free_class == RESIDUE)
+	for (uint32_t c = 0; c < CLASS_SLOTS; c++) {
+		if (index->classes[c].count == 0 && c != move->opened && c != move->closing) {
 			free_class = c;
+			continue;
+		}
+		if (c != move->closing && mask_equal(&index->classes[c], mask))
+			return c;
+		taken++;
 	}
-	if (free_class != RESIDUE)
-		index->classes[free_class] = (struct class){
-			entry->ignore, entry->nid == MATCH_ANY, entry->pid == MATCH_ANY, 0};
+	if (taken >= CLASSES)
+		return RESIDUE;
+	index->classes[free_class] = *mask;
 	return free_class;
 }
 
-/* Makes classes of the masks that most entries of the list have. */
-static void classes_choose(
-	const struct match_table *table, const struct match_list *list, struct match_index *index)
+static void class_count(struct match_index *index, uint32_t class, bool more)
 {
-	struct class tally[TALLY_MAX] = {0};
-	unsigned count = 0;
+	index->classes[class].count += more ? 1 : UINT32_MAX;
+	if (index->classes[class].count == 0)
+		index->used &= ~(UINT32_C(1) << class);
+	else
+		index->used |= UINT32_C(1) << class;
+}
 
-	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next) {
-		const struct match_entry *entry = match_entry(table, i);
-		unsigned t = 0;
+/* --- the residue --- */
 
-		while (t < count && !class_has(&tally[t], entry))
-			t++;
-		if (t == TALLY_MAX)
-			continue;
-		if (t == count)
-			tally[count++] = (struct class){
-				entry->ignore, entry->nid == MATCH_ANY, entry->pid == MATCH_ANY, 0};
-		tally[t].count++;
+static struct mask *tally_find(struct match_index *index, const struct mask *mask)
+{
+	for (unsigned t = 0; t < TALLIES; t++)
+		if (index->tallies[t].count > 0 && mask_equal(&index->tallies[t], mask))
+			return &index->tallies[t];
+	return NULL;
+}
+
+/* The tally of a mask, that of the rarest other one if need be: a mask that many entries have stays,
+ * the rare ones take each other's place. */
+static struct mask *tally_for(struct match_index *index, const struct mask *mask)
+{
+	struct mask *tally = tally_find(index, mask);
+
+	if (tally != NULL)
+		return tally;
+	tally = &index->tallies[0];
+	for (unsigned t = 1; t < TALLIES; t++)
+		if (index->tallies[t].count < tally->count)
+			tally = &index->tallies[t];
+	*tally = *mask;
+	return tally;
+}
+
+static void residue_link(
+	const struct match_table *table, struct match_index *index, uint32_t i, uint32_t previous)
+{
+	const struct mask mask = mask_of(match_entry(table, i));
+
+	chain_link(table, &index->residue, i, previous);
+	index->residue_count++;
+	tally_for(index, &mask)->count++;
+}
+
+static void residue_unlink(
+	const struct match_table *table, struct match_index *index, const struct match_entry *entry)
+{
+	const struct mask mask = mask_of(entry);
+	struct mask *tally = tally_find(index, &mask);
+
+	chain_unlink(table, &index->residue, entry);
+	index->residue_count--;
+	if (tally != NULL)
+		tally->count--;
+}
+
+/* --- filing an entry, X1 --- */
+
+/* The first entry of the chain that an entry belongs to, or MATCH_NONE. */
+static uint32_t chain_of(const struct match_table *table, const struct chains *chains,
+	const struct match_entry *entry)
+{
+	uint32_t i = chains_first(chains_bucket(chains, entry->hash), entry->hash);
+
+	while (i != MATCH_NONE && !entry_equal(match_entry(table, i), entry))
+		i = match_entry(table, i)->bucket_next;
+	return i;
+}
+
+static void class_link(const struct match_table *table, struct match_index *index, uint32_t i)
+{
+	struct match_entry *entry = match_entry(table, i);
+	uint32_t head;
+	struct chain chain = {i, i};
+
+	entry->hash = hash_of(&index->classes[entry->class], entry->bits, entry->nid, entry->pid);
+	head = chain_of(table, &index->chains, entry);
+	class_count(index, entry->class, true);
+	if (head == MATCH_NONE) {
+		entry->chain_next = entry->chain_previous = MATCH_NONE;
+		entry->chain_tail = i;
+		chains_add(table, &index->chains, i);
+		return;
 	}
-	for (unsigned c = 0; c < CLASSES; c++) {
-		unsigned most = c;
+	chain = (struct chain){head, match_entry(table, head)->chain_tail};
+	chain_link(table, &chain, i, chain_place(table, &index->order, &chain, entry));
+	if (chain.head != head)
+		chains_replace(table, &index->chains, head, chain.head);
+	match_entry(table, chain.head)->chain_tail = chain.tail;
+}
 
-		for (unsigned t = c + 1; t < count; t++)
-			if (tally[t].count > tally[most].count)
-				most = t;
-		index->classes[c] = tally[most];
-		tally[most] = tally[c];
+static void class_unlink(const struct match_table *table, struct match_index *index, uint32_t i)
+{
+	const struct match_entry *entry = match_entry(table, i);
+	struct chain chain = {i, MATCH_NONE};
+
+	class_count(index, entry->class, false);
+	if (entry->chain_previous != MATCH_NONE && entry->chain_next != MATCH_NONE) {
+		chain_unlink(table, NULL, entry);
+		return;
 	}
+	if (entry->chain_previous != MATCH_NONE)
+		chain.head = chain_of(table, &index->chains, entry);
+	chain.tail = match_entry(table, chain.head)->chain_tail;
+	chain_unlink(table, &chain, entry);
+	if (entry->chain_previous == MATCH_NONE)
+		chains_replace(table, &index->chains, i, chain.head);
+	if (chain.head != MATCH_NONE)
+		match_entry(table, chain.head)->chain_tail = chain.tail;
+}
+
+static void entry_file(const struct match_table *table, struct match_index *index, uint32_t i)
+{
+	struct match_entry *entry = match_entry(table, i);
+	const struct mask mask = mask_of(entry);
+
+	entry->class = class_for(index, &mask);
+	if (entry->class != RESIDUE) {
+		class_link(table, index, i);
+		return;
+	}
+	entry->hash = 0;
+	residue_link(table, index, i, chain_place(table, &index->order, &index->residue, entry));
+}
+
+/* --- a class for a mask of the residue, X4 --- */
+
+/* Begins a move when the residue has so many entries of this one's mask that it pays, and a class has
+ * few: all but one slot are in use, or this entry would have got one. */
+static void move_consider(
+	const struct match_table *table, const struct match_list *list, uint32_t i)
+{
+	struct match_index *index = list->index;
+	const struct mask mask = mask_of(match_entry(table, i));
+	struct mask *tally = tally_find(index, &mask);
+	struct move *move = &index->move;
+	uint32_t least = RESIDUE;
+	uint32_t opened = RESIDUE;
+
+	if (tally == NULL || tally->count < RESIDUE_MIN + list->length / RESIDUE_PART)
+		return;
+	for (uint32_t c = 0; c < CLASS_SLOTS; c++) {
+		if (index->classes[c].count == 0)
+			opened = c;
+		else if (least == RESIDUE || index->classes[c].count < index->classes[least].count)
+			least = c;
+	}
+	if (index->classes[least].count > tally->count / 2)
+		return;
+	index->classes[opened] = mask;
+	*move = (struct move){list->head, MATCH_NONE, opened, least};
+}
+
+static void move_entry(const struct match_table *table, struct match_index *index, uint32_t i)
+{
+	struct match_entry *entry = match_entry(table, i);
+	const struct mask mask = mask_of(entry);
+	struct move *move = &index->move;
+
+	if (entry->class == RESIDUE && mask_equal(&index->classes[move->opened], &mask)) {
+		residue_unlink(table, index, entry);
+		entry->class = move->opened;
+		class_link(table, index, i);
+	} else if (entry->class == move->closing) {
+		class_unlink(table, index, i);
+		entry->class = RESIDUE;
+		entry->hash = 0;
+		residue_link(table, index, i, move->behind);
+	}
+	if (entry->class == RESIDUE)
+		move->behind = i;
+}
+
+static void move_on(const struct match_table *table, struct match_index *index)
+{
+	struct move *move = &index->move;
+
+	for (unsigned n = 0; n < MOVE_PART && move->cursor != MATCH_NONE; n++) {
+		uint32_t i = move->cursor;
+
+		move->cursor = match_entry(table, i)->next;
+		move_entry(table, index, i);
+	}
+	if (move->cursor == MATCH_NONE)
+		move->opened = move->closing = RESIDUE;
+}
+
+/* An entry that has come into the residue before the cursor may be the last one there. */
+static void move_behind(const struct match_table *table, struct match_index *index, uint32_t i)
+{
+	const struct match_entry *entry = match_entry(table, i);
+	struct move *move = &index->move;
+
+	if (entry->chain_previous == move->behind &&
+		order_before(&index->order, entry, match_entry(table, move->cursor)))
+		move->behind = i;
 }
 
 /* --- making it, keeping it --- */
 
-/* X1 for one entry. */
-static void entry_file(const struct match_table *table, struct match_index *index, uint32_t i)
-{
-	struct match_entry *entry = match_entry(table, i);
-	struct chain *chain = &index->residue;
-
-	entry->class = class_for(index, entry);
-	if (entry->class != RESIDUE) {
-		entry->hash =
-			hash_of(entry->class, entry->bits & ~entry->ignore, entry->nid, entry->pid);
-
-		struct slot *slot = slot_for(table, index, entry);
-
-		if (slot != NULL) {
-			chain = &slot->chain;
-			index->classes[entry->class].count++;
-		} else {
-			entry->class = RESIDUE; /* X3 */
-		}
-	}
-	if (entry->class == RESIDUE) {
-		entry->hash = 0;
-		index->residue_count++;
-	}
-	chain_link(table, chain, i, chain_place(table, chain, entry));
-}
-
-/* Chooses classes and files every entry anew. */
-static void index_fill(
+/* Makes classes of the masks that most entries have. Their counts are the entries that will come. */
+static void classes_choose(
 	const struct match_table *table, const struct match_list *list, struct match_index *index)
 {
-	memset(index->slots, 0, ((size_t)index->mask + 1) * sizeof(*index->slots));
-	index->used = 0;
-	index->residue = (struct chain){MATCH_NONE, MATCH_NONE};
-	index->residue_count = 0;
+	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next) {
+		const struct mask mask = mask_of(match_entry(table, i));
 
-	/* The counts of the tally hold the classes until their entries have come, and go again. */
-	uint32_t counts[CLASSES];
+		tally_for(index, &mask)->count++;
+	}
+	for (unsigned c = 0; c < CLASSES; c++) {
+		struct mask *most = &index->tallies[0];
+
+		for (unsigned t = 1; t < TALLIES; t++)
+			if (index->tallies[t].count > most->count)
+				most = &index->tallies[t];
+		index->classes[c] = *most;
+		most->count = 0;
+	}
+	memset(index->tallies, 0, sizeof(index->tallies));
+}
+
+/* Gives all entries of the list their place; false when there is no memory for that. */
+static bool entries_place(
+	const struct match_table *table, const struct match_list *list, struct match_index *index)
+{
+	uint32_t previous = MATCH_NONE;
+
+	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next) {
+		if (!order_add(table, &index->order, i, previous, MATCH_NONE))
+			return false;
+		previous = i;
+	}
+	return true;
+}
+
+static void entries_file(
+	const struct match_table *table, const struct match_list *list, struct match_index *index)
+{
+	uint32_t expected[CLASSES];
 
 	classes_choose(table, list, index);
-	for (uint32_t c = 0; c < CLASSES; c++)
-		counts[c] = index->classes[c].count;
+	for (unsigned c = 0; c < CLASSES; c++)
+		expected[c] = index->classes[c].count;
 	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next)
 		entry_file(table, index, i);
-	for (uint32_t c = 0; c < CLASSES; c++)
-		index->classes[c].count -= counts[c];
-
-	/* The cost of the next time is paid by at least a part of the list's length of additions. */
-	index->residue_limit = 2 * index->residue_count + list->length / RESIDUE_PART + RESIDUE_MIN;
+	for (unsigned c = 0; c < CLASSES; c++)
+		index->classes[c].count -= expected[c];
 }
 
 struct match_index *index_create(const struct match_table *table, const struct match_list *list)
 {
 	struct match_index *index = calloc(1, sizeof(*index));
-	uint32_t slots = SLOTS_MIN;
 
 	if (index == NULL)
 		return NULL;
-	while (slots / 2 < list->length)
-		slots *= 2;
-	index->mask = slots - 1;
-	index->slots = calloc(slots, sizeof(*index->slots));
-	if (index->slots == NULL) {
-		free(index);
+	index->residue = (struct chain){MATCH_NONE, MATCH_NONE};
+	index->move = (struct move){MATCH_NONE, MATCH_NONE, RESIDUE, RESIDUE};
+	index->walk.current = MATCH_NONE;
+	if (!order_open(&index->order, list->length) || !chains_open(&index->chains) ||
+		!entries_place(table, list, index)) {
+		index_destroy(index);
 		return NULL;
 	}
-	index->walk.current = MATCH_NONE;
-	index_fill(table, list, index);
+	entries_file(table, list, index);
 	return index;
 }
 
@@ -357,45 +457,55 @@ void index_destroy(struct match_index *index)
 {
 	if (index == NULL)
 		return;
-	free(index->slots);
+	order_close(&index->order);
+	chains_close(&index->chains);
 	free(index);
 }
 
-void index_add(const struct match_table *table, const struct match_list *list, uint32_t entry)
+bool index_place(const struct match_table *table, const struct match_list *list, uint32_t entry,
+	uint32_t previous, uint32_t next)
+{
+	return order_add(table, &list->index->order, entry, previous, next);
+}
+
+void index_add(const struct match_table *table, const struct match_list *list, uint32_t i)
 {
 	struct match_index *index = list->index;
+	bool moving = index->move.cursor != MATCH_NONE;
 
 	index->walk.current = MATCH_NONE; /* the entry may lie before its candidates */
-	entry_file(table, index, entry);
-	if (index->residue_count >= index->residue_limit)
-		index_fill(table, list, index);
+	entry_file(table, index, i);
+	if (match_entry(table, i)->class == RESIDUE) {
+		if (moving)
+			move_behind(table, index, i);
+		else
+			move_consider(table, list, i);
+	}
+	if (moving)
+		move_on(table, index);
 }
 
 void index_remove(const struct match_table *table, const struct match_list *list, uint32_t i)
 {
 	struct match_index *index = list->index;
 	const struct match_entry *entry = match_entry(table, i);
+	struct move *move = &index->move;
 	struct walk *walk = &index->walk;
 
 	if (walk->candidates[entry->class] == i)
 		walk->candidates[entry->class] = entry->chain_next;
-
-	if (entry->class == RESIDUE) {
-		chain_unlink(table, &index->residue, entry);
-		index->residue_count--;
-		return;
+	if (move->behind == i)
+		move->behind = entry->chain_previous;
+	if (move->cursor == i) {
+		move->cursor = entry->next;
+		if (move->cursor == MATCH_NONE)
+			move->opened = move->closing = RESIDUE;
 	}
-	index->classes[entry->class].count--;
-	if (entry->chain_previous != MATCH_NONE && entry->chain_next != MATCH_NONE) {
-		chain_unlink(table, NULL, entry);
-		return;
-	}
-
-	struct slot *slot = slot_of(index, i, entry->hash);
-
-	chain_unlink(table, &slot->chain, entry);
-	if (slot->chain.head == MATCH_NONE)
-		slot_free(index, slot);
+	if (entry->class == RESIDUE)
+		residue_unlink(table, index, entry);
+	else
+		class_unlink(table, index, i);
+	order_remove(table, &index->order, i);
 }
 
 uint32_t index_residue(const struct match_index *index)
@@ -405,93 +515,110 @@ uint32_t index_residue(const struct match_index *index)
 
 uint32_t index_classes(const struct match_index *index)
 {
-	uint32_t count = 0;
-
-	for (unsigned c = 0; c < CLASSES; c++)
-		count += index->classes[c].count > 0;
-	return count;
+	return (uint32_t)__builtin_popcount(index->used);
 }
 
 /* --- searching --- */
 
-static uint32_t key_hash(const struct match_index *index, uint32_t c, const struct match_key *key)
+/* The first entry of the chain of class c that asks for key, which has this bucket and hash. */
+static uint32_t chain_find(const struct match_table *table, const struct bucket *bucket, uint32_t c,
+	uint32_t hash, const struct match_key *key)
 {
-	const struct class *class = &index->classes[c];
+	uint32_t i = chains_first(bucket, hash);
 
-	return hash_of(c, key->bits & ~class->ignore, class->any_nid ? MATCH_ANY : key->nid,
-		class->any_pid ? MATCH_ANY : key->pid);
-}
+	while (i != MATCH_NONE) {
+		const struct match_entry *entry = match_entry(table, i);
 
-/* The head of the chain of class c that asks for key. */
-static uint32_t chain_find(const struct match_table *table, const struct match_index *index,
-	uint32_t c, uint32_t hash, const struct match_key *key)
-{
-	for (uint32_t s = hash & index->mask; index->slots[s].hash != 0;
-		s = (s + 1) & index->mask) {
-		const struct slot *slot = &index->slots[s];
-
-		if (slot->hash == hash && slot->class == c &&
-			entry_matches(match_entry(table, slot->chain.head), key))
-			return slot->chain.head;
+		if (entry->hash == hash && entry->class == c && entry_matches(entry, key))
+			break;
+		i = entry->bucket_next;
 	}
-	return MATCH_NONE;
+	return i;
 }
 
-/* The heads of all chains that ask for key, by class. */
-static void chains_find(const struct match_table *table, const struct match_index *index,
+/* The first entries of all chains that ask for key, by class. Classes that are not in use are left
+ * out. */
+static inline void chains_find(const struct match_table *table, const struct match_index *index,
 	const struct match_key *key, uint32_t *heads)
 {
-	uint32_t hashes[CLASSES];
+	for (uint32_t used = index->used; used != 0; used &= used - 1) {
+		uint32_t c = (uint32_t)__builtin_ctz(used);
+		uint32_t hash = hash_of(&index->classes[c], key->bits, key->nid, key->pid);
 
-	/* All slots are on their way before the first is looked at. */
-	for (uint32_t c = 0; c < CLASSES; c++) {
-		if (index->classes[c].count == 0)
-			continue;
-		hashes[c] = key_hash(index, c, key);
-		__builtin_prefetch(&index->slots[hashes[c] & index->mask]);
+		heads[c] = chain_find(table, chains_bucket(&index->chains, hash), c, hash, key);
 	}
-	for (uint32_t c = 0; c < CLASSES; c++)
-		heads[c] = index->classes[c].count == 0
-				   ? MATCH_NONE
-				   : chain_find(table, index, c, hashes[c], key);
 	heads[RESIDUE] = index->residue.head;
 }
 
-/* The first in list order of the candidates. The residue's moves on to its next match, but not
- * beyond the others' first. */
-static uint32_t candidates_first(
-	const struct match_table *table, const struct match_key *key, uint32_t *candidates)
+/* From an entry of the residue on, the first that matches, or one behind `first` in the list. */
+static uint32_t residue_walk(const struct match_table *table, const struct match_order *order,
+	uint32_t i, const struct match_entry *first, const struct match_key *key)
 {
-	uint32_t first = MATCH_NONE;
-	uint64_t position = UINT64_MAX;
+	for (unsigned n = 1; i != MATCH_NONE; n++) {
+		const struct match_entry *entry = match_entry(table, i);
+
+		if (entry_matches(entry, key))
+			break;
+		/* comparing costs more than looking at the next */
+		if (n % RESIDUE_LOOKS == 0 && first != NULL && order_before(order, first, entry))
+			break;
+		i = entry->chain_next;
+	}
+	return i;
+}
+
+/* The first in list order of the candidates. The residue's moves on to its next match, but not far
+ * beyond the others' first. */
+static uint32_t candidates_first(const struct match_table *table, const struct match_index *index,
+	const struct match_key *key, uint32_t *candidates)
+{
+	const struct match_entry *first = NULL;
+	uint32_t found = MATCH_NONE;
 	uint32_t i;
 
-	for (uint32_t c = 0; c < CLASSES; c++) {
-		i = candidates[c];
-		if (i == MATCH_NONE || match_entry(table, i)->position > position)
+	for (uint32_t used = index->used; used != 0; used &= used - 1) {
+		i = candidates[__builtin_ctz(used)];
+		if (i == MATCH_NONE || (first != NULL && order_before(&index->order, first,
+								 match_entry(table, i))))
 			continue;
-		first = i;
-		position = match_entry(table, i)->position;
+		found = i;
+		first = match_entry(table, i);
 	}
-	for (i = candidates[RESIDUE]; i != MATCH_NONE; i = match_entry(table, i)->chain_next) {
-		if (match_entry(table, i)->position > position)
-			break;
-		if (entry_matches(match_entry(table, i), key)) {
-			first = i;
-			break;
-		}
-	}
+	if (candidates[RESIDUE] == MATCH_NONE)
+		return found;
+	i = residue_walk(table, &index->order, candidates[RESIDUE], first, key);
 	candidates[RESIDUE] = i;
-	return first;
+	if (i == MATCH_NONE ||
+		(first != NULL && order_before(&index->order, first, match_entry(table, i))))
+		return found;
+	return i;
+}
+
+static __attribute__((noinline)) uint32_t classes_first(const struct match_table *table,
+	const struct match_index *index, const struct match_key *key)
+{
+	uint32_t heads[CLASS_SLOTS + 1];
+
+	chains_find(table, index, key, heads);
+	return candidates_first(table, index, key, heads);
 }
 
 uint32_t index_first(
 	const struct match_table *table, struct match_index *index, const struct match_key *key)
 {
-	uint32_t heads[CLASSES + 1];
+	uint32_t used = index->used;
 
-	chains_find(table, index, key, heads);
-	return candidates_first(table, key, heads);
+	if ((used & (used - 1)) != 0 || index->residue.head != MATCH_NONE)
+		return classes_first(table, index, key);
+
+	/* Most lists have entries of one mask. (Of none they have not: then there is a residue.) */
+	const struct mask *class = &index->classes[__builtin_ctz(used)];
+	uint32_t hash = hash_of(class, key->bits, key->nid, key->pid);
+	uint32_t i = chains_bucket(&index->chains, hash)->head;
+
+	while (i != MATCH_NONE && !entry_matches(match_entry(table, i), key))
+		i = match_entry(table, i)->bucket_next;
+	return i;
 }
 
 /* Sets the walk's candidates to what comes after current. */
@@ -504,14 +631,15 @@ static void walk_start(const struct match_table *table, struct match_index *inde
 
 	walk->key = *key;
 	chains_find(table, index, key, walk->candidates);
-	for (uint32_t c = 0; c <= CLASSES; c++) {
+	for (uint32_t used = index->used | UINT32_C(1) << RESIDUE; used != 0; used &= used - 1) {
+		uint32_t c = (uint32_t)__builtin_ctz(used);
 		uint32_t i = walk->candidates[c];
 
 		if (c == entry->class && chained)
 			i = entry->chain_next;
 		else
 			while (i != MATCH_NONE &&
-				match_entry(table, i)->position <= entry->position)
+				!order_before(&index->order, entry, match_entry(table, i)))
 				i = match_entry(table, i)->chain_next;
 		walk->candidates[c] = i;
 	}
@@ -528,6 +656,6 @@ uint32_t index_next(const struct match_table *table, struct match_index *index, 
 		walk_start(table, index, current, key);
 	else if (*candidate == current)
 		*candidate = match_entry(table, current)->chain_next;
-	walk->current = candidates_first(table, key, walk->candidates);
+	walk->current = candidates_first(table, index, key, walk->candidates);
 	return walk->current;
 }

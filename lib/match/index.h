@@ -8,19 +8,25 @@
  *
  *     list     [A1] -- [B1] -- [A2] -- [*1] -- [A3] -- [?1]
  *
- *     slots     A: head A1, tail A3      A1 - A2 - A3      class 0: nothing ignored
- *               B: head B1, tail B1      B1
- *               *: head *1, tail *1      *1                class 1: any nid
- *     residue      head ?1, tail ?1      ?1                odd masks
+ *     chains    A1 - A2 - A3      class 0: nothing ignored
+ *               B1
+ *               *1                class 1: any nid
+ *     residue   ?1                odd masks
  *
- * The index is private memory of the poll core; the entries' links, being indices, are in the
+ * Which of two entries comes first says their order (order.h); the hash table is in chains.h. The
+ * index is private memory of the poll core; what it knows of an entry, being indices, is in the
  * shared table.
  *
  * X1. While a list has an index, each of its entries is in exactly one chain: of entry->class,
- *     found by entry->hash.
- * X2. A chain is in list order, that is, its positions grow.
- * X3. Only a new class's or chain's first entry needs memory; an entry for which there is none goes
- *     to the residue. So the index may be slow for want of memory, never wrong.
+ *     found by entry->hash, or the residue.
+ * X2. A chain is in list order.
+ * X3. The index needs memory for the order; without it there is no index. For want of other memory
+ *     it may be slow, never wrong.
+ * X4. A mask that many entries of the residue have becomes a class, and if there is none for it, one
+ *     with few entries is given up. The entries change place a part at a time, while others are put
+ *     in: a cursor goes through the list once. That is safe at every moment, since a search looks
+ *     up every class that has entries, and walks the residue. A class that is given up gets no new
+ *     entries, and no other move begins meanwhile.
  */
 #ifndef MATCH_INDEX_H
 #define MATCH_INDEX_H
@@ -33,7 +39,11 @@ struct match_index;
 struct match_index *index_create(const struct match_table *table, const struct match_list *list);
 void index_destroy(struct match_index *index);
 
-/* The entry is in the list, and has its position. */
+/* Gives an entry that is about to be linked between two neighbours (or MATCH_NONE) its place in the
+ * order; false, without memory for that: the index is of no more use. */
+bool index_place(const struct match_table *table, const struct match_list *list, uint32_t entry,
+	uint32_t previous, uint32_t next);
+/* The entry has its place and is in the list. */
 void index_add(const struct match_table *table, const struct match_list *list, uint32_t entry);
 /* Before the entry leaves the list. */
 void index_remove(const struct match_table *table, const struct match_list *list, uint32_t entry);

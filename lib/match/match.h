@@ -8,10 +8,10 @@
  * match the key. Whether the entry's memory accepts is the caller's to decide; if not it asks for
  * the next one.
  *
- * I1. Entries of one list carry positions that grow strictly from head to tail, so that any two can
- *     be compared without a walk.
- * I2. Insertion next to a given entry and removal are O(1), but for an occasional local
- *     renumbering. The whole list is moved once in 2^26 pushes at most.
+ * I1. Of two entries of a long list it is known without a walk which comes first (order.h).
+ * I2. Insertion next to a given entry and removal take about as long in a long list as in a short
+ *     one: whatever grows, moves or is numbered anew does so a part at a time. But an entry that is
+ *     far from its like and from both ends, in a list with many of its like, must look for them.
  * I3. match_next() may be given an entry only while it is in the list: find the next before
  *     removing one.
  * I4. Short lists are walked; longer ones have an index (index.h). Without memory for one they are
@@ -30,16 +30,18 @@
 struct match_entry {
 	uint64_t bits;
 	uint64_t ignore;   /* bits that do not count */
-	uint64_t position; /* I1; the list's */
 	uint32_t nid;      /* or MATCH_ANY */
 	uint32_t pid;      /* or MATCH_ANY */
 	uint32_t previous; /* the list's, as is all below */
 	uint32_t next;
-	uint32_t chain_next; /* within the index */
+	uint32_t group; /* the index's from here on: order.h */
+	uint32_t order;
+	uint32_t class; /* index.h */
+	uint32_t chain_next;
 	uint32_t chain_previous;
-	uint32_t class;
+	uint32_t chain_tail; /* chains.h */
+	uint32_t bucket_next;
 	uint32_t hash;
-	uint64_t reserved;
 };
 
 /* What a message asks for. */
@@ -60,7 +62,6 @@ struct match_list {
 	uint32_t head;
 	uint32_t tail;
 	uint32_t length;
-	uint32_t latest; /* the entry that was put in last: a hint where the next one will go */
 	struct match_index *index; /* NULL while the list is short; private memory */
 };
 

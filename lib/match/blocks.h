@@ -1,0 +1,34 @@
+/* blocks.h - an array that grows and shrinks by a block at a time, so that growing never copies what
+ * is in it and shrinking gives memory back; all in about the same time however long it is. Only the
+ * list of blocks is copied, a word for each, when it doubles.
+ *
+ * Elements are the caller's: of one size, BLOCK_ELEMENTS in each block.
+ */
+#ifndef MATCH_BLOCKS_H
+#define MATCH_BLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLOCK_ELEMENTS 256
+
+struct blocks {
+	char **block;
+	uint32_t count;
+	uint32_t room; /* blocks that the list has room for */
+};
+
+/* One block more, of zeros; false when there is no memory for it. */
+bool blocks_add(struct blocks *blocks, size_t element_size);
+/* One block less. */
+void blocks_drop(struct blocks *blocks);
+/* Gives all memory back. */
+void blocks_clear(struct blocks *blocks);
+
+static inline void *blocks_at(const struct blocks *blocks, uint32_t i, size_t element_size)
+{
+	return blocks->block[i / BLOCK_ELEMENTS] + (i % BLOCK_ELEMENTS) * element_size;
+}
+
+#endif
