@@ -1,8 +1,10 @@
 /* ethdev.c - start-up and bursts that all ports on DPDK's ethernet devices share. See ethdev.h. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -30,6 +32,7 @@ static const struct port_operations ethdev_operations = {
 	.transmit = ethdev_transmit,
 	.link = ethdev_link,
 	.counters = ethdev_counters,
+	.interrupt = ethdev_interrupt,
 	.describe = ethdev_describe,
 	.close = ethdev_free,
 };
@@ -151,7 +154,12 @@ static int ethdev_configure(struct ethdev *ethdev, const struct ethdev_options *
 	if (!ethdev->linear)
 		conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	ethdev_checksums(ethdev, &info, &conf);
+	conf.intr_conf.rxq = setting_is(SETTING_POLL, "interrupt");
 	error = rte_eth_dev_configure(ethdev->id, 1, 1, &conf);
+	if (error != 0 && conf.intr_conf.rxq) {
+		conf.intr_conf.rxq = 0;
+		error = rte_eth_dev_configure(ethdev->id, 1, 1, &conf);
+	}
 	if (error != 0)
 		return ethdev_complain(ethdev, "configure the device", error);
 	error = rte_eth_macaddr_get(ethdev->id, &address);
@@ -171,7 +179,13 @@ int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethde
 	ethdev->port.operations = &ethdev_operations;
 	ethdev->port.external = options->external;
 	ethdev->copies = options->copies;
+	ethdev->port.gather = options->copies ? PORT_GATHER_MAYBE : PORT_GATHER_NEVER;
+	ethdev->port.gather_bytes = GATHER_BYTES;
+	if (!options->copies)
+		log_info("%s: data of large messages is copied before it is sent, because the device may read it long after it has been given",
+			options->name);
 	ethdev->remove = options->remove;
+	ethdev->socket = -1;
 	if (rte_eth_dev_get_port_by_name(device, &ethdev->id) != 0) {
 		log_error("%s: DPDK has no ethernet device named %s: check the name with "
 			  "postern-info",
@@ -195,6 +209,8 @@ int ethdev_start(struct ethdev *ethdev)
 	eal_leave(guard);
 	if (error != 0)
 		return ethdev_complain(ethdev, "start the device", error);
+	ethdev->interrupts = setting_is(SETTING_POLL, "interrupt") &&
+			     rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0) >= 0;
 	return 0;
 }
 
@@ -306,6 +322,25 @@ bool ethdev_link(struct port *port)
 			     link.link_status == RTE_ETH_LINK_UP;
 	}
 	return ethdev->up;
+}
+
+/* A socket is readable while its ring holds frames. A queue's descriptor is an eventfd, which keeps calling until it is read. */
+int ethdev_interrupt(struct port *port, bool on)
+{
+	struct ethdev *ethdev = (struct ethdev *)port;
+	struct pollfd called;
+	uint64_t count;
+	if (ethdev->socket >= 0)
+		return on ? ethdev->socket : -1;
+	if (!ethdev->interrupts)
+		return -1;
+	called = (struct pollfd){.fd = rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0), .events = POLLIN};
+	if (on && rte_eth_dev_rx_intr_enable(ethdev->id, 0) == 0)
+		return called.fd;
+	rte_eth_dev_rx_intr_disable(ethdev->id, 0);
+	if (poll(&called, 1, 0) == 1 && read(called.fd, &count, sizeof(count)) < 0)
+		ethdev->interrupts = errno == EAGAIN || errno == EINTR;
+	return -1;
 }
 
 void ethdev_counters(struct port *port, struct port_counters *counters)

@@ -17,6 +17,8 @@ struct ethdev {
 	bool remove;   /* unplug the device at the end: this process plugged it in */
 	bool linear;   /* the device sends only the first segment of a frame */
 	bool copies;   /* the device copies frames to send: any memory will do */
+	bool interrupts; /* its receive queue can call */
+	int socket;    /* of the kernel's, on which the driver receives, -1: not known or none */
 	bool up;       /* as last seen */
 	uint64_t look; /* the time from which on the link is looked at again */
 	uint64_t oversized;
@@ -52,6 +54,7 @@ void ethdev_free(struct port *port);
 uint16_t ethdev_receive(struct port *port, struct rte_mbuf **frames, uint16_t count);
 uint16_t ethdev_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count);
 bool ethdev_link(struct port *port);
+int ethdev_interrupt(struct port *port, bool on);
 void ethdev_counters(struct port *port, struct port_counters *counters);
 void ethdev_describe(struct port *port, struct port_description *description);
 

@@ -11,6 +11,8 @@
  * I2. A line is sorted by the time at which its frames leave; frames of the same time leave in the
  *     order in which they came.
  * I3. Frames may be shared with their sender, so spoiling and repeating are done to copies.
+ * I4. Frames in two pieces, which refer to an application's memory, wait in the line of their sender's port only; those that a
+ *     sender in this process passes to this one are copied.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -203,6 +205,17 @@ static uint16_t fault_transmit(struct port *port, struct rte_mbuf **frames, uint
 	return taken;
 }
 
+/* A frame that may wait here must not keep memory of its sender's, I4. */
+static struct rte_mbuf *fault_own(struct fault *fault, struct rte_mbuf *frame)
+{
+	struct rte_mbuf *copy;
+	if (frame->nb_segs == 1)
+		return frame;
+	copy = fault_copy(fault, frame);
+	rte_pktmbuf_free(frame);
+	return copy;
+}
+
 static uint16_t fault_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct fault *fault = (struct fault *)port;
@@ -218,8 +231,11 @@ static uint16_t fault_receive(struct port *port, struct rte_mbuf **frames, uint1
 	if (received == 0 && line_length(line) == 0)
 		return 0;
 	now = glue_now(NULL);
-	for (uint16_t n = 0; n < received; n++)
-		fault_decide(fault, line, fresh[n], now);
+	for (uint16_t n = 0; n < received; n++) {
+		struct rte_mbuf *frame = fault_own(fault, fresh[n]);
+		if (frame)
+			fault_decide(fault, line, frame, now);
+	}
 	received = line_due(line, now, frames, count);
 	line_pass(line, received);
 	return received;
@@ -244,6 +260,42 @@ static void fault_describe(struct port *port, struct port_description *descripti
 	if (fault->inside->operations->describe)
 		fault->inside->operations->describe(fault->inside, description);
 	description->faults = true;
+}
+
+/* A line's clock calls nobody. */
+static int fault_interrupt(struct port *port, bool on)
+{
+	struct fault *fault = (struct fault *)port;
+	struct port *inside = fault->inside;
+	if (!inside->operations->interrupt)
+		return -1;
+	if (on && (line_length(&fault->lines[SIDE_TRANSMIT]) > 0 ||
+			  line_length(&fault->lines[SIDE_RECEIVE]) > 0))
+		return -1;
+	return inside->operations->interrupt(inside, on);
+}
+
+static void line_drop_chains(struct line *line)
+{
+	uint32_t kept = line->head;
+	for (uint32_t at = line->head; at != line->tail; at++) {
+		struct rte_mbuf *frame = line->frames[at % LINE_FRAMES];
+		if (frame->nb_segs > 1) {
+			rte_pktmbuf_free(frame);
+			continue;
+		}
+		line->frames[kept % LINE_FRAMES] = frame;
+		line->due[kept++ % LINE_FRAMES] = line->due[at % LINE_FRAMES];
+	}
+	line->tail = kept;
+}
+
+static void fault_recall(struct port *port)
+{
+	struct fault *fault = (struct fault *)port;
+	line_drop_chains(&fault->lines[SIDE_TRANSMIT]);
+	if (fault->inside->operations->recall)
+		fault->inside->operations->recall(fault->inside);
 }
 
 static void fault_close(struct port *port)
@@ -271,9 +323,16 @@ static const struct port_operations fault_operations = {
 	.transmit = fault_transmit,
 	.link = fault_link,
 	.counters = fault_counters,
+	.interrupt = fault_interrupt,
+	.recall = fault_recall,
 	.describe = fault_describe,
 	.close = fault_close,
 };
+
+struct port *fault_inside(struct port *port)
+{
+	return port->operations == &fault_operations ? ((struct fault *)port)->inside : port;
+}
 
 /* --- the specification --- */
 
@@ -399,16 +458,32 @@ static int fault_parse(const char *specification, struct fault_plan *plan)
 	return 0;
 }
 
+/* Starts to do what the plan says. What waits in a line still leaves at its time, so a side that has a line goes on having
+ * one (I2). */
+static void fault_begin(struct fault *fault, unsigned interface, const struct fault_plan *plan)
+{
+	fault->plan = *plan;
+	for (unsigned side = 0; side < SIDES; side++) {
+		struct line *line = &fault->lines[side];
+		fault->plan.sides[side] |= line_length(line) > 0;
+		line->random = plan->seed;
+		line->random = line_random(line) + (uint64_t)interface * SIDES + side;
+		line->random = line_random(line);
+	}
+}
+
+static struct fault_plan plan_default(void)
+{
+	return (struct fault_plan){.seed = 1, .sides[SIDE_TRANSMIT] = true};
+}
+
 struct port *fault_open(struct port *port, unsigned interface, const char *specification)
 {
 	struct fault *fault = calloc(1, sizeof(*fault));
+	struct fault_plan plan = plan_default();
 	if (!fault)
 		log_error("%s: out of memory for PTL_FAULT", port->name);
-	if (fault) {
-		fault->plan.seed = 1;
-		fault->plan.sides[SIDE_TRANSMIT] = true;
-	}
-	if (!fault || fault_parse(specification, &fault->plan) != 0) {
+	if (!fault || fault_parse(specification, &plan) != 0) {
 		free(fault);
 		port->operations->close(port);
 		return NULL;
@@ -416,11 +491,21 @@ struct port *fault_open(struct port *port, unsigned interface, const char *speci
 	fault->port = *port;
 	fault->port.operations = &fault_operations;
 	fault->inside = port;
-	for (unsigned side = 0; side < SIDES; side++) {
-		struct line *line = &fault->lines[side];
-		line->random = fault->plan.seed;
-		line->random = line_random(line) + (uint64_t)interface * SIDES + side;
-		line->random = line_random(line);
-	}
+	fault_begin(fault, interface, &plan);
 	return &fault->port;
+}
+
+int glue_fault_change(struct port *port, unsigned interface, const char *specification)
+{
+	struct fault_plan plan = plan_default();
+	if (port->operations != &fault_operations) {
+		log_error("faults of %s cannot be changed because there have been none from the start: start the "
+			  "program with PTL_FAULT=drop=0",
+			port->name[0] ? port->name : "the loopback");
+		return -1;
+	}
+	if (fault_parse(specification, &plan) != 0)
+		return -1;
+	fault_begin((struct fault *)port, interface, &plan);
+	return 0;
 }

@@ -23,13 +23,31 @@ bool glue_hugepages(void); /* after glue_start(): does EAL have hugepages? */
 
 /* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",
  * "memif:PATH", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI address, any other DPDK
- * device string. Wraps it in fault injection when PTL_FAULT says so. mtu: inner bytes wanted, 0 for
- * the device's own. NULL after an error line. */
+ * device string. Captures it and wraps it in fault injection when PTL_CAPTURE and PTL_FAULT say so.
+ * mtu: inner bytes wanted, 0 for the device's own. NULL after an error line. */
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu);
 
 /* Node id that a device suggests: from its MAC address; for loops the interface's number + 1. Never
  * the wildcard. */
 uint32_t glue_port_nid(const struct port *port, unsigned interface);
+
+/* A capture of what an open port receives and sends, into a pcapng file; snap: bytes kept of a frame
+ * at most, 0 for all. capture_start() opens the file ("-": standard output; %p: process id, %i:
+ * interface) and gives NULL after an error line; then, while nobody polls the port, it is attached,
+ * and at the end detached; capture_finish() waits until all is written. Closing the port does the
+ * last two. A file that fails ends the capture with a line, and nothing else. */
+struct capture;
+struct capture *capture_start(
+	struct port *port, unsigned interface, const char *file, uint32_t snap);
+void capture_attach(struct capture *capture);
+struct capture *capture_find(const struct port *port); /* the one attached, or NULL */
+bool capture_ended(const struct capture *capture);     /* by a failure of its file */
+void capture_detach(struct capture *capture);
+void capture_finish(struct capture *capture);
+
+/* Lets other faults befall a port's frames from now on, as PTL_FAULT says it; nobody polls the port meanwhile. 0, or -1
+ * after an error line: the specification is wrong, or the port was opened without PTL_FAULT. */
+int glue_fault_change(struct port *port, unsigned interface, const char *specification);
 
 /* Memory of a segment: a mapping that other processes could map too (memfd), zeroed, sparse;
  * hugepages when there are enough. fd may be NULL. glue_segment_commit() makes sure that a range
@@ -49,6 +67,8 @@ uint64_t glue_now(void *context);
 /* A poll thread: signals blocked, named, pinned to cpu (or -1), registered with EAL so that it has
  * a mempool cache. 0 or -1. */
 struct glue_thread;
+/* May a thread of this process be pinned to this CPU? False after an error line. */
+bool glue_cpu_usable(int cpu);
 struct glue_thread *glue_thread_start(
 	void (*run)(void *), void *argument, int cpu, const char *name);
 void glue_thread_join(struct glue_thread *thread);

@@ -10,6 +10,7 @@
 #define FRAME_DEFAULT 9216u /* where the device does not care: a jumbo frame with room for headers */
 #define FRAME_MAX     (PORT_MTU_MAX + FRAME_HEADER)
 #define FRAME_MIN     (PORT_MTU_MIN + FRAME_HEADER)
+#define GATHER_BYTES  2048u /* of data, for which an mbuf more costs less than a copy */
 #define DESCRIPTORS   1024u /* of each ring, where the device does not care */
 
 struct port *loop_open(const char *wire, uint32_t mtu);            /* loop.c */
@@ -22,6 +23,8 @@ struct port *device_open_string(const char *string, uint32_t mtu); /* device.c *
 /* fault.c: wraps a port in the faults that the specification asks for; closes it when the specification
  * is wrong. */
 struct port *fault_open(struct port *port, unsigned interface, const char *specification);
+/* The port inside the faults; the port itself when there are none. */
+struct port *fault_inside(struct port *port);
 
 /* Bytes of the largest frame for a wish of mtu (0: none) on a port that has no limit of its own; 0
  * after an error line. */

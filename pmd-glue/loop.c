@@ -325,6 +325,8 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	loop->port.frame_size = frame_size;
 	loop->port.receive_frames = LOOP_QUEUE;
 	loop->port.socket = -1;
+	loop->port.gather = PORT_GATHER_SURE;
+	loop->port.gather_bytes = GATHER_BYTES;
 	memcpy(loop->port.address, loop_prefix, sizeof(loop_prefix));
 	loop->port.address[5] = (uint8_t)slot;
 	memcpy(loop->port.name, name, sizeof(name));

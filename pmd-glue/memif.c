@@ -41,6 +41,8 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <base/settings.h>
+#include <pmd-glue/bell.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/ethdev.h>
 #include <pmd-glue/glue.h>
@@ -89,6 +91,7 @@ struct memif {
 	uint64_t next_tick;
 	uint64_t next_try;
 	unsigned fence_seen;
+	struct bell bell;
 	atomic_uint fence; /* counted up by the interrupt thread */
 	struct sockaddr_un address;
 	struct sockaddr_un inner_address;
@@ -142,7 +145,7 @@ enum relayed { RELAYED_NONE, RELAYED_ONE, RELAYED_END };
 
 /* Takes one control message with its descriptors from one socket and gives it to another (-1: to
  * nobody). */
-static enum relayed relay_one(int from, int to)
+static enum relayed relay_one(struct memif *memif, int from, int to)
 {
 	char bytes[MESSAGE_MAX];
 	union {
@@ -173,17 +176,19 @@ static enum relayed relay_one(int from, int to)
 		for (size_t n = 0; n < count; n++) {
 			int fd;
 			memcpy(&fd, CMSG_DATA(part) + n * sizeof(int), sizeof(int));
+			bell_hear(&memif->bell, bytes, (size_t)length, fd,
+				memif->role == ROLE_SERVER);
 			close(fd);
 		}
 	}
 	return result;
 }
 
-static enum relayed relay(int from, int to)
+static enum relayed relay(struct memif *memif, int from, int to)
 {
 	enum relayed result = RELAYED_ONE;
 	for (unsigned n = 0; n < MESSAGES_AT_ONCE && result == RELAYED_ONE; n++)
-		result = relay_one(from, to);
+		result = relay_one(memif, from, to);
 	return result;
 }
 
@@ -191,6 +196,7 @@ static void memif_hang_up(struct memif *memif)
 {
 	close_and_forget(&memif->outer);
 	close_and_forget(&memif->inner);
+	bell_drop(&memif->bell);
 	memif->phase = PHASE_FENCE;
 	fence_start(memif);
 }
@@ -201,13 +207,13 @@ static void memif_relay(struct memif *memif)
 	if (memif->phase == PHASE_LIVE) {
 		/* A peer that has a connection says nothing more but goodbye; the driver learns it
 		 * from the fence on. */
-		if (relay_one(memif->outer, -1) != RELAYED_NONE ||
-			relay(memif->inner, memif->outer) == RELAYED_END)
+		if (relay_one(memif, memif->outer, -1) != RELAYED_NONE ||
+			relay(memif, memif->inner, memif->outer) == RELAYED_END)
 			memif_hang_up(memif);
 		return;
 	}
-	if (relay(memif->outer, memif->inner) == RELAYED_END ||
-		relay(memif->inner, memif->outer) == RELAYED_END) {
+	if (relay(memif, memif->outer, memif->inner) == RELAYED_END ||
+		relay(memif, memif->inner, memif->outer) == RELAYED_END) {
 		memif_hang_up(memif);
 		return;
 	}
@@ -215,6 +221,10 @@ static void memif_relay(struct memif *memif)
 		link.link_status == RTE_ETH_LINK_UP) {
 		memif->phase = PHASE_LIVE;
 		memif->met = true;
+		if (!bell_hang(&memif->bell, memif->outer) &&
+			setting_is(SETTING_POLL, "interrupt"))
+			log_warning("%s: the peer's driver cannot call this process, so it looks for frames twice a millisecond: run both with DPDK on this kernel, or set PTL_POLL=adaptive",
+				memif->ethdev.port.name);
 	}
 }
 
@@ -349,6 +359,19 @@ static bool memif_link(struct port *port)
 	return memif->phase == PHASE_LIVE;
 }
 
+/* What calls may be a frame, or the end of the connection. */
+static int memif_interrupt(struct port *port, bool on)
+{
+	struct memif *memif = (struct memif *)port;
+	if (memif->phase != PHASE_LIVE)
+		return -1;
+	if (!on) {
+		memif->idle = IDLE_POLLS - 1;
+		memif->next_tick = 0;
+	}
+	return bell_arm(&memif->bell, on);
+}
+
 /* The driver keeps its figures in memory of the connection; without one there are none to read. */
 static void memif_counters(struct port *port, struct port_counters *counters)
 {
@@ -454,6 +477,7 @@ static const struct port_operations memif_operations = {
 	.transmit = memif_transmit,
 	.link = memif_link,
 	.counters = memif_counters,
+	.interrupt = memif_interrupt,
 	.describe = ethdev_describe,
 	.close = memif_close,
 };
@@ -620,6 +644,8 @@ struct port *memif_open(const char *path, uint32_t mtu)
 		log_error("memif:%s: out of memory", path);
 		return NULL;
 	}
+	bell_init(&memif->bell);
+	bell_register();
 	memif->lock = memif->listener = memif->outer = memif->inner = memif->inner_listener = -1;
 	memif->ethdev.id = RTE_MAX_ETHPORTS;
 	memif->address.sun_family = AF_UNIX;

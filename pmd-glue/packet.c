@@ -6,6 +6,7 @@
  * I1. No frame longer than the interface's MTU is sent: af_packet would count it as sent and lose
  * it, and a veth whose other end refuses it jams the ring for good.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <net/if.h>
@@ -42,6 +43,7 @@
 #define XDP_FRAME      1518u
 #define XDP_FRAME_HUGE 3542u
 #define XDP_ROOM       2048u /* the kernel wants buffers of at least that */
+#define SOCKETS_MAX    256u /* of a kind in this process */
 #define LINK_INTERVAL  (100 * MILLISECOND)
 
 struct packet {
@@ -124,6 +126,7 @@ static const struct port_operations packet_operations = {
 	.transmit = ethdev_transmit,
 	.link = packet_link,
 	.counters = ethdev_counters,
+	.interrupt = ethdev_interrupt,
 	.describe = ethdev_describe,
 	.close = packet_close,
 };
@@ -213,6 +216,42 @@ static struct packet *packet_create(const char *interface)
 	return NULL;
 }
 
+/* The sockets of a kind that this process has. */
+static unsigned sockets_list(int domain, int *sockets, unsigned count)
+{
+	struct dirent *entry;
+	unsigned found = 0;
+	DIR *directory = opendir("/proc/self/fd");
+	if (!directory)
+		return 0;
+	while (found < count && (entry = readdir(directory))) {
+		int fd = atoi(entry->d_name), is = -1;
+		socklen_t size = sizeof(is);
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &is, &size) == 0 && is == domain)
+			sockets[found++] = fd;
+	}
+	closedir(directory);
+	return found;
+}
+
+/* The socket that the driver keeps to itself: the one that was not there before. -1: it cannot be told. */
+static int socket_new(int domain, const int *before, unsigned before_count)
+{
+	int now[SOCKETS_MAX], fresh = -1;
+	unsigned count = sockets_list(domain, now, SOCKETS_MAX);
+	for (unsigned n = 0; n < count; n++) {
+		unsigned known = 0;
+		while (known < before_count && before[known] != now[n])
+			known++;
+		if (known < before_count)
+			continue;
+		if (fresh >= 0)
+			return -1;
+		fresh = now[n];
+	}
+	return fresh;
+}
+
 /* Two processes that start at once may pick one fanout group, and one of them is turned away: it
  * tries again. */
 static int packet_plug(const char *arguments)
@@ -226,9 +265,11 @@ static int packet_plug(const char *arguments)
 	return -1;
 }
 
-static int packet_start(struct packet *packet, const char *arguments, const char *device,
-	const struct ethdev_options *options)
+static int packet_start(struct packet *packet, int domain, const char *arguments,
+	const char *device, const struct ethdev_options *options)
 {
+	int sockets[SOCKETS_MAX];
+	unsigned count = sockets_list(domain, sockets, SOCKETS_MAX);
 	char why[256];
 	if (packet_plug(arguments) != 0) {
 		log_error("%s: DPDK cannot open it (%s): see PTL_LOG_LEVEL=debug for all that it "
@@ -239,6 +280,7 @@ static int packet_start(struct packet *packet, const char *arguments, const char
 	if (ethdev_open(&packet->ethdev, device, options) != 0)
 		return -1;
 	packet->ethdev.port.operations = &packet_operations;
+	packet->ethdev.socket = socket_new(domain, sockets, count);
 	return 0;
 }
 
@@ -260,7 +302,7 @@ static int packet_open_af_packet(struct packet *packet, uint32_t mtu)
 	snprintf(arguments, sizeof(arguments),
 		"%s,iface=%s,qpairs=1,blocksz=%u,framesz=%u,framecnt=%u", device, packet->interface,
 		block, slot, frames);
-	if (packet_start(packet, arguments, device, &options) != 0)
+	if (packet_start(packet, AF_PACKET, arguments, device, &options) != 0)
 		return -1;
 	packet->ethdev.port.receive_frames = (uint16_t)frames;
 	return 0;
@@ -301,7 +343,7 @@ static int packet_open_af_xdp(struct packet *packet, uint32_t mtu)
 	libraries_hush();
 	snprintf(device, sizeof(device), "net_af_xdp_postern%u", packet_count++);
 	snprintf(arguments, sizeof(arguments), "%s,iface=%s", device, packet->interface);
-	return packet_start(packet, arguments, device, &options);
+	return packet_start(packet, AF_XDP, arguments, device, &options);
 }
 
 static struct port *packet_open_by(

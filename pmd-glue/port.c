@@ -4,6 +4,7 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <pmd-glue/capture.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
@@ -59,6 +60,10 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 	if (!eal_started() && glue_start() != 0)
 		return NULL;
 	port = port_open(name, mtu);
+	if (port && capture_begin(port, interface) != 0) {
+		port->operations->close(port);
+		return NULL;
+	}
 	if (port && faults[0])
 		port = fault_open(port, interface, faults);
 	return port;

@@ -95,6 +95,31 @@ static int thread_create(struct glue_thread *thread, int cpu)
 	return error;
 }
 
+/* Tried, because only the kernel knows the limits of the container. */
+bool glue_cpu_usable(int cpu)
+{
+	cpu_set_t before, set;
+	bool usable = false;
+	int example = 0;
+	CPU_ZERO(&before);
+	if (sched_getaffinity(0, sizeof(before), &before) != 0)
+		return true; /* more CPUs than a set holds: the thread's start will tell */
+	if (cpu < CPU_SETSIZE) {
+		CPU_ZERO(&set);
+		CPU_SET((size_t)cpu, &set);
+		usable = sched_setaffinity(0, sizeof(set), &set) == 0;
+		sched_setaffinity(0, sizeof(before), &before);
+	}
+	if (usable)
+		return true;
+	while (example < CPU_SETSIZE - 1 && !CPU_ISSET((size_t)example, &before))
+		example++;
+	log_error("PTL_POLL_CORE=%d: there is no such CPU here, or this process may not use it: "
+		  "set it to one that \"taskset -cp $$\" lists, such as %d",
+		cpu, example);
+	return false;
+}
+
 struct glue_thread *glue_thread_start(
 	void (*run)(void *), void *argument, int cpu, const char *name)
 {

@@ -24,6 +24,8 @@ struct port_counters {
 	uint64_t errors;  /* frames that the device reported as bad, both directions */
 	uint64_t no_mbuf; /* receive buffers that could not be had */
 	uint64_t buffers; /* of the pool that are not free now: in rings, in queues, kept for retransmission */
+	uint64_t captured;   /* frames in the capture under way */
+	uint64_t uncaptured; /* frames that it was too slow for */
 };
 
 /* What a port says of itself, for who looks inside. */
@@ -32,6 +34,14 @@ struct port_description {
 	char device[64]; /* its name in DPDK; "" */
 	uint32_t transmit_frames; /* that its ring for sending holds; 0: it has none */
 	bool faults;     /* PTL_FAULT is at work */
+};
+
+/* Does the port send frames of two segments, the second of which is an external buffer anywhere in the process's memory, and let go
+ * of both as soon as they have left, not only when other frames follow? */
+enum port_gather {
+	PORT_GATHER_NEVER,
+	PORT_GATHER_MAYBE, /* its driver says so: who sends makes sure that such frames arrive */
+	PORT_GATHER_SURE   /* they pass by reference, to receivers in this process */
 };
 
 struct port_operations {
@@ -47,6 +57,12 @@ struct port_operations {
 	void (*counters)(struct port *port, struct port_counters *counters);
 	/* May be NULL. description: zeroed before. */
 	void (*describe)(struct port *port, struct port_description *description);
+	/* May be NULL: the port cannot call. on: from now on the descriptor that is returned is readable when a frame waits, or
+	 * comes, that has not been received; who wants to sleep on it looks once more first. -1: not at present. off: the caller is
+	 * awake and polls again; returns -1. */
+	int (*interrupt)(struct port *port, bool on);
+	/* May be NULL. Lets go of the frames of two segments that the port still holds to send: they are lost or copied. */
+	void (*recall)(struct port *port);
 	/* Stops the device and frees the port. */
 	void (*close)(struct port *port);
 };
@@ -57,6 +73,8 @@ struct port {
 	uint32_t frame_size;       /* largest frame, bytes from the Ethernet header on */
 	uint16_t receive_frames;   /* frames that the port can hold for a receiver that does not poll */
 	bool checksum_offload;     /* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */
+	enum port_gather gather;
+	uint32_t gather_bytes;     /* of data, from which on a second segment costs less than a copy */
 	bool external;             /* frames arrive from outside this process (so the poll core may not sleep long) */
 	uint8_t address[6];        /* own MAC address */
 	uint64_t arrived;          /* written by receive: since when the first frame of the burst has waited, by the

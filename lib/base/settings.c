@@ -97,11 +97,11 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_POLL", "adaptive",
 				"How the library's thread waits: busy never gives its CPU away, "
-				"adaptive does when others need it or "
-				"nothing comes."},
+				"adaptive does when others need it or nothing comes, interrupt "
+				"sleeps until the device calls."},
 			.type = TYPE_CHOICE,
-			.choices = {"busy", "adaptive"},
-			.remedy = "set it to busy or adaptive",
+			.choices = {"busy", "adaptive", "interrupt"},
+			.remedy = "set it to busy, adaptive or interrupt",
 		},
 	[SETTING_POLL_CORE] =
 		{
@@ -232,6 +232,24 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.type = TYPE_TEXT,
 			.list = true,
 		},
+	[SETTING_CAPTURE] =
+		{
+			.description = {"PTL_CAPTURE", "",
+				"The pcapng file that the frames of each interface are captured "
+				"to, separated by ';'; %p in it is the process id, %i the "
+				"interface's number."},
+			.type = TYPE_TEXT,
+			.list = true,
+		},
+	[SETTING_CAPTURE_SNAPLEN] =
+		{
+			.description = {"PTL_CAPTURE_SNAPLEN", "0",
+				"How many bytes of each frame a capture keeps; 0 keeps all."},
+			.type = TYPE_NUMBER,
+			.min = 0,
+			.max = UINT32_MAX,
+			.remedy = "set it to a number of bytes such as 128",
+		},
 	[SETTING_EAL_ARGS] =
 		{
 			.description = {"PTL_EAL_ARGS", "",
@@ -259,6 +277,10 @@ struct setting_value {
 
 static struct setting_value setting_values[SETTING_COUNT];
 
+/* Values that setting_change() replaced, whose texts may still be read. */
+static struct setting_value *retired_values;
+static unsigned retired_count;
+
 extern char **environ;
 
 static const struct setting_row *setting_row(enum setting setting)
@@ -270,6 +292,15 @@ static const struct setting_row *setting_row(enum setting setting)
 const struct setting_description *setting_describe(enum setting setting)
 {
 	return &setting_row(setting)->description;
+}
+
+enum setting setting_find(const char *name)
+{
+	unsigned i = 0;
+
+	while (i < SETTING_COUNT && strcmp(setting_table[i].description.name, name) != 0)
+		i++;
+	return (enum setting)i;
 }
 
 /* What a number may end in, by type. */
@@ -503,10 +534,10 @@ static bool text_blank(const char *text)
 	return true;
 }
 
-static int value_read(const struct setting_row *row, struct setting_value *value)
+/* Takes a value in from its text; 0, or -1 after a complaint. */
+static int value_take(
+	const struct setting_row *row, struct setting_value *value, const char *text)
 {
-	const char *text = getenv(row->description.name);
-
 	if (text == NULL || text_blank(text)) /* I2 */
 		return 0;
 	value->text = strdup(text);
@@ -597,23 +628,87 @@ static void log_level_apply(void)
 			log_set_level((enum log_level)i);
 }
 
+static void values_forget(void)
+{
+	for (unsigned i = 0; i < retired_count; i++)
+		value_free(&retired_values[i]);
+	free(retired_values);
+	retired_values = NULL;
+	retired_count = 0;
+}
+
 int settings_load(void)
 {
 	struct setting_value values[SETTING_COUNT] = {0};
 	int result = 0;
 
 	for (unsigned i = 0; i < SETTING_COUNT && result == 0; i++)
-		result = value_read(&setting_table[i], &values[i]);
+		result = value_take(&setting_table[i], &values[i],
+			getenv(setting_table[i].description.name));
 	for (unsigned i = 0; i < SETTING_COUNT; i++) {
 		value_free(result == 0 ? &setting_values[i] : &values[i]);
 		if (result == 0)
 			setting_values[i] = values[i];
 	}
 	if (result == 0) {
+		values_forget();
 		log_level_apply();
 		names_check();
 	}
 	return result;
+}
+
+/* A setting's text with another item n; the caller frees it. Behind n stands what stood there, or served there, before. */
+static char *text_change(enum setting setting, unsigned n, const char *item)
+{
+	unsigned count = setting_items(setting);
+	size_t size = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out == NULL)
+		return NULL;
+	for (unsigned i = 0; i < count || i <= n + 1; i++)
+		fprintf(out, "%s%s", i > 0 ? ";" : "", i == n ? item : setting_item(setting, i));
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Keeps what a setting was; false: there is no memory. */
+static bool value_retire(const struct setting_value *value)
+{
+	struct setting_value *more =
+		reallocarray(retired_values, retired_count + 1, sizeof(*retired_values));
+
+	if (more == NULL)
+		return false;
+	retired_values = more;
+	retired_values[retired_count++] = *value;
+	return true;
+}
+
+int setting_change(enum setting setting, unsigned n, const char *text)
+{
+	const struct setting_row *row = setting_row(setting);
+	struct setting_value value = {0};
+	char *list = row->list ? text_change(setting, n, text) : NULL;
+	int result = row->list && list == NULL
+			     ? -1
+			     : value_take(row, &value, row->list ? list : text);
+
+	free(list);
+	if (result == 0 && value_retire(&setting_values[setting])) {
+		setting_values[setting] = value;
+		log_level_apply();
+		return 0;
+	}
+	if (result == 0)
+		log_error("there is no memory for the value of %s; free some",
+			row->description.name);
+	value_free(&value);
+	return -1;
 }
 
 const char *setting_text(enum setting setting)

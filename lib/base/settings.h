@@ -14,7 +14,7 @@ enum setting {
 	SETTING_IFACE_NAME,   /* text list: the port of each interface; "" is the private loopback */
 	SETTING_NID,          /* node list: node id, a number or dotted; "" takes it from the device */
 	SETTING_PROGRESS,     /* core | inline */
-	SETTING_POLL,         /* busy | adaptive: may the poll core give its CPU away? */
+	SETTING_POLL,         /* busy | adaptive | interrupt: when does the poll core give its CPU away? */
 	SETTING_POLL_CORE,    /* number list: CPU to pin the poll core to; "" leaves it to the scheduler */
 	SETTING_MTU,          /* number list: bytes after the Ethernet header; "" takes what the device has */
 	SETTING_ENCAP,        /* ethernet | udp */
@@ -28,6 +28,8 @@ enum setting {
 	SETTING_EVENT_MEMORY, /* size: memory for all event queues of an interface, "256M" */
 	SETTING_CHECKSUM,     /* auto | header | full */
 	SETTING_FAULT,        /* text list: faults to inject, "drop=0.01,dup=0.001,..." */
+	SETTING_CAPTURE,      /* text list: file that frames are captured to; "" is none */
+	SETTING_CAPTURE_SNAPLEN, /* number: bytes of each frame that a capture keeps; 0 is all */
 	SETTING_EAL_ARGS,     /* text: added to the arguments of rte_eal_init */
 	SETTING_LOG_LEVEL,    /* error | warning | info | debug */
 	SETTING_COUNT
@@ -39,11 +41,17 @@ struct setting_description {
 	const char *help;     /* one sentence */
 };
 
+/* The setting of that name, SETTING_COUNT: there is none. */
+enum setting setting_find(const char *name);
 const struct setting_description *setting_describe(enum setting setting);
 
 /* Reads the environment. Returns 0, or -1 after an error line that says what is wrong with which variable and what it
  * may be. Warns of unknown PTL_ names. Calling it again reads again. Not thread-safe: the caller holds the library's lock. */
 int settings_load(void);
+
+/* Gives a setting, of a list its item n, another value until the next load; what it has been stays readable for who has its text.
+ * 0, or -1 after an error line, and nothing has changed. Not thread-safe, as settings_load(). */
+int setting_change(enum setting setting, unsigned n, const char *text);
 
 /* The value as text, as set or by default; item n of a list (interface n). Never NULL. Valid until the next load. */
 const char *setting_text(enum setting setting);

@@ -308,6 +308,13 @@ uint64_t engine_deadline(const struct engine *engine)
 	return transport < probe ? transport : probe;
 }
 
+int engine_interrupt(struct engine *engine, bool on)
+{
+	struct port *port = engine->port;
+
+	return port->operations->interrupt ? port->operations->interrupt(port, on) : -1;
+}
+
 bool engine_settled(const struct engine *engine)
 {
 	return ring_empty(engine_commands(engine)) && transport_settled(engine->transport);

@@ -43,6 +43,8 @@ bool engine_execute(struct engine *engine, const struct command *command);
 uint64_t engine_deadline(const struct engine *engine);
 /* True when nothing is in flight: an interface about to close polls until then (or its patience ends). */
 bool engine_settled(const struct engine *engine);
+/* The port's descriptor to sleep on (port.h); -1: it has none, or off. */
+int engine_interrupt(struct engine *engine, bool on);
 /* Commands waiting in the ring? */
 bool engine_called(const struct engine *engine);
 

@@ -1,14 +1,20 @@
 /* poller.c - see poller.h. */
 #include <engine/poller.h>
 
+#include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <rte_pause.h>
 
 #include <engine/patience.h>
 
 #define IDLE_BEFORE_SLEEP  MILLISECOND
+#define IDLE_INTERRUPT     (10 * MICROSECOND)
 #define SLEEP_MAX          SECOND
 #define SLEEP_EXTERNAL     (50 * MICROSECOND) /* the first sleep; doubled up to the next */
 #define SLEEP_EXTERNAL_MAX (500 * MICROSECOND)
@@ -26,7 +32,8 @@ struct poller_engine {
 
 struct poller {
 	/* The thread's own. */
-	bool adaptive;
+	enum poller_manner manner;
+	int bell; /* eventfd to sleep on together with ports; -1: there is none */
 	const struct clock *clock;
 	uint64_t idle_since;  /* ns; 0 while there is work */
 	uint64_t sleep;       /* ns, the next sleep when frames may come at any time */
@@ -57,25 +64,49 @@ unsigned patience_cpus(void)
 	return cpus;
 }
 
-struct poller *poller_create(bool adaptive, const struct clock *clock)
+struct poller *poller_create(enum poller_manner manner, const struct clock *clock)
 {
 	struct poller *poller = aligned_alloc(CACHE_LINE, sizeof(*poller));
 
 	if (!poller)
 		return NULL;
 	*poller = (struct poller){
-		.adaptive = adaptive,
+		.bell = -1,
 		.clock = clock,
 		.sleep = SLEEP_EXTERNAL,
 		.yield_turns = YIELD_TURNS,
 		.request = REQUEST_PAUSE,
 		.parked = 1,
 	};
+	if (poller_set_manner(poller, manner) != 0) {
+		free(poller);
+		return NULL;
+	}
 	return poller;
+}
+
+static void poller_give_bell(const struct poller *poller, struct segment *segment)
+{
+	atomic_store_explicit(&segment->doorbell.event, poller->bell + 1, memory_order_relaxed);
+}
+
+int poller_set_manner(struct poller *poller, enum poller_manner manner)
+{
+	if (manner == POLLER_INTERRUPT && poller->bell < 0) {
+		poller->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (poller->bell < 0)
+			return -1;
+		for (unsigned i = 0; i < poller->count; i++)
+			poller_give_bell(poller, poller->engines[i].segment);
+	}
+	poller->manner = manner;
+	return 0;
 }
 
 void poller_destroy(struct poller *poller)
 {
+	if (poller && poller->bell >= 0)
+		close(poller->bell);
 	free(poller);
 }
 
@@ -119,6 +150,7 @@ void poller_stop(struct poller *poller)
 void poller_add(
 	struct poller *poller, struct engine *engine, struct segment *segment, bool external)
 {
+	poller_give_bell(poller, segment);
 	poller->engines[poller->count++] =
 		(struct poller_engine){.engine = engine, .segment = segment, .external = external};
 }
@@ -156,19 +188,23 @@ static bool poller_park(struct poller *poller)
 	return true;
 }
 
-/* How long the thread may sleep, ns. */
-static uint64_t poller_leisure(struct poller *poller)
+/* How long the thread may sleep until a timer is due, ns. */
+static uint64_t poller_leisure(const struct poller *poller)
 {
 	uint64_t leisure = SLEEP_MAX, deadline;
-	bool external = false;
 
 	for (unsigned i = 0; i < poller->count; i++) {
 		deadline = engine_deadline(poller->engines[i].engine);
 		if (deadline < leisure)
 			leisure = deadline;
-		external |= poller->engines[i].external;
 	}
-	if (external && leisure > poller->sleep) {
+	return leisure;
+}
+
+/* The same when frames may come unannounced. */
+static uint64_t poller_nap(struct poller *poller, uint64_t leisure)
+{
+	if (leisure > poller->sleep) {
 		leisure = poller->sleep;
 		if (poller->sleep < SLEEP_EXTERNAL_MAX)
 			poller->sleep *= 2;
@@ -195,9 +231,21 @@ static void poller_doorbells(struct poller *poller, uint32_t sleeping)
 			memory_order_relaxed);
 }
 
+static bool poller_is_external(const struct poller *poller)
+{
+	bool external = false;
+
+	for (unsigned i = 0; i < poller->count; i++)
+		external |= poller->engines[i].external;
+	return external;
+}
+
 static void poller_sleep(struct poller *poller, uint64_t leisure)
 {
 	_Atomic uint32_t *words[POLLER_ENGINES];
+
+	if (poller_is_external(poller))
+		leisure = poller_nap(poller, leisure);
 
 	for (unsigned i = 0; i < poller->count; i++) {
 		struct segment *segment = poller->engines[i].segment;
@@ -214,6 +262,82 @@ static void poller_sleep(struct poller *poller, uint64_t leisure)
 			futex_wait_any(words, poller->count, 1, leisure);
 	}
 	poller_doorbells(poller, 0);
+}
+
+void doorbell_wake(struct doorbell *doorbell)
+{
+	int event = atomic_load_explicit(&doorbell->event, memory_order_relaxed);
+
+	if (event == 0)
+		futex_wake(&doorbell->sleeping, 1);
+	else
+		eventfd_write(event - 1, 1);
+}
+
+/* One turn of every engine; returns how much was done. */
+static unsigned poller_turn(struct poller *poller)
+{
+	unsigned work = 0;
+
+	for (unsigned i = 0; i < poller->count; i++)
+		work += engine_poll(poller->engines[i].engine);
+	return work;
+}
+
+/* Asks the ports to call. Returns how many descriptors there are to sleep on; *all: no frame can come without a call. */
+static unsigned poller_arm(struct poller *poller, struct pollfd *descriptors, bool *all)
+{
+	unsigned count = 0;
+
+	*all = true;
+	descriptors[count++] = (struct pollfd){.fd = poller->bell, .events = POLLIN};
+	for (unsigned i = 0; i < poller->count; i++) {
+		int fd = engine_interrupt(poller->engines[i].engine, true);
+
+		if (fd >= 0)
+			descriptors[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+		else if (poller->engines[i].external)
+			*all = false;
+	}
+	return count;
+}
+
+static void poller_disarm(struct poller *poller)
+{
+	eventfd_t rung;
+
+	for (unsigned i = 0; i < poller->count; i++)
+		engine_interrupt(poller->engines[i].engine, false);
+	eventfd_read(poller->bell, &rung);
+}
+
+/* P2 holds for frames as well: the ports are asked to call, then looked at once more. True: there was something. */
+static bool poller_sleep_called(struct poller *poller)
+{
+	struct pollfd descriptors[POLLER_ENGINES + 1];
+	struct timespec limit;
+	uint64_t leisure;
+	unsigned count, work;
+	bool all;
+
+	count = poller_arm(poller, descriptors, &all);
+	poller_doorbells(poller, 1);
+	atomic_thread_fence(memory_order_seq_cst); /* P2 */
+	work = poller_turn(poller);
+	leisure = poller_leisure(poller);
+	if (work == 0 && leisure >= MICROSECOND && !poller_called(poller)) {
+		if (!all)
+			leisure = poller_nap(poller, leisure);
+		limit = (struct timespec){
+			.tv_sec = (time_t)(leisure / SECOND), .tv_nsec = (long)(leisure % SECOND)};
+		for (unsigned i = 0; i < poller->count; i++)
+			atomic_fetch_add_explicit(&poller->engines[i].segment->counters.sleeps, 1,
+				memory_order_relaxed);
+		ppoll(descriptors, count, &limit, NULL);
+	}
+	poller_doorbells(poller, 0);
+	poller_disarm(poller);
+	return work != 0;
 }
 
 /* Offers the CPU to others, and learns from the time it takes whether there are any. */
@@ -235,13 +359,18 @@ static void poller_idle(struct poller *poller)
 {
 	uint64_t now, leisure;
 
-	if (!poller->adaptive) {
+	if (poller->manner == POLLER_BUSY) {
 		rte_pause();
 		return;
 	}
 	now = clock_now(poller->clock);
 	if (poller->idle_since == 0)
 		poller->idle_since = now;
+	if (poller->manner == POLLER_INTERRUPT && now - poller->idle_since >= IDLE_INTERRUPT) {
+		if (poller_sleep_called(poller))
+			poller->idle_since = 0;
+		return;
+	}
 	if (now - poller->idle_since >= IDLE_BEFORE_SLEEP) {
 		leisure = poller_leisure(poller);
 		if (leisure >= MICROSECOND) {
@@ -284,14 +413,13 @@ void poller_run(void *argument)
 	if (!poller_park(poller))
 		return;
 	for (;;) {
-		unsigned work = 0;
+		unsigned work;
 
 		/* Acquire: pairs with the store in poller_ask(). */
 		if (atomic_load_explicit(&poller->request, memory_order_acquire) != REQUEST_RUN &&
 			!poller_park(poller))
 			return;
-		for (unsigned i = 0; i < poller->count; i++)
-			work += engine_poll(poller->engines[i].engine);
+		work = poller_turn(poller);
 		poller_account(poller, work != 0);
 		if (work == 0) {
 			poller_idle(poller);

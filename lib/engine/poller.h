@@ -1,9 +1,11 @@
 /* poller.h - who calls engine_poll(): a poll thread for one or more engines, or, with
  * PTL_PROGRESS=inline, whoever sits in an engine's seat.
  *
- * The thread gives its CPU away when nothing comes (PTL_POLL=adaptive): it spins for some
- * microseconds, then offers the CPU between looks, more often once that let somebody else run, and
- * after a millisecond sleeps on its engines' doorbells.
+ * How the thread waits (PTL_POLL): busy, it spins. Adaptive, it spins for some microseconds, then
+ * offers the CPU between looks, more often once that let somebody else run, and after a millisecond
+ * sleeps on its engines' doorbells. By interrupt, it spins for some microseconds and then sleeps on
+ * the doorbells and the ports' descriptors; where frames may come to a port that has none, it looks
+ * for them as often as adaptive does.
  *
  * P1. A poller's list of engines changes only while it is paused; the caller of all but
  * poller_run() holds one lock.
@@ -30,8 +32,12 @@
 
 struct poller;
 
-/* A poller that is paused and has no engines; NULL: no memory. adaptive: it may give its CPU away. */
-struct poller *poller_create(bool adaptive, const struct clock *clock);
+enum poller_manner { POLLER_BUSY, POLLER_ADAPTIVE, POLLER_INTERRUPT };
+
+/* A poller that is paused and has no engines; NULL: no memory, or no descriptor. */
+struct poller *poller_create(enum poller_manner manner, const struct clock *clock);
+/* While it is paused. 0, or -1: there is no descriptor to sleep on, and it waits as before. */
+int poller_set_manner(struct poller *poller, enum poller_manner manner);
 void poller_destroy(struct poller *poller); /* its thread has ended, or never began */
 
 /* The poll thread's body; argument: the poller. Returns after poller_stop(). */
@@ -52,6 +58,9 @@ unsigned poller_count(const struct poller *poller);
 /* How long the thread has been in turns that found something to do, ns. Any thread. */
 uint64_t poller_busy(const struct poller *poller);
 
+/* Wakes who has said that it sleeps. */
+void doorbell_wake(struct doorbell *doorbell);
+
 /* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a seq_cst fence (P2). Any
  * thread. */
 static inline void doorbell_ring(struct doorbell *doorbell)
@@ -59,7 +68,7 @@ static inline void doorbell_ring(struct doorbell *doorbell)
 	if (atomic_load_explicit(&doorbell->sleeping, memory_order_relaxed) == 0)
 		return;
 	if (atomic_exchange_explicit(&doorbell->sleeping, 0, memory_order_relaxed) != 0)
-		futex_wake(&doorbell->sleeping, 1);
+		doorbell_wake(doorbell);
 }
 
 /* The place that one thread at a time drives an engine from. Never freed. */

@@ -160,6 +160,13 @@ static bool checksum_is_full(unsigned number)
 	return setting_is(SETTING_CHECKSUM, "full");
 }
 
+/* While an engine waits for frames that others hold: they may be other interfaces of this process. */
+static void interface_wait(void)
+{
+	if (interface_drive() == 0)
+		sched_yield();
+}
+
 static struct engine *engine_open(
 	struct interface *interface, unsigned number, struct segment *segment)
 {
@@ -177,6 +184,7 @@ static struct engine *engine_open(
 				.peers_max = (uint32_t)setting_number(SETTING_PEERS_MAX),
 				.first_psn = (uint32_t)random_number(),
 				.full_checksum = checksum_is_full(number),
+				.wait = interface_wait,
 				.seed = random_number(),
 				.encapsulation = interface->encapsulation,
 			},
@@ -200,6 +208,22 @@ static struct poll_thread *poll_thread_find(uint64_t cpu)
 	return NULL;
 }
 
+static enum poller_manner poll_manner(void)
+{
+	if (setting_is(SETTING_POLL, "interrupt"))
+		return POLLER_INTERRUPT;
+	return setting_is(SETTING_POLL, "adaptive") ? POLLER_ADAPTIVE : POLLER_BUSY;
+}
+
+/* Is the CPU that the user wants for the thread to be had? False after an error line. */
+static bool poll_cpu_usable(unsigned number)
+{
+	uint64_t cpu = poll_cpu(number);
+
+	return cpu == CPU_ANY || setting_is(SETTING_PROGRESS, "inline") ||
+	       glue_cpu_usable((int)cpu);
+}
+
 /* A thread with this first engine; NULL: the system has none, or no memory. */
 static struct poll_thread *poll_thread_start(
 	uint64_t cpu, struct engine *engine, struct segment *segment, bool external)
@@ -210,7 +234,7 @@ static struct poll_thread *poll_thread_start(
 		return NULL;
 	thread->cpu = cpu;
 	thread->started = glue_now(NULL);
-	thread->poller = poller_create(setting_is(SETTING_POLL, "adaptive"), &glue_clock);
+	thread->poller = poller_create(poll_manner(), &glue_clock);
 	if (thread->poller) {
 		poller_add(thread->poller, engine, segment, external);
 		thread->thread = glue_thread_start(
@@ -268,6 +292,21 @@ static void interface_desert(struct interface *interface)
 	LIST_REMOVE(thread, link);
 	poller_destroy(thread->poller);
 	free(thread);
+}
+
+int interface_change_poll(void)
+{
+	struct poll_thread *thread;
+	int result = 0;
+
+	LIST_FOREACH(thread, &poll_threads, link)
+	{
+		poller_pause(thread->poller);
+		if (poller_set_manner(thread->poller, poll_manner()) != 0)
+			result = -1;
+		poller_resume(thread->poller);
+	}
+	return result;
 }
 
 void interface_pause(struct interface *interface)
@@ -417,7 +456,7 @@ static int interface_open(unsigned number, ptl_pid_t pid, const ptl_ni_limits_t 
 	limits_choose(desired, &limits);
 	interface->self.pid = pid;
 	interface->uid = getuid();
-	if (interface_open_port(interface, number) != PTL_OK)
+	if (!poll_cpu_usable(number) || interface_open_port(interface, number) != PTL_OK)
 		return PTL_INIT_INV;
 	if (interface_open_engine(interface, number, &limits) != 0) {
 		if (log_last_error()[0] == '\0') /* who knew more has said so */

@@ -227,9 +227,9 @@ static void slot_deliver(
 	if (serial_before(flight->highest, psn + 1))
 		flight->highest = psn + 1;
 	bitmap_clear(flight->resent, psn);
+	transport->in_flight -= slot->frame->nb_segs;
 	rte_pktmbuf_free(slot->frame);
 	slot->frame = NULL;
-	transport->in_flight--;
 }
 
 /* Everything before ack has arrived. Returns how many frames are new. */
@@ -288,11 +288,8 @@ static bool psns_arrived(const struct peer *peer, uint32_t from, uint32_t to)
 static void message_complete(
 	struct transport *transport, struct peer *peer, struct message *message)
 {
-	const struct transport_upcalls *upcalls = &transport->upcalls;
-
 	peer->queued--;
-	transport->messages--;
-	upcalls->message_done(upcalls->context, message, TRANSPORT_OK);
+	lease_done(transport, message, TRANSPORT_OK);
 }
 
 /* Messages beyond a gap, all of whose frames have arrived. What the peer sends in answer to such a message must not
@@ -366,6 +363,8 @@ static void acknowledgement_progress(struct transport *transport, struct peer *p
 	peer->flags &= (uint16_t) ~(TX_FIRST | TX_PROBED);
 	peer->flight->timeout_from = transport->now;
 	peer->flight->excused = false;
+	if (transport->lending.peer == peer)
+		lease_prove(transport, peer);
 	if (rtt != 0) {
 		delay = acknowledgement_delay(transport, frame, rtt);
 		congestion_rtt(transport, peer, rtt, delay);

@@ -14,6 +14,8 @@
 
 #include <transport/state.h>
 
+#define PLACE_LARGE 1024u /* bytes from which on libc's copy, made for the very CPU, is the faster one */
+
 static struct assembly *assembly_find(const struct peer *peer, uint32_t number)
 {
 	struct assembly *assembly = peer->assemblies;
@@ -91,6 +93,15 @@ static void inbound_end(
 		transport->upcalls.message_end(transport->upcalls.context, context, why);
 }
 
+/* Data that lies in a sender's memory in this process may overlap with where it goes. */
+static void place_data(void *to, const struct record *record, uint64_t bytes)
+{
+	if (bytes >= PLACE_LARGE)
+		memmove(to, record->data, bytes);
+	else if (bytes > 0)
+		rte_memcpy(to, record->data, bytes);
+}
+
 static void start_deliver(
 	struct transport *transport, struct peer *peer, const struct record *record)
 {
@@ -106,8 +117,7 @@ static void start_deliver(
 		record->header_length, record->extent, &inbound);
 	limit = RTE_MIN(inbound.limit, record->extent);
 	place = RTE_MIN(limit, record->data_length);
-	if (place > 0)
-		rte_memcpy(inbound.base, record->data, place);
+	place_data(inbound.base, record, place);
 	if (place == limit) {
 		inbound_end(transport, inbound.want_end, inbound.context, TRANSPORT_OK);
 		if (inbound.stop && record->data_length < record->extent)
@@ -164,7 +174,7 @@ static void more_deliver(
 	if (assembly == NULL || record->extent >= assembly->limit)
 		return;
 	place = RTE_MIN(assembly->limit - record->extent, record->data_length);
-	rte_memcpy(assembly->base + record->extent, record->data, place);
+	place_data(assembly->base + record->extent, record, place);
 	/* A peer that lies may send the same bytes twice: it then ends its own message early. */
 	assembly->placed += RTE_MIN(place, assembly->limit - assembly->placed);
 	if (assembly->placed == assembly->limit)

@@ -71,13 +71,13 @@ void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct
 {
 	uint32_t length = transport->encapsulation.bytes + frame->length;
 
+	mbuf->data_len = (uint16_t)(length - frame->tail_length);
+	mbuf->pkt_len = length;
 	if (to != NULL) {
 		encapsulation_write(&transport->encapsulation, mbuf, to, frame);
-		outbox_put_bytes(transport, mbuf, length);
+		transport->outbox[transport->outbox_count++] = mbuf;
 		return;
 	}
-	mbuf->data_len = (uint16_t)length;
-	mbuf->pkt_len = length;
 	transport->loop[transport->loop_tail++ % LOOP_FRAMES] = mbuf;
 	transport->sent++;
 	COUNT(transport, frames_sent);

@@ -225,13 +225,10 @@ void peer_run(struct transport *transport, struct peer *peer)
 static void messages_fail(
 	struct transport *transport, struct message *message, enum transport_fail why)
 {
-	const struct transport_upcalls *upcalls = &transport->upcalls;
-
 	while (message != NULL) {
 		struct message *next = message->next;
 
-		transport->messages--;
-		upcalls->message_done(upcalls->context, message, why);
+		lease_done(transport, message, why);
 		message = next;
 	}
 }
@@ -249,9 +246,10 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 
 		if (bitmap_test(peer->flight->sacked, psn))
 			continue;
+		lease_doubt(transport, peer, psn);
+		transport->in_flight -= slot->frame->nb_segs;
 		rte_pktmbuf_free(slot->frame);
 		slot->frame = NULL;
-		transport->in_flight--;
 	}
 	peer->tx_una = peer->tx_next;
 	peer->backoff = 0;

@@ -218,14 +218,20 @@ static bool frame_hold(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	uint32_t psn = arrival->frame.psn;
+	struct rte_mbuf *held = arrival->mbuf;
 
 	if (transport->held >= transport->held_max) {
 		COUNT(transport, dropped_no_memory);
 		return false;
 	}
-	if (peer->reorder == NULL) {
+	/* A sender in this process must get its memory back, however long the gap lasts. */
+	if (held->nb_segs > 1)
+		held = lease_copy(transport->port->pool, held);
+	if (held != NULL && peer->reorder == NULL) {
 		peer->reorder = pool_take(&transport->reorder_pool);
 		if (peer->reorder == NULL) {
+			if (held != arrival->mbuf)
+				rte_pktmbuf_free(held);
 			COUNT(transport, dropped_no_memory);
 			return false;
 		}
@@ -233,7 +239,13 @@ static bool frame_hold(
 		/* From now on its silence matters. */
 		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
 	}
-	peer->reorder->held[psn % FRAME_WINDOW] = arrival->mbuf;
+	if (held == NULL) {
+		COUNT(transport, dropped_no_memory);
+		return false;
+	}
+	if (held != arrival->mbuf)
+		rte_pktmbuf_free(arrival->mbuf);
+	peer->reorder->held[psn % FRAME_WINDOW] = held;
 	peer->reorder->count++;
 	transport->held++;
 	return true;
@@ -656,12 +668,29 @@ static bool arrival_locate(struct transport *transport, struct arrival *arrival,
 	return outer_fine(transport, status);
 }
 
+/* A frame in two pieces from a sender in this process is read where it lies, unless checksums have to be made of it. */
+static bool frame_readable(const struct transport *transport, const struct rte_mbuf *mbuf)
+{
+	return lease_made(mbuf) && !transport->encapsulation.options.udp;
+}
+
+static enum frame_status arrival_decode(struct arrival *arrival)
+{
+	const struct rte_mbuf *mbuf = arrival->mbuf;
+	const void *bytes = rte_pktmbuf_mtod_offset(mbuf, const void *, arrival->outer.at);
+
+	if (mbuf->nb_segs == 1)
+		return frame_decode(bytes, arrival->outer.length, &arrival->frame);
+	return frame_decode_split(bytes, arrival->outer.length,
+		rte_pktmbuf_mtod(mbuf->next, const void *), mbuf->next->data_len, &arrival->frame);
+}
+
 void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped)
 {
 	struct arrival arrival;
 	enum frame_status status;
 
-	if (mbuf->nb_segs > 1) {
+	if (mbuf->nb_segs > 1 && !frame_readable(transport, mbuf)) {
 		mbuf = mbuf_joined(transport, mbuf);
 		if (mbuf == NULL)
 			return;
@@ -671,8 +700,7 @@ void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool loo
 		rte_pktmbuf_free(mbuf);
 		return;
 	}
-	status = frame_decode(rte_pktmbuf_mtod_offset(mbuf, const void *, arrival.outer.at),
-		arrival.outer.length, &arrival.frame);
+	status = arrival_decode(&arrival);
 	if (!status_fine(transport, status) || !arrival_process(transport, &arrival))
 		rte_pktmbuf_free(mbuf);
 }

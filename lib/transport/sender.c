@@ -11,6 +11,8 @@
  * I2. A frame is written only while this is its only reference. A frame to be sent again that
  *     somebody else may still read (the port; a receiver in another thread of this process) is
  *     copied.
+ * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h); such a frame is not written
+ *     again but copied.
  * I3. New frames go only while in_flight < in_flight_max.
  */
 #include <string.h>
@@ -40,6 +42,7 @@ struct filling {
 	uint32_t room;
 	uint32_t psn;
 	struct frame *frame;
+	struct rte_mbuf *tail; /* the frame's last data, not copied: nothing follows it */
 };
 
 /* --- who may send */
@@ -71,6 +74,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	struct peer *peer = transport->closing ? NULL : peer_get(transport, to, false);
 
 	message->framed = 0;
+	message->lease = NULL;
 	transport->messages++;
 	COUNT(transport, messages_sent);
 	if (peer == NULL) {
@@ -92,7 +96,8 @@ static uint8_t *fill_record(struct filling *filling, const struct record *record
 	uint8_t *to = record_write(filling->at, record);
 
 	/* The padding is part of what a full checksum covers; it must not be what was there before. */
-	memset(filling->at + bytes - RECORD_ALIGN, 0, record->data_length != 0 ? RECORD_ALIGN : 0);
+	if (record->data_length % RECORD_ALIGN != 0)
+		memset(filling->at + bytes - RECORD_ALIGN, 0, RECORD_ALIGN);
 	filling->at += bytes;
 	filling->room -= bytes;
 	filling->frame->records++;
@@ -101,12 +106,24 @@ static uint8_t *fill_record(struct filling *filling, const struct record *record
 
 static bool fill_full(const struct filling *filling)
 {
-	return filling->room < RECORD_HEADER_BYTES || filling->frame->records == RECORDS_MAX;
+	return filling->room < RECORD_HEADER_BYTES || filling->frame->records == RECORDS_MAX ||
+	       filling->tail != NULL;
+}
+
+/* Data that ends a message leaves room for what waits behind it. */
+static bool fill_lends(const struct filling *filling, const struct message *message, uint32_t bytes)
+{
+	return bytes >= filling->transport->port->gather_bytes && bytes % RECORD_ALIGN == 0 &&
+	       (message->framed + bytes < message->length ||
+		       filling->peer->waiting.head == NULL) &&
+	       lease_possible(filling->transport);
 }
 
 static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
 {
-	if (bytes > 0)
+	if (fill_lends(filling, message, bytes))
+		filling->tail = lease_tail(filling->transport, message, bytes);
+	if (bytes > 0 && filling->tail == NULL)
 		rte_memcpy(to, (const uint8_t *)message->data + message->framed, bytes);
 	message->framed += bytes;
 	COUNT_ADD(filling->transport, bytes_sent, bytes);
@@ -244,6 +261,20 @@ void sender_address(const struct transport *transport, const struct peer *peer, 
 		frame->flags |= FRAME_FULL_SUM;
 }
 
+/* The frame consists of two pieces. A port that has to prove itself (L3) must not be believed. */
+static void sender_join(struct transport *transport, struct peer *peer, struct rte_mbuf *head,
+	struct filling *filling)
+{
+	struct frame *frame = filling->frame;
+
+	lease_join(head, filling->tail);
+	frame->tail = rte_pktmbuf_mtod(filling->tail, const uint8_t *);
+	frame->tail_length = filling->tail->data_len;
+	if (transport->lending.state == LENDING_PROVING)
+		frame->flags |= FRAME_FULL_SUM;
+	lease_sent(transport, peer, frame->psn);
+}
+
 /* Gives a frame of the stream to the outbox, which gets a reference of its own. */
 static void sender_put(
 	struct transport *transport, struct peer *peer, struct rte_mbuf *mbuf, struct frame *frame)
@@ -256,6 +287,8 @@ static void sender_put(
 	sender_address(transport, peer, frame);
 	frame_encode(frame, outbox_header(mbuf));
 	rte_mbuf_refcnt_update(mbuf, 1);
+	if (mbuf->nb_segs > 1)
+		rte_mbuf_refcnt_update(mbuf->next, 1);
 	outbox_put(transport, mbuf, frame, (peer->flags & PEER_SELF) ? NULL : peer->address);
 	peer->sent = transport->now;
 	peer->data_sent = transport->now;
@@ -295,7 +328,7 @@ static bool sender_new(struct transport *transport, struct peer *peer)
 {
 	struct frame frame = {.type = FRAME_DATA};
 	bool begins = peer->flight == NULL;
-	struct filling filling = {transport, peer, NULL, 0, 0, &frame};
+	struct filling filling = {transport, peer, NULL, 0, 0, &frame, NULL};
 	struct rte_mbuf *mbuf;
 	struct slot *slot;
 
@@ -318,7 +351,9 @@ static bool sender_new(struct transport *transport, struct peer *peer)
 	slot = &peer->flight->slots[frame.psn % FRAME_WINDOW];
 	slot->frame = mbuf;
 	slot->sent = transport->now;
-	transport->in_flight++;
+	if (filling.tail != NULL)
+		sender_join(transport, peer, mbuf, &filling);
+	transport->in_flight += mbuf->nb_segs;
 	if (!sender_has_work(peer) || peer_in_flight(peer) == FRAME_WINDOW ||
 		!congestion_open(transport, peer))
 		frame.flags |= FRAME_ACK_NOW;
@@ -328,21 +363,31 @@ static bool sender_new(struct transport *transport, struct peer *peer)
 	return true;
 }
 
+static struct rte_mbuf *frame_copy(struct transport *transport, const struct rte_mbuf *frame)
+{
+	struct rte_mbuf *copy = outbox_alloc(transport);
+
+	if (copy != NULL)
+		memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(frame, const void *),
+			frame->data_len);
+	return copy;
+}
+
 /* The frame of a slot, in an mbuf that nobody else reads. */
 static struct rte_mbuf *slot_writable(struct transport *transport, struct slot *slot)
 {
 	struct rte_mbuf *copy;
 
-	if (rte_mbuf_refcnt_read(slot->frame) == 1) {
+	if (slot->frame->nb_segs == 1 && rte_mbuf_refcnt_read(slot->frame) == 1) {
 		/* Pairs with the release in the last other holder's free: its reads are over. */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		return slot->frame;
 	}
-	copy = outbox_alloc(transport);
+	copy = slot->frame->nb_segs > 1 ? lease_copy(transport->port->pool, slot->frame)
+					: frame_copy(transport, slot->frame);
 	if (copy == NULL)
 		return NULL;
-	memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(slot->frame, const void *),
-		slot->frame->data_len);
+	transport->in_flight -= slot->frame->nb_segs - 1u;
 	rte_pktmbuf_free(slot->frame);
 	slot->frame = copy;
 	return copy;
@@ -366,6 +411,7 @@ bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
 	frame.flags |= FRAME_ACK_NOW;
 	acknowledgement_write(transport, peer, &frame, frame.flags & FRAME_SACK);
 	slot->sent = transport->now;
+	lease_doubt(transport, peer, psn);
 	bitmap_set(flight->resent, psn);
 	if (bitmap_test(flight->lost, psn)) {
 		bitmap_clear(flight->lost, psn);

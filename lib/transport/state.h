@@ -7,12 +7,13 @@
  * what was lost, congestion.c how much may be in flight, address.c where a peer is.
  *
  * I1. now is read twice a turn: when frames are taken, and when frames are given.
- * I2. in_flight is the number of mbufs in slots of flights, held that of those in reorder; both are
+ * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held that of those in reorder; both are
  * bounded so that some of the pool is always left for receiving and for acknowledgements.
  */
 #ifndef TRANSPORT_STATE_H
 #define TRANSPORT_STATE_H
 
+#include <transport/lease.h>
 #include <transport/neighbour.h>
 #include <transport/peer.h>
 #include <transport/pool.h>
@@ -31,6 +32,7 @@
 #define EPOCH              (1 * MILLISECOND) /* who sent within one or two counts as an active sender */
 #define REORDER_FACTOR_MAX 16 /* quarters of the least round trip that a frame may be late */
 #define GAP_LEAST          (20 * MICROSECOND) /* between polls: a core so late kept frames waiting */
+#define LENT_LOOK          (20 * MICROSECOND) /* between looks whether a port has let go of a frame */
 #define RETRY_DELAY        (2 * MICROSECOND)  /* until a port that took nothing is tried again */
 #define PONGS_MAX          16                 /* echo answers in a turn */
 
@@ -68,6 +70,9 @@ struct transport {
 	struct pool flight_pool;
 	struct pool reorder_pool;
 	struct pool assembly_pool;
+	struct pool lease_pool;
+	struct lending lending;
+	struct lease *lent; /* of messages that are done, but for others' references */
 	struct peer *self;
 	uint64_t random;
 	uint64_t ask_next;    /* when the next first question may go */

@@ -49,6 +49,7 @@ static void pools_init(struct transport *transport)
 	pool_init(&transport->reorder_pool, sizeof(struct reorder), REORDERS_CHUNK,
 		transport->held_max);
 	pool_init(&transport->assembly_pool, sizeof(struct assembly), ASSEMBLIES_CHUNK, UINT32_MAX);
+	lease_init(transport);
 }
 
 static bool neighbours_make(struct transport *transport)
@@ -181,14 +182,8 @@ void transport_process(struct transport *transport)
 
 static void refused_end(struct transport *transport, enum transport_fail why)
 {
-	const struct transport_upcalls *upcalls = &transport->upcalls;
-
-	while (transport->refused.head != NULL) {
-		struct message *message = messages_take(&transport->refused);
-
-		transport->messages--;
-		upcalls->message_done(upcalls->context, message, why);
-	}
+	while (transport->refused.head != NULL)
+		lease_done(transport, messages_take(&transport->refused), why);
 }
 
 static void timers_run(struct transport *transport)
@@ -206,6 +201,8 @@ unsigned transport_transmit(struct transport *transport)
 	transport->sent = 0;
 	transport->blocked = false;
 	refused_end(transport, TRANSPORT_UNREACHABLE);
+	if (transport->lent != NULL)
+		lease_run(transport);
 	timers_run(transport);
 	if (transport->echoes.busy)
 		echo_run(transport);
@@ -224,6 +221,8 @@ static uint64_t transport_due(const struct transport *transport)
 	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
 		transport->refused.head != NULL)
 		return 0;
+	if (transport->lent != NULL)
+		due = RTE_MIN(due, transport->now + LENT_LOOK);
 	if (transport->outbox_count > 0 || !list_empty(&transport->ready))
 		due = transport->blocked ? RTE_MIN(due, transport->now + RETRY_DELAY) : 0;
 	if (transport->blocked)
@@ -308,6 +307,7 @@ void transport_close(struct transport *transport)
 	transport_ping_abandon(transport);
 	peers_end(transport);
 	frames_free(transport);
+	lease_await(transport);
 	neighbours_free(transport->neighbours);
 	peer_table_free(&transport->peers);
 	pool_free(&transport->peer_pool);

@@ -7,7 +7,7 @@
  * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() upcalls come in that order.
  *     Ends may come in any order. Each message is begun and ended at most once, whatever the network does.
  * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport has all of it (data placed or
- *     discarded), else why not. Its memory is not read after that.
+ *     discarded), else why not. Its memory is not read after that, neither here nor by a port.
  * T3. Every message that was begun ends in one message_end() upcall; memory is not written after that.
  * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
  * T5. An upcall may call transport_send() and nothing else of this header.
@@ -24,6 +24,7 @@
 #include <wire/frame.h>
 
 struct transport;
+struct lease;
 
 struct process {
 	uint32_t nid;
@@ -50,6 +51,7 @@ struct message {
 	uint32_t first_psn; /* frames that hold it */
 	uint32_t last_psn;
 	uint64_t framed; /* bytes of data that have been put into frames */
+	struct lease *lease; /* frames refer to the data */
 	struct message *next;
 };
 
@@ -120,6 +122,7 @@ struct transport_options {
 	uint32_t peers_max;
 	uint32_t first_psn;                         /* of every stream; tests start near the wrap */
 	bool full_checksum;                         /* every byte is covered */
+	void (*wait)(void); /* gives others a turn while transport_close() waits for frames; may be NULL */
 	uint64_t seed;                              /* of what is random: jitter, stream numbers */
 	struct encapsulation_options encapsulation; /* zero: raw Ethernet */
 };
@@ -128,6 +131,7 @@ struct transport_options {
 #define TRANSPORT_COUNTERS(X)                                                                      \
 	X(frames_received, "frames taken from the port")                                           \
 	X(frames_sent, "frames given to the port, retransmissions included")                       \
+	X(frames_gathered, "of these: with data sent from where it lies, without a copy")            \
 	X(bytes_received, "message data bytes received")                                           \
 	X(bytes_sent, "message data bytes sent, without retransmissions")                          \
 	X(messages_received, "messages that started here")                                         \

@@ -215,10 +215,15 @@ static void checksums_delegate(
 	sum_write(ipv4 + UDP_SUM_AT, sum_fold(sum_pseudo(ipv4)));
 }
 
-static void checksums_write(uint8_t *ipv4, uint32_t udp_bytes)
+static void checksums_write(uint8_t *ipv4, uint32_t udp_bytes, const struct frame *frame)
 {
-	uint64_t sum = sum_bytes(sum_pseudo(ipv4), ipv4 + ENCAPSULATION_IPV4_BYTES, udp_bytes);
-	uint16_t udp = (uint16_t)~sum_fold(sum);
+	uint64_t sum = sum_bytes(sum_pseudo(ipv4), ipv4 + ENCAPSULATION_IPV4_BYTES,
+		udp_bytes - frame->tail_length);
+	uint16_t udp;
+
+	if (frame->tail_length != 0)
+		sum = sum_bytes(sum, frame->tail, frame->tail_length);
+	udp = (uint16_t)~sum_fold(sum);
 
 	sum_write(ipv4 + UDP_SUM_AT, udp == 0 ? UINT16_MAX : udp); /* 0 would mean none */
 	sum_write(ipv4 + IPV4_SUM_AT,
@@ -249,7 +254,7 @@ void encapsulation_write(const struct encapsulation *encapsulation, struct rte_m
 	if (encapsulation->checksum_offload)
 		checksums_delegate(encapsulation, mbuf, ipv4);
 	else
-		checksums_write(ipv4, udp_bytes);
+		checksums_write(ipv4, udp_bytes, frame);
 }
 
 /* --- reading */

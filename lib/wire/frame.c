@@ -21,16 +21,12 @@
 
 /* CRC32C of bytes of which the first eight are the header's start with its checksum taken as zero. Only the padding of an echo
  * ends elsewhere than at a multiple of eight: zeros fill it up. */
-static uint32_t frame_checksum(const uint8_t *bytes, uint32_t length)
+static uint32_t checksum_more(uint32_t crc, const uint8_t *bytes, uint32_t length)
 {
 	uint64_t word;
-	uint32_t crc;
 	uint32_t at;
 
-	memcpy(&word, bytes, sizeof(word));
-	word &= rte_cpu_to_le_64(UINT64_C(0xffffffff));
-	crc = rte_hash_crc_8byte(word, CHECKSUM_START);
-	for (at = sizeof(word); at + sizeof(word) <= length; at += (uint32_t)sizeof(word)) {
+	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word)) {
 		memcpy(&word, bytes + at, sizeof(word));
 		crc = rte_hash_crc_8byte(word, crc);
 	}
@@ -39,14 +35,26 @@ static uint32_t frame_checksum(const uint8_t *bytes, uint32_t length)
 		memcpy(&word, bytes + at, length - at);
 		crc = rte_hash_crc_8byte(word, crc);
 	}
+	return crc;
+}
+
+static uint32_t frame_checksum(const struct frame *frame, const uint8_t *bytes)
+{
+	uint32_t length = frame_header_bytes(frame->flags);
+	uint64_t word;
+	uint32_t crc;
+
+	if (frame->flags & FRAME_FULL_SUM)
+		length = frame->length - frame->tail_length;
+	memcpy(&word, bytes, sizeof(word));
+	word &= rte_cpu_to_le_64(UINT64_C(0xffffffff));
+	crc = rte_hash_crc_8byte(word, CHECKSUM_START);
+	crc = checksum_more(crc, bytes + sizeof(word), length - (uint32_t)sizeof(word));
+	if ((frame->flags & FRAME_FULL_SUM) && frame->tail_length != 0)
+		crc = checksum_more(crc, frame->tail, frame->tail_length);
 	return ~crc;
 }
 static_assert(CHECKSUM_OFFSET == 4, "the checksum is the high half of the first word");
-
-static uint32_t frame_checksum_bytes(uint8_t flags, uint32_t length)
-{
-	return (flags & FRAME_FULL_SUM) ? length : frame_header_bytes(flags);
-}
 
 static void header_read(const struct frame_header *header, struct frame *frame)
 {
@@ -84,6 +92,7 @@ static void sack_read(const uint8_t *bytes, struct frame *frame)
 uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record)
 {
 	struct record_header header;
+	uint32_t data_at;
 
 	memcpy(&header, frame->body + at, sizeof(header));
 	record->kind = header.kind;
@@ -92,7 +101,9 @@ uint32_t record_read(const struct frame *frame, uint32_t at, struct record *reco
 	record->message = rte_le_to_cpu_32(header.message);
 	record->extent = rte_le_to_cpu_64(header.extent);
 	record->header = frame->body + at + RECORD_HEADER_BYTES;
-	record->data = frame->body + at + RECORD_HEADER_BYTES + record->header_length;
+	data_at = at + RECORD_HEADER_BYTES + record->header_length;
+	record->data = data_at < frame->split ? frame->body + data_at
+					      : frame->tail + (data_at - frame->split);
 	return at + record_bytes(record->header_length, record->data_length);
 }
 
@@ -116,20 +127,32 @@ static bool record_valid(const struct record *record)
 	}
 }
 
+/* Do the pieces of the frame part before this record, or after it, or between its headers and its data? */
+static bool record_whole(const struct frame *frame, uint32_t at, const struct record *record)
+{
+	uint32_t data_at = at + RECORD_HEADER_BYTES + record->header_length;
+
+	return data_at == frame->split ||
+	       (data_at < frame->split && data_at + record->data_length <= frame->split);
+}
+
 /* Walks the records: I2, and FRAME_START says the truth. */
 static bool records_valid(const struct frame *frame, uint32_t bytes)
 {
+	uint32_t reach = frame->split < bytes ? frame->split : bytes; /* of headers */
 	struct record record;
 	bool starts = false;
+	uint32_t next;
 	uint32_t at = 0;
 	unsigned i;
 
 	for (i = 0; i < frame->records; i++) {
-		if (bytes - at < RECORD_HEADER_BYTES)
+		if (at > reach || reach - at < RECORD_HEADER_BYTES)
 			return false;
-		at = record_read(frame, at, &record);
-		if (at > bytes || !record_valid(&record))
+		next = record_read(frame, at, &record);
+		if (next > bytes || !record_valid(&record) || !record_whole(frame, at, &record))
 			return false;
+		at = next;
 		starts |= record.kind == RECORD_START;
 	}
 	return at == bytes && starts == !!(frame->flags & FRAME_START);
@@ -167,32 +190,42 @@ static bool content_valid(const struct frame *frame, uint32_t header_bytes)
 	return frame->records > 0 && records_valid(frame, bytes);
 }
 
-enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame)
+enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
+	uint32_t tail_length, struct frame *frame)
 {
 	struct frame_header header;
 	uint32_t header_bytes;
 
 	if (available < sizeof(header))
 		return FRAME_BAD_SHORT;
+	frame->tail = tail;
+	frame->tail_length = tail_length;
 	memcpy(&header, bytes, sizeof(header));
 	header_read(&header, frame);
 	if (header.version_type >> 4 != FRAME_VERSION || frame->type < FRAME_DATA ||
 		frame->type > FRAME_PONG)
 		return FRAME_BAD_VERSION;
 	header_bytes = frame_header_bytes(frame->flags);
-	if (frame->length > available || frame->length < header_bytes)
+	if (frame->length > available + tail_length || frame->length < header_bytes + tail_length)
 		return FRAME_BAD_SHORT;
-	if (frame_checksum(bytes, frame_checksum_bytes(frame->flags, frame->length)) !=
-		rte_le_to_cpu_32(header.checksum))
+	if (tail_length != 0 && frame->length - tail_length != available)
+		return FRAME_BAD_CONTENT;
+	if (frame_checksum(frame, bytes) != rte_le_to_cpu_32(header.checksum))
 		return FRAME_BAD_CHECKSUM;
 	memset(frame->sack, 0, sizeof(frame->sack));
 	if (frame->flags & FRAME_SACK)
 		sack_read((const uint8_t *)bytes + sizeof(header), frame);
 	frame->body = (const uint8_t *)bytes + header_bytes;
+	frame->split = tail_length == 0 ? UINT32_MAX : available - header_bytes;
 	if ((frame->flags & ~FLAGS_KNOWN) || header.reserved != 0 ||
 		!content_valid(frame, header_bytes))
 		return FRAME_BAD_CONTENT;
 	return FRAME_OK;
+}
+
+enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame)
+{
+	return frame_decode_split(bytes, available, NULL, 0, frame);
 }
 
 void frame_recall(const void *bytes, struct frame *frame)
@@ -201,6 +234,8 @@ void frame_recall(const void *bytes, struct frame *frame)
 
 	memcpy(&header, bytes, sizeof(header));
 	header_read(&header, frame);
+	frame->tail = NULL;
+	frame->tail_length = 0;
 	memset(frame->sack, 0, sizeof(frame->sack));
 }
 
@@ -254,7 +289,7 @@ void frame_encode(const struct frame *frame, void *bytes)
 			memcpy(to + sizeof(header) + i * 8, &word, sizeof(word));
 		}
 	}
-	sum = frame_checksum(to, frame_checksum_bytes(frame->flags, frame->length));
+	sum = frame_checksum(frame, to);
 	sum = rte_cpu_to_le_32(sum);
 	memcpy(to + CHECKSUM_OFFSET, &sum, sizeof(sum));
 }

@@ -160,6 +160,11 @@ struct frame {
 	uint32_t first;
 	uint64_t sack[FRAME_SACK_BITS / 64]; /* zero without FRAME_SACK */
 	const uint8_t *body;                 /* decoded frames: the records */
+	/* A frame in two pieces: its last tail_length bytes, a multiple of RECORD_ALIGN, lie at tail. They are all the data of
+	 * the last record. 0: the frame is in one piece. */
+	const uint8_t *tail;
+	uint32_t tail_length;
+	uint32_t split; /* decoded frames: bytes of body before the tail; UINT32_MAX: there is none */
 };
 
 enum frame_status {
@@ -173,6 +178,9 @@ enum frame_status {
 /* Reads and checks everything that can be checked without knowing the peer: after FRAME_OK every record lies within the
  * frame, and its lengths are within the protocol's limits. bytes: the transport header, any alignment. */
 enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame);
+/* The same for a frame in two pieces. FRAME_BAD_CONTENT: they do not part where a frame's may. */
+enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
+	uint32_t tail_length, struct frame *frame);
 
 /* Bytes before the records. */
 static inline uint32_t frame_header_bytes(uint8_t flags)
@@ -183,7 +191,8 @@ static inline uint32_t frame_header_bytes(uint8_t flags)
 /* The padding of an echo frame of this length, transport header included. */
 void frame_pad(void *bytes, uint32_t length);
 
-/* Writes header, bitmap and checksum. Records or padding are in place already: frame->length covers them. */
+/* Writes header, bitmap and checksum. Records or padding are in place already, in one piece or, with tail_length, in two:
+ * frame->length covers them. */
 void frame_encode(const struct frame *frame, void *bytes);
 
 /* What an own frame says that is to be sent again: the fields that stay as they are (type, flags, records, length, psn, stream,

@@ -23,6 +23,7 @@
 #define POOL_CACHE       64
 #define POOLS_MAX        64
 #define SECONDS_AT_START 1800000000 /* of the simulated wall clock */
+#define GATHER_BYTES     128
 #define TURN_LEAST       200        /* ns between two turns, so that time moves */
 #define CRASH_SKIP       SECOND     /* a crashing node waits for nothing */
 #define WRAP_SPAN        64         /* psns before the wrap */
@@ -129,13 +130,8 @@ static uint64_t mbuf_hash(const struct rte_mbuf *mbuf)
 	return hash;
 }
 
-/* Frames that lie in the transport's own memory stay as they are while the device holds them. */
-static bool mbuf_is_private(const struct rte_mbuf *mbuf)
-{
-	return mbuf->nb_segs == 1 && RTE_MBUF_DIRECT(mbuf);
-}
-
-/* Lets go of what has been sent. */
+/* Lets go of what has been sent. All of it has stayed as it was while the device held it: what lies in the transport's memory, and
+ * what lies in the application's. */
 static void device_reap(struct node *node, uint64_t until)
 {
 	while (node->sent_head != node->sent_tail) {
@@ -144,7 +140,7 @@ static void device_reap(struct node *node, uint64_t until)
 
 		if (frame->departs > until)
 			return;
-		if (mbuf_is_private(frame->mbuf) && mbuf_hash(frame->mbuf) != frame->hash)
+		if (mbuf_hash(frame->mbuf) != frame->hash)
 			simulation_fail(node->simulation,
 				"node %u wrote to a frame while its device held it", node->number);
 		rte_pktmbuf_free(frame->mbuf);
@@ -224,6 +220,7 @@ static uint16_t device_receive(struct port *port, struct rte_mbuf **frames, uint
 	struct node *node = port_node(port);
 	uint16_t got = 0;
 
+	device_reap(node, simulation_now(node->simulation));
 	port->arrived = 0;
 	while (got < count && node->received_head != node->received_tail) {
 		struct parcel *parcel =
@@ -250,6 +247,11 @@ static void device_counters(struct port *port, struct port_counters *counters)
 	*counters = port_node(port)->port_counters;
 }
 
+static void device_recall(struct port *port)
+{
+	device_reap(port_node(port), UINT64_MAX);
+}
+
 static void device_close(struct port *port)
 {
 	struct node *node = port_node(port);
@@ -265,6 +267,7 @@ static const struct port_operations device_operations = {
 	.transmit = device_transmit,
 	.link = device_link,
 	.counters = device_counters,
+	.recall = device_recall,
 	.close = device_close,
 };
 
@@ -525,6 +528,12 @@ bool glue_hugepages(void)
 	return false;
 }
 
+bool glue_cpu_usable(int cpu)
+{
+	(void)cpu;
+	return true;
+}
+
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 {
 	struct node *node = current;
@@ -537,6 +546,8 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 		.pool = pool_of(node),
 		.frame_size = node->simulation->network.settings.frame_size,
 		.receive_frames = node->settings->receive_ring,
+		.gather = node->settings->gather,
+		.gather_bytes = GATHER_BYTES,
 		.external = true,
 		.socket = -1,
 	};

@@ -19,6 +19,7 @@ struct engine {
 	_Atomic uint32_t inside;     /* threads that drive it: never above 1 */
 	_Atomic uint32_t intrusions; /* times it was */
 	_Atomic bool busy;           /* says that it had work */
+	_Atomic int descriptor;      /* of its port to sleep on, + 1 */
 	_Atomic bool reluctant;      /* answers only callers that sleep */
 	uint64_t unlocked; /* touched without atomics: ThreadSanitizer sees who drives it at once */
 };
@@ -94,6 +95,11 @@ uint64_t engine_deadline(const struct engine *engine)
 {
 	(void)engine;
 	return UINT64_MAX;
+}
+
+int engine_interrupt(struct engine *engine, bool on)
+{
+	return on ? atomic_load(&engine->descriptor) - 1 : -1;
 }
 
 uint64_t engine_turn(const struct engine *engine)

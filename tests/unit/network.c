@@ -14,6 +14,8 @@
 #include "eal.h"
 
 #define QUEUE_FRAMES 1024
+#define GATHER_BYTES 64
+#define GARBLED_FROM 192 /* of a frame, by a port that mishandles those of two segments */
 #define NID_FIRST    0x0a000064 /* 10.0.0.100 */
 
 struct event {
@@ -35,6 +37,7 @@ struct sent {
 	struct message message;
 	struct node *node;
 	uint32_t life;
+	uint8_t *memory; /* the data's own: who still reads it when the message is done is found out */
 };
 
 struct received {
@@ -110,13 +113,7 @@ static struct event event_pop(struct network *network)
 
 static struct rte_mbuf *frame_copy(struct network *network, const struct rte_mbuf *frame)
 {
-	struct rte_mbuf *copy = rte_pktmbuf_alloc(network->pool);
-
-	if (copy == NULL)
-		return NULL;
-	memcpy(rte_pktmbuf_append(copy, frame->data_len), rte_pktmbuf_mtod(frame, const void *),
-		frame->data_len);
-	return copy;
+	return rte_pktmbuf_copy(frame, network->pool, 0, UINT32_MAX);
 }
 
 static void frame_travel(struct network *network, struct rte_mbuf *frame, unsigned to)
@@ -128,7 +125,7 @@ static void frame_travel(struct network *network, struct rte_mbuf *frame, unsign
 		uint64_t start = node->link_free > at ? node->link_free : at;
 
 		node->link_free =
-			start + (uint64_t)((double)frame->data_len / network->faults.rate);
+			start + (uint64_t)((double)frame->pkt_len / network->faults.rate);
 		at = node->link_free;
 	}
 	if (chance(network, network->faults.reorder))
@@ -166,7 +163,7 @@ static void frame_launch(
 		if (copy == NULL)
 			return;
 		frame = copy;
-		rte_pktmbuf_mtod(frame, uint8_t *)[network_random(network) % frame->data_len] ^=
+		rte_pktmbuf_mtod(frame, uint8_t *)[network_random(network) % frame->pkt_len] ^=
 			(uint8_t)(1u << network_random(network) % 8);
 	}
 	frame_travel(network, frame, to);
@@ -182,6 +179,18 @@ static unsigned node_by_address(const struct network *network, const uint8_t *ad
 	return NETWORK_NODES;
 }
 
+static void frame_own(struct network *network, struct rte_mbuf **frame)
+{
+	struct rte_mbuf *copy;
+
+	if ((*frame)->nb_segs == 1)
+		return;
+	copy = frame_copy(network, *frame);
+	assert_non_null(copy);
+	rte_pktmbuf_free(*frame);
+	*frame = copy;
+}
+
 static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct node *node = (struct node *)(void *)port;
@@ -191,10 +200,17 @@ static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint1
 	if (node->accept != 0 && count > node->accept)
 		count = (uint16_t)(network_random(network) % (node->accept + 1));
 	for (i = 0; i < count; i++) {
-		const uint8_t *bytes = rte_pktmbuf_mtod(frames[i], const uint8_t *);
+		const uint8_t *bytes;
 		unsigned to;
 
-		assert_true(frames[i]->data_len <= port->frame_size);
+		if (node->garbles && frames[i]->nb_segs > 1) {
+			frame_own(network, &frames[i]);
+			memset(rte_pktmbuf_mtod_offset(frames[i], void *, GARBLED_FROM), 0xbb,
+				frames[i]->pkt_len - GARBLED_FROM);
+		}
+		bytes = rte_pktmbuf_mtod(frames[i], const uint8_t *);
+
+		assert_true(frames[i]->pkt_len <= port->frame_size);
 		if (bytes[0] & 1) {
 			for (to = 0; to < network->count; to++) {
 				struct rte_mbuf *copy = frame_copy(network, frames[i]);
@@ -244,11 +260,29 @@ static void node_close(struct port *port)
 	(void)port;
 }
 
+/* Frames live on when their sender does not: as copies, then. */
+static void node_recall(struct port *port)
+{
+	struct network *network = ((struct node *)(void *)port)->network;
+	unsigned i;
+
+	for (i = 0; i < network->event_count; i++)
+		frame_own(network, &network->events[i].frame);
+	for (i = 0; i < network->count; i++) {
+		struct node *node = &network->nodes[i];
+		uint32_t at;
+
+		for (at = node->head; at != node->tail; at++)
+			frame_own(network, &node->queue[at % node->queue_size]);
+	}
+}
+
 static const struct port_operations node_operations = {
 	.receive = node_receive,
 	.transmit = node_transmit,
 	.link = node_link,
 	.counters = node_port_counters,
+	.recall = node_recall,
 	.close = node_close,
 };
 
@@ -351,6 +385,8 @@ static void upcall_done(void *context, struct message *message, enum transport_f
 		node->done++;
 	else
 		node->failed[why]++;
+	memset(sent->memory, 0xee, sent->message.length);
+	free(sent->memory);
 	free(sent);
 }
 
@@ -394,7 +430,10 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 
 	assert_non_null(sent);
 	sent->node = node;
-	sent->message.data = network->pattern + stamp.where;
+	sent->memory = malloc(length + 1);
+	assert_non_null(sent->memory);
+	memcpy(sent->memory, network->pattern + stamp.where, length);
+	sent->message.data = sent->memory;
 	sent->message.length = length;
 	sent->message.header_length = sizeof(stamp);
 	memcpy(sent->message.header, &stamp, sizeof(stamp));
@@ -444,6 +483,17 @@ static void encapsulation_choose(struct encapsulation_options *options)
 	options->prefix = 24;
 }
 
+/* And they run with frames in one piece and in two. */
+static void gather_choose(struct port *port)
+{
+	const char *gather = getenv("TEST_GATHER");
+
+	port->gather = PORT_GATHER_NEVER;
+	if (gather != NULL)
+		port->gather = strcmp(gather, "sure") == 0 ? PORT_GATHER_SURE : PORT_GATHER_MAYBE;
+	port->gather_bytes = GATHER_BYTES;
+}
+
 struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_size, unsigned mbufs)
 {
 	static unsigned pools;
@@ -482,6 +532,7 @@ struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_siz
 		node->port.operations = &node_operations;
 		node->port.pool = network->pool;
 		node->port.frame_size = frame_size;
+		gather_choose(&node->port);
 		node->port.receive_frames = QUEUE_FRAMES;
 		node->port.address[0] = 2;
 		node->port.address[5] = (uint8_t)i;
@@ -546,8 +597,10 @@ static uint64_t nodes_turn(struct network *network)
 		struct node *node = &network->nodes[i];
 		uint64_t deadline;
 
-		if (node->transport == NULL)
+		if (node->transport == NULL) {
+			node_drain(node);
 			continue;
+		}
 		if (network->faults.stall != 0 && chance(network, 0.0005))
 			node->stalled_until =
 				network->now + network_random(network) % network->faults.stall;

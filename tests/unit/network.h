@@ -43,6 +43,7 @@ struct node {
 	uint64_t link_free; /* when the link into the node is idle */
 	uint64_t stalled_until;
 	unsigned accept; /* frames the port takes at once; 0: any number */
+	bool garbles;    /* sends what is behind the first segment of a frame wrong */
 	bool dead;
 	bool cut;
 

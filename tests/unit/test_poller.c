@@ -42,9 +42,9 @@ struct fixture {
 	pthread_t thread;
 };
 
-static void fixture_start(struct fixture *fixture, unsigned engines, bool adaptive)
+static void fixture_start(struct fixture *fixture, unsigned engines, enum poller_manner manner)
 {
-	fixture->poller = poller_create(adaptive, &test_clock);
+	fixture->poller = poller_create(manner, &test_clock);
 	assert_non_null(fixture->poller);
 	for (unsigned i = 0; i < 2; i++) {
 		fixture->engines[i] = fake_engine_create();
@@ -84,7 +84,7 @@ static void poller_run__polls_every_engine(void **state)
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 2, false);
+	fixture_start(&fixture, 2, POLLER_BUSY);
 	WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > 10 &&
 		 atomic_load(&fixture.engines[1]->turns) > 10);
 	fixture_stop(&fixture);
@@ -96,7 +96,7 @@ static void poller_pause__keeps_the_thread_off_the_engines(void **state)
 	uint64_t turns;
 
 	(void)state;
-	fixture_start(&fixture, 1, true);
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
 	poller_pause(fixture.poller);
 	fixture.engines[0]->unlocked++; /* ThreadSanitizer complains unless it is ours */
 	turns = atomic_load(&fixture.engines[0]->turns);
@@ -114,7 +114,7 @@ static void poller_pause__and_resume_may_alternate_without_end(void **state)
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 1, true);
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
 	for (unsigned i = 0; i < 1000; i++) {
 		poller_pause(fixture.poller);
 		fixture.engines[0]->unlocked++;
@@ -128,7 +128,7 @@ static void poller_pause__wakes_a_thread_that_sleeps(void **state)
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 1, true);
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
 	WAIT_FOR(sleeping(fixture.engines[0]));
 	poller_pause(fixture.poller);
 	poller_resume(fixture.poller);
@@ -140,7 +140,7 @@ static void poller_add__lets_the_thread_poll_one_more(void **state)
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 1, true);
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
 	poller_pause(fixture.poller);
 	poller_add(fixture.poller, fixture.engines[1], fixture.engines[1]->segment, false);
 	assert_int_equal(poller_count(fixture.poller), 2);
@@ -155,7 +155,7 @@ static void poller_remove__leaves_the_others(void **state)
 	uint64_t turns;
 
 	(void)state;
-	fixture_start(&fixture, 2, true);
+	fixture_start(&fixture, 2, POLLER_ADAPTIVE);
 	poller_pause(fixture.poller);
 	poller_remove(fixture.poller, fixture.engines[0]);
 	assert_int_equal(poller_count(fixture.poller), 1);
@@ -172,7 +172,7 @@ static void poller_run__sleeps_when_nothing_comes_and_wakes_for_a_command(void *
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 1, true);
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
 	for (unsigned i = 1; i <= 20; i++) {
 		WAIT_FOR(sleeping(fixture.engines[0]));
 		post(fixture.engines[0], 1);
@@ -187,7 +187,7 @@ static void poller_run__with_two_engines_wakes_for_either(void **state)
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 2, true);
+	fixture_start(&fixture, 2, POLLER_ADAPTIVE);
 	for (unsigned i = 0; i < 20; i++) {
 		struct engine *engine = fixture.engines[i % 2];
 
@@ -203,7 +203,7 @@ static void poller_run__misses_no_command_that_comes_as_it_falls_asleep(void **s
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 1, true);
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
 	for (uint64_t i = 1; i <= COMMANDS; i++) {
 		post(fixture.engines[0], i);
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
@@ -218,7 +218,7 @@ static void poller_run__never_sleeps_when_it_may_not(void **state)
 	struct fixture fixture;
 
 	(void)state;
-	fixture_start(&fixture, 1, false);
+	fixture_start(&fixture, 1, POLLER_BUSY);
 	WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > 100000);
 	assert_int_equal(atomic_load(&fixture.engines[0]->segment->counters.sleeps), 0);
 	fixture_stop(&fixture);

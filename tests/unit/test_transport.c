@@ -481,6 +481,79 @@ static void peer__that_says_bye_fails_what_is_in_flight(void **state)
 	network_destroy(network);
 }
 
+static void gather_set(struct network *network, enum port_gather gather)
+{
+	unsigned i;
+
+	for (i = 0; i < network->count; i++)
+		network->nodes[i].port.gather = gather;
+}
+
+static void gather__large_messages_are_sent_from_where_they_lie(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	const struct transport_counters *counters = &network->nodes[0].counters;
+
+	(void)state;
+	gather_set(network, PORT_GATHER_SURE);
+	network->options.full_checksum = false;
+	nodes_start(network);
+	network_send(network, 0, 1, 1000000);
+	network_send(network, 0, 1, 999999);
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
+	/* All but the last, odd part. */
+	assert_true(counters->frames_gathered > 2 * (1000000 / FRAME_SIZE));
+	assert_true(counters->frames_gathered < counters->frames_sent);
+	network_destroy(network);
+}
+
+static void gather__a_port_proves_itself_first(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	const struct transport_counters *counters = &network->nodes[0].counters;
+
+	(void)state;
+	gather_set(network, PORT_GATHER_MAYBE);
+	network->options.full_checksum = false;
+	nodes_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network_send(network, 0, 1, 10000);
+	network_step(network);
+	assert_int_equal(counters->frames_gathered, 1);
+	assert_true(network_run(network, SECOND));
+	network_send(network, 0, 1, 1000000);
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
+	assert_true(counters->frames_gathered > 1000000 / FRAME_SIZE / 2);
+	network_destroy(network);
+}
+
+static void gather__a_port_that_garbles_gets_frames_in_one_piece(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	const struct transport_counters *counters = &network->nodes[0].counters;
+	unsigned i;
+
+	(void)state;
+	gather_set(network, PORT_GATHER_MAYBE);
+	network->options.full_checksum = false;
+	network->nodes[0].garbles = true;
+	nodes_start(network);
+	for (i = 0; i < 20; i++) {
+		network_send(network, 0, 1, 100000);
+		assert_true(network_run(network, SECOND));
+	}
+	check_complete(network);
+	assert_int_equal(counters->frames_gathered, 4);
+	/* Over UDP its own checksum finds them first. */
+	assert_int_equal(network->nodes[1].counters.dropped_checksum +
+				 network->nodes[1].counters.dropped_udp,
+		4);
+	network_destroy(network);
+}
+
 static void peer__forgotten_when_idle_is_made_anew(void **state)
 {
 	struct network *network = network_make(2, seed_first());
@@ -653,6 +726,9 @@ int main(void)
 		cmocka_unit_test(peer__restarted_after_its_death_gets_what_waits_for_it),
 		cmocka_unit_test(peer__restarted_while_idle_gets_what_is_sent_afterwards),
 		cmocka_unit_test(peer__that_says_bye_fails_what_is_in_flight),
+		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
+		cmocka_unit_test(gather__a_port_proves_itself_first),
+		cmocka_unit_test(gather__a_port_that_garbles_gets_frames_in_one_piece),
 		cmocka_unit_test(peer__forgotten_when_idle_is_made_anew),
 		cmocka_unit_test(peer__idle_for_any_time_goes_on_without_a_failure),
 		cmocka_unit_test(stop__spares_the_rest_of_a_message),

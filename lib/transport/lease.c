@@ -1,0 +1,253 @@
+/* lease.c - see lease.h. */
+#include <transport/lease.h>
+
+#include <sched.h>
+#include <string.h>
+
+#include <base/log.h>
+#include <transport/state.h>
+
+#define PROOFS       4
+#define DOUBTS       4
+#define AWAIT_ROUNDS 1000000u /* turns of others that may hold a frame when a transport closes */
+#define LEASES_CHUNK 32
+
+/* The message's own reference outlives the others (L1), so nothing is ever left to do. The address tells these frames from
+ * others'. */
+static void lease_over(void *memory, void *context)
+{
+	(void)memory;
+	(void)context;
+}
+
+void lease_init(struct transport *transport)
+{
+	const struct port *port = transport->port;
+
+	pool_init(&transport->lease_pool, sizeof(struct lease), LEASES_CHUNK, UINT32_MAX);
+	transport->lending.state = LENDING_NEVER;
+	if (port->gather != PORT_GATHER_NEVER)
+		transport->lending.state =
+			port->gather == PORT_GATHER_SURE ? LENDING_SURE : LENDING_PROVING;
+}
+
+bool lease_possible(const struct transport *transport)
+{
+	const struct lending *lending = &transport->lending;
+
+	return lending->state == LENDING_SURE ||
+	       (lending->state == LENDING_PROVING && lending->peer == NULL);
+}
+
+static struct lease *lease_of(struct transport *transport, struct message *message)
+{
+	struct lease *lease = message->lease;
+
+	if (lease != NULL)
+		return lease;
+	lease = pool_take(&transport->lease_pool);
+	if (lease == NULL)
+		return NULL;
+	lease->shared.free_cb = lease_over;
+	lease->shared.fcb_opaque = NULL;
+	rte_mbuf_ext_refcnt_set(&lease->shared, 1);
+	lease->message = message;
+	message->lease = lease;
+	return lease;
+}
+
+struct rte_mbuf *lease_tail(struct transport *transport, struct message *message, uint32_t bytes)
+{
+	struct lease *lease = lease_of(transport, message);
+	struct rte_mbuf *tail = lease != NULL ? rte_pktmbuf_alloc(transport->port->pool) : NULL;
+	void *memory = (void *)(uintptr_t)((uintptr_t)message->data + message->framed);
+
+	if (tail == NULL)
+		return NULL;
+	rte_mbuf_ext_refcnt_update(&lease->shared, 1);
+	rte_pktmbuf_attach_extbuf(tail, memory, RTE_BAD_IOVA, (uint16_t)bytes, &lease->shared);
+	tail->data_off = 0;
+	tail->data_len = (uint16_t)bytes;
+	tail->pkt_len = bytes;
+	return tail;
+}
+
+void lease_join(struct rte_mbuf *head, struct rte_mbuf *tail)
+{
+	head->next = tail;
+	head->nb_segs = 2;
+}
+
+bool lease_made(const struct rte_mbuf *mbuf)
+{
+	return mbuf->nb_segs == 2 && RTE_MBUF_HAS_EXTBUF(mbuf->next) &&
+	       mbuf->next->shinfo->free_cb == lease_over;
+}
+
+struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbuf)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_alloc(pool);
+	const struct rte_mbuf *tail = mbuf->next;
+	uint8_t *to;
+
+	if (copy == NULL)
+		return NULL;
+	copy->data_off = mbuf->data_off;
+	if (mbuf->pkt_len > rte_pktmbuf_tailroom(copy)) {
+		rte_pktmbuf_free(copy);
+		return NULL;
+	}
+	to = rte_pktmbuf_mtod(copy, uint8_t *);
+	memcpy(to, rte_pktmbuf_mtod(mbuf, const void *), mbuf->data_len);
+	memcpy(to + mbuf->data_len, rte_pktmbuf_mtod(tail, const void *), tail->data_len);
+	copy->data_len = (uint16_t)mbuf->pkt_len;
+	copy->pkt_len = mbuf->pkt_len;
+	return copy;
+}
+
+/* --- proofs */
+
+void lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn)
+{
+	struct lending *lending = &transport->lending;
+
+	COUNT(transport, frames_gathered);
+	if (lending->state != LENDING_PROVING)
+		return;
+	lending->peer = peer;
+	lending->psn = psn;
+}
+
+void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t psn)
+{
+	struct lending *lending = &transport->lending;
+
+	if (lending->peer != peer || lending->psn != psn)
+		return;
+	lending->peer = NULL;
+	if (++lending->doubts < DOUBTS)
+		return;
+	lending->state = LENDING_NEVER;
+	log_info("%s: data of large messages is copied before it is sent, because frames in two "
+		 "pieces do not arrive",
+		transport->port->name);
+}
+
+void lease_prove(struct transport *transport, const struct peer *peer)
+{
+	struct lending *lending = &transport->lending;
+
+	if (lending->peer != peer || (serial_before(lending->psn, peer->tx_una) == 0 &&
+					     !bitmap_test(peer->flight->sacked, lending->psn)))
+		return;
+	lending->peer = NULL;
+	lending->doubts = 0;
+	if (++lending->proofs < PROOFS)
+		return;
+	lending->state = LENDING_SURE;
+	log_info("%s: data of large messages is sent from where it lies, as was seen to work",
+		transport->port->name);
+}
+
+/* --- ends */
+
+static bool lease_free(const struct lease *lease)
+{
+	/* Acquire: pairs with the decrement of who frees a frame: his reads are over. */
+	return __atomic_load_n(&lease->shared.refcnt, __ATOMIC_ACQUIRE) == 1;
+}
+
+static void message_tell(
+	struct transport *transport, struct message *message, enum transport_fail why)
+{
+	transport->messages--;
+	transport->upcalls.message_done(transport->upcalls.context, message, why);
+}
+
+/* Frames to a peer that has failed may wait for a port that takes none. */
+static void outbox_purge(struct transport *transport, const struct lease *lease)
+{
+	unsigned kept = 0;
+	unsigned i;
+
+	for (i = 0; i < transport->outbox_count; i++) {
+		struct rte_mbuf *mbuf = transport->outbox[i];
+
+		if (lease_made(mbuf) && mbuf->next->shinfo == &lease->shared)
+			rte_pktmbuf_free(mbuf);
+		else
+			transport->outbox[kept++] = mbuf;
+	}
+	transport->outbox_count = kept;
+}
+
+void lease_done(struct transport *transport, struct message *message, enum transport_fail why)
+{
+	struct lease *lease = message->lease;
+
+	if (lease == NULL) {
+		message_tell(transport, message, why);
+		return;
+	}
+	if (why != TRANSPORT_OK && !lease_free(lease))
+		outbox_purge(transport, lease);
+	if (lease_free(lease)) {
+		pool_give(&transport->lease_pool, lease);
+		message_tell(transport, message, why);
+		return;
+	}
+	lease->why = why;
+	lease->next = transport->lent;
+	transport->lent = lease;
+}
+
+void lease_run(struct transport *transport)
+{
+	struct lease **link = &transport->lent;
+	struct lease *lease;
+
+	while ((lease = *link) != NULL) {
+		struct message *message = lease->message;
+		enum transport_fail why = lease->why;
+
+		if (!lease_free(lease)) {
+			link = &lease->next;
+			continue;
+		}
+		*link = lease->next;
+		pool_give(&transport->lease_pool, lease);
+		message_tell(transport, message, why);
+	}
+}
+
+void lease_await(struct transport *transport)
+{
+	unsigned i;
+
+	if (transport->lent != NULL && transport->port->operations->recall != NULL)
+		transport->port->operations->recall(transport->port);
+	for (i = 0; i < AWAIT_ROUNDS && transport->lent != NULL; i++) {
+		lease_run(transport);
+		if (transport->lent == NULL)
+			break;
+		if (transport->options.wait != NULL)
+			transport->options.wait();
+		else
+			sched_yield();
+	}
+	if (transport->lent == NULL) {
+		pool_free(&transport->lease_pool);
+		return;
+	}
+	/* The counts must outlive the frames that refer to them, so they stay. */
+	log_error("%s: frames still refer to memory of messages that have ended: do not use that "
+		  "memory again before the process "
+		  "ends",
+		transport->port->name);
+	while (transport->lent != NULL) {
+		struct lease *lease = transport->lent;
+
+		transport->lent = lease->next;
+		message_tell(transport, lease->message, lease->why);
+	}
+}

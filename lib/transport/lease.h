@@ -1,0 +1,70 @@
+/* lease.h - frames that refer to the application's memory instead of having a copy of it. One poll core's, but for the
+ * references themselves, which whoever frees a frame drops.
+ *
+ *      head: outer header, transport header, records, the last record's header      (the pool's buffer)
+ *        `-- tail: all data of that record                                          (the message's memory)
+ *
+ * L1. A message that frames refer to has a lease. Its count is one for the message and one for each tail; the upcall
+ *     message_done() waits until it is back at one: nobody reads the memory after that.
+ * L2. Whoever holds a frame lets go of it by itself: a port when it has sent it, a peer in this process when it has placed it,
+ *     this transport when it is acknowledged. When a transport closes, the port is asked to let go (port_recall()).
+ * L3. A port that is not known to send frames in two pieces has to prove it: until PROOFS of them have been acknowledged at the
+ *     first attempt, one at a time is out, and its checksum covers every byte. One that had to be sent again proves nothing;
+ *     DOUBTS of them in a row, and the port gets frames in one piece for good.
+ */
+#ifndef TRANSPORT_LEASE_H
+#define TRANSPORT_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <rte_mbuf.h>
+
+#include <transport/transport.h>
+
+struct peer;
+
+enum lending_state { LENDING_NEVER, LENDING_PROVING, LENDING_SURE };
+
+struct lending {
+	enum lending_state state;
+	unsigned proofs;
+	unsigned doubts;         /* in a row */
+	const struct peer *peer; /* whom the proof that is out went to; NULL: none is */
+	uint32_t psn;
+};
+
+struct lease {
+	struct rte_mbuf_ext_shared_info shared;
+	/* while only others' references keep the message */
+	struct message *message;
+	enum transport_fail why;
+	struct lease *next;
+};
+
+void lease_init(struct transport *transport);
+/* May the next frame be one in two pieces? */
+bool lease_possible(const struct transport *transport);
+/* An mbuf that is the message's next bytes. NULL: they must be copied. */
+struct rte_mbuf *lease_tail(struct transport *transport, struct message *message, uint32_t bytes);
+/* Makes one frame of the two; the head has `length` bytes. */
+void lease_join(struct rte_mbuf *head, struct rte_mbuf *tail);
+/* Are these the two pieces of a frame that a transport of this process made? */
+bool lease_made(const struct rte_mbuf *mbuf);
+/* The bytes of a frame of two pieces in one, with the room before it that the first has. NULL: no buffer. */
+struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbuf);
+
+/* A frame in two pieces was sent; does its checksum have to cover all of it? */
+void lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn);
+/* A frame is sent again, or given up. */
+void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t psn);
+/* Frames of this peer have been acknowledged. */
+void lease_prove(struct transport *transport, const struct peer *peer);
+
+/* T2 for one message, now or when nobody refers to it any more. */
+void lease_done(struct transport *transport, struct message *message, enum transport_fail why);
+/* Ends those that wait and are free now. */
+void lease_run(struct transport *transport);
+/* Closing: waits for all. */
+void lease_await(struct transport *transport);
+
+#endif

@@ -1,0 +1,42 @@
+/* bell.h - how a memif calls a receiver that sleeps.
+ *
+ * Each ring of a memif has an eventfd, which the sender writes to unless the receiver has said, by a flag in the ring, that it
+ * polls. DPDK's driver always says so, and keeps both to itself; but the descriptors of the eventfd and of the memory that the
+ * ring lies in pass through the relay (memif.c), where they are picked up. The receiver then owns that one flag.
+ *
+ * B1. The sender puts a frame into the ring and then looks at the flag; the receiver clears the flag and then looks at the ring.
+ *     The driver has no fence in between, so the receiver has the kernel make one on all CPUs (membarrier, for which both
+ *     processes must have registered); where that cannot be, it may miss a call and must not sleep long.
+ * B2. Nothing in a message of the peer is believed: the ring must lie in the memory that came with it.
+ */
+#ifndef PMD_GLUE_BELL_H
+#define PMD_GLUE_BELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bell {
+	int region; /* descriptor of the memory, -1: not known yet */
+	int event;  /* the receive ring's, -1: not known yet */
+	int set;    /* an epoll descriptor: event and control channel */
+	uint64_t region_size;
+	uint32_t offset; /* of the ring in it */
+	void *page;      /* of the ring's flags, mapped; NULL: not yet */
+	volatile uint16_t *flags;
+};
+
+/* Once: this process may be a sender. */
+void bell_register(void);
+void bell_init(struct bell *bell);
+/* A control message on its way, and the descriptor that came with it (-1: none). to_server: the direction of the ring that this
+ * process receives from. */
+void bell_hear(struct bell *bell, const void *message, size_t length, int fd, bool to_server);
+/* The connection is up. control: a descriptor that is readable when it ends. False: there is no bell. */
+bool bell_hang(struct bell *bell, int control);
+/* Asks to be called; the descriptor to sleep on, -1: not possible. Off: polls again. */
+int bell_arm(struct bell *bell, bool on);
+/* The connection is over. */
+void bell_drop(struct bell *bell);
+
+#endif
