@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,6 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -36,6 +40,9 @@
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
 
+#define EAL_PREFIX       "postern"
+#define SOCKET_NAME      "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
+#define SOCKET_PATH_MAX  ((int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
 #define ARGUMENTS_MAX    128
 #define DESCRIPTORS_SEEN 4096
 #define REASON_MAX       256
@@ -285,6 +292,49 @@ static void arguments_devices(struct eal_arguments *arguments)
 		argument_add(arguments, "--no-pci");
 }
 
+/* Where EAL of this user keeps what belongs to a running process, as it finds it itself. */
+static void runtime_directory(char *path, size_t size)
+{
+	const char *base = "/var/run";
+	if (getuid() != 0) {
+		base = getenv("XDG_RUNTIME_DIR");
+		if (!base)
+			base = "/tmp";
+	}
+	snprintf(path, size, "%s/dpdk", base);
+}
+
+/* Can telemetry have its socket? EAL does not start when it cannot, and never again: the directory may be another user's, or
+ * of a session that is over. */
+static bool telemetry_possible(void)
+{
+	char directory[PATH_MAX], own[PATH_MAX];
+	if (!setting_is(SETTING_TELEMETRY, "on"))
+		return false;
+	runtime_directory(directory, sizeof(directory));
+	if (snprintf(own, sizeof(own), "%s/" EAL_PREFIX, directory) + (int)sizeof(SOCKET_NAME) >
+		SOCKET_PATH_MAX)
+		return false;
+	if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+		return false;
+	if (mkdir(own, 0700) != 0 && errno != EEXIST)
+		return false;
+	return access(own, R_OK | W_OK | X_OK) == 0;
+}
+
+static void arguments_telemetry(struct eal_arguments *arguments)
+{
+	/* All processes of a user share the prefix, so that they are found under one name; without a shared configuration
+	 * nothing else of theirs is shared. */
+	argument_add(arguments, "--file-prefix=" EAL_PREFIX);
+	if (telemetry_possible())
+		return;
+	argument_add(arguments, "--no-telemetry");
+	if (setting_is(SETTING_TELEMETRY, "on"))
+		log_info("this process does not answer dpdk-telemetry.py because its socket cannot be made in DPDK's "
+			 "runtime directory: set XDG_RUNTIME_DIR to a directory of your own");
+}
+
 static int arguments_make(struct eal_arguments *arguments)
 {
 	const char *added = setting_text(SETTING_EAL_ARGS);
@@ -299,10 +349,10 @@ static int arguments_make(struct eal_arguments *arguments)
 	} else {
 		argument_add(arguments, "--no-huge");
 		argument_add(arguments, "--no-shconf");
-		argument_add(arguments, "--no-telemetry");
 		argument_add(arguments, "-m");
 		argument_add(arguments, "%u", arguments_memory());
 	}
+	arguments_telemetry(arguments);
 	free(arguments->added);
 	arguments->added = malloc(strlen(added) + 1);
 	if (!arguments->added) {

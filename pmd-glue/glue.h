@@ -76,6 +76,14 @@ void glue_thread_join(struct glue_thread *thread);
  * uses it. */
 void glue_thread_enter(void);
 
+/* Answers dpdk-telemetry.py: for `command`, such as "/postern/peers", tell() writes members of an object that is open. parameters:
+ * what the user wrote behind the command and a comma, or "". It is called in threads of DPDK's, of which several may run; one function
+ * serves all commands. help: less than 64 bytes. After glue_start(), once for each command. False: DPDK has no room for another
+ * command. */
+struct report;
+typedef void (*glue_tell)(const char *command, const char *parameters, struct report *report);
+bool glue_telemetry_add(const char *command, const char *help, glue_tell tell);
+
 /* What postern-info shows. */
 struct glue_device {
 	char name[64]; /* what to write into PTL_IFACE_NAME */

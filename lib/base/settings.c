@@ -250,6 +250,15 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.max = UINT32_MAX,
 			.remedy = "set it to a number of bytes such as 128",
 		},
+	[SETTING_TELEMETRY] =
+		{
+			.description = {"PTL_TELEMETRY", "on",
+				"Whether the process answers dpdk-telemetry.py and postern-top, on "
+				"a socket that only its own user can open: on or off."},
+			.type = TYPE_CHOICE,
+			.choices = {"on", "off"},
+			.remedy = "set it to on or off",
+		},
 	[SETTING_EAL_ARGS] =
 		{
 			.description = {"PTL_EAL_ARGS", "",

@@ -30,6 +30,7 @@ enum setting {
 	SETTING_FAULT,        /* text list: faults to inject, "drop=0.01,dup=0.001,..." */
 	SETTING_CAPTURE,      /* text list: file that frames are captured to; "" is none */
 	SETTING_CAPTURE_SNAPLEN, /* number: bytes of each frame that a capture keeps; 0 is all */
+	SETTING_TELEMETRY,    /* on | off: answer dpdk-telemetry.py and postern-top */
 	SETTING_EAL_ARGS,     /* text: added to the arguments of rte_eal_init */
 	SETTING_LOG_LEVEL,    /* error | warning | info | debug */
 	SETTING_COUNT

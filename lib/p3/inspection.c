@@ -360,6 +360,7 @@ struct entry_copy {
 	uint64_t gate; /* 0: the poll core does not know it */
 	struct match_entry match;
 	uint64_t region; /* handle, 0: none */
+	uint64_t next;   /* handle of the entry behind it in its list, 0: none */
 	uint32_t portal;
 	bool unlink;
 };
@@ -380,6 +381,17 @@ static uint64_t entry_region(struct interface *interface, const struct entry *en
 		atomic_load_explicit(&region->gate, memory_order_acquire));
 }
 
+static uint64_t entry_next(struct interface *interface, const struct entry *entry)
+{
+	uint32_t next = entry->match.next;
+
+	if (next == MATCH_NONE)
+		return 0;
+	return object_handle(interface, HANDLE_ENTRY, next,
+		atomic_load_explicit(&segment_entry(interface->submission.segment, next)->gate,
+			memory_order_acquire));
+}
+
 static void look_entries(struct interface *interface, void *context)
 {
 	struct entry_look *look = context;
@@ -395,6 +407,7 @@ static void look_entries(struct interface *interface, void *context)
 			.gate = atomic_load_explicit(&entry->gate, memory_order_acquire),
 			.match = entry->match,
 			.region = entry_region(interface, entry),
+			.next = entry_next(interface, entry),
 			.portal = atomic_load_explicit(&entry->portal, memory_order_relaxed),
 			.unlink = entry->unlink,
 		};
@@ -420,7 +433,10 @@ static void tell_entries(struct interface *interface, struct page page, struct r
 			object_handle(
 				interface, HANDLE_ENTRY, look.selection.indices[i], entry->gate));
 		report_number(report, "portal", entry->portal);
-		report_bits(report, "position", entry->match.position);
+		if (entry->next == 0)
+			report_nothing(report, "next");
+		else
+			report_bits(report, "next", entry->next);
 		report_bits(report, "match_bits", entry->match.bits);
 		report_bits(report, "ignore_bits", entry->match.ignore);
 		tell_id(report, "nid", entry->match.nid);

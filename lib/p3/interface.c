@@ -25,6 +25,7 @@
 #include <engine/queue.h>
 #include <p3/library.h>
 #include <p3/outer.h>
+#include <p3/telemetry.h>
 #include <pmd-glue/glue.h>
 
 #define DEFAULT_ENTRIES 32768
@@ -374,9 +375,11 @@ static int interface_open_port(struct interface *interface, unsigned number)
 	uint32_t mtu = (uint32_t)setting_number_item(SETTING_MTU, number, 0);
 
 	library_glue_lock();
-	if (glue_start() == 0)
+	if (glue_start() == 0) {
+		telemetry_start();
 		interface->port =
 			glue_port_open(number, setting_item(SETTING_IFACE_NAME, number), mtu);
+	}
 	library_glue_unlock();
 	if (!interface->port)
 		return PTL_INIT_INV;

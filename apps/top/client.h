@@ -1,0 +1,37 @@
+/* client.h - questions to a process's telemetry socket, as DPDK's library answers them.
+ *
+ * Answers are one JSON object each, {"/command": {"member": value, ...}}; DPDK escapes quotes in
+ * texts, so a member is found by its name in quotes without taking the object apart.
+ */
+#ifndef TOP_CLIENT_H
+#define TOP_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ANSWER_BYTES 20000 /* DPDK sends 16 KiB at most */
+
+struct client {
+	int socket;
+	char answer[ANSWER_BYTES]; /* to the last question */
+};
+
+/* False: nobody listens there, or it is no telemetry socket. Does not wait for long. */
+bool client_open(struct client *client, const char *path);
+void client_close(struct client *client);
+
+/* Asks and waits a second at most; false: there is no answer, and the client is of no use any more. */
+bool client_ask(struct client *client, const char *question);
+
+/* A number of the last answer; 0 when it is not there. */
+uint64_t client_number(const struct client *client, const char *name);
+/* The sum of all numbers whose names begin so. */
+uint64_t client_sum(const struct client *client, const char *prefix);
+/* A text of the last answer, cut off if need be; "" when it is not there. Control characters become '?'. */
+void client_text(const struct client *client, const char *name, char *text, size_t size);
+/* Numbers of an array of the last answer; how many, up to count. */
+unsigned client_numbers(
+	const struct client *client, const char *name, uint64_t *numbers, unsigned count);
+
+#endif

@@ -1,0 +1,255 @@
+/* main.c - postern-top: a live table of all Postern processes of the user.
+ *
+ * It asks their telemetry sockets and is no Portals process itself. On a terminal the table is drawn
+ * again and again; into a pipe or a file one table follows another.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <postern.h>
+
+#include "process.h"
+#include "table.h"
+
+#define EXIT_USAGE       2
+#define INTERVAL_DEFAULT 1.0
+#define INTERVAL_LEAST   0.1
+#define INTERVAL_MOST    3600.0
+#define CLEAR            "\033[H\033[J"
+#define TEXT_OF(x)       #x
+#define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+
+static const char help_text[] =
+	"Usage: postern-top [--interval SECONDS] [--once] [--json]\n"
+	"\n"
+	"Shows all interfaces of all Postern processes of this user: what they receive (<) and\n"
+	"send (>) per second, retransmissions, drops, peers, and how busy the thread is that\n"
+	"polls the device. On a terminal: q ends it, a blank looks again at once, + and - change\n"
+	"the interval.\n"
+	"\n"
+	"  -i, --interval SECONDS  time between two looks, 0.1 to 3600 (default 1)\n"
+	"  -1, --once              one table of the rates within one interval, then the end\n"
+	"  -j, --json              one JSON object per look, in a line\n"
+	"  -h, --help              this text\n"
+	"  -V, --version           the version\n"
+	"\n"
+	"Exit codes: 0 all went well, 1 standard output cannot be written to, 2 the options were\n"
+	"wrong.\n";
+
+struct options {
+	double interval; /* s */
+	bool once;
+	bool json;
+};
+
+static volatile sig_atomic_t ended;
+static struct termios terminal_before;
+static bool terminal; /* keys are read from it */
+
+static void end_on_signal(int signal)
+{
+	(void)signal;
+	ended = 1;
+}
+
+static void terminal_leave(void)
+{
+	if (terminal)
+		tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+}
+
+/* Keys without Enter and without echo. */
+static void terminal_enter(void)
+{
+	struct termios keys;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
+		tcgetattr(STDIN_FILENO, &terminal_before) != 0)
+		return;
+	keys = terminal_before;
+	keys.c_lflag &= (tcflag_t) ~(ICANON | ECHO);
+	terminal = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
+	atexit(terminal_leave);
+}
+
+static void signals_enter(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction action = {.sa_handler = end_on_signal};
+
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
+	action.sa_handler = SIG_IGN;
+	sigaction(SIGPIPE, &action, NULL); /* a reader that goes is seen by writing */
+}
+
+static double clock_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* True: look again at once. */
+static bool key_take(struct options *options)
+{
+	char key;
+
+	if (read(STDIN_FILENO, &key, 1) != 1) {
+		terminal = false; /* it has gone: no more keys */
+		return false;
+	}
+	switch (key) {
+	case 'q':
+	case 'Q':
+		ended = 1;
+		return true;
+	case '+':
+		if (options->interval * 2 <= INTERVAL_MOST)
+			options->interval *= 2;
+		return true;
+	case '-':
+		if (options->interval / 2 >= INTERVAL_LEAST)
+			options->interval /= 2;
+		return true;
+	default:
+		return key == ' ' || key == '\n' || key == '\r';
+	}
+}
+
+static void wait_interval(struct options *options)
+{
+	double end = clock_seconds() + options->interval, left;
+
+	while (!ended && (left = end - clock_seconds()) > 0) {
+		struct pollfd keys = {.fd = terminal ? STDIN_FILENO : -1, .events = POLLIN};
+
+		if (poll(&keys, 1, (int)(left * 1000) + 1) > 0 && key_take(options))
+			return;
+	}
+}
+
+static unsigned terminal_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+		return 0;
+	return size.ws_col;
+}
+
+static int output_check(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (errno != EPIPE)
+		fprintf(stderr, "postern-top: standard output cannot be written to: %s\n",
+			strerror(errno));
+	return 1;
+}
+
+static int print_all(const struct options *options)
+{
+	if (options->json) {
+		table_print_json();
+		return output_check();
+	}
+	if (terminal)
+		printf(CLEAR "postern-top %s, every %g s: q ends, + and - change that\n",
+			VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
+				POSTERN_VERSION_PATCH),
+			options->interval);
+	table_print(terminal_width());
+	return output_check();
+}
+
+static int run(struct options *options)
+{
+	processes_look();
+	/* Rates need two looks, but a person shall not wait for the first. */
+	if (terminal && print_all(options) != 0)
+		return 1;
+	do {
+		wait_interval(options);
+		if (ended)
+			break;
+		processes_look();
+		if (print_all(options) != 0)
+			return 1;
+	} while (!options->once);
+	return 0;
+}
+
+static bool interval_read(const char *text, double *interval)
+{
+	char *end;
+
+	*interval = strtod(text, &end);
+	return end != text && *end == '\0' && *interval >= INTERVAL_LEAST &&
+	       *interval <= INTERVAL_MOST;
+}
+
+int main(int count, char **words)
+{
+	static const struct option names[] = {
+		{"interval", required_argument, NULL, 'i'},
+		{"once", no_argument, NULL, '1'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	struct options options = {.interval = INTERVAL_DEFAULT};
+	int letter;
+
+	while ((letter = getopt_long(count, words, "i:1jhV", names, NULL)) != -1) {
+		switch (letter) {
+		case 'i':
+			if (interval_read(optarg, &options.interval))
+				break;
+			fprintf(stderr,
+				"postern-top: --interval %s is no number of seconds from 0.1 to "
+				"3600; postern-top --help lists the options.\n",
+				optarg);
+			return EXIT_USAGE;
+		case '1':
+			options.once = true;
+			break;
+		case 'j':
+			options.json = true;
+			break;
+		case 'h':
+			fputs(help_text, stdout);
+			return output_check();
+		case 'V':
+			printf("postern-top %s\n",
+				VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
+					POSTERN_VERSION_PATCH));
+			return output_check();
+		default:
+			fputs("postern-top --help lists the options.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < count) {
+		fprintf(stderr,
+			"postern-top: \"%s\" is not an option; postern-top --help lists them.\n",
+			words[optind]);
+		return EXIT_USAGE;
+	}
+	signals_enter();
+	if (!options.json && !options.once)
+		terminal_enter();
+	return run(&options);
+}

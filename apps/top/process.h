@@ -1,0 +1,55 @@
+/* process.h - the Postern processes of this user, found by their telemetry sockets, and what their
+ * interfaces have counted.
+ */
+#ifndef TOP_PROCESS_H
+#define TOP_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INTERFACES_MAX 64
+#define TEXT_BYTES     64
+
+/* Counters that grow; rates are made of their differences. */
+struct counts {
+	uint64_t frames_in, frames_out;
+	uint64_t messages_in, messages_out;
+	uint64_t bytes_in, bytes_out;
+	uint64_t retransmits;
+	uint64_t drops;
+	uint64_t busy, elapsed; /* ns, of the poll thread */
+	uint64_t at;            /* ns, when they were read */
+};
+
+struct interface {
+	uint64_t number;
+	uint64_t nid;
+	uint64_t pid; /* Portals' process id */
+	uint64_t peers;
+	char device[TEXT_BYTES];
+	bool inlined; /* no poll thread */
+	struct counts now;
+	struct counts before;
+	bool seen;  /* at the last look */
+	bool rated; /* at the one before, too */
+};
+
+struct process;
+
+/* Looks for processes that came, asks all for their counts, forgets those that went. */
+void processes_look(void);
+
+/* The first, and the one after; NULL at the end. */
+struct process *process_first(void);
+struct process *process_next(const struct process *process);
+uint64_t process_id(const struct process *process); /* the system's */
+const char *process_program(const struct process *process);
+unsigned process_interfaces(const struct process *process);
+const struct interface *process_interface(const struct process *process, unsigned i);
+
+/* What grew from `before` to `now`, per second; 0 until there are two counts. */
+double rate_of(const struct interface *interface, uint64_t before, uint64_t now);
+/* The part of the time since the last look for which the poll thread had work, 0 to 1; -1: unknown. */
+double busy_of(const struct interface *interface);
+
+#endif

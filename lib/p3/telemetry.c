@@ -1,0 +1,125 @@
+/* telemetry.c - answers dpdk-telemetry.py and postern-top:
+ *
+ *     /postern/process                      this process, and its open interfaces
+ *     /postern/TOPIC[,INTERFACE[,FIRST[,COUNT]]]   for each topic of inspection.h
+ *
+ * In threads of DPDK's, with the library's lock. INTERFACE is a number, by default that of the first
+ * that is open; FIRST and COUNT are a page of a list. What is wrong is said in a member "error".
+ */
+#include <p3/telemetry.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <postern.h>
+
+#include <p3/inspection.h>
+#include <p3/interface.h>
+#include <p3/library.h>
+#include <base/port.h>
+#include <pmd-glue/glue.h>
+
+#define PREFIX        "/postern/"
+#define PROCESS       "process"
+#define COMMAND_BYTES 56 /* of DPDK's */
+#define PAGE_ITEMS                                                                                 \
+	20 /* DPDK sends at most 16 KiB at a time, without a word about what is left out */
+#define PARAMETERS 3
+
+/* Numbers with commas between them; how many, or -1 when it is something else or there are too many. */
+static int parameters_read(const char *text, uint32_t *numbers)
+{
+	int count = 0;
+
+	while (*text != '\0') {
+		char *end;
+		unsigned long number;
+
+		errno = 0;
+		number = strtoul(text, &end, 10);
+		if (count == PARAMETERS || *text < '0' || *text > '9' || errno != 0 ||
+			number > UINT32_MAX || (*end != ',' && *end != '\0'))
+			return -1;
+		numbers[count++] = (uint32_t)number;
+		if (*end == ',' && end[1] == '\0')
+			return -1;
+		text = *end == ',' ? end + 1 : end;
+	}
+	return count;
+}
+
+static bool interface_is_open(uint32_t number)
+{
+	return number < HANDLE_INTERFACES &&
+	       atomic_load_explicit(&interfaces[number].segment, memory_order_relaxed);
+}
+
+static void tell_process(struct report *report)
+{
+	report_number(report, "pid", (uint64_t)getpid());
+	report_text(report, "program", program_invocation_short_name);
+	report_text(report, "version", postern_version());
+	report_array(report, "interfaces");
+	for (uint32_t i = 0; i < HANDLE_INTERFACES; i++)
+		if (interface_is_open(i))
+			report_number(report, NULL, i);
+	report_close(report);
+}
+
+static void tell_topic(const struct topic *topic, const char *parameters, struct report *report)
+{
+	uint32_t numbers[PARAMETERS] = {0, 0, PAGE_ITEMS};
+	int count = parameters_read(parameters, numbers);
+
+	if (count < 0) {
+		report_format(report, "error",
+			"\"%.32s\" is not INTERFACE or INTERFACE,FIRST,COUNT, in numbers",
+			parameters);
+		return;
+	}
+	if (count == 0)
+		while (numbers[0] < HANDLE_INTERFACES && !interface_is_open(numbers[0]))
+			numbers[0]++;
+	if (!interface_is_open(numbers[0])) {
+		report_text(report, "error",
+			count == 0 ? "no interface is open"
+				   : "this interface is not open; " PREFIX PROCESS
+				     " lists those that are");
+		return;
+	}
+	if (numbers[2] == 0 || numbers[2] > PAGE_ITEMS)
+		numbers[2] = PAGE_ITEMS;
+	topic->tell(&interfaces[numbers[0]], (struct page){numbers[1], numbers[2]}, report);
+}
+
+static void telemetry_tell(const char *command, const char *parameters, struct report *report)
+{
+	const char *name = command + strlen(PREFIX);
+
+	library_lock();
+	if (strcmp(name, PROCESS) == 0)
+		tell_process(report);
+	else
+		tell_topic(inspection_topic(name), parameters, report);
+	library_unlock();
+}
+
+void telemetry_start(void)
+{
+	static bool started;
+	char command[COMMAND_BYTES];
+
+	if (started)
+		return;
+	started = true;
+	glue_telemetry_add(PREFIX PROCESS, "this process, and its open interfaces", telemetry_tell);
+	for (unsigned i = 0; i < inspection_topic_count; i++) {
+		const struct topic *topic = &inspection_topics[i];
+
+		snprintf(command, sizeof(command), PREFIX "%s", topic->name);
+		glue_telemetry_add(command, topic->help, telemetry_tell);
+	}
+}

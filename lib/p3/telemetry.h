@@ -1,0 +1,9 @@
+/* telemetry.h - dpdk-telemetry.py's way to the topics of inspection.h. */
+#ifndef P3_TELEMETRY_H
+#define P3_TELEMETRY_H
+
+/* Once DPDK runs: from then on this process answers. Does nothing when it is called again. The library's
+ * lock and the glue's are held. */
+void telemetry_start(void);
+
+#endif

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""What a running process answers to dpdk-telemetry.py, and what postern-top makes of it."""
+import json
+import os
+import pty
+import pwd
+import select
+import shutil
+import socket
+import subprocess
+import time
+
+import programs
+
+TOPICS = ["ac", "config", "drops", "eq", "md", "me", "ni", "peers", "poll", "port", "portals", "queues", "stats"]
+NOBODY = pwd.getpwnam("nobody")
+
+
+def runtime_directory():
+    """Where DPDK keeps the sockets of this user."""
+    return "/var/run/dpdk" if os.getuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp") + "/dpdk"
+
+
+class Client:
+    """Speaks with a socket as dpdk-telemetry.py does."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(programs.TIMEOUT)
+        try:
+            self.socket.connect(path)
+            self.greeting = json.loads(self.socket.recv(20000))
+        except OSError:
+            self.socket.close()
+            raise
+
+    def ask(self, command):
+        self.socket.send(command.encode())
+        return json.loads(self.socket.recv(20000))[command.split(",")[0]]
+
+    def close(self):
+        self.socket.close()
+
+
+def find(process, directory):
+    """The client of a process, by its id; None while it does not answer."""
+    for prefix in os.listdir(directory) if os.path.isdir(directory) else []:
+        for name in os.listdir(os.path.join(directory, prefix)):
+            if not name.startswith("dpdk_telemetry.v2"):
+                continue
+            try:
+                client = Client(os.path.join(directory, prefix, name))
+            except OSError:
+                continue  # of a process that has died
+            if client.greeting["pid"] == process.pid:
+                client.prefix, client.name = prefix, name
+                return client
+            client.close()
+    return None
+
+
+class Case(programs.Case):
+    def client_of(self, process, directory=None):
+        client = find(process, directory or runtime_directory())
+        self.assertIsNotNone(client, "no socket answers for the process")
+        self.addCleanup(client.close)
+        return client
+
+    def server(self, **settings):
+        server = self.start("postern-perf", "--server", **self.memif(1, **settings))
+        self.await_line(server, "Serving at 1:1")
+        return server
+
+    def traffic(self, **settings):
+        """A pair that exchanges messages until the test ends; the client's traffic has begun."""
+        server = self.server()
+        peer = self.start("postern-perf", "--peer", "1:1", "--time", "600", "rate", **self.memif(2, **settings))
+        client = self.client_of(server)
+        while client.ask("/postern/stats")["messages_received"] < 1000:
+            self.assertIsNone(peer.poll())
+        return server, client
+
+
+class Telemetry(Case):
+    def test_every_topic_answers(self):
+        server, client = self.traffic()
+        commands = client.ask("/")
+        for topic in TOPICS:
+            self.assertIn("/postern/" + topic, commands)
+            self.assertIn("/postern/" + topic, client.ask("/help,/postern/" + topic))
+            self.assertNotIn("error", client.ask(f"/postern/{topic},0"))
+        process = client.ask("/postern/process")
+        self.assertEqual((process["pid"], process["program"], process["interfaces"]),
+                         (server.pid, "postern-perf", [0]))
+        ni = client.ask("/postern/ni")
+        self.assertEqual((ni["nid"], ni["pid"], ni["peers"]), (1, 1, 2))
+        self.assertEqual(client.ask("/postern/port")["driver"], "net_memif")
+        self.assertGreater(client.ask("/postern/poll")["busy_ns"], 0)
+        self.assertEqual(client.ask("/postern/queues")["commands_max"], 4096)
+        self.assertEqual(client.ask("/postern/config")["PTL_NID"], "1")
+
+    def test_peers_and_drops_are_told(self):
+        _, client = self.traffic(PTL_FAULT="dup=0.2,seed=1")
+        peers = client.ask("/postern/peers,0")
+        peer = next(item for item in peers["items"].values() if item["nid"] == 2)
+        self.assertEqual(peer["state"], "known")
+        for name in ("rtt_ns", "window", "credit"):
+            self.assertGreater(peer[name], 0)
+        while client.ask("/postern/drops")["duplicate"] == 0:
+            pass
+        drops = client.ask("/postern/drops")
+        self.assertGreaterEqual(drops["total"], drops["duplicate"])
+
+    def test_lists_come_in_pages(self):
+        _, client = self.traffic()
+        first, items = 0, []
+        while first is not None:
+            page = client.ask(f"/postern/peers,0,{first},1")
+            self.assertLessEqual(len(page["items"]), 1)
+            items += page["items"].values() if page["items"] else []
+            first = page.get("next")
+        self.assertEqual(len(items), page["total"])
+        self.assertEqual({item["nid"] for item in items}, {1, 2})
+
+    def test_what_is_wrong_is_said(self):
+        client = self.client_of(self.server())
+        for parameters in ("x", "0,", "0,1,2,3", "-1", "99999999999999999999", ",", "0x0", " 0"):
+            self.assertIn("INTERFACE", client.ask("/postern/peers," + parameters).get("error", ""), parameters)
+        for number in (1, 63, 64, 4294967295):
+            self.assertIn("not open", client.ask(f"/postern/peers,{number}")["error"])
+        self.assertIsNone(client.ask("/postern/weather"))
+
+    def test_it_can_be_switched_off(self):
+        self.assertIsNone(find(self.server(PTL_TELEMETRY="off"), runtime_directory()))
+
+    def test_dpdks_own_script_is_answered(self):
+        script = shutil.which("dpdk-telemetry.py")
+        if not script:
+            self.skipTest("dpdk-telemetry.py (package dpdk-dev) is not here")
+        client = self.client_of(self.server())
+        words = ["-f", client.prefix]
+        if ":" in client.name:
+            words += ["-i", client.name.split(":")[1]]
+        done = subprocess.run([script, *words], input="/postern/ni\n", stdout=subprocess.PIPE, text=True,
+                              timeout=programs.TIMEOUT, check=True)
+        self.assertEqual(json.loads(done.stdout.strip().split("\n")[-1])["/postern/ni"]["nid"], 1)
+
+    def test_a_user_without_privilege_has_it_too_and_none_without_a_directory(self):
+        if os.getuid() != 0:
+            self.skipTest("other tests run without privilege already")
+        os.chmod(self.directory, 0o755)
+        own = os.path.join(self.directory, "own")
+        os.mkdir(own, 0o700)
+        os.chown(own, NOBODY.pw_uid, NOBODY.pw_gid)
+
+        def start(directory, node):
+            return subprocess.Popen([programs.program("postern-perf"), "--server"], user="nobody", group="nogroup",
+                                    extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                    env=programs.environment(XDG_RUNTIME_DIR=directory, PTL_NID=str(node),
+                                                             PTL_IFACE_NAME=f"memif:{own}/memif"))
+        try:
+            server = start(own, 1)
+        except PermissionError:
+            self.skipTest("the build is where only root may look")
+        self.addCleanup(self.end, server)
+        self.await_line(server, "Serving at 1:1")
+        self.assertEqual(self.client_of(server, own + "/dpdk").ask("/postern/ni")["uid"], NOBODY.pw_uid)
+        bare = start(self.directory + "/nothing", 2)
+        self.addCleanup(self.end, bare)
+        self.await_line(bare, "Serving at 2:1")
+        self.assertIsNone(find(bare, own + "/dpdk"))
+        bare.kill()
+        self.assertEqual(bare.communicate()[1], "")
+
+
+class Top(Case):
+    def row_of(self, table, process):
+        return next((row for row in table["interfaces"] if row["process"] == process.pid), None)
+
+    def test_json_has_rates(self):
+        server, _ = self.traffic()
+        row = self.row_of(self.expect_json(programs.run("postern-top", "--once", "--json", "-i", "0.5")), server)
+        self.assertEqual((row["program"], row["nid"], row["pid"], row["interface"]), ("postern-perf", 1, 1, 0))
+        self.assertGreater(row["messages_in_per_s"], 0)
+        self.assertGreater(row["frames_out_per_s"], 0)
+        self.assertGreater(row["busy"], 0)
+        self.assertLessEqual(row["busy"], 1.01)
+        self.assertIn("memif:", row["device"])
+
+    def test_text_lists_all_processes_and_skips_dead_sockets(self):
+        killed = self.server()
+        client = self.client_of(killed)
+        path = os.path.join(runtime_directory(), client.prefix, client.name)
+        killed.kill()
+        killed.wait()
+        self.assertTrue(os.path.exists(path))
+        server = self.server()
+        done = self.expect_success(programs.run("postern-top", "--once", "-i", "0.1"))
+        lines = [line.split() for line in done.stdout.split("\n") if line]
+        self.assertEqual(lines[0][:4], ["PID", "PROGRAM", "NID:PID", "DEVICE"])
+        self.assertIn([str(server.pid), "postern-perf", "1:1"], [line[:3] for line in lines])
+        self.assertNotIn(str(killed.pid), [line[0] for line in lines])
+        self.assertNotIn("\033", done.stdout)
+
+    def test_it_goes_on_until_its_reader_goes(self):
+        server = self.server()
+        top = self.start("postern-top", "-i", "0.1", "-j")
+        self.assertIsNotNone(self.row_of(json.loads(top.stdout.readline()), server))
+        server.kill()
+        server.wait()
+        while self.row_of(json.loads(top.stdout.readline()), server):
+            pass
+        top.stdout.close()
+        self.assertEqual(top.wait(programs.TIMEOUT), 1)
+        self.assertEqual(top.stderr.read(), "")
+
+    def test_on_a_terminal_it_is_drawn_anew_until_q(self):
+        server = self.server()
+        leader, follower = pty.openpty()
+        top = subprocess.Popen([programs.program("postern-top"), "-i", "0.2"], stdin=follower, stdout=follower,
+                               stderr=subprocess.STDOUT, env=programs.environment())
+        self.addCleanup(lambda: (top.poll() is None and top.kill(), top.wait()))
+        os.close(follower)
+        self.addCleanup(os.close, leader)
+        seen = b""
+        while seen.count(b"\033[J") < 3 or str(server.pid).encode() not in seen:
+            seen += os.read(leader, 65536)
+        os.write(leader, b" +-q")
+        while top.poll() is None:
+            if select.select([leader], [], [], 0.1)[0]:
+                try:
+                    os.read(leader, 65536)
+                except OSError:  # the other end is closed
+                    break
+        self.assertEqual(top.wait(programs.TIMEOUT), 0)
+
+    def test_wrong_words_get_code_2(self):
+        self.expect_usage_error(programs.run("postern-top", "--interval", "soon"), "soon")
+        self.expect_usage_error(programs.run("postern-top", "-i", "0"), "0.1")
+        self.expect_usage_error(programs.run("postern-top", "word"), "word")
+        self.expect_usage_error(programs.run("postern-top", "--nonsense"), "nonsense")
+
+    def test_a_full_disk_is_told(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([programs.program("postern-top"), "-1", "-i", "0.1"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, env=programs.environment(), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left", done.stderr)
+
+    def test_help_and_version_work(self):
+        self.assertIn("--interval", self.expect_success(programs.run("postern-top", "--help")).stdout)
+        self.assertRegex(self.expect_success(programs.run("postern-top", "-V")).stdout, r"^postern-top \d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    programs.main()
