@@ -66,6 +66,28 @@ struct postern_setting {
  * Returns 0 when settings is no address, and in a child made by fork(). Any thread, any time. */
 PTL_API unsigned postern_settings(struct postern_setting *settings, unsigned count);
 
+/* Changes a setting of a running process, as if the environment had had that value from the start.
+ *   interface  whose setting, where interfaces have their own
+ *   name       PTL_LOG_LEVEL, PTL_POLL (of all interfaces) or PTL_FAULT (only when the interface was initialised with one, be it drop=0)
+ *   value      as the environment would have it
+ * PTL_OK; PTL_NOINIT, PTL_INV_NI, PTL_SEGV; PTL_FAIL, and postern_last_error() says why: the setting does not exist, cannot change
+ * while the library is in use, or cannot have this value. Any thread; poll threads stand aside for a moment. */
+PTL_API int postern_set(ptl_handle_ni_t interface, const char *name, const char *value);
+
+/* Captures the frames that an interface receives and sends, as they are on the wire, into a pcapng file, as PTL_CAPTURE does
+ * from the start. A file that cannot be written to any more, such as one on a full disk, ends the capture with a line on
+ * standard error, and nothing else.
+ *   interface  whose
+ *   file       its name; %p in it is the process id, %i the interface's number; "-" is standard output. It is emptied; interfaces of
+ *              one process may share one
+ *   snaplen    bytes of each frame that are kept, 0 for all
+ * PTL_OK; PTL_NOINIT, PTL_INV_NI, PTL_SEGV; PTL_FAIL, and postern_last_error() says why: the file cannot be opened, or the
+ * interface is being captured already. Any thread; the interface's poll thread stands aside for a moment. */
+PTL_API int postern_capture_start(ptl_handle_ni_t interface, const char *file, unsigned snaplen);
+/* Ends the capture of an interface; returns when the file is written. PTL_OK, also when there is none, or it had ended by
+ * itself; PTL_NOINIT, PTL_INV_NI. Any thread. PtlNIFini does it, too. */
+PTL_API int postern_capture_stop(ptl_handle_ni_t interface);
+
 /* What can be looked at in an interface: "port", "ni", "peers", ... name and help are static. paged: the topic is a list, of
  * which postern_inspect() gives a part at a time. */
 struct postern_topic {

@@ -202,8 +202,9 @@ static bool capture_name(char *name, size_t size, const char *pattern, unsigned 
 	return at > 0;
 }
 
-struct capture *capture_start(
-	struct port *port, unsigned interface, const char *file, uint32_t snap)
+/* restart: it is somebody's wish now, and not one that has failed before. */
+static struct capture *capture_make(
+	struct port *port, unsigned interface, const char *file, uint32_t snap, bool restart)
 {
 	char name[FILE_MAX], description[64];
 	struct pcapng_interface told = {.description = description, .snap = snap};
@@ -218,6 +219,12 @@ struct capture *capture_start(
 	if (!capture_name(name, sizeof(name), file, interface)) {
 		log_error("cannot capture to %s: the name is %s", file,
 			file[0] ? "too long" : "missing: write that of a file");
+		return NULL;
+	}
+	if (restart && recorder_failed(name)) {
+		log_error("the capture to %s has failed: stop it on the other interfaces, too, "
+			  "before it is started again",
+			name);
 		return NULL;
 	}
 	capture = calloc(1, sizeof(*capture));
@@ -235,6 +242,12 @@ struct capture *capture_start(
 		return capture;
 	free(capture);
 	return NULL;
+}
+
+struct capture *capture_start(
+	struct port *port, unsigned interface, const char *file, uint32_t snap)
+{
+	return capture_make(port, interface, file, snap, true);
 }
 
 void capture_attach(struct capture *capture)
@@ -277,8 +290,8 @@ int capture_begin(struct port *port, unsigned interface)
 
 	if (!file[0])
 		return 0;
-	capture = capture_start(
-		port, interface, file, (uint32_t)setting_number(SETTING_CAPTURE_SNAPLEN));
+	capture = capture_make(
+		port, interface, file, (uint32_t)setting_number(SETTING_CAPTURE_SNAPLEN), false);
 	if (!capture)
 		return -1;
 	capture_attach(capture);

@@ -393,6 +393,28 @@ static struct recorder *recorder_open(const char *name)
 	return recorder;
 }
 
+/* The recorder of a file that this process writes already. */
+static struct recorder *recorder_find(const char *name)
+{
+	struct stat status;
+
+	for (struct recorder *recorder = recorders; recorder; recorder = recorder->next) {
+		if (strcmp(recorder->name, name) == 0)
+			return recorder;
+		if (stat(name, &status) == 0 && status.st_dev == recorder->device &&
+			status.st_ino == recorder->inode)
+			return recorder;
+	}
+	return NULL;
+}
+
+bool recorder_failed(const char *name)
+{
+	const struct recorder *recorder = recorder_find(name);
+
+	return recorder && recorder_ended(recorder);
+}
+
 static void recorder_ring(struct recorder *recorder)
 {
 	atomic_store_explicit(&recorder->bell, 1, memory_order_release);
@@ -410,23 +432,6 @@ static void recorder_close(struct recorder *recorder)
 	recorder_ring(recorder);
 	glue_thread_join(recorder->thread);
 	recorder_free(recorder);
-}
-
-/* The recorder of a file that this process writes already, and that has not failed. */
-static struct recorder *recorder_find(const char *name)
-{
-	struct stat status;
-
-	for (struct recorder *recorder = recorders; recorder; recorder = recorder->next) {
-		if (recorder_ended(recorder))
-			continue;
-		if (strcmp(recorder->name, name) == 0)
-			return recorder;
-		if (stat(name, &status) == 0 && status.st_dev == recorder->device &&
-			status.st_ino == recorder->inode)
-			return recorder;
-	}
-	return NULL;
 }
 
 /* For all but the recorder's thread, which holds the lock while it writes: to a pipe it then does so

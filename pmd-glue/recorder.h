@@ -39,8 +39,11 @@ struct track {
 	bool gone;
 };
 
+/* Has a recording to that file ended by itself, with tracks in it that have not been finished? */
+bool recorder_failed(const char *file);
 /* A track in the file, which is made, or emptied, if no other track of this process is in it; "-" is
- * standard output. NULL after an error line. */
+ * standard output. In a recording that has ended by itself it is not heard of any more. NULL after an
+ * error line. */
 struct track *track_open(const char *file, const struct pcapng_interface *interface);
 /* Has the recording ended by itself? Then nobody reads the tape any more. */
 bool track_ended(const struct track *track);

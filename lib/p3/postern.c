@@ -133,7 +133,7 @@ void postern_free(void *memory)
 }
 
 #define ONE(name, help) +1
-static_assert(0 ENGINE_COUNTERS(ONE) ENGINE_DROPS(ONE) TRANSPORT_COUNTERS(ONE) + 4 <= STATS_MAX,
+static_assert(0 ENGINE_COUNTERS(ONE) ENGINE_DROPS(ONE) TRANSPORT_COUNTERS(ONE) + 6 <= STATS_MAX,
 	"all fit");
 
 /* Where the counters go, one after the other. */
@@ -175,6 +175,9 @@ static void stats_add_port(struct stat_list *list, const struct port_counters *c
 	stat_add(list, "port_no_mbuf", "receive buffers that could not be had", counters->no_mbuf);
 	stat_add(list, "port_buffers", "frame buffers in use now: this one falls as well as rises",
 		counters->buffers);
+	stat_add(list, "port_captured", "frames in the capture under way", counters->captured);
+	stat_add(list, "port_capture_dropped", "frames that the capture under way was too slow for",
+		counters->uncaptured);
 }
 
 static void look_counters(struct interface *interface, void *counters)

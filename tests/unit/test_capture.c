@@ -305,6 +305,25 @@ static void capture__counts_what_the_tape_has_no_room_for(void **state)
 	unlink(fifo);
 }
 
+static void capture__goes_to_standard_output(void **state)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), output = dup(1);
+	struct capture *capture;
+
+	(void)state;
+	fflush(stdout);
+	assert_int_equal(dup2(fd, 1), 1);
+	capture = capture_start(left, 0, "-", 0);
+	assert_int_equal(dup2(output, 1), 1);
+	close(output);
+	close(fd);
+	assert_non_null(capture);
+	capture_attach(capture);
+	pass(1);
+	capture_off(capture);
+	assert_int_equal(blocks_of(blocks_read(path), BLOCK_PACKET), 1);
+}
+
 static void *fifo_read(void *name)
 {
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -458,6 +477,30 @@ static void capture_start__refuses_what_cannot_be_with_a_reason(void **state)
 	capture_off(capture);
 }
 
+static void capture__to_a_file_that_failed_is_one_that_failed(void **state)
+{
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	struct capture *first = capture_on(left, 0, "/dev/full"), *second;
+
+	(void)state;
+	while (!capture_ended(first))
+		assert_true(glue_now(NULL) < end);
+	log_clear_error();
+	assert_null(capture_start(right, 1, "/dev/full", 0));
+	assert_non_null(strstr(log_last_error(), "has failed"));
+	/* A setting is for interfaces that open later as well: they go without. */
+	fixture_set("PTL_CAPTURE", "/dev/full");
+	assert_int_equal(capture_begin(right, 1), 0);
+	fixture_set("PTL_CAPTURE", NULL);
+	second = capture_find(right);
+	assert_true(capture_ended(second));
+	pass(1);
+	capture_off(first);
+	capture_off(second);
+	first = capture_on(left, 0, path);
+	capture_off(first);
+}
+
 static void capture_start__refuses_a_file_that_another_process_writes(void **state)
 {
 	struct capture *capture = capture_on(left, 0, path);
@@ -555,12 +598,14 @@ int main(void)
 		cmocka_unit_test(capture__has_frames_of_several_pieces_whole),
 		cmocka_unit_test(capture__of_two_ports_goes_into_one_file_in_order),
 		cmocka_unit_test(capture__counts_what_the_tape_has_no_room_for),
+		cmocka_unit_test(capture__goes_to_standard_output),
 		cmocka_unit_test(capture__goes_through_a_fifo),
 		cmocka_unit_test(capture__ends_on_a_full_disk_and_nothing_else_does),
 		cmocka_unit_test(
 			capture__ends_at_the_limit_of_file_sizes_with_a_file_that_can_be_read),
 		cmocka_unit_test(capture__ends_when_the_reader_of_a_pipe_goes),
 		cmocka_unit_test(capture_start__refuses_what_cannot_be_with_a_reason),
+		cmocka_unit_test(capture__to_a_file_that_failed_is_one_that_failed),
 		cmocka_unit_test(capture_start__refuses_a_file_that_another_process_writes),
 		cmocka_unit_test(capture_start__knows_the_process_and_the_interface),
 		cmocka_unit_test(capture_begin__does_what_the_settings_say_inside_the_faults),

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""PTL_CAPTURE, and share/wireshark/postern.lua on what it has captured, with tshark as a user has it."""
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+import programs
+
+DISSECTOR = os.path.join(os.environ.get("POSTERN_SOURCE", "."), "share/wireshark/postern.lua")
+SMALL, LARGE = 8, 65536
+WORK = ("--iterations", "20", "--window", "8", "--sizes", f"{SMALL},{LARGE}", "--stats")
+DATA, ACK, ASK, TELL, RESET, BYE = range(1, 7)
+START, MORE, STOP = range(1, 4)
+PUT, PUT_ACK, GET, REPLY = range(1, 5)
+OUTBOUND, INBOUND = 2, 1
+FUZZED = 3000
+
+
+def counter(text, name):
+    """A counter in what --stats prints."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[1] == name:
+            return int(words[0])
+    return 0
+
+
+def captured(name):
+    """The frames of a pcapng file."""
+    with open(name, "rb") as file:
+        content = file.read()
+    at = 0
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        if kind == 6:
+            size, = struct.unpack_from("<I", content, at + 20)
+            yield content[at + 28:at + 28 + size]
+        at += length
+
+
+def write_pcap(name, frames):
+    with open(name, "wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1))
+        for number, frame in enumerate(frames):
+            file.write(struct.pack("<IIII", number, 0, len(frame), len(frame)) + frame)
+
+
+class Case(programs.Case):
+    def setUp(self):
+        super().setUp()
+        self.file = os.path.join(self.directory, "file.pcapng")
+
+    def tshark(self, file, *words):
+        if shutil.which("tshark") is None:
+            if os.environ.get("CI") == "true":
+                self.fail("tshark is missing; scripts/install test installs it")
+            self.skipTest("tshark is missing; scripts/install test installs it")
+        done = subprocess.run(["tshark", "-X", f"lua_script:{DISSECTOR}", "-2", "-r", file, *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, errors="replace", timeout=programs.TIMEOUT, check=False,
+                              env=programs.environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for said in (done.stdout, done.stderr):
+            self.assertNotIn("Lua Error", said)
+            self.assertNotIn("Lua:", said)
+        return done.stdout
+
+    def rows(self, file, shown, *fields, columns=()):
+        """A dictionary for each frame that the filter shows: of each field the list of its values."""
+        names = ["frame.number", *columns, *fields]
+        words = [word for name in names for word in ("-e", f"postern.{name}" if name in fields else name)]
+        lines = self.tshark(file, "-Y", shown, "-T", "fields", "-E", "aggregator=|", *words).splitlines()
+        return [{name: value.split("|") if value else [] for name, value in zip(names, line.split("\t"))} for line in lines]
+
+    def exchange(self, *measures, server=None, **settings):
+        """A client whose interface is captured and a server; what the client says."""
+        server = server or {}
+        self.start("postern-perf", "--server", "--once", **self.memif(1, **server))
+        done = self.expect_success(
+            programs.run("postern-perf", "--peer", "1:1", *WORK, *measures,
+                         **self.memif(2, PTL_CAPTURE=self.file, **settings)))
+        return done.stdout
+
+    def sound(self, *fields):
+        """The same of all frames of the capture, none of which may be malformed."""
+        rows = self.rows(self.file, "frame", "type", "malformed", "checksum.bad", *fields, columns=("frame.protocols",))
+        self.assertEqual([], [row for row in rows if row["malformed"] or row["checksum.bad"]])
+        return rows
+
+
+class Lossy(Case):
+    """One exchange in which frames get lost at the server, both ways: what the client sends again is on its wire twice."""
+
+    FIELDS = ("type", "src.nid", "dst.pid", "stream", "seq", "timestamp", "flags.full_sum", "flags.ack_valid", "ack_stream", "ack",
+              "sack.le", "sack.re", "credit", "acked_in", "ack_time", "echo", "echo_frame", "rtt", "retransmission_of",
+              "retransmission", "spurious_retransmission", "msg.kind", "msg.handle", "msg.operation", "msg.requested",
+              "msg.manipulated", "record.kind", "record.length", "request_in", "response_in", "response_time", "reassembled_in",
+              "reassembled.length", "fragment", "reassembled.data", "malformed", "checksum.bad")
+
+    def test_a_capture_is_decoded_and_linked(self):
+        said = self.exchange("bandwidth", "get-bandwidth", server={"PTL_FAULT": "drop=0.03,on=both,seed=5"},
+                             PTL_CHECKSUM="full")
+        rows = self.rows(self.file, "frame", *self.FIELDS, columns=("_ws.col.Protocol", "_ws.col.Info"))
+        self.number = {int(row["frame.number"][0]): row for row in rows}
+        self.assertEqual([], [row for row in rows if row["malformed"] or row["checksum.bad"]])
+        self.frames(said)
+        self.acknowledgements()
+        self.gets()
+        self.wholes()
+        self.columns()
+
+    def of(self, source, kind=None):
+        return {number: row for number, row in self.number.items()
+                if row["src.nid"] == [source] and (kind is None or row["type"] == [str(kind)])}
+
+    def again(self):
+        """The frames that are marked as sent again."""
+        return {number for number, row in self.number.items() if row["retransmission"] or row["spurious_retransmission"]}
+
+    def frames(self, said):
+        sent = self.of("2", DATA)
+        self.assertEqual(len(self.number), len(self.of("1")) + len(self.of("2")))
+        self.assertEqual({row["dst.pid"][0] for row in sent.values()}, {"1"})
+        self.assertEqual({row["flags.full_sum"][0] for row in sent.values()}, {"1"})
+        seen, again = {}, set()
+        for number, row in sent.items():
+            key = (row["stream"][0], row["seq"][0])
+            if key in seen:
+                again.add(number)
+                self.assertEqual(row["retransmission_of"], [str(seen[key])])
+            seen[key] = number
+        self.assertEqual(self.again() & set(sent), again)
+        self.assertGreater(counter(said, "retransmits"), 0)
+        self.assertGreaterEqual(len(again), counter(said, "retransmits"))
+
+    def acknowledgements(self):
+        """What the dissector links is what a simple reading of the fields gives."""
+        told = {number: row for number, row in self.of("1").items() if row["flags.ack_valid"] == ["1"]}
+        self.assertTrue(any(row["sack.le"] for row in told.values()))
+        self.assertTrue(all(0 < int(row["credit"][0]) <= 4096 for row in told.values()))
+        missing = 0
+        for number, row in self.of("2", DATA).items():
+            found = next((other for other, ack in told.items() if self.acknowledges(ack, row)), None)
+            missing += found is None
+            self.assertEqual([str(found)] if found else [], row["acked_in"], f"frame {number}")
+            if found and found > number:
+                self.assertGreaterEqual(float(row["ack_time"][0]), 0)
+        self.assertLess(missing, 8)  # at the end the client leaves
+        echoes = [row for row in self.number.values() if row["echo_frame"]]
+        self.assertGreater(len(echoes), 0)
+        for row in echoes:
+            self.assertEqual(self.number[int(row["echo_frame"][0])]["timestamp"], row["echo"])
+            self.assertGreaterEqual(float(row["rtt"][0]), 0)
+
+    @staticmethod
+    def acknowledges(ack, data):
+        seq = int(data["seq"][0])
+        beyond = any((seq - int(low)) % 2 ** 32 <= (int(high) - int(low)) % 2 ** 32
+                     for low, high in zip(ack["sack.le"], ack["sack.re"]))
+        return ack["ack_stream"] == data["stream"] and (0 < (int(ack["ack"][0]) - seq) % 2 ** 32 < 2 ** 31 or beyond)
+
+    def gets(self):
+        asked = {number: row for number, row in self.of("2", DATA).items()
+                 if row["msg.kind"] == [str(GET)] and number not in self.again()}
+        self.assertGreater(len(asked), 0)
+        for number, row in asked.items():
+            self.assertIn(int(row["msg.requested"][0]), (SMALL, LARGE))
+            answer = self.number[int(row["response_in"][0])]
+            self.assertIn(str(REPLY), answer["msg.kind"])
+            for name in ("msg.handle", "msg.operation"):
+                self.assertIn(row[name][0], answer[name])
+            self.assertIn(row["msg.requested"][0], answer["msg.manipulated"])
+            self.assertIn(row["msg.requested"][0], answer["record.length"])
+            self.assertIn(str(number), answer["request_in"])
+            self.assertGreater(int(row["response_in"][0]), number)
+            self.assertGreaterEqual(float(row["response_time"][0]), 0)
+
+    def wholes(self):
+        whole = {number: row for number, row in self.number.items() if row["reassembled.length"]}
+        self.assertGreaterEqual(len(whole), 40)
+        for number, row in whole.items():
+            self.assertEqual(set(row["reassembled.length"]), {str(LARGE)})
+            self.assertIn(str(number), row["fragment"])
+            self.assertGreater(len(row["fragment"]), 1)
+            self.assertEqual(len(row["reassembled.data"][0]), 2 * LARGE)
+        for row in self.number.values():
+            self.assertTrue(all(int(number) in whole for number in row["reassembled_in"]))
+
+    def columns(self):
+        self.assertEqual({row["_ws.col.Protocol"][0] for row in self.number.values()}, {"Postern"})
+        for part in ("Who is 1:1? Tell 2:", "1:1 is here, incarnation 0x", "[Retransmission] Data 2:", "Get Portal=",
+                     "Reply Msg=", "More Msg=", " Sack=", "Ack 1:1 → 2:", "Bye 2:"):
+            self.assertTrue(any(part in row["_ws.col.Info"][0] for row in self.number.values()), part)
+
+
+class Encapsulated(Case):
+    def test_over_udp_with_arp(self):
+        udp = {"PTL_ENCAP": "udp", "PTL_NID": ""}
+        self.start("postern-perf", "--server", "--once", **{**self.memif(1), **udp, "PTL_IP": "10.1.0.1/24"})
+        self.expect_success(
+            programs.run("postern-perf", "--peer", "10.1.0.1:1", *WORK, "latency",
+                         **{**self.memif(2), **udp, "PTL_IP": "10.1.0.2/24", "PTL_CAPTURE": self.file}))
+        rows = self.sound("src.nid", "src")
+        self.assertEqual({row["frame.protocols"][0] for row in rows}, {"eth:ethertype:arp", "eth:ethertype:ip:udp:postern"})
+        data = [row for row in rows if row["type"] == [str(DATA)]]
+        self.assertEqual({int(row["src.nid"][0]) for row in data}, {0x0a010001, 0x0a010002})
+        self.assertTrue(all(row["src"][0].startswith("10.1.0.") for row in data))
+
+    def test_with_a_vlan_tag(self):
+        """And questions are linked with answers."""
+        self.exchange("latency", server={"PTL_VLAN": "42"}, PTL_VLAN="42")
+        rows = self.sound("request_in", "response_in", "timestamp", "echo", "response_time")
+        self.assertEqual({row["frame.protocols"][0] for row in rows}, {"eth:ethertype:vlan:ethertype:postern"})
+        told = [row for row in rows if row["type"] == [str(TELL)] and row["request_in"]]
+        self.assertGreater(len(told), 0)
+        for row in told:
+            asked = rows[int(row["request_in"][0]) - 1]
+            self.assertEqual(asked["type"], [str(ASK)])
+            self.assertEqual(asked["timestamp"], row["echo"])
+            self.assertGreater(float(row["response_time"][0]), 0)
+        self.assertTrue(any(row["response_in"] for row in rows if row["type"] == [str(ASK)]))
+
+    def test_acknowledgements_of_puts_are_linked(self):
+        receiver = self.start("examples/hello", "receive", **self.memif(1, PTL_CAPTURE=self.file))
+        ready = self.await_line(receiver, ":")
+        sender = programs.run("examples/hello", "send", re.search(r"\d+:\d+", ready).group(0), **self.memif(2))
+        self.expect_success(sender)
+        self.assertEqual(self.finish(receiver)[0], 0)
+        rows = self.sound("msg.kind", "msg.handle", "request_in", "response_in")
+        puts = [row for row in rows if row["msg.kind"] == [str(PUT)] and row["response_in"]]
+        self.assertGreater(len(puts), 0)
+        for row in puts:
+            answer = rows[int(row["response_in"][0]) - 1]
+            self.assertEqual(answer["msg.kind"], [str(PUT_ACK)])
+            self.assertEqual(answer["request_in"], row["frame.number"])
+            self.assertEqual(answer["msg.handle"], row["msg.handle"])
+
+
+class Local(Case):
+    """Both ends in one process."""
+
+    def test_two_interfaces_in_one_file(self):
+        self.expect_success(programs.run("postern-perf", *WORK, "latency", "get-latency", PTL_CAPTURE=self.file))
+        rows = self.rows(self.file, "frame", "type", "same_frame", "retransmission_of", "malformed",
+                         columns=("frame.interface_id", "frame.packet_flags_direction", "frame.time_relative"))
+        self.assertEqual({(row["frame.interface_id"][0], int(row["frame.packet_flags_direction"][0], 0)) for row in rows},
+                         {(side, way) for side in "01" for way in (INBOUND, OUTBOUND)})
+        data = [row for row in rows if row["type"] == [str(DATA)] and not row["retransmission_of"]]
+        twice = [row for row in data if row["same_frame"]]  # out of one interface and into the other: sent once
+        self.assertGreater(len(twice), 40)
+        self.assertEqual(2 * len(twice), len(data))
+        times = [float(row["frame.time_relative"][0]) for row in rows]
+        self.assertEqual(times, sorted(times))
+
+    def test_each_interface_may_have_a_file(self):
+        names = os.path.join(self.directory, "%i.pcapng")
+        self.expect_success(programs.run("postern-perf", *WORK, "latency", PTL_CAPTURE=f"{names};"))
+        self.assertEqual(os.listdir(self.directory), ["0.pcapng"])
+        self.assertGreater(len(list(captured(os.path.join(self.directory, "0.pcapng")))), 40)
+
+    def test_frames_that_are_cut_are_not_malformed(self):
+        self.expect_success(
+            programs.run("postern-perf", *WORK, "latency", PTL_CAPTURE=self.file, PTL_CAPTURE_SNAPLEN="100"))
+        self.assertEqual(max(len(frame) for frame in captured(self.file)), 100)
+        self.assertTrue(any(row["cut"] for row in self.sound("cut")))
+
+    def test_an_impossible_file_is_an_error_that_says_why(self):
+        done = programs.run("postern-perf", *WORK, "latency", PTL_CAPTURE="/nowhere/at/all")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot capture to /nowhere/at/all: No such file or directory: create its directory first", done.stderr)
+
+    def test_a_full_disk_ends_the_capture_and_nothing_else(self):
+        done = self.expect_success(programs.run("postern-perf", *WORK, "latency", PTL_CAPTURE="/dev/full"))
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("the capture to /dev/full has ended, all else goes on: No space left on device", done.stderr)
+
+
+class Damaged(Case):
+    """Frames of any bytes are shown, as malformed if they are, and never stop the dissector."""
+
+    def test_random_and_spoilt_frames(self):
+        self.expect_success(programs.run("postern-perf", *WORK, "latency", "get-latency", PTL_CAPTURE=self.file))
+        sound = list(captured(self.file))[:400]
+        draw = random.Random(7)
+        frames = [self.damage(draw, sound) for _ in range(FUZZED)]
+        file = os.path.join(self.directory, "damaged.pcap")
+        write_pcap(file, frames)
+        shown = self.tshark(file, "-O", "postern")  # which looks for Lua errors
+        self.assertGreater(shown.count("Malformed: "), FUZZED / 4)
+        self.assertEqual(shown.count("\nFrame ") + shown.startswith("Frame "), FUZZED)
+
+    @staticmethod
+    def damage(draw, sound):
+        kind = draw.randrange(4)
+        if kind == 0:  # any bytes
+            return bytes(12) + b"\x88\xb5" + draw.randbytes(draw.randrange(300))
+        if kind == 1:  # any bytes that begin like a frame of each type
+            body = bytes([0x10 | draw.randrange(1, 9)]) + draw.randbytes(draw.randrange(400))
+            return bytes(12) + b"\x88\xb5" + body
+        frame = bytearray(draw.choice(sound))
+        if kind == 2:  # a frame that ends too early
+            return bytes(frame[:draw.randrange(14, len(frame) + 1)])
+        for _ in range(draw.randrange(1, 6)):  # a frame with some bytes changed, mostly in its headers
+            frame[draw.randrange(14, min(len(frame), 200))] = draw.randrange(256)
+        return bytes(frame)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
