@@ -1,4 +1,4 @@
-/* command.h - what an application thread tells the poll core: one cache line.
+/* command.h - what an application thread tells the poll core: with the ring's own word, one cache line.
  *
  * Posted commands (put, get, attach, bind, access) have no answer: what they need was checked by the sender against the segment;
  * should another thread have unlinked the object since, they fall away and are counted. Commands with a reply slot are
@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <base/ring.h>
 
 enum command_kind {
 	COMMAND_PUT = 1,       /* posted; see `taken` */
@@ -72,9 +73,8 @@ struct command {
 			uint32_t answer;     /* wanted of the answer */
 			uint64_t timeout;    /* ns */
 		} ping;
-		uint64_t words[7];
 	};
 };
-static_assert(sizeof(struct command) == 64, "one cache line");
+static_assert(sizeof(struct command) == RING_BYTES, "an element of the ring");
 
 #endif

@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include <base/barrier.h>
 #include <base/futex.h>
-#include <base/ring.h>
 #include <portals.h>
 
 #define SETTLE_TRIES 10000 /* yields to a thread that was preempted inside an enqueue */
@@ -55,6 +55,7 @@ struct engine *engine_create(const struct engine_options *options)
 	if (!engine)
 		return NULL;
 	engine->segment = options->segment;
+	ring_reader_init(&engine->commands, segment_ring(engine->segment));
 	engine->interface = options->interface;
 	engine->uid = options->uid;
 	engine->port = options->port;
@@ -79,14 +80,14 @@ struct engine *engine_create(const struct engine_options *options)
 	return engine;
 }
 
-/* Wakes the sleepers of all queues written since the last time. The fence pairs with that of a
+/* Wakes the sleepers of all queues written since the last time. The barrier pairs with that of a
  * reader between raising `sleepers` and looking once more at its queue: one of the two sees the
  * other. */
 static void engine_ring(struct engine *engine)
 {
 	if (engine->touched_count == 0)
 		return;
-	atomic_thread_fence(memory_order_seq_cst);
+	barrier_light();
 	for (uint32_t i = 0; i < engine->touched_count; i++)
 		queue_ring(segment_queue(engine->segment, engine->touched[i]));
 	engine->touched_count = 0;
@@ -205,26 +206,18 @@ static void command_run(struct engine *engine, const struct command *command)
 	}
 }
 
-static struct rte_ring *engine_commands(const struct engine *engine)
-{
-	return segment_ring(engine->segment, engine->segment->commands);
-}
-
 /* Carries out up to limit commands. A command may need an operation, and one that has been taken
- * cannot be put back: so as many operations as the burst is long are made sure of before. Without
- * memory for them the commands wait in the ring. */
+ * cannot be put back: so an operation is made sure of before. Without memory for one the commands
+ * wait in the ring. */
 static unsigned engine_drain(struct engine *engine, unsigned limit)
 {
-	struct command burst[COMMAND_BURST];
-	unsigned done = 0, count;
+	struct command command;
+	unsigned done = 0;
 
-	while (done < limit && operation_reserve(engine, COMMAND_BURST)) {
-		count = ring_take(engine_commands(engine), burst, sizeof(*burst), COMMAND_BURST);
-		if (count == 0)
-			break;
-		for (unsigned i = 0; i < count; i++)
-			command_run(engine, &burst[i]);
-		done += count;
+	while (done < limit && !ring_empty(&engine->commands) && operation_reserve(engine, 1)) {
+		ring_take(&engine->commands, &command);
+		command_run(engine, &command);
+		done++;
 	}
 	return done;
 }
@@ -247,15 +240,13 @@ void engine_destroy(struct engine *engine)
  * that is preempted inside its enqueue hides those behind it: it is given the CPU. */
 static unsigned engine_drain_settled(struct engine *engine)
 {
-	unsigned done = 0;
+	unsigned done = engine_drain(engine, COMMAND_RING);
 
 	for (unsigned tries = 0; tries < SETTLE_TRIES; tries++) {
-		bool settled = ring_settled(engine_commands(engine));
-
-		done += engine_drain(engine, COMMAND_RING);
-		if (settled)
+		if (engine_called(engine) || ring_settled(&engine->commands))
 			break;
 		sched_yield();
+		done += engine_drain(engine, COMMAND_RING);
 	}
 	return done;
 }
@@ -285,15 +276,14 @@ unsigned engine_poll(struct engine *engine)
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
-	/* A producer that was preempted inside its enqueue hides those behind it, perhaps an earlier
-	 * command of this very thread: then this one must go behind them, into the ring. */
-	bool settled = ring_settled(engine_commands(engine));
 	bool possible;
 
 	engine->now = clock_now(engine->clock);
 	engine_drain(engine, COMMAND_RING);
-	/* What is still in the ring goes first: it waits for memory too. */
-	possible = settled && !engine_called(engine) && (!begins || operation_reserve(engine, 1));
+	/* What is still in the ring goes first: it waits for memory too. A producer that was preempted inside its enqueue
+	 * hides those behind it, perhaps an earlier command of this very thread: then this one must go behind them. */
+	possible = !engine_called(engine) && ring_settled(&engine->commands) &&
+		   (!begins || operation_reserve(engine, 1));
 	if (possible)
 		command_run(engine, command);
 	engine_ring(engine);
@@ -317,12 +307,12 @@ int engine_interrupt(struct engine *engine, bool on)
 
 bool engine_settled(const struct engine *engine)
 {
-	return ring_empty(engine_commands(engine)) && transport_settled(engine->transport);
+	return ring_empty(&engine->commands) && transport_settled(engine->transport);
 }
 
 bool engine_called(const struct engine *engine)
 {
-	return !ring_empty(engine_commands(engine));
+	return !ring_empty(&engine->commands);
 }
 
 void engine_claim(struct engine *engine)
@@ -342,7 +332,7 @@ void engine_describe(const struct engine *engine, struct engine_info *info)
 	*info = (struct engine_info){
 		.operations = kept - engine->free_count,
 		.operations_kept = kept,
-		.commands = ring_count(engine_commands(engine)),
+		.commands = ring_count(&engine->commands),
 	};
 }
 

@@ -11,6 +11,7 @@
 
 #include <rte_pause.h>
 
+#include <base/barrier.h>
 #include <engine/patience.h>
 
 #define IDLE_BEFORE_SLEEP  MILLISECOND
@@ -254,7 +255,7 @@ static void poller_sleep(struct poller *poller, uint64_t leisure)
 		atomic_fetch_add_explicit(&segment->counters.sleeps, 1, memory_order_relaxed);
 	}
 	poller_doorbells(poller, 1);
-	atomic_thread_fence(memory_order_seq_cst); /* P2 */
+	barrier_heavy(); /* P2 */
 	if (!poller_called(poller)) {
 		if (poller->count == 1)
 			futex_wait(words[0], 1, leisure);
@@ -322,7 +323,7 @@ static bool poller_sleep_called(struct poller *poller)
 
 	count = poller_arm(poller, descriptors, &all);
 	poller_doorbells(poller, 1);
-	atomic_thread_fence(memory_order_seq_cst); /* P2 */
+	barrier_heavy(); /* P2 */
 	work = poller_turn(poller);
 	leisure = poller_leisure(poller);
 	if (work == 0 && leisure >= MICROSECOND && !poller_called(poller)) {
@@ -431,24 +432,43 @@ void poller_run(void *argument)
 	}
 }
 
-unsigned seat_drive(struct seat *seat)
+/* Turns until the seat is given up. */
+static unsigned seat_turn(struct seat *seat)
 {
 	unsigned work = 0;
 
-	while (seat_take(seat)) {
+	do
 		if (seat->engine)
 			work += engine_poll(seat->engine);
-		atomic_store_explicit(&seat->taken, 0, memory_order_seq_cst);
-		/* P3: who came in between has left its command to this thread. */
-		if (atomic_load_explicit(&seat->called, memory_order_seq_cst) == 0)
-			break;
-	}
+	while (!seat_try_leave(seat));
 	return work;
+}
+
+unsigned seat_drive(struct seat *seat)
+{
+	return seat_take(seat) ? seat_turn(seat) : 0;
 }
 
 void seat_leave(struct seat *seat)
 {
-	atomic_store_explicit(&seat->taken, 0, memory_order_seq_cst);
-	if (atomic_load_explicit(&seat->called, memory_order_seq_cst) != 0)
-		seat_drive(seat);
+	if (!seat_try_leave(seat))
+		seat_turn(seat);
+}
+
+void seat_call(struct seat *seat)
+{
+	uint32_t state = atomic_load_explicit(&seat->state, memory_order_relaxed);
+
+	/* Either swap succeeds on what the state really is, so whoever sits there next, or still, finds the command. */
+	for (;;) {
+		if (state != SEAT_FREE) {
+			if (atomic_compare_exchange_weak_explicit(&seat->state, &state, SEAT_CALLED,
+				    memory_order_release, memory_order_relaxed))
+				return;
+		} else if (atomic_compare_exchange_weak_explicit(&seat->state, &state, SEAT_TAKEN,
+				   memory_order_acquire, memory_order_relaxed)) {
+			seat_turn(seat);
+			return;
+		}
+	}
 }

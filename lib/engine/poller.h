@@ -11,12 +11,12 @@
  * poller_run() holds one lock.
  *
  * P2. Nobody misses a command: the poll thread raises doorbell.sleeping and then looks at the
- * ring, an application thread puts into the ring and then looks at doorbell.sleeping, each with a
- * seq_cst fence in between; one of the two sees the other.
+ * ring, an application thread puts into the ring and then looks at doorbell.sleeping, with a barrier
+ * in between (base/barrier.h: the poll thread's is the heavy one); one of the two sees the other.
  *
  * P3. A command that was put into the ring while another thread sat in the seat is carried out by
- * that thread before it gives the seat up for good, or by the one who put it there: seat.called
- * and seat.taken are the same kind of pair.
+ * that thread before it gives the seat up for good, or by the one who put it there: who sits can only
+ * leave a seat that nobody has called since.
  */
 #ifndef ENGINE_POLLER_H
 #define ENGINE_POLLER_H
@@ -61,8 +61,7 @@ uint64_t poller_busy(const struct poller *poller);
 /* Wakes who has said that it sleeps. */
 void doorbell_wake(struct doorbell *doorbell);
 
-/* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a seq_cst fence (P2). Any
- * thread. */
+/* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a barrier (P2). Any thread. */
 static inline void doorbell_ring(struct doorbell *doorbell)
 {
 	if (atomic_load_explicit(&doorbell->sleeping, memory_order_relaxed) == 0)
@@ -71,26 +70,41 @@ static inline void doorbell_ring(struct doorbell *doorbell)
 		doorbell_wake(doorbell);
 }
 
+enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED /* taken, and commands were put into the ring since */ };
+
 /* The place that one thread at a time drives an engine from. Never freed. */
 struct seat {
-	_Alignas(CACHE_LINE) _Atomic uint32_t taken;
-	_Atomic uint32_t called; /* commands were put into the ring while the seat was taken */
-	struct engine *engine;   /* of who sits here; NULL: there is none */
+	_Alignas(CACHE_LINE) _Atomic uint32_t state;
+	struct engine *engine; /* of who sits here; NULL: there is none */
 };
 
 /* False: somebody else sits there. */
 static inline bool seat_take(struct seat *seat)
 {
-	if (atomic_load_explicit(&seat->taken, memory_order_relaxed) != 0 ||
-		atomic_exchange_explicit(&seat->taken, 1, memory_order_seq_cst) != 0)
-		return false;
-	atomic_store_explicit(&seat->called, 0, memory_order_seq_cst);
-	return true;
+	uint32_t free = SEAT_FREE;
+
+	return atomic_load_explicit(&seat->state, memory_order_relaxed) == SEAT_FREE &&
+	       atomic_compare_exchange_strong_explicit(&seat->state, &free, SEAT_TAKEN,
+		       memory_order_acquire, memory_order_relaxed);
+}
+
+/* Gives the seat up; false: somebody has called meanwhile, and the engine must have another turn (P3). */
+static inline bool seat_try_leave(struct seat *seat)
+{
+	uint32_t taken = SEAT_TAKEN;
+
+	if (atomic_compare_exchange_strong_explicit(
+		    &seat->state, &taken, SEAT_FREE, memory_order_release, memory_order_relaxed))
+		return true;
+	atomic_exchange_explicit(&seat->state, SEAT_TAKEN, memory_order_acquire);
+	return false;
 }
 
 /* One turn of the engine, unless somebody else sits there; returns how much was done. */
 unsigned seat_drive(struct seat *seat);
 /* Gives the seat up; first carries out what others were told to leave to this thread (P3). */
 void seat_leave(struct seat *seat);
+/* After a command was put into the ring: whoever sits there carries it out, or this thread does. */
+void seat_call(struct seat *seat);
 
 #endif

@@ -42,7 +42,7 @@ bool queue_is_empty(const struct queue *queue);
 /* Logs event; sets its sequence and, for LINK_OWN, its link, also when it is lost for lack of room (false). Readers that
  * sleep are woken by queue_ring(), later. */
 bool queue_log(struct segment *segment, struct queue *queue, struct event *event);
-/* Wakes as many sleepers as there are events, at most. A seq_cst fence lies between the last queue_log() and this. */
+/* Wakes as many sleepers as there are events, at most. A barrier (base/barrier.h, light) lies between the last queue_log() and this. */
 void queue_ring(struct queue *queue);
 /* The queue is gone for good: handles are refused, waiters leave. */
 void queue_close(struct queue *queue);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include <base/ring.h>
 #include <engine/command.h>
 
 struct layout {
@@ -25,11 +24,11 @@ static void layout_make(const struct segment_limits *limits, struct layout *layo
 {
 	size_t end = sizeof(struct segment);
 
-	layout->commands = layout_take(&end, ring_size(COMMAND_RING, sizeof(struct command)));
-	layout->free_entries = layout_take(&end, ring_size(limits->entries, sizeof(uint32_t)));
-	layout->free_regions = layout_take(&end, ring_size(limits->regions, sizeof(uint32_t)));
-	layout->free_queues = layout_take(&end, ring_size(limits->queues, sizeof(uint32_t)));
-	layout->free_replies = layout_take(&end, ring_size(REPLY_SLOTS, sizeof(uint32_t)));
+	layout->commands = layout_take(&end, ring_size(COMMAND_RING));
+	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
+	layout->free_regions = layout_take(&end, freelist_size(limits->regions));
+	layout->free_queues = layout_take(&end, freelist_size(limits->queues));
+	layout->free_replies = layout_take(&end, freelist_size(REPLY_SLOTS));
 	layout->replies = layout_take(&end, REPLY_SLOTS * sizeof(struct reply));
 	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
 	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
@@ -50,17 +49,7 @@ size_t segment_size(const struct segment_limits *limits, size_t *fixed)
 	return layout.size;
 }
 
-/* A ring that holds the indices 0 to count - 1. */
-static int free_list_init(struct segment *segment, uint64_t offset, uint32_t count)
-{
-	if (ring_init(segment_ring(segment, offset), count) != 0)
-		return -1;
-	for (uint32_t i = 0; i < count; i++)
-		segment_give(segment, offset, i);
-	return 0;
-}
-
-int segment_init(void *memory, const struct segment_limits *limits, uint32_t generation)
+void segment_init(void *memory, const struct segment_limits *limits, uint32_t generation)
 {
 	struct segment *segment = memory;
 	struct layout layout;
@@ -82,28 +71,19 @@ int segment_init(void *memory, const struct segment_limits *limits, uint32_t gen
 	segment->limits = *limits;
 	atomic_store_explicit(&segment->generation, generation, memory_order_relaxed);
 
-	if (ring_init(segment_ring(segment, segment->commands), COMMAND_RING) != 0 ||
-		free_list_init(segment, segment->free_entries, limits->entries) != 0 ||
-		free_list_init(segment, segment->free_regions, limits->regions) != 0 ||
-		free_list_init(segment, segment->free_queues, limits->queues) != 0 ||
-		free_list_init(segment, segment->free_replies, REPLY_SLOTS) != 0)
-		return -1;
-	return 0;
+	freelist_init(segment_at(segment, segment->free_entries), limits->entries);
+	freelist_init(segment_at(segment, segment->free_regions), limits->regions);
+	freelist_init(segment_at(segment, segment->free_queues), limits->queues);
+	freelist_init(segment_at(segment, segment->free_replies), REPLY_SLOTS);
+	ring_init(segment_ring(segment), COMMAND_RING);
 }
 
 uint32_t segment_take(const struct segment *segment, uint64_t free_list)
 {
-	uint32_t index;
-
-	if (ring_take(segment_ring(segment, free_list), &index, sizeof(index), 1) == 0)
-		return INDEX_NONE;
-	return index;
+	return freelist_take(segment_at(segment, free_list));
 }
 
 void segment_give(const struct segment *segment, uint64_t free_list, uint32_t index)
 {
-	/* The list has room for every index there is, so this fails only for a moment, while
-	 * another thread is between taking an element and saying so. */
-	while (!ring_put(segment_ring(segment, free_list), &index, sizeof(index)))
-		;
+	freelist_give(segment_at(segment, free_list), index);
 }

@@ -2,7 +2,7 @@
  *
  *     struct segment     offsets, limits, the doorbell, counters
  *     commands           ring of struct command, application to poll core
- *     free lists         rings of indices: entries, regions, queues, replies
+ *     free lists         of indices: entries, regions, queues, replies
  *     replies            where a waiting call finds the poll core's word
  *     portals, access, regions, entries, queues      tables of objects
  *     events             memory for the events of all queues, allocated by the application side
@@ -25,12 +25,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <base/freelist.h>
+#include <base/ring.h>
 #include <match/match.h>
 #include <transport/transport.h>
 
 #define CACHE_LINE    64
-#define INDEX_NONE    UINT32_MAX
-#define COMMAND_RING  4096 /* commands waiting at most */
+#define INDEX_NONE    FREELIST_NONE
+#define COMMAND_RING  4096 /* commands waiting at most; a power of two */
+static_assert((COMMAND_RING & (COMMAND_RING - 1)) == 0, "a power of two");
 #define REPLY_SLOTS   256  /* waiting calls at once; further ones wait for a slot */
 
 #define LIMIT_ENTRIES 1048576 /* what an interface may be asked for at most */
@@ -279,7 +282,7 @@ struct engine_counters {
 
 struct segment {
 	uint64_t size;
-	uint64_t commands, free_entries, free_regions, free_queues, free_replies; /* offsets of rings */
+	uint64_t commands, free_entries, free_regions, free_queues, free_replies; /* offsets of a ring and of free lists */
 	uint64_t replies, portals, access, regions, entries, queues, events;      /* offsets of tables */
 	struct segment_limits limits;
 	_Atomic uint32_t generation; /* shared: of the object made last (handle.h, I2) */
@@ -291,17 +294,17 @@ struct segment {
 
 /* Bytes for these limits; the part before `events` is what must be committed at once: *fixed. */
 size_t segment_size(const struct segment_limits *limits, size_t *fixed);
-/* Lays out a zeroed mapping. generation: where this life's handles start. 0, or -1 when a ring cannot be made. */
-int segment_init(void *memory, const struct segment_limits *limits, uint32_t generation);
+/* Lays out a zeroed mapping. generation: where this life's handles start. */
+void segment_init(void *memory, const struct segment_limits *limits, uint32_t generation);
 
 static inline void *segment_at(const struct segment *segment, uint64_t offset)
 {
 	return (char *)(uintptr_t)segment + offset;
 }
 
-static inline struct rte_ring *segment_ring(const struct segment *segment, uint64_t offset)
+static inline struct ring *segment_ring(const struct segment *segment)
 {
-	return segment_at(segment, offset);
+	return segment_at(segment, segment->commands);
 }
 
 /* The object of an index that has been checked. */

@@ -9,7 +9,6 @@
 #include <engine/queue.h>
 #include <wire/message.h>
 
-#define COMMAND_BURST    32
 #define TOUCHED_MAX      64 /* queues whose sleepers are woken at the end of a turn; more: at once */
 #define SENDING_LISTS    256 /* a power of two */
 #define OPERATION_CHUNK  1024
@@ -63,6 +62,7 @@ TAILQ_HEAD(operation_list, operation);
 
 struct engine {
 	struct segment *segment;
+	struct ring_reader commands;
 	uint32_t interface;
 	uint32_t uid;
 	struct port *port;

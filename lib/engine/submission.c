@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include <base/ring.h>
+#include <base/barrier.h>
 #include <engine/patience.h>
 
 #define SLEEP_INLINE (50 * MICROSECOND) /* between looks at an engine that another drives */
@@ -11,12 +11,12 @@
 static void command_put(const struct submission *submission, const struct command *command)
 {
 	struct segment *segment = submission->segment;
-	struct rte_ring *ring = segment_ring(segment, segment->commands);
+	struct ring *ring = segment_ring(segment);
 
-	while (!ring_put(ring, command, sizeof(*command))) {
+	while (!ring_put(ring, command)) {
 		if (submission->seat)
 			seat_drive(submission->seat);
-		atomic_thread_fence(memory_order_seq_cst);
+		barrier_light();
 		doorbell_ring(&segment->doorbell);
 		sched_yield();
 	}
@@ -45,15 +45,14 @@ void submission_post(const struct submission *submission, const struct command *
 
 	if (!submission->seat) {
 		command_put(submission, command);
-		atomic_thread_fence(memory_order_seq_cst); /* poller.h, P2 */
+		barrier_light(); /* poller.h, P2 */
 		doorbell_ring(&segment->doorbell);
 		return;
 	}
 	if (command_drive(submission, command))
 		return;
 	command_put(submission, command);
-	atomic_store_explicit(&submission->seat->called, 1, memory_order_seq_cst); /* P3 */
-	seat_drive(submission->seat);
+	seat_call(submission->seat);
 }
 
 static uint32_t reply_take(const struct submission *submission)

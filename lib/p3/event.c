@@ -5,11 +5,11 @@
  *
  *     reader                                      poll core
  *     sleepers++                                  publishes the event
- *     fence A                                     fence B
+ *     heavy barrier                               light barrier (base/barrier.h)
  *     reads bell, looks at the queue once more    sleepers != 0?
  *     sleeps while bell is what it was            bell++, wakes one sleeper
  *
- * Of A and B one comes first: either the poll core sees the sleeper, or the reader sees the event.
+ * Either the poll core sees the sleeper, or the reader sees the event.
  * A bell that rang between reading and sleeping makes the sleep end at once. The same holds for
  * `closed` and for a queue that is freed.
  *
@@ -20,6 +20,7 @@
 
 #include <sched.h>
 
+#include <base/barrier.h>
 #include <base/extent.h>
 #include <engine/patience.h>
 #include <engine/queue.h>
@@ -209,8 +210,8 @@ static enum queue_answer queue_sleep(
 	enum queue_answer answer;
 	uint32_t bell;
 
-	atomic_fetch_add_explicit(&queue->sleepers, 1, memory_order_seq_cst);
-	atomic_thread_fence(memory_order_seq_cst); /* A */
+	atomic_fetch_add_explicit(&queue->sleepers, 1, memory_order_relaxed);
+	barrier_heavy();
 	bell = atomic_load_explicit(&queue->bell, memory_order_acquire);
 	answer = queue_look(visit, event);
 	if (answer == QUEUE_EMPTY && !interface_is_closed(visit))

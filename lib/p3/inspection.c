@@ -19,7 +19,6 @@
 #include <rte_mbuf.h>
 
 #include <base/log.h>
-#include <base/ring.h>
 #include <base/settings.h>
 #include <engine/queue.h>
 #include <p3/interface.h>
@@ -104,9 +103,7 @@ static void select_page(struct selection *selection, struct segment *segment, st
 
 static uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit)
 {
-	uint32_t unused = ring_count(segment_ring(segment, free_list));
-
-	return unused < limit ? limit - unused : 0;
+	return limit - freelist_count(segment_at(segment, free_list), limit);
 }
 
 /* --- port --- */

@@ -118,11 +118,11 @@ static struct segment *segment_open(
 	interface->memory = glue_segment_create(interface->memory_size, interface->socket, NULL);
 	if (!interface->memory)
 		return NULL;
-	if (glue_segment_commit(interface->memory, 0, fixed) != 0 ||
-		segment_init(interface->memory, limits, interface->generation) != 0) {
+	if (glue_segment_commit(interface->memory, 0, fixed) != 0) {
 		segment_close(interface);
 		return NULL;
 	}
+	segment_init(interface->memory, limits, interface->generation);
 	return interface->memory;
 }
 
@@ -278,7 +278,7 @@ static void interface_desert(struct interface *interface)
 		while (!seat_take(&interface->seat))
 			sched_yield();
 		interface->seat.engine = NULL;
-		atomic_store_explicit(&interface->seat.taken, 0, memory_order_seq_cst);
+		seat_leave(&interface->seat);
 		return;
 	}
 	interface->thread = NULL;

@@ -7,8 +7,8 @@
  *
  * V1. A thread says in its own struct visitor which interface it is inside of, before it looks
  * whether the interface is open. Who closes an interface first says that it is closed and then
- * waits until no visitor is inside. Between the two halves lies a fence on each side; the
- * visitor's is made by membarrier() from the closer's side, so that a visit costs two plain
+ * waits until no visitor is inside. Between the two halves lies a barrier on each side; the
+ * closer's is the heavy one (base/barrier.h), so that a visit costs two plain
  * stores. What a visit sees of the segment therefore stays until the visit ends.
  *
  * V2. A visitor never takes the library's lock (library.h): who closes an interface holds it while
@@ -69,7 +69,6 @@ struct visitor {
 };
 
 extern _Thread_local struct visitor *visitor_self __attribute__((tls_model("initial-exec")));
-extern bool visitor_fences; /* there is no membarrier(): visitors make their own fence */
 
 struct visitor *visitor_make(void); /* this thread's; NULL: no memory */
 /* Returns when no thread that saw the interface open is inside it. */

@@ -7,17 +7,14 @@
 
 #include <stdlib.h>
 #include <time.h>
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include <base/barrier.h>
 #include <p3/library.h>
 #include <pmd-glue/glue.h>
 
 #define AWAIT_SLEEP 20000 /* ns between looks at a visitor that does not leave */
 
 _Thread_local struct visitor *visitor_self;
-bool visitor_fences;
 
 static _Atomic(struct visitor *) visitors;
 static pthread_key_t thread_end;
@@ -36,8 +33,7 @@ void visitor_start(void)
 {
 	/* Without the key, records of threads that ended are not used again: a little memory. */
 	thread_end_known = pthread_key_create(&thread_end, visitor_end) == 0;
-	visitor_fences =
-		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+	barrier_start();
 }
 
 static struct visitor *visitor_reuse(void)
@@ -71,16 +67,6 @@ struct visitor *visitor_make(void)
 	return visitor;
 }
 
-/* V1, both fences. A signal fence keeps the compiler from moving the load before the store; the
- * CPU's part is membarrier(). */
-static void visitor_fence(void)
-{
-	if (visitor_fences)
-		atomic_thread_fence(memory_order_seq_cst);
-	else
-		atomic_signal_fence(memory_order_seq_cst);
-}
-
 bool visit_open(struct visit *visit, uint32_t number)
 {
 	struct interface *interface = &interfaces[number];
@@ -92,7 +78,7 @@ bool visit_open(struct visit *visit, uint32_t number)
 	if (!visitor && !(visitor = visitor_make()))
 		return false;
 	atomic_store_explicit(&visitor->inside, number + 1, memory_order_relaxed);
-	visitor_fence();
+	barrier_light(); /* V1 */
 	visit->visitor = visitor;
 	visit->interface = interface;
 	/* Acquire: pairs with the release when the interface was opened. */
@@ -182,9 +168,7 @@ void visitor_await(uint32_t number)
 	const struct timespec moment = {.tv_nsec = AWAIT_SLEEP};
 
 	/* V1: what every thread stored before is seen below; what it loads from now on is new. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!visitor_fences)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	barrier_heavy();
 	for (struct visitor *visitor = atomic_load(&visitors); visitor; visitor = visitor->next)
 		while (atomic_load_explicit(&visitor->inside, memory_order_acquire) == number + 1)
 			nanosleep(&moment, NULL);

@@ -13,6 +13,7 @@
 
 struct engine {
 	struct segment *segment;
+	struct ring_reader reader;
 	_Atomic uint64_t turns;
 	_Atomic uint64_t commands;
 	_Atomic uint64_t sum;        /* of their move.value */
@@ -60,11 +61,10 @@ static void fake_run(struct engine *engine, const struct command *command)
 
 static unsigned fake_drain(struct engine *engine)
 {
-	struct rte_ring *ring = segment_ring(engine->segment, engine->segment->commands);
 	struct command command;
 	unsigned done = 0;
 
-	while (ring_take(ring, &command, sizeof(command), 1) != 0) {
+	while (ring_take(&engine->reader, &command)) {
 		fake_run(engine, &command);
 		done++;
 	}
@@ -109,7 +109,7 @@ uint64_t engine_turn(const struct engine *engine)
 
 bool engine_called(const struct engine *engine)
 {
-	return !ring_empty(segment_ring(engine->segment, engine->segment->commands));
+	return !ring_empty(&engine->reader);
 }
 
 static struct engine *fake_engine_create(void)
@@ -128,7 +128,8 @@ static struct engine *fake_engine_create(void)
 	engine->segment = aligned_alloc(CACHE_LINE, size);
 	assert_non_null(engine->segment);
 	memset(engine->segment, 0, size);
-	assert_int_equal(segment_init(engine->segment, &limits, 1), 0);
+	segment_init(engine->segment, &limits, 1);
+	ring_reader_init(&engine->reader, segment_ring(engine->segment));
 	return engine;
 }
 

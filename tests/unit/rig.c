@@ -44,7 +44,7 @@ struct rig *rig_create(struct port *port, const struct transport_options *transp
 	spare = NULL;
 	assert_non_null(rig->segment);
 	memset(rig->segment, 0, size);
-	assert_int_equal(segment_init(rig->segment, &rig_limits, 100), 0);
+	segment_init(rig->segment, &rig_limits, 100);
 	options.segment = rig->segment;
 	options.clock = &rig->clock;
 	rig->engine = engine_create(&options);
@@ -85,8 +85,7 @@ int rig_teardown(void **state)
 
 void rig_post(struct rig *rig, const struct command *command)
 {
-	assert_true(ring_put(
-		segment_ring(rig->segment, rig->segment->commands), command, sizeof(*command)));
+	assert_true(ring_put(segment_ring(rig->segment), command));
 }
 
 void rig_pass(struct rig *rig, uint64_t time)

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <portals.h>
-#include <rte_ring.h>
 
 #include <base/handle.h>
 #include <base/ring.h>
@@ -193,20 +192,26 @@ static void engine_execute__begins_nothing_without_memory(void **state)
 static void engine_execute__does_not_overtake_what_was_posted_and_cannot_be_seen(void **state)
 {
 	struct rig *rig = *state;
-	struct rte_ring *ring = segment_ring(rig->segment, rig->segment->commands);
+	struct ring *ring = segment_ring(rig->segment);
+	struct reply *first = segment_reply(rig->segment, 2);
 	struct reply *reply = segment_reply(rig->segment, 3);
 	const struct command unlink = {.kind = COMMAND_ENTRY_UNLINK, .reply = 3};
-	union __rte_ring_rts_poscnt head = {.raw = ring->rts_prod.head.raw}, taken = head;
+	const struct command posted = {.kind = COMMAND_ENTRY_UNLINK, .reply = 2};
+	uint64_t taken = atomic_fetch_add(&ring->tail, 1);
+	struct ring_slot *slot = &ring->slots[taken % COMMAND_RING];
 
+	atomic_store(&first->state, REPLY_PENDING);
 	atomic_store(&reply->state, REPLY_PENDING);
-	taken.val.cnt++;
-	taken.val.pos++;
-	ring->rts_prod.head.raw = taken.raw;
+	rig_post(rig, &posted);
 	assert_false(engine_execute(rig->engine, &unlink));
 	assert_int_equal(atomic_load(&reply->state), REPLY_PENDING);
+	assert_int_equal(atomic_load(&first->state), REPLY_PENDING);
 
-	ring->rts_prod.head.raw = head.raw;
+	memset(slot->words, 0, sizeof(slot->words)); /* no command that there is */
+	((struct command *)slot->words)->reply = UINT32_MAX;
+	atomic_store(&slot->sequence, taken + 1);
 	assert_true(engine_execute(rig->engine, &unlink));
+	assert_int_equal(atomic_load(&first->state), REPLY_DONE);
 	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
 }
 
