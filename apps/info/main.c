@@ -12,6 +12,7 @@
 #include <pmd-glue/glue.h>
 
 #include "../json.h"
+#include "doctor.h"
 
 #define DEVICES_MAX    256
 #define SETTINGS_MAX   64
@@ -22,10 +23,12 @@
 
 static const char help_text[] =
 	"Usage: postern-info [--json]\n"
+	"       postern-info doctor [options] [NID:PID ...]\n"
 	"\n"
 	"Shows the version, the devices that an interface can use, the interfaces that\n"
 	"PTL_IFACE_NAME names with their limits, and every setting with its value, default and\n"
-	"meaning. Each interface is opened for a moment to see whether it can be.\n"
+	"meaning. Each interface is opened for a moment to see whether it can be. With \"doctor\" it\n"
+	"looks for what stands in the way, and says what mends it; see postern-info doctor --help.\n"
 	"\n"
 	"  -j, --json     one JSON object\n"
 	"  -h, --help     this text\n"
@@ -222,6 +225,8 @@ int main(int count, char **words)
 	bool json = false;
 	int letter;
 
+	if (count > 1 && strcmp(words[1], "doctor") == 0)
+		return doctor_main(count - 1, words + 1);
 	while ((letter = getopt_long(count, words, "jhV", options, NULL)) != -1) {
 		switch (letter) {
 		case 'j':

@@ -1,0 +1,303 @@
+/* checks.c - cores, their isolation and frequency, memory, and the kernel's settings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor.h"
+
+#define CPU_FILES  "/sys/devices/system/cpu"
+#define NODE_FILES "/sys/devices/system/node"
+#define HUGE_FILES "/sys/kernel/mm/hugepages"
+#define NODES_MAX  64
+
+/* CPUs that are on and that this process may use. */
+static void cpus_usable(const struct doctor *doctor, struct cpu_set_list *usable)
+{
+	struct cpu_set_list allowed;
+	char list[4096];
+
+	if (!host_cpus(&doctor->host, usable, CPU_FILES "/online"))
+		cpus_parse("0", usable);
+	if (!host_field(
+		    &doctor->host, "/proc/self/status", "Cpus_allowed_list", list, sizeof(list)))
+		return;
+	cpus_parse(list, &allowed);
+	usable->count = 0;
+	for (unsigned i = 0; i < HOST_CPUS; i++) {
+		usable->has[i] = usable->has[i] && allowed.has[i];
+		usable->count += usable->has[i];
+	}
+}
+
+/* Calls look once for each CPU of PTL_POLL_CORE; false: there is none. */
+static bool poll_cores(struct doctor *doctor, void (*look)(struct doctor *doctor, unsigned cpu))
+{
+	bool seen[HOST_CPUS] = {false};
+	bool any = false;
+
+	for (unsigned i = 0; doctor->poll_thread && i < doctor->interface_count; i++) {
+		int cpu = doctor->interfaces[i].cpu;
+
+		if (cpu < 0 || cpu >= HOST_CPUS || seen[cpu])
+			continue;
+		seen[cpu] = true;
+		any = true;
+		look(doctor, (unsigned)cpu);
+	}
+	return any;
+}
+
+void check_cores(struct doctor *doctor)
+{
+	struct cpu_set_list usable;
+
+	cpus_usable(doctor, &usable);
+	if (usable.count > 1 || !doctor->poll_thread) {
+		doctor_find(doctor, LEVEL_OK, "%u CPUs for this process", usable.count);
+		return;
+	}
+	doctor_find(doctor, LEVEL_WARNING,
+		"the poll thread shares the only CPU with the program, and each waits for the "
+		"other");
+	doctor_mend(doctor, "export PTL_PROGRESS=inline");
+}
+
+static void poll_core_look(struct doctor *doctor, unsigned cpu)
+{
+	struct cpu_set_list usable;
+	unsigned other = 0;
+
+	cpus_usable(doctor, &usable);
+	if (usable.has[cpu]) {
+		doctor_find(doctor, LEVEL_OK, "CPU %u polls", cpu);
+		return;
+	}
+	for (unsigned i = 0; i < HOST_CPUS; i++)
+		if (usable.has[i])
+			other = i;
+	doctor_find(doctor, LEVEL_FAILURE,
+		"PTL_POLL_CORE is CPU %u, which is off, or which this process may not use", cpu);
+	doctor_mend(doctor, "export PTL_POLL_CORE=%u", other);
+}
+
+void check_poll_core(struct doctor *doctor)
+{
+	struct cpu_set_list usable;
+	unsigned last = 0;
+
+	if (!doctor->poll_thread) {
+		doctor_find(doctor, LEVEL_OK, "there is no poll thread (PTL_PROGRESS=inline)");
+		return;
+	}
+	if (poll_cores(doctor, poll_core_look))
+		return;
+	if (!doctor->poll_busy) {
+		doctor_find(doctor, LEVEL_OK, "the poll thread shares CPUs and gives way");
+		return;
+	}
+	cpus_usable(doctor, &usable);
+	for (unsigned i = 0; i < HOST_CPUS; i++)
+		if (usable.has[i])
+			last = i;
+	doctor_find(doctor, LEVEL_WARNING,
+		"PTL_POLL=busy never gives way, but has no CPU of its own; whoever shares it "
+		"suffers");
+	doctor_mend(doctor, "export PTL_POLL_CORE=%u", last);
+}
+
+static void isolation_look(struct doctor *doctor, unsigned cpu)
+{
+	struct cpu_set_list isolated, tickless;
+	bool apart, quiet;
+
+	host_cpus(&doctor->host, &isolated, CPU_FILES "/isolated");
+	host_cpus(&doctor->host, &tickless, CPU_FILES "/nohz_full");
+	apart = isolated.has[cpu];
+	quiet = tickless.has[cpu];
+	if (apart && quiet) {
+		doctor_find(doctor, LEVEL_OK, "CPU %u is isolated and without ticks", cpu);
+		return;
+	}
+	doctor_find(doctor, LEVEL_WARNING, "CPU %u polls, but the kernel %s%s%s there", cpu,
+		apart ? "" : "runs other threads", apart || quiet ? "" : " and ",
+		quiet ? "" : "ticks");
+	doctor_mend(doctor,
+		"sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=%u nohz_full=%u rcu_nocbs=%u /' "
+		"/etc/default/grub && sudo update-grub && sudo reboot",
+		cpu, cpu, cpu);
+}
+
+void check_isolation(struct doctor *doctor)
+{
+	if (!poll_cores(doctor, isolation_look))
+		doctor_find(doctor, LEVEL_OK, "no CPU is set aside for polling (PTL_POLL_CORE)");
+}
+
+static void siblings_look(struct doctor *doctor, unsigned cpu)
+{
+	struct cpu_set_list siblings;
+	unsigned other = HOST_CPUS;
+
+	host_cpus(&doctor->host, &siblings, CPU_FILES "/cpu%u/topology/thread_siblings_list", cpu);
+	for (unsigned i = 0; i < HOST_CPUS; i++)
+		if (siblings.has[i] && i != cpu)
+			other = i;
+	if (other == HOST_CPUS) {
+		doctor_find(doctor, LEVEL_OK, "CPU %u has its core to itself", cpu);
+		return;
+	}
+	doctor_find(doctor, LEVEL_WARNING,
+		"CPU %u polls and shares its core with CPU %u, whose work slows it down", cpu,
+		other);
+	doctor_mend(doctor, "echo 0 | sudo tee " CPU_FILES "/cpu%u/online", other);
+}
+
+void check_siblings(struct doctor *doctor)
+{
+	if (!poll_cores(doctor, siblings_look))
+		doctor_find(doctor, LEVEL_OK, "no CPU is set aside for polling");
+}
+
+void check_governor(struct doctor *doctor)
+{
+	struct cpu_set_list online;
+	char governor[64];
+	bool any = false;
+
+	host_cpus(&doctor->host, &online, CPU_FILES "/online");
+	for (unsigned i = 0; i < HOST_CPUS; i++) {
+		if (!online.has[i] || !host_line(&doctor->host, governor, sizeof(governor),
+					      CPU_FILES "/cpu%u/cpufreq/scaling_governor", i))
+			continue;
+		any = true;
+		if (strcmp(governor, "performance") == 0)
+			continue;
+		doctor_find(doctor, LEVEL_WARNING,
+			"the frequency of CPU %u is governed by \"%s\": it sleeps deep and wakes "
+			"slowly",
+			i, governor);
+		doctor_mend(doctor,
+			"echo performance | sudo tee " CPU_FILES "/cpu*/cpufreq/scaling_governor");
+		return;
+	}
+	doctor_find(doctor, LEVEL_OK,
+		any ? "CPUs keep their frequency"
+		    : "the frequency of CPUs is not this system's to govern");
+}
+
+/* Counts hugepages of all sizes: *pages there are, *free of them. In MiB. */
+static void hugepages_count(const struct doctor *doctor, long long *pages, long long *unused)
+{
+	static const long long kilobytes[] = {64, 1024, 2048, 32768, 524288, 1048576, 16777216};
+
+	*pages = *unused = 0;
+	for (size_t i = 0; i < sizeof(kilobytes) / sizeof(kilobytes[0]); i++) {
+		long long there = host_number(&doctor->host, 0,
+			HUGE_FILES "/hugepages-%lldkB/nr_hugepages", kilobytes[i]);
+		long long free_ones = host_number(&doctor->host, 0,
+			HUGE_FILES "/hugepages-%lldkB/free_hugepages", kilobytes[i]);
+
+		*pages += there * kilobytes[i] / 1024;
+		*unused += free_ones * kilobytes[i] / 1024;
+	}
+}
+
+void check_hugepages(struct doctor *doctor)
+{
+	long long pages, unused;
+
+	hugepages_count(doctor, &pages, &unused);
+	if (unused > 0) {
+		doctor_find(doctor, LEVEL_OK, "%lld MiB, %lld of them free", pages, unused);
+		return;
+	}
+	if (pages > 0)
+		doctor_find(doctor, LEVEL_WARNING, "all %lld MiB are in use by others", pages);
+	else
+		doctor_find(doctor, doctor_has(doctor, KIND_PCI) ? LEVEL_FAILURE : LEVEL_WARNING,
+			"there are none: %s",
+			doctor_has(doctor, KIND_PCI) ? "most drivers of cards need them"
+						     : "memory is slower without");
+	doctor_mend(doctor, "sudo sysctl -w vm.nr_hugepages=%lld", pages / 2 + 512);
+}
+
+/* The NUMA node of an interface's device; -1: none in particular. */
+static long long device_node(const struct doctor *doctor, const struct doctor_interface *interface)
+{
+	if (interface->kind == KIND_PCI)
+		return host_number(
+			&doctor->host, -1, "/sys/bus/pci/devices/%s/numa_node", interface->device);
+	if (interface->kind == KIND_KERNEL || interface->kind == KIND_XDP)
+		return host_number(
+			&doctor->host, -1, "/sys/class/net/%s/device/numa_node", interface->device);
+	return -1;
+}
+
+static void numa_look(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	long long node = device_node(doctor, interface);
+	struct cpu_set_list near;
+	unsigned cpu = 0;
+
+	if (node < 0 || interface->cpu < 0 || interface->cpu >= HOST_CPUS ||
+		!host_cpus(&doctor->host, &near, NODE_FILES "/node%lld/cpulist", node))
+		return;
+	if (near.has[interface->cpu]) {
+		doctor_find(doctor, LEVEL_OK, "CPU %d and %s are on node %lld", interface->cpu,
+			interface->device, node);
+		return;
+	}
+	while (cpu < HOST_CPUS - 1 && !near.has[cpu])
+		cpu++;
+	doctor_find(doctor, LEVEL_WARNING, "CPU %d polls %s, which is on another node, %lld",
+		interface->cpu, interface->device, node);
+	doctor_mend(doctor, "export PTL_POLL_CORE=%u", cpu);
+}
+
+void check_numa(struct doctor *doctor)
+{
+	unsigned before = doctor->finding_count;
+
+	for (unsigned i = 0; i < doctor->interface_count; i++)
+		numa_look(doctor, &doctor->interfaces[i]);
+	if (host_exists(&doctor->host, NODE_FILES "/node1") &&
+		host_number(&doctor->host, 0, "/proc/sys/kernel/numa_balancing") != 0) {
+		doctor_find(doctor, LEVEL_WARNING,
+			"the kernel moves memory between nodes, and stops threads that touch it");
+		doctor_mend(doctor, "sudo sysctl -w kernel.numa_balancing=0");
+	}
+	if (doctor->finding_count == before)
+		doctor_find(doctor, LEVEL_OK, "nothing is on the wrong node");
+}
+
+void check_kernel(struct doctor *doctor)
+{
+	unsigned before = doctor->finding_count;
+	bool kernel = doctor_has(doctor, KIND_KERNEL) || doctor_has(doctor, KIND_XDP);
+	char line[128];
+
+	if (host_line(&doctor->host, line, sizeof(line),
+		    "/sys/kernel/mm/transparent_hugepage/enabled") &&
+		strstr(line, "[always]")) {
+		doctor_find(doctor, LEVEL_WARNING,
+			"transparent hugepages are made always: threads stop while one is put "
+			"together");
+		doctor_mend(doctor,
+			"echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+	}
+	if (kernel && host_number(&doctor->host, 1000000, "/proc/sys/net/core/netdev_max_backlog") <
+			      1000) {
+		doctor_find(doctor, LEVEL_WARNING,
+			"the kernel drops frames when %lld wait for a CPU",
+			host_number(&doctor->host, 0, "/proc/sys/net/core/netdev_max_backlog"));
+		doctor_mend(doctor, "sudo sysctl -w net.core.netdev_max_backlog=10000");
+	}
+	if (kernel &&
+		host_number(&doctor->host, 1000000, "/proc/sys/net/core/optmem_max") < 20480) {
+		doctor_find(doctor, LEVEL_WARNING,
+			"net.core.optmem_max is %lld bytes: packet sockets may be refused",
+			host_number(&doctor->host, 0, "/proc/sys/net/core/optmem_max"));
+		doctor_mend(doctor, "sudo sysctl -w net.core.optmem_max=131072");
+	}
+	if (doctor->finding_count == before)
+		doctor_find(doctor, LEVEL_OK, "nothing in its settings disturbs");
+}

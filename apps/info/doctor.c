@@ -1,0 +1,299 @@
+/* doctor.c - see doctor.h: the table of checks, and what is printed of them. */
+#include "doctor.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../json.h"
+#include "../parse.h"
+
+#define EXIT_USAGE   2
+#define SETTINGS_MAX 128
+
+static const struct {
+	const char *name;
+	void (*look)(struct doctor *doctor);
+	bool live; /* opens interfaces: not with --root */
+} checks[] = {
+	{"cores", check_cores, false},
+	{"poll core", check_poll_core, false},
+	{"isolation", check_isolation, false},
+	{"siblings", check_siblings, false},
+	{"governor", check_governor, false},
+	{"hugepages", check_hugepages, false},
+	{"numa", check_numa, false},
+	{"driver", check_driver, false},
+	{"iommu", check_iommu, false},
+	{"permissions", check_permissions, false},
+	{"limits", check_limits, false},
+	{"kernel", check_kernel, false},
+	{"link", check_link, false},
+	{"interface", check_interfaces, true},
+};
+
+static const char *const level_names[] = {"ok", "warning", "failure"};
+
+static const char help_text[] =
+	"Usage: postern-info doctor [options] [NID:PID ...]\n"
+	"\n"
+	"Looks for what stands in the way of Postern on this machine, with the settings of this\n"
+	"environment: cores and their isolation, frequency, hugepages, NUMA, driver, IOMMU,\n"
+	"permissions, limits, kernel settings, links; then opens each interface, listens for a "
+	"second\n"
+	"process with its name, and asks the processes that are named for an echo and for what "
+	"size of\n"
+	"frame reaches them. Each line is ok, warning or failure, with the command that mends it.\n"
+	"\n"
+	"  -P, --pid PID    Portals process id that the interfaces take (the system's)\n"
+	"  -j, --json       one JSON object\n"
+	"      --root DIR   for tests: the kernel's files are looked for below DIR, and no "
+	"interface is\n"
+	"                   opened\n"
+	"  -h, --help       this text\n"
+	"\n"
+	"Exit codes: 0 nothing fails, 1 something does, 2 the options were wrong.\n";
+
+void doctor_find(struct doctor *doctor, enum level level, const char *format, ...)
+{
+	struct finding *finding;
+	va_list arguments;
+
+	doctor->findings =
+		realloc(doctor->findings, (doctor->finding_count + 1) * sizeof(*doctor->findings));
+	if (!doctor->findings)
+		abort();
+	finding = &doctor->findings[doctor->finding_count++];
+	*finding = (struct finding){.check = doctor->check, .level = level};
+	va_start(arguments, format);
+	vsnprintf(finding->text, sizeof(finding->text), format, arguments);
+	va_end(arguments);
+}
+
+void doctor_mend(struct doctor *doctor, const char *format, ...)
+{
+	struct finding *finding = &doctor->findings[doctor->finding_count - 1];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(finding->mend, sizeof(finding->mend), format, arguments);
+	va_end(arguments);
+}
+
+bool doctor_has(const struct doctor *doctor, enum kind kind)
+{
+	for (unsigned i = 0; i < doctor->interface_count; i++)
+		if (doctor->interfaces[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* --- what the settings say */
+
+static const char *setting_value(
+	const struct postern_setting *settings, unsigned count, const char *name)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(settings[i].name, name) == 0)
+			return settings[i].value;
+	return "";
+}
+
+/* Item n of a list; a list of one item is the same for all. */
+static void list_item(const char *list, unsigned n, char *item, size_t size)
+{
+	if (!strchr(list, ';'))
+		n = 0;
+	for (; n > 0 && *list != '\0'; n--) {
+		list += strcspn(list, ";");
+		list += *list == ';';
+	}
+	snprintf(item, size, "%.*s", (int)strcspn(list, ";"), list);
+}
+
+static bool is_pci(const char *name)
+{
+	unsigned domain, bus, device, function;
+	int end = 0;
+
+	if (sscanf(name, "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end) == 4 &&
+		name[end] == '\0')
+		return true;
+	return sscanf(name, "%2x:%2x.%1x%n", &bus, &device, &function, &end) == 3 &&
+	       name[end] == '\0';
+}
+
+static void interface_sort(struct doctor_interface *interface)
+{
+	const char *name = interface->name;
+
+	snprintf(interface->device, sizeof(interface->device), "%s", name);
+	if (name[0] == '\0' || strncmp(name, "loop:", 5) == 0) {
+		interface->kind = KIND_LOOP;
+	} else if (strncmp(name, "memif:", 6) == 0) {
+		interface->kind = KIND_MEMIF;
+	} else if (strncmp(name, "xdp:", 4) == 0) {
+		interface->kind = KIND_XDP;
+		snprintf(interface->device, sizeof(interface->device), "%s", name + 4);
+	} else if (is_pci(name)) {
+		interface->kind = KIND_PCI;
+		if (strlen(name) < strlen("0000:00:00.0"))
+			snprintf(interface->device, sizeof(interface->device), "0000:%.100s", name);
+	} else {
+		interface->kind = strncmp(name, "net_", 4) == 0 ? KIND_OTHER : KIND_KERNEL;
+	}
+}
+
+static void settings_read(struct doctor *doctor)
+{
+	static struct postern_setting settings[SETTINGS_MAX];
+	unsigned count;
+	const char *names;
+	int interfaces = 0;
+	char item[128];
+
+	doctor->started = PtlInit(&interfaces);
+	count = postern_settings(settings, SETTINGS_MAX);
+	count = count > SETTINGS_MAX ? SETTINGS_MAX : count;
+	names = setting_value(settings, count, "PTL_IFACE_NAME");
+	doctor->poll_thread = strcmp(setting_value(settings, count, "PTL_PROGRESS"), "inline") != 0;
+	doctor->poll_busy = strcmp(setting_value(settings, count, "PTL_POLL"), "busy") == 0;
+	if (interfaces < 1)
+		interfaces = 1;
+	for (int i = 0; i < interfaces && i < DOCTOR_INTERFACES; i++) {
+		struct doctor_interface *interface = &doctor->interfaces[i];
+
+		if (interfaces == 1)
+			snprintf(interface->name, sizeof(interface->name), "%s", names);
+		else
+			list_item(names, (unsigned)i, interface->name, sizeof(interface->name));
+		interface_sort(interface);
+		list_item(
+			setting_value(settings, count, "PTL_MTU"), (unsigned)i, item, sizeof(item));
+		interface->mtu = strtol(item, NULL, 10);
+		list_item(setting_value(settings, count, "PTL_POLL_CORE"), (unsigned)i, item,
+			sizeof(item));
+		interface->cpu = item[0] >= '0' && item[0] <= '9' ? atoi(item) : -1;
+		doctor->interface_count++;
+	}
+}
+
+/* --- what is printed */
+
+static void findings_print(const struct doctor *doctor)
+{
+	for (unsigned i = 0; i < doctor->finding_count; i++) {
+		const struct finding *finding = &doctor->findings[i];
+
+		printf("%-8s %s: %s\n", level_names[finding->level], finding->check, finding->text);
+		if (finding->mend[0] != '\0')
+			printf("         mend: %s\n", finding->mend);
+	}
+}
+
+static void findings_json(const struct doctor *doctor, const unsigned *counts)
+{
+	printf("{\n  \"warnings\": %u,\n  \"failures\": %u,\n  \"findings\": [",
+		counts[LEVEL_WARNING], counts[LEVEL_FAILURE]);
+	for (unsigned i = 0; i < doctor->finding_count; i++) {
+		const struct finding *finding = &doctor->findings[i];
+
+		printf("%s\n    {\"check\": \"%s\", \"level\": \"%s\", \"text\": ",
+			i > 0 ? "," : "", finding->check, level_names[finding->level]);
+		json_text(finding->text);
+		printf(", \"mend\": ");
+		json_text(finding->mend);
+		printf("}");
+	}
+	printf("\n  ]\n}\n");
+}
+
+static void checks_run(struct doctor *doctor)
+{
+	doctor->check = "settings";
+	if (doctor->started == PTL_OK) {
+		doctor_find(doctor, LEVEL_OK, "they make sense");
+	} else {
+		doctor_find(doctor, LEVEL_FAILURE, "%s", postern_last_error());
+		doctor_mend(doctor, "postern-info");
+	}
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		doctor->check = checks[i].name;
+		if (doctor->live || !checks[i].live)
+			checks[i].look(doctor);
+	}
+}
+
+/* --- words */
+
+static int usage(const char *text, const char *word)
+{
+	fprintf(stderr, "postern-info doctor: \"%s\" %s; postern-info doctor --help tells more.\n",
+		word, text);
+	return EXIT_USAGE;
+}
+
+static int peers_read(struct doctor *doctor, int count, char **words)
+{
+	for (int i = 0; i < count; i++) {
+		if (doctor->peer_count == DOCTOR_PEERS)
+			return usage("is one process too many", words[i]);
+		if (!parse_process(words[i], &doctor->peers[doctor->peer_count++]))
+			return usage("is no process: a process is NID:PID", words[i]);
+	}
+	return 0;
+}
+
+int doctor_main(int count, char **words)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"pid", required_argument, NULL, 'P'},
+		{"root", required_argument, NULL, 'R'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	static struct doctor doctor = {.host = {.root = ""}, .live = true, .pid = PTL_PID_ANY};
+	unsigned counts[LEVEL_FAILURE + 1] = {0};
+	bool json = false;
+	uint64_t pid;
+	int letter;
+
+	while ((letter = getopt_long(count, words, "jP:h", options, NULL)) != -1) {
+		switch (letter) {
+		case 'j':
+			json = true;
+			break;
+		case 'P':
+			if (!parse_number(optarg, PTL_PID_MAX, &pid))
+				return usage("is no process id", optarg);
+			doctor.pid = (ptl_pid_t)pid;
+			break;
+		case 'R':
+			doctor.host.root = optarg;
+			doctor.live = false;
+			break;
+		case 'h':
+			fputs(help_text, stdout);
+			return 0;
+		default:
+			fputs("postern-info doctor --help lists the options.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (peers_read(&doctor, count - optind, words + optind) != 0)
+		return EXIT_USAGE;
+	settings_read(&doctor);
+	checks_run(&doctor);
+	for (unsigned i = 0; i < doctor.finding_count; i++)
+		counts[doctor.findings[i].level]++;
+	if (json)
+		findings_json(&doctor, counts);
+	else
+		findings_print(&doctor);
+	free(doctor.findings);
+	PtlFini();
+	return counts[LEVEL_FAILURE] > 0;
+}

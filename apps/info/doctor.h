@@ -1,0 +1,83 @@
+/* doctor.h - what stands in the way of a program that uses Postern on this machine, and the command that mends it.
+ *
+ * A check is a function in a table (doctor.c). It adds one finding or more.
+ */
+#ifndef INFO_DOCTOR_H
+#define INFO_DOCTOR_H
+
+#include <postern.h>
+
+#include "host.h"
+
+#define DOCTOR_INTERFACES 64
+#define DOCTOR_PEERS      256
+#define FINDING_TEXT      384
+
+enum level { LEVEL_OK, LEVEL_WARNING, LEVEL_FAILURE };
+
+/* What a port is, by its name in PTL_IFACE_NAME. */
+enum kind { KIND_LOOP, KIND_MEMIF, KIND_KERNEL, KIND_XDP, KIND_PCI, KIND_OTHER };
+
+struct doctor_interface {
+	enum kind kind;
+	char name[128];   /* as given */
+	char device[128]; /* of it: the kernel interface, or the PCI address */
+	long mtu;         /* PTL_MTU, 0: the device's */
+	int cpu;          /* PTL_POLL_CORE, -1: the system's choice */
+};
+
+struct finding {
+	const char *check;
+	enum level level;
+	char text[FINDING_TEXT];
+	char mend[FINDING_TEXT]; /* the command, "" for none */
+};
+
+struct doctor {
+	struct host host;
+	bool live; /* of this machine: interfaces are opened and peers asked */
+	ptl_pid_t pid;
+	ptl_process_id_t peers[DOCTOR_PEERS];
+	unsigned peer_count;
+	/* from the settings */
+	bool poll_thread; /* PTL_PROGRESS=core */
+	bool poll_busy;
+	unsigned interface_count;
+	struct doctor_interface interfaces[DOCTOR_INTERFACES];
+	int started;
+	/* the result */
+	const char *check; /* the one that runs */
+	struct finding *findings;
+	unsigned finding_count;
+};
+
+/* Adds a finding; doctor_mend() adds the command that mends it. */
+void doctor_find(struct doctor *doctor, enum level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void doctor_mend(struct doctor *doctor, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+bool doctor_has(const struct doctor *doctor, enum kind kind);
+
+/* checks.c: of CPUs, memory and the kernel. */
+void check_cores(struct doctor *doctor);
+void check_poll_core(struct doctor *doctor);
+void check_isolation(struct doctor *doctor);
+void check_siblings(struct doctor *doctor);
+void check_governor(struct doctor *doctor);
+void check_hugepages(struct doctor *doctor);
+void check_numa(struct doctor *doctor);
+void check_kernel(struct doctor *doctor);
+/* equipment.c: of devices. */
+void check_driver(struct doctor *doctor);
+void check_iommu(struct doctor *doctor);
+void check_permissions(struct doctor *doctor);
+void check_limits(struct doctor *doctor);
+void check_link(struct doctor *doctor);
+/* network.c: of what can be opened and asked. */
+void check_interfaces(struct doctor *doctor);
+
+/* Reads words behind "doctor", looks, prints; the exit code: 0, 1 when something fails, 2 when the words are wrong. */
+int doctor_main(int count, char **words);
+
+#endif

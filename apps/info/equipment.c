@@ -1,0 +1,234 @@
+/* equipment.c - devices: drivers, what may be opened, links. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pmd-glue/device.h>
+
+#include "doctor.h"
+
+#define PCI_FILES     "/sys/bus/pci/devices"
+#define NET_FILES     "/sys/class/net"
+#define CAP_NET_ADMIN 12
+#define CAP_NET_RAW   13
+#define CAP_SYS_ADMIN 21
+#define FLAG_UP       1
+#define FILES_LEAST   256
+#define MEMLOCK_LEAST (1ull << 30)
+#define FRAMES_KERNEL 1500
+
+static bool is_kernel(const struct doctor_interface *interface)
+{
+	return interface->kind == KIND_KERNEL || interface->kind == KIND_XDP;
+}
+
+/* Calls look for each interface of these kinds; says "there is no ..." when there is none. */
+static void each(struct doctor *doctor, bool (*wanted)(const struct doctor_interface *),
+	void (*look)(struct doctor *, const struct doctor_interface *), const char *otherwise)
+{
+	unsigned before = doctor->finding_count;
+
+	for (unsigned i = 0; i < doctor->interface_count; i++)
+		if (wanted(&doctor->interfaces[i]))
+			look(doctor, &doctor->interfaces[i]);
+	if (doctor->finding_count == before)
+		doctor_find(doctor, LEVEL_OK, "%s", otherwise);
+}
+
+static bool is_pci(const struct doctor_interface *interface)
+{
+	return interface->kind == KIND_PCI;
+}
+
+static void driver_look(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	const char *device = interface->device;
+	char driver[64];
+
+	if (!host_exists(&doctor->host, PCI_FILES "/%s", device)) {
+		doctor_find(doctor, LEVEL_FAILURE, "there is no PCI device %s", device);
+		doctor_mend(doctor, "dpdk-devbind.py --status-dev net");
+		return;
+	}
+	if (!host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", device)) {
+		doctor_find(doctor, LEVEL_FAILURE, "%s has no driver", device);
+	} else if (device_driver_serves(driver)) {
+		doctor_find(doctor, LEVEL_OK, "%s is bound to %s", device, driver);
+		return;
+	} else {
+		doctor_find(doctor, LEVEL_FAILURE,
+			"%s belongs to the kernel's driver %s; the network must not need it",
+			device, driver);
+	}
+	doctor_mend(
+		doctor, "sudo modprobe vfio-pci && sudo dpdk-devbind.py -b vfio-pci %s", device);
+}
+
+void check_driver(struct doctor *doctor)
+{
+	each(doctor, is_pci, driver_look, "no interface is a card of DPDK's");
+}
+
+static void iommu_look(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	char driver[64] = "", unsafe[8] = "";
+
+	host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", interface->device);
+	if (strcmp(driver, "vfio-pci") != 0)
+		return;
+	if (host_entries(&doctor->host, "/sys/kernel/iommu_groups") > 0) {
+		doctor_find(doctor, LEVEL_OK, "it guards memory from %s", interface->device);
+		return;
+	}
+	host_line(&doctor->host, unsafe, sizeof(unsafe),
+		"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+	if (unsafe[0] == 'Y' || unsafe[0] == '1') {
+		doctor_find(doctor, LEVEL_WARNING,
+			"there is none: %s can write to all memory of this machine",
+			interface->device);
+		doctor_mend(doctor,
+			"sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&intel_iommu=on iommu=pt /' "
+			"/etc/default/grub && sudo update-grub && sudo reboot");
+		return;
+	}
+	doctor_find(doctor, LEVEL_FAILURE, "there is none, and vfio-pci does not go without");
+	doctor_mend(
+		doctor, "echo 1 | sudo tee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+}
+
+void check_iommu(struct doctor *doctor)
+{
+	each(doctor, is_pci, iommu_look, "no interface needs one");
+}
+
+/* Has this process the capability? Where nothing is known, it has. */
+static bool capable(const struct doctor *doctor, unsigned capability)
+{
+	char value[64];
+
+	if (!host_field(&doctor->host, "/proc/self/status", "CapEff", value, sizeof(value)))
+		return true;
+	return strtoull(value, NULL, 16) >> capability & 1;
+}
+
+static bool is_guarded(const struct doctor_interface *interface)
+{
+	return is_kernel(interface) || interface->kind == KIND_PCI;
+}
+
+static void permission_pci(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	char driver[64] = "", group[32];
+
+	host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", interface->device);
+	if (strcmp(driver, "vfio-pci") != 0)
+		return;
+	if (!host_link(&doctor->host, group, sizeof(group), PCI_FILES "/%s/iommu_group",
+		    interface->device)) {
+		if (capable(doctor, CAP_SYS_ADMIN))
+			return;
+		doctor_find(doctor, LEVEL_FAILURE, "%s without an IOMMU is for root alone",
+			interface->device);
+		doctor_mend(doctor, "run the program with sudo");
+		return;
+	}
+	if (host_writable(&doctor->host, "/dev/vfio/%s", group) ||
+		host_writable(&doctor->host, "/dev/vfio/noiommu-%s", group)) {
+		doctor_find(doctor, LEVEL_OK, "/dev/vfio/%s of %s may be opened", group,
+			interface->device);
+		return;
+	}
+	doctor_find(doctor, LEVEL_FAILURE, "/dev/vfio/%s of %s cannot be opened by this user",
+		group, interface->device);
+	doctor_mend(doctor, "sudo chown $USER /dev/vfio/%s", group);
+}
+
+static void permission_look(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	bool raw = capable(doctor, CAP_NET_RAW);
+
+	if (interface->kind == KIND_PCI) {
+		permission_pci(doctor, interface);
+	} else if (interface->kind == KIND_XDP &&
+		   !(capable(doctor, CAP_SYS_ADMIN) && capable(doctor, CAP_NET_ADMIN))) {
+		doctor_find(
+			doctor, LEVEL_FAILURE, "af_xdp on %s is for root alone", interface->device);
+		doctor_mend(doctor, "run the program with sudo");
+	} else if (!raw) {
+		doctor_find(doctor, LEVEL_FAILURE, "af_packet on %s needs CAP_NET_RAW",
+			interface->device);
+		doctor_mend(doctor, "sudo setcap cap_net_raw+ep PROGRAM");
+	} else {
+		doctor_find(doctor, LEVEL_OK, "%s may be opened", interface->device);
+	}
+}
+
+void check_permissions(struct doctor *doctor)
+{
+	each(doctor, is_guarded, permission_look, "no interface needs any");
+}
+
+/* The soft limit; UINT64_MAX: none, or not known. */
+static unsigned long long limit_read(const struct doctor *doctor, const char *name)
+{
+	char value[128], *end;
+	unsigned long long number;
+
+	if (!host_field(&doctor->host, "/proc/self/limits", name, value, sizeof(value)))
+		return ~0ull;
+	number = strtoull(value, &end, 10);
+	return end == value ? ~0ull : number;
+}
+
+void check_limits(struct doctor *doctor)
+{
+	unsigned long long locked = limit_read(doctor, "Max locked memory");
+	unsigned long long files = limit_read(doctor, "Max open files");
+	unsigned before = doctor->finding_count;
+
+	if (doctor_has(doctor, KIND_PCI) && locked < MEMLOCK_LEAST) {
+		doctor_find(doctor, LEVEL_FAILURE,
+			"%llu KiB may be locked, which is too little for a card's memory",
+			locked / 1024);
+		doctor_mend(doctor, "echo \"$USER - memlock unlimited\" | sudo tee "
+				    "/etc/security/limits.d/postern.conf, then log in again");
+	}
+	if (files < FILES_LEAST) {
+		doctor_find(doctor, LEVEL_WARNING, "only %llu files may be open", files);
+		doctor_mend(doctor, "ulimit -n 1024");
+	}
+	if (doctor->finding_count == before)
+		doctor_find(doctor, LEVEL_OK, "files and locked memory suffice");
+}
+
+static void link_look(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	const char *device = interface->device;
+	long long flags = host_number(&doctor->host, -1, NET_FILES "/%s/flags", device);
+	long long mtu = host_number(&doctor->host, FRAMES_KERNEL, NET_FILES "/%s/mtu", device);
+
+	if (flags < 0) {
+		doctor_find(doctor, LEVEL_FAILURE, "there is no network interface %s", device);
+		doctor_mend(doctor, "ip -brief link");
+	} else if (!(flags & FLAG_UP)) {
+		doctor_find(doctor, LEVEL_FAILURE, "%s is down", device);
+		doctor_mend(doctor, "sudo ip link set %s up", device);
+	} else if (host_number(&doctor->host, 1, NET_FILES "/%s/carrier", device) == 0) {
+		doctor_find(doctor, LEVEL_FAILURE,
+			"%s has no carrier: nothing is plugged in, or the "
+			"other side is down",
+			device);
+		doctor_mend(doctor, "ip -d link show %s", device);
+	} else if (interface->mtu > mtu) {
+		doctor_find(doctor, LEVEL_FAILURE, "PTL_MTU is %ld, but %s carries %lld",
+			interface->mtu, device, mtu);
+		doctor_mend(doctor, "sudo ip link set %s mtu %ld", device, interface->mtu);
+	} else {
+		doctor_find(doctor, LEVEL_OK, "%s is up, MTU %lld", device, mtu);
+	}
+}
+
+void check_link(struct doctor *doctor)
+{
+	each(doctor, is_kernel, link_look, "no interface is one of the kernel's");
+}

@@ -1,0 +1,162 @@
+/* network.c - interfaces are opened, namesakes listened for, peers asked. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../path.h"
+#include "doctor.h"
+
+#define SECOND      UINT64_C(1000000000)
+#define TIMEOUT     (2 * SECOND)
+#define CLAIMS_LAST 800000000 /* ns until the last question for the own name has been answered */
+#define STATS_MAX   256
+
+static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
+{
+	static struct postern_stat stats[STATS_MAX];
+	unsigned count = postern_stats(ni, stats, STATS_MAX);
+
+	for (unsigned i = 0; i < count && i < STATS_MAX; i++)
+		if (strcmp(stats[i].name, name) == 0)
+			return stats[i].value;
+	return 0;
+}
+
+/* What is behind a process that does not answer. */
+static void silence_find(struct doctor *doctor, const char *peer, const struct postern_ping *ping)
+{
+	const uint8_t *at = ping->address;
+
+	switch (ping->status) {
+	case POSTERN_PING_NO_ADDRESS:
+		doctor_find(doctor, LEVEL_FAILURE,
+			"nobody says where %s is: it does not run, or not on "
+			"this network, VLAN or encapsulation",
+			peer);
+		break;
+	case POSTERN_PING_NO_NODE:
+		doctor_find(doctor, LEVEL_FAILURE,
+			"neither the node of %s nor the gateway to it answers ARP", peer);
+		break;
+	case POSTERN_PING_NOT_SENT:
+		doctor_find(doctor, LEVEL_FAILURE, "no frame could be sent to %s: the link is down",
+			peer);
+		break;
+	default:
+		doctor_find(doctor, LEVEL_FAILURE,
+			"%s is at %02x:%02x:%02x:%02x:%02x:%02x, but does not answer: it is "
+			"stopped",
+			peer, at[0], at[1], at[2], at[3], at[4], at[5]);
+		break;
+	}
+	doctor_mend(doctor, "postern-ping %s", peer);
+}
+
+static void path_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_t target,
+	const char *peer, uint64_t latency)
+{
+	struct path path;
+	uint32_t narrow;
+
+	if (path_find(ni, target, latency, &path) != PTL_OK || !path.answered) {
+		doctor_find(doctor, LEVEL_FAILURE, "%s stopped answering", peer);
+		doctor_mend(doctor, "postern-ping %s", peer);
+		return;
+	}
+	narrow = path.there < path.back ? path.there : path.back;
+	if (path.there < path.own)
+		doctor_find(doctor, LEVEL_FAILURE,
+			"frames of %" PRIu32 " bytes go out, but %" PRIu32 " reach %s%s", path.own,
+			path.there, peer,
+			path.target <= path.there ? ", whose own are no larger" : "");
+	else if (path.target > path.own || path.back < path.target)
+		doctor_find(doctor, LEVEL_FAILURE,
+			"frames of %s have up to %" PRIu32 " bytes, but %" PRIu32
+			" come back here, where they have %" PRIu32,
+			peer, path.target, path.back, path.own);
+	else if (path.target < path.own)
+		doctor_find(doctor, LEVEL_WARNING,
+			"frames of %s have up to %" PRIu32 " bytes, and those here %" PRIu32, peer,
+			path.target, path.own);
+	else {
+		doctor_find(doctor, LEVEL_OK, "frames of %" PRIu32 " bytes reach %s and come back",
+			path.own, peer);
+		return;
+	}
+	doctor_mend(doctor, "export PTL_MTU=%" PRIu32 ", for both processes",
+		path.target < narrow ? path.target : narrow);
+}
+
+static void peer_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_t target)
+{
+	struct postern_ping ping;
+	char peer[32];
+	int code;
+
+	snprintf(peer, sizeof(peer), "%u:%u", target.nid, target.pid);
+	doctor->check = "peer";
+	code = postern_ping(ni, target, 0, 0, TIMEOUT, &ping);
+	if (code != PTL_OK) {
+		doctor_find(doctor, LEVEL_FAILURE, "%s cannot be asked: %s", peer,
+			postern_error_text(code));
+		return;
+	}
+	if (ping.status != POSTERN_PING_ANSWERED) {
+		silence_find(doctor, peer, &ping);
+		return;
+	}
+	doctor_find(
+		doctor, LEVEL_OK, "%s answers after %.1f us", peer, (double)ping.round_trip / 1e3);
+	doctor->check = "mtu";
+	path_look(doctor, ni, target, peer, ping.round_trip);
+}
+
+/* The library asks for its own name when it opens a port to others; this waits for answers, which are nothing that one could wait for
+ * otherwise. */
+static void namesake_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_t self)
+{
+	const struct timespec time = {.tv_nsec = CLAIMS_LAST};
+
+	doctor->check = "name";
+	nanosleep(&time, NULL);
+	if (stat_value(ni, "duplicates_seen") == 0) {
+		doctor_find(doctor, LEVEL_OK, "nobody else is %u:%u", self.nid, self.pid);
+		return;
+	}
+	doctor_find(doctor, LEVEL_FAILURE,
+		"another process is %u:%u, too; see the line above for where", self.nid, self.pid);
+	doctor_mend(doctor, "export PTL_NID=%u, or another that is free (with udp: PTL_IP)",
+		self.nid + 1);
+}
+
+static void interface_look(struct doctor *doctor, unsigned number)
+{
+	const struct doctor_interface *interface = &doctor->interfaces[number];
+	ptl_process_id_t self;
+	ptl_handle_ni_t ni;
+
+	doctor->check = "interface";
+	if (PtlNIInit(number, doctor->pid, NULL, NULL, &ni) != PTL_OK ||
+		PtlGetId(ni, &self) != PTL_OK) {
+		doctor_find(doctor, LEVEL_FAILURE, "%s", postern_last_error());
+		doctor_mend(doctor, "postern-info");
+		return;
+	}
+	doctor_find(doctor, LEVEL_OK, "%u (%s) is process %u of node %u", number,
+		interface->name[0] != '\0' ? interface->name : "the process itself", self.pid,
+		self.nid);
+	if (interface->kind != KIND_LOOP)
+		namesake_look(doctor, ni, self);
+	for (unsigned i = 0; i < doctor->peer_count; i++)
+		peer_look(doctor, ni, doctor->peers[i]);
+	PtlNIFini(ni);
+}
+
+void check_interfaces(struct doctor *doctor)
+{
+	if (doctor->started != PTL_OK)
+		return; /* that is said already */
+	for (unsigned i = 0; i < doctor->interface_count; i++)
+		interface_look(doctor, i);
+}

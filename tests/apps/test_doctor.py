@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""postern-info doctor as a user runs it: on machines made of files, and on this one."""
+import json
+import os
+
+import programs
+
+CARD = "0000:03:00.0"
+CPU = "sys/devices/system/cpu"
+STATUS = "Name:\tx\nCapEff:\t{caps}\nCpus_allowed_list:\t{cpus}\n"
+LIMITS = ("Limit                     Soft Limit           Hard Limit           Units     \n"
+          "Max open files            {files}                 1048576              files     \n"
+          "Max locked memory         {locked}              {locked}              bytes     \n")
+
+
+class Doctor(programs.Case):
+    """A machine of files, good for everything; a test spoils one thing."""
+
+    def setUp(self):
+        super().setUp()
+        for file, text in {
+                f"{CPU}/online": "0-3", f"{CPU}/isolated": "2-3", f"{CPU}/nohz_full": "2-3",
+                f"{CPU}/cpu2/topology/thread_siblings_list": "2",
+                f"{CPU}/cpu2/cpufreq/scaling_governor": "performance",
+                "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "512",
+                "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages": "500",
+                "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
+                "sys/devices/system/node/node0/cpulist": "0-1",
+                "sys/devices/system/node/node1/cpulist": "2-3",
+                "proc/sys/kernel/numa_balancing": "0",
+                "proc/sys/net/core/netdev_max_backlog": "1000",
+                "proc/sys/net/core/optmem_max": "20480",
+                f"sys/bus/pci/devices/{CARD}/numa_node": "1",
+                "sys/kernel/iommu_groups/7/type": "DMA",
+                "dev/vfio/7": "",
+                "sys/class/net/eth9/flags": "0x1003", "sys/class/net/eth9/carrier": "1",
+                "sys/class/net/eth9/mtu": "9000", "sys/class/net/eth9/device/numa_node": "1",
+                "proc/self/status": STATUS.format(caps="000001ffffffffff", cpus="0-3"),
+                "proc/self/limits": LIMITS.format(files=1024, locked="unlimited"),
+        }.items():
+            self.write(file, text)
+        self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/vfio-pci")
+        self.link(f"sys/bus/pci/devices/{CARD}/iommu_group", "/groups/7")
+
+    def path(self, file):
+        return os.path.join(self.directory, file)
+
+    def write(self, file, text):
+        os.makedirs(os.path.dirname(self.path(file)), exist_ok=True)
+        with open(self.path(file), "w", encoding="utf-8") as stream:
+            stream.write(text + "\n" if text and not text.endswith("\n") else text)
+
+    def remove(self, file):
+        os.remove(self.path(file))
+
+    def link(self, file, target):
+        if os.path.lexists(self.path(file)):
+            self.remove(file)
+        os.makedirs(os.path.dirname(self.path(file)), exist_ok=True)
+        os.symlink(target, self.path(file))
+
+    def doctor(self, interface=CARD, **settings):
+        settings = {"PTL_IFACE_NAME": interface, "PTL_POLL_CORE": "2", **settings}
+        return programs.run("postern-info", "doctor", "--json", "--root", self.directory, **settings)
+
+    def expect(self, check, level, part, mend, interface=CARD, **settings):
+        """The check has one finding of this level, with these words."""
+        done = self.doctor(interface, **settings)
+        report = json.loads(done.stdout)
+        found = [f for f in report["findings"] if f["check"] == check and f["level"] == level]
+        self.assertEqual(len(found), 1, report)
+        self.assertIn(part, found[0]["text"])
+        self.assertIn(mend, found[0]["mend"])
+        self.assertEqual(bool(found[0]["mend"]), level != "ok")
+        self.assertEqual(done.returncode, 1 if report["failures"] else 0)
+        self.assertEqual(report["failures"] > 0, level == "failure")
+
+    def test_a_good_machine_is_found_good(self):
+        for interface in (CARD, "eth9", f"{CARD};eth9;loop:a;memif:/x", ""):
+            with self.subTest(interface=interface):
+                done = self.doctor(interface)
+                report = self.expect_json(done)
+                self.assertEqual((report["warnings"], report["failures"]), (0, 0), report)
+                self.assertTrue(all(f["level"] == "ok" for f in report["findings"]))
+
+    def test_cores(self):
+        self.expect("cores", "ok", "4 CPUs", "")
+        self.write("proc/self/status", STATUS.format(caps="000001ffffffffff", cpus="2"))
+        self.expect("cores", "warning", "only CPU", "PTL_PROGRESS=inline")
+        self.expect("cores", "ok", "1 CPUs", "", PTL_PROGRESS="inline")
+
+    def test_poll_core(self):
+        self.expect("poll core", "ok", "CPU 2", "")
+        self.write(f"{CPU}/online", "0-1,3")
+        self.expect("poll core", "failure", "CPU 2", "PTL_POLL_CORE=3")
+        self.expect("poll core", "warning", "PTL_POLL=busy", "PTL_POLL_CORE=3", PTL_POLL_CORE="",
+                    PTL_POLL="busy")
+        self.expect("poll core", "ok", "gives way", "", PTL_POLL_CORE="")
+        self.expect("poll core", "ok", "no poll thread", "", PTL_PROGRESS="inline")
+
+    def test_isolation(self):
+        self.expect("isolation", "ok", "CPU 2", "")
+        self.write(f"{CPU}/nohz_full", "(null)")
+        self.expect("isolation", "warning", "ticks", "nohz_full=2")
+        self.write(f"{CPU}/isolated", "")
+        self.expect("isolation", "warning", "other threads and ticks", "isolcpus=2")
+        self.expect("isolation", "ok", "set aside", "", PTL_POLL_CORE="")
+
+    def test_siblings(self):
+        self.expect("siblings", "ok", "CPU 2", "")
+        self.write(f"{CPU}/cpu2/topology/thread_siblings_list", "2-3")
+        self.expect("siblings", "warning", "CPU 3", "cpu3/online")
+
+    def test_governor(self):
+        self.expect("governor", "ok", "keep", "")
+        self.write(f"{CPU}/cpu2/cpufreq/scaling_governor", "powersave")
+        self.expect("governor", "warning", "powersave", "scaling_governor")
+        self.remove(f"{CPU}/cpu2/cpufreq/scaling_governor")
+        self.expect("governor", "ok", "not this system's", "")
+
+    def test_hugepages(self):
+        self.expect("hugepages", "ok", "1024 MiB, 1000 of them free", "")
+        self.write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0")
+        self.expect("hugepages", "warning", "in use", "vm.nr_hugepages=1024")
+        self.write("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0")
+        self.expect("hugepages", "failure", "none", "vm.nr_hugepages=512")
+        self.expect("hugepages", "warning", "none", "vm.nr_hugepages=512", "eth9")
+
+    def test_numa(self):
+        self.expect("numa", "ok", "node 1", "")
+        self.expect("numa", "ok", "node 1", "", "eth9")
+        self.write(f"sys/bus/pci/devices/{CARD}/numa_node", "0")
+        self.expect("numa", "warning", "another node", "PTL_POLL_CORE=0")
+        self.write(f"sys/bus/pci/devices/{CARD}/numa_node", "-1")
+        self.expect("numa", "ok", "nothing", "")
+        self.write("proc/sys/kernel/numa_balancing", "1")
+        self.expect("numa", "warning", "moves memory", "numa_balancing=0")
+
+    def test_driver(self):
+        self.expect("driver", "ok", "vfio-pci", "")
+        self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/ixgbe")
+        self.expect("driver", "failure", "ixgbe", f"dpdk-devbind.py -b vfio-pci {CARD}")
+        self.remove(f"sys/bus/pci/devices/{CARD}/driver")
+        self.expect("driver", "failure", "no driver", f"vfio-pci {CARD}", "03:00.0")
+        self.expect("driver", "failure", "no PCI device", "dpdk-devbind.py", "0000:04:00.0")
+        self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/mlx5_core")
+        self.expect("driver", "ok", "mlx5_core", "")
+
+    def test_iommu(self):
+        self.expect("iommu", "ok", CARD, "")
+        self.remove("sys/kernel/iommu_groups/7/type")
+        os.rmdir(self.path("sys/kernel/iommu_groups/7"))
+        self.expect("iommu", "failure", "none", "enable_unsafe_noiommu_mode")
+        self.write("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y")
+        self.expect("iommu", "warning", "all memory", "intel_iommu=on")
+
+    def test_permissions(self):
+        self.expect("permissions", "ok", "/dev/vfio/7", "")
+        self.remove("dev/vfio/7")
+        self.expect("permissions", "failure", "/dev/vfio/7", "chown $USER /dev/vfio/7")
+        self.expect("permissions", "ok", "eth9", "", "eth9")
+        self.write("proc/self/status", STATUS.format(caps="0000000000000000", cpus="0-3"))
+        self.expect("permissions", "failure", "CAP_NET_RAW", "setcap cap_net_raw+ep", "eth9")
+        self.expect("permissions", "failure", "af_xdp", "sudo", "xdp:eth9")
+
+    def test_limits(self):
+        self.expect("limits", "ok", "suffice", "")
+        self.write("proc/self/limits", LIMITS.format(files=100, locked=67108864))
+        self.expect("limits", "warning", "100 files", "ulimit -n", "eth9")
+        self.write("proc/self/limits", LIMITS.format(files=1024, locked=67108864))
+        self.expect("limits", "failure", "65536 KiB", "memlock unlimited")
+        self.expect("limits", "ok", "suffice", "", "eth9")
+
+    def test_kernel(self):
+        self.expect("kernel", "ok", "nothing", "")
+        self.write("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never")
+        self.expect("kernel", "warning", "always", "transparent_hugepage/enabled")
+        self.write("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")
+        self.write("proc/sys/net/core/netdev_max_backlog", "300")
+        self.expect("kernel", "ok", "nothing", "")
+        self.expect("kernel", "warning", "300", "netdev_max_backlog=", "eth9")
+        self.write("proc/sys/net/core/netdev_max_backlog", "1000")
+        self.write("proc/sys/net/core/optmem_max", "4096")
+        self.expect("kernel", "warning", "4096", "optmem_max=", "xdp:eth9")
+
+    def test_link(self):
+        self.expect("link", "ok", "eth9 is up, MTU 9000", "", "eth9")
+        self.expect("link", "failure", "PTL_MTU is 9001", "mtu 9001", "eth9", PTL_MTU="9001")
+        self.write("sys/class/net/eth9/carrier", "0")
+        self.expect("link", "failure", "carrier", "ip -d link show eth9", "eth9")
+        self.write("sys/class/net/eth9/flags", "0x1002")
+        self.expect("link", "failure", "down", "ip link set eth9 up", "eth9")
+        self.expect("link", "failure", "no network interface eth8", "ip -brief link", "eth8")
+
+    def test_settings(self):
+        done = self.doctor(PTL_PROGRESS="sometimes")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("sometimes", [f for f in json.loads(done.stdout)["findings"]
+                                    if f["check"] == "settings"][0]["text"])
+
+
+class Live(programs.Case):
+    """This machine."""
+
+    def findings(self, *words, **settings):
+        done = programs.run("postern-info", "doctor", "--json", *words, **settings)
+        report = json.loads(done.stdout)
+        return done.returncode, {f["check"]: f for f in report["findings"]}, done
+
+    def server(self, **settings):
+        process = self.start("postern-perf", "--server", **self.memif(1, **settings))
+        self.await_line(process, "Serving at 1:1")
+
+    def test_text_says_what_mends(self):
+        done = programs.run("postern-info", "doctor", PTL_IFACE_NAME="nonesuch0")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"(?m)^failure  link: there is no network interface nonesuch0$")
+        self.assertRegex(done.stdout, r"(?m)^ +mend: ip -brief link$")
+        self.assertRegex(done.stdout, r"(?m)^failure  interface: ")
+
+    def test_a_peer_is_asked(self):
+        self.server()
+        _, found, done = self.findings("1:1", **self.memif(2))
+        self.assertEqual(found["interface"]["level"], "ok")
+        self.assertEqual(found["name"]["level"], "ok", done.stdout)
+        self.assertEqual(found["peer"]["level"], "ok")
+        self.assertEqual(found["mtu"]["level"], "ok")
+
+    def test_a_mismatch_of_frames_is_found(self):
+        self.server(PTL_MTU="1500")
+        code, found, done = self.findings("1:1", **self.memif(2))
+        self.assertNotEqual(found["mtu"]["level"], "ok", done.stdout)
+        self.assertIn("PTL_MTU=1500", found["mtu"]["mend"])
+
+    def test_a_process_of_the_same_name_is_found(self):
+        self.server()
+        code, found, done = self.findings("--pid", "1", **self.memif(1))
+        self.assertEqual(code, 1)
+        self.assertEqual(found["name"]["level"], "failure", done.stdout)
+        self.assertIn("another process is process 1 of node 1 as well", done.stderr)
+        self.assertIn("PTL_NID", found["name"]["mend"])
+
+    def test_a_peer_that_is_not_there_is_told(self):
+        self.server()
+        code, found, _ = self.findings("9:9", **self.memif(2))
+        self.assertEqual(code, 1)
+        self.assertIn("nobody says where 9:9 is", found["peer"]["text"])
+
+    def test_wrong_words_get_code_2(self):
+        for words, part in ((["--nonsense"], "--help"), (["7"], "no process"), (["--pid", "x"], "process id")):
+            done = programs.run("postern-info", "doctor", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(part, done.stderr)
+        self.assertIn("--root", self.expect_success(programs.run("postern-info", "doctor", "--help")).stdout)
+
+
+if __name__ == "__main__":
+    programs.main()
