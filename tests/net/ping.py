@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""What postern-ping and postern-info doctor find on real networks between namespaces (exchange.py makes them).
+
+    ping.py PROGRAMS SCENARIO
+
+    plain    a pair: the other process answers, frames of all sizes pass
+    narrow   a router whose second link carries less than the first: the path's MTU is found
+    names    two hosts with one address are told of each other
+
+Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+"""
+import json
+import os
+import subprocess
+import sys
+
+import exchange
+
+MTU = 1500
+NARROW = 1300
+TIMEOUT = 120
+
+
+class Narrow(exchange.Router):
+    """The router's way to the second host carries less than that host believes."""
+
+    def make(self, mtu):
+        super().make(mtu)
+        exchange.run("ip", "-n", self.made[-1], "link", "set", "ptn1", "mtu", str(NARROW))
+
+
+class Twins(exchange.Udp):
+    """Both hosts have the first one's address."""
+
+    def address(self, side):
+        return super().address(0)
+
+
+def environment(device, side):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
+    return clean | {"PTL_IFACE_NAME": device.interface(side)} | device.settings(side)
+
+
+def server(programs, device, side):
+    process = subprocess.Popen(device.prefix(side) + [os.path.join(programs, "postern-perf"), "--server"],
+                               stdout=subprocess.PIPE, text=True, env=environment(device, side),
+                               preexec_fn=exchange.die_with_parent)
+    for line in process.stdout:
+        if "Serving at" in line:
+            return process
+    raise exchange.Failure("the server did not start")
+
+
+def ask(programs, device, side, name, *words):
+    done = subprocess.run(device.prefix(side) + [os.path.join(programs, name), *words, "--json"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
+                          env=environment(device, side), check=False)
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except json.JSONDecodeError:
+        raise exchange.Failure(f"{name} says: {done.stdout}{done.stderr}") from None
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        raise exchange.Failure(f"{what} is {found}, not {wanted}")
+
+
+def ping(programs, device):
+    code, report = ask(programs, device, 0, "postern-ping", "--count", "5", "--interval", "1ms", "--timeout",
+                       "30s", "--mtu", f"{device.node(1)}:1")
+    expect("the exit code", code, 0)
+    expect("answers", report["answered"], 5)
+    return report["path_mtu"]
+
+
+def findings(programs, device, *words):
+    code, report = ask(programs, device, 0, "postern-info", "doctor", *words)
+    return code, {finding["check"]: finding for finding in report["findings"]}
+
+
+def plain(programs, device):
+    server(programs, device, 1)
+    expect("the path MTU", ping(programs, device),
+           {"there": MTU, "back": MTU, "own": MTU, "target": MTU})
+
+
+def narrow(programs, device):
+    server(programs, device, 1)
+    expect("the path MTU", ping(programs, device),
+           {"there": NARROW, "back": NARROW, "own": MTU, "target": MTU})
+    code, found = findings(programs, device, f"{device.node(1)}:1")
+    expect("the exit code", code, 1)
+    expect("the level", found["mtu"]["level"], "failure")
+    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW}, for both processes")
+
+
+def names(programs, device):
+    server(programs, device, 1)
+    code, found = findings(programs, device)
+    expect("the exit code", code, 1)
+    expect("the level", found["name"]["level"], "failure")
+
+
+SCENARIOS = {"plain": (plain, exchange.Veth), "narrow": (narrow, Narrow), "names": (names, Twins)}
+
+
+def main():
+    programs, scenario = sys.argv[1:]
+    look, make = SCENARIOS[scenario]
+    device = None
+    try:
+        device = make(str(MTU))
+        look(programs, device)
+    except exchange.Skip as skip:
+        print(f"skipped: {skip}")
+        return 1 if os.environ.get("CI") == "true" else 77
+    except exchange.Failure as failure:
+        print(f"failed: {failure}")
+        return 1
+    finally:
+        if device is not None:
+            device.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
