@@ -331,8 +331,8 @@ static void settings_load__keeps_its_complaint_for_last_error(void **state)
 	(void)state;
 	setenv("PTL_POLL", "lazy", 1);
 	assert_int_equal(load(), -1);
-	assert_string_equal(log_last_error(),
-		"PTL_POLL is \"lazy\", which is not one of its values; set it to busy or adaptive");
+	assert_string_equal(log_last_error(), "PTL_POLL is \"lazy\", which is not one of its "
+					      "values; set it to busy, adaptive or interrupt");
 }
 
 static void settings_load__warns_of_names_that_do_not_exist(void **state)
@@ -397,6 +397,58 @@ static void settings_load__sets_the_log_level_before_it_warns(void **state)
 	assert_non_null(strstr(complaints, "did you mean PTL_NID?"));
 }
 
+static void setting_change__replaces_one_item_of_a_list_and_no_other(void **state)
+{
+	(void)state;
+	setenv("PTL_NID", "1;2", 1);
+	assert_int_equal(load(), 0);
+	assert_int_equal(setting_change(SETTING_NID, 0, "7"), 0);
+	assert_string_equal(setting_item(SETTING_NID, 0), "7");
+	assert_string_equal(setting_item(SETTING_NID, 1), "2");
+	assert_string_equal(setting_item(SETTING_NID, 5), "2");
+	assert_int_equal(setting_change(SETTING_NID, 3, "9"), 0);
+	assert_string_equal(setting_item(SETTING_NID, 2), "2");
+	assert_string_equal(setting_item(SETTING_NID, 3), "9");
+	assert_string_equal(setting_item(SETTING_NID, 4), "2");
+	assert_int_equal(load(), 0);
+	assert_string_equal(setting_item(SETTING_NID, 0), "1");
+	unsetenv("PTL_NID");
+}
+
+static void setting_change__that_is_wrong_changes_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(load(), 0);
+	assert_int_equal(setting_change(SETTING_POLL, 0, "lazy"), -1);
+	assert_non_null(strstr(log_last_error(), "busy, adaptive or interrupt"));
+	assert_true(setting_is(SETTING_POLL, "adaptive"));
+	assert_int_equal(setting_change(SETTING_NID, 1, "x"), -1);
+	assert_string_equal(setting_text(SETTING_NID), "");
+}
+
+static void setting_change__leaves_the_old_text_to_who_reads_it(void **state)
+{
+	const char *before;
+
+	(void)state;
+	setenv("PTL_POLL", "busy", 1);
+	assert_int_equal(load(), 0);
+	before = setting_text(SETTING_POLL);
+	assert_int_equal(setting_change(SETTING_POLL, 0, "interrupt"), 0);
+	assert_int_equal(setting_change(SETTING_POLL, 0, ""), 0); /* the default */
+	assert_string_equal(before, "busy");
+	assert_string_equal(setting_text(SETTING_POLL), "adaptive");
+	unsetenv("PTL_POLL");
+}
+
+static void setting_find__knows_all_names_and_no_other(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < SETTING_COUNT; i++)
+		assert_int_equal(setting_find(setting_describe((enum setting)i)->name), i);
+	assert_int_equal(setting_find("PTL_NIDD"), SETTING_COUNT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +473,11 @@ int main(void)
 		cmocka_unit_test_setup(
 			settings_load__survives_names_and_values_of_any_length, reset),
 		cmocka_unit_test_setup(settings_load__sets_the_log_level_before_it_warns, reset),
+		cmocka_unit_test_setup(
+			setting_change__replaces_one_item_of_a_list_and_no_other, reset),
+		cmocka_unit_test_setup(setting_change__that_is_wrong_changes_nothing, reset),
+		cmocka_unit_test_setup(setting_change__leaves_the_old_text_to_who_reads_it, reset),
+		cmocka_unit_test_setup(setting_find__knows_all_names_and_no_other, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

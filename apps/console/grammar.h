@@ -1,0 +1,22 @@
+/* grammar.h - the commands, for DPDK's command-line library, which parses and completes them. */
+#ifndef CONSOLE_GRAMMAR_H
+#define CONSOLE_GRAMMAR_H
+
+#include <stdbool.h>
+
+#include <cmdline_parse.h>
+
+/* Before the others: asks the library what there is to show. */
+void grammar_prepare(void);
+/* The table, ended by NULL. */
+cmdline_parse_ctx_t *grammar(void);
+
+/* Runs a line, a comment or nothing among them. False after a sentence about what was wrong: with an unknown command, which
+ * ones there are; with wrong words, how it is written. */
+struct cmdline;
+bool grammar_run(struct cmdline *cmdline, const char *line);
+
+/* Prints how commands are written: those that begin with the word, or all. False: there is none. */
+bool grammar_help(const char *word);
+
+#endif

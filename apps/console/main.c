@@ -1,0 +1,242 @@
+/* main.c - postern-console: interfaces to look into, to steer and to send from. See console.h. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmdline.h>
+
+#include "../parse.h"
+#include "console.h"
+#include "grammar.h"
+#include "script.h"
+#include "traffic.h"
+
+#define EXIT_COMMAND 1
+#define EXIT_USAGE   2
+#define NANOSECONDS  1000000000u
+
+static const char help_text[] =
+	"Usage: postern-console [OPTIONS] [FILE]\n"
+	"\n"
+	"Holds the interfaces that PTL_IFACE_NAME names, shows what is in them, changes what may\n"
+	"change, sends and takes traffic. Commands are typed, with completion (tab), help (?) and\n"
+	"history (arrows), or come from FILE or a pipe; the command help lists them.\n"
+	"\n"
+	"  -p, --pid PID  process id of the interfaces (default: the system's)\n"
+	"  -j, --json     show and watch print JSON\n"
+	"  -h, --help     this text and the commands\n"
+	"  -V, --version  the library's version\n"
+	"\n"
+	"Exit codes: 0 all went well, 1 a command of a script failed, which ends it, or no "
+	"interface\n"
+	"can be opened, 2 the options were wrong.\n";
+
+struct console console;
+
+static const char *place_name;
+static unsigned place_line;
+static volatile sig_atomic_t interrupted;
+
+ptl_handle_ni_t console_interface(void)
+{
+	return console.interfaces[console.current];
+}
+
+void console_place(const char *script, unsigned line)
+{
+	place_name = script;
+	place_line = line;
+}
+
+void console_fail(const char *format, ...)
+{
+	va_list arguments;
+
+	console.failed = true;
+	fflush(stdout);
+	if (place_name)
+		fprintf(stderr, "%s:%u: ", place_name, place_line);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputs(".\n", stderr);
+}
+
+void console_fail_call(int code, const char *call)
+{
+	const char *why = postern_last_error();
+
+	if (code == PTL_FAIL && why[0] != '\0')
+		console_fail("%s", why);
+	else
+		console_fail("%s: %s", call, postern_error_text(code));
+}
+
+bool console_interrupted(void)
+{
+	return interrupted;
+}
+
+bool console_sleep(uint64_t nanoseconds)
+{
+	struct timespec time = {
+		(time_t)(nanoseconds / NANOSECONDS), (long)(nanoseconds % NANOSECONDS)};
+	struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
+	char c;
+
+	if (ppoll(&key, console.terminal ? 1 : 0, &time, NULL) > 0)
+		return read(STDIN_FILENO, &c, 1) < 0; /* the key is used up */
+	return !interrupted;
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	interrupted = 1;
+}
+
+/* Opens all interfaces; false when there is none. */
+static bool interfaces_open(ptl_pid_t pid)
+{
+	bool any = false;
+	int count;
+
+	if (PtlInit(&count) != PTL_OK)
+		return false;
+	for (unsigned i = 0; i < (unsigned)count && i < INTERFACES_MAX; i++) {
+		int code = PtlNIInit((ptl_interface_t)i, pid, NULL, NULL, &console.interfaces[i]);
+
+		console.open[i] = code == PTL_OK;
+		if (code == PTL_OK && !any)
+			console.current = i;
+		if (code != PTL_OK && postern_last_error()[0] == '\0') /* which has been printed */
+			console_fail(
+				"interface %u cannot be opened: %s", i, postern_error_text(code));
+		any |= code == PTL_OK;
+		console.count++;
+	}
+	return any;
+}
+
+static void interfaces_close(void)
+{
+	traffic_end();
+	for (unsigned i = 0; i < console.count; i++)
+		if (console.open[i])
+			PtlNIFini(console.interfaces[i]);
+	PtlFini();
+}
+
+/* The program's exit code. */
+static int commands_run(const char *file)
+{
+	struct cmdline *cmdline = cmdline_new(grammar(), "", -1, -1);
+	FILE *script = file ? fopen(file, "re") : stdin;
+	bool fine = true;
+
+	if (!cmdline) {
+		console_fail("there is no memory for the command line");
+		return EXIT_COMMAND;
+	}
+	if (!script) {
+		console_fail("%s cannot be opened: %s", file, strerror(errno));
+		cmdline_free(cmdline);
+		return EXIT_COMMAND;
+	}
+	console.terminal = !file && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	if (console.terminal)
+		terminal_run(cmdline);
+	else
+		fine = script_run(cmdline, script, file ? file : "standard input");
+	if (file)
+		fclose(script);
+	cmdline_free(cmdline);
+	return fine ? 0 : EXIT_COMMAND;
+}
+
+/* Faults can be changed only in an interface that was made for them. */
+static void faults_prepare(void)
+{
+	setenv("PTL_FAULT", "drop=0", 0);
+}
+
+static int usage(const char *format, const char *word)
+{
+	fputs("postern-console: ", stderr);
+	fprintf(stderr, format, word);
+	fputs("postern-console --help lists the options.\n", stderr);
+	return EXIT_USAGE;
+}
+
+static int options_read(int count, char **words, ptl_pid_t *pid)
+{
+	static const struct option options[] = {
+		{"pid", required_argument, NULL, 'p'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	uint64_t number;
+	int letter;
+
+	while ((letter = getopt_long(count, words, "p:jhV", options, NULL)) != -1) {
+		switch (letter) {
+		case 'p':
+			if (!parse_number(optarg, PTL_PID_MAX, &number))
+				return usage("--pid takes a process id such as 1, not \"%s\".\n",
+					optarg);
+			*pid = (ptl_pid_t)number;
+			break;
+		case 'j':
+			console.json = true;
+			break;
+		case 'h':
+			printf("%s\nCommands:\n", help_text);
+			grammar_help(NULL);
+			exit(0);
+		case 'V':
+			printf("postern-console %s\n", postern_version());
+			exit(0);
+		default:
+			fputs("postern-console --help lists the options.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	return count - optind > 1
+		       ? usage("it runs one FILE, and \"%s\" is a second one.\n", words[optind + 1])
+		       : 0;
+}
+
+int main(int count, char **words)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	ptl_pid_t pid = PTL_PID_ANY;
+	int code;
+
+	grammar_prepare();
+	code = options_read(count, words, &pid);
+	if (code != 0)
+		return code;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	faults_prepare();
+	if (!interfaces_open(pid))
+		return EXIT_COMMAND;
+	code = commands_run(words[optind]);
+	interfaces_close();
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "postern-console: standard output cannot be written: %s.\n",
+			strerror(errno));
+		code = EXIT_COMMAND;
+	}
+	return code;
+}

@@ -1,0 +1,98 @@
+/* setting.c - settings that may change while interfaces are open. */
+#include <postern.h>
+
+#include <base/log.h>
+#include <base/settings.h>
+#include <p3/interface.h>
+#include <p3/library.h>
+#include <pmd-glue/glue.h>
+
+#define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
+
+/* Each makes a new value hold; 0, or -1 after an error line, and then the old one does. The library's lock is held. */
+
+static int change_log_level(struct interface *interface, const char *value)
+{
+	(void)interface;
+	return setting_change(SETTING_LOG_LEVEL, 0, value);
+}
+
+static int change_poll(struct interface *interface, const char *value)
+{
+	const char *before = setting_text(SETTING_POLL);
+
+	if (interface->inlined) {
+		log_error("PTL_POLL has no meaning here because PTL_PROGRESS=inline has no poll "
+			  "thread: "
+			  "start the program with PTL_PROGRESS=core");
+		return -1;
+	}
+	if (setting_change(SETTING_POLL, 0, value) != 0)
+		return -1;
+	if (interface_change_poll() == 0)
+		return 0;
+	setting_change(SETTING_POLL, 0, before);
+	interface_change_poll();
+	log_error("a poll thread cannot wait for interrupts because there is no file descriptor "
+		  "left: "
+		  "raise the limit (ulimit -n)");
+	return -1;
+}
+
+static int change_fault(struct interface *interface, const char *value)
+{
+	unsigned number = (unsigned)(interface - interfaces);
+	int result;
+
+	interface_pause(interface);
+	result = glue_fault_change(interface->port, number, value);
+	interface_resume(interface);
+	return result == 0 ? setting_change(SETTING_FAULT, number, value) : -1;
+}
+
+static const struct change {
+	enum setting setting;
+	int (*make)(struct interface *interface, const char *value);
+} changes[] = {
+	{SETTING_LOG_LEVEL, change_log_level},
+	{SETTING_POLL, change_poll},
+	{SETTING_FAULT, change_fault},
+};
+
+/* The library's lock is held. */
+static int setting_set(struct interface *interface, const char *name, const char *value)
+{
+	enum setting setting = setting_find(name);
+
+	for (unsigned i = 0; i < LENGTH(changes); i++)
+		if (changes[i].setting == setting)
+			return changes[i].make(interface, value) == 0 ? PTL_OK : PTL_FAIL;
+	if (setting == SETTING_COUNT)
+		log_error(
+			"%s is not a setting; PTL_LOG_LEVEL, PTL_POLL and PTL_FAULT can be changed",
+			name);
+	else
+		log_error("%s cannot change while Postern is in use: set it in the environment "
+			  "before; "
+			  "PTL_LOG_LEVEL, PTL_POLL and PTL_FAULT can be changed",
+			name);
+	return PTL_FAIL;
+}
+
+int postern_set(ptl_handle_ni_t handle, const char *name, const char *value)
+{
+	struct interface *interface;
+	int code = PTL_INV_NI;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	if (address_is_bad(name, 1, 1) || address_is_bad(value, 1, 1))
+		return PTL_SEGV;
+	log_clear_error();
+	library_lock();
+	interface = interface_of(handle);
+	if (interface)
+		code = setting_set(interface, name, value);
+	library_unlock();
+	return code;
+}
