@@ -109,12 +109,16 @@ static uint32_t portal_walk(struct engine *engine, struct process from,
 			answer = region_accepts(region, operation, header, placement);
 		}
 		/* A sending thread may take the last operation of its threshold at this moment. */
-		if (answer == ACCEPTED && region_take(region))
+		if (answer == ACCEPTED && region_take(region)) {
+			PROBE(match, from.nid, from.pid, header->portal, header->match_bits,
+				header->requested, (int)index);
 			return index;
+		}
 		next = match_next(&engine->entries, list, i, &key); /* i may go with its region */
 		if (answer == REJECTED_FOR_ROOM && region->unlink_nofit)
 			region_leave_for_room(engine, region, from, header);
 	}
+	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested, -1);
 	return INDEX_NONE;
 }
 

@@ -96,6 +96,8 @@ void outgoing_put(struct engine *engine, const struct command *command)
 	operation->acknowledge = header.handle != 0;
 	if (operation->acknowledge)
 		TAILQ_INSERT_TAIL(sending_list(engine, sequence), operation, link);
+	PROBE(put, operation, operation->peer.nid, operation->peer.pid, header.portal,
+		header.match_bits, operation->message.length);
 	outgoing_send(engine, operation, &header);
 }
 
@@ -217,6 +219,8 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 
 	switch (operation->kind) {
 	case OPERATION_PUT:
+		PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
+			operation->event.portal, operation->event.match_bits, why);
 		put_done(engine, operation, why);
 		break;
 	case OPERATION_GET:

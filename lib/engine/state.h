@@ -5,6 +5,7 @@
 
 #include <sys/queue.h>
 
+#include <base/probe.h>
 #include <engine/engine.h>
 #include <engine/queue.h>
 #include <wire/message.h>
@@ -181,9 +182,13 @@ void engine_touch(struct engine *engine, struct queue *queue);
 
 /* Counters have one writer, so a load and a store do. */
 #define engine_count(engine, counter)                                                              \
-	atomic_store_explicit(&(engine)->segment->counters.counter,                                \
-		atomic_load_explicit(&(engine)->segment->counters.counter, memory_order_relaxed) + \
-			1,                                                                         \
-		memory_order_relaxed)
+	do {                                                                                       \
+		atomic_store_explicit(&(engine)->segment->counters.counter,                        \
+			atomic_load_explicit(                                                      \
+				&(engine)->segment->counters.counter, memory_order_relaxed) +      \
+				1,                                                                 \
+			memory_order_relaxed);                                                     \
+		PROBE_COUNTER(#counter, (engine)->self.nid, (engine)->self.pid);                   \
+	} while (0)
 
 #endif

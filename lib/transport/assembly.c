@@ -118,6 +118,7 @@ static void start_deliver(
 	limit = RTE_MIN(inbound.limit, record->extent);
 	place = RTE_MIN(limit, record->data_length);
 	place_data(inbound.base, record, place);
+	PROBE(place, peer->process.nid, peer->process.pid, inbound.base, place);
 	if (place == limit) {
 		inbound_end(transport, inbound.want_end, inbound.context, TRANSPORT_OK);
 		if (inbound.stop && record->data_length < record->extent)
@@ -175,6 +176,7 @@ static void more_deliver(
 		return;
 	place = RTE_MIN(assembly->limit - record->extent, record->data_length);
 	place_data(assembly->base + record->extent, record, place);
+	PROBE(place, peer->process.nid, peer->process.pid, assembly->base + record->extent, place);
 	/* A peer that lies may send the same bytes twice: it then ends its own message early. */
 	assembly->placed += RTE_MIN(place, assembly->limit - assembly->placed);
 	if (assembly->placed == assembly->limit)

@@ -418,6 +418,7 @@ bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
 		flight->lost_count--;
 	}
 	sender_put(transport, peer, mbuf, &frame);
+	PROBE(retransmit, peer->process.nid, peer->process.pid, psn, peer->retransmits);
 	peer->retransmits++;
 	COUNT(transport, retransmits);
 	return true;

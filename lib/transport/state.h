@@ -14,6 +14,7 @@
 #define TRANSPORT_STATE_H
 
 #include <transport/lease.h>
+#include <base/probe.h>
 #include <transport/neighbour.h>
 #include <transport/peer.h>
 #include <transport/pool.h>
@@ -123,7 +124,11 @@ static inline void count_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
-#define COUNT(transport, name)        count_add(&(transport)->counters->name, 1)
+#define COUNT(transport, name)                                                                     \
+	do {                                                                                       \
+		count_add(&(transport)->counters->name, 1);                                        \
+		PROBE_COUNTER(#name, (transport)->options.self.nid, (transport)->options.self.pid); \
+	} while (0)
 #define COUNT_ADD(transport, name, n) count_add(&(transport)->counters->name, (n))
 
 static inline uint64_t random_next(struct transport *transport)
