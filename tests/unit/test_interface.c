@@ -361,6 +361,53 @@ static void interface__may_have_a_poll_thread_of_its_own(void **state)
 	unsetenv("PTL_IFACE_NAME");
 }
 
+static void interface__on_a_cpu_that_is_not_there_is_refused_with_a_sentence(void **state)
+{
+	ptl_handle_ni_t ni;
+	int count;
+
+	(void)state;
+	setenv("PTL_POLL_CORE", "4095", 1);
+	assert_int_equal(PtlInit(&count), PTL_OK);
+	if (getenv("PTL_PROGRESS") && strcmp(getenv("PTL_PROGRESS"), "inline") == 0) {
+		assert_int_equal(PtlNIInit(0, PTL_PID_ANY, NULL, NULL, &ni), PTL_OK);
+	} else {
+		assert_int_equal(PtlNIInit(0, PTL_PID_ANY, NULL, NULL, &ni), PTL_INIT_INV);
+		assert_non_null(strstr(postern_last_error(), "PTL_POLL_CORE=4095"));
+	}
+	PtlFini();
+	unsetenv("PTL_POLL_CORE");
+}
+
+static void interface__by_interrupt_moves_messages(void **state)
+{
+	char from[] = "here", to[8] = "";
+	ptl_md_t there = {.start = to, .length = sizeof(from), .threshold = 1, .options = PTL_MD_OP_PUT};
+	ptl_md_t here = {.start = from, .length = sizeof(from), .threshold = 1};
+	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_handle_me_t entry;
+	ptl_handle_md_t md;
+	ptl_process_id_t self;
+	ptl_handle_ni_t ni;
+	ptl_event_t event = {0};
+
+	(void)state;
+	setenv("PTL_POLL", "interrupt", 1);
+	ni = open_default();
+	assert_int_equal(PtlGetId(ni, &self), PTL_OK);
+	assert_int_equal(PtlEQAlloc(ni, 16, &there.eventq), PTL_OK);
+	here.eventq = PTL_EQ_NONE;
+	assert_int_equal(PtlMEAttach(ni, 4, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry), PTL_OK);
+	assert_int_equal(PtlMDAttach(entry, there, PTL_RETAIN, PTL_RETAIN, NULL), PTL_OK);
+	assert_int_equal(PtlMDBind(ni, here, &md), PTL_OK);
+	assert_int_equal(PtlPut(md, PTL_NOACK_REQ, self, 4, 0, 0, 0, 0), PTL_OK);
+	while (event.type != PTL_EVENT_PUT_END)
+		assert_int_equal(PtlEQWait(there.eventq, &event), PTL_OK);
+	assert_string_equal(to, from);
+	PtlFini();
+	unsetenv("PTL_POLL");
+}
+
 static void postern_stats__tells_what_was_counted(void **state)
 {
 	struct postern_stat stats[128];
@@ -429,6 +476,8 @@ int main(void)
 		cmocka_unit_test(PtlNIDist__grows_with_the_distance),
 		cmocka_unit_test(PtlNIHandle__tells_the_interface_of_an_object),
 		cmocka_unit_test(interface__may_have_a_poll_thread_of_its_own),
+		cmocka_unit_test(interface__on_a_cpu_that_is_not_there_is_refused_with_a_sentence),
+		cmocka_unit_test(interface__by_interrupt_moves_messages),
 		cmocka_unit_test(postern_stats__tells_what_was_counted),
 		cmocka_unit_test(postern_settings__tells_them_all_and_refuses_a_bad_address),
 		cmocka_unit_test(

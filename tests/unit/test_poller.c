@@ -6,7 +6,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -224,6 +226,62 @@ static void poller_run__never_sleeps_when_it_may_not(void **state)
 	fixture_stop(&fixture);
 }
 
+static void poller_run__by_interrupt_wakes_for_a_command(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 2, POLLER_INTERRUPT);
+	for (unsigned i = 0; i < 20; i++) {
+		struct engine *engine = fixture.engines[i % 2];
+
+		WAIT_FOR(sleeping(fixture.engines[0]) && sleeping(fixture.engines[1]));
+		post(engine, 1);
+		WAIT_FOR(atomic_load(&engine->commands) == i / 2 + 1);
+	}
+	fixture_stop(&fixture);
+}
+
+static void poller_run__by_interrupt_wakes_for_a_port(void **state)
+{
+	int port = eventfd(0, EFD_NONBLOCK);
+	struct fixture fixture;
+	eventfd_t rung;
+
+	(void)state;
+	assert_true(port >= 0);
+	fixture_start(&fixture, 0, POLLER_INTERRUPT);
+	poller_pause(fixture.poller);
+	atomic_store(&fixture.engines[0]->descriptor, port + 1);
+	poller_add(fixture.poller, fixture.engines[0], fixture.engines[0]->segment, true);
+	poller_resume(fixture.poller);
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t turns;
+
+		WAIT_FOR(sleeping(fixture.engines[0]));
+		turns = atomic_load(&fixture.engines[0]->turns);
+		assert_int_equal(eventfd_write(port, 1), 0);
+		/* More than the one look before it sleeps. */
+		WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > turns + 1);
+		assert_int_equal(eventfd_read(port, &rung), 0);
+	}
+	fixture_stop(&fixture);
+	close(port);
+}
+
+static void poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, POLLER_INTERRUPT);
+	for (uint64_t i = 1; i <= COMMANDS; i++) {
+		post(fixture.engines[0], i);
+		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
+	}
+	fixture_stop(&fixture);
+}
+
 static void seat_take__lets_one_in(void **state)
 {
 	static struct seat seat;
@@ -314,6 +372,9 @@ int main(void)
 		cmocka_unit_test(poller_run__with_two_engines_wakes_for_either),
 		cmocka_unit_test(poller_run__misses_no_command_that_comes_as_it_falls_asleep),
 		cmocka_unit_test(poller_run__never_sleeps_when_it_may_not),
+		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_command),
+		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_port),
+		cmocka_unit_test(poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
 		cmocka_unit_test(seat_take__lets_one_in),
 		cmocka_unit_test(seat_drive__does_nothing_in_a_seat_without_an_engine),
 		cmocka_unit_test(seat_leave__carries_out_what_came_meanwhile),
