@@ -15,6 +15,7 @@
 #include "server.h"
 #include "stream.h"
 #include "survey.h"
+#include "tracing.h"
 
 #define SETTING_BYTES 4096
 #define LOCAL_WIRE    "loop:perf"
@@ -247,9 +248,11 @@ int main(int count, char **words)
 
 	options_parse(&options, count, words);
 	cores_take(&options);
+	tracing_begin(options.trace);
 	if (options.mode == MODE_SERVER)
 		well = run_server(&options);
 	else
 		run_client(&options);
+	tracing_end();
 	return well ? 0 : EXIT_RUN;
 }

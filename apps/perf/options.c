@@ -68,6 +68,9 @@ static const struct option_row {
 	{'v', OF_CLIENT, "csv", NULL,
 		"a line of values with commas for each trial, after lines with # on the machine"},
 	{'g', OF_CLIENT, "plot", "FILE.svg", "draw what was measured into this file as well"},
+	{'T', ANY_SIDE, "trace", "FILE.json",
+		"record the life of each message, for ui.perfetto.dev and chrome://tracing; of a "
+		"server with --once"},
 	{'S', ANY_SIDE, "stats", NULL, "afterwards the library's counters that have changed"},
 	{'h', ANY_SIDE, "help", NULL, "this text"},
 	{'V', ANY_SIDE, "version", NULL, "the library's version"},
@@ -249,6 +252,9 @@ static void option_value(struct options *options, const struct option_row *row, 
 	case 'g':
 		options->plot = text;
 		break;
+	case 'T':
+		options->trace = text;
+		break;
 	default:
 		break;
 	}
@@ -286,6 +292,8 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 {
 	if (options->once && options->mode != MODE_SERVER)
 		complain_usage("--once goes with --server.");
+	if (options->mode == MODE_SERVER && options->trace != NULL && !options->once)
+		complain_usage("--trace of a --server needs --once: it is written at the end.");
 	for (unsigned i = 0; i < ROWS && options->mode == MODE_SERVER; i++)
 		if (measures || (given >> i & 1 && rows[i].kind == OF_CLIENT))
 			complain_usage("What is measured, and how it is printed, is for the client "

@@ -51,7 +51,8 @@ struct options {
 	unsigned cores[CORES_MAX]; /* the application's, then the poll threads' */
 	bool raw;                  /* bare frames as well */
 	enum format format;
-	const char *plot; /* file, or NULL */
+	const char *plot;  /* file, or NULL */
+	const char *trace; /* the same */
 	bool stats;
 };
 

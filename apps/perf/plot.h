@@ -13,7 +13,7 @@ struct plot {
 	const char *path; /* NULL: none is wanted */
 	char title[512];
 	char note[512];
-	struct plot_point *points;
+	struct plot_point **points;
 	unsigned count;
 	unsigned room;
 };

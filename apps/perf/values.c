@@ -1,41 +1,18 @@
 /* values.c - see values.h. */
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../parse.h"
 #include "complain.h"
 #include "values.h"
 
-#define SECONDS_MAX 86400.0
-
-/* Digits up to max; moves *text behind them. strtoull() alone takes signs, blanks and overflows. */
-static bool digits_parse(const char **text, uint64_t max, uint64_t *number)
-{
-	unsigned long long value;
-	char *end;
-
-	if (!isdigit((unsigned char)**text))
-		return false;
-	errno = 0;
-	value = strtoull(*text, &end, 10);
-	if (errno != 0 || value > max)
-		return false;
-	*text = end;
-	*number = value;
-	return true;
-}
-
 uint64_t value_number(const char *option, const char *text, uint64_t min, uint64_t max)
 {
-	const char *rest = text;
 	uint64_t number = 0;
 
-	if (!digits_parse(&rest, max, &number) || *rest != '\0' || number < min)
+	if (!parse_number(text, max, &number) || number < min)
 		complain_usage("--%s takes a number from %" PRIu64 " to %" PRIu64 ", not \"%s\".",
 			option, min, max, text);
 	return number;
@@ -43,40 +20,22 @@ uint64_t value_number(const char *option, const char *text, uint64_t min, uint64
 
 double value_seconds(const char *option, const char *text)
 {
-	char *end;
-	double seconds = strtod(text, &end);
+	uint64_t time = 0;
 
-	if (end == text || *end != '\0' || !isfinite(seconds) || seconds <= 0 ||
-		seconds > SECONDS_MAX)
+	if (!parse_time(text, &time) || time == 0)
 		complain_usage(
 			"--%s takes seconds above 0 such as 0.5 or 10, not \"%s\".", option, text);
-	return seconds;
+	return (double)time / (double)SECOND;
 }
 
 /* A number with K, M or G, or the word. */
 static bool item_parse(
 	const char **text, uint64_t max, const char *word, uint64_t word_value, uint64_t *item)
 {
-	static const struct {
-		char letter;
-		unsigned shift;
-	} units[] = {{'K', 10}, {'k', 10}, {'M', 20}, {'m', 20}, {'G', 30}, {'g', 30}};
-
-	if (word != NULL && strncmp(*text, word, strlen(word)) == 0) {
-		*text += strlen(word);
-		*item = word_value;
-		return true;
-	}
-	if (!digits_parse(text, max, item))
-		return false;
-	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (**text == units[i].letter) {
-			if (*item > max >> units[i].shift)
-				return false;
-			*item <<= units[i].shift;
-			(*text)++;
-			break;
-		}
+	if (word == NULL || strncmp(*text, word, strlen(word)) != 0)
+		return parse_sized(text, max, item);
+	*text += strlen(word);
+	*item = word_value;
 	return true;
 }
 
@@ -196,7 +155,7 @@ unsigned values_cores(unsigned *cores, unsigned max, const char *option, const c
 	for (;;) {
 		uint64_t core;
 
-		if (count == max || !digits_parse(&rest, CPU_SETSIZE - 1, &core))
+		if (count == max || !parse_digits(&rest, CPU_SETSIZE - 1, &core))
 			break;
 		if (!CPU_ISSET((unsigned)core, &usable))
 			complain_usage(
@@ -213,34 +172,13 @@ unsigned values_cores(unsigned *cores, unsigned max, const char *option, const c
 	complain_usage("--%s takes numbers of CPUs such as 0,1, not \"%s\".", option, text);
 }
 
-/* A number, or four with dots between them. */
-static bool nid_parse(const char **text, uint64_t *nid)
-{
-	uint64_t byte;
-
-	if (!digits_parse(text, PTL_NID_ANY - 1, nid))
-		return false;
-	if (**text != '.')
-		return true;
-	for (unsigned i = 1; i < 4; i++) {
-		if (*nid >> (8 * i) != 0 || *(*text)++ != '.' ||
-			!digits_parse(text, UINT8_MAX, &byte))
-			return false;
-		*nid = *nid << 8 | byte;
-	}
-	return *nid < PTL_NID_ANY;
-}
-
 ptl_process_id_t value_process(const char *option, const char *text)
 {
-	const char *rest = text;
-	uint64_t nid = 0;
-	uint64_t pid = 0;
+	ptl_process_id_t process = {0};
 
-	if (!nid_parse(&rest, &nid) || *rest++ != ':' || !digits_parse(&rest, PTL_PID_MAX, &pid) ||
-		*rest != '\0')
+	if (!parse_process(text, &process))
 		complain_usage("--%s takes a node id and a process id such as 1:1 or 10.0.0.1:1, "
 			       "not \"%s\".",
 			option, text);
-	return (ptl_process_id_t){(ptl_nid_t)nid, (ptl_pid_t)pid};
+	return process;
 }

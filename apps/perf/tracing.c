@@ -1,0 +1,46 @@
+/* tracing.c - see tracing.h. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/trace.h>
+
+#include "complain.h"
+#include "tracing.h"
+
+#define TRACKS  16    /* threads that are recorded */
+#define RECORDS 32768 /* the latest of each thread, a power of two */
+
+static FILE *trace_file;
+static const char *trace_name;
+
+void tracing_begin(const char *file)
+{
+	if (file == NULL)
+		return;
+	trace_name = file;
+	trace_file = fopen(file, "we");
+	if (trace_file == NULL)
+		complain("%s cannot be written: %s.", file, strerror(errno));
+	if (trace_start(TRACKS, RECORDS) != 0)
+		complain("there is no memory for a trace.");
+}
+
+void tracing_end(void)
+{
+	uint64_t made, kept;
+	bool well;
+
+	if (trace_file == NULL)
+		return;
+	trace_stop();
+	trace_count(&made, &kept);
+	well = trace_write(trace_file);
+	if (fclose(trace_file) != 0 || !well)
+		complain("%s cannot be written: %s.", trace_name, strerror(errno));
+	fprintf(stderr,
+		"%s has the last %" PRIu64 " of %" PRIu64 " records; ui.perfetto.dev and "
+		"chrome://tracing show it.\n",
+		trace_name, kept, made);
+}
