@@ -172,6 +172,7 @@ static struct operation *operation_accept(struct engine *engine, enum operation_
 	event->kind = kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START;
 	region_begin(engine, region, operation);
 	operation->exhausts = region_spend(region, true, placement->length);
+	engine_trace(engine, TRACE_MATCH, from, header->operation, event);
 	link = region_log(engine, region, operation->queue, event, NULL);
 	event->link = link ? link : LINK_OWN;
 	return operation;
@@ -266,6 +267,7 @@ void incoming_acknowledged(
 		operation.event.offset = header->offset;
 		operation.event.link = header->operation ? header->operation : LINK_OWN;
 		operation.exhausts = region_spend(region, region_take(region), 0);
+		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &operation.event);
 		region_log(engine, region, region->queue, &operation.event, &lost);
 		region_settle(engine, region, &operation);
 	}
@@ -420,7 +422,11 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 	bool acknowledge;
 
 	if (operation->kind == OPERATION_GET) {
+		engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation),
+			&operation->event);
 		region_end(engine, operation, failed ? EVENT_REPLY_FAIL : EVENT_REPLY_END, why);
+		engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation),
+			&operation->event);
 		outgoing_finish(engine, operation);
 		return;
 	}
@@ -428,7 +434,9 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 	acknowledge =
 		!failed && operation->acknowledge &&
 		!(segment_region(engine->segment, operation->region)->options & REGION_NO_ACK);
+	engine_trace(engine, TRACE_PLACE, operation->peer, operation->remote, &operation->event);
 	region_end(engine, operation, failed ? EVENT_PUT_FAIL : EVENT_PUT_END, why);
+	engine_trace(engine, TRACE_EVENT, operation->peer, operation->remote, &operation->event);
 	if (acknowledge)
 		put_acknowledge(engine, operation);
 	operation_free(engine, operation);

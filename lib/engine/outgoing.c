@@ -90,12 +90,14 @@ void outgoing_put(struct engine *engine, const struct command *command)
 	header_fill(engine, command, operation, &header);
 	header.kind = MESSAGE_PUT;
 	header.handle = command->acknowledge && sequence ? operation->region_handle : 0;
-	header.operation = sequence;
+	header.operation = sequence ? sequence : PUT_UNLOGGED | ++engine->unlogged;
 	operation->message.data = (const void *)(uintptr_t)region->start;
 	operation->message.length = region->length;
 	operation->acknowledge = header.handle != 0;
+	operation->handle = header.operation;
 	if (operation->acknowledge)
 		TAILQ_INSERT_TAIL(sending_list(engine, sequence), operation, link);
+	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->event);
 	PROBE(put, operation, operation->peer.nid, operation->peer.pid, header.portal,
 		header.match_bits, operation->message.length);
 	outgoing_send(engine, operation, &header);
@@ -133,6 +135,7 @@ static void put_done(struct engine *engine, struct operation *operation, enum tr
 		.operation = operation->event.link,
 	};
 
+	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->handle, &operation->event);
 	if (operation->acknowledge)
 		TAILQ_REMOVE(sending_list(engine, operation->event.link), operation, link);
 	if (operation->acknowledged)
@@ -162,6 +165,7 @@ void outgoing_get(struct engine *engine, const struct command *command)
 	operation->event.nid = command->move.nid;
 	operation->event.pid = command->move.pid;
 	operation->event.moved = 0;
+	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->event);
 	outgoing_send(engine, operation, &header);
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/queue.h>
 
+#include <base/trace.h>
 #include <base/probe.h>
 #include <engine/engine.h>
 #include <engine/queue.h>
@@ -14,6 +15,7 @@
 #define SENDING_LISTS    256 /* a power of two */
 #define OPERATION_CHUNK  1024
 #define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
+#define PUT_UNLOGGED     (UINT64_C(1) << 63) /* in the wire name of a put without SEND_START */
 #define PROBES_PER_LIFE  10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
 
 enum operation_kind {
@@ -53,7 +55,7 @@ struct operation {
 	uint64_t asked;     /* GET: when the request or the last probe was acknowledged, ns */
 	/* SERVE: the initiator's name for it. RECEIVE: to echo. PUT: manipulated length. */
 	uint64_t remote;
-	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo */
+	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo. PUT: its name on the wire */
 	uint64_t request_offset;     /* RECEIVE: to echo. PUT: echoed */
 	TAILQ_ENTRY(operation) link; /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;      /* FREE */
@@ -86,6 +88,7 @@ struct engine {
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
 	bool udp;           /* PTL_ENCAP */
 
+	uint64_t unlogged; /* puts without SEND_START, for their names */
 	uint32_t touched[TOUCHED_MAX]; /* queues with news for sleepers */
 	uint32_t touched_count;
 	uint64_t now;
@@ -97,6 +100,18 @@ void operation_free(struct engine *engine, struct operation *operation);
 /* The living operation that a wire name means, NULL if there is none of that kind. */
 struct operation *operation_find(struct engine *engine, uint64_t name, enum operation_kind kind);
 uint64_t operation_name(const struct operation *operation);
+
+/* A record of the put or get to which its initiator gave this name (message_header.operation). */
+static inline void engine_trace(const struct engine *engine, enum trace_point point,
+	struct process initiator, uint64_t name, const struct event *event)
+{
+	if (!trace_wanted())
+		return;
+	/* Sequences are a queue's own; the match bits tell queues apart, mostly. */
+	name ^= event->match_bits << 24;
+	trace(point, engine->interface, trace_message(initiator.nid, initiator.pid, name),
+		event->moved);
+}
 /* Are there as many, or memory for more? */
 bool operation_reserve(struct engine *engine, uint32_t count);
 void operation_pool_free(struct engine *engine);

@@ -22,6 +22,7 @@
 
 #include <base/barrier.h>
 #include <base/extent.h>
+#include <base/trace.h>
 #include <engine/patience.h>
 #include <engine/queue.h>
 #include <p3/library.h>
@@ -150,6 +151,7 @@ static void event_tell(const struct event *from, ptl_event_t *to)
 	to->link = from->link;
 	to->ni_fail_type = (ptl_ni_fail_t)from->fail;
 	to->sequence = from->sequence;
+	trace(TRACE_TAKEN, handle_interface(from->region), 0, from->moved);
 }
 
 static int answer_tell(enum queue_answer answer, const struct event *from, ptl_event_t *to)

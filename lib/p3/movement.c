@@ -1,6 +1,8 @@
 /* movement.c - PtlPut, PtlGet. */
 #include <p3/interface.h>
 
+#include <base/trace.h>
+
 /* Takes one operation from the threshold, with the same step that sees that the descriptor lives;
  * false when it is dead or inactive. *taken: the threshold has a bound, so the poll core is to take
  * it from its own count. Nothing else is handed over by the gate: the ring carries the command. */
@@ -54,6 +56,7 @@ int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_id_t tar
 				.value = hdr_data},
 		};
 
+		trace(TRACE_CALL, (uint32_t)(visit.interface - interfaces), 0, 0);
 		submission_post(&visit.interface->submission, &command);
 	}
 	visit_leave(&visit);
@@ -85,6 +88,7 @@ int PtlGet(ptl_handle_md_t mem_desc, ptl_process_id_t target, ptl_pt_index_t por
 				.offset = offset},
 		};
 
+		trace(TRACE_CALL, (uint32_t)(visit.interface - interfaces), 0, 0);
 		submission_post(&visit.interface->submission, &command);
 	}
 	visit_leave(&visit);
