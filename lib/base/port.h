@@ -28,6 +28,15 @@ struct port_counters {
 	uint64_t uncaptured; /* frames that it was too slow for */
 };
 
+/* As users see them: X(field, name, help). */
+#define PORT_COUNTERS(X)                                                                           \
+	X(missed, "port_missed", "frames that the device dropped for lack of descriptors")         \
+	X(errors, "port_errors", "frames that the device reported as bad")                         \
+	X(no_mbuf, "port_no_mbuf", "receive buffers that could not be had")                        \
+	X(buffers, "port_buffers", "frame buffers in use now: this one falls as well as rises")    \
+	X(captured, "port_captured", "frames in the capture under way")                            \
+	X(uncaptured, "port_capture_dropped", "frames that the capture under way was too slow for")
+
 /* What a port says of itself, for who looks inside. */
 struct port_description {
 	char driver[32]; /* "net_memif", "loop" */

@@ -169,15 +169,9 @@ static void stats_add_transport(struct stat_list *list, const struct transport_c
 
 static void stats_add_port(struct stat_list *list, const struct port_counters *counters)
 {
-	stat_add(list, "port_missed", "frames that the device dropped for lack of descriptors",
-		counters->missed);
-	stat_add(list, "port_errors", "frames that the device reported as bad", counters->errors);
-	stat_add(list, "port_no_mbuf", "receive buffers that could not be had", counters->no_mbuf);
-	stat_add(list, "port_buffers", "frame buffers in use now: this one falls as well as rises",
-		counters->buffers);
-	stat_add(list, "port_captured", "frames in the capture under way", counters->captured);
-	stat_add(list, "port_capture_dropped", "frames that the capture under way was too slow for",
-		counters->uncaptured);
+#define X(field, name, help) stat_add(list, name, help, counters->field);
+	PORT_COUNTERS(X)
+#undef X
 }
 
 static void look_counters(struct interface *interface, void *counters)

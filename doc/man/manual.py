@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""Makes the manual pages, so that no text stands twice: of functions from the comments of the headers, of programs from their
+--help, of settings and counters from the library's tables (lists.c), of the rest from Markdown.
+
+    manual.py names HEADER...                          the functions, a line each
+    manual.py functions DIRECTORY VERSION HEADER...    section 3: a page for each, into the directory
+    manual.py program PAGE VERSION SUMMARY PROGRAM [COMMAND...]
+                                                       section 1: of what PROGRAM --help and PROGRAM COMMAND --help say
+    manual.py settings PAGE VERSION LISTS              section 7: of what the program LISTS says
+    manual.py markdown PAGE VERSION SUMMARY FILE       section 7: of a file such as doc/wire.md
+"""
+import os
+import re
+import subprocess
+import sys
+
+MANUAL = "Postern manual"
+DATE = "2026-11-21"  # of the release; mandoc(1) wants one
+NOTHING = "\\&"
+SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)", "7": "postern(7)"}
+
+
+def roff(text):
+    """Text in which nothing is a request or an escape."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in text.split("\n"))
+
+
+def flow(text):
+    """The same as filled text."""
+    return roff(" ".join(text.split()))
+
+
+def head(title, section, version, name, summary):
+    return (f".TH {roff(title)} {section} {DATE} \"Postern {version}\" \"{MANUAL}\"\n"
+            f".SH NAME\n{roff(name)} \\- {flow(summary)}\n")
+
+
+def literal(text):
+    return f".nf\n{roff(text)}\n.fi\n"
+
+
+def tagged(tag, text):
+    return f".TP\n.B {flow(tag)}\n{flow(text) or NOTHING}\n" if tag else f".PP\n{flow(text)}\n"
+
+
+def see(section, pages=()):
+    names = ", ".join([roff(page) for page in pages] + [SEE[section]])
+    return f".SH SEE ALSO\n{names}\n"
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# --- headers
+
+
+class Function:
+    def __init__(self, names, declarations, comment, group, header):
+        self.names, self.declarations, self.comment = names, declarations, comment
+        self.group, self.header = group, header
+
+
+def comment_text(comment):
+    """A comment's lines without their marks; the indentation of arguments stays."""
+    lines = comment[2:-2].split("\n")
+    lines = [re.sub(r"^ \* ?", "", line) if n else line.lstrip() for n, line in enumerate(lines)]
+    return [line.rstrip() for line in lines]
+
+
+def header_read(path):
+    """Its functions in order, and the definitions of its types by name."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    functions, types = [], {}
+    for match in re.finditer(r"^(?:typedef )?(?:struct|enum)(?: \w+)? \{.*?^\}[^;]*;|^typedef [^{};]*\}? ?\w+;", text,
+                             re.MULTILINE | re.DOTALL):
+        definition = match.group(0)
+        for name in re.findall(r"^(?:typedef )?((?:struct|enum) \w+) \{", definition) + \
+                re.findall(r"(\w+);$", definition):
+            types.setdefault(name, definition)
+    section, general, pending = "", [], None
+    pattern = r"/\*.*?\*/|^PTL_API [^;]*;|^[^\n]*\n"
+    for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
+        item = match.group(0)
+        if item.startswith("/*"):
+            following = text[match.end():].lstrip("\n")
+            if following.startswith("PTL_API"):
+                pending = comment_text(item)
+                functions.append(Function([], [], pending, section, os.path.basename(path)))
+            elif not following.startswith(("typedef", "struct", "enum", "#")):
+                words = " ".join(" ".join(comment_text(item)).split())
+                if words.startswith("What all functions have in common: "):
+                    words = words[len("What all functions have in common: "):]
+                    general.append(words[0].upper() + words[1:])
+                section = re.sub(r"^[\d., ]*\d [^.]*(\. |$)", "", words) if re.match(r"\d", words) else ""
+        elif item.startswith("PTL_API"):
+            declaration = item[len("PTL_API "):].replace("\n\t", "\n    ")
+            functions[-1].declarations.append(declaration)
+            functions[-1].names.append(re.search(r"(\w+)\(", declaration).group(1))
+    return functions, types, general
+
+
+def sentence(text):
+    """The first one, for NAME: without a capital and its end."""
+    text = re.split(r"(?<=[^A-Z0-9])[.;?:](?: |$)", text)[0].strip()
+    return text[0].lower() + text[1:] if not text[:2].isupper() else text
+
+
+def parts(comment):
+    """Number of the specification's section; description; arguments; what it returns."""
+    lines = list(comment)
+    number = re.match(r"(\d[\d.]*) ", lines[0])
+    if number:
+        lines[0] = lines[0][number.end():]
+    arguments, before, after = [], [], []
+    for line in lines:
+        argument = re.match(r"  (\w+|the others)\s+(\S.*)", line)
+        if argument and not line.startswith("   "):
+            arguments.append([argument.group(1), argument.group(2)])
+        elif line.startswith("   ") and arguments:
+            arguments[-1][1] += " " + line.strip()
+        else:
+            (after if arguments else before).append(line)
+    both = before if not arguments else after
+    codes = next((n for n, line in enumerate(both) if re.match(r"PTL_[A-Z_]+\b[:;, ]", line)), None)
+    if codes is not None:
+        returns, rest = both[codes:], both[:codes]
+    elif arguments:
+        returns, rest = after, []
+    else:
+        returns, rest = [], before
+    description = rest if not arguments else before
+    extra = rest if arguments else []
+    return number.group(1) if number else "", " ".join(description), arguments, " ".join(returns), " ".join(extra)
+
+
+def types_of(function, types):
+    """Definitions of what the declarations and those definitions name, each once."""
+    found, queue = [], [" ".join(function.declarations)]
+    while queue:
+        text = re.sub(r"\w+\(", " ", queue.pop(0))
+        for name in re.findall(r"(?:struct|enum) postern_\w+", text) + re.findall(r"\bptl_\w+_t\b", text):
+            definition = types.get(name)
+            if definition and definition not in found:
+                found.append(definition)
+                if "{" in definition:
+                    queue.append(definition)
+    return [definition for definition in found if "{" in definition]
+
+
+def function_page(name, function, types, general, version):
+    number, description, arguments, returns, extra = parts(function.comment)
+    page = head(name, "3", version, ", ".join(function.names), sentence(description))
+    page += f".SH SYNOPSIS\n.nf\n.B #include <{function.header}>\n.PP\n"
+    page += "\n".join(".B " + roff(line).replace('"', '\\(dq').strip() if n == 0 else roff("    " + line.strip())
+                      for declaration in function.declarations
+                      for n, line in enumerate(declaration.split("\n"))) + "\n.fi\n"
+    page += f".SH DESCRIPTION\n{flow(description)}\n"
+    for argument, text in arguments:
+        page += tagged(argument, text)
+    if extra:
+        page += f".PP\n{flow(extra)}\n"
+    if returns:
+        page += f".SH RETURN VALUE\n{flow(returns)}\n"
+    notes = [function.group] if function.group else []
+    if function.header == "portals.h":
+        notes += general
+    if number:
+        notes.append(f"This is section {number} of The Portals 3.2 Message Passing Interface.")
+    for n, note in enumerate(notes):
+        page += (".SH NOTES\n" if n == 0 else ".PP\n") + flow(note) + "\n"
+    definitions = types_of(function, types)
+    if definitions:
+        page += ".SH TYPES\n" + ".PP\n".join(literal(definition.replace("\t", "    "))
+                                             for definition in definitions)
+    return page + see("3")
+
+
+def headers_read(paths):
+    """All functions, and what their pages need. Several may share a comment, and have the same page under their names."""
+    functions, types, general = [], {}, []
+    for path in paths:
+        more, definitions, notes = header_read(path)
+        functions += more
+        types.update(definitions)
+        general += notes
+    return functions, types, general
+
+
+def functions(directory, version, *headers):
+    found, types, general = headers_read(headers)
+    for function in found:
+        for name in function.names:
+            write(os.path.join(directory, name + ".3"), function_page(name, function, types, general, version))
+
+
+def names(*headers):
+    for function in headers_read(headers)[0]:
+        print("\n".join(function.names))
+
+
+# --- programs
+
+
+def help_text(*words):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PTL_")}
+    return subprocess.run([*words, "--help"], stdout=subprocess.PIPE, check=True, text=True, env=environment).stdout
+
+
+def help_parts(text):
+    """The usage, the blocks of text behind it, and what is said of exit codes."""
+    usage, _, rest = text.partition("\n\n")
+    rest, _, codes = re.sub(r"\n+(?=Exit codes?: )", "\n\n", rest).partition("\n\nExit codes: ")
+    codes, _, more = codes.partition("\n\n")
+    usage = re.sub(r"^(Usage: |\s+)", "", usage, flags=re.MULTILINE)
+    return usage.strip(), [block.split("\n") for block in (rest + "\n\n" + more).strip().split("\n\n")], codes
+
+
+def help_body(blocks_of_text):
+    """Paragraphs, and options with their meaning."""
+    result, text = "", True  # text: the last line was some
+    for number, block in enumerate(blocks_of_text):
+        apart = number > 0  # a paragraph begins
+        while block:
+            line = block.pop(0)
+            option = re.match(r" +(\S.*?)(?:  +(\S.*))?$", line)
+            if not option:
+                result += (".PP\n" if apart or not text else "") + flow(line) + "\n"
+                apart, text = False, True
+                continue
+            tag, meaning = option.group(1), option.group(2) or ""
+            column = len(line) - len(meaning)
+            while block and block[0].startswith(" " * (column if meaning else 8)):
+                meaning += " " + block.pop(0).strip()
+            result += tagged(tag, meaning)
+            apart, text = False, False
+    return result
+
+
+def program(page, version, summary, path, *commands):
+    name = os.path.basename(page).partition(".")[0]
+    usage, body, codes = help_parts(help_text(path))
+    result = head(name, "1", version, name, summary)
+    result += f".SH SYNOPSIS\n.nf\n{roff(usage)}\n.fi\n.SH DESCRIPTION\n{help_body(body)}"
+    for command in commands:
+        _, body, more = help_parts(help_text(path, command))
+        result += f".SH {command.upper()}\n{help_body(body)}"
+        codes = codes or more
+    if codes:
+        result += f".SH EXIT STATUS\n{flow(codes)}\n"
+    result += (".SH ENVIRONMENT\nThe settings, environment variables whose names begin with PTL_, are those of\n"
+               ".BR postern\\-settings (7).\n")
+    write(page, result + see("1"))
+
+
+# --- settings and counters
+
+
+def settings(page, version, lists):
+    def rows(what):
+        text = subprocess.run([lists, what], stdout=subprocess.PIPE, check=True, text=True).stdout
+        return [line.split("\t") for line in text.splitlines()]
+
+    result = head("postern-settings", "7", version, "postern-settings", "settings and counters of Postern")
+    result += (".SH DESCRIPTION\nA program that uses Postern reads its settings from environment variables when it calls\n"
+               ".BR PtlInit (3).\nLists have one item per interface, separated by semicolons; the last item serves those that\n"
+               "follow. A value that makes no sense is refused with a sentence; a name with PTL_ that is none of these is\n"
+               "warned about.\n.BR postern\\-info (1)\nshows them with their values.\n.SH SETTINGS\n")
+    for name, fallback, text in rows("settings"):
+        result += tagged(name, f"{text} Default: {fallback or 'nothing'}.")
+    result += (".SH COUNTERS\nWhat an interface counts, as\n.BR postern_stats (3)\nand the programs show it.\n")
+    for name, text in rows("counters"):
+        result += tagged(name, text)
+    write(page, result + see("7", ["postern-info(1)", "postern_settings(3)", "postern_stats(3)"]))
+
+
+# --- Markdown
+
+
+def inline(text):
+    """Filled text in which **bold**, `code` and *words* stand out, and links say where they lead."""
+    text = roff(" ".join(text.split()))
+    text = re.sub(r"\[([^]]*)\]\(([^)]*)\)", r"\1 (\2)", text)
+    text = re.sub(r"\*\*(.+?)\*\*", r"\\fB\1\\fP", text)
+    text = re.sub(r"`([^`]+)`", r"\\fB\1\\fP", text)
+    return re.sub(r"(?<![\w*])\*([^* ][^*]*)\*(?!\w)", r"\\fI\1\\fP", text)
+
+
+def table(lines):
+    """Rows as tagged paragraphs: the first cell, then each other behind its column's title."""
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+    titles, result = rows[0], ""
+    for row in rows[2:]:
+        cells = [(f"{title}: " if title and len(row) > 2 else "") + cell
+                 for title, cell in zip(titles[1:], row[1:]) if cell]
+        result += f".TP\n{inline(row[0]) or NOTHING}\n{inline('; '.join(cells)) or NOTHING}\n"
+    return result
+
+
+def blocks(lines):
+    """Groups of lines: code, tables, headings, items, paragraphs."""
+    group, kind = [], None
+    for line in lines + [""]:
+        if line.startswith("    ") and kind in (None, "code"):
+            new = "code"
+        elif not line.strip():
+            new = "code" if kind == "code" else None
+        elif line.startswith("|"):
+            new = "table"
+        elif line.startswith("#"):
+            new = "heading"
+        elif line.startswith("* "):
+            new = "item"
+        elif kind in ("item", "paragraph"):
+            new = kind
+        else:
+            new = "paragraph"
+        if group and (new != kind or new == "heading" or (new == "item" and line.startswith("* "))):
+            yield kind, group
+            group = []
+        kind = new
+        if new is not None:
+            group.append(line)
+    if group:
+        yield kind, group
+
+
+def code(lines):
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return ".PP\n" + literal("\n".join(line[4:] for line in lines))
+
+
+def markdown(page, version, summary, path):
+    name = os.path.basename(page).partition(".")[0]
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().rstrip("\n").split("\n")
+    result = head(name, "7", version, name, summary)
+    begun = False  # the text of a section
+    for kind, group in blocks(lines[1:]):
+        if kind == "heading":
+            level, title = re.match(r"(#+) (.*)", group[0]).groups()
+            result += f".S{'H' if level == '##' else 'S'} {inline(title.upper() if level == '##' else title)}\n"
+            begun = False
+            continue
+        if not begun and ".SH" not in result.split("NAME", 1)[1]:
+            result += ".SH DESCRIPTION\n"
+        if kind == "code":
+            result += code(list(group)) if begun else code(list(group))[len(".PP\n"):]
+        elif kind == "table":
+            result += table(group)
+        elif kind == "item":
+            result += f".IP \\(bu 2\n{inline(' '.join(group)[2:])}\n"
+        else:
+            result += (".PP\n" if begun else "") + inline(" ".join(group)) + "\n"
+        begun = True
+    write(page, result + see("7"))
+
+
+def main():
+    modes = {"names": names, "functions": functions, "program": program, "settings": settings, "markdown": markdown}
+    if len(sys.argv) < 2 or sys.argv[1] not in modes:
+        print(__doc__, file=sys.stderr)
+        return 2
+    modes[sys.argv[1]](*sys.argv[2:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""The manual is complete and well-formed: as installed, read by mandoc."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import programs
+
+SOURCE = os.environ.get("POSTERN_SOURCE", ".")
+BUILD = os.environ.get("POSTERN_BUILD", ".")
+PAGES = os.path.join(BUILD, "doc", "man")
+
+
+def page(name):
+    with open(os.path.join(PAGES, name), encoding="utf-8") as file:
+        return file.read()
+
+
+class Manual(programs.Case):
+    def test_every_function_of_the_headers_has_a_page_that_names_it(self):
+        declared = []
+        for header in ("portals.h", "postern.h"):
+            with open(os.path.join(SOURCE, "include", header), encoding="utf-8") as file:
+                declared += re.findall(r"^PTL_API [^;(]*?(\w+)\(", file.read(), re.MULTILINE)
+        self.assertGreater(len(declared), 30)
+        for name in declared:
+            text = page(name + ".3")
+            self.assertRegex(text, rf"(?m)^\.TH {name} 3 ")
+            self.assertRegex(text, rf"(?s)\.SH NAME\n[^\n]*\b{name}\b[^\n]* \\- \S")
+            self.assertIn(f"{name}(", text.partition(".SH SYNOPSIS")[2])
+        self.assertEqual(sorted(os.path.basename(path)[:-2] for path in glob.glob(PAGES + "/*.3")), sorted(declared))
+
+    def test_arguments_and_codes_are_told(self):
+        text = page("PtlPut.3")
+        for word in ("ack_req", "hdr_data"):
+            self.assertIn(f".TP\n.B {word}\n", text)
+        self.assertRegex(text, r"\.SH RETURN VALUE\nPTL_INV_MD: ")
+        self.assertIn("ptl_process_id_t;", text)
+
+    def test_every_program_has_a_page_with_its_options(self):
+        found = [name for name in os.listdir(programs.PROGRAMS)
+                 if re.fullmatch(r"postern-[a-z]+", name) and os.path.isfile(programs.program(name))]
+        self.assertIn("postern-ping", found)
+        for name in found:
+            told = programs.run(name, "--help").stdout
+            text = page(name + ".1")
+            for option in re.findall(r"^ +(?:-\w, +)?(--[a-z-]+)", told, re.MULTILINE):
+                self.assertIn(option.replace("-", "\\-"), text, name)
+
+    def test_every_setting_and_every_counter_is_listed(self):
+        text = page("postern-settings.7")
+        info = self.expect_json(programs.run("postern-info", "--json"))
+        for setting in info["settings"]:
+            self.assertIn(f".TP\n.B {setting['name']}\n", text)
+        for counter in ("frames_sent", "dropped_no_match", "pings_received", "polls_idle", "port_missed"):
+            self.assertIn(f".TP\n.B {counter}\n", text)
+
+    def test_the_protocol_is_told_to_its_end(self):
+        with open(os.path.join(SOURCE, "doc", "wire.md"), encoding="utf-8") as file:
+            titles = re.findall(r"^##+ (.*)$", file.read(), re.MULTILINE)
+        text = page("postern-wire.7").upper()
+        for title in titles:
+            self.assertIn(title.upper().replace("-", "\\-"), text)
+
+    def test_every_page_that_another_names_is_there(self):
+        for path in glob.glob(PAGES + "/*.[137]"):
+            for name, section in re.findall(r"\b((?:postern|Ptl)[\w\\-]*) ?\(([137])\)", page(os.path.basename(path))):
+                wanted = name.replace("\\-", "-").replace("\\", "") + "." + section
+                self.assertTrue(os.path.exists(os.path.join(PAGES, wanted)), f"{path} names {wanted}")
+
+    def test_mandoc_finds_nothing_to_warn_of(self):
+        if shutil.which("mandoc") is None:
+            if os.environ.get("CI") == "true":
+                self.fail("mandoc is missing; scripts/install test installs it")
+            raise unittest.SkipTest("mandoc is missing; scripts/install test installs it")
+        pages = sorted(glob.glob(PAGES + "/*.[137]"))
+        done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=programs.TIMEOUT, check=False)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.returncode, 0)
+
+    def test_they_are_installed_where_man_looks(self):
+        root = os.path.join(self.directory, "root")
+        done = subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", root],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=programs.TIMEOUT,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for name in ("man1/postern-ping.1", "man3/PtlPut.3", "man3/postern_ping.3", "man7/postern.7",
+                     "man7/postern-settings.7", "man7/postern-wire.7"):
+            self.assertEqual(len(glob.glob(f"{root}/**/share/man/{name}*", recursive=True)), 1, name)
+
+
+if __name__ == "__main__":
+    programs.main()
