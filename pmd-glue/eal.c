@@ -39,6 +39,7 @@
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
+#include <pmd-glue/share.h>
 
 #define EAL_PREFIX       "postern"
 #define SOCKET_NAME      "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
@@ -55,6 +56,7 @@ struct eal_arguments {
 	char *words[ARGUMENTS_MAX];
 	char storage[ARGUMENTS_MAX][96]; /* of the words made here */
 	char *added;                     /* of the words of PTL_EAL_ARGS */
+	char hugetlbfs[SHARE_PATH_MAX];  /* with PTL_SHARE: the directory of EAL's memory */
 	int result;
 	int error;
 };
@@ -306,13 +308,13 @@ static void runtime_directory(char *path, size_t size)
 
 /* Can telemetry have its socket? EAL does not start when it cannot, and never again: the directory may be another user's, or
  * of a session that is over. */
-static bool telemetry_possible(void)
+static bool telemetry_possible(const char *prefix)
 {
-	char directory[PATH_MAX], own[PATH_MAX];
+	char directory[PATH_MAX], own[PATH_MAX + NAME_MAX];
 	if (!setting_is(SETTING_TELEMETRY, "on"))
 		return false;
 	runtime_directory(directory, sizeof(directory));
-	if (snprintf(own, sizeof(own), "%s/" EAL_PREFIX, directory) + (int)sizeof(SOCKET_NAME) >
+	if (snprintf(own, sizeof(own), "%s/%s", directory, prefix) + (int)sizeof(SOCKET_NAME) >
 		SOCKET_PATH_MAX)
 		return false;
 	if (mkdir(directory, 0700) != 0 && errno != EEXIST)
@@ -325,9 +327,10 @@ static bool telemetry_possible(void)
 static void arguments_telemetry(struct eal_arguments *arguments)
 {
 	/* All processes of a user share the prefix, so that they are found under one name; without a shared configuration
-	 * nothing else of theirs is shared. */
-	argument_add(arguments, "--file-prefix=" EAL_PREFIX);
-	if (telemetry_possible())
+	 * nothing else of theirs is shared. One that shares more has its own. */
+	const char *prefix = share_wanted() ? setting_text(SETTING_SHARE) : EAL_PREFIX;
+	argument_add(arguments, "--file-prefix=%s", prefix);
+	if (telemetry_possible(prefix))
 		return;
 	argument_add(arguments, "--no-telemetry");
 	if (setting_is(SETTING_TELEMETRY, "on"))
@@ -335,15 +338,14 @@ static void arguments_telemetry(struct eal_arguments *arguments)
 			 "runtime directory: set XDG_RUNTIME_DIR to a directory of your own");
 }
 
-static int arguments_make(struct eal_arguments *arguments)
+/* Where EAL has its memory from. 0, or -1 after an error line. */
+static int arguments_pages(struct eal_arguments *arguments)
 {
-	const char *added = setting_text(SETTING_EAL_ARGS);
-	int words;
-	arguments->count = 0;
-	argument_add(arguments, "postern");
-	argument_add(arguments, "--lcores=0@%d", arguments_cpu());
-	arguments_devices(arguments);
-	if (hugepages_usable(HUGEPAGES_LEAST)) {
+	if (share_wanted()) {
+		if (share_check(arguments->hugetlbfs, sizeof(arguments->hugetlbfs)) != 0)
+			return -1;
+		argument_add(arguments, "--huge-dir=%s", arguments->hugetlbfs);
+	} else if (hugepages_usable(HUGEPAGES_LEAST)) {
 		argument_add(arguments, "--in-memory");
 		argument_add(arguments, "--single-file-segments");
 	} else {
@@ -352,6 +354,22 @@ static int arguments_make(struct eal_arguments *arguments)
 		argument_add(arguments, "-m");
 		argument_add(arguments, "%u", arguments_memory());
 	}
+	return 0;
+}
+
+static int arguments_make(struct eal_arguments *arguments)
+{
+	const char *added = setting_text(SETTING_EAL_ARGS);
+	int words;
+	arguments->count = 0;
+	argument_add(arguments, "postern");
+	if (share_wanted())
+		argument_add(arguments, "--lcores=(0-%u)@%d", SHARE_LCORES - 1, arguments_cpu());
+	else
+		argument_add(arguments, "--lcores=0@%d", arguments_cpu());
+	arguments_devices(arguments);
+	if (arguments_pages(arguments) != 0)
+		return -1;
 	arguments_telemetry(arguments);
 	free(arguments->added);
 	arguments->added = malloc(strlen(added) + 1);
@@ -426,6 +444,8 @@ static int eal_start(struct eal_arguments *arguments)
 		log_debug("EAL argument %d: %s", n, arguments->words[n]);
 	if (eal_run_apart(arguments) != 0)
 		return -1;
+	if (arguments->result >= 0 && share_wanted())
+		return share_begin(arguments->hugetlbfs);
 	if (arguments->result >= 0 || arguments->error == EALREADY)
 		return 0;
 	eal_failed = true;
@@ -433,6 +453,10 @@ static int eal_start(struct eal_arguments *arguments)
 		log_error("cannot start DPDK with PTL_EAL_ARGS='%s' (%s): check or unset "
 			  "PTL_EAL_ARGS",
 			setting_text(SETTING_EAL_ARGS), eal_reason(why, sizeof(why)));
+	else if (share_wanted())
+		log_error("cannot start DPDK with PTL_SHARE=%s (%s): choose a name that no other "
+			  "process has",
+			setting_text(SETTING_SHARE), eal_reason(why, sizeof(why)));
 	else
 		log_error("cannot start DPDK (%s): set PTL_LOG_LEVEL=debug to see all that it says",
 			eal_reason(why, sizeof(why)));

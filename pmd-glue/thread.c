@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include <base/log.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/share.h>
 
 #define THREAD_NAME_MAX 16
 
@@ -30,11 +32,34 @@ static pthread_once_t leave_once = PTHREAD_ONCE_INIT;
 static bool leave_usable;
 static _Thread_local bool entered;
 
+/* With PTL_SHARE no thread may register: EAL would then refuse secondary processes. Instead EAL is started with more
+ * threads of its own than it needs, which sleep for ever, and others go by their numbers. */
+static atomic_bool lent[SHARE_LCORES];
+static _Thread_local unsigned borrowed; /* 0: nothing, which is EAL's own */
+
+static bool thread_borrow(void)
+{
+	for (unsigned id = 1; id < SHARE_LCORES; id++) {
+		/* Acquire: pairs with the release in thread_leave(): the last one's work on the caches of that number is
+		 * done. */
+		if (atomic_exchange_explicit(&lent[id], true, memory_order_acquire))
+			continue;
+		RTE_PER_LCORE(_lcore_id) = borrowed = id;
+		return true;
+	}
+	return false;
+}
+
 static void thread_leave(void *unused)
 {
 	(void)unused;
-	if (eal_started())
+	if (borrowed != 0) {
+		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
+		atomic_store_explicit(&lent[borrowed], false, memory_order_release);
+		borrowed = 0;
+	} else if (eal_started()) {
 		rte_thread_unregister();
+	}
 }
 
 static void thread_leave_prepare(void)
@@ -54,7 +79,7 @@ void glue_thread_enter(void)
 	if (!leave_usable)
 		return;
 	/* With more threads than EAL can count, this one goes without a cache: slower, not wrong. */
-	if (rte_thread_register() != 0)
+	if (share_active() ? !thread_borrow() : rte_thread_register() != 0)
 		return;
 	pthread_setspecific(leave_key, &mark);
 }

@@ -259,6 +259,14 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.choices = {"on", "off"},
 			.remedy = "set it to on or off",
 		},
+	[SETTING_SHARE] =
+		{
+			.description = {"PTL_SHARE", "",
+				"A name under which DPDK's secondary processes, such as "
+				"dpdk-dumpcap --file-prefix=NAME, join this one; it needs hugepages "
+				"and a hugetlbfs."},
+			.type = TYPE_TEXT,
+		},
 	[SETTING_EAL_ARGS] =
 		{
 			.description = {"PTL_EAL_ARGS", "",

@@ -31,6 +31,7 @@ enum setting {
 	SETTING_CAPTURE,      /* text list: file that frames are captured to; "" is none */
 	SETTING_CAPTURE_SNAPLEN, /* number: bytes of each frame that a capture keeps; 0 is all */
 	SETTING_TELEMETRY,    /* on | off: answer dpdk-telemetry.py and postern-top */
+	SETTING_SHARE,        /* text: DPDK's name for this process, by which secondary processes join it; "" is none */
 	SETTING_EAL_ARGS,     /* text: added to the arguments of rte_eal_init */
 	SETTING_LOG_LEVEL,    /* error | warning | info | debug */
 	SETTING_COUNT

@@ -1,0 +1,19 @@
+/* share.h - PTL_SHARE: letting DPDK's secondary processes, such as dpdk-dumpcap, into this one. */
+#ifndef PMD_GLUE_SHARE_H
+#define PMD_GLUE_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SHARE_PATH_MAX 80 /* bytes of a path among EAL's arguments */
+#define SHARE_LCORES   8u /* threads of EAL; all but the first lend their numbers, see thread.c */
+
+bool share_wanted(void);
+bool share_active(void); /* EAL was started so */
+/* Before EAL starts: is there what it takes? 0 and the directory of a hugetlbfs, or -1 after an error line. */
+int share_check(char *directory, size_t size);
+/* After it has started: answers who wants to capture, and sees to it that at the end of the process nothing is left in the
+ * directory. 0, or -1 after an error line. */
+int share_begin(const char *directory);
+
+#endif
