@@ -170,22 +170,23 @@ static void fault_decide(
 
 /* --- the port --- */
 
-/* Sends what is due; false when the port inside did not take all of it. */
-static bool fault_flush(struct fault *fault)
+/* Sends what is due at that time; false when the port inside did not take all of it. */
+static bool fault_send(struct fault *fault, uint64_t now)
 {
 	struct line *line = &fault->lines[SIDE_TRANSMIT];
 	struct rte_mbuf *frames[BURST];
 	uint16_t due, taken;
-	uint64_t now;
-	if (line_length(line) == 0)
-		return true;
-	now = glue_now(NULL);
 	do {
 		due = line_due(line, now, frames, BURST);
 		taken = due ? port_transmit(fault->inside, frames, due) : 0;
 		line_pass(line, taken);
 	} while (taken == BURST);
 	return taken == due;
+}
+
+static bool fault_flush(struct fault *fault)
+{
+	return line_length(&fault->lines[SIDE_TRANSMIT]) == 0 || fault_send(fault, glue_now(NULL));
 }
 
 static uint16_t fault_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
@@ -302,6 +303,8 @@ static void fault_close(struct port *port)
 {
 	static const char *const names[] = {"sent", "received"};
 	struct fault *fault = (struct fault *)port;
+	/* What was sent is on the wire, which its sender's end does not stop. */
+	fault_send(fault, UINT64_MAX);
 	for (int side = 0; side < SIDES; side++) {
 		struct line *line = &fault->lines[side];
 		for (; line->head != line->tail; line->head++)

@@ -328,12 +328,27 @@ static void fault_receive__drops_what_comes_in(void **state)
 	port_close(port);
 }
 
+static void fault_close__sends_what_is_on_its_way(void **state)
+{
+	struct port *port = shelf_wrap(0, "delay=10s");
+
+	(void)state;
+	send_numbered(port, 100, 0);
+	assert_int_equal(shelf.sent_count, 0);
+	port_close(port);
+	assert_int_equal(shelf.sent_count, 100);
+	for (unsigned n = 0; n < 100; n++)
+		assert_int_equal(sent_number(n), n);
+	shelf_clear();
+}
+
 static void fault_close__gives_back_what_is_on_its_way(void **state)
 {
 	struct port *port = shelf_wrap(0, "delay=10s,on=both");
 	struct rte_mbuf *frame;
 
 	(void)state;
+	shelf.refuses = true;
 	shelf.waiting[shelf.waiting_count++] = frame_make(source, everybody, 100, 3);
 	assert_int_equal(port_receive(port, &frame, 1), 0);
 	send_numbered(port, 100, 0);
@@ -373,6 +388,7 @@ int main(void)
 		cmocka_unit_test(fault_transmit__keeps_what_the_port_inside_refuses),
 		cmocka_unit_test(fault_receive__is_left_alone_unless_asked),
 		cmocka_unit_test(fault_receive__drops_what_comes_in),
+		cmocka_unit_test(fault_close__sends_what_is_on_its_way),
 		cmocka_unit_test(fault_close__gives_back_what_is_on_its_way),
 	};
 
