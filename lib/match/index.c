@@ -19,8 +19,7 @@
 /* What the entries of a class have in common. */
 struct mask {
 	uint64_t ignore;
-	uint32_t any_nid; /* MATCH_ANY or 0 */
-	uint32_t any_pid;
+	uint64_t any;   /* as process_of(): ones where every nid, or every pid, will do */
 	uint32_t count; /* entries; a class or a tally without any is free */
 };
 
@@ -60,12 +59,16 @@ struct match_index {
 	struct walk walk;
 };
 
-/* What a message, or an entry, says of the things that a class does not ignore. */
-static uint32_t hash_of(const struct mask *class, uint64_t bits, uint32_t nid, uint32_t pid)
+static uint64_t process_of(uint32_t nid, uint32_t pid)
 {
-	uint64_t process = (uint64_t)(nid | class->any_nid) << 32 | (pid | class->any_pid);
+	return (uint64_t)nid << 32 | pid;
+}
+
+/* Of what a message, or an entry, says of the things that a class does not ignore. */
+static uint32_t hash_of(const struct mask *class, uint64_t bits, uint64_t process)
+{
 	uint64_t hash = (bits & ~class->ignore) * UINT64_C(0x9e3779b97f4a7c15) +
-			process * UINT64_C(0xd6e8feb86659fd93) + class->ignore;
+			(process | class->any) * UINT64_C(0xd6e8feb86659fd93) + class->ignore;
 
 	hash ^= hash >> 32;
 	hash *= UINT64_C(0xd6e8feb86659fd93);
@@ -74,13 +77,15 @@ static uint32_t hash_of(const struct mask *class, uint64_t bits, uint32_t nid, u
 
 static struct mask mask_of(const struct match_entry *entry)
 {
-	return (struct mask){entry->ignore, entry->nid == MATCH_ANY ? MATCH_ANY : 0,
-		entry->pid == MATCH_ANY ? MATCH_ANY : 0, 0};
+	return (struct mask){entry->ignore,
+		process_of(entry->nid == MATCH_ANY ? UINT32_MAX : 0,
+			entry->pid == MATCH_ANY ? UINT32_MAX : 0),
+		0};
 }
 
 static bool mask_equal(const struct mask *a, const struct mask *b)
 {
-	return a->ignore == b->ignore && a->any_nid == b->any_nid && a->any_pid == b->any_pid;
+	return a->ignore == b->ignore && a->any == b->any;
 }
 
 /* Do two entries of one class and hash ask for the same? */
@@ -261,7 +266,8 @@ static void class_link(const struct match_table *table, struct match_index *inde
 	uint32_t head;
 	struct chain chain = {i, i};
 
-	entry->hash = hash_of(&index->classes[entry->class], entry->bits, entry->nid, entry->pid);
+	entry->hash = hash_of(
+		&index->classes[entry->class], entry->bits, process_of(entry->nid, entry->pid));
 	head = chain_of(table, &index->chains, entry);
 	class_count(index, entry->class, true);
 	if (head == MATCH_NONE) {
@@ -536,33 +542,27 @@ static uint32_t chain_find(const struct match_table *table, const struct bucket 
 	return i;
 }
 
-/* The first entries of all chains that ask for key, by class. Classes that are not in use are left
- * out. */
-static inline void chains_find(const struct match_table *table, const struct match_index *index,
-	const struct match_key *key, uint32_t *heads)
+/* Which of two entries comes first; the first may be MATCH_NONE. */
+static uint32_t earlier(
+	const struct match_table *table, const struct match_order *order, uint32_t a, uint32_t b)
 {
-	for (uint32_t used = index->used; used != 0; used &= used - 1) {
-		uint32_t c = (uint32_t)__builtin_ctz(used);
-		uint32_t hash = hash_of(&index->classes[c], key->bits, key->nid, key->pid);
-
-		heads[c] = chain_find(table, chains_bucket(&index->chains, hash), c, hash, key);
-	}
-	heads[RESIDUE] = index->residue.head;
+	return a != MATCH_NONE && order_before(order, match_entry(table, a), match_entry(table, b))
+		       ? a
+		       : b;
 }
 
-/* From an entry of the residue on, the first that matches, or one behind `first` in the list. */
+/* From entry i of the residue on, the first that matches, or one behind `found` in the list, if that is
+ * not MATCH_NONE. */
 static uint32_t residue_walk(const struct match_table *table, const struct match_order *order,
-	uint32_t i, const struct match_entry *first, const struct match_key *key)
+	uint32_t i, uint32_t found, const struct match_key *key)
 {
 	for (unsigned n = 1; i != MATCH_NONE; n++) {
-		const struct match_entry *entry = match_entry(table, i);
-
-		if (entry_matches(entry, key))
+		if (entry_matches(match_entry(table, i), key))
 			break;
 		/* comparing costs more than looking at the next */
-		if (n % RESIDUE_LOOKS == 0 && first != NULL && order_before(order, first, entry))
+		if (n % RESIDUE_LOOKS == 0 && earlier(table, order, found, i) != i)
 			break;
-		i = entry->chain_next;
+		i = match_entry(table, i)->chain_next;
 	}
 	return i;
 }
@@ -572,35 +572,36 @@ static uint32_t residue_walk(const struct match_table *table, const struct match
 static uint32_t candidates_first(const struct match_table *table, const struct match_index *index,
 	const struct match_key *key, uint32_t *candidates)
 {
-	const struct match_entry *first = NULL;
 	uint32_t found = MATCH_NONE;
 	uint32_t i;
 
 	for (uint32_t used = index->used; used != 0; used &= used - 1) {
 		i = candidates[__builtin_ctz(used)];
-		if (i == MATCH_NONE || (first != NULL && order_before(&index->order, first,
-								 match_entry(table, i))))
-			continue;
-		found = i;
-		first = match_entry(table, i);
+		if (i != MATCH_NONE)
+			found = earlier(table, &index->order, found, i);
 	}
-	if (candidates[RESIDUE] == MATCH_NONE)
-		return found;
-	i = residue_walk(table, &index->order, candidates[RESIDUE], first, key);
+	i = residue_walk(table, &index->order, candidates[RESIDUE], found, key);
 	candidates[RESIDUE] = i;
-	if (i == MATCH_NONE ||
-		(first != NULL && order_before(&index->order, first, match_entry(table, i))))
-		return found;
-	return i;
+	return i == MATCH_NONE ? found : earlier(table, &index->order, found, i);
 }
 
 static __attribute__((noinline)) uint32_t classes_first(const struct match_table *table,
 	const struct match_index *index, const struct match_key *key)
 {
-	uint32_t heads[CLASS_SLOTS + 1];
+	uint64_t process = process_of(key->nid, key->pid);
+	uint32_t found = MATCH_NONE;
+	uint32_t i;
 
-	chains_find(table, index, key, heads);
-	return candidates_first(table, index, key, heads);
+	for (uint32_t used = index->used; used != 0; used &= used - 1) {
+		uint32_t c = (uint32_t)__builtin_ctz(used);
+		uint32_t hash = hash_of(&index->classes[c], key->bits, process);
+
+		i = chain_find(table, chains_bucket(&index->chains, hash), c, hash, key);
+		if (i != MATCH_NONE)
+			found = earlier(table, &index->order, found, i);
+	}
+	i = residue_walk(table, &index->order, index->residue.head, found, key);
+	return i == MATCH_NONE ? found : earlier(table, &index->order, found, i);
 }
 
 uint32_t index_first(
@@ -613,12 +614,28 @@ uint32_t index_first(
 
 	/* Most lists have entries of one mask. (Of none they have not: then there is a residue.) */
 	const struct mask *class = &index->classes[__builtin_ctz(used)];
-	uint32_t hash = hash_of(class, key->bits, key->nid, key->pid);
+	uint32_t hash = hash_of(class, key->bits, process_of(key->nid, key->pid));
 	uint32_t i = chains_bucket(&index->chains, hash)->head;
 
 	while (i != MATCH_NONE && !entry_matches(match_entry(table, i), key))
 		i = match_entry(table, i)->bucket_next;
 	return i;
+}
+
+/* The first entries of all chains that ask for key, by class. Classes that are not in use are left
+ * out. */
+static void chains_find(const struct match_table *table, const struct match_index *index,
+	const struct match_key *key, uint32_t *heads)
+{
+	uint64_t process = process_of(key->nid, key->pid);
+
+	for (uint32_t used = index->used; used != 0; used &= used - 1) {
+		uint32_t c = (uint32_t)__builtin_ctz(used);
+		uint32_t hash = hash_of(&index->classes[c], key->bits, process);
+
+		heads[c] = chain_find(table, chains_bucket(&index->chains, hash), c, hash, key);
+	}
+	heads[RESIDUE] = index->residue.head;
 }
 
 /* Sets the walk's candidates to what comes after current. */
