@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -41,6 +43,10 @@
 #include <pmd-glue/pool.h>
 #include <pmd-glue/share.h>
 
+#define FILES_ENOUGH 64u /* open ones, for EAL and a port or two */
+#define SPACE_ENOUGH                                                                               \
+	(UINT64_C(8) << 30) /* bytes that EAL may reserve, most of which it never uses */
+#define LOCKED_ENOUGH    (UINT64_C(64) << 20)
 #define EAL_PREFIX       "postern"
 #define SOCKET_NAME      "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
 #define SOCKET_PATH_MAX  ((int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
@@ -119,7 +125,7 @@ static ssize_t eal_hear(void *context, const char *text, size_t length)
 				*byte = ' ';
 	}
 	pthread_mutex_unlock(&reason_lock);
-	log_debug("%.*s", (int)end, text);
+	log_debug(LOG_DPDK, "%.*s", (int)end, text);
 	return (ssize_t)length;
 }
 
@@ -334,7 +340,8 @@ static void arguments_telemetry(struct eal_arguments *arguments)
 		return;
 	argument_add(arguments, "--no-telemetry");
 	if (setting_is(SETTING_TELEMETRY, "on"))
-		log_info("this process does not answer dpdk-telemetry.py because its socket cannot be made in DPDK's "
+		log_info("this process does not answer dpdk-telemetry.py because its socket cannot "
+			 "be made in DPDK's "
 			 "runtime directory: set XDG_RUNTIME_DIR to a directory of your own");
 }
 
@@ -433,15 +440,88 @@ static int eal_run_apart(struct eal_arguments *arguments)
 	return error == 0 ? 0 : -1;
 }
 
+/* A limit of the process below what is enough, in the units of ulimit; false: it is not. */
+static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *limit)
+{
+	struct rlimit now;
+	if (getrlimit((__rlimit_resource_t)resource, &now) != 0 || now.rlim_cur == RLIM_INFINITY ||
+		now.rlim_cur >= least)
+		return false;
+	*limit = now.rlim_cur / unit;
+	return true;
+}
+
+/* Does a device of this program read memory by itself, so that it is locked? */
+static bool eal_locks_memory(void)
+{
+	for (unsigned n = 0; n < setting_items(SETTING_IFACE_NAME); n++)
+		if (eal_is_pci(setting_item(SETTING_IFACE_NAME, n)))
+			return true;
+	return false;
+}
+
+/* What to do about a start that failed: limits of the process are the usual cause. */
+static void eal_remedy(char *remedy, size_t size)
+{
+	uint64_t limit;
+	if (limit_below(RLIMIT_NOFILE, FILES_ENOUGH, 1, &limit))
+		snprintf(remedy, size,
+			"this process may have %" PRIu64
+			" files open: raise the limit by ulimit -n %u",
+			limit, FILES_ENOUGH);
+	else if (limit_below(RLIMIT_AS, SPACE_ENOUGH, 1024, &limit))
+		snprintf(remedy, size,
+			"this process may have %" PRIu64
+			" KiB of address space: raise the limit by ulimit -v unlimited",
+			limit);
+	else if (eal_locks_memory() && limit_below(RLIMIT_MEMLOCK, LOCKED_ENOUGH, 1024, &limit))
+		snprintf(remedy, size,
+			"this process may lock %" PRIu64
+			" KiB of memory: raise the limit by ulimit -l unlimited",
+			limit);
+	else
+		snprintf(remedy, size, "set PTL_DEBUG=dpdk to see all that it says");
+}
+
+/* Files that are larger than the process may write end it by a signal, and shared memory counts as one. */
+static int file_limit_check(void)
+{
+	uint64_t limit;
+	if (!limit_below(RLIMIT_FSIZE, (uint64_t)arguments_memory() << 20, 1024, &limit))
+		return 0;
+	log_error("cannot start DPDK because this process may write files of %" PRIu64
+		  " KiB only, and its memory of %u MiB counts as one: raise the limit by ulimit -f "
+		  "unlimited",
+		limit, arguments_memory());
+	return -1;
+}
+
+/* EAL ends the program when it is asked for help. */
+static int help_check(const struct eal_arguments *arguments)
+{
+	for (int n = 0; n < arguments->count; n++) {
+		const char *word = arguments->words[n];
+		size_t length = strlen(word);
+		if (strcmp(word, "-h") != 0 &&
+			(length < strlen("--he") || strncmp("--help", word, length) != 0))
+			continue;
+		log_error("PTL_EAL_ARGS has %s, at which DPDK would end the program: leave it out; "
+			  "dpdk-testpmd --help shows what there is",
+			word);
+		return -1;
+	}
+	return 0;
+}
+
 static int eal_start(struct eal_arguments *arguments)
 {
-	char why[REASON_MAX];
-	if (arguments_make(arguments) != 0)
+	char why[REASON_MAX], remedy[REASON_MAX];
+	if (file_limit_check() != 0 || arguments_make(arguments) != 0 || help_check(arguments) != 0)
 		return -1;
 	eal_listen();
 	eal_reason_clear();
 	for (int n = 0; n < arguments->count; n++)
-		log_debug("EAL argument %d: %s", n, arguments->words[n]);
+		log_debug(LOG_DPDK, "EAL argument %d: %s", n, arguments->words[n]);
 	if (eal_run_apart(arguments) != 0)
 		return -1;
 	if (arguments->result >= 0 && share_wanted())
@@ -449,6 +529,7 @@ static int eal_start(struct eal_arguments *arguments)
 	if (arguments->result >= 0 || arguments->error == EALREADY)
 		return 0;
 	eal_failed = true;
+	eal_remedy(remedy, sizeof(remedy));
 	if (setting_text(SETTING_EAL_ARGS)[0])
 		log_error("cannot start DPDK with PTL_EAL_ARGS='%s' (%s): check or unset "
 			  "PTL_EAL_ARGS",
@@ -458,8 +539,7 @@ static int eal_start(struct eal_arguments *arguments)
 			  "process has",
 			setting_text(SETTING_SHARE), eal_reason(why, sizeof(why)));
 	else
-		log_error("cannot start DPDK (%s): set PTL_LOG_LEVEL=debug to see all that it says",
-			eal_reason(why, sizeof(why)));
+		log_error("cannot start DPDK (%s): %s", eal_reason(why, sizeof(why)), remedy);
 	return -1;
 }
 
@@ -484,7 +564,7 @@ int glue_start(void)
 		return -1;
 	eal_process = getpid();
 	clock_calibrate();
-	log_debug("%s runs with %s", rte_version(),
+	log_debug(LOG_DPDK, "%s runs with %s", rte_version(),
 		rte_eal_has_hugepages() ? "hugepages" : "ordinary pages");
 	return 0;
 }

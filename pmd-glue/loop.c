@@ -305,6 +305,11 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	snprintf(name, sizeof(name), wire ? "loop:%s" : "the loopback", wire);
 	if (frame_size == 0)
 		return NULL;
+	if (wire && wire[0] == '\0') {
+		log_error("loop: the name is missing: write loop:NAME, or nothing for an interface that "
+			  "reaches itself only");
+		return NULL;
+	}
 	if (wire && strlen(wire) >= WIRE_NAME) {
 		log_error("loop:%s: the name is too long: use at most %u letters", wire,
 			WIRE_NAME - 1);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rte_malloc.h>
@@ -67,12 +68,25 @@ static void memory_prefer(void *memory, size_t size, int socket)
 		return;
 	mask = 1ul << socket;
 	if (mbind(memory, size, MPOL_PREFERRED, &mask, NODES_MAX, 0) != 0)
-		log_debug("memory on node %d cannot be preferred: %s", socket, strerror(errno));
+		log_debug(LOG_MEMORY, "memory on node %d cannot be preferred: %s", socket,
+			strerror(errno));
 }
 
 static int segment_file(size_t size, unsigned flags)
 {
-	int fd = memfd_create("postern", MFD_CLOEXEC | flags);
+	struct rlimit files;
+	int fd;
+	/* A file beyond the limit would end the process by a signal. */
+	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
+		files.rlim_cur < size) {
+		log_error(
+			"no memory can be shared because this process may write files of %llu KiB "
+			"only, and %zu KiB are needed: raise the limit by ulimit -f unlimited",
+			(unsigned long long)files.rlim_cur / 1024, size / 1024);
+		errno = EFBIG;
+		return -1;
+	}
+	fd = memfd_create("postern", MFD_CLOEXEC | flags);
 	if (fd >= 0 && ftruncate(fd, (off_t)size) != 0) {
 		close(fd);
 		return -1;

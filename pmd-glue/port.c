@@ -2,6 +2,8 @@
 #include <net/if.h>
 #include <string.h>
 
+#include <rte_mempool.h>
+
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/capture.h>
@@ -64,6 +66,13 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 		port->operations->close(port);
 		return NULL;
 	}
+	if (port)
+		log_debug(LOG_PORT,
+			"%s: frames of %u bytes, %u buffers, address "
+			"%02x:%02x:%02x:%02x:%02x:%02x",
+			port->name, port->frame_size, port->pool->size, port->address[0],
+			port->address[1], port->address[2], port->address[3], port->address[4],
+			port->address[5]);
 	if (port && faults[0])
 		port = fault_open(port, interface, faults);
 	return port;

@@ -151,8 +151,8 @@ static void recorder_flush(struct recorder *recorder)
 		return;
 	recorder_fail(recorder, error);
 	if (recorder->seekable && ftruncate(recorder->fd, (off_t)recorder->whole) != 0)
-		log_debug(
-			"%s cannot be cut: %s", recorder->name, strerror(errno)); /* R3: no help */
+		log_debug(LOG_CAPTURE, "%s cannot be cut: %s", recorder->name,
+			strerror(errno)); /* R3: no help */
 }
 
 /* Room for so many bytes in the buffer, which holds any block. */

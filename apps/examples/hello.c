@@ -103,5 +103,9 @@ int main(int count, char **words)
 	}
 	PtlNIFini(ni);
 	PtlFini();
+	if (fflush(stdout) != 0) {
+		perror("hello: standard output");
+		return 1;
+	}
 	return receive && strcmp(inbox, greeting) != 0;
 }

@@ -2,6 +2,7 @@
  *
  * The only program that looks behind the public headers: it lists devices by pmd-glue, which opens none.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -256,5 +257,10 @@ int main(int count, char **words)
 	else
 		print_text(&info);
 	PtlFini();
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "postern-info: standard output cannot be written to: %s\n",
+			strerror(errno));
+		return 1;
+	}
 	return info_is_well(&info) ? 0 : 1;
 }

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #define LINE_BYTES 1024
 
 static enum log_level log_level = LOG_LEVEL_WARNING;
+static uint32_t log_modules;
 
 /* Text of this thread's last log_error(), without prefix and newline. */
 static _Thread_local char log_error_text[LINE_BYTES];
@@ -47,13 +49,16 @@ static void line_write(const char *text)
 		;
 }
 
-static void log_write(enum log_level level, const char *format, va_list arguments)
+static bool log_wants(enum log_level level)
+{
+	return level <= __atomic_load_n(&log_level, __ATOMIC_RELAXED);
+}
+
+static void log_write(const char *format, va_list arguments)
 {
 	char text[LINE_BYTES];
 	int saved = errno;
 
-	if (level > __atomic_load_n(&log_level, __ATOMIC_RELAXED))
-		return;
 	text_format(text, sizeof(text), format, arguments);
 	line_write(text);
 	errno = saved;
@@ -77,8 +82,10 @@ void log_warning(const char *format, ...)
 {
 	va_list arguments;
 
+	if (!log_wants(LOG_LEVEL_WARNING))
+		return;
 	va_start(arguments, format);
-	log_write(LOG_LEVEL_WARNING, format, arguments);
+	log_write(format, arguments);
 	va_end(arguments);
 }
 
@@ -86,23 +93,49 @@ void log_info(const char *format, ...)
 {
 	va_list arguments;
 
+	if (!log_wants(LOG_LEVEL_INFO))
+		return;
 	va_start(arguments, format);
-	log_write(LOG_LEVEL_INFO, format, arguments);
+	log_write(format, arguments);
 	va_end(arguments);
 }
 
-void log_debug(const char *format, ...)
+void log_debug(enum log_module module, const char *format, ...)
 {
 	va_list arguments;
 
+	if (!log_wants(LOG_LEVEL_DEBUG) &&
+		!(__atomic_load_n(&log_modules, __ATOMIC_RELAXED) >> module & 1))
+		return;
 	va_start(arguments, format);
-	log_write(LOG_LEVEL_DEBUG, format, arguments);
+	log_write(format, arguments);
 	va_end(arguments);
 }
 
 void log_set_level(enum log_level level)
 {
 	__atomic_store_n(&log_level, level, __ATOMIC_RELAXED); /* orders nothing */
+}
+
+void log_set_modules(uint32_t modules)
+{
+	__atomic_store_n(&log_modules, modules, __ATOMIC_RELAXED);
+}
+
+uint32_t log_module_find(const char *name)
+{
+	static const char *const names[] = {
+#define X(constant, name, what) name,
+		LOG_MODULES(X)
+#undef X
+	};
+
+	if (strcmp(name, "all") == 0)
+		return UINT32_MAX;
+	for (unsigned i = 0; i < LOG_MODULE_COUNT; i++)
+		if (strcmp(name, names[i]) == 0)
+			return UINT32_C(1) << i;
+	return 0;
 }
 
 const char *log_last_error(void)

@@ -1,10 +1,29 @@
 /* log.h - one-sentence messages to standard error. Never on the data path.
  *
- * Level from PTL_LOG_LEVEL: error, warning (default), info, debug. A line is "postern: ...\n", written by one write().
- * log_error() also keeps its text for this thread, for postern_last_error().
+ * Level from PTL_LOG_LEVEL: error, warning (default), info, debug. PTL_DEBUG shows the debug messages of some modules, whatever
+ * the level. A line is "postern: ...\n", written by one write(). log_error() also keeps its text for this thread, for
+ * postern_last_error().
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
+
+#include <stdint.h>
+
+/* What PTL_DEBUG may name: X(constant, name, what its messages are about). */
+#define LOG_MODULES(X)                                                                             \
+	X(LOG_DPDK, "dpdk", "how DPDK is started, and all that it says")                           \
+	X(LOG_PORT, "port", "devices and their buffers")                                           \
+	X(LOG_INTERFACE, "interface", "interfaces that open and close, and their threads")         \
+	X(LOG_TRANSPORT, "transport", "peers that come, go, die or restart")                       \
+	X(LOG_MEMORY, "memory", "memory that is not where it should be")                           \
+	X(LOG_CAPTURE, "capture", "files of captured frames")
+
+enum log_module {
+#define X(constant, name, what) constant,
+	LOG_MODULES(X)
+#undef X
+		LOG_MODULE_COUNT
+};
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
@@ -12,9 +31,14 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(enum log_module module, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 void log_set_level(enum log_level level);
+/* The modules whose debug messages are shown at any level, a bit each. */
+void log_set_modules(uint32_t modules);
+/* The bit of a module by its name, all for "all"; 0: there is none of that name. */
+uint32_t log_module_find(const char *name);
 const char *log_last_error(void);
 void log_clear_error(void);
 

@@ -30,6 +30,9 @@
 #define MEBIBYTE (UINT64_C(1) << 20)
 #define GIBIBYTE (UINT64_C(1) << 30)
 
+#define X(constant, name, what) name ", "
+#define MODULE_NAMES LOG_MODULES(X) /* "dpdk, port, ", as one text */
+
 #define NID_MAX          (UINT32_MAX - 1) /* the last one is PTL_NID_ANY */
 #define CPU_MAX          4095
 #define VLAN_MAX         4094
@@ -48,7 +51,8 @@ enum setting_type {
 	TYPE_DURATION,
 	TYPE_NODE,    /* a number, or an address */
 	TYPE_ADDRESS, /* IPv4, four numbers with dots */
-	TYPE_SUBNET   /* the same with the length of a prefix */
+	TYPE_SUBNET,  /* the same with the length of a prefix */
+	TYPE_MODULES  /* of log.h, with commas between them */
 };
 
 struct setting_row {
@@ -273,6 +277,14 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"Words to add to the arguments that start DPDK's EAL."},
 			.type = TYPE_TEXT,
 		},
+	[SETTING_DEBUG] =
+		{
+			.description = {"PTL_DEBUG", "",
+				"Modules whose debug messages go to standard error, whatever "
+				"PTL_LOG_LEVEL says, separated by ',': " MODULE_NAMES "all."},
+			.type = TYPE_MODULES,
+			.remedy = "there are " MODULE_NAMES "and all",
+		},
 	[SETTING_LOG_LEVEL] =
 		{
 			.description = {"PTL_LOG_LEVEL", "warning",
@@ -345,6 +357,7 @@ static const struct unit *type_units(enum setting_type type)
 	case TYPE_NODE:
 	case TYPE_ADDRESS:
 	case TYPE_SUBNET:
+	case TYPE_MODULES:
 		break;
 	}
 	return units_number;
@@ -437,6 +450,44 @@ static bool item_parse(const struct setting_row *row, const char *text, uint64_t
 	return *rest == '\0';
 }
 
+/* Copies length bytes of text without the blanks at both ends, and ends them; returns the byte
+ * after. */
+static char *trim_copy(char *to, const char *text, size_t length)
+{
+	while (length > 0 && isspace((unsigned char)*text)) {
+		text++;
+		length--;
+	}
+	while (length > 0 && isspace((unsigned char)text[length - 1]))
+		length--;
+	memcpy(to, text, length);
+	to[length] = '\0';
+	return to + length + 1;
+}
+
+/* The modules that a list names, a bit each. False: one of the names is none; it is copied to wrong, of NAME_MAX_BYTES. */
+static bool modules_parse(const char *text, uint32_t *modules, char *wrong)
+{
+	char name[NAME_MAX_BYTES];
+
+	*modules = 0;
+	for (;;) {
+		size_t length = strcspn(text, ",");
+		uint32_t module;
+
+		snprintf(wrong, NAME_MAX_BYTES, "%.*s",
+			(int)(length < NAME_MAX_BYTES ? length : NAME_MAX_BYTES - 1), text);
+		trim_copy(name, wrong, strlen(wrong));
+		module = log_module_find(name);
+		if (module == 0 && name[0] != '\0')
+			return false;
+		*modules |= module;
+		if (text[length] == '\0')
+			return true;
+		text += length + 1;
+	}
+}
+
 /* What is wrong with an item, to follow the word "which"; NULL when nothing is. */
 static const char *item_fault(
 	const struct setting_row *row, const char *text, char *buffer, size_t size)
@@ -449,10 +500,18 @@ static const char *item_fault(
 		[TYPE_ADDRESS] = "is not an IPv4 address",
 		[TYPE_SUBNET] = "is not an IPv4 address with the length of its prefix",
 	};
+	char wrong[NAME_MAX_BYTES];
 	uint64_t number = 0;
+	uint32_t modules;
 
 	if (row->type == TYPE_TEXT)
 		return NULL;
+	if (row->type == TYPE_MODULES) {
+		if (modules_parse(text, &modules, wrong))
+			return NULL;
+		snprintf(buffer, size, "names %.40s, which is no module", wrong);
+		return buffer;
+	}
 	if (row->type == TYPE_CHOICE) {
 		for (const char *const *choice = row->choices; *choice != NULL; choice++)
 			if (strcmp(text, *choice) == 0)
@@ -478,21 +537,6 @@ static void value_free(struct setting_value *value)
 	free(value->text);
 	free(value->items);
 	*value = (struct setting_value){0};
-}
-
-/* Copies length bytes of text without the blanks at both ends, and ends them; returns the byte
- * after. */
-static char *trim_copy(char *to, const char *text, size_t length)
-{
-	while (length > 0 && isspace((unsigned char)*text)) {
-		text++;
-		length--;
-	}
-	while (length > 0 && isspace((unsigned char)text[length - 1]))
-		length--;
-	memcpy(to, text, length);
-	to[length] = '\0';
-	return to + length + 1;
 }
 
 /* Splits the value's text; text that is no list is one item. */
@@ -636,13 +680,17 @@ static void names_check(void)
 			name_check(*variable, strcspn(*variable, "="));
 }
 
-static void log_level_apply(void)
+static void log_apply(void)
 {
 	const char *const *levels = setting_table[SETTING_LOG_LEVEL].choices;
+	char wrong[NAME_MAX_BYTES];
+	uint32_t modules;
 
 	for (unsigned i = 0; levels[i] != NULL; i++)
 		if (setting_is(SETTING_LOG_LEVEL, levels[i]))
 			log_set_level((enum log_level)i);
+	modules_parse(setting_text(SETTING_DEBUG), &modules, wrong); /* checked, I1 */
+	log_set_modules(modules);
 }
 
 static void values_forget(void)
@@ -652,6 +700,40 @@ static void values_forget(void)
 	free(retired_values);
 	retired_values = NULL;
 	retired_count = 0;
+}
+
+/* To something else than it would be anyway. */
+static bool setting_is_set(enum setting setting)
+{
+	return strcmp(setting_text(setting), setting_describe(setting)->fallback) != 0;
+}
+
+/* Settings that are right but mean nothing beside the others. */
+static void effects_check(void)
+{
+	static const struct {
+		enum setting setting, needs;
+		const char *value;
+	} pairs[] = {
+		{SETTING_IP, SETTING_ENCAP, "udp"},
+		{SETTING_GATEWAY, SETTING_ENCAP, "udp"},
+		{SETTING_UDP_PORT, SETTING_ENCAP, "udp"},
+		{SETTING_POLL, SETTING_PROGRESS, "core"},
+		{SETTING_POLL_CORE, SETTING_PROGRESS, "core"},
+	};
+	unsigned interfaces = setting_items(SETTING_IFACE_NAME);
+
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (setting_is_set(pairs[i].setting) && !setting_is(pairs[i].needs, pairs[i].value))
+			log_warning("%s has no effect without %s=%s",
+				setting_describe(pairs[i].setting)->name,
+				setting_describe(pairs[i].needs)->name, pairs[i].value);
+	for (unsigned i = 0; i < SETTING_COUNT; i++)
+		if (setting_items((enum setting)i) > interfaces)
+			log_warning("%s has %u items, but PTL_IFACE_NAME names %u interface%s: the "
+				    "others have no effect",
+				setting_table[i].description.name, setting_items((enum setting)i),
+				interfaces, interfaces == 1 ? "" : "s");
 }
 
 int settings_load(void)
@@ -669,8 +751,9 @@ int settings_load(void)
 	}
 	if (result == 0) {
 		values_forget();
-		log_level_apply();
+		log_apply();
 		names_check();
+		effects_check();
 	}
 	return result;
 }
@@ -718,7 +801,7 @@ int setting_change(enum setting setting, unsigned n, const char *text)
 	free(list);
 	if (result == 0 && value_retire(&setting_values[setting])) {
 		setting_values[setting] = value;
-		log_level_apply();
+		log_apply();
 		return 0;
 	}
 	if (result == 0)

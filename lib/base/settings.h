@@ -33,6 +33,7 @@ enum setting {
 	SETTING_TELEMETRY,    /* on | off: answer dpdk-telemetry.py and postern-top */
 	SETTING_SHARE,        /* text: DPDK's name for this process, by which secondary processes join it; "" is none */
 	SETTING_EAL_ARGS,     /* text: added to the arguments of rte_eal_init */
+	SETTING_DEBUG,        /* modules: whose debug messages are shown */
 	SETTING_LOG_LEVEL,    /* error | warning | info | debug */
 	SETTING_COUNT
 };

@@ -246,6 +246,10 @@ static struct poll_thread *poll_thread_start(
 		free(thread);
 		return NULL;
 	}
+	if (cpu == CPU_ANY)
+		log_debug(LOG_INTERFACE, "a thread polls on whatever CPU the system gives it");
+	else
+		log_debug(LOG_INTERFACE, "a thread polls on CPU %u", (unsigned)cpu);
 	poller_resume(thread->poller);
 	LIST_INSERT_HEAD(&poll_threads, thread, link);
 	return thread;
@@ -470,6 +474,8 @@ static int interface_open(unsigned number, ptl_pid_t pid, const ptl_ni_limits_t 
 		port_close(interface);
 		return PTL_NOSPACE;
 	}
+	log_debug(LOG_INTERFACE, "interface %u is %u:%u on %s", number, interface->self.nid,
+		interface->self.pid, interface->port->name);
 	segment = interface->submission.segment;
 	generation = segment_generation(segment);
 	atomic_store_explicit(&interface->handle,
@@ -524,6 +530,7 @@ static void interface_close(unsigned number)
 	struct interface *interface = &interfaces[number];
 	struct segment *segment = interface->submission.segment;
 
+	log_debug(LOG_INTERFACE, "interface %u closes", number);
 	atomic_fetch_and_explicit(
 		&inlined_interfaces, ~(UINT64_C(1) << number), memory_order_relaxed);
 	atomic_store_explicit(&interface->segment, NULL, memory_order_seq_cst);

@@ -44,6 +44,13 @@ static int address_choose(
 	}
 	if (!set)
 		loop_choose(number, options);
+	if (set && options->prefix == 0) {
+		log_error(
+			"PTL_IP of interface %u is \"%s\", which puts every address there is into "
+			"its subnet; give the length of the subnet's prefix such as /24",
+			number, setting_item(SETTING_IP, number));
+		return -1;
+	}
 	if (!host_possible(options->address, options->prefix)) {
 		log_error("%s of interface %u is \"%s\", which is no host's address; set PTL_IP to "
 			  "the interface's own such as 192.168.1.5/24",

@@ -12,6 +12,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
+#include <base/log.h>
 #include <transport/state.h>
 
 #define CELLS_FIRST 256u
@@ -146,6 +147,8 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 	table->count++;
 	peer_wake(transport, peer, transport->now + PEER_MEMORY);
 	COUNT(transport, peers_made);
+	log_debug(LOG_TRANSPORT, "%s: met %u:%u, who %s", transport->port->name, process.nid,
+		process.pid, inbound ? "sent a frame" : "is sent a message");
 	return peer;
 }
 
@@ -205,6 +208,8 @@ void peer_run(struct transport *transport, struct peer *peer)
 	recovery_run(transport, peer);
 	if (transport->now >= inbound_due(transport, peer)) {
 		COUNT(transport, peers_dead);
+		log_debug(LOG_TRANSPORT, "%s: %u:%u has been silent for too long",
+			transport->port->name, peer->process.nid, peer->process.pid);
 		receiver_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
 	}
 	if (transport->now >= pace_due(peer))
@@ -363,6 +368,8 @@ static void peer_over(struct transport *transport, struct peer *peer)
 void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation)
 {
 	COUNT(transport, peers_restarted);
+	log_debug(LOG_TRANSPORT, "%s: %u:%u has restarted as %u, was %u", transport->port->name,
+		peer->process.nid, peer->process.pid, incarnation, peer->incarnation);
 	peer->incarnation = incarnation;
 	peer->flags &= (uint16_t) ~(PEER_ENDED | RX_ECHO);
 	peer->rtt = 0;
@@ -374,6 +381,8 @@ void peer_restarted(struct transport *transport, struct peer *peer, uint32_t inc
 
 void peer_ended(struct transport *transport, struct peer *peer)
 {
+	log_debug(LOG_TRANSPORT, "%s: %u:%u has ended", transport->port->name, peer->process.nid,
+		peer->process.pid);
 	peer->flags |= PEER_ENDED;
 	peer_over(transport, peer);
 }

@@ -16,6 +16,7 @@
  */
 #include <rte_common.h>
 
+#include <base/log.h>
 #include <transport/state.h>
 
 #define TIMEOUT_MIN        (1 * MILLISECOND)
@@ -170,6 +171,8 @@ void recovery_run(struct transport *transport, struct peer *peer)
 		return;
 	if (transport->now - peer->progress >= recovery_silence(transport, peer)) {
 		COUNT(transport, peers_dead);
+		log_debug(LOG_TRANSPORT, "%s: %u:%u acknowledges nothing any more",
+			transport->port->name, peer->process.nid, peer->process.pid);
 		peer_fail(transport, peer, TRANSPORT_DEAD);
 		return;
 	}

@@ -120,9 +120,26 @@ static void log_level__says_what_is_written(void **state)
 		log_error("e");
 		log_warning("w");
 		log_info("i");
-		log_debug("d");
+		log_debug(LOG_PORT, "d");
 		assert_string_equal(capture_end(), texts[level]);
 	}
+}
+
+static void log_debug__is_shown_for_modules_that_are_asked_for(void **state)
+{
+	(void)state;
+	assert_int_equal(log_module_find("port"), 1u << LOG_PORT);
+	assert_int_equal(log_module_find("ports"), 0);
+	assert_int_equal(log_module_find(""), 0);
+	assert_int_equal(log_module_find("all"), UINT32_MAX);
+	log_set_modules(log_module_find("port") | log_module_find("dpdk"));
+	capture_begin();
+	log_debug(LOG_DPDK, "d");
+	log_debug(LOG_TRANSPORT, "t");
+	log_debug(LOG_PORT, "p");
+	log_info("i");
+	assert_string_equal(capture_end(), "postern: d\npostern: p\n");
+	log_set_modules(0);
 }
 
 static void log_error__cuts_what_is_too_long_and_ends_the_line(void **state)
@@ -169,6 +186,7 @@ int main(void)
 		cmocka_unit_test_setup(log_error__may_quote_the_last_error, reset),
 		cmocka_unit_test_setup(log_last_error__is_each_threads_own, reset),
 		cmocka_unit_test_setup(log_level__says_what_is_written, reset),
+		cmocka_unit_test_setup(log_debug__is_shown_for_modules_that_are_asked_for, reset),
 		cmocka_unit_test_setup(log_error__cuts_what_is_too_long_and_ends_the_line, reset),
 		cmocka_unit_test_setup(log_error__lets_no_control_characters_through, reset),
 		cmocka_unit_test_setup(log_warning__leaves_errno_alone, reset),
