@@ -141,7 +141,7 @@ int share_begin(const char *directory)
 	snprintf(left_prefix, sizeof(left_prefix), "%smap_", name);
 	left_process = getpid();
 	if (atexit(share_end) != 0)
-		log_debug("no handler for the end: %smap_* will stay in %s", name, directory);
+		log_debug(LOG_DPDK, "no handler for the end: %smap_* will stay in %s", name, directory);
 	if (rte_pdump_init() != 0) {
 		log_error("PTL_SHARE=%s: DPDK cannot answer dpdk-dumpcap: %s: unset PTL_SHARE",
 			name, rte_strerror(rte_errno));
