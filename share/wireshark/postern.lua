@@ -732,7 +732,7 @@ local function records_dissect(buffer, tree, pinfo, note, header)
 			return
 		end
 	end
-	if at ~= header.length then
+	if at ~= header.length and not header.echoing then
 		malformed(tree, pinfo, "bytes between the last record and the length")
 	end
 end

@@ -13,7 +13,7 @@ import programs
 DISSECTOR = os.path.join(os.environ.get("POSTERN_SOURCE", "."), "share/wireshark/postern.lua")
 SMALL, LARGE = 8, 65536
 WORK = ("--iterations", "20", "--window", "8", "--sizes", f"{SMALL},{LARGE}", "--stats")
-DATA, ACK, ASK, TELL, RESET, BYE = range(1, 7)
+DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = range(1, 9)
 START, MORE, STOP = range(1, 4)
 PUT, PUT_ACK, GET, REPLY = range(1, 5)
 OUTBOUND, INBOUND = 2, 1
@@ -47,6 +47,24 @@ def write_pcap(name, frames):
         file.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1))
         for number, frame in enumerate(frames):
             file.write(struct.pack("<IIII", number, 0, len(frame), len(frame)) + frame)
+
+
+def crc32c(data):
+    value = 0xffffffff
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
+    return value ^ 0xffffffff
+
+
+def header(kind, flags, length, target, source, incarnations, numbers, times, first=0, padding=b"", records=0, streams=(0, 0)):
+    """A frame by hand, for what no program here sends at will. numbers: psn, ack; times: timestamp, echo, delay."""
+    def made(checksum):
+        return struct.pack("<BBHI4I2I2I2H3IHBBI", 0x10 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
+                           *streams, *times, 0, records, 0, first)
+    covered = made(0) + padding
+    return bytes(12) + b"\x88\xb5" + made(crc32c(covered + bytes(-len(covered) % 8))) + padding
 
 
 class Case(programs.Case):
@@ -276,6 +294,30 @@ class Local(Case):
         done = self.expect_success(programs.run("postern-perf", *WORK, "latency", PTL_CAPTURE="/dev/full"))
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("the capture to /dev/full has ended, all else goes on: No space left on device", done.stderr)
+
+
+class Made(Case):
+    """Frames that were made by hand."""
+
+    def test_echoes_resets_and_congestion(self):
+        near, far = (1, 10), (2, 20)
+        frames = [
+            header(PING, 16, 75, far, near, (7, 0), (5, 70), (1000, 0, 0), padding=bytes(range(11))),
+            header(PONG, 16, 70, near, far, (9, 7), (5, 75), (50, 1000, 300), first=9000, padding=bytes(range(6))),
+            header(RESET, 0, 64, near, far, (9, 7), (0, 1234), (0, 0, 0), streams=(0, 6)),
+            header(ACK, 32 | 64, 64, near, far, (9, 7), (0, 99), (60, 1000, 10), streams=(0, 3)),
+        ]
+        write_pcap(self.file, frames)
+        ping, pong, reset, ack = self.sound("ping.seq", "ping.wanted", "ping.arrived", "ping.largest", "ping.padding", "request_in",
+                                            "response_in", "checksum.status", "delay", "reset", "ack", "ack_stream", "congestion",
+                                            "flags.ce")
+        self.assertEqual([row["checksum.status"] for row in (ping, pong, reset, ack)], [["1"]] * 4)
+        self.assertEqual((ping["ping.seq"], ping["ping.wanted"], ping["response_in"]), (["5"], ["70"], ["2"]))
+        self.assertEqual(ping["ping.padding"], ["000102030405060708090a"])
+        self.assertEqual((pong["ping.seq"], pong["ping.arrived"], pong["request_in"]), (["5"], ["75"], ["1"]))
+        self.assertEqual((pong["ping.largest"], pong["delay"]), (["9000"], ["300"]))
+        self.assertEqual((reset["ack"], reset["ack_stream"], bool(reset["reset"])), (["1234"], ["6"], True))
+        self.assertEqual((ack["flags.ce"], bool(ack["congestion"])), (["1"], True))
 
 
 class Damaged(Case):
