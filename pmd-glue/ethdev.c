@@ -211,6 +211,7 @@ int ethdev_start(struct ethdev *ethdev)
 		return ethdev_complain(ethdev, "start the device", error);
 	ethdev->interrupts = setting_is(SETTING_POLL, "interrupt") &&
 			     rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0) >= 0;
+	ethdev->port.calls = ethdev->interrupts;
 	return 0;
 }
 

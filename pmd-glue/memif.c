@@ -622,6 +622,7 @@ static int memif_prepare(struct memif *memif, uint32_t frame_size)
 		return -1;
 	memif->ethdev.port.operations = &memif_operations;
 	memif->ethdev.port.receive_frames = 1u << RING_LOG2;
+	memif->ethdev.port.calls = true;
 	/* A server's driver waits for its relay; a client's is started when there is somebody to
 	 * connect to. */
 	return memif->role == ROLE_SERVER ? ethdev_start(&memif->ethdev) : 0;

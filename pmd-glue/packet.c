@@ -281,6 +281,7 @@ static int packet_start(struct packet *packet, int domain, const char *arguments
 		return -1;
 	packet->ethdev.port.operations = &packet_operations;
 	packet->ethdev.socket = socket_new(domain, sockets, count);
+	packet->ethdev.port.calls = packet->ethdev.socket >= 0;
 	return 0;
 }
 

@@ -55,6 +55,17 @@ static struct port *port_open(const char *name, uint32_t mtu)
 	return NULL;
 }
 
+/* The user wants a thread that sleeps until this device calls. */
+static void port_check_calls(const struct port *port)
+{
+	if (port->calls || !port->external || !setting_is(SETTING_POLL, "interrupt") ||
+		!setting_is(SETTING_PROGRESS, "core"))
+		return;
+	log_warning("%s: with PTL_POLL=interrupt this device is looked at twice a millisecond, because "
+		    "it has no receive interrupt: set PTL_POLL=adaptive, or use another device",
+		port->name);
+}
+
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 {
 	const char *faults = setting_item(SETTING_FAULT, interface);
@@ -62,6 +73,8 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 	if (!eal_started() && glue_start() != 0)
 		return NULL;
 	port = port_open(name, mtu);
+	if (port)
+		port_check_calls(port);
 	if (port && capture_begin(port, interface) != 0) {
 		port->operations->close(port);
 		return NULL;

@@ -84,6 +84,7 @@ struct port {
 	bool checksum_offload;     /* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */
 	enum port_gather gather;
 	uint32_t gather_bytes;     /* of data, from which on a second segment costs less than a copy */
+	bool calls;                /* interrupt() works, once there is a peer */
 	bool external;             /* frames arrive from outside this process (so the poll core may not sleep long) */
 	uint8_t address[6];        /* own MAC address */
 	uint64_t arrived;          /* written by receive: since when the first frame of the burst has waited, by the

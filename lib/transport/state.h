@@ -6,7 +6,7 @@
  * transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c finds
  * what was lost, congestion.c how much may be in flight, address.c where a peer is.
  *
- * I1. now is read twice a turn: when frames are taken, and when frames are given.
+ * I1. now is read when frames are taken, and once more when there is something to give.
  * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held that of those in reorder; both are
  * bounded so that some of the pool is always left for receiving and for acknowledgements.
  */
@@ -20,7 +20,9 @@
 #include <transport/pool.h>
 #include <transport/transport.h>
 
-#define BURST_FRAMES  64
+#define BURST_FRAMES  64u
+#define BURST_BYTES   (128u * 1024) /* of a burst that the cache holds */
+#define BURST_LEAST   8u
 #define OUTBOX_FRAMES 64
 #define LOOP_FRAMES   512 /* frames from this process to itself */
 
@@ -100,10 +102,12 @@ struct transport {
 	struct link ready; /* peers with something to send and leave to send it */
 	uint32_t ready_count;
 	struct link acks[ACK_LISTS];
+	uint32_t acks_owed; /* peers in them */
 	struct messages refused; /* messages that could not even be queued */
 
 	struct rte_mbuf *burst[BURST_FRAMES];
 	unsigned burst_count;
+	unsigned burst_limit;
 	unsigned burst_looped; /* the first ones come from this process */
 	struct rte_mbuf *outbox[OUTBOX_FRAMES];
 	unsigned outbox_count;

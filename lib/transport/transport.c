@@ -39,6 +39,7 @@ static void limits_set(struct transport *transport)
 				      (uint32_t)PORT_MTU_MAX) &
 			      ~(uint32_t)(RECORD_ALIGN - 1);
 	transport->turn_frames = sender_turn_frames(transport->capacity);
+	transport->burst_limit = BURST_FRAMES;
 }
 
 static void pools_init(struct transport *transport)
@@ -157,16 +158,35 @@ unsigned transport_receive(struct transport *transport)
 	while (count < BURST_FRAMES / 2 && transport->loop_head != transport->loop_tail)
 		burst[count++] = transport->loop[transport->loop_head++ % LOOP_FRAMES];
 	transport->burst_looped = count;
-	count += port_receive(transport->port, burst + count, (uint16_t)(BURST_FRAMES - count));
+	if (count < transport->burst_limit)
+		count += port_receive(transport->port, burst + count,
+			(uint16_t)(transport->burst_limit - count));
 	transport->burst_count = count;
+	if (count == 0)
+		return 0;
 	transport->arrival = arrival_estimate(transport);
 	COUNT_ADD(transport, frames_received, count);
 	return count;
 }
 
+uint64_t transport_now(const struct transport *transport)
+{
+	return transport->now;
+}
+
+/* Frames that are large come in short bursts: what the port has just copied is then still in the cache when it is copied to its place. */
+static void burst_adapt(struct transport *transport, unsigned count, uint32_t bytes)
+{
+	if (bytes > BURST_BYTES)
+		transport->burst_limit = RTE_MAX(transport->burst_limit / 2, BURST_LEAST);
+	else if (bytes < BURST_BYTES / 4 || count < transport->burst_limit)
+		transport->burst_limit = RTE_MIN(transport->burst_limit * 2, BURST_FRAMES);
+}
+
 void transport_process(struct transport *transport)
 {
 	unsigned count = transport->burst_count;
+	uint32_t bytes = 0;
 	unsigned i;
 
 	for (i = 0; i < PREFETCH_AHEAD && i < count; i++)
@@ -175,8 +195,11 @@ void transport_process(struct transport *transport)
 		if (i + PREFETCH_AHEAD < count)
 			rte_prefetch0(rte_pktmbuf_mtod(
 				transport->burst[i + PREFETCH_AHEAD], const void *));
+		bytes += transport->burst[i]->pkt_len;
 		receiver_frame(transport, transport->burst[i], i < transport->burst_looped);
 	}
+	if (count > 0)
+		burst_adapt(transport, count, bytes);
 	transport->burst_count = 0;
 }
 
@@ -195,11 +218,22 @@ static void timers_run(struct transport *transport)
 		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
 }
 
+/* Is there nothing to send, to acknowledge, to fail, and no timer due? A poll core finds it so most of the time. */
+static bool transport_quiet(const struct transport *transport)
+{
+	return list_empty(&transport->ready) && transport->acks_owed == 0 &&
+	       transport->outbox_count == 0 && transport->refused.head == NULL &&
+	       transport->lent == NULL && !transport->echoes.busy &&
+	       !wheel_is_due(&transport->wheel, transport->now);
+}
+
 unsigned transport_transmit(struct transport *transport)
 {
-	transport->now = clock_now(transport->clock);
 	transport->sent = 0;
 	transport->blocked = false;
+	if (transport_quiet(transport))
+		return 0;
+	transport->now = clock_now(transport->clock);
 	refused_end(transport, TRANSPORT_UNREACHABLE);
 	if (transport->lent != NULL)
 		lease_run(transport);
