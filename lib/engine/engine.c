@@ -255,8 +255,8 @@ unsigned engine_poll(struct engine *engine)
 {
 	unsigned work;
 
-	engine->now = clock_now(engine->clock);
 	work = transport_receive(engine->transport);
+	engine->now = transport_now(engine->transport);
 	if (work != 0) {
 		work += engine_drain_settled(engine);
 		transport_process(engine->transport);
@@ -278,7 +278,6 @@ bool engine_execute(struct engine *engine, const struct command *command)
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
 	bool possible;
 
-	engine->now = clock_now(engine->clock);
 	engine_drain(engine, COMMAND_RING);
 	/* What is still in the ring goes first: it waits for memory too. A producer that was preempted inside its enqueue
 	 * hides those behind it, perhaps an earlier command of this very thread: then this one must go behind them. */

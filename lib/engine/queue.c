@@ -18,7 +18,7 @@ static unsigned slots_order(uint64_t count)
 
 uint64_t queue_bytes(uint64_t count)
 {
-	return count > UINT32_MAX ? 0 : sizeof(struct event_slot) << slots_order(count);
+	return count > EVENTS_MAX ? 0 : sizeof(struct event_slot) << slots_order(count);
 }
 
 uint64_t queue_slots(const struct queue *queue)
@@ -45,6 +45,7 @@ void queue_init(struct segment *segment, uint32_t index, uint32_t generation, ui
 
 /* An event as the words that it is copied by. */
 typedef uint64_t __attribute__((may_alias)) event_word;
+typedef uint32_t __attribute__((may_alias)) event_half;
 #define EVENT_WORDS (sizeof(struct event) / sizeof(event_word))
 
 /* Unrolled: loops of atomic loads and stores are left as they are by compilers, and these cost half of an event. */
@@ -52,18 +53,20 @@ static void slot_read(struct event_slot *slot, struct event *event)
 {
 	event_word *words = (event_word *)event;
 
+	((event_half *)event)[1] = atomic_load_explicit(&slot->first, memory_order_relaxed);
 #pragma GCC unroll 32
-	for (size_t i = 0; i < EVENT_WORDS; i++)
-		words[i] = atomic_load_explicit(&slot->words[i], memory_order_relaxed);
+	for (size_t i = 1; i < EVENT_WORDS; i++)
+		words[i] = atomic_load_explicit(&slot->words[i - 1], memory_order_relaxed);
 }
 
 static void slot_write(struct event_slot *slot, const struct event *event)
 {
 	const event_word *words = (const event_word *)event;
 
+	atomic_store_explicit(&slot->first, ((const event_half *)event)[1], memory_order_relaxed);
 #pragma GCC unroll 32
-	for (size_t i = 0; i < EVENT_WORDS; i++)
-		atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
+	for (size_t i = 1; i < EVENT_WORDS; i++)
+		atomic_store_explicit(&slot->words[i - 1], words[i], memory_order_relaxed);
 }
 
 enum queue_answer queue_take(
@@ -82,7 +85,7 @@ enum queue_answer queue_take(
 
 		/* Pairs with A. Another value: not written yet, or taken by another reader since
 		 * head was read. */
-		if (atomic_load_explicit(&slot->ready, memory_order_acquire) != head + 1) {
+		if (atomic_load_explicit(&slot->ready, memory_order_acquire) != slot_word(head)) {
 			if (atomic_load_explicit(&queue->head, memory_order_relaxed) == head)
 				return QUEUE_EMPTY;
 			continue;
@@ -137,10 +140,10 @@ bool queue_log(struct segment *segment, struct queue *queue, struct event *event
 		queue->lost++;
 		return false;
 	}
-	event->gap = queue->gap;
+	event->gap = (uint8_t)queue->gap;
 	queue->gap = 0;
 	slot_write(slot, event);
-	atomic_store_explicit(&slot->ready, queue->tail + 1, memory_order_release); /* A */
+	atomic_store_explicit(&slot->ready, slot_word(queue->tail), memory_order_release); /* A */
 	queue->tail++;
 	return true;
 }

@@ -5,7 +5,7 @@
  *     poll core                                reader
  *     tail - head_seen < count?
  *     words of the slot      (relaxed)
- *     slot.ready = tail + 1  (release A)  -->  slot.ready == head + 1?   (acquire A)
+ *     slot.ready = tail's    (release A)  -->  slot.ready == head's?     (acquire A)
  *     tail++                                   copy words                (relaxed)
  *                            <-- (B acquire)   head: h -> h + 1          (compare-and-swap, release B)
  *

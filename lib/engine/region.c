@@ -61,8 +61,6 @@ static void region_describe(const struct region *region, struct region_descripti
 	description->length = region->length;
 	description->user = region->user;
 	description->queue = region->queue;
-	/* Not the gate's: events tell of operations in the order in which they began, and sends
-	 * that wait in the ring have not. */
 	description->threshold = region->threshold;
 	description->max_offset = region->max_offset;
 	description->options = region->options;
@@ -121,8 +119,15 @@ void region_begin(struct engine *engine, struct region *region, struct operation
 static void event_describe(struct engine *engine, const struct region *region, struct event *event)
 {
 	event->region = region_handle(engine, region);
-	event->reserved = 0;
-	region_describe(region, &event->description);
+	event->start = region->start;
+	event->length = region->length;
+	event->user = region->user;
+	event->queue = region->queue;
+	/* Not the gate's: events tell of operations in the order in which they began, and sends
+	 * that wait in the ring have not. */
+	event->threshold = region->threshold;
+	event->max_offset = region->max_offset;
+	event->options = (uint8_t)region->options;
 }
 
 static uint64_t event_log(struct engine *engine, uint64_t handle, struct event *event, bool *lost)
@@ -199,8 +204,8 @@ void region_end(
 			queue->incoming--;
 	}
 	region->pending--; /* R2 */
-	operation->event.kind = kind;
-	operation->event.fail = why;
+	operation->event.kind = (uint8_t)kind;
+	operation->event.fail = (uint8_t)why;
 	region_log(engine, region, operation->queue, &operation->event, NULL);
 
 	if (why != TRANSPORT_OK)

@@ -148,7 +148,7 @@ struct access_entry {
 	bool valid;      /* false: admits nobody */
 };
 
-/* One logged event: 3 lines, written by the poll core, copied by readers as words. `ready` is position + 1 once it may be read. */
+/* One logged event: 2 lines, written by the poll core, copied by readers as words. */
 enum event_kind { /* the values of ptl_event_kind_t */
 	EVENT_GET_START, EVENT_GET_END, EVENT_GET_FAIL,
 	EVENT_PUT_START, EVENT_PUT_END, EVENT_PUT_FAIL,
@@ -158,8 +158,11 @@ enum event_kind { /* the values of ptl_event_kind_t */
 };
 
 struct event {
-	uint32_t kind;
-	uint32_t fail;       /* enum transport_fail, or FAIL_UNDELIVERABLE */
+	uint32_t place;      /* of the slot's `ready` */
+	uint8_t kind;
+	uint8_t fail;        /* enum transport_fail, or FAIL_UNDELIVERABLE */
+	uint8_t gap;         /* events were lost just before this one */
+	uint8_t options;     /* of the region just after the event, as is what follows from `start` on */
 	uint32_t nid;        /* initiator */
 	uint32_t pid;
 	uint32_t uid;
@@ -172,19 +175,31 @@ struct event {
 	uint64_t value;      /* header data */
 	uint64_t link;
 	uint64_t sequence;
-	uint32_t gap;        /* events were lost just before this one */
-	uint32_t reserved;
-	struct region_description description; /* the region just after the event */
+	uint64_t start;
+	uint64_t length;
+	uint64_t user;
+	uint64_t queue;
+	uint32_t threshold;
+	uint32_t max_offset;
 };
+static_assert(sizeof(struct event) == 2 * CACHE_LINE, "an event with its slot's word: two lines");
+static_assert(REGION_OPTIONS <= UINT8_MAX, "options fit");
 #define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
 
+/* Readers may race with the writer, and throw away what they read. */
 struct event_slot {
-	_Alignas(CACHE_LINE) _Atomic uint64_t ready;
-	_Atomic uint64_t words[sizeof(struct event) / 8]; /* a struct event; readers may race with the writer and throw away what they read */
-	uint64_t pad[23 - sizeof(struct event) / 8];
+	_Alignas(CACHE_LINE) _Atomic uint32_t ready; /* slot_word() of the position of its event, 0: none yet */
+	_Atomic uint32_t first;     /* the event's second half word */
+	_Atomic uint64_t words[sizeof(struct event) / 8 - 1]; /* the rest of it */
 };
-static_assert(sizeof(struct event) % 8 == 0 && sizeof(struct event) <= 23 * 8, "an event fits its slot");
-static_assert(sizeof(struct event_slot) == 3 * CACHE_LINE, "event slot: three lines");
+static_assert(sizeof(struct event_slot) == sizeof(struct event), "event slot: two lines");
+#define EVENTS_MAX (UINT32_C(1) << 30) /* of one queue, so that a slot's word tells one round from the next */
+
+/* What says that the event of a position may be read; never 0, so that it differs from fresh memory. */
+static inline uint32_t slot_word(uint64_t position)
+{
+	return (uint32_t)position << 1 | 1;
+}
 
 /* An event queue. Positions count events stored, through all lives of the queue; the slot is the position modulo their number.
  * tail - head never exceeds count. */

@@ -46,24 +46,23 @@ static bool range_is_possible(uint64_t start, uint64_t length)
 	return start >= FIRST_PAGE && start < ADDRESS_END && length <= ADDRESS_END - start;
 }
 
+_Thread_local struct address_range address_good;
+
 bool address_is_bad(const void *p, size_t size, size_t alignment)
 {
-	/* The pages that were found mapped last: results mostly go to the same place. */
-	static _Thread_local uint64_t good_from __attribute__((tls_model("initial-exec")));
-	static _Thread_local uint64_t good_bytes __attribute__((tls_model("initial-exec")));
 	uint64_t start = (uintptr_t)p;
 	uint64_t page, end;
 
 	if (!range_is_possible(start, size) || (start & (alignment - 1)) != 0)
 		return true;
-	if (start - good_from < good_bytes && start - good_from + size <= good_bytes)
+	if (address_is_good(p, size, alignment))
 		return false;
 	if (!range_is_mapped(start, size))
 		return true;
 	page = page_size();
 	end = start + size;
-	good_from = start & ~(page - 1);
-	good_bytes = ((end + page - 1) & ~(page - 1)) - good_from;
+	address_good.from = start & ~(page - 1);
+	address_good.bytes = ((end + page - 1) & ~(page - 1)) - address_good.from;
 	return false;
 }
 

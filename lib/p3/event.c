@@ -137,6 +137,16 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 
 static void event_tell(const struct event *from, ptl_event_t *to)
 {
+	const struct region_description description = {
+		.start = from->start,
+		.length = from->length,
+		.user = from->user,
+		.queue = from->queue,
+		.threshold = from->threshold,
+		.max_offset = from->max_offset,
+		.options = from->options,
+	};
+
 	to->type = (ptl_event_kind_t)from->kind;
 	to->initiator = (ptl_process_id_t){.nid = from->nid, .pid = from->pid};
 	to->uid = from->uid;
@@ -146,7 +156,7 @@ static void event_tell(const struct event *from, ptl_event_t *to)
 	to->mlength = from->moved;
 	to->offset = from->offset;
 	to->md_handle = from->region;
-	region_to_md(&from->description, &to->mem_desc);
+	region_to_md(&description, &to->mem_desc);
 	to->hdr_data = from->value;
 	to->link = from->link;
 	to->ni_fail_type = (ptl_ni_fail_t)from->fail;

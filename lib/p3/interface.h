@@ -26,8 +26,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <portals.h>
+#include <base/barrier.h>
 #include <base/handle.h>
 #include <engine/submission.h>
+#include <p3/library.h>
 
 struct extent_map;
 struct port;
@@ -71,6 +73,7 @@ struct visitor {
 extern _Thread_local struct visitor *visitor_self __attribute__((tls_model("initial-exec")));
 
 struct visitor *visitor_make(void); /* this thread's; NULL: no memory */
+void visitor_drives(struct visitor *visitor); /* for the first time it visits what it may have to drive */
 /* Returns when no thread that saw the interface open is inside it. */
 void visitor_await(uint32_t number);
 void visitor_start(void); /* once per process */
@@ -91,11 +94,84 @@ static inline void visit_leave(const struct visit *visit)
 }
 
 /* V1. False when the interface is not open. */
-bool visit_open(struct visit *visit, uint32_t number);
+static inline bool visit_open(struct visit *visit, uint32_t number)
+{
+	struct interface *interface = &interfaces[number];
+	struct visitor *visitor = visitor_self;
+
+	/* Most calls with a bad handle end here, before this thread costs any memory. */
+	if (!atomic_load_explicit(&interface->segment, memory_order_relaxed))
+		return false;
+	if (!visitor && !(visitor = visitor_make()))
+		return false;
+	atomic_store_explicit(&visitor->inside, number + 1, memory_order_relaxed);
+	barrier_light(); /* V1 */
+	visit->visitor = visitor;
+	visit->interface = interface;
+	/* Acquire: pairs with the release when the interface was opened. */
+	visit->segment = atomic_load_explicit(&interface->segment, memory_order_acquire);
+	if (!visit->segment) {
+		visit_leave(visit);
+		return false;
+	}
+	if (interface->inlined && !visitor->entered)
+		visitor_drives(visitor);
+	return true;
+}
+
+/* The gate of the object that a handle names; NULL when its index is beyond the table. */
+static inline _Atomic uint64_t *handle_gate(
+	struct segment *segment, uint64_t handle, enum handle_kind kind)
+{
+	uint32_t index = handle_index(handle);
+
+	switch (kind) {
+	case HANDLE_REGION:
+		return index < segment->limits.regions ? &segment_region(segment, index)->gate
+						       : NULL;
+	case HANDLE_QUEUE:
+		return index < segment->limits.queues ? &segment_queue(segment, index)->gate : NULL;
+	case HANDLE_ENTRY:
+		return index < segment->limits.entries ? &segment_entry(segment, index)->gate
+						       : NULL;
+	case HANDLE_INTERFACE:
+		break;
+	}
+	return NULL;
+}
+
+static inline bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
+{
+	/* Acquire: pairs with the release of who made the object, so that it is seen whole. */
+	return gate &&
+	       gate_is(atomic_load_explicit(gate, memory_order_acquire), handle_generation(handle));
+}
 
 /* Visits the interface of a handle that must be of this kind and name a living object. PTL_OK; else
- * PTL_NOINIT or `invalid`, and there is no visit. */
-int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid);
+ * PTL_NOINIT or `invalid`, and there is no visit. Inline, because each call makes it with a kind that is known. */
+static inline int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
+{
+	bool lives;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	if (handle_kind(handle) != (uint32_t)kind || !visit_open(visit, handle_interface(handle)))
+		return invalid;
+	if (kind == HANDLE_INTERFACE) {
+		lives = handle ==
+			atomic_load_explicit(&visit->interface->handle, memory_order_relaxed);
+	} else {
+		visit->gate = handle_gate(visit->segment, handle, kind);
+		lives = gate_open(visit->gate, handle);
+	}
+	if (!lives) {
+		visit_leave(visit);
+		return invalid;
+	}
+	visit->index = handle_index(handle);
+	visit->generation = handle_generation(handle);
+	return PTL_OK;
+}
 
 /* Is this the handle of a living object of the interface that is being visited? */
 bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind);
@@ -153,7 +229,23 @@ void interface_close_all(void);
 /* Is p certainly no address of size writable bytes? NULL, the first page, the kernel's half,
  * misaligned, or not mapped. */
 bool address_is_bad(const void *p, size_t size, size_t alignment);
-#define ADDRESS_IS_BAD(p) address_is_bad(p, sizeof(*(p)), _Alignof(__typeof__(*(p))))
+/* The bytes that this thread found mapped last: results mostly go to the same place. */
+struct address_range {
+	uint64_t from, bytes;
+};
+extern _Thread_local struct address_range address_good __attribute__((tls_model("initial-exec")));
+
+static inline bool address_is_good(const void *p, size_t size, size_t alignment)
+{
+	uint64_t after = (uintptr_t)p - address_good.from;
+
+	return ((uintptr_t)p & (alignment - 1)) == 0 && after < address_good.bytes &&
+	       size <= address_good.bytes - after;
+}
+
+#define ADDRESS_IS_BAD(p)                                                                          \
+	(!address_is_good(p, sizeof(*(p)), _Alignof(__typeof__(*(p)))) &&                          \
+		address_is_bad(p, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
 /* Is the memory of a descriptor certainly bad? */
 bool address_range_is_bad(uint64_t start, uint64_t length);
 

@@ -67,83 +67,10 @@ struct visitor *visitor_make(void)
 	return visitor;
 }
 
-bool visit_open(struct visit *visit, uint32_t number)
+void visitor_drives(struct visitor *visitor)
 {
-	struct interface *interface = &interfaces[number];
-	struct visitor *visitor = visitor_self;
-
-	/* Most calls with a bad handle end here, before this thread costs any memory. */
-	if (!atomic_load_explicit(&interface->segment, memory_order_relaxed))
-		return false;
-	if (!visitor && !(visitor = visitor_make()))
-		return false;
-	atomic_store_explicit(&visitor->inside, number + 1, memory_order_relaxed);
-	barrier_light(); /* V1 */
-	visit->visitor = visitor;
-	visit->interface = interface;
-	/* Acquire: pairs with the release when the interface was opened. */
-	visit->segment = atomic_load_explicit(&interface->segment, memory_order_acquire);
-	if (!visit->segment) {
-		visit_leave(visit);
-		return false;
-	}
-	if (interface->inlined && !visitor->entered) {
-		visitor->entered = true;
-		glue_thread_enter();
-	}
-	return true;
-}
-
-/* The gate of the object that a handle names; NULL when its index is beyond the table. */
-static _Atomic uint64_t *handle_gate(
-	struct segment *segment, uint64_t handle, enum handle_kind kind)
-{
-	uint32_t index = handle_index(handle);
-
-	switch (kind) {
-	case HANDLE_REGION:
-		return index < segment->limits.regions ? &segment_region(segment, index)->gate
-						       : NULL;
-	case HANDLE_QUEUE:
-		return index < segment->limits.queues ? &segment_queue(segment, index)->gate : NULL;
-	case HANDLE_ENTRY:
-		return index < segment->limits.entries ? &segment_entry(segment, index)->gate
-						       : NULL;
-	case HANDLE_INTERFACE:
-		break;
-	}
-	return NULL;
-}
-
-static bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
-{
-	/* Acquire: pairs with the release of who made the object, so that it is seen whole. */
-	return gate &&
-	       gate_is(atomic_load_explicit(gate, memory_order_acquire), handle_generation(handle));
-}
-
-int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
-{
-	bool lives;
-
-	if (!library_is_open())
-		return PTL_NOINIT;
-	if (handle_kind(handle) != (uint32_t)kind || !visit_open(visit, handle_interface(handle)))
-		return invalid;
-	if (kind == HANDLE_INTERFACE) {
-		lives = handle ==
-			atomic_load_explicit(&visit->interface->handle, memory_order_relaxed);
-	} else {
-		visit->gate = handle_gate(visit->segment, handle, kind);
-		lives = gate_open(visit->gate, handle);
-	}
-	if (!lives) {
-		visit_leave(visit);
-		return invalid;
-	}
-	visit->index = handle_index(handle);
-	visit->generation = handle_generation(handle);
-	return PTL_OK;
+	visitor->entered = true;
+	glue_thread_enter();
 }
 
 bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind)

@@ -31,6 +31,8 @@ void acknowledgement_owe(struct transport *transport, struct peer *peer, enum ac
 		return;
 	if (peer->ack_list != ACK_NONE)
 		link_remove(&peer->ack_link);
+	else
+		transport->acks_owed++;
 	peer->ack_list = (uint8_t)list;
 	peer->ack_due = transport->now + ack_delays[list];
 	list_append(&transport->acks[list], &peer->ack_link);
@@ -38,10 +40,10 @@ void acknowledgement_owe(struct transport *transport, struct peer *peer, enum ac
 
 void acknowledgement_forget(struct transport *transport, struct peer *peer)
 {
-	(void)transport;
 	peer->ack_owed = 0;
 	if (peer->ack_list == ACK_NONE)
 		return;
+	transport->acks_owed--;
 	link_remove(&peer->ack_link);
 	peer->ack_list = ACK_NONE;
 }
@@ -99,7 +101,7 @@ void acknowledgement_run(struct transport *transport)
 {
 	unsigned i;
 
-	for (i = 0; i < ACK_LISTS; i++) {
+	for (i = 0; i < ACK_LISTS && transport->acks_owed != 0; i++) {
 		struct link *list = &transport->acks[i];
 
 		while (!list_empty(list)) {

@@ -214,9 +214,12 @@ void transport_claim(struct transport *transport);
 
 /* One turn, in two halves so that the caller can drain its commands in between: a frame that has been received is not processed before
  * the commands that were posted before it arrived. */
-unsigned transport_receive(struct transport *transport);  /* takes a burst; returns frames taken */
+unsigned transport_receive(struct transport *transport);  /* takes the time and a burst; returns frames taken */
 void transport_process(struct transport *transport);      /* processes that burst */
 unsigned transport_transmit(struct transport *transport); /* timers, data, acknowledgements; frames sent */
+
+/* The time of the turn. */
+uint64_t transport_now(const struct transport *transport);
 
 /* ns until a timer must run (0: now; UINT64_MAX: never), for a poll core that wants to sleep. */
 uint64_t transport_deadline(const struct transport *transport);

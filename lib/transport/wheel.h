@@ -44,6 +44,13 @@ struct timer *wheel_take(struct wheel *wheel);
  * without timers. */
 uint64_t wheel_deadline(const struct wheel *wheel, uint64_t now);
 
+/* Would a run at `now` find something to do? */
+static inline bool wheel_is_due(const struct wheel *wheel, uint64_t now)
+{
+	return wheel->next <= now >> WHEEL_TICK_SHIFT || !list_empty(&wheel->due) ||
+	       !list_empty(&wheel->running);
+}
+
 static inline bool timer_set(const struct timer *timer)
 {
 	return link_listed(&timer->link);

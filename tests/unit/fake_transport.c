@@ -16,6 +16,7 @@ struct queued {
 };
 
 struct transport {
+	const struct clock *clock;
 	struct transport_upcalls upcalls;
 	struct fake_sent sent[FAKE_MESSAGES];
 	unsigned sent_count, sent_seen;
@@ -63,7 +64,6 @@ struct transport *transport_create(const struct transport_options *options, stru
 {
 	(void)options;
 	(void)port;
-	(void)clock;
 	(void)counters;
 	if (refuse_create) {
 		refuse_create = false;
@@ -72,6 +72,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	assert_null(fake);
 	fake = calloc(1, sizeof(*fake));
 	assert_non_null(fake);
+	fake->clock = clock;
 	fake->upcalls = *upcalls;
 	finish_at_once = FAKE_LATER;
 	receive_hook = NULL;
@@ -250,6 +251,11 @@ void fake_queue(
 {
 	assert_true(fake->queued_count < FAKE_MESSAGES);
 	fake->queue[fake->queued_count++] = (struct queued){from, *header, data, length};
+}
+
+uint64_t transport_now(const struct transport *transport)
+{
+	return clock_now(transport->clock);
 }
 
 unsigned transport_receive(struct transport *transport)

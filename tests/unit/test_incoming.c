@@ -413,10 +413,10 @@ static void threshold__falls_by_one_for_each_operation_and_rejects_at_0(void **s
 	region.threshold = 2;
 	rig_attach(rig, rig_entry_any(rig, false), &region, 0);
 	put(&header, 1);
-	assert_int_equal(rig_event(rig, queue, EVENT_PUT_START).description.threshold, 1);
-	assert_int_equal(rig_event(rig, queue, EVENT_PUT_END).description.threshold, 1);
+	assert_int_equal(rig_event(rig, queue, EVENT_PUT_START).threshold, 1);
+	assert_int_equal(rig_event(rig, queue, EVENT_PUT_END).threshold, 1);
 	fake_deliver(RIG_PEER, &get, NULL, 0);
-	assert_int_equal(rig_event(rig, queue, EVENT_GET_START).description.threshold, 0);
+	assert_int_equal(rig_event(rig, queue, EVENT_GET_START).threshold, 0);
 	fake_finish(fake_next(), TRANSPORT_OK);
 	rig_event(rig, queue, EVENT_GET_END);
 	put(&header, 1);
@@ -738,13 +738,13 @@ static void ack__is_logged_and_costs_one_of_the_threshold(void **state)
 	assert_int_equal(event.offset, 4);
 	assert_int_equal(event.match_bits, 6);
 	assert_int_equal(event.nid, RIG_PEER.nid);
-	assert_int_equal(event.description.threshold, 1);
+	assert_int_equal(event.threshold, 1);
 	assert_int_equal(rig_threshold(rig, handle), 1);
 	assert_int_equal(rig_counter(rig, acks_delivered), 1);
 	fake_deliver(RIG_PEER, &header, NULL, 0);
 	fake_deliver(RIG_PEER, &header, NULL, 0); /* at 0: logged, and it costs nothing */
 	rig_event(rig, queue, EVENT_ACK);
-	assert_int_equal(rig_event(rig, queue, EVENT_ACK).description.threshold, 0);
+	assert_int_equal(rig_event(rig, queue, EVENT_ACK).threshold, 0);
 	assert_int_equal(rig_drops(rig), 0);
 }
 
@@ -807,7 +807,7 @@ static void ack__that_comes_before_the_sends_end_waits_for_it(void **state)
 	assert_int_equal(ack.link, sent->header.operation);
 	assert_int_equal(ack.moved, header.value);
 	assert_int_equal(ack.offset, header.offset);
-	assert_int_equal(ack.description.threshold, 0);
+	assert_int_equal(ack.threshold, 0);
 	rig_no_event(rig, queue);
 }
 
@@ -1029,7 +1029,7 @@ static void reply__lands_at_the_regions_start_and_costs_one(void **state)
 	assert_int_equal(event.portal, 2);
 	assert_int_equal(event.match_bits, 21);
 	assert_int_equal(event.region, handle);
-	assert_int_equal(event.description.threshold, 0);
+	assert_int_equal(event.threshold, 0);
 	assert_int_equal(rig_event(rig, queue, EVENT_REPLY_END).link, event.sequence);
 	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
 	assert_int_equal(rig_drops(rig), 0);
@@ -1170,7 +1170,7 @@ static void refusal__ends_the_get_in_reply_fail_once(void **state)
 	assert_int_equal(event.moved, 0);
 	assert_int_equal(event.nid, RIG_PEER.nid);
 	assert_int_equal(event.portal, 2);
-	assert_int_equal(event.description.threshold, 1);
+	assert_int_equal(event.threshold, 1);
 	/* Twice is none; and it is no drop, since nobody misses anything. */
 	fake_deliver(RIG_PEER, &header, NULL, 0);
 	rig_no_event(rig, queue);

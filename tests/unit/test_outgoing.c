@@ -111,7 +111,7 @@ static void puts__cost_the_threshold_when_posted_and_show_it_as_they_begin(void 
 	engine_poll(rig->engine);
 	for (uint32_t left = 3; left-- > 0;)
 		assert_int_equal(
-			rig_event(rig, queue, EVENT_SEND_START).description.threshold, left);
+			rig_event(rig, queue, EVENT_SEND_START).threshold, left);
 	/* The last one to begin is the first to end. */
 	struct fake_sent *first = fake_next(), *second = fake_next(), *third = fake_next();
 

@@ -36,8 +36,8 @@ static void queue_bytes__rounds_up_to_a_power_of_two(void **state)
 	assert_int_equal(queue_bytes(1), sizeof(struct event_slot));
 	assert_int_equal(queue_bytes(2), 2 * sizeof(struct event_slot));
 	assert_int_equal(queue_bytes(5), 8 * sizeof(struct event_slot));
-	assert_int_equal(queue_bytes(UINT32_MAX), (UINT64_C(1) << 32) * sizeof(struct event_slot));
-	assert_int_equal(queue_bytes((uint64_t)UINT32_MAX + 1), 0);
+	assert_int_equal(queue_bytes(EVENTS_MAX), (uint64_t)EVENTS_MAX * sizeof(struct event_slot));
+	assert_int_equal(queue_bytes((uint64_t)EVENTS_MAX + 1), 0);
 	assert_int_equal(queue_bytes(UINT64_MAX), 0);
 }
 

@@ -359,8 +359,8 @@ static void region_settle__has_freed_the_region_when_its_unlink_event_can_be_rea
 	event = rig_event(rig, queue, EVENT_UNLINK);
 	/* The event still says what the region was. */
 	assert_int_equal(event.region, handle);
-	assert_int_equal(event.description.user, 42);
-	assert_int_equal(event.description.threshold, 0);
+	assert_int_equal(event.user, 42);
+	assert_int_equal(event.threshold, 0);
 	assert_int_equal(rig_region(rig, handle)->gate, 0);
 	assert_int_equal(gate_low(rig_entry_object(rig, entry)->gate) & GATE_ATTACHED, 0);
 }
