@@ -1,5 +1,4 @@
 /* bare.c - see bare.h. */
-#include <assert.h>
 #include <sched.h>
 #include <string.h>
 
@@ -8,13 +7,11 @@
 
 #include <base/port.h>
 
-#include "bare.h"
+#include "bare_frame.h"
 
-#define BARE_ETHERTYPE 0x88b6 /* IEEE 802 local experimental 2 */
-#define FRAME_LEAST    60u    /* of Ethernet, without its check sequence */
-#define WINDOWS        2u     /* on their way, as stream.h has it for messages */
-#define WINDOW_LEAST   2u
-#define WINDOW_MOST    65536u
+#define WINDOWS      2u /* on their way, as stream.h has it for messages */
+#define WINDOW_LEAST 2u
+#define WINDOW_MOST  65536u
 
 #define LOOK_TURNS   16u                 /* idle turns between two looks at the clock */
 #define YIELD_TURNS  64u                 /* and between two offers of the CPU */
@@ -22,27 +19,6 @@
 #define RESEND_TIME  (50 * MILLISECOND)  /* until a message that is not answered counts as lost */
 #define END_PATIENCE (100 * MILLISECOND) /* the measure is over, whether the peer knows or not */
 #define PATIENCE     (3 * SECOND)
-
-enum bare_kind {
-	BARE_DATA,
-	BARE_CREDIT,
-	BARE_HELLO,
-	BARE_WELCOME,
-	BARE_PROBE,
-	BARE_BYE,
-	BARE_ENDED,
-	BARE_KINDS
-};
-
-struct bare_header {
-	uint8_t kind;
-	uint8_t measure;
-	uint16_t session;
-	uint32_t sequence;
-	uint32_t number;
-	uint32_t index;
-	uint16_t padding; /* aligns what follows Ethernet's 14 bytes and these */
-} __attribute__((packed));
 
 /* --- the measures: who sends how much, and when */
 
@@ -61,13 +37,6 @@ static void parts_assign(struct bare *bare, uint64_t size)
 	bare->in_frames = frames_of(bare, bare->in_size);
 	bare->streams = !measure_is_latency(bare->measure) &&
 			(bare->measure == MEASURE_BIDIRECTIONAL || bare->client != asks);
-}
-
-static uint32_t payload_at(uint64_t size, uint32_t payload, uint32_t index)
-{
-	uint64_t left = size - (uint64_t)index * payload;
-
-	return left < payload ? (uint32_t)left : payload;
 }
 
 /* What a port can hold for a receiver that is not looking, it does not lose. */
@@ -111,123 +80,6 @@ void bare_close(struct bare *bare)
 {
 	rte_pktmbuf_free_bulk(&bare->pending[bare->pending_at], bare->pending_count);
 	bare->pending_count = 0;
-}
-
-/* --- sending */
-
-static void header_write(const struct bare *bare, struct rte_mbuf *mbuf,
-	const struct bare_header *header, uint32_t payload)
-{
-	uint8_t *at = rte_pktmbuf_mtod(mbuf, uint8_t *);
-	uint32_t length = encapsulation_link(&bare->link, at, bare->to, BARE_ETHERTYPE);
-
-	memcpy(at + length, header, sizeof(*header));
-	length += (uint32_t)sizeof(*header) + payload;
-	if (length < FRAME_LEAST)
-		length = FRAME_LEAST;
-	mbuf->data_len = (uint16_t)length;
-	mbuf->pkt_len = length;
-}
-
-/* Gives the port what it has not taken yet. */
-static bool pending_flush(struct bare *bare)
-{
-	while (bare->pending_count > 0) {
-		uint16_t taken = port_transmit(bare->port, &bare->pending[bare->pending_at],
-			(uint16_t)bare->pending_count);
-
-		if (taken == 0)
-			return false;
-		bare->pending_at += taken;
-		bare->pending_count -= taken;
-	}
-	bare->pending_at = 0;
-	return true;
-}
-
-static void control_write(struct bare *bare, struct rte_mbuf *mbuf, enum bare_kind kind)
-{
-	struct bare_header header = {
-		.kind = (uint8_t)kind,
-		.measure = (uint8_t)bare->measure,
-		.session = bare->session,
-	};
-
-	if (kind == BARE_HELLO || kind == BARE_WELCOME) {
-		header.number = bare->window;
-		header.index = bare->payload;
-	} else {
-		header.sequence = kind == BARE_PROBE ? bare->sent : bare->expected;
-		header.number = (uint32_t)bare->received;
-	}
-	header_write(bare, mbuf, &header, sizeof(bare->size));
-	memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *) + bare->link.bytes + sizeof(header), &bare->size,
-		sizeof(bare->size));
-}
-
-/* Writes the control frames that are owed, behind what is pending. */
-static void owed_write(struct bare *bare)
-{
-	for (unsigned kind = 0; kind < BARE_KINDS; kind++) {
-		struct rte_mbuf *mbuf;
-
-		if (!(bare->owed & 1u << kind))
-			continue;
-		mbuf = rte_pktmbuf_alloc(bare->port->pool);
-		if (mbuf == NULL)
-			return; /* next turn */
-		control_write(bare, mbuf, kind);
-		bare->owed &= ~(1u << kind);
-		bare->pending[bare->pending_count++] = mbuf;
-	}
-}
-static_assert(BARE_KINDS <= BARE_BURST, "all of them fit");
-
-static unsigned data_due(const struct bare *bare)
-{
-	uint32_t due = bare->due;
-
-	if (bare->streams && (bare->state == BARE_WARM || bare->state == BARE_RUN))
-		due = bare->window - (bare->sent - bare->passed);
-	return due < BARE_BURST ? due : BARE_BURST;
-}
-
-static void data_write(struct bare *bare, unsigned count)
-{
-	struct bare_header header = {
-		.kind = BARE_DATA,
-		.measure = (uint8_t)bare->measure,
-		.session = bare->session,
-	};
-
-	if (rte_pktmbuf_alloc_bulk(bare->port->pool, bare->pending, count) != 0)
-		return;
-	for (unsigned i = 0; i < count; i++) {
-		header.sequence = bare->sent++;
-		header.number = bare->number;
-		header.index = bare->index;
-		header_write(bare, bare->pending[i], &header,
-			payload_at(bare->out_size, bare->payload, bare->index));
-		if (++bare->index == bare->out_frames) {
-			bare->index = 0;
-			bare->number += bare->streams;
-		}
-	}
-	bare->due -= bare->streams ? 0 : count;
-	bare->pending_count = count;
-}
-
-static void bare_send(struct bare *bare)
-{
-	unsigned count;
-
-	if (bare->owed != 0 && pending_flush(bare))
-		owed_write(bare);
-	while (pending_flush(bare) && (count = data_due(bare)) > 0) {
-		data_write(bare, count);
-		if (bare->pending_count == 0)
-			return; /* no buffers: next turn */
-	}
 }
 
 /* --- the client's measure */
@@ -383,7 +235,7 @@ static void data_heard(struct bare *bare, const struct bare_header *header, cons
 
 	if (bare->state == BARE_MEET || header->index >= bare->in_frames)
 		return;
-	wanted = payload_at(bare->in_size, bare->payload, header->index);
+	wanted = bare_payload(bare->in_size, bare->payload, header->index);
 	if (length < wanted)
 		return;
 	memcpy(bare->memory + (uint64_t)header->index * bare->payload, payload, wanted);
