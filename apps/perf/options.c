@@ -316,6 +316,9 @@ static void peers_check(const struct options *options)
 		if (options->raw && options->peers.items[i] > 1)
 			complain_usage(
 				"--raw measures bare frames to one peer; leave --peers out.");
+		if (options->depths.count > 0 && options->peers.items[i] > 1)
+			complain_usage("--depth measures the match lists of one pair; leave "
+				       "--peers out.");
 	}
 }
 

@@ -274,6 +274,7 @@ class Options(programs.Case):
                 (["--depth", "0"], "--depth takes numbers"),
                 (["--depth", "128K"], "--depth takes numbers"),
                 (["--position", "first"], "--depth"),
+                (["--depth", "16", "--peers", "2"], "leave --peers out"),
                 (["--depth", "8", "--position", "second"], "--position takes first"),
                 (["--depth", "8", "--wildcards", "some"], "--wildcards takes numbers"),
                 (["--peers", "64"], "--peers takes numbers"),
