@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""What `meson install` lays out serves a stranger: README's program is compiled against it, in C and in C++, with pkg-config or CMake
+alone, and runs with the shared and with the static library."""
+import glob
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import programs
+
+SOURCE = os.environ.get("POSTERN_SOURCE", ".")
+BUILD = os.environ.get("POSTERN_BUILD", ".")
+SAYS = r"^1:\d+ says: Hello, Portals\.$"
+CMAKE = """cmake_minimum_required(VERSION 3.13)
+project(hello C CXX)
+find_package(postern 0.1 REQUIRED)
+add_executable(shared hello.c)
+target_link_libraries(shared postern::postern)
+add_executable(static hello.cpp)
+target_link_libraries(static postern::static)
+"""
+
+
+class Install(programs.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+            cls.hello = re.search(r"```c\n(.*?)```", file.read(), re.DOTALL).group(1)
+
+    def setUp(self):
+        super().setUp()
+        self.root = os.path.join(self.directory, "root")
+        self.shell("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", self.root)
+        self.prefix = self.root + self.option("prefix")
+        self.lib = os.path.join(self.prefix, self.option("libdir"))
+        for name in ("hello.c", "hello.cpp"):
+            with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
+                file.write(self.hello)
+
+    def option(self, name):
+        text = self.shell("meson", "introspect", "--buildoptions", BUILD)
+        return next(option["value"] for option in programs.json.loads(text) if option["name"] == name)
+
+    def shell(self, *words, **settings):
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.directory,
+                              timeout=programs.TIMEOUT, check=False, env=programs.environment(**settings))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def flags(self, *words):
+        """From pkg-config alone, as if the root were where it was installed."""
+        return shlex.split(self.shell("pkg-config", f"--define-variable=prefix={self.prefix}", *words, "postern",
+                                      PKG_CONFIG_LIBDIR=os.path.join(self.lib, "pkgconfig")))
+
+    def expect_hello(self, *command):
+        self.assertRegex(self.shell(*command, LD_LIBRARY_PATH=self.lib), SAYS)
+
+    def needed(self, program):
+        return re.findall(r"\(NEEDED\).*\[(.*)\]", self.shell("readelf", "-d", program))
+
+    def test_what_is_installed(self):
+        for path in ("include/portals.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "share/man/man1/postern-perf.1",
+                     "share/man/man3/PtlPut.3", "share/man/man7/postern.7"):
+            self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
+        for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "pkgconfig/postern.pc",
+                     "cmake/postern/postern-config.cmake", "wireshark/plugins/postern.lua"):
+            self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
+
+    def test_the_package_knows_every_function(self):
+        with open(os.path.join(SOURCE, "lib/p3/postern.map"), encoding="utf-8") as file:
+            functions = re.findall(r"^\t(\w+);", file.read(), re.MULTILINE)
+        with open(os.path.join(SOURCE, "debian/libpostern0.symbols"), encoding="utf-8") as file:
+            self.assertEqual(re.findall(r"^ (\w+)@POSTERN_0 ", file.read(), re.MULTILINE), ["POSTERN_0", *sorted(functions)])
+
+    def test_pkg_config_in_c_and_in_cpp_with_the_shared_library(self):
+        flags = self.flags("--cflags", "--libs")
+        self.assertEqual([flag for flag in flags if "rte" in flag or flag.startswith(("-include", "-march", "-D"))], [])
+        self.shell("cc", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "hello.c", "-o", "hello", *flags)
+        self.expect_hello("./hello")
+        self.assertIn("libpostern.so.0", self.needed("hello"))
+        if shutil.which("c++"):
+            self.shell("c++", "-std=c++20", "-Wall", "-Werror", "hello.cpp", "-o", "hello-cpp", *flags)
+            self.expect_hello("./hello-cpp")
+
+    def test_pkg_config_looks_where_it_is_installed(self):
+        looked_into = self.shell("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":")
+        self.assertIn(os.path.join(self.option("prefix"), self.option("libdir"), "pkgconfig"), looked_into)
+
+    def test_pkg_config_with_the_static_library(self):
+        for library in glob.glob(os.path.join(self.lib, "libpostern.so*")):
+            os.unlink(library)
+        self.shell("cc", "hello.c", "-o", "hello", *self.flags("--cflags", "--libs", "--static"))
+        self.expect_hello("./hello")
+        self.assertEqual([name for name in self.needed("hello") if "postern" in name], [])
+
+    def test_cmake(self):
+        if not shutil.which("cmake") or not shutil.which("c++"):
+            self.skipTest("cmake or a C++ compiler is missing; install cmake and g++")
+        with open(os.path.join(self.directory, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+            file.write(CMAKE)
+        self.shell("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.shell("cmake", "--build", "build")
+        self.expect_hello("build/shared")
+        self.expect_hello("build/static")
+        self.assertEqual([name for name in self.needed("build/static") if "postern" in name], [])
+
+    def test_cmake_refuses_another_version(self):
+        if not shutil.which("cmake"):
+            self.skipTest("cmake is missing; install cmake")
+        for wanted in ("0.0", "0.99", "1.0"):
+            with open(os.path.join(self.directory, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+                file.write(CMAKE.replace("postern 0.1", f"postern {wanted}"))
+            done = subprocess.run(["cmake", "-S", ".", "-B", f"build-{wanted}", f"-DCMAKE_PREFIX_PATH={self.prefix}"],
+                                  cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                                  env=programs.environment(), timeout=programs.TIMEOUT)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f'requested version "{wanted}"', done.stdout)
+
+
+if __name__ == "__main__":
+    programs.main()
