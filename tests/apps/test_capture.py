@@ -210,7 +210,7 @@ class Lossy(Case):
     def columns(self):
         self.assertEqual({row["_ws.col.Protocol"][0] for row in self.number.values()}, {"Postern"})
         for part in ("Who is 1:1? Tell 2:", "1:1 is here, incarnation 0x", "[Retransmission] Data 2:", "Get Portal=",
-                     "Reply Msg=", "More Msg=", " Sack=", "Ack 1:1 → 2:", "Bye 2:"):
+                     "Reply Msg=", "More Msg=", " Sack=", "Ack 1:1 → 2:"):
             self.assertTrue(any(part in row["_ws.col.Info"][0] for row in self.number.values()), part)
 
 

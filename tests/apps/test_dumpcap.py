@@ -108,7 +108,7 @@ class Dumpcap(programs.Case):
 
     def test_nothing_is_left_and_names_are_one_processs_own(self):
         first = self.start("postern-perf", "--server", "--once", **self.memif(1, PTL_SHARE=self.name))
-        while not os.listdir(self.pages):
+        while not any(name.startswith(f"{self.name}map_") for name in os.listdir(self.pages)):
             self.assertIsNone(first.poll())
         second = programs.run("postern-perf", "--peer", "1:1", "--iterations", "10", "latency",
                               **self.memif(2, PTL_SHARE=self.name))
