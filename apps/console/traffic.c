@@ -247,14 +247,20 @@ static bool sink_open(struct traffic *traffic)
 	return code == PTL_OK || traffic_fail(traffic, code, "PtlMDAttach");
 }
 
+/* What had come when it was stopped is counted, too; not what goes on coming. */
 static void sink_run(struct traffic *traffic)
 {
+	unsigned left = SINK_EVENTS;
 	ptl_event_t event;
 
-	while (!atomic_load(&traffic->stop)) {
+	while (left > 0) {
+		bool stop = atomic_load(&traffic->stop);
 		int code = PtlEQGet(traffic->queue, &event);
 
+		left -= stop;
 		if (code == PTL_EQ_EMPTY) {
+			if (stop)
+				return;
 			sleep_until(now_ns() + SECOND / 1000);
 			continue;
 		}
