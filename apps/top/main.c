@@ -18,6 +18,7 @@
 
 #include <postern.h>
 
+#include "../parse.h"
 #include "process.h"
 #include "table.h"
 
@@ -30,18 +31,19 @@
 #define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
 
 static const char help_text[] =
-	"Usage: postern-top [--interval SECONDS] [--once] [--json]\n"
+	"Usage: postern-top [--interval TIME] [--once] [--json]\n"
 	"\n"
 	"Shows all interfaces of all Postern processes of this user: what they receive (<) and\n"
 	"send (>) per second, retransmissions, drops, peers, and how busy the thread is that\n"
 	"polls the device. On a terminal: q ends it, a blank looks again at once, + and - change\n"
 	"the interval.\n"
 	"\n"
-	"  -i, --interval SECONDS  time between two looks, 0.1 to 3600 (default 1)\n"
-	"  -1, --once              one table of the rates within one interval, then the end\n"
-	"  -j, --json              one JSON object per look, in a line\n"
-	"  -h, --help              this text\n"
-	"  -V, --version           the version\n"
+	"  -i, --interval TIME  between two looks, 0.1 to 3600 seconds, such as 2 or 500ms\n"
+	"                       (default 1)\n"
+	"  -1, --once           one table of the rates within one interval, then the end\n"
+	"  -j, --json           one JSON object per look, in a line\n"
+	"  -h, --help           this text\n"
+	"  -V, --version        the version\n"
 	"\n"
 	"Exit codes: 0 all went well, 1 standard output cannot be written to, 2 the options were\n"
 	"wrong.\n";
@@ -193,11 +195,12 @@ static int run(struct options *options)
 
 static bool interval_read(const char *text, double *interval)
 {
-	char *end;
+	uint64_t time;
 
-	*interval = strtod(text, &end);
-	return end != text && *end == '\0' && *interval >= INTERVAL_LEAST &&
-	       *interval <= INTERVAL_MOST;
+	if (!parse_time(text, &time))
+		return false;
+	*interval = (double)time * 1e-9;
+	return *interval >= INTERVAL_LEAST && *interval <= INTERVAL_MOST;
 }
 
 int main(int count, char **words)
@@ -219,8 +222,8 @@ int main(int count, char **words)
 			if (interval_read(optarg, &options.interval))
 				break;
 			fprintf(stderr,
-				"postern-top: --interval %s is no number of seconds from 0.1 to "
-				"3600; postern-top --help lists the options.\n",
+				"postern-top: --interval %s is no time from 0.1 to 3600 seconds, "
+				"such as 500ms; postern-top --help lists the options.\n",
 				optarg);
 			return EXIT_USAGE;
 		case '1':

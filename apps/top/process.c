@@ -253,9 +253,12 @@ double rate_of(const struct interface *interface, uint64_t before, uint64_t now)
 double busy_of(const struct interface *interface)
 {
 	const struct counts *now = &interface->now, *before = &interface->before;
+	double part;
 
 	if (interface->inlined || !interface->rated || now->elapsed <= before->elapsed ||
 		now->busy < before->busy)
 		return -1;
-	return (double)(now->busy - before->busy) / (double)(now->elapsed - before->elapsed);
+	part = (double)(now->busy - before->busy) / (double)(now->elapsed - before->elapsed);
+	/* A turn counts when it has ended, also what of it was before the last look. */
+	return part < 1 ? part : 1;
 }
