@@ -1,7 +1,8 @@
 /* path.c - see path.h. */
 #include "path.h"
 
-#define TRIES         3                   /* a frame may be lost for other reasons than its size */
+#define TRIES                                                                                      \
+	3 /* a frame may be lost for other reasons than its size, or late: each is waited for longer */
 #define TIMEOUT_LEAST UINT64_C(100000000) /* ns */
 #define TIMEOUT_ROOM  8                   /* times the latency */
 
@@ -22,7 +23,7 @@ static bool size_passes(struct search *search, uint32_t size)
 
 	for (unsigned i = 0; i < TRIES && search->code == PTL_OK; i++) {
 		search->code = postern_ping(search->ni, search->target, question, answer,
-			search->timeout, &search->ping);
+			search->timeout << i, &search->ping);
 		if (search->code == PTL_OK && search->ping.status == POSTERN_PING_ANSWERED)
 			return true;
 	}

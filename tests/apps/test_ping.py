@@ -4,7 +4,7 @@ import signal
 
 import programs
 
-QUICK = ("--count", "3", "--interval", "1ms")
+QUICK = ("--count", "3", "--interval", "1ms", "--timeout", "60s")
 
 
 class Self(programs.Case):
@@ -43,8 +43,8 @@ class Self(programs.Case):
         self.assertIn("64 to 2000 bytes", done.stderr)
 
     def test_a_deadline_ends_it(self):
-        report = self.expect_json(programs.run("postern-ping", "--json", "--deadline", "50ms", "--interval",
-                                               "10ms", "--pid", "5", "1:5", PTL_NID="1"))
+        report = self.expect_json(programs.run("postern-ping", "--json", "--deadline", "50ms", "--interval", "10ms",
+                                               "--timeout", "60s", "--pid", "5", "1:5", PTL_NID="1"))
         self.assertGreaterEqual(report["answered"], 1)
 
 
@@ -93,7 +93,7 @@ class Remote(programs.Case):
     def test_a_process_whose_application_sleeps_answers(self):
         self.server()
         report = self.expect_json(programs.run(
-            "postern-ping", *QUICK, "--json", "--timeout", "60s", "1:1", **self.memif(2)))
+            "postern-ping", *QUICK, "--json", "1:1", **self.memif(2)))
         self.assertEqual(report["answered"], 3)
         times = report["round_trip_ns"]
         self.assertLessEqual(times["min"], times["avg"])
@@ -104,7 +104,7 @@ class Remote(programs.Case):
     def test_the_smaller_frames_of_the_other_are_seen(self):
         self.server(PTL_MTU="1500")
         report = self.expect_json(programs.run(
-            "postern-ping", *QUICK, "--json", "--mtu", "--timeout", "60s", "1:1", **self.memif(2)))
+            "postern-ping", *QUICK, "--json", "--mtu", "1:1", **self.memif(2)))
         self.assertEqual(report["path_mtu"]["target"], 1500)
         self.assertLessEqual(report["path_mtu"]["back"], 1500)
 
