@@ -230,15 +230,17 @@ static void track_write(struct recorder *recorder, struct track *track)
 	track->due -= track->due < block.bytes ? track->due : block.bytes;
 }
 
-/* R2; all that is there when a track is leaving. Returns how many blocks were written. */
+/* R2; all that is there when a track is leaving, but not what others that never rest put there meanwhile. Returns how many blocks
+ * were written. */
 static unsigned recorder_write(struct recorder *recorder, bool all)
 {
 	struct track *oldest;
 	unsigned written = 0;
 	bool due;
 
-	while ((oldest = recorder_oldest(recorder, &due)) && (due || all) &&
-		!recorder_ended(recorder)) {
+	for (struct track *track = recorder->tracks; all && track; track = track->next)
+		track->due = tape_readable(&track->tape);
+	while ((oldest = recorder_oldest(recorder, &due)) && due && !recorder_ended(recorder)) {
 		track_write(recorder, oldest);
 		written++;
 	}
