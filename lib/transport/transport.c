@@ -155,12 +155,12 @@ unsigned transport_receive(struct transport *transport)
 	/* What the last burst still holds was not processed: its turn comes first. */
 	if (transport->burst_count > 0)
 		return transport->burst_count;
-	while (count < BURST_FRAMES / 2 && transport->loop_head != transport->loop_tail)
+	/* Half of the burst at most, so that the port has its turn. */
+	while (count < transport->burst_limit / 2 && transport->loop_head != transport->loop_tail)
 		burst[count++] = transport->loop[transport->loop_head++ % LOOP_FRAMES];
 	transport->burst_looped = count;
-	if (count < transport->burst_limit)
-		count += port_receive(transport->port, burst + count,
-			(uint16_t)(transport->burst_limit - count));
+	count += port_receive(
+		transport->port, burst + count, (uint16_t)(transport->burst_limit - count));
 	transport->burst_count = count;
 	if (count == 0)
 		return 0;

@@ -116,6 +116,27 @@ static void send__a_large_message_arrives_whole(void **state)
 	network_destroy(network);
 }
 
+/* Large frames come in bursts so short that what a process sends to itself could fill them all. */
+static void send__to_itself_leaves_the_port_its_turn(void **state)
+{
+	struct network *network = network_create(2, seed_first(), 9014, MBUFS);
+	const struct node *busy = &network->nodes[0];
+	unsigned step;
+
+	(void)state;
+	nodes_start(network);
+	for (step = 0; step < 1000 && network->nodes[1].done == 0; step++) {
+		while (busy->sent[0] < busy->done + 4)
+			network_send(network, 0, 0, 1u << 20);
+		if (step == 100)
+			network_send(network, 1, 0, 8);
+		network_step(network);
+	}
+	assert_int_equal(network->nodes[1].done, 1);
+	assert_true(network_run(network, SECOND));
+	network_destroy(network);
+}
+
 static void send__to_itself_never_touches_the_port(void **state)
 {
 	struct network *network = network_make(1, seed_first());
@@ -709,6 +730,7 @@ int main(void)
 		cmocka_unit_test(send__one_message_arrives),
 		cmocka_unit_test(send__an_empty_message_ends_at_once),
 		cmocka_unit_test(send__a_large_message_arrives_whole),
+		cmocka_unit_test(send__to_itself_leaves_the_port_its_turn),
 		cmocka_unit_test(send__to_itself_never_touches_the_port),
 		cmocka_unit_test(send__waiting_messages_share_frames),
 		cmocka_unit_test(send__a_short_message_overtakes_the_rest_of_a_long_one),
