@@ -86,9 +86,11 @@ struct poller *poller_create(enum poller_manner manner, const struct clock *cloc
 	return poller;
 }
 
+/* What wakes the thread is what it sleeps on. */
 static void poller_give_bell(const struct poller *poller, struct segment *segment)
 {
-	atomic_store_explicit(&segment->doorbell.event, poller->bell + 1, memory_order_relaxed);
+	atomic_store_explicit(&segment->doorbell.event,
+		poller->manner == POLLER_INTERRUPT ? poller->bell + 1 : 0, memory_order_relaxed);
 }
 
 int poller_set_manner(struct poller *poller, enum poller_manner manner)
@@ -97,10 +99,10 @@ int poller_set_manner(struct poller *poller, enum poller_manner manner)
 		poller->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 		if (poller->bell < 0)
 			return -1;
-		for (unsigned i = 0; i < poller->count; i++)
-			poller_give_bell(poller, poller->engines[i].segment);
 	}
 	poller->manner = manner;
+	for (unsigned i = 0; i < poller->count; i++)
+		poller_give_bell(poller, poller->engines[i].segment);
 	return 0;
 }
 
@@ -111,13 +113,18 @@ void poller_destroy(struct poller *poller)
 	free(poller);
 }
 
+void poller_call(struct poller *poller)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* P2: a request counts like a command */
+	for (unsigned i = 0; i < poller->count; i++)
+		doorbell_ring(&poller->engines[i].segment->doorbell);
+}
+
 static void poller_ask(struct poller *poller, enum poller_request request)
 {
 	atomic_store_explicit(&poller->request, request, memory_order_seq_cst);
 	futex_wake(&poller->request, 1);
-	atomic_thread_fence(memory_order_seq_cst); /* P2: a request counts like a command */
-	for (unsigned i = 0; i < poller->count; i++)
-		doorbell_ring(&poller->engines[i].segment->doorbell);
+	poller_call(poller);
 }
 
 static void poller_await(struct poller *poller, uint32_t parked)

@@ -54,6 +54,8 @@ void poller_add(
 	struct poller *poller, struct engine *engine, struct segment *segment, bool external);
 void poller_remove(struct poller *poller, const struct engine *engine);
 unsigned poller_count(const struct poller *poller);
+/* Wakes the thread if it sleeps: a frame that nothing announces may have come to one of its engines. */
+void poller_call(struct poller *poller);
 
 /* How long the thread has been in turns that found something to do, ns. Any thread. */
 uint64_t poller_busy(const struct poller *poller);

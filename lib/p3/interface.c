@@ -161,10 +161,21 @@ static bool checksum_is_full(unsigned number)
 	return setting_is(SETTING_CHECKSUM, "full");
 }
 
-/* While an engine waits for frames that others hold: they may be other interfaces of this process. */
+/* A turn for the other interfaces of this process, to whom the caller may have sent frames that nothing announces. The library's
+ * lock is held. */
+static unsigned interface_drive_others(void)
+{
+	struct poll_thread *thread;
+
+	LIST_FOREACH(thread, &poll_threads, link)
+	poller_call(thread->poller);
+	return interface_drive();
+}
+
+/* While an engine waits for frames that others hold. */
 static void interface_wait(void)
 {
-	if (interface_drive() == 0)
+	if (interface_drive_others() == 0)
 		sched_yield();
 }
 
@@ -518,8 +529,7 @@ static void interface_linger(struct interface *interface)
 	while (!engine_settled(interface->engine) && glue_now(NULL) - start < LINGER) {
 		unsigned work = engine_poll(interface->engine);
 
-		/* The peer may be another interface of this process. */
-		if (work + interface_drive() == 0)
+		if (work + interface_drive_others() == 0)
 			sched_yield();
 	}
 }

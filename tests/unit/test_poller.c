@@ -282,6 +282,50 @@ static void poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_as
 	fixture_stop(&fixture);
 }
 
+/* It then sleeps on something else, up to a second. */
+static void poller_set_manner__leaves_no_bell_that_nobody_hears(void **state)
+{
+	static const enum poller_manner manners[] = {POLLER_ADAPTIVE, POLLER_INTERRUPT};
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, POLLER_INTERRUPT);
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t sleeps;
+
+		poller_pause(fixture.poller);
+		assert_int_equal(poller_set_manner(fixture.poller, manners[i % 2]), 0);
+		assert_int_equal(atomic_load(&fixture.engines[0]->segment->doorbell.event) != 0,
+			manners[i % 2] == POLLER_INTERRUPT);
+		sleeps = atomic_load(&fixture.engines[0]->segment->counters.sleeps);
+		poller_resume(fixture.poller);
+		WAIT_FOR(atomic_load(&fixture.engines[0]->segment->counters.sleeps) > sleeps &&
+			 sleeping(fixture.engines[0]));
+		post(fixture.engines[0], 1);
+		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i + 1);
+	}
+	fixture_stop(&fixture);
+}
+
+static void poller_call__wakes_a_thread_that_sleeps(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t turns;
+
+		WAIT_FOR(sleeping(fixture.engines[0]));
+		turns = atomic_load(&fixture.engines[0]->turns);
+		poller_call(fixture.poller);
+		/* Awake, or asleep once more. */
+		assert_true(!sleeping(fixture.engines[0]) ||
+			    atomic_load(&fixture.engines[0]->turns) > turns);
+	}
+	fixture_stop(&fixture);
+}
+
 static void seat_take__lets_one_in(void **state)
 {
 	static struct seat seat;
@@ -375,6 +419,8 @@ int main(void)
 		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_command),
 		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_port),
 		cmocka_unit_test(poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
+		cmocka_unit_test(poller_set_manner__leaves_no_bell_that_nobody_hears),
+		cmocka_unit_test(poller_call__wakes_a_thread_that_sleeps),
 		cmocka_unit_test(seat_take__lets_one_in),
 		cmocka_unit_test(seat_drive__does_nothing_in_a_seat_without_an_engine),
 		cmocka_unit_test(seat_leave__carries_out_what_came_meanwhile),
