@@ -124,8 +124,9 @@ void *glue_segment_create(size_t size, int socket, int *fd)
 	if (!(hugepages_usable(size) &&
 		    segment_map(segment, size, hugepages_page(), MFD_HUGETLB)) &&
 		!segment_map(segment, size, (size_t)sysconf(_SC_PAGESIZE), 0)) {
-		log_error("cannot map a segment of %zu MB: %s: make PTL_EVENT_MEMORY smaller",
-			size >> 20, strerror(errno));
+		log_error("cannot map a segment of %zu MB: %s: %s", size >> 20, strerror(errno),
+			errno == EMFILE ? "raise the limit of open files by ulimit -n 64"
+					: "make PTL_EVENT_MEMORY smaller");
 		free(segment);
 		return NULL;
 	}

@@ -1,4 +1,5 @@
 /* main.c - postern-console: interfaces to look into, to steer and to send from. See console.h. */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 
 #include <cmdline.h>
 
+#include "../output.h"
 #include "../parse.h"
 #include "console.h"
 #include "grammar.h"
@@ -21,9 +23,10 @@
 #define EXIT_COMMAND 1
 #define EXIT_USAGE   2
 #define NANOSECONDS  1000000000u
+#define COMPLAINT_BYTES 1024
 
 static const char help_text[] =
-	"Usage: postern-console [OPTIONS] [FILE]\n"
+	"Usage: postern-console [OPTION...] [FILE]\n"
 	"\n"
 	"Holds the interfaces that PTL_IFACE_NAME names, shows what is in them, changes what may\n"
 	"change, sends and takes traffic. Commands are typed, with completion (tab), help (?) and\n"
@@ -57,16 +60,22 @@ void console_place(const char *script, unsigned line)
 
 void console_fail(const char *format, ...)
 {
+	char text[COMPLAINT_BYTES];
 	va_list arguments;
 
 	console.failed = true;
 	fflush(stdout);
 	if (place_name)
 		fprintf(stderr, "%s:%u: ", place_name, place_line);
+	else if (!console.terminal)
+		fputs("postern-console: ", stderr);
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fputs(".\n", stderr);
+	for (char *c = text; *c != '\0'; c++)
+		if (iscntrl((unsigned char)*c)) /* of a script, and a terminal would obey it */
+			*c = '?';
+	fprintf(stderr, "%s.\n", text);
 }
 
 void console_fail_call(int code, const char *call)
@@ -131,6 +140,7 @@ static void interfaces_close(void)
 	for (unsigned i = 0; i < console.count; i++)
 		if (console.open[i])
 			PtlNIFini(console.interfaces[i]);
+	traffic_join();
 	PtlFini();
 }
 
@@ -146,7 +156,7 @@ static int commands_run(const char *file)
 		return EXIT_COMMAND;
 	}
 	if (!script) {
-		console_fail("%s cannot be opened: %s", file, strerror(errno));
+		console_fail("%s cannot be opened: %s; give the path of a file with commands", file, strerror(errno));
 		cmdline_free(cmdline);
 		return EXIT_COMMAND;
 	}
@@ -221,6 +231,7 @@ int main(int count, char **words)
 	ptl_pid_t pid = PTL_PID_ANY;
 	int code;
 
+	output_watch("postern-console", EXIT_COMMAND);
 	grammar_prepare();
 	code = options_read(count, words, &pid);
 	if (code != 0)
@@ -233,10 +244,5 @@ int main(int count, char **words)
 		return EXIT_COMMAND;
 	code = commands_run(words[optind]);
 	interfaces_close();
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "postern-console: standard output cannot be written: %s.\n",
-			strerror(errno));
-		code = EXIT_COMMAND;
-	}
 	return code;
 }

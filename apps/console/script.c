@@ -21,12 +21,20 @@ bool script_run(struct cmdline *cmdline, FILE *file, const char *name)
 	size_t size = 0;
 	bool fine = true;
 
-	for (unsigned n = 1; fine && !console.quit && getline(&line, &size, file) >= 0; n++) {
+	ssize_t length;
+
+	console_place(name, 1);
+	for (unsigned n = 1; fine && !console.quit && (length = getline(&line, &size, file)) >= 0; n++) {
 		console_place(name, n);
+		if (memchr(line, '\0', (size_t)length) != NULL) {
+			console_fail("the line has bytes of 0; a script is text");
+			fine = false;
+			break;
+		}
 		fine = grammar_run(cmdline, line) && !console_interrupted();
 	}
-	if (fine && ferror(file)) {
-		console_fail("cannot be read: %s", strerror(errno));
+	if (fine && ferror(file) && !console_interrupted()) {
+		console_fail("no line can be read: %s; give a file with commands", strerror(errno));
 		fine = false;
 	}
 	free(line);

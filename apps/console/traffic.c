@@ -24,6 +24,7 @@
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 #define WINDOW_MAX     4096
 #define PING_TIMEOUT   SECOND
+#define STOP_PATIENCE  SECOND /* without progress */
 #define LOOK_INTERVAL  (SECOND / 50)
 #define ERROR_BYTES    160
 
@@ -522,9 +523,33 @@ static void traffic_tell(const struct traffic *traffic)
 			traffic->error[0] != '\0' ? ": " : ", nobody answered", traffic->error);
 }
 
+/* Waits for the end of one that has been stopped, but not for messages that nothing happens to: those to a process that does
+ * not exist fail after PTL_PEER_TIMEOUT only. */
+static bool traffic_await(const struct traffic *traffic)
+{
+	uint64_t messages = atomic_load(&traffic->messages), since = now_ns();
+
+	while (!atomic_load(&traffic->ended)) {
+		if (atomic_load(&traffic->messages) != messages) {
+			messages = atomic_load(&traffic->messages);
+			since = now_ns();
+		}
+		if (now_ns() - since >= STOP_PATIENCE || console_interrupted())
+			return false;
+		sleep_until(now_ns() + SECOND / 1000);
+	}
+	return true;
+}
+
 /* Waits for the end of one, sums it up and forgets it. */
 static void traffic_finish(struct traffic *traffic)
 {
+	if (!traffic_await(traffic)) {
+		console_fail("%s %u still waits for messages that have not arrived, PTL_PEER_TIMEOUT at the longest; "
+			     "stop it again later, or quit",
+			kind_names[traffic->kind], traffic->number);
+		return;
+	}
 	pthread_join(traffic->thread, NULL);
 	traffic_tell(traffic);
 	traffic_free(traffic);
@@ -613,6 +638,14 @@ void traffic_end(void)
 
 	STAILQ_FOREACH(traffic, &all, link)
 	atomic_store(&traffic->stop, true);
+	STAILQ_FOREACH(traffic, &all, link)
+	traffic_await(traffic);
+}
+
+void traffic_join(void)
+{
+	struct traffic *traffic;
+
 	while ((traffic = STAILQ_FIRST(&all)) != NULL) {
 		pthread_join(traffic->thread, NULL);
 		traffic_free(traffic);

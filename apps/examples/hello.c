@@ -6,8 +6,8 @@
  *
  * Two processes by shared memory:
  *
- *     PTL_IFACE_NAME=memif:/tmp/hello PTL_NID=1 hello receive
- *     PTL_IFACE_NAME=memif:/tmp/hello PTL_NID=2 hello send 1:1
+ *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=1 hello receive
+ *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=2 hello send 1:1
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
  *
  * The only program that looks behind the public headers: it lists devices by pmd-glue, which opens none.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,11 +12,13 @@
 #include <pmd-glue/glue.h>
 
 #include "../json.h"
+#include "../output.h"
 #include "doctor.h"
 
 #define DEVICES_MAX    256
 #define SETTINGS_MAX   64
 #define INTERFACES_MAX 64
+#define EXIT_UNWELL    1
 #define EXIT_USAGE     2
 #define TEXT_WIDTH     96 /* columns of help texts */
 #define TEXT_INDENT    10
@@ -226,6 +227,7 @@ int main(int count, char **words)
 	bool json = false;
 	int letter;
 
+	output_watch("postern-info", EXIT_UNWELL);
 	if (count > 1 && strcmp(words[1], "doctor") == 0)
 		return doctor_main(count - 1, words + 1);
 	while ((letter = getopt_long(count, words, "jhV", options, NULL)) != -1) {
@@ -257,10 +259,5 @@ int main(int count, char **words)
 	else
 		print_text(&info);
 	PtlFini();
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "postern-info: standard output cannot be written to: %s\n",
-			strerror(errno));
-		return 1;
-	}
-	return info_is_well(&info) ? 0 : 1;
+	return info_is_well(&info) ? 0 : EXIT_UNWELL;
 }

@@ -6,6 +6,7 @@
 
 #include <postern.h>
 
+#include "../output.h"
 #include "agenda.h"
 #include "client.h"
 #include "complain.h"
@@ -246,6 +247,7 @@ int main(int count, char **words)
 	struct options options;
 	bool well = true;
 
+	output_watch("postern-perf", EXIT_RUN);
 	options_parse(&options, count, words);
 	cores_take(&options);
 	tracing_begin(options.trace);

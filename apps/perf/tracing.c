@@ -22,7 +22,8 @@ void tracing_begin(const char *file)
 	trace_name = file;
 	trace_file = fopen(file, "we");
 	if (trace_file == NULL)
-		complain("%s cannot be written: %s.", file, strerror(errno));
+		complain("the trace cannot be written to %s: %s; give --trace another path.", file,
+			strerror(errno));
 	if (trace_start(TRACKS, RECORDS) != 0)
 		complain("there is no memory for a trace.");
 }
@@ -38,7 +39,8 @@ void tracing_end(void)
 	trace_count(&made, &kept);
 	well = trace_write(trace_file);
 	if (fclose(trace_file) != 0 || !well)
-		complain("%s cannot be written: %s.", trace_name, strerror(errno));
+		complain("the trace cannot be written to %s: %s; give --trace another path.",
+			trace_name, strerror(errno));
 	fprintf(stderr,
 		"%s has the last %" PRIu64 " of %" PRIu64 " records; ui.perfetto.dev and "
 		"chrome://tracing show it.\n",

@@ -9,6 +9,7 @@
 #include <postern.h>
 
 #include "../json.h"
+#include "../output.h"
 #include "../path.h"
 #include "options.h"
 #include "tally.h"
@@ -330,6 +331,7 @@ int main(int count, char **words)
 	const struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
 	static struct run run;
 
+	output_watch("postern-ping", EXIT_TROUBLE);
 	options_read(count, words, &run.options);
 	snprintf(run.target, sizeof(run.target), "%u:%u", run.options.target.nid,
 		run.options.target.pid);

@@ -3,7 +3,6 @@
  * It asks their telemetry sockets and is no Portals process itself. On a terminal the table is drawn
  * again and again; into a pipe or a file one table follows another.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 
 #include <postern.h>
 
+#include "../output.h"
 #include "../parse.h"
 #include "process.h"
 #include "table.h"
@@ -151,21 +151,11 @@ static unsigned terminal_width(void)
 	return size.ws_col;
 }
 
-static int output_check(void)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return 0;
-	if (errno != EPIPE)
-		fprintf(stderr, "postern-top: standard output cannot be written to: %s\n",
-			strerror(errno));
-	return 1;
-}
-
 static int print_all(const struct options *options)
 {
 	if (options->json) {
 		table_print_json();
-		return output_check();
+		return output_flush() ? 0 : 1;
 	}
 	if (terminal)
 		printf(CLEAR "postern-top %s, every %g s: q ends, + and - change that\n",
@@ -173,7 +163,7 @@ static int print_all(const struct options *options)
 				POSTERN_VERSION_PATCH),
 			options->interval);
 	table_print(terminal_width());
-	return output_check();
+	return output_flush() ? 0 : 1;
 }
 
 static int run(struct options *options)
@@ -216,6 +206,7 @@ int main(int count, char **words)
 	struct options options = {.interval = INTERVAL_DEFAULT};
 	int letter;
 
+	output_watch("postern-top", 1);
 	while ((letter = getopt_long(count, words, "i:1jhV", names, NULL)) != -1) {
 		switch (letter) {
 		case 'i':
@@ -234,12 +225,12 @@ int main(int count, char **words)
 			break;
 		case 'h':
 			fputs(help_text, stdout);
-			return output_check();
+			return output_flush() ? 0 : 1;
 		case 'V':
 			printf("postern-top %s\n",
 				VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
 					POSTERN_VERSION_PATCH));
-			return output_check();
+			return output_flush() ? 0 : 1;
 		default:
 			fputs("postern-top --help lists the options.\n", stderr);
 			return EXIT_USAGE;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What goes wrong is told in one sentence with its remedy: limits of the process, settings that mean nothing, full disks."""
+import os
 import resource
 import subprocess
 
@@ -16,7 +17,7 @@ class Complaints(programs.Case):
                               env=programs.environment(**settings))
 
     def expect(self, done, code, *parts):
-        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.returncode, code, f"{done.args} {done.stderr}")
         for part in parts:
             self.assertIn(part, done.stderr)
 
@@ -45,11 +46,34 @@ class Complaints(programs.Case):
         self.assertNotIn("EAL", done.stderr)
         self.expect(self.info(PTL_DEBUG="all"), 0, "EAL argument 0", "interface 0 is 1:")
 
-    def test_a_full_disk_is_told(self):
-        with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run([programs.program("postern-info")], stdout=full, stderr=subprocess.PIPE, text=True,
-                                  env=programs.environment(), timeout=programs.TIMEOUT, check=False)
-        self.expect(done, 1, "No space left")
+    def test_too_few_files_are_told(self):
+        for limit in range(8, 13):
+            done = self.info(resource.RLIMIT_NOFILE, limit)
+            if done.returncode != 0:
+                self.expect(done, 1, "Too many open files", "ulimit -n 64")
+
+    def shell(self, line):
+        return subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=programs.environment(PTL_NID="1"), timeout=programs.TIMEOUT, check=False)
+
+    def test_results_that_cannot_be_written_are_told(self):
+        for name, words, code in (("info", "--json", 1), ("info", "doctor --root /nowhere", 1), ("info", "--version", 1),
+                                  ("perf", "--json --iterations 10 --sizes 8 latency", 1), ("perf", "--help", 1),
+                                  ("ping", "--count 1 --pid 7 1:7", 2), ("console", "--help", 1),
+                                  ("top", "--once --interval 0.1", 1)):
+            program = programs.program(f"postern-{name}")
+            self.expect(self.shell(f"{program} {words} > /dev/full"), code, f"postern-{name}: standard output")
+            self.expect(self.shell(f"{program} {words} >&-"), code, f"postern-{name}: standard output")
+
+    def test_a_closed_output_is_no_other_file(self):
+        plot = os.path.join(self.directory, "plot.svg")
+        self.shell(f"{programs.program('postern-perf')} --plot {plot} --iterations 10 --sizes 8 latency >&-")
+        with open(plot, encoding="ascii") as file:
+            self.assertTrue(file.read().startswith("<svg"))
+
+    def test_a_trace_without_a_place_is_refused(self):
+        done = programs.run("postern-perf", "--trace", "/nowhere/x.json")
+        self.expect(done, 1, "/nowhere/x.json", "give --trace another path")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,20 @@ class Console(programs.Case):
         self.assertRegex(done.stdout, r"1: sink ended .*: 2000 messages, 128000 bytes, 0 times events were lost")
         self.assertEqual(done.stderr, "")
 
+    def test_traffic_to_nobody_is_stopped_soon(self):
+        """Long before PTL_PEER_TIMEOUT, after which its messages fail. Whether it had sent any when it was stopped is chance."""
+        done = self.script("start flood 9:9", "sleep 200ms", "stop 1", PTL_PEER_TIMEOUT="600s")
+        if done.returncode != 0:
+            self.expect_failure(done, 3, "flood 1 still waits for messages")
+        self.expect_success(self.script("start flood 9:9", "start stream 9:9", "sleep 200ms", "quit", PTL_PEER_TIMEOUT="600s"))
+
+    def test_scripts_that_are_no_text_are_refused(self):
+        self.expect_failure(self.script("show \0ni"), 1, "bytes of 0")
+        self.expect_failure(self.script("\x1b[2J"), 1, '"?[2J"')
+        done = programs.run("postern-console", "/nowhere")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("postern-console: /nowhere cannot be opened", done.stderr)
+
     def test_topics_are_shown(self):
         done = self.expect_success(self.script(
             "# a comment, and an empty line", "", "show port", "show ni", "show pt", "show me", "show md", "show eq", "show ac",

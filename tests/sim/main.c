@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <postern.h>
+
+#include <apps/output.h>
 #include <sim/scenario.h>
 
 #define COMMAND_TEXT  1024
@@ -59,7 +62,9 @@ static void usage(FILE *file)
 		"  --rate N         of the links, Gbit/s\n"
 		"  --delay N        of each link, ns\n"
 		"  --frame N        largest frame, bytes from the Ethernet header on\n"
-		"  --help           this text\n");
+		"  --help           this text\n"
+		"  --version        the library's version\n"
+		"\nExit codes: 0 all went well, 1 a seed failed, 2 the options were wrong.\n");
 }
 
 enum {
@@ -87,7 +92,8 @@ enum {
 	OPTION_RATE,
 	OPTION_DELAY,
 	OPTION_FRAME,
-	OPTION_HELP
+	OPTION_HELP,
+	OPTION_VERSION
 };
 
 static const struct option long_options[] = {
@@ -116,12 +122,13 @@ static const struct option long_options[] = {
 	{"delay", required_argument, NULL, OPTION_DELAY},
 	{"frame", required_argument, NULL, OPTION_FRAME},
 	{"help", no_argument, NULL, OPTION_HELP},
+	{"version", no_argument, NULL, OPTION_VERSION},
 	{NULL, 0, NULL, 0},
 };
 
 static void complain(const char *what, const char *text)
 {
-	fprintf(stderr, "postern-sim: %s '%s'; try --help\n", what, text);
+	fprintf(stderr, "postern-sim: %s \"%s\"; postern-sim --help lists the options.\n", what, text);
 	exit(2);
 }
 
@@ -232,8 +239,11 @@ static void option_take(struct options *options, int option)
 	case OPTION_HELP:
 		usage(stdout);
 		exit(0);
+	case OPTION_VERSION:
+		printf("postern-sim %s\n", postern_version());
+		exit(0);
 	default:
-		fprintf(stderr, "Try postern-sim --help\n");
+		fprintf(stderr, "postern-sim --help lists the options.\n");
 		exit(2);
 	}
 	/* What changes the run belongs to the command that replays it. */
@@ -316,6 +326,7 @@ int main(int argc, char **argv)
 	const struct scenario *scenario = &scenarios[0];
 	int option;
 
+	output_watch("postern-sim", 1);
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		option_take(&options, option);
 	if (optind < argc) {
