@@ -37,7 +37,7 @@ static const struct {
 static const char *const level_names[] = {"ok", "warning", "failure"};
 
 static const char help_text[] =
-	"Usage: postern-info doctor [options] [NID:PID ...]\n"
+	"Usage: postern-info doctor [OPTION...] [NID:PID ...]\n"
 	"\n"
 	"Looks for what stands in the way of Postern on this machine, with the settings of this\n"
 	"environment: cores and their isolation, frequency, hugepages, NUMA, driver, IOMMU,\n"
@@ -47,7 +47,7 @@ static const char help_text[] =
 	"size of\n"
 	"frame reaches them. Each line is ok, warning or failure, with the command that mends it.\n"
 	"\n"
-	"  -P, --pid PID    Portals process id that the interfaces take (the system's)\n"
+	"  -p, --pid PID    Portals process id that the interfaces take (the system's)\n"
 	"  -j, --json       one JSON object\n"
 	"      --root DIR   for tests: the kernel's files are looked for below DIR, and no "
 	"interface is\n"
@@ -250,7 +250,7 @@ int doctor_main(int count, char **words)
 {
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},
-		{"pid", required_argument, NULL, 'P'},
+		{"pid", required_argument, NULL, 'p'},
 		{"root", required_argument, NULL, 'R'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
@@ -261,12 +261,12 @@ int doctor_main(int count, char **words)
 	uint64_t pid;
 	int letter;
 
-	while ((letter = getopt_long(count, words, "jP:h", options, NULL)) != -1) {
+	while ((letter = getopt_long(count, words, "jp:h", options, NULL)) != -1) {
 		switch (letter) {
 		case 'j':
 			json = true;
 			break;
-		case 'P':
+		case 'p':
 			if (!parse_number(optarg, PTL_PID_MAX, &pid))
 				return usage("is no process id", optarg);
 			doctor.pid = (ptl_pid_t)pid;

@@ -24,8 +24,8 @@
 #define TEXT_INDENT    10
 
 static const char help_text[] =
-	"Usage: postern-info [--json]\n"
-	"       postern-info doctor [options] [NID:PID ...]\n"
+	"Usage: postern-info [OPTION...]\n"
+	"       postern-info doctor [OPTION...] [NID:PID ...]\n"
 	"\n"
 	"Shows the version, the devices that an interface can use, the interfaces that\n"
 	"PTL_IFACE_NAME names with their limits, and every setting with its value, default and\n"

@@ -17,7 +17,7 @@
 #define INTERFACES 63
 
 static const char help_text[] =
-	"Usage: postern-ping [options] NID:PID\n"
+	"Usage: postern-ping [OPTION...] NID:PID\n"
 	"\n"
 	"Asks a Postern process for an echo, again and again, and says how long it took. The\n"
 	"process's poll core answers, however busy its application is. Runs until Ctrl-C, and\n"
@@ -36,7 +36,7 @@ static const char help_text[] =
 	"  -q, --quiet           only the summary\n"
 	"  -j, --json            the summary as one JSON object, and nothing else\n"
 	"  -I, --interface N     number of the interface, as in PTL_IFACE_NAME (0)\n"
-	"  -P, --pid PID         own Portals process id (the system's)\n"
+	"  -p, --pid PID         own Portals process id (the system's)\n"
 	"  -h, --help            this text\n"
 	"  -V, --version         the library's version\n"
 	"\n"
@@ -54,7 +54,7 @@ static const struct option long_options[] = {
 	{"quiet", no_argument, NULL, 'q'},
 	{"json", no_argument, NULL, 'j'},
 	{"interface", required_argument, NULL, 'I'},
-	{"pid", required_argument, NULL, 'P'},
+	{"pid", required_argument, NULL, 'p'},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -134,7 +134,7 @@ static void option_take(int letter, const char *value, struct options *options)
 	case 'I':
 		options->interface = number_read("--interface", value, 0, INTERFACES);
 		break;
-	case 'P':
+	case 'p':
 		options->pid = number_read("--pid", value, 0, PTL_PID_MAX);
 		break;
 	case 'h':
@@ -154,7 +154,7 @@ void options_read(int count, char **words, struct options *options)
 	int letter;
 
 	*options = (struct options){.pid = PTL_PID_ANY, .interval = SECOND, .timeout = SECOND};
-	while ((letter = getopt_long(count, words, "c:i:W:w:s:fmqjI:P:hV", long_options, NULL)) !=
+	while ((letter = getopt_long(count, words, "c:i:W:w:s:fmqjI:p:hV", long_options, NULL)) !=
 		-1)
 		option_take(letter, optarg, options);
 	if (optind + 1 != count)

@@ -31,7 +31,7 @@
 #define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
 
 static const char help_text[] =
-	"Usage: postern-top [--interval TIME] [--once] [--json]\n"
+	"Usage: postern-top [OPTION...]\n"
 	"\n"
 	"Shows all interfaces of all Postern processes of this user: what they receive (<) and\n"
 	"send (>) per second, retransmissions, drops, peers, and how busy the thread is that\n"
