@@ -32,7 +32,7 @@ static char replay[COMMAND_TEXT + 64];
 
 static void usage(FILE *file)
 {
-	fprintf(file, "Usage: postern-sim [OPTION...] [EXPERIMENT]\n"
+	fprintf(file, "Usage: postern-sim [OPTION...] [EXPERIMENT]\n\n"
 		      "Simulates nodes with complete Portals stacks on one switch, in simulated "
 		      "time. Each seed is\n"
 		      "another run, and the same run whenever it is used again.\n\nExperiments:\n");
