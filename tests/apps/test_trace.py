@@ -51,7 +51,7 @@ class Trace(programs.Case):
     def test_a_file_that_cannot_be_written_is_told(self):
         done = programs.run("postern-perf", "--trace", "/dev/full", "--sizes", "8", "--iterations", "10", "latency")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("/dev/full cannot be written", done.stderr)
+        self.assertIn("cannot be written to /dev/full", done.stderr)
         done = programs.run("postern-perf", "--trace", self.directory, "latency")
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot be written", done.stderr)
