@@ -411,78 +411,6 @@ static void expect_end(const char *name, const char *reason)
 	assert_ptr_equal(strchr((const char *)file, '\n'), strrchr((const char *)file, '\n'));
 }
 
-struct flood {
-	struct track *track;
-	atomic_bool stop;
-};
-
-static void track_put(struct track *track)
-{
-	static const uint8_t data[4096];
-	struct pcapng_packet packet = {.interface = track->number,
-		.direction = PCAPNG_INBOUND,
-		.time = recorder_time(),
-		.length = sizeof(data),
-		.captured = sizeof(data)};
-	uint8_t edge[PCAPNG_PACKET_HEAD + PCAPNG_PACKET_TAIL];
-	struct tape *tape = &track->tape;
-
-	if (!tape_room(tape, pcapng_packet_bytes(packet.captured)))
-		return;
-	tape_put(tape, edge, pcapng_packet_head(edge, &packet));
-	tape_put(tape, data, sizeof(data));
-	tape_put(tape, edge, pcapng_packet_tail(edge, &packet));
-	tape_publish(tape, tape->at);
-}
-
-static void *flood_run(void *argument)
-{
-	struct flood *flood = argument;
-
-	while (!atomic_load(&flood->stop))
-		track_put(flood->track);
-	return NULL;
-}
-
-/* Slower than the flood. */
-static void *drain_run(void *name)
-{
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	uint8_t bytes[32];
-
-	while (read(fd, bytes, sizeof(bytes)) > 0)
-		;
-	close(fd);
-	return NULL;
-}
-
-static void track_finish__does_not_wait_for_a_track_that_never_rests(void **state)
-{
-	const struct pcapng_interface interface = {
-		.name = "x", .description = "x", .address = (const uint8_t *)"abcdef"};
-	struct flood flood = {0};
-	pthread_t thread, reader;
-	struct track *track;
-	char fifo[160];
-
-	(void)state;
-	snprintf(fifo, sizeof(fifo), "%s/flood", directory);
-	assert_int_equal(mkfifo(fifo, 0600), 0);
-	assert_int_equal(pthread_create(&reader, NULL, drain_run, fifo), 0);
-	flood.track = track_open(fifo, &interface);
-	track = track_open(fifo, &interface);
-	assert_non_null(flood.track);
-	assert_non_null(track);
-	track_put(track);
-	assert_int_equal(pthread_create(&thread, NULL, flood_run, &flood), 0);
-	track_finish(track);
-	atomic_store(&flood.stop, true);
-	pthread_join(thread, NULL);
-	track_finish(flood.track);
-	pthread_join(reader, NULL);
-	unlink(fifo);
-}
-
 static void capture__ends_on_a_full_disk_and_nothing_else_does(void **state)
 {
 	(void)state;
@@ -672,7 +600,6 @@ int main(void)
 		cmocka_unit_test(capture__counts_what_the_tape_has_no_room_for),
 		cmocka_unit_test(capture__goes_to_standard_output),
 		cmocka_unit_test(capture__goes_through_a_fifo),
-		cmocka_unit_test(track_finish__does_not_wait_for_a_track_that_never_rests),
 		cmocka_unit_test(capture__ends_on_a_full_disk_and_nothing_else_does),
 		cmocka_unit_test(
 			capture__ends_at_the_limit_of_file_sizes_with_a_file_that_can_be_read),
