@@ -3,18 +3,25 @@
 
 #include <stdio.h>
 
+#include <base/utf8.h>
+
 void json_text(const char *text)
 {
+	unsigned bytes;
+
 	putchar('"');
-	for (; *text != '\0'; text++) {
+	for (; *text != '\0'; text += bytes > 0 ? bytes : 1) {
 		unsigned char c = (unsigned char)*text;
 
+		bytes = utf8_bytes(text);
 		if (c == '"' || c == '\\')
 			printf("\\%c", c);
 		else if (c < ' ')
 			printf("\\u%04x", c);
+		else if (bytes == 0)
+			putchar('?');
 		else
-			putchar(c);
+			fwrite(text, 1, bytes, stdout);
 	}
 	putchar('"');
 }

@@ -3,7 +3,7 @@
 #define APPS_JSON_H
 
 /* Writes a string to standard output. Control characters cannot be in it but from a device's or a
- * machine's name. */
+ * machine's name; bytes that are not UTF-8, which JSON is, become question marks. */
 void json_text(const char *text);
 
 #endif

@@ -4,9 +4,42 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <base/utf8.h>
+
 #define TEXT_BYTES 128
+
+static bool is_utf8(const char *text)
+{
+	unsigned bytes = 1;
+
+	for (; *text != '\0' && bytes != 0; text += bytes)
+		bytes = utf8_bytes(text);
+	return bytes != 0;
+}
+
+void report_text(struct report *report, const char *name, const char *text)
+{
+	char *clean;
+	unsigned bytes;
+
+	if (is_utf8(text)) {
+		report->form->text(report, name, text);
+		return;
+	}
+	clean = strdup(text);
+	for (char *at = clean; at && *at != '\0'; at += bytes) {
+		bytes = utf8_bytes(at);
+		if (bytes == 0) {
+			*at = '?';
+			bytes = 1;
+		}
+	}
+	report->form->text(report, name, clean ? clean : "?");
+	free(clean);
+}
 
 void report_format(struct report *report, const char *name, const char *format, ...)
 {

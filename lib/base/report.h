@@ -46,10 +46,8 @@ static inline void report_number(struct report *report, const char *name, uint64
 	report->form->number(report, name, value);
 }
 
-static inline void report_text(struct report *report, const char *name, const char *text)
-{
-	report->form->text(report, name, text);
-}
+/* Bytes that are not UTF-8 become question marks: a setting may hold any, and readers of JSON refuse all of it for one. */
+void report_text(struct report *report, const char *name, const char *text);
 
 static inline void report_flag(struct report *report, const char *name, bool flag)
 {

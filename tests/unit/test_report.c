@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -87,12 +88,40 @@ static void report_json__escapes_what_json_does_not_take(void **state)
 				  "\\u0001 end \xc3\xbc\"}");
 }
 
+/* What stands between the quotes of a text in JSON. */
+static void text_is(const char *given, const char *written)
+{
+	struct report_json json;
+	char text[ROOM], wanted[ROOM];
+
+	report_json_init(&json, text, sizeof(text));
+	report_text(&json.report, NULL, given);
+	report_json_end(&json);
+	snprintf(wanted, sizeof(wanted), "\"%s\"", written);
+	assert_string_equal(text, wanted);
+}
+
+static void report_text__writes_utf8_only(void **state)
+{
+	(void)state;
+	text_is("\xc2\x80 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf",
+		"\xc2\x80 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf");
+	text_is("a\xff"
+		"b\x80",
+		"a?b?");
+	text_is("\xc3", "?"); /* cut off */
+	text_is("\xe2\x82", "??");
+	text_is("\xc0\xaf \xe0\x80\xaf \xf0\x80\x80\xaf", "?? ??? ????"); /* too long */
+	text_is("\xed\xa0\x80 \xf4\x90\x80\x80 \xf5\x80", "??? ???? ??");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report_json__writes_values_in_objects_and_arrays),
 		cmocka_unit_test(report_json__counts_what_finds_no_room_and_writes_nothing_beyond),
 		cmocka_unit_test(report_json__escapes_what_json_does_not_take),
+		cmocka_unit_test(report_text__writes_utf8_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
