@@ -2,7 +2,6 @@
 #include "client.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -10,17 +9,17 @@
 #include <unistd.h>
 
 #define PATIENCE_SECONDS 1
-#define NAME_BYTES       128
+#define ANSWER_BYTES     20000 /* DPDK sends 16 KiB at most */
 
-/* One packet into answer; false: none comes. */
+/* The next answer; false: none comes. */
 static bool client_receive(struct client *client)
 {
-	ssize_t length = recv(client->socket, client->answer, sizeof(client->answer) - 1, 0);
+	char bytes[ANSWER_BYTES];
+	ssize_t length = recv(client->socket, bytes, sizeof(bytes), 0);
 
-	if (length <= 0)
-		return false;
-	client->answer[length] = '\0';
-	return true;
+	json_decref(client->answer);
+	client->answer = length > 0 ? json_loadb(bytes, (size_t)length, 0, NULL) : NULL;
+	return length > 0;
 }
 
 bool client_open(struct client *client, const char *path)
@@ -31,6 +30,7 @@ bool client_open(struct client *client, const char *path)
 	if (strlen(path) >= sizeof(address.sun_path))
 		return false;
 	strcpy(address.sun_path, path);
+	client->answer = NULL;
 	client->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (client->socket < 0)
 		return false;
@@ -40,12 +40,13 @@ bool client_open(struct client *client, const char *path)
 	if (connect(client->socket, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 		client_receive(client))
 		return true;
-	close(client->socket);
+	client_close(client);
 	return false;
 }
 
 void client_close(struct client *client)
 {
+	json_decref(client->answer);
 	close(client->socket);
 }
 
@@ -55,72 +56,66 @@ bool client_ask(struct client *client, const char *question)
 	       client_receive(client);
 }
 
-/* What stands behind "name":, NULL: it is not there. */
-static const char *member_find(const char *answer, const char *name)
+static json_t *member_find(json_t *object, const char *name)
 {
-	char quoted[NAME_BYTES];
-	const char *found;
+	json_t *found = json_object_get(object, name), *value;
+	const char *key;
 
-	snprintf(quoted, sizeof(quoted), "\"%s\":", name);
-	found = strstr(answer, quoted);
-	if (!found)
-		return NULL;
-	found += strlen(quoted);
-	return found + strspn(found, " ");
+	json_object_foreach(object, key, value)
+	{
+		if (found)
+			break;
+		found = member_find(value, name);
+	}
+	return found;
 }
 
 uint64_t client_number(const struct client *client, const char *name)
 {
-	const char *found = member_find(client->answer, name);
-
-	return found ? strtoull(found, NULL, 10) : 0;
+	return (uint64_t)json_integer_value(member_find(client->answer, name));
 }
 
-uint64_t client_sum(const struct client *client, const char *prefix)
+static uint64_t members_sum(json_t *object, const char *prefix)
 {
-	char quoted[NAME_BYTES];
-	const char *found = client->answer;
 	uint64_t sum = 0;
+	const char *key;
+	json_t *value;
 
-	snprintf(quoted, sizeof(quoted), "\"%s", prefix);
-	while ((found = strstr(found, quoted))) {
-		found = strchr(found, ':');
-		if (!found)
-			break;
-		sum += strtoull(found + 1, NULL, 10);
+	json_object_foreach(object, key, value)
+	{
+		if (strncmp(key, prefix, strlen(prefix)) == 0)
+			sum += (uint64_t)json_integer_value(value);
+		sum += members_sum(value, prefix);
 	}
 	return sum;
 }
 
+uint64_t client_sum(const struct client *client, const char *prefix)
+{
+	return members_sum(client->answer, prefix);
+}
+
 void client_text(const struct client *client, const char *name, char *text, size_t size)
 {
-	const char *found = member_find(client->answer, name);
-	size_t length = 0;
+	const char *found = json_string_value(member_find(client->answer, name));
 
-	if (found && *found == '"')
-		for (found++; *found != '\0' && *found != '"' && length + 1 < size; found++) {
-			if (*found == '\\' && found[1] != '\0')
-				found++;
-			text[length++] =
-				(unsigned char)*found < ' ' || *found == '\x7f' ? '?' : *found;
-		}
-	text[length] = '\0';
+	snprintf(text, size, "%s", found ? found : "");
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ' || *text == '\x7f')
+			*text = '?';
 }
 
 unsigned client_numbers(
 	const struct client *client, const char *name, uint64_t *numbers, unsigned count)
 {
-	const char *found = member_find(client->answer, name);
-	unsigned items = 0;
-	char *end;
+	json_t *found = member_find(client->answer, name), *value;
+	size_t i;
 
-	if (!found || *found != '[')
-		return 0;
-	for (found++; items < count; found = end + strspn(end, ", ")) {
-		numbers[items] = strtoull(found, &end, 10);
-		if (end == found)
-			break;
-		items++;
+	json_array_foreach(found, i, value)
+	{
+		if (i == count)
+			return count;
+		numbers[i] = (uint64_t)json_integer_value(value);
 	}
-	return items;
+	return (unsigned)json_array_size(found);
 }

@@ -1,7 +1,7 @@
 /* client.h - questions to a process's telemetry socket, as DPDK's library answers them.
  *
- * Answers are one JSON object each, {"/command": {"member": value, ...}}; DPDK escapes quotes in
- * texts, so a member is found by its name in quotes without taking the object apart.
+ * Answers are one JSON object each, {"/command": {"member": value, ...}}; values may be such objects again. A member is known by its
+ * name, at whatever depth.
  */
 #ifndef TOP_CLIENT_H
 #define TOP_CLIENT_H
@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ANSWER_BYTES 20000 /* DPDK sends 16 KiB at most */
+#include <jansson.h>
 
 struct client {
 	int socket;
-	char answer[ANSWER_BYTES]; /* to the last question */
+	json_t *answer; /* to the last question; NULL: none, or it was no JSON */
 };
 
 /* False: nobody listens there, or it is no telemetry socket. Does not wait for long. */
