@@ -8,6 +8,7 @@
 
 #define SECOND   1e9
 #define TIME_MAX (86400 * SECOND)
+#define RATE_MAX 1e15
 
 /* By hand, because strtoull() takes signs, blanks and octal numbers. */
 bool parse_digits(const char **text, uint64_t max, uint64_t *value)
@@ -67,23 +68,51 @@ bool parse_size(const char *text, uint64_t max, uint64_t *value)
 	return true;
 }
 
-bool parse_time(const char *text, uint64_t *value)
+struct unit {
+	const char *name;
+	double size;
+};
+
+/* A number, perhaps with a fraction, and one of the units, of which there are `count`. */
+static bool parse_quantity(
+	const char *text, const struct unit *units, unsigned count, double max, double *value)
 {
-	static const struct {
-		const char *name;
-		double length;
-	} units[] = {{"", SECOND}, {"s", SECOND}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
 	char *end;
 	double number = strtod(text, &end);
 
 	if (!isdigit((unsigned char)*text) || !isfinite(number))
 		return false;
-	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(end, units[i].name) == 0 && number * units[i].length <= TIME_MAX) {
-			*value = (uint64_t)(number * units[i].length);
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(end, units[i].name) == 0 && number * units[i].size <= max) {
+			*value = number * units[i].size;
 			return true;
 		}
 	return false;
+}
+
+bool parse_time(const char *text, uint64_t *value)
+{
+	static const struct unit units[] = {
+		{"", SECOND}, {"s", SECOND}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
+	double time;
+
+	if (!parse_quantity(text, units, sizeof(units) / sizeof(units[0]), TIME_MAX, &time))
+		return false;
+	*value = (uint64_t)time;
+	return true;
+}
+
+bool parse_rate(const char *text, uint64_t *value)
+{
+	static const struct unit units[] = {
+		{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
+	double rate;
+
+	if (!parse_quantity(text, units, sizeof(units) / sizeof(units[0]), RATE_MAX, &rate) ||
+		rate < 1)
+		return false;
+	*value = (uint64_t)rate;
+	return true;
 }
 
 /* A number, or four with dots between them. */

@@ -14,6 +14,8 @@ bool parse_number(const char *text, uint64_t max, uint64_t *value);
 bool parse_size(const char *text, uint64_t max, uint64_t *value);
 /* Seconds, or a number with ns, us, ms or s; in nanoseconds, at most a day. */
 bool parse_time(const char *text, uint64_t *value);
+/* Bits a second: a number, perhaps with k, M, G or T: 1000, its square, ..., as rates of networks are written. Not 0. */
+bool parse_rate(const char *text, uint64_t *value);
 /* "NID:PID", the node id a number or four with dots. */
 bool parse_process(const char *text, ptl_process_id_t *value);
 

@@ -342,16 +342,8 @@ static bool option_parse(const char *name, const char *text, uint64_t *value)
 {
 	if (strcmp(name, "time") == 0 || strcmp(name, "interval") == 0)
 		return parse_time(text, value) && *value > 0;
-	if (strcmp(name, "rate") == 0) { /* decimal, as rates of networks are */
-		char *end;
-		double number = strtod(text, &end);
-		const char *letters = "kMGT", *letter = *end != '\0' ? strchr(letters, *end) : NULL;
-
-		for (const char *at = letters; letter && at <= letter; at++)
-			number *= 1000;
-		*value = number > 0 && number < 1e15 ? (uint64_t)number : 0;
-		return *value > 0 && end[letter ? 1 : 0] == '\0';
-	}
+	if (strcmp(name, "rate") == 0)
+		return parse_rate(text, value);
 	if (strcmp(name, "count") == 0)
 		return parse_size(text, UINT64_MAX / 2, value) && *value > 0;
 	if (strcmp(name, "window") == 0)
