@@ -1,6 +1,7 @@
 /* bell.c - see bell.h. Owned by the poll core that owns the memif. */
 #include <pmd-glue/bell.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -8,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <linux/membarrier.h>
 
@@ -122,9 +124,17 @@ bool bell_hang(struct bell *bell, int control)
 	return false;
 }
 
-int bell_arm(struct bell *bell, bool on)
+/* Takes back what rang. The descriptor is the peer's too, who may let reads of it wait at any time; this one never does. */
+static void bell_hush(const struct bell *bell)
 {
 	eventfd_t rung;
+	const struct iovec to = {.iov_base = &rung, .iov_len = sizeof(rung)};
+	if (preadv2(bell->event, &to, 1, -1, RWF_NOWAIT) < 0 && errno == EOPNOTSUPP)
+		(void)eventfd_read(bell->event, &rung); /* a kernel before 5.12 */
+}
+
+int bell_arm(struct bell *bell, bool on)
+{
 	if (bell->set < 0)
 		return -1;
 	if (on) {
@@ -135,7 +145,7 @@ int bell_arm(struct bell *bell, bool on)
 	}
 	*bell->flags |= FLAG_POLLS;
 	/* What rang for frames that are seen by polling rings no more. */
-	(void)eventfd_read(bell->event, &rung);
+	bell_hush(bell);
 	return -1;
 }
 
