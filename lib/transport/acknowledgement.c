@@ -383,7 +383,8 @@ void acknowledgement_read(struct transport *transport, struct peer *peer, const 
 	peer->credit = (uint16_t)RTE_MAX(RTE_MIN(frame->credit, CREDIT_MAX), 1u);
 	if (peer->flight != NULL) {
 		delivered = cumulative_read(transport, peer, frame);
-		delivered += selective_read(transport, peer, frame);
+		if (frame->flags & FRAME_SACK)
+			delivered += selective_read(transport, peer, frame);
 	}
 	if (delivered > 0) {
 		acknowledgement_progress(transport, peer, frame, delivered);

@@ -341,7 +341,7 @@ static enum encapsulation_status udp_read(const struct encapsulation *encapsulat
 	return ENCAPSULATION_FINE;
 }
 
-enum encapsulation_status encapsulation_read(const struct encapsulation *encapsulation,
+enum encapsulation_status encapsulation_read_any(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, uint64_t flags, struct outer *outer)
 {
 	const uint8_t *at = bytes;

@@ -13,6 +13,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
 #include <wire/frame.h>
 
 struct rte_mbuf;
@@ -69,8 +73,33 @@ struct outer {
 
 /* Reads bytes that came from anywhere. flags: the mbuf's ol_flags, which say what the device has verified already.
  * ENCAPSULATION_FINE and _ARP fill outer. */
-enum encapsulation_status encapsulation_read(const struct encapsulation *encapsulation,
+enum encapsulation_status encapsulation_read_any(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, uint64_t flags, struct outer *outer);
+
+/* The same, quick for the usual frame: raw Ethernet without a tag, to this host alone. */
+static inline enum encapsulation_status encapsulation_read(
+	const struct encapsulation *encapsulation, const void *bytes, uint32_t available,
+	uint64_t flags, struct outer *outer)
+{
+	const uint8_t *at = bytes;
+	uint64_t to;
+	uint16_t type;
+
+	if (encapsulation->bytes != FRAME_ETHERNET_BYTES ||
+		available < FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES)
+		return encapsulation_read_any(encapsulation, bytes, available, flags, outer);
+	memcpy(&to, at, sizeof(to));
+	memcpy(&type, at + 2 * FRAME_ADDRESS_BYTES, sizeof(type));
+	if (rte_be_to_cpu_64(to) >> 16 != encapsulation->own_number ||
+		type != rte_cpu_to_be_16(FRAME_ETHERTYPE))
+		return encapsulation_read_any(encapsulation, bytes, available, flags, outer);
+	outer->at = FRAME_ETHERNET_BYTES;
+	outer->length = available - FRAME_ETHERNET_BYTES;
+	outer->source = 0;
+	outer->from = at + FRAME_ADDRESS_BYTES;
+	outer->marked = false;
+	return ENCAPSULATION_FINE;
+}
 
 /* The bytes before the transport header of a frame that was found fine before. */
 uint32_t encapsulation_skip(const struct encapsulation *encapsulation, const void *bytes);

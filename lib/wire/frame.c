@@ -5,109 +5,90 @@
  * I2. After FRAME_OK the records fill the frame exactly: record_read() may be called frame->records
  *     times.
  * I3. What frame_encode() and record_write() write, frame_decode() accepts.
+ * I4. Headers are copied as they are, so the host's byte order is the wire's.
  */
 #include <wire/frame.h>
 
 #include <string.h>
 
 #include <rte_byteorder.h>
+#include <rte_common.h>
+#ifdef __SSE4_2__
+#include <nmmintrin.h>
+#else
 #include <rte_hash_crc.h>
+#endif
 
 #define CHECKSUM_START  0xffffffffu
-#define CHECKSUM_OFFSET offsetof(struct frame_header, checksum)
 #define FLAGS_KNOWN                                                                                \
 	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM |                 \
 		FRAME_ACK_VALID | FRAME_CE)
 
-/* CRC32C of bytes of which the first eight are the header's start with its checksum taken as zero. Only the padding of an echo
- * ends elsewhere than at a multiple of eight: zeros fill it up. */
-static uint32_t checksum_more(uint32_t crc, const uint8_t *bytes, uint32_t length)
+static_assert(RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN, "I4");
+
+/* --- checksum: CRC32C of the frame's bytes, that of the checksum itself taken as zero */
+
+static inline uint64_t word_at(const void *bytes, uint32_t at)
 {
 	uint64_t word;
-	uint32_t at;
 
-	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word)) {
-		memcpy(&word, bytes + at, sizeof(word));
-		crc = rte_hash_crc_8byte(word, crc);
-	}
-	if (at < length) {
-		word = 0;
-		memcpy(&word, bytes + at, length - at);
-		crc = rte_hash_crc_8byte(word, crc);
-	}
-	return crc;
+	memcpy(&word, (const uint8_t *)bytes + at, sizeof(word));
+	return word;
 }
 
-static uint32_t frame_checksum(const struct frame *frame, const uint8_t *bytes)
+static inline uint64_t crc_word(uint64_t crc, uint64_t word)
+{
+#ifdef __SSE4_2__
+	return _mm_crc32_u64(crc, word);
+#else
+	return rte_hash_crc_8byte(word, (uint32_t)crc);
+#endif
+}
+
+/* Of a header whose first half word is `start`; the next is the checksum. */
+static inline uint64_t crc_header(uint32_t start, const void *header)
+{
+	uint64_t crc = crc_word(CHECKSUM_START, start);
+
+	crc = crc_word(crc, word_at(header, 8));
+	crc = crc_word(crc, word_at(header, 16));
+	crc = crc_word(crc, word_at(header, 24));
+	crc = crc_word(crc, word_at(header, 32));
+	crc = crc_word(crc, word_at(header, 40));
+	crc = crc_word(crc, word_at(header, 48));
+	return crc_word(crc, word_at(header, 56));
+}
+static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
+
+/* Only the padding of an echo ends elsewhere than at a multiple of eight: zeros fill it up. */
+static uint64_t crc_bytes(uint64_t crc, const uint8_t *bytes, uint32_t length)
+{
+	uint64_t word = 0;
+	uint32_t at;
+
+	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word))
+		crc = crc_word(crc, word_at(bytes, at));
+	if (at == length)
+		return crc;
+	memcpy(&word, bytes + at, length - at);
+	return crc_word(crc, word);
+}
+
+/* Goes on behind the header with what else is covered. */
+static __rte_noinline uint64_t crc_rest(
+	uint64_t crc, const struct frame *frame, const uint8_t *bytes)
 {
 	uint32_t length = frame_header_bytes(frame->flags);
-	uint64_t word;
-	uint32_t crc;
 
 	if (frame->flags & FRAME_FULL_SUM)
 		length = frame->length - frame->tail_length;
-	memcpy(&word, bytes, sizeof(word));
-	word &= rte_cpu_to_le_64(UINT64_C(0xffffffff));
-	crc = rte_hash_crc_8byte(word, CHECKSUM_START);
-	crc = checksum_more(crc, bytes + sizeof(word), length - (uint32_t)sizeof(word));
+	crc = crc_bytes(crc, bytes + FRAME_HEADER_BYTES, length - FRAME_HEADER_BYTES);
 	if ((frame->flags & FRAME_FULL_SUM) && frame->tail_length != 0)
-		crc = checksum_more(crc, frame->tail, frame->tail_length);
-	return ~crc;
-}
-static_assert(CHECKSUM_OFFSET == 4, "the checksum is the high half of the first word");
-
-static void header_read(const struct frame_header *header, struct frame *frame)
-{
-	frame->type = header->version_type & 15;
-	frame->flags = header->flags;
-	frame->records = header->records;
-	frame->length = rte_le_to_cpu_16(header->length);
-	frame->stream = rte_le_to_cpu_16(header->stream);
-	frame->ack_stream = rte_le_to_cpu_16(header->ack_stream);
-	frame->credit = rte_le_to_cpu_16(header->credit);
-	frame->destination_nid = rte_le_to_cpu_32(header->destination_nid);
-	frame->destination_pid = rte_le_to_cpu_32(header->destination_pid);
-	frame->source_nid = rte_le_to_cpu_32(header->source_nid);
-	frame->source_pid = rte_le_to_cpu_32(header->source_pid);
-	frame->source_incarnation = rte_le_to_cpu_32(header->source_incarnation);
-	frame->destination_incarnation = rte_le_to_cpu_32(header->destination_incarnation);
-	frame->psn = rte_le_to_cpu_32(header->psn);
-	frame->ack = rte_le_to_cpu_32(header->ack);
-	frame->timestamp = rte_le_to_cpu_32(header->timestamp);
-	frame->echo = rte_le_to_cpu_32(header->echo);
-	frame->delay = rte_le_to_cpu_32(header->delay);
-	frame->first = rte_le_to_cpu_32(header->first);
+		crc = crc_bytes(crc, frame->tail, frame->tail_length);
+	return crc;
 }
 
-static void sack_read(const uint8_t *bytes, struct frame *frame)
-{
-	unsigned i;
-
-	for (i = 0; i < FRAME_SACK_BITS / 64; i++) {
-		memcpy(&frame->sack[i], bytes + i * 8, 8);
-		frame->sack[i] = rte_le_to_cpu_64(frame->sack[i]);
-	}
-}
-
-uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record)
-{
-	struct record_header header;
-	uint32_t data_at;
-
-	memcpy(&header, frame->body + at, sizeof(header));
-	record->kind = header.kind;
-	record->header_length = header.header_length;
-	record->data_length = rte_le_to_cpu_16(header.data_length);
-	record->message = rte_le_to_cpu_32(header.message);
-	record->extent = rte_le_to_cpu_64(header.extent);
-	record->header = frame->body + at + RECORD_HEADER_BYTES;
-	data_at = at + RECORD_HEADER_BYTES + record->header_length;
-	record->data = data_at < frame->split ? frame->body + data_at
-					      : frame->tail + (data_at - frame->split);
-	return at + record_bytes(record->header_length, record->data_length);
-}
-
-static bool record_valid(const struct record *record)
+static __rte_always_inline bool record_valid(const struct record *record)
 {
 	switch (record->kind) {
 	case RECORD_START:
@@ -128,7 +109,8 @@ static bool record_valid(const struct record *record)
 }
 
 /* Do the pieces of the frame part before this record, or after it, or between its headers and its data? */
-static bool record_whole(const struct frame *frame, uint32_t at, const struct record *record)
+static __rte_always_inline bool record_whole(
+	const struct frame *frame, uint32_t at, const struct record *record)
 {
 	uint32_t data_at = at + RECORD_HEADER_BYTES + record->header_length;
 
@@ -136,12 +118,13 @@ static bool record_whole(const struct frame *frame, uint32_t at, const struct re
 	       (data_at < frame->split && data_at + record->data_length <= frame->split);
 }
 
-/* Walks the records: I2, and FRAME_START says the truth. */
-static bool records_valid(const struct frame *frame, uint32_t bytes)
+/* Walks the records: I2, and FRAME_START says the truth. Sees whether they are whole messages. */
+static __rte_always_inline bool records_valid(struct frame *frame, uint32_t bytes)
 {
 	uint32_t reach = frame->split < bytes ? frame->split : bytes; /* of headers */
 	struct record record;
 	bool starts = false;
+	bool whole = true;
 	uint32_t next;
 	uint32_t at = 0;
 	unsigned i;
@@ -152,9 +135,14 @@ static bool records_valid(const struct frame *frame, uint32_t bytes)
 		next = record_read(frame, at, &record);
 		if (next > bytes || !record_valid(&record) || !record_whole(frame, at, &record))
 			return false;
+		if (i == 0)
+			frame->message = record.message;
 		at = next;
 		starts |= record.kind == RECORD_START;
+		whole &= record.kind == RECORD_START && record.data_length == record.extent &&
+			 record.message - frame->message == i;
 	}
+	frame->whole = whole;
 	return at == bytes && starts == !!(frame->flags & FRAME_START);
 }
 
@@ -177,32 +165,34 @@ static bool echo_valid(const struct frame *frame)
 }
 
 /* A sequenced frame has records, an echo has padding, any other has nothing after the header. */
-static bool content_valid(const struct frame *frame, uint32_t header_bytes)
+static __rte_always_inline bool content_valid(struct frame *frame, uint32_t header_bytes)
 {
 	uint32_t bytes = frame->length - header_bytes;
 
+	if (frame->type == FRAME_DATA)
+		return frame->length % RECORD_ALIGN == 0 && frame->records > 0 &&
+		       records_valid(frame, bytes);
 	if (is_echo(frame))
 		return echo_valid(frame);
-	if (frame->length % RECORD_ALIGN != 0)
-		return false;
-	if (frame->type != FRAME_DATA)
-		return bytes == 0 && frame->records == 0 && !(frame->flags & FRAME_START);
-	return frame->records > 0 && records_valid(frame, bytes);
+	return bytes == 0 && frame->records == 0 && !(frame->flags & FRAME_START);
 }
 
-enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
-	uint32_t tail_length, struct frame *frame)
+/* Inline so that a frame in one piece is read without a thought of two. */
+static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t available,
+	const void *tail, uint32_t tail_length, struct frame *frame)
 {
-	struct frame_header header;
 	uint32_t header_bytes;
+	uint64_t crc;
+	uint32_t start;
 
-	if (available < sizeof(header))
+	if (available < FRAME_HEADER_BYTES)
 		return FRAME_BAD_SHORT;
+	memcpy(&start, bytes, sizeof(start));
+	memcpy(frame, bytes, FRAME_HEADER_BYTES);
+	frame->type = (uint8_t)start & 15;
 	frame->tail = tail;
 	frame->tail_length = tail_length;
-	memcpy(&header, bytes, sizeof(header));
-	header_read(&header, frame);
-	if (header.version_type >> 4 != FRAME_VERSION || frame->type < FRAME_DATA ||
+	if ((start >> 4 & 15) != FRAME_VERSION || frame->type < FRAME_DATA ||
 		frame->type > FRAME_PONG)
 		return FRAME_BAD_VERSION;
 	header_bytes = frame_header_bytes(frame->flags);
@@ -210,31 +200,37 @@ enum frame_status frame_decode_split(const void *bytes, uint32_t available, cons
 		return FRAME_BAD_SHORT;
 	if (tail_length != 0 && frame->length - tail_length != available)
 		return FRAME_BAD_CONTENT;
-	if (frame_checksum(frame, bytes) != rte_le_to_cpu_32(header.checksum))
+	crc = crc_header(start, bytes);
+	if (frame->flags & (FRAME_SACK | FRAME_FULL_SUM))
+		crc = crc_rest(crc, frame, bytes);
+	if (~(uint32_t)crc != frame->checksum)
 		return FRAME_BAD_CHECKSUM;
-	memset(frame->sack, 0, sizeof(frame->sack));
 	if (frame->flags & FRAME_SACK)
-		sack_read((const uint8_t *)bytes + sizeof(header), frame);
+		memcpy(frame->sack, (const uint8_t *)bytes + FRAME_HEADER_BYTES,
+			sizeof(frame->sack));
 	frame->body = (const uint8_t *)bytes + header_bytes;
 	frame->split = tail_length == 0 ? UINT32_MAX : available - header_bytes;
-	if ((frame->flags & ~FLAGS_KNOWN) || header.reserved != 0 ||
+	if ((frame->flags & ~FLAGS_KNOWN) || frame->reserved != 0 ||
 		!content_valid(frame, header_bytes))
 		return FRAME_BAD_CONTENT;
 	return FRAME_OK;
 }
 
+enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
+	uint32_t tail_length, struct frame *frame)
+{
+	return decode(bytes, available, tail, tail_length, frame);
+}
+
 enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame)
 {
-	return frame_decode_split(bytes, available, NULL, 0, frame);
+	return decode(bytes, available, NULL, 0, frame);
 }
 
 void frame_recall(const void *bytes, struct frame *frame)
 {
-	struct frame_header header;
-
-	memcpy(&header, bytes, sizeof(header));
-	header_read(&header, frame);
-	frame->tail = NULL;
+	memcpy(frame, bytes, FRAME_HEADER_BYTES);
+	frame->type &= 15;
 	frame->tail_length = 0;
 	memset(frame->sack, 0, sizeof(frame->sack));
 }
@@ -248,62 +244,20 @@ void frame_pad(void *bytes, uint32_t length)
 		to[at] = (uint8_t)at;
 }
 
-static void header_write(const struct frame *frame, struct frame_header *header)
-{
-	header->version_type = (uint8_t)(FRAME_VERSION << 4 | frame->type);
-	header->flags = frame->flags;
-	header->length = rte_cpu_to_le_16(frame->length);
-	header->checksum = 0;
-	header->destination_nid = rte_cpu_to_le_32(frame->destination_nid);
-	header->destination_pid = rte_cpu_to_le_32(frame->destination_pid);
-	header->source_nid = rte_cpu_to_le_32(frame->source_nid);
-	header->source_pid = rte_cpu_to_le_32(frame->source_pid);
-	header->source_incarnation = rte_cpu_to_le_32(frame->source_incarnation);
-	header->destination_incarnation = rte_cpu_to_le_32(frame->destination_incarnation);
-	header->psn = rte_cpu_to_le_32(frame->psn);
-	header->ack = rte_cpu_to_le_32(frame->ack);
-	header->stream = rte_cpu_to_le_16(frame->stream);
-	header->ack_stream = rte_cpu_to_le_16(frame->ack_stream);
-	header->timestamp = rte_cpu_to_le_32(frame->timestamp);
-	header->echo = rte_cpu_to_le_32(frame->echo);
-	header->delay = rte_cpu_to_le_32(frame->delay);
-	header->credit = rte_cpu_to_le_16(frame->credit);
-	header->records = frame->records;
-	header->reserved = 0;
-	header->first = rte_cpu_to_le_32(frame->first);
-}
-
 void frame_encode(const struct frame *frame, void *bytes)
 {
-	struct frame_header header;
 	uint8_t *to = bytes;
-	uint32_t sum;
-	unsigned i;
+	uint32_t start;
+	uint64_t crc;
 
-	header_write(frame, &header);
-	memcpy(to, &header, sizeof(header));
-	if (frame->flags & FRAME_SACK) {
-		for (i = 0; i < FRAME_SACK_BITS / 64; i++) {
-			uint64_t word = rte_cpu_to_le_64(frame->sack[i]);
-
-			memcpy(to + sizeof(header) + i * 8, &word, sizeof(word));
-		}
-	}
-	sum = frame_checksum(frame, to);
-	sum = rte_cpu_to_le_32(sum);
-	memcpy(to + CHECKSUM_OFFSET, &sum, sizeof(sum));
-}
-
-uint8_t *record_write(void *to, const struct record *record)
-{
-	struct record_header header = {
-		.kind = record->kind,
-		.header_length = record->header_length,
-		.data_length = rte_cpu_to_le_16(record->data_length),
-		.message = rte_cpu_to_le_32(record->message),
-		.extent = rte_cpu_to_le_64(record->extent),
-	};
-
-	memcpy(to, &header, sizeof(header));
-	return (uint8_t *)to + sizeof(header);
+	memcpy(&start, frame, sizeof(start));
+	start |= FRAME_VERSION << 4;
+	crc = crc_header(start, frame);
+	memcpy(to + 8, (const uint8_t *)frame + 8, FRAME_HEADER_BYTES - 8);
+	if (frame->flags & FRAME_SACK)
+		memcpy(to + FRAME_HEADER_BYTES, frame->sack, sizeof(frame->sack));
+	if (frame->flags & (FRAME_SACK | FRAME_FULL_SUM))
+		crc = crc_rest(crc, frame, to);
+	crc = start | (uint64_t)~(uint32_t)crc << 32;
+	memcpy(to, &crc, sizeof(crc));
 }

@@ -16,6 +16,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
 
 #define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
 #define FRAME_VERSION   1
@@ -137,15 +140,14 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 /* Echo frames use some fields in their own way. psn: number of the question. ack: PING: length that the answer shall have,
  * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the answerer's own frames. */
 
-/* A frame as the rest of the library sees it, in the host's byte order. length, type, flags, records: as in the header. */
+/* A frame as the rest of the library sees it, in the host's byte order. */
 struct frame {
+	/* The header's fields in the header's order, so that they are copied as a whole. Of the first byte only the type is
+	 * seen; checksum and reserved mean nothing here, but that reserved is 0. */
 	uint8_t type;
 	uint8_t flags;
-	uint8_t records;
 	uint16_t length;
-	uint16_t stream;
-	uint16_t ack_stream;
-	uint16_t credit;
+	uint32_t checksum;
 	uint32_t destination_nid;
 	uint32_t destination_pid;
 	uint32_t source_nid;
@@ -154,18 +156,31 @@ struct frame {
 	uint32_t destination_incarnation;
 	uint32_t psn;
 	uint32_t ack;
+	uint16_t stream;
+	uint16_t ack_stream;
 	uint32_t timestamp;
 	uint32_t echo;
 	uint32_t delay;
+	uint16_t credit;
+	uint8_t records;
+	uint8_t reserved;
 	uint32_t first;
-	uint64_t sack[FRAME_SACK_BITS / 64]; /* zero without FRAME_SACK */
-	const uint8_t *body;                 /* decoded frames: the records */
 	/* A frame in two pieces: its last tail_length bytes, a multiple of RECORD_ALIGN, lie at tail. They are all the data of
-	 * the last record. 0: the frame is in one piece. */
-	const uint8_t *tail;
+	 * the last record. 0: the frame is in one piece, and tail means nothing. */
 	uint32_t tail_length;
-	uint32_t split; /* decoded frames: bytes of body before the tail; UINT32_MAX: there is none */
+	const uint8_t *tail;
+	uint64_t sack[FRAME_SACK_BITS / 64]; /* with FRAME_SACK; else it means nothing */
+	/* The rest is of decoded frames only. */
+	const uint8_t *body; /* the records */
+	uint32_t split;      /* bytes of body before the tail; UINT32_MAX: there is none */
+	/* whole: every record starts a message all of whose data it holds, and they are numbered one after the other, the first
+	 * as `message`. */
+	uint32_t message;
+	bool whole;
 };
+static_assert(offsetof(struct frame, first) == offsetof(struct frame_header, first), "field order");
+static_assert(offsetof(struct frame, stream) == offsetof(struct frame_header, stream), "field order");
+static_assert(offsetof(struct frame, credit) == offsetof(struct frame_header, credit), "field order");
 
 enum frame_status {
 	FRAME_OK,
@@ -192,11 +207,11 @@ static inline uint32_t frame_header_bytes(uint8_t flags)
 void frame_pad(void *bytes, uint32_t length);
 
 /* Writes header, bitmap and checksum. Records or padding are in place already, in one piece or, with tail_length, in two:
- * frame->length covers them. */
+ * frame->length covers them. Reads the fields of the header, tail_length, and what these say that there is. */
 void frame_encode(const struct frame *frame, void *bytes);
 
 /* What an own frame says that is to be sent again: the fields that stay as they are (type, flags, records, length, psn, stream,
- * first). Trusts the bytes. */
+ * first), and an empty bitmap. Trusts the bytes. */
 void frame_recall(const void *bytes, struct frame *frame);
 
 /* One record. header and data point into the frame. */
@@ -218,8 +233,38 @@ static inline uint32_t record_bytes(uint32_t header_length, uint32_t data_length
 }
 
 /* Reads the record at `at` of a decoded frame's body and returns where the next one is. */
-uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record);
+static inline uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record)
+{
+	const uint8_t *bytes = frame->body + at;
+	uint32_t data_at;
+	struct record_header header;
+
+	memcpy(&header, bytes, sizeof(header));
+	record->kind = header.kind;
+	record->header_length = header.header_length;
+	record->data_length = rte_le_to_cpu_16(header.data_length);
+	record->message = rte_le_to_cpu_32(header.message);
+	record->extent = rte_le_to_cpu_64(header.extent);
+	record->header = bytes + RECORD_HEADER_BYTES;
+	data_at = at + RECORD_HEADER_BYTES + record->header_length;
+	record->data = data_at < frame->split ? frame->body + data_at
+					      : frame->tail + (data_at - frame->split);
+	return at + record_bytes(record->header_length, record->data_length);
+}
+
 /* Writes a record's header; returns where its message header goes. */
-uint8_t *record_write(void *to, const struct record *record);
+static inline uint8_t *record_write(void *to, const struct record *record)
+{
+	struct record_header header = {
+		.kind = record->kind,
+		.header_length = record->header_length,
+		.data_length = rte_cpu_to_le_16(record->data_length),
+		.message = rte_cpu_to_le_32(record->message),
+		.extent = rte_cpu_to_le_64(record->extent),
+	};
+
+	memcpy(to, &header, sizeof(header));
+	return (uint8_t *)to + sizeof(header);
+}
 
 #endif

@@ -425,6 +425,15 @@ static void read__what_is_for_others_is_foreign(void **state)
 	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FOREIGN);
 }
 
+/* The reader is of another VLAN than the sample's. */
+static void sample_retag(struct sample *sample, uint16_t vlan)
+{
+	struct encapsulation_options options = sample->there.options;
+
+	options.vlan = vlan;
+	encapsulation_init(&sample->there, &options, mac_there, false);
+}
+
 static void read__takes_its_own_vlan_alone(void **state)
 {
 	struct sample sample;
@@ -437,14 +446,14 @@ static void read__takes_its_own_vlan_alone(void **state)
 	sample.bytes[15] = 43;
 	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FOREIGN);
 	sample.bytes[15] = 42;
-	sample.there.options.vlan = 0;
+	sample_retag(&sample, 0);
 	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FOREIGN);
 	sample.bytes[15] = 0; /* a priority and no VLAN */
 	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FINE);
 	assert_int_equal(outer.at, 18);
 	assert_int_equal(encapsulation_skip(&sample.there, sample.bytes), 18);
 	sample_make(&sample, false, 0, 64);
-	sample.there.options.vlan = 42;
+	sample_retag(&sample, 42);
 	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FOREIGN);
 }
 

@@ -109,6 +109,67 @@ static void frame_decode__reads_what_was_encoded(void **state)
 	assert_memory_equal(record.data, "data!", 5);
 }
 
+/* Records of one frame: kind, message, data, extent; a kind of 0 ends them. */
+struct outline {
+	uint8_t kind;
+	uint32_t message;
+	uint16_t length;
+	uint64_t extent;
+};
+
+static enum frame_status outline_decode(const struct outline *outline, struct frame *frame)
+{
+	struct built built;
+	uint32_t at = FRAME_HEADER_BYTES;
+
+	build(&built, 0);
+	built.frame.flags = 0;
+	for (built.frame.records = 0; outline->kind != 0; outline++, built.frame.records++) {
+		struct record record = {.kind = outline->kind,
+			.message = outline->message,
+			.data_length = outline->length,
+			.extent = outline->extent};
+
+		record_write(built.bytes + at, &record);
+		at += record_bytes(0, outline->length);
+		if (outline->kind == RECORD_START)
+			built.frame.flags |= FRAME_START;
+	}
+	built.frame.length = (uint16_t)at;
+	seal(&built);
+	return decode(&built, frame);
+}
+
+static void frame_decode__sees_whole_messages(void **state)
+{
+	static const struct {
+		struct outline outlines[4];
+		bool whole;
+		uint32_t message;
+	} rows[] = {
+		{{{RECORD_START, 7, 8, 8}}, true, 7},
+		{{{RECORD_START, 7, 0, 0}}, true, 7},
+		{{{RECORD_START, UINT32_MAX, 8, 8}, {RECORD_START, 0, 3, 3}}, true, UINT32_MAX},
+		{{{RECORD_START, 7, 8, 9}}, false, 7},
+		{{{RECORD_MORE, 7, 8, 8}}, false, 7},
+		{{{RECORD_STOP, 7, 0, 0}}, false, 7},
+		{{{RECORD_START, 7, 8, 8}, {RECORD_START, 9, 8, 8}}, false, 7},
+		{{{RECORD_START, 7, 8, 8}, {RECORD_START, 7, 8, 8}}, false, 7},
+		{{{RECORD_START, 7, 8, 8}, {RECORD_STOP, 8, 0, 0}}, false, 7},
+		{{{RECORD_START, 7, 8, 8}, {RECORD_START, 8, 8, 8}, {RECORD_START, 9, 1, 2}}, false, 7},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct frame frame;
+
+		assert_int_equal(outline_decode(rows[i].outlines, &frame), FRAME_OK);
+		assert_int_equal(frame.whole, rows[i].whole);
+		assert_int_equal(frame.message, rows[i].message);
+	}
+}
+
 static void frame_decode__refuses_every_truncation(void **state)
 {
 	struct built built;
@@ -366,6 +427,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frame_decode__reads_what_was_encoded),
+		cmocka_unit_test(frame_decode__sees_whole_messages),
 		cmocka_unit_test(frame_decode__refuses_every_truncation),
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_a_full_checksum),
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_the_header),
