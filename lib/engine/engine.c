@@ -9,7 +9,8 @@
 #include <base/futex.h>
 #include <portals.h>
 
-#define SETTLE_TRIES 10000 /* yields to a thread that was preempted inside an enqueue */
+#define SETTLE_TRIES 10000       /* yields to a thread that was preempted inside an enqueue */
+#define PUSH_LOOK    MICROSECOND /* a program that only sends looks for frames so often */
 
 static int lists_create(struct engine *engine)
 {
@@ -251,21 +252,36 @@ static unsigned engine_drain_settled(struct engine *engine)
 	return done;
 }
 
-unsigned engine_poll(struct engine *engine)
+/* The last part of a turn: frames out, timers. */
+static unsigned turn_end(struct engine *engine)
 {
-	unsigned work;
-
-	work = transport_receive(engine->transport);
-	engine->now = transport_now(engine->transport);
-	if (work != 0) {
-		work += engine_drain_settled(engine);
-		transport_process(engine->transport);
-	} else {
-		work = engine_drain(engine, COMMAND_RING);
-	}
+	engine->owes = false;
 	if (!TAILQ_EMPTY(&engine->waiting))
 		outgoing_probe(engine);
-	work += transport_transmit(engine->transport);
+	return transport_transmit(engine->transport);
+}
+
+/* hurried: events are waited for. */
+static inline unsigned engine_run(struct engine *engine, bool hurried)
+{
+	unsigned work = engine->owes ? turn_end(engine) : 0;
+
+	if (!hurried || engine->touched_count == 0) {
+		unsigned frames = transport_receive(engine->transport);
+
+		engine->now = transport_now(engine->transport);
+		if (frames != 0) {
+			work += frames + engine_drain_settled(engine);
+			transport_process(engine->transport);
+		} else if (engine_called(engine)) {
+			work += engine_drain(engine, COMMAND_RING);
+		}
+		if (hurried && engine->touched_count != 0 && !transport_urgent(engine->transport))
+			engine->owes = true;
+		else
+			work += turn_end(engine);
+	}
+	work += engine->touched_count;
 	engine_ring(engine);
 	engine_count(engine, polls);
 	if (work == 0)
@@ -273,19 +289,44 @@ unsigned engine_poll(struct engine *engine)
 	return work;
 }
 
+unsigned engine_poll(struct engine *engine)
+{
+	return engine_run(engine, false);
+}
+
+unsigned engine_look(struct engine *engine)
+{
+	return engine_run(engine, true);
+}
+
+void engine_push(struct engine *engine)
+{
+	unsigned sent = transport_push(engine->transport);
+
+	if (sent == 0 || transport_now(engine->transport) - transport_looked(engine->transport) >=
+				 PUSH_LOOK)
+		engine_poll(engine);
+	else if (engine->owes)
+		turn_end(engine);
+	engine_ring(engine);
+}
+
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
 	bool possible;
 
-	engine_drain(engine, COMMAND_RING);
+	/* What a look has put off may be what the caller waits for: a descriptor is in use until an acknowledgement has been read. */
+	if (engine->owes && !begins)
+		turn_end(engine);
+	if (engine_called(engine))
+		engine_drain(engine, COMMAND_RING);
 	/* What is still in the ring goes first: it waits for memory too. A producer that was preempted inside its enqueue
 	 * hides those behind it, perhaps an earlier command of this very thread: then this one must go behind them. */
 	possible = !engine_called(engine) && ring_settled(&engine->commands) &&
 		   (!begins || operation_reserve(engine, 1));
 	if (possible)
 		command_run(engine, command);
-	engine_ring(engine);
 	return possible;
 }
 

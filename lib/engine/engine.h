@@ -4,7 +4,7 @@
  *
  * A turn is
  *
- *     frames in  ->  commands  ->  process frames (match, place, log)  ->  timers, acknowledgements, frames out
+ *     frames in  ->  commands  ->  process frames (match, place, log)  ->  frames out  ->  timers, acknowledgements
  *
  * E1. Commands that were posted before a frame arrived take effect before the frame is processed: so who has attached a
  *     descriptor and then told a peer of it is never too late.
@@ -35,9 +35,15 @@ void engine_destroy(struct engine *engine);
 
 /* One turn; returns how much was done (0: nothing). */
 unsigned engine_poll(struct engine *engine);
+/* The same for a thread that waits for events and drives the engine itself: when a turn has brought some, nothing stands between it
+ * and them. The turn's last part, timers and acknowledgements that may wait, is then left to the next call, which begins with it. */
+unsigned engine_look(struct engine *engine);
+/* After engine_execute(): what it has begun leaves at once, before all else. Frames are taken only if that was not done for a while,
+ * or nothing could leave. */
+void engine_push(struct engine *engine);
 /* Carries out one command at once, after those that were posted before it: for PTL_PROGRESS=inline, by the thread that owns the
  * engine. False: nothing was done, because there is no memory for an operation or a command posted earlier cannot be seen yet;
- * the ring is the place for the command. */
+ * the ring is the place for the command. engine_push() follows. */
 bool engine_execute(struct engine *engine, const struct command *command);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);

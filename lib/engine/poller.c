@@ -446,7 +446,7 @@ static unsigned seat_turn(struct seat *seat)
 
 	do
 		if (seat->engine)
-			work += engine_poll(seat->engine);
+			work += engine_look(seat->engine);
 	while (!seat_try_leave(seat));
 	return work;
 }

@@ -91,6 +91,7 @@ struct engine {
 	uint64_t unlogged; /* puts without SEND_START, for their names */
 	uint32_t touched[TOUCHED_MAX]; /* queues with news for sleepers */
 	uint32_t touched_count;
+	bool owes; /* the last part of the last turn was put off */
 	uint64_t now;
 };
 

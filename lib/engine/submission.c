@@ -33,7 +33,7 @@ static bool command_drive(const struct submission *submission, const struct comm
 		return false;
 	if (seat->engine) {
 		done = engine_execute(seat->engine, command);
-		engine_poll(seat->engine);
+		engine_push(seat->engine);
 	}
 	seat_leave(seat);
 	return done;

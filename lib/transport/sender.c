@@ -477,9 +477,8 @@ unsigned sender_turn_frames(uint32_t capacity)
 	return RTE_MAX(RTE_MIN(frames, TURN_FRAMES), TURN_FRAMES_LO);
 }
 
-void sender_run(struct transport *transport)
+unsigned sender_run(struct transport *transport, unsigned budget)
 {
-	unsigned budget = transport->turn_frames;
 	unsigned patience = RTE_MIN(transport->ready_count, PATIENCE);
 
 	while (budget > 0 && patience > 0 && !list_empty(&transport->ready)) {
@@ -499,6 +498,7 @@ void sender_run(struct transport *transport)
 			patience--;
 		}
 	}
+	return budget;
 }
 
 void sender_stopped(struct transport *transport, struct peer *peer, uint32_t number)

@@ -167,7 +167,8 @@ void outbox_flush(struct transport *transport);
 void sender_ready(struct transport *transport, struct peer *peer);
 void sender_unready(struct transport *transport, struct peer *peer);
 bool sender_has_work(const struct peer *peer);
-void sender_run(struct transport *transport);
+/* Sends up to budget frames of peers that are ready; returns what is left of it. */
+unsigned sender_run(struct transport *transport, unsigned budget);
 /* How many frames of this capacity make a turn. */
 unsigned sender_turn_frames(uint32_t capacity);
 /* The fields that every frame to a peer has. */

@@ -1,8 +1,8 @@
 /* transport.c - a transport's beginning and end, and its turn. Owned by one poll core.
  *
- * A turn: transport_receive() takes frames, transport_process() reads them, transport_transmit()
- * runs timers, fills frames, sends acknowledgements that found no frame to ride on, and gives
- * everything to the port in one burst.
+ * A turn: transport_receive() takes frames, transport_process() reads them. transport_transmit() first gives the port what is
+ * ready to be sent; what somebody waits for is then on its way. Only then it runs timers, fills frames with what these brought, and
+ * sends acknowledgements that found no frame to ride on. transport_push() is its first half alone.
  */
 #include <transport/transport.h>
 
@@ -218,34 +218,84 @@ static void timers_run(struct transport *transport)
 		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
 }
 
-/* Is there nothing to send, to acknowledge, to fail, and no timer due? A poll core finds it so most of the time. */
+/* Is there something that could leave at once? */
+static bool transport_ready(const struct transport *transport)
+{
+	return (transport->ready_count | transport->outbox_count) != 0;
+}
+
+/* Is there nothing to acknowledge, to fail, to answer, and no timer due? With nothing ready, a poll core finds it so most of the
+ * time. */
 static bool transport_quiet(const struct transport *transport)
 {
-	return list_empty(&transport->ready) && transport->acks_owed == 0 &&
-	       transport->outbox_count == 0 && transport->refused.head == NULL &&
-	       transport->lent == NULL && !transport->echoes.busy &&
+	return ((uintptr_t)transport->refused.head | (uintptr_t)transport->lent |
+		       transport->acks_owed | transport->echoes.busy) == 0 &&
 	       !wheel_is_due(&transport->wheel, transport->now);
+}
+
+static void transport_flush(struct transport *transport)
+{
+	/* When the port took nothing in this turn already, it is not asked again. */
+	if (!transport->blocked || transport->sent > 0 || transport->outbox_count < OUTBOX_FRAMES)
+		outbox_flush(transport);
+}
+
+/* What is ready; returns how many more frames may go in this turn. Echo answers tell how long they were here, so they go first. */
+static unsigned transport_give(struct transport *transport)
+{
+	unsigned left;
+
+	transport->now = clock_now(transport->clock);
+	if (transport->echoes.busy)
+		echo_run(transport);
+	left = sender_run(transport, transport->turn_frames);
+	transport_flush(transport);
+	return left;
+}
+
+unsigned transport_push(struct transport *transport)
+{
+	transport->sent = 0;
+	transport->blocked = false;
+	if (transport_ready(transport))
+		transport_give(transport);
+	return transport->sent;
 }
 
 unsigned transport_transmit(struct transport *transport)
 {
+	unsigned left = transport->turn_frames;
+
 	transport->sent = 0;
 	transport->blocked = false;
-	if (transport_quiet(transport))
+	if (transport_ready(transport))
+		left = transport_give(transport);
+	else if (transport_quiet(transport))
 		return 0;
-	transport->now = clock_now(transport->clock);
+	else
+		transport->now = clock_now(transport->clock);
 	refused_end(transport, TRANSPORT_UNREACHABLE);
 	if (transport->lent != NULL)
 		lease_run(transport);
 	timers_run(transport);
 	if (transport->echoes.busy)
 		echo_run(transport);
-	sender_run(transport);
+	if (transport->ready_count != 0)
+		sender_run(transport, left);
 	acknowledgement_run(transport);
-	/* When the port took nothing in this turn already, it is not asked again. */
-	if (!transport->blocked || transport->sent > 0 || transport->outbox_count < OUTBOX_FRAMES)
-		outbox_flush(transport);
+	transport_flush(transport);
 	return transport->sent;
+}
+
+bool transport_urgent(const struct transport *transport)
+{
+	return transport_ready(transport) || !list_empty(&transport->acks[ACK_URGENT]) ||
+	       transport->echoes.busy || transport->refused.head != NULL;
+}
+
+uint64_t transport_looked(const struct transport *transport)
+{
+	return transport->now_received;
 }
 
 static uint64_t transport_due(const struct transport *transport)

@@ -216,10 +216,17 @@ void transport_claim(struct transport *transport);
  * the commands that were posted before it arrived. */
 unsigned transport_receive(struct transport *transport);  /* takes the time and a burst; returns frames taken */
 void transport_process(struct transport *transport);      /* processes that burst */
-unsigned transport_transmit(struct transport *transport); /* timers, data, acknowledgements; frames sent */
+unsigned transport_transmit(struct transport *transport); /* data, timers, acknowledgements; frames sent */
 
-/* The time of the turn. */
+/* For a caller who does not wait for the rest of a turn. Takes the time and sends what is ready, nothing else; returns frames sent. */
+unsigned transport_push(struct transport *transport);
+/* Has transport_transmit() something to send that must leave in this turn? Timers and acknowledgements that may wait do not count. */
+bool transport_urgent(const struct transport *transport);
+
+/* The time that was taken last. */
 uint64_t transport_now(const struct transport *transport);
+/* When transport_receive() was called last. */
+uint64_t transport_looked(const struct transport *transport);
 
 /* ns until a timer must run (0: now; UINT64_MAX: never), for a poll core that wants to sleep. */
 uint64_t transport_deadline(const struct transport *transport);

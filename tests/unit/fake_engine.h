@@ -82,6 +82,16 @@ unsigned engine_poll(struct engine *engine)
 	return atomic_load(&engine->busy) ? done + 1 : done;
 }
 
+unsigned engine_look(struct engine *engine)
+{
+	return engine_poll(engine);
+}
+
+void engine_push(struct engine *engine)
+{
+	engine_poll(engine);
+}
+
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	fake_enter(engine);

@@ -28,6 +28,7 @@ struct transport {
 	unsigned ping_count;
 	bool claimed;
 	bool closed;
+	struct fake_turn turn;
 };
 
 static struct transport *fake;
@@ -279,8 +280,29 @@ void transport_process(struct transport *transport)
 
 unsigned transport_transmit(struct transport *transport)
 {
-	(void)transport;
+	transport->turn.transmits++;
 	return 0;
+}
+
+unsigned transport_push(struct transport *transport)
+{
+	transport->turn.pushes++;
+	return transport->turn.sent;
+}
+
+bool transport_urgent(const struct transport *transport)
+{
+	return transport->turn.urgent;
+}
+
+uint64_t transport_looked(const struct transport *transport)
+{
+	return clock_now(transport->clock) - transport->turn.looked_ago;
+}
+
+struct fake_turn *fake_turn(void)
+{
+	return &fake->turn;
 }
 
 uint64_t transport_deadline(const struct transport *transport)

@@ -70,6 +70,15 @@ struct fake_arrival *fake_deliver(struct process from, const struct message_head
 void fake_queue(struct process from, const struct message_header *header, const void *data,
 	uint64_t length);
 
+/* What transport_push(), transport_urgent() and transport_looked() say, and how often the first and transport_transmit() were called. */
+struct fake_turn {
+	unsigned sent; /* by transport_push() */
+	bool urgent;
+	uint64_t looked_ago; /* ns */
+	unsigned pushes, transmits;
+};
+struct fake_turn *fake_turn(void);
+
 /* Called by transport_receive(), where frames have been taken and commands have not. */
 void fake_on_receive(void (*hook)(void *), void *argument);
 void fake_set_deadline(uint64_t deadline);

@@ -166,6 +166,84 @@ static void engine_execute__comes_after_what_is_in_the_ring(void **state)
 	rig_event(rig, queue, EVENT_SEND_START);
 }
 
+static void engine_look__puts_off_what_nobody_waits_for_when_there_are_events(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct fake_turn *turn = fake_turn();
+
+	turn->transmits = 0;
+	assert_int_equal(engine_look(rig->engine), 0);
+	assert_int_equal(turn->transmits, 1);
+	assert_true(rig_put_post(rig, region, &move));
+	assert_true(engine_look(rig->engine) > 0);
+	rig_event(rig, queue, EVENT_SEND_START);
+	assert_int_equal(turn->transmits, 1);
+	assert_int_equal(engine_look(rig->engine), 0); /* that of the last turn, and its own */
+	assert_int_equal(turn->transmits, 3);
+	assert_int_equal(engine_look(rig->engine), 0);
+	assert_int_equal(turn->transmits, 4);
+}
+
+static void engine_look__sends_what_is_urgent_before_it_returns(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+
+	*fake_turn() = (struct fake_turn){.urgent = true};
+	assert_true(rig_put_post(rig, region, &move));
+	assert_true(engine_look(rig->engine) > 0);
+	assert_int_equal(fake_turn()->transmits, 1);
+	rig_event(rig, queue, EVENT_SEND_START);
+}
+
+/* Whatever comes next ends the turn: a look, a turn, a push. */
+static void engine_poll__first_does_what_a_look_has_put_off(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct fake_turn *turn = fake_turn();
+
+	turn->transmits = 0;
+	assert_true(rig_put_post(rig, region, &move));
+	assert_true(engine_look(rig->engine) > 0);
+	assert_int_equal(turn->transmits, 0);
+	engine_poll(rig->engine);
+	assert_int_equal(turn->transmits, 2);
+	assert_true(rig_put_post(rig, region, &move));
+	assert_true(engine_look(rig->engine) > 0);
+	assert_int_equal(turn->transmits, 2);
+	turn->sent = 1;
+	engine_push(rig->engine);
+	assert_int_equal(turn->transmits, 3);
+	engine_push(rig->engine);
+	assert_int_equal(turn->transmits, 3);
+	rig_event(rig, queue, EVENT_SEND_START);
+	rig_event(rig, queue, EVENT_SEND_START);
+}
+
+static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long(void **state)
+{
+	struct rig *rig = *state;
+	struct fake_turn *turn = fake_turn();
+
+	turn->sent = 1;
+	turn->looked_ago = 999;
+	engine_push(rig->engine);
+	assert_int_equal(rig_counter(rig, polls), 0);
+	turn->looked_ago = 1000;
+	engine_push(rig->engine);
+	assert_int_equal(rig_counter(rig, polls), 1);
+	turn->looked_ago = 0;
+	turn->sent = 0;
+	engine_push(rig->engine);
+	assert_int_equal(rig_counter(rig, polls), 2);
+	assert_int_equal(turn->pushes, 3);
+}
+
 static void engine_execute__begins_nothing_without_memory(void **state)
 {
 	struct rig *rig = *state;
@@ -380,6 +458,10 @@ int main(void)
 		test(engine_poll__leaves_commands_in_the_ring_while_there_is_no_memory),
 		test(engine_poll__survives_commands_that_make_no_sense),
 		test(engine_execute__comes_after_what_is_in_the_ring),
+		test(engine_look__puts_off_what_nobody_waits_for_when_there_are_events),
+		test(engine_look__sends_what_is_urgent_before_it_returns),
+		test(engine_poll__first_does_what_a_look_has_put_off),
+		test(engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long),
 		test(engine_execute__begins_nothing_without_memory),
 		test(engine_execute__does_not_overtake_what_was_posted_and_cannot_be_seen),
 		test(command__of_no_known_kind_is_answered_with_a_failure),
