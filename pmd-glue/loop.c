@@ -8,7 +8,7 @@
  * I2. An owner says that it is sending (`sending`) before it looks whether a port is open, and
  *     until it has let go of the queue. Who closes a port says so first and then waits until nobody
  *     is sending: after that, no queue gets a frame of a port that has left, nor a port that has
- *     left a frame.
+ *     left a frame. Between the two halves lies a barrier on each side; who closes makes the heavy one.
  * I3. A frame in a queue belongs to a pool that is never freed (pool.h), so it may outlive its
  *     sender's port.
  * I4. A receiver that does not poll stops a sender for STALL_TIME and no longer: then frames for it
@@ -29,22 +29,25 @@
 #include <string.h>
 
 #include <rte_mbuf.h>
-#include <rte_ring.h>
 
+#include <base/barrier.h>
 #include <base/clock.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
+#include <pmd-glue/mailbox.h>
 #include <pmd-glue/pool.h>
 
 #define LOOP_PORTS 64u /* in one process, on all wires */
-#define LOOP_QUEUE 1024u
 #define WIRE_NAME  56u
 #define STALL_TIME (10 * MILLISECOND)
 
 /* Addresses are locally administered: 02 'P' 'T' and which port of the process it is. */
 static const uint8_t loop_prefix[] = {0x02, 'P', 'T', 0, 0};
+
+/* Where a frame goes: the slot of a port, or */
+enum target { TARGET_NOBODY = LOOP_PORTS, TARGET_ALL, TARGET_UNSOUND };
 
 struct loop {
 	struct port port; /* first: a port is a loop */
@@ -61,7 +64,7 @@ struct slot {
 	_Alignas(64) atomic_uint wire; /* its wire + 1; 0: closed */
 	/* frames that it was too slow for; written by those who send to it */
 	atomic_uint_fast64_t missed;
-	struct rte_ring *queue;
+	struct mailbox *queue;
 	_Alignas(64) atomic_bool sending; /* its owner may be putting frames into queues */
 };
 
@@ -69,12 +72,6 @@ static struct slot slots[LOOP_PORTS];
 static char wires[LOOP_PORTS + 1][WIRE_NAME]; /* names; under the front end's lock */
 
 /* --- sending --- */
-
-/* Puts frames into a slot's queue; the references go with those that were put. */
-static unsigned slot_put(struct slot *slot, struct rte_mbuf **frames, unsigned count)
-{
-	return rte_ring_enqueue_burst(slot->queue, (void **)frames, count, NULL);
-}
 
 static void slot_miss(struct slot *slot, unsigned count)
 {
@@ -95,7 +92,7 @@ static void loop_send_all(struct loop *loop, struct rte_mbuf *frame)
 		copy = rte_pktmbuf_copy(frame, loop->port.pool, 0, UINT32_MAX);
 		if (!copy) {
 			loop->no_mbuf++;
-		} else if (slot_put(&slots[n], &copy, 1) == 0) {
+		} else if (mailbox_put(slots[n].queue, &copy, 1) == 0) {
 			slot_miss(&slots[n], 1);
 			rte_pktmbuf_free(copy);
 		}
@@ -117,11 +114,11 @@ static unsigned loop_send_run(
 	struct loop *loop, unsigned to, struct rte_mbuf **frames, unsigned count)
 {
 	unsigned put;
-	if (to == loop->slot || to >= LOOP_PORTS || !slot_hears(&slots[to], loop->wire)) {
+	if (to == loop->slot || to == TARGET_NOBODY || !slot_hears(&slots[to], loop->wire)) {
 		rte_pktmbuf_free_bulk(frames, count);
 		return count;
 	}
-	put = slot_put(&slots[to], frames, count);
+	put = mailbox_put(slots[to].queue, frames, count);
 	if (put > 0)
 		loop->stalled[to] = 0;
 	if (put == count || !loop_stalled(loop, to))
@@ -131,58 +128,49 @@ static unsigned loop_send_run(
 	return count;
 }
 
-/* The slot that a frame is for; LOOP_PORTS when no port has that address. */
-static unsigned frame_slot(const struct rte_mbuf *frame)
+static unsigned frame_target(const struct loop *loop, const struct rte_mbuf *frame)
 {
 	const uint8_t *address = rte_pktmbuf_mtod(frame, const uint8_t *);
-	if (memcmp(address, loop_prefix, sizeof(loop_prefix)) != 0 || address[5] >= LOOP_PORTS)
-		return LOOP_PORTS;
-	return address[5];
+	if (frame->data_len < FRAME_HEADER || frame->pkt_len > loop->port.frame_size)
+		return TARGET_UNSOUND;
+	if (memcmp(address, loop_prefix, sizeof(loop_prefix)) == 0 && address[5] < LOOP_PORTS)
+		return address[5];
+	return (address[0] & 1) != 0 ? TARGET_ALL : TARGET_NOBODY;
 }
 
-static bool frame_for_all(const struct rte_mbuf *frame)
+/* A frame that goes to no single port. */
+static void loop_send_odd(struct loop *loop, unsigned to, struct rte_mbuf *frame)
 {
-	return (*rte_pktmbuf_mtod(frame, const uint8_t *) & 1) != 0;
-}
-
-static bool frame_sound(const struct loop *loop, const struct rte_mbuf *frame)
-{
-	return frame->data_len >= FRAME_HEADER && frame->pkt_len <= loop->port.frame_size;
+	if (to == TARGET_ALL) {
+		loop_send_all(loop, frame);
+		return;
+	}
+	loop->errors++;
+	rte_pktmbuf_free(frame);
 }
 
 static uint16_t loop_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct loop *loop = (struct loop *)port;
-	uint16_t done = 0;
-	/* Sequentially consistent: ordered before the look at any slot's wire. Pairs with
-	 * slot_close(), I2. */
-	atomic_store_explicit(&slots[loop->slot].sending, true, memory_order_seq_cst);
+	unsigned done = 0;
+	atomic_store_explicit(&slots[loop->slot].sending, true, memory_order_relaxed);
+	barrier_light(); /* I2 */
 	while (done < count) {
-		struct rte_mbuf *frame = frames[done];
-		unsigned to, run = 1, gone;
-		if (!frame_sound(loop, frame)) {
-			loop->errors++;
-			rte_pktmbuf_free(frame);
-			done++;
+		unsigned to = frame_target(loop, frames[done]), run = 1, gone;
+		if (to > TARGET_NOBODY) {
+			loop_send_odd(loop, to, frames[done++]);
 			continue;
 		}
-		if (frame_for_all(frame)) {
-			loop_send_all(loop, frame);
-			done++;
-			continue;
-		}
-		to = frame_slot(frame);
-		while (done + run < count && frame_sound(loop, frames[done + run]) &&
-			!frame_for_all(frames[done + run]) && frame_slot(frames[done + run]) == to)
+		while (done + run < count && frame_target(loop, frames[done + run]) == to)
 			run++;
 		gone = loop_send_run(loop, to, frames + done, run);
-		done = (uint16_t)(done + gone);
+		done += gone;
 		if (gone < run)
 			break;
 	}
 	/* Release: what was put is in the queue before the flag falls. Pairs with slot_close(). */
 	atomic_store_explicit(&slots[loop->slot].sending, false, memory_order_release);
-	return done;
+	return (uint16_t)done;
 }
 
 /* --- receiving --- */
@@ -190,8 +178,7 @@ static uint16_t loop_transmit(struct port *port, struct rte_mbuf **frames, uint1
 static uint16_t loop_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	const struct loop *loop = (const struct loop *)port;
-	return (uint16_t)rte_ring_dequeue_burst(
-		slots[loop->slot].queue, (void **)frames, count, NULL);
+	return (uint16_t)mailbox_take(slots[loop->slot].queue, frames, count);
 }
 
 static bool loop_link(struct port *port)
@@ -215,17 +202,17 @@ static void slot_drain(struct slot *slot)
 {
 	struct rte_mbuf *frames[32];
 	unsigned count;
-	while ((count = rte_ring_dequeue_burst(slot->queue, (void **)frames, 32, NULL)) > 0)
+	while ((count = mailbox_take(slot->queue, frames, 32)) > 0)
 		rte_pktmbuf_free_bulk(frames, count);
 }
 
 static void slot_close(struct slot *slot)
 {
-	/* Sequentially consistent: ordered before the look at every `sending`. Pairs with
-	 * loop_transmit(), I2. */
-	atomic_store_explicit(&slot->wire, 0, memory_order_seq_cst);
+	atomic_store_explicit(&slot->wire, 0, memory_order_relaxed);
+	barrier_heavy(); /* I2 */
+	/* Acquire: pairs with the release in loop_transmit(). */
 	for (unsigned n = 0; n < LOOP_PORTS; n++)
-		while (atomic_load_explicit(&slots[n].sending, memory_order_seq_cst))
+		while (atomic_load_explicit(&slots[n].sending, memory_order_acquire))
 			sched_yield();
 	slot_drain(slot);
 }
@@ -255,13 +242,13 @@ static const struct port_operations loop_operations = {
 
 static int slot_prepare(unsigned n)
 {
-	char name[32];
 	if (slots[n].queue)
 		return 0;
-	snprintf(name, sizeof(name), "postern-loop-%u", n);
-	slots[n].queue = rte_ring_create(name, LOOP_QUEUE, SOCKET_ID_ANY,
-		RING_F_MP_RTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
-	return slots[n].queue ? 0 : -1;
+	slots[n].queue = aligned_alloc(MAILBOX_LINE, sizeof(*slots[n].queue));
+	if (!slots[n].queue)
+		return -1;
+	memset(slots[n].queue, 0, sizeof(*slots[n].queue));
+	return 0;
 }
 
 static unsigned slot_find(void)
@@ -328,7 +315,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	}
 	loop->port.operations = &loop_operations;
 	loop->port.frame_size = frame_size;
-	loop->port.receive_frames = LOOP_QUEUE;
+	loop->port.receive_frames = MAILBOX_FRAMES;
 	loop->port.socket = -1;
 	loop->port.gather = PORT_GATHER_SURE;
 	loop->port.gather_bytes = GATHER_BYTES;
@@ -337,7 +324,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	memcpy(loop->port.name, name, sizeof(name));
 	loop->slot = (uint8_t)slot;
 	loop->wire = wire_find(wire, slot);
-	loop->port.pool = pool_take(name, frame_size, LOOP_QUEUE, SOCKET_ID_ANY, true);
+	loop->port.pool = pool_take(name, frame_size, MAILBOX_FRAMES, SOCKET_ID_ANY, true);
 	if (!loop->port.pool) {
 		free(loop);
 		return NULL;
