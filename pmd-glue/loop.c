@@ -29,6 +29,7 @@
 #include <string.h>
 
 #include <rte_mbuf.h>
+#include <rte_ring.h>
 
 #include <base/barrier.h>
 #include <base/clock.h>
@@ -36,10 +37,10 @@
 #include <base/port.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
-#include <pmd-glue/mailbox.h>
 #include <pmd-glue/pool.h>
 
 #define LOOP_PORTS 64u /* in one process, on all wires */
+#define LOOP_QUEUE 1024u
 #define WIRE_NAME  56u
 #define STALL_TIME (10 * MILLISECOND)
 
@@ -64,7 +65,7 @@ struct slot {
 	_Alignas(64) atomic_uint wire; /* its wire + 1; 0: closed */
 	/* frames that it was too slow for; written by those who send to it */
 	atomic_uint_fast64_t missed;
-	struct mailbox *queue;
+	struct rte_ring *queue;
 	_Alignas(64) atomic_bool sending; /* its owner may be putting frames into queues */
 };
 
@@ -72,6 +73,12 @@ static struct slot slots[LOOP_PORTS];
 static char wires[LOOP_PORTS + 1][WIRE_NAME]; /* names; under the front end's lock */
 
 /* --- sending --- */
+
+/* Puts frames into a slot's queue; the references go with those that were put. */
+static unsigned slot_put(struct slot *slot, struct rte_mbuf **frames, unsigned count)
+{
+	return rte_ring_enqueue_burst(slot->queue, (void **)frames, count, NULL);
+}
 
 static void slot_miss(struct slot *slot, unsigned count)
 {
@@ -92,7 +99,7 @@ static void loop_send_all(struct loop *loop, struct rte_mbuf *frame)
 		copy = rte_pktmbuf_copy(frame, loop->port.pool, 0, UINT32_MAX);
 		if (!copy) {
 			loop->no_mbuf++;
-		} else if (mailbox_put(slots[n].queue, &copy, 1) == 0) {
+		} else if (slot_put(&slots[n], &copy, 1) == 0) {
 			slot_miss(&slots[n], 1);
 			rte_pktmbuf_free(copy);
 		}
@@ -118,7 +125,7 @@ static unsigned loop_send_run(
 		rte_pktmbuf_free_bulk(frames, count);
 		return count;
 	}
-	put = mailbox_put(slots[to].queue, frames, count);
+	put = slot_put(&slots[to], frames, count);
 	if (put > 0)
 		loop->stalled[to] = 0;
 	if (put == count || !loop_stalled(loop, to))
@@ -178,7 +185,8 @@ static uint16_t loop_transmit(struct port *port, struct rte_mbuf **frames, uint1
 static uint16_t loop_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	const struct loop *loop = (const struct loop *)port;
-	return (uint16_t)mailbox_take(slots[loop->slot].queue, frames, count);
+	return (uint16_t)rte_ring_dequeue_burst(
+		slots[loop->slot].queue, (void **)frames, count, NULL);
 }
 
 static bool loop_link(struct port *port)
@@ -202,7 +210,7 @@ static void slot_drain(struct slot *slot)
 {
 	struct rte_mbuf *frames[32];
 	unsigned count;
-	while ((count = mailbox_take(slot->queue, frames, 32)) > 0)
+	while ((count = rte_ring_dequeue_burst(slot->queue, (void **)frames, 32, NULL)) > 0)
 		rte_pktmbuf_free_bulk(frames, count);
 }
 
@@ -242,13 +250,13 @@ static const struct port_operations loop_operations = {
 
 static int slot_prepare(unsigned n)
 {
+	char name[32];
 	if (slots[n].queue)
 		return 0;
-	slots[n].queue = aligned_alloc(MAILBOX_LINE, sizeof(*slots[n].queue));
-	if (!slots[n].queue)
-		return -1;
-	memset(slots[n].queue, 0, sizeof(*slots[n].queue));
-	return 0;
+	snprintf(name, sizeof(name), "postern-loop-%u", n);
+	slots[n].queue = rte_ring_create(name, LOOP_QUEUE, SOCKET_ID_ANY,
+		RING_F_MP_RTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+	return slots[n].queue ? 0 : -1;
 }
 
 static unsigned slot_find(void)
@@ -315,7 +323,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	}
 	loop->port.operations = &loop_operations;
 	loop->port.frame_size = frame_size;
-	loop->port.receive_frames = MAILBOX_FRAMES;
+	loop->port.receive_frames = LOOP_QUEUE;
 	loop->port.socket = -1;
 	loop->port.gather = PORT_GATHER_SURE;
 	loop->port.gather_bytes = GATHER_BYTES;
@@ -324,7 +332,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	memcpy(loop->port.name, name, sizeof(name));
 	loop->slot = (uint8_t)slot;
 	loop->wire = wire_find(wire, slot);
-	loop->port.pool = pool_take(name, frame_size, MAILBOX_FRAMES, SOCKET_ID_ANY, true);
+	loop->port.pool = pool_take(name, frame_size, LOOP_QUEUE, SOCKET_ID_ANY, true);
 	if (!loop->port.pool) {
 		free(loop);
 		return NULL;
