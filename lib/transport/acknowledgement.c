@@ -5,9 +5,13 @@
  * in time: at once (with the turn) after something out of order or ACK_EVERY frames, after
  * ACK_SOON_DELAY when the peer has nothing more to send, after ACK_LATER_DELAY otherwise.
  *
+ * What a peer tells is read after the turn's data has been delivered and answered: nobody waits for it, but for a window that it opens.
+ *
  * I1. A peer that is owed an acknowledgement is in the list of its ack_list; each list is in the
  *     order of ack_due, because its delay is constant.
  * I2. What was acknowledged selectively is never taken back: the frame's mbuf is dropped at once.
+ * I3. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is read before timers run, before the
+ *     peer's life or stream may be found over, and before anything newer of that peer is read.
  */
 #include <string.h>
 
@@ -35,6 +39,8 @@ void acknowledgement_owe(struct transport *transport, struct peer *peer, enum ac
 		transport->acks_owed++;
 	peer->ack_list = (uint8_t)list;
 	peer->ack_due = transport->now + ack_delays[list];
+	if (transport->acks_owed == 1 || peer->ack_due < transport->ack_next)
+		transport->ack_next = peer->ack_due;
 	list_append(&transport->acks[list], &peer->ack_link);
 }
 
@@ -101,6 +107,8 @@ void acknowledgement_run(struct transport *transport)
 {
 	unsigned i;
 
+	if (!acknowledgement_is_due(transport))
+		return;
 	for (i = 0; i < ACK_LISTS && transport->acks_owed != 0; i++) {
 		struct link *list = &transport->acks[i];
 
@@ -119,6 +127,7 @@ void acknowledgement_run(struct transport *transport)
 			}
 		}
 	}
+	transport->ack_next = acknowledgement_deadline(transport);
 }
 
 uint64_t acknowledgement_deadline(const struct transport *transport)
@@ -138,24 +147,22 @@ uint64_t acknowledgement_deadline(const struct transport *transport)
 /* --- the peer's acknowledgements */
 
 /* Does it speak of the present stream, and of nothing that is long known? */
-static bool acknowledgement_applies(const struct peer *peer, const struct frame *frame)
+static inline bool note_applies(const struct note *note)
 {
-	return (frame->flags & FRAME_ACK_VALID) && (peer->flags & TX_OPEN) &&
-	       frame->ack_stream == peer->tx_stream && !serial_before(frame->ack, peer->tx_una);
+	const struct peer *peer = note->peer;
+
+	return (peer->flags & TX_OPEN) && note->stream == peer->tx_stream &&
+	       !serial_before(note->ack, peer->tx_una);
 }
 
-bool acknowledgement_valid(const struct peer *peer, const struct frame *frame)
+static bool note_valid(const struct note *note)
 {
-	uint32_t beyond;
+	const struct peer *peer = note->peer;
+	uint32_t beyond = peer->tx_next - note->ack;
 
-	if (!acknowledgement_applies(peer, frame))
-		return true;
-	if (frame->ack - peer->tx_una > peer_in_flight(peer))
+	if (note->ack - peer->tx_una > peer_in_flight(peer))
 		return false;
-	if (!(frame->flags & FRAME_SACK))
-		return true;
-	beyond = peer->tx_next - frame->ack;
-	return !bitmap_beyond(frame->sack, beyond == 0 ? 0 : beyond - 1);
+	return note->sack == NULL || !bitmap_beyond(note->sack, beyond == 0 ? 0 : beyond - 1);
 }
 
 void flight_end(struct transport *transport, struct peer *peer)
@@ -200,7 +207,14 @@ static void rack_note(
 		return;
 	flight->rack_sent = sent;
 	flight->rack_psn = psn;
-	flight->rack_rtt = transport->now - sent;
+	flight->rack_rtt = transport->now_received - sent;
+}
+
+static inline void slot_free(struct transport *transport, struct slot *slot)
+{
+	transport->in_flight -= slot->frame->nb_segs;
+	rte_pktmbuf_free(slot->frame);
+	slot->frame = NULL;
 }
 
 /* A frame in flight has arrived. */
@@ -229,51 +243,92 @@ static void slot_deliver(
 	if (serial_before(flight->highest, psn + 1))
 		flight->highest = psn + 1;
 	bitmap_clear(flight->resent, psn);
-	transport->in_flight -= slot->frame->nb_segs;
-	rte_pktmbuf_free(slot->frame);
-	slot->frame = NULL;
+	slot_free(transport, slot);
+}
+
+/* Everything before ack has arrived, and nothing out of order ever since the flight was calm. */
+static unsigned calm_read(struct transport *transport, struct peer *peer, uint32_t ack)
+{
+	struct flight *flight = peer->flight;
+	const struct slot *last = &flight->slots[(ack - 1) % FRAME_WINDOW];
+	unsigned delivered = ack - peer->tx_una;
+	uint32_t psn;
+
+	if (delivered == 0)
+		return 0;
+	flight->highest = ack;
+	flight->rack_psn = ack - 1;
+	flight->rack_sent = last->sent;
+	flight->rack_rtt = transport->now_received - last->sent;
+	for (psn = peer->tx_una; psn != ack; psn++)
+		slot_free(transport, &flight->slots[psn % FRAME_WINDOW]);
+	peer->tx_una = ack;
+	return delivered;
 }
 
 /* Everything before ack has arrived. Returns how many frames are new. */
-static unsigned cumulative_read(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
+static unsigned cumulative_read(struct transport *transport, const struct note *note)
 {
+	struct peer *peer = note->peer;
 	unsigned delivered = 0;
 
-	for (; peer->tx_una != frame->ack; peer->tx_una++) {
+	for (; peer->tx_una != note->ack; peer->tx_una++) {
 		if (bitmap_test(peer->flight->sacked, peer->tx_una)) {
 			bitmap_clear(peer->flight->sacked, peer->tx_una);
 			peer->flight->sacked_count--;
 			continue;
 		}
-		slot_deliver(transport, peer, peer->tx_una, frame->echo);
+		slot_deliver(transport, peer, peer->tx_una, note->echo);
 		delivered++;
 	}
 	return delivered;
 }
 
-static unsigned selective_read(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
+static unsigned selective_read(struct transport *transport, const struct note *note)
 {
-	struct flight *flight = peer->flight;
+	struct flight *flight = note->peer->flight;
 	uint64_t line[BITMAP_WORDS];
 	unsigned delivered = 0;
 	unsigned i;
 
-	for (i = 0; i < BITMAP_WORDS; i++)
-		line[i] = frame->sack[i];
+	memcpy(line, note->sack, sizeof(line));
 	while ((i = bitmap_lowest(line)) != FRAME_WINDOW) {
-		uint32_t psn = frame->ack + 1 + i;
+		uint32_t psn = note->ack + 1 + i;
 
 		bitmap_clear(line, i);
 		if (bitmap_test(flight->sacked, psn))
 			continue;
-		slot_deliver(transport, peer, psn, frame->echo);
+		slot_deliver(transport, note->peer, psn, note->echo);
 		bitmap_set(flight->sacked, psn);
 		flight->sacked_count++;
+		flight->disturbed = true;
 		delivered++;
 	}
 	return delivered;
+}
+
+/* Returns how many frames are new. */
+static unsigned flight_read(struct transport *transport, const struct note *note)
+{
+	unsigned delivered;
+
+	if (!note->peer->flight->disturbed && note->sack == NULL)
+		return calm_read(transport, note->peer, note->ack);
+	delivered = cumulative_read(transport, note);
+	if (note->sack != NULL)
+		delivered += selective_read(transport, note);
+	return delivered;
+}
+
+/* Is all that is in flight on its way in order again? */
+static void flight_calm(struct peer *peer)
+{
+	struct flight *flight = peer->flight;
+
+	if (flight->sacked_count == 0 && flight->lost_count == 0 && !bitmap_any(flight->resent) &&
+		!flight->expired && flight->reorder_due == 0 &&
+		flight->slots[peer->tx_una % FRAME_WINDOW].sent >= flight->rack_sent)
+		flight->disturbed = false;
 }
 
 /* Has the peer everything from psn `from` to psn `to`? */
@@ -294,8 +349,7 @@ static void message_complete(
 	lease_done(transport, message, TRANSPORT_OK);
 }
 
-/* Messages beyond a gap, all of whose frames have arrived. What the peer sends in answer to such a message must not
- * overtake this word of it; so it is not enough to wait until the gap is closed. */
+/* Messages beyond a gap, all of whose frames have arrived: whoever waits for them need not wait until the gap is closed. */
 static void complete_beyond(struct transport *transport, struct peer *peer)
 {
 	struct messages all = peer->unacked;
@@ -326,19 +380,18 @@ void acknowledgement_complete(struct transport *transport, struct peer *peer)
 
 /* The round trip of the peer's newest timestamp, with all the time that it spent in hosts: what a timeout must allow for.
  * 0 if it cannot be told. */
-static uint32_t acknowledgement_rtt(const struct transport *transport, const struct frame *frame)
+static uint32_t echo_rtt(const struct transport *transport, uint32_t echo)
 {
-	uint32_t rtt = (uint32_t)transport->now - frame->echo;
+	uint32_t rtt = (uint32_t)transport->now_received - echo;
 
 	return rtt >= RTT_SANE ? 0 : RTE_MAX(rtt, 1u);
 }
 
 /* The time that it spent in the network, at least 1: what says how full it is. The time that the hosts say is theirs may be
  * more than there was, because they do not know exactly when a frame came. */
-static uint32_t acknowledgement_delay(
-	const struct transport *transport, const struct frame *frame, uint32_t rtt)
+static uint32_t echo_delay(const struct transport *transport, uint32_t delay, uint32_t rtt)
 {
-	uint64_t hosts = frame->delay + (transport->now - transport->arrival);
+	uint64_t hosts = delay + (transport->now_received - transport->arrival);
 
 	return hosts < rtt ? rtt - (uint32_t)hosts : 1;
 }
@@ -348,16 +401,17 @@ static uint32_t acknowledgement_delay(
  * loss cost many such times. */
 void acknowledgement_told(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
-	uint32_t rtt = acknowledgement_rtt(transport, frame);
+	uint32_t rtt = echo_rtt(transport, frame->echo);
 
 	if (peer->rtt == 0 && rtt != 0 && rtt <= ANSWER_SANE)
-		congestion_rtt(transport, peer, rtt, acknowledgement_delay(transport, frame, rtt));
+		congestion_rtt(transport, peer, rtt, echo_delay(transport, frame->delay, rtt));
 }
 
-static void acknowledgement_progress(struct transport *transport, struct peer *peer,
-	const struct frame *frame, unsigned delivered)
+static void note_progress(
+	struct transport *transport, const struct note *note, unsigned delivered)
 {
-	uint32_t rtt = acknowledgement_rtt(transport, frame);
+	struct peer *peer = note->peer;
+	uint32_t rtt = echo_rtt(transport, note->echo);
 	uint32_t delay = 0;
 
 	peer->progress = transport->now;
@@ -368,33 +422,89 @@ static void acknowledgement_progress(struct transport *transport, struct peer *p
 	if (transport->lending.peer == peer)
 		lease_prove(transport, peer);
 	if (rtt != 0) {
-		delay = acknowledgement_delay(transport, frame, rtt);
+		delay = echo_delay(transport, note->delay, rtt);
 		congestion_rtt(transport, peer, rtt, delay);
 	}
-	congestion_delivered(transport, peer, delivered, delay, frame->flags & FRAME_CE);
+	congestion_delivered(transport, peer, delivered, delay, note->marked);
 }
 
-void acknowledgement_read(struct transport *transport, struct peer *peer, const struct frame *frame)
+static void note_read(struct transport *transport, const struct note *note)
 {
+	struct peer *peer = note->peer;
 	unsigned delivered = 0;
 
-	if (!acknowledgement_applies(peer, frame))
-		return;
-	peer->credit = (uint16_t)RTE_MAX(RTE_MIN(frame->credit, CREDIT_MAX), 1u);
-	if (peer->flight != NULL) {
-		delivered = cumulative_read(transport, peer, frame);
-		if (frame->flags & FRAME_SACK)
-			delivered += selective_read(transport, peer, frame);
-	}
+	peer->credit = (uint16_t)RTE_MAX(RTE_MIN(note->credit, CREDIT_MAX), 1u);
+	if (peer->flight != NULL)
+		delivered = flight_read(transport, note);
 	if (delivered > 0) {
-		acknowledgement_progress(transport, peer, frame, delivered);
-		if (peer->flight->rack_sent != 0 && peer->tx_una != peer->tx_next)
-			recovery_detect(transport, peer);
-		if (peer->tx_una == peer->tx_next)
+		note_progress(transport, note, delivered);
+		if (peer->tx_una == peer->tx_next) {
 			flight_end(transport, peer);
+		} else if (peer->flight->disturbed) {
+			if (peer->flight->rack_sent != 0)
+				recovery_detect(transport, peer);
+			flight_calm(peer);
+		}
 	}
 	if (sender_has_work(peer))
 		sender_ready(transport, peer);
 	if (delivered > 0)
 		acknowledgement_complete(transport, peer);
+}
+
+void acknowledgement_settle(struct transport *transport)
+{
+	uint32_t count = transport->note_count;
+	uint32_t i;
+
+	transport->note_count = 0;
+	for (i = 0; i < count; i++)
+		if (note_applies(&transport->notes[i]))
+			note_read(transport, &transport->notes[i]);
+}
+
+/* Frames of a burst mostly come from one peer, and the newest says it all. */
+static void note_keep(struct transport *transport, const struct note *note)
+{
+	struct note *last = &transport->notes[transport->note_count];
+
+	if (transport->note_count > 0 && last[-1].peer == note->peer) {
+		bool marked = last[-1].marked || note->marked;
+
+		if (!serial_before(note->ack, last[-1].ack))
+			last[-1] = *note;
+		last[-1].marked = marked;
+		return;
+	}
+	*last = *note;
+	if (++transport->note_count == NOTES_MAX)
+		acknowledgement_settle(transport);
+}
+
+bool acknowledgement_take(
+	struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	struct note note = {
+		.peer = peer,
+		.sack = (frame->flags & FRAME_SACK) ? frame->sack : NULL,
+		.ack = frame->ack,
+		.echo = frame->echo,
+		.delay = frame->delay,
+		.stream = frame->ack_stream,
+		.credit = frame->credit,
+		.marked = frame->flags & FRAME_CE,
+	};
+
+	if (!(frame->flags & FRAME_ACK_VALID) || !note_applies(&note))
+		return true;
+	if (!note_valid(&note))
+		return false;
+	if (peer->flight != NULL && note.sack == NULL && !sender_has_work(peer)) {
+		note_keep(transport, &note);
+		return true;
+	}
+	acknowledgement_settle(transport);
+	if (note_applies(&note))
+		note_read(transport, &note);
+	return true;
 }

@@ -73,10 +73,8 @@ static void reset_receive(struct transport *transport, struct peer *peer, const 
 	}
 	peer->tx_stream = (uint16_t)(frame->stream + 1);
 	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
-		if (bitmap_test(peer->flight->lost, psn))
-			continue;
-		bitmap_set(peer->flight->lost, psn);
-		peer->flight->lost_count++;
+		if (!bitmap_test(peer->flight->lost, psn))
+			recovery_lose(peer, psn);
 	}
 	sender_ready(transport, peer);
 }
@@ -524,11 +522,10 @@ static bool peer_receive(
 	switch (frame->type) {
 	case FRAME_DATA:
 	case FRAME_ACK:
-		if (!acknowledgement_valid(peer, frame)) {
+		if (!acknowledgement_take(transport, peer, frame)) {
 			COUNT(transport, dropped_bad_ack);
 			return false;
 		}
-		acknowledgement_read(transport, peer, frame);
 		if (arrival->outer.marked)
 			mark_note(transport, peer);
 		if (frame->type == FRAME_DATA)
@@ -565,6 +562,7 @@ static void question_receive(struct transport *transport, const struct arrival *
 		COUNT(transport, dropped_malformed); /* an answer would go to many */
 		return;
 	}
+	acknowledgement_settle(transport);
 	if (peer != NULL && arrival->from != NULL && incarnation_fine(transport, peer, frame))
 		address_learn(transport, peer, arrival->from);
 	if (!process_same(to, transport->options.self))
@@ -594,6 +592,10 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
 		return false;
 	}
 	peer = peer_for(transport, arrival);
+	/* What it acknowledged may have been of a life, or a stream, that is over. */
+	if (peer != NULL &&
+		(frame->source_incarnation != peer->incarnation || frame->type > FRAME_ACK))
+		acknowledgement_settle(transport);
 	if (peer != NULL && reset_by_new_life(peer, frame))
 		peer_retract(transport, peer);
 	if (peer == NULL || !incarnation_fine(transport, peer, frame))

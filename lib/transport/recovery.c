@@ -54,11 +54,11 @@ static uint64_t reorder_window(const struct peer *peer)
 	return RTE_MIN(window, peer->rtt);
 }
 
-static void recovery_lose(struct transport *transport, struct peer *peer, uint32_t psn)
+void recovery_lose(struct peer *peer, uint32_t psn)
 {
-	(void)transport;
 	bitmap_set(peer->flight->lost, psn);
 	peer->flight->lost_count++;
+	peer->flight->disturbed = true;
 }
 
 void recovery_detect(struct transport *transport, struct peer *peer)
@@ -78,7 +78,7 @@ void recovery_detect(struct transport *transport, struct peer *peer)
 			(slot->sent == flight->rack_sent && !serial_before(psn, flight->rack_psn)))
 			continue;
 		if (slot->sent + patience <= transport->now) {
-			recovery_lose(transport, peer, psn);
+			recovery_lose(peer, psn);
 		} else {
 			due = RTE_MIN(due, slot->sent + patience);
 		}
@@ -124,6 +124,7 @@ static void recovery_probe(struct transport *transport, struct peer *peer)
 		peer->data_sent = transport->now;
 		return;
 	}
+	peer->flight->disturbed = true;
 	peer->flags |= TX_PROBED;
 	COUNT(transport, retransmits_probe);
 }
@@ -155,7 +156,7 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 	flight->expired = true;
 	for (psn = peer->tx_una; psn != peer->tx_next; psn++)
 		if (!bitmap_test(flight->sacked, psn) && !bitmap_test(flight->lost, psn))
-			recovery_lose(transport, peer, psn);
+			recovery_lose(peer, psn);
 	flight->reorder_due = 0;
 	congestion_timeout(transport, peer);
 	sender_ready(transport, peer);

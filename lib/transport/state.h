@@ -38,6 +38,7 @@
 #define LENT_LOOK          (20 * MICROSECOND) /* between looks whether a port has let go of a frame */
 #define RETRY_DELAY        (2 * MICROSECOND)  /* until a port that took nothing is tried again */
 #define PONGS_MAX          16                 /* echo answers in a turn */
+#define NOTES_MAX          16                 /* acknowledgements put off, of different peers mostly */
 
 /* An echo question that is to be answered. */
 struct pong {
@@ -45,6 +46,18 @@ struct pong {
 	uint64_t arrival;
 	bool looped; /* from this process */
 	uint8_t to[FRAME_ADDRESS_BYTES];
+};
+
+/* What a frame acknowledged, until it is read. */
+struct note {
+	struct peer *peer;
+	const uint64_t *sack; /* NULL: none */
+	uint32_t ack;
+	uint32_t echo;
+	uint32_t delay;
+	uint16_t stream;
+	uint16_t credit;
+	bool marked; /* FRAME_CE */
 };
 
 struct echoes {
@@ -103,6 +116,9 @@ struct transport {
 	uint32_t ready_count;
 	struct link acks[ACK_LISTS];
 	uint32_t acks_owed; /* peers in them */
+	uint32_t note_count;
+	uint64_t ack_next; /* with acks_owed: no acknowledgement is due before */
+	struct note notes[NOTES_MAX];
 	struct messages refused; /* messages that could not even be queued */
 
 	struct rte_mbuf *burst[BURST_FRAMES];
@@ -210,11 +226,17 @@ bool acknowledgement_needs_bitmap(const struct peer *peer);
 void acknowledgement_forget(struct transport *transport, struct peer *peer);
 /* Sends those that are due. */
 void acknowledgement_run(struct transport *transport);
+/* May there be one? */
+static inline bool acknowledgement_is_due(const struct transport *transport)
+{
+	return transport->acks_owed != 0 && transport->ack_next <= transport->now;
+}
 uint64_t acknowledgement_deadline(const struct transport *transport);
-/* False: it acknowledges what was never sent. */
-bool acknowledgement_valid(const struct peer *peer, const struct frame *frame);
-void acknowledgement_read(
+/* Reads what a frame acknowledges, or notes it for acknowledgement_settle(). False: it acknowledges what was never sent. */
+bool acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame *frame);
+/* Reads what was put off. */
+void acknowledgement_settle(struct transport *transport);
 void acknowledgement_told(
 	struct transport *transport, struct peer *peer, const struct frame *frame);
 /* Takes the messages whose last frame is acknowledged off the peer, and tells. */
@@ -224,6 +246,8 @@ void flight_end(struct transport *transport, struct peer *peer);
 
 /* --- recovery.c */
 
+/* A frame that is not thought lost yet is. */
+void recovery_lose(struct peer *peer, uint32_t psn);
 /* Something was delivered: is something sent before it lost? */
 void recovery_detect(struct transport *transport, struct peer *peer);
 /* When the peer's flight must be looked at. */

@@ -147,6 +147,7 @@ unsigned transport_receive(struct transport *transport)
 	struct rte_mbuf **burst = transport->burst;
 	unsigned count = 0;
 
+	acknowledgement_settle(transport);
 	transport->polled = transport->now_received;
 	transport->now = clock_now(transport->clock);
 	transport->now_received = transport->now;
@@ -213,6 +214,8 @@ static void timers_run(struct transport *transport)
 {
 	struct timer *timer;
 
+	if (!wheel_is_due(&transport->wheel, transport->now))
+		return;
 	wheel_advance(&transport->wheel, transport->now);
 	while ((timer = wheel_take(&transport->wheel)) != NULL)
 		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
@@ -229,7 +232,8 @@ static bool transport_ready(const struct transport *transport)
 static bool transport_quiet(const struct transport *transport)
 {
 	return ((uintptr_t)transport->refused.head | (uintptr_t)transport->lent |
-		       transport->acks_owed | transport->echoes.busy) == 0 &&
+		       transport->note_count | transport->echoes.busy) == 0 &&
+	       !acknowledgement_is_due(transport) &&
 	       !wheel_is_due(&transport->wheel, transport->now);
 }
 
@@ -274,6 +278,7 @@ unsigned transport_transmit(struct transport *transport)
 		return 0;
 	else
 		transport->now = clock_now(transport->clock);
+	acknowledgement_settle(transport);
 	refused_end(transport, TRANSPORT_UNREACHABLE);
 	if (transport->lent != NULL)
 		lease_run(transport);
@@ -303,7 +308,7 @@ static uint64_t transport_due(const struct transport *transport)
 	uint64_t due = RTE_MIN(acknowledgement_deadline(transport), echo_deadline(transport));
 
 	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
-		transport->refused.head != NULL)
+		transport->refused.head != NULL || transport->note_count > 0)
 		return 0;
 	if (transport->lent != NULL)
 		due = RTE_MIN(due, transport->now + LENT_LOOK);
@@ -334,7 +339,7 @@ bool transport_settled(const struct transport *transport)
 			return false;
 	return transport->messages == 0 && transport->in_flight == 0 &&
 	       transport->outbox_count == 0 && transport->burst_count == 0 &&
-	       transport->loop_head == transport->loop_tail;
+	       transport->note_count == 0 && transport->loop_head == transport->loop_tail;
 }
 
 /* --- end */
@@ -387,6 +392,7 @@ static void frames_free(struct transport *transport)
 void transport_close(struct transport *transport)
 {
 	transport->closing = true;
+	acknowledgement_settle(transport);
 	transport->now = clock_now(transport->clock);
 	transport_ping_abandon(transport);
 	peers_end(transport);

@@ -346,6 +346,133 @@ static void peer__that_answers_late_is_not_taken_for_far(void **state)
 	network_destroy(network);
 }
 
+/* Both nodes know each other; what node 0 sent lies at node 1, whose answer with the acknowledgement on it lies at node 0, which has
+ * not looked yet. */
+static void answer_arrive(struct network *network, unsigned messages)
+{
+	struct node *node = &network->nodes[0];
+
+	nodes_start(network);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	while (messages-- > 0)
+		network_send(network, 0, 1, 8);
+	transport_transmit(node->transport);
+	node->stalled_until = UINT64_MAX;
+	network_pass(network, 6 * MICROSECOND); /* a frame takes 5 */
+	network_send(network, 1, 0, 8);
+	network_pass(network, 10 * MICROSECOND);
+	assert_int_equal(node->done, 1);
+}
+
+static void acknowledgement__is_read_when_the_data_beside_it_is_delivered(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	answer_arrive(network, 1);
+	assert_int_equal(transport_receive(node->transport), 1);
+	transport_process(node->transport);
+	assert_int_equal(node->ended, 2);
+	assert_int_equal(node->done, 1);
+	assert_false(transport_settled(node->transport));
+	assert_int_equal(transport_deadline(node->transport), 0);
+	transport_transmit(node->transport);
+	assert_int_equal(node->done, 2);
+	node->stalled_until = 0;
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
+	network_destroy(network);
+}
+
+/* Nor is it forgotten when the turn is never ended. */
+static void acknowledgement__is_read_before_the_next_frames(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	answer_arrive(network, 1);
+	transport_receive(node->transport);
+	transport_process(node->transport);
+	transport_receive(node->transport);
+	assert_int_equal(node->done, 2);
+	network_destroy(network);
+}
+
+static void acknowledgement__outlives_the_peer_that_ends_behind_it(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	answer_arrive(network, 1);
+	transport_close(network->nodes[1].transport); /* says BYE */
+	network->nodes[1].transport = NULL;
+	network_pass(network, 10 * MICROSECOND);
+	assert_int_equal(transport_receive(node->transport), 2);
+	transport_process(node->transport);
+	assert_int_equal(node->done, 2);
+	assert_int_equal(node->ended, 2);
+	assert_int_equal(node->failed[TRANSPORT_RESTARTED], 0);
+	network_destroy(network);
+}
+
+static void acknowledgement__that_opens_the_window_is_used_in_its_turn(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *node = &network->nodes[0];
+	uint64_t sent;
+	unsigned i;
+
+	(void)state;
+	answer_arrive(network, 1);
+	/* More than a window lets go, queued before the acknowledgement is looked at, and then after it. */
+	for (i = 0; i < 40; i++)
+		network_send(network, 0, 1, 1400);
+	transport_transmit(node->transport);
+	sent = node->counters.frames_sent;
+	transport_transmit(node->transport);
+	assert_int_equal(node->counters.frames_sent, sent);
+	transport_receive(node->transport);
+	transport_process(node->transport);
+	transport_transmit(node->transport);
+	assert_true(node->counters.frames_sent > sent);
+	node->stalled_until = 0;
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
+	network_destroy(network);
+}
+
+static void acknowledgement__noted_opens_the_window_for_an_answer(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *node = &network->nodes[0];
+	uint64_t sent;
+	unsigned i;
+
+	(void)state;
+	answer_arrive(network, 3);
+	transport_receive(node->transport);
+	transport_process(node->transport);
+	assert_int_equal(node->done, 1);
+	for (i = 0; i < 40; i++)
+		network_send(network, 0, 1, 1400);
+	sent = node->counters.frames_sent;
+	transport_push(node->transport);
+	i = (unsigned)(node->counters.frames_sent - sent);
+	assert_int_equal(node->done, 1);
+	transport_transmit(node->transport);
+	assert_int_equal(node->done, 4);
+	assert_true(node->counters.frames_sent > sent + i);
+	node->stalled_until = 0;
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
+	network_destroy(network);
+}
+
 static void peer__that_does_not_exist_is_unreachable(void **state)
 {
 	struct network *network = network_make(2, seed_first());
@@ -741,6 +868,11 @@ int main(void)
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
 		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
+		cmocka_unit_test(acknowledgement__is_read_when_the_data_beside_it_is_delivered),
+		cmocka_unit_test(acknowledgement__is_read_before_the_next_frames),
+		cmocka_unit_test(acknowledgement__outlives_the_peer_that_ends_behind_it),
+		cmocka_unit_test(acknowledgement__that_opens_the_window_is_used_in_its_turn),
+		cmocka_unit_test(acknowledgement__noted_opens_the_window_for_an_answer),
 		cmocka_unit_test(peer__that_does_not_exist_is_unreachable),
 		cmocka_unit_test(peer__that_falls_silent_is_dead_and_may_come_back),
 		cmocka_unit_test(peer__that_is_silent_does_not_block_another),
