@@ -86,25 +86,19 @@ struct engine *engine_create(const struct engine_options *options)
  * other. */
 static void engine_ring(struct engine *engine)
 {
-	if (engine->touched_count == 0)
+	uint32_t next = engine->touched;
+	struct queue *queue;
+
+	if (next == 0)
 		return;
 	barrier_light();
-	for (uint32_t i = 0; i < engine->touched_count; i++)
-		queue_ring(segment_queue(engine->segment, engine->touched[i]));
-	engine->touched_count = 0;
-}
-
-void engine_touch(struct engine *engine, struct queue *queue)
-{
-	uint32_t index = (uint32_t)(queue - segment_queue(engine->segment, 0));
-
-	/* Runs of events mostly go to one queue or two. */
-	for (uint32_t i = engine->touched_count; i-- > 0 && engine->touched_count - i <= 2;)
-		if (engine->touched[i] == index)
-			return;
-	if (engine->touched_count == TOUCHED_MAX)
-		engine_ring(engine);
-	engine->touched[engine->touched_count++] = index;
+	while (next != QUEUE_LAST) {
+		queue = segment_queue(engine->segment, next - 1);
+		next = queue->touched;
+		queue->touched = 0;
+		queue_ring(queue);
+	}
+	engine->touched = 0;
 }
 
 static int queue_free(struct engine *engine, uint32_t index, uint32_t generation)
@@ -266,7 +260,7 @@ static inline unsigned engine_run(struct engine *engine, bool hurried)
 {
 	unsigned work = engine->owes ? turn_end(engine) : 0;
 
-	if (!hurried || engine->touched_count == 0) {
+	if (!hurried || engine->touched == 0) {
 		unsigned frames = transport_receive(engine->transport);
 
 		engine->now = transport_now(engine->transport);
@@ -276,12 +270,12 @@ static inline unsigned engine_run(struct engine *engine, bool hurried)
 		} else if (engine_called(engine)) {
 			work += engine_drain(engine, COMMAND_RING);
 		}
-		if (hurried && engine->touched_count != 0 && !transport_urgent(engine->transport))
+		if (hurried && engine->touched != 0 && !transport_urgent(engine->transport))
 			engine->owes = true;
 		else
 			work += turn_end(engine);
 	}
-	work += engine->touched_count;
+	work += engine->touched != 0;
 	engine_ring(engine);
 	engine_count(engine, polls);
 	if (work == 0)

@@ -2,10 +2,11 @@
  * and what follows.
  *
  *     put    access, portal, walk -> PUT_START, data placed -> PUT_END, acknowledgement
+ *                                    here as a whole: data placed -> PUT_START and PUT_END, acknowledgement
  *     get    access, portal, walk -> GET_START, reply sent  -> GET_END
  *                                    refused: the initiator is told
  *     ack    descriptor, queue    -> ACK
- *     reply  operation            -> REPLY_START, data placed -> REPLY_END
+ *     reply  operation            -> REPLY_START, data placed -> REPLY_END, also at once
  *
  * Whatever is discarded is counted, by reason; the sum of the reasons is the interface's drop count
  * (4.2).
@@ -13,6 +14,7 @@
 #include <engine/state.h>
 
 #include <base/handle.h>
+#include <transport/place.h>
 
 /* What a put or a get is to do to the region that took it. */
 struct placement {
@@ -22,11 +24,9 @@ struct placement {
 
 /* Where that is. Reckoned in integers: nobody goes there when length is 0, and then a remote offset
  * is whatever the initiator said. */
-static void *placement_address(
-	struct engine *engine, uint32_t index, const struct placement *placement)
+static void *placement_address(const struct region *region, const struct placement *placement)
 {
-	return (void *)(uintptr_t)(segment_region(engine->segment, index)->start +
-				   placement->offset);
+	return (void *)(uintptr_t)(region->start + placement->offset);
 }
 
 enum acceptance { REJECTED, REJECTED_FOR_ROOM, ACCEPTED };
@@ -89,9 +89,9 @@ static void region_leave_for_room(struct engine *engine, struct region *region, 
 	region_leave(engine, region, &event);
 }
 
-/* The law: the first entry in list order that matches and whose region accepts. INDEX_NONE at the
- * end of the list. */
-static uint32_t portal_walk(struct engine *engine, struct process from,
+/* The law: the first entry in list order that matches and whose region accepts. NULL at the end of
+ * the list. */
+static struct region *portal_walk(struct engine *engine, struct process from,
 	const struct message_header *header, struct placement *placement)
 {
 	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
@@ -112,62 +112,68 @@ static uint32_t portal_walk(struct engine *engine, struct process from,
 		if (answer == ACCEPTED && region_take(region)) {
 			PROBE(match, from.nid, from.pid, header->portal, header->match_bits,
 				header->requested, (int)index);
-			return index;
+			return region;
 		}
 		next = match_next(&engine->entries, list, i, &key); /* i may go with its region */
 		if (answer == REJECTED_FOR_ROOM && region->unlink_nofit)
 			region_leave_for_room(engine, region, from, header);
 	}
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested, -1);
-	return INDEX_NONE;
+	return NULL;
 }
 
-/* Access control, then translation; INDEX_NONE after counting why not. Otherwise the region has
- * granted one operation, and there is memory for it. */
-static uint32_t request_admit(struct engine *engine, struct process from,
-	const struct message_header *header, struct placement *placement)
+/* Access control, then translation; NULL after counting why not. Otherwise the region has granted
+ * one operation. Unless the request is here as a whole there is memory for a struct operation. */
+static struct region *request_admit(struct engine *engine, struct process from,
+	const struct message_header *header, bool whole, struct placement *placement)
 {
 	const struct segment_limits *limits = &engine->segment->limits;
-	uint32_t index;
+	struct region *region;
 
 	if (header->portal >= limits->portals) {
 		engine_count(engine, dropped_no_portal);
-		return INDEX_NONE;
+		return NULL;
 	}
 	if (header->cookie >= limits->access) {
 		engine_count(engine, dropped_bad_cookie);
-		return INDEX_NONE;
+		return NULL;
 	}
 	if (!access_admits(segment_access(engine->segment, header->cookie), from, header->uid,
 		    header->portal)) {
 		engine_count(engine, dropped_access_denied);
-		return INDEX_NONE;
+		return NULL;
 	}
-	if (!operation_reserve(engine, 1)) {
+	if (!whole && !operation_reserve(engine, 1)) {
 		engine_count(engine, dropped_no_memory_operation);
-		return INDEX_NONE;
+		return NULL;
 	}
-	index = portal_walk(engine, from, header, placement);
-	if (index == INDEX_NONE)
+	region = portal_walk(engine, from, header, placement);
+	if (!region)
 		engine_count(engine, dropped_no_match);
-	return index;
+	return region;
 }
 
-/* Begins an operation that a remote process asked for and request_admit() has granted. */
-static struct operation *operation_accept(struct engine *engine, enum operation_kind kind,
-	uint32_t index, struct process from, const struct message_header *header,
-	const struct placement *placement)
+/* What the events of a request that request_admit() has granted say. */
+static void event_accepted(struct event *event, struct process from,
+	const struct message_header *header, const struct placement *placement)
 {
-	struct region *region = segment_region(engine->segment, index);
-	struct operation *operation = operation_take(engine, kind);
-	struct event *event;
-	uint64_t link;
-
-	operation->peer = from;
-	event = &operation->event;
 	event_from(event, from, header);
 	event->moved = placement->length;
 	event->offset = placement->offset;
+}
+
+/* Begins an operation that a remote process asked for. */
+static struct operation *operation_accept(struct engine *engine, enum operation_kind kind,
+	struct region *region, struct process from, const struct message_header *header,
+	const struct placement *placement)
+{
+	struct operation *operation = operation_take(engine, kind);
+	struct event *event = &operation->event;
+	uint64_t link;
+
+	operation->peer = from;
+	operation->remote = header->operation;
+	event_accepted(event, from, header, placement);
 	event->value = kind == OPERATION_RECEIVE ? header->value : 0;
 	event->kind = kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START;
 	region_begin(engine, region, operation);
@@ -176,28 +182,6 @@ static struct operation *operation_accept(struct engine *engine, enum operation_
 	link = region_log(engine, region, operation->queue, event, NULL);
 	event->link = link ? link : LINK_OWN;
 	return operation;
-}
-
-static void put_begin(struct engine *engine, struct process from,
-	const struct message_header *header, struct inbound *inbound)
-{
-	struct placement placement;
-	struct operation *operation;
-	uint32_t index = request_admit(engine, from, header, &placement);
-
-	inbound->stop = true;
-	if (index == INDEX_NONE)
-		return;
-	operation = operation_accept(engine, OPERATION_RECEIVE, index, from, header, &placement);
-	engine_count(engine, puts_received);
-	operation->acknowledge = header->handle != 0;
-	operation->handle = header->handle;
-	operation->remote = header->operation;
-	operation->request_offset = header->offset;
-	inbound->base = placement_address(engine, index, &placement);
-	inbound->limit = placement.length;
-	inbound->context = operation;
-	inbound->want_end = true;
 }
 
 /* Sends the short answer to a message: an acknowledgement of a put, a refusal of a get. */
@@ -213,6 +197,86 @@ static void notice_send(struct engine *engine, struct process to, struct message
 	operation->message.data = NULL;
 	operation->message.length = 0;
 	outgoing_send(engine, operation, header);
+}
+
+/* Tells the initiator of a put that it has been placed. event: PUT_END. The rest is the put's, to
+ * echo. */
+static void put_acknowledge(struct engine *engine, struct process to, const struct event *event,
+	uint64_t handle, uint64_t offset, uint64_t operation)
+{
+	struct message_header ack = {
+		.kind = MESSAGE_ACK,
+		.portal = event->portal,
+		.match_bits = event->match_bits,
+		.offset = offset,
+		.handle = handle,
+		.requested = event->requested,
+		.value = event->moved,
+		.operation = operation,
+	};
+
+	notice_send(engine, to, &ack);
+}
+
+/* A put whose data, as far as it is wanted, is here: it is never pending, since nothing but this
+ * thread frees regions (R1). */
+static void put_take(struct engine *engine, struct region *region, struct process from,
+	const struct message_header *header, const void *data, const struct placement *placement)
+{
+	/* The options are looked at before the end, which may free the region. */
+	bool acknowledge = header->handle != 0 && !(region->options & REGION_NO_ACK);
+	bool exhausts = region_spend(region, true, placement->length);
+	void *to = placement_address(region, placement);
+	struct event event;
+
+	event_accepted(&event, from, header, placement);
+	event.value = header->value;
+	engine_trace(engine, TRACE_MATCH, from, header->operation, &event);
+	place_data(to, data, placement->length);
+	PROBE(place, from.nid, from.pid, to, placement->length);
+	engine_trace(engine, TRACE_PLACE, from, header->operation, &event);
+	region_log_whole(engine, region, &event, EVENT_PUT_START, EVENT_PUT_END);
+	engine_trace(engine, TRACE_EVENT, from, header->operation, &event);
+	region_settle(engine, region, &event, exhausts);
+	if (acknowledge)
+		put_acknowledge(engine, from, &event, header->handle, header->offset,
+			header->operation);
+}
+
+/* A put of which data is still to come. */
+static void put_accept(struct engine *engine, struct region *region, struct process from,
+	const struct message_header *header, const struct placement *placement,
+	struct inbound *inbound)
+{
+	struct operation *operation =
+		operation_accept(engine, OPERATION_RECEIVE, region, from, header, placement);
+
+	operation->acknowledge = header->handle != 0;
+	operation->handle = header->handle;
+	operation->request_offset = header->offset;
+	inbound->base = placement_address(region, placement);
+	inbound->limit = placement->length;
+	inbound->context = operation;
+	inbound->want_end = true;
+}
+
+static void put_begin(struct engine *engine, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	struct placement placement;
+	struct region *region = request_admit(
+		engine, from, header, record->data_length == record->extent, &placement);
+
+	inbound->stop = true;
+	if (!region)
+		return;
+	engine_count(engine, puts_received);
+	if (placement.length <= record->data_length) {
+		put_take(engine, region, from, header, record->data, &placement);
+		inbound->taken = true;
+	} else {
+		put_accept(engine, region, from, header, &placement, inbound);
+	}
 }
 
 static void get_refuse(
@@ -233,17 +297,16 @@ static void get_begin(
 	struct message_header reply = *header;
 	struct placement placement;
 	struct operation *operation;
-	uint32_t index = request_admit(engine, from, header, &placement);
+	struct region *region = request_admit(engine, from, header, false, &placement);
 
-	if (index == INDEX_NONE) {
+	if (!region) {
 		get_refuse(engine, from, header);
 		return;
 	}
-	operation = operation_accept(engine, OPERATION_SERVE, index, from, header, &placement);
+	operation = operation_accept(engine, OPERATION_SERVE, region, from, header, &placement);
 	engine_count(engine, gets_received);
-	operation->remote = header->operation;
 	TAILQ_INSERT_TAIL(&engine->serving, operation, link);
-	operation->message.data = placement_address(engine, index, &placement);
+	operation->message.data = placement_address(region, &placement);
 	operation->message.length = placement.length;
 	reply.kind = MESSAGE_REPLY;
 	reply.uid = 0;
@@ -257,19 +320,19 @@ void incoming_acknowledged(
 	struct engine *engine, struct process from, const struct message_header *header)
 {
 	struct region *region = region_of(engine, header->handle);
-	struct operation operation = {.kind = OPERATION_NOTICE};
-	bool lost = true;
+	struct event event;
+	bool exhausts, lost = true;
 
 	if (region) {
-		event_from(&operation.event, from, header);
-		operation.event.kind = EVENT_ACK;
-		operation.event.moved = header->value;
-		operation.event.offset = header->offset;
-		operation.event.link = header->operation ? header->operation : LINK_OWN;
-		operation.exhausts = region_spend(region, region_take(region), 0);
-		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &operation.event);
-		region_log(engine, region, region->queue, &operation.event, &lost);
-		region_settle(engine, region, &operation);
+		event_from(&event, from, header);
+		event.kind = EVENT_ACK;
+		event.moved = header->value;
+		event.offset = header->offset;
+		event.link = header->operation ? header->operation : LINK_OWN;
+		exhausts = region_spend(region, region_take(region), 0);
+		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &event);
+		region_log(engine, region, region->queue, &event, &lost);
+		region_settle(engine, region, &event, exhausts);
 	}
 	if (lost)
 		engine_count(engine, dropped_late_ack);
@@ -291,8 +354,25 @@ static struct operation *get_find(
 	return operation;
 }
 
+/* A reply whose data, as far as it is wanted, is here. */
+static void reply_take(struct engine *engine, struct region *region, struct operation *operation,
+	struct process from, const void *data)
+{
+	struct event *event = &operation->event;
+	void *to = (void *)(uintptr_t)region->start;
+
+	place_data(to, data, event->moved);
+	PROBE(place, from.nid, from.pid, to, event->moved);
+	engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation), event);
+	region->pending--; /* R2 */
+	region_log_whole(engine, region, event, EVENT_REPLY_START, EVENT_REPLY_END);
+	region_settle(engine, region, event, operation->exhausts);
+	engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation), event);
+	outgoing_finish(engine, operation);
+}
+
 static void reply_begin(struct engine *engine, struct process from,
-	const struct message_header *header, uint64_t length, struct inbound *inbound)
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
 {
 	struct operation *operation = get_find(engine, from, header);
 	struct region *region;
@@ -309,9 +389,14 @@ static void reply_begin(struct engine *engine, struct process from,
 	outgoing_heard(engine, operation);
 	event_from(&operation->event, from, header);
 	operation->event.kind = EVENT_REPLY_START;
-	operation->event.moved = length < region->length ? length : region->length;
-	operation->queue = region->queue;
+	operation->event.moved = record->extent < region->length ? record->extent : region->length;
 	operation->exhausts = region_spend(region, region_take(region), 0);
+	if (operation->event.moved <= record->data_length) {
+		reply_take(engine, region, operation, from, record->data);
+		inbound->taken = true;
+		return;
+	}
+	operation->queue = region->queue;
 	link = region_log(engine, region, operation->queue, &operation->event, NULL);
 	operation->event.link = link ? link : LINK_OWN;
 	inbound->base = (void *)(uintptr_t)region->start;
@@ -362,56 +447,42 @@ static bool request_is_sound(const struct message_header *header, uint64_t lengt
 	}
 }
 
-void incoming_begin(void *context, struct process from, const void *bytes, uint32_t header_length,
-	uint64_t length, struct inbound *inbound)
+void incoming_begin(void *context, struct process from, const struct record *record,
+	struct inbound *inbound)
 {
 	struct engine *engine = context;
-	struct message_header header;
+	struct message_header room;
+	const struct message_header *header =
+		message_decode(record->header, record->header_length, &room);
 
-	if (!message_decode(bytes, header_length, &header) || !request_is_sound(&header, length)) {
+	if (!header || !request_is_sound(header, record->extent)) {
 		engine_count(engine, dropped_bad_message);
 		inbound->stop = true;
 		return;
 	}
-	switch (header.kind) {
+	switch (header->kind) {
 	case MESSAGE_PUT:
-		put_begin(engine, from, &header, inbound);
+		put_begin(engine, from, header, record, inbound);
 		break;
 	case MESSAGE_GET:
-		get_begin(engine, from, &header);
+		get_begin(engine, from, header);
 		break;
 	case MESSAGE_ACK:
-		if (!outgoing_keep(engine, from, &header))
-			incoming_acknowledged(engine, from, &header);
+		if (!outgoing_keep(engine, from, header))
+			incoming_acknowledged(engine, from, header);
 		break;
 	case MESSAGE_REPLY:
-		reply_begin(engine, from, &header, length, inbound);
+		reply_begin(engine, from, header, record, inbound);
 		break;
 	case MESSAGE_REFUSE:
-		refusal_begin(engine, from, &header);
+		refusal_begin(engine, from, header);
 		break;
 	case MESSAGE_PROBE:
-		probe_begin(engine, from, &header);
+		probe_begin(engine, from, header);
 		break;
 	default: /* message_decode() knows no other */
 		break;
 	}
-}
-
-static void put_acknowledge(struct engine *engine, const struct operation *operation)
-{
-	struct message_header ack = {
-		.kind = MESSAGE_ACK,
-		.portal = operation->event.portal,
-		.match_bits = operation->event.match_bits,
-		.offset = operation->request_offset,
-		.handle = operation->handle,
-		.requested = operation->event.requested,
-		.value = operation->event.moved,
-		.operation = operation->remote,
-	};
-
-	notice_send(engine, operation->peer, &ack);
 }
 
 void incoming_end(void *context, void *inbound_context, enum transport_fail why)
@@ -438,6 +509,7 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 	region_end(engine, operation, failed ? EVENT_PUT_FAIL : EVENT_PUT_END, why);
 	engine_trace(engine, TRACE_EVENT, operation->peer, operation->remote, &operation->event);
 	if (acknowledge)
-		put_acknowledge(engine, operation);
+		put_acknowledge(engine, operation->peer, &operation->event, operation->handle,
+			operation->request_offset, operation->remote);
 	operation_free(engine, operation);
 }

@@ -2,12 +2,12 @@
  *
  * Hand-over of one event:
  *
- *     poll core                                reader
+ *     poll core                                     reader
  *     tail - head_seen < count?
- *     words of the slot      (relaxed)
- *     slot.ready = tail's    (release A)  -->  slot.ready == head's?     (acquire A)
- *     tail++                                   copy words                (relaxed)
- *                            <-- (B acquire)   head: h -> h + 1          (compare-and-swap, release B)
+ *     words of the slot           (relaxed)
+ *     first word = tail's         (release A)  -->  first word == head's?     (acquire A)
+ *     tail++                                        copy words                (relaxed)
+ *                                 <-- (B acquire)   head: h -> h + 1          (compare-and-swap, release B)
  *
  * Q1. A slot is written only after head has passed its last event (B), so a reader whose compare-and-swap succeeds has copied
  *     an event that nobody was writing. One whose compare-and-swap fails throws its copy away.
@@ -21,12 +21,46 @@
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
 
+#include <base/handle.h>
 #include <engine/segment.h>
 
 enum queue_answer { QUEUE_EVENT, QUEUE_EVENT_AFTER_GAP, QUEUE_EMPTY, QUEUE_GONE };
 
-/* Reader. The next event of a queue, removed from it; any thread. index has been checked against the limits. */
-enum queue_answer queue_take(struct segment *segment, uint32_t index, uint32_t generation, struct event *event);
+/* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread. index has been checked against the
+ * limits. copy(slot, first word, to) reads the slot's words, relaxed; it may be called more than once, and what it copied means
+ * something only if the answer is an event. */
+static inline __attribute__((always_inline)) enum queue_answer queue_take(struct segment *segment, uint32_t index,
+	uint32_t generation, void (*copy)(const struct event_slot *slot, uint64_t first, void *to), void *to)
+{
+	struct queue *queue = segment_queue(segment, index);
+
+	for (;;) {
+		/* Acquire, before the gate: Q3, pairs with C. */
+		uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
+		uint64_t slots, first;
+		const struct event_slot *slot;
+
+		if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_acquire), generation))
+			return QUEUE_GONE;
+		slots = atomic_load_explicit(&queue->slots, memory_order_relaxed);
+		slot = segment_slot(segment, slots, head);
+		/* Pairs with A. Another value: not written yet, or taken by another reader since head was read. */
+		first = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire);
+		if ((uint32_t)first != slot_word(head)) {
+			if (atomic_load_explicit(&queue->head, memory_order_relaxed) == head)
+				return QUEUE_EMPTY;
+			continue;
+		}
+		if (first & (uint64_t)EVENT_FOLLOWED << EVENT_FLAGS_AT)
+			slot_prefetch(segment_slot(segment, slots, head + 1));
+		copy(slot, first, to);
+		/* Pairs with B. */
+		if (atomic_compare_exchange_strong_explicit(&queue->head, &head, head + 1,
+			    memory_order_acq_rel, memory_order_relaxed))
+			return first & (uint64_t)EVENT_AFTER_GAP << EVENT_FLAGS_AT ? QUEUE_EVENT_AFTER_GAP
+										  : QUEUE_EVENT;
+	}
+}
 
 /* Application, before the handle exists: makes a queue of count events in the event memory at `slots`, which is
  * queue_bytes(count) zeroed bytes. */
@@ -35,14 +69,70 @@ uint64_t queue_slots(const struct queue *queue); /* where it was given memory */
 void queue_init(struct segment *segment, uint32_t index, uint32_t generation, uint64_t count, uint64_t slots);
 
 /* Poll core, all below. */
-#define LINK_OWN UINT64_MAX /* in event.link: the event's own sequence */
 
-struct queue *queue_find(struct segment *segment, uint32_t interface, uint64_t handle); /* NULL: 0, stale or not a queue */
+/* NULL: 0, stale or not a queue. */
+static inline struct queue *queue_find(struct segment *segment, uint32_t interface, uint64_t handle)
+{
+	uint32_t index = handle_index(handle);
+	struct queue *queue;
+
+	if (handle_kind(handle) != HANDLE_QUEUE || handle_interface(handle) != interface ||
+		index >= segment->limits.queues)
+		return NULL;
+	queue = segment_queue(segment, index);
+	if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_acquire), handle_generation(handle)))
+		return NULL;
+	return queue;
+}
+
 bool queue_is_empty(const struct queue *queue);
-/* Logs event; sets its sequence and, for LINK_OWN, its link, also when it is lost for lack of room (false). Readers that
- * sleep are woken by queue_ring(), later. */
-bool queue_log(struct segment *segment, struct queue *queue, struct event *event);
-/* Wakes as many sleepers as there are events, at most. A barrier (base/barrier.h, light) lies between the last queue_log() and this. */
+
+/* Is there no room for another event? Readers' line is looked at only when there seems to be none. */
+static inline bool queue_is_full(struct queue *queue)
+{
+	if (__builtin_expect(queue->tail - queue->head_seen < queue->count, 1))
+		return false;
+	queue->head_seen = atomic_load_explicit(&queue->head, memory_order_acquire); /* B */
+	return queue->tail - queue->head_seen >= queue->count;
+}
+
+/* An event is logged in three steps: it claims a slot, the caller writes all words of the slot but the first (relaxed) and the
+ * upper half of this one, and it is published. Several may be claimed before the first is published; they are published in the
+ * order in which they were claimed. */
+struct logging {
+	struct event_slot *slot; /* NULL: there is no room, the event is lost */
+	uint64_t first;          /* word of the slot */
+	uint64_t sequence;       /* also of an event that is lost */
+};
+
+#define SLOTS_AHEAD 2 /* so that the events of a message find slots that are here already */
+
+static inline struct logging queue_claim(struct segment *segment, struct queue *queue)
+{
+	uint64_t slots = atomic_load_explicit(&queue->slots, memory_order_relaxed);
+	struct logging logging = {.sequence = queue->sequence++};
+
+	if (queue_is_full(queue)) {
+		queue->gap = EVENT_AFTER_GAP;
+		queue->lost++;
+		return logging;
+	}
+	logging.slot = segment_slot(segment, slots, queue->tail);
+	logging.first = slot_word(queue->tail) | (uint64_t)queue->gap << EVENT_FLAGS_AT;
+	slot_fetch(segment_slot(segment, slots, queue->tail + SLOTS_AHEAD));
+	queue->gap = 0;
+	queue->tail++;
+	return logging;
+}
+
+/* Readers that sleep are woken by queue_ring(), later. */
+static inline void queue_publish(const struct logging *logging)
+{
+	atomic_store_explicit(&logging->slot->words[EVENT_FIRST], logging->first, memory_order_release); /* A */
+}
+
+/* Wakes as many sleepers as there are events, at most. A barrier (base/barrier.h, light) lies between the last queue_publish() and
+ * this. */
 void queue_ring(struct queue *queue);
 /* The queue is gone for good: handles are refused, waiters leave. */
 void queue_close(struct queue *queue);

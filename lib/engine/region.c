@@ -67,46 +67,13 @@ static void region_describe(const struct region *region, struct region_descripti
 	description->reserved = 0;
 }
 
-static bool region_is_spent(const struct region *region)
-{
-	return region->threshold == 0 ||
-	       (!(region->options & REGION_REMOTE_OFFSET) && region->offset > region->max_offset);
-}
-
-bool region_take(struct region *region)
-{
-	uint64_t gate = atomic_load_explicit(&region->gate, memory_order_relaxed);
-
-	/* The other party is a sending thread that takes an operation; nothing else depends on the
-	 * order. */
-	do {
-		if (gate_low(gate) == 0)
-			return false;
-		if (gate_low(gate) == GATE_THRESHOLD_INFINITE)
-			return true;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&region->gate, &gate, gate - 1, memory_order_relaxed, memory_order_relaxed));
-	return true;
-}
-
-bool region_spend(struct region *region, bool taken, uint64_t moved)
-{
-	bool was_spent = region_is_spent(region);
-
-	if (taken && region->threshold != GATE_THRESHOLD_INFINITE && region->threshold != 0)
-		region->threshold--;
-	if (!(region->options & REGION_REMOTE_OFFSET))
-		region->offset += moved;
-	return !was_spent && region_is_spent(region);
-}
-
 void region_begin(struct engine *engine, struct region *region, struct operation *operation)
 {
 	struct queue *queue;
 
 	region->pending++;
 	operation->region = region_index(engine, region);
-	operation->region_handle = region_handle(engine, region);
+	operation->region_handle = region->handle;
 	operation->queue = region->queue;
 	if (operation->kind == OPERATION_RECEIVE || operation->kind == OPERATION_SERVE) {
 		queue = queue_find(engine->segment, engine->interface, operation->queue);
@@ -115,62 +82,106 @@ void region_begin(struct engine *engine, struct region *region, struct operation
 	}
 }
 
-/* Writes into an event what it says of its region. */
-static void event_describe(struct engine *engine, const struct region *region, struct event *event)
+typedef uint64_t __attribute__((may_alias)) event_word;
+
+/* Writes all words of a claimed slot; what an event says of its region is the region's. Not the
+ * gate's threshold: events tell of operations in the order in which they began, and sends that wait
+ * in the ring have not. */
+static inline void event_write(struct logging *logging, const struct region *region,
+	const struct event *event, enum event_kind kind)
 {
-	event->region = region_handle(engine, region);
-	event->start = region->start;
-	event->length = region->length;
-	event->user = region->user;
-	event->queue = region->queue;
-	/* Not the gate's: events tell of operations in the order in which they began, and sends
-	 * that wait in the ring have not. */
-	event->threshold = region->threshold;
-	event->max_offset = region->max_offset;
-	event->options = (uint8_t)region->options;
+	const event_word *words = (const event_word *)event;
+	_Atomic uint64_t *to = logging->slot->words;
+
+	logging->first |= (uint64_t)kind << EVENT_KIND_AT | (uint64_t)event->fail << EVENT_FAIL_AT |
+			  (uint64_t)(uint8_t)region->options << EVENT_OPTIONS_AT;
+#define WRITE(word, value) atomic_store_explicit(&to[word], (value), memory_order_relaxed)
+#pragma GCC unroll 8
+	for (unsigned i = EVENT_INITIATOR; i < EVENT_LINK; i++)
+		WRITE(i, words[i]);
+	WRITE(EVENT_LINK, event->link == LINK_OWN ? logging->sequence : event->link);
+	WRITE(EVENT_SEQUENCE, logging->sequence);
+	WRITE(EVENT_REGION, region->handle);
+	WRITE(EVENT_START, region->start);
+	WRITE(EVENT_LENGTH, region->length);
+	WRITE(EVENT_USER, region->user);
+	WRITE(EVENT_QUEUE, region->queue);
+	WRITE(EVENT_BOUNDS, (uint64_t)region->max_offset << 32 | region->threshold);
+#undef WRITE
 }
 
-static uint64_t event_log(struct engine *engine, uint64_t handle, struct event *event, bool *lost)
+static inline void event_publish(
+	struct engine *engine, struct queue *queue, const struct logging *logging)
 {
-	struct queue *queue =
-		handle ? queue_find(engine->segment, engine->interface, handle) : NULL;
-	bool logged;
+	if (!logging->slot) {
+		engine_count(engine, events_lost);
+		return;
+	}
+	queue_publish(logging);
+	engine_count(engine, events_logged);
+	engine_touch(engine, queue);
+}
+
+uint64_t region_log(struct engine *engine, const struct region *region, uint64_t handle,
+	const struct event *event, bool *lost)
+{
+	struct queue *queue = queue_find(engine->segment, engine->interface, handle);
+	struct logging logging;
 
 	if (lost)
 		*lost = true;
 	if (!queue)
 		return 0;
-	logged = queue_log(engine->segment, queue, event);
-	if (logged) {
-		engine_count(engine, events_logged);
-		engine_touch(engine, queue);
-	} else {
-		engine_count(engine, events_lost);
-	}
+	logging = queue_claim(engine->segment, queue);
+	if (logging.slot)
+		event_write(&logging, region, event, event->kind);
+	event_publish(engine, queue, &logging);
 	if (lost)
-		*lost = !logged;
-	return event->sequence;
+		*lost = !logging.slot;
+	return logging.sequence;
 }
 
-uint64_t region_log(struct engine *engine, struct region *region, uint64_t handle,
-	struct event *event, bool *lost)
+/* The first event can be read when the last one is written, too: whoever reads it takes no line that
+ * is still written. */
+void region_log_whole(struct engine *engine, const struct region *region, struct event *event,
+	enum event_kind start, enum event_kind end)
 {
-	event_describe(engine, region, event);
-	return event_log(engine, handle, event, lost);
+	struct queue *queue = queue_find(engine->segment, engine->interface, region->queue);
+	struct logging first, last;
+
+	event->link = LINK_OWN;
+	if (!queue)
+		return;
+	first = queue_claim(engine->segment, queue);
+	if (first.slot)
+		event_write(&first, region, event, start);
+	event->link = first.sequence;
+	last = queue_claim(engine->segment, queue);
+	if (last.slot) {
+		event_write(&last, region, event, end);
+		first.first |= (uint64_t)EVENT_FOLLOWED << EVENT_FLAGS_AT;
+	}
+	event_publish(engine, queue, &first);
+	event_publish(engine, queue, &last);
 }
 
 /* R3: the end of a region that nothing is pending on. R2 again: whoever reads the event may attach
  * another region to the entry. */
 static void region_depart(struct engine *engine, struct region *region, struct event *event)
 {
-	uint64_t queue = region->queue;
+	struct queue *queue = queue_find(engine->segment, engine->interface, region->queue);
+	struct logging logging = {0};
 
-	event->kind = EVENT_UNLINK;
-	event->fail = TRANSPORT_OK;
-	event->link = region->unlink_link ? region->unlink_link : LINK_OWN;
-	event_describe(engine, region, event);
+	if (queue) {
+		logging = queue_claim(engine->segment, queue);
+		event->fail = TRANSPORT_OK;
+		event->link = region->unlink_link ? region->unlink_link : LINK_OWN;
+		if (logging.slot)
+			event_write(&logging, region, event, EVENT_UNLINK);
+	}
 	region_free(engine, region_index(engine, region));
-	event_log(engine, queue, event, NULL);
+	if (queue)
+		event_publish(engine, queue, &logging);
 }
 
 void region_leave(struct engine *engine, struct region *region, struct event *event)
@@ -181,15 +192,16 @@ void region_leave(struct engine *engine, struct region *region, struct event *ev
 		region_depart(engine, region, event);
 }
 
-void region_settle(struct engine *engine, struct region *region, struct operation *operation)
+void region_settle(
+	struct engine *engine, struct region *region, struct event *event, bool exhausts)
 {
-	if (operation->exhausts && region->unlink_op && region->state == REGION_LIVE &&
+	if (exhausts && region->unlink_op && region->state == REGION_LIVE &&
 		region_is_spent(region)) {
 		region->state = REGION_LEAVING;
-		region->unlink_link = operation->event.link == LINK_OWN ? 0 : operation->event.link;
+		region->unlink_link = event->link == LINK_OWN ? 0 : event->link;
 	}
 	if (region->state == REGION_LEAVING && region->pending == 0)
-		region_depart(engine, region, &operation->event);
+		region_depart(engine, region, event);
 }
 
 void region_end(
@@ -208,9 +220,9 @@ void region_end(
 	operation->event.fail = (uint8_t)why;
 	region_log(engine, region, operation->queue, &operation->event, NULL);
 
-	if (why != TRANSPORT_OK)
-		operation->exhausts = false; /* only a successful operation's end unlinks */
-	region_settle(engine, region, operation);
+	/* Only a successful operation's end unlinks. */
+	region_settle(engine, region, &operation->event,
+		operation->exhausts && why == TRANSPORT_OK);
 }
 
 void region_free(struct engine *engine, uint32_t index)
@@ -236,8 +248,9 @@ void region_free(struct engine *engine, uint32_t index)
 }
 
 /* What the application leaves open when it fills a region in. */
-static void region_open(struct region *region)
+static void region_open(struct engine *engine, struct region *region)
 {
+	region->handle = region_handle(engine, region);
 	region->offset = 0;
 	region->pending = 0;
 	region->unlink_link = 0;
@@ -255,7 +268,7 @@ void region_bind(struct engine *engine, uint32_t index, uint32_t generation)
 		region->state != REGION_FREE)
 		return;
 	region->entry = INDEX_NONE;
-	region_open(region);
+	region_open(engine, region);
 }
 
 void region_attach(struct engine *engine, uint32_t index, uint32_t generation)
@@ -270,7 +283,7 @@ void region_attach(struct engine *engine, uint32_t index, uint32_t generation)
 	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
 		region->state != REGION_FREE)
 		return;
-	region_open(region);
+	region_open(engine, region);
 	/* Another thread may have unlinked the entry since. */
 	entry = region->entry < segment->limits.entries
 			? entry_find(engine, region->entry, region->entry_generation)

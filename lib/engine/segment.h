@@ -120,6 +120,7 @@ struct region {
 	uint64_t unlink_link;/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
 	uint32_t threshold;  /* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
 	uint32_t reserved;
+	uint64_t handle;     /* its own, as events tell it */
 };
 static_assert(sizeof(struct region) == 2 * CACHE_LINE, "region: two lines");
 
@@ -148,7 +149,7 @@ struct access_entry {
 	bool valid;      /* false: admits nobody */
 };
 
-/* One logged event: 2 lines, written by the poll core, copied by readers as words. */
+/* One logged event: 2 lines, written by the poll core, copied by readers as words, in the order of the fields. */
 enum event_kind { /* the values of ptl_event_kind_t */
 	EVENT_GET_START, EVENT_GET_END, EVENT_GET_FAIL,
 	EVENT_PUT_START, EVENT_PUT_END, EVENT_PUT_FAIL,
@@ -158,10 +159,10 @@ enum event_kind { /* the values of ptl_event_kind_t */
 };
 
 struct event {
-	uint32_t place;      /* of the slot's `ready` */
+	uint32_t place;      /* of what says that the slot may be read */
 	uint8_t kind;
 	uint8_t fail;        /* enum transport_fail, or FAIL_UNDELIVERABLE */
-	uint8_t gap;         /* events were lost just before this one */
+	uint8_t flags;       /* enum event_flag */
 	uint8_t options;     /* of the region just after the event, as is what follows from `start` on */
 	uint32_t nid;        /* initiator */
 	uint32_t pid;
@@ -171,10 +172,10 @@ struct event {
 	uint64_t requested;  /* bytes */
 	uint64_t moved;      /* bytes */
 	uint64_t offset;
-	uint64_t region;     /* handle */
 	uint64_t value;      /* header data */
 	uint64_t link;
 	uint64_t sequence;
+	uint64_t region;     /* handle */
 	uint64_t start;
 	uint64_t length;
 	uint64_t user;
@@ -185,12 +186,44 @@ struct event {
 static_assert(sizeof(struct event) == 2 * CACHE_LINE, "an event with its slot's word: two lines");
 static_assert(REGION_OPTIONS <= UINT8_MAX, "options fit");
 #define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
+#define LINK_OWN UINT64_MAX  /* in link, of an event that is not logged yet: its own sequence */
+enum event_flag {
+	EVENT_AFTER_GAP = 1, /* events were lost just before this one */
+	EVENT_FOLLOWED = 2   /* the next one is there, too */
+};
+
+/* The words of an event. */
+enum {
+	EVENT_FIRST,     /* low half: slot_word() of its position, 0: no event yet; then, a byte each, kind, fail, flags, options */
+	EVENT_INITIATOR, /* nid, pid */
+	EVENT_TARGET,    /* uid, portal */
+	EVENT_MATCH_BITS,
+	EVENT_REQUESTED,
+	EVENT_MOVED,
+	EVENT_OFFSET,
+	EVENT_VALUE,
+	EVENT_LINK,
+	EVENT_SEQUENCE,
+	EVENT_REGION,
+	EVENT_START,
+	EVENT_LENGTH,
+	EVENT_USER,
+	EVENT_QUEUE,
+	EVENT_BOUNDS, /* threshold, max_offset */
+	EVENT_WORDS
+};
+static_assert(sizeof(struct event) == EVENT_WORDS * sizeof(uint64_t) &&
+		      offsetof(struct event, link) == EVENT_LINK * sizeof(uint64_t) &&
+		      offsetof(struct event, threshold) == EVENT_BOUNDS * sizeof(uint64_t),
+	"words of an event");
+#define EVENT_KIND_AT    32 /* where the bytes of the first word are */
+#define EVENT_FAIL_AT    40
+#define EVENT_FLAGS_AT   48
+#define EVENT_OPTIONS_AT 56
 
 /* Readers may race with the writer, and throw away what they read. */
 struct event_slot {
-	_Alignas(CACHE_LINE) _Atomic uint32_t ready; /* slot_word() of the position of its event, 0: none yet */
-	_Atomic uint32_t first;     /* the event's second half word */
-	_Atomic uint64_t words[sizeof(struct event) / 8 - 1]; /* the rest of it */
+	_Alignas(CACHE_LINE) _Atomic uint64_t words[EVENT_WORDS];
 };
 static_assert(sizeof(struct event_slot) == sizeof(struct event), "event slot: two lines");
 #define EVENTS_MAX (UINT32_C(1) << 30) /* of one queue, so that a slot's word tells one round from the next */
@@ -204,6 +237,7 @@ static inline uint32_t slot_word(uint64_t position)
 /* An event queue. Positions count events stored, through all lives of the queue; the slot is the position modulo their number.
  * tail - head never exceeds count. */
 #define SLOTS_ALIGN CACHE_LINE
+#define QUEUE_LAST  UINT32_MAX
 struct queue {
 	/* line 0: what stays from one event to the next (all but the sleepers' words are set by the application before the handle
 	 * exists), so that neither side takes it from the other's cache */
@@ -221,8 +255,10 @@ struct queue {
 	uint64_t head_seen;  /* what head was when the poll core looked last: it looks again when the queue seems to be full */
 	uint64_t sequence;   /* of the next event, lost ones included; starts at 1 */
 	uint32_t incoming;   /* incoming operations begun that will log their end here */
-	uint32_t gap;
+	uint32_t gap;        /* EVENT_AFTER_GAP, or 0 */
 	uint64_t lost;       /* events, in this life */
+	uint32_t touched;    /* 0: it has no news for sleepers; else the next queue that has, by its index + 1, QUEUE_LAST: there is
+			      * none. Stays through all lives, as the list that it is in does */
 };
 static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 
@@ -359,6 +395,19 @@ static inline struct event_slot *segment_slot(const struct segment *segment, uin
 	uint64_t mask = (UINT64_C(1) << (slots % SLOTS_ALIGN)) - 1;
 
 	return (struct event_slot *)segment_at(segment, slots & ~(uint64_t)(SLOTS_ALIGN - 1)) + (position & mask);
+}
+
+/* A slot that will be read, or written, soon. */
+static inline void slot_prefetch(const struct event_slot *slot)
+{
+	__builtin_prefetch(&slot->words[0]);
+	__builtin_prefetch(&slot->words[CACHE_LINE / sizeof(slot->words[0])]);
+}
+
+static inline void slot_fetch(struct event_slot *slot)
+{
+	__builtin_prefetch(&slot->words[0], 1);
+	__builtin_prefetch(&slot->words[CACHE_LINE / sizeof(slot->words[0])], 1);
 }
 
 /* An index from a free list, INDEX_NONE when it is empty; and back. Any thread. */

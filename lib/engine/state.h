@@ -11,7 +11,6 @@
 #include <engine/queue.h>
 #include <wire/message.h>
 
-#define TOUCHED_MAX      64 /* queues whose sleepers are woken at the end of a turn; more: at once */
 #define SENDING_LISTS    256 /* a power of two */
 #define OPERATION_CHUNK  1024
 #define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
@@ -89,8 +88,7 @@ struct engine {
 	bool udp;           /* PTL_ENCAP */
 
 	uint64_t unlogged; /* puts without SEND_START, for their names */
-	uint32_t touched[TOUCHED_MAX]; /* queues with news for sleepers */
-	uint32_t touched_count;
+	uint32_t touched; /* the first queue with news for sleepers, as in struct queue */
 	bool owes; /* the last part of the last turn was put off */
 	uint64_t now;
 };
@@ -122,21 +120,57 @@ void operation_pool_free(struct engine *engine);
 struct region *region_find(struct engine *engine, uint32_t index, uint32_t generation);
 struct region *region_of(struct engine *engine, uint64_t handle);
 /* Takes one operation from the gate, as a sending thread does when it posts; false: none is left. */
-bool region_take(struct region *region);
+static inline bool region_take(struct region *region)
+{
+	uint64_t gate = atomic_load_explicit(&region->gate, memory_order_relaxed);
+
+	/* The other party is a sending thread that takes an operation; nothing else depends on the
+	 * order. */
+	do {
+		if (gate_low(gate) == GATE_THRESHOLD_INFINITE)
+			return true;
+		if (gate_low(gate) == 0)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&region->gate, &gate, gate - 1, memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
+static inline bool region_is_spent(const struct region *region)
+{
+	return region->threshold == 0 ||
+	       (!(region->options & REGION_REMOTE_OFFSET) && region->offset > region->max_offset);
+}
+
 /* An operation has begun: counts it, if it was taken from the gate, and grows the local offset by
  * moved bytes. True when that made the region inactive. */
-bool region_spend(struct region *region, bool taken, uint64_t moved);
+static inline bool region_spend(struct region *region, bool taken, uint64_t moved)
+{
+	bool was_spent = region_is_spent(region);
+
+	if (taken && region->threshold != GATE_THRESHOLD_INFINITE && region->threshold != 0)
+		region->threshold--;
+	if (!(region->options & REGION_REMOTE_OFFSET))
+		region->offset += moved;
+	return !was_spent && region_is_spent(region);
+}
+
 void region_begin(struct engine *engine, struct region *region, struct operation *operation);
 /* The operation is over: it is no longer pending, then its event is logged, then perhaps the region
  * goes. */
 void region_end(
 	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why);
-/* After an operation's last event: a region that it made inactive leaves, if that is its wish. */
-void region_settle(struct engine *engine, struct region *region, struct operation *operation);
-/* Logs an event of an operation; fills in the region's state. Returns its sequence, 0 without a
- * queue; *lost (may be NULL). */
-uint64_t region_log(struct engine *engine, struct region *region, uint64_t queue,
-	struct event *event, bool *lost);
+/* After an operation's last event, which becomes the UNLINK event: a region that it made inactive
+ * (exhausts) leaves, if that is its wish. */
+void region_settle(
+	struct engine *engine, struct region *region, struct event *event, bool exhausts);
+/* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue;
+ * *lost (may be NULL). */
+uint64_t region_log(struct engine *engine, const struct region *region, uint64_t queue,
+	const struct event *event, bool *lost);
+/* Logs an operation's first and last event, to be read together, and sets the event's link. */
+void region_log_whole(struct engine *engine, const struct region *region, struct event *event,
+	enum event_kind start, enum event_kind end);
 /* Unlinks it, with an UNLINK event, as soon as nothing is pending. event: what the message that
  * caused it says; becomes the UNLINK event. */
 void region_leave(struct engine *engine, struct region *region, struct event *event);
@@ -155,8 +189,8 @@ int entry_unlink(struct engine *engine, uint32_t index, uint32_t generation);
 void entry_free(struct engine *engine, uint32_t index);
 
 /* incoming.c: transport upcalls */
-void incoming_begin(void *context, struct process from, const void *header, uint32_t header_length,
-	uint64_t length, struct inbound *inbound);
+void incoming_begin(void *context, struct process from, const struct record *record,
+	struct inbound *inbound);
 void incoming_end(void *context, void *operation, enum transport_fail why);
 
 /* Logs a Portals acknowledgement. */
@@ -194,16 +228,24 @@ void ping_duplicate(void *context, const uint8_t *address);
 /* engine.c */
 /* Answers the call that waits at a reply slot. */
 void engine_answer(struct engine *engine, uint32_t slot, int result);
-void engine_touch(struct engine *engine, struct queue *queue);
+/* A queue has been written: its sleepers are woken at the end of the turn. */
+static inline void engine_touch(struct engine *engine, struct queue *queue)
+{
+	if (queue->touched != 0)
+		return;
+	queue->touched = engine->touched != 0 ? engine->touched : QUEUE_LAST;
+	engine->touched = (uint32_t)(queue - segment_queue(engine->segment, 0)) + 1;
+}
 
 /* Counters have one writer, so a load and a store do. */
+#define engine_count_add(engine, counter, n)                                                       \
+	atomic_store_explicit(&(engine)->segment->counters.counter,                                \
+		atomic_load_explicit(&(engine)->segment->counters.counter, memory_order_relaxed) + \
+			(n),                                                                       \
+		memory_order_relaxed)
 #define engine_count(engine, counter)                                                              \
 	do {                                                                                       \
-		atomic_store_explicit(&(engine)->segment->counters.counter,                        \
-			atomic_load_explicit(                                                      \
-				&(engine)->segment->counters.counter, memory_order_relaxed) +      \
-				1,                                                                 \
-			memory_order_relaxed);                                                     \
+		engine_count_add(engine, counter, 1);                                              \
 		PROBE_COUNTER(#counter, (engine)->self.nid, (engine)->self.pid);                   \
 	} while (0)
 

@@ -34,6 +34,7 @@
 
 static_assert(sizeof(((ptl_event_t *)0)->sequence) == sizeof(((struct event *)0)->sequence),
 	"sequences are the engine's");
+static_assert((int)GATE_THRESHOLD_INFINITE == PTL_MD_THRESH_INF, "thresholds are the engine's");
 
 /* Memory with backing for a queue, as an offset in the segment; EXTENT_NONE when there is none. */
 static uint64_t events_take(const struct visit *visit, uint64_t bytes)
@@ -58,7 +59,7 @@ static void events_give(const struct visit *visit, uint64_t slots, uint64_t byte
 	struct event_slot *slot = segment_at(visit->segment, slots);
 
 	for (uint64_t i = 0; i < bytes / sizeof(*slot); i++)
-		atomic_store_explicit(&slot[i].ready, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot[i].words[EVENT_FIRST], 0, memory_order_relaxed);
 	library_glue_lock();
 	extent_give(visit->interface->events, slots - visit->segment->events, bytes);
 	library_glue_unlock();
@@ -135,44 +136,48 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 	return code;
 }
 
-static void event_tell(const struct event *from, ptl_event_t *to)
+/* What an event says, straight from its slot. */
+static inline void event_tell(const struct event_slot *slot, uint64_t first, void *event)
 {
-	const struct region_description description = {
-		.start = from->start,
-		.length = from->length,
-		.user = from->user,
-		.queue = from->queue,
-		.threshold = from->threshold,
-		.max_offset = from->max_offset,
-		.options = from->options,
-	};
+	ptl_event_t *to = event;
+	uint64_t initiator, target, bounds;
 
-	to->type = (ptl_event_kind_t)from->kind;
-	to->initiator = (ptl_process_id_t){.nid = from->nid, .pid = from->pid};
-	to->uid = from->uid;
-	to->portal = from->portal;
-	to->match_bits = from->match_bits;
-	to->rlength = from->requested;
-	to->mlength = from->moved;
-	to->offset = from->offset;
-	to->md_handle = from->region;
-	region_to_md(&description, &to->mem_desc);
-	to->hdr_data = from->value;
-	to->link = from->link;
-	to->ni_fail_type = (ptl_ni_fail_t)from->fail;
-	to->sequence = from->sequence;
-	trace(TRACE_TAKEN, handle_interface(from->region), 0, from->moved);
+#define READ(word) atomic_load_explicit(&slot->words[word], memory_order_relaxed)
+	initiator = READ(EVENT_INITIATOR);
+	target = READ(EVENT_TARGET);
+	bounds = READ(EVENT_BOUNDS);
+	to->type = (ptl_event_kind_t)(uint8_t)(first >> EVENT_KIND_AT);
+	to->initiator.nid = (uint32_t)initiator;
+	to->initiator.pid = (uint32_t)(initiator >> 32);
+	to->uid = (uint32_t)target;
+	to->portal = (uint32_t)(target >> 32);
+	to->match_bits = READ(EVENT_MATCH_BITS);
+	to->rlength = READ(EVENT_REQUESTED);
+	to->mlength = READ(EVENT_MOVED);
+	to->offset = READ(EVENT_OFFSET);
+	to->md_handle = READ(EVENT_REGION);
+	to->mem_desc.start = (void *)(uintptr_t)READ(EVENT_START);
+	to->mem_desc.length = READ(EVENT_LENGTH);
+	to->mem_desc.threshold = (int)(uint32_t)bounds;
+	to->mem_desc.max_offset = (uint32_t)(bounds >> 32);
+	to->mem_desc.options = (uint8_t)(first >> EVENT_OPTIONS_AT);
+	to->mem_desc.user_ptr = (void *)(uintptr_t)READ(EVENT_USER);
+	to->mem_desc.eventq = READ(EVENT_QUEUE);
+	to->hdr_data = READ(EVENT_VALUE);
+	to->link = READ(EVENT_LINK);
+	to->ni_fail_type = (ptl_ni_fail_t)(uint8_t)(first >> EVENT_FAIL_AT);
+	to->sequence = READ(EVENT_SEQUENCE);
+#undef READ
 }
 
-static int answer_tell(enum queue_answer answer, const struct event *from, ptl_event_t *to)
+/* What a queue's answer means to the caller. */
+static inline int answer_code(enum queue_answer answer, const ptl_event_t *event)
 {
 	switch (answer) {
 	case QUEUE_EVENT:
-		event_tell(from, to);
-		return PTL_OK;
 	case QUEUE_EVENT_AFTER_GAP:
-		event_tell(from, to);
-		return PTL_EQ_DROPPED;
+		trace(TRACE_TAKEN, handle_interface(event->md_handle), 0, event->mlength);
+		return answer == QUEUE_EVENT ? PTL_OK : PTL_EQ_DROPPED;
 	case QUEUE_EMPTY:
 		return PTL_EQ_EMPTY;
 	case QUEUE_GONE:
@@ -181,15 +186,14 @@ static int answer_tell(enum queue_answer answer, const struct event *from, ptl_e
 	return PTL_INV_EQ;
 }
 
-static enum queue_answer queue_look(const struct visit *visit, struct event *event)
+static inline enum queue_answer queue_look(const struct visit *visit, ptl_event_t *event)
 {
-	return queue_take(visit->segment, visit->index, visit->generation, event);
+	return queue_take(visit->segment, visit->index, visit->generation, event_tell, event);
 }
 
 int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
 	struct visit visit;
-	struct event taken;
 	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
 
 	if (code != PTL_OK)
@@ -200,11 +204,13 @@ int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 			   memory_order_relaxed) != 0) {
 		code = PTL_EQ_EMPTY;
 	} else {
-		enum queue_answer answer = queue_look(&visit, &taken);
+		bool drives = visit.interface->inlined;
+		enum queue_answer answer;
 
-		if (answer == QUEUE_EMPTY && visit.interface->inlined && interface_drive() != 0)
-			answer = queue_look(&visit, &taken);
-		code = answer_tell(answer, &taken, event);
+		while ((answer = queue_look(&visit, event)) == QUEUE_EMPTY && drives &&
+			interface_drive() != 0)
+			drives = false;
+		code = answer_code(answer, event);
 	}
 	visit_leave(&visit);
 	return code;
@@ -217,7 +223,7 @@ static bool interface_is_closed(const struct visit *visit)
 
 /* Sleeps until the bell rings, unless there is something to see. */
 static enum queue_answer queue_sleep(
-	const struct visit *visit, struct queue *queue, struct event *event, uint64_t limit)
+	const struct visit *visit, struct queue *queue, ptl_event_t *event, uint64_t limit)
 {
 	enum queue_answer answer;
 	uint32_t bell;
@@ -233,7 +239,7 @@ static enum queue_answer queue_sleep(
 }
 
 static enum queue_answer queue_await(
-	const struct visit *visit, struct queue *queue, struct event *event)
+	const struct visit *visit, struct queue *queue, ptl_event_t *event)
 {
 	bool drives = visit->interface->inlined;
 	uint64_t limit = drives ? SLEEP_INLINE : UINT64_MAX;
@@ -264,7 +270,6 @@ static enum queue_answer queue_await(
 int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
 	struct visit visit;
-	struct event taken;
 	struct queue *queue;
 	enum queue_answer answer;
 	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
@@ -277,10 +282,10 @@ int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 	}
 	queue = segment_queue(visit.segment, visit.index);
 	atomic_fetch_add_explicit(&queue->waiters, 1, memory_order_relaxed);
-	answer = queue_await(&visit, queue, &taken);
+	answer = queue_await(&visit, queue, event);
 	/* Release: pairs with PtlEQFree, which gives the queue away afterwards. */
 	atomic_fetch_sub_explicit(&queue->waiters, 1, memory_order_release);
-	code = answer_tell(answer, &taken, event);
+	code = answer_code(answer, event);
 	visit_leave(&visit);
 	return code;
 }

@@ -7,14 +7,10 @@
  * I3. A frame is delivered as a whole or not at all: assembly_check() says beforehand whether it
  *     can be.
  */
-#include <string.h>
-
 #include <rte_common.h>
-#include <rte_memcpy.h>
 
+#include <transport/place.h>
 #include <transport/state.h>
-
-#define PLACE_LARGE 1024u /* bytes from which on libc's copy, made for the very CPU, is the faster one */
 
 static struct assembly *assembly_find(const struct peer *peer, uint32_t number)
 {
@@ -48,6 +44,11 @@ enum assembly_verdict assembly_check(struct transport *transport, const struct p
 	uint32_t at = 0;
 	unsigned i;
 
+	if (frame->whole) {
+		if (!in_order)
+			return ASSEMBLY_UNKNOWN;
+		return frame->message == started ? ASSEMBLY_FINE : ASSEMBLY_BAD;
+	}
 	for (i = 0; i < frame->records; i++) {
 		enum assembly_verdict verdict;
 
@@ -93,50 +94,48 @@ static void inbound_end(
 		transport->upcalls.message_end(transport->upcalls.context, context, why);
 }
 
-/* Data that lies in a sender's memory in this process may overlap with where it goes. */
-static void place_data(void *to, const struct record *record, uint64_t bytes)
+/* Places the first data of a message. True when that is all that is wanted. */
+static bool start_place(struct transport *transport, struct peer *peer, const struct record *record,
+	const struct inbound *inbound)
 {
-	if (bytes >= PLACE_LARGE)
-		memmove(to, record->data, bytes);
-	else if (bytes > 0)
-		rte_memcpy(to, record->data, bytes);
+	uint64_t limit = RTE_MIN(inbound->limit, record->extent);
+	uint64_t place = RTE_MIN(limit, record->data_length);
+	struct assembly *assembly;
+
+	place_data(inbound->base, record->data, place);
+	PROBE(place, peer->process.nid, peer->process.pid, inbound->base, place);
+	if (place == limit) {
+		inbound_end(transport, inbound->want_end, inbound->context, TRANSPORT_OK);
+		return true;
+	}
+	assembly = pool_take(&transport->assembly_pool);
+	assembly->next = peer->assemblies;
+	assembly->base = inbound->base;
+	assembly->context = inbound->context;
+	assembly->length = record->extent;
+	assembly->limit = limit;
+	assembly->placed = place;
+	assembly->number = record->message;
+	assembly->want_end = inbound->want_end;
+	assembly->stop = inbound->stop;
+	peer->assemblies = assembly;
+	peer->assembly_count++;
+	return false;
 }
 
 static void start_deliver(
 	struct transport *transport, struct peer *peer, const struct record *record)
 {
 	struct inbound inbound = {0};
-	struct assembly *assembly;
-	uint64_t limit;
-	uint64_t place;
 
 	peer->rx_message++;
 	COUNT(transport, messages_received);
 	COUNT_ADD(transport, bytes_received, record->data_length);
-	transport->upcalls.message_begin(transport->upcalls.context, peer->process, record->header,
-		record->header_length, record->extent, &inbound);
-	limit = RTE_MIN(inbound.limit, record->extent);
-	place = RTE_MIN(limit, record->data_length);
-	place_data(inbound.base, record, place);
-	PROBE(place, peer->process.nid, peer->process.pid, inbound.base, place);
-	if (place == limit) {
-		inbound_end(transport, inbound.want_end, inbound.context, TRANSPORT_OK);
-		if (inbound.stop && record->data_length < record->extent)
-			stop_queue(transport, peer, record->message);
-		return;
-	}
-	assembly = pool_take(&transport->assembly_pool);
-	assembly->next = peer->assemblies;
-	assembly->base = inbound.base;
-	assembly->context = inbound.context;
-	assembly->length = record->extent;
-	assembly->limit = limit;
-	assembly->placed = place;
-	assembly->number = record->message;
-	assembly->want_end = inbound.want_end;
-	assembly->stop = inbound.stop;
-	peer->assemblies = assembly;
-	peer->assembly_count++;
+	transport->upcalls.message_begin(
+		transport->upcalls.context, peer->process, record, &inbound);
+	if ((inbound.taken || start_place(transport, peer, record, &inbound)) && inbound.stop &&
+		record->data_length < record->extent)
+		stop_queue(transport, peer, record->message);
 }
 
 static void assembly_remove(
@@ -175,7 +174,7 @@ static void more_deliver(
 	if (assembly == NULL || record->extent >= assembly->limit)
 		return;
 	place = RTE_MIN(assembly->limit - record->extent, record->data_length);
-	place_data(assembly->base + record->extent, record, place);
+	place_data(assembly->base + record->extent, record->data, place);
 	PROBE(place, peer->process.nid, peer->process.pid, assembly->base + record->extent, place);
 	/* A peer that lies may send the same bytes twice: it then ends its own message early. */
 	assembly->placed += RTE_MIN(place, assembly->limit - assembly->placed);

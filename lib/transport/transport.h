@@ -8,7 +8,8 @@
  *     Ends may come in any order. Each message is begun and ended at most once, whatever the network does.
  * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport has all of it (data placed or
  *     discarded), else why not. Its memory is not read after that, neither here nor by a port.
- * T3. Every message that was begun ends in one message_end() upcall; memory is not written after that.
+ * T3. Every message that was begun ends in one message_end() upcall, unless it was discarded or taken in message_begin(); memory is
+ *     not written after that.
  * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
  * T5. An upcall may call transport_send() and nothing else of this header.
  */
@@ -61,6 +62,7 @@ struct inbound {
 	uint64_t limit; /* bytes placed from base on; what is beyond is discarded. 0: discard all */
 	void *context;  /* for message_end() */
 	bool want_end;  /* call message_end(); false for a message that was discarded */
+	bool taken;     /* the data that is wanted was here, and has been placed: the message has ended */
 	bool stop;      /* tell the sender not to send what will be discarded anyway */
 };
 
@@ -100,10 +102,11 @@ struct ping {
 };
 
 struct transport_upcalls {
-	/* The next message of this peer starts. Reads header (header_length bytes) and length, fills inbound (zeroed before).
-	 * Data follows; a message without data ends at once. */
-	void (*message_begin)(void *context, struct process from, const void *header,
-		uint32_t header_length, uint64_t length, struct inbound *inbound);
+	/* The next message of this peer starts. record: its header, its length (extent), and the first of its data; fills inbound
+	 * (zeroed before). Whoever wants no more than that data may place it at once. Else the transport places it after the upcall,
+	 * and the rest as it comes; a message that wants no data ends at once. */
+	void (*message_begin)(void *context, struct process from, const struct record *record,
+		struct inbound *inbound);
 	/* All data of the message is in place (0), or no more will come (why). context: inbound's. */
 	void (*message_end)(void *context, void *inbound_context, enum transport_fail why);
 	/* T2 */

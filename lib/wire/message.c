@@ -38,12 +38,27 @@ void message_encode(const struct message_header *header, void *to)
 	memcpy(to, &wire, sizeof(wire));
 }
 
-bool message_decode(const void *from, uint32_t length, struct message_header *header)
+/* Can a header be read where it lies? */
+static bool message_readable(const void *from)
 {
+	return RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN &&
+	       (uintptr_t)from % _Alignof(struct message_header) == 0;
+}
+
+const struct message_header *message_decode(
+	const void *from, uint32_t length, struct message_header *room)
+{
+	const struct message_header *header = from;
+
 	if (length != MESSAGE_HEADER_BYTES)
-		return false;
-	memcpy(header, from, sizeof(*header));
-	message_swap(header);
+		return NULL;
+	if (!message_readable(from)) {
+		memcpy(room, from, sizeof(*room));
+		message_swap(room);
+		header = room;
+	}
 	return header->kind >= MESSAGE_PUT && header->kind <= MESSAGE_PROBE && header->flags == 0 &&
-	       header->reserved == 0;
+			       header->reserved == 0
+		       ? header
+		       : NULL;
 }

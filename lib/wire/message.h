@@ -52,7 +52,9 @@ static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES, "message he
 
 /* to: MESSAGE_HEADER_BYTES bytes, any alignment. */
 void message_encode(const struct message_header *header, void *to);
-/* False when length, kind or reserved fields are not as specified. */
-bool message_decode(const void *from, uint32_t length, struct message_header *header);
+/* NULL when length, kind or reserved fields are not as specified. Else the header: where it lies, if it can be read there, or in
+ * *room. */
+const struct message_header *message_decode(
+	const void *from, uint32_t length, struct message_header *room);
 
 #endif

@@ -14,7 +14,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct message_header header;
+	struct message_header room;
+	const struct message_header *header;
 	uint8_t written[MESSAGE_HEADER_BYTES];
 	uint8_t *bytes;
 
@@ -23,10 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes = calloc(1, size ? size : 1); /* of its own, so that a read beyond it is seen */
 	if (size)
 		memcpy(bytes, data, size);
-	if (message_decode(bytes, (uint32_t)size, &header)) {
+	header = message_decode(bytes, (uint32_t)size, &room);
+	if (header) {
 		fuzz_assert(size == MESSAGE_HEADER_BYTES);
-		fuzz_assert(header.kind >= MESSAGE_PUT && header.kind <= MESSAGE_PROBE);
-		message_encode(&header, written);
+		fuzz_assert(header->kind >= MESSAGE_PUT && header->kind <= MESSAGE_PROBE);
+		message_encode(header, written);
 		fuzz_assert(memcmp(written, bytes, sizeof(written)) == 0);
 	}
 	free(bytes);

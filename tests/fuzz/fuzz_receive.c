@@ -138,17 +138,19 @@ static uint16_t world_receive(struct port *port, struct rte_mbuf **frames, uint1
 
 static void record_note(struct fellow *fellow, const struct record *record)
 {
-	struct message_header header;
+	struct message_header room;
+	const struct message_header *header;
 
 	if (record->kind != RECORD_START)
 		return;
-	fuzz_assert(message_decode(record->header, record->header_length, &header));
-	if (header.kind == MESSAGE_GET) {
-		fellow->operation = header.operation;
-		fellow->handle = header.handle;
-	} else if (header.kind == MESSAGE_PUT && header.handle != 0) {
-		fellow->put_operation = header.operation;
-		fellow->put_handle = header.handle;
+	header = message_decode(record->header, record->header_length, &room);
+	fuzz_assert(header);
+	if (header->kind == MESSAGE_GET) {
+		fellow->operation = header->operation;
+		fellow->handle = header->handle;
+	} else if (header->kind == MESSAGE_PUT && header->handle != 0) {
+		fellow->put_operation = header->operation;
+		fellow->put_handle = header->handle;
 	}
 }
 
@@ -241,8 +243,7 @@ static void events_drain(struct world *world)
 	struct event event;
 	enum queue_answer answer;
 
-	while ((answer = queue_take(world->rig->segment, handle_index(world->queue_handle),
-			handle_generation(world->queue_handle), &event)) == QUEUE_EVENT) {
+	while ((answer = rig_take(world->rig->segment, world->queue_handle, &event)) == QUEUE_EVENT) {
 		fuzz_assert(event.kind <= EVENT_UNLINK);
 		world->events[event.kind]++;
 	}

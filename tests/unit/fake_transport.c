@@ -34,6 +34,7 @@ struct transport {
 static struct transport *fake;
 static bool refuse_create;
 static int finish_at_once = FAKE_LATER;
+static uint64_t frame_bytes = FAKE_FRAME;
 static void (*receive_hook)(void *);
 static void *receive_argument;
 static uint64_t fake_deadline = UINT64_MAX;
@@ -108,6 +109,8 @@ void transport_close(struct transport *transport)
 void transport_send(struct transport *transport, struct process to, struct message *message)
 {
 	struct fake_sent *sent = &transport->sent[transport->sent_count];
+	const struct message_header *header;
+	struct message_header room;
 
 	assert_false(transport->closed);
 	assert_true(transport->sent_count < FAKE_MESSAGES);
@@ -117,7 +120,9 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	sent->message = message;
 	sent->data = message->data;
 	sent->length = message->length;
-	assert_true(message_decode(message->header, message->header_length, &sent->header));
+	header = message_decode(message->header, message->header_length, &room);
+	assert_non_null(header);
+	sent->header = *header;
 	transport->sent_count++;
 	if (finish_at_once != FAKE_LATER)
 		fake_finish(sent, (enum transport_fail)finish_at_once);
@@ -190,10 +195,12 @@ void fake_finish(struct fake_sent *sent, enum transport_fail why)
 	fake->upcalls.message_done(fake->upcalls.context, message, why);
 }
 
-struct fake_arrival *fake_begin_bytes(
-	struct process from, const void *header, uint32_t header_length, uint64_t length)
+/* The message starts in a frame that has `present` bytes of its data. */
+static struct fake_arrival *arrival_begin(struct process from, const void *header,
+	uint32_t header_length, uint64_t length, const void *data, uint64_t present)
 {
 	struct fake_arrival *arrival = &fake->arrivals[fake->arrival_count++];
+	struct record record;
 
 	assert_true(fake->arrival_count < FAKE_MESSAGES);
 	assert_true(header_length <= MESSAGE_HEADER_MAX);
@@ -202,10 +209,21 @@ struct fake_arrival *fake_begin_bytes(
 	arrival->length = length;
 	if (header_length != 0)
 		memcpy(arrival->bytes, header, header_length);
-	fake->upcalls.message_begin(fake->upcalls.context, from, arrival->bytes, header_length,
-		length, &arrival->inbound);
+	record = (struct record){.kind = RECORD_START,
+		.header_length = (uint8_t)header_length,
+		.data_length = (uint16_t)present,
+		.extent = length,
+		.header = arrival->bytes,
+		.data = data};
+	fake->upcalls.message_begin(fake->upcalls.context, from, &record, &arrival->inbound);
 	arrival->open = arrival->inbound.want_end;
 	return arrival;
+}
+
+struct fake_arrival *fake_begin_bytes(
+	struct process from, const void *header, uint32_t header_length, uint64_t length)
+{
+	return arrival_begin(from, header, header_length, length, NULL, 0);
 }
 
 struct fake_arrival *fake_begin(
@@ -236,12 +254,22 @@ void fake_end(struct fake_arrival *arrival, enum transport_fail why)
 	fake->upcalls.message_end(fake->upcalls.context, arrival->inbound.context, why);
 }
 
+void fake_set_frame(uint64_t bytes)
+{
+	frame_bytes = bytes;
+}
+
 struct fake_arrival *fake_deliver(
 	struct process from, const struct message_header *header, const void *data, uint64_t length)
 {
-	struct fake_arrival *arrival = fake_begin(from, header, length);
+	uint8_t bytes[MESSAGE_HEADER_BYTES];
+	uint64_t present = length < frame_bytes ? length : frame_bytes;
+	struct fake_arrival *arrival;
 
-	fake_place(arrival, 0, data, length);
+	message_encode(header, bytes);
+	arrival = arrival_begin(from, bytes, sizeof(bytes), length, data, present);
+	if (!arrival->inbound.taken)
+		fake_place(arrival, 0, data, length);
 	if (arrival->open)
 		fake_end(arrival, TRANSPORT_OK);
 	return arrival;

@@ -20,6 +20,7 @@
 #define FAKE_MESSAGES 4096
 #define FAKE_PINGS    16
 #define FAKE_MTU      1500
+#define FAKE_FRAME    1024
 
 /* A message that the engine sent. */
 struct fake_sent {
@@ -56,7 +57,7 @@ struct fake_sent *fake_next(void);
 unsigned fake_unfinished(void);
 void fake_finish(struct fake_sent *sent, enum transport_fail why);
 
-/* Hands in the beginning of a message; the answer stays readable until the test ends. */
+/* Hands in the beginning of a message, without data; the answer stays readable until the test ends. */
 struct fake_arrival *fake_begin(
 	struct process from, const struct message_header *header, uint64_t length);
 struct fake_arrival *fake_begin_bytes(
@@ -69,6 +70,9 @@ struct fake_arrival *fake_deliver(struct process from, const struct message_head
 	const void *data, uint64_t length);
 void fake_queue(struct process from, const struct message_header *header, const void *data,
 	uint64_t length);
+
+/* So many bytes of data come with the beginning of a message that is delivered; FAKE_FRAME unless told. */
+void fake_set_frame(uint64_t bytes);
 
 /* What transport_push(), transport_urgent() and transport_looked() say, and how often the first and transport_transmit() were called. */
 struct fake_turn {

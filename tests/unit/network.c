@@ -308,16 +308,17 @@ void network_inject(struct network *network, unsigned to, const void *bytes, uin
 
 /* --- the model */
 
-static void upcall_begin(void *context, struct process from, const void *header,
-	uint32_t header_length, uint64_t length, struct inbound *inbound)
+static void upcall_begin(void *context, struct process from, const struct record *record,
+	struct inbound *inbound)
 {
+	uint64_t length = record->extent;
 	struct node *node = context;
 	struct received *received;
 	struct stamp stamp;
 	unsigned f;
 
-	assert_int_equal(header_length, sizeof(stamp));
-	memcpy(&stamp, header, sizeof(stamp));
+	assert_int_equal(record->header_length, sizeof(stamp));
+	memcpy(&stamp, record->header, sizeof(stamp));
 	f = from.nid - NID_FIRST;
 	assert_true(f < node->network->count);
 	assert_int_equal(stamp.from, f);

@@ -395,12 +395,28 @@ bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move)
 	return true;
 }
 
+static void slot_read(const struct event_slot *slot, uint64_t first, void *event)
+{
+	uint64_t words[EVENT_WORDS];
+
+	for (unsigned i = 1; i < EVENT_WORDS; i++)
+		words[i] = atomic_load_explicit(&slot->words[i], memory_order_relaxed);
+	words[EVENT_FIRST] = first;
+	memcpy(event, words, sizeof(words));
+}
+
+enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event *event)
+{
+	return queue_take(
+		segment, handle_index(queue), handle_generation(queue), slot_read, event);
+}
+
 struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind)
 {
 	struct event event;
 
 	assert_int_equal(
-		queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event),
+		rig_take(rig->segment, queue, &event),
 		QUEUE_EVENT);
 	assert_int_equal(event.kind, kind);
 	return event;
@@ -411,7 +427,7 @@ void rig_no_event(struct rig *rig, uint64_t queue)
 	struct event event;
 
 	assert_int_equal(
-		queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event),
+		rig_take(rig->segment, queue, &event),
 		QUEUE_EMPTY);
 }
 

@@ -40,6 +40,8 @@ void rig_destroy(struct rig *rig);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
+/* A queue's next event, as PtlEQGet takes it; any thread. */
+enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event *event);
 /* The engine ends; the segment stays readable until the teardown. */
 void rig_stop(struct rig *rig);
 

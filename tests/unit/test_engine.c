@@ -319,7 +319,7 @@ static void command_queue_free__makes_the_queue_stale_once(void **state)
 	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
 	assert_int_equal(rig_queue_free(rig, queue), PTL_INV_EQ);
 	assert_int_equal(
-		queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event),
+		rig_take(rig->segment, queue, &event),
 		QUEUE_GONE);
 }
 
@@ -352,21 +352,23 @@ static void engine_poll__rings_the_sleepers_of_every_queue_it_wrote(void **state
 			1);
 }
 
-static void engine_touch__of_more_queues_than_it_remembers_rings_at_once(void **state)
+static void engine_touch__remembers_a_queue_until_the_turn_ends_and_no_longer(void **state)
 {
 	struct rig *rig = *state;
-	uint64_t first = rig_queue(rig, 1024), second = rig_queue(rig, 1024),
-		 third = rig_queue(rig, 1024);
-	struct queue *queues[3] = {segment_queue(rig->segment, handle_index(first)),
-		segment_queue(rig->segment, handle_index(second)),
-		segment_queue(rig->segment, handle_index(third))};
+	struct queue *queues[3];
 
-	for (unsigned i = 0; i < 4 * TOUCHED_MAX; i++)
+	for (unsigned i = 0; i < 3; i++)
+		queues[i] = segment_queue(rig->segment, handle_index(rig_queue(rig, 4)));
+	for (unsigned i = 0; i < 12; i++)
 		engine_touch(rig->engine, queues[i % 3]);
-	assert_true(rig->engine->touched_count <= TOUCHED_MAX);
-	for (unsigned i = 0; i < 4 * TOUCHED_MAX; i++)
-		engine_touch(rig->engine, queues[0]);
-	assert_true(rig->engine->touched_count <= TOUCHED_MAX);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_not_equal(queues[i]->touched, 0);
+	engine_poll(rig->engine);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(queues[i]->touched, 0);
+	assert_int_equal(rig->engine->touched, 0);
+	engine_touch(rig->engine, queues[1]);
+	assert_int_equal(queues[1]->touched, QUEUE_LAST);
 }
 
 static void engine_destroy__ends_everything_that_was_in_flight(void **state)
@@ -413,7 +415,7 @@ static void engine_destroy__ends_everything_that_was_in_flight(void **state)
 	assert_true(rig_put_post(rig, region, &move)); /* still in the ring */
 
 	rig_stop(rig);
-	while (queue_take(rig->segment, handle_index(queue), handle_generation(queue), &event) ==
+	while (rig_take(rig->segment, queue, &event) ==
 		QUEUE_EVENT) {
 		kinds[event.kind]++;
 		events++;
@@ -468,7 +470,7 @@ int main(void)
 		test(command_queue_free__makes_the_queue_stale_once),
 		test(engine_deadline__is_the_transports_when_no_get_waits),
 		test(engine_poll__rings_the_sleepers_of_every_queue_it_wrote),
-		test(engine_touch__of_more_queues_than_it_remembers_rings_at_once),
+		test(engine_touch__remembers_a_queue_until_the_turn_ends_and_no_longer),
 		test(engine_destroy__ends_everything_that_was_in_flight),
 		test(engine_destroy__answers_calls_that_wait),
 	};

@@ -19,14 +19,36 @@ static struct queue *queue_object(struct rig *rig, uint64_t handle)
 
 static enum queue_answer take(struct rig *rig, uint64_t handle, struct event *event)
 {
-	return queue_take(rig->segment, handle_index(handle), handle_generation(handle), event);
+	return rig_take(rig->segment, handle, event);
+}
+
+static void event_write(struct logging *logging, const struct event *event)
+{
+	uint64_t words[EVENT_WORDS];
+
+	memcpy(words, event, sizeof(words));
+	logging->first |= (uint64_t)event->kind << EVENT_KIND_AT;
+	words[EVENT_SEQUENCE] = logging->sequence;
+	for (unsigned i = 1; i < EVENT_WORDS; i++)
+		atomic_store_explicit(&logging->slot->words[i], words[i], memory_order_relaxed);
+}
+
+static bool event_log(struct rig *rig, uint64_t handle, const struct event *event)
+{
+	struct logging logging = queue_claim(rig->segment, queue_object(rig, handle));
+
+	if (!logging.slot)
+		return false;
+	event_write(&logging, event);
+	queue_publish(&logging);
+	return true;
 }
 
 static bool log_value(struct rig *rig, uint64_t handle, uint64_t value)
 {
-	struct event event = {.kind = EVENT_ACK, .link = LINK_OWN, .value = value};
+	struct event event = {.kind = EVENT_ACK, .value = value};
 
-	return queue_log(rig->segment, queue_object(rig, handle), &event);
+	return event_log(rig, handle, &event);
 }
 
 static void queue_bytes__rounds_up_to_a_power_of_two(void **state)
@@ -51,7 +73,7 @@ static void queue_take__of_a_new_queue_finds_it_empty(void **state)
 	assert_true(queue_is_empty(queue_object(rig, queue)));
 }
 
-static void queue_log__keeps_order_and_counts_sequences_from_1(void **state)
+static void queue_claim__keeps_order_and_counts_sequences_from_1(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 5);
@@ -66,25 +88,35 @@ static void queue_log__keeps_order_and_counts_sequences_from_1(void **state)
 			assert_int_equal(take(rig, queue, &event), QUEUE_EVENT);
 			assert_int_equal(event.value, next);
 			assert_int_equal(event.sequence, next);
-			assert_int_equal(event.link, next);
 		}
 		assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
 	}
 }
 
-static void queue_log__keeps_a_link_that_is_given(void **state)
+static void queue_claim__of_several_shows_none_before_it_is_published(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 2);
-	struct event event = {.kind = EVENT_PUT_END, .link = 77};
+	struct logging first = queue_claim(rig->segment, queue_object(rig, queue)),
+		       second = queue_claim(rig->segment, queue_object(rig, queue)),
+		       third = queue_claim(rig->segment, queue_object(rig, queue));
+	struct event event = {.kind = EVENT_PUT_START};
 
-	assert_true(queue_log(rig->segment, queue_object(rig, queue), &event));
+	assert_null(third.slot); /* claimed places are taken */
+	event_write(&first, &event);
+	event_write(&second, &event);
+	assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
+	queue_publish(&first);
 	assert_int_equal(take(rig, queue, &event), QUEUE_EVENT);
-	assert_int_equal(event.link, 77);
 	assert_int_equal(event.sequence, 1);
+	assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
+	queue_publish(&second);
+	assert_int_equal(take(rig, queue, &event), QUEUE_EVENT);
+	assert_int_equal(event.sequence, 2);
+	assert_int_equal(take(rig, queue, &event), QUEUE_EMPTY);
 }
 
-static void queue_log__loses_what_finds_no_room_and_says_so_on_the_next_event(void **state)
+static void queue_claim__loses_what_finds_no_room_and_says_so_on_the_next_event(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 3); /* in four slots: the count is the law */
@@ -108,16 +140,16 @@ static void queue_log__loses_what_finds_no_room_and_says_so_on_the_next_event(vo
 	assert_int_equal(event.value, 7);
 }
 
-static void queue_log__gives_a_lost_event_its_sequence_all_the_same(void **state)
+static void queue_claim__gives_a_lost_event_its_sequence_all_the_same(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 1);
-	struct event event = {.kind = EVENT_PUT_START, .link = LINK_OWN};
+	struct logging lost;
 
 	assert_true(log_value(rig, queue, 1));
-	assert_false(queue_log(rig->segment, queue_object(rig, queue), &event));
-	assert_int_equal(event.sequence, 2);
-	assert_int_equal(event.link, 2);
+	lost = queue_claim(rig->segment, queue_object(rig, queue));
+	assert_null(lost.slot);
+	assert_int_equal(lost.sequence, 2);
 }
 
 static void queue_of_0_events__loses_every_one(void **state)
@@ -167,7 +199,7 @@ static void queue_close__makes_its_handle_stale_also_when_the_place_is_used_agai
 	assert_int_equal(take(rig, next, &event), QUEUE_EVENT);
 	assert_int_equal(event.value, 2);
 	assert_int_equal(event.sequence, 1);
-	assert_int_equal(event.gap, 0);
+	assert_int_equal(event.flags, 0);
 	assert_int_equal(take(rig, next, &event), QUEUE_EMPTY);
 }
 
@@ -273,13 +305,12 @@ static bool crowd_log(uint64_t value)
 {
 	uint64_t queue = atomic_load(&crowd.queue);
 	struct event event = {.kind = EVENT_ACK,
-		.link = LINK_OWN,
 		.value = value,
 		.match_bits = ~value,
 		.region = queue,
 		.requested = value * 3};
 
-	return queue_log(crowd.rig->segment, queue_object(crowd.rig, queue), &event);
+	return event_log(crowd.rig, queue, &event);
 }
 
 static void queue_take__by_many_threads_gets_each_event_exactly_once(void **state)
@@ -348,7 +379,7 @@ static void queue_close__under_readers_never_lets_one_take_from_another_life(voi
 			sched_yield();
 		queue_close(queue);
 		for (unsigned i = 0; i < 8; i++)
-			atomic_store_explicit(&slot[i].ready, 0, memory_order_relaxed);
+			atomic_store_explicit(&slot[i].words[EVENT_FIRST], 0, memory_order_relaxed);
 		generation = segment_generation(rig->segment);
 		queue_init(rig->segment, handle_index(handle), generation, 8, slots);
 		assert_true(queue_is_empty(queue));
@@ -369,10 +400,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queue_bytes__rounds_up_to_a_power_of_two),
 		test(queue_take__of_a_new_queue_finds_it_empty),
-		test(queue_log__keeps_order_and_counts_sequences_from_1),
-		test(queue_log__keeps_a_link_that_is_given),
-		test(queue_log__loses_what_finds_no_room_and_says_so_on_the_next_event),
-		test(queue_log__gives_a_lost_event_its_sequence_all_the_same),
+		test(queue_claim__keeps_order_and_counts_sequences_from_1),
+		test(queue_claim__of_several_shows_none_before_it_is_published),
+		test(queue_claim__loses_what_finds_no_room_and_says_so_on_the_next_event),
+		test(queue_claim__gives_a_lost_event_its_sequence_all_the_same),
 		test(queue_of_0_events__loses_every_one),
 		test(queue_find__knows_only_living_queues_of_this_interface),
 		test(queue_close__makes_its_handle_stale_also_when_the_place_is_used_again),

@@ -253,13 +253,13 @@ static void region_update__with_a_test_queue_needs_it_empty(void **state)
 	uint64_t unexpected =
 		rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
 	struct region_description after = RIG_REGION(memory, other), before;
-	struct message_header header = rig_put_header(0);
+	struct message_header header = rig_put_header(1);
 	struct fake_arrival *arrival;
 
 	(void)unexpected;
 	after.threshold = 1;
 	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), PTL_OK);
-	arrival = fake_begin(RIG_PEER, &header, 0);
+	arrival = fake_begin(RIG_PEER, &header, 1);
 	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), PTL_NOUPDATE);
 	/* Read, but its end is still to come. */
 	rig_event(rig, queue, EVENT_PUT_START);
@@ -382,8 +382,7 @@ static void *watcher_run(void *argument)
 	struct event event;
 
 	while (atomic_load(&watcher->seen) < ROUNDS) {
-		if (queue_take(segment, handle_index(watcher->queue),
-			    handle_generation(watcher->queue), &event) != QUEUE_EVENT ||
+		if (rig_take(segment, watcher->queue, &event) != QUEUE_EVENT ||
 			event.kind != EVENT_UNLINK)
 			continue;
 		if (gate_low(atomic_load(&entry->gate)) & GATE_ATTACHED)
@@ -401,6 +400,11 @@ static void region_settle__has_freed_the_region_when_another_thread_reads_its_un
 	struct region_description region = RIG_REGION(memory, watcher.queue);
 	struct message_header header = rig_put_header(1);
 	uint8_t bytes[MESSAGE_HEADER_BYTES];
+	struct record record = {.kind = RECORD_START,
+		.header_length = sizeof(bytes),
+		.extent = 1,
+		.header = bytes,
+		.data = "x"};
 	pthread_t thread;
 
 	watcher.entry = rig_entry_any(rig, false);
@@ -410,9 +414,13 @@ static void region_settle__has_freed_the_region_when_another_thread_reads_its_un
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		struct inbound inbound = {0};
 
+		/* As a whole, and in pieces. */
+		record.data_length = round % 2;
 		rig_attach(rig, watcher.entry, &region, RIG_UNLINK_OP);
-		incoming_begin(rig->engine, RIG_PEER, bytes, sizeof(bytes), 1, &inbound);
-		incoming_end(rig->engine, inbound.context, TRANSPORT_OK);
+		incoming_begin(rig->engine, RIG_PEER, &record, &inbound);
+		assert_int_equal(inbound.taken, record.data_length);
+		if (!inbound.taken)
+			incoming_end(rig->engine, inbound.context, TRANSPORT_OK);
 		while (atomic_load(&watcher.seen) == round)
 			sched_yield();
 	}
