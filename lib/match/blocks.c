@@ -24,15 +24,17 @@ static bool room_make(struct blocks *blocks)
 	return true;
 }
 
-bool blocks_add(struct blocks *blocks, size_t element_size)
+bool blocks_add(struct blocks *blocks, size_t bytes)
 {
+	size_t size = (bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
 	char *block;
 
 	if (!room_make(blocks))
 		return false;
-	block = calloc(BLOCK_ELEMENTS, element_size);
+	block = aligned_alloc(BLOCK_ALIGN, size);
 	if (block == NULL)
 		return false;
+	memset(block, 0, size);
 	blocks->block[blocks->count++] = block;
 	return true;
 }

@@ -1,8 +1,8 @@
-/* blocks.h - an array that grows and shrinks by a block at a time, so that growing never copies what
- * is in it and shrinking gives memory back; all in about the same time however long it is. Only the
- * list of blocks is copied, a word for each, when it doubles.
+/* blocks.h - memory that grows and shrinks by a block at a time, so that growing never copies what
+ * is in it and shrinking gives memory back; all in about the same time however much there is. Only
+ * the list of blocks is copied, a word for each, when it doubles.
  *
- * Elements are the caller's: of one size, BLOCK_ELEMENTS in each block.
+ * Blocks are the caller's: of one size, aligned to cache lines. An array has BLOCK_ELEMENTS in each.
  */
 #ifndef MATCH_BLOCKS_H
 #define MATCH_BLOCKS_H
@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BLOCK_ELEMENTS 256
+#define BLOCK_ELEMENTS 64
+#define BLOCK_ALIGN    64
 
 struct blocks {
 	char **block;
@@ -19,13 +20,14 @@ struct blocks {
 	uint32_t room; /* blocks that the list has room for */
 };
 
-/* One block more, of zeros; false when there is no memory for it. */
-bool blocks_add(struct blocks *blocks, size_t element_size);
+/* One block more, of so many bytes that are zero; false when there is no memory for it. */
+bool blocks_add(struct blocks *blocks, size_t bytes);
 /* One block less. */
 void blocks_drop(struct blocks *blocks);
 /* Gives all memory back. */
 void blocks_clear(struct blocks *blocks);
 
+/* Element i of an array. */
 static inline void *blocks_at(const struct blocks *blocks, uint32_t i, size_t element_size)
 {
 	return blocks->block[i / BLOCK_ELEMENTS] + (i % BLOCK_ELEMENTS) * element_size;

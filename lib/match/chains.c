@@ -1,77 +1,98 @@
 /* chains.c - see chains.h. The poll core owns all of it. */
+#include <assert.h>
+
 #include <match/chains.h>
 
-#define BUCKETS_MIN 64
-#define SPARSE      2 /* buckets for each chain at least, ... */
-#define EMPTY       4 /* ... and at most, but for what a removal may give back */
+#define BYTES_MIN (4 * (uint32_t)sizeof(struct bucket))
+#define LOAD      5 /* chains for each bucket at most, ... */
+#define LOAD_MIN  2 /* ... and at least, but for the first buckets */
 
-static struct bucket *bucket_at(const struct chains *chains, uint32_t b)
-{
-	return blocks_at(&chains->blocks, b, sizeof(struct bucket));
-}
+static_assert(sizeof(struct bucket) == BLOCK_ALIGN, "one cache line");
+static_assert(BYTES_MIN <= CHAINS_BLOCK && (BYTES_MIN & (BYTES_MIN - 1)) == 0,
+	"the first buckets are in one block, and a power of two");
 
-static void bucket_push(const struct match_table *table, struct bucket *bucket, uint32_t i)
+static const struct bucket empty = {.overflow = MATCH_NONE};
+
+static void chain_push(const struct match_table *table, const struct chains *chains, uint32_t i)
 {
 	struct match_entry *entry = match_entry(table, i);
+	uint64_t hash = chains_hash(chains, entry->bits, process_of(entry->nid, entry->pid));
+	struct bucket *bucket = chains_bucket(chains, hash);
+	unsigned slot = 0;
 
-	entry->bucket_next = bucket->head;
-	bucket->head = i;
-	bucket->tags |= chains_tag(entry->hash);
+	while (slot < BUCKET_SLOTS && bucket->tags[slot] != 0)
+		slot++;
+	if (slot < BUCKET_SLOTS) {
+		bucket->tags[slot] = chains_tag(hash, slot);
+		bucket->heads[slot] = i;
+	} else {
+		entry->bucket_next = bucket->overflow;
+		bucket->overflow = i;
+	}
 }
 
 /* Deals the chains of a bucket to where they belong now. */
 static void bucket_deal(
 	const struct match_table *table, const struct chains *chains, struct bucket *bucket)
 {
+	const struct bucket old = *bucket;
 	uint32_t next;
-	uint32_t i = bucket->head;
 
-	*bucket = (struct bucket){0, MATCH_NONE};
-	for (; i != MATCH_NONE; i = next) {
-		const struct match_entry *entry = match_entry(table, i);
-
-		next = entry->bucket_next;
-		bucket_push(table, chains_bucket(chains, entry->hash), i);
+	*bucket = empty;
+	for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+		if (old.tags[slot] != 0)
+			chain_push(table, chains, old.heads[slot]);
+	for (uint32_t i = old.overflow; i != MATCH_NONE; i = next) {
+		next = match_entry(table, i)->bucket_next;
+		chain_push(table, chains, i);
 	}
 }
 
-/* One bucket more; false when there is no memory for it. */
-static bool chains_grow(const struct match_table *table, struct chains *chains)
+/* Sets the highest bit of an offset. */
+static void chains_range(struct chains *chains, uint32_t highest)
 {
-	uint32_t added = chains->buckets;
+	chains->narrow = highest - (uint32_t)sizeof(struct bucket);
+	chains->wide = highest | chains->narrow;
+}
 
-	if (added == chains->blocks.count * BLOCK_ELEMENTS &&
-		!blocks_add(&chains->blocks, sizeof(struct bucket)))
-		return false;
-	*bucket_at(chains, added) = (struct bucket){0, MATCH_NONE};
-	if (added > chains->mask)
-		chains->mask = 2 * chains->mask + 1;
-	chains->buckets++;
-	bucket_deal(table, chains, bucket_at(chains, added & chains->mask >> 1));
-	return true;
+/* One bucket more, if there is memory for it. */
+static void chains_grow(const struct match_table *table, struct chains *chains)
+{
+	uint32_t added = chains->size;
+
+	if (added == chains->blocks.count * CHAINS_BLOCK &&
+		!blocks_add(&chains->blocks, CHAINS_BLOCK))
+		return;
+	*chains_at(chains, added) = empty;
+	if (added > chains->wide)
+		chains_range(chains, added);
+	chains->size += (uint32_t)sizeof(struct bucket);
+	bucket_deal(table, chains, chains_at(chains, added & chains->narrow));
 }
 
 /* One bucket less. */
 static void chains_shrink(const struct match_table *table, struct chains *chains)
 {
-	uint32_t last = --chains->buckets;
+	uint32_t last = chains->size - (uint32_t)sizeof(struct bucket);
 
-	if (last <= chains->mask >> 1)
-		chains->mask >>= 1;
-	bucket_deal(table, chains, bucket_at(chains, last));
-	if (last % BLOCK_ELEMENTS == 0)
+	chains->size = last;
+	if (last <= chains->narrow)
+		chains_range(chains, (chains->wide ^ chains->narrow) / 2);
+	bucket_deal(table, chains, chains_at(chains, last));
+	if (last % CHAINS_BLOCK == 0)
 		blocks_drop(&chains->blocks);
 }
 
 bool chains_open(struct chains *chains)
 {
-	*chains = (struct chains){.mask = BUCKETS_MIN - 1, .buckets = BUCKETS_MIN};
-	if (!blocks_add(&chains->blocks, sizeof(struct bucket))) {
-		chains_close(chains);
+	if (chains->size > 0)
+		return true;
+	if (!blocks_add(&chains->blocks, CHAINS_BLOCK))
 		return false;
-	}
-	for (uint32_t b = 0; b < BUCKETS_MIN; b++)
-		bucket_at(chains, b)->head = MATCH_NONE;
+	chains->size = BYTES_MIN;
+	chains_range(chains, BYTES_MIN / 2);
+	for (uint32_t offset = 0; offset < BYTES_MIN; offset += (uint32_t)sizeof(struct bucket))
+		*chains_at(chains, offset) = empty;
 	return true;
 }
 
@@ -80,36 +101,104 @@ void chains_close(struct chains *chains)
 	blocks_clear(&chains->blocks);
 }
 
+static uint32_t chains_room(const struct chains *chains, uint32_t load)
+{
+	return chains->size / (uint32_t)sizeof(struct bucket) * load;
+}
+
 void chains_add(const struct match_table *table, struct chains *chains, uint32_t i)
 {
 	chains->count++;
-	for (unsigned n = 0; n < SPARSE && chains->count * SPARSE > chains->buckets; n++)
-		if (!chains_grow(table, chains))
-			break;
-	bucket_push(table, chains_bucket(chains, match_entry(table, i)->hash), i);
+	if (chains->count > chains_room(chains, LOAD))
+		chains_grow(table, chains);
+	chain_push(table, chains, i);
+}
+
+/* The slot of the chain whose first entry is i; BUCKET_SLOTS: it has none. */
+static unsigned bucket_slot(const struct bucket *bucket, uint32_t i)
+{
+	unsigned slot = 0;
+
+	while (slot < BUCKET_SLOTS && (bucket->tags[slot] == 0 || bucket->heads[slot] != i))
+		slot++;
+	return slot;
+}
+
+/* The word that names the chain whose first entry is i, which has no slot. */
+static uint32_t *overflow_link(
+	const struct match_table *table, struct bucket *bucket, uint32_t i)
+{
+	uint32_t *link = &bucket->overflow;
+
+	while (*link != i)
+		link = &match_entry(table, *link)->bucket_next;
+	return link;
+}
+
+/* Takes the first chain of the overflow to a free slot. */
+static void overflow_shorten(
+	const struct match_table *table, const struct chains *chains, struct bucket *bucket)
+{
+	uint32_t i = bucket->overflow;
+
+	if (i == MATCH_NONE)
+		return;
+	bucket->overflow = match_entry(table, i)->bucket_next;
+	chain_push(table, chains, i);
 }
 
 void chains_replace(
 	const struct match_table *table, struct chains *chains, uint32_t old, uint32_t head)
 {
 	const struct match_entry *entry = match_entry(table, old);
-	struct bucket *bucket = chains_bucket(chains, entry->hash);
-	uint32_t *link = &bucket->head;
+	struct bucket *bucket = chains_bucket(chains,
+		chains_hash(chains, entry->bits, process_of(entry->nid, entry->pid)));
+	unsigned slot = bucket_slot(bucket, old);
+	uint32_t *link = slot < BUCKET_SLOTS ? &bucket->heads[slot]
+					     : overflow_link(table, bucket, old);
 
-	while (*link != old)
-		link = &match_entry(table, *link)->bucket_next;
 	if (head != MATCH_NONE) {
 		match_entry(table, head)->bucket_next = entry->bucket_next;
 		*link = head;
 		return;
 	}
-	*link = entry->bucket_next;
-	bucket->tags = 0;
-	for (uint32_t i = bucket->head; i != MATCH_NONE; i = match_entry(table, i)->bucket_next)
-		bucket->tags |= chains_tag(match_entry(table, i)->hash);
+	if (slot < BUCKET_SLOTS) {
+		bucket->tags[slot] = 0;
+		overflow_shorten(table, chains, bucket);
+	} else {
+		*link = entry->bucket_next;
+	}
 	chains->count--;
-	for (unsigned n = 0; n < EMPTY && chains->buckets > BUCKETS_MIN &&
-			     chains->count * EMPTY < chains->buckets;
-		n++)
+	if (chains->size > BYTES_MIN && chains->count < chains_room(chains, LOAD_MIN))
 		chains_shrink(table, chains);
+}
+
+static __attribute__((noinline)) uint32_t pick_further(const struct match_table *table,
+	const struct chains *chains, const struct bucket *bucket, uint32_t slots, uint64_t bits,
+	uint64_t process)
+{
+	uint32_t i;
+
+	for (; slots != 0; slots &= slots - 1) {
+		i = bucket->heads[__builtin_ctz(slots)];
+		if (chains_ask(chains, match_entry(table, i), bits, process))
+			return i;
+	}
+	i = bucket->overflow;
+	while (i != MATCH_NONE && !chains_ask(chains, match_entry(table, i), bits, process))
+		i = match_entry(table, i)->bucket_next;
+	return i;
+}
+
+/* The first slot is nearly always the one; the rest stays apart from it, for it needs registers. */
+uint32_t chains_pick(const struct match_table *table, const struct chains *chains,
+	const struct bucket *bucket, uint32_t slots, uint64_t bits, uint64_t process)
+{
+	if (slots != 0) {
+		uint32_t i = bucket->heads[__builtin_ctz(slots)];
+
+		if (chains_ask(chains, match_entry(table, i), bits, process))
+			return i;
+	}
+	return pick_further(table, chains, bucket, slots, bits, process);
 }

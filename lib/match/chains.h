@@ -1,71 +1,166 @@
-/* chains.h - finds the chain of entries that ask for the same, by a hash of what they ask for.
+/* chains.h - the chains of one class, found by a hash of what their entries ask for.
+ *
+ * A class is of entries that ignore the same (struct mask). Those of them that ask for the same form
+ * a chain, in list order; the table holds the first entry of each. A search looks at one bucket,
+ * which is a cache line, and of the entries only at those with the tag of what is searched: as a
+ * rule the one that is found, and none if nothing is.
+ *
+ *     bucket    tag tag tag ... | overflow | head head head ...
+ *                                    |         |
+ *                                    |     first entry of a chain -- its second -- its third
+ *                                    v                      chain_next      chain_next
+ *               first entry of a chain without a slot -- first entry of another -- none
+ *                                                bucket_next
  *
  * A hash table that grows by a bucket at a time (linear hashing): bucket b is divided into b and b
- * plus the number of buckets at the last doubling, in turn. So an insertion moves the chains of two
- * buckets at most, of which there are half as many as buckets.
+ * plus the number of buckets at the last doubling, in turn. So an insertion moves the chains of one
+ * bucket at most.
  *
- *     bucket    tags | head --> first entry of a chain --> first entry of another --> none
- *                                  | chain_next                | chain_next
- *                               its second                  its second
- *                                  | chain_next
- *                               its third
- *
- * The first entry of a chain holds what belongs to the chain: bucket_next, the next chain of the
- * bucket, and chain_tail, its last entry. Tags are a bit for each chain of the bucket, by its hash:
- * most searches for what is not there end with them, and touch no entry.
- *
- * A table that gets no memory does not grow, and gets slower; nothing fails.
+ * The first entry of a chain holds what belongs to the chain: bucket_next, and chain_tail, its last
+ * entry. A table that gets no memory does not grow, and gets slower; nothing fails.
  *
  * Private memory of the poll core; entries are in the shared table.
  */
 #ifndef MATCH_CHAINS_H
 #define MATCH_CHAINS_H
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <match/blocks.h>
 #include <match/match.h>
 
+#define BUCKET_SLOTS 12
+
 struct bucket {
-	uint32_t tags;
-	uint32_t head;
+	uint8_t tags[BUCKET_SLOTS]; /* 0: no chain in this slot */
+	uint32_t overflow;          /* MATCH_NONE: every chain has a slot */
+	uint32_t heads[BUCKET_SLOTS];
+};
+
+#define CHAINS_BLOCK (BLOCK_ELEMENTS * (uint32_t)sizeof(struct bucket))
+
+/* Ones where what a message brings counts, zeros where everything will do. */
+struct mask {
+	uint64_t bits;
+	uint64_t process; /* as process_of() */
 };
 
 struct chains {
+	struct mask mask;
 	struct blocks blocks;
-	uint32_t buckets;
-	uint32_t
-		mask; /* of a hash: the smallest power of two that is more than all buckets' numbers, minus 1 */
-	uint32_t count; /* chains */
+	uint32_t size;   /* bytes of all buckets; 0: not open */
+	uint32_t wide;   /* a bucket by a hash: these of its bits, if they are less than size, ... */
+	uint32_t narrow; /* ... or these: all of those but the highest */
+	uint32_t count;  /* chains */
 };
 
-/* A table without chains; false when there is no memory for it. */
+/* A table without chains, if it is not open yet; false when there is no memory for it. */
 bool chains_open(struct chains *chains);
 void chains_close(struct chains *chains);
 
-/* A chain of one entry, of entry->hash. */
+/* A chain of one entry. */
 void chains_add(const struct match_table *table, struct chains *chains, uint32_t entry);
-/* The chain whose first entry was `old` begins with `head` from now on, of the same hash, or has no
- * entry any more, with MATCH_NONE. */
+/* The chain whose first entry was `old` begins with `head` from now on, which asks for the same, or has
+ * no entry any more, with MATCH_NONE. */
 void chains_replace(
 	const struct match_table *table, struct chains *chains, uint32_t old, uint32_t head);
 
-static inline struct bucket *chains_bucket(const struct chains *chains, uint32_t hash)
-{
-	uint32_t b = hash & chains->mask;
+/* chains_find() among the chains in these slots of a bucket, and those without a slot. */
+uint32_t chains_pick(const struct match_table *table, const struct chains *chains,
+	const struct bucket *bucket, uint32_t slots, uint64_t bits, uint64_t process);
 
-	if (b >= chains->buckets)
-		b &= chains->mask >> 1;
-	return blocks_at(&chains->blocks, b, sizeof(struct bucket));
+static inline uint64_t process_of(uint32_t nid, uint32_t pid)
+{
+	return (uint64_t)pid << 32 | nid;
 }
 
-static inline uint32_t chains_tag(uint32_t hash)
+/* Of what a message, or an entry, says of the things that count. */
+static inline uint64_t chains_hash(const struct chains *chains, uint64_t bits, uint64_t process)
 {
-	return UINT32_C(1) << (hash >> 27);
+	unsigned __int128 product =
+		(unsigned __int128)((bits & chains->mask.bits) ^ UINT64_C(0x5bd1e995)) *
+		((process & chains->mask.process) ^ UINT64_C(0x9e3779b97f4a7c15));
+
+	uint64_t low = (uint64_t)product;
+	uint64_t high = (uint64_t)(product >> 64);
+
+	return low ^ high;
 }
 
-/* The first of the chains that may have this hash: the caller follows bucket_next and compares. */
-static inline uint32_t chains_first(const struct bucket *bucket, uint32_t hash)
+static inline struct bucket *chains_at(const struct chains *chains, uint32_t offset)
 {
-	return (bucket->tags & chains_tag(hash)) != 0 ? bucket->head : MATCH_NONE;
+	return (struct bucket *)(void *)(chains->blocks.block[offset / CHAINS_BLOCK] +
+					 offset % CHAINS_BLOCK);
+}
+
+static inline struct bucket *chains_bucket(const struct chains *chains, uint64_t hash)
+{
+	uint32_t offset = (uint32_t)hash & chains->wide;
+	uint32_t exists = -(uint32_t)(offset < chains->size); /* as good as random: no branch */
+
+	return chains_at(chains, offset & (exists | chains->narrow));
+}
+
+/* The tag of a hash depends on the slot, so that four of them are a word. It is never 0. */
+#define TAG_WORD     4
+#define TAG_NOT_ZERO 0x80
+
+static inline uint8_t chains_tag(uint64_t hash, unsigned slot)
+{
+	return (uint8_t)(hash >> (32 + slot % TAG_WORD * 8)) | TAG_NOT_ZERO;
+}
+
+/* A bit for each slot that has this hash's tag. */
+static inline uint32_t bucket_slots(const struct bucket *bucket, uint64_t hash)
+{
+#ifdef __SSE2__
+	__m128i tags = _mm_load_si128((const __m128i *)(const void *)bucket);
+	__m128i tag = _mm_shuffle_epi32(_mm_cvtsi64_si128((long long)hash), _MM_SHUFFLE(1, 1, 1, 1));
+
+	tag = _mm_or_si128(tag, _mm_set1_epi8((char)TAG_NOT_ZERO));
+	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, tag)) & ((1u << BUCKET_SLOTS) - 1);
+#else
+	uint32_t slots = 0;
+
+	for (unsigned s = 0; s < BUCKET_SLOTS; s++)
+		slots |= (uint32_t)(bucket->tags[s] == chains_tag(hash, s)) << s;
+	return slots;
+#endif
+}
+
+/* Does an entry of the class ask for this? */
+static inline bool chains_ask(const struct chains *chains, const struct match_entry *entry,
+	uint64_t bits, uint64_t process)
+{
+	return (((entry->bits ^ bits) & chains->mask.bits) |
+		       ((process_of(entry->nid, entry->pid) ^ process) & chains->mask.process)) ==
+	       0;
+}
+
+/* Which bucket the chain is in whose entries ask for this, if there is one, and in which of these slots or
+ * without one; NULL: there is none. */
+static inline const struct bucket *chains_look(
+	const struct chains *chains, uint64_t bits, uint64_t process, uint32_t *slots)
+{
+	uint64_t hash = chains_hash(chains, bits, process);
+	const struct bucket *bucket = chains_bucket(chains, hash);
+
+	*slots = bucket_slots(bucket, hash);
+	return *slots != 0 || bucket->overflow != MATCH_NONE ? bucket : NULL;
+}
+
+/* The first entry of the chain whose entries ask for this; MATCH_NONE: there is none. */
+static inline uint32_t chains_find(const struct match_table *table, const struct chains *chains,
+	uint64_t bits, uint64_t process)
+{
+	uint32_t slots;
+	const struct bucket *bucket = chains_look(chains, bits, process, &slots);
+
+	if (bucket == NULL)
+		return MATCH_NONE;
+	return chains_pick(table, chains, bucket, slots, bits, process);
 }
 
 #endif

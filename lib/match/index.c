@@ -6,21 +6,25 @@
 #include <match/chains.h>
 #include <match/index.h>
 #include <match/order.h>
+#include <match/sieves.h>
 
-#define CLASSES       8
-#define CLASS_SLOTS   (CLASSES + 1) /* one takes over from another */
-#define RESIDUE       CLASS_SLOTS   /* its class number: the one after the last */
-#define TALLIES       32            /* masks of the residue that are told apart */
-#define RESIDUE_MIN   64            /* entries of a mask, before it may become a class ... */
-#define RESIDUE_PART  32            /* ... and the part of the list that they must be */
-#define RESIDUE_LOOKS 8  /* entries that a search looks at before it asks whether to go on */
-#define MOVE_PART     16 /* entries that are looked at for each that is put in */
+#define CLASSES      8
+#define CLASS_SLOTS  (CLASSES + 1) /* one takes over from another */
+#define RESIDUE      CLASS_SLOTS   /* its class number: the one after the last */
+#define TALLIES      32            /* masks of the residue that are told apart */
+#define CLASS_FEW    16            /* entries of a class that is given up when there is a residue */
+#define RESIDUE_MIN  32            /* entries of a mask, before it may become a class ... */
+#define RESIDUE_PART 256           /* ... and the part of the list that they must be */
+#define MOVE_PART    16            /* entries that are looked at for each that is put in */
 
-/* What the entries of a class have in common. */
-struct mask {
-	uint64_t ignore;
-	uint64_t any;   /* as process_of(): ones where every nid, or every pid, will do */
-	uint32_t count; /* entries; a class or a tally without any is free */
+struct class {
+	struct chains chains; /* open if there are entries */
+	uint32_t count;       /* entries; a class without any is free */
+};
+
+struct tally {
+	struct mask mask;
+	uint32_t count; /* entries; a tally without any is free */
 };
 
 /* Entries linked by chain_next and chain_previous, X2. */
@@ -47,51 +51,37 @@ struct walk {
 };
 
 struct match_index {
-	uint32_t used; /* a bit for each class that has entries */
+	const struct chains *only; /* when all entries are of one class, its chains; or NULL */
+	const struct chains *looks[CLASS_SLOTS]; /* of all classes that have entries */
+	uint32_t look_count;
+	uint32_t used; /* a bit for each class that has entries, and for the residue */
 	struct chain residue;
 	uint32_t residue_count;
-	struct chains chains;
-	struct mask classes[CLASS_SLOTS];
+	struct class classes[CLASS_SLOTS];
 	struct match_order order;
-	struct mask
+	struct sieves sieves;
+	struct tally
 		tallies[TALLIES]; /* of the residue's masks, roughly: a rare one may be forgotten */
 	struct move move;
 	struct walk walk;
 };
 
-static uint64_t process_of(uint32_t nid, uint32_t pid)
-{
-	return (uint64_t)nid << 32 | pid;
-}
-
-/* Of what a message, or an entry, says of the things that a class does not ignore. */
-static uint32_t hash_of(const struct mask *class, uint64_t bits, uint64_t process)
-{
-	uint64_t hash = (bits & ~class->ignore) * UINT64_C(0x9e3779b97f4a7c15) +
-			(process | class->any) * UINT64_C(0xd6e8feb86659fd93) + class->ignore;
-
-	hash ^= hash >> 32;
-	hash *= UINT64_C(0xd6e8feb86659fd93);
-	return (uint32_t)(hash >> 32);
-}
-
 static struct mask mask_of(const struct match_entry *entry)
 {
-	return (struct mask){entry->ignore,
-		process_of(entry->nid == MATCH_ANY ? UINT32_MAX : 0,
-			entry->pid == MATCH_ANY ? UINT32_MAX : 0),
-		0};
+	return (struct mask){~entry->ignore,
+		~process_of(entry->nid == MATCH_ANY ? UINT32_MAX : 0,
+			entry->pid == MATCH_ANY ? UINT32_MAX : 0)};
 }
 
 static bool mask_equal(const struct mask *a, const struct mask *b)
 {
-	return a->ignore == b->ignore && a->any == b->any;
+	return a->bits == b->bits && a->process == b->process;
 }
 
-/* Do two entries of one class and hash ask for the same? */
+/* Do two entries belong to one chain? */
 static bool entry_equal(const struct match_entry *a, const struct match_entry *b)
 {
-	return a->class == b->class && a->hash == b->hash &&
+	return a->class == b->class &&
 	       (a->class == RESIDUE || (((a->bits ^ b->bits) & ~a->ignore) == 0 &&
 					       a->nid == b->nid && a->pid == b->pid));
 }
@@ -168,7 +158,14 @@ static uint32_t chain_place(const struct match_table *table, const struct match_
 
 /* --- classes --- */
 
-/* The class for a mask, a free one made its own if need be; RESIDUE when there is none. */
+/* Makes a free class that of a mask; false when there is no memory for it. */
+static bool class_open(struct class *class, const struct mask *mask)
+{
+	class->chains.mask = *mask;
+	return chains_open(&class->chains);
+}
+
+/* The class for a mask, a free one made its own if need be; RESIDUE when there is none, X4. */
 static uint32_t class_for(struct match_index *index, const struct mask *mask)
 {
 	const struct move *move = &index->move;
@@ -180,40 +177,54 @@ static uint32_t class_for(struct match_index *index, const struct mask *mask)
 			free_class = c;
 			continue;
 		}
-		if (c != move->closing && mask_equal(&index->classes[c], mask))
+		if (c != move->closing && mask_equal(&index->classes[c].chains.mask, mask))
 			return c;
 		taken++;
 	}
-	if (taken >= CLASSES)
+	if (index->residue_count > 0 || taken >= CLASSES ||
+		!class_open(&index->classes[free_class], mask))
 		return RESIDUE;
-	index->classes[free_class] = *mask;
 	return free_class;
+}
+
+/* A class, or the residue, has entries from now on, or has none. */
+static void used_set(struct match_index *index, uint32_t class, bool has)
+{
+	uint32_t bit = UINT32_C(1) << class;
+
+	if ((index->used & bit) == (has ? bit : 0))
+		return;
+	index->used ^= bit;
+	index->look_count = 0;
+	for (uint32_t c = 0; c < CLASS_SLOTS; c++)
+		if ((index->used & UINT32_C(1) << c) != 0)
+			index->looks[index->look_count++] = &index->classes[c].chains;
+	index->only = NULL;
+	if (index->look_count == 1 && (index->used & UINT32_C(1) << RESIDUE) == 0)
+		index->only = index->looks[0];
 }
 
 static void class_count(struct match_index *index, uint32_t class, bool more)
 {
 	index->classes[class].count += more ? 1 : UINT32_MAX;
-	if (index->classes[class].count == 0)
-		index->used &= ~(UINT32_C(1) << class);
-	else
-		index->used |= UINT32_C(1) << class;
+	used_set(index, class, index->classes[class].count > 0);
 }
 
 /* --- the residue --- */
 
-static struct mask *tally_find(struct match_index *index, const struct mask *mask)
+static struct tally *tally_find(struct match_index *index, const struct mask *mask)
 {
 	for (unsigned t = 0; t < TALLIES; t++)
-		if (index->tallies[t].count > 0 && mask_equal(&index->tallies[t], mask))
+		if (index->tallies[t].count > 0 && mask_equal(&index->tallies[t].mask, mask))
 			return &index->tallies[t];
 	return NULL;
 }
 
 /* The tally of a mask, that of the rarest other one if need be: a mask that many entries have stays,
  * the rare ones take each other's place. */
-static struct mask *tally_for(struct match_index *index, const struct mask *mask)
+static struct tally *tally_for(struct match_index *index, const struct mask *mask)
 {
-	struct mask *tally = tally_find(index, mask);
+	struct tally *tally = tally_find(index, mask);
 
 	if (tally != NULL)
 		return tally;
@@ -221,28 +232,33 @@ static struct mask *tally_for(struct match_index *index, const struct mask *mask
 	for (unsigned t = 1; t < TALLIES; t++)
 		if (index->tallies[t].count < tally->count)
 			tally = &index->tallies[t];
-	*tally = *mask;
+	*tally = (struct tally){*mask, 0};
 	return tally;
 }
 
-static void residue_link(
+/* False when there is no memory for it: the index is of no more use. */
+static bool residue_link(
 	const struct match_table *table, struct match_index *index, uint32_t i, uint32_t previous)
 {
 	const struct mask mask = mask_of(match_entry(table, i));
 
 	chain_link(table, &index->residue, i, previous);
 	index->residue_count++;
+	used_set(index, RESIDUE, true);
 	tally_for(index, &mask)->count++;
+	return sieves_add(table, &index->sieves, i);
 }
 
-static void residue_unlink(
-	const struct match_table *table, struct match_index *index, const struct match_entry *entry)
+static void residue_unlink(const struct match_table *table, struct match_index *index, uint32_t i)
 {
+	const struct match_entry *entry = match_entry(table, i);
 	const struct mask mask = mask_of(entry);
-	struct mask *tally = tally_find(index, &mask);
+	struct tally *tally = tally_find(index, &mask);
 
+	sieves_remove(table, &index->sieves, i);
 	chain_unlink(table, &index->residue, entry);
 	index->residue_count--;
+	used_set(index, RESIDUE, index->residue_count > 0);
 	if (tally != NULL)
 		tally->count--;
 }
@@ -253,39 +269,37 @@ static void residue_unlink(
 static uint32_t chain_of(const struct match_table *table, const struct chains *chains,
 	const struct match_entry *entry)
 {
-	uint32_t i = chains_first(chains_bucket(chains, entry->hash), entry->hash);
-
-	while (i != MATCH_NONE && !entry_equal(match_entry(table, i), entry))
-		i = match_entry(table, i)->bucket_next;
-	return i;
+	return chains_find(table, chains, entry->bits, process_of(entry->nid, entry->pid));
 }
 
-static void class_link(const struct match_table *table, struct match_index *index, uint32_t i)
+static void class_link(
+	const struct match_table *table, struct match_index *index, uint32_t i, uint32_t class)
 {
 	struct match_entry *entry = match_entry(table, i);
+	struct chains *chains = &index->classes[class].chains;
+	struct chain chain;
 	uint32_t head;
-	struct chain chain = {i, i};
 
-	entry->hash = hash_of(
-		&index->classes[entry->class], entry->bits, process_of(entry->nid, entry->pid));
-	head = chain_of(table, &index->chains, entry);
-	class_count(index, entry->class, true);
+	entry->class = class;
+	head = chain_of(table, chains, entry);
+	class_count(index, class, true);
 	if (head == MATCH_NONE) {
 		entry->chain_next = entry->chain_previous = MATCH_NONE;
 		entry->chain_tail = i;
-		chains_add(table, &index->chains, i);
+		chains_add(table, chains, i);
 		return;
 	}
 	chain = (struct chain){head, match_entry(table, head)->chain_tail};
 	chain_link(table, &chain, i, chain_place(table, &index->order, &chain, entry));
 	if (chain.head != head)
-		chains_replace(table, &index->chains, head, chain.head);
+		chains_replace(table, chains, head, chain.head);
 	match_entry(table, chain.head)->chain_tail = chain.tail;
 }
 
 static void class_unlink(const struct match_table *table, struct match_index *index, uint32_t i)
 {
 	const struct match_entry *entry = match_entry(table, i);
+	struct chains *chains = &index->classes[entry->class].chains;
 	struct chain chain = {i, MATCH_NONE};
 
 	class_count(index, entry->class, false);
@@ -294,89 +308,118 @@ static void class_unlink(const struct match_table *table, struct match_index *in
 		return;
 	}
 	if (entry->chain_previous != MATCH_NONE)
-		chain.head = chain_of(table, &index->chains, entry);
+		chain.head = chain_of(table, chains, entry);
 	chain.tail = match_entry(table, chain.head)->chain_tail;
 	chain_unlink(table, &chain, entry);
 	if (entry->chain_previous == MATCH_NONE)
-		chains_replace(table, &index->chains, i, chain.head);
+		chains_replace(table, chains, i, chain.head);
 	if (chain.head != MATCH_NONE)
 		match_entry(table, chain.head)->chain_tail = chain.tail;
 }
 
-static void entry_file(const struct match_table *table, struct match_index *index, uint32_t i)
+/* False as residue_link(). */
+static bool entry_file(const struct match_table *table, struct match_index *index, uint32_t i)
 {
 	struct match_entry *entry = match_entry(table, i);
 	const struct mask mask = mask_of(entry);
+	uint32_t class = class_for(index, &mask);
 
-	entry->class = class_for(index, &mask);
-	if (entry->class != RESIDUE) {
-		class_link(table, index, i);
-		return;
+	if (class != RESIDUE) {
+		class_link(table, index, i, class);
+		return true;
 	}
-	entry->hash = 0;
-	residue_link(table, index, i, chain_place(table, &index->order, &index->residue, entry));
+	entry->class = RESIDUE; /* its like, for chain_place() */
+	return residue_link(
+		table, index, i, chain_place(table, &index->order, &index->residue, entry));
 }
 
 /* --- a class for a mask of the residue, X4 --- */
 
-/* Begins a move when the residue has so many entries of this one's mask that it pays, and a class has
- * few: all but one slot are in use, or this entry would have got one. */
+/* Has the residue so many entries of this one's mask that a class for them pays? `closing` is the one
+ * that it would take the place of, or RESIDUE. */
+static bool move_pays(const struct match_table *table, const struct match_list *list, uint32_t i,
+	uint32_t closing)
+{
+	struct match_index *index = list->index;
+	const struct mask mask = mask_of(match_entry(table, i));
+	const struct tally *tally = tally_find(index, &mask);
+
+	return tally != NULL && tally->count >= RESIDUE_MIN + list->length / RESIDUE_PART &&
+	       (closing == RESIDUE || index->classes[closing].count <= tally->count / 2);
+}
+
+/* Begins a move when it pays, with this entry of the residue and those of its mask. */
 static void move_consider(
 	const struct match_table *table, const struct match_list *list, uint32_t i)
 {
 	struct match_index *index = list->index;
 	const struct mask mask = mask_of(match_entry(table, i));
-	struct mask *tally = tally_find(index, &mask);
-	struct move *move = &index->move;
 	uint32_t least = RESIDUE;
 	uint32_t opened = RESIDUE;
+	unsigned taken = 0;
+	bool few;
 
-	if (tally == NULL || tally->count < RESIDUE_MIN + list->length / RESIDUE_PART)
-		return;
 	for (uint32_t c = 0; c < CLASS_SLOTS; c++) {
-		if (index->classes[c].count == 0)
+		if (index->classes[c].count == 0) {
 			opened = c;
-		else if (least == RESIDUE || index->classes[c].count < index->classes[least].count)
+			continue;
+		}
+		if (least == RESIDUE || index->classes[c].count < index->classes[least].count)
 			least = c;
+		taken++;
 	}
-	if (index->classes[least].count > tally->count / 2)
-		return;
-	index->classes[opened] = mask;
-	*move = (struct move){list->head, MATCH_NONE, opened, least};
+	few = least != RESIDUE && index->classes[least].count < CLASS_FEW;
+	if (taken < CLASSES && !few)
+		least = RESIDUE;
+	if (!move_pays(table, list, i, least) || !class_open(&index->classes[opened], &mask))
+		opened = RESIDUE;
+	if (opened != RESIDUE || few)
+		index->move = (struct move){list->head, MATCH_NONE, opened, least};
 }
 
-static void move_entry(const struct match_table *table, struct match_index *index, uint32_t i)
+/* False as residue_link(). */
+static bool move_entry(const struct match_table *table, struct match_index *index, uint32_t i)
 {
 	struct match_entry *entry = match_entry(table, i);
 	const struct mask mask = mask_of(entry);
 	struct move *move = &index->move;
+	bool filed = true;
 
-	if (entry->class == RESIDUE && mask_equal(&index->classes[move->opened], &mask)) {
-		residue_unlink(table, index, entry);
-		entry->class = move->opened;
-		class_link(table, index, i);
+	if (entry->class == RESIDUE) {
+		if (move->opened != RESIDUE &&
+			mask_equal(&index->classes[move->opened].chains.mask, &mask)) {
+			residue_unlink(table, index, i);
+			class_link(table, index, i, move->opened);
+		}
 	} else if (entry->class == move->closing) {
 		class_unlink(table, index, i);
 		entry->class = RESIDUE;
-		entry->hash = 0;
-		residue_link(table, index, i, move->behind);
+		filed = residue_link(table, index, i, move->behind);
 	}
 	if (entry->class == RESIDUE)
 		move->behind = i;
+	return filed;
 }
 
-static void move_on(const struct match_table *table, struct match_index *index)
+/* False as residue_link(). */
+static bool move_on(const struct match_table *table, const struct match_list *list)
 {
+	struct match_index *index = list->index;
 	struct move *move = &index->move;
 
 	for (unsigned n = 0; n < MOVE_PART && move->cursor != MATCH_NONE; n++) {
 		uint32_t i = move->cursor;
 
 		move->cursor = match_entry(table, i)->next;
-		move_entry(table, index, i);
+		if (!move_entry(table, index, i))
+			return false;
 	}
-	if (move->cursor == MATCH_NONE)
+	if (move->cursor == MATCH_NONE) {
 		move->opened = move->closing = RESIDUE;
+		if (index->residue_count > 0)
+			move_consider(table, list, index->residue.tail);
+	}
+	return true;
 }
 
 /* An entry that has come into the residue before the cursor may be the last one there. */
@@ -402,12 +445,13 @@ static void classes_choose(
 		tally_for(index, &mask)->count++;
 	}
 	for (unsigned c = 0; c < CLASSES; c++) {
-		struct mask *most = &index->tallies[0];
+		struct tally *most = &index->tallies[0];
 
 		for (unsigned t = 1; t < TALLIES; t++)
 			if (index->tallies[t].count > most->count)
 				most = &index->tallies[t];
-		index->classes[c] = *most;
+		if (most->count > 0 && class_open(&index->classes[c], &most->mask))
+			index->classes[c].count = most->count;
 		most->count = 0;
 	}
 	memset(index->tallies, 0, sizeof(index->tallies));
@@ -427,7 +471,8 @@ static bool entries_place(
 	return true;
 }
 
-static void entries_file(
+/* False as residue_link(). */
+static bool entries_file(
 	const struct match_table *table, const struct match_list *list, struct match_index *index)
 {
 	uint32_t expected[CLASSES];
@@ -436,9 +481,11 @@ static void entries_file(
 	for (unsigned c = 0; c < CLASSES; c++)
 		expected[c] = index->classes[c].count;
 	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next)
-		entry_file(table, index, i);
+		if (!entry_file(table, index, i))
+			return false;
 	for (unsigned c = 0; c < CLASSES; c++)
 		index->classes[c].count -= expected[c];
+	return true;
 }
 
 struct match_index *index_create(const struct match_table *table, const struct match_list *list)
@@ -450,12 +497,12 @@ struct match_index *index_create(const struct match_table *table, const struct m
 	index->residue = (struct chain){MATCH_NONE, MATCH_NONE};
 	index->move = (struct move){MATCH_NONE, MATCH_NONE, RESIDUE, RESIDUE};
 	index->walk.current = MATCH_NONE;
-	if (!order_open(&index->order, list->length) || !chains_open(&index->chains) ||
-		!entries_place(table, list, index)) {
+	sieves_open(&index->sieves);
+	if (!order_open(&index->order, list->length) || !entries_place(table, list, index) ||
+		!entries_file(table, list, index)) {
 		index_destroy(index);
 		return NULL;
 	}
-	entries_file(table, list, index);
 	return index;
 }
 
@@ -464,7 +511,9 @@ void index_destroy(struct match_index *index)
 	if (index == NULL)
 		return;
 	order_close(&index->order);
-	chains_close(&index->chains);
+	sieves_close(&index->sieves);
+	for (unsigned c = 0; c < CLASS_SLOTS; c++)
+		chains_close(&index->classes[c].chains);
 	free(index);
 }
 
@@ -474,21 +523,21 @@ bool index_place(const struct match_table *table, const struct match_list *list,
 	return order_add(table, &list->index->order, entry, previous, next);
 }
 
-void index_add(const struct match_table *table, const struct match_list *list, uint32_t i)
+bool index_add(const struct match_table *table, const struct match_list *list, uint32_t i)
 {
 	struct match_index *index = list->index;
 	bool moving = index->move.cursor != MATCH_NONE;
 
 	index->walk.current = MATCH_NONE; /* the entry may lie before its candidates */
-	entry_file(table, index, i);
+	if (!entry_file(table, index, i))
+		return false;
 	if (match_entry(table, i)->class == RESIDUE) {
 		if (moving)
 			move_behind(table, index, i);
 		else
 			move_consider(table, list, i);
 	}
-	if (moving)
-		move_on(table, index);
+	return !moving || move_on(table, list);
 }
 
 void index_remove(const struct match_table *table, const struct match_list *list, uint32_t i)
@@ -508,7 +557,7 @@ void index_remove(const struct match_table *table, const struct match_list *list
 			move->opened = move->closing = RESIDUE;
 	}
 	if (entry->class == RESIDUE)
-		residue_unlink(table, index, entry);
+		residue_unlink(table, index, i);
 	else
 		class_unlink(table, index, i);
 	order_remove(table, &index->order, i);
@@ -521,26 +570,10 @@ uint32_t index_residue(const struct match_index *index)
 
 uint32_t index_classes(const struct match_index *index)
 {
-	return (uint32_t)__builtin_popcount(index->used);
+	return index->look_count;
 }
 
 /* --- searching --- */
-
-/* The first entry of the chain of class c that asks for key, which has this bucket and hash. */
-static uint32_t chain_find(const struct match_table *table, const struct bucket *bucket, uint32_t c,
-	uint32_t hash, const struct match_key *key)
-{
-	uint32_t i = chains_first(bucket, hash);
-
-	while (i != MATCH_NONE) {
-		const struct match_entry *entry = match_entry(table, i);
-
-		if (entry->hash == hash && entry->class == c && entry_matches(entry, key))
-			break;
-		i = entry->bucket_next;
-	}
-	return i;
-}
 
 /* Which of two entries comes first; the first may be MATCH_NONE. */
 static uint32_t earlier(
@@ -551,38 +584,24 @@ static uint32_t earlier(
 		       : b;
 }
 
-/* From entry i of the residue on, the first that matches, or one behind `found` in the list, if that is
- * not MATCH_NONE. */
-static uint32_t residue_walk(const struct match_table *table, const struct match_order *order,
-	uint32_t i, uint32_t found, const struct match_key *key)
-{
-	for (unsigned n = 1; i != MATCH_NONE; n++) {
-		if (entry_matches(match_entry(table, i), key))
-			break;
-		/* comparing costs more than looking at the next */
-		if (n % RESIDUE_LOOKS == 0 && earlier(table, order, found, i) != i)
-			break;
-		i = match_entry(table, i)->chain_next;
-	}
-	return i;
-}
-
 /* The first in list order of the candidates. The residue's moves on to its next match, but not far
  * beyond the others' first. */
 static uint32_t candidates_first(const struct match_table *table, const struct match_index *index,
 	const struct match_key *key, uint32_t *candidates)
 {
 	uint32_t found = MATCH_NONE;
-	uint32_t i;
+	uint32_t *residue = &candidates[RESIDUE];
 
-	for (uint32_t used = index->used; used != 0; used &= used - 1) {
-		i = candidates[__builtin_ctz(used)];
-		if (i != MATCH_NONE)
-			found = earlier(table, &index->order, found, i);
-	}
-	i = residue_walk(table, &index->order, candidates[RESIDUE], found, key);
-	candidates[RESIDUE] = i;
-	return i == MATCH_NONE ? found : earlier(table, &index->order, found, i);
+	for (uint32_t c = 0; c < CLASS_SLOTS; c++)
+		if (candidates[c] != MATCH_NONE)
+			found = earlier(table, &index->order, found, candidates[c]);
+	if (*residue == MATCH_NONE)
+		return found;
+	/* One that matches but does not accept has often neighbours like it. */
+	if (!entry_matches(match_entry(table, *residue), key))
+		*residue = sieves_find(
+			table, &index->sieves, &index->order, *residue, found, key);
+	return *residue == MATCH_NONE ? found : earlier(table, &index->order, found, *residue);
 }
 
 static __attribute__((noinline)) uint32_t classes_first(const struct match_table *table,
@@ -592,74 +611,52 @@ static __attribute__((noinline)) uint32_t classes_first(const struct match_table
 	uint32_t found = MATCH_NONE;
 	uint32_t i;
 
-	for (uint32_t used = index->used; used != 0; used &= used - 1) {
-		uint32_t c = (uint32_t)__builtin_ctz(used);
-		uint32_t hash = hash_of(&index->classes[c], key->bits, process);
-
-		i = chain_find(table, chains_bucket(&index->chains, hash), c, hash, key);
+	for (uint32_t n = 0; n < index->look_count; n++) {
+		i = chains_find(table, index->looks[n], key->bits, process);
 		if (i != MATCH_NONE)
 			found = earlier(table, &index->order, found, i);
 	}
-	i = residue_walk(table, &index->order, index->residue.head, found, key);
+	if (index->residue.head == MATCH_NONE)
+		return found;
+	i = sieves_find(table, &index->sieves, &index->order, index->residue.head, found, key);
 	return i == MATCH_NONE ? found : earlier(table, &index->order, found, i);
 }
 
 uint32_t index_first(
 	const struct match_table *table, struct match_index *index, const struct match_key *key)
 {
-	uint32_t used = index->used;
-
-	if ((used & (used - 1)) != 0 || index->residue.head != MATCH_NONE)
+	if (index->only == NULL)
 		return classes_first(table, index, key);
-
-	/* Most lists have entries of one mask. (Of none they have not: then there is a residue.) */
-	const struct mask *class = &index->classes[__builtin_ctz(used)];
-	uint32_t hash = hash_of(class, key->bits, process_of(key->nid, key->pid));
-	uint32_t i = chains_bucket(&index->chains, hash)->head;
-
-	while (i != MATCH_NONE && !entry_matches(match_entry(table, i), key))
-		i = match_entry(table, i)->bucket_next;
-	return i;
+	return chains_find(table, index->only, key->bits, process_of(key->nid, key->pid));
 }
 
-/* The first entries of all chains that ask for key, by class. Classes that are not in use are left
- * out. */
-static void chains_find(const struct match_table *table, const struct match_index *index,
-	const struct match_key *key, uint32_t *heads)
+/* The entry of class c, or the residue, that comes first after current; for the residue it need not
+ * match. */
+static uint32_t candidate_after(const struct match_table *table, const struct match_index *index,
+	const struct match_entry *current, uint32_t c, const struct match_key *key)
 {
-	uint64_t process = process_of(key->nid, key->pid);
+	uint32_t i = index->residue.head;
 
-	for (uint32_t used = index->used; used != 0; used &= used - 1) {
-		uint32_t c = (uint32_t)__builtin_ctz(used);
-		uint32_t hash = hash_of(&index->classes[c], key->bits, process);
-
-		heads[c] = chain_find(table, chains_bucket(&index->chains, hash), c, hash, key);
-	}
-	heads[RESIDUE] = index->residue.head;
+	if ((index->used & UINT32_C(1) << c) == 0)
+		return MATCH_NONE;
+	if (c == current->class && (c == RESIDUE || entry_matches(current, key)))
+		return current->chain_next;
+	if (c != RESIDUE)
+		i = chains_find(table, &index->classes[c].chains, key->bits,
+			process_of(key->nid, key->pid));
+	while (i != MATCH_NONE && !order_before(&index->order, current, match_entry(table, i)))
+		i = match_entry(table, i)->chain_next;
+	return i;
 }
 
 /* Sets the walk's candidates to what comes after current. */
 static void walk_start(const struct match_table *table, struct match_index *index, uint32_t current,
 	const struct match_key *key)
 {
-	const struct match_entry *entry = match_entry(table, current);
-	bool chained = entry->class == RESIDUE || entry_matches(entry, key);
-	struct walk *walk = &index->walk;
-
-	walk->key = *key;
-	chains_find(table, index, key, walk->candidates);
-	for (uint32_t used = index->used | UINT32_C(1) << RESIDUE; used != 0; used &= used - 1) {
-		uint32_t c = (uint32_t)__builtin_ctz(used);
-		uint32_t i = walk->candidates[c];
-
-		if (c == entry->class && chained)
-			i = entry->chain_next;
-		else
-			while (i != MATCH_NONE &&
-				!order_before(&index->order, entry, match_entry(table, i)))
-				i = match_entry(table, i)->chain_next;
-		walk->candidates[c] = i;
-	}
+	index->walk.key = *key;
+	for (uint32_t c = 0; c <= RESIDUE; c++)
+		index->walk.candidates[c] =
+			candidate_after(table, index, match_entry(table, current), c, key);
 }
 
 uint32_t index_next(const struct match_table *table, struct match_index *index, uint32_t current,

@@ -1,10 +1,10 @@
 /* index.h - what finds the first match of a long list without a walk.
  *
  * Entries with the same ignore bits and the same wildcards form a class. Within a class, those that
- * ask for the same thing form a chain, in list order; a hash table finds a chain by what a message
- * brings. So a search looks up one chain for each class, and the first of their heads in list order
- * wins. Entries of masks for which there is no class form one more chain, the residue, which is
- * walked.
+ * ask for the same thing form a chain, in list order; a hash table of each class finds a chain by
+ * what a message brings (chains.h). So a search looks up one chain for each class, and the first of
+ * their heads in list order wins. Entries of masks for which there is no class form one more chain,
+ * the residue; what of it matches is found 64 entries at a time (sieves.h).
  *
  *     list     [A1] -- [B1] -- [A2] -- [*1] -- [A3] -- [?1]
  *
@@ -13,19 +13,20 @@
  *               *1                class 1: any nid
  *     residue   ?1                odd masks
  *
- * Which of two entries comes first says their order (order.h); the hash table is in chains.h. The
- * index is private memory of the poll core; what it knows of an entry, being indices, is in the
- * shared table.
+ * Which of two entries comes first says their order (order.h). The index is private memory of the
+ * poll core; what it knows of an entry, being indices, is in the shared table.
  *
- * X1. While a list has an index, each of its entries is in exactly one chain: of entry->class,
- *     found by entry->hash, or the residue.
+ * X1. While a list has an index, each of its entries is in exactly one chain: one of entry->class's,
+ *     or the residue, and there in one sieve.
  * X2. A chain is in list order.
- * X3. The index needs memory for the order; without it there is no index. For want of other memory
- *     it may be slow, never wrong.
- * X4. A mask that many entries of the residue have becomes a class, and if there is none for it, one
- *     with few entries is given up. The entries change place a part at a time, while others are put
- *     in: a cursor goes through the list once. That is safe at every moment, since a search looks
- *     up every class that has entries, and walks the residue. A class that is given up gets no new
+ * X3. The index needs memory for the order and the sieves; without it there is no index. For want of
+ *     other memory it may be slow, never wrong.
+ * X4. A class costs each search a look, and the residue one for 64 entries. So a new mask gets a class
+ *     while all have one; but as soon as there is a residue it joins that. A mask that many entries
+ *     of the residue have becomes a class, in the place of one with few entries if need be, and a
+ *     class with very few is given up. The entries change place a part at a time, while others are put in:
+ *     a cursor goes through the list once. That is safe at every moment, since a search looks
+ *     up every class that has entries, and the residue. A class that is given up gets no new
  *     entries, and no other move begins meanwhile.
  */
 #ifndef MATCH_INDEX_H
@@ -43,8 +44,8 @@ void index_destroy(struct match_index *index);
  * order; false, without memory for that: the index is of no more use. */
 bool index_place(const struct match_table *table, const struct match_list *list, uint32_t entry,
 	uint32_t previous, uint32_t next);
-/* The entry has its place and is in the list. */
-void index_add(const struct match_table *table, const struct match_list *list, uint32_t entry);
+/* The entry has its place and is in the list; false as above. */
+bool index_add(const struct match_table *table, const struct match_list *list, uint32_t entry);
 /* Before the entry leaves the list. */
 void index_remove(const struct match_table *table, const struct match_list *list, uint32_t entry);
 
@@ -54,17 +55,9 @@ uint32_t index_first(
 uint32_t index_next(const struct match_table *table, struct match_index *index, uint32_t current,
 	const struct match_key *key);
 
-/* How many entries are in the residue, where a search walks. */
+/* How many entries are in the residue. */
 uint32_t index_residue(const struct match_index *index);
 /* How many classes have entries. */
 uint32_t index_classes(const struct match_index *index);
-
-/* The law for one entry. */
-static inline bool entry_matches(const struct match_entry *entry, const struct match_key *key)
-{
-	return ((entry->bits ^ key->bits) & ~entry->ignore) == 0 &&
-	       (entry->nid == key->nid || entry->nid == MATCH_ANY) &&
-	       (entry->pid == key->pid || entry->pid == MATCH_ANY);
-}
 
 #endif

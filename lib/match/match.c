@@ -49,10 +49,10 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 		match_entry(table, next)->previous = i;
 	list->length++;
 
-	if (list->index != NULL)
-		index_add(table, list, i);
-	else if (list->length > INDEX_ABOVE)
+	if (list->index == NULL && list->length > INDEX_ABOVE)
 		list->index = index_create(table, list); /* NULL is fine: I4 */
+	else if (list->index != NULL && !index_add(table, list, i))
+		index_drop(list);
 }
 
 void match_push_front(const struct match_table *table, struct match_list *list, uint32_t entry)

@@ -39,9 +39,11 @@ struct match_entry {
 	uint32_t class; /* index.h */
 	uint32_t chain_next;
 	uint32_t chain_previous;
-	uint32_t chain_tail; /* chains.h */
-	uint32_t bucket_next;
-	uint32_t hash;
+	union {
+		uint32_t chain_tail; /* chains.h: of the first of a chain */
+		uint32_t sieve;      /* sieves.h: of one of the residue */
+	};
+	uint32_t bucket_next; /* chains.h */
 };
 
 /* What a message asks for. */
@@ -70,6 +72,14 @@ static inline struct match_entry *match_entry(const struct match_table *table, u
 	return (struct match_entry *)(void *)((char *)table->base + (uint64_t)i * table->stride);
 }
 
+/* The law for one entry. */
+static inline bool entry_matches(const struct match_entry *entry, const struct match_key *key)
+{
+	return ((entry->bits ^ key->bits) & ~entry->ignore) == 0 &&
+	       (entry->nid == key->nid || entry->nid == MATCH_ANY) &&
+	       (entry->pid == key->pid || entry->pid == MATCH_ANY);
+}
+
 void match_list_init(struct match_list *list);
 /* Forgets all entries and frees the index. */
 void match_list_clear(struct match_list *list);
@@ -95,7 +105,7 @@ struct match_list_info {
 	uint32_t length;
 	bool indexed;
 	uint32_t classes; /* of the index, in use: masks that are looked up at once */
-	uint32_t residue; /* entries of other masks, which a search walks */
+	uint32_t residue; /* entries of other masks */
 };
 void match_list_describe(const struct match_list *list, struct match_list_info *info);
 

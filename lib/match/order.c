@@ -88,7 +88,7 @@ static bool groups_add(struct match_order *order)
 {
 	uint32_t first = order->groups.count * BLOCK_ELEMENTS;
 
-	if (!blocks_add(&order->groups, sizeof(struct group)))
+	if (!blocks_add(&order->groups, BLOCK_ELEMENTS * sizeof(struct group)))
 		return false;
 	for (uint32_t g = first + BLOCK_ELEMENTS; g-- > first;) {
 		order_group(order, g)->next = order->unused;

@@ -37,18 +37,29 @@ static uint32_t random_below(uint32_t n)
 
 /* --- memory that runs out: the percentage of allocations that fail --- */
 
-static uint32_t calloc_failures;
-static uint32_t calloc_calls;
+static uint32_t memory_failures;
+static uint32_t memory_calls;
+
+static bool memory_fails(void)
+{
+	memory_calls++;
+	return memory_failures > 0 && random_below(100) < memory_failures;
+}
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-	calloc_calls++;
-	if (calloc_failures > 0 && random_below(100) < calloc_failures)
-		return NULL;
-	return __real_calloc(count, size);
+	return memory_fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return memory_fails() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 /* --- the oracle: the same entries in the same order, and nothing else --- */
@@ -252,6 +263,8 @@ static const struct flavour flavours[] = {
 	{300, 50, 6, 20, 55, 100, 0}, /* none */
 	{1200, 50, 40, 5, 60, 0, 60}, /* masks come into fashion, classes change hands */
 	{3000, 6, 12, 30, 70, 0, 80}, /* the same with many equal keys */
+	{2000, 9, 56, 30, 62, 0, 0},  /* a residue of several sieves, ... */
+	{2000, 9, 56, 30, 50, 20, 0}, /* ... for which there is not always memory */
 };
 
 static uint64_t flavour_bits(const struct flavour *flavour)
@@ -405,10 +418,10 @@ static void match_list__works_without_memory_for_an_index(void **state)
 
 	(void)state;
 	both_init(64);
-	calloc_failures = 100;
+	memory_failures = 100;
 	for (uint32_t i = 0; i < 64; i++)
 		both_push_back(entry_take(i, 0, 1, 1));
-	calloc_failures = 0;
+	memory_failures = 0;
 	assert_null(list.index);
 	check_first(&key);
 	both_remove(list.head);
@@ -427,7 +440,7 @@ static void match_list__loses_its_index_for_want_of_memory(void **state)
 	both_init(TABLE_MAX);
 	for (i = 0; i < 20; i++)
 		both_push_back(entry_take(i, 0, 1, 1));
-	calloc_failures = 100;
+	memory_failures = 100;
 	while (list.index != NULL)
 		both_push_back(entry_take(i++, 0, 1, 1));
 	check_order();
@@ -438,7 +451,7 @@ static void match_list__loses_its_index_for_want_of_memory(void **state)
 		both_remove(members[random_below(list.length)]);
 		both_push_front(entry_take(i++, 0, 1, 1));
 	}
-	calloc_failures = 0;
+	memory_failures = 0;
 	both_push_back(entry_take(i++, 0, 1, 1));
 	assert_non_null(list.index);
 	check_walk(&(struct match_key){i - 1, 1, 1}, false);
@@ -455,13 +468,13 @@ static void match_list__answers_as_the_oracle_in_random_traces(void **state)
 
 		random_state = trace;
 		both_init(flavour->entries);
-		calloc_failures = flavour->memory;
+		memory_failures = flavour->memory;
 		for (unsigned step = 0; step < TRACE_OPS; step++) {
 			season = step / SEASON;
 			trace_step(flavour, &mark);
 		}
 		check_order();
-		calloc_failures = 0;
+		memory_failures = 0;
 		match_list_clear(&list);
 	}
 }
@@ -473,13 +486,13 @@ static void match_list__needs_no_memory_while_entries_come_and_go(void **state)
 	(void)state;
 	both_init(64);
 	for (uint32_t i = 0; i < 40; i++)
-		both_push_back(entry_take(i, 0, 1, 1));
-	calls = calloc_calls;
+		both_push_back(entry_take(i, i % 3, 1, 1)); /* a class takes memory, and keeps it */
+	calls = memory_calls;
 	for (uint32_t i = 0; i < 10000; i++) {
 		both_push_back(entry_take(1000 + i, i % 3, 1, 1));
 		both_remove(i % 2 == 0 ? list.head : members[random_below(list.length)]);
 	}
-	assert_int_equal(calloc_calls, calls);
+	assert_int_equal(memory_calls, calls);
 	match_list_clear(&list);
 }
 
@@ -518,6 +531,59 @@ static void match_list__walks_no_more_than_the_odd_masks(void **state)
 	assert_int_equal(index_residue(list.index), 0); /* all but one class were free */
 	both_push_back(entry_take(0, UINT64_MAX, 1, 1));
 	assert_int_equal(index_residue(list.index), 1);
+	match_list_clear(&list);
+}
+
+/* Masks of few entries take the classes, until one has none: then they share a look. */
+static void match_list__gives_up_classes_of_few_entries(void **state)
+{
+	struct match_list_info info;
+
+	(void)state;
+	both_init(2000);
+	for (uint32_t i = 0; i < 568; i++)
+		both_push_back(entry_take(i, i % 80 == 7 ? UINT64_C(1) << i / 80 : 0, 1, 1));
+	match_list_describe(&list, &info);
+	assert_int_equal(info.classes, 8);
+	assert_int_equal(info.residue, 1);
+	while (unused_count > 0)
+		both_push_back(entry_take(unused_count, 0, 1, 1));
+	match_list_describe(&list, &info);
+	assert_int_equal(info.classes, 1);
+	assert_int_equal(info.residue, 8);
+	check_walk(&(struct match_key){87, 1, 1}, false);
+	match_list_clear(&list);
+}
+
+/* Entries of odd masks that come and go in any order, more and fewer: what finds them is divided and united. */
+static void match_list__finds_odd_masks_in_list_order(void **state)
+{
+	(void)state;
+	both_init(3000);
+	for (unsigned round = 0; round < 6; round++) {
+		while (list.length < (round % 2 == 0 ? 2900u : 900u)) {
+			uint64_t ignore = UINT64_C(0x101) << random_below(48) | random_next();
+			uint32_t i = entry_take(random_next(), ignore, random_below(300),
+				random_below(2) == 0 ? MATCH_ANY : random_below(300));
+
+			if (list.length == 0 || random_below(3) == 0)
+				both_push_back(i);
+			else
+				both_insert_before(members[random_below(list.length)], i);
+		}
+		for (unsigned n = 0; n < 300; n++) {
+			const struct match_entry *entry =
+				entry_of(members[random_below(list.length)]);
+
+			check_walk(&(struct match_key){entry->bits, entry->nid,
+					   random_below(2) == 0 ? entry->pid : 7},
+				false);
+		}
+		check_order();
+		while (list.length > 100)
+			both_remove(members[random_below(list.length)]);
+		check_walk(&(struct match_key){0, 1, 1}, true);
+	}
 	match_list_clear(&list);
 }
 
@@ -689,6 +755,8 @@ int main(void)
 		cmocka_unit_test(match_list__needs_no_memory_while_entries_come_and_go),
 		cmocka_unit_test(match_list__uses_classes_again),
 		cmocka_unit_test(match_list__walks_no_more_than_the_odd_masks),
+		cmocka_unit_test(match_list__gives_up_classes_of_few_entries),
+		cmocka_unit_test(match_list__finds_odd_masks_in_list_order),
 		cmocka_unit_test(match_list__loses_its_index_for_want_of_memory),
 		cmocka_unit_test(match_list__answers_as_the_oracle_in_random_traces),
 		cmocka_unit_test(long_list__of_different_keys_pushed_back),

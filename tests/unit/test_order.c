@@ -24,6 +24,14 @@ void *__wrap_calloc(size_t count, size_t size)
 	return no_memory ? NULL : __real_calloc(count, size);
 }
 
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return no_memory ? NULL : __real_aligned_alloc(alignment, size);
+}
+
 static uint32_t random_below(uint32_t n)
 {
 	static uint64_t state = 1;
