@@ -24,11 +24,6 @@ struct rte_mbuf *outbox_alloc(struct transport *transport)
 	return mbuf;
 }
 
-uint8_t *outbox_header(const struct rte_mbuf *mbuf)
-{
-	return (uint8_t *)mbuf->buf_addr + RTE_PKTMBUF_HEADROOM;
-}
-
 void outbox_flush(struct transport *transport)
 {
 	unsigned count = transport->outbox_count;
@@ -48,12 +43,10 @@ void outbox_flush(struct transport *transport)
 	transport->blocked = true;
 }
 
-bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count)
+bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count)
 {
 	if (peer != NULL && (peer->flags & PEER_SELF))
-		return LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count;
-	if (OUTBOX_FRAMES - transport->outbox_count >= count)
-		return true;
+		return false;
 	if (!transport->blocked)
 		outbox_flush(transport);
 	return OUTBOX_FRAMES - transport->outbox_count >= count;

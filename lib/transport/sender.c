@@ -30,16 +30,23 @@
 #define PATIENCE       16u    /* peers that are tried in a turn when there is no room */
 #define RECORDS_MAX    UINT8_MAX
 #define PART_MIN       256    /* bytes of data that are worth a record of their own */
+#define HEADER_USUAL   64     /* bytes of a message's header, mostly */
 #define PART_ALIGN     64     /* data that follows stays aligned as its message's memory is */
 
-enum step { STEP_SENT, STEP_IDLE, STEP_BLOCKED };
+enum step {
+	STEP_SENT,
+	STEP_LAST,    /* sent, and nothing is left */
+	STEP_NOTHING, /* there is nothing to send, or no address */
+	STEP_STALLED, /* no window or credit */
+	STEP_BLOCKED  /* no room in the port, no buffer */
+};
 
 /* A frame that is being filled. */
 struct filling {
 	struct transport *transport;
 	struct peer *peer;
-	uint8_t *at;
-	uint32_t room;
+	uint8_t *at;  /* where the next record goes */
+	uint8_t *end; /* of the room for it; `at`: nothing more may follow */
 	uint32_t psn;
 	struct frame *frame;
 	struct rte_mbuf *tail; /* the frame's last data, not copied: nothing follows it */
@@ -90,7 +97,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 
 /* --- filling a frame */
 
-static uint8_t *fill_record(struct filling *filling, const struct record *record)
+static __rte_always_inline uint8_t *fill_record(struct filling *filling, const struct record *record)
 {
 	uint32_t bytes = record_bytes(record->header_length, record->data_length);
 	uint8_t *to = record_write(filling->at, record);
@@ -99,31 +106,35 @@ static uint8_t *fill_record(struct filling *filling, const struct record *record
 	if (record->data_length % RECORD_ALIGN != 0)
 		memset(filling->at + bytes - RECORD_ALIGN, 0, RECORD_ALIGN);
 	filling->at += bytes;
-	filling->room -= bytes;
-	filling->frame->records++;
+	if (++filling->frame->records == RECORDS_MAX)
+		filling->end = filling->at;
 	return to;
 }
 
-static bool fill_full(const struct filling *filling)
+static inline uint32_t fill_room(const struct filling *filling)
 {
-	return filling->room < RECORD_HEADER_BYTES || filling->frame->records == RECORDS_MAX ||
-	       filling->tail != NULL;
+	return (uint32_t)(filling->end - filling->at);
 }
 
-/* Data that ends a message leaves room for what waits behind it. */
-static bool fill_lends(const struct filling *filling, const struct message *message, uint32_t bytes)
+/* Makes data the frame's tail, if it may be one. Data that ends a message leaves room for what waits behind it. */
+static bool fill_tail(struct filling *filling, struct message *message, uint32_t bytes)
 {
-	return bytes >= filling->transport->port->gather_bytes && bytes % RECORD_ALIGN == 0 &&
-	       (message->framed + bytes < message->length ||
-		       filling->peer->waiting.head == NULL) &&
-	       lease_possible(filling->transport);
+	bool ends = message->framed + bytes == message->length;
+
+	if (bytes % RECORD_ALIGN != 0 || (ends && filling->peer->waiting.head != NULL) ||
+		!lease_possible(filling->transport))
+		return false;
+	filling->tail = lease_tail(filling->transport, message, bytes);
+	if (filling->tail == NULL)
+		return false;
+	filling->end = filling->at;
+	return true;
 }
 
-static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
+static __rte_always_inline void fill_data(
+	struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
 {
-	if (fill_lends(filling, message, bytes))
-		filling->tail = lease_tail(filling->transport, message, bytes);
-	if (bytes > 0 && filling->tail == NULL)
+	if (bytes < filling->transport->port->gather_bytes || !fill_tail(filling, message, bytes))
 		rte_memcpy(to, (const uint8_t *)message->data + message->framed, bytes);
 	message->framed += bytes;
 	COUNT_ADD(filling->transport, bytes_sent, bytes);
@@ -141,7 +152,7 @@ static void fill_stops(struct filling *filling)
 {
 	struct peer *peer = filling->peer;
 
-	while (peer->stop_count > 0 && !fill_full(filling)) {
+	while (peer->stop_count > 0 && fill_room(filling) >= RECORD_HEADER_BYTES) {
 		struct record record = {
 			.kind = RECORD_STOP,
 			.message = peer->stops[--peer->stop_count],
@@ -165,30 +176,44 @@ static bool fill_torn(const struct filling *filling, const struct message *messa
 	       (room >= PART_MIN && alone > filling->transport->capacity);
 }
 
+/* Most headers have one length, which compilers like to know. */
+static inline void fill_header(uint8_t *to, const struct message *message)
+{
+	if (message->header_length == HEADER_USUAL)
+		memcpy(to, message->header, HEADER_USUAL);
+	else
+		memcpy(to, message->header, message->header_length);
+}
+
 /* The message that waits first: starts it, if it is worth it in this frame. */
 static bool fill_start(struct filling *filling)
 {
 	struct peer *peer = filling->peer;
 	struct message *message = peer->waiting.head;
 	uint32_t overhead = RECORD_HEADER_BYTES + message->header_length;
-	uint32_t room = filling->room < overhead ? 0 : filling->room - overhead;
-	struct record record = {.kind = RECORD_START, .extent = message->length};
+	uint32_t room = fill_room(filling);
+	struct record record = {
+		.kind = RECORD_START,
+		.header_length = (uint8_t)message->header_length,
+		.message = peer->tx_message,
+		.extent = message->length,
+	};
 	uint8_t *to;
 
-	if (filling->room < overhead || fill_full(filling))
+	if (room < overhead)
 		return false;
+	room -= overhead;
 	if (message->length > room && !fill_torn(filling, message, room))
 		return false;
 	messages_take(&peer->waiting);
-	message->number = peer->tx_message++;
+	peer->tx_message++;
+	message->number = record.message;
 	message->first_psn = filling->psn;
 	message->last_psn = filling->psn;
-	record.message = message->number;
-	record.header_length = (uint8_t)message->header_length;
 	record.data_length = (uint16_t)fill_part(message->length, room);
 	filling->frame->flags |= FRAME_START;
 	to = fill_record(filling, &record);
-	memcpy(to, message->header, message->header_length);
+	fill_header(to, message);
 	fill_data(filling, message, to + message->header_length, record.data_length);
 	if (message->framed < message->length) {
 		messages_append(&peer->open, message);
@@ -210,11 +235,10 @@ static void fill_more(struct filling *filling)
 {
 	struct peer *peer = filling->peer;
 
-	while (peer->open.head != NULL && !fill_full(filling) &&
-		filling->room > RECORD_HEADER_BYTES) {
+	while (peer->open.head != NULL && fill_room(filling) > RECORD_HEADER_BYTES) {
 		struct message *message = peer->open.head;
 		uint64_t left = message->length - message->framed;
-		uint32_t room = filling->room - RECORD_HEADER_BYTES;
+		uint32_t room = fill_room(filling) - RECORD_HEADER_BYTES;
 		struct record record = {
 			.kind = RECORD_MORE,
 			.message = message->number,
@@ -236,14 +260,18 @@ static void fill_more(struct filling *filling)
 
 static void fill(struct filling *filling)
 {
-	fill_stops(filling);
-	if (filling->psn % 2 == 0 || filling->peer->open.head == NULL) {
-		fill_starts(filling);
+	const struct peer *peer = filling->peer;
+
+	if (peer->stop_count != 0)
+		fill_stops(filling);
+	if (peer->open.head != NULL && filling->psn % 2 != 0) {
 		fill_more(filling);
+		fill_starts(filling);
 		return;
 	}
-	fill_more(filling);
 	fill_starts(filling);
+	if (peer->open.head != NULL)
+		fill_more(filling);
 }
 
 /* --- sending */
@@ -324,43 +352,55 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 	return true;
 }
 
-static bool sender_new(struct transport *transport, struct peer *peer)
+/* May another new frame go? */
+static inline bool sender_open(struct transport *transport, struct peer *peer)
 {
-	struct frame frame = {.type = FRAME_DATA};
-	bool begins = peer->flight == NULL;
-	struct filling filling = {transport, peer, NULL, 0, 0, &frame, NULL};
+	return peer_in_flight(peer) != FRAME_WINDOW && congestion_open(transport, peer);
+}
+
+static enum step sender_new(struct transport *transport, struct peer *peer)
+{
+	struct frame frame;
+	struct filling filling = {.transport = transport, .peer = peer, .frame = &frame};
+	bool begins = peer->flight == NULL, more;
 	struct rte_mbuf *mbuf;
 	struct slot *slot;
+	uint8_t *header;
 
 	if (!outbox_room(transport, peer, 1))
-		return false;
+		return STEP_BLOCKED;
 	mbuf = outbox_alloc(transport);
 	if (mbuf == NULL)
-		return false;
+		return STEP_BLOCKED;
 	if (begins && !flight_begin(transport, peer)) {
 		rte_pktmbuf_free(mbuf);
-		return false;
+		return STEP_BLOCKED;
 	}
+	memset(&frame, 0, offsetof(struct frame, tail)); /* all that is looked at of such a frame */
+	frame.type = FRAME_DATA;
 	acknowledgement_write(transport, peer, &frame, acknowledgement_needs_bitmap(peer));
-	filling.at = outbox_header(mbuf) + frame_header_bytes(frame.flags);
-	filling.room = transport->capacity - frame_header_bytes(frame.flags);
+	header = outbox_header(mbuf);
+	filling.at = header + frame_header_bytes(frame.flags);
+	filling.end = header + transport->capacity;
 	filling.psn = peer->tx_next++;
 	fill(&filling);
 	frame.psn = filling.psn;
-	frame.length = (uint16_t)(transport->capacity - filling.room);
+	frame.length = (uint16_t)(filling.at - header);
 	slot = &peer->flight->slots[frame.psn % FRAME_WINDOW];
 	slot->frame = mbuf;
 	slot->sent = transport->now;
-	if (filling.tail != NULL)
+	transport->in_flight++;
+	if (filling.tail != NULL) {
 		sender_join(transport, peer, mbuf, &filling);
-	transport->in_flight += mbuf->nb_segs;
-	if (!sender_has_work(peer) || peer_in_flight(peer) == FRAME_WINDOW ||
-		!congestion_open(transport, peer))
+		transport->in_flight++;
+	}
+	more = sender_has_work(peer);
+	if (!more || !sender_open(transport, peer))
 		frame.flags |= FRAME_ACK_NOW;
 	sender_put(transport, peer, mbuf, &frame);
 	if (begins)
 		peer_wake(transport, peer, recovery_due(peer));
-	return true;
+	return more ? STEP_SENT : STEP_LAST;
 }
 
 static struct rte_mbuf *frame_copy(struct transport *transport, const struct rte_mbuf *frame)
@@ -430,7 +470,7 @@ static enum step sender_repeat(struct transport *transport, struct peer *peer)
 	uint64_t line[BITMAP_WORDS];
 
 	if (!congestion_open(transport, peer))
-		return STEP_IDLE;
+		return STEP_STALLED;
 	bitmap_turn(peer->flight->lost, peer->tx_una, line);
 	if (!sender_resend(transport, peer, peer->tx_una + bitmap_lowest(line)))
 		return STEP_BLOCKED;
@@ -443,30 +483,47 @@ static enum step sender_repeat(struct transport *transport, struct peer *peer)
 
 static enum step sender_step(struct transport *transport, struct peer *peer)
 {
-	enum step step = STEP_SENT;
+	if (peer->flight != NULL && peer->flight->lost_count != 0)
+		return sender_repeat(transport, peer);
+	if (!sender_has_work(peer))
+		return STEP_NOTHING;
+	if (!sender_open(transport, peer))
+		return STEP_STALLED;
+	if (transport->in_flight >= transport->in_flight_max)
+		return STEP_BLOCKED;
+	return sender_new(transport, peer);
+}
+
+/* There is work, but no window. */
+static void sender_stall(struct transport *transport, struct peer *peer)
+{
+	if (!(peer->flags & TX_STALLED))
+		COUNT(transport, credit_stalls);
+	peer->flags |= TX_STALLED;
+	if (peer_pipe(peer) == 0)
+		peer_wake(transport, peer, peer->pace_due);
+}
+
+/* The peer's turn: takes up to QUANTUM frames from *budget. */
+static enum step sender_serve(struct transport *transport, struct peer *peer, unsigned *budget)
+{
+	unsigned least = *budget > QUANTUM ? *budget - QUANTUM : 0;
+	enum step step;
 
 	if (!(peer->flags & PEER_KNOWN)) {
 		if (sender_has_work(peer))
 			address_ask(transport, peer);
-		return STEP_IDLE;
+		return STEP_NOTHING;
 	}
-	if (peer->flight != NULL && peer->flight->lost_count != 0)
-		step = sender_repeat(transport, peer);
-	else if (!sender_has_work(peer))
-		return STEP_IDLE;
-	else if (peer_in_flight(peer) == FRAME_WINDOW || !congestion_open(transport, peer))
-		step = STEP_IDLE;
-	else if (transport->in_flight >= transport->in_flight_max || !sender_new(transport, peer))
-		return STEP_BLOCKED;
-	if (step == STEP_SENT) {
-		peer->flags &= (uint16_t)~TX_STALLED;
-	} else if (step == STEP_IDLE) {
-		if (!(peer->flags & TX_STALLED))
-			COUNT(transport, credit_stalls);
-		peer->flags |= TX_STALLED;
-		if (peer_pipe(peer) == 0)
-			peer_wake(transport, peer, peer->pace_due);
-	}
+	do {
+		step = sender_step(transport, peer);
+		if (step <= STEP_LAST) {
+			peer->flags &= (uint16_t)~TX_STALLED;
+			--*budget;
+		}
+	} while (step == STEP_SENT && *budget > least);
+	if (step == STEP_STALLED)
+		sender_stall(transport, peer);
 	return step;
 }
 
@@ -481,17 +538,12 @@ unsigned sender_run(struct transport *transport, unsigned budget)
 {
 	unsigned patience = RTE_MIN(transport->ready_count, PATIENCE);
 
-	while (budget > 0 && patience > 0 && !list_empty(&transport->ready)) {
+	while (budget > 0 && patience > 0 && transport->ready_count != 0) {
 		struct peer *peer = link_entry(transport->ready.next, struct peer, ready_link);
-		enum step step = STEP_SENT;
-		unsigned n;
+		enum step step = sender_serve(transport, peer, &budget);
 
-		for (n = 0; n < QUANTUM && budget > 0 && step == STEP_SENT; n++) {
-			step = sender_step(transport, peer);
-			budget -= step == STEP_SENT;
-		}
 		sender_unready(transport, peer);
-		if (step != STEP_IDLE)
+		if (step == STEP_SENT || step == STEP_BLOCKED)
 			sender_ready(transport, peer);
 		if (step == STEP_BLOCKED) {
 			transport->blocked = true;

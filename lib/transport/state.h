@@ -167,9 +167,21 @@ static inline uint64_t random_next(struct transport *transport)
 /* A frame's mbuf with room for everything, its transport header aligned to a cache line. NULL: none
  * left. */
 struct rte_mbuf *outbox_alloc(struct transport *transport);
-uint8_t *outbox_header(const struct rte_mbuf *mbuf);
+static inline uint8_t *outbox_header(const struct rte_mbuf *mbuf)
+{
+	return (uint8_t *)mbuf->buf_addr + RTE_PKTMBUF_HEADROOM;
+}
+bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count);
 /* Room for count more frames to this peer? Tries to make some. */
-bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count);
+static inline bool outbox_room(
+	struct transport *transport, const struct peer *peer, unsigned count)
+{
+	if (peer != NULL && (peer->flags & PEER_SELF) != 0 ?
+			LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count :
+			OUTBOX_FRAMES - transport->outbox_count >= count)
+		return true;
+	return outbox_make_room(transport, peer, count);
+}
 /* Takes over one reference of a frame whose transport header and records are written, and writes what stands before them. There is
  * room. to: MAC address; NULL: it goes to this process. */
 void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
