@@ -38,10 +38,10 @@ void congestion_reset(struct peer *peer)
 	peer->flags |= TX_SLOW_START;
 }
 
-/* A smoothed value moves by one part in so many of what is new. */
-static uint32_t smooth(uint32_t old, uint32_t sample, int32_t parts)
+/* A smoothed value moves by one part in 2^shift of what is new. */
+static uint32_t smooth(uint32_t old, uint32_t sample, unsigned shift)
 {
-	return old + (uint32_t)(((int64_t)sample - (int64_t)old) / parts);
+	return old + (uint32_t)(((int64_t)sample - (int64_t)old) >> shift);
 }
 
 static void delay_note(struct transport *transport, struct peer *peer, uint32_t delay)
@@ -68,9 +68,9 @@ void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt
 		peer->delay = delay;
 		return;
 	}
-	peer->variance = smooth(peer->variance, difference, 4);
-	peer->rtt = RTE_MAX(smooth(peer->rtt, rtt, 8), 1u);
-	peer->delay = smooth(peer->delay, delay, 4);
+	peer->variance = smooth(peer->variance, difference, 2);
+	peer->rtt = RTE_MAX(smooth(peer->rtt, rtt, 3), 1u);
+	peer->delay = smooth(peer->delay, delay, 2);
 }
 
 /* The square root of a window in frames, at least 1: a table of the power of two would do; so few
@@ -88,6 +88,12 @@ static uint32_t window_root(uint32_t window)
 static uint64_t congestion_target(const struct peer *peer)
 {
 	return peer->delay_min + TARGET_DELAY + TARGET_SPREAD / window_root(peer->window);
+}
+
+/* Mostly it is so by far, which takes no division to see. */
+static bool delay_fine(const struct peer *peer, uint32_t delay)
+{
+	return delay <= peer->delay_min + TARGET_DELAY || delay <= congestion_target(peer);
 }
 
 /* Below it delay does not cut the window. A peer that lets much be in flight has few senders: then a few frames of each do no
@@ -132,21 +138,20 @@ static void congestion_grow(struct peer *peer, unsigned frames)
 void congestion_delivered(struct transport *transport, struct peer *peer, unsigned frames,
 	uint32_t delay, bool marked)
 {
-	uint64_t target = congestion_target(peer);
 	uint64_t excess;
 
 	if (marked) {
 		congestion_cut(transport, peer, 224);
 		return;
 	}
-	if (delay <= target) {
+	if (delay_fine(peer, delay)) {
 		/* A window that is not used says nothing about the path. */
 		if (peer_pipe(peer) + frames >= peer->window / WINDOW_ONE / 2)
 			congestion_grow(peer, frames);
 		return;
 	}
 	/* Cut by 0.8 of the excess' share, at most by half: 256 - 205 * excess / delay. */
-	excess = delay - target;
+	excess = delay - congestion_target(peer);
 	if (transport->now - peer->cut_at >= peer->rtt)
 		congestion_cut(transport, peer,
 			RTE_MAX(256 - (uint32_t)(205 * excess / delay), UINT32_C(128)));
@@ -155,7 +160,7 @@ void congestion_delivered(struct transport *transport, struct peer *peer, unsign
 /* A loss without delay is a bad link rather than a full queue, unless it takes a good part of what was in flight. */
 void congestion_lost(struct transport *transport, struct peer *peer, uint32_t frames)
 {
-	bool delayed = peer->delay > congestion_target(peer);
+	bool delayed = !delay_fine(peer, peer->delay);
 	bool heavy = frames > 1 && frames * LOSS_HEAVY > peer_pipe(peer) + frames;
 
 	if (delayed || heavy)

@@ -33,6 +33,7 @@ static uint32_t peer_hash(const struct peer_table *table, struct process process
 bool peer_table_init(struct peer_table *table, uint32_t max, uint32_t seed)
 {
 	table->cells = calloc(CELLS_FIRST, sizeof(table->cells[0]));
+	table->last = NULL;
 	table->mask = CELLS_FIRST - 1;
 	table->count = 0;
 	table->max = max;
@@ -46,7 +47,7 @@ void peer_table_free(struct peer_table *table)
 	table->cells = NULL;
 }
 
-struct peer *peer_table_find(const struct peer_table *table, struct process process)
+struct peer *peer_table_search(const struct peer_table *table, struct process process)
 {
 	uint32_t hash = peer_hash(table, process);
 	uint32_t i;
@@ -54,8 +55,7 @@ struct peer *peer_table_find(const struct peer_table *table, struct process proc
 	for (i = hash & table->mask; table->cells[i].peer != NULL; i = (i + 1) & table->mask) {
 		struct peer *peer = table->cells[i].peer;
 
-		if (table->cells[i].hash == hash && peer->process.nid == process.nid &&
-			peer->process.pid == process.pid)
+		if (table->cells[i].hash == hash && process_same(peer->process, process))
 			return peer;
 	}
 	return NULL;
@@ -110,6 +110,8 @@ static void table_remove(struct peer_table *table, const struct peer *peer)
 	}
 	cells[hole].peer = NULL;
 	table->count--;
+	if (table->last == peer)
+		table->last = NULL;
 }
 
 /* --- life */
@@ -134,8 +136,10 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 	struct peer_table *table = &transport->peers;
 	struct peer *peer = peer_table_find(table, process);
 
-	if (peer != NULL)
+	if (peer != NULL) {
+		table->last = peer;
 		return peer;
+	}
 	if (table->count >= (inbound ? table->max - table->max / 4 : table->max) ||
 		!table_grow(table))
 		return NULL;

@@ -186,6 +186,7 @@ struct peer_cell {
 
 struct peer_table {
 	struct peer_cell *cells;
+	struct peer *last; /* whom peer_table_find() finds at once; NULL: none */
 	uint32_t mask;
 	uint32_t count;
 	uint32_t max;
@@ -194,7 +195,22 @@ struct peer_table {
 
 bool peer_table_init(struct peer_table *table, uint32_t max, uint32_t seed);
 void peer_table_free(struct peer_table *table);
-struct peer *peer_table_find(const struct peer_table *table, struct process process);
+struct peer *peer_table_search(const struct peer_table *table, struct process process);
+
+static inline bool process_same(struct process a, struct process b)
+{
+	return a.nid == b.nid && a.pid == b.pid;
+}
+
+static inline struct peer *peer_table_find(
+	const struct peer_table *table, struct process process)
+{
+	struct peer *last = table->last;
+
+	if (last != NULL && process_same(last->process, process))
+		return last;
+	return peer_table_search(table, process);
+}
 
 /* The peer of a process, made if need be; NULL when there is no room. inbound: made by a frame,
  * which leaves the last quarter of the room to those whom this process wants to reach. */

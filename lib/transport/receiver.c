@@ -376,11 +376,6 @@ static bool status_fine(struct transport *transport, enum frame_status status)
 	}
 }
 
-static bool process_same(struct process a, struct process b)
-{
-	return a.nid == b.nid && a.pid == b.pid;
-}
-
 static bool process_possible(struct process process)
 {
 	return process.nid != UINT32_MAX && process.pid != UINT32_MAX;
@@ -437,8 +432,10 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 	struct process from = {frame->source_nid, frame->source_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
 
-	if (peer != NULL)
+	if (peer != NULL) {
+		transport->peers.last = peer;
 		return peer;
+	}
 	if (frame->type != FRAME_DATA) {
 		COUNT(transport, dropped_stale);
 		return NULL;
@@ -501,6 +498,16 @@ static void mark_note(struct transport *transport, struct peer *peer)
 	peer->flags |= RX_MARKED;
 }
 
+/* Does the frame say nothing new of where the peer is? */
+static bool address_known(
+	const struct transport *transport, const struct peer *peer, const uint8_t *from)
+{
+	if (from == NULL)
+		return true;
+	return (peer->flags & PEER_KNOWN) && transport->neighbours == NULL &&
+	       memcmp(peer->address, from, FRAME_ADDRESS_BYTES) == 0;
+}
+
 /* A stream that has been silent for so long is no longer known to its sender. */
 static void stream_expire(struct transport *transport, struct peer *peer)
 {
@@ -515,7 +522,7 @@ static bool peer_receive(
 	const struct frame *frame = &arrival->frame;
 
 	stream_expire(transport, peer);
-	if (arrival->from != NULL && frame->type != FRAME_BYE)
+	if (!address_known(transport, peer, arrival->from) && frame->type != FRAME_BYE)
 		address_learn(transport, peer, arrival->from);
 	echo_note(transport, peer, frame);
 	peer->heard = transport->now;

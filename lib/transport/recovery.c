@@ -23,7 +23,6 @@
 #define TIMEOUT_INITIAL    (5 * MILLISECOND) /* before the first round trip */
 #define TIMEOUT_MAX        (250 * MILLISECOND)
 #define BACKOFF_MAX        10u /* doublings */
-#define PROBE_MARGIN       (2 * ACK_LATER_DELAY)
 #define DELIVERED_FOR_LOSS 3 /* frames beyond a gap, while no reordering was seen */
 #define ASK_AFTER          3 /* timeouts in a row: it may have moved or restarted */
 

@@ -30,6 +30,8 @@
 #define ACK_LATER_DELAY (25 * MICROSECOND) /* it has */
 #define ACK_EVERY       8                  /* frames */
 
+#define PROBE_MARGIN       (2 * ACK_LATER_DELAY) /* beyond two round trips of silence; less than any timeout */
+
 #define CREDIT_INITIAL     16 /* frames in flight before the peer has said what it can take */
 #define CREDIT_MAX         ((uint32_t)FRAME_WINDOW)
 #define EPOCH              (1 * MILLISECOND) /* who sent within one or two counts as an active sender */
@@ -264,6 +266,13 @@ void recovery_lose(struct peer *peer, uint32_t psn);
 void recovery_detect(struct transport *transport, struct peer *peer);
 /* When the peer's flight must be looked at. */
 uint64_t recovery_due(const struct peer *peer);
+/* Something is in flight from now on. A timer that runs so soon sees to it anyway. */
+static inline void recovery_watch(struct transport *transport, struct peer *peer)
+{
+	if (!timer_set(&peer->timer) ||
+		peer->timer.tick > wheel_tick(transport->now + PROBE_MARGIN))
+		peer_wake(transport, peer, recovery_due(peer));
+}
 void recovery_run(struct transport *transport, struct peer *peer);
 uint64_t recovery_timeout(const struct peer *peer);
 

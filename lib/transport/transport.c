@@ -199,7 +199,7 @@ void transport_process(struct transport *transport)
 		bytes += transport->burst[i]->pkt_len;
 		receiver_frame(transport, transport->burst[i], i < transport->burst_looped);
 	}
-	if (count > 0)
+	if (count >= BURST_LEAST || transport->burst_limit < BURST_FRAMES)
 		burst_adapt(transport, count, bytes);
 	transport->burst_count = 0;
 }
