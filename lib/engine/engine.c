@@ -9,6 +9,8 @@
 #include <base/futex.h>
 #include <portals.h>
 
+/* A turn that finds nothing is what an engine does most: it makes no calls but those that it must. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define SETTLE_TRIES 10000       /* yields to a thread that was preempted inside an enqueue */
 #define PUSH_LOOK    MICROSECOND /* a program that only sends looks for frames so often */
 
@@ -247,7 +249,7 @@ static unsigned engine_drain_settled(struct engine *engine)
 }
 
 /* The last part of a turn: frames out, timers. */
-static unsigned turn_end(struct engine *engine)
+static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 {
 	engine->owes = false;
 	if (!TAILQ_EMPTY(&engine->waiting))
@@ -255,29 +257,28 @@ static unsigned turn_end(struct engine *engine)
 	return transport_transmit(engine->transport);
 }
 
-/* hurried: events are waited for. */
-static inline unsigned engine_run(struct engine *engine, bool hurried)
+/* The first part: frames in, commands, events. */
+static ALWAYS_INLINE unsigned turn_begin(struct engine *engine)
 {
-	unsigned work = engine->owes ? turn_end(engine) : 0;
+	unsigned work = transport_receive(engine->transport);
 
-	if (!hurried || engine->touched == 0) {
-		unsigned frames = transport_receive(engine->transport);
-
-		engine->now = transport_now(engine->transport);
-		if (frames != 0) {
-			work += frames + engine_drain_settled(engine);
-			transport_process(engine->transport);
-		} else if (engine_called(engine)) {
-			work += engine_drain(engine, COMMAND_RING);
-		}
-		if (hurried && engine->touched != 0 && !transport_urgent(engine->transport))
-			engine->owes = true;
-		else
-			work += turn_end(engine);
+	engine->now = transport_now(engine->transport);
+	if (work != 0) {
+		work += engine_drain_settled(engine);
+		transport_process(engine->transport);
+	} else if (engine_called(engine)) {
+		work = engine_drain(engine, COMMAND_RING);
 	}
-	work += engine->touched != 0;
-	engine_ring(engine);
+	return work;
+}
+
+static ALWAYS_INLINE unsigned turn_count(struct engine *engine, unsigned work)
+{
 	engine_count(engine, polls);
+	if (engine->touched != 0) {
+		engine_ring(engine);
+		return work + 1;
+	}
 	if (work == 0)
 		engine_count(engine, polls_idle);
 	return work;
@@ -285,12 +286,25 @@ static inline unsigned engine_run(struct engine *engine, bool hurried)
 
 unsigned engine_poll(struct engine *engine)
 {
-	return engine_run(engine, false);
+	unsigned work = engine->owes ? turn_end(engine) : 0;
+
+	work += turn_begin(engine);
+	work += turn_end(engine);
+	return turn_count(engine, work);
 }
 
 unsigned engine_look(struct engine *engine)
 {
-	return engine_run(engine, true);
+	unsigned work = engine->owes ? turn_end(engine) : 0;
+
+	if (engine->touched != 0)
+		return turn_count(engine, work);
+	work += turn_begin(engine);
+	if (engine->touched != 0 && !transport_urgent(engine->transport))
+		engine->owes = true;
+	else
+		work += turn_end(engine);
+	return turn_count(engine, work);
 }
 
 void engine_push(struct engine *engine)

@@ -142,12 +142,22 @@ static uint64_t arrival_estimate(const struct transport *transport)
 	return transport->polled;
 }
 
-unsigned transport_receive(struct transport *transport)
+/* Frames from this process to itself: half of the burst at most, so that the port has its turn. */
+static unsigned looped_receive(struct transport *transport)
 {
-	struct rte_mbuf **burst = transport->burst;
 	unsigned count = 0;
 
-	acknowledgement_settle(transport);
+	while (count < transport->burst_limit / 2 && transport->loop_head != transport->loop_tail)
+		transport->burst[count++] = transport->loop[transport->loop_head++ % LOOP_FRAMES];
+	return count;
+}
+
+unsigned transport_receive(struct transport *transport)
+{
+	unsigned count = 0;
+
+	if (transport->note_count != 0)
+		acknowledgement_settle(transport);
 	transport->polled = transport->now_received;
 	transport->now = clock_now(transport->clock);
 	transport->now_received = transport->now;
@@ -156,12 +166,11 @@ unsigned transport_receive(struct transport *transport)
 	/* What the last burst still holds was not processed: its turn comes first. */
 	if (transport->burst_count > 0)
 		return transport->burst_count;
-	/* Half of the burst at most, so that the port has its turn. */
-	while (count < transport->burst_limit / 2 && transport->loop_head != transport->loop_tail)
-		burst[count++] = transport->loop[transport->loop_head++ % LOOP_FRAMES];
+	if (transport->loop_head != transport->loop_tail)
+		count = looped_receive(transport);
 	transport->burst_looped = count;
-	count += port_receive(
-		transport->port, burst + count, (uint16_t)(transport->burst_limit - count));
+	count += port_receive(transport->port, transport->burst + count,
+		(uint16_t)(transport->burst_limit - count));
 	transport->burst_count = count;
 	if (count == 0)
 		return 0;
@@ -266,16 +275,13 @@ unsigned transport_push(struct transport *transport)
 	return transport->sent;
 }
 
-unsigned transport_transmit(struct transport *transport)
+/* There is something to do. */
+static unsigned transport_end(struct transport *transport)
 {
 	unsigned left = transport->turn_frames;
 
-	transport->sent = 0;
-	transport->blocked = false;
 	if (transport_ready(transport))
 		left = transport_give(transport);
-	else if (transport_quiet(transport))
-		return 0;
 	else
 		transport->now = clock_now(transport->clock);
 	acknowledgement_settle(transport);
@@ -290,6 +296,15 @@ unsigned transport_transmit(struct transport *transport)
 	acknowledgement_run(transport);
 	transport_flush(transport);
 	return transport->sent;
+}
+
+unsigned transport_transmit(struct transport *transport)
+{
+	transport->sent = 0;
+	transport->blocked = false;
+	if (!transport_ready(transport) && transport_quiet(transport))
+		return 0;
+	return transport_end(transport);
 }
 
 bool transport_urgent(const struct transport *transport)
