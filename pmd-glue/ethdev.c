@@ -113,7 +113,8 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	const struct rte_eth_conf *conf, const struct ethdev_options *options)
 {
 	uint32_t room = RTE_MAX(ethdev->port.frame_size, options->room);
-	uint16_t receive = DESCRIPTORS, transmit = DESCRIPTORS;
+	uint16_t receive = options->descriptors ? options->descriptors : DESCRIPTORS;
+	uint16_t transmit = receive;
 	unsigned socket =
 		ethdev->port.socket < 0 ? (unsigned)SOCKET_ID_ANY : (unsigned)ethdev->port.socket;
 	struct rte_eth_rxconf rxconf = info->default_rxconf;

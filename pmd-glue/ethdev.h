@@ -32,6 +32,7 @@ struct ethdev_options {
 	uint32_t frame_size; /* 0: the device is told the mtu and asked for its own */
 	uint32_t room; /* bytes that a buffer holds at least, should that be more than a frame */
 	uint32_t mtu;  /* inner bytes wanted, 0 for the device's own */
+	uint16_t descriptors; /* frames that a ring should hold, 0: DESCRIPTORS */
 	bool copies;   /* the device copies frames to send, chained ones and those in any memory */
 	bool remove;   /* it was plugged in for this port */
 	bool external;

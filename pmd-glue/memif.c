@@ -21,6 +21,8 @@
  *     never changes its own.
  * I4. Who comes or goes holds byte 2 meanwhile, the door: nobody sees another one half there, and of
  *     two that leave together the second one knows that it is the last and takes the files away.
+ * I5. Both ends have frames of the same size, because a frame must fit into one buffer of either: who
+ *     has a place has written its MTU into the lock, and a newcomer takes it over, or is turned away.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +51,12 @@
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
 
-#define RING_LOG2        10u /* 1,024 frames each way */
+/* A frame costs its two ends the same beside its copies, however long it is. 64 KiB of data fill two of these, headers included. */
+#define MTU_DEFAULT      (32u * 1024 + 256)
+/* A ring goes through its buffers in turn. With these bytes of them it stays in a cache that two cores share; where cores share none,
+ * what has left the sender's caches again is the faster to fetch, so much smaller rings would not do. */
+#define RING_BYTES       (17u << 20)
+#define RING_LOG2_MOST   10u
 #define BUFFER_ALIGN     64u
 #define TICK             MILLISECOND       /* between two looks at the control channel */
 #define RETRY            (5 * MILLISECOND) /* between two attempts to connect */
@@ -381,6 +388,11 @@ static void memif_counters(struct port *port, struct port_counters *counters)
 		.buffers = pool_used(port->pool)};
 }
 
+static enum place place_other(const struct memif *memif)
+{
+	return memif->place == PLACE_SERVER ? PLACE_CLIENT : PLACE_SERVER;
+}
+
 static bool place_take(const struct memif *memif, enum place place)
 {
 	struct flock lock = {
@@ -391,6 +403,14 @@ static bool place_take(const struct memif *memif, enum place place)
 		result = fcntl(memif->lock, command, &lock);
 	while (result != 0 && errno == EINTR);
 	return result == 0;
+}
+
+/* Does another process hold it? */
+static bool place_taken(const struct memif *memif, enum place place)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
+	return fcntl(memif->lock, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 static void door_close(const struct memif *memif)
@@ -441,7 +461,7 @@ static void memif_unlock(struct memif *memif)
 		return;
 	lock_name(memif, name, sizeof(name));
 	place_take(memif, PLACE_DOOR);
-	alone = place_take(memif, memif->place == PLACE_SERVER ? PLACE_CLIENT : PLACE_SERVER);
+	alone = place_take(memif, place_other(memif));
 	if (memif->listener >= 0 ||
 		(alone && lstat(memif->address.sun_path, &status) == 0 &&
 			S_ISSOCK(status.st_mode) && memif_listener(memif) == LISTENER_NONE))
@@ -550,9 +570,38 @@ static int memif_listen(struct memif *memif)
 	return memif->listener >= 0 ? 0 : memif_complain(memif, errno);
 }
 
-static int memif_enter(struct memif *memif)
+/* The MTU of the other end, 0: nobody is there, or nobody who tells. */
+static uint32_t memif_mtu_there(const struct memif *memif)
 {
-	if (memif_take_role(memif) != 0 ||
+	enum place other = place_other(memif);
+	uint32_t mtu;
+	if (!place_taken(memif, other) ||
+		pread(memif->lock, &mtu, sizeof(mtu), (off_t)(other * sizeof(mtu))) != sizeof(mtu) ||
+		mtu < PORT_MTU_MIN || mtu > PORT_MTU_MAX)
+		return 0;
+	return mtu;
+}
+
+/* I5. *mtu: 0 for no wish; what it is to be. */
+static int memif_agree(struct memif *memif, uint32_t *mtu)
+{
+	uint32_t there = memif_mtu_there(memif);
+	if (*mtu == 0)
+		*mtu = there != 0 ? there : MTU_DEFAULT;
+	if (there != 0 && there != *mtu) {
+		log_error("%s: the process at the other end has an MTU of %u: set PTL_MTU=%u here, or nothing",
+			memif->ethdev.port.name, there, there);
+		return -1;
+	}
+	if (pwrite(memif->lock, mtu, sizeof(*mtu), (off_t)(memif->place * sizeof(*mtu))) !=
+		sizeof(*mtu))
+		return memif_complain(memif, errno);
+	return 0;
+}
+
+static int memif_enter(struct memif *memif, uint32_t *mtu)
+{
+	if (memif_take_role(memif) != 0 || memif_agree(memif, mtu) != 0 ||
 		(memif->role == ROLE_SERVER && memif_listen(memif) != 0))
 		return -1;
 	door_close(memif);
@@ -581,6 +630,21 @@ static int memif_name_inner(struct memif *memif, char *name, size_t size)
 	return 0;
 }
 
+/* A buffer holds any frame: frames that need two are mangled by this driver. */
+static uint32_t memif_buffer(uint32_t frame_size)
+{
+	return RTE_ALIGN_CEIL(frame_size, BUFFER_ALIGN);
+}
+
+/* Of the frames that a ring holds, each way. What the client has of this goes for both ends. */
+static unsigned memif_ring_log2(uint32_t frame_size)
+{
+	unsigned log2 = RING_LOG2_MOST;
+	while (memif_buffer(frame_size) << log2 > RING_BYTES)
+		log2--;
+	return log2;
+}
+
 static int memif_plug(
 	struct memif *memif, const char *device, const char *inner, uint32_t frame_size)
 {
@@ -589,13 +653,12 @@ static int memif_plug(
 	if (getrandom(mac, sizeof(mac), 0) != sizeof(mac))
 		return -1;
 	mac[0] = (uint8_t)((mac[0] & 0xfc) | 2); /* locally administered, of one station */
-	/* A buffer holds any frame: frames that need two are mangled by this driver. */
 	snprintf(arguments, sizeof(arguments),
 		"%s,role=%s,bsize=%u,rsize=%u,socket=%s,socket-abstract=yes,mac=%02x:%02x:%02x:%"
 		"02x:%02x:%02x",
 		device, memif->role == ROLE_SERVER ? "server" : "client",
-		RTE_ALIGN_CEIL(frame_size, BUFFER_ALIGN), RING_LOG2, inner, mac[0], mac[1], mac[2],
-		mac[3], mac[4], mac[5]);
+		memif_buffer(frame_size), memif_ring_log2(frame_size), inner, mac[0], mac[1],
+		mac[2], mac[3], mac[4], mac[5]);
 	if (ethdev_plug(arguments) == 0)
 		return 0;
 	log_error("%s: DPDK cannot make a memif (%s): install DPDK's net_memif driver (Debian: "
@@ -604,24 +667,26 @@ static int memif_plug(
 	return -1;
 }
 
-static int memif_prepare(struct memif *memif, uint32_t frame_size)
+static int memif_prepare(struct memif *memif, uint32_t mtu)
 {
 	char device[32], inner[32];
+	uint32_t frame_size;
 	struct ethdev_options options = {
 		.name = memif->ethdev.port.name,
-		.frame_size = frame_size,
 		.copies = true,
 		.remove = true,
 		.external = true,
 	};
-	if (memif_enter(memif) != 0 || memif_name_inner(memif, inner, sizeof(inner)) != 0)
+	if (memif_enter(memif, &mtu) != 0 || memif_name_inner(memif, inner, sizeof(inner)) != 0)
 		return -1;
+	frame_size = mtu + FRAME_HEADER;
+	options.frame_size = frame_size;
+	options.descriptors = (uint16_t)(1u << memif_ring_log2(frame_size));
 	snprintf(device, sizeof(device), "net_memif_postern%u", memif_count++);
 	if (memif_plug(memif, device, inner, frame_size) != 0 ||
 		ethdev_prepare(&memif->ethdev, device, &options) != 0)
 		return -1;
 	memif->ethdev.port.operations = &memif_operations;
-	memif->ethdev.port.receive_frames = 1u << RING_LOG2;
 	memif->ethdev.port.calls = true;
 	/* A server's driver waits for its relay; a client's is started when there is somebody to
 	 * connect to. */
@@ -631,8 +696,7 @@ static int memif_prepare(struct memif *memif, uint32_t frame_size)
 struct port *memif_open(const char *path, uint32_t mtu)
 {
 	struct memif *memif;
-	uint32_t frame_size = kinds_frame_size("memif", mtu);
-	if (frame_size == 0)
+	if (kinds_frame_size("memif", mtu) == 0)
 		return NULL;
 	if (!path[0] || strlen(path) + sizeof(".lock") > sizeof(memif->address.sun_path)) {
 		log_error("memif:%s: the path is %s: write memif:PATH with at most %zu letters",
@@ -652,7 +716,7 @@ struct port *memif_open(const char *path, uint32_t mtu)
 	memif->address.sun_family = AF_UNIX;
 	memcpy(memif->address.sun_path, path, strlen(path) + 1);
 	snprintf(memif->ethdev.port.name, sizeof(memif->ethdev.port.name), "memif:%.50s", path);
-	if (memif_prepare(memif, frame_size) == 0)
+	if (memif_prepare(memif, mtu) == 0)
 		return &memif->ethdev.port;
 	memif_free(memif);
 	return NULL;

@@ -123,7 +123,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_MTU", "",
 				"Largest frame of each interface in bytes after the Ethernet "
 				"header, separated by ';'; nothing takes what "
-				"the device has."},
+				"the device has, or the other end of a memif."},
 			.type = TYPE_NUMBER,
 			.list = true,
 			.min = PORT_MTU_MIN,

@@ -177,7 +177,8 @@ static void case_sizes(uint32_t mtu)
 	pid_t peer = peer_start(mtu);
 	struct port *port = process_open(mtu);
 
-	CHECK(port->frame_size == (mtu ? mtu + 14 : 9216));
+	CHECK(port->frame_size == (mtu ? mtu + 14 : 33038));
+	CHECK(port->receive_frames == (mtu == 1500 ? 1024 : mtu == 0 ? 512 : 256));
 	CHECK(port->external);
 	wait_for_link(port, true);
 	for (uint32_t size = 60; size < port->frame_size; size = size * 3 / 2)
@@ -206,7 +207,7 @@ static void case_stream(void)
 		struct rte_mbuf *frames[BURST];
 		uint16_t count;
 		CHECK(glue_now(NULL) < end);
-		while (sent < STREAM && sent - received < 512) {
+		while (sent < STREAM && sent - received < port->receive_frames) {
 			put(port, 60 + sent % 9000, (uint8_t)(sent % LEAVE));
 			sent++;
 		}
@@ -326,6 +327,28 @@ static void case_both_in_one_process(void)
 	rte_pktmbuf_free(frame);
 	port_close(two);
 	port_close(one);
+}
+
+/* The first one's size goes for the second, who may not want another one. A killed process's goes for nobody. */
+static void case_mtu_of_the_first(void)
+{
+	pid_t peer = peer_start(1500);
+	struct port *port;
+	struct stat status;
+
+	for (uint64_t end = glue_now(NULL) + PATIENCE; stat(path, &status) != 0;)
+		CHECK(glue_now(NULL) < end);
+	port = process_open(0);
+	CHECK(port->frame_size == 1514);
+	wait_for_link(port, true);
+	exchange(port, 1514, 1);
+	port_close(port);
+	CHECK(memif_open(path, 9000) == NULL);
+	CHECK(strstr(log_last_error(), "set PTL_MTU=1500 here"));
+	peer_kill(peer);
+	port = memif_open(path, 9000);
+	CHECK(port != NULL && port->frame_size == 9014);
+	port_close(port);
 }
 
 static bool file_is(const char *ending)
@@ -526,6 +549,12 @@ static void memif_open__may_be_both_ends_in_one_process(void **state)
 	run_apart(case_both_in_one_process, NULL, 0);
 }
 
+static void memif_open__takes_the_mtu_of_who_is_there(void **state)
+{
+	(void)state;
+	run_apart(case_mtu_of_the_first, NULL, 0);
+}
+
 static void memif_close__leaves_nothing_when_both_close_at_once(void **state)
 {
 	(void)state;
@@ -578,6 +607,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(memif_link__comes_back_when_a_killed_server_is_started_again),
 		cmocka_unit_test(memif_open__turns_a_third_process_away),
 		cmocka_unit_test(memif_open__may_be_both_ends_in_one_process),
+		cmocka_unit_test(memif_open__takes_the_mtu_of_who_is_there),
 		cmocka_unit_test(memif_close__leaves_nothing_when_both_close_at_once),
 		cmocka_unit_test(memif_open__takes_the_place_of_a_dying_server),
 		cmocka_unit_test(memif_open__leaves_a_socket_alone_that_is_no_memif),
