@@ -24,42 +24,54 @@
 #include <base/handle.h>
 #include <engine/segment.h>
 
-enum queue_answer { QUEUE_EVENT, QUEUE_EVENT_AFTER_GAP, QUEUE_EMPTY, QUEUE_GONE };
+enum queue_answer {
+	QUEUE_EVENT,
+	QUEUE_EVENT_AFTER_GAP,
+	QUEUE_EMPTY,
+	QUEUE_GONE,
+	QUEUE_CONTENDED /* another reader was faster: try again */
+};
 
-/* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread. index has been checked against the
- * limits. copy(slot, first word, to) reads the slot's words, relaxed; it may be called more than once, and what it copied means
- * something only if the answer is an event. */
-static inline __attribute__((always_inline)) enum queue_answer queue_take(struct segment *segment, uint32_t index,
+/* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread. queue: of the
+ * handle whose generation this is. copy(slot, first word, to) reads the slot's words, relaxed; what it copied means something only if the answer is an
+ * event. */
+static inline __attribute__((always_inline)) enum queue_answer queue_try(struct segment *segment, struct queue *queue,
 	uint32_t generation, void (*copy)(const struct event_slot *slot, uint64_t first, void *to), void *to)
 {
-	struct queue *queue = segment_queue(segment, index);
+	/* Acquire, before the gate: Q3, pairs with C. */
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
+	const struct event_slot *slot;
+	uint64_t first;
 
-	for (;;) {
-		/* Acquire, before the gate: Q3, pairs with C. */
-		uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
-		uint64_t slots, first;
-		const struct event_slot *slot;
+	if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_acquire), generation))
+		return QUEUE_GONE;
+	slot = segment_slot(
+		segment, atomic_load_explicit(&queue->slots, memory_order_relaxed), head);
+	/* Pairs with A. Another value: not written yet, or taken by another reader since head was read. */
+	first = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire);
+	if ((uint32_t)first != slot_word(head))
+		return atomic_load_explicit(&queue->head, memory_order_relaxed) == head ? QUEUE_EMPTY
+											: QUEUE_CONTENDED;
+	if (first & (uint64_t)EVENT_FOLLOWED << EVENT_FLAGS_AT)
+		slot_prefetch(slot + 1); /* but for the last one, where the queue begins anew */
+	copy(slot, first, to);
+	/* Pairs with B. */
+	if (!atomic_compare_exchange_strong_explicit(
+		    &queue->head, &head, head + 1, memory_order_acq_rel, memory_order_relaxed))
+		return QUEUE_CONTENDED;
+	return first & (uint64_t)EVENT_AFTER_GAP << EVENT_FLAGS_AT ? QUEUE_EVENT_AFTER_GAP : QUEUE_EVENT;
+}
 
-		if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_acquire), generation))
-			return QUEUE_GONE;
-		slots = atomic_load_explicit(&queue->slots, memory_order_relaxed);
-		slot = segment_slot(segment, slots, head);
-		/* Pairs with A. Another value: not written yet, or taken by another reader since head was read. */
-		first = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire);
-		if ((uint32_t)first != slot_word(head)) {
-			if (atomic_load_explicit(&queue->head, memory_order_relaxed) == head)
-				return QUEUE_EMPTY;
-			continue;
-		}
-		if (first & (uint64_t)EVENT_FOLLOWED << EVENT_FLAGS_AT)
-			slot_prefetch(segment_slot(segment, slots, head + 1));
-		copy(slot, first, to);
-		/* Pairs with B. */
-		if (atomic_compare_exchange_strong_explicit(&queue->head, &head, head + 1,
-			    memory_order_acq_rel, memory_order_relaxed))
-			return first & (uint64_t)EVENT_AFTER_GAP << EVENT_FLAGS_AT ? QUEUE_EVENT_AFTER_GAP
-										  : QUEUE_EVENT;
-	}
+/* The same until no other reader is faster. */
+static inline __attribute__((always_inline)) enum queue_answer queue_take(struct segment *segment, struct queue *queue,
+	uint32_t generation, void (*copy)(const struct event_slot *slot, uint64_t first, void *to), void *to)
+{
+	enum queue_answer answer;
+
+	do
+		answer = queue_try(segment, queue, generation, copy, to);
+	while (answer == QUEUE_CONTENDED);
+	return answer;
 }
 
 /* Application, before the handle exists: makes a queue of count events in the event memory at `slots`, which is

@@ -19,6 +19,7 @@
 #include <p3/interface.h>
 
 #include <sched.h>
+#include <string.h>
 
 #include <base/barrier.h>
 #include <base/extent.h>
@@ -34,7 +35,17 @@
 
 static_assert(sizeof(((ptl_event_t *)0)->sequence) == sizeof(((struct event *)0)->sequence),
 	"sequences are the engine's");
+static_assert(offsetof(struct queue, gate) == 0, "a gate is its queue's address");
 static_assert((int)GATE_THRESHOLD_INFINITE == PTL_MD_THRESH_INF, "thresholds are the engine's");
+static_assert(offsetof(ptl_event_t, portal) == offsetof(ptl_event_t, uid) + sizeof(uint32_t) &&
+		      offsetof(ptl_md_t, max_offset) == offsetof(ptl_md_t, threshold) + sizeof(uint32_t),
+	"words hold pairs as the caller has them");
+
+/* The queue that is visited. */
+static inline struct queue *visit_queue(const struct visit *visit)
+{
+	return (struct queue *)(uintptr_t)visit->gate;
+}
 
 /* Memory with backing for a queue, as an offset in the segment; EXTENT_NONE when there is none. */
 static uint64_t events_take(const struct visit *visit, uint64_t bytes)
@@ -119,7 +130,7 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 
 	if (code != PTL_OK)
 		return code;
-	queue = segment_queue(visit.segment, visit.index);
+	queue = visit_queue(&visit);
 	slots = queue_slots(queue);
 	bytes = events_bytes(queue->count);
 	command.object.index = visit.index;
@@ -140,17 +151,14 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 static inline void event_tell(const struct event_slot *slot, uint64_t first, void *event)
 {
 	ptl_event_t *to = event;
-	uint64_t initiator, target, bounds;
+	uint64_t pair;
 
 #define READ(word) atomic_load_explicit(&slot->words[word], memory_order_relaxed)
-	initiator = READ(EVENT_INITIATOR);
-	target = READ(EVENT_TARGET);
-	bounds = READ(EVENT_BOUNDS);
 	to->type = (ptl_event_kind_t)(uint8_t)(first >> EVENT_KIND_AT);
-	to->initiator.nid = (uint32_t)initiator;
-	to->initiator.pid = (uint32_t)(initiator >> 32);
-	to->uid = (uint32_t)target;
-	to->portal = (uint32_t)(target >> 32);
+	pair = READ(EVENT_INITIATOR);
+	memcpy(&to->initiator, &pair, sizeof(pair));
+	pair = READ(EVENT_TARGET);
+	memcpy((char *)to + offsetof(ptl_event_t, uid), &pair, sizeof(pair));
 	to->match_bits = READ(EVENT_MATCH_BITS);
 	to->rlength = READ(EVENT_REQUESTED);
 	to->mlength = READ(EVENT_MOVED);
@@ -158,8 +166,8 @@ static inline void event_tell(const struct event_slot *slot, uint64_t first, voi
 	to->md_handle = READ(EVENT_REGION);
 	to->mem_desc.start = (void *)(uintptr_t)READ(EVENT_START);
 	to->mem_desc.length = READ(EVENT_LENGTH);
-	to->mem_desc.threshold = (int)(uint32_t)bounds;
-	to->mem_desc.max_offset = (uint32_t)(bounds >> 32);
+	pair = READ(EVENT_BOUNDS);
+	memcpy((char *)to + offsetof(ptl_event_t, mem_desc.threshold), &pair, sizeof(pair));
 	to->mem_desc.options = (uint8_t)(first >> EVENT_OPTIONS_AT);
 	to->mem_desc.user_ptr = (void *)(uintptr_t)READ(EVENT_USER);
 	to->mem_desc.eventq = READ(EVENT_QUEUE);
@@ -170,50 +178,81 @@ static inline void event_tell(const struct event_slot *slot, uint64_t first, voi
 #undef READ
 }
 
+static __attribute__((noinline)) int taken_trace(const ptl_event_t *event, int code)
+{
+	trace(TRACE_TAKEN, handle_interface(event->md_handle), 0, event->mlength);
+	return code;
+}
+
 /* What a queue's answer means to the caller. */
 static inline int answer_code(enum queue_answer answer, const ptl_event_t *event)
 {
-	switch (answer) {
-	case QUEUE_EVENT:
-	case QUEUE_EVENT_AFTER_GAP:
-		trace(TRACE_TAKEN, handle_interface(event->md_handle), 0, event->mlength);
-		return answer == QUEUE_EVENT ? PTL_OK : PTL_EQ_DROPPED;
-	case QUEUE_EMPTY:
+	int code = answer == QUEUE_EVENT ? PTL_OK : PTL_EQ_DROPPED;
+
+	if (answer == QUEUE_EMPTY)
 		return PTL_EQ_EMPTY;
-	case QUEUE_GONE:
-		break;
-	}
-	return PTL_INV_EQ;
+	if (answer != QUEUE_EVENT && answer != QUEUE_EVENT_AFTER_GAP)
+		return PTL_INV_EQ;
+	return trace_wanted() ? taken_trace(event, code) : code;
 }
 
 static inline enum queue_answer queue_look(const struct visit *visit, ptl_event_t *event)
 {
-	return queue_take(visit->segment, visit->index, visit->generation, event_tell, event);
+	return queue_take(visit->segment, visit_queue(visit), visit->generation, event_tell, event);
 }
 
-int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
+/* Another thread waits for the next event. */
+static inline bool queue_is_awaited(const struct visit *visit)
+{
+	return atomic_load_explicit(&visit_queue(visit)->waiters, memory_order_relaxed) != 0;
+}
+
+/* A thread that drives has found a queue empty: it drives, looks once more, and ends the visit. */
+static __attribute__((noinline)) int event_drive(ptl_handle_eq_t eventq, ptl_event_t *event)
+{
+	enum queue_answer answer = QUEUE_EMPTY;
+	struct visit visit;
+
+	visit_describe(&visit, eventq, HANDLE_QUEUE);
+	if (interface_drive() != 0)
+		answer = queue_look(&visit, event);
+	visit_leave(&visit);
+	return answer_code(answer, event);
+}
+
+/* PtlEQGet where something is not as it mostly is. */
+static __attribute__((noinline)) int event_get(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
 	struct visit visit;
 	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
 
 	if (code != PTL_OK)
 		return code;
-	if (ADDRESS_IS_BAD(event)) {
+	if (ADDRESS_IS_BAD(event))
 		code = PTL_SEGV;
-	} else if (atomic_load_explicit(&segment_queue(visit.segment, visit.index)->waiters,
-			   memory_order_relaxed) != 0) {
+	else if (queue_is_awaited(&visit))
 		code = PTL_EQ_EMPTY;
-	} else {
-		bool drives = visit.interface->inlined;
-		enum queue_answer answer;
-
-		while ((answer = queue_look(&visit, event)) == QUEUE_EMPTY && drives &&
-			interface_drive() != 0)
-			drives = false;
-		code = answer_code(answer, event);
-	}
 	visit_leave(&visit);
-	return code;
+	return code == PTL_OK ? PtlEQGet(eventq, event) : code;
+}
+
+/* Calls functions as its last step only, so that it has nothing to save. */
+int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
+{
+	enum queue_answer answer;
+	struct visit visit;
+
+	if (!visit_begin(&visit, eventq, HANDLE_QUEUE))
+		return event_get(eventq, event);
+	if (!ADDRESS_IS_GOOD(event) || queue_is_awaited(&visit)) {
+		visit_leave(&visit);
+		return event_get(eventq, event);
+	}
+	answer = queue_try(visit.segment, visit_queue(&visit), visit.generation, event_tell, event);
+	if (answer == QUEUE_EMPTY && visit.interface->inlined)
+		return event_drive(eventq, event);
+	visit_leave(&visit);
+	return answer == QUEUE_CONTENDED ? event_get(eventq, event) : answer_code(answer, event);
 }
 
 static bool interface_is_closed(const struct visit *visit)
@@ -280,7 +319,7 @@ int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 		visit_leave(&visit);
 		return PTL_SEGV;
 	}
-	queue = segment_queue(visit.segment, visit.index);
+	queue = visit_queue(&visit);
 	atomic_fetch_add_explicit(&queue->waiters, 1, memory_order_relaxed);
 	answer = queue_await(&visit, queue, event);
 	/* Release: pairs with PtlEQFree, which gives the queue away afterwards. */

@@ -72,8 +72,6 @@ struct visitor {
 
 extern _Thread_local struct visitor *visitor_self __attribute__((tls_model("initial-exec")));
 
-struct visitor *visitor_make(void); /* this thread's; NULL: no memory */
-void visitor_drives(struct visitor *visitor); /* for the first time it visits what it may have to drive */
 /* Returns when no thread that saw the interface open is inside it. */
 void visitor_await(uint32_t number);
 void visitor_start(void); /* once per process */
@@ -91,32 +89,6 @@ static inline void visit_leave(const struct visit *visit)
 {
 	/* Release: pairs with the acquire in visitor_await(). */
 	atomic_store_explicit(&visit->visitor->inside, 0, memory_order_release);
-}
-
-/* V1. False when the interface is not open. */
-static inline bool visit_open(struct visit *visit, uint32_t number)
-{
-	struct interface *interface = &interfaces[number];
-	struct visitor *visitor = visitor_self;
-
-	/* Most calls with a bad handle end here, before this thread costs any memory. */
-	if (!atomic_load_explicit(&interface->segment, memory_order_relaxed))
-		return false;
-	if (!visitor && !(visitor = visitor_make()))
-		return false;
-	atomic_store_explicit(&visitor->inside, number + 1, memory_order_relaxed);
-	barrier_light(); /* V1 */
-	visit->visitor = visitor;
-	visit->interface = interface;
-	/* Acquire: pairs with the release when the interface was opened. */
-	visit->segment = atomic_load_explicit(&interface->segment, memory_order_acquire);
-	if (!visit->segment) {
-		visit_leave(visit);
-		return false;
-	}
-	if (interface->inlined && !visitor->entered)
-		visitor_drives(visitor);
-	return true;
 }
 
 /* The gate of the object that a handle names; NULL when its index is beyond the table. */
@@ -147,30 +119,58 @@ static inline bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
 	       gate_is(atomic_load_explicit(gate, memory_order_acquire), handle_generation(handle));
 }
 
+/* What a visit says of itself follows from the handle and the thread. segment: NULL, the interface is not open; gate: NULL, the
+ * index is beyond the table, or the handle is an interface's. */
+static inline void visit_describe(struct visit *visit, uint64_t handle, enum handle_kind kind)
+{
+	visit->visitor = visitor_self;
+	visit->interface = &interfaces[handle_interface(handle)];
+	/* Acquire: pairs with the release when the interface was opened. */
+	visit->segment = atomic_load_explicit(&visit->interface->segment, memory_order_acquire);
+	visit->index = handle_index(handle);
+	visit->generation = handle_generation(handle);
+	visit->gate = visit->segment ? handle_gate(visit->segment, handle, kind) : NULL;
+}
+
+/* V1. Visits the interface of a handle that must be of this kind, and calls nothing: false, and there is no visit, when the library
+ * or the interface is not open, the handle is of another kind or beyond its table, or the thread has yet to be prepared. */
+static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle_kind kind)
+{
+	if (!library_is_open() || handle_kind(handle) != (uint32_t)kind || !visitor_self)
+		return false;
+	atomic_store_explicit(
+		&visitor_self->inside, handle_interface(handle) + 1, memory_order_relaxed);
+	barrier_light(); /* V1 */
+	visit_describe(visit, handle, kind);
+	if (visit->segment && (visit->gate || kind == HANDLE_INTERFACE) &&
+		(!visit->interface->inlined || visit->visitor->entered))
+		return true;
+	visit_leave(visit);
+	return false;
+}
+
+/* Prepares a thread whose visit_begin() has failed: PTL_OK, and it may succeed now; else PTL_NOINIT or `invalid`. */
+int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid);
+
 /* Visits the interface of a handle that must be of this kind and name a living object. PTL_OK; else
  * PTL_NOINIT or `invalid`, and there is no visit. Inline, because each call makes it with a kind that is known. */
 static inline int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
 {
+	int code = PTL_OK;
 	bool lives;
 
-	if (!library_is_open())
-		return PTL_NOINIT;
-	if (handle_kind(handle) != (uint32_t)kind || !visit_open(visit, handle_interface(handle)))
-		return invalid;
-	if (kind == HANDLE_INTERFACE) {
-		lives = handle ==
-			atomic_load_explicit(&visit->interface->handle, memory_order_relaxed);
-	} else {
-		visit->gate = handle_gate(visit->segment, handle, kind);
-		lives = gate_open(visit->gate, handle);
+	while (!visit_begin(visit, handle, kind)) {
+		code = visit_prepare(handle, kind, invalid);
+		if (code != PTL_OK)
+			return code;
 	}
-	if (!lives) {
-		visit_leave(visit);
-		return invalid;
-	}
-	visit->index = handle_index(handle);
-	visit->generation = handle_generation(handle);
-	return PTL_OK;
+	lives = kind == HANDLE_INTERFACE ? handle == atomic_load_explicit(&visit->interface->handle,
+							   memory_order_relaxed)
+					 : gate_open(visit->gate, handle);
+	if (lives)
+		return PTL_OK;
+	visit_leave(visit);
+	return invalid;
 }
 
 /* Is this the handle of a living object of the interface that is being visited? */
@@ -243,9 +243,9 @@ static inline bool address_is_good(const void *p, size_t size, size_t alignment)
 	       size <= address_good.bytes - after;
 }
 
+#define ADDRESS_IS_GOOD(p) address_is_good(p, sizeof(*(p)), _Alignof(__typeof__(*(p))))
 #define ADDRESS_IS_BAD(p)                                                                          \
-	(!address_is_good(p, sizeof(*(p)), _Alignof(__typeof__(*(p)))) &&                          \
-		address_is_bad(p, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
+	(!ADDRESS_IS_GOOD(p) && address_is_bad(p, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
 /* Is the memory of a descriptor certainly bad? */
 bool address_range_is_bad(uint64_t start, uint64_t length);
 

@@ -49,7 +49,8 @@ static struct visitor *visitor_reuse(void)
 	return NULL;
 }
 
-struct visitor *visitor_make(void)
+/* This thread's; NULL: no memory. */
+static struct visitor *visitor_make(void)
 {
 	struct visitor *visitor = visitor_reuse();
 
@@ -67,10 +68,35 @@ struct visitor *visitor_make(void)
 	return visitor;
 }
 
-void visitor_drives(struct visitor *visitor)
+/* A thread visits an interface for the first time that it may have to drive. */
+static void visitor_drives(struct visitor *visitor)
 {
 	visitor->entered = true;
 	glue_thread_enter();
+}
+
+int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid)
+{
+	uint32_t number = handle_interface(handle);
+	struct interface *interface = &interfaces[number];
+	struct segment *segment;
+	bool possible;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	/* Most calls with a bad handle end here, before this thread costs any memory. */
+	if (handle_kind(handle) != (uint32_t)kind ||
+		!atomic_load_explicit(&interface->segment, memory_order_relaxed) ||
+		(!visitor_self && !visitor_make()))
+		return invalid;
+	atomic_store_explicit(&visitor_self->inside, number + 1, memory_order_relaxed);
+	barrier_light(); /* V1 */
+	segment = atomic_load_explicit(&interface->segment, memory_order_acquire);
+	possible = segment && (kind == HANDLE_INTERFACE || handle_gate(segment, handle, kind));
+	if (possible && interface->inlined && !visitor_self->entered)
+		visitor_drives(visitor_self);
+	atomic_store_explicit(&visitor_self->inside, 0, memory_order_release);
+	return possible ? PTL_OK : invalid;
 }
 
 bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind)

@@ -407,8 +407,8 @@ static void slot_read(const struct event_slot *slot, uint64_t first, void *event
 
 enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event *event)
 {
-	return queue_take(
-		segment, handle_index(queue), handle_generation(queue), slot_read, event);
+	return queue_take(segment, segment_queue(segment, handle_index(queue)),
+		handle_generation(queue), slot_read, event);
 }
 
 struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind)
