@@ -54,12 +54,6 @@ struct filling {
 
 /* --- who may send */
 
-bool sender_has_work(const struct peer *peer)
-{
-	return peer->waiting.head != NULL || peer->open.head != NULL || peer->stop_count != 0 ||
-	       (peer->flight != NULL && peer->flight->lost_count != 0);
-}
-
 void sender_ready(struct transport *transport, struct peer *peer)
 {
 	if (link_listed(&peer->ready_link))
@@ -399,7 +393,7 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 		frame.flags |= FRAME_ACK_NOW;
 	sender_put(transport, peer, mbuf, &frame);
 	if (begins)
-		peer_wake(transport, peer, recovery_due(peer));
+		recovery_watch(transport, peer);
 	return more ? STEP_SENT : STEP_LAST;
 }
 

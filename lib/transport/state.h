@@ -196,7 +196,11 @@ void outbox_flush(struct transport *transport);
 
 void sender_ready(struct transport *transport, struct peer *peer);
 void sender_unready(struct transport *transport, struct peer *peer);
-bool sender_has_work(const struct peer *peer);
+static inline bool sender_has_work(const struct peer *peer)
+{
+	return ((uintptr_t)peer->waiting.head | (uintptr_t)peer->open.head | peer->stop_count) != 0 ||
+	       (peer->flight != NULL && peer->flight->lost_count != 0);
+}
 /* Sends up to budget frames of peers that are ready; returns what is left of it. */
 unsigned sender_run(struct transport *transport, unsigned budget);
 /* How many frames of this capacity make a turn. */

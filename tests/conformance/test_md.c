@@ -1085,6 +1085,7 @@ static void ptl_md_update__does_not_update_while_a_message_for_the_test_queue_is
 			assert_code(PtlMDUpdate(handle, NULL, &fresh, target.eq), PTL_NOUPDATE);
 		expect_event(target.eq, PTL_EVENT_PUT_END);
 		assert_ok(PtlMDUpdate(handle, NULL, &fresh, target.eq));
+		expect_pair(source.eq, PTL_EVENT_SEND_START); /* before that the memory is in use */
 	}
 	free(from);
 	free(to);
