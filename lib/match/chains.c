@@ -115,13 +115,15 @@ void chains_add(const struct match_table *table, struct chains *chains, uint32_t
 }
 
 /* The slot of the chain whose first entry is i; BUCKET_SLOTS: it has none. */
-static unsigned bucket_slot(const struct bucket *bucket, uint32_t i)
+static unsigned bucket_slot(const struct bucket *bucket, uint64_t hash, uint32_t i)
 {
-	unsigned slot = 0;
+	for (uint32_t slots = bucket_slots(bucket, hash); slots != 0; slots &= slots - 1) {
+		unsigned slot = (unsigned)__builtin_ctz(slots);
 
-	while (slot < BUCKET_SLOTS && (bucket->tags[slot] == 0 || bucket->heads[slot] != i))
-		slot++;
-	return slot;
+		if (bucket->heads[slot] == i)
+			return slot;
+	}
+	return BUCKET_SLOTS;
 }
 
 /* The word that names the chain whose first entry is i, which has no slot. */
@@ -151,9 +153,9 @@ void chains_replace(
 	const struct match_table *table, struct chains *chains, uint32_t old, uint32_t head)
 {
 	const struct match_entry *entry = match_entry(table, old);
-	struct bucket *bucket = chains_bucket(chains,
-		chains_hash(chains, entry->bits, process_of(entry->nid, entry->pid)));
-	unsigned slot = bucket_slot(bucket, old);
+	uint64_t hash = chains_hash(chains, entry->bits, process_of(entry->nid, entry->pid));
+	struct bucket *bucket = chains_bucket(chains, hash);
+	unsigned slot = bucket_slot(bucket, hash, old);
 	uint32_t *link = slot < BUCKET_SLOTS ? &bucket->heads[slot]
 					     : overflow_link(table, bucket, old);
 

@@ -104,12 +104,14 @@ static inline struct bucket *chains_bucket(const struct chains *chains, uint64_t
 }
 
 /* The tag of a hash depends on the slot, so that four of them are a word. It is never 0. */
-#define TAG_WORD     4
-#define TAG_NOT_ZERO 0x80
+#define TAG_WORD 4
+#define TAG_MIN  1
 
 static inline uint8_t chains_tag(uint64_t hash, unsigned slot)
 {
-	return (uint8_t)(hash >> (32 + slot % TAG_WORD * 8)) | TAG_NOT_ZERO;
+	uint8_t tag = (uint8_t)(hash >> (32 + slot % TAG_WORD * 8));
+
+	return tag < TAG_MIN ? TAG_MIN : tag;
 }
 
 /* A bit for each slot that has this hash's tag. */
@@ -119,7 +121,7 @@ static inline uint32_t bucket_slots(const struct bucket *bucket, uint64_t hash)
 	__m128i tags = _mm_load_si128((const __m128i *)(const void *)bucket);
 	__m128i tag = _mm_shuffle_epi32(_mm_cvtsi64_si128((long long)hash), _MM_SHUFFLE(1, 1, 1, 1));
 
-	tag = _mm_or_si128(tag, _mm_set1_epi8((char)TAG_NOT_ZERO));
+	tag = _mm_max_epu8(tag, _mm_set1_epi8(TAG_MIN));
 	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, tag)) & ((1u << BUCKET_SLOTS) - 1);
 #else
 	uint32_t slots = 0;

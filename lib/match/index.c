@@ -589,12 +589,16 @@ static uint32_t earlier(
 static uint32_t candidates_first(const struct match_table *table, const struct match_index *index,
 	const struct match_key *key, uint32_t *candidates)
 {
+	uint32_t classes = index->used & ~(UINT32_C(1) << RESIDUE);
 	uint32_t found = MATCH_NONE;
 	uint32_t *residue = &candidates[RESIDUE];
 
-	for (uint32_t c = 0; c < CLASS_SLOTS; c++)
-		if (candidates[c] != MATCH_NONE)
-			found = earlier(table, &index->order, found, candidates[c]);
+	for (; classes != 0; classes &= classes - 1) {
+		uint32_t i = candidates[__builtin_ctz(classes)];
+
+		if (i != MATCH_NONE)
+			found = earlier(table, &index->order, found, i);
+	}
 	if (*residue == MATCH_NONE)
 		return found;
 	/* One that matches but does not accept has often neighbours like it. */
