@@ -322,20 +322,21 @@ void engine_push(struct engine *engine)
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
-	bool possible;
 
 	/* What a look has put off may be what the caller waits for: a descriptor is in use until an acknowledgement has been read. */
 	if (engine->owes && !begins)
 		turn_end(engine);
-	if (engine_called(engine))
-		engine_drain(engine, COMMAND_RING);
-	/* What is still in the ring goes first: it waits for memory too. A producer that was preempted inside its enqueue
+	/* What is still in the ring then goes first: it waits for memory too. A producer that was preempted inside its enqueue
 	 * hides those behind it, perhaps an earlier command of this very thread: then this one must go behind them. */
-	possible = !engine_called(engine) && ring_settled(&engine->commands) &&
-		   (!begins || operation_reserve(engine, 1));
-	if (possible)
-		command_run(engine, command);
-	return possible;
+	if (engine_called(engine)) {
+		engine_drain(engine, COMMAND_RING);
+		if (engine_called(engine))
+			return false;
+	}
+	if (!ring_settled(&engine->commands) || (begins && !operation_reserve(engine, 1)))
+		return false;
+	command_run(engine, command);
+	return true;
 }
 
 uint64_t engine_deadline(const struct engine *engine)

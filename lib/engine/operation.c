@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool operation_grow(struct engine *engine)
+bool operation_grow(struct engine *engine)
 {
 	struct operation *chunk;
 
@@ -27,40 +27,6 @@ static bool operation_grow(struct engine *engine)
 	engine->chunks[engine->chunk_count++] = chunk;
 	engine->free_count += OPERATION_CHUNK;
 	return true;
-}
-
-bool operation_reserve(struct engine *engine, uint32_t count)
-{
-	return engine->free_count >= count || operation_grow(engine);
-}
-
-struct operation *operation_take(struct engine *engine, enum operation_kind kind)
-{
-	struct operation *operation;
-
-	if (!operation_reserve(engine, 1))
-		return NULL;
-	operation = engine->free_operations;
-	engine->free_operations = operation->next;
-	engine->free_count--;
-	operation->kind = kind;
-	operation->generation++;
-	operation->exhausts = false;
-	operation->acknowledge = false;
-	operation->acknowledged = false;
-	operation->requested = false;
-	operation->replying = false;
-	operation->ended = false;
-	operation->waits = false;
-	return operation;
-}
-
-void operation_free(struct engine *engine, struct operation *operation)
-{
-	operation->kind = OPERATION_FREE;
-	operation->next = engine->free_operations;
-	engine->free_operations = operation;
-	engine->free_count++;
 }
 
 uint64_t operation_name(const struct operation *operation)

@@ -121,8 +121,8 @@ bool outgoing_keep(struct engine *engine, struct process from, const struct mess
 	return false;
 }
 
-/* The transport is done with a put. */
-static void put_done(struct engine *engine, struct operation *operation, enum transport_fail why)
+/* O3 */
+static void put_acknowledged(struct engine *engine, const struct operation *operation)
 {
 	const struct message_header ack = {
 		.kind = MESSAGE_ACK,
@@ -135,6 +135,12 @@ static void put_done(struct engine *engine, struct operation *operation, enum tr
 		.operation = operation->event.link,
 	};
 
+	incoming_acknowledged(engine, operation->peer, &ack);
+}
+
+/* The transport is done with a put. */
+static void put_done(struct engine *engine, struct operation *operation, enum transport_fail why)
+{
 	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->handle, &operation->event);
 	if (operation->acknowledge)
 		TAILQ_REMOVE(sending_list(engine, operation->event.link), operation, link);
@@ -142,7 +148,7 @@ static void put_done(struct engine *engine, struct operation *operation, enum tr
 		why = TRANSPORT_OK;
 	region_end(engine, operation, why ? EVENT_SEND_FAIL : EVENT_SEND_END, why);
 	if (operation->acknowledged)
-		incoming_acknowledged(engine, operation->peer, &ack);
+		put_acknowledged(engine, operation);
 	operation_free(engine, operation);
 }
 

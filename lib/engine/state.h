@@ -94,8 +94,43 @@ struct engine {
 };
 
 /* operation.c */
-struct operation *operation_take(struct engine *engine, enum operation_kind kind);
-void operation_free(struct engine *engine, struct operation *operation);
+bool operation_grow(struct engine *engine);
+/* Are there as many, or memory for more? */
+static inline bool operation_reserve(struct engine *engine, uint32_t count)
+{
+	return engine->free_count >= count || operation_grow(engine);
+}
+
+/* NULL: no memory. */
+static inline struct operation *operation_take(struct engine *engine, enum operation_kind kind)
+{
+	struct operation *operation;
+
+	if (!operation_reserve(engine, 1))
+		return NULL;
+	operation = engine->free_operations;
+	engine->free_operations = operation->next;
+	engine->free_count--;
+	operation->kind = kind;
+	operation->generation++;
+	operation->exhausts = false;
+	operation->acknowledge = false;
+	operation->acknowledged = false;
+	operation->requested = false;
+	operation->replying = false;
+	operation->ended = false;
+	operation->waits = false;
+	return operation;
+}
+
+static inline void operation_free(struct engine *engine, struct operation *operation)
+{
+	operation->kind = OPERATION_FREE;
+	operation->next = engine->free_operations;
+	engine->free_operations = operation;
+	engine->free_count++;
+}
+
 /* The living operation that a wire name means, NULL if there is none of that kind. */
 struct operation *operation_find(struct engine *engine, uint64_t name, enum operation_kind kind);
 uint64_t operation_name(const struct operation *operation);
@@ -111,8 +146,6 @@ static inline void engine_trace(const struct engine *engine, enum trace_point po
 	trace(point, engine->interface, trace_message(initiator.nid, initiator.pid, name),
 		event->moved);
 }
-/* Are there as many, or memory for more? */
-bool operation_reserve(struct engine *engine, uint32_t count);
 void operation_pool_free(struct engine *engine);
 
 /* region.c */
