@@ -147,22 +147,21 @@ uint64_t acknowledgement_deadline(const struct transport *transport)
 /* --- the peer's acknowledgements */
 
 /* Does it speak of the present stream, and of nothing that is long known? */
-static inline bool note_applies(const struct note *note)
+static inline bool note_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
 {
-	const struct peer *peer = note->peer;
-
-	return (peer->flags & TX_OPEN) && note->stream == peer->tx_stream &&
-	       !serial_before(note->ack, peer->tx_una);
+	return (peer->flags & TX_OPEN) && stream == peer->tx_stream &&
+	       !serial_before(ack, peer->tx_una);
 }
 
-static bool note_valid(const struct note *note)
+/* Of nothing that was never sent? */
+static inline bool frame_possible(const struct peer *peer, const struct frame *frame)
 {
-	const struct peer *peer = note->peer;
-	uint32_t beyond = peer->tx_next - note->ack;
+	uint32_t beyond = peer->tx_next - frame->ack;
 
-	if (note->ack - peer->tx_una > peer_in_flight(peer))
+	if (frame->ack - peer->tx_una > peer_in_flight(peer))
 		return false;
-	return note->sack == NULL || !bitmap_beyond(note->sack, beyond == 0 ? 0 : beyond - 1);
+	return !(frame->flags & FRAME_SACK) ||
+	       !bitmap_beyond(frame->sack, beyond == 0 ? 0 : beyond - 1);
 }
 
 void flight_end(struct transport *transport, struct peer *peer)
@@ -407,8 +406,7 @@ void acknowledgement_told(struct transport *transport, struct peer *peer, const 
 		congestion_rtt(transport, peer, rtt, echo_delay(transport, frame->delay, rtt));
 }
 
-static void note_progress(
-	struct transport *transport, const struct note *note, unsigned delivered)
+static void note_progress(struct transport *transport, const struct note *note, unsigned delivered)
 {
 	struct peer *peer = note->peer;
 	uint32_t rtt = echo_rtt(transport, note->echo);
@@ -458,53 +456,67 @@ void acknowledgement_settle(struct transport *transport)
 	uint32_t i;
 
 	transport->note_count = 0;
-	for (i = 0; i < count; i++)
-		if (note_applies(&transport->notes[i]))
-			note_read(transport, &transport->notes[i]);
+	for (i = 0; i < count; i++) {
+		const struct note *note = &transport->notes[i];
+
+		if (note_applies(note->peer, note->stream, note->ack))
+			note_read(transport, note);
+	}
+}
+
+static inline void note_write(struct note *note, struct peer *peer, const struct frame *frame)
+{
+	note->peer = peer;
+	note->sack = (frame->flags & FRAME_SACK) ? frame->sack : NULL;
+	note->ack = frame->ack;
+	note->echo = frame->echo;
+	note->delay = frame->delay;
+	note->stream = frame->ack_stream;
+	note->credit = frame->credit;
+	note->marked = (frame->flags & FRAME_CE) != 0;
+}
+
+/* It opens a window, or tells of gaps. */
+static __rte_noinline void frame_read(
+	struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	struct note note;
+
+	acknowledgement_settle(transport);
+	note_write(&note, peer, frame);
+	if (note_applies(peer, note.stream, note.ack))
+		note_read(transport, &note);
 }
 
 /* Frames of a burst mostly come from one peer, and the newest says it all. */
-static void note_keep(struct transport *transport, const struct note *note)
+static __rte_noinline void note_renew(
+	struct note *note, struct peer *peer, const struct frame *frame)
 {
-	struct note *last = &transport->notes[transport->note_count];
+	bool marked = note->marked;
 
-	if (transport->note_count > 0 && last[-1].peer == note->peer) {
-		bool marked = last[-1].marked || note->marked;
-
-		if (!serial_before(note->ack, last[-1].ack))
-			last[-1] = *note;
-		last[-1].marked = marked;
-		return;
-	}
-	*last = *note;
-	if (++transport->note_count == NOTES_MAX)
-		acknowledgement_settle(transport);
+	if (!serial_before(frame->ack, note->ack))
+		note_write(note, peer, frame);
+	note->marked = marked || (frame->flags & FRAME_CE);
 }
 
-bool acknowledgement_take(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
+bool acknowledgement_take(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
-	struct note note = {
-		.peer = peer,
-		.sack = (frame->flags & FRAME_SACK) ? frame->sack : NULL,
-		.ack = frame->ack,
-		.echo = frame->echo,
-		.delay = frame->delay,
-		.stream = frame->ack_stream,
-		.credit = frame->credit,
-		.marked = frame->flags & FRAME_CE,
-	};
+	struct note *note = &transport->notes[transport->note_count];
 
-	if (!(frame->flags & FRAME_ACK_VALID) || !note_applies(&note))
+	if (!(frame->flags & FRAME_ACK_VALID) || !note_applies(peer, frame->ack_stream, frame->ack))
 		return true;
-	if (!note_valid(&note))
+	if (!frame_possible(peer, frame))
 		return false;
-	if (peer->flight != NULL && note.sack == NULL && !sender_has_work(peer)) {
-		note_keep(transport, &note);
+	if (peer->flight == NULL || (frame->flags & FRAME_SACK) || sender_has_work(peer)) {
+		frame_read(transport, peer, frame);
 		return true;
 	}
-	acknowledgement_settle(transport);
-	if (note_applies(&note))
-		note_read(transport, &note);
+	if (transport->note_count > 0 && note[-1].peer == peer) {
+		note_renew(note - 1, peer, frame);
+		return true;
+	}
+	note_write(note, peer, frame);
+	if (++transport->note_count == NOTES_MAX)
+		acknowledgement_settle(transport);
 	return true;
 }

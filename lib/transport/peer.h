@@ -202,8 +202,7 @@ static inline bool process_same(struct process a, struct process b)
 	return a.nid == b.nid && a.pid == b.pid;
 }
 
-static inline struct peer *peer_table_find(
-	const struct peer_table *table, struct process process)
+static inline struct peer *peer_table_find(const struct peer_table *table, struct process process)
 {
 	struct peer *last = table->last;
 

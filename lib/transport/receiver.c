@@ -31,8 +31,8 @@ struct arrival {
 
 /* --- resets */
 
-static void reset_send(struct transport *transport, const struct arrival *arrival, bool older,
-	uint16_t known_stream)
+static __rte_noinline void reset_send(struct transport *transport, const struct arrival *arrival,
+	bool older, uint16_t known_stream)
 {
 	const struct frame *frame = &arrival->frame;
 	struct frame reset = {
@@ -55,7 +55,8 @@ static void reset_send(struct transport *transport, const struct arrival *arriva
 /* The peer does not know the stream. What was sent on it has failed, unless the peer says that it
  * took the stream for one older than it knows (FRAME_FIRST) and nothing of it has been
  * acknowledged: then the stream goes on under a newer number. */
-static void reset_receive(struct transport *transport, struct peer *peer, const struct frame *frame)
+static __rte_noinline void reset_receive(
+	struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	uint32_t psn;
 
@@ -118,21 +119,15 @@ void receiver_close(
 	assembly_end_all(transport, peer, why);
 }
 
-/* Is this frame one of a stream that may go on or begin? Begins it. */
-static bool stream_accept(
+/* Is this frame of another stream than the open one, which may begin? Begins it. */
+static __rte_noinline bool stream_begin(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
 	bool known = peer->flags & (RX_OPEN | RX_CLOSED);
 	bool first = frame->flags & FRAME_FIRST;
 
-	if (first && frame->psn - frame->first >= FRAME_WINDOW) {
-		COUNT(transport, dropped_malformed);
-		return false;
-	}
 	if (known && frame->stream == peer->rx_stream) {
-		if (peer->flags & RX_OPEN)
-			return true;
 		COUNT(transport, dropped_stale);
 		reset_send(transport, arrival, false, 0);
 		return false;
@@ -150,6 +145,20 @@ static bool stream_accept(
 	receiver_close(transport, peer, 0, TRANSPORT_RESTARTED);
 	stream_open(peer, frame);
 	return true;
+}
+
+static inline bool stream_accept(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	const struct frame *frame = &arrival->frame;
+
+	if ((frame->flags & FRAME_FIRST) && frame->psn - frame->first >= FRAME_WINDOW) {
+		COUNT(transport, dropped_malformed);
+		return false;
+	}
+	if ((peer->flags & RX_OPEN) && frame->stream == peer->rx_stream)
+		return true;
+	return stream_begin(transport, peer, arrival);
 }
 
 /* --- delivery */
@@ -188,9 +197,8 @@ static bool held_deliver(
 }
 
 /* The next frame has been delivered: what was waiting for it follows. */
-static void stream_advance(struct transport *transport, struct peer *peer)
+static __rte_noinline void held_advance(struct transport *transport, struct peer *peer)
 {
-	peer->rx_next++;
 	while (bitmap_test(peer->received, peer->rx_next)) {
 		uint32_t psn = peer->rx_next;
 		struct rte_mbuf *held =
@@ -258,7 +266,7 @@ static void verdict_count(struct transport *transport, enum assembly_verdict ver
 }
 
 /* The frame whose turn it is. */
-static void frame_in_order(
+static inline void frame_in_order(
 	struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	enum assembly_verdict verdict = assembly_check(transport, peer, frame, true);
@@ -270,9 +278,12 @@ static void frame_in_order(
 		return;
 	}
 	assembly_deliver(transport, peer, frame);
-	stream_advance(transport, peer);
-	if (!(peer->flags & RX_OPEN))
-		return;
+	peer->rx_next++;
+	if (gap) {
+		held_advance(transport, peer);
+		if (!(peer->flags & RX_OPEN))
+			return;
+	}
 	if (!assembling && peer->assemblies != NULL)
 		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
 	if (gap)
@@ -283,7 +294,7 @@ static void frame_in_order(
 }
 
 /* A frame before which something is missing. True when it is held. */
-static bool frame_early(
+static __rte_noinline bool frame_early(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
@@ -318,8 +329,19 @@ static void sender_count(struct transport *transport, struct peer *peer)
 			RTE_MIN(transport->credit_total / transport->senders, CREDIT_MAX), 1u);
 }
 
+/* A frame that was here before, or is beyond the window. */
+static __rte_noinline void frame_stray(
+	struct transport *transport, struct peer *peer, const struct frame *frame, uint32_t ahead)
+{
+	if (ahead < FRAME_WINDOW || serial_before(frame->psn, peer->rx_next))
+		COUNT(transport, dropped_duplicate);
+	else
+		COUNT(transport, dropped_window);
+	acknowledgement_owe(transport, peer, ACK_URGENT);
+}
+
 /* True when the frame is held. */
-static bool data_receive(
+static inline bool data_receive(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
@@ -335,11 +357,7 @@ static bool data_receive(
 	}
 	if (ahead < FRAME_WINDOW && !bitmap_test(peer->received, frame->psn))
 		return frame_early(transport, peer, arrival);
-	if (ahead < FRAME_WINDOW || serial_before(frame->psn, peer->rx_next))
-		COUNT(transport, dropped_duplicate);
-	else
-		COUNT(transport, dropped_window);
-	acknowledgement_owe(transport, peer, ACK_URGENT);
+	frame_stray(transport, peer, frame, ahead);
 	return false;
 }
 
@@ -356,23 +374,21 @@ static void echo_note(struct transport *transport, struct peer *peer, const stru
 	peer->flags |= RX_ECHO;
 }
 
-static bool status_fine(struct transport *transport, enum frame_status status)
+static __rte_noinline void status_count(struct transport *transport, enum frame_status status)
 {
 	switch (status) {
-	case FRAME_OK:
-		return true;
 	case FRAME_BAD_SHORT:
 		COUNT(transport, dropped_short);
-		return false;
+		break;
 	case FRAME_BAD_VERSION:
 		COUNT(transport, dropped_version);
-		return false;
+		break;
 	case FRAME_BAD_CHECKSUM:
 		COUNT(transport, dropped_checksum);
-		return false;
+		break;
 	default:
 		COUNT(transport, dropped_malformed);
-		return false;
+		break;
 	}
 }
 
@@ -383,7 +399,8 @@ static bool process_possible(struct process process)
 
 /* A frame in the own name comes from the network. If it does not come from this very life, somebody else has the name; he is answered
  * when he asks whether there is such a one. */
-static void namesake_note(struct transport *transport, const struct arrival *arrival, bool mine)
+static __rte_noinline void namesake_note(
+	struct transport *transport, const struct arrival *arrival, bool mine)
 {
 	const struct frame *frame = &arrival->frame;
 	struct process to = {frame->destination_nid, frame->destination_pid};
@@ -465,8 +482,8 @@ static bool reset_by_new_life(const struct peer *peer, const struct frame *frame
 	       peer->flight->sacked_count == 0 && !bitmap_test(peer->flight->resent, peer->tx_una);
 }
 
-/* Is it from the present life of the peer? Notices a new one. */
-static bool incarnation_fine(
+/* Another life than the known one, or one that has ended. */
+static __rte_noinline bool incarnation_new(
 	struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	uint32_t incarnation = frame->source_incarnation;
@@ -475,8 +492,6 @@ static bool incarnation_fine(
 		peer->incarnation = incarnation;
 		return true;
 	}
-	if (incarnation == peer->incarnation && !(peer->flags & PEER_ENDED))
-		return true;
 	if (serial_before(peer->incarnation, incarnation)) {
 		peer_restarted(transport, peer, incarnation);
 		return true;
@@ -489,6 +504,15 @@ static bool incarnation_fine(
 	}
 	COUNT(transport, dropped_stale);
 	return false;
+}
+
+/* Is it from the present life of the peer? Notices a new one. */
+static inline bool incarnation_fine(
+	struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	if (frame->source_incarnation == peer->incarnation && !(peer->flags & PEER_ENDED))
+		return true;
+	return incarnation_new(transport, peer, frame);
 }
 
 /* The network is congested on the way from this peer, which it is told with the next acknowledgement. */
@@ -558,7 +582,8 @@ static bool peer_receive(
 
 /* A question to everybody, or an echo question. Whoever it is for, it says where the asker is, which a peer that is being asked for,
  * or has moved, has use for. It never makes a peer. */
-static void question_receive(struct transport *transport, const struct arrival *arrival)
+static __rte_noinline void question_receive(
+	struct transport *transport, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
 	struct process from = {frame->source_nid, frame->source_pid};
@@ -710,6 +735,9 @@ void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool loo
 		return;
 	}
 	status = arrival_decode(&arrival);
-	if (!status_fine(transport, status) || !arrival_process(transport, &arrival))
-		rte_pktmbuf_free(mbuf);
+	if (status != FRAME_OK)
+		status_count(transport, status);
+	else if (arrival_process(transport, &arrival))
+		return; /* held */
+	rte_pktmbuf_free(mbuf);
 }

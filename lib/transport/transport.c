@@ -199,7 +199,7 @@ void transport_process(struct transport *transport)
 	uint32_t bytes = 0;
 	unsigned i;
 
-	for (i = 0; i < PREFETCH_AHEAD && i < count; i++)
+	for (i = 1; i < PREFETCH_AHEAD && i < count; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(transport->burst[i], const void *));
 	for (i = 0; i < count; i++) {
 		if (i + PREFETCH_AHEAD < count)

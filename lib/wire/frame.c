@@ -19,7 +19,8 @@
 #include <rte_hash_crc.h>
 #endif
 
-#define CHECKSUM_START  0xffffffffu
+#define CHECKSUM_START 0xffffffffu
+#define VERSION_MASK   UINT64_C(0xf0) /* of the first word */
 #define FLAGS_KNOWN                                                                                \
 	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM |                 \
 		FRAME_ACK_VALID | FRAME_CE)
@@ -88,13 +89,17 @@ static __rte_noinline uint64_t crc_rest(
 	return crc;
 }
 
+static inline bool start_valid(const struct record *record)
+{
+	return record->header_length <= MESSAGE_HEADER_MAX &&
+	       record->header_length % RECORD_ALIGN == 0;
+}
+
 static __rte_always_inline bool record_valid(const struct record *record)
 {
 	switch (record->kind) {
 	case RECORD_START:
-		return record->header_length <= MESSAGE_HEADER_MAX &&
-		       record->header_length % RECORD_ALIGN == 0 &&
-		       record->extent <= MESSAGE_LENGTH_MAX &&
+		return start_valid(record) && record->extent <= MESSAGE_LENGTH_MAX &&
 		       record->data_length <= record->extent;
 	case RECORD_MORE:
 		return record->header_length == 0 && record->data_length > 0 &&
@@ -125,6 +130,7 @@ static __rte_always_inline bool records_valid(struct frame *frame, uint32_t byte
 	struct record record;
 	bool starts = false;
 	bool whole = true;
+	uint32_t message = 0; /* the number that a whole message must have */
 	uint32_t next;
 	uint32_t at = 0;
 	unsigned i;
@@ -133,14 +139,21 @@ static __rte_always_inline bool records_valid(struct frame *frame, uint32_t byte
 		if (at > reach || reach - at < RECORD_HEADER_BYTES)
 			return false;
 		next = record_read(frame, at, &record);
-		if (next > bytes || !record_valid(&record) || !record_whole(frame, at, &record))
+		if (next > bytes || !record_whole(frame, at, &record))
 			return false;
 		if (i == 0)
-			frame->message = record.message;
+			message = frame->message = record.message;
+		if (record.kind == RECORD_START && record.extent == record.data_length &&
+			start_valid(&record)) {
+			starts = true;
+			whole &= record.message == message++;
+		} else if (record_valid(&record)) {
+			starts |= record.kind == RECORD_START;
+			whole = false;
+		} else {
+			return false;
+		}
 		at = next;
-		starts |= record.kind == RECORD_START;
-		whole &= record.kind == RECORD_START && record.data_length == record.extent &&
-			 record.message - frame->message == i;
 	}
 	frame->whole = whole;
 	return at == bytes && starts == !!(frame->flags & FRAME_START);
@@ -182,17 +195,21 @@ static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t 
 	const void *tail, uint32_t tail_length, struct frame *frame)
 {
 	uint32_t header_bytes;
+	uint64_t start;
+	uint64_t word;
 	uint64_t crc;
-	uint32_t start;
 
 	if (available < FRAME_HEADER_BYTES)
 		return FRAME_BAD_SHORT;
-	memcpy(&start, bytes, sizeof(start));
-	memcpy(frame, bytes, FRAME_HEADER_BYTES);
-	frame->type = (uint8_t)start & 15;
+	/* The first word by itself: what is stored in pieces is slow to load as a whole. */
+	start = word_at(bytes, 0);
+	word = start & ~VERSION_MASK;
+	memcpy(frame, &word, sizeof(word));
+	memcpy((uint8_t *)frame + sizeof(word), (const uint8_t *)bytes + sizeof(word),
+		FRAME_HEADER_BYTES - sizeof(word));
 	frame->tail = tail;
 	frame->tail_length = tail_length;
-	if ((start >> 4 & 15) != FRAME_VERSION || frame->type < FRAME_DATA ||
+	if ((start & VERSION_MASK) != FRAME_VERSION << 4 || frame->type < FRAME_DATA ||
 		frame->type > FRAME_PONG)
 		return FRAME_BAD_VERSION;
 	header_bytes = frame_header_bytes(frame->flags);
@@ -200,10 +217,10 @@ static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t 
 		return FRAME_BAD_SHORT;
 	if (tail_length != 0 && frame->length - tail_length != available)
 		return FRAME_BAD_CONTENT;
-	crc = crc_header(start, bytes);
+	crc = crc_header((uint32_t)start, bytes);
 	if (frame->flags & (FRAME_SACK | FRAME_FULL_SUM))
 		crc = crc_rest(crc, frame, bytes);
-	if (~(uint32_t)crc != frame->checksum)
+	if (~(uint32_t)crc != start >> 32)
 		return FRAME_BAD_CHECKSUM;
 	if (frame->flags & FRAME_SACK)
 		memcpy(frame->sack, (const uint8_t *)bytes + FRAME_HEADER_BYTES,

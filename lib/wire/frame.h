@@ -178,9 +178,9 @@ struct frame {
 	uint32_t message;
 	bool whole;
 };
-static_assert(offsetof(struct frame, first) == offsetof(struct frame_header, first), "field order");
-static_assert(offsetof(struct frame, stream) == offsetof(struct frame_header, stream), "field order");
-static_assert(offsetof(struct frame, credit) == offsetof(struct frame_header, credit), "field order");
+static_assert(offsetof(struct frame, first) == offsetof(struct frame_header, first), "order");
+static_assert(offsetof(struct frame, stream) == offsetof(struct frame_header, stream), "order");
+static_assert(offsetof(struct frame, credit) == offsetof(struct frame_header, credit), "order");
 
 enum frame_status {
 	FRAME_OK,
