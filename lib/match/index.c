@@ -9,6 +9,7 @@
 #include <match/sieves.h>
 
 #define CLASSES      8
+#define CLASSES_FREE 4             /* so many have any mask while there is no residue */
 #define CLASS_SLOTS  (CLASSES + 1) /* one takes over from another */
 #define RESIDUE      CLASS_SLOTS   /* its class number: the one after the last */
 #define TALLIES      32            /* masks of the residue that are told apart */
@@ -181,7 +182,7 @@ static uint32_t class_for(struct match_index *index, const struct mask *mask)
 			return c;
 		taken++;
 	}
-	if (index->residue_count > 0 || taken >= CLASSES ||
+	if (index->residue_count > 0 || taken >= CLASSES_FREE ||
 		!class_open(&index->classes[free_class], mask))
 		return RESIDUE;
 	return free_class;
@@ -444,7 +445,7 @@ static void classes_choose(
 
 		tally_for(index, &mask)->count++;
 	}
-	for (unsigned c = 0; c < CLASSES; c++) {
+	for (unsigned c = 0; c < CLASSES_FREE; c++) {
 		struct tally *most = &index->tallies[0];
 
 		for (unsigned t = 1; t < TALLIES; t++)
@@ -475,15 +476,15 @@ static bool entries_place(
 static bool entries_file(
 	const struct match_table *table, const struct match_list *list, struct match_index *index)
 {
-	uint32_t expected[CLASSES];
+	uint32_t expected[CLASSES_FREE];
 
 	classes_choose(table, list, index);
-	for (unsigned c = 0; c < CLASSES; c++)
+	for (unsigned c = 0; c < CLASSES_FREE; c++)
 		expected[c] = index->classes[c].count;
 	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next)
 		if (!entry_file(table, index, i))
 			return false;
-	for (unsigned c = 0; c < CLASSES; c++)
+	for (unsigned c = 0; c < CLASSES_FREE; c++)
 		index->classes[c].count -= expected[c];
 	return true;
 }
@@ -620,9 +621,9 @@ static __attribute__((noinline)) uint32_t classes_first(const struct match_table
 		if (i != MATCH_NONE)
 			found = earlier(table, &index->order, found, i);
 	}
-	if (index->residue.head == MATCH_NONE)
+	if (index->residue_count == 0)
 		return found;
-	i = sieves_find(table, &index->sieves, &index->order, index->residue.head, found, key);
+	i = sieves_first(table, &index->sieves, &index->order, found, key);
 	return i == MATCH_NONE ? found : earlier(table, &index->order, found, i);
 }
 

@@ -21,13 +21,13 @@
  * X2. A chain is in list order.
  * X3. The index needs memory for the order and the sieves; without it there is no index. For want of
  *     other memory it may be slow, never wrong.
- * X4. A class costs each search a look, and the residue one for 64 entries. So a new mask gets a class
- *     while all have one; but as soon as there is a residue it joins that. A mask that many entries
- *     of the residue have becomes a class, in the place of one with few entries if need be, and a
- *     class with very few is given up. The entries change place a part at a time, while others are put in:
- *     a cursor goes through the list once. That is safe at every moment, since a search looks
- *     up every class that has entries, and the residue. A class that is given up gets no new
- *     entries, and no other move begins meanwhile.
+ * X4. A class costs each search a look, and the residue a longer one for 64 entries. So the first few
+ *     masks get a class each, and as soon as there are more, what has few entries belongs to the
+ *     residue: a new mask joins it, a mask that many of its entries have becomes a class, in the
+ *     place of one with fewer if need be, and a class with very few is given up. The entries change
+ *     place a part at a time, while others are put in: a cursor goes through the list once. That is
+ *     safe at every moment, since a search looks up every class that has entries, and the residue. A
+ *     class that is given up gets no new entries, and no other move begins meanwhile.
  */
 #ifndef MATCH_INDEX_H
 #define MATCH_INDEX_H

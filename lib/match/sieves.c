@@ -30,8 +30,7 @@ static uint32_t sieve_new(struct sieves *sieves, uint32_t previous, uint32_t nex
 		s = sieves->blocks.count - 1;
 	}
 	sieve_at(sieves, s)->next = next;
-	if (previous != MATCH_NONE)
-		sieve_at(sieves, previous)->next = s;
+	*(previous == MATCH_NONE ? &sieves->first : &sieve_at(sieves, previous)->next) = s;
 	return s;
 }
 
@@ -39,8 +38,8 @@ static void sieve_free(struct sieves *sieves, uint32_t s, uint32_t previous)
 {
 	struct sieve *sieve = sieve_at(sieves, s);
 
-	if (previous != MATCH_NONE)
-		sieve_at(sieves, previous)->next = sieve->next;
+	*(previous == MATCH_NONE ? &sieves->first : &sieve_at(sieves, previous)->next) =
+		sieve->next;
 	sieve->next = sieves->unused;
 	sieves->unused = s;
 }
@@ -184,7 +183,7 @@ static uint32_t sieve_for(const struct match_table *table, struct sieves *sieves
 
 void sieves_open(struct sieves *sieves)
 {
-	*sieves = (struct sieves){.unused = MATCH_NONE};
+	*sieves = (struct sieves){.first = MATCH_NONE, .unused = MATCH_NONE};
 }
 
 void sieves_close(struct sieves *sieves)
@@ -240,7 +239,7 @@ void sieves_remove(const struct match_table *table, struct sieves *sieves, uint3
 }
 
 /* The first of these entries of a sieve that matches; MATCH_NONE: none does. */
-static uint32_t sieve_pick(const struct match_table *table, const struct sieve *sieve, uint64_t pass,
+static __attribute__((noinline)) uint32_t sieve_pick(const struct match_table *table, const struct sieve *sieve, uint64_t pass,
 	const struct match_key *key)
 {
 	for (; pass != 0; pass &= pass - 1) {
@@ -252,30 +251,48 @@ static uint32_t sieve_pick(const struct match_table *table, const struct sieve *
 	return MATCH_NONE;
 }
 
-uint32_t sieves_find(const struct match_table *table, const struct sieves *sieves,
-	const struct match_order *order, uint32_t i, uint32_t found, const struct match_key *key)
+/* sieves_find() from a slot of a sieve on. */
+static inline uint32_t sieves_search(const struct match_table *table, const struct sieves *sieves,
+	const struct match_order *order, uint32_t s, unsigned slot, uint32_t found,
+	const struct match_key *key)
 {
 	const struct digits digits = digits_of(key->bits, key->nid, key->pid);
-	uint32_t s = match_entry(table, i)->sieve;
-	unsigned slot = sieve_slot(sieve_at(sieves, s), i);
+	const struct sieve *sieve = sieve_at(sieves, s);
+	uint64_t pass = words_and(sieve, &digits) >> slot << slot;
 
 	for (;;) {
-		const struct sieve *sieve = sieve_at(sieves, s);
-		uint64_t pass;
+		uint32_t i;
 
-		if (found != MATCH_NONE &&
-			order_before(order, match_entry(table, found), match_entry(table, i)))
-			return i;
-		pass = words_and(sieve, &digits) >> slot << slot;
 		if (pass != 0) {
 			i = sieve_pick(table, sieve, pass, key);
 			if (i != MATCH_NONE)
 				return i;
 		}
-		s = sieve->next;
-		if (s == MATCH_NONE)
+		if (sieve->next == MATCH_NONE)
 			return MATCH_NONE;
-		slot = 0;
-		i = sieve_at(sieves, s)->entries[0];
+		sieve = sieve_at(sieves, sieve->next);
+		i = sieve->entries[0];
+		if (found != MATCH_NONE &&
+			order_before(order, match_entry(table, found), match_entry(table, i)))
+			return i;
+		pass = words_and(sieve, &digits);
 	}
+}
+
+uint32_t sieves_first(const struct match_table *table, const struct sieves *sieves,
+	const struct match_order *order, uint32_t found, const struct match_key *key)
+{
+	return sieves_search(table, sieves, order, sieves->first, 0, found, key);
+}
+
+uint32_t sieves_find(const struct match_table *table, const struct sieves *sieves,
+	const struct match_order *order, uint32_t i, uint32_t found, const struct match_key *key)
+{
+	uint32_t s = match_entry(table, i)->sieve;
+
+	if (found != MATCH_NONE &&
+		order_before(order, match_entry(table, found), match_entry(table, i)))
+		return i;
+	return sieves_search(
+		table, sieves, order, s, sieve_slot(sieve_at(sieves, s), i), found, key);
 }

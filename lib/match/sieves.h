@@ -37,6 +37,7 @@ struct sieve {
 
 struct sieves {
 	struct blocks blocks; /* a sieve each */
+	uint32_t first;       /* MATCH_NONE: no entries */
 	uint32_t unused;
 };
 
@@ -49,8 +50,11 @@ bool sieves_add(const struct match_table *table, struct sieves *sieves, uint32_t
 /* Before it leaves the chain. */
 void sieves_remove(const struct match_table *table, struct sieves *sieves, uint32_t entry);
 
-/* From entry i of the residue on, the first that matches; or one behind `found` in the list, if that is
- * not MATCH_NONE, whether it matches or not; or MATCH_NONE. */
+/* The first entry of the residue that matches; or one behind `found` in the list, if that is not MATCH_NONE,
+ * whether it matches or not; or MATCH_NONE. */
+uint32_t sieves_first(const struct match_table *table, const struct sieves *sieves,
+	const struct match_order *order, uint32_t found, const struct match_key *key);
+/* The same from entry i of the residue on. */
 uint32_t sieves_find(const struct match_table *table, const struct sieves *sieves,
 	const struct match_order *order, uint32_t i, uint32_t found, const struct match_key *key);
 
