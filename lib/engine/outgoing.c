@@ -6,7 +6,7 @@
  * O2. A get whose request has arrived waits for a reply that only the target can send. Since
  *     nothing is in flight meanwhile, the engine asks after it every probe_interval: a dead target
  *     fails the probe, one that has restarted refuses it.
- * O3. ACK is logged after SEND_END. When frames are lost, the acknowledgement may come while the
+ * O3. ACK is logged after SEND_END. The acknowledgement comes before the transport's word when both are in one frame, or while the
  *     transport still waits to hear that an earlier frame has arrived: the put keeps it until then.
  *     It proves that the put has arrived, whatever becomes of the peer.
  */

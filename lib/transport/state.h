@@ -2,7 +2,8 @@
  * core.
  *
  * The way of a frame in: transport.c takes it from the port, receiver.c checks it and finds the
- * peer, acknowledgement.c reads what it acknowledges, assembly.c places its data. The way out:
+ * peer, assembly.c places its data, acknowledgement.c reads what it acknowledges, mostly once what
+ * the data was answered with has left. The way out:
  * transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c finds
  * what was lost, congestion.c how much may be in flight, address.c where a peer is.
  *
