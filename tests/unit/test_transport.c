@@ -90,6 +90,43 @@ static void send__one_message_arrives(void **state)
 	network_destroy(network);
 }
 
+static void push__sends_what_is_ready_and_leaves_acknowledgements_and_timers(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *node = &network->nodes[0], *other = &network->nodes[1];
+	uint64_t acks;
+
+	(void)state;
+	nodes_start(network);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, MILLISECOND); /* the last acknowledgement arrives */
+	acks = other->counters.acks_sent;
+	assert_false(transport_urgent(node->transport));
+	assert_int_equal(transport_push(node->transport), 0);
+	network_send(network, 0, 1, 8);
+	assert_true(transport_urgent(node->transport));
+	assert_int_equal(transport_push(node->transport), 1);
+	assert_false(transport_urgent(node->transport));
+	while (other->head == other->tail)
+		network_step(network);
+	transport_receive(other->transport);
+	transport_process(other->transport);
+	assert_int_equal(other->ended, 2);
+	/* It owes an acknowledgement, which may wait; when its time has come, it still waits for a turn. */
+	assert_false(transport_urgent(other->transport));
+	network->now += MILLISECOND;
+	assert_int_equal(transport_push(other->transport), 0);
+	assert_int_equal(other->counters.acks_sent, acks);
+	transport_receive(other->transport);
+	transport_transmit(other->transport);
+	assert_int_equal(other->counters.acks_sent, acks + 1);
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
+	network_destroy(network);
+}
+
 static void send__an_empty_message_ends_at_once(void **state)
 {
 	struct network *network = network_make(2, seed_first());
@@ -855,6 +892,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send__one_message_arrives),
+		cmocka_unit_test(push__sends_what_is_ready_and_leaves_acknowledgements_and_timers),
 		cmocka_unit_test(send__an_empty_message_ends_at_once),
 		cmocka_unit_test(send__a_large_message_arrives_whole),
 		cmocka_unit_test(send__to_itself_leaves_the_port_its_turn),
