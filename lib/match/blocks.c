@@ -34,7 +34,6 @@ bool blocks_add(struct blocks *blocks, size_t bytes)
 	block = aligned_alloc(BLOCK_ALIGN, size);
 	if (block == NULL)
 		return false;
-	memset(block, 0, size);
 	blocks->block[blocks->count++] = block;
 	return true;
 }

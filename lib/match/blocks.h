@@ -20,7 +20,7 @@ struct blocks {
 	uint32_t room; /* blocks that the list has room for */
 };
 
-/* One block more, of so many bytes that are zero; false when there is no memory for it. */
+/* One block more, of so many bytes that nobody has set; false when there is no memory for it. */
 bool blocks_add(struct blocks *blocks, size_t bytes);
 /* One block less. */
 void blocks_drop(struct blocks *blocks);

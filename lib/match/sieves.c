@@ -1,4 +1,6 @@
 /* sieves.c - see sieves.h. The poll core owns all of it. */
+#include <string.h>
+
 #include <match/sieves.h>
 
 #define UNITE_MAX (SIEVE_ENTRIES / 2) /* S2 */
@@ -28,6 +30,7 @@ static uint32_t sieve_new(struct sieves *sieves, uint32_t previous, uint32_t nex
 		if (!blocks_add(&sieves->blocks, sizeof(struct sieve)))
 			return MATCH_NONE;
 		s = sieves->blocks.count - 1;
+		memset(sieve_at(sieves, s), 0, sizeof(struct sieve));
 	}
 	sieve_at(sieves, s)->next = next;
 	*(previous == MATCH_NONE ? &sieves->first : &sieve_at(sieves, previous)->next) = s;
@@ -68,27 +71,40 @@ static inline unsigned digit(const struct digits *digits, unsigned d)
 	return ((const uint8_t *)digits)[d];
 }
 
-/* Makes room for an entry in this slot, and fills it in. */
-static void words_insert(struct sieve *sieve, unsigned slot, const struct match_entry *entry)
+/* Makes room for an entry in this slot. */
+static void words_shift(struct sieve *sieve, unsigned slot)
+{
+	uint64_t before = (UINT64_C(1) << slot) - 1;
+
+	for (unsigned d = 0; d < DIGITS; d++)
+		for (unsigned value = 0; value < DIGIT_VALUES; value++) {
+			uint64_t word = sieve->pass[d][value];
+
+			sieve->pass[d][value] = (word & before) | (word & ~before) << 1;
+		}
+}
+
+/* Fills the slot in, which has been empty. */
+static void words_set(struct sieve *sieve, unsigned slot, const struct match_entry *entry)
 {
 	const struct digits wanted = digits_of(entry->bits, entry->nid, entry->pid);
 	const struct digits ignored = digits_of(entry->ignore,
 		entry->nid == MATCH_ANY ? UINT32_MAX : 0, entry->pid == MATCH_ANY ? UINT32_MAX : 0);
-	uint64_t before = (UINT64_C(1) << slot) - 1;
 
 	for (unsigned d = 0; d < DIGITS; d++) {
-		unsigned care = ~digit(&ignored, d) & 15;
-		unsigned want = digit(&wanted, d) & care;
+		unsigned any = digit(&ignored, d);
+		unsigned want = digit(&wanted, d) & ~any;
 
-		for (unsigned value = 0; value < DIGIT_VALUES; value++) {
-			uint64_t word = sieve->pass[d][value];
-
-			sieve->pass[d][value] = (word & before) | (word & ~before) << 1 |
-						(uint64_t)((value & care) == want) << slot;
+		/* every value whose other bits are the wanted ones */
+		for (unsigned value = any;; value = (value - 1) & any) {
+			sieve->pass[d][want | value] |= UINT64_C(1) << slot;
+			if (value == 0)
+				break;
 		}
 	}
 }
 
+/* What is behind the slot moves up to it. */
 static void words_erase(struct sieve *sieve, unsigned slot)
 {
 	uint64_t before = (UINT64_C(1) << slot) - 1;
@@ -204,7 +220,9 @@ bool sieves_add(const struct match_table *table, struct sieves *sieves, uint32_t
 	if (entry->chain_previous != MATCH_NONE &&
 		match_entry(table, entry->chain_previous)->sieve == s)
 		slot = sieve_slot(sieve, entry->chain_previous) + 1;
-	words_insert(sieve, slot, entry);
+	if (slot < sieve->count)
+		words_shift(sieve, slot);
+	words_set(sieve, slot, entry);
 	for (unsigned n = sieve->count++; n > slot; n--)
 		sieve->entries[n] = sieve->entries[n - 1];
 	sieve->entries[slot] = i;

@@ -555,6 +555,28 @@ static void match_list__gives_up_classes_of_few_entries(void **state)
 	match_list_clear(&list);
 }
 
+/* Of masks that have many entries each, the most frequent have the classes. */
+static void match_list__gives_classes_to_masks_of_many_entries(void **state)
+{
+	struct match_list_info info;
+
+	(void)state;
+	both_init(2000);
+	for (uint32_t i = 0; i < 1000; i++)
+		both_push_back(entry_take(i % 50, UINT64_C(0x100) << i % 8, 1, 1));
+	match_list_describe(&list, &info);
+	assert_int_equal(info.classes, 8);
+	assert_int_equal(info.residue, 0);
+	while (unused_count > 0)
+		both_push_front(entry_take(unused_count % 50, 0, 1, 1));
+	match_list_describe(&list, &info);
+	assert_int_equal(info.classes, 8);
+	assert_int_equal(info.residue, 1000 / 8);
+	for (uint32_t i = 0; i < 50; i++)
+		check_walk(&(struct match_key){i, 1, 1}, i % 2 == 0);
+	match_list_clear(&list);
+}
+
 /* Entries of odd masks that come and go in any order, more and fewer: what finds them is divided and united. */
 static void match_list__finds_odd_masks_in_list_order(void **state)
 {
@@ -756,6 +778,7 @@ int main(void)
 		cmocka_unit_test(match_list__uses_classes_again),
 		cmocka_unit_test(match_list__has_classes_for_a_few_masks),
 		cmocka_unit_test(match_list__gives_up_classes_of_few_entries),
+		cmocka_unit_test(match_list__gives_classes_to_masks_of_many_entries),
 		cmocka_unit_test(match_list__finds_odd_masks_in_list_order),
 		cmocka_unit_test(match_list__loses_its_index_for_want_of_memory),
 		cmocka_unit_test(match_list__answers_as_the_oracle_in_random_traces),
