@@ -128,6 +128,8 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 static __rte_always_inline void fill_data(
 	struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
 {
+	if (bytes == 0)
+		return; /* there may be no memory at all */
 	if (bytes < filling->transport->port->gather_bytes || !fill_tail(filling, message, bytes))
 		rte_memcpy(to, (const uint8_t *)message->data + message->framed, bytes);
 	message->framed += bytes;
