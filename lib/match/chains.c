@@ -127,8 +127,7 @@ static unsigned bucket_slot(const struct bucket *bucket, uint64_t hash, uint32_t
 }
 
 /* The word that names the chain whose first entry is i, which has no slot. */
-static uint32_t *overflow_link(
-	const struct match_table *table, struct bucket *bucket, uint32_t i)
+static uint32_t *overflow_link(const struct match_table *table, struct bucket *bucket, uint32_t i)
 {
 	uint32_t *link = &bucket->overflow;
 
@@ -156,8 +155,8 @@ void chains_replace(
 	uint64_t hash = chains_hash(chains, entry->bits, process_of(entry->nid, entry->pid));
 	struct bucket *bucket = chains_bucket(chains, hash);
 	unsigned slot = bucket_slot(bucket, hash, old);
-	uint32_t *link = slot < BUCKET_SLOTS ? &bucket->heads[slot]
-					     : overflow_link(table, bucket, old);
+	uint32_t *link =
+		slot < BUCKET_SLOTS ? &bucket->heads[slot] : overflow_link(table, bucket, old);
 
 	if (head != MATCH_NONE) {
 		match_entry(table, head)->bucket_next = entry->bucket_next;

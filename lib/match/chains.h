@@ -50,8 +50,8 @@ struct mask {
 struct chains {
 	struct mask mask;
 	struct blocks blocks;
-	uint32_t size;   /* bytes of all buckets; 0: not open */
-	uint32_t wide;   /* a bucket by a hash: these of its bits, if they are less than size, ... */
+	uint32_t size; /* bytes of all buckets; 0: not open */
+	uint32_t wide; /* a bucket by a hash: these of its bits, if they are less than size, ... */
 	uint32_t narrow; /* ... or these: all of those but the highest */
 	uint32_t count;  /* chains */
 };
@@ -119,7 +119,8 @@ static inline uint32_t bucket_slots(const struct bucket *bucket, uint64_t hash)
 {
 #ifdef __SSE2__
 	__m128i tags = _mm_load_si128((const __m128i *)(const void *)bucket);
-	__m128i tag = _mm_shuffle_epi32(_mm_cvtsi64_si128((long long)hash), _MM_SHUFFLE(1, 1, 1, 1));
+	__m128i tag =
+		_mm_shuffle_epi32(_mm_cvtsi64_si128((long long)hash), _MM_SHUFFLE(1, 1, 1, 1));
 
 	tag = _mm_max_epu8(tag, _mm_set1_epi8(TAG_MIN));
 	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, tag)) & ((1u << BUCKET_SLOTS) - 1);

@@ -18,7 +18,8 @@
 #define RESIDUE_PART 256           /* ... and the part of the list that they must be */
 #define MOVE_PART    16            /* entries that are looked at for each that is put in */
 
-struct class {
+struct class
+{
 	struct chains chains; /* open if there are entries */
 	uint32_t count;       /* entries; a class without any is free */
 };
@@ -69,9 +70,8 @@ struct match_index {
 
 static struct mask mask_of(const struct match_entry *entry)
 {
-	return (struct mask){~entry->ignore,
-		~process_of(entry->nid == MATCH_ANY ? UINT32_MAX : 0,
-			entry->pid == MATCH_ANY ? UINT32_MAX : 0)};
+	return (struct mask){~entry->ignore, ~process_of(entry->nid == MATCH_ANY ? UINT32_MAX : 0,
+						     entry->pid == MATCH_ANY ? UINT32_MAX : 0)};
 }
 
 static bool mask_equal(const struct mask *a, const struct mask *b)
@@ -604,8 +604,7 @@ static uint32_t candidates_first(const struct match_table *table, const struct m
 		return found;
 	/* One that matches but does not accept has often neighbours like it. */
 	if (!entry_matches(match_entry(table, *residue), key))
-		*residue = sieves_find(
-			table, &index->sieves, &index->order, *residue, found, key);
+		*residue = sieves_find(table, &index->sieves, &index->order, *residue, found, key);
 	return *residue == MATCH_NONE ? found : earlier(table, &index->order, found, *residue);
 }
 

@@ -131,8 +131,8 @@ static __attribute__((noinline)) uint64_t words_and(
 
 /* --- sieves that are divided and united, S2 --- */
 
-static void entries_move(const struct match_table *table, const struct sieves *sieves, uint32_t from,
-	unsigned first, uint32_t to)
+static void entries_move(const struct match_table *table, const struct sieves *sieves,
+	uint32_t from, unsigned first, uint32_t to)
 {
 	struct sieve *source = sieve_at(sieves, from);
 	struct sieve *target = sieve_at(sieves, to);
@@ -182,8 +182,8 @@ static void sieve_unite(const struct match_table *table, struct sieves *sieves, 
 
 /* The sieve that a new entry between two neighbours of the chain joins; MATCH_NONE when there is no memory
  * for the one that it needs. */
-static uint32_t sieve_for(const struct match_table *table, struct sieves *sieves,
-	uint32_t previous, uint32_t next)
+static uint32_t sieve_for(
+	const struct match_table *table, struct sieves *sieves, uint32_t previous, uint32_t next)
 {
 	uint32_t left = previous == MATCH_NONE ? MATCH_NONE : match_entry(table, previous)->sieve;
 	uint32_t right = next == MATCH_NONE ? MATCH_NONE : match_entry(table, next)->sieve;
@@ -236,12 +236,9 @@ void sieves_remove(const struct match_table *table, struct sieves *sieves, uint3
 	uint32_t s = entry->sieve;
 	struct sieve *sieve = sieve_at(sieves, s);
 	unsigned slot = sieve_slot(sieve, i);
-	uint32_t previous = MATCH_NONE;
+	uint32_t before = match_entry(table, sieve->entries[0])->chain_previous;
+	uint32_t previous = before == MATCH_NONE ? MATCH_NONE : match_entry(table, before)->sieve;
 
-	if (match_entry(table, sieve->entries[0])->chain_previous != MATCH_NONE)
-		previous =
-			match_entry(table, match_entry(table, sieve->entries[0])->chain_previous)
-				->sieve;
 	words_erase(sieve, slot);
 	sieve->count--;
 	for (unsigned n = slot; n < sieve->count; n++)
@@ -257,8 +254,8 @@ void sieves_remove(const struct match_table *table, struct sieves *sieves, uint3
 }
 
 /* The first of these entries of a sieve that matches; MATCH_NONE: none does. */
-static __attribute__((noinline)) uint32_t sieve_pick(const struct match_table *table, const struct sieve *sieve, uint64_t pass,
-	const struct match_key *key)
+static __attribute__((noinline)) uint32_t sieve_pick(const struct match_table *table,
+	const struct sieve *sieve, uint64_t pass, const struct match_key *key)
 {
 	for (; pass != 0; pass &= pass - 1) {
 		uint32_t i = sieve->entries[__builtin_ctzll(pass)];
