@@ -343,7 +343,7 @@ PTL_API int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_e
 PTL_API int PtlEQFree(ptl_handle_eq_t eventq);
 
 /* 3.9 Takes the next event out of a queue, without waiting.
- *   event  out
+ *   event  out; means something only when an event was taken
  * PTL_EQ_DROPPED: an event was taken, and at least one right before it was lost; PTL_EQ_EMPTY: there is no event, or
  * another thread waits for it in PtlEQWait; PTL_INV_EQ: eventq; PTL_SEGV: event. */
 PTL_API int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event);

@@ -52,8 +52,6 @@ static inline __attribute__((always_inline)) enum queue_answer queue_try(struct 
 	if ((uint32_t)first != slot_word(head))
 		return atomic_load_explicit(&queue->head, memory_order_relaxed) == head ? QUEUE_EMPTY
 											: QUEUE_CONTENDED;
-	if (first & (uint64_t)EVENT_FOLLOWED << EVENT_FLAGS_AT)
-		slot_prefetch(slot + 1); /* but for the last one, where the queue begins anew */
 	copy(slot, first, to);
 	/* Pairs with B. */
 	if (!atomic_compare_exchange_strong_explicit(
@@ -117,11 +115,8 @@ struct logging {
 	uint64_t sequence;       /* also of an event that is lost */
 };
 
-#define SLOTS_AHEAD 2 /* so that the events of a message find slots that are here already */
-
 static inline struct logging queue_claim(struct segment *segment, struct queue *queue)
 {
-	uint64_t slots = atomic_load_explicit(&queue->slots, memory_order_relaxed);
 	struct logging logging = {.sequence = queue->sequence++};
 
 	if (queue_is_full(queue)) {
@@ -129,9 +124,9 @@ static inline struct logging queue_claim(struct segment *segment, struct queue *
 		queue->lost++;
 		return logging;
 	}
-	logging.slot = segment_slot(segment, slots, queue->tail);
+	logging.slot = segment_slot(
+		segment, atomic_load_explicit(&queue->slots, memory_order_relaxed), queue->tail);
 	logging.first = slot_word(queue->tail) | (uint64_t)queue->gap << EVENT_FLAGS_AT;
-	slot_fetch(segment_slot(segment, slots, queue->tail + SLOTS_AHEAD));
 	queue->gap = 0;
 	queue->tail++;
 	return logging;

@@ -157,10 +157,8 @@ void region_log_whole(struct engine *engine, const struct region *region, struct
 		event_write(&first, region, event, start);
 	event->link = first.sequence;
 	last = queue_claim(engine->segment, queue);
-	if (last.slot) {
+	if (last.slot)
 		event_write(&last, region, event, end);
-		first.first |= (uint64_t)EVENT_FOLLOWED << EVENT_FLAGS_AT;
-	}
 	event_publish(engine, queue, &first);
 	event_publish(engine, queue, &last);
 }

@@ -187,10 +187,7 @@ static_assert(sizeof(struct event) == 2 * CACHE_LINE, "an event with its slot's 
 static_assert(REGION_OPTIONS <= UINT8_MAX, "options fit");
 #define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
 #define LINK_OWN UINT64_MAX  /* in link, of an event that is not logged yet: its own sequence */
-enum event_flag {
-	EVENT_AFTER_GAP = 1, /* events were lost just before this one */
-	EVENT_FOLLOWED = 2   /* the next one is there, too */
-};
+enum event_flag { EVENT_AFTER_GAP = 1 }; /* events were lost just before this one */
 
 /* The words of an event. */
 enum {
@@ -395,19 +392,6 @@ static inline struct event_slot *segment_slot(const struct segment *segment, uin
 	uint64_t mask = (UINT64_C(1) << (slots % SLOTS_ALIGN)) - 1;
 
 	return (struct event_slot *)segment_at(segment, slots & ~(uint64_t)(SLOTS_ALIGN - 1)) + (position & mask);
-}
-
-/* A slot that will be read, or written, soon. */
-static inline void slot_prefetch(const struct event_slot *slot)
-{
-	__builtin_prefetch(&slot->words[0]);
-	__builtin_prefetch(&slot->words[CACHE_LINE / sizeof(slot->words[0])]);
-}
-
-static inline void slot_fetch(struct event_slot *slot)
-{
-	__builtin_prefetch(&slot->words[0], 1);
-	__builtin_prefetch(&slot->words[CACHE_LINE / sizeof(slot->words[0])], 1);
 }
 
 /* An index from a free list, INDEX_NONE when it is empty; and back. Any thread. */
