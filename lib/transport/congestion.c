@@ -38,10 +38,10 @@ void congestion_reset(struct peer *peer)
 	peer->flags |= TX_SLOW_START;
 }
 
-/* A smoothed value moves by one part in 2^shift of what is new. */
-static uint32_t smooth(uint32_t old, uint32_t sample, unsigned shift)
+/* A smoothed value moves by one part in so many of what is new. Rounded towards none, or it would drift. */
+static inline uint32_t smooth(uint32_t old, uint32_t sample, int32_t parts)
 {
-	return old + (uint32_t)(((int64_t)sample - (int64_t)old) >> shift);
+	return old + (uint32_t)(((int64_t)sample - (int64_t)old) / parts);
 }
 
 static void delay_note(struct transport *transport, struct peer *peer, uint32_t delay)
@@ -68,9 +68,9 @@ void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt
 		peer->delay = delay;
 		return;
 	}
-	peer->variance = smooth(peer->variance, difference, 2);
-	peer->rtt = RTE_MAX(smooth(peer->rtt, rtt, 3), 1u);
-	peer->delay = smooth(peer->delay, delay, 2);
+	peer->variance = smooth(peer->variance, difference, 4);
+	peer->rtt = RTE_MAX(smooth(peer->rtt, rtt, 8), 1u);
+	peer->delay = smooth(peer->delay, delay, 4);
 }
 
 /* The square root of a window in frames, at least 1: a table of the power of two would do; so few
