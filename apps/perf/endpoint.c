@@ -12,10 +12,8 @@
 #include "options.h"
 #include "shape.h"
 
-#define YIELD_POLLS   256 /* empty looks at the queue before another thread gets a turn, at most */
-#define YIELD_CROWDED MICROSECOND /* an unneeded sched_yield() takes less: somebody else ran */
-#define YIELD_CALM    16          /* unneeded ones in a row that double the looks in between */
-#define RETRY_NS      1000000     /* between looks at a descriptor that is in use */
+#define YIELD_LOOKS 256 /* empty looks at the queue before another thread gets a turn, at most */
+#define RETRY_NS    1000000 /* between looks at a descriptor that is in use */
 
 static struct control control_unpack(ptl_match_bits_t bits, ptl_hdr_data_t number)
 {
@@ -148,6 +146,7 @@ void endpoint_open(struct endpoint *endpoint, ptl_interface_t interface, ptl_pid
 	complain_unless_ok(PtlGetId(endpoint->ni, &endpoint->id), "PtlGetId");
 	complain_unless_ok(PtlEQAlloc(endpoint->ni, events, &endpoint->eq), "PtlEQAlloc");
 	endpoint->poll = poll;
+	manners_init(&endpoint->manners, YIELD_LOOKS);
 	control_open(endpoint);
 	ticker_start(endpoint);
 }
@@ -183,18 +182,11 @@ static void give_way(struct manners *manners)
 {
 	uint64_t start;
 
-	if (++manners->polls < manners->yield_polls)
+	if (!manners_due(manners))
 		return;
-	manners->polls = 0;
 	start = clock_look();
 	sched_yield();
-	if (clock_look() - start > YIELD_CROWDED) {
-		manners->yield_polls = 1;
-		manners->calm = 0;
-	} else if (manners->yield_polls < YIELD_POLLS && ++manners->calm >= YIELD_CALM) {
-		manners->yield_polls = manners->yield_polls == 0 ? 1 : manners->yield_polls * 2;
-		manners->calm = 0;
-	}
+	manners_learn(manners, clock_look() - start);
 }
 
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)

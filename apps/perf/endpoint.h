@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <base/manners.h>
 #include <portals.h>
 
 #define PORTAL_CONTROL 0
@@ -64,13 +65,6 @@ struct control {
 	uint64_t number;
 };
 
-/* How a thread that looks for events shares its CPU. */
-struct manners {
-	uint32_t polls;       /* empty ones since the last yield */
-	uint32_t yield_polls; /* that are due before the next */
-	uint32_t calm;        /* yields in a row that nobody needed */
-};
-
 struct endpoint {
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
@@ -81,7 +75,7 @@ struct endpoint {
 	/* Called while nothing has come, if not NULL: the other end in the same thread. */
 	void (*aside)(void *context);
 	void *aside_context;
-	struct manners manners;
+	struct manners manners; /* of the thread that looks for events */
 
 	pthread_t ticker;
 	pthread_mutex_t lock; /* of what follows */

@@ -12,6 +12,7 @@
 #include <rte_pause.h>
 
 #include <base/barrier.h>
+#include <base/manners.h>
 #include <engine/patience.h>
 
 #define IDLE_BEFORE_SLEEP  MILLISECOND
@@ -19,9 +20,7 @@
 #define SLEEP_MAX          SECOND
 #define SLEEP_EXTERNAL     (50 * MICROSECOND) /* the first sleep; doubled up to the next */
 #define SLEEP_EXTERNAL_MAX (500 * MICROSECOND)
-#define YIELD_CROWDED      MICROSECOND /* an unneeded sched_yield() takes less: somebody else ran */
 #define YIELD_TURNS        64 /* empty turns between two yields when nobody needs the CPU */
-#define YIELD_CALM         16 /* unneeded yields in a row that double the turns in between */
 
 enum poller_request { REQUEST_RUN, REQUEST_PAUSE, REQUEST_STOP };
 
@@ -36,13 +35,11 @@ struct poller {
 	enum poller_manner manner;
 	int bell; /* eventfd to sleep on together with ports; -1: there is none */
 	const struct clock *clock;
-	uint64_t idle_since;  /* ns; 0 while there is work */
-	uint64_t sleep;       /* ns, the next sleep when frames may come at any time */
-	uint32_t empty_turns; /* since the last yield */
-	uint32_t yield_turns; /* empty turns that are due before the next */
-	uint32_t calm_yields; /* unneeded ones in a row */
-	uint64_t turn;        /* when the last turn began, ns; 0: it found nothing to do */
-	_Atomic uint64_t busy; /* ns in turns that found something; read by others */
+	uint64_t idle_since;    /* ns; 0 while there is work */
+	uint64_t sleep;         /* ns, the next sleep when frames may come at any time */
+	struct manners manners; /* its looks are turns */
+	uint64_t turn;          /* when the last turn began, ns; 0: it found nothing to do */
+	_Atomic uint64_t busy;  /* ns in turns that found something; read by others */
 	/* P1 */
 	unsigned count;
 	struct poller_engine engines[POLLER_ENGINES];
@@ -75,10 +72,10 @@ struct poller *poller_create(enum poller_manner manner, const struct clock *cloc
 		.bell = -1,
 		.clock = clock,
 		.sleep = SLEEP_EXTERNAL,
-		.yield_turns = YIELD_TURNS,
 		.request = REQUEST_PAUSE,
 		.parked = 1,
 	};
+	manners_init(&poller->manners, YIELD_TURNS);
 	if (poller_set_manner(poller, manner) != 0) {
 		free(poller);
 		return NULL;
@@ -348,20 +345,6 @@ static bool poller_sleep_called(struct poller *poller)
 	return work != 0;
 }
 
-/* Offers the CPU to others, and learns from the time it takes whether there are any. */
-static void poller_yield(struct poller *poller, uint64_t now)
-{
-	sched_yield();
-	if (clock_now(poller->clock) - now > YIELD_CROWDED) {
-		poller->yield_turns = 1;
-		poller->calm_yields = 0;
-	} else if (poller->yield_turns < YIELD_TURNS && ++poller->calm_yields >= YIELD_CALM) {
-		poller->yield_turns *= 2;
-		poller->calm_yields = 0;
-	}
-	poller->empty_turns = 0;
-}
-
 /* After a turn that found nothing to do. */
 static void poller_idle(struct poller *poller)
 {
@@ -386,10 +369,12 @@ static void poller_idle(struct poller *poller)
 			return;
 		}
 	}
-	if (++poller->empty_turns >= poller->yield_turns)
-		poller_yield(poller, now);
-	else
+	if (manners_due(&poller->manners)) {
+		sched_yield();
+		manners_learn(&poller->manners, clock_now(poller->clock) - now);
+	} else {
 		rte_pause();
+	}
 }
 
 /* A turn lasts until the next one begins, which reads the clock anyway. */
@@ -433,7 +418,7 @@ void poller_run(void *argument)
 			poller_idle(poller);
 		} else {
 			poller->idle_since = 0;
-			poller->empty_turns = 0;
+			manners_work(&poller->manners);
 			poller->sleep = SLEEP_EXTERNAL;
 		}
 	}
