@@ -209,8 +209,12 @@ static void rack_note(
 	flight->rack_rtt = transport->now_received - sent;
 }
 
-static inline void slot_free(struct transport *transport, struct slot *slot)
+static inline void slot_free(struct transport *transport, struct flight *flight, uint32_t psn)
 {
+	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
+
+	flight->small_count -= bitmap_test(flight->small, psn);
+	bitmap_clear(flight->small, psn);
 	transport->in_flight -= slot->frame->nb_segs;
 	rte_pktmbuf_free(slot->frame);
 	slot->frame = NULL;
@@ -242,7 +246,7 @@ static void slot_deliver(
 	if (serial_before(flight->highest, psn + 1))
 		flight->highest = psn + 1;
 	bitmap_clear(flight->resent, psn);
-	slot_free(transport, slot);
+	slot_free(transport, flight, psn);
 }
 
 /* Everything before ack has arrived, and nothing out of order ever since the flight was calm. */
@@ -260,7 +264,7 @@ static unsigned calm_read(struct transport *transport, struct peer *peer, uint32
 	flight->rack_sent = last->sent;
 	flight->rack_rtt = transport->now_received - last->sent;
 	for (psn = peer->tx_una; psn != ack; psn++)
-		slot_free(transport, &flight->slots[psn % FRAME_WINDOW]);
+		slot_free(transport, flight, psn);
 	peer->tx_una = ack;
 	return delivered;
 }

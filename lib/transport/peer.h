@@ -32,6 +32,8 @@
 #define PEER_MEMORY    (2 * STREAM_MEMORY)
 #define OPEN_MAX       8  /* messages to one peer that are partly framed */
 #define ASSEMBLIES_MAX 16 /* messages from one peer that are partly here; more than OPEN_MAX */
+#define SMALL_BYTES    1024 /* transport header included */
+#define SMALL_MAX      8  /* small frames in flight, see sender_small_open(); as many as are acknowledged at once */
 #define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
 enum peer_flag {
@@ -69,6 +71,8 @@ struct flight {
 	uint64_t sacked[BITMAP_WORDS];
 	uint64_t lost[BITMAP_WORDS]; /* and not sent again yet */
 	uint64_t resent[BITMAP_WORDS];
+	uint64_t small[BITMAP_WORDS]; /* of less than SMALL_BYTES, and not acknowledged in any way */
+	uint32_t small_count;
 	uint32_t sacked_count;
 	uint32_t lost_count;
 	uint32_t rack_psn;     /* of the delivered frame that was sent last, */

@@ -348,10 +348,22 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 	return true;
 }
 
+/* Small frames have a window of their own, as large as that of a new stream: whoever sends messages faster than the peer acknowledges
+ * them would fill the peer's ring with frames that cost it more than the messages in them. What waits for this window shares the frame
+ * that leaves when it opens. */
+static inline bool sender_small_open(const struct peer *peer)
+{
+	const struct message *next = peer->waiting.head;
+
+	return peer->flight == NULL || peer->flight->small_count < SMALL_MAX ||
+	       peer->open.head != NULL || (next != NULL && next->length >= SMALL_BYTES);
+}
+
 /* May another new frame go? */
 static inline bool sender_open(struct transport *transport, struct peer *peer)
 {
-	return peer_in_flight(peer) != FRAME_WINDOW && congestion_open(transport, peer);
+	return peer_in_flight(peer) != FRAME_WINDOW && congestion_open(transport, peer) &&
+	       sender_small_open(peer);
 }
 
 static enum step sender_new(struct transport *transport, struct peer *peer)
@@ -389,6 +401,10 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 	if (filling.tail != NULL) {
 		sender_join(transport, peer, mbuf, &filling);
 		transport->in_flight++;
+	}
+	if (frame.length < SMALL_BYTES) {
+		bitmap_set(peer->flight->small, frame.psn);
+		peer->flight->small_count++;
 	}
 	more = sender_has_work(peer);
 	if (!more || !sender_open(transport, peer))

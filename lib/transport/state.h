@@ -30,6 +30,7 @@
 #define ACK_SOON_DELAY  (4 * MICROSECOND)  /* the peer has nothing more to send */
 #define ACK_LATER_DELAY (25 * MICROSECOND) /* it has */
 #define ACK_EVERY       8                  /* frames */
+static_assert(SMALL_MAX >= ACK_EVERY, "a window of small frames is acknowledged without a delay");
 
 #define PROBE_MARGIN       (2 * ACK_LATER_DELAY) /* beyond two round trips of silence; less than any timeout */
 

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <transport/peer.h>
+
 #include "network.h"
 
 #define FRAME_SIZE 1514
@@ -204,6 +206,42 @@ static void send__waiting_messages_share_frames(void **state)
 	assert_true(network_run(network, SECOND));
 	check_complete(network);
 	assert_true(network->frames < 15);
+	network_destroy(network);
+}
+
+/* However far the congestion window has grown. A message that fills a frame of its own does not wait for it. */
+static void send__a_burst_of_small_messages_leaves_in_few_frames(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *node = &network->nodes[0];
+	unsigned i, frames = 0;
+	uint64_t before;
+
+	(void)state;
+	nodes_start(network);
+	for (i = 0; i < 4; i++) {
+		network_send(network, 0, 1, 500000);
+		assert_true(network_run(network, SECOND));
+	}
+	network_pass(network, MILLISECOND);
+	before = node->counters.frames_sent;
+	for (i = 0; i < 100; i++) {
+		network_send(network, 0, 1, 8);
+		frames += transport_push(node->transport);
+		if (i < SMALL_MAX)
+			assert_int_equal(frames, i + 1);
+	}
+	assert_int_equal(frames, SMALL_MAX);
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
+	assert_true(node->counters.frames_sent - before <= SMALL_MAX + 8); /* 14 in a frame */
+	network_pass(network, MILLISECOND);
+	for (i = 0; i < 2 * SMALL_MAX; i++) {
+		network_send(network, 0, 1, SMALL_BYTES);
+		assert_int_equal(transport_push(node->transport), 1);
+	}
+	assert_true(network_run(network, SECOND));
+	check_complete(network);
 	network_destroy(network);
 }
 
@@ -898,6 +936,7 @@ int main(void)
 		cmocka_unit_test(send__to_itself_leaves_the_port_its_turn),
 		cmocka_unit_test(send__to_itself_never_touches_the_port),
 		cmocka_unit_test(send__waiting_messages_share_frames),
+		cmocka_unit_test(send__a_burst_of_small_messages_leaves_in_few_frames),
 		cmocka_unit_test(send__a_short_message_overtakes_the_rest_of_a_long_one),
 		cmocka_unit_test(faults__loss_duplication_reordering_and_corruption_lose_nothing),
 		cmocka_unit_test(faults__half_of_all_frames_lost_lose_nothing),
