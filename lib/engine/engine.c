@@ -297,7 +297,8 @@ unsigned engine_look(struct engine *engine)
 {
 	unsigned work = engine->owes ? turn_end(engine) : 0;
 
-	if (engine->touched != 0)
+	/* Commands do not wait: who has posted them may rely on this thread (poller.h, P3). */
+	if (engine->touched != 0 && !engine_called(engine))
 		return turn_count(engine, work);
 	work += turn_begin(engine);
 	if (engine->touched != 0 && !transport_urgent(engine->transport))

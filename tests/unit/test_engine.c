@@ -199,6 +199,21 @@ static void engine_look__sends_what_is_urgent_before_it_returns(void **state)
 	rig_event(rig, queue, EVENT_SEND_START);
 }
 
+/* As what was put off may bring events. Who posted them may have been told that the thread that looks sees to them. */
+static void engine_look__carries_out_commands_also_when_there_are_events_already(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+
+	engine_touch(rig->engine, segment_queue(rig->segment, handle_index(queue)));
+	assert_true(rig_put_post(rig, region, &move));
+	assert_true(engine_look(rig->engine) > 0);
+	assert_false(engine_called(rig->engine));
+	assert_int_equal(fake_next()->header.kind, MESSAGE_PUT);
+	rig_event(rig, queue, EVENT_SEND_START);
+}
+
 /* Whatever comes next ends the turn: a look, a turn, a push. */
 static void engine_poll__first_does_what_a_look_has_put_off(void **state)
 {
@@ -462,6 +477,7 @@ int main(void)
 		test(engine_execute__comes_after_what_is_in_the_ring),
 		test(engine_look__puts_off_what_nobody_waits_for_when_there_are_events),
 		test(engine_look__sends_what_is_urgent_before_it_returns),
+		test(engine_look__carries_out_commands_also_when_there_are_events_already),
 		test(engine_poll__first_does_what_a_look_has_put_off),
 		test(engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long),
 		test(engine_execute__begins_nothing_without_memory),
