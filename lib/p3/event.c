@@ -207,14 +207,15 @@ static inline bool queue_is_awaited(const struct visit *visit)
 	return atomic_load_explicit(&visit_queue(visit)->waiters, memory_order_relaxed) != 0;
 }
 
-/* A thread that drives has found a queue empty: it drives, looks once more, and ends the visit. */
+/* A thread that drives has found a queue empty: it drives, looks once more, and ends the visit. The visit keeps the interface as it
+ * is, but one that began to close meanwhile is not found again. */
 static __attribute__((noinline)) int event_drive(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
 	enum queue_answer answer = QUEUE_EMPTY;
 	struct visit visit;
 
 	visit_describe(&visit, eventq, HANDLE_QUEUE);
-	if (interface_drive() != 0)
+	if (interface_drive() != 0 && visit.segment)
 		answer = queue_look(&visit, event);
 	visit_leave(&visit);
 	return answer_code(answer, event);

@@ -3,11 +3,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 
 #include <postern.h>
 
+#include <engine/queue.h>
 #include <p3/interface.h>
 
 #define THREADS 4
@@ -293,6 +296,48 @@ static void PtlNIFini__in_the_midst_of_calls_hurts_nobody(void **state)
 		pthread_join(threads[i], NULL);
 }
 
+static void *closing_page;
+
+/* A look at the queue's memory does not get through; meanwhile another thread begins to close the interface. */
+static void closing_begins(int number)
+{
+	(void)number;
+	atomic_store(&interfaces[0].segment, NULL);
+	if (mprotect(closing_page, 1, PROT_READ | PROT_WRITE) != 0)
+		abort();
+}
+
+static void PtlEQGet__that_drives_another_interface_survives_the_end_of_its_own(void **state)
+{
+	const struct sigaction action = {.sa_handler = closing_begins, .sa_flags = (int)SA_RESETHAND};
+	const struct command nothing = {.kind = COMMAND_PING_ABANDON};
+	struct sigaction before;
+	struct segment *segment;
+	ptl_handle_ni_t ni[2];
+	ptl_handle_eq_t eq;
+	ptl_event_t event;
+	int count;
+
+	(void)state;
+	setenv("PTL_IFACE_NAME", "loop:a;loop:a", 1);
+	assert_int_equal(PtlInit(&count), PTL_OK);
+	for (ptl_interface_t i = 0; i < 2; i++)
+		assert_int_equal(PtlNIInit(i, PTL_PID_ANY, NULL, NULL, &ni[i]), PTL_OK);
+	assert_int_equal(PtlEQAlloc(ni[0], 4, &eq), PTL_OK);
+	assert_int_equal(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+	segment = atomic_load(&interfaces[0].segment);
+	closing_page = segment_at(segment, queue_slots(segment_queue(segment, handle_index(eq))));
+	/* Something to do for the other one. */
+	assert_true(ring_put(segment_ring(atomic_load(&interfaces[1].segment)), &nothing));
+	sigaction(SIGSEGV, &action, &before);
+	if (mprotect(closing_page, 1, PROT_NONE) == 0)
+		assert_int_equal(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+	sigaction(SIGSEGV, &before, NULL);
+	atomic_store(&interfaces[0].segment, segment);
+	PtlFini();
+	unsetenv("PTL_IFACE_NAME");
+}
+
 static void PtlNIDist__grows_with_the_distance(void **state)
 {
 	ptl_handle_ni_t ni = open_default();
@@ -473,6 +518,8 @@ int main(void)
 		cmocka_unit_test(PtlNIFini__ends_the_waits_of_all_threads),
 		cmocka_unit_test(PtlEQFree__ends_the_waits_of_all_threads),
 		cmocka_unit_test(PtlNIFini__in_the_midst_of_calls_hurts_nobody),
+		cmocka_unit_test(
+			PtlEQGet__that_drives_another_interface_survives_the_end_of_its_own),
 		cmocka_unit_test(PtlNIDist__grows_with_the_distance),
 		cmocka_unit_test(PtlNIHandle__tells_the_interface_of_an_object),
 		cmocka_unit_test(interface__may_have_a_poll_thread_of_its_own),
