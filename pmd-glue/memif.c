@@ -68,6 +68,7 @@
 #define DESCRIPTORS_MAX  4u   /* passed with one message: memif passes one */
 #define MESSAGES_AT_ONCE 16u
 #define LISTEN_BACKLOG   4
+#define LOCK_BYTES       8 /* of PATH.lock at most: an MTU of each place, I5 */
 
 enum role { ROLE_SERVER, ROLE_CLIENT };
 
@@ -519,6 +520,15 @@ static int memif_complain(const struct memif *memif, int error)
 	return -1;
 }
 
+/* What is at PATH.lock is not ours to write to, nor to take away. */
+static int lock_complain(struct memif *memif, const char *name)
+{
+	log_error("%s: %s is no memif's lock: choose another path, or remove it",
+		memif->ethdev.port.name, name);
+	close_and_forget(&memif->lock);
+	return -1;
+}
+
 /* Opens PATH.lock, and with it the door, and takes a place. */
 static int memif_take_role(struct memif *memif)
 {
@@ -526,17 +536,20 @@ static int memif_take_role(struct memif *memif)
 	struct stat there, here;
 	lock_name(memif, name, sizeof(name));
 	for (;;) {
-		memif->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		memif->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 		if (memif->lock < 0)
-			return memif_complain(memif, errno);
+			return errno == ELOOP ? lock_complain(memif, name)
+					      : memif_complain(memif, errno);
 		if (!place_take(memif, PLACE_DOOR))
 			return memif_complain(memif, errno);
 		/* Still the file that others will find? */
-		if (fstat(memif->lock, &here) == 0 && stat(name, &there) == 0 &&
+		if (fstat(memif->lock, &here) == 0 && lstat(name, &there) == 0 &&
 			here.st_ino == there.st_ino && here.st_dev == there.st_dev)
 			break;
 		close_and_forget(&memif->lock);
 	}
+	if (!S_ISREG(here.st_mode) || here.st_size > LOCK_BYTES)
+		return lock_complain(memif, name);
 	memif->place = place_take(memif, PLACE_SERVER) ? PLACE_SERVER : PLACE_CLIENT;
 	memif->role = memif->place == PLACE_SERVER ? ROLE_SERVER : ROLE_CLIENT;
 	if (memif->place == PLACE_SERVER || place_take(memif, PLACE_CLIENT))

@@ -478,6 +478,30 @@ static void case_foreign_file(void)
 	CHECK(unlink(path) == 0);
 }
 
+/* A file of somebody else's with the name of the lock, or a name for it, is not written to and stays. */
+static void case_foreign_lock(void)
+{
+	static const char text[] = "not a memif's";
+	char lock[80], other[80], found[sizeof(text)] = "";
+	FILE *file;
+
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	snprintf(other, sizeof(other), "%s.other", path);
+	file = fopen(other, "w");
+	CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+	CHECK(symlink(other, lock) == 0);
+	CHECK(settings_load() == 0 && glue_start() == 0);
+	CHECK(memif_open(path, 0) == NULL);
+	CHECK(strstr(log_last_error(), "choose another path"));
+	CHECK(unlink(lock) == 0 && rename(other, lock) == 0);
+	CHECK(memif_open(path, 0) == NULL);
+	CHECK(strstr(log_last_error(), "choose another path"));
+	file = fopen(lock, "r");
+	CHECK(file != NULL && fgets(found, sizeof(found), file) != NULL && fclose(file) == 0);
+	CHECK(strcmp(found, text) == 0);
+	CHECK(unlink(lock) == 0);
+}
+
 /* Runs a case in a process of its own; afterwards nothing may be left of the path. */
 static void run_apart(void (*run)(void), void (*run_mtu)(uint32_t), uint32_t mtu)
 {
@@ -583,6 +607,12 @@ static void memif_open__leaves_a_file_alone_that_is_no_socket(void **state)
 	assert_int_not_equal(access(lock, F_OK), 0);
 }
 
+static void memif_open__leaves_a_file_alone_that_is_no_lock(void **state)
+{
+	(void)state;
+	run_apart(case_foreign_lock, NULL, 0);
+}
+
 static int memif_setup(void **state)
 {
 	(void)state;
@@ -612,6 +642,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(memif_open__takes_the_place_of_a_dying_server),
 		cmocka_unit_test(memif_open__leaves_a_socket_alone_that_is_no_memif),
 		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_socket),
+		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_lock),
 	};
 
 	if (count == 4) {
