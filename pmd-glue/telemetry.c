@@ -3,7 +3,8 @@
  * DPDK calls in a thread of its own for each client, so several answers may be in the making. It
  * knows no objects in arrays, no flags and nothing that is not there: an array of objects becomes an
  * object whose members are numbered, a flag is 0 or 1, and what is not there is left out. What does
- * not fit into its limits (256 members, 127 bytes of text) is left out or cut off.
+ * not fit into its limits (256 members, 127 bytes of text) is left out or cut off. It escapes what is not ASCII
+ * in ways that are no JSON, so a question mark stands for that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include <base/log.h>
 #include <base/report.h>
+#include <base/utf8.h>
 #include <pmd-glue/glue.h>
 
 #define LEVELS 8 /* objects in objects, more than any report has */
@@ -126,13 +128,26 @@ static void answer_number(struct report *report, const char *name, uint64_t valu
 		rte_tel_data_add_array_u64(level->data, value);
 }
 
+static void text_plain(const char *text, char *plain, size_t size)
+{
+	size_t length = 0;
+	while (*text != '\0' && length + 1 < size) {
+		unsigned bytes = utf8_bytes(text);
+		plain[length++] = bytes == 1 ? *text : '?';
+		text += bytes > 0 ? bytes : 1;
+	}
+	plain[length] = '\0';
+}
+
 static void answer_text(struct report *report, const char *name, const char *text)
 {
 	struct level *level = answer_level(report, LEVEL_TEXTS);
+	char plain[RTE_TEL_MAX_STRING_LEN];
+	text_plain(text, plain, sizeof(plain));
 	if (level && level->kind == LEVEL_OBJECT)
-		rte_tel_data_add_dict_string(level->data, name, text);
+		rte_tel_data_add_dict_string(level->data, name, plain);
 	else if (level && level->kind == LEVEL_TEXTS)
-		rte_tel_data_add_array_string(level->data, text);
+		rte_tel_data_add_array_string(level->data, plain);
 }
 
 static void answer_flag(struct report *report, const char *name, bool flag)

@@ -128,6 +128,13 @@ class Telemetry(Case):
             self.assertIn("not open", client.ask(f"/postern/peers,{number}")["error"])
         self.assertIsNone(client.ask("/postern/weather"))
 
+    def test_texts_that_are_not_ascii_spoil_no_answer(self):
+        server = self.start("postern-perf", "--server", PTL_NID="1", PTL_IFACE_NAME=f"memif:{self.directory}/caf\u00e9\u2192")
+        self.await_line(server, "Serving at 1:1")
+        client = self.client_of(server)
+        for answer, name in (("/postern/ni", "name"), ("/postern/port", "name"), ("/postern/config", "PTL_IFACE_NAME")):
+            self.assertEqual(client.ask(answer)[name], f"memif:{self.directory}/caf??")
+
     def test_it_can_be_switched_off(self):
         self.assertIsNone(find(self.server(PTL_TELEMETRY="off"), runtime_directory()))
 
