@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -124,13 +125,16 @@ bool bell_hang(struct bell *bell, int control)
 	return false;
 }
 
-/* Takes back what rang. The descriptor is the peer's too, who may let reads of it wait at any time; this one never does. */
+/* Takes back what rang. The descriptor is the peer's too, who may let reads of it wait at any time; this one does not. What knows no
+ * such reads, as an eventfd of an old kernel, is read only while there is something. */
 static void bell_hush(const struct bell *bell)
 {
 	eventfd_t rung;
 	const struct iovec to = {.iov_base = &rung, .iov_len = sizeof(rung)};
-	if (preadv2(bell->event, &to, 1, -1, RWF_NOWAIT) < 0 && errno == EOPNOTSUPP)
-		(void)eventfd_read(bell->event, &rung); /* a kernel before 5.12 */
+	struct pollfd called = {.fd = bell->event, .events = POLLIN};
+	if (preadv2(bell->event, &to, 1, -1, RWF_NOWAIT) < 0 && errno == EOPNOTSUPP &&
+		poll(&called, 1, 0) == 1)
+		(void)eventfd_read(bell->event, &rung);
 }
 
 int bell_arm(struct bell *bell, bool on)

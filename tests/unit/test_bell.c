@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -107,6 +108,21 @@ static void bell_arm__does_not_wait_where_nothing_rang(void **state)
 	assert_int_equal(bell_arm(&rung->bell, false), -1);
 }
 
+/* Nor when the peer's descriptor is something that cannot be read without waiting. */
+static void bell_arm__does_not_wait_for_what_is_no_eventfd(void **state)
+{
+	struct rung *rung = *state;
+	int other = inotify_init();
+
+	assert_true(other >= 0);
+	assert_true(dup2(other, rung->bell.event) >= 0);
+	close(other);
+	if (!bell_hang(&rung->bell, rung->control[0]))
+		skip();
+	assert_true(bell_arm(&rung->bell, true) >= 0);
+	assert_int_equal(bell_arm(&rung->bell, false), -1);
+}
+
 static void bell_hang__refuses_a_ring_outside_its_memory(void **state)
 {
 	struct rung *rung = *state;
@@ -122,6 +138,8 @@ int main(void)
 			bell_arm__asks_for_calls_until_it_polls_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			bell_arm__does_not_wait_where_nothing_rang, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			bell_arm__does_not_wait_for_what_is_no_eventfd, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			bell_hang__refuses_a_ring_outside_its_memory, setup, teardown),
 	};
