@@ -13,6 +13,7 @@
 
 #define MANNERS_LONG    4 /* times as long as the shortest: somebody else ran meanwhile, */
 #define MANNERS_CROWDED (3 * MICROSECOND) /* and surely when a yield took that */
+#define MANNERS_LEAST   100 /* ns that the shortest takes at least: clocks of two CPUs may differ by as much */
 #define MANNERS_HASTE   4  /* one that was needed divides the looks until the next */
 #define MANNERS_CALM    16 /* so many in a row that were not double them */
 
@@ -49,7 +50,7 @@ static inline bool manners_due(struct manners *manners)
 static inline void manners_learn(struct manners *manners, uint64_t took)
 {
 	if (took < manners->least)
-		manners->least = took;
+		manners->least = took > MANNERS_LEAST ? took : MANNERS_LEAST;
 	if (took >= MANNERS_CROWDED || took > MANNERS_LONG * manners->least) {
 		manners->looks /= MANNERS_HASTE;
 		if (manners->looks == 0)

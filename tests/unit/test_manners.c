@@ -74,6 +74,18 @@ static void manners_learn__is_not_misled_by_a_yield_that_took_a_little_longer(vo
 	assert_int_equal(looks(&manners), MOST / MANNERS_HASTE);
 }
 
+/* The thread has moved to a CPU whose clock is behind. */
+static void manners_learn__does_not_believe_that_a_yield_took_no_time(void **state)
+{
+	struct manners manners;
+
+	(void)state;
+	manners_init(&manners, MOST);
+	learn(&manners, 0, 1);
+	learn(&manners, MANNERS_LONG * MANNERS_LEAST, 10);
+	assert_int_equal(looks(&manners), MOST);
+}
+
 /* Who never was alone does not know what a short one is. */
 static void manners_learn__knows_a_crowd_from_the_first_yield_on(void **state)
 {
@@ -91,6 +103,7 @@ int main(void)
 		cmocka_unit_test(manners_due__comes_after_so_many_empty_looks_in_a_row),
 		cmocka_unit_test(manners_learn__gives_way_to_others_and_forgets_them),
 		cmocka_unit_test(manners_learn__is_not_misled_by_a_yield_that_took_a_little_longer),
+		cmocka_unit_test(manners_learn__does_not_believe_that_a_yield_took_no_time),
 		cmocka_unit_test(manners_learn__knows_a_crowd_from_the_first_yield_on),
 	};
 
