@@ -5,7 +5,7 @@
  * I1. A question makes no peer where it arrives, and its answer is no longer than it (wire/frame.c) and goes where it came
  *     from. Answers are bounded per turn (PONGS_MAX) and in time (answer_allowed()), so that nobody can keep this core, or a
  *     third, busy by asking.
- * I2. Answers leave at the beginning of the next transmit half, and at once: what they say of their time here is true.
+ * I2. Answers leave in the next transmit half, before data, and at once: what they say of their time here is true.
  * I3. Every transport_ping() ends in one ping_done().
  */
 #include <string.h>

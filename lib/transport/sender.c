@@ -11,9 +11,9 @@
  * I2. A frame is written only while this is its only reference. A frame to be sent again that
  *     somebody else may still read (the port; a receiver in another thread of this process) is
  *     copied.
+ * I3. New frames go only while in_flight < in_flight_max.
  * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h); such a frame is not written
  *     again but copied.
- * I3. New frames go only while in_flight < in_flight_max.
  */
 #include <string.h>
 
