@@ -700,10 +700,12 @@ static int memif_prepare(struct memif *memif, uint32_t mtu)
 		ethdev_prepare(&memif->ethdev, device, &options) != 0)
 		return -1;
 	memif->ethdev.port.operations = &memif_operations;
-	memif->ethdev.port.calls = true;
 	/* A server's driver waits for its relay; a client's is started when there is somebody to
 	 * connect to. */
-	return memif->role == ROLE_SERVER ? ethdev_start(&memif->ethdev) : 0;
+	if (memif->role == ROLE_SERVER && ethdev_start(&memif->ethdev) != 0)
+		return -1;
+	memif->ethdev.port.calls = true; /* by its bell, not by the driver */
+	return 0;
 }
 
 struct port *memif_open(const char *path, uint32_t mtu)

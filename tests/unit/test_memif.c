@@ -310,6 +310,7 @@ static void case_both_in_one_process(void)
 	struct rte_mbuf *frame;
 
 	CHECK(two != NULL);
+	CHECK(one->calls && two->calls); /* a server as well as a client */
 	wait_for_both(one, two);
 	put(one, 100, 3);
 	frame = take(two);
