@@ -11,7 +11,7 @@
 #define PATIENCE_SECONDS 1
 #define ANSWER_BYTES     20000 /* DPDK sends 16 KiB at most */
 
-/* The next answer; false: none comes. */
+/* The next answer; false: none comes, or one that is no JSON. */
 static bool client_receive(struct client *client)
 {
 	char bytes[ANSWER_BYTES];
@@ -19,7 +19,7 @@ static bool client_receive(struct client *client)
 
 	json_decref(client->answer);
 	client->answer = length > 0 ? json_loadb(bytes, (size_t)length, 0, NULL) : NULL;
-	return length > 0;
+	return client->answer != NULL;
 }
 
 bool client_open(struct client *client, const char *path)

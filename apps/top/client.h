@@ -14,14 +14,14 @@
 
 struct client {
 	int socket;
-	json_t *answer; /* to the last question; NULL: none, or it was no JSON */
+	json_t *answer; /* to the last question; NULL: there was none */
 };
 
 /* False: nobody listens there, or it is no telemetry socket. Does not wait for long. */
 bool client_open(struct client *client, const char *path);
 void client_close(struct client *client);
 
-/* Asks and waits a second at most; false: there is no answer, and the client is of no use any more. */
+/* Asks and waits a second at most; false: there is no answer, or it is no JSON, and the client is of no use any more. */
 bool client_ask(struct client *client, const char *question);
 
 /* A number of the last answer; 0 when it is not there. */

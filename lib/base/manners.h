@@ -15,7 +15,7 @@
 #define MANNERS_CROWDED (3 * MICROSECOND) /* and surely when a yield took that */
 #define MANNERS_LEAST   100 /* ns that the shortest takes at least: clocks of two CPUs may differ by as much */
 #define MANNERS_HASTE   4  /* one that was needed divides the looks until the next */
-#define MANNERS_CALM    16 /* so many in a row that were not double them */
+#define MANNERS_CALM    16 /* so many in a row that were not, double them */
 
 struct manners {
 	uint32_t empty; /* looks that found nothing since the last yield */

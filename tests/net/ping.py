@@ -4,6 +4,7 @@
     ping.py PROGRAMS SCENARIO
 
     plain    a pair: the other process answers, frames of all sizes pass
+    uneven   a pair of which one end has smaller frames than the other: that is found
     narrow   a router whose second link carries less than the first: the path's MTU is found
     names    two hosts with one address are told of each other
 
@@ -17,6 +18,7 @@ import sys
 import exchange
 
 MTU = 1500
+SMALL = 1400
 NARROW = 1300
 TIMEOUT = 120
 
@@ -41,9 +43,9 @@ def environment(device, side):
     return clean | {"PTL_IFACE_NAME": device.interface(side)} | device.settings(side)
 
 
-def server(programs, device, side):
+def server(programs, device, side, **settings):
     process = subprocess.Popen(device.prefix(side) + [os.path.join(programs, "postern-perf"), "--server"],
-                               stdout=subprocess.PIPE, text=True, env=environment(device, side),
+                               stdout=subprocess.PIPE, text=True, env=environment(device, side) | settings,
                                preexec_fn=exchange.die_with_parent)
     for line in process.stdout:
         if "Serving at" in line:
@@ -85,6 +87,13 @@ def plain(programs, device):
            {"there": MTU, "back": MTU, "own": MTU, "target": MTU})
 
 
+def uneven(programs, device):
+    server(programs, device, 1, PTL_MTU=str(SMALL))
+    _, found = findings(programs, device, f"{device.node(1)}:1")
+    expect("the level", found["mtu"]["level"], "warning")
+    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={SMALL}, for both processes")
+
+
 def narrow(programs, device):
     server(programs, device, 1)
     expect("the path MTU", ping(programs, device),
@@ -102,7 +111,8 @@ def names(programs, device):
     expect("the level", found["name"]["level"], "failure")
 
 
-SCENARIOS = {"plain": (plain, exchange.Veth), "narrow": (narrow, Narrow), "names": (names, Twins)}
+SCENARIOS = {"plain": (plain, exchange.Veth), "uneven": (uneven, exchange.Veth), "narrow": (narrow, Narrow),
+             "names": (names, Twins)}
 
 
 def main():

@@ -12,7 +12,9 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/membarrier.h>
 
 #include <pmd-glue/bell.h>
 
@@ -79,13 +81,20 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Every kernel that Postern runs on has membarrier(), but it may be forbidden. */
+static void hang(struct rung *rung)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
+		skip();
+	assert_true(bell_hang(&rung->bell, rung->control[0]));
+}
+
 static void bell_arm__asks_for_calls_until_it_polls_again(void **state)
 {
 	struct rung *rung = *state;
 	struct pollfd called;
 
-	if (!bell_hang(&rung->bell, rung->control[0]))
-		skip(); /* the kernel has no membarrier() */
+	hang(rung);
 	called = (struct pollfd){.fd = bell_arm(&rung->bell, true), .events = POLLIN};
 	assert_true(called.fd >= 0);
 	assert_int_equal(flags(rung) & POLLS, 0);
@@ -102,8 +111,7 @@ static void bell_arm__does_not_wait_where_nothing_rang(void **state)
 {
 	struct rung *rung = *state;
 
-	if (!bell_hang(&rung->bell, rung->control[0]))
-		skip();
+	hang(rung);
 	assert_true(bell_arm(&rung->bell, true) >= 0);
 	assert_int_equal(bell_arm(&rung->bell, false), -1);
 }
@@ -117,8 +125,7 @@ static void bell_arm__does_not_wait_for_what_is_no_eventfd(void **state)
 	assert_true(other >= 0);
 	assert_true(dup2(other, rung->bell.event) >= 0);
 	close(other);
-	if (!bell_hang(&rung->bell, rung->control[0]))
-		skip();
+	hang(rung);
 	assert_true(bell_arm(&rung->bell, true) >= 0);
 	assert_int_equal(bell_arm(&rung->bell, false), -1);
 }
