@@ -83,7 +83,7 @@ struct flight {
 	uint64_t timeout_from; /* what the retransmission timeout counts from */
 	bool excused;          /* a timeout has been put off because this core was late */
 	bool expired; /* a timeout has given up frames, and nothing has shown yet that it was wrong */
-	bool disturbed; /* false: no bit is set above, and frames are in flight in the order in which they were sent */
+	bool disturbed; /* false: nothing is sacked, lost or resent, and frames are in flight in the order in which they were sent */
 	struct slot slots[FRAME_WINDOW];
 };
 

@@ -10,9 +10,7 @@ static inline void place_data(void *to, const void *from, uint64_t bytes)
 {
 	uint64_t first, last;
 
-	if (bytes > 2 * sizeof(first)) {
-		memmove(to, from, bytes);
-	} else if (bytes >= sizeof(first)) {
+	if (bytes >= sizeof(first) && bytes <= 2 * sizeof(first)) {
 		memcpy(&first, from, sizeof(first));
 		memcpy(&last, (const char *)from + bytes - sizeof(last), sizeof(last));
 		memcpy(to, &first, sizeof(first));
