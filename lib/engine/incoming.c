@@ -434,12 +434,12 @@ static void probe_begin(
 	get_refuse(engine, from, header);
 }
 
-/* Only puts and replies have data, and a put's says how much. */
+/* Only puts and replies have data. */
 static bool request_is_sound(const struct message_header *header, uint64_t length)
 {
 	switch (header->kind) {
 	case MESSAGE_PUT:
-		return header->requested == length;
+		return true;
 	case MESSAGE_REPLY:
 		return header->value == length;
 	default:
@@ -451,34 +451,33 @@ void incoming_begin(void *context, struct process from, const struct record *rec
 	struct inbound *inbound)
 {
 	struct engine *engine = context;
-	struct message_header room;
-	const struct message_header *header =
-		message_decode(record->header, record->header_length, &room);
+	struct message_header header;
 
-	if (!header || !request_is_sound(header, record->extent)) {
+	if (!message_decode(record->header, record->header_length, record->extent, &header) ||
+		!request_is_sound(&header, record->extent)) {
 		engine_count(engine, dropped_bad_message);
 		inbound->stop = true;
 		return;
 	}
-	switch (header->kind) {
+	switch (header.kind) {
 	case MESSAGE_PUT:
-		put_begin(engine, from, header, record, inbound);
+		put_begin(engine, from, &header, record, inbound);
 		break;
 	case MESSAGE_GET:
-		get_begin(engine, from, header);
+		get_begin(engine, from, &header);
 		break;
 	case MESSAGE_ACK:
-		if (!outgoing_keep(engine, from, header))
-			incoming_acknowledged(engine, from, header);
+		if (!outgoing_keep(engine, from, &header))
+			incoming_acknowledged(engine, from, &header);
 		break;
 	case MESSAGE_REPLY:
-		reply_begin(engine, from, header, record, inbound);
+		reply_begin(engine, from, &header, record, inbound);
 		break;
 	case MESSAGE_REFUSE:
-		refusal_begin(engine, from, header);
+		refusal_begin(engine, from, &header);
 		break;
 	case MESSAGE_PROBE:
-		probe_begin(engine, from, header);
+		probe_begin(engine, from, &header);
 		break;
 	default: /* message_decode() knows no other */
 		break;

@@ -17,8 +17,7 @@ void outgoing_send(
 {
 	struct message *message = &operation->message;
 
-	message_encode(header, message->header);
-	message->header_length = MESSAGE_HEADER_BYTES;
+	message->header_length = message_encode(header, message->header);
 	transport_send(engine->transport, operation->peer, message);
 }
 
@@ -72,6 +71,16 @@ static struct operation_list *sending_list(struct engine *engine, uint64_t link)
 	return &engine->sending[link % SENDING_LISTS];
 }
 
+/* A put's name on the wire: an acknowledgement finds it by the link of its SEND_START; else nobody asks for it but traces. */
+static uint64_t put_name(struct engine *engine, uint64_t sequence, bool acknowledge)
+{
+	if (acknowledge)
+		return sequence;
+	if (!trace_wanted())
+		return 0;
+	return sequence ? sequence : PUT_UNLOGGED | ++engine->unlogged;
+}
+
 void outgoing_put(struct engine *engine, const struct command *command)
 {
 	struct operation *operation = operation_command(engine, OPERATION_PUT, command);
@@ -90,7 +99,7 @@ void outgoing_put(struct engine *engine, const struct command *command)
 	header_fill(engine, command, operation, &header);
 	header.kind = MESSAGE_PUT;
 	header.handle = command->acknowledge && sequence ? operation->region_handle : 0;
-	header.operation = sequence ? sequence : PUT_UNLOGGED | ++engine->unlogged;
+	header.operation = put_name(engine, sequence, header.handle != 0);
 	operation->message.data = (const void *)(uintptr_t)region->start;
 	operation->message.length = region->length;
 	operation->acknowledge = header.handle != 0;

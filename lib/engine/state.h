@@ -14,7 +14,7 @@
 #define SENDING_LISTS    256 /* a power of two */
 #define OPERATION_CHUNK  1024
 #define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
-#define PUT_UNLOGGED     (UINT64_C(1) << 63) /* in the wire name of a put without SEND_START */
+#define PUT_UNLOGGED     (UINT64_C(1) << 63) /* in the traced name of a put without SEND_START */
 #define PROBES_PER_LIFE  10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
 
 enum operation_kind {
@@ -87,7 +87,7 @@ struct engine {
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
 	bool udp;           /* PTL_ENCAP */
 
-	uint64_t unlogged; /* puts without SEND_START, for their names */
+	uint64_t unlogged; /* traced puts without SEND_START, for their names */
 	uint32_t touched; /* the first queue with news for sleepers, as in struct queue */
 	bool owes; /* the last part of the last turn was put off */
 	uint64_t now;

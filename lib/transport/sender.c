@@ -30,7 +30,8 @@
 #define PATIENCE       16u    /* peers that are tried in a turn when there is no room */
 #define RECORDS_MAX    UINT8_MAX
 #define PART_MIN       256    /* bytes of data that are worth a record of their own */
-#define HEADER_USUAL   64     /* bytes of a message's header, mostly */
+#define HEADER_SHORT   24     /* bytes of a message's header, mostly, */
+#define HEADER_LONG    64     /* and of others */
 #define PART_ALIGN     64     /* data that follows stays aligned as its message's memory is */
 
 enum step {
@@ -172,11 +173,13 @@ static bool fill_torn(const struct filling *filling, const struct message *messa
 	       (room >= PART_MIN && alone > filling->transport->capacity);
 }
 
-/* Most headers have one length, which compilers like to know. */
+/* Most headers have one of two lengths, which compilers like to know. */
 static inline void fill_header(uint8_t *to, const struct message *message)
 {
-	if (message->header_length == HEADER_USUAL)
-		memcpy(to, message->header, HEADER_USUAL);
+	if (message->header_length == HEADER_SHORT)
+		memcpy(to, message->header, HEADER_SHORT);
+	else if (message->header_length == HEADER_LONG)
+		memcpy(to, message->header, HEADER_LONG);
 	else
 		memcpy(to, message->header, message->header_length);
 }

@@ -21,7 +21,7 @@
 #include <rte_byteorder.h>
 
 #define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
-#define FRAME_VERSION   1
+#define FRAME_VERSION   2
 
 enum frame_type {
 	FRAME_DATA = 1, /* sequenced: records */

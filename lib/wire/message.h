@@ -1,5 +1,5 @@
 /* message.h - the header of a Portals message: the tables of section 4.1 as bytes. Initiator and target are the source and
- * destination of the transport header.
+ * destination of the transport header. No state; any thread.
  *
  *   0       8       16              32                              63
  *  +-------+-------+---------------+-------------------------------+
@@ -8,20 +8,27 @@
  *  |          portal               |            cookie             |   8
  *  +-------------------------------+-------------------------------+
  *  |                          match bits                           |  16
- *  |                          offset                               |  24
- *  |                          memory descriptor handle             |  32   its high half is the generation
- *  |                          requested length                     |  40
- *  |                          header data (put), manipulated length (ack, reply)    48
- *  |                          operation: get: the initiator's name for it, echoed;  56
- *  |                                     put: link of its SEND_START, echoed by the ack
  *  +---------------------------------------------------------------+
+ *  |                          header data (put), manipulated length (ack, reply)    24
+ *  |                          requested length; 0 in a put, whose record says it    32
+ *  |                          operation: get: the initiator's name for it, echoed;  40
+ *  |                                     put: link of its SEND_START, echoed by the ack
+ *  |                          memory descriptor handle             |  48   its high half is the generation
+ *  |                          offset                               |  56
+ *  +---------------------------------------------------------------+
+ *
+ * Zero words at its end are not sent, from header data on: what small messages seldom need comes last.
+ *
+ * I1. message_decode() accepts exactly what message_encode() can write.
  */
 #ifndef WIRE_MESSAGE_H
 #define WIRE_MESSAGE_H
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum message_kind {
 	MESSAGE_PUT = 1,
@@ -33,6 +40,7 @@ enum message_kind {
 };
 
 #define MESSAGE_HEADER_BYTES 64
+#define MESSAGE_HEADER_LEAST 24
 
 struct message_header {
 	uint8_t kind;
@@ -42,19 +50,72 @@ struct message_header {
 	uint32_t portal;
 	uint32_t cookie;
 	uint64_t match_bits;
-	uint64_t offset;
-	uint64_t handle;
-	uint64_t requested;
 	uint64_t value; /* header data, or manipulated length */
+	uint64_t requested;
 	uint64_t operation;
+	uint64_t handle;
+	uint64_t offset;
 };
-static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES, "message header");
+static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES &&
+		      offsetof(struct message_header, value) == MESSAGE_HEADER_LEAST,
+	"message header");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are copied as they are");
 
-/* to: MESSAGE_HEADER_BYTES bytes, any alignment. */
-void message_encode(const struct message_header *header, void *to);
-/* NULL when length, kind or reserved fields are not as specified. Else the header: where it lies, if it can be read there, or in
- * *room. */
-const struct message_header *message_decode(
-	const void *from, uint32_t length, struct message_header *room);
+/* Bytes that are sent of a header. */
+static inline uint32_t message_length(const struct message_header *header)
+{
+	if (header->offset != 0)
+		return MESSAGE_HEADER_BYTES;
+	if (header->handle != 0)
+		return offsetof(struct message_header, offset);
+	if (header->operation != 0)
+		return offsetof(struct message_header, handle);
+	if (header->requested != 0 && header->kind != MESSAGE_PUT)
+		return offsetof(struct message_header, operation);
+	return header->value != 0 ? offsetof(struct message_header, requested) : MESSAGE_HEADER_LEAST;
+}
+
+/* to: MESSAGE_HEADER_BYTES bytes, any alignment; all may be written. Returns how many of them are sent. */
+static inline uint32_t message_encode(const struct message_header *header, void *to)
+{
+	struct message_header wire = *header;
+
+	wire.flags = 0;
+	wire.reserved = 0;
+	if (wire.kind == MESSAGE_PUT)
+		wire.requested = 0;
+	memcpy(to, &wire, sizeof(wire));
+	return message_length(&wire);
+}
+
+/* The words of a header that were sent, of those that need not be. False: the last of them is zero. */
+static inline bool message_read(const void *from, uint32_t length, struct message_header *header)
+{
+	uint64_t words[(MESSAGE_HEADER_BYTES - MESSAGE_HEADER_LEAST) / 8] = {0};
+	uint32_t count = (length - MESSAGE_HEADER_LEAST) / 8;
+
+	memcpy(words, (const uint8_t *)from + MESSAGE_HEADER_LEAST, length - MESSAGE_HEADER_LEAST);
+	memcpy((uint8_t *)header + MESSAGE_HEADER_LEAST, words, sizeof(words));
+	return words[count - 1] != 0;
+}
+
+/* extent: bytes of data of the whole message. False: length, kind or words are not as specified. */
+static inline bool message_decode(
+	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
+{
+	memset((uint8_t *)header + MESSAGE_HEADER_LEAST, 0, sizeof(*header) - MESSAGE_HEADER_LEAST);
+	if (length != MESSAGE_HEADER_LEAST &&
+		(length < MESSAGE_HEADER_LEAST || length > MESSAGE_HEADER_BYTES || length % 8 != 0 ||
+			!message_read(from, length, header)))
+		return false;
+	memcpy(header, from, MESSAGE_HEADER_LEAST);
+	if (header->kind == MESSAGE_PUT) {
+		if (header->requested != 0)
+			return false;
+		header->requested = extent;
+	}
+	return header->kind >= MESSAGE_PUT && header->kind <= MESSAGE_PROBE && header->flags == 0 &&
+	       header->reserved == 0;
+}
 
 #endif

@@ -17,12 +17,12 @@ local postern = Proto("postern", "Postern")
 
 local ETHERTYPE = 0x88b5
 local UDP_PORT = 34997
-local VERSION = 1
+local VERSION = 2
 local HEADER = 64
 local SACK = 32
 local WINDOW = 256 -- frames in flight at most
 local RECORD = 16
-local MESSAGE = 64
+local MESSAGE, MESSAGE_LEAST = 64, 24
 local PSNS = 2 ^ 32
 local REMEMBERED = 1024 -- psns behind the acknowledged ones that a late copy is recognised by
 local QUICK = 256 -- bytes that a checksum is quickly computed of
@@ -540,18 +540,29 @@ end
 
 local function message_show(buffer, at, length, tree, pinfo, record)
 	local item = tree:add(f["msg"], buffer(at, length))
-	if length ~= MESSAGE then
+	if length < MESSAGE_LEAST or length > MESSAGE or length % 8 ~= 0 then
 		item:add(f["msg.extra"], buffer(at, length))
-		malformed(item, pinfo, "a message header of " .. length .. " bytes, not " .. MESSAGE)
+		malformed(item, pinfo, "a message header of " .. length .. " bytes")
 		return nil
+	end
+	-- Zero words at the end are not sent.
+	local function word(offset)
+		return offset < length and buffer(at + offset, 8):le_uint64() or UInt64.new(0)
+	end
+	local function show(name, offset)
+		if offset < length then
+			item:add_le(f[name], buffer(at + offset, 8))
+		else
+			generated(item, name, UInt64.new(0))
+		end
 	end
 	local kind = buffer(at, 1):uint()
 	local message = {
 		kind = kind, name = KINDS[kind] or "Kind " .. kind,
 		portal = buffer(at + 8, 4):le_uint(),
 		match_bits = buffer(at + 16, 8):le_uint64(),
-		handle = tostring(buffer(at + 32, 8):le_uint64()),
-		operation = tostring(buffer(at + 56, 8):le_uint64()),
+		handle = tostring(word(48)),
+		operation = tostring(word(40)),
 		length = record.extent,
 	}
 	item:add(f["msg.kind"], buffer(at, 1))
@@ -561,12 +572,15 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 	item:add_le(f["msg.portal"], buffer(at + 8, 4))
 	item:add_le(f["msg.cookie"], buffer(at + 12, 4))
 	item:add_le(f["msg.match_bits"], buffer(at + 16, 8))
-	item:add_le(f["msg.offset"], buffer(at + 24, 8))
-	item:add_le(f["msg.handle"], buffer(at + 32, 8))
-	item:add_le(f["msg.requested"], buffer(at + 40, 8))
-	local value = kind == PUT and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY) and "msg.manipulated" or "msg.value"
-	item:add_le(f[value], buffer(at + 48, 8))
-	item:add_le(f["msg.operation"], buffer(at + 56, 8))
+	show(kind == PUT and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY) and "msg.manipulated" or "msg.value", 24)
+	if kind == PUT then
+		generated(item, "msg.requested", UInt64.new(record.extent))
+	else
+		show("msg.requested", 32)
+	end
+	show("msg.operation", 40)
+	show("msg.handle", 48)
+	show("msg.offset", 56)
 	item:append_text(": " .. message.name)
 	if not KINDS[kind] then
 		malformed(item, pinfo, "a message of kind " .. kind)

@@ -5,6 +5,8 @@
 
 #include "fuzz.h"
 
+#define EXTENT 1234 /* of the data that the header comes with */
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
@@ -14,8 +16,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct message_header room;
-	const struct message_header *header;
+	struct message_header header;
 	uint8_t written[MESSAGE_HEADER_BYTES];
 	uint8_t *bytes;
 
@@ -24,12 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes = calloc(1, size ? size : 1); /* of its own, so that a read beyond it is seen */
 	if (size)
 		memcpy(bytes, data, size);
-	header = message_decode(bytes, (uint32_t)size, &room);
-	if (header) {
-		fuzz_assert(size == MESSAGE_HEADER_BYTES);
-		fuzz_assert(header->kind >= MESSAGE_PUT && header->kind <= MESSAGE_PROBE);
-		message_encode(header, written);
-		fuzz_assert(memcmp(written, bytes, sizeof(written)) == 0);
+	if (message_decode(bytes, (uint32_t)size, EXTENT, &header)) {
+		fuzz_assert(header.kind >= MESSAGE_PUT && header.kind <= MESSAGE_PROBE);
+		fuzz_assert(header.kind != MESSAGE_PUT || header.requested == EXTENT);
+		fuzz_assert(message_encode(&header, written) == size);
+		fuzz_assert(memcmp(written, bytes, size) == 0);
 	}
 	free(bytes);
 	return 0;

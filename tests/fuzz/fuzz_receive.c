@@ -138,19 +138,17 @@ static uint16_t world_receive(struct port *port, struct rte_mbuf **frames, uint1
 
 static void record_note(struct fellow *fellow, const struct record *record)
 {
-	struct message_header room;
-	const struct message_header *header;
+	struct message_header header;
 
 	if (record->kind != RECORD_START)
 		return;
-	header = message_decode(record->header, record->header_length, &room);
-	fuzz_assert(header);
-	if (header->kind == MESSAGE_GET) {
-		fellow->operation = header->operation;
-		fellow->handle = header->handle;
-	} else if (header->kind == MESSAGE_PUT && header->handle != 0) {
-		fellow->put_operation = header->operation;
-		fellow->put_handle = header->handle;
+	fuzz_assert(message_decode(record->header, record->header_length, record->extent, &header));
+	if (header.kind == MESSAGE_GET) {
+		fellow->operation = header.operation;
+		fellow->handle = header.handle;
+	} else if (header.kind == MESSAGE_PUT && header.handle != 0) {
+		fellow->put_operation = header.operation;
+		fellow->put_handle = header.handle;
 	}
 }
 
@@ -436,6 +434,7 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 {
 	struct record record = {0};
 	struct message_header header;
+	uint8_t wire[MESSAGE_HEADER_BYTES];
 	uint8_t what = script_byte(script);
 	uint8_t data = script_byte(script);
 	uint8_t *to;
@@ -447,10 +446,11 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 	case 0:
 	case 1:
 		record.kind = RECORD_START;
-		record.header_length = MESSAGE_HEADER_BYTES;
 		record.message = fellow->message++ + script_error(script);
 		record.extent = what & 4 ? data + script_word(script) : data;
 		fellow->length = record.extent;
+		message_make(world, fellow, script, record.extent, &header);
+		record.header_length = (uint8_t)message_encode(&header, wire);
 		*flags |= FRAME_START;
 		break;
 	case 2:
@@ -467,11 +467,8 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 	}
 	to = record_write(body + at, &record);
 	if (record.kind == RECORD_START) {
-		message_make(world, fellow, script, record.extent, &header);
-		/* The length follows what was made of it, mostly: a put with other data is dropped at once. */
-		message_encode(&header, to);
-		to[0] = header.kind;
-		to += MESSAGE_HEADER_BYTES;
+		memcpy(to, wire, record.header_length);
+		to += record.header_length;
 	}
 	memset(to, (int)(at + data), record.data_length);
 	return at + record_bytes(record.header_length, record.data_length);

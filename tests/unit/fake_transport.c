@@ -109,8 +109,6 @@ void transport_close(struct transport *transport)
 void transport_send(struct transport *transport, struct process to, struct message *message)
 {
 	struct fake_sent *sent = &transport->sent[transport->sent_count];
-	const struct message_header *header;
-	struct message_header room;
 
 	assert_false(transport->closed);
 	assert_true(transport->sent_count < FAKE_MESSAGES);
@@ -120,9 +118,8 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	sent->message = message;
 	sent->data = message->data;
 	sent->length = message->length;
-	header = message_decode(message->header, message->header_length, &room);
-	assert_non_null(header);
-	sent->header = *header;
+	assert_true(message_decode(
+		message->header, message->header_length, message->length, &sent->header));
 	transport->sent_count++;
 	if (finish_at_once != FAKE_LATER)
 		fake_finish(sent, (enum transport_fail)finish_at_once);
@@ -231,8 +228,7 @@ struct fake_arrival *fake_begin(
 {
 	uint8_t bytes[MESSAGE_HEADER_BYTES];
 
-	message_encode(header, bytes);
-	return fake_begin_bytes(from, bytes, sizeof(bytes), length);
+	return fake_begin_bytes(from, bytes, message_encode(header, bytes), length);
 }
 
 void fake_place(struct fake_arrival *arrival, uint64_t offset, const void *data, uint64_t length)
@@ -264,10 +260,10 @@ struct fake_arrival *fake_deliver(
 {
 	uint8_t bytes[MESSAGE_HEADER_BYTES];
 	uint64_t present = length < frame_bytes ? length : frame_bytes;
+	uint32_t header_length = message_encode(header, bytes);
 	struct fake_arrival *arrival;
 
-	message_encode(header, bytes);
-	arrival = arrival_begin(from, bytes, sizeof(bytes), length, data, present);
+	arrival = arrival_begin(from, bytes, header_length, length, data, present);
 	if (!arrival->inbound.taken)
 		fake_place(arrival, 0, data, length);
 	if (arrival->open)

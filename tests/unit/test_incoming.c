@@ -1247,9 +1247,11 @@ static void message__that_is_not_well_formed_is_counted_and_nothing_else(void **
 	unsigned long count = 0;
 
 	attach_any(rig, 0, REGION_PUT | REGION_GET);
-	message_encode(&header, bytes);
+	header.offset = 1;
+	assert_int_equal(message_encode(&header, bytes), MESSAGE_HEADER_BYTES);
 	for (uint32_t length = 0; length <= MESSAGE_HEADER_MAX; length += 8) {
-		if (length == MESSAGE_HEADER_BYTES)
+		/* What is cut off after a zero word could have been shorter; after another one it is another header. */
+		if (length == MESSAGE_HEADER_BYTES || length == MESSAGE_HEADER_LEAST)
 			continue;
 		assert_false(fake_begin_bytes(RIG_PEER, bytes, length, 4)->inbound.want_end);
 		assert_int_equal(rig_counter(rig, dropped_bad_message), ++count);
@@ -1273,15 +1275,11 @@ static void message__whose_data_is_not_as_long_as_it_says_is_dropped(void **stat
 	struct fake_arrival *arrival;
 
 	attach_any(rig, 0, REGION_PUT | REGION_GET);
-	arrival = fake_begin(RIG_PEER, &header, 5);
-	assert_true(arrival->inbound.stop);
-	assert_false(arrival->inbound.want_end);
-	assert_int_equal(rig_counter(rig, dropped_bad_message), ++count);
-	fake_begin(RIG_PEER, &header, 0);
-	assert_int_equal(rig_counter(rig, dropped_bad_message), ++count);
 	header.kind = MESSAGE_REPLY;
 	header.value = 3;
-	fake_begin(RIG_PEER, &header, 4);
+	arrival = fake_begin(RIG_PEER, &header, 4);
+	assert_true(arrival->inbound.stop);
+	assert_false(arrival->inbound.want_end);
 	assert_int_equal(rig_counter(rig, dropped_bad_message), ++count);
 	for (unsigned i = 0; i < 4; i++) {
 		const enum message_kind kinds[] = {

@@ -25,16 +25,63 @@ static const struct message_header example = {
 static void message_decode__reads_what_was_encoded(void **state)
 {
 	_Alignas(struct message_header) uint8_t bytes[2 * MESSAGE_HEADER_BYTES];
-	struct message_header room;
-	const struct message_header *header;
+	struct message_header header;
 
 	(void)state;
 	for (unsigned at = 0; at < MESSAGE_HEADER_BYTES; at++) {
-		message_encode(&example, bytes + at);
-		header = message_decode(bytes + at, MESSAGE_HEADER_BYTES, &room);
-		assert_non_null(header);
-		assert_memory_equal(header, &example, sizeof(*header));
+		assert_int_equal(message_encode(&example, bytes + at), MESSAGE_HEADER_BYTES);
+		assert_true(message_decode(bytes + at, MESSAGE_HEADER_BYTES, 0, &header));
+		assert_memory_equal(&header, &example, sizeof(header));
 	}
+}
+
+/* Every choice of the words that may be zero. */
+static void message_encode__leaves_zero_words_at_the_end_out(void **state)
+{
+	uint64_t words[MESSAGE_HEADER_BYTES / 8];
+	uint8_t bytes[MESSAGE_HEADER_BYTES];
+	struct message_header header, read;
+
+	(void)state;
+	for (unsigned zero = 0; zero < 32; zero++) {
+		uint32_t least = MESSAGE_HEADER_LEAST;
+
+		memcpy(words, &example, sizeof(words));
+		for (unsigned i = 0; i < 5; i++) {
+			if (zero >> i & 1)
+				words[MESSAGE_HEADER_LEAST / 8 + i] = 0;
+			else
+				least = MESSAGE_HEADER_LEAST + 8 * (i + 1);
+		}
+		memcpy(&header, words, sizeof(header));
+		assert_int_equal(message_encode(&header, bytes), least);
+		assert_true(message_decode(bytes, least, 0, &read));
+		assert_memory_equal(&read, &header, sizeof(read));
+		/* The same header has no second form. */
+		for (uint32_t length = least + 8; length <= MESSAGE_HEADER_BYTES; length += 8)
+			assert_false(message_decode(bytes, length, 0, &read));
+	}
+}
+
+static void message_encode__leaves_the_length_of_a_put_to_its_record(void **state)
+{
+	struct message_header header = example, read;
+	uint8_t bytes[MESSAGE_HEADER_BYTES];
+
+	(void)state;
+	header.kind = MESSAGE_PUT;
+	assert_int_equal(message_encode(&header, bytes), MESSAGE_HEADER_BYTES);
+	assert_true(message_decode(bytes, MESSAGE_HEADER_BYTES, 7, &read));
+	assert_memory_equal(&read, &header, sizeof(read));
+	assert_true(message_decode(bytes, MESSAGE_HEADER_BYTES, 123, &read));
+	assert_int_equal(read.requested, 123);
+	bytes[32] = 7;
+	assert_false(message_decode(bytes, MESSAGE_HEADER_BYTES, 7, &read));
+
+	header.value = header.operation = header.handle = header.offset = 0;
+	assert_int_equal(message_encode(&header, bytes), MESSAGE_HEADER_LEAST);
+	assert_true(message_decode(bytes, MESSAGE_HEADER_LEAST, 7, &read));
+	assert_memory_equal(&read, &header, sizeof(read));
 }
 
 static void message_encode__writes_the_bytes_of_the_specification(void **state)
@@ -47,19 +94,25 @@ static void message_encode__writes_the_bytes_of_the_specification(void **state)
 	assert_int_equal(bytes[4], 1);
 	assert_int_equal(bytes[16], 8);
 	assert_int_equal(bytes[23], 1);
-	assert_int_equal(bytes[56], 9);
+	assert_int_equal(bytes[24], 8);
+	assert_int_equal(bytes[32], 7);
+	assert_int_equal(bytes[40], 9);
+	assert_int_equal(bytes[48], 6);
+	assert_int_equal(bytes[56], 5);
 }
 
 static void message_decode__refuses_another_length(void **state)
 {
-	uint8_t bytes[MESSAGE_HEADER_BYTES + 8];
+	uint8_t bytes[2 * MESSAGE_HEADER_BYTES];
 	struct message_header header;
 
 	(void)state;
-	memset(bytes, 0, sizeof(bytes));
+	memset(bytes, 0xff, sizeof(bytes));
 	message_encode(&example, bytes);
-	assert_null(message_decode(bytes, MESSAGE_HEADER_BYTES - 8, &header));
-	assert_null(message_decode(bytes, MESSAGE_HEADER_BYTES + 8, &header));
+	for (uint32_t length = 0; length < sizeof(bytes); length++)
+		assert_int_equal(message_decode(bytes, length, 0, &header),
+			length % 8 == 0 && length >= MESSAGE_HEADER_LEAST &&
+				length <= MESSAGE_HEADER_BYTES);
 }
 
 static void message_decode__refuses_kinds_and_bits_that_do_not_exist(void **state)
@@ -70,21 +123,23 @@ static void message_decode__refuses_kinds_and_bits_that_do_not_exist(void **stat
 	(void)state;
 	message_encode(&example, bytes);
 	bytes[0] = 0;
-	assert_null(message_decode(bytes, sizeof(bytes), &header));
+	assert_false(message_decode(bytes, sizeof(bytes), 0, &header));
 	bytes[0] = MESSAGE_PROBE + 1;
-	assert_null(message_decode(bytes, sizeof(bytes), &header));
-	bytes[0] = MESSAGE_PUT;
+	assert_false(message_decode(bytes, sizeof(bytes), 0, &header));
+	bytes[0] = MESSAGE_ACK;
 	bytes[1] = 1;
-	assert_null(message_decode(bytes, sizeof(bytes), &header));
+	assert_false(message_decode(bytes, sizeof(bytes), 0, &header));
 	bytes[1] = 0;
 	bytes[3] = 1;
-	assert_null(message_decode(bytes, sizeof(bytes), &header));
+	assert_false(message_decode(bytes, sizeof(bytes), 0, &header));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(message_decode__reads_what_was_encoded),
+		cmocka_unit_test(message_encode__leaves_zero_words_at_the_end_out),
+		cmocka_unit_test(message_encode__leaves_the_length_of_a_put_to_its_record),
 		cmocka_unit_test(message_encode__writes_the_bytes_of_the_specification),
 		cmocka_unit_test(message_decode__refuses_another_length),
 		cmocka_unit_test(message_decode__refuses_kinds_and_bits_that_do_not_exist),

@@ -401,7 +401,7 @@ static void region_settle__has_freed_the_region_when_another_thread_reads_its_un
 	struct message_header header = rig_put_header(1);
 	uint8_t bytes[MESSAGE_HEADER_BYTES];
 	struct record record = {.kind = RECORD_START,
-		.header_length = sizeof(bytes),
+		.header_length = (uint8_t)message_encode(&header, bytes),
 		.extent = 1,
 		.header = bytes,
 		.data = "x"};
@@ -409,7 +409,6 @@ static void region_settle__has_freed_the_region_when_another_thread_reads_its_un
 
 	watcher.entry = rig_entry_any(rig, false);
 	region.threshold = 1;
-	message_encode(&header, bytes);
 	assert_int_equal(pthread_create(&thread, NULL, watcher_run, &watcher), 0);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		struct inbound inbound = {0};
