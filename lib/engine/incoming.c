@@ -61,32 +61,31 @@ static enum acceptance region_accepts(const struct region *region, uint32_t oper
 	return region->options & REGION_TRUNCATE ? ACCEPTED : REJECTED_FOR_ROOM;
 }
 
-/* The fields of an event that come from a message. */
-static void event_from(
-	struct event *event, struct process from, const struct message_header *header)
+/* What events say of a message that came. */
+static void account_from(
+	struct account *account, struct process from, const struct message_header *header)
 {
-	event->fail = TRANSPORT_OK;
-	event->nid = from.nid;
-	event->pid = from.pid;
-	event->uid = header->uid;
-	event->portal = header->portal;
-	event->match_bits = header->match_bits;
-	event->requested = header->requested;
-	event->moved = 0;
-	event->offset = 0;
-	event->value = 0;
-	event->link = LINK_OWN;
+	account->nid = from.nid;
+	account->pid = from.pid;
+	account->uid = header->uid;
+	account->portal = header->portal;
+	account->match_bits = header->match_bits;
+	account->requested = header->requested;
+	account->moved = 0;
+	account->offset = 0;
+	account->value = 0;
+	account->link = LINK_OWN;
 }
 
 /* A region that was too small for a message that matched, and was attached with that wish, leaves. */
 static void region_leave_for_room(struct engine *engine, struct region *region, struct process from,
 	const struct message_header *header)
 {
-	struct event event;
+	struct account account;
 
-	event_from(&event, from, header);
-	event.value = header->kind == MESSAGE_PUT ? header->value : 0;
-	region_leave(engine, region, &event);
+	account_from(&account, from, header);
+	account.value = header->kind == MESSAGE_PUT ? header->value : 0;
+	region_leave(engine, region, &account);
 }
 
 /* The law: the first entry in list order that matches and whose region accepts. NULL at the end of
@@ -154,12 +153,12 @@ static struct region *request_admit(struct engine *engine, struct process from,
 }
 
 /* What the events of a request that request_admit() has granted say. */
-static void event_accepted(struct event *event, struct process from,
+static void account_accepted(struct account *account, struct process from,
 	const struct message_header *header, const struct placement *placement)
 {
-	event_from(event, from, header);
-	event->moved = placement->length;
-	event->offset = placement->offset;
+	account_from(account, from, header);
+	account->moved = placement->length;
+	account->offset = placement->offset;
 }
 
 /* Begins an operation that a remote process asked for. */
@@ -168,19 +167,20 @@ static struct operation *operation_accept(struct engine *engine, enum operation_
 	const struct placement *placement)
 {
 	struct operation *operation = operation_take(engine, kind);
-	struct event *event = &operation->event;
+	struct account *account = &operation->account;
 	uint64_t link;
 
 	operation->peer = from;
 	operation->remote = header->operation;
-	event_accepted(event, from, header, placement);
-	event->value = kind == OPERATION_RECEIVE ? header->value : 0;
-	event->kind = kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START;
+	account_accepted(account, from, header, placement);
+	account->value = kind == OPERATION_RECEIVE ? header->value : 0;
 	region_begin(engine, region, operation);
 	operation->exhausts = region_spend(region, true, placement->length);
-	engine_trace(engine, TRACE_MATCH, from, header->operation, event);
-	link = region_log(engine, region, operation->queue, event, NULL);
-	event->link = link ? link : LINK_OWN;
+	engine_trace(engine, TRACE_MATCH, from, header->operation, account);
+	link = region_log(engine, region, operation->queue,
+		kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START, TRANSPORT_OK,
+		account, NULL);
+	account->link = link ? link : LINK_OWN;
 	return operation;
 }
 
@@ -199,19 +199,19 @@ static void notice_send(struct engine *engine, struct process to, struct message
 	outgoing_send(engine, operation, header);
 }
 
-/* Tells the initiator of a put that it has been placed. event: PUT_END. The rest is the put's, to
- * echo. */
-static void put_acknowledge(struct engine *engine, struct process to, const struct event *event,
-	uint64_t handle, uint64_t offset, uint64_t operation)
+/* Tells the initiator of a put that it has been placed. account: of PUT_END. The rest is the put's,
+ * to echo. */
+static void put_acknowledge(struct engine *engine, struct process to,
+	const struct account *account, uint64_t handle, uint64_t offset, uint64_t operation)
 {
 	struct message_header ack = {
 		.kind = MESSAGE_ACK,
-		.portal = event->portal,
-		.match_bits = event->match_bits,
+		.portal = account->portal,
+		.match_bits = account->match_bits,
 		.offset = offset,
 		.handle = handle,
-		.requested = event->requested,
-		.value = event->moved,
+		.requested = account->requested,
+		.value = account->moved,
 		.operation = operation,
 	};
 
@@ -227,19 +227,19 @@ static void put_take(struct engine *engine, struct region *region, struct proces
 	bool acknowledge = header->handle != 0 && !(region->options & REGION_NO_ACK);
 	bool exhausts = region_spend(region, true, placement->length);
 	void *to = placement_address(region, placement);
-	struct event event;
+	struct account account;
 
-	event_accepted(&event, from, header, placement);
-	event.value = header->value;
-	engine_trace(engine, TRACE_MATCH, from, header->operation, &event);
+	account_accepted(&account, from, header, placement);
+	account.value = header->value;
+	engine_trace(engine, TRACE_MATCH, from, header->operation, &account);
 	place_data(to, data, placement->length);
 	PROBE(place, from.nid, from.pid, to, placement->length);
-	engine_trace(engine, TRACE_PLACE, from, header->operation, &event);
-	region_log_whole(engine, region, &event, EVENT_PUT_START, EVENT_PUT_END);
-	engine_trace(engine, TRACE_EVENT, from, header->operation, &event);
-	region_settle(engine, region, &event, exhausts);
+	engine_trace(engine, TRACE_PLACE, from, header->operation, &account);
+	region_log_whole(engine, region, &account, EVENT_PUT_START, EVENT_PUT_END);
+	engine_trace(engine, TRACE_EVENT, from, header->operation, &account);
+	region_settle(engine, region, &account, exhausts);
 	if (acknowledge)
-		put_acknowledge(engine, from, &event, header->handle, header->offset,
+		put_acknowledge(engine, from, &account, header->handle, header->offset,
 			header->operation);
 }
 
@@ -320,19 +320,18 @@ void incoming_acknowledged(
 	struct engine *engine, struct process from, const struct message_header *header)
 {
 	struct region *region = region_of(engine, header->handle);
-	struct event event;
+	struct account account;
 	bool exhausts, lost = true;
 
 	if (region) {
-		event_from(&event, from, header);
-		event.kind = EVENT_ACK;
-		event.moved = header->value;
-		event.offset = header->offset;
-		event.link = header->operation ? header->operation : LINK_OWN;
+		account_from(&account, from, header);
+		account.moved = header->value;
+		account.offset = header->offset;
+		account.link = header->operation ? header->operation : LINK_OWN;
 		exhausts = region_spend(region, region_take(region), 0);
-		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &event);
-		region_log(engine, region, region->queue, &event, &lost);
-		region_settle(engine, region, &event, exhausts);
+		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &account);
+		region_log(engine, region, region->queue, EVENT_ACK, TRANSPORT_OK, &account, &lost);
+		region_settle(engine, region, &account, exhausts);
 	}
 	if (lost)
 		engine_count(engine, dropped_late_ack);
@@ -358,16 +357,16 @@ static struct operation *get_find(
 static void reply_take(struct engine *engine, struct region *region, struct operation *operation,
 	struct process from, const void *data)
 {
-	struct event *event = &operation->event;
+	struct account *account = &operation->account;
 	void *to = (void *)(uintptr_t)region->start;
 
-	place_data(to, data, event->moved);
-	PROBE(place, from.nid, from.pid, to, event->moved);
-	engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation), event);
+	place_data(to, data, account->moved);
+	PROBE(place, from.nid, from.pid, to, account->moved);
+	engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation), account);
 	region->pending--; /* R2 */
-	region_log_whole(engine, region, event, EVENT_REPLY_START, EVENT_REPLY_END);
-	region_settle(engine, region, event, operation->exhausts);
-	engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation), event);
+	region_log_whole(engine, region, account, EVENT_REPLY_START, EVENT_REPLY_END);
+	region_settle(engine, region, account, operation->exhausts);
+	engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation), account);
 	outgoing_finish(engine, operation);
 }
 
@@ -387,20 +386,20 @@ static void reply_begin(struct engine *engine, struct process from,
 	engine_count(engine, replies_received);
 	operation->replying = true;
 	outgoing_heard(engine, operation);
-	event_from(&operation->event, from, header);
-	operation->event.kind = EVENT_REPLY_START;
-	operation->event.moved = record->extent < region->length ? record->extent : region->length;
+	account_from(&operation->account, from, header);
+	operation->account.moved = record->extent < region->length ? record->extent : region->length;
 	operation->exhausts = region_spend(region, region_take(region), 0);
-	if (operation->event.moved <= record->data_length) {
+	if (operation->account.moved <= record->data_length) {
 		reply_take(engine, region, operation, from, record->data);
 		inbound->taken = true;
 		return;
 	}
 	operation->queue = region->queue;
-	link = region_log(engine, region, operation->queue, &operation->event, NULL);
-	operation->event.link = link ? link : LINK_OWN;
+	link = region_log(engine, region, operation->queue, EVENT_REPLY_START, TRANSPORT_OK,
+		&operation->account, NULL);
+	operation->account.link = link ? link : LINK_OWN;
 	inbound->base = (void *)(uintptr_t)region->start;
-	inbound->limit = operation->event.moved;
+	inbound->limit = operation->account.moved;
 	inbound->context = operation;
 	inbound->want_end = true;
 }
@@ -493,10 +492,10 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 
 	if (operation->kind == OPERATION_GET) {
 		engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation),
-			&operation->event);
+			&operation->account);
 		region_end(engine, operation, failed ? EVENT_REPLY_FAIL : EVENT_REPLY_END, why);
 		engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation),
-			&operation->event);
+			&operation->account);
 		outgoing_finish(engine, operation);
 		return;
 	}
@@ -504,11 +503,11 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 	acknowledge =
 		!failed && operation->acknowledge &&
 		!(segment_region(engine->segment, operation->region)->options & REGION_NO_ACK);
-	engine_trace(engine, TRACE_PLACE, operation->peer, operation->remote, &operation->event);
+	engine_trace(engine, TRACE_PLACE, operation->peer, operation->remote, &operation->account);
 	region_end(engine, operation, failed ? EVENT_PUT_FAIL : EVENT_PUT_END, why);
-	engine_trace(engine, TRACE_EVENT, operation->peer, operation->remote, &operation->event);
+	engine_trace(engine, TRACE_EVENT, operation->peer, operation->remote, &operation->account);
 	if (acknowledge)
-		put_acknowledge(engine, operation->peer, &operation->event, operation->handle,
+		put_acknowledge(engine, operation->peer, &operation->account, operation->handle,
 			operation->request_offset, operation->remote);
 	operation_free(engine, operation);
 }

@@ -27,7 +27,7 @@ static struct operation *operation_command(
 {
 	struct region *region = region_find(engine, command->move.region, command->move.generation);
 	struct operation *operation;
-	struct event *event;
+	struct account *account;
 
 	/* operation_reserve() has been asked before, so only a stale region ends here. */
 	operation = region ? operation_take(engine, kind) : NULL;
@@ -37,18 +37,17 @@ static struct operation *operation_command(
 	}
 	operation->peer = (struct process){.nid = command->move.nid, .pid = command->move.pid};
 	region_begin(engine, region, operation);
-	event = &operation->event;
-	event->fail = TRANSPORT_OK;
-	event->nid = engine->self.nid;
-	event->pid = engine->self.pid;
-	event->uid = engine->uid;
-	event->portal = command->move.portal;
-	event->match_bits = command->move.match_bits;
-	event->requested = region->length;
-	event->moved = region->length;
-	event->offset = 0;
-	event->value = command->move.value;
-	event->link = LINK_OWN;
+	account = &operation->account;
+	account->nid = engine->self.nid;
+	account->pid = engine->self.pid;
+	account->uid = engine->uid;
+	account->portal = command->move.portal;
+	account->match_bits = command->move.match_bits;
+	account->requested = region->length;
+	account->moved = region->length;
+	account->offset = 0;
+	account->value = command->move.value;
+	account->link = LINK_OWN;
 	return operation;
 }
 
@@ -61,7 +60,7 @@ static void header_fill(const struct engine *engine, const struct command *comma
 		.cookie = command->move.cookie,
 		.match_bits = command->move.match_bits,
 		.offset = command->move.offset,
-		.requested = operation->event.requested,
+		.requested = operation->account.requested,
 		.value = command->move.value,
 	};
 }
@@ -92,9 +91,9 @@ void outgoing_put(struct engine *engine, const struct command *command)
 		return;
 	region = segment_region(engine->segment, operation->region);
 	operation->exhausts = region_spend(region, command->taken, 0);
-	operation->event.kind = EVENT_SEND_START;
-	sequence = region_log(engine, region, operation->queue, &operation->event, NULL);
-	operation->event.link = sequence ? sequence : LINK_OWN;
+	sequence = region_log(engine, region, operation->queue, EVENT_SEND_START, TRANSPORT_OK,
+		&operation->account, NULL);
+	operation->account.link = sequence ? sequence : LINK_OWN;
 
 	header_fill(engine, command, operation, &header);
 	header.kind = MESSAGE_PUT;
@@ -106,7 +105,7 @@ void outgoing_put(struct engine *engine, const struct command *command)
 	operation->handle = header.operation;
 	if (operation->acknowledge)
 		TAILQ_INSERT_TAIL(sending_list(engine, sequence), operation, link);
-	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->event);
+	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->account);
 	PROBE(put, operation, operation->peer.nid, operation->peer.pid, header.portal,
 		header.match_bits, operation->message.length);
 	outgoing_send(engine, operation, &header);
@@ -118,7 +117,7 @@ bool outgoing_keep(struct engine *engine, struct process from, const struct mess
 
 	TAILQ_FOREACH(operation, sending_list(engine, ack->operation), link)
 	{
-		if (operation->event.link != ack->operation ||
+		if (operation->account.link != ack->operation ||
 			operation->region_handle != ack->handle || operation->acknowledged ||
 			operation->peer.nid != from.nid || operation->peer.pid != from.pid)
 			continue;
@@ -135,13 +134,13 @@ static void put_acknowledged(struct engine *engine, const struct operation *oper
 {
 	const struct message_header ack = {
 		.kind = MESSAGE_ACK,
-		.portal = operation->event.portal,
-		.match_bits = operation->event.match_bits,
+		.portal = operation->account.portal,
+		.match_bits = operation->account.match_bits,
 		.offset = operation->request_offset,
 		.handle = operation->region_handle,
-		.requested = operation->event.requested,
+		.requested = operation->account.requested,
 		.value = operation->remote,
-		.operation = operation->event.link,
+		.operation = operation->account.link,
 	};
 
 	incoming_acknowledged(engine, operation->peer, &ack);
@@ -150,9 +149,9 @@ static void put_acknowledged(struct engine *engine, const struct operation *oper
 /* The transport is done with a put. */
 static void put_done(struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->handle, &operation->event);
+	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->handle, &operation->account);
 	if (operation->acknowledge)
-		TAILQ_REMOVE(sending_list(engine, operation->event.link), operation, link);
+		TAILQ_REMOVE(sending_list(engine, operation->account.link), operation, link);
 	if (operation->acknowledged)
 		why = TRANSPORT_OK;
 	region_end(engine, operation, why ? EVENT_SEND_FAIL : EVENT_SEND_END, why);
@@ -177,10 +176,10 @@ void outgoing_get(struct engine *engine, const struct command *command)
 	operation->message.data = NULL;
 	operation->message.length = 0;
 	/* What its FAIL event says if no reply ever comes. */
-	operation->event.nid = command->move.nid;
-	operation->event.pid = command->move.pid;
-	operation->event.moved = 0;
-	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->event);
+	operation->account.nid = command->move.nid;
+	operation->account.pid = command->move.pid;
+	operation->account.moved = 0;
+	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->account);
 	outgoing_send(engine, operation, &header);
 }
 
@@ -206,8 +205,8 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 
 	operation->queue = region->queue;
 	operation->exhausts = region_spend(region, region_take(region), 0);
-	operation->event.link = LINK_OWN;
-	operation->event.moved = 0;
+	operation->account.link = LINK_OWN;
+	operation->account.moved = 0;
 	region_end(engine, operation, EVENT_REPLY_FAIL, why);
 	outgoing_finish(engine, operation);
 }
@@ -239,7 +238,7 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 	switch (operation->kind) {
 	case OPERATION_PUT:
 		PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
-			operation->event.portal, operation->event.match_bits, why);
+			operation->account.portal, operation->account.match_bits, why);
 		put_done(engine, operation, why);
 		break;
 	case OPERATION_GET:
@@ -269,10 +268,10 @@ void outgoing_probe(struct engine *engine)
 		struct message_header header = {
 			.kind = MESSAGE_PROBE,
 			.uid = engine->uid,
-			.portal = operation->event.portal,
-			.match_bits = operation->event.match_bits,
+			.portal = operation->account.portal,
+			.match_bits = operation->account.match_bits,
 			.handle = operation->region_handle,
-			.requested = operation->event.requested,
+			.requested = operation->account.requested,
 			.operation = operation_name(operation),
 		};
 

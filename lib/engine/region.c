@@ -88,18 +88,18 @@ typedef uint64_t __attribute__((may_alias)) event_word;
  * gate's threshold: events tell of operations in the order in which they began, and sends that wait
  * in the ring have not. */
 static inline void event_write(struct logging *logging, const struct region *region,
-	const struct event *event, enum event_kind kind)
+	enum event_kind kind, uint32_t why, const struct account *account, uint64_t link)
 {
-	const event_word *words = (const event_word *)event;
+	const event_word *words = (const event_word *)account;
 	_Atomic uint64_t *to = logging->slot->words;
 
-	logging->first |= (uint64_t)kind << EVENT_KIND_AT | (uint64_t)event->fail << EVENT_FAIL_AT |
+	logging->first |= (uint64_t)kind << EVENT_KIND_AT | (uint64_t)why << EVENT_FAIL_AT |
 			  (uint64_t)(uint8_t)region->options << EVENT_OPTIONS_AT;
 #define WRITE(word, value) atomic_store_explicit(&to[word], (value), memory_order_relaxed)
 #pragma GCC unroll 8
 	for (unsigned i = EVENT_INITIATOR; i < EVENT_LINK; i++)
-		WRITE(i, words[i]);
-	WRITE(EVENT_LINK, event->link == LINK_OWN ? logging->sequence : event->link);
+		WRITE(i, words[i - EVENT_INITIATOR]);
+	WRITE(EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
 	WRITE(EVENT_SEQUENCE, logging->sequence);
 	WRITE(EVENT_REGION, region->handle);
 	WRITE(EVENT_START, region->start);
@@ -123,7 +123,7 @@ static inline void event_publish(
 }
 
 uint64_t region_log(struct engine *engine, const struct region *region, uint64_t handle,
-	const struct event *event, bool *lost)
+	enum event_kind kind, uint32_t why, const struct account *account, bool *lost)
 {
 	struct queue *queue = queue_find(engine->segment, engine->interface, handle);
 	struct logging logging;
@@ -134,7 +134,7 @@ uint64_t region_log(struct engine *engine, const struct region *region, uint64_t
 		return 0;
 	logging = queue_claim(engine->segment, queue);
 	if (logging.slot)
-		event_write(&logging, region, event, event->kind);
+		event_write(&logging, region, kind, why, account, account->link);
 	event_publish(engine, queue, &logging);
 	if (lost)
 		*lost = !logging.slot;
@@ -143,63 +143,64 @@ uint64_t region_log(struct engine *engine, const struct region *region, uint64_t
 
 /* The first event can be read when the last one is written, too: whoever reads it takes no line that
  * is still written. */
-void region_log_whole(struct engine *engine, const struct region *region, struct event *event,
+void region_log_whole(struct engine *engine, const struct region *region, struct account *account,
 	enum event_kind start, enum event_kind end)
 {
 	struct queue *queue = queue_find(engine->segment, engine->interface, region->queue);
 	struct logging first, last;
 
-	event->link = LINK_OWN;
+	account->link = LINK_OWN;
 	if (!queue)
 		return;
 	first = queue_claim(engine->segment, queue);
+	account->link = first.sequence;
 	if (first.slot)
-		event_write(&first, region, event, start);
-	event->link = first.sequence;
+		event_write(&first, region, start, TRANSPORT_OK, account, account->link);
 	last = queue_claim(engine->segment, queue);
 	if (last.slot)
-		event_write(&last, region, event, end);
+		event_write(&last, region, end, TRANSPORT_OK, account, account->link);
 	event_publish(engine, queue, &first);
 	event_publish(engine, queue, &last);
 }
 
 /* R3: the end of a region that nothing is pending on. R2 again: whoever reads the event may attach
  * another region to the entry. */
-static void region_depart(struct engine *engine, struct region *region, struct event *event)
+static void region_depart(
+	struct engine *engine, struct region *region, const struct account *account)
 {
 	struct queue *queue = queue_find(engine->segment, engine->interface, region->queue);
 	struct logging logging = {0};
 
 	if (queue) {
 		logging = queue_claim(engine->segment, queue);
-		event->fail = TRANSPORT_OK;
-		event->link = region->unlink_link ? region->unlink_link : LINK_OWN;
 		if (logging.slot)
-			event_write(&logging, region, event, EVENT_UNLINK);
+			event_write(&logging, region, EVENT_UNLINK, TRANSPORT_OK, account,
+				region->unlink_link ? region->unlink_link : LINK_OWN);
 	}
 	region_free(engine, region_index(engine, region));
 	if (queue)
 		event_publish(engine, queue, &logging);
 }
 
-void region_leave(struct engine *engine, struct region *region, struct event *event)
+void region_leave(
+	struct engine *engine, struct region *region, const struct account *account)
 {
 	region->state = REGION_LEAVING;
 	region->unlink_link = 0;
 	if (region->pending == 0)
-		region_depart(engine, region, event);
+		region_depart(engine, region, account);
 }
 
-void region_settle(
-	struct engine *engine, struct region *region, struct event *event, bool exhausts)
+void region_settle(struct engine *engine, struct region *region, const struct account *account,
+	bool exhausts)
 {
 	if (exhausts && region->unlink_op && region->state == REGION_LIVE &&
 		region_is_spent(region)) {
 		region->state = REGION_LEAVING;
-		region->unlink_link = event->link == LINK_OWN ? 0 : event->link;
+		region->unlink_link = account->link == LINK_OWN ? 0 : account->link;
 	}
 	if (region->state == REGION_LEAVING && region->pending == 0)
-		region_depart(engine, region, event);
+		region_depart(engine, region, account);
 }
 
 void region_end(
@@ -214,12 +215,10 @@ void region_end(
 			queue->incoming--;
 	}
 	region->pending--; /* R2 */
-	operation->event.kind = (uint8_t)kind;
-	operation->event.fail = (uint8_t)why;
-	region_log(engine, region, operation->queue, &operation->event, NULL);
+	region_log(engine, region, operation->queue, kind, why, &operation->account, NULL);
 
 	/* Only a successful operation's end unlinks. */
-	region_settle(engine, region, &operation->event,
+	region_settle(engine, region, &operation->account,
 		operation->exhausts && why == TRANSPORT_OK);
 }
 

@@ -185,6 +185,20 @@ struct event {
 };
 static_assert(sizeof(struct event) == 2 * CACHE_LINE, "an event with its slot's word: two lines");
 static_assert(REGION_OPTIONS <= UINT8_MAX, "options fit");
+
+/* What an event says of its message, in the words of an event: the rest it says of its region. */
+struct account {
+	uint32_t nid;        /* initiator */
+	uint32_t pid;
+	uint32_t uid;
+	uint32_t portal;
+	uint64_t match_bits;
+	uint64_t requested;  /* bytes */
+	uint64_t moved;      /* bytes */
+	uint64_t offset;
+	uint64_t value;      /* header data */
+	uint64_t link;
+};
 #define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
 #define LINK_OWN UINT64_MAX  /* in link, of an event that is not logged yet: its own sequence */
 enum event_flag { EVENT_AFTER_GAP = 1 }; /* events were lost just before this one */
@@ -213,6 +227,10 @@ static_assert(sizeof(struct event) == EVENT_WORDS * sizeof(uint64_t) &&
 		      offsetof(struct event, link) == EVENT_LINK * sizeof(uint64_t) &&
 		      offsetof(struct event, threshold) == EVENT_BOUNDS * sizeof(uint64_t),
 	"words of an event");
+static_assert(offsetof(struct event, nid) == EVENT_INITIATOR * sizeof(uint64_t) &&
+		      offsetof(struct account, link) == (EVENT_LINK - EVENT_INITIATOR) * sizeof(uint64_t) &&
+		      sizeof(struct account) == (EVENT_SEQUENCE - EVENT_INITIATOR) * sizeof(uint64_t),
+	"an account is words of an event");
 #define EVENT_KIND_AT    32 /* where the bytes of the first word are */
 #define EVENT_FAIL_AT    40
 #define EVENT_FLAGS_AT   48

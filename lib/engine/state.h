@@ -50,7 +50,7 @@ struct operation {
 	bool ended;        /* GET: its last event has been logged */
 	bool waits;        /* GET: in engine.waiting */
 	struct process peer;
-	struct event event; /* what its events have in common */
+	struct account account; /* what its events have in common */
 	uint64_t asked;     /* GET: when the request or the last probe was acknowledged, ns */
 	/* SERVE: the initiator's name for it. RECEIVE: to echo. PUT: manipulated length. */
 	uint64_t remote;
@@ -137,14 +137,14 @@ uint64_t operation_name(const struct operation *operation);
 
 /* A record of the put or get to which its initiator gave this name (message_header.operation). */
 static inline void engine_trace(const struct engine *engine, enum trace_point point,
-	struct process initiator, uint64_t name, const struct event *event)
+	struct process initiator, uint64_t name, const struct account *account)
 {
 	if (!trace_wanted())
 		return;
 	/* Sequences are a queue's own; the match bits tell queues apart, mostly. */
-	name ^= event->match_bits << 24;
+	name ^= account->match_bits << 24;
 	trace(point, engine->interface, trace_message(initiator.nid, initiator.pid, name),
-		event->moved);
+		account->moved);
 }
 void operation_pool_free(struct engine *engine);
 
@@ -193,20 +193,21 @@ void region_begin(struct engine *engine, struct region *region, struct operation
  * goes. */
 void region_end(
 	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why);
-/* After an operation's last event, which becomes the UNLINK event: a region that it made inactive
- * (exhausts) leaves, if that is its wish. */
-void region_settle(
-	struct engine *engine, struct region *region, struct event *event, bool exhausts);
+/* After an operation's last event, of which the UNLINK event says the same: a region that it made
+ * inactive (exhausts) leaves, if that is its wish. */
+void region_settle(struct engine *engine, struct region *region, const struct account *account,
+	bool exhausts);
 /* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue;
  * *lost (may be NULL). */
 uint64_t region_log(struct engine *engine, const struct region *region, uint64_t queue,
-	const struct event *event, bool *lost);
-/* Logs an operation's first and last event, to be read together, and sets the event's link. */
-void region_log_whole(struct engine *engine, const struct region *region, struct event *event,
+	enum event_kind kind, uint32_t why, const struct account *account, bool *lost);
+/* Logs an operation's first and last event, to be read together, and sets the account's link. */
+void region_log_whole(struct engine *engine, const struct region *region, struct account *account,
 	enum event_kind start, enum event_kind end);
-/* Unlinks it, with an UNLINK event, as soon as nothing is pending. event: what the message that
- * caused it says; becomes the UNLINK event. */
-void region_leave(struct engine *engine, struct region *region, struct event *event);
+/* Unlinks it, with an UNLINK event, as soon as nothing is pending. account: what the message that
+ * caused it says. */
+void region_leave(
+	struct engine *engine, struct region *region, const struct account *account);
 /* Frees a region and, if so made, its entry. */
 void region_free(struct engine *engine, uint32_t index);
 void region_attach(struct engine *engine, uint32_t index, uint32_t generation);
