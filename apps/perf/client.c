@@ -98,11 +98,12 @@ void client_event(struct client *client)
 	struct peer *peer;
 
 	endpoint_next(client->endpoint, &event);
-	control = endpoint_control(client->endpoint, &event);
-	if (event.ni_fail_type != PTL_NI_OK) {
-		send_failed(peer_failed(client, &control, &event), &event);
-	} else if (control.kind != CONTROL_NONE) {
-		control_heard(client, &control);
+	if (event.ni_fail_type != PTL_NI_OK || event.portal == PORTAL_CONTROL) {
+		control = endpoint_control(client->endpoint, &event);
+		if (event.ni_fail_type != PTL_NI_OK)
+			send_failed(peer_failed(client, &control, &event), &event);
+		else if (control.kind != CONTROL_NONE)
+			control_heard(client, &control);
 	} else if (event.type == PTL_EVENT_REPLY_END) {
 		client->arrived++;
 	} else if (event.type == PTL_EVENT_PUT_END) {
@@ -279,7 +280,8 @@ static void prepare(struct client *client, struct peer *peer)
 
 	stream->measure = (uint8_t)client->trial.measure;
 	stream->window = client->window;
-	stream->sent = stream->credited = stream->received = 0;
+	stream->sent = stream->credited = 0;
+	stream->arrived = 0;
 	stream->shape = *shape;
 	load_open(client, peer);
 	stream_say(stream, CONTROL_SHAPE, shape->depth,

@@ -162,8 +162,10 @@ static void event_taken(
 {
 	if (code == PTL_EQ_DROPPED)
 		complain("the event queue overflowed, so nothing that was counted is true.");
-	complain_unless_ok(code, call);
-	if (endpoint_control(endpoint, event).kind == CONTROL_TICK)
+	if (code != PTL_OK)
+		complain_unless_ok(code, call);
+	if (event->portal == PORTAL_CONTROL &&
+		endpoint_control(endpoint, event).kind == CONTROL_TICK)
 		atomic_store_explicit(&endpoint->tick_pending, false, memory_order_relaxed);
 }
 

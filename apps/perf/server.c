@@ -143,7 +143,8 @@ static void prepare(struct server *server, const struct control *control)
 	complain_unless_ok(PtlMDBind(server->endpoint->ni, load, &stream->load), "PtlMDBind");
 	server->measuring = true;
 	stream->window = control->argument;
-	stream->sent = stream->credited = stream->received = 0;
+	stream->sent = stream->credited = 0;
+	stream->arrived = 0;
 	stream_say(stream, CONTROL_READY, 0, 0);
 	if (stream->measure == MEASURE_BIDIRECTIONAL)
 		stream_fill(stream);
@@ -246,14 +247,18 @@ static void data_heard(struct server *server)
 
 static void server_event(struct server *server, const ptl_event_t *event)
 {
-	struct control control = endpoint_control(server->endpoint, event);
+	struct control control;
 
+	if (event->portal != PORTAL_CONTROL && event->type != PTL_EVENT_SEND_FAIL) {
+		if (event->type == PTL_EVENT_PUT_END)
+			data_heard(server);
+		return;
+	}
+	control = endpoint_control(server->endpoint, event);
 	if (event->type == PTL_EVENT_SEND_FAIL)
 		send_failed(server, &control, event);
 	else if (control.kind != CONTROL_NONE)
 		control_heard(server, &control, event->initiator);
-	else if (event->type == PTL_EVENT_PUT_END)
-		data_heard(server);
 }
 
 struct server *server_open(struct endpoint *endpoint, uint32_t window, bool quiet)

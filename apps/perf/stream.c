@@ -46,6 +46,8 @@ void stream_fill(struct stream *stream)
 
 void stream_received(struct stream *stream)
 {
-	if (++stream->received % stream->window == 0)
-		stream_say(stream, CONTROL_CREDIT, 0, 0);
+	if (++stream->arrived < stream->window)
+		return;
+	stream->arrived = 0;
+	stream_say(stream, CONTROL_CREDIT, 0, 0);
 }

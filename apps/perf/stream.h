@@ -28,7 +28,7 @@ struct stream {
 	uint64_t random;   /* state, not 0 */
 	uint64_t sent;     /* windows */
 	uint64_t credited; /* windows */
-	uint64_t received; /* messages */
+	uint32_t arrived;  /* messages of the window that arrives */
 };
 
 /* A control message of the stream's session to the peer. */
