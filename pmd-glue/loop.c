@@ -52,6 +52,7 @@ enum target { TARGET_NOBODY = LOOP_PORTS, TARGET_ALL, TARGET_UNSOUND };
 
 struct loop {
 	struct port port; /* first: a port is a loop */
+	struct rte_ring *queue; /* the slot's */
 	uint8_t slot;
 	uint32_t wire;
 	uint64_t errors;              /* frames that were too long, too short */
@@ -184,9 +185,10 @@ static uint16_t loop_transmit(struct port *port, struct rte_mbuf **frames, uint1
 
 static uint16_t loop_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
-	const struct loop *loop = (const struct loop *)port;
-	return (uint16_t)rte_ring_dequeue_burst(
-		slots[loop->slot].queue, (void **)frames, count, NULL);
+	struct rte_ring *queue = ((const struct loop *)port)->queue;
+	if (rte_ring_empty(queue))
+		return 0;
+	return (uint16_t)rte_ring_sc_dequeue_burst(queue, (void **)frames, count, NULL);
 }
 
 static bool loop_link(struct port *port)
@@ -331,6 +333,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	loop->port.address[5] = (uint8_t)slot;
 	memcpy(loop->port.name, name, sizeof(name));
 	loop->slot = (uint8_t)slot;
+	loop->queue = slots[slot].queue;
 	loop->wire = wire_find(wire, slot);
 	loop->port.pool = pool_take(name, frame_size, LOOP_QUEUE, SOCKET_ID_ANY, true);
 	if (!loop->port.pool) {

@@ -118,6 +118,7 @@ void transport_claim(struct transport *transport)
 {
 	struct peer *self = transport->self;
 
+	transport_stir(transport);
 	transport->claims_left = CLAIMS;
 	self->flags |= PEER_ASKING;
 	self->ask_due = transport->now;

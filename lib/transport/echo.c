@@ -144,6 +144,7 @@ void transport_ping(struct transport *transport, struct ping *ping)
 	struct echoes *echoes = &transport->echoes;
 	const struct peer *peer = peer_get(transport, ping->to, false);
 
+	transport_stir(transport);
 	ping->begun = 0; /* the clock was read in the last turn, perhaps long ago */
 	ping->sent = 0;
 	ping->number = ++echoes->number;

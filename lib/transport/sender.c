@@ -75,6 +75,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 {
 	struct peer *peer = transport->closing ? NULL : peer_get(transport, to, false);
 
+	transport_stir(transport);
 	message->framed = 0;
 	message->lease = NULL;
 	transport->messages++;

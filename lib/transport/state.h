@@ -10,6 +10,9 @@
  * I1. now is read when frames are taken, and once more when there is something to give.
  * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held that of those in reorder; both are
  * bounded so that some of the pool is always left for receiving and for acknowledgements.
+ * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, noted, owed by then, waiting in a queue of
+ * this transport, and no timer is due. A poll core finds it so most of the time, by one comparison. transport_transmit() alone says
+ * so; whatever makes work for a turn from outside of it (frames, transport_send() and its like) sets it to 0.
  */
 #ifndef TRANSPORT_STATE_H
 #define TRANSPORT_STATE_H
@@ -78,6 +81,7 @@ struct transport {
 	uint64_t now_received; /* when frames were taken, */
 	uint64_t polled;       /* and when before that */
 	uint64_t arrival;      /* since when the frames of this burst may have waited here */
+	uint64_t quiet_until;  /* I3; 0: not known */
 	struct port *port;
 	const struct clock *clock;
 	struct transport_counters *counters;
@@ -154,6 +158,12 @@ static inline void count_add(uint64_t *counter, uint64_t n)
 		PROBE_COUNTER(#name, (transport)->options.self.nid, (transport)->options.self.pid); \
 	} while (0)
 #define COUNT_ADD(transport, name, n) count_add(&(transport)->counters->name, (n))
+
+/* There is work for the next turn. */
+static inline void transport_stir(struct transport *transport)
+{
+	transport->quiet_until = 0;
+}
 
 static inline uint64_t random_next(struct transport *transport)
 {

@@ -152,31 +152,46 @@ static unsigned looped_receive(struct transport *transport)
 	return count;
 }
 
-unsigned transport_receive(struct transport *transport)
+static unsigned burst_begin(struct transport *transport, unsigned count, unsigned looped)
 {
-	unsigned count = 0;
+	transport_stir(transport);
+	transport->burst_looped = looped;
+	transport->burst_count = count;
+	transport->arrival = arrival_estimate(transport);
+	COUNT_ADD(transport, frames_received, count);
+	return count;
+}
 
-	if (transport->note_count != 0)
-		acknowledgement_settle(transport);
-	transport->polled = transport->now_received;
-	transport->now = clock_now(transport->clock);
-	transport->now_received = transport->now;
+/* Takes frames when something else may be due as well. */
+static __rte_noinline unsigned burst_receive(struct transport *transport)
+{
+	unsigned count, looped = 0;
+
 	if (transport->now >= transport->epoch_end)
 		epoch_turn(transport);
 	/* What the last burst still holds was not processed: its turn comes first. */
 	if (transport->burst_count > 0)
 		return transport->burst_count;
 	if (transport->loop_head != transport->loop_tail)
-		count = looped_receive(transport);
-	transport->burst_looped = count;
-	count += port_receive(transport->port, transport->burst + count,
-		(uint16_t)(transport->burst_limit - count));
-	transport->burst_count = count;
-	if (count == 0)
-		return 0;
-	transport->arrival = arrival_estimate(transport);
-	COUNT_ADD(transport, frames_received, count);
-	return count;
+		looped = looped_receive(transport);
+	count = looped + port_receive(transport->port, transport->burst + looped,
+				 (uint16_t)(transport->burst_limit - looped));
+	return count == 0 ? 0 : burst_begin(transport, count, looped);
+}
+
+unsigned transport_receive(struct transport *transport)
+{
+	unsigned count;
+
+	if (transport->note_count != 0)
+		acknowledgement_settle(transport);
+	transport->polled = transport->now_received;
+	transport->now = clock_now(transport->clock);
+	transport->now_received = transport->now;
+	if (transport->now >= transport->quiet_until)
+		return burst_receive(transport);
+	count = port_receive(transport->port, transport->burst, (uint16_t)transport->burst_limit);
+	return count == 0 ? 0 : burst_begin(transport, count, 0);
 }
 
 uint64_t transport_now(const struct transport *transport)
@@ -236,8 +251,7 @@ static bool transport_ready(const struct transport *transport)
 	return (transport->ready_count | transport->outbox_count) != 0;
 }
 
-/* Is there nothing to acknowledge, to fail, to answer, and no timer due? With nothing ready, a poll core finds it so most of the
- * time. */
+/* Is there nothing to acknowledge, to fail, to answer, and no timer due? */
 static bool transport_quiet(const struct transport *transport)
 {
 	return ((uintptr_t)transport->refused.head | (uintptr_t)transport->lent |
@@ -298,13 +312,32 @@ static unsigned transport_end(struct transport *transport)
 	return transport->sent;
 }
 
-unsigned transport_transmit(struct transport *transport)
+/* With nothing ready and all quiet: until when does it stay so by itself? */
+static uint64_t quiet_end(const struct transport *transport)
 {
+	uint64_t end = RTE_MIN(transport->epoch_end, wheel_next(&transport->wheel));
+
+	return transport->acks_owed != 0 ? RTE_MIN(end, transport->ack_next) : end;
+}
+
+/* Looks at each kind of work that there may be. */
+static __rte_noinline unsigned transmit_what_is_due(struct transport *transport)
+{
+	transport_stir(transport);
 	transport->sent = 0;
 	transport->blocked = false;
-	if (!transport_ready(transport) && transport_quiet(transport))
+	if (transport_ready(transport) || !transport_quiet(transport))
+		return transport_end(transport);
+	if ((transport->burst_count | (transport->loop_head - transport->loop_tail)) == 0)
+		transport->quiet_until = quiet_end(transport);
+	return 0;
+}
+
+unsigned transport_transmit(struct transport *transport)
+{
+	if (transport->now < transport->quiet_until)
 		return 0;
-	return transport_end(transport);
+	return transmit_what_is_due(transport);
 }
 
 bool transport_urgent(const struct transport *transport)

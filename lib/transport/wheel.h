@@ -8,6 +8,7 @@
 #ifndef TRANSPORT_WHEEL_H
 #define TRANSPORT_WHEEL_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <transport/list.h>
@@ -50,6 +51,13 @@ static inline bool wheel_is_due(const struct wheel *wheel, uint64_t now)
 	return wheel->next <= now >> WHEEL_TICK_SHIFT || !list_empty(&wheel->due) ||
 	       !list_empty(&wheel->running);
 }
+
+/* The time of the first run that finds something to do, when one at present would not; the end of time without timers. */
+static inline uint64_t wheel_next(const struct wheel *wheel)
+{
+	return wheel->next << WHEEL_TICK_SHIFT;
+}
+static_assert(UINT64_MAX << WHEEL_TICK_SHIFT > UINT64_C(1) << 63, "no timer: the end of time");
 
 static inline bool timer_set(const struct timer *timer)
 {

@@ -103,6 +103,29 @@ static uint64_t random_span(void)
 	return next_random() % (UINT64_C(1) << (10 + next_random() % 36));
 }
 
+static void wheel_next__is_when_something_becomes_due(void **state)
+{
+	struct wheel wheel;
+	struct timer timers[TIMERS] = {0};
+	uint64_t now = 123456789;
+	unsigned found = 0;
+
+	(void)state;
+	wheel_init(&wheel, now);
+	assert_true(wheel_next(&wheel) > UINT64_C(1) << 63);
+	for (unsigned i = 0; i < TIMERS; i++)
+		wheel_set(&wheel, &timers[i], now + 2 * TICK + next_random() % (1u << (i % 30)));
+	while (wheel_next(&wheel) < UINT64_C(1) << 63) {
+		now = wheel_next(&wheel);
+		assert_false(wheel_is_due(&wheel, now - 1));
+		assert_true(wheel_is_due(&wheel, now));
+		wheel_advance(&wheel, now);
+		while (wheel_take(&wheel) != NULL)
+			found++;
+	}
+	assert_int_equal(found, TIMERS);
+}
+
 static void wheel__agrees_with_an_array_of_times(void **state)
 {
 	static struct timer timers[TIMERS];
@@ -144,6 +167,7 @@ int main(void)
 		cmocka_unit_test(wheel_set__of_a_past_time_is_due_in_the_next_run),
 		cmocka_unit_test(wheel_stop__takes_a_timer_out),
 		cmocka_unit_test(wheel_deadline__is_never_too_late),
+		cmocka_unit_test(wheel_next__is_when_something_becomes_due),
 		cmocka_unit_test(wheel__agrees_with_an_array_of_times),
 	};
 
