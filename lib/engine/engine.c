@@ -7,6 +7,7 @@
 
 #include <base/barrier.h>
 #include <base/futex.h>
+#include <engine/access.h>
 #include <portals.h>
 
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it must. */
@@ -19,8 +20,7 @@ static int lists_create(struct engine *engine)
 	struct segment *segment = engine->segment;
 
 	engine->entries = (struct match_table){
-		.base = segment_entry(segment, 0),
-		.stride = sizeof(struct entry),
+		.base = segment_match(segment, 0),
 		.count = segment->limits.entries,
 	};
 	engine->lists = calloc(segment->limits.portals, sizeof(*engine->lists));
@@ -34,13 +34,11 @@ static int lists_create(struct engine *engine)
 /* Entry 0 admits every process of the same user; the others nobody. */
 static void access_init(struct engine *engine)
 {
-	*segment_access(engine->segment, 0) = (struct access_entry){
-		.nid = UINT32_MAX,
-		.pid = UINT32_MAX,
-		.uid = engine->uid,
-		.portal = UINT32_MAX,
-		.valid = true,
-	};
+	const struct process any = {.nid = UINT32_MAX, .pid = UINT32_MAX};
+
+	access_admit(segment_access(engine->segment, 0), any, engine->uid, UINT32_MAX);
+	for (uint32_t i = 1; i < engine->segment->limits.access; i++)
+		access_admit_nobody(segment_access(engine->segment, i));
 }
 
 struct engine *engine_create(const struct engine_options *options)
@@ -118,14 +116,11 @@ static int queue_free(struct engine *engine, uint32_t index, uint32_t generation
 
 static void access_set(struct engine *engine, const struct command *command)
 {
+	const struct process process = {.nid = command->access.nid, .pid = command->access.pid};
+
 	if (command->access.index < engine->segment->limits.access)
-		*segment_access(engine->segment, command->access.index) = (struct access_entry){
-			.nid = command->access.nid,
-			.pid = command->access.pid,
-			.uid = command->access.uid,
-			.portal = command->access.portal,
-			.valid = true,
-		};
+		access_admit(segment_access(engine->segment, command->access.index), process,
+			command->access.uid, command->access.portal);
 }
 
 static int command_answer(struct engine *engine, const struct command *command, struct reply *reply)

@@ -29,7 +29,7 @@ static struct entry *entry_open(struct engine *engine, const struct command *com
 	entry = segment_entry(engine->segment, command->object.index);
 	if (entry->linked)
 		return NULL;
-	entry->region = INDEX_NONE;
+	segment_match(engine->segment, command->object.index)->region = INDEX_NONE;
 	atomic_store_explicit(&entry->portal, command->object.portal, memory_order_relaxed);
 	return entry;
 }
@@ -90,17 +90,18 @@ void entry_free(struct engine *engine, uint32_t index)
 int entry_unlink(struct engine *engine, uint32_t index, uint32_t generation)
 {
 	struct entry *entry = entry_find(engine, index, generation);
+	uint32_t attached;
 
 	if (!entry)
 		return PTL_INV_ME;
-	if (entry->region != INDEX_NONE) {
-		struct region *region = segment_region(engine->segment, entry->region);
+	attached = segment_match(engine->segment, index)->region;
+	if (attached != INDEX_NONE) {
+		struct region *region = segment_region(engine->segment, attached);
 
 		if (region->pending != 0)
 			return PTL_MD_INUSE;
 		region->entry = INDEX_NONE; /* the entry goes here, whatever it was made with */
-		region_free(engine, entry->region);
-		entry->region = INDEX_NONE;
+		region_free(engine, attached);
 	}
 	entry_free(engine, index);
 	return PTL_OK;

@@ -14,6 +14,7 @@
 #include <engine/state.h>
 
 #include <base/handle.h>
+#include <engine/access.h>
 #include <transport/place.h>
 
 /* What a put or a get is to do to the region that took it. */
@@ -31,15 +32,6 @@ static void *placement_address(const struct region *region, const struct placeme
 
 enum acceptance { REJECTED, REJECTED_FOR_ROOM, ACCEPTED };
 
-static bool access_admits(
-	const struct access_entry *access, struct process from, uint32_t uid, uint32_t portal)
-{
-	return access->valid && (access->nid == UINT32_MAX || access->nid == from.nid) &&
-	       (access->pid == UINT32_MAX || access->pid == from.pid) &&
-	       (access->uid == UINT32_MAX || access->uid == uid) &&
-	       (access->portal == UINT32_MAX || access->portal == portal);
-}
-
 /* Whether the region accepts at all is decided before whether the data fits. What has been accepted
  * is still to be taken from the gate. */
 static enum acceptance region_accepts(const struct region *region, uint32_t operation,
@@ -48,9 +40,8 @@ static enum acceptance region_accepts(const struct region *region, uint32_t oper
 	bool remote = region->options & REGION_REMOTE_OFFSET;
 	uint64_t room;
 
-	if (region->state != REGION_LIVE || !(region->options & operation) ||
-		gate_low(atomic_load_explicit(&region->gate, memory_order_relaxed)) == 0 ||
-		(!remote && region->offset > region->max_offset))
+	if (!(region->accepts & operation) ||
+		gate_low(atomic_load_explicit(&region->gate, memory_order_relaxed)) == 0)
 		return REJECTED;
 	placement->offset = remote ? request->offset : region->offset;
 	placement->length = request->requested;
@@ -99,7 +90,7 @@ static struct region *portal_walk(struct engine *engine, struct process from,
 	uint32_t next;
 
 	for (uint32_t i = match_first(&engine->entries, list, &key); i != MATCH_NONE; i = next) {
-		uint32_t index = segment_entry(engine->segment, i)->region;
+		uint32_t index = match_entry(&engine->entries, i)->region;
 		struct region *region = NULL;
 		enum acceptance answer = REJECTED;
 

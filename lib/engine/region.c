@@ -6,6 +6,9 @@
  *     reads the event may unlink.
  * R3. REGION_LEAVING accepts nothing; it is freed, with its UNLINK event, by the last pending
  *     operation's end.
+ * R4. region->accepts is what a request may ask of it: while it lives and its local offset is not beyond the
+ *     maximum, what its options say of put and get; else nothing. Whoever changes one of these makes
+ *     it true again (region_review()). A region that is not used is never looked at.
  */
 #include <engine/state.h>
 
@@ -80,6 +83,33 @@ void region_begin(struct engine *engine, struct region *region, struct operation
 		if (queue)
 			queue->incoming++;
 	}
+}
+
+bool region_take_one(struct region *region, uint64_t gate)
+{
+	/* The other party is a sending thread that takes an operation; nothing else depends on the
+	 * order. */
+	do {
+		if (gate_low(gate) == GATE_THRESHOLD_INFINITE)
+			return true;
+		if (gate_low(gate) == 0)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&region->gate, &gate, gate - 1, memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
+bool region_charge(struct region *region, bool taken, uint64_t moved)
+{
+	bool was_spent = region_is_spent(region);
+
+	if (taken && region->threshold != GATE_THRESHOLD_INFINITE && region->threshold != 0)
+		region->threshold--;
+	if (!(region->options & REGION_REMOTE_OFFSET)) {
+		region->offset += moved;
+		region_review(region);
+	}
+	return !was_spent && region_is_spent(region);
 }
 
 typedef uint64_t __attribute__((may_alias)) event_word;
@@ -186,6 +216,7 @@ void region_leave(
 	struct engine *engine, struct region *region, const struct account *account)
 {
 	region->state = REGION_LEAVING;
+	region_review(region);
 	region->unlink_link = 0;
 	if (region->pending == 0)
 		region_depart(engine, region, account);
@@ -197,6 +228,7 @@ void region_settle(struct engine *engine, struct region *region, const struct ac
 	if (exhausts && region->unlink_op && region->state == REGION_LIVE &&
 		region_is_spent(region)) {
 		region->state = REGION_LEAVING;
+		region_review(region);
 		region->unlink_link = account->link == LINK_OWN ? 0 : account->link;
 	}
 	if (region->state == REGION_LEAVING && region->pending == 0)
@@ -235,7 +267,7 @@ void region_free(struct engine *engine, uint32_t index)
 	if (owner != INDEX_NONE) {
 		struct entry *entry = segment_entry(engine->segment, owner);
 
-		entry->region = INDEX_NONE;
+		segment_match(engine->segment, owner)->region = INDEX_NONE;
 		if (entry->unlink)
 			entry_free(engine, owner);
 		else
@@ -252,6 +284,7 @@ static void region_open(struct engine *engine, struct region *region)
 	region->pending = 0;
 	region->unlink_link = 0;
 	region->state = REGION_LIVE;
+	region_review(region);
 }
 
 void region_bind(struct engine *engine, uint32_t index, uint32_t generation)
@@ -271,6 +304,7 @@ void region_bind(struct engine *engine, uint32_t index, uint32_t generation)
 void region_attach(struct engine *engine, uint32_t index, uint32_t generation)
 {
 	struct segment *segment = engine->segment;
+	struct match_entry *match;
 	struct region *region;
 	struct entry *entry;
 
@@ -285,13 +319,14 @@ void region_attach(struct engine *engine, uint32_t index, uint32_t generation)
 	entry = region->entry < segment->limits.entries
 			? entry_find(engine, region->entry, region->entry_generation)
 			: NULL;
-	if (!entry || entry->region != INDEX_NONE) {
+	match = entry ? segment_match(segment, region->entry) : NULL;
+	if (!match || match->region != INDEX_NONE) {
 		engine_count(engine, commands_stale);
 		region->entry = INDEX_NONE;
 		region_free(engine, index);
 		return;
 	}
-	entry->region = index;
+	match->region = index;
 }
 
 int region_unlink(struct engine *engine, uint32_t index, uint32_t generation)
@@ -319,6 +354,7 @@ static void region_apply(struct region *region, const struct region_description 
 	region->queue = after->queue;
 	region->max_offset = after->max_offset;
 	region->options = after->options & REGION_OPTIONS;
+	region_review(region);
 	while (!atomic_compare_exchange_weak_explicit(&region->gate, &gate,
 		gate_make(gate_generation(gate), after->threshold), memory_order_release,
 		memory_order_relaxed))

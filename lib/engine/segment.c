@@ -7,7 +7,7 @@
 
 struct layout {
 	size_t commands, free_entries, free_regions, free_queues, free_replies;
-	size_t replies, portals, access, regions, entries, queues, events;
+	size_t replies, portals, access, regions, matches, entries, queues, events;
 	size_t size;
 };
 
@@ -33,6 +33,7 @@ static void layout_make(const struct segment_limits *limits, struct layout *layo
 	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
 	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
 	layout->regions = layout_take(&end, limits->regions * sizeof(struct region));
+	layout->matches = layout_take(&end, limits->entries * sizeof(struct match_entry));
 	layout->entries = layout_take(&end, limits->entries * sizeof(struct entry));
 	layout->queues = layout_take(&end, limits->queues * sizeof(struct queue));
 	end = (end + 4095) & ~(size_t)4095;
@@ -65,6 +66,7 @@ void segment_init(void *memory, const struct segment_limits *limits, uint32_t ge
 	segment->portals = layout.portals;
 	segment->access = layout.access;
 	segment->regions = layout.regions;
+	segment->matches = layout.matches;
 	segment->entries = layout.entries;
 	segment->queues = layout.queues;
 	segment->events = layout.events;

@@ -4,7 +4,7 @@
  *     commands           ring of struct command, application to poll core
  *     free lists         of indices: entries, regions, queues, replies
  *     replies            where a waiting call finds the poll core's word
- *     portals, access, regions, entries, queues      tables of objects
+ *     portals, access, regions, matches and entries, queues      tables of objects
  *     events             memory for the events of all queues, allocated by the application side
  *
  * I1. Nothing in it is a pointer, but for the addresses of memory regions (struct region.start), which only the process that
@@ -103,13 +103,17 @@ enum region_state { REGION_FREE, REGION_LIVE, REGION_LEAVING }; /* leaving: acce
 struct region {
 	/* line 0: what stays from one operation to the next, so that senders who check the gate find it in their cache */
 	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* shared */
+	uint64_t handle;     /* its own, as events tell it; from here to max_offset the words are an event's, from EVENT_REGION on */
 	uint64_t start;
 	uint64_t length;
-	uint64_t queue;      /* handle */
-	uint32_t max_offset;
-	uint32_t options;
-	uint32_t entry;      /* its match entry, INDEX_NONE: free-floating */
 	uint64_t user;
+	uint64_t queue;      /* handle */
+	uint32_t threshold;  /* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
+	uint32_t max_offset;
+	uint8_t options;     /* enum region_option */
+	uint8_t accepts;     /* the poll core's: REGION_PUT, REGION_GET, as long as its gate is not spent; R4 in region.c */
+	uint16_t reserved;
+	uint32_t entry;      /* its match entry, INDEX_NONE: free-floating */
 	/* line 1: what operations change */
 	_Alignas(CACHE_LINE) uint64_t offset; /* locally managed */
 	uint32_t pending;    /* operations begun and not ended */
@@ -118,35 +122,31 @@ struct region {
 	bool unlink_nofit;   /* free when a matching message does not fit */
 	uint32_t entry_generation; /* of `entry`, for the command that attaches it */
 	uint64_t unlink_link;/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
-	uint32_t threshold;  /* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
-	uint32_t reserved;
-	uint64_t handle;     /* its own, as events tell it */
 };
 static_assert(sizeof(struct region) == 2 * CACHE_LINE, "region: two lines");
 
-/* A match entry: an ME. */
+/* A match entry: an ME. What a search looks at is in a table of its own, struct match_entry, of which more then fits into a cache;
+ * among it the index of the entry's region, INDEX_NONE while it has none. */
 struct entry {
-	struct match_entry match;    /* line 0 */
-	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* shared: attached is set by the application, cleared by the poll core */
-	uint32_t region;             /* INDEX_NONE while it has none */
+	_Atomic uint64_t gate;       /* shared: attached is set by the application, cleared by the poll core */
 	_Atomic uint32_t portal;     /* relaxed: others who insert next to it read it, before they know that it lives */
 	bool unlink;                 /* goes when its region goes */
 	bool linked;                 /* in its list */
 };
 static_assert(sizeof(struct match_entry) == CACHE_LINE, "match entry: one line");
-static_assert(sizeof(struct entry) == 2 * CACHE_LINE, "entry: two lines");
+static_assert(sizeof(struct entry) == CACHE_LINE / 4, "the rest of four entries: one line");
 
 /* A Portal: the application counts entries on it, so that it can refuse a list that is too long without waiting. */
 struct portal {
 	_Atomic uint32_t length; /* shared: application adds before it attaches, poll core subtracts */
 };
 
+/* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and ones where that counts. */
 struct access_entry {
-	uint32_t nid;    /* UINT32_MAX: any, as are the others */
-	uint32_t pid;
-	uint32_t uid;
-	uint32_t portal;
-	bool valid;      /* false: admits nobody */
+	uint64_t process; /* nid and pid */
+	uint64_t process_mask;
+	uint64_t target; /* uid and Portal */
+	uint64_t target_mask;
 };
 
 /* One logged event: 2 lines, written by the poll core, copied by readers as words, in the order of the fields. */
@@ -349,7 +349,7 @@ struct engine_counters {
 struct segment {
 	uint64_t size;
 	uint64_t commands, free_entries, free_regions, free_queues, free_replies; /* offsets of a ring and of free lists */
-	uint64_t replies, portals, access, regions, entries, queues, events;      /* offsets of tables */
+	uint64_t replies, portals, access, regions, matches, entries, queues, events; /* offsets of tables */
 	struct segment_limits limits;
 	_Atomic uint32_t generation; /* shared: of the object made last (handle.h, I2) */
 	_Atomic uint32_t closed;     /* the interface is going: waiters leave */
@@ -377,6 +377,11 @@ static inline struct ring *segment_ring(const struct segment *segment)
 static inline struct region *segment_region(const struct segment *segment, uint32_t index)
 {
 	return (struct region *)segment_at(segment, segment->regions) + index;
+}
+
+static inline struct match_entry *segment_match(const struct segment *segment, uint32_t index)
+{
+	return (struct match_entry *)segment_at(segment, segment->matches) + index;
 }
 
 static inline struct entry *segment_entry(const struct segment *segment, uint32_t index)

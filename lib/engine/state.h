@@ -152,40 +152,45 @@ void operation_pool_free(struct engine *engine);
 /* NULL: stale. */
 struct region *region_find(struct engine *engine, uint32_t index, uint32_t generation);
 struct region *region_of(struct engine *engine, uint64_t handle);
+/* region_take() where there is a bound; gate: what it was. */
+bool region_take_one(struct region *region, uint64_t gate);
 /* Takes one operation from the gate, as a sending thread does when it posts; false: none is left. */
 static inline bool region_take(struct region *region)
 {
 	uint64_t gate = atomic_load_explicit(&region->gate, memory_order_relaxed);
 
-	/* The other party is a sending thread that takes an operation; nothing else depends on the
-	 * order. */
-	do {
-		if (gate_low(gate) == GATE_THRESHOLD_INFINITE)
-			return true;
-		if (gate_low(gate) == 0)
-			return false;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&region->gate, &gate, gate - 1, memory_order_relaxed, memory_order_relaxed));
-	return true;
+	return gate_low(gate) == GATE_THRESHOLD_INFINITE || region_take_one(region, gate);
+}
+
+/* Has the local offset gone further than it may? */
+static inline bool region_is_full(const struct region *region)
+{
+	return !(region->options & REGION_REMOTE_OFFSET) && region->offset > region->max_offset;
 }
 
 static inline bool region_is_spent(const struct region *region)
 {
-	return region->threshold == 0 ||
-	       (!(region->options & REGION_REMOTE_OFFSET) && region->offset > region->max_offset);
+	return region->threshold == 0 || region_is_full(region);
 }
+
+/* R4, after a change of what it follows from. */
+static inline void region_review(struct region *region)
+{
+	bool accepts = region->state == REGION_LIVE && !region_is_full(region);
+
+	region->accepts = accepts ? region->options & (REGION_PUT | REGION_GET) : 0;
+}
+
+/* region_spend() where there is something to count. */
+bool region_charge(struct region *region, bool taken, uint64_t moved);
 
 /* An operation has begun: counts it, if it was taken from the gate, and grows the local offset by
  * moved bytes. True when that made the region inactive. */
 static inline bool region_spend(struct region *region, bool taken, uint64_t moved)
 {
-	bool was_spent = region_is_spent(region);
-
-	if (taken && region->threshold != GATE_THRESHOLD_INFINITE && region->threshold != 0)
-		region->threshold--;
-	if (!(region->options & REGION_REMOTE_OFFSET))
-		region->offset += moved;
-	return !was_spent && region_is_spent(region);
+	if (region->threshold == GATE_THRESHOLD_INFINITE && region->options & REGION_REMOTE_OFFSET)
+		return false;
+	return region_charge(region, taken, moved);
 }
 
 void region_begin(struct engine *engine, struct region *region, struct operation *operation);

@@ -71,11 +71,6 @@ void chains_replace(
 uint32_t chains_pick(const struct match_table *table, const struct chains *chains,
 	const struct bucket *bucket, uint32_t slots, uint64_t bits, uint64_t process);
 
-static inline uint64_t process_of(uint32_t nid, uint32_t pid)
-{
-	return (uint64_t)pid << 32 | nid;
-}
-
 /* Of what a message, or an entry, says of the things that count. */
 static inline uint64_t chains_hash(const struct chains *chains, uint64_t bits, uint64_t process)
 {

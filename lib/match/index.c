@@ -70,8 +70,7 @@ struct match_index {
 
 static struct mask mask_of(const struct match_entry *entry)
 {
-	return (struct mask){~entry->ignore, ~process_of(entry->nid == MATCH_ANY ? UINT32_MAX : 0,
-						     entry->pid == MATCH_ANY ? UINT32_MAX : 0)};
+	return (struct mask){~entry->ignore, match_processes[entry->any]};
 }
 
 static bool mask_equal(const struct mask *a, const struct mask *b)
@@ -281,7 +280,7 @@ static void class_link(
 	struct chain chain;
 	uint32_t head;
 
-	entry->class = class;
+	entry->class = (uint8_t)class;
 	head = chain_of(table, chains, entry);
 	class_count(index, class, true);
 	if (head == MATCH_NONE) {

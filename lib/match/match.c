@@ -2,7 +2,6 @@
  * all of it.
  */
 #include <assert.h>
-#include <stddef.h>
 
 #include <match/index.h>
 #include <match/match.h>
@@ -35,6 +34,8 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 {
 	struct match_entry *entry = match_entry(table, i);
 
+	entry->any = (uint8_t)((entry->nid == MATCH_ANY ? MATCH_ANY_NID : 0) |
+			       (entry->pid == MATCH_ANY ? MATCH_ANY_PID : 0));
 	if (list->index != NULL && !index_place(table, list, i, previous, next))
 		index_drop(list); /* I4 */
 	entry->previous = previous;
@@ -104,7 +105,7 @@ static uint32_t list_walk(const struct match_table *table, uint32_t i, const str
 	return i;
 }
 
-uint32_t match_first(
+uint32_t match_search(
 	const struct match_table *table, const struct match_list *list, const struct match_key *key)
 {
 	if (list->index != NULL)

@@ -21,22 +21,25 @@
 #define MATCH_MATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define MATCH_NONE UINT32_MAX /* no entry */
 #define MATCH_ANY  UINT32_MAX /* nid, pid: every value */
 
-/* What an entry asks for, and what the list needs to keep it in order: one cache line. */
+/* What an entry asks for, what whoever finds it wants next, and what the list needs to keep it in order: one cache line. */
 struct match_entry {
 	uint64_t bits;
 	uint64_t ignore;   /* bits that do not count */
 	uint32_t nid;      /* or MATCH_ANY */
 	uint32_t pid;      /* or MATCH_ANY */
-	uint32_t previous; /* the list's, as is all below */
+	uint32_t region;   /* the caller's: the list does not look at it */
+	uint8_t any;       /* enum match_wildcard; the list's, as is all below */
+	uint8_t class;     /* index.h */
+	uint32_t previous;
 	uint32_t next;
 	uint32_t group; /* the index's from here on: order.h */
 	uint32_t order;
-	uint32_t class; /* index.h */
 	uint32_t chain_next;
 	uint32_t chain_previous;
 	union {
@@ -46,6 +49,8 @@ struct match_entry {
 	uint32_t bucket_next; /* chains.h */
 };
 
+enum match_wildcard { MATCH_ANY_NID = 1, MATCH_ANY_PID = 2 };
+
 /* What a message asks for. */
 struct match_key {
 	uint64_t bits;
@@ -53,10 +58,9 @@ struct match_key {
 	uint32_t pid;
 };
 
-/* The table that all lists of an interface share: entry i is at base + i * stride. */
+/* The table that all lists of an interface share. */
 struct match_table {
-	void *base;
-	uint32_t stride; /* bytes; the struct match_entry is at the start of each */
+	struct match_entry *base;
 	uint32_t count;
 };
 
@@ -69,22 +73,36 @@ struct match_list {
 
 static inline struct match_entry *match_entry(const struct match_table *table, uint32_t i)
 {
-	return (struct match_entry *)(void *)((char *)table->base + (uint64_t)i * table->stride);
+	return table->base + i;
 }
+
+static inline uint64_t process_of(uint32_t nid, uint32_t pid)
+{
+	return (uint64_t)pid << 32 | nid;
+}
+
+/* Ones where the process of a message counts, by enum match_wildcard. */
+static const uint64_t match_processes[] = {
+	[0] = UINT64_MAX,
+	[MATCH_ANY_NID] = UINT64_C(0xffffffff00000000),
+	[MATCH_ANY_PID] = UINT64_C(0x00000000ffffffff),
+	[MATCH_ANY_NID | MATCH_ANY_PID] = 0,
+};
 
 /* The law for one entry. */
 static inline bool entry_matches(const struct match_entry *entry, const struct match_key *key)
 {
-	return ((entry->bits ^ key->bits) & ~entry->ignore) == 0 &&
-	       (entry->nid == key->nid || entry->nid == MATCH_ANY) &&
-	       (entry->pid == key->pid || entry->pid == MATCH_ANY);
+	uint64_t process = process_of(entry->nid, entry->pid) ^ process_of(key->nid, key->pid);
+
+	return (((entry->bits ^ key->bits) & ~entry->ignore) |
+		       (process & match_processes[entry->any])) == 0;
 }
 
 void match_list_init(struct match_list *list);
 /* Forgets all entries and frees the index. */
 void match_list_clear(struct match_list *list);
 
-/* Puts entry (bits, ignore, nid, pid set by the caller) at the front or back, or next to one that
+/* Puts entry (bits, ignore, nid, pid, region set by the caller) at the front or back, or next to one that
  * is in the list. */
 void match_push_front(const struct match_table *table, struct match_list *list, uint32_t entry);
 void match_push_back(const struct match_table *table, struct match_list *list, uint32_t entry);
@@ -94,9 +112,20 @@ void match_insert_after(
 	const struct match_table *table, struct match_list *list, uint32_t current, uint32_t entry);
 void match_remove(const struct match_table *table, struct match_list *list, uint32_t entry);
 
-/* The first entry that matches key, and the first after current; MATCH_NONE at the end. */
-uint32_t match_first(const struct match_table *table, const struct match_list *list,
+/* match_first() of a list whose first entry does not match, or which has an index. */
+uint32_t match_search(const struct match_table *table, const struct match_list *list,
 	const struct match_key *key);
+/* The first entry that matches key, and the first after current; MATCH_NONE at the end. */
+static inline uint32_t match_first(const struct match_table *table, const struct match_list *list,
+	const struct match_key *key)
+{
+	uint32_t head = list->head;
+
+	if (list->index == NULL && head != MATCH_NONE &&
+		entry_matches(match_entry(table, head), key))
+		return head;
+	return match_search(table, list, key);
+}
 uint32_t match_next(const struct match_table *table, const struct match_list *list,
 	uint32_t current, const struct match_key *key);
 

@@ -52,15 +52,17 @@ static bool entry_make(struct segment *segment, const struct criteria *criteria,
 	struct command *command)
 {
 	uint32_t index = segment_take(segment, segment->free_entries);
+	struct match_entry *match;
 	struct entry *entry;
 
 	if (index == INDEX_NONE)
 		return false;
+	match = segment_match(segment, index);
+	match->bits = criteria->bits;
+	match->ignore = criteria->ignore;
+	match->nid = criteria->process.nid;
+	match->pid = criteria->process.pid;
 	entry = segment_entry(segment, index);
-	entry->match.bits = criteria->bits;
-	entry->match.ignore = criteria->ignore;
-	entry->match.nid = criteria->process.nid;
-	entry->match.pid = criteria->process.pid;
 	entry->unlink = criteria->unlink == PTL_UNLINK;
 	command->object.index = index;
 	command->object.generation = segment_generation(segment);

@@ -20,6 +20,7 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <engine/access.h>
 #include <engine/queue.h>
 #include <p3/interface.h>
 #include <p3/library.h>
@@ -367,20 +368,20 @@ struct entry_look {
 	struct entry_copy entries[PAGE_ITEMS];
 };
 
-static uint64_t entry_region(struct interface *interface, const struct entry *entry)
+static uint64_t entry_region(struct interface *interface, const struct match_entry *match)
 {
 	const struct region *region;
 
-	if (entry->region == INDEX_NONE)
+	if (match->region == INDEX_NONE)
 		return 0;
-	region = segment_region(interface->submission.segment, entry->region);
-	return object_handle(interface, HANDLE_REGION, entry->region,
+	region = segment_region(interface->submission.segment, match->region);
+	return object_handle(interface, HANDLE_REGION, match->region,
 		atomic_load_explicit(&region->gate, memory_order_acquire));
 }
 
-static uint64_t entry_next(struct interface *interface, const struct entry *entry)
+static uint64_t entry_next(struct interface *interface, const struct match_entry *match)
 {
-	uint32_t next = entry->match.next;
+	uint32_t next = match->next;
 
 	if (next == MATCH_NONE)
 		return 0;
@@ -394,17 +395,19 @@ static void look_entries(struct interface *interface, void *context)
 	struct entry_look *look = context;
 
 	for (uint32_t i = 0; i < look->selection.count; i++) {
-		const struct entry *entry =
-			segment_entry(interface->submission.segment, look->selection.indices[i]);
+		const struct segment *segment = interface->submission.segment;
+		uint32_t index = look->selection.indices[i];
+		const struct entry *entry = segment_entry(segment, index);
+		const struct match_entry *match = segment_match(segment, index);
 
 		look->entries[i].gate = 0;
 		if (!entry->linked)
 			continue;
 		look->entries[i] = (struct entry_copy){
 			.gate = atomic_load_explicit(&entry->gate, memory_order_acquire),
-			.match = entry->match,
-			.region = entry_region(interface, entry),
-			.next = entry_next(interface, entry),
+			.match = *match,
+			.region = entry_region(interface, match),
+			.next = entry_next(interface, match),
 			.portal = atomic_load_explicit(&entry->portal, memory_order_relaxed),
 			.unlink = entry->unlink,
 		};
@@ -678,7 +681,7 @@ static void look_access(struct interface *interface, void *context)
 	for (; i < limit && look->count < most && i - look->page.first < ACCESS_LOOK; i++) {
 		const struct access_entry *entry = segment_access(segment, i);
 
-		if (!entry->valid)
+		if (access_is_nobody(entry))
 			continue;
 		look->indices[look->count] = i;
 		look->entries[look->count++] = *entry;
@@ -693,12 +696,14 @@ static void tell_access(struct interface *interface, struct page page, struct re
 	interface_look(interface, look_access, &look);
 	list_open(report, interface->submission.segment->limits.access, page, look.next);
 	for (uint32_t i = 0; i < look.count; i++) {
+		const struct access_entry *entry = &look.entries[i];
+
 		report_object(report, NULL);
 		report_number(report, "index", look.indices[i]);
-		tell_id(report, "nid", look.entries[i].nid);
-		tell_id(report, "pid", look.entries[i].pid);
-		tell_id(report, "uid", look.entries[i].uid);
-		tell_id(report, "portal", look.entries[i].portal);
+		tell_id(report, "nid", (uint32_t)entry->process);
+		tell_id(report, "pid", (uint32_t)(entry->process >> 32));
+		tell_id(report, "uid", (uint32_t)entry->target);
+		tell_id(report, "portal", (uint32_t)(entry->target >> 32));
 		report_close(report);
 	}
 	report_close(report);

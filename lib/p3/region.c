@@ -63,7 +63,7 @@ static bool region_make(struct segment *segment, const ptl_md_t *md, struct comm
 	region->user = description.user;
 	region->queue = description.queue;
 	region->max_offset = description.max_offset;
-	region->options = description.options;
+	region->options = (uint8_t)description.options;
 	region->entry = INDEX_NONE;
 	region->unlink_op = false;
 	region->unlink_nofit = false;

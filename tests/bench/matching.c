@@ -10,8 +10,7 @@
  *     N+64wild                    with 64 wildcards of four masks: any nid, any pid, any process, half of the bits
  *     N+64odd                     with 64 that ignore other bits each
  *
- * Each search is for an entry of the list picked at random, and finds it. Entries lie as far apart as an
- * engine's. Searches of all lists are timed in turn, and the best of the rounds counts, since machines
+ * Each search is for an entry of the list picked at random, and finds it. Searches of all lists are timed in turn, and the best of the rounds counts, since machines
  * are shared. An insertion's time is the least of several runs of the same insertions; of these the longest
  * is told, and which one it is.
  */
@@ -24,7 +23,6 @@
 
 #include <match/match.h>
 
-#define STRIDE    128
 #define ENTRIES   100352
 #define KEYS      4096 /* searches of a round */
 #define ROUNDS    300
@@ -76,11 +74,11 @@ static uint32_t random_below(uint32_t n)
 
 static struct match_table table_make(uint32_t count)
 {
-	struct match_table table = {aligned_alloc(64, (size_t)count * STRIDE), STRIDE, count};
+	struct match_table table = {aligned_alloc(64, count * sizeof(struct match_entry)), count};
 
 	if (table.base == NULL)
 		exit(1);
-	memset(table.base, 0, (size_t)count * STRIDE);
+	memset(table.base, 0, count * sizeof(struct match_entry));
 	return table;
 }
 

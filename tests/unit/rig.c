@@ -138,14 +138,16 @@ static struct command entry_command(
 	struct segment *segment = rig->segment;
 	struct command command = {.kind = (uint8_t)kind};
 	uint32_t index = segment_take(segment, segment->free_entries);
+	struct match_entry *match;
 	struct entry *entry;
 
 	assert_int_not_equal(index, INDEX_NONE);
+	match = segment_match(segment, index);
+	match->bits = from->bits;
+	match->ignore = from->ignore;
+	match->nid = from->match.nid;
+	match->pid = from->match.pid;
 	entry = segment_entry(segment, index);
-	entry->match.bits = from->bits;
-	entry->match.ignore = from->ignore;
-	entry->match.nid = from->match.nid;
-	entry->match.pid = from->match.pid;
 	entry->unlink = from->unlink;
 	command.object.index = index;
 	command.object.generation = segment_generation(segment);
@@ -213,7 +215,7 @@ static struct command region_command(
 	region->user = from->user;
 	region->queue = from->queue;
 	region->max_offset = from->max_offset;
-	region->options = from->options;
+	region->options = (uint8_t)from->options;
 	region->threshold = from->threshold;
 	region->unlink_op = flags & RIG_UNLINK_OP;
 	region->unlink_nofit = flags & RIG_UNLINK_NOFIT;

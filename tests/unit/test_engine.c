@@ -57,10 +57,11 @@ static void engine_poll__carries_out_commands_before_frames_that_came_with_them(
 	struct late late = {.rig = rig, .entry = {.kind = COMMAND_ENTRY_ATTACH}};
 	uint32_t index = segment_take(segment, segment->free_entries);
 	uint32_t generation = segment_generation(segment);
+	struct match_entry *match = segment_match(segment, index);
 	struct entry *entry = segment_entry(segment, index);
 	struct region *region;
 
-	entry->match.nid = entry->match.pid = MATCH_ANY;
+	match->nid = match->pid = MATCH_ANY;
 	atomic_store(&entry->gate, gate_make(generation, GATE_ATTACHED));
 	late.entry.object.index = index;
 	late.region = rig_bind_command(rig, &RIG_REGION(memory, 0));

@@ -21,7 +21,7 @@ static void check_order(const struct rig *rig, unsigned count, const uint64_t *h
 
 	for (unsigned i = 0; i < count; i++) {
 		assert_int_equal(at, handle_index(handles[i]));
-		at = segment_entry(rig->segment, at)->match.next;
+		at = segment_match(rig->segment, at)->next;
 	}
 	assert_int_equal(at, MATCH_NONE);
 }
@@ -33,7 +33,7 @@ static void entry_attach__puts_entries_at_head_and_tail(void **state)
 	uint64_t b = rig_entry(rig, &any), c = rig_entry(rig, &any), a = rig_entry_front(rig, &any);
 
 	check_order(rig, 3, (uint64_t[]){a, b, c});
-	assert_int_equal(rig_entry_object(rig, a)->region, INDEX_NONE);
+	assert_int_equal(segment_match(rig->segment, handle_index(a))->region, INDEX_NONE);
 }
 
 static void entry_insert__puts_entries_before_and_after_another(void **state)

@@ -399,6 +399,7 @@ static void acceptance__is_decided_before_whether_the_data_fits(void **state)
 	region.max_offset = 0;
 	handle = rig_attach(rig, rig_entry_any(rig, true), &region, RIG_UNLINK_NOFIT);
 	rig_region(rig, handle)->offset = 1;
+	region_review(rig_region(rig, handle));
 	put(&header, 4);
 	rig_no_event(rig, queue);
 	assert_int_equal(rig_counter(rig, dropped_no_match), 1);

@@ -11,7 +11,6 @@
 #include <match/match.h>
 
 #define TABLE_MAX  65536
-#define STRIDE     128 /* more than an entry, as in the engine's table */
 #define TRACES     48
 #define TRACE_OPS  22000
 #define LIST_LONG  65536
@@ -117,7 +116,7 @@ static void both_init(uint32_t count)
 {
 	match_list_init(&list);
 	oracle[END].next = oracle[END].previous = END;
-	memset(table.base, 0xee, (size_t)STRIDE * TABLE_MAX);
+	memset(table.base, 0xee, sizeof(struct match_entry) * TABLE_MAX);
 	table.count = count;
 	for (unused_count = 0; unused_count < count; unused_count++)
 		unused[unused_count] = count - 1 - unused_count;
@@ -793,8 +792,7 @@ int main(void)
 	};
 	int failed;
 
-	table.stride = STRIDE;
-	table.base = aligned_alloc(64, (size_t)STRIDE * TABLE_MAX);
+	table.base = aligned_alloc(64, sizeof(struct match_entry) * TABLE_MAX);
 	assert_non_null(table.base);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(table.base);

@@ -309,7 +309,7 @@ int main(void)
 	int failed;
 
 	table = (struct match_table){aligned_alloc(64, sizeof(struct match_entry) * TABLE_MAX),
-		sizeof(struct match_entry), TABLE_MAX};
+		TABLE_MAX};
 	assert_non_null(table.base);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(table.base);

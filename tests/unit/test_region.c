@@ -113,6 +113,74 @@ static void region_spend__leaves_the_offset_of_a_remotely_managed_region(void **
 	assert_int_equal(region.offset, 0);
 }
 
+/* R4, from what it follows from. */
+static void check_accepts(const struct region *region)
+{
+	uint32_t expected = region->options & (REGION_PUT | REGION_GET);
+
+	if (region->state != REGION_LIVE ||
+		(!(region->options & REGION_REMOTE_OFFSET) && region->offset > region->max_offset))
+		expected = 0;
+	assert_int_equal(region->accepts, expected);
+}
+
+static void region__accepts_what_its_options_say_until_its_offset_is_beyond_the_maximum(
+	void **state)
+{
+	struct rig *rig = *state;
+	struct region_description description = RIG_REGION(memory, rig_queue(rig, 64));
+	uint64_t handle = rig_attach(rig, rig_entry_any(rig, false), &description, 0);
+	struct region *region = rig_region(rig, handle);
+
+	assert_int_equal(region->accepts, REGION_PUT | REGION_GET);
+	for (uint32_t options = 0; options <= REGION_OPTIONS; options++) {
+		for (uint32_t max = 0; max < 8; max += 4) {
+			struct message_header header = rig_put_header(4);
+
+			description.options = options;
+			description.max_offset = max;
+			region->offset = 0; /* an update keeps it */
+			assert_int_equal(rig_update(rig, handle, &description, 0, NULL), PTL_OK);
+			check_accepts(region);
+			for (unsigned put = 0; put < 3; put++) {
+				fake_deliver(RIG_PEER, &header, "data", 4);
+				check_accepts(region);
+			}
+		}
+	}
+}
+
+static void region__that_leaves_accepts_nothing(void **state)
+{
+	struct rig *rig = *state;
+	struct region_description description = RIG_REGION(memory, 0);
+	struct message_header header = rig_put_header(4);
+	struct fake_arrival *first;
+	struct region *region;
+
+	/* Of two operations one is still pending when the other one has used the region up. */
+	description.threshold = 2;
+	region = rig_region(rig,
+		rig_attach(rig, rig_entry_any(rig, false), &description, RIG_UNLINK_OP));
+	first = fake_begin(RIG_PEER, &header, 4);
+	fake_deliver(RIG_PEER, &header, "data", 4);
+	assert_int_equal(region->state, REGION_LEAVING);
+	check_accepts(region);
+	fake_end(first, TRANSPORT_OK);
+
+	/* One is too small and leaves, with an operation pending. */
+	description.threshold = GATE_THRESHOLD_INFINITE;
+	description.length = 4;
+	region = rig_region(rig,
+		rig_attach(rig, rig_entry_any(rig, true), &description, RIG_UNLINK_NOFIT));
+	first = fake_begin(RIG_PEER, &header, 4);
+	check_accepts(region);
+	fake_deliver(RIG_PEER, &header, "data", 4);
+	assert_int_equal(region->state, REGION_LEAVING);
+	check_accepts(region);
+	fake_end(first, TRANSPORT_OK);
+}
+
 static void region_bind__makes_a_region_without_entry(void **state)
 {
 	struct rig *rig = *state;
@@ -147,7 +215,7 @@ static void region_attach__to_an_entry_that_lives_again_elsewhere_falls_away(voi
 		entry = rig_entry_any(rig, false);
 	} while (handle_index(entry) != handle_index(stale));
 	handle = rig_attach(rig, stale, &RIG_REGION(memory, 0), 0);
-	assert_int_equal(rig_entry_object(rig, entry)->region, INDEX_NONE);
+	assert_int_equal(segment_match(rig->segment, handle_index(entry))->region, INDEX_NONE);
 	assert_int_equal(rig_region_unlink(rig, handle), PTL_INV_MD);
 }
 
@@ -506,6 +574,8 @@ int main(void)
 		cmocka_unit_test(region_spend__says_when_the_threshold_is_used_up),
 		cmocka_unit_test(region_spend__says_when_the_offset_exceeds_its_maximum_strictly),
 		cmocka_unit_test(region_spend__leaves_the_offset_of_a_remotely_managed_region),
+		test(region__accepts_what_its_options_say_until_its_offset_is_beyond_the_maximum),
+		test(region__that_leaves_accepts_nothing),
 		test(region_bind__makes_a_region_without_entry),
 		test(region_attach__to_an_entry_that_has_gone_meanwhile_falls_away),
 		test(region_attach__to_an_entry_that_lives_again_elsewhere_falls_away),

@@ -46,6 +46,8 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 		segment->access + sizeof(struct access_entry),
 		segment->regions,
 		segment->regions + 5 * sizeof(struct region),
+		segment->matches,
+		segment->matches + 3 * sizeof(struct match_entry),
 		segment->entries,
 		segment->entries + 3 * sizeof(struct entry),
 		segment->queues,
