@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <base/ring.h>
+#include <transport/transport.h>
 
 enum command_kind {
 	COMMAND_PUT = 1,       /* posted; see `taken` */
@@ -31,6 +32,18 @@ enum command_kind {
 
 enum command_position { POSITION_BEFORE, POSITION_AFTER };
 
+/* What PtlPut and PtlGet are told. */
+struct move {
+	uint32_t region;
+	uint32_t generation;
+	struct process to;
+	uint32_t portal;
+	uint32_t cookie;
+	uint64_t match_bits;
+	uint64_t offset;
+	uint64_t value;      /* PUT */
+};
+
 struct command {
 	uint8_t kind;
 	union {
@@ -41,17 +54,7 @@ struct command {
 	uint8_t update;     /* REGION_UPDATE: reply.after is to be applied */
 	uint32_t reply;     /* slot, for answered commands */
 	union {
-		struct {
-			uint32_t region;
-			uint32_t generation;
-			uint32_t nid;
-			uint32_t pid;
-			uint32_t portal;
-			uint32_t cookie;
-			uint64_t match_bits;
-			uint64_t offset;
-			uint64_t value;
-		} move; /* PUT, GET */
+		struct move move;    /* PUT, GET */
 		struct {
 			uint32_t index;      /* the entry, region or queue itself */
 			uint32_t generation;

@@ -65,6 +65,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->udp = options->transport.encapsulation.udp;
 	engine->now = clock_now(engine->clock);
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
+	engine->begun_end = &engine->begun;
 	TAILQ_INIT(&engine->serving);
 	TAILQ_INIT(&engine->waiting);
 	for (unsigned i = 0; i < SENDING_LISTS; i++)
@@ -159,17 +160,31 @@ void engine_answer(struct engine *engine, uint32_t slot, int result)
 	reply_give(segment_reply(engine->segment, slot), result);
 }
 
+/* A put or a get, for whose operation there is memory. */
+static void move_run(struct engine *engine, const struct command *command)
+{
+	const struct move *move = &command->move;
+	struct region *region = region_find(engine, move->region, move->generation);
+
+	if (!region)
+		engine_count(engine, commands_stale);
+	else if (command->kind == COMMAND_PUT)
+		outgoing_put(engine, region, move, command->taken, command->acknowledge);
+	else
+		outgoing_get(engine, region, move);
+}
+
 static void command_run(struct engine *engine, const struct command *command)
 {
 	struct reply *reply;
 
 	engine_count(engine, commands);
+	if (command->kind != COMMAND_PUT)
+		engine_announce(engine);
 	switch (command->kind) {
 	case COMMAND_PUT:
-		outgoing_put(engine, command);
-		return;
 	case COMMAND_GET:
-		outgoing_get(engine, command);
+		move_run(engine, command);
 		return;
 	case COMMAND_ENTRY_ATTACH:
 		entry_attach(engine, command);
@@ -217,6 +232,7 @@ static unsigned engine_drain(struct engine *engine, unsigned limit)
 void engine_destroy(struct engine *engine)
 {
 	engine_drain(engine, COMMAND_RING); /* every call is answered, every put ends in an event */
+	engine_announce(engine);
 	transport_close(engine->transport);
 	outgoing_abandon(engine);
 	engine_ring(engine);
@@ -243,13 +259,24 @@ static unsigned engine_drain_settled(struct engine *engine)
 	return done;
 }
 
+/* Puts have begun: their frames leave, then their events are logged. */
+static unsigned puts_push(struct engine *engine)
+{
+	unsigned sent = transport_push(engine->transport);
+
+	outgoing_announce(engine);
+	return sent;
+}
+
 /* The last part of a turn: frames out, timers. */
 static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 {
+	unsigned sent = engine->begun ? puts_push(engine) : 0;
+
 	engine->owes = false;
 	if (!TAILQ_EMPTY(&engine->waiting))
 		outgoing_probe(engine);
-	return transport_transmit(engine->transport);
+	return sent + transport_transmit(engine->transport);
 }
 
 /* The first part: frames in, commands, events. */
@@ -260,6 +287,7 @@ static ALWAYS_INLINE unsigned turn_begin(struct engine *engine)
 	engine->now = transport_now(engine->transport);
 	if (work != 0) {
 		work += engine_drain_settled(engine);
+		engine_announce(engine);
 		transport_process(engine->transport);
 	} else if (engine_called(engine)) {
 		work = engine_drain(engine, COMMAND_RING);
@@ -296,7 +324,7 @@ unsigned engine_look(struct engine *engine)
 	if (engine->touched != 0 && !engine_called(engine))
 		return turn_count(engine, work);
 	work += turn_begin(engine);
-	if (engine->touched != 0 && !transport_urgent(engine->transport))
+	if (engine->touched != 0 && !engine->begun && !transport_urgent(engine->transport))
 		engine->owes = true;
 	else
 		work += turn_end(engine);
@@ -307,12 +335,26 @@ void engine_push(struct engine *engine)
 {
 	unsigned sent = transport_push(engine->transport);
 
+	engine_announce(engine);
 	if (sent == 0 || transport_now(engine->transport) - transport_looked(engine->transport) >=
 				 PUSH_LOOK)
 		engine_poll(engine);
 	else if (engine->owes)
 		turn_end(engine);
 	engine_ring(engine);
+}
+
+bool engine_put(struct engine *engine, struct region *region, const struct move *move, bool acknowledge)
+{
+	bool taken;
+
+	if (engine_called(engine) || !ring_settled(&engine->commands) || !operation_reserve(engine, 1) ||
+		region->state == REGION_FREE || !gate_take(&region->gate, move->generation, &taken))
+		return false;
+	engine_count(engine, commands);
+	outgoing_put(engine, region, move, taken, acknowledge);
+	engine_push(engine);
+	return true;
 }
 
 bool engine_execute(struct engine *engine, const struct command *command)

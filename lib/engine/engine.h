@@ -45,6 +45,9 @@ void engine_push(struct engine *engine);
  * engine. False: nothing was done, because there is no memory for an operation or a command posted earlier cannot be seen yet;
  * the ring is the place for the command. engine_push() follows. */
 bool engine_execute(struct engine *engine, const struct command *command);
+/* The same for a put that nothing stands in the way of, which then is on its way, without a command. region: move->region's, which
+ * is below the limit. False: nothing was done, because it is none of these, or the region is dead or inactive. */
+bool engine_put(struct engine *engine, struct region *region, const struct move *move, bool acknowledge);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
 /* True when nothing is in flight: an interface about to close polls until then (or its patience ends). */

@@ -338,7 +338,8 @@ static struct operation *get_find(
 	struct operation *operation = operation_find(engine, header->operation, OPERATION_GET);
 
 	if (!operation || operation->replying || operation->ended ||
-		operation->region_handle != header->handle || operation->peer.nid != from.nid ||
+		operation_region(engine, operation)->handle != header->handle ||
+		 operation->peer.nid != from.nid ||
 		operation->peer.pid != from.pid)
 		return NULL;
 	return operation;

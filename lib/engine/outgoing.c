@@ -9,6 +9,10 @@
  * O3. ACK is logged after SEND_END. The acknowledgement comes before the transport's word when both are in one frame, or while the
  *     transport still waits to hear that an earlier frame has arrived: the put keeps it until then.
  *     It proves that the put has arrived, whatever becomes of the peer.
+ * O4. SEND_START is logged when the put's frame has had its chance to leave: the event's lines come from the application's core, and
+ *     what is stored after them waits for them. So puts begin in silence (engine.begun), and are announced before anything else is
+ *     logged and before another command is carried out. A put is announced before it is sent if its acknowledgement will name it by
+ *     the sequence of SEND_START, or if its region has a threshold, which that event tells as this put leaves it.
  */
 #include <engine/state.h>
 
@@ -21,94 +25,118 @@ void outgoing_send(
 	transport_send(engine->transport, operation->peer, message);
 }
 
-/* The operation of a put or get command, begun on its region; NULL when there is nothing to begin. */
-static struct operation *operation_command(
-	struct engine *engine, enum operation_kind kind, const struct command *command)
-{
-	struct region *region = region_find(engine, command->move.region, command->move.generation);
-	struct operation *operation;
-	struct account *account;
-
-	/* operation_reserve() has been asked before, so only a stale region ends here. */
-	operation = region ? operation_take(engine, kind) : NULL;
-	if (!operation) {
-		engine_count(engine, commands_stale);
-		return NULL;
-	}
-	operation->peer = (struct process){.nid = command->move.nid, .pid = command->move.pid};
-	region_begin(engine, region, operation);
-	account = &operation->account;
-	account->nid = engine->self.nid;
-	account->pid = engine->self.pid;
-	account->uid = engine->uid;
-	account->portal = command->move.portal;
-	account->match_bits = command->move.match_bits;
-	account->requested = region->length;
-	account->moved = region->length;
-	account->offset = 0;
-	account->value = command->move.value;
-	account->link = LINK_OWN;
-	return operation;
-}
-
-static void header_fill(const struct engine *engine, const struct command *command,
-	const struct operation *operation, struct message_header *header)
-{
-	*header = (struct message_header){
-		.uid = engine->uid,
-		.portal = command->move.portal,
-		.cookie = command->move.cookie,
-		.match_bits = command->move.match_bits,
-		.offset = command->move.offset,
-		.requested = operation->account.requested,
-		.value = command->move.value,
-	};
-}
-
 static struct operation_list *sending_list(struct engine *engine, uint64_t link)
 {
 	return &engine->sending[link % SENDING_LISTS];
 }
 
-/* A put's name on the wire: an acknowledgement finds it by the link of its SEND_START; else nobody asks for it but traces. */
-static uint64_t put_name(struct engine *engine, uint64_t sequence, bool acknowledge)
+/* Logs SEND_START; the account is whole from now on. */
+static void put_start(struct engine *engine, struct operation *operation)
 {
-	if (acknowledge)
-		return sequence;
-	if (!trace_wanted())
-		return 0;
-	return sequence ? sequence : PUT_UNLOGGED | ++engine->unlogged;
-}
-
-void outgoing_put(struct engine *engine, const struct command *command)
-{
-	struct operation *operation = operation_command(engine, OPERATION_PUT, command);
-	struct message_header header;
-	struct region *region;
+	struct account *account = &operation->account;
 	uint64_t sequence;
 
-	if (!operation)
-		return;
-	region = segment_region(engine->segment, operation->region);
-	operation->exhausts = region_spend(region, command->taken, 0);
-	sequence = region_log(engine, region, operation->queue, EVENT_SEND_START, TRANSPORT_OK,
-		&operation->account, NULL);
-	operation->account.link = sequence ? sequence : LINK_OWN;
+	account->nid = engine->self.nid;
+	account->pid = engine->self.pid;
+	account->uid = engine->uid;
+	account->requested = operation->message.length;
+	account->moved = operation->message.length;
+	account->offset = 0;
+	account->link = LINK_OWN;
+	sequence = region_log(engine, operation_region(engine, operation), operation->queue,
+		EVENT_SEND_START, TRANSPORT_OK, account, NULL);
+	if (sequence)
+		account->link = sequence;
+}
 
-	header_fill(engine, command, operation, &header);
-	header.kind = MESSAGE_PUT;
-	header.handle = command->acknowledge && sequence ? operation->region_handle : 0;
-	header.operation = put_name(engine, sequence, header.handle != 0);
-	operation->message.data = (const void *)(uintptr_t)region->start;
-	operation->message.length = region->length;
-	operation->acknowledge = header.handle != 0;
-	operation->handle = header.operation;
-	if (operation->acknowledge)
-		TAILQ_INSERT_TAIL(sending_list(engine, sequence), operation, link);
-	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->account);
-	PROBE(put, operation, operation->peer.nid, operation->peer.pid, header.portal,
-		header.match_bits, operation->message.length);
-	outgoing_send(engine, operation, &header);
+void outgoing_announce(struct engine *engine)
+{
+	for (struct operation *operation = engine->begun; operation; operation = operation->next)
+		put_start(engine, operation);
+	engine->begun = NULL;
+	engine->begun_end = &engine->begun;
+}
+
+/* A put that is announced before it is sent. Returns its name for its acknowledgement, the link of SEND_START, if it wants one and
+ * there is a queue for it; else 0. */
+static uint64_t put_start_first(struct engine *engine, struct operation *operation, bool acknowledge)
+{
+	engine_announce(engine);
+	put_start(engine, operation);
+	if (!acknowledge || operation->account.link == LINK_OWN)
+		return 0;
+	operation->acknowledge = true;
+	operation->name = operation->account.link;
+	TAILQ_INSERT_TAIL(sending_list(engine, operation->name), operation, link);
+	return operation->name;
+}
+
+/* A put that is announced later. */
+static inline void put_start_later(struct engine *engine, struct operation *operation)
+{
+	operation->next = NULL;
+	*engine->begun_end = operation;
+	engine->begun_end = &operation->next;
+}
+
+static uint64_t put_trace(struct engine *engine, struct operation *operation, uint64_t name)
+{
+	operation->name = name ? name : PUT_TRACED | ++engine->traced;
+	operation->account.moved = operation->message.length;
+	engine_trace(engine, TRACE_COMMAND, engine->self, operation->name, &operation->account);
+	return operation->name;
+}
+
+/* What a put has that most do not: a name. */
+static __attribute__((noinline)) uint64_t put_name(
+	struct engine *engine, struct operation *operation, bool first, bool acknowledge)
+{
+	uint64_t name = 0;
+
+	if (first)
+		name = put_start_first(engine, operation, acknowledge);
+	else
+		put_start_later(engine, operation);
+	return trace_wanted() ? put_trace(engine, operation, name) : name;
+}
+
+void outgoing_put(struct engine *engine, struct region *region, const struct move *move, bool taken,
+	bool acknowledge)
+{
+	struct operation *operation = operation_begin(engine, OPERATION_PUT);
+	struct message *message = &operation->message;
+	struct message_header header = {
+		.kind = MESSAGE_PUT,
+		.uid = engine->uid,
+		.portal = move->portal,
+		.cookie = move->cookie,
+		.match_bits = move->match_bits,
+		.value = move->value,
+		.offset = move->offset,
+	};
+	bool first;
+
+	region->pending++;
+	operation->region = move->region;
+	operation->queue = region->queue;
+	operation->peer = move->to;
+	operation->exhausts = region_spend(region, taken, 0);
+	operation->account.portal = move->portal;
+	operation->account.match_bits = move->match_bits;
+	operation->account.value = move->value;
+	message->data = (const void *)(uintptr_t)region->start;
+	message->length = region->length;
+	first = acknowledge || region->threshold != GATE_THRESHOLD_INFINITE; /* O4 */
+	if (first || trace_wanted()) {
+		header.operation = put_name(engine, operation, first, acknowledge);
+		header.handle = operation->acknowledge ? region->handle : 0;
+	} else {
+		put_start_later(engine, operation);
+	}
+	message->header_length = message_encode(&header, message->header);
+	PROBE(put, operation, operation->peer.nid, operation->peer.pid, move->portal,
+		move->match_bits, message->length);
+	transport_send(engine->transport, move->to, message);
 }
 
 bool outgoing_keep(struct engine *engine, struct process from, const struct message_header *ack)
@@ -117,8 +145,8 @@ bool outgoing_keep(struct engine *engine, struct process from, const struct mess
 
 	TAILQ_FOREACH(operation, sending_list(engine, ack->operation), link)
 	{
-		if (operation->account.link != ack->operation ||
-			operation->region_handle != ack->handle || operation->acknowledged ||
+		if (operation->name != ack->operation || operation->acknowledged ||
+			operation_region(engine, operation)->handle != ack->handle ||
 			operation->peer.nid != from.nid || operation->peer.pid != from.pid)
 			continue;
 		operation->acknowledged = true;
@@ -129,18 +157,19 @@ bool outgoing_keep(struct engine *engine, struct process from, const struct mess
 	return false;
 }
 
-/* O3 */
-static void put_acknowledged(struct engine *engine, const struct operation *operation)
+/* O3. region: the handle of the one that was put from, which may have left with SEND_END. */
+static void put_acknowledged(
+	struct engine *engine, const struct operation *operation, uint64_t region)
 {
 	const struct message_header ack = {
 		.kind = MESSAGE_ACK,
 		.portal = operation->account.portal,
 		.match_bits = operation->account.match_bits,
 		.offset = operation->request_offset,
-		.handle = operation->region_handle,
+		.handle = region,
 		.requested = operation->account.requested,
 		.value = operation->remote,
-		.operation = operation->account.link,
+		.operation = operation->name,
 	};
 
 	incoming_acknowledged(engine, operation->peer, &ack);
@@ -149,36 +178,49 @@ static void put_acknowledged(struct engine *engine, const struct operation *oper
 /* The transport is done with a put. */
 static void put_done(struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->handle, &operation->account);
+	uint64_t region = operation_region(engine, operation)->handle;
+
+	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->name, &operation->account);
 	if (operation->acknowledge)
-		TAILQ_REMOVE(sending_list(engine, operation->account.link), operation, link);
+		TAILQ_REMOVE(sending_list(engine, operation->name), operation, link);
 	if (operation->acknowledged)
 		why = TRANSPORT_OK;
 	region_end(engine, operation, why ? EVENT_SEND_FAIL : EVENT_SEND_END, why);
 	if (operation->acknowledged)
-		put_acknowledged(engine, operation);
+		put_acknowledged(engine, operation, region);
 	operation_free(engine, operation);
 }
 
-void outgoing_get(struct engine *engine, const struct command *command)
+void outgoing_get(struct engine *engine, struct region *region, const struct move *move)
 {
-	struct operation *operation = operation_command(engine, OPERATION_GET, command);
-	struct message_header header;
+	struct operation *operation = operation_begin(engine, OPERATION_GET);
+	struct message_header header = {
+		.kind = MESSAGE_GET,
+		.uid = engine->uid,
+		.portal = move->portal,
+		.cookie = move->cookie,
+		.match_bits = move->match_bits,
+		.offset = move->offset,
+		.handle = region->handle,
+		.requested = region->length,
+		.operation = operation_name(operation),
+	};
 
-	if (!operation)
-		return;
-	header_fill(engine, command, operation, &header);
-	header.kind = MESSAGE_GET;
-	header.value = 0;
-	header.handle = operation->region_handle;
-	header.operation = operation_name(operation);
+	region_begin(engine, region, operation);
+	operation->peer = move->to;
 	operation->requested = true;
 	operation->message.data = NULL;
 	operation->message.length = 0;
 	/* What its FAIL event says if no reply ever comes. */
-	operation->account.nid = command->move.nid;
-	operation->account.pid = command->move.pid;
-	operation->account.moved = 0;
+	operation->account = (struct account){
+		.nid = move->to.nid,
+		.pid = move->to.pid,
+		.uid = engine->uid,
+		.portal = move->portal,
+		.match_bits = move->match_bits,
+		.requested = region->length,
+		.link = LINK_OWN,
+	};
 	engine_trace(engine, TRACE_COMMAND, engine->self, header.operation, &operation->account);
 	outgoing_send(engine, operation, &header);
 }
@@ -201,7 +243,7 @@ void outgoing_finish(struct engine *engine, struct operation *operation)
 
 void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t why)
 {
-	struct region *region = segment_region(engine->segment, operation->region);
+	struct region *region = operation_region(engine, operation);
 
 	operation->queue = region->queue;
 	operation->exhausts = region_spend(region, region_take(region), 0);
@@ -270,7 +312,7 @@ void outgoing_probe(struct engine *engine)
 			.uid = engine->uid,
 			.portal = operation->account.portal,
 			.match_bits = operation->account.match_bits,
-			.handle = operation->region_handle,
+			.handle = operation_region(engine, operation)->handle,
 			.requested = operation->account.requested,
 			.operation = operation_name(operation),
 		};

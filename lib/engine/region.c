@@ -76,7 +76,6 @@ void region_begin(struct engine *engine, struct region *region, struct operation
 
 	region->pending++;
 	operation->region = region_index(engine, region);
-	operation->region_handle = region->handle;
 	operation->queue = region->queue;
 	if (operation->kind == OPERATION_RECEIVE || operation->kind == OPERATION_SERVE) {
 		queue = queue_find(engine->segment, engine->interface, operation->queue);

@@ -75,6 +75,30 @@ static inline uint32_t gate_low(uint64_t gate)
 	return (uint32_t)gate;
 }
 
+/* Does a gate belong to a living object of this generation? */
+static inline bool gate_is(uint64_t gate, uint32_t generation)
+{
+	return generation != 0 && gate_generation(gate) == generation;
+}
+
+/* Takes one operation from the threshold in a region's gate, with the same step that sees that the region lives; false: it is dead,
+ * or none is left. *taken: the threshold has a bound, so the poll core is to take one from its own count. Nothing else is handed
+ * over by the gate: who finds it may rely on what he has seen otherwise. */
+static inline bool gate_take(_Atomic uint64_t *gate, uint32_t generation, bool *taken)
+{
+	uint64_t seen = atomic_load_explicit(gate, memory_order_relaxed);
+
+	do {
+		if (!gate_is(seen, generation) || gate_low(seen) == 0)
+			return false;
+		*taken = gate_low(seen) != GATE_THRESHOLD_INFINITE;
+		if (!*taken)
+			return true;
+	} while (!atomic_compare_exchange_weak_explicit(
+		gate, &seen, seen - 1, memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
 enum region_option {
 	REGION_PUT = 1,           /* accepts put; the bits of PTL_MD_... */
 	REGION_GET = 2,
@@ -429,12 +453,6 @@ static inline uint32_t segment_generation(struct segment *segment)
 		generation = atomic_fetch_add_explicit(&segment->generation, 1, memory_order_relaxed) + 1;
 	while (generation == 0);
 	return generation;
-}
-
-/* Does a gate belong to a living object of this generation? */
-static inline bool gate_is(uint64_t gate, uint32_t generation)
-{
-	return generation != 0 && gate_generation(gate) == generation;
 }
 
 #endif

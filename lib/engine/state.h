@@ -14,7 +14,7 @@
 #define SENDING_LISTS    256 /* a power of two */
 #define OPERATION_CHUNK  1024
 #define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
-#define PUT_UNLOGGED     (UINT64_C(1) << 63) /* in the traced name of a put without SEND_START */
+#define PUT_TRACED       (UINT64_C(1) << 63) /* in the name of a put that no acknowledgement will name */
 #define PROBES_PER_LIFE  10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
 
 enum operation_kind {
@@ -34,12 +34,8 @@ enum operation_kind {
  */
 struct operation {
 	struct message message; /* outgoing, if the kind sends one */
-	enum operation_kind kind;
-	uint32_t index;
-	uint32_t generation; /* of the get that a reply must name */
-	uint32_t region;
-	uint64_t region_handle;
-	uint64_t queue;    /* handle */
+	/* These eight are set at once when it begins. */
+	_Alignas(uint64_t) uint8_t kind; /* enum operation_kind */
 	bool exhausts;     /* it made its region inactive */
 	bool acknowledge;  /* RECEIVE: the initiator wants to know. PUT: so does this process, and it
 			    * is in engine.sending */
@@ -49,15 +45,20 @@ struct operation {
 	bool replying;     /* GET: the reply has begun */
 	bool ended;        /* GET: its last event has been logged */
 	bool waits;        /* GET: in engine.waiting */
+	uint32_t index;
+	uint32_t generation; /* GET: of the one that a reply must name */
+	uint32_t region;
 	struct process peer;
+	uint64_t queue;    /* handle */
 	struct account account; /* what its events have in common */
 	uint64_t asked;     /* GET: when the request or the last probe was acknowledged, ns */
+	uint64_t name;      /* PUT: on the wire, of one that is acknowledged or traced */
 	/* SERVE: the initiator's name for it. RECEIVE: to echo. PUT: manipulated length. */
 	uint64_t remote;
-	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo. PUT: its name on the wire */
+	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo */
 	uint64_t request_offset;     /* RECEIVE: to echo. PUT: echoed */
 	TAILQ_ENTRY(operation) link; /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
-	struct operation *next;      /* FREE */
+	struct operation *next;      /* FREE; PUT: in engine.begun */
 };
 
 TAILQ_HEAD(operation_list, operation);
@@ -83,11 +84,13 @@ struct engine {
 	struct operation_list waiting; /* gets whose request has arrived, oldest news first */
 	uint64_t probe_interval;       /* ns */
 	struct operation_list sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
+	struct operation *begun;       /* puts whose SEND_START is to be logged, in their order */
+	struct operation **begun_end;
 
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
 	bool udp;           /* PTL_ENCAP */
 
-	uint64_t unlogged; /* traced puts without SEND_START, for their names */
+	uint64_t traced; /* puts that were named for the trace alone */
 	uint32_t touched; /* the first queue with news for sleepers, as in struct queue */
 	bool owes; /* the last part of the last turn was put off */
 	uint64_t now;
@@ -101,18 +104,23 @@ static inline bool operation_reserve(struct engine *engine, uint32_t count)
 	return engine->free_count >= count || operation_grow(engine);
 }
 
-/* NULL: no memory. */
-static inline struct operation *operation_take(struct engine *engine, enum operation_kind kind)
+/* The region of an operation that is pending on it. */
+static inline struct region *operation_region(
+	const struct engine *engine, const struct operation *operation)
 {
-	struct operation *operation;
+	return segment_region(engine->segment, operation->region);
+}
 
-	if (!operation_reserve(engine, 1))
-		return NULL;
-	operation = engine->free_operations;
+/* One that operation_reserve() has found. */
+static inline struct operation *operation_begin(struct engine *engine, enum operation_kind kind)
+{
+	struct operation *operation = engine->free_operations;
+
 	engine->free_operations = operation->next;
 	engine->free_count--;
-	operation->kind = kind;
-	operation->generation++;
+	if (kind == OPERATION_GET)
+		operation->generation++;
+	operation->kind = (uint8_t)kind;
 	operation->exhausts = false;
 	operation->acknowledge = false;
 	operation->acknowledged = false;
@@ -121,6 +129,12 @@ static inline struct operation *operation_take(struct engine *engine, enum opera
 	operation->ended = false;
 	operation->waits = false;
 	return operation;
+}
+
+/* NULL: no memory. */
+static inline struct operation *operation_take(struct engine *engine, enum operation_kind kind)
+{
+	return operation_reserve(engine, 1) ? operation_begin(engine, kind) : NULL;
 }
 
 static inline void operation_free(struct engine *engine, struct operation *operation)
@@ -188,7 +202,8 @@ bool region_charge(struct region *region, bool taken, uint64_t moved);
  * moved bytes. True when that made the region inactive. */
 static inline bool region_spend(struct region *region, bool taken, uint64_t moved)
 {
-	if (region->threshold == GATE_THRESHOLD_INFINITE && region->options & REGION_REMOTE_OFFSET)
+	if (region->threshold == GATE_THRESHOLD_INFINITE &&
+		(moved == 0 || region->options & REGION_REMOTE_OFFSET))
 		return false;
 	return region_charge(region, taken, moved);
 }
@@ -239,8 +254,17 @@ void incoming_acknowledged(
 /* outgoing.c */
 /* Keeps an acknowledgement for a put that the transport is not done with; false: there is none. */
 bool outgoing_keep(struct engine *engine, struct process from, const struct message_header *ack);
-void outgoing_put(struct engine *engine, const struct command *command);
-void outgoing_get(struct engine *engine, const struct command *command);
+/* There is memory for an operation; the region lives. taken: the put was taken from the threshold in its gate. */
+void outgoing_put(struct engine *engine, struct region *region, const struct move *move, bool taken,
+	bool acknowledge);
+/* Logs SEND_START of the puts that have begun (O4). */
+void outgoing_announce(struct engine *engine);
+static inline void engine_announce(struct engine *engine)
+{
+	if (engine->begun)
+		outgoing_announce(engine);
+}
+void outgoing_get(struct engine *engine, struct region *region, const struct move *move);
 void outgoing_send(
 	struct engine *engine, struct operation *operation, const struct message_header *header);
 /* A transport upcall. */

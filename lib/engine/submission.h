@@ -26,6 +26,21 @@ struct submission {
 			      poll thread does */
 };
 
+/* PTL_PROGRESS=inline: a put that can be carried out at once, by this thread. False: nothing was done; it is to be charged and posted,
+ * if it can be. */
+static inline bool submission_put(const struct submission *submission, struct region *region,
+	const struct move *move, bool acknowledge)
+{
+	struct seat *seat = submission->seat;
+	bool done;
+
+	if (!seat || !seat_take(seat))
+		return false;
+	done = seat->engine && engine_put(seat->engine, region, move, acknowledge);
+	seat_leave(seat);
+	return done;
+}
+
 /* Posts a command that has no answer. */
 void submission_post(const struct submission *submission, const struct command *command);
 

@@ -214,7 +214,7 @@ static __attribute__((noinline)) int event_drive(ptl_handle_eq_t eventq, ptl_eve
 	enum queue_answer answer = QUEUE_EMPTY;
 	struct visit visit;
 
-	visit_describe(&visit, eventq, HANDLE_QUEUE);
+	visit_describe(&visit, visitor_self, eventq, HANDLE_QUEUE);
 	if (interface_drive() != 0 && visit.segment)
 		answer = queue_look(&visit, event);
 	visit_leave(&visit);

@@ -119,11 +119,18 @@ static inline bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
 	       gate_is(atomic_load_explicit(gate, memory_order_acquire), handle_generation(handle));
 }
 
-/* What a visit says of itself follows from the handle and the thread. segment: NULL, the interface is not open; gate: NULL, the
- * index is beyond the table, or the handle is an interface's. */
-static inline void visit_describe(struct visit *visit, uint64_t handle, enum handle_kind kind)
+/* The region that is visited. */
+static inline struct region *visit_region(const struct visit *visit)
 {
-	visit->visitor = visitor_self;
+	return (struct region *)(uintptr_t)visit->gate;
+}
+
+/* What a visit says of itself follows from the handle and the thread (self). segment: NULL, the interface is not open; gate: NULL, the
+ * index is beyond the table, or the handle is an interface's. */
+static inline void visit_describe(
+	struct visit *visit, struct visitor *self, uint64_t handle, enum handle_kind kind)
+{
+	visit->visitor = self;
 	visit->interface = &interfaces[handle_interface(handle)];
 	/* Acquire: pairs with the release when the interface was opened. */
 	visit->segment = atomic_load_explicit(&visit->interface->segment, memory_order_acquire);
@@ -136,12 +143,13 @@ static inline void visit_describe(struct visit *visit, uint64_t handle, enum han
  * or the interface is not open, the handle is of another kind or beyond its table, or the thread has yet to be prepared. */
 static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle_kind kind)
 {
-	if (!library_is_open() || handle_kind(handle) != (uint32_t)kind || !visitor_self)
+	struct visitor *self = visitor_self;
+
+	if (!library_is_open() || handle_kind(handle) != (uint32_t)kind || !self)
 		return false;
-	atomic_store_explicit(
-		&visitor_self->inside, handle_interface(handle) + 1, memory_order_relaxed);
+	atomic_store_explicit(&self->inside, handle_interface(handle) + 1, memory_order_relaxed);
 	barrier_light(); /* V1 */
-	visit_describe(visit, handle, kind);
+	visit_describe(visit, self, handle, kind);
 	if (visit->segment && (visit->gate || kind == HANDLE_INTERFACE) &&
 		(!visit->interface->inlined || visit->visitor->entered))
 		return true;
@@ -149,18 +157,18 @@ static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle
 	return false;
 }
 
-/* Prepares a thread whose visit_begin() has failed: PTL_OK, and it may succeed now; else PTL_NOINIT or `invalid`. */
-int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid);
+/* After a visit_begin() that has failed: prepares the thread and begins the visit. PTL_OK; else PTL_NOINIT or `invalid`. */
+int visit_retry(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid);
 
 /* Visits the interface of a handle that must be of this kind and name a living object. PTL_OK; else
  * PTL_NOINIT or `invalid`, and there is no visit. Inline, because each call makes it with a kind that is known. */
 static inline int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
 {
-	int code = PTL_OK;
 	bool lives;
 
-	while (!visit_begin(visit, handle, kind)) {
-		code = visit_prepare(handle, kind, invalid);
+	if (!visit_begin(visit, handle, kind)) {
+		int code = visit_retry(visit, handle, kind, invalid);
+
 		if (code != PTL_OK)
 			return code;
 	}

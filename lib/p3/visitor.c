@@ -75,7 +75,8 @@ static void visitor_drives(struct visitor *visitor)
 	glue_thread_enter();
 }
 
-int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid)
+/* PTL_OK: visit_begin() may succeed now; else PTL_NOINIT or `invalid`. */
+static int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid)
 {
 	uint32_t number = handle_interface(handle);
 	struct interface *interface = &interfaces[number];
@@ -97,6 +98,16 @@ int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid)
 		visitor_drives(visitor_self);
 	atomic_store_explicit(&visitor_self->inside, 0, memory_order_release);
 	return possible ? PTL_OK : invalid;
+}
+
+int visit_retry(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
+{
+	int code;
+
+	do
+		code = visit_prepare(handle, kind, invalid);
+	while (code == PTL_OK && !visit_begin(visit, handle, kind));
+	return code;
 }
 
 bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind)

@@ -12,6 +12,7 @@
  *     not written after that.
  * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
  * T5. An upcall may call transport_send() and nothing else of this header.
+ * T6. transport_send() and transport_push() make none of the upcalls about messages.
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -201,7 +202,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 void transport_close(struct transport *transport);
 
 /* Queues a message to a process (wildcards are the caller's mistake). It cannot fail at once: what goes wrong is told by
- * message_done(), perhaps from within this call's poll. */
+ * message_done(), later (T6). */
 void transport_send(struct transport *transport, struct process to, struct message *message);
 
 /* Asks a process for an echo. It ends in ping_done(), perhaps from within this call. */

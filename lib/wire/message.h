@@ -61,8 +61,8 @@ static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES &&
 	"message header");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are copied as they are");
 
-/* Bytes that are sent of a header. */
-static inline uint32_t message_length(const struct message_header *header)
+/* Bytes that are sent of a header. requested: as sent. */
+static inline uint32_t message_length(const struct message_header *header, uint64_t requested)
 {
 	if (header->offset != 0)
 		return MESSAGE_HEADER_BYTES;
@@ -70,22 +70,34 @@ static inline uint32_t message_length(const struct message_header *header)
 		return offsetof(struct message_header, offset);
 	if (header->operation != 0)
 		return offsetof(struct message_header, handle);
-	if (header->requested != 0 && header->kind != MESSAGE_PUT)
+	if (requested != 0)
 		return offsetof(struct message_header, operation);
 	return header->value != 0 ? offsetof(struct message_header, requested) : MESSAGE_HEADER_LEAST;
 }
 
-/* to: MESSAGE_HEADER_BYTES bytes, any alignment; all may be written. Returns how many of them are sent. */
+static inline void message_word(void *to, size_t at, uint64_t word)
+{
+	memcpy((uint8_t *)to + at, &word, sizeof(word));
+}
+
+/* to: MESSAGE_HEADER_BYTES bytes, any alignment; all may be written. Returns how many of them are sent. A word at a time, so that a
+ * caller's header that is nothing but this call's argument is never in memory. */
 static inline uint32_t message_encode(const struct message_header *header, void *to)
 {
-	struct message_header wire = *header;
+	uint64_t requested = header->kind == MESSAGE_PUT ? 0 : header->requested;
 
-	wire.flags = 0;
-	wire.reserved = 0;
-	if (wire.kind == MESSAGE_PUT)
-		wire.requested = 0;
-	memcpy(to, &wire, sizeof(wire));
-	return message_length(&wire);
+	message_word(to, 0, header->kind | (uint64_t)header->uid << 32);
+	message_word(to, offsetof(struct message_header, portal),
+		header->portal | (uint64_t)header->cookie << 32);
+	message_word(to, offsetof(struct message_header, match_bits), header->match_bits);
+	if ((header->value | requested | header->operation | header->handle | header->offset) == 0)
+		return MESSAGE_HEADER_LEAST;
+	message_word(to, offsetof(struct message_header, value), header->value);
+	message_word(to, offsetof(struct message_header, requested), requested);
+	message_word(to, offsetof(struct message_header, operation), header->operation);
+	message_word(to, offsetof(struct message_header, handle), header->handle);
+	message_word(to, offsetof(struct message_header, offset), header->offset);
+	return message_length(header, requested);
 }
 
 /* The words of a header that were sent, of those that need not be. False: the last of them is zero. */

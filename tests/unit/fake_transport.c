@@ -35,8 +35,8 @@ static struct transport *fake;
 static bool refuse_create;
 static int finish_at_once = FAKE_LATER;
 static uint64_t frame_bytes = FAKE_FRAME;
-static void (*receive_hook)(void *);
-static void *receive_argument;
+static void (*receive_hook)(void *), (*push_hook)(void *);
+static void *receive_argument, *push_argument;
 static uint64_t fake_deadline = UINT64_MAX;
 
 void fake_refuse_create(void)
@@ -53,6 +53,12 @@ void fake_on_receive(void (*hook)(void *), void *argument)
 {
 	receive_hook = hook;
 	receive_argument = argument;
+}
+
+void fake_on_push(void (*hook)(void *), void *argument)
+{
+	push_hook = hook;
+	push_argument = argument;
 }
 
 void fake_set_deadline(uint64_t deadline)
@@ -78,6 +84,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	fake->upcalls = *upcalls;
 	finish_at_once = FAKE_LATER;
 	receive_hook = NULL;
+	push_hook = NULL;
 	fake_deadline = UINT64_MAX;
 	return fake;
 }
@@ -121,8 +128,6 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	assert_true(message_decode(
 		message->header, message->header_length, message->length, &sent->header));
 	transport->sent_count++;
-	if (finish_at_once != FAKE_LATER)
-		fake_finish(sent, (enum transport_fail)finish_at_once);
 }
 
 void transport_ping(struct transport *transport, struct ping *ping)
@@ -305,12 +310,17 @@ void transport_process(struct transport *transport)
 unsigned transport_transmit(struct transport *transport)
 {
 	transport->turn.transmits++;
+	for (unsigned i = 0; finish_at_once != FAKE_LATER && i < transport->sent_count; i++)
+		if (transport->sent[i].message)
+			fake_finish(&transport->sent[i], (enum transport_fail)finish_at_once);
 	return 0;
 }
 
 unsigned transport_push(struct transport *transport)
 {
 	transport->turn.pushes++;
+	if (push_hook)
+		push_hook(push_argument);
 	return transport->turn.sent;
 }
 

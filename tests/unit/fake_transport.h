@@ -43,8 +43,7 @@ struct fake_arrival {
 
 /* The next transport_create() fails. */
 void fake_refuse_create(void);
-/* transport_send() ends every message in this way from within, as it may. TRANSPORT_OK + 1000: it
- * does not. */
+/* transport_transmit() ends every message in this way. TRANSPORT_OK + 1000: it does not. */
 #define FAKE_LATER 1000
 void fake_finish_at_once(int why);
 
@@ -85,6 +84,8 @@ struct fake_turn *fake_turn(void);
 
 /* Called by transport_receive(), where frames have been taken and commands have not. */
 void fake_on_receive(void (*hook)(void *), void *argument);
+/* Called by transport_push(). */
+void fake_on_push(void (*hook)(void *), void *argument);
 void fake_set_deadline(uint64_t deadline);
 
 #endif

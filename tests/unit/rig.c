@@ -332,22 +332,6 @@ void rig_access(
 	rig_do(rig, &command);
 }
 
-/* What PtlPut does with the gate. */
-static bool gate_take(struct rig *rig, uint64_t handle, bool *taken)
-{
-	struct region *region = rig_region(rig, handle);
-	uint64_t gate = atomic_load(&region->gate);
-
-	*taken = false;
-	if (!gate_is(gate, handle_generation(handle)) || gate_low(gate) == 0)
-		return false;
-	if (gate_low(gate) != GATE_THRESHOLD_INFINITE) {
-		atomic_store(&region->gate, gate - 1);
-		*taken = true;
-	}
-	return true;
-}
-
 static struct command move_command(
 	uint64_t region, const struct rig_move *move, enum command_kind kind)
 {
@@ -355,8 +339,7 @@ static struct command move_command(
 		.kind = (uint8_t)kind,
 		.move = {.region = handle_index(region),
 			.generation = handle_generation(region),
-			.nid = move->to.nid,
-			.pid = move->to.pid,
+			.to = move->to,
 			.portal = move->portal,
 			.cookie = move->cookie,
 			.match_bits = move->bits,
@@ -370,7 +353,7 @@ bool rig_put_post(struct rig *rig, uint64_t region, const struct rig_move *move)
 	struct command command = move_command(region, move, COMMAND_PUT);
 	bool taken;
 
-	if (!gate_take(rig, region, &taken))
+	if (!gate_take(&rig_region(rig, region)->gate, handle_generation(region), &taken))
 		return false;
 	command.taken = taken;
 	command.acknowledge = move->acknowledge;

@@ -156,7 +156,7 @@ static void engine_execute__comes_after_what_is_in_the_ring(void **state)
 	const struct command second = {.kind = COMMAND_PUT,
 		.move = {.region = handle_index(region),
 			.generation = handle_generation(region),
-			.nid = RIG_PEER.nid,
+			.to = RIG_PEER,
 			.value = 2}};
 
 	first.value = 1;
@@ -164,6 +164,8 @@ static void engine_execute__comes_after_what_is_in_the_ring(void **state)
 	assert_true(engine_execute(rig->engine, &second));
 	assert_int_equal(fake_next()->header.value, 1);
 	assert_int_equal(fake_next()->header.value, 2);
+	engine_push(rig->engine);
+	rig_event(rig, queue, EVENT_SEND_START);
 	rig_event(rig, queue, EVENT_SEND_START);
 }
 
@@ -171,20 +173,36 @@ static void engine_look__puts_off_what_nobody_waits_for_when_there_are_events(vo
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
-	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct message_header header = rig_put_header(4);
 	struct fake_turn *turn = fake_turn();
 
+	rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
 	turn->transmits = 0;
 	assert_int_equal(engine_look(rig->engine), 0);
 	assert_int_equal(turn->transmits, 1);
-	assert_true(rig_put_post(rig, region, &move));
+	fake_queue(RIG_PEER, &header, "data", 4);
 	assert_true(engine_look(rig->engine) > 0);
-	rig_event(rig, queue, EVENT_SEND_START);
+	rig_event(rig, queue, EVENT_PUT_START);
 	assert_int_equal(turn->transmits, 1);
 	assert_int_equal(engine_look(rig->engine), 0); /* that of the last turn, and its own */
 	assert_int_equal(turn->transmits, 3);
 	assert_int_equal(engine_look(rig->engine), 0);
 	assert_int_equal(turn->transmits, 4);
+}
+
+/* Puts from the ring have begun, and their frames do not wait. */
+static void engine_look__sends_what_it_has_begun(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+
+	*fake_turn() = (struct fake_turn){0};
+	engine_touch(rig->engine, segment_queue(rig->segment, handle_index(queue)));
+	assert_true(rig_put_post(rig, region, &move));
+	assert_true(engine_look(rig->engine) > 0);
+	assert_int_equal(fake_turn()->pushes, 1);
+	rig_event(rig, queue, EVENT_SEND_START);
 }
 
 static void engine_look__sends_what_is_urgent_before_it_returns(void **state)
@@ -220,16 +238,17 @@ static void engine_poll__first_does_what_a_look_has_put_off(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
-	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct message_header header = rig_put_header(4);
 	struct fake_turn *turn = fake_turn();
 
+	rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
 	turn->transmits = 0;
-	assert_true(rig_put_post(rig, region, &move));
+	fake_queue(RIG_PEER, &header, "data", 4);
 	assert_true(engine_look(rig->engine) > 0);
 	assert_int_equal(turn->transmits, 0);
 	engine_poll(rig->engine);
 	assert_int_equal(turn->transmits, 2);
-	assert_true(rig_put_post(rig, region, &move));
+	fake_queue(RIG_PEER, &header, "data", 4);
 	assert_true(engine_look(rig->engine) > 0);
 	assert_int_equal(turn->transmits, 2);
 	turn->sent = 1;
@@ -237,8 +256,10 @@ static void engine_poll__first_does_what_a_look_has_put_off(void **state)
 	assert_int_equal(turn->transmits, 3);
 	engine_push(rig->engine);
 	assert_int_equal(turn->transmits, 3);
-	rig_event(rig, queue, EVENT_SEND_START);
-	rig_event(rig, queue, EVENT_SEND_START);
+	for (unsigned i = 0; i < 2; i++) {
+		rig_event(rig, queue, EVENT_PUT_START);
+		rig_event(rig, queue, EVENT_PUT_END);
+	}
 }
 
 static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long(void **state)
@@ -268,7 +289,7 @@ static void engine_execute__begins_nothing_without_memory(void **state)
 	const struct command put = {.kind = COMMAND_PUT,
 		.move = {.region = handle_index(region),
 			.generation = handle_generation(region),
-			.nid = RIG_PEER.nid}};
+			.to = RIG_PEER}};
 
 	while (rig->engine->free_count != 0)
 		operation_take(rig->engine, OPERATION_NOTICE);
@@ -278,7 +299,154 @@ static void engine_execute__begins_nothing_without_memory(void **state)
 	memory_is_short = false;
 	assert_true(engine_execute(rig->engine, &put));
 	assert_int_equal(fake_next()->header.kind, MESSAGE_PUT);
+	engine_push(rig->engine);
 	rig_event(rig, queue, EVENT_SEND_START);
+}
+
+static bool put_at_once(struct rig *rig, uint64_t region, const struct rig_move *put)
+{
+	const struct move told = {
+		.region = handle_index(region),
+		.generation = handle_generation(region),
+		.to = put->to,
+		.portal = put->portal,
+		.cookie = put->cookie,
+		.match_bits = put->bits,
+		.offset = put->offset,
+		.value = put->value,
+	};
+
+	return engine_put(rig->engine, rig_region(rig, region), &told, put->acknowledge);
+}
+
+/* Two regions that differ in their index alone, one put from by commands, the other at once. */
+struct pair {
+	uint64_t queues[2], regions[2];
+};
+
+static void pair_event(struct rig *rig, const struct pair *pair, enum event_kind kind)
+{
+	struct event event[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		event[i] = rig_event(rig, pair->queues[i], kind);
+		assert_int_equal(event[i].region, pair->regions[i]);
+		event[i].region = event[i].queue = 0;
+	}
+	assert_memory_equal(&event[0], &event[1], sizeof(event[0]));
+}
+
+static void pair_put(struct rig *rig, const struct pair *pair, const struct rig_move *put)
+{
+	bool granted = rig_put(rig, pair->regions[0], put);
+	struct fake_sent *sent[2];
+
+	assert_int_equal(put_at_once(rig, pair->regions[1], put), granted);
+	assert_int_equal(
+		rig_threshold(rig, pair->regions[0]), rig_threshold(rig, pair->regions[1]));
+	if (!granted)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		sent[i] = fake_next();
+		assert_int_equal(sent[i]->header.handle, put->acknowledge ? pair->regions[i] : 0);
+		sent[i]->header.handle = 0;
+	}
+	assert_memory_equal(&sent[0]->header, &sent[1]->header, sizeof(sent[0]->header));
+	assert_memory_equal(&sent[0]->to, &sent[1]->to, sizeof(sent[0]->to));
+	assert_ptr_equal(sent[0]->data, sent[1]->data);
+	assert_int_equal(sent[0]->length, sent[1]->length);
+	pair_event(rig, pair, EVENT_SEND_START);
+	if (put->value % 5 == 0) {
+		fake_finish(sent[0], TRANSPORT_DEAD);
+		fake_finish(sent[1], TRANSPORT_DEAD);
+		pair_event(rig, pair, EVENT_SEND_FAIL);
+	} else {
+		fake_finish(sent[0], TRANSPORT_OK);
+		fake_finish(sent[1], TRANSPORT_OK);
+		pair_event(rig, pair, EVENT_SEND_END);
+	}
+}
+
+static void engine_put__does_what_the_command_does(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t seed = 7;
+
+	for (unsigned round = 0; round < 200; round++) {
+		struct region_description description = RIG_REGION(memory, 0);
+		struct pair pair;
+
+		description.threshold = round % 2 ? round % 7 : GATE_THRESHOLD_INFINITE;
+		description.options |= round % 3 == 0 ? REGION_REMOTE_OFFSET : 0;
+		for (unsigned i = 0; i < 2; i++) {
+			pair.queues[i] = description.queue = rig_queue(rig, 4);
+			pair.regions[i] = rig_bind(rig, &description);
+		}
+		for (unsigned i = 0; i < 5; i++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			pair_put(rig, &pair,
+				&(struct rig_move){.to = RIG_PEER,
+					.portal = (uint32_t)(seed >> 60),
+					.cookie = (uint32_t)(seed >> 56 & 3),
+					.bits = seed >> 30,
+					.offset = seed >> 40 & 1 ? seed >> 20 : 0,
+					.value = seed >> 41 & 1 ? seed >> 10 : 0,
+					.acknowledge = seed >> 42 & 1});
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			assert_int_equal(rig_region_unlink(rig, pair.regions[i]), PTL_OK);
+			assert_int_equal(rig_queue_free(rig, pair.queues[i]), PTL_OK);
+		}
+	}
+}
+
+static void engine_put__leaves_to_the_ring_what_something_stands_in_the_way_of(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, 0));
+	struct ring *ring = segment_ring(rig->segment);
+	uint64_t taken;
+
+	assert_true(rig_put_post(rig, region, &move));
+	assert_false(put_at_once(rig, region, &move)); /* it would overtake */
+	engine_poll(rig->engine);
+	assert_non_null(fake_next());
+	while (rig->engine->free_count != 0)
+		operation_take(rig->engine, OPERATION_NOTICE);
+	memory_is_short = true;
+	assert_false(put_at_once(rig, region, &move));
+	memory_is_short = false;
+	assert_true(put_at_once(rig, region, &move));
+	assert_non_null(fake_next());
+
+	taken = atomic_fetch_add(&ring->tail, 1); /* by a thread that is preempted */
+	assert_true(rig_put_post(rig, region, &move));
+	assert_false(put_at_once(rig, region, &move));
+	atomic_store(&ring->slots[taken % COMMAND_RING].sequence, taken + 1);
+	engine_poll(rig->engine);
+	assert_true(put_at_once(rig, region, &move));
+}
+
+static void engine_put__takes_nothing_from_a_region_that_is_not_alive(void **state)
+{
+	struct rig *rig = *state;
+	struct region_description description = RIG_REGION(memory, 0);
+	uint64_t region;
+	struct command bind = rig_bind_command(rig, &description);
+	struct region *unborn = segment_region(rig->segment, bind.object.index);
+	struct move early = {
+		.region = bind.object.index, .generation = bind.object.generation, .to = RIG_PEER};
+
+	assert_false(engine_put(rig->engine, unborn, &early, false)); /* its command was not posted */
+	description.threshold = 1;
+	region = rig_bind(rig, &description);
+	assert_true(put_at_once(rig, region, &move));
+	assert_false(put_at_once(rig, region, &move));
+	fake_finish(fake_next(), TRANSPORT_OK);
+	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_false(put_at_once(rig, region, &move));
+	assert_null(fake_next());
+	assert_int_equal(rig_counter(rig, commands_stale), 0);
 }
 
 /* As a thread that is preempted inside its enqueue leaves the ring: a place is taken, and hides what
@@ -477,11 +645,15 @@ int main(void)
 		test(engine_poll__survives_commands_that_make_no_sense),
 		test(engine_execute__comes_after_what_is_in_the_ring),
 		test(engine_look__puts_off_what_nobody_waits_for_when_there_are_events),
+		test(engine_look__sends_what_it_has_begun),
 		test(engine_look__sends_what_is_urgent_before_it_returns),
 		test(engine_look__carries_out_commands_also_when_there_are_events_already),
 		test(engine_poll__first_does_what_a_look_has_put_off),
 		test(engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long),
 		test(engine_execute__begins_nothing_without_memory),
+		test(engine_put__does_what_the_command_does),
+		test(engine_put__leaves_to_the_ring_what_something_stands_in_the_way_of),
+		test(engine_put__takes_nothing_from_a_region_that_is_not_alive),
 		test(engine_execute__does_not_overtake_what_was_posted_and_cannot_be_seen),
 		test(command__of_no_known_kind_is_answered_with_a_failure),
 		test(command_queue_free__makes_the_queue_stale_once),

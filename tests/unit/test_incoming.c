@@ -468,7 +468,7 @@ static void *sender_run(void *argument)
 		.taken = 1,
 		.move = {.region = handle_index(sender->region),
 			.generation = handle_generation(sender->region),
-			.nid = RIG_PEER.nid}};
+			.to = RIG_PEER}};
 
 	while (region_take(rig_region(sender->rig, sender->region))) {
 		rig_post(sender->rig, &command);

@@ -54,6 +54,7 @@ static void message_encode__leaves_zero_words_at_the_end_out(void **state)
 				least = MESSAGE_HEADER_LEAST + 8 * (i + 1);
 		}
 		memcpy(&header, words, sizeof(header));
+		memset(bytes, 0, sizeof(bytes));
 		assert_int_equal(message_encode(&header, bytes), least);
 		assert_true(message_decode(bytes, least, 0, &read));
 		assert_memory_equal(&read, &header, sizeof(read));

@@ -185,7 +185,94 @@ static void put__of_a_region_that_is_leaving_is_sent(void **state)
 	rig_event(rig, queue, EVENT_UNLINK);
 }
 
-static void put__may_end_while_it_is_being_sent(void **state)
+/* O4 */
+struct pushed {
+	struct rig *rig;
+	uint64_t queue;
+	unsigned messages;
+};
+
+static void pushed_look(void *argument)
+{
+	struct pushed *pushed = argument;
+
+	rig_no_event(pushed->rig, pushed->queue);
+	while (fake_next())
+		pushed->messages++;
+}
+
+static void puts__are_on_their_way_before_their_start_is_logged(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct pushed pushed = {.rig = rig, .queue = queue};
+	struct rig_move numbered = move;
+
+	fake_on_push(pushed_look, &pushed);
+	for (numbered.value = 1; numbered.value <= 3; numbered.value++)
+		assert_true(rig_put_post(rig, region, &numbered));
+	engine_poll(rig->engine);
+	assert_int_equal(pushed.messages, 3);
+	for (uint64_t value = 1; value <= 3; value++)
+		assert_int_equal(rig_event(rig, queue, EVENT_SEND_START).value, value);
+}
+
+/* Those that are named by their start, and those that show a threshold, do not overtake the others. */
+static void puts__log_their_starts_in_the_order_in_which_they_began(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 16);
+	struct region_description description = RIG_REGION(memory, queue);
+	uint64_t region = rig_bind(rig, &description), bounded;
+	struct rig_move numbered = move;
+
+	description.threshold = 100;
+	bounded = rig_bind(rig, &description);
+	for (numbered.value = 1; numbered.value <= 12; numbered.value++) {
+		numbered.acknowledge = numbered.value % 4 == 3;
+		assert_true(rig_put_post(
+			rig, numbered.value % 4 == 2 ? bounded : region, &numbered));
+	}
+	engine_poll(rig->engine);
+	for (uint64_t value = 1; value <= 12; value++) {
+		struct event event = rig_event(rig, queue, EVENT_SEND_START);
+
+		assert_int_equal(event.value, value);
+		assert_int_equal(event.sequence, value);
+	}
+}
+
+/* A command finds the queue, and frames find it, as if the start had been logged at once. */
+static void put__has_logged_its_start_before_another_command_is_carried_out(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct region_description before;
+
+	assert_true(rig_put_post(rig, region, &move));
+	assert_int_equal(rig_update(rig, region, NULL, queue, &before), PTL_NOUPDATE);
+	rig_event(rig, queue, EVENT_SEND_START);
+}
+
+static void put__has_logged_its_start_before_a_frame_is_processed(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region =
+		rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
+	struct message_header header = rig_put_header(4);
+
+	fake_queue(RIG_PEER, &header, "data", 4);
+	assert_true(rig_put_post(rig, region, &move));
+	engine_poll(rig->engine);
+	rig_event(rig, queue, EVENT_SEND_START);
+	rig_event(rig, queue, EVENT_PUT_START);
+	rig_event(rig, queue, EVENT_PUT_END);
+}
+
+static void put__may_end_in_the_turn_that_sends_it(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
@@ -418,7 +505,11 @@ int main(void)
 		test(put__does_not_move_the_local_offset),
 		test(put__of_a_region_that_another_thread_has_unlinked_falls_away),
 		test(put__of_a_region_that_is_leaving_is_sent),
-		test(put__may_end_while_it_is_being_sent),
+		test(puts__are_on_their_way_before_their_start_is_logged),
+		test(puts__log_their_starts_in_the_order_in_which_they_began),
+		test(put__has_logged_its_start_before_another_command_is_carried_out),
+		test(put__has_logged_its_start_before_a_frame_is_processed),
+		test(put__may_end_in_the_turn_that_sends_it),
 		test(get__asks_for_the_regions_length_and_logs_nothing_yet),
 		test(get__whose_request_never_arrives_ends_in_reply_fail),
 		test(get__that_was_refused_before_its_request_is_done_ends_once),

@@ -400,8 +400,7 @@ static void region_update__does_not_charge_waiting_sends_to_the_new_threshold(vo
 			      .taken = taken,
 			      .move = {.region = handle_index(handle),
 				      .generation = handle_generation(handle),
-				      .nid = move.to.nid,
-				      .pid = move.to.pid}});
+				      .to = move.to}});
 	engine_poll(rig->engine);
 	assert_int_equal(rig_threshold(rig, handle), 5);
 	assert_int_equal(rig_region(rig, handle)->threshold, 5);
