@@ -45,6 +45,7 @@ struct engine *engine_create(const struct engine_options *options)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
 	struct transport_upcalls upcalls = {
+		.message_whole = incoming_whole,
 		.message_begin = incoming_begin,
 		.message_end = incoming_end,
 		.message_done = outgoing_done,

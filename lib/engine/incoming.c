@@ -30,11 +30,14 @@ static void *placement_address(const struct region *region, const struct placeme
 	return (void *)(uintptr_t)(region->start + placement->offset);
 }
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOINLINE      __attribute__((noinline))
+
 enum acceptance { REJECTED, REJECTED_FOR_ROOM, ACCEPTED };
 
 /* Whether the region accepts at all is decided before whether the data fits. What has been accepted
  * is still to be taken from the gate. */
-static enum acceptance region_accepts(const struct region *region, uint32_t operation,
+static ALWAYS_INLINE enum acceptance region_accepts(const struct region *region, uint32_t operation,
 	const struct message_header *request, struct placement *placement)
 {
 	bool remote = region->options & REGION_REMOTE_OFFSET;
@@ -56,10 +59,8 @@ static enum acceptance region_accepts(const struct region *region, uint32_t oper
 static void account_from(
 	struct account *account, struct process from, const struct message_header *header)
 {
-	account->nid = from.nid;
-	account->pid = from.pid;
-	account->uid = header->uid;
-	account->portal = header->portal;
+	account->initiator = access_word(from.nid, from.pid);
+	account->target = access_word(header->uid, header->portal);
 	account->match_bits = header->match_bits;
 	account->requested = header->requested;
 	account->moved = 0;
@@ -79,67 +80,124 @@ static void region_leave_for_room(struct engine *engine, struct region *region, 
 	region_leave(engine, region, &account);
 }
 
+static uint32_t request_operation(const struct message_header *request)
+{
+	return request->kind == MESSAGE_PUT ? REGION_PUT : REGION_GET;
+}
+
+/* Asks the region of an entry that matches a request, if it has one; ACCEPTED: it has granted one operation. */
+static ALWAYS_INLINE enum acceptance entry_ask(const struct engine *engine, uint32_t i,
+	struct process from, const struct message_header *request, struct region **region,
+	struct placement *placement)
+{
+	uint32_t index = match_entry(&engine->entries, i)->region;
+	enum acceptance answer;
+
+	if (index == INDEX_NONE)
+		return REJECTED;
+	*region = segment_region(engine->segment, index);
+	answer = region_accepts(*region, request_operation(request), request, placement);
+	if (answer != ACCEPTED)
+		return answer;
+	/* A sending thread may take the last operation of its threshold at this moment. */
+	if (!region_take(*region))
+		return REJECTED;
+	PROBE(match, from.nid, from.pid, request->portal, request->match_bits, request->requested,
+		(int)index);
+	return ACCEPTED;
+}
+
 /* The law: the first entry in list order that matches and whose region accepts. NULL at the end of
  * the list. */
-static struct region *portal_walk(struct engine *engine, struct process from,
+static NOINLINE struct region *portal_walk(struct engine *engine, struct process from,
 	const struct message_header *header, struct placement *placement)
 {
 	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
 	const struct match_list *list = &engine->lists[header->portal];
-	uint32_t operation = header->kind == MESSAGE_PUT ? REGION_PUT : REGION_GET;
 	uint32_t next;
 
 	for (uint32_t i = match_first(&engine->entries, list, &key); i != MATCH_NONE; i = next) {
-		uint32_t index = match_entry(&engine->entries, i)->region;
-		struct region *region = NULL;
-		enum acceptance answer = REJECTED;
+		struct region *region;
+		enum acceptance answer = entry_ask(engine, i, from, header, &region, placement);
 
-		if (index != INDEX_NONE) {
-			region = segment_region(engine->segment, index);
-			answer = region_accepts(region, operation, header, placement);
-		}
-		/* A sending thread may take the last operation of its threshold at this moment. */
-		if (answer == ACCEPTED && region_take(region)) {
-			PROBE(match, from.nid, from.pid, header->portal, header->match_bits,
-				header->requested, (int)index);
+		if (answer == ACCEPTED)
 			return region;
-		}
 		next = match_next(&engine->entries, list, i, &key); /* i may go with its region */
 		if (answer == REJECTED_FOR_ROOM && region->unlink_nofit)
 			region_leave_for_room(engine, region, from, header);
 	}
-	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested, -1);
 	return NULL;
+}
+
+/* The same, which nearly always ends with the first entry that matches. */
+static ALWAYS_INLINE struct region *portal_search(struct engine *engine, struct process from,
+	const struct message_header *header, struct placement *placement)
+{
+	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
+	uint32_t first = match_first(&engine->entries, &engine->lists[header->portal], &key);
+	struct region *region;
+
+	if (first == MATCH_NONE)
+		return NULL;
+	if (entry_ask(engine, first, from, header, &region, placement) != ACCEPTED) {
+		/* Copies, so that the caller's stay in registers. */
+		const struct message_header copy = *header;
+		struct placement walked = {0};
+
+		region = portal_walk(engine, from, &copy, &walked);
+		*placement = walked;
+	}
+	return region;
+}
+
+enum refusal { REFUSED_PORTAL, REFUSED_COOKIE, REFUSED_ACCESS, REFUSED_MEMORY, REFUSED_MATCH };
+
+static NOINLINE void request_refuse(struct engine *engine, struct process from,
+	struct message_header header, enum refusal why)
+{
+	switch (why) {
+	case REFUSED_PORTAL:
+		engine_count(engine, dropped_no_portal);
+		break;
+	case REFUSED_COOKIE:
+		engine_count(engine, dropped_bad_cookie);
+		break;
+	case REFUSED_ACCESS:
+		engine_count(engine, dropped_access_denied);
+		break;
+	case REFUSED_MEMORY:
+		engine_count(engine, dropped_no_memory_operation);
+		break;
+	case REFUSED_MATCH:
+		PROBE(match, from.nid, from.pid, header.portal, header.match_bits, header.requested,
+			-1);
+		engine_count(engine, dropped_no_match);
+		break;
+	}
 }
 
 /* Access control, then translation; NULL after counting why not. Otherwise the region has granted
  * one operation. Unless the request is here as a whole there is memory for a struct operation. */
-static struct region *request_admit(struct engine *engine, struct process from,
+static ALWAYS_INLINE struct region *request_admit(struct engine *engine, struct process from,
 	const struct message_header *header, bool whole, struct placement *placement)
 {
-	const struct segment_limits *limits = &engine->segment->limits;
-	struct region *region;
+	const struct segment *segment = engine->segment;
+	enum refusal why = REFUSED_MATCH;
+	struct region *region = NULL;
 
-	if (header->portal >= limits->portals) {
-		engine_count(engine, dropped_no_portal);
-		return NULL;
-	}
-	if (header->cookie >= limits->access) {
-		engine_count(engine, dropped_bad_cookie);
-		return NULL;
-	}
-	if (!access_admits(segment_access(engine->segment, header->cookie), from, header->uid,
-		    header->portal)) {
-		engine_count(engine, dropped_access_denied);
-		return NULL;
-	}
-	if (!whole && !operation_reserve(engine, 1)) {
-		engine_count(engine, dropped_no_memory_operation);
-		return NULL;
-	}
-	region = portal_walk(engine, from, header, placement);
+	if (header->portal >= segment->limits.portals)
+		why = REFUSED_PORTAL;
+	else if (header->cookie >= segment->limits.access)
+		why = REFUSED_COOKIE;
+	else if (!access_admits(segment_access(segment, header->cookie), from, header->uid,
+			 header->portal))
+		why = REFUSED_ACCESS;
+	else if (!whole && !operation_reserve(engine, 1))
+		why = REFUSED_MEMORY;
+	else
+		region = portal_search(engine, from, header, placement);
 	if (!region)
-		engine_count(engine, dropped_no_match);
+		request_refuse(engine, from, *header, why);
 	return region;
 }
 
@@ -192,7 +250,7 @@ static void notice_send(struct engine *engine, struct process to, struct message
 
 /* Tells the initiator of a put that it has been placed. account: of PUT_END. The rest is the put's,
  * to echo. */
-static void put_acknowledge(struct engine *engine, struct process to,
+static NOINLINE void put_acknowledge(struct engine *engine, struct process to,
 	const struct account *account, uint64_t handle, uint64_t offset, uint64_t operation)
 {
 	struct message_header ack = {
@@ -211,24 +269,30 @@ static void put_acknowledge(struct engine *engine, struct process to,
 
 /* A put whose data, as far as it is wanted, is here: it is never pending, since nothing but this
  * thread frees regions (R1). */
-static void put_take(struct engine *engine, struct region *region, struct process from,
-	const struct message_header *header, const void *data, const struct placement *placement)
+static ALWAYS_INLINE void put_take(struct engine *engine, struct region *region,
+	struct process from, const struct message_header *header, const void *data,
+	const struct placement *placement)
 {
 	/* The options are looked at before the end, which may free the region. */
 	bool acknowledge = header->handle != 0 && !(region->options & REGION_NO_ACK);
 	bool exhausts = region_spend(region, true, placement->length);
 	void *to = placement_address(region, placement);
+	bool traced = trace_wanted();
 	struct account account;
 
 	account_accepted(&account, from, header, placement);
 	account.value = header->value;
-	engine_trace(engine, TRACE_MATCH, from, header->operation, &account);
+	if (traced)
+		engine_trace(engine, TRACE_MATCH, from, header->operation, &account);
 	place_data(to, data, placement->length);
 	PROBE(place, from.nid, from.pid, to, placement->length);
-	engine_trace(engine, TRACE_PLACE, from, header->operation, &account);
+	if (traced)
+		engine_trace(engine, TRACE_PLACE, from, header->operation, &account);
 	region_log_whole(engine, region, &account, EVENT_PUT_START, EVENT_PUT_END);
-	engine_trace(engine, TRACE_EVENT, from, header->operation, &account);
-	region_settle(engine, region, &account, exhausts);
+	if (traced)
+		engine_trace(engine, TRACE_EVENT, from, header->operation, &account);
+	if (exhausts) /* R3: a region that accepts is not on its way out */
+		region_settle(engine, region, &account, exhausts);
 	if (acknowledge)
 		put_acknowledge(engine, from, &account, header->handle, header->offset,
 			header->operation);
@@ -251,12 +315,25 @@ static void put_accept(struct engine *engine, struct region *region, struct proc
 	inbound->want_end = true;
 }
 
+/* A put that is here as a whole. */
+static ALWAYS_INLINE void put_whole(struct engine *engine, struct process from,
+	const struct message_header *header, const void *data)
+{
+	struct placement placement;
+	struct region *region = request_admit(engine, from, header, true, &placement);
+
+	if (!region)
+		return;
+	engine_count(engine, puts_received);
+	put_take(engine, region, from, header, data, &placement);
+}
+
+/* A put of which only the first data is here; that may be all that is wanted. */
 static void put_begin(struct engine *engine, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound)
 {
 	struct placement placement;
-	struct region *region = request_admit(
-		engine, from, header, record->data_length == record->extent, &placement);
+	struct region *region = request_admit(engine, from, header, false, &placement);
 
 	inbound->stop = true;
 	if (!region)
@@ -346,9 +423,10 @@ static struct operation *get_find(
 }
 
 /* A reply whose data, as far as it is wanted, is here. */
-static void reply_take(struct engine *engine, struct region *region, struct operation *operation,
-	struct process from, const void *data)
+static void reply_take(struct engine *engine, struct operation *operation, struct process from,
+	const void *data)
 {
+	struct region *region = segment_region(engine->segment, operation->region);
 	struct account *account = &operation->account;
 	void *to = (void *)(uintptr_t)region->start;
 
@@ -362,30 +440,52 @@ static void reply_take(struct engine *engine, struct region *region, struct oper
 	outgoing_finish(engine, operation);
 }
 
-static void reply_begin(struct engine *engine, struct process from,
-	const struct message_header *header, const struct record *record, struct inbound *inbound)
+/* Begins what a reply brings; NULL: nobody waits for it. */
+static struct operation *reply_accept(struct engine *engine, struct process from,
+	const struct message_header *header, uint64_t extent)
 {
 	struct operation *operation = get_find(engine, from, header);
 	struct region *region;
-	uint64_t link;
 
-	inbound->stop = true;
 	if (!operation) {
 		engine_count(engine, dropped_late_reply);
-		return;
+		return NULL;
 	}
 	region = segment_region(engine->segment, operation->region);
 	engine_count(engine, replies_received);
 	operation->replying = true;
 	outgoing_heard(engine, operation);
 	account_from(&operation->account, from, header);
-	operation->account.moved = record->extent < region->length ? record->extent : region->length;
+	operation->account.moved = extent < region->length ? extent : region->length;
 	operation->exhausts = region_spend(region, region_take(region), 0);
+	return operation;
+}
+
+static void reply_whole(struct engine *engine, struct process from,
+	const struct message_header *header, const void *data, uint64_t length)
+{
+	struct operation *operation = reply_accept(engine, from, header, length);
+
+	if (operation)
+		reply_take(engine, operation, from, data);
+}
+
+static void reply_begin(struct engine *engine, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	struct operation *operation = reply_accept(engine, from, header, record->extent);
+	struct region *region;
+	uint64_t link;
+
+	inbound->stop = true;
+	if (!operation)
+		return;
 	if (operation->account.moved <= record->data_length) {
-		reply_take(engine, region, operation, from, record->data);
+		reply_take(engine, operation, from, record->data);
 		inbound->taken = true;
 		return;
 	}
+	region = segment_region(engine->segment, operation->region);
 	operation->queue = region->queue;
 	link = region_log(engine, region, operation->queue, EVENT_REPLY_START, TRANSPORT_OK,
 		&operation->account, NULL);
@@ -438,6 +538,54 @@ static bool request_is_sound(const struct message_header *header, uint64_t lengt
 	}
 }
 
+/* Any message that is here as a whole. */
+static NOINLINE void message_take(struct engine *engine, struct process from, const void *bytes,
+	uint32_t header_length, const void *data, uint32_t length)
+{
+	struct message_header header;
+
+	if (!message_decode(bytes, header_length, length, &header) ||
+		!request_is_sound(&header, length)) {
+		engine_count(engine, dropped_bad_message);
+		return;
+	}
+	switch (header.kind) {
+	case MESSAGE_PUT:
+		put_whole(engine, from, &header, data);
+		break;
+	case MESSAGE_GET:
+		get_begin(engine, from, &header);
+		break;
+	case MESSAGE_ACK:
+		if (!outgoing_keep(engine, from, &header))
+			incoming_acknowledged(engine, from, &header);
+		break;
+	case MESSAGE_REPLY:
+		reply_whole(engine, from, &header, data, length);
+		break;
+	case MESSAGE_REFUSE:
+		refusal_begin(engine, from, &header);
+		break;
+	case MESSAGE_PROBE:
+		probe_begin(engine, from, &header);
+		break;
+	default: /* message_decode() knows no other */
+		break;
+	}
+}
+
+void incoming_whole(void *context, struct process from, const void *bytes, uint32_t header_length,
+	const void *data, uint32_t length)
+{
+	struct engine *engine = context;
+	struct message_header header;
+
+	if (message_decode_short_put(bytes, header_length, length, &header))
+		put_whole(engine, from, &header, data);
+	else
+		message_take(engine, from, bytes, header_length, data, length);
+}
+
 void incoming_begin(void *context, struct process from, const struct record *record,
 	struct inbound *inbound)
 {
@@ -448,30 +596,10 @@ void incoming_begin(void *context, struct process from, const struct record *rec
 		!request_is_sound(&header, record->extent)) {
 		engine_count(engine, dropped_bad_message);
 		inbound->stop = true;
-		return;
-	}
-	switch (header.kind) {
-	case MESSAGE_PUT:
+	} else if (header.kind == MESSAGE_PUT) {
 		put_begin(engine, from, &header, record, inbound);
-		break;
-	case MESSAGE_GET:
-		get_begin(engine, from, &header);
-		break;
-	case MESSAGE_ACK:
-		if (!outgoing_keep(engine, from, &header))
-			incoming_acknowledged(engine, from, &header);
-		break;
-	case MESSAGE_REPLY:
+	} else {
 		reply_begin(engine, from, &header, record, inbound);
-		break;
-	case MESSAGE_REFUSE:
-		refusal_begin(engine, from, &header);
-		break;
-	case MESSAGE_PROBE:
-		probe_begin(engine, from, &header);
-		break;
-	default: /* message_decode() knows no other */
-		break;
 	}
 }
 

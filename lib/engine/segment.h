@@ -212,10 +212,20 @@ static_assert(REGION_OPTIONS <= UINT8_MAX, "options fit");
 
 /* What an event says of its message, in the words of an event: the rest it says of its region. */
 struct account {
-	uint32_t nid;        /* initiator */
-	uint32_t pid;
-	uint32_t uid;
-	uint32_t portal;
+	union {
+		struct {
+			uint32_t nid; /* initiator */
+			uint32_t pid;
+		};
+		uint64_t initiator;
+	};
+	union {
+		struct {
+			uint32_t uid;
+			uint32_t portal;
+		};
+		uint64_t target;
+	};
 	uint64_t match_bits;
 	uint64_t requested;  /* bytes */
 	uint64_t moved;      /* bytes */

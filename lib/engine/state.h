@@ -243,6 +243,8 @@ int entry_unlink(struct engine *engine, uint32_t index, uint32_t generation);
 void entry_free(struct engine *engine, uint32_t index);
 
 /* incoming.c: transport upcalls */
+void incoming_whole(void *context, struct process from, const void *header,
+	uint32_t header_length, const void *data, uint32_t length);
 void incoming_begin(void *context, struct process from, const struct record *record,
 	struct inbound *inbound);
 void incoming_end(void *context, void *operation, enum transport_fail why);

@@ -131,10 +131,14 @@ static void start_deliver(
 	peer->rx_message++;
 	COUNT(transport, messages_received);
 	COUNT_ADD(transport, bytes_received, record->data_length);
+	if (record->data_length == record->extent) {
+		transport->upcalls.message_whole(transport->upcalls.context, peer->process,
+			record->header, record->header_length, record->data, record->data_length);
+		return;
+	}
 	transport->upcalls.message_begin(
 		transport->upcalls.context, peer->process, record, &inbound);
-	if ((inbound.taken || start_place(transport, peer, record, &inbound)) && inbound.stop &&
-		record->data_length < record->extent)
+	if ((inbound.taken || start_place(transport, peer, record, &inbound)) && inbound.stop)
 		stop_queue(transport, peer, record->message);
 }
 

@@ -4,12 +4,13 @@
  * 2^40 bytes of data. One poll core owns a transport and calls every function here; none of it is thread-safe, none
  * blocks, none makes a system call.
  *
- * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() upcalls come in that order.
+ * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() and message_whole() upcalls come in
+ *     that order.
  *     Ends may come in any order. Each message is begun and ended at most once, whatever the network does.
  * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport has all of it (data placed or
  *     discarded), else why not. Its memory is not read after that, neither here nor by a port.
- * T3. Every message that was begun ends in one message_end() upcall, unless it was discarded or taken in message_begin(); memory is
- *     not written after that.
+ * T3. Every message that was begun ends in one message_end() upcall, unless it was whole, or discarded or taken in message_begin();
+ *     memory is not written after that.
  * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
  * T5. An upcall may call transport_send() and nothing else of this header.
  * T6. transport_send() and transport_push() make none of the upcalls about messages.
@@ -103,9 +104,12 @@ struct ping {
 };
 
 struct transport_upcalls {
-	/* The next message of this peer starts. record: its header, its length (extent), and the first of its data; fills inbound
-	 * (zeroed before). Whoever wants no more than that data may place it at once. Else the transport places it after the upcall,
-	 * and the rest as it comes; a message that wants no data ends at once. */
+	/* The next message of this peer starts, and all its data is here: it ends with the upcall, whatever becomes of it. */
+	void (*message_whole)(void *context, struct process from, const void *header, uint32_t header_length,
+		const void *data, uint32_t length);
+	/* The next message of this peer starts, and data of it is still to come. record: its header, its length (extent), and the first
+	 * of its data; fills inbound (zeroed before). Whoever wants no more than that data may place it at once. Else the transport
+	 * places it after the upcall, and the rest as it comes; a message that wants no data ends at once. */
 	void (*message_begin)(void *context, struct process from, const struct record *record,
 		struct inbound *inbound);
 	/* All data of the message is in place (0), or no more will come (why). context: inbound's. */

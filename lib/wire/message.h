@@ -130,4 +130,28 @@ static inline bool message_decode(
 	       header->reserved == 0;
 }
 
+/* message_decode() of a put's header that is as short as headers are, field by field, so that a compiler may keep them in registers.
+ * False: it is another one. */
+static inline bool message_decode_short_put(
+	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
+{
+	const uint8_t *bytes = from;
+	uint32_t first; /* kind, flags, reserved */
+
+	if (length != MESSAGE_HEADER_LEAST)
+		return false;
+	memcpy(&first, bytes, sizeof(first));
+	if (first != MESSAGE_PUT)
+		return false;
+	*header = (struct message_header){.kind = MESSAGE_PUT, .requested = extent};
+	memcpy(&header->uid, bytes + offsetof(struct message_header, uid), sizeof(header->uid));
+	memcpy(&header->portal, bytes + offsetof(struct message_header, portal),
+		sizeof(header->portal));
+	memcpy(&header->cookie, bytes + offsetof(struct message_header, cookie),
+		sizeof(header->cookie));
+	memcpy(&header->match_bits, bytes + offsetof(struct message_header, match_bits),
+		sizeof(header->match_bits));
+	return true;
+}
+
 #endif

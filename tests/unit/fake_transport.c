@@ -211,6 +211,12 @@ static struct fake_arrival *arrival_begin(struct process from, const void *heade
 	arrival->length = length;
 	if (header_length != 0)
 		memcpy(arrival->bytes, header, header_length);
+	if (present == length) {
+		arrival->inbound = (struct inbound){.taken = true, .stop = true};
+		fake->upcalls.message_whole(fake->upcalls.context, from, arrival->bytes,
+			header_length, data, (uint32_t)length);
+		return arrival;
+	}
 	record = (struct record){.kind = RECORD_START,
 		.header_length = (uint8_t)header_length,
 		.data_length = (uint16_t)present,

@@ -353,6 +353,23 @@ static void upcall_begin(void *context, struct process from, const struct record
 	inbound->want_end = true;
 }
 
+static void upcall_end(void *context, void *inbound_context, enum transport_fail why);
+
+static void upcall_whole(void *context, struct process from, const void *header,
+	uint32_t header_length, const void *data, uint32_t length)
+{
+	const struct record record = {.header = header,
+		.header_length = (uint8_t)header_length,
+		.extent = length};
+	struct inbound inbound = {0};
+
+	upcall_begin(context, from, &record, &inbound);
+	if (inbound.limit != 0)
+		memcpy(inbound.base, data, length);
+	if (inbound.want_end)
+		upcall_end(context, inbound.context, TRANSPORT_OK);
+}
+
 static void upcall_end(void *context, void *inbound_context, enum transport_fail why)
 {
 	struct node *node = context;
@@ -453,7 +470,8 @@ static uint64_t network_clock(void *context)
 void node_start(struct network *network, unsigned index, uint32_t incarnation)
 {
 	struct node *node = &network->nodes[index];
-	struct transport_upcalls upcalls = {.message_begin = upcall_begin,
+	struct transport_upcalls upcalls = {.message_whole = upcall_whole,
+		.message_begin = upcall_begin,
 		.message_end = upcall_end,
 		.message_done = upcall_done,
 		.ping_done = upcall_ping,
