@@ -526,50 +526,38 @@ static void probe_begin(
 }
 
 /* Only puts and replies have data. */
-static bool request_is_sound(const struct message_header *header, uint64_t length)
+static bool message_is_sound(const struct message_header *header, uint64_t length)
 {
-	switch (header->kind) {
-	case MESSAGE_PUT:
-		return true;
-	case MESSAGE_REPLY:
-		return header->value == length;
-	default:
-		return length == 0;
-	}
+	return length == (header->kind == MESSAGE_REPLY ? header->value : 0) ||
+	       header->kind == MESSAGE_PUT;
 }
 
-/* Any message that is here as a whole. */
-static NOINLINE void message_take(struct engine *engine, struct process from, const void *bytes,
-	uint32_t header_length, const void *data, uint32_t length)
+/* A message that is here as a whole, but a put. */
+static NOINLINE void message_take(struct engine *engine, struct process from,
+	const struct message_header *header, const void *data, uint32_t length)
 {
-	struct message_header header;
-
-	if (!message_decode(bytes, header_length, length, &header) ||
-		!request_is_sound(&header, length)) {
+	if (!message_is_sound(header, length)) {
 		engine_count(engine, dropped_bad_message);
 		return;
 	}
-	switch (header.kind) {
-	case MESSAGE_PUT:
-		put_whole(engine, from, &header, data);
-		break;
+	switch (header->kind) {
 	case MESSAGE_GET:
-		get_begin(engine, from, &header);
+		get_begin(engine, from, header);
 		break;
 	case MESSAGE_ACK:
-		if (!outgoing_keep(engine, from, &header))
-			incoming_acknowledged(engine, from, &header);
+		if (!outgoing_keep(engine, from, header))
+			incoming_acknowledged(engine, from, header);
 		break;
 	case MESSAGE_REPLY:
-		reply_whole(engine, from, &header, data, length);
+		reply_whole(engine, from, header, data, length);
 		break;
 	case MESSAGE_REFUSE:
-		refusal_begin(engine, from, &header);
+		refusal_begin(engine, from, header);
 		break;
 	case MESSAGE_PROBE:
-		probe_begin(engine, from, &header);
+		probe_begin(engine, from, header);
 		break;
-	default: /* message_decode() knows no other */
+	default: /* message_decode() knows no other but puts */
 		break;
 	}
 }
@@ -580,10 +568,15 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 	struct engine *engine = context;
 	struct message_header header;
 
-	if (message_decode_short_put(bytes, header_length, length, &header))
+	if (!message_decode(bytes, header_length, length, &header)) {
+		engine_count(engine, dropped_bad_message);
+	} else if (__builtin_expect(header.kind == MESSAGE_PUT, 1)) {
 		put_whole(engine, from, &header, data);
-	else
-		message_take(engine, from, bytes, header_length, data, length);
+	} else {
+		const struct message_header copy = header; /* as in portal_search() */
+
+		message_take(engine, from, &copy, data, length);
+	}
 }
 
 void incoming_begin(void *context, struct process from, const struct record *record,
@@ -593,7 +586,7 @@ void incoming_begin(void *context, struct process from, const struct record *rec
 	struct message_header header;
 
 	if (!message_decode(record->header, record->header_length, record->extent, &header) ||
-		!request_is_sound(&header, record->extent)) {
+		!message_is_sound(&header, record->extent)) {
 		engine_count(engine, dropped_bad_message);
 		inbound->stop = true;
 	} else if (header.kind == MESSAGE_PUT) {

@@ -100,58 +100,61 @@ static inline uint32_t message_encode(const struct message_header *header, void 
 	return message_length(header, requested);
 }
 
-/* The words of a header that were sent, of those that need not be. False: the last of them is zero. */
+static inline uint64_t word_read(const void *from, size_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, (const uint8_t *)from + at, sizeof(word));
+	return word;
+}
+
+/* The words of a header that were sent, of those that need not be; length is more than MESSAGE_HEADER_LEAST. False: the last of them
+ * is zero, or there is no such header. */
 static inline bool message_read(const void *from, uint32_t length, struct message_header *header)
 {
-	uint64_t words[(MESSAGE_HEADER_BYTES - MESSAGE_HEADER_LEAST) / 8] = {0};
-	uint32_t count = (length - MESSAGE_HEADER_LEAST) / 8;
-
-	memcpy(words, (const uint8_t *)from + MESSAGE_HEADER_LEAST, length - MESSAGE_HEADER_LEAST);
-	memcpy((uint8_t *)header + MESSAGE_HEADER_LEAST, words, sizeof(words));
-	return words[count - 1] != 0;
-}
-
-/* extent: bytes of data of the whole message. False: length, kind or words are not as specified. */
-static inline bool message_decode(
-	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
-{
-	memset((uint8_t *)header + MESSAGE_HEADER_LEAST, 0, sizeof(*header) - MESSAGE_HEADER_LEAST);
-	if (length != MESSAGE_HEADER_LEAST &&
-		(length < MESSAGE_HEADER_LEAST || length > MESSAGE_HEADER_BYTES || length % 8 != 0 ||
-			!message_read(from, length, header)))
+#define WORD(member) word_read(from, offsetof(struct message_header, member))
+	if (length > MESSAGE_HEADER_BYTES || length % 8 != 0)
 		return false;
-	memcpy(header, from, MESSAGE_HEADER_LEAST);
-	if (header->kind == MESSAGE_PUT) {
-		if (header->requested != 0)
-			return false;
-		header->requested = extent;
-	}
-	return header->kind >= MESSAGE_PUT && header->kind <= MESSAGE_PROBE && header->flags == 0 &&
-	       header->reserved == 0;
+	header->value = WORD(value);
+	if (length > offsetof(struct message_header, requested))
+		header->requested = WORD(requested);
+	if (length > offsetof(struct message_header, operation))
+		header->operation = WORD(operation);
+	if (length > offsetof(struct message_header, handle))
+		header->handle = WORD(handle);
+	if (length > offsetof(struct message_header, offset))
+		header->offset = WORD(offset);
+#undef WORD
+	return word_read(from, length - sizeof(uint64_t)) != 0;
 }
 
-/* message_decode() of a put's header that is as short as headers are, field by field, so that a compiler may keep them in registers.
- * False: it is another one. */
-static inline bool message_decode_short_put(
+/* extent: bytes of data of the whole message. False: length, kind or words are not as specified. Field by field, so that a compiler may
+ * keep them in registers. */
+static inline bool message_decode(
 	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
 {
 	const uint8_t *bytes = from;
 	uint32_t first; /* kind, flags, reserved */
 
-	if (length != MESSAGE_HEADER_LEAST)
+	if (length < MESSAGE_HEADER_LEAST)
 		return false;
 	memcpy(&first, bytes, sizeof(first));
-	if (first != MESSAGE_PUT)
-		return false;
-	*header = (struct message_header){.kind = MESSAGE_PUT, .requested = extent};
+	*header = (struct message_header){.kind = (uint8_t)first};
 	memcpy(&header->uid, bytes + offsetof(struct message_header, uid), sizeof(header->uid));
 	memcpy(&header->portal, bytes + offsetof(struct message_header, portal),
 		sizeof(header->portal));
 	memcpy(&header->cookie, bytes + offsetof(struct message_header, cookie),
 		sizeof(header->cookie));
-	memcpy(&header->match_bits, bytes + offsetof(struct message_header, match_bits),
-		sizeof(header->match_bits));
-	return true;
+	header->match_bits = word_read(from, offsetof(struct message_header, match_bits));
+	if (length != MESSAGE_HEADER_LEAST && !message_read(from, length, header))
+		return false;
+	if (first == MESSAGE_PUT) {
+		if (header->requested != 0)
+			return false;
+		header->requested = extent;
+		return true;
+	}
+	return first > MESSAGE_PUT && first <= MESSAGE_PROBE;
 }
 
 #endif
