@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-extern bool barrier_cheap; /* the kernel does the light side's part */
+extern bool barrier_cheap __attribute__((visibility("hidden"))); /* the kernel does the light side's part */
 
 /* Once per process, before there is anything to order; without it both sides are fences. */
 void barrier_start(void);

@@ -44,7 +44,7 @@ struct trace_track {
 	struct trace_record records[];
 };
 
-extern _Atomic bool trace_on;
+extern _Atomic bool trace_on __attribute__((visibility("hidden")));
 extern _Thread_local struct trace_track *trace_self __attribute__((tls_model("initial-exec")));
 extern uint64_t trace_mask; /* records of a track - 1 */
 

@@ -11,7 +11,7 @@
  * Whatever is discarded is counted, by reason; the sum of the reasons is the interface's drop count
  * (4.2).
  */
-#include <engine/state.h>
+#include <engine/logging.h>
 
 #include <base/handle.h>
 #include <engine/access.h>
@@ -279,6 +279,7 @@ static ALWAYS_INLINE void put_take(struct engine *engine, struct region *region,
 	void *to = placement_address(region, placement);
 	bool traced = trace_wanted();
 	struct account account;
+	uint64_t link;
 
 	account_accepted(&account, from, header, placement);
 	account.value = header->value;
@@ -288,11 +289,13 @@ static ALWAYS_INLINE void put_take(struct engine *engine, struct region *region,
 	PROBE(place, from.nid, from.pid, to, placement->length);
 	if (traced)
 		engine_trace(engine, TRACE_PLACE, from, header->operation, &account);
-	region_log_whole(engine, region, &account, EVENT_PUT_START, EVENT_PUT_END);
+	link = region_log_whole(engine, region, &account, EVENT_PUT_START);
 	if (traced)
 		engine_trace(engine, TRACE_EVENT, from, header->operation, &account);
-	if (exhausts) /* R3: a region that accepts is not on its way out */
+	if (exhausts) { /* R3: a region that accepts is not on its way out */
+		account.link = link ? link : LINK_OWN;
 		region_settle(engine, region, &account, exhausts);
+	}
 	if (acknowledge)
 		put_acknowledge(engine, from, &account, header->handle, header->offset,
 			header->operation);
@@ -429,12 +432,14 @@ static void reply_take(struct engine *engine, struct operation *operation, struc
 	struct region *region = segment_region(engine->segment, operation->region);
 	struct account *account = &operation->account;
 	void *to = (void *)(uintptr_t)region->start;
+	uint64_t link;
 
 	place_data(to, data, account->moved);
 	PROBE(place, from.nid, from.pid, to, account->moved);
 	engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation), account);
 	region->pending--; /* R2 */
-	region_log_whole(engine, region, account, EVENT_REPLY_START, EVENT_REPLY_END);
+	link = region_log_whole(engine, region, account, EVENT_REPLY_START);
+	account->link = link ? link : LINK_OWN;
 	region_settle(engine, region, account, operation->exhausts);
 	engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation), account);
 	outgoing_finish(engine, operation);

@@ -26,10 +26,10 @@ uint64_t queue_slots(const struct queue *queue)
 	       ~(uint64_t)(SLOTS_ALIGN - 1);
 }
 
-void queue_init(struct segment *segment, uint32_t index, uint32_t generation, uint64_t count,
-	uint64_t slots)
+void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64_t slots)
 {
-	struct queue *queue = segment_queue(segment, index);
+	struct queue *queue = segment_queue(segment, handle_index(handle));
+	unsigned order = slots_order(count);
 
 	/* Head, head_seen and tail stay as queue_close() left them: Q3. So does touched, which is the engine's. */
 	queue->sequence = 1;
@@ -37,14 +37,57 @@ void queue_init(struct segment *segment, uint32_t index, uint32_t generation, ui
 	queue->incoming = 0;
 	queue->gap = 0;
 	queue->lost = 0;
-	atomic_store_explicit(&queue->slots, slots | slots_order(count), memory_order_relaxed);
+	queue->memory = (uint64_t)((char *)segment_at(segment, slots) - (char *)queue);
+	queue->mask = ((UINT64_C(1) << order) - 1) * sizeof(struct event_slot);
+	atomic_store_explicit(&queue->slots, slots | order, memory_order_relaxed);
 	/* Release: whoever sees the gate sees the queue behind it. */
-	atomic_store_explicit(&queue->gate, gate_make(generation, 0), memory_order_release);
+	atomic_store_explicit(&queue->gate, handle, memory_order_release);
 }
 
-bool queue_is_empty(const struct queue *queue)
+uint64_t queue_used(const struct queue *queue)
 {
-	return queue->tail == atomic_load_explicit(&queue->head, memory_order_acquire);
+	return queue->tail - head_position(atomic_load_explicit(&queue->head, memory_order_acquire));
+}
+
+static struct event_slot *slot_of(struct queue *queue, uint64_t position)
+{
+	return (struct event_slot *)(void *)((char *)queue + queue->memory +
+					     (position * sizeof(struct event_slot) & queue->mask));
+}
+
+/* Q4. head: odd, the START at its position has been taken. */
+static void queue_unfold(struct queue *queue, uint64_t head)
+{
+	const struct event_slot *pair = slot_of(queue, head >> 1);
+	struct event_slot *slot = slot_of(queue, (head >> 1) + 1);
+	uint64_t words[EVENT_WORDS];
+
+	for (unsigned i = 0; i < EVENT_WORDS; i++)
+		words[i] = atomic_load_explicit(&pair->words[i], memory_order_relaxed);
+	words[EVENT_SEQUENCE]++;
+	for (unsigned i = EVENT_SEQUENCE; i < EVENT_WORDS; i++)
+		atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
+	words[EVENT_FIRST] &= (UINT64_C(1) << EVENT_PLACE_AT) - 1;
+	words[EVENT_FIRST] &= ~(uint64_t)(EVENT_PAIR | EVENT_AFTER_GAP);
+	atomic_store_explicit(&slot->words[EVENT_FIRST], slot_word((head >> 1) + 1) | (words[EVENT_FIRST] + 1),
+		memory_order_release);
+	/* Release: a reader finds END where head says. Acquire: or has copied it. */
+	atomic_compare_exchange_strong_explicit(
+		&queue->head, &head, head + 1, memory_order_acq_rel, memory_order_acquire);
+}
+
+bool queue_make_room(struct queue *queue, uint64_t events)
+{
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire); /* B */
+
+	queue->head_seen = head >> 1;
+	if (queue->tail + events - queue->head_seen <= queue->count)
+		return true;
+	if (queue->tail + events - head_position(head) > queue->count)
+		return false;
+	queue_unfold(queue, head);
+	queue->head_seen++;
+	return true;
 }
 
 static void queue_wake(struct queue *queue, int count)
@@ -59,7 +102,7 @@ void queue_ring(struct queue *queue)
 
 	if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) == 0)
 		return;
-	events = queue->tail - atomic_load_explicit(&queue->head, memory_order_relaxed);
+	events = queue_used(queue);
 	if (events != 0)
 		queue_wake(queue, events > INT_MAX ? INT_MAX : (int)events);
 }
@@ -69,7 +112,7 @@ void queue_close(struct queue *queue)
 	atomic_store_explicit(&queue->gate, 0, memory_order_release);
 	queue->tail++; /* a position that was never anybody's */
 	queue->head_seen = queue->tail;
-	atomic_store_explicit(&queue->head, queue->tail, memory_order_release); /* C */
+	atomic_store_explicit(&queue->head, 2 * queue->tail, memory_order_release); /* C */
 	atomic_thread_fence(memory_order_seq_cst);
 	queue_wake(queue, INT_MAX);
 }

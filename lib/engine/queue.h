@@ -1,22 +1,31 @@
 /* queue.h - event queues: rings that the poll core alone writes and any number of threads read, without a lock.
  *
- * Hand-over of one event:
+ * Hand-over of one event, p its position:
  *
  *     poll core                                     reader
- *     tail - head_seen < count?
+ *     its slot is free (head_seen)?
  *     words of the slot           (relaxed)
- *     first word = tail's         (release A)  -->  first word == head's?     (acquire A)
+ *     first word = p's            (release A)  -->  first word == head's?     (acquire A)
  *     tail++                                        copy words                (relaxed)
- *                                 <-- (B acquire)   head: h -> h + 1          (compare-and-swap, release B)
+ *                                 <-- (B acquire)   head: 2p -> 2p + 2        (compare-and-swap, release B)
+ *
+ * A pair, START and END of a message that was here as a whole, is one slot, that of START's position, with a flag. END is told from the
+ * same words: its kind and its sequence are one more. The first reader leaves the slot, the second frees it:
+ *
+ *     tail += 2                                     START         head: 2p     -> 2p + 1
+ *                                                   END           head: 2p + 1 -> 2p + 4
  *
  * Q1. A slot is written only after head has passed its last event (B), so a reader whose compare-and-swap succeeds has copied
- *     an event that nobody was writing. One whose compare-and-swap fails throws its copy away.
- *     The poll core need not look at head for every event: head only grows, so one that it saw before is as good until the queue
- *     seems full (head_seen).
+ *     an event that nobody was writing. One whose compare-and-swap fails throws its copy away. Head only grows, so a reader that
+ *     succeeds has seen no other's step since it read head, and two never take the same event, nor END before START.
+ *     The poll core need not look at head for every event: one that it saw before is as good until the queue seems full (head_seen).
  * Q2. Without A a reader could see the old words; without B the poll core could overwrite words still being copied.
  * Q3. A queue may be freed, and its memory and its index be used again, while a reader is on its way. So closing a queue moves head
  *     to a position that no reader has seen, and the next life goes on from there: the compare-and-swap of a reader of an
  *     earlier life fails. A reader looks at the gate after head, so that a head of a later life never goes with its own gate.
+ * Q4. Between 2p + 1 and 2p + 4 the queue has room for one event more than it has slots free, if it has as many slots as events. The
+ *     poll core then moves END to the slot of its own position, p + 1, which the pair left free, and head on to 2p + 2, unless a
+ *     reader is faster (queue_make_room()).
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -32,42 +41,101 @@ enum queue_answer {
 	QUEUE_CONTENDED /* another reader was faster: try again */
 };
 
-/* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread. queue: of the
- * handle whose generation this is. copy(slot, first word, to) reads the slot's words, relaxed; what it copied means something only if the answer is an
- * event. */
-static inline __attribute__((always_inline)) enum queue_answer queue_try(struct segment *segment, struct queue *queue,
-	uint32_t generation, void (*copy)(const struct event_slot *slot, uint64_t first, void *to), void *to)
+/* Two words of a slot at once: as relaxed loads and stores are. */
+typedef uint64_t __attribute__((vector_size(16), may_alias)) event_pair;
+
+#if defined(__SANITIZE_THREAD__)
+#define EVENT_WORDS_ATOMIC
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define EVENT_WORDS_ATOMIC
+#endif
+#endif
+
+/* word: an even one. */
+static inline event_pair event_pair_read(const struct event_slot *slot, unsigned word)
 {
+#ifdef EVENT_WORDS_ATOMIC /* of other loads the sanitizer would say that they race */
+	return (event_pair){atomic_load_explicit(&slot->words[word], memory_order_relaxed),
+		atomic_load_explicit(&slot->words[word + 1], memory_order_relaxed)};
+#else
+	return *(const volatile event_pair *)((uintptr_t)slot + word * sizeof(uint64_t));
+#endif
+}
+
+static inline void event_pair_write(struct event_slot *slot, unsigned word, event_pair pair)
+{
+#ifdef EVENT_WORDS_ATOMIC
+	atomic_store_explicit(&slot->words[word], pair[0], memory_order_relaxed);
+	atomic_store_explicit(&slot->words[word + 1], pair[1], memory_order_relaxed);
+#else
+	*(volatile event_pair *)((uintptr_t)slot + word * sizeof(uint64_t)) = pair;
+#endif
+}
+
+/* What a reader must know of a queue; good for as long as the segment is. */
+struct queue_view {
+	uint64_t handle;
+	struct queue *queue;
+	const struct event_slot *slots;
+	uint64_t mask; /* number of slots - 1, in bytes */
+};
+
+/* The view of a queue whose gate was this handle. It may have gone since: then the view shows that it has. */
+static inline struct queue_view queue_view(struct segment *segment, struct queue *queue, uint64_t handle)
+{
+	uint64_t slots = atomic_load_explicit(&queue->slots, memory_order_relaxed);
+
+	return (struct queue_view){
+		.handle = handle,
+		.queue = queue,
+		.slots = segment_at(segment, slots & ~(uint64_t)(SLOTS_ALIGN - 1)),
+		.mask = ((UINT64_C(1) << slots % SLOTS_ALIGN) - 1) * sizeof(struct event_slot),
+	};
+}
+
+/* The position of the next event to take. */
+static inline uint64_t head_position(uint64_t head)
+{
+	return (head + 1) >> 1;
+}
+
+/* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread. copy(slot, attributes, second, to) reads
+ * the slot's words, relaxed; second: 1 for the END of a pair, else 0. What it copied means something only if the answer is an event. */
+static inline __attribute__((always_inline)) enum queue_answer queue_try(const struct queue_view *view,
+	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to), void *to)
+{
+	struct queue *queue = view->queue;
 	/* Acquire, before the gate: Q3, pairs with C. */
 	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
 	const struct event_slot *slot;
-	uint64_t first;
+	uint64_t word, second;
 
-	if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_acquire), generation))
+	if (atomic_load_explicit(&queue->gate, memory_order_acquire) != view->handle)
 		return QUEUE_GONE;
-	slot = segment_slot(
-		segment, atomic_load_explicit(&queue->slots, memory_order_relaxed), head);
-	/* Pairs with A. Another value: not written yet, or taken by another reader since head was read. */
-	first = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire);
-	if ((uint32_t)first != slot_word(head))
-		return atomic_load_explicit(&queue->head, memory_order_relaxed) == head ? QUEUE_EMPTY
-											: QUEUE_CONTENDED;
-	copy(slot, first, to);
+	static_assert(sizeof(*slot) == 2 << 6, "head / 2, in bytes");
+	slot = (const struct event_slot *)(const void *)((const char *)view->slots + (head << 6 & view->mask));
+	/* Pairs with A. Another place: not written yet, or taken by another reader since head was read. */
+	word = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire) ^ (head | 1) << EVENT_PLACE_AT;
+	if (__builtin_expect(word >= UINT64_C(1) << EVENT_PLACE_AT, 0))
+		return atomic_load_explicit(&queue->head, memory_order_relaxed) == head ? QUEUE_EMPTY : QUEUE_CONTENDED;
+	second = head & 1;
+	copy(slot, (uint32_t)word, (uint32_t)second, to);
 	/* Pairs with B. */
-	if (!atomic_compare_exchange_strong_explicit(
-		    &queue->head, &head, head + 1, memory_order_acq_rel, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&queue->head, &head, head + 2 + 2 * second - (word >> EVENT_PAIR_AT),
+		    memory_order_acq_rel, memory_order_relaxed))
 		return QUEUE_CONTENDED;
-	return first & (uint64_t)EVENT_AFTER_GAP << EVENT_FLAGS_AT ? QUEUE_EVENT_AFTER_GAP : QUEUE_EVENT;
+	return __builtin_expect(word & EVENT_AFTER_GAP && !second, 0) ? QUEUE_EVENT_AFTER_GAP : QUEUE_EVENT;
 }
 
 /* The same until no other reader is faster. */
-static inline __attribute__((always_inline)) enum queue_answer queue_take(struct segment *segment, struct queue *queue,
-	uint32_t generation, void (*copy)(const struct event_slot *slot, uint64_t first, void *to), void *to)
+static inline __attribute__((always_inline)) enum queue_answer queue_take(const struct queue_view *view,
+	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to), void *to)
 {
 	enum queue_answer answer;
 
 	do
-		answer = queue_try(segment, queue, generation, copy, to);
+		answer = queue_try(view, copy, to);
 	while (answer == QUEUE_CONTENDED);
 	return answer;
 }
@@ -76,59 +144,68 @@ static inline __attribute__((always_inline)) enum queue_answer queue_take(struct
  * queue_bytes(count) zeroed bytes. */
 uint64_t queue_bytes(uint64_t count); /* 0: too many */
 uint64_t queue_slots(const struct queue *queue); /* where it was given memory */
-void queue_init(struct segment *segment, uint32_t index, uint32_t generation, uint64_t count, uint64_t slots);
+void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64_t slots);
 
 /* Poll core, all below. */
 
-/* NULL: 0, stale or not a queue. */
-static inline struct queue *queue_find(struct segment *segment, uint32_t interface, uint64_t handle)
+/* NULL: 0, stale or not a queue of this interface. */
+static inline struct queue *queue_find(struct segment *segment, uint64_t handle)
 {
 	uint32_t index = handle_index(handle);
 	struct queue *queue;
 
-	if (handle_kind(handle) != HANDLE_QUEUE || handle_interface(handle) != interface ||
-		index >= segment->limits.queues)
+	if (handle == 0 || index >= segment->limits.queues)
 		return NULL;
 	queue = segment_queue(segment, index);
-	if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_acquire), handle_generation(handle)))
-		return NULL;
-	return queue;
+	return atomic_load_explicit(&queue->gate, memory_order_acquire) == handle ? queue : NULL;
 }
 
-bool queue_is_empty(const struct queue *queue);
+uint64_t queue_used(const struct queue *queue); /* how many events are in it */
 
-/* Is there no room for another event? Readers' line is looked at only when there seems to be none. */
-static inline bool queue_is_full(struct queue *queue)
-{
-	if (__builtin_expect(queue->tail - queue->head_seen < queue->count, 1))
-		return false;
-	queue->head_seen = atomic_load_explicit(&queue->head, memory_order_acquire); /* B */
-	return queue->tail - queue->head_seen >= queue->count;
-}
+/* Looks at the readers' line: has it room for so many events, one or two? */
+bool queue_make_room(struct queue *queue, uint64_t events);
 
-/* An event is logged in three steps: it claims a slot, the caller writes all words of the slot but the first (relaxed) and the
- * upper half of this one, and it is published. Several may be claimed before the first is published; they are published in the
- * order in which they were claimed. */
+/* An event is logged in three steps: it claims a slot, the caller writes all words of the slot but the first (relaxed) and adds the
+ * attributes to this one, and it is published. Several may be claimed before the first is published; no reader sees one before those
+ * that were claimed earlier. */
 struct logging {
 	struct event_slot *slot; /* NULL: there is no room, the event is lost */
 	uint64_t first;          /* word of the slot */
 	uint64_t sequence;       /* also of an event that is lost */
 };
 
-static inline struct logging queue_claim(struct segment *segment, struct queue *queue)
+static inline __attribute__((always_inline)) void queue_place(struct queue *queue, uint64_t events, struct logging *logging)
+{
+	logging->slot = (struct event_slot *)(void *)((char *)queue + queue->memory +
+						      (queue->tail * sizeof(struct event_slot) & queue->mask));
+	logging->first = slot_word(queue->tail) | queue->gap;
+	queue->gap = 0;
+	queue->tail += events;
+}
+
+static inline __attribute__((always_inline)) struct logging queue_claim(struct queue *queue)
 {
 	struct logging logging = {.sequence = queue->sequence++};
 
-	if (queue_is_full(queue)) {
+	if (__builtin_expect(queue->tail - queue->head_seen >= queue->count, 0) && !queue_make_room(queue, 1)) {
 		queue->gap = EVENT_AFTER_GAP;
 		queue->lost++;
-		return logging;
+	} else {
+		queue_place(queue, 1, &logging);
 	}
-	logging.slot = segment_slot(
-		segment, atomic_load_explicit(&queue->slots, memory_order_relaxed), queue->tail);
-	logging.first = slot_word(queue->tail) | (uint64_t)queue->gap << EVENT_FLAGS_AT;
-	queue->gap = 0;
-	queue->tail++;
+	return logging;
+}
+
+/* The same for a START and its END, which has the next sequence. No slot: there is no room for both, and nothing was claimed. */
+static inline __attribute__((always_inline)) struct logging queue_claim_pair(struct queue *queue)
+{
+	struct logging logging = {.sequence = queue->sequence};
+
+	if (__builtin_expect(queue->tail + 2 - queue->head_seen > queue->count, 0) && !queue_make_room(queue, 2))
+		return logging;
+	queue_place(queue, 2, &logging);
+	logging.first |= EVENT_PAIR;
+	queue->sequence += 2;
 	return logging;
 }
 

@@ -10,7 +10,7 @@
  *     maximum, what its options say of put and get; else nothing. Whoever changes one of these makes
  *     it true again (region_review()). A region that is not used is never looked at.
  */
-#include <engine/state.h>
+#include <engine/logging.h>
 
 #include <portals.h>
 
@@ -70,6 +70,12 @@ static void region_describe(const struct region *region, struct region_descripti
 	description->reserved = 0;
 }
 
+/* Did another process ask for it? */
+static bool operation_comes_in(const struct operation *operation)
+{
+	return operation->kind == OPERATION_RECEIVE || operation->kind == OPERATION_SERVE;
+}
+
 void region_begin(struct engine *engine, struct region *region, struct operation *operation)
 {
 	struct queue *queue;
@@ -77,8 +83,8 @@ void region_begin(struct engine *engine, struct region *region, struct operation
 	region->pending++;
 	operation->region = region_index(engine, region);
 	operation->queue = region->queue;
-	if (operation->kind == OPERATION_RECEIVE || operation->kind == OPERATION_SERVE) {
-		queue = queue_find(engine->segment, engine->interface, operation->queue);
+	if (operation_comes_in(operation)) {
+		queue = queue_find(engine->segment, operation->queue);
 		if (queue)
 			queue->incoming++;
 	}
@@ -111,85 +117,27 @@ bool region_charge(struct region *region, bool taken, uint64_t moved)
 	return !was_spent && region_is_spent(region);
 }
 
-typedef uint64_t __attribute__((may_alias)) event_word;
-
-/* Writes all words of a claimed slot; what an event says of its region is the region's. Not the
- * gate's threshold: events tell of operations in the order in which they began, and sends that wait
- * in the ring have not. */
-static inline void event_write(struct logging *logging, const struct region *region,
-	enum event_kind kind, uint32_t why, const struct account *account, uint64_t link)
-{
-	const event_word *words = (const event_word *)account;
-	_Atomic uint64_t *to = logging->slot->words;
-
-	logging->first |= (uint64_t)kind << EVENT_KIND_AT | (uint64_t)why << EVENT_FAIL_AT |
-			  (uint64_t)(uint8_t)region->options << EVENT_OPTIONS_AT;
-#define WRITE(word, value) atomic_store_explicit(&to[word], (value), memory_order_relaxed)
-#pragma GCC unroll 8
-	for (unsigned i = EVENT_INITIATOR; i < EVENT_LINK; i++)
-		WRITE(i, words[i - EVENT_INITIATOR]);
-	WRITE(EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
-	WRITE(EVENT_SEQUENCE, logging->sequence);
-	WRITE(EVENT_REGION, region->handle);
-	WRITE(EVENT_START, region->start);
-	WRITE(EVENT_LENGTH, region->length);
-	WRITE(EVENT_USER, region->user);
-	WRITE(EVENT_QUEUE, region->queue);
-	WRITE(EVENT_BOUNDS, (uint64_t)region->max_offset << 32 | region->threshold);
-#undef WRITE
-}
-
-static inline void event_publish(
-	struct engine *engine, struct queue *queue, const struct logging *logging)
-{
-	if (!logging->slot) {
-		engine_count(engine, events_lost);
-		return;
-	}
-	queue_publish(logging);
-	engine_count(engine, events_logged);
-	engine_touch(engine, queue);
-}
-
 uint64_t region_log(struct engine *engine, const struct region *region, uint64_t handle,
 	enum event_kind kind, uint32_t why, const struct account *account, bool *lost)
 {
-	struct queue *queue = queue_find(engine->segment, engine->interface, handle);
-	struct logging logging;
+	struct queue *queue = queue_find(engine->segment, handle);
+	struct logging logging = {0};
 
-	if (lost)
-		*lost = true;
-	if (!queue)
-		return 0;
-	logging = queue_claim(engine->segment, queue);
-	if (logging.slot)
-		event_write(&logging, region, kind, why, account, account->link);
-	event_publish(engine, queue, &logging);
+	if (queue)
+		logging = event_log(engine, queue, region, kind, why, account, account->link);
 	if (lost)
 		*lost = !logging.slot;
 	return logging.sequence;
 }
 
-/* The first event can be read when the last one is written, too: whoever reads it takes no line that
- * is still written. */
-void region_log_whole(struct engine *engine, const struct region *region, struct account *account,
-	enum event_kind start, enum event_kind end)
+uint64_t region_log_apart(struct engine *engine, struct queue *queue, const struct region *region,
+	const struct account *account, enum event_kind start)
 {
-	struct queue *queue = queue_find(engine->segment, engine->interface, region->queue);
-	struct logging first, last;
+	uint64_t link = event_log(engine, queue, region, start, TRANSPORT_OK, account, LINK_OWN)
+				.sequence;
 
-	account->link = LINK_OWN;
-	if (!queue)
-		return;
-	first = queue_claim(engine->segment, queue);
-	account->link = first.sequence;
-	if (first.slot)
-		event_write(&first, region, start, TRANSPORT_OK, account, account->link);
-	last = queue_claim(engine->segment, queue);
-	if (last.slot)
-		event_write(&last, region, end, TRANSPORT_OK, account, account->link);
-	event_publish(engine, queue, &first);
-	event_publish(engine, queue, &last);
+	event_log(engine, queue, region, start + 1, TRANSPORT_OK, account, link);
+	return link;
 }
 
 /* R3: the end of a region that nothing is pending on. R2 again: whoever reads the event may attach
@@ -197,18 +145,20 @@ void region_log_whole(struct engine *engine, const struct region *region, struct
 static void region_depart(
 	struct engine *engine, struct region *region, const struct account *account)
 {
-	struct queue *queue = queue_find(engine->segment, engine->interface, region->queue);
+	struct queue *queue = queue_find(engine->segment, region->queue);
 	struct logging logging = {0};
 
 	if (queue) {
-		logging = queue_claim(engine->segment, queue);
+		logging = queue_claim(queue);
 		if (logging.slot)
 			event_write(&logging, region, EVENT_UNLINK, TRANSPORT_OK, account,
 				region->unlink_link ? region->unlink_link : LINK_OWN);
+		else
+			engine_count(engine, events_lost);
 	}
 	region_free(engine, region_index(engine, region));
-	if (queue)
-		event_publish(engine, queue, &logging);
+	if (logging.slot)
+		event_publish(engine, queue, &logging, 1);
 }
 
 void region_leave(
@@ -221,8 +171,8 @@ void region_leave(
 		region_depart(engine, region, account);
 }
 
-void region_settle(struct engine *engine, struct region *region, const struct account *account,
-	bool exhausts)
+void region_settle_spent(struct engine *engine, struct region *region,
+	const struct account *account, bool exhausts)
 {
 	if (exhausts && region->unlink_op && region->state == REGION_LIVE &&
 		region_is_spent(region)) {
@@ -238,19 +188,17 @@ void region_end(
 	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why)
 {
 	struct region *region = segment_region(engine->segment, operation->region);
-	struct queue *queue;
+	struct queue *queue = queue_find(engine->segment, operation->queue);
+	const struct account *account = &operation->account;
 
-	if (operation->kind == OPERATION_RECEIVE || operation->kind == OPERATION_SERVE) {
-		queue = queue_find(engine->segment, engine->interface, operation->queue);
-		if (queue && queue->incoming > 0)
-			queue->incoming--;
-	}
 	region->pending--; /* R2 */
-	region_log(engine, region, operation->queue, kind, why, &operation->account, NULL);
-
+	if (queue) {
+		if (operation_comes_in(operation) && queue->incoming > 0)
+			queue->incoming--;
+		event_log(engine, queue, region, kind, why, account, account->link);
+	}
 	/* Only a successful operation's end unlinks. */
-	region_settle(engine, region, &operation->account,
-		operation->exhausts && why == TRANSPORT_OK);
+	region_settle(engine, region, account, operation->exhausts && why == TRANSPORT_OK);
 }
 
 void region_free(struct engine *engine, uint32_t index)
@@ -375,10 +323,10 @@ int region_update(struct engine *engine, const struct command *command, struct r
 		return PTL_INV_MD;
 	region_describe(region, &reply->before);
 	if (command->object.other) {
-		queue = queue_find(engine->segment, engine->interface, command->object.other);
+		queue = queue_find(engine->segment, command->object.other);
 		if (!queue)
 			return PTL_INV_EQ;
-		if (!queue_is_empty(queue) || queue->incoming != 0)
+		if (queue_used(queue) != 0 || queue->incoming != 0)
 			return PTL_NOUPDATE;
 	}
 	if (command->update)

@@ -125,19 +125,20 @@ enum region_state { REGION_FREE, REGION_LIVE, REGION_LEAVING }; /* leaving: acce
 
 /* A memory region: an MD. */
 struct region {
-	/* line 0: what stays from one operation to the next, so that senders who check the gate find it in their cache */
+	/* line 0: what mostly stays from one operation to the next, so that senders who check the gate find it in their cache */
 	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* shared */
-	uint64_t handle;     /* its own, as events tell it; from here to max_offset the words are an event's, from EVENT_REGION on */
-	uint64_t start;
-	uint64_t length;
-	uint64_t user;
-	uint64_t queue;      /* handle */
-	uint32_t threshold;  /* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
-	uint32_t max_offset;
 	uint8_t options;     /* enum region_option */
 	uint8_t accepts;     /* the poll core's: REGION_PUT, REGION_GET, as long as its gate is not spent; R4 in region.c */
 	uint16_t reserved;
 	uint32_t entry;      /* its match entry, INDEX_NONE: free-floating */
+	/* what events tell of it, as words EVENT_REGION to EVENT_QUEUE, which are copied in pairs */
+	uint64_t handle;     /* its own */
+	uint64_t start;
+	uint64_t length;
+	uint32_t threshold;  /* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
+	uint32_t max_offset;
+	uint64_t user;
+	uint64_t queue;      /* handle */
 	/* line 1: what operations change */
 	_Alignas(CACHE_LINE) uint64_t offset; /* locally managed */
 	uint32_t pending;    /* operations begun and not ended */
@@ -173,7 +174,6 @@ struct access_entry {
 	uint64_t target_mask;
 };
 
-/* One logged event: 2 lines, written by the poll core, copied by readers as words, in the order of the fields. */
 enum event_kind { /* the values of ptl_event_kind_t */
 	EVENT_GET_START, EVENT_GET_END, EVENT_GET_FAIL,
 	EVENT_PUT_START, EVENT_PUT_END, EVENT_PUT_FAIL,
@@ -182,35 +182,10 @@ enum event_kind { /* the values of ptl_event_kind_t */
 	EVENT_ACK, EVENT_UNLINK
 };
 
-struct event {
-	uint32_t place;      /* of what says that the slot may be read */
-	uint8_t kind;
-	uint8_t fail;        /* enum transport_fail, or FAIL_UNDELIVERABLE */
-	uint8_t flags;       /* enum event_flag */
-	uint8_t options;     /* of the region just after the event, as is what follows from `start` on */
-	uint32_t nid;        /* initiator */
-	uint32_t pid;
-	uint32_t uid;
-	uint32_t portal;
-	uint64_t match_bits;
-	uint64_t requested;  /* bytes */
-	uint64_t moved;      /* bytes */
-	uint64_t offset;
-	uint64_t value;      /* header data */
-	uint64_t link;
-	uint64_t sequence;
-	uint64_t region;     /* handle */
-	uint64_t start;
-	uint64_t length;
-	uint64_t user;
-	uint64_t queue;
-	uint32_t threshold;
-	uint32_t max_offset;
-};
-static_assert(sizeof(struct event) == 2 * CACHE_LINE, "an event with its slot's word: two lines");
-static_assert(REGION_OPTIONS <= UINT8_MAX, "options fit");
+#define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
+#define LINK_OWN UINT64_MAX  /* in link, of an event that is not logged yet: its own sequence */
 
-/* What an event says of its message, in the words of an event: the rest it says of its region. */
+/* What an event says of its message: words EVENT_INITIATOR to EVENT_OFFSET, EVENT_VALUE and EVENT_LINK. */
 struct account {
 	union {
 		struct {
@@ -233,78 +208,90 @@ struct account {
 	uint64_t value;      /* header data */
 	uint64_t link;
 };
-#define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
-#define LINK_OWN UINT64_MAX  /* in link, of an event that is not logged yet: its own sequence */
-enum event_flag { EVENT_AFTER_GAP = 1 }; /* events were lost just before this one */
 
-/* The words of an event. */
+/* The words of an event, in the order of ptl_event_t, so that pairs of them are copied at once. */
 enum {
-	EVENT_FIRST,     /* low half: slot_word() of its position, 0: no event yet; then, a byte each, kind, fail, flags, options */
+	EVENT_FIRST,     /* what says that the slot may be read, and attributes: below */
+	EVENT_SEQUENCE,
 	EVENT_INITIATOR, /* nid, pid */
 	EVENT_TARGET,    /* uid, portal */
 	EVENT_MATCH_BITS,
 	EVENT_REQUESTED,
 	EVENT_MOVED,
 	EVENT_OFFSET,
-	EVENT_VALUE,
-	EVENT_LINK,
-	EVENT_SEQUENCE,
-	EVENT_REGION,
+	EVENT_REGION,    /* the region just after the event, as do the words up to EVENT_QUEUE, and the options */
 	EVENT_START,
 	EVENT_LENGTH,
+	EVENT_BOUNDS,    /* threshold, max_offset */
 	EVENT_USER,
 	EVENT_QUEUE,
-	EVENT_BOUNDS, /* threshold, max_offset */
+	EVENT_VALUE,
+	EVENT_LINK,
 	EVENT_WORDS
 };
-static_assert(sizeof(struct event) == EVENT_WORDS * sizeof(uint64_t) &&
-		      offsetof(struct event, link) == EVENT_LINK * sizeof(uint64_t) &&
-		      offsetof(struct event, threshold) == EVENT_BOUNDS * sizeof(uint64_t),
-	"words of an event");
-static_assert(offsetof(struct event, nid) == EVENT_INITIATOR * sizeof(uint64_t) &&
-		      offsetof(struct account, link) == (EVENT_LINK - EVENT_INITIATOR) * sizeof(uint64_t) &&
-		      sizeof(struct account) == (EVENT_SEQUENCE - EVENT_INITIATOR) * sizeof(uint64_t),
-	"an account is words of an event");
-#define EVENT_KIND_AT    32 /* where the bytes of the first word are */
-#define EVENT_FAIL_AT    40
-#define EVENT_FLAGS_AT   48
-#define EVENT_OPTIONS_AT 56
+static_assert(offsetof(struct region, queue) - offsetof(struct region, handle) ==
+			      (EVENT_QUEUE - EVENT_REGION) * sizeof(uint64_t) &&
+		      offsetof(struct region, threshold) - offsetof(struct region, handle) ==
+			      (EVENT_BOUNDS - EVENT_REGION) * sizeof(uint64_t) &&
+		      offsetof(struct region, handle) % 16 == 0 && EVENT_REGION % 2 == 0,
+	"what events tell of a region lies as they have it");
+
+/* The attributes of an event: the low bits of its first word. */
+#define EVENT_KIND(first)    ((uint32_t)(first) & 15)
+#define EVENT_FAIL_AT        4 /* enum transport_fail, or FAIL_UNDELIVERABLE */
+#define EVENT_FAIL(first)    ((uint32_t)(first) >> EVENT_FAIL_AT & 7)
+#define EVENT_AFTER_GAP      (1u << 7) /* events were lost just before this one */
+#define EVENT_OPTIONS_AT     8 /* of the region */
+#define EVENT_OPTIONS(first) ((uint32_t)(first) >> EVENT_OPTIONS_AT & REGION_OPTIONS)
+#define EVENT_PAIR_AT        15 /* the slot holds two events, a START and its END: queue.h */
+#define EVENT_PAIR           (1u << EVENT_PAIR_AT)
+#define EVENT_PLACE_AT       16 /* above the attributes: slot_word() */
+static_assert(EVENT_UNLINK <= 15 && FAIL_UNDELIVERABLE <= 7 && TRANSPORT_SHUTDOWN <= 7 &&
+		      REGION_OPTIONS << EVENT_OPTIONS_AT < EVENT_PAIR,
+	"attributes fit");
+static_assert(EVENT_GET_END == EVENT_GET_START + 1 && EVENT_PUT_END == EVENT_PUT_START + 1 &&
+		      EVENT_REPLY_END == EVENT_REPLY_START + 1,
+	"END follows START");
 
 /* Readers may race with the writer, and throw away what they read. */
 struct event_slot {
 	_Alignas(CACHE_LINE) _Atomic uint64_t words[EVENT_WORDS];
 };
-static_assert(sizeof(struct event_slot) == sizeof(struct event), "event slot: two lines");
-#define EVENTS_MAX (UINT32_C(1) << 30) /* of one queue, so that a slot's word tells one round from the next */
+static_assert(sizeof(struct event_slot) == 2 * CACHE_LINE, "event slot: two lines");
+#define EVENTS_MAX (UINT32_C(1) << 30) /* of one queue */
 
-/* What says that the event of a position may be read; never 0, so that it differs from fresh memory. */
-static inline uint32_t slot_word(uint64_t position)
+/* The first word, without attributes, of a position's event: never 0, so that it differs from fresh memory. Positions come again
+ * after 2^47 events. */
+static inline uint64_t slot_word(uint64_t position)
 {
-	return (uint32_t)position << 1 | 1;
+	return (position << 1 | 1) << EVENT_PLACE_AT;
 }
 
-/* An event queue. Positions count events stored, through all lives of the queue; the slot is the position modulo their number.
- * tail - head never exceeds count. */
+/* An event queue. Positions count events stored, through all lives of the queue; an event's slot is its position modulo their number,
+ * but the END of a pair is in the slot of its START. tail - position of the next event to take never exceeds count. */
 #define SLOTS_ALIGN CACHE_LINE
 #define QUEUE_LAST  UINT32_MAX
 struct queue {
 	/* line 0: what stays from one event to the next (all but the sleepers' words are set by the application before the handle
 	 * exists), so that neither side takes it from the other's cache */
-	_Alignas(CACHE_LINE) _Atomic uint64_t gate;
+	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* the queue's handle, whose upper half is its generation */
 	uint64_t count;      /* capacity as asked for */
 	_Atomic uint64_t slots; /* offset in the segment of its event_slots, a multiple of SLOTS_ALIGN, and log2 of how many: one word,
 				 * so that a reader whose queue is freed meanwhile does not mix those of two queues */
 	_Atomic uint32_t sleepers; /* threads inside PtlEQWait that are about to sleep or asleep on `bell` */
 	_Atomic uint32_t bell;     /* futex word; the poll core adds 1 before it wakes */
 	/* line 1: readers */
-	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* shared by readers: position of the next event to take */
+	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* shared by readers: twice the position of the next event to take; when that is
+						     * the END of a pair, twice its START's, and 1 */
 	_Atomic uint32_t waiters;  /* threads inside PtlEQWait */
 	/* line 2: poll core */
 	_Alignas(CACHE_LINE) uint64_t tail; /* position of the next event */
-	uint64_t head_seen;  /* what head was when the poll core looked last: it looks again when the queue seems to be full */
+	uint64_t head_seen;  /* slots before this position are free: the poll core looks at head when the queue seems to be full */
 	uint64_t sequence;   /* of the next event, lost ones included; starts at 1 */
-	uint32_t incoming;   /* incoming operations begun that will log their end here */
+	uint64_t memory;     /* where its slots are, in bytes from here */
+	uint64_t mask;       /* number of slots - 1, in bytes */
 	uint32_t gap;        /* EVENT_AFTER_GAP, or 0 */
+	uint32_t incoming;   /* incoming operations begun that will log their end here */
 	uint64_t lost;       /* events, in this life */
 	uint32_t touched;    /* 0: it has no news for sleepers; else the next queue that has, by its index + 1, QUEUE_LAST: there is
 			      * none. Stays through all lives, as the list that it is in does */
@@ -441,14 +428,6 @@ static inline struct access_entry *segment_access(const struct segment *segment,
 static inline struct reply *segment_reply(const struct segment *segment, uint32_t index)
 {
 	return (struct reply *)segment_at(segment, segment->replies) + index;
-}
-
-/* slots: as in struct queue. */
-static inline struct event_slot *segment_slot(const struct segment *segment, uint64_t slots, uint64_t position)
-{
-	uint64_t mask = (UINT64_C(1) << (slots % SLOTS_ALIGN)) - 1;
-
-	return (struct event_slot *)segment_at(segment, slots & ~(uint64_t)(SLOTS_ALIGN - 1)) + (position & mask);
 }
 
 /* An index from a free list, INDEX_NONE when it is empty; and back. Any thread. */

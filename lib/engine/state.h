@@ -213,17 +213,21 @@ void region_begin(struct engine *engine, struct region *region, struct operation
  * goes. */
 void region_end(
 	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why);
-/* After an operation's last event, of which the UNLINK event says the same: a region that it made
- * inactive (exhausts) leaves, if that is its wish. */
-void region_settle(struct engine *engine, struct region *region, const struct account *account,
-	bool exhausts);
+/* After an operation's last event, whose account UNLINK shares: a region that it made inactive
+ * (exhausts) leaves, if that is its wish. */
+void region_settle_spent(struct engine *engine, struct region *region,
+	const struct account *account, bool exhausts);
+static inline void region_settle(struct engine *engine, struct region *region,
+	const struct account *account, bool exhausts)
+{
+	if (__builtin_expect(exhausts || region->state == REGION_LEAVING, 0))
+		region_settle_spent(engine, region, account, exhausts);
+}
+
 /* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue;
- * *lost (may be NULL). */
+ * *lost (may be NULL). logging.h has the same in parts. */
 uint64_t region_log(struct engine *engine, const struct region *region, uint64_t queue,
 	enum event_kind kind, uint32_t why, const struct account *account, bool *lost);
-/* Logs an operation's first and last event, to be read together, and sets the account's link. */
-void region_log_whole(struct engine *engine, const struct region *region, struct account *account,
-	enum event_kind start, enum event_kind end);
 /* Unlinks it, with an UNLINK event, as soon as nothing is pending. account: what the message that
  * caused it says. */
 void region_leave(
@@ -293,13 +297,14 @@ void ping_duplicate(void *context, const uint8_t *address);
 /* engine.c */
 /* Answers the call that waits at a reply slot. */
 void engine_answer(struct engine *engine, uint32_t slot, int result);
-/* A queue has been written: its sleepers are woken at the end of the turn. */
+/* A living queue has been written: its sleepers are woken at the end of the turn. */
 static inline void engine_touch(struct engine *engine, struct queue *queue)
 {
 	if (queue->touched != 0)
 		return;
 	queue->touched = engine->touched != 0 ? engine->touched : QUEUE_LAST;
-	engine->touched = (uint32_t)(queue - segment_queue(engine->segment, 0)) + 1;
+	engine->touched =
+		handle_index(atomic_load_explicit(&queue->gate, memory_order_relaxed)) + 1;
 }
 
 /* Counters have one writer, so a load and a store do. */

@@ -19,6 +19,7 @@
 #include <p3/interface.h>
 
 #include <sched.h>
+#include <stdalign.h>
 #include <string.h>
 
 #include <base/barrier.h>
@@ -33,13 +34,25 @@
 #define SLEEP_INLINE     (50 * MICROSECOND) /* of a reader that drives, at first; doubled up to */
 #define SLEEP_INLINE_MAX (500 * MICROSECOND)
 
-static_assert(sizeof(((ptl_event_t *)0)->sequence) == sizeof(((struct event *)0)->sequence),
-	"sequences are the engine's");
 static_assert(offsetof(struct queue, gate) == 0, "a gate is its queue's address");
 static_assert((int)GATE_THRESHOLD_INFINITE == PTL_MD_THRESH_INF, "thresholds are the engine's");
+/* Where ptl_event_t has the words of an event. */
+#define EVENT_FIELD(field, word, of, at)                                                           \
+	static_assert(offsetof(ptl_event_t, field) ==                                              \
+			      offsetof(ptl_event_t, of) +                                          \
+				      ((word) - (at)) * sizeof(uint64_t),                          \
+		"the words of an event are as the caller has them")
+EVENT_FIELD(uid, EVENT_TARGET, initiator, EVENT_INITIATOR);
+EVENT_FIELD(rlength, EVENT_REQUESTED, match_bits, EVENT_MATCH_BITS);
+EVENT_FIELD(offset, EVENT_OFFSET, mlength, EVENT_MOVED);
+EVENT_FIELD(mem_desc.start, EVENT_START, md_handle, EVENT_REGION);
+EVENT_FIELD(mem_desc.threshold, EVENT_BOUNDS, mem_desc.length, EVENT_LENGTH);
+EVENT_FIELD(mem_desc.eventq, EVENT_QUEUE, mem_desc.user_ptr, EVENT_USER);
+EVENT_FIELD(link, EVENT_LINK, hdr_data, EVENT_VALUE);
 static_assert(offsetof(ptl_event_t, portal) == offsetof(ptl_event_t, uid) + sizeof(uint32_t) &&
-		      offsetof(ptl_md_t, max_offset) == offsetof(ptl_md_t, threshold) + sizeof(uint32_t),
-	"words hold pairs as the caller has them");
+		      offsetof(ptl_md_t, max_offset) ==
+			      offsetof(ptl_md_t, threshold) + sizeof(uint32_t),
+	"words hold two fields as the caller has them");
 
 /* The queue that is visited. */
 static inline struct queue *visit_queue(const struct visit *visit)
@@ -85,8 +98,8 @@ static int queue_make(const struct visit *visit, uint64_t count, ptl_handle_eq_t
 {
 	struct segment *segment = visit->segment;
 	uint64_t bytes = events_bytes(count);
-	uint32_t index, generation;
 	uint64_t slots;
+	uint32_t index;
 
 	if (bytes == 0 || bytes > segment->limits.event_bytes)
 		return PTL_NOSPACE;
@@ -98,10 +111,9 @@ static int queue_make(const struct visit *visit, uint64_t count, ptl_handle_eq_t
 		segment_give(segment, segment->free_queues, index);
 		return PTL_NOSPACE;
 	}
-	generation = segment_generation(segment);
-	queue_init(segment, index, generation, count, slots);
-	*handle = handle_make(
-		HANDLE_QUEUE, (uint32_t)(visit->interface - interfaces), index, generation);
+	*handle = handle_make(HANDLE_QUEUE, (uint32_t)(visit->interface - interfaces), index,
+		segment_generation(segment));
+	queue_init(segment, *handle, count, slots);
 	return PTL_OK;
 }
 
@@ -148,34 +160,29 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 }
 
 /* What an event says, straight from its slot. */
-static inline void event_tell(const struct event_slot *slot, uint64_t first, void *event)
+static inline void event_tell(
+	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *event)
 {
 	ptl_event_t *to = event;
-	uint64_t pair;
+	event_pair pair;
 
-#define READ(word) atomic_load_explicit(&slot->words[word], memory_order_relaxed)
-	to->type = (ptl_event_kind_t)(uint8_t)(first >> EVENT_KIND_AT);
-	pair = READ(EVENT_INITIATOR);
-	memcpy(&to->initiator, &pair, sizeof(pair));
-	pair = READ(EVENT_TARGET);
-	memcpy((char *)to + offsetof(ptl_event_t, uid), &pair, sizeof(pair));
-	to->match_bits = READ(EVENT_MATCH_BITS);
-	to->rlength = READ(EVENT_REQUESTED);
-	to->mlength = READ(EVENT_MOVED);
-	to->offset = READ(EVENT_OFFSET);
-	to->md_handle = READ(EVENT_REGION);
-	to->mem_desc.start = (void *)(uintptr_t)READ(EVENT_START);
-	to->mem_desc.length = READ(EVENT_LENGTH);
-	pair = READ(EVENT_BOUNDS);
-	memcpy((char *)to + offsetof(ptl_event_t, mem_desc.threshold), &pair, sizeof(pair));
-	to->mem_desc.options = (uint8_t)(first >> EVENT_OPTIONS_AT);
-	to->mem_desc.user_ptr = (void *)(uintptr_t)READ(EVENT_USER);
-	to->mem_desc.eventq = READ(EVENT_QUEUE);
-	to->hdr_data = READ(EVENT_VALUE);
-	to->link = READ(EVENT_LINK);
-	to->ni_fail_type = (ptl_ni_fail_t)(uint8_t)(first >> EVENT_FAIL_AT);
-	to->sequence = READ(EVENT_SEQUENCE);
-#undef READ
+/* Two words, from this field on. */
+#define TELL(word, field)                                                                          \
+	pair = event_pair_read(slot, (word));                                                      \
+	memcpy((char *)to + offsetof(ptl_event_t, field), &pair, sizeof(pair))
+	TELL(EVENT_INITIATOR, initiator);
+	TELL(EVENT_MATCH_BITS, match_bits);
+	TELL(EVENT_MOVED, mlength);
+	TELL(EVENT_REGION, md_handle);
+	TELL(EVENT_LENGTH, mem_desc.length);
+	TELL(EVENT_USER, mem_desc.user_ptr);
+	TELL(EVENT_VALUE, hdr_data);
+#undef TELL
+	to->type = (ptl_event_kind_t)(EVENT_KIND(attributes) + second);
+	to->mem_desc.options = EVENT_OPTIONS(attributes);
+	to->ni_fail_type = (ptl_ni_fail_t)EVENT_FAIL(attributes);
+	to->sequence = second + atomic_load_explicit(
+					&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
 }
 
 static __attribute__((noinline)) int taken_trace(const ptl_event_t *event, int code)
@@ -196,64 +203,103 @@ static inline int answer_code(enum queue_answer answer, const ptl_event_t *event
 	return trace_wanted() ? taken_trace(event, code) : code;
 }
 
-static inline enum queue_answer queue_look(const struct visit *visit, ptl_event_t *event)
+static inline enum queue_answer queue_look(const struct reader *reader, ptl_event_t *event)
 {
-	return queue_take(visit->segment, visit_queue(visit), visit->generation, event_tell, event);
+	return queue_take(&reader->view, event_tell, event);
 }
 
 /* Another thread waits for the next event. */
-static inline bool queue_is_awaited(const struct visit *visit)
+static inline bool queue_is_awaited(const struct queue *queue)
 {
-	return atomic_load_explicit(&visit_queue(visit)->waiters, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&queue->waiters, memory_order_relaxed) != 0;
 }
 
-/* A thread that drives has found a queue empty: it drives, looks once more, and ends the visit. The visit keeps the interface as it
- * is, but one that began to close meanwhile is not found again. */
-static __attribute__((noinline)) int event_drive(ptl_handle_eq_t eventq, ptl_event_t *event)
+/* V4. What the visit to a queue has found out, with an event that is good. */
+static struct reader *reader_keep(const struct visit *visit, ptl_handle_eq_t eventq)
+{
+	struct visitor *visitor = visit->visitor;
+	struct reader *reader = visitor_reader(visitor, eventq);
+	uint64_t closings = atomic_load_explicit(&interface_closings, memory_order_acquire);
+
+	if (!atomic_load_explicit(&visit->interface->segment, memory_order_relaxed))
+		closings = CLOSINGS_NONE;
+	reader->view = queue_view(visit->segment, visit_queue(visit), eventq);
+	reader->closings = closings;
+	reader->number = handle_interface(eventq) + 1;
+	reader->drives = visit->interface->inlined;
+	visitor->events = address_good.from;
+	visitor->events_last = (address_good.bytes - sizeof(ptl_event_t)) / alignof(ptl_event_t);
+	return reader;
+}
+
+/* Is an event's address one that needs no further look? A misaligned one ends up far behind the last. */
+static inline bool event_is_good(const struct visitor *visitor, const ptl_event_t *event)
+{
+	uint64_t after = (uintptr_t)event - visitor->events;
+
+	static_assert(alignof(ptl_event_t) == 1 << 3, "rotated by its logarithm");
+	return (after >> 3 | after << 61) <= visitor->events_last;
+}
+
+/* A thread that drives has found a queue empty: it drives, looks once more, and ends the visit. */
+static __attribute__((noinline)) int event_drive(struct visitor *visitor, const struct reader *reader, ptl_event_t *event)
 {
 	enum queue_answer answer = QUEUE_EMPTY;
-	struct visit visit;
 
-	visit_describe(&visit, visitor_self, eventq, HANDLE_QUEUE);
-	if (interface_drive() != 0 && visit.segment)
-		answer = queue_look(&visit, event);
-	visit_leave(&visit);
+	if (interface_drive() != 0)
+		answer = queue_look(reader, event);
+	visitor_leave(visitor);
 	return answer_code(answer, event);
 }
 
-/* PtlEQGet where something is not as it mostly is. */
+/* PtlEQGet of a queue that the thread does not know, or where something else is not as it mostly is. */
 static __attribute__((noinline)) int event_get(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
+	enum queue_answer answer = QUEUE_EMPTY;
+	const struct reader *reader;
 	struct visit visit;
 	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
 
 	if (code != PTL_OK)
 		return code;
-	if (ADDRESS_IS_BAD(event))
-		code = PTL_SEGV;
-	else if (queue_is_awaited(&visit))
-		code = PTL_EQ_EMPTY;
+	if (ADDRESS_IS_BAD(event)) {
+		visit_leave(&visit);
+		return PTL_SEGV;
+	}
+	if (!queue_is_awaited(visit_queue(&visit))) {
+		reader = reader_keep(&visit, eventq);
+		answer = queue_look(reader, event);
+		if (answer == QUEUE_EMPTY && reader->drives)
+			return event_drive(visit.visitor, reader, event);
+	}
 	visit_leave(&visit);
-	return code == PTL_OK ? PtlEQGet(eventq, event) : code;
+	return answer_code(answer, event);
 }
 
 /* Calls functions as its last step only, so that it has nothing to save. */
 int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
+	struct visitor *visitor = visitor_self;
 	enum queue_answer answer;
-	struct visit visit;
+	struct reader *reader;
 
-	if (!visit_begin(&visit, eventq, HANDLE_QUEUE))
+	if (!visitor || !event_is_good(visitor, event))
 		return event_get(eventq, event);
-	if (!ADDRESS_IS_GOOD(event) || queue_is_awaited(&visit)) {
-		visit_leave(&visit);
+	reader = visitor_reader(visitor, eventq);
+	if (reader->view.handle != eventq)
 		return event_get(eventq, event);
+	visitor_enter(visitor, reader->number);
+	/* Acquire: V4. */
+	if (atomic_load_explicit(&interface_closings, memory_order_acquire) != reader->closings ||
+		queue_is_awaited(reader->view.queue)) {
+		visitor_leave(visitor);
+		return event_get(reader->view.handle, event);
 	}
-	answer = queue_try(visit.segment, visit_queue(&visit), visit.generation, event_tell, event);
-	if (answer == QUEUE_EMPTY && visit.interface->inlined)
-		return event_drive(eventq, event);
-	visit_leave(&visit);
-	return answer == QUEUE_CONTENDED ? event_get(eventq, event) : answer_code(answer, event);
+	answer = queue_try(&reader->view, event_tell, event);
+	if (answer == QUEUE_EMPTY && reader->drives)
+		return event_drive(visitor, reader, event);
+	visitor_leave(visitor);
+	return answer == QUEUE_CONTENDED ? event_get(reader->view.handle, event) : answer_code(answer, event);
 }
 
 static bool interface_is_closed(const struct visit *visit)
@@ -263,15 +309,16 @@ static bool interface_is_closed(const struct visit *visit)
 
 /* Sleeps until the bell rings, unless there is something to see. */
 static enum queue_answer queue_sleep(
-	const struct visit *visit, struct queue *queue, ptl_event_t *event, uint64_t limit)
+	const struct visit *visit, const struct reader *reader, ptl_event_t *event, uint64_t limit)
 {
+	struct queue *queue = reader->view.queue;
 	enum queue_answer answer;
 	uint32_t bell;
 
 	atomic_fetch_add_explicit(&queue->sleepers, 1, memory_order_relaxed);
 	barrier_heavy();
 	bell = atomic_load_explicit(&queue->bell, memory_order_acquire);
-	answer = queue_look(visit, event);
+	answer = queue_look(reader, event);
 	if (answer == QUEUE_EMPTY && !interface_is_closed(visit))
 		futex_wait(&queue->bell, bell, limit);
 	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed);
@@ -279,15 +326,15 @@ static enum queue_answer queue_sleep(
 }
 
 static enum queue_answer queue_await(
-	const struct visit *visit, struct queue *queue, ptl_event_t *event)
+	const struct visit *visit, const struct reader *reader, ptl_event_t *event)
 {
-	bool drives = visit->interface->inlined;
+	bool drives = reader->drives;
 	uint64_t limit = drives ? SLEEP_INLINE : UINT64_MAX;
 	struct patience patience = {0};
 	enum queue_answer answer;
 
 	for (;;) {
-		answer = queue_look(visit, event);
+		answer = queue_look(reader, event);
 		if (answer != QUEUE_EMPTY)
 			return answer;
 		if (interface_is_closed(visit))
@@ -299,7 +346,7 @@ static enum queue_answer queue_await(
 		}
 		if (patience_wait(&patience))
 			continue;
-		answer = queue_sleep(visit, queue, event, limit);
+		answer = queue_sleep(visit, reader, event, limit);
 		if (answer != QUEUE_EMPTY)
 			return answer;
 		if (drives && limit < SLEEP_INLINE_MAX)
@@ -322,7 +369,7 @@ int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 	}
 	queue = visit_queue(&visit);
 	atomic_fetch_add_explicit(&queue->waiters, 1, memory_order_relaxed);
-	answer = queue_await(&visit, queue, event);
+	answer = queue_await(&visit, reader_keep(&visit, eventq), event);
 	/* Release: pairs with PtlEQFree, which gives the queue away afterwards. */
 	atomic_fetch_sub_explicit(&queue->waiters, 1, memory_order_release);
 	code = answer_code(answer, event);

@@ -616,7 +616,7 @@ static void queue_copy(struct interface *interface, uint32_t index, struct queue
 	*copy = (struct queue_copy){
 		.handle = object_handle(interface, HANDLE_QUEUE, index, gate),
 		.count = queue->count,
-		.used = queue->tail - atomic_load_explicit(&queue->head, memory_order_acquire),
+		.used = queue_used(queue),
 		.logged = queue->sequence - 1 - queue->lost,
 		.lost = queue->lost,
 		.incoming = queue->incoming,

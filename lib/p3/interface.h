@@ -16,6 +16,11 @@
  *
  * V3. Portals calls are not for signal handlers: a visit inside a visit to another interface would
  * hide the outer one.
+ *
+ * V4. What a visit finds out about an open interface is as good in a later one if no interface has closed since. A closer says
+ * first that the interface is closed, then that one more has closed (interface_closings), both before it waits for visitors; a
+ * visitor keeps the number that it has read before it found the interface open, and compares it when it is inside again. So PtlEQGet
+ * mostly knows its queue already; whether the queue still lives says the queue (engine/queue.h, Q3).
  */
 #ifndef P3_INTERFACE_H
 #define P3_INTERFACE_H
@@ -28,6 +33,7 @@
 #include <portals.h>
 #include <base/barrier.h>
 #include <base/handle.h>
+#include <engine/queue.h>
 #include <engine/submission.h>
 #include <p3/library.h>
 
@@ -61,14 +67,40 @@ struct interface {
 
 extern struct interface interfaces[HANDLE_INTERFACES];
 
+/* How often an interface has closed, or this process was made by fork(). */
+extern _Atomic uint64_t interface_closings __attribute__((visibility("hidden")));
+#define CLOSINGS_NONE UINT64_MAX
+
+/* V4. A queue that a thread takes events from. */
+struct reader {
+	_Alignas(CACHE_LINE) struct queue_view view;
+	uint64_t closings; /* interface_closings when it was found open; CLOSINGS_NONE: it was not */
+	uint32_t number;   /* of its interface + 1 */
+	bool drives;       /* this is inline */
+};
+static_assert(sizeof(struct reader) == CACHE_LINE, "reader: one line");
+
+#define READERS 4 /* a power of two */
+
 /* Which interface a thread is inside of. One per thread, never freed, given to another thread when
  * its own ends. */
 struct visitor {
 	_Alignas(CACHE_LINE) _Atomic uint32_t inside; /* number of the interface + 1, 0: none */
-	_Atomic bool taken;
 	bool entered; /* has a mempool cache, for PTL_PROGRESS=inline */
+	_Atomic bool taken;
+	uint64_t events;      /* where the page begins that an event was written to */
+	uint64_t events_last; /* the last place for an event there, counted from `events` by their alignment */
 	struct visitor *next;
+	struct reader readers[READERS]; /* of the queues that the thread read last, by visitor_reader() */
 };
+
+/* Where a visitor keeps what it knows of a queue: by the high bits of a product in which interface and index count. */
+static inline struct reader *visitor_reader(struct visitor *visitor, uint64_t queue)
+{
+	uint32_t offset = (uint32_t)queue * 0x9e3779b9u >> 24 & (READERS - 1) * sizeof(struct reader);
+
+	return (struct reader *)(void *)((char *)visitor->readers + offset);
+}
 
 extern _Thread_local struct visitor *visitor_self __attribute__((tls_model("initial-exec")));
 
@@ -85,10 +117,22 @@ struct visit {
 	_Atomic uint64_t *gate; /* of that object */
 };
 
-static inline void visit_leave(const struct visit *visit)
+/* V1. */
+static inline void visitor_enter(struct visitor *visitor, uint32_t number)
+{
+	atomic_store_explicit(&visitor->inside, number, memory_order_relaxed);
+	barrier_light();
+}
+
+static inline void visitor_leave(struct visitor *visitor)
 {
 	/* Release: pairs with the acquire in visitor_await(). */
-	atomic_store_explicit(&visit->visitor->inside, 0, memory_order_release);
+	atomic_store_explicit(&visitor->inside, 0, memory_order_release);
+}
+
+static inline void visit_leave(const struct visit *visit)
+{
+	visitor_leave(visit->visitor);
 }
 
 /* The gate of the object that a handle names; NULL when its index is beyond the table. */
@@ -147,8 +191,7 @@ static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle
 
 	if (!library_is_open() || handle_kind(handle) != (uint32_t)kind || !self)
 		return false;
-	atomic_store_explicit(&self->inside, handle_interface(handle) + 1, memory_order_relaxed);
-	barrier_light(); /* V1 */
+	visitor_enter(self, handle_interface(handle) + 1);
 	visit_describe(visit, self, handle, kind);
 	if (visit->segment && (visit->gate || kind == HANDLE_INTERFACE) &&
 		(!visit->interface->inlined || visit->visitor->entered))

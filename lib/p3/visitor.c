@@ -20,12 +20,19 @@ static _Atomic(struct visitor *) visitors;
 static pthread_key_t thread_end;
 static bool thread_end_known;
 
+static void visitor_forget(struct visitor *visitor)
+{
+	for (unsigned i = 0; i < READERS; i++)
+		visitor->readers[i].closings = CLOSINGS_NONE;
+}
+
 static void visitor_end(void *argument)
 {
 	struct visitor *visitor = argument;
 
 	visitor_self = NULL;
 	visitor->entered = false;
+	visitor_forget(visitor);
 	atomic_store_explicit(&visitor->taken, false, memory_order_release);
 }
 
@@ -59,6 +66,7 @@ static struct visitor *visitor_make(void)
 		if (!visitor)
 			return NULL;
 		*visitor = (struct visitor){.taken = true, .next = atomic_load(&visitors)};
+		visitor_forget(visitor);
 		while (!atomic_compare_exchange_weak(&visitors, &visitor->next, visitor))
 			;
 	}
@@ -90,13 +98,12 @@ static int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid)
 		!atomic_load_explicit(&interface->segment, memory_order_relaxed) ||
 		(!visitor_self && !visitor_make()))
 		return invalid;
-	atomic_store_explicit(&visitor_self->inside, number + 1, memory_order_relaxed);
-	barrier_light(); /* V1 */
+	visitor_enter(visitor_self, number + 1);
 	segment = atomic_load_explicit(&interface->segment, memory_order_acquire);
 	possible = segment && (kind == HANDLE_INTERFACE || handle_gate(segment, handle, kind));
 	if (possible && interface->inlined && !visitor_self->entered)
 		visitor_drives(visitor_self);
-	atomic_store_explicit(&visitor_self->inside, 0, memory_order_release);
+	visitor_leave(visitor_self);
 	return possible ? PTL_OK : invalid;
 }
 

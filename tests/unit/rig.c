@@ -123,13 +123,14 @@ uint64_t rig_queue(struct rig *rig, uint64_t count)
 {
 	struct segment *segment = rig->segment;
 	uint32_t index = segment_take(segment, segment->free_queues);
-	uint32_t generation = segment_generation(segment);
+	uint64_t handle =
+		handle_make(HANDLE_QUEUE, RIG_INTERFACE, index, segment_generation(segment));
 
 	assert_int_not_equal(index, INDEX_NONE);
 	assert_true(rig->events_used + queue_bytes(count) <= segment->limits.event_bytes);
-	queue_init(segment, index, generation, count, segment->events + rig->events_used);
+	queue_init(segment, handle, count, segment->events + rig->events_used);
 	rig->events_used += queue_bytes(count);
-	return handle_make(HANDLE_QUEUE, RIG_INTERFACE, index, generation);
+	return handle;
 }
 
 static struct command entry_command(
@@ -380,20 +381,50 @@ bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move)
 	return true;
 }
 
-static void slot_read(const struct event_slot *slot, uint64_t first, void *event)
+static void slot_read(
+	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
 {
 	uint64_t words[EVENT_WORDS];
 
-	for (unsigned i = 1; i < EVENT_WORDS; i++)
-		words[i] = atomic_load_explicit(&slot->words[i], memory_order_relaxed);
-	words[EVENT_FIRST] = first;
-	memcpy(event, words, sizeof(words));
+	/* As PtlEQGet does. */
+	for (unsigned i = EVENT_INITIATOR; i < EVENT_WORDS; i += 2) {
+		event_pair pair = event_pair_read(slot, i);
+
+		memcpy(&words[i], &pair, sizeof(pair));
+	}
+	words[EVENT_SEQUENCE] =
+		atomic_load_explicit(&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
+	*(struct event *)to = (struct event){
+		.kind = (uint8_t)(EVENT_KIND(attributes) + second),
+		.fail = (uint8_t)EVENT_FAIL(attributes),
+		.nid = (uint32_t)words[EVENT_INITIATOR],
+		.pid = (uint32_t)(words[EVENT_INITIATOR] >> 32),
+		.uid = (uint32_t)words[EVENT_TARGET],
+		.portal = (uint32_t)(words[EVENT_TARGET] >> 32),
+		.match_bits = words[EVENT_MATCH_BITS],
+		.requested = words[EVENT_REQUESTED],
+		.moved = words[EVENT_MOVED],
+		.offset = words[EVENT_OFFSET],
+		.value = words[EVENT_VALUE],
+		.link = words[EVENT_LINK],
+		.sequence = words[EVENT_SEQUENCE] + second,
+		.region = words[EVENT_REGION],
+		.start = words[EVENT_START],
+		.length = words[EVENT_LENGTH],
+		.user = words[EVENT_USER],
+		.queue = words[EVENT_QUEUE],
+		.threshold = (uint32_t)words[EVENT_BOUNDS],
+		.max_offset = (uint32_t)(words[EVENT_BOUNDS] >> 32),
+		.options = EVENT_OPTIONS(attributes),
+	};
 }
 
 enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event *event)
 {
-	return queue_take(segment, segment_queue(segment, handle_index(queue)),
-		handle_generation(queue), slot_read, event);
+	const struct queue_view view =
+		queue_view(segment, segment_queue(segment, handle_index(queue)), queue);
+
+	return queue_take(&view, slot_read, event);
 }
 
 struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind)

@@ -40,6 +40,31 @@ void rig_destroy(struct rig *rig);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
+/* What an event says. */
+struct event {
+	uint8_t kind;        /* enum event_kind */
+	uint8_t fail;        /* enum transport_fail, or FAIL_UNDELIVERABLE */
+	uint32_t nid;        /* initiator */
+	uint32_t pid;
+	uint32_t uid;
+	uint32_t portal;
+	uint64_t match_bits;
+	uint64_t requested;
+	uint64_t moved;
+	uint64_t offset;
+	uint64_t value;
+	uint64_t link;
+	uint64_t sequence;
+	uint64_t region;     /* handle, and the region just after the event */
+	uint64_t start;
+	uint64_t length;
+	uint64_t user;
+	uint64_t queue;
+	uint32_t threshold;
+	uint32_t max_offset;
+	uint32_t options;
+};
+
 /* A queue's next event, as PtlEQGet takes it; any thread. */
 enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event *event);
 /* The engine ends; the segment stays readable until the teardown. */

@@ -1,0 +1,91 @@
+/* logging.h - how the engine logs events: straight from what it knows of the message, which may be registers, and from the
+ * region's line into the slot. The polling thread's.
+ */
+#ifndef ENGINE_LOGGING_H
+#define ENGINE_LOGGING_H
+
+#include <string.h>
+
+#include <engine/queue.h>
+#include <engine/state.h>
+
+#define LOGGING_INLINE static inline __attribute__((always_inline))
+
+/* Writes all words of a claimed slot but the first. link: LINK_OWN, or what it is instead of the account's. What an event says of its
+ * region is the region's. Not the gate's threshold: events tell of operations in the order in which they began, and sends that wait in
+ * the ring have not. */
+LOGGING_INLINE void event_write(struct logging *logging, const struct region *region, enum event_kind kind, uint32_t why,
+	const struct account *account, uint64_t link)
+{
+	struct event_slot *slot = logging->slot;
+
+	logging->first |= (uint32_t)kind | why << EVENT_FAIL_AT | (uint32_t)region->options << EVENT_OPTIONS_AT;
+#define WRITE(word, value) atomic_store_explicit(&slot->words[word], (value), memory_order_relaxed)
+	WRITE(EVENT_SEQUENCE, logging->sequence);
+	WRITE(EVENT_INITIATOR, account->initiator);
+	WRITE(EVENT_TARGET, account->target);
+	WRITE(EVENT_MATCH_BITS, account->match_bits);
+	WRITE(EVENT_REQUESTED, account->requested);
+	WRITE(EVENT_MOVED, account->moved);
+	WRITE(EVENT_OFFSET, account->offset);
+	WRITE(EVENT_VALUE, account->value);
+	WRITE(EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
+#undef WRITE
+#pragma GCC unroll 3
+	for (unsigned word = EVENT_REGION; word <= EVENT_QUEUE; word += 2) {
+		event_pair pair;
+
+		memcpy(&pair, (const char *)&region->handle + (word - EVENT_REGION) * sizeof(uint64_t), sizeof(pair));
+		event_pair_write(slot, word, pair);
+	}
+}
+
+/* A slot has been written: its events can be read, so many. */
+LOGGING_INLINE void event_publish(struct engine *engine, struct queue *queue, const struct logging *logging, unsigned events)
+{
+	queue_publish(logging);
+	engine_count_add(engine, events_logged, events);
+	engine_touch(engine, queue);
+}
+
+/* Logs an event in a queue that has been found. */
+LOGGING_INLINE struct logging event_log(struct engine *engine, struct queue *queue, const struct region *region, enum event_kind kind,
+	uint32_t why, const struct account *account, uint64_t link)
+{
+	struct logging logging = queue_claim(queue);
+
+	if (__builtin_expect(!logging.slot, 0)) {
+		engine_count(engine, events_lost);
+		return logging;
+	}
+	event_write(&logging, region, kind, why, account, link);
+	event_publish(engine, queue, &logging, 1);
+	return logging;
+}
+
+/* region.c: the same as region_log_whole() for a queue that has no room for both. */
+uint64_t region_log_apart(struct engine *engine, struct queue *queue, const struct region *region,
+	const struct account *account, enum event_kind start);
+
+/* Logs START and END of an operation that was here as a whole, in one slot; start: START's kind. The account's link means nothing.
+ * Returns START's sequence, which is the link of both, 0: there is no queue. */
+LOGGING_INLINE uint64_t region_log_whole(
+	struct engine *engine, const struct region *region, const struct account *account, enum event_kind start)
+{
+	struct queue *queue = queue_find(engine->segment, region->queue);
+	struct logging logging;
+
+	if (!queue)
+		return 0;
+	logging = queue_claim_pair(queue);
+	if (__builtin_expect(!logging.slot, 0)) {
+		struct account copy = *account; /* so that the account itself may stay in registers */
+
+		return region_log_apart(engine, queue, region, &copy, start);
+	}
+	event_write(&logging, region, start, TRANSPORT_OK, account, logging.sequence);
+	event_publish(engine, queue, &logging, 2);
+	return logging.sequence;
+}
+
+#endif
