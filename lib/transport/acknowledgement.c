@@ -23,36 +23,7 @@
 #define RTT_SANE    (1u << 31)        /* ns; a round trip beyond it is a wrapped difference */
 #define ANSWER_SANE (5 * MILLISECOND) /* as the first timeout */
 
-static const uint64_t ack_delays[ACK_LISTS] = {0, ACK_SOON_DELAY, ACK_LATER_DELAY};
-
 /* --- own acknowledgements */
-
-void acknowledgement_owe(struct transport *transport, struct peer *peer, enum ack_list list)
-{
-	if (++peer->ack_owed >= ACK_EVERY)
-		list = ACK_URGENT;
-	if (peer->ack_list <= list)
-		return;
-	if (peer->ack_list != ACK_NONE)
-		link_remove(&peer->ack_link);
-	else
-		transport->acks_owed++;
-	peer->ack_list = (uint8_t)list;
-	peer->ack_due = transport->now + ack_delays[list];
-	if (transport->acks_owed == 1 || peer->ack_due < transport->ack_next)
-		transport->ack_next = peer->ack_due;
-	list_append(&transport->acks[list], &peer->ack_link);
-}
-
-void acknowledgement_forget(struct transport *transport, struct peer *peer)
-{
-	peer->ack_owed = 0;
-	if (peer->ack_list == ACK_NONE)
-		return;
-	transport->acks_owed--;
-	link_remove(&peer->ack_link);
-	peer->ack_list = ACK_NONE;
-}
 
 bool acknowledgement_needs_bitmap(const struct peer *peer)
 {
@@ -64,12 +35,7 @@ void acknowledgement_write(
 {
 	if (!(peer->flags & RX_OPEN))
 		return;
-	frame->flags |= FRAME_ACK_VALID;
-	frame->ack = peer->rx_next;
-	frame->ack_stream = peer->rx_stream;
-	frame->echo = peer->echo;
-	frame->delay = (uint32_t)transport->now - peer->echo_at;
-	frame->credit = transport->credit;
+	acknowledgement_fields(transport, peer, frame);
 	if (peer->flags & RX_MARKED) {
 		frame->flags |= FRAME_CE;
 		peer->flags &= (uint16_t)~RX_MARKED;
@@ -90,7 +56,7 @@ static bool acknowledgement_send(struct transport *transport, struct peer *peer)
 
 	if (!outbox_room(transport, peer, 1))
 		return false;
-	mbuf = outbox_alloc(transport);
+	mbuf = outbox_alloc(transport, 1);
 	if (mbuf == NULL)
 		return false;
 	sender_address(transport, peer, &frame);

@@ -28,7 +28,7 @@ void address_send(struct transport *transport, struct frame *frame, const uint8_
 
 	if (!outbox_room(transport, NULL, 1))
 		return;
-	mbuf = outbox_alloc(transport);
+	mbuf = outbox_alloc(transport, 1);
 	if (mbuf == NULL)
 		return;
 	frame->length = FRAME_HEADER_BYTES;

@@ -17,7 +17,6 @@
 
 #include <transport/state.h>
 
-#define WINDOW_ONE     65536u
 #define WINDOW_MIN     (WINDOW_ONE / 64)
 #define WINDOW_MAX     (FRAME_WINDOW * WINDOW_ONE)
 #define FLOOR_WINDOW   (4 * WINDOW_ONE)
@@ -184,19 +183,4 @@ void congestion_undo(struct peer *peer)
 {
 	peer->window = RTE_MAX(peer->window, peer->window_before);
 	peer->window_before = 0;
-}
-
-bool congestion_open(struct transport *transport, struct peer *peer)
-{
-	uint32_t pipe = peer_pipe(peer);
-
-	if (pipe == 0)
-		return peer->window >= WINDOW_ONE || transport->now >= peer->pace_due;
-	return pipe < peer->window / WINDOW_ONE && pipe < peer->credit;
-}
-
-void congestion_sent(struct transport *transport, struct peer *peer)
-{
-	if (peer->window < WINDOW_ONE)
-		peer->pace_due = transport->now + (uint64_t)peer->rtt * WINDOW_ONE / peer->window;
 }

@@ -51,7 +51,7 @@ static bool echo_send(struct transport *transport, struct frame *frame, const ui
 
 	if (!outbox_room(transport, to == NULL ? transport->self : NULL, 1))
 		return false;
-	mbuf = outbox_alloc(transport);
+	mbuf = outbox_alloc(transport, 1);
 	if (mbuf == NULL)
 		return false;
 	frame->flags = FRAME_FULL_SUM;

@@ -96,7 +96,7 @@ static void arp_send(struct transport *transport, struct arp *arp, const uint8_t
 
 	if (!outbox_room(transport, NULL, 1))
 		return;
-	mbuf = outbox_alloc(transport);
+	mbuf = outbox_alloc(transport, 1);
 	if (mbuf == NULL)
 		return;
 	memcpy(arp->sender, transport->port->address, FRAME_ADDRESS_BYTES);

@@ -15,31 +15,13 @@
 static_assert(RTE_PKTMBUF_HEADROOM % 64 == 0, "the transport header starts a cache line");
 static_assert(RTE_PKTMBUF_HEADROOM >= ENCAPSULATION_BYTES_MAX, "there is room before it");
 
-struct rte_mbuf *outbox_alloc(struct transport *transport)
+void outbox_keep(struct transport *transport, unsigned taken)
 {
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(transport->port->pool);
+	unsigned left = transport->outbox_count - taken;
 
-	if (mbuf != NULL)
-		mbuf->data_off = (uint16_t)(RTE_PKTMBUF_HEADROOM - transport->encapsulation.bytes);
-	return mbuf;
-}
-
-void outbox_flush(struct transport *transport)
-{
-	unsigned count = transport->outbox_count;
-	unsigned taken;
-
-	if (count == 0)
-		return;
-	taken = port_transmit(transport->port, transport->outbox, (uint16_t)count);
-	transport->outbox_count = count - taken;
-	transport->sent += taken;
-	COUNT_ADD(transport, frames_sent, taken);
-	if (taken == count)
-		return;
-	COUNT_ADD(transport, port_full, count - taken);
-	memmove(transport->outbox, transport->outbox + taken,
-		(count - taken) * sizeof(transport->outbox[0]));
+	transport->outbox_count = left;
+	COUNT_ADD(transport, port_full, left);
+	memmove(transport->outbox, transport->outbox + taken, left * sizeof(transport->outbox[0]));
 	transport->blocked = true;
 }
 
@@ -50,13 +32,6 @@ bool outbox_make_room(struct transport *transport, const struct peer *peer, unsi
 	if (!transport->blocked)
 		outbox_flush(transport);
 	return OUTBOX_FRAMES - transport->outbox_count >= count;
-}
-
-void outbox_put_bytes(struct transport *transport, struct rte_mbuf *mbuf, uint32_t length)
-{
-	mbuf->data_len = (uint16_t)length;
-	mbuf->pkt_len = length;
-	transport->outbox[transport->outbox_count++] = mbuf;
 }
 
 void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,

@@ -93,17 +93,60 @@ void transport_send(struct transport *transport, struct process to, struct messa
 
 /* --- filling a frame */
 
-static __rte_always_inline uint8_t *fill_record(struct filling *filling, const struct record *record)
+/* Writes a record up to its data, and the padding behind that: it is part of what a full checksum covers, and must not be what
+ * was there before. Returns where the message header or the data goes. */
+static __rte_always_inline uint8_t *record_begin(uint8_t *at, const struct record *record)
 {
-	uint32_t bytes = record_bytes(record->header_length, record->data_length);
-	uint8_t *to = record_write(filling->at, record);
-
-	/* The padding is part of what a full checksum covers; it must not be what was there before. */
 	if (record->data_length % RECORD_ALIGN != 0)
-		memset(filling->at + bytes - RECORD_ALIGN, 0, RECORD_ALIGN);
+		memset(at + record_bytes(record->header_length, record->data_length) - RECORD_ALIGN,
+			0, RECORD_ALIGN);
+	return record_write(at, record);
+}
+
+/* Most headers have one of two lengths, which compilers like to know. */
+static inline void header_write(uint8_t *to, const struct message *message)
+{
+	if (message->header_length == HEADER_SHORT)
+		memcpy(to, message->header, HEADER_SHORT);
+	else if (message->header_length == HEADER_LONG)
+		memcpy(to, message->header, HEADER_LONG);
+	else
+		memcpy(to, message->header, message->header_length);
+}
+
+/* The next message of the stream starts at `at`, with so much data. Returns where that goes. */
+static __rte_always_inline uint8_t *start_begin(
+	uint8_t *at, struct message *message, uint32_t number, uint32_t psn, uint32_t bytes)
+{
+	const struct record record = {
+		.kind = RECORD_START,
+		.header_length = (uint8_t)message->header_length,
+		.data_length = (uint16_t)bytes,
+		.message = number,
+		.extent = message->length,
+	};
+	uint8_t *to = record_begin(at, &record);
+
+	header_write(to, message);
+	message->number = number;
+	message->first_psn = psn;
+	message->last_psn = psn;
+	return to + message->header_length;
+}
+
+/* There is a record of so many bytes more. */
+static inline void fill_advance(struct filling *filling, uint32_t bytes)
+{
 	filling->at += bytes;
 	if (++filling->frame->records == RECORDS_MAX)
 		filling->end = filling->at;
+}
+
+static uint8_t *fill_record(struct filling *filling, const struct record *record)
+{
+	uint8_t *to = record_begin(filling->at, record);
+
+	fill_advance(filling, record_bytes(record->header_length, record->data_length));
 	return to;
 }
 
@@ -127,13 +170,19 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 	return true;
 }
 
-static __rte_always_inline void fill_data(
-	struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
+/* The data of a message from its start on; there may be no memory at all. */
+static __rte_always_inline void data_copy(uint8_t *to, const void *from, uint32_t bytes)
 {
-	if (bytes == 0)
-		return; /* there may be no memory at all */
-	if (bytes < filling->transport->port->gather_bytes || !fill_tail(filling, message, bytes))
-		rte_memcpy(to, (const uint8_t *)message->data + message->framed, bytes);
+	if (bytes == sizeof(uint64_t))
+		memcpy(to, from, sizeof(uint64_t));
+	else if (bytes != 0)
+		rte_memcpy(to, from, bytes);
+}
+
+static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
+{
+	if (bytes <= filling->transport->copied_max || !fill_tail(filling, message, bytes))
+		data_copy(to, (const uint8_t *)message->data + message->framed, bytes);
 	message->framed += bytes;
 	COUNT_ADD(filling->transport, bytes_sent, bytes);
 }
@@ -174,17 +223,6 @@ static bool fill_torn(const struct filling *filling, const struct message *messa
 	       (room >= PART_MIN && alone > filling->transport->capacity);
 }
 
-/* Most headers have one of two lengths, which compilers like to know. */
-static inline void fill_header(uint8_t *to, const struct message *message)
-{
-	if (message->header_length == HEADER_SHORT)
-		memcpy(to, message->header, HEADER_SHORT);
-	else if (message->header_length == HEADER_LONG)
-		memcpy(to, message->header, HEADER_LONG);
-	else
-		memcpy(to, message->header, message->header_length);
-}
-
 /* The message that waits first: starts it, if it is worth it in this frame. */
 static bool fill_start(struct filling *filling)
 {
@@ -192,12 +230,7 @@ static bool fill_start(struct filling *filling)
 	struct message *message = peer->waiting.head;
 	uint32_t overhead = RECORD_HEADER_BYTES + message->header_length;
 	uint32_t room = fill_room(filling);
-	struct record record = {
-		.kind = RECORD_START,
-		.header_length = (uint8_t)message->header_length,
-		.message = peer->tx_message,
-		.extent = message->length,
-	};
+	uint32_t bytes;
 	uint8_t *to;
 
 	if (room < overhead)
@@ -206,15 +239,11 @@ static bool fill_start(struct filling *filling)
 	if (message->length > room && !fill_torn(filling, message, room))
 		return false;
 	messages_take(&peer->waiting);
-	peer->tx_message++;
-	message->number = record.message;
-	message->first_psn = filling->psn;
-	message->last_psn = filling->psn;
-	record.data_length = (uint16_t)fill_part(message->length, room);
+	bytes = fill_part(message->length, room);
+	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes);
+	fill_advance(filling, record_bytes(message->header_length, bytes));
 	filling->frame->flags |= FRAME_START;
-	to = fill_record(filling, &record);
-	fill_header(to, message);
-	fill_data(filling, message, to + message->header_length, record.data_length);
+	fill_data(filling, message, to, bytes);
 	if (message->framed < message->length) {
 		messages_append(&peer->open, message);
 		peer->open_count++;
@@ -276,19 +305,6 @@ static void fill(struct filling *filling)
 
 /* --- sending */
 
-void sender_address(const struct transport *transport, const struct peer *peer, struct frame *frame)
-{
-	frame->destination_nid = peer->process.nid;
-	frame->destination_pid = peer->process.pid;
-	frame->source_nid = transport->options.self.nid;
-	frame->source_pid = transport->options.self.pid;
-	frame->source_incarnation = transport->options.incarnation;
-	frame->destination_incarnation = peer->incarnation;
-	frame->timestamp = (uint32_t)transport->now;
-	if (transport->options.full_checksum)
-		frame->flags |= FRAME_FULL_SUM;
-}
-
 /* The frame consists of two pieces. A port that has to prove itself (L3) must not be believed. */
 static void sender_join(struct transport *transport, struct peer *peer, struct rte_mbuf *head,
 	struct filling *filling)
@@ -296,6 +312,7 @@ static void sender_join(struct transport *transport, struct peer *peer, struct r
 	struct frame *frame = filling->frame;
 
 	lease_join(head, filling->tail);
+	rte_mbuf_refcnt_update(filling->tail, 1); /* as the head has: for the slot and for the outbox */
 	frame->tail = rte_pktmbuf_mtod(filling->tail, const uint8_t *);
 	frame->tail_length = filling->tail->data_len;
 	if (transport->lending.state == LENDING_PROVING)
@@ -303,7 +320,14 @@ static void sender_join(struct transport *transport, struct peer *peer, struct r
 	lease_sent(transport, peer, frame->psn);
 }
 
-/* Gives a frame of the stream to the outbox, which gets a reference of its own. */
+static inline void sender_sent(struct transport *transport, struct peer *peer)
+{
+	peer->sent = transport->now;
+	peer->data_sent = transport->now;
+	congestion_sent(transport, peer);
+}
+
+/* Gives a frame of the stream to the outbox, and one reference of its own with it. */
 static void sender_put(
 	struct transport *transport, struct peer *peer, struct rte_mbuf *mbuf, struct frame *frame)
 {
@@ -314,13 +338,8 @@ static void sender_put(
 	}
 	sender_address(transport, peer, frame);
 	frame_encode(frame, outbox_header(mbuf));
-	rte_mbuf_refcnt_update(mbuf, 1);
-	if (mbuf->nb_segs > 1)
-		rte_mbuf_refcnt_update(mbuf->next, 1);
 	outbox_put(transport, mbuf, frame, (peer->flags & PEER_SELF) ? NULL : peer->address);
-	peer->sent = transport->now;
-	peer->data_sent = transport->now;
-	congestion_sent(transport, peer);
+	sender_sent(transport, peer);
 }
 
 static void stream_begin(struct transport *transport, struct peer *peer)
@@ -336,6 +355,12 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 		congestion_reset(peer);
 }
 
+/* Does the next frame begin a stream? */
+static inline bool stream_over(const struct transport *transport, const struct peer *peer)
+{
+	return !(peer->flags & TX_OPEN) || transport->now - peer->data_sent >= STREAM_IDLE;
+}
+
 static bool flight_begin(struct transport *transport, struct peer *peer)
 {
 	struct flight *flight = pool_take(&transport->flight_pool);
@@ -343,7 +368,7 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 	if (flight == NULL)
 		return false;
 	memset(flight, 0, offsetof(struct flight, slots));
-	if (!(peer->flags & TX_OPEN) || transport->now - peer->data_sent >= STREAM_IDLE)
+	if (stream_over(transport, peer))
 		stream_begin(transport, peer);
 	flight->highest = peer->tx_una;
 	flight->timeout_from = transport->now;
@@ -364,51 +389,68 @@ static inline bool sender_small_open(const struct peer *peer)
 }
 
 /* May another new frame go? */
-static inline bool sender_open(struct transport *transport, struct peer *peer)
+static inline bool sender_open(const struct transport *transport, const struct peer *peer)
 {
 	return peer_in_flight(peer) != FRAME_WINDOW && congestion_open(transport, peer) &&
 	       sender_small_open(peer);
 }
 
-static enum step sender_new(struct transport *transport, struct peer *peer)
+/* A buffer for a new frame, referred to by its slot and by the outbox, and the peer's flight. NULL: there is none. */
+static __rte_always_inline struct rte_mbuf *frame_begin(struct transport *transport, struct peer *peer)
 {
-	struct frame frame;
-	struct filling filling = {.transport = transport, .peer = peer, .frame = &frame};
-	bool begins = peer->flight == NULL, more;
-	struct rte_mbuf *mbuf;
-	struct slot *slot;
-	uint8_t *header;
+	struct rte_mbuf *mbuf = outbox_alloc(transport, 2);
 
-	if (!outbox_room(transport, peer, 1))
-		return STEP_BLOCKED;
-	mbuf = outbox_alloc(transport);
-	if (mbuf == NULL)
-		return STEP_BLOCKED;
-	if (begins && !flight_begin(transport, peer)) {
-		rte_pktmbuf_free(mbuf);
-		return STEP_BLOCKED;
-	}
-	memset(&frame, 0, offsetof(struct frame, tail)); /* all that is looked at of such a frame */
-	frame.type = FRAME_DATA;
-	acknowledgement_write(transport, peer, &frame, acknowledgement_needs_bitmap(peer));
-	header = outbox_header(mbuf);
-	filling.at = header + frame_header_bytes(frame.flags);
-	filling.end = header + transport->capacity;
-	filling.psn = peer->tx_next++;
-	fill(&filling);
-	frame.psn = filling.psn;
-	frame.length = (uint16_t)(filling.at - header);
-	slot = &peer->flight->slots[frame.psn % FRAME_WINDOW];
+	if (mbuf == NULL || peer->flight != NULL || flight_begin(transport, peer))
+		return mbuf;
+	rte_mbuf_refcnt_set(mbuf, 1);
+	buffer_drop(mbuf);
+	return NULL;
+}
+
+/* The frame has its slot. */
+static inline void slot_take(struct transport *transport, struct flight *flight,
+	struct rte_mbuf *mbuf, uint32_t psn, uint32_t length)
+{
+	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
+
 	slot->frame = mbuf;
 	slot->sent = transport->now;
 	transport->in_flight++;
+	if (length < SMALL_BYTES) {
+		bitmap_set(flight->small, psn);
+		flight->small_count++;
+	}
+}
+
+/* Fills a frame, which may have records up to `at` already, all of whole messages, and sends it. begins: it is the first of the
+ * flight. */
+static __rte_noinline enum step sender_fill(struct transport *transport, struct peer *peer,
+	struct rte_mbuf *mbuf, uint8_t *at, unsigned records, bool begins)
+{
+	uint8_t *header = outbox_header(mbuf);
+	struct frame frame;
+	struct filling filling = {
+		.transport = transport,
+		.peer = peer,
+		.at = at,
+		.end = records == RECORDS_MAX ? at : header + transport->capacity,
+		.psn = peer->tx_next++,
+		.frame = &frame,
+	};
+	bool more;
+
+	memset(&frame, 0, offsetof(struct frame, tail)); /* all that is looked at of such a frame */
+	frame.type = FRAME_DATA;
+	frame.flags = records != 0 ? FRAME_START : 0;
+	frame.records = (uint8_t)records;
+	acknowledgement_write(transport, peer, &frame, acknowledgement_needs_bitmap(peer));
+	fill(&filling);
+	frame.psn = filling.psn;
+	frame.length = (uint16_t)(filling.at - header);
+	slot_take(transport, peer->flight, mbuf, frame.psn, frame.length);
 	if (filling.tail != NULL) {
 		sender_join(transport, peer, mbuf, &filling);
 		transport->in_flight++;
-	}
-	if (frame.length < SMALL_BYTES) {
-		bitmap_set(peer->flight->small, frame.psn);
-		peer->flight->small_count++;
 	}
 	more = sender_has_work(peer);
 	if (!more || !sender_open(transport, peer))
@@ -419,9 +461,126 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 	return more ? STEP_SENT : STEP_LAST;
 }
 
+static enum step sender_new(struct transport *transport, struct peer *peer)
+{
+	bool begins = peer->flight == NULL;
+	uint8_t flags = acknowledgement_needs_bitmap(peer) ? FRAME_SACK : 0;
+	struct rte_mbuf *mbuf;
+
+	if (!outbox_room(transport, peer, 1))
+		return STEP_BLOCKED;
+	mbuf = frame_begin(transport, peer);
+	if (mbuf == NULL)
+		return STEP_BLOCKED;
+	return sender_fill(transport, peer, mbuf, outbox_header(mbuf) + frame_header_bytes(flags), 0,
+		begins);
+}
+
+/* --- the straight path: what waits for a peer is small, and fits into one frame, of which nothing is special. Such a frame is what
+ * sender_new() would make of it, made in one go. Whatever turns out not to fit is left to sender_fill(), which goes on with the
+ * frame. */
+
+#define STRAIGHT_KNOWN (PEER_KNOWN | TX_OPEN | RX_OPEN)
+#define STRAIGHT_FLAGS (STRAIGHT_KNOWN | PEER_SELF | TX_FIRST | RX_MARKED)
+
+/* May the next frame go straight? */
+static __rte_always_inline bool straight(const struct transport *transport, const struct peer *peer)
+{
+	const struct flight *flight = peer->flight;
+
+	if ((peer->flags & STRAIGHT_FLAGS) != STRAIGHT_KNOWN || !transport->plain ||
+		(flight != NULL ? flight->disturbed : stream_over(transport, peer)))
+		return false;
+	return peer->waiting.head != NULL &&
+	       ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
+	       !bitmap_any(peer->received) && sender_open(transport, peer) &&
+	       transport->in_flight < transport->in_flight_max &&
+	       transport->outbox_count < OUTBOX_FRAMES;
+}
+
+/* Starts messages that wait, as long as all of their data fits in, and there are no more than a frame has records. They are in
+ * order, so the peer's list is cut in two. Returns where the next record would go. */
+static __rte_noinline uint8_t *straight_fill(
+	struct transport *transport, struct peer *peer, uint8_t *at, const uint8_t *end)
+{
+	struct message *first = peer->waiting.head, *last = NULL, *message = first;
+	uint32_t number = peer->tx_message;
+	uint32_t psn = peer->tx_next;
+	uint64_t data = 0;
+
+	do {
+		uint64_t bytes = message->length;
+		uint8_t *to;
+
+		if (bytes > transport->copied_max ||
+			RECORD_HEADER_BYTES + message->header_length + bytes > (uint64_t)(end - at) ||
+			number - peer->tx_message == RECORDS_MAX)
+			break;
+		to = start_begin(at, message, number++, psn, (uint32_t)bytes);
+		data_copy(to, message->data, (uint32_t)bytes);
+		message->framed = bytes;
+		at += record_bytes(message->header_length, (uint32_t)bytes);
+		data += bytes;
+		last = message;
+		message = message->next;
+	} while (message != NULL);
+	if (last == NULL)
+		return at;
+	COUNT_ADD(transport, bytes_sent, data);
+	peer->tx_message = number;
+	peer->waiting.head = message;
+	last->next = NULL;
+	if (peer->unacked.head == NULL)
+		peer->unacked.head = first;
+	else
+		peer->unacked.tail->next = first;
+	peer->unacked.tail = last;
+	return at;
+}
+
+/* STEP_NOTHING: it does not go so. */
+static __rte_noinline enum step sender_straight(struct transport *transport, struct peer *peer)
+{
+	struct frame frame = {.type = FRAME_DATA, .flags = FRAME_START | FRAME_ACK_NOW};
+	bool begins = peer->flight == NULL;
+	uint32_t message = peer->tx_message;
+	struct rte_mbuf *mbuf;
+	uint8_t *header, *at;
+
+	if (!straight(transport, peer))
+		return STEP_NOTHING;
+	mbuf = frame_begin(transport, peer);
+	if (mbuf == NULL)
+		return STEP_BLOCKED;
+	header = outbox_header(mbuf);
+	at = straight_fill(
+		transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity);
+	peer->flags &= (uint16_t)~TX_STALLED;
+	if (unlikely(peer->waiting.head != NULL))
+		return sender_fill(transport, peer, mbuf, at, peer->tx_message - message, begins);
+	frame.psn = peer->tx_next++;
+	frame.stream = peer->tx_stream;
+	frame.length = (uint16_t)(at - header);
+	frame.records = (uint8_t)(peer->tx_message - message);
+	acknowledgement_fields(transport, peer, &frame);
+	acknowledgement_forget(transport, peer);
+	sender_address(transport, peer, &frame);
+	frame_encode_header(&frame, header);
+	encapsulation_write_plain(
+		&transport->encapsulation, header - FRAME_ETHERNET_BYTES, peer->address);
+	outbox_put_bytes(transport, mbuf, FRAME_ETHERNET_BYTES + frame.length);
+	slot_take(transport, peer->flight, mbuf, frame.psn, frame.length);
+	sender_sent(transport, peer);
+	if (begins)
+		recovery_watch(transport, peer);
+	return STEP_LAST;
+}
+
+/* --- who sends what */
+
 static struct rte_mbuf *frame_copy(struct transport *transport, const struct rte_mbuf *frame)
 {
-	struct rte_mbuf *copy = outbox_alloc(transport);
+	struct rte_mbuf *copy = outbox_alloc(transport, 1);
 
 	if (copy != NULL)
 		memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(frame, const void *),
@@ -473,6 +632,7 @@ bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
 		bitmap_clear(flight->lost, psn);
 		flight->lost_count--;
 	}
+	rte_mbuf_refcnt_update(mbuf, 1);
 	sender_put(transport, peer, mbuf, &frame);
 	PROBE(retransmit, peer->process.nid, peer->process.pid, psn, peer->retransmits);
 	peer->retransmits++;
@@ -499,6 +659,10 @@ static enum step sender_repeat(struct transport *transport, struct peer *peer)
 
 static enum step sender_step(struct transport *transport, struct peer *peer)
 {
+	enum step step = sender_straight(transport, peer);
+
+	if (step != STEP_NOTHING)
+		return step;
 	if (peer->flight != NULL && peer->flight->lost_count != 0)
 		return sender_repeat(transport, peer);
 	if (!sender_has_work(peer))
@@ -520,10 +684,11 @@ static void sender_stall(struct transport *transport, struct peer *peer)
 		peer_wake(transport, peer, peer->pace_due);
 }
 
-/* The peer's turn: takes up to QUANTUM frames from *budget. */
-static enum step sender_serve(struct transport *transport, struct peer *peer, unsigned *budget)
+/* The peer's turn: takes up to `quantum` frames from *budget. */
+static enum step sender_serve(
+	struct transport *transport, struct peer *peer, unsigned *budget, unsigned quantum)
 {
-	unsigned least = *budget > QUANTUM ? *budget - QUANTUM : 0;
+	unsigned least = *budget > quantum ? *budget - quantum : 0;
 	enum step step;
 
 	if (!(peer->flags & PEER_KNOWN)) {
@@ -550,14 +715,17 @@ unsigned sender_turn_frames(uint32_t capacity)
 	return RTE_MAX(RTE_MIN(frames, TURN_FRAMES), TURN_FRAMES_LO);
 }
 
-unsigned sender_run(struct transport *transport, unsigned budget)
+/* All have their turns; the first may have taken a part of its own. */
+static __rte_noinline unsigned sender_turns(
+	struct transport *transport, unsigned budget, unsigned quantum)
 {
 	unsigned patience = RTE_MIN(transport->ready_count, PATIENCE);
 
 	while (budget > 0 && patience > 0 && transport->ready_count != 0) {
 		struct peer *peer = link_entry(transport->ready.next, struct peer, ready_link);
-		enum step step = sender_serve(transport, peer, &budget);
+		enum step step = sender_serve(transport, peer, &budget, quantum);
 
+		quantum = QUANTUM;
 		sender_unready(transport, peer);
 		if (step == STEP_SENT || step == STEP_BLOCKED)
 			sender_ready(transport, peer);
@@ -567,6 +735,23 @@ unsigned sender_run(struct transport *transport, unsigned budget)
 		}
 	}
 	return budget;
+}
+
+unsigned sender_run(struct transport *transport, unsigned budget)
+{
+	struct peer *peer = link_entry(transport->ready.next, struct peer, ready_link);
+	enum step step;
+
+	if (transport->ready_count == 0 || budget == 0)
+		return budget;
+	step = sender_straight(transport, peer);
+	if (step == STEP_SENT)
+		return sender_turns(transport, budget - 1, QUANTUM - 1);
+	if (step == STEP_LAST) {
+		sender_unready(transport, peer);
+		budget--;
+	}
+	return transport->ready_count == 0 ? budget : sender_turns(transport, budget, QUANTUM);
 }
 
 void sender_stopped(struct transport *transport, struct peer *peer, uint32_t number)

@@ -17,8 +17,9 @@
 #ifndef TRANSPORT_STATE_H
 #define TRANSPORT_STATE_H
 
-#include <transport/lease.h>
 #include <base/probe.h>
+#include <transport/buffer.h>
+#include <transport/lease.h>
 #include <transport/neighbour.h>
 #include <transport/peer.h>
 #include <transport/pool.h>
@@ -101,6 +102,7 @@ struct transport {
 	uint64_t random;
 	uint64_t ask_next;    /* when the next first question may go */
 	uint32_t capacity;    /* bytes of transport header and records in a frame */
+	uint32_t copied_max;  /* bytes of data that are copied into a frame, whatever the port can gather */
 	unsigned turn_frames; /* to send in a turn, at most */
 	uint16_t stream;      /* of the last new peer */
 	uint16_t credit;      /* told to peers */
@@ -111,6 +113,7 @@ struct transport {
 	uint32_t held;
 	uint32_t held_max;
 	uint64_t messages; /* not done yet */
+	bool plain; /* raw Ethernet without a tag, and no checksum of all bytes */
 	bool closing;
 	bool blocked; /* the last turn could not send all it wanted for lack of room */
 
@@ -180,7 +183,11 @@ static inline uint64_t random_next(struct transport *transport)
 
 /* A frame's mbuf with room for everything, its transport header aligned to a cache line. NULL: none
  * left. */
-struct rte_mbuf *outbox_alloc(struct transport *transport);
+static inline struct rte_mbuf *outbox_alloc(struct transport *transport, unsigned references)
+{
+	return buffer_take(transport->port->pool,
+		RTE_PKTMBUF_HEADROOM - transport->encapsulation.bytes, references);
+}
 static inline uint8_t *outbox_header(const struct rte_mbuf *mbuf)
 {
 	return (uint8_t *)mbuf->buf_addr + RTE_PKTMBUF_HEADROOM;
@@ -200,9 +207,31 @@ static inline bool outbox_room(
  * room. to: MAC address; NULL: it goes to this process. */
 void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
 	const uint8_t *to);
-/* The same for a frame of another protocol, with all its bytes. */
-void outbox_put_bytes(struct transport *transport, struct rte_mbuf *mbuf, uint32_t length);
-void outbox_flush(struct transport *transport);
+/* The same for a frame all of whose bytes are written. */
+static inline void outbox_put_bytes(
+	struct transport *transport, struct rte_mbuf *mbuf, uint32_t length)
+{
+	mbuf->data_len = (uint16_t)length;
+	mbuf->pkt_len = length;
+	transport->outbox[transport->outbox_count++] = mbuf;
+}
+/* The port took only so many of them. */
+void outbox_keep(struct transport *transport, unsigned taken);
+static inline void outbox_flush(struct transport *transport)
+{
+	unsigned count = transport->outbox_count;
+	unsigned taken;
+
+	if (count == 0)
+		return;
+	taken = port_transmit(transport->port, transport->outbox, (uint16_t)count);
+	transport->sent += taken;
+	COUNT_ADD(transport, frames_sent, taken);
+	if (taken == count)
+		transport->outbox_count = 0;
+	else
+		outbox_keep(transport, taken);
+}
 
 /* --- sender.c */
 
@@ -218,8 +247,19 @@ unsigned sender_run(struct transport *transport, unsigned budget);
 /* How many frames of this capacity make a turn. */
 unsigned sender_turn_frames(uint32_t capacity);
 /* The fields that every frame to a peer has. */
-void sender_address(
-	const struct transport *transport, const struct peer *peer, struct frame *frame);
+static inline void sender_address(
+	const struct transport *transport, const struct peer *peer, struct frame *frame)
+{
+	frame->destination_nid = peer->process.nid;
+	frame->destination_pid = peer->process.pid;
+	frame->source_nid = transport->options.self.nid;
+	frame->source_pid = transport->options.self.pid;
+	frame->source_incarnation = transport->options.incarnation;
+	frame->destination_incarnation = peer->incarnation;
+	frame->timestamp = (uint32_t)transport->now;
+	if (transport->options.full_checksum)
+		frame->flags |= FRAME_FULL_SUM;
+}
 /* Sends the frame in a slot again; false when that was not possible now. */
 bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn);
 /* A stop of one of the own messages arrived. */
@@ -246,14 +286,54 @@ void assembly_end_all(struct transport *transport, struct peer *peer, enum trans
 
 /* --- acknowledgement.c */
 
+/* Until when an acknowledgement may wait. */
+static inline uint64_t acknowledgement_delay(enum ack_list list)
+{
+	return list == ACK_URGENT ? 0 : list == ACK_SOON ? ACK_SOON_DELAY : ACK_LATER_DELAY;
+}
 /* A sequenced frame arrived. */
-void acknowledgement_owe(struct transport *transport, struct peer *peer, enum ack_list list);
+static inline void acknowledgement_owe(
+	struct transport *transport, struct peer *peer, enum ack_list list)
+{
+	if (++peer->ack_owed >= ACK_EVERY)
+		list = ACK_URGENT;
+	if (peer->ack_list <= list)
+		return;
+	if (peer->ack_list != ACK_NONE)
+		link_remove(&peer->ack_link);
+	else
+		transport->acks_owed++;
+	peer->ack_list = (uint8_t)list;
+	peer->ack_due = transport->now + acknowledgement_delay(list);
+	if (transport->acks_owed == 1 || peer->ack_due < transport->ack_next)
+		transport->ack_next = peer->ack_due;
+	list_append(&transport->acks[list], &peer->ack_link);
+}
+static inline void acknowledgement_forget(struct transport *transport, struct peer *peer)
+{
+	peer->ack_owed = 0;
+	if (peer->ack_list == ACK_NONE)
+		return;
+	transport->acks_owed--;
+	link_remove(&peer->ack_link);
+	peer->ack_list = ACK_NONE;
+}
+/* The fields that acknowledge what came in order. The peer's stream is open. */
+static inline void acknowledgement_fields(
+	const struct transport *transport, const struct peer *peer, struct frame *frame)
+{
+	frame->flags |= FRAME_ACK_VALID;
+	frame->ack = peer->rx_next;
+	frame->ack_stream = peer->rx_stream;
+	frame->echo = peer->echo;
+	frame->delay = (uint32_t)transport->now - peer->echo_at;
+	frame->credit = transport->credit;
+}
 /* Fills in what acknowledges the peer's frames. SACK only if the frame has room for it. */
 void acknowledgement_write(
 	struct transport *transport, struct peer *peer, struct frame *frame, bool bitmap);
 /* Is a bitmap needed to say what has arrived? */
 bool acknowledgement_needs_bitmap(const struct peer *peer);
-void acknowledgement_forget(struct transport *transport, struct peer *peer);
 /* Sends those that are due. */
 void acknowledgement_run(struct transport *transport);
 /* May there be one? */
@@ -294,6 +374,8 @@ uint64_t recovery_timeout(const struct peer *peer);
 
 /* --- congestion.c */
 
+#define WINDOW_ONE 65536u /* of a window: a frame */
+
 void congestion_reset(struct peer *peer);
 /* A measure of the path: all the time to the acknowledgement, and that in the network. */
 void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay);
@@ -306,9 +388,20 @@ void congestion_timeout(struct transport *transport, struct peer *peer);
 /* The last loss or timeout was none. */
 void congestion_undo(struct peer *peer);
 /* May another frame go? */
-bool congestion_open(struct transport *transport, struct peer *peer);
+static inline bool congestion_open(const struct transport *transport, const struct peer *peer)
+{
+	uint32_t pipe = peer_pipe(peer);
+
+	if (pipe == 0)
+		return peer->window >= WINDOW_ONE || transport->now >= peer->pace_due;
+	return pipe < peer->window / WINDOW_ONE && pipe < peer->credit;
+}
 /* A frame went. */
-void congestion_sent(struct transport *transport, struct peer *peer);
+static inline void congestion_sent(const struct transport *transport, struct peer *peer)
+{
+	if (peer->window < WINDOW_ONE)
+		peer->pace_due = transport->now + (uint64_t)peer->rtt * WINDOW_ONE / peer->window;
+}
 
 /* --- echo.c */
 

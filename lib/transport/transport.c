@@ -38,6 +38,9 @@ static void limits_set(struct transport *transport)
 	transport->capacity = RTE_MIN(transport->port->frame_size - transport->encapsulation.bytes,
 				      (uint32_t)PORT_MTU_MAX) &
 			      ~(uint32_t)(RECORD_ALIGN - 1);
+	transport->copied_max = transport->capacity;
+	if (transport->port->gather != PORT_GATHER_NEVER)
+		transport->copied_max = RTE_MAX(transport->port->gather_bytes, 1u) - 1;
 	transport->turn_frames = sender_turn_frames(transport->capacity);
 	transport->burst_limit = BURST_FRAMES;
 }
@@ -100,6 +103,8 @@ struct transport *transport_create(const struct transport_options *options, stru
 	wheel_init(&transport->wheel, transport->now);
 	encapsulation_init(&transport->encapsulation, &options->encapsulation, port->address,
 		port->checksum_offload);
+	transport->plain =
+		encapsulation_plain(&transport->encapsulation) && !options->full_checksum;
 	limits_set(transport);
 	pools_init(transport);
 	if (peer_table_init(&transport->peers, RTE_MAX(options->peers_max, 2u),

@@ -237,10 +237,8 @@ void encapsulation_write(const struct encapsulation *encapsulation, struct rte_m
 	uint32_t udp_bytes = ENCAPSULATION_UDP_BYTES + (uint32_t)frame->length;
 	uint8_t *ipv4;
 
-	memcpy(at, to, FRAME_ADDRESS_BYTES);
-	memcpy(at + FRAME_ADDRESS_BYTES, encapsulation->header + FRAME_ADDRESS_BYTES,
-		FRAME_ETHERNET_BYTES - FRAME_ADDRESS_BYTES);
-	if (encapsulation->bytes == FRAME_ETHERNET_BYTES)
+	encapsulation_write_plain(encapsulation, at, to);
+	if (encapsulation_plain(encapsulation))
 		return;
 	memcpy(at + FRAME_ETHERNET_BYTES, encapsulation->header + FRAME_ETHERNET_BYTES,
 		encapsulation->bytes - FRAME_ETHERNET_BYTES);

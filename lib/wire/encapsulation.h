@@ -104,6 +104,21 @@ static inline enum encapsulation_status encapsulation_read(
 /* The bytes before the transport header of a frame that was found fine before. */
 uint32_t encapsulation_skip(const struct encapsulation *encapsulation, const void *bytes);
 
+/* Ethernet without a tag, and nothing more? */
+static inline bool encapsulation_plain(const struct encapsulation *encapsulation)
+{
+	return encapsulation->bytes == FRAME_ETHERNET_BYTES;
+}
+
+/* Writes it. to: MAC address of the next hop. */
+static inline void encapsulation_write_plain(
+	const struct encapsulation *encapsulation, uint8_t *at, const uint8_t *to)
+{
+	memcpy(at, to, FRAME_ADDRESS_BYTES);
+	memcpy(at + FRAME_ADDRESS_BYTES, encapsulation->header + FRAME_ADDRESS_BYTES,
+		FRAME_ETHERNET_BYTES - FRAME_ADDRESS_BYTES);
+}
+
 /* Writes what stands before the transport header. The mbuf's data starts where it goes; the transport header, whose fields `frame`
  * has, and all that follows are in place. to: MAC address of the next hop. */
 void encapsulation_write(const struct encapsulation *encapsulation, struct rte_mbuf *mbuf,

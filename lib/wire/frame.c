@@ -11,53 +11,29 @@
 
 #include <string.h>
 
-#include <rte_byteorder.h>
 #include <rte_common.h>
-#ifdef __SSE4_2__
-#include <nmmintrin.h>
-#else
-#include <rte_hash_crc.h>
-#endif
 
-#define CHECKSUM_START 0xffffffffu
+#include <wire/crc.h>
+
 #define VERSION_MASK   UINT64_C(0xf0) /* of the first word */
 #define FLAGS_KNOWN                                                                                \
 	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM |                 \
 		FRAME_ACK_VALID | FRAME_CE)
 
-static_assert(RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN, "I4");
-
 /* --- checksum: CRC32C of the frame's bytes, that of the checksum itself taken as zero */
-
-static inline uint64_t word_at(const void *bytes, uint32_t at)
-{
-	uint64_t word;
-
-	memcpy(&word, (const uint8_t *)bytes + at, sizeof(word));
-	return word;
-}
-
-static inline uint64_t crc_word(uint64_t crc, uint64_t word)
-{
-#ifdef __SSE4_2__
-	return _mm_crc32_u64(crc, word);
-#else
-	return rte_hash_crc_8byte(word, (uint32_t)crc);
-#endif
-}
 
 /* Of a header whose first half word is `start`; the next is the checksum. */
 static inline uint64_t crc_header(uint32_t start, const void *header)
 {
 	uint64_t crc = crc_word(CHECKSUM_START, start);
 
-	crc = crc_word(crc, word_at(header, 8));
-	crc = crc_word(crc, word_at(header, 16));
-	crc = crc_word(crc, word_at(header, 24));
-	crc = crc_word(crc, word_at(header, 32));
-	crc = crc_word(crc, word_at(header, 40));
-	crc = crc_word(crc, word_at(header, 48));
-	return crc_word(crc, word_at(header, 56));
+	crc = crc_word(crc, word_read(header, 8));
+	crc = crc_word(crc, word_read(header, 16));
+	crc = crc_word(crc, word_read(header, 24));
+	crc = crc_word(crc, word_read(header, 32));
+	crc = crc_word(crc, word_read(header, 40));
+	crc = crc_word(crc, word_read(header, 48));
+	return crc_word(crc, word_read(header, 56));
 }
 static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
 
@@ -68,7 +44,7 @@ static uint64_t crc_bytes(uint64_t crc, const uint8_t *bytes, uint32_t length)
 	uint32_t at;
 
 	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word))
-		crc = crc_word(crc, word_at(bytes, at));
+		crc = crc_word(crc, word_read(bytes, at));
 	if (at == length)
 		return crc;
 	memcpy(&word, bytes + at, length - at);
@@ -202,7 +178,7 @@ static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t 
 	if (available < FRAME_HEADER_BYTES)
 		return FRAME_BAD_SHORT;
 	/* The first word by itself: what is stored in pieces is slow to load as a whole. */
-	start = word_at(bytes, 0);
+	start = word_read(bytes, 0);
 	word = start & ~VERSION_MASK;
 	memcpy(frame, &word, sizeof(word));
 	memcpy((uint8_t *)frame + sizeof(word), (const uint8_t *)bytes + sizeof(word),
@@ -264,17 +240,11 @@ void frame_pad(void *bytes, uint32_t length)
 void frame_encode(const struct frame *frame, void *bytes)
 {
 	uint8_t *to = bytes;
-	uint32_t start;
-	uint64_t crc;
+	uint64_t crc = frame_encode_header(frame, bytes);
 
-	memcpy(&start, frame, sizeof(start));
-	start |= FRAME_VERSION << 4;
-	crc = crc_header(start, frame);
-	memcpy(to + 8, (const uint8_t *)frame + 8, FRAME_HEADER_BYTES - 8);
+	if ((frame->flags & (FRAME_SACK | FRAME_FULL_SUM)) == 0)
+		return;
 	if (frame->flags & FRAME_SACK)
 		memcpy(to + FRAME_HEADER_BYTES, frame->sack, sizeof(frame->sack));
-	if (frame->flags & (FRAME_SACK | FRAME_FULL_SUM))
-		crc = crc_rest(crc, frame, to);
-	crc = start | (uint64_t)~(uint32_t)crc << 32;
-	memcpy(to, &crc, sizeof(crc));
+	checksum_write(to, crc_rest(crc, frame, to));
 }

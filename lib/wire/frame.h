@@ -19,6 +19,9 @@
 #include <string.h>
 
 #include <rte_byteorder.h>
+#include <rte_common.h>
+
+#include <wire/crc.h>
 
 #define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
 #define FRAME_VERSION   2
@@ -210,6 +213,47 @@ void frame_pad(void *bytes, uint32_t length);
  * frame->length covers them. Reads the fields of the header, tail_length, and what these say that there is. */
 void frame_encode(const struct frame *frame, void *bytes);
 
+static inline uint64_t word_of(uint32_t low, uint32_t high)
+{
+	return low | (uint64_t)high << 32;
+}
+
+/* The checksum of what `crc` has summed. */
+static inline void checksum_write(uint8_t *header, uint64_t crc)
+{
+	uint32_t sum = ~(uint32_t)crc;
+
+	memcpy(header + offsetof(struct frame_header, checksum), &sum, sizeof(sum));
+}
+
+/* Writes a header of which alone the checksum is: neither FRAME_SACK nor FRAME_FULL_SUM. The words are summed and stored as they are
+ * made, so a frame whose fields are in registers need not be in memory. Returns the sum, for who has more to add. */
+static inline uint64_t frame_encode_header(const struct frame *frame, uint8_t *to)
+{
+	const uint64_t start = frame->type | FRAME_VERSION << 4 | (uint32_t)frame->flags << 8 |
+			       (uint64_t)frame->length << 16;
+	const uint64_t words[] = {
+		word_of(frame->destination_nid, frame->destination_pid),
+		word_of(frame->source_nid, frame->source_pid),
+		word_of(frame->source_incarnation, frame->destination_incarnation),
+		word_of(frame->psn, frame->ack),
+		word_of(frame->stream | (uint32_t)frame->ack_stream << 16, frame->timestamp),
+		word_of(frame->echo, frame->delay),
+		word_of(frame->credit | (uint32_t)frame->records << 16, frame->first),
+	};
+	uint64_t crc = crc_word(CHECKSUM_START, start);
+	unsigned i;
+
+#pragma GCC unroll 7
+	for (i = 0; i < RTE_DIM(words); i++) {
+		crc = crc_word(crc, words[i]);
+		word_store(to, 8 * (i + 1), words[i]);
+	}
+	word_store(to, 0, start | (uint64_t)~(uint32_t)crc << 32);
+	return crc;
+}
+static_assert(RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN, "fields are stored as they are");
+
 /* What an own frame says that is to be sent again: the fields that stay as they are (type, flags, records, length, psn, stream,
  * first), and an empty bitmap. Trusts the bytes. */
 void frame_recall(const void *bytes, struct frame *frame);
@@ -255,16 +299,13 @@ static inline uint32_t record_read(const struct frame *frame, uint32_t at, struc
 /* Writes a record's header; returns where its message header goes. */
 static inline uint8_t *record_write(void *to, const struct record *record)
 {
-	struct record_header header = {
-		.kind = record->kind,
-		.header_length = record->header_length,
-		.data_length = rte_cpu_to_le_16(record->data_length),
-		.message = rte_cpu_to_le_32(record->message),
-		.extent = rte_cpu_to_le_64(record->extent),
-	};
+	uint64_t word = word_of(record->kind | (uint32_t)record->header_length << 8 |
+					(uint32_t)record->data_length << 16,
+		record->message);
 
-	memcpy(to, &header, sizeof(header));
-	return (uint8_t *)to + sizeof(header);
+	memcpy(to, &word, sizeof(word));
+	memcpy((uint8_t *)to + sizeof(word), &record->extent, sizeof(record->extent));
+	return (uint8_t *)to + RECORD_HEADER_BYTES;
 }
 
 #endif
