@@ -179,10 +179,9 @@ static inline void slot_free(struct transport *transport, struct flight *flight,
 {
 	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
 
-	flight->small_count -= bitmap_test(flight->small, psn);
-	bitmap_clear(flight->small, psn);
+	flight->small_count -= slot->frame->pkt_len < transport->encapsulation.bytes + SMALL_BYTES;
 	transport->in_flight -= slot->frame->nb_segs;
-	rte_pktmbuf_free(slot->frame);
+	buffer_drop(slot->frame);
 	slot->frame = NULL;
 }
 

@@ -71,8 +71,7 @@ struct flight {
 	uint64_t sacked[BITMAP_WORDS];
 	uint64_t lost[BITMAP_WORDS]; /* and not sent again yet */
 	uint64_t resent[BITMAP_WORDS];
-	uint64_t small[BITMAP_WORDS]; /* of less than SMALL_BYTES, and not acknowledged in any way */
-	uint32_t small_count;
+	uint32_t small_count; /* frames of less than SMALL_BYTES, not acknowledged in any way */
 	uint32_t sacked_count;
 	uint32_t lost_count;
 	uint32_t rack_psn;     /* of the delivered frame that was sent last, */

@@ -30,8 +30,6 @@
 #define PATIENCE       16u    /* peers that are tried in a turn when there is no room */
 #define RECORDS_MAX    UINT8_MAX
 #define PART_MIN       256    /* bytes of data that are worth a record of their own */
-#define HEADER_SHORT   24     /* bytes of a message's header, mostly, */
-#define HEADER_LONG    64     /* and of others */
 #define PART_ALIGN     64     /* data that follows stays aligned as its message's memory is */
 
 enum step {
@@ -41,6 +39,11 @@ enum step {
 	STEP_STALLED, /* no window or credit */
 	STEP_BLOCKED  /* no room in the port, no buffer */
 };
+
+/* A message that goes straight has no longer a header, and as many bytes are written for any: they fit in. */
+#define STRAIGHT_HEADER 64
+#define STRAIGHT_ROOM   (RECORD_HEADER_BYTES + STRAIGHT_HEADER)
+static_assert(STRAIGHT_HEADER <= MESSAGE_HEADER_MAX, "a message has so much to copy");
 
 /* A frame that is being filled. */
 struct filling {
@@ -103,20 +106,10 @@ static __rte_always_inline uint8_t *record_begin(uint8_t *at, const struct recor
 	return record_write(at, record);
 }
 
-/* Most headers have one of two lengths, which compilers like to know. */
-static inline void header_write(uint8_t *to, const struct message *message)
-{
-	if (message->header_length == HEADER_SHORT)
-		memcpy(to, message->header, HEADER_SHORT);
-	else if (message->header_length == HEADER_LONG)
-		memcpy(to, message->header, HEADER_LONG);
-	else
-		memcpy(to, message->header, message->header_length);
-}
-
-/* The next message of the stream starts at `at`, with so much data. Returns where that goes. */
-static __rte_always_inline uint8_t *start_begin(
-	uint8_t *at, struct message *message, uint32_t number, uint32_t psn, uint32_t bytes)
+/* The next message of the stream starts at `at`, with so much data. Returns where that goes. straight: there is room for a header of
+ * STRAIGHT_HEADER bytes, so nothing depends on how long it is. */
+static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *message,
+	uint32_t number, uint32_t psn, uint32_t bytes, bool straight)
 {
 	const struct record record = {
 		.kind = RECORD_START,
@@ -127,7 +120,10 @@ static __rte_always_inline uint8_t *start_begin(
 	};
 	uint8_t *to = record_begin(at, &record);
 
-	header_write(to, message);
+	if (straight)
+		memcpy(to, message->header, STRAIGHT_HEADER);
+	else
+		memcpy(to, message->header, message->header_length);
 	message->number = number;
 	message->first_psn = psn;
 	message->last_psn = psn;
@@ -240,7 +236,7 @@ static bool fill_start(struct filling *filling)
 		return false;
 	messages_take(&peer->waiting);
 	bytes = fill_part(message->length, room);
-	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes);
+	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes, false);
 	fill_advance(filling, record_bytes(message->header_length, bytes));
 	filling->frame->flags |= FRAME_START;
 	fill_data(filling, message, to, bytes);
@@ -416,10 +412,7 @@ static inline void slot_take(struct transport *transport, struct flight *flight,
 	slot->frame = mbuf;
 	slot->sent = transport->now;
 	transport->in_flight++;
-	if (length < SMALL_BYTES) {
-		bitmap_set(flight->small, psn);
-		flight->small_count++;
-	}
+	flight->small_count += length < SMALL_BYTES;
 }
 
 /* Fills a frame, which may have records up to `at` already, all of whole messages, and sends it. begins: it is the first of the
@@ -505,6 +498,8 @@ static __rte_noinline uint8_t *straight_fill(
 {
 	struct message *first = peer->waiting.head, *last = NULL, *message = first;
 	uint32_t number = peer->tx_message;
+	uint32_t number_end = number + RECORDS_MAX;
+	uint32_t copied_max = transport->copied_max;
 	uint32_t psn = peer->tx_next;
 	uint64_t data = 0;
 
@@ -512,11 +507,10 @@ static __rte_noinline uint8_t *straight_fill(
 		uint64_t bytes = message->length;
 		uint8_t *to;
 
-		if (bytes > transport->copied_max ||
-			RECORD_HEADER_BYTES + message->header_length + bytes > (uint64_t)(end - at) ||
-			number - peer->tx_message == RECORDS_MAX)
+		if (bytes > copied_max || bytes + STRAIGHT_ROOM > (uint64_t)(end - at) ||
+			message->header_length > STRAIGHT_HEADER || number == number_end)
 			break;
-		to = start_begin(at, message, number++, psn, (uint32_t)bytes);
+		to = start_begin(at, message, number++, psn, (uint32_t)bytes, true);
 		data_copy(to, message->data, (uint32_t)bytes);
 		message->framed = bytes;
 		at += record_bytes(message->header_length, (uint32_t)bytes);

@@ -48,7 +48,6 @@ struct message {
 	const void *data;
 	uint64_t length;
 	uint32_t header_length; /* a multiple of 8 */
-	uint8_t header[MESSAGE_HEADER_MAX];
 	/* the transport's */
 	uint32_t number;
 	uint32_t first_psn; /* frames that hold it */
@@ -56,6 +55,8 @@ struct message {
 	uint64_t framed; /* bytes of data that have been put into frames */
 	struct lease *lease; /* frames refer to the data */
 	struct message *next;
+	/* the caller's again */
+	uint8_t header[MESSAGE_HEADER_MAX];
 };
 
 /* A message on its way in, as the layer above decided in message_begin(). */

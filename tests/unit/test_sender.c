@@ -1,0 +1,110 @@
+/* test_sender.c - whether frames that go straight are those of the general way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <transport/state.h>
+
+#include "network.h"
+
+#define MBUFS  8192
+#define NODES  3u
+#define ROUNDS 400u
+#define SEEDS  12u
+
+/* All bytes of all frames, in the order in which they left. */
+static uint64_t trail;
+
+static bool trail_filter(
+	struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	uint16_t length;
+	uint32_t i;
+
+	(void)network;
+	memcpy(&length, bytes + FRAME_ETHERNET_BYTES + offsetof(struct frame_header, length),
+		sizeof(length));
+	trail = crc_word(trail, from * NODES + to);
+	for (i = 0; i < FRAME_ETHERNET_BYTES + (uint32_t)length; i++)
+		trail = trail * UINT64_C(0x100000001b3) ^ bytes[i];
+	return true;
+}
+
+static uint64_t length_choose(struct network *network, uint32_t frame_size)
+{
+	uint64_t random = network_random(network);
+
+	switch (random >> 60) {
+	case 0:
+		return 0;
+	case 1:
+		return random % (4 * frame_size);
+	case 2:
+	case 3:
+		return random % frame_size;
+	default:
+		return random % 64;
+	}
+}
+
+/* A conversation, with all that may befall it. Returns the trail. */
+static uint64_t conversation(uint64_t seed, bool plain, bool quiet)
+{
+	uint32_t frame_size = seed % 3 == 0 ? 16398 : 1514;
+	struct network *network = network_create(NODES, seed, frame_size, MBUFS);
+	unsigned round, i;
+
+	network->options.full_checksum = false;
+	network->options.first_psn = (uint32_t)(0 - seed * 7);
+	network->filter = trail_filter;
+	if (!quiet) {
+		network->faults.loss = 0.01;
+		network->faults.duplicate = 0.01;
+		network->faults.reorder = 0.02;
+		network->faults.reorder_by = 30 * MICROSECOND;
+	}
+	for (i = 0; i < NODES; i++) {
+		node_start(network, i, 1);
+		assert_true(network->nodes[i].transport->plain);
+		network->nodes[i].transport->plain = plain;
+	}
+	trail = seed;
+	for (round = 0; round < ROUNDS; round++) {
+		unsigned from = (unsigned)(network_random(network) % NODES);
+		unsigned to = (unsigned)(network_random(network) % NODES);
+		unsigned count = 1 + (unsigned)(network_random(network) % 3 == 0
+							? network_random(network) % 300
+							: network_random(network) % 4);
+
+		for (i = 0; i < count; i++)
+			network_send(network, from, to, length_choose(network, frame_size));
+		if (network_random(network) % 2)
+			transport_push(network->nodes[from].transport);
+		network_pass(network, network_random(network) % (40 * MICROSECOND));
+	}
+	assert_true(network_run(network, 60 * SECOND));
+	network_destroy(network);
+	return trail;
+}
+
+static void straight__frames_are_those_of_the_general_way(void **state)
+{
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= SEEDS; seed++)
+		assert_int_equal(conversation(seed, true, seed % 2), conversation(seed, false, seed % 2));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(straight__frames_are_those_of_the_general_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
