@@ -17,7 +17,8 @@ void ring_init(struct ring *ring, uint32_t count)
 
 void ring_reader_init(struct ring_reader *reader, struct ring *ring)
 {
-	*reader = (struct ring_reader){.ring = ring, .mask = ring->count - 1};
+	*reader = (struct ring_reader){
+		.ring = ring, .next = &ring->slots[0], .mask = ring->count - 1};
 }
 
 /* Positions are compared with a sign: a producer that was preempted may hold one that head has passed long ago, and then fails to

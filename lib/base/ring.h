@@ -53,6 +53,7 @@ struct ring {
 /* The consumer's side, in its own memory. */
 struct ring_reader {
 	struct ring *ring;
+	struct ring_slot *next; /* that of `position` */
 	uint64_t position;
 	uint64_t mask;
 };
@@ -69,15 +70,10 @@ bool ring_put(struct ring *ring, const void *element);
 
 /* --- the consumer */
 
-static inline struct ring_slot *ring_slot(const struct ring_reader *reader)
-{
-	return &reader->ring->slots[reader->position & reader->mask];
-}
-
 /* Is there nothing that can be taken? */
 static inline bool ring_empty(const struct ring_reader *reader)
 {
-	return atomic_load_explicit(&ring_slot(reader)->sequence, memory_order_acquire) != reader->position + 1; /* A */
+	return atomic_load_explicit(&reader->next->sequence, memory_order_acquire) != reader->position + 1; /* A */
 }
 
 /* R2. When ring_empty() has been found: true means that there was nothing whose ring_put() had returned. */
@@ -91,10 +87,11 @@ static inline bool ring_take(struct ring_reader *reader, void *element)
 {
 	if (ring_empty(reader))
 		return false;
-	__builtin_memcpy(element, ring_slot(reader)->words, RING_BYTES);
+	__builtin_memcpy(element, reader->next->words, RING_BYTES);
 	reader->position++;
+	reader->next = &reader->ring->slots[reader->position & reader->mask];
 	/* Producers mostly put several: the next one comes from their cache meanwhile. */
-	__builtin_prefetch(ring_slot(reader));
+	__builtin_prefetch(reader->next);
 	atomic_store_explicit(&reader->ring->head, reader->position, memory_order_release); /* B */
 	return true;
 }

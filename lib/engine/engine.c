@@ -64,7 +64,6 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->clock = options->clock;
 	engine->self = options->transport.self;
 	engine->udp = options->transport.encapsulation.udp;
-	engine->now = clock_now(engine->clock);
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
 	engine->begun_end = &engine->begun;
 	TAILQ_INIT(&engine->serving);
@@ -280,51 +279,61 @@ static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 	return sent + transport_transmit(engine->transport);
 }
 
+/* That of a turn before, which put it off. */
+static __attribute__((noinline)) unsigned turn_owed(struct engine *engine)
+{
+	return turn_end(engine);
+}
+
+/* What came: so many frames, and commands. */
+static __attribute__((noinline)) unsigned turn_work(struct engine *engine, unsigned frames)
+{
+	unsigned commands;
+
+	if (frames == 0)
+		return engine_drain(engine, COMMAND_RING);
+	commands = engine_drain_settled(engine);
+	engine_announce(engine);
+	transport_process(engine->transport);
+	return frames + commands;
+}
+
 /* The first part: frames in, commands, events. */
 static ALWAYS_INLINE unsigned turn_begin(struct engine *engine)
 {
-	unsigned work = transport_receive(engine->transport);
+	unsigned frames = transport_receive(engine->transport);
 
-	engine->now = transport_now(engine->transport);
-	if (work != 0) {
-		work += engine_drain_settled(engine);
-		engine_announce(engine);
-		transport_process(engine->transport);
-	} else if (engine_called(engine)) {
-		work = engine_drain(engine, COMMAND_RING);
-	}
-	return work;
+	return frames != 0 || engine_called(engine) ? turn_work(engine, frames) : 0;
 }
 
 static ALWAYS_INLINE unsigned turn_count(struct engine *engine, unsigned work)
 {
-	engine_count(engine, polls);
 	if (engine->touched != 0) {
 		engine_ring(engine);
-		return work + 1;
+		work++;
 	}
 	if (work == 0)
 		engine_count(engine, polls_idle);
+	else
+		engine_count(engine, polls_busy);
 	return work;
 }
 
 unsigned engine_poll(struct engine *engine)
 {
-	unsigned work = engine->owes ? turn_end(engine) : 0;
+	unsigned work = engine->owes ? turn_owed(engine) : 0;
 
 	work += turn_begin(engine);
 	work += turn_end(engine);
 	return turn_count(engine, work);
 }
 
-unsigned engine_look(struct engine *engine)
+/* A look that has something to do: `work` was done, so many frames came. */
+static __attribute__((noinline)) unsigned look_on(
+	struct engine *engine, unsigned work, unsigned frames)
 {
-	unsigned work = engine->owes ? turn_end(engine) : 0;
-
-	/* Commands do not wait: who has posted them may rely on this thread (poller.h, P3). */
-	if (engine->touched != 0 && !engine_called(engine))
-		return turn_count(engine, work);
-	work += turn_begin(engine);
+	if (frames != 0 || engine_called(engine))
+		work += turn_work(engine, frames);
 	if (engine->touched != 0 && !engine->begun && !transport_urgent(engine->transport))
 		engine->owes = true;
 	else
@@ -332,7 +341,42 @@ unsigned engine_look(struct engine *engine)
 	return turn_count(engine, work);
 }
 
-void engine_push(struct engine *engine)
+/* A look before which something is to be done. */
+static __attribute__((noinline)) unsigned look_owed(struct engine *engine)
+{
+	unsigned work = engine->owes ? turn_owed(engine) : 0;
+
+	/* Commands do not wait: who has posted them may rely on this thread (poller.h, P3). */
+	if (engine->touched != 0 && !engine_called(engine))
+		return turn_count(engine, work);
+	return look_on(engine, work, transport_receive(engine->transport));
+}
+
+/* A look whose last part has found something to do. */
+static __attribute__((noinline)) unsigned look_end(struct engine *engine, unsigned sent)
+{
+	return turn_count(engine, sent);
+}
+
+/* What threads that wait do all the time: nothing is there. Whatever else is so goes the general way. */
+unsigned engine_look(struct engine *engine)
+{
+	unsigned frames, sent;
+
+	if (engine->owes || engine->touched != 0)
+		return look_owed(engine);
+	frames = transport_receive(engine->transport);
+	if (frames != 0 || engine_called(engine) || engine->touched != 0 ||
+		!TAILQ_EMPTY(&engine->waiting))
+		return look_on(engine, 0, frames);
+	sent = transport_transmit(engine->transport);
+	if (sent != 0 || engine->touched != 0)
+		return look_end(engine, sent);
+	engine_count(engine, polls_idle);
+	return 0;
+}
+
+static ALWAYS_INLINE void push(struct engine *engine)
 {
 	unsigned sent = transport_push(engine->transport);
 
@@ -341,8 +385,13 @@ void engine_push(struct engine *engine)
 				 PUSH_LOOK)
 		engine_poll(engine);
 	else if (engine->owes)
-		turn_end(engine);
+		turn_owed(engine);
 	engine_ring(engine);
+}
+
+void engine_push(struct engine *engine)
+{
+	push(engine);
 }
 
 bool engine_put(struct engine *engine, struct region *region, const struct move *move, bool acknowledge)
@@ -354,7 +403,7 @@ bool engine_put(struct engine *engine, struct region *region, const struct move 
 		return false;
 	engine_count(engine, commands);
 	outgoing_put(engine, region, move, taken, acknowledge);
-	engine_push(engine);
+	push(engine);
 	return true;
 }
 
@@ -364,7 +413,7 @@ bool engine_execute(struct engine *engine, const struct command *command)
 
 	/* What a look has put off may be what the caller waits for: a descriptor is in use until an acknowledgement has been read. */
 	if (engine->owes && !begins)
-		turn_end(engine);
+		turn_owed(engine);
 	/* What is still in the ring then goes first: it waits for memory too. A producer that was preempted inside its enqueue
 	 * hides those behind it, perhaps an earlier command of this very thread: then this one must go behind them. */
 	if (engine_called(engine)) {
@@ -431,5 +480,5 @@ void engine_list(const struct engine *engine, uint32_t portal, struct match_list
 
 uint64_t engine_turn(const struct engine *engine)
 {
-	return engine->now;
+	return transport_looked(engine->transport);
 }

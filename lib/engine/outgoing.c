@@ -265,7 +265,7 @@ static void get_requested(
 	} else if (why != TRANSPORT_OK) {
 		outgoing_fail(engine, operation, why);
 	} else {
-		operation->asked = engine->now;
+		operation->asked = transport_looked(engine->transport);
 		operation->waits = true;
 		TAILQ_INSERT_TAIL(&engine->waiting, operation, link);
 	}
@@ -306,7 +306,7 @@ void outgoing_probe(struct engine *engine)
 
 	/* Oldest news first, so the first that is not due ends it. */
 	while ((operation = TAILQ_FIRST(&engine->waiting)) &&
-		engine->now - operation->asked >= engine->probe_interval) {
+		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
 		struct message_header header = {
 			.kind = MESSAGE_PROBE,
 			.uid = engine->uid,

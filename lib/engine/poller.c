@@ -424,8 +424,7 @@ void poller_run(void *argument)
 	}
 }
 
-/* Turns until the seat is given up. */
-static unsigned seat_turn(struct seat *seat)
+unsigned seat_turn(struct seat *seat)
 {
 	unsigned work = 0;
 
@@ -434,17 +433,6 @@ static unsigned seat_turn(struct seat *seat)
 			work += engine_look(seat->engine);
 	while (!seat_try_leave(seat));
 	return work;
-}
-
-unsigned seat_drive(struct seat *seat)
-{
-	return seat_take(seat) ? seat_turn(seat) : 0;
-}
-
-void seat_leave(struct seat *seat)
-{
-	if (!seat_try_leave(seat))
-		seat_turn(seat);
 }
 
 void seat_call(struct seat *seat)

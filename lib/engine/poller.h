@@ -102,10 +102,27 @@ static inline bool seat_try_leave(struct seat *seat)
 	return false;
 }
 
+/* Who sits there has been called: turns until the seat is given up. */
+unsigned seat_turn(struct seat *seat);
+
 /* One turn of the engine, unless somebody else sits there; returns how much was done. */
-unsigned seat_drive(struct seat *seat);
+static inline unsigned seat_drive(struct seat *seat)
+{
+	unsigned work;
+
+	if (!seat_take(seat))
+		return 0;
+	work = seat->engine ? engine_look(seat->engine) : 0;
+	return seat_try_leave(seat) ? work : work + seat_turn(seat);
+}
+
 /* Gives the seat up; first carries out what others were told to leave to this thread (P3). */
-void seat_leave(struct seat *seat);
+static inline void seat_leave(struct seat *seat)
+{
+	if (!seat_try_leave(seat))
+		seat_turn(seat);
+}
+
 /* After a command was put into the ring: whoever sits there carries it out, or this thread does. */
 void seat_call(struct seat *seat);
 

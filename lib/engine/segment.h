@@ -356,7 +356,7 @@ struct doorbell {
 	X(commands_stale, "commands whose object another thread had unlinked")              \
 	X(events_logged, "events written to queues")                                        \
 	X(events_lost, "events lost because a queue was full")                              \
-	X(polls, "turns of the poll loop")                                                  \
+	X(polls_busy, "turns of the poll loop that found something to do")                  \
 	X(polls_idle, "turns that found nothing to do")                                     \
 	X(sleeps, "times the poll core slept")
 

@@ -93,7 +93,6 @@ struct engine {
 	uint64_t traced; /* puts that were named for the trace alone */
 	uint32_t touched; /* the first queue with news for sleepers, as in struct queue */
 	bool owes; /* the last part of the last turn was put off */
-	uint64_t now;
 };
 
 /* operation.c */

@@ -290,7 +290,7 @@ static void tell_poll(struct interface *interface, struct page page, struct repo
 
 	(void)page;
 	report_text(report, "progress", interface->inlined ? "inline" : "core");
-	report_number(report, "turns", counter(&counters->polls));
+	report_number(report, "turns", counter(&counters->polls_busy) + counter(&counters->polls_idle));
 	report_number(report, "turns_idle", counter(&counters->polls_idle));
 	report_number(report, "sleeps", counter(&counters->sleeps));
 	if (!interface_poll(interface, &info))

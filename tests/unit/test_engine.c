@@ -270,14 +270,14 @@ static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_take
 	turn->sent = 1;
 	turn->looked_ago = 999;
 	engine_push(rig->engine);
-	assert_int_equal(rig_counter(rig, polls), 0);
+	assert_int_equal(rig_counter(rig, polls_idle), 0);
 	turn->looked_ago = 1000;
 	engine_push(rig->engine);
-	assert_int_equal(rig_counter(rig, polls), 1);
+	assert_int_equal(rig_counter(rig, polls_idle), 1);
 	turn->looked_ago = 0;
 	turn->sent = 0;
 	engine_push(rig->engine);
-	assert_int_equal(rig_counter(rig, polls), 2);
+	assert_int_equal(rig_counter(rig, polls_idle), 2);
 	assert_int_equal(turn->pushes, 3);
 }
 

@@ -90,6 +90,42 @@ static void submission_post__with_a_free_seat_carries_the_command_out_itself(voi
 	fake_engine_destroy(engine);
 }
 
+static void submission_put__is_for_who_gets_the_seat(void **state)
+{
+	static struct seat seat;
+	struct engine *engine = fake_engine_create();
+	struct submission submission = {.segment = engine->segment};
+	const struct command command = {.kind = COMMAND_PUT, .move.value = 3};
+	const struct move *move = &command.move;
+
+	(void)state;
+	assert_false(submission_put(&submission, NULL, move, false)); /* a poll thread has the engine */
+	submission.seat = &seat;
+	assert_false(submission_put(&submission, NULL, move, false)); /* it is gone */
+	seat.engine = engine;
+	assert_true(seat_take(&seat));
+	assert_false(submission_put(&submission, NULL, move, false));
+	submission_post(&submission, &command); /* whoever sits there carries it out */
+	seat_leave(&seat);
+	assert_int_equal(atomic_load(&engine->sum), 3);
+	assert_true(submission_put(&submission, NULL, move, false));
+	assert_int_equal(atomic_load(&engine->sum), 6);
+	assert_int_equal(atomic_load(&seat.state), SEAT_FREE);
+	fake_engine_destroy(engine);
+}
+
+/* As PtlPut does. */
+static void *put_many(void *argument)
+{
+	const struct submission *submission = argument;
+	const struct command command = {.kind = COMMAND_PUT, .move.value = 2};
+
+	for (unsigned i = 0; i < POSTS; i++)
+		if (!submission_put(submission, NULL, &command.move, false))
+			submission_post(submission, &command);
+	return NULL;
+}
+
 static void *post_many(void *submission)
 {
 	const struct command command = {.kind = COMMAND_PUT, .move.value = 2};
@@ -123,6 +159,20 @@ static void submission_post__waits_for_room_and_loses_nothing(void **state)
 	assert_int_equal(atomic_load(&core.engine->commands), THREADS * POSTS);
 	assert_int_equal(atomic_load(&core.engine->sum), 2 * THREADS * POSTS);
 	fake_engine_destroy(core.engine);
+}
+
+static void submission_put__among_threads_loses_nothing(void **state)
+{
+	static struct seat seat;
+	struct engine *engine = fake_engine_create();
+	const struct submission submission = {.segment = engine->segment, .seat = &seat};
+
+	(void)state;
+	seat.engine = engine;
+	in_threads(put_many, &submission);
+	assert_int_equal(atomic_load(&engine->commands), THREADS * POSTS);
+	assert_int_equal(atomic_load(&engine->sum), 2 * THREADS * POSTS);
+	fake_engine_destroy(engine);
 }
 
 /* The fake answers with the index, and moves `after` to `before`. */
@@ -208,6 +258,8 @@ int main(void)
 		cmocka_unit_test(submission_post__puts_the_command_into_the_ring),
 		cmocka_unit_test(submission_post__rings_the_doorbell_of_a_sleeper),
 		cmocka_unit_test(submission_post__with_a_free_seat_carries_the_command_out_itself),
+		cmocka_unit_test(submission_put__is_for_who_gets_the_seat),
+		cmocka_unit_test(submission_put__among_threads_loses_nothing),
 		cmocka_unit_test(submission_post__waits_for_room_and_loses_nothing),
 		cmocka_unit_test(submission_call__brings_everybody_his_own_answer),
 		cmocka_unit_test(submission_call__sleeps_until_the_answer_comes),
