@@ -14,7 +14,7 @@
 #define CHECKSUM_START 0xffffffffu
 
 /* Eight bytes at any alignment, as they are summed. */
-static inline uint64_t word_read(const void *bytes, uint32_t at)
+static inline uint64_t word_load(const void *bytes, uint32_t at)
 {
 	uint64_t word;
 

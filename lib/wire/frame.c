@@ -27,13 +27,13 @@ static inline uint64_t crc_header(uint32_t start, const void *header)
 {
 	uint64_t crc = crc_word(CHECKSUM_START, start);
 
-	crc = crc_word(crc, word_read(header, 8));
-	crc = crc_word(crc, word_read(header, 16));
-	crc = crc_word(crc, word_read(header, 24));
-	crc = crc_word(crc, word_read(header, 32));
-	crc = crc_word(crc, word_read(header, 40));
-	crc = crc_word(crc, word_read(header, 48));
-	return crc_word(crc, word_read(header, 56));
+	crc = crc_word(crc, word_load(header, 8));
+	crc = crc_word(crc, word_load(header, 16));
+	crc = crc_word(crc, word_load(header, 24));
+	crc = crc_word(crc, word_load(header, 32));
+	crc = crc_word(crc, word_load(header, 40));
+	crc = crc_word(crc, word_load(header, 48));
+	return crc_word(crc, word_load(header, 56));
 }
 static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
 
@@ -44,7 +44,7 @@ static uint64_t crc_bytes(uint64_t crc, const uint8_t *bytes, uint32_t length)
 	uint32_t at;
 
 	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word))
-		crc = crc_word(crc, word_read(bytes, at));
+		crc = crc_word(crc, word_load(bytes, at));
 	if (at == length)
 		return crc;
 	memcpy(&word, bytes + at, length - at);
@@ -178,7 +178,7 @@ static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t 
 	if (available < FRAME_HEADER_BYTES)
 		return FRAME_BAD_SHORT;
 	/* The first word by itself: what is stored in pieces is slow to load as a whole. */
-	start = word_read(bytes, 0);
+	start = word_load(bytes, 0);
 	word = start & ~VERSION_MASK;
 	memcpy(frame, &word, sizeof(word));
 	memcpy((uint8_t *)frame + sizeof(word), (const uint8_t *)bytes + sizeof(word),
