@@ -25,11 +25,6 @@
 
 /* --- own acknowledgements */
 
-bool acknowledgement_needs_bitmap(const struct peer *peer)
-{
-	return (peer->flags & RX_OPEN) && bitmap_any(peer->received);
-}
-
 void acknowledgement_write(
 	struct transport *transport, struct peer *peer, struct frame *frame, bool bitmap)
 {
@@ -44,7 +39,7 @@ void acknowledgement_write(
 		frame->flags |= FRAME_SACK;
 		bitmap_turn(peer->received, peer->rx_next + 1, frame->sack);
 	}
-	if (bitmap || !bitmap_any(peer->received))
+	if (bitmap || !(peer->flags & RX_GAP))
 		acknowledgement_forget(transport, peer);
 }
 
@@ -111,24 +106,6 @@ uint64_t acknowledgement_deadline(const struct transport *transport)
 }
 
 /* --- the peer's acknowledgements */
-
-/* Does it speak of the present stream, and of nothing that is long known? */
-static inline bool note_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
-{
-	return (peer->flags & TX_OPEN) && stream == peer->tx_stream &&
-	       !serial_before(ack, peer->tx_una);
-}
-
-/* Of nothing that was never sent? */
-static inline bool frame_possible(const struct peer *peer, const struct frame *frame)
-{
-	uint32_t beyond = peer->tx_next - frame->ack;
-
-	if (frame->ack - peer->tx_una > peer_in_flight(peer))
-		return false;
-	return !(frame->flags & FRAME_SACK) ||
-	       !bitmap_beyond(frame->sack, beyond == 0 ? 0 : beyond - 1);
-}
 
 void flight_end(struct transport *transport, struct peer *peer)
 {
@@ -419,22 +396,66 @@ static void note_read(struct transport *transport, const struct note *note)
 		acknowledgement_complete(transport, peer);
 }
 
+static inline void note_settle(struct transport *transport, const struct note *note)
+{
+	if (acknowledgement_applies(note->peer, note->stream, note->ack))
+		note_read(transport, note);
+}
+
 void acknowledgement_settle(struct transport *transport)
 {
 	uint32_t count = transport->note_count;
 	uint32_t i;
 
 	transport->note_count = 0;
-	for (i = 0; i < count; i++) {
-		const struct note *note = &transport->notes[i];
+	for (i = 0; i < count; i++)
+		note_settle(transport, &transport->notes[i]);
+}
 
-		if (note_applies(note->peer, note->stream, note->ack))
-			note_read(transport, note);
+/* Frames of a burst mostly come from one peer, and the newest says it all. */
+static void note_renew(struct note *known, const struct note *note)
+{
+	bool marked = known->marked || note->marked;
+
+	if (!serial_before(note->ack, known->ack))
+		*known = *note;
+	known->marked = marked;
+}
+
+void acknowledgement_note_odd(struct transport *transport, struct note *note)
+{
+	const struct peer *peer = note->peer;
+
+	if (peer->flight == NULL || note->sack != NULL || sender_has_work(peer)) {
+		acknowledgement_settle(transport);
+		note_settle(transport, note);
+	} else if (transport->note_count > 0 && note[-1].peer == peer) {
+		note_renew(note - 1, note);
+	} else {
+		transport->note_count++;
+		acknowledgement_settle(transport);
 	}
 }
 
-static inline void note_write(struct note *note, struct peer *peer, const struct frame *frame)
+/* Bits of what was never sent? */
+static bool sack_impossible(const struct peer *peer, const struct frame *frame)
 {
+	uint32_t beyond = peer->tx_next - frame->ack;
+
+	return (frame->flags & FRAME_SACK) &&
+	       bitmap_beyond(frame->sack, beyond == 0 ? 0 : beyond - 1);
+}
+
+bool acknowledgement_take(struct transport *transport, struct peer *peer, const struct frame *frame)
+{
+	struct note *note = acknowledgement_room(transport);
+
+	if (!(frame->flags & FRAME_ACK_VALID) || !(peer->flags & TX_OPEN) ||
+		frame->ack_stream != peer->tx_stream || serial_before(frame->ack, peer->tx_una))
+		return true;
+	if (!acknowledgement_applies(peer, frame->ack_stream, frame->ack) ||
+		sack_impossible(peer, frame))
+		return false;
 	note->peer = peer;
 	note->sack = (frame->flags & FRAME_SACK) ? frame->sack : NULL;
 	note->ack = frame->ack;
@@ -443,49 +464,6 @@ static inline void note_write(struct note *note, struct peer *peer, const struct
 	note->stream = frame->ack_stream;
 	note->credit = frame->credit;
 	note->marked = (frame->flags & FRAME_CE) != 0;
-}
-
-/* It opens a window, or tells of gaps. */
-static __rte_noinline void frame_read(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
-{
-	struct note note;
-
-	acknowledgement_settle(transport);
-	note_write(&note, peer, frame);
-	if (note_applies(peer, note.stream, note.ack))
-		note_read(transport, &note);
-}
-
-/* Frames of a burst mostly come from one peer, and the newest says it all. */
-static __rte_noinline void note_renew(
-	struct note *note, struct peer *peer, const struct frame *frame)
-{
-	bool marked = note->marked;
-
-	if (!serial_before(frame->ack, note->ack))
-		note_write(note, peer, frame);
-	note->marked = marked || (frame->flags & FRAME_CE);
-}
-
-bool acknowledgement_take(struct transport *transport, struct peer *peer, const struct frame *frame)
-{
-	struct note *note = &transport->notes[transport->note_count];
-
-	if (!(frame->flags & FRAME_ACK_VALID) || !note_applies(peer, frame->ack_stream, frame->ack))
-		return true;
-	if (!frame_possible(peer, frame))
-		return false;
-	if (peer->flight == NULL || (frame->flags & FRAME_SACK) || sender_has_work(peer)) {
-		frame_read(transport, peer, frame);
-		return true;
-	}
-	if (transport->note_count > 0 && note[-1].peer == peer) {
-		note_renew(note - 1, peer, frame);
-		return true;
-	}
-	note_write(note, peer, frame);
-	if (++transport->note_count == NOTES_MAX)
-		acknowledgement_settle(transport);
+	acknowledgement_note(transport, note);
 	return true;
 }

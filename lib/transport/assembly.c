@@ -123,19 +123,28 @@ static bool start_place(struct transport *transport, struct peer *peer, const st
 	return false;
 }
 
+static inline void whole_deliver(
+	struct transport *transport, struct peer *peer, const struct record *record)
+{
+	peer->rx_message++;
+	COUNT(transport, messages_received);
+	COUNT_ADD(transport, bytes_received, record->data_length);
+	transport->upcalls.message_whole(transport->upcalls.context, peer->process, record->header,
+		record->header_length, record->data, record->data_length);
+}
+
 static void start_deliver(
 	struct transport *transport, struct peer *peer, const struct record *record)
 {
 	struct inbound inbound = {0};
 
+	if (record->data_length == record->extent) {
+		whole_deliver(transport, peer, record);
+		return;
+	}
 	peer->rx_message++;
 	COUNT(transport, messages_received);
 	COUNT_ADD(transport, bytes_received, record->data_length);
-	if (record->data_length == record->extent) {
-		transport->upcalls.message_whole(transport->upcalls.context, peer->process,
-			record->header, record->header_length, record->data, record->data_length);
-		return;
-	}
 	transport->upcalls.message_begin(
 		transport->upcalls.context, peer->process, record, &inbound);
 	if ((inbound.taken || start_place(transport, peer, record, &inbound)) && inbound.stop)
@@ -186,12 +195,27 @@ static void more_deliver(
 		assembly_complete(transport, peer, assembly);
 }
 
+void assembly_deliver_whole(
+	struct transport *transport, struct peer *peer, const uint8_t *records, unsigned count)
+{
+	struct record record;
+
+	for (; count > 0; count--) {
+		records += record_look(records, &record);
+		whole_deliver(transport, peer, &record);
+	}
+}
+
 void assembly_deliver(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	struct record record;
 	uint32_t at = 0;
 	unsigned i;
 
+	if (frame->whole) {
+		assembly_deliver_whole(transport, peer, frame->body, frame->records);
+		return;
+	}
 	for (i = 0; i < frame->records; i++) {
 		at = record_read(frame, at, &record);
 		switch (record.kind) {

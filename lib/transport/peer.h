@@ -50,7 +50,8 @@ enum peer_flag {
 	RX_OPEN = 1024,   /* a stream from it is under way */
 	RX_CLOSED = 2048, /* its stream was given up: it must start another */
 	RX_MARKED = 4096, /* a frame from it saw congestion; not yet told */
-	RX_ECHO = 8192    /* echo means something */
+	RX_ECHO = 8192,   /* echo means something */
+	RX_GAP = 16384    /* received has bits: something is missing */
 };
 
 enum ack_list { ACK_URGENT, ACK_SOON, ACK_LATER, ACK_LISTS, ACK_NONE = ACK_LISTS };

@@ -16,16 +16,19 @@
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 
 #include <transport/state.h>
 
-#define GROUP_ADDRESS 1 /* in a MAC address's first byte */
+#define GROUP_ADDRESS  1 /* in a MAC address's first byte */
+#define PREFETCH_AHEAD 3
+#define ECHO_MEMORY    (1 * SECOND)
+static_assert(ECHO_MEMORY <= STREAM_MEMORY, "a stream whose echo is remembered has not expired");
 
-/* A frame that has been checked, and where it comes from. */
+/* A frame that has been checked, and where it comes from. outer.from is NULL when that is this process. */
 struct arrival {
 	struct frame frame;
 	struct rte_mbuf *mbuf;
-	const uint8_t *from; /* address; NULL: this process */
 	struct outer outer;
 };
 
@@ -46,10 +49,10 @@ static __rte_noinline void reset_send(struct transport *transport, const struct 
 		.stream = known_stream,
 	};
 
-	if (arrival->from == NULL)
+	if (arrival->outer.from == NULL)
 		return;
 	COUNT(transport, resets_sent);
-	address_send(transport, &reset, arrival->from);
+	address_send(transport, &reset, arrival->outer.from);
 }
 
 /* The peer does not know the stream. What was sent on it has failed, unless the peer says that it
@@ -85,6 +88,7 @@ static __rte_noinline void reset_receive(
 static void stream_open(struct peer *peer, const struct frame *frame)
 {
 	peer->flags |= RX_OPEN;
+	peer->flags &= (uint16_t)~RX_GAP;
 	peer->rx_stream = frame->stream;
 	peer->rx_next = frame->first;
 	peer->rx_message = 0;
@@ -111,7 +115,7 @@ static void reorder_drop(struct transport *transport, struct peer *peer)
 void receiver_close(
 	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why)
 {
-	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_MARKED);
+	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_MARKED | RX_GAP);
 	peer->flags |= state;
 	memset(peer->received, 0, sizeof(peer->received));
 	acknowledgement_forget(transport, peer);
@@ -218,6 +222,8 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 		bitmap_clear(peer->received, psn);
 		peer->rx_next++;
 	}
+	if (!bitmap_any(peer->received))
+		peer->flags &= (uint16_t)~RX_GAP;
 }
 
 static bool frame_hold(
@@ -271,7 +277,7 @@ static inline void frame_in_order(
 {
 	enum assembly_verdict verdict = assembly_check(transport, peer, frame, true);
 	bool assembling = peer->assemblies != NULL;
-	bool gap = bitmap_any(peer->received);
+	bool gap = peer->flags & RX_GAP;
 
 	if (verdict != ASSEMBLY_FINE) {
 		verdict_count(transport, verdict);
@@ -311,6 +317,7 @@ static __rte_noinline bool frame_early(
 	}
 	COUNT(transport, reordered);
 	bitmap_set(peer->received, frame->psn);
+	peer->flags |= RX_GAP;
 	if (!held)
 		assembly_deliver(transport, peer, frame);
 	acknowledgement_owe(transport, peer, ACK_URGENT);
@@ -366,7 +373,7 @@ static inline bool data_receive(
 /* The peer's clock as of its newest frame. After a long silence order means nothing. */
 static void echo_note(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
-	if ((peer->flags & RX_ECHO) && transport->now - peer->heard < 1 * SECOND &&
+	if ((peer->flags & RX_ECHO) && transport->now - peer->heard < ECHO_MEMORY &&
 		serial_before(frame->timestamp, peer->echo))
 		return;
 	peer->echo = frame->timestamp;
@@ -406,11 +413,11 @@ static __rte_noinline void namesake_note(
 	struct process to = {frame->destination_nid, frame->destination_pid};
 
 	if (!mine || frame->source_incarnation == transport->options.incarnation ||
-		(arrival->from[0] & GROUP_ADDRESS))
+		(arrival->outer.from[0] & GROUP_ADDRESS))
 		return;
-	address_duplicate(transport, arrival->from);
+	address_duplicate(transport, arrival->outer.from);
 	if (frame->type == FRAME_ASK && process_same(to, transport->options.self))
-		address_asked(transport, frame, arrival->from);
+		address_asked(transport, frame, arrival->outer.from);
 }
 
 /* Is it from a process that may be, to this one? A question to another process is none of this
@@ -426,7 +433,7 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 		COUNT(transport, dropped_malformed);
 		return false;
 	}
-	if (mine != (arrival->from == NULL)) {
+	if (mine != (arrival->outer.from == NULL)) {
 		namesake_note(transport, arrival, mine);
 		COUNT(transport, dropped_foreign);
 		return false;
@@ -523,13 +530,13 @@ static void mark_note(struct transport *transport, struct peer *peer)
 }
 
 /* Does the frame say nothing new of where the peer is? */
-static bool address_known(
+static inline bool address_known(
 	const struct transport *transport, const struct peer *peer, const uint8_t *from)
 {
 	if (from == NULL)
 		return true;
-	return (peer->flags & PEER_KNOWN) && transport->neighbours == NULL &&
-	       memcmp(peer->address, from, FRAME_ADDRESS_BYTES) == 0;
+	return (peer->flags & PEER_KNOWN) && memcmp(peer->address, from, FRAME_ADDRESS_BYTES) == 0 &&
+	       encapsulation_on_link(&transport->encapsulation, peer->process.nid);
 }
 
 /* A stream that has been silent for so long is no longer known to its sender. */
@@ -546,8 +553,8 @@ static bool peer_receive(
 	const struct frame *frame = &arrival->frame;
 
 	stream_expire(transport, peer);
-	if (!address_known(transport, peer, arrival->from) && frame->type != FRAME_BYE)
-		address_learn(transport, peer, arrival->from);
+	if (!address_known(transport, peer, arrival->outer.from) && frame->type != FRAME_BYE)
+		address_learn(transport, peer, arrival->outer.from);
 	echo_note(transport, peer, frame);
 	peer->heard = transport->now;
 	switch (frame->type) {
@@ -590,19 +597,19 @@ static __rte_noinline void question_receive(
 	struct process to = {frame->destination_nid, frame->destination_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
 
-	if (arrival->from != NULL && (arrival->from[0] & GROUP_ADDRESS)) {
+	if (arrival->outer.from != NULL && (arrival->outer.from[0] & GROUP_ADDRESS)) {
 		COUNT(transport, dropped_malformed); /* an answer would go to many */
 		return;
 	}
 	acknowledgement_settle(transport);
-	if (peer != NULL && arrival->from != NULL && incarnation_fine(transport, peer, frame))
-		address_learn(transport, peer, arrival->from);
+	if (peer != NULL && arrival->outer.from != NULL && incarnation_fine(transport, peer, frame))
+		address_learn(transport, peer, arrival->outer.from);
 	if (!process_same(to, transport->options.self))
 		COUNT(transport, dropped_foreign);
 	else if (frame->type == FRAME_ASK)
-		address_asked(transport, frame, arrival->from);
+		address_asked(transport, frame, arrival->outer.from);
 	else
-		echo_asked(transport, frame, arrival->from);
+		echo_asked(transport, frame, arrival->outer.from);
 }
 
 /* True when the frame is held. */
@@ -634,6 +641,94 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
 		return false;
 	return peer_receive(transport, peer, arrival);
 }
+
+/* --- the straight way
+ *
+ * Nearly every frame is the next one of the stream that the last frame was of, and holds whole messages: straight_receive() does
+ * for it what the rest of this file would do, in the same order, having asked at once whether it is such a one. What it
+ * cannot answer for is a general frame. */
+
+/* What the flags of a peer say of it then; of others nothing depends. */
+#define STRAIGHT_STATE (PEER_KNOWN | RX_OPEN | RX_ECHO)
+#define STRAIGHT_ASKED (STRAIGHT_STATE | PEER_ENDED | PEER_SELF | RX_GAP)
+
+static inline uint64_t process_word(const struct process *process)
+{
+	return word_read(process, 0);
+}
+
+/* Is it the next frame of the stream from this peer, to this process, in the lives that are? */
+static inline bool straight_next(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *header, bool looped)
+{
+	uint64_t lives = (uint64_t)transport->options.incarnation << 32 | peer->incarnation;
+
+	return word_read(header, offsetof(struct frame_header, source_nid)) ==
+		       process_word(&peer->process) &&
+	       word_read(header, offsetof(struct frame_header, destination_nid)) ==
+		       process_word(&transport->options.self) &&
+	       word_read(header, offsetof(struct frame_header, source_incarnation)) == lives &&
+	       (peer->flags & STRAIGHT_ASKED) ==
+		       (looped ? STRAIGHT_STATE | PEER_SELF : STRAIGHT_STATE) &&
+	       header->stream == peer->rx_stream && header->psn == peer->rx_next;
+}
+
+/* Does nothing but what the frame holds follow from it: is it in time, and from where the peer is? */
+static inline bool straight_plain(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *header, const struct outer *outer)
+{
+	return transport->now - peer->heard < ECHO_MEMORY &&
+	       !serial_before(header->timestamp, peer->echo) &&
+	       address_known(transport, peer, outer->from) && !outer->marked &&
+	       (outer->source == 0 || outer->source == peer->process.nid) &&
+	       (!(header->flags & FRAME_ACK_VALID) ||
+		       acknowledgement_applies(peer, header->ack_stream, header->ack));
+}
+
+static inline void straight_acknowledged(
+	struct transport *transport, struct peer *peer, const struct frame_header *header)
+{
+	struct note *note = acknowledgement_room(transport);
+
+	note->peer = peer;
+	note->sack = NULL;
+	note->ack = header->ack;
+	note->echo = header->echo;
+	note->delay = header->delay;
+	note->stream = header->ack_stream;
+	note->credit = header->credit;
+	note->marked = false;
+	acknowledgement_note(transport, note);
+}
+
+/* A frame in one piece. False: it is a general frame, and nothing has been done. */
+static __rte_always_inline bool straight_receive(
+	struct transport *transport, const void *bytes, const struct outer *outer)
+{
+	struct peer *peer = transport->peers.last;
+	const struct frame_header *header =
+		(const void *)((const uint8_t *)bytes + outer->at);
+
+	if (peer == NULL || outer->length < FRAME_HEADER_BYTES ||
+		!straight_next(transport, peer, header, outer->from == NULL) ||
+		!straight_plain(transport, peer, header, outer) ||
+		!frame_is_straight(header, outer->length, peer->rx_message))
+		return false;
+	peer->echo = header->timestamp;
+	peer->echo_at = (uint32_t)transport->arrival;
+	peer->heard = transport->now;
+	if (header->flags & FRAME_ACK_VALID)
+		straight_acknowledged(transport, peer, header);
+	sender_count(transport, peer);
+	assembly_deliver_whole(transport, peer, (const uint8_t *)header + FRAME_HEADER_BYTES,
+		header->records);
+	peer->rx_next++;
+	acknowledgement_owe(
+		transport, peer, (header->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
+	return true;
+}
+
+/* --- arrival */
 
 /* One segment with the bytes of a chain, in its place. NULL: no room. */
 static struct rte_mbuf *mbuf_joined(struct transport *transport, struct rte_mbuf *chain)
@@ -678,18 +773,26 @@ static bool outer_fine(struct transport *transport, enum encapsulation_status st
 	}
 }
 
-/* Finds the transport header. False: the frame has none, or none for this process. */
-static bool arrival_locate(struct transport *transport, struct arrival *arrival, bool looped)
+/* What stands before the transport header of a frame that never left this process. */
+static inline void outer_looped(
+	const struct transport *transport, const struct rte_mbuf *mbuf, struct outer *outer)
 {
-	const struct rte_mbuf *mbuf = arrival->mbuf;
+	outer->at = transport->encapsulation.bytes;
+	outer->length = mbuf->data_len - outer->at;
+	outer->source = 0;
+	outer->from = NULL;
+	outer->marked = false;
+}
+
+/* Finds the transport header. False: the frame has none, or none for this process. */
+static bool outer_find(
+	struct transport *transport, const struct rte_mbuf *mbuf, bool looped, struct outer *outer)
+{
 	const void *bytes = rte_pktmbuf_mtod(mbuf, const void *);
-	struct outer *outer = &arrival->outer;
 	enum encapsulation_status status;
 
 	if (looped) {
-		arrival->from = NULL;
-		*outer = (struct outer){.at = transport->encapsulation.bytes};
-		outer->length = mbuf->data_len - outer->at;
+		outer_looped(transport, mbuf, outer);
 		return true;
 	}
 	status = encapsulation_read(
@@ -698,7 +801,6 @@ static bool arrival_locate(struct transport *transport, struct arrival *arrival,
 		neighbour_receive(transport, bytes, outer);
 		return false;
 	}
-	arrival->from = outer->from;
 	return outer_fine(transport, status);
 }
 
@@ -719,7 +821,9 @@ static enum frame_status arrival_decode(struct arrival *arrival)
 		rte_pktmbuf_mtod(mbuf->next, const void *), mbuf->next->data_len, &arrival->frame);
 }
 
-void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped)
+/* A frame that has not been taken already: any. */
+static __rte_noinline void general_receive(
+	struct transport *transport, struct rte_mbuf *mbuf, bool looped)
 {
 	struct arrival arrival;
 	enum frame_status status;
@@ -730,7 +834,10 @@ void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool loo
 			return;
 	}
 	arrival.mbuf = mbuf;
-	if (!arrival_locate(transport, &arrival, looped)) {
+	if (!outer_find(transport, mbuf, looped, &arrival.outer) ||
+		(transport->encapsulation.bytes != FRAME_ETHERNET_BYTES && mbuf->nb_segs == 1 &&
+			straight_receive(transport, rte_pktmbuf_mtod(mbuf, const void *),
+				&arrival.outer))) {
 		rte_pktmbuf_free(mbuf);
 		return;
 	}
@@ -740,4 +847,35 @@ void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool loo
 	else if (arrival_process(transport, &arrival))
 		return; /* held */
 	rte_pktmbuf_free(mbuf);
+}
+
+static inline void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped)
+{
+	const void *bytes = rte_pktmbuf_mtod(mbuf, const void *);
+	struct outer outer;
+
+	if (looped)
+		outer_looped(transport, mbuf, &outer);
+	if (mbuf->nb_segs == 1 &&
+		(looped || encapsulation_read_plain(
+				   &transport->encapsulation, bytes, mbuf->data_len, &outer)) &&
+		straight_receive(transport, bytes, &outer))
+		buffer_drop(mbuf);
+	else
+		general_receive(transport, mbuf, looped);
+}
+
+void receiver_burst(struct transport *transport)
+{
+	struct rte_mbuf **burst = transport->burst;
+	unsigned count = transport->burst_count;
+	unsigned i;
+
+	for (i = 1; i < PREFETCH_AHEAD && i < count; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(burst[i], const void *));
+	for (i = 0; i < count; i++) {
+		if (i + PREFETCH_AHEAD < count)
+			rte_prefetch0(rte_pktmbuf_mtod(burst[i + PREFETCH_AHEAD], const void *));
+		receiver_frame(transport, burst[i], i < transport->burst_looped);
+	}
 }

@@ -474,7 +474,7 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
  * frame. */
 
 #define STRAIGHT_KNOWN (PEER_KNOWN | TX_OPEN | RX_OPEN)
-#define STRAIGHT_FLAGS (STRAIGHT_KNOWN | PEER_SELF | TX_FIRST | RX_MARKED)
+#define STRAIGHT_FLAGS (STRAIGHT_KNOWN | PEER_SELF | TX_FIRST | RX_MARKED | RX_GAP)
 
 /* May the next frame go straight? */
 static __rte_always_inline bool straight(const struct transport *transport, const struct peer *peer)
@@ -486,7 +486,7 @@ static __rte_always_inline bool straight(const struct transport *transport, cons
 		return false;
 	return peer->waiting.head != NULL &&
 	       ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
-	       !bitmap_any(peer->received) && sender_open(transport, peer) &&
+	       sender_open(transport, peer) &&
 	       transport->in_flight < transport->in_flight_max &&
 	       transport->outbox_count < OUTBOX_FRAMES;
 }

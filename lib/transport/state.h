@@ -267,7 +267,8 @@ void sender_stopped(struct transport *transport, struct peer *peer, uint32_t num
 
 /* --- receiver.c */
 
-void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped);
+/* Reads the frames of the burst, and frees them. */
+void receiver_burst(struct transport *transport);
 /* Ends what has begun and forgets what was held; the stream counts as `state` (0, or RX_CLOSED)
  * from now on. */
 void receiver_close(
@@ -280,8 +281,11 @@ enum assembly_verdict { ASSEMBLY_FINE, ASSEMBLY_UNKNOWN, ASSEMBLY_BAD, ASSEMBLY_
  * nothing is missing before it. */
 enum assembly_verdict assembly_check(struct transport *transport, const struct peer *peer,
 	const struct frame *frame, bool in_order);
-/* Delivers a frame that was found fine. */
+/* Delivers records that were found fine: a frame's, */
 void assembly_deliver(struct transport *transport, struct peer *peer, const struct frame *frame);
+/* or those of a frame that is whole. */
+void assembly_deliver_whole(
+	struct transport *transport, struct peer *peer, const uint8_t *records, unsigned count);
 void assembly_end_all(struct transport *transport, struct peer *peer, enum transport_fail why);
 
 /* --- acknowledgement.c */
@@ -333,7 +337,10 @@ static inline void acknowledgement_fields(
 void acknowledgement_write(
 	struct transport *transport, struct peer *peer, struct frame *frame, bool bitmap);
 /* Is a bitmap needed to say what has arrived? */
-bool acknowledgement_needs_bitmap(const struct peer *peer);
+static inline bool acknowledgement_needs_bitmap(const struct peer *peer)
+{
+	return (peer->flags & (RX_OPEN | RX_GAP)) == (RX_OPEN | RX_GAP);
+}
 /* Sends those that are due. */
 void acknowledgement_run(struct transport *transport);
 /* May there be one? */
@@ -345,6 +352,30 @@ uint64_t acknowledgement_deadline(const struct transport *transport);
 /* Reads what a frame acknowledges, or notes it for acknowledgement_settle(). False: it acknowledges what was never sent. */
 bool acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame *frame);
+void acknowledgement_note_odd(struct transport *transport, struct note *note);
+/* Does an acknowledgement speak of the present stream, and of nothing that was never sent or is long known? */
+static inline bool acknowledgement_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
+{
+	return (peer->flags & TX_OPEN) && stream == peer->tx_stream &&
+	       ack - peer->tx_una <= peer_in_flight(peer);
+}
+/* Where the next one is noted, */
+static inline struct note *acknowledgement_room(struct transport *transport)
+{
+	return &transport->notes[transport->note_count];
+}
+/* and has been: it applies. What opens a window, tells of gaps, or is not the first of this peer is more than a note. */
+static inline void acknowledgement_note(struct transport *transport, struct note *note)
+{
+	const struct peer *peer = note->peer;
+
+	if (peer->flight == NULL || note->sack != NULL || sender_has_work(peer) ||
+		(transport->note_count > 0 && note[-1].peer == peer) ||
+		transport->note_count == NOTES_MAX - 1)
+		acknowledgement_note_odd(transport, note);
+	else
+		transport->note_count++;
+}
 /* Reads what was put off. */
 void acknowledgement_settle(struct transport *transport);
 void acknowledgement_told(

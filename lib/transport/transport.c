@@ -11,7 +11,6 @@
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
-#include <rte_prefetch.h>
 
 #include <transport/state.h>
 
@@ -19,7 +18,6 @@
 #define FLIGHTS_CHUNK    16
 #define REORDERS_CHUNK   16
 #define ASSEMBLIES_CHUNK 64
-#define PREFETCH_AHEAD   3
 #define BYE_TRIES        16 /* for a port that does not take what it is given */
 
 /* --- beginning */
@@ -205,8 +203,14 @@ uint64_t transport_now(const struct transport *transport)
 }
 
 /* Frames that are large come in short bursts: what the port has just copied is then still in the cache when it is copied to its place. */
-static void burst_adapt(struct transport *transport, unsigned count, uint32_t bytes)
+static void burst_adapt(struct transport *transport)
 {
+	unsigned count = transport->burst_count;
+	uint32_t bytes = 0;
+	unsigned i;
+
+	for (i = 0; i < count; i++)
+		bytes += transport->burst[i]->pkt_len;
 	if (bytes > BURST_BYTES)
 		transport->burst_limit = RTE_MAX(transport->burst_limit / 2, BURST_LEAST);
 	else if (bytes < BURST_BYTES / 4 || count < transport->burst_limit)
@@ -215,21 +219,9 @@ static void burst_adapt(struct transport *transport, unsigned count, uint32_t by
 
 void transport_process(struct transport *transport)
 {
-	unsigned count = transport->burst_count;
-	uint32_t bytes = 0;
-	unsigned i;
-
-	for (i = 1; i < PREFETCH_AHEAD && i < count; i++)
-		rte_prefetch0(rte_pktmbuf_mtod(transport->burst[i], const void *));
-	for (i = 0; i < count; i++) {
-		if (i + PREFETCH_AHEAD < count)
-			rte_prefetch0(rte_pktmbuf_mtod(
-				transport->burst[i + PREFETCH_AHEAD], const void *));
-		bytes += transport->burst[i]->pkt_len;
-		receiver_frame(transport, transport->burst[i], i < transport->burst_looped);
-	}
-	if (count >= BURST_LEAST || transport->burst_limit < BURST_FRAMES)
-		burst_adapt(transport, count, bytes);
+	if (transport->burst_count >= BURST_LEAST || transport->burst_limit < BURST_FRAMES)
+		burst_adapt(transport);
+	receiver_burst(transport);
 	transport->burst_count = 0;
 }
 
@@ -256,13 +248,13 @@ static bool transport_ready(const struct transport *transport)
 	return (transport->ready_count | transport->outbox_count) != 0;
 }
 
-/* Is there nothing to acknowledge, to fail, to answer, and no timer due? */
-static bool transport_quiet(const struct transport *transport)
+/* Is there something to fail, to answer, to let go of, to acknowledge, or a timer due? */
+static bool transport_is_due(const struct transport *transport)
 {
 	return ((uintptr_t)transport->refused.head | (uintptr_t)transport->lent |
-		       transport->note_count | transport->echoes.busy) == 0 &&
-	       !acknowledgement_is_due(transport) &&
-	       !wheel_is_due(&transport->wheel, transport->now);
+		       transport->echoes.busy | transport->ready_count) != 0 ||
+	       acknowledgement_is_due(transport) ||
+	       wheel_is_due(&transport->wheel, transport->now);
 }
 
 static void transport_flush(struct transport *transport)
@@ -294,16 +286,10 @@ unsigned transport_push(struct transport *transport)
 	return transport->sent;
 }
 
-/* There is something to do. */
-static unsigned transport_end(struct transport *transport)
+/* What does not leave at once. */
+static void transport_end(struct transport *transport, unsigned left)
 {
-	unsigned left = transport->turn_frames;
-
-	if (transport_ready(transport))
-		left = transport_give(transport);
-	else
-		transport->now = clock_now(transport->clock);
-	acknowledgement_settle(transport);
+	transport->now = clock_now(transport->clock);
 	refused_end(transport, TRANSPORT_UNREACHABLE);
 	if (transport->lent != NULL)
 		lease_run(transport);
@@ -314,28 +300,34 @@ static unsigned transport_end(struct transport *transport)
 		sender_run(transport, left);
 	acknowledgement_run(transport);
 	transport_flush(transport);
-	return transport->sent;
 }
 
-/* With nothing ready and all quiet: until when does it stay so by itself? */
+/* Until when do turns have nothing to do, unless something comes? */
 static uint64_t quiet_end(const struct transport *transport)
 {
 	uint64_t end = RTE_MIN(transport->epoch_end, wheel_next(&transport->wheel));
 
+	if ((transport->outbox_count | transport->burst_count |
+		    (transport->loop_head - transport->loop_tail)) != 0 ||
+		transport_is_due(transport))
+		return 0;
 	return transport->acks_owed != 0 ? RTE_MIN(end, transport->ack_next) : end;
 }
 
-/* Looks at each kind of work that there may be. */
 static __rte_noinline unsigned transmit_what_is_due(struct transport *transport)
 {
-	transport_stir(transport);
+	unsigned left = transport->turn_frames;
+
 	transport->sent = 0;
 	transport->blocked = false;
-	if (transport_ready(transport) || !transport_quiet(transport))
-		return transport_end(transport);
-	if ((transport->burst_count | (transport->loop_head - transport->loop_tail)) == 0)
-		transport->quiet_until = quiet_end(transport);
-	return 0;
+	if (transport_ready(transport))
+		left = transport_give(transport);
+	if (transport->note_count != 0)
+		acknowledgement_settle(transport);
+	if (transport_is_due(transport))
+		transport_end(transport, left);
+	transport->quiet_until = quiet_end(transport);
+	return transport->sent;
 }
 
 unsigned transport_transmit(struct transport *transport)

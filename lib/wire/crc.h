@@ -11,21 +11,9 @@
 #include <rte_hash_crc.h>
 #endif
 
+#include <wire/word.h>
+
 #define CHECKSUM_START 0xffffffffu
-
-/* Eight bytes at any alignment, as they are summed. */
-static inline uint64_t word_load(const void *bytes, uint32_t at)
-{
-	uint64_t word;
-
-	memcpy(&word, (const uint8_t *)bytes + at, sizeof(word));
-	return word;
-}
-
-static inline void word_store(void *bytes, uint32_t at, uint64_t word)
-{
-	memcpy((uint8_t *)bytes + at, &word, sizeof(word));
-}
 
 static inline uint64_t crc_word(uint64_t crc, uint64_t word)
 {
@@ -34,6 +22,34 @@ static inline uint64_t crc_word(uint64_t crc, uint64_t word)
 #else
 	return rte_hash_crc_8byte(word, (uint32_t)crc);
 #endif
+}
+
+/* Of a header whose first half word is `start`; the next is the checksum. */
+static inline uint64_t crc_header(uint32_t start, const void *header)
+{
+	uint64_t crc = crc_word(CHECKSUM_START, start);
+
+	crc = crc_word(crc, word_read(header, 8));
+	crc = crc_word(crc, word_read(header, 16));
+	crc = crc_word(crc, word_read(header, 24));
+	crc = crc_word(crc, word_read(header, 32));
+	crc = crc_word(crc, word_read(header, 40));
+	crc = crc_word(crc, word_read(header, 48));
+	return crc_word(crc, word_read(header, 56));
+}
+
+/* Only the padding of an echo ends elsewhere than at a multiple of eight: zeros fill it up. */
+static inline uint64_t crc_bytes(uint64_t crc, const uint8_t *bytes, uint32_t length)
+{
+	uint64_t word = 0;
+	uint32_t at;
+
+	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word))
+		crc = crc_word(crc, word_read(bytes, at));
+	if (at == length)
+		return crc;
+	memcpy(&word, bytes + at, length - at);
+	return crc_word(crc, word);
 }
 
 #endif

@@ -76,10 +76,9 @@ struct outer {
 enum encapsulation_status encapsulation_read_any(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, uint64_t flags, struct outer *outer);
 
-/* The same, quick for the usual frame: raw Ethernet without a tag, to this host alone. */
-static inline enum encapsulation_status encapsulation_read(
-	const struct encapsulation *encapsulation, const void *bytes, uint32_t available,
-	uint64_t flags, struct outer *outer)
+/* Is it the usual frame: raw Ethernet without a tag, to this host alone? Fills outer then, as encapsulation_read_any() would. */
+static inline bool encapsulation_read_plain(const struct encapsulation *encapsulation,
+	const void *bytes, uint32_t available, struct outer *outer)
 {
 	const uint8_t *at = bytes;
 	uint64_t to;
@@ -87,18 +86,28 @@ static inline enum encapsulation_status encapsulation_read(
 
 	if (encapsulation->bytes != FRAME_ETHERNET_BYTES ||
 		available < FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES)
-		return encapsulation_read_any(encapsulation, bytes, available, flags, outer);
+		return false;
 	memcpy(&to, at, sizeof(to));
 	memcpy(&type, at + 2 * FRAME_ADDRESS_BYTES, sizeof(type));
 	if (rte_be_to_cpu_64(to) >> 16 != encapsulation->own_number ||
 		type != rte_cpu_to_be_16(FRAME_ETHERTYPE))
-		return encapsulation_read_any(encapsulation, bytes, available, flags, outer);
+		return false;
 	outer->at = FRAME_ETHERNET_BYTES;
 	outer->length = available - FRAME_ETHERNET_BYTES;
 	outer->source = 0;
 	outer->from = at + FRAME_ADDRESS_BYTES;
 	outer->marked = false;
-	return ENCAPSULATION_FINE;
+	return true;
+}
+
+/* encapsulation_read_any(), quick for the usual frame. */
+static inline enum encapsulation_status encapsulation_read(
+	const struct encapsulation *encapsulation, const void *bytes, uint32_t available,
+	uint64_t flags, struct outer *outer)
+{
+	if (encapsulation_read_plain(encapsulation, bytes, available, outer))
+		return ENCAPSULATION_FINE;
+	return encapsulation_read_any(encapsulation, bytes, available, flags, outer);
 }
 
 /* The bytes before the transport header of a frame that was found fine before. */

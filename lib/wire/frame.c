@@ -20,38 +20,9 @@
 	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM |                 \
 		FRAME_ACK_VALID | FRAME_CE)
 
-/* --- checksum: CRC32C of the frame's bytes, that of the checksum itself taken as zero */
-
-/* Of a header whose first half word is `start`; the next is the checksum. */
-static inline uint64_t crc_header(uint32_t start, const void *header)
-{
-	uint64_t crc = crc_word(CHECKSUM_START, start);
-
-	crc = crc_word(crc, word_load(header, 8));
-	crc = crc_word(crc, word_load(header, 16));
-	crc = crc_word(crc, word_load(header, 24));
-	crc = crc_word(crc, word_load(header, 32));
-	crc = crc_word(crc, word_load(header, 40));
-	crc = crc_word(crc, word_load(header, 48));
-	return crc_word(crc, word_load(header, 56));
-}
 static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
 
-/* Only the padding of an echo ends elsewhere than at a multiple of eight: zeros fill it up. */
-static uint64_t crc_bytes(uint64_t crc, const uint8_t *bytes, uint32_t length)
-{
-	uint64_t word = 0;
-	uint32_t at;
-
-	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word))
-		crc = crc_word(crc, word_load(bytes, at));
-	if (at == length)
-		return crc;
-	memcpy(&word, bytes + at, length - at);
-	return crc_word(crc, word);
-}
-
-/* Goes on behind the header with what else is covered. */
+/* The checksum goes on behind the header with what else is covered. */
 static __rte_noinline uint64_t crc_rest(
 	uint64_t crc, const struct frame *frame, const uint8_t *bytes)
 {
@@ -65,17 +36,13 @@ static __rte_noinline uint64_t crc_rest(
 	return crc;
 }
 
-static inline bool start_valid(const struct record *record)
-{
-	return record->header_length <= MESSAGE_HEADER_MAX &&
-	       record->header_length % RECORD_ALIGN == 0;
-}
-
 static __rte_always_inline bool record_valid(const struct record *record)
 {
 	switch (record->kind) {
 	case RECORD_START:
-		return start_valid(record) && record->extent <= MESSAGE_LENGTH_MAX &&
+		return record->header_length <= MESSAGE_HEADER_MAX &&
+		       record->header_length % RECORD_ALIGN == 0 &&
+		       record->extent <= MESSAGE_LENGTH_MAX &&
 		       record->data_length <= record->extent;
 	case RECORD_MORE:
 		return record->header_length == 0 && record->data_length > 0 &&
@@ -105,33 +72,28 @@ static __rte_always_inline bool records_valid(struct frame *frame, uint32_t byte
 	uint32_t reach = frame->split < bytes ? frame->split : bytes; /* of headers */
 	struct record record;
 	bool starts = false;
-	bool whole = true;
-	uint32_t message = 0; /* the number that a whole message must have */
 	uint32_t next;
 	uint32_t at = 0;
 	unsigned i;
 
+	if (frame->split == UINT32_MAX && bytes >= RECORD_HEADER_BYTES) {
+		record_look(frame->body, &record);
+		frame->message = record.message;
+		frame->whole = records_whole(frame->body, bytes, frame->records, record.message);
+		if (frame->whole)
+			return frame->flags & FRAME_START;
+	}
 	for (i = 0; i < frame->records; i++) {
 		if (at > reach || reach - at < RECORD_HEADER_BYTES)
 			return false;
 		next = record_read(frame, at, &record);
 		if (next > bytes || !record_whole(frame, at, &record))
 			return false;
-		if (i == 0)
-			message = frame->message = record.message;
-		if (record.kind == RECORD_START && record.extent == record.data_length &&
-			start_valid(&record)) {
-			starts = true;
-			whole &= record.message == message++;
-		} else if (record_valid(&record)) {
-			starts |= record.kind == RECORD_START;
-			whole = false;
-		} else {
+		if (!record_valid(&record))
 			return false;
-		}
+		starts |= record.kind == RECORD_START;
 		at = next;
 	}
-	frame->whole = whole;
 	return at == bytes && starts == !!(frame->flags & FRAME_START);
 }
 
@@ -178,13 +140,14 @@ static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t 
 	if (available < FRAME_HEADER_BYTES)
 		return FRAME_BAD_SHORT;
 	/* The first word by itself: what is stored in pieces is slow to load as a whole. */
-	start = word_load(bytes, 0);
+	start = word_read(bytes, 0);
 	word = start & ~VERSION_MASK;
 	memcpy(frame, &word, sizeof(word));
 	memcpy((uint8_t *)frame + sizeof(word), (const uint8_t *)bytes + sizeof(word),
 		FRAME_HEADER_BYTES - sizeof(word));
 	frame->tail = tail;
 	frame->tail_length = tail_length;
+	frame->whole = false;
 	if ((start & VERSION_MASK) != FRAME_VERSION << 4 || frame->type < FRAME_DATA ||
 		frame->type > FRAME_PONG)
 		return FRAME_BAD_VERSION;

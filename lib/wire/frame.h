@@ -7,7 +7,8 @@
  *     [selective acknowledgement        32 bytes, with FRAME_SACK]
  *     records ...        each struct record_header, its message header, its data, padded to 8 bytes
  *
- * Only wire/frame.c reads or writes these bytes; the rest of the library sees struct frame.
+ * Only wire/frame.c reads or writes these bytes; the rest of the library sees struct frame. The straight way in (receiver.c) alone
+ * reads a header where it lies.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -22,6 +23,9 @@
 #include <rte_common.h>
 
 #include <wire/crc.h>
+
+#include <wire/crc.h>
+#include <wire/word.h>
 
 #define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
 #define FRAME_VERSION   2
@@ -75,7 +79,7 @@ enum frame_flag {
  *  |       first: with FRAME_FIRST, the stream's first psn         |  60
  *  +---------------------------------------------------------------+
  */
-struct frame_header {
+struct __attribute__((packed, may_alias)) frame_header { /* where it lies, at any alignment */
 	uint8_t version_type; /* version in the high half */
 	uint8_t flags;
 	uint16_t length; /* bytes from here to the last record's end, or that of an echo's padding; Ethernet padding follows */
@@ -176,8 +180,8 @@ struct frame {
 	/* The rest is of decoded frames only. */
 	const uint8_t *body; /* the records */
 	uint32_t split;      /* bytes of body before the tail; UINT32_MAX: there is none */
-	/* whole: every record starts a message all of whose data it holds, and they are numbered one after the other, the first
-	 * as `message`. */
+	/* whole: it is in one piece, every record starts a message all of whose data it holds, and they are numbered one after
+	 * the other, the first as `message`. */
 	uint32_t message;
 	bool whole;
 };
@@ -276,11 +280,9 @@ static inline uint32_t record_bytes(uint32_t header_length, uint32_t data_length
 	return (bytes + RECORD_ALIGN - 1) & ~(uint32_t)(RECORD_ALIGN - 1);
 }
 
-/* Reads the record at `at` of a decoded frame's body and returns where the next one is. */
-static inline uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record)
+/* Reads a record that lies in one piece; returns its bytes. */
+static inline uint32_t record_look(const uint8_t *bytes, struct record *record)
 {
-	const uint8_t *bytes = frame->body + at;
-	uint32_t data_at;
 	struct record_header header;
 
 	memcpy(&header, bytes, sizeof(header));
@@ -290,10 +292,69 @@ static inline uint32_t record_read(const struct frame *frame, uint32_t at, struc
 	record->message = rte_le_to_cpu_32(header.message);
 	record->extent = rte_le_to_cpu_64(header.extent);
 	record->header = bytes + RECORD_HEADER_BYTES;
-	data_at = at + RECORD_HEADER_BYTES + record->header_length;
-	record->data = data_at < frame->split ? frame->body + data_at
-					      : frame->tail + (data_at - frame->split);
-	return at + record_bytes(record->header_length, record->data_length);
+	record->data = bytes + RECORD_HEADER_BYTES + record->header_length;
+	return record_bytes(record->header_length, record->data_length);
+}
+
+/* Reads the record at `at` of a decoded frame's body and returns where the next one is. */
+static inline uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record)
+{
+	uint32_t bytes = record_look(frame->body + at, record);
+	uint32_t data_at = at + RECORD_HEADER_BYTES + record->header_length;
+
+	if (data_at >= frame->split)
+		record->data = frame->tail + (data_at - frame->split);
+	return at + bytes;
+}
+
+/* Are these bytes `count` records, each of which starts a message all of whose data it holds, numbered from `message` on? */
+static inline bool records_whole(const uint8_t *at, uint32_t bytes, unsigned count, uint32_t message)
+{
+	const struct record_header alike = {
+		.kind = UINT8_MAX, .header_length = RECORD_ALIGN - 1, .message = UINT32_MAX};
+
+	for (; count > 0; count--) {
+		struct record_header header = {.kind = RECORD_START, .message = message++};
+		uint32_t next;
+
+		if (bytes < RECORD_HEADER_BYTES ||
+			((word_read(at, 0) ^ word_read(&header, 0)) & word_read(&alike, 0)) != 0)
+			return false;
+		memcpy(&header, at, sizeof(header));
+		next = record_bytes(header.header_length, header.data_length);
+		if (header.extent != header.data_length ||
+			header.header_length > MESSAGE_HEADER_MAX || next > bytes)
+			return false;
+		at += next;
+		bytes -= next;
+	}
+	return bytes == 0;
+}
+
+/* --- the straight way: most frames are read where they lie, and nothing is made of them */
+
+#define FRAME_STRAIGHT       (FRAME_VERSION << 4 | FRAME_DATA | FRAME_START << 8) /* how it begins, */
+#define FRAME_STRAIGHT_ALIKE (UINT16_MAX & ~((FRAME_ACK_NOW | FRAME_ACK_VALID | FRAME_FULL_SUM) << 8)) /* but for these */
+
+/* Is it a sequenced frame in one piece, with none but those flags, that frame_decode() would find right and whole, its first message
+ * numbered `message`? */
+static inline bool frame_is_straight(
+	const struct frame_header *header, uint32_t available, uint32_t message)
+{
+	const uint8_t *bytes = (const uint8_t *)header;
+	uint32_t rest = header->length - (uint32_t)FRAME_HEADER_BYTES;
+	uint64_t start = word_read(bytes, 0);
+	uint64_t crc;
+
+	if (((start ^ FRAME_STRAIGHT) & FRAME_STRAIGHT_ALIKE) != 0 ||
+		available < FRAME_HEADER_BYTES || rest > available - FRAME_HEADER_BYTES ||
+		header->records == 0 || header->reserved != 0)
+		return false;
+	crc = crc_header((uint32_t)start, bytes);
+	if (header->flags & FRAME_FULL_SUM)
+		crc = crc_bytes(crc, bytes + FRAME_HEADER_BYTES, rest);
+	return ~(uint32_t)crc == start >> 32 &&
+	       records_whole(bytes + FRAME_HEADER_BYTES, rest, header->records, message);
 }
 
 /* Writes a record's header; returns where its message header goes. */

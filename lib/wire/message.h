@@ -30,6 +30,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <wire/word.h>
+
 enum message_kind {
 	MESSAGE_PUT = 1,
 	MESSAGE_ACK,
@@ -98,14 +100,6 @@ static inline uint32_t message_encode(const struct message_header *header, void 
 	message_word(to, offsetof(struct message_header, handle), header->handle);
 	message_word(to, offsetof(struct message_header, offset), header->offset);
 	return message_length(header, requested);
-}
-
-static inline uint64_t word_read(const void *from, size_t at)
-{
-	uint64_t word;
-
-	memcpy(&word, (const uint8_t *)from + at, sizeof(word));
-	return word;
 }
 
 /* The words of a header that were sent, of those that need not be; length is more than MESSAGE_HEADER_LEAST. False: the last of them
