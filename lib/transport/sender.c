@@ -23,7 +23,6 @@
 
 #include <transport/state.h>
 
-#define QUANTUM        8      /* frames of one peer in a row */
 #define TURN_FRAMES    64u    /* in a turn, */
 #define TURN_FRAMES_LO 8u     /* but at least this many, */
 #define TURN_BYTES     262144 /* and not many more bytes: receiving must have its turn */
@@ -31,14 +30,6 @@
 #define RECORDS_MAX    UINT8_MAX
 #define PART_MIN       256    /* bytes of data that are worth a record of their own */
 #define PART_ALIGN     64     /* data that follows stays aligned as its message's memory is */
-
-enum step {
-	STEP_SENT,
-	STEP_LAST,    /* sent, and nothing is left */
-	STEP_NOTHING, /* there is nothing to send, or no address */
-	STEP_STALLED, /* no window or credit */
-	STEP_BLOCKED  /* no room in the port, no buffer */
-};
 
 /* A message that goes straight has no longer a header, and as many bytes are written for any: they fit in. */
 #define STRAIGHT_HEADER 64
@@ -58,26 +49,14 @@ struct filling {
 
 /* --- who may send */
 
-void sender_ready(struct transport *transport, struct peer *peer)
-{
-	if (link_listed(&peer->ready_link))
-		return;
-	list_append(&transport->ready, &peer->ready_link);
-	transport->ready_count++;
-}
-
-void sender_unready(struct transport *transport, struct peer *peer)
-{
-	if (!link_listed(&peer->ready_link))
-		return;
-	link_remove(&peer->ready_link);
-	transport->ready_count--;
-}
-
 void transport_send(struct transport *transport, struct process to, struct message *message)
 {
-	struct peer *peer = transport->closing ? NULL : peer_get(transport, to, false);
+	struct peer *peer = transport->peers.last;
 
+	if (unlikely(transport->closing))
+		peer = NULL;
+	else if (peer == NULL || !process_same(peer->process, to))
+		peer = peer_get(transport, to, false);
 	transport_stir(transport);
 	message->framed = 0;
 	message->lease = NULL;
@@ -493,7 +472,7 @@ static __rte_always_inline bool straight(const struct transport *transport, cons
 
 /* Starts messages that wait, as long as all of their data fits in, and there are no more than a frame has records. They are in
  * order, so the peer's list is cut in two. Returns where the next record would go. */
-static __rte_noinline uint8_t *straight_fill(
+static __rte_always_inline uint8_t *straight_fill(
 	struct transport *transport, struct peer *peer, uint8_t *at, const uint8_t *end)
 {
 	struct message *first = peer->waiting.head, *last = NULL, *message = first;
@@ -532,8 +511,7 @@ static __rte_noinline uint8_t *straight_fill(
 	return at;
 }
 
-/* STEP_NOTHING: it does not go so. */
-static __rte_noinline enum step sender_straight(struct transport *transport, struct peer *peer)
+enum step sender_straight(struct transport *transport, struct peer *peer)
 {
 	struct frame frame = {.type = FRAME_DATA, .flags = FRAME_START | FRAME_ACK_NOW};
 	bool begins = peer->flight == NULL;
@@ -558,7 +536,7 @@ static __rte_noinline enum step sender_straight(struct transport *transport, str
 	frame.records = (uint8_t)(peer->tx_message - message);
 	acknowledgement_fields(transport, peer, &frame);
 	acknowledgement_forget(transport, peer);
-	sender_address(transport, peer, &frame);
+	sender_names(transport, peer, &frame);
 	frame_encode_header(&frame, header);
 	encapsulation_write_plain(
 		&transport->encapsulation, header - FRAME_ETHERNET_BYTES, peer->address);
@@ -709,8 +687,7 @@ unsigned sender_turn_frames(uint32_t capacity)
 	return RTE_MAX(RTE_MIN(frames, TURN_FRAMES), TURN_FRAMES_LO);
 }
 
-/* All have their turns; the first may have taken a part of its own. */
-static __rte_noinline unsigned sender_turns(
+unsigned sender_turns(
 	struct transport *transport, unsigned budget, unsigned quantum)
 {
 	unsigned patience = RTE_MIN(transport->ready_count, PATIENCE);
@@ -729,23 +706,6 @@ static __rte_noinline unsigned sender_turns(
 		}
 	}
 	return budget;
-}
-
-unsigned sender_run(struct transport *transport, unsigned budget)
-{
-	struct peer *peer = link_entry(transport->ready.next, struct peer, ready_link);
-	enum step step;
-
-	if (transport->ready_count == 0 || budget == 0)
-		return budget;
-	step = sender_straight(transport, peer);
-	if (step == STEP_SENT)
-		return sender_turns(transport, budget - 1, QUANTUM - 1);
-	if (step == STEP_LAST) {
-		sender_unready(transport, peer);
-		budget--;
-	}
-	return transport->ready_count == 0 ? budget : sender_turns(transport, budget, QUANTUM);
 }
 
 void sender_stopped(struct transport *transport, struct peer *peer, uint32_t number)

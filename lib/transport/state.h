@@ -183,7 +183,7 @@ static inline uint64_t random_next(struct transport *transport)
 
 /* A frame's mbuf with room for everything, its transport header aligned to a cache line. NULL: none
  * left. */
-static inline struct rte_mbuf *outbox_alloc(struct transport *transport, unsigned references)
+static inline struct rte_mbuf *outbox_alloc(struct transport *transport, uint16_t references)
 {
 	return buffer_take(transport->port->pool,
 		RTE_PKTMBUF_HEADROOM - transport->encapsulation.bytes, references);
@@ -235,19 +235,60 @@ static inline void outbox_flush(struct transport *transport)
 
 /* --- sender.c */
 
-void sender_ready(struct transport *transport, struct peer *peer);
-void sender_unready(struct transport *transport, struct peer *peer);
+static inline void sender_ready(struct transport *transport, struct peer *peer)
+{
+	if (link_listed(&peer->ready_link))
+		return;
+	list_append(&transport->ready, &peer->ready_link);
+	transport->ready_count++;
+}
+static inline void sender_unready(struct transport *transport, struct peer *peer)
+{
+	if (!link_listed(&peer->ready_link))
+		return;
+	link_remove(&peer->ready_link);
+	transport->ready_count--;
+}
 static inline bool sender_has_work(const struct peer *peer)
 {
 	return ((uintptr_t)peer->waiting.head | (uintptr_t)peer->open.head | peer->stop_count) != 0 ||
 	       (peer->flight != NULL && peer->flight->lost_count != 0);
 }
+enum step {
+	STEP_SENT,
+	STEP_LAST,    /* sent, and nothing is left */
+	STEP_NOTHING, /* there is nothing to send, or no address */
+	STEP_STALLED, /* no window or credit */
+	STEP_BLOCKED  /* no room in the port, no buffer */
+};
+#define QUANTUM 8 /* frames of one peer in a row */
+
+/* Sends what waits for a peer, if it makes one usual frame. STEP_NOTHING: it does not. */
+enum step sender_straight(struct transport *transport, struct peer *peer);
+/* Peers have their turns; the first one's is as long as `quantum` says. */
+unsigned sender_turns(struct transport *transport, unsigned budget, unsigned quantum);
 /* Sends up to budget frames of peers that are ready; returns what is left of it. */
-unsigned sender_run(struct transport *transport, unsigned budget);
+static inline unsigned sender_run(struct transport *transport, unsigned budget)
+{
+	struct peer *peer = link_entry(transport->ready.next, struct peer, ready_link);
+	unsigned quantum = QUANTUM;
+	enum step step;
+
+	if (transport->ready_count == 0 || budget == 0)
+		return budget;
+	step = sender_straight(transport, peer);
+	if (step <= STEP_LAST)
+		budget--;
+	if (step == STEP_LAST)
+		sender_unready(transport, peer);
+	else if (step == STEP_SENT)
+		quantum--;
+	return transport->ready_count == 0 ? budget : sender_turns(transport, budget, quantum);
+}
 /* How many frames of this capacity make a turn. */
 unsigned sender_turn_frames(uint32_t capacity);
-/* The fields that every frame to a peer has. */
-static inline void sender_address(
+/* Who to, who from, and when. */
+static inline void sender_names(
 	const struct transport *transport, const struct peer *peer, struct frame *frame)
 {
 	frame->destination_nid = peer->process.nid;
@@ -257,6 +298,12 @@ static inline void sender_address(
 	frame->source_incarnation = transport->options.incarnation;
 	frame->destination_incarnation = peer->incarnation;
 	frame->timestamp = (uint32_t)transport->now;
+}
+/* What every frame to a peer has. */
+static inline void sender_address(
+	const struct transport *transport, const struct peer *peer, struct frame *frame)
+{
+	sender_names(transport, peer, frame);
 	if (transport->options.full_checksum)
 		frame->flags |= FRAME_FULL_SUM;
 }
