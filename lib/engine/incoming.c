@@ -292,13 +292,16 @@ static ALWAYS_INLINE void put_take(struct engine *engine, struct region *region,
 	link = region_log_whole(engine, region, &account, EVENT_PUT_START);
 	if (traced)
 		engine_trace(engine, TRACE_EVENT, from, header->operation, &account);
-	if (exhausts) { /* R3: a region that accepts is not on its way out */
-		account.link = link ? link : LINK_OWN;
-		region_settle(engine, region, &account, exhausts);
+	if (exhausts || acknowledge) {
+		struct account copy = account; /* so that the account itself may stay in registers */
+
+		copy.link = link ? link : LINK_OWN;
+		if (exhausts) /* R3: a region that accepts is not on its way out */
+			region_settle(engine, region, &copy, exhausts);
+		if (acknowledge)
+			put_acknowledge(engine, from, &copy, header->handle, header->offset,
+				header->operation);
 	}
-	if (acknowledge)
-		put_acknowledge(engine, from, &account, header->handle, header->offset,
-			header->operation);
 }
 
 /* A put of which data is still to come. */

@@ -94,8 +94,9 @@ static inline bool entry_matches(const struct match_entry *entry, const struct m
 {
 	uint64_t process = process_of(entry->nid, entry->pid) ^ process_of(key->nid, key->pid);
 
-	return (((entry->bits ^ key->bits) & ~entry->ignore) |
-		       (process & match_processes[entry->any])) == 0;
+	/* Most entries of a list want other bits. */
+	return ((entry->bits ^ key->bits) & ~entry->ignore) == 0 &&
+	       (process & match_processes[entry->any]) == 0;
 }
 
 void match_list_init(struct match_list *list);

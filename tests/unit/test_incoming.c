@@ -1335,6 +1335,125 @@ static void messages__of_random_content_never_reach_beyond_a_region(void **state
 
 #define test(name) cmocka_unit_test_setup_teardown(name, incoming_setup, rig_teardown)
 
+/* --- one way and the other */
+
+#define TRACE_PUTS 400
+#define TRACES     40
+
+/* What came of a trace: the same whichever way its puts came. */
+struct trace_outcome {
+	uint8_t memory[6][32];
+	struct event events[6 * TRACE_PUTS];
+	unsigned count;
+	unsigned long drops, received, acknowledged;
+};
+
+static uint64_t trace_state;
+
+static uint32_t trace_random(uint32_t below)
+{
+	trace_state = trace_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)((trace_state >> 33) % below);
+}
+
+static uint32_t trace_id(uint32_t value)
+{
+	return trace_random(2) == 0 ? UINT32_MAX : value;
+}
+
+/* An entry of Portal 0 or 1 with a region; some accept nothing, some go when they are used up or too small. */
+static void trace_attach(struct rig *rig, uint64_t queue, uint8_t *to)
+{
+	static const uint32_t thresholds[] = {0, 1, 3, GATE_THRESHOLD_INFINITE};
+	const struct rig_entry entry = {.portal = trace_random(2),
+		.match = {trace_id(8), trace_id(80)},
+		.bits = trace_random(3),
+		.ignore = trace_random(2) != 0 ? UINT64_MAX : 0,
+		.unlink = true};
+	const struct region_description region = {.start = (uintptr_t)to,
+		.length = trace_random(33),
+		.threshold = thresholds[trace_random(4)],
+		.max_offset = trace_random(40),
+		.options = trace_random(REGION_OPTIONS + 1),
+		.queue = trace_random(4) != 0 ? queue : 0};
+	uint64_t handle = rig_entry(rig, &entry);
+
+	if (trace_random(8) != 0)
+		rig_attach(rig, handle, &region, (int)trace_random(4));
+}
+
+static void trace_put(void)
+{
+	struct message_header header = rig_put_header(0);
+	uint32_t length = trace_random(4) == 0 ? trace_random(33) : 8 + trace_random(9);
+	struct process from = trace_random(8) == 0 ? (struct process){9, 80} : RIG_PEER;
+
+	header.portal = trace_random(20) == 0 ? RIG_PORTALS : trace_random(2);
+	header.cookie = trace_random(20) == 0 ? trace_random(RIG_ACCESS + 1) : 0;
+	header.uid = trace_random(20) == 0 ? RIG_UID + 1 : RIG_UID;
+	header.match_bits = trace_random(3);
+	header.value = trace_random(2) * 77;
+	header.offset = trace_random(3) == 0 ? trace_random(40) : 0;
+	header.handle = trace_random(3) == 0 ? 5 : 0;
+	header.operation = header.handle != 0 ? 6 : 0;
+	header.requested = length;
+	fake_deliver(from, &header, data, length);
+}
+
+/* frame: bytes of data that come with a put's beginning. */
+static void trace_run(uint64_t seed, uint64_t frame, struct trace_outcome *outcome)
+{
+	struct rig *rig;
+	void *state;
+	uint64_t queue;
+
+	assert_int_equal(rig_setup(&state), 0);
+	rig = state;
+	memset(outcome, 0, sizeof(*outcome));
+	trace_state = seed;
+	queue = rig_queue(rig, 4096);
+	fake_set_frame(frame);
+	for (unsigned n = 0; n < TRACE_PUTS; n++) {
+		if (n % 10 == 0)
+			trace_attach(rig, queue, outcome->memory[trace_random(6)]);
+		trace_put();
+	}
+	while (rig_take(rig->segment, queue, &outcome->events[outcome->count]) == QUEUE_EVENT) {
+		/* Memory that differs from run to run. */
+		outcome->events[outcome->count++].start = 0;
+		assert_true(outcome->count < sizeof(outcome->events) / sizeof(outcome->events[0]));
+	}
+	memset(&outcome->events[outcome->count], 0, sizeof(outcome->events[0]));
+	outcome->drops = rig_drops(rig);
+	outcome->received = rig_counter(rig, puts_received);
+	while (fake_next())
+		outcome->acknowledged++;
+	fake_set_frame(FAKE_FRAME);
+	assert_int_equal(rig_teardown(&state), 0);
+}
+
+static void puts__come_to_the_same_as_a_whole_and_in_pieces(void **state)
+{
+	static struct trace_outcome whole, pieces;
+	unsigned long received = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= TRACES; seed++) {
+		trace_run(seed, FAKE_FRAME, &whole);
+		trace_run(seed, seed % 12, &pieces);
+		assert_int_equal(whole.count, pieces.count);
+		for (unsigned i = 0; i < whole.count; i++)
+			assert_memory_equal(
+				&whole.events[i], &pieces.events[i], sizeof(whole.events[i]));
+		assert_memory_equal(whole.memory, pieces.memory, sizeof(whole.memory));
+		assert_int_equal(whole.drops, pieces.drops);
+		assert_int_equal(whole.received, pieces.received);
+		assert_int_equal(whole.acknowledged, pieces.acknowledged);
+		received += whole.received;
+	}
+	assert_true(received > TRACES * TRACE_PUTS / 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1386,6 +1505,7 @@ int main(void)
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),
 		test(message__whose_data_is_not_as_long_as_it_says_is_dropped),
 		test(messages__of_random_content_never_reach_beyond_a_region),
+		cmocka_unit_test(puts__come_to_the_same_as_a_whole_and_in_pieces), /* changes the frame */
 	};
 
 	int failed = 0;

@@ -414,16 +414,17 @@ static void region_settle__has_freed_the_region_when_its_unlink_event_can_be_rea
 	uint64_t entry = rig_entry_any(rig, false);
 	struct region_description region = RIG_REGION(memory, queue);
 	struct message_header header = rig_put_header(1);
-	struct event event;
+	struct event start, event;
 	uint64_t handle;
 
 	region.threshold = 1;
 	region.user = 42;
 	handle = rig_attach(rig, entry, &region, RIG_UNLINK_OP);
 	fake_deliver(RIG_PEER, &header, "x", 1);
-	rig_event(rig, queue, EVENT_PUT_START);
+	start = rig_event(rig, queue, EVENT_PUT_START);
 	rig_event(rig, queue, EVENT_PUT_END);
 	event = rig_event(rig, queue, EVENT_UNLINK);
+	assert_int_equal(event.link, start.link);
 	/* The event still says what the region was. */
 	assert_int_equal(event.region, handle);
 	assert_int_equal(event.user, 42);
