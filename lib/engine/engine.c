@@ -82,16 +82,13 @@ struct engine *engine_create(const struct engine_options *options)
 	return engine;
 }
 
-/* Wakes the sleepers of all queues written since the last time. The barrier pairs with that of a
- * reader between raising `sleepers` and looking once more at its queue: one of the two sees the
- * other. */
-static void engine_ring(struct engine *engine)
+/* Wakes the sleepers of all queues in the list. The barrier pairs with that of a reader between raising
+ * `sleepers` and looking once more at its queue: one of the two sees the other. */
+static __attribute__((noinline)) void sleepers_wake(struct engine *engine)
 {
 	uint32_t next = engine->touched;
 	struct queue *queue;
 
-	if (next == 0)
-		return;
 	barrier_light();
 	while (next != QUEUE_LAST) {
 		queue = segment_queue(engine->segment, next - 1);
@@ -100,6 +97,14 @@ static void engine_ring(struct engine *engine)
 		queue_ring(queue);
 	}
 	engine->touched = 0;
+}
+
+/* The news is out. */
+static inline void engine_ring(struct engine *engine)
+{
+	engine->news = false;
+	if (engine->touched != 0)
+		sleepers_wake(engine);
 }
 
 static int queue_free(struct engine *engine, uint32_t index, uint32_t generation)
@@ -308,7 +313,7 @@ static ALWAYS_INLINE unsigned turn_begin(struct engine *engine)
 
 static ALWAYS_INLINE unsigned turn_count(struct engine *engine, unsigned work)
 {
-	if (engine->touched != 0) {
+	if (engine->news) {
 		engine_ring(engine);
 		work++;
 	}
@@ -334,7 +339,7 @@ static __attribute__((noinline)) unsigned look_on(
 {
 	if (frames != 0 || engine_called(engine))
 		work += turn_work(engine, frames);
-	if (engine->touched != 0 && !engine->begun && !transport_urgent(engine->transport))
+	if (engine->news && !engine->begun && !transport_urgent(engine->transport))
 		engine->owes = true;
 	else
 		work += turn_end(engine);
@@ -347,7 +352,7 @@ static __attribute__((noinline)) unsigned look_owed(struct engine *engine)
 	unsigned work = engine->owes ? turn_owed(engine) : 0;
 
 	/* Commands do not wait: who has posted them may rely on this thread (poller.h, P3). */
-	if (engine->touched != 0 && !engine_called(engine))
+	if (engine->news && !engine_called(engine))
 		return turn_count(engine, work);
 	return look_on(engine, work, transport_receive(engine->transport));
 }
@@ -363,14 +368,14 @@ unsigned engine_look(struct engine *engine)
 {
 	unsigned frames, sent;
 
-	if (engine->owes || engine->touched != 0)
+	if (engine->owes || engine->news)
 		return look_owed(engine);
 	frames = transport_receive(engine->transport);
-	if (frames != 0 || engine_called(engine) || engine->touched != 0 ||
+	if (frames != 0 || engine_called(engine) || engine->news ||
 		!TAILQ_EMPTY(&engine->waiting))
 		return look_on(engine, 0, frames);
 	sent = transport_transmit(engine->transport);
-	if (sent != 0 || engine->touched != 0)
+	if (sent != 0 || engine->news)
 		return look_end(engine, sent);
 	engine_count(engine, polls_idle);
 	return 0;

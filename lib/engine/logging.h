@@ -88,4 +88,14 @@ LOGGING_INLINE uint64_t region_log_whole(
 	return logging.sequence;
 }
 
+/* An operation is over: it is no longer pending (R2), then its last event is logged. queue: that it had when it began, NULL: none.
+ * region_settle() follows. */
+LOGGING_INLINE void region_log_end(struct engine *engine, struct region *region, struct queue *queue, enum event_kind kind,
+	uint32_t why, const struct account *account)
+{
+	region->pending--;
+	if (queue)
+		event_log(engine, queue, region, kind, why, account, account->link);
+}
+
 #endif

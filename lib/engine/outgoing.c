@@ -16,6 +16,10 @@
  */
 #include <engine/state.h>
 
+#include <string.h>
+
+#include <engine/logging.h>
+
 void outgoing_send(
 	struct engine *engine, struct operation *operation, const struct message_header *header)
 {
@@ -30,23 +34,35 @@ static struct operation_list *sending_list(struct engine *engine, uint64_t link)
 	return &engine->sending[link % SENDING_LISTS];
 }
 
-/* Logs SEND_START; the account is whole from now on. */
-static void put_start(struct engine *engine, struct operation *operation)
+/* What a put's events say. That most of it is not kept spares the way to the frame some stores. */
+static inline struct account put_account(
+	const struct engine *engine, const struct operation *operation)
 {
-	struct account *account = &operation->account;
-	uint64_t sequence;
+	struct account account = {
+		.target = operation->account.target,
+		.match_bits = operation->account.match_bits,
+		.requested = operation->message.length,
+		.moved = operation->message.length,
+		.value = operation->account.value,
+		.link = operation->account.link,
+	};
 
-	account->nid = engine->self.nid;
-	account->pid = engine->self.pid;
-	account->uid = engine->uid;
-	account->requested = operation->message.length;
-	account->moved = operation->message.length;
-	account->offset = 0;
-	account->link = LINK_OWN;
-	sequence = region_log(engine, operation_region(engine, operation), operation->queue,
-		EVENT_SEND_START, TRANSPORT_OK, account, NULL);
-	if (sequence)
-		account->link = sequence;
+	memcpy(&account.initiator, &engine->self, sizeof(account.initiator));
+	return account;
+}
+
+/* Logs SEND_START. */
+static inline void put_start(struct engine *engine, struct operation *operation)
+{
+	struct queue *queue = queue_find(engine->segment, operation->queue);
+	struct account account;
+
+	operation->account.link = LINK_OWN;
+	if (!queue)
+		return;
+	account = put_account(engine, operation);
+	operation->account.link = event_log(engine, queue, operation_region(engine, operation),
+		EVENT_SEND_START, TRANSPORT_OK, &account, LINK_OWN).sequence;
 }
 
 void outgoing_announce(struct engine *engine)
@@ -81,9 +97,10 @@ static inline void put_start_later(struct engine *engine, struct operation *oper
 
 static uint64_t put_trace(struct engine *engine, struct operation *operation, uint64_t name)
 {
+	const struct account account = put_account(engine, operation);
+
 	operation->name = name ? name : PUT_TRACED | ++engine->traced;
-	operation->account.moved = operation->message.length;
-	engine_trace(engine, TRACE_COMMAND, engine->self, operation->name, &operation->account);
+	engine_trace(engine, TRACE_COMMAND, engine->self, operation->name, &account);
 	return operation->name;
 }
 
@@ -121,7 +138,7 @@ void outgoing_put(struct engine *engine, struct region *region, const struct mov
 	operation->queue = region->queue;
 	operation->peer = move->to;
 	operation->exhausts = region_spend(region, taken, 0);
-	operation->account.portal = move->portal;
+	operation->account.target = engine->uid | (uint64_t)move->portal << 32;
 	operation->account.match_bits = move->match_bits;
 	operation->account.value = move->value;
 	message->data = (const void *)(uintptr_t)region->start;
@@ -157,37 +174,73 @@ bool outgoing_keep(struct engine *engine, struct process from, const struct mess
 	return false;
 }
 
-/* O3. region: the handle of the one that was put from, which may have left with SEND_END. */
-static void put_acknowledged(
-	struct engine *engine, const struct operation *operation, uint64_t region)
+static __attribute__((noinline)) void put_settle(
+	struct engine *engine, const struct operation *operation, enum transport_fail why)
+{
+	const struct account account = put_account(engine, operation);
+
+	/* Only a successful operation's end unlinks. */
+	region_settle(engine, operation_region(engine, operation), &account,
+		operation->exhausts && why == TRANSPORT_OK);
+}
+
+/* Logs SEND_END or SEND_FAIL. */
+static inline __attribute__((always_inline)) void put_end(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	struct region *region = operation_region(engine, operation);
+	const struct account account = put_account(engine, operation);
+
+	region_log_end(engine, region, queue_find(engine->segment, operation->queue),
+		why ? EVENT_SEND_FAIL : EVENT_SEND_END, why, &account);
+	if (operation->exhausts || region->state != REGION_LIVE)
+		put_settle(engine, operation, why);
+}
+
+/* The end of a put whose acknowledgement is wanted, and may be here (O3). */
+static void put_end_acknowledged(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	const struct message_header ack = {
 		.kind = MESSAGE_ACK,
 		.portal = operation->account.portal,
 		.match_bits = operation->account.match_bits,
 		.offset = operation->request_offset,
-		.handle = region,
-		.requested = operation->account.requested,
+		.handle = operation_region(engine, operation)->handle,
+		.requested = operation->message.length,
 		.value = operation->remote,
 		.operation = operation->name,
 	};
 
-	incoming_acknowledged(engine, operation->peer, &ack);
+	TAILQ_REMOVE(sending_list(engine, operation->name), operation, link);
+	put_end(engine, operation, operation->acknowledged ? TRANSPORT_OK : why);
+	if (operation->acknowledged)
+		incoming_acknowledged(engine, operation->peer, &ack);
+}
+
+/* The end of a put that is not as most are. */
+static __attribute__((noinline)) void put_end_unusual(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	const struct account account = put_account(engine, operation);
+
+	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->name, &account);
+	if (operation->acknowledge)
+		put_end_acknowledged(engine, operation, why);
+	else
+		put_end(engine, operation, why);
 }
 
 /* The transport is done with a put. */
-static void put_done(struct engine *engine, struct operation *operation, enum transport_fail why)
+static inline void put_done(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	uint64_t region = operation_region(engine, operation)->handle;
-
-	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->name, &operation->account);
-	if (operation->acknowledge)
-		TAILQ_REMOVE(sending_list(engine, operation->name), operation, link);
-	if (operation->acknowledged)
-		why = TRANSPORT_OK;
-	region_end(engine, operation, why ? EVENT_SEND_FAIL : EVENT_SEND_END, why);
-	if (operation->acknowledged)
-		put_acknowledged(engine, operation, region);
+	PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
+		operation->account.portal, operation->account.match_bits, why);
+	if (operation->acknowledge || why != TRANSPORT_OK || trace_wanted())
+		put_end_unusual(engine, operation, why);
+	else
+		put_end(engine, operation, TRANSPORT_OK);
 	operation_free(engine, operation);
 }
 
@@ -271,18 +324,10 @@ static void get_requested(
 	}
 }
 
-void outgoing_done(void *context, struct message *message, enum transport_fail why)
+static __attribute__((noinline)) void message_done(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	struct engine *engine = context;
-	struct operation *operation =
-		(struct operation *)(void *)((char *)message - offsetof(struct operation, message));
-
 	switch (operation->kind) {
-	case OPERATION_PUT:
-		PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
-			operation->account.portal, operation->account.match_bits, why);
-		put_done(engine, operation, why);
-		break;
 	case OPERATION_GET:
 		get_requested(engine, operation, why);
 		break;
@@ -294,10 +339,21 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 	case OPERATION_NOTICE:
 		operation_free(engine, operation);
 		break;
-	case OPERATION_FREE:
-	case OPERATION_RECEIVE: /* these send nothing */
+	default: /* others send nothing */
 		break;
 	}
+}
+
+void outgoing_done(void *context, struct message *message, enum transport_fail why)
+{
+	struct engine *engine = context;
+	struct operation *operation =
+		(struct operation *)(void *)((char *)message - offsetof(struct operation, message));
+
+	if (operation->kind == OPERATION_PUT)
+		put_done(engine, operation, why);
+	else
+		message_done(engine, operation, why);
 }
 
 void outgoing_probe(struct engine *engine)

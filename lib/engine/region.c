@@ -189,16 +189,13 @@ void region_end(
 {
 	struct region *region = segment_region(engine->segment, operation->region);
 	struct queue *queue = queue_find(engine->segment, operation->queue);
-	const struct account *account = &operation->account;
 
-	region->pending--; /* R2 */
-	if (queue) {
-		if (operation_comes_in(operation) && queue->incoming > 0)
-			queue->incoming--;
-		event_log(engine, queue, region, kind, why, account, account->link);
-	}
+	if (queue && operation_comes_in(operation) && queue->incoming > 0)
+		queue->incoming--;
+	region_log_end(engine, region, queue, kind, why, &operation->account);
 	/* Only a successful operation's end unlinks. */
-	region_settle(engine, region, account, operation->exhausts && why == TRANSPORT_OK);
+	region_settle(engine, region, &operation->account,
+		operation->exhausts && why == TRANSPORT_OK);
 }
 
 void region_free(struct engine *engine, uint32_t index)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <portals.h>
 
+#include <base/barrier.h>
 #include <base/handle.h>
 #include <base/ring.h>
 
@@ -555,6 +556,31 @@ static void engine_touch__remembers_a_queue_until_the_turn_ends_and_no_longer(vo
 	assert_int_equal(queues[1]->touched, QUEUE_LAST);
 }
 
+/* Who goes to sleep later sees the event. */
+static void engine_touch__sees_at_once_who_sleeps_where_that_is_cheap(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queues[2] = {rig_queue(rig, 4), rig_queue(rig, 4)};
+	uint64_t regions[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		regions[i] = rig_bind(rig, &RIG_REGION(memory, queues[i]));
+	atomic_store(&segment_queue(rig->segment, handle_index(queues[1]))->sleepers, 1);
+	barrier_cheap = true;
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(rig_put_post(rig, regions[i], &move));
+	assert_true(engine_poll(rig->engine) > 2);
+	barrier_cheap = false;
+	assert_int_equal(rig->engine->touched, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct queue *queue = segment_queue(rig->segment, handle_index(queues[i]));
+
+		assert_int_equal(queue->touched, 0);
+		assert_int_equal(atomic_load(&queue->bell), i);
+		rig_event(rig, queues[i], EVENT_SEND_START);
+	}
+}
+
 static void engine_destroy__ends_everything_that_was_in_flight(void **state)
 {
 	struct rig *rig = *state;
@@ -660,6 +686,7 @@ int main(void)
 		test(engine_deadline__is_the_transports_when_no_get_waits),
 		test(engine_poll__rings_the_sleepers_of_every_queue_it_wrote),
 		test(engine_touch__remembers_a_queue_until_the_turn_ends_and_no_longer),
+		test(engine_touch__sees_at_once_who_sleeps_where_that_is_cheap),
 		test(engine_destroy__ends_everything_that_was_in_flight),
 		test(engine_destroy__answers_calls_that_wait),
 	};
