@@ -192,7 +192,7 @@ static void slot_deliver(
 }
 
 /* Everything before ack has arrived, and nothing out of order ever since the flight was calm. */
-static unsigned calm_read(struct transport *transport, struct peer *peer, uint32_t ack)
+static inline unsigned calm_read(struct transport *transport, struct peer *peer, uint32_t ack)
 {
 	struct flight *flight = peer->flight;
 	const struct slot *last = &flight->slots[(ack - 1) % FRAME_WINDOW];
@@ -287,11 +287,11 @@ static bool psns_arrived(const struct peer *peer, uint32_t from, uint32_t to)
 	return true;
 }
 
-static void message_complete(
+static inline void message_complete(
 	struct transport *transport, struct peer *peer, struct message *message)
 {
 	peer->queued--;
-	lease_done(transport, message, TRANSPORT_OK);
+	message_done(transport, message, TRANSPORT_OK);
 }
 
 /* Messages beyond a gap, all of whose frames have arrived: whoever waits for them need not wait until the gap is closed. */
@@ -314,11 +314,17 @@ static void complete_beyond(struct transport *transport, struct peer *peer)
 	}
 }
 
-void acknowledgement_complete(struct transport *transport, struct peer *peer)
+/* Messages before which nothing is missing. */
+static inline void complete_acknowledged(struct transport *transport, struct peer *peer)
 {
 	while (peer->unacked.head != NULL &&
 		serial_before(peer->unacked.head->last_psn, peer->tx_una))
 		message_complete(transport, peer, messages_take(&peer->unacked));
+}
+
+void acknowledgement_complete(struct transport *transport, struct peer *peer)
+{
+	complete_acknowledged(transport, peer);
 	if (peer->unacked.head != NULL && peer->flight != NULL && peer->flight->sacked_count > 0)
 		complete_beyond(transport, peer);
 }
@@ -352,7 +358,8 @@ void acknowledgement_told(struct transport *transport, struct peer *peer, const 
 		congestion_rtt(transport, peer, rtt, echo_delay(transport, frame->delay, rtt));
 }
 
-static void note_progress(struct transport *transport, const struct note *note, unsigned delivered)
+static inline void note_progress(
+	struct transport *transport, const struct note *note, unsigned delivered)
 {
 	struct peer *peer = note->peer;
 	uint32_t rtt = echo_rtt(transport, note->echo);
@@ -367,17 +374,26 @@ static void note_progress(struct transport *transport, const struct note *note, 
 		lease_prove(transport, peer);
 	if (rtt != 0) {
 		delay = echo_delay(transport, note->delay, rtt);
-		congestion_rtt(transport, peer, rtt, delay);
+		if (congestion_measures(transport, peer))
+			congestion_rtt(transport, peer, rtt, delay);
 	}
-	congestion_delivered(transport, peer, delivered, delay, note->marked);
+	if (note->marked || congestion_matters(peer, delivered, delay))
+		congestion_delivered(transport, peer, delivered, delay, note->marked);
 }
 
-static void note_read(struct transport *transport, const struct note *note)
+static inline uint16_t credit_read(const struct note *note)
+{
+	uint32_t credit = note->credit;
+
+	return (uint16_t)(credit > CREDIT_MAX ? CREDIT_MAX : credit == 0 ? 1 : credit);
+}
+
+static __rte_noinline void note_read(struct transport *transport, const struct note *note)
 {
 	struct peer *peer = note->peer;
 	unsigned delivered = 0;
 
-	peer->credit = (uint16_t)RTE_MAX(RTE_MIN(note->credit, CREDIT_MAX), 1u);
+	peer->credit = credit_read(note);
 	if (peer->flight != NULL)
 		delivered = flight_read(transport, note);
 	if (delivered > 0) {
@@ -396,9 +412,34 @@ static void note_read(struct transport *transport, const struct note *note)
 		acknowledgement_complete(transport, peer);
 }
 
+/* Does it say only that the oldest frames of a calm flight have arrived, and are others still under way? */
+static inline bool note_calm(const struct note *note)
+{
+	const struct peer *peer = note->peer;
+
+	return peer->flight != NULL && !peer->flight->disturbed && note->sack == NULL &&
+	       note->ack != peer->tx_una && note->ack != peer->tx_next;
+}
+
+/* note_read() for such a note. */
+static inline void note_read_calm(struct transport *transport, const struct note *note)
+{
+	struct peer *peer = note->peer;
+
+	peer->credit = credit_read(note);
+	note_progress(transport, note, calm_read(transport, peer, note->ack));
+	if (sender_has_work(peer))
+		sender_ready(transport, peer);
+	complete_acknowledged(transport, peer);
+}
+
 static inline void note_settle(struct transport *transport, const struct note *note)
 {
-	if (acknowledgement_applies(note->peer, note->stream, note->ack))
+	if (!acknowledgement_applies(note->peer, note->stream, note->ack))
+		return;
+	if (note_calm(note))
+		note_read_calm(transport, note);
+	else
 		note_read(transport, note);
 }
 

@@ -22,7 +22,6 @@
 #define FLOOR_WINDOW   (4 * WINDOW_ONE)
 #define FLOOR_CREDIT   32 /* frames */
 #define WINDOW_INITIAL (8 * WINDOW_ONE)
-#define TARGET_DELAY   (50 * MICROSECOND) /* beyond the least delay */
 #define TARGET_SPREAD  (100 * MICROSECOND) /* more, over the window's square root */
 #define LOSS_HEAVY     8 /* one in so many */
 #define DELAY_PERIOD   (2 * SECOND)
@@ -60,6 +59,7 @@ void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt
 {
 	uint32_t difference = rtt > peer->rtt ? rtt - peer->rtt : peer->rtt - rtt;
 
+	peer->measured = (uint32_t)transport->now;
 	delay_note(transport, peer, delay);
 	if (peer->rtt == 0) {
 		peer->rtt = rtt;

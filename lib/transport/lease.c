@@ -185,10 +185,6 @@ void lease_done(struct transport *transport, struct message *message, enum trans
 {
 	struct lease *lease = message->lease;
 
-	if (lease == NULL) {
-		message_tell(transport, message, why);
-		return;
-	}
 	if (why != TRANSPORT_OK && !lease_free(lease))
 		outbox_purge(transport, lease);
 	if (lease_free(lease)) {

@@ -60,7 +60,7 @@ void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t 
 /* Frames of this peer have been acknowledged. */
 void lease_prove(struct transport *transport, const struct peer *peer);
 
-/* T2 for one message, now or when nobody refers to it any more. */
+/* T2 for a message with a lease, now or when nobody refers to it any more. */
 void lease_done(struct transport *transport, struct message *message, enum transport_fail why);
 /* Ends those that wait and are free now. */
 void lease_run(struct transport *transport);

@@ -237,7 +237,7 @@ static void messages_fail(
 	while (message != NULL) {
 		struct message *next = message->next;
 
-		lease_done(transport, message, why);
+		message_done(transport, message, why);
 		message = next;
 	}
 }

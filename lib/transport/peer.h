@@ -175,6 +175,7 @@ struct peer {
 	uint32_t queued; /* messages not acknowledged */
 	uint32_t stops[STOPS_MAX];
 	uint16_t stop_stream;
+	uint32_t measured; /* own clock when its path was measured last */
 };
 static_assert(sizeof(struct peer) <= 384, "100,000 idle peers fit in 50 MB with their index");
 static_assert(offsetof(struct peer, received) == 64, "line 1");

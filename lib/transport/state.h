@@ -179,6 +179,18 @@ static inline uint64_t random_next(struct transport *transport)
 	return x;
 }
 
+/* T2, also when frames may still refer to the message's memory. */
+static inline void message_done(
+	struct transport *transport, struct message *message, enum transport_fail why)
+{
+	if (message->lease != NULL) {
+		lease_done(transport, message, why);
+		return;
+	}
+	transport->messages--;
+	transport->upcalls.message_done(transport->upcalls.context, message, why);
+}
+
 /* --- outbox.c: frames on their way to the port */
 
 /* A frame's mbuf with room for everything, its transport header aligned to a cache line. NULL: none
@@ -452,11 +464,25 @@ uint64_t recovery_timeout(const struct peer *peer);
 
 /* --- congestion.c */
 
-#define WINDOW_ONE 65536u /* of a window: a frame */
+#define WINDOW_ONE      65536u             /* of a window: a frame */
+#define TARGET_DELAY    (50 * MICROSECOND) /* beyond the least delay */
+#define MEASURE_SPACING (10 * MICROSECOND) /* less than the least delay of most networks */
 
 void congestion_reset(struct peer *peer);
 /* A measure of the path: all the time to the acknowledgement, and that in the network. */
 void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay);
+/* Is another measure worth its while? */
+static inline bool congestion_measures(const struct transport *transport, const struct peer *peer)
+{
+	return peer->rtt == 0 || (uint32_t)transport->now - peer->measured >= MEASURE_SPACING;
+}
+/* Does it change the window that frames without a mark were delivered? A window that is not used says nothing about the path; and
+ * mostly the delay is fine by far. */
+static inline bool congestion_matters(const struct peer *peer, unsigned frames, uint32_t delay)
+{
+	return delay > peer->delay_min + TARGET_DELAY ||
+	       peer_pipe(peer) + frames >= peer->window / WINDOW_ONE / 2;
+}
 /* frames were delivered; delay: of the newest, 0 if not known; marked: the network says that it is congested. */
 void congestion_delivered(struct transport *transport, struct peer *peer, unsigned frames,
 	uint32_t delay, bool marked);

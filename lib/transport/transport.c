@@ -228,7 +228,7 @@ void transport_process(struct transport *transport)
 static void refused_end(struct transport *transport, enum transport_fail why)
 {
 	while (transport->refused.head != NULL)
-		lease_done(transport, messages_take(&transport->refused), why);
+		message_done(transport, messages_take(&transport->refused), why);
 }
 
 static void timers_run(struct transport *transport)
