@@ -53,17 +53,18 @@ static uint64_t level_next(const struct wheel *wheel, unsigned level)
 	return UINT64_MAX;
 }
 
-static void wheel_find_next(struct wheel *wheel)
+static uint64_t slots_next(const struct wheel *wheel)
 {
+	uint64_t first = UINT64_MAX;
 	unsigned level;
 
-	wheel->next = UINT64_MAX;
 	for (level = 0; level < WHEEL_LEVELS; level++) {
 		uint64_t next = level_next(wheel, level);
 
-		if (next < wheel->next)
-			wheel->next = next;
+		if (next < first)
+			first = next;
 	}
+	return first;
 }
 
 /* The timer's tick lies after current. */
@@ -89,6 +90,7 @@ void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at)
 	timer->tick = wheel_tick(at);
 	if (timer->tick <= wheel->current) {
 		timer->tick = wheel->current;
+		wheel->next = wheel->current;
 		list_append(&wheel->due, &timer->link);
 		return;
 	}
@@ -96,8 +98,8 @@ void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at)
 	if (timer->tick - wheel->current < WHEEL_SLOTS) {
 		if (timer->tick < wheel->next)
 			wheel->next = timer->tick;
-	} else {
-		wheel_find_next(wheel);
+	} else if (list_empty(&wheel->due)) {
+		wheel->next = slots_next(wheel);
 	}
 }
 
@@ -143,11 +145,12 @@ static void wheel_spill(struct wheel *wheel, unsigned level, unsigned slot)
 void wheel_advance(struct wheel *wheel, uint64_t now)
 {
 	uint64_t target = now >> WHEEL_TICK_SHIFT;
+	uint64_t next = wheel->next;
 
-	while (wheel->next <= target) {
+	while (next <= target) {
 		unsigned level;
 
-		wheel->current = wheel->next;
+		wheel->current = next;
 		for (level = WHEEL_LEVELS - 1; level > 0; level--) {
 			unsigned shift = level * LEVEL_BITS;
 
@@ -156,8 +159,9 @@ void wheel_advance(struct wheel *wheel, uint64_t now)
 					(unsigned)(wheel->current >> shift) & LEVEL_MASK);
 		}
 		wheel_spill(wheel, 0, (unsigned)wheel->current & LEVEL_MASK);
-		wheel_find_next(wheel);
+		next = slots_next(wheel);
 	}
+	wheel->next = next;
 	if (target > wheel->current)
 		wheel->current = target;
 	while (!list_empty(&wheel->due)) {

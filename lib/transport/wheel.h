@@ -24,7 +24,7 @@ struct timer {
 
 struct wheel {
 	uint64_t current;    /* every timer of a tick up to this one is in due or has run */
-	uint64_t next;       /* no slot needs a look before this tick */
+	uint64_t next;       /* no slot needs a look before this tick; with timers in due: a tick that is past */
 	struct link due;     /* for the next wheel_advance() */
 	struct link running; /* for wheel_take() */
 	uint64_t used[WHEEL_LEVELS][WHEEL_SLOTS / 64];
@@ -48,8 +48,7 @@ uint64_t wheel_deadline(const struct wheel *wheel, uint64_t now);
 /* Would a run at `now` find something to do? */
 static inline bool wheel_is_due(const struct wheel *wheel, uint64_t now)
 {
-	return wheel->next <= now >> WHEEL_TICK_SHIFT || !list_empty(&wheel->due) ||
-	       !list_empty(&wheel->running);
+	return wheel->next <= now >> WHEEL_TICK_SHIFT;
 }
 
 /* The time of the first run that finds something to do, when one at present would not; the end of time without timers. */

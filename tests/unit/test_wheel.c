@@ -43,7 +43,7 @@ static void wheel_take__gives_a_timer_at_its_time_and_not_before(void **state)
 static void wheel_set__of_a_past_time_is_due_in_the_next_run(void **state)
 {
 	struct wheel wheel;
-	struct timer timer = {0};
+	struct timer timer = {0}, later = {0};
 
 	(void)state;
 	wheel_init(&wheel, 5000000);
@@ -51,8 +51,13 @@ static void wheel_set__of_a_past_time_is_due_in_the_next_run(void **state)
 	wheel_set(&wheel, &timer, 10);
 	assert_null(wheel_take(&wheel));
 	assert_int_equal(wheel_deadline(&wheel, 5000000), 0);
+	/* Nor does one for much later hide it. */
+	wheel_set(&wheel, &later, 5000000 + 1000000 * TICK);
+	assert_true(wheel_is_due(&wheel, 5000000));
 	wheel_advance(&wheel, 5000000);
 	assert_ptr_equal(wheel_take(&wheel), &timer);
+	assert_null(wheel_take(&wheel));
+	assert_false(wheel_is_due(&wheel, 5000000));
 }
 
 static void wheel_stop__takes_a_timer_out(void **state)
