@@ -6,6 +6,9 @@
  * need not wait for a long one to end. Whatever waits already shares a frame; nothing waits for
  * company.
  *
+ * The usual frame, small messages to a peer whose flight is calm, goes a straight way (sender_straight()): it is tested for at once
+ * and written once, from registers, where it is sent from. Any other is filled record by record around a struct frame.
+ *
  * I1. A peer in the ready list has work; one with work that is not in it waits for an
  *     acknowledgement, its address or a timer.
  * I2. A frame is written only while this is its only reference. A frame to be sent again that
