@@ -90,9 +90,9 @@ static __attribute__((noinline)) void sleepers_wake(struct engine *engine)
 	struct queue *queue;
 
 	barrier_light();
-	while (next != QUEUE_LAST) {
+	while (next != 0) {
 		queue = segment_queue(engine->segment, next - 1);
-		next = queue->touched;
+		next = queue->touched - 1;
 		queue->touched = 0;
 		queue_ring(queue);
 	}

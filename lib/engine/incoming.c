@@ -227,8 +227,8 @@ static struct operation *operation_accept(struct engine *engine, enum operation_
 	operation->exhausts = region_spend(region, true, placement->length);
 	engine_trace(engine, TRACE_MATCH, from, header->operation, account);
 	link = region_log(engine, region, operation->queue,
-		kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START, TRANSPORT_OK,
-		account, NULL);
+		kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START,
+		account);
 	account->link = link ? link : LINK_OWN;
 	return operation;
 }
@@ -395,6 +395,7 @@ void incoming_acknowledged(
 {
 	struct region *region = region_of(engine, header->handle);
 	struct account account;
+	struct queue *queue;
 	bool exhausts, lost = true;
 
 	if (region) {
@@ -404,7 +405,9 @@ void incoming_acknowledged(
 		account.link = header->operation ? header->operation : LINK_OWN;
 		exhausts = region_spend(region, region_take(region), 0);
 		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &account);
-		region_log(engine, region, region->queue, EVENT_ACK, TRANSPORT_OK, &account, &lost);
+		queue = queue_find(engine->segment, region->queue);
+		lost = !queue || !event_log(engine, queue, region, EVENT_ACK, TRANSPORT_OK, &account,
+					  account.link).slot;
 		region_settle(engine, region, &account, exhausts);
 	}
 	if (lost)
@@ -495,8 +498,8 @@ static void reply_begin(struct engine *engine, struct process from,
 	}
 	region = segment_region(engine->segment, operation->region);
 	operation->queue = region->queue;
-	link = region_log(engine, region, operation->queue, EVENT_REPLY_START, TRANSPORT_OK,
-		&operation->account, NULL);
+	link = region_log(
+		engine, region, operation->queue, EVENT_REPLY_START, &operation->account);
 	operation->account.link = link ? link : LINK_OWN;
 	inbound->base = (void *)(uintptr_t)region->start;
 	inbound->limit = operation->account.moved;

@@ -11,6 +11,15 @@
 
 #define LOGGING_INLINE static inline __attribute__((always_inline))
 
+/* Writes the two words of a slot that are the same as these two. */
+LOGGING_INLINE void event_copy(struct event_slot *slot, unsigned word, const uint64_t *from)
+{
+	event_pair pair;
+
+	memcpy(&pair, from, sizeof(pair));
+	event_pair_write(slot, word, pair);
+}
+
 /* Writes all words of a claimed slot but the first. link: LINK_OWN, or what it is instead of the account's. What an event says of its
  * region is the region's. Not the gate's threshold: events tell of operations in the order in which they began, and sends that wait in
  * the ring have not. */
@@ -31,13 +40,9 @@ LOGGING_INLINE void event_write(struct logging *logging, const struct region *re
 	WRITE(EVENT_VALUE, account->value);
 	WRITE(EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
 #undef WRITE
-#pragma GCC unroll 3
-	for (unsigned word = EVENT_REGION; word <= EVENT_QUEUE; word += 2) {
-		event_pair pair;
-
-		memcpy(&pair, (const char *)&region->handle + (word - EVENT_REGION) * sizeof(uint64_t), sizeof(pair));
-		event_pair_write(slot, word, pair);
-	}
+	event_copy(slot, EVENT_REGION, &region->handle);
+	event_copy(slot, EVENT_LENGTH, &region->length);
+	event_copy(slot, EVENT_USER, &region->user);
 }
 
 /* A slot has been written: its events can be read, so many. */

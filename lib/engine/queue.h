@@ -174,6 +174,13 @@ struct logging {
 	uint64_t sequence;       /* also of an event that is lost */
 };
 
+/* Has a queue room for so many events, one or two, as far as is known without a look at the readers' line? */
+static inline bool queue_has_room(const struct queue *queue, uint64_t events)
+{
+	return __builtin_expect(queue->tail + events - queue->head_seen <= queue->count, 1);
+}
+
+/* Claims the next slot, for so many events; there is room. */
 static inline __attribute__((always_inline)) void queue_place(struct queue *queue, uint64_t events, struct logging *logging)
 {
 	logging->slot = (struct event_slot *)(void *)((char *)queue + queue->memory +
@@ -187,7 +194,7 @@ static inline __attribute__((always_inline)) struct logging queue_claim(struct q
 {
 	struct logging logging = {.sequence = queue->sequence++};
 
-	if (__builtin_expect(queue->tail - queue->head_seen >= queue->count, 0) && !queue_make_room(queue, 1)) {
+	if (!queue_has_room(queue, 1) && !queue_make_room(queue, 1)) {
 		queue->gap = EVENT_AFTER_GAP;
 		queue->lost++;
 	} else {
@@ -201,7 +208,7 @@ static inline __attribute__((always_inline)) struct logging queue_claim_pair(str
 {
 	struct logging logging = {.sequence = queue->sequence};
 
-	if (__builtin_expect(queue->tail + 2 - queue->head_seen > queue->count, 0) && !queue_make_room(queue, 2))
+	if (!queue_has_room(queue, 2) && !queue_make_room(queue, 2))
 		return logging;
 	queue_place(queue, 2, &logging);
 	logging.first |= EVENT_PAIR;

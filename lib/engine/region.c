@@ -118,16 +118,14 @@ bool region_charge(struct region *region, bool taken, uint64_t moved)
 }
 
 uint64_t region_log(struct engine *engine, const struct region *region, uint64_t handle,
-	enum event_kind kind, uint32_t why, const struct account *account, bool *lost)
+	enum event_kind kind, const struct account *account)
 {
 	struct queue *queue = queue_find(engine->segment, handle);
-	struct logging logging = {0};
 
-	if (queue)
-		logging = event_log(engine, queue, region, kind, why, account, account->link);
-	if (lost)
-		*lost = !logging.slot;
-	return logging.sequence;
+	if (!queue)
+		return 0;
+	return event_log(engine, queue, region, kind, TRANSPORT_OK, account, account->link)
+		.sequence;
 }
 
 uint64_t region_log_apart(struct engine *engine, struct queue *queue, const struct region *region,

@@ -270,7 +270,6 @@ static inline uint64_t slot_word(uint64_t position)
 /* An event queue. Positions count events stored, through all lives of the queue; an event's slot is its position modulo their number,
  * but the END of a pair is in the slot of its START. tail - position of the next event to take never exceeds count. */
 #define SLOTS_ALIGN CACHE_LINE
-#define QUEUE_LAST  UINT32_MAX
 struct queue {
 	/* line 0: what stays from one event to the next (all but the sleepers' words are set by the application before the handle
 	 * exists), so that neither side takes it from the other's cache */
@@ -293,8 +292,8 @@ struct queue {
 	uint32_t gap;        /* EVENT_AFTER_GAP, or 0 */
 	uint32_t incoming;   /* incoming operations begun that will log their end here */
 	uint64_t lost;       /* events, in this life */
-	uint32_t touched;    /* 0: it has no news for sleepers; else the next queue that has, by its index + 1, QUEUE_LAST: there is
-			      * none. Stays through all lives, as the list that it is in does */
+	uint32_t touched;    /* 0: it has no news for sleepers; else it is in the list of those that have, and this is 1 more than the
+			      * next one's index + 1, or 1: there is none. Stays through all lives, as the list that it is in does */
 };
 static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 

@@ -92,7 +92,7 @@ struct engine {
 	bool udp;           /* PTL_ENCAP */
 
 	uint64_t traced; /* puts that were named for the trace alone */
-	uint32_t touched; /* the first queue with news for sleepers, as in struct queue */
+	uint32_t touched; /* 0: no queue has news for sleepers; else the index + 1 of the first that has */
 	bool news; /* events were logged since the last turn was counted */
 	bool owes; /* the last part of the last turn was put off */
 };
@@ -225,10 +225,10 @@ static inline void region_settle(struct engine *engine, struct region *region,
 		region_settle_spent(engine, region, account, exhausts);
 }
 
-/* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue;
- * *lost (may be NULL). logging.h has the same in parts. */
+/* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue.
+ * logging.h has the same in parts. */
 uint64_t region_log(struct engine *engine, const struct region *region, uint64_t queue,
-	enum event_kind kind, uint32_t why, const struct account *account, bool *lost);
+	enum event_kind kind, const struct account *account);
 /* Unlinks it, with an UNLINK event, as soon as nothing is pending. account: what the message that
  * caused it says. */
 void region_leave(
@@ -310,7 +310,7 @@ static inline void engine_touch(struct engine *engine, struct queue *queue)
 	}
 	if (queue->touched != 0)
 		return;
-	queue->touched = engine->touched != 0 ? engine->touched : QUEUE_LAST;
+	queue->touched = engine->touched + 1;
 	engine->touched =
 		handle_index(atomic_load_explicit(&queue->gate, memory_order_relaxed)) + 1;
 }

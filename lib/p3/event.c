@@ -178,29 +178,35 @@ static inline void event_tell(
 	TELL(EVENT_USER, mem_desc.user_ptr);
 	TELL(EVENT_VALUE, hdr_data);
 #undef TELL
-	to->type = (ptl_event_kind_t)(EVENT_KIND(attributes) + second);
+	/* The kind of an END is no more than the four bits either. */
+	to->type = (ptl_event_kind_t)EVENT_KIND(attributes + second);
 	to->mem_desc.options = EVENT_OPTIONS(attributes);
 	to->ni_fail_type = (ptl_ni_fail_t)EVENT_FAIL(attributes);
 	to->sequence = second + atomic_load_explicit(
 					&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
 }
 
-static __attribute__((noinline)) int taken_trace(const ptl_event_t *event, int code)
+/* What a queue's answer means to the caller. */
+static inline int queue_code(enum queue_answer answer)
 {
-	trace(TRACE_TAKEN, handle_interface(event->md_handle), 0, event->mlength);
-	return code;
+	switch (answer) {
+	case QUEUE_EVENT:
+		return PTL_OK;
+	case QUEUE_EVENT_AFTER_GAP:
+		return PTL_EQ_DROPPED;
+	case QUEUE_EMPTY:
+		return PTL_EQ_EMPTY;
+	default:
+		return PTL_INV_EQ;
+	}
 }
 
-/* What a queue's answer means to the caller. */
-static inline int answer_code(enum queue_answer answer, const ptl_event_t *event)
+/* The same, with a trace of what was taken. */
+static int answer_code(enum queue_answer answer, const ptl_event_t *event)
 {
-	int code = answer == QUEUE_EVENT ? PTL_OK : PTL_EQ_DROPPED;
-
-	if (answer == QUEUE_EMPTY)
-		return PTL_EQ_EMPTY;
-	if (answer != QUEUE_EVENT && answer != QUEUE_EVENT_AFTER_GAP)
-		return PTL_INV_EQ;
-	return trace_wanted() ? taken_trace(event, code) : code;
+	if (answer == QUEUE_EVENT || answer == QUEUE_EVENT_AFTER_GAP)
+		trace(TRACE_TAKEN, handle_interface(event->md_handle), 0, event->mlength);
+	return queue_code(answer);
 }
 
 static inline enum queue_answer queue_look(const struct reader *reader, ptl_event_t *event)
@@ -219,12 +225,13 @@ static struct reader *reader_keep(const struct visit *visit, ptl_handle_eq_t eve
 {
 	struct visitor *visitor = visit->visitor;
 	struct reader *reader = visitor_reader(visitor, eventq);
-	uint64_t closings = atomic_load_explicit(&interface_closings, memory_order_acquire);
+	uint64_t now = era_now();
 
-	if (!atomic_load_explicit(&visit->interface->segment, memory_order_relaxed))
-		closings = CLOSINGS_NONE;
+	reader->era = ERA_NEVER;
+	if (barrier_cheap && !trace_wanted() &&
+		atomic_load_explicit(&visit->interface->segment, memory_order_relaxed))
+		reader->era = now;
 	reader->view = queue_view(visit->segment, visit_queue(visit), eventq);
-	reader->closings = closings;
 	reader->number = handle_interface(eventq) + 1;
 	reader->drives = visit->interface->inlined;
 	visitor->events = address_good.from;
@@ -288,10 +295,9 @@ int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 	reader = visitor_reader(visitor, eventq);
 	if (reader->view.handle != eventq)
 		return event_get(eventq, event);
-	visitor_enter(visitor, reader->number);
-	/* Acquire: V4. */
-	if (atomic_load_explicit(&interface_closings, memory_order_acquire) != reader->closings ||
-		queue_is_awaited(reader->view.queue)) {
+	atomic_store_explicit(&visitor->inside, reader->number, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst); /* V1: in a reader's era that is a light barrier */
+	if (era_now() != reader->era || queue_is_awaited(reader->view.queue)) {
 		visitor_leave(visitor);
 		return event_get(reader->view.handle, event);
 	}
@@ -299,7 +305,7 @@ int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 	if (answer == QUEUE_EMPTY && reader->drives)
 		return event_drive(visitor, reader, event);
 	visitor_leave(visitor);
-	return answer == QUEUE_CONTENDED ? event_get(reader->view.handle, event) : answer_code(answer, event);
+	return answer == QUEUE_CONTENDED ? event_get(reader->view.handle, event) : queue_code(answer);
 }
 
 static bool interface_is_closed(const struct visit *visit)

@@ -40,7 +40,6 @@
 #define CPU_ANY        UINT64_MAX
 
 struct interface interfaces[HANDLE_INTERFACES];
-_Atomic uint64_t interface_closings;
 
 /* Which interfaces are open and driven inline, a bit each; written under the library's lock. */
 static _Atomic uint64_t inlined_interfaces;
@@ -545,7 +544,7 @@ static void interface_close(unsigned number)
 	atomic_fetch_and_explicit(
 		&inlined_interfaces, ~(UINT64_C(1) << number), memory_order_relaxed);
 	atomic_store_explicit(&interface->segment, NULL, memory_order_seq_cst);
-	atomic_fetch_add_explicit(&interface_closings, 1, memory_order_release); /* V4 */
+	era_end(); /* V4 */
 	interface_wake(interface);
 	visitor_await(number);
 	interface_desert(interface);

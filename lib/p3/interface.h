@@ -17,10 +17,10 @@
  * V3. Portals calls are not for signal handlers: a visit inside a visit to another interface would
  * hide the outer one.
  *
- * V4. What a visit finds out about an open interface is as good in a later one if no interface has closed since. A closer says
- * first that the interface is closed, then that one more has closed (interface_closings), both before it waits for visitors; a
- * visitor keeps the number that it has read before it found the interface open, and compares it when it is inside again. So PtlEQGet
- * mostly knows its queue already; whether the queue still lives says the queue (engine/queue.h, Q3).
+ * V4. What a visit finds out about an open interface is as good in a later one of the same era (base/era.h). A closer says first that
+ * the interface is closed, then ends the era, both before it waits for visitors; a visitor keeps the era that it has read before it
+ * found the interface open, and compares it when it is inside again. So PtlEQGet mostly knows its queue already, and that no barrier is
+ * needed and no trace wanted; whether the queue still lives says the queue (engine/queue.h, Q3).
  */
 #ifndef P3_INTERFACE_H
 #define P3_INTERFACE_H
@@ -32,6 +32,7 @@
 #include <stdint.h>
 #include <portals.h>
 #include <base/barrier.h>
+#include <base/era.h>
 #include <base/handle.h>
 #include <engine/queue.h>
 #include <engine/submission.h>
@@ -67,16 +68,12 @@ struct interface {
 
 extern struct interface interfaces[HANDLE_INTERFACES];
 
-/* How often an interface has closed, or this process was made by fork(). */
-extern _Atomic uint64_t interface_closings __attribute__((visibility("hidden")));
-#define CLOSINGS_NONE UINT64_MAX
-
 /* V4. A queue that a thread takes events from. */
 struct reader {
 	_Alignas(CACHE_LINE) struct queue_view view;
-	uint64_t closings; /* interface_closings when it was found open; CLOSINGS_NONE: it was not */
-	uint32_t number;   /* of its interface + 1 */
-	bool drives;       /* this is inline */
+	uint64_t era;    /* when it was found open; ERA_NEVER: it was not, or who reads it must look each time */
+	uint32_t number; /* of its interface + 1 */
+	bool drives;     /* this is inline */
 };
 static_assert(sizeof(struct reader) == CACHE_LINE, "reader: one line");
 

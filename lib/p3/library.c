@@ -43,7 +43,7 @@ static void library_fork_child(void)
 {
 	if (library_is_open())
 		atomic_store_explicit(&library_state, LIBRARY_FORKED, memory_order_relaxed);
-	atomic_fetch_add_explicit(&interface_closings, 1, memory_order_relaxed);
+	era_end();
 }
 
 /* Once per process. */

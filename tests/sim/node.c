@@ -60,7 +60,7 @@ void node_leave(struct node *node)
 	memcpy(&node->interface, &interfaces[0], sizeof(interfaces[0]));
 	memset(&interfaces[0], 0, sizeof(interfaces[0]));
 	/* To the library's visitors the interface is closed: they forget what they know of it. */
-	atomic_fetch_add(&interface_closings, 1);
+	era_end();
 	current = NULL;
 }
 

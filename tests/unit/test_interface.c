@@ -214,6 +214,108 @@ static void waiters_end(const pthread_t *threads)
 	}
 }
 
+/* A put to the own process that logs SEND_START in the queue and nothing else, for which an event is then taken. */
+static void event_expect(ptl_handle_ni_t ni, ptl_handle_eq_t eq, ptl_event_t *event)
+{
+	ptl_md_t md = {.threshold = PTL_MD_THRESH_INF, .eventq = eq, .user_ptr = (void *)(uintptr_t)eq};
+	ptl_process_id_t self;
+	ptl_handle_md_t handle;
+	int code;
+
+	assert_int_equal(PtlGetId(ni, &self), PTL_OK);
+	assert_int_equal(PtlMDBind(ni, md, &handle), PTL_OK);
+	assert_int_equal(PtlPut(handle, PTL_NOACK_REQ, self, 0, 0, 0, 0, 0), PTL_OK);
+	for (unsigned i = 0; i < 2; i++) {
+		while ((code = PtlEQGet(eq, event)) == PTL_EQ_EMPTY)
+			sched_yield();
+		assert_int_equal(code, PTL_OK);
+		assert_int_equal(event->type, i == 0 ? PTL_EVENT_SEND_START : PTL_EVENT_SEND_END);
+		assert_ptr_equal(event->mem_desc.user_ptr, (void *)(uintptr_t)eq);
+	}
+	while ((code = PtlMDUnlink(handle)) == PTL_MD_INUSE)
+		sched_yield();
+	assert_int_equal(code, PTL_OK);
+}
+
+/* V4: more queues than a thread remembers, to events in many places. */
+static void PtlEQGet__of_many_queues_in_turn_takes_from_the_right_one(void **state)
+{
+	enum { QUEUES = 3 * READERS };
+	ptl_handle_ni_t ni = open_default();
+	ptl_event_t *events = aligned_alloc(4096, 4 * 4096);
+	ptl_handle_eq_t queues[QUEUES];
+
+	(void)state;
+	for (unsigned i = 0; i < QUEUES; i++)
+		assert_int_equal(PtlEQAlloc(ni, 8, &queues[i]), PTL_OK);
+	for (unsigned i = 0; i < 5 * QUEUES; i++)
+		event_expect(ni, queues[i % QUEUES],
+			&events[i * 7 % (4 * 4096 / sizeof(ptl_event_t))]);
+	assert_int_equal(PtlEQFree(queues[0]), PTL_OK);
+	assert_int_equal(PtlEQGet(queues[0], events), PTL_INV_EQ);
+	event_expect(ni, queues[1], events);
+	PtlFini();
+	assert_int_equal(PtlEQGet(queues[1], events), PTL_NOINIT);
+	free(events);
+}
+
+static void PtlEQGet__refuses_bad_addresses_also_after_good_ones(void **state)
+{
+	ptl_handle_ni_t ni = open_default();
+	char *page = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ptl_event_t *event = (ptl_event_t *)(void *)(page + 4096);
+	const uintptr_t last = (uintptr_t)page + 2 * 4096 - sizeof(*event);
+	ptl_handle_eq_t eq;
+
+	(void)state;
+	assert_true(page != MAP_FAILED);
+	assert_int_equal(munmap(page, 4096), 0);
+	assert_int_equal(munmap(page + 2 * 4096, 4096), 0);
+	assert_int_equal(PtlEQAlloc(ni, 8, &eq), PTL_OK);
+	event_expect(ni, eq, event);
+	event_expect(ni, eq, (ptl_event_t *)last);
+	assert_int_equal(PtlEQGet(eq, (ptl_event_t *)(last + 8)), PTL_SEGV);
+	assert_int_equal(PtlEQGet(eq, (ptl_event_t *)(last - 4)), PTL_SEGV);
+	assert_int_equal(PtlEQGet(eq, (ptl_event_t *)((uintptr_t)event - 8)), PTL_SEGV);
+	assert_int_equal(PtlEQGet(eq, NULL), PTL_SEGV);
+	event_expect(ni, eq, event);
+	assert_int_equal(munmap(event, 4096), 0);
+	PtlFini();
+}
+
+/* V4: what a thread knows of a queue ends with the interface, also when the next one lies in the same place, and with the process. */
+static void PtlEQGet__knows_no_queue_of_an_earlier_life(void **state)
+{
+	ptl_handle_eq_t eq, before = PTL_EQ_NONE;
+	ptl_event_t event;
+	int status;
+	pid_t child;
+
+	(void)state;
+	for (unsigned i = 0; i < LIVES; i++) {
+		ptl_handle_ni_t ni = open_default();
+
+		assert_int_equal(PtlEQAlloc(ni, 8, &eq), PTL_OK);
+		assert_int_equal(PtlEQGet(before, &event), PTL_INV_EQ);
+		event_expect(ni, eq, &event);
+		assert_int_equal(PtlNIFini(ni), PTL_OK);
+		assert_int_equal(PtlEQGet(eq, &event), PTL_INV_EQ);
+		assert_int_equal(
+			PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni), PTL_OK);
+		assert_int_equal(PtlEQGet(eq, &event), PTL_INV_EQ);
+		assert_int_equal(PtlEQAlloc(ni, 8, &before), PTL_OK);
+		event_expect(ni, before, &event);
+		child = fork();
+		if (child == 0)
+			_exit(PtlEQGet(before, &event) == PTL_NOINIT ? 0 : 1);
+		assert_true(child > 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		event_expect(ni, before, &event);
+		PtlFini();
+	}
+}
+
 static void PtlNIFini__ends_the_waits_of_all_threads(void **state)
 {
 	ptl_handle_ni_t ni = open_default();
@@ -520,6 +622,9 @@ int main(void)
 		cmocka_unit_test(PtlNIFini__in_the_midst_of_calls_hurts_nobody),
 		cmocka_unit_test(
 			PtlEQGet__that_drives_another_interface_survives_the_end_of_its_own),
+		cmocka_unit_test(PtlEQGet__of_many_queues_in_turn_takes_from_the_right_one),
+		cmocka_unit_test(PtlEQGet__refuses_bad_addresses_also_after_good_ones),
+		cmocka_unit_test(PtlEQGet__knows_no_queue_of_an_earlier_life),
 		cmocka_unit_test(PtlNIDist__grows_with_the_distance),
 		cmocka_unit_test(PtlNIHandle__tells_the_interface_of_an_object),
 		cmocka_unit_test(interface__may_have_a_poll_thread_of_its_own),

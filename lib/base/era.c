@@ -1,0 +1,4 @@
+/* era.c - see era.h. */
+#include <base/era.h>
+
+_Atomic uint64_t era = 1;

@@ -1,0 +1,28 @@
+/* era.h - how often something has changed that threads otherwise do not look at: an interface closed, fork() made this process, a
+ * trace began.
+ *
+ * Whoever changes it does so before he adds one; who has learnt something keeps the number that he read before he looked, and needs
+ * not look again while it is the same.
+ */
+#ifndef BASE_ERA_H
+#define BASE_ERA_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define ERA_NEVER 0 /* no era */
+
+extern _Atomic uint64_t era __attribute__((visibility("hidden")));
+
+static inline uint64_t era_now(void)
+{
+	/* Acquire: what is looked at later is not older. */
+	return atomic_load_explicit(&era, memory_order_acquire);
+}
+
+static inline void era_end(void)
+{
+	atomic_fetch_add_explicit(&era, 1, memory_order_release);
+}
+
+#endif
