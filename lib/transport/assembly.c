@@ -53,7 +53,7 @@ enum assembly_verdict assembly_check(struct transport *transport, const struct p
 		enum assembly_verdict verdict;
 
 		at = record_read(frame, at, &record);
-		if (record.kind == RECORD_START) {
+		if (record.kind == RECORD_START || record.kind == RECORD_WHOLE) {
 			if (!in_order)
 				return ASSEMBLY_UNKNOWN;
 			if (record.message != started++)
@@ -138,10 +138,6 @@ static void start_deliver(
 {
 	struct inbound inbound = {0};
 
-	if (record->data_length == record->extent) {
-		whole_deliver(transport, peer, record);
-		return;
-	}
 	peer->rx_message++;
 	COUNT(transport, messages_received);
 	COUNT_ADD(transport, bytes_received, record->data_length);
@@ -219,6 +215,9 @@ void assembly_deliver(struct transport *transport, struct peer *peer, const stru
 	for (i = 0; i < frame->records; i++) {
 		at = record_read(frame, at, &record);
 		switch (record.kind) {
+		case RECORD_WHOLE:
+			whole_deliver(transport, peer, &record);
+			break;
 		case RECORD_START:
 			start_deliver(transport, peer, &record);
 			break;

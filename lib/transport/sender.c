@@ -36,7 +36,7 @@
 
 /* A message that goes straight has no longer a header, and as many bytes are written for any: they fit in. */
 #define STRAIGHT_HEADER 64
-#define STRAIGHT_ROOM   (RECORD_HEADER_BYTES + STRAIGHT_HEADER)
+#define STRAIGHT_ROOM   (RECORD_WHOLE_BYTES + STRAIGHT_HEADER)
 static_assert(STRAIGHT_HEADER <= MESSAGE_HEADER_MAX, "a message has so much to copy");
 
 /* A frame that is being filled. */
@@ -83,18 +83,19 @@ void transport_send(struct transport *transport, struct process to, struct messa
 static __rte_always_inline uint8_t *record_begin(uint8_t *at, const struct record *record)
 {
 	if (record->data_length % RECORD_ALIGN != 0)
-		memset(at + record_bytes(record->header_length, record->data_length) - RECORD_ALIGN,
+		memset(at + record_bytes(record->kind, record->header_length, record->data_length) -
+				RECORD_ALIGN,
 			0, RECORD_ALIGN);
 	return record_write(at, record);
 }
 
-/* The next message of the stream starts at `at`, with so much data. Returns where that goes. straight: there is room for a header of
- * STRAIGHT_HEADER bytes, so nothing depends on how long it is. */
+/* The next message of the stream starts at `at`, with so much data. Returns where that goes. straight: that is all of it, and there is
+ * room for a header of STRAIGHT_HEADER bytes, so nothing depends on how long it is. */
 static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *message,
 	uint32_t number, uint32_t psn, uint32_t bytes, bool straight)
 {
 	const struct record record = {
-		.kind = RECORD_START,
+		.kind = straight || bytes == message->length ? RECORD_WHOLE : RECORD_START,
 		.header_length = (uint8_t)message->header_length,
 		.data_length = (uint16_t)bytes,
 		.message = number,
@@ -124,7 +125,8 @@ static uint8_t *fill_record(struct filling *filling, const struct record *record
 {
 	uint8_t *to = record_begin(filling->at, record);
 
-	fill_advance(filling, record_bytes(record->header_length, record->data_length));
+	fill_advance(filling,
+		record_bytes(record->kind, record->header_length, record->data_length));
 	return to;
 }
 
@@ -192,7 +194,7 @@ static void fill_stops(struct filling *filling)
  * its own is not torn. */
 static bool fill_torn(const struct filling *filling, const struct message *message, uint32_t room)
 {
-	uint64_t alone = FRAME_HEADER_BYTES + FRAME_SACK_BYTES + RECORD_HEADER_BYTES +
+	uint64_t alone = FRAME_HEADER_BYTES + FRAME_SACK_BYTES + RECORD_WHOLE_BYTES +
 			 message->header_length + message->length;
 
 	if (filling->peer->open_count == OPEN_MAX)
@@ -206,20 +208,22 @@ static bool fill_start(struct filling *filling)
 {
 	struct peer *peer = filling->peer;
 	struct message *message = peer->waiting.head;
-	uint32_t overhead = RECORD_HEADER_BYTES + message->header_length;
 	uint32_t room = fill_room(filling);
+	bool whole = message->length + message->header_length + RECORD_WHOLE_BYTES <= room;
+	uint8_t kind = whole ? RECORD_WHOLE : RECORD_START;
+	uint32_t overhead = record_header_bytes(kind) + message->header_length;
 	uint32_t bytes;
 	uint8_t *to;
 
 	if (room < overhead)
 		return false;
 	room -= overhead;
-	if (message->length > room && !fill_torn(filling, message, room))
+	if (!whole && !fill_torn(filling, message, room))
 		return false;
 	messages_take(&peer->waiting);
 	bytes = fill_part(message->length, room);
 	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes, false);
-	fill_advance(filling, record_bytes(message->header_length, bytes));
+	fill_advance(filling, record_bytes(kind, message->header_length, bytes));
 	filling->frame->flags |= FRAME_START;
 	fill_data(filling, message, to, bytes);
 	if (message->framed < message->length) {
@@ -495,7 +499,7 @@ static __rte_always_inline uint8_t *straight_fill(
 		to = start_begin(at, message, number++, psn, (uint32_t)bytes, true);
 		data_copy(to, message->data, (uint32_t)bytes);
 		message->framed = bytes;
-		at += record_bytes(message->header_length, (uint32_t)bytes);
+		at += record_bytes(RECORD_WHOLE, message->header_length, (uint32_t)bytes);
 		data += bytes;
 		last = message;
 		message = message->next;

@@ -43,7 +43,10 @@ static __rte_always_inline bool record_valid(const struct record *record)
 		return record->header_length <= MESSAGE_HEADER_MAX &&
 		       record->header_length % RECORD_ALIGN == 0 &&
 		       record->extent <= MESSAGE_LENGTH_MAX &&
-		       record->data_length <= record->extent;
+		       record->data_length < record->extent;
+	case RECORD_WHOLE:
+		return record->header_length <= MESSAGE_HEADER_MAX &&
+		       record->header_length % RECORD_ALIGN == 0;
 	case RECORD_MORE:
 		return record->header_length == 0 && record->data_length > 0 &&
 		       record->extent <= MESSAGE_LENGTH_MAX &&
@@ -60,7 +63,7 @@ static __rte_always_inline bool record_valid(const struct record *record)
 static __rte_always_inline bool record_whole(
 	const struct frame *frame, uint32_t at, const struct record *record)
 {
-	uint32_t data_at = at + RECORD_HEADER_BYTES + record->header_length;
+	uint32_t data_at = at + record_header_bytes(record->kind) + record->header_length;
 
 	return data_at == frame->split ||
 	       (data_at < frame->split && data_at + record->data_length <= frame->split);
@@ -76,7 +79,8 @@ static __rte_always_inline bool records_valid(struct frame *frame, uint32_t byte
 	uint32_t at = 0;
 	unsigned i;
 
-	if (frame->split == UINT32_MAX && bytes >= RECORD_HEADER_BYTES) {
+	if (frame->split == UINT32_MAX && bytes >= RECORD_WHOLE_BYTES &&
+		frame->body[0] == RECORD_WHOLE) {
 		record_look(frame->body, &record);
 		frame->message = record.message;
 		frame->whole = records_whole(frame->body, bytes, frame->records, record.message);
@@ -84,14 +88,15 @@ static __rte_always_inline bool records_valid(struct frame *frame, uint32_t byte
 			return frame->flags & FRAME_START;
 	}
 	for (i = 0; i < frame->records; i++) {
-		if (at > reach || reach - at < RECORD_HEADER_BYTES)
+		if (at > reach || reach - at < RECORD_WHOLE_BYTES ||
+			reach - at < record_header_bytes(frame->body[at]))
 			return false;
 		next = record_read(frame, at, &record);
 		if (next > bytes || !record_whole(frame, at, &record))
 			return false;
 		if (!record_valid(&record))
 			return false;
-		starts |= record.kind == RECORD_START;
+		starts |= record.kind == RECORD_START || record.kind == RECORD_WHOLE;
 		at = next;
 	}
 	return at == bytes && starts == !!(frame->flags & FRAME_START);

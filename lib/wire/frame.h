@@ -116,7 +116,8 @@ static_assert(offsetof(struct frame_header, credit) == 56, "credit");
 enum record_kind {
 	RECORD_START = 1, /* a message: its header, and its first data */
 	RECORD_MORE,      /* later data of a message */
-	RECORD_STOP       /* to the message's sender: the rest of its data is not wanted */
+	RECORD_STOP,      /* to the message's sender: the rest of its data is not wanted */
+	RECORD_WHOLE      /* a message: its header, and all its data */
 };
 
 /*  +-------+---------------+-------------------------------+
@@ -124,13 +125,13 @@ enum record_kind {
  *  +-------+---------------+-------------------------------+
  *  |                        message                        |  4    number of the message, per stream
  *  +-------------------------------------------------------+
- *  |         START: bytes of the message's data (64)       |  8
+ *  |         START: bytes of the message's data (64)       |  8   not in WHOLE
  *  |         MORE: where in it this data lies              |
  *  +-------------------------------------------------------+
  */
 struct record_header {
 	uint8_t kind;
-	uint8_t header_length; /* START: bytes of message header that follow, a multiple of 8, at most MESSAGE_HEADER_MAX */
+	uint8_t header_length; /* START, WHOLE: bytes of message header that follow, a multiple of 8, at most MESSAGE_HEADER_MAX */
 	uint16_t data_length;  /* bytes of data after it */
 	uint32_t message;
 	uint64_t extent;
@@ -138,11 +139,12 @@ struct record_header {
 static_assert(sizeof(struct record_header) == 16, "record header");
 
 #define RECORD_HEADER_BYTES 16
+#define RECORD_WHOLE_BYTES  8 /* of the header of RECORD_WHOLE, which has no extent */
 #define RECORD_ALIGN        8
 #define MESSAGE_HEADER_MAX  80
 #define MESSAGE_LENGTH_MAX  (UINT64_C(1) << 40)
 
-/* Portals messages, the message header of RECORD_START: lib/wire/message.h. */
+/* Portals messages, the message header of RECORD_START and RECORD_WHOLE: lib/wire/message.h. */
 
 /* Echo frames use some fields in their own way. psn: number of the question. ack: PING: length that the answer shall have,
  * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the answerer's own frames. */
@@ -180,8 +182,8 @@ struct frame {
 	/* The rest is of decoded frames only. */
 	const uint8_t *body; /* the records */
 	uint32_t split;      /* bytes of body before the tail; UINT32_MAX: there is none */
-	/* whole: it is in one piece, every record starts a message all of whose data it holds, and they are numbered one after
-	 * the other, the first as `message`. */
+	/* whole: it is in one piece, and every record is a whole message, numbered one after the other, the first as
+	 * `message`. */
 	uint32_t message;
 	bool whole;
 };
@@ -262,7 +264,7 @@ static_assert(RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN, "fields are stored as they ar
  * first), and an empty bitmap. Trusts the bytes. */
 void frame_recall(const void *bytes, struct frame *frame);
 
-/* One record. header and data point into the frame. */
+/* One record. header and data point into the frame. WHOLE has the extent of its data. */
 struct record {
 	uint8_t kind;
 	uint8_t header_length;
@@ -273,9 +275,14 @@ struct record {
 	const void *data;
 };
 
-static inline uint32_t record_bytes(uint32_t header_length, uint32_t data_length)
+static inline uint32_t record_header_bytes(uint8_t kind)
 {
-	uint32_t bytes = RECORD_HEADER_BYTES + header_length + data_length;
+	return kind == RECORD_WHOLE ? RECORD_WHOLE_BYTES : RECORD_HEADER_BYTES;
+}
+
+static inline uint32_t record_bytes(uint8_t kind, uint32_t header_length, uint32_t data_length)
+{
+	uint32_t bytes = record_header_bytes(kind) + header_length + data_length;
 
 	return (bytes + RECORD_ALIGN - 1) & ~(uint32_t)(RECORD_ALIGN - 1);
 }
@@ -285,45 +292,46 @@ static inline uint32_t record_look(const uint8_t *bytes, struct record *record)
 {
 	struct record_header header;
 
-	memcpy(&header, bytes, sizeof(header));
+	memcpy(&header, bytes, RECORD_WHOLE_BYTES);
 	record->kind = header.kind;
 	record->header_length = header.header_length;
 	record->data_length = rte_le_to_cpu_16(header.data_length);
 	record->message = rte_le_to_cpu_32(header.message);
-	record->extent = rte_le_to_cpu_64(header.extent);
-	record->header = bytes + RECORD_HEADER_BYTES;
-	record->data = bytes + RECORD_HEADER_BYTES + record->header_length;
-	return record_bytes(record->header_length, record->data_length);
+	record->extent = header.kind == RECORD_WHOLE ? record->data_length
+						     : word_read(bytes, RECORD_WHOLE_BYTES);
+	record->header = bytes + record_header_bytes(header.kind);
+	record->data = (const uint8_t *)record->header + record->header_length;
+	return record_bytes(record->kind, record->header_length, record->data_length);
 }
+static_assert(offsetof(struct record_header, extent) == RECORD_WHOLE_BYTES, "WHOLE ends before it");
 
 /* Reads the record at `at` of a decoded frame's body and returns where the next one is. */
 static inline uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record)
 {
 	uint32_t bytes = record_look(frame->body + at, record);
-	uint32_t data_at = at + RECORD_HEADER_BYTES + record->header_length;
+	uint32_t data_at = at + record_header_bytes(record->kind) + record->header_length;
 
 	if (data_at >= frame->split)
 		record->data = frame->tail + (data_at - frame->split);
 	return at + bytes;
 }
 
-/* Are these bytes `count` records, each of which starts a message all of whose data it holds, numbered from `message` on? */
+/* Are these bytes `count` whole messages, numbered from `message` on? */
 static inline bool records_whole(const uint8_t *at, uint32_t bytes, unsigned count, uint32_t message)
 {
-	const struct record_header alike = {
-		.kind = UINT8_MAX, .header_length = RECORD_ALIGN - 1, .message = UINT32_MAX};
+	/* What all headers have alike: all but the header's length and the data's. */
+	const uint64_t alike = UINT64_C(0xffffffff000000ff) | (RECORD_ALIGN - 1) << 8;
 
 	for (; count > 0; count--) {
-		struct record_header header = {.kind = RECORD_START, .message = message++};
+		uint64_t expected = RECORD_WHOLE | (uint64_t)message++ << 32;
+		struct record_header header;
 		uint32_t next;
 
-		if (bytes < RECORD_HEADER_BYTES ||
-			((word_read(at, 0) ^ word_read(&header, 0)) & word_read(&alike, 0)) != 0)
+		if (bytes < RECORD_WHOLE_BYTES || ((word_read(at, 0) ^ expected) & alike) != 0)
 			return false;
-		memcpy(&header, at, sizeof(header));
-		next = record_bytes(header.header_length, header.data_length);
-		if (header.extent != header.data_length ||
-			header.header_length > MESSAGE_HEADER_MAX || next > bytes)
+		memcpy(&header, at, RECORD_WHOLE_BYTES);
+		next = record_bytes(RECORD_WHOLE, header.header_length, header.data_length);
+		if (header.header_length > MESSAGE_HEADER_MAX || next > bytes)
 			return false;
 		at += next;
 		bytes -= next;
@@ -360,13 +368,13 @@ static inline bool frame_is_straight(
 /* Writes a record's header; returns where its message header goes. */
 static inline uint8_t *record_write(void *to, const struct record *record)
 {
-	uint64_t word = word_of(record->kind | (uint32_t)record->header_length << 8 |
-					(uint32_t)record->data_length << 16,
-		record->message);
-
-	memcpy(to, &word, sizeof(word));
-	memcpy((uint8_t *)to + sizeof(word), &record->extent, sizeof(record->extent));
-	return (uint8_t *)to + RECORD_HEADER_BYTES;
+	word_store(to, 0,
+		word_of(record->kind | (uint32_t)record->header_length << 8 |
+				(uint32_t)record->data_length << 16,
+			record->message));
+	if (record->kind != RECORD_WHOLE)
+		word_store(to, RECORD_WHOLE_BYTES, record->extent);
+	return (uint8_t *)to + record_header_bytes(record->kind);
 }
 
 #endif

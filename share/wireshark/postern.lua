@@ -21,7 +21,7 @@ local VERSION = 2
 local HEADER = 64
 local SACK = 32
 local WINDOW = 256 -- frames in flight at most
-local RECORD = 16
+local RECORD, RECORD_WHOLE = 16, 8
 local MESSAGE, MESSAGE_LEAST = 64, 24
 local PSNS = 2 ^ 32
 local REMEMBERED = 1024 -- psns behind the acknowledged ones that a late copy is recognised by
@@ -30,8 +30,8 @@ local REASSEMBLED_MAX = 256 * 2 ^ 20 -- bytes of all messages that are kept in p
 
 local TYPES = {[1] = "Data", [2] = "Ack", [3] = "Ask", [4] = "Tell", [5] = "Reset", [6] = "Bye", [7] = "Ping", [8] = "Pong"}
 local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = 1, 2, 3, 4, 5, 6, 7, 8
-local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop"}
-local START, MORE, STOP = 1, 2, 3
+local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole"}
+local START, MORE, STOP, WHOLE = 1, 2, 3, 4
 local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe"}
 local PUT, PUT_ACK, GET, REPLY, REFUSAL, PROBE = 1, 2, 3, 4, 5, 6
 local STATUS = {[0] = "Bad", [1] = "Good", [2] = "Unverified"}
@@ -614,10 +614,11 @@ end
 
 -- What a record of a kind that exists may say; nil when it is well.
 local function record_fault(record)
-	if record.kind == START then
+	if record.kind == START or record.kind == WHOLE then
 		return (record.header_length > 80 or record.header_length % 8 ~= 0) and "a message header of " .. record.header_length .. " bytes"
 			or record.extent > 2 ^ 40 and "a message of " .. record.extent .. " bytes"
 			or record.data_length > record.extent and "more data than the message has"
+			or record.kind == START and record.data_length == record.extent and "a whole message, as one that is not"
 			or nil
 	end
 	return record.header_length ~= 0 and "a message header where there is none"
@@ -629,10 +630,12 @@ local function record_fault(record)
 end
 
 local function record_read(buffer, at)
-	return {
+	local record = {
 		kind = buffer(at, 1):uint(), header_length = buffer(at + 1, 1):uint(), data_length = buffer(at + 2, 2):le_uint(),
-		message = buffer(at + 4, 4):le_uint(), extent = buffer(at + 8, 8):le_uint64():tonumber(),
+		message = buffer(at + 4, 4):le_uint(),
 	}
+	record.extent = record.kind == WHOLE and record.data_length or buffer(at + 8, 8):le_uint64():tonumber()
+	return record
 end
 
 local function record_show(buffer, at, tree, record)
@@ -641,7 +644,11 @@ local function record_show(buffer, at, tree, record)
 	tree:add(f["record.header_length"], buffer(at + 1, 1))
 	tree:add_le(f["record.data_length"], buffer(at + 2, 2))
 	tree:add_le(f["record.message"], buffer(at + 4, 4))
-	tree:add_le(f[extents[record.kind] or "record.length"], buffer(at + 8, 8))
+	if record.kind == WHOLE then
+		generated(tree, "record.length", UInt64.new(record.data_length))
+	else
+		tree:add_le(f[extents[record.kind] or "record.length"], buffer(at + 8, 8))
+	end
 end
 
 local function record_info(record, message)
@@ -665,13 +672,13 @@ local function record_link(note, header, record, message, data)
 	end
 	if not note.visited then
 		local known = messages[record.message]
-		if record.kind == START and message and not known then
+		if record.kind ~= MORE and message and not known then
 			remember_message(note, header, message)
 			messages[record.message] = message
 			known = message
 		end
 		if known and data then
-			remember_piece(note, known, record.kind == START and 0 or record.extent, data)
+			remember_piece(note, known, record.kind == MORE and record.extent or 0, data)
 		end
 		note.messages[record.number] = known
 	end
@@ -680,16 +687,24 @@ end
 
 -- One record; returns where the next one is, or nil when there is none to be found.
 local function record_dissect(buffer, at, limit, number, tree, pinfo, note, header)
-	if at + RECORD > limit then
+	if at + RECORD_WHOLE > limit then
 		malformed(tree, pinfo, "record " .. number .. " lies beyond the length")
 		return nil
 	end
-	if not there(buffer, at, RECORD, tree, pinfo, "record " .. number) then
+	if not there(buffer, at, RECORD_WHOLE, tree, pinfo, "record " .. number) then
+		return nil
+	end
+	local head = buffer(at, 1):uint() == WHOLE and RECORD_WHOLE or RECORD
+	if at + head > limit then
+		malformed(tree, pinfo, "record " .. number .. " lies beyond the length")
+		return nil
+	end
+	if not there(buffer, at, head, tree, pinfo, "record " .. number) then
 		return nil
 	end
 	local record = record_read(buffer, at)
 	record.number = number
-	local length = RECORD + record.header_length + record.data_length
+	local length = head + record.header_length + record.data_length
 	local padded = math.ceil(length / 8) * 8
 	local item = tree:add(f["record"], buffer(at, math.min(padded, buffer:len() - at)))
 	local message, header_item, data
@@ -709,12 +724,12 @@ local function record_dissect(buffer, at, limit, number, tree, pinfo, note, head
 		return nil
 	end
 	if record.header_length > 0 then
-		if not there(buffer, at + RECORD, record.header_length, item, pinfo, "a message header") then
+		if not there(buffer, at + head, record.header_length, item, pinfo, "a message header") then
 			return nil
 		end
-		message, header_item = message_show(buffer, at + RECORD, record.header_length, item, pinfo, record)
+		message, header_item = message_show(buffer, at + head, record.header_length, item, pinfo, record)
 	end
-	local data_at = at + RECORD + record.header_length
+	local data_at = at + head + record.header_length
 	local captured = math.max(math.min(record.data_length, buffer:len() - data_at), 0)
 	if captured > 0 then
 		item:add(f["data"], buffer(data_at, captured))

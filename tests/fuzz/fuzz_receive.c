@@ -140,7 +140,7 @@ static void record_note(struct fellow *fellow, const struct record *record)
 {
 	struct message_header header;
 
-	if (record->kind != RECORD_START)
+	if (record->kind != RECORD_START && record->kind != RECORD_WHOLE)
 		return;
 	fuzz_assert(message_decode(record->header, record->header_length, record->extent, &header));
 	if (header.kind == MESSAGE_GET) {
@@ -439,7 +439,7 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 	uint8_t data = script_byte(script);
 	uint8_t *to;
 
-	if (at + record_bytes(MESSAGE_HEADER_BYTES, data) > FRAME_SIZE)
+	if (at + record_bytes(RECORD_START, MESSAGE_HEADER_BYTES, data) > FRAME_SIZE)
 		return at;
 	record.data_length = data;
 	switch (what % 4) {
@@ -448,6 +448,8 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 		record.kind = RECORD_START;
 		record.message = fellow->message++ + script_error(script);
 		record.extent = what & 4 ? data + script_word(script) : data;
+		if (record.extent == data)
+			record.kind = RECORD_WHOLE;
 		fellow->length = record.extent;
 		message_make(world, fellow, script, record.extent, &header);
 		record.header_length = (uint8_t)message_encode(&header, wire);
@@ -466,12 +468,12 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 		break;
 	}
 	to = record_write(body + at, &record);
-	if (record.kind == RECORD_START) {
+	if (record.header_length != 0) {
 		memcpy(to, wire, record.header_length);
 		to += record.header_length;
 	}
 	memset(to, (int)(at + data), record.data_length);
-	return at + record_bytes(record.header_length, record.data_length);
+	return at + record_bytes(record.kind, record.header_length, record.data_length);
 }
 
 /* An echo question, or the answer to our last one. */

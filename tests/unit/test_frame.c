@@ -21,11 +21,10 @@ struct built {
 static void build(struct built *built, uint8_t flags)
 {
 	struct record record = {
-		.kind = RECORD_START,
+		.kind = RECORD_WHOLE,
 		.header_length = 8,
 		.data_length = 5,
 		.message = 3,
-		.extent = 5,
 	};
 	uint32_t at = frame_header_bytes(flags);
 	uint8_t *to;
@@ -52,7 +51,7 @@ static void build(struct built *built, uint8_t flags)
 	built->frame.sack[3] = UINT64_C(1) << 63;
 	to = record_write(built->bytes + at, &record);
 	memcpy(to, "headerxydata!", 13);
-	built->frame.length = (uint16_t)(at + record_bytes(8, 5));
+	built->frame.length = (uint16_t)(at + record_bytes(RECORD_WHOLE, 8, 5));
 	frame_encode(&built->frame, built->bytes);
 }
 
@@ -101,8 +100,8 @@ static void frame_decode__reads_what_was_encoded(void **state)
 	assert_int_equal(frame.credit, 24);
 	assert_int_equal(frame.first, 25);
 	assert_true(frame.sack[3] == UINT64_C(1) << 63);
-	assert_int_equal(record_read(&frame, 0, &record), record_bytes(8, 5));
-	assert_int_equal(record.kind, RECORD_START);
+	assert_int_equal(record_read(&frame, 0, &record), record_bytes(RECORD_WHOLE, 8, 5));
+	assert_int_equal(record.kind, RECORD_WHOLE);
 	assert_int_equal(record.message, 3);
 	assert_int_equal(record.extent, 5);
 	assert_memory_equal(record.header, "headerxy", 8);
@@ -131,8 +130,8 @@ static enum frame_status outline_decode(const struct outline *outline, struct fr
 			.extent = outline->extent};
 
 		record_write(built.bytes + at, &record);
-		at += record_bytes(0, outline->length);
-		if (outline->kind == RECORD_START)
+		at += record_bytes(outline->kind, 0, outline->length);
+		if (outline->kind == RECORD_START || outline->kind == RECORD_WHOLE)
 			built.frame.flags |= FRAME_START;
 	}
 	built.frame.length = (uint16_t)at;
@@ -147,16 +146,17 @@ static void frame_decode__sees_whole_messages(void **state)
 		bool whole;
 		uint32_t message;
 	} rows[] = {
-		{{{RECORD_START, 7, 8, 8}}, true, 7},
-		{{{RECORD_START, 7, 0, 0}}, true, 7},
-		{{{RECORD_START, UINT32_MAX, 8, 8}, {RECORD_START, 0, 3, 3}}, true, UINT32_MAX},
-		{{{RECORD_START, 7, 8, 9}}, false, 7},
-		{{{RECORD_MORE, 7, 8, 8}}, false, 7},
-		{{{RECORD_STOP, 7, 0, 0}}, false, 7},
-		{{{RECORD_START, 7, 8, 8}, {RECORD_START, 9, 8, 8}}, false, 7},
-		{{{RECORD_START, 7, 8, 8}, {RECORD_START, 7, 8, 8}}, false, 7},
-		{{{RECORD_START, 7, 8, 8}, {RECORD_STOP, 8, 0, 0}}, false, 7},
-		{{{RECORD_START, 7, 8, 8}, {RECORD_START, 8, 8, 8}, {RECORD_START, 9, 1, 2}}, false, 7},
+		{{{RECORD_WHOLE, 7, 8, 0}}, true, 7},
+		{{{RECORD_WHOLE, 7, 0, 0}}, true, 7},
+		{{{RECORD_WHOLE, UINT32_MAX, 8, 0}, {RECORD_WHOLE, 0, 3, 0}}, true, UINT32_MAX},
+		{{{RECORD_START, 7, 8, 9}}, false, 0},
+		{{{RECORD_MORE, 7, 8, 8}}, false, 0},
+		{{{RECORD_STOP, 7, 0, 0}}, false, 0},
+		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_WHOLE, 9, 8, 0}}, false, 0},
+		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_WHOLE, 7, 8, 0}}, false, 0},
+		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_STOP, 8, 0, 0}}, false, 0},
+		{{{RECORD_STOP, 8, 0, 0}, {RECORD_WHOLE, 7, 8, 0}}, false, 0},
+		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_WHOLE, 8, 8, 0}, {RECORD_START, 9, 1, 2}}, false, 0},
 	};
 	size_t i;
 
@@ -166,7 +166,8 @@ static void frame_decode__sees_whole_messages(void **state)
 
 		assert_int_equal(outline_decode(rows[i].outlines, &frame), FRAME_OK);
 		assert_int_equal(frame.whole, rows[i].whole);
-		assert_int_equal(frame.message, rows[i].message);
+		if (frame.whole)
+			assert_int_equal(frame.message, rows[i].message);
 	}
 }
 
@@ -392,16 +393,28 @@ static enum frame_status decode_record(const struct record *record)
 
 	build(&built, 0);
 	record_write(built.bytes + FRAME_HEADER_BYTES, record);
+	built.frame.length = (uint16_t)(FRAME_HEADER_BYTES + record_bytes(record->kind, 8, 5));
 	seal(&built);
 	return decode(&built, &frame);
 }
 
 static void frame_decode__refuses_records_beyond_the_limits(void **state)
 {
-	struct record good = {RECORD_START, 8, 5, 3, 5, NULL, NULL};
+	struct record whole = {RECORD_WHOLE, 8, 5, 3, 5, NULL, NULL};
+	struct record good = {RECORD_START, 8, 5, 3, 6, NULL, NULL};
 	struct record record;
 
 	(void)state;
+	assert_int_equal(decode_record(&whole), FRAME_OK);
+	record = whole;
+	record.header_length = 9;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record = whole;
+	record.header_length = MESSAGE_HEADER_MAX + 8;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record = whole;
+	record.data_length = UINT16_MAX;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
 	assert_int_equal(decode_record(&good), FRAME_OK);
 	record = good;
 	record.kind = 0;
@@ -417,6 +430,8 @@ static void frame_decode__refuses_records_beyond_the_limits(void **state)
 	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
 	record = good;
 	record.extent = 4;
+	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	record.extent = 5; /* that is a whole message */
 	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
 	record = good;
 	record.extent = MESSAGE_LENGTH_MAX + 1;

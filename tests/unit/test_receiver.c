@@ -55,7 +55,7 @@ static void forge(const struct network *network, struct forged *forged)
 	forged->frame.destination_pid = network->nodes[0].self.pid;
 	forged->frame.destination_incarnation = 5;
 	forged->frame.stream = 1;
-	forged->record.kind = RECORD_START;
+	forged->record.kind = RECORD_WHOLE;
 	forged->record.header_length = 24;
 }
 
@@ -73,7 +73,7 @@ static void forged_send(struct network *network, struct forged *forged)
 	static const uint8_t from[6] = {2, 9, 9, 9, 9, 9};
 	uint32_t at = FRAME_ETHERNET_BYTES + frame_header_bytes(forged->frame.flags);
 	uint32_t record = forged->frame.records == 0 ? 0
-						     : record_bytes(forged->record.header_length,
+						     : record_bytes(forged->record.kind, forged->record.header_length,
 							       forged->record.data_length);
 
 	ethernet_write(forged->bytes, network->nodes[0].port.address, from);
@@ -676,10 +676,12 @@ static uint32_t records_make(struct twins *twins, struct fellow *fellow, struct 
 			record.extent = record.data_length;
 			if (what == 15)
 				record.extent += 1 + network_random(twins->network) % 50;
+			else
+				record.kind = RECORD_WHOLE;
 			fellow->whole = (uint32_t)record.extent;
 			fellow->partial = record.data_length;
 		}
-		bytes = record_bytes(record.header_length, record.data_length);
+		bytes = record_bytes(record.kind, record.header_length, record.data_length);
 		memset(to + length, (int)record.message, bytes);
 		record_write(to + length, &record);
 		length += bytes;
