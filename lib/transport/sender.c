@@ -161,6 +161,8 @@ static __rte_always_inline void data_copy(uint8_t *to, const void *from, uint32_
 
 static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
 {
+	if (bytes == 0)
+		return; /* there may be no memory at all */
 	if (bytes <= filling->transport->copied_max || !fill_tail(filling, message, bytes))
 		data_copy(to, (const uint8_t *)message->data + message->framed, bytes);
 	message->framed += bytes;
