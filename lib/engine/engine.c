@@ -383,10 +383,10 @@ unsigned engine_look(struct engine *engine)
 
 static ALWAYS_INLINE void push(struct engine *engine)
 {
-	unsigned sent = transport_push(engine->transport);
+	bool left = transport_push(engine->transport);
 
 	engine_announce(engine);
-	if (sent == 0 || transport_now(engine->transport) - transport_looked(engine->transport) >=
+	if (!left || transport_now(engine->transport) - transport_looked(engine->transport) >=
 				 PUSH_LOOK)
 		engine_poll(engine);
 	else if (engine->owes)

@@ -33,7 +33,9 @@
 #define OPEN_MAX       8  /* messages to one peer that are partly framed */
 #define ASSEMBLIES_MAX 16 /* messages from one peer that are partly here; more than OPEN_MAX */
 #define SMALL_BYTES    1024 /* transport header included */
-#define SMALL_MAX      8  /* small frames in flight, see sender_small_open(); as many as are acknowledged at once */
+#define SMALL_NEAR     3  /* small frames in flight to a peer that is near, and */
+#define SMALL_FAR      8  /* to others; see sender_small_open() */
+#define NEAR_RTT       (8 * MICROSECOND)
 #define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
 enum peer_flag {
@@ -119,7 +121,7 @@ struct peer {
 	uint64_t heard;      /* last valid frame */
 	struct assembly *assemblies;
 	struct reorder *reorder;
-	uint16_t ack_owed; /* frames since the last acknowledgement */
+	uint16_t ack_owed; /* frames since the last acknowledgement, small ones ACK_SMALL times */
 	uint8_t ack_list;
 	uint8_t assembly_count;
 	uint32_t epoch; /* when it last counted as an active sender */

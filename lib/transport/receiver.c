@@ -293,10 +293,10 @@ static inline void frame_in_order(
 	if (!assembling && peer->assemblies != NULL)
 		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
 	if (gap)
-		acknowledgement_owe(transport, peer, ACK_URGENT);
+		acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
 	else
-		acknowledgement_owe(
-			transport, peer, (frame->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
+		acknowledgement_owe(transport, peer, frame->length,
+			(frame->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
 }
 
 /* A frame before which something is missing. True when it is held. */
@@ -320,7 +320,7 @@ static __rte_noinline bool frame_early(
 	peer->flags |= RX_GAP;
 	if (!held)
 		assembly_deliver(transport, peer, frame);
-	acknowledgement_owe(transport, peer, ACK_URGENT);
+	acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
 	return held;
 }
 
@@ -344,7 +344,7 @@ static __rte_noinline void frame_stray(
 		COUNT(transport, dropped_duplicate);
 	else
 		COUNT(transport, dropped_window);
-	acknowledgement_owe(transport, peer, ACK_URGENT);
+	acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
 }
 
 /* True when the frame is held. */
@@ -723,8 +723,8 @@ static __rte_always_inline bool straight_receive(
 	assembly_deliver_whole(transport, peer, (const uint8_t *)header + FRAME_HEADER_BYTES,
 		header->records);
 	peer->rx_next++;
-	acknowledgement_owe(
-		transport, peer, (header->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
+	acknowledgement_owe(transport, peer, header->length,
+		(header->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
 	return true;
 }
 

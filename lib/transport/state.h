@@ -34,7 +34,9 @@
 #define ACK_SOON_DELAY  (4 * MICROSECOND)  /* the peer has nothing more to send */
 #define ACK_LATER_DELAY (25 * MICROSECOND) /* it has */
 #define ACK_EVERY       8                  /* frames */
-static_assert(SMALL_MAX >= ACK_EVERY, "a window of small frames is acknowledged without a delay");
+#define ACK_SMALL       3                  /* what a frame of less than SMALL_BYTES counts of them */
+static_assert(SMALL_NEAR * ACK_SMALL >= ACK_EVERY && SMALL_FAR >= SMALL_NEAR,
+	"a window of small frames is acknowledged without a delay");
 
 #define PROBE_MARGIN       (2 * ACK_LATER_DELAY) /* beyond two round trips of silence; less than any timeout */
 
@@ -354,11 +356,12 @@ static inline uint64_t acknowledgement_delay(enum ack_list list)
 {
 	return list == ACK_URGENT ? 0 : list == ACK_SOON ? ACK_SOON_DELAY : ACK_LATER_DELAY;
 }
-/* A sequenced frame arrived. */
+/* A sequenced frame of so many bytes arrived. */
 static inline void acknowledgement_owe(
-	struct transport *transport, struct peer *peer, enum ack_list list)
+	struct transport *transport, struct peer *peer, uint32_t length, enum ack_list list)
 {
-	if (++peer->ack_owed >= ACK_EVERY)
+	peer->ack_owed = (uint16_t)(peer->ack_owed + (length < SMALL_BYTES ? ACK_SMALL : 1));
+	if (peer->ack_owed >= ACK_EVERY)
 		list = ACK_URGENT;
 	if (peer->ack_list <= list)
 		return;

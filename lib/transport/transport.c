@@ -277,13 +277,16 @@ static unsigned transport_give(struct transport *transport)
 	return left;
 }
 
-unsigned transport_push(struct transport *transport)
+bool transport_push(struct transport *transport)
 {
 	transport->sent = 0;
 	transport->blocked = false;
-	if (transport_ready(transport))
-		transport_give(transport);
-	return transport->sent;
+	if (!transport_ready(transport)) {
+		transport->now = clock_now(transport->clock);
+		return transport->refused.head == NULL;
+	}
+	transport_give(transport);
+	return transport->sent != 0;
 }
 
 /* What does not leave at once. */

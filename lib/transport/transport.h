@@ -227,8 +227,9 @@ unsigned transport_receive(struct transport *transport);  /* takes the time and 
 void transport_process(struct transport *transport);      /* processes that burst */
 unsigned transport_transmit(struct transport *transport); /* data, timers, acknowledgements; frames sent */
 
-/* For a caller who does not wait for the rest of a turn. Takes the time and sends what is ready, nothing else; returns frames sent. */
-unsigned transport_push(struct transport *transport);
+/* For a caller who does not wait for the rest of a turn. Takes the time and sends what is ready, nothing else. False: nothing of it has
+ * left, but a turn may help. What waits for a window needs frames from its peer, and is not ready. */
+bool transport_push(struct transport *transport);
 /* Has transport_transmit() something to send that must leave in this turn? Timers and acknowledgements that may wait do not count. */
 bool transport_urgent(const struct transport *transport);
 

@@ -322,12 +322,12 @@ unsigned transport_transmit(struct transport *transport)
 	return 0;
 }
 
-unsigned transport_push(struct transport *transport)
+bool transport_push(struct transport *transport)
 {
 	transport->turn.pushes++;
 	if (push_hook)
 		push_hook(push_argument);
-	return transport->turn.sent;
+	return transport->turn.left;
 }
 
 bool transport_urgent(const struct transport *transport)

@@ -75,7 +75,7 @@ void fake_set_frame(uint64_t bytes);
 
 /* What transport_push(), transport_urgent() and transport_looked() say, and how often the first and transport_transmit() were called. */
 struct fake_turn {
-	unsigned sent; /* by transport_push() */
+	bool left; /* transport_push() */
 	bool urgent;
 	uint64_t looked_ago; /* ns */
 	unsigned pushes, transmits;

@@ -252,7 +252,7 @@ static void engine_poll__first_does_what_a_look_has_put_off(void **state)
 	fake_queue(RIG_PEER, &header, "data", 4);
 	assert_true(engine_look(rig->engine) > 0);
 	assert_int_equal(turn->transmits, 2);
-	turn->sent = 1;
+	turn->left = true;
 	engine_push(rig->engine);
 	assert_int_equal(turn->transmits, 3);
 	engine_push(rig->engine);
@@ -268,7 +268,7 @@ static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_take
 	struct rig *rig = *state;
 	struct fake_turn *turn = fake_turn();
 
-	turn->sent = 1;
+	turn->left = true;
 	turn->looked_ago = 999;
 	engine_push(rig->engine);
 	assert_int_equal(rig_counter(rig, polls_idle), 0);
@@ -276,7 +276,7 @@ static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_take
 	engine_push(rig->engine);
 	assert_int_equal(rig_counter(rig, polls_idle), 1);
 	turn->looked_ago = 0;
-	turn->sent = 0;
+	turn->left = false;
 	engine_push(rig->engine);
 	assert_int_equal(rig_counter(rig, polls_idle), 2);
 	assert_int_equal(turn->pushes, 3);
