@@ -35,7 +35,7 @@
 #define SMALL_BYTES    1024 /* transport header included */
 #define SMALL_NEAR     3  /* small frames in flight to a peer that is near, and */
 #define SMALL_FAR      8  /* to others; see sender_small_open() */
-#define NEAR_RTT       (8 * MICROSECOND)
+#define NEAR_DELAY     (8 * MICROSECOND) /* least time in the network, there and back */
 #define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
 enum peer_flag {

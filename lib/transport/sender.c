@@ -363,12 +363,12 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 
 /* Small frames have a window of their own: whoever sends messages faster than the peer acknowledges them would fill the peer's ring with
  * frames that cost both ends more than the messages in them. What waits for this window shares the frame that leaves when it opens, a
- * round trip later at most: where that is no longer than the way of some frames through two hosts, the window is small; else it is as large
+ * round trip later at most: where the network makes that no longer than some frames take in two hosts, the window is small; else it is as large
  * as that of a new stream. */
 static inline bool sender_small_open(const struct peer *peer)
 {
 	const struct message *next = peer->waiting.head;
-	uint32_t most = peer->rtt != 0 && peer->rtt < NEAR_RTT ? SMALL_NEAR : SMALL_FAR;
+	uint32_t most = peer->delay_period != 0 && peer->delay_min < NEAR_DELAY ? SMALL_NEAR : SMALL_FAR;
 
 	return peer->flight == NULL || peer->flight->small_count < most ||
 	       peer->open.head != NULL || (next != NULL && next->length >= SMALL_BYTES);
