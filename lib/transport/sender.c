@@ -78,15 +78,14 @@ void transport_send(struct transport *transport, struct process to, struct messa
 
 /* --- filling a frame */
 
-/* Writes a record up to its data, and the padding behind that: it is part of what a full checksum covers, and must not be what
- * was there before. Returns where the message header or the data goes. */
-static __rte_always_inline uint8_t *record_begin(uint8_t *at, const struct record *record)
+/* Zeros behind a record's data, which is not there yet: they are part of what a full checksum covers, and must not be what was there
+ * before. */
+static __rte_always_inline void record_pad(uint8_t *at, const struct record *record)
 {
 	if (record->data_length % RECORD_ALIGN != 0)
 		memset(at + record_bytes(record->kind, record->header_length, record->data_length) -
 				RECORD_ALIGN,
 			0, RECORD_ALIGN);
-	return record_write(at, record);
 }
 
 /* The next message of the stream starts at `at`, with so much data. Returns where that goes. straight: that is all of it, and there is
@@ -101,12 +100,13 @@ static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *mes
 		.message = number,
 		.extent = message->length,
 	};
-	uint8_t *to = record_begin(at, &record);
+	uint8_t *to = record_write(at, &record);
 
 	if (straight)
 		memcpy(to, message->header, STRAIGHT_HEADER);
 	else
 		memcpy(to, message->header, message->header_length);
+	record_pad(at, &record); /* over what was copied beyond the header */
 	message->number = number;
 	message->first_psn = psn;
 	message->last_psn = psn;
@@ -123,8 +123,9 @@ static inline void fill_advance(struct filling *filling, uint32_t bytes)
 
 static uint8_t *fill_record(struct filling *filling, const struct record *record)
 {
-	uint8_t *to = record_begin(filling->at, record);
+	uint8_t *to = record_write(filling->at, record);
 
+	record_pad(filling->at, record);
 	fill_advance(filling,
 		record_bytes(record->kind, record->header_length, record->data_length));
 	return to;

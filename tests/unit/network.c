@@ -458,6 +458,8 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 	sent->message.data = sent->memory;
 	sent->message.length = length;
 	sent->message.header_length = sizeof(stamp);
+	/* What stands behind a header, perhaps of the last message, is nobody's business. */
+	memset(sent->message.header, 0xa5, sizeof(sent->message.header));
 	memcpy(sent->message.header, &stamp, sizeof(stamp));
 	transport_send(node->transport, network->nodes[to].self, &sent->message);
 }
