@@ -2,8 +2,9 @@
  * core.
  *
  * Every frame to a peer acknowledges. One is sent for that alone when nothing else goes to the peer
- * in time: at once (with the turn) after something out of order or ACK_EVERY frames, after
- * ACK_SOON_DELAY when the peer has nothing more to send, after ACK_LATER_DELAY otherwise.
+ * in time: at once (with the turn) after something out of order or ACK_EVERY frames, a small one
+ * counting as ACK_SMALL, after ACK_SOON_DELAY when the peer has nothing more to send, after
+ * ACK_LATER_DELAY otherwise.
  *
  * What a peer tells is read after the turn's data has been delivered and answered: nobody waits for it, but for a window that it opens.
  *

@@ -11,7 +11,7 @@
  *
  * I1. A peer in the ready list has work; one with work that is not in it waits for an
  *     acknowledgement, its address or a timer.
- * I2. A frame is written only while this is its only reference. A frame to be sent again that
+ * I2. A frame is written only while nobody else refers to it. A frame to be sent again that
  *     somebody else may still read (the port; a receiver in another thread of this process) is
  *     copied.
  * I3. New frames go only while in_flight < in_flight_max.
