@@ -395,8 +395,8 @@ static void slot_read(
 	words[EVENT_SEQUENCE] =
 		atomic_load_explicit(&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
 	*(struct event *)to = (struct event){
-		.kind = (uint8_t)(EVENT_KIND(attributes) + second),
-		.fail = (uint8_t)EVENT_FAIL(attributes),
+		.kind = (uint16_t)(EVENT_KIND(attributes) + second),
+		.fail = (uint16_t)EVENT_FAIL(attributes),
 		.nid = (uint32_t)words[EVENT_INITIATOR],
 		.pid = (uint32_t)(words[EVENT_INITIATOR] >> 32),
 		.uid = (uint32_t)words[EVENT_TARGET],

@@ -42,12 +42,13 @@ int rig_setup(void **state);
 int rig_teardown(void **state);
 /* What an event says. */
 struct event {
-	uint8_t kind;        /* enum event_kind */
-	uint8_t fail;        /* enum transport_fail, or FAIL_UNDELIVERABLE */
+	uint16_t kind;       /* enum event_kind */
+	uint16_t fail;       /* enum transport_fail, or FAIL_UNDELIVERABLE */
 	uint32_t nid;        /* initiator */
 	uint32_t pid;
 	uint32_t uid;
 	uint32_t portal;
+	uint32_t options;    /* of the region just after the event, as is what follows from `region` on */
 	uint64_t match_bits;
 	uint64_t requested;
 	uint64_t moved;
@@ -55,15 +56,15 @@ struct event {
 	uint64_t value;
 	uint64_t link;
 	uint64_t sequence;
-	uint64_t region;     /* handle, and the region just after the event */
+	uint64_t region;     /* handle */
 	uint64_t start;
 	uint64_t length;
 	uint64_t user;
 	uint64_t queue;
 	uint32_t threshold;
 	uint32_t max_offset;
-	uint32_t options;
 };
+static_assert(sizeof(struct event) == 128, "no padding: events are compared as bytes");
 
 /* A queue's next event, as PtlEQGet takes it; any thread. */
 enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event *event);
