@@ -257,15 +257,15 @@ static void ptl_put__starts_at_the_target_in_the_order_of_the_calls_whatever_the
 	char *data = calloc(1, 2 << 20), *place = calloc(1, 2 << 20);
 	struct end target =
 		target_make(&there, place, 2 << 20, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE);
+	ptl_handle_md_t mds[PUTS];
 	unsigned started = 0, ended = 0;
+	int code;
 
 	(void)state;
 	assert_true(data != NULL && place != NULL);
 	for (unsigned i = 0; i < PUTS; i++) {
-		ptl_handle_md_t md =
-			region_bind(&here, region(data, sizes[i % COUNT(sizes)], 0, PTL_EQ_NONE));
-
-		assert_ok(PtlPut(md, PTL_NOACK_REQ, there.id, PORTAL, 0, 0, 0, i));
+		mds[i] = region_bind(&here, region(data, sizes[i % COUNT(sizes)], 0, PTL_EQ_NONE));
+		assert_ok(PtlPut(mds[i], PTL_NOACK_REQ, there.id, PORTAL, 0, 0, 0, i));
 	}
 	while (ended < PUTS) {
 		ptl_event_t event = next_event(target.eq);
@@ -276,6 +276,12 @@ static void ptl_put__starts_at_the_target_in_the_order_of_the_calls_whatever_the
 			ended++;
 	}
 	assert_int_equal(started, PUTS);
+	/* The data is the sender's until its descriptors are free: until then it may be sent again. */
+	for (unsigned i = 0; i < PUTS; i++) {
+		while ((code = PtlMDUnlink(mds[i])) == PTL_MD_INUSE)
+			sched_yield();
+		assert_ok(code);
+	}
 	free(data);
 	free(place);
 }
