@@ -197,9 +197,12 @@ end
 -- Frames with data: new, sent again, seen twice?
 local function remember_data(note, flow, header)
 	local sent = flow.psns[header.psn]
+	local seen = sent and sent.seen[header.timestamp]
 	note.flow = flow
 	if not sent then
-		sent = {frame = note.number, time = note.time, stamp = header.timestamp, interface = note.interface}
+		-- seen: each time that it was sent, by its timestamp: what was sent first may arrive when it has been sent again.
+		sent = {frame = note.number, time = note.time, seen = {}}
+		sent.seen[header.timestamp] = {frame = note.number, interface = note.interface}
 		flow.psns[header.psn] = sent
 		local ahead = flow.newest and after(header.psn, flow.newest)
 		if ahead and ahead > 1 then
@@ -213,17 +216,18 @@ local function remember_data(note, flow, header)
 			flow.newest, flow.newest_stamp = header.psn, header.timestamp
 		end
 		flow.una = flow.una or header.psn
-	elseif sent.stamp == header.timestamp then
-		if note.interface ~= sent.interface then
-			note.same = sent.frame
+	elseif seen then
+		if note.interface ~= seen.interface then
+			note.same = seen.frame
 		else
-			note.duplicate = sent.frame
+			note.duplicate = seen.frame
 		end
 		note.sent = sent
 		return
 	else
 		note.again = {frame = sent.frame, time = sent.time, acked = sent.acked}
-		sent.frame, sent.time, sent.stamp, sent.interface = note.number, note.time, header.timestamp, note.interface
+		sent.frame, sent.time = note.number, note.time
+		sent.seen[header.timestamp] = {frame = note.number, interface = note.interface}
 	end
 	note.sent = sent
 	note.sent_time = note.time

@@ -331,6 +331,18 @@ class Made(Case):
         self.assertEqual((reset["ack"], reset["ack_stream"], bool(reset["reset"])), (["1234"], ["6"], True))
         self.assertEqual((ack["flags.ce"], bool(ack["congestion"])), (["1"], True))
 
+    def test_what_was_sent_first_may_arrive_when_it_has_been_sent_again(self):
+        near, far = (1, 10), (2, 20)
+        put = struct.pack("<BBHI", 4, 24, 0, 0) + struct.pack("<BBHIIIQ", PUT, 0, 0, 0, 0, 0, 0)
+
+        def sent(stamp):
+            return header(DATA, 16 | 4 | 2, 64 + len(put), near, far, (9, 7), (5, 0), (stamp, 0, 0), first=5, padding=put,
+                          records=1, streams=(1, 0))
+        write_pcap(self.file, [sent(100), sent(200), sent(100), sent(200)])
+        rows = self.sound("retransmission_of", "retransmission")
+        self.assertEqual([row["retransmission_of"] for row in rows], [[], ["1"], ["1"], ["2"]])
+        self.assertEqual([bool(row["retransmission"]) for row in rows], [False, True, False, False])
+
 
 class Damaged(Case):
     """Frames of any bytes are shown, as malformed if they are, and never stop the dissector."""
