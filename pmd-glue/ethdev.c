@@ -123,6 +123,7 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	if (error != 0)
 		return ethdev_complain(ethdev, "choose the size of its rings", error);
 	ethdev->port.receive_frames = receive;
+	ethdev->port.aside = POOL_ASIDE;
 	ethdev->transmit_frames = transmit;
 	ethdev->port.pool = pool_take(ethdev->port.name, room, (uint32_t)receive + transmit,
 		ethdev->port.socket, ethdev->copies);

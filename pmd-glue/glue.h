@@ -72,8 +72,8 @@ bool glue_cpu_usable(int cpu);
 struct glue_thread *glue_thread_start(
 	void (*run)(void *), void *argument, int cpu, const char *name);
 void glue_thread_join(struct glue_thread *thread);
-/* Gives the calling thread a mempool cache if it has none; cheap to call again. PTL_PROGRESS=inline
- * uses it. */
+/* Gives the calling thread a mempool cache, until it ends, if it has none and not too many threads have one; cheap to call again.
+ * PTL_PROGRESS=inline uses it. */
 void glue_thread_enter(void);
 
 /* Answers dpdk-telemetry.py: for `command`, such as "/postern/peers", tell() writes members of an object that is open. parameters:

@@ -1,4 +1,5 @@
-/* pool.c - the buffers of ports. See pool.h. Called under the front end's lock. */
+/* pool.c - the buffers of ports. See pool.h. Called under the front end's lock, but for pool_empty_caches(). */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,6 @@
 #define POOL_LEAST 1024u /* of those, when frames are so large that memory counts */
 #define POOL_BYTES (UINT64_C(64) << 20) /* from here on memory counts */
 #define POOL_RESERVE (UINT64_C(128) << 20) /* hugepages, for what DPDK has beside buffers */
-#define POOL_CACHE 512u
 /* a buffer's cost beside its room */
 #define POOL_BESIDES (sizeof(struct rte_mbuf) + 2 * RTE_CACHE_LINE_SIZE)
 
@@ -32,7 +32,13 @@ static struct {
 	bool copied;
 	bool taken;
 } pools[POOLS_MAX];
-static unsigned pool_count;
+static atomic_uint pool_count; /* those below it have pools; written under the lock */
+
+/* Under the lock. */
+static unsigned pools_made(void)
+{
+	return atomic_load_explicit(&pool_count, memory_order_relaxed);
+}
 
 static uint32_t pool_room(uint32_t frame_size)
 {
@@ -46,7 +52,7 @@ static uint32_t pool_buffers(uint32_t frame_size, uint32_t descriptors)
 	if (descriptors + spare > affordable)
 		spare = affordable > descriptors + POOL_LEAST ? (uint32_t)affordable - descriptors
 							      : POOL_LEAST;
-	return descriptors + spare;
+	return descriptors + spare + POOL_ASIDE;
 }
 
 size_t pool_bytes(uint32_t frame_size, uint32_t descriptors)
@@ -112,7 +118,7 @@ static struct rte_mempool *pool_make(
 	uint32_t buffers = pool_buffers(frame_size, descriptors);
 	struct eal_guard *guard = eal_enter();
 	struct rte_mempool *pool = NULL;
-	snprintf(name, sizeof(name), "postern-%u", pool_count);
+	snprintf(name, sizeof(name), "postern-%u", pools_made());
 	/* Hugepages serve best, while there are more than DPDK will want for itself. */
 	if (!copied ||
 		(rte_eal_has_hugepages() &&
@@ -137,14 +143,15 @@ struct rte_mempool *pool_take(
 	uint32_t room = pool_room(frame_size);
 	uint32_t buffers = pool_buffers(frame_size, descriptors);
 	struct rte_mempool *pool;
-	for (unsigned n = 0; n < pool_count; n++) {
+	unsigned made = pools_made();
+	for (unsigned n = 0; n < made; n++) {
 		if (pools[n].taken || pools[n].room != room || pools[n].pool->size != buffers ||
 			pools[n].copied != copied || pools[n].pool->socket_id != socket)
 			continue;
 		pools[n].taken = true;
 		return pools[n].pool;
 	}
-	if (pool_count == POOLS_MAX) {
+	if (made == POOLS_MAX) {
 		log_error("%s: this process has had %u kinds of ports, which is the limit", port,
 			POOLS_MAX);
 		return NULL;
@@ -152,18 +159,28 @@ struct rte_mempool *pool_take(
 	pool = pool_make(port, frame_size, descriptors, socket, copied);
 	if (!pool)
 		return NULL;
-	pools[pool_count].pool = pool;
-	pools[pool_count].room = room;
-	pools[pool_count].copied = copied;
-	pools[pool_count++].taken = true;
+	pools[made].pool = pool;
+	pools[made].room = room;
+	pools[made].copied = copied;
+	pools[made].taken = true;
+	/* Release: pairs with the acquire in pool_empty_caches(). */
+	atomic_store_explicit(&pool_count, made + 1, memory_order_release);
 	return pool;
 }
 
 void pool_give(struct rte_mempool *pool)
 {
-	for (unsigned n = 0; n < pool_count; n++)
+	for (unsigned n = 0; n < pools_made(); n++)
 		if (pools[n].pool == pool)
 			pools[n].taken = false;
+}
+
+void pool_empty_caches(unsigned lcore)
+{
+	unsigned made = atomic_load_explicit(&pool_count, memory_order_acquire);
+	for (unsigned n = 0; n < made; n++)
+		rte_mempool_cache_flush(
+			rte_mempool_default_cache(pools[n].pool, lcore), pools[n].pool);
 }
 
 uint64_t pool_used(const struct rte_mempool *pool)

@@ -1,7 +1,7 @@
 /* thread.c - poll threads, and EAL's idea of a thread.
  *
  * A thread that EAL does not know has no mempool cache: each frame then costs ten times as much to
- * have and to give.
+ * have and to give. Of our threads EAL knows POOL_THREADS at a time (pool.h, I2), the one that started it among them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,6 +16,7 @@
 #include <base/log.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/pool.h>
 #include <pmd-glue/share.h>
 
 #define THREAD_NAME_MAX 16
@@ -31,6 +32,7 @@ static pthread_key_t leave_key; /* its destructor gives back what glue_thread_en
 static pthread_once_t leave_once = PTHREAD_ONCE_INIT;
 static bool leave_usable;
 static _Thread_local bool entered;
+static atomic_uint registered; /* threads that EAL knows through thread_register() */
 
 /* With PTL_SHARE no thread may register: EAL would then refuse secondary processes. Instead EAL is started with more
  * threads of its own than it needs, which sleep for ever, and others go by their numbers. */
@@ -50,15 +52,28 @@ static bool thread_borrow(void)
 	return false;
 }
 
+static bool thread_register(void)
+{
+	if (atomic_fetch_add_explicit(&registered, 1, memory_order_relaxed) < POOL_THREADS - 1 &&
+		rte_thread_register() == 0)
+		return true;
+	atomic_fetch_sub_explicit(&registered, 1, memory_order_relaxed);
+	return false;
+}
+
 static void thread_leave(void *unused)
 {
 	(void)unused;
+	if (eal_started())
+		pool_empty_caches(rte_lcore_id());
 	if (borrowed != 0) {
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
 		atomic_store_explicit(&lent[borrowed], false, memory_order_release);
 		borrowed = 0;
-	} else if (eal_started()) {
-		rte_thread_unregister();
+	} else {
+		if (eal_started())
+			rte_thread_unregister();
+		atomic_fetch_sub_explicit(&registered, 1, memory_order_relaxed);
 	}
 }
 
@@ -78,8 +93,8 @@ void glue_thread_enter(void)
 	pthread_once(&leave_once, thread_leave_prepare);
 	if (!leave_usable)
 		return;
-	/* With more threads than EAL can count, this one goes without a cache: slower, not wrong. */
-	if (share_active() ? !thread_borrow() : rte_thread_register() != 0)
+	/* One thread too many goes without a cache: slower, not wrong. */
+	if (share_active() ? !thread_borrow() : !thread_register())
 		return;
 	pthread_setspecific(leave_key, &mark);
 }

@@ -79,6 +79,7 @@ struct port_operations {
 struct port {
 	const struct port_operations *operations;
 	struct rte_mempool *pool;  /* for frames to send: data room >= RTE_PKTMBUF_HEADROOM + frame_size */
+	uint32_t aside;            /* of the pool's buffers: caches of threads may hold so many, where others cannot have them */
 	uint32_t frame_size;       /* largest frame, bytes from the Ethernet header on */
 	uint16_t receive_frames;   /* frames that the port can hold for a receiver that does not poll */
 	bool checksum_offload;     /* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */

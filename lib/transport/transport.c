@@ -22,10 +22,10 @@
 
 /* --- beginning */
 
-/* Parts of the pool: what the port's rings hold is not counted. */
+/* Parts of the pool: what the port's rings and threads' caches may hold is not counted. */
 static void limits_set(struct transport *transport)
 {
-	uint32_t size = transport->port->pool->size;
+	uint32_t size = transport->port->pool->size - transport->port->aside;
 	uint32_t rings = 2u * transport->port->receive_frames;
 	uint32_t spare = size > rings + size / 4 ? size - rings : RTE_MAX(size / 4, 8u);
 

@@ -1,6 +1,8 @@
 /* test_pool.c - tests of pmd-glue/pool.c. */
 #include "glue_fixture.h"
 
+#include <pthread.h>
+
 #include <pmd-glue/pool.h>
 
 static void pool_take__gives_buffers_that_hold_a_frame_behind_the_headroom(void **state)
@@ -62,6 +64,71 @@ static void pool_used__counts_the_buffers_that_are_not_free(void **state)
 	pool_give(pool);
 }
 
+struct turn {
+	struct rte_mempool *pool;
+	pthread_barrier_t taken, over;
+};
+
+#define THREADS (2 * POOL_THREADS)
+#define KEPT    700u
+
+/* Has many buffers, gives them back, and sits there. */
+static void *take_and_sit(void *context)
+{
+	struct turn *turn = context;
+	struct rte_mbuf *buffers[KEPT];
+	unsigned count = 0;
+
+	glue_thread_enter();
+	while (count < KEPT && (buffers[count] = rte_pktmbuf_alloc(turn->pool)))
+		count++;
+	rte_pktmbuf_free_bulk(buffers, count);
+	while (count > 0 && (buffers[0] = rte_pktmbuf_alloc(turn->pool))) {
+		rte_pktmbuf_free(buffers[0]);
+		count--;
+	}
+	pthread_barrier_wait(&turn->taken);
+	pthread_barrier_wait(&turn->over);
+	return NULL;
+}
+
+static unsigned pool_drain(struct rte_mempool *pool)
+{
+	static struct rte_mbuf *buffers[16384];
+	unsigned count = 0, all;
+
+	while (count < 16384 && (buffers[count] = rte_pktmbuf_alloc(pool)))
+		count++;
+	all = count;
+	while (count > 0)
+		rte_pktmbuf_free(buffers[--count]);
+	return all;
+}
+
+static void pool_take__has_enough_whatever_idle_threads_keep(void **state)
+{
+	struct turn turn = {.pool = pool_take("test", 33024, 1024, SOCKET_ID_ANY, true)};
+	pthread_t threads[THREADS];
+
+	(void)state;
+	assert_true(POOL_THREADS * turn.pool->local_cache[0].flushthresh <= POOL_ASIDE);
+	pthread_barrier_init(&turn.taken, NULL, 2);
+	pthread_barrier_init(&turn.over, NULL, THREADS + 1);
+	for (unsigned n = 0; n < THREADS; n++) {
+		assert_int_equal(pthread_create(&threads[n], NULL, take_and_sit, &turn), 0);
+		pthread_barrier_wait(&turn.taken);
+	}
+	assert_true(pool_drain(turn.pool) >= turn.pool->size - POOL_ASIDE);
+	pthread_barrier_wait(&turn.over);
+	for (unsigned n = 0; n < THREADS; n++)
+		pthread_join(threads[n], NULL);
+	/* Those that have ended have left nothing behind. */
+	assert_int_equal(pool_drain(turn.pool), turn.pool->size);
+	pthread_barrier_destroy(&turn.taken);
+	pthread_barrier_destroy(&turn.over);
+	pool_give(turn.pool);
+}
+
 static void pool_take__says_what_to_do_without_memory(void **state)
 {
 	struct rte_mempool *pools[64];
@@ -84,6 +151,7 @@ int main(void)
 		cmocka_unit_test(pool_take__has_enough_for_the_rings_and_more),
 		cmocka_unit_test(pool_take__takes_over_what_was_given_back_and_fits),
 		cmocka_unit_test(pool_used__counts_the_buffers_that_are_not_free),
+		cmocka_unit_test(pool_take__has_enough_whatever_idle_threads_keep),
 		cmocka_unit_test(pool_take__says_what_to_do_without_memory),
 	};
 
