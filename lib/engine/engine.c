@@ -264,24 +264,22 @@ static unsigned engine_drain_settled(struct engine *engine)
 	return done;
 }
 
-/* Puts have begun: their frames leave, then their events are logged. */
-static unsigned puts_push(struct engine *engine)
+/* Puts have begun, and are counted as commands: their frames leave, then their events are logged. */
+static void puts_push(struct engine *engine)
 {
-	unsigned sent = transport_push(engine->transport);
-
+	transport_push(engine->transport);
 	outgoing_announce(engine);
-	return sent;
 }
 
 /* The last part of a turn: frames out, timers. */
 static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 {
-	unsigned sent = engine->begun ? puts_push(engine) : 0;
-
+	if (engine->begun)
+		puts_push(engine);
 	engine->owes = false;
 	if (!TAILQ_EMPTY(&engine->waiting))
 		outgoing_probe(engine);
-	return sent + transport_transmit(engine->transport);
+	return transport_transmit(engine->transport);
 }
 
 /* That of a turn before, which put it off. */

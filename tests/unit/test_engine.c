@@ -191,6 +191,19 @@ static void engine_look__puts_off_what_nobody_waits_for_when_there_are_events(vo
 	assert_int_equal(turn->transmits, 4);
 }
 
+/* A put is work as a command, whether its frame leaves at once or not. */
+static void engine_poll__counts_a_put_that_it_begins_once(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, 0));
+
+	for (unsigned left = 0; left <= 1; left++) {
+		fake_turn()->left = left;
+		assert_true(rig_put_post(rig, region, &move));
+		assert_int_equal(engine_poll(rig->engine), 1);
+	}
+}
+
 /* Puts from the ring have begun, and their frames do not wait. */
 static void engine_look__sends_what_it_has_begun(void **state)
 {
@@ -671,6 +684,7 @@ int main(void)
 		test(engine_poll__survives_commands_that_make_no_sense),
 		test(engine_execute__comes_after_what_is_in_the_ring),
 		test(engine_look__puts_off_what_nobody_waits_for_when_there_are_events),
+		test(engine_poll__counts_a_put_that_it_begins_once),
 		test(engine_look__sends_what_it_has_begun),
 		test(engine_look__sends_what_is_urgent_before_it_returns),
 		test(engine_look__carries_out_commands_also_when_there_are_events_already),
