@@ -339,12 +339,15 @@ static uint32_t echo_rtt(const struct transport *transport, uint32_t echo)
 	return rtt >= RTT_SANE ? 0 : RTE_MAX(rtt, 1u);
 }
 
-/* The time that it spent in the network, at least 1: what says how full it is. The time that the hosts say is theirs may be
- * more than there was, because they do not know exactly when a frame came. */
-static uint32_t echo_delay(const struct transport *transport, uint32_t delay, uint32_t rtt)
+/* How much of it the hosts had, as they say: a host that was away does not know when a frame came, and takes all that time. */
+static uint64_t echo_hosts(const struct transport *transport, uint32_t delay)
 {
-	uint64_t hosts = delay + (transport->now_received - transport->arrival);
+	return delay + (transport->now_received - transport->arrival);
+}
 
+/* The time that it spent in the network, at least 1: what says how full it is. */
+static uint32_t echo_delay(uint32_t rtt, uint64_t hosts)
+{
 	return hosts < rtt ? rtt - (uint32_t)hosts : 1;
 }
 
@@ -354,9 +357,10 @@ static uint32_t echo_delay(const struct transport *transport, uint32_t delay, ui
 void acknowledgement_told(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	uint32_t rtt = echo_rtt(transport, frame->echo);
+	uint64_t hosts = echo_hosts(transport, frame->delay);
 
 	if (peer->rtt == 0 && rtt != 0 && rtt <= ANSWER_SANE)
-		congestion_rtt(transport, peer, rtt, echo_delay(transport, frame->delay, rtt));
+		congestion_rtt(transport, peer, rtt, echo_delay(rtt, hosts), hosts < GAP_LEAST);
 }
 
 static inline void note_progress(
@@ -364,6 +368,7 @@ static inline void note_progress(
 {
 	struct peer *peer = note->peer;
 	uint32_t rtt = echo_rtt(transport, note->echo);
+	uint64_t hosts = echo_hosts(transport, note->delay);
 	uint32_t delay = 0;
 
 	peer->progress = transport->now;
@@ -374,9 +379,9 @@ static inline void note_progress(
 	if (transport->lending.peer == peer)
 		lease_prove(transport, peer);
 	if (rtt != 0) {
-		delay = echo_delay(transport, note->delay, rtt);
+		delay = echo_delay(rtt, hosts);
 		if (congestion_measures(transport, peer))
-			congestion_rtt(transport, peer, rtt, delay);
+			congestion_rtt(transport, peer, rtt, delay, hosts < GAP_LEAST);
 	}
 	if (note->marked || congestion_matters(peer, delivered, delay))
 		congestion_delivered(transport, peer, delivered, delay, note->marked);

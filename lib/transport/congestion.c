@@ -42,6 +42,7 @@ static inline uint32_t smooth(uint32_t old, uint32_t sample, int32_t parts)
 	return old + (uint32_t)(((int64_t)sample - (int64_t)old) / parts);
 }
 
+/* Of an exact delay: one that is too low would count for seconds. */
 static void delay_note(struct transport *transport, struct peer *peer, uint32_t delay)
 {
 	if (transport->now >= peer->delay_period) {
@@ -55,12 +56,16 @@ static void delay_note(struct transport *transport, struct peer *peer, uint32_t 
 	peer->delay_min = RTE_MIN(peer->delay_min, delay);
 }
 
-void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay)
+void congestion_rtt(
+	struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay, bool exact)
 {
 	uint32_t difference = rtt > peer->rtt ? rtt - peer->rtt : peer->rtt - rtt;
 
 	peer->measured = (uint32_t)transport->now;
-	delay_note(transport, peer, delay);
+	if (exact)
+		delay_note(transport, peer, delay);
+	else if (peer->rtt == 0)
+		peer->delay_min = delay;
 	if (peer->rtt == 0) {
 		peer->rtt = rtt;
 		peer->variance = rtt / 2;

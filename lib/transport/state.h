@@ -472,8 +472,9 @@ uint64_t recovery_timeout(const struct peer *peer);
 #define MEASURE_SPACING (10 * MICROSECOND) /* less than the least delay of most networks */
 
 void congestion_reset(struct peer *peer);
-/* A measure of the path: all the time to the acknowledgement, and that in the network. */
-void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay);
+/* A measure of the path: all the time to the acknowledgement, and that in the network. exact: no host was away meanwhile; else it may
+ * have been more. */
+void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay, bool exact);
 /* Is another measure worth its while? */
 static inline bool congestion_measures(const struct transport *transport, const struct peer *peer)
 {

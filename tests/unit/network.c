@@ -242,6 +242,8 @@ static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16
 
 	port->arrived = node->head != node->tail ? node->arrived[node->head % node->queue_size]
 						 : network->now;
+	if (node->silent)
+		port->arrived = 0;
 	while (n < count && node->head != node->tail)
 		frames[n++] = node->queue[node->head++ % node->queue_size];
 	return n;

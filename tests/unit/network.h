@@ -42,6 +42,7 @@ struct node {
 	uint32_t tail;
 	uint64_t link_free; /* when the link into the node is idle */
 	uint64_t stalled_until;
+	bool silent;     /* the port does not say since when a frame has waited */
 	unsigned accept; /* frames the port takes at once; 0: any number */
 	bool garbles;    /* sends what is behind the first segment of a frame wrong */
 	bool dead;

@@ -441,6 +441,40 @@ static void peer__that_answers_late_is_not_taken_for_far(void **state)
 	network_destroy(network);
 }
 
+/* Both nodes look once a microsecond. */
+static void nodes_poll(struct network *network, uint64_t ns)
+{
+	while (ns > 0) {
+		network_pass(network, MICROSECOND);
+		ns -= MICROSECOND;
+	}
+}
+
+/* Then it does not know how long the frames have waited that it finds, and says that all the time was its own. */
+static void peer__that_was_away_is_not_taken_for_near(void **state)
+{
+	struct network *network = network_make(2, seed_first());
+	struct node *away = &network->nodes[1];
+
+	(void)state;
+	network->faults.delay = 100 * MICROSECOND;
+	network->nodes[0].silent = away->silent = true;
+	nodes_start(network);
+	network_send(network, 0, 1, 8);
+	nodes_poll(network, 2 * MILLISECOND);
+	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
+	for (unsigned i = 0; i < 3; i++) {
+		away->stalled_until = network->now + MILLISECOND;
+		nodes_poll(network, 300 * MICROSECOND);
+		network_send(network, 0, 1, 8);
+		nodes_poll(network, 2 * MILLISECOND);
+	}
+	assert_true(network_settled(network));
+	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
+	check_complete(network);
+	network_destroy(network);
+}
+
 /* Both nodes know each other; what node 0 sent lies at node 1, whose answer with the acknowledgement on it lies at node 0, which has
  * not looked yet. */
 static void answer_arrive(struct network *network, unsigned messages)
@@ -966,6 +1000,7 @@ int main(void)
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
 		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
+		cmocka_unit_test(peer__that_was_away_is_not_taken_for_near),
 		cmocka_unit_test(acknowledgement__is_read_when_the_data_beside_it_is_delivered),
 		cmocka_unit_test(acknowledgement__is_read_before_the_next_frames),
 		cmocka_unit_test(acknowledgement__outlives_the_peer_that_ends_behind_it),
