@@ -117,7 +117,7 @@ static bool loop_stalled(struct loop *loop, unsigned to)
 	uint64_t now = glue_now(NULL);
 	if (loop->stalled[to] == 0)
 		loop->stalled[to] = now;
-	return now - loop->stalled[to] >= STALL_TIME;
+	return now >= loop->stalled[to] + STALL_TIME;
 }
 
 /* A run of frames to one port; returns how many are gone. */

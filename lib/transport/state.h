@@ -7,7 +7,7 @@
  * transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c finds
  * what was lost, congestion.c how much may be in flight, address.c where a peer is.
  *
- * I1. now is read when frames are taken, and once more when there is something to give.
+ * I1. now is read when frames are taken, and once more when there is something to give. It never goes back, whatever thread reads it.
  * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held that of those in reorder; both are
  * bounded so that some of the pool is always left for receiving and for acknowledgements.
  * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, noted, owed by then, waiting in a queue of

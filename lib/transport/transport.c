@@ -118,6 +118,15 @@ struct transport *transport_create(const struct transport_options *options, stru
 
 /* --- the turn */
 
+/* I1. A thread on another CPU may have read a clock that is a hair ahead of this one's: then the time stands still. */
+static inline void time_read(struct transport *transport)
+{
+	uint64_t now = clock_now(transport->clock);
+
+	if (now > transport->now)
+		transport->now = now;
+}
+
 static void epoch_turn(struct transport *transport)
 {
 	bool adjoining = transport->now - transport->epoch_end < EPOCH;
@@ -189,7 +198,7 @@ unsigned transport_receive(struct transport *transport)
 	if (transport->note_count != 0)
 		acknowledgement_settle(transport);
 	transport->polled = transport->now_received;
-	transport->now = clock_now(transport->clock);
+	time_read(transport);
 	transport->now_received = transport->now;
 	if (transport->now >= transport->quiet_until)
 		return burst_receive(transport);
@@ -269,7 +278,7 @@ static unsigned transport_give(struct transport *transport)
 {
 	unsigned left;
 
-	transport->now = clock_now(transport->clock);
+	time_read(transport);
 	if (transport->echoes.busy)
 		echo_run(transport);
 	left = sender_run(transport, transport->turn_frames);
@@ -282,7 +291,7 @@ bool transport_push(struct transport *transport)
 	transport->sent = 0;
 	transport->blocked = false;
 	if (!transport_ready(transport)) {
-		transport->now = clock_now(transport->clock);
+		time_read(transport);
 		return transport->refused.head == NULL;
 	}
 	transport_give(transport);
@@ -292,7 +301,7 @@ bool transport_push(struct transport *transport)
 /* What does not leave at once. */
 static void transport_end(struct transport *transport, unsigned left)
 {
-	transport->now = clock_now(transport->clock);
+	time_read(transport);
 	refused_end(transport, TRANSPORT_UNREACHABLE);
 	if (transport->lent != NULL)
 		lease_run(transport);
@@ -441,7 +450,7 @@ void transport_close(struct transport *transport)
 {
 	transport->closing = true;
 	acknowledgement_settle(transport);
-	transport->now = clock_now(transport->clock);
+	time_read(transport);
 	transport_ping_abandon(transport);
 	peers_end(transport);
 	frames_free(transport);

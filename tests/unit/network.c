@@ -470,9 +470,11 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 
 static uint64_t network_clock(void *context)
 {
-	const struct network *network = context;
+	struct network *network = context;
 
-	return network->now;
+	if (network->faults.behind == 0)
+		return network->now;
+	return network->now - network_random(network) % network->faults.behind;
 }
 
 void node_start(struct network *network, unsigned index, uint32_t incarnation)

@@ -25,6 +25,7 @@ struct faults {
 	uint64_t reorder_by; /* ns */
 	double rate;         /* bytes per ns into each node; 0: infinite */
 	uint64_t stall;      /* ns that a node stalls now and then; 0: never */
+	uint64_t behind;     /* ns that a reading of the clock may be behind one before: another CPU's */
 };
 
 struct node {

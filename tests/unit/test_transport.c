@@ -351,6 +351,22 @@ static void faults__slow_links_and_stalls_lose_nothing(void **state)
 	faults_run(seed_first(), 0, faults, 8, 2000);
 }
 
+/* Where threads take turns at a transport, each on its own CPU. */
+static void faults__clocks_that_are_a_hair_apart_lose_nothing(void **state)
+{
+	struct faults faults = {
+		.loss = 0.01,
+		.delay = 2 * MICROSECOND,
+		.behind = 2 * MICROSECOND,
+	};
+	uint64_t seed = seed_first();
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		faults_run(seed + i, 0, faults, 4, 500);
+}
+
 static void send__the_same_seed_gives_the_same_run(void **state)
 {
 	uint64_t frames[2];
@@ -996,6 +1012,7 @@ int main(void)
 		cmocka_unit_test(faults__loss_duplication_reordering_and_corruption_lose_nothing),
 		cmocka_unit_test(faults__half_of_all_frames_lost_lose_nothing),
 		cmocka_unit_test(faults__slow_links_and_stalls_lose_nothing),
+		cmocka_unit_test(faults__clocks_that_are_a_hair_apart_lose_nothing),
 		cmocka_unit_test(send__the_same_seed_gives_the_same_run),
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
