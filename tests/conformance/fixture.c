@@ -214,6 +214,12 @@ ptl_event_t event_pair(ptl_handle_eq_t eq, ptl_event_kind_t start, const char *f
 	return event_expect(eq, start + 1, file, line);
 }
 
+void event_lengths(ptl_event_t event, ptl_size_t rlength, ptl_size_t mlength, const char *file, int line)
+{
+	_assert_int_equal(event.rlength, rlength, file, line);
+	_assert_int_equal(event.mlength, mlength, file, line);
+}
+
 ptl_md_t region(void *start, size_t length, unsigned options, ptl_handle_eq_t eq)
 {
 	return (ptl_md_t){.start = start,
@@ -223,6 +229,12 @@ ptl_md_t region(void *start, size_t length, unsigned options, ptl_handle_eq_t eq
 		.options = options,
 		.user_ptr = NULL,
 		.eventq = eq};
+}
+
+ptl_md_t limited(ptl_md_t md, int threshold)
+{
+	md.threshold = threshold;
+	return md;
 }
 
 ptl_handle_me_t entry_make(const struct node *node, ptl_match_bits_t bits, ptl_match_bits_t ignore,
@@ -282,6 +294,14 @@ struct end source_make(const struct node *node, void *start, size_t length)
 	end.me = PTL_INVALID_HANDLE;
 	end.md = region_bind(node, region(start, length, 0, end.eq));
 	return end;
+}
+
+void ends_free(const struct end *target, const struct end *source)
+{
+	assert_ok(PtlMEUnlink(target->me));
+	assert_ok(PtlMDUnlink(source->md));
+	assert_ok(PtlEQFree(target->eq));
+	assert_ok(PtlEQFree(source->eq));
 }
 
 void put_to(ptl_handle_md_t md, const struct node *to, ptl_match_bits_t bits)

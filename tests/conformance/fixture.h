@@ -103,9 +103,14 @@ void event_absent(ptl_handle_eq_t eq, const char *file, int line);
 /* START and END of one operation, with nothing between them; returns END. */
 #define expect_pair(eq, start) event_pair((eq), (start), __FILE__, __LINE__)
 ptl_event_t event_pair(ptl_handle_eq_t eq, ptl_event_kind_t start, const char *file, int line);
+/* How much was asked for, and how much was moved. */
+#define expect_lengths(event, rlength, mlength) event_lengths((event), (rlength), (mlength), __FILE__, __LINE__)
+void event_lengths(ptl_event_t event, ptl_size_t rlength, ptl_size_t mlength, const char *file, int line);
 
 /* A description of memory: unbounded threshold, no maximal offset. */
 ptl_md_t region(void *start, size_t length, unsigned options, ptl_handle_eq_t eq);
+/* The same for so many operations. */
+ptl_md_t limited(ptl_md_t md, int threshold);
 /* A match entry after the last one of PORTAL. */
 ptl_handle_me_t entry_make(const struct node *node, ptl_match_bits_t bits, ptl_match_bits_t ignore,
 	ptl_unlink_t unlink);
@@ -124,6 +129,8 @@ struct end target_make(const struct node *node, void *start, size_t length, unsi
  * descriptor. */
 struct end target_of(const struct node *node, ptl_md_t md, ptl_unlink_t op, ptl_unlink_t nofit);
 struct end source_make(const struct node *node, void *start, size_t length);
+/* The entry of a target_make() goes, the descriptor of a source_make(), and their queues. */
+void ends_free(const struct end *target, const struct end *source);
 
 void put_to(ptl_handle_md_t md, const struct node *to, ptl_match_bits_t bits);
 void put_acked(ptl_handle_md_t md, const struct node *to, ptl_match_bits_t bits);

@@ -140,13 +140,11 @@ static void many_operations_to_nobody__each_end_once(void **state)
 
 static void failed_send__charges_the_threshold_like_any_other(void **state)
 {
-	ptl_md_t md = region(data, sizeof(data), 0, PTL_EQ_NONE);
-	struct end source;
+	ptl_md_t md = limited(region(data, sizeof(data), 0, PTL_EQ_NONE), 1);
+	struct end source = target_of(&here, md, PTL_RETAIN, PTL_RETAIN);
 	ptl_event_t fail;
 
 	(void)state;
-	md.threshold = 1;
-	source = target_of(&here, md, PTL_RETAIN, PTL_RETAIN);
 	put_to_nobody(source.md, PTL_NOACK_REQ);
 	expect_event(source.eq, PTL_EVENT_SEND_START);
 	fail = expect_event(source.eq, PTL_EVENT_SEND_FAIL);

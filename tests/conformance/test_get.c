@@ -17,23 +17,15 @@ static void get_of_every_length(struct node *from, struct node *to)
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		struct end target = target_make(from, data, lengths[i], PTL_MD_OP_GET);
 		struct end source = source_make(to, place, lengths[i]);
-		ptl_event_t event;
 
 		pattern_fill(data, lengths[i], (unsigned)i);
 		memset(place, 0x5a, lengths[i] + GUARD);
 		get_from(source.md, from, 0);
-		event = expect_pair(source.eq, PTL_EVENT_REPLY_START);
-		assert_int_equal(event.rlength, lengths[i]);
-		assert_int_equal(event.mlength, lengths[i]);
+		expect_lengths(expect_pair(source.eq, PTL_EVENT_REPLY_START), lengths[i], lengths[i]);
 		assert_true(pattern_is(place, lengths[i], (unsigned)i));
 		assert_true(bytes_are(place + lengths[i], GUARD, 0x5a));
-		event = expect_pair(target.eq, PTL_EVENT_GET_START);
-		assert_int_equal(event.rlength, lengths[i]);
-		assert_int_equal(event.mlength, lengths[i]);
-		assert_ok(PtlMEUnlink(target.me));
-		assert_ok(PtlMDUnlink(source.md));
-		assert_ok(PtlEQFree(target.eq));
-		assert_ok(PtlEQFree(source.eq));
+		expect_lengths(expect_pair(target.eq, PTL_EVENT_GET_START), lengths[i], lengths[i]);
+		ends_free(&target, &source);
 	}
 	free(data);
 	free(place);
@@ -68,20 +60,14 @@ static void ptl_get__truncated_by_the_target_changes_the_first_bytes_alone(void 
 		struct end target =
 			target_make(&there, data, lengths[i], PTL_MD_OP_GET | PTL_MD_TRUNCATE);
 		struct end source = source_make(&here, place, LARGEST);
-		ptl_event_t event;
 
 		memset(place, 0x5a, LARGEST);
 		get_from(source.md, &there, 0);
-		event = expect_pair(source.eq, PTL_EVENT_REPLY_START);
-		assert_int_equal(event.rlength, LARGEST);
-		assert_int_equal(event.mlength, lengths[i]);
+		expect_lengths(expect_pair(source.eq, PTL_EVENT_REPLY_START), LARGEST, lengths[i]);
 		assert_true(pattern_is(place, lengths[i], 3));
 		assert_true(bytes_are(place + lengths[i], LARGEST - lengths[i], 0x5a));
-		event = expect_pair(target.eq, PTL_EVENT_GET_START);
-		assert_int_equal(event.rlength, LARGEST);
-		assert_int_equal(event.mlength, lengths[i]);
-		assert_ok(PtlMEUnlink(target.me));
-		assert_ok(PtlMDUnlink(source.md));
+		expect_lengths(expect_pair(target.eq, PTL_EVENT_GET_START), LARGEST, lengths[i]);
+		ends_free(&target, &source);
 	}
 	free(data);
 	free(place);

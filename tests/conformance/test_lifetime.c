@@ -4,16 +4,22 @@
 
 static char memory[4096];
 
+/* The last operation of a descriptor has ended: UNLINK follows with its link. */
+static void expect_unlinked(const struct end *end, ptl_event_t last)
+{
+	assert_true(expect_event(end->eq, PTL_EVENT_UNLINK).link == last.link);
+	assert_code(PtlMDUnlink(end->md), PTL_INV_MD);
+}
+
 /* Threshold */
 
 static void threshold__is_the_number_of_operations_that_are_accepted(void **state)
 {
 	ptl_md_t md = region(memory, sizeof(memory), PTL_MD_OP_PUT | PTL_MD_OP_GET, PTL_EQ_NONE);
-	struct end source = source_make(&here, memory, 4), target;
+	struct end source = source_make(&here, memory, 4),
+		   target = target_of(&there, limited(md, 3), PTL_RETAIN, PTL_RETAIN);
 
 	(void)state;
-	md.threshold = 3;
-	target = target_of(&there, md, PTL_RETAIN, PTL_RETAIN);
 	put_to(source.md, &there, 0);
 	assert_int_equal(expect_pair(target.eq, PTL_EVENT_PUT_START).mem_desc.threshold, 2);
 	get_from(source.md, &there, 0);
@@ -43,12 +49,11 @@ static void threshold__infinite_stays_infinite(void **state)
 
 static void threshold__of_zero_makes_an_inactive_descriptor_that_is_not_unlinked(void **state)
 {
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), now;
-	struct end source = source_make(&here, NULL, 0), target;
+	ptl_md_t md = limited(region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), 0), now;
+	struct end source = source_make(&here, NULL, 0),
+		   target = target_of(&there, md, PTL_UNLINK, PTL_UNLINK);
 
 	(void)state;
-	md.threshold = 0;
-	target = target_of(&there, md, PTL_UNLINK, PTL_UNLINK);
 	put_to(source.md, &there, 0);
 	fence(&here, &there);
 	expect_no_event(target.eq);
@@ -59,12 +64,9 @@ static void threshold__of_zero_makes_an_inactive_descriptor_that_is_not_unlinked
 
 static void threshold__falls_by_one_for_a_send_when_ptl_put_returns(void **state)
 {
-	ptl_md_t md = region(NULL, 0, 0, PTL_EQ_NONE);
-	ptl_handle_md_t handle;
+	ptl_handle_md_t handle = region_bind(&here, limited(region(NULL, 0, 0, PTL_EQ_NONE), 2));
 
 	(void)state;
-	md.threshold = 2;
-	handle = region_bind(&here, md);
 	assert_ok(PtlPut(handle, PTL_NOACK_REQ, there.id, PORTAL, 0, 0, 0, 0));
 	assert_ok(PtlPut(handle, PTL_NOACK_REQ, there.id, PORTAL, 0, 0, 0, 0));
 	assert_code(PtlPut(handle, PTL_NOACK_REQ, there.id, PORTAL, 0, 0, 0, 0), PTL_INV_MD);
@@ -73,13 +75,11 @@ static void threshold__falls_by_one_for_a_send_when_ptl_put_returns(void **state
 
 static void threshold__falls_by_one_for_an_acknowledgement_received(void **state)
 {
-	ptl_md_t md = region(NULL, 0, 0, queue_make(&here, EQ_ROOM));
-	ptl_handle_md_t handle;
+	ptl_md_t md = limited(region(NULL, 0, 0, queue_make(&here, EQ_ROOM)), 4);
+	ptl_handle_md_t handle = region_bind(&here, md);
 
 	(void)state;
 	target_make(&there, NULL, 0, PTL_MD_OP_PUT);
-	md.threshold = 4;
-	handle = region_bind(&here, md);
 	put_acked(handle, &there, 0);
 	expect_pair(md.eventq, PTL_EVENT_SEND_START);
 	assert_int_equal(expect_event(md.eventq, PTL_EVENT_ACK).mem_desc.threshold, 2);
@@ -91,13 +91,11 @@ static void threshold__falls_by_one_for_an_acknowledgement_received(void **state
 
 static void threshold__of_one_still_lets_the_acknowledgement_in(void **state)
 {
-	ptl_md_t md = region(NULL, 0, 0, queue_make(&here, EQ_ROOM));
-	ptl_handle_md_t handle;
+	ptl_md_t md = limited(region(NULL, 0, 0, queue_make(&here, EQ_ROOM)), 1);
+	ptl_handle_md_t handle = region_bind(&here, md);
 
 	(void)state;
 	target_make(&there, NULL, 0, PTL_MD_OP_PUT);
-	md.threshold = 1;
-	handle = region_bind(&here, md);
 	put_acked(handle, &there, 0);
 	expect_pair(md.eventq, PTL_EVENT_SEND_START);
 	assert_int_equal(expect_event(md.eventq, PTL_EVENT_ACK).mem_desc.threshold, 0);
@@ -105,13 +103,11 @@ static void threshold__of_one_still_lets_the_acknowledgement_in(void **state)
 
 static void threshold__is_not_charged_for_an_ack_that_no_queue_could_log(void **state)
 {
-	ptl_md_t md = region(NULL, 0, 0, PTL_EQ_NONE), now;
-	ptl_handle_md_t handle;
+	ptl_handle_md_t handle = region_bind(&here, limited(region(NULL, 0, 0, PTL_EQ_NONE), 2));
+	ptl_md_t now;
 
 	(void)state;
 	target_make(&there, NULL, 0, PTL_MD_OP_PUT);
-	md.threshold = 2;
-	handle = region_bind(&here, md);
 	put_acked(handle, &there, 0);
 	fence(&here, &there);
 	assert_ok(PtlMDUpdate(handle, &now, NULL, PTL_EQ_NONE));
@@ -121,13 +117,11 @@ static void threshold__is_not_charged_for_an_ack_that_no_queue_could_log(void **
 
 static void threshold__falls_by_one_for_a_reply_and_not_for_the_get(void **state)
 {
-	ptl_md_t md = region(memory, 4, 0, queue_make(&here, EQ_ROOM));
-	ptl_handle_md_t handle;
+	ptl_md_t md = limited(region(memory, 4, 0, queue_make(&here, EQ_ROOM)), 2);
+	ptl_handle_md_t handle = region_bind(&here, md);
 
 	(void)state;
 	target_make(&there, memory + 64, 64, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE);
-	md.threshold = 2;
-	handle = region_bind(&here, md);
 	get_from(handle, &there, 0);
 	assert_int_equal(expect_pair(md.eventq, PTL_EVENT_REPLY_START).mem_desc.threshold, 1);
 	get_from(handle, &there, 0);
@@ -137,27 +131,23 @@ static void threshold__falls_by_one_for_a_reply_and_not_for_the_get(void **state
 
 static void threshold__never_keeps_a_reply_out(void **state)
 {
-	ptl_md_t md = region(memory, 4, 0, queue_make(&here, EQ_ROOM)), inactive;
-	ptl_handle_md_t handle;
+	ptl_md_t md = region(memory, 4, 0, queue_make(&here, EQ_ROOM)), inactive = limited(md, 0);
+	ptl_handle_md_t handle = region_bind(&here, md);
 
 	(void)state;
 	target_make(&there, memory + 64, 64, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE);
-	handle = region_bind(&here, md);
 	get_from(handle, &there, 0);
-	inactive = md;
-	inactive.threshold = 0;
 	assert_ok(PtlMDUpdate(handle, NULL, &inactive, PTL_EQ_NONE));
 	assert_int_equal(expect_pair(md.eventq, PTL_EVENT_REPLY_START).mlength, 4);
 }
 
 static void threshold__is_not_charged_for_the_unlink_event(void **state)
 {
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE);
-	struct end source = source_make(&here, NULL, 0), target;
+	ptl_md_t md = limited(region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), 1);
+	struct end source = source_make(&here, NULL, 0),
+		   target = target_of(&there, md, PTL_UNLINK, PTL_RETAIN);
 
 	(void)state;
-	md.threshold = 1;
-	target = target_of(&there, md, PTL_UNLINK, PTL_RETAIN);
 	put_to(source.md, &there, 0);
 	expect_pair(target.eq, PTL_EVENT_PUT_START);
 	assert_int_equal(expect_event(target.eq, PTL_EVENT_UNLINK).mem_desc.threshold, 0);
@@ -186,7 +176,6 @@ static void max_offset__exceeded_unlinks_a_descriptor_that_asked_for_it(void **s
 {
 	ptl_md_t md = region(memory, 64, PTL_MD_OP_PUT, PTL_EQ_NONE);
 	struct end source = source_make(&here, memory + 128, 8), target;
-	ptl_event_t end, unlink;
 
 	(void)state;
 	md.max_offset = 15;
@@ -194,10 +183,7 @@ static void max_offset__exceeded_unlinks_a_descriptor_that_asked_for_it(void **s
 	put_to(source.md, &there, 0);
 	put_to(source.md, &there, 0);
 	expect_pair(target.eq, PTL_EVENT_PUT_START);
-	end = expect_pair(target.eq, PTL_EVENT_PUT_START);
-	unlink = expect_event(target.eq, PTL_EVENT_UNLINK);
-	assert_true(unlink.link == end.link);
-	assert_code(PtlMDUnlink(target.md), PTL_INV_MD);
+	expect_unlinked(&target, expect_pair(target.eq, PTL_EVENT_PUT_START));
 }
 
 static void max_offset__of_zero_lets_one_operation_in_and_any_number_of_empty_ones_before(
@@ -240,12 +226,11 @@ static void max_offset__does_not_count_for_remotely_managed_offsets(void **state
 
 static void unlink_op__unlinks_after_the_last_operation_with_an_event_after_its_end(void **state)
 {
-	ptl_md_t md = region(memory, 64, PTL_MD_OP_PUT, PTL_EQ_NONE);
+	ptl_md_t md = limited(region(memory, 64, PTL_MD_OP_PUT, PTL_EQ_NONE), 2);
 	struct end source = source_make(&here, memory + 128, 8), target;
 	ptl_event_t first, last, unlink;
 
 	(void)state;
-	md.threshold = 2;
 	md.user_ptr = memory;
 	target = target_of(&there, md, PTL_UNLINK, PTL_RETAIN);
 	put_to(source.md, &there, 0);
@@ -264,76 +249,58 @@ static void unlink_op__unlinks_after_the_last_operation_with_an_event_after_its_
 
 static void unlink_op__works_for_gets(void **state)
 {
-	ptl_md_t md = region(memory, 64, PTL_MD_OP_GET, PTL_EQ_NONE);
-	struct end source = source_make(&here, memory + 128, 8), target;
-	ptl_event_t end;
+	ptl_md_t md = limited(region(memory, 64, PTL_MD_OP_GET, PTL_EQ_NONE), 1);
+	struct end source = source_make(&here, memory + 128, 8),
+		   target = target_of(&there, md, PTL_UNLINK, PTL_RETAIN);
 
 	(void)state;
-	md.threshold = 1;
-	target = target_of(&there, md, PTL_UNLINK, PTL_RETAIN);
 	get_from(source.md, &there, 0);
-	end = expect_pair(target.eq, PTL_EVENT_GET_START);
-	assert_true(expect_event(target.eq, PTL_EVENT_UNLINK).link == end.link);
+	expect_unlinked(&target, expect_pair(target.eq, PTL_EVENT_GET_START));
 	expect_pair(source.eq, PTL_EVENT_REPLY_START);
 }
 
 static void unlink_op__works_for_a_send_from_an_attached_descriptor(void **state)
 {
-	ptl_md_t md = region(memory, 8, 0, PTL_EQ_NONE);
-	struct end target = target_make(&there, memory + 128, 64, PTL_MD_OP_PUT), source;
-	ptl_event_t end;
+	ptl_md_t md = limited(region(memory, 8, 0, PTL_EQ_NONE), 1);
+	struct end target = target_make(&there, memory + 128, 64, PTL_MD_OP_PUT),
+		   source = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 
 	(void)state;
-	md.threshold = 1;
-	source = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 	put_to(source.md, &there, 0);
-	end = expect_pair(source.eq, PTL_EVENT_SEND_START);
-	assert_true(expect_event(source.eq, PTL_EVENT_UNLINK).link == end.link);
+	expect_unlinked(&source, expect_pair(source.eq, PTL_EVENT_SEND_START));
 	expect_pair(target.eq, PTL_EVENT_PUT_START);
-	assert_code(PtlMDUnlink(source.md), PTL_INV_MD);
 }
 
 static void unlink_op__works_for_a_reply_to_an_attached_descriptor(void **state)
 {
-	ptl_md_t md = region(memory, 8, 0, PTL_EQ_NONE);
-	struct end source;
-	ptl_event_t end;
+	ptl_md_t md = limited(region(memory, 8, 0, PTL_EQ_NONE), 1);
+	struct end source = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 
 	(void)state;
 	target_make(&there, memory + 128, 64, PTL_MD_OP_GET);
-	md.threshold = 1;
-	source = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 	get_from(source.md, &there, 0);
-	end = expect_pair(source.eq, PTL_EVENT_REPLY_START);
-	assert_true(expect_event(source.eq, PTL_EVENT_UNLINK).link == end.link);
-	assert_code(PtlMDUnlink(source.md), PTL_INV_MD);
+	expect_unlinked(&source, expect_pair(source.eq, PTL_EVENT_REPLY_START));
 }
 
 static void unlink_op__works_for_an_acknowledgement_to_an_attached_descriptor(void **state)
 {
-	ptl_md_t md = region(memory, 8, 0, PTL_EQ_NONE);
-	struct end source;
-	ptl_event_t ack;
+	ptl_md_t md = limited(region(memory, 8, 0, PTL_EQ_NONE), 2);
+	struct end source = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 
 	(void)state;
 	target_make(&there, memory + 128, 64, PTL_MD_OP_PUT);
-	md.threshold = 2;
-	source = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 	put_acked(source.md, &there, 0);
 	expect_pair(source.eq, PTL_EVENT_SEND_START);
-	ack = expect_event(source.eq, PTL_EVENT_ACK);
-	assert_true(expect_event(source.eq, PTL_EVENT_UNLINK).link == ack.link);
-	assert_code(PtlMDUnlink(source.md), PTL_INV_MD);
+	expect_unlinked(&source, expect_event(source.eq, PTL_EVENT_ACK));
 }
 
 static void unlink_op__retain_keeps_an_inactive_descriptor_that_can_be_woken(void **state)
 {
-	ptl_md_t md = region(memory, 64, PTL_MD_OP_PUT, PTL_EQ_NONE);
-	struct end source = source_make(&here, memory + 128, 8), target;
+	ptl_md_t md = limited(region(memory, 64, PTL_MD_OP_PUT, PTL_EQ_NONE), 1);
+	struct end source = source_make(&here, memory + 128, 8),
+		   target = target_of(&there, md, PTL_RETAIN, PTL_RETAIN);
 
 	(void)state;
-	md.threshold = 1;
-	target = target_of(&there, md, PTL_RETAIN, PTL_RETAIN);
 	for (int i = 0; i < 3; i++) {
 		put_to(source.md, &there, 0);
 		put_to(source.md, &there, 0);
@@ -451,8 +418,7 @@ static void unlink_nofit__does_not_happen_to_a_descriptor_that_would_not_accept_
 	put_to(two.md, &there, 0);
 	expect_pair(beyond.eq, PTL_EVENT_PUT_START);
 	md.max_offset = NO_LIMIT;
-	md.threshold = 0;
-	inactive = target_of(&there, md, PTL_RETAIN, PTL_UNLINK);
+	inactive = target_of(&there, limited(md, 0), PTL_RETAIN, PTL_UNLINK);
 	md.threshold = 1;
 	md.options = PTL_MD_OP_GET;
 	disabled = target_of(&there, md, PTL_RETAIN, PTL_UNLINK);

@@ -196,10 +196,7 @@ static void objects__unlinked_by_operations_make_room_as_well(void **state)
 	eq = queue_make(&here, EQ_ROOM);
 	source = region_bind(&here, region(NULL, 0, 0, PTL_EQ_NONE));
 	for (int i = 0; i < 10 * here.limits.max_mem_descriptors; i++) {
-		ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, eq);
-
-		md.threshold = 1;
-		target_of(&here, md, PTL_UNLINK, PTL_UNLINK);
+		target_of(&here, limited(region(NULL, 0, PTL_MD_OP_PUT, eq), 1), PTL_UNLINK, PTL_UNLINK);
 		put_to(source, &here, 0);
 		expect_pair(eq, PTL_EVENT_PUT_START);
 		expect_event(eq, PTL_EVENT_UNLINK);

@@ -52,11 +52,10 @@ static void list__takes_one_more_for_each_that_is_unlinked(void **state)
 
 static void list__takes_one_more_for_each_that_an_operation_unlinked(void **state)
 {
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, queue_make(&here, EQ_ROOM));
+	ptl_md_t md = limited(region(NULL, 0, PTL_MD_OP_PUT, queue_make(&here, EQ_ROOM)), 1);
 	struct end source = source_make(&here, NULL, 0);
 
 	(void)state;
-	md.threshold = 1;
 	list_fill(PTL_UNLINK);
 	for (int i = 0; i < 3; i++) {
 		list_is_full();
@@ -85,11 +84,10 @@ static void refused_entry__leaves_the_list_as_it_was(void **state)
 {
 	struct end source = source_make(&here, NULL, 0);
 	ptl_handle_eq_t eq = queue_make(&here, EQ_ROOM);
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, eq);
+	ptl_md_t md = limited(region(NULL, 0, PTL_MD_OP_PUT, eq), 1);
 	ptl_handle_md_t mds[LONGEST];
 
 	(void)state;
-	md.threshold = 1;
 	list_fill(PTL_RETAIN);
 	for (size_t i = 0; i < LONGEST; i++)
 		mds[i] = region_attach(mes[i], md, PTL_RETAIN, PTL_RETAIN);

@@ -211,10 +211,7 @@ static void descriptor__may_start_and_end_at_any_byte(void **state)
 			assert_true(pattern_is(memory + 8 + start, length, 1));
 			assert_true(bytes_are(memory + 8 + start + length, 32, 0x5a));
 			expect_pair(source.eq, PTL_EVENT_SEND_START);
-			assert_ok(PtlMEUnlink(target.me));
-			assert_ok(PtlMDUnlink(source.md));
-			assert_ok(PtlEQFree(source.eq));
-			assert_ok(PtlEQFree(target.eq));
+			ends_free(&target, &source);
 		}
 	}
 }
@@ -505,12 +502,11 @@ static void ptl_md_update__tells_the_value_from_before_the_change(void **state)
 
 static void ptl_md_update__tells_the_current_threshold(void **state)
 {
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), now;
-	struct end source = source_make(&here, NULL, 0), target;
+	ptl_md_t md = limited(region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), 5), now;
+	struct end source = source_make(&here, NULL, 0),
+		   target = target_of(&here, md, PTL_RETAIN, PTL_RETAIN);
 
 	(void)state;
-	md.threshold = 5;
-	target = target_of(&here, md, PTL_RETAIN, PTL_RETAIN);
 	put_to(source.md, &here, 0);
 	put_to(source.md, &here, 0);
 	fence(&here, &here);

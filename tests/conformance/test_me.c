@@ -6,10 +6,8 @@
  * to entries in list order. All log to one queue. */
 static ptl_handle_md_t once(ptl_handle_me_t me, ptl_handle_eq_t eq)
 {
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, eq);
-
-	md.threshold = 1;
-	return region_attach(me, md, PTL_RETAIN, PTL_RETAIN);
+	return region_attach(
+		me, limited(region(NULL, 0, PTL_MD_OP_PUT, eq), 1), PTL_RETAIN, PTL_RETAIN);
 }
 
 /* Sends a message for each descriptor and expects that they take them in this order. */
@@ -371,12 +369,11 @@ static void entry__with_unlink_goes_when_its_descriptor_is_unlinked_by_the_user(
 
 static void entry__with_unlink_goes_when_its_descriptor_is_unlinked_by_an_operation(void **state)
 {
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE);
-	struct end source = source_make(&here, NULL, 0), target;
+	ptl_md_t md = limited(region(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), 1);
+	struct end source = source_make(&here, NULL, 0),
+		   target = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 
 	(void)state;
-	md.threshold = 1;
-	target = target_of(&here, md, PTL_UNLINK, PTL_RETAIN);
 	put_to(source.md, &here, 0);
 	expect_pair(target.eq, PTL_EVENT_PUT_START);
 	expect_event(target.eq, PTL_EVENT_UNLINK);
@@ -400,10 +397,9 @@ static void entry__with_retain_stays_and_takes_a_new_descriptor(void **state)
 	ptl_handle_eq_t eq = queue_make(&here, EQ_ROOM);
 	struct end source = source_make(&here, NULL, 0);
 	ptl_handle_me_t me = entry_make(&here, 0, EVERY_BIT, PTL_RETAIN);
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT, eq);
+	ptl_md_t md = limited(region(NULL, 0, PTL_MD_OP_PUT, eq), 1);
 
 	(void)state;
-	md.threshold = 1;
 	for (int i = 0; i < 5; i++) {
 		ptl_handle_md_t handle = region_attach(me, md, PTL_UNLINK, PTL_RETAIN);
 

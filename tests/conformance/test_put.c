@@ -20,22 +20,16 @@ static void put_of_every_length(struct node *from, struct node *to)
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		struct end source = source_make(from, data, lengths[i]);
 		struct end target = target_make(to, place, lengths[i], PTL_MD_OP_PUT);
-		ptl_event_t event;
 
 		pattern_fill(data, lengths[i], (unsigned)i);
 		memset(place, 0x5a, lengths[i] + GUARD);
 		put_acked(source.md, to, 0);
-		event = expect_pair(target.eq, PTL_EVENT_PUT_START);
-		assert_int_equal(event.rlength, lengths[i]);
-		assert_int_equal(event.mlength, lengths[i]);
+		expect_lengths(expect_pair(target.eq, PTL_EVENT_PUT_START), lengths[i], lengths[i]);
 		assert_true(pattern_is(place, lengths[i], (unsigned)i));
 		assert_true(bytes_are(place + lengths[i], GUARD, 0x5a));
 		expect_pair(source.eq, PTL_EVENT_SEND_START);
 		assert_int_equal(expect_event(source.eq, PTL_EVENT_ACK).mlength, lengths[i]);
-		assert_ok(PtlMEUnlink(target.me));
-		assert_ok(PtlMDUnlink(source.md));
-		assert_ok(PtlEQFree(target.eq));
-		assert_ok(PtlEQFree(source.eq));
+		ends_free(&target, &source);
 	}
 	free(data);
 	free(place);
@@ -70,21 +64,15 @@ static void ptl_put__truncated_moves_the_first_bytes_and_nothing_beyond(void **s
 		struct end source = source_make(&here, data, LARGEST);
 		struct end target =
 			target_make(&there, place, lengths[i], PTL_MD_OP_PUT | PTL_MD_TRUNCATE);
-		ptl_event_t event;
 
 		memset(place, 0x5a, lengths[i] + GUARD);
 		put_acked(source.md, &there, 0);
-		event = expect_pair(target.eq, PTL_EVENT_PUT_START);
-		assert_int_equal(event.rlength, LARGEST);
-		assert_int_equal(event.mlength, lengths[i]);
+		expect_lengths(expect_pair(target.eq, PTL_EVENT_PUT_START), LARGEST, lengths[i]);
 		assert_true(pattern_is(place, lengths[i], 7));
 		assert_true(bytes_are(place + lengths[i], GUARD, 0x5a));
 		expect_pair(source.eq, PTL_EVENT_SEND_START);
-		event = expect_event(source.eq, PTL_EVENT_ACK);
-		assert_int_equal(event.rlength, LARGEST);
-		assert_int_equal(event.mlength, lengths[i]);
-		assert_ok(PtlMEUnlink(target.me));
-		assert_ok(PtlMDUnlink(source.md));
+		expect_lengths(expect_event(source.eq, PTL_EVENT_ACK), LARGEST, lengths[i]);
+		ends_free(&target, &source);
 	}
 	free(data);
 	free(place);
@@ -363,12 +351,9 @@ static void ptl_put__refuses_what_it_should(void **state)
 
 static void ptl_put__refused_costs_no_threshold(void **state)
 {
-	ptl_md_t md = region(NULL, 0, 0, PTL_EQ_NONE);
-	ptl_handle_md_t handle;
+	ptl_handle_md_t handle = region_bind(&here, limited(region(NULL, 0, 0, PTL_EQ_NONE), 1));
 
 	(void)state;
-	md.threshold = 1;
-	handle = region_bind(&here, md);
 	assert_code(PtlPut(handle, PTL_NOACK_REQ, ANY_PROCESS, PORTAL, 0, 0, 0, 0), PTL_INV_PROC);
 	put_to(handle, &there, 0);
 }

@@ -75,13 +75,12 @@ static void put_shared(unsigned number)
 
 static void threshold__of_one_descriptor_is_spent_exactly_once_by_many_threads(void **state)
 {
-	ptl_md_t from = region(NULL, 0, 0, PTL_EQ_NONE);
+	ptl_md_t from = limited(region(NULL, 0, 0, PTL_EQ_NONE), SHARED_PUTS);
 	ptl_md_t to =
 		region(NULL, 0, PTL_MD_OP_PUT, queue_make(&there, (ptl_size_t)SHARED_PUTS * 2));
 
 	(void)state;
 	target_of(&there, to, PTL_RETAIN, PTL_RETAIN);
-	from.threshold = SHARED_PUTS;
 	shared_md = region_bind(&here, from);
 	atomic_store(&counter, 0);
 	threads_run(THREADS, put_shared);
