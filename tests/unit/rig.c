@@ -333,7 +333,7 @@ void rig_access(
 	rig_do(rig, &command);
 }
 
-static struct command move_command(
+struct command rig_move_command(
 	uint64_t region, const struct rig_move *move, enum command_kind kind)
 {
 	return (struct command){
@@ -351,7 +351,7 @@ static struct command move_command(
 
 bool rig_put_post(struct rig *rig, uint64_t region, const struct rig_move *move)
 {
-	struct command command = move_command(region, move, COMMAND_PUT);
+	struct command command = rig_move_command(region, move, COMMAND_PUT);
 	bool taken;
 
 	if (!gate_take(&rig_region(rig, region)->gate, handle_generation(region), &taken))
@@ -372,7 +372,7 @@ bool rig_put(struct rig *rig, uint64_t region, const struct rig_move *move)
 
 bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move)
 {
-	const struct command command = move_command(region, move, COMMAND_GET);
+	const struct command command = rig_move_command(region, move, COMMAND_GET);
 	uint64_t gate = atomic_load(&rig_region(rig, region)->gate);
 
 	if (!gate_is(gate, handle_generation(region)) || gate_low(gate) == 0)

@@ -105,13 +105,16 @@ int rig_queue_free(struct rig *rig, uint64_t queue);
 void rig_access(
 	struct rig *rig, uint32_t index, struct process process, uint32_t uid, uint32_t portal);
 
-/* PtlPut and PtlGet: false as PTL_INV_MD is. */
 struct rig_move {
 	struct process to;
 	uint32_t portal, cookie;
 	uint64_t bits, offset, value;
 	bool acknowledge;
 };
+/* kind: COMMAND_PUT or COMMAND_GET. */
+struct command rig_move_command(
+	uint64_t region, const struct rig_move *move, enum command_kind kind);
+/* PtlPut and PtlGet: false as PTL_INV_MD is. */
 bool rig_put(struct rig *rig, uint64_t region, const struct rig_move *move);
 bool rig_put_post(struct rig *rig, uint64_t region, const struct rig_move *move);
 bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move);

@@ -190,12 +190,10 @@ struct sender {
 static void *sender_run(void *argument)
 {
 	struct sender *sender = argument;
-	const struct command command = {.kind = COMMAND_PUT,
-		.taken = 1,
-		.move = {.region = handle_index(sender->region),
-			.generation = handle_generation(sender->region),
-			.to = RIG_PEER}};
+	struct command command =
+		rig_move_command(sender->region, &(struct rig_move){.to = RIG_PEER}, COMMAND_PUT);
 
+	command.taken = 1;
 	while (region_take(rig_region(sender->rig, sender->region))) {
 		rig_post(sender->rig, &command);
 		atomic_fetch_add(&sender->posted, 1);

@@ -78,6 +78,18 @@ static struct message_header ack_header(uint64_t handle, uint64_t link)
 		.match_bits = 6};
 }
 
+/* A put that asks for an acknowledgement, and that. */
+static struct fake_sent *put_sent(struct rig *rig, uint64_t queue, uint64_t region, struct message_header *ack)
+{
+	struct fake_sent *sent;
+
+	assert_true(rig_put(rig, region, &(struct rig_move){.to = RIG_PEER, .acknowledge = true}));
+	rig_event(rig, queue, EVENT_SEND_START);
+	sent = fake_next();
+	*ack = ack_header(sent->header.handle, sent->header.operation);
+	return sent;
+}
+
 static void ack__is_logged_and_costs_one_of_the_threshold(void **state)
 {
 	struct rig *rig = *state;
@@ -113,7 +125,6 @@ static void ack__that_exhausts_its_region_unlinks_it_when_the_send_has_ended(voi
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
 	struct region_description region = RIG_REGION(memory, queue);
-	struct rig_move move = {.to = RIG_PEER, .acknowledge = true};
 	struct message_header header;
 	struct fake_sent *sent;
 	uint64_t handle;
@@ -121,10 +132,7 @@ static void ack__that_exhausts_its_region_unlinks_it_when_the_send_has_ended(voi
 	for (int early = 0; early < 2; early++) {
 		region.threshold = 2;
 		handle = rig_attach(rig, rig_entry_any(rig, true), &region, RIG_UNLINK_OP);
-		assert_true(rig_put(rig, handle, &move));
-		sent = fake_next();
-		header = ack_header(sent->header.handle, sent->header.operation);
-		rig_event(rig, queue, EVENT_SEND_START);
+		sent = put_sent(rig, queue, handle, &header);
 		if (early) {
 			fake_deliver(RIG_PEER, &header, NULL, 0);
 			rig_no_event(rig, queue);
@@ -147,7 +155,6 @@ static void ack__that_comes_before_the_sends_end_waits_for_it(void **state)
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
 	struct region_description region = RIG_REGION(memory, queue);
-	struct rig_move move = {.to = RIG_PEER, .acknowledge = true};
 	struct message_header header;
 	struct fake_sent *sent;
 	uint64_t handle;
@@ -155,10 +162,7 @@ static void ack__that_comes_before_the_sends_end_waits_for_it(void **state)
 
 	region.threshold = 2;
 	handle = rig_bind(rig, &region);
-	assert_true(rig_put(rig, handle, &move));
-	sent = fake_next();
-	header = ack_header(sent->header.handle, sent->header.operation);
-	rig_event(rig, queue, EVENT_SEND_START);
+	sent = put_sent(rig, queue, handle, &header);
 	fake_deliver(RIG_PEER, &header, NULL, 0);
 	rig_no_event(rig, queue);
 	fake_finish(sent, TRANSPORT_DEAD);

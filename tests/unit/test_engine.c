@@ -1,5 +1,4 @@
 /* test_engine.c - the engine's turn: the order of frames and commands, answers, waking, shutting down. */
-#include <stdlib.h>
 #include <string.h>
 #include <portals.h>
 
@@ -9,15 +8,7 @@
 
 #include "fake_transport.h"
 #include "rig.h"
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-static bool memory_is_short;
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return memory_is_short ? NULL : __real_calloc(count, size);
-}
+#include "shortage.h"
 
 static char memory[32];
 static const struct rig_move move = {.to = RIG_PEER};
@@ -153,15 +144,10 @@ static void engine_execute__comes_after_what_is_in_the_ring(void **state)
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
-	struct rig_move first = move;
-	const struct command second = {.kind = COMMAND_PUT,
-		.move = {.region = handle_index(region),
-			.generation = handle_generation(region),
-			.to = RIG_PEER,
-			.value = 2}};
+	const struct rig_move moves[] = {{.to = RIG_PEER, .value = 1}, {.to = RIG_PEER, .value = 2}};
+	const struct command second = rig_move_command(region, &moves[1], COMMAND_PUT);
 
-	first.value = 1;
-	assert_true(rig_put_post(rig, region, &first));
+	assert_true(rig_put_post(rig, region, &moves[0]));
 	assert_true(engine_execute(rig->engine, &second));
 	assert_int_equal(fake_next()->header.value, 1);
 	assert_int_equal(fake_next()->header.value, 2);
@@ -300,10 +286,7 @@ static void engine_execute__begins_nothing_without_memory(void **state)
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
-	const struct command put = {.kind = COMMAND_PUT,
-		.move = {.region = handle_index(region),
-			.generation = handle_generation(region),
-			.to = RIG_PEER}};
+	const struct command put = rig_move_command(region, &move, COMMAND_PUT);
 
 	while (rig->engine->free_count != 0)
 		operation_take(rig->engine, OPERATION_NOTICE);

@@ -188,36 +188,35 @@ static void frame_decode__refuses_every_truncation(void **state)
 	}
 }
 
+/* No bit of the first bytes of a frame can be turned unseen. */
+static void finds_every_flipped_bit(struct built *built, uint32_t bytes)
+{
+	struct frame frame;
+
+	assert_int_equal(decode(built, &frame), FRAME_OK);
+	for (uint32_t bit = 0; bit < bytes * 8; bit++) {
+		built->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_not_equal(decode(built, &frame), FRAME_OK);
+		built->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+}
+
 static void frame_decode__finds_every_flipped_bit_of_a_full_checksum(void **state)
 {
 	struct built built;
-	struct frame frame;
-	unsigned bit;
 
 	(void)state;
 	build(&built, FRAME_FULL_SUM);
-	for (bit = 0; bit < built.frame.length * 8u; bit++) {
-		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		assert_int_not_equal(
-			frame_decode(built.bytes, built.frame.length, &frame), FRAME_OK);
-		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-	}
+	finds_every_flipped_bit(&built, built.frame.length);
 }
 
 static void frame_decode__finds_every_flipped_bit_of_the_header(void **state)
 {
 	struct built built;
-	struct frame frame;
-	unsigned bit;
 
 	(void)state;
 	build(&built, FRAME_SACK);
-	for (bit = 0; bit < (FRAME_HEADER_BYTES + FRAME_SACK_BYTES) * 8u; bit++) {
-		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		assert_int_not_equal(
-			frame_decode(built.bytes, built.frame.length, &frame), FRAME_OK);
-		built.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-	}
+	finds_every_flipped_bit(&built, FRAME_HEADER_BYTES + FRAME_SACK_BYTES);
 }
 
 static void frame_decode__accepts_padding_behind_the_frame(void **state)
@@ -326,16 +325,10 @@ static void frame_decode__accepts_an_echo_of_any_length(void **state)
 static void frame_decode__finds_every_flipped_bit_of_an_echo(void **state)
 {
 	struct built built;
-	struct frame frame;
 
 	(void)state;
 	build_echo(&built, FRAME_PING, FRAME_HEADER_BYTES + 13);
-	for (unsigned bit = 0; bit < built.frame.length * 8u; bit++) {
-		built.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		assert_int_not_equal(decode(&built, &frame), FRAME_OK);
-		built.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-	}
-	assert_int_equal(decode(&built, &frame), FRAME_OK);
+	finds_every_flipped_bit(&built, built.frame.length);
 }
 
 /* What the echo frame of 80 bytes with one thing changed is taken for. */
@@ -400,42 +393,28 @@ static enum frame_status decode_record(const struct record *record)
 
 static void frame_decode__refuses_records_beyond_the_limits(void **state)
 {
-	struct record whole = {RECORD_WHOLE, 8, 5, 3, 5, NULL, NULL};
-	struct record good = {RECORD_START, 8, 5, 3, 6, NULL, NULL};
-	struct record record;
+	const struct record good[] = {
+		{RECORD_WHOLE, 8, 5, 3, 5, NULL, NULL},
+		{RECORD_START, 8, 5, 3, 6, NULL, NULL},
+	};
+	const struct record bad[] = {
+		{RECORD_WHOLE, 9, 5, 3, 5, NULL, NULL},
+		{RECORD_WHOLE, MESSAGE_HEADER_MAX + 8, 5, 3, 5, NULL, NULL},
+		{RECORD_WHOLE, 8, UINT16_MAX, 3, 5, NULL, NULL},
+		{0, 8, 5, 3, 6, NULL, NULL},
+		{RECORD_START, 9, 5, 3, 6, NULL, NULL},
+		{RECORD_START, MESSAGE_HEADER_MAX + 8, 5, 3, 6, NULL, NULL},
+		{RECORD_START, 8, UINT16_MAX, 3, 6, NULL, NULL},
+		{RECORD_START, 8, 5, 3, 4, NULL, NULL},
+		{RECORD_START, 8, 5, 3, 5, NULL, NULL}, /* that is a whole message */
+		{RECORD_START, 8, 5, 3, MESSAGE_LENGTH_MAX + 1, NULL, NULL},
+	};
 
 	(void)state;
-	assert_int_equal(decode_record(&whole), FRAME_OK);
-	record = whole;
-	record.header_length = 9;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record = whole;
-	record.header_length = MESSAGE_HEADER_MAX + 8;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record = whole;
-	record.data_length = UINT16_MAX;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	assert_int_equal(decode_record(&good), FRAME_OK);
-	record = good;
-	record.kind = 0;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record = good;
-	record.header_length = 9;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record = good;
-	record.header_length = MESSAGE_HEADER_MAX + 8;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record = good;
-	record.data_length = UINT16_MAX;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record = good;
-	record.extent = 4;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record.extent = 5; /* that is a whole message */
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
-	record = good;
-	record.extent = MESSAGE_LENGTH_MAX + 1;
-	assert_int_equal(decode_record(&record), FRAME_BAD_CONTENT);
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+		assert_int_equal(decode_record(&good[i]), FRAME_OK);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(decode_record(&bad[i]), FRAME_BAD_CONTENT);
 }
 
 int main(void)

@@ -1,17 +1,8 @@
 /* test_incoming.c - messages that arrive: what a put does, access control, translation, and what is not to be believed. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "arrivals.h"
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-static bool memory_is_short;
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return memory_is_short ? NULL : __real_calloc(count, size);
-}
+#include "shortage.h"
 
 /* --- puts */
 

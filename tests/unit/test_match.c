@@ -533,23 +533,26 @@ static void match_list__has_classes_for_a_few_masks(void **state)
 	match_list_clear(&list);
 }
 
-/* Masks of few entries take the classes, until one has none: then they share a look. */
-static void match_list__gives_up_classes_of_few_entries(void **state)
+static void expect_classes(uint32_t classes, uint32_t residue)
 {
 	struct match_list_info info;
 
+	match_list_describe(&list, &info);
+	assert_int_equal(info.classes, classes);
+	assert_int_equal(info.residue, residue);
+}
+
+/* Masks of few entries take the classes, until one has none: then they share a look. */
+static void match_list__gives_up_classes_of_few_entries(void **state)
+{
 	(void)state;
 	both_init(2000);
 	for (uint32_t i = 0; i < 248; i++)
 		both_push_back(entry_take(i, i % 80 == 7 ? UINT64_C(1) << i / 80 : 0, 1, 1));
-	match_list_describe(&list, &info);
-	assert_int_equal(info.classes, 4);
-	assert_int_equal(info.residue, 1);
+	expect_classes(4, 1);
 	while (unused_count > 0)
 		both_push_back(entry_take(unused_count, 0, 1, 1));
-	match_list_describe(&list, &info);
-	assert_int_equal(info.classes, 1);
-	assert_int_equal(info.residue, 4);
+	expect_classes(1, 4);
 	check_walk(&(struct match_key){87, 1, 1}, false);
 	match_list_clear(&list);
 }
@@ -557,20 +560,14 @@ static void match_list__gives_up_classes_of_few_entries(void **state)
 /* Of masks that have many entries each, the most frequent have the classes. */
 static void match_list__gives_classes_to_masks_of_many_entries(void **state)
 {
-	struct match_list_info info;
-
 	(void)state;
 	both_init(2000);
 	for (uint32_t i = 0; i < 1000; i++)
 		both_push_back(entry_take(i % 50, UINT64_C(0x100) << i % 8, 1, 1));
-	match_list_describe(&list, &info);
-	assert_int_equal(info.classes, 8);
-	assert_int_equal(info.residue, 0);
+	expect_classes(8, 0);
 	while (unused_count > 0)
 		both_push_front(entry_take(unused_count % 50, 0, 1, 1));
-	match_list_describe(&list, &info);
-	assert_int_equal(info.classes, 8);
-	assert_int_equal(info.residue, 1000 / 8);
+	expect_classes(8, 1000 / 8);
 	for (uint32_t i = 0; i < 50; i++)
 		check_walk(&(struct match_key){i, 1, 1}, i % 2 == 0);
 	match_list_clear(&list);

@@ -3,15 +3,7 @@
 
 #include "fake_transport.h"
 #include "rig.h"
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-static bool memory_is_short;
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return memory_is_short ? NULL : __real_calloc(count, size);
-}
+#include "shortage.h"
 
 static void operation_take__gives_a_name_that_finds_it(void **state)
 {

@@ -9,28 +9,13 @@
 
 #include <match/order.h>
 
+#include "shortage.h"
+
 #define TABLE_MAX 40000
 
 static struct match_table table;
 static struct match_order order;
 static uint32_t head, tail, length;
-static bool no_memory;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return no_memory ? NULL : __real_calloc(count, size);
-}
-
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-	return no_memory ? NULL : __real_aligned_alloc(alignment, size);
-}
 
 static uint32_t random_below(uint32_t n)
 {
@@ -277,7 +262,7 @@ static void order__without_memory_is_as_it_was(void **state)
 
 	(void)state;
 	begin();
-	no_memory = true;
+	memory_is_short = true;
 	while (insert(count, tail))
 		count++;
 	assert_int_equal(length, BLOCK_ELEMENTS * GROUP_MAX);
@@ -288,13 +273,13 @@ static void order__without_memory_is_as_it_was(void **state)
 	take(head);
 	assert_true(insert(count, head));
 	check();
-	no_memory = false;
+	memory_is_short = false;
 	assert_true(insert(count + 1, tail));
 	check();
 	order_close(&order);
-	no_memory = true;
+	memory_is_short = true;
 	assert_false(order_open(&order, 1));
-	no_memory = false;
+	memory_is_short = false;
 }
 
 int main(void)

@@ -144,8 +144,7 @@ static void put__of_a_region_that_another_thread_has_unlinked_falls_away(void **
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue)), next;
-	struct command command = {.kind = COMMAND_PUT,
-		.move = {.region = handle_index(region), .generation = handle_generation(region)}};
+	struct command command = rig_move_command(region, &move, COMMAND_PUT);
 
 	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
 	do {
@@ -335,6 +334,17 @@ static void get__whose_request_never_arrives_ends_in_reply_fail(void **state)
 	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
 }
 
+/* A get whose request has arrived: it waits for its reply. Its request. */
+static struct fake_sent *get_waiting(struct rig *rig, uint64_t region)
+{
+	struct fake_sent *sent;
+
+	assert_true(rig_get(rig, region, &move));
+	sent = fake_next();
+	fake_finish(sent, TRANSPORT_OK);
+	return sent;
+}
+
 static void get__that_was_refused_before_its_request_is_done_ends_once(void **state)
 {
 	struct rig *rig = *state;
@@ -400,12 +410,7 @@ static void gets__are_asked_after_oldest_first_and_only_those_that_are_due(void 
 	uint64_t names[2];
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct fake_sent *sent;
-
-		assert_true(rig_get(rig, region, &move));
-		sent = fake_next();
-		names[i] = sent->header.operation;
-		fake_finish(sent, TRANSPORT_OK);
+		names[i] = get_waiting(rig, region)->header.operation;
 		rig_pass(rig, PROBE_INTERVAL / 2);
 	}
 	assert_int_equal(fake_next()->header.operation, names[0]);
@@ -425,9 +430,7 @@ static void get__whose_reply_has_begun_asks_no_more(void **state)
 	struct fake_sent *sent, *probe;
 
 	for (int probed = 0; probed < 2; probed++) {
-		assert_true(rig_get(rig, region, &move));
-		sent = fake_next();
-		fake_finish(sent, TRANSPORT_OK);
+		sent = get_waiting(rig, region);
 		if (probed)
 			rig_pass(rig, PROBE_INTERVAL);
 		probe = fake_next();
@@ -457,9 +460,7 @@ static void get__that_ends_while_it_is_asked_after_ends_once(void **state)
 	struct fake_sent *sent, *probe;
 
 	for (int refused = 0; refused < 2; refused++) {
-		assert_true(rig_get(rig, region, &move));
-		sent = fake_next();
-		fake_finish(sent, TRANSPORT_OK);
+		sent = get_waiting(rig, region);
 		rig_pass(rig, PROBE_INTERVAL);
 		probe = fake_next();
 		header = sent->header;
@@ -481,10 +482,8 @@ static void probes__that_fail_at_once_end_every_get(void **state)
 	uint64_t queue = rig_queue(rig, 8);
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
 
-	for (unsigned i = 0; i < 3; i++) {
-		assert_true(rig_get(rig, region, &move));
-		fake_finish(fake_next(), TRANSPORT_OK);
-	}
+	for (unsigned i = 0; i < 3; i++)
+		get_waiting(rig, region);
 	fake_finish_at_once(TRANSPORT_DEAD);
 	rig_pass(rig, PROBE_INTERVAL);
 	for (unsigned i = 0; i < 3; i++)

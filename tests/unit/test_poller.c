@@ -184,12 +184,11 @@ static void poller_run__sleeps_when_nothing_comes_and_wakes_for_a_command(void *
 	fixture_stop(&fixture);
 }
 
-static void poller_run__with_two_engines_wakes_for_either(void **state)
+static void wakes_for_either(enum poller_manner manner)
 {
 	struct fixture fixture;
 
-	(void)state;
-	fixture_start(&fixture, 2, POLLER_ADAPTIVE);
+	fixture_start(&fixture, 2, manner);
 	for (unsigned i = 0; i < 20; i++) {
 		struct engine *engine = fixture.engines[i % 2];
 
@@ -200,12 +199,17 @@ static void poller_run__with_two_engines_wakes_for_either(void **state)
 	fixture_stop(&fixture);
 }
 
-static void poller_run__misses_no_command_that_comes_as_it_falls_asleep(void **state)
+static void poller_run__with_two_engines_wakes_for_either(void **state)
+{
+	(void)state;
+	wakes_for_either(POLLER_ADAPTIVE);
+}
+
+static void misses_no_command(enum poller_manner manner)
 {
 	struct fixture fixture;
 
-	(void)state;
-	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
+	fixture_start(&fixture, 1, manner);
 	for (uint64_t i = 1; i <= COMMANDS; i++) {
 		post(fixture.engines[0], i);
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
@@ -213,6 +217,12 @@ static void poller_run__misses_no_command_that_comes_as_it_falls_asleep(void **s
 	assert_int_equal(
 		atomic_load(&fixture.engines[0]->sum), (uint64_t)COMMANDS * (COMMANDS + 1) / 2);
 	fixture_stop(&fixture);
+}
+
+static void poller_run__misses_no_command_that_comes_as_it_falls_asleep(void **state)
+{
+	(void)state;
+	misses_no_command(POLLER_ADAPTIVE);
 }
 
 static void poller_run__never_sleeps_when_it_may_not(void **state)
@@ -228,18 +238,8 @@ static void poller_run__never_sleeps_when_it_may_not(void **state)
 
 static void poller_run__by_interrupt_wakes_for_a_command(void **state)
 {
-	struct fixture fixture;
-
 	(void)state;
-	fixture_start(&fixture, 2, POLLER_INTERRUPT);
-	for (unsigned i = 0; i < 20; i++) {
-		struct engine *engine = fixture.engines[i % 2];
-
-		WAIT_FOR(sleeping(fixture.engines[0]) && sleeping(fixture.engines[1]));
-		post(engine, 1);
-		WAIT_FOR(atomic_load(&engine->commands) == i / 2 + 1);
-	}
-	fixture_stop(&fixture);
+	wakes_for_either(POLLER_INTERRUPT);
 }
 
 static void poller_run__by_interrupt_wakes_for_a_port(void **state)
@@ -271,15 +271,8 @@ static void poller_run__by_interrupt_wakes_for_a_port(void **state)
 
 static void poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep(void **state)
 {
-	struct fixture fixture;
-
 	(void)state;
-	fixture_start(&fixture, 1, POLLER_INTERRUPT);
-	for (uint64_t i = 1; i <= COMMANDS; i++) {
-		post(fixture.engines[0], i);
-		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
-	}
-	fixture_stop(&fixture);
+	misses_no_command(POLLER_INTERRUPT);
 }
 
 /* It then sleeps on something else, up to a second. */

@@ -378,9 +378,8 @@ static void region_update__does_not_charge_waiting_sends_to_the_new_threshold(vo
 	struct region_description after = RIG_REGION(memory, queue);
 	struct rig_move move = {.to = RIG_PEER};
 	struct reply *reply;
-	struct command update = {.kind = COMMAND_REGION_UPDATE, .update = 1};
+	struct command update = {.kind = COMMAND_REGION_UPDATE, .update = 1}, put;
 	uint64_t handle;
-	bool taken = true;
 
 	after.threshold = 2;
 	handle = rig_bind(rig, &after);
@@ -396,11 +395,9 @@ static void region_update__does_not_charge_waiting_sends_to_the_new_threshold(vo
 	engine_poll(rig->engine);
 	assert_int_equal(rig_threshold(rig, handle), 5);
 	assert_int_equal(rig_region(rig, handle)->threshold, 6);
-	rig_post(rig, &(struct command){.kind = COMMAND_PUT,
-			      .taken = taken,
-			      .move = {.region = handle_index(handle),
-				      .generation = handle_generation(handle),
-				      .to = move.to}});
+	put = rig_move_command(handle, &move, COMMAND_PUT);
+	put.taken = true;
+	rig_post(rig, &put);
 	engine_poll(rig->engine);
 	assert_int_equal(rig_threshold(rig, handle), 5);
 	assert_int_equal(rig_region(rig, handle)->threshold, 5);
