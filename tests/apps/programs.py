@@ -63,6 +63,12 @@ class Case(unittest.TestCase):
                 return line
         raise AssertionError(f"the process ended without \"{part}\": {process.stderr.read()}")
 
+    def server(self, *words, **settings):
+        """A postern-perf that serves at 1:1."""
+        process = self.start("postern-perf", "--server", *words, **self.memif(1, **settings))
+        self.assertIn("--peer 1:1", self.await_line(process, "Serving at 1:1"))
+        return process
+
     def finish(self, process):
         """Its exit code and what it has said since."""
         out, err = process.communicate(timeout=TIMEOUT)

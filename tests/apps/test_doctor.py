@@ -207,10 +207,6 @@ class Live(programs.Case):
         report = json.loads(done.stdout)
         return done.returncode, {f["check"]: f for f in report["findings"]}, done
 
-    def server(self, **settings):
-        process = self.start("postern-perf", "--server", **self.memif(1, **settings))
-        self.await_line(process, "Serving at 1:1")
-
     def test_text_says_what_mends(self):
         done = programs.run("postern-info", "doctor", PTL_IFACE_NAME="nonesuch0")
         self.assertEqual(done.returncode, 1)

@@ -85,11 +85,6 @@ class Options(programs.Case):
 class Remote(programs.Case):
     """Two processes over memif; the other one's application does nothing but wait."""
 
-    def server(self, **settings):
-        process = self.start("postern-perf", "--server", **self.memif(1, **settings))
-        self.await_line(process, "Serving at 1:1")
-        return process
-
     def test_a_process_whose_application_sleeps_answers(self):
         self.server()
         report = self.expect_json(programs.run(

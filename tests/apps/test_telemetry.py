@@ -64,11 +64,6 @@ class Case(programs.Case):
         self.addCleanup(client.close)
         return client
 
-    def server(self, **settings):
-        server = self.start("postern-perf", "--server", **self.memif(1, **settings))
-        self.await_line(server, "Serving at 1:1")
-        return server
-
     def traffic(self, **settings):
         """A pair that exchanges messages until the test ends; the client's traffic has begun."""
         server = self.server()

@@ -43,6 +43,8 @@
 #include <portals.h>
 #include <postern.h>
 
+#include "checks.h"
+
 #define PORTAL        1
 #define PORTAL_WORD   2
 #define ROOM          8192 /* events: three for each entry, and those of operations */
@@ -120,8 +122,6 @@ static struct {
 	sem_t taken;
 } me;
 
-static _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 static _Noreturn void fail(const char *format, ...)
 {
 	va_list arguments;
@@ -132,28 +132,6 @@ static _Noreturn void fail(const char *format, ...)
 	fputc('\n', stderr);
 	va_end(arguments);
 	_exit(1);
-}
-
-static void check_code(int code, const char *call, int line)
-{
-	if (code != PTL_OK)
-		fail("line %d: %s gives %s", line, call, postern_error_name(code));
-}
-
-#define check(call) check_code((call), #call, __LINE__)
-#define expect(holds)                                                                              \
-	do {                                                                                       \
-		if (!(holds))                                                                      \
-			fail("line %d: %s does not hold", __LINE__, #holds);                       \
-	} while (0)
-#define expect_equal(left, right) equal_check((left), (right), #left, #right, __LINE__)
-
-static void equal_check(
-	uint64_t left, uint64_t right, const char *left_text, const char *right_text, int line)
-{
-	if (left != right)
-		fail("line %d: %s is %" PRIu64 ", but %s is %" PRIu64, line, left_text, left,
-			right_text, right);
 }
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -171,40 +149,10 @@ static void say(const char *format, ...)
 
 /* --- bytes */
 
-static uint64_t mix(uint64_t seed, uint64_t word)
-{
-	uint64_t x = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + word;
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 static uint64_t draw(uint64_t limit)
 {
 	me.random = mix(me.random, limit);
 	return me.random % limit;
-}
-
-static void bytes_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
-{
-	for (uint64_t i = 0; i < size; i += 8) {
-		uint64_t word = mix(seed, i / 8);
-
-		memcpy(bytes + i, &word, size - i < 8 ? size - i : 8);
-	}
-}
-
-/* bytes[0] is byte `from` of the sequence; from is a multiple of 8. */
-static void bytes_check(const unsigned char *bytes, uint64_t size, uint64_t seed, uint64_t from)
-{
-	for (uint64_t i = 0; i < size; i += 8) {
-		uint64_t word = mix(seed, (from + i) / 8);
-
-		if (memcmp(bytes + i, &word, size - i < 8 ? size - i : 8) != 0)
-			fail("wrong bytes at %" PRIu64 " of %" PRIu64 ", seed %" PRIx64, i, size,
-				seed);
-	}
 }
 
 static uint64_t kind_largest(enum kind kind)

@@ -849,6 +849,15 @@ void model_end(struct model *model, struct node *node)
 
 /* --- the end */
 
+static void task_fail(struct model *model, const struct task *task, const char *what)
+{
+	simulation_fail(model->simulation,
+		"task %" PRIu64 ", a %s of %" PRIu64
+		" bytes from node %u to node %u, %s (seen %#x, class %u)",
+		task->number, task->get ? "get" : "put", task->length, task->initiator,
+		task->target, what, task->seen, task->class);
+}
+
 static void task_expect_whole(struct model *model, struct task *task, uint64_t *missing)
 {
 	const struct node *initiator = model_node(model, task->initiator);
@@ -858,29 +867,14 @@ static void task_expect_whole(struct model *model, struct task *task, uint64_t *
 	bool started = task->seen & TARGET_START;
 
 	if (near_lives && !(task->seen & (SEEN_END | SEEN_FAIL)))
-		simulation_fail(model->simulation,
-			"task %" PRIu64 ", a %s of %" PRIu64
-			" bytes from node %u to node %u, never ended at its initiator (seen %#x, "
-			"class %u)",
-			task->number, task->get ? "get" : "put", task->length, task->initiator,
-			task->target, task->seen, task->class);
+		task_fail(model, task, "never ended at its initiator");
 	if (far_lives && started && !(task->seen & (TARGET_END | TARGET_FAIL)))
-		simulation_fail(model->simulation,
-			"task %" PRIu64 ", a %s of %" PRIu64
-			" bytes from node %u to node %u, never ended at its target (seen %#x, "
-			"class %u)",
-			task->number, task->get ? "get" : "put", task->length, task->initiator,
-			task->target, task->seen, task->class);
+		task_fail(model, task, "never ended at its target");
 	if (task_may_fail(model, task) ||
 		(task->seen & (SEEN_FAIL | TARGET_FAIL) && !task_is_dropped(task)))
 		return;
 	if (!started && !task_is_dropped(task) && task->class != TASK_SLAB)
-		simulation_fail(model->simulation,
-			"task %" PRIu64 ", a %s of %" PRIu64
-			" bytes from node %u to node %u, never started at its target (seen %#x, "
-			"class %u)",
-			task->number, task->get ? "get" : "put", task->length, task->initiator,
-			task->target, task->seen, task->class);
+		task_fail(model, task, "never started at its target");
 	if (started && task->acknowledged && !(task->seen & SEEN_ACK))
 		simulation_fail(model->simulation,
 			"task %" PRIu64 " was never acknowledged (seen %#x)", task->number,
