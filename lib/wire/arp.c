@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <wire/word.h>
+
 #define PREAMBLE_BYTES 7
 #define OPERATION_AT   7
 #define SENDER_AT      8
@@ -16,19 +18,6 @@ static_assert(TARGET_IPV4_AT + 4 == ARP_BYTES, "ARP over Ethernet");
 /* Ethernet, IPv4, their lengths, and the high byte of the operation. */
 static const uint8_t preamble[PREAMBLE_BYTES] = {0, 1, 8, 0, FRAME_ADDRESS_BYTES, 4, 0};
 
-static uint32_t address_read(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static void address_write(uint8_t *at, uint32_t address)
-{
-	at[0] = (uint8_t)(address >> 24);
-	at[1] = (uint8_t)(address >> 16);
-	at[2] = (uint8_t)(address >> 8);
-	at[3] = (uint8_t)address;
-}
-
 bool arp_read(const void *bytes, uint32_t available, const uint8_t *from, struct arp *arp)
 {
 	static const uint8_t nobody[FRAME_ADDRESS_BYTES];
@@ -40,8 +29,8 @@ bool arp_read(const void *bytes, uint32_t available, const uint8_t *from, struct
 	arp->answer = at[OPERATION_AT] == ANSWERS;
 	memcpy(arp->sender, at + SENDER_AT, FRAME_ADDRESS_BYTES);
 	memcpy(arp->target, at + TARGET_AT, FRAME_ADDRESS_BYTES);
-	arp->sender_address = address_read(at + SENDER_IPV4_AT);
-	arp->target_address = address_read(at + TARGET_IPV4_AT);
+	arp->sender_address = network_read32(at + SENDER_IPV4_AT);
+	arp->target_address = network_read32(at + TARGET_IPV4_AT);
 	return !(arp->sender[0] & 1) && memcmp(arp->sender, nobody, FRAME_ADDRESS_BYTES) != 0 &&
 	       memcmp(arp->sender, from, FRAME_ADDRESS_BYTES) == 0;
 }
@@ -55,6 +44,6 @@ void arp_write(void *bytes, const struct arp *arp)
 	at[OPERATION_AT] = arp->answer ? ANSWERS : ASKS;
 	memcpy(at + SENDER_AT, arp->sender, FRAME_ADDRESS_BYTES);
 	memcpy(at + TARGET_AT, arp->target, FRAME_ADDRESS_BYTES);
-	address_write(at + SENDER_IPV4_AT, arp->sender_address);
-	address_write(at + TARGET_IPV4_AT, arp->target_address);
+	network_write32(at + SENDER_IPV4_AT, arp->sender_address);
+	network_write32(at + TARGET_IPV4_AT, arp->target_address);
 }

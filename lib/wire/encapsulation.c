@@ -14,6 +14,7 @@
 
 #include <base/port.h>
 #include <wire/arp.h>
+#include <wire/word.h>
 
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_VLAN 0x8100
@@ -63,28 +64,6 @@
 #define MULTICAST_FROM 0xe0000000u
 static_assert(UDP_END == 28, "IPv4 and UDP");
 static_assert(PORT_MTU_MAX + UDP_END <= UINT16_MAX, "lengths are 16 bits");
-
-static uint32_t read16(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 8 | at[1];
-}
-
-static uint32_t read32(const uint8_t *at)
-{
-	return read16(at) << 16 | read16(at + 2);
-}
-
-static void write16(uint8_t *at, uint32_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
-static void write32(uint8_t *at, uint32_t value)
-{
-	write16(at, value >> 16);
-	write16(at + 2, value & UINT16_MAX);
-}
 
 /* --- checksums: sums of 16-bit words in the order of the wire, folded at the end. Whole words first: the compiler makes
  * vectors of them. */
@@ -144,11 +123,11 @@ static void ipv4_init(struct encapsulation *encapsulation)
 
 	ipv4[0] = IPV4_VERSION;
 	ipv4[IPV4_SERVICE_AT] = ECN_CAPABLE;
-	write16(ipv4 + IPV4_FRAGMENT_AT, DO_NOT_SPLIT);
+	network_write16(ipv4 + IPV4_FRAGMENT_AT, DO_NOT_SPLIT);
 	ipv4[IPV4_TTL_AT] = TTL;
 	ipv4[IPV4_PROTOCOL_AT] = PROTOCOL_UDP;
-	write32(ipv4 + IPV4_SOURCE_AT, encapsulation->options.address);
-	write16(ipv4 + UDP_PORT_AT, encapsulation->options.port);
+	network_write32(ipv4 + IPV4_SOURCE_AT, encapsulation->options.address);
+	network_write16(ipv4 + UDP_PORT_AT, encapsulation->options.port);
 }
 
 void encapsulation_init(struct encapsulation *encapsulation,
@@ -162,7 +141,7 @@ void encapsulation_init(struct encapsulation *encapsulation,
 		encapsulation->options.port = ENCAPSULATION_PORT;
 	encapsulation->checksum_offload = checksum_offload;
 	memcpy(encapsulation->own, own, FRAME_ADDRESS_BYTES);
-	encapsulation->own_number = (uint64_t)read16(own) << 32 | read32(own + 2);
+	encapsulation->own_number = (uint64_t)network_read16(own) << 32 | network_read32(own + 2);
 	encapsulation->link_bytes =
 		FRAME_ETHERNET_BYTES + (options->vlan != 0 ? ENCAPSULATION_TAG_BYTES : 0);
 	encapsulation->bytes = encapsulation->link_bytes + (options->udp ? UDP_END : 0);
@@ -184,10 +163,10 @@ uint32_t encapsulation_link(const struct encapsulation *encapsulation, void *byt
 	memcpy(at, to, FRAME_ADDRESS_BYTES);
 	memcpy(at + FRAME_ADDRESS_BYTES, encapsulation->own, FRAME_ADDRESS_BYTES);
 	if (encapsulation->options.vlan != 0) {
-		write16(at + TYPE_AT, ETHERTYPE_VLAN);
-		write16(at + TYPE_AT + 2, encapsulation->options.vlan);
+		network_write16(at + TYPE_AT, ETHERTYPE_VLAN);
+		network_write16(at + TYPE_AT + 2, encapsulation->options.vlan);
 	}
-	write16(at + type_at, ethertype);
+	network_write16(at + type_at, ethertype);
 	return encapsulation->link_bytes;
 }
 
@@ -245,10 +224,10 @@ void encapsulation_write(const struct encapsulation *encapsulation, struct rte_m
 	if (!encapsulation->options.udp)
 		return;
 	ipv4 = at + encapsulation->link_bytes;
-	write16(ipv4 + IPV4_LENGTH_AT, ENCAPSULATION_IPV4_BYTES + udp_bytes);
-	write32(ipv4 + IPV4_TO_AT, frame->destination_nid);
-	write16(ipv4 + UDP_SOURCE_AT, udp_source(frame));
-	write16(ipv4 + UDP_LENGTH_AT, udp_bytes);
+	network_write16(ipv4 + IPV4_LENGTH_AT, ENCAPSULATION_IPV4_BYTES + udp_bytes);
+	network_write32(ipv4 + IPV4_TO_AT, frame->destination_nid);
+	network_write16(ipv4 + UDP_SOURCE_AT, udp_source(frame));
+	network_write16(ipv4 + UDP_LENGTH_AT, udp_bytes);
 	if (encapsulation->checksum_offload)
 		checksums_delegate(encapsulation, mbuf, ipv4);
 	else
@@ -257,15 +236,6 @@ void encapsulation_write(const struct encapsulation *encapsulation, struct rte_m
 
 /* --- reading */
 
-/* The MAC address that eight bytes start with, as a number. */
-static uint64_t address_read(const uint8_t *at)
-{
-	uint64_t word;
-
-	memcpy(&word, at, sizeof(word));
-	return rte_be_to_cpu_64(word) >> 16;
-}
-
 /* Is the VLAN of a frame this interface's? Without a tag of its own, it takes frames without one, or with one that has a priority
  * alone. Returns where the EtherType is; 0: it is not. */
 static uint32_t tag_read(const struct encapsulation *encapsulation, const uint8_t *at)
@@ -273,8 +243,8 @@ static uint32_t tag_read(const struct encapsulation *encapsulation, const uint8_
 	uint32_t vlan = 0;
 	uint32_t type_at = TYPE_AT;
 
-	if (read16(at + TYPE_AT) == ETHERTYPE_VLAN) {
-		vlan = read16(at + TYPE_AT + 2) & TAG_VLAN;
+	if (network_read16(at + TYPE_AT) == ETHERTYPE_VLAN) {
+		vlan = network_read16(at + TYPE_AT + 2) & TAG_VLAN;
 		type_at += ENCAPSULATION_TAG_BYTES;
 	}
 	return vlan == encapsulation->options.vlan ? type_at : 0;
@@ -294,7 +264,7 @@ static bool udp_sum_fine(const uint8_t *ipv4, uint32_t udp_bytes, uint64_t flags
 	uint64_t verdict = flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	uint64_t sum;
 
-	if (read16(ipv4 + UDP_SUM_AT) == 0)
+	if (network_read16(ipv4 + UDP_SUM_AT) == 0)
 		return true;
 	if (verdict != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN)
 		return verdict != RTE_MBUF_F_RX_L4_CKSUM_BAD;
@@ -316,20 +286,20 @@ static enum encapsulation_status udp_read(const struct encapsulation *encapsulat
 
 	if (available < UDP_END || ipv4[0] != IPV4_VERSION)
 		return ENCAPSULATION_BAD_IPV4;
-	length = read16(ipv4 + IPV4_LENGTH_AT);
+	length = network_read16(ipv4 + IPV4_LENGTH_AT);
 	if (length > available || !ipv4_sum_fine(ipv4, flags))
 		return ENCAPSULATION_BAD_IPV4;
-	if (read32(ipv4 + IPV4_TO_AT) != encapsulation->options.address ||
+	if (network_read32(ipv4 + IPV4_TO_AT) != encapsulation->options.address ||
 		ipv4[IPV4_PROTOCOL_AT] != PROTOCOL_UDP)
 		return ENCAPSULATION_FOREIGN;
-	if (read16(ipv4 + IPV4_FRAGMENT_AT) & FRAGMENT_BITS)
+	if (network_read16(ipv4 + IPV4_FRAGMENT_AT) & FRAGMENT_BITS)
 		return ENCAPSULATION_FRAGMENT;
-	outer->source = read32(ipv4 + IPV4_SOURCE_AT);
+	outer->source = network_read32(ipv4 + IPV4_SOURCE_AT);
 	if (length < UDP_END || !source_possible(outer->source))
 		return ENCAPSULATION_BAD_IPV4;
-	if (read16(ipv4 + UDP_PORT_AT) != encapsulation->options.port)
+	if (network_read16(ipv4 + UDP_PORT_AT) != encapsulation->options.port)
 		return ENCAPSULATION_FOREIGN;
-	udp_bytes = read16(ipv4 + UDP_LENGTH_AT);
+	udp_bytes = network_read16(ipv4 + UDP_LENGTH_AT);
 	if (udp_bytes < ENCAPSULATION_UDP_BYTES || udp_bytes > length - ENCAPSULATION_IPV4_BYTES ||
 		!udp_sum_fine(ipv4, udp_bytes, flags))
 		return ENCAPSULATION_BAD_UDP;
@@ -349,11 +319,11 @@ enum encapsulation_status encapsulation_read_any(const struct encapsulation *enc
 
 	if (available < FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES)
 		return ENCAPSULATION_FOREIGN;
-	to = address_read(at);
+	to = encapsulation_to(at);
 	type_at = tag_read(encapsulation, at);
 	if ((to != encapsulation->own_number && to != EVERYBODY) || type_at == 0)
 		return ENCAPSULATION_FOREIGN;
-	type = read16(at + type_at);
+	type = network_read16(at + type_at);
 	outer->at = type_at + 2;
 	outer->length = available - outer->at;
 	outer->source = 0;
@@ -373,7 +343,7 @@ uint32_t encapsulation_skip(const struct encapsulation *encapsulation, const voi
 	const uint8_t *at = bytes;
 	uint32_t skip = FRAME_ETHERNET_BYTES + (encapsulation->options.udp ? UDP_END : 0);
 
-	if (read16(at + TYPE_AT) == ETHERTYPE_VLAN)
+	if (network_read16(at + TYPE_AT) == ETHERTYPE_VLAN)
 		skip += ENCAPSULATION_TAG_BYTES;
 	return skip;
 }

@@ -18,6 +18,7 @@
 #include <rte_byteorder.h>
 
 #include <wire/frame.h>
+#include <wire/word.h>
 
 struct rte_mbuf;
 
@@ -76,20 +77,30 @@ struct outer {
 enum encapsulation_status encapsulation_read_any(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, uint64_t flags, struct outer *outer);
 
+/* Ethernet without a tag, and nothing more? */
+static inline bool encapsulation_plain(const struct encapsulation *encapsulation)
+{
+	return encapsulation->bytes == FRAME_ETHERNET_BYTES;
+}
+
+/* Whom a frame is to: its MAC address as a number. Reads eight bytes. */
+static inline uint64_t encapsulation_to(const void *bytes)
+{
+	return rte_be_to_cpu_64(word_read(bytes, 0)) >> 16;
+}
+
 /* Is it the usual frame: raw Ethernet without a tag, to this host alone? Fills outer then, as encapsulation_read_any() would. */
 static inline bool encapsulation_read_plain(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, struct outer *outer)
 {
 	const uint8_t *at = bytes;
-	uint64_t to;
 	uint16_t type;
 
-	if (encapsulation->bytes != FRAME_ETHERNET_BYTES ||
+	if (!encapsulation_plain(encapsulation) ||
 		available < FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES)
 		return false;
-	memcpy(&to, at, sizeof(to));
 	memcpy(&type, at + 2 * FRAME_ADDRESS_BYTES, sizeof(type));
-	if (rte_be_to_cpu_64(to) >> 16 != encapsulation->own_number ||
+	if (encapsulation_to(at) != encapsulation->own_number ||
 		type != rte_cpu_to_be_16(FRAME_ETHERTYPE))
 		return false;
 	outer->at = FRAME_ETHERNET_BYTES;
@@ -113,13 +124,7 @@ static inline enum encapsulation_status encapsulation_read(
 /* The bytes before the transport header of a frame that was found fine before. */
 uint32_t encapsulation_skip(const struct encapsulation *encapsulation, const void *bytes);
 
-/* Ethernet without a tag, and nothing more? */
-static inline bool encapsulation_plain(const struct encapsulation *encapsulation)
-{
-	return encapsulation->bytes == FRAME_ETHERNET_BYTES;
-}
-
-/* Writes it. to: MAC address of the next hop. */
+/* Writes Ethernet without a tag, and nothing more. to: MAC address of the next hop. */
 static inline void encapsulation_write_plain(
 	const struct encapsulation *encapsulation, uint8_t *at, const uint8_t *to)
 {

@@ -19,10 +19,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
 #include <rte_common.h>
-
-#include <wire/crc.h>
 
 #include <wire/crc.h>
 #include <wire/word.h>
@@ -219,11 +216,6 @@ void frame_pad(void *bytes, uint32_t length);
  * frame->length covers them. Reads the fields of the header, tail_length, and what these say that there is. */
 void frame_encode(const struct frame *frame, void *bytes);
 
-static inline uint64_t word_of(uint32_t low, uint32_t high)
-{
-	return low | (uint64_t)high << 32;
-}
-
 /* The checksum of what `crc` has summed. */
 static inline void checksum_write(uint8_t *header, uint64_t crc)
 {
@@ -258,7 +250,6 @@ static inline uint64_t frame_encode_header(const struct frame *frame, uint8_t *t
 	word_store(to, 0, start | (uint64_t)~(uint32_t)crc << 32);
 	return crc;
 }
-static_assert(RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN, "fields are stored as they are");
 
 /* What an own frame says that is to be sent again: the fields that stay as they are (type, flags, records, length, psn, stream,
  * first), and an empty bitmap. Trusts the bytes. */
@@ -295,8 +286,8 @@ static inline uint32_t record_look(const uint8_t *bytes, struct record *record)
 	memcpy(&header, bytes, RECORD_WHOLE_BYTES);
 	record->kind = header.kind;
 	record->header_length = header.header_length;
-	record->data_length = rte_le_to_cpu_16(header.data_length);
-	record->message = rte_le_to_cpu_32(header.message);
+	record->data_length = header.data_length;
+	record->message = header.message;
 	record->extent = header.kind == RECORD_WHOLE ? record->data_length
 						     : word_read(bytes, RECORD_WHOLE_BYTES);
 	record->header = bytes + record_header_bytes(header.kind);

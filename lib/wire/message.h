@@ -61,7 +61,6 @@ struct message_header {
 static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES &&
 		      offsetof(struct message_header, value) == MESSAGE_HEADER_LEAST,
 	"message header");
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are copied as they are");
 
 /* Bytes that are sent of a header. requested: as sent. */
 static inline uint32_t message_length(const struct message_header *header, uint64_t requested)
@@ -77,28 +76,23 @@ static inline uint32_t message_length(const struct message_header *header, uint6
 	return header->value != 0 ? offsetof(struct message_header, requested) : MESSAGE_HEADER_LEAST;
 }
 
-static inline void message_word(void *to, size_t at, uint64_t word)
-{
-	memcpy((uint8_t *)to + at, &word, sizeof(word));
-}
-
 /* to: MESSAGE_HEADER_BYTES bytes, any alignment; all may be written. Returns how many of them are sent. A word at a time, so that a
  * caller's header that is nothing but this call's argument is never in memory. */
 static inline uint32_t message_encode(const struct message_header *header, void *to)
 {
 	uint64_t requested = header->kind == MESSAGE_PUT ? 0 : header->requested;
 
-	message_word(to, 0, header->kind | (uint64_t)header->uid << 32);
-	message_word(to, offsetof(struct message_header, portal),
-		header->portal | (uint64_t)header->cookie << 32);
-	message_word(to, offsetof(struct message_header, match_bits), header->match_bits);
+	word_store(to, 0, word_of(header->kind, header->uid));
+	word_store(to, offsetof(struct message_header, portal),
+		word_of(header->portal, header->cookie));
+	word_store(to, offsetof(struct message_header, match_bits), header->match_bits);
 	if ((header->value | requested | header->operation | header->handle | header->offset) == 0)
 		return MESSAGE_HEADER_LEAST;
-	message_word(to, offsetof(struct message_header, value), header->value);
-	message_word(to, offsetof(struct message_header, requested), requested);
-	message_word(to, offsetof(struct message_header, operation), header->operation);
-	message_word(to, offsetof(struct message_header, handle), header->handle);
-	message_word(to, offsetof(struct message_header, offset), header->offset);
+	word_store(to, offsetof(struct message_header, value), header->value);
+	word_store(to, offsetof(struct message_header, requested), requested);
+	word_store(to, offsetof(struct message_header, operation), header->operation);
+	word_store(to, offsetof(struct message_header, handle), header->handle);
+	word_store(to, offsetof(struct message_header, offset), header->offset);
 	return message_length(header, requested);
 }
 
