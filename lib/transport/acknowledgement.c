@@ -493,16 +493,21 @@ static bool sack_impossible(const struct peer *peer, const struct frame *frame)
 	       bitmap_beyond(frame->sack, beyond == 0 ? 0 : beyond - 1);
 }
 
-bool acknowledgement_take(struct transport *transport, struct peer *peer, const struct frame *frame)
+enum acknowledged acknowledgement_check(const struct peer *peer, const struct frame *frame)
+{
+	if (!(frame->flags & FRAME_ACK_VALID) || !(peer->flags & TX_OPEN) ||
+		frame->ack_stream != peer->tx_stream || serial_before(frame->ack, peer->tx_una))
+		return ACKNOWLEDGED_NOTHING;
+	if (!acknowledgement_applies(peer, frame->ack_stream, frame->ack) ||
+		sack_impossible(peer, frame))
+		return ACKNOWLEDGED_UNSENT;
+	return ACKNOWLEDGED_SENT;
+}
+
+void acknowledgement_take(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	struct note *note = acknowledgement_room(transport);
 
-	if (!(frame->flags & FRAME_ACK_VALID) || !(peer->flags & TX_OPEN) ||
-		frame->ack_stream != peer->tx_stream || serial_before(frame->ack, peer->tx_una))
-		return true;
-	if (!acknowledgement_applies(peer, frame->ack_stream, frame->ack) ||
-		sack_impossible(peer, frame))
-		return false;
 	note->peer = peer;
 	note->sack = (frame->flags & FRAME_SACK) ? frame->sack : NULL;
 	note->ack = frame->ack;
@@ -512,5 +517,4 @@ bool acknowledgement_take(struct transport *transport, struct peer *peer, const 
 	note->credit = frame->credit;
 	note->marked = (frame->flags & FRAME_CE) != 0;
 	acknowledgement_note(transport, note);
-	return true;
 }

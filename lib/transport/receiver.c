@@ -1,9 +1,10 @@
 /* receiver.c - a frame from the port: checked, given to its peer, delivered in its turn. Owned by
  * one poll core.
  *
- * I1. Nothing of a frame has an effect before all of it was found right: layout and checksum
- *     (wire/frame.c), process ids, incarnations, what it acknowledges, stream and psn, records
- *     against the messages that they belong to.
+ * I1. A frame has no effect before all of its header was found right: layout, checksum and the psns that a stream may begin with
+ *     (wire/frame.c), process ids, incarnations, what it acknowledges. Then it says where its sender is and that it lives, and what
+ *     has arrived there, whatever becomes of its records; and of these none has an effect before all were found right, against
+ *     the stream and the messages that they belong to.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
  *     order; others at once when every message that they have data of has begun. What must wait is
  *     held, as long as held < held_max; what cannot be held is dropped and not acknowledged.
@@ -156,10 +157,6 @@ static inline bool stream_accept(
 {
 	const struct frame *frame = &arrival->frame;
 
-	if ((frame->flags & FRAME_FIRST) && frame->psn - frame->first >= FRAME_WINDOW) {
-		COUNT(transport, dropped_malformed);
-		return false;
-	}
 	if ((peer->flags & RX_OPEN) && frame->stream == peer->rx_stream)
 		return true;
 	return stream_begin(transport, peer, arrival);
@@ -469,10 +466,6 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 		reset_send(transport, arrival, false, 0);
 		return NULL;
 	}
-	if (frame->psn - frame->first >= FRAME_WINDOW) {
-		COUNT(transport, dropped_malformed);
-		return NULL;
-	}
 	peer = peer_get(transport, from, true);
 	if (peer == NULL)
 		COUNT(transport, dropped_no_memory);
@@ -551,7 +544,14 @@ static bool peer_receive(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
+	enum acknowledged acknowledged = ACKNOWLEDGED_NOTHING;
 
+	if (frame->type <= FRAME_ACK)
+		acknowledged = acknowledgement_check(peer, frame);
+	if (acknowledged == ACKNOWLEDGED_UNSENT) {
+		COUNT(transport, dropped_bad_ack);
+		return false;
+	}
 	stream_expire(transport, peer);
 	if (!address_known(transport, peer, arrival->outer.from) && frame->type != FRAME_BYE)
 		address_learn(transport, peer, arrival->outer.from);
@@ -560,10 +560,8 @@ static bool peer_receive(
 	switch (frame->type) {
 	case FRAME_DATA:
 	case FRAME_ACK:
-		if (!acknowledgement_take(transport, peer, frame)) {
-			COUNT(transport, dropped_bad_ack);
-			return false;
-		}
+		if (acknowledged == ACKNOWLEDGED_SENT)
+			acknowledgement_take(transport, peer, frame);
 		if (arrival->outer.marked)
 			mark_note(transport, peer);
 		if (frame->type == FRAME_DATA)

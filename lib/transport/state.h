@@ -411,8 +411,15 @@ static inline bool acknowledgement_is_due(const struct transport *transport)
 	return transport->acks_owed != 0 && transport->ack_next <= transport->now;
 }
 uint64_t acknowledgement_deadline(const struct transport *transport);
-/* Reads what a frame acknowledges, or notes it for acknowledgement_settle(). False: it acknowledges what was never sent. */
-bool acknowledgement_take(
+/* What a frame acknowledges. Changes nothing. */
+enum acknowledged {
+	ACKNOWLEDGED_NOTHING, /* nothing, or nothing of what is under way: what it says of it is passed over */
+	ACKNOWLEDGED_SENT,
+	ACKNOWLEDGED_UNSENT /* what was never sent: the whole frame is invalid */
+};
+enum acknowledged acknowledgement_check(const struct peer *peer, const struct frame *frame);
+/* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or notes it for acknowledgement_settle(). */
+void acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame *frame);
 void acknowledgement_note_odd(struct transport *transport, struct note *note);
 /* Does an acknowledgement speak of the present stream, and of nothing that was never sent or is long known? */

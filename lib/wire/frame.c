@@ -120,6 +120,12 @@ static bool echo_valid(const struct frame *frame)
 	       frame->first >= FRAME_HEADER_BYTES && frame->first <= UINT16_MAX;
 }
 
+/* A stream begins with the frames that its first window holds. */
+static inline bool first_valid(const struct frame *frame)
+{
+	return !(frame->flags & FRAME_FIRST) || frame->psn - frame->first < FRAME_WINDOW;
+}
+
 /* A sequenced frame has records, an echo has padding, any other has nothing after the header. */
 static __rte_always_inline bool content_valid(struct frame *frame, uint32_t header_bytes)
 {
@@ -127,7 +133,7 @@ static __rte_always_inline bool content_valid(struct frame *frame, uint32_t head
 
 	if (frame->type == FRAME_DATA)
 		return frame->length % RECORD_ALIGN == 0 && frame->records > 0 &&
-		       records_valid(frame, bytes);
+		       first_valid(frame) && records_valid(frame, bytes);
 	if (is_echo(frame))
 		return echo_valid(frame);
 	return bytes == 0 && frame->records == 0 && !(frame->flags & FRAME_START);

@@ -268,6 +268,27 @@ static void frame_decode__refuses_records_in_other_types(void **state)
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
 }
 
+static void frame_decode__refuses_a_psn_that_no_stream_begins_with(void **state)
+{
+	struct built built;
+	struct frame frame;
+
+	(void)state;
+	build(&built, FRAME_FIRST);
+	built.frame.first = built.frame.psn - (FRAME_WINDOW - 1);
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_OK);
+	built.frame.first = built.frame.psn - FRAME_WINDOW;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+	built.frame.first = built.frame.psn + 1;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+	built.frame.flags &= (uint8_t)~FRAME_FIRST;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_OK);
+}
+
 static void frame_decode__refuses_a_wrong_count_of_records(void **state)
 {
 	struct built built;
@@ -429,6 +450,7 @@ int main(void)
 		cmocka_unit_test(frame_decode__refuses_types_that_do_not_exist),
 		cmocka_unit_test(frame_decode__refuses_a_start_flag_that_lies),
 		cmocka_unit_test(frame_decode__refuses_records_in_other_types),
+		cmocka_unit_test(frame_decode__refuses_a_psn_that_no_stream_begins_with),
 		cmocka_unit_test(frame_decode__refuses_a_wrong_count_of_records),
 		cmocka_unit_test(frame_decode__refuses_records_beyond_the_limits),
 		cmocka_unit_test(frame_decode__accepts_an_echo_of_any_length),
