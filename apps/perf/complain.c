@@ -7,10 +7,11 @@
 #include <postern.h>
 
 #include "complain.h"
+#include "leave.h"
 
-/* _exit: other threads still run, and there is nothing to flush but what complain() flushes itself. */
 static _Noreturn void finish(const char *format, va_list arguments, int code)
 {
+	leave_begin(); /* what fails because the process ends is no news */
 	fflush(stdout);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr); /* the progress line */
@@ -20,7 +21,7 @@ static _Noreturn void finish(const char *format, va_list arguments, int code)
 	if (code == EXIT_USAGE)
 		fputs("postern-perf --help lists the options.\n", stderr);
 	fflush(stderr);
-	_exit(code);
+	leave(code);
 }
 
 void complain(const char *format, ...)

@@ -11,6 +11,7 @@
 #include "client.h"
 #include "complain.h"
 #include "endpoint.h"
+#include "leave.h"
 #include "options.h"
 #include "report.h"
 #include "server.h"
@@ -247,6 +248,7 @@ int main(int count, char **words)
 	struct options options;
 	bool well = true;
 
+	leave_on_signals();
 	output_watch("postern-perf", EXIT_RUN);
 	options_parse(&options, count, words);
 	cores_take(&options);
@@ -256,5 +258,6 @@ int main(int count, char **words)
 	else
 		run_client(&options);
 	tracing_end();
-	return well ? 0 : EXIT_RUN;
+	leave_begin();
+	leave(well ? 0 : EXIT_RUN);
 }

@@ -3,6 +3,7 @@
 import csv
 import os
 import pty
+import signal
 import subprocess
 import xml.etree.ElementTree
 
@@ -342,6 +343,17 @@ class Remote(programs.Case):
         self.server("--once")
         code, _, err = self.finish(client)
         self.assertEqual(code, 0, err)
+
+    def test_who_is_interrupted_or_fails_takes_its_socket_along(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            server = self.server()
+            self.assertIn("memif", os.listdir(self.directory))
+            server.send_signal(number)
+            self.assertEqual(self.finish(server), (-number, "", ""))
+            self.assertEqual(os.listdir(self.directory), [])
+        done = programs.run("postern-perf", "--peer", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="100ms"))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(os.listdir(self.directory), [])
 
     def test_without_a_server_the_client_says_so(self):
         done = programs.run("postern-perf", "--peer", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="1s"))
