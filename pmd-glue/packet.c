@@ -149,9 +149,9 @@ static int packet_check(const struct packet *packet, const char *kind, uint32_t 
 		return -1;
 	}
 	if (!packet_may_open()) {
-		log_error("%s%s: sending raw frames needs CAP_NET_RAW: run as root or setcap "
-			  "cap_net_raw+ep PROGRAM",
-			kind, name);
+		log_error("%s%s: sending raw frames %s", kind, name,
+			kind[0] ? "by af_xdp needs root: run the program with sudo"
+				: "needs CAP_NET_RAW: run as root or setcap cap_net_raw+ep PROGRAM");
 		return -1;
 	}
 	if (interface_ask(packet->query, name, SIOCGIFHWADDR, &answer) != 0 ||
