@@ -507,9 +507,14 @@ static const struct port_operations memif_operations = {
 
 static int memif_complain(const struct memif *memif, int error)
 {
+	char lock[sizeof(memif->address.sun_path) + 8];
 	const char *remedy = "check the path";
+	struct stat status;
+	lock_name(memif, lock, sizeof(lock));
 	if (error == ENOENT || error == ENOTDIR)
 		remedy = "create the directory first";
+	else if (error == EACCES && lstat(lock, &status) == 0)
+		remedy = "it is another user's: choose another path, or run both processes as one user";
 	else if (error == EACCES || error == EPERM || error == EROFS)
 		remedy = "choose a directory that this user may write to, such as /tmp or "
 			 "$XDG_RUNTIME_DIR";

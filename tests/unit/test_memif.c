@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -503,6 +504,28 @@ static void case_foreign_lock(void)
 	CHECK(unlink(lock) == 0);
 }
 
+/* Whose directory may be written to, as /tmp. */
+static void case_another_users_lock(void)
+{
+	struct port *port;
+	char lock[80];
+	int fd;
+
+	if (geteuid() != 0)
+		return;
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && close(fd) == 0 && chmod(directory, 0777) == 0);
+	CHECK(settings_load() == 0 && glue_start() == 0 && setuid(65534) == 0);
+	CHECK(memif_open(path, 0) == NULL);
+	CHECK(strstr(log_last_error(), "another user's"));
+	CHECK(access(lock, F_OK) == 0);
+	CHECK(unlink(lock) == 0);
+	port = memif_open(path, 0);
+	CHECK(port != NULL);
+	port_close(port);
+}
+
 /* Runs a case in a process of its own; afterwards nothing may be left of the path. */
 static void run_apart(void (*run)(void), void (*run_mtu)(uint32_t), uint32_t mtu)
 {
@@ -614,6 +637,12 @@ static void memif_open__leaves_a_file_alone_that_is_no_lock(void **state)
 	run_apart(case_foreign_lock, NULL, 0);
 }
 
+static void memif_open__tells_of_another_user(void **state)
+{
+	(void)state;
+	run_apart(case_another_users_lock, NULL, 0);
+}
+
 static int memif_setup(void **state)
 {
 	(void)state;
@@ -644,6 +673,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(memif_open__leaves_a_socket_alone_that_is_no_memif),
 		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_socket),
 		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_lock),
+		cmocka_unit_test(memif_open__tells_of_another_user),
 	};
 
 	if (count == 4) {
