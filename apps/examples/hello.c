@@ -47,9 +47,10 @@ static ptl_event_t wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind)
 int main(int count, char **words)
 {
 	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
-	const char *role = count > 1 ? words[1] : "both";
-	int send = strcmp(role, "receive") != 0;
-	int receive = strcmp(role, "send") != 0;
+	const char *role = count > 1 ? words[1] : "";
+	int both = count < 2;
+	int send = both || strcmp(role, "send") == 0;
+	int receive = both || strcmp(role, "receive") == 0;
 	char inbox[64] = "";
 	char greeting[64] = "Hello from the other side.";
 	ptl_handle_ni_t ni;
@@ -59,16 +60,19 @@ int main(int count, char **words)
 	ptl_process_id_t self, target;
 	int interfaces;
 
+	if ((!send && !receive) ||
+		(!receive && (count < 3 || sscanf(words[2], "%u:%u", &target.nid, &target.pid) != 2))) {
+		fprintf(stderr, "usage: hello [receive | send NID:PID]\n");
+		return 2;
+	}
 	check(PtlInit(&interfaces), "PtlInit");
+	atexit(PtlFini); /* where it fails, too: peers hear of the end, and no socket is left */
 	check(PtlNIInit(PTL_IFACE_DEFAULT, receive ? RECEIVER_PID : PTL_PID_ANY, NULL, NULL, &ni),
 		"PtlNIInit");
 	check(PtlGetId(ni, &self), "PtlGetId");
 	check(PtlEQAlloc(ni, 16, &queue), "PtlEQAlloc");
-	target = self;
-	if (!receive && (count < 3 || sscanf(words[2], "%u:%u", &target.nid, &target.pid) != 2)) {
-		fprintf(stderr, "usage: hello [receive | send NID:PID]\n");
-		return 2;
-	}
+	if (both)
+		target = self;
 
 	if (receive) { /* let anybody put a greeting into inbox, and log it to the queue */
 		ptl_md_t memory = {.start = inbox,

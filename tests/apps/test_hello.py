@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """The README's example between two processes."""
+import os
+
 import programs
 
 
@@ -16,6 +18,7 @@ class Hello(programs.Case):
         done = programs.run("examples/hello", "send", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="1s"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
+        self.assertEqual(os.listdir(self.directory), [])
 
     def test_a_cpu_that_is_not_here_is_not_called_a_lack_of_memory(self):
         done = programs.run("examples/hello", PTL_POLL_CORE="4095")
@@ -24,7 +27,8 @@ class Hello(programs.Case):
         self.assertIn("PTL_POLL_CORE=4095: there is no such CPU here", done.stderr)
 
     def test_wrong_words_are_told(self):
-        self.assertEqual(programs.run("examples/hello", "send", "nonsense").returncode, 2)
+        for words in (("send", "nonsense"), ("send",), ("--help",)):
+            self.assertEqual(programs.run("examples/hello", *words).returncode, 2, words)
 
 
 if __name__ == "__main__":
