@@ -41,8 +41,10 @@ void tracing_end(void)
 	if (fclose(trace_file) != 0 || !well)
 		complain("the trace cannot be written to %s: %s; give --trace another path.",
 			trace_name, strerror(errno));
-	fprintf(stderr,
-		"%s has the last %" PRIu64 " of %" PRIu64 " records; ui.perfetto.dev and "
-		"chrome://tracing show it.\n",
-		trace_name, kept, made);
+	fprintf(stderr, "%s has ", trace_name);
+	if (kept == made)
+		fprintf(stderr, "all %" PRIu64, made);
+	else
+		fprintf(stderr, "the last %" PRIu64 " of %" PRIu64, kept, made);
+	fputs(" records; ui.perfetto.dev and chrome://tracing show it.\n", stderr);
 }
