@@ -430,7 +430,8 @@ static void region_settle__has_freed_the_region_when_its_unlink_event_can_be_rea
 	assert_int_equal(gate_low(rig_entry_object(rig, entry)->gate) & GATE_ATTACHED, 0);
 }
 
-#define ROUNDS 20000
+#define ROUNDS        20000
+#define WATCHER_LOOKS 256
 
 /* A thread that waits for UNLINK events and looks, the moment it has one, whether the region is gone. */
 struct watcher {
@@ -445,8 +446,12 @@ static void *watcher_run(void *argument)
 	struct segment *segment = watcher->rig->segment;
 	struct entry *entry = rig_entry_object(watcher->rig, watcher->entry);
 	struct event event;
+	unsigned looks = 0;
 
 	while (atomic_load(&watcher->seen) < ROUNDS) {
+		/* Where both threads have one CPU, the other one needs it now and then. */
+		if (++looks % WATCHER_LOOKS == 0)
+			sched_yield();
 		if (rig_take(segment, watcher->queue, &event) != QUEUE_EVENT ||
 			event.kind != EVENT_UNLINK)
 			continue;
