@@ -112,7 +112,7 @@ void flight_end(struct transport *transport, struct peer *peer)
 {
 	pool_give(&transport->flight_pool, peer->flight);
 	peer->flight = NULL;
-	peer->flags &= (uint16_t)~TX_PROBED;
+	peer->flags &= (uint16_t) ~(TX_PROBED | TX_MANY);
 }
 
 /* A frame that a timeout gave up has arrived without having been sent again: the timeout was wrong, and the others that it gave

@@ -248,6 +248,7 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 	uint32_t psn;
 
 	peer->flags &= (uint16_t) ~(TX_OPEN | TX_FIRST | TX_PROBED | TX_STALLED);
+	peer->gathered = 0;
 	if (peer->flight == NULL)
 		return;
 	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {

@@ -35,6 +35,9 @@
 #define SMALL_BYTES    1024 /* transport header included */
 #define SMALL_NEAR     3  /* small frames in flight to a peer that is near, and */
 #define SMALL_FAR      8  /* to others; see sender_small_open() */
+#define SMALL_MANY     1  /* to either while many messages share a frame, */
+#define MANY_RECORDS   16 /* which is so many of those that waited for a window */
+#define BUNDLE_BYTES   2560 /* of messages that wait for this window, or a frame's worth: they leave without it */
 #define NEAR_DELAY     (8 * MICROSECOND) /* least time in the network, there and back */
 #define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
@@ -53,7 +56,8 @@ enum peer_flag {
 	RX_CLOSED = 2048, /* its stream was given up: it must start another */
 	RX_MARKED = 4096, /* a frame from it saw congestion; not yet told */
 	RX_ECHO = 8192,   /* echo means something */
-	RX_GAP = 16384    /* received has bits: something is missing */
+	RX_GAP = 16384,   /* received has bits: something is missing */
+	TX_MANY = 32768   /* the last frame that had to wait for a window took MANY_RECORDS messages or more */
 };
 
 enum ack_list { ACK_URGENT, ACK_SOON, ACK_LATER, ACK_LISTS, ACK_NONE = ACK_LISTS };
@@ -167,6 +171,7 @@ struct peer {
 	uint8_t reorder_factor;
 	uint8_t reserved;
 	uint32_t retransmits;
+	uint32_t gathered; /* bytes of messages that came since it is TX_STALLED, up to transport->bundle */
 
 	/* line 5: seldom */
 	uint64_t ask_due;

@@ -52,6 +52,26 @@ struct filling {
 
 /* --- who may send */
 
+/* A message joins those that wait for a window. True: now they are worth a frame, whatever the window of small frames says. */
+static bool sender_gather(
+	const struct transport *transport, struct peer *peer, const struct message *message)
+{
+	uint32_t room = transport->bundle - peer->gathered;
+	uint64_t bytes = message->length + message->header_length + RECORD_WHOLE_BYTES;
+
+	peer->gathered += (uint32_t)RTE_MIN(bytes, room);
+	return room != 0 && bytes >= room;
+}
+
+/* A frame with so many messages could leave. */
+static void sender_unstall(struct peer *peer, uint32_t messages)
+{
+	peer->flags &= (uint16_t) ~(TX_STALLED | TX_MANY);
+	if (messages >= MANY_RECORDS)
+		peer->flags |= TX_MANY;
+	peer->gathered = 0;
+}
+
 void transport_send(struct transport *transport, struct process to, struct message *message)
 {
 	struct peer *peer = transport->peers.last;
@@ -71,8 +91,8 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	}
 	messages_append(&peer->waiting, message);
 	peer->queued++;
-	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back. */
-	if (!(peer->flags & TX_STALLED) || peer->flight == NULL)
+	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back, or what has gathered. */
+	if (!(peer->flags & TX_STALLED) || peer->flight == NULL || sender_gather(transport, peer, message))
 		sender_ready(transport, peer);
 }
 
@@ -364,22 +384,24 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 
 /* Small frames have a window of their own: whoever sends messages faster than the peer acknowledges them would fill the peer's ring with
  * frames that cost both ends more than the messages in them. What waits for this window shares the frame that leaves when it opens, a
- * round trip later at most: where the network makes that no longer than some frames take in two hosts, the window is small; else it is as large
- * as that of a new stream. */
-static inline bool sender_small_open(const struct peer *peer)
+ * round trip later at most, or earlier when so much has gathered that the frame is worth it, so that there is one on its way while the
+ * peer is busy with another. Where the network makes a round trip no longer than some frames take in two hosts, the window is small; else it
+ * is as large as that of a new stream. While many share a frame, it is there for the first message alone. */
+static inline bool sender_small_open(const struct transport *transport, const struct peer *peer)
 {
 	const struct message *next = peer->waiting.head;
-	uint32_t most = peer->delay_period != 0 && peer->delay_min < NEAR_DELAY ? SMALL_NEAR : SMALL_FAR;
+	bool near = peer->delay_period != 0 && peer->delay_min < NEAR_DELAY;
+	uint32_t most = peer->flags & TX_MANY ? SMALL_MANY : near ? SMALL_NEAR : SMALL_FAR;
 
 	return peer->flight == NULL || peer->flight->small_count < most ||
-	       peer->open.head != NULL || (next != NULL && next->length >= SMALL_BYTES);
+	       peer->gathered == transport->bundle || peer->open.head != NULL || (next != NULL && next->length >= SMALL_BYTES);
 }
 
 /* May another new frame go? */
 static inline bool sender_open(const struct transport *transport, const struct peer *peer)
 {
 	return peer_in_flight(peer) != FRAME_WINDOW && congestion_open(transport, peer) &&
-	       sender_small_open(peer);
+	       sender_small_open(transport, peer);
 }
 
 /* A buffer for a new frame, referred to by its slot and by the outbox, and the peer's flight. NULL: there is none. */
@@ -539,7 +561,8 @@ enum step sender_straight(struct transport *transport, struct peer *peer)
 	header = outbox_header(mbuf);
 	at = straight_fill(
 		transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity);
-	peer->flags &= (uint16_t)~TX_STALLED;
+	if (peer->flags & TX_STALLED)
+		sender_unstall(peer, peer->tx_message - message);
 	if (unlikely(peer->waiting.head != NULL))
 		return sender_fill(transport, peer, mbuf, at, peer->tx_message - message, begins);
 	frame.psn = peer->tx_next++;
@@ -673,6 +696,7 @@ static enum step sender_serve(
 	struct transport *transport, struct peer *peer, unsigned *budget, unsigned quantum)
 {
 	unsigned least = *budget > quantum ? *budget - quantum : 0;
+	uint32_t message = peer->tx_message;
 	enum step step;
 
 	if (!(peer->flags & PEER_KNOWN)) {
@@ -683,7 +707,8 @@ static enum step sender_serve(
 	do {
 		step = sender_step(transport, peer);
 		if (step <= STEP_LAST) {
-			peer->flags &= (uint16_t)~TX_STALLED;
+			if (peer->flags & TX_STALLED)
+				sender_unstall(peer, peer->tx_message - message);
 			--*budget;
 		}
 	} while (step == STEP_SENT && *budget > least);

@@ -106,6 +106,7 @@ struct transport {
 	uint32_t capacity;    /* bytes of transport header and records in a frame */
 	uint32_t copied_max;  /* bytes of data that are copied into a frame, whatever the port can gather */
 	unsigned turn_frames; /* to send in a turn, at most */
+	uint32_t bundle;      /* bytes of messages that leave without a window for small frames */
 	uint16_t stream;      /* of the last new peer */
 	uint16_t credit;      /* told to peers */
 	uint32_t credit_total;

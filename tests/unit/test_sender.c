@@ -100,10 +100,55 @@ static void straight__frames_are_those_of_the_general_way(void **state)
 		assert_int_equal(conversation(seed, true, seed % 2), conversation(seed, false, seed % 2));
 }
 
+/* Pushes messages one by one, and returns how many frames they were. */
+static uint64_t burst_push(struct network *network, unsigned messages)
+{
+	struct node *node = &network->nodes[0];
+	uint64_t before = node->counters.frames_sent;
+
+	while (messages-- > 0) {
+		network_send(network, 0, 1, 8);
+		transport_push(node->transport);
+	}
+	return node->counters.frames_sent - before;
+}
+
+/* As long as there is something in flight; the next burst begins as the first one did. */
+static void send__while_many_share_a_frame_few_leave_alone(void **state)
+{
+	struct network *network = network_create(2, 1, 9216, MBUFS);
+	const struct peer *peer;
+	uint64_t frames;
+
+	(void)state;
+	network->faults.delay = 20 * MICROSECOND;
+	node_start(network, 0, 1);
+	node_start(network, 1, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		network_send(network, 0, 1, 500000); /* the congestion window grows */
+		assert_true(network_run(network, SECOND));
+	}
+	peer = network->nodes[0].transport->peers.last;
+	for (unsigned i = 0; i < 2; i++) {
+		frames = burst_push(network, SMALL_FAR + MANY_RECORDS - 1);
+		assert_int_equal(frames, SMALL_FAR);
+		assert_false(peer->flags & TX_MANY);
+		frames = burst_push(network, 1000);
+		assert_int_equal(frames, 1000 * 40 / BUNDLE_BYTES);
+		assert_true(peer->flags & TX_MANY);
+		assert_true(network_run(network, SECOND));
+		assert_false(peer->flags & TX_MANY);
+		assert_int_equal(peer->gathered, 0);
+	}
+	assert_int_equal(network->nodes[0].done, 4 + 2 * (SMALL_FAR + MANY_RECORDS - 1 + 1000));
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(straight__frames_are_those_of_the_general_way),
+		cmocka_unit_test(send__while_many_share_a_frame_few_leave_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
