@@ -63,6 +63,8 @@ void engine_claim(struct engine *engine);
 const struct transport *engine_transport(const struct engine *engine);
 
 /* For looking inside, by who owns the engine. */
+/* Carries out every command whose posting had returned, as far as there is memory for operations. A turn follows. */
+void engine_catch_up(struct engine *engine);
 struct engine_info {
 	uint32_t operations;      /* in flight */
 	uint32_t operations_kept; /* that there is memory for */

@@ -6,9 +6,11 @@
  *     afterwards. Each copies PAGE_ITEMS objects at most, or looks at ACCESS_LOOK, so that a turn is
  *     late by microseconds, whatever there is.
  * I2. Which indices are in use is found out before, by the gates, without disturbing anybody. An
- *     object may have gone, or not have come to the poll core, when it is looked at: then it is left
+ *     object may have gone when it is looked at, or be in the making: then it is left
  *     out. Fields that its maker fills in are read only if the poll core knows it, or, for queues, if
  *     the gate says so: then nobody writes to them while the poll core stands aside.
+ * I3. Calls that make objects may return before the poll core knows of these. It is told first, so a list has every object that was
+ *     made before.
  */
 #include <p3/inspection.h>
 
@@ -324,6 +326,7 @@ static void look_portals(struct interface *interface, void *context)
 {
 	struct portal_look *look = context;
 
+	engine_catch_up(interface->engine);
 	for (uint32_t i = 0; i < look->selection.count; i++)
 		engine_list(interface->engine, look->selection.indices[i], &look->lists[i]);
 }
@@ -394,6 +397,7 @@ static void look_entries(struct interface *interface, void *context)
 {
 	struct entry_look *look = context;
 
+	engine_catch_up(interface->engine);
 	for (uint32_t i = 0; i < look->selection.count; i++) {
 		const struct segment *segment = interface->submission.segment;
 		uint32_t index = look->selection.indices[i];
@@ -511,6 +515,7 @@ static void look_regions(struct interface *interface, void *context)
 {
 	struct region_look *look = context;
 
+	engine_catch_up(interface->engine);
 	for (uint32_t i = 0; i < look->selection.count; i++)
 		region_copy(interface, look->selection.indices[i], &look->regions[i]);
 }
@@ -678,6 +683,7 @@ static void look_access(struct interface *interface, void *context)
 	uint32_t limit = segment->limits.access, most = page_count(look->page);
 	uint32_t i = look->page.first;
 
+	engine_catch_up(interface->engine);
 	for (; i < limit && look->count < most && i - look->page.first < ACCESS_LOOK; i++) {
 		const struct access_entry *entry = segment_access(segment, i);
 

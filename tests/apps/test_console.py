@@ -59,8 +59,7 @@ class Console(programs.Case):
             self.assertIn(part, done.stdout)
 
     def test_lists_are_tables(self):
-        # Inline, what a sink attaches is in its list when the command returns.
-        done = self.expect_success(self.script("start sink", "show me", "show eq", PTL_PROGRESS="inline"))
+        done = self.expect_success(self.script("start sink", "show me", "show eq"))
         self.assertRegex(done.stdout, r"handle +portal +next +match_bits")
         self.assertRegex(done.stdout, r"0xffffffffffffffff +any +any")
 
