@@ -1,6 +1,7 @@
 /* parse.c - see parse.h. */
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,4 +144,17 @@ bool parse_process(const char *text, ptl_process_id_t *value)
 		return false;
 	*value = (ptl_process_id_t){(ptl_nid_t)nid, (ptl_pid_t)pid};
 	return true;
+}
+
+struct process_text process_text(ptl_process_id_t id)
+{
+	const char *encapsulation = getenv("PTL_ENCAP");
+	struct process_text process;
+
+	if (encapsulation != NULL && strcmp(encapsulation, "udp") == 0)
+		snprintf(process.text, sizeof(process.text), "%u.%u.%u.%u:%u", id.nid >> 24,
+			id.nid >> 16 & 255, id.nid >> 8 & 255, id.nid & 255, id.pid);
+	else
+		snprintf(process.text, sizeof(process.text), "%u:%u", id.nid, id.pid);
+	return process;
 }

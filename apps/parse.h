@@ -19,6 +19,12 @@ bool parse_rate(const char *text, uint64_t *value);
 /* "NID:PID", the node id a number or four with dots. */
 bool parse_process(const char *text, ptl_process_id_t *value);
 
+/* A process as parse_process() takes it; its node is four numbers with dots where node ids are addresses. */
+struct process_text {
+	char text[32];
+};
+struct process_text process_text(ptl_process_id_t id);
+
 /* The same from the front of a text, which is moved on: what lists of them are built of. */
 bool parse_digits(const char **text, uint64_t max, uint64_t *value);
 bool parse_sized(const char **text, uint64_t max, uint64_t *value);

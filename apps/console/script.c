@@ -9,6 +9,7 @@
 #include <cmdline.h>
 #include <cmdline_rdline.h>
 
+#include "../parse.h"
 #include "console.h"
 #include "grammar.h"
 #include "script.h"
@@ -69,7 +70,7 @@ static void terminal_prompt(struct rdline *rdline)
 	ptl_process_id_t id;
 
 	if (PtlGetId(console_interface(), &id) == PTL_OK)
-		snprintf(prompt, sizeof(prompt), "postern %u:%u> ", id.nid, id.pid);
+		snprintf(prompt, sizeof(prompt), "postern %s> ", process_text(id).text);
 	else
 		snprintf(prompt, sizeof(prompt), "postern> ");
 	rdline_newline(rdline, prompt);

@@ -466,7 +466,7 @@ static json_t *traffic_json(const struct traffic *traffic)
 	char target[32] = "-";
 
 	if (traffic->kind != SINK)
-		snprintf(target, sizeof(target), "%u:%u", traffic->target.nid, traffic->target.pid);
+		snprintf(target, sizeof(target), "%s", process_text(traffic->target).text);
 	return json_pack("{sI ss sI ss ss sI sI sI sf sf sf sf}", "number",
 		(json_int_t)traffic->number, "kind", kind_names[traffic->kind], "interface",
 		(json_int_t)traffic->interface, "target", target, "state", traffic_state(traffic),

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../parse.h"
 #include "../path.h"
 #include "doctor.h"
 
@@ -96,7 +97,7 @@ static void peer_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_
 	char peer[32];
 	int code;
 
-	snprintf(peer, sizeof(peer), "%u:%u", target.nid, target.pid);
+	snprintf(peer, sizeof(peer), "%s", process_text(target).text);
 	doctor->check = "peer";
 	code = postern_ping(ni, target, 0, 0, TIMEOUT, &ping);
 	if (code != PTL_OK) {
@@ -125,11 +126,11 @@ static void namesake_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process
 		n < CLAIMS_LAST / CLAIMS_LOOK && stat_value(ni, "duplicates_seen") == 0; n++)
 		nanosleep(&time, NULL);
 	if (stat_value(ni, "duplicates_seen") == 0) {
-		doctor_find(doctor, LEVEL_OK, "nobody else is %u:%u", self.nid, self.pid);
+		doctor_find(doctor, LEVEL_OK, "nobody else is %s", process_text(self).text);
 		return;
 	}
 	doctor_find(doctor, LEVEL_FAILURE,
-		"another process is %u:%u, too; see the line above for where", self.nid, self.pid);
+		"another process is %s, too; see the line above for where", process_text(self).text);
 	doctor_mend(doctor, "export PTL_NID=%u, or another that is free (with udp: PTL_IP)",
 		self.nid + 1);
 }

@@ -5,6 +5,7 @@
 
 #include <postern.h>
 
+#include "../parse.h"
 #include "client_state.h"
 #include "complain.h"
 #include "lend.h"
@@ -18,10 +19,10 @@ static void send_failed(const struct peer *peer, const ptl_event_t *event)
 	const ptl_process_id_t id = peer->stream.peer;
 
 	if (event->ni_fail_type == PTL_NI_UNREACHABLE)
-		complain("no process answers at %u:%u; start postern-perf --server there, on an "
+		complain("no process answers at %s; start postern-perf --server there, on an "
 			 "interface that reaches this one.",
-			id.nid, id.pid);
-	complain("the server at %u:%u is gone: %s", id.nid, id.pid,
+			process_text(id).text);
+	complain("the server at %s is gone: %s", process_text(id).text,
 		postern_fail_text(event->ni_fail_type));
 }
 
@@ -120,14 +121,14 @@ static _Noreturn void refused(const struct client *client, const struct peer *pe
 	const ptl_process_id_t id = peer->stream.peer;
 
 	if (refusal->measure != PROTOCOL)
-		complain("the server at %u:%u is of another version; use the same postern-perf on "
+		complain("the server at %s is of another version; use the same postern-perf on "
 			 "both sides.",
-			id.nid, id.pid);
+			process_text(id).text);
 	if (refusal->argument < client->options->window)
-		complain("the server at %u:%u takes windows of up to %u messages; start it with "
+		complain("the server at %s takes windows of up to %u messages; start it with "
 			 "--window %u as well.",
-			id.nid, id.pid, refusal->argument, client->options->window);
-	complain("the server at %u:%u has no memory for messages of %llu bytes.", id.nid, id.pid,
+			process_text(id).text, refusal->argument, client->options->window);
+	complain("the server at %s has no memory for messages of %llu bytes.", process_text(id).text,
 		(unsigned long long)peer->landing.size);
 }
 
@@ -135,9 +136,9 @@ static void wait_heard(struct client *client, struct peer *peer, enum control_ki
 {
 	while (peer->heard != kind) {
 		if (peer->heard == CONTROL_REFUSED)
-			complain("the server at %u:%u has no room for a match list of %u entries; "
+			complain("the server at %s has no room for a match list of %u entries; "
 				 "PTL_LIST_MAX limits it.",
-				peer->stream.peer.nid, peer->stream.peer.pid,
+				process_text(peer->stream.peer).text,
 				client->trial.shape.depth);
 		client_event(client);
 	}
@@ -179,8 +180,8 @@ static void meet(struct client *client, struct peer *peer)
 			deadline = clock_look() + HELLO_TIME;
 		}
 		if (clock_look() > deadline)
-			complain("a process is at %u:%u, but no postern-perf --server.", id.nid,
-				id.pid);
+			complain("a process is at %s, but no postern-perf --server.",
+				process_text(id).text);
 	}
 }
 
@@ -330,10 +331,10 @@ static _Noreturn void bare_failed(struct client *client, struct peer *peer)
 	peer->heard = CONTROL_NONE;
 	meet(client, peer);
 	complain(
-		"bare frames do not reach the server at %u:%u, or it fell silent for seconds; they "
+		"bare frames do not reach the server at %s, or it fell silent for seconds; they "
 		"are Ethernet frames of type 0x88b6, which no router forwards. Measure without "
 		"--raw.",
-		peer->stream.peer.nid, peer->stream.peer.pid);
+		process_text(peer->stream.peer).text);
 }
 
 struct result client_bare(struct client *client, const struct trial *trial,

@@ -7,6 +7,7 @@
 #include <postern.h>
 
 #include "../output.h"
+#include "../parse.h"
 #include "agenda.h"
 #include "client.h"
 #include "complain.h"
@@ -85,9 +86,9 @@ static void open_remote(struct life *life)
 		life->peers[i] = (struct client_peer){.id = options->servers[i]};
 		if (own->id.nid == options->servers[i].nid &&
 			own->id.pid == options->servers[i].pid)
-			complain_usage("--peer %u:%u is this process itself; give one of the two "
+			complain_usage("--peer %s is this process itself; give one of the two "
 				       "another PTL_NID.",
-				own->id.nid, own->id.pid);
+				process_text(own->id).text);
 	}
 }
 
@@ -210,8 +211,8 @@ static bool run_server(const struct options *options)
 	endpoint_open(&endpoint, PTL_IFACE_DEFAULT, options->pid, STREAM_EVENTS(options->window),
 		options->poll);
 	counters_begin(&counters, endpoint.ni);
-	printf("Serving at %u:%u; measure with: postern-perf --peer %u:%u\n", endpoint.id.nid,
-		endpoint.id.pid, endpoint.id.nid, endpoint.id.pid);
+	printf("Serving at %s; measure with: postern-perf --peer %s\n",
+		process_text(endpoint.id).text, process_text(endpoint.id).text);
 	fflush(stdout);
 	server = server_open(&endpoint, options->window, false);
 	well = server_run(server, options->once);

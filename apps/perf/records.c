@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../json.h"
+#include "../parse.h"
 #include "figures.h"
 #include "records.h"
 #include "table.h"
@@ -12,8 +13,8 @@ void json_machine(const struct machine *machine, ptl_process_id_t self, ptl_proc
 {
 	printf("{\n  \"program\": \"postern-perf\",\n  \"version\": ");
 	json_text(machine->version);
-	printf(",\n  \"self\": \"%u:%u\",\n  \"peer\": \"%u:%u\",\n  \"machine\": {\n", self.nid,
-		self.pid, peer.nid, peer.pid);
+	printf(",\n  \"self\": \"%s\",\n  \"peer\": \"%s\",\n  \"machine\": {\n",
+		process_text(self).text, process_text(peer).text);
 	for (unsigned i = 0; i < machine->count; i++) {
 		printf("    \"%s\": ", machine->facts[i].name);
 		json_text(machine->facts[i].text);

@@ -6,6 +6,7 @@
 
 #include <postern.h>
 
+#include "../parse.h"
 #include "effort.h"
 #include "records.h"
 #include "report.h"
@@ -146,10 +147,10 @@ void report_counters(
 
 	postern_stats(counters->ni, stats, COUNTERS_MAX);
 	if (json)
-		printf("%s\n    \"%u:%u\": {", first ? ",\n  \"counters\": {" : ",", who.nid,
-			who.pid);
+		printf("%s\n    \"%s\": {", first ? ",\n  \"counters\": {" : ",",
+			process_text(who).text);
 	else
-		printf("\n# Counters of %u:%u that have changed\n", who.nid, who.pid);
+		printf("\n# Counters of %s that have changed\n", process_text(who).text);
 	for (unsigned i = 0; i < counters->count; i++) {
 		int64_t grown = (int64_t)(stats[i].value - counters->before[i]);
 

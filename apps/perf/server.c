@@ -11,6 +11,7 @@
 
 #include <postern.h>
 
+#include "../parse.h"
 #include "complain.h"
 #include "options.h"
 #include "server.h"
@@ -105,7 +106,7 @@ static void hello(struct server *server, const struct control *control, ptl_proc
 	server->serving = true;
 	server->lost = false;
 	answer(server, from, control->session, CONTROL_WELCOME);
-	server_tell(server, "Serving %u:%u.\n", from.nid, from.pid);
+	server_tell(server, "Serving %s.\n", process_text(from).text);
 }
 
 static void shape_heard(struct server *server, const struct control *control)
@@ -216,7 +217,7 @@ static void control_heard(
 		session_end(server);
 		server->served -= control->argument == BYE_FOR_NOW;
 		if (control->argument != BYE_FOR_NOW)
-			server_tell(server, "%u:%u is done.\n", from.nid, from.pid);
+			server_tell(server, "%s is done.\n", process_text(from).text);
 	}
 }
 
@@ -227,7 +228,7 @@ static void send_failed(
 
 	if (!server->serving || control->session != stream->session)
 		return;
-	server_tell(server, "%u:%u is gone: %s\n", stream->peer.nid, stream->peer.pid,
+	server_tell(server, "%s is gone: %s\n", process_text(stream->peer).text,
 		postern_fail_text(event->ni_fail_type));
 	server->lost = true;
 	session_end(server);

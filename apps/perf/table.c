@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "../parse.h"
 #include "figures.h"
 #include "table.h"
 
@@ -10,8 +11,8 @@
 
 void table_machine(const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
 {
-	printf("# postern-perf %s, from %u:%u to %u:%u\n", machine->version, self.nid, self.pid,
-		peer.nid, peer.pid);
+	printf("# postern-perf %s, from %s to %s\n", machine->version, process_text(self).text,
+		process_text(peer).text);
 	for (unsigned i = 0; i < machine->count; i++)
 		printf("# %-13s %s\n", machine->facts[i].name, machine->facts[i].text);
 }

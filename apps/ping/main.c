@@ -10,6 +10,7 @@
 
 #include "../json.h"
 #include "../output.h"
+#include "../parse.h"
 #include "../path.h"
 #include "options.h"
 #include "tally.h"
@@ -272,9 +273,9 @@ static void summary_json(const struct run *run)
 
 	printf("{\n  \"target\": ");
 	json_text(run->target);
-	printf(",\n  \"source\": \"%u:%u\",\n  \"size\": %" PRIu32 ",\n  \"sent\": %" PRIu64
+	printf(",\n  \"source\": \"%s\",\n  \"size\": %" PRIu32 ",\n  \"sent\": %" PRIu64
 	       ",\n  \"answered\": %" PRIu64 ",\n  \"restarts\": %" PRIu64 ",\n  \"seconds\": %.6f",
-		run->self.nid, run->self.pid, run->size, run->sent, run->answered, run->restarts,
+		process_text(run->self).text, run->size, run->sent, run->answered, run->restarts,
 		(double)(run->ended - run->begun) / 1e9);
 	if (run->answered > 0) {
 		tally_json("round_trip", &run->round_trip);
@@ -333,15 +334,14 @@ int main(int count, char **words)
 
 	output_watch("postern-ping", EXIT_TROUBLE);
 	options_read(count, words, &run.options);
-	snprintf(run.target, sizeof(run.target), "%u:%u", run.options.target.nid,
-		run.options.target.pid);
+	snprintf(run.target, sizeof(run.target), "%s", process_text(run.options.target).text);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	open_interface(&run);
 	size_choose(&run);
 	if (!run.options.json)
-		printf("PING %s from %u:%u, %" PRIu32 " bytes\n", run.target, run.self.nid,
-			run.self.pid, run.size);
+		printf("PING %s from %s, %" PRIu32 " bytes\n", run.target,
+			process_text(run.self).text, run.size);
 	fflush(stdout);
 	ask_all(&run);
 	if (run.options.mtu && run.answered > 0 && !interrupted)
