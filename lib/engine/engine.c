@@ -267,6 +267,7 @@ static unsigned engine_drain_settled(struct engine *engine)
 void engine_catch_up(struct engine *engine)
 {
 	engine_drain_settled(engine);
+	engine_announce(engine); /* the turn that follows may be a look, which takes it for done */
 }
 
 /* Puts have begun, and are counted as commands: their frames leave, then their events are logged. */
