@@ -223,6 +223,18 @@ static void *line_open(const struct rival_end *end)
 	return line;
 }
 
+/* Shared memory that libfabric has made would outlive the process. */
+static void line_close(void *context)
+{
+	struct line *line = context;
+
+	fi_close(&line->endpoint->fid);
+	fi_close(&line->completions->fid);
+	fi_close(&line->addresses->fid);
+	fi_close(&line->domain->fid);
+	fi_close(&line->fabric->fid);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct rival fabric = {
@@ -233,6 +245,7 @@ int main(int argc, char **argv)
 		.open = line_open,
 		.send = line_send,
 		.receive = line_receive,
+		.close = line_close,
 	};
 
 	return rival_main(argc, argv, &fabric);

@@ -186,6 +186,12 @@ static void stream_measure(const struct rival_end *end, void *line)
 
 /* --- the two sides --- */
 
+static void line_close(void *line)
+{
+	if (rival->close != NULL)
+		rival->close(line);
+}
+
 static void serve(const char *address, int control)
 {
 	struct request request;
@@ -201,6 +207,7 @@ static void serve(const char *address, int control)
 		stream_serve(&end, line);
 	else
 		latency_serve(&end, line);
+	line_close(line);
 }
 
 static int server(const char *address, const char *port)
@@ -222,7 +229,7 @@ static int server(const char *address, const char *port)
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			close(listener);
 			serve(address, control);
-			_exit(0); /* what the rival has open goes with the process */
+			_exit(0);
 		}
 		if (child < 0)
 			rival_complain("cannot serve: %m.");
@@ -231,7 +238,19 @@ static int server(const char *address, const char *port)
 	}
 }
 
-static int client(char **words)
+/* Who runs both may kill the server once this end is gone: that closes first. */
+static _Noreturn void client_end(int control, void *line)
+{
+	char over;
+
+	shutdown(control, SHUT_WR);
+	while (recv(control, &over, sizeof(over), 0) > 0)
+		;
+	line_close(line);
+	_exit(0);
+}
+
+static _Noreturn void client(char **words)
 {
 	struct sockaddr_in name = address_of(words[0], words[1]);
 	struct request request = {
@@ -263,7 +282,7 @@ static int client(char **words)
 	else
 		latency_measure(&end, line);
 	fflush(stdout);
-	_exit(0);
+	client_end(end.control, line);
 }
 
 int rival_main(int argc, char **argv, const struct rival *self)
@@ -272,7 +291,7 @@ int rival_main(int argc, char **argv, const struct rival *self)
 	if (argc == 4 && strcmp(argv[1], "--server") == 0)
 		return server(argv[2], argv[3]);
 	if (argc == 9 && (strcmp(argv[5], "latency") == 0 || strcmp(argv[5], "stream") == 0))
-		return client(argv + 1);
+		client(argv + 1);
 	fprintf(stderr,
 		"Usage: %s --server ADDRESS PORT\n"
 		"       %s ADDRESS PORT TRANSPORT MANNER latency|stream SIZE WINDOW SECONDS\n%s",

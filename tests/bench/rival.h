@@ -51,6 +51,8 @@ struct rival {
 	void (*send)(void *line, bool more);
 	/* How many messages have come since the last call. May wait for one, but not for long. */
 	uint32_t (*receive)(void *line);
+	/* Gives back what does not go with the process. NULL: there is nothing such. */
+	void (*close)(void *line);
 };
 
 int rival_main(int argc, char **argv, const struct rival *rival);
