@@ -33,11 +33,11 @@
 #define OPEN_MAX       8  /* messages to one peer that are partly framed */
 #define ASSEMBLIES_MAX 16 /* messages from one peer that are partly here; more than OPEN_MAX */
 #define SMALL_BYTES    1024 /* transport header included */
-#define SMALL_NEAR     3  /* small frames in flight to a peer that is near, and */
-#define SMALL_FAR      8  /* to others; see sender_small_open() */
-#define SMALL_MANY     1  /* to either while many messages share a frame, */
-#define MANY_RECORDS   16 /* which is so many of those that waited for a window */
-#define BUNDLE_BYTES   2560 /* of messages that wait for this window, or a frame's worth: they leave without it */
+#define SMALL_NEAR     3    /* small frames in flight to a peer that is near, and */
+#define SMALL_FAR      8    /* to others; see sender_small_open() */
+#define SMALL_MANY     1    /* to either while many messages share a frame: */
+#define MANY_RECORDS   16   /* so many, of those that had to wait for a window */
+#define BUNDLE_BYTES   2560 /* of messages that wait for this window, or a frame's worth, leave without it */
 #define NEAR_DELAY     (8 * MICROSECOND) /* least time in the network, there and back */
 #define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
 

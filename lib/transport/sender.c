@@ -92,7 +92,8 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	messages_append(&peer->waiting, message);
 	peer->queued++;
 	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back, or what has gathered. */
-	if (!(peer->flags & TX_STALLED) || peer->flight == NULL || sender_gather(transport, peer, message))
+	if (!(peer->flags & TX_STALLED) || peer->flight == NULL ||
+		sender_gather(transport, peer, message))
 		sender_ready(transport, peer);
 }
 
@@ -394,7 +395,8 @@ static inline bool sender_small_open(const struct transport *transport, const st
 	uint32_t most = peer->flags & TX_MANY ? SMALL_MANY : near ? SMALL_NEAR : SMALL_FAR;
 
 	return peer->flight == NULL || peer->flight->small_count < most ||
-	       peer->gathered == transport->bundle || peer->open.head != NULL || (next != NULL && next->length >= SMALL_BYTES);
+	       peer->gathered == transport->bundle || peer->open.head != NULL ||
+	       (next != NULL && next->length >= SMALL_BYTES);
 }
 
 /* May another new frame go? */
