@@ -593,6 +593,29 @@ void node_kill(struct network *network, unsigned index)
 	node_drain(node);
 }
 
+uint64_t network_seed(void)
+{
+	const char *text = getenv("TEST_SEED");
+
+	return text != NULL ? strtoull(text, NULL, 0) : 1;
+}
+
+struct network *network_standard(unsigned nodes, uint64_t seed)
+{
+	struct network *network = network_create(nodes, seed, NETWORK_FRAME, NETWORK_MBUFS);
+
+	printf("seed %llu\n", (unsigned long long)seed);
+	return network;
+}
+
+void network_start(struct network *network)
+{
+	unsigned i;
+
+	for (i = 0; i < network->count; i++)
+		node_start(network, i, 1);
+}
+
 void network_destroy(struct network *network)
 {
 	unsigned i;
@@ -709,4 +732,25 @@ void network_pass(struct network *network, uint64_t ns)
 
 	while (network->now < end)
 		step_until(network, end);
+}
+
+void network_check(const struct network *network)
+{
+	uint64_t sent = 0;
+	uint64_t done = 0;
+	uint64_t begun = 0;
+	uint64_t ended = 0;
+	unsigned i;
+	unsigned j;
+
+	for (i = 0; i < network->count; i++) {
+		for (j = 0; j < network->count; j++)
+			sent += network->nodes[i].sent[j];
+		done += network->nodes[i].done;
+		begun += network->nodes[i].begun;
+		ended += network->nodes[i].ended;
+	}
+	assert_int_equal(done, sent);
+	assert_int_equal(begun, sent);
+	assert_int_equal(ended, sent);
 }

@@ -15,6 +15,9 @@
 
 #define NETWORK_NODES   64
 #define NETWORK_PATTERN (4u << 20)
+/* Of a standard network. */
+#define NETWORK_FRAME 1514 /* bytes */
+#define NETWORK_MBUFS 20000
 
 struct faults {
 	double loss;
@@ -89,8 +92,13 @@ struct network {
 };
 
 struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_size, unsigned mbufs);
+/* The usual one, which says what its seed is, and the seed that TEST_SEED sets, or the first. */
+struct network *network_standard(unsigned nodes, uint64_t seed);
+uint64_t network_seed(void);
 void network_destroy(struct network *network); /* checks that no mbuf is lost */
 uint64_t network_random(struct network *network);
+/* Every node begins its first life. */
+void network_start(struct network *network);
 void node_start(struct network *network, unsigned index, uint32_t incarnation);
 /* As if killed: no farewell. Its frames in the network live on. */
 void node_kill(struct network *network, unsigned index);
@@ -104,6 +112,8 @@ bool network_run(struct network *network, uint64_t ns);
 /* For ns, whatever happens. */
 void network_pass(struct network *network, uint64_t ns);
 bool network_settled(const struct network *network);
+/* Checks that all that was sent arrived, and nothing twice. */
+void network_check(const struct network *network);
 /* Puts bytes into a node's queue as if they had come from the wire. */
 void network_inject(struct network *network, unsigned to, const void *bytes, uint32_t length);
 

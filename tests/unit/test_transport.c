@@ -5,40 +5,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include <transport/peer.h>
 
 #include "network.h"
-
-#define FRAME_SIZE 1514
-#define MBUFS      20000
-
-static uint64_t seed_first(void)
-{
-	const char *text = getenv("TEST_SEED");
-
-	return text != NULL ? strtoull(text, NULL, 0) : 1;
-}
-
-static struct network *network_make(unsigned nodes, uint64_t seed)
-{
-	struct network *network = network_create(nodes, seed, FRAME_SIZE, MBUFS);
-
-	printf("seed %llu\n", (unsigned long long)seed);
-	return network;
-}
-
-static void nodes_start(struct network *network)
-{
-	unsigned i;
-
-	for (i = 0; i < network->count; i++)
-		node_start(network, i, 1);
-}
 
 static uint64_t size_random(struct network *network)
 {
@@ -56,37 +28,15 @@ static uint64_t size_random(struct network *network)
 	}
 }
 
-/* Everything arrived, and nothing twice. */
-static void check_complete(struct network *network)
-{
-	uint64_t sent = 0;
-	uint64_t done = 0;
-	uint64_t begun = 0;
-	uint64_t ended = 0;
-	unsigned i;
-	unsigned j;
-
-	for (i = 0; i < network->count; i++) {
-		for (j = 0; j < network->count; j++)
-			sent += network->nodes[i].sent[j];
-		done += network->nodes[i].done;
-		begun += network->nodes[i].begun;
-		ended += network->nodes[i].ended;
-	}
-	assert_int_equal(done, sent);
-	assert_int_equal(begun, sent);
-	assert_int_equal(ended, sent);
-}
-
 static void send__one_message_arrives(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 8);
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	assert_int_equal(network->nodes[0].counters.asks_sent, 1);
 	assert_int_equal(network->nodes[0].counters.retransmits, 0);
 	network_destroy(network);
@@ -94,12 +44,12 @@ static void send__one_message_arrives(void **state)
 
 static void push__sends_what_is_ready_and_leaves_acknowledgements_and_timers(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	struct node *node = &network->nodes[0], *other = &network->nodes[1];
 	uint64_t acks, sent;
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 8);
 	network_send(network, 1, 0, 8);
 	assert_true(network_run(network, SECOND));
@@ -128,31 +78,31 @@ static void push__sends_what_is_ready_and_leaves_acknowledgements_and_timers(voi
 	transport_transmit(other->transport);
 	assert_int_equal(other->counters.acks_sent, acks + 1);
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	network_destroy(network);
 }
 
 static void send__an_empty_message_ends_at_once(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 0);
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	network_destroy(network);
 }
 
 static void send__a_large_message_arrives_whole(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, NETWORK_PATTERN);
 	assert_true(network_run(network, 10 * SECOND));
-	check_complete(network);
+	network_check(network);
 	assert_int_equal(network->nodes[1].bytes, NETWORK_PATTERN);
 	assert_int_equal(network->nodes[0].counters.retransmits, 0);
 	network_destroy(network);
@@ -161,12 +111,12 @@ static void send__a_large_message_arrives_whole(void **state)
 /* Large frames come in bursts so short that what a process sends to itself could fill them all. */
 static void send__to_itself_leaves_the_port_its_turn(void **state)
 {
-	struct network *network = network_create(2, seed_first(), 9014, MBUFS);
+	struct network *network = network_create(2, network_seed(), 9014, NETWORK_MBUFS);
 	const struct node *busy = &network->nodes[0];
 	unsigned step;
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	for (step = 0; step < 1000 && network->nodes[1].done == 0; step++) {
 		while (busy->sent[0] < busy->done + 4)
 			network_send(network, 0, 0, 1u << 20);
@@ -181,33 +131,33 @@ static void send__to_itself_leaves_the_port_its_turn(void **state)
 
 static void send__to_itself_never_touches_the_port(void **state)
 {
-	struct network *network = network_make(1, seed_first());
+	struct network *network = network_standard(1, network_seed());
 	unsigned i;
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	for (i = 0; i < 300; i++)
 		network_send(network, 0, 0, size_random(network));
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	assert_int_equal(network->frames, 0);
 	network_destroy(network);
 }
 
 static void send__waiting_messages_share_frames(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	unsigned i;
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 8);
 	assert_true(network_run(network, SECOND));
 	network->frames = 0;
 	for (i = 0; i < 100; i++)
 		network_send(network, 0, 1, 8);
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	assert_true(network->frames < 15);
 	network_destroy(network);
 }
@@ -218,13 +168,13 @@ static void send__waiting_messages_share_frames(void **state)
 /* However far the congestion window has grown. What fills a frame does not wait for it. */
 static void burst_check(uint64_t delay, unsigned most)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	struct node *node = &network->nodes[0];
 	uint64_t before, frames;
 	unsigned i;
 
 	network->faults.delay = delay;
-	nodes_start(network);
+	network_start(network);
 	for (i = 0; i < 4; i++) {
 		network_send(network, 0, 1, 500000);
 		assert_true(network_run(network, SECOND));
@@ -248,7 +198,7 @@ static void burst_check(uint64_t delay, unsigned most)
 		}
 	}
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	assert_true(node->counters.frames_sent - before <= most + 8);
 	network_pass(network, MILLISECOND);
 	before = node->counters.frames_sent;
@@ -258,7 +208,7 @@ static void burst_check(uint64_t delay, unsigned most)
 	}
 	assert_int_equal(node->counters.frames_sent - before, 2 * SMALL_FAR);
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	network_destroy(network);
 }
 
@@ -276,11 +226,11 @@ static void send__a_burst_of_small_messages_to_a_near_peer_leaves_in_fewer(void 
 
 static void send__a_short_message_overtakes_the_rest_of_a_long_one(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	struct node *node = &network->nodes[1];
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 2000000);
 	network_pass(network, 30 * MICROSECOND);
 	network_send(network, 0, 1, 8);
@@ -288,22 +238,22 @@ static void send__a_short_message_overtakes_the_rest_of_a_long_one(void **state)
 		network_step(network);
 	assert_int_equal(node->bytes, 8);
 	assert_true(network_run(network, 10 * SECOND));
-	check_complete(network);
+	network_check(network);
 	network_destroy(network);
 }
 
 static void faults_run(
 	uint64_t seed, uint32_t first_psn, struct faults faults, unsigned nodes, unsigned messages)
 {
-	static const uint32_t sizes[] = {FRAME_SIZE, 270, 9014, 320};
+	static const uint32_t sizes[] = {NETWORK_FRAME, 270, 9014, 320};
 	uint32_t size = sizes[seed % 4];
-	struct network *network = network_create(nodes, seed, size, size > 4000 ? 8000 : MBUFS);
+	struct network *network = network_create(nodes, seed, size, size > 4000 ? 8000 : NETWORK_MBUFS);
 	unsigned sent = 0;
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	network->faults = faults;
 	network->options.first_psn = first_psn;
-	nodes_start(network);
+	network_start(network);
 	while (sent < messages) {
 		unsigned burst = (unsigned)(network_random(network) % 8);
 
@@ -317,7 +267,7 @@ static void faults_run(
 		network_pass(network, network_random(network) % (50 * MICROSECOND));
 	}
 	assert_true(network_run(network, 100 * SECOND));
-	check_complete(network);
+	network_check(network);
 	network_destroy(network);
 }
 
@@ -331,7 +281,7 @@ static void faults__loss_duplication_reordering_and_corruption_lose_nothing(void
 		.corrupt = 0.01,
 		.delay = 5 * MICROSECOND,
 	};
-	uint64_t seed = seed_first();
+	uint64_t seed = network_seed();
 	unsigned i;
 
 	(void)state;
@@ -344,7 +294,7 @@ static void faults__half_of_all_frames_lost_lose_nothing(void **state)
 	struct faults faults = {.loss = 0.5, .delay = 5 * MICROSECOND};
 
 	(void)state;
-	faults_run(seed_first(), UINT32_MAX - 10, faults, 2, 100);
+	faults_run(network_seed(), UINT32_MAX - 10, faults, 2, 100);
 }
 
 static void faults__slow_links_and_stalls_lose_nothing(void **state)
@@ -357,7 +307,7 @@ static void faults__slow_links_and_stalls_lose_nothing(void **state)
 	};
 
 	(void)state;
-	faults_run(seed_first(), 0, faults, 8, 2000);
+	faults_run(network_seed(), 0, faults, 8, 2000);
 }
 
 /* Where threads take turns at a transport, each on its own CPU. */
@@ -368,7 +318,7 @@ static void faults__clocks_that_are_a_hair_apart_lose_nothing(void **state)
 		.delay = 2 * MICROSECOND,
 		.behind = 2 * MICROSECOND,
 	};
-	uint64_t seed = seed_first();
+	uint64_t seed = network_seed();
 	unsigned i;
 
 	(void)state;
@@ -385,10 +335,10 @@ static void send__the_same_seed_gives_the_same_run(void **state)
 
 	(void)state;
 	for (i = 0; i < 2; i++) {
-		struct network *network = network_make(3, seed_first());
+		struct network *network = network_standard(3, network_seed());
 
 		network->faults.loss = 0.1;
-		nodes_start(network);
+		network_start(network);
 		for (n = 0; n < 200; n++)
 			network_send(network, n % 3, (n + 1) % 3, size_random(network));
 		assert_true(network_run(network, 100 * SECOND));
@@ -402,384 +352,35 @@ static void send__the_same_seed_gives_the_same_run(void **state)
 
 static void transmit__a_port_that_takes_little_loses_nothing(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	unsigned i;
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	network->nodes[0].accept = 2;
 	network->nodes[1].accept = 1;
 	for (i = 0; i < 200; i++)
 		network_send(network, i % 2, 1 - i % 2, size_random(network));
 	assert_true(network_run(network, 100 * SECOND));
-	check_complete(network);
+	network_check(network);
 	assert_true(network->nodes[0].counters.port_full > 0);
 	network_destroy(network);
 }
 
 static void pool__when_it_is_small_everything_still_arrives(void **state)
 {
-	struct network *network = network_create(4, seed_first(), FRAME_SIZE, 96);
+	struct network *network = network_create(4, network_seed(), NETWORK_FRAME, 96);
 	unsigned i;
 
 	(void)state;
 	network->faults.loss = 0.02;
 	for (i = 0; i < 4; i++)
 		network->nodes[i].port.receive_frames = 8;
-	nodes_start(network);
+	network_start(network);
 	for (i = 0; i < 400; i++)
 		network_send(network, i % 4, (i + 1 + i / 4 % 3) % 4, size_random(network));
 	assert_true(network_run(network, 100 * SECOND));
-	check_complete(network);
-	network_destroy(network);
-}
-
-static struct peer_info info_of(struct network *network, unsigned from, unsigned to)
-{
-	struct peer_info infos[NETWORK_NODES];
-	uint32_t cursor = 0;
-	unsigned count =
-		transport_peers(network->nodes[from].transport, &cursor, infos, NETWORK_NODES);
-	unsigned i;
-
-	for (i = 0; i < count && i < NETWORK_NODES; i++)
-		if (infos[i].process.nid == network->nodes[to].self.nid)
-			return infos[i];
-	return (struct peer_info){0};
-}
-
-/* It may have waited for a link to come up: what is lost next must not wait as long. */
-static void peer__that_answers_late_is_not_taken_for_far(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-
-	(void)state;
-	network->faults.delay = 20 * MILLISECOND;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	while (info_of(network, 0, 1).incarnation == 0)
-		network_step(network);
-	assert_int_equal(info_of(network, 0, 1).rtt, 0);
-	assert_true(network_run(network, SECOND));
-	assert_true(info_of(network, 0, 1).rtt >= 40 * MILLISECOND);
-	check_complete(network);
-	network_destroy(network);
-}
-
-/* Both nodes look once a microsecond. */
-static void nodes_poll(struct network *network, uint64_t ns)
-{
-	while (ns > 0) {
-		network_pass(network, MICROSECOND);
-		ns -= MICROSECOND;
-	}
-}
-
-/* Then it does not know how long the frames have waited that it finds, and says that all the time was its own. */
-static void peer__that_was_away_is_not_taken_for_near(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *away = &network->nodes[1];
-
-	(void)state;
-	network->faults.delay = 100 * MICROSECOND;
-	network->nodes[0].silent = away->silent = true;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	nodes_poll(network, 2 * MILLISECOND);
-	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
-	for (unsigned i = 0; i < 3; i++) {
-		away->stalled_until = network->now + MILLISECOND;
-		nodes_poll(network, 300 * MICROSECOND);
-		network_send(network, 0, 1, 8);
-		nodes_poll(network, 2 * MILLISECOND);
-	}
-	assert_true(network_settled(network));
-	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
-	check_complete(network);
-	network_destroy(network);
-}
-
-/* Both nodes know each other; what node 0 sent lies at node 1, whose answer with the acknowledgement on it lies at node 0, which has
- * not looked yet. */
-static void answer_arrive(struct network *network, unsigned messages)
-{
-	struct node *node = &network->nodes[0];
-
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	network_send(network, 1, 0, 8);
-	assert_true(network_run(network, SECOND));
-	while (messages-- > 0)
-		network_send(network, 0, 1, 8);
-	transport_transmit(node->transport);
-	node->stalled_until = UINT64_MAX;
-	network_pass(network, 6 * MICROSECOND); /* a frame takes 5 */
-	network_send(network, 1, 0, 8);
-	network_pass(network, 10 * MICROSECOND);
-	assert_int_equal(node->done, 1);
-}
-
-static void acknowledgement__is_read_when_the_data_beside_it_is_delivered(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *node = &network->nodes[0];
-
-	(void)state;
-	answer_arrive(network, 1);
-	assert_int_equal(transport_receive(node->transport), 1);
-	transport_process(node->transport);
-	assert_int_equal(node->ended, 2);
-	assert_int_equal(node->done, 1);
-	assert_false(transport_settled(node->transport));
-	assert_int_equal(transport_deadline(node->transport), 0);
-	transport_transmit(node->transport);
-	assert_int_equal(node->done, 2);
-	node->stalled_until = 0;
-	assert_true(network_run(network, SECOND));
-	check_complete(network);
-	network_destroy(network);
-}
-
-/* Nor is it forgotten when the turn is never ended. */
-static void acknowledgement__is_read_before_the_next_frames(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *node = &network->nodes[0];
-
-	(void)state;
-	answer_arrive(network, 1);
-	transport_receive(node->transport);
-	transport_process(node->transport);
-	transport_receive(node->transport);
-	assert_int_equal(node->done, 2);
-	network_destroy(network);
-}
-
-static void acknowledgement__outlives_the_peer_that_ends_behind_it(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *node = &network->nodes[0];
-
-	(void)state;
-	answer_arrive(network, 1);
-	transport_close(network->nodes[1].transport); /* says BYE */
-	network->nodes[1].transport = NULL;
-	network_pass(network, 10 * MICROSECOND);
-	assert_int_equal(transport_receive(node->transport), 2);
-	transport_process(node->transport);
-	assert_int_equal(node->done, 2);
-	assert_int_equal(node->ended, 2);
-	assert_int_equal(node->failed[TRANSPORT_RESTARTED], 0);
-	network_destroy(network);
-}
-
-static void acknowledgement__that_opens_the_window_is_used_in_its_turn(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *node = &network->nodes[0];
-	uint64_t sent;
-	unsigned i;
-
-	(void)state;
-	answer_arrive(network, 1);
-	/* More than a window lets go, queued before the acknowledgement is looked at, and then after it. */
-	for (i = 0; i < 40; i++)
-		network_send(network, 0, 1, 1400);
-	transport_transmit(node->transport);
-	sent = node->counters.frames_sent;
-	transport_transmit(node->transport);
-	assert_int_equal(node->counters.frames_sent, sent);
-	transport_receive(node->transport);
-	transport_process(node->transport);
-	transport_transmit(node->transport);
-	assert_true(node->counters.frames_sent > sent);
-	node->stalled_until = 0;
-	assert_true(network_run(network, SECOND));
-	check_complete(network);
-	network_destroy(network);
-}
-
-static void acknowledgement__noted_opens_the_window_for_an_answer(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *node = &network->nodes[0];
-	uint64_t sent;
-	unsigned i;
-
-	(void)state;
-	answer_arrive(network, 3);
-	transport_receive(node->transport);
-	transport_process(node->transport);
-	assert_int_equal(node->done, 1);
-	for (i = 0; i < 40; i++)
-		network_send(network, 0, 1, 1400);
-	sent = node->counters.frames_sent;
-	transport_push(node->transport);
-	i = (unsigned)(node->counters.frames_sent - sent);
-	assert_int_equal(node->done, 1);
-	transport_transmit(node->transport);
-	assert_int_equal(node->done, 4);
-	assert_true(node->counters.frames_sent > sent + i);
-	node->stalled_until = 0;
-	assert_true(network_run(network, SECOND));
-	check_complete(network);
-	network_destroy(network);
-}
-
-static void peer__that_does_not_exist_is_unreachable(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-
-	(void)state;
-	node_start(network, 0, 1);
-	network_send(network, 0, 1, 8);
-	assert_true(network_run(network, 20 * SECOND));
-	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 1);
-	network_destroy(network);
-}
-
-static void peer__that_falls_silent_is_dead_and_may_come_back(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *node = &network->nodes[0];
-	uint64_t start;
-
-	(void)state;
-	network->nodes[1].lost_ok = 1;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	assert_true(network_run(network, SECOND));
-	network->nodes[1].cut = true;
-	start = network->now;
-	network_send(network, 0, 1, 8);
-	network_send(network, 0, 1, 100000);
-	while (node->failed[TRANSPORT_DEAD] < 2)
-		network_step(network);
-	assert_true(network->now - start >= 10 * SECOND);
-	assert_true(network->now - start < 12 * SECOND);
-	network->nodes[1].cut = false;
-	network_send(network, 0, 1, 8);
-	assert_true(network_run(network, 20 * SECOND));
-	assert_int_equal(node->done, 2);
-	assert_int_equal(network->nodes[1].ended, 2);
-	network_destroy(network);
-}
-
-static void peer__that_is_silent_does_not_block_another(void **state)
-{
-	struct network *network = network_make(3, seed_first());
-	uint64_t start;
-	unsigned i;
-
-	(void)state;
-	nodes_start(network);
-	network->nodes[1].cut = true;
-	for (i = 0; i < 100; i++)
-		network_send(network, 0, 1, 10000);
-	start = network->now;
-	for (i = 0; i < 100; i++)
-		network_send(network, 0, 2, 1000);
-	while (network->nodes[2].ended < 100)
-		network_step(network);
-	assert_true(network->now - start < 5 * MILLISECOND);
-	network_destroy(network);
-}
-
-static void peer__restarted_ends_the_old_life_and_begins_a_new_one(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *a = &network->nodes[0];
-	struct node *b = &network->nodes[1];
-
-	(void)state;
-	a->lost_ok = 1;
-	b->lost_ok = 1;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	network_send(network, 1, 0, 8);
-	assert_true(network_run(network, SECOND));
-	network_send(network, 0, 1, 1000000);
-	network_send(network, 1, 0, 1000000);
-	network_pass(network, 50 * MICROSECOND);
-	node_kill(network, 1);
-	network_pass(network, 10 * MILLISECOND);
-	node_start(network, 1, 2);
-	while (a->failed[TRANSPORT_RESTARTED] < 1)
-		network_step(network);
-	assert_int_equal(a->ended_badly, 1);
-	assert_int_equal(a->counters.peers_restarted, 1);
-	network_send(network, 0, 1, 5000);
-	network_send(network, 1, 0, 5000);
-	assert_true(network_run(network, 5 * SECOND));
-	assert_int_equal(a->done, 2);
-	assert_int_equal(a->ended, 2);
-	network_destroy(network);
-}
-
-static void peer__restarted_after_its_death_gets_what_waits_for_it(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *a = &network->nodes[0];
-
-	(void)state;
-	a->lost_ok = 1;
-	network->nodes[1].lost_ok = 1;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	assert_true(network_run(network, SECOND));
-	network_send(network, 0, 1, 1000000);
-	network_pass(network, 20 * MICROSECOND);
-	node_kill(network, 1);
-	while (a->failed[TRANSPORT_DEAD] < 1)
-		network_step(network);
-	network_send(network, 0, 1, 8);
-	network_pass(network, MILLISECOND);
-	node_start(network, 1, 2);
-	assert_true(network_run(network, 5 * SECOND));
-	assert_int_equal(a->done, 2);
-	assert_int_equal(a->failed[TRANSPORT_RESTARTED], 0);
-	network_destroy(network);
-}
-
-static void peer__restarted_while_idle_gets_what_is_sent_afterwards(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *a = &network->nodes[0];
-	unsigned i;
-
-	(void)state;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	assert_true(network_run(network, SECOND));
-	node_kill(network, 1);
-	network_pass(network, SECOND);
-	network->nodes[1].lost_ok = 1;
-	node_start(network, 1, 2);
-	for (i = 0; i < 20; i++)
-		network_send(network, 0, 1, i % 5 == 0 ? 20000 : 100);
-	assert_true(network_run(network, SECOND));
-	assert_int_equal(a->done, 21);
-	assert_int_equal(network->nodes[1].ended, 21);
-	assert_int_equal(a->counters.peers_restarted, 1);
-	network_destroy(network);
-}
-
-static void peer__that_says_bye_fails_what_is_in_flight(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	struct node *a = &network->nodes[0];
-
-	(void)state;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	assert_true(network_run(network, SECOND));
-	network_send(network, 0, 1, 1000000);
-	network_pass(network, 30 * MICROSECOND);
-	transport_close(network->nodes[1].transport);
-	network->nodes[1].transport = NULL;
-	network_pass(network, 1 * MILLISECOND);
-	assert_int_equal(a->failed[TRANSPORT_RESTARTED], 1);
+	network_check(network);
 	network_destroy(network);
 }
 
@@ -793,32 +394,32 @@ static void gather_set(struct network *network, enum port_gather gather)
 
 static void gather__large_messages_are_sent_from_where_they_lie(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	const struct transport_counters *counters = &network->nodes[0].counters;
 
 	(void)state;
 	gather_set(network, PORT_GATHER_SURE);
 	network->options.full_checksum = false;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 1000000);
 	network_send(network, 0, 1, 999999);
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
+	network_check(network);
 	/* All but the last, odd part. */
-	assert_true(counters->frames_gathered > 2 * (1000000 / FRAME_SIZE));
+	assert_true(counters->frames_gathered > 2 * (1000000 / NETWORK_FRAME));
 	assert_true(counters->frames_gathered < counters->frames_sent);
 	network_destroy(network);
 }
 
 static void gather__a_port_proves_itself_first(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	const struct transport_counters *counters = &network->nodes[0].counters;
 
 	(void)state;
 	gather_set(network, PORT_GATHER_MAYBE);
 	network->options.full_checksum = false;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 8);
 	assert_true(network_run(network, SECOND));
 	network_send(network, 0, 1, 10000);
@@ -827,14 +428,14 @@ static void gather__a_port_proves_itself_first(void **state)
 	assert_true(network_run(network, SECOND));
 	network_send(network, 0, 1, 1000000);
 	assert_true(network_run(network, SECOND));
-	check_complete(network);
-	assert_true(counters->frames_gathered > 1000000 / FRAME_SIZE / 2);
+	network_check(network);
+	assert_true(counters->frames_gathered > 1000000 / NETWORK_FRAME / 2);
 	network_destroy(network);
 }
 
 static void gather__a_port_that_garbles_gets_frames_in_one_piece(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	const struct transport_counters *counters = &network->nodes[0].counters;
 	unsigned i;
 
@@ -842,12 +443,12 @@ static void gather__a_port_that_garbles_gets_frames_in_one_piece(void **state)
 	gather_set(network, PORT_GATHER_MAYBE);
 	network->options.full_checksum = false;
 	network->nodes[0].garbles = true;
-	nodes_start(network);
+	network_start(network);
 	for (i = 0; i < 20; i++) {
 		network_send(network, 0, 1, 100000);
 		assert_true(network_run(network, SECOND));
 	}
-	check_complete(network);
+	network_check(network);
 	assert_int_equal(counters->frames_gathered, 4);
 	/* Over UDP its own checksum finds them first. */
 	assert_int_equal(network->nodes[1].counters.dropped_checksum +
@@ -856,50 +457,15 @@ static void gather__a_port_that_garbles_gets_frames_in_one_piece(void **state)
 	network_destroy(network);
 }
 
-static void peer__forgotten_when_idle_is_made_anew(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-
-	(void)state;
-	nodes_start(network);
-	network_send(network, 0, 1, 8);
-	assert_true(network_run(network, SECOND));
-	network_pass(network, 200 * SECOND);
-	assert_int_equal(network->nodes[0].counters.peers_forgotten, 1);
-	assert_int_equal(network->nodes[1].counters.peers_forgotten, 1);
-	network_send(network, 0, 1, 8);
-	network_send(network, 1, 0, 8);
-	assert_true(network_run(network, SECOND));
-	check_complete(network);
-	network_destroy(network);
-}
-
-static void peer__idle_for_any_time_goes_on_without_a_failure(void **state)
-{
-	struct network *network = network_make(2, seed_first());
-	unsigned i;
-
-	(void)state;
-	nodes_start(network);
-	for (i = 0; i < 40; i++) {
-		network_send(network, i % 3 == 0, i % 3 != 0, 100);
-		assert_true(network_run(network, SECOND));
-		network_pass(network, network_random(network) % (70 * SECOND));
-	}
-	check_complete(network);
-	assert_int_equal(network->nodes[0].counters.resets_received, 0);
-	network_destroy(network);
-}
-
 static void stop__spares_the_rest_of_a_message(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	struct node *b = &network->nodes[1];
 
 	(void)state;
 	b->discard = true;
 	b->stop = true;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, NETWORK_PATTERN);
 	network_send(network, 0, 1, 8);
 	assert_true(network_run(network, SECOND));
@@ -911,11 +477,11 @@ static void stop__spares_the_rest_of_a_message(void **state)
 
 static void discard__without_a_stop_takes_it_all(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 
 	(void)state;
 	network->nodes[1].discard = true;
-	nodes_start(network);
+	network_start(network);
 	network_send(network, 0, 1, 300000);
 	assert_true(network_run(network, SECOND));
 	assert_int_equal(network->nodes[0].done, 1);
@@ -925,12 +491,12 @@ static void discard__without_a_stop_takes_it_all(void **state)
 
 static void close__ends_every_message(void **state)
 {
-	struct network *network = network_make(2, seed_first());
+	struct network *network = network_standard(2, network_seed());
 	struct node *a = &network->nodes[0];
 	unsigned i;
 
 	(void)state;
-	nodes_start(network);
+	network_start(network);
 	for (i = 0; i < 50; i++)
 		network_send(network, 0, 1, 10000);
 	network_pass(network, 60 * MICROSECOND);
@@ -944,7 +510,7 @@ static void close__ends_every_message(void **state)
  * counts). */
 static void chaos_run(uint64_t seed)
 {
-	struct network *network = network_make(5, seed);
+	struct network *network = network_standard(5, seed);
 	uint32_t life[5] = {1, 1, 1, 1, 1};
 	uint64_t sent = 0;
 	uint64_t done = 0;
@@ -960,7 +526,7 @@ static void chaos_run(uint64_t seed)
 	network->options.first_psn = (uint32_t)network_random(network);
 	for (i = 0; i < 5; i++)
 		network->nodes[i].lost_ok = 1;
-	nodes_start(network);
+	network_start(network);
 	for (i = 0; i < 1500; i++) {
 		unsigned from = (unsigned)(network_random(network) % 5);
 		unsigned to = (unsigned)(network_random(network) % 5);
@@ -997,7 +563,7 @@ static void chaos_run(uint64_t seed)
 
 static void chaos__kills_restarts_and_cuts_end_every_message_once(void **state)
 {
-	uint64_t seed = seed_first();
+	uint64_t seed = network_seed();
 	unsigned i;
 
 	(void)state;
@@ -1025,25 +591,9 @@ int main(void)
 		cmocka_unit_test(send__the_same_seed_gives_the_same_run),
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
-		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
-		cmocka_unit_test(peer__that_was_away_is_not_taken_for_near),
-		cmocka_unit_test(acknowledgement__is_read_when_the_data_beside_it_is_delivered),
-		cmocka_unit_test(acknowledgement__is_read_before_the_next_frames),
-		cmocka_unit_test(acknowledgement__outlives_the_peer_that_ends_behind_it),
-		cmocka_unit_test(acknowledgement__that_opens_the_window_is_used_in_its_turn),
-		cmocka_unit_test(acknowledgement__noted_opens_the_window_for_an_answer),
-		cmocka_unit_test(peer__that_does_not_exist_is_unreachable),
-		cmocka_unit_test(peer__that_falls_silent_is_dead_and_may_come_back),
-		cmocka_unit_test(peer__that_is_silent_does_not_block_another),
-		cmocka_unit_test(peer__restarted_ends_the_old_life_and_begins_a_new_one),
-		cmocka_unit_test(peer__restarted_after_its_death_gets_what_waits_for_it),
-		cmocka_unit_test(peer__restarted_while_idle_gets_what_is_sent_afterwards),
-		cmocka_unit_test(peer__that_says_bye_fails_what_is_in_flight),
 		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
 		cmocka_unit_test(gather__a_port_proves_itself_first),
 		cmocka_unit_test(gather__a_port_that_garbles_gets_frames_in_one_piece),
-		cmocka_unit_test(peer__forgotten_when_idle_is_made_anew),
-		cmocka_unit_test(peer__idle_for_any_time_goes_on_without_a_failure),
 		cmocka_unit_test(stop__spares_the_rest_of_a_message),
 		cmocka_unit_test(discard__without_a_stop_takes_it_all),
 		cmocka_unit_test(close__ends_every_message),

@@ -1,0 +1,416 @@
+/* test_peer.c - whole transports over a faulty network: what becomes of a peer, and when what it tells is read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "network.h"
+
+static struct peer_info info_of(struct network *network, unsigned from, unsigned to)
+{
+	struct peer_info infos[NETWORK_NODES];
+	uint32_t cursor = 0;
+	unsigned count =
+		transport_peers(network->nodes[from].transport, &cursor, infos, NETWORK_NODES);
+	unsigned i;
+
+	for (i = 0; i < count && i < NETWORK_NODES; i++)
+		if (infos[i].process.nid == network->nodes[to].self.nid)
+			return infos[i];
+	return (struct peer_info){0};
+}
+
+/* It may have waited for a link to come up: what is lost next must not wait as long. */
+static void peer__that_answers_late_is_not_taken_for_far(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+
+	(void)state;
+	network->faults.delay = 20 * MILLISECOND;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	while (info_of(network, 0, 1).incarnation == 0)
+		network_step(network);
+	assert_int_equal(info_of(network, 0, 1).rtt, 0);
+	assert_true(network_run(network, SECOND));
+	assert_true(info_of(network, 0, 1).rtt >= 40 * MILLISECOND);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* Both nodes look once a microsecond. */
+static void nodes_poll(struct network *network, uint64_t ns)
+{
+	while (ns > 0) {
+		network_pass(network, MICROSECOND);
+		ns -= MICROSECOND;
+	}
+}
+
+/* Then it does not know how long the frames have waited that it finds, and says that all the time was its own. */
+static void peer__that_was_away_is_not_taken_for_near(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *away = &network->nodes[1];
+
+	(void)state;
+	network->faults.delay = 100 * MICROSECOND;
+	network->nodes[0].silent = away->silent = true;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	nodes_poll(network, 2 * MILLISECOND);
+	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
+	for (unsigned i = 0; i < 3; i++) {
+		away->stalled_until = network->now + MILLISECOND;
+		nodes_poll(network, 300 * MICROSECOND);
+		network_send(network, 0, 1, 8);
+		nodes_poll(network, 2 * MILLISECOND);
+	}
+	assert_true(network_settled(network));
+	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* Both nodes know each other; what node 0 sent lies at node 1, whose answer with the acknowledgement on it lies at node 0, which has
+ * not looked yet. */
+static void answer_arrive(struct network *network, unsigned messages)
+{
+	struct node *node = &network->nodes[0];
+
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	while (messages-- > 0)
+		network_send(network, 0, 1, 8);
+	transport_transmit(node->transport);
+	node->stalled_until = UINT64_MAX;
+	network_pass(network, 6 * MICROSECOND); /* a frame takes 5 */
+	network_send(network, 1, 0, 8);
+	network_pass(network, 10 * MICROSECOND);
+	assert_int_equal(node->done, 1);
+}
+
+static void acknowledgement__is_read_when_the_data_beside_it_is_delivered(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	answer_arrive(network, 1);
+	assert_int_equal(transport_receive(node->transport), 1);
+	transport_process(node->transport);
+	assert_int_equal(node->ended, 2);
+	assert_int_equal(node->done, 1);
+	assert_false(transport_settled(node->transport));
+	assert_int_equal(transport_deadline(node->transport), 0);
+	transport_transmit(node->transport);
+	assert_int_equal(node->done, 2);
+	node->stalled_until = 0;
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+/* Nor is it forgotten when the turn is never ended. */
+static void acknowledgement__is_read_before_the_next_frames(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	answer_arrive(network, 1);
+	transport_receive(node->transport);
+	transport_process(node->transport);
+	transport_receive(node->transport);
+	assert_int_equal(node->done, 2);
+	network_destroy(network);
+}
+
+static void acknowledgement__outlives_the_peer_that_ends_behind_it(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	answer_arrive(network, 1);
+	transport_close(network->nodes[1].transport); /* says BYE */
+	network->nodes[1].transport = NULL;
+	network_pass(network, 10 * MICROSECOND);
+	assert_int_equal(transport_receive(node->transport), 2);
+	transport_process(node->transport);
+	assert_int_equal(node->done, 2);
+	assert_int_equal(node->ended, 2);
+	assert_int_equal(node->failed[TRANSPORT_RESTARTED], 0);
+	network_destroy(network);
+}
+
+static void acknowledgement__that_opens_the_window_is_used_in_its_turn(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+	uint64_t sent;
+	unsigned i;
+
+	(void)state;
+	answer_arrive(network, 1);
+	/* More than a window lets go, queued before the acknowledgement is looked at, and then after it. */
+	for (i = 0; i < 40; i++)
+		network_send(network, 0, 1, 1400);
+	transport_transmit(node->transport);
+	sent = node->counters.frames_sent;
+	transport_transmit(node->transport);
+	assert_int_equal(node->counters.frames_sent, sent);
+	transport_receive(node->transport);
+	transport_process(node->transport);
+	transport_transmit(node->transport);
+	assert_true(node->counters.frames_sent > sent);
+	node->stalled_until = 0;
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+static void acknowledgement__noted_opens_the_window_for_an_answer(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+	uint64_t sent;
+	unsigned i;
+
+	(void)state;
+	answer_arrive(network, 3);
+	transport_receive(node->transport);
+	transport_process(node->transport);
+	assert_int_equal(node->done, 1);
+	for (i = 0; i < 40; i++)
+		network_send(network, 0, 1, 1400);
+	sent = node->counters.frames_sent;
+	transport_push(node->transport);
+	i = (unsigned)(node->counters.frames_sent - sent);
+	assert_int_equal(node->done, 1);
+	transport_transmit(node->transport);
+	assert_int_equal(node->done, 4);
+	assert_true(node->counters.frames_sent > sent + i);
+	node->stalled_until = 0;
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+static void peer__that_does_not_exist_is_unreachable(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+
+	(void)state;
+	node_start(network, 0, 1);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, 20 * SECOND));
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 1);
+	network_destroy(network);
+}
+
+static void peer__that_falls_silent_is_dead_and_may_come_back(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+	uint64_t start;
+
+	(void)state;
+	network->nodes[1].lost_ok = 1;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network->nodes[1].cut = true;
+	start = network->now;
+	network_send(network, 0, 1, 8);
+	network_send(network, 0, 1, 100000);
+	while (node->failed[TRANSPORT_DEAD] < 2)
+		network_step(network);
+	assert_true(network->now - start >= 10 * SECOND);
+	assert_true(network->now - start < 12 * SECOND);
+	network->nodes[1].cut = false;
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, 20 * SECOND));
+	assert_int_equal(node->done, 2);
+	assert_int_equal(network->nodes[1].ended, 2);
+	network_destroy(network);
+}
+
+static void peer__that_is_silent_does_not_block_another(void **state)
+{
+	struct network *network = network_standard(3, network_seed());
+	uint64_t start;
+	unsigned i;
+
+	(void)state;
+	network_start(network);
+	network->nodes[1].cut = true;
+	for (i = 0; i < 100; i++)
+		network_send(network, 0, 1, 10000);
+	start = network->now;
+	for (i = 0; i < 100; i++)
+		network_send(network, 0, 2, 1000);
+	while (network->nodes[2].ended < 100)
+		network_step(network);
+	assert_true(network->now - start < 5 * MILLISECOND);
+	network_destroy(network);
+}
+
+static void peer__restarted_ends_the_old_life_and_begins_a_new_one(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *a = &network->nodes[0];
+	struct node *b = &network->nodes[1];
+
+	(void)state;
+	a->lost_ok = 1;
+	b->lost_ok = 1;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network_send(network, 0, 1, 1000000);
+	network_send(network, 1, 0, 1000000);
+	network_pass(network, 50 * MICROSECOND);
+	node_kill(network, 1);
+	network_pass(network, 10 * MILLISECOND);
+	node_start(network, 1, 2);
+	while (a->failed[TRANSPORT_RESTARTED] < 1)
+		network_step(network);
+	assert_int_equal(a->ended_badly, 1);
+	assert_int_equal(a->counters.peers_restarted, 1);
+	network_send(network, 0, 1, 5000);
+	network_send(network, 1, 0, 5000);
+	assert_true(network_run(network, 5 * SECOND));
+	assert_int_equal(a->done, 2);
+	assert_int_equal(a->ended, 2);
+	network_destroy(network);
+}
+
+static void peer__restarted_after_its_death_gets_what_waits_for_it(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *a = &network->nodes[0];
+
+	(void)state;
+	a->lost_ok = 1;
+	network->nodes[1].lost_ok = 1;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network_send(network, 0, 1, 1000000);
+	network_pass(network, 20 * MICROSECOND);
+	node_kill(network, 1);
+	while (a->failed[TRANSPORT_DEAD] < 1)
+		network_step(network);
+	network_send(network, 0, 1, 8);
+	network_pass(network, MILLISECOND);
+	node_start(network, 1, 2);
+	assert_true(network_run(network, 5 * SECOND));
+	assert_int_equal(a->done, 2);
+	assert_int_equal(a->failed[TRANSPORT_RESTARTED], 0);
+	network_destroy(network);
+}
+
+static void peer__restarted_while_idle_gets_what_is_sent_afterwards(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *a = &network->nodes[0];
+	unsigned i;
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	node_kill(network, 1);
+	network_pass(network, SECOND);
+	network->nodes[1].lost_ok = 1;
+	node_start(network, 1, 2);
+	for (i = 0; i < 20; i++)
+		network_send(network, 0, 1, i % 5 == 0 ? 20000 : 100);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(a->done, 21);
+	assert_int_equal(network->nodes[1].ended, 21);
+	assert_int_equal(a->counters.peers_restarted, 1);
+	network_destroy(network);
+}
+
+static void peer__that_says_bye_fails_what_is_in_flight(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *a = &network->nodes[0];
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network_send(network, 0, 1, 1000000);
+	network_pass(network, 30 * MICROSECOND);
+	transport_close(network->nodes[1].transport);
+	network->nodes[1].transport = NULL;
+	network_pass(network, 1 * MILLISECOND);
+	assert_int_equal(a->failed[TRANSPORT_RESTARTED], 1);
+	network_destroy(network);
+}
+
+static void peer__forgotten_when_idle_is_made_anew(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, 200 * SECOND);
+	assert_int_equal(network->nodes[0].counters.peers_forgotten, 1);
+	assert_int_equal(network->nodes[1].counters.peers_forgotten, 1);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+static void peer__idle_for_any_time_goes_on_without_a_failure(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	unsigned i;
+
+	(void)state;
+	network_start(network);
+	for (i = 0; i < 40; i++) {
+		network_send(network, i % 3 == 0, i % 3 != 0, 100);
+		assert_true(network_run(network, SECOND));
+		network_pass(network, network_random(network) % (70 * SECOND));
+	}
+	network_check(network);
+	assert_int_equal(network->nodes[0].counters.resets_received, 0);
+	network_destroy(network);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
+		cmocka_unit_test(peer__that_was_away_is_not_taken_for_near),
+		cmocka_unit_test(acknowledgement__is_read_when_the_data_beside_it_is_delivered),
+		cmocka_unit_test(acknowledgement__is_read_before_the_next_frames),
+		cmocka_unit_test(acknowledgement__outlives_the_peer_that_ends_behind_it),
+		cmocka_unit_test(acknowledgement__that_opens_the_window_is_used_in_its_turn),
+		cmocka_unit_test(acknowledgement__noted_opens_the_window_for_an_answer),
+		cmocka_unit_test(peer__that_does_not_exist_is_unreachable),
+		cmocka_unit_test(peer__that_falls_silent_is_dead_and_may_come_back),
+		cmocka_unit_test(peer__that_is_silent_does_not_block_another),
+		cmocka_unit_test(peer__restarted_ends_the_old_life_and_begins_a_new_one),
+		cmocka_unit_test(peer__restarted_after_its_death_gets_what_waits_for_it),
+		cmocka_unit_test(peer__restarted_while_idle_gets_what_is_sent_afterwards),
+		cmocka_unit_test(peer__that_says_bye_fails_what_is_in_flight),
+		cmocka_unit_test(peer__forgotten_when_idle_is_made_anew),
+		cmocka_unit_test(peer__idle_for_any_time_goes_on_without_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
