@@ -13,6 +13,7 @@
  * I2. What was acknowledged selectively is never taken back: the frame's mbuf is dropped at once.
  * I3. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is read before timers run, before the
  *     peer's life or stream may be found over, and before anything newer of that peer is read.
+ * I4. The first psn in flight is never one that was acknowledged selectively: going back, recovery_probe() finds one that was not.
  */
 #include <string.h>
 
@@ -212,6 +213,12 @@ static inline unsigned calm_read(struct transport *transport, struct peer *peer,
 	return delivered;
 }
 
+static inline void sacked_clear(struct flight *flight, uint32_t psn)
+{
+	bitmap_clear(flight->sacked, psn);
+	flight->sacked_count--;
+}
+
 /* Everything before ack has arrived. Returns how many frames are new. */
 static unsigned cumulative_read(struct transport *transport, const struct note *note)
 {
@@ -220,8 +227,7 @@ static unsigned cumulative_read(struct transport *transport, const struct note *
 
 	for (; peer->tx_una != note->ack; peer->tx_una++) {
 		if (bitmap_test(peer->flight->sacked, peer->tx_una)) {
-			bitmap_clear(peer->flight->sacked, peer->tx_una);
-			peer->flight->sacked_count--;
+			sacked_clear(peer->flight, peer->tx_una);
 			continue;
 		}
 		slot_deliver(transport, peer, peer->tx_una, note->echo);
@@ -253,6 +259,13 @@ static unsigned selective_read(struct transport *transport, const struct note *n
 	return delivered;
 }
 
+/* I4, whatever order a peer that contradicts itself has said it in. */
+static void cumulative_close(struct peer *peer)
+{
+	for (; peer->tx_una != peer->tx_next && bitmap_test(peer->flight->sacked, peer->tx_una); peer->tx_una++)
+		sacked_clear(peer->flight, peer->tx_una);
+}
+
 /* Returns how many frames are new. */
 static unsigned flight_read(struct transport *transport, const struct note *note)
 {
@@ -263,6 +276,7 @@ static unsigned flight_read(struct transport *transport, const struct note *note
 	delivered = cumulative_read(transport, note);
 	if (note->sack != NULL)
 		delivered += selective_read(transport, note);
+	cumulative_close(note->peer);
 	return delivered;
 }
 

@@ -107,15 +107,16 @@ struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbu
 
 /* --- proofs */
 
-void lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn)
+bool lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn)
 {
 	struct lending *lending = &transport->lending;
 
 	COUNT(transport, frames_gathered);
-	if (lending->state != LENDING_PROVING)
-		return;
+	if (lending->state != LENDING_PROVING || (peer->flags & PEER_SELF))
+		return false;
 	lending->peer = peer;
 	lending->psn = psn;
+	return true;
 }
 
 void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t psn)

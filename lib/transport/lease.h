@@ -53,8 +53,9 @@ bool lease_made(const struct rte_mbuf *mbuf);
 /* The bytes of a frame of two pieces in one, with the room before it that the first has. NULL: no buffer. */
 struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbuf);
 
-/* A frame in two pieces was sent; does its checksum have to cover all of it? */
-void lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn);
+/* A frame in two pieces is sent; does its checksum have to cover all of it? So it does when it is to prove the port (L3), which a frame
+ * to this process itself never meets. */
+bool lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn);
 /* A frame is sent again, or given up. */
 void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t psn);
 /* Frames of this peer have been acknowledged. */

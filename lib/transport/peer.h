@@ -14,7 +14,8 @@
  *     stream in mind for STREAM_MEMORY after it last heard the peer, and a peer is forgotten only
  *     after PEER_MEMORY of silence both ways: so a sender that starts from nothing meets a receiver
  *     that remembers nothing, and stream numbers never meet their own past. It relies on no frame
- *     living longer than FRAME_LIFE in the network.
+ *     living longer than FRAME_LIFE in the network, and on this: only frames that their sender
+ *     remembers having sent to the peer count as heard. It answers questions without a trace.
  */
 #ifndef TRANSPORT_PEER_H
 #define TRANSPORT_PEER_H
@@ -122,7 +123,7 @@ struct peer {
 	uint32_t rx_message; /* number of the next message to start */
 	uint32_t echo;       /* its newest timestamp */
 	uint32_t echo_at;    /* own clock when that arrived */
-	uint64_t heard;      /* last valid frame */
+	uint64_t heard;      /* last frame of a stream, or acknowledgement of one: I4 */
 	struct assembly *assemblies;
 	struct reorder *reorder;
 	uint16_t ack_owed; /* frames since the last acknowledgement, small ones ACK_SMALL times */

@@ -556,10 +556,10 @@ static bool peer_receive(
 	if (!address_known(transport, peer, arrival->outer.from) && frame->type != FRAME_BYE)
 		address_learn(transport, peer, arrival->outer.from);
 	echo_note(transport, peer, frame);
-	peer->heard = transport->now;
 	switch (frame->type) {
 	case FRAME_DATA:
 	case FRAME_ACK:
+		peer->heard = transport->now;
 		if (acknowledged == ACKNOWLEDGED_SENT)
 			acknowledgement_take(transport, peer, frame);
 		if (arrival->outer.marked)

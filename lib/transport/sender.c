@@ -321,9 +321,8 @@ static void sender_join(struct transport *transport, struct peer *peer, struct r
 	rte_mbuf_refcnt_update(filling->tail, 1); /* as the head has: for the slot and for the outbox */
 	frame->tail = rte_pktmbuf_mtod(filling->tail, const uint8_t *);
 	frame->tail_length = filling->tail->data_len;
-	if (transport->lending.state == LENDING_PROVING)
+	if (lease_sent(transport, peer, frame->psn))
 		frame->flags |= FRAME_FULL_SUM;
-	lease_sent(transport, peer, frame->psn);
 }
 
 static inline void sender_sent(struct transport *transport, struct peer *peer)

@@ -207,7 +207,8 @@ static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint1
 		const uint8_t *bytes;
 		unsigned to;
 
-		if (node->garbles && frames[i]->nb_segs > 1) {
+		if (node->garbles && frames[i]->nb_segs > 1 &&
+			frames[i]->pkt_len > GARBLED_FROM) {
 			frame_own(network, &frames[i]);
 			memset(rte_pktmbuf_mtod_offset(frames[i], void *, GARBLED_FROM), 0xbb,
 				frames[i]->pkt_len - GARBLED_FROM);
@@ -464,6 +465,14 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 	memset(sent->message.header, 0xa5, sizeof(sent->message.header));
 	memcpy(sent->message.header, &stamp, sizeof(stamp));
 	transport_send(node->transport, network->nodes[to].self, &sent->message);
+}
+
+void ethernet_write(uint8_t *bytes, const uint8_t *to, const uint8_t *from)
+{
+	memmove(bytes + FRAME_ADDRESS_BYTES, from, FRAME_ADDRESS_BYTES);
+	memcpy(bytes, to, FRAME_ADDRESS_BYTES);
+	bytes[12] = FRAME_ETHERTYPE >> 8;
+	bytes[13] = FRAME_ETHERTYPE & 255;
 }
 
 /* --- life */

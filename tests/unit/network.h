@@ -97,6 +97,8 @@ struct network *network_standard(unsigned nodes, uint64_t seed);
 uint64_t network_seed(void);
 void network_destroy(struct network *network); /* checks that no mbuf is lost */
 uint64_t network_random(struct network *network);
+/* An Ethernet header without a tag. */
+void ethernet_write(uint8_t *bytes, const uint8_t *to, const uint8_t *from);
 /* Every node begins its first life. */
 void network_start(struct network *network);
 void node_start(struct network *network, unsigned index, uint32_t incarnation);

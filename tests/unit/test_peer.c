@@ -5,6 +5,8 @@
 
 #include <cmocka.h>
 
+#include <transport/peer.h>
+
 #include "network.h"
 
 static struct peer_info info_of(struct network *network, unsigned from, unsigned to)
@@ -69,6 +71,39 @@ static void peer__that_was_away_is_not_taken_for_near(void **state)
 	}
 	assert_true(network_settled(network));
 	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* Answers to pings leave no trace at the one who answers: it forgets the peer that still hears from it, and must not be taken for
+ * going on with a stream of which it knows nothing more. */
+static void stream__is_forgotten_though_pings_are_answered(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[1];
+
+	(void)state;
+	network_start(network);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, STREAM_IDLE + SECOND);
+	for (unsigned i = 0; i < 3; i++) {
+		network_send(network, 1, 0, 8); /* of a second stream */
+		assert_true(network_run(network, SECOND));
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		struct ping ping = {.size = 100, .answer = 100};
+
+		network_ping(network, 0, 1, &ping);
+		network_pass(network, 20 * SECOND);
+		assert_int_equal(ping.outcome, PING_ANSWERED);
+	}
+	assert_int_equal(node->counters.peers_forgotten, 1);
+	for (unsigned i = 0; i < 5; i++) {
+		network_send(network, 1, 0, 8);
+		assert_true(network_run(network, SECOND));
+	}
+	assert_int_equal(node->done, 9);
 	network_check(network);
 	network_destroy(network);
 }
@@ -394,6 +429,7 @@ static void peer__idle_for_any_time_goes_on_without_a_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stream__is_forgotten_though_pings_are_answered),
 		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
 		cmocka_unit_test(peer__that_was_away_is_not_taken_for_near),
 		cmocka_unit_test(acknowledgement__is_read_when_the_data_beside_it_is_delivered),

@@ -392,6 +392,30 @@ static void gather_set(struct network *network, enum port_gather gather)
 		network->nodes[i].port.gather = gather;
 }
 
+/* What this process sends to itself never meets the port. */
+static void gather__messages_to_itself_prove_nothing_of_the_port(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+
+	(void)state;
+	gather_set(network, PORT_GATHER_MAYBE);
+	network->options.full_checksum = false;
+	network->nodes[0].garbles = true;
+	network_start(network);
+	for (unsigned i = 0; i < 8; i++) {
+		network_send(network, 0, 0, 100000);
+		assert_true(network_run(network, SECOND));
+	}
+	network_send(network, 0, 1, 100000);
+	assert_true(network_run(network, SECOND));
+	/* Over UDP its own checksum finds them first. */
+	assert_true(network->nodes[1].counters.dropped_checksum +
+			    network->nodes[1].counters.dropped_udp >
+		    0);
+	network_check(network);
+	network_destroy(network);
+}
+
 static void gather__large_messages_are_sent_from_where_they_lie(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -591,6 +615,7 @@ int main(void)
 		cmocka_unit_test(send__the_same_seed_gives_the_same_run),
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
+		cmocka_unit_test(gather__messages_to_itself_prove_nothing_of_the_port),
 		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
 		cmocka_unit_test(gather__a_port_proves_itself_first),
 		cmocka_unit_test(gather__a_port_that_garbles_gets_frames_in_one_piece),
