@@ -1,4 +1,6 @@
 /* path.c - see path.h. */
+#include <base/port.h>
+
 #include "path.h"
 
 #define TRIES                                                                                      \
@@ -30,13 +32,13 @@ static bool size_passes(struct search *search, uint32_t size)
 	return false;
 }
 
-/* The largest size that passes: at least `passes`, at most `most`. */
-static uint32_t search_run(struct search *search, uint32_t passes, uint32_t most)
+/* The largest size that passes: at least `least`, which did once, at most `most`. 0: not even `least` does any more. */
+static uint32_t search_run(struct search *search, uint32_t least, uint32_t most)
 {
-	uint32_t fails = most;
+	uint32_t passes = least, fails = most;
 
-	if (most <= passes)
-		return passes;
+	if (most <= least)
+		return least;
 	if (size_passes(search, most))
 		return most;
 	while (fails - passes > 1 && search->code == PTL_OK) {
@@ -47,6 +49,9 @@ static uint32_t search_run(struct search *search, uint32_t passes, uint32_t most
 		else
 			fails = middle;
 	}
+	/* Nothing has passed since the first one was lost: was that for its size? */
+	if (passes == least && !size_passes(search, least))
+		return 0;
 	return passes;
 }
 
@@ -65,8 +70,21 @@ int path_find(ptl_handle_ni_t ni, ptl_process_id_t target, uint64_t latency, str
 	path->own = search.ping.mtu;
 	path->target = search.ping.target_mtu;
 	path->there = search_run(&search, least, path->own);
+	if (path->there == 0)
+		return search.code;
 	search.question = path->there;
 	path->back =
 		search_run(&search, least, path->there < path->target ? path->there : path->target);
+	if (path->back == 0)
+		path->there = 0;
 	return search.code;
+}
+
+uint32_t path_mtu(const struct path *path)
+{
+	uint32_t narrow = path->there < path->back ? path->there : path->back;
+
+	if (path->target < narrow)
+		narrow = path->target;
+	return narrow < PORT_MTU_MIN ? 0 : narrow;
 }

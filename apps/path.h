@@ -14,7 +14,11 @@ struct path {
 	uint32_t target; /* and of the target's, as it says */
 	uint32_t there;  /* largest question that arrives there */
 	uint32_t back;   /* largest answer that arrives here, no more than `there` */
+	/* Both are 0 when nothing passes any more since larger frames were tried. */
 };
+
+/* What PTL_MTU should be for both processes; 0: no value of it helps. */
+uint32_t path_mtu(const struct path *path);
 
 /* Looks; takes about as long as some lost frames are waited for when the path is narrower than the interface. latency: ns that an
  * answer takes, 0 when not known. PTL_OK, or postern_ping()'s code. */

@@ -78,8 +78,8 @@ PTL_API int postern_set(ptl_handle_ni_t interface, const char *name, const char 
  * from the start. A file that cannot be written to any more, such as one on a full disk, ends the capture with a line on
  * standard error, and nothing else.
  *   interface  whose
- *   file       its name; %p in it is the process id, %i the interface's number; "-" is standard output. It is emptied; interfaces of
- *              one process may share one
+ *   file       its name; %p in it is the process id, %i the interface's number; "-" is standard output, and what the program writes
+ *              there goes to standard error from then on. It is emptied; interfaces of one process may share one
  *   snaplen    bytes of each frame that are kept, 0 for all
  * PTL_OK; PTL_NOINIT, PTL_INV_NI, PTL_SEGV; PTL_FAIL, and postern_last_error() says why: the file cannot be opened, or the
  * interface is being captured already. Any thread; the interface's poll thread stands aside for a moment. */
@@ -133,8 +133,11 @@ struct postern_ping {
 	uint32_t least;       /* size of the smallest and of the largest question that this interface can send; these two */
 	uint32_t mtu;         /* always mean something */
 	uint8_t address[6];   /* ANSWERED, NO_ANSWER: MAC address that the question went to, the target's or a gateway's */
-	uint16_t reserved;
 	/* The rest means something with POSTERN_PING_ANSWERED. */
+	uint16_t exact;       /* 1: residence and network are what they were; each poll core looked so often that a frame
+	                       * waited there for less than 20 us, which count as network. 0: one slept, or was busy with
+	                       * other things, and cannot say how long a frame waited: residence is the most that it may
+	                       * have been, network the least, and the most of that is round_trip */
 	uint32_t answer_size; /* less than was wanted: the target's own frames are smaller */
 	uint32_t target_mtu;  /* size of the largest frame that the target itself can send */
 	uint32_t incarnation; /* names the target's life: another number is another start of the process */

@@ -34,7 +34,7 @@ struct run {
 	uint32_t size;            /* of questions */
 	struct postern_ping last; /* the last one that was not answered, or else the last */
 	struct tally round_trip;
-	struct tally residence;
+	struct tally residence; /* this and the next only of answers that tell them apart */
 	struct tally network;
 	struct path path;
 };
@@ -124,22 +124,29 @@ static bool talks(const struct options *options)
 
 static void answer_print(const struct run *run, const struct postern_ping *ping)
 {
-	char times[3][TEXT_BYTES];
+	char round_trip[TEXT_BYTES], network[TEXT_BYTES], residence[TEXT_BYTES];
 
-	printf("%" PRIu32 " bytes from %s: seq=%" PRIu64
-	       " time=%s (network %s, at the target %s)\n",
-		ping->answer_size, run->target, run->sent,
-		time_text((double)ping->round_trip, times[0]),
-		time_text((double)ping->network, times[1]),
-		time_text((double)ping->residence, times[2]));
+	time_text((double)ping->round_trip, round_trip);
+	time_text((double)ping->network, network);
+	time_text((double)ping->residence, residence);
+	printf("%" PRIu32 " bytes from %s: seq=%" PRIu64 " time=%s ", ping->answer_size,
+		run->target, run->sent, round_trip);
+	if (ping->exact)
+		printf("(network %s, at the target %s)\n", network, residence);
+	else if (ping->network == 0)
+		printf("(network at most %s)\n", round_trip);
+	else
+		printf("(network %s to %s)\n", network, round_trip);
 }
 
 static void answer_take(struct run *run, const struct postern_ping *ping)
 {
 	run->answered++;
 	tally_add(&run->round_trip, ping->round_trip);
-	tally_add(&run->residence, ping->residence);
-	tally_add(&run->network, ping->network);
+	if (ping->exact) {
+		tally_add(&run->residence, ping->residence);
+		tally_add(&run->network, ping->network);
+	}
 	if (run->incarnation != 0 && run->incarnation != ping->incarnation) {
 		run->restarts++;
 		if (talks(&run->options))
@@ -205,6 +212,10 @@ static void tally_print(const char *name, const struct tally *tally)
 {
 	char times[4][TEXT_BYTES];
 
+	if (tally->count == 0) {
+		printf("%s min/avg/max/mdev = -\n", name);
+		return;
+	}
 	printf("%s min/avg/max/mdev = %s / %s / %s / %s\n", name,
 		time_text((double)tally->least, times[0]), time_text(tally->mean, times[1]),
 		time_text((double)tally->most, times[2]),
@@ -219,14 +230,24 @@ static void path_print(const struct run *run)
 		printf("path MTU: not found, because there is no answer\n");
 		return;
 	}
+	if (path->there == 0) {
+		printf("path MTU: not found, because nothing passes any more since frames of up to %" PRIu32
+		       " bytes were tried\n",
+			path->own);
+		return;
+	}
 	printf("path MTU: %" PRIu32 " bytes there, %" PRIu32
 	       " back (frames of this interface: %" PRIu32 ", of the target: %" PRIu32 ")\n",
 		path->there, path->back, path->own, path->target);
-	if (path->there < path->own)
+	if (path->there == path->own)
+		return;
+	if (path_mtu(path) == 0)
+		printf("That is less than PTL_MTU may be: let the links to %s carry more.\n", run->target);
+	else
 		printf("Frames of this interface do not all reach %s: set PTL_MTU=%" PRIu32
 		       " on both sides%s.\n",
-			run->target, path->there < path->back ? path->there : path->back,
-			path->target == path->there ? "" : ", or let the switches carry more");
+			run->target, path_mtu(path),
+			path->target <= path->there ? "" : ", or let the switches carry more");
 }
 
 static void summary_print(const struct run *run)
@@ -243,6 +264,11 @@ static void summary_print(const struct run *run)
 		tally_print("network      ", &run->network);
 		tally_print("at the target", &run->residence);
 	}
+	if (run->network.count < run->answered)
+		printf("%" PRIu64 " of %" PRIu64 " answers tell network and target apart: for the "
+		       "others, one of the two processes slept or was busy when a frame came. "
+		       "PTL_POLL=busy on both sides keeps them awake.\n",
+			run->network.count, run->answered);
 	if (run->restarts > 0)
 		printf("%s restarted %" PRIu64 " times\n", run->target, run->restarts);
 	if (run->options.mtu)
@@ -257,6 +283,10 @@ static void summary_print(const struct run *run)
 
 static void tally_json(const char *name, const struct tally *tally)
 {
+	if (tally->count == 0) {
+		printf(",\n  \"%s_ns\": null", name);
+		return;
+	}
 	printf(",\n  \"%s_ns\": {\"min\": %" PRIu64 ", \"avg\": %.1f, \"max\": %" PRIu64
 	       ", \"mdev\": %.1f}",
 		name, tally->least, tally->mean, tally->most, tally_deviation(tally));
@@ -274,9 +304,10 @@ static void summary_json(const struct run *run)
 	printf("{\n  \"target\": ");
 	json_text(run->target);
 	printf(",\n  \"source\": \"%s\",\n  \"size\": %" PRIu32 ",\n  \"sent\": %" PRIu64
-	       ",\n  \"answered\": %" PRIu64 ",\n  \"restarts\": %" PRIu64 ",\n  \"seconds\": %.6f",
-		process_text(run->self).text, run->size, run->sent, run->answered, run->restarts,
-		(double)(run->ended - run->begun) / 1e9);
+	       ",\n  \"answered\": %" PRIu64 ",\n  \"exact\": %" PRIu64
+	       ",\n  \"restarts\": %" PRIu64 ",\n  \"seconds\": %.6f",
+		process_text(run->self).text, run->size, run->sent, run->answered,
+		run->network.count, run->restarts, (double)(run->ended - run->begun) / 1e9);
 	if (run->answered > 0) {
 		tally_json("round_trip", &run->round_trip);
 		tally_json("network", &run->network);

@@ -41,6 +41,12 @@ static const char help_text[] =
 	"  -V, --version         the library's version\n"
 	"\n"
 	"A TIME is in seconds, or has a unit: 500us, 20ms, 3s.\n"
+	"\n"
+	"A process that slept, or was busy, for 20 us or more when a frame came does not know how\n"
+	"long that waited. Then bounds are told of the time in the network, and it does not count\n"
+	"in the summary's rows of network and target: \"-\", or null, when no answer does; \"exact\"\n"
+	"is how many do. PTL_POLL=busy on both sides keeps processes awake.\n"
+	"\n"
 	"Exit codes: 0 at least one answer came, 1 none did, 2 something else went wrong.\n";
 
 static const struct option long_options[] = {

@@ -39,6 +39,7 @@ void ping_done(void *context, struct ping *ping)
 		report->round_trip = ping->round_trip;
 		report->residence = ping->residence;
 		report->network = ping->network;
+		report->exact = ping->exact;
 	}
 	engine_answer(engine, slot, ping_code(ping->outcome));
 }

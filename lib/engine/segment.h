@@ -307,7 +307,8 @@ struct ping_report {
 	uint32_t capacity;
 	uint32_t least;       /* what a question may have here */
 	uint32_t most;
-	uint8_t address[8];   /* MAC, 6 of them */
+	uint8_t address[6];   /* MAC */
+	bool exact;
 	uint64_t round_trip;  /* ns, as are the others */
 	uint64_t residence;
 	uint64_t network;

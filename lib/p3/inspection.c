@@ -735,6 +735,16 @@ static void look_peers(struct interface *interface, void *context)
 	look->count = transport_peers(transport, &look->next, look->peers, page_count(look->page));
 }
 
+/* What is known of a peer once a round trip has been measured. */
+static void tell_measured(
+	struct report *report, const char *name, const struct peer_info *peer, uint64_t value)
+{
+	if (peer->rtt == 0)
+		report_nothing(report, name);
+	else
+		report_number(report, name, value);
+}
+
 static void tell_peer(const struct peer_info *peer, struct report *report)
 {
 	report_object(report, NULL);
@@ -743,12 +753,9 @@ static void tell_peer(const struct peer_info *peer, struct report *report)
 	tell_address(report, "mac", peer->address);
 	report_text(report, "state", peer->state);
 	report_number(report, "incarnation", peer->incarnation);
-	if (peer->rtt == 0)
-		report_nothing(report, "rtt_ns");
-	else
-		report_number(report, "rtt_ns", peer->rtt);
-	report_number(report, "rtt_variance_ns", peer->rtt_variance);
-	report_number(report, "delay_min_ns", peer->delay_min);
+	tell_measured(report, "rtt_ns", peer, peer->rtt);
+	tell_measured(report, "rtt_variance_ns", peer, peer->rtt_variance);
+	tell_measured(report, "delay_min_ns", peer, peer->delay_min);
 	report_number(report, "rto_ns", peer->rto);
 	/* Frames; below one it is a rate. */
 	report_number(report, "window", peer->window >> 16);

@@ -19,6 +19,7 @@ static void ping_tell(const struct ping_report *report, struct postern_ping *pin
 		.status = (int)report->outcome,
 		.least = report->least,
 		.mtu = report->most,
+		.exact = report->exact,
 		.answer_size = report->answered,
 		.target_mtu = report->capacity,
 		.incarnation = report->incarnation,

@@ -31,7 +31,7 @@ static void peer_describe(const struct peer *peer, uint64_t now, struct peer_inf
 		.window = peer->window,
 		.rtt = peer->rtt,
 		.rtt_variance = peer->variance,
-		.delay_min = RTE_MIN(peer->delay_min, peer->delay_min_next),
+		.delay_min = peer->delay_min,
 		.rto = recovery_timeout(peer),
 		.retransmits = peer->retransmits,
 		.timeouts = peer->backoff,

@@ -7,6 +7,8 @@
  *     third, busy by asking.
  * I2. Answers leave in the next transmit half, before data, and at once: what they say of their time here is true.
  * I3. Every transport_ping() ends in one ping_done().
+ * I4. A host that was away does not know when a frame came: it takes all the time since its last look, GAP_LEAST or more
+ *     (arrival_estimate()), for its own. So a shorter time is what it was, and a longer one the most that it may have been.
  */
 #include <string.h>
 
@@ -119,7 +121,8 @@ static void pongs_send(struct transport *transport)
 	for (i = 0; i < echoes->pong_count; i++) {
 		struct pong *pong = &echoes->pongs[i];
 
-		pong->frame.delay = (uint32_t)(transport->now - pong->arrival);
+		pong->frame.delay =
+			(uint32_t)RTE_MIN(transport->now - pong->arrival, (uint64_t)UINT32_MAX);
 		if (echo_send(transport, &pong->frame, pong->looped ? NULL : pong->to))
 			COUNT(transport, pongs_sent);
 		else
@@ -242,6 +245,7 @@ void echo_answered(struct transport *transport, const struct peer *peer, const s
 	ping->residence = RTE_MIN((uint64_t)frame->delay, ping->round_trip);
 	ping->network = ping->round_trip - ping->residence;
 	ping->network -= RTE_MIN(away, ping->network);
+	ping->exact = frame->delay < GAP_LEAST && away < GAP_LEAST; /* I4 */
 	if (!(peer->flags & PEER_SELF))
 		memcpy(ping->address, peer->address, FRAME_ADDRESS_BYTES);
 	ping_end(transport, ping, PING_ANSWERED);

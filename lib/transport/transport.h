@@ -97,6 +97,7 @@ struct ping {
 	uint64_t round_trip; /* ns from giving the question to the port to seeing the answer */
 	uint64_t residence;  /* of it: the question was with its target */
 	uint64_t network;    /* of it: neither that, nor waiting in this host to be seen */
+	bool exact;          /* false: a host was away, so residence is the most that it may have been, network the least */
 	/* the transport's */
 	uint32_t number;
 	uint64_t begun; /* 0: not yet, as is the next */
@@ -253,7 +254,7 @@ struct peer_info {
 	uint32_t in_flight; /* frames */
 	uint32_t credit;    /* frames that it lets be in flight */
 	uint64_t window;    /* congestion window, frames in 1/65536 */
-	uint64_t rtt;       /* smoothed, ns; 0: none yet */
+	uint64_t rtt;       /* smoothed, ns; 0: none yet, and the next two mean nothing */
 	uint64_t rtt_variance;
 	uint64_t delay_min; /* least time in the network lately, ns */
 	uint64_t rto;       /* ns */
@@ -262,7 +263,7 @@ struct peer_info {
 	uint64_t queued;    /* messages not acknowledged */
 	uint64_t arriving;  /* messages partly here */
 	uint64_t held;      /* frames that came early */
-	uint64_t heard_ago; /* ns since its last valid frame */
+	uint64_t heard_ago; /* ns since its last frame with data or an acknowledgement */
 	bool reorders;      /* the network has reordered frames to it */
 	bool stalled;       /* there is work for it, but no window or credit */
 };

@@ -28,6 +28,7 @@ static void postern_ping__is_answered_by_another_interface(void **state)
 	assert_int_not_equal(ping.incarnation, 0);
 	assert_true(ping.round_trip > 0);
 	assert_true(ping.residence + ping.network <= ping.round_trip);
+	assert_in_range(ping.exact, 0, 1);
 }
 
 static void postern_ping__is_answered_by_oneself(void **state)

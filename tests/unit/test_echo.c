@@ -150,6 +150,97 @@ static void ping__finds_a_new_life_at_a_new_address(void **state)
 	network_destroy(network);
 }
 
+/* Two nodes whose ports do not say when a frame came, and which know each other. */
+static struct network *network_silent(void)
+{
+	struct network *network = network_make();
+
+	network->nodes[0].silent = network->nodes[1].silent = true;
+	assert_int_equal(ping_now(network, 0, 1, 64, 64).outcome, PING_ANSWERED);
+	return network;
+}
+
+/* Node 0 asks node 1. Both look at their ports every microsecond, but one that is away. */
+static struct ping ping_polled(struct network *network)
+{
+	struct ping ping = {.size = 64, .answer = 64};
+
+	for (unsigned i = 0; i < 100; i++)
+		network_pass(network, MICROSECOND);
+	network_ping(network, 0, 1, &ping);
+	while (network->nodes[0].pings_ended == 0)
+		network_pass(network, MICROSECOND);
+	network->nodes[0].pings_ended = 0;
+	assert_int_equal(ping.outcome, PING_ANSWERED);
+	/* Whoever was away: these are bounds. */
+	assert_true(ping.network <= 2 * DELAY + 2 * MICROSECOND);
+	assert_true(ping.round_trip >= 2 * DELAY);
+	assert_true(ping.residence + ping.network <= ping.round_trip);
+	return ping;
+}
+
+static void ping__between_hosts_that_look_tells_network_from_hosts(void **state)
+{
+	struct network *network = network_silent();
+	struct ping ping = ping_polled(network);
+
+	(void)state;
+	assert_true(ping.exact);
+	assert_true(ping.network >= 2 * DELAY);
+	network_destroy(network);
+}
+
+/* The question waited for nearly all of that time, but the target cannot know it. */
+static void ping__of_a_target_that_was_away_does_not(void **state)
+{
+	struct network *network = network_silent();
+	struct ping ping;
+
+	(void)state;
+	network->nodes[1].stalled_until = network->now + MILLISECOND;
+	ping = ping_polled(network);
+	assert_false(ping.exact);
+	assert_true(ping.round_trip >= 800 * MICROSECOND);
+	assert_true(ping_polled(network).exact); /* it is back */
+	network_destroy(network);
+}
+
+/* So long that the field in the answer cannot say it. */
+static void ping__of_a_target_that_was_away_for_seconds_does_not(void **state)
+{
+	struct network *network = network_silent();
+	struct ping ping;
+
+	(void)state;
+	ping_polled(network); /* it has just looked */
+	network->nodes[1].stalled_until = network->now + (UINT64_C(1) << 32);
+	network_pass(network, (UINT64_C(1) << 32) - 200 * MICROSECOND);
+	ping = ping_polled(network);
+	assert_false(ping.exact);
+	assert_true(ping.residence == ping.round_trip);
+	network_destroy(network);
+}
+
+static void ping__of_an_asker_that_was_away_does_not(void **state)
+{
+	struct network *network = network_silent();
+	struct ping ping = {.size = 64, .answer = 64};
+
+	(void)state;
+	network_ping(network, 0, 1, &ping);
+	network_pass(network, MICROSECOND);
+	network->nodes[0].stalled_until = network->now + MILLISECOND;
+	while (network->nodes[0].pings_ended == 0)
+		network_pass(network, MICROSECOND);
+	network->nodes[0].pings_ended = 0;
+	assert_int_equal(ping.outcome, PING_ANSWERED);
+	assert_false(ping.exact);
+	assert_true(ping.residence < 20 * MICROSECOND);
+	assert_true(ping.network <= 2 * DELAY);
+	assert_true(ping_polled(network).exact);
+	network_destroy(network);
+}
+
 static uint32_t path_mtu;
 
 static bool path_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
@@ -437,6 +528,10 @@ int main(void)
 		cmocka_unit_test(ping__of_a_process_with_smaller_frames_gets_as_much_as_it_can_say),
 		cmocka_unit_test(ping__tells_one_that_is_not_there_from_one_that_does_not_answer),
 		cmocka_unit_test(ping__finds_a_new_life_at_a_new_address),
+		cmocka_unit_test(ping__between_hosts_that_look_tells_network_from_hosts),
+		cmocka_unit_test(ping__of_a_target_that_was_away_does_not),
+		cmocka_unit_test(ping__of_a_target_that_was_away_for_seconds_does_not),
+		cmocka_unit_test(ping__of_an_asker_that_was_away_does_not),
 		cmocka_unit_test(ping__larger_than_the_path_carries_is_lost_and_never_repeated),
 		cmocka_unit_test(pings__of_many_get_their_own_answers),
 		cmocka_unit_test(pings__beside_data_disturb_nothing),

@@ -49,6 +49,7 @@ static void ping__is_answered_when_the_transport_says_so(void **state)
 	ping->round_trip = 5000;
 	ping->residence = 1000;
 	ping->network = 3500;
+	ping->exact = true;
 	ping->incarnation = 12;
 	ping->answered = 200;
 	ping->capacity = 1496;
@@ -59,6 +60,7 @@ static void ping__is_answered_when_the_transport_says_so(void **state)
 	assert_int_equal(reply->ping.round_trip, 5000);
 	assert_int_equal(reply->ping.residence, 1000);
 	assert_int_equal(reply->ping.network, 3500);
+	assert_true(reply->ping.exact);
 	assert_int_equal(reply->ping.incarnation, 12);
 	assert_int_equal(reply->ping.answered, 200);
 	assert_int_equal(reply->ping.capacity, 1496);
