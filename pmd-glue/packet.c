@@ -4,20 +4,29 @@
  * Opened and closed under the front end's lock; owned by one poll core in between.
  *
  * I1. No frame longer than the interface's MTU is sent: af_packet would count it as sent and lose
- * it, and a veth whose other end refuses it jams the ring for good.
+ * it.
+ *
+ * I2. Frames that an interface of af_packet refuses all the same (a veth, whose other end takes
+ * smaller ones) do not stop the others for long: while frames are given, the port looks now and then
+ * whether they leave, and throws away those that do not.
  */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
+#include <linux/capability.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if_arp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +39,7 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/packet.h>
+#include <pmd-glue/sendring.h>
 
 #define PACKET_OVERHEAD 96u    /* of a slot in the kernel's ring: header, address, alignment */
 #define PACKET_FRAME    60000u /* the largest that works */
@@ -45,11 +55,26 @@
 #define XDP_ROOM       2048u /* the kernel wants buffers of at least that */
 #define SOCKETS_MAX    256u /* of a kind in this process */
 #define LINK_INTERVAL  (100 * MILLISECOND)
+#define RING_INTERVAL  (10 * MILLISECOND)
+#define REFUSED_TIME   (50 * MILLISECOND) /* who is merely busy takes the next frame sooner */
+#define REFUSED_SIZES  16u /* that are thrown away at a time: no poll core waits for more */
+
+/* Does what af_packet's driver takes leave? */
+struct departure {
+	struct sendring ring;
+	bool unsure;    /* frames were given since the ring was last seen empty */
+	bool warned;
+	uint64_t look;  /* the time from which on it is looked at again */
+	uint64_t given; /* frames, so far */
+	uint64_t left;  /* of them, when the first one behind was refused, */
+	uint64_t since; /* which was then; 0: it was not */
+};
 
 struct packet {
 	struct ethdev ethdev; /* first: a port is an ethdev is a packet port */
-	int query;            /* a socket to ask the kernel with */
+	int query;            /* a socket to ask the kernel with, and to be known by: packet_claim() */
 	char interface[IFNAMSIZ];
+	struct departure departure;
 };
 
 static unsigned packet_count; /* for names of devices; under the front end's lock */
@@ -77,13 +102,27 @@ static bool interface_runs(int fd, const char *interface)
 	return (answer.ifr_flags & IFF_RUNNING) != 0;
 }
 
+/* Does it run, and has the kernel made all of it ready? A link that comes up refuses frames for up to a second. */
+static bool interface_ready(int fd, const char *interface)
+{
+	struct ifreq answer;
+	return interface_runs(fd, interface) &&
+	       interface_ask(fd, interface, SIOCGIFFLAGS, &answer) == 0 &&
+	       (answer.ifr_flags & IFF_RUNNING) != 0;
+}
+
+/* DPDK's driver opens such a socket, and when it starts it gives the interface the address that this has, which only its administrator
+ * may. */
 bool packet_may_open(void)
 {
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
 	close(fd);
-	return true;
+	return syscall(SYS_capget, &header, held) == 0 &&
+	       (held[0].effective & UINT32_C(1) << CAP_NET_ADMIN) != 0;
 }
 
 bool packet_is_up(const char *interface)
@@ -116,6 +155,7 @@ static bool packet_link(struct port *port)
 static void packet_close(struct port *port)
 {
 	struct packet *packet = (struct packet *)port;
+	sendring_close(&packet->departure.ring);
 	ethdev_close(&packet->ethdev);
 	close(packet->query);
 	free(packet);
@@ -127,6 +167,102 @@ static const struct port_operations packet_operations = {
 	.link = packet_link,
 	.counters = ethdev_counters,
 	.interrupt = ethdev_interrupt,
+	.describe = ethdev_describe,
+	.close = packet_close,
+};
+
+/* --- departure --- */
+
+static void refusal_tell(struct packet *packet, uint32_t length)
+{
+	const char *name = packet->interface;
+	if (packet->departure.warned || length <= FRAME_HEADER)
+		return;
+	packet->departure.warned = true;
+	log_warning("%s: the kernel does not send frames of %" PRIu32 " bytes, they are thrown away: its other end "
+		    "seems to take smaller ones only; give both ends the same MTU by ip link set %s mtu N, or set PTL_MTU",
+		name, length - FRAME_HEADER, name);
+}
+
+/* Throws away what is refused, from the longest frames down, until the ring drains. */
+static void departure_clear(struct packet *packet)
+{
+	struct departure *departure = &packet->departure;
+	uint32_t length = 0;
+	for (unsigned n = 0; n < REFUSED_SIZES && departure->unsure; n++) {
+		packet->ethdev.oversized += sendring_discard(&departure->ring, &length);
+		departure->unsure = sendring_kick(&departure->ring) == -ENOBUFS;
+	}
+	if (departure->unsure)
+		return;
+	departure->since = 0;
+	refusal_tell(packet, length);
+}
+
+static void departure_look(struct packet *packet, uint64_t now)
+{
+	struct departure *departure = &packet->departure;
+	int error = sendring_kick(&departure->ring);
+	uint64_t left;
+	departure->look = now + RING_INTERVAL;
+	departure->unsure = error == -ENOBUFS || error == -EAGAIN;
+	if (error != -ENOBUFS || !sendring_map(&departure->ring)) {
+		departure->since = 0;
+		return;
+	}
+	left = departure->given - sendring_waiting(&departure->ring);
+	if (departure->since == 0 || left != departure->left ||
+		!interface_ready(packet->query, packet->interface)) {
+		departure->left = left;
+		departure->since = now;
+	} else if (now - departure->since >= REFUSED_TIME) {
+		departure_clear(packet);
+	}
+}
+
+static void departure_watch(struct packet *packet)
+{
+	uint64_t now;
+	if (!packet->departure.unsure)
+		return;
+	now = glue_now(NULL);
+	if (now >= packet->departure.look)
+		departure_look(packet, now);
+}
+
+static uint16_t departure_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	departure_watch((struct packet *)port);
+	return ethdev_receive(port, frames, count);
+}
+
+static uint16_t departure_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct departure *departure = &((struct packet *)port)->departure;
+	uint16_t taken = ethdev_transmit(port, frames, count);
+	departure->given += taken;
+	departure->unsure |= taken > 0;
+	return taken;
+}
+
+/* Nobody calls when a frame has been refused for long enough. */
+static int departure_interrupt(struct port *port, bool on)
+{
+	struct packet *packet = (struct packet *)port;
+	if (on && packet->departure.unsure) {
+		departure_look(packet, glue_now(NULL));
+		if (packet->departure.unsure)
+			return -1;
+	}
+	return ethdev_interrupt(port, on);
+}
+
+static const struct port_operations departure_operations = {
+	.receive = departure_receive,
+	.transmit = departure_transmit,
+	.link = packet_link,
+	.counters = ethdev_counters,
+	.interrupt = departure_interrupt,
 	.describe = ethdev_describe,
 	.close = packet_close,
 };
@@ -151,7 +287,7 @@ static int packet_check(const struct packet *packet, const char *kind, uint32_t 
 	if (!packet_may_open()) {
 		log_error("%s%s: sending raw frames %s", kind, name,
 			kind[0] ? "by af_xdp needs root: run the program with sudo"
-				: "needs CAP_NET_RAW: run as root or setcap cap_net_raw+ep PROGRAM");
+				: PACKET_NEEDS);
 		return -1;
 	}
 	if (interface_ask(packet->query, name, SIOCGIFHWADDR, &answer) != 0 ||
@@ -208,7 +344,7 @@ static struct packet *packet_create(const char *interface)
 	}
 	packet->ethdev.id = RTE_MAX_ETHPORTS;
 	snprintf(packet->interface, sizeof(packet->interface), "%s", interface);
-	packet->query = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	packet->query = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (packet->query >= 0)
 		return packet;
 	log_error("%s: cannot ask the kernel about it: %s", interface, strerror(errno));
@@ -306,6 +442,8 @@ static int packet_open_af_packet(struct packet *packet, uint32_t mtu)
 	if (packet_start(packet, AF_PACKET, arguments, device, &options) != 0)
 		return -1;
 	packet->ethdev.port.receive_frames = (uint16_t)frames;
+	if (sendring_open(&packet->departure.ring, packet->ethdev.socket, block, slot, frames))
+		packet->ethdev.port.operations = &departure_operations;
 	return 0;
 }
 
@@ -347,14 +485,27 @@ static int packet_open_af_xdp(struct packet *packet, uint32_t mtu)
 	return packet_start(packet, AF_XDP, arguments, device, &options);
 }
 
+/* Who has a port on an interface gives its socket that name, which ends with the process and is the network namespace's own. */
+static void packet_claim(const struct packet *packet)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "postern/%s", packet->interface);
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	if (bind(packet->query, (const struct sockaddr *)&name, size) != 0 && errno == EADDRINUSE)
+		log_warning("%s: another port is on this interface: both hear the network, but neither the other: give each one of its own, such as ip link add NAME link %s type macvlan mode bridge",
+			packet->interface, packet->interface);
+}
+
 static struct port *packet_open_by(
 	const char *interface, uint32_t mtu, int (*open)(struct packet *, uint32_t))
 {
 	struct packet *packet = packet_create(interface);
 	if (!packet)
 		return NULL;
-	if (open(packet, mtu) == 0)
+	if (open(packet, mtu) == 0) {
+		packet_claim(packet);
 		return &packet->ethdev.port;
+	}
 	close(packet->query);
 	free(packet);
 	return NULL;

@@ -4,7 +4,10 @@
 
 #include <stdbool.h>
 
-bool packet_may_open(void); /* has this process CAP_NET_RAW? */
+/* What a process that may not open one is told. */
+#define PACKET_NEEDS "needs CAP_NET_RAW and CAP_NET_ADMIN: run as root or setcap cap_net_raw,cap_net_admin+ep PROGRAM"
+
+bool packet_may_open(void);
 bool packet_is_up(const char *interface);
 
 #endif

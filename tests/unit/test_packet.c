@@ -195,6 +195,51 @@ static void packet_transmit__survives_an_interface_that_goes_down(void **state)
 	port_close(two);
 }
 
+/* Frames larger than the other end takes, between others: those arrive, whether the ring was filled or not. */
+static void check_refused(unsigned large)
+{
+	struct port *one = packet_open("ptg0", 0), *two = packet_open("ptg1", 0);
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	struct rte_mbuf *frame;
+	bool gone = false, found = false;
+
+	assert_non_null(one);
+	assert_non_null(two);
+	wait_for_link(one, true);
+	exchange(one, two, 1514, 1);
+	for (unsigned n = 0; n < large; n++) {
+		frame = frame_make(one, two->address, 2000 + n % 3, 2);
+		if (port_transmit(one, &frame, 1) == 0)
+			rte_pktmbuf_free(frame);
+	}
+	frame = frame_make(one, two->address, 100, 3);
+	while (!gone || !found) {
+		struct rte_mbuf *other;
+		assert_true(glue_now(NULL) < end);
+		gone = gone || port_transmit(one, &frame, 1) == 1;
+		if (port_receive(one, &other, 1) == 1) /* a port is looked after when it is polled */
+			rte_pktmbuf_free(other);
+		if (port_receive(two, &other, 1) == 1) {
+			found = found || (other->pkt_len == 100 && frame_is(other, 100, 3));
+			rte_pktmbuf_free(other);
+		}
+	}
+	exchange(one, two, 1514, 4);
+	assert_true(port_count(one).errors >= 1);
+	port_close(one);
+	port_close(two);
+}
+
+static void packet_transmit__goes_on_after_frames_that_the_other_end_refuses(void **state)
+{
+	(void)state;
+	need_namespace();
+	assert_int_equal(command("ip link set ptg0 mtu 9000"), 0);
+	check_refused(1);
+	check_refused(3000);
+	assert_int_equal(command("ip link set ptg0 mtu 1500"), 0);
+}
+
 static void packet_open__says_what_is_wrong(void **state)
 {
 	(void)state;
@@ -210,6 +255,32 @@ static void packet_open__says_what_is_wrong(void **state)
 	assert_true(packet_is_up("ptg0"));
 }
 
+static void packet_open__warns_of_another_port_on_the_interface(void **state)
+{
+	struct port *one, *two;
+	char said[1024];
+	FILE *file = tmpfile();
+	int before;
+
+	(void)state;
+	need_namespace();
+	one = packet_open("ptg0", 0);
+	before = dup(STDERR_FILENO);
+	dup2(fileno(file), STDERR_FILENO);
+	two = packet_open("ptg0", 0);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	rewind(file);
+	said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+	fclose(file);
+	assert_non_null(strstr(said, "ptg0: another port is on this interface"));
+	port_close(one);
+	port_close(two);
+	one = packet_open("ptg0", 0); /* and when they are gone, so is the name */
+	assert_non_null(one);
+	port_close(one);
+}
+
 static void packet_open__names_the_capability_that_is_missing(void **state)
 {
 	pid_t child;
@@ -221,7 +292,7 @@ static void packet_open__names_the_capability_that_is_missing(void **state)
 	if (child == 0) {
 		if (setgid(65534) != 0 || setuid(65534) != 0)
 			_exit(2);
-		if (packet_open("ptg0", 0) || !strstr(log_last_error(), "setcap cap_net_raw+ep"))
+		if (packet_open("ptg0", 0) || !strstr(log_last_error(), "setcap cap_net_raw,cap_net_admin+ep"))
 			_exit(1);
 		_exit(packet_open_xdp("ptg0", 0) || !strstr(log_last_error(), "needs root"));
 	}
@@ -284,7 +355,9 @@ int main(void)
 		cmocka_unit_test(packet_transmit__sends_chains_and_foreign_memory),
 		cmocka_unit_test(packet_transmit__counts_what_is_longer_than_the_mtu),
 		cmocka_unit_test(packet_transmit__survives_an_interface_that_goes_down),
+		cmocka_unit_test(packet_transmit__goes_on_after_frames_that_the_other_end_refuses),
 		cmocka_unit_test(packet_open__says_what_is_wrong),
+		cmocka_unit_test(packet_open__warns_of_another_port_on_the_interface),
 		cmocka_unit_test(packet_open__names_the_capability_that_is_missing),
 		cmocka_unit_test(packet_open_xdp__carries_frames_in_one_piece),
 		cmocka_unit_test(glue_port_open__takes_dpdk_s_own_af_packet_by_its_device_string),
