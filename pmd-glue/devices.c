@@ -80,8 +80,7 @@ static void list_interface(struct device_list *list, const char *name)
 	if (!packet_is_up(name))
 		list_add(list, name, driver, false, "is down: ip link set %s up", name);
 	else if (!packet_may_open())
-		list_add(list, name, driver, false,
-			"needs CAP_NET_RAW: run as root or setcap cap_net_raw+ep PROGRAM");
+		list_add(list, name, driver, false, PACKET_NEEDS);
 	else
 		list_add(list, name, driver, true,
 			"usable by af_packet, MTU %ld; xdp:%s for af_xdp",
@@ -99,7 +98,7 @@ static void list_card(struct device_list *list, const char *address)
 			"has no driver: dpdk-devbind.py -b vfio-pci %s", address);
 	else if (!device_driver_serves(driver))
 		list_add(list, address, driver, false,
-			"is the kernel's: dpdk-devbind.py -b vfio-pci %s", address);
+			"is the kernel's: unless a connection needs it, dpdk-devbind.py -b vfio-pci %s", address);
 	else if (!hugepages_usable(hugepages_page()))
 		list_add(list, address, driver, true,
 			"usable; may need hugepages: sysctl vm.nr_hugepages=512");

@@ -404,6 +404,30 @@ static void *eal_run(void *context)
 	return NULL;
 }
 
+/* A limit of the process below what is enough, in the units of ulimit; false: it is not. */
+static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *limit)
+{
+	struct rlimit now;
+	if (getrlimit((__rlimit_resource_t)resource, &now) != 0 || now.rlim_cur == RLIM_INFINITY ||
+		now.rlim_cur >= least)
+		return false;
+	*limit = now.rlim_cur / unit;
+	return true;
+}
+
+/* What to do when a thread cannot be had. */
+static void thread_remedy(char *remedy, size_t size)
+{
+	uint64_t limit;
+	if (limit_below(RLIMIT_NPROC, RLIM_INFINITY, 1, &limit))
+		snprintf(remedy, size,
+			"this user may have %" PRIu64
+			" processes and threads: end some, or raise the limit by ulimit -u",
+			limit);
+	else
+		snprintf(remedy, size, "the system or its container allows no more: end some processes");
+}
+
 /* Runs rte_eal_init() in a thread with all signals blocked and puts back the handlers that it
  * changed. */
 static int eal_run_apart(struct eal_arguments *arguments)
@@ -413,6 +437,7 @@ static int eal_run_apart(struct eal_arguments *arguments)
 	struct eal_guard *guard = eal_enter();
 	FILE *output = stdout;
 	FILE *nowhere = NULL;
+	char remedy[REASON_MAX];
 	int error;
 	for (int signal = 1; signal < NSIG; signal++)
 		sigaction(signal, NULL, &before[signal]);
@@ -435,20 +460,11 @@ static int eal_run_apart(struct eal_arguments *arguments)
 			sigaction(signal, &before[signal], NULL);
 	}
 	eal_leave(guard);
-	if (error != 0)
-		log_error("cannot start DPDK: no thread can be had (%s)", strerror(error));
-	return error == 0 ? 0 : -1;
-}
-
-/* A limit of the process below what is enough, in the units of ulimit; false: it is not. */
-static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *limit)
-{
-	struct rlimit now;
-	if (getrlimit((__rlimit_resource_t)resource, &now) != 0 || now.rlim_cur == RLIM_INFINITY ||
-		now.rlim_cur >= least)
-		return false;
-	*limit = now.rlim_cur / unit;
-	return true;
+	if (error == 0)
+		return 0;
+	thread_remedy(remedy, sizeof(remedy));
+	log_error("cannot start DPDK because no thread can be had (%s): %s", strerror(error), remedy);
+	return -1;
 }
 
 /* Does a device of this program read memory by itself, so that it is locked? */
@@ -460,11 +476,13 @@ static bool eal_locks_memory(void)
 	return false;
 }
 
-/* What to do about a start that failed: limits of the process are the usual cause. */
-static void eal_remedy(char *remedy, size_t size)
+/* What to do about a start that failed, as DPDK says why: limits of the process are the usual cause. */
+static void eal_remedy(const char *why, char *remedy, size_t size)
 {
 	uint64_t limit;
-	if (limit_below(RLIMIT_NOFILE, FILES_ENOUGH, 1, &limit))
+	if (strstr(why, "thread"))
+		thread_remedy(remedy, size);
+	else if (limit_below(RLIMIT_NOFILE, FILES_ENOUGH, 1, &limit))
 		snprintf(remedy, size,
 			"this process may have %" PRIu64
 			" files open: raise the limit by ulimit -n %u",
@@ -529,17 +547,18 @@ static int eal_start(struct eal_arguments *arguments)
 	if (arguments->result >= 0 || arguments->error == EALREADY)
 		return 0;
 	eal_failed = true;
-	eal_remedy(remedy, sizeof(remedy));
+	eal_reason(why, sizeof(why));
+	eal_remedy(why, remedy, sizeof(remedy));
 	if (setting_text(SETTING_EAL_ARGS)[0])
 		log_error("cannot start DPDK with PTL_EAL_ARGS='%s' (%s): check or unset "
 			  "PTL_EAL_ARGS",
-			setting_text(SETTING_EAL_ARGS), eal_reason(why, sizeof(why)));
+			setting_text(SETTING_EAL_ARGS), why);
 	else if (share_wanted())
 		log_error("cannot start DPDK with PTL_SHARE=%s (%s): choose a name that no other "
 			  "process has",
-			setting_text(SETTING_SHARE), eal_reason(why, sizeof(why)));
+			setting_text(SETTING_SHARE), why);
 	else
-		log_error("cannot start DPDK (%s): %s", eal_reason(why, sizeof(why)), remedy);
+		log_error("cannot start DPDK (%s): %s", why, remedy);
 	return -1;
 }
 

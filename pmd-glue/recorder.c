@@ -332,6 +332,21 @@ static int file_complain(const char *name, int error)
 	return -1;
 }
 
+/* A descriptor of standard output, which belongs to captures once one goes there: what the program itself writes to it then goes to
+ * standard error, or it would stand between their blocks. -1: none. The front end's lock is held. */
+static int standard_open(void)
+{
+	static int standard = -1;
+	if (standard < 0) {
+		standard = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+		if (standard < 0)
+			return -1;
+		fflush(stdout);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	}
+	return fcntl(standard, F_DUPFD_CLOEXEC, 0);
+}
+
 /* Opens the file, empties it, and keeps other processes off it. */
 static int file_open(struct recorder *recorder)
 {
@@ -342,7 +357,7 @@ static int file_open(struct recorder *recorder)
 	if (getuid() != geteuid() || getgid() != getegid())
 		return file_complain(recorder->name, EPERM);
 	if (standard)
-		recorder->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+		recorder->fd = standard_open();
 	else
 		recorder->fd = open(recorder->name,
 			O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);

@@ -298,6 +298,16 @@ class Local(Case):
         self.assertEqual(max(len(frame) for frame in captured(self.file)), 100)
         self.assertTrue(any(row["cut"] for row in self.sound("cut")))
 
+    def test_standard_output_is_the_capture_s_alone(self):
+        done = subprocess.run([programs.program("postern-perf"), *WORK, "latency"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=programs.TIMEOUT, check=True,
+                              env=programs.environment(PTL_CAPTURE="-"))
+        name = os.path.join(self.directory, "standard.pcapng")
+        with open(name, "wb") as file:
+            file.write(done.stdout)
+        self.assertGreater(len(list(captured(name))), 80)
+        self.assertIn(b"Latency of put", done.stderr)
+
     def test_an_impossible_file_is_an_error_that_says_why(self):
         done = programs.run("postern-perf", *WORK, "latency", PTL_CAPTURE="/nowhere/at/all")
         self.assertNotEqual(done.returncode, 0)

@@ -7,13 +7,16 @@ import subprocess
 import programs
 
 
+FREE_UID = 64999  # nobody's
+
+
 class Complaints(programs.Case):
-    def info(self, limit=None, value=0, **settings):
+    def info(self, limit=None, value=0, user=None, **settings):
         def apply():
             if limit is not None:
                 resource.setrlimit(limit, (value, value))
         return subprocess.run([programs.program("postern-info")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              preexec_fn=apply, timeout=programs.TIMEOUT, check=False,
+                              preexec_fn=apply, timeout=programs.TIMEOUT, check=False, user=user,
                               env=programs.environment(**settings))
 
     def expect(self, done, code, *parts):
@@ -51,6 +54,17 @@ class Complaints(programs.Case):
             done = self.info(resource.RLIMIT_NOFILE, limit)
             if done.returncode != 0:
                 self.expect(done, 1, "Too many open files", "ulimit -n 64")
+
+    def test_too_few_threads_are_told(self):
+        if os.getuid() != 0:
+            self.skipTest("only root may become a user who has no processes")
+        os.chown(self.directory, FREE_UID, -1)
+        for limit in range(1, 4):
+            try:
+                done = self.info(resource.RLIMIT_NPROC, limit, user=FREE_UID, XDG_RUNTIME_DIR=self.directory)
+            except PermissionError:
+                self.skipTest("the build is where only root may look")
+            self.expect(done, 1, "cannot start DPDK", f"may have {limit} processes and threads", "ulimit -u")
 
     def shell(self, line):
         return subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
