@@ -54,6 +54,13 @@ struct control endpoint_control(const struct endpoint *endpoint, const ptl_event
 	return (struct control){.kind = CONTROL_NONE};
 }
 
+struct control endpoint_reached(const struct endpoint *endpoint, const ptl_event_t *event)
+{
+	if (event->type == PTL_EVENT_SEND_END && event->md_handle == endpoint->voice)
+		return control_unpack(event->match_bits, event->hdr_data);
+	return (struct control){.kind = CONTROL_NONE};
+}
+
 /* The ticker thread: its puts are the library's business, the rest is under the lock. */
 static void *ticker_run(void *argument)
 {

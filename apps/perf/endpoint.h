@@ -99,6 +99,8 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event);
 /* The control message that an event brings, or, for a SEND_FAIL, the one that failed; kind is
  * CONTROL_NONE if it is about something else. */
 struct control endpoint_control(const struct endpoint *endpoint, const ptl_event_t *event);
+/* The control message that has reached the process that it was for, says an event; CONTROL_NONE likewise. */
+struct control endpoint_reached(const struct endpoint *endpoint, const ptl_event_t *event);
 
 void endpoint_say(struct endpoint *endpoint, ptl_process_id_t to, const struct control *control);
 

@@ -45,16 +45,20 @@ static void die_of_signal(void)
 	if (killer == 0)
 		return;
 	fflush(stdout);
+	for (int other = 1; other < NSIG; other++)
+		if (other != killer && sigismember(&signals, other) == 1)
+			signal(other, SIG_IGN); /* takes back one that waits */
+	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 	raise(killer);
 }
 
+/* Further signals wait until the end, which PATIENCE bounds: timeout(1) sends two, and the second must not leave half behind. */
 static void *wait_for_signal(void *unused)
 {
 	int signal_number = 0;
 
 	(void)unused;
 	sigwait(&signals, &signal_number);
-	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 	leave_begin();
 	killer = signal_number;
 	if (isatty(STDERR_FILENO))
