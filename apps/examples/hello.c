@@ -38,6 +38,9 @@ static ptl_event_t wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind)
 		if (event.ni_fail_type != PTL_NI_OK) {
 			fprintf(stderr, "%s: %s\n", postern_event_name(event.type),
 				postern_fail_text(event.ni_fail_type));
+			if (!getenv("PTL_IFACE_NAME"))
+				fputs("Without PTL_IFACE_NAME this process reaches nobody but itself.\n",
+					stderr);
 			exit(1);
 		}
 	} while (event.type != kind);

@@ -159,6 +159,7 @@ static void settings_read(struct doctor *doctor)
 	count = count > SETTINGS_MAX ? SETTINGS_MAX : count;
 	names = setting_value(settings, count, "PTL_IFACE_NAME");
 	doctor->poll_thread = strcmp(setting_value(settings, count, "PTL_PROGRESS"), "inline") != 0;
+	doctor->udp = strcmp(setting_value(settings, count, "PTL_ENCAP"), "udp") == 0;
 	doctor->poll_busy = strcmp(setting_value(settings, count, "PTL_POLL"), "busy") == 0;
 	if (interfaces < 1)
 		interfaces = 1;

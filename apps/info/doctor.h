@@ -44,6 +44,7 @@ struct doctor {
 	bool poll_busy;
 	unsigned interface_count;
 	struct doctor_interface interfaces[DOCTOR_INTERFACES];
+	bool udp; /* PTL_ENCAP: node ids are addresses */
 	int started;
 	/* the result */
 	const char *check; /* the one that runs */

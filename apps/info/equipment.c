@@ -11,6 +11,7 @@
 #define NET_FILES     "/sys/class/net"
 #define CAP_NET_ADMIN 12
 #define CAP_NET_RAW   13
+#define CAP_IPC_LOCK  14
 #define CAP_SYS_ADMIN 21
 #define FLAG_UP       1
 #define FILES_LEAST   256
@@ -145,7 +146,7 @@ static void permission_pci(struct doctor *doctor, const struct doctor_interface 
 
 static void permission_look(struct doctor *doctor, const struct doctor_interface *interface)
 {
-	bool raw = capable(doctor, CAP_NET_RAW);
+	bool raw = capable(doctor, CAP_NET_RAW) && capable(doctor, CAP_NET_ADMIN);
 
 	if (interface->kind == KIND_PCI) {
 		permission_pci(doctor, interface);
@@ -155,9 +156,9 @@ static void permission_look(struct doctor *doctor, const struct doctor_interface
 			doctor, LEVEL_FAILURE, "af_xdp on %s is for root alone", interface->device);
 		doctor_mend(doctor, "run the program with sudo");
 	} else if (!raw) {
-		doctor_find(doctor, LEVEL_FAILURE, "af_packet on %s needs CAP_NET_RAW",
-			interface->device);
-		doctor_mend(doctor, "sudo setcap cap_net_raw+ep PROGRAM");
+		doctor_find(doctor, LEVEL_FAILURE,
+			"af_packet on %s needs CAP_NET_RAW and CAP_NET_ADMIN", interface->device);
+		doctor_mend(doctor, "sudo setcap cap_net_raw,cap_net_admin+ep PROGRAM");
 	} else {
 		doctor_find(doctor, LEVEL_OK, "%s may be opened", interface->device);
 	}
@@ -186,7 +187,8 @@ void check_limits(struct doctor *doctor)
 	unsigned long long files = limit_read(doctor, "Max open files");
 	unsigned before = doctor->finding_count;
 
-	if (doctor_has(doctor, KIND_PCI) && locked < MEMLOCK_LEAST) {
+	if (doctor_has(doctor, KIND_PCI) && locked < MEMLOCK_LEAST &&
+		!capable(doctor, CAP_IPC_LOCK)) {
 		doctor_find(doctor, LEVEL_FAILURE,
 			"%llu KiB may be locked, which is too little for a card's memory",
 			locked / 1024);

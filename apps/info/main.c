@@ -36,7 +36,8 @@ static const char help_text[] =
 	"  -h, --help     this text\n"
 	"  -V, --version  the library's version\n"
 	"\n"
-	"Exit codes: 0 all went well, 1 an interface cannot be opened, 2 the options were wrong.\n";
+	"Exit codes: 0 all went well, 1 an interface cannot be opened or doctor finds a failure, 2 the\n"
+	"options were wrong.\n";
 
 struct interface {
 	int code;        /* of PtlNIInit */

@@ -1,4 +1,6 @@
 /* network.c - interfaces are opened, namesakes listened for, peers asked. */
+#include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,10 +29,17 @@ static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 }
 
 /* What is behind a process that does not answer. */
-static void silence_find(struct doctor *doctor, const char *peer, const struct postern_ping *ping)
+static void silence_find(struct doctor *doctor, const struct doctor_interface *interface,
+	const char *peer, const struct postern_ping *ping)
 {
 	const uint8_t *at = ping->address;
 
+	if (interface->kind == KIND_LOOP) {
+		doctor_find(doctor, LEVEL_FAILURE,
+			"%s cannot be reached by this interface, which leads to nobody else", peer);
+		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1, or another of postern-info's");
+		return;
+	}
 	switch (ping->status) {
 	case POSTERN_PING_NO_ADDRESS:
 		doctor_find(doctor, LEVEL_FAILURE,
@@ -60,15 +69,18 @@ static void path_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_
 	const char *peer, uint64_t latency)
 {
 	struct path path;
-	uint32_t narrow;
 
 	if (path_find(ni, target, latency, &path) != PTL_OK || !path.answered) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s stopped answering", peer);
 		doctor_mend(doctor, "postern-ping %s", peer);
 		return;
 	}
-	narrow = path.there < path.back ? path.there : path.back;
-	if (path.there < path.own)
+	if (path.there == 0)
+		doctor_find(doctor, LEVEL_FAILURE,
+			"nothing reaches %s and comes back any more since frames of up to %" PRIu32
+			" bytes were tried",
+			peer, path.own);
+	else if (path.there < path.own)
 		doctor_find(doctor, LEVEL_FAILURE,
 			"frames of %" PRIu32 " bytes go out, but %" PRIu32 " reach %s%s", path.own,
 			path.there, peer,
@@ -87,11 +99,14 @@ static void path_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_
 			path.own, peer);
 		return;
 	}
-	doctor_mend(doctor, "export PTL_MTU=%" PRIu32 ", for both processes",
-		path.target < narrow ? path.target : narrow);
+	if (path_mtu(&path) == 0)
+		doctor_mend(doctor, "sudo ip link set DEV mtu %" PRIu32 ", for each link between them", path.own);
+	else
+		doctor_mend(doctor, "export PTL_MTU=%" PRIu32 ", for both processes", path_mtu(&path));
 }
 
-static void peer_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_t target)
+static void peer_look(struct doctor *doctor, const struct doctor_interface *interface,
+	ptl_handle_ni_t ni, ptl_process_id_t target)
 {
 	struct postern_ping ping;
 	char peer[32];
@@ -106,7 +121,7 @@ static void peer_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_
 		return;
 	}
 	if (ping.status != POSTERN_PING_ANSWERED) {
-		silence_find(doctor, peer, &ping);
+		silence_find(doctor, interface, peer, &ping);
 		return;
 	}
 	doctor_find(
@@ -135,6 +150,28 @@ static void namesake_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process
 		self.nid + 1);
 }
 
+/* With udp the node id is an address, which the kernel would answer for as well if it had it. */
+static void address_look(struct doctor *doctor, ptl_nid_t nid)
+{
+	struct ifaddrs *all, *one;
+	struct sockaddr_in address;
+
+	if (getifaddrs(&all) != 0)
+		return;
+	for (one = all; one != NULL; one = one->ifa_next) {
+		if (one->ifa_addr == NULL || one->ifa_addr->sa_family != AF_INET)
+			continue;
+		memcpy(&address, one->ifa_addr, sizeof(address));
+		if (ntohl(address.sin_addr.s_addr) != nid)
+			continue;
+		doctor_find(doctor, LEVEL_WARNING,
+			"the kernel has the address %s as well, on %s, and answers for it",
+			inet_ntoa(address.sin_addr), one->ifa_name);
+		doctor_mend(doctor, "export PTL_IP=ADDRESS/BITS, with an address that nobody has");
+	}
+	freeifaddrs(all);
+}
+
 static void interface_look(struct doctor *doctor, unsigned number)
 {
 	const struct doctor_interface *interface = &doctor->interfaces[number];
@@ -148,13 +185,15 @@ static void interface_look(struct doctor *doctor, unsigned number)
 		doctor_mend(doctor, "postern-info");
 		return;
 	}
-	doctor_find(doctor, LEVEL_OK, "%u (%s) is process %u of node %u", number,
-		interface->name[0] != '\0' ? interface->name : "the process itself", self.pid,
-		self.nid);
+	doctor_find(doctor, LEVEL_OK, "%u (%s) is %s", number,
+		interface->name[0] != '\0' ? interface->name : "the process itself",
+		process_text(self).text);
+	if (doctor->udp)
+		address_look(doctor, self.nid);
 	if (interface->kind != KIND_LOOP)
 		namesake_look(doctor, ni, self);
 	for (unsigned i = 0; i < doctor->peer_count; i++)
-		peer_look(doctor, ni, doctor->peers[i]);
+		peer_look(doctor, interface, ni, doctor->peers[i]);
 	PtlNIFini(ni);
 }
 

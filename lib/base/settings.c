@@ -24,7 +24,7 @@
 #define LIST_SEPARATOR ';'
 #define CHOICES_MAX    4
 #define NAME_MAX_BYTES 64 /* longer names are not compared with known ones */
-#define CLOSE_ENOUGH   3  /* edits between a wrong name and the one that was meant */
+#define CLOSE_ENOUGH   3  /* edits between a wrong name and the one that was meant, at most, and in no more than half of it */
 
 #define KIBIBYTE (UINT64_C(1) << 10)
 #define MEBIBYTE (UINT64_C(1) << 20)
@@ -663,14 +663,13 @@ static void name_check(const char *name, size_t length)
 			closest = known;
 		}
 	}
-	if (least <= CLOSE_ENOUGH)
+	if (least <= CLOSE_ENOUGH && 2 * least <= length - strlen(PREFIX))
 		log_warning("%.*s is not a setting and has no effect; did you mean %s?", width,
 			name, closest);
 	else
-		log_warning("%.*s is not a setting and has no effect; the closest name is %s, and "
-			    "postern-info "
-			    "lists all of them",
-			width, name, closest);
+		log_warning("%.*s is not a setting and has no effect; postern-info lists those that "
+			    "have",
+			width, name);
 }
 
 static void names_check(void)

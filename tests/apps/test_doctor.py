@@ -160,7 +160,10 @@ class Doctor(programs.Case):
         self.expect("permissions", "failure", "/dev/vfio/7", "chown $USER /dev/vfio/7")
         self.expect("permissions", "ok", "eth9", "", "eth9")
         self.write("proc/self/status", STATUS.format(caps="0000000000000000", cpus="0-3"))
-        self.expect("permissions", "failure", "CAP_NET_RAW", "setcap cap_net_raw+ep", "eth9")
+        for caps in (0, 1 << 13, 1 << 12):  # none, CAP_NET_RAW, CAP_NET_ADMIN
+            self.write("proc/self/status", STATUS.format(caps=f"{caps:016x}", cpus="0-3"))
+            self.expect("permissions", "failure", "CAP_NET_RAW and CAP_NET_ADMIN", "setcap cap_net_raw,cap_net_admin+ep",
+                        "eth9")
         self.expect("permissions", "failure", "af_xdp", "sudo", "xdp:eth9")
 
     def test_limits(self):
@@ -168,6 +171,8 @@ class Doctor(programs.Case):
         self.write("proc/self/limits", LIMITS.format(files=100, locked=67108864))
         self.expect("limits", "warning", "100 files", "ulimit -n", "eth9")
         self.write("proc/self/limits", LIMITS.format(files=1024, locked=67108864))
+        self.expect("limits", "ok", "suffice", "")
+        self.write("proc/self/status", STATUS.format(caps="000001ffffffbfff", cpus="0-3"))  # all but CAP_IPC_LOCK
         self.expect("limits", "failure", "65536 KiB", "memlock unlimited")
         self.expect("limits", "ok", "suffice", "", "eth9")
 
@@ -241,6 +246,20 @@ class Live(programs.Case):
         code, found, _ = self.findings("9:9", **self.memif(2))
         self.assertEqual(code, 1)
         self.assertIn("nobody says where 9:9 is", found["peer"]["text"])
+
+    def test_without_a_port_to_others_that_is_what_is_told(self):
+        code, found, _ = self.findings("1:1", PTL_NID="2")
+        self.assertEqual(code, 1)
+        self.assertIn("leads to nobody else", found["peer"]["text"])
+        self.assertIn("PTL_IFACE_NAME", found["peer"]["mend"])
+
+    def test_an_address_of_the_kernel_s_is_found(self):
+        settings = dict(PTL_ENCAP="udp", PTL_IFACE_NAME=f"memif:{self.directory}/memif")
+        _, found, done = self.findings(PTL_IP="127.0.0.1/8", **settings)
+        self.assertEqual(found["interface"]["level"], "warning", done.stdout)
+        self.assertIn("127.0.0.1 as well, on lo", found["interface"]["text"])
+        _, found, done = self.findings(PTL_IP="198.18.7.1/24", **settings)
+        self.assertEqual(found["interface"]["level"], "ok", done.stdout)
 
     def test_wrong_words_get_code_2(self):
         for words, part in ((["--nonsense"], "--help"), (["7"], "no process"), (["--pid", "x"], "process id")):

@@ -19,6 +19,10 @@ class Hello(programs.Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
         self.assertEqual(os.listdir(self.directory), [])
+        self.assertNotIn("PTL_IFACE_NAME", done.stderr)
+        done = programs.run("examples/hello", "send", "1:2", PTL_PEER_TIMEOUT="1s", PTL_NID="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Without PTL_IFACE_NAME", done.stderr)
 
     def test_a_cpu_that_is_not_here_is_not_called_a_lack_of_memory(self):
         done = programs.run("examples/hello", PTL_POLL_CORE="4095")
