@@ -27,8 +27,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
-TIMEOUT = float(os.environ.get("EXCHANGE_TIMEOUT", "240"))  # for one word of a process; generous, the cores may be busy
+TIMEOUT = float(os.environ.get("EXCHANGE_TIMEOUT", "120"))  # for one word of a process; generous, the cores may be busy
+TELL_TIME = 2  # s in which a process says what it is at; state.h
 PEER_TIMEOUT = "3s"  # where a process is killed, so that nobody waits for long
 NODES = (11, 12)
 VLAN = 42
@@ -228,8 +230,26 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def stacks(pid):
+    """What each thread of a process is in, a line each, the innermost function first."""
+    if shutil.which("gdb") is None:
+        return ["(install gdb to see what its threads are in)"]
+    told = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "thread apply all backtrace 12"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    threads = []
+    for line in told.splitlines():
+        thread = re.match(r'Thread \d+ .*"(.*)"', line)
+        function = re.match(r"#\d+ +(?:0x[0-9a-f]+ in )?([^ ]+)", line)
+        if thread:
+            threads.append(thread.group(1) + ":")
+        elif function and threads:
+            threads[-1] += " " + function.group(1)
+    return threads
+
+
 class Process:
     """One exchange process."""
+    started = []
 
     def __init__(self, program, device, side, scenario, peer_timeout=None):
         environment = {name: value for name, value in os.environ.items()
@@ -245,6 +265,16 @@ class Process:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
             preexec_fn=die_with_parent)
         threading.Thread(target=self.listen, daemon=True).start()
+        Process.started.append(self)
+
+    @staticmethod
+    def explain():
+        """Somebody does not answer: what is each of them at?"""
+        for one in Process.started:
+            if one.process.poll() is None:
+                print(f"process {one.name}:", *stacks(one.process.pid), sep="\n    ", flush=True)
+                one.process.send_signal(signal.SIGUSR1)
+                time.sleep(TELL_TIME)
 
     def listen(self):
         for line in self.process.stdout:
@@ -263,6 +293,7 @@ class Process:
         try:
             heard = self.words.get(timeout=TIMEOUT)
         except queue.Empty:
+            self.explain()
             raise Failure(f"process {self.name} did not say \"{word}\" in {TIMEOUT:.0f} s") from None
         if heard is None:
             code = self.process.wait()
@@ -280,6 +311,7 @@ class Process:
         try:
             code = self.process.wait(timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
+            self.explain()
             raise Failure(f"process {self.name} did not end in {TIMEOUT:.0f} s") from None
         if code != 0:
             raise Failure(f"process {self.name} ended with code {code}")

@@ -1,0 +1,50 @@
+/* state.h - what a process is at, told to the driver that has waited for it too long: it sends SIGUSR1. Poll threads stand aside for the
+ * answer, so one that hangs is told by there being none.
+ */
+#ifndef NET_STATE_H
+#define NET_STATE_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include <portals.h>
+#include <postern.h>
+
+static void state_tell(ptl_handle_ni_t interface)
+{
+	static const char *const topics[] = {"port", "poll", "queues", "eq", "peers", "drops"};
+	char json[1024];
+
+	for (unsigned i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
+		if (postern_inspect(interface, topics[i], 0, 0, json, sizeof(json)) >= 0)
+			fprintf(stderr, "%s %s\n", topics[i], json);
+}
+
+/* argument: the interface's handle, which may be written meanwhile. */
+static void *state_watch(void *argument)
+{
+	const ptl_handle_ni_t *interface = argument;
+	sigset_t asked;
+	int number;
+
+	sigemptyset(&asked);
+	sigaddset(&asked, SIGUSR1);
+	while (sigwait(&asked, &number) == 0)
+		state_tell(*interface);
+	return NULL;
+}
+
+/* Before any other thread begins, which must not have the signal. False: there is no thread for it. */
+static inline bool state_open(ptl_handle_ni_t *interface)
+{
+	pthread_t thread;
+	sigset_t asked;
+
+	sigemptyset(&asked);
+	sigaddset(&asked, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &asked, NULL);
+	return pthread_create(&thread, NULL, state_watch, interface) == 0 && pthread_detach(thread) == 0;
+}
+
+#endif
