@@ -259,6 +259,7 @@ class Process:
         if peer_timeout is not None:
             environment["PTL_PEER_TIMEOUT"] = peer_timeout
         self.name = "ab"[side]
+        self.killed = False
         self.words = queue.Queue()
         self.process = subprocess.Popen(
             device.prefix(side) + [program, str(PID), f"{device.node(1 - side)}:{PID}", scenario],
@@ -281,6 +282,24 @@ class Process:
             self.words.put(line.strip())
         self.words.put(None)
 
+    def listen_for(self, word):
+        patience = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                return self.words.get(timeout=1)
+            except queue.Empty:
+                self.mourn(word)
+                if time.monotonic() >= patience:
+                    self.explain()
+                    raise Failure(f"process {self.name} did not say \"{word}\" in {TIMEOUT:.0f} s") from None
+
+    def mourn(self, word):
+        """Who waits for one that has failed waits in vain."""
+        for one in Process.started:
+            code = one.process.poll()
+            if one is not self and not one.killed and code not in (None, 0):
+                raise Failure(f"process {one.name} ended with code {code} while {self.name} was to say \"{word}\"")
+
     def say(self, word):
         try:
             self.process.stdin.write(word + "\n")
@@ -290,11 +309,7 @@ class Process:
 
     def hear(self, word):
         """The next line; it should begin with the word."""
-        try:
-            heard = self.words.get(timeout=TIMEOUT)
-        except queue.Empty:
-            self.explain()
-            raise Failure(f"process {self.name} did not say \"{word}\" in {TIMEOUT:.0f} s") from None
+        heard = self.listen_for(word)
         if heard is None:
             code = self.process.wait()
             raise Failure(f"process {self.name} ended with code {code} before it said \"{word}\"")
@@ -317,6 +332,7 @@ class Process:
             raise Failure(f"process {self.name} ended with code {code}")
 
     def kill(self):
+        self.killed = True
         self.process.kill()
         self.process.wait()
 
