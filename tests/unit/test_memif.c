@@ -24,6 +24,7 @@
 #define BURST  32
 #define STREAM 20000
 #define LEAVES 200
+#define LOOK   (50 * MICROSECOND) /* between two looks at a link */
 
 static char directory[] = "/tmp/postern-memif-XXXXXX";
 static char path[64];
@@ -52,6 +53,14 @@ static struct port *process_open(uint32_t mtu)
 	return port;
 }
 
+/* The CPU is for the other process, or for other tests. */
+static void rest(uint64_t time)
+{
+	const struct timespec pause = {.tv_nsec = (long)time};
+
+	nanosleep(&pause, NULL);
+}
+
 static _Noreturn void echo(uint32_t mtu)
 {
 	struct port *port = process_open(mtu);
@@ -73,8 +82,7 @@ static _Noreturn void echo(uint32_t mtu)
 		rte_pktmbuf_free_bulk(frames + sent, (unsigned)(count - sent));
 	}
 	/* What was sent last must get out before the memory goes. */
-	for (uint64_t end = glue_now(NULL) + 100 * MILLISECOND; glue_now(NULL) < end;)
-		sched_yield();
+	rest(100 * MILLISECOND);
 	port_close(port);
 	_exit(0);
 }
@@ -120,7 +128,7 @@ static void wait_for_link(struct port *port, bool up)
 		CHECK(glue_now(NULL) < end);
 		if (port_receive(port, &frame, 1) == 1)
 			rte_pktmbuf_free(frame);
-		sched_yield();
+		rest(LOOK);
 	}
 }
 
@@ -297,7 +305,7 @@ static void wait_for_both(struct port *one, struct port *two)
 		up = one->operations->link(one);
 		up &= two->operations->link(two);
 		CHECK(glue_now(NULL) < end);
-		sched_yield();
+		rest(LOOK);
 	}
 	/* A server has room to send once the client has polled. */
 	CHECK(port_receive(one, &frame, 1) == 0);
