@@ -22,14 +22,18 @@ LOGGING_INLINE void event_copy(struct event_slot *slot, unsigned word, const uin
 
 /* Writes all words of a claimed slot but the first. link: LINK_OWN, or what it is instead of the account's. What an event says of its
  * region is the region's. Not the gate's threshold: events tell of operations in the order in which they began, and sends that wait in
- * the ring have not. */
+ * the ring have not. The line that readers poll is written last, and as a whole: it may be taken away between two stores. */
 LOGGING_INLINE void event_write(struct logging *logging, const struct region *region, enum event_kind kind, uint32_t why,
 	const struct account *account, uint64_t link)
 {
 	struct event_slot *slot = logging->slot;
 
-	logging->first |= (uint32_t)kind | why << EVENT_FAIL_AT | (uint32_t)region->options << EVENT_OPTIONS_AT;
+	event_copy(slot, EVENT_REGION, &region->handle);
+	event_copy(slot, EVENT_LENGTH, &region->length);
+	event_copy(slot, EVENT_USER, &region->user);
 #define WRITE(word, value) atomic_store_explicit(&slot->words[word], (value), memory_order_relaxed)
+	WRITE(EVENT_VALUE, account->value);
+	WRITE(EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
 	WRITE(EVENT_SEQUENCE, logging->sequence);
 	WRITE(EVENT_INITIATOR, account->initiator);
 	WRITE(EVENT_TARGET, account->target);
@@ -37,12 +41,8 @@ LOGGING_INLINE void event_write(struct logging *logging, const struct region *re
 	WRITE(EVENT_REQUESTED, account->requested);
 	WRITE(EVENT_MOVED, account->moved);
 	WRITE(EVENT_OFFSET, account->offset);
-	WRITE(EVENT_VALUE, account->value);
-	WRITE(EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
 #undef WRITE
-	event_copy(slot, EVENT_REGION, &region->handle);
-	event_copy(slot, EVENT_LENGTH, &region->length);
-	event_copy(slot, EVENT_USER, &region->user);
+	logging->first |= (uint32_t)kind | why << EVENT_FAIL_AT | (uint32_t)region->options << EVENT_OPTIONS_AT;
 }
 
 /* A slot has been written: its events can be read, so many. */

@@ -114,7 +114,10 @@ static inline __attribute__((always_inline)) enum queue_answer queue_try(const s
 	if (atomic_load_explicit(&queue->gate, memory_order_acquire) != view->handle)
 		return QUEUE_GONE;
 	static_assert(sizeof(*slot) == 2 << 6, "head / 2, in bytes");
+	static_assert(EVENT_REGION * sizeof(slot->words[0]) == CACHE_LINE, "where the second line begins");
 	slot = (const struct event_slot *)(const void *)((const char *)view->slots + (head << 6 & view->mask));
+	/* A reader that polls has both lines on their way when the poll core has written them, not one after the other. */
+	__builtin_prefetch(&slot->words[EVENT_REGION]);
 	/* Pairs with A. Another place: not written yet, or taken by another reader since head was read. */
 	word = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire) ^ (head | 1) << EVENT_PLACE_AT;
 	if (__builtin_expect(word >= UINT64_C(1) << EVENT_PLACE_AT, 0))
