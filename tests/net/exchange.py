@@ -30,6 +30,7 @@ import threading
 import time
 
 TIMEOUT = float(os.environ.get("EXCHANGE_TIMEOUT", "120"))  # for one word of a process; generous, the cores may be busy
+APART = float(os.environ.get("EXCHANGE_APART", "0.05"))  # s between the two being told: neither may rely on the other's pace
 TELL_TIME = 2  # s in which a process says what it is at; state.h
 PEER_TIMEOUT = "3s"  # where a process is killed, so that nobody waits for long
 NODES = (11, 12)
@@ -373,6 +374,7 @@ def alike(stage, scenario):
             stage.device.arrived()
         for process in pair:
             process.say(answer)
+            time.sleep(APART)
     for process in pair:
         process.end()
 
