@@ -189,11 +189,12 @@ static void departure_clear(struct packet *packet)
 {
 	struct departure *departure = &packet->departure;
 	uint32_t length = 0;
-	for (unsigned n = 0; n < REFUSED_SIZES && departure->unsure; n++) {
+	int answer = -ENOBUFS;
+	for (unsigned n = 0; n < REFUSED_SIZES && answer == -ENOBUFS; n++) {
 		packet->ethdev.oversized += sendring_discard(&departure->ring, &length);
-		departure->unsure = sendring_kick(&departure->ring) == -ENOBUFS;
+		answer = sendring_kick(&departure->ring);
 	}
-	if (departure->unsure)
+	if (answer == -ENOBUFS)
 		return;
 	departure->since = 0;
 	refusal_tell(packet, length);
@@ -202,11 +203,11 @@ static void departure_clear(struct packet *packet)
 static void departure_look(struct packet *packet, uint64_t now)
 {
 	struct departure *departure = &packet->departure;
-	int error = sendring_kick(&departure->ring);
+	int answer = sendring_kick(&departure->ring);
 	uint64_t left;
 	departure->look = now + RING_INTERVAL;
-	departure->unsure = error == -ENOBUFS || error == -EAGAIN;
-	if (error != -ENOBUFS || !sendring_map(&departure->ring)) {
+	departure->unsure = answer > 0 || answer == -ENOBUFS || answer == -EAGAIN;
+	if (answer != -ENOBUFS || !sendring_map(&departure->ring)) {
 		departure->since = 0;
 		return;
 	}

@@ -46,7 +46,10 @@ void sendring_close(struct sendring *ring)
 
 int sendring_kick(const struct sendring *ring)
 {
-	return sendto(ring->socket, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -errno : 0;
+	ssize_t sent = sendto(ring->socket, NULL, 0, MSG_DONTWAIT, NULL, 0);
+	if (sent < 0)
+		return -errno;
+	return sent > 0;
 }
 
 /* The frame in a slot; NULL: none that waits. */

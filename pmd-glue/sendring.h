@@ -28,7 +28,8 @@ bool sendring_open(struct sendring *ring, int socket, uint32_t block, uint32_t s
 void sendring_close(struct sendring *ring);
 /* Before frames in it are looked at: most rings never need it, and a process would seem to have twice their memory. False: not now. */
 bool sendring_map(struct sendring *ring);
-/* Has the kernel send what waits. 0, or -errno: ENOBUFS when the interface has refused the first frame. */
+/* Has the kernel send what waits. 0: nothing does; 1: some has left, and more may wait; -errno: ENOBUFS when the interface has refused
+ * the first frame. */
 int sendring_kick(const struct sendring *ring);
 uint32_t sendring_waiting(const struct sendring *ring); /* frames */
 /* Throws away the longest of the frames that wait, all of that length, which leave the ring at the next kick. Interfaces refuse
