@@ -160,7 +160,7 @@ static void wait_heard(struct client *client, struct peer *peer, enum control_ki
 static void meet(struct client *client, struct peer *peer)
 {
 	const ptl_process_id_t id = peer->stream.peer;
-	uint64_t deadline = clock_look() + HELLO_TIME;
+	uint64_t deadline = 0;
 	bool told = false;
 	unsigned said = 0; /* tick of the last HELLO, plus 1 */
 
@@ -177,6 +177,8 @@ static void meet(struct client *client, struct peer *peer)
 			endpoint_say(client->endpoint, id, &hello);
 			said = client->ticks + 1;
 		}
+		if (!peer->reached)
+			deadline = clock_look() + HELLO_TIME;
 		client_event(client);
 		if (peer->heard == CONTROL_WELCOME)
 			return;

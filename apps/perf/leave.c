@@ -11,7 +11,7 @@
 #include "complain.h"
 #include "leave.h"
 
-#define PATIENCE 2 /* seconds for interfaces to close: whoever complains may hold what that takes */
+#define PATIENCE 2 /* seconds for last words and for interfaces to close: whoever complains may hold what that takes, and nobody may read */
 
 static atomic_flag leaving = ATOMIC_FLAG_INIT;
 static volatile sig_atomic_t exit_code;
@@ -28,13 +28,14 @@ void leave_begin(void)
 {
 	while (atomic_flag_test_and_set(&leaving))
 		pause();
+	exit_code = EXIT_RUN; /* until leave() knows better */
+	signal(SIGALRM, give_up);
+	alarm(PATIENCE);
 }
 
 void leave(int code)
 {
 	exit_code = code;
-	signal(SIGALRM, give_up);
-	alarm(PATIENCE);
 	PtlFini();
 	exit(code);
 }

@@ -2,11 +2,11 @@
 #ifndef PERF_LEAVE_H
 #define PERF_LEAVE_H
 
-/* SIGINT, SIGTERM and SIGHUP, unless they are ignored, end the process as if nobody had caught them, but in this way; a second one
- * does at once. Before any other thread is made. */
+/* SIGINT, SIGTERM and SIGHUP, unless they are ignored, end the process as if nobody had caught them, but in this way. Further ones wait
+ * for that end, which takes two seconds at most. Before any other thread is made. */
 void leave_on_signals(void);
 
-/* The calling thread is the one that ends the process; others that ask, or have asked, wait here for that end. */
+/* The calling thread is the one that ends the process, within two seconds; others that ask, or have asked, wait here for that end. */
 void leave_begin(void);
 
 /* Ends the process; after leave_begin(). */

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """postern-perf as a user runs it."""
+import contextlib
 import csv
 import os
 import pty
@@ -356,11 +357,31 @@ class Remote(programs.Case):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(os.listdir(self.directory), [])
 
-    def test_without_a_server_the_client_says_so(self):
+    def test_a_server_may_come_late_but_must_come(self):
+        late = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",
+                          **self.memif(2, PTL_PEER_TIMEOUT="60s"))
+        nowhere = dict(self.memif(2), PTL_IFACE_NAME=f"memif:{self.directory}/nowhere")
         for timeout in ("1s", "11s"):  # the second is longer than a process that is no server is given
-            done = programs.run("postern-perf", "--peer", "1:1", **self.memif(2, PTL_PEER_TIMEOUT=timeout))
+            done = programs.run("postern-perf", "--peer", "1:1", **nowhere, PTL_PEER_TIMEOUT=timeout)
             self.assertEqual(done.returncode, 1)
             self.assertIn("no process answers at 1:1", done.stderr)
+        self.server("--once")
+        code, _, err = self.finish(late)
+        self.assertEqual(code, 0, err)
+
+    def test_who_has_no_reader_for_the_last_words_ends_all_the_same(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, bytes(4096))
+        os.set_blocking(writer, True)
+        process = subprocess.Popen([programs.program("postern-perf"), "--peer", "1:1"], stderr=writer,
+                                   env=programs.environment(**self.memif(2, PTL_PEER_TIMEOUT="100ms")))
+        os.close(writer)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.wait(timeout=programs.TIMEOUT), 1)
 
     def test_a_server_that_dies_ends_the_client(self):
         for words in (["latency"], ["bandwidth"], ["get-bandwidth"], ["--raw", "latency"]):
