@@ -327,14 +327,25 @@ bool ethdev_link(struct port *port)
 	return ethdev->up;
 }
 
+/* An interface that goes down leaves an error at its sockets, which calls until somebody takes it. */
+static void socket_hush(int socket)
+{
+	int error;
+	socklen_t size = sizeof(error);
+	(void)getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+}
+
 /* A socket is readable while its ring holds frames. A queue's descriptor is an eventfd, which keeps calling until it is read. */
 int ethdev_interrupt(struct port *port, bool on)
 {
 	struct ethdev *ethdev = (struct ethdev *)port;
 	struct pollfd called;
 	uint64_t count;
-	if (ethdev->socket >= 0)
+	if (ethdev->socket >= 0) {
+		if (!on)
+			socket_hush(ethdev->socket);
 		return on ? ethdev->socket : -1;
+	}
 	if (!ethdev->interrupts)
 		return -1;
 	called = (struct pollfd){.fd = rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0), .events = POLLIN};

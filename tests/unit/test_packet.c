@@ -1,6 +1,7 @@
 /* test_packet.c - tests of pmd-glue/packet.c, over a veth pair in a network namespace that ends with this process. */
 #include "glue_fixture.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -195,6 +196,27 @@ static void packet_transmit__survives_an_interface_that_goes_down(void **state)
 	port_close(two);
 }
 
+/* A poll core that sleeps would be called without end. */
+static void packet_interrupt__calls_no_more_for_an_interface_that_was_down(void **state)
+{
+	struct pollfd called = {.events = POLLIN};
+	struct port *one;
+
+	(void)state;
+	need_namespace();
+	one = packet_open("ptg0", 0);
+	assert_int_equal(command("ip link set ptg0 down"), 0);
+	wait_for_link(one, false);
+	assert_int_equal(command("ip link set ptg0 up"), 0);
+	wait_for_link(one, true);
+	one->operations->interrupt(one, false);
+	called.fd = one->operations->interrupt(one, true);
+	assert_true(called.fd >= 0);
+	poll(&called, 1, 0);
+	assert_int_equal(called.revents & POLLERR, 0);
+	port_close(one);
+}
+
 /* Frames larger than the other end takes, between others: those arrive, whether the ring was filled or not. */
 static void check_refused(unsigned large)
 {
@@ -355,6 +377,7 @@ int main(void)
 		cmocka_unit_test(packet_transmit__sends_chains_and_foreign_memory),
 		cmocka_unit_test(packet_transmit__counts_what_is_longer_than_the_mtu),
 		cmocka_unit_test(packet_transmit__survives_an_interface_that_goes_down),
+		cmocka_unit_test(packet_interrupt__calls_no_more_for_an_interface_that_was_down),
 		cmocka_unit_test(packet_transmit__goes_on_after_frames_that_the_other_end_refuses),
 		cmocka_unit_test(packet_open__says_what_is_wrong),
 		cmocka_unit_test(packet_open__warns_of_another_port_on_the_interface),
