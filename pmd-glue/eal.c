@@ -419,13 +419,15 @@ static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *l
 static void thread_remedy(char *remedy, size_t size)
 {
 	uint64_t limit;
-	if (limit_below(RLIMIT_NPROC, RLIM_INFINITY, 1, &limit))
+	/* Root's are not counted. */
+	if (getuid() != 0 && limit_below(RLIMIT_NPROC, RLIM_INFINITY, 1, &limit))
 		snprintf(remedy, size,
 			"this user may have %" PRIu64
-			" processes and threads: end some, or raise the limit by ulimit -u",
+			" processes and threads, a container perhaps fewer: end some, or raise the limit by ulimit -u",
 			limit);
 	else
-		snprintf(remedy, size, "the system or its container allows no more: end some processes");
+		snprintf(remedy, size,
+			"the system or its container allows no more processes and threads: end some, or raise the container's limit (pids.max)");
 }
 
 /* Runs rte_eal_init() in a thread with all signals blocked and puts back the handlers that it

@@ -486,7 +486,8 @@ static int packet_open_af_xdp(struct packet *packet, uint32_t mtu)
 	return packet_start(packet, AF_XDP, arguments, device, &options);
 }
 
-/* Who has a port on an interface gives its socket that name, which ends with the process and is the network namespace's own. */
+/* Who has a port on an interface gives its socket that name, which ends with the process, or with its children that have not called
+ * exec(), and is the network namespace's own. */
 static void packet_claim(const struct packet *packet)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -342,7 +342,11 @@ static int standard_open(void)
 		if (standard < 0)
 			return -1;
 		fflush(stdout);
-		dup2(STDERR_FILENO, STDOUT_FILENO);
+		if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+			close(standard);
+			standard = -1;
+			return -1;
+		}
 	}
 	return fcntl(standard, F_DUPFD_CLOEXEC, 0);
 }
