@@ -31,6 +31,7 @@ import time
 
 TIMEOUT = float(os.environ.get("EXCHANGE_TIMEOUT", "120"))  # for one word of a process; generous, the cores may be busy
 APART = float(os.environ.get("EXCHANGE_APART", "0.05"))  # s between the two being told: neither may rely on the other's pace
+STACKS_TIME = 30
 TELL_TIME = 2  # s in which a process says what it is at; state.h
 PEER_TIMEOUT = "3s"  # where a process is killed, so that nobody waits for long
 NODES = (11, 12)
@@ -235,8 +236,12 @@ def stacks(pid):
     """What each thread of a process is in, a line each, the innermost function first."""
     if shutil.which("gdb") is None:
         return ["(install gdb to see what its threads are in)"]
-    told = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "thread apply all backtrace 12"],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    try:
+        told = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "thread apply all backtrace 12"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              timeout=STACKS_TIME, preexec_fn=die_with_parent, check=False).stdout
+    except subprocess.TimeoutExpired:
+        return ["(gdb does not say what its threads are in)"]
     threads = []
     for line in told.splitlines():
         thread = re.match(r'Thread \d+ .*"(.*)"', line)
@@ -430,11 +435,23 @@ def device_make(kind):
     return Memif() if kind == "memif" else kinds[name](mtu)
 
 
+def end_in_order():
+    """Signals end the script, and what it made is removed: a second one, of timeout(1) or of a terminal, does not break that off."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+    def leave(*_):
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        sys.exit(1)
+
+    for number in numbers:
+        signal.signal(number, leave)
+
+
 def exit_code(kind, play):
     """Calls play with a device, which is removed afterwards; what this process should end with."""
     device = None
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))  # so that what was made is removed
+    end_in_order()
     try:
         device = device_make(kind)
         play(device)

@@ -165,7 +165,13 @@ def side_by_side(programs, scenarios):
     """Those that look for a path's MTU mostly wait for frames that are lost."""
     runs = [subprocess.Popen([sys.executable, __file__, programs, scenario], preexec_fn=terminate_with_parent)
             for scenario in scenarios]
-    codes = {run.wait() for run in runs}
+    try:
+        codes = {run.wait() for run in runs}
+    finally:
+        for run in runs:
+            if run.poll() is None:
+                run.terminate()
+                run.wait()
     return max(codes - {0, 77}, default=77 if 77 in codes else 0, key=abs)
 
 
@@ -189,10 +195,9 @@ def scenario_run(programs, scenario):
 
 def main():
     programs, *scenarios = sys.argv[1:]
+    exchange.end_in_order()
     if len(scenarios) > 1:
         return side_by_side(programs, scenarios)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))  # so that what was made is removed
     return scenario_run(programs, scenarios[0])
 
 

@@ -14,7 +14,7 @@
 static void state_tell(ptl_handle_ni_t interface)
 {
 	static const char *const topics[] = {"port", "poll", "queues", "eq", "peers", "drops"};
-	char json[1024];
+	char json[2048];
 
 	for (unsigned i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
 		if (postern_inspect(interface, topics[i], 0, 0, json, sizeof(json)) >= 0)
