@@ -135,7 +135,8 @@ struct postern_ping {
 	uint8_t address[6];   /* ANSWERED, NO_ANSWER: MAC address that the question went to, the target's or a gateway's */
 	/* The rest means something with POSTERN_PING_ANSWERED. */
 	uint16_t exact;       /* 1: residence and network are what they were; each poll core looked so often that a frame
-	                       * waited there for less than 20 us, which count as network. 0: one slept, or was busy with
+	                       * waited there for less than 20 us, which count as network, as does waiting behind other
+	                       * frames that came at once. 0: one slept, or was busy with
 	                       * other things, and cannot say how long a frame waited: residence is the most that it may
 	                       * have been, network the least, and the most of that is round_trip */
 	uint32_t answer_size; /* less than was wanted: the target's own frames are smaller */

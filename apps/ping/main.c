@@ -375,8 +375,9 @@ int main(int count, char **words)
 			process_text(run.self).text, run.size);
 	fflush(stdout);
 	ask_all(&run);
-	if (run.options.mtu && run.answered > 0 && !interrupted)
-		path_find(run.ni, run.options.target, (uint64_t)run.round_trip.mean, &run.path);
+	if (run.options.mtu && run.answered > 0 && !interrupted &&
+		path_find(run.ni, run.options.target, (uint64_t)run.round_trip.mean, &run.path) != PTL_OK)
+		run.path.answered = false;
 	if (run.options.json)
 		summary_json(&run);
 	else

@@ -46,6 +46,7 @@ static const char help_text[] =
 	"long that waited. Then bounds are told of the time in the network, and it does not count\n"
 	"in the summary's rows of network and target: \"-\", or null, when no answer does; \"exact\"\n"
 	"is how many do. PTL_POLL=busy on both sides keeps processes awake.\n"
+	"A path MTU of 0 says that nothing passes any more since larger frames were tried.\n"
 	"\n"
 	"Exit codes: 0 at least one answer came, 1 none did, 2 something else went wrong.\n";
 
