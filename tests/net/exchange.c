@@ -904,9 +904,10 @@ int main(int count, char **words)
 	if (count != 4 || sscanf(words[2], "%u:%u", &peer.nid, &peer.pid) != 2)
 		fail("usage: exchange SELF_PID PEER_NID:PEER_PID SCENARIO");
 	setvbuf(stdin, NULL, _IONBF, 0); /* poll() must see every word that has not been read */
-	expect(state_open(&ni));
+	state_block();
 	check(PtlInit(&interfaces));
 	check(PtlNIInit(PTL_IFACE_DEFAULT, (ptl_pid_t)atoi(words[1]), NULL, NULL, &ni));
+	expect(state_open(&ni));
 	check(PtlGetId(ni, &self));
 	meet_open();
 	if (strcmp(words[3], "passive") == 0)

@@ -677,9 +677,10 @@ int main(int count, char **words)
 	if (count != 4 || sscanf(words[2], "%u:%u", &me.peer.nid, &me.peer.pid) != 2)
 		fail("usage: kills SELF_PID PEER_NID:PEER_PID LIFE");
 	me.number = strtoull(words[3], NULL, 10) << LIFE_SHIFT;
-	expect(state_open(&me.ni));
+	state_block();
 	check(PtlInit(&interfaces));
 	check(PtlNIInit(PTL_IFACE_DEFAULT, (ptl_pid_t)atoi(words[1]), NULL, NULL, &me.ni));
+	expect(state_open(&me.ni));
 	check(PtlGetId(me.ni, &me.self));
 	check(PtlEQAlloc(me.ni, ROOM, &me.queue));
 	books_open();

@@ -21,29 +21,40 @@ static void state_tell(ptl_handle_ni_t interface)
 			fprintf(stderr, "%s %s\n", topics[i], json);
 }
 
-/* argument: the interface's handle, which may be written meanwhile. */
+static sigset_t state_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGUSR1);
+	return signals;
+}
+
+/* argument: the interface's handle. */
 static void *state_watch(void *argument)
 {
 	const ptl_handle_ni_t *interface = argument;
-	sigset_t asked;
+	const sigset_t signals = state_signals();
 	int number;
 
-	sigemptyset(&asked);
-	sigaddset(&asked, SIGUSR1);
-	while (sigwait(&asked, &number) == 0)
+	while (sigwait(&signals, &number) == 0)
 		state_tell(*interface);
 	return NULL;
 }
 
-/* Before any other thread begins, which must not have the signal. False: there is no thread for it. */
+/* Before any other thread begins: none but the one that answers may take the signal. */
+static inline void state_block(void)
+{
+	const sigset_t signals = state_signals();
+
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
+/* The interface is there, and its handle stays what it is. False: there is no thread to answer. */
 static inline bool state_open(ptl_handle_ni_t *interface)
 {
 	pthread_t thread;
-	sigset_t asked;
 
-	sigemptyset(&asked);
-	sigaddset(&asked, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &asked, NULL);
 	return pthread_create(&thread, NULL, state_watch, interface) == 0 && pthread_detach(thread) == 0;
 }
 
