@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/capability.h>
 
 #include <pmd-glue/device.h>
 
@@ -9,10 +10,6 @@
 
 #define PCI_FILES     "/sys/bus/pci/devices"
 #define NET_FILES     "/sys/class/net"
-#define CAP_NET_ADMIN 12
-#define CAP_NET_RAW   13
-#define CAP_IPC_LOCK  14
-#define CAP_SYS_ADMIN 21
 #define FLAG_UP       1
 #define FILES_LEAST   256
 #define MEMLOCK_LEAST (1ull << 30)
