@@ -15,7 +15,8 @@
 #define ETHERTYPE_IPV4 0x0800
 #define ECN_BITS       3
 #define FLIPS_MAX      3  /* bits flipped in a corrupted frame: CRC32C finds every such change */
-#define GROWTH_MAX     40 /* bytes added to a corrupted frame */
+#define GROWTH_MAX     40 /* bytes added to a corrupted frame; each parcel has room for them */
+#define ARRIVALS_FIRST 16u
 
 void network_init(struct network *network, const struct network_settings *settings, uint32_t nodes,
 	struct sim_clock *clock, uint64_t seed)
@@ -25,7 +26,6 @@ void network_init(struct network *network, const struct network_settings *settin
 		.clock = clock,
 		.prng = prng_make(seed),
 		.nodes = nodes,
-		.parcel_room = settings->frame_size + GROWTH_MAX,
 	};
 	network->links = report_memory(calloc(nodes, sizeof(*network->links)));
 	for (uint32_t i = 0; i < nodes; i++)
@@ -35,12 +35,8 @@ void network_init(struct network *network, const struct network_settings *settin
 
 void network_free(struct network *network)
 {
-	struct parcel *parcel;
-
-	while ((parcel = network->free_parcels)) {
-		network->free_parcels = parcel->next;
-		free(parcel);
-	}
+	for (uint32_t i = 0; i < network->nodes; i++)
+		free(network->links[i].down.ring);
 	free(network->links);
 	network->links = NULL;
 }
@@ -67,15 +63,10 @@ static uint32_t network_node(const struct network *network, const uint8_t *addre
 
 struct parcel *network_parcel(struct network *network, uint32_t from, uint32_t length)
 {
-	struct parcel *parcel = network->free_parcels;
+	struct parcel *parcel = report_memory(malloc(sizeof(*parcel) + length + GROWTH_MAX));
 
-	if (parcel)
-		network->free_parcels = parcel->next;
-	else
-		parcel = report_memory(malloc(sizeof(*parcel) + network->parcel_room));
-	parcel->next = NULL;
+	parcel->holders = 1;
 	parcel->from = from;
-	parcel->to = NODE_NONE;
 	parcel->length = length;
 	network->in_transit++;
 	return parcel;
@@ -83,17 +74,50 @@ struct parcel *network_parcel(struct network *network, uint32_t from, uint32_t l
 
 void network_release(struct network *network, struct parcel *parcel)
 {
-	parcel->next = network->free_parcels;
-	network->free_parcels = parcel;
 	network->in_transit--;
+	if (--parcel->holders == 0)
+		free(parcel);
 }
 
-static struct parcel *parcel_copy(struct network *network, const struct parcel *parcel)
+static struct parcel *parcel_hold(struct network *network, struct parcel *parcel)
 {
-	struct parcel *copy = network_parcel(network, parcel->from, parcel->length);
+	network->in_transit++;
+	parcel->holders++;
+	return parcel;
+}
 
+/* The parcel for a holder who is about to change it: I1. */
+static struct parcel *parcel_own(struct network *network, struct parcel *parcel)
+{
+	struct parcel *copy;
+
+	if (parcel->holders == 1)
+		return parcel;
+	copy = network_parcel(network, parcel->from, parcel->length);
 	memcpy(copy->bytes, parcel->bytes, parcel->length);
+	network_release(network, parcel);
 	return copy;
+}
+
+static void arrivals_put(struct arrivals *arrivals, uint64_t when, struct parcel *parcel)
+{
+	uint32_t room = arrivals->room ? 2 * arrivals->room : ARRIVALS_FIRST;
+
+	if (arrivals->tail - arrivals->head == arrivals->room) {
+		struct arrival *ring = report_memory(malloc(room * sizeof(*ring)));
+
+		for (uint32_t i = arrivals->head; i != arrivals->tail; i++)
+			ring[i & (room - 1)] = arrivals->ring[i & (arrivals->room - 1)];
+		free(arrivals->ring);
+		arrivals->ring = ring;
+		arrivals->room = room;
+	}
+	arrivals->ring[arrivals->tail++ & (arrivals->room - 1)] = (struct arrival){when, parcel};
+}
+
+static struct parcel *arrivals_take(struct arrivals *arrivals)
+{
+	return arrivals->ring[arrivals->head++ & (arrivals->room - 1)].parcel;
 }
 
 static uint64_t wire_bytes(uint32_t length)
@@ -111,13 +135,26 @@ static bool link_is_cut(const struct network *network, uint32_t node)
 	return network->links[node].cut_until > network->clock->now;
 }
 
-static void parcel_arrive(void *object, uint64_t argument)
+static void parcel_arrive(void *object, uint64_t node);
+
+/* I3 */
+static void arrival_plan(struct network *network, uint32_t node)
+{
+	const struct arrivals *down = &network->links[node].down;
+
+	if (down->head != down->tail)
+		sim_clock_at(network->clock, down->ring[down->head & (down->room - 1)].when,
+			parcel_arrive, network, node);
+}
+
+static void parcel_arrive(void *object, uint64_t node)
 {
 	struct network *network = object;
-	struct parcel *parcel = (struct parcel *)(uintptr_t)argument;
-	struct link *link = &network->links[parcel->to];
+	struct link *link = &network->links[node];
+	struct parcel *parcel = arrivals_take(&link->down);
 
-	if (link_is_cut(network, parcel->to)) {
+	arrival_plan(network, (uint32_t)node);
+	if (link_is_cut(network, (uint32_t)node)) {
 		network->counters.cut_dropped++;
 		network_release(network, parcel);
 		return;
@@ -126,11 +163,11 @@ static void parcel_arrive(void *object, uint64_t argument)
 		link->down_first = network->clock->now - wire_time(link, parcel->length);
 	link->down_last = network->clock->now;
 	link->down_bytes += wire_bytes(parcel->length);
-	network->deliver(network->context, parcel);
+	network->deliver(network->context, (uint32_t)node, parcel);
 }
 
-/* Sets "congestion experienced" in an IPv4 header that allows it, and mends its checksum. */
-static void parcel_mark(struct network *network, struct parcel *parcel)
+/* Sets "congestion experienced" in an IPv4 header that allows it, and mends its checksum. Returns the marked parcel. */
+static struct parcel *parcel_mark(struct network *network, struct parcel *parcel)
 {
 	uint8_t *bytes = parcel->bytes + FRAME_ETHERNET_BYTES;
 	uint32_t sum;
@@ -138,7 +175,9 @@ static void parcel_mark(struct network *network, struct parcel *parcel)
 	if (parcel->length < FRAME_ETHERNET_BYTES + 20 ||
 		parcel->bytes[12] != ETHERTYPE_IPV4 >> 8 || parcel->bytes[13] != 0 ||
 		(bytes[1] & ECN_BITS) == 0 || (bytes[1] & ECN_BITS) == ECN_BITS)
-		return;
+		return parcel;
+	parcel = parcel_own(network, parcel);
+	bytes = parcel->bytes + FRAME_ETHERNET_BYTES;
 	/* RFC 1624: the new sum is ~(~old + ~old word + new word). */
 	sum = (uint16_t) ~(bytes[10] << 8 | bytes[11]);
 	sum += (uint16_t) ~(bytes[0] << 8 | bytes[1]);
@@ -149,6 +188,7 @@ static void parcel_mark(struct network *network, struct parcel *parcel)
 	bytes[10] = (uint8_t)(~sum >> 8);
 	bytes[11] = (uint8_t)~sum;
 	network->counters.marked++;
+	return parcel;
 }
 
 /* Into the queue towards a node. */
@@ -159,7 +199,6 @@ static void switch_forward(struct network *network, struct parcel *parcel, uint3
 	uint64_t busy = link->down_free > now ? link->down_free - now : 0;
 	uint64_t queued = busy * (link->rate / 1000000) / 8000; /* bytes */
 
-	parcel->to = to;
 	if (queued + parcel->length > network->settings.queue_bytes) {
 		network->counters.queue_dropped++;
 		network_release(network, parcel);
@@ -168,10 +207,11 @@ static void switch_forward(struct network *network, struct parcel *parcel, uint3
 	if (queued > network->queue_peak)
 		network->queue_peak = (uint32_t)queued;
 	if (queued > network->settings.mark_bytes)
-		parcel_mark(network, parcel);
+		parcel = parcel_mark(network, parcel);
 	link->down_free = now + busy + wire_time(link, parcel->length);
-	sim_clock_at(network->clock, link->down_free + network->settings.delay, parcel_arrive,
-		network, (uintptr_t)parcel);
+	arrivals_put(&link->down, link->down_free + network->settings.delay, parcel);
+	if (link->down.tail - link->down.head == 1)
+		arrival_plan(network, to);
 }
 
 static uint32_t word_at(const uint8_t *bytes)
@@ -198,7 +238,7 @@ static void switch_flood(struct network *network, struct parcel *parcel)
 {
 	for (uint32_t i = 0; i < network->nodes; i++)
 		if (i != parcel->from)
-			switch_forward(network, parcel_copy(network, parcel), i);
+			switch_forward(network, parcel_hold(network, parcel), i);
 	network_release(network, parcel);
 }
 
@@ -247,19 +287,18 @@ static bool link_loses(struct network *network, struct link *link)
 	return false;
 }
 
-/* Flips bits, cuts the end off, or adds to it. */
-static void parcel_corrupt(struct network *network, struct parcel *parcel)
+/* Flips bits, cuts the end off, or adds to it. Returns the corrupted parcel. */
+static struct parcel *parcel_corrupt(struct network *network, struct parcel *parcel)
 {
 	uint64_t kind = prng_below(&network->prng, 8);
 
+	parcel = parcel_own(network, parcel);
 	network->counters.corrupted++;
 	if (kind == 0) {
 		parcel->length = (uint32_t)prng_between(&network->prng, 1, parcel->length);
 	} else if (kind == 1) {
 		uint32_t more = (uint32_t)prng_between(&network->prng, 1, GROWTH_MAX);
 
-		if (parcel->length + more > network->parcel_room)
-			more = network->parcel_room - parcel->length;
 		memset(parcel->bytes + parcel->length, (int)prng_below(&network->prng, 256), more);
 		parcel->length += more;
 	} else {
@@ -270,6 +309,7 @@ static void parcel_corrupt(struct network *network, struct parcel *parcel)
 			parcel->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		}
 	}
+	return parcel;
 }
 
 static void link_carry(struct network *network, struct parcel *parcel, uint64_t when)
@@ -281,7 +321,7 @@ static void link_carry(struct network *network, struct parcel *parcel, uint64_t 
 		network->counters.reordered++;
 	}
 	if (prng_chance(&network->prng, settings->corrupt))
-		parcel_corrupt(network, parcel);
+		parcel = parcel_corrupt(network, parcel);
 	sim_clock_at(network->clock, when, switch_arrive, network, (uintptr_t)parcel);
 }
 
@@ -304,7 +344,7 @@ uint64_t network_send(struct network *network, struct parcel *parcel)
 	} else {
 		if (prng_chance(&network->prng, settings->duplicate)) {
 			network->counters.duplicated++;
-			link_carry(network, parcel_copy(network, parcel),
+			link_carry(network, parcel_hold(network, parcel),
 				prng_chance(&network->prng, settings->late)
 					? when + prng_below(&network->prng, settings->late_time)
 					: when);

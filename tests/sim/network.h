@@ -2,9 +2,11 @@
  *
  *     node --- link up: rate, delay, faults ---> switch: a queue per node, marks, tail drop --- link down: rate, delay ---> node
  *
- * I1. A frame is copied into a parcel when it leaves a node and out of it when it arrives: what happens to one copy on its
- *     way never shows in another, nor in the sender's memory.
+ * I1. A frame is copied into a parcel when it leaves a node and out of it when it arrives. All who are sent the same frame share
+ *     its parcel; whatever changes a frame on its way changes a copy, unless nobody else holds the parcel.
  * I2. Between two nodes frames keep their order unless a fault reorders them.
+ * I3. The clock knows of each link down only the first frame that will arrive: a broadcast to thousands is one parcel and an
+ *     entry of 16 bytes for each of them.
  */
 #ifndef SIM_NETWORK_H
 #define SIM_NETWORK_H
@@ -41,18 +43,30 @@ struct network_settings {
 };
 
 struct parcel {
-	struct parcel *next; /* free ones */
+	uint32_t holders;
 	uint32_t from;
-	uint32_t to;
 	uint32_t length;
-	uint64_t arrived; /* at the node's device */
 	uint8_t bytes[];
+};
+
+struct arrival {
+	uint64_t when; /* ns */
+	struct parcel *parcel;
+};
+
+/* First in, first out. */
+struct arrivals {
+	struct arrival *ring;
+	uint32_t head;
+	uint32_t tail;
+	uint32_t room; /* a power of two */
 };
 
 struct link {
 	uint64_t rate;    /* bit/s */
 	uint64_t up_free; /* when it has sent all that it was given */
 	uint64_t down_free;
+	struct arrivals down;
 	uint64_t cut_until;
 	uint64_t burst_until;
 	/* What the scenario measures. */
@@ -87,13 +101,12 @@ struct network {
 	struct prng prng;
 	uint32_t nodes;
 	struct link *links;
-	struct parcel *free_parcels;
-	uint32_t parcel_room;
-	uint64_t in_transit; /* parcels */
+	uint64_t in_transit; /* frames, each as often as it is on its way */
 	uint32_t queue_peak; /* bytes, the longest queue seen */
 	uint32_t (*find)(
 		void *context, uint32_t nid, uint32_t pid); /* node of a process, for `directed` */
-	void (*deliver)(void *context, struct parcel *parcel); /* takes the parcel over */
+	void (*deliver)(void *context, uint32_t node,
+		struct parcel *parcel); /* takes its hold on the parcel over */
 	void *context;
 };
 
@@ -102,10 +115,11 @@ void network_init(struct network *network, const struct network_settings *settin
 void network_free(struct network *network);
 /* life: the device may be another one in each life of the node. */
 void network_address(uint32_t node, uint32_t life, uint8_t *address);
-/* A parcel for a frame of this length; its bytes are the caller's to fill. */
+/* A parcel for a frame of this length, held once; its bytes are the caller's to fill. */
 struct parcel *network_parcel(struct network *network, uint32_t from, uint32_t length);
+/* Gives up a hold; the last one frees the parcel. */
 void network_release(struct network *network, struct parcel *parcel);
-/* Sends a parcel; returns when the node's device has sent it (ns). */
+/* Sends a parcel, whose hold it takes over; returns when the node's device has sent it (ns). */
 uint64_t network_send(struct network *network, struct parcel *parcel);
 /* Nothing passes to or from the node until then. */
 void network_cut(struct network *network, uint32_t node, uint64_t until);

@@ -225,13 +225,13 @@ static uint16_t device_receive(struct port *port, struct rte_mbuf **frames, uint
 	device_reap(node, simulation_now(node->simulation));
 	port->arrived = 0;
 	while (got < count && node->received_head != node->received_tail) {
-		struct parcel *parcel =
-			node->received[node->received_head++ % node->settings->receive_ring];
+		const struct arrival *arrival =
+			&node->received[node->received_head++ % node->settings->receive_ring];
 
 		if (got == 0)
-			port->arrived = parcel->arrived;
-		frames[got] = parcel_unpack(node, parcel);
-		network_release(&node->simulation->network, parcel);
+			port->arrived = arrival->when;
+		frames[got] = parcel_unpack(node, arrival->parcel);
+		network_release(&node->simulation->network, arrival->parcel);
 		if (frames[got])
 			got++;
 	}
@@ -261,7 +261,7 @@ static void device_close(struct port *port)
 	device_reap(node, UINT64_MAX);
 	while (node->received_head != node->received_tail)
 		network_release(&node->simulation->network,
-			node->received[node->received_head++ % node->settings->receive_ring]);
+			node->received[node->received_head++ % node->settings->receive_ring].parcel);
 }
 
 static const struct port_operations device_operations = {
@@ -349,8 +349,8 @@ void node_deliver(struct node *node, struct parcel *parcel)
 		network_release(&node->simulation->network, parcel);
 		return;
 	}
-	parcel->arrived = simulation_now(node->simulation);
-	node->received[node->received_tail++ % node->settings->receive_ring] = parcel;
+	node->received[node->received_tail++ % node->settings->receive_ring] =
+		(struct arrival){simulation_now(node->simulation), parcel};
 	node_plan_at(node, simulation_now(node->simulation));
 }
 

@@ -62,7 +62,7 @@ struct node {
 
 	struct port port;
 	struct port_counters port_counters;
-	struct parcel **received; /* ring */
+	struct arrival *received; /* ring: frames that the stack has not taken */
 	uint32_t received_head;
 	uint32_t received_tail;
 	struct sent_frame *sent; /* ring: frames that the device still holds */
@@ -105,7 +105,7 @@ void node_leave(struct node *node);
 /* Its program has made calls: plans the turn that they need. */
 void node_plan(struct node *node);
 
-/* A parcel for it; takes it over. */
+/* A parcel for it, whose hold it takes over. */
 void node_deliver(struct node *node, struct parcel *parcel);
 
 struct segment;

@@ -85,11 +85,11 @@ void simulation_run_until(struct simulation *simulation, uint64_t when)
 		simulation->clock.now = when;
 }
 
-static void simulation_deliver(void *context, struct parcel *parcel)
+static void simulation_deliver(void *context, uint32_t node, struct parcel *parcel)
 {
 	struct simulation *simulation = context;
 
-	node_deliver(&simulation->nodes[parcel->to], parcel);
+	node_deliver(&simulation->nodes[node], parcel);
 }
 
 /* --- troubles */
