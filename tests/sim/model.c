@@ -208,20 +208,21 @@ static uint64_t pattern_check(const struct task *task, const uint8_t *bytes, uin
 	return length;
 }
 
-static uint64_t poison_check(const uint8_t *bytes, uint64_t length)
+/* The first byte that is not `value`; length: none. */
+static uint64_t fill_check(const uint8_t *bytes, uint8_t value, uint64_t length)
 {
-	if (length == 0 || (bytes[0] == POISON && memcmp(bytes, bytes + 1, length - 1) == 0))
+	if (length == 0 || (bytes[0] == value && memcmp(bytes, bytes + 1, length - 1) == 0))
 		return length;
 	for (uint64_t at = 0; at < length; at++)
-		if (bytes[at] != POISON)
+		if (bytes[at] != value)
 			return at;
 	return length;
 }
 
-static void poison_expect(struct model *model, const struct node *node, const char *what,
-	const uint8_t *bytes, uint64_t length)
+static void fill_expect(struct model *model, const struct node *node, const char *what,
+	const uint8_t *bytes, uint8_t value, uint64_t length)
 {
-	uint64_t at = poison_check(bytes, length);
+	uint64_t at = fill_check(bytes, value, length);
 
 	if (at != length)
 		simulation_fail(model->simulation,
@@ -230,20 +231,37 @@ static void poison_expect(struct model *model, const struct node *node, const ch
 			what, node->number, at, length);
 }
 
+static void poison_expect(struct model *model, const struct node *node, const char *what,
+	const uint8_t *bytes, uint64_t length)
+{
+	fill_expect(model, node, what, bytes, POISON, length);
+}
+
+/* Memory that was never taken is still zero, so that it costs none. */
+static void peak_raise(
+	struct model *model, const struct node *node, uint8_t *bytes, uint64_t *peak, uint64_t end)
+{
+	if (end <= *peak)
+		return;
+	fill_expect(model, node, "memory that was never used", bytes + *peak, 0, end - *peak);
+	memset(bytes + *peak, POISON, end - *peak);
+	*peak = end;
+}
+
 /* A range with a guard behind it. */
 static uint64_t range_take(struct model *model, struct node *node, bool window, uint64_t length)
 {
 	struct program *program = program_of(node);
 	struct extent_map *map = window ? program->window_map : program->source_map;
+	uint8_t *bytes = window ? program->window : program->source;
 	uint64_t offset = extent_take(map, length + GUARD);
-	uint64_t *peak = window ? &program->window_peak : &program->source_peak;
 
 	if (offset == EXTENT_NONE)
 		return EXTENT_NONE;
-	if (offset + length + GUARD > *peak)
-		*peak = offset + length + GUARD;
+	peak_raise(model, node, bytes, window ? &program->window_peak : &program->source_peak,
+		offset + length + GUARD);
 	poison_expect(model, node, window ? "free window memory" : "free source memory",
-		(window ? program->window : program->source) + offset, length + GUARD);
+		bytes + offset, length + GUARD);
 	return offset;
 }
 
@@ -314,10 +332,8 @@ static struct program *program_make(struct model *model, const struct node *node
 
 	program->window_bytes = model->one_target && node->number ? NOTHING : model->window_bytes;
 	program->source_bytes = model->one_target && !node->number ? NOTHING : model->source_bytes;
-	program->window = report_memory(malloc(program->window_bytes));
-	program->source = report_memory(malloc(program->source_bytes));
-	memset(program->window, POISON, program->window_bytes);
-	memset(program->source, POISON, program->source_bytes);
+	program->window = report_memory(calloc(1, program->window_bytes));
+	program->source = report_memory(calloc(1, program->source_bytes));
 	for (unsigned i = 0; i < SLABS && model->slabs; i++) {
 		program->slabs[i].memory = report_memory(malloc(SLAB_BYTES));
 		memset(program->slabs[i].memory, POISON, SLAB_BYTES);
