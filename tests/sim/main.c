@@ -1,10 +1,11 @@
 /* main.c - postern-sim: runs simulated clusters of complete stacks, from seeds.
  *
- * A run that fails, or that crashes this program, is named by the command that replays it.
+ * A run that fails, or in which this program ends in whatever other way but SIGKILL, is named by the command that replays it.
  */
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include <apps/output.h>
 #include <sim/scenario.h>
 
-#define COMMAND_TEXT  1024
+#define COMMAND_TEXT  (REPORT_COMMAND - 64)
 #define FAILURES_TOLD 20
 
 struct options {
@@ -28,7 +29,6 @@ struct options {
 };
 
 static char command[COMMAND_TEXT]; /* without the seed */
-static char replay[COMMAND_TEXT + 64];
 
 static void usage(FILE *file)
 {
@@ -128,7 +128,8 @@ static const struct option long_options[] = {
 
 static void complain(const char *what, const char *text)
 {
-	fprintf(stderr, "postern-sim: %s \"%s\"; postern-sim --help lists the options.\n", what, text);
+	fprintf(stderr, "postern-sim: %s \"%s\"; postern-sim --help lists the options.\n", what,
+		text);
 	exit(2);
 }
 
@@ -256,17 +257,41 @@ static void option_take(struct options *options, int option)
 		command_add(optarg);
 }
 
-/* The run that was under way when the program died. */
-static void crashed(int number)
+/* The run that is under way when the program dies. */
+static void replay_tell(void)
 {
-	static const char text[] = "\npostern-sim crashed; replay with: ";
+	static const char text[] = "\npostern-sim did not end its run\n  replay with: ";
 
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ||
-		write(STDERR_FILENO, replay, strlen(replay)) < 0 ||
+		write(STDERR_FILENO, report_replay, strlen(report_replay)) < 0 ||
 		write(STDERR_FILENO, "\n", 1) < 0)
 		_exit(3);
+}
+
+/* In whichever thread comes first: the process may be sent several signals at once. */
+static void signalled(int number)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (atomic_flag_test_and_set(&told))
+		return;
+	replay_tell();
 	signal(number, SIG_DFL);
 	raise(number);
+}
+
+/* Sanitizers end a program without a signal. */
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+static void death_watch(void)
+{
+	static const int signals[] = {
+		SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGHUP, SIGINT, SIGTERM};
+
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		signal(signals[i], signalled);
+	if (__sanitizer_set_death_callback)
+		__sanitizer_set_death_callback(replay_tell);
 }
 
 /* One seed. False: it failed, and standard error says how. */
@@ -275,8 +300,9 @@ static bool seed_run(const struct options *options, const struct scenario *scena
 {
 	struct result again;
 
-	snprintf(replay, sizeof(replay), "postern-sim%s --seed %" PRIu64 " --seeds 1 %s%s", command,
-		seed, options->twice ? "--twice " : "", scenario->name);
+	snprintf(report_replay, sizeof(report_replay),
+		"postern-sim%s --seed %" PRIu64 " --seeds 1 %s%s", command, seed,
+		options->twice ? "--twice " : "", scenario->name);
 	scenario_run(scenario, seed, &options->scenario, result);
 	if (!result->failed && options->twice) {
 		scenario_run(scenario, seed, &options->scenario, &again);
@@ -291,7 +317,7 @@ static bool seed_run(const struct options *options, const struct scenario *scena
 	if (!result->failed)
 		return true;
 	fprintf(stderr, "seed %" PRIu64 " failed %s\n  replay with: %s\n", seed, result->failure,
-		replay);
+		report_replay);
 	return false;
 }
 
@@ -317,7 +343,6 @@ static int experiment_run(const struct options *options, const struct scenario *
 
 int main(int argc, char **argv)
 {
-	static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
 	struct options options = {
 		.seed = 1,
 		.scenario =
@@ -336,8 +361,9 @@ int main(int argc, char **argv)
 		if (optind + 1 < argc)
 			complain("one experiment at a time, not also", argv[optind + 1]);
 	}
-	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		signal(signals[i], crashed);
+	if (!options.scenario.slice_run != !options.scenario.slice_wait)
+		complain("these belong together, one is missing:", "--run N --wait N");
 	node_system_start();
+	death_watch();
 	return experiment_run(&options, scenario);
 }

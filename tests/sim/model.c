@@ -12,8 +12,7 @@
 #define CHUNKS_MAX     65536
 #define PAIRS_AT_START 1024
 #define NOTHING        4096 /* bytes of memory that is not used */
-#define RANGE_ALIGN    64
-#define TRUNCATED_BY   100 /* bytes that a posted descriptor is too short by, at most */
+#define TRUNCATED_BY   100  /* bytes that a posted descriptor is too short by, at most */
 
 /* After trouble, so long may pass until everybody knows of it. */
 static uint64_t model_grace(const struct model *model)

@@ -38,6 +38,8 @@
 #define TASK_NUMBER_MASK ((UINT64_C(1) << TASK_LIFE_SHIFT) - 1)
 #define POISON           0xa5
 #define GUARD            64 /* bytes of poison kept after each range */
+#define RANGE_ALIGN      64
+#define RANGE_MORE       (GUARD + RANGE_ALIGN) /* bytes that a range takes beside its own, at most */
 
 enum task_class {
 	TASK_WINDOW,

@@ -403,11 +403,8 @@ void node_open(struct node *node)
 	code = PtlNIInit(PTL_IFACE_DEFAULT, node->id.pid, &limits, NULL, &node->ni);
 	if (code == PTL_OK)
 		code = PtlEQAlloc(node->ni, node->settings->queue_events, &node->eq);
-	if (code != PTL_OK) {
-		fprintf(stderr, "postern-sim: node %u cannot be opened: code %d\n", node->number,
-			code);
-		exit(2);
-	}
+	if (code != PTL_OK)
+		report_stop("node %u cannot be opened: code %d", node->number, code);
 	node->up = true;
 	workload_begin(node);
 	node_leave(node);
@@ -452,10 +449,8 @@ void node_system_start(void)
 	static char *arguments[] = {program, huge, config, pci, telemetry, memory, megabytes, cores,
 		core, level, memory_mode, NULL};
 
-	if (rte_eal_init((int)(sizeof(arguments) / sizeof(arguments[0])) - 1, arguments) < 0) {
-		fprintf(stderr, "postern-sim: DPDK's EAL does not start\n");
-		exit(2);
-	}
+	if (rte_eal_init((int)(sizeof(arguments) / sizeof(arguments[0])) - 1, arguments) < 0)
+		report_stop("DPDK's EAL does not start");
 }
 
 void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memory)
@@ -470,7 +465,7 @@ void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memo
 	snprintf(text, sizeof(text), "%" PRIu64, event_memory);
 	setenv("PTL_EVENT_MEMORY", text, 1);
 	if (PtlInit(&interfaces_max) != PTL_OK)
-		exit(2);
+		report_stop("the library does not start");
 }
 
 /* Every frame is back where it came from. */
@@ -510,11 +505,8 @@ static struct rte_mempool *pool_of(const struct node *node)
 		pool_sizes[number] = node->settings->pool_frames;
 		pool_rooms[number] = room;
 	}
-	if (!pools[number]) {
-		fprintf(stderr, "postern-sim: no memory for %u frames\n",
-			node->settings->pool_frames);
-		exit(2);
-	}
+	if (!pools[number])
+		report_stop("there is no memory for %u frames", node->settings->pool_frames);
 	return pools[number];
 }
 

@@ -2,6 +2,7 @@
 #include <sim/report.h>
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,14 +10,24 @@
 #include <wire/frame.h>
 
 struct result report_current;
+char report_replay[REPORT_COMMAND];
+
+void report_stop(const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "postern-sim: ");
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "%s%s\n", report_replay[0] ? "\n  replay with: " : "", report_replay);
+	exit(2);
+}
 
 void *report_memory(void *memory)
 {
-	if (!memory) {
-		fprintf(stderr, "postern-sim: there is no memory; simulate fewer nodes or smaller "
-				"messages\n");
-		exit(2);
-	}
+	if (!memory)
+		report_stop("there is no memory; simulate fewer nodes or smaller messages");
 	return memory;
 }
 

@@ -53,7 +53,13 @@ void report_progress_end(void);
 /* The interesting fields of a frame, and a newline. */
 void report_frame(const uint8_t *bytes, uint32_t length);
 
-/* Ends the program when there is no memory. */
+/* The command that repeats the run that is under way; "": there is none yet. */
+#define REPORT_COMMAND 1088
+extern char report_replay[REPORT_COMMAND];
+
+/* Ends the program: the run cannot go on, for a reason that is not the library's. */
+void report_stop(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* The same when there is no memory. */
 void *report_memory(void *memory);
 
 #endif

@@ -261,6 +261,10 @@ static void simulation_play(struct simulation *simulation)
 		(!all_up(simulation) || !all_settled(simulation) || far_ends_missing(simulation)))
 		simulation_run_until(simulation, simulation_now(simulation) + QUIET_CHUNK);
 	model_finish(simulation->model);
+	if (!workload_done(simulation->workload))
+		simulation_fail(simulation,
+			"%" PRIu64 " tasks were not issued and %" PRIu64 " have not ended",
+			simulation->workload->left, simulation->model->unfinished);
 }
 
 static void simulation_close(struct simulation *simulation)
@@ -625,8 +629,6 @@ static void plan_incast(struct plan *plan, uint64_t seed)
 		.outstanding = 1,
 		.size_min = MEBIBYTE,
 		.size_max = MEBIBYTE};
-	plan->window_bytes = 64 * MEBIBYTE;
-	plan->source_bytes = 2 * MEBIBYTE;
 	plan->node.pools = 33;
 	plan->measure = measure_incast;
 }
@@ -686,7 +688,6 @@ static void plan_loss(struct plan *plan, uint64_t seed)
 		.size_min = 65536,
 		.size_max = 65536};
 	plan->source_bytes = 16 * MEBIBYTE;
-	plan->window_bytes = 16 * MEBIBYTE;
 }
 
 /* The same, between nodes that share their CPUs with others. */
@@ -737,6 +738,20 @@ const struct scenario *scenario_find(const char *name)
 	return NULL;
 }
 
+/* The largest message fits, and so do all that one node is sent: nothing but the network holds them up. */
+static void plan_room(struct plan *plan)
+{
+	const struct workload_settings *workload = &plan->workload;
+	uint64_t message = workload->size_max + RANGE_MORE, inbound = message;
+
+	if (workload->targets == TARGET_FIRST)
+		inbound *= (uint64_t)(plan->nodes - 1) * workload->outstanding;
+	if (plan->source_bytes < message)
+		plan->source_bytes = message;
+	if (plan->window_bytes < inbound)
+		plan->window_bytes = inbound;
+}
+
 static void plan_override(struct plan *plan, const struct scenario_options *options)
 {
 	struct network_settings *network = &plan->network;
@@ -775,6 +790,7 @@ static void plan_override(struct plan *plan, const struct scenario_options *opti
 	network->duplicate = options->duplicate >= 0 ? options->duplicate : network->duplicate;
 	network->reorder = options->reorder >= 0 ? options->reorder : network->reorder;
 	network->corrupt = options->corrupt >= 0 ? options->corrupt : network->corrupt;
+	plan_room(plan);
 }
 
 static double metric_value(const struct result *result, const char *name)

@@ -29,9 +29,9 @@ struct simulation {
 	struct workload *workload;
 	uint64_t peer_timeout; /* ns */
 	bool tracing;          /* writes every frame and event to standard output */
-	bool over;             /* the workload has ended: no more trouble */
-	bool lingering;        /* a node is being closed: no other may open or close meanwhile */
-	uint64_t hash;         /* of every frame sent and every event read */
+	bool over; /* the workload has ended, or taken too long: no more tasks and no more trouble */
+	bool lingering; /* a node is being closed: no other may open or close meanwhile */
+	uint64_t hash;  /* of every frame sent and every event read */
 	uint64_t steps;
 	char failure[FAILURE_TEXT]; /* "": none */
 };

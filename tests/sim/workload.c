@@ -39,7 +39,7 @@ static bool node_issues(const struct workload *workload, const struct node *node
 {
 	const struct program *program = node->program;
 
-	return node->up && !node->closing && !workload->stopped &&
+	return node->up && !node->closing && !node->simulation->over &&
 	       program->issued < workload->settings.tasks &&
 	       !(workload->settings.targets == TARGET_FIRST && node->number == 0);
 }
@@ -77,14 +77,9 @@ void workload_resume(struct workload *workload, struct node *node)
 	workload_plan(workload, node, 0);
 }
 
-void workload_stop(struct workload *workload)
-{
-	workload->stopped = true;
-}
-
 bool workload_done(const struct workload *workload)
 {
-	return (workload->stopped || workload->left == 0) && workload->model->unfinished == 0;
+	return workload->left == 0 && workload->model->unfinished == 0;
 }
 
 static struct node *target_choose(struct workload *workload, const struct node *node)

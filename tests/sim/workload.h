@@ -39,7 +39,6 @@ struct workload {
 	struct workload_settings settings;
 	struct model *model;
 	uint64_t left; /* tasks that have not been issued */
-	bool stopped;
 	/* What was measured, if wanted: time from issue to the event, ns. */
 	uint64_t *latencies; /* to the target's END */
 	uint64_t latency_count;
@@ -52,8 +51,6 @@ void workload_free(struct workload *workload);
 void workload_start(struct workload *workload);
 /* A node that was opened again goes on. */
 void workload_resume(struct workload *workload, struct node *node);
-/* No further tasks. */
-void workload_stop(struct workload *workload);
 /* Everything was issued, and every initiator has all its events. */
 bool workload_done(const struct workload *workload);
 
