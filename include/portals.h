@@ -130,11 +130,21 @@ typedef struct {
 
 #define PTL_MD_THRESH_INF (-1)
 
-#define PTL_MD_OP_PUT        (1u << 0) /* accept put */
-#define PTL_MD_OP_GET        (1u << 1) /* accept get */
-#define PTL_MD_MANAGE_REMOTE (1u << 2) /* the request's offset counts, not the descriptor's own */
-#define PTL_MD_TRUNCATE      (1u << 3) /* cut what does not fit instead of rejecting it */
-#define PTL_MD_ACK_DISABLE   (1u << 4) /* never acknowledge */
+/* Options of a descriptor that is attached to a match entry; a descriptor that is bound for PtlPut and
+ * PtlGet needs none. A request that a descriptor rejects goes on to the next match entry of the list.
+ *   PTL_MD_OP_PUT         The descriptor accepts puts.
+ *   PTL_MD_OP_GET         The descriptor accepts gets.
+ *   PTL_MD_MANAGE_REMOTE  Data goes to, or comes from, the offset that the request names. Without this
+ *                         option the descriptor has an offset of its own, which starts at 0 and grows
+ *                         by the length of each operation.
+ *   PTL_MD_TRUNCATE       A request that is longer than the room behind its offset is shortened to fit.
+ *                         Without this option the descriptor rejects the request.
+ *   PTL_MD_ACK_DISABLE    No acknowledgement is sent for puts, even if the initiator asks for one. */
+#define PTL_MD_OP_PUT        (1u << 0)
+#define PTL_MD_OP_GET        (1u << 1)
+#define PTL_MD_MANAGE_REMOTE (1u << 2)
+#define PTL_MD_TRUNCATE      (1u << 3)
+#define PTL_MD_ACK_DISABLE   (1u << 4)
 
 /* 3.9 Events */
 typedef enum {
@@ -186,21 +196,22 @@ typedef struct {
 /* 3.11 Data movement */
 typedef enum { PTL_ACK_REQ, PTL_NOACK_REQ } ptl_ack_req_t;
 
-/* What all functions have in common: any thread may call them, but no signal handler. The codes that are listed are those of
- * the function; PTL_OK stands for success. PTL_NOINIT comes first, then the handle is looked at, then the other arguments.
- * PTL_SEGV stands for NULL and for every other address that is certainly not the caller's memory. */
+/* What all functions have in common: any thread may call these functions, but no signal handler. PTL_OK means success.
+ * PTL_NOINIT is checked first, then the handle, then the other arguments. PTL_SEGV is returned for NULL and for every other
+ * address that is certainly not the caller's memory. */
 
 /* 3.3 Initialisation and clean-up */
 
 /* 3.3 Opens the library: reads the PTL_ settings. It may be called any number of times, from any thread; the calls are
  * counted, so that several components of a program can each call PtlInit and PtlFini.
- *   max_interfaces  out: how many interfaces there are; their numbers are 0 to *max_interfaces - 1
- * PTL_FAIL: a setting is wrong, or this is a child made by fork() (standard error and postern_last_error() say which);
- * PTL_SEGV: max_interfaces. */
+ *   max_interfaces  out: the number of interfaces; they are numbered 0 to *max_interfaces - 1
+ * Returns
+ *   PTL_FAIL  A setting is wrong, or this process is a child made by fork(). Standard error and postern_last_error() say which.
+ *   PTL_SEGV  max_interfaces is not a legal address. */
 PTL_API int PtlInit(int *max_interfaces);
 
-/* 3.3 Answers one PtlInit. The last one shuts every interface down, as PtlNIFini does, and closes the library; more calls do
- * nothing. Afterwards PtlInit may open it anew. */
+/* 3.3 Ends what one PtlInit began. The last one shuts every interface down, as PtlNIFini does, and closes the library; further
+ * calls do nothing. Afterwards PtlInit may open it anew. */
 PTL_API void PtlFini(void);
 
 /* 3.4 Network interfaces */
@@ -212,46 +223,62 @@ PTL_API void PtlFini(void);
  *              can have become that
  *   actual     out, may be NULL: the limits as they are
  *   handle     out: the interface
- * PTL_INIT_DUP: it lives already; handle and actual are written, pid and desired are ignored. PTL_INIT_INV: there is no such
- * interface, or its device cannot be used (standard error and postern_last_error() say why). PTL_INV_PROC: pid.
- * PTL_NOSPACE: no memory. PTL_SEGV: handle, desired or actual. */
+ * Returns
+ *   PTL_INIT_DUP  The interface is open already. handle and actual are written; pid and desired are ignored.
+ *   PTL_INIT_INV  The interface does not exist, or its device cannot be used. Standard error and postern_last_error() say why.
+ *   PTL_INV_PROC  pid is neither a process id nor PTL_PID_ANY.
+ *   PTL_NOSPACE   There is not enough memory.
+ *   PTL_SEGV      handle, desired or actual is not a legal address. */
 PTL_API int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	ptl_ni_limits_t *actual, ptl_handle_ni_t *handle);
 
 /* 3.4 Shuts an interface down and releases all its objects. Threads that wait in PtlEQWait return PTL_INV_EQ. What was
  * sent is given some 200 ms to be acknowledged; operations still in flight then end unnoticed, and their memory is no
  * longer touched. May take that long.
- * PTL_INV_NI: interface. */
+ * Returns
+ *   PTL_INV_NI  interface is not a valid interface handle. */
 PTL_API int PtlNIFini(ptl_handle_ni_t interface);
 
 /* 3.4 Reads a status register.
  *   status_register  PTL_SR_DROP_COUNT: messages that were discarded since the interface came to life
  *   status           out
- * PTL_INV_NI: interface; PTL_INV_SR_INDX: status_register; PTL_SEGV: status. */
+ * Returns
+ *   PTL_INV_NI       interface is not a valid interface handle.
+ *   PTL_INV_SR_INDX  status_register does not exist.
+ *   PTL_SEGV         status is not a legal address. */
 PTL_API int PtlNIStatus(ptl_handle_ni_t interface, ptl_sr_index_t status_register,
 	ptl_sr_value_t *status);
 
 /* 3.4 How far is a process? A static measure, to be compared within one interface only.
  *   process   one process, no wildcards
  *   distance  out: 0 this process, 1 another one on this node, 2 any other
- * PTL_INV_NI: interface; PTL_INV_PROC: process; PTL_SEGV: distance. */
+ * Returns
+ *   PTL_INV_NI    interface is not a valid interface handle.
+ *   PTL_INV_PROC  process is not a valid process id, or has a wildcard.
+ *   PTL_SEGV      distance is not a legal address. */
 PTL_API int PtlNIDist(ptl_handle_ni_t interface, ptl_process_id_t process,
 	unsigned long *distance);
 
 /* 3.4 The interface that an object belongs to; for an interface, itself.
  *   handle     of any kind
  *   interface  out
- * PTL_INV_HANDLE: handle; PTL_SEGV: interface. */
+ * Returns
+ *   PTL_INV_HANDLE  handle is not a valid handle of any kind.
+ *   PTL_SEGV        interface is not a legal address. */
 PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface);
 
 /* 3.5 User identification: the user that this process runs on behalf of.
  *   uid  out
- * PTL_INV_NI: ni_handle; PTL_SEGV: uid. */
+ * Returns
+ *   PTL_INV_NI  ni_handle is not a valid interface handle.
+ *   PTL_SEGV    uid is not a legal address. */
 PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 
 /* 3.6 Process identification: who this process is on an interface. Another interface may give it another id.
  *   id  out
- * PTL_INV_NI: ni_handle; PTL_SEGV: id. */
+ * Returns
+ *   PTL_INV_NI  ni_handle is not a valid interface handle.
+ *   PTL_SEGV    id is not a legal address. */
 PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
 
 /* 3.7 Match lists */
@@ -264,8 +291,13 @@ PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
  *   unlink       PTL_UNLINK: the entry goes when its memory descriptor goes; any other value: it stays
  *   position     PTL_INS_BEFORE: before the head; any other value: after the tail
  *   handle       out: the entry
- * PTL_INV_NI: interface; PTL_INV_PTINDEX: index; PTL_INV_PROC: matchid; PTL_NOSPACE: max_match_entries exist;
- * PTL_ML_TOOLONG: the list has PTL_LIST_MAX entries; PTL_SEGV: handle. */
+ * Returns
+ *   PTL_INV_NI       interface is not a valid interface handle.
+ *   PTL_INV_PTINDEX  index is larger than max_ptable_index.
+ *   PTL_INV_PROC     matchid is not a valid process id.
+ *   PTL_NOSPACE      The interface has max_match_entries match entries.
+ *   PTL_ML_TOOLONG   The list has PTL_LIST_MAX entries.
+ *   PTL_SEGV         handle is not a legal address. */
 PTL_API int PtlMEAttach(ptl_handle_ni_t interface, ptl_pt_index_t index, ptl_process_id_t matchid,
 	ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits, ptl_unlink_t unlink,
 	ptl_ins_pos_t position, ptl_handle_me_t *handle);
@@ -273,8 +305,12 @@ PTL_API int PtlMEAttach(ptl_handle_ni_t interface, ptl_pt_index_t index, ptl_pro
 /* 3.7 PtlMEAttach to a Portal whose match list is empty.
  *   index  out: that Portal
  *   the others as in PtlMEAttach
- * PTL_INV_NI: interface; PTL_INV_PROC: matchid; PTL_NOSPACE: max_match_entries exist; PTL_PT_FULL: no list is empty;
- * PTL_SEGV: index or handle. */
+ * Returns
+ *   PTL_INV_NI    interface is not a valid interface handle.
+ *   PTL_INV_PROC  matchid is not a valid process id.
+ *   PTL_NOSPACE   The interface has max_match_entries match entries.
+ *   PTL_PT_FULL   No Portal has an empty match list.
+ *   PTL_SEGV      index or handle is not a legal address. */
 PTL_API int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index,
 	ptl_process_id_t matchid, ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits,
 	ptl_unlink_t unlink, ptl_handle_me_t *handle);
@@ -283,13 +319,20 @@ PTL_API int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index,
  *   current   the entry that is there
  *   position  PTL_INS_BEFORE: before current; any other value: after it
  *   the others as in PtlMEAttach
- * PTL_INV_ME: current; PTL_INV_PROC: matchid; PTL_NOSPACE, PTL_ML_TOOLONG, PTL_SEGV: as in PtlMEAttach. */
+ * Returns
+ *   PTL_INV_ME      current is not a valid match entry handle.
+ *   PTL_INV_PROC    matchid is not a valid process id.
+ *   PTL_NOSPACE     The interface has max_match_entries match entries.
+ *   PTL_ML_TOOLONG  The list has PTL_LIST_MAX entries.
+ *   PTL_SEGV        handle is not a legal address. */
 PTL_API int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid,
 	ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits, ptl_unlink_t unlink,
 	ptl_ins_pos_t position, ptl_handle_me_t *handle);
 
 /* 3.7 Takes a match entry out of its list and releases it and its memory descriptor. No event is logged.
- * PTL_INV_ME: entry; PTL_MD_INUSE: its memory descriptor has operations pending, nothing was changed. */
+ * Returns
+ *   PTL_INV_ME    entry is not a valid match entry handle.
+ *   PTL_MD_INUSE  The memory descriptor of the entry has operations pending; nothing was changed. */
 PTL_API int PtlMEUnlink(ptl_handle_me_t entry);
 
 /* 3.8 Memory descriptors. All calls take a copy of the ptl_md_t. PTL_ILL_MD means memory that is certainly not the caller's (the
@@ -302,21 +345,31 @@ PTL_API int PtlMEUnlink(ptl_handle_me_t entry);
  *   unlink_op     PTL_UNLINK: it goes after the operation that makes it inactive; any other value: it stays
  *   unlink_nofit  PTL_UNLINK: it goes when a matching request does not fit; any other value: it stays
  *   handle        out, may be NULL: the descriptor
- * PTL_INV_ME: match; PTL_INUSE: the entry has one; PTL_ILL_MD: mem_desc, or its event queue is none of this interface;
- * PTL_NOSPACE: max_mem_descriptors exist; PTL_SEGV: handle. */
+ * Returns
+ *   PTL_INV_ME   match is not a valid match entry handle.
+ *   PTL_INUSE    The match entry has a memory descriptor.
+ *   PTL_ILL_MD   mem_desc is not a legal memory descriptor, or its event queue is not a valid one of this interface.
+ *   PTL_NOSPACE  The interface has max_mem_descriptors memory descriptors.
+ *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t unlink_op,
 	ptl_unlink_t unlink_nofit, ptl_handle_md_t *handle);
 
 /* 3.8 Makes a memory descriptor that belongs to no match entry: for PtlPut and PtlGet.
  *   mem_desc  what the descriptor shall be
  *   handle    out: the descriptor
- * PTL_INV_NI: interface; PTL_ILL_MD: mem_desc, or its event queue belongs to another interface; PTL_INV_EQ: its event queue
- * does not exist; PTL_NOSPACE: max_mem_descriptors exist; PTL_SEGV: handle. */
+ * Returns
+ *   PTL_INV_NI   interface is not a valid interface handle.
+ *   PTL_ILL_MD   mem_desc is not a legal memory descriptor, or its event queue belongs to another interface.
+ *   PTL_INV_EQ   The event queue of mem_desc does not exist.
+ *   PTL_NOSPACE  The interface has max_mem_descriptors memory descriptors.
+ *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *handle);
 
 /* 3.8 Releases a memory descriptor; a match entry that was made with PTL_UNLINK goes with it. The memory is the caller's
  * again. No event is logged.
- * PTL_INV_MD: mem_desc; PTL_MD_INUSE: it has operations pending, nothing was changed. */
+ * Returns
+ *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle.
+ *   PTL_MD_INUSE  The memory descriptor has operations pending; nothing was changed. */
 PTL_API int PtlMDUnlink(ptl_handle_md_t mem_desc);
 
 /* 3.8 Reads a memory descriptor, and changes it if a queue is empty, in one step with respect to arriving messages. "Empty" is
@@ -324,8 +377,12 @@ PTL_API int PtlMDUnlink(ptl_handle_md_t mem_desc);
  *   old_md  out, may be NULL: what it was; also written with PTL_NOUPDATE
  *   new_md  what it shall be; NULL changes nothing
  *   testq   the queue that must be empty; PTL_EQ_NONE: no condition. It need not be the descriptor's own
- * PTL_NOUPDATE: testq was not empty, nothing was changed; PTL_INV_MD: mem_desc; PTL_ILL_MD: new_md, or its event queue is none of
- * this interface; PTL_INV_EQ: testq; PTL_SEGV: old_md or new_md. */
+ * Returns
+ *   PTL_NOUPDATE  testq was not empty; the memory descriptor was not changed.
+ *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle.
+ *   PTL_ILL_MD    new_md is not a legal memory descriptor, or its event queue is not a valid one of this interface.
+ *   PTL_INV_EQ    testq is not a valid event queue handle.
+ *   PTL_SEGV      old_md or new_md is not a legal address. */
 PTL_API int PtlMDUpdate(ptl_handle_md_t mem_desc, ptl_md_t *old_md, ptl_md_t *new_md,
 	ptl_handle_eq_t testq);
 
@@ -334,24 +391,33 @@ PTL_API int PtlMDUpdate(ptl_handle_md_t mem_desc, ptl_md_t *old_md, ptl_md_t *ne
 /* 3.9 Makes an event queue.
  *   count   events that it holds; when it is full, further ones are lost
  *   handle  out: the queue
- * PTL_INV_NI: interface; PTL_NOSPACE: max_event_queues exist, or PTL_EVENT_MEMORY is used up; PTL_SEGV: handle. */
+ * Returns
+ *   PTL_INV_NI   interface is not a valid interface handle.
+ *   PTL_NOSPACE  The interface has max_event_queues event queues, or PTL_EVENT_MEMORY is used up.
+ *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *handle);
 
 /* 3.9 Releases an event queue. Threads that wait on it return PTL_INV_EQ; events of descriptors that still name it are
  * not logged.
- * PTL_INV_EQ: eventq. */
+ * Returns
+ *   PTL_INV_EQ  eventq is not a valid event queue handle. */
 PTL_API int PtlEQFree(ptl_handle_eq_t eventq);
 
 /* 3.9 Takes the next event out of a queue, without waiting.
  *   event  out; means something only when an event was taken
- * PTL_EQ_DROPPED: an event was taken, and at least one right before it was lost; PTL_EQ_EMPTY: there is no event, or
- * another thread waits for it in PtlEQWait; PTL_INV_EQ: eventq; PTL_SEGV: event. */
+ * Returns
+ *   PTL_EQ_DROPPED  An event was taken, and at least one event right before it was lost.
+ *   PTL_EQ_EMPTY    The queue has no event, or another thread waits for the event in PtlEQWait.
+ *   PTL_INV_EQ      eventq is not a valid event queue handle.
+ *   PTL_SEGV        event is not a legal address. */
 PTL_API int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event);
 
 /* 3.9 Takes the next event out of a queue and waits until there is one. Each event ends the wait of one thread.
  *   event  out
- * PTL_EQ_DROPPED: as in PtlEQGet; PTL_INV_EQ: eventq, or it was freed or its interface shut down during the wait;
- * PTL_SEGV: event. */
+ * Returns
+ *   PTL_EQ_DROPPED  An event was taken, and at least one event right before it was lost.
+ *   PTL_INV_EQ      eventq is not a valid event queue handle, or the queue was freed, or its interface shut down, during the wait.
+ *   PTL_SEGV        event is not a legal address. */
 PTL_API int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event);
 
 /* 3.10 The access control table */
@@ -361,7 +427,11 @@ PTL_API int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event);
  *   matchid  the initiators that are admitted; nid and pid may each be a wildcard
  *   uid      the user that is admitted, or PTL_UID_ANY
  *   portal   the Portal that they may use, 0 to max_ptable_index, or PTL_PT_INDEX_ANY
- * PTL_INV_NI: interface; PTL_AC_INV_INDEX: index; PTL_INV_PROC: matchid; PTL_PT_INV_INDEX: portal. */
+ * Returns
+ *   PTL_INV_NI        interface is not a valid interface handle.
+ *   PTL_AC_INV_INDEX  index is larger than max_atable_index.
+ *   PTL_INV_PROC      matchid is not a valid process id.
+ *   PTL_PT_INV_INDEX  portal is neither PTL_PT_INDEX_ANY nor a Portal of the interface. */
 PTL_API int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_process_id_t matchid,
 	ptl_uid_t uid, ptl_pt_index_t portal);
 
@@ -379,7 +449,9 @@ PTL_API int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_proc
  *   hdr_data    for the target's events
  * At this side SEND_START, SEND_END or SEND_FAIL, then perhaps ACK are logged; each pair and the ACK cost one of the
  * threshold.
- * PTL_INV_MD: mem_desc, or its threshold is 0; PTL_INV_PROC: target. */
+ * Returns
+ *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
+ *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */
 PTL_API int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_id_t target,
 	ptl_pt_index_t portal, ptl_ac_index_t cookie, ptl_match_bits_t match_bits,
 	ptl_size_t offset, ptl_hdr_data_t hdr_data);
@@ -388,7 +460,9 @@ PTL_API int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_
  *   mem_desc  where it shall go
  *   the others as in PtlPut
  * At this side REPLY_START, REPLY_END or REPLY_FAIL are logged; the reply costs one of the threshold.
- * PTL_INV_MD: mem_desc, or its threshold is 0; PTL_INV_PROC: target. */
+ * Returns
+ *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
+ *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */
 PTL_API int PtlGet(ptl_handle_md_t mem_desc, ptl_process_id_t target, ptl_pt_index_t portal,
 	ptl_ac_index_t cookie, ptl_match_bits_t match_bits, ptl_size_t offset);
 

@@ -10,34 +10,44 @@
 extern "C" {
 #endif
 
-/* Version of the header; postern_version() tells the library's. */
+/* Version and texts */
+
+/* Version of the header; postern_version() gives the library's. */
 #define POSTERN_VERSION_MAJOR 0
 #define POSTERN_VERSION_MINOR 1
 #define POSTERN_VERSION_PATCH 0
 
-/* The library's version, "0.1.0". Any thread, any time; never NULL. */
+/* The version of the library, such as "0.1.0". Any thread may call this, at any time.
+ * Returns the text, never NULL. */
 PTL_API const char *postern_version(void);
 
-/* The words for a return code, an event kind, and a failure type: "PTL_INV_MD", ... and a sentence.
- * Any thread, any time; never NULL, also for values that do not exist. */
+/* The words for a return code, an event kind, and a failure type: "PTL_INV_MD", ... or a sentence. Any thread may call these, at
+ * any time.
+ * Returns the text, never NULL, also for values that do not exist. */
 PTL_API const char *postern_error_name(int code);
 PTL_API const char *postern_error_text(int code);
 PTL_API const char *postern_event_name(ptl_event_kind_t kind);
 PTL_API const char *postern_fail_text(ptl_ni_fail_t why);
 
 /* The sentence that the last failing initialisation in this thread wrote to standard error: what failed, on what, why,
- * and what to do. Never NULL, "" when nothing failed. */
+ * and what to do. Any thread may call this, at any time.
+ * Returns the text, never NULL; "" when nothing failed. */
 PTL_API const char *postern_last_error(void);
+
+/* Memory */
 
 /* Memory for descriptors that is quick to move: hugepages on the NUMA node of the interface's port when there are any,
  * ordinary pages otherwise.
- *   interface  on whose node
+ *   interface  the interface on whose node the memory is to lie
  *   size       bytes; 0 counts as 1
- * The memory, aligned to 64 bytes and zeroed, or NULL: there is none, or interface is not a valid handle. It outlives the
- * interface. Any thread. */
+ * The memory outlives the interface. Any thread may call this.
+ * Returns the memory, aligned to 64 bytes and zeroed, or NULL: no memory is left, or interface is not a valid handle. */
 PTL_API void *postern_alloc(ptl_handle_ni_t interface, size_t size);
-/* Gives memory of postern_alloc() back; NULL is nothing. Any thread; in a child made by fork() it does nothing. */
+/* Gives memory of postern_alloc() back. NULL is ignored; in a child made by fork() the call does nothing. Any thread may call
+ * this. */
 PTL_API void postern_free(void *memory);
+
+/* Settings and counters */
 
 /* One counter of an interface. name is static: "frames_received", "dropped_no_match", ... */
 struct postern_stat {
@@ -47,11 +57,12 @@ struct postern_stat {
 };
 
 /* The counters of an interface.
- *   interface  whose
- *   stats      out: up to count of them; may be NULL when count is 0
+ *   interface  the interface
+ *   stats      out: up to count counters; may be NULL when count is 0
  *   count      room in stats, counters
- * How many counters there are, which may be more than count; 0: interface is not a valid handle, or stats no address.
- * Any thread; its poll thread stands aside for a moment. */
+ * Any thread may call this; the interface's poll thread pauses for a moment.
+ * Returns the number of counters, which may be more than count, or 0: interface is not a valid handle, or stats is not a legal
+ * address. */
 PTL_API unsigned postern_stats(ptl_handle_ni_t interface, struct postern_stat *stats, unsigned count);
 
 /* One PTL_ setting: its name, default, meaning, and its value in this process now. */
@@ -62,31 +73,58 @@ struct postern_setting {
 	const char *value;
 };
 
-/* All settings, as postern_stats() gives counters; the texts are valid until the next PtlInit that opens the library.
- * Returns 0 when settings is no address, and in a child made by fork(). Any thread, any time. */
+/* All settings.
+ *   settings  out: up to count settings; may be NULL when count is 0. The texts are valid until the next PtlInit that opens the
+ *             library
+ *   count     room in settings, settings
+ * Any thread may call this, at any time.
+ * Returns the number of settings, which may be more than count, or 0: settings is not a legal address, or this is a child made by
+ * fork(). */
 PTL_API unsigned postern_settings(struct postern_setting *settings, unsigned count);
 
 /* Changes a setting of a running process, as if the environment had had that value from the start.
- *   interface  whose setting, where interfaces have their own
- *   name       PTL_LOG_LEVEL, PTL_POLL (of all interfaces) or PTL_FAULT (only when the interface was initialised with one, be it drop=0)
+ *   interface  the interface whose setting is meant, where each has its own
+ *   name       PTL_LOG_LEVEL, PTL_POLL (of all interfaces) or PTL_FAULT (only if the interface was initialised with one, such as
+ *              drop=0)
  *   value      as the environment would have it
- * PTL_OK; PTL_NOINIT, PTL_INV_NI, PTL_SEGV; PTL_FAIL, and postern_last_error() says why: the setting does not exist, cannot change
- * while the library is in use, or cannot have this value. Any thread; poll threads stand aside for a moment. */
+ * Any thread may call this; poll threads pause for a moment.
+ * Returns
+ *   PTL_OK      The setting has its new value.
+ *   PTL_NOINIT  The library is not initialised.
+ *   PTL_INV_NI  interface is not a valid interface handle.
+ *   PTL_SEGV    name or value is not a legal address.
+ *   PTL_FAIL    The setting does not exist, cannot change while the library is in use, or cannot have this value.
+ *               postern_last_error() says which. */
 PTL_API int postern_set(ptl_handle_ni_t interface, const char *name, const char *value);
+
+/* Captures */
 
 /* Captures the frames that an interface receives and sends, as they are on the wire, into a pcapng file, as PTL_CAPTURE does
  * from the start. A file that cannot be written to any more, such as one on a full disk, ends the capture with a line on
  * standard error, and nothing else.
- *   interface  whose
- *   file       its name; %p in it is the process id, %i the interface's number; "-" is standard output, and what the program writes
- *              there goes to standard error from then on. It is emptied; interfaces of one process may share one
+ *   interface  the interface
+ *   file       name of the file; %p in it is the process id, %i the interface's number; "-" is standard output, and what the
+ *              program writes there goes to standard error from then on. The file is emptied; interfaces of one process may
+ *              share one
  *   snaplen    bytes of each frame that are kept, 0 for all
- * PTL_OK; PTL_NOINIT, PTL_INV_NI, PTL_SEGV; PTL_FAIL, and postern_last_error() says why: the file cannot be opened, or the
- * interface is being captured already. Any thread; the interface's poll thread stands aside for a moment. */
+ * Any thread may call this; the interface's poll thread pauses for a moment.
+ * Returns
+ *   PTL_OK      The capture has begun.
+ *   PTL_NOINIT  The library is not initialised.
+ *   PTL_INV_NI  interface is not a valid interface handle.
+ *   PTL_SEGV    file is not a legal address.
+ *   PTL_FAIL    The file cannot be opened, or the interface is being captured already. postern_last_error() says which. */
 PTL_API int postern_capture_start(ptl_handle_ni_t interface, const char *file, unsigned snaplen);
-/* Ends the capture of an interface; returns when the file is written. PTL_OK, also when there is none, or it had ended by
- * itself; PTL_NOINIT, PTL_INV_NI. Any thread. PtlNIFini does it, too. */
+/* Ends the capture of an interface, and returns when the file is written. PtlNIFini does so, too.
+ *   interface  the interface
+ * Any thread may call this.
+ * Returns
+ *   PTL_OK      The interface is not captured, or no longer.
+ *   PTL_NOINIT  The library is not initialised.
+ *   PTL_INV_NI  interface is not a valid interface handle. */
 PTL_API int postern_capture_stop(ptl_handle_ni_t interface);
+
+/* Inspection */
 
 /* What can be looked at in an interface: "port", "ni", "peers", ... name and help are static. paged: the topic is a list, of
  * which postern_inspect() gives a part at a time. */
@@ -96,25 +134,34 @@ struct postern_topic {
 	int paged;
 };
 
-/* All topics, as postern_settings() gives settings. Any thread, any time. */
+/* All topics.
+ *   topics  out: up to count topics; may be NULL when count is 0
+ *   count   room in topics, topics
+ * Any thread may call this, at any time.
+ * Returns the number of topics, which may be more than count, or 0: topics is not a legal address. */
 PTL_API unsigned postern_topics(struct postern_topic *topics, unsigned count);
 
 /* The state of an interface as text: one JSON object without line breaks.
- *   interface  whose
+ *   interface  the interface
  *   topic      one of postern_topics()
  *   first      for lists: where the page begins, 0 or what the page before calls "next"; otherwise ignored
  *   count      for lists: items in the page at most, 0 for as many as a page may have; a page may have fewer, also none, though
  *              more follow: the page's "next" says so
  *   json       out: the text with its final 0, cut off when there is no room; may be NULL when size is 0
  *   size       room in json, bytes
- * As snprintf(): the length of the whole text without its final 0, however little of it found room, so that a caller can ask
- * again with more. A minus before a return code when there is none: -PTL_NOINIT; -PTL_INV_NI; -PTL_SEGV, topic or json is no
- * address; -PTL_FAIL, there is no such topic, and postern_last_error() lists those that there are.
  * A list is {"total": N, "first": F, "next": F2 or null, "items": [...]}. Its items come in the order of the interface's tables.
- * Those that come or go between two pages may be missing or come twice.
- * Any thread; the interface's poll thread stands aside for a moment, which does not grow with what there is. */
+ * Those that come or go between two pages may be missing or come twice. Any thread may call this; the interface's poll thread
+ * pauses for a moment, which does not grow with the number of objects.
+ * Returns, as snprintf(), the length of the whole text without its final 0, however little of it found room, so that a caller
+ * can ask again with more. A failure is a return code with a minus before it:
+ *   -PTL_NOINIT  The library is not initialised.
+ *   -PTL_INV_NI  interface is not a valid interface handle.
+ *   -PTL_SEGV    topic or json is not a legal address.
+ *   -PTL_FAIL    The topic does not exist. postern_last_error() lists those that do. */
 PTL_API int postern_inspect(ptl_handle_ni_t interface, const char *topic, unsigned first, unsigned count, char *json,
 	size_t size);
+
+/* Echo */
 
 /* How a ping ended. */
 enum postern_ping_status {
@@ -149,14 +196,20 @@ struct postern_ping {
 
 /* Asks a process for an echo. Its poll core answers, whatever its application does; with PTL_PROGRESS=inline, as soon as the
  * application calls Portals. Question and answer are one frame each, which may be lost: nothing is sent again.
- *   interface    by which
- *   target       whom; also the process itself
- *   size         of the question; 0: the smallest
- *   answer_size  wanted of the answer; 0: the smallest; more than the question: as large as the question
+ *   interface    the interface that asks
+ *   target       the process to ask, which may be this one
+ *   size         bytes of the question's frame after its Ethernet header; 0: the smallest
+ *   answer_size  bytes wanted of the answer; 0: the smallest; more than the question: as large as the question
  *   timeout      ns to wait at most, finding the target's address included
- *   ping         out: what came of it, when PTL_OK is returned
- * PTL_OK, also when no answer came; PTL_NOINIT, PTL_INV_NI (also when the interface goes meanwhile), PTL_INV_PROC, PTL_SEGV,
- * PTL_NOSPACE (the interface has as many peers as PTL_PEERS_MAX lets it). Any thread; several at once. It blocks. */
+ *   ping         out: what was learnt, if PTL_OK is returned
+ * The call blocks. Any thread may call this, several at once.
+ * Returns
+ *   PTL_OK        The question was asked, or could not be sent; ping->status says what came of it.
+ *   PTL_NOINIT    The library is not initialised.
+ *   PTL_INV_NI    interface is not a valid interface handle, or the interface was shut down during the wait.
+ *   PTL_INV_PROC  target is not a valid process id, or has a wildcard.
+ *   PTL_SEGV      ping is not a legal address.
+ *   PTL_NOSPACE   The interface has PTL_PEERS_MAX peers. */
 PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uint32_t size, uint32_t answer_size,
 	uint64_t timeout, struct postern_ping *ping);
 
