@@ -3,11 +3,14 @@
 --help, of settings and counters from the library's tables (lists.c), of the rest from Markdown.
 
     manual.py names HEADER...                          the functions, a line each
-    manual.py functions DIRECTORY VERSION HEADER...    section 3: a page for each, into the directory
+    manual.py functions DIRECTORY VERSION EXAMPLES HEADER...
+                                                       section 3: a page for each, into the directory; EXAMPLES is C that shows them
     manual.py program PAGE VERSION SUMMARY PROGRAM [COMMAND...]
                                                        section 1: of what PROGRAM --help and PROGRAM COMMAND --help say
     manual.py settings PAGE VERSION LISTS              section 7: of what the program LISTS says
     manual.py markdown PAGE VERSION SUMMARY FILE       section 7: of a file such as doc/wire.md
+    manual.py overview PAGE VERSION SUMMARY FILE OTHERS...
+                                                       the same, and a list of the pages OTHERS
 """
 import os
 import re
@@ -18,6 +21,8 @@ MANUAL = "Postern manual"
 DATE = "2026-11-21"  # of the release; mandoc(1) wants one
 NOTHING = "\\&"
 SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)", "7": "postern(7)"}
+SUCCESS = ("PTL_OK", "The call succeeded.")
+CLOSED = ("PTL_NOINIT", "The library is not initialised: PtlInit was not called, PtlFini was, or this is a child made by fork().")
 
 
 def roff(text):
@@ -58,9 +63,15 @@ def write(path, text):
 
 
 class Function:
-    def __init__(self, names, declarations, comment, group, header):
-        self.names, self.declarations, self.comment = names, declarations, comment
-        self.group, self.header = group, header
+    def __init__(self, comment, group, number, header):
+        self.names, self.declarations, self.comment = [], [], comment
+        self.group, self.number, self.header = group, number, header
+
+    def codes_of_all(self):
+        """Codes that Portals' functions have in common."""
+        if self.header != "portals.h" or not self.declarations[0].startswith("int "):
+            return []
+        return [SUCCESS] if self.names == ["PtlInit"] else [SUCCESS, CLOSED]
 
 
 def comment_text(comment):
@@ -70,32 +81,43 @@ def comment_text(comment):
     return [line.rstrip() for line in lines]
 
 
+def defines(text):
+    """The constants that follow a type, with the comments about them."""
+    lines, end = text.split("\n"), 0
+    for number, line in enumerate(lines):
+        if line.startswith("#define") or (end == number and line.startswith((" ", "\t"))):
+            end = number + 1
+        elif number > 0 and line and not line.startswith(("/*", " *")):
+            break
+    return "\n".join(lines[:end])
+
+
 def header_read(path):
     """Its functions in order, and the definitions of its types by name."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     functions, types = [], {}
-    for match in re.finditer(r"^(?:typedef )?(?:struct|enum)(?: \w+)? \{.*?^\}[^;]*;|^typedef [^{};]*\}? ?\w+;", text,
-                             re.MULTILINE | re.DOTALL):
-        definition = match.group(0)
+    for match in re.finditer(r"^(?:typedef )?(?:struct|enum)(?: \w+)? \{\n.*?^\}[^;]*;|^typedef (?:enum \{[^\n]*\}|[^{};]*) ?\w+;",
+                             text, re.MULTILINE | re.DOTALL):
+        definition = match.group(0) + defines(text[match.end():])
         for name in re.findall(r"^(?:typedef )?((?:struct|enum) \w+) \{", definition) + \
-                re.findall(r"(\w+);$", definition):
+                re.findall(r"(\w+);$", match.group(0)):
             types.setdefault(name, definition)
-    section, general, pending = "", [], None
+    section, number, general = "", "", []
     pattern = r"/\*.*?\*/|^PTL_API [^;]*;|^[^\n]*\n"
     for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
         item = match.group(0)
         if item.startswith("/*"):
             following = text[match.end():].lstrip("\n")
             if following.startswith("PTL_API"):
-                pending = comment_text(item)
-                functions.append(Function([], [], pending, section, os.path.basename(path)))
+                functions.append(Function(comment_text(item), section, number, os.path.basename(path)))
             elif not following.startswith(("typedef", "struct", "enum", "#")):
                 words = " ".join(" ".join(comment_text(item)).split())
                 if words.startswith("What all functions have in common: "):
                     words = words[len("What all functions have in common: "):]
                     general.append(words[0].upper() + words[1:])
                 section = re.sub(r"^[\d., ]*\d [^.]*(\. |$)", "", words) if re.match(r"\d", words) else ""
+                number = words
         elif item.startswith("PTL_API"):
             declaration = item[len("PTL_API "):].replace("\n\t", "\n    ")
             functions[-1].declarations.append(declaration)
@@ -110,31 +132,30 @@ def sentence(text):
 
 
 def parts(comment):
-    """Number of the specification's section; description; arguments; what it returns."""
+    """Number of the specification's section; description; arguments; what follows them; what it returns; codes."""
     lines = list(comment)
     number = re.match(r"(\d[\d.]*) ", lines[0])
     if number:
         lines[0] = lines[0][number.end():]
-    arguments, before, after = [], [], []
+    arguments, codes = [], []
+    description, extra, returns = [], [], []
+    text, items = description, arguments
     for line in lines:
-        argument = re.match(r"  (\w+|the others)\s+(\S.*)", line)
-        if argument and not line.startswith("   "):
-            arguments.append([argument.group(1), argument.group(2)])
-        elif line.startswith("   ") and arguments:
-            arguments[-1][1] += " " + line.strip()
+        item = re.match(r"  (-?\w+|the others)\s+(\S.*)", line)
+        if line.startswith("Returns"):
+            text, items = returns, codes
+        if item and not line.startswith("   "):
+            items.append([item.group(1), item.group(2)])
+        elif line.startswith("   ") and items:
+            items[-1][1] += " " + line.strip()
         else:
-            (after if arguments else before).append(line)
-    both = before if not arguments else after
-    codes = next((n for n, line in enumerate(both) if re.match(r"PTL_[A-Z_]+\b[:;, ]", line)), None)
-    if codes is not None:
-        returns, rest = both[codes:], both[:codes]
-    elif arguments:
-        returns, rest = after, []
-    else:
-        returns, rest = [], before
-    description = rest if not arguments else before
-    extra = rest if arguments else []
-    return number.group(1) if number else "", " ".join(description), arguments, " ".join(returns), " ".join(extra)
+            if items is arguments and arguments:
+                text = extra
+            text.append(line)
+    if returns == ["Returns"]:
+        returns = []
+    return (number.group(1) if number else "", " ".join(description), arguments, " ".join(extra), " ".join(returns),
+            codes)
 
 
 def types_of(function, types):
@@ -146,13 +167,23 @@ def types_of(function, types):
             definition = types.get(name)
             if definition and definition not in found:
                 found.append(definition)
-                if "{" in definition:
-                    queue.append(definition)
-    return [definition for definition in found if "{" in definition]
+                queue.append(definition)
+    return [definition for definition in found if "{" in definition or "#define" in definition]
 
 
-def function_page(name, function, types, general, version):
-    number, description, arguments, returns, extra = parts(function.comment)
+def examples_read(path):
+    """Examples by the names of functions: the bodies of those functions of a C file before which a comment names them."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    found = {}
+    for names_of, body in re.findall(r"^/\* Example: (.*?) \*/\n.*?\n\{\n(.*?)\n\}$", text, re.MULTILINE | re.DOTALL):
+        for name in names_of.split():
+            found[name] = "\n".join(line[1:] if line.startswith("\t") else line for line in body.split("\n"))
+    return found
+
+
+def function_page(name, function, functions_of_all, types, general, examples, version):
+    number, description, arguments, extra, returns, codes = parts(function.comment)
     page = head(name, "3", version, ", ".join(function.names), sentence(description))
     page += f".SH SYNOPSIS\n.nf\n.B #include <{function.header}>\n.PP\n"
     page += "\n".join(".B " + roff(line).replace('"', '\\(dq').strip() if n == 0 else roff("    " + line.strip())
@@ -163,8 +194,10 @@ def function_page(name, function, types, general, version):
         page += tagged(argument, text)
     if extra:
         page += f".PP\n{flow(extra)}\n"
-    if returns:
-        page += f".SH RETURN VALUE\n{flow(returns)}\n"
+    codes = function.codes_of_all() + codes
+    if returns or codes:
+        page += ".SH RETURN VALUE\n" + (flow(returns) + "\n" if returns else "")
+        page += "".join(tagged(code, text) for code, text in codes)
     notes = [function.group] if function.group else []
     if function.header == "portals.h":
         notes += general
@@ -172,11 +205,17 @@ def function_page(name, function, types, general, version):
         notes.append(f"This is section {number} of The Portals 3.2 Message Passing Interface.")
     for n, note in enumerate(notes):
         page += (".SH NOTES\n" if n == 0 else ".PP\n") + flow(note) + "\n"
+    if name in examples:
+        page += ".SH EXAMPLES\n" + literal(examples[name].replace("\t", "    "))
     definitions = types_of(function, types)
     if definitions:
         page += ".SH TYPES\n" + ".PP\n".join(literal(definition.replace("\t", "    "))
                                              for definition in definitions)
-    return page + see("3")
+    # Related pages: those of the same section, and those that the example uses.
+    used = re.findall(r"\b(\w+)\(", examples.get(name, ""))
+    related = [other for one in functions_of_all for other in one.names if other != name and
+               (other in used or (one.number, one.header) == (function.number, function.header))]
+    return page + see("3", [other + "(3)" for other in related])
 
 
 def headers_read(paths):
@@ -190,11 +229,13 @@ def headers_read(paths):
     return functions, types, general
 
 
-def functions(directory, version, *headers):
+def functions(directory, version, shown, *headers):
     found, types, general = headers_read(headers)
+    examples = examples_read(shown)
     for function in found:
         for name in function.names:
-            write(os.path.join(directory, name + ".3"), function_page(name, function, types, general, version))
+            write(os.path.join(directory, name + ".3"),
+                  function_page(name, function, found, types, general, examples, version))
 
 
 def names(*headers):
@@ -334,7 +375,7 @@ def code(lines):
     return ".PP\n" + literal("\n".join(line[4:] for line in lines))
 
 
-def markdown(page, version, summary, path):
+def markdown_page(page, version, summary, path):
     name = os.path.basename(page).partition(".")[0]
     with open(path, encoding="utf-8") as file:
         lines = file.read().rstrip("\n").split("\n")
@@ -357,11 +398,31 @@ def markdown(page, version, summary, path):
         else:
             result += (".PP\n" if begun else "") + inline(" ".join(group)) + "\n"
         begun = True
-    write(page, result + see("7"))
+    return result
+
+
+def markdown(page, version, summary, path):
+    write(page, markdown_page(page, version, summary, path) + see("7"))
+
+
+def overview(page, version, summary, path, *others):
+    """A page that ends with a list of all others and what they are about."""
+    result = markdown_page(page, version, summary, path) + ".SH PAGES\n"
+    found = {}
+    for other in others:
+        with open(other, encoding="utf-8") as file:
+            about = re.search(r"^\.SH NAME\n(.*) \\- (.*)$", file.read(), re.MULTILINE)
+        found.setdefault(about.group(2), []).append(re.sub(r"\.(\d)$", r"(\1)", os.path.basename(other)))
+    for about, pages in found.items():
+        result += f".TP\n.B {roff(', '.join(pages))}\n{about}\n"
+    write(page, result)
+
+
 
 
 def main():
-    modes = {"names": names, "functions": functions, "program": program, "settings": settings, "markdown": markdown}
+    modes = {"names": names, "functions": functions, "program": program, "settings": settings, "markdown": markdown,
+             "overview": overview}
     if len(sys.argv) < 2 or sys.argv[1] not in modes:
         print(__doc__, file=sys.stderr)
         return 2

@@ -37,8 +37,38 @@ class Manual(programs.Case):
         text = page("PtlPut.3")
         for word in ("ack_req", "hdr_data"):
             self.assertIn(f".TP\n.B {word}\n", text)
-        self.assertRegex(text, r"\.SH RETURN VALUE\nPTL_INV_MD: ")
         self.assertIn("ptl_process_id_t;", text)
+        for name in ("PtlMDAttach.3", "PtlMDBind.3"):
+            for option in ("OP_PUT", "OP_GET", "MANAGE_REMOTE", "TRUNCATE", "ACK_DISABLE"):
+                self.assertRegex(page(name), rf"PTL_MD_{option} +\w+ [a-z]+ [a-z]+")
+
+    def test_every_function_says_what_it_returns_in_sentences(self):
+        for path in glob.glob(PAGES + "/*.3"):
+            text = page(os.path.basename(path))
+            if re.search(r"\n\.B void \w+\(", text):
+                continue
+            returns = re.search(r"\.SH RETURN VALUE\n(.*?)\n\.SH ", text, re.DOTALL)
+            self.assertTrue(returns, path)
+            said = re.split(r"(?:^|\n)\.TP\n\.B (?:\\-)?PTL_\w+\n", returns.group(1))
+            self.assertTrue(any(said), path)
+            for sentence in filter(None, said):
+                self.assertRegex(sentence, r"^[A-Za-z_].*[.:]$", path)
+            if os.path.basename(path).startswith("Ptl"):
+                self.assertIn(".B PTL_OK\n", returns.group(0), path)
+
+    def test_every_function_is_shown_at_work_and_leads_to_its_siblings(self):
+        for path in glob.glob(PAGES + "/*.3"):
+            name = os.path.basename(path)
+            text = page(name)
+            self.assertIn(name[:-2] + "(", text.partition(".SH EXAMPLES\n")[2].partition("\n.SH ")[0], path)
+            self.assertRegex(text.partition(".SH SEE ALSO\n")[2], r"\(3\)", path)
+
+    def test_the_overview_names_every_page(self):
+        text = page("postern.7").partition(".SH PAGES\n")[2]
+        for path in glob.glob(PAGES + "/*.[137]"):
+            name, section = os.path.basename(path)[:-2].replace("-", "\\-"), path[-1]
+            if name != "postern":
+                self.assertIn(f"{name}({section})", text)
 
     def test_every_program_has_a_page_with_its_options(self):
         found = [name for name in os.listdir(programs.PROGRAMS)
