@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What `meson install` lays out serves a stranger: README's program is compiled against it, in C and in C++, with pkg-config or CMake
 alone, and runs with the shared and with the static library."""
+import fnmatch
 import glob
 import os
 import re
@@ -35,7 +36,8 @@ class Install(programs.Case):
         self.root = os.path.join(self.directory, "root")
         self.shell("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", self.root)
         self.prefix = self.root + self.option("prefix")
-        self.lib = os.path.join(self.prefix, self.option("libdir"))
+        self.lib_name = self.option("libdir") + "/"
+        self.lib = os.path.join(self.prefix, self.lib_name)
         for name in ("hello.c", "hello.cpp"):
             with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
                 file.write(self.hello)
@@ -62,12 +64,27 @@ class Install(programs.Case):
         return re.findall(r"\(NEEDED\).*\[(.*)\]", self.shell("readelf", "-d", program))
 
     def test_what_is_installed(self):
-        for path in ("include/portals.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "share/man/man1/postern-perf.1",
+        for path in ("include/portals.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "bin/postern-sim", "share/man/man1/postern-perf.1",
                      "share/man/man3/PtlPut.3", "share/man/man7/postern.7"):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
         for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "pkgconfig/postern.pc",
                      "cmake/postern/postern-config.cmake", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
+
+    def test_the_packages_hold_all_that_is_installed(self):
+        patterns = []
+        for path in glob.glob(os.path.join(SOURCE, "debian", "*.install")):
+            with open(path, encoding="utf-8") as file:
+                patterns += [re.sub(r"^usr/(lib/\*/)?", lambda found: self.lib_name if found.group(1) else "", line)
+                             for line in file.read().split()]
+        for folder, _, files in os.walk(self.prefix):
+            for name in files:
+                path = os.path.relpath(os.path.join(folder, name), self.prefix)
+                self.assertTrue(any(fnmatch.fnmatch(path, pattern) or path.startswith(pattern + "/") for pattern in patterns),
+                                f"no package holds {path}")
+        for example in glob.glob(os.path.join(SOURCE, "apps", "examples", "*.c")):
+            with open(os.path.join(SOURCE, "debian", "libpostern-dev.examples"), encoding="utf-8") as file:
+                self.assertTrue(fnmatch.fnmatch(os.path.relpath(example, SOURCE), file.read().strip()), example)
 
     def test_the_package_knows_every_function(self):
         with open(os.path.join(SOURCE, "lib/p3/postern.map"), encoding="utf-8") as file:
