@@ -1,8 +1,10 @@
 /* pool.c - the buffers of ports. See pool.h. Called under the front end's lock, but for pool_empty_caches(). */
+#include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@
 #define POOL_LEAST 1024u /* of those, when frames are so large that memory counts */
 #define POOL_BYTES (UINT64_C(64) << 20) /* from here on memory counts */
 #define POOL_RESERVE (UINT64_C(128) << 20) /* hugepages, for what DPDK has beside buffers */
+#define POOL_STEP    32u                   /* buffers that are made at a time, when none is free */
 /* a buffer's cost beside its room */
 #define POOL_BESIDES (sizeof(struct rte_mbuf) + 2 * RTE_CACHE_LINE_SIZE)
 
@@ -59,6 +62,117 @@ size_t pool_bytes(uint32_t frame_size, uint32_t descriptors)
 {
 	return (size_t)pool_buffers(frame_size, descriptors) *
 	       (pool_room(frame_size) + POOL_BESIDES);
+}
+
+/* --- pools that grow with use (I3), as DPDK's operations of a mempool --- */
+
+/* The free buffers of a pool, and the memory of those that have not been made yet. */
+struct growing {
+	pthread_mutex_t lock; /* who makes buffers holds it */
+	char *memory;         /* of all buffers */
+	rte_iova_t iova;
+	rte_mempool_populate_obj_cb_t *add; /* DPDK's own part in making one */
+	void *add_context;
+	atomic_uint made;      /* those that have been made; the others follow them in memory */
+	struct rte_ring *ring; /* lies behind this structure */
+};
+
+static int growing_alloc(struct rte_mempool *pool)
+{
+	unsigned places = rte_align32pow2(pool->size + 1);
+	size_t size =
+		sizeof(struct growing) + RTE_CACHE_LINE_SIZE + (size_t)rte_ring_get_memsize(places);
+	struct growing *growing = calloc(1, size);
+	if (!growing)
+		return -ENOMEM;
+	growing->ring = RTE_PTR_ALIGN_CEIL((struct rte_ring *)(growing + 1), RTE_CACHE_LINE_SIZE);
+	pthread_mutex_init(&growing->lock, NULL);
+	pool->pool_data = growing;
+	return rte_ring_init(growing->ring, pool->name, places, 0);
+}
+
+static void growing_free(struct rte_mempool *pool)
+{
+	free(pool->pool_data);
+}
+
+/* The memory is only noted: whoever touches it makes it the process's. */
+static int growing_populate(struct rte_mempool *pool, unsigned count, void *memory, rte_iova_t iova,
+	size_t size, rte_mempool_populate_obj_cb_t *add, void *add_context)
+{
+	struct growing *growing = pool->pool_data;
+	(void)size;
+	growing->memory = memory;
+	growing->iova = iova;
+	growing->add = add;
+	growing->add_context = add_context;
+	return (int)count;
+}
+
+static void growing_make(struct rte_mempool *pool, void *context, void *buffer, rte_iova_t iova)
+{
+	struct growing *growing = context;
+	growing->add(pool, growing->add_context, buffer, iova);
+	rte_pktmbuf_init(pool, NULL, buffer, 0);
+}
+
+/* Makes `wanted` more buffers, or as many as there may be. Called under its lock. */
+static void growing_grow(struct rte_mempool *pool, struct growing *growing, unsigned wanted)
+{
+	size_t each = (size_t)pool->header_size + pool->elt_size + pool->trailer_size;
+	unsigned made = atomic_load_explicit(&growing->made, memory_order_relaxed);
+	unsigned count = RTE_MIN(wanted, pool->size - made);
+	rte_mempool_op_populate_helper(pool, 0, count, growing->memory + made * each,
+		growing->iova + made * each, count * each, growing_make, growing);
+	atomic_store_explicit(&growing->made, made + count, memory_order_relaxed);
+}
+
+static int growing_give(struct rte_mempool *pool, void *const *buffers, unsigned count)
+{
+	struct growing *growing = pool->pool_data;
+	return rte_ring_mp_enqueue_bulk(growing->ring, buffers, count, NULL) == count ? 0
+										      : -ENOBUFS;
+}
+
+static int growing_take(struct rte_mempool *pool, void **buffers, unsigned count)
+{
+	struct growing *growing = pool->pool_data;
+	bool taken = rte_ring_mc_dequeue_bulk(growing->ring, buffers, count, NULL) == count;
+	if (taken || atomic_load_explicit(&growing->made, memory_order_relaxed) == pool->size)
+		return taken ? 0 : -ENOBUFS;
+	pthread_mutex_lock(&growing->lock);
+	/* Others may take what is made here. */
+	while (!(taken = rte_ring_mc_dequeue_bulk(growing->ring, buffers, count, NULL) == count) &&
+		atomic_load_explicit(&growing->made, memory_order_relaxed) < pool->size)
+		growing_grow(pool, growing, RTE_MAX(count, POOL_STEP));
+	pthread_mutex_unlock(&growing->lock);
+	return taken ? 0 : -ENOBUFS;
+}
+
+static unsigned growing_count(const struct rte_mempool *pool)
+{
+	const struct growing *growing = pool->pool_data;
+	return rte_ring_count(growing->ring) + pool->size -
+	       atomic_load_explicit(&growing->made, memory_order_relaxed);
+}
+
+/* The name of the operations; DPDK's own, with which all buffers are made at once, where its table is full. */
+static const char *growing_operations(void)
+{
+	static const struct rte_mempool_ops operations = {
+		.name = "postern",
+		.alloc = growing_alloc,
+		.free = growing_free,
+		.enqueue = growing_give,
+		.dequeue = growing_take,
+		.get_count = growing_count,
+		.populate = growing_populate,
+	};
+	static bool tried, registered;
+	if (!tried)
+		registered = rte_mempool_register_ops(&operations) >= 0;
+	tried = true;
+	return registered ? operations.name : RTE_MBUF_DEFAULT_MEMPOOL_OPS;
 }
 
 static void pool_unmap(struct rte_mempool_memhdr *chunk, void *size)
@@ -98,9 +212,10 @@ static struct rte_mempool *pool_create_apart(
 			POOL_CACHE, sizeof(layout), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (!pool)
 		return NULL;
-	if (rte_mempool_set_ops_byname(pool, RTE_MBUF_DEFAULT_MEMPOOL_OPS, NULL) == 0) {
+	if (rte_mempool_set_ops_byname(pool, growing_operations(), NULL) == 0) {
 		rte_pktmbuf_pool_init(pool, &layout);
 		if (pool_populate(pool) == 0) {
+			/* Those that are made. */
 			rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
 			return pool;
 		}

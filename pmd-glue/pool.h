@@ -6,6 +6,10 @@
  * I2. A buffer that a thread gives back lies in the thread's cache at first, where no other thread can have it, and a thread that
  * does nothing more keeps it there. So at most POOL_THREADS threads have caches at a time, small ones, which they empty when they end,
  * and a pool has as many buffers more as those can hold (POOL_ASIDE): the others never run short for it.
+ *
+ * I3. In memory of the process's own a buffer is made when it is first needed: no page of a pool is touched before, and the buffers
+ * that are in use go round among those that have been made. A thread that finds none free makes some, under a lock that guards
+ * nothing else.
  */
 #ifndef PMD_GLUE_POOL_H
 #define PMD_GLUE_POOL_H

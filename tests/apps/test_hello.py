@@ -1,8 +1,17 @@
 #!/usr/bin/env python3
 """The README's example between two processes."""
 import os
+import re
 
 import programs
+
+MEMORY_MOST = 16 << 20  # bytes of memory of its own that a program with one interface has when it has done nothing
+
+
+def memory_own(process):
+    """Bytes in memory that belong to no file: what is read from drivers' files depends on how many are installed."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        return 1024 * sum(int(size) for size in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+)", status.read(), re.MULTILINE))
 
 
 class Hello(programs.Case):
@@ -23,6 +32,12 @@ class Hello(programs.Case):
         done = programs.run("examples/hello", "send", "1:2", PTL_PEER_TIMEOUT="1s", PTL_NID="1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("Without PTL_IFACE_NAME", done.stderr)
+
+    def test_a_process_has_little_memory_before_it_sends(self):
+        for settings in ({}, self.memif(1)):
+            receiver = self.start("examples/hello", "receive", **settings)
+            self.await_line(receiver, "waiting at ")
+            self.assertLess(memory_own(receiver), MEMORY_MOST, settings)
 
     def test_a_cpu_that_is_not_here_is_not_called_a_lack_of_memory(self):
         done = programs.run("examples/hello", PTL_POLL_CORE="4095")

@@ -1,16 +1,15 @@
 /* footprint.c - the memory that an interface takes, and each thing on it.
  *
  *     bench-footprint            a table
- *     bench-footprint WHAT       one figure, in bytes: `interface`, `interface-1500`, `md`, `me`, `me-md`,
- *                                `queue`, `event`, `message` or `peer`
+ *     bench-footprint WHAT       one figure, in bytes: `interface`, `md`, `me`, `me-md`, `queue`, `event`,
+ *                                `message` or `peer`
  *
  * Each figure is the growth of the process's resident memory while COUNT of a thing are made, divided by COUNT;
  * each is taken in a process of its own, which runs this program with WHAT. So it is what a program really pays,
  * with everything that lies beside the thing itself: handles, free lists, the index of match lists, and the
  * page that is not full.
  *
- *     interface   with the default limits, before anything is made on it: a third and a fourth of a process;
- *                 most of it is buffers for frames, of a loop's size or of PTL_MTU=1500
+ *     interface   with the default limits, before anything is made on it: a third and a fourth of a process
  *     md          PtlMDBind
  *     me          PtlMEAttach to one Portal, match bits of its own each
  *     me-md       the same with a descriptor
@@ -107,11 +106,6 @@ static double interface_measure(void)
 	settle(interface_open(2, 0));
 	settle(interface_open(3, 0));
 	return (double)(resident() - before) / 2;
-}
-
-static double interface_1500_measure(void)
-{
-	return interface_measure();
 }
 
 static double md_measure(void)
@@ -236,7 +230,6 @@ static const struct {
 	const char *what;
 } figures[] = {
 	{"interface", interface_measure, "interface, nothing on it"},
-	{"interface-1500", interface_1500_measure, "interface, frames of 1500 bytes"},
 	{"md", md_measure, "memory descriptor (PtlMDBind)"},
 	{"me", me_measure, "match entry (PtlMEAttach)"},
 	{"me-md", me_md_measure, "match entry with its descriptor"},
@@ -256,8 +249,6 @@ static int figure_print(const char *name)
 	setenv("PTL_NID", "1;2;3;4", 1);
 	setenv("PTL_PROGRESS", "inline", 1);
 	setenv("PTL_PEER_TIMEOUT", "600s", 1);
-	if (strcmp(name, "interface-1500") == 0)
-		setenv("PTL_MTU", "1500;1500;1500;1500", 1);
 	setenv("PTL_PEERS_MAX", "1000000", 1);
 	for (unsigned f = 0; f < FIGURES; f++)
 		if (strcmp(figures[f].name, name) == 0) {

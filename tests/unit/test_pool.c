@@ -1,6 +1,7 @@
 /* test_pool.c - tests of pmd-glue/pool.c. */
 #include "glue_fixture.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 
 #include <pmd-glue/pool.h>
@@ -61,6 +62,91 @@ static void pool_used__counts_the_buffers_that_are_not_free(void **state)
 	assert_int_equal(pool_used(pool), 1);
 	rte_pktmbuf_free(second);
 	assert_int_equal(pool_used(pool), 0);
+	pool_give(pool);
+}
+
+/* Bytes of this process that are in memory and in no program's file. */
+static uint64_t memory_own(void)
+{
+	char line[128];
+	uint64_t all = 0, part;
+	FILE *file = fopen("/proc/self/status", "r");
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "RssAnon: %" SCNu64, &part) == 1 ||
+			sscanf(line, "RssShmem: %" SCNu64, &part) == 1)
+			all += part << 10;
+	fclose(file);
+	return all;
+}
+
+/* Its buffers take 33 MB with a long frame, and its structure 1 MB, of which DPDK touches half. */
+static void pool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(void **state)
+{
+	uint64_t before = memory_own();
+	struct rte_mempool *pool = pool_take("test", 33024 + 128, 1024, SOCKET_ID_ANY, true);
+	static struct rte_mbuf *buffers[8192];
+	unsigned count = 0;
+
+	(void)state;
+	assert_true(memory_own() - before < UINT64_C(4) << 20);
+	/* All the same, whoever wants all of them has them, and each is sound. */
+	while (count < 8192 && (buffers[count] = rte_pktmbuf_alloc(pool))) {
+		assert_ptr_equal(buffers[count]->pool, pool);
+		assert_int_equal(rte_mbuf_refcnt_read(buffers[count]), 1);
+		assert_true(rte_pktmbuf_tailroom(buffers[count]) >= 33024 + 128);
+		memset(rte_pktmbuf_mtod(buffers[count], void *), (int)count, 33024);
+		count++;
+	}
+	assert_int_equal(count, pool->size);
+	assert_int_equal(pool_used(pool), pool->size);
+	rte_pktmbuf_free_bulk(buffers, count);
+	assert_int_equal(pool_used(pool), 0);
+	pool_give(pool);
+}
+
+#define TAKERS 4
+#define ROUNDS 20000
+
+/* Takes as many as it can have, a few at a time, and gives them back in turn. */
+static void *take_and_give(void *context)
+{
+	struct rte_mempool *pool = context;
+	static _Thread_local struct rte_mbuf *buffers[512];
+	unsigned count = 0;
+
+	glue_thread_enter();
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		if (count + 16 <= 512 && rte_pktmbuf_alloc_bulk(pool, buffers + count, 16) == 0)
+			count += 16;
+		else
+			while (count > 0)
+				rte_pktmbuf_free(buffers[--count]);
+	}
+	rte_pktmbuf_free_bulk(buffers, count);
+	return NULL;
+}
+
+static void pool_take__gives_each_buffer_to_one_thread_while_several_make_them(void **state)
+{
+	struct rte_mempool *pool = pool_take("test", 512, 256, SOCKET_ID_ANY, true);
+	static struct rte_mbuf *buffers[8192];
+	pthread_t threads[TAKERS];
+	unsigned count = 0;
+
+	(void)state;
+	for (unsigned n = 0; n < TAKERS; n++)
+		assert_int_equal(pthread_create(&threads[n], NULL, take_and_give, pool), 0);
+	for (unsigned n = 0; n < TAKERS; n++)
+		pthread_join(threads[n], NULL);
+	assert_int_equal(pool_used(pool), 0);
+	while (count < 8192 && (buffers[count] = rte_pktmbuf_alloc(pool)))
+		count++;
+	assert_int_equal(count, pool->size);
+	for (unsigned n = 0; n < count; n++)
+		assert_int_equal(rte_mbuf_refcnt_read(buffers[n]), 1);
+	rte_pktmbuf_free_bulk(buffers, count);
 	pool_give(pool);
 }
 
@@ -151,6 +237,9 @@ int main(void)
 		cmocka_unit_test(pool_take__has_enough_for_the_rings_and_more),
 		cmocka_unit_test(pool_take__takes_over_what_was_given_back_and_fits),
 		cmocka_unit_test(pool_used__counts_the_buffers_that_are_not_free),
+		cmocka_unit_test(pool_take__costs_no_memory_but_for_the_buffers_that_are_in_use),
+		cmocka_unit_test(
+			pool_take__gives_each_buffer_to_one_thread_while_several_make_them),
 		cmocka_unit_test(pool_take__has_enough_whatever_idle_threads_keep),
 		cmocka_unit_test(pool_take__says_what_to_do_without_memory),
 	};
