@@ -19,9 +19,8 @@
 #include <pmd-glue/eal.h>
 #include <pmd-glue/ethdev.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/hold.h>
 #include <pmd-glue/kinds.h>
-
-#define DRIVER_ROOM 2048u /* net_af_packet refuses smaller buffers, whatever the MTU */
 
 #define PCI_SYSFS "/sys/bus/pci/devices/"
 
@@ -50,8 +49,7 @@ bool device_driver_serves(const char *driver)
 	return false;
 }
 
-/* The address in full: "0000:03:00.0". */
-static void device_address(const char *given, char *address, size_t size)
+void device_address(const char *given, char *address)
 {
 	const char *colon = strchr(given, ':');
 	unsigned domain = 0, bus = 0, device = 0, function = 0;
@@ -59,7 +57,7 @@ static void device_address(const char *given, char *address, size_t size)
 		sscanf(given, "%x:%x:%x.%x", &domain, &bus, &device, &function);
 	else
 		sscanf(given, "%x:%x.%x", &bus, &device, &function);
-	snprintf(address, size, "%04x:%02x:%02x.%x", domain & 0xffffu, bus & 0xffu, device & 0x1fu,
+	snprintf(address, PCI_ADDRESS, "%04x:%02x:%02x.%x", domain & 0xffffu, bus & 0xffu, device & 0x1fu,
 		function & 7u);
 }
 
@@ -93,13 +91,15 @@ static void device_explain(const char *address)
 			address, eal_reason(why, sizeof(why)));
 }
 
-struct port *device_open_pci(const char *given, uint32_t mtu)
+struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
 {
-	char address[32];
+	char address[PCI_ADDRESS];
 	uint16_t id;
 	struct ethdev *ethdev;
-	struct ethdev_options options = {.name = address, .mtu = mtu, .external = true};
-	device_address(given, address, sizeof(address));
+	struct ethdev_options options = {.name = address, .mtu = mtu, .vlan = vlan, .external = true};
+	device_address(given, address);
+	if (hold_take(address) != 0)
+		return NULL;
 	/* Closed by an earlier life of this interface, it is plugged in again. */
 	if (rte_eth_dev_get_port_by_name(address, &id) != 0) {
 		struct eal_guard *guard = eal_enter();
@@ -122,12 +122,12 @@ struct port *device_open_pci(const char *given, uint32_t mtu)
 	return NULL;
 }
 
-struct port *device_open_string(const char *string, uint32_t mtu)
+struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan)
 {
 	char name[sizeof(((struct ethdev *)NULL)->device)], why[256];
 	struct ethdev *ethdev;
 	struct ethdev_options options = {
-		.name = name, .room = DRIVER_ROOM, .mtu = mtu, .remove = true, .external = true};
+		.name = name, .mtu = mtu, .vlan = vlan, .remove = true, .external = true};
 	size_t length = strcspn(string, ",");
 	if (length >= sizeof(name)) {
 		log_error("PTL_IFACE_NAME=%s: the device's name is too long: use at most %zu "

@@ -37,7 +37,9 @@
 #include <base/settings.h>
 #include <pmd-glue/clock.h>
 #include <pmd-glue/eal.h>
+#include <pmd-glue/ethdev.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/hold.h>
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
@@ -267,7 +269,7 @@ static unsigned arguments_memory(void)
 		const char *name = setting_item(SETTING_IFACE_NAME, n);
 		uint64_t mtu = setting_number_item(SETTING_MTU, n, FRAME_DEFAULT - FRAME_HEADER);
 		if (eal_is_pci(name) || strchr(name, ',') || strncmp(name, "net_", 4) == 0)
-			bytes += pool_bytes((uint32_t)mtu + FRAME_HEADER, 2 * DESCRIPTORS);
+			bytes += pool_bytes(ETHDEV_ROOM((uint32_t)mtu + FRAME_HEADER), 2 * DESCRIPTORS);
 	}
 	return (unsigned)((bytes < MEMORY_MOST ? bytes : MEMORY_MOST) >> 20);
 }
@@ -286,23 +288,26 @@ static int arguments_cpu(void)
 	return cpu;
 }
 
-static void arguments_devices(struct eal_arguments *arguments)
+/* The cards: EAL resets them when it starts, so they must be this process's before. 0, or -1 after an error line. */
+static int arguments_devices(struct eal_arguments *arguments)
 {
 	unsigned items = setting_items(SETTING_IFACE_NAME);
 	int before = arguments->count;
 	for (unsigned n = 0; n < items && arguments->count < ARGUMENTS_MAX / 2; n++) {
 		const char *name = setting_item(SETTING_IFACE_NAME, n);
-		if (eal_is_pci(name)) {
-			argument_add(arguments, "-a");
-			argument_add(arguments, "%s", name);
-		}
+		if (!eal_is_pci(name))
+			continue;
+		if (hold_take(name) != 0)
+			return -1;
+		argument_add(arguments, "-a");
+		argument_add(arguments, "%s", name);
 	}
 	if (arguments->count == before)
 		argument_add(arguments, "--no-pci");
+	return 0;
 }
 
-/* Where EAL of this user keeps what belongs to a running process, as it finds it itself. */
-static void runtime_directory(char *path, size_t size)
+void eal_runtime_directory(char *path, size_t size)
 {
 	const char *base = "/var/run";
 	if (getuid() != 0) {
@@ -320,7 +325,7 @@ static bool telemetry_possible(const char *prefix)
 	char directory[PATH_MAX], own[PATH_MAX + NAME_MAX];
 	if (!setting_is(SETTING_TELEMETRY, "on"))
 		return false;
-	runtime_directory(directory, sizeof(directory));
+	eal_runtime_directory(directory, sizeof(directory));
 	if (snprintf(own, sizeof(own), "%s/%s", directory, prefix) + (int)sizeof(SOCKET_NAME) >
 		SOCKET_PATH_MAX)
 		return false;
@@ -375,8 +380,7 @@ static int arguments_make(struct eal_arguments *arguments)
 		argument_add(arguments, "--lcores=(0-%u)@%d", SHARE_LCORES - 1, arguments_cpu());
 	else
 		argument_add(arguments, "--lcores=0@%d", arguments_cpu());
-	arguments_devices(arguments);
-	if (arguments_pages(arguments) != 0)
+	if (arguments_devices(arguments) != 0 || arguments_pages(arguments) != 0)
 		return -1;
 	arguments_telemetry(arguments);
 	free(arguments->added);

@@ -20,6 +20,9 @@ struct eal_guard;
 struct eal_guard *eal_enter(void);
 void eal_leave(struct eal_guard *guard);
 
+/* Where EAL of this user keeps what belongs to running processes, as EAL finds it itself. It may not exist. */
+void eal_runtime_directory(char *path, size_t size);
+
 /* Is this a PCI address ("3:0.0", "0000:03:00.0")? */
 bool eal_is_pci(const char *name);
 

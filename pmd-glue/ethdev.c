@@ -24,6 +24,9 @@
 #define BURST         64u
 #define LINK_INTERVAL (10 * MILLISECOND) /* some devices are asked over a slow bus */
 #define DEVICE_MTU    1500u              /* of a device that does not say */
+#define CARD_HEADER   (FRAME_HEADER + 4u) /* that DPDK adds to the MTU: the frame's checksum counts */
+#define SILENCE       MILLISECOND /* after which an interrupt for a frame that has come does not come any more */
+#define SILENCES_MAX  8u    /* frames without an interrupt, and never one with, until a queue is not believed any more */
 #define CHECKSUMS_SENT     (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define CHECKSUMS_RECEIVED (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 
@@ -70,6 +73,16 @@ static int ethdev_complain(const struct ethdev *ethdev, const char *what, int er
 	return -1;
 }
 
+/* The largest MTU that the device takes; UINT16_MAX: it does not say. */
+static uint32_t ethdev_mtu_max(const struct rte_eth_dev_info *info)
+{
+	if (info->max_mtu != 0 && info->max_mtu != UINT16_MAX)
+		return info->max_mtu;
+	if (info->max_rx_pktlen > CARD_HEADER && info->max_rx_pktlen < UINT16_MAX)
+		return info->max_rx_pktlen - CARD_HEADER;
+	return UINT16_MAX;
+}
+
 /* The largest frame: as the caller knows, or as the device is asked and says. */
 static int ethdev_size(struct ethdev *ethdev, const struct ethdev_options *options,
 	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
@@ -85,10 +98,9 @@ static int ethdev_size(struct ethdev *ethdev, const struct ethdev_options *optio
 		mtu = (uint16_t)options->mtu;
 	if (mtu > FRAME_MAX - FRAME_HEADER)
 		mtu = FRAME_MAX - FRAME_HEADER;
-	if (info->max_mtu != 0 && mtu > info->max_mtu) {
-		log_error("%s: the device takes at most %u bytes in a frame: set PTL_MTU to %u or "
-			  "less",
-			ethdev->port.name, info->max_mtu, info->max_mtu);
+	if (mtu > ethdev_mtu_max(info)) {
+		log_error("%s: PTL_MTU is %u, but this device takes no more than %u: set PTL_MTU=%u or less",
+			ethdev->port.name, mtu, ethdev_mtu_max(info), ethdev_mtu_max(info));
 		return -1;
 	}
 	conf->rxmode.mtu = mtu;
@@ -109,10 +121,18 @@ static void ethdev_checksums(
 	ethdev->port.checksum_offload = true;
 }
 
+/* Bytes that a buffer holds. Where the caller knows the largest frame, he knows the driver as well. */
+static uint32_t ethdev_room(const struct ethdev *ethdev, const struct rte_eth_dev_info *info,
+	const struct ethdev_options *options)
+{
+	if (options->frame_size != 0)
+		return RTE_MAX(options->frame_size, options->room);
+	return RTE_MAX(info->min_rx_bufsize, ETHDEV_ROOM(ethdev->port.frame_size));
+}
+
 static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *info,
 	const struct rte_eth_conf *conf, const struct ethdev_options *options)
 {
-	uint32_t room = RTE_MAX(ethdev->port.frame_size, options->room);
 	uint16_t receive = options->descriptors ? options->descriptors : DESCRIPTORS;
 	uint16_t transmit = receive;
 	unsigned socket =
@@ -125,8 +145,8 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	ethdev->port.receive_frames = receive;
 	ethdev->port.aside = POOL_ASIDE;
 	ethdev->transmit_frames = transmit;
-	ethdev->port.pool = pool_take(ethdev->port.name, room, (uint32_t)receive + transmit,
-		ethdev->port.socket, ethdev->copies);
+	ethdev->port.pool = pool_take(ethdev->port.name, ethdev_room(ethdev, info, options),
+		(uint32_t)receive + transmit, ethdev->port.socket, ethdev->copies);
 	if (!ethdev->port.pool)
 		return -1;
 	rxconf.offloads = conf->rxmode.offloads;
@@ -156,6 +176,10 @@ static int ethdev_configure(struct ethdev *ethdev, const struct ethdev_options *
 	if (!ethdev->linear)
 		conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	ethdev_checksums(ethdev, &info, &conf);
+	/* A device that can filter VLANs may do so from now on: virtual functions and virtio do. */
+	ethdev->vlan = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER ? options->vlan : 0;
+	if (ethdev->vlan != 0)
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
 	conf.intr_conf.rxq = setting_is(SETTING_POLL, "interrupt");
 	error = rte_eth_dev_configure(ethdev->id, 1, 1, &conf);
 	if (error != 0 && conf.intr_conf.rxq) {
@@ -202,15 +226,36 @@ int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethde
 	return result;
 }
 
+/* Credits are frames, but a driver that rounds buffers down puts a large frame into several, of a descriptor each. */
+static void ethdev_count_frames(struct ethdev *ethdev)
+{
+	uint32_t room = rte_pktmbuf_data_room_size(ethdev->port.pool) - RTE_PKTMBUF_HEADROOM;
+	struct rte_eth_rxq_info queue;
+	uint32_t size, descriptors;
+	if (rte_eth_rx_queue_info_get(ethdev->id, 0, &queue) != 0 || !queue.scattered_rx)
+		return;
+	size = queue.rx_buf_size ? queue.rx_buf_size : rte_align32prevpow2(room);
+	descriptors = (ETHDEV_ROOM(ethdev->port.frame_size) + size - 1) / size;
+	/* What the transport takes for two rings of so many frames is less than they hold. */
+	ethdev->port.aside += 2 * (queue.nb_desc - queue.nb_desc / descriptors);
+	ethdev->port.receive_frames = (uint16_t)(queue.nb_desc / descriptors);
+}
+
 int ethdev_start(struct ethdev *ethdev)
 {
-	int error;
+	int error, filter = 0;
 	struct eal_guard *guard = eal_enter();
 	eal_reason_clear();
 	error = rte_eth_dev_start(ethdev->id);
+	/* Starting empties the filters of some devices. */
+	if (error == 0 && ethdev->vlan != 0)
+		filter = rte_eth_dev_vlan_filter(ethdev->id, ethdev->vlan, 1);
 	eal_leave(guard);
 	if (error != 0)
 		return ethdev_complain(ethdev, "start the device", error);
+	if (filter != 0)
+		return ethdev_complain(ethdev, "let frames of the VLAN in PTL_VLAN pass", filter);
+	ethdev_count_frames(ethdev);
 	ethdev->interrupts = setting_is(SETTING_POLL, "interrupt") &&
 			     rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0) >= 0;
 	ethdev->port.calls = ethdev->interrupts;
@@ -335,6 +380,19 @@ static void socket_hush(int socket)
 	(void)getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
 }
 
+/* The queue has not called since it was to. Some cards never do under vfio: of a queue that has never called, and that has held frames
+ * often enough nevertheless, no call is expected any more. */
+static void ethdev_doubt(struct ethdev *ethdev)
+{
+	if (ethdev->rung || glue_now(NULL) - ethdev->armed < SILENCE ||
+		rte_eth_rx_queue_count(ethdev->id, 0) <= 0 || ++ethdev->silences < SILENCES_MAX)
+		return;
+	ethdev->interrupts = false;
+	ethdev->port.calls = false;
+	log_warning("%s: this device's receive interrupt never comes, so it is looked at twice a millisecond: set PTL_POLL=adaptive, or use another device",
+		ethdev->port.name);
+}
+
 /* A socket is readable while its ring holds frames. A queue's descriptor is an eventfd, which keeps calling until it is read. */
 int ethdev_interrupt(struct port *port, bool on)
 {
@@ -349,11 +407,17 @@ int ethdev_interrupt(struct port *port, bool on)
 	if (!ethdev->interrupts)
 		return -1;
 	called = (struct pollfd){.fd = rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0), .events = POLLIN};
-	if (on && rte_eth_dev_rx_intr_enable(ethdev->id, 0) == 0)
+	if (on && rte_eth_dev_rx_intr_enable(ethdev->id, 0) == 0) {
+		ethdev->armed = glue_now(NULL);
 		return called.fd;
+	}
 	rte_eth_dev_rx_intr_disable(ethdev->id, 0);
-	if (poll(&called, 1, 0) == 1 && read(called.fd, &count, sizeof(count)) < 0)
+	if (poll(&called, 1, 0) != 1)
+		ethdev_doubt(ethdev);
+	else if (read(called.fd, &count, sizeof(count)) < 0)
 		ethdev->interrupts = errno == EAGAIN || errno == EINTR;
+	else
+		ethdev->rung = true;
 	return -1;
 }
 

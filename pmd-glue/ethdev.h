@@ -11,6 +11,11 @@
 
 #include <base/port.h>
 
+/* Bytes of a buffer for frames of so many bytes, where the device is asked for its frames' size. Drivers want room beside a frame, for two
+ * VLAN tags, its checksum and a header of their own. Those of cards round buffers down to a power of two, of which one is to
+ * hold a frame of 1,514 bytes. */
+#define ETHDEV_ROOM(frame_size) ((frame_size) + 32u > 2048u ? (frame_size) + 32u : 2048u)
+
 struct ethdev {
 	struct port port; /* first: a port is an ethdev */
 	uint16_t id;
@@ -18,6 +23,10 @@ struct ethdev {
 	bool linear;   /* the device sends only the first segment of a frame */
 	bool copies;   /* the device copies frames to send: any memory will do */
 	bool interrupts; /* its receive queue can call */
+	bool rung;       /* and has called */
+	unsigned silences;  /* how often a frame had come without a call */
+	uint64_t armed;     /* since when it was to call */
+	uint16_t vlan;   /* that the device is to let pass; 0: all pass */
 	int socket;    /* of the kernel's, on which the driver receives, -1: not known or none */
 	bool up;       /* as last seen */
 	uint64_t look; /* the time from which on the link is looked at again */
@@ -32,6 +41,7 @@ struct ethdev_options {
 	uint32_t frame_size; /* 0: the device is told the mtu and asked for its own */
 	uint32_t room; /* bytes that a buffer holds at least, should that be more than a frame */
 	uint32_t mtu;  /* inner bytes wanted, 0 for the device's own */
+	uint16_t vlan; /* of the tag that frames carry, 0: they carry none */
 	uint16_t descriptors; /* frames that a ring should hold, 0: DESCRIPTORS */
 	bool copies;   /* the device copies frames to send, chained ones and those in any memory */
 	bool remove;   /* it was plugged in for this port */

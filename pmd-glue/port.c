@@ -32,8 +32,9 @@ uint32_t kinds_frame_size(const char *name, uint32_t mtu)
 	return mtu + FRAME_HEADER;
 }
 
-static struct port *port_open(const char *name, uint32_t mtu)
+static struct port *port_open(unsigned interface, const char *name, uint32_t mtu)
 {
+	uint16_t vlan = (uint16_t)setting_number_item(SETTING_VLAN, interface, 0);
 	const char *rest;
 	if (!name[0])
 		return loop_open(NULL, mtu);
@@ -44,11 +45,11 @@ static struct port *port_open(const char *name, uint32_t mtu)
 	if ((rest = name_after(name, "xdp:")))
 		return packet_open_xdp(rest, mtu);
 	if (eal_is_pci(name))
-		return device_open_pci(name, mtu);
+		return device_open_pci(name, mtu, vlan);
 	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)
 		return packet_open(name, mtu);
 	if (strncmp(name, "net_", 4) == 0 || strncmp(name, "eth_", 4) == 0 || strchr(name, ','))
-		return device_open_string(name, mtu);
+		return device_open_string(name, mtu, vlan);
 	log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the kernel's, "
 		  "postern-info all that can be used",
 		name);
@@ -72,7 +73,7 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 	struct port *port;
 	if (!eal_started() && glue_start() != 0)
 		return NULL;
-	port = port_open(name, mtu);
+	port = port_open(interface, name, mtu);
 	if (port)
 		port_check_calls(port);
 	if (port && capture_begin(port, interface) != 0) {
