@@ -154,6 +154,7 @@ static void rack_note(
 	flight->rack_rtt = transport->now_received - sent;
 }
 
+/* Of a frame that has its buffer. */
 static inline void slot_free(struct transport *transport, struct flight *flight, uint32_t psn)
 {
 	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
@@ -162,6 +163,20 @@ static inline void slot_free(struct transport *transport, struct flight *flight,
 	transport->in_flight -= slot->frame->nb_segs;
 	buffer_drop(slot->frame);
 	slot->frame = NULL;
+}
+
+void flight_forget(struct transport *transport, struct peer *peer, uint32_t psn)
+{
+	struct flight *flight = peer->flight;
+	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
+
+	if (!bitmap_test(flight->outlined, psn)) {
+		slot_free(transport, flight, psn);
+		return;
+	}
+	flight->small_count -= slot->outline->small;
+	outline_free(&transport->outline_pool, slot->outline);
+	bitmap_clear(flight->outlined, psn);
 }
 
 /* A frame in flight has arrived. */
@@ -190,7 +205,7 @@ static void slot_deliver(
 	if (serial_before(flight->highest, psn + 1))
 		flight->highest = psn + 1;
 	bitmap_clear(flight->resent, psn);
-	slot_free(transport, flight, psn);
+	flight_forget(transport, peer, psn);
 }
 
 /* Everything before ack has arrived, and nothing out of order ever since the flight was calm. */
@@ -286,7 +301,7 @@ static void flight_calm(struct peer *peer)
 	struct flight *flight = peer->flight;
 
 	if (flight->sacked_count == 0 && flight->lost_count == 0 && !bitmap_any(flight->resent) &&
-		!flight->expired && flight->reorder_due == 0 &&
+		!bitmap_any(flight->outlined) && !flight->expired && flight->reorder_due == 0 &&
 		flight->slots[peer->tx_una % FRAME_WINDOW].sent >= flight->rack_sent)
 		flight->disturbed = false;
 }

@@ -31,12 +31,13 @@ void lease_init(struct transport *transport)
 			port->gather == PORT_GATHER_SURE ? LENDING_SURE : LENDING_PROVING;
 }
 
-bool lease_possible(const struct transport *transport)
+bool lease_possible(const struct transport *transport, const struct peer *peer)
 {
 	const struct lending *lending = &transport->lending;
 
 	return lending->state == LENDING_SURE ||
-	       (lending->state == LENDING_PROVING && lending->peer == NULL);
+	       (lending->state == LENDING_PROVING && lending->peer == NULL &&
+		       !(peer->flags & TX_FIRST));
 }
 
 static struct lease *lease_of(struct transport *transport, struct message *message)

@@ -42,8 +42,8 @@ struct lease {
 };
 
 void lease_init(struct transport *transport);
-/* May the next frame be one in two pieces? */
-bool lease_possible(const struct transport *transport);
+/* May the next frame to this peer be one in two pieces? A peer that has acknowledged nothing yet proves nothing (L3). */
+bool lease_possible(const struct transport *transport, const struct peer *peer);
 /* An mbuf that is the message's next bytes. NULL: they must be copied. */
 struct rte_mbuf *lease_tail(struct transport *transport, struct message *message, uint32_t bytes);
 /* Makes one frame of the two; the head has `length` bytes. */

@@ -252,14 +252,10 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 	if (peer->flight == NULL)
 		return;
 	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
-		struct slot *slot = &peer->flight->slots[psn % FRAME_WINDOW];
-
 		if (bitmap_test(peer->flight->sacked, psn))
 			continue;
 		lease_doubt(transport, peer, psn);
-		transport->in_flight -= slot->frame->nb_segs;
-		rte_pktmbuf_free(slot->frame);
-		slot->frame = NULL;
+		flight_forget(transport, peer, psn);
 	}
 	peer->tx_una = peer->tx_next;
 	peer->backoff = 0;

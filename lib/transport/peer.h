@@ -68,9 +68,13 @@ struct messages {
 	struct message *tail;
 };
 
-/* A frame of the own stream: its mbuf until it is acknowledged, and when it was last sent. */
+/* A frame of the own stream until it is acknowledged: its mbuf, or where the flight's `outlined` says so its outline; and when it was
+ * last sent. */
 struct slot {
-	struct rte_mbuf *frame;
+	union {
+		struct rte_mbuf *frame;
+		struct outline *outline;
+	};
 	uint64_t sent;
 };
 
@@ -79,6 +83,7 @@ struct flight {
 	uint64_t sacked[BITMAP_WORDS];
 	uint64_t lost[BITMAP_WORDS]; /* and not sent again yet */
 	uint64_t resent[BITMAP_WORDS];
+	uint64_t outlined[BITMAP_WORDS];
 	uint32_t small_count; /* frames of less than SMALL_BYTES, not acknowledged in any way */
 	uint32_t sacked_count;
 	uint32_t lost_count;
@@ -90,7 +95,7 @@ struct flight {
 	uint64_t timeout_from; /* what the retransmission timeout counts from */
 	bool excused;          /* a timeout has been put off because this core was late */
 	bool expired; /* a timeout has given up frames, and nothing has shown yet that it was wrong */
-	bool disturbed; /* false: nothing is sacked, lost or resent, and frames are in flight in the order in which they were sent */
+	bool disturbed; /* false: nothing is sacked, lost, resent or outlined, and frames are in flight in the order in which they were sent */
 	struct slot slots[FRAME_WINDOW];
 };
 

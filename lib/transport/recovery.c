@@ -153,9 +153,13 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 	flight->timeout_from = transport->now;
 	flight->excused = false;
 	flight->expired = true;
-	for (psn = peer->tx_una; psn != peer->tx_next; psn++)
-		if (!bitmap_test(flight->sacked, psn) && !bitmap_test(flight->lost, psn))
+	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+		if (bitmap_test(flight->sacked, psn))
+			continue;
+		if (!bitmap_test(flight->lost, psn))
 			recovery_lose(peer, psn);
+		flight_outline(transport, peer, psn); /* state.h I2 */
+	}
 	flight->reorder_due = 0;
 	congestion_timeout(transport, peer);
 	sender_ready(transport, peer);

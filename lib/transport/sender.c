@@ -11,12 +11,12 @@
  *
  * I1. A peer in the ready list has work; one with work that is not in it waits for an
  *     acknowledgement, its address or a timer.
- * I2. A frame is written only while nobody else refers to it. A frame to be sent again that
- *     somebody else may still read (the port; a receiver in another thread of this process) is
- *     copied.
- * I3. New frames go only while in_flight < in_flight_max.
+ * I2. A frame is written only while nobody else refers to it. A frame to be sent again that somebody else may still read (the port;
+ *     a receiver in another thread of this process) is made again.
+ * I3. Frames that keep their buffer (state.h I2) go only while in_flight < in_flight_max. Of the last quarter a peer gets no more than
+ *     its share, in_flight_max / peers that have frames in flight: so peers that have more wait until those that have less are served.
  * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h); such a frame is not written
- *     again but copied.
+ *     again but made again.
  */
 #include <string.h>
 
@@ -99,16 +99,6 @@ void transport_send(struct transport *transport, struct process to, struct messa
 
 /* --- filling a frame */
 
-/* Zeros behind a record's data, which is not there yet: they are part of what a full checksum covers, and must not be what was there
- * before. */
-static __rte_always_inline void record_pad(uint8_t *at, const struct record *record)
-{
-	if (record->data_length % RECORD_ALIGN != 0)
-		memset(at + record_bytes(record->kind, record->header_length, record->data_length) -
-				RECORD_ALIGN,
-			0, RECORD_ALIGN);
-}
-
 /* The next message of the stream starts at `at`, with so much data. Returns where that goes. straight: that is all of it, and there is
  * room for a header of STRAIGHT_HEADER bytes, so nothing depends on how long it is. */
 static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *message,
@@ -163,7 +153,7 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 	bool ends = message->framed + bytes == message->length;
 
 	if (bytes % RECORD_ALIGN != 0 || (ends && filling->peer->waiting.head != NULL) ||
-		!lease_possible(filling->transport))
+		!lease_possible(filling->transport, filling->peer))
 		return false;
 	filling->tail = lease_tail(filling->transport, message, bytes);
 	if (filling->tail == NULL)
@@ -463,6 +453,8 @@ static __rte_noinline enum step sender_fill(struct transport *transport, struct 
 	if (!more || !sender_open(transport, peer))
 		frame.flags |= FRAME_ACK_NOW;
 	sender_put(transport, peer, mbuf, &frame);
+	if (peer->flags & TX_FIRST)
+		flight_outline(transport, peer, frame.psn);
 	if (begins)
 		recovery_watch(transport, peer);
 	return more ? STEP_SENT : STEP_LAST;
@@ -501,7 +493,7 @@ static __rte_always_inline bool straight(const struct transport *transport, cons
 	return peer->waiting.head != NULL &&
 	       ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
 	       sender_open(transport, peer) &&
-	       transport->in_flight < transport->in_flight_max &&
+	       transport->in_flight < transport->in_flight_shared &&
 	       transport->outbox_count < OUTBOX_FRAMES;
 }
 
@@ -586,61 +578,80 @@ enum step sender_straight(struct transport *transport, struct peer *peer)
 
 /* --- who sends what */
 
-static struct rte_mbuf *frame_copy(struct transport *transport, const struct rte_mbuf *frame)
+bool flight_outline(struct transport *transport, struct peer *peer, uint32_t psn)
 {
-	struct rte_mbuf *copy = outbox_alloc(transport, 1);
+	struct flight *flight = peer->flight;
+	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
+	struct outline *outline;
 
-	if (copy != NULL)
-		memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(frame, const void *),
-			frame->data_len);
-	return copy;
+	if (bitmap_test(flight->outlined, psn))
+		return true;
+	outline = outline_make(&transport->outline_pool, outbox_header(slot->frame));
+	if (outline == NULL)
+		return false;
+	transport->in_flight -= slot->frame->nb_segs;
+	rte_pktmbuf_free(slot->frame);
+	slot->outline = outline;
+	bitmap_set(flight->outlined, psn);
+	flight->disturbed = true;
+	return true;
 }
 
-/* The frame of a slot, in an mbuf that nobody else reads. */
-static struct rte_mbuf *slot_writable(struct transport *transport, struct slot *slot)
+/* Does nobody else read a frame that has its buffer? */
+static bool slot_alone(const struct slot *slot)
 {
-	struct rte_mbuf *copy;
+	if (slot->frame->nb_segs > 1 || rte_mbuf_refcnt_read(slot->frame) > 1)
+		return false;
+	/* Pairs with the release in the last other holder's free: its reads are over. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return true;
+}
 
-	if (slot->frame->nb_segs == 1 && rte_mbuf_refcnt_read(slot->frame) == 1) {
-		/* Pairs with the release in the last other holder's free: its reads are over. */
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+/* The frame of a slot in an mbuf that nobody else reads, with a reference for the outbox, and what stays of its header. NULL: no
+ * memory. */
+static struct rte_mbuf *frame_again(
+	struct transport *transport, struct peer *peer, uint32_t psn, struct frame *frame)
+{
+	struct flight *flight = peer->flight;
+	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
+	struct rte_mbuf *mbuf;
+
+	if (!bitmap_test(flight->outlined, psn) && slot_alone(slot)) {
+		rte_mbuf_refcnt_update(slot->frame, 1);
+		frame_recall(outbox_header(slot->frame), frame);
 		return slot->frame;
 	}
-	copy = slot->frame->nb_segs > 1 ? lease_copy(transport->port->pool, slot->frame)
-					: frame_copy(transport, slot->frame);
-	if (copy == NULL)
+	if (!flight_outline(transport, peer, psn))
 		return NULL;
-	transport->in_flight -= slot->frame->nb_segs - 1u;
-	rte_pktmbuf_free(slot->frame);
-	slot->frame = copy;
-	return copy;
+	mbuf = outbox_alloc(transport, 1);
+	if (mbuf != NULL)
+		outline_write(slot->outline, peer, frame, outbox_header(mbuf));
+	frame->psn = psn;
+	return mbuf;
 }
 
 bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
 {
 	struct flight *flight = peer->flight;
-	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
 	struct rte_mbuf *mbuf;
 	struct frame frame;
 
 	if (!outbox_room(transport, peer, 1))
 		return false;
-	mbuf = slot_writable(transport, slot);
+	mbuf = frame_again(transport, peer, psn, &frame);
 	if (mbuf == NULL)
 		return false;
-	frame_recall(outbox_header(mbuf), &frame);
 	/* The bitmap's place stays as it is: behind it lie the records. */
 	frame.flags &= FRAME_START | FRAME_SACK;
 	frame.flags |= FRAME_ACK_NOW;
 	acknowledgement_write(transport, peer, &frame, frame.flags & FRAME_SACK);
-	slot->sent = transport->now;
+	flight->slots[psn % FRAME_WINDOW].sent = transport->now;
 	lease_doubt(transport, peer, psn);
 	bitmap_set(flight->resent, psn);
 	if (bitmap_test(flight->lost, psn)) {
 		bitmap_clear(flight->lost, psn);
 		flight->lost_count--;
 	}
-	rte_mbuf_refcnt_update(mbuf, 1);
 	sender_put(transport, peer, mbuf, &frame);
 	PROBE(retransmit, peer->process.nid, peer->process.pid, psn, peer->retransmits);
 	peer->retransmits++;
@@ -665,6 +676,18 @@ static enum step sender_repeat(struct transport *transport, struct peer *peer)
 	return STEP_SENT;
 }
 
+/* I3. The frames of a stream of which nothing was acknowledged keep no buffer. */
+static bool sender_may_keep(const struct transport *transport, const struct peer *peer)
+{
+	uint64_t peers = transport->flight_pool.taken;
+
+	if (transport->in_flight < transport->in_flight_shared || !(peer->flags & TX_OPEN) ||
+		(peer->flags & TX_FIRST))
+		return true;
+	return transport->in_flight < transport->in_flight_max &&
+	       peer_in_flight(peer) * peers < transport->in_flight_max;
+}
+
 static enum step sender_step(struct transport *transport, struct peer *peer)
 {
 	enum step step = sender_straight(transport, peer);
@@ -677,7 +700,7 @@ static enum step sender_step(struct transport *transport, struct peer *peer)
 		return STEP_NOTHING;
 	if (!sender_open(transport, peer))
 		return STEP_STALLED;
-	if (transport->in_flight >= transport->in_flight_max)
+	if (!sender_may_keep(transport, peer))
 		return STEP_BLOCKED;
 	return sender_new(transport, peer);
 }

@@ -9,7 +9,10 @@
  *
  * I1. now is read when frames are taken, and once more when there is something to give. It never goes back, whatever thread reads it.
  * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held that of those in reorder; both are
- * bounded so that some of the pool is always left for receiving and for acknowledgements.
+ * bounded so that some of the pool is always left for receiving and for acknowledgements. A frame in flight keeps its mbuf only
+ * while its peer acknowledges: it has an outline (outline.h) instead while nothing of the stream was acknowledged yet, and once it
+ * was in flight when a retransmission timeout expired, or had to be made again. So peers that are silent hold no mbufs, however many
+ * they are: the first timeout takes them away. The exception is an outline that found no memory.
  * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, noted, owed by then, waiting in a queue of
  * this transport, and no timer is due. A poll core finds it so most of the time, by one comparison. transport_transmit() alone says
  * so; whatever makes work for a turn from outside of it (frames, transport_send() and its like) sets it to 0.
@@ -21,6 +24,7 @@
 #include <transport/buffer.h>
 #include <transport/lease.h>
 #include <transport/neighbour.h>
+#include <transport/outline.h>
 #include <transport/peer.h>
 #include <transport/pool.h>
 #include <transport/transport.h>
@@ -95,6 +99,7 @@ struct transport {
 	struct peer_table peers;
 	struct pool peer_pool;
 	struct pool flight_pool;
+	struct pool outline_pool;
 	struct pool reorder_pool;
 	struct pool assembly_pool;
 	struct pool lease_pool;
@@ -113,6 +118,7 @@ struct transport {
 
 	uint32_t in_flight;
 	uint32_t in_flight_max;
+	uint32_t in_flight_shared; /* of it: beyond that a peer gets no more than its share */
 	uint32_t held;
 	uint32_t held_max;
 	uint64_t messages; /* not done yet */
@@ -322,6 +328,8 @@ static inline void sender_address(
 	if (transport->options.full_checksum)
 		frame->flags |= FRAME_FULL_SUM;
 }
+/* A frame in flight gives up its buffer: an outline is kept of it. False: no memory, it keeps its buffer. */
+bool flight_outline(struct transport *transport, struct peer *peer, uint32_t psn);
 /* Sends the frame in a slot again; false when that was not possible now. */
 bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn);
 /* A stop of one of the own messages arrived. */
@@ -452,6 +460,8 @@ void acknowledgement_told(
 	struct transport *transport, struct peer *peer, const struct frame *frame);
 /* Takes the messages whose last frame is acknowledged off the peer, and tells. */
 void acknowledgement_complete(struct transport *transport, struct peer *peer);
+/* A frame in flight has arrived, or is given up: lets go of its buffer or outline. */
+void flight_forget(struct transport *transport, struct peer *peer, uint32_t psn);
 /* Gives a peer's flight back: no frame is in flight any more. */
 void flight_end(struct transport *transport, struct peer *peer);
 

@@ -18,6 +18,7 @@
 #define FLIGHTS_CHUNK    16
 #define REORDERS_CHUNK   16
 #define ASSEMBLIES_CHUNK 64
+#define OUTLINES_CHUNK   64
 #define BYE_TRIES        16 /* for a port that does not take what it is given */
 
 /* --- beginning */
@@ -30,6 +31,7 @@ static void limits_set(struct transport *transport)
 	uint32_t spare = size > rings + size / 4 ? size - rings : RTE_MAX(size / 4, 8u);
 
 	transport->in_flight_max = spare / 2;
+	transport->in_flight_shared = transport->in_flight_max / 4 * 3;
 	transport->held_max = spare / 4;
 	transport->credit_total = RTE_MAX(transport->port->receive_frames / 4u * 3u, 1u);
 	transport->credit = (uint16_t)RTE_MIN(transport->credit_total, CREDIT_MAX);
@@ -47,8 +49,8 @@ static void limits_set(struct transport *transport)
 static void pools_init(struct transport *transport)
 {
 	pool_init(&transport->peer_pool, sizeof(struct peer), PEERS_CHUNK, UINT32_MAX);
-	pool_init(&transport->flight_pool, sizeof(struct flight), FLIGHTS_CHUNK,
-		transport->in_flight_max);
+	pool_init(&transport->flight_pool, sizeof(struct flight), FLIGHTS_CHUNK, UINT32_MAX);
+	pool_init(&transport->outline_pool, sizeof(struct outline), OUTLINES_CHUNK, UINT32_MAX);
 	pool_init(&transport->reorder_pool, sizeof(struct reorder), REORDERS_CHUNK,
 		transport->held_max);
 	pool_init(&transport->assembly_pool, sizeof(struct assembly), ASSEMBLIES_CHUNK, UINT32_MAX);
@@ -395,7 +397,7 @@ bool transport_settled(const struct transport *transport)
 	for (i = 0; i < ACK_LISTS; i++)
 		if (!list_empty(&transport->acks[i]))
 			return false;
-	return transport->messages == 0 && transport->in_flight == 0 &&
+	return transport->messages == 0 && transport->flight_pool.taken == 0 &&
 	       transport->outbox_count == 0 && transport->burst_count == 0 &&
 	       transport->note_count == 0 && transport->loop_head == transport->loop_tail;
 }
@@ -460,6 +462,7 @@ void transport_close(struct transport *transport)
 	peer_table_free(&transport->peers);
 	pool_free(&transport->peer_pool);
 	pool_free(&transport->flight_pool);
+	pool_free(&transport->outline_pool);
 	pool_free(&transport->reorder_pool);
 	pool_free(&transport->assembly_pool);
 	free(transport);

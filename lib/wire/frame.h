@@ -368,4 +368,14 @@ static inline uint8_t *record_write(void *to, const struct record *record)
 	return (uint8_t *)to + record_header_bytes(record->kind);
 }
 
+/* Zeros behind a record's data, which is not there yet: they are part of what a full checksum covers, and must not be what was there
+ * before. */
+static __rte_always_inline void record_pad(uint8_t *at, const struct record *record)
+{
+	if (record->data_length % RECORD_ALIGN != 0)
+		memset(at + record_bytes(record->kind, record->header_length, record->data_length) -
+				RECORD_ALIGN,
+			0, RECORD_ALIGN);
+}
+
 #endif

@@ -1,0 +1,160 @@
+/* outline.c - see outline.h. */
+#include <transport/outline.h>
+
+#include <string.h>
+
+#include <rte_memcpy.h>
+
+#include <transport/peer.h>
+#include <transport/pool.h>
+
+/* --- making one */
+
+/* Does the record go on with the row of whole messages that `part` is? */
+static bool part_continues(const struct part *part, const struct record *record)
+{
+	return part->kind == RECORD_WHOLE && record->kind == RECORD_WHOLE &&
+	       record->message == part->message + part->count;
+}
+
+/* Adds a record behind the last part; returns the outline that is the last one then, NULL if there is no memory. */
+static struct outline *outline_add(
+	struct pool *pool, struct outline *last, const struct record *record)
+{
+	struct part *part;
+
+	if (last->count > 0 && part_continues(&last->parts[last->count - 1], record)) {
+		last->parts[last->count - 1].count++;
+		return last;
+	}
+	if (last->count == OUTLINE_PARTS) {
+		last->next = pool_take(pool);
+		if (last->next == NULL)
+			return NULL;
+		last = last->next;
+		last->next = NULL;
+		last->count = 0;
+	}
+	part = &last->parts[last->count++];
+	part->kind = record->kind;
+	part->message = record->message;
+	part->count = record->kind == RECORD_WHOLE ? 1 : record->data_length;
+	part->extent = record->extent;
+	return last;
+}
+
+struct outline *outline_make(struct pool *pool, const uint8_t *bytes)
+{
+	struct outline *outline = pool_take(pool), *last = outline;
+	struct record record;
+	struct frame frame;
+	const uint8_t *at;
+	unsigned i;
+
+	if (outline == NULL)
+		return NULL;
+	frame_recall(bytes, &frame);
+	outline->next = NULL;
+	outline->count = 0;
+	outline->flags = frame.flags & (FRAME_START | FRAME_SACK);
+	outline->records = frame.records;
+	outline->small = frame.length < SMALL_BYTES;
+	at = bytes + frame_header_bytes(frame.flags);
+	for (i = 0; i < frame.records && last != NULL; i++) {
+		at += record_look(at, &record);
+		last = outline_add(pool, last, &record);
+	}
+	if (last != NULL)
+		return outline;
+	outline_free(pool, outline);
+	return NULL;
+}
+
+void outline_free(struct pool *pool, struct outline *outline)
+{
+	while (outline != NULL) {
+		struct outline *next = outline->next;
+
+		pool_give(pool, outline);
+		outline = next;
+	}
+}
+
+/* --- the frame again */
+
+static const struct message *list_find(const struct messages *messages, uint32_t number)
+{
+	const struct message *message = messages->head;
+
+	while (message != NULL && message->number != number)
+		message = message->next;
+	return message;
+}
+
+/* O1: it is there. Frames are sent again in their order, so it is mostly one of the first. */
+static const struct message *message_find(const struct peer *peer, uint32_t number)
+{
+	const struct message *message = list_find(&peer->open, number);
+
+	return message != NULL ? message : list_find(&peer->unacked, number);
+}
+
+static uint8_t *record_again(const struct part *part, const struct message *message, uint8_t *at)
+{
+	bool starts = part->kind == RECORD_START || part->kind == RECORD_WHOLE;
+	struct record record = {
+		.kind = part->kind,
+		.header_length = starts ? (uint8_t)message->header_length : 0,
+		.data_length = part->kind == RECORD_WHOLE ? (uint16_t)message->length : part->count,
+		.message = message->number,
+		.extent = starts ? message->length : part->extent,
+	};
+	uint64_t from = part->kind == RECORD_MORE ? part->extent : 0;
+	uint8_t *to = record_write(at, &record);
+
+	record_pad(at, &record);
+	memcpy(to, message->header, record.header_length);
+	if (record.data_length != 0) /* there may be no memory at all */
+		rte_memcpy(to + record.header_length, (const uint8_t *)message->data + from,
+			record.data_length);
+	return at + record_bytes(record.kind, record.header_length, record.data_length);
+}
+
+static uint8_t *stop_again(const struct part *part, uint8_t *at)
+{
+	const struct record record = {
+		.kind = RECORD_STOP, .message = part->message, .extent = part->extent};
+
+	return record_write(at, &record);
+}
+
+static uint8_t *part_again(const struct part *part, const struct peer *peer, uint8_t *at)
+{
+	unsigned count = part->kind == RECORD_WHOLE ? part->count : 1;
+	const struct message *message;
+
+	if (part->kind == RECORD_STOP)
+		return stop_again(part, at);
+	/* The messages of a row stand in a row in their list. */
+	for (message = message_find(peer, part->message); count > 0; count--) {
+		at = record_again(part, message, at);
+		message = message->next;
+	}
+	return at;
+}
+
+void outline_write(
+	const struct outline *outline, const struct peer *peer, struct frame *frame, uint8_t *bytes)
+{
+	uint8_t *at = bytes + frame_header_bytes(outline->flags);
+	unsigned i;
+
+	memset(frame, 0, offsetof(struct frame, tail));
+	frame->type = FRAME_DATA;
+	frame->flags = outline->flags;
+	frame->records = outline->records;
+	for (; outline != NULL; outline = outline->next)
+		for (i = 0; i < outline->count; i++)
+			at = part_again(&outline->parts[i], peer, at);
+	frame->length = (uint16_t)(at - bytes);
+}
