@@ -6,13 +6,15 @@
  * I1. A segment of hugepages is made only when there are enough for all of it at that moment, and a
  *     range is written to only after glue_segment_commit(): a page that cannot be had is an error
  *     there, not a SIGBUS later.
- * I2. What lies before an application's memory says how to give it back.
+ * I2. What is known of an application's block stands in a tree of blocks, never in memory that the caller names: that may
+ *     be anybody's, or have gone.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <numa.h>
 #include <numaif.h>
 #include <pthread.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,9 +28,6 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
 
-#define BLOCK_MAGIC   UINT64_C(0x706f737465726e21)
-#define BLOCK_DPDK    1u
-#define BLOCK_MAPPING 2u
 #define BLOCK_ALIGN   64u                 /* a cache line */
 #define THP_SIZE      (UINT64_C(2) << 20) /* what a transparent hugepage is on the machines we know */
 #define NODES_MAX     (8 * sizeof(unsigned long))
@@ -41,18 +40,16 @@ struct segment {
 	int fd;
 };
 
-/* What lies before an application's memory. */
+/* Memory of an application. */
 struct block {
-	uint64_t magic;
-	uint64_t kind;
-	void *base;
+	void *memory; /* the application's; what the tree is ordered by */
+	void *base;   /* of the mapping; NULL: the memory is DPDK's */
 	size_t size;
-	uint64_t unused[4];
 };
-_Static_assert(sizeof(struct block) == BLOCK_ALIGN, "a block's header keeps the alignment");
 
 static struct segment *segments;
 static pthread_mutex_t segments_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *blocks; /* tsearch()'s tree; under the front end's lock */
 
 static size_t round_up(size_t size, size_t to)
 {
@@ -184,60 +181,73 @@ void glue_segment_reset(void *memory, size_t size)
 	free(segment);
 }
 
-static void *block_open(struct block *block, uint64_t kind, void *base, size_t size)
+static int block_compare(const void *left, const void *right)
 {
-	*block = (struct block){.magic = BLOCK_MAGIC, .kind = kind, .base = base, .size = size};
-	return block + 1;
+	uintptr_t a = (uintptr_t)((const struct block *)left)->memory;
+	uintptr_t b = (uintptr_t)((const struct block *)right)->memory;
+	return (a > b) - (a < b);
 }
 
-/* Whole pages, on the node, aligned for transparent hugepages when large. The header is the end of
- * the page before. */
-static void *memory_map(size_t size, int socket)
+/* Whole pages, on the node, aligned for transparent hugepages when large. */
+static bool memory_map(struct block *block, size_t size, int socket)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t align = size >= THP_SIZE ? THP_SIZE : page;
-	size_t length = round_up(size, page) + align + page;
+	size_t length = round_up(size, page) + align - page;
 	char *base = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *start;
 	if (base == MAP_FAILED)
-		return NULL;
-	start = (char *)round_up((uintptr_t)base + sizeof(struct block), align);
+		return false;
 	memory_prefer(base, length, socket);
 	if (align == THP_SIZE)
 		(void)madvise(base, length, MADV_HUGEPAGE);
-	return block_open((struct block *)start - 1, BLOCK_MAPPING, base, length);
+	*block = (struct block){(void *)round_up((uintptr_t)base, align), base, length};
+	return true;
+}
+
+static void block_close(struct block *block)
+{
+	if (block->base)
+		munmap(block->base, block->size);
+	else
+		rte_free(block->memory);
+	free(block);
 }
 
 void *glue_memory_alloc(size_t size, int socket)
 {
-	if (size > SIZE_MAX / 2)
+	struct block *block = size > SIZE_MAX / 2 ? NULL : calloc(1, sizeof(*block));
+	if (!block)
 		return NULL;
+	if (size == 0)
+		size = 1;
 	if (glue_hugepages()) {
 		struct eal_guard *guard = eal_enter();
-		struct block *block =
-			rte_zmalloc_socket("postern", size + sizeof(*block), BLOCK_ALIGN, socket);
+		block->memory = rte_zmalloc_socket("postern", size, BLOCK_ALIGN, socket);
 		eal_leave(guard);
-		if (block)
-			return block_open(block, BLOCK_DPDK, block, size);
 	}
-	return memory_map(size ? size : 1, socket);
+	if (!block->memory && !memory_map(block, size, socket)) {
+		free(block);
+		return NULL;
+	}
+	if (tsearch(block, &blocks, block_compare))
+		return block->memory;
+	block_close(block);
+	return NULL;
 }
 
 void glue_memory_free(void *memory)
 {
-	struct block *block;
+	struct block wanted = {.memory = memory}, *block;
+	struct block **found = tfind(&wanted, &blocks, block_compare);
 	if (!memory)
 		return;
-	block = (struct block *)memory - 1;
-	if (block->magic != BLOCK_MAGIC) {
+	if (!found) {
 		log_error("memory at %p is not from postern_alloc, or was freed before: it is left "
 			  "alone",
 			memory);
 		return;
 	}
-	block->magic = 0;
-	if (block->kind == BLOCK_DPDK)
-		rte_free(block->base);
-	else
-		munmap(block->base, block->size);
+	block = *found;
+	tdelete(block, &blocks, block_compare);
+	block_close(block);
 }

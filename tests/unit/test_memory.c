@@ -134,6 +134,22 @@ static void glue_memory_free__leaves_alone_what_is_not_its_own(void **state)
 	assert_non_null(strstr(log_last_error(), "postern_alloc"));
 }
 
+static void glue_memory_free__leaves_alone_what_was_freed_before(void **state)
+{
+	static const size_t sizes[] = {100, 5 << 20};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
+		void *memory = glue_memory_alloc(sizes[n], -1);
+
+		assert_non_null(memory);
+		glue_memory_free(memory);
+		log_clear_error();
+		glue_memory_free(memory);
+		assert_non_null(strstr(log_last_error(), "was freed before"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +162,7 @@ int main(void)
 		cmocka_unit_test(glue_memory_alloc__refuses_sizes_that_cannot_be),
 		cmocka_unit_test(glue_memory_alloc__takes_a_node_that_does_not_exist_for_no_wish),
 		cmocka_unit_test(glue_memory_free__leaves_alone_what_is_not_its_own),
+		cmocka_unit_test(glue_memory_free__leaves_alone_what_was_freed_before),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, NULL);
