@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <base/era.h>
+#include <base/report.h>
 
 #define MARK_US                                                                                    \
 	0.1 /* how long a record is drawn at most: it is a moment, but must be seen and pointed at */
@@ -160,13 +161,24 @@ static int compare_lives(const void *left, const void *right)
 	return a->time < b->time ? -1 : a->time > b->time;
 }
 
-static void names_write(FILE *file)
+/* A program may have given its threads any names. */
+static void name_write(FILE *file, uint32_t index)
 {
-	for (uint32_t i = 0; i < tracks_taken(); i++)
-		fprintf(file,
-			"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":%u,"
-			"\"args\":{\"name\":\"%s %u\"}},\n",
-			i + 1, track_at(i)->name, i + 1);
+	char text[16 * sizeof(((struct trace_track *)NULL)->name)];
+	struct report_json json;
+
+	report_json_init(&json, text, sizeof(text));
+	report_object(&json.report, NULL);
+	report_text(&json.report, "ph", "M");
+	report_text(&json.report, "name", "thread_name");
+	report_number(&json.report, "pid", 1);
+	report_number(&json.report, "tid", index + 1);
+	report_object(&json.report, "args");
+	report_format(&json.report, "name", "%s %u", track_at(index)->name, index + 1);
+	report_close(&json.report);
+	report_close(&json.report);
+	report_json_end(&json);
+	fprintf(file, "%s,\n", text);
 }
 
 /* The rows of the threads. */
@@ -231,7 +243,8 @@ bool trace_write(FILE *file)
 		return false;
 	}
 	fprintf(file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-	names_write(file);
+	for (uint32_t i = 0; i < tracks_taken(); i++)
+		name_write(file, i);
 	rows_write(file, marks, kept);
 	qsort(marks, kept, sizeof(*marks), compare_lives);
 	lives_write(file, marks, kept);

@@ -15,6 +15,8 @@
 
 #define TRACKS  2
 #define RECORDS 64
+/* Of the first thread; no JSON as it is. */
+#define ODD_NAME "a \"b\\c\n"
 
 static void trace__does_nothing_before_it_starts(void **state)
 {
@@ -48,6 +50,7 @@ static void trace__keeps_the_latest_records_of_each_thread(void **state)
 	uint64_t made, kept;
 
 	(void)state;
+	assert_int_equal(pthread_setname_np(pthread_self(), ODD_NAME), 0);
 	assert_int_equal(trace_start(TRACKS, RECORDS), 0);
 	assert_int_equal(trace_start(TRACKS, RECORDS), -1);
 	for (unsigned i = 0; i < 20; i++)
@@ -109,6 +112,30 @@ static void trace_write__writes_json_with_rows_bars_and_arrows(void **state)
 	free(text);
 }
 
+static void trace_write__keeps_threads_names_from_spoiling_the_file(void **state)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	json_t *trace, *event, *name = NULL;
+	size_t i;
+
+	(void)state;
+	assert_true(trace_write(file));
+	fclose(file);
+	trace = json_loads(text, 0, NULL);
+	assert_non_null(trace);
+	json_array_foreach(json_object_get(trace, "traceEvents"), i, event)
+	{
+		if (strcmp(json_string_value(json_object_get(event, "name")), "thread_name") == 0 &&
+			json_integer_value(json_object_get(event, "tid")) == 1)
+			name = json_object_get(json_object_get(event, "args"), "name");
+	}
+	assert_string_equal(json_string_value(name), ODD_NAME " 1");
+	json_decref(trace);
+	free(text);
+}
+
 static void trace_write__says_when_the_file_is_full(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -125,6 +152,7 @@ int main(void)
 		cmocka_unit_test(trace__does_nothing_before_it_starts),
 		cmocka_unit_test(trace__keeps_the_latest_records_of_each_thread),
 		cmocka_unit_test(trace_write__writes_json_with_rows_bars_and_arrows),
+		cmocka_unit_test(trace_write__keeps_threads_names_from_spoiling_the_file),
 		cmocka_unit_test(trace_write__says_when_the_file_is_full),
 	};
 
