@@ -105,28 +105,32 @@ static size_t buffer_whole(const struct recorder *recorder, size_t length)
 	return at;
 }
 
+/* What takes the bytes does not: has somebody waited for this thread since `since` (0: nobody had) for too long? 0, or what is wrong. */
+static int recorder_hurry(struct recorder *recorder, uint64_t *since)
+{
+	if (!atomic_load_explicit(&recorder->waited, memory_order_relaxed))
+		return 0;
+	if (*since == 0)
+		*since = glue_now(NULL);
+	return glue_now(NULL) - *since > PATIENCE ? ETIMEDOUT : 0;
+}
+
 /* Waits until a pipe takes bytes; 0 or what is wrong. */
-static int pipe_await(struct recorder *recorder)
+static int pipe_await(struct recorder *recorder, uint64_t *since)
 {
 	struct pollfd look = {.fd = recorder->fd, .events = POLLOUT};
-	uint64_t since = 0;
+	int error = 0;
 
-	for (;;) {
-		if (poll(&look, 1, PIPE_LOOK) > 0)
-			return 0; /* or an error that the write will tell */
-		if (!atomic_load_explicit(&recorder->waited, memory_order_relaxed))
-			continue;
-		if (since == 0)
-			since = glue_now(NULL);
-		else if (glue_now(NULL) - since > PATIENCE)
-			return ETIMEDOUT;
-	}
+	while (error == 0 && poll(&look, 1, PIPE_LOOK) <= 0)
+		error = recorder_hurry(recorder, since);
+	return error; /* what poll() calls one, the write will tell */
 }
 
 /* Writes the buffer out. A disk may take its time; this thread has it. */
 static void recorder_flush(struct recorder *recorder)
 {
 	size_t done = 0, length = recorder->filled;
+	uint64_t since = 0;
 	int error = 0;
 
 	recorder->filled = 0;
@@ -137,14 +141,20 @@ static void recorder_flush(struct recorder *recorder)
 		ssize_t written;
 
 		if (recorder->pipe) {
-			error = pipe_await(recorder);
+			error = pipe_await(recorder, &since);
 			part = part > PIPE_CHUNK ? PIPE_CHUNK : part;
 		}
 		written = error ? 0 : write(recorder->fd, recorder->buffer + done, part);
-		if (written > 0)
+		if (written > 0) {
 			done += (size_t)written;
-		else if (written < 0 && errno != EINTR && errno != EAGAIN)
+			since = 0;
+		} else if (written < 0 && errno == EAGAIN) {
+			/* A device may refuse bytes and call itself writable. */
+			poll(NULL, 0, PIPE_LOOK);
+			error = recorder_hurry(recorder, &since);
+		} else if (written < 0 && errno != EINTR) {
 			error = errno;
+		}
 	}
 	recorder->whole += buffer_whole(recorder, done);
 	if (error == 0)

@@ -1,9 +1,11 @@
 /* test_capture.c - tests of pmd-glue/capture.c and recorder.c: ports that are captured, the file read block by block. */
 #include "glue_fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -457,6 +459,37 @@ static void capture__ends_when_the_reader_of_a_pipe_goes(void **state)
 	unlink(fifo);
 }
 
+static atomic_bool refusing; /* devices that are written to */
+static atomic_uint refusals;
+
+ssize_t __real_write(int fd, const void *bytes, size_t count);
+ssize_t __wrap_write(int fd, const void *bytes, size_t count);
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t count)
+{
+	struct stat status;
+
+	if (!atomic_load(&refusing) || fstat(fd, &status) != 0 || !S_ISCHR(status.st_mode))
+		return __real_write(fd, bytes, count);
+	atomic_fetch_add(&refusals, 1);
+	errno = EAGAIN;
+	return -1;
+}
+
+/* It calls itself writable all the time. */
+static void capture__ends_on_a_device_that_takes_no_bytes(void **state)
+{
+	struct capture *capture = capture_on(left, 0, "/dev/null");
+
+	(void)state;
+	atomic_store(&refusing, true);
+	pass(1);
+	capture_off(capture); /* waits no longer than its patience */
+	atomic_store(&refusing, false);
+	/* 50 in a second of patience; the rest is for what came before it. */
+	assert_in_range(atomic_load(&refusals), 1, 10000);
+}
+
 static void capture_start__refuses_what_cannot_be_with_a_reason(void **state)
 {
 	struct capture *capture;
@@ -604,6 +637,7 @@ int main(void)
 		cmocka_unit_test(
 			capture__ends_at_the_limit_of_file_sizes_with_a_file_that_can_be_read),
 		cmocka_unit_test(capture__ends_when_the_reader_of_a_pipe_goes),
+		cmocka_unit_test(capture__ends_on_a_device_that_takes_no_bytes),
 		cmocka_unit_test(capture_start__refuses_what_cannot_be_with_a_reason),
 		cmocka_unit_test(capture__to_a_file_that_failed_is_one_that_failed),
 		cmocka_unit_test(capture_start__refuses_a_file_that_another_process_writes),
