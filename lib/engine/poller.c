@@ -50,15 +50,27 @@ struct poller {
 
 unsigned patience_cpus(void)
 {
-	static _Atomic unsigned known;
-	unsigned cpus = atomic_load_explicit(&known, memory_order_relaxed);
-	cpu_set_t set;
+	static _Atomic uint64_t all[CPU_SETSIZE / 64]; /* a bit for each */
+	static _Thread_local bool told;
+	unsigned cpus = 0;
+	union {
+		uint64_t words[CPU_SETSIZE / 64];
+		cpu_set_t set;
+	} own = {{0}};
 
-	if (cpus == 0) {
+	if (!told) {
+		told = true;
 		/* More CPUs than cpu_set_t holds make the call fail: surely two, then. */
-		cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 2;
-		atomic_store_explicit(&known, cpus, memory_order_relaxed);
+		if (sched_getaffinity(0, sizeof(own.set), &own.set) != 0)
+			own.words[0] = 3;
+		for (unsigned i = 0; i < CPU_SETSIZE / 64; i++)
+			if (own.words[i])
+				atomic_fetch_or_explicit(
+					&all[i], own.words[i], memory_order_relaxed);
 	}
+	for (unsigned i = 0; i < CPU_SETSIZE / 64; i++)
+		cpus += (unsigned)__builtin_popcountll(
+			atomic_load_explicit(&all[i], memory_order_relaxed));
 	return cpus;
 }
 
@@ -402,6 +414,7 @@ void poller_run(void *argument)
 {
 	struct poller *poller = argument;
 
+	(void)patience_cpus(); /* those that wait for this thread learn where it may run */
 	/* It begins parked, as poller_resume() expects. */
 	if (!poller_park(poller))
 		return;

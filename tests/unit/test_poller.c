@@ -44,17 +44,26 @@ struct fixture {
 	pthread_t thread;
 };
 
+/* The CPUs of poll threads; NULL: those of who starts them. */
+static const cpu_set_t *start_apart;
+
 static void fixture_start(struct fixture *fixture, unsigned engines, enum poller_manner manner)
 {
+	pthread_attr_t attributes;
+
 	fixture->poller = poller_create(manner, &test_clock);
 	assert_non_null(fixture->poller);
+	pthread_attr_init(&attributes);
+	if (start_apart)
+		pthread_attr_setaffinity_np(&attributes, sizeof(*start_apart), start_apart);
 	for (unsigned i = 0; i < 2; i++) {
 		fixture->engines[i] = fake_engine_create();
 		if (i < engines)
 			poller_add(fixture->poller, fixture->engines[i],
 				fixture->engines[i]->segment, false);
 	}
-	assert_int_equal(pthread_create(&fixture->thread, NULL, run, fixture->poller), 0);
+	assert_int_equal(pthread_create(&fixture->thread, &attributes, run, fixture->poller), 0);
+	pthread_attr_destroy(&attributes);
 	poller_resume(fixture->poller);
 }
 
@@ -384,6 +393,31 @@ static void seat_drive__among_threads_strands_no_command(void **state)
 	fake_engine_destroy(engine);
 }
 
+/* The first of all: what a thread has asked stays known. */
+static void patience_cpus__of_a_pinned_thread_has_the_poll_threads_among_them(void **state)
+{
+	struct fixture fixture;
+	cpu_set_t all, one;
+	int cpu = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	if (CPU_COUNT(&all) < 2)
+		skip();
+	while (!CPU_ISSET((size_t)cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET((size_t)cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(patience_cpus(), 1);
+	start_apart = &all;
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
+	start_apart = NULL;
+	assert_int_equal(patience_cpus(), CPU_COUNT(&all));
+	fixture_stop(&fixture);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
 static void patience_wait__ends(void **state)
 {
 	struct patience patience = {0};
@@ -399,6 +433,7 @@ static void patience_wait__ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patience_cpus__of_a_pinned_thread_has_the_poll_threads_among_them),
 		cmocka_unit_test(poller_run__polls_every_engine),
 		cmocka_unit_test(poller_pause__keeps_the_thread_off_the_engines),
 		cmocka_unit_test(poller_pause__and_resume_may_alternate_without_end),
@@ -411,7 +446,8 @@ int main(void)
 		cmocka_unit_test(poller_run__never_sleeps_when_it_may_not),
 		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_command),
 		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_port),
-		cmocka_unit_test(poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
+		cmocka_unit_test(
+			poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
 		cmocka_unit_test(poller_set_manner__leaves_no_bell_that_nobody_hears),
 		cmocka_unit_test(poller_call__wakes_a_thread_that_sleeps),
 		cmocka_unit_test(seat_take__lets_one_in),
