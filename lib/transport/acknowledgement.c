@@ -6,13 +6,16 @@
  * counting as ACK_SMALL, after ACK_SOON_DELAY when the peer has nothing more to send, after
  * ACK_LATER_DELAY otherwise.
  *
- * What a peer tells is read after the turn's data has been delivered and answered: nobody waits for it, but for a window that it opens.
+ * The messages that an acknowledgement ends are ended before the data of its frame is delivered, so an answer never comes before the
+ * end of what it answers. The rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
+ * delivered and answered: nobody waits for it, but for a window that it opens.
  *
  * I1. A peer that is owed an acknowledgement is in the list of its ack_list; each list is in the
  *     order of ack_due, because its delay is constant.
  * I2. What was acknowledged selectively is never taken back: the frame's mbuf is dropped at once.
  * I3. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is read before timers run, before the
- *     peer's life or stream may be found over, and before anything newer of that peer is read.
+ *     peer's life or stream may be found over, and before anything newer of that peer is read. Until then frames may be in flight
+ *     whose messages have ended.
  * I4. The first psn in flight is never one that was acknowledged selectively: going back, recovery_probe() finds one that was not.
  */
 #include <string.h>
@@ -352,6 +355,22 @@ static inline void complete_acknowledged(struct transport *transport, struct pee
 		message_complete(transport, peer, messages_take(&peer->unacked));
 }
 
+void acknowledgement_end(struct transport *transport)
+{
+	const struct note *note = &transport->notes[transport->note_count - 1];
+	struct peer *peer = note->peer;
+	struct message *message;
+
+	while ((message = peer->unacked.head) != NULL && serial_before(message->last_psn, note->ack)) {
+		/* A message that lends its memory to frames ends when these have been freed. */
+		if (message->lease != NULL) {
+			acknowledgement_settle(transport);
+			return;
+		}
+		message_complete(transport, peer, messages_take(&peer->unacked));
+	}
+}
+
 void acknowledgement_complete(struct transport *transport, struct peer *peer)
 {
 	complete_acknowledged(transport, peer);
@@ -507,6 +526,7 @@ void acknowledgement_note_odd(struct transport *transport, struct note *note)
 		note_settle(transport, note);
 	} else if (transport->note_count > 0 && note[-1].peer == peer) {
 		note_renew(note - 1, note);
+		acknowledgement_end(transport);
 	} else {
 		transport->note_count++;
 		acknowledgement_settle(transport);

@@ -2,8 +2,8 @@
  * core.
  *
  * The way of a frame in: transport.c takes it from the port, receiver.c checks it and finds the
- * peer, assembly.c places its data, acknowledgement.c reads what it acknowledges, mostly once what
- * the data was answered with has left. The way out:
+ * peer, acknowledgement.c ends the messages that it acknowledges, assembly.c places its data; the
+ * rest of an acknowledgement is mostly read once what the data was answered with has left. The way out:
  * transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c finds
  * what was lost, congestion.c how much may be in flight, address.c where a peer is.
  *
@@ -442,6 +442,8 @@ static inline struct note *acknowledgement_room(struct transport *transport)
 {
 	return &transport->notes[transport->note_count];
 }
+/* The messages whose last frame the newest note acknowledges end. */
+void acknowledgement_end(struct transport *transport);
 /* and has been: it applies. What opens a window, tells of gaps, or is not the first of this peer is more than a note. */
 static inline void acknowledgement_note(struct transport *transport, struct note *note)
 {
@@ -449,10 +451,13 @@ static inline void acknowledgement_note(struct transport *transport, struct note
 
 	if (peer->flight == NULL || note->sack != NULL || sender_has_work(peer) ||
 		(transport->note_count > 0 && note[-1].peer == peer) ||
-		transport->note_count == NOTES_MAX - 1)
+		transport->note_count == NOTES_MAX - 1) {
 		acknowledgement_note_odd(transport, note);
-	else
-		transport->note_count++;
+		return;
+	}
+	transport->note_count++;
+	if (peer->unacked.head != NULL && serial_before(peer->unacked.head->last_psn, note->ack))
+		acknowledgement_end(transport);
 }
 /* Reads what was put off. */
 void acknowledgement_settle(struct transport *transport);

@@ -358,6 +358,64 @@ static void ptl_put__refused_costs_no_threshold(void **state)
 	put_to(handle, &there, 0);
 }
 
+/* A process that answers, with one queue for both directions. */
+struct speaker {
+	struct node *node;
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t source;
+	unsigned sent;
+	unsigned ended; /* of these, by SEND_END */
+	unsigned early; /* answers that came before the end of what they answer */
+};
+
+static struct speaker speaker_make(struct node *node, void *memory, size_t length)
+{
+	struct speaker speaker = {.node = node, .eq = queue_make(node, EQ_ROOM)};
+
+	target_of(node, region(memory, length, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, speaker.eq), PTL_RETAIN,
+		PTL_RETAIN);
+	speaker.source = region_bind(node, region(memory, length, 0, speaker.eq));
+	return speaker;
+}
+
+/* Puts to the other, and takes its events until the put is there. */
+static void speak(struct speaker *from, struct speaker *to)
+{
+	ptl_event_t event;
+
+	put_to(from->source, to->node, 0);
+	from->sent++;
+	do {
+		event = next_event(to->eq);
+		to->ended += event.type == PTL_EVENT_SEND_END;
+	} while (event.type != PTL_EVENT_PUT_END);
+	/* All that this one has sent has been answered, except, to oneself, what has just come. */
+	to->early += to->ended + (from == to) < to->sent;
+}
+
+static void send_end__comes_before_the_end_of_the_answer(void **state)
+{
+	const size_t sizes[] = {0, 8, 3000, 100000};
+	static char memory[2][100000];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		struct speaker first = speaker_make(&here, memory[0], sizes[i]);
+		struct speaker second = speaker_make(&there, memory[1], sizes[i]);
+
+		for (unsigned j = 0; j < 300; j++) {
+			speak(&first, &second);
+			speak(&second, &first);
+		}
+		assert_int_equal(first.early + second.early, 0);
+		for (unsigned j = 0; j < 300; j++)
+			speak(&first, &first);
+		assert_int_equal(first.early, 0);
+		nodes_close(NULL);
+		both_open(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +427,7 @@ int main(void)
 		TEST_BOTH(ptl_put__carries_64_bits_of_header_data),
 		TEST_BOTH(ptl_put__is_acknowledged_when_asked_for),
 		TEST_BOTH(ptl_put__is_not_acknowledged_when_not_asked_for),
+		TEST_BOTH(send_end__comes_before_the_end_of_the_answer),
 		TEST_BOTH(ptl_put__that_no_entry_accepts_is_discarded_counted_and_not_acknowledged),
 		TEST_BOTH(ptl_put__of_much_that_no_entry_accepts_still_ends),
 		TEST_BOTH(ptl_put__to_a_portal_that_does_not_exist_is_discarded_and_counted),

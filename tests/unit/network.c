@@ -342,6 +342,7 @@ static void upcall_begin(void *context, struct process from, const struct record
 		assert_int_equal(stamp.sequence, node->next[f]);
 	node->next[f] = stamp.sequence + 1;
 	node->begun++;
+	node->done_before = node->done;
 	if (node->discard) {
 		inbound->stop = node->stop;
 		return;

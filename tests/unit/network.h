@@ -58,6 +58,7 @@ struct node {
 	uint32_t next_life[NETWORK_NODES]; /* that life */
 	uint64_t lost_ok;                  /* order may have holes: something failed */
 	uint64_t done;
+	uint64_t done_before; /* of these: before the last message began here */
 	uint64_t failed[8];
 	uint64_t begun;
 	uint64_t ended;
