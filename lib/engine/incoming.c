@@ -177,7 +177,8 @@ static NOINLINE void request_refuse(struct engine *engine, struct process from,
 }
 
 /* Access control, then translation; NULL after counting why not. Otherwise the region has granted
- * one operation. Unless the request is here as a whole there is memory for a struct operation. */
+ * one operation. There is memory for a struct operation, unless the request needs none: it is here as a
+ * whole and wants no acknowledgement. */
 static ALWAYS_INLINE struct region *request_admit(struct engine *engine, struct process from,
 	const struct message_header *header, bool whole, struct placement *placement)
 {
@@ -192,7 +193,7 @@ static ALWAYS_INLINE struct region *request_admit(struct engine *engine, struct 
 	else if (!access_admits(segment_access(segment, header->cookie), from, header->uid,
 			 header->portal))
 		why = REFUSED_ACCESS;
-	else if (!whole && !operation_reserve(engine, 1))
+	else if ((!whole || header->handle != 0) && !operation_reserve(engine, 1))
 		why = REFUSED_MEMORY;
 	else
 		region = portal_search(engine, from, header, placement);
@@ -233,7 +234,8 @@ static struct operation *operation_accept(struct engine *engine, enum operation_
 	return operation;
 }
 
-/* Sends the short answer to a message: an acknowledgement of a put, a refusal of a get. */
+/* Sends the short answer to a message: an acknowledgement of a put, for which there is an operation; a refusal of a get, which is
+ * repeated if there is none: the initiator asks after the get. */
 static void notice_send(struct engine *engine, struct process to, struct message_header *header)
 {
 	struct operation *operation = operation_take(engine, OPERATION_NOTICE);
@@ -630,8 +632,9 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 	engine_trace(engine, TRACE_PLACE, operation->peer, operation->remote, &operation->account);
 	region_end(engine, operation, failed ? EVENT_PUT_FAIL : EVENT_PUT_END, why);
 	engine_trace(engine, TRACE_EVENT, operation->peer, operation->remote, &operation->account);
+	/* Freed first, so that the acknowledgement certainly has an operation: perhaps this one. */
+	operation_free(engine, operation);
 	if (acknowledge)
 		put_acknowledge(engine, operation->peer, &operation->account, operation->handle,
 			operation->request_offset, operation->remote);
-	operation_free(engine, operation);
 }

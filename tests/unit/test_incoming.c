@@ -272,6 +272,35 @@ static void requests__for_which_there_is_no_memory_are_dropped_and_change_nothin
 	assert_int_equal(rig_counter(rig, dropped_no_memory_operation), arrivals_are_whole ? 4 : 5);
 }
 
+/* A put whose acknowledgement could not be sent would be accepted in silence. */
+static void put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	struct region_description region = RIG_REGION(memory, queue);
+	struct message_header header = rig_put_header(0);
+	struct operation *kept;
+
+	rig_attach(rig, rig_entry_any(rig, false), &region, 0);
+	assert_true(operation_reserve(rig->engine, 1));
+	while (rig->engine->free_count > 1)
+		operation_take(rig->engine, OPERATION_RECEIVE);
+	kept = operation_take(rig->engine, OPERATION_RECEIVE);
+	header.handle = 0xabcdef;
+	memory_is_short = true;
+	put(&header, 4);
+	rig_no_event(rig, queue);
+	assert_null(fake_next());
+	assert_int_equal(rig_counter(rig, dropped_no_memory_operation), 1);
+	operation_free(rig->engine, kept);
+	put(&header, 4); /* one operation is enough */
+	memory_is_short = false;
+	rig_event(rig, queue, EVENT_PUT_START);
+	rig_event(rig, queue, EVENT_PUT_END);
+	fake_finish(fake_next(), TRANSPORT_OK);
+	assert_int_equal(rig_counter(rig, dropped_no_memory_operation), 1);
+}
+
 /* --- hostile headers */
 
 static void message__that_is_not_well_formed_is_counted_and_nothing_else(void **state)
@@ -503,6 +532,7 @@ int main(void)
 		test(walk__takes_the_first_entry_that_matches_and_accepts),
 		test(walk__of_another_portal_finds_nothing),
 		test(requests__for_which_there_is_no_memory_are_dropped_and_change_nothing),
+		test(put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent),
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),
 		test(message__whose_data_is_not_as_long_as_it_says_is_dropped),
 		test(messages__of_random_content_never_reach_beyond_a_region),
