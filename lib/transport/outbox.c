@@ -18,9 +18,14 @@ static_assert(RTE_PKTMBUF_HEADROOM >= ENCAPSULATION_BYTES_MAX, "there is room be
 void outbox_keep(struct transport *transport, unsigned taken)
 {
 	unsigned left = transport->outbox_count - taken;
+	uint64_t sent = transport->counters->frames_sent;
 
 	transport->outbox_count = left;
 	COUNT_ADD(transport, port_full, left);
+	if (transport->full_sent != sent) {
+		transport->full_sent = sent;
+		transport->full_since = transport->now;
+	}
 	memmove(transport->outbox, transport->outbox + taken, left * sizeof(transport->outbox[0]));
 	transport->blocked = true;
 }

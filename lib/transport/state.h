@@ -50,7 +50,8 @@ static_assert(SMALL_NEAR * ACK_SMALL >= ACK_EVERY && SMALL_FAR >= SMALL_NEAR,
 #define REORDER_FACTOR_MAX 16 /* quarters of the least round trip that a frame may be late */
 #define GAP_LEAST          (20 * MICROSECOND) /* between polls: a core so late kept frames waiting */
 #define LENT_LOOK          (20 * MICROSECOND) /* between looks whether a port has let go of a frame */
-#define RETRY_DELAY        (2 * MICROSECOND)  /* until a port that took nothing is tried again */
+#define RETRY_DELAY        (2 * MICROSECOND)  /* until a port that took nothing is tried again, at first */
+#define RETRY_SHARE        8 /* later: this part of the time for which it has taken nothing */
 #define PONGS_MAX          16                 /* echo answers in a turn */
 #define NOTES_MAX          16                 /* acknowledgements put off, of different peers mostly */
 
@@ -125,6 +126,8 @@ struct transport {
 	bool plain; /* raw Ethernet without a tag, and no checksum of all bytes */
 	bool closing;
 	bool blocked; /* the last turn could not send all it wanted for lack of room */
+	uint64_t full_since; /* the time of the port's first refusal after full_sent frames, the last that it took */
+	uint64_t full_sent;
 
 	/* who has sent lately */
 	uint64_t epoch_end;

@@ -94,6 +94,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	transport->counters = counters;
 	transport->now = clock_now(clock);
 	transport->now_received = transport->now;
+	transport->full_sent = UINT64_MAX;
 	transport->random = options->seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	transport->stream = (uint16_t)(random_next(transport) >> 32);
 	transport->epoch_end = transport->now + EPOCH;
@@ -363,6 +364,14 @@ uint64_t transport_looked(const struct transport *transport)
 	return transport->now_received;
 }
 
+/* The longer a port has taken nothing, the longer it is left alone: it may be one end of a line whose other end never comes. */
+static uint64_t retry_delay(const struct transport *transport)
+{
+	uint64_t full = transport->now - transport->full_since;
+
+	return transport->outbox_count == 0 ? RETRY_DELAY : RTE_MAX(RETRY_DELAY, full / RETRY_SHARE);
+}
+
 static uint64_t transport_due(const struct transport *transport)
 {
 	uint64_t due = RTE_MIN(acknowledgement_deadline(transport), echo_deadline(transport));
@@ -373,9 +382,9 @@ static uint64_t transport_due(const struct transport *transport)
 	if (transport->lent != NULL)
 		due = RTE_MIN(due, transport->now + LENT_LOOK);
 	if (transport->outbox_count > 0 || !list_empty(&transport->ready))
-		due = transport->blocked ? RTE_MIN(due, transport->now + RETRY_DELAY) : 0;
+		due = transport->blocked ? RTE_MIN(due, transport->now + retry_delay(transport)) : 0;
 	if (transport->blocked)
-		due = RTE_MAX(due, transport->now + RETRY_DELAY);
+		due = RTE_MAX(due, transport->now + retry_delay(transport));
 	return due;
 }
 

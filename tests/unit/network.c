@@ -201,6 +201,8 @@ static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint1
 	struct network *network = node->network;
 	uint16_t i;
 
+	if (node->full)
+		return 0;
 	if (node->accept != 0 && count > node->accept)
 		count = (uint16_t)(network_random(network) % (node->accept + 1));
 	for (i = 0; i < count; i++) {

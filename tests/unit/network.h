@@ -48,6 +48,7 @@ struct node {
 	uint64_t stalled_until;
 	bool silent;     /* the port does not say since when a frame has waited */
 	unsigned accept; /* frames the port takes at once; 0: any number */
+	bool full;       /* the port takes none */
 	bool garbles;    /* sends what is behind the first segment of a frame wrong */
 	bool dead;
 	bool cut;

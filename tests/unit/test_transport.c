@@ -350,6 +350,27 @@ static void send__the_same_seed_gives_the_same_run(void **state)
 	assert_int_equal(time[0], time[1]);
 }
 
+/* As a memif without its other end: what waits costs next to no turns, and leaves soon after there is room. */
+static void deadline__of_a_port_that_takes_nothing_is_ever_later(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	unsigned turns = 0;
+	uint64_t opened;
+
+	(void)state;
+	network_start(network);
+	assert_true(network_run(network, SECOND));
+	network->nodes[0].full = true;
+	network_send(network, 0, 1, 100);
+	for (opened = network->now + 10 * SECOND; network->now < opened; turns++)
+		network_step(network);
+	assert_in_range(turns, 1, 1000);
+	network->nodes[0].full = false;
+	assert_true(network_run(network, 2 * SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
 static void transmit__a_port_that_takes_little_loses_nothing(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -614,6 +635,7 @@ int main(void)
 		cmocka_unit_test(faults__clocks_that_are_a_hair_apart_lose_nothing),
 		cmocka_unit_test(send__the_same_seed_gives_the_same_run),
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
+		cmocka_unit_test(deadline__of_a_port_that_takes_nothing_is_ever_later),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
 		cmocka_unit_test(gather__messages_to_itself_prove_nothing_of_the_port),
 		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
