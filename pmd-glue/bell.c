@@ -84,12 +84,6 @@ void bell_hear(struct bell *bell, const void *message, size_t length, int fd, bo
 	}
 }
 
-static bool set_add(int set, int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
-	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
 /* Maps the ring's flags. The memory can shrink under a peer that wants it to; so it can under DPDK's driver. */
 static bool bell_map(struct bell *bell)
 {
@@ -113,13 +107,13 @@ static bool bell_map(struct bell *bell)
 	return cookie == COOKIE;
 }
 
-bool bell_hang(struct bell *bell, int control)
+bool bell_hang(struct bell *bell, int set)
 {
-	if (registered && bell->region >= 0 && bell->event >= 0 && bell_map(bell)) {
-		bell->set = epoll_create1(EPOLL_CLOEXEC);
-		if (bell->set >= 0 && set_add(bell->set, bell->event) &&
-			set_add(bell->set, control))
-			return true;
+	struct epoll_event event = {.events = EPOLLIN};
+	if (registered && bell->region >= 0 && bell->event >= 0 && bell_map(bell) &&
+		epoll_ctl(set, EPOLL_CTL_ADD, bell->event, &event) == 0) {
+		bell->set = set;
+		return true;
 	}
 	bell_drop(bell);
 	return false;
@@ -159,6 +153,5 @@ void bell_drop(struct bell *bell)
 		munmap(bell->page, (size_t)sysconf(_SC_PAGESIZE));
 	close_and_forget(&bell->region);
 	close_and_forget(&bell->event);
-	close_and_forget(&bell->set);
 	bell_init(bell);
 }

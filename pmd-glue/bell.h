@@ -19,7 +19,7 @@
 struct bell {
 	int region; /* descriptor of the memory, -1: not known yet */
 	int event;  /* the receive ring's, -1: not known yet */
-	int set;    /* an epoll descriptor: event and control channel */
+	int set;    /* the epoll descriptor that event is in, -1: in none */
 	uint64_t region_size;
 	uint32_t offset; /* of the ring in it */
 	void *page;      /* of the ring's flags, mapped; NULL: not yet */
@@ -32,8 +32,9 @@ void bell_init(struct bell *bell);
 /* A control message on its way, and the descriptor that came with it (-1: none). to_server: the direction of the ring that this
  * process receives from. */
 void bell_hear(struct bell *bell, const void *message, size_t length, int fd, bool to_server);
-/* The connection is up. control: a descriptor that is readable when it ends. False: there is no bell. */
-bool bell_hang(struct bell *bell, int control);
+/* The connection is up. set: an epoll descriptor of the caller's, who has put in it what tells the end of the connection. False: there is
+ * no bell. */
+bool bell_hang(struct bell *bell, int set);
 /* Asks to be called; the descriptor to sleep on, -1: not possible. Off: polls again. */
 int bell_arm(struct bell *bell, bool on);
 /* The connection is over. */

@@ -154,7 +154,8 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	error = rte_eth_rx_queue_setup(ethdev->id, 0, receive, socket, &rxconf, ethdev->port.pool);
 	if (error != 0)
 		return ethdev_complain(ethdev, "set up its receive queue", error);
-	error = rte_eth_tx_queue_setup(ethdev->id, 0, transmit, socket, &txconf);
+	if (!options->again)
+		error = rte_eth_tx_queue_setup(ethdev->id, 0, transmit, socket, &txconf);
 	if (error != 0)
 		return ethdev_complain(ethdev, "set up its transmit queue", error);
 	return 0;

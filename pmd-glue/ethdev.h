@@ -45,6 +45,7 @@ struct ethdev_options {
 	uint16_t descriptors; /* frames that a ring should hold, 0: DESCRIPTORS */
 	bool copies;   /* the device copies frames to send, chained ones and those in any memory */
 	bool remove;   /* it was plugged in for this port */
+	bool again;    /* the device has been prepared before: its transmit queue stays as it is */
 	bool external;
 };
 

@@ -6,7 +6,7 @@
  * the peer dies it unmaps the rings there and then, under the feet of a poll core that is using
  * them; and it never connects again. So the driver does not get to see the peer's socket. This file
  * owns the socket at PATH, and passes every control message on to the driver over a second socket
- * with a name that nobody else knows:
+ * that nobody else can reach:
  *
  *      peer  <--- PATH: outer --->  relay (poll core)  <--- inner --->  driver (interrupt thread)
  *      peer  <------------------------- rings ---------------------->  driver's bursts (poll core)
@@ -23,6 +23,14 @@
  *     two that leave together the second one knows that it is the last and takes the files away.
  * I5. Both ends have frames of the same size, because a frame must fit into one buffer of either: who
  *     has a place has written its MTU into the lock, and a newcomer takes it over, or is turned away.
+ * I6. The driver believes whoever reaches its socket and reads and writes where its peer says. So the inner socket is made in
+ *     a directory of mode 0700, PATH.0 or PATH.1 by place, and loses its name at once: this process reaches it by a descriptor.
+ *     At PATH only processes of the same user and of root are listened to. A directory that a killed process left is removed by
+ *     the next process in its place, or by the last to leave.
+ * I7. The relay closes an inner socket only after the driver has greeted there: a listening driver whose greeting fails
+ *     frees the connection while its interrupt thread still watches it, and DPDK ends the process.
+ * I8. A driver is never unplugged while it can be used again, because DPDK 22.11 loses memory with each queue, and with each
+ *     listener a descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +39,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -61,14 +70,18 @@
 #define TICK             MILLISECOND       /* between two looks at the control channel */
 #define RETRY            (5 * MILLISECOND) /* between two attempts to connect */
 #define CLOSE_WAIT       SECOND
+#define DOOR_WAIT        5    /* s until who holds the door is believed to be stopped */
 #define GREETING_WAIT    1000 /* ms until a listener that says nothing is believed to live */
 #define IDLE_POLLS       32u  /* empty polls between two looks at the time */
+#define DRIVER_WAIT      (100 * MILLISECOND) /* for the driver to act on a control message, which nothing announces */
 #define FENCE_ROUNDS     2u   /* see memif_fence() */
 #define MESSAGE_MAX      256u /* a control message has 128 bytes */
 #define DESCRIPTORS_MAX  4u   /* passed with one message: memif passes one */
 #define MESSAGES_AT_ONCE 16u
 #define LISTEN_BACKLOG   4
 #define LOCK_BYTES       8 /* of PATH.lock at most: an MTU of each place, I5 */
+#define INNER_NAME       "in" /* of the inner socket in its directory */
+#define NAME_ROOM        (sizeof(((struct sockaddr_un *)NULL)->sun_path) + 16) /* of a name that begins with PATH */
 
 enum role { ROLE_SERVER, ROLE_CLIENT };
 
@@ -82,6 +95,21 @@ enum phase {
 	PHASE_FENCE, /* the peer has gone; the driver has yet to notice */
 };
 
+/* A device of DPDK's, and the inner socket that leads to it. */
+struct driver {
+	struct driver *next; /* of those that are spare, I8 */
+	enum role role;
+	uint32_t frame_size;
+	bool prepared; /* its queues have been set up */
+	bool greeted;  /* a server's: the greeting waits in inner */
+	char device[32];
+	int directory; /* what the name begins with that the driver knows its socket by */
+	int socket;    /* an O_PATH descriptor of the socket, -1: it has kept its name */
+	int listener;  /* of a client: the driver connects to it */
+	int inner;
+	struct sockaddr_un address;
+};
+
 struct memif {
 	struct ethdev ethdev; /* first: a port is an ethdev is a memif */
 	enum role role;
@@ -90,23 +118,25 @@ struct memif {
 	enum place place; /* held in the lock */
 	int listener; /* at PATH, of a server */
 	int outer;
-	int inner_listener; /* of a client: the driver connects to it */
-	int inner;
+	struct driver *driver;
 	bool started;  /* a client's driver connects when it is started */
 	bool met;      /* there has been a peer */
+	bool warned;   /* of a stranger at the other end */
 	uint64_t lost; /* frames sent after it had gone */
 	unsigned idle;
+	int set;        /* an epoll descriptor to sleep on while there is a peer: outer, inner and the bell's */
+	uint64_t heard; /* the time of the last control message */
 	uint64_t next_tick;
 	uint64_t next_try;
 	unsigned fence_seen;
 	struct bell bell;
 	atomic_uint fence; /* counted up by the interrupt thread */
 	struct sockaddr_un address;
-	struct sockaddr_un inner_address;
-	socklen_t inner_length;
 };
 
-static unsigned memif_count; /* for names of devices; under the front end's lock */
+/* Under the front end's lock. */
+static unsigned driver_count; /* for names of devices */
+static struct driver *drivers_spare;
 
 static void close_and_forget(int *fd)
 {
@@ -172,6 +202,7 @@ static enum relayed relay_one(struct memif *memif, int from, int to)
 		return errno == EAGAIN || errno == EINTR ? RELAYED_NONE : RELAYED_END;
 	if (length == 0)
 		return RELAYED_END;
+	memif->heard = glue_now(NULL);
 	vector.iov_len = (size_t)length;
 	message.msg_flags = 0;
 	if (to >= 0 && sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != length)
@@ -202,8 +233,10 @@ static enum relayed relay(struct memif *memif, int from, int to)
 
 static void memif_hang_up(struct memif *memif)
 {
+	close_and_forget(&memif->set);
 	close_and_forget(&memif->outer);
-	close_and_forget(&memif->inner);
+	close_and_forget(&memif->driver->inner);
+	memif->driver->greeted = false;
 	bell_drop(&memif->bell);
 	memif->phase = PHASE_FENCE;
 	fence_start(memif);
@@ -216,12 +249,12 @@ static void memif_relay(struct memif *memif)
 		/* A peer that has a connection says nothing more but goodbye; the driver learns it
 		 * from the fence on. */
 		if (relay_one(memif, memif->outer, -1) != RELAYED_NONE ||
-			relay(memif, memif->inner, memif->outer) == RELAYED_END)
+			relay(memif, memif->driver->inner, memif->outer) == RELAYED_END)
 			memif_hang_up(memif);
 		return;
 	}
-	if (relay(memif, memif->outer, memif->inner) == RELAYED_END ||
-		relay(memif, memif->inner, memif->outer) == RELAYED_END) {
+	if (relay(memif, memif->outer, memif->driver->inner) == RELAYED_END ||
+		relay(memif, memif->driver->inner, memif->outer) == RELAYED_END) {
 		memif_hang_up(memif);
 		return;
 	}
@@ -229,7 +262,7 @@ static void memif_relay(struct memif *memif)
 		link.link_status == RTE_ETH_LINK_UP) {
 		memif->phase = PHASE_LIVE;
 		memif->met = true;
-		if (!bell_hang(&memif->bell, memif->outer) &&
+		if (!bell_hang(&memif->bell, memif->set) &&
 			setting_is(SETTING_POLL, "interrupt"))
 			log_warning("%s: the peer's driver cannot call this process, so it looks for frames twice a millisecond: run both with DPDK on this kernel, or set PTL_POLL=adaptive",
 				memif->ethdev.port.name);
@@ -243,10 +276,10 @@ static int socket_make(void)
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-static int socket_connect(const struct sockaddr_un *address, socklen_t length)
+static int socket_connect(const struct sockaddr_un *address)
 {
 	int fd = socket_make();
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)address, length) != 0) {
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
 		int error = errno;
 		close_and_forget(&fd);
 		errno = error;
@@ -254,10 +287,10 @@ static int socket_connect(const struct sockaddr_un *address, socklen_t length)
 	return fd;
 }
 
-static int socket_listen(const struct sockaddr_un *address, socklen_t length)
+static int socket_listen(const struct sockaddr_un *address)
 {
 	int fd = socket_make();
-	if (fd >= 0 && (bind(fd, (const struct sockaddr *)address, length) != 0 ||
+	if (fd >= 0 && (bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 ||
 			       listen(fd, LISTEN_BACKLOG) != 0)) {
 		int error = errno;
 		close_and_forget(&fd);
@@ -266,16 +299,63 @@ static int socket_listen(const struct sockaddr_un *address, socklen_t length)
 	return fd;
 }
 
-static void memif_meet_client(struct memif *memif)
+/* I6. Closes what leads to a stranger. */
+static void outer_check(struct memif *memif)
 {
-	memif->outer = accept4(memif->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(peer);
 	if (memif->outer < 0)
 		return;
-	memif->inner = socket_connect(&memif->inner_address, memif->inner_length);
-	if (memif->inner < 0)
-		close_and_forget(&memif->outer); /* the client will try again */
-	else
-		memif->phase = PHASE_GREET;
+	(void)getsockopt(memif->outer, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	if (peer.uid == geteuid() || peer.uid == 0)
+		return;
+	close_and_forget(&memif->outer);
+	if (!memif->warned)
+		log_warning("%s: process %d of user %u is refused as the other end, because it could crash this process: run both as one user",
+			memif->ethdev.port.name, peer.pid, peer.uid);
+	memif->warned = true;
+}
+
+/* As after a change of the user, who may not look at the descriptors that were there before. */
+static void inner_check(struct memif *memif)
+{
+	if (memif->driver->inner >= 0 || errno == EAGAIN || memif->warned)
+		return;
+	log_warning("%s: the own driver cannot be reached: %s: leave /proc mounted, and change the user before PtlNIInit",
+		memif->ethdev.port.name, strerror(errno));
+	memif->warned = true;
+}
+
+/* Both ends of the relay are connected. */
+static void memif_greet(struct memif *memif)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
+	memif->phase = PHASE_GREET;
+	memif->heard = glue_now(NULL);
+	memif->set = epoll_create1(EPOLL_CLOEXEC);
+	if (memif->set < 0 ||
+		(epoll_ctl(memif->set, EPOLL_CTL_ADD, memif->outer, &event) == 0 &&
+			epoll_ctl(memif->set, EPOLL_CTL_ADD, memif->driver->inner, &event) == 0))
+		return;
+	close_and_forget(&memif->set);
+}
+
+/* Nobody is let in before the driver has greeted, I7. */
+static void memif_meet_client(struct memif *memif)
+{
+	struct driver *driver = memif->driver;
+	struct pollfd greeting = {.events = POLLIN};
+	if (driver->inner < 0)
+		driver->inner = socket_connect(&driver->address);
+	inner_check(memif);
+	greeting.fd = driver->inner;
+	driver->greeted = driver->greeted || poll(&greeting, 1, 0) == 1;
+	if (!driver->greeted)
+		return;
+	memif->outer = accept4(memif->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	outer_check(memif);
+	if (memif->outer >= 0)
+		memif_greet(memif);
 }
 
 static void memif_stop_driver(struct memif *memif)
@@ -288,20 +368,22 @@ static void memif_stop_driver(struct memif *memif)
 
 static void memif_meet_server(struct memif *memif)
 {
-	memif->outer = socket_connect(&memif->address, sizeof(memif->address));
+	memif->outer = socket_connect(&memif->address);
+	outer_check(memif);
 	if (memif->outer < 0)
 		return;
 	memif_stop_driver(memif);
 	/* The driver connects in here, to a socket that is listening already. */
 	if (rte_eth_dev_start(memif->ethdev.id) == 0) {
 		memif->started = true;
-		memif->inner =
-			accept4(memif->inner_listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		memif->driver->inner = accept4(
+			memif->driver->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	}
-	if (memif->inner < 0)
+	inner_check(memif);
+	if (memif->driver->inner < 0)
 		memif_hang_up(memif);
 	else
-		memif->phase = PHASE_GREET;
+		memif_greet(memif);
 }
 
 static void memif_tick(struct memif *memif)
@@ -367,17 +449,32 @@ static bool memif_link(struct port *port)
 	return memif->phase == PHASE_LIVE;
 }
 
-/* What calls may be a frame, or the end of the connection. */
+/* What there is to sleep on. A client whose server is away looks for it when the poll core wakes, once a second. */
+static int memif_watch(const struct memif *memif)
+{
+	switch (memif->phase) {
+	case PHASE_ALONE:
+		if (memif->role == ROLE_CLIENT)
+			return memif->driver->listener; /* where nobody comes uncalled */
+		return memif->driver->greeted ? memif->listener : -1;
+	case PHASE_GREET:
+		return glue_now(NULL) - memif->heard < DRIVER_WAIT ? -1 : memif->set;
+	default:
+		return -1;
+	}
+}
+
+/* What calls may be a frame, or the beginning or end of a connection. */
 static int memif_interrupt(struct port *port, bool on)
 {
 	struct memif *memif = (struct memif *)port;
-	if (memif->phase != PHASE_LIVE)
-		return -1;
 	if (!on) {
 		memif->idle = IDLE_POLLS - 1;
 		memif->next_tick = 0;
 	}
-	return bell_arm(&memif->bell, on);
+	if (memif->phase == PHASE_LIVE)
+		return bell_arm(&memif->bell, on);
+	return on ? memif_watch(memif) : -1;
 }
 
 /* The driver keeps its figures in memory of the connection; without one there are none to read. */
@@ -398,12 +495,20 @@ static bool place_take(const struct memif *memif, enum place place)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
-	int command = place == PLACE_DOOR ? F_OFD_SETLKW : F_OFD_SETLK;
-	int result;
-	do
-		result = fcntl(memif->lock, command, &lock);
-	while (result != 0 && errno == EINTR);
-	return result == 0;
+	return fcntl(memif->lock, F_OFD_SETLK, &lock) == 0;
+}
+
+/* Takes it when nobody else holds it any more; false when that takes too long, because the holder has been stopped. */
+static bool door_open(const struct memif *memif)
+{
+	const struct timespec pause = {.tv_nsec = MILLISECOND};
+	uint64_t patience = glue_now(NULL) + DOOR_WAIT * SECOND;
+	while (!place_take(memif, PLACE_DOOR)) {
+		if (errno != EAGAIN || glue_now(NULL) >= patience)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
 }
 
 /* Does another process hold it? */
@@ -437,7 +542,7 @@ static enum listener memif_listener(const struct memif *memif)
 	while (!greeted && glue_now(NULL) < patience) {
 		struct pollfd end = {.events = POLLIN};
 		char byte;
-		end.fd = socket_connect(&memif->address, sizeof(memif->address));
+		end.fd = socket_connect(&memif->address);
 		if (end.fd < 0 && errno == EPROTOTYPE)
 			return LISTENER_STRANGE;
 		if (end.fd < 0 && errno != EAGAIN)
@@ -451,26 +556,81 @@ static enum listener memif_listener(const struct memif *memif)
 	return LISTENER_MEMIF;
 }
 
+static void inner_name(const struct memif *memif, enum place place, char *name, size_t size)
+{
+	snprintf(name, size, "%s.%u", memif->address.sun_path, place);
+}
+
+/* Removes the directory of the inner socket, which who has this place has made and may have been killed before he removed it. */
+static void inner_remove(const struct memif *memif, enum place place)
+{
+	char name[NAME_ROOM];
+	struct stat status;
+	int directory;
+	inner_name(memif, place, name, sizeof(name));
+	directory = open(name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0)
+		return;
+	if (fstatat(directory, INNER_NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISSOCK(status.st_mode))
+		unlinkat(directory, INNER_NAME, 0);
+	close(directory);
+	rmdir(name);
+}
+
+/* I7 */
+static void driver_free(struct driver *driver)
+{
+	ethdev_unplug(driver->device);
+	close_and_forget(&driver->directory);
+	close_and_forget(&driver->socket);
+	close_and_forget(&driver->listener);
+	if (driver->greeted)
+		close(driver->inner);
+	free(driver);
+}
+
 /* The last one takes the files away, a killed server's as well. Who opened the lock meanwhile will
  * see that it has lost its name. */
 static void memif_unlock(struct memif *memif)
 {
-	char name[sizeof(memif->address.sun_path) + 8];
+	char name[NAME_ROOM];
 	struct stat status;
 	bool alone;
 	if (memif->lock < 0)
 		return;
 	lock_name(memif, name, sizeof(name));
-	place_take(memif, PLACE_DOOR);
-	alone = place_take(memif, place_other(memif));
+	/* Who is stopped in the door leaves later, and takes the rest away. */
+	alone = door_open(memif) && place_take(memif, place_other(memif));
 	if (memif->listener >= 0 ||
 		(alone && lstat(memif->address.sun_path, &status) == 0 &&
 			S_ISSOCK(status.st_mode) && memif_listener(memif) == LISTENER_NONE))
 		unlink(memif->address.sun_path);
 	close_and_forget(&memif->listener);
-	if (alone)
+	if (alone) {
+		inner_remove(memif, PLACE_SERVER);
+		inner_remove(memif, PLACE_CLIENT);
 		unlink(name);
+	}
 	close_and_forget(&memif->lock);
+}
+
+/* Keeps the driver for the next port; one whose socket has a name goes with it. */
+static void memif_give_driver(struct memif *memif)
+{
+	struct driver *driver = memif->driver;
+	if (!driver)
+		return;
+	rte_eth_dev_stop(memif->ethdev.id);
+	if (memif->ethdev.port.pool)
+		pool_give(memif->ethdev.port.pool);
+	if (driver->socket >= 0) {
+		driver->next = drivers_spare;
+		drivers_spare = driver;
+		return;
+	}
+	driver_free(driver);
+	inner_remove(memif, memif->place);
 }
 
 static void memif_free(struct memif *memif)
@@ -482,8 +642,7 @@ static void memif_free(struct memif *memif)
 	while (memif->phase == PHASE_FENCE && !fence_done(memif) && glue_now(NULL) < patience)
 		nanosleep(&pause, NULL);
 	rte_eal_alarm_cancel(fence_pass, memif);
-	ethdev_close(&memif->ethdev);
-	close_and_forget(&memif->inner_listener);
+	memif_give_driver(memif);
 	memif_unlock(memif);
 	free(memif);
 }
@@ -507,11 +666,13 @@ static const struct port_operations memif_operations = {
 
 static int memif_complain(const struct memif *memif, int error)
 {
-	char lock[sizeof(memif->address.sun_path) + 8];
+	char lock[NAME_ROOM];
 	const char *remedy = "check the path";
 	struct stat status;
 	lock_name(memif, lock, sizeof(lock));
-	if (error == ENOENT || error == ENOTDIR)
+	if (error == EAGAIN)
+		remedy = "a process that opens or closes a memif there has been stopped: continue or end it";
+	else if (error == ENOENT || error == ENOTDIR)
 		remedy = "create the directory first";
 	else if (error == EACCES && lstat(lock, &status) == 0)
 		remedy = "it is another user's: choose another path, or run both processes as one user";
@@ -537,7 +698,7 @@ static int lock_complain(struct memif *memif, const char *name)
 /* Opens PATH.lock, and with it the door, and takes a place. */
 static int memif_take_role(struct memif *memif)
 {
-	char name[sizeof(memif->address.sun_path) + 8];
+	char name[NAME_ROOM];
 	struct stat there, here;
 	lock_name(memif, name, sizeof(name));
 	for (;;) {
@@ -545,7 +706,7 @@ static int memif_take_role(struct memif *memif)
 		if (memif->lock < 0)
 			return errno == ELOOP ? lock_complain(memif, name)
 					      : memif_complain(memif, errno);
-		if (!place_take(memif, PLACE_DOOR))
+		if (!door_open(memif))
 			return memif_complain(memif, errno);
 		/* Still the file that others will find? */
 		if (fstat(memif->lock, &here) == 0 && lstat(name, &there) == 0 &&
@@ -584,7 +745,7 @@ static int memif_listen(struct memif *memif)
 		if (unlink(memif->address.sun_path) != 0 && errno != ENOENT)
 			return memif_complain(memif, errno);
 	}
-	memif->listener = socket_listen(&memif->address, sizeof(memif->address));
+	memif->listener = socket_listen(&memif->address);
 	return memif->listener >= 0 ? 0 : memif_complain(memif, errno);
 }
 
@@ -626,28 +787,6 @@ static int memif_enter(struct memif *memif, uint32_t *mtu)
 	return 0;
 }
 
-/* A name for the driver's socket that nobody can guess: an abstract one, so that no file is left. */
-static int memif_name_inner(struct memif *memif, char *name, size_t size)
-{
-	uint64_t secret;
-	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret)) {
-		log_error("%s: the kernel gives no random numbers: %s", memif->ethdev.port.name,
-			strerror(errno));
-		return -1;
-	}
-	snprintf(name, size, "postern-%016llx", (unsigned long long)secret);
-	memif->inner_address.sun_family = AF_UNIX;
-	memcpy(memif->inner_address.sun_path + 1, name, strlen(name));
-	memif->inner_length =
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
-	if (memif->role == ROLE_CLIENT) {
-		memif->inner_listener = socket_listen(&memif->inner_address, memif->inner_length);
-		if (memif->inner_listener < 0)
-			return memif_complain(memif, errno);
-	}
-	return 0;
-}
-
 /* A buffer holds any frame: frames that need two are mangled by this driver. */
 static uint32_t memif_buffer(uint32_t frame_size)
 {
@@ -663,20 +802,56 @@ static unsigned memif_ring_log2(uint32_t frame_size)
 	return log2;
 }
 
-static int memif_plug(
-	struct memif *memif, const char *device, const char *inner, uint32_t frame_size)
+/* Makes a directory that only this user can look into (I6), and opens it. */
+static int inner_enter(struct memif *memif, struct driver *driver, char *name, size_t size)
+{
+	struct stat status;
+	inner_remove(memif, memif->place);
+	inner_name(memif, memif->place, name, size);
+	if (mkdir(name, 0700) == 0)
+		driver->directory = open(name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (driver->directory >= 0 && fstat(driver->directory, &status) == 0 &&
+		status.st_uid == geteuid() && (status.st_mode & 077) == 0)
+		return 0;
+	log_error("%s: cannot make %s for this process alone: %s: choose another path, or remove it",
+		memif->ethdev.port.name, name, strerror(driver->directory < 0 ? errno : EACCES));
+	return -1;
+}
+
+/* Removes the names of the inner socket. A client's driver connects, as it was told, to an entry of the directory that goes: so the
+ * descriptor of that directory becomes one of /proc/self/fd. */
+static int inner_hide(struct memif *memif, struct driver *driver)
+{
+	int descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int result = dup3(descriptors, driver->directory, O_CLOEXEC);
+	close_and_forget(&descriptors);
+	if (result < 0 || driver->socket < 0)
+		return memif_complain(memif, errno);
+	inner_remove(memif, memif->place);
+	snprintf(driver->address.sun_path, sizeof(driver->address.sun_path), "/proc/self/fd/%d",
+		driver->socket);
+	return 0;
+}
+
+static void inner_open(struct driver *driver)
+{
+	driver->socket = openat(driver->directory, INNER_NAME, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int driver_plug(struct memif *memif, struct driver *driver, const char *socket)
 {
 	char arguments[256], why[256];
 	uint8_t mac[6];
 	if (getrandom(mac, sizeof(mac), 0) != sizeof(mac))
-		return -1;
+		return memif_complain(memif, errno);
 	mac[0] = (uint8_t)((mac[0] & 0xfc) | 2); /* locally administered, of one station */
+	snprintf(driver->device, sizeof(driver->device), "net_memif_postern%u", driver_count++);
 	snprintf(arguments, sizeof(arguments),
-		"%s,role=%s,bsize=%u,rsize=%u,socket=%s,socket-abstract=yes,mac=%02x:%02x:%02x:%"
+		"%s,role=%s,bsize=%u,rsize=%u,socket=%s,socket-abstract=no,mac=%02x:%02x:%02x:%"
 		"02x:%02x:%02x",
-		device, memif->role == ROLE_SERVER ? "server" : "client",
-		memif_buffer(frame_size), memif_ring_log2(frame_size), inner, mac[0], mac[1],
-		mac[2], mac[3], mac[4], mac[5]);
+		driver->device, driver->role == ROLE_SERVER ? "server" : "client",
+		memif_buffer(driver->frame_size), memif_ring_log2(driver->frame_size), socket,
+		mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 	if (ethdev_plug(arguments) == 0)
 		return 0;
 	log_error("%s: DPDK cannot make a memif (%s): install DPDK's net_memif driver (Debian: "
@@ -685,25 +860,93 @@ static int memif_plug(
 	return -1;
 }
 
+/* Plugs a device in. Its socket has a name, in a directory for this process alone, until it can be reached by a descriptor; without
+ * /proc it keeps the name. */
+static int driver_make(struct memif *memif, struct driver *driver)
+{
+	char directory[NAME_ROOM], at[32], known[64];
+	char *name = driver->address.sun_path;
+	bool hidden;
+	if (inner_enter(memif, driver, directory, sizeof(directory)) != 0)
+		return -1;
+	snprintf(at, sizeof(at), "/proc/self/fd/%d", driver->directory);
+	hidden = access(at, W_OK) == 0;
+	driver->address.sun_family = AF_UNIX;
+	snprintf(name, sizeof(driver->address.sun_path), "%.104s/" INNER_NAME, hidden ? at : directory);
+	if (driver->role == ROLE_CLIENT) {
+		driver->listener = socket_listen(&driver->address);
+		if (driver->listener < 0)
+			return memif_complain(memif, errno);
+		if (hidden) {
+			inner_open(driver);
+			snprintf(known, sizeof(known), "%s/%d", at, driver->socket);
+			name = known;
+		}
+	}
+	if (driver_plug(memif, driver, name) != 0)
+		return -1;
+	if (driver->role == ROLE_SERVER && hidden)
+		inner_open(driver);
+	return hidden ? inner_hide(memif, driver) : 0;
+}
+
+/* A spare driver that does for this role and size, or NULL. Clients' spare ones of other sizes go. */
+static struct driver *driver_take(enum role role, uint32_t frame_size)
+{
+	struct driver **at = &drivers_spare, *driver;
+	while ((driver = *at)) {
+		if (driver->role != role) {
+			at = &driver->next;
+			continue;
+		}
+		*at = driver->next;
+		if (role == ROLE_SERVER || driver->frame_size == frame_size)
+			return driver;
+		driver_free(driver);
+	}
+	return NULL;
+}
+
+static int memif_find_driver(struct memif *memif, uint32_t frame_size)
+{
+	struct driver *driver;
+	memif->driver = driver_take(memif->role, frame_size);
+	if (memif->driver)
+		return 0;
+	driver = calloc(1, sizeof(*driver));
+	if (!driver)
+		return memif_complain(memif, ENOMEM);
+	driver->role = memif->role;
+	driver->frame_size = frame_size;
+	driver->directory = driver->socket = driver->listener = driver->inner = -1;
+	if (driver_make(memif, driver) == 0) {
+		memif->driver = driver;
+		return 0;
+	}
+	driver_free(driver);
+	inner_remove(memif, memif->place);
+	return -1;
+}
+
 static int memif_prepare(struct memif *memif, uint32_t mtu)
 {
-	char device[32], inner[32];
 	uint32_t frame_size;
 	struct ethdev_options options = {
 		.name = memif->ethdev.port.name,
 		.copies = true,
-		.remove = true,
 		.external = true,
 	};
-	if (memif_enter(memif, &mtu) != 0 || memif_name_inner(memif, inner, sizeof(inner)) != 0)
+	if (memif_enter(memif, &mtu) != 0)
 		return -1;
 	frame_size = mtu + FRAME_HEADER;
 	options.frame_size = frame_size;
 	options.descriptors = (uint16_t)(1u << memif_ring_log2(frame_size));
-	snprintf(device, sizeof(device), "net_memif_postern%u", memif_count++);
-	if (memif_plug(memif, device, inner, frame_size) != 0 ||
-		ethdev_prepare(&memif->ethdev, device, &options) != 0)
+	if (memif_find_driver(memif, frame_size) != 0)
 		return -1;
+	options.again = memif->driver->prepared;
+	if (ethdev_prepare(&memif->ethdev, memif->driver->device, &options) != 0)
+		return -1;
+	memif->driver->prepared = true;
 	memif->ethdev.port.operations = &memif_operations;
 	/* A server's driver waits for its relay; a client's is started when there is somebody to
 	 * connect to. */
@@ -731,7 +974,7 @@ struct port *memif_open(const char *path, uint32_t mtu)
 	}
 	bell_init(&memif->bell);
 	bell_register();
-	memif->lock = memif->listener = memif->outer = memif->inner = memif->inner_listener = -1;
+	memif->lock = memif->listener = memif->outer = memif->set = -1;
 	memif->ethdev.id = RTE_MAX_ETHPORTS;
 	memif->address.sun_family = AF_UNIX;
 	memcpy(memif->address.sun_path, path, strlen(path) + 1);

@@ -8,10 +8,10 @@
 
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/membarrier.h>
@@ -26,7 +26,7 @@
 struct rung {
 	struct bell bell;
 	int event; /* the peer's end of it */
-	int control[2];
+	int set;
 	uint8_t *memory;
 };
 
@@ -55,7 +55,8 @@ static int setup(void **state)
 	alarm(LIMIT);
 	rung.event = eventfd(0, 0);
 	assert_int_equal(ftruncate(memory, REGION), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, rung.control), 0);
+	rung.set = epoll_create1(0);
+	assert_true(rung.set >= 0);
 	rung.memory = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	assert_ptr_not_equal(rung.memory, MAP_FAILED);
 	memcpy(rung.memory + RING, &cookie, sizeof(cookie));
@@ -75,8 +76,7 @@ static int teardown(void **state)
 	bell_drop(&rung->bell);
 	munmap(rung->memory, REGION);
 	close(rung->event);
-	close(rung->control[0]);
-	close(rung->control[1]);
+	close(rung->set);
 	alarm(0);
 	return 0;
 }
@@ -86,7 +86,7 @@ static void hang(struct rung *rung)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
 		skip();
-	assert_true(bell_hang(&rung->bell, rung->control[0]));
+	assert_true(bell_hang(&rung->bell, rung->set));
 }
 
 static void bell_arm__asks_for_calls_until_it_polls_again(void **state)
@@ -135,7 +135,7 @@ static void bell_hang__refuses_a_ring_outside_its_memory(void **state)
 	struct rung *rung = *state;
 
 	rung->bell.offset = REGION - 64 + 63;
-	assert_false(bell_hang(&rung->bell, rung->control[0]));
+	assert_false(bell_hang(&rung->bell, rung->set));
 }
 
 int main(void)

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_malloc.h>
+
 #include <pmd-glue/kinds.h>
 
 #define LEAVE  255
@@ -24,6 +26,12 @@
 #define BURST  32
 #define STREAM 20000
 #define LEAVES 200
+#define VISITS 200
+#define CYCLES 30
+#define WARM   3 /* cycles until all that stays has been made */
+#define DESCRIPTORS_SEEN 256
+#define MESSAGE 256   /* bytes; those of memif have 128 */
+#define NOBODY  65534 /* a user */
 #define LOOK   (50 * MICROSECOND) /* between two looks at a link */
 
 static char directory[] = "/tmp/postern-memif-XXXXXX";
@@ -167,15 +175,15 @@ static void leave_none_out(const struct port *port)
 	CHECK(rte_mempool_in_use_count(port->pool) == 0);
 }
 
-static unsigned descriptors_open(void)
+static unsigned entries(const char *name)
 {
 	unsigned count = 0;
-	DIR *entries = opendir("/proc/self/fd");
+	DIR *all = opendir(name);
 
-	CHECK(entries != NULL);
-	while (readdir(entries))
+	CHECK(all != NULL);
+	while (readdir(all))
 		count++;
-	closedir(entries);
+	closedir(all);
 	return count;
 }
 
@@ -253,7 +261,7 @@ static void case_kills(bool first)
 		wait_for_link(port, true);
 		exchange(port, 9000, (uint8_t)n);
 		if (n == 1)
-			descriptors = descriptors_open();
+			descriptors = entries("/proc/self/fd");
 		for (unsigned m = 0; m < n * 50; m++)
 			put(port, 5000, 1);
 		peer_kill(peer);
@@ -265,7 +273,7 @@ static void case_kills(bool first)
 	peer = peer_start(0);
 	wait_for_link(port, true);
 	exchange(port, 60, 1);
-	CHECK(descriptors_open() == descriptors);
+	CHECK(entries("/proc/self/fd") == descriptors);
 	peer_kill(peer);
 	port_close(port);
 }
@@ -524,7 +532,7 @@ static void case_another_users_lock(void)
 	snprintf(lock, sizeof(lock), "%s.lock", path);
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	CHECK(fd >= 0 && close(fd) == 0 && chmod(directory, 0777) == 0);
-	CHECK(settings_load() == 0 && glue_start() == 0 && setuid(65534) == 0);
+	CHECK(settings_load() == 0 && glue_start() == 0 && setuid(NOBODY) == 0);
 	CHECK(memif_open(path, 0) == NULL);
 	CHECK(strstr(log_last_error(), "another user's"));
 	CHECK(access(lock, F_OK) == 0);
@@ -532,6 +540,182 @@ static void case_another_users_lock(void)
 	port = memif_open(path, 0);
 	CHECK(port != NULL);
 	port_close(port);
+}
+
+/* --- what others may do --- */
+
+/* Is the descriptor a listening socket? */
+static bool is_listener(int fd, struct sockaddr_un *address, socklen_t *length)
+{
+	int listens = 0;
+	socklen_t size = sizeof(listens);
+
+	*length = sizeof(*address);
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
+	       getsockname(fd, (struct sockaddr *)address, length) == 0 &&
+	       address->sun_family == AF_UNIX;
+}
+
+/* Nobody can be reached there, or, at PATH, the connection ends without a word. */
+static void knock(const struct sockaddr_un *address, socklen_t length)
+{
+	struct pollfd end = {.fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), .events = POLLIN};
+	char bytes[MESSAGE];
+
+	CHECK(end.fd >= 0);
+	if (connect(end.fd, (const struct sockaddr *)address, length) == 0) {
+		CHECK(strcmp(address->sun_path, path) == 0);
+		CHECK(poll(&end, 1, (int)(PATIENCE / MILLISECOND)) == 1);
+		CHECK(recv(end.fd, bytes, sizeof(bytes), 0) <= 0);
+	}
+	CHECK(close(end.fd) == 0);
+}
+
+/* Knocks at every listening socket of this process, as another user where that can be: but for PATH, this user is a stranger too. */
+static _Noreturn void stranger(bool at_path)
+{
+	unsigned count = 0;
+
+	CHECK(geteuid() != 0 || (setgid(NOBODY) == 0 && setuid(NOBODY) == 0));
+	for (int fd = 0; fd < DESCRIPTORS_SEEN; fd++) {
+		struct sockaddr_un address = {0};
+		socklen_t length;
+		if (!is_listener(fd, &address, &length))
+			continue;
+		count++;
+		if (strcmp(address.sun_path, path) != 0 || (at_path && geteuid() == NOBODY))
+			knock(&address, length);
+	}
+	CHECK(count >= 2);
+	_exit(0);
+}
+
+static void meet_stranger(struct port *port, bool at_path)
+{
+	pid_t child = fork();
+	int result;
+
+	CHECK(child >= 0);
+	if (child == 0)
+		stranger(at_path);
+	while (waitpid(child, &result, WNOHANG) == 0) {
+		CHECK(!port->operations->link(port));
+		rest(LOOK);
+	}
+	CHECK(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+}
+
+/* Though all files and directories may be written to by everybody. */
+static void case_strangers(void)
+{
+	struct port *one, *two;
+
+	umask(0);
+	CHECK(chmod(directory, 0777) == 0);
+	CHECK(setenv("PTL_TELEMETRY", "off", 1) == 0); /* whose socket others may know */
+	one = process_open(0);
+	meet_stranger(one, true);
+	two = port_again();
+	meet_stranger(one, false);
+	wait_for_both(one, two);
+	port_close(one);
+	port_close(two);
+}
+
+/* Somebody comes and is gone before the driver has noticed, again and again. */
+static void case_visits(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct port *port = process_open(0);
+	pid_t peer;
+
+	memcpy(address.sun_path, path, sizeof(path));
+	for (unsigned n = 0; n < VISITS; n++) {
+		uint64_t end = glue_now(NULL) + PATIENCE;
+		int visitor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+		CHECK(visitor >= 0);
+		while (connect(visitor, (struct sockaddr *)&address, sizeof(address)) != 0) {
+			CHECK(errno == EAGAIN && glue_now(NULL) < end);
+			CHECK(!port->operations->link(port));
+		}
+		CHECK(close(visitor) == 0);
+		CHECK(!port->operations->link(port));
+	}
+	peer = peer_start(0);
+	wait_for_link(port, true);
+	exchange(port, 9000, 7);
+	peer_kill(peer);
+	port_close(port);
+}
+
+struct held {
+	unsigned descriptors, threads, pieces;
+};
+
+static struct held process_holds(void)
+{
+	struct rte_malloc_socket_stats heap = {0};
+
+	CHECK(rte_malloc_get_socket_stats(0, &heap) == 0);
+	return (struct held){.descriptors = entries("/proc/self/fd"),
+		.threads = entries("/proc/self/task"),
+		.pieces = heap.alloc_count};
+}
+
+/* Who opens and closes both ends again and again holds no more in the end than after the first times. */
+static void case_cycles(void)
+{
+	struct held before = {0}, after;
+
+	port_close(process_open(0));
+	for (unsigned n = 0; n < CYCLES; n++) {
+		struct port *one = port_again(), *two = port_again();
+		wait_for_both(one, two);
+		put(one, 100, 3);
+		rte_pktmbuf_free(take(two));
+		port_close(one);
+		port_close(two);
+		if (n == WARM)
+			before = process_holds();
+	}
+	after = process_holds();
+	CHECK(after.descriptors == before.descriptors);
+	CHECK(after.threads == before.threads);
+	CHECK(after.pieces == before.pieces);
+}
+
+/* Holds the lock's door, and stops. */
+static pid_t door_hold(void)
+{
+	char name[sizeof(path) + 8];
+	struct flock door = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 2, .l_len = 1};
+	pid_t child = fork();
+	int fd, result;
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		snprintf(name, sizeof(name), "%s.lock", path);
+		fd = open(name, O_RDWR | O_CLOEXEC);
+		CHECK(fd >= 0 && fcntl(fd, F_OFD_SETLKW, &door) == 0);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &result, WUNTRACED) == child && WIFSTOPPED(result));
+	return child;
+}
+
+/* A process that is stopped while it comes or goes holds up nobody for ever, and what is there stays. */
+static void case_stopped_in_the_door(void)
+{
+	struct port *port = process_open(0);
+	pid_t stopped = door_hold();
+
+	CHECK(memif_open(path, 0) == NULL);
+	CHECK(strstr(log_last_error(), "stopped"));
+	port_close(port);
+	peer_kill(stopped);
+	port_close(port_again());
 }
 
 /* Runs a case in a process of its own; afterwards nothing may be left of the path. */
@@ -651,6 +835,30 @@ static void memif_open__tells_of_another_user(void **state)
 	run_apart(case_another_users_lock, NULL, 0);
 }
 
+static void memif_open__lets_no_stranger_near_the_driver(void **state)
+{
+	(void)state;
+	run_apart(case_strangers, NULL, 0);
+}
+
+static void memif_link__survives_visitors_who_leave_at_once(void **state)
+{
+	(void)state;
+	run_apart(case_visits, NULL, 0);
+}
+
+static void memif_close__keeps_nothing_that_is_not_used_again(void **state)
+{
+	(void)state;
+	run_apart(case_cycles, NULL, 0);
+}
+
+static void memif_open__does_not_wait_for_who_is_stopped_in_the_door(void **state)
+{
+	(void)state;
+	run_apart(case_stopped_in_the_door, NULL, 0);
+}
+
 static int memif_setup(void **state)
 {
 	(void)state;
@@ -682,6 +890,10 @@ int main(int count, char **arguments)
 		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_socket),
 		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_lock),
 		cmocka_unit_test(memif_open__tells_of_another_user),
+		cmocka_unit_test(memif_open__lets_no_stranger_near_the_driver),
+		cmocka_unit_test(memif_link__survives_visitors_who_leave_at_once),
+		cmocka_unit_test(memif_close__keeps_nothing_that_is_not_used_again),
+		cmocka_unit_test(memif_open__does_not_wait_for_who_is_stopped_in_the_door),
 	};
 
 	if (count == 4) {
