@@ -574,16 +574,17 @@ static void knock(const struct sockaddr_un *address, socklen_t length)
 /* Knocks at every listening socket of this process, as another user where that can be: but for PATH, this user is a stranger too. */
 static _Noreturn void stranger(bool at_path)
 {
+	bool other = geteuid() == 0;
 	unsigned count = 0;
 
-	CHECK(geteuid() != 0 || (setgid(NOBODY) == 0 && setuid(NOBODY) == 0));
+	CHECK(!other || (setgid(NOBODY) == 0 && setuid(NOBODY) == 0));
 	for (int fd = 0; fd < DESCRIPTORS_SEEN; fd++) {
 		struct sockaddr_un address = {0};
 		socklen_t length;
 		if (!is_listener(fd, &address, &length))
 			continue;
 		count++;
-		if (strcmp(address.sun_path, path) != 0 || (at_path && geteuid() == NOBODY))
+		if (strcmp(address.sun_path, path) != 0 || (at_path && other))
 			knock(&address, length);
 	}
 	CHECK(count >= 2);
