@@ -58,7 +58,7 @@ static uint32_t search_run(struct search *search, uint32_t least, uint32_t most)
 int path_find(ptl_handle_ni_t ni, ptl_process_id_t target, uint64_t latency, struct path *path)
 {
 	struct search search = {.ni = ni, .target = target, .timeout = TIMEOUT_LEAST};
-	uint32_t least;
+	uint32_t least, both, larger;
 
 	if (latency * TIMEOUT_ROOM > search.timeout)
 		search.timeout = latency * TIMEOUT_ROOM;
@@ -69,14 +69,21 @@ int path_find(ptl_handle_ni_t ni, ptl_process_id_t target, uint64_t latency, str
 	path->answered = true;
 	path->own = search.ping.mtu;
 	path->target = search.ping.target_mtu;
-	path->there = search_run(&search, least, path->own);
+	both = path->own < path->target ? path->own : path->target;
+	path->there = search_run(&search, least, both);
 	if (path->there == 0)
 		return search.code;
 	search.question = path->there;
-	path->back =
-		search_run(&search, least, path->there < path->target ? path->there : path->target);
+	path->back = search_run(&search, least, path->there);
 	if (path->back == 0)
 		path->there = 0;
+	if (path->there < both || path->own == both)
+		return search.code;
+	/* Last, because some devices stop for a while after a frame that the other end refuses. */
+	search.question = 0;
+	larger = search_run(&search, both, path->own);
+	if (larger > both)
+		path->there = larger;
 	return search.code;
 }
 
