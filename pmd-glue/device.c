@@ -3,6 +3,8 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,9 +22,26 @@
 #include <pmd-glue/ethdev.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hold.h>
+#include <pmd-glue/hugepages.h>
 #include <pmd-glue/kinds.h>
 
 #define PCI_SYSFS "/sys/bus/pci/devices/"
+#define PCI_CLASS_ETHERNET 0x0200u
+
+bool device_is_network(const char *address)
+{
+	char path[128];
+	unsigned class = 0;
+	FILE *file;
+	snprintf(path, sizeof(path), PCI_SYSFS "%s/class", address);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%x", &class) != 1)
+		class = 0;
+	fclose(file);
+	return class >> 8 == PCI_CLASS_ETHERNET;
+}
 
 bool device_driver(const char *address, char *driver, size_t size)
 {
@@ -49,6 +68,23 @@ bool device_driver_serves(const char *driver)
 	return false;
 }
 
+bool device_driver_is_uio(const char *driver)
+{
+	return strcmp(driver, "uio_pci_generic") == 0 || strcmp(driver, "igb_uio") == 0;
+}
+
+const char *device_binder(bool iommu)
+{
+	return iommu ? "vfio-pci" : "uio_pci_generic";
+}
+
+bool device_iommu(const char *address)
+{
+	char path[128];
+	snprintf(path, sizeof(path), PCI_SYSFS "%s/iommu_group", address);
+	return access(path, F_OK) == 0;
+}
+
 void device_address(const char *given, char *address)
 {
 	const char *colon = strchr(given, ':');
@@ -61,34 +97,85 @@ void device_address(const char *given, char *address)
 		function & 7u);
 }
 
+/* Why DPDK does not have a card, when the kernel's driver is the reason. */
+static void device_explain_driver(const char *address, const char *driver)
+{
+	const char *binder = device_binder(device_iommu(address));
+	char whose[96] = "no driver has this device";
+	if (driver[0])
+		snprintf(whose, sizeof(whose), "the kernel's driver %s has this device", driver);
+	log_error("%s: %s: give it to DPDK by modprobe %s && dpdk-devbind.py -b %s %s", address, whose, binder,
+		binder, address);
+}
+
+/* Why a card under uio_pci_generic cannot be had. */
+static void device_explain_uio(const char *address, const char *driver, const char *why)
+{
+	if (geteuid() != 0)
+		log_error("%s: without an IOMMU (%s) only root can use this device: run the program as root",
+			address, driver);
+	else if (!glue_hugepages())
+		log_error("%s: without an IOMMU (%s) DPDK needs hugepages for this device, %" PRIu64
+			  " MiB at least, of which %" PRIu64 " MiB are free: sysctl vm.nr_hugepages=%u",
+			address, driver, HUGEPAGES_LEAST >> 20, hugepages_free() >> 20,
+			hugepages_wanted());
+	else
+		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all that it says",
+			address, why);
+}
+
+/* Why a card under vfio-pci cannot be had. The kernel lets one process open its group. */
+static void device_explain_vfio(const char *address, const char *why)
+{
+	char path[128], target[PATH_MAX], group[64];
+	ssize_t length;
+	int fd;
+	snprintf(path, sizeof(path), PCI_SYSFS "%s/iommu_group", address);
+	length = readlink(path, target, sizeof(target) - 1);
+	if (length <= 0) {
+		log_error("%s: vfio-pci has this device, but there is no IOMMU: give it to DPDK by modprobe uio_pci_generic && dpdk-devbind.py -b uio_pci_generic %s",
+			address, address);
+		return;
+	}
+	target[length] = 0;
+	snprintf(group, sizeof(group), "/dev/vfio/%.40s", basename(target));
+	fd = open(group, O_RDWR | O_CLOEXEC);
+	if (fd < 0 && errno == EBUSY)
+		log_error("%s: another process has %s: end it (fuser %s names it), or use another card", address, group, group);
+	else if (fd < 0)
+		log_error("%s: this user cannot open %s (%s): chown USER %s", address, group, strerror(errno), group);
+	else
+		log_error("%s: DPDK cannot use this device (%s): if \"dmesg\" speaks of interrupt remapping, echo 1 > "
+			  "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts; PTL_DEBUG=dpdk shows all that DPDK says",
+			address, why);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* Why DPDK does not have a card, in one sentence. */
 static void device_explain(const char *address)
 {
 	char path[128], driver[64] = "", why[256];
 	snprintf(path, sizeof(path), PCI_SYSFS "%s", address);
+	eal_reason(why, sizeof(why));
 	if (access(path, F_OK) != 0)
 		log_error("%s: there is no such PCI device: lspci -D lists those that there are",
 			address);
-	else if (!device_driver(address, driver, sizeof(driver)))
-		log_error("%s: no driver has this device: give it to DPDK by dpdk-devbind.py -b "
-			  "vfio-pci %s",
-			address, address);
-	else if (!device_driver_serves(driver))
-		log_error("%s: the kernel's driver %s has this device: give it to DPDK by "
-			  "dpdk-devbind.py -b vfio-pci %s",
-			address, driver, address);
+	else if (!device_is_network(address))
+		log_error("%s: this PCI device is no Ethernet card: postern-info lists those that there are", address);
+	else if (!device_driver(address, driver, sizeof(driver)) || !device_driver_serves(driver))
+		device_explain_driver(address, driver);
 	else if (!rte_eal_has_pci())
 		log_error("%s: DPDK was started without PCI devices: name the device in "
 			  "PTL_IFACE_NAME before the program starts",
 			address);
-	else if (!glue_hugepages())
-		log_error("%s: DPDK cannot use this device (%s): it may need hugepages: "
-			  "sysctl vm.nr_hugepages=512",
-			address, eal_reason(why, sizeof(why)));
+	else if (device_driver_is_uio(driver))
+		device_explain_uio(address, driver, why);
+	else if (strcmp(driver, "vfio-pci") == 0)
+		device_explain_vfio(address, why);
 	else
-		log_error("%s: DPDK cannot use this device (%s): check that this user may open "
-			  "/dev/vfio",
-			address, eal_reason(why, sizeof(why)));
+		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all that it says",
+			address, why);
 }
 
 struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
@@ -103,6 +190,7 @@ struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
 	/* Closed by an earlier life of this interface, it is plugged in again. */
 	if (rte_eth_dev_get_port_by_name(address, &id) != 0) {
 		struct eal_guard *guard = eal_enter();
+		eal_reason_clear();
 		if (rte_eal_has_pci())
 			rte_eal_hotplug_add("pci", address, "");
 		eal_leave(guard);

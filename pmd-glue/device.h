@@ -9,9 +9,17 @@
 
 /* The address in full, of PCI_ADDRESS bytes. */
 void device_address(const char *given, char *address);
+/* Is it an Ethernet card? */
+bool device_is_network(const char *address);
 /* The kernel driver that has the device; false: none. */
 bool device_driver(const char *address, char *driver, size_t size);
 /* Does DPDK get at devices of this driver? */
 bool device_driver_serves(const char *driver);
+/* Does this driver hand cards over without an IOMMU? Then only root can have them, with hugepages. */
+bool device_driver_is_uio(const char *driver);
+/* What hands a card over to DPDK, on a machine with or without an IOMMU. */
+const char *device_binder(bool iommu);
+/* Is the device behind an IOMMU? */
+bool device_iommu(const char *address);
 
 #endif

@@ -1,6 +1,7 @@
 /* devices.c - the devices of this machine, and what each needs to be used. Reads /sys, opens
  * nothing. */
 #include <dirent.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <net/if.h>
@@ -18,7 +19,6 @@
 #define INTERFACES    "/sys/class/net"
 #define PCI_DEVICES   "/sys/bus/pci/devices"
 #define TYPE_ETHERNET 1    /* of /sys/class/net/NAME/type */
-#define CLASS_NETWORK 0x02 /* the first byte of /sys/bus/pci/devices/ADDRESS/class */
 
 struct device_list {
 	struct glue_device *devices;
@@ -87,28 +87,50 @@ static void list_interface(struct device_list *list, const char *name)
 			file_number(INTERFACES, name, "mtu"), name);
 }
 
-static void list_card(struct device_list *list, const char *address)
-{
-	char driver[32] = "";
-	long class = file_number(PCI_DEVICES, address, "class");
-	if (class < 0 || class >> 16 != CLASS_NETWORK)
-		return;
-	if (!device_driver(address, driver, sizeof(driver)))
-		list_add(list, address, "none", false,
-			"has no driver: dpdk-devbind.py -b vfio-pci %s", address);
-	else if (!device_driver_serves(driver))
-		list_add(list, address, driver, false,
-			"is the kernel's: unless a connection needs it, dpdk-devbind.py -b vfio-pci %s", address);
-	else if (!hugepages_usable(hugepages_page()))
-		list_add(list, address, driver, true,
-			"usable; may need hugepages: sysctl vm.nr_hugepages=512");
-	else
-		list_add(list, address, driver, true, "usable");
-}
-
 static int entry_named(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.';
+}
+
+/* The kernel interface of a card: of the device itself, or of what its driver puts between, such as virtio0. */
+static bool card_interface(const char *address, char *name, size_t size)
+{
+	char pattern[PATH_MAX];
+	glob_t found;
+	bool any;
+	snprintf(pattern, sizeof(pattern), PCI_DEVICES "/%s/net/*", address);
+	any = glob(pattern, 0, NULL, &found) == 0;
+	if (!any) {
+		globfree(&found);
+		snprintf(pattern, sizeof(pattern), PCI_DEVICES "/%s/virtio*/net/*", address);
+		any = glob(pattern, 0, NULL, &found) == 0;
+	}
+	if (any)
+		snprintf(name, size, "%s", strrchr(found.gl_pathv[0], '/') + 1);
+	globfree(&found);
+	return any;
+}
+
+static void list_card(struct device_list *list, const char *address)
+{
+	char driver[32] = "", interface[IF_NAMESIZE] = "";
+	const char *binder = device_binder(device_iommu(address));
+	if (!device_is_network(address))
+		return;
+	card_interface(address, interface, sizeof(interface));
+	if (!device_driver(address, driver, sizeof(driver)))
+		list_add(list, address, "none", false, "has no driver: modprobe %s && dpdk-devbind.py -b %s %s",
+			binder, binder, address);
+	else if (!device_driver_serves(driver))
+		list_add(list, address, driver, false,
+			"is the kernel's %s: unless a connection needs it, modprobe %s && dpdk-devbind.py -b %s %s",
+			interface, binder, binder, address);
+	else if (device_driver_is_uio(driver) && !hugepages_usable(HUGEPAGES_LEAST))
+		list_add(list, address, driver, false, "needs hugepages: sysctl vm.nr_hugepages=%u", hugepages_wanted());
+	else if (interface[0])
+		list_add(list, address, driver, true, "usable; it is the kernel's %s as well", interface);
+	else
+		list_add(list, address, driver, true, "usable");
 }
 
 static void list_directory(struct device_list *list, const char *directory,

@@ -58,7 +58,6 @@
 /* EAL touches 48 bytes for each page of it; a port needs 1 MiB. */
 #define MEMORY_LEAST     (UINT64_C(96) << 20)
 #define MEMORY_MOST      (UINT64_C(4096) << 20)
-#define HUGEPAGES_LEAST  (UINT64_C(64) << 20) /* with less, ordinary pages serve better */
 
 struct eal_arguments {
 	int count;

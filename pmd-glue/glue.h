@@ -88,7 +88,7 @@ bool glue_telemetry_add(const char *command, const char *help, glue_tell tell);
 struct glue_device {
 	char name[64]; /* what to write into PTL_IFACE_NAME */
 	char driver[32];
-	char note[128]; /* "usable", or what is missing and how to get it */
+	char note[192]; /* "usable", or what is missing and how to get it */
 	bool usable;
 };
 unsigned glue_devices(struct glue_device *devices, unsigned count);

@@ -31,14 +31,26 @@ size_t hugepages_page(void)
 	return (size_t)meminfo_read("Hugepagesize") << 10;
 }
 
+uint64_t hugepages_free(void)
+{
+	uint64_t free_pages = meminfo_read("HugePages_Free");
+	uint64_t promised = meminfo_read("HugePages_Rsvd");
+	return free_pages <= promised ? 0 : (free_pages - promised) * hugepages_page();
+}
+
+unsigned hugepages_wanted(void)
+{
+	uint64_t page = hugepages_page() ? hugepages_page() : UINT64_C(2) << 20;
+	uint64_t used = meminfo_read("HugePages_Total") - hugepages_free() / page;
+	return (unsigned)(used + (HUGEPAGES_ADVISED + page - 1) / page);
+}
+
 bool hugepages_usable(uint64_t bytes)
 {
 	size_t page = hugepages_page();
-	uint64_t free_pages = meminfo_read("HugePages_Free");
-	uint64_t promised = meminfo_read("HugePages_Rsvd");
 	bool usable;
 	int fd;
-	if (page == 0 || free_pages <= promised || (free_pages - promised) * page < bytes)
+	if (page == 0 || hugepages_free() == 0 || hugepages_free() < bytes)
 		return false;
 	fd = memfd_create("postern-try", MFD_CLOEXEC | MFD_HUGETLB);
 	if (fd < 0)

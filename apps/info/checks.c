@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pmd-glue/device.h>
+#include <pmd-glue/hugepages.h>
+
 #include "doctor.h"
 
 #define CPU_FILES  "/sys/devices/system/cpu"
@@ -201,23 +204,40 @@ static void hugepages_count(const struct doctor *doctor, long long *pages, long 
 	}
 }
 
+/* Cards that DPDK has without an IOMMU. */
+static unsigned cards_uio(const struct doctor *doctor)
+{
+	unsigned count = 0;
+	char driver[64];
+
+	for (unsigned i = 0; i < doctor->interface_count; i++)
+		if (doctor->interfaces[i].kind == KIND_PCI &&
+			host_link(&doctor->host, driver, sizeof(driver), "/sys/bus/pci/devices/%s/driver",
+				doctor->interfaces[i].device))
+			count += device_driver_is_uio(driver);
+	return count;
+}
+
 void check_hugepages(struct doctor *doctor)
 {
+	const long long least = (long long)(HUGEPAGES_LEAST >> 20), advised = (long long)(HUGEPAGES_ADVISED >> 20);
+	unsigned cards = cards_uio(doctor);
+	const char *need = cards > 0 ? "cards under uio_pci_generic need them" : "memory is slower without";
+	enum level level = cards > 0 ? LEVEL_FAILURE : LEVEL_WARNING;
 	long long pages, unused;
 
 	hugepages_count(doctor, &pages, &unused);
-	if (unused > 0) {
+	if (unused >= least) {
 		doctor_find(doctor, LEVEL_OK, "%lld MiB, %lld of them free", pages, unused);
 		return;
 	}
 	if (pages > 0)
-		doctor_find(doctor, LEVEL_WARNING, "all %lld MiB are in use by others", pages);
+		doctor_find(doctor, level, "%lld of %lld MiB are free, of which Postern wants %lld at least: %s",
+			unused, pages, least, need);
 	else
-		doctor_find(doctor, doctor_has(doctor, KIND_PCI) ? LEVEL_FAILURE : LEVEL_WARNING,
-			"there are none: %s",
-			doctor_has(doctor, KIND_PCI) ? "most drivers of cards need them"
-						     : "memory is slower without");
-	doctor_mend(doctor, "sudo sysctl -w vm.nr_hugepages=%lld", pages / 2 + 512);
+		doctor_find(doctor, level, "there are none: %s", need);
+	doctor_mend(doctor, "sudo sysctl -w vm.nr_hugepages=%lld",
+		(pages - unused + advised * (cards > 1 ? cards : 1)) / 2);
 }
 
 /* The NUMA node of an interface's device; -1: none in particular. */

@@ -113,6 +113,14 @@ static void list_item(const char *list, unsigned n, char *item, size_t size)
 	snprintf(item, size, "%.*s", (int)strcspn(list, ";"), list);
 }
 
+/* The same of a setting; false: it is blank. */
+static bool setting_item_read(const struct postern_setting *settings, unsigned count,
+	const char *name, unsigned n, char *item, size_t size)
+{
+	list_item(setting_value(settings, count, name), n, item, size);
+	return item[0] != '\0';
+}
+
 static bool is_pci(const char *name)
 {
 	unsigned domain, bus, device, function;
@@ -146,6 +154,15 @@ static void interface_sort(struct doctor_interface *interface)
 	}
 }
 
+/* PTL_IP, which the library has checked. */
+static uint32_t subnet_mask(const char *subnet)
+{
+	const char *slash = strchr(subnet, '/');
+	int prefix = slash ? atoi(slash + 1) : 0;
+
+	return prefix <= 0 ? 0 : UINT32_MAX << (32 - prefix);
+}
+
 static void settings_read(struct doctor *doctor)
 {
 	static struct postern_setting settings[SETTINGS_MAX];
@@ -171,11 +188,12 @@ static void settings_read(struct doctor *doctor)
 		else
 			list_item(names, (unsigned)i, interface->name, sizeof(interface->name));
 		interface_sort(interface);
-		list_item(
-			setting_value(settings, count, "PTL_MTU"), (unsigned)i, item, sizeof(item));
+		setting_item_read(settings, count, "PTL_MTU", (unsigned)i, item, sizeof(item));
 		interface->mtu = strtol(item, NULL, 10);
-		list_item(setting_value(settings, count, "PTL_POLL_CORE"), (unsigned)i, item,
-			sizeof(item));
+		interface->gateway = setting_item_read(settings, count, "PTL_GATEWAY", (unsigned)i, item, sizeof(item));
+		if (setting_item_read(settings, count, "PTL_IP", (unsigned)i, item, sizeof(item)))
+			interface->mask = subnet_mask(item);
+		setting_item_read(settings, count, "PTL_POLL_CORE", (unsigned)i, item, sizeof(item));
 		interface->cpu = item[0] >= '0' && item[0] <= '9' ? atoi(item) : -1;
 		doctor->interface_count++;
 	}

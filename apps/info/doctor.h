@@ -24,6 +24,8 @@ struct doctor_interface {
 	char device[128]; /* of it: the kernel interface, or the PCI address */
 	long mtu;         /* PTL_MTU, 0: the device's */
 	int cpu;          /* PTL_POLL_CORE, -1: the system's choice */
+	uint32_t mask;    /* with PTL_IP: the bits that its subnet shares, 0: no subnet is known */
+	bool gateway;     /* PTL_GATEWAY */
 };
 
 struct finding {

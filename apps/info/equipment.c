@@ -14,6 +14,7 @@
 #define FILES_LEAST   256
 #define MEMLOCK_LEAST (1ull << 30)
 #define FRAMES_KERNEL 1500
+#define CLASS_ETHERNET 0x0200 /* the first two bytes of a PCI device's class */
 
 static bool is_kernel(const struct doctor_interface *interface)
 {
@@ -38,14 +39,26 @@ static bool is_pci(const struct doctor_interface *interface)
 	return interface->kind == KIND_PCI;
 }
 
+static void binder_mend(struct doctor *doctor, const char *device, bool iommu)
+{
+	const char *binder = device_binder(iommu);
+
+	doctor_mend(doctor, "sudo modprobe %s && sudo dpdk-devbind.py -b %s %s", binder, binder, device);
+}
+
 static void driver_look(struct doctor *doctor, const struct doctor_interface *interface)
 {
 	const char *device = interface->device;
-	char driver[64];
+	char driver[64], group[32];
 
 	if (!host_exists(&doctor->host, PCI_FILES "/%s", device)) {
 		doctor_find(doctor, LEVEL_FAILURE, "there is no PCI device %s", device);
 		doctor_mend(doctor, "dpdk-devbind.py --status-dev net");
+		return;
+	}
+	if (host_number(&doctor->host, CLASS_ETHERNET << 8, PCI_FILES "/%s/class", device) >> 8 != CLASS_ETHERNET) {
+		doctor_find(doctor, LEVEL_FAILURE, "%s is no Ethernet card", device);
+		doctor_mend(doctor, "postern-info");
 		return;
 	}
 	if (!host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", device)) {
@@ -58,8 +71,8 @@ static void driver_look(struct doctor *doctor, const struct doctor_interface *in
 			"%s belongs to the kernel's driver %s; the network must not need it",
 			device, driver);
 	}
-	doctor_mend(
-		doctor, "sudo modprobe vfio-pci && sudo dpdk-devbind.py -b vfio-pci %s", device);
+	binder_mend(doctor, device,
+		host_link(&doctor->host, group, sizeof(group), PCI_FILES "/%s/iommu_group", device));
 }
 
 void check_driver(struct doctor *doctor)
@@ -72,6 +85,11 @@ static void iommu_look(struct doctor *doctor, const struct doctor_interface *int
 	char driver[64] = "", unsafe[8] = "";
 
 	host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", interface->device);
+	if (device_driver_is_uio(driver)) {
+		doctor_find(doctor, LEVEL_OK, "%s is used without one: it can write to all memory of this machine",
+			interface->device);
+		return;
+	}
 	if (strcmp(driver, "vfio-pci") != 0)
 		return;
 	if (host_entries(&doctor->host, "/sys/kernel/iommu_groups") > 0) {
@@ -90,8 +108,7 @@ static void iommu_look(struct doctor *doctor, const struct doctor_interface *int
 		return;
 	}
 	doctor_find(doctor, LEVEL_FAILURE, "there is none, and vfio-pci does not go without");
-	doctor_mend(
-		doctor, "echo 1 | sudo tee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+	binder_mend(doctor, interface->device, false);
 }
 
 void check_iommu(struct doctor *doctor)
@@ -114,11 +131,25 @@ static bool is_guarded(const struct doctor_interface *interface)
 	return is_kernel(interface) || interface->kind == KIND_PCI;
 }
 
+static void permission_uio(struct doctor *doctor, const char *device, const char *driver)
+{
+	if (capable(doctor, CAP_SYS_ADMIN) && capable(doctor, CAP_SYS_RAWIO)) {
+		doctor_find(doctor, LEVEL_OK, "%s may be opened", device);
+		return;
+	}
+	doctor_find(doctor, LEVEL_FAILURE, "%s under %s is for root alone", device, driver);
+	doctor_mend(doctor, "run the program with sudo");
+}
+
 static void permission_pci(struct doctor *doctor, const struct doctor_interface *interface)
 {
 	char driver[64] = "", group[32];
 
 	host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", interface->device);
+	if (device_driver_is_uio(driver)) {
+		permission_uio(doctor, interface->device, driver);
+		return;
+	}
 	if (strcmp(driver, "vfio-pci") != 0)
 		return;
 	if (!host_link(&doctor->host, group, sizeof(group), PCI_FILES "/%s/iommu_group",

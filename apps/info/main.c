@@ -143,7 +143,7 @@ static void print_text(const struct info *info)
 	for (unsigned i = 0; i < info->device_count; i++) {
 		const struct glue_device *device = &info->devices[i];
 
-		printf("  %s %-16s %-12s %s\n", device->usable ? "+" : "-",
+		printf("  %s %-16s %-16s %s\n", device->usable ? "+" : "-",
 			device->name[0] != '\0' ? device->name : "(nothing)", device->driver,
 			device->note);
 	}

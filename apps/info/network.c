@@ -16,6 +16,9 @@
 	(2 * SECOND) /* until the last question for the own name has been answered, on a busy machine */
 #define CLAIMS_LOOK (SECOND / 50)
 #define STATS_MAX   256
+#define LINK_LAST   (5 * SECOND)
+#define LINK_LOOK   (SECOND / 10)
+#define PORT_JSON   4096
 
 static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 {
@@ -30,10 +33,12 @@ static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 
 /* What is behind a process that does not answer. */
 static void silence_find(struct doctor *doctor, const struct doctor_interface *interface,
-	const char *peer, const struct postern_ping *ping)
+	ptl_process_id_t self, ptl_process_id_t target, const struct postern_ping *ping)
 {
 	const uint8_t *at = ping->address;
+	char peer[32];
 
+	snprintf(peer, sizeof(peer), "%s", process_text(target).text);
 	if (interface->kind == KIND_LOOP) {
 		doctor_find(doctor, LEVEL_FAILURE,
 			"%s cannot be reached by this interface, which leads to nobody else", peer);
@@ -48,6 +53,14 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 			peer);
 		break;
 	case POSTERN_PING_NO_NODE:
+		if (!interface->gateway && interface->mask != 0 &&
+			((self.nid ^ target.nid) & interface->mask) != 0) {
+			doctor_find(doctor, LEVEL_FAILURE,
+				"%s is in another subnet than PTL_IP of %s, and no router is named", peer,
+				process_text(self).text);
+			doctor_mend(doctor, "export PTL_GATEWAY=ADDRESS, of the router in the subnet of PTL_IP");
+			return;
+		}
 		doctor_find(doctor, LEVEL_FAILURE,
 			"neither the node of %s nor the gateway to it answers ARP", peer);
 		break;
@@ -65,8 +78,8 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	doctor_mend(doctor, "postern-ping %s", peer);
 }
 
-static void path_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_t target,
-	const char *peer, uint64_t latency)
+static void path_look(struct doctor *doctor, const struct doctor_interface *interface,
+	ptl_handle_ni_t ni, ptl_process_id_t target, const char *peer, uint64_t latency)
 {
 	struct path path;
 
@@ -99,14 +112,17 @@ static void path_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_
 			path.own, peer);
 		return;
 	}
-	if (path_mtu(&path) == 0)
-		doctor_mend(doctor, "sudo ip link set DEV mtu %" PRIu32 ", for each link between them", path.own);
+	if (path_mtu(&path) == 0 && (interface->kind == KIND_KERNEL || interface->kind == KIND_XDP))
+		doctor_mend(doctor, "sudo ip link set %s mtu %" PRIu32 ", and so for each link between them",
+			interface->device, path.own);
+	else if (path_mtu(&path) == 0)
+		doctor_mend(doctor, "let each link between them carry %" PRIu32 " bytes", path.own);
 	else
 		doctor_mend(doctor, "export PTL_MTU=%" PRIu32 ", for both processes", path_mtu(&path));
 }
 
 static void peer_look(struct doctor *doctor, const struct doctor_interface *interface,
-	ptl_handle_ni_t ni, ptl_process_id_t target)
+	ptl_handle_ni_t ni, ptl_process_id_t self, ptl_process_id_t target)
 {
 	struct postern_ping ping;
 	char peer[32];
@@ -121,13 +137,13 @@ static void peer_look(struct doctor *doctor, const struct doctor_interface *inte
 		return;
 	}
 	if (ping.status != POSTERN_PING_ANSWERED) {
-		silence_find(doctor, interface, peer, &ping);
+		silence_find(doctor, interface, self, target, &ping);
 		return;
 	}
 	doctor_find(
 		doctor, LEVEL_OK, "%s answers after %.1f us", peer, (double)ping.round_trip / 1e3);
 	doctor->check = "mtu";
-	path_look(doctor, ni, target, peer, ping.round_trip);
+	path_look(doctor, interface, ni, target, peer, ping.round_trip);
 }
 
 /* The library asks for its own name when it opens a port to others, a few times within half a second. That nobody answers is seen
@@ -172,6 +188,28 @@ static void address_look(struct doctor *doctor, ptl_nid_t nid)
 	freeifaddrs(all);
 }
 
+/* A card's link comes up some time after the card was opened. */
+static void card_link_look(struct doctor *doctor, const struct doctor_interface *interface, ptl_handle_ni_t ni)
+{
+	const struct timespec time = {.tv_nsec = LINK_LOOK};
+	char port[PORT_JSON];
+	bool up = false;
+
+	for (uint64_t n = 0; n <= LINK_LAST / LINK_LOOK && !up; n++) {
+		if (n > 0)
+			nanosleep(&time, NULL);
+		up = postern_inspect(ni, "port", 0, 0, port, sizeof(port)) > 0 && strstr(port, "\"link\": true");
+	}
+	doctor->check = "link";
+	if (up) {
+		doctor_find(doctor, LEVEL_OK, "%s has a link", interface->device);
+		return;
+	}
+	doctor_find(doctor, LEVEL_FAILURE,
+		"%s has no link: nothing is plugged in, or the other side is down", interface->device);
+	doctor_mend(doctor, "plug in the cable, and bring the other side up");
+}
+
 static void interface_look(struct doctor *doctor, unsigned number)
 {
 	const struct doctor_interface *interface = &doctor->interfaces[number];
@@ -188,12 +226,14 @@ static void interface_look(struct doctor *doctor, unsigned number)
 	doctor_find(doctor, LEVEL_OK, "%u (%s) is %s", number,
 		interface->name[0] != '\0' ? interface->name : "the process itself",
 		process_text(self).text);
+	if (interface->kind == KIND_PCI)
+		card_link_look(doctor, interface, ni);
 	if (doctor->udp)
 		address_look(doctor, self.nid);
 	if (interface->kind != KIND_LOOP)
 		namesake_look(doctor, ni, self);
 	for (unsigned i = 0; i < doctor->peer_count; i++)
-		peer_look(doctor, interface, ni, doctor->peers[i]);
+		peer_look(doctor, interface, ni, self, doctor->peers[i]);
 	PtlNIFini(ni);
 }
 

@@ -121,10 +121,17 @@ class Doctor(programs.Case):
     def test_hugepages(self):
         self.expect("hugepages", "ok", "1024 MiB, 1000 of them free", "")
         self.write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0")
-        self.expect("hugepages", "warning", "in use", "vm.nr_hugepages=1024")
+        self.expect("hugepages", "warning", "0 of 1024 MiB are free", "vm.nr_hugepages=640")
+        self.write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "31")
+        self.expect("hugepages", "warning", "62 of 1024 MiB are free, of which Postern wants 64", "vm.nr_hugepages=609")
+        self.write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "32")
+        self.expect("hugepages", "ok", "1024 MiB, 64 of them free", "")
+        self.write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0")
         self.write("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0")
-        self.expect("hugepages", "failure", "none", "vm.nr_hugepages=512")
-        self.expect("hugepages", "warning", "none", "vm.nr_hugepages=512", "eth9")
+        self.expect("hugepages", "warning", "none", "vm.nr_hugepages=128")  # vfio needs none
+        self.expect("hugepages", "warning", "none", "vm.nr_hugepages=128", "eth9")
+        self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/uio_pci_generic")
+        self.expect("hugepages", "failure", "need them", "vm.nr_hugepages=128")
 
     def test_numa(self):
         self.expect("numa", "ok", "node 1", "")
@@ -143,6 +150,14 @@ class Doctor(programs.Case):
         self.remove(f"sys/bus/pci/devices/{CARD}/driver")
         self.expect("driver", "failure", "no driver", f"vfio-pci {CARD}", "03:00.0")
         self.expect("driver", "failure", "no PCI device", "dpdk-devbind.py", "0000:04:00.0")
+        self.write(f"sys/bus/pci/devices/{CARD}/class", "0x010802")
+        self.expect("driver", "failure", "no Ethernet card", "postern-info")
+        self.write(f"sys/bus/pci/devices/{CARD}/class", "0x020000")
+        self.remove(f"sys/bus/pci/devices/{CARD}/iommu_group")
+        self.expect("driver", "failure", "no driver",
+                    f"modprobe uio_pci_generic && sudo dpdk-devbind.py -b uio_pci_generic {CARD}")
+        self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/uio_pci_generic")
+        self.expect("driver", "ok", "uio_pci_generic", "")
         self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/mlx5_core")
         self.expect("driver", "ok", "mlx5_core", "")
 
@@ -150,21 +165,26 @@ class Doctor(programs.Case):
         self.expect("iommu", "ok", CARD, "")
         self.remove("sys/kernel/iommu_groups/7/type")
         os.rmdir(self.path("sys/kernel/iommu_groups/7"))
-        self.expect("iommu", "failure", "none", "enable_unsafe_noiommu_mode")
+        self.expect("iommu", "failure", "none", f"dpdk-devbind.py -b uio_pci_generic {CARD}")
         self.write("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y")
         self.expect("iommu", "warning", "all memory", "intel_iommu=on")
+        self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/uio_pci_generic")
+        self.expect("iommu", "ok", "without one", "")
 
     def test_permissions(self):
         self.expect("permissions", "ok", "/dev/vfio/7", "")
         self.remove("dev/vfio/7")
         self.expect("permissions", "failure", "/dev/vfio/7", "chown $USER /dev/vfio/7")
         self.expect("permissions", "ok", "eth9", "", "eth9")
+        self.link(f"sys/bus/pci/devices/{CARD}/driver", "/drivers/uio_pci_generic")
+        self.expect("permissions", "ok", CARD, "")
         self.write("proc/self/status", STATUS.format(caps="0000000000000000", cpus="0-3"))
         for caps in (0, 1 << 13, 1 << 12):  # none, CAP_NET_RAW, CAP_NET_ADMIN
             self.write("proc/self/status", STATUS.format(caps=f"{caps:016x}", cpus="0-3"))
             self.expect("permissions", "failure", "CAP_NET_RAW and CAP_NET_ADMIN", "setcap cap_net_raw,cap_net_admin+ep",
                         "eth9")
         self.expect("permissions", "failure", "af_xdp", "sudo", "xdp:eth9")
+        self.expect("permissions", "failure", "for root alone", "sudo")
 
     def test_limits(self):
         self.expect("limits", "ok", "suffice", "")
@@ -252,6 +272,13 @@ class Live(programs.Case):
         self.assertEqual(code, 1)
         self.assertIn("leads to nobody else", found["peer"]["text"])
         self.assertIn("PTL_IFACE_NAME", found["peer"]["mend"])
+
+    def test_another_subnet_without_a_router_is_told(self):
+        settings = dict(PTL_ENCAP="udp", PTL_IFACE_NAME=f"memif:{self.directory}/memif", PTL_IP="198.18.7.1/24")
+        code, found, done = self.findings("198.18.8.1:1", **settings)
+        self.assertEqual(code, 1)
+        self.assertIn("another subnet", found["peer"]["text"], done.stdout)
+        self.assertIn("export PTL_GATEWAY=", found["peer"]["mend"])
 
     def test_an_address_of_the_kernel_s_is_found(self):
         settings = dict(PTL_ENCAP="udp", PTL_IFACE_NAME=f"memif:{self.directory}/memif")
