@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <pmd-glue/glue.h>
+#include "instrument.h"
 
 struct effort {
 	double seconds;      /* each time */
@@ -24,7 +24,7 @@ struct course {
 
 static inline uint64_t clock_look(void)
 {
-	return glue_now(NULL);
+	return instrument->now(NULL);
 }
 
 /* ns that pass between two looks with nothing between them: it is taken off every time that was

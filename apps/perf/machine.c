@@ -169,7 +169,7 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	fact_add(machine, "encapsulation", "%s", setting("PTL_ENCAP"));
 	fact_add(machine, "mtu", "%u", lend_mtu(ni));
 	hugepages_describe(text, sizeof(text));
-	fact_add(machine, "hugepages", "%s%s", text, glue_hugepages() ? ", used" : "");
+	fact_add(machine, "hugepages", "%s%s", text, instrument->hugepages() ? ", used" : "");
 	fact_add(machine, "progress", "%.20s, polling %.20s", setting("PTL_PROGRESS"),
 		setting("PTL_POLL"));
 	cores_describe(machine, options);

@@ -12,6 +12,7 @@
 #include "client.h"
 #include "complain.h"
 #include "endpoint.h"
+#include "instrument.h"
 #include "leave.h"
 #include "options.h"
 #include "report.h"
@@ -249,6 +250,7 @@ int main(int count, char **words)
 	struct options options;
 	bool well = true;
 
+	instrument_take();
 	leave_on_signals();
 	output_watch("postern-perf", EXIT_RUN);
 	options_parse(&options, count, words);

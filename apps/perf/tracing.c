@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <base/trace.h>
-
 #include "complain.h"
+#include "instrument.h"
 #include "tracing.h"
 
 #define TRACKS  16    /* threads that are recorded */
@@ -24,7 +23,7 @@ void tracing_begin(const char *file)
 	if (trace_file == NULL)
 		complain("the trace cannot be written to %s: %s; give --trace another path.", file,
 			strerror(errno));
-	if (trace_start(TRACKS, RECORDS) != 0)
+	if (instrument->trace_start(TRACKS, RECORDS) != 0)
 		complain("there is no memory for a trace.");
 }
 
@@ -35,9 +34,9 @@ void tracing_end(void)
 
 	if (trace_file == NULL)
 		return;
-	trace_stop();
-	trace_count(&made, &kept);
-	well = trace_write(trace_file);
+	instrument->trace_stop();
+	instrument->trace_count(&made, &kept);
+	well = instrument->trace_write(trace_file);
 	if (fclose(trace_file) != 0 || !well)
 		complain("the trace cannot be written to %s: %s; give --trace another path.",
 			trace_name, strerror(errno));

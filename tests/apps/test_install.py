@@ -88,9 +88,16 @@ class Install(programs.Case):
 
     def test_the_package_knows_every_function(self):
         with open(os.path.join(SOURCE, "lib/p3/postern.map"), encoding="utf-8") as file:
-            functions = re.findall(r"^\t(\w+);", file.read(), re.MULTILINE)
+            versions = re.findall(r"^(\w+) \{(.*?)^\}", file.read(), re.MULTILINE | re.DOTALL)
         with open(os.path.join(SOURCE, "debian/libpostern0.symbols"), encoding="utf-8") as file:
-            self.assertEqual(re.findall(r"^ (\w+)@POSTERN_0 ", file.read(), re.MULTILINE), ["POSTERN_0", *sorted(functions)])
+            known = file.read()
+        for version, stanza in versions:
+            functions = re.findall(r"^\t(\w+);", stanza, re.MULTILINE)
+            self.assertEqual(re.findall(rf"^ (\w+)@{version} ", known, re.MULTILINE), [version, *sorted(functions)])
+
+    def test_programs_use_the_library_that_is_installed(self):
+        for name in ("postern-console", "postern-info", "postern-perf", "postern-ping"):
+            self.assertIn("libpostern.so.0", self.needed(os.path.join(self.prefix, "bin", name)), name)
 
     def test_pkg_config_in_c_and_in_cpp_with_the_shared_library(self):
         flags = self.flags("--cflags", "--libs")
