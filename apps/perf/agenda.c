@@ -10,12 +10,13 @@
 static struct numbers sizes_of(const struct options *options, enum measure measure)
 {
 	bool special = options->depths.items[0] > 0 || options->peers.count > 1 ||
-		       options->peers.items[0] > 1 || options->fault_count > 0;
+		       options->peers.items[0] > 1 || options->pairs.count > 1 ||
+		       options->pairs.items[0] > 1 || options->fault_count > 0;
 	struct numbers sizes = options->sizes;
 
 	if (sizes.count > 0)
 		return sizes;
-	if (measure == MEASURE_RATE || special)
+	if (measure_is_rate(measure) || special)
 		return (struct numbers){.count = 1, .items = {SMALL}};
 	for (uint64_t size = 1; size <= SWEEP_LAST; size <<= 1)
 		sizes.items[sizes.count++] = size;
@@ -57,11 +58,15 @@ void agenda_run(const struct agenda *agenda, const char *faults,
 {
 	const struct options *options = agenda->options;
 
+	/* One of the two lists has one item, which is 1. */
+	unsigned most = options->peers.count * options->pairs.count;
+
 	for (unsigned m = 0; m < MEASURE_COUNT; m++)
-		for (unsigned p = 0; options->measures[m] && p < options->peers.count; p++) {
+		for (unsigned i = 0; options->measures[m] && i < most; i++) {
 			struct trial trial = {
 				.measure = (enum measure)m,
-				.peers = (unsigned)options->peers.items[p],
+				.peers = (unsigned)options->peers.items[i % options->peers.count],
+				.pairs = (unsigned)options->pairs.items[i % options->pairs.count],
 				.faults = faults,
 			};
 
@@ -78,6 +83,8 @@ static void agenda_count(void *context, const struct trial *trial)
 		agenda->largest = trial->size;
 	if (trial->peers > agenda->peers)
 		agenda->peers = trial->peers;
+	if (trial->pairs > agenda->pairs)
+		agenda->pairs = trial->pairs;
 }
 
 struct agenda agenda_make(const struct options *options)

@@ -8,7 +8,8 @@ struct agenda {
 	const struct options *options;
 	unsigned steps;   /* of a client's life; each set of faults has one */
 	uint64_t largest; /* message, bytes */
-	unsigned peers;   /* servers that are needed */
+	unsigned peers;   /* servers that are needed, */
+	unsigned pairs;   /* or pairs of a client and a server */
 };
 
 struct agenda agenda_make(const struct options *options);

@@ -34,6 +34,11 @@ struct course course_begin(const struct effort *effort, uint32_t window, bool wa
 
 	if (!warm_up)
 		return course;
+	if (effort->warm_up >= 0) {
+		course.length = effort->warm_up * NS;
+		course.steps = 0;
+		return course;
+	}
 	course.length /= WARM_UP_PART;
 	if (steps > 0)
 		course.steps =

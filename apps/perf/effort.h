@@ -12,6 +12,7 @@
 
 struct effort {
 	double seconds;      /* each time */
+	double warm_up;      /* before that, not counted; negative: a part of it */
 	uint64_t iterations; /* messages; 0: by time */
 };
 
@@ -41,8 +42,9 @@ struct course course_begin(const struct effort *effort, uint32_t window, bool wa
 /* The part that is done, 1 at the end. */
 static inline double course_part(const struct course *course, uint64_t done, uint64_t now)
 {
-	return course->steps > 0 ? (double)done / (double)course->steps
-				 : (double)(now - course->start) / course->length;
+	return course->steps > 0    ? (double)done / (double)course->steps
+	       : course->length > 0 ? (double)(now - course->start) / course->length
+				    : 1;
 }
 
 #endif

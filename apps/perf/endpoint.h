@@ -55,7 +55,7 @@ enum control_kind {
 };
 
 #define BYE_FOR_NOW 1
-#define PROTOCOL    2 /* of the control messages */
+#define PROTOCOL    3 /* of the control messages */
 
 struct control {
 	enum control_kind kind;

@@ -22,11 +22,3 @@ void figures_take(const struct histogram *times, double *figures)
 		figures[FIGURES_MEDIAN + i] = (double)histogram_percentile(times, percents[i]);
 	figures[FIGURES - 1] = (double)times->max;
 }
-
-double figures_ratio(const struct result *messages, const struct result *bare)
-{
-	if (messages->times == NULL)
-		return ratio_of(messages->rate, bare->rate);
-	return ratio_of((double)histogram_percentile(messages->times, 50),
-		(double)histogram_percentile(bare->times, 50));
-}

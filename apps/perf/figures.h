@@ -3,12 +3,14 @@
 #define PERF_FIGURES_H
 
 #include "histogram.h"
-#include "result.h"
 
 /* min, avg, percentiles, max */
 #define FIGURES_PERCENTILES 5u
 #define FIGURES             (FIGURES_PERCENTILES + 3u)
 #define FIGURES_MEDIAN      2u
+/* Which of them may be compared: the least, the median, the 90th percentile. Those beyond, and the mean with them, are made by the few
+ * moments in which the machine did something else, which meet one of two runs and not the other. */
+#define FIGURES_COMPARED ((1u << 0) | (1u << FIGURES_MEDIAN) | (1u << (FIGURES_MEDIAN + 1)))
 
 struct figure {
 	const char *heading; /* of a column */
@@ -19,17 +21,5 @@ extern const struct figure figure_table[FIGURES];
 
 /* ns, in that order */
 void figures_take(const struct histogram *times, double *figures);
-
-/* What the messages' figure is to the bare frames': of the median times, or of the rates. */
-double figures_ratio(const struct result *messages, const struct result *bare);
-static inline double ratio_of(double messages, double bare)
-{
-	return bare > 0 ? messages / bare : 0;
-}
-
-static inline double bytes_rate(const struct result *result)
-{
-	return result->rate * (double)result->trial.size;
-}
 
 #endif

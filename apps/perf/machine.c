@@ -12,7 +12,6 @@
 
 #include "lend.h"
 #include "machine.h"
-#include "survey.h"
 
 #define SETTINGS_MAX   64
 #define LINE_MAX_BYTES 512
@@ -144,9 +143,13 @@ static void setup_describe(struct machine *machine, const struct options *option
 			"%s in this process, one thread for %s application%s%s",
 			servers == 1 ? "both ends" : "all ends", servers == 1 ? "both" : "all",
 			servers == 1 ? "s" : "s", inlined ? " and the library" : "");
+	if (options->runs > 1 && !options->raw)
+		fact_add(machine, "runs", "%u of each trial, %.3g s each; warm-up %s",
+			options->runs, options->effort.seconds / options->runs,
+			options->effort.warm_up < 0 ? "a tenth of that" : "as given");
 	if (options->raw)
 		fact_add(machine, "bare", "in turns, %u each; payload copied once where it arrives",
-			SURVEY_SLICES);
+			options->runs);
 }
 
 void machine_describe(struct machine *machine, const struct options *options, ptl_handle_ni_t ni,

@@ -1,4 +1,5 @@
 /* main.c - postern-perf: measures Portals messages between processes, or interfaces of one. */
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,104 +25,180 @@
 #define SETTING_BYTES 4096
 #define LOCAL_WIRE    "loop:perf"
 
-/* One life of a client, and of the servers in its thread. */
-struct life {
-	const struct options *options;
-	const struct agenda *agenda;
-	struct report *report;
-	unsigned servers;                         /* in this thread */
-	struct endpoint endpoints[PEERS_MAX + 1]; /* theirs, then the client's */
-	struct client_peer peers[PEERS_MAX];
-	struct counters counters[PEERS_MAX + 1];
+#define ENDS_MAX (PEERS_MAX + 1)
+
+/* A client, and the servers in its thread. */
+struct lane {
+	struct life *life;
+	struct endpoint *own;
+	struct client_peer *peers;
 	struct client *client;
+	const struct trial *trial;
+	pthread_t thread;
 	struct survey messages;
 	struct survey bare;
 };
 
+/* One life of clients and servers. Lane i has the endpoints of its servers in this process, if there are any, and then its own. */
+struct life {
+	const struct options *options;
+	const struct agenda *agenda;
+	struct report *report;
+	unsigned lane_count;
+	unsigned servers; /* of each lane in this process */
+	struct lane lanes[PAIRS_MAX];
+	struct endpoint endpoints[ENDS_MAX];
+	struct client_peer peers[ENDS_MAX];
+	struct counters counters[ENDS_MAX];
+	pthread_barrier_t start; /* of a trial */
+};
+
+static void lane_measure(struct lane *lane)
+{
+	struct life *life = lane->life;
+	const struct options *options = life->options;
+
+	survey_run(lane->client, lane->trial, &options->effort, options->runs, &lane->messages,
+		options->raw ? &lane->bare : NULL, lane == life->lanes ? report_progress : NULL,
+		life->report);
+}
+
+static void *lane_run(void *argument)
+{
+	struct lane *lane = argument;
+
+	pthread_barrier_wait(&lane->life->start);
+	lane_measure(lane);
+	return NULL;
+}
+
+/* Each pair measures for the same time, and all begin together. */
 static void trial_run(void *context, const struct trial *trial)
 {
 	struct life *life = context;
-	struct survey *bare = life->options->raw ? &life->bare : NULL;
+	struct lane *first = &life->lanes[0];
 
 	report_expect(life->report, trial);
-	survey_run(life->client, trial, &life->options->effort, &life->messages, bare,
-		report_progress, life->report);
-	report_result(life->report, &life->messages.result, bare ? &bare->result : NULL);
+	if (pthread_barrier_init(&life->start, NULL, trial->pairs) != 0)
+		complain("there is no memory for %u pairs.", trial->pairs);
+	for (unsigned i = 0; i < trial->pairs; i++) {
+		life->lanes[i].trial = trial;
+		if (i > 0 && pthread_create(
+				     &life->lanes[i].thread, NULL, lane_run, &life->lanes[i]) != 0)
+			complain(
+				"no thread can be started for pair %u of %u.", i + 1, trial->pairs);
+	}
+	lane_run(first);
+	for (unsigned i = 1; i < trial->pairs; i++) {
+		pthread_join(life->lanes[i].thread, NULL);
+		survey_join(&first->messages, &life->lanes[i].messages);
+	}
+	pthread_barrier_destroy(&life->start);
+	report_result(life->report, &first->messages.result,
+		life->options->raw ? &first->bare.result : NULL);
 }
 
 static void serve_aside(void *context)
 {
-	struct life *life = context;
+	struct lane *lane = context;
 
-	for (unsigned i = 0; i < life->servers; i++)
-		server_turn(life->peers[i].server);
+	for (unsigned i = 0; i < lane->life->servers; i++)
+		server_turn(lane->peers[i].server);
 }
 
-/* Servers and client in this thread: whenever one finds nothing to do, the others have their turn. */
-static void open_local(struct life *life)
+/* Servers and client in one thread: whenever one finds nothing to do, the others have their turn. */
+static void open_local(struct life *life, struct lane *lane, unsigned first)
 {
 	const struct options *options = life->options;
-	struct endpoint *own = &life->endpoints[life->agenda->peers];
 	uint32_t events = STREAM_EVENTS(options->window);
 
-	life->servers = life->agenda->peers;
+	lane->own = &life->endpoints[first + life->servers];
+	lane->peers = &life->peers[first];
 	for (unsigned i = 0; i < life->servers; i++) {
-		endpoint_open(&life->endpoints[i], i, i + 1, events, true);
-		life->peers[i].id = life->endpoints[i].id;
-		life->peers[i].server = server_open(&life->endpoints[i], options->window, true);
+		struct endpoint *endpoint = &life->endpoints[first + i];
+
+		endpoint_open(endpoint, first + i, first + i + 1, events, true);
+		lane->peers[i].id = endpoint->id;
+		lane->peers[i].server = server_open(endpoint, options->window, true);
 	}
-	endpoint_open(own, life->servers, life->servers + 1, events * life->servers, true);
-	own->aside = serve_aside;
-	own->aside_context = life;
+	first += life->servers;
+	endpoint_open(lane->own, first, first + 1, events * life->servers, true);
+	lane->own->aside = serve_aside;
+	lane->own->aside_context = lane;
 }
 
-static void open_remote(struct life *life)
+static void open_remote(struct life *life, struct lane *lane, unsigned first)
 {
 	const struct options *options = life->options;
-	struct endpoint *own = &life->endpoints[0];
 	uint32_t events = STREAM_EVENTS(options->window) * life->agenda->peers;
 
-	life->servers = 0;
-	endpoint_open(own, PTL_IFACE_DEFAULT, options->pid, events, options->poll);
+	lane->own = &life->endpoints[first];
+	lane->peers = &life->peers[first];
+	endpoint_open(lane->own, PTL_IFACE_DEFAULT + first, options->pid, events, options->poll);
 	for (unsigned i = 0; i < life->agenda->peers; i++) {
-		life->peers[i] = (struct client_peer){.id = options->servers[i]};
-		if (own->id.nid == options->servers[i].nid &&
-			own->id.pid == options->servers[i].pid)
+		lane->peers[i] = (struct client_peer){.id = options->servers[first + i]};
+		if (lane->own->id.nid == lane->peers[i].id.nid &&
+			lane->own->id.pid == lane->peers[i].id.pid)
 			complain_usage("--peer %s is this process itself; give one of the two "
 				       "another PTL_NID.",
-				process_text(own->id).text);
+				process_text(lane->own->id).text);
 	}
 }
 
 static void print_counters(struct life *life)
 {
-	for (unsigned i = 0; i <= life->servers; i++) {
-		unsigned own = (life->servers + i) % (life->servers + 1); /* the client's first */
+	unsigned ends = life->servers + 1;
+
+	for (unsigned i = 0; i < life->lane_count * ends; i++) {
+		unsigned end = i / ends * ends + (life->servers + i % ends) %
+							 ends; /* a client's before its servers' */
 
 		report_counters(
-			life->report, &life->counters[own], life->endpoints[own].id, i == 0);
+			life->report, &life->counters[end], life->endpoints[end].id, i == 0);
 	}
 	report_counters_end(life->report);
 }
 
+static void lane_open(struct life *life, unsigned i)
+{
+	struct lane *lane = &life->lanes[i];
+
+	lane->life = life;
+	if (life->servers > 0)
+		open_local(life, lane, i * (life->servers + 1));
+	else
+		open_remote(life, lane, i);
+	lane->client = client_open(
+		lane->own, lane->peers, life->agenda->peers, life->options, life->agenda->largest);
+}
+
 /* last: no other life follows. */
+static void lane_close(struct lane *lane, bool last)
+{
+	unsigned servers = lane->life->servers;
+
+	client_close(lane->client, !last);
+	for (unsigned i = servers; i > 0; i--)
+		server_close(lane->peers[i - 1].server);
+	for (unsigned i = 0; i <= servers; i++)
+		endpoint_close(lane->own - i);
+}
+
 static void live(struct life *life, const char *faults, bool last)
 {
 	const struct options *options = life->options;
-	struct endpoint *own;
 	struct machine machine;
+	unsigned ends;
 
-	if (options->mode == MODE_LOCAL)
-		open_local(life);
-	else
-		open_remote(life);
-	own = &life->endpoints[life->servers];
-	life->client =
-		client_open(own, life->peers, life->agenda->peers, options, life->agenda->largest);
-	for (unsigned i = 0; i <= life->servers; i++)
+	life->lane_count = life->agenda->pairs;
+	life->servers = options->mode == MODE_LOCAL ? life->agenda->peers : 0;
+	ends = life->lane_count * (life->servers + 1);
+	for (unsigned i = 0; i < life->lane_count; i++)
+		lane_open(life, i);
+	for (unsigned i = 0; i < ends; i++)
 		counters_begin(&life->counters[i], life->endpoints[i].ni);
-	machine_describe(&machine, options, own->ni, life->servers);
-	report_begin(life->report, &machine, own->id, life->peers[0].id);
+	machine_describe(&machine, options, life->lanes[0].own->ni, life->servers);
+	report_begin(life->report, &machine, life->lanes[0].own->id, life->lanes[0].peers[0].id);
 	agenda_run(life->agenda, faults, trial_run, life);
 	if (last) {
 		report_results_end(life->report);
@@ -129,29 +206,12 @@ static void live(struct life *life, const char *faults, bool last)
 			print_counters(life);
 		report_end(life->report);
 	}
-	client_close(life->client, !last);
-	for (unsigned i = life->servers; i > 0; i--)
-		server_close(life->peers[i - 1].server);
-	for (unsigned i = life->servers + 1; i > 0; i--)
-		endpoint_close(&life->endpoints[i - 1]);
-}
-
-/* The same item for so many interfaces: "0;0;0". */
-static void setting_repeat(
-	const char *name, const char *item, unsigned count, const char *last, bool overwrite)
-{
-	char text[SETTING_BYTES] = "";
-	size_t used = 0;
-
-	for (unsigned i = 0; i < count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s;", item);
-	if (used < sizeof(text))
-		snprintf(text + used, sizeof(text) - used, "%s", last);
-	setenv(name, text, overwrite);
+	for (unsigned i = life->lane_count; i > 0; i--)
+		lane_close(&life->lanes[i - 1], last);
 }
 
 /* Opens the library with so many interfaces. */
-static void library_open(unsigned wanted)
+static void library_open(const struct options *options, unsigned wanted)
 {
 	int interfaces;
 
@@ -159,20 +219,48 @@ static void library_open(unsigned wanted)
 		complain("Postern cannot start; see above.");
 	if ((unsigned)interfaces >= wanted)
 		return;
+	if (options->mode != MODE_LOCAL)
+		complain_usage("%u pairs need %u interfaces, but PTL_IFACE_NAME has %d.", wanted,
+			wanted, interfaces);
 	if (wanted == 2)
 		complain_usage("Both ends in this process need two interfaces; unset "
 			       "PTL_IFACE_NAME, or set it to \"" LOCAL_WIRE ";" LOCAL_WIRE
 			       "\", or use --server and --peer.");
-	complain_usage(
-		"%u peers in this process need %u interfaces, but PTL_IFACE_NAME has %d; unset "
-		"it.",
-		wanted - 1, wanted, interfaces);
+	complain_usage("Peers and pairs in this process need %u interfaces, but PTL_IFACE_NAME has "
+		       "%d; unset it.",
+		wanted, interfaces);
 }
 
-/* The faults are the client's, whose interface is the last. */
-static void faults_set(const char *faults, unsigned servers)
+/* The faults are the clients', whose interface is the last of each lane. */
+static void faults_set(const char *faults, unsigned servers, unsigned lanes)
 {
-	setting_repeat("PTL_FAULT", "", servers, strcmp(faults, "none") == 0 ? "" : faults, true);
+	char text[SETTING_BYTES] = "";
+	size_t used = 0;
+
+	if (strcmp(faults, "none") == 0)
+		faults = "";
+	for (unsigned i = 0; i < lanes * (servers + 1) && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "",
+			i % (servers + 1) == servers ? faults : "");
+	if (used >= sizeof(text))
+		complain_usage("--faults are too long for %u pairs.", lanes);
+	setenv("PTL_FAULT", text, 1);
+}
+
+/* A wire for each lane. */
+static void wires_set(unsigned servers, unsigned lanes)
+{
+	char wire[sizeof(LOCAL_WIRE) + 12];
+	char text[SETTING_BYTES] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < lanes * (servers + 1) && used < sizeof(text); i++) {
+		snprintf(wire, sizeof(wire), lanes == 1 ? LOCAL_WIRE : LOCAL_WIRE "%u",
+			i / (servers + 1));
+		used += (size_t)snprintf(
+			text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "", wire);
+	}
+	setenv("PTL_IFACE_NAME", text, 0);
 }
 
 static void run_client(const struct options *options)
@@ -184,7 +272,7 @@ static void run_client(const struct options *options)
 	struct report report;
 
 	if (options->mode == MODE_LOCAL)
-		setting_repeat("PTL_IFACE_NAME", LOCAL_WIRE, servers, LOCAL_WIRE, false);
+		wires_set(servers, agenda.pairs);
 	report_open(&report, options, agenda.steps * lives);
 	life.options = options;
 	life.agenda = &agenda;
@@ -193,8 +281,8 @@ static void run_client(const struct options *options)
 		const char *faults = options->fault_count > 0 ? options->faults[i] : NULL;
 
 		if (faults != NULL)
-			faults_set(faults, servers);
-		library_open(servers + 1);
+			faults_set(faults, servers, agenda.pairs);
+		library_open(options, (servers + 1) * agenda.pairs);
 		live(&life, faults, i + 1 == lives);
 		PtlFini();
 	}
@@ -208,7 +296,7 @@ static bool run_server(const struct options *options)
 	struct server *server;
 	bool well;
 
-	library_open(1);
+	library_open(options, 1);
 	endpoint_open(&endpoint, PTL_IFACE_DEFAULT, options->pid, STREAM_EVENTS(options->window),
 		options->poll);
 	counters_begin(&counters, endpoint.ni);

@@ -121,7 +121,7 @@ void measure_run(struct client *client, struct result *result)
 {
 	if (measure_is_latency(client->trial.measure))
 		measure_latency(client, result);
-	else if (client->trial.measure == MEASURE_GET_BANDWIDTH)
+	else if (measure_gets(client->trial.measure))
 		measure_get_windows(client, result);
 	else
 		measure_puts(client, result);

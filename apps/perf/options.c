@@ -17,6 +17,7 @@
 
 #define WINDOW_DEFAULT  64
 #define SECONDS_DEFAULT 0.5
+#define RUNS_RAW        5 /* an odd number has a middle one */
 #define SERVER_PID      1 /* where a server is found unless it is told otherwise */
 #define HELP_COLUMN     24
 #define HELP_WIDTH      98
@@ -52,11 +53,21 @@ static const struct option_row {
 	{'P', OF_CLIENT, "peers", "LIST",
 		"how many servers the messages go to, in turns; without --peer they are made in "
 		"this process"},
+	{'m', OF_CLIENT, "pairs", "LIST",
+		"how many pairs of processes measure at once, each in a thread of its own and on "
+		"interfaces of its own; "
+		"with --peer, interface N against the Nth"},
 	{'f', OF_CLIENT, "faults", "LIST",
 		"runs under each of these faults of the client's port, with ; between them: "
 		"\"none;drop=0.01,on=both\", as in PTL_FAULT"},
 	{'n', OF_CLIENT, "iterations", "N", "messages of each trial; the default goes by time"},
 	{'t', OF_CLIENT, "time", "SECONDS", "time of each trial (default 0.5)"},
+	{'u', OF_CLIENT, "warm-up", "SECONDS",
+		"time before each run that is not counted (default: a tenth of the run)"},
+	{'R', OF_CLIENT, "repeat", "N",
+		"divide each trial into so many runs; the median of a rate, and the lowest and "
+		"highest run of all figures "
+		"(default 1, 5 with --raw)"},
 	{'r', OF_CLIENT, "raw", NULL,
 		"in turns with bare frames on the same port and cores, and the ratio"},
 	{'C', ANY_SIDE, "cores", "LIST",
@@ -67,7 +78,10 @@ static const struct option_row {
 	{'j', OF_CLIENT, "json", NULL, "one JSON object on standard output instead of tables"},
 	{'v', OF_CLIENT, "csv", NULL,
 		"a line of values with commas for each trial, after lines with # on the machine"},
-	{'g', OF_CLIENT, "plot", "FILE.svg", "draw what was measured into this file as well"},
+	{'g', OF_CLIENT, "plot", "FILE",
+		"draw what was measured as well, by gnuplot: into FILE.svg, FILE.png or FILE.pdf, "
+		"or - for the "
+		"terminal"},
 	{'T', ANY_SIDE, "trace", "FILE.json",
 		"record the life of each message, for ui.perfetto.dev and chrome://tracing; of a "
 		"server with --once"},
@@ -92,6 +106,7 @@ static const char help_before[] =
 	"  bandwidth      bytes per second of puts one way\n"
 	"  bidirectional  bytes per second of puts both ways at once, summed\n"
 	"  get-latency    round trip of a get\n"
+	"  get-rate       small gets per second\n"
 	"  get-bandwidth  bytes per second of gets\n"
 	"  all            every one of these\n"
 	"\n"
@@ -158,7 +173,7 @@ static void measure_word(struct options *options, const char *word)
 			any = options->measures[i] = true;
 	if (!any)
 		complain_usage("\"%s\" is nothing that can be measured; latency, rate, bandwidth, "
-			       "bidirectional, get-latency, get-bandwidth and all are.",
+			       "bidirectional, get-latency, get-rate, get-bandwidth and all are.",
 			word);
 }
 
@@ -237,6 +252,15 @@ static void option_value(struct options *options, const struct option_row *row, 
 	case 'P':
 		values_list(&options->peers, name, text, 1, PEERS_MAX, NULL, 0);
 		break;
+	case 'm':
+		values_list(&options->pairs, name, text, 1, PAIRS_MAX, NULL, 0);
+		break;
+	case 'u':
+		options->effort.warm_up = strcmp(text, "0") == 0 ? 0 : value_seconds(name, text);
+		break;
+	case 'R':
+		options->runs = (unsigned)value_number(name, text, 1, RUNS_MAX);
+		break;
 	case 'f':
 		options->fault_count = values_faults(options->faults, LIST_MAX, name, text);
 		break;
@@ -302,6 +326,10 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 		complain_usage("--pid goes with --server or --peer.");
 	if (has(given, 'j') && has(given, 'v'))
 		complain_usage("Results are printed as --json or as --csv.");
+	if (options->plot != NULL && strcmp(options->plot, "-") == 0 &&
+		options->format != FORMAT_TABLE)
+		complain_usage("--plot - draws in the terminal, where --json and --csv print; give "
+			       "--plot a file.");
 	if (!has(given, 'd') && (has(given, 'o') || has(given, 'W')))
 		complain_usage("--position and --wildcards need a match list; give its --depth.");
 }
@@ -322,6 +350,20 @@ static void peers_check(const struct options *options)
 	}
 }
 
+static void pairs_check(const struct options *options)
+{
+	for (unsigned i = 0; i < options->pairs.count; i++) {
+		if (options->mode == MODE_CLIENT && options->pairs.items[i] > options->server_count)
+			complain_usage("--pairs wants %u servers; name them with --peer, which was "
+				       "given %u times.",
+				(unsigned)options->pairs.items[i], options->server_count);
+		if (options->pairs.items[i] > 1 &&
+			(options->raw || options->depths.count > 0 || options->peers.count > 0))
+			complain_usage("--raw, --depth and --peers measure with one client; leave "
+				       "--pairs out.");
+	}
+}
+
 static void defaults_choose(struct options *options, uint64_t given, bool measures)
 {
 	if (options->mode == MODE_SERVER && !has(given, 'p'))
@@ -335,6 +377,10 @@ static void defaults_choose(struct options *options, uint64_t given, bool measur
 		options->wildcards = (struct numbers){.count = 1};
 	if (options->positions.count == 0)
 		options->positions = (struct numbers){.count = 1, .items = {POSITION_LAST}};
+	if (options->runs == 0)
+		options->runs = options->raw ? RUNS_RAW : 1;
+	if (options->pairs.count == 0)
+		options->pairs = (struct numbers){.count = 1, .items = {1}};
 	if (options->peers.count == 0)
 		options->peers = (struct numbers){.count = 1, .items = {1}};
 }
@@ -348,8 +394,9 @@ void options_parse(struct options *options, int count, char **words)
 	uint64_t given = 0;
 	int letter;
 
-	*options = (struct options){
-		.window = WINDOW_DEFAULT, .effort.seconds = SECONDS_DEFAULT, .pid = PTL_PID_ANY};
+	*options = (struct options){.window = WINDOW_DEFAULT,
+		.effort = {.seconds = SECONDS_DEFAULT, .warm_up = -1},
+		.pid = PTL_PID_ANY};
 	opterr = 0;
 	tables_make(longs, shorts);
 	while ((letter = getopt_long(count, words, shorts, longs, NULL)) != -1) {
@@ -372,5 +419,6 @@ void options_parse(struct options *options, int count, char **words)
 	}
 	sides_check(options, given, measures);
 	peers_check(options);
+	pairs_check(options);
 	defaults_choose(options, given, measures);
 }

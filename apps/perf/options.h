@@ -15,6 +15,8 @@
 #define DEPTH_MAX      65536u
 #define PEERS_MAX      63u /* with the client's own, as many interfaces as a process can have */
 #define CORES_MAX      64u
+#define RUNS_MAX       99u
+#define PAIRS_MAX      32u /* each has two interfaces where both ends are in this process */
 
 enum mode {
 	MODE_LOCAL,  /* both ends in this process, on a loop */
@@ -42,10 +44,12 @@ struct options {
 	struct numbers wildcards;
 	struct numbers positions;
 	struct numbers peers;
+	struct numbers pairs;
 	unsigned fault_count;
 	char *faults[LIST_MAX];
 	uint32_t window;
 	struct effort effort; /* per trial */
+	unsigned runs;        /* that it is divided among */
 	bool poll;            /* ask for events in a loop instead of waiting */
 	unsigned core_count;
 	unsigned cores[CORES_MAX]; /* the application's, then the poll threads' */

@@ -1,22 +1,34 @@
-/* plot.c - see plot.h. */
+/* plot.c - see plot.h. The drawing is gnuplot's; here is what goes into it.
+ *
+ * G1. A chart is a table of series, each a data block of the script; messages and the bare frames beside them have one color.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "chart.h"
 #include "complain.h"
 #include "figures.h"
 #include "plot.h"
 
-#define HEAD        64.0 /* pixels above the first chart */
-#define NINES_STEP  0.05
-#define DISTRIBUTED 6u /* sizes, or whatever else differs, whose distribution is drawn */
-#define MICRO       1e3
-#define MEGA        1e6
+#define WIDTH         1000 /* of a drawing, pixels, */
+#define HEIGHT        420  /* and of each of its charts */
+#define NINES_STEP    0.05
+#define NINES_MOST    9
+#define DISTRIBUTED   8u /* latencies whose distribution is drawn */
+#define SERIES_MAX    64u
+#define TERMINAL_WIDE 100 /* characters, where the terminal does not say */
+#define TERMINAL_HIGH 30
+#define MICRO         1e3
+#define MEGA          1e6
 
 struct plot_point {
 	struct result result;
@@ -24,21 +36,79 @@ struct plot_point {
 	struct plot_point *bare;
 };
 
-static FILE *file_open(const char *path)
+static void *room_or_complain(void *memory)
 {
-	FILE *file = fopen(path, "we");
+	if (memory == NULL)
+		complain("there is no memory for a plot.");
+	return memory;
+}
 
-	if (file == NULL)
-		complain("the plot cannot be written to %s: %s; give --plot another path.", path,
-			strerror(errno));
-	return file;
+/* The kind of drawing that a path asks for; NULL: none that can be made. */
+static const char *terminal_of(const char *path)
+{
+	const char *ending = strrchr(path, '.');
+
+	if (strcmp(path, "-") == 0)
+		return "dumb";
+	if (ending == NULL)
+		return NULL;
+	return strcmp(ending, ".svg") == 0   ? "svg dynamic background rgb 'white' font 'sans,12'"
+	       : strcmp(ending, ".png") == 0 ? "pngcairo font 'sans,10'"
+	       : strcmp(ending, ".pdf") == 0 ? "pdfcairo font 'sans,10'"
+					     : NULL;
+}
+
+/* Runs gnuplot with this script; NULL: only asks for its version. complaints: takes its standard error. Returns its exit code, or
+ * -1: it cannot be run. */
+static int gnuplot_run(FILE *script, FILE *complaints)
+{
+	char program[] = "gnuplot", option[] = "--version";
+	char *const words[] = {program, script == NULL ? option : NULL, NULL};
+	posix_spawn_file_actions_t actions;
+	int status = -1;
+	pid_t child;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fileno(complaints), STDERR_FILENO);
+	if (script != NULL)
+		posix_spawn_file_actions_adddup2(&actions, fileno(script), STDIN_FILENO);
+	else
+		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	if (posix_spawnp(&child, words[0], &actions, NULL, words, environ) != 0)
+		child = -1;
+	posix_spawn_file_actions_destroy(&actions);
+	if (child < 0)
+		return -1;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
 }
 
 void plot_open(struct plot *plot, const char *path)
 {
+	FILE *file;
+	FILE *nothing;
+
 	*plot = (struct plot){.path = path};
-	if (path != NULL)
-		fclose(file_open(path));
+	if (path == NULL)
+		return;
+	if (terminal_of(path) == NULL)
+		complain_usage("--plot takes a path that ends in .svg, .png or .pdf, or - for the "
+			       "terminal, not %s.",
+			path);
+	nothing = room_or_complain(tmpfile());
+	if (gnuplot_run(NULL, nothing) != 0)
+		complain("--plot needs gnuplot; install it (Debian package gnuplot-nox), or leave "
+			 "--plot out.");
+	fclose(nothing);
+	if (strcmp(path, "-") == 0)
+		return;
+	file = fopen(path, "we");
+	if (file == NULL)
+		complain("the plot cannot be written to %s: %s; give --plot another path.", path,
+			strerror(errno));
+	fclose(file);
 }
 
 static const char *fact_of(const struct machine *machine, const char *name)
@@ -66,13 +136,6 @@ static void point_take(struct plot_point *point, const struct result *result)
 		return;
 	point->times = *result->times;
 	point->result.times = &point->times;
-}
-
-static void *room_or_complain(void *memory)
-{
-	if (memory == NULL)
-		complain("there is no memory for a plot.");
-	return memory;
 }
 
 void plot_add(struct plot *plot, const struct result *result, const struct result *bare)
@@ -104,6 +167,7 @@ struct variety {
 	bool positions;
 	bool wildcards;
 	bool peers;
+	bool pairs;
 	bool faults;
 };
 
@@ -121,6 +185,7 @@ static struct variety variety_of(const struct plot *plot)
 		variety.positions |= a->shape.position != b->shape.position;
 		variety.wildcards |= a->shape.wildcards != b->shape.wildcards;
 		variety.peers |= a->peers != b->peers;
+		variety.pairs |= a->pairs != b->pairs;
 		variety.faults |= a->faults != b->faults;
 	}
 	return variety;
@@ -160,40 +225,67 @@ static void label_write(char *label, size_t room, const struct trial *trial,
 		label_add(label, room, "%u wild", trial->shape.wildcards);
 	if (variety->peers)
 		label_add(label, room, "%u peers", trial->peers);
+	if (variety->pairs)
+		label_add(label, room, "%u pairs", trial->pairs);
 	if (variety->faults)
 		label_add(label, room, "%.40s", trial->faults);
 	if (bare)
 		label_add(label, room, "bare frames");
 }
 
-/* The number of a trial's line among those of its chart: its color. */
-static unsigned color_of(const struct chart *chart)
-{
-	unsigned colors = 0;
+/* --- charts */
 
+struct series {
+	char label[96];
+	unsigned color;
+	bool bare;
+	char *text; /* its points, a line each */
+	size_t size;
+	FILE *points;
+};
+
+struct chart {
+	const char *title;
+	const char *x_title;
+	const char *y_title;
+	bool distribution;
+	bool zero; /* a point has an x of 0, which a logarithm has not */
+	unsigned count;
+	unsigned left_out; /* results that found no room */
+	struct series series[SERIES_MAX];
+};
+
+static struct series *chart_series(struct chart *chart, const char *label)
+{
 	for (unsigned i = 0; i < chart->count; i++)
-		colors += !chart->series[i].dashed;
-	return colors;
+		if (strcmp(chart->series[i].label, label) == 0)
+			return &chart->series[i];
+	return NULL;
 }
 
-/* The line for a trial's messages, or for the bare frames beside it, which has the same color. */
+/* The line for a trial's messages, or for the bare frames beside it, made if need be; NULL: there is no room. */
 static struct series *line_of(
 	struct chart *chart, const struct trial *trial, const struct variety *variety, bool bare)
 {
 	char label[sizeof(chart->series[0].label)];
-	struct series *messages;
+	struct series *series;
+	unsigned color = 1;
 
-	label_write(label, sizeof(label), trial, variety, false);
-	messages = chart_series(chart, label, color_of(chart), false);
-	if (!bare || messages == NULL)
-		return messages;
-	label_write(label, sizeof(label), trial, variety, true);
-	return chart_series(chart, label, messages->color, true);
+	label_write(label, sizeof(label), trial, variety, bare);
+	series = chart_series(chart, label);
+	if (series != NULL)
+		return series;
+	if (chart->count == SERIES_MAX)
+		return NULL;
+	for (unsigned i = 0; i < chart->count; i++)
+		color += !chart->series[i].bare;
+	series = &chart->series[chart->count++];
+	*series = (struct series){.color = bare ? color - 1 : color, .bare = bare};
+	memcpy(series->label, label, sizeof(label));
+	series->points = room_or_complain(open_memstream(&series->text, &series->size));
+	return series;
 }
 
-/* --- charts */
-
-/* Latencies that differ in what a chart has room for: every n-th. */
 static void distribution_add(struct chart *chart, const struct plot_point *point,
 	const struct variety *variety, bool bare)
 {
@@ -203,49 +295,87 @@ static void distribution_add(struct chart *chart, const struct plot_point *point
 
 	if (series == NULL || times->count == 0)
 		return;
-	series->marks = false;
 	for (double nines = 0; nines <= most; nines += NINES_STEP)
-		series_add(series, nines,
+		fprintf(series->points, "%g %g\n", nines,
 			(double)histogram_percentile(times, 100 * (1 - pow(10, -nines))) / MICRO);
+}
+
+/* Is this one of so many that are shown, evenly spread from the first to the last? */
+static bool shown(unsigned index, unsigned count)
+{
+	if (count <= DISTRIBUTED || index == 0)
+		return true;
+	return index * (DISTRIBUTED - 1) / (count - 1) !=
+	       (index - 1) * (DISTRIBUTED - 1) / (count - 1);
 }
 
 static void distribution_fill(struct chart *chart, const struct plot *plot)
 {
 	struct variety variety = variety_of(plot);
 	unsigned latencies = 0;
-	unsigned stride;
 	unsigned seen = 0;
 
 	for (unsigned i = 0; i < plot->count; i++)
 		latencies += plot->points[i]->result.times != NULL;
-	stride = (latencies + DISTRIBUTED - 1) / DISTRIBUTED;
 	for (unsigned i = 0; i < plot->count; i++) {
 		const struct plot_point *point = plot->points[i];
 
-		if (point->result.times == NULL || seen++ % stride != 0)
+		if (point->result.times == NULL)
 			continue;
+		if (!shown(seen++, latencies)) {
+			chart->left_out++;
+			continue;
+		}
 		distribution_add(chart, point, &variety, false);
 		if (point->bare != NULL)
 			distribution_add(chart, point->bare, &variety, true);
 	}
-	chart->left_out = latencies - (latencies + stride - 1) / (stride > 0 ? stride : 1);
 }
 
-enum abscissa { BY_SIZE, BY_DEPTH, BY_PEERS };
-enum ordinate { MEDIAN_US, MEGABYTES, MEGA_MESSAGES };
+enum abscissa { BY_SIZE, BY_DEPTH, BY_PEERS, BY_PAIRS, ABSCISSAS };
+enum ordinate { MEDIAN_US, MEGA_MESSAGES, MEGABYTES, ORDINATES };
 
 static double abscissa_of(const struct trial *trial, enum abscissa abscissa)
 {
 	if (abscissa == BY_SIZE)
 		return (double)trial->size;
-	return abscissa == BY_DEPTH ? trial->shape.depth : trial->peers;
+	return abscissa == BY_DEPTH   ? trial->shape.depth
+	       : abscissa == BY_PEERS ? trial->peers
+				      : trial->pairs;
 }
 
-static double ordinate_of(const struct result *result, enum ordinate ordinate)
+/* What a measure is about. */
+static enum ordinate ordinate_of(enum measure measure)
 {
-	if (ordinate == MEDIAN_US)
+	if (measure_is_latency(measure))
+		return MEDIAN_US;
+	return measure_is_rate(measure) ? MEGA_MESSAGES : MEGABYTES;
+}
+
+static double height_of(const struct result *result)
+{
+	switch (ordinate_of(result->trial.measure)) {
+	case MEDIAN_US:
 		return (double)histogram_percentile(result->times, 50) / MICRO;
-	return ordinate == MEGABYTES ? bytes_rate(result) / MEGA : result->rate / MEGA;
+	case MEGA_MESSAGES:
+		return result->rate / MEGA;
+	default:
+		return bytes_rate(result) / MEGA;
+	}
+}
+
+static void sweep_add(struct chart *chart, const struct result *result, enum abscissa abscissa,
+	const struct variety *variety, bool bare)
+{
+	struct series *series = line_of(chart, &result->trial, variety, bare);
+	double x = abscissa_of(&result->trial, abscissa);
+
+	if (series == NULL) {
+		chart->left_out++;
+		return;
+	}
+	chart->zero = chart->zero || x == 0;
+	fprintf(series->points, "%g %g\n", x, height_of(result));
 }
 
 static void sweep_fill(struct chart *chart, const struct plot *plot, enum abscissa abscissa,
@@ -257,122 +387,212 @@ static void sweep_fill(struct chart *chart, const struct plot *plot, enum abscis
 		variety.sizes = false;
 	else if (abscissa == BY_DEPTH)
 		variety.depths = false;
-	else
+	else if (abscissa == BY_PEERS)
 		variety.peers = false;
+	else
+		variety.pairs = false;
 	for (unsigned i = 0; i < plot->count; i++) {
 		const struct plot_point *point = plot->points[i];
-		const struct trial *trial = &point->result.trial;
-		struct series *series;
 
-		if ((point->result.times != NULL) != (ordinate == MEDIAN_US))
+		if (ordinate_of(point->result.trial.measure) != ordinate)
 			continue;
-		series = line_of(chart, trial, &variety, false);
-		if (series != NULL)
-			series_add(series, abscissa_of(trial, abscissa),
-				ordinate_of(&point->result, ordinate));
-		if (point->bare == NULL)
-			continue;
-		series = line_of(chart, trial, &variety, true);
-		if (series != NULL)
-			series_add(series, abscissa_of(trial, abscissa),
-				ordinate_of(&point->bare->result, ordinate));
+		sweep_add(chart, &point->result, abscissa, &variety, false);
+		if (point->bare != NULL)
+			sweep_add(chart, &point->bare->result, abscissa, &variety, true);
 	}
 }
 
-static void chart_finish(FILE *file, struct chart *chart, double *top)
+/* --- gnuplot's words */
+
+/* A text in quotes. */
+static void quote(FILE *script, const char *text)
 {
-	if (chart->count > 0) {
-		chart_draw(file, chart, *top);
-		*top += CHART_HEIGHT;
-	}
-	chart_free(chart);
+	fputc('"', script);
+	for (; *text != '\0'; text++)
+		if (*text == '\n')
+			fputs("\\n", script);
+		else
+			fprintf(script, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+	fputc('"', script);
 }
 
-static void sweep_draw(FILE *file, const struct plot *plot, enum abscissa abscissa,
-	enum ordinate ordinate, double *top)
+static void word(FILE *script, const char *before, const char *text)
+{
+	fputs(before, script);
+	quote(script, text);
+	fputc('\n', script);
+}
+
+static void axes_write(FILE *script, const struct chart *chart)
+{
+	char title[128];
+
+	snprintf(title, sizeof(title), chart->left_out > 0 ? "%s (%u results are left out)" : "%s",
+		chart->title, chart->left_out);
+	word(script, "set title ", title);
+	word(script, "set xlabel ", chart->x_title);
+	word(script, "set ylabel ", chart->y_title);
+	fputs("unset logscale\nset logscale y\nset xtics auto\n", script);
+	if (chart->distribution) {
+		fputs("set format x '%g'\nset xtics ('0%%' 0, '90%%' 1", script);
+		for (int nines = 2; nines <= NINES_MOST; nines++)
+			fprintf(script, ", '%.*f%%%%' %d", nines - 2, 100 - pow(10, 2 - nines),
+				nines);
+		fputs(")\n", script);
+	} else if (chart->zero) {
+		fputs("set format x '%g'\n", script);
+	} else {
+		fputs("set logscale x 2\nset format x '%.0b%B'\n", script);
+	}
+}
+
+static void chart_write(FILE *script, struct chart *chart)
+{
+	for (unsigned i = 0; i < chart->count; i++) {
+		fclose(chart->series[i].points);
+		fprintf(script, "$series%u << end\n%send\n", i, chart->series[i].text);
+	}
+	axes_write(script, chart);
+	for (unsigned i = 0; i < chart->count; i++) {
+		const struct series *series = &chart->series[i];
+
+		fprintf(script, "%s $series%u with ", i == 0 ? "plot" : ",", i);
+		if (chart->distribution)
+			fputs("lines", script);
+		else
+			fprintf(script, "linespoints pointtype %u", series->color);
+		fprintf(script, " linecolor %u dashtype %u title ", series->color,
+			series->bare ? 2u : 1u);
+		quote(script, series->label);
+	}
+	fputc('\n', script);
+	for (unsigned i = 0; i < chart->count; i++)
+		free(chart->series[i].text);
+}
+
+/* Returns how many charts were written: 0 or 1. */
+static unsigned chart_finish(FILE *script, struct chart *chart)
+{
+	if (chart->count == 0)
+		return 0;
+	chart_write(script, chart);
+	return 1;
+}
+
+static unsigned sweep_write(
+	FILE *script, const struct plot *plot, enum abscissa abscissa, enum ordinate ordinate)
 {
 	static const char *const titles[] = {[MEDIAN_US] = "Median latency",
-		[MEGABYTES] = "Bandwidth",
-		[MEGA_MESSAGES] = "Rate"};
+		[MEGA_MESSAGES] = "Rate",
+		[MEGABYTES] = "Bandwidth"};
 	static const char *const x_titles[] = {[BY_SIZE] = "message size, bytes",
 		[BY_DEPTH] = "entries of the match list",
-		[BY_PEERS] = "peers that the messages go to, in turns"};
+		[BY_PEERS] = "peers that the messages go to, in turns",
+		[BY_PAIRS] = "pairs at once"};
 	static const char *const y_titles[] = {[MEDIAN_US] = "microseconds",
-		[MEGABYTES] = "MB/s",
-		[MEGA_MESSAGES] = "million messages a second"};
+		[MEGA_MESSAGES] = "million messages a second",
+		[MEGABYTES] = "MB/s"};
 	struct chart chart = {
 		.title = titles[ordinate],
 		.x_title = x_titles[abscissa],
 		.y_title = y_titles[ordinate],
-		.x_axis = AXIS_POWERS,
 	};
 
 	sweep_fill(&chart, plot, abscissa, ordinate);
-	chart_finish(file, &chart, top);
+	return chart_finish(script, &chart);
 }
 
-static void charts_draw(FILE *file, const struct plot *plot, double *top)
+static unsigned charts_write(FILE *script, const struct plot *plot)
 {
 	struct variety variety = variety_of(plot);
+	const bool wanted[ABSCISSAS] = {
+		[BY_SIZE] = variety.sizes || (!variety.depths && !variety.peers && !variety.pairs),
+		[BY_DEPTH] = variety.depths,
+		[BY_PEERS] = variety.peers,
+		[BY_PAIRS] = variety.pairs,
+	};
 	struct chart chart = {
 		.title = "How latencies are distributed",
 		.x_title = "part of the messages that were at least that fast",
 		.y_title = "microseconds",
-		.x_axis = AXIS_PERCENTILE,
+		.distribution = true,
 	};
+	unsigned count;
 
 	distribution_fill(&chart, plot);
-	chart_finish(file, &chart, top);
-	if (variety.sizes) {
-		sweep_draw(file, plot, BY_SIZE, MEDIAN_US, top);
-		sweep_draw(file, plot, BY_SIZE, MEGABYTES, top);
-	}
-	if (variety.depths) {
-		sweep_draw(file, plot, BY_DEPTH, MEDIAN_US, top);
-		sweep_draw(file, plot, BY_DEPTH, MEGA_MESSAGES, top);
-	}
-	if (variety.peers) {
-		sweep_draw(file, plot, BY_PEERS, MEDIAN_US, top);
-		sweep_draw(file, plot, BY_PEERS, MEGA_MESSAGES, top);
-	}
-	if (!variety.sizes && !variety.depths && !variety.peers)
-		sweep_draw(file, plot, BY_SIZE, MEGA_MESSAGES, top);
+	count = chart_finish(script, &chart);
+	for (enum abscissa abscissa = BY_SIZE; abscissa < ABSCISSAS; abscissa++)
+		for (enum ordinate ordinate = MEDIAN_US; wanted[abscissa] && ordinate < ORDINATES;
+			ordinate++)
+			count += sweep_write(script, plot, abscissa, ordinate);
+	return count;
 }
 
-static void head_draw(FILE *file, const struct plot *plot, double height)
+static void terminal_write(FILE *script, const char *path, unsigned charts)
 {
-	fprintf(file,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-		"viewBox=\"0 0 %.0f %.0f\" font-family=\"Helvetica, Arial, sans-serif\" "
-		"font-size=\"12\" fill=\"#222\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
-		"<text x=\"24\" y=\"30\" font-size=\"18\" font-weight=\"bold\">",
-		CHART_WIDTH, height, CHART_WIDTH, height);
-	svg_text(file, plot->title);
-	fputs("</text>\n<text x=\"24\" y=\"50\" fill=\"#555\">", file);
-	svg_text(file, plot->note);
-	fputs("</text>\n", file);
+	struct winsize size;
+
+	fprintf(script, "set terminal %s ", terminal_of(path));
+	if (strcmp(path, "-") != 0) {
+		/* A PDF is measured in inches. */
+		if (strstr(path, ".pdf") != NULL)
+			fprintf(script, "size %d,%d\n", WIDTH / 96,
+				(int)(charts * HEIGHT / 96 + 1));
+		else
+			fprintf(script, "size %d,%u\n", WIDTH, charts * HEIGHT + 60);
+		word(script, "set output ", path);
+		return;
+	}
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+		size = (struct winsize){.ws_col = TERMINAL_WIDE, .ws_row = TERMINAL_HIGH};
+	fprintf(script, "size %u,%u\n", size.ws_col - 1u,
+		size.ws_row > 10 ? size.ws_row - 2u : 10u);
+}
+
+/* gnuplot repeats each command that it does not like: its last line says why. */
+static void gnuplot_draw(const struct plot *plot, FILE *script)
+{
+	FILE *complaints = room_or_complain(tmpfile());
+	char line[512] = "", last[512] = "nothing was said";
+
+	if (gnuplot_run(script, complaints) == 0) {
+		fclose(complaints);
+		return;
+	}
+	rewind(complaints);
+	while (fgets(line, sizeof(line), complaints) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		if (line[strspn(line, " ")] != '\0')
+			snprintf(last, sizeof(last), "%s", line + strspn(line, " "));
+	}
+	complain("gnuplot could not draw %s: %s.", plot->path, last);
 }
 
 /* The charts go into memory first, because the head says how many there are. */
 static void plot_write(const struct plot *plot)
 {
-	FILE *file = file_open(plot->path);
-	double height = HEAD;
+	FILE *script = room_or_complain(tmpfile());
+	char title[sizeof(plot->title) + sizeof(plot->note) + 2];
 	char *body = NULL;
 	size_t size = 0;
-	FILE *memory = open_memstream(&body, &size);
+	FILE *memory = room_or_complain(open_memstream(&body, &size));
+	unsigned charts = charts_write(memory, plot);
 
-	if (memory == NULL)
-		complain("there is no memory for a plot.");
-	charts_draw(memory, plot, &height);
 	fclose(memory);
-	head_draw(file, plot, height);
-	fwrite(body, 1, size, file);
-	fputs("</svg>\n", file);
+	terminal_write(script, plot->path, charts);
+	fputs("set termoption noenhanced\nset encoding utf8\nset grid\nset key outside right top\n",
+		script);
+	snprintf(title, sizeof(title), "%s\n%s", plot->title, plot->note);
+	if (strcmp(plot->path, "-") != 0) {
+		fprintf(script, "set multiplot layout %u,1 title ", charts);
+		quote(script, title);
+		fputc('\n', script);
+	}
+	fwrite(body, 1, size, script);
 	free(body);
-	if (ferror(file) | (fclose(file) != 0))
-		complain("the plot could not be written to %s: %s.", plot->path, strerror(errno));
+	rewind(script);
+	gnuplot_draw(plot, script);
+	fclose(script);
 }
 
 void plot_close(struct plot *plot)

@@ -1,5 +1,5 @@
-/* plot.h - results as a drawing, one SVG file: how times are distributed, and what sizes, depths and numbers of
- * peers make of them. Each chart is drawn if there is something for it.
+/* plot.h - results as a drawing by gnuplot, into a file or the terminal: how times are distributed, and what sizes, depths and
+ * numbers of peers make of them. Each chart is drawn if there is something for it.
  */
 #ifndef PERF_PLOT_H
 #define PERF_PLOT_H
@@ -18,7 +18,8 @@ struct plot {
 	unsigned room;
 };
 
-/* Ends the program if the file cannot be written: better now than after a long run. path may be NULL. */
+/* path: ends in .svg, .png or .pdf; "-": the terminal; NULL: no drawing. Ends the program if there is no gnuplot or the file cannot
+ * be written: better now than after a long run. */
 void plot_open(struct plot *plot, const char *path);
 void plot_machine(struct plot *plot, const struct machine *machine);
 /* bare: NULL without. */

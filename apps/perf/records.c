@@ -23,25 +23,41 @@ void json_machine(const struct machine *machine, ptl_process_id_t self, ptl_proc
 	printf("    \"cpus\": %ld\n  },\n  \"results\": [", machine->cpus);
 }
 
-static void json_times(const struct histogram *times)
+static void json_times(const double *figures)
 {
-	double figures[FIGURES];
-
-	figures_take(times, figures);
-	printf("\"latency_ns\": {");
+	putchar('{');
 	for (unsigned i = 0; i < FIGURES; i++)
 		printf("%s\"%s\": %.0f", i > 0 ? ", " : "", figure_table[i].name, figures[i]);
 	putchar('}');
 }
 
+static void json_runs(const struct result *result)
+{
+	printf(", \"runs\": [");
+	for (unsigned i = 0; i < result->run_count; i++) {
+		printf("%s", i > 0 ? ", " : "");
+		if (result->times != NULL)
+			json_times(result->runs[i].figures);
+		else
+			printf("%.0f", result->runs[i].rate);
+	}
+	putchar(']');
+}
+
 static void json_figures(const struct result *result)
 {
 	printf("\"messages\": %" PRIu64 ", \"seconds\": %.6f, ", result->messages, result->seconds);
-	if (result->times != NULL)
-		json_times(result->times);
-	else
+	if (result->times != NULL) {
+		double figures[FIGURES];
+
+		figures_take(result->times, figures);
+		printf("\"latency_ns\": ");
+		json_times(figures);
+	} else {
 		printf("\"window\": %u, \"bytes_per_second\": %.0f, \"messages_per_second\": %.0f",
 			result->window, bytes_rate(result), result->rate);
+	}
+	json_runs(result);
 }
 
 void json_result(const struct result *result, const struct result *bare, bool first)
@@ -56,6 +72,8 @@ void json_result(const struct result *result, const struct result *bare, bool fi
 			position_name(trial->shape.position));
 	if (trial->peers > 1)
 		printf("\"peers\": %u, ", trial->peers);
+	if (trial->pairs > 1)
+		printf("\"pairs\": %u, ", trial->pairs);
 	if (trial->faults != NULL) {
 		printf("\"faults\": ");
 		json_text(trial->faults);
@@ -65,7 +83,7 @@ void json_result(const struct result *result, const struct result *bare, bool fi
 	if (bare != NULL) {
 		printf(",\n     \"bare\": {");
 		json_figures(bare);
-		printf("}, \"ratio\": %.4f", figures_ratio(result, bare));
+		printf("}, \"ratio\": %.4f", result_ratio(result, bare));
 	}
 	putchar('}');
 }
@@ -75,7 +93,7 @@ void json_result(const struct result *result, const struct result *bare, bool fi
 void csv_machine(const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
 {
 	table_machine(machine, self, peer);
-	printf("measure,size,window,depth,wildcards,position,peers,faults");
+	printf("measure,size,window,depth,wildcards,position,peers,pairs,faults");
 	for (unsigned bare = 0; bare < 2; bare++) {
 		const char *prefix = bare ? "bare_" : "";
 
@@ -84,7 +102,8 @@ void csv_machine(const struct machine *machine, ptl_process_id_t self, ptl_proce
 		for (unsigned i = 0; i < FIGURES; i++)
 			printf(",%s%s_ns", prefix, figure_table[i].name);
 	}
-	printf(",ratio\n");
+	printf(",ratio,runs,lowest_messages_per_second,highest_messages_per_second,lowest_p50_ns,"
+	       "highest_p50_ns\n");
 }
 
 static void csv_figures(const struct result *result)
@@ -117,6 +136,19 @@ static void csv_faults(const char *faults)
 	printf("%s%s%s", quote, faults, quote);
 }
 
+static void csv_runs(const struct result *result)
+{
+	struct run lowest = result_lowest(result);
+	struct run highest = result_highest(result);
+
+	printf(",%u,", result->run_count);
+	if (result->times == NULL)
+		printf("%.0f,%.0f,,\n", lowest.rate, highest.rate);
+	else
+		printf(",,%.0f,%.0f\n", lowest.figures[FIGURES_MEDIAN],
+			highest.figures[FIGURES_MEDIAN]);
+}
+
 void csv_result(const struct result *result, const struct result *bare)
 {
 	const struct trial *trial = &result->trial;
@@ -127,13 +159,14 @@ void csv_result(const struct result *result, const struct result *bare)
 			position_name(trial->shape.position));
 	else
 		printf(",,,");
-	printf("%u,", trial->peers);
+	printf("%u,%u,", trial->peers, trial->pairs);
 	if (trial->faults != NULL)
 		csv_faults(trial->faults);
 	csv_figures(result);
 	csv_figures(bare);
 	if (bare != NULL)
-		printf(",%.4f\n", figures_ratio(result, bare));
+		printf(",%.4f", result_ratio(result, bare));
 	else
-		printf(",\n");
+		putchar(',');
+	csv_runs(result);
 }

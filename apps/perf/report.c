@@ -23,6 +23,8 @@ void report_open(struct report *report, const struct options *options, unsigned 
 				.bare = options->raw,
 				.shape = options->depths.items[0] > 0,
 				.peers = options->peers.count > 1 || options->peers.items[0] > 1,
+				.pairs = options->pairs.count > 1 || options->pairs.items[0] > 1,
+				.runs = options->runs > 1,
 			},
 		.steps = steps,
 		.trial.measure = MEASURE_COUNT,
@@ -75,6 +77,8 @@ static void progress_case(const struct trial *trial)
 		fprintf(stderr, ", %u entries", trial->shape.depth);
 	if (trial->peers > 1)
 		fprintf(stderr, ", %u peers", trial->peers);
+	if (trial->pairs > 1)
+		fprintf(stderr, ", %u pairs", trial->pairs);
 	if (trial->faults != NULL)
 		fprintf(stderr, ", %.30s", trial->faults);
 }

@@ -3,7 +3,7 @@
 
 #include "survey.h"
 
-/* The progress of a slice as that of the whole. */
+/* The progress of a run as that of the whole. */
 struct stage {
 	double done;
 	double share;
@@ -22,7 +22,29 @@ static void stage_progress(void *context, double part)
 static void survey_begin(struct survey *survey)
 {
 	histogram_clear(&survey->times);
-	survey->slices = 0;
+	survey->count = 0;
+}
+
+static void survey_add(struct survey *survey, const struct result *one)
+{
+	struct result *result = &survey->result;
+	struct run *run = &survey->runs[survey->count];
+	uint64_t messages = survey->count > 0 ? result->messages : 0;
+	double seconds = survey->count > 0 ? result->seconds : 0;
+
+	*run = (struct run){.rate = result_rate(one)};
+	if (one->times != NULL) {
+		figures_take(one->times, run->figures);
+		histogram_merge(&survey->times, one->times);
+	}
+	survey->count++;
+	*result = *one;
+	result->messages += messages;
+	result->seconds += seconds;
+	result->runs = survey->runs;
+	result->run_count = survey->count;
+	if (one->times != NULL)
+		result->times = &survey->times;
 }
 
 static int rate_compare(const void *left, const void *right)
@@ -33,54 +55,51 @@ static int rate_compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static void survey_add(struct survey *survey, const struct result *slice)
-{
-	struct result *result = &survey->result;
-	uint64_t messages = survey->slices > 0 ? result->messages : 0;
-	double seconds = survey->slices > 0 ? result->seconds : 0;
-
-	if (slice->times != NULL)
-		histogram_merge(&survey->times, slice->times);
-	survey->rates[survey->slices++] = result_rate(slice);
-	*result = *slice;
-	result->messages += messages;
-	result->seconds += seconds;
-	if (slice->times != NULL)
-		result->times = &survey->times;
-}
-
-/* The median of the slices' rates is the rate. */
 static void survey_end(struct survey *survey)
 {
-	qsort(survey->rates, survey->slices, sizeof(survey->rates[0]), rate_compare);
-	survey->result.rate = survey->rates[survey->slices / 2];
+	double rates[RUNS_MAX] = {0};
+
+	for (unsigned i = 0; i < survey->count; i++)
+		rates[i] = survey->runs[i].rate;
+	qsort(rates, survey->count, sizeof(rates[0]), rate_compare);
+	survey->result.rate = rates[survey->count / 2];
+}
+
+void survey_join(struct survey *survey, const struct survey *other)
+{
+	survey->result.messages += other->result.messages;
+	if (survey->result.times != NULL)
+		histogram_merge(&survey->times, &other->times);
+	for (unsigned i = 0; i < survey->count; i++)
+		survey->runs[i].rate += other->runs[i].rate;
+	survey_end(survey);
 }
 
 void survey_run(struct client *client, const struct trial *trial, const struct effort *effort,
-	struct survey *messages, struct survey *bare, void (*progress)(void *context, double part),
-	void *context)
+	unsigned runs, struct survey *messages, struct survey *bare,
+	void (*progress)(void *context, double part), void *context)
 {
-	unsigned slices = bare != NULL ? SURVEY_SLICES : 1;
 	struct effort each = {
-		.seconds = effort->seconds / slices,
-		.iterations = (effort->iterations + slices - 1) / slices,
+		.seconds = effort->seconds / runs,
+		.warm_up = effort->warm_up,
+		.iterations = (effort->iterations + runs - 1) / runs,
 	};
 	struct stage stage = {
-		.share = bare != NULL ? 0.5 / slices : 1, .progress = progress, .context = context};
+		.share = (bare != NULL ? 0.5 : 1) / runs, .progress = progress, .context = context};
 
 	survey_begin(messages);
 	if (bare != NULL)
 		survey_begin(bare);
-	for (unsigned i = 0; i < slices; i++) {
-		struct result slice;
+	for (unsigned i = 0; i < runs; i++) {
+		struct result one;
 
 		if (bare != NULL) {
-			slice = client_bare(client, trial, &each, stage_progress, &stage);
-			survey_add(bare, &slice);
+			one = client_bare(client, trial, &each, stage_progress, &stage);
+			survey_add(bare, &one);
 			stage.done += stage.share;
 		}
-		slice = client_measure(client, trial, &each, stage_progress, &stage);
-		survey_add(messages, &slice);
+		one = client_measure(client, trial, &each, stage_progress, &stage);
+		survey_add(messages, &one);
 		stage.done += stage.share;
 	}
 	survey_end(messages);

@@ -9,6 +9,8 @@
 #define MICRO 1e3 /* ns */
 #define MEGA  1e6
 
+#define FIGURES_ALL ((1u << FIGURES) - 1)
+
 void table_machine(const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
 {
 	printf("# postern-perf %s, from %s to %s\n", machine->version, process_text(self).text,
@@ -27,12 +29,16 @@ void table_begin(const struct columns *columns, const struct trial *trial)
 		printf(" %6s %6s %8s", "Depth", "Wild", "Position");
 	if (columns->peers)
 		printf(" %5s", "Peers");
+	if (columns->pairs)
+		printf(" %5s", "Pairs");
 	printf(" %10s", "Messages");
 	if (measure_is_latency(trial->measure)) {
 		for (unsigned i = 0; i < FIGURES; i++)
 			printf(" %9s", figure_table[i].heading);
 	} else {
 		printf(" %8s %12s %12s", "Window", "MB/s", "Messages/s");
+		if (columns->runs)
+			printf(" %12s %12s", "Lowest/s", "Highest/s");
 		if (columns->bare)
 			printf(" %12s %12s %8s", "Bare MB/s", "Bare/s", "Ratio");
 	}
@@ -55,13 +61,35 @@ static void case_print(const struct columns *columns, const struct trial *trial,
 		printf(" %5s", "");
 	else if (columns->peers)
 		printf(" %5u", trial->peers);
+	if (columns->pairs && word != NULL)
+		printf(" %5s", "");
+	else if (columns->pairs)
+		printf(" %5u", trial->pairs);
 }
 
-static void figures_print(const double *figures, double unit)
+/* which: a bit for each. */
+static void figures_print(const double *figures, double unit, unsigned which)
 {
 	for (unsigned i = 0; i < FIGURES; i++)
-		printf(" %9.2f", figures[i] / unit);
+		if (which >> i & 1)
+			printf(" %9.2f", figures[i] / unit);
+		else
+			printf(" %9s", "-");
 	putchar('\n');
+}
+
+/* The least and the largest of each figure among the runs. */
+static void runs_print(const struct columns *columns, const struct result *result)
+{
+	struct run lowest = result_lowest(result);
+	struct run highest = result_highest(result);
+
+	case_print(columns, &result->trial, "lowest");
+	printf(" %10s", "");
+	figures_print(lowest.figures, MICRO, FIGURES_ALL);
+	case_print(columns, &result->trial, "highest");
+	printf(" %10s", "");
+	figures_print(highest.figures, MICRO, FIGURES_ALL);
 }
 
 static void latency_row(
@@ -75,7 +103,9 @@ static void latency_row(
 	figures_take(result->times, figures);
 	case_print(columns, &result->trial, NULL);
 	printf(" %10" PRIu64, result->messages);
-	figures_print(figures, MICRO);
+	figures_print(figures, MICRO, FIGURES_ALL);
+	if (columns->runs)
+		runs_print(columns, result);
 	if (bare == NULL)
 		return;
 	figures_take(bare->times, bares);
@@ -85,13 +115,13 @@ static void latency_row(
 	}
 	case_print(columns, &result->trial, "bare");
 	printf(" %10" PRIu64, bare->messages);
-	figures_print(bares, MICRO);
+	figures_print(bares, MICRO, FIGURES_ALL);
 	case_print(columns, &result->trial, "above");
 	printf(" %10s", "");
-	figures_print(above, MICRO);
+	figures_print(above, MICRO, FIGURES_COMPARED);
 	case_print(columns, &result->trial, "ratio");
 	printf(" %10s", "");
-	figures_print(ratios, 1);
+	figures_print(ratios, 1, FIGURES_COMPARED);
 }
 
 void table_row(
@@ -104,8 +134,10 @@ void table_row(
 	case_print(columns, &result->trial, NULL);
 	printf(" %10" PRIu64 " %8u %12.2f %12.0f", result->messages, result->window,
 		bytes_rate(result) / MEGA, result->rate);
+	if (columns->runs)
+		printf(" %12.0f %12.0f", result_lowest(result).rate, result_highest(result).rate);
 	if (bare != NULL)
 		printf(" %12.2f %12.0f %8.3f", bytes_rate(bare) / MEGA, bare->rate,
-			figures_ratio(result, bare));
+			result_ratio(result, bare));
 	putchar('\n');
 }

@@ -9,6 +9,8 @@
 struct columns {
 	bool bare;
 	bool shape; /* of the match list */
+	bool pairs;
+	bool runs; /* the lowest and the highest of several */
 	bool peers;
 };
 

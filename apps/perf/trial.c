@@ -10,6 +10,7 @@ static const struct {
 	[MEASURE_BANDWIDTH] = {"bandwidth", "Bandwidth of put"},
 	[MEASURE_BIDIRECTIONAL] = {"bidirectional", "Bandwidth of put, both ways at once, summed"},
 	[MEASURE_GET_LATENCY] = {"get-latency", "Latency of get: round trip, microseconds"},
+	[MEASURE_GET_RATE] = {"get-rate", "Rate of gets"},
 	[MEASURE_GET_BANDWIDTH] = {"get-bandwidth", "Bandwidth of get"},
 };
 

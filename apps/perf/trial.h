@@ -12,6 +12,7 @@ enum measure {
 	MEASURE_BANDWIDTH,
 	MEASURE_BIDIRECTIONAL,
 	MEASURE_GET_LATENCY,
+	MEASURE_GET_RATE,
 	MEASURE_GET_BANDWIDTH,
 	MEASURE_COUNT
 };
@@ -33,6 +34,7 @@ struct trial {
 	uint64_t size; /* bytes */
 	struct match_shape shape;
 	unsigned peers;     /* servers that the messages go to, in turns */
+	unsigned pairs;     /* of a client and a server, at once */
 	const char *faults; /* PTL_FAULT of the client; NULL: as it is */
 };
 
@@ -45,9 +47,16 @@ static inline bool measure_is_latency(enum measure measure)
 	return measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY;
 }
 
+/* Is it about the number of messages, whatever is in them? */
+static inline bool measure_is_rate(enum measure measure)
+{
+	return measure == MEASURE_RATE || measure == MEASURE_GET_RATE;
+}
+
 static inline bool measure_gets(enum measure measure)
 {
-	return measure == MEASURE_GET_LATENCY || measure == MEASURE_GET_BANDWIDTH;
+	return measure == MEASURE_GET_LATENCY || measure == MEASURE_GET_RATE ||
+	       measure == MEASURE_GET_BANDWIDTH;
 }
 
 static inline uint32_t shape_wildcards(const struct match_shape *shape)
