@@ -340,6 +340,52 @@ bool grammar_help(const char *word)
 	return found;
 }
 
+/* What a topic is about; NULL: it is none. */
+static const char *topic_help(const char *name)
+{
+	struct postern_topic topics[TOPICS_MAX];
+	unsigned count = postern_topics(topics, TOPICS_MAX);
+
+	if (strcmp(name, PORTALS_SHORT) == 0)
+		return "the same as portals";
+	if (strcmp(name, SHOW_TRAFFIC) == 0)
+		return "what start has begun";
+	for (unsigned i = 0; i < count && i < TOPICS_MAX; i++)
+		if (strcmp(topics[i].name, name) == 0)
+			return topics[i].help;
+	return NULL;
+}
+
+static char choice_before[TEXT_MAX];
+
+void grammar_choices_begin(void)
+{
+	choice_before[0] = '\0';
+}
+
+bool grammar_choice(char *text, size_t size)
+{
+	char line[TEXT_MAX], word[64];
+	const char *kind = strchr(text, '['), *end = kind ? strstr(kind, "]: ") : NULL, *about;
+
+	if (!end || !strstr(end, "  "))
+		return !end; /* another way to write the one before */
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " ["), text);
+	about = topic_help(word);
+	end += strlen("]: ");
+	if (about)
+		snprintf(line, sizeof(line), "%-10s %s", word, about);
+	else if (strncmp(kind, "[Mul-choice", strlen("[Mul-choice")) == 0 && strncmp(end, word, strlen(word)) != 0)
+		snprintf(line, sizeof(line), "%s", word); /* one of several for the same place */
+	else
+		snprintf(line, sizeof(line), "%s", end);
+	if (strcmp(line, choice_before) == 0)
+		return false;
+	memcpy(choice_before, line, sizeof(line));
+	snprintf(text, size, "%s", line);
+	return true;
+}
+
 /* What may follow a first word, or what first words there are. */
 static void complain_line(const char *line)
 {

@@ -3,6 +3,7 @@
 #define CONSOLE_GRAMMAR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <cmdline_parse.h>
 
@@ -15,6 +16,11 @@ cmdline_parse_ctx_t *grammar(void);
  * ones there are; with wrong words, how it is written. */
 struct cmdline;
 bool grammar_run(struct cmdline *cmdline, const char *line);
+
+/* A list of choices begins, as the terminal completes a line. */
+void grammar_choices_begin(void);
+/* Makes one line of it of what DPDK's library says of a choice, "WORD [KIND]: HELP". False: the line would say nothing new. */
+bool grammar_choice(char *text, size_t size);
 
 /* Prints how commands are written: those that begin with the word, or all. False: there is none. */
 bool grammar_help(const char *word);

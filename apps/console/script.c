@@ -14,7 +14,8 @@
 #include "grammar.h"
 #include "script.h"
 
-#define PROMPT_BYTES 64
+#define PROMPT_BYTES    64
+#define COMPLETE_CHOICE 1
 
 bool script_run(struct cmdline *cmdline, FILE *file, const char *name)
 {
@@ -48,10 +49,18 @@ static int terminal_write(struct rdline *rdline, char c)
 	return putchar(c) == EOF ? -1 : 0;
 }
 
+/* DPDK's library returns COMPLETE_CHOICE for each line of a list of choices, until 0. */
 static int terminal_complete(
 	struct rdline *rdline, const char *text, char *to, unsigned size, int *state)
 {
-	return cmdline_complete(rdline_get_opaque(rdline), text, state, to, size);
+	int result;
+
+	if (*state <= 0)
+		grammar_choices_begin();
+	do
+		result = cmdline_complete(rdline_get_opaque(rdline), text, state, to, size);
+	while (result == COMPLETE_CHOICE && !grammar_choice(to, size));
+	return result;
 }
 
 /* The line is in the text, without its end. */

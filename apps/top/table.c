@@ -1,7 +1,7 @@
 /* table.c - see table.h. */
 #include "table.h"
 
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,10 @@
 #include "process.h"
 
 #define LINE_BYTES 512
+#define CELL_BYTES 64
 #define ROWS_MAX   1024
+#define RANK_MOST  4
+#define NAME_LEAST 4 /* characters that are left of a program's name */
 
 struct row {
 	const struct process *process;
@@ -66,58 +69,141 @@ static const char *rate_text(double rate, char *text, size_t size)
 	return text;
 }
 
-static void line_print(unsigned width, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/* --- columns: each as wide as what is in it; where a line has no room, those of the highest rank are left out */
 
-static void line_print(unsigned width, const char *format, ...)
-{
-	char line[LINE_BYTES];
-	va_list arguments;
+enum column {
+	PID,
+	PROGRAM,
+	PROCESS,
+	DEVICE,
+	FRAMES_IN,
+	FRAMES_OUT,
+	MESSAGES_IN,
+	MESSAGES_OUT,
+	BYTES_IN,
+	BYTES_OUT,
+	RETRANSMITS,
+	DROPS,
+	PEERS,
+	BUSY,
+	COLUMNS
+};
 
-	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
-	va_end(arguments);
-	if (width > 0 && width < sizeof(line))
-		line[width] = '\0';
-	puts(line);
-}
+static const struct {
+	const char *heading;
+	unsigned most; /* characters */
+	unsigned rank; /* 0: always there */
+	bool left;     /* adjusted to the left */
+} columns[COLUMNS] = {
+	[PID] = {"PID", 7, 0, false},
+	[PROGRAM] = {"PROGRAM", 15, 0, true},
+	[PROCESS] = {"NID:PID", 21, 0, true},
+	[DEVICE] = {"DEVICE", 20, 4, true},
+	[FRAMES_IN] = {"FRM/S<", 7, 3, false},
+	[FRAMES_OUT] = {"FRM/S>", 7, 3, false},
+	[MESSAGES_IN] = {"MSG/S<", 7, 0, false},
+	[MESSAGES_OUT] = {"MSG/S>", 7, 0, false},
+	[BYTES_IN] = {"B/S<", 7, 0, false},
+	[BYTES_OUT] = {"B/S>", 7, 0, false},
+	[RETRANSMITS] = {"RETR/S", 6, 1, false},
+	[DROPS] = {"DROP/S", 6, 1, false},
+	[PEERS] = {"PEERS", 6, 2, false},
+	[BUSY] = {"BUSY", 4, 0, false},
+};
 
-static void row_print(unsigned width, const struct row *row)
+typedef char line_cells[COLUMNS][CELL_BYTES];
+
+static void cells_fill(line_cells cells, const struct row *row)
 {
 	const struct interface *interface = row->interface;
 	const struct counts *before = &interface->before, *now = &interface->now;
-	char rates[8][16], process[32], busy[16] = "-";
 
-#define RATE(i, counter)                                                                           \
-	rate_text(rate_of(interface, before->counter, now->counter), rates[i], sizeof(rates[i]))
-	snprintf(process, sizeof(process), "%llu:%llu", (unsigned long long)interface->nid,
+#define CELL(column, ...) snprintf(cells[column], CELL_BYTES, __VA_ARGS__)
+#define RATE(column, counter)                                                                      \
+	rate_text(rate_of(interface, before->counter, now->counter), cells[column], CELL_BYTES)
+	CELL(PID, "%llu", (unsigned long long)process_id(row->process));
+	CELL(PROGRAM, "%s", process_program(row->process));
+	CELL(PROCESS, "%llu:%llu", (unsigned long long)interface->nid,
 		(unsigned long long)interface->pid);
+	CELL(DEVICE, "%s", interface->device[0] != '\0' ? interface->device : "(itself)");
+	RATE(FRAMES_IN, frames_in);
+	RATE(FRAMES_OUT, frames_out);
+	RATE(MESSAGES_IN, messages_in);
+	RATE(MESSAGES_OUT, messages_out);
+	RATE(BYTES_IN, bytes_in);
+	RATE(BYTES_OUT, bytes_out);
+	RATE(RETRANSMITS, retransmits);
+	RATE(DROPS, drops);
+	CELL(PEERS, "%llu", (unsigned long long)interface->peers);
 	if (busy_of(interface) >= 0)
-		snprintf(busy, sizeof(busy), "%.0f%%", busy_of(interface) * 100);
-	line_print(width, "%7llu %-15.15s %-18s %-20.20s %7s %7s %7s %7s %7s %7s %6s %6s %5llu %5s",
-		(unsigned long long)process_id(row->process), process_program(row->process),
-		process, interface->device[0] != '\0' ? interface->device : "(itself)",
-		RATE(0, frames_in), RATE(1, frames_out), RATE(2, messages_in),
-		RATE(3, messages_out), RATE(4, bytes_in), RATE(5, bytes_out), RATE(6, retransmits),
-		RATE(7, drops), (unsigned long long)interface->peers, busy);
+		CELL(BUSY, "%.0f%%", busy_of(interface) * 100);
+	else
+		CELL(BUSY, "-");
 #undef RATE
+#undef CELL
+}
+
+static void line_print(const line_cells cells, const unsigned *widths, unsigned width)
+{
+	char line[LINE_BYTES];
+	size_t used = 0;
+
+	for (unsigned i = 0; i < COLUMNS; i++)
+		if (widths[i] > 0)
+			used += (size_t)snprintf(line + used, sizeof(line) - used,
+				columns[i].left ? "%s%-*.*s" : "%s%*.*s", used > 0 ? " " : "",
+				(int)widths[i], (int)widths[i], cells[i]);
+	while (used > 0 && line[used - 1] == ' ')
+		used--;
+	line[width > 0 && width < used ? width : used] = '\0';
+	puts(line);
+}
+
+/* How wide each column is; 0: left out. width: of the line, 0: any. */
+static void widths_choose(unsigned *widths, const line_cells *table, unsigned count, unsigned width)
+{
+	unsigned total = 0;
+
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		widths[i] = 0;
+		for (unsigned row = 0; row < count; row++)
+			if (strlen(table[row][i]) > widths[i])
+				widths[i] = (unsigned)strlen(table[row][i]);
+		if (widths[i] > columns[i].most)
+			widths[i] = columns[i].most;
+		total += widths[i] + 1;
+	}
+	for (unsigned rank = RANK_MOST; width > 0 && rank > 0; rank--)
+		for (unsigned i = 0; i < COLUMNS && total > width + 1; i++)
+			if (columns[i].rank == rank) {
+				total -= widths[i] + 1;
+				widths[i] = 0;
+			}
+	/* The last resort: names are cut. */
+	while (width > 0 && total > width + 1 && widths[PROGRAM] > NAME_LEAST) {
+		widths[PROGRAM]--;
+		total--;
+	}
 }
 
 void table_print(unsigned width)
 {
 	static struct row rows[ROWS_MAX];
+	static line_cells table[ROWS_MAX + 1]; /* and the headings */
+	unsigned widths[COLUMNS];
 	unsigned count = rows_collect(rows);
 
 	qsort(rows, count, sizeof(rows[0]), row_compare);
-	line_print(width, "%7s %-15s %-18s %-20s %7s %7s %7s %7s %7s %7s %6s %6s %5s %5s", "PID",
-		"PROGRAM", "NID:PID", "DEVICE", "FRM/S<", "FRM/S>", "MSG/S<", "MSG/S>", "B/S<",
-		"B/S>", "RETR/S", "DROP/S", "PEERS", "BUSY");
+	for (unsigned i = 0; i < COLUMNS; i++)
+		snprintf(table[0][i], CELL_BYTES, "%s", columns[i].heading);
 	for (unsigned i = 0; i < count; i++)
-		row_print(width, &rows[i]);
+		cells_fill(table[i + 1], &rows[i]);
+	widths_choose(widths, table, count + 1, width);
+	for (unsigned i = 0; i <= count; i++)
+		line_print(table[i], widths, width);
 	if (count == 0)
-		line_print(width,
-			"No process of this user has a Postern interface open, or all have "
-			"PTL_TELEMETRY=off.");
+		puts("No process of this user has a Postern interface open, or all have "
+		     "PTL_TELEMETRY=off.");
 }
 
 static void json_rate(

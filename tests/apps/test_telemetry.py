@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What a running process answers to dpdk-telemetry.py, and what postern-top makes of it."""
+import fcntl
 import glob
 import json
 import os
@@ -8,7 +9,9 @@ import pwd
 import select
 import shutil
 import socket
+import struct
 import subprocess
+import termios
 import time
 
 import programs
@@ -240,6 +243,31 @@ class Top(Case):
                 except OSError:  # the other end is closed
                     break
         self.assertEqual(top.wait(programs.TIMEOUT), 0)
+
+    def on_terminal(self, columns):
+        """The lines of one table on a terminal of that width, when it shows traffic."""
+        leader, follower = pty.openpty()
+        self.addCleanup(os.close, leader)
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        while True:
+            top = subprocess.Popen([programs.program("postern-top"), "--once", "-i", "0.2"], stdin=subprocess.DEVNULL,
+                                   stdout=follower, env=programs.environment())
+            self.assertEqual(top.wait(programs.TIMEOUT), 0)
+            lines = os.read(leader, 65536).decode().replace("\r", "").splitlines()
+            if len(lines) > 1:
+                os.close(follower)
+                return lines
+
+    def test_a_narrow_terminal_shows_what_matters(self):
+        self.traffic()
+        lines = self.on_terminal(80)
+        self.assertTrue(all(len(line) <= 80 for line in lines), lines)
+        for heading in ("PID", "PROGRAM", "NID:PID", "MSG/S<", "MSG/S>", "B/S<", "B/S>", "DROP/S", "BUSY"):
+            self.assertIn(heading, lines[0].split())
+        self.assertEqual({len(line.split()) for line in lines}, {len(lines[0].split())})
+        lines = self.on_terminal(200)
+        for heading in ("DEVICE", "FRM/S<", "PEERS"):
+            self.assertIn(heading, lines[0].split())
 
     def test_wrong_words_get_code_2(self):
         self.expect_usage_error(programs.run("postern-top", "--interval", "soon"), "soon")
