@@ -62,6 +62,8 @@ static void usage(FILE *file)
 		"  --rate N         of the links, Gbit/s\n"
 		"  --delay N        of each link, ns\n"
 		"  --frame N        largest frame, bytes from the Ethernet header on\n"
+		"  --silent N       N processes beside the nodes ask these for data and never "
+		"acknowledge it\n"
 		"  --help           this text\n"
 		"  --version        the library's version\n"
 		"\nExit codes: 0 all went well, 1 a seed failed, 2 the options were wrong.\n");
@@ -92,6 +94,7 @@ enum {
 	OPTION_RATE,
 	OPTION_DELAY,
 	OPTION_FRAME,
+	OPTION_SILENT,
 	OPTION_HELP,
 	OPTION_VERSION
 };
@@ -121,6 +124,7 @@ static const struct option long_options[] = {
 	{"rate", required_argument, NULL, OPTION_RATE},
 	{"delay", required_argument, NULL, OPTION_DELAY},
 	{"frame", required_argument, NULL, OPTION_FRAME},
+	{"silent", required_argument, NULL, OPTION_SILENT},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"version", no_argument, NULL, OPTION_VERSION},
 	{NULL, 0, NULL, 0},
@@ -236,6 +240,9 @@ static void option_take(struct options *options, int option)
 		break;
 	case OPTION_FRAME:
 		scenario->frame = (uint32_t)number_read(optarg, 270, 65000);
+		break;
+	case OPTION_SILENT:
+		scenario->silent = (uint32_t)number_read(optarg, 1, 1000000);
 		break;
 	case OPTION_HELP:
 		usage(stdout);

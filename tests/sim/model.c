@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <sim/report.h>
+#include <sim/silent.h>
 #include <sim/workload.h>
 
 #define CHUNK_TASKS    4096
@@ -51,7 +52,7 @@ static struct task *task_new(struct model *model)
 }
 
 void model_init(struct model *model, struct simulation *simulation, uint64_t window_bytes,
-	uint64_t source_bytes, bool slabs)
+	uint64_t source_bytes, bool slabs, bool silent)
 {
 	*model = (struct model){
 		.simulation = simulation,
@@ -64,6 +65,8 @@ void model_init(struct model *model, struct simulation *simulation, uint64_t win
 	model->pair_keys = report_memory(calloc(PAIRS_AT_START, sizeof(uint64_t)));
 	model->pair_last = report_memory(calloc(PAIRS_AT_START, sizeof(uint64_t)));
 	model->pair_met = report_memory(calloc(PAIRS_AT_START, sizeof(uint64_t)));
+	if (silent)
+		model->silent = report_memory(calloc(1, SILENT_BYTES));
 }
 
 static void program_free(struct node *node)
@@ -92,6 +95,7 @@ void model_free(struct model *model)
 	free(model->pair_keys);
 	free(model->pair_last);
 	free(model->pair_met);
+	free(model->silent);
 }
 
 /* --- pairs */
@@ -359,6 +363,14 @@ void model_begin(struct model *model, struct node *node)
 		model, node, PORTAL_WINDOW, life_bits(node), TASK_NUMBER_MASK, &md, PTL_RETAIN);
 	for (unsigned i = 0; i < SLABS && model->slabs; i++)
 		slab_attach(model, node, &program->slabs[i]);
+	md = (ptl_md_t){
+		.start = model->silent,
+		.length = SILENT_BYTES,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
+	};
+	if (model->silent)
+		descriptor_attach(model, node, PORTAL_SILENT, 0, 0, &md, PTL_RETAIN);
 }
 
 /* --- issue */

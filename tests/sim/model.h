@@ -28,7 +28,8 @@
 #define PORTAL_SLAB   1 /* descriptors in a row, filled one after another */
 #define PORTAL_POSTED 2 /* one descriptor for one task */
 #define PORTAL_EMPTY  3
-#define PORTALS       4
+#define PORTAL_SILENT 4 /* one descriptor without events, for silent processes to get (silent.h) */
+#define PORTALS       5
 
 #define SLABS            3
 #define SLAB_MESSAGE_MAX 16384
@@ -117,6 +118,7 @@ struct model {
 	uint64_t source_bytes;
 	bool one_target; /* or only of node 0, which sends nothing */
 	bool slabs;
+	uint8_t *silent; /* the memory of PORTAL_SILENT; NULL: there are no silent processes */
 	struct task **chunks;
 	uint64_t count;      /* tasks issued */
 	uint64_t unfinished; /* whose initiator lives and waits */
@@ -133,7 +135,7 @@ struct model {
 };
 
 void model_init(struct model *model, struct simulation *simulation, uint64_t window_bytes,
-	uint64_t source_bytes, bool slabs);
+	uint64_t source_bytes, bool slabs, bool silent);
 void model_free(struct model *model);
 struct task *model_task(const struct model *model, uint64_t number); /* NULL: there is none */
 

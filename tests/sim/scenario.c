@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sim/silent.h>
 #include <sim/workload.h>
 
 #define GIGABIT        UINT64_C(1000000000)
@@ -18,6 +19,7 @@
 #define INCAST_USED   0.9
 #define INCAST_SPREAD 1.5
 #define LATENCY_MORE  3000 /* us that the 99.9th percentile may be above the lossless one */
+#define SILENT_SHARE  0.5  /* of the goodput, that silent processes leave to the others */
 
 #define RUN_LIMIT   (3600 * SECOND)
 #define LATE_MAX    (20 * SECOND) /* less than the protocol's FRAME_LIFE */
@@ -47,6 +49,7 @@ struct plan {
 	uint64_t window_bytes;
 	uint64_t source_bytes;
 	bool slabs;
+	uint32_t silent;
 	uint64_t peer_timeout;
 	bool unprotected;
 	bool expect;
@@ -89,7 +92,10 @@ static void simulation_deliver(void *context, uint32_t node, struct parcel *parc
 {
 	struct simulation *simulation = context;
 
-	node_deliver(&simulation->nodes[node], parcel);
+	if (node < simulation->node_count)
+		node_deliver(&simulation->nodes[node], parcel);
+	else
+		silent_deliver(simulation->silent, parcel);
 }
 
 /* --- troubles */
@@ -305,17 +311,20 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	};
 	struct model model;
 	struct workload workload;
+	struct silent silent;
 	uint64_t ended;
 
 	report_current = (struct result){0};
 	sim_clock_init(&simulation.clock);
-	network_init(&simulation.network, &plan->network, plan->nodes, &simulation.clock, ~seed);
+	network_init(&simulation.network, &plan->network, plan->nodes + (plan->silent != 0),
+		&simulation.clock, ~seed);
 	simulation.network.find = node_find;
 	simulation.network.deliver = simulation_deliver;
 	simulation.network.context = &simulation;
 	simulation.nodes =
 		report_memory(aligned_alloc(CACHE_LINE, plan->nodes * sizeof(struct node)));
-	model_init(&model, &simulation, plan->window_bytes, plan->source_bytes, plan->slabs);
+	model_init(&model, &simulation, plan->window_bytes, plan->source_bytes, plan->slabs,
+		plan->silent != 0);
 	model.one_target = plan->workload.targets == TARGET_FIRST;
 	simulation.model = &model;
 	node_library_open(plan->peer_timeout, plan->network.corrupt > 0 && !plan->unprotected,
@@ -325,6 +334,9 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		node_open(&simulation.nodes[i]);
 	}
 	workload_init(&workload, &simulation, &model, &plan->workload);
+	silent_init(&silent, &simulation, &plan->node, plan->silent);
+	simulation.silent = &silent;
+	silent_start(&silent);
 	troubles_plan(&simulation, &plan->troubles);
 	workload_start(&workload);
 
@@ -337,6 +349,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 
 	result_fill(&simulation, ended, &report_current);
 	*result = report_current;
+	silent_free(&silent);
 	workload_free(&workload);
 	model_free(&model);
 	for (uint32_t i = 0; i < plan->nodes; i++)
@@ -785,6 +798,7 @@ static void plan_override(struct plan *plan, const struct scenario_options *opti
 		network->delay = options->delay;
 	if (options->frame)
 		network->frame_size = options->frame;
+	plan->silent = options->silent;
 	network->drop = options->drop >= 0 ? options->drop : network->drop;
 	network->burst = options->burst >= 0 ? options->burst : network->burst;
 	network->duplicate = options->duplicate >= 0 ? options->duplicate : network->duplicate;
@@ -820,22 +834,21 @@ static void result_expect(struct result *result, bool good, const char *what, do
 		what, value);
 }
 
-/* What loss costs. */
+/* What loss and silent processes cost. */
 static void result_compare(
-	struct result *result, const struct result *lossless, const struct plan *plan)
+	struct result *result, const struct result *calm, const struct plan *plan)
 {
-	double goodput = metric_value(lossless, "goodput");
+	double goodput = metric_value(calm, "goodput");
+	double promised = goodput_promised(plan->network.drop) * (plan->silent ? SILENT_SHARE : 1);
 	double share, more;
 
 	if (goodput > 0) {
 		share = metric_value(result, "goodput") / goodput;
 		report_metric(result, "goodput_of_lossless", "", share);
-		result_expect(result,
-			!plan->expect || share >= goodput_promised(plan->network.drop),
-			"goodput_of_lossless", share);
+		result_expect(result, !plan->expect || share >= promised, "goodput_of_lossless",
+			share);
 	} else {
-		more = metric_value(result, "latency_p999") -
-		       metric_value(lossless, "latency_p999");
+		more = metric_value(result, "latency_p999") - metric_value(calm, "latency_p999");
 		report_metric(result, "latency_p999_above_lossless", "us", more);
 		result_expect(result, !plan->expect || more <= LATENCY_MORE,
 			"latency_p999_above_lossless", more);
@@ -845,17 +858,19 @@ static void result_compare(
 void scenario_run(const struct scenario *scenario, uint64_t seed,
 	const struct scenario_options *options, struct result *result)
 {
-	struct result lossless;
-	struct plan plan;
+	bool compared = scenario->compared && (options->drop > 0 || options->silent > 0);
+	struct plan plan, calm;
+	struct result undisturbed;
 
 	scenario->plan(&plan, seed);
 	plan_override(&plan, options);
-	if (scenario->compared && options->drop > 0) {
-		plan.network.drop = 0;
-		plan_run(&plan, seed, false, &lossless);
-		plan.network.drop = options->drop;
+	if (compared) {
+		calm = plan;
+		calm.network.drop = 0;
+		calm.silent = 0;
+		plan_run(&calm, seed, false, &undisturbed);
 	}
 	plan_run(&plan, seed, options->tracing, result);
-	if (scenario->compared && options->drop > 0)
-		result_compare(result, &lossless, &plan);
+	if (compared)
+		result_compare(result, &undisturbed, &plan);
 }

@@ -22,6 +22,7 @@ struct scenario_options {
 	uint32_t frame;     /* bytes from the Ethernet header on */
 	uint64_t slice_run; /* ns, both or neither */
 	uint64_t slice_wait;
+	uint32_t silent;    /* processes that ask for data and never acknowledge it */
 	double drop;
 	double burst;
 	double duplicate;

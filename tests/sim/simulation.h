@@ -15,6 +15,7 @@
 struct node;
 struct model;
 struct workload;
+struct silent;
 
 #define FAILURE_TEXT 400
 
@@ -27,6 +28,7 @@ struct simulation {
 	struct node *nodes;
 	struct model *model;
 	struct workload *workload;
+	struct silent *silent;
 	uint64_t peer_timeout; /* ns */
 	bool tracing;          /* writes every frame and event to standard output */
 	bool over; /* the workload has ended, or taken too long: no more tasks and no more trouble */
