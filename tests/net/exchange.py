@@ -59,6 +59,22 @@ class Device:
         """Both processes have opened it."""
 
 
+class Loop(Device):
+    """Within one process."""
+
+    def interface(self, _side):
+        return "loop:both"
+
+    def prefix(self, _side):
+        return []
+
+    def close(self):
+        """There is nothing to remove."""
+
+    def settings(self, _side):
+        return {}
+
+
 class Memif(Device):
     """A socket in a directory of its own."""
 
@@ -132,6 +148,21 @@ class Veth(Device):
         for name in self.made:  # the pair goes with them
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
         self.made = []
+
+
+class Pair(Veth):
+    """Both ends in one namespace, for a process that has both."""
+
+    def make(self, mtu):
+        self.names = self.names[:1] * 2
+        self.made.append(self.names[0])
+        run("ip", "netns", "add", self.names[0])
+        run("ip", "-n", self.names[0], "link", "add", "ptn0", "mtu", mtu, "type", "veth", "peer", "name", "ptn1", "mtu", mtu)
+        for side in (0, 1):
+            run("ip", "-n", self.names[0], "link", "set", f"ptn{side}", "up")
+
+    def interface(self, side):
+        return f"ptn{side}"
 
 
 class Vlan(Veth):
@@ -430,9 +461,10 @@ def sender_dies(stage):
 
 
 def device_make(kind):
-    kinds = {"veth": Veth, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks, "tap": Tap}
+    kinds = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
+             "tap": Tap}
     name, _, mtu = kind.partition(":")
-    return Memif() if kind == "memif" else kinds[name](mtu)
+    return {"loop": Loop, "memif": Memif}[kind]() if not mtu else kinds[name](mtu)
 
 
 def end_in_order():

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Opens and closes interfaces in one process, again and again, and sees to it that nothing is kept.
+
+    cycles.py PROGRAM DEVICE [COUNT]
+
+PROGRAM is cycles.c's. DEVICE is one of exchange.py's that a process can have both ends of: loop, memif, or pair:MTU for af_packet.
+
+Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+"""
+import os
+import subprocess
+import sys
+
+import exchange
+from exchange import Failure, die_with_parent
+
+COUNT = "150"
+
+
+def cycle(program, device, count):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_IFACE")}
+    environment["PTL_IFACE_NAME"] = f"{device.interface(0)};{device.interface(1)}"
+    environment["PTL_NID"] = "11;12"
+    code = subprocess.run(device.prefix(0) + [program, count], env=environment, preexec_fn=die_with_parent, check=False).returncode
+    if code != 0:
+        raise Failure(f"cycles ended with code {code}")
+
+
+def main():
+    if not 3 <= len(sys.argv) <= 4:
+        print(__doc__, file=sys.stderr)
+        return 2
+    count = sys.argv[3] if len(sys.argv) > 3 else COUNT
+    return exchange.exit_code(sys.argv[2], lambda device: cycle(sys.argv[1], device, count))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

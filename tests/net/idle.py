@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Counts how often processes that wait for a message wake, with PTL_POLL=interrupt: hardly ever, whatever their device is at.
+
+    idle.py HELLO DEVICE
+
+HELLO is the example program. DEVICE is one of exchange.py's: loop, memif, or veth:MTU for af_packet.
+
+Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import exchange
+from exchange import Failure, Memif, Veth, die_with_parent
+
+WINDOW = 1.0  # s
+MOST = 20     # wakes of all threads in that time; who looks for frames wakes 2,000 times
+PATIENCE = 30 # s until one window must have been quiet: what has just begun or ended is settled by then
+
+
+class Waiter:
+    """A process that waits for a greeting."""
+
+    def __init__(self, program, device, side):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_IFACE")}
+        environment.update(device.settings(side))
+        environment.update(PTL_IFACE_NAME=device.interface(side), PTL_POLL="interrupt", PTL_TELEMETRY="off")
+        self.process = subprocess.Popen(device.prefix(side) + [program, "receive"], env=environment, text=True,
+                                        stdout=subprocess.PIPE, preexec_fn=die_with_parent)
+        if not self.process.stdout.readline().startswith("waiting"):
+            raise Failure(f"{program} ended with code {self.process.wait()}")
+
+    def wakes(self):
+        count = 0
+        for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{thread}/status", encoding="ascii") as file:
+                count += sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+        return count
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def quiet(what, waiter):
+    """One window without more wakes than that is waited for."""
+    patience = time.monotonic() + PATIENCE
+    least = None
+    while least is None or (least > MOST and time.monotonic() < patience):
+        before = waiter.wakes()
+        time.sleep(WINDOW)
+        count = waiter.wakes() - before
+        least = count if least is None else min(least, count)
+    print(f"{what}: {least} wakes in {WINDOW:.0f} s", flush=True)
+    if least > MOST:
+        raise Failure(f"{what}: {least} wakes are more than {MOST}")
+
+
+def both(one, other, names):
+    """Each alone, both, and either with the other stopped."""
+    for waiter, name in ((one, names[0]), (other, names[1])):
+        quiet(f"{name} with its peer", waiter)
+    for stopped, waiter, name in ((one, other, names[1]), (other, one, names[0])):
+        stopped.signal(signal.SIGSTOP)
+        quiet(f"{name} with its peer stopped", waiter)
+        stopped.signal(signal.SIGCONT)
+
+
+def play_memif(start):
+    server = start(0)
+    quiet("server before its first peer", server)
+    client = start(1)
+    both(server, client, ("server", "client"))
+    client.kill()
+    quiet("server after its peer", server)
+    client = start(1)
+    quiet("client with its peer", client)
+    server.kill()
+    quiet("client after its peer", client)
+
+
+def play_veth(start, device):
+    waiters = [start(side) for side in (0, 1)]
+    both(*waiters, ("one end", "the other end"))
+    exchange.run("ip", "-n", device.names[0], "link", "set", "ptn0", "down")
+    quiet("a port whose interface is down", waiters[0])
+    quiet("a port whose link is down", waiters[1])
+
+
+def play(program, device):
+    waiters = []
+
+    def start(side):
+        waiters.append(Waiter(program, device, side))
+        return waiters[-1]
+
+    try:
+        if isinstance(device, Memif):
+            play_memif(start)
+        elif isinstance(device, Veth):
+            play_veth(start, device)
+        else:
+            quiet("a process with itself", start(0))
+    finally:
+        for waiter in waiters:
+            waiter.kill()
+
+
+def main():
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    return exchange.exit_code(sys.argv[2], lambda device: play(sys.argv[1], device))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
