@@ -126,8 +126,6 @@ struct transport {
 	bool plain; /* raw Ethernet without a tag, and no checksum of all bytes */
 	bool closing;
 	bool blocked; /* the last turn could not send all it wanted for lack of room */
-	uint64_t full_since; /* the time of the port's first refusal after full_sent frames, the last that it took */
-	uint64_t full_sent;
 
 	/* who has sent lately */
 	uint64_t epoch_end;
@@ -156,6 +154,8 @@ struct transport {
 	unsigned sent; /* frames in this turn */
 
 	struct echoes echoes;
+	uint64_t full_since;    /* the time of the port's first refusal since it took the last frame */
+	uint64_t full_sent;     /* frames sent until then */
 	unsigned claims_left;   /* questions for the own process to send */
 	uint64_t duplicate_due; /* the user is not told of another duplicate before */
 
