@@ -32,10 +32,14 @@ static inline void futex_wake(_Atomic uint32_t *word, int count)
 	syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
 }
 
-/* Sleeps while each of count words (at most FUTEX_ANY_MAX) is value, for at most timeout ns. May
+struct futex_sleep {
+	_Atomic uint32_t *word;
+	uint32_t value;
+};
+
+/* Sleeps while each of count words (at most FUTEX_ANY_MAX) is its value, for at most timeout ns (UINT64_MAX: for ever). May
  * return early: kernels before 5.16 sleep a short time and let the caller look. */
-static inline void futex_wait_any(
-	_Atomic uint32_t *const *words, unsigned count, uint32_t value, uint64_t timeout)
+static inline void futex_wait_any(const struct futex_sleep *sleeps, unsigned count, uint64_t timeout)
 {
 	struct timespec limit;
 
@@ -50,15 +54,14 @@ static inline void futex_wait_any(
 	limit.tv_nsec = (long)(timeout % 1000000000);
 	for (unsigned i = 0; i < count; i++)
 		waits[i] = (struct futex_waitv){
-			.val = value, .uaddr = (uintptr_t)words[i], .flags = FUTEX_32};
+			.val = sleeps[i].value, .uaddr = (uintptr_t)sleeps[i].word, .flags = FUTEX_32};
 	if (syscall(SYS_futex_waitv, waits, count, 0, &limit, CLOCK_MONOTONIC) >= 0 ||
 		(errno != ENOSYS && errno != EPERM))
 		return;
 	timeout = FUTEX_ANY_SLEEP;
 #endif
-	(void)words;
+	(void)sleeps;
 	(void)count;
-	(void)value;
 	limit.tv_sec = 0;
 	limit.tv_nsec = timeout < FUTEX_ANY_SLEEP ? (long)timeout : FUTEX_ANY_SLEEP;
 	nanosleep(&limit, NULL);

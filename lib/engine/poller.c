@@ -259,7 +259,7 @@ static bool poller_is_external(const struct poller *poller)
 
 static void poller_sleep(struct poller *poller, uint64_t leisure)
 {
-	_Atomic uint32_t *words[POLLER_ENGINES];
+	struct futex_sleep bells[POLLER_ENGINES];
 
 	if (poller_is_external(poller))
 		leisure = poller_nap(poller, leisure);
@@ -267,16 +267,16 @@ static void poller_sleep(struct poller *poller, uint64_t leisure)
 	for (unsigned i = 0; i < poller->count; i++) {
 		struct segment *segment = poller->engines[i].segment;
 
-		words[i] = &segment->doorbell.sleeping;
+		bells[i] = (struct futex_sleep){.word = &segment->doorbell.sleeping, .value = 1};
 		atomic_fetch_add_explicit(&segment->counters.sleeps, 1, memory_order_relaxed);
 	}
 	poller_doorbells(poller, 1);
 	barrier_heavy(); /* P2 */
 	if (!poller_called(poller)) {
 		if (poller->count == 1)
-			futex_wait(words[0], 1, leisure);
+			futex_wait(bells[0].word, 1, leisure);
 		else
-			futex_wait_any(words, poller->count, 1, leisure);
+			futex_wait_any(bells, poller->count, leisure);
 	}
 	poller_doorbells(poller, 0);
 }

@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include <base/futex.h>
+#include <engine/waiting.h>
 
 /* Slots are a power of two; this is its logarithm. */
 static unsigned slots_order(uint64_t count)
@@ -90,7 +91,7 @@ bool queue_make_room(struct queue *queue, uint64_t events)
 	return true;
 }
 
-static void queue_wake(struct queue *queue, int count)
+void queue_wake(struct queue *queue, int count)
 {
 	atomic_fetch_add_explicit(&queue->bell, 1, memory_order_release);
 	futex_wake(&queue->bell, count);
@@ -103,7 +104,11 @@ void queue_ring(struct queue *queue)
 	if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) == 0)
 		return;
 	events = queue_used(queue);
-	if (events != 0)
+	if (events == 0)
+		return;
+	if (atomic_load_explicit(&queue->watch, memory_order_acquire) == WATCH_ARMED)
+		queue_raise(queue);
+	if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) != 0)
 		queue_wake(queue, events > INT_MAX ? INT_MAX : (int)events);
 }
 
@@ -115,4 +120,5 @@ void queue_close(struct queue *queue)
 	atomic_store_explicit(&queue->head, 2 * queue->tail, memory_order_release); /* C */
 	atomic_thread_fence(memory_order_seq_cst);
 	queue_wake(queue, INT_MAX);
+	queue_raise_for_good(queue);
 }

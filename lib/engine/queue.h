@@ -143,6 +143,26 @@ static inline __attribute__((always_inline)) enum queue_answer queue_take(const 
 	return answer;
 }
 
+/* Reader. Has the queue an event, or is it gone? */
+static inline bool queue_has_news(const struct queue_view *view)
+{
+	struct queue *queue = view->queue;
+	uint64_t head, word;
+
+	do {
+		const struct event_slot *slot;
+
+		head = atomic_load_explicit(&queue->head, memory_order_acquire);
+		if (atomic_load_explicit(&queue->gate, memory_order_acquire) != view->handle)
+			return true;
+		slot = (const struct event_slot *)(const void *)((const char *)view->slots + (head << 6 & view->mask));
+		word = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire) ^ (head | 1) << EVENT_PLACE_AT;
+		if (word < UINT64_C(1) << EVENT_PLACE_AT)
+			return true;
+	} while (atomic_load_explicit(&queue->head, memory_order_relaxed) != head);
+	return false;
+}
+
 /* Application, before the handle exists: makes a queue of count events in the event memory at `slots`, which is
  * queue_bytes(count) zeroed bytes. */
 uint64_t queue_bytes(uint64_t count); /* 0: too many */
@@ -225,7 +245,7 @@ static inline void queue_publish(const struct logging *logging)
 	atomic_store_explicit(&logging->slot->words[EVENT_FIRST], logging->first, memory_order_release); /* A */
 }
 
-/* Wakes as many sleepers as there are events, at most. A barrier (base/barrier.h, light) lies between the last queue_publish() and
+/* Wakes as many sleepers as there are events, at most, and makes the queue's descriptor readable. A barrier (base/barrier.h, light) lies between the last queue_publish() and
  * this. */
 void queue_ring(struct queue *queue);
 /* The queue is gone for good: handles are refused, waiters leave. */

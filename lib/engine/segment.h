@@ -267,6 +267,8 @@ static inline uint64_t slot_word(uint64_t position)
 	return (position << 1 | 1) << EVENT_PLACE_AT;
 }
 
+enum { WATCH_NONE, WATCH_RAISED, WATCH_LOWERING, WATCH_ARMED };
+
 /* An event queue. Positions count events stored, through all lives of the queue; an event's slot is its position modulo their number,
  * but the END of a pair is in the slot of its START. tail - position of the next event to take never exceeds count. */
 #define SLOTS_ALIGN CACHE_LINE
@@ -277,12 +279,14 @@ struct queue {
 	uint64_t count;      /* capacity as asked for */
 	_Atomic uint64_t slots; /* offset in the segment of its event_slots, a multiple of SLOTS_ALIGN, and log2 of how many: one word,
 				 * so that a reader whose queue is freed meanwhile does not mix those of two queues */
-	_Atomic uint32_t sleepers; /* threads inside PtlEQWait that are about to sleep or asleep on `bell` */
-	_Atomic uint32_t bell;     /* futex word; the poll core adds 1 before it wakes */
+	_Atomic uint32_t sleepers; /* threads that are about to sleep or asleep on `bell`, and the descriptor while it is WATCH_ARMED */
+	_Atomic uint32_t bell;     /* futex word; 1 is added before sleepers are woken */
+	_Atomic uint32_t watch;    /* state of its descriptor: waiting.h */
+	_Atomic int32_t event;     /* that descriptor, an eventfd, + 1; 0: there is none */
 	/* line 1: readers */
 	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* shared by readers: twice the position of the next event to take; when that is
 						     * the END of a pair, twice its START's, and 1 */
-	_Atomic uint32_t waiters;  /* threads inside PtlEQWait */
+	_Atomic uint32_t waiters;  /* threads that wait for events, or are at its descriptor: its memory stays */
 	/* line 2: poll core */
 	_Alignas(CACHE_LINE) uint64_t tail; /* position of the next event */
 	uint64_t head_seen;  /* slots before this position are free: the poll core looks at head when the queue seems to be full */

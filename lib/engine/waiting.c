@@ -1,0 +1,226 @@
+/* waiting.c - see waiting.h. */
+#include <engine/waiting.h>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <base/barrier.h>
+#include <base/clock.h>
+#include <engine/patience.h>
+
+#define SLEEP_INLINE     (50 * MICROSECOND) /* of a thread that drives, at first; doubled up to */
+#define SLEEP_INLINE_MAX (500 * MICROSECOND)
+#define LOWER_TRIES      10000 /* yields to a thread that was preempted before it wrote */
+
+static bool segment_is_closed(const struct segment *segment)
+{
+	return atomic_load_explicit(&segment->closed, memory_order_relaxed) != 0;
+}
+
+static void sleepers_enter(const struct waiting *waiting)
+{
+	for (unsigned i = 0; i < waiting->count; i++)
+		atomic_fetch_add_explicit(&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
+}
+
+static void sleepers_leave(const struct waiting *waiting)
+{
+	for (unsigned i = 0; i < waiting->count; i++)
+		atomic_fetch_sub_explicit(&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
+}
+
+/* Sleeps until a bell rings, for at most limit ns, unless there is something to see. True: there was. */
+static bool waiting_sleep(const struct waiting *waiting, uint64_t limit)
+{
+	struct futex_sleep bells[WAITING_MAX];
+	bool found;
+
+	sleepers_enter(waiting);
+	barrier_heavy();
+	for (unsigned i = 0; i < waiting->count; i++) {
+		bells[i].word = &waiting->queues[i].queue->bell;
+		bells[i].value = atomic_load_explicit(bells[i].word, memory_order_acquire);
+	}
+	found = waiting->look(waiting->context);
+	if (!found && !segment_is_closed(waiting->segment)) {
+		if (waiting->count == 1)
+			futex_wait(bells[0].word, bells[0].value, limit);
+		else
+			futex_wait_any(bells, waiting->count, limit);
+	}
+	sleepers_leave(waiting);
+	return found;
+}
+
+/* W1. */
+static void wake_up_pass_on(const struct waiting *waiting)
+{
+	for (unsigned i = 0; i < waiting->count && waiting->count > 1; i++) {
+		struct queue *queue = waiting->queues[i].queue;
+
+		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) != 0 &&
+			queue_has_news(&waiting->queues[i]))
+			queue_wake(queue, 1);
+	}
+}
+
+/* Waits until something is found, or the time is over, in sleeps and looks. */
+static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *slept)
+{
+	uint64_t start = waiting->timeout == UINT64_MAX ? 0 : waiting->now(NULL);
+	uint64_t nap = waiting->drive ? SLEEP_INLINE : UINT64_MAX;
+	uint64_t left = waiting->timeout;
+	struct patience patience = {0};
+
+	for (;;) {
+		bool drove;
+
+		if (waiting->look(waiting->context))
+			return WAITING_FOUND;
+		if (segment_is_closed(waiting->segment))
+			return WAITING_CLOSED;
+		drove = waiting->drive && waiting->drive() != 0;
+		if (drove) {
+			patience = (struct patience){0};
+			nap = SLEEP_INLINE;
+		}
+		if (waiting->timeout != UINT64_MAX) {
+			uint64_t passed = waiting->now(NULL) - start;
+
+			if (passed >= waiting->timeout)
+				return drove && waiting->look(waiting->context) ? WAITING_FOUND : WAITING_TIMEOUT;
+			left = waiting->timeout - passed;
+		}
+		if (drove || patience_wait(&patience))
+			continue;
+		*slept = true;
+		if (waiting_sleep(waiting, nap < left ? nap : left))
+			return WAITING_FOUND;
+		if (waiting->drive && nap < SLEEP_INLINE_MAX)
+			nap = nap * 2 < SLEEP_INLINE_MAX ? nap * 2 : SLEEP_INLINE_MAX;
+	}
+}
+
+enum waiting_answer waiting_run(const struct waiting *waiting)
+{
+	bool slept = false;
+	enum waiting_answer answer = waiting_loop(waiting, &slept);
+
+	if (slept)
+		wake_up_pass_on(waiting);
+	return answer;
+}
+
+/* --- descriptors */
+
+/* W4. False: the queue is gone. */
+static bool queue_enter(const struct queue_view *view)
+{
+	atomic_fetch_add_explicit(&view->queue->waiters, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with that of queue_close() */
+	return atomic_load_explicit(&view->queue->gate, memory_order_acquire) == view->handle;
+}
+
+static void queue_leave(const struct queue_view *view)
+{
+	/* Release: pairs with who frees the queue, and looks at `waiters`. */
+	atomic_fetch_sub_explicit(&view->queue->waiters, 1, memory_order_release);
+}
+
+/* The eventfd of a queue, -1: it has none. */
+static int queue_event(const struct queue *queue)
+{
+	return atomic_load_explicit(&queue->event, memory_order_relaxed) - 1;
+}
+
+void queue_raise(struct queue *queue)
+{
+	uint32_t armed = WATCH_ARMED;
+
+	if (!atomic_compare_exchange_strong_explicit(
+		    &queue->watch, &armed, WATCH_RAISED, memory_order_acq_rel, memory_order_relaxed))
+		return;
+	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed); /* W3 */
+	eventfd_write(queue_event(queue), 1);
+}
+
+/* W2. A program that has read the descriptor itself, which it should not, only waits a little. */
+static void event_read(const struct queue *queue)
+{
+	eventfd_t count;
+
+	for (unsigned i = 0; i < LOWER_TRIES && eventfd_read(queue_event(queue), &count) != 0; i++)
+		sched_yield();
+}
+
+static void watch_lower(const struct queue_view *view, const struct segment *segment)
+{
+	struct queue *queue = view->queue;
+	uint32_t raised = WATCH_RAISED;
+
+	if (!atomic_compare_exchange_strong_explicit(
+		    &queue->watch, &raised, WATCH_LOWERING, memory_order_acquire, memory_order_relaxed))
+		return;
+	event_read(queue);
+	atomic_fetch_add_explicit(&queue->sleepers, 1, memory_order_relaxed);
+	atomic_store_explicit(&queue->watch, WATCH_ARMED, memory_order_release);
+	barrier_heavy(); /* pairs with the poll core's, between publishing an event and looking at sleepers */
+	if (queue_has_news(view) || segment_is_closed(segment))
+		queue_raise(queue);
+}
+
+void queue_lower(const struct queue_view *view, const struct segment *segment)
+{
+	if (queue_enter(view))
+		watch_lower(view, segment);
+	queue_leave(view);
+}
+
+/* The eventfd of a queue, made if there is none; -1: it cannot be. */
+static int event_make(const struct queue_view *view, const struct segment *segment)
+{
+	struct queue *queue = view->queue;
+	int event = queue_event(queue);
+
+	if (event >= 0)
+		return event;
+	event = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (event < 0)
+		return -1;
+	atomic_store_explicit(&queue->event, event + 1, memory_order_relaxed);
+	/* Release: who sees the state finds the eventfd. */
+	atomic_store_explicit(&queue->watch, WATCH_RAISED, memory_order_release);
+	watch_lower(view, segment);
+	return event;
+}
+
+int queue_watch(const struct queue_view *view, const struct segment *segment)
+{
+	int event = queue_enter(view) ? event_make(view, segment) : -1;
+
+	if (event >= 0)
+		event = fcntl(event, F_DUPFD_CLOEXEC, 0);
+	queue_leave(view);
+	return event;
+}
+
+void queue_raise_for_good(struct queue *queue)
+{
+	/* Acquire: pairs with the release in event_make(). */
+	if (atomic_load_explicit(&queue->watch, memory_order_acquire) != WATCH_NONE)
+		eventfd_write(queue_event(queue), 1);
+}
+
+void queue_unwatch(struct queue *queue)
+{
+	int event = queue_event(queue);
+
+	if (event < 0)
+		return;
+	if (atomic_exchange_explicit(&queue->watch, WATCH_NONE, memory_order_relaxed) == WATCH_ARMED)
+		atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed);
+	atomic_store_explicit(&queue->event, 0, memory_order_relaxed);
+	close(event);
+}

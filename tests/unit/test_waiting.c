@@ -1,0 +1,255 @@
+/* test_waiting.c - waiting for several queues and at their descriptors, by one thread and by several; built for a race detector as
+ * well. */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+#include <sys/eventfd.h>
+
+#include <base/barrier.h>
+#include <base/handle.h>
+#include <engine/waiting.h>
+
+#include "rig.h"
+
+#define QUEUES 2
+#define EVENTS 20000u /* of each queue */
+#define ROOM   64
+
+static struct rig *rig;
+static uint64_t handles[QUEUES];
+static struct queue_view views[QUEUES];
+
+static int waiting_setup(void **state)
+{
+	int result = rig_setup(state);
+
+	rig = *state;
+	for (unsigned i = 0; i < QUEUES; i++) {
+		handles[i] = rig_queue(rig, ROOM);
+		views[i] = queue_view(rig->segment, segment_queue(rig->segment, handle_index(handles[i])), handles[i]);
+	}
+	return result;
+}
+
+/* As the poll core does. */
+static bool event_log_in(unsigned i)
+{
+	struct logging logging = queue_claim(views[i].queue);
+
+	if (!logging.slot)
+		return false;
+	for (unsigned word = 1; word < EVENT_WORDS; word++)
+		atomic_store_explicit(&logging.slot->words[word], 0, memory_order_relaxed);
+	queue_publish(&logging);
+	return true;
+}
+
+static void ring(unsigned i)
+{
+	barrier_light();
+	queue_ring(views[i].queue);
+}
+
+static bool readable(int fd, int timeout)
+{
+	struct pollfd one = {.fd = fd, .events = POLLIN};
+
+	return poll(&one, 1, timeout) == 1;
+}
+
+static enum queue_answer take(unsigned i)
+{
+	struct event event;
+
+	return rig_take(rig->segment, handles[i], &event);
+}
+
+static uint32_t state_of(unsigned i)
+{
+	return atomic_load(&views[i].queue->watch);
+}
+
+static void queue_watch__costs_the_poll_core_one_write_for_many_events(void **state)
+{
+	struct queue *queue = views[0].queue;
+	int fd = queue_watch(&views[0], rig->segment);
+	eventfd_t count;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_false(readable(fd, 0));
+	assert_int_equal(state_of(0), WATCH_ARMED);
+	assert_int_equal(queue->sleepers, 1);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(event_log_in(0));
+		ring(0);
+		assert_true(readable(fd, 0));
+		assert_int_equal(queue->sleepers, 0); /* the next event meets nobody */
+	}
+	assert_int_equal(eventfd_read(fd, &count), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(eventfd_write(fd, 1), 0);
+	queue_lower(&views[0], rig->segment); /* too early */
+	assert_true(readable(fd, 0));
+	while (take(0) == QUEUE_EVENT)
+		;
+	assert_true(queue_is_raised(queue));
+	queue_lower(&views[0], rig->segment);
+	assert_false(readable(fd, 0));
+	assert_int_equal(queue->sleepers, 1);
+	close(fd);
+}
+
+static void queue_watch__of_a_queue_that_is_gone_is_readable_and_ends(void **state)
+{
+	struct queue *queue = views[0].queue;
+	int fd = queue_watch(&views[0], rig->segment);
+
+	(void)state;
+	assert_int_equal(rig_queue_free(rig, handles[0]), 0);
+	assert_true(readable(fd, 0));
+	queue_lower(&views[0], rig->segment);
+	assert_true(readable(fd, 0));
+	assert_int_equal(queue_watch(&views[0], rig->segment), -1);
+	queue_unwatch(queue);
+	assert_int_equal(queue->sleepers, 0);
+	assert_int_equal(state_of(0), WATCH_NONE);
+	assert_true(readable(fd, 0));
+	close(fd);
+}
+
+static void queue_watch__of_an_interface_that_goes_stays_readable(void **state)
+{
+	int fd = queue_watch(&views[0], rig->segment);
+
+	(void)state;
+	atomic_store(&rig->segment->closed, 1);
+	queue_raise_for_good(views[0].queue);
+	assert_true(readable(fd, 0));
+	queue_lower(&views[0], rig->segment);
+	assert_true(readable(fd, 0));
+	queue_unwatch(views[0].queue);
+	close(fd);
+}
+
+/* --- threads */
+
+static _Atomic unsigned taken[QUEUES];
+static _Atomic bool stop;
+
+static bool look(void *context)
+{
+	const unsigned *set = context; /* two queues */
+
+	for (unsigned i = 0; i < 2; i++)
+		if (take(set[i]) == QUEUE_EVENT) {
+			taken[set[i]]++;
+			return true;
+		}
+	return atomic_load(&stop);
+}
+
+static void *wait_run(void *argument)
+{
+	unsigned *set = argument;
+	const struct queue_view both[] = {views[set[0]], views[set[1]]};
+	const struct waiting waiting = {
+		.queues = both, .count = 2, .segment = rig->segment, .look = look, .context = set, .timeout = UINT64_MAX};
+
+	while (!atomic_load(&stop))
+		waiting_run(&waiting);
+	return NULL;
+}
+
+static void *descriptor_run(void *argument)
+{
+	unsigned i = *(unsigned *)argument;
+	int fd = queue_watch(&views[i], rig->segment);
+
+	while (!atomic_load(&stop)) {
+		readable(fd, -1);
+		while (take(i) == QUEUE_EVENT)
+			taken[i]++;
+		if (queue_is_raised(views[i].queue))
+			queue_lower(&views[i], rig->segment);
+	}
+	close(fd);
+	return NULL;
+}
+
+/* Logs an event in either queue, mostly when all who wait have taken what was there and sleep. */
+static void threads_feed(void)
+{
+	unsigned logged[QUEUES] = {0};
+
+	while (logged[0] + logged[1] < QUEUES * EVENTS) {
+		for (unsigned i = 0; i < QUEUES; i++)
+			if (logged[i] < EVENTS && event_log_in(i)) {
+				logged[i]++;
+				ring(i);
+			}
+		if (logged[0] % 16 != 0)
+			continue;
+		while (taken[0] != logged[0] || taken[1] != logged[1])
+			sched_yield();
+	}
+}
+
+static void threads_meet(void *(*body)(void *), unsigned *arguments, unsigned count, unsigned size)
+{
+	pthread_t threads[4];
+
+	taken[0] = taken[1] = 0;
+	stop = false;
+	if (body == descriptor_run) /* one at a time makes the eventfd */
+		for (unsigned i = 0; i < QUEUES; i++)
+			close(queue_watch(&views[i], rig->segment));
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, body, &arguments[i * size]), 0);
+	threads_feed();
+	stop = true;
+	atomic_store(&rig->segment->closed, 1); /* so that descriptors stay readable */
+	for (unsigned i = 0; i < QUEUES; i++) {
+		queue_raise_for_good(views[i].queue);
+		queue_wake(views[i].queue, INT_MAX);
+	}
+	for (unsigned i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < QUEUES; i++) {
+		queue_unwatch(views[i].queue);
+		assert_int_equal(views[i].queue->sleepers, 0);
+		assert_int_equal(taken[i], EVENTS);
+	}
+}
+
+static void waiting_run__of_threads_with_different_queues_misses_nothing(void **state)
+{
+	unsigned sets[4][2] = {{0, 1}, {1, 0}, {0, 0}, {1, 1}};
+
+	(void)state;
+	threads_meet(wait_run, sets[0], 4, 2);
+}
+
+static void queue_watch__of_threads_misses_nothing(void **state)
+{
+	unsigned queues[4] = {0, 0, 1, 1};
+
+	(void)state;
+	threads_meet(descriptor_run, queues, 4, 1);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, waiting_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(queue_watch__costs_the_poll_core_one_write_for_many_events),
+		test(queue_watch__of_a_queue_that_is_gone_is_readable_and_ends),
+		test(queue_watch__of_an_interface_that_goes_stays_readable),
+		test(waiting_run__of_threads_with_different_queues_misses_nothing),
+		test(queue_watch__of_threads_misses_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
