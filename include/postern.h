@@ -97,6 +97,47 @@ PTL_API unsigned postern_settings(struct postern_setting *settings, unsigned cou
  *               postern_last_error() says which. */
 PTL_API int postern_set(ptl_handle_ni_t interface, const char *name, const char *value);
 
+/* Waiting for events */
+
+/* How many queues postern_eq_poll() waits for at once. */
+#define POSTERN_EQ_POLL_MAX 64
+
+/* Takes the next event of the first of some event queues that has one, and waits if none has. With count 1 it is PtlEQWait with a
+ * timeout.
+ *   queues   handles of event queues, all of one interface; the same may appear twice
+ *   count    number of handles in queues, 1 to POSTERN_EQ_POLL_MAX
+ *   timeout  ns to wait at most; 0: the call only looks; UINT64_MAX: no limit
+ *   event    out: the event, as PtlEQWait gives it
+ *   which    out: index in queues of the queue that the event is from; may be NULL
+ * Other threads may wait for the same queues; each event goes to one thread. As with PtlEQWait, PtlEQGet finds a queue empty while
+ * another thread waits for it. With PTL_PROGRESS=inline the call sends and receives meanwhile. Any thread may call this, several at
+ * once.
+ * Returns
+ *   PTL_OK          The event has been taken.
+ *   PTL_EQ_DROPPED  The event has been taken; events of this queue before it were lost, because the queue was full.
+ *   PTL_EQ_EMPTY    The timeout has passed and no queue has an event.
+ *   PTL_NOINIT      The library is not initialised.
+ *   PTL_INV_EQ      count is not allowed, a handle is not a valid event queue handle of the first one's interface, or a queue was
+ *                   freed or the interface shut down during the wait.
+ *   PTL_SEGV        queues, event or which is not a legal address. */
+PTL_API int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t timeout, ptl_event_t *event, unsigned *which);
+
+/* Makes a file descriptor for poll(), select() or epoll that is readable while an event queue has events, so that an event loop can
+ * wait for messages together with sockets and timers.
+ *   queue  the event queue
+ * When the descriptor is readable, call PtlEQGet, or postern_eq_poll() with timeout 0, until there is no more event: the call that
+ * finds the queue empty makes the descriptor unreadable. A loop that does so may also use EPOLLET. If another thread takes events, the
+ * descriptor may be readable for a moment while there is none. Once the queue is freed or its interface shut down the descriptor stays
+ * readable, and PtlEQGet returns PTL_INV_EQ. The descriptor belongs to the caller, who closes it, and neither reads nor writes it; each
+ * call makes another one. Any thread may call this.
+ * Returns the descriptor, or a code with a minus before it:
+ *   -PTL_NOINIT   The library is not initialised.
+ *   -PTL_INV_EQ   queue is not a valid event queue handle.
+ *   -PTL_NOSPACE  The process may open no more descriptors.
+ *   -PTL_FAIL     With PTL_PROGRESS=inline there is no descriptor, because events come only while the program calls Portals: call
+ *                 postern_eq_poll() with a timeout in the loop. postern_last_error() says so. */
+PTL_API int postern_eq_fd(ptl_handle_eq_t queue);
+
 /* Captures */
 
 /* Captures the frames that an interface receives and sends, as they are on the wire, into a pcapng file, as PTL_CAPTURE does

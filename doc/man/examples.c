@@ -4,6 +4,7 @@
  * lines that read well alone; check() stands for what a program does about errors.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,35 @@ static void drain(ptl_handle_eq_t queue)
 		fprintf(stderr, "%s: %s\n", postern_error_name(code), postern_error_text(code));
 }
 
+/* Example: postern_eq_poll */
+static void wait_a_second(const ptl_handle_eq_t *queues, unsigned count)
+{
+	ptl_event_t event;
+	unsigned which;
+	int code = postern_eq_poll(queues, count, 1000000000, &event, &which);
+
+	if (code == PTL_EQ_EMPTY)
+		puts("Nothing came within a second.");
+	else if (code == PTL_OK || code == PTL_EQ_DROPPED)
+		printf("%s in queue %u\n", postern_event_name(event.type), which);
+	else
+		check(code);
+}
+
+/* Example: postern_eq_fd */
+static void wait_with_others(ptl_handle_eq_t queue, int socket)
+{
+	struct pollfd both[2] = {{.fd = postern_eq_fd(queue), .events = POLLIN}, {.fd = socket, .events = POLLIN}};
+
+	if (both[0].fd < 0) {
+		fprintf(stderr, "%s\n", postern_last_error());
+		return;
+	}
+	if (poll(both, 2, 100) > 0 && both[0].revents != 0)
+		drain(queue); /* until PtlEQGet finds no more */
+	close(both[0].fd);
+}
+
 /* Example: PtlMDUpdate */
 static void exchange_buffer(
 	ptl_handle_md_t descriptor, ptl_handle_eq_t queue, void *next, ptl_size_t length)
@@ -297,6 +327,8 @@ int main(void)
 		return 1;
 	}
 	fetch(ni, self);
+	wait_a_second(&queue, 1);
+	wait_with_others(queue, STDIN_FILENO);
 	drain(queue);
 	check(PtlMDBind(ni, md, &descriptor));
 	exchange_buffer(descriptor, queue, inbox, sizeof(inbox));

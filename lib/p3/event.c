@@ -1,38 +1,28 @@
-/* event.c - event queues: PtlEQAlloc, PtlEQFree, PtlEQGet, PtlEQWait.
+/* event.c - event queues: PtlEQAlloc, PtlEQFree, PtlEQGet, PtlEQWait, postern_eq_poll, postern_eq_fd.
  *
- * Events are taken without a lock (engine/queue.h). A waiting thread spins, yields, then sleeps on
- * the queue's bell:
- *
- *     reader                                      poll core
- *     sleepers++                                  publishes the event
- *     heavy barrier                               light barrier (base/barrier.h)
- *     reads bell, looks at the queue once more    sleepers != 0?
- *     sleeps while bell is what it was            bell++, wakes one sleeper
- *
- * Either the poll core sees the sleeper, or the reader sees the event.
- * A bell that rang between reading and sleeping makes the sleep end at once. The same holds for
- * `closed` and for a queue that is freed.
- *
- * With PTL_PROGRESS=inline readers that find nothing drive the engines of the process, one at a
- * time each.
+ * Events are taken without a lock (engine/queue.h); how threads wait for them stands in engine/waiting.h. With PTL_PROGRESS=inline
+ * readers that find nothing drive the engines of the process, one at a time each.
  */
 #include <p3/interface.h>
 
+#include <errno.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <string.h>
 
+#include <postern.h>
+
 #include <base/barrier.h>
 #include <base/extent.h>
+#include <base/log.h>
 #include <base/trace.h>
-#include <engine/patience.h>
-#include <engine/queue.h>
+#include <engine/waiting.h>
 #include <p3/library.h>
 #include <pmd-glue/glue.h>
 
-#define EVENT_PAGE       4096
-#define SLEEP_INLINE     (50 * MICROSECOND) /* of a reader that drives, at first; doubled up to */
-#define SLEEP_INLINE_MAX (500 * MICROSECOND)
+#define EVENT_PAGE 4096
+
+static_assert(POSTERN_EQ_POLL_MAX == WAITING_MAX, "what a program is told");
 
 static_assert(offsetof(struct queue, gate) == 0, "a gate is its queue's address");
 static_assert((int)GATE_THRESHOLD_INFINITE == PTL_MD_THRESH_INF, "thresholds are the engine's");
@@ -152,6 +142,7 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 		/* Threads that waited have been woken; the queue is used again when they have left. */
 		while (atomic_load_explicit(&queue->waiters, memory_order_acquire) != 0)
 			sched_yield();
+		queue_unwatch(queue);
 		events_give(&visit, slots, bytes);
 		segment_give(visit.segment, visit.segment->free_queues, visit.index);
 	}
@@ -248,12 +239,21 @@ static inline bool event_is_good(const struct visitor *visitor, const ptl_event_
 	return (after >> 3 | after << 61) <= visitor->events_last;
 }
 
-/* A thread that drives has found a queue empty: it drives, looks once more, and ends the visit. */
-static __attribute__((noinline)) int event_drive(struct visitor *visitor, const struct reader *reader, ptl_event_t *event)
+/* Must a thread do something about a queue that it has found empty? */
+static inline bool empty_matters(const struct reader *reader)
+{
+	return reader->drives || queue_is_raised(reader->view.queue);
+}
+
+/* It does so, and ends the visit: one that drives drives and looks once more; else a program that waits at the queue's descriptor is
+ * not to find it readable. */
+static __attribute__((noinline)) int event_empty(struct visitor *visitor, const struct reader *reader, ptl_event_t *event)
 {
 	enum queue_answer answer = QUEUE_EMPTY;
 
-	if (interface_drive() != 0)
+	if (!reader->drives)
+		queue_lower(&reader->view, interfaces[reader->number - 1].submission.segment);
+	else if (interface_drive() != 0)
 		answer = queue_look(reader, event);
 	visitor_leave(visitor);
 	return answer_code(answer, event);
@@ -273,12 +273,14 @@ static __attribute__((noinline)) int event_get(ptl_handle_eq_t eventq, ptl_event
 		visit_leave(&visit);
 		return PTL_SEGV;
 	}
+	reader = reader_keep(&visit, eventq);
 	if (!queue_is_awaited(visit_queue(&visit))) {
-		reader = reader_keep(&visit, eventq);
 		answer = queue_look(reader, event);
 		if (answer == QUEUE_EMPTY && reader->drives)
-			return event_drive(visit.visitor, reader, event);
+			return event_empty(visit.visitor, reader, event);
 	}
+	if (answer == QUEUE_EMPTY && queue_is_raised(visit_queue(&visit)))
+		return event_empty(visit.visitor, reader, event);
 	visit_leave(&visit);
 	return answer_code(answer, event);
 }
@@ -302,69 +304,63 @@ int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 		return event_get(reader->view.handle, event);
 	}
 	answer = queue_try(&reader->view, event_tell, event);
-	if (answer == QUEUE_EMPTY && reader->drives)
-		return event_drive(visitor, reader, event);
+	if (answer == QUEUE_EMPTY && empty_matters(reader))
+		return event_empty(visitor, reader, event);
 	visitor_leave(visitor);
 	return answer == QUEUE_CONTENDED ? event_get(reader->view.handle, event) : queue_code(answer);
 }
 
-static bool interface_is_closed(const struct visit *visit)
+/* A wait for the events of some queues. */
+struct event_wait {
+	const struct queue_view *queues;
+	unsigned count;
+	ptl_event_t *event;
+	enum queue_answer answer; /* of the queue that */
+	unsigned which;           /* had something to say */
+};
+
+static bool events_look(void *context)
 {
-	return atomic_load_explicit(&visit->segment->closed, memory_order_relaxed) != 0;
-}
+	struct event_wait *wait = context;
 
-/* Sleeps until the bell rings, unless there is something to see. */
-static enum queue_answer queue_sleep(
-	const struct visit *visit, const struct reader *reader, ptl_event_t *event, uint64_t limit)
-{
-	struct queue *queue = reader->view.queue;
-	enum queue_answer answer;
-	uint32_t bell;
-
-	atomic_fetch_add_explicit(&queue->sleepers, 1, memory_order_relaxed);
-	barrier_heavy();
-	bell = atomic_load_explicit(&queue->bell, memory_order_acquire);
-	answer = queue_look(reader, event);
-	if (answer == QUEUE_EMPTY && !interface_is_closed(visit))
-		futex_wait(&queue->bell, bell, limit);
-	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed);
-	return answer;
-}
-
-static enum queue_answer queue_await(
-	const struct visit *visit, const struct reader *reader, ptl_event_t *event)
-{
-	bool drives = reader->drives;
-	uint64_t limit = drives ? SLEEP_INLINE : UINT64_MAX;
-	struct patience patience = {0};
-	enum queue_answer answer;
-
-	for (;;) {
-		answer = queue_look(reader, event);
-		if (answer != QUEUE_EMPTY)
-			return answer;
-		if (interface_is_closed(visit))
-			return QUEUE_GONE;
-		if (drives && interface_drive() != 0) {
-			patience = (struct patience){0};
-			limit = SLEEP_INLINE;
-			continue;
-		}
-		if (patience_wait(&patience))
-			continue;
-		answer = queue_sleep(visit, reader, event, limit);
-		if (answer != QUEUE_EMPTY)
-			return answer;
-		if (drives && limit < SLEEP_INLINE_MAX)
-			limit = limit * 2 < SLEEP_INLINE_MAX ? limit * 2 : SLEEP_INLINE_MAX;
+	for (wait->which = 0; wait->which < wait->count; wait->which++) {
+		wait->answer = queue_take(&wait->queues[wait->which], event_tell, wait->event);
+		if (wait->answer != QUEUE_EMPTY)
+			return true;
 	}
+	return false;
+}
+
+/* Waits for an event of queues that are visited. */
+static int events_await(const struct visit *visit, struct event_wait *wait, uint64_t timeout)
+{
+	const struct waiting waiting = {
+		.queues = wait->queues,
+		.count = wait->count,
+		.segment = visit->segment,
+		.look = events_look,
+		.context = wait,
+		.drive = visit->interface->inlined ? interface_drive : NULL,
+		.now = glue_now,
+		.timeout = timeout,
+	};
+	enum waiting_answer answer;
+
+	for (unsigned i = 0; i < wait->count; i++)
+		atomic_fetch_add_explicit(&wait->queues[i].queue->waiters, 1, memory_order_relaxed);
+	answer = waiting_run(&waiting);
+	/* Release: pairs with PtlEQFree, which gives the queue away afterwards. */
+	for (unsigned i = 0; i < wait->count; i++)
+		atomic_fetch_sub_explicit(&wait->queues[i].queue->waiters, 1, memory_order_release);
+	if (answer == WAITING_CLOSED)
+		return PTL_INV_EQ;
+	return answer_code(wait->answer, wait->event);
 }
 
 int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
 	struct visit visit;
-	struct queue *queue;
-	enum queue_answer answer;
+	struct event_wait wait = {.count = 1, .event = event};
 	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
 
 	if (code != PTL_OK)
@@ -373,12 +369,92 @@ int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 		visit_leave(&visit);
 		return PTL_SEGV;
 	}
-	queue = visit_queue(&visit);
-	atomic_fetch_add_explicit(&queue->waiters, 1, memory_order_relaxed);
-	answer = queue_await(&visit, reader_keep(&visit, eventq), event);
-	/* Release: pairs with PtlEQFree, which gives the queue away afterwards. */
-	atomic_fetch_sub_explicit(&queue->waiters, 1, memory_order_release);
-	code = answer_code(answer, event);
+	wait.queues = &reader_keep(&visit, eventq)->view;
+	code = events_await(&visit, &wait, UINT64_MAX);
+	visit_leave(&visit);
+	return code;
+}
+
+/* Views of queues, all of the interface that is visited; false: one is not. */
+static bool queues_view(const struct visit *visit, const ptl_handle_eq_t *queues, unsigned count, struct queue_view *views)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (!handle_lives(visit, queues[i], HANDLE_QUEUE))
+			return false;
+		views[i] = queue_view(visit->segment, segment_queue(visit->segment, handle_index(queues[i])), queues[i]);
+	}
+	return true;
+}
+
+static int events_poll(const struct visit *visit, const ptl_handle_eq_t *queues, uint64_t timeout, struct event_wait *wait)
+{
+	struct queue_view views[WAITING_MAX];
+	int code;
+
+	if (!queues_view(visit, queues, wait->count, views))
+		return PTL_INV_EQ;
+	wait->queues = views;
+	code = events_await(visit, wait, timeout);
+	for (unsigned i = 0; i < wait->count && code == PTL_EQ_EMPTY; i++)
+		if (queue_is_raised(views[i].queue))
+			queue_lower(&views[i], visit->segment);
+	return code;
+}
+
+int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t timeout, ptl_event_t *event, unsigned *which)
+{
+	struct visit visit;
+	struct event_wait wait = {.count = count, .event = event};
+	int code;
+
+	if (!library_is_open())
+		return PTL_NOINIT;
+	if (count == 0 || count > WAITING_MAX)
+		return PTL_INV_EQ;
+	if (address_is_bad(queues, count * sizeof(*queues), alignof(ptl_handle_eq_t)) || ADDRESS_IS_BAD(event) ||
+		(which && ADDRESS_IS_BAD(which)))
+		return PTL_SEGV;
+	code = visit_enter(&visit, queues[0], HANDLE_QUEUE, PTL_INV_EQ);
+	if (code != PTL_OK)
+		return code;
+	code = events_poll(&visit, queues, timeout, &wait);
+	visit_leave(&visit);
+	if (which && (code == PTL_OK || code == PTL_EQ_DROPPED))
+		*which = wait.which;
+	return code;
+}
+
+/* A descriptor for the caller, or a minus and a code. */
+static int queue_descriptor(const struct visit *visit, ptl_handle_eq_t eventq)
+{
+	const struct queue_view view = queue_view(visit->segment, visit_queue(visit), eventq);
+	int descriptor;
+
+	if (visit->interface->inlined) {
+		log_error("postern_eq_fd: with PTL_PROGRESS=inline events come only while the program calls Portals, so no descriptor "
+			  "can announce them; set PTL_PROGRESS=core, or call postern_eq_poll() with a timeout");
+		return -PTL_FAIL;
+	}
+	library_glue_lock();
+	descriptor = queue_watch(&view, visit->segment);
+	library_glue_unlock();
+	if (descriptor >= 0)
+		return descriptor;
+	if (!handle_lives(visit, eventq, HANDLE_QUEUE))
+		return -PTL_INV_EQ;
+	log_error("postern_eq_fd: no descriptor can be made (%s); close some, or raise the limit (ulimit -n)", strerror(errno));
+	return -PTL_NOSPACE;
+}
+
+int postern_eq_fd(ptl_handle_eq_t eventq)
+{
+	struct visit visit;
+	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
+
+	if (code != PTL_OK)
+		return -code;
+	log_clear_error();
+	code = queue_descriptor(&visit, eventq);
 	visit_leave(&visit);
 	return code;
 }

@@ -22,7 +22,7 @@
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
-#include <engine/queue.h>
+#include <engine/waiting.h>
 #include <p3/library.h>
 #include <p3/outer.h>
 #include <p3/telemetry.h>
@@ -511,10 +511,9 @@ static void interface_wake(struct interface *interface)
 	for (uint32_t i = 0; i < segment->limits.queues; i++) {
 		struct queue *queue = segment_queue(segment, i);
 
-		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) == 0)
-			continue;
-		atomic_fetch_add_explicit(&queue->bell, 1, memory_order_release);
-		futex_wake(&queue->bell, INT_MAX);
+		queue_raise_for_good(queue);
+		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) != 0)
+			queue_wake(queue, INT_MAX);
 	}
 	submission_post(&interface->submission, &abandon);
 }
@@ -548,6 +547,8 @@ static void interface_close(unsigned number)
 	interface_wake(interface);
 	visitor_await(number);
 	interface_desert(interface);
+	for (uint32_t i = 0; i < segment->limits.queues; i++)
+		queue_unwatch(segment_queue(segment, i));
 	interface_linger(interface);
 	engine_destroy(interface->engine);
 	interface->engine = NULL;
