@@ -6,7 +6,8 @@
  * by one frame per round trip, doubling before the first congestion; above it is cut in proportion
  * to the excess, at most once per round trip. A mark (ECN) counts as delay. The target lies above
  * the least delay seen lately, so that it needs no knowledge of the path, and is wider for small
- * windows, so that many senders to one port settle at fair shares.
+ * windows, so that many senders to one port settle at fair shares. A whole round trip is never less
+ * than the least delay: the first one bounds it for those who meet a queue before anything else.
  *
  * I1. WINDOW_MIN <= window <= WINDOW_MAX. Below one frame, single frames go at the pace of window /
  *     rtt.
@@ -18,6 +19,7 @@
 #include <transport/state.h>
 
 #define WINDOW_MIN     (WINDOW_ONE / 64)
+#define ROOT_ONE       8 /* of WINDOW_ONE / WINDOW_MIN */
 #define WINDOW_MAX     (FRAME_WINDOW * WINDOW_ONE)
 #define FLOOR_WINDOW   (4 * WINDOW_ONE)
 #define FLOOR_CREDIT   32 /* frames */
@@ -48,7 +50,8 @@ static void delay_note(struct transport *transport, struct peer *peer, uint32_t 
 	if (transport->now >= peer->delay_period) {
 		bool quiet = transport->now - peer->delay_period > DELAY_PERIOD;
 
-		peer->delay_min = quiet || peer->delay_period == 0 ? delay : peer->delay_min_next;
+		if (peer->delay_period != 0)
+			peer->delay_min = quiet ? delay : peer->delay_min_next;
 		peer->delay_min_next = delay;
 		peer->delay_period = transport->now + DELAY_PERIOD;
 	}
@@ -62,10 +65,10 @@ void congestion_rtt(
 	uint32_t difference = rtt > peer->rtt ? rtt - peer->rtt : peer->rtt - rtt;
 
 	peer->measured = (uint32_t)transport->now;
+	if (peer->rtt == 0)
+		peer->delay_min = rtt;
 	if (exact)
 		delay_note(transport, peer, delay);
-	else if (peer->rtt == 0)
-		peer->delay_min = delay;
 	if (peer->rtt == 0) {
 		peer->rtt = rtt;
 		peer->variance = rtt / 2;
@@ -77,21 +80,26 @@ void congestion_rtt(
 	peer->delay = smooth(peer->delay, delay, 4);
 }
 
-/* The square root of a window in frames, at least 1: a table of the power of two would do; so few
- * steps are as good. */
-static uint32_t window_root(uint32_t window)
+/* The square root, at least 1: a table of the power of two would do; so few steps are as good. */
+static uint32_t root_of(uint32_t number)
 {
-	uint32_t frames = window / WINDOW_ONE;
 	uint32_t root = 1;
 
-	while ((root + 1) * (root + 1) <= frames)
+	while ((root + 1) * (root + 1) <= number)
 		root++;
 	return root;
 }
 
+/* Windows below one frame count in parts of WINDOW_MIN. */
 static uint64_t congestion_target(const struct peer *peer)
 {
-	return peer->delay_min + TARGET_DELAY + TARGET_SPREAD / window_root(peer->window);
+	uint64_t spread;
+
+	if (peer->window >= WINDOW_ONE)
+		spread = TARGET_SPREAD / root_of(peer->window / WINDOW_ONE);
+	else
+		spread = TARGET_SPREAD * ROOT_ONE / root_of(peer->window / WINDOW_MIN);
+	return peer->delay_min + TARGET_DELAY + spread;
 }
 
 /* Mostly it is so by far, which takes no division to see. */
@@ -109,13 +117,15 @@ static uint32_t window_floor(const struct peer *peer)
 	return peer->credit >= FLOOR_CREDIT / 4 ? WINDOW_ONE : WINDOW_MIN;
 }
 
-/* The window becomes window * part / 256, at most once per round trip. */
+/* The window, of which no more is used than the credit allows, becomes window * part / 256, at most once per round trip. */
 static void congestion_cut(struct transport *transport, struct peer *peer, uint32_t part)
 {
+	uint32_t used = RTE_MIN(peer->window, peer->credit * WINDOW_ONE);
+
 	if (transport->now - peer->cut_at < peer->rtt)
 		return;
 	peer->window_before = peer->window;
-	peer->window = RTE_MAX((uint32_t)((uint64_t)peer->window * part / 256), window_floor(peer));
+	peer->window = RTE_MAX((uint32_t)((uint64_t)used * part / 256), window_floor(peer));
 	peer->growth = 0;
 	peer->cut_at = transport->now;
 	peer->flags &= (uint16_t)~TX_SLOW_START;

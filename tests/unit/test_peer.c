@@ -75,6 +75,35 @@ static void peer__that_was_away_is_not_taken_for_near(void **state)
 	network_destroy(network);
 }
 
+/* Who joins a crowd sees a full queue from its first frame on, and would take that for the length of the way. */
+static void peer__is_no_farther_than_its_first_answer_says(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	uint64_t first;
+
+	(void)state;
+	network->faults.delay = 10 * MICROSECOND;
+	network->nodes[0].silent = network->nodes[1].silent = true;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	nodes_poll(network, 2 * MICROSECOND);
+	/* A node that comes so late to the answer knows only that the way takes no longer than the whole. */
+	network->nodes[0].stalled_until = network->now + 60 * MICROSECOND;
+	while (info_of(network, 0, 1).rtt == 0)
+		network_pass(network, MICROSECOND);
+	first = info_of(network, 0, 1).rtt;
+	network->faults.delay = MILLISECOND;
+	for (unsigned i = 0; i < 3; i++) {
+		network_send(network, 0, 1, 8);
+		nodes_poll(network, 4 * MILLISECOND);
+	}
+	assert_true(network_settled(network));
+	assert_true(info_of(network, 0, 1).rtt > first);
+	assert_true(info_of(network, 0, 1).delay_min <= first);
+	network_check(network);
+	network_destroy(network);
+}
+
 /* Answers to pings leave no trace at the one who answers: it forgets the peer that still hears from it, and must not be taken for
  * going on with a stream of which it knows nothing more. */
 static void stream__is_forgotten_though_pings_are_answered(void **state)
@@ -434,6 +463,7 @@ int main(void)
 		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
 		cmocka_unit_test(peer__that_was_away_is_not_taken_for_near),
 		cmocka_unit_test(acknowledgement__ends_messages_before_the_data_beside_it_is_delivered),
+		cmocka_unit_test(peer__is_no_farther_than_its_first_answer_says),
 		cmocka_unit_test(acknowledgement__is_read_before_the_next_frames),
 		cmocka_unit_test(acknowledgement__outlives_the_peer_that_ends_behind_it),
 		cmocka_unit_test(acknowledgement__that_opens_the_window_is_used_in_its_turn),
