@@ -15,8 +15,7 @@
 #define NOTHING        4096 /* bytes of memory that is not used */
 #define TRUNCATED_BY   100  /* bytes that a posted descriptor is too short by, at most */
 
-/* After trouble, so long may pass until everybody knows of it. */
-static uint64_t model_grace(const struct model *model)
+uint64_t model_grace(const struct model *model)
 {
 	return 2 * model->simulation->peer_timeout + SECOND;
 }
@@ -840,6 +839,19 @@ static void acknowledgement_give_up(struct model *model, struct task *task)
 	if (!task->finished)
 		put_look(model, node, task);
 	node_leave(node);
+}
+
+void model_trouble_over(struct model *model, const struct node *node, uint64_t ended)
+{
+	for (uint64_t i = 1; i <= model->count; i++) {
+		struct task *task = model_task(model, i);
+
+		if (task->finished || !(task->seen & SEEN_END) || task->issued > ended ||
+			(task->initiator != node->number && task->target != node->number))
+			continue;
+		task->acknowledged = false;
+		acknowledgement_give_up(model, task);
+	}
 }
 
 static void program_clean(struct model *model, struct node *node)

@@ -143,6 +143,11 @@ struct task *model_task(const struct model *model, uint64_t number); /* NULL: th
 void model_begin(struct model *model, struct node *node);
 void model_end(struct model *model, struct node *node);
 
+/* After trouble, so long may pass until everybody knows of it. */
+uint64_t model_grace(const struct model *model);
+/* So long ago a node's trouble was over: acknowledgements that were owed then, by it or to it, will not come. */
+void model_trouble_over(struct model *model, const struct node *node, uint64_t ended);
+
 /* Issues a put or get now; false when there is no room for it, at either end. The initiator is not entered. */
 struct task *model_issue(struct model *model, struct node *initiator, struct node *target,
 	enum task_class class, bool get, bool acknowledge, uint64_t length);

@@ -131,6 +131,20 @@ static void trouble_slice(void *object, uint64_t argument)
 		node, argument);
 }
 
+static void trouble_over(void *object, uint64_t ended)
+{
+	struct node *node = object;
+	struct simulation *simulation = node->simulation;
+
+	if (simulation->over)
+		return;
+	if (simulation->lingering)
+		sim_clock_at(&simulation->clock, simulation_now(simulation) + MILLISECOND,
+			trouble_over, node, ended);
+	else
+		model_trouble_over(simulation->model, node, ended);
+}
+
 static void trouble_cut(void *object, uint64_t length)
 {
 	struct node *node = object;
@@ -143,6 +157,8 @@ static void trouble_cut(void *object, uint64_t length)
 		node->troubled = true;
 		if (node->trouble_ended < until)
 			node->trouble_ended = until;
+		sim_clock_at(&simulation->clock, until + model_grace(simulation->model),
+			trouble_over, node, until);
 	}
 	trouble_trace(node, "is cut off", length);
 	network_cut(&simulation->network, node->number, until);
