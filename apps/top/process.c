@@ -15,7 +15,8 @@
 
 #include "client.h"
 
-#define PATTERN "/dpdk/*/dpdk_telemetry.v2*"
+#define PATTERN "/dpdk/*/" SOCKET "*"
+#define SOCKET  "dpdk_telemetry.v2" /* and ":1", ":2", ... of further processes */
 
 struct process {
 	LIST_ENTRY(process) link;
@@ -224,6 +225,23 @@ struct process *process_next(const struct process *process)
 uint64_t process_id(const struct process *process)
 {
 	return process->id;
+}
+
+unsigned process_instance(const struct process *process)
+{
+	const char *number = strrchr(process->path, '/') + 1 + strlen(SOCKET);
+
+	return *number == ':' ? (unsigned)strtoul(number + 1, NULL, 10) : 0;
+}
+
+const char *process_prefix(const struct process *process, char *buffer, size_t size)
+{
+	const char *end = strrchr(process->path, '/'), *begin = end;
+
+	while (begin[-1] != '/')
+		begin--;
+	snprintf(buffer, size, "%.*s", (int)(end - begin), begin);
+	return buffer;
 }
 
 const char *process_program(const struct process *process)

@@ -5,6 +5,7 @@
 #define TOP_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define INTERFACES_MAX 64
@@ -43,6 +44,9 @@ void processes_look(void);
 struct process *process_first(void);
 struct process *process_next(const struct process *process);
 uint64_t process_id(const struct process *process); /* the system's */
+/* By which dpdk-telemetry.py finds it: -i, and -f with the prefix, which is copied to the buffer and returned. */
+unsigned process_instance(const struct process *process);
+const char *process_prefix(const struct process *process, char *buffer, size_t size);
 const char *process_program(const struct process *process);
 unsigned process_interfaces(const struct process *process);
 const struct interface *process_interface(const struct process *process, unsigned i);

@@ -73,6 +73,7 @@ static const char *rate_text(double rate, char *text, size_t size)
 
 enum column {
 	PID,
+	INSTANCE,
 	PROGRAM,
 	PROCESS,
 	DEVICE,
@@ -96,6 +97,7 @@ static const struct {
 	bool left;     /* adjusted to the left */
 } columns[COLUMNS] = {
 	[PID] = {"PID", 7, 0, false},
+	[INSTANCE] = {"INST", 5, 2, false},
 	[PROGRAM] = {"PROGRAM", 15, 0, true},
 	[PROCESS] = {"NID:PID", 21, 0, true},
 	[DEVICE] = {"DEVICE", 20, 4, true},
@@ -122,6 +124,7 @@ static void cells_fill(line_cells cells, const struct row *row)
 #define RATE(column, counter)                                                                      \
 	rate_text(rate_of(interface, before->counter, now->counter), cells[column], CELL_BYTES)
 	CELL(PID, "%llu", (unsigned long long)process_id(row->process));
+	CELL(INSTANCE, "%u", process_instance(row->process));
 	CELL(PROGRAM, "%s", process_program(row->process));
 	CELL(PROCESS, "%llu:%llu", (unsigned long long)interface->nid,
 		(unsigned long long)interface->pid);
@@ -217,8 +220,12 @@ static void row_print_json(const struct row *row)
 {
 	const struct interface *interface = row->interface;
 	const struct counts *before = &interface->before, *now = &interface->now;
+	char prefix[256];
 
-	printf("{\"process\": %llu, \"program\": ", (unsigned long long)process_id(row->process));
+	printf("{\"process\": %llu, \"instance\": %u, \"prefix\": ",
+		(unsigned long long)process_id(row->process), process_instance(row->process));
+	json_text(process_prefix(row->process, prefix, sizeof(prefix)));
+	printf(", \"program\": ");
 	json_text(process_program(row->process));
 	printf(", \"interface\": %llu, \"nid\": %llu, \"pid\": %llu, \"device\": ",
 		(unsigned long long)interface->number, (unsigned long long)interface->nid,

@@ -194,6 +194,22 @@ class Top(Case):
         self.assertLessEqual(row["busy"], 1)
         self.assertIn("memif:", row["device"])
 
+    def test_dpdks_own_script_finds_a_process_by_what_top_tells(self):
+        script = shutil.which("dpdk-telemetry.py")
+        if not script:
+            self.skipTest("dpdk-telemetry.py (package dpdk-dev) is not here")
+        other = self.start("postern-perf", "--server", PTL_NID="3")
+        self.await_line(other, "Serving")
+        for server in (self.server(), other):
+            row = None
+            while not row:  # it may be slow to answer
+                row = self.row_of(self.expect_json(programs.run("postern-top", "-1", "-j", "-i", "0.1")), server)
+            words = ["-f", row["prefix"], "-i", str(row["instance"])]
+            done = subprocess.run([script, *words], input="/postern/process\n", stdout=subprocess.PIPE, text=True,
+                                  timeout=programs.TIMEOUT, check=True)
+            answer = json.loads(done.stdout.strip().split("\n")[-1])["/postern/process"]
+            self.assertEqual((answer["pid"], answer["program"]), (server.pid, "postern-perf"))
+
     def test_text_lists_all_processes_and_skips_dead_sockets(self):
         killed = self.server()
         client = self.client_of(killed)
@@ -203,11 +219,13 @@ class Top(Case):
         while not os.path.exists(path):  # it stays, but another process may be taking its name
             pass
         server = self.server()
+        name = self.client_of(server).name
+        instance = name.split(":")[1] if ":" in name else "0"
         lines = []
-        while [str(server.pid), "postern-perf", "1:1"] not in [line[:3] for line in lines]:  # it may be slow to answer
+        while [str(server.pid), instance, "postern-perf", "1:1"] not in [line[:4] for line in lines]:  # it may be slow to answer
             done = self.expect_success(programs.run("postern-top", "--once", "-i", "100ms"))
             lines = [line.split() for line in done.stdout.split("\n") if line]
-            self.assertEqual(lines[0][:4], ["PID", "PROGRAM", "NID:PID", "DEVICE"])
+            self.assertEqual(lines[0][:5], ["PID", "INST", "PROGRAM", "NID:PID", "DEVICE"])
             self.assertNotIn(str(killed.pid), [line[0] for line in lines])
             self.assertNotIn("\033", done.stdout)
 
