@@ -18,6 +18,7 @@
 
 #include <base/log.h>
 #include <pmd-glue/device.h>
+#include <pmd-glue/driver.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/ethdev.h>
 #include <pmd-glue/glue.h>
@@ -226,6 +227,8 @@ struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan)
 	memcpy(name, string, length);
 	name[length] = 0;
 	if (ethdev_plug(string) != 0) {
+		if (driver_missing(name, name))
+			return NULL;
 		log_error("PTL_IFACE_NAME=%s: DPDK cannot make this device (%s): write it as after "
 			  "--vdev, such as "
 			  "net_memif0,role=client,socket=/tmp/x",

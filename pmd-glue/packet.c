@@ -34,6 +34,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <pmd-glue/driver.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/ethdev.h>
 #include <pmd-glue/glue.h>
@@ -409,6 +410,8 @@ static int packet_start(struct packet *packet, int domain, const char *arguments
 	unsigned count = sockets_list(domain, sockets, SOCKETS_MAX);
 	char why[256];
 	if (packet_plug(arguments) != 0) {
+		if (driver_missing(options->name, device))
+			return -1;
 		log_error("%s: DPDK cannot open it (%s): see PTL_LOG_LEVEL=debug for all that it "
 			  "says",
 			options->name, eal_reason(why, sizeof(why)));

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What goes wrong is told in one sentence with its remedy: limits of the process, settings that mean nothing, full disks."""
+import glob
 import os
 import resource
 import subprocess
@@ -48,6 +49,20 @@ class Complaints(programs.Case):
         self.expect(done, 0, "interface 0 is 1:", "buffers")
         self.assertNotIn("EAL", done.stderr)
         self.expect(self.info(PTL_DEBUG="all"), 0, "EAL argument 0", "interface 0 is 1:")
+
+    def test_a_driver_that_is_not_installed_is_named_with_its_package(self):
+        places = glob.glob("/usr/lib/*/dpdk/pmds-*")
+        if os.getuid() != 0 or len(places) != 1:
+            self.skipTest("only root can hide drivers, and only where Debian has them")
+        script = f"cp -a {places[0]}/. $0 && rm $0/librte_net_$2.* && mount --bind $0 {places[0]} && " \
+            "ip link add ptn-a type veth peer name ptn-b && ip link set ptn-a up && exec $1"
+        for device, driver in (("net_null0", "null"), ("net_tap0,iface=ptn-tap", "tap"), ("xdp:ptn-a", "af_xdp")):
+            place = os.path.join(self.directory, driver)
+            os.mkdir(place)
+            done = subprocess.run(["unshare", "-mn", "sh", "-c", script, place, programs.program("postern-info"), driver],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT,
+                                  check=False, env=programs.environment(PTL_IFACE_NAME=device))
+            self.expect(done, 1, "is not installed: on Debian apt install librte-net-" + driver.replace("_", "-"))
 
     def test_too_few_files_are_told(self):
         for limit in range(8, 13):
