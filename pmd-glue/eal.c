@@ -8,7 +8,6 @@
  * I2. A forked child has EAL's memory and none of its threads; it is refused, for ever.
  */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -36,6 +35,7 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/clock.h>
+#include <pmd-glue/descriptors.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/ethdev.h>
 #include <pmd-glue/glue.h>
@@ -53,7 +53,6 @@
 #define SOCKET_NAME      "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
 #define SOCKET_PATH_MAX  ((int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
 #define ARGUMENTS_MAX    128
-#define DESCRIPTORS_SEEN 4096
 #define REASON_MAX       256
 /* EAL touches 48 bytes for each page of it; a port needs 1 MiB. */
 #define MEMORY_LEAST     (UINT64_C(96) << 20)
@@ -70,7 +69,7 @@ struct eal_arguments {
 };
 
 struct eal_guard {
-	uint8_t descriptors[DESCRIPTORS_SEEN / 8]; /* those that were open, a bit for each */
+	struct descriptors descriptors; /* those that were open */
 	cpu_set_t affinity;
 	sigset_t signals;
 	struct sigaction bus;
@@ -138,44 +137,6 @@ static void eal_listen(void)
 		fclose(stream);
 }
 
-/* Calls visit for each open descriptor. */
-static void descriptors_visit(struct eal_guard *guard, void (*visit)(struct eal_guard *, int))
-{
-	DIR *entries = opendir("/proc/self/fd");
-	struct dirent *entry;
-	if (!entries)
-		return;
-	while ((entry = readdir(entries))) {
-		int fd = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : -1;
-		if (fd >= 0 && fd < DESCRIPTORS_SEEN && fd != dirfd(entries))
-			visit(guard, fd);
-	}
-	closedir(entries);
-}
-
-static void descriptor_note(struct eal_guard *guard, int fd)
-{
-	guard->descriptors[fd / 8] |= (uint8_t)(1u << fd % 8);
-}
-
-/* DPDK's descriptors are not closed on exec, which keeps rings and locks alive in programs that know nothing of them.
- * Files with a name are somebody else's: those that another thread opened meanwhile are left alone as far as can be
- * told. */
-static void descriptor_close_on_exec(struct eal_guard *guard, int fd)
-{
-	static const char *const kinds[] = {"anon_inode:", "socket:", "pipe:", "/memfd:"};
-	char name[32], target[64];
-	ssize_t length;
-	if (guard->descriptors[fd / 8] & 1u << fd % 8)
-		return;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	length = readlink(name, target, sizeof(target) - 1);
-	target[length < 0 ? 0 : length] = 0;
-	for (size_t n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++)
-		if (strncmp(target, kinds[n], strlen(kinds[n])) == 0)
-			fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
 struct eal_guard *eal_enter(void)
 {
 	sigset_t all;
@@ -186,7 +147,7 @@ struct eal_guard *eal_enter(void)
 	pthread_sigmask(SIG_SETMASK, &all, &guard->signals);
 	pthread_getaffinity_np(pthread_self(), sizeof(guard->affinity), &guard->affinity);
 	sigaction(SIGBUS, NULL, &guard->bus);
-	descriptors_visit(guard, descriptor_note);
+	descriptors_read(&guard->descriptors);
 	return guard;
 }
 
@@ -194,7 +155,7 @@ void eal_leave(struct eal_guard *guard)
 {
 	if (!guard)
 		return;
-	descriptors_visit(guard, descriptor_close_on_exec);
+	descriptors_claim(&guard->descriptors);
 	sigaction(SIGBUS, &guard->bus, NULL);
 	pthread_setaffinity_np(pthread_self(), sizeof(guard->affinity), &guard->affinity);
 	pthread_sigmask(SIG_SETMASK, &guard->signals, NULL);
@@ -287,6 +248,19 @@ static int arguments_cpu(void)
 	return cpu;
 }
 
+/* EAL knows CPUs by these files alone. 0, or -1 after an error line. */
+static int cpu_check(int cpu)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/core_id", cpu);
+	if (access(path, F_OK) == 0)
+		return 0;
+	log_error("cannot start DPDK because there is no %s, by which it knows the CPUs: mount -t "
+		  "sysfs sysfs /sys, or let the container have it",
+		path);
+	return -1;
+}
+
 /* The cards: EAL resets them when it starts, so they must be this process's before. 0, or -1 after an error line. */
 static int arguments_devices(struct eal_arguments *arguments)
 {
@@ -372,13 +346,15 @@ static int arguments_pages(struct eal_arguments *arguments)
 static int arguments_make(struct eal_arguments *arguments)
 {
 	const char *added = setting_text(SETTING_EAL_ARGS);
-	int words;
+	int words, cpu = arguments_cpu();
+	if (cpu_check(cpu) != 0)
+		return -1;
 	arguments->count = 0;
 	argument_add(arguments, "postern");
 	if (share_wanted())
-		argument_add(arguments, "--lcores=(0-%u)@%d", SHARE_LCORES - 1, arguments_cpu());
+		argument_add(arguments, "--lcores=(0-%u)@%d", SHARE_LCORES - 1, cpu);
 	else
-		argument_add(arguments, "--lcores=0@%d", arguments_cpu());
+		argument_add(arguments, "--lcores=0@%d", cpu);
 	if (arguments_devices(arguments) != 0 || arguments_pages(arguments) != 0)
 		return -1;
 	arguments_telemetry(arguments);
@@ -400,9 +376,19 @@ static int arguments_make(struct eal_arguments *arguments)
 	return 0;
 }
 
+static _Thread_local bool eal_thread; /* this thread is EAL's */
+
+/* What EAL's thread prints is its usage, which it does when it does not like an argument and nobody has asked for; what others print goes
+ * where they want it. */
+static ssize_t output_sift(void *output, const char *text, size_t length)
+{
+	return eal_thread ? (ssize_t)length : (ssize_t)fwrite(text, 1, length, output);
+}
+
 static void *eal_run(void *context)
 {
 	struct eal_arguments *arguments = context;
+	eal_thread = true;
 	arguments->result = rte_eal_init(arguments->count, arguments->words);
 	arguments->error = rte_errno;
 	return NULL;
@@ -442,23 +428,22 @@ static int eal_run_apart(struct eal_arguments *arguments)
 	pthread_t thread;
 	struct eal_guard *guard = eal_enter();
 	FILE *output = stdout;
-	FILE *nowhere = NULL;
+	FILE *sieve = NULL; /* never closed: another thread may still be about to print to it */
 	char remedy[REASON_MAX];
 	int error;
 	for (int signal = 1; signal < NSIG; signal++)
 		sigaction(signal, NULL, &before[signal]);
-	/* EAL prints its whole usage when it does not like an argument, which only PTL_EAL_ARGS can
-	 * bring about. */
+	/* No argument that is made here can displease EAL. */
 	if (setting_text(SETTING_EAL_ARGS)[0])
-		nowhere = fopen("/dev/null", "we");
-	if (nowhere)
-		stdout = nowhere;
+		sieve = fopencookie(output, "w", (cookie_io_functions_t){.write = output_sift});
+	if (sieve && setvbuf(sieve, NULL, _IONBF, 0) == 0)
+		stdout = sieve;
 	error = guard ? pthread_create(&thread, NULL, eal_run, arguments) : ENOMEM;
 	if (error == 0)
 		pthread_join(thread, NULL);
 	stdout = output;
-	if (nowhere)
-		fclose(nowhere);
+	if (error == 0 && arguments->result >= 0)
+		descriptors_claim_interrupts(&guard->descriptors);
 	for (int signal = 1; signal < NSIG; signal++) {
 		struct sigaction after;
 		if (sigaction(signal, NULL, &after) == 0 &&

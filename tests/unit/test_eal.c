@@ -6,7 +6,15 @@
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,20 +156,127 @@ static bool descriptor_is_fleeting(int fd)
 
 static int case_closes_on_exec(void)
 {
+	char path[64], lock[80], name[80];
 	bool before[1024];
 
+	snprintf(path, sizeof(path), "/tmp/postern-test-exec-%d", (int)getpid());
+	snprintf(name, sizeof(name), "memif:%s", path);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
 	for (int fd = 0; fd < 1024; fd++)
 		before[fd] = fcntl(fd, F_GETFD) >= 0;
 	CHECK(start() == 0);
-	CHECK(glue_port_open(0, "memif:/tmp/postern-test-exec", 0) != NULL);
+	CHECK(glue_port_open(0, name, 0) != NULL);
 	CHECK(glue_port_open(1, "net_null0", 0) != NULL);
 	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
 		int flags = fcntl(fd, F_GETFD);
 		CHECK(before[fd] || flags < 0 || (flags & FD_CLOEXEC) ||
 			descriptor_is_fleeting(fd));
 	}
-	unlink("/tmp/postern-test-exec");
-	unlink("/tmp/postern-test-exec.lock");
+	unlink(path);
+	unlink(lock);
+	return 0;
+}
+
+static atomic_bool started;
+
+static unsigned descriptors_open(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* One of each kind, none of which is to be closed by exec(). Returns how many. */
+static int descriptors_make(int *fds)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	fds[0] = eventfd(0, 0);
+	fds[1] = timerfd_create(CLOCK_MONOTONIC, 0);
+	fds[2] = epoll_create1(0);
+	fds[3] = memfd_create("mine", 0);
+	fds[4] = socket(AF_UNIX, SOCK_STREAM, 0);
+	fds[5] = socket(AF_INET, SOCK_DGRAM, 0);
+	(void)bind(fds[4], (struct sockaddr *)&address, sizeof(sa_family_t));
+	if (pipe(fds + 6) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, fds + 8) != 0)
+		return 0;
+	(void)epoll_ctl(fds[2], EPOLL_CTL_ADD, fds[6], &(struct epoll_event){.events = EPOLLIN});
+	(void)epoll_ctl(fds[2], EPOLL_CTL_ADD, fds[1], &(struct epoll_event){.events = EPOLLIN});
+	return 10;
+}
+
+/* Opens them when DPDK has begun to. */
+static void *open_meanwhile(void *fds)
+{
+	unsigned before = descriptors_open();
+
+	atomic_store(&started, true);
+	while (descriptors_open() == before)
+		sched_yield();
+	return (void *)(intptr_t)descriptors_make(fds);
+}
+
+static int case_spares_others_descriptors(void)
+{
+	pthread_t thread;
+	void *count;
+	int fds[10];
+
+	CHECK(pthread_create(&thread, NULL, open_meanwhile, fds) == 0);
+	while (!atomic_load(&started))
+		sched_yield();
+	CHECK(start() == 0);
+	CHECK(pthread_join(thread, &count) == 0);
+	CHECK((intptr_t)count == 10);
+	for (int n = 0; n < 10; n++)
+		CHECK((fcntl(fds[n], F_GETFD) & FD_CLOEXEC) == 0);
+	return 0;
+}
+
+static int case_says_what_is_wrong_without_sys(void)
+{
+	int result;
+
+	/* Who is not root may do so in a user namespace, where there are any. */
+	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		return 0;
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		mount("none", "/sys", "tmpfs", 0, NULL) != 0)
+		return 0;
+	CHECK(start_hearing_output(&result) == 0);
+	CHECK(result != 0);
+	CHECK(strstr(log_last_error(), "mount -t sysfs"));
+	return 0;
+}
+
+/* Prints all the time that DPDK starts. */
+static void *print_meanwhile(void *lines)
+{
+	while (!atomic_load(&started))
+		*(long *)lines += printf("a line\n") > 0;
+	return NULL;
+}
+
+static int case_loses_no_output_of_others(void)
+{
+	char name[] = "/tmp/postern-test-XXXXXX";
+	int fd = mkstemp(name);
+	long lines = 0;
+	pthread_t thread;
+	struct stat status;
+
+	unlink(name);
+	dup2(fd, STDOUT_FILENO);
+	setenv("PTL_EAL_ARGS", "--no-such-thing", 1);
+	CHECK(pthread_create(&thread, NULL, print_meanwhile, &lines) == 0);
+	CHECK(start() != 0);
+	atomic_store(&started, true);
+	CHECK(pthread_join(thread, NULL) == 0);
+	fflush(NULL);
+	CHECK(fstat(fd, &status) == 0);
+	CHECK((long)status.st_size == lines * (long)strlen("a line\n"));
 	return 0;
 }
 
@@ -255,6 +370,24 @@ static void glue_start__prints_nothing_on_standard_output(void **state)
 	assert_int_equal(apart(case_is_silent), 0);
 }
 
+static void glue_start__prints_nothing_but_what_is_wrong_without_sys(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_says_what_is_wrong_without_sys), 0);
+}
+
+static void glue_start__loses_nothing_that_others_print(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_loses_no_output_of_others), 0);
+}
+
+static void glue_start__leaves_descriptors_of_other_threads_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_spares_others_descriptors), 0);
+}
+
 static void glue_start__refuses_bad_arguments_in_a_sentence(void **state)
 {
 	(void)state;
@@ -330,6 +463,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(glue_start__leaves_affinity_signals_and_locale_alone),
 		cmocka_unit_test(glue_start__prints_nothing_on_standard_output),
+		cmocka_unit_test(glue_start__prints_nothing_but_what_is_wrong_without_sys),
+		cmocka_unit_test(glue_start__loses_nothing_that_others_print),
+		cmocka_unit_test(glue_start__leaves_descriptors_of_other_threads_alone),
 		cmocka_unit_test(glue_start__refuses_bad_arguments_in_a_sentence),
 		cmocka_unit_test(glue_start__may_be_called_again),
 		cmocka_unit_test(glue_start__leaves_no_descriptors_to_other_programs),
