@@ -234,7 +234,7 @@ class Console(programs.Case):
         told = self.see(r"(?s)help \[COMMAND\].*quit  ends the program").group(0)
         self.assertNotIn("STRING", told)
         self.assertEqual(told.count("start ping|flood|stream"), 1)
-        self.type("sleep 0\n")
+        self.type("interface 0\n")
         self.see("postern 1:7> ")
         self.type("watch ni 50ms\n")
         self.see("any key ends this")
