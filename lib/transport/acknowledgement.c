@@ -6,8 +6,8 @@
  * counting as ACK_SMALL, after ACK_SOON_DELAY when the peer has nothing more to send, after
  * ACK_LATER_DELAY otherwise.
  *
- * The messages that an acknowledgement ends are ended before the data of its frame is delivered, so an answer never comes before the
- * end of what it answers. The rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
+ * The messages that an acknowledgement ends are ended before data of its frame, or of a later one from that peer, is delivered, so an
+ * answer never comes before the end of what it answers. The rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
  * delivered and answered: nobody waits for it, but for a window that it opens.
  *
  * I1. A peer that is owed an acknowledgement is in the list of its ack_list; each list is in the
@@ -517,7 +517,7 @@ static void note_renew(struct note *known, const struct note *note)
 	known->marked = marked;
 }
 
-void acknowledgement_note_odd(struct transport *transport, struct note *note)
+void acknowledgement_note_odd(struct transport *transport, struct note *note, bool data)
 {
 	const struct peer *peer = note->peer;
 
@@ -526,7 +526,8 @@ void acknowledgement_note_odd(struct transport *transport, struct note *note)
 		note_settle(transport, note);
 	} else if (transport->note_count > 0 && note[-1].peer == peer) {
 		note_renew(note - 1, note);
-		acknowledgement_end(transport);
+		if (data)
+			acknowledgement_end(transport);
 	} else {
 		transport->note_count++;
 		acknowledgement_settle(transport);
@@ -565,5 +566,5 @@ void acknowledgement_take(struct transport *transport, struct peer *peer, const 
 	note->stream = frame->ack_stream;
 	note->credit = frame->credit;
 	note->marked = (frame->flags & FRAME_CE) != 0;
-	acknowledgement_note(transport, note);
+	acknowledgement_note(transport, note, frame->type == FRAME_DATA);
 }

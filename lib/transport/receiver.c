@@ -696,7 +696,7 @@ static inline void straight_acknowledged(
 	note->stream = header->ack_stream;
 	note->credit = header->credit;
 	note->marked = false;
-	acknowledgement_note(transport, note);
+	acknowledgement_note(transport, note, true);
 }
 
 /* A frame in one piece. False: it is a general frame, and nothing has been done. */

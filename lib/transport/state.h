@@ -433,7 +433,7 @@ enum acknowledged acknowledgement_check(const struct peer *peer, const struct fr
 /* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or notes it for acknowledgement_settle(). */
 void acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame *frame);
-void acknowledgement_note_odd(struct transport *transport, struct note *note);
+void acknowledgement_note_odd(struct transport *transport, struct note *note, bool data);
 /* Does an acknowledgement speak of the present stream, and of nothing that was never sent or is long known? */
 static inline bool acknowledgement_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
 {
@@ -447,19 +447,20 @@ static inline struct note *acknowledgement_room(struct transport *transport)
 }
 /* The messages whose last frame the newest note acknowledges end. */
 void acknowledgement_end(struct transport *transport);
-/* and has been: it applies. What opens a window, tells of gaps, or is not the first of this peer is more than a note. */
-static inline void acknowledgement_note(struct transport *transport, struct note *note)
+/* and has been: it applies. What opens a window, tells of gaps, or is not the first of this peer is more than a note. data: the frame
+ * has data, which is delivered next. */
+static inline void acknowledgement_note(struct transport *transport, struct note *note, bool data)
 {
 	const struct peer *peer = note->peer;
 
 	if (peer->flight == NULL || note->sack != NULL || sender_has_work(peer) ||
 		(transport->note_count > 0 && note[-1].peer == peer) ||
 		transport->note_count == NOTES_MAX - 1) {
-		acknowledgement_note_odd(transport, note);
+		acknowledgement_note_odd(transport, note, data);
 		return;
 	}
 	transport->note_count++;
-	if (peer->unacked.head != NULL && serial_before(peer->unacked.head->last_psn, note->ack))
+	if (data && peer->unacked.head != NULL && serial_before(peer->unacked.head->last_psn, note->ack))
 		acknowledgement_end(transport);
 }
 /* Reads what was put off. */
