@@ -27,7 +27,7 @@ bool glue_hugepages(void); /* after glue_start(): does EAL have hugepages? */
  * mtu: inner bytes wanted, 0 for the device's own. NULL after an error line. */
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu);
 
-/* Node id that a device suggests: from its MAC address; for loops the interface's number + 1. Never
+/* Node id that a device suggests: from its MAC address; without one, as for loops, the interface's number + 1. Never
  * the wildcard. */
 uint32_t glue_port_nid(const struct port *port, unsigned interface);
 

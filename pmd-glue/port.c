@@ -94,9 +94,11 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 
 uint32_t glue_port_nid(const struct port *port, unsigned interface)
 {
+	static const uint8_t none[6];
 	const uint8_t *address = port->address;
 	uint32_t nid;
-	if (!port->external)
+	/* Rings have no address, which would make each of them node 0. */
+	if (!port->external || memcmp(address, none, sizeof(none)) == 0)
 		return interface + 1;
 	nid = (uint32_t)address[2] << 24 | (uint32_t)address[3] << 16 | (uint32_t)address[4] << 8 |
 	      address[5];

@@ -252,6 +252,7 @@ static void wires_set(unsigned servers, unsigned lanes)
 {
 	char wire[sizeof(LOCAL_WIRE) + 12];
 	char text[SETTING_BYTES] = "";
+	const char *given = getenv("PTL_IFACE_NAME");
 	size_t used = 0;
 
 	for (unsigned i = 0; i < lanes * (servers + 1) && used < sizeof(text); i++) {
@@ -260,7 +261,8 @@ static void wires_set(unsigned servers, unsigned lanes)
 		used += (size_t)snprintf(
 			text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "", wire);
 	}
-	setenv("PTL_IFACE_NAME", text, 0);
+	/* To the library a blank setting is one that is not set. */
+	setenv("PTL_IFACE_NAME", text, given == NULL || given[strspn(given, " \t")] == '\0');
 }
 
 static void run_client(const struct options *options)

@@ -735,6 +735,19 @@ static void effects_check(void)
 				interfaces, interfaces == 1 ? "" : "s");
 }
 
+/* A process whose second node id nobody has would be searched for in vain. */
+static int nodes_check(const struct setting_value *nodes, const struct setting_value *interfaces)
+{
+	unsigned count = interfaces->text == NULL ? 1 : interfaces->count;
+
+	if (nodes->text == NULL || nodes->count <= count)
+		return 0;
+	log_error("PTL_NID is \"%s\", which are %u node ids, but PTL_IFACE_NAME names %u interface%s; give one "
+		  "for each interface",
+		nodes->text, nodes->count, count, count == 1 ? "" : "s");
+	return -1;
+}
+
 int settings_load(void)
 {
 	struct setting_value values[SETTING_COUNT] = {0};
@@ -743,6 +756,8 @@ int settings_load(void)
 	for (unsigned i = 0; i < SETTING_COUNT && result == 0; i++)
 		result = value_take(&setting_table[i], &values[i],
 			getenv(setting_table[i].description.name));
+	if (result == 0)
+		result = nodes_check(&values[SETTING_NID], &values[SETTING_IFACE_NAME]);
 	for (unsigned i = 0; i < SETTING_COUNT; i++) {
 		value_free(result == 0 ? &setting_values[i] : &values[i]);
 		if (result == 0)

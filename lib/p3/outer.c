@@ -1,6 +1,10 @@
 /* outer.c - see outer.h. */
 #include <p3/outer.h>
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <string.h>
+
 #include <base/log.h>
 #include <base/settings.h>
 
@@ -83,6 +87,26 @@ static int gateway_choose(unsigned number, struct encapsulation_options *options
 	return -1;
 }
 
+/* Two that answer for one address disturb each other. */
+static void kernel_check(unsigned number, const struct encapsulation_options *options)
+{
+	struct ifaddrs *all, *one;
+	struct sockaddr_in address;
+
+	if (getifaddrs(&all) != 0)
+		return;
+	for (one = all; one != NULL; one = one->ifa_next) {
+		if (one->ifa_addr == NULL || one->ifa_addr->sa_family != AF_INET)
+			continue;
+		memcpy(&address, one->ifa_addr, sizeof(address));
+		if (ntohl(address.sin_addr.s_addr) == options->address)
+			log_warning("PTL_IP of interface %u is \"%s\", which the kernel has as well, on %s, and "
+				    "answers for; set PTL_IP to an address that nobody has",
+				number, setting_item(SETTING_IP, number), one->ifa_name);
+	}
+	freeifaddrs(all);
+}
+
 int outer_choose(unsigned number, const struct port *port, struct encapsulation_options *options)
 {
 	*options = (struct encapsulation_options){
@@ -94,5 +118,7 @@ int outer_choose(unsigned number, const struct port *port, struct encapsulation_
 		return 0;
 	if (address_choose(number, port, options) != 0)
 		return -1;
+	if (port->external)
+		kernel_check(number, options);
 	return gateway_choose(number, options);
 }

@@ -36,7 +36,8 @@ class Complaints(programs.Case):
     def test_settings_without_effect_are_warned_about(self):
         self.expect(self.info(PTL_IP="10.0.0.1/24"), 0, "PTL_IP has no effect without PTL_ENCAP=udp")
         self.expect(self.info(PTL_PROGRESS="inline", PTL_POLL="busy"), 0, "PTL_POLL has no effect")
-        self.expect(self.info(PTL_NID="1;2"), 0, "PTL_NID has 2 items", "1 interface:")
+        self.expect(self.info(PTL_VLAN="1;2"), 0, "PTL_VLAN has 2 items", "1 interface:")
+        self.expect(self.info(PTL_NID="1;2"), 1, "PTL_NID is \"1;2\"", "names 1 interface;")
         self.assertEqual(self.info(PTL_NID="1;2", PTL_IFACE_NAME=";").stderr, "")
 
     def test_names_and_subnets_that_cannot_be_meant_are_refused(self):

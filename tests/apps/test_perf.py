@@ -67,6 +67,9 @@ class Local(programs.Case):
         else:
             self.assertGreater(bare["messages_per_second"], 0)
 
+    def test_a_blank_name_of_an_interface_is_none(self):
+        self.expect_json(programs.run("postern-perf", "--json", "--sizes", "8", "--iterations", "5", "latency", PTL_IFACE_NAME=""))
+
     def test_iterations_are_exact_for_latency(self):
         report = self.expect_json(programs.run(
             "postern-perf", "--json", "--sizes", "8", "--iterations", "345", "latency"))

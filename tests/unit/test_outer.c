@@ -18,6 +18,7 @@ static const struct port loop = {.external = false};
 static int reset(void **state)
 {
 	(void)state;
+	unsetenv("PTL_IFACE_NAME");
 	unsetenv("PTL_NID");
 	unsetenv("PTL_ENCAP");
 	unsetenv("PTL_VLAN");
@@ -81,6 +82,7 @@ static void outer_choose__takes_addresses(void **state)
 	assert_int_equal(options.gateway, 0x0a010201);
 	assert_int_equal(options.port, ENCAPSULATION_PORT);
 	setenv("PTL_UDP_PORT", "4000", 1);
+	setenv("PTL_IFACE_NAME", "loop:a;loop:a", 1);
 	setenv("PTL_NID", ";10.1.3.4", 1); /* says the same */
 	assert_int_equal(choose(&wire, 1, &options), 0);
 	assert_int_equal(options.port, 4000);

@@ -141,6 +141,8 @@ static void glue_port_nid__comes_from_the_device_and_is_never_the_wildcard(void 
 	assert_int_equal(glue_port_nid(&port, 5), 0x11223344);
 	memset(port.address, 0xff, 6);
 	assert_int_not_equal(glue_port_nid(&port, 5), UINT32_MAX);
+	memset(port.address, 0, 6); /* a net_ring */
+	assert_int_equal(glue_port_nid(&port, 5), 6);
 	port.external = false;
 	assert_int_equal(glue_port_nid(&port, 5), 6);
 }

@@ -180,6 +180,7 @@ static void setting_item__serves_the_last_to_those_that_follow(void **state)
 static void setting_number_item__gives_the_fallback_for_an_empty_item(void **state)
 {
 	(void)state;
+	setenv("PTL_IFACE_NAME", "a;b;c", 1);
 	setenv("PTL_NID", "7;;0x20", 1);
 	assert_int_equal(load(), 0);
 	assert_int_equal(setting_number_item(SETTING_NID, 0, 99), 7);
@@ -229,6 +230,7 @@ static void settings_load__reads_addresses(void **state)
 	uint8_t prefix = 0;
 
 	(void)state;
+	setenv("PTL_IFACE_NAME", "a;b", 1);
 	setenv("PTL_NID", "10.0.0.255;7", 1);
 	setenv("PTL_IP", "192.168.1.5/24;;0.0.0.0/0;255.255.255.255/32", 1);
 	setenv("PTL_GATEWAY", ";192.168.1.1", 1);
@@ -286,6 +288,9 @@ static void settings_load__says_what_is_wrong_and_what_to_do(void **state)
 	expect_error("PTL_NID", "-1",
 		"postern: PTL_NID is \"-1\", which is not a number; set it to a node id such as "
 		"1\n");
+	expect_error("PTL_NID", "1;2",
+		"postern: PTL_NID is \"1;2\", which are 2 node ids, but PTL_IFACE_NAME names 1 interface; "
+		"give one for each interface\n");
 	expect_error("PTL_NID", "0x",
 		"postern: PTL_NID is \"0x\", which is not a number; set it to a node id such as "
 		"1\n");
@@ -401,6 +406,7 @@ static void settings_load__sets_the_log_level_before_it_warns(void **state)
 static void setting_change__replaces_one_item_of_a_list_and_no_other(void **state)
 {
 	(void)state;
+	setenv("PTL_IFACE_NAME", "a;b", 1);
 	setenv("PTL_NID", "1;2", 1);
 	assert_int_equal(load(), 0);
 	assert_int_equal(setting_change(SETTING_NID, 0, "7"), 0);
