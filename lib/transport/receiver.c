@@ -7,7 +7,8 @@
  *     the stream and the messages that they belong to.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
  *     order; others at once when every message that they have data of has begun. What must wait is
- *     held, as long as held < held_max; what cannot be held is dropped and not acknowledged.
+ *     held, as long as frame_may_be_held(); what cannot be held is dropped and not acknowledged. The frame whose turn it is never has
+ *     to be held: so a peer makes progress however many frames of others are.
  * I3. A process that is not known makes state only with the first frames of a stream for this very
  *     life of this process, and only while peer_get() has room for it.
  * I4. A reset is sent for a frame that its sender would otherwise repeat in vain; it makes no
@@ -223,13 +224,24 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 		peer->flags &= (uint16_t)~RX_GAP;
 }
 
+/* I2. Of the second half of held_max a peer gets no more than its share of all: as much as if one peer more had frames held, so that
+ * there is room for one more. */
+static bool frame_may_be_held(const struct transport *transport, const struct peer *peer)
+{
+	uint64_t shares = transport->reorder_pool.taken + 1u;
+
+	return transport->held < transport->held_max / 2 ||
+	       (transport->held < transport->held_max &&
+		       (peer->reorder == NULL || peer->reorder->count * shares < transport->held_max));
+}
+
 static bool frame_hold(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	uint32_t psn = arrival->frame.psn;
 	struct rte_mbuf *held = arrival->mbuf;
 
-	if (transport->held >= transport->held_max) {
+	if (!frame_may_be_held(transport, peer)) {
 		COUNT(transport, dropped_no_memory);
 		return false;
 	}

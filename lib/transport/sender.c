@@ -14,7 +14,7 @@
  * I2. A frame is written only while nobody else refers to it. A frame to be sent again that somebody else may still read (the port;
  *     a receiver in another thread of this process) is made again.
  * I3. Frames that keep their buffer (state.h I2) go only while in_flight < in_flight_max. Of the last quarter a peer gets no more than
- *     its share, in_flight_max / peers that have frames in flight: so peers that have more wait until those that have less are served.
+ *     its share of all, as if one peer more had frames in flight: so peers that have more wait until those that have less are served.
  * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h); such a frame is not written
  *     again but made again.
  */
@@ -679,13 +679,13 @@ static enum step sender_repeat(struct transport *transport, struct peer *peer)
 /* I3. The frames of a stream of which nothing was acknowledged keep no buffer. */
 static bool sender_may_keep(const struct transport *transport, const struct peer *peer)
 {
-	uint64_t peers = transport->flight_pool.taken;
+	uint64_t shares = transport->flight_pool.taken + 1u;
 
 	if (transport->in_flight < transport->in_flight_shared || !(peer->flags & TX_OPEN) ||
 		(peer->flags & TX_FIRST))
 		return true;
 	return transport->in_flight < transport->in_flight_max &&
-	       peer_in_flight(peer) * peers < transport->in_flight_max;
+	       peer_in_flight(peer) * shares < transport->in_flight_max;
 }
 
 static enum step sender_step(struct transport *transport, struct peer *peer)

@@ -49,6 +49,7 @@ static void frame_send(const struct silent *silent, uint32_t number, const struc
 	struct parcel *parcel;
 
 	encapsulation_make(silent, number, &encapsulation);
+	frame->flags |= FRAME_FULL_SUM;
 	frame->length = (uint16_t)(FRAME_HEADER_BYTES + bytes);
 	frame->destination_nid = to->id.nid;
 	frame->destination_pid = to->id.pid;
