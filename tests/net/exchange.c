@@ -42,6 +42,7 @@
 #define PORTAL_MEET    0
 #define PORTAL         1
 #define PORTAL_DROP    2 /* has no entries */
+#define PORTAL_OTHERS  3 /* processes other than the peer may get here */
 #define GUARD          64
 #define GUARD_BYTE     0xa5
 #define ROOM           1024 /* events */
@@ -59,6 +60,7 @@
 #define TALK_SIZE      3000
 #define FLOOD_WINDOW   64
 #define FLOOD_SIZE     20000
+#define OTHERS_SIZE    300000
 #define HEAR_MS        1 /* between two Portals calls of a process that listens to the driver */
 
 static ptl_handle_ni_t ni;
@@ -789,7 +791,9 @@ static void scenario_passive(void)
 
 static void passive_open(void)
 {
-	static struct block in, out;
+	static struct block in, out, others;
+	ptl_process_id_t anybody = {.nid = PTL_NID_ANY, .pid = PTL_PID_ANY};
+	ptl_handle_me_t entry;
 
 	in = block_make(FLOOD_SIZE);
 	out = block_make(TALK_SIZE);
@@ -798,6 +802,11 @@ static void passive_open(void)
 		PORTAL, TALK_IN, 0, md_of(&in, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
 	target_make(PORTAL, TALK_OUT, 0,
 		md_of(&out, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
+	others = block_make(OTHERS_SIZE);
+	check(PtlMEAttach(ni, PORTAL_OTHERS, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry));
+	check(PtlMDAttach(entry,
+		md_of(&others, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE), PTL_RETAIN,
+		PTL_RETAIN, NULL));
 }
 
 /* Puts with acknowledgement, then a get; nothing may fail. */
