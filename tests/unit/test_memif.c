@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_ethdev.h>
 #include <rte_malloc.h>
 
 #include <pmd-glue/kinds.h>
@@ -27,6 +28,7 @@
 #define STREAM 20000
 #define LEAVES 200
 #define VISITS 200
+#define IMPOSTOR_VISITS 3
 #define CYCLES 30
 #define WARM   3 /* cycles until all that stays has been made */
 #define DESCRIPTORS_SEEN 256
@@ -623,6 +625,87 @@ static void case_strangers(void)
 	port_close(two);
 }
 
+/* As another user, listens at PATH and greets: whoever comes must leave without a word, also those that come to be served. */
+static _Noreturn void impostor(int ready)
+{
+	int listener;
+
+	umask(0);
+	CHECK(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+	listener = path_listen(SOCK_SEQPACKET);
+	CHECK(write(ready, "", 1) == 1);
+	for (unsigned n = 0; n < IMPOSTOR_VISITS; n++) {
+		int visitor = accept(listener, NULL, NULL);
+		char bytes[MESSAGE] = {2}; /* HELLO */
+		CHECK(visitor >= 0);
+		(void)send(visitor, bytes, MESSAGE / 2, MSG_NOSIGNAL);
+		CHECK(recv(visitor, bytes, sizeof(bytes), 0) <= 0);
+		CHECK(close(visitor) == 0);
+	}
+	_exit(0);
+}
+
+static void case_impostor(void)
+{
+	int ready[2], result;
+	char byte;
+	pid_t child;
+	struct port *port;
+
+	if (geteuid() != 0)
+		return;
+	CHECK(chmod(directory, 0777) == 0 && pipe(ready) == 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+		impostor(ready[1]);
+	CHECK(read(ready[0], &byte, 1) == 1);
+	port = process_open(0);
+	while (waitpid(child, &result, WNOHANG) == 0) {
+		CHECK(!port->operations->link(port));
+		rest(LOOK);
+	}
+	CHECK(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+	CHECK(unlink(path) == 0);
+	port_close(port);
+}
+
+/* What a process left that was killed before its socket had lost its name goes; a directory that is not a memif's stays. */
+static void case_left_directory(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char left[sizeof(path) + 8], own[sizeof(left) + 8];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct port *port;
+
+	snprintf(left, sizeof(left), "%s.0", path);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/in", left);
+	CHECK(mkdir(left, 0700) == 0);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	port_close(process_open(0));
+	CHECK(!file_is(".0"));
+	snprintf(left, sizeof(left), "%s.1", path);
+	snprintf(own, sizeof(own), "%s/mine", left);
+	CHECK(mkdir(left, 0700) == 0 && mkdir(own, 0700) == 0);
+	port = port_again();
+	CHECK(memif_open(path, 0) == NULL);
+	CHECK(strstr(log_last_error(), "choose another path, or remove it"));
+	port_close(port);
+	CHECK(rmdir(own) == 0 && rmdir(left) == 0);
+}
+
+/* A client's driver is of one size: those of others make room for it, or DPDK would have no more ports. */
+static void case_many_sizes(void)
+{
+	port_close(process_open(0));
+	for (uint32_t mtu = 1500; mtu < 1500 + 2 * RTE_MAX_ETHPORTS; mtu++) {
+		struct port *one = memif_open(path, mtu), *two = memif_open(path, mtu);
+		CHECK(one != NULL && two != NULL);
+		port_close(one);
+		port_close(two);
+	}
+}
+
 /* Somebody comes and is gone before the driver has noticed, again and again. */
 static void case_visits(void)
 {
@@ -842,6 +925,24 @@ static void memif_open__lets_no_stranger_near_the_driver(void **state)
 	run_apart(case_strangers, NULL, 0);
 }
 
+static void memif_link__does_not_trust_another_users_server(void **state)
+{
+	(void)state;
+	run_apart(case_impostor, NULL, 0);
+}
+
+static void memif_open__removes_what_a_killed_process_left(void **state)
+{
+	(void)state;
+	run_apart(case_left_directory, NULL, 0);
+}
+
+static void memif_open__may_have_any_number_of_sizes(void **state)
+{
+	(void)state;
+	run_apart(case_many_sizes, NULL, 0);
+}
+
 static void memif_link__survives_visitors_who_leave_at_once(void **state)
 {
 	(void)state;
@@ -892,6 +993,9 @@ int main(int count, char **arguments)
 		cmocka_unit_test(memif_open__leaves_a_file_alone_that_is_no_lock),
 		cmocka_unit_test(memif_open__tells_of_another_user),
 		cmocka_unit_test(memif_open__lets_no_stranger_near_the_driver),
+		cmocka_unit_test(memif_link__does_not_trust_another_users_server),
+		cmocka_unit_test(memif_open__removes_what_a_killed_process_left),
+		cmocka_unit_test(memif_open__may_have_any_number_of_sizes),
 		cmocka_unit_test(memif_link__survives_visitors_who_leave_at_once),
 		cmocka_unit_test(memif_close__keeps_nothing_that_is_not_used_again),
 		cmocka_unit_test(memif_open__does_not_wait_for_who_is_stopped_in_the_door),
