@@ -448,7 +448,11 @@ PTL_API int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_proc
  *   offset      in the target's memory, bytes; counts only where PTL_MD_MANAGE_REMOTE is set
  *   hdr_data    for the target's events
  * At this side SEND_START, SEND_END or SEND_FAIL, then perhaps ACK are logged; each pair and the ACK cost one of the
- * threshold.
+ * threshold. SEND_END comes before the events of an answer to the put.
+ * A put that no match entry and descriptor of the target accepts is dropped there, and no event says so: SEND_END means that
+ * the target's interface has received it, the ACK that a descriptor has taken it. So attach what takes messages before you tell
+ * anybody that you are there, and ask for acknowledgements of the first messages: without an ACK put again. The target counts
+ * what it drops (PTL_SR_DROP_COUNT), and with PTL_LOG_LEVEL=info it names the first drop of each Portal.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */

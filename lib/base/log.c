@@ -49,7 +49,7 @@ static void line_write(const char *text)
 		;
 }
 
-static bool log_wants(enum log_level level)
+bool log_wants(enum log_level level)
 {
 	return level <= __atomic_load_n(&log_level, __ATOMIC_RELAXED);
 }

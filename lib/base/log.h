@@ -7,6 +7,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What PTL_DEBUG may name: X(constant, name, what its messages are about). */
@@ -35,6 +36,8 @@ void log_debug(enum log_module module, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 void log_set_level(enum log_level level);
+/* Would a message of this level be written? For messages that are written once. */
+bool log_wants(enum log_level level);
 /* The modules whose debug messages are shown at any level, a bit each. */
 void log_set_modules(uint32_t modules);
 /* The bit of a module by its name, all for "all"; 0: there is none of that name. */

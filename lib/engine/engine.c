@@ -24,7 +24,8 @@ static int lists_create(struct engine *engine)
 		.count = segment->limits.entries,
 	};
 	engine->lists = calloc(segment->limits.portals, sizeof(*engine->lists));
-	if (!engine->lists)
+	engine->unmatched = calloc(segment->limits.portals, sizeof(*engine->unmatched));
+	if (!engine->lists || !engine->unmatched)
 		return -1;
 	for (uint32_t i = 0; i < segment->limits.portals; i++)
 		match_list_init(&engine->lists[i]);
@@ -76,6 +77,7 @@ struct engine *engine_create(const struct engine_options *options)
 			engine->clock, &upcalls, &engine->segment->transport);
 	if (!engine->transport) {
 		free(engine->lists);
+		free(engine->unmatched);
 		free(engine);
 		return NULL;
 	}
@@ -244,6 +246,7 @@ void engine_destroy(struct engine *engine)
 	for (uint32_t i = 0; i < engine->segment->limits.portals; i++)
 		match_list_clear(&engine->lists[i]);
 	free(engine->lists);
+	free(engine->unmatched);
 	free(engine->pings);
 	operation_pool_free(engine);
 	free(engine);

@@ -13,7 +13,10 @@
  */
 #include <engine/logging.h>
 
+#include <inttypes.h>
+
 #include <base/handle.h>
+#include <base/log.h>
 #include <engine/access.h>
 #include <transport/place.h>
 
@@ -152,6 +155,19 @@ static ALWAYS_INLINE struct region *portal_search(struct engine *engine, struct 
 
 enum refusal { REFUSED_PORTAL, REFUSED_COOKIE, REFUSED_ACCESS, REFUSED_MEMORY, REFUSED_MATCH };
 
+/* Nothing else says that a put was dropped. Once for each Portal: there may be any number of them. */
+static void unmatched_tell(struct engine *engine, struct process from, const struct message_header *header)
+{
+	if (engine->unmatched[header->portal] || !log_wants(LOG_LEVEL_INFO))
+		return;
+	engine->unmatched[header->portal] = true;
+	log_info("interface %" PRIu32 ": a %s of %" PRIu64 " bytes from %" PRIu32 ":%" PRIu32 " to Portal %" PRIu32 " with match bits 0x%" PRIx64
+		 " was dropped, because no match entry and descriptor accept it; attach them before the sender may send, and let it ask "
+		 "for an acknowledgement (further drops at this Portal are only counted, in dropped_no_match)",
+		engine->interface, header->kind == MESSAGE_PUT ? "put" : "get", header->requested, from.nid, from.pid,
+		header->portal, header->match_bits);
+}
+
 static NOINLINE void request_refuse(struct engine *engine, struct process from,
 	struct message_header header, enum refusal why)
 {
@@ -172,6 +188,7 @@ static NOINLINE void request_refuse(struct engine *engine, struct process from,
 		PROBE(match, from.nid, from.pid, header.portal, header.match_bits, header.requested,
 			-1);
 		engine_count(engine, dropped_no_match);
+		unmatched_tell(engine, from, &header);
 		break;
 	}
 }

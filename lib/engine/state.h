@@ -76,6 +76,7 @@ struct engine {
 
 	struct match_table entries;
 	struct match_list *lists; /* one per Portal */
+	bool *unmatched;          /* one per Portal: the user has been told that it drops requests */
 
 	struct operation *free_operations;
 	uint32_t free_count;

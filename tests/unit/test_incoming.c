@@ -1,5 +1,9 @@
 /* test_incoming.c - messages that arrive: what a put does, access control, translation, and what is not to be believed. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <base/log.h>
 
 #include "arrivals.h"
 #include "shortage.h"
@@ -301,6 +305,65 @@ static void put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sen
 	assert_int_equal(rig_counter(rig, dropped_no_memory_operation), 1);
 }
 
+/* What `body` writes to standard error. */
+static const char *lines_of(void (*body)(struct rig *rig), struct rig *rig)
+{
+	static char text[4096];
+	char name[] = "/tmp/test_incoming-XXXXXX";
+	int file = mkstemp(name), standard_error = dup(STDERR_FILENO);
+	ssize_t length;
+
+	assert_true(file >= 0 && standard_error >= 0);
+	unlink(name);
+	dup2(file, STDERR_FILENO);
+	body(rig);
+	dup2(standard_error, STDERR_FILENO);
+	close(standard_error);
+	length = pread(file, text, sizeof(text) - 1, 0);
+	close(file);
+	assert_true(length >= 0);
+	text[length] = '\0';
+	return text;
+}
+
+static void puts_nobody_wants(struct rig *rig)
+{
+	struct message_header header = rig_put_header(0);
+
+	(void)rig;
+	for (unsigned i = 0; i < 6; i++) {
+		header.portal = i % 2;
+		header.match_bits = 0xabc0 + i;
+		put(&header, 10);
+	}
+}
+
+static unsigned lines_with(const char *text, const char *part)
+{
+	unsigned count = 0;
+
+	for (; (text = strstr(text, part)); text++)
+		count++;
+	return count;
+}
+
+static void put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know(void **state)
+{
+	struct rig *rig = *state;
+	const char *lines;
+
+	assert_string_equal(lines_of(puts_nobody_wants, rig), "");
+	log_set_level(LOG_LEVEL_INFO);
+	lines = lines_of(puts_nobody_wants, rig);
+	assert_int_equal(lines_with(lines, "a put of 10 bytes from 8:80 to Portal 0 with match bits 0xabc0 was dropped"), 1);
+	assert_int_equal(lines_with(lines, "Portal 1 with match bits 0xabc1 was dropped"), 1);
+	assert_int_equal(lines_with(lines, "dropped_no_match)\n"), 2); /* whole lines */
+	assert_int_equal(lines_with(lines, "\n"), 2);
+	assert_string_equal(lines_of(puts_nobody_wants, rig), "");
+	log_set_level(LOG_LEVEL_WARNING);
+	assert_int_equal(rig_counter(rig, dropped_no_match), 18);
+}
+
 /* --- hostile headers */
 
 static void message__that_is_not_well_formed_is_counted_and_nothing_else(void **state)
@@ -532,6 +595,7 @@ int main(void)
 		test(walk__takes_the_first_entry_that_matches_and_accepts),
 		test(walk__of_another_portal_finds_nothing),
 		test(requests__for_which_there_is_no_memory_are_dropped_and_change_nothing),
+		test(put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know),
 		test(put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent),
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),
 		test(message__whose_data_is_not_as_long_as_it_says_is_dropped),
