@@ -8,6 +8,9 @@
  *
  *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=1 hello receive
  *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=2 hello send 1:1
+ *
+ * What comes before the receiver has attached its inbox is dropped, and nobody hears of it. So the sender asks for an
+ * acknowledgement, and without one it sends again: that start-up cannot race. The receiver says that it waits once it has attached.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +22,8 @@
 #define PORTAL       4
 #define GREETINGS    UINT64_C(0x68656c6c6f) /* match bits: what kind of message this is */
 #define RECEIVER_PID 1
+#define TRY_AGAIN    UINT64_C(1000000000) /* ns */
+#define TRIES        5
 
 static void check(int code, const char *call)
 {
@@ -28,23 +33,41 @@ static void check(int code, const char *call)
 	exit(1);
 }
 
-/* Waits for an event of this kind, and passes over others. */
-static ptl_event_t wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind)
+/* Waits for an event of this kind, for so many ns from one event to the next, and passes over others. False: there was none. */
+static int wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind, uint64_t timeout, ptl_event_t *event)
 {
-	ptl_event_t event;
-
 	do {
-		check(PtlEQWait(queue, &event), "PtlEQWait");
-		if (event.ni_fail_type != PTL_NI_OK) {
-			fprintf(stderr, "%s: %s\n", postern_event_name(event.type),
-				postern_fail_text(event.ni_fail_type));
+		int code = postern_eq_poll(&queue, 1, timeout, event, NULL);
+
+		if (code == PTL_EQ_EMPTY)
+			return 0;
+		check(code, "postern_eq_poll");
+		if (event->ni_fail_type != PTL_NI_OK) {
+			fprintf(stderr, "%s: %s\n", postern_event_name(event->type),
+				postern_fail_text(event->ni_fail_type));
 			if (!getenv("PTL_IFACE_NAME"))
 				fputs("Without PTL_IFACE_NAME this process reaches nobody but itself.\n",
 					stderr);
 			exit(1);
 		}
-	} while (event.type != kind);
-	return event;
+	} while (event->type != kind);
+	return 1;
+}
+
+/* Puts a greeting, and once more when it has arrived and no acknowledgement follows: then nothing at the target has taken it. */
+static void greet(ptl_handle_md_t descriptor, ptl_process_id_t target, ptl_handle_eq_t queue)
+{
+	ptl_event_t event;
+	unsigned tries;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0), "PtlPut");
+		wait_for(queue, PTL_EVENT_SEND_END, UINT64_MAX, &event);
+		if (wait_for(queue, PTL_EVENT_ACK, TRY_AGAIN, &event))
+			return;
+	}
+	fprintf(stderr, "%u:%u is there, but takes no greeting\n", target.nid, target.pid);
+	exit(1);
 }
 
 int main(int count, char **words)
@@ -91,21 +114,22 @@ int main(int count, char **words)
 		printf("waiting at %u:%u\n", self.nid, self.pid);
 		fflush(stdout);
 	}
-	if (send) { /* put the greeting, and ask for an acknowledgement */
+	if (send) {
 		ptl_md_t memory = {.start = greeting,
 			.length = strlen(greeting),
-			.threshold = 2, /* the send and its acknowledgement */
+			.threshold = PTL_MD_THRESH_INF,
 			.eventq = queue};
 
 		check(PtlMDBind(ni, memory, &descriptor), "PtlMDBind");
-		check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0),
-			"PtlPut");
-		if (!receive)
-			wait_for(queue, PTL_EVENT_ACK);
+		if (receive) /* it is attached already */
+			check(PtlPut(descriptor, PTL_NOACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0), "PtlPut");
+		else
+			greet(descriptor, target, queue);
 	}
 	if (receive) {
-		ptl_event_t event = wait_for(queue, PTL_EVENT_PUT_END);
+		ptl_event_t event;
 
+		wait_for(queue, PTL_EVENT_PUT_END, UINT64_MAX, &event);
 		printf("%u:%u says: %s\n", event.initiator.nid, event.initiator.pid, inbox);
 	}
 	PtlNIFini(ni);

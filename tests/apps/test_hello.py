@@ -23,6 +23,12 @@ class Hello(programs.Case):
         self.assertEqual(code, 0, err)
         self.assertIn("says: Hello from the other side.", out)
 
+    def test_a_greeting_that_nobody_takes_is_told(self):
+        self.server()
+        done = programs.run("examples/hello", "send", "1:1", **self.memif(2))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1:1 is there, but takes no greeting", done.stderr)
+
     def test_nobody_there_is_told(self):
         done = programs.run("examples/hello", "send", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="1s"))
         self.assertEqual(done.returncode, 1)
