@@ -35,7 +35,6 @@
 #define DEFAULT_ACCESS  64
 
 #define LINGER         (200 * MILLISECOND) /* at most, until the last acknowledgements have left */
-#define INCARNATION_NS 20                  /* bits: an incarnation lasts a millisecond or so */
 #define EVENT_ALIGN    4096
 #define CPU_ANY        UINT64_MAX
 
@@ -126,24 +125,6 @@ static struct segment *segment_open(
 	return interface->memory;
 }
 
-/* A number for this life of the process id that is greater than those of earlier lives, in this
- * process and in those before. */
-static uint32_t incarnation_choose(struct interface *interface)
-{
-	struct timespec now;
-	uint32_t incarnation;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	incarnation = (uint32_t)(((uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec) >>
-				 INCARNATION_NS);
-	if (interface->incarnation && (int32_t)(incarnation - interface->incarnation) <= 0)
-		incarnation = interface->incarnation + 1;
-	if (incarnation == 0)
-		incarnation = 1;
-	interface->incarnation = incarnation;
-	return incarnation;
-}
-
 static uint64_t random_number(void)
 {
 	uint64_t number;
@@ -151,6 +132,18 @@ static uint64_t random_number(void)
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
 		number = glue_now(NULL) ^ (uint64_t)getpid() << 32;
 	return number;
+}
+
+/* A name for this life of the process id: another one than those of earlier lives, in this process and in those before. Lives have
+ * no order, so no clock and no time between two starts matters: peers ask which one there is. */
+static uint32_t incarnation_choose(struct interface *interface)
+{
+	uint32_t incarnation = (uint32_t)random_number();
+
+	while (incarnation == 0 || incarnation == interface->incarnation)
+		incarnation++;
+	interface->incarnation = incarnation;
+	return incarnation;
 }
 
 /* With faults injected, frames may be corrupted as no device corrupts them. */
@@ -194,7 +187,7 @@ static struct engine *engine_open(
 				.incarnation = incarnation_choose(interface),
 				.peer_timeout = setting_number(SETTING_PEER_TIMEOUT),
 				.peers_max = (uint32_t)setting_number(SETTING_PEERS_MAX),
-				.first_psn = (uint32_t)random_number(),
+				.secret = {{random_number(), random_number()}},
 				.full_checksum = checksum_is_full(number),
 				.wait = interface_wait,
 				.seed = random_number(),

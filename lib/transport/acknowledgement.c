@@ -35,6 +35,9 @@ void acknowledgement_write(
 {
 	if (!(peer->flags & RX_OPEN))
 		return;
+	/* A peer that may have forgotten this process is told what psn its streams begin with, instead. */
+	if ((peer->flags & TX_FIRST) && !bitmap && transport->now - peer->heard > STREAM_IDLE)
+		return;
 	acknowledgement_fields(transport, peer, frame);
 	if (peer->flags & RX_MARKED) {
 		frame->flags |= FRAME_CE;
@@ -83,7 +86,7 @@ void acknowledgement_run(struct transport *transport)
 
 			if (peer->ack_due > transport->now)
 				break;
-			if (!(peer->flags & RX_OPEN) || !(peer->flags & PEER_KNOWN)) {
+			if (!(peer->flags & RX_OPEN)) {
 				acknowledgement_forget(transport, peer);
 				continue;
 			}

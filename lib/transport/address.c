@@ -1,9 +1,15 @@
-/* address.c - where a process lives: asked by broadcast, or with udp of its node; told by every valid
- * frame. Owned by one poll core.
+/* address.c - where a process lives, and which life of it: asked, and believed only when it answers. Owned by one poll core.
  *
- * I1. A peer with PEER_KNOWN has an address and an incarnation, and no question out; but for this process itself.
- * I2. A question makes no state where it arrives; but who waits for the asker's own address has found it.
+ * A frame that names another life or comes from another address may be forged, or late. It makes the peer be asked, no more: the peer's
+ * life goes on until an answer names another. A question has a number that nobody can guess, and goes first to where the peer was,
+ * so that nobody else learns that number; when nobody answers there, everybody is asked, and whoever answers is believed.
+ *
+ * I1. A peer with PEER_KNOWN has an address, an incarnation, and a psn that streams to it begin with. One whose incarnation is not 0 has
+ *     an address.
+ * I2. A question makes no state where it arrives.
  * I3. With udp a peer's address is the MAC address of the next hop: its own when it is on this link, else the gateway's.
+ * I4. An answer names a life that there was after the question with its number was first asked. Each time that a peer is asked anew, the
+ *     number is another. So a life that is over is never believed in after its successor.
  */
 #include <string.h>
 
@@ -13,7 +19,10 @@
 
 #define ASK_FIRST_WAIT (1 * MILLISECOND)
 #define ASK_LAST_WAIT  (500 * MILLISECOND)
-#define ASKS_TRUSTED   3 /* unanswered questions that cast no doubt on the way to the node */
+#define ASKS_TRUSTED   3 /* questions that go only to where the peer was, and with udp cast no doubt on the way to the node */
+#define ASKS_DOUBT     6 /* questions when nothing waits for the answer */
+#define DOUBT_SPACING  (1 * MILLISECOND) /* least time from an answer to the next question */
+#define TELL_BYTES     128 /* what an answer counts for: itself, and what it costs to read the question */
 #define CLAIMS         3 /* questions for the own process */
 #define CLAIM_WAIT     (100 * MILLISECOND) /* after the first; four times as long after the next */
 #define DUPLICATE_WAIT (60 * SECOND)       /* until the user is told again */
@@ -40,32 +49,68 @@ void address_send(struct transport *transport, struct frame *frame, const uint8_
 	outbox_put(transport, mbuf, frame, to);
 }
 
-/* Everybody is asked on Ethernet. With udp the node is known, and asked as soon as there is a way to it. */
-static void question_send(struct transport *transport, const struct peer *peer, struct frame *frame)
-{
-	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
-	const uint8_t *to = broadcast;
+enum { NUMBER_QUESTION, NUMBER_FIRST };
 
-	if (transport->neighbours != NULL) {
-		to = neighbour_find(transport, hop);
-		/* A node that does not answer, or not any more: the way to it may have changed. */
-		if (to == NULL || (peer->flags & PEER_KNOWN) || peer->asks > ASKS_TRUSTED)
-			neighbour_ask(transport, hop, peer->process);
-		if (to == NULL)
-			return;
-	}
-	address_send(transport, frame, to);
-	COUNT(transport, asks_sent);
+static uint64_t process_number(const struct transport *transport, struct process process,
+	uint32_t which, uint32_t kind)
+{
+	return secret_number(&transport->options.secret,
+		(uint64_t)process.nid << 32 | process.pid, which, kind);
 }
 
-static void address_question(struct transport *transport, struct peer *peer)
+static uint64_t question_number(const struct transport *transport, const struct peer *peer)
 {
+	return process_number(transport, peer->process, peer->question, NUMBER_QUESTION);
+}
+
+uint32_t address_first(
+	const struct transport *transport, struct process process, uint32_t incarnation)
+{
+	const uint64_t *key = transport->options.secret.key;
+
+	if ((key[0] | key[1]) == 0)
+		return transport->options.first_psn;
+	return (uint32_t)process_number(transport, process, incarnation, NUMBER_FIRST);
+}
+
+/* --- asking */
+
+static void question_send(struct transport *transport, const struct peer *peer, const uint8_t *to)
+{
+	uint64_t number = question_number(transport, peer);
 	struct frame frame = {
 		.type = FRAME_ASK,
 		.destination_nid = peer->process.nid,
 		.destination_pid = peer->process.pid,
+		.psn = (uint32_t)number,
+		.ack = (uint32_t)(number >> 32),
 	};
+
+	address_send(transport, &frame, to);
+	COUNT(transport, asks_sent);
+}
+
+/* Where the next question goes: on Ethernet to the known address, then to everybody. What is known of a life that is over gets one try.
+ * With udp the node is known, and asked as soon as there is a way to it. NULL: there is none yet. */
+static const uint8_t *question_way(struct transport *transport, const struct peer *peer)
+{
+	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
+	unsigned tries = (peer->flags & PEER_KNOWN) ? ASKS_TRUSTED : 1;
+	const uint8_t *to;
+
+	if (transport->neighbours == NULL)
+		return peer->incarnation != 0 && peer->asks <= tries ? peer->address : broadcast;
+	to = neighbour_find(transport, hop);
+	/* A node that does not answer, or not any more: the way to it may have changed. */
+	if (to == NULL || peer->asks > ASKS_TRUSTED)
+		neighbour_ask(transport, hop, peer->process);
+	return to == NULL && (peer->flags & PEER_KNOWN) ? peer->address : to;
+}
+
+static void address_question(struct transport *transport, struct peer *peer)
+{
 	uint64_t wait = ASK_LAST_WAIT;
+	const uint8_t *to;
 
 	if (peer->asks < 9)
 		wait = ASK_FIRST_WAIT << peer->asks;
@@ -74,16 +119,25 @@ static void address_question(struct transport *transport, struct peer *peer)
 	if (peer->asks < UINT8_MAX)
 		peer->asks++;
 	peer->ask_due = transport->now + wait;
-	question_send(transport, peer, &frame);
+	to = question_way(transport, peer);
+	if (to != NULL)
+		question_send(transport, peer, to);
+}
+
+static void question_begin(struct transport *transport, struct peer *peer)
+{
+	peer->flags |= PEER_ASKING;
+	peer->asks = 0;
+	peer->question = ++transport->questions;
+	if (!(peer->flags & PEER_KNOWN))
+		peer->progress = transport->now;
 }
 
 void address_ask(struct transport *transport, struct peer *peer)
 {
 	if (peer->flags & PEER_ASKING)
 		return;
-	peer->flags |= PEER_ASKING;
-	peer->asks = 0;
-	peer->progress = transport->now;
+	question_begin(transport, peer);
 	if (transport->now < transport->ask_next) {
 		peer->ask_due = transport->ask_next;
 		transport->ask_next += ASK_SPACING;
@@ -94,7 +148,40 @@ void address_ask(struct transport *transport, struct peer *peer)
 	peer_wake(transport, peer, peer->ask_due);
 }
 
-/* Is there another of this name? I1 does not hold for the own process: it is known and asked for. */
+/* A process whose life is not known yet has been heard from: it is there now, and need not be looked for everywhere. */
+static void address_hint(struct transport *transport, struct peer *peer, const uint8_t *from)
+{
+	/* The answer to the first question may be on its way. */
+	if (!(peer->flags & PEER_ASKING) || peer->asks == 1 || from == NULL)
+		return;
+	if (peer->asks == 0) {
+		peer->asks = 1;
+		peer->ask_due = transport->now + ASK_FIRST_WAIT;
+	}
+	question_send(transport, peer, from);
+}
+
+void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from)
+{
+	if (peer->flags & PEER_SELF)
+		return;
+	if (peer->incarnation == 0) {
+		address_hint(transport, peer, from);
+		return;
+	}
+	if (!(peer->flags & PEER_ASKING)) {
+		COUNT(transport, lives_doubted);
+		question_begin(transport, peer);
+		if (transport->now >= peer->ask_due)
+			address_question(transport, peer);
+	} else if (peer->asks > ASKS_TRUSTED) {
+		/* It may be there again. */
+		peer->ask_due = RTE_MIN(peer->ask_due, transport->now + DOUBT_SPACING);
+	}
+	peer_wake(transport, peer, peer->ask_due);
+}
+
+/* Is there another of this name? */
 static void claim_send(struct transport *transport, struct peer *self)
 {
 	struct frame frame = {
@@ -139,6 +226,13 @@ uint64_t address_due(const struct peer *peer)
 	return (peer->flags & PEER_ASKING) ? peer->ask_due : UINT64_MAX;
 }
 
+/* Does something wait for the answer? */
+static bool address_wanted(const struct transport *transport, const struct peer *peer)
+{
+	return !(peer->flags & PEER_KNOWN) &&
+	       (peer->queued != 0 || !TAILQ_EMPTY(&transport->echoes.pings));
+}
+
 void address_run(struct transport *transport, struct peer *peer)
 {
 	if (transport->now < peer->ask_due)
@@ -147,8 +241,11 @@ void address_run(struct transport *transport, struct peer *peer)
 		claim_send(transport, peer);
 		return;
 	}
-	if (!(peer->flags & PEER_ASKING)) {
-		address_question(transport, peer);
+	if (!address_wanted(transport, peer)) {
+		if (peer->asks < ASKS_DOUBT)
+			address_question(transport, peer);
+		else
+			peer->flags &= (uint16_t)~PEER_ASKING;
 		return;
 	}
 	if (transport->now - peer->progress < transport->options.peer_timeout) {
@@ -159,18 +256,58 @@ void address_run(struct transport *transport, struct peer *peer)
 	peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
 }
 
+/* --- answering, and answers */
+
 void address_asked(struct transport *transport, const struct frame *frame, const uint8_t *from)
 {
+	struct process asker = {frame->source_nid, frame->source_pid};
 	struct frame answer = {
 		.type = FRAME_TELL,
 		.destination_nid = frame->source_nid,
 		.destination_pid = frame->source_pid,
 		.destination_incarnation = frame->source_incarnation,
+		.psn = frame->psn,
+		.ack = frame->ack,
 		.echo = frame->timestamp,
+		.first = address_first(transport, asker, frame->source_incarnation),
 	};
 
 	COUNT(transport, asks_received);
-	address_send(transport, &answer, from);
+	if (answer_spend(transport, &transport->tells_paid, TELL_BYTES))
+		address_send(transport, &answer, from);
+	else
+		COUNT(transport, dropped_ask);
+}
+
+/* What was in flight to the life that is over has failed, unless that life cannot have seen it. */
+static void life_replace(struct transport *transport, struct peer *peer, uint32_t incarnation)
+{
+	if (peer->refused && peer->flight != NULL && peer->flight->sacked_count == 0)
+		peer_retract(transport, peer);
+	peer_restarted(transport, peer, incarnation);
+}
+
+void address_told(struct transport *transport, struct peer *peer, const struct frame *frame,
+	const uint8_t *from)
+{
+	uint64_t number = (uint64_t)frame->ack << 32 | frame->psn;
+
+	if ((peer->flags & (PEER_ASKING | PEER_SELF)) != PEER_ASKING ||
+		number != question_number(transport, peer)) {
+		COUNT(transport, dropped_stale);
+		return;
+	}
+	peer->flags &= (uint16_t)~PEER_ASKING;
+	peer->ask_due = transport->now + DOUBT_SPACING;
+	if (peer->incarnation == 0)
+		peer->incarnation = frame->source_incarnation;
+	else if (peer->incarnation != frame->source_incarnation)
+		life_replace(transport, peer, frame->source_incarnation);
+	peer->flags &= (uint16_t)~PEER_ENDED;
+	address_learn(transport, peer, from);
+	acknowledgement_told(transport, peer, frame);
+	if (!(peer->flags & PEER_KNOWN))
+		address_complete(transport, peer, frame->first);
 }
 
 void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from)
@@ -180,11 +317,14 @@ void address_learn(struct transport *transport, struct peer *peer, const uint8_t
 		from = neighbour_confirm(transport, transport->options.encapsulation.gateway, from,
 			peer->process);
 	memcpy(peer->address, from, FRAME_ADDRESS_BYTES);
-	if (peer->flags & PEER_KNOWN)
-		return;
+}
+
+void address_complete(struct transport *transport, struct peer *peer, uint32_t first)
+{
+	peer->first = first;
+	peer->told = true;
 	peer->flags |= PEER_KNOWN;
 	peer->flags &= (uint16_t)~PEER_ASKING;
-	peer->asks = 0;
 	if (sender_has_work(peer))
 		sender_ready(transport, peer);
 }

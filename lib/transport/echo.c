@@ -17,9 +17,7 @@
 
 #include <transport/state.h>
 
-#define ANSWER_NS_PER_BYTE 8 /* as much as a link of 1 Gbit/s carries */
 #define ANSWER_BYTES_LEAST 512
-#define ANSWER_BURST       (2 * MILLISECOND)
 
 /* --- sizes */
 
@@ -73,14 +71,10 @@ static bool echo_send(struct transport *transport, struct frame *frame, const ui
 static bool answer_allowed(struct transport *transport, uint32_t length)
 {
 	struct echoes *echoes = &transport->echoes;
-	uint64_t cost =
-		(uint64_t)RTE_MAX(length, (uint32_t)ANSWER_BYTES_LEAST) * ANSWER_NS_PER_BYTE;
-	uint64_t paid = RTE_MAX(echoes->answers_paid, transport->now);
 
-	if (echoes->pong_count == PONGS_MAX || paid - transport->now > ANSWER_BURST)
-		return false;
-	echoes->answers_paid = paid + cost;
-	return true;
+	return echoes->pong_count < PONGS_MAX &&
+	       answer_spend(transport, &echoes->answers_paid,
+		       RTE_MAX(length, (uint32_t)ANSWER_BYTES_LEAST));
 }
 
 void echo_asked(struct transport *transport, const struct frame *frame, const uint8_t *from)
@@ -197,8 +191,8 @@ static enum ping_outcome ping_failure(struct transport *transport, const struct 
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, ping->to.nid);
 
 	if (ping->sent != 0) {
-		if (peer != NULL && !(peer->flags & PEER_SELF))
-			address_run(transport, peer);
+		if (peer != NULL)
+			address_doubt(transport, peer, NULL);
 		return PING_NO_ANSWER;
 	}
 	if (peer != NULL && (peer->flags & PEER_KNOWN))

@@ -259,6 +259,7 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 	}
 	peer->tx_una = peer->tx_next;
 	peer->backoff = 0;
+	peer->refused = false;
 	flight_end(transport, peer);
 }
 
@@ -350,8 +351,7 @@ void peer_fail(struct transport *transport, struct peer *peer, enum transport_fa
 	peer->queued -= messages_count(waiting);
 	peer->stop_count = 0;
 	if (!(peer->flags & PEER_SELF))
-		peer->flags &= (uint16_t)~PEER_KNOWN;
-	peer->asks = 0;
+		peer->flags &= (uint16_t) ~(PEER_KNOWN | PEER_ASKING);
 	sender_unready(transport, peer);
 	peer_fail_begun(transport, peer, why);
 	messages_fail(transport, waiting, why);
@@ -372,6 +372,7 @@ void peer_restarted(struct transport *transport, struct peer *peer, uint32_t inc
 	log_debug(LOG_TRANSPORT, "%s: %u:%u has restarted as %u, was %u", transport->port->name,
 		peer->process.nid, peer->process.pid, incarnation, peer->incarnation);
 	peer->incarnation = incarnation;
+	peer->told = false;
 	peer->flags &= (uint16_t) ~(PEER_ENDED | RX_ECHO);
 	peer->rtt = 0;
 	peer->delay_period = 0;
@@ -385,5 +386,7 @@ void peer_ended(struct transport *transport, struct peer *peer)
 	log_debug(LOG_TRANSPORT, "%s: %u:%u has ended", transport->port->name, peer->process.nid,
 		peer->process.pid);
 	peer->flags |= PEER_ENDED;
+	/* What it answered before is over, too. */
+	peer->question = ++transport->questions;
 	peer_over(transport, peer);
 }

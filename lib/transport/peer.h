@@ -43,8 +43,8 @@
 #define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
 enum peer_flag {
-	PEER_KNOWN = 1,   /* address and incarnation are known */
-	PEER_ASKING = 2,  /* and are being asked for */
+	PEER_KNOWN = 1,   /* address, incarnation and first psn are known: messages may be sent */
+	PEER_ASKING = 2,  /* it is asked for them, or because they are doubted */
 	PEER_ENDED = 4,   /* this incarnation said BYE */
 	PEER_SELF = 8,    /* this process */
 	TX_OPEN = 16,     /* a stream to it is under way */
@@ -188,7 +188,11 @@ struct peer {
 	uint32_t queued; /* messages not acknowledged */
 	uint32_t stops[STOPS_MAX];
 	uint16_t stop_stream;
+	bool refused;      /* another life has refused all that is in flight */
+	bool told;         /* this life has told `first` */
 	uint32_t measured; /* own clock when its path was measured last */
+	uint32_t first;    /* psn that own streams begin with, as it told */
+	uint32_t question; /* of those that it was asked, the last one's place */
 };
 static_assert(sizeof(struct peer) <= 384, "100,000 idle peers fit in 50 MB with their index");
 static_assert(offsetof(struct peer, received) == 64, "line 1");
@@ -245,7 +249,7 @@ void peer_fail_begun(struct transport *transport, struct peer *peer, enum transp
 /* The messages of which nothing was acknowledged wait again as if nothing of them had been sent; others that have begun have
  * failed. The peer's address and life count as unknown. */
 void peer_retract(struct transport *transport, struct peer *peer);
-/* The peer says that it is this incarnation, which is newer than the known one. */
+/* The peer has answered that it is this incarnation, which is another than the known one. */
 void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation);
 /* It said BYE. */
 void peer_ended(struct transport *transport, struct peer *peer);

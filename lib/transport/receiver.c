@@ -2,15 +2,16 @@
  * one poll core.
  *
  * I1. A frame has no effect before all of its header was found right: layout, checksum and the psns that a stream may begin with
- *     (wire/frame.c), process ids, incarnations, what it acknowledges. Then it says where its sender is and that it lives, and what
- *     has arrived there, whatever becomes of its records; and of these none has an effect before all were found right, against
- *     the stream and the messages that they belong to.
+ *     (wire/frame.c), process ids, incarnations, what it acknowledges. If it then proves itself (frame_proven()), it says where its
+ *     sender is and that it lives, and what has arrived there, whatever becomes of its records; and of these none has an effect
+ *     before all were found right, against the stream and the messages that they belong to. Else it has no effect but
+ *     that the peer may be asked.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
  *     order; others at once when every message that they have data of has begun. What must wait is
  *     held, as long as frame_may_be_held(); what cannot be held is dropped and not acknowledged. The frame whose turn it is never has
  *     to be held: so a peer makes progress however many frames of others are.
  * I3. A process that is not known makes state only with the first frames of a stream for this very
- *     life of this process, and only while peer_get() has room for it.
+ *     life of this process, which begins as this process has told it to, and only while peer_get() has room for it.
  * I4. A reset is sent for a frame that its sender would otherwise repeat in vain; it makes no
  *     state.
  */
@@ -125,6 +126,15 @@ void receiver_close(
 	assembly_end_all(transport, peer, why);
 }
 
+/* Is it of the first frames of a stream that begins with the psn that its sender was told? */
+static bool stream_begins_right(const struct transport *transport, const struct frame *frame)
+{
+	struct process from = {frame->source_nid, frame->source_pid};
+
+	return frame->type == FRAME_DATA && (frame->flags & FRAME_FIRST) &&
+	       frame->first == address_first(transport, from, frame->source_incarnation);
+}
+
 /* Is this frame of another stream than the open one, which may begin? Begins it. */
 static __rte_noinline bool stream_begin(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
@@ -148,8 +158,14 @@ static __rte_noinline bool stream_begin(
 		reset_send(transport, arrival, false, 0);
 		return false;
 	}
+	if (!stream_begins_right(transport, frame)) {
+		COUNT(transport, dropped_stale);
+		return false;
+	}
 	receiver_close(transport, peer, 0, TRANSPORT_RESTARTED);
 	stream_open(peer, frame);
+	if (!(peer->flags & PEER_KNOWN) && !(frame->flags & FRAME_ACK_VALID))
+		address_complete(transport, peer, frame->ack);
 	return true;
 }
 
@@ -421,8 +437,7 @@ static __rte_noinline void namesake_note(
 	const struct frame *frame = &arrival->frame;
 	struct process to = {frame->destination_nid, frame->destination_pid};
 
-	if (!mine || frame->source_incarnation == transport->options.incarnation ||
-		(arrival->outer.from[0] & GROUP_ADDRESS))
+	if (!mine || frame->source_incarnation == transport->options.incarnation)
 		return;
 	address_duplicate(transport, arrival->outer.from);
 	if (frame->type == FRAME_ASK && process_same(to, transport->options.self))
@@ -438,7 +453,9 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 	struct process to = {frame->destination_nid, frame->destination_pid};
 	bool mine = process_same(from, transport->options.self);
 
-	if (!process_possible(from) || frame->source_incarnation == 0) {
+	/* An answer to a group address would go to many. */
+	if (!process_possible(from) || frame->source_incarnation == 0 ||
+		(arrival->outer.from != NULL && (arrival->outer.from[0] & GROUP_ADDRESS))) {
 		COUNT(transport, dropped_malformed);
 		return false;
 	}
@@ -478,53 +495,64 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 		reset_send(transport, arrival, false, 0);
 		return NULL;
 	}
+	if (!stream_begins_right(transport, frame)) {
+		COUNT(transport, dropped_stale);
+		return NULL;
+	}
 	peer = peer_get(transport, from, true);
 	if (peer == NULL)
 		COUNT(transport, dropped_no_memory);
 	return peer;
 }
 
-/* Is it the refusal, by a new life, of the oldest frame in flight, which was sent only once? Then that frame has met the new life, and so
- * have those that were sent after it: the life that they were meant for had ended before, and nothing of them was delivered. */
-static bool reset_by_new_life(const struct peer *peer, const struct frame *frame)
+/* Is it the refusal, by another life, of the oldest frame in flight, which was sent only once? Then that frame has met the other life, and
+ * so have those that were sent after it: the life that they were meant for had ended before, and nothing of them was delivered. */
+static bool reset_by_other_life(const struct peer *peer, const struct frame *frame)
 {
 	return frame->type == FRAME_RESET && (peer->flags & TX_OPEN) && peer->flight != NULL &&
-	       serial_before(peer->incarnation, frame->source_incarnation) &&
 	       frame->ack_stream == peer->tx_stream && frame->ack == peer->tx_una &&
 	       peer->flight->sacked_count == 0 && !bitmap_test(peer->flight->resent, peer->tx_una);
 }
 
-/* Another life than the known one, or one that has ended. */
-static __rte_noinline bool incarnation_new(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
+/* Another life than the known one, or one that has ended, is a question's business. */
+static __rte_noinline bool life_other(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	uint32_t incarnation = frame->source_incarnation;
+	const struct frame *frame = &arrival->frame;
 
-	if (peer->incarnation == 0) {
-		peer->incarnation = incarnation;
+	if (peer->incarnation == 0 && stream_begins_right(transport, frame)) {
+		peer->incarnation = frame->source_incarnation;
 		return true;
 	}
-	if (serial_before(peer->incarnation, incarnation)) {
-		peer_restarted(transport, peer, incarnation);
-		return true;
-	}
-	/* A process whose clock went back would be stale for ever; after a silence its life counts
-	 * as new. */
-	if (incarnation != peer->incarnation && transport->now - peer->heard >= STREAM_MEMORY) {
-		peer_restarted(transport, peer, incarnation);
-		return true;
-	}
+	if (reset_by_other_life(peer, frame))
+		peer->refused = true;
 	COUNT(transport, dropped_stale);
+	address_doubt(transport, peer, arrival->outer.from);
 	return false;
 }
 
-/* Is it from the present life of the peer? Notices a new one. */
-static inline bool incarnation_fine(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
+/* Is it from the known life of the peer? */
+static inline bool life_fine(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	if (frame->source_incarnation == peer->incarnation && !(peer->flags & PEER_ENDED))
+	if (arrival->frame.source_incarnation == peer->incarnation &&
+		!(peer->flags & PEER_ENDED))
 		return true;
-	return incarnation_new(transport, peer, frame);
+	return life_other(transport, peer, arrival);
+}
+
+/* Does it say what only the peer knows, or who reads what goes to and fro: a psn near the next one of its stream, a psn in flight to it,
+ * or the one that its streams begin with? */
+static bool frame_proven(const struct transport *transport, const struct peer *peer,
+	const struct frame *frame, enum acknowledged acknowledged)
+{
+	if ((peer->flags & PEER_SELF) || acknowledged == ACKNOWLEDGED_SENT)
+		return true;
+	if (frame->type != FRAME_DATA && frame->type != FRAME_BYE)
+		return false;
+	return ((peer->flags & (RX_OPEN | RX_CLOSED)) && frame->stream == peer->rx_stream &&
+		       frame->psn - peer->rx_next + FRAME_WINDOW <= 2 * FRAME_WINDOW) ||
+	       stream_begins_right(transport, frame);
 }
 
 /* The network is congested on the way from this peer, which it is told with the next acknowledgement. */
@@ -540,7 +568,15 @@ static inline bool address_known(
 {
 	if (from == NULL)
 		return true;
-	return (peer->flags & PEER_KNOWN) && memcmp(peer->address, from, FRAME_ADDRESS_BYTES) == 0 &&
+	return memcmp(peer->address, from, FRAME_ADDRESS_BYTES) == 0 &&
+	       encapsulation_on_link(&transport->encapsulation, peer->process.nid);
+}
+
+/* Does it come from elsewhere than the peer is? Beyond a router all frames come from there. */
+static bool address_other(
+	const struct transport *transport, const struct peer *peer, const uint8_t *from)
+{
+	return from != NULL && memcmp(peer->address, from, FRAME_ADDRESS_BYTES) != 0 &&
 	       encapsulation_on_link(&transport->encapsulation, peer->process.nid);
 }
 
@@ -551,54 +587,65 @@ static void stream_expire(struct transport *transport, struct peer *peer)
 		receiver_close(transport, peer, 0, TRANSPORT_DEAD);
 }
 
+/* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer lives, and is where it came from. */
+static void proof_note(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	if (!address_known(transport, peer, arrival->outer.from))
+		address_learn(transport, peer, arrival->outer.from);
+	if (!(peer->flags & PEER_KNOWN) && peer->told)
+		address_complete(transport, peer, peer->first);
+	echo_note(transport, peer, &arrival->frame);
+	peer->heard = transport->now;
+	if (arrival->outer.marked)
+		mark_note(transport, peer);
+}
+
 /* A frame from a peer's present life to this one. True when it is held. */
 static bool peer_receive(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
 	enum acknowledged acknowledged = ACKNOWLEDGED_NOTHING;
+	bool proven;
 
-	if (frame->type <= FRAME_ACK)
+	if (frame->type <= FRAME_ACK || frame->type == FRAME_BYE)
 		acknowledged = acknowledgement_check(peer, frame);
 	if (acknowledged == ACKNOWLEDGED_UNSENT) {
 		COUNT(transport, dropped_bad_ack);
 		return false;
 	}
+	proven = frame_proven(transport, peer, frame, acknowledged);
 	stream_expire(transport, peer);
-	if (!address_known(transport, peer, arrival->outer.from) && frame->type != FRAME_BYE)
-		address_learn(transport, peer, arrival->outer.from);
-	echo_note(transport, peer, frame);
+	if (!proven && address_other(transport, peer, arrival->outer.from))
+		address_doubt(transport, peer, arrival->outer.from);
 	switch (frame->type) {
 	case FRAME_DATA:
 	case FRAME_ACK:
-		peer->heard = transport->now;
+		if (proven)
+			proof_note(transport, peer, arrival);
 		if (acknowledged == ACKNOWLEDGED_SENT)
 			acknowledgement_take(transport, peer, frame);
-		if (arrival->outer.marked)
-			mark_note(transport, peer);
 		if (frame->type == FRAME_DATA)
 			return data_receive(transport, peer, arrival);
 		COUNT(transport, acks_received);
-		return false;
-	case FRAME_TELL:
-		acknowledgement_told(transport, peer, frame);
 		return false;
 	case FRAME_RESET:
 		reset_receive(transport, peer, frame);
 		return false;
 	case FRAME_BYE:
-		peer_ended(transport, peer);
-		return false;
-	case FRAME_PONG:
-		echo_answered(transport, peer, frame);
+		if (proven)
+			peer_ended(transport, peer);
+		else
+			COUNT(transport, dropped_stale);
 		return false;
 	default:
 		return false;
 	}
 }
 
-/* A question to everybody, or an echo question. Whoever it is for, it says where the asker is, which a peer that is being asked for,
- * or has moved, has use for. It never makes a peer. */
+/* A question to everybody, or an echo question. Whoever it is for, an asker that is elsewhere or another life than this process knows is
+ * asked in turn. It never makes a peer. */
 static __rte_noinline void question_receive(
 	struct transport *transport, const struct arrival *arrival)
 {
@@ -607,13 +654,9 @@ static __rte_noinline void question_receive(
 	struct process to = {frame->destination_nid, frame->destination_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
 
-	if (arrival->outer.from != NULL && (arrival->outer.from[0] & GROUP_ADDRESS)) {
-		COUNT(transport, dropped_malformed); /* an answer would go to many */
-		return;
-	}
-	acknowledgement_settle(transport);
-	if (peer != NULL && arrival->outer.from != NULL && incarnation_fine(transport, peer, frame))
-		address_learn(transport, peer, arrival->outer.from);
+	if (peer != NULL && life_fine(transport, peer, arrival) &&
+		address_other(transport, peer, arrival->outer.from))
+		address_doubt(transport, peer, arrival->outer.from);
 	if (!process_same(to, transport->options.self))
 		COUNT(transport, dropped_foreign);
 	else if (frame->type == FRAME_ASK)
@@ -645,11 +688,15 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
 	if (peer != NULL &&
 		(frame->source_incarnation != peer->incarnation || frame->type > FRAME_ACK))
 		acknowledgement_settle(transport);
-	if (peer != NULL && reset_by_new_life(peer, frame))
-		peer_retract(transport, peer);
-	if (peer == NULL || !incarnation_fine(transport, peer, frame))
+	if (peer == NULL)
 		return false;
-	return peer_receive(transport, peer, arrival);
+	if (frame->type == FRAME_TELL) {
+		address_told(transport, peer, frame, arrival->outer.from);
+		return false;
+	}
+	if (frame->type == FRAME_PONG)
+		echo_answered(transport, peer, frame);
+	return life_fine(transport, peer, arrival) && peer_receive(transport, peer, arrival);
 }
 
 /* --- the straight way

@@ -163,8 +163,8 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 	flight->reorder_due = 0;
 	congestion_timeout(transport, peer);
 	sender_ready(transport, peer);
-	if (peer->backoff >= ASK_AFTER && !(peer->flags & PEER_SELF))
-		address_run(transport, peer);
+	if (peer->backoff >= ASK_AFTER)
+		address_doubt(transport, peer, NULL);
 }
 
 void recovery_run(struct transport *transport, struct peer *peer)

@@ -329,7 +329,9 @@ static void sender_put(
 	frame->stream = peer->tx_stream;
 	if (peer->flags & TX_FIRST) {
 		frame->flags |= FRAME_FIRST;
-		frame->first = transport->options.first_psn;
+		frame->first = peer->first;
+		if (!(frame->flags & FRAME_ACK_VALID))
+			frame->ack = address_first(transport, peer->process, peer->incarnation);
 	}
 	sender_address(transport, peer, frame);
 	frame_encode(frame, outbox_header(mbuf));
@@ -340,7 +342,7 @@ static void sender_put(
 static void stream_begin(struct transport *transport, struct peer *peer)
 {
 	peer->tx_stream++;
-	peer->tx_una = transport->options.first_psn;
+	peer->tx_una = peer->first;
 	peer->tx_next = peer->tx_una;
 	peer->tx_message = 0;
 	peer->flags |= TX_OPEN | TX_FIRST;

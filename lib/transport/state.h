@@ -55,6 +55,10 @@ static_assert(SMALL_NEAR * ACK_SMALL >= ACK_EVERY && SMALL_FAR >= SMALL_NEAR,
 #define PONGS_MAX          16                 /* echo answers in a turn */
 #define NOTES_MAX          16                 /* acknowledgements put off, of different peers mostly */
 
+/* Answers to strangers. */
+#define ANSWER_NS_PER_BYTE 8 /* as much as a link of 1 Gbit/s carries */
+#define ANSWER_BURST       (2 * MILLISECOND)
+
 /* An echo question that is to be answered. */
 struct pong {
 	struct frame frame;
@@ -109,6 +113,8 @@ struct transport {
 	struct peer *self;
 	uint64_t random;
 	uint64_t ask_next;    /* when the next first question may go */
+	uint64_t tells_paid;  /* until when the answers to questions have used up their share */
+	uint32_t questions;   /* begun */
 	uint32_t capacity;    /* bytes of transport header and records in a frame */
 	uint32_t copied_max;  /* bytes of data that are copied into a frame, whatever the port can gather */
 	unsigned turn_frames; /* to send in a turn, at most */
@@ -189,6 +195,17 @@ static inline uint64_t random_next(struct transport *transport)
 	x ^= x << 17;
 	transport->random = x;
 	return x;
+}
+
+/* May an answer of so many bytes go? *paid: until when those before have used up their share, which fills with time. */
+static inline bool answer_spend(const struct transport *transport, uint64_t *paid, uint32_t bytes)
+{
+	uint64_t from = RTE_MAX(*paid, transport->now);
+
+	if (from - transport->now > ANSWER_BURST)
+		return false;
+	*paid = from + (uint64_t)bytes * ANSWER_NS_PER_BYTE;
+	return true;
 }
 
 /* T2, also when frames may still refer to the message's memory. */
@@ -543,7 +560,7 @@ static inline void congestion_sent(const struct transport *transport, struct pee
 void echo_init(struct transport *transport);
 /* A question for this process. from: MAC address, NULL: this process. */
 void echo_asked(struct transport *transport, const struct frame *frame, const uint8_t *from);
-/* An answer from a peer. */
+/* An answer from a peer, of whatever life. */
 void echo_answered(
 	struct transport *transport, const struct peer *peer, const struct frame *frame);
 /* Sends answers and questions, ends what was not answered in time. While echoes.busy. */
@@ -555,12 +572,25 @@ uint64_t echo_deadline(const struct transport *transport);
 /* A frame came in the own name from another life, or another MAC address claims the own IPv4 address. */
 void address_duplicate(struct transport *transport, const uint8_t *from);
 
+/* The psn that this life of the process is told to begin its streams to this one with. */
+uint32_t address_first(
+	const struct transport *transport, struct process process, uint32_t incarnation);
+/* A message, or a ping, waits for the peer's address. */
 void address_ask(struct transport *transport, struct peer *peer);
+/* A frame says that the peer's life or address is another, or nothing is heard of it any more: it is asked. from: where the
+ * frame came from; NULL: there is none. */
+void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from);
 uint64_t address_due(const struct peer *peer);
 void address_run(struct transport *transport, struct peer *peer);
+/* A question for this process. */
 void address_asked(struct transport *transport, const struct frame *frame, const uint8_t *from);
-/* The peer told where it is, in whatever frame. */
+/* FRAME_TELL from a peer. */
+void address_told(struct transport *transport, struct peer *peer, const struct frame *frame,
+	const uint8_t *from);
+/* A frame that proves itself came from there. */
 void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from);
+/* What messages to the peer's life need is known: the psn that streams begin with is the last of it. */
+void address_complete(struct transport *transport, struct peer *peer, uint32_t first);
 /* The way to a process that was asked for leads over this MAC address. */
 void address_hop(struct transport *transport, struct process process, const uint8_t *hop);
 /* A frame without records to a process that may be no peer; lost when there is no room. */

@@ -72,6 +72,8 @@ static bool self_make(struct transport *transport)
 		return false;
 	transport->self->flags |= PEER_SELF | PEER_KNOWN;
 	transport->self->incarnation = transport->options.incarnation;
+	transport->self->first = address_first(
+		transport, transport->options.self, transport->options.incarnation);
 	transport->self->credit = CREDIT_MAX;
 	return true;
 }
@@ -415,14 +417,16 @@ bool transport_settled(const struct transport *transport)
 
 static void bye_send(struct transport *transport, const struct peer *peer)
 {
-	struct frame bye = {.type = FRAME_BYE};
+	struct frame bye = {.type = FRAME_BYE, .stream = peer->tx_stream, .psn = peer->tx_next};
 	unsigned i;
 
-	if (!(peer->flags & PEER_KNOWN) || (peer->flags & PEER_SELF))
+	if (!(peer->flags & (PEER_KNOWN | RX_OPEN)) || (peer->flags & PEER_SELF))
 		return;
 	for (i = 0; i < BYE_TRIES && !outbox_room(transport, peer, 1); i++)
 		outbox_flush(transport);
 	sender_address(transport, peer, &bye);
+	if (peer->flags & RX_OPEN)
+		acknowledgement_fields(transport, peer, &bye);
 	address_send(transport, &bye, peer->address);
 }
 

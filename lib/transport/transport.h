@@ -23,6 +23,7 @@
 #include <sys/queue.h>
 #include <base/clock.h>
 #include <base/port.h>
+#include <transport/secret.h>
 #include <wire/encapsulation.h>
 #include <wire/frame.h>
 
@@ -127,10 +128,12 @@ struct transport_upcalls {
 
 struct transport_options {
 	struct process self;
-	uint32_t incarnation;  /* not 0; grows from one life of a process id to the next (serially) */
+	uint32_t incarnation;  /* not 0; another one than that of the last life of this process id */
 	uint64_t peer_timeout; /* ns */
 	uint32_t peers_max;
-	uint32_t first_psn;                         /* of every stream; tests start near the wrap */
+	/* Nobody else knows it. All zero, in tests: peers are told to begin their streams with first_psn. */
+	struct secret secret;
+	uint32_t first_psn;
 	bool full_checksum;                         /* every byte is covered */
 	void (*wait)(void); /* gives others a turn while transport_close() waits for frames; may be NULL */
 	uint64_t seed;                              /* of what is random: jitter, stream numbers */
@@ -170,7 +173,7 @@ struct transport_options {
 	X(dropped_checksum, "frames whose checksum is wrong")                                      \
 	X(dropped_malformed, "frames whose fields contradict each other")                          \
 	X(dropped_no_process, "frames for a process that does not live here")                      \
-	X(dropped_stale, "frames of or for an earlier life of a process")                          \
+	X(dropped_stale, "frames of or for another life of a process, or an unasked answer")       \
 	X(dropped_window, "frames beyond the receive window")                                      \
 	X(dropped_no_memory, "frames refused for lack of buffers or peers")                        \
 	X(dropped_bad_ack, "acknowledgements of what was never sent")                              \
@@ -180,6 +183,8 @@ struct transport_options {
 	X(arps_received, "ARP messages received")                                                  \
 	X(asks_sent, "address questions sent")                                                     \
 	X(asks_received, "address questions for this process")                                     \
+	X(dropped_ask, "of these: not answered, because there were too many of them")              \
+	X(lives_doubted, "times a peer was asked because a frame said that its life or address is another") \
 	X(resets_sent, "times a peer was told that it talks to a life or stream that is gone")     \
 	X(resets_received, "times a peer told so")                                                 \
 	X(pings_sent, "echo questions sent")                                                       \

@@ -25,12 +25,12 @@
 #include <wire/word.h>
 
 #define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
-#define FRAME_VERSION   2
+#define FRAME_VERSION   3
 
 enum frame_type {
 	FRAME_DATA = 1, /* sequenced: records */
 	FRAME_ACK,      /* not sequenced: acknowledgement fields only */
-	FRAME_ASK,      /* broadcast: who is process (destination)? */
+	FRAME_ASK,      /* who is process (destination)? To everybody, or to where it was */
 	FRAME_TELL,     /* to the asker: I am, at this frame's source address, with this incarnation */
 	FRAME_RESET,    /* what you sent was for a process life or a stream that I do not know */
 	FRAME_BYE,      /* this process life ends now */
@@ -143,8 +143,11 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 
 /* Portals messages, the message header of RECORD_START and RECORD_WHOLE: lib/wire/message.h. */
 
-/* Echo frames use some fields in their own way. psn: number of the question. ack: PING: length that the answer shall have,
- * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the answerer's own frames. */
+/* Some frames use fields in their own way. FRAME_ASK: psn and ack are the halves of the question's number, which FRAME_TELL
+ * repeats. FRAME_TELL: first: the psn that the asker's streams to the teller begin with. FRAME_DATA with FRAME_FIRST and without
+ * FRAME_ACK_VALID: ack: the psn that streams to its sender begin with. FRAME_BYE: stream and psn: the own stream and its next psn.
+ * Echo frames: psn: number of the question. ack: PING: length that the answer shall have, FRAME_HEADER_BYTES to `length`;
+ * PONG: length of the question. first: PONG: largest length of the answerer's own frames. */
 
 /* A frame as the rest of the library sees it, in the host's byte order. */
 struct frame {

@@ -17,7 +17,7 @@ local postern = Proto("postern", "Postern")
 
 local ETHERTYPE = 0x88b5
 local UDP_PORT = 34997
-local VERSION = 2
+local VERSION = 3
 local HEADER = 64
 local SACK = 32
 local WINDOW = 256 -- frames in flight at most
@@ -84,6 +84,8 @@ field("credit", "uint16", "Credit")
 field("records", "uint8", "Records")
 field("reserved", "uint8", "Reserved", base.HEX)
 field("first", "uint32", "First sequence number of the stream")
+field("told", "uint32", "First sequence number of streams to the sender")
+field("question", "uint64", "Number of the question", base.HEX)
 field("ping.seq", "uint32", "Number of the question")
 field("ping.wanted", "uint32", "Length wanted of the answer")
 field("ping.arrived", "uint32", "Length of the question as it arrived")
@@ -471,13 +473,19 @@ local function numbers_show(buffer, tree, header)
 		tree:add_le(f[header.type == PING and "ping.wanted" or "ping.arrived"], buffer(36, 4))
 		return
 	end
-	if header.type == DATA then
+	if header.type == ASK or header.type == TELL then
+		tree:add_le(f["question"], buffer(32, 8))
+		return
+	end
+	if header.type == DATA or header.type == BYE then
 		tree:add_le(f["seq"], buffer(32, 4))
 	end
 	if header.ack_valid or header.type == RESET then
 		tree:add_le(f["ack"], buffer(36, 4))
+	elseif header.type == DATA and header.first then
+		tree:add_le(f["told"], buffer(36, 4))
 	end
-	if header.type == DATA or header.type == RESET then
+	if header.type == DATA or header.type == RESET or header.type == BYE then
 		tree:add_le(f["stream"], buffer(40, 2))
 	end
 	if header.ack_valid or header.type == RESET then
@@ -519,6 +527,8 @@ local function header_show(buffer, tree, header)
 	tree:add(f["reserved"], buffer(59, 1))
 	if header.first or header.type == PONG then
 		tree:add_le(f[header.type == PONG and "ping.largest" or "first"], buffer(60, 4))
+	elseif header.type == TELL then
+		tree:add_le(f["told"], buffer(60, 4))
 	end
 	return status
 end

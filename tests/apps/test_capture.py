@@ -61,7 +61,7 @@ def crc32c(data):
 def header(kind, flags, length, target, source, incarnations, numbers, times, first=0, padding=b"", records=0, streams=(0, 0)):
     """A frame by hand, for what no program here sends at will. numbers: psn, ack; times: timestamp, echo, delay."""
     def made(checksum):
-        return struct.pack("<BBHI4I2I2I2H3IHBBI", 0x20 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
+        return struct.pack("<BBHI4I2I2I2H3IHBBI", 0x30 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
                            *streams, *times, 0, records, 0, first)
     covered = made(0) + padding
     return bytes(12) + b"\x88\xb5" + made(crc32c(covered + bytes(-len(covered) % 8))) + padding
@@ -375,7 +375,7 @@ class Damaged(Case):
         if kind == 0:  # any bytes
             return bytes(12) + b"\x88\xb5" + draw.randbytes(draw.randrange(300))
         if kind == 1:  # any bytes that begin like a frame of each type
-            body = bytes([0x20 | draw.randrange(1, 9)]) + draw.randbytes(draw.randrange(400))
+            body = bytes([0x30 | draw.randrange(1, 9)]) + draw.randbytes(draw.randrange(400))
             return bytes(12) + b"\x88\xb5" + body
         frame = bytearray(draw.choice(sound))
         if kind == 2:  # a frame that ends too early

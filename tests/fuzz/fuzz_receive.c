@@ -103,6 +103,9 @@ struct fellow {
 	uint64_t operation, handle; /* of our last get */
 	uint64_t put_operation, put_handle;
 	uint32_t question; /* of our last ping */
+	uint32_t asked[2]; /* the number of our last question */
+	bool owes;         /* an answer to it */
+	bool mute;         /* but gives none */
 };
 
 struct world {
@@ -199,6 +202,11 @@ static void frame_note(struct world *world, const uint8_t *bytes, uint32_t lengt
 		fuzz_assert(frame.length <= frame.ack); /* F5 */
 	if (fellow && frame.type == FRAME_PING)
 		fellow->question = frame.psn;
+	if (fellow && frame.type == FRAME_ASK) {
+		fellow->asked[0] = frame.psn;
+		fellow->asked[1] = frame.ack;
+		fellow->owes = true;
+	}
 	if (!fellow || frame.type != FRAME_DATA)
 		return;
 	if (fellow->own_stream != frame.stream || (int32_t)(frame.psn + 1 - fellow->own_next) > 0)
@@ -248,12 +256,44 @@ static void events_drain(struct world *world)
 	fuzz_assert(answer == QUEUE_EMPTY); /* it is large enough: none was lost */
 }
 
+/* Fellows answer questions, but for those that are mute. */
+static void fellows_tell(struct world *world)
+{
+	for (unsigned i = 0; i < FELLOWS; i++) {
+		struct fellow *fellow = &world->fellows[i];
+		struct frame frame = {.type = FRAME_TELL,
+			.length = FRAME_HEADER_BYTES,
+			.destination_nid = RIG_SELF.nid,
+			.destination_pid = RIG_SELF.pid,
+			.source_nid = fellow->process.nid,
+			.source_pid = fellow->process.pid,
+			.source_incarnation = fellow->life,
+			.destination_incarnation = OWN_LIFE,
+			.psn = fellow->asked[0],
+			.ack = fellow->asked[1],
+			.first = fellow->first};
+		struct rte_mbuf *mbuf;
+		uint8_t *bytes;
+
+		if (!fellow->owes || fellow->mute || world->queued == QUEUED_MAX ||
+			(mbuf = rte_pktmbuf_alloc(pool)) == NULL)
+			continue;
+		fellow->owes = false;
+		bytes = (uint8_t *)rte_pktmbuf_append(
+			mbuf, (uint16_t)(fellow->encapsulation.bytes + FRAME_HEADER_BYTES));
+		frame_encode(&frame, bytes + fellow->encapsulation.bytes);
+		encapsulation_write(&fellow->encapsulation, mbuf, own_address, &frame);
+		world->queue[world->queued++] = mbuf;
+	}
+}
+
 static void world_turn(struct world *world)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		unsigned work = engine_poll(world->rig->engine);
 
 		events_drain(world);
+		fellows_tell(world);
 		if (work == 0)
 			return;
 	}
@@ -515,6 +555,11 @@ static void step_frame(struct world *world, struct script *script)
 	uint32_t header_bytes, length = 0;
 
 	frame.type = (uint8_t)(FRAME_DATA + (what >> 1 & 7));
+	if (frame.type == FRAME_TELL) {
+		frame.flags = 0;
+		frame.psn = fellow->asked[0];
+		frame.ack = fellow->asked[1];
+	}
 	if (frame.type == FRAME_PING || frame.type == FRAME_PONG) {
 		length = script_word(script) % (FRAME_SIZE - FRAME_HEADER_BYTES);
 		echo_make(&frame, fellow, length);
@@ -573,14 +618,14 @@ static void step_frame(struct world *world, struct script *script)
 		fellow->psn++;
 }
 
-static void fellow_begin(struct fellow *fellow, uint32_t first)
+static void fellow_begin(struct fellow *fellow)
 {
 	fellow->stream++;
-	fellow->psn = fellow->first = first;
+	fellow->psn = fellow->first;
 	fellow->message = 0;
 }
 
-/* A fellow begins a new stream, or a new life; or the network begins to mark its frames, or ceases to. */
+/* A fellow begins a new stream, or a new life, or answers no more, or again; or the network begins to mark its frames, or ceases to. */
 static void step_fellow(struct world *world, struct script *script)
 {
 	uint8_t what = script_byte(script);
@@ -590,9 +635,11 @@ static void step_fellow(struct world *world, struct script *script)
 		fellow->encapsulation.header[fellow->encapsulation.link_bytes + 1] ^= 1; /* ECN */
 		return;
 	}
-	fellow_begin(fellow, what & 2 ? UINT32_MAX - (what >> 3) : what);
+	fellow_begin(fellow);
 	if (what & 4)
 		fellow->life++;
+	if (what & 64)
+		fellow->mute = !fellow->mute;
 }
 
 /* --- the application */
@@ -754,7 +801,8 @@ static void world_begin(struct world *world, struct script *script)
 		world->fellows[i].life = 5;
 		theirs.address = 8 + i;
 		encapsulation_init(&world->fellows[i].encapsulation, &theirs, address, false);
-		fellow_begin(&world->fellows[i], i == 0 ? 100 : UINT32_MAX - 2);
+		world->fellows[i].first = options.first_psn;
+		fellow_begin(&world->fellows[i]);
 	}
 	world->rig = rig_create(&world->port, &options);
 	world->queue_handle = rig_queue(world->rig, 2048);

@@ -644,7 +644,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 	return 0;
 }
 
-/* The library draws first sequence numbers and seeds from here. */
+/* The library draws incarnations, secrets and seeds from here. */
 ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
 {
 	uint64_t word;
@@ -653,8 +653,6 @@ ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
 		return __real_getrandom(buffer, size, flags);
 	for (size_t done = 0; done < size; done += sizeof(word)) {
 		word = current->entropy = prng_mix(current->entropy);
-		if (current->settings->wrap)
-			word |= UINT64_C(0xffffffff) - (WRAP_SPAN - 1);
 		memcpy((char *)buffer + done, &word,
 			size - done < sizeof(word) ? size - done : sizeof(word));
 	}
@@ -675,6 +673,11 @@ struct engine *__wrap_engine_create(const struct engine_options *options)
 		.prefix = NODE_IPV4_PREFIX,
 		.address = current->settings->udp ? current->id.nid : 0,
 	};
+	if (current->settings->wrap) {
+		current->entropy = prng_mix(current->entropy);
+		mine.transport.secret = (struct secret){0};
+		mine.transport.first_psn = (uint32_t)(0 - current->entropy % WRAP_SPAN);
+	}
 	return __real_engine_create(&mine);
 }
 

@@ -23,6 +23,7 @@
 #define TWIN_FELLOWS 2
 #define TWIN_MEMORY  (1u << 16)
 #define TWIN_PAST    64 /* frames that may come again */
+#define TWIN_FIRST   (UINT32_MAX - 20) /* psn that streams begin with */
 
 struct twin {
 	struct port port;
@@ -42,7 +43,7 @@ struct fellow {
 	struct process process;
 	uint32_t life;
 	uint16_t stream;
-	uint32_t first, psn, message;
+	uint32_t psn, message;
 	uint32_t whole, partial; /* the last message that began and is not all sent: its length, and how much was */
 	uint16_t own_stream; /* the twins' stream to it, and the psn after the last frame of it */
 	uint32_t own_next;
@@ -168,7 +169,7 @@ static void twin_make(struct twins *twins, unsigned which)
 		.incarnation = 5,
 		.peer_timeout = 10 * SECOND,
 		.peers_max = 16,
-		.first_psn = UINT32_MAX - 20,
+		.first_psn = TWIN_FIRST,
 		.seed = 7};
 
 	twin->port.operations = &twin_operations;
@@ -206,14 +207,48 @@ static void twin_queue(
 	twin->queue[twin->queued++] = mbuf;
 }
 
-static void fellow_restream(struct twins *twins, struct fellow *fellow)
+static void fellow_restream(struct fellow *fellow)
 {
 	fellow->stream++;
-	fellow->first = (uint32_t)network_random(twins->network);
-	fellow->psn = fellow->first;
-	fellow->acked = fellow->first;
+	fellow->psn = TWIN_FIRST;
+	fellow->acked = TWIN_FIRST;
 	fellow->message = fellow->whole = fellow->partial = 0;
 	memset(fellow->past_length, 0, sizeof(fellow->past_length));
+}
+
+static void twins_queue(struct twins *twins, const uint8_t *bytes, uint32_t length)
+{
+	twin_queue(twins, &twins->twin[0], bytes, length);
+	twin_queue(twins, &twins->twin[1], bytes, length);
+}
+
+static void fellow_write(struct twins *twins, const struct fellow *fellow, uint8_t *bytes)
+{
+	ethernet_write(bytes, twins->twin[0].port.address,
+		(const uint8_t[]){2, 0, 0, 0, 1, (uint8_t)fellow->process.nid});
+}
+
+/* The twins ask who the fellow is. */
+static void fellow_tell(
+	struct twins *twins, const struct fellow *fellow, const struct frame *question)
+{
+	uint8_t bytes[FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES];
+	struct frame frame = {.type = FRAME_TELL,
+		.length = FRAME_HEADER_BYTES,
+		.destination_nid = 1,
+		.destination_pid = 2,
+		.source_nid = fellow->process.nid,
+		.source_pid = fellow->process.pid,
+		.source_incarnation = fellow->life,
+		.destination_incarnation = 5,
+		.psn = question->psn,
+		.ack = question->ack,
+		.echo = question->timestamp,
+		.first = TWIN_FIRST};
+
+	fellow_write(twins, fellow, bytes);
+	frame_encode(&frame, bytes + FRAME_ETHERNET_BYTES);
+	twins_queue(twins, bytes, sizeof(bytes));
 }
 
 /* What a fellow sees of the frames that the twins sent. */
@@ -226,12 +261,16 @@ static void fellows_hear(struct twins *twins, const uint8_t *bytes, uint32_t len
 		frame.destination_nid >= 100 + TWIN_FELLOWS)
 		return;
 	fellow = &twins->fellows[frame.destination_nid - 100];
+	if (frame.type == FRAME_ASK) {
+		fellow_tell(twins, fellow, &frame);
+		return;
+	}
 	/* What was spoilt may have been a newer life's, or stream's. */
 	if (frame.type == FRAME_RESET)
 		fellow->stream = frame.stream;
 	if (frame.type == FRAME_RESET || frame.destination_incarnation != fellow->life) {
 		fellow->life = frame.destination_incarnation;
-		fellow_restream(twins, fellow);
+		fellow_restream(fellow);
 	}
 	fellow->echo = frame.timestamp;
 	if ((frame.flags & FRAME_ACK_VALID) && frame.ack_stream == fellow->stream)
@@ -360,11 +399,11 @@ static uint32_t fellow_frame(struct twins *twins, struct fellow *fellow, uint8_t
 		.echo = fellow->echo,
 		.delay = (uint32_t)(odd >> 20 & 1023),
 		.credit = (uint16_t)(10 + (odd >> 32 & 63)),
-		.first = fellow->first};
+		.first = TWIN_FIRST};
 	uint8_t records[256];
 	uint32_t at, length = 0;
 
-	if (fellow->psn - fellow->first < 6)
+	if (fellow->psn - TWIN_FIRST < 6)
 		frame.flags |= FRAME_FIRST;
 	if ((odd >> 40) % 16 == 0)
 		frame.flags ^= FRAME_ACK_VALID;
@@ -384,7 +423,7 @@ static uint32_t fellow_frame(struct twins *twins, struct fellow *fellow, uint8_t
 		length = records_make(twins, fellow, &frame, records);
 	}
 	at = FRAME_ETHERNET_BYTES + frame_header_bytes(frame.flags);
-	ethernet_write(bytes, twins->twin[0].port.address, (const uint8_t[]){2, 0, 0, 0, 1, (uint8_t)fellow->process.nid});
+	fellow_write(twins, fellow, bytes);
 	memcpy(bytes + at, records, length);
 	frame.length = (uint16_t)(at - FRAME_ETHERNET_BYTES + length);
 	frame_encode(&frame, bytes + FRAME_ETHERNET_BYTES);
@@ -407,12 +446,6 @@ static void frame_spoil(struct twins *twins, uint8_t *bytes, uint32_t length)
 	memcpy(&frame, bytes + FRAME_ETHERNET_BYTES, FRAME_HEADER_BYTES);
 	frame.type &= 15;
 	frame_encode(&frame, bytes + FRAME_ETHERNET_BYTES);
-}
-
-static void twins_queue(struct twins *twins, const uint8_t *bytes, uint32_t length)
-{
-	twin_queue(twins, &twins->twin[0], bytes, length);
-	twin_queue(twins, &twins->twin[1], bytes, length);
 }
 
 /* A frame that the fellow sent before, with an acknowledgement of now. */
@@ -443,10 +476,10 @@ static void twins_frame(struct twins *twins)
 	uint32_t psn, length;
 
 	if ((odd >> 8) % 256 == 0 || fellow->psn - fellow->acked > TWIN_PAST)
-		fellow_restream(twins, fellow);
+		fellow_restream(fellow);
 	if ((odd >> 20) % 4096 == 0) {
 		fellow->life++;
-		fellow_restream(twins, fellow);
+		fellow_restream(fellow);
 	}
 	if (fellow->psn - fellow->acked > TWIN_PAST / 4)
 		fellow_repeat(twins, fellow, fellow->acked);
@@ -518,7 +551,7 @@ static void frames__that_go_straight_do_what_general_ones_do(void **state)
 	for (unsigned i = 0; i < TWIN_FELLOWS; i++) {
 		twins->fellows[i].process = (struct process){100 + i, 7};
 		twins->fellows[i].life = 9;
-		fellow_restream(twins, &twins->fellows[i]);
+		fellow_restream(&twins->fellows[i]);
 	}
 	for (unsigned turn = 0; turn < 60000; turn++) {
 		for (uint64_t frames = network_random(network) % 6; frames > 0; frames--)
