@@ -14,7 +14,7 @@
 #include <pmd-glue/device.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
-#include <pmd-glue/packet.h>
+#include <pmd-glue/kernel.h>
 
 #define INTERFACES    "/sys/class/net"
 #define PCI_DEVICES   "/sys/bus/pci/devices"
@@ -77,13 +77,13 @@ static void list_interface(struct device_list *list, const char *name)
 	if (file_number(INTERFACES, name, "type") != TYPE_ETHERNET)
 		return;
 	interface_driver(name, driver, sizeof(driver));
-	if (!packet_is_up(name))
+	if (!kernel_is_up(name))
 		list_add(list, name, driver, false, "is down: ip link set %s up", name);
-	else if (!packet_may_open())
-		list_add(list, name, driver, false, PACKET_NEEDS);
+	else if (!kernel_may_open())
+		list_add(list, name, driver, false, KERNEL_NEEDS);
 	else
 		list_add(list, name, driver, true,
-			"usable by af_packet, MTU %ld; xdp:%s for af_xdp",
+			"usable, MTU %ld; xdp:%s for af_xdp",
 			file_number(INTERFACES, name, "mtu"), name);
 }
 

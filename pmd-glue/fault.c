@@ -263,6 +263,13 @@ static void fault_describe(struct port *port, struct port_description *descripti
 	description->faults = true;
 }
 
+static void fault_select(struct port *port, const struct port_selection *wanted)
+{
+	struct port *inside = ((struct fault *)port)->inside;
+	if (inside->operations->select)
+		inside->operations->select(inside, wanted);
+}
+
 /* A line's clock calls nobody. */
 static int fault_interrupt(struct port *port, bool on)
 {
@@ -328,6 +335,7 @@ static const struct port_operations fault_operations = {
 	.counters = fault_counters,
 	.interrupt = fault_interrupt,
 	.recall = fault_recall,
+	.select = fault_select,
 	.describe = fault_describe,
 	.close = fault_close,
 };

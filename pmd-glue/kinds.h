@@ -15,8 +15,8 @@
 
 struct port *loop_open(const char *wire, uint32_t mtu);            /* loop.c */
 struct port *memif_open(const char *path, uint32_t mtu);           /* memif.c */
-struct port *packet_open(const char *interface, uint32_t mtu);     /* packet.c: af_packet */
-struct port *packet_open_xdp(const char *interface, uint32_t mtu); /* packet.c: af_xdp */
+struct port *packet_open(const char *interface, uint32_t mtu);     /* packet.c */
+struct port *xdp_open(const char *interface, uint32_t mtu);        /* xdp.c */
 /* device.c; vlan: the tag that frames will carry, 0 for none */
 struct port *device_open_pci(const char *address, uint32_t mtu, uint16_t vlan);
 struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan);

@@ -1,527 +1,838 @@
-/* packet.c - ports on interfaces of the kernel: af_packet, which any interface can, and af_xdp,
- * which is faster.
+/* packet.c - ports on interfaces of the kernel: a packet socket for each port, so that any number of processes may have one on the
+ * same interface.
+ *
+ *      small frames        kernel --- copies ---> ring of slots, mapped --- copied ---> frame buffers
+ *      longer than a slot  kernel --- their start ---> ring (says what comes)
+ *                                 --- recvmsg() copies ---> frame buffers
+ *      to send             frame buffers, the application's memory --- sendmmsg() copies ---> kernel
  *
  * Opened and closed under the front end's lock; owned by one poll core in between.
  *
- * I1. No frame longer than the interface's MTU is sent: af_packet would count it as sent and lose
- * it.
- *
- * I2. Frames that an interface of af_packet refuses all the same (a veth, whose other end takes
- * smaller ones) do not stop the others for long: while frames are given, the port looks now and then
- * whether they leave, and throws away those that do not.
+ * I1. No frame longer than frame_size is sent.
+ * I2. A frame that the kernel refuses is lost and counted, as on a wire: it stops no other. Only a full socket makes frames wait.
+ * I3. The slots that say so (TP_STATUS_COPY) and the frames in the socket's queue are in the same order: each such slot takes one
+ *     frame from the queue, whatever becomes of it.
+ * I4. With PTL_ENCAP=udp a virtio_net_hdr stands before each frame, both ways. Datagrams that differ in their data alone are given
+ *     to the kernel as one (UDP segmentation offload), which splits them where a device cannot, and hands them as one to a
+ *     packet socket that they reach before that; there they are split here.
+ * I5. The socket is bound to ETH_P_ALL and does not bypass the queueing discipline: so processes on one interface hear each other.
  */
-#include <dirent.h>
-#include <dlfcn.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <net/if.h>
-#include <linux/capability.h>
-#include <linux/ethtool.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/sockios.h>
-#include <net/if_arp.h>
+#include <linux/virtio_net.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <time.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#include <rte_ethdev.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
 
 #include <base/clock.h>
 #include <base/log.h>
-#include <pmd-glue/driver.h>
-#include <pmd-glue/eal.h>
-#include <pmd-glue/ethdev.h>
+#include <base/settings.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
-#include <pmd-glue/packet.h>
-#include <pmd-glue/sendring.h>
+#include <pmd-glue/pool.h>
 
-#define PACKET_OVERHEAD 96u    /* of a slot in the kernel's ring: header, address, alignment */
-#define PACKET_FRAME    60000u /* the largest that works */
-#define SLOT_SMALL      2048u
-#define BLOCK_UNIT      4096u
-#define FRAMES          1024u
-#define FRAMES_LARGE    256u   /* of slots larger than SLOT_LARGE: they are all in memory */
-#define SLOT_LARGE      16384u
-#define OPEN_ATTEMPTS  10      /* another process may pick the same fanout group */
-#define OPEN_PAUSE     3000000 /* ns */
-#define XDP_FRAME      1518u
-#define XDP_FRAME_HUGE 3542u
-#define XDP_ROOM       2048u /* the kernel wants buffers of at least that */
-#define SOCKETS_MAX    256u /* of a kind in this process */
-#define LINK_INTERVAL  (100 * MILLISECOND)
-#define RING_INTERVAL  (10 * MILLISECOND)
-#define REFUSED_TIME   (50 * MILLISECOND) /* who is merely busy takes the next frame sooner */
-#define REFUSED_SIZES  16u /* that are thrown away at a time: no poll core waits for more */
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5 /* since Linux 6.2 */
+#endif
 
-/* Does what af_packet's driver takes leave? */
-struct departure {
-	struct sendring ring;
-	bool unsure;    /* frames were given since the ring was last seen empty */
-	bool warned;
-	uint64_t look;  /* the time from which on it is looked at again */
-	uint64_t given; /* frames, so far */
-	uint64_t left;  /* of them, when the first one behind was refused, */
-	uint64_t since; /* which was then; 0: it was not */
+#define SLOT_LEAST    2048u /* bytes: a standard frame, and what stands before it */
+#define SLOT_MOST     16384u
+#define SLOT_BESIDES  128u /* before a frame */
+#define SLOTS         1024u
+#define BLOCK         65536u
+#define BURST         64u
+#define PIECES        (4 * BURST)           /* of memory, in all messages that are given to the kernel at a time */
+#define QUEUE_BYTES   (UINT32_C(16) << 20)  /* of long frames that the socket may hold */
+#define SEND_BYTES    (UINT32_C(1) << 20)   /* that wait in the kernel to leave: less than queueing disciplines drop */
+#define FRAME_BESIDES 2048u                 /* of the kernel's memory, for each frame in a queue */
+#define LINK_INTERVAL (100 * MILLISECOND)
+#define IDLE_LOOKS    1024u /* that found no frame, from one look at the interface to the next */
+#define REFUSED_TOLD  16u /* frames of a length or more refused in a row, and none sent: it is the length */
+#define DATAGRAM_MAX  UINT16_MAX /* bytes of an IPv4 packet */
+#define TAG           4u         /* bytes of an 802.1Q tag */
+#define TAG_AT        12u
+#define UDP_HEADERS   (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
+#define HEADERS_MAX   (FRAME_HEADER + TAG + UDP_HEADERS)
+#define VNET          sizeof(struct virtio_net_hdr)
+
+/* A message's first piece with I4: its own copy of the headers, because a frame is not written to. */
+struct head {
+	struct virtio_net_hdr vnet;
+	uint8_t outer[HEADERS_MAX];
+};
+static_assert(offsetof(struct head, outer) == VNET, "the frame follows at once");
+
+struct batch {
+	struct mmsghdr messages[BURST];
+	uint16_t frames[BURST]; /* in each message */
+	struct head heads[BURST];
+	struct iovec pieces[PIECES];
+	unsigned count; /* of messages */
+	unsigned piece_count;
 };
 
 struct packet {
-	struct ethdev ethdev; /* first: a port is an ethdev is a packet port */
-	int query;            /* a socket to ask the kernel with, and to be known by: packet_claim() */
+	struct port port; /* first: a port is a packet port */
+	int socket;
+	int query; /* a socket to ask the kernel with */
+	int index; /* of the interface that the socket is bound to */
+	bool vnet; /* I4 */
+	bool segments; /* the kernel takes several datagrams as one, as far as it is known */
+	uint32_t idle; /* looks that found no frame */
+	bool gone;     /* there is no such interface */
+	bool up;       /* as last seen */
+	uint64_t look; /* the time from which on it is looked at again */
+	uint8_t *ring;
+	uint32_t slot_bytes;
+	uint32_t slot; /* that is filled next */
+	struct rte_mbuf *ready[BURST]; /* of a message that was split: not yet given to the owner */
+	unsigned ready_at, ready_count;
+	uint64_t missed, errors, no_mbuf;
+	uint32_t refused; /* the least length that is being refused */
+	uint32_t refusals;
+	bool refusals_told;
 	char interface[IFNAMSIZ];
-	struct departure departure;
+	struct batch batch;
 };
 
-static unsigned packet_count; /* for names of devices; under the front end's lock */
+/* --- the interface --- */
 
-/* --- asking the kernel --- */
-
-static int interface_ask(int fd, const char *interface, unsigned long request, struct ifreq *answer)
+static int packet_bind(struct packet *packet, int index)
 {
-	memset(answer, 0, sizeof(*answer));
-	snprintf(answer->ifr_name, sizeof(answer->ifr_name), "%s", interface);
-	return ioctl(fd, request, answer);
+	struct sockaddr_ll name = {
+		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = index};
+	if (bind(packet->socket, (const struct sockaddr *)&name, sizeof(name)) != 0)
+		return -1;
+	packet->index = index;
+	return 0;
 }
 
-/* Is it up, with somebody at the other end? IFF_RUNNING would say so as well, up to a second late. */
-static bool interface_runs(int fd, const char *interface)
+/* An interface that goes down leaves an error at its sockets, which calls, or fails a call, until somebody takes it. */
+static void packet_hush(struct packet *packet)
 {
-	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};
-	struct ifreq answer;
-	if (interface_ask(fd, interface, SIOCGIFFLAGS, &answer) != 0 ||
-		!(answer.ifr_flags & IFF_UP))
-		return false;
-	answer.ifr_data = (char *)&value;
-	if (ioctl(fd, SIOCETHTOOL, &answer) == 0)
-		return value.data != 0;
-	return (answer.ifr_flags & IFF_RUNNING) != 0;
+	int error = 0;
+	socklen_t size = sizeof(error);
+	(void)getsockopt(packet->socket, SOL_SOCKET, SO_ERROR, &error, &size);
+	if (error != 0)
+		packet->look = 0;
 }
 
-/* Does it run, and has the kernel made all of it ready? A link that comes up refuses frames for up to a second. */
-static bool interface_ready(int fd, const char *interface)
+/* An interface that was deleted and made again has another index. */
+static void packet_rebind(struct packet *packet)
 {
 	struct ifreq answer;
-	return interface_runs(fd, interface) &&
-	       interface_ask(fd, interface, SIOCGIFFLAGS, &answer) == 0 &&
-	       (answer.ifr_flags & IFF_RUNNING) != 0;
+	packet->gone = kernel_ask(packet->query, packet->interface, SIOCGIFINDEX, &answer) != 0;
+	if (packet->gone || answer.ifr_ifindex == packet->index ||
+		packet_bind(packet, answer.ifr_ifindex) != 0)
+		return;
+	packet_hush(packet);
+	if (kernel_ask(packet->query, packet->interface, SIOCGIFHWADDR, &answer) == 0 &&
+		memcmp(answer.ifr_hwaddr.sa_data, packet->port.address, sizeof(packet->port.address)) != 0)
+		log_warning("%s: the interface was made again with another address, so nothing reaches this process: "
+			    "ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x",
+			packet->interface, packet->interface, packet->port.address[0],
+			packet->port.address[1], packet->port.address[2], packet->port.address[3],
+			packet->port.address[4], packet->port.address[5]);
 }
-
-/* DPDK's driver opens such a socket, and when it starts it gives the interface the address that this has, which only its administrator
- * may. */
-bool packet_may_open(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	close(fd);
-	return syscall(SYS_capget, &header, held) == 0 &&
-	       (held[0].effective & UINT32_C(1) << CAP_NET_ADMIN) != 0;
-}
-
-bool packet_is_up(const char *interface)
-{
-	struct ifreq answer;
-	bool up = false;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	if (interface_ask(fd, interface, SIOCGIFFLAGS, &answer) == 0)
-		up = (answer.ifr_flags & IFF_UP) != 0;
-	close(fd);
-	return up;
-}
-
-/* --- the port --- */
 
 static bool packet_link(struct port *port)
 {
 	struct packet *packet = (struct packet *)port;
-	struct ethdev *ethdev = &packet->ethdev;
 	uint64_t now = glue_now(NULL);
-	if (now < ethdev->look)
-		return ethdev->up;
-	ethdev->look = now + LINK_INTERVAL;
-	ethdev->up = interface_runs(packet->query, packet->interface);
-	return ethdev->up;
+	if (now < packet->look)
+		return packet->up;
+	packet->look = now + LINK_INTERVAL;
+	packet_rebind(packet);
+	packet->up = kernel_runs(packet->query, packet->interface);
+	return packet->up;
+}
+
+/* --- sending --- */
+
+/* The headers up to UDP's length, but for IPv4's length, are the same in datagrams that may go as one. */
+static bool frames_alike(const struct rte_mbuf *one, const struct rte_mbuf *two)
+{
+	const uint8_t *a = rte_pktmbuf_mtod(one, const uint8_t *);
+	const uint8_t *b = rte_pktmbuf_mtod(two, const uint8_t *);
+	uint32_t length_at = one->l2_len + (uint32_t)offsetof(struct rte_ipv4_hdr, total_length);
+	uint32_t rest = length_at + (uint32_t)sizeof(rte_be16_t);
+	uint32_t end = one->l2_len + (uint32_t)(sizeof(struct rte_ipv4_hdr) +
+					       offsetof(struct rte_udp_hdr, dgram_len));
+	return (two->ol_flags & RTE_MBUF_F_TX_UDP_CKSUM) != 0 && two->l2_len == one->l2_len &&
+	       memcmp(a, b, length_at) == 0 && memcmp(a + rest, b + rest, end - rest) == 0;
+}
+
+/* How many of the frames go as one message: all but the last are of one length. *bytes: from the Ethernet header on. */
+static uint16_t frames_joined(
+	const struct packet *packet, struct rte_mbuf **frames, uint16_t count, uint32_t *bytes)
+{
+	const struct rte_mbuf *first = frames[0];
+	uint32_t headers = first->l2_len + (uint32_t)UDP_HEADERS;
+	uint32_t limit = DATAGRAM_MAX + first->l2_len;
+	unsigned pieces = packet->batch.piece_count + first->nb_segs;
+	uint16_t joined = 1;
+	*bytes = first->pkt_len;
+	if (!packet->segments)
+		return 1;
+	while (joined < count && frames[joined - 1]->pkt_len == first->pkt_len &&
+		frames[joined]->pkt_len <= first->pkt_len &&
+		*bytes + frames[joined]->pkt_len - headers <= limit &&
+		(pieces += frames[joined]->nb_segs) <= PIECES && frames_alike(first, frames[joined]))
+		*bytes += frames[joined++]->pkt_len - headers;
+	return joined;
+}
+
+/* Adds a frame, without its first bytes, to the message that is being made. */
+static void batch_pieces(struct batch *batch, const struct rte_mbuf *frame, uint32_t skip)
+{
+	for (; frame; frame = frame->next, skip = 0)
+		batch->pieces[batch->piece_count++] =
+			(struct iovec){.iov_base = rte_pktmbuf_mtod_offset(frame, void *, skip),
+				.iov_len = frame->data_len - skip};
+}
+
+/* The headers of a message of UDP; returns their bytes. */
+static uint32_t head_write(struct head *head, const struct rte_mbuf *frame, uint16_t joined, uint32_t bytes)
+{
+	uint32_t link = frame->l2_len, headers = link + (uint32_t)UDP_HEADERS;
+	struct rte_ipv4_hdr *ipv4 = (struct rte_ipv4_hdr *)(void *)(head->outer + link);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(ipv4 + 1);
+	memcpy(head->outer, rte_pktmbuf_mtod(frame, const void *), headers);
+	ipv4->total_length = htons((uint16_t)(bytes - link));
+	ipv4->hdr_checksum = 0;
+	ipv4->hdr_checksum = rte_ipv4_cksum(ipv4);
+	udp->dgram_len = htons((uint16_t)(bytes - link - sizeof(*ipv4)));
+	udp->dgram_cksum = rte_ipv4_phdr_cksum(ipv4, 0);
+	head->vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.hdr_len = (uint16_t)headers,
+		.csum_start = (uint16_t)(link + sizeof(*ipv4)),
+		.csum_offset = offsetof(struct rte_udp_hdr, dgram_cksum)};
+	if (joined > 1) {
+		head->vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+		head->vnet.gso_size = (uint16_t)(frame->pkt_len - headers);
+	}
+	return headers;
+}
+
+/* Makes a message of the first frame, or of the first ones; returns how many. */
+static uint16_t batch_add(struct packet *packet, struct rte_mbuf **frames, uint16_t count)
+{
+	struct batch *batch = &packet->batch;
+	struct head *head = &batch->heads[batch->count];
+	struct iovec *first = &batch->pieces[batch->piece_count];
+	uint32_t skip = 0, bytes;
+	uint16_t joined = 1;
+	if (packet->vnet) {
+		batch->piece_count++;
+		if (frames[0]->ol_flags & RTE_MBUF_F_TX_UDP_CKSUM) {
+			joined = frames_joined(packet, frames, count, &bytes);
+			skip = head_write(head, frames[0], joined, bytes);
+		} else {
+			head->vnet = (struct virtio_net_hdr){0};
+		}
+		*first = (struct iovec){.iov_base = head, .iov_len = VNET + skip};
+	}
+	for (uint16_t n = 0; n < joined; n++)
+		batch_pieces(batch, frames[n], skip);
+	batch->messages[batch->count].msg_hdr = (struct msghdr){.msg_iov = first,
+		.msg_iovlen = (size_t)(batch->pieces + batch->piece_count - first)};
+	batch->frames[batch->count++] = joined;
+	return joined;
+}
+
+/* Makes messages of the first frames, as many as there is room for. */
+static void batch_fill(struct packet *packet, struct rte_mbuf **frames, uint16_t count)
+{
+	struct batch *batch = &packet->batch;
+	uint16_t done = 0;
+	batch->count = 0;
+	batch->piece_count = 0;
+	while (done < count && batch->count < BURST && frames[done]->pkt_len <= packet->port.frame_size &&
+		batch->piece_count + 1 + frames[done]->nb_segs <= PIECES)
+		done = (uint16_t)(done + batch_add(packet, frames + done, (uint16_t)(count - done)));
+}
+
+static void refused_count(struct packet *packet, uint32_t length)
+{
+	const char *name = packet->interface;
+	if (length < packet->refused || packet->refusals == 0)
+		packet->refused = length;
+	if (++packet->refusals < REFUSED_TOLD || packet->refusals_told || packet->refused <= FRAME_MIN)
+		return;
+	packet->refusals_told = true;
+	log_warning("%s: the kernel does not send frames of %" PRIu32 " bytes, they are thrown away: its other end "
+		    "seems to take smaller ones only; give both ends the same MTU by ip link set %s mtu N, or set PTL_MTU",
+		name, packet->refused - FRAME_HEADER, name);
+}
+
+/* Does the kernel, which has refused the first message, take it later or in another form? If not, it is lost. */
+static bool refusal_passes(struct packet *packet, int error, uint16_t joined, uint32_t length, bool *wait)
+{
+	*wait = error == EAGAIN || error == ENOMEM;
+	if (*wait || error == EINTR)
+		return true;
+	if (error == EINVAL && joined > 1) {
+		packet->segments = false;
+		return true;
+	}
+	if (joined == 1 && (error == ENOBUFS || error == EMSGSIZE))
+		refused_count(packet, length);
+	return false;
+}
+
+static uint16_t batch_sent(struct packet *packet, struct rte_mbuf **frames, unsigned messages)
+{
+	uint16_t done = 0;
+	for (unsigned n = 0; n < messages; n++) {
+		if (packet->refusals > 0 && packet->batch.frames[n] == 1 &&
+			frames[done]->pkt_len >= packet->refused)
+			packet->refusals = 0;
+		done = (uint16_t)(done + packet->batch.frames[n]);
+	}
+	rte_pktmbuf_free_bulk(frames, done);
+	return done;
+}
+
+/* Throws away the frames of the first message. */
+static uint16_t batch_lose(struct packet *packet, struct rte_mbuf **frames)
+{
+	uint16_t lost = packet->batch.count > 0 ? packet->batch.frames[0] : 1;
+	packet->errors += lost;
+	rte_pktmbuf_free_bulk(frames, lost);
+	return lost;
+}
+
+/* A message alone costs less without the vector. */
+static int batch_send(const struct packet *packet, struct batch *batch)
+{
+	if (batch->count == 1)
+		return sendmsg(packet->socket, &batch->messages[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+	return sendmmsg(packet->socket, batch->messages, batch->count, MSG_DONTWAIT);
+}
+
+static uint16_t packet_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct packet *packet = (struct packet *)port;
+	struct batch *batch = &packet->batch;
+	uint16_t done = 0;
+	bool wait = false;
+	while (done < count && !wait) {
+		int sent = -1;
+		batch_fill(packet, frames + done, (uint16_t)(count - done));
+		if (batch->count > 0)
+			sent = batch_send(packet, batch);
+		if (sent > 0)
+			done = (uint16_t)(done + batch_sent(packet, frames + done, (unsigned)sent));
+		else if (batch->count == 0 ||
+			 !refusal_passes(packet, errno, batch->frames[0], frames[done]->pkt_len, &wait))
+			done = (uint16_t)(done + batch_lose(packet, frames + done));
+	}
+	return done;
+}
+
+/* --- receiving --- */
+
+/* A message that has come, which may be several frames. */
+struct arrival {
+	const uint8_t *bytes; /* the first of them, from the Ethernet header on */
+	uint32_t here;        /* how many */
+	uint32_t length;      /* in all */
+	uint32_t status;      /* the slot's */
+	uint32_t tag;         /* that the kernel has taken out: its bytes in the order of the wire; 0: none */
+	uint32_t head;        /* bytes of headers that all frames share; of all, when it is one frame */
+	uint32_t part;        /* bytes of data in each but the last; 0: it is one frame */
+	uint32_t count;       /* of frames */
+};
+
+/* Reads what the kernel says beside the bytes. False: it is nothing that can be taken. */
+static bool arrival_split(const struct packet *packet, struct arrival *arrival)
+{
+	struct virtio_net_hdr vnet;
+	const uint8_t *bytes = arrival->bytes;
+	uint32_t link = FRAME_HEADER;
+	arrival->count = 1;
+	arrival->head = arrival->length;
+	if (!packet->vnet)
+		return true;
+	memcpy(&vnet, bytes - VNET, VNET);
+	if (vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE)
+		return true;
+	if (bytes[TAG_AT] == 0x81 && bytes[TAG_AT + 1] == 0)
+		link += TAG;
+	arrival->head = link + (uint32_t)UDP_HEADERS;
+	arrival->part = vnet.gso_size;
+	if (vnet.gso_type != VIRTIO_NET_HDR_GSO_UDP_L4 || arrival->part == 0 ||
+		arrival->here < arrival->head || arrival->length <= arrival->head ||
+		bytes[link] != (IPVERSION << 4 | sizeof(struct rte_ipv4_hdr) / 4) ||
+		bytes[link + offsetof(struct rte_ipv4_hdr, next_proto_id)] != IPPROTO_UDP)
+		return false;
+	arrival->count = (arrival->length - arrival->head + arrival->part - 1) / arrival->part;
+	return arrival->count <= BURST;
+}
+
+/* The memory that a message is copied to, in its order, and each frame's length; returns how many pieces. */
+static unsigned arrival_place(const struct arrival *arrival, struct rte_mbuf **frames, struct iovec *to)
+{
+	uint32_t tag = arrival->tag != 0 ? TAG : 0, apart = tag != 0 ? TAG_AT : 0;
+	uint32_t left = arrival->length - arrival->head;
+	uint8_t *at = rte_pktmbuf_mtod(frames[0], uint8_t *);
+	unsigned pieces = 0;
+	if (tag != 0) {
+		to[pieces++] = (struct iovec){at, TAG_AT};
+		memcpy(at + TAG_AT, &arrival->tag, TAG);
+	}
+	to[pieces++] = (struct iovec){at + apart + tag, arrival->head - apart};
+	for (uint32_t n = 0; n < arrival->count; n++) {
+		uint32_t before = arrival->head + tag, bytes = RTE_MIN(left, arrival->part);
+		left -= bytes;
+		if (bytes > 0)
+			to[pieces++] = (struct iovec){
+				rte_pktmbuf_mtod_offset(frames[n], void *, before), bytes};
+		frames[n]->data_len = (uint16_t)(before + bytes);
+		frames[n]->pkt_len = before + bytes;
+	}
+	return pieces;
+}
+
+/* Gives each frame of several its own headers. Nothing has damaged them since they were one, so there is no checksum of UDP. */
+static void arrival_heads(const struct arrival *arrival, struct rte_mbuf **frames)
+{
+	uint32_t head = arrival->head + (arrival->tag != 0 ? TAG : 0);
+	uint32_t link = head - (uint32_t)UDP_HEADERS;
+	for (uint32_t n = 0; n < arrival->count; n++) {
+		uint8_t *at = rte_pktmbuf_mtod(frames[n], uint8_t *);
+		struct rte_ipv4_hdr *ipv4 = (struct rte_ipv4_hdr *)(void *)(at + link);
+		struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(ipv4 + 1);
+		if (n > 0)
+			memcpy(at, rte_pktmbuf_mtod(frames[0], const void *), head);
+		ipv4->total_length = htons((uint16_t)(frames[n]->pkt_len - link));
+		ipv4->hdr_checksum = 0;
+		ipv4->hdr_checksum = rte_ipv4_cksum(ipv4);
+		udp->dgram_len = htons((uint16_t)(frames[n]->pkt_len - link - sizeof(*ipv4)));
+		udp->dgram_cksum = 0;
+	}
+}
+
+/* The next frame of the socket's queue (I3). False: it is not what was announced. */
+static bool queue_take(const struct packet *packet, struct iovec *to, unsigned pieces, size_t bytes)
+{
+	struct msghdr message = {.msg_iov = to, .msg_iovlen = pieces};
+	ssize_t taken;
+	do /* an interface that goes down leaves an error, which is told once */
+		taken = recvmsg(packet->socket, &message, MSG_DONTWAIT | MSG_TRUNC);
+	while (taken < 0 && (errno == EINTR || errno == ENETDOWN));
+	return taken == (ssize_t)bytes;
+}
+
+static void arrival_copy(const struct arrival *arrival, const struct iovec *to, unsigned pieces)
+{
+	const uint8_t *from = arrival->bytes;
+	for (unsigned n = 0; n < pieces; n++) {
+		memcpy(to[n].iov_base, from, to[n].iov_len);
+		from += to[n].iov_len;
+	}
+}
+
+/* Copies a message to frames. False: it was not what was announced. */
+static bool arrival_take(const struct packet *packet, const struct arrival *arrival, struct rte_mbuf **frames)
+{
+	struct virtio_net_hdr vnet;
+	struct iovec to[3 + BURST];
+	unsigned pieces = arrival_place(arrival, frames, to + 1);
+	bool fine = true;
+	if (arrival->status & TP_STATUS_COPY) {
+		unsigned skip = packet->vnet ? 0 : 1;
+		to[0] = (struct iovec){&vnet, VNET};
+		fine = queue_take(packet, to + skip, pieces + 1 - skip,
+			arrival->length + (packet->vnet ? VNET : 0));
+	} else {
+		arrival_copy(arrival, to + 1, pieces);
+	}
+	if (fine && arrival->part != 0)
+		arrival_heads(arrival, frames);
+	if (arrival->status & (TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID))
+		for (uint32_t n = 0; n < arrival->count; n++)
+			frames[n]->ol_flags |= RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	return fine;
+}
+
+/* Throws a message away that nobody can take. */
+static unsigned arrival_drop(struct packet *packet, const struct arrival *arrival, uint64_t *counter)
+{
+	if (arrival->status & TP_STATUS_COPY)
+		(void)queue_take(packet, NULL, 0, 0);
+	++*counter;
+	return 0;
+}
+
+/* Makes frames of a message; returns how many. -1: there are no buffers, and it stays. */
+static int arrival_receive(struct packet *packet, struct arrival *arrival, struct rte_mbuf **frames)
+{
+	uint32_t room = (uint32_t)rte_pktmbuf_data_room_size(packet->port.pool) - RTE_PKTMBUF_HEADROOM;
+	if (arrival->here < arrival->length && !(arrival->status & TP_STATUS_COPY))
+		return (int)arrival_drop(packet, arrival, &packet->missed);
+	if (arrival->here < FRAME_HEADER || !arrival_split(packet, arrival))
+		return (int)arrival_drop(packet, arrival, &packet->errors);
+	if (arrival->head + arrival->part + TAG > room)
+		return (int)arrival_drop(packet, arrival, &packet->errors);
+	if (rte_pktmbuf_alloc_bulk(packet->port.pool, frames, arrival->count) != 0) {
+		packet->no_mbuf++;
+		return -1;
+	}
+	if (arrival_take(packet, arrival, frames))
+		return (int)arrival->count;
+	rte_pktmbuf_free_bulk(frames, arrival->count);
+	packet->errors++;
+	return 0;
+}
+
+static uint32_t slot_tag(const struct tpacket2_hdr *slot)
+{
+	uint16_t tag[2];
+	uint32_t bytes;
+	if (!(slot->tp_status & TP_STATUS_VLAN_VALID))
+		return 0;
+	tag[0] = htons(slot->tp_status & TP_STATUS_VLAN_TPID_VALID ? slot->tp_vlan_tpid : ETH_P_8021Q);
+	tag[1] = htons(slot->tp_vlan_tci);
+	memcpy(&bytes, tag, sizeof(bytes));
+	return bytes;
+}
+
+/* Takes what is in the next slot, if something is, to `ready`. False: nothing is, or it must wait. */
+static bool slot_receive(struct packet *packet)
+{
+	struct tpacket2_hdr *slot =
+		(struct tpacket2_hdr *)(void *)(packet->ring + (size_t)packet->slot * packet->slot_bytes);
+	uint32_t status = __atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE); /* the frame is behind it */
+	struct arrival arrival;
+	int count;
+	if (!(status & TP_STATUS_USER))
+		return false;
+	arrival = (struct arrival){.bytes = (const uint8_t *)slot + slot->tp_mac,
+		.here = slot->tp_snaplen,
+		.length = slot->tp_len,
+		.status = status,
+		.tag = slot_tag(slot)};
+	count = arrival_receive(packet, &arrival, packet->ready);
+	if (count < 0)
+		return false;
+	packet->ready_at = 0;
+	packet->ready_count = (unsigned)count;
+	packet->slot = (packet->slot + 1) % SLOTS;
+	__atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE); /* it has been read */
+	return true;
+}
+
+static uint16_t packet_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct packet *packet = (struct packet *)port;
+	uint16_t done = 0;
+	while (done < count) {
+		if (packet->ready_at == packet->ready_count && !slot_receive(packet))
+			break;
+		while (done < count && packet->ready_at < packet->ready_count)
+			frames[done++] = packet->ready[packet->ready_at++];
+	}
+	if (done == 0 && ++packet->idle % IDLE_LOOKS == 0)
+		(void)packet_link(port); /* it may have been made again */
+	return done;
+}
+
+/* --- whom frames are for --- */
+
+#define JUMP_DROP   254u
+#define JUMP_ACCEPT 253u
+
+struct program {
+	struct sock_filter code[32];
+	unsigned count;
+};
+
+static void program_add(struct program *program, uint16_t code, uint32_t operand, unsigned yes, unsigned no)
+{
+	program->code[program->count++] =
+		(struct sock_filter){code, (uint8_t)yes, (uint8_t)no, operand};
+}
+
+static void program_load(struct program *program, uint16_t size_and_mode, uint32_t at)
+{
+	program_add(program, BPF_LD | size_and_mode, at, 0, 0);
+}
+
+static void program_jump(struct program *program, uint32_t value, unsigned yes, unsigned no)
+{
+	program_add(program, BPF_JMP | BPF_JEQ | BPF_K, value, yes, no);
+}
+
+static void program_require(struct program *program, uint32_t value)
+{
+	program_jump(program, value, 0, JUMP_DROP);
+}
+
+/* Frames that others on this interface send, as they leave: those for this host are for us as well. */
+static void program_outgoing(struct program *program, const uint8_t *own)
+{
+	program_load(program, BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
+	program_jump(program, PACKET_OTHERHOST, JUMP_DROP, 0);
+	program_jump(program, PACKET_OUTGOING, 0, 6);
+	program_load(program, BPF_B | BPF_ABS, 0);
+	program_add(program, BPF_JMP | BPF_JSET | BPF_K, 1, 4, 0);
+	program_load(program, BPF_H | BPF_ABS, 0);
+	program_require(program, (uint32_t)own[0] << 8 | own[1]);
+	program_load(program, BPF_W | BPF_ABS, 2);
+	program_require(program, (uint32_t)own[2] << 24 | (uint32_t)own[3] << 16 | (uint32_t)own[4] << 8 | own[5]);
+}
+
+/* The EtherType; X is then the bytes of a tag that stands before it. */
+static void program_type(struct program *program)
+{
+	program_add(program, BPF_LDX | BPF_W | BPF_IMM, 0, 0, 0);
+	program_load(program, BPF_H | BPF_ABS, TAG_AT);
+	program_jump(program, ETH_P_8021Q, 0, 2);
+	program_add(program, BPF_LDX | BPF_W | BPF_IMM, TAG, 0, 0);
+	program_load(program, BPF_H | BPF_ABS, TAG_AT + TAG);
+}
+
+static void program_finish(struct program *program)
+{
+	unsigned accept = program->count, drop = accept + 1;
+	program_add(program, BPF_RET | BPF_K, UINT32_MAX, 0, 0);
+	program_add(program, BPF_RET | BPF_K, 0, 0, 0);
+	for (unsigned n = 0; n < accept; n++) {
+		struct sock_filter *code = &program->code[n];
+		if (code->jt >= JUMP_ACCEPT)
+			code->jt = (uint8_t)((code->jt == JUMP_DROP ? drop : accept) - n - 1);
+		if (code->jf >= JUMP_ACCEPT)
+			code->jf = (uint8_t)((code->jf == JUMP_DROP ? drop : accept) - n - 1);
+	}
+}
+
+static void packet_select(struct port *port, const struct port_selection *wanted)
+{
+	struct packet *packet = (struct packet *)port;
+	struct program program = {.count = 0};
+	struct sock_fprog filter;
+	const uint8_t *key = wanted->key;
+	int on = 1;
+	program_outgoing(&program, port->address);
+	program_type(&program);
+	if (wanted->udp_port != 0)
+		program_jump(&program, ETH_P_ARP, JUMP_ACCEPT, 0);
+	program_require(&program, wanted->ethertype);
+	if (wanted->udp_port != 0) {
+		program_load(&program, BPF_B | BPF_IND,
+			FRAME_HEADER + (uint32_t)offsetof(struct rte_ipv4_hdr, next_proto_id));
+		program_require(&program, IPPROTO_UDP);
+		program_load(&program, BPF_H | BPF_IND,
+			FRAME_HEADER + (uint32_t)(sizeof(struct rte_ipv4_hdr) + offsetof(struct rte_udp_hdr, dst_port)));
+		program_require(&program, wanted->udp_port);
+	}
+	for (uint32_t n = 0; n < sizeof(wanted->key); n += 4) {
+		program_load(&program, BPF_W | BPF_IND, wanted->at + n);
+		program_require(&program, (uint32_t)key[n] << 24 | (uint32_t)key[n + 1] << 16 |
+						  (uint32_t)key[n + 2] << 8 | key[n + 3]);
+	}
+	program_finish(&program);
+	filter = (struct sock_fprog){(unsigned short)program.count, program.code};
+	if (setsockopt(packet->socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0)
+		log_warning("%s: the kernel takes no filter (%s), so this process looks at all frames there: "
+			    "see sysctl net.core.optmem_max",
+			packet->interface, strerror(errno));
+	else
+		(void)setsockopt(packet->socket, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));
+}
+
+/* --- the port --- */
+
+/* Each look at the kernel's count begins it anew. */
+static void packet_counters(struct port *port, struct port_counters *counters)
+{
+	struct packet *packet = (struct packet *)port;
+	struct tpacket_stats stats = {0};
+	socklen_t size = sizeof(stats);
+	if (getsockopt(packet->socket, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
+		packet->missed += stats.tp_drops;
+	counters->missed = packet->missed;
+	counters->errors = packet->errors;
+	counters->no_mbuf = packet->no_mbuf;
+	counters->buffers = pool_used(port->pool);
+}
+
+/* The socket is readable while its ring holds frames. Nothing calls when an interface is made again. */
+static int packet_interrupt(struct port *port, bool on)
+{
+	struct packet *packet = (struct packet *)port;
+	if (on) {
+		(void)packet_link(port);
+		return packet->gone ? -1 : packet->socket;
+	}
+	packet_hush(packet);
+	return -1;
+}
+
+static void packet_describe(struct port *port, struct port_description *description)
+{
+	(void)port;
+	snprintf(description->driver, sizeof(description->driver), "af_packet");
+}
+
+static void packet_free(struct packet *packet)
+{
+	if (packet->ring)
+		munmap(packet->ring, (size_t)packet->slot_bytes * SLOTS);
+	if (packet->socket >= 0)
+		close(packet->socket);
+	if (packet->query >= 0)
+		close(packet->query);
+	if (packet->port.pool)
+		pool_give(packet->port.pool);
+	free(packet);
 }
 
 static void packet_close(struct port *port)
 {
 	struct packet *packet = (struct packet *)port;
-	sendring_close(&packet->departure.ring);
-	ethdev_close(&packet->ethdev);
-	close(packet->query);
-	free(packet);
+	while (packet->ready_at < packet->ready_count)
+		rte_pktmbuf_free(packet->ready[packet->ready_at++]);
+	packet_free(packet);
 }
 
 static const struct port_operations packet_operations = {
-	.receive = ethdev_receive,
-	.transmit = ethdev_transmit,
+	.receive = packet_receive,
+	.transmit = packet_transmit,
 	.link = packet_link,
-	.counters = ethdev_counters,
-	.interrupt = ethdev_interrupt,
-	.describe = ethdev_describe,
-	.close = packet_close,
-};
-
-/* --- departure --- */
-
-static void refusal_tell(struct packet *packet, uint32_t length)
-{
-	const char *name = packet->interface;
-	if (packet->departure.warned || length <= FRAME_HEADER)
-		return;
-	packet->departure.warned = true;
-	log_warning("%s: the kernel does not send frames of %" PRIu32 " bytes, they are thrown away: its other end "
-		    "seems to take smaller ones only; give both ends the same MTU by ip link set %s mtu N, or set PTL_MTU",
-		name, length - FRAME_HEADER, name);
-}
-
-/* Throws away what is refused, from the longest frames down, until the ring drains. */
-static void departure_clear(struct packet *packet)
-{
-	struct departure *departure = &packet->departure;
-	uint32_t length = 0;
-	int answer = -ENOBUFS;
-	for (unsigned n = 0; n < REFUSED_SIZES && answer == -ENOBUFS; n++) {
-		packet->ethdev.oversized += sendring_discard(&departure->ring, &length);
-		answer = sendring_kick(&departure->ring);
-	}
-	if (answer == -ENOBUFS)
-		return;
-	departure->since = 0;
-	refusal_tell(packet, length);
-}
-
-static void departure_look(struct packet *packet, uint64_t now)
-{
-	struct departure *departure = &packet->departure;
-	int answer = sendring_kick(&departure->ring);
-	uint64_t left;
-	departure->look = now + RING_INTERVAL;
-	departure->unsure = answer > 0 || answer == -ENOBUFS || answer == -EAGAIN;
-	if (answer != -ENOBUFS || !sendring_map(&departure->ring)) {
-		departure->since = 0;
-		return;
-	}
-	left = departure->given - sendring_waiting(&departure->ring);
-	if (departure->since == 0 || left != departure->left ||
-		!interface_ready(packet->query, packet->interface)) {
-		departure->left = left;
-		departure->since = now;
-	} else if (now - departure->since >= REFUSED_TIME) {
-		departure_clear(packet);
-	}
-}
-
-static void departure_watch(struct packet *packet)
-{
-	uint64_t now;
-	if (!packet->departure.unsure)
-		return;
-	now = glue_now(NULL);
-	if (now >= packet->departure.look)
-		departure_look(packet, now);
-}
-
-static uint16_t departure_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
-{
-	departure_watch((struct packet *)port);
-	return ethdev_receive(port, frames, count);
-}
-
-static uint16_t departure_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
-{
-	struct departure *departure = &((struct packet *)port)->departure;
-	uint16_t taken = ethdev_transmit(port, frames, count);
-	departure->given += taken;
-	departure->unsure |= taken > 0;
-	return taken;
-}
-
-/* Nobody calls when a frame has been refused for long enough. */
-static int departure_interrupt(struct port *port, bool on)
-{
-	struct packet *packet = (struct packet *)port;
-	if (on && packet->departure.unsure) {
-		departure_look(packet, glue_now(NULL));
-		if (packet->departure.unsure)
-			return -1;
-	}
-	return ethdev_interrupt(port, on);
-}
-
-static const struct port_operations departure_operations = {
-	.receive = departure_receive,
-	.transmit = departure_transmit,
-	.link = packet_link,
-	.counters = ethdev_counters,
-	.interrupt = departure_interrupt,
-	.describe = ethdev_describe,
+	.counters = packet_counters,
+	.interrupt = packet_interrupt,
+	.select = packet_select,
+	.describe = packet_describe,
 	.close = packet_close,
 };
 
 /* --- opening --- */
 
-/* Checks what can be checked beforehand, so that the sentence can say what is wrong. Gives the
- * interface's MTU. */
-static int packet_check(const struct packet *packet, const char *kind, uint32_t *mtu)
+static int socket_set(int socket, int option, int value)
 {
-	const char *name = packet->interface;
-	struct ifreq answer;
-	if (interface_ask(packet->query, name, SIOCGIFFLAGS, &answer) != 0) {
-		log_error("%s%s: there is no such interface: ip link lists those that there are",
-			kind, name);
+	return setsockopt(socket, SOL_PACKET, option, &value, sizeof(value));
+}
+
+/* Sets a size of the socket's, which only the network's administrator may set beyond the kernel's limit; returns what it is then. */
+static uint32_t socket_room(int socket, int force, int option, uint32_t bytes)
+{
+	int value = (int)bytes / 2; /* the kernel doubles it */
+	socklen_t size = sizeof(value);
+	if (setsockopt(socket, SOL_SOCKET, force, &value, sizeof(value)) != 0)
+		(void)setsockopt(socket, SOL_SOCKET, option, &value, sizeof(value));
+	(void)getsockopt(socket, SOL_SOCKET, option, &value, &size);
+	return (uint32_t)value;
+}
+
+static int packet_map(struct packet *packet)
+{
+	uint32_t slot = packet->slot_bytes;
+	struct tpacket_req ring = {.tp_block_size = BLOCK,
+		.tp_block_nr = slot * SLOTS / BLOCK,
+		.tp_frame_size = slot,
+		.tp_frame_nr = SLOTS};
+	void *memory;
+	if (setsockopt(packet->socket, SOL_PACKET, PACKET_RX_RING, &ring, sizeof(ring)) != 0)
 		return -1;
-	}
-	if (!(answer.ifr_flags & IFF_UP)) {
-		log_error("%s%s: the interface is down: ip link set %s up", kind, name, name);
+	memory = mmap(NULL, (size_t)slot * SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED, packet->socket, 0);
+	if (memory == MAP_FAILED)
 		return -1;
-	}
-	if (!packet_may_open()) {
-		log_error("%s%s: sending raw frames %s", kind, name,
-			kind[0] ? "by af_xdp needs root: run the program with sudo"
-				: PACKET_NEEDS);
-		return -1;
-	}
-	if (interface_ask(packet->query, name, SIOCGIFHWADDR, &answer) != 0 ||
-		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-		log_error(
-			"%s%s: the interface is not an Ethernet: postern-info lists those that are",
-			kind, name);
-		return -1;
-	}
-	if (interface_ask(packet->query, name, SIOCGIFMTU, &answer) != 0) {
-		log_error(
-			"%s%s: the kernel does not tell its MTU: %s", kind, name, strerror(errno));
-		return -1;
-	}
-	*mtu = (uint32_t)answer.ifr_mtu;
+	packet->ring = memory;
 	return 0;
 }
 
-/* The largest frame: what the interface has, less if less is wanted. 0 after an error line. */
-static uint32_t packet_frame_size(
-	const char *interface, uint32_t has, uint32_t wanted, uint32_t limit)
+/* A slot for frames of a size; of longer ones than it should ever hold the start suffices. */
+static uint32_t slot_choose(uint32_t frame_size)
 {
-	if (wanted > has) {
-		log_error("%s: PTL_MTU=%u is more than the interface's MTU of %u: ip link set %s "
-			  "mtu %u",
-			interface, wanted, has, interface, wanted);
-		return 0;
+	uint32_t slot = SLOT_LEAST;
+	while (slot < frame_size + SLOT_BESIDES)
+		slot *= 2;
+	return slot <= SLOT_MOST ? slot : SLOT_LEAST;
+}
+
+static int packet_prepare(struct packet *packet)
+{
+	uint32_t frame = packet->port.frame_size, frames = SLOTS, room;
+	packet->slot_bytes = slot_choose(frame);
+	packet->socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (packet->socket < 0 || socket_set(packet->socket, PACKET_VERSION, TPACKET_V2) != 0 ||
+		socket_set(packet->socket, PACKET_COPY_THRESH, 1) != 0 ||
+		(packet->vnet && socket_set(packet->socket, PACKET_VNET_HDR, 1) != 0) ||
+		packet_map(packet) != 0)
+		return -1;
+	(void)socket_room(packet->socket, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BYTES);
+	room = socket_room(packet->socket, SO_RCVBUFFORCE, SO_RCVBUF, QUEUE_BYTES);
+	if (packet->vnet || frame + SLOT_BESIDES > packet->slot_bytes)
+		frames = RTE_MIN(room / (frame + FRAME_BESIDES), SLOTS);
+	packet->port.receive_frames = (uint16_t)frames;
+	return 0;
+}
+
+static int packet_start(struct packet *packet, uint32_t mtu)
+{
+	const char *name = packet->interface;
+	struct port *port = &packet->port;
+	struct ifreq answer;
+	uint32_t has = kernel_check(packet->query, name, "");
+	if (has != 0)
+		port->frame_size = kernel_frame_size(name, has, mtu, FRAME_MAX);
+	if (port->frame_size == 0)
+		return -1;
+	packet->vnet = setting_is(SETTING_ENCAP, "udp");
+	packet->segments = packet->vnet;
+	port->checksum_offload = packet->vnet;
+	port->pool = pool_take(name, RTE_MAX(port->frame_size + TAG, SLOT_LEAST), SLOTS, SOCKET_ID_ANY, true);
+	if (!port->pool)
+		return -1;
+	if (packet_prepare(packet) == 0 &&
+		kernel_ask(packet->query, name, SIOCGIFHWADDR, &answer) == 0) {
+		memcpy(port->address, answer.ifr_hwaddr.sa_data, sizeof(port->address));
+		if (kernel_ask(packet->query, name, SIOCGIFINDEX, &answer) == 0 &&
+			packet_bind(packet, answer.ifr_ifindex) == 0)
+			return 0;
 	}
-	if (wanted == 0)
-		wanted = has;
-	if (wanted + FRAME_HEADER > limit)
-		wanted = limit - FRAME_HEADER;
-	return kinds_frame_size(interface, wanted);
+	log_error("%s: the kernel does not open it: %s", name, strerror(errno));
+	return -1;
 }
 
-/* A slot of the kernel's ring for such frames, and the block that it divides: blocks are whole
- * pages. */
-static void packet_ring(uint32_t frame_size, uint32_t *slot, uint32_t *block)
-{
-	uint32_t least = frame_size + PACKET_OVERHEAD;
-	if (least <= SLOT_SMALL)
-		*slot = SLOT_SMALL;
-	else
-		*slot = (least + BLOCK_UNIT - 1) / BLOCK_UNIT * BLOCK_UNIT;
-	*block = *slot < BLOCK_UNIT ? BLOCK_UNIT : *slot;
-}
-
-static struct packet *packet_create(const char *interface)
+struct port *packet_open(const char *interface, uint32_t mtu)
 {
 	struct packet *packet = calloc(1, sizeof(*packet));
 	if (!packet) {
 		log_error("%s: out of memory", interface);
 		return NULL;
 	}
-	packet->ethdev.id = RTE_MAX_ETHPORTS;
+	packet->port.operations = &packet_operations;
+	packet->port.external = true;
+	packet->port.calls = true;
+	packet->port.aside = POOL_ASIDE;
+	packet->port.socket = -1;
+	packet->port.gather = PORT_GATHER_SURE;
+	packet->port.gather_bytes = GATHER_BYTES;
+	snprintf(packet->port.name, sizeof(packet->port.name), "%s", interface);
 	snprintf(packet->interface, sizeof(packet->interface), "%s", interface);
-	packet->query = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (packet->query >= 0)
-		return packet;
-	log_error("%s: cannot ask the kernel about it: %s", interface, strerror(errno));
-	free(packet);
+	packet->socket = -1;
+	packet->query = kernel_query(interface);
+	if (packet->query >= 0 && packet_start(packet, mtu) == 0)
+		return &packet->port;
+	packet_free(packet);
 	return NULL;
-}
-
-/* The sockets of a kind that this process has. */
-static unsigned sockets_list(int domain, int *sockets, unsigned count)
-{
-	struct dirent *entry;
-	unsigned found = 0;
-	DIR *directory = opendir("/proc/self/fd");
-	if (!directory)
-		return 0;
-	while (found < count && (entry = readdir(directory))) {
-		int fd = atoi(entry->d_name), is = -1;
-		socklen_t size = sizeof(is);
-		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &is, &size) == 0 && is == domain)
-			sockets[found++] = fd;
-	}
-	closedir(directory);
-	return found;
-}
-
-/* The socket that the driver keeps to itself: the one that was not there before. -1: it cannot be told. */
-static int socket_new(int domain, const int *before, unsigned before_count)
-{
-	int now[SOCKETS_MAX], fresh = -1;
-	unsigned count = sockets_list(domain, now, SOCKETS_MAX);
-	for (unsigned n = 0; n < count; n++) {
-		unsigned known = 0;
-		while (known < before_count && before[known] != now[n])
-			known++;
-		if (known < before_count)
-			continue;
-		if (fresh >= 0)
-			return -1;
-		fresh = now[n];
-	}
-	return fresh;
-}
-
-/* Two processes that start at once may pick one fanout group, and one of them is turned away: it
- * tries again. */
-static int packet_plug(const char *arguments)
-{
-	const struct timespec pause = {.tv_nsec = OPEN_PAUSE};
-	for (int n = 0; n < OPEN_ATTEMPTS; n++) {
-		if (ethdev_plug(arguments) == 0)
-			return 0;
-		nanosleep(&pause, NULL);
-	}
-	return -1;
-}
-
-static int packet_start(struct packet *packet, int domain, const char *arguments,
-	const char *device, const struct ethdev_options *options)
-{
-	int sockets[SOCKETS_MAX];
-	unsigned count = sockets_list(domain, sockets, SOCKETS_MAX);
-	char why[256];
-	if (packet_plug(arguments) != 0) {
-		if (driver_missing(options->name, device))
-			return -1;
-		log_error("%s: DPDK cannot open it (%s): see PTL_LOG_LEVEL=debug for all that it "
-			  "says",
-			options->name, eal_reason(why, sizeof(why)));
-		return -1;
-	}
-	if (ethdev_open(&packet->ethdev, device, options) != 0)
-		return -1;
-	packet->ethdev.port.operations = &packet_operations;
-	packet->ethdev.socket = socket_new(domain, sockets, count);
-	packet->ethdev.port.calls = packet->ethdev.socket >= 0;
-	return 0;
-}
-
-static int packet_open_af_packet(struct packet *packet, uint32_t mtu)
-{
-	char arguments[256], device[32];
-	uint32_t has, slot, block, frames;
-	struct ethdev_options options = {
-		.name = packet->interface, .copies = true, .remove = true, .external = true};
-	if (packet_check(packet, "", &has) != 0)
-		return -1;
-	options.frame_size = packet_frame_size(packet->interface, has, mtu, PACKET_FRAME);
-	if (options.frame_size == 0)
-		return -1;
-	packet_ring(options.frame_size, &slot, &block);
-	options.room = slot; /* the driver wants a buffer to hold a slot */
-	frames = slot > SLOT_LARGE ? FRAMES_LARGE : FRAMES;
-	snprintf(device, sizeof(device), "net_af_packet_postern%u", packet_count++);
-	snprintf(arguments, sizeof(arguments),
-		"%s,iface=%s,qpairs=1,blocksz=%u,framesz=%u,framecnt=%u", device, packet->interface,
-		block, slot, frames);
-	if (packet_start(packet, AF_PACKET, arguments, device, &options) != 0)
-		return -1;
-	packet->ethdev.port.receive_frames = (uint16_t)frames;
-	if (sendring_open(&packet->departure.ring, packet->ethdev.socket, block, slot, frames))
-		packet->ethdev.port.operations = &departure_operations;
-	return 0;
-}
-
-/* libxdp and libbpf come with DPDK's driver and say what they do on standard error: they are asked not to. */
-static void libraries_hush(void)
-{
-	static const struct {
-		const char *library;
-		const char *function;
-	} loud[] = {{"libxdp.so.1", "libxdp_set_print"}, {"libbpf.so.1", "libbpf_set_print"}};
-	for (size_t n = 0; n < sizeof(loud) / sizeof(loud[0]); n++) {
-		void *library = dlopen(loud[n].library, RTLD_NOW | RTLD_NOLOAD);
-		void *(*set_print)(void *);
-		if (!library)
-			continue;
-		*(void **)&set_print = dlsym(library, loud[n].function);
-		if (set_print)
-			set_print(NULL);
-		dlclose(library);
-	}
-}
-
-static int packet_open_af_xdp(struct packet *packet, uint32_t mtu)
-{
-	char arguments[256], device[32], name[IFNAMSIZ + 8];
-	uint32_t has;
-	struct ethdev_options options = {
-		.name = name, .room = XDP_ROOM, .remove = true, .external = true};
-	snprintf(name, sizeof(name), "xdp:%s", packet->interface);
-	if (packet_check(packet, "xdp:", &has) != 0)
-		return -1;
-	options.frame_size = packet_frame_size(
-		packet->interface, has, mtu, glue_hugepages() ? XDP_FRAME_HUGE : XDP_FRAME);
-	if (options.frame_size == 0)
-		return -1;
-	libraries_hush();
-	snprintf(device, sizeof(device), "net_af_xdp_postern%u", packet_count++);
-	snprintf(arguments, sizeof(arguments), "%s,iface=%s", device, packet->interface);
-	return packet_start(packet, AF_XDP, arguments, device, &options);
-}
-
-/* Who has a port on an interface gives its socket that name, which ends with the process, or with its children that have not called
- * exec(), and is the network namespace's own. */
-static void packet_claim(const struct packet *packet)
-{
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "postern/%s", packet->interface);
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-	if (bind(packet->query, (const struct sockaddr *)&name, size) != 0 && errno == EADDRINUSE)
-		log_warning("%s: another port is on this interface: both hear the network, but neither the other: give each one of its own, such as ip link add NAME link %s type macvlan mode bridge",
-			packet->interface, packet->interface);
-}
-
-static struct port *packet_open_by(
-	const char *interface, uint32_t mtu, int (*open)(struct packet *, uint32_t))
-{
-	struct packet *packet = packet_create(interface);
-	if (!packet)
-		return NULL;
-	if (open(packet, mtu) == 0) {
-		packet_claim(packet);
-		return &packet->ethdev.port;
-	}
-	close(packet->query);
-	free(packet);
-	return NULL;
-}
-
-struct port *packet_open(const char *interface, uint32_t mtu)
-{
-	return packet_open_by(interface, mtu, packet_open_af_packet);
-}
-
-struct port *packet_open_xdp(const char *interface, uint32_t mtu)
-{
-	return packet_open_by(interface, mtu, packet_open_af_xdp);
 }

@@ -43,7 +43,7 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 	if ((rest = name_after(name, "memif:")))
 		return memif_open(rest, mtu);
 	if ((rest = name_after(name, "xdp:")))
-		return packet_open_xdp(rest, mtu);
+		return xdp_open(rest, mtu);
 	if (eal_is_pci(name))
 		return device_open_pci(name, mtu, vlan);
 	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)

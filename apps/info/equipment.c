@@ -174,8 +174,6 @@ static void permission_pci(struct doctor *doctor, const struct doctor_interface 
 
 static void permission_look(struct doctor *doctor, const struct doctor_interface *interface)
 {
-	bool raw = capable(doctor, CAP_NET_RAW) && capable(doctor, CAP_NET_ADMIN);
-
 	if (interface->kind == KIND_PCI) {
 		permission_pci(doctor, interface);
 	} else if (interface->kind == KIND_XDP &&
@@ -183,10 +181,10 @@ static void permission_look(struct doctor *doctor, const struct doctor_interface
 		doctor_find(
 			doctor, LEVEL_FAILURE, "af_xdp on %s is for root alone", interface->device);
 		doctor_mend(doctor, "run the program with sudo");
-	} else if (!raw) {
+	} else if (!capable(doctor, CAP_NET_RAW)) {
 		doctor_find(doctor, LEVEL_FAILURE,
-			"af_packet on %s needs CAP_NET_RAW and CAP_NET_ADMIN", interface->device);
-		doctor_mend(doctor, "sudo setcap cap_net_raw,cap_net_admin+ep PROGRAM");
+			"%s needs CAP_NET_RAW", interface->device);
+		doctor_mend(doctor, "sudo setcap cap_net_raw+ep PROGRAM");
 	} else {
 		doctor_find(doctor, LEVEL_OK, "%s may be opened", interface->device);
 	}

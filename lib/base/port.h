@@ -1,6 +1,6 @@
 /* port.h - a port as the engine sees it: something that takes and gives frames.
  *
- * A NIC, memif, af_packet, the in-process loopback, fault injection around another port and the simulator all look
+ * A NIC, memif, a kernel interface, the in-process loopback, fault injection around another port and the simulator all look
  * like this; pmd-glue and tests/sim implement it. One poll core owns a port; nothing here is thread-safe.
  *
  * A frame is a DPDK mbuf whose data starts at the Ethernet header (no FCS). Frames for the own address need not be
@@ -50,7 +50,15 @@ struct port_description {
 enum port_gather {
 	PORT_GATHER_NEVER,
 	PORT_GATHER_MAYBE, /* its driver says so: who sends makes sure that such frames arrive */
-	PORT_GATHER_SURE   /* they pass by reference, to receivers in this process */
+	PORT_GATHER_SURE   /* they pass by reference, to receivers in this process, or are copied before transmit() returns */
+};
+
+/* Which frames an owner wants: for a port that others share. */
+struct port_selection {
+	uint16_t ethertype;
+	uint16_t udp_port; /* that they are sent to, over IPv4; 0: they are no UDP. With UDP all of ARP is wanted, too */
+	uint32_t at;       /* where in a frame without a VLAN tag, bytes from the Ethernet header on, */
+	uint8_t key[8];    /* this stands: it names the owner */
 };
 
 struct port_operations {
@@ -64,6 +72,8 @@ struct port_operations {
 	/* Is the link up? Cheap enough for once a millisecond. */
 	bool (*link)(struct port *port);
 	void (*counters)(struct port *port, struct port_counters *counters);
+	/* May be NULL: the port hears nobody else's frames. From now on, for good, it receives these alone; called once. */
+	void (*select)(struct port *port, const struct port_selection *wanted);
 	/* May be NULL. description: zeroed before. */
 	void (*describe)(struct port *port, struct port_description *description);
 	/* May be NULL: the port cannot call. on: from now on the descriptor that is returned is readable when a frame waits, or

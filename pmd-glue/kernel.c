@@ -1,0 +1,119 @@
+/* kernel.c - see kernel.h. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <base/log.h>
+#include <pmd-glue/kernel.h>
+#include <pmd-glue/kinds.h>
+
+int kernel_query(const char *interface)
+{
+	int query = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (query < 0)
+		log_error("%s: cannot ask the kernel about it: %s", interface, strerror(errno));
+	return query;
+}
+
+int kernel_ask(int query, const char *interface, unsigned long request, struct ifreq *answer)
+{
+	memset(answer, 0, sizeof(*answer));
+	snprintf(answer->ifr_name, sizeof(answer->ifr_name), "%s", interface);
+	return ioctl(query, request, answer);
+}
+
+/* The flag says so up to a second late: when a link has gone, which ethtool knows at once; and when one comes, which drops all
+ * frames until then. */
+bool kernel_runs(int query, const char *interface)
+{
+	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};
+	struct ifreq answer;
+	if (kernel_ask(query, interface, SIOCGIFFLAGS, &answer) != 0 ||
+		!(answer.ifr_flags & IFF_UP) || !(answer.ifr_flags & IFF_RUNNING))
+		return false;
+	answer.ifr_data = (char *)&value;
+	return ioctl(query, SIOCETHTOOL, &answer) != 0 || value.data != 0;
+}
+
+bool kernel_may_open(void)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static bool administrates(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
+	return syscall(SYS_capget, &header, held) == 0 &&
+	       (held[0].effective & UINT32_C(1) << CAP_NET_ADMIN) != 0;
+}
+
+bool kernel_is_up(const char *interface)
+{
+	struct ifreq answer;
+	bool up = false;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	if (kernel_ask(fd, interface, SIOCGIFFLAGS, &answer) == 0)
+		up = (answer.ifr_flags & IFF_UP) != 0;
+	close(fd);
+	return up;
+}
+
+uint32_t kernel_check(int query, const char *interface, const char *kind)
+{
+	struct ifreq answer;
+	if (kernel_ask(query, interface, SIOCGIFFLAGS, &answer) != 0) {
+		log_error("%s%s: there is no such interface: ip link lists those that there are",
+			kind, interface);
+		return 0;
+	}
+	if (!(answer.ifr_flags & IFF_UP)) {
+		log_error("%s%s: the interface is down: ip link set %s up", kind, interface, interface);
+		return 0;
+	}
+	if (!kernel_may_open() || (kind[0] && !administrates())) {
+		log_error("%s%s: sending raw frames %s", kind, interface,
+			kind[0] ? "by af_xdp needs root: run the program with sudo" : KERNEL_NEEDS);
+		return 0;
+	}
+	if (kernel_ask(query, interface, SIOCGIFHWADDR, &answer) != 0 ||
+		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+		log_error("%s%s: the interface is not an Ethernet: postern-info lists those that are",
+			kind, interface);
+		return 0;
+	}
+	if (kernel_ask(query, interface, SIOCGIFMTU, &answer) != 0) {
+		log_error("%s%s: the kernel does not tell its MTU: %s", kind, interface, strerror(errno));
+		return 0;
+	}
+	return (uint32_t)answer.ifr_mtu;
+}
+
+uint32_t kernel_frame_size(const char *interface, uint32_t has, uint32_t wanted, uint32_t limit)
+{
+	if (wanted > has) {
+		log_error("%s: PTL_MTU=%u is more than the interface's MTU of %u: ip link set %s "
+			  "mtu %u",
+			interface, wanted, has, interface, wanted);
+		return 0;
+	}
+	if (wanted == 0)
+		wanted = has;
+	if (wanted + FRAME_HEADER > limit)
+		wanted = limit - FRAME_HEADER;
+	return kinds_frame_size(interface, wanted);
+}

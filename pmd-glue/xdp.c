@@ -1,0 +1,181 @@
+/* xdp.c - ports on interfaces of the kernel by af_xdp, through DPDK's driver.
+ *
+ * Opened and closed under the front end's lock; owned by one poll core in between.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <pmd-glue/driver.h>
+#include <pmd-glue/eal.h>
+#include <pmd-glue/ethdev.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kernel.h>
+#include <pmd-glue/kinds.h>
+
+#define XDP_FRAME      1518u
+#define XDP_FRAME_HUGE 3542u
+#define XDP_ROOM       2048u /* the kernel wants buffers of at least that */
+#define SOCKETS_MAX    256u  /* of a kind in this process */
+#define LINK_INTERVAL  (100 * MILLISECOND)
+
+struct xdp {
+	struct ethdev ethdev; /* first: a port is an ethdev is an xdp port */
+	int query;            /* a socket to ask the kernel with */
+	char interface[IFNAMSIZ];
+};
+
+static unsigned xdp_count; /* for names of devices; under the front end's lock */
+
+static bool xdp_link(struct port *port)
+{
+	struct xdp *xdp = (struct xdp *)port;
+	struct ethdev *ethdev = &xdp->ethdev;
+	uint64_t now = glue_now(NULL);
+	if (now < ethdev->look)
+		return ethdev->up;
+	ethdev->look = now + LINK_INTERVAL;
+	ethdev->up = kernel_runs(xdp->query, xdp->interface);
+	return ethdev->up;
+}
+
+static void xdp_close(struct port *port)
+{
+	struct xdp *xdp = (struct xdp *)port;
+	ethdev_close(&xdp->ethdev);
+	close(xdp->query);
+	free(xdp);
+}
+
+static const struct port_operations xdp_operations = {
+	.receive = ethdev_receive,
+	.transmit = ethdev_transmit,
+	.link = xdp_link,
+	.counters = ethdev_counters,
+	.interrupt = ethdev_interrupt,
+	.describe = ethdev_describe,
+	.close = xdp_close,
+};
+
+/* --- opening --- */
+
+/* The sockets of af_xdp that this process has. */
+static unsigned sockets_list(int *sockets, unsigned count)
+{
+	struct dirent *entry;
+	unsigned found = 0;
+	DIR *directory = opendir("/proc/self/fd");
+	if (!directory)
+		return 0;
+	while (found < count && (entry = readdir(directory))) {
+		int fd = atoi(entry->d_name), is = -1;
+		socklen_t size = sizeof(is);
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &is, &size) == 0 && is == AF_XDP)
+			sockets[found++] = fd;
+	}
+	closedir(directory);
+	return found;
+}
+
+/* The socket that the driver keeps to itself: the one that was not there before. -1: it cannot be told. */
+static int socket_new(const int *before, unsigned before_count)
+{
+	int now[SOCKETS_MAX], fresh = -1;
+	unsigned count = sockets_list(now, SOCKETS_MAX);
+	for (unsigned n = 0; n < count; n++) {
+		unsigned known = 0;
+		while (known < before_count && before[known] != now[n])
+			known++;
+		if (known < before_count)
+			continue;
+		if (fresh >= 0)
+			return -1;
+		fresh = now[n];
+	}
+	return fresh;
+}
+
+/* libxdp and libbpf come with DPDK's driver and say what they do on standard error: they are asked not to. */
+static void libraries_hush(void)
+{
+	static const struct {
+		const char *library;
+		const char *function;
+	} loud[] = {{"libxdp.so.1", "libxdp_set_print"}, {"libbpf.so.1", "libbpf_set_print"}};
+	for (size_t n = 0; n < sizeof(loud) / sizeof(loud[0]); n++) {
+		void *library = dlopen(loud[n].library, RTLD_NOW | RTLD_NOLOAD);
+		void *(*set_print)(void *);
+		if (!library)
+			continue;
+		*(void **)&set_print = dlsym(library, loud[n].function);
+		if (set_print)
+			set_print(NULL);
+		dlclose(library);
+	}
+}
+
+static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
+{
+	char arguments[256], device[32], why[256];
+	int sockets[SOCKETS_MAX];
+	unsigned count = sockets_list(sockets, SOCKETS_MAX);
+	snprintf(device, sizeof(device), "net_af_xdp_postern%u", xdp_count++);
+	snprintf(arguments, sizeof(arguments), "%s,iface=%s", device, xdp->interface);
+	if (ethdev_plug(arguments) != 0) {
+		if (driver_missing(options->name, device))
+			return -1;
+		log_error("%s: DPDK cannot open it (%s): see PTL_LOG_LEVEL=debug for all that it "
+			  "says",
+			options->name, eal_reason(why, sizeof(why)));
+		return -1;
+	}
+	if (ethdev_open(&xdp->ethdev, device, options) != 0)
+		return -1;
+	xdp->ethdev.port.operations = &xdp_operations;
+	xdp->ethdev.socket = socket_new(sockets, count);
+	xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
+	return 0;
+}
+
+static int xdp_prepare(struct xdp *xdp, uint32_t mtu)
+{
+	char name[IFNAMSIZ + 8];
+	uint32_t has = kernel_check(xdp->query, xdp->interface, "xdp:");
+	struct ethdev_options options = {
+		.name = name, .room = XDP_ROOM, .remove = true, .external = true};
+	if (has == 0)
+		return -1;
+	snprintf(name, sizeof(name), "xdp:%s", xdp->interface);
+	options.frame_size = kernel_frame_size(
+		xdp->interface, has, mtu, glue_hugepages() ? XDP_FRAME_HUGE : XDP_FRAME);
+	if (options.frame_size == 0)
+		return -1;
+	libraries_hush();
+	return xdp_start(xdp, &options);
+}
+
+struct port *xdp_open(const char *interface, uint32_t mtu)
+{
+	struct xdp *xdp = calloc(1, sizeof(*xdp));
+	if (!xdp) {
+		log_error("xdp:%s: out of memory", interface);
+		return NULL;
+	}
+	xdp->ethdev.id = RTE_MAX_ETHPORTS;
+	snprintf(xdp->interface, sizeof(xdp->interface), "%s", interface);
+	xdp->query = kernel_query(interface);
+	if (xdp->query >= 0 && xdp_prepare(xdp, mtu) == 0)
+		return &xdp->ethdev.port;
+	if (xdp->query >= 0)
+		close(xdp->query);
+	free(xdp);
+	return NULL;
+}
