@@ -377,6 +377,19 @@ static void port_close(struct interface *interface)
 	interface->port = NULL;
 }
 
+/* On a port that others share this process hears what is for it alone. */
+static void interface_select(const struct interface *interface)
+{
+	struct port *port = interface->port;
+	struct port_selection wanted;
+
+	if (port->operations->select == NULL)
+		return;
+	encapsulation_select(
+		&interface->encapsulation, interface->self.nid, interface->self.pid, &wanted);
+	port->operations->select(port, &wanted);
+}
+
 /* EAL and the port. PTL_OK or PTL_INIT_INV. */
 static int interface_open_port(struct interface *interface, unsigned number)
 {
@@ -400,6 +413,7 @@ static int interface_open_port(struct interface *interface, unsigned number)
 	if (!interface->encapsulation.udp)
 		interface->self.nid = (uint32_t)setting_number_item(
 			SETTING_NID, number, glue_port_nid(interface->port, number));
+	interface_select(interface);
 	return PTL_OK;
 }
 

@@ -7,6 +7,7 @@
  */
 #include <wire/encapsulation.h>
 
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -150,6 +151,21 @@ void encapsulation_init(struct encapsulation *encapsulation,
 		options->udp ? ETHERTYPE_IPV4 : FRAME_ETHERTYPE);
 	if (options->udp)
 		ipv4_init(encapsulation);
+}
+
+void encapsulation_select(const struct encapsulation_options *options, uint32_t nid, uint32_t pid,
+	struct port_selection *wanted)
+{
+	const uint32_t process[] = {rte_cpu_to_le_32(nid), rte_cpu_to_le_32(pid)};
+
+	*wanted = (struct port_selection){.ethertype = FRAME_ETHERTYPE,
+		.at = FRAME_ETHERNET_BYTES + (uint32_t)offsetof(struct frame_header, destination_nid)};
+	memcpy(wanted->key, process, sizeof(wanted->key));
+	if (!options->udp)
+		return;
+	wanted->ethertype = ETHERTYPE_IPV4;
+	wanted->udp_port = options->port != 0 ? options->port : ENCAPSULATION_PORT;
+	wanted->at += UDP_END;
 }
 
 /* --- writing */

@@ -21,6 +21,7 @@
 #include <wire/word.h>
 
 struct rte_mbuf;
+struct port_selection;
 
 #define ENCAPSULATION_TAG_BYTES  4
 #define ENCAPSULATION_IPV4_BYTES 20
@@ -53,6 +54,10 @@ struct encapsulation {
 
 void encapsulation_init(struct encapsulation *encapsulation,
 	const struct encapsulation_options *options, const uint8_t *own, bool checksum_offload);
+
+/* The frames that are for a process: what is addressed to it, and questions for all. */
+void encapsulation_select(const struct encapsulation_options *options, uint32_t nid, uint32_t pid,
+	struct port_selection *wanted);
 
 enum encapsulation_status {
 	ENCAPSULATION_FINE,

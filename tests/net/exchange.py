@@ -3,7 +3,7 @@
 
     exchange.py PROGRAM DEVICE SCENARIO
 
-DEVICE is memif, or one of these, all of af_packet on veth pairs between network namespaces that this script makes and removes:
+DEVICE is memif, or one of these, all on veth pairs between network namespaces that this script makes and removes:
 
     veth:MTU    a pair, raw Ethernet
     vlan:MTU    the same with VLAN tags
@@ -288,7 +288,7 @@ class Process:
     """One exchange process."""
     started = []
 
-    def __init__(self, program, device, side, scenario, peer_timeout=None):
+    def __init__(self, program, device, side, scenario, peer_timeout=None, pid=PID, peer=None):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("PTL_IFACE") and name not in LINK_SETTINGS}
         environment["PTL_IFACE_NAME"] = device.interface(side)
@@ -299,7 +299,7 @@ class Process:
         self.killed = False
         self.words = queue.Queue()
         self.process = subprocess.Popen(
-            device.prefix(side) + [program, str(PID), f"{device.node(1 - side)}:{PID}", scenario],
+            device.prefix(side) + [program, str(pid), peer or f"{device.node(1 - side)}:{PID}", scenario],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
             preexec_fn=die_with_parent)
         threading.Thread(target=self.listen, daemon=True).start()
@@ -460,11 +460,14 @@ def sender_dies(stage):
         finish(active, passive)
 
 
+PLAIN = {"loop": Loop, "memif": Memif}
+KINDS = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
+         "tap": Tap}
+
+
 def device_make(kind):
-    kinds = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
-             "tap": Tap}
     name, _, mtu = kind.partition(":")
-    return {"loop": Loop, "memif": Memif}[kind]() if not mtu else kinds[name](mtu)
+    return PLAIN[kind]() if kind in PLAIN else KINDS[name](mtu)
 
 
 def end_in_order():

@@ -3,7 +3,7 @@
 
     kills.py PROGRAM DEVICE [ROUNDS [SEED]]
 
-PROGRAM is kills.c's. DEVICE is one of exchange.py's: memif, veth:MTU for af_packet and others, which this script makes and
+PROGRAM is kills.c's. DEVICE is one of exchange.py's: memif, veth:MTU for a kernel interface and others, which this script makes and
 removes. In each of ROUNDS (default 6) rounds the two processes put and get, one of them or both; one is killed with
 SIGKILL, mostly in the middle of that; it is started again, with the same ids, at once or after the other one has noticed. Each
 operation of the survivor must have ended in one event, all its descriptors can be unlinked, no frame buffer stays in use, no

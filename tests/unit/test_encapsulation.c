@@ -11,6 +11,7 @@
 #include <rte_mbuf.h>
 
 #include <wire/arp.h>
+#include <base/port.h>
 #include <wire/encapsulation.h>
 
 #define ROOM    4096
@@ -497,6 +498,27 @@ static void hop__is_the_gateway_beyond_the_subnet(void **state)
 	assert_int_equal(encapsulation_hop(&encapsulation, 0xdf000001), 0xdf000001);
 }
 
+/* What a shared port is to look at is where the destination is written. */
+static void select__names_the_place_of_the_destination(void **state)
+{
+	static const bool udp[] = {false, true};
+
+	(void)state;
+	for (unsigned n = 0; n < 2; n++) {
+		struct sample sample;
+		struct port_selection wanted;
+
+		sample_open(&sample, udp[n], 0);
+		sample.frame.type = FRAME_ACK;
+		sample_write(&sample, FRAME_HEADER_BYTES);
+		frame_encode(&sample.frame, sample.bytes + sample.here.bytes);
+		encapsulation_select(&sample.here.options, THERE, 8, &wanted);
+		assert_int_equal(wanted.ethertype, udp[n] ? 0x0800 : FRAME_ETHERTYPE);
+		assert_int_equal(wanted.udp_port, udp[n] ? ENCAPSULATION_PORT : 0);
+		assert_memory_equal(sample.bytes + wanted.at, wanted.key, sizeof(wanted.key));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -521,6 +543,7 @@ int main(void)
 		cmocka_unit_test(read__takes_its_own_vlan_alone),
 		cmocka_unit_test(read__hands_on_arp_with_udp_alone),
 		cmocka_unit_test(hop__is_the_gateway_beyond_the_subnet),
+		cmocka_unit_test(select__names_the_place_of_the_destination),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
