@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -66,41 +66,41 @@ size_t pool_bytes(uint32_t frame_size, uint32_t descriptors)
 
 /* --- pools that grow with use (I3), as DPDK's operations of a mempool --- */
 
-/* The free buffers of a pool, and the memory of those that have not been made yet. */
+/* The memory of a pool whose buffers have not all been made; the free ones are kept by DPDK's own operations. */
 struct growing {
 	pthread_mutex_t lock; /* who makes buffers holds it */
 	char *memory;         /* of all buffers */
 	rte_iova_t iova;
 	rte_mempool_populate_obj_cb_t *add; /* DPDK's own part in making one */
 	void *add_context;
-	atomic_uint made;      /* those that have been made; the others follow them in memory */
-	struct rte_ring *ring; /* lies behind this structure */
+	atomic_uint made; /* those that have been made; the others follow them in memory */
 };
+
+static const struct rte_mempool_ops *keeping; /* DPDK's own operations */
 
 static int growing_alloc(struct rte_mempool *pool)
 {
-	unsigned places = rte_align32pow2(pool->size + 1);
-	size_t size =
-		sizeof(struct growing) + RTE_CACHE_LINE_SIZE + (size_t)rte_ring_get_memsize(places);
-	struct growing *growing = calloc(1, size);
-	if (!growing)
+	/* Not malloc()'s: only EAL's memory points to it, which leak checkers do not read. */
+	struct growing *growing = mmap(
+		NULL, sizeof(*growing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (growing == MAP_FAILED)
 		return -ENOMEM;
-	growing->ring = RTE_PTR_ALIGN_CEIL((struct rte_ring *)(growing + 1), RTE_CACHE_LINE_SIZE);
 	pthread_mutex_init(&growing->lock, NULL);
-	pool->pool_data = growing;
-	return rte_ring_init(growing->ring, pool->name, places, 0);
+	pool->pool_config = growing;
+	return keeping->alloc(pool);
 }
 
 static void growing_free(struct rte_mempool *pool)
 {
-	free(pool->pool_data);
+	keeping->free(pool);
+	munmap(pool->pool_config, sizeof(struct growing));
 }
 
 /* The memory is only noted: whoever touches it makes it the process's. */
 static int growing_populate(struct rte_mempool *pool, unsigned count, void *memory, rte_iova_t iova,
 	size_t size, rte_mempool_populate_obj_cb_t *add, void *add_context)
 {
-	struct growing *growing = pool->pool_data;
+	struct growing *growing = pool->pool_config;
 	(void)size;
 	growing->memory = memory;
 	growing->iova = iova;
@@ -129,30 +129,28 @@ static void growing_grow(struct rte_mempool *pool, struct growing *growing, unsi
 
 static int growing_give(struct rte_mempool *pool, void *const *buffers, unsigned count)
 {
-	struct growing *growing = pool->pool_data;
-	return rte_ring_mp_enqueue_bulk(growing->ring, buffers, count, NULL) == count ? 0
-										      : -ENOBUFS;
+	return keeping->enqueue(pool, buffers, count);
 }
 
 static int growing_take(struct rte_mempool *pool, void **buffers, unsigned count)
 {
-	struct growing *growing = pool->pool_data;
-	bool taken = rte_ring_mc_dequeue_bulk(growing->ring, buffers, count, NULL) == count;
-	if (taken || atomic_load_explicit(&growing->made, memory_order_relaxed) == pool->size)
-		return taken ? 0 : -ENOBUFS;
+	struct growing *growing = pool->pool_config;
+	int result = keeping->dequeue(pool, buffers, count);
+	if (result == 0 || atomic_load_explicit(&growing->made, memory_order_relaxed) == pool->size)
+		return result;
 	pthread_mutex_lock(&growing->lock);
 	/* Others may take what is made here. */
-	while (!(taken = rte_ring_mc_dequeue_bulk(growing->ring, buffers, count, NULL) == count) &&
+	while ((result = keeping->dequeue(pool, buffers, count)) != 0 &&
 		atomic_load_explicit(&growing->made, memory_order_relaxed) < pool->size)
 		growing_grow(pool, growing, RTE_MAX(count, POOL_STEP));
 	pthread_mutex_unlock(&growing->lock);
-	return taken ? 0 : -ENOBUFS;
+	return result;
 }
 
 static unsigned growing_count(const struct rte_mempool *pool)
 {
-	const struct growing *growing = pool->pool_data;
-	return rte_ring_count(growing->ring) + pool->size -
+	const struct growing *growing = pool->pool_config;
+	return keeping->get_count(pool) + pool->size -
 	       atomic_load_explicit(&growing->made, memory_order_relaxed);
 }
 
@@ -169,9 +167,13 @@ static const char *growing_operations(void)
 		.populate = growing_populate,
 	};
 	static bool tried, registered;
-	if (!tried)
+	for (unsigned n = 0; !keeping && n < rte_mempool_ops_table.num_ops; n++)
+		if (strcmp(rte_mempool_ops_table.ops[n].name, RTE_MBUF_DEFAULT_MEMPOOL_OPS) == 0)
+			keeping = &rte_mempool_ops_table.ops[n];
+	if (keeping && !tried) {
 		registered = rte_mempool_register_ops(&operations) >= 0;
-	tried = true;
+		tried = true;
+	}
 	return registered ? operations.name : RTE_MBUF_DEFAULT_MEMPOOL_OPS;
 }
 
