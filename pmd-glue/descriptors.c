@@ -1,8 +1,10 @@
 /* descriptors.c - see descriptors.h. */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +19,10 @@
 #include <pmd-glue/descriptors.h>
 #include <pmd-glue/eal.h>
 
-#define ALARM_FAR    UINT64_C(987654321) /* s; nobody else's timer is as far away */
-#define ALARM_NEARER UINT64_C(3600)      /* s that it may have come nearer when it is looked at */
-#define WATCHED_MOST 64
-#define LOOKS_MOST   1000 /* for the interrupt thread, one each millisecond */
+#define ALARM_FAR      UINT64_C(987654321) /* s; nobody else's timer is as far away */
+#define ALARM_NEARER   UINT64_C(3600)      /* s that it may have come nearer when it is looked at */
+#define ALARM_PATIENCE 10                  /* s */
+#define WATCHED_MOST   64
 
 void descriptors_read(struct descriptors *now)
 {
@@ -152,24 +154,42 @@ static void alarm_never(void *context)
 	(void)context;
 }
 
+static void alarm_soon(void *fired)
+{
+	sem_post(fired);
+}
+
+/* Waits until the interrupt thread has been woken by its timer: from then on it watches it. */
+static void alarm_await(void)
+{
+	struct timespec end;
+	sem_t fired;
+	sem_init(&fired, 0, 0);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += ALARM_PATIENCE;
+	if (rte_eal_alarm_set(1, alarm_soon, &fired) == 0)
+		while (sem_timedwait(&fired, &end) != 0 && errno == EINTR)
+			;
+	rte_eal_alarm_cancel(alarm_soon, &fired); /* waits for it, if it is just being called */
+	sem_destroy(&fired);
+}
+
 void descriptors_claim_interrupts(const struct descriptors *before)
 {
-	const struct timespec moment = {.tv_nsec = 1000000};
 	struct descriptors now;
-	bool claimed = false;
-	int alarm = -1;
+	int alarm = -1, epoll = -1;
 	/* Its timer is known by its time, its thread's list by the timer, and the pipe that wakes the thread by the list. */
 	if (rte_eal_alarm_set(ALARM_FAR * 1000000, alarm_never, NULL) != 0)
 		return;
 	descriptors_read(&now);
 	while ((alarm = descriptor_next(before, &now, alarm)) >= 0 && !descriptor_is_alarm(alarm))
 		;
-	for (unsigned look = 0; alarm >= 0 && !claimed && look < LOOKS_MOST; look++) {
-		if (look > 0)
-			nanosleep(&moment, NULL);
+	if (alarm >= 0) {
+		alarm_await();
 		descriptors_read(&now);
-		for (int fd = -1; !claimed && (fd = descriptor_next(before, &now, fd)) >= 0;)
-			claimed = watched_claim(before, &now, fd, alarm);
+		while ((epoll = descriptor_next(before, &now, epoll)) >= 0 &&
+			!watched_claim(before, &now, epoll, alarm))
+			;
 	}
 	rte_eal_alarm_cancel(alarm_never, NULL);
 }
