@@ -349,6 +349,8 @@ static void upcall_begin(void *context, struct process from, const struct record
 		inbound->stop = node->stop;
 		return;
 	}
+	if (node->limit != 0 && length > node->limit)
+		length = node->limit;
 	received = calloc(1, sizeof(*received));
 	assert_non_null(received);
 	received->bytes = malloc(length + 16);

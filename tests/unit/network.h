@@ -69,6 +69,7 @@ struct node {
 	unsigned pings_ended;
 	unsigned duplicates; /* times the user would have been told */
 	uint8_t duplicate[6]; /* the address of the last */
+	uint64_t limit; /* bytes that it takes of a message; 0: all */
 	bool discard; /* takes no data */
 	bool stop;    /* and says so */
 };

@@ -265,6 +265,26 @@ static void acknowledgement__noted_opens_the_window_for_an_answer(void **state)
 	network_destroy(network);
 }
 
+/* The acknowledgement comes late, and is that of the frame that was sent first. */
+static void retransmission__that_was_not_needed_is_noticed(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(node->counters.retransmits, 0);
+	network->faults.delay = 3 * MILLISECOND;
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	assert_true(node->counters.retransmits > 0);
+	assert_int_equal(node->counters.spurious, 1);
+	network_check(network);
+	network_destroy(network);
+}
+
 static void peer__that_does_not_exist_is_unreachable(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -468,6 +488,7 @@ int main(void)
 		cmocka_unit_test(acknowledgement__outlives_the_peer_that_ends_behind_it),
 		cmocka_unit_test(acknowledgement__that_opens_the_window_is_used_in_its_turn),
 		cmocka_unit_test(acknowledgement__noted_opens_the_window_for_an_answer),
+		cmocka_unit_test(retransmission__that_was_not_needed_is_noticed),
 		cmocka_unit_test(peer__that_does_not_exist_is_unreachable),
 		cmocka_unit_test(peer__that_falls_silent_is_dead_and_may_come_back),
 		cmocka_unit_test(peer__that_is_silent_does_not_block_another),

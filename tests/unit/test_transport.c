@@ -502,6 +502,26 @@ static void gather__a_port_that_garbles_gets_frames_in_one_piece(void **state)
 	network_destroy(network);
 }
 
+/* What is beyond counts for nothing: with frames lost, the last of what is wanted often comes before the rest of it. */
+static void limit__ends_a_message_when_all_that_is_wanted_is_here(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[1];
+
+	(void)state;
+	network->faults.loss = 0.2;
+	network_start(network);
+	for (unsigned i = 0; i < 100; i++) {
+		node->limit = 1 + network_random(network) % 20000;
+		network_send(network, 0, 1, 20000);
+		assert_true(network_run(network, 10 * SECOND));
+	}
+	network_pass(network, SECOND);
+	assert_int_equal(node->ended, 100);
+	assert_int_equal(network->nodes[0].done, 100);
+	network_destroy(network);
+}
+
 static void stop__spares_the_rest_of_a_message(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -641,6 +661,7 @@ int main(void)
 		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
 		cmocka_unit_test(gather__a_port_proves_itself_first),
 		cmocka_unit_test(gather__a_port_that_garbles_gets_frames_in_one_piece),
+		cmocka_unit_test(limit__ends_a_message_when_all_that_is_wanted_is_here),
 		cmocka_unit_test(stop__spares_the_rest_of_a_message),
 		cmocka_unit_test(discard__without_a_stop_takes_it_all),
 		cmocka_unit_test(close__ends_every_message),
