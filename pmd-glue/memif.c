@@ -264,7 +264,7 @@ static void memif_relay(struct memif *memif)
 		memif->met = true;
 		if (!bell_hang(&memif->bell, memif->set) &&
 			setting_is(SETTING_POLL, "interrupt"))
-			log_warning("%s: the peer's driver cannot call this process, so it looks for frames twice a millisecond: run both with DPDK on this kernel, or set PTL_POLL=adaptive",
+			log_warning("%s: the peer cannot wake this process; polling every 500 us instead: run both with DPDK on this kernel, or set PTL_POLL=adaptive",
 				memif->ethdev.port.name);
 	}
 }

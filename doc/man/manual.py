@@ -308,8 +308,8 @@ def settings(page, version, lists):
     result = head("postern-settings", "7", version, "postern-settings", "settings and counters of Postern")
     result += (".SH DESCRIPTION\nA program that uses Postern reads its settings from environment variables when it calls\n"
                ".BR PtlInit (3).\nLists have one item per interface, separated by semicolons; the last item serves those that\n"
-               "follow. A value that makes no sense is refused with a sentence; a name with PTL_ that is none of these is\n"
-               "warned about.\n.BR postern\\-info (1)\nshows them with their values.\n.SH SETTINGS\n")
+               "follow. An invalid value is refused with a sentence; unknown PTL_ variables produce a warning.\n"
+               ".BR postern\\-info (1)\nshows them with their values.\n.SH SETTINGS\n")
     for name, fallback, text in rows("settings"):
         result += tagged(name, f"{text} Default: {fallback or 'nothing'}.")
     result += (".SH COUNTERS\nWhat an interface counts, as\n.BR postern_stats (3)\nand the programs show it.\n")

@@ -148,7 +148,7 @@ static int command_answer(struct engine *engine, const struct command *command, 
 	case COMMAND_QUEUE_FREE:
 		return queue_free(engine, index, generation);
 	default:
-		return PTL_FAIL; /* no command that there is, so nobody's who plays by the rules */
+		return PTL_FAIL; /* unknown command: only a corrupt ring gets here */
 	}
 }
 

@@ -26,8 +26,8 @@ struct placement {
 	uint64_t length; /* manipulated length */
 };
 
-/* Where that is. Reckoned in integers: nobody goes there when length is 0, and then a remote offset
- * is whatever the initiator said. */
+/* Address of the placement, computed in integers because for length 0 the remote offset is
+ * unchecked. */
 static void *placement_address(const struct region *region, const struct placement *placement)
 {
 	return (void *)(uintptr_t)(region->start + placement->offset);

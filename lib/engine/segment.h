@@ -82,8 +82,8 @@ static inline bool gate_is(uint64_t gate, uint32_t generation)
 }
 
 /* Takes one operation from the threshold in a region's gate, with the same step that sees that the region lives; false: it is dead,
- * or none is left. *taken: the threshold has a bound, so the poll core is to take one from its own count. Nothing else is handed
- * over by the gate: who finds it may rely on what he has seen otherwise. */
+ * or none is left. *taken: the threshold has a bound, so the poll core is to take one from its own count. Relaxed
+ * order is enough: the gate publishes no other data; the command ring does. */
 static inline bool gate_take(_Atomic uint64_t *gate, uint32_t generation, bool *taken)
 {
 	uint64_t seen = atomic_load_explicit(gate, memory_order_relaxed);
