@@ -283,7 +283,7 @@ struct transport_info {
 	bool full_checksum;
 	uint32_t peers;
 	uint32_t peers_max;
-	uint32_t in_flight; /* frames kept until they are acknowledged, of in_flight_max */
+	uint32_t in_flight; /* frame buffers kept until the frame is acknowledged, of in_flight_max */
 	uint32_t in_flight_max;
 	uint32_t held; /* frames that came early, of held_max */
 	uint32_t held_max;
