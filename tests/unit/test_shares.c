@@ -157,12 +157,73 @@ static void peers__that_leave_gaps_leave_room_to_others(void **state)
 	network_destroy(network);
 }
 
+/* The first frame of a stream to node 0, from a process that never asked it for the psn to begin with. */
+static void forged_inject(struct network *network, uint32_t number)
+{
+	struct encapsulation_options options = network->options.encapsulation;
+	static const uint8_t own[FRAME_ADDRESS_BYTES] = {2, 9};
+	struct node *node = &network->nodes[0];
+	const struct record record = {.kind = RECORD_STOP};
+	struct frame frame = {
+		.type = FRAME_DATA,
+		.flags = FRAME_FIRST | FRAME_FULL_SUM,
+		.length = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES,
+		.destination_nid = node->self.nid,
+		.destination_pid = node->self.pid,
+		.source_nid = node->self.nid + 1 + NETWORK_NODES,
+		.source_pid = number,
+		.source_incarnation = 1,
+		.destination_incarnation = node->incarnation,
+		.psn = number,
+		.first = number,
+		.records = 1,
+	};
+	uint8_t room[NETWORK_FRAME];
+	struct rte_mbuf mbuf = {.buf_addr = room, .nb_segs = 1};
+	struct encapsulation encapsulation;
+
+	options.address = frame.source_nid;
+	encapsulation_init(&encapsulation, &options, own, false);
+	record_write(room + encapsulation.bytes + FRAME_HEADER_BYTES, &record);
+	frame_encode(&frame, room + encapsulation.bytes);
+	mbuf.pkt_len = encapsulation.bytes + frame.length;
+	mbuf.data_len = (uint16_t)mbuf.pkt_len;
+	encapsulation_write(&encapsulation, &mbuf, node->port.address, &frame);
+	network_inject(network, 0, room, mbuf.pkt_len);
+}
+
+/* Forged frames, more than the table has room for, make no peers; so a newcomer finds room among them. */
+static void newcomer__finds_room_in_a_flood(void **state)
+{
+	struct network *network = network_create(2, network_seed(), NETWORK_FRAME, MBUFS);
+	uint32_t forged;
+
+	(void)state;
+	network->options.secret = (struct secret){.key = {network_seed(), 1}};
+	node_start(network, 0, 1);
+	for (forged = 0; forged < 3 * network->options.peers_max; forged++) {
+		forged_inject(network, forged);
+		network_step(network);
+	}
+	assert_int_equal(look(network, 0).peers, 1);
+	node_start(network, 1, 1);
+	network_send(network, 1, 0, 8);
+	for (uint64_t end = network->now + SECOND; network->now < end; forged++) {
+		forged_inject(network, forged);
+		network_pass(network, 100 * MICROSECOND);
+	}
+	assert_int_equal(network->nodes[1].done, 1);
+	assert_int_equal(look(network, 0).peers, 2);
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peers__that_never_acknowledged_hold_no_frames),
 		cmocka_unit_test(peers__that_fall_silent_hold_no_frames),
 		cmocka_unit_test(peers__that_leave_gaps_leave_room_to_others),
+		cmocka_unit_test(newcomer__finds_room_in_a_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
