@@ -12,6 +12,7 @@
  *     both         many puts of all sizes at once, both ways
  *     threads      several threads, each talking with its counterpart
  *     small        very many small puts, in order
+ *     brief        as both, with fewer and smaller ones, for machines that are emulated
  *     marked       as both, over a network that must have marked frames (ECN)
  *     passive      lets the other put and get until standard input ends
  *     active       at "talk" puts and gets, at "flood" puts until the other dies, at "quit" ends
@@ -50,6 +51,8 @@
 #define SIZE_LARGEST   (64 * MIB)
 #define BOTH_MESSAGES  400
 #define BOTH_LARGEST   (300 * 1000)
+#define BRIEF_MESSAGES 120
+#define BRIEF_LARGEST  (70 * 1000)
 #define BOTH_WINDOW    16
 #define THREADS        6
 #define THREAD_ROUNDS  200
@@ -536,9 +539,11 @@ struct both {
 
 enum { BOTH_DATA = 1, BOTH_FREE = 2 };
 
+static uint64_t both_messages = BOTH_MESSAGES, both_largest = BOTH_LARGEST;
+
 static uint64_t both_size(uint64_t seed, uint64_t number)
 {
-	uint64_t size = mix(seed, number) % BOTH_LARGEST;
+	uint64_t size = mix(seed, number) % both_largest;
 
 	return number % 3 == 0 ? size % 100 : size;
 }
@@ -600,8 +605,8 @@ static void scenario_both(void)
 		PORTAL, BOTH_DATA, 0, md_of(&b.in, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, b.queue));
 	target_make(PORTAL, BOTH_FREE, 0, md_of(&none, PTL_MD_OP_PUT, b.queue));
 	meet();
-	while (b.sent < BOTH_MESSAGES || b.received < BOTH_MESSAGES || b.open > 0)
-		if (b.sent < BOTH_MESSAGES && b.busy[b.sent % BOTH_WINDOW] == 0)
+	while (b.sent < both_messages || b.received < both_messages || b.open > 0)
+		if (b.sent < both_messages && b.busy[b.sent % BOTH_WINDOW] == 0)
 			both_send(&b);
 		else
 			both_event(&b);
@@ -672,6 +677,13 @@ static uint64_t counter_value(const char *name)
 }
 
 /* The marks of the network were seen here, and told to the sender, who narrowed its window. */
+static void scenario_brief(void)
+{
+	both_messages = BRIEF_MESSAGES;
+	both_largest = BRIEF_LARGEST;
+	scenario_both();
+}
+
 static void scenario_marked(void)
 {
 	scenario_both();
@@ -889,6 +901,7 @@ static const struct {
 	{"operations", scenario_operations},
 	{"sizes", scenario_sizes},
 	{"both", scenario_both},
+	{"brief", scenario_brief},
 	{"threads", scenario_threads},
 	{"small", scenario_small},
 	{"passive", scenario_passive},
