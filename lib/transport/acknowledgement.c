@@ -41,7 +41,8 @@ void acknowledgement_write(
 	acknowledgement_fields(transport, peer, frame);
 	if (peer->flags & RX_MARKED) {
 		frame->flags |= FRAME_CE;
-		peer->flags &= (uint16_t)~RX_MARKED;
+		if (--peer->marks == 0)
+			peer->flags &= (uint16_t)~RX_MARKED;
 	}
 	if (bitmap) {
 		frame->flags |= FRAME_SACK;
