@@ -167,10 +167,14 @@ static void alarm_await(void)
 	sem_init(&fired, 0, 0);
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += ALARM_PATIENCE;
-	if (rte_eal_alarm_set(1, alarm_soon, &fired) == 0)
-		while (sem_timedwait(&fired, &end) != 0 && errno == EINTR)
-			;
-	rte_eal_alarm_cancel(alarm_soon, &fired); /* waits for it, if it is just being called */
+	if (rte_eal_alarm_set(1, alarm_soon, &fired) == 0) {
+		int result;
+		do
+			result = sem_timedwait(&fired, &end);
+		while (result != 0 && errno == EINTR);
+		if (result != 0)
+			rte_eal_alarm_cancel(alarm_soon, &fired); /* waits, by spinning */
+	}
 	sem_destroy(&fired);
 }
 
