@@ -181,6 +181,16 @@ void address_doubt(struct transport *transport, struct peer *peer, const uint8_t
 	peer_wake(transport, peer, peer->ask_due);
 }
 
+void address_doubt_still(struct transport *transport, struct peer *peer)
+{
+	if (peer->flags & (PEER_SELF | PEER_ASKING))
+		return;
+	question_begin(transport, peer);
+	peer->asks = ASKS_DOUBT - 1;
+	address_question(transport, peer);
+	peer_wake(transport, peer, peer->ask_due);
+}
+
 /* Is there another of this name? */
 static void claim_send(struct transport *transport, struct peer *self)
 {

@@ -163,8 +163,10 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 	flight->reorder_due = 0;
 	congestion_timeout(transport, peer);
 	sender_ready(transport, peer);
-	if (peer->backoff >= ASK_AFTER)
+	if (peer->backoff == ASK_AFTER)
 		address_doubt(transport, peer, NULL);
+	else if (peer->backoff > ASK_AFTER)
+		address_doubt_still(transport, peer);
 }
 
 void recovery_run(struct transport *transport, struct peer *peer)
