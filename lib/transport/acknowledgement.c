@@ -41,8 +41,7 @@ void acknowledgement_write(
 	acknowledgement_fields(transport, peer, frame);
 	if (peer->flags & RX_MARKED) {
 		frame->flags |= FRAME_CE;
-		if (--peer->marks == 0)
-			peer->flags &= (uint16_t)~RX_MARKED;
+		peer->flags &= (uint16_t)~RX_MARKED;
 	}
 	if (bitmap) {
 		frame->flags |= FRAME_SACK;

@@ -55,7 +55,7 @@ enum peer_flag {
 	TX_SLOW_START = 512,
 	RX_OPEN = 1024,   /* a stream from it is under way */
 	RX_CLOSED = 2048, /* its stream was given up: it must start another */
-	RX_MARKED = 4096, /* a frame from it saw congestion; not yet told often enough */
+	RX_MARKED = 4096, /* a frame from it saw congestion; not yet told */
 	RX_ECHO = 8192,   /* echo means something */
 	RX_GAP = 16384,   /* received has bits: something is missing */
 	TX_MANY = 32768   /* the last frame that had to wait for a window took MANY_RECORDS messages or more */
@@ -175,7 +175,7 @@ struct peer {
 	uint8_t backoff;    /* retransmission timeouts in a row */
 	uint8_t asks;       /* questions in a row */
 	uint8_t reorder_factor;
-	uint8_t marks; /* acknowledgements that are still to say RX_MARKED */
+	uint8_t reserved;
 	uint32_t retransmits;
 	uint32_t gathered; /* bytes of messages that came since it is TX_STALLED, up to transport->bundle */
 

@@ -555,13 +555,11 @@ static bool frame_proven(const struct transport *transport, const struct peer *p
 	       stream_begins_right(transport, frame);
 }
 
-/* The network is congested on the way from this peer. The next MARK_ACKS acknowledgements say so, for one may get lost; the peer
- * narrows its window at most once a round trip. */
+/* The network is congested on the way from this peer, which it is told with the next acknowledgement. */
 static void mark_note(struct transport *transport, struct peer *peer)
 {
 	COUNT(transport, marks_received);
 	peer->flags |= RX_MARKED;
-	peer->marks = MARK_ACKS;
 }
 
 /* Does the frame say nothing new of where the peer is? */

@@ -42,8 +42,6 @@
 static_assert(SMALL_NEAR * ACK_SMALL >= ACK_EVERY && SMALL_FAR >= SMALL_NEAR,
 	"a window of small frames is acknowledged without a delay");
 
-#define MARK_ACKS       2                  /* acknowledgements that say that a frame was marked */
-
 #define PROBE_MARGIN       (2 * ACK_LATER_DELAY) /* beyond two round trips of silence; less than any timeout */
 
 #define CREDIT_INITIAL     16 /* frames in flight before the peer has said what it can take */

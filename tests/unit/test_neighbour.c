@@ -101,18 +101,20 @@ static void send__to_a_host_that_is_not_there_asks_less_and_less(void **state)
 
 static uint8_t copy_bytes[FRAME_SIZE];
 
-/* A frame to the router's address goes on to the node that its IPv4 header names, from it. */
-static bool router_pass(struct network *network, const uint8_t *bytes, bool mark)
+/* Frames to the router's address go on to the node that their IPv4 header names, from it; all of them marked. */
+static bool router_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
 {
 	struct rte_ipv4_hdr *ipv4 = (struct rte_ipv4_hdr *)(void *)(copy_bytes + IPV4_AT);
 	uint32_t length;
 	unsigned i;
 
+	(void)from;
+	if (to != 1 || bytes[12] != 8 || bytes[13] != 0)
+		return true;
 	length = IPV4_AT + ((uint32_t)bytes[IPV4_AT + 2] << 8 | bytes[IPV4_AT + 3]);
 	memcpy(copy_bytes, bytes, length);
 	ipv4->time_to_live--;
-	if (mark)
-		ipv4->type_of_service |= 3;
+	ipv4->type_of_service |= 3;
 	ipv4->hdr_checksum = 0;
 	ipv4->hdr_checksum = rte_ipv4_cksum(ipv4);
 	memcpy(copy_bytes + 6, network->nodes[1].port.address, 6);
@@ -122,13 +124,6 @@ static bool router_pass(struct network *network, const uint8_t *bytes, bool mark
 			network_inject(network, i, copy_bytes, length);
 		}
 	return false;
-}
-
-/* All of them marked. */
-static bool router_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
-{
-	(void)from;
-	return to != 1 || bytes[12] != 8 || bytes[13] != 0 || router_pass(network, bytes, true);
 }
 
 static struct network *network_routed(unsigned nodes)
@@ -182,40 +177,6 @@ static void marks__are_told_and_narrow_the_window(void **state)
 	assert_true(counters(network, 2)->marks_received > 300);
 	assert_true(counters(network, 0)->congestion_cuts > 3);
 	assert_int_equal(counters(network, 0)->retransmits, 0);
-	network_destroy(network);
-}
-
-static unsigned frames_until_mark; /* the router marks one frame, */
-static unsigned echoes_lost;       /* and then loses the first acknowledgement that says so */
-
-static bool single_mark_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
-{
-	const unsigned flags = IPV4_AT + 20 + 8 + 1;
-	bool mark;
-
-	if (to != 1 || bytes[12] != 8 || bytes[13] != 0)
-		return true;
-	if (from == 2 && (bytes[flags] & FRAME_CE) && echoes_lost == 0) {
-		echoes_lost++;
-		return false;
-	}
-	mark = from == 0 && frames_until_mark > 0 && --frames_until_mark == 0;
-	return router_pass(network, bytes, mark);
-}
-
-static void marks__are_told_although_an_acknowledgement_is_lost(void **state)
-{
-	struct network *network = network_routed(3);
-
-	(void)state;
-	network->filter = single_mark_filter;
-	frames_until_mark = 100;
-	echoes_lost = 0;
-	network_send(network, 0, 2, 500000);
-	assert_true(network_run(network, 10 * SECOND));
-	assert_int_equal(counters(network, 2)->marks_received, 1);
-	assert_int_equal(echoes_lost, 1);
-	assert_int_equal(counters(network, 0)->congestion_cuts, 1);
 	network_destroy(network);
 }
 
@@ -429,7 +390,6 @@ int main(void)
 		cmocka_unit_test(gateway__is_asked_for_once_for_all_nodes_beyond),
 		cmocka_unit_test(gateway__carries_large_messages_both_ways),
 		cmocka_unit_test(marks__are_told_and_narrow_the_window),
-		cmocka_unit_test(marks__are_told_although_an_acknowledgement_is_lost),
 		cmocka_unit_test(gateway__that_fails_over_is_found_again),
 		cmocka_unit_test(receive__a_question_is_answered_and_teaches_nothing),
 		cmocka_unit_test(receive__answers_that_nobody_asked_for_are_dropped),
