@@ -46,6 +46,7 @@
 #include <pmd-glue/share.h>
 
 #define FILES_ENOUGH 64u /* open ones, for EAL and a port or two */
+#define FILES_LEAST  16u /* of them yet to be opened, without which EAL does not run */
 #define SPACE_ENOUGH                                                                               \
 	(UINT64_C(8) << 30) /* bytes that EAL may reserve, most of which it never uses */
 #define LOCKED_ENOUGH    (UINT64_C(64) << 20)
@@ -505,6 +506,25 @@ static int file_limit_check(void)
 	return -1;
 }
 
+/* DPDK's interrupt thread ends the process when it cannot open its list of descriptors, which it does time and again. */
+static int files_check(void)
+{
+	int files[FILES_LEAST];
+	unsigned count = 0;
+	int error = 0;
+	while (count < FILES_LEAST && (files[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		count++;
+	if (count < FILES_LEAST)
+		error = errno;
+	for (unsigned n = 0; n < count; n++)
+		close(files[n]);
+	if (error != EMFILE && error != ENFILE)
+		return 0;
+	log_error("cannot start DPDK (%s): it wants %u files more: raise the limit by ulimit -n %u, or close some",
+		strerror(error), FILES_LEAST, FILES_ENOUGH);
+	return -1;
+}
+
 /* EAL ends the program when it is asked for help. */
 static int help_check(const struct eal_arguments *arguments)
 {
@@ -525,7 +545,7 @@ static int help_check(const struct eal_arguments *arguments)
 static int eal_start(struct eal_arguments *arguments)
 {
 	char why[REASON_MAX], remedy[REASON_MAX];
-	if (file_limit_check() != 0 || arguments_make(arguments) != 0 || help_check(arguments) != 0)
+	if (file_limit_check() != 0 || files_check() != 0 || arguments_make(arguments) != 0 || help_check(arguments) != 0)
 		return -1;
 	eal_listen();
 	eal_reason_clear();

@@ -92,14 +92,23 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 
 /* Where the next question goes: on Ethernet to the known address, then to everybody. What is known of a life that is over gets one try.
  * With udp the node is known, and asked as soon as there is a way to it. NULL: there is none yet. */
+/* A process that is not known is asked first where a frame said that it is: peer->address is a hint then, and zeros without one. */
+static bool address_hinted(const struct peer *peer)
+{
+	static const uint8_t none[FRAME_ADDRESS_BYTES];
+
+	return peer->incarnation == 0 && memcmp(peer->address, none, sizeof(none)) != 0;
+}
+
 static const uint8_t *question_way(struct transport *transport, const struct peer *peer)
 {
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
-	unsigned tries = (peer->flags & PEER_KNOWN) ? ASKS_TRUSTED : 1;
+	bool hinted = address_hinted(peer);
+	unsigned tries = (peer->flags & PEER_KNOWN) || hinted ? ASKS_TRUSTED : 1;
 	const uint8_t *to;
 
 	if (transport->neighbours == NULL)
-		return peer->incarnation != 0 && peer->asks <= tries ? peer->address : broadcast;
+		return (peer->incarnation != 0 || hinted) && peer->asks <= tries ? peer->address : broadcast;
 	to = neighbour_find(transport, hop);
 	/* A node that does not answer, or not any more: the way to it may have changed. */
 	if (to == NULL || peer->asks > ASKS_TRUSTED)
@@ -158,6 +167,7 @@ static void address_hint(struct transport *transport, struct peer *peer, const u
 		peer->asks = 1;
 		peer->ask_due = transport->now + ASK_FIRST_WAIT;
 	}
+	memcpy(peer->address, from, FRAME_ADDRESS_BYTES);
 	question_send(transport, peer, from);
 }
 
