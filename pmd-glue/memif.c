@@ -422,7 +422,8 @@ static uint16_t memif_receive(struct port *port, struct rte_mbuf **frames, uint1
 	uint16_t received = 0;
 	if (memif->phase == PHASE_LIVE)
 		received = rte_eth_rx_burst(memif->ethdev.id, 0, frames, count);
-	if (received == 0 && ++memif->idle % IDLE_POLLS == 0)
+	/* Before there is a peer a poll core naps between its looks, and each may bring the peer nearer. */
+	if (received == 0 && (memif->phase != PHASE_LIVE || ++memif->idle % IDLE_POLLS == 0))
 		memif_tick(memif);
 	return received;
 }
