@@ -82,9 +82,8 @@ static void list_interface(struct device_list *list, const char *name)
 	else if (!kernel_may_open())
 		list_add(list, name, driver, false, KERNEL_NEEDS);
 	else
-		list_add(list, name, driver, true,
-			"usable, MTU %ld; xdp:%s for af_xdp",
-			file_number(INTERFACES, name, "mtu"), name);
+		list_add(list, name, driver, true, "usable, MTU %ld",
+			file_number(INTERFACES, name, "mtu"));
 }
 
 static int entry_named(const struct dirent *entry)

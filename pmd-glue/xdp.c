@@ -132,9 +132,9 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	if (ethdev_plug(arguments) != 0) {
 		if (driver_missing(options->name, device))
 			return -1;
-		log_error("%s: DPDK cannot open it (%s): see PTL_LOG_LEVEL=debug for all that it "
-			  "says",
-			options->name, eal_reason(why, sizeof(why)));
+		log_error("%s: DPDK cannot open it (%s); perhaps this kernel or the interface's driver has no AF_XDP. Set "
+			  "PTL_IFACE_NAME=%s, which needs none",
+			options->name, eal_reason(why, sizeof(why)), xdp->interface);
 		return -1;
 	}
 	if (ethdev_open(&xdp->ethdev, device, options) != 0)
@@ -142,6 +142,8 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	xdp->ethdev.port.operations = &xdp_operations;
 	xdp->ethdev.socket = socket_new(sockets, count);
 	xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
+	log_warning("%s: af_xdp is not ready for use, frames may arrive late or never; PTL_IFACE_NAME=%s is", options->name,
+		xdp->interface);
 	return 0;
 }
 
