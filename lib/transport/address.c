@@ -90,8 +90,6 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 	COUNT(transport, asks_sent);
 }
 
-/* Where the next question goes: on Ethernet to the known address, then to everybody. What is known of a life that is over gets one try.
- * With udp the node is known, and asked as soon as there is a way to it. NULL: there is none yet. */
 /* A process that is not known is asked first where a frame said that it is: peer->address is a hint then, and zeros without one. */
 static bool address_hinted(const struct peer *peer)
 {
@@ -100,6 +98,8 @@ static bool address_hinted(const struct peer *peer)
 	return peer->incarnation == 0 && memcmp(peer->address, none, sizeof(none)) != 0;
 }
 
+/* Where the next question goes: on Ethernet to the known address or to the hint, then to everybody. What is known of a life that is over gets one try.
+ * With udp the node is known, and asked as soon as there is a way to it. NULL: there is none yet. */
 static const uint8_t *question_way(struct transport *transport, const struct peer *peer)
 {
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
