@@ -1,4 +1,4 @@
-/* plot.c - see plot.h. The drawing is gnuplot's; here is what goes into it.
+/* plot.c - see plot.h. gnuplot draws; this file writes its script.
  *
  * G1. A chart is a table of series, each a data block of the script; messages and the bare frames beside them have one color.
  */

@@ -69,7 +69,7 @@ static const char *rate_text(double rate, char *text, size_t size)
 	return text;
 }
 
-/* --- columns: each as wide as what is in it; where a line has no room, those of the highest rank are left out */
+/* --- columns: each is as wide as its contents; where a line has no room, columns of the highest rank are left out */
 
 enum column {
 	PID,
