@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* json.h - what the programs share of writing JSON. */
 #ifndef APPS_JSON_H
 #define APPS_JSON_H

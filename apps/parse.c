@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parse.c - see parse.h. */
 #include <ctype.h>
 #include <math.h>

@@ -1,5 +1,7 @@
-/* parse.h - what the programs share of reading numbers, sizes, times and process ids. Each takes all of a text, and
- * answers false, leaving *value alone, when that is something else or too large. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* parse.h - what the programs share of reading numbers, sizes, times and process ids. Each takes
+ * all of a text, and answers false, leaving *value alone, when that is something else or too
+ * large. */
 #ifndef APPS_PARSE_H
 #define APPS_PARSE_H
 
@@ -14,12 +16,14 @@ bool parse_number(const char *text, uint64_t max, uint64_t *value);
 bool parse_size(const char *text, uint64_t max, uint64_t *value);
 /* Seconds, or a number with ns, us, ms or s; in nanoseconds, at most a day. */
 bool parse_time(const char *text, uint64_t *value);
-/* Bits a second: a number, perhaps with k, M, G or T: 1000, its square, ..., as rates of networks are written. Not 0. */
+/* Bits a second: a number, perhaps with k, M, G or T: 1000, its square, ..., as rates of networks
+ * are written. Not 0. */
 bool parse_rate(const char *text, uint64_t *value);
 /* "NID:PID", the node id a number or four with dots. */
 bool parse_process(const char *text, ptl_process_id_t *value);
 
-/* A process as parse_process() takes it; its node is four numbers with dots where node ids are addresses. */
+/* A process as parse_process() takes it; its node is four numbers with dots where node ids are
+ * addresses. */
 struct process_text {
 	char text[32];
 };

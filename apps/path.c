@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* path.c - see path.h. */
 #include <base/port.h>
 
 #include "path.h"
 
-#define TRIES                                                                                      \
-	3 /* a frame may be lost for other reasons than its size, or late: each is waited for longer */
+/* a frame may be lost for other reasons than its size, or late: each is waited for longer */
+#define TRIES         3
 #define TIMEOUT_LEAST UINT64_C(100000000) /* ns */
 #define TIMEOUT_ROOM  8                   /* times the latency */
 
@@ -32,7 +33,8 @@ static bool size_passes(struct search *search, uint32_t size)
 	return false;
 }
 
-/* The largest size that passes: at least `least`, which did once, at most `most`. 0: not even `least` does any more. */
+/* The largest size that passes: at least `least`, which did once, at most `most`. 0: not even
+ * `least` does any more. */
 static uint32_t search_run(struct search *search, uint32_t least, uint32_t most)
 {
 	uint32_t passes = least, fails = most;

@@ -1,4 +1,6 @@
-/* path.h - the largest frame that the path to a process carries, found by echo questions. For postern-ping and postern-info. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* path.h - the largest frame that the path to a process carries, found by echo questions. For
+ * postern-ping and postern-info. */
 #ifndef APPS_PATH_H
 #define APPS_PATH_H
 
@@ -20,8 +22,9 @@ struct path {
 /* What PTL_MTU should be for both processes; 0: no value of it helps. */
 uint32_t path_mtu(const struct path *path);
 
-/* Looks; takes about as long as some lost frames are waited for when the path is narrower than the interface. latency: ns that an
- * answer takes, 0 when not known. PTL_OK, or postern_ping()'s code. */
+/* Looks; takes about as long as some lost frames are waited for when the path is narrower than the
+ * interface. latency: ns that an answer takes, 0 when not known. PTL_OK, or postern_ping()'s
+ * code. */
 int path_find(ptl_handle_ni_t ni, ptl_process_id_t target, uint64_t latency, struct path *path);
 
 #endif

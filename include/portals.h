@@ -1,11 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* portals.h - the Portals 3.2 message passing interface.
  *
- * Names, types and prototypes are those of "The Portals 3.2 Message Passing Interface", revision 1.1;
- * section numbers below are that document's. What Postern adds to it is in postern.h.
+ * Names, types and prototypes are those of "The Portals 3.2 Message Passing Interface", revision
+ * 1.1; section numbers below are that document's. What Postern adds to it is in postern.h.
  *
- * Every function may be called from any thread, is atomic with respect to other threads and to incoming
- * messages, and returns without blocking; only PtlEQWait blocks. A function that fails changes nothing. All but
- * PtlInit return PTL_NOINIT before PtlInit, after PtlFini, and in a child made by fork().
+ * Every function may be called from any thread, is atomic with respect to other threads and to
+ * incoming messages, and returns without blocking; only PtlEQWait blocks. A function that fails
+ * changes nothing. All but PtlInit return PTL_NOINIT before PtlInit, after PtlFini, and in a child
+ * made by fork().
  */
 #ifndef PORTALS_H
 #define PORTALS_H
@@ -26,17 +28,18 @@ extern "C" {
 
 typedef uint64_t ptl_size_t; /* bytes */
 
-/* 3.2.2 Handles. An integer that names one object of one interface; 0 and PTL_INVALID_HANDLE never name one.
- * A handle whose object is gone is refused for good, also when its place in a table is used again. Handles of
- * different kinds differ, and each converts to ptl_handle_any_t unchanged. */
+/* 3.2.2 Handles. An integer that names one object of one interface; 0 and PTL_INVALID_HANDLE never
+ * name one. A handle whose object is gone is refused for good, also when its place in a table is
+ * used again. Handles of different kinds differ, and each converts to ptl_handle_any_t
+ * unchanged. */
 typedef uint64_t ptl_handle_any_t;
 typedef ptl_handle_any_t ptl_handle_ni_t;
 typedef ptl_handle_any_t ptl_handle_eq_t;
 typedef ptl_handle_any_t ptl_handle_md_t;
 typedef ptl_handle_any_t ptl_handle_me_t;
 
-#define PTL_EQ_NONE        ((ptl_handle_eq_t)0)  /* in ptl_md_t.eventq: log nothing */
-#define PTL_MD_NONE        ((ptl_handle_md_t)0)  /* on the wire: no acknowledgement wanted */
+#define PTL_EQ_NONE        ((ptl_handle_eq_t)0) /* in ptl_md_t.eventq: log nothing */
+#define PTL_MD_NONE        ((ptl_handle_md_t)0) /* on the wire: no acknowledgement wanted */
 #define PTL_INVALID_HANDLE (~(ptl_handle_any_t)0)
 
 /* 3.2.3 Indexes */
@@ -130,16 +133,18 @@ typedef struct {
 
 #define PTL_MD_THRESH_INF (-1)
 
-/* Options of a descriptor that is attached to a match entry; a descriptor that is bound for PtlPut and
- * PtlGet needs none. A request that a descriptor rejects goes on to the next match entry of the list.
+/* Options of a descriptor that is attached to a match entry; a descriptor that is bound for PtlPut
+ * and PtlGet needs none. A request that a descriptor rejects goes on to the next match entry of the
+ * list.
  *   PTL_MD_OP_PUT         The descriptor accepts puts.
  *   PTL_MD_OP_GET         The descriptor accepts gets.
- *   PTL_MD_MANAGE_REMOTE  Data goes to, or comes from, the offset that the request names. Without this
- *                         option the descriptor has an offset of its own, which starts at 0 and grows
- *                         by the length of each operation.
- *   PTL_MD_TRUNCATE       A request that is longer than the room behind its offset is shortened to fit.
- *                         Without this option the descriptor rejects the request.
- *   PTL_MD_ACK_DISABLE    No acknowledgement is sent for puts, even if the initiator asks for one. */
+ *   PTL_MD_MANAGE_REMOTE  Data goes to, or comes from, the offset that the request names. Without
+ *                         this option the descriptor has an offset of its own, which starts at 0
+ *                         and grows by the length of each operation.
+ *   PTL_MD_TRUNCATE       A request that is longer than the room behind its offset is shortened to
+ *                         fit. Without this option the descriptor rejects the request.
+ *   PTL_MD_ACK_DISABLE    No acknowledgement is sent for puts, even if the initiator asks for one.
+ */
 #define PTL_MD_OP_PUT        (1u << 0)
 #define PTL_MD_OP_GET        (1u << 1)
 #define PTL_MD_MANAGE_REMOTE (1u << 2)
@@ -169,9 +174,10 @@ typedef uint64_t ptl_seq_t;
 /* Why a FAIL event happened; PTL_NI_OK in every other event. postern_fail_text() has the words. */
 typedef enum {
 	PTL_NI_OK = 0,
-	PTL_NI_UNREACHABLE,   /* no process with that id answered within PTL_PEER_TIMEOUT */
-	PTL_NI_PEER_DEAD,     /* the process fell silent for PTL_PEER_TIMEOUT */
-	PTL_NI_PEER_RESTARTED,/* the process ended, or another took its place, while this was in flight */
+	PTL_NI_UNREACHABLE, /* no process with that id answered within PTL_PEER_TIMEOUT */
+	PTL_NI_PEER_DEAD,   /* the process fell silent for PTL_PEER_TIMEOUT */
+	/* the process ended, or another took its place, while this was in flight */
+	PTL_NI_PEER_RESTARTED,
 	PTL_NI_UNDELIVERABLE, /* a get that the target discarded */
 	PTL_NI_SHUTDOWN       /* the own interface was shut down */
 } ptl_ni_fail_t;
@@ -182,36 +188,40 @@ typedef struct {
 	ptl_uid_t uid;
 	ptl_pt_index_t portal;
 	ptl_match_bits_t match_bits;
-	ptl_size_t rlength;         /* bytes asked for */
-	ptl_size_t mlength;         /* bytes moved */
-	ptl_size_t offset;          /* where in the descriptor's memory, bytes */
+	ptl_size_t rlength; /* bytes asked for */
+	ptl_size_t mlength; /* bytes moved */
+	ptl_size_t offset;  /* where in the descriptor's memory, bytes */
 	ptl_handle_md_t md_handle;
-	ptl_md_t mem_desc;          /* the descriptor just after the event */
+	ptl_md_t mem_desc; /* the descriptor just after the event */
 	ptl_hdr_data_t hdr_data;
-	ptl_seq_t link;             /* the START event's sequence in START, END or FAIL, and UNLINK */
+	/* the START event's sequence in START, END or FAIL, and UNLINK */
+	ptl_seq_t link;
 	ptl_ni_fail_t ni_fail_type;
-	volatile ptl_seq_t sequence;/* unique within a queue */
+	volatile ptl_seq_t sequence; /* unique within a queue */
 } ptl_event_t;
 
 /* 3.11 Data movement */
 typedef enum { PTL_ACK_REQ, PTL_NOACK_REQ } ptl_ack_req_t;
 
-/* What all functions have in common: any thread may call these functions, but no signal handler. PTL_OK means success.
- * PTL_NOINIT is checked first, then the handle, then the other arguments. PTL_SEGV is returned for NULL and for every other
- * address that is certainly not the caller's memory. */
+/* What all functions have in common: any thread may call these functions, but no signal handler.
+ * PTL_OK means success. PTL_NOINIT is checked first, then the handle, then the other arguments.
+ * PTL_SEGV is returned for NULL and for every other address that is certainly not the caller's
+ * memory. */
 
 /* 3.3 Initialisation and clean-up */
 
-/* 3.3 Opens the library: reads the PTL_ settings. It may be called any number of times, from any thread; the calls are
- * counted, so that several components of a program can each call PtlInit and PtlFini.
+/* 3.3 Opens the library: reads the PTL_ settings. It may be called any number of times, from any
+ * thread; the calls are counted, so that several components of a program can each call PtlInit and
+ * PtlFini.
  *   max_interfaces  out: the number of interfaces; they are numbered 0 to *max_interfaces - 1
  * Returns
- *   PTL_FAIL  A setting is wrong, or this process is a child made by fork(). Standard error and postern_last_error() say which.
+ *   PTL_FAIL  A setting is wrong, or this process is a child made by fork(). Standard error and
+ *             postern_last_error() say which.
  *   PTL_SEGV  max_interfaces is not a legal address. */
 PTL_API int PtlInit(int *max_interfaces);
 
-/* 3.3 Ends what one PtlInit began. The last one shuts every interface down, as PtlNIFini does, and closes the library; further
- * calls do nothing. Afterwards PtlInit may open it anew. */
+/* 3.3 Ends what one PtlInit began. The last one shuts every interface down, as PtlNIFini does, and
+ * closes the library; further calls do nothing. Afterwards PtlInit may open it anew. */
 PTL_API void PtlFini(void);
 
 /* 3.4 Network interfaces */
@@ -219,35 +229,38 @@ PTL_API void PtlFini(void);
 /* 3.4 Brings an interface to life: opens its device and makes its tables.
  *   interface  0, 1, ... in the order of PTL_IFACE_NAME; PTL_IFACE_DEFAULT is 0
  *   pid        wanted process id, 0 to PTL_PID_MAX, or PTL_PID_ANY for the system's
- *   desired    limits that are wanted, NULL for generous ones. Counts below 1 become 1, values above what an interface
- *              can have become that
+ *   desired    limits that are wanted, NULL for generous ones. Counts below 1 become 1, values
+ *              above what an interface can have become that
  *   actual     out, may be NULL: the limits as they are
  *   handle     out: the interface
  * Returns
- *   PTL_INIT_DUP  The interface is open already. handle and actual are written; pid and desired are ignored.
- *   PTL_INIT_INV  The interface does not exist, or its device cannot be used. Standard error and postern_last_error() say why.
+ *   PTL_INIT_DUP  The interface is open already. handle and actual are written; pid and desired are
+ *                 ignored.
+ *   PTL_INIT_INV  The interface does not exist, or its device cannot be used. Standard error and
+ *                 postern_last_error() say why.
  *   PTL_INV_PROC  pid is neither a process id nor PTL_PID_ANY.
  *   PTL_NOSPACE   There is not enough memory.
  *   PTL_SEGV      handle, desired or actual is not a legal address. */
 PTL_API int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	ptl_ni_limits_t *actual, ptl_handle_ni_t *handle);
 
-/* 3.4 Shuts an interface down and releases all its objects. Threads that wait in PtlEQWait return PTL_INV_EQ. What was
- * sent is given some 200 ms to be acknowledged; operations still in flight then end unnoticed, and their memory is no
- * longer touched. May take that long.
+/* 3.4 Shuts an interface down and releases all its objects. Threads that wait in PtlEQWait return
+ * PTL_INV_EQ. What was sent is given some 200 ms to be acknowledged; operations still in flight
+ * then end unnoticed, and their memory is no longer touched. May take that long.
  * Returns
  *   PTL_INV_NI  interface is not a valid interface handle. */
 PTL_API int PtlNIFini(ptl_handle_ni_t interface);
 
 /* 3.4 Reads a status register.
- *   status_register  PTL_SR_DROP_COUNT: messages that were discarded since the interface came to life
+ *   status_register  PTL_SR_DROP_COUNT: messages that were discarded since the interface came to
+ *                    life
  *   status           out
  * Returns
  *   PTL_INV_NI       interface is not a valid interface handle.
  *   PTL_INV_SR_INDX  status_register does not exist.
  *   PTL_SEGV         status is not a legal address. */
-PTL_API int PtlNIStatus(ptl_handle_ni_t interface, ptl_sr_index_t status_register,
-	ptl_sr_value_t *status);
+PTL_API int PtlNIStatus(
+	ptl_handle_ni_t interface, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 
 /* 3.4 How far is a process? A static measure, to be compared within one interface only.
  *   process   one process, no wildcards
@@ -256,8 +269,7 @@ PTL_API int PtlNIStatus(ptl_handle_ni_t interface, ptl_sr_index_t status_registe
  *   PTL_INV_NI    interface is not a valid interface handle.
  *   PTL_INV_PROC  process is not a valid process id, or has a wildcard.
  *   PTL_SEGV      distance is not a legal address. */
-PTL_API int PtlNIDist(ptl_handle_ni_t interface, ptl_process_id_t process,
-	unsigned long *distance);
+PTL_API int PtlNIDist(ptl_handle_ni_t interface, ptl_process_id_t process, unsigned long *distance);
 
 /* 3.4 The interface that an object belongs to; for an interface, itself.
  *   handle     of any kind
@@ -274,7 +286,8 @@ PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface);
  *   PTL_SEGV    uid is not a legal address. */
 PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 
-/* 3.6 Process identification: who this process is on an interface. Another interface may give it another id.
+/* 3.6 Process identification: who this process is on an interface. Another interface may give it
+ * another id.
  *   id  out
  * Returns
  *   PTL_INV_NI  ni_handle is not a valid interface handle.
@@ -288,7 +301,8 @@ PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
  *   matchid      the initiators that match; nid and pid may each be a wildcard
  *   match_bits   that a request must carry
  *   ignorebits   1 for each bit of them that does not count
- *   unlink       PTL_UNLINK: the entry goes when its memory descriptor goes; any other value: it stays
+ *   unlink       PTL_UNLINK: the entry goes when its memory descriptor goes; any other value: it
+ *                stays
  *   position     PTL_INS_BEFORE: before the head; any other value: after the tail
  *   handle       out: the entry
  * Returns
@@ -329,26 +343,32 @@ PTL_API int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid,
 	ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits, ptl_unlink_t unlink,
 	ptl_ins_pos_t position, ptl_handle_me_t *handle);
 
-/* 3.7 Takes a match entry out of its list and releases it and its memory descriptor. No event is logged.
+/* 3.7 Takes a match entry out of its list and releases it and its memory descriptor. No event is
+ * logged.
  * Returns
  *   PTL_INV_ME    entry is not a valid match entry handle.
- *   PTL_MD_INUSE  The memory descriptor of the entry has operations pending; nothing was changed. */
+ *   PTL_MD_INUSE  The memory descriptor of the entry has operations pending; nothing was changed.
+ */
 PTL_API int PtlMEUnlink(ptl_handle_me_t entry);
 
-/* 3.8 Memory descriptors. All calls take a copy of the ptl_md_t. PTL_ILL_MD means memory that is certainly not the caller's (the
- * first page, a range that wraps or is not mapped) or is longer than 2^40 bytes, a threshold below 0 that is not
- * PTL_MD_THRESH_INF, or options that do not exist. */
+/* 3.8 Memory descriptors. All calls take a copy of the ptl_md_t. PTL_ILL_MD means memory that is
+ * certainly not the caller's (the first page, a range that wraps or is not mapped) or is longer
+ * than 2^40 bytes, a threshold below 0 that is not PTL_MD_THRESH_INF, or options that do not
+ * exist. */
 
 /* 3.8 Gives a match entry its memory descriptor.
  *   match         the entry
  *   mem_desc      what the descriptor shall be
- *   unlink_op     PTL_UNLINK: it goes after the operation that makes it inactive; any other value: it stays
- *   unlink_nofit  PTL_UNLINK: it goes when a matching request does not fit; any other value: it stays
+ *   unlink_op     PTL_UNLINK: it goes after the operation that makes it inactive; any other value:
+ *                 it stays
+ *   unlink_nofit  PTL_UNLINK: it goes when a matching request does not fit; any other value: it
+ *                 stays
  *   handle        out, may be NULL: the descriptor
  * Returns
  *   PTL_INV_ME   match is not a valid match entry handle.
  *   PTL_INUSE    The match entry has a memory descriptor.
- *   PTL_ILL_MD   mem_desc is not a legal memory descriptor, or its event queue is not a valid one of this interface.
+ *   PTL_ILL_MD   mem_desc is not a legal memory descriptor, or its event queue is not a valid one
+ *                of this interface.
  *   PTL_NOSPACE  The interface has max_mem_descriptors memory descriptors.
  *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t unlink_op,
@@ -359,32 +379,37 @@ PTL_API int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t u
  *   handle    out: the descriptor
  * Returns
  *   PTL_INV_NI   interface is not a valid interface handle.
- *   PTL_ILL_MD   mem_desc is not a legal memory descriptor, or its event queue belongs to another interface.
+ *   PTL_ILL_MD   mem_desc is not a legal memory descriptor, or its event queue belongs to another
+ *                interface.
  *   PTL_INV_EQ   The event queue of mem_desc does not exist.
  *   PTL_NOSPACE  The interface has max_mem_descriptors memory descriptors.
  *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *handle);
 
-/* 3.8 Releases a memory descriptor; a match entry that was made with PTL_UNLINK goes with it. The memory is the caller's
- * again. No event is logged.
+/* 3.8 Releases a memory descriptor; a match entry that was made with PTL_UNLINK goes with it. The
+ * memory is the caller's again. No event is logged.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle.
- *   PTL_MD_INUSE  The memory descriptor has operations pending; nothing was changed. */
+ *   PTL_MD_INUSE  The memory descriptor has operations pending; nothing was changed.
+ */
 PTL_API int PtlMDUnlink(ptl_handle_md_t mem_desc);
 
-/* 3.8 Reads a memory descriptor, and changes it if a queue is empty, in one step with respect to arriving messages. "Empty" is
- * a queue with no event in it and no incoming operation under way that will log one to it.
+/* 3.8 Reads a memory descriptor, and changes it if a queue is empty, in one step with respect to
+ * arriving messages. "Empty" is a queue with no event in it and no incoming operation under way
+ * that will log one to it.
  *   old_md  out, may be NULL: what it was; also written with PTL_NOUPDATE
  *   new_md  what it shall be; NULL changes nothing
- *   testq   the queue that must be empty; PTL_EQ_NONE: no condition. It need not be the descriptor's own
+ *   testq   the queue that must be empty; PTL_EQ_NONE: no condition. It need not be the
+ *           descriptor's own
  * Returns
  *   PTL_NOUPDATE  testq was not empty; the memory descriptor was not changed.
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle.
- *   PTL_ILL_MD    new_md is not a legal memory descriptor, or its event queue is not a valid one of this interface.
+ *   PTL_ILL_MD    new_md is not a legal memory descriptor, or its event queue is not a valid one of
+ *                 this interface.
  *   PTL_INV_EQ    testq is not a valid event queue handle.
  *   PTL_SEGV      old_md or new_md is not a legal address. */
-PTL_API int PtlMDUpdate(ptl_handle_md_t mem_desc, ptl_md_t *old_md, ptl_md_t *new_md,
-	ptl_handle_eq_t testq);
+PTL_API int PtlMDUpdate(
+	ptl_handle_md_t mem_desc, ptl_md_t *old_md, ptl_md_t *new_md, ptl_handle_eq_t testq);
 
 /* 3.9 Event queues */
 
@@ -397,8 +422,8 @@ PTL_API int PtlMDUpdate(ptl_handle_md_t mem_desc, ptl_md_t *old_md, ptl_md_t *ne
  *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *handle);
 
-/* 3.9 Releases an event queue. Threads that wait on it return PTL_INV_EQ; events of descriptors that still name it are
- * not logged.
+/* 3.9 Releases an event queue. Threads that wait on it return PTL_INV_EQ; events of descriptors
+ * that still name it are not logged.
  * Returns
  *   PTL_INV_EQ  eventq is not a valid event queue handle. */
 PTL_API int PtlEQFree(ptl_handle_eq_t eventq);
@@ -412,17 +437,20 @@ PTL_API int PtlEQFree(ptl_handle_eq_t eventq);
  *   PTL_SEGV        event is not a legal address. */
 PTL_API int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event);
 
-/* 3.9 Takes the next event out of a queue and waits until there is one. Each event ends the wait of one thread.
+/* 3.9 Takes the next event out of a queue and waits until there is one. Each event ends the wait of
+ * one thread.
  *   event  out
  * Returns
  *   PTL_EQ_DROPPED  An event was taken, and at least one event right before it was lost.
- *   PTL_INV_EQ      eventq is not a valid event queue handle, or the queue was freed, or its interface shut down, during the wait.
+ *   PTL_INV_EQ      eventq is not a valid event queue handle, or the queue was freed, or its
+ *                   interface shut down, during the wait.
  *   PTL_SEGV        event is not a legal address. */
 PTL_API int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event);
 
 /* 3.10 The access control table */
 
-/* 3.10 Says who may use which Portals with a cookie. Holds for all requests that arrive from now on.
+/* 3.10 Says who may use which Portals with a cookie. Holds for all requests that arrive from now
+ * on.
  *   index    of the entry, 0 to max_atable_index: the cookie
  *   matchid  the initiators that are admitted; nid and pid may each be a wildcard
  *   uid      the user that is admitted, or PTL_UID_ANY
@@ -435,24 +463,26 @@ PTL_API int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event);
 PTL_API int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_process_id_t matchid,
 	ptl_uid_t uid, ptl_pt_index_t portal);
 
-/* 3.11 Data movement. The call returns when the operation is on its way; events tell the rest. Operations of one process to
- * one other start there in the order of the calls. */
+/* 3.11 Data movement. The call returns when the operation is on its way; events tell the rest.
+ * Operations of one process to one other start there in the order of the calls. */
 
 /* 3.11 Sends a descriptor's memory to another process, or to this one.
  *   mem_desc    what to send: all of it, whatever its options and offset
- *   ack_req     PTL_ACK_REQ: the target shall acknowledge (if mem_desc has an event queue); any other value: it shall not
+ *   ack_req     PTL_ACK_REQ: the target shall acknowledge (if mem_desc has an event queue); any
+ *               other value: it shall not
  *   target      one process, no wildcards
  *   portal      at the target
  *   cookie      at the target: the access control entry to be admitted by
  *   match_bits  for the target's match entries
  *   offset      in the target's memory, bytes; counts only where PTL_MD_MANAGE_REMOTE is set
  *   hdr_data    for the target's events
- * At this side SEND_START, SEND_END or SEND_FAIL, then perhaps ACK are logged; each pair and the ACK cost one of the
- * threshold. SEND_END comes before the events of an answer to the put.
- * A put that no match entry and descriptor of the target accepts is dropped there, and no event says so: SEND_END means that
- * the target's interface has received it, the ACK that a descriptor has taken it. So attach what takes messages before you tell
- * anybody that you are there, and ask for acknowledgements of the first messages: without an ACK put again. The target counts
- * what it drops (PTL_SR_DROP_COUNT), and with PTL_LOG_LEVEL=info it names the first drop of each Portal.
+ * At this side SEND_START, SEND_END or SEND_FAIL, then perhaps ACK are logged; each pair and the
+ * ACK cost one of the threshold. SEND_END comes before the events of an answer to the put.
+ * A put that no match entry and descriptor of the target accepts is dropped there, and no event
+ * says so: SEND_END means that the target's interface has received it, the ACK that a descriptor
+ * has taken it. So attach what takes messages before you tell anybody that you are there, and ask
+ * for acknowledgements of the first messages: without an ACK put again. The target counts what it
+ * drops (PTL_SR_DROP_COUNT), and with PTL_LOG_LEVEL=info it names the first drop of each Portal.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */
@@ -460,10 +490,12 @@ PTL_API int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_
 	ptl_pt_index_t portal, ptl_ac_index_t cookie, ptl_match_bits_t match_bits,
 	ptl_size_t offset, ptl_hdr_data_t hdr_data);
 
-/* 3.11 Fetches memory of another process, or of this one, into a descriptor's memory: as much as that holds.
+/* 3.11 Fetches memory of another process, or of this one, into a descriptor's memory: as much as
+ * that holds.
  *   mem_desc  where it shall go
  *   the others as in PtlPut
- * At this side REPLY_START, REPLY_END or REPLY_FAIL are logged; the reply costs one of the threshold.
+ * At this side REPLY_START, REPLY_END or REPLY_FAIL are logged; the reply costs one of the
+ * threshold.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */

@@ -1,4 +1,6 @@
-/* postern.h - what Postern adds to Portals: version, hugepage memory, texts, statistics, settings, a look inside. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* postern.h - what Postern adds to Portals: version, hugepage memory, texts, statistics, settings,
+ * a look inside. */
 #ifndef POSTERN_H
 #define POSTERN_H
 
@@ -21,30 +23,31 @@ extern "C" {
  * Returns the text, never NULL. */
 PTL_API const char *postern_version(void);
 
-/* The words for a return code, an event kind, and a failure type: "PTL_INV_MD", ... or a sentence. Any thread may call these, at
- * any time.
+/* The words for a return code, an event kind, and a failure type: "PTL_INV_MD", ... or a sentence.
+ * Any thread may call these, at any time.
  * Returns the text, never NULL, also for values that do not exist. */
 PTL_API const char *postern_error_name(int code);
 PTL_API const char *postern_error_text(int code);
 PTL_API const char *postern_event_name(ptl_event_kind_t kind);
 PTL_API const char *postern_fail_text(ptl_ni_fail_t why);
 
-/* The sentence that the last failing initialisation in this thread wrote to standard error: what failed, on what, why,
- * and what to do. Any thread may call this, at any time.
+/* The sentence that the last failing initialisation in this thread wrote to standard error: what
+ * failed, on what, why, and what to do. Any thread may call this, at any time.
  * Returns the text, never NULL; "" when nothing failed. */
 PTL_API const char *postern_last_error(void);
 
 /* Memory */
 
-/* Memory for descriptors that is quick to move: hugepages on the NUMA node of the interface's port when there are any,
- * ordinary pages otherwise.
+/* Memory for descriptors that is quick to move: hugepages on the NUMA node of the interface's port
+ * when there are any, ordinary pages otherwise.
  *   interface  the interface on whose node the memory is to lie
  *   size       bytes; 0 counts as 1
  * The memory outlives the interface. Any thread may call this.
- * Returns the memory, aligned to 64 bytes and zeroed, or NULL: no memory is left, or interface is not a valid handle. */
+ * Returns the memory, aligned to 64 bytes and zeroed, or NULL: no memory is left, or interface is
+ * not a valid handle. */
 PTL_API void *postern_alloc(ptl_handle_ni_t interface, size_t size);
-/* Gives memory of postern_alloc() back. NULL is ignored; in a child made by fork() the call does nothing. Any thread may call
- * this. */
+/* Gives memory of postern_alloc() back. NULL is ignored; in a child made by fork() the call does
+ * nothing. Any thread may call this. */
 PTL_API void postern_free(void *memory);
 
 /* Settings and counters */
@@ -61,9 +64,10 @@ struct postern_stat {
  *   stats      out: up to count counters; may be NULL when count is 0
  *   count      room in stats, counters
  * Any thread may call this; the interface's poll thread pauses for a moment.
- * Returns the number of counters, which may be more than count, or 0: interface is not a valid handle, or stats is not a legal
- * address. */
-PTL_API unsigned postern_stats(ptl_handle_ni_t interface, struct postern_stat *stats, unsigned count);
+ * Returns the number of counters, which may be more than count, or 0: interface is not a valid
+ * handle, or stats is not a legal address. */
+PTL_API unsigned postern_stats(
+	ptl_handle_ni_t interface, struct postern_stat *stats, unsigned count);
 
 /* One PTL_ setting: its name, default, meaning, and its value in this process now. */
 struct postern_setting {
@@ -74,18 +78,18 @@ struct postern_setting {
 };
 
 /* All settings.
- *   settings  out: up to count settings; may be NULL when count is 0. The texts are valid until the next PtlInit that opens the
- *             library
+ *   settings  out: up to count settings; may be NULL when count is 0. The texts are valid until the
+ *             next PtlInit that opens the library
  *   count     room in settings, settings
  * Any thread may call this, at any time.
- * Returns the number of settings, which may be more than count, or 0: settings is not a legal address, or this is a child made by
- * fork(). */
+ * Returns the number of settings, which may be more than count, or 0: settings is not a legal
+ * address, or this is a child made by fork(). */
 PTL_API unsigned postern_settings(struct postern_setting *settings, unsigned count);
 
 /* Changes a setting of a running process, as if the environment had had that value from the start.
  *   interface  the interface whose setting is meant, where each has its own
- *   name       PTL_LOG_LEVEL, PTL_POLL (of all interfaces) or PTL_FAULT (only if the interface was initialised with one, such as
- *              drop=0)
+ *   name       PTL_LOG_LEVEL, PTL_POLL (of all interfaces) or PTL_FAULT (only if the interface was
+ *              initialised with one, such as drop=0)
  *   value      as the environment would have it
  * Any thread may call this; poll threads pause for a moment.
  * Returns
@@ -93,8 +97,8 @@ PTL_API unsigned postern_settings(struct postern_setting *settings, unsigned cou
  *   PTL_NOINIT  The library is not initialised.
  *   PTL_INV_NI  interface is not a valid interface handle.
  *   PTL_SEGV    name or value is not a legal address.
- *   PTL_FAIL    The setting does not exist, cannot change while the library is in use, or cannot have this value.
- *               postern_last_error() says which. */
+ *   PTL_FAIL    The setting does not exist, cannot change while the library is in use, or cannot
+ *               have this value. postern_last_error() says which. */
 PTL_API int postern_set(ptl_handle_ni_t interface, const char *name, const char *value);
 
 /* Waiting for events */
@@ -102,51 +106,57 @@ PTL_API int postern_set(ptl_handle_ni_t interface, const char *name, const char 
 /* How many queues postern_eq_poll() waits for at once. */
 #define POSTERN_EQ_POLL_MAX 64
 
-/* Takes the next event of the first of some event queues that has one, and waits if none has. With count 1 it is PtlEQWait with a
- * timeout.
+/* Takes the next event of the first of some event queues that has one, and waits if none has. With
+ * count 1 it is PtlEQWait with a timeout.
  *   queues   handles of event queues, all of one interface; the same may appear twice
  *   count    number of handles in queues, 1 to POSTERN_EQ_POLL_MAX
  *   timeout  ns to wait at most; 0: the call only looks; UINT64_MAX: no limit
  *   event    out: the event, as PtlEQWait gives it
  *   which    out: index in queues of the queue that the event is from; may be NULL
- * Other threads may wait for the same queues; each event goes to one thread. As with PtlEQWait, PtlEQGet finds a queue empty while
- * another thread waits for it. With PTL_PROGRESS=inline the call sends and receives meanwhile. Any thread may call this, several at
- * once.
+ * Other threads may wait for the same queues; each event goes to one thread. As with PtlEQWait,
+ * PtlEQGet finds a queue empty while another thread waits for it. With PTL_PROGRESS=inline the call
+ * sends and receives meanwhile. Any thread may call this, several at once.
  * Returns
  *   PTL_OK          The event has been taken.
- *   PTL_EQ_DROPPED  The event has been taken; events of this queue before it were lost, because the queue was full.
+ *   PTL_EQ_DROPPED  The event has been taken; events of this queue before it were lost, because the
+ *                   queue was full.
  *   PTL_EQ_EMPTY    The timeout has passed and no queue has an event.
  *   PTL_NOINIT      The library is not initialised.
- *   PTL_INV_EQ      count is not allowed, a handle is not a valid event queue handle of the first one's interface, or a queue was
- *                   freed or the interface shut down during the wait.
+ *   PTL_INV_EQ      count is not allowed, a handle is not a valid event queue handle of the first
+ *                   one's interface, or a queue was freed or the interface shut down during the
+ *                   wait.
  *   PTL_SEGV        queues, event or which is not a legal address. */
-PTL_API int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t timeout, ptl_event_t *event, unsigned *which);
+PTL_API int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t timeout,
+	ptl_event_t *event, unsigned *which);
 
-/* Makes a file descriptor for poll(), select() or epoll that is readable while an event queue has events, so that an event loop can
- * wait for messages together with sockets and timers.
+/* Makes a file descriptor for poll(), select() or epoll that is readable while an event queue has
+ * events, so that an event loop can wait for messages together with sockets and timers.
  *   queue  the event queue
- * When the descriptor is readable, call PtlEQGet, or postern_eq_poll() with timeout 0, until there is no more event: the call that
- * finds the queue empty makes the descriptor unreadable. A loop that does so may also use EPOLLET. If another thread takes events, the
- * descriptor may be readable for a moment while there is none. Once the queue is freed or its interface shut down the descriptor stays
- * readable, and PtlEQGet returns PTL_INV_EQ. The descriptor belongs to the caller, who closes it, and neither reads nor writes it; each
- * call makes another one. Any thread may call this.
+ * When the descriptor is readable, call PtlEQGet, or postern_eq_poll() with timeout 0, until there
+ * is no more event: the call that finds the queue empty makes the descriptor unreadable. A loop
+ * that does so may also use EPOLLET. If another thread takes events, the descriptor may be readable
+ * for a moment while there is none. Once the queue is freed or its interface shut down the
+ * descriptor stays readable, and PtlEQGet returns PTL_INV_EQ. The descriptor belongs to the caller,
+ * who closes it, and neither reads nor writes it; each call makes another one. Any thread may call
+ * this.
  * Returns the descriptor, or a code with a minus before it:
  *   -PTL_NOINIT   The library is not initialised.
  *   -PTL_INV_EQ   queue is not a valid event queue handle.
  *   -PTL_NOSPACE  The process may open no more descriptors.
- *   -PTL_FAIL     With PTL_PROGRESS=inline there is no descriptor, because events come only while the program calls Portals: call
- *                 postern_eq_poll() with a timeout in the loop. postern_last_error() says so. */
+ *   -PTL_FAIL     With PTL_PROGRESS=inline there is no descriptor, because events come only while
+ *                 the program calls Portals: call postern_eq_poll() with a timeout in the loop.
+ *                 postern_last_error() says so. */
 PTL_API int postern_eq_fd(ptl_handle_eq_t queue);
 
 /* Captures */
 
-/* Captures the frames that an interface receives and sends, as they are on the wire, into a pcapng file, as PTL_CAPTURE does
- * from the start. A file that cannot be written to any more, such as one on a full disk, ends the capture with a line on
- * standard error, and nothing else.
+/* Captures the frames that an interface receives and sends, as they are on the wire, into a pcapng
+ * file, as PTL_CAPTURE does from the start. A file that cannot be written to any more, such as one
+ * on a full disk, ends the capture with a line on standard error, and nothing else.
  *   interface  the interface
- *   file       name of the file; %p in it is the process id, %i the interface's number; "-" is standard output, and what the
- *              program writes there goes to standard error from then on. The file is emptied; interfaces of one process may
- *              share one
+ *   file       name of the file; %p in it is the process id, %i the interface's number; "-" is
+ *              standard output, and what the program writes there goes to standard error from then
+ *              on. The file is emptied; interfaces of one process may share one
  *   snaplen    bytes of each frame that are kept, 0 for all
  * Any thread may call this; the interface's poll thread pauses for a moment.
  * Returns
@@ -154,7 +164,8 @@ PTL_API int postern_eq_fd(ptl_handle_eq_t queue);
  *   PTL_NOINIT  The library is not initialised.
  *   PTL_INV_NI  interface is not a valid interface handle.
  *   PTL_SEGV    file is not a legal address.
- *   PTL_FAIL    The file cannot be opened, or the interface is being captured already. postern_last_error() says which. */
+ *   PTL_FAIL    The file cannot be opened, or the interface is being captured already.
+ *               postern_last_error() says which. */
 PTL_API int postern_capture_start(ptl_handle_ni_t interface, const char *file, unsigned snaplen);
 /* Ends the capture of an interface, and returns when the file is written. PtlNIFini does so, too.
  *   interface  the interface
@@ -167,8 +178,8 @@ PTL_API int postern_capture_stop(ptl_handle_ni_t interface);
 
 /* Inspection */
 
-/* What can be looked at in an interface: "port", "ni", "peers", ... name and help are static. paged: the topic is a list, of
- * which postern_inspect() gives a part at a time. */
+/* What can be looked at in an interface: "port", "ni", "peers", ... name and help are static.
+ * paged: the topic is a list, of which postern_inspect() gives a part at a time. */
 struct postern_topic {
 	const char *name;
 	const char *help;
@@ -179,80 +190,100 @@ struct postern_topic {
  *   topics  out: up to count topics; may be NULL when count is 0
  *   count   room in topics, topics
  * Any thread may call this, at any time.
- * Returns the number of topics, which may be more than count, or 0: topics is not a legal address. */
+ * Returns the number of topics, which may be more than count, or 0: topics is not a legal
+ * address. */
 PTL_API unsigned postern_topics(struct postern_topic *topics, unsigned count);
 
 /* The state of an interface as text: one JSON object without line breaks.
  *   interface  the interface
  *   topic      one of postern_topics()
- *   first      for lists: where the page begins, 0 or what the page before calls "next"; otherwise ignored
- *   count      for lists: items in the page at most, 0 for as many as a page may have; a page may have fewer, also none, though
- *              more follow: the page's "next" says so
- *   json       out: the text with its final 0, cut off when there is no room; may be NULL when size is 0
+ *   first      for lists: where the page begins, 0 or what the page before calls "next"; otherwise
+ *              ignored
+ *   count      for lists: items in the page at most, 0 for as many as a page may have; a page may
+ *              have fewer, also none, though more follow: the page's "next" says so
+ *   json       out: the text with its final 0, cut off when there is no room; may be NULL when size
+ *              is 0
  *   size       room in json, bytes
- * A list is {"total": N, "first": F, "next": F2 or null, "items": [...]}. Its items come in the order of the interface's tables.
- * Those that come or go between two pages may be missing or come twice. Any thread may call this; the interface's poll thread
- * pauses for a moment, which does not grow with the number of objects.
- * Returns, as snprintf(), the length of the whole text without its final 0, however little of it found room, so that a caller
- * can ask again with more. A failure is a return code with a minus before it:
+ * A list is {"total": N, "first": F, "next": F2 or null, "items": [...]}. Its items come in the
+ * order of the interface's tables. Those that come or go between two pages may be missing or come
+ * twice. Any thread may call this; the interface's poll thread pauses for a moment, which does not
+ * grow with the number of objects.
+ * Returns, as snprintf(), the length of the whole text without its final 0, however little of it
+ * found room, so that a caller can ask again with more. A failure is a return code with a minus
+ * before it:
  *   -PTL_NOINIT  The library is not initialised.
  *   -PTL_INV_NI  interface is not a valid interface handle.
  *   -PTL_SEGV    topic or json is not a legal address.
  *   -PTL_FAIL    The topic does not exist. postern_last_error() lists those that do. */
-PTL_API int postern_inspect(ptl_handle_ni_t interface, const char *topic, unsigned first, unsigned count, char *json,
-	size_t size);
+PTL_API int postern_inspect(ptl_handle_ni_t interface, const char *topic, unsigned first,
+	unsigned count, char *json, size_t size);
 
 /* Echo */
 
 /* How a ping ended. */
 enum postern_ping_status {
 	POSTERN_PING_ANSWERED,
-	POSTERN_PING_NO_ANSWER,  /* the target's address is known, the question went there, and no answer came */
+	/* the target's address is known, the question went there, and no answer came */
+	POSTERN_PING_NO_ANSWER,
 	POSTERN_PING_NO_ADDRESS, /* nobody answered the question where the target is */
-	POSTERN_PING_NO_NODE,    /* with PTL_ENCAP=udp: neither did the target's node, or the gateway, answer ARP */
-	POSTERN_PING_NOT_SENT,   /* the address is known, but the port took no frame: perhaps the link is down */
-	POSTERN_PING_BAD_SIZE    /* no frame of this interface has the size that was wanted; see least and mtu */
+	/* with PTL_ENCAP=udp: neither did the target's node, or the gateway, answer ARP */
+	POSTERN_PING_NO_NODE,
+	/* the address is known, but the port took no frame: perhaps the link is down */
+	POSTERN_PING_NOT_SENT,
+	/* no frame of this interface has the size that was wanted; see least and mtu */
+	POSTERN_PING_BAD_SIZE
 };
 
-/* What postern_ping() learnt. Sizes are bytes of a frame after its Ethernet header, as PTL_MTU counts them; times are
- * nanoseconds. */
+/* What postern_ping() learnt. Sizes are bytes of a frame after its Ethernet header, as PTL_MTU
+ * counts them; times are nanoseconds. */
 struct postern_ping {
-	int status;           /* enum postern_ping_status */
-	uint32_t least;       /* size of the smallest and of the largest question that this interface can send; these two */
-	uint32_t mtu;         /* always mean something */
-	uint8_t address[6];   /* ANSWERED, NO_ANSWER: MAC address that the question went to, the target's or a gateway's */
+	int status; /* enum postern_ping_status */
+	/* size of the smallest and of the largest question that this interface can send; these
+	 * two */
+	uint32_t least;
+	uint32_t mtu; /* always mean something */
+	/* ANSWERED, NO_ANSWER: MAC address that the question went to, the target's or a
+	 * gateway's */
+	uint8_t address[6];
 	/* The rest means something with POSTERN_PING_ANSWERED. */
-	uint16_t exact;       /* 1: residence and network are what they were; each poll core looked so often that a frame
-	                       * waited there for less than 20 us, which count as network, as does waiting behind other
-	                       * frames that came at once. 0: one slept, or was busy with
-	                       * other things, and cannot say how long a frame waited: residence is the most that it may
-	                       * have been, network the least, and the most of that is round_trip */
+	/* 1: residence and network are what they were; each poll core looked so often that a frame
+	 * waited there for less than 20 us, which count as network, as does waiting behind other
+	 * frames that came at once. 0: one slept, or was busy with other things, and cannot say how
+	 * long a frame waited: residence is the most that it may have been, network the least, and
+	 * the most of that is round_trip */
+	uint16_t exact;
 	uint32_t answer_size; /* less than was wanted: the target's own frames are smaller */
 	uint32_t target_mtu;  /* size of the largest frame that the target itself can send */
-	uint32_t incarnation; /* names the target's life: another number is another start of the process */
-	uint64_t round_trip;  /* from giving the question to this port to seeing the answer there */
-	uint64_t residence;   /* of it: the target had the question, until it gave the answer to its port */
-	uint64_t network;     /* of it: neither that nor the time for which the answer may have waited here to be seen */
+	/* names the target's life: another number is another start of the process */
+	uint32_t incarnation;
+	uint64_t round_trip; /* from giving the question to this port to seeing the answer there */
+	/* of it: the target had the question, until it gave the answer to its port */
+	uint64_t residence;
+	/* of it: neither that nor the time for which the answer may have waited here to be seen */
+	uint64_t network;
 };
 
-/* Asks a process for an echo. Its poll core answers, whatever its application does; with PTL_PROGRESS=inline, as soon as the
- * application calls Portals. Question and answer are one frame each, which may be lost: nothing is sent again.
+/* Asks a process for an echo. Its poll core answers, whatever its application does; with
+ * PTL_PROGRESS=inline, as soon as the application calls Portals. Question and answer are one frame
+ * each, which may be lost: nothing is sent again.
  *   interface    the interface that asks
  *   target       the process to ask, which may be this one
  *   size         bytes of the question's frame after its Ethernet header; 0: the smallest
- *   answer_size  bytes wanted of the answer; 0: the smallest; more than the question: as large as the question
+ *   answer_size  bytes wanted of the answer; 0: the smallest; more than the question: as large as
+ *                the question
  *   timeout      ns to wait at most, finding the target's address included
  *   ping         out: what was learnt, if PTL_OK is returned
  * The call blocks. Any thread may call this, several at once.
  * Returns
  *   PTL_OK        The question was asked, or could not be sent; ping->status says what came of it.
  *   PTL_NOINIT    The library is not initialised.
- *   PTL_INV_NI    interface is not a valid interface handle, or the interface was shut down during the wait.
+ *   PTL_INV_NI    interface is not a valid interface handle, or the interface was shut down during
+ *                 the wait.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard.
  *   PTL_SEGV      ping is not a legal address.
  *   PTL_NOSPACE   The interface has PTL_PEERS_MAX peers. */
-PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uint32_t size, uint32_t answer_size,
-	uint64_t timeout, struct postern_ping *ping);
+PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uint32_t size,
+	uint32_t answer_size, uint64_t timeout, struct postern_ping *ping);
 
 #ifdef __cplusplus
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bell.c - see bell.h. Owned by the poll core that owns the memif. */
 #include <pmd-glue/bell.h>
 
@@ -84,7 +85,8 @@ void bell_hear(struct bell *bell, const void *message, size_t length, int fd, bo
 	}
 }
 
-/* Maps the ring's flags. The memory can shrink under a peer that wants it to; so it can under DPDK's driver. */
+/* Maps the ring's flags. The memory can shrink under a peer that wants it to; so it can under
+ * DPDK's driver. */
 static bool bell_map(struct bell *bell)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -119,8 +121,9 @@ bool bell_hang(struct bell *bell, int set)
 	return false;
 }
 
-/* Takes back what rang. The descriptor is the peer's too, who may let reads of it wait at any time; this one does not. What knows no
- * such reads, as an eventfd of an old kernel, is read only while there is something. */
+/* Takes back what rang. The descriptor is the peer's too, who may let reads of it wait at any time;
+ * this one does not. What knows no such reads, as an eventfd of an old kernel, is read only while
+ * there is something. */
 static void bell_hush(const struct bell *bell)
 {
 	eventfd_t rung;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* capture.c - takes a copy of every frame that a port receives and sends.
  *
  * A capture takes the place of a port's operations, calls them, and copies what passes to a track

@@ -1,11 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* clock.c - nanoseconds by the TSC.
  *
- * I1. The time never goes back on a CPU: until clock_calibrate() it is the kernel's monotonic clock, and the
- * TSC's time starts at the kernel's time of that moment.
+ * I1. The time never goes back on a CPU: until clock_calibrate() it is the kernel's monotonic
+ * clock, and the TSC's time starts at the kernel's time of that moment.
  *
- * I2. Between CPUs it may, by a hair: their TSCs are not quite equal, and a CPU reads its own before what stands before the reading in
- * the program, such as taking a lock, is done. An order would cost more than the reading; who compares times of several threads sees
- * to it that nothing depends on a hair.
+ * I2. Between CPUs it may, by a hair: their TSCs are not quite equal, and a CPU reads its own
+ * before what stands before the reading in the program, such as taking a lock, is done. An order
+ * would cost more than the reading; who compares times of several threads sees to it that nothing
+ * depends on a hair.
  */
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* clock.h - what eal.c asks of clock.c. */
 #ifndef PMD_GLUE_CLOCK_H
 #define PMD_GLUE_CLOCK_H

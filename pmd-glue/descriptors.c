@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* descriptors.c - see descriptors.h. */
 #include <ctype.h>
 #include <dirent.h>
@@ -56,7 +57,8 @@ static void descriptor_link(int fd, char *target, size_t size)
 	target[length < 0 ? 0 : length] = 0;
 }
 
-/* DPDK's own sockets are in its runtime directory; its memif driver's are where memif.c tells it, as is what they are connected to. */
+/* DPDK's own sockets are in its runtime directory; its memif driver's are where memif.c tells it,
+ * as is what they are connected to. */
 static bool address_is_dpdks(int fd, int (*ask)(int, struct sockaddr *, socklen_t *))
 {
 	struct sockaddr_un address = {0};
@@ -124,7 +126,8 @@ static bool descriptor_is_alarm(int fd)
 	       left + ALARM_NEARER > ALARM_FAR;
 }
 
-/* Claims what an epoll descriptor watches, itself, and the other ends of pipes, if the alarm is watched; was it? */
+/* Claims what an epoll descriptor watches, itself, and the other ends of pipes, if the alarm is
+ * watched; was it? */
 static bool watched_claim(
 	const struct descriptors *before, const struct descriptors *now, int epoll, int alarm)
 {
@@ -182,7 +185,8 @@ void descriptors_claim_interrupts(const struct descriptors *before)
 {
 	struct descriptors now;
 	int alarm = -1, epoll = -1;
-	/* Its timer is known by its time, its thread's list by the timer, and the pipe that wakes the thread by the list. */
+	/* Its timer is known by its time, its thread's list by the timer, and the pipe that wakes
+	 * the thread by the list. */
 	if (rte_eal_alarm_set(ALARM_FAR * 1000000, alarm_never, NULL) != 0)
 		return;
 	descriptors_read(&now);

@@ -1,8 +1,11 @@
-/* descriptors.h - those that DPDK opens. It does not have them closed by exec(), which would keep its memory and its sockets alive in
- * programs that know nothing of them.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* descriptors.h - those that DPDK opens. It does not have them closed by exec(), which would keep
+ * its memory and its sockets alive in programs that know nothing of them.
  *
- * I1. Other threads open descriptors while DPDK opens its own, and theirs are left alone: a descriptor is DPDK's when it says so by the
- *     name of its memory, by its socket's kind or address, or by standing in DPDK's interrupt thread's list.
+ * I1. Other threads open descriptors while DPDK opens its own, and theirs are left alone: a
+ * descriptor is DPDK's when it says so by the
+ *     name of its memory, by its socket's kind or address, or by standing in DPDK's interrupt
+ *     thread's list.
  */
 #ifndef PMD_GLUE_DESCRIPTORS_H
 #define PMD_GLUE_DESCRIPTORS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device.c - ports on network cards by their PCI address, and on any other device that DPDK can
  * make from a string. Called under the front end's lock.
  */
@@ -26,7 +27,7 @@
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kinds.h>
 
-#define PCI_SYSFS "/sys/bus/pci/devices/"
+#define PCI_SYSFS          "/sys/bus/pci/devices/"
 #define PCI_CLASS_ETHERNET 0x0200u
 
 bool device_is_network(const char *address)
@@ -94,8 +95,8 @@ void device_address(const char *given, char *address)
 		sscanf(given, "%x:%x:%x.%x", &domain, &bus, &device, &function);
 	else
 		sscanf(given, "%x:%x.%x", &bus, &device, &function);
-	snprintf(address, PCI_ADDRESS, "%04x:%02x:%02x.%x", domain & 0xffffu, bus & 0xffu, device & 0x1fu,
-		function & 7u);
+	snprintf(address, PCI_ADDRESS, "%04x:%02x:%02x.%x", domain & 0xffffu, bus & 0xffu,
+		device & 0x1fu, function & 7u);
 }
 
 /* Why DPDK does not have a card, when the kernel's driver is the reason. */
@@ -105,23 +106,26 @@ static void device_explain_driver(const char *address, const char *driver)
 	char whose[96] = "no driver has this device";
 	if (driver[0])
 		snprintf(whose, sizeof(whose), "the kernel's driver %s has this device", driver);
-	log_error("%s: %s: give it to DPDK by modprobe %s && dpdk-devbind.py -b %s %s", address, whose, binder,
-		binder, address);
+	log_error("%s: %s: give it to DPDK by modprobe %s && dpdk-devbind.py -b %s %s", address,
+		whose, binder, binder, address);
 }
 
 /* Why a card under uio_pci_generic cannot be had. */
 static void device_explain_uio(const char *address, const char *driver, const char *why)
 {
 	if (geteuid() != 0)
-		log_error("%s: without an IOMMU (%s) only root can use this device: run the program as root",
+		log_error("%s: without an IOMMU (%s) only root can use this device: run the "
+			  "program as root",
 			address, driver);
 	else if (!glue_hugepages())
 		log_error("%s: without an IOMMU (%s) DPDK needs hugepages for this device, %" PRIu64
-			  " MiB at least, of which %" PRIu64 " MiB are free: sysctl vm.nr_hugepages=%u",
+			  " MiB at least, of which %" PRIu64
+			  " MiB are free: sysctl vm.nr_hugepages=%u",
 			address, driver, HUGEPAGES_LEAST >> 20, hugepages_free() >> 20,
 			hugepages_wanted());
 	else
-		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all that it says",
+		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all "
+			  "that it says",
 			address, why);
 }
 
@@ -134,7 +138,8 @@ static void device_explain_vfio(const char *address, const char *why)
 	snprintf(path, sizeof(path), PCI_SYSFS "%s/iommu_group", address);
 	length = readlink(path, target, sizeof(target) - 1);
 	if (length <= 0) {
-		log_error("%s: vfio-pci has this device, but there is no IOMMU: give it to DPDK by modprobe uio_pci_generic && dpdk-devbind.py -b uio_pci_generic %s",
+		log_error("%s: vfio-pci has this device, but there is no IOMMU: give it to DPDK by "
+			  "modprobe uio_pci_generic && dpdk-devbind.py -b uio_pci_generic %s",
 			address, address);
 		return;
 	}
@@ -142,12 +147,17 @@ static void device_explain_vfio(const char *address, const char *why)
 	snprintf(group, sizeof(group), "/dev/vfio/%.40s", basename(target));
 	fd = open(group, O_RDWR | O_CLOEXEC);
 	if (fd < 0 && errno == EBUSY)
-		log_error("%s: another process has %s: end it (fuser %s names it), or use another card", address, group, group);
+		log_error("%s: another process has %s: end it (fuser %s names it), or use another "
+			  "card",
+			address, group, group);
 	else if (fd < 0)
-		log_error("%s: this user cannot open %s (%s): chown USER %s", address, group, strerror(errno), group);
+		log_error("%s: this user cannot open %s (%s): chown USER %s", address, group,
+			strerror(errno), group);
 	else
-		log_error("%s: DPDK cannot use this device (%s): if \"dmesg\" speaks of interrupt remapping, echo 1 > "
-			  "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts; PTL_DEBUG=dpdk shows all that DPDK says",
+		log_error("%s: DPDK cannot use this device (%s): if \"dmesg\" speaks of interrupt "
+			  "remapping, echo 1 > "
+			  "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts; "
+			  "PTL_DEBUG=dpdk shows all that DPDK says",
 			address, why);
 	if (fd >= 0)
 		close(fd);
@@ -163,7 +173,9 @@ static void device_explain(const char *address)
 		log_error("%s: there is no such PCI device: lspci -D lists those that there are",
 			address);
 	else if (!device_is_network(address))
-		log_error("%s: this PCI device is no Ethernet card: postern-info lists those that there are", address);
+		log_error("%s: this PCI device is no Ethernet card: postern-info lists those that "
+			  "there are",
+			address);
 	else if (!device_driver(address, driver, sizeof(driver)) || !device_driver_serves(driver))
 		device_explain_driver(address, driver);
 	else if (!rte_eal_has_pci())
@@ -175,7 +187,8 @@ static void device_explain(const char *address)
 	else if (strcmp(driver, "vfio-pci") == 0)
 		device_explain_vfio(address, why);
 	else
-		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all that it says",
+		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all "
+			  "that it says",
 			address, why);
 }
 
@@ -184,7 +197,8 @@ struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
 	char address[PCI_ADDRESS];
 	uint16_t id;
 	struct ethdev *ethdev;
-	struct ethdev_options options = {.name = address, .mtu = mtu, .vlan = vlan, .external = true};
+	struct ethdev_options options = {
+		.name = address, .mtu = mtu, .vlan = vlan, .external = true};
 	device_address(given, address);
 	if (hold_take(address) != 0)
 		return NULL;

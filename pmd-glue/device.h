@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* device.h - what is known of a PCI device without opening it. */
 #ifndef PMD_GLUE_DEVICE_H
 #define PMD_GLUE_DEVICE_H
@@ -15,7 +16,8 @@ bool device_is_network(const char *address);
 bool device_driver(const char *address, char *driver, size_t size);
 /* Does DPDK get at devices of this driver? */
 bool device_driver_serves(const char *driver);
-/* Does this driver hand cards over without an IOMMU? Then only root can have them, with hugepages. */
+/* Does this driver hand cards over without an IOMMU? Then only root can have them, with
+ * hugepages. */
 bool device_driver_is_uio(const char *driver);
 /* What hands a card over to DPDK, on a machine with or without an IOMMU. */
 const char *device_binder(bool iommu);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* devices.c - the devices of this machine, and what each needs to be used. Reads /sys, opens
  * nothing. */
 #include <dirent.h>
@@ -18,7 +19,7 @@
 
 #define INTERFACES    "/sys/class/net"
 #define PCI_DEVICES   "/sys/bus/pci/devices"
-#define TYPE_ETHERNET 1    /* of /sys/class/net/NAME/type */
+#define TYPE_ETHERNET 1 /* of /sys/class/net/NAME/type */
 
 struct device_list {
 	struct glue_device *devices;
@@ -91,7 +92,8 @@ static int entry_named(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* The kernel interface of a card: of the device itself, or of what its driver puts between, such as virtio0. */
+/* The kernel interface of a card: of the device itself, or of what its driver puts between, such as
+ * virtio0. */
 static bool card_interface(const char *address, char *name, size_t size)
 {
 	char pattern[PATH_MAX];
@@ -118,16 +120,20 @@ static void list_card(struct device_list *list, const char *address)
 		return;
 	card_interface(address, interface, sizeof(interface));
 	if (!device_driver(address, driver, sizeof(driver)))
-		list_add(list, address, "none", false, "has no driver: modprobe %s && dpdk-devbind.py -b %s %s",
-			binder, binder, address);
+		list_add(list, address, "none", false,
+			"has no driver: modprobe %s && dpdk-devbind.py -b %s %s", binder, binder,
+			address);
 	else if (!device_driver_serves(driver))
 		list_add(list, address, driver, false,
-			"is the kernel's %s: unless a connection needs it, modprobe %s && dpdk-devbind.py -b %s %s",
+			"is the kernel's %s: unless a connection needs it, modprobe %s && "
+			"dpdk-devbind.py -b %s %s",
 			interface, binder, binder, address);
 	else if (device_driver_is_uio(driver) && !hugepages_usable(HUGEPAGES_LEAST))
-		list_add(list, address, driver, false, "needs hugepages: sysctl vm.nr_hugepages=%u", hugepages_wanted());
+		list_add(list, address, driver, false, "needs hugepages: sysctl vm.nr_hugepages=%u",
+			hugepages_wanted());
 	else if (interface[0])
-		list_add(list, address, driver, true, "usable; it is the kernel's %s as well", interface);
+		list_add(list, address, driver, true, "usable; it is the kernel's %s as well",
+			interface);
 	else
 		list_add(list, address, driver, true, "usable");
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* driver.c - see driver.h. EAL loads all drivers when it starts, those that are installed. */
 #include <link.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* eal.c - starts DPDK's environment abstraction layer, once, quietly, without leaving a trace in
  * the program.
  *
@@ -49,15 +50,15 @@
 #define FILES_LEAST  16u /* of them yet to be opened, without which EAL does not run */
 #define SPACE_ENOUGH                                                                               \
 	(UINT64_C(8) << 30) /* bytes that EAL may reserve, most of which it never uses */
-#define LOCKED_ENOUGH    (UINT64_C(64) << 20)
-#define EAL_PREFIX       "postern"
-#define SOCKET_NAME      "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
-#define SOCKET_PATH_MAX  ((int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
-#define ARGUMENTS_MAX    128
-#define REASON_MAX       256
+#define LOCKED_ENOUGH   (UINT64_C(64) << 20)
+#define EAL_PREFIX      "postern"
+#define SOCKET_NAME     "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
+#define SOCKET_PATH_MAX ((int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
+#define ARGUMENTS_MAX   128
+#define REASON_MAX      256
 /* EAL touches 48 bytes for each page of it; a port needs 1 MiB. */
-#define MEMORY_LEAST     (UINT64_C(96) << 20)
-#define MEMORY_MOST      (UINT64_C(4096) << 20)
+#define MEMORY_LEAST (UINT64_C(96) << 20)
+#define MEMORY_MOST  (UINT64_C(4096) << 20)
 
 struct eal_arguments {
 	int count;
@@ -230,7 +231,8 @@ static unsigned arguments_memory(void)
 		const char *name = setting_item(SETTING_IFACE_NAME, n);
 		uint64_t mtu = setting_number_item(SETTING_MTU, n, FRAME_DEFAULT - FRAME_HEADER);
 		if (eal_is_pci(name) || strchr(name, ',') || strncmp(name, "net_", 4) == 0)
-			bytes += pool_bytes(ETHDEV_ROOM((uint32_t)mtu + FRAME_HEADER), 2 * DESCRIPTORS);
+			bytes += pool_bytes(
+				ETHDEV_ROOM((uint32_t)mtu + FRAME_HEADER), 2 * DESCRIPTORS);
 	}
 	return (unsigned)((bytes < MEMORY_MOST ? bytes : MEMORY_MOST) >> 20);
 }
@@ -262,7 +264,8 @@ static int cpu_check(int cpu)
 	return -1;
 }
 
-/* The cards: EAL resets them when it starts, so they must be this process's before. 0, or -1 after an error line. */
+/* The cards: EAL resets them when it starts, so they must be this process's before. 0, or -1 after
+ * an error line. */
 static int arguments_devices(struct eal_arguments *arguments)
 {
 	unsigned items = setting_items(SETTING_IFACE_NAME);
@@ -292,8 +295,8 @@ void eal_runtime_directory(char *path, size_t size)
 	snprintf(path, size, "%s/dpdk", base);
 }
 
-/* Can telemetry have its socket? EAL does not start when it cannot, and never again: the directory may be another user's, or
- * of a session that is over. */
+/* Can telemetry have its socket? EAL does not start when it cannot, and never again: the directory
+ * may be another user's, or of a session that is over. */
 static bool telemetry_possible(const char *prefix)
 {
 	char directory[PATH_MAX], own[PATH_MAX + NAME_MAX];
@@ -312,8 +315,9 @@ static bool telemetry_possible(const char *prefix)
 
 static void arguments_telemetry(struct eal_arguments *arguments)
 {
-	/* All processes of a user share the prefix, so that they are found under one name; without a shared configuration
-	 * nothing else of theirs is shared. One that shares more has its own. */
+	/* All processes of a user share the prefix, so that they are found under one name; without
+	 * a shared configuration nothing else of theirs is shared. One that shares more has its
+	 * own. */
 	const char *prefix = share_wanted() ? setting_text(SETTING_SHARE) : EAL_PREFIX;
 	argument_add(arguments, "--file-prefix=%s", prefix);
 	if (telemetry_possible(prefix))
@@ -379,8 +383,8 @@ static int arguments_make(struct eal_arguments *arguments)
 
 static _Thread_local bool eal_thread; /* this thread is EAL's */
 
-/* What EAL's thread prints is its usage, which it does when it does not like an argument and nobody has asked for; what others print goes
- * where they want it. */
+/* What EAL's thread prints is its usage, which it does when it does not like an argument and nobody
+ * has asked for; what others print goes where they want it. */
 static ssize_t output_sift(void *output, const char *text, size_t length)
 {
 	return eal_thread ? (ssize_t)length : (ssize_t)fwrite(text, 1, length, output);
@@ -414,11 +418,13 @@ static void thread_remedy(char *remedy, size_t size)
 	if (getuid() != 0 && limit_below(RLIMIT_NPROC, RLIM_INFINITY, 1, &limit))
 		snprintf(remedy, size,
 			"this user may have %" PRIu64
-			" processes and threads, a container perhaps fewer: end some, or raise the limit by ulimit -u",
+			" processes and threads, a container perhaps fewer: end some, or raise the "
+			"limit by ulimit -u",
 			limit);
 	else
 		snprintf(remedy, size,
-			"the system or its container allows no more processes and threads: end some, or raise the container's limit (pids.max)");
+			"the system or its container allows no more processes and threads: end "
+			"some, or raise the container's limit (pids.max)");
 }
 
 /* Runs rte_eal_init() in a thread with all signals blocked and puts back the handlers that it
@@ -455,7 +461,8 @@ static int eal_run_apart(struct eal_arguments *arguments)
 	if (error == 0)
 		return 0;
 	thread_remedy(remedy, sizeof(remedy));
-	log_error("cannot start DPDK because no thread can be had (%s): %s", strerror(error), remedy);
+	log_error(
+		"cannot start DPDK because no thread can be had (%s): %s", strerror(error), remedy);
 	return -1;
 }
 
@@ -468,7 +475,8 @@ static bool eal_locks_memory(void)
 	return false;
 }
 
-/* What to do about a start that failed, as DPDK says why: limits of the process are the usual cause. */
+/* What to do about a start that failed, as DPDK says why: limits of the process are the usual
+ * cause. */
 static void eal_remedy(const char *why, char *remedy, size_t size)
 {
 	uint64_t limit;
@@ -493,7 +501,8 @@ static void eal_remedy(const char *why, char *remedy, size_t size)
 		snprintf(remedy, size, "set PTL_DEBUG=dpdk to see all that it says");
 }
 
-/* Files that are larger than the process may write end it by a signal, and shared memory counts as one. */
+/* Files that are larger than the process may write end it by a signal, and shared memory counts as
+ * one. */
 static int file_limit_check(void)
 {
 	uint64_t limit;
@@ -506,7 +515,8 @@ static int file_limit_check(void)
 	return -1;
 }
 
-/* DPDK's interrupt thread ends the process when it cannot open its list of descriptors, which it does time and again. */
+/* DPDK's interrupt thread ends the process when it cannot open its list of descriptors, which it
+ * does time and again. */
 static int files_check(void)
 {
 	int files[FILES_LEAST];
@@ -520,7 +530,8 @@ static int files_check(void)
 		close(files[n]);
 	if (error != EMFILE && error != ENFILE)
 		return 0;
-	log_error("cannot start DPDK (%s): it wants %u files more: raise the limit by ulimit -n %u, or close some",
+	log_error("cannot start DPDK (%s): it wants %u files more: raise the limit by ulimit -n "
+		  "%u, or close some",
 		strerror(error), FILES_LEAST, FILES_ENOUGH);
 	return -1;
 }
@@ -545,7 +556,8 @@ static int help_check(const struct eal_arguments *arguments)
 static int eal_start(struct eal_arguments *arguments)
 {
 	char why[REASON_MAX], remedy[REASON_MAX];
-	if (file_limit_check() != 0 || files_check() != 0 || arguments_make(arguments) != 0 || help_check(arguments) != 0)
+	if (file_limit_check() != 0 || files_check() != 0 || arguments_make(arguments) != 0 ||
+		help_check(arguments) != 0)
 		return -1;
 	eal_listen();
 	eal_reason_clear();

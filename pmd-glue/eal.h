@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* eal.h - what the rest of pmd-glue asks about EAL. */
 #ifndef PMD_GLUE_EAL_H
 #define PMD_GLUE_EAL_H
@@ -20,7 +21,8 @@ struct eal_guard;
 struct eal_guard *eal_enter(void);
 void eal_leave(struct eal_guard *guard);
 
-/* Where EAL of this user keeps what belongs to running processes, as EAL finds it itself. It may not exist. */
+/* Where EAL of this user keeps what belongs to running processes, as EAL finds it itself. It may
+ * not exist. */
 void eal_runtime_directory(char *path, size_t size);
 
 /* Is this a PCI address ("3:0.0", "0000:03:00.0")? */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ethdev.c - start-up and bursts that all ports on DPDK's ethernet devices share. See ethdev.h. */
 #include <errno.h>
 #include <poll.h>
@@ -24,9 +25,12 @@
 #define BURST         64u
 #define LINK_INTERVAL (10 * MILLISECOND) /* some devices are asked over a slow bus */
 #define DEVICE_MTU    1500u              /* of a device that does not say */
-#define CARD_HEADER   (FRAME_HEADER + 4u) /* that DPDK adds to the MTU: the frame's checksum counts */
-#define SILENCE       MILLISECOND /* after which an interrupt for a frame that has come does not come any more */
-#define SILENCES_MAX  8u    /* frames without an interrupt, and never one with, until a queue is not believed any more */
+/* that DPDK adds to the MTU: the frame's checksum counts */
+#define CARD_HEADER (FRAME_HEADER + 4u)
+/* after which an interrupt for a frame that has come does not come any more */
+#define SILENCE MILLISECOND
+/* frames without an interrupt, and never one with, until a queue is not believed any more */
+#define SILENCES_MAX       8u
 #define CHECKSUMS_SENT     (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define CHECKSUMS_RECEIVED (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 
@@ -99,7 +103,8 @@ static int ethdev_size(struct ethdev *ethdev, const struct ethdev_options *optio
 	if (mtu > FRAME_MAX - FRAME_HEADER)
 		mtu = FRAME_MAX - FRAME_HEADER;
 	if (mtu > ethdev_mtu_max(info)) {
-		log_error("%s: PTL_MTU is %u, but this device takes no more than %u: set PTL_MTU=%u or less",
+		log_error("%s: PTL_MTU is %u, but this device takes no more than %u: set "
+			  "PTL_MTU=%u or less",
 			ethdev->port.name, mtu, ethdev_mtu_max(info), ethdev_mtu_max(info));
 		return -1;
 	}
@@ -108,7 +113,8 @@ static int ethdev_size(struct ethdev *ethdev, const struct ethdev_options *optio
 	return 0;
 }
 
-/* IPv4 and UDP checksums are the device's work where it can, if there will be any: some devices are slower with it. */
+/* IPv4 and UDP checksums are the device's work where it can, if there will be any: some devices are
+ * slower with it. */
 static void ethdev_checksums(
 	struct ethdev *ethdev, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
@@ -121,7 +127,8 @@ static void ethdev_checksums(
 	ethdev->port.checksum_offload = true;
 }
 
-/* Bytes that a buffer holds. Where the caller knows the largest frame, he knows the driver as well. */
+/* Bytes that a buffer holds. Where the caller knows the largest frame, he knows the driver as
+ * well. */
 static uint32_t ethdev_room(const struct ethdev *ethdev, const struct rte_eth_dev_info *info,
 	const struct ethdev_options *options)
 {
@@ -209,7 +216,8 @@ int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethde
 	ethdev->port.gather = options->copies ? PORT_GATHER_MAYBE : PORT_GATHER_NEVER;
 	ethdev->port.gather_bytes = GATHER_BYTES;
 	if (!options->copies)
-		log_info("%s: data of large messages is copied before it is sent, because the device may read it long after it has been given",
+		log_info("%s: data of large messages is copied before it is sent, because the "
+			 "device may read it long after it has been given",
 			options->name);
 	ethdev->remove = options->remove;
 	ethdev->socket = -1;
@@ -227,7 +235,8 @@ int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethde
 	return result;
 }
 
-/* Credits are frames, but a driver that rounds buffers down puts a large frame into several, of a descriptor each. */
+/* Credits are frames, but a driver that rounds buffers down puts a large frame into several, of a
+ * descriptor each. */
 static void ethdev_count_frames(struct ethdev *ethdev)
 {
 	uint32_t room = rte_pktmbuf_data_room_size(ethdev->port.pool) - RTE_PKTMBUF_HEADROOM;
@@ -373,7 +382,8 @@ bool ethdev_link(struct port *port)
 	return ethdev->up;
 }
 
-/* An interface that goes down leaves an error at its sockets, which calls until somebody takes it. */
+/* An interface that goes down leaves an error at its sockets, which calls until somebody takes
+ * it. */
 static void socket_hush(int socket)
 {
 	int error;
@@ -381,8 +391,9 @@ static void socket_hush(int socket)
 	(void)getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
 }
 
-/* The queue has not called since it was to. Some cards never do under vfio: of a queue that has never called, and that has held frames
- * often enough nevertheless, no call is expected any more. */
+/* The queue has not called since it was to. Some cards never do under vfio: of a queue that has
+ * never called, and that has held frames often enough nevertheless, no call is expected any
+ * more. */
 static void ethdev_doubt(struct ethdev *ethdev)
 {
 	if (ethdev->rung || glue_now(NULL) - ethdev->armed < SILENCE ||
@@ -390,11 +401,13 @@ static void ethdev_doubt(struct ethdev *ethdev)
 		return;
 	ethdev->interrupts = false;
 	ethdev->port.calls = false;
-	log_warning("%s: this device's receive interrupt never comes, so it is looked at twice a millisecond: set PTL_POLL=adaptive, or use another device",
+	log_warning("%s: this device's receive interrupt never comes, so it is looked at twice a "
+		    "millisecond: set PTL_POLL=adaptive, or use another device",
 		ethdev->port.name);
 }
 
-/* A socket is readable while its ring holds frames. A queue's descriptor is an eventfd, which keeps calling until it is read. */
+/* A socket is readable while its ring holds frames. A queue's descriptor is an eventfd, which keeps
+ * calling until it is read. */
 int ethdev_interrupt(struct port *port, bool on)
 {
 	struct ethdev *ethdev = (struct ethdev *)port;
@@ -407,7 +420,8 @@ int ethdev_interrupt(struct port *port, bool on)
 	}
 	if (!ethdev->interrupts)
 		return -1;
-	called = (struct pollfd){.fd = rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0), .events = POLLIN};
+	called = (struct pollfd){
+		.fd = rte_eth_dev_rx_intr_ctl_q_get_fd(ethdev->id, 0), .events = POLLIN};
 	if (on && rte_eth_dev_rx_intr_enable(ethdev->id, 0) == 0) {
 		ethdev->armed = glue_now(NULL);
 		return called.fd;

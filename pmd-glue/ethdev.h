@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ethdev.h - a port that is one queue pair of a DPDK ethernet device. memif.c, packet.c and
  * device.c make them.
  *
@@ -11,29 +12,30 @@
 
 #include <base/port.h>
 
-/* Bytes of a buffer for frames of so many bytes, where the device is asked for its frames' size. Drivers want room beside a frame, for two
- * VLAN tags, its checksum and a header of their own. Those of cards round buffers down to a power of two, of which one is to
- * hold a frame of 1,514 bytes. */
+/* Bytes of a buffer for frames of so many bytes, where the device is asked for its frames' size.
+ * Drivers want room beside a frame, for two VLAN tags, its checksum and a header of their own.
+ * Those of cards round buffers down to a power of two, of which one is to hold a frame of 1,514
+ * bytes. */
 #define ETHDEV_ROOM(frame_size) ((frame_size) + 32u > 2048u ? (frame_size) + 32u : 2048u)
 
 struct ethdev {
 	struct port port; /* first: a port is an ethdev */
 	uint16_t id;
-	bool remove;   /* unplug the device at the end: this process plugged it in */
-	bool linear;   /* the device sends only the first segment of a frame */
-	bool copies;   /* the device copies frames to send: any memory will do */
-	bool interrupts; /* its receive queue can call */
-	bool rung;       /* and has called */
-	unsigned silences;  /* how often a frame had come without a call */
-	uint64_t armed;     /* since when it was to call */
-	uint16_t vlan;   /* that the device is to let pass; 0: all pass */
+	bool remove;       /* unplug the device at the end: this process plugged it in */
+	bool linear;       /* the device sends only the first segment of a frame */
+	bool copies;       /* the device copies frames to send: any memory will do */
+	bool interrupts;   /* its receive queue can call */
+	bool rung;         /* and has called */
+	unsigned silences; /* how often a frame had come without a call */
+	uint64_t armed;    /* since when it was to call */
+	uint16_t vlan;     /* that the device is to let pass; 0: all pass */
 	int socket;    /* of the kernel's, on which the driver receives, -1: not known or none */
 	bool up;       /* as last seen */
 	uint64_t look; /* the time from which on the link is looked at again */
 	uint64_t oversized;
-	uint64_t no_mbuf; /* copies that could not be made */
+	uint64_t no_mbuf;         /* copies that could not be made */
 	uint16_t transmit_frames; /* that its ring for sending holds */
-	char device[64];  /* its name in DPDK */
+	char device[64];          /* its name in DPDK */
 };
 
 struct ethdev_options {
@@ -43,13 +45,14 @@ struct ethdev_options {
 	uint32_t mtu;  /* inner bytes wanted, 0 for the device's own */
 	uint16_t vlan; /* of the tag that frames carry, 0: they carry none */
 	uint16_t descriptors; /* frames that a ring should hold, 0: DESCRIPTORS */
-	bool copies;   /* the device copies frames to send, chained ones and those in any memory */
-	bool remove;   /* it was plugged in for this port */
-	bool again;    /* the device has been prepared before: its transmit queue stays as it is */
+	bool copies; /* the device copies frames to send, chained ones and those in any memory */
+	bool remove; /* it was plugged in for this port */
+	bool again;  /* the device has been prepared before: its transmit queue stays as it is */
 	bool external;
 };
 
-/* Plugs in a device: arguments as after --vdev ("net_memif0,role=client"). 0, or -1 without a line. */
+/* Plugs in a device: arguments as after --vdev ("net_memif0,role=client"). 0, or -1 without a
+ * line. */
 int ethdev_plug(const char *arguments);
 void ethdev_unplug(const char *name);
 /* Configures and starts the device `device`. 0, or -1 after an error line. *ethdev is the caller's,

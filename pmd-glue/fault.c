@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fault.c - a port around a port that loses, repeats, delays, reorders and spoils frames, as
  * PTL_FAULT says.
  *
@@ -11,7 +12,8 @@
  * I2. A line is sorted by the time at which its frames leave; frames of the same time leave in the
  *     order in which they came.
  * I3. Frames may be shared with their sender, so spoiling and repeating are done to copies.
- * I4. Frames in two pieces, which refer to an application's memory, wait in the line of their sender's port only; those that a
+ * I4. Frames in two pieces, which refer to an application's memory, wait in the line of their
+ * sender's port only; those that a
  *     sender in this process passes to this one are copied.
  */
 #include <inttypes.h>
@@ -469,8 +471,8 @@ static int fault_parse(const char *specification, struct fault_plan *plan)
 	return 0;
 }
 
-/* Starts to do what the plan says. What waits in a line still leaves at its time, so a side that has a line goes on having
- * one (I2). */
+/* Starts to do what the plan says. What waits in a line still leaves at its time, so a side that
+ * has a line goes on having one (I2). */
 static void fault_begin(struct fault *fault, unsigned interface, const struct fault_plan *plan)
 {
 	fault->plan = *plan;
@@ -510,7 +512,8 @@ int glue_fault_change(struct port *port, unsigned interface, const char *specifi
 {
 	struct fault_plan plan = plan_default();
 	if (port->operations != &fault_operations) {
-		log_error("faults of %s cannot be changed because there have been none from the start: start the "
+		log_error("faults of %s cannot be changed because there have been none from the "
+			  "start: start the "
 			  "program with PTL_FAULT=drop=0",
 			port->name[0] ? port->name : "the loopback");
 		return -1;

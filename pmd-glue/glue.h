@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* glue.h - the only place that knows DPDK's EAL and ethdev: start-up, devices by name, ports,
  * memory, CPUs, the TSC.
  *
@@ -27,15 +28,15 @@ bool glue_hugepages(void); /* after glue_start(): does EAL have hugepages? */
  * mtu: inner bytes wanted, 0 for the device's own. NULL after an error line. */
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu);
 
-/* Node id that a device suggests: from its MAC address; without one, as for loops, the interface's number + 1. Never
- * the wildcard. */
+/* Node id that a device suggests: from its MAC address; without one, as for loops, the interface's
+ * number + 1. Never the wildcard. */
 uint32_t glue_port_nid(const struct port *port, unsigned interface);
 
-/* A capture of what an open port receives and sends, into a pcapng file; snap: bytes kept of a frame
- * at most, 0 for all. capture_start() opens the file ("-": standard output; %p: process id, %i:
- * interface) and gives NULL after an error line; then, while nobody polls the port, it is attached,
- * and at the end detached; capture_finish() waits until all is written. Closing the port does the
- * last two. A file that fails ends the capture with a line, and nothing else. */
+/* A capture of what an open port receives and sends, into a pcapng file; snap: bytes kept of a
+ * frame at most, 0 for all. capture_start() opens the file ("-": standard output; %p: process id,
+ * %i: interface) and gives NULL after an error line; then, while nobody polls the port, it is
+ * attached, and at the end detached; capture_finish() waits until all is written. Closing the port
+ * does the last two. A file that fails ends the capture with a line, and nothing else. */
 struct capture;
 struct capture *capture_start(
 	struct port *port, unsigned interface, const char *file, uint32_t snap);
@@ -45,8 +46,9 @@ bool capture_ended(const struct capture *capture);     /* by a failure of its fi
 void capture_detach(struct capture *capture);
 void capture_finish(struct capture *capture);
 
-/* Lets other faults befall a port's frames from now on, as PTL_FAULT says it; nobody polls the port meanwhile. 0, or -1
- * after an error line: the specification is wrong, or the port was opened without PTL_FAULT. */
+/* Lets other faults befall a port's frames from now on, as PTL_FAULT says it; nobody polls the port
+ * meanwhile. 0, or -1 after an error line: the specification is wrong, or the port was opened
+ * without PTL_FAULT. */
 int glue_fault_change(struct port *port, unsigned interface, const char *specification);
 
 /* Memory of a segment: a mapping that other processes could map too (memfd), zeroed, sparse;
@@ -72,14 +74,15 @@ bool glue_cpu_usable(int cpu);
 struct glue_thread *glue_thread_start(
 	void (*run)(void *), void *argument, int cpu, const char *name);
 void glue_thread_join(struct glue_thread *thread);
-/* Gives the calling thread a mempool cache, until it ends, if it has none and not too many threads have one; cheap to call again.
- * PTL_PROGRESS=inline uses it. */
+/* Gives the calling thread a mempool cache, until it ends, if it has none and not too many threads
+ * have one; cheap to call again. PTL_PROGRESS=inline uses it. */
 void glue_thread_enter(void);
 
-/* Answers dpdk-telemetry.py: for `command`, such as "/postern/peers", tell() writes members of an object that is open. parameters:
- * what the user wrote behind the command and a comma, or "". It is called in threads of DPDK's, of which several may run; one function
- * serves all commands. help: less than 64 bytes. After glue_start(), once for each command. False: DPDK has no room for another
- * command. */
+/* Answers dpdk-telemetry.py: for `command`, such as "/postern/peers", tell() writes members of an
+ * object that is open. parameters: what the user wrote behind the command and a comma, or "". It is
+ * called in threads of DPDK's, of which several may run; one function serves all commands. help:
+ * less than 64 bytes. After glue_start(), once for each command. False: DPDK has no room for
+ * another command. */
 struct report;
 typedef void (*glue_tell)(const char *command, const char *parameters, struct report *report);
 bool glue_telemetry_add(const char *command, const char *help, glue_tell tell);

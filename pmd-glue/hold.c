@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hold.c - see hold.h. */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,8 @@ static void hold_complain(const char *address, int fd)
 		log_error("%s: process %d has this card: end that process, or use another card",
 			address, (int)lock.l_pid);
 	else
-		log_error("%s: a process outside this container has this card: end that process, or use another card",
+		log_error("%s: a process outside this container has this card: end that process, "
+			  "or use another card",
 			address);
 }
 
@@ -73,7 +75,8 @@ int hold_take(const char *given)
 	}
 	fd = hold_open(address);
 	if (fd < 0)
-		log_info("%s: cannot make sure that no other process has this card, because DPDK's runtime directory cannot be used (%s)",
+		log_info("%s: cannot make sure that no other process has this card, because DPDK's "
+			 "runtime directory cannot be used (%s)",
 			address, strerror(errno));
 	if (fd >= 0 && fcntl(fd, F_SETLK, &lock) != 0) {
 		hold_complain(address, fd);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hugepages.c - asks the kernel what hugepages there are. Reads only. */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hugepages.h - are there hugepages to be had? */
 #ifndef PMD_GLUE_HUGEPAGES_H
 #define PMD_GLUE_HUGEPAGES_H

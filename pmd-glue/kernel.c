@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel.c - see kernel.h. */
 #include <errno.h>
 #include <linux/capability.h>
@@ -30,8 +31,8 @@ int kernel_ask(int query, const char *interface, unsigned long request, struct i
 	return ioctl(query, request, answer);
 }
 
-/* The flag says so up to a second late: when a link has gone, which ethtool knows at once; and when one comes, which drops all
- * frames until then. */
+/* The flag says so up to a second late: when a link has gone, which ethtool knows at once; and when
+ * one comes, which drops all frames until then. */
 bool kernel_runs(int query, const char *interface)
 {
 	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};
@@ -82,7 +83,8 @@ uint32_t kernel_check(int query, const char *interface, const char *kind)
 		return 0;
 	}
 	if (!(answer.ifr_flags & IFF_UP)) {
-		log_error("%s%s: the interface is down: ip link set %s up", kind, interface, interface);
+		log_error("%s%s: the interface is down: ip link set %s up", kind, interface,
+			interface);
 		return 0;
 	}
 	if (!kernel_may_open() || (kind[0] && !administrates())) {
@@ -92,12 +94,14 @@ uint32_t kernel_check(int query, const char *interface, const char *kind)
 	}
 	if (kernel_ask(query, interface, SIOCGIFHWADDR, &answer) != 0 ||
 		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-		log_error("%s%s: the interface is not an Ethernet: postern-info lists those that are",
+		log_error(
+			"%s%s: the interface is not an Ethernet: postern-info lists those that are",
 			kind, interface);
 		return 0;
 	}
 	if (kernel_ask(query, interface, SIOCGIFMTU, &answer) != 0) {
-		log_error("%s%s: the kernel does not tell its MTU: %s", kind, interface, strerror(errno));
+		log_error("%s%s: the kernel does not tell its MTU: %s", kind, interface,
+			strerror(errno));
 		return 0;
 	}
 	return (uint32_t)answer.ifr_mtu;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel.h - what the kernel says of one of its interfaces, without opening a port on it. */
 #ifndef PMD_GLUE_KERNEL_H
 #define PMD_GLUE_KERNEL_H
@@ -20,10 +21,12 @@ bool kernel_runs(int query, const char *interface);
 bool kernel_may_open(void); /* may this process have a packet socket? */
 bool kernel_is_up(const char *interface);
 
-/* Checks what can be checked before an interface is opened, so that the error can say what is wrong. kind: "", or "xdp:", which only
- * its administrator may open. Returns the interface's MTU; 0 after an error line. */
+/* Checks what can be checked before an interface is opened, so that the error can say what is
+ * wrong. kind: "", or "xdp:", which only its administrator may open. Returns the interface's MTU; 0
+ * after an error line. */
 uint32_t kernel_check(int query, const char *interface, const char *kind);
-/* The largest frame of a port: what the interface has, less if less is wanted, and at most `limit` bytes. 0 after an error line. */
+/* The largest frame of a port: what the interface has, less if less is wanted, and at most `limit`
+ * bytes. 0 after an error line. */
 uint32_t kernel_frame_size(const char *interface, uint32_t has, uint32_t wanted, uint32_t limit);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kinds.h - the kinds of ports and their limits. Each opens one port, or gives NULL after an error
  * line. */
 #ifndef PMD_GLUE_KINDS_H
@@ -6,23 +7,24 @@
 #include <stdint.h>
 #include <base/port.h>
 
-#define FRAME_HEADER  14u   /* an Ethernet header */
-#define FRAME_DEFAULT 9216u /* where the device does not care: a jumbo frame with room for headers */
+#define FRAME_HEADER 14u /* an Ethernet header */
+/* where the device does not care: a jumbo frame with room for headers */
+#define FRAME_DEFAULT 9216u
 #define FRAME_MAX     (PORT_MTU_MAX + FRAME_HEADER)
 #define FRAME_MIN     (PORT_MTU_MIN + FRAME_HEADER)
 #define GATHER_BYTES  2048u /* of data, for which an mbuf more costs less than a copy */
 #define DESCRIPTORS   1024u /* of each ring, where the device does not care */
 
-struct port *loop_open(const char *wire, uint32_t mtu);            /* loop.c */
-struct port *memif_open(const char *path, uint32_t mtu);           /* memif.c */
-struct port *packet_open(const char *interface, uint32_t mtu);     /* packet.c */
-struct port *xdp_open(const char *interface, uint32_t mtu);        /* xdp.c */
+struct port *loop_open(const char *wire, uint32_t mtu);        /* loop.c */
+struct port *memif_open(const char *path, uint32_t mtu);       /* memif.c */
+struct port *packet_open(const char *interface, uint32_t mtu); /* packet.c */
+struct port *xdp_open(const char *interface, uint32_t mtu);    /* xdp.c */
 /* device.c; vlan: the tag that frames will carry, 0 for none */
 struct port *device_open_pci(const char *address, uint32_t mtu, uint16_t vlan);
 struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan);
 
-/* fault.c: wraps a port in the faults that the specification asks for; closes it when the specification
- * is wrong. */
+/* fault.c: wraps a port in the faults that the specification asks for; closes it when the
+ * specification is wrong. */
 struct port *fault_open(struct port *port, unsigned interface, const char *specification);
 /* The port inside the faults; the port itself when there are none. */
 struct port *fault_inside(struct port *port);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* loop.c - a wire inside this process: ports of one name hear each other, frames pass by reference.
  *
  * Each port is owned by one poll core; ports are opened and closed under the front end's lock while
@@ -8,7 +9,8 @@
  * I2. An owner says that it is sending (`sending`) before it looks whether a port is open, and
  *     until it has let go of the queue. Who closes a port says so first and then waits until nobody
  *     is sending: after that, no queue gets a frame of a port that has left, nor a port that has
- *     left a frame. Between the two halves lies a barrier on each side; who closes makes the heavy one.
+ *     left a frame. Between the two halves lies a barrier on each side; who closes makes the heavy
+ *     one.
  * I3. A frame in a queue belongs to a pool that is never freed (pool.h), so it may outlive its
  *     sender's port.
  * I4. A receiver that does not poll stops a sender for STALL_TIME and no longer: then frames for it
@@ -51,7 +53,7 @@ static const uint8_t loop_prefix[] = {0x02, 'P', 'T', 0, 0};
 enum target { TARGET_NOBODY = LOOP_PORTS, TARGET_ALL, TARGET_UNSOUND };
 
 struct loop {
-	struct port port; /* first: a port is a loop */
+	struct port port;       /* first: a port is a loop */
 	struct rte_ring *queue; /* the slot's */
 	uint8_t slot;
 	uint32_t wire;
@@ -75,8 +77,8 @@ static char wires[LOOP_PORTS + 1][WIRE_NAME]; /* names; under the front end's lo
 
 /* --- sending --- */
 
-/* Puts frames into a slot's queue; the references go with those that were put. For one alone the compiler makes little of the ring's
- * code. */
+/* Puts frames into a slot's queue; the references go with those that were put. For one alone the
+ * compiler makes little of the ring's code. */
 static inline unsigned slot_put(struct slot *slot, struct rte_mbuf **frames, unsigned count)
 {
 	if (count == 1)
@@ -306,7 +308,8 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	if (frame_size == 0)
 		return NULL;
 	if (wire && wire[0] == '\0') {
-		log_error("loop: the name is missing: write loop:NAME, or nothing for an interface that "
+		log_error("loop: the name is missing: write loop:NAME, or nothing for an interface "
+			  "that "
 			  "reaches itself only");
 		return NULL;
 	}

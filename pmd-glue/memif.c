@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* memif.c - two processes joined by shared memory: DPDK's net_memif, with a relay that makes it
  * survive its peer.
  *
@@ -19,17 +20,24 @@
  * I3. PATH.lock says who is who: who holds byte 0 of it listens at PATH, who holds byte 1 connects.
  *     Locks die with their process, so a newcomer takes the part that is free, and the survivor
  *     never changes its own.
- * I4. Who comes or goes holds byte 2 meanwhile, the door: nobody sees another one half there, and of
+ * I4. Who comes or goes holds byte 2 meanwhile, the door: nobody sees another one half there, and
+ * of
  *     two that leave together the second one knows that it is the last and takes the files away.
- * I5. Both ends have frames of the same size, because a frame must fit into one buffer of either: who
- *     has a place has written its MTU into the lock, and a newcomer takes it over, or is turned away.
- * I6. The driver believes whoever reaches its socket and reads and writes where its peer says. So the inner socket is made in
- *     a directory of mode 0700, PATH.0 or PATH.1 by place, and loses its name at once: this process reaches it by a descriptor.
- *     At PATH only processes of the same user and of root are listened to. A directory that a killed process left is removed by
- *     the next process in its place, or by the last to leave.
- * I7. The relay closes an inner socket only after the driver has greeted there: a listening driver whose greeting fails
+ * I5. Both ends have frames of the same size, because a frame must fit into one buffer of either:
+ * who
+ *     has a place has written its MTU into the lock, and a newcomer takes it over, or is turned
+ *     away.
+ * I6. The driver believes whoever reaches its socket and reads and writes where its peer says. So
+ * the inner socket is made in
+ *     a directory of mode 0700, PATH.0 or PATH.1 by place, and loses its name at once: this process
+ *     reaches it by a descriptor. At PATH only processes of the same user and of root are listened
+ *     to. A directory that a killed process left is removed by the next process in its place, or by
+ *     the last to leave.
+ * I7. The relay closes an inner socket only after the driver has greeted there: a listening driver
+ * whose greeting fails
  *     frees the connection while its interrupt thread still watches it, and DPDK ends the process.
- * I8. A driver is never unplugged while it can be used again, because DPDK 22.11 loses memory with each queue, and with each
+ * I8. A driver is never unplugged while it can be used again, because DPDK 22.11 loses memory with
+ * each queue, and with each
  *     listener a descriptor.
  */
 #include <errno.h>
@@ -60,28 +68,32 @@
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
 
-/* A frame costs its two ends the same beside its copies, however long it is. 64 KiB of data fill two of these, headers included. */
-#define MTU_DEFAULT      (32u * 1024 + 256)
-/* A ring goes through its buffers in turn. With these bytes of them it stays in a cache that two cores share; where cores share none,
- * what has left the sender's caches again is the faster to fetch, so much smaller rings would not do. */
-#define RING_BYTES       (17u << 20)
-#define RING_LOG2_MOST   10u
-#define BUFFER_ALIGN     64u
-#define TICK             MILLISECOND       /* between two looks at the control channel */
-#define RETRY            (5 * MILLISECOND) /* between two attempts to connect */
-#define CLOSE_WAIT       SECOND
-#define DOOR_WAIT        5    /* s until who holds the door is believed to be stopped */
-#define GREETING_WAIT    1000 /* ms until a listener that says nothing is believed to live */
-#define IDLE_POLLS       32u  /* empty polls between two looks at the time */
-#define DRIVER_WAIT      (100 * MILLISECOND) /* for the driver to act on a control message, which nothing announces */
+/* A frame costs its two ends the same beside its copies, however long it is. 64 KiB of data fill
+ * two of these, headers included. */
+#define MTU_DEFAULT (32u * 1024 + 256)
+/* A ring goes through its buffers in turn. With these bytes of them it stays in a cache that two
+ * cores share; where cores share none, what has left the sender's caches again is the faster to
+ * fetch, so much smaller rings would not do. */
+#define RING_BYTES     (17u << 20)
+#define RING_LOG2_MOST 10u
+#define BUFFER_ALIGN   64u
+#define TICK           MILLISECOND       /* between two looks at the control channel */
+#define RETRY          (5 * MILLISECOND) /* between two attempts to connect */
+#define CLOSE_WAIT     SECOND
+#define DOOR_WAIT      5    /* s until who holds the door is believed to be stopped */
+#define GREETING_WAIT  1000 /* ms until a listener that says nothing is believed to live */
+#define IDLE_POLLS     32u  /* empty polls between two looks at the time */
+/* for the driver to act on a control message, which nothing announces */
+#define DRIVER_WAIT      (100 * MILLISECOND)
 #define FENCE_ROUNDS     2u   /* see memif_fence() */
 #define MESSAGE_MAX      256u /* a control message has 128 bytes */
 #define DESCRIPTORS_MAX  4u   /* passed with one message: memif passes one */
 #define MESSAGES_AT_ONCE 16u
 #define LISTEN_BACKLOG   4
-#define LOCK_BYTES       8 /* of PATH.lock at most: an MTU of each place, I5 */
+#define LOCK_BYTES       8    /* of PATH.lock at most: an MTU of each place, I5 */
 #define INNER_NAME       "in" /* of the inner socket in its directory */
-#define NAME_ROOM        (sizeof(((struct sockaddr_un *)NULL)->sun_path) + 16) /* of a name that begins with PATH */
+/* of a name that begins with PATH */
+#define NAME_ROOM (sizeof(((struct sockaddr_un *)NULL)->sun_path) + 16)
 
 enum role { ROLE_SERVER, ROLE_CLIENT };
 
@@ -116,7 +128,7 @@ struct memif {
 	enum phase phase;
 	int lock;
 	enum place place; /* held in the lock */
-	int listener; /* at PATH, of a server */
+	int listener;     /* at PATH, of a server */
 	int outer;
 	struct driver *driver;
 	bool started;  /* a client's driver connects when it is started */
@@ -124,7 +136,8 @@ struct memif {
 	bool warned;   /* of a stranger at the other end */
 	uint64_t lost; /* frames sent after it had gone */
 	unsigned idle;
-	int set;        /* an epoll descriptor to sleep on while there is a peer: outer, inner and the bell's */
+	/* an epoll descriptor to sleep on while there is a peer: outer, inner and the bell's */
+	int set;
 	uint64_t heard; /* the time of the last control message */
 	uint64_t next_tick;
 	uint64_t next_try;
@@ -262,9 +275,10 @@ static void memif_relay(struct memif *memif)
 		link.link_status == RTE_ETH_LINK_UP) {
 		memif->phase = PHASE_LIVE;
 		memif->met = true;
-		if (!bell_hang(&memif->bell, memif->set) &&
-			setting_is(SETTING_POLL, "interrupt"))
-			log_warning("%s: the peer cannot wake this process; polling every 500 us instead: run both with DPDK on this kernel, or set PTL_POLL=adaptive",
+		if (!bell_hang(&memif->bell, memif->set) && setting_is(SETTING_POLL, "interrupt"))
+			log_warning("%s: the peer cannot wake this process; polling every 500 us "
+				    "instead: run both with DPDK on this kernel, or set "
+				    "PTL_POLL=adaptive",
 				memif->ethdev.port.name);
 	}
 }
@@ -311,7 +325,8 @@ static void outer_check(struct memif *memif)
 		return;
 	close_and_forget(&memif->outer);
 	if (!memif->warned)
-		log_warning("%s: process %d of user %u is refused as the other end, because it could crash this process: run both as one user",
+		log_warning("%s: process %d of user %u is refused as the other end, because it "
+			    "could crash this process: run both as one user",
 			memif->ethdev.port.name, peer.pid, peer.uid);
 	memif->warned = true;
 }
@@ -321,7 +336,8 @@ static void inner_check(struct memif *memif)
 {
 	if (memif->driver->inner >= 0 || errno == EAGAIN || memif->warned)
 		return;
-	log_warning("%s: the own driver cannot be reached: %s: leave /proc mounted, and change the user before PtlNIInit",
+	log_warning("%s: the own driver cannot be reached: %s: leave /proc mounted, and change the "
+		    "user before PtlNIInit",
 		memif->ethdev.port.name, strerror(errno));
 	memif->warned = true;
 }
@@ -376,8 +392,8 @@ static void memif_meet_server(struct memif *memif)
 	/* The driver connects in here, to a socket that is listening already. */
 	if (rte_eth_dev_start(memif->ethdev.id) == 0) {
 		memif->started = true;
-		memif->driver->inner = accept4(
-			memif->driver->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		memif->driver->inner =
+			accept4(memif->driver->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	}
 	inner_check(memif);
 	if (memif->driver->inner < 0)
@@ -422,15 +438,17 @@ static uint16_t memif_receive(struct port *port, struct rte_mbuf **frames, uint1
 	uint16_t received = 0;
 	if (memif->phase == PHASE_LIVE)
 		received = rte_eth_rx_burst(memif->ethdev.id, 0, frames, count);
-	/* Before there is a peer a poll core naps between its looks, and each may bring the peer nearer. */
+	/* Before there is a peer a poll core naps between its looks, and each may bring the peer
+	 * nearer. */
 	if (received == 0 && (memif->phase != PHASE_LIVE || ++memif->idle % IDLE_POLLS == 0))
 		memif_tick(memif);
 	return received;
 }
 
-/* Until the first peer comes the frames stay with the sender, so that nobody who starts early waits for a retransmission. After
- * a peer has gone they are lost, as on a wire that was cut: a sender that kept them would try again and again, and greet the
- * next peer with what was meant for this one. */
+/* Until the first peer comes the frames stay with the sender, so that nobody who starts early waits
+ * for a retransmission. After a peer has gone they are lost, as on a wire that was cut: a sender
+ * that kept them would try again and again, and greet the next peer with what was meant for this
+ * one. */
 static uint16_t memif_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct memif *memif = (struct memif *)port;
@@ -450,7 +468,8 @@ static bool memif_link(struct port *port)
 	return memif->phase == PHASE_LIVE;
 }
 
-/* What there is to sleep on. A client whose server is away looks for it when the poll core wakes, once a second. */
+/* What there is to sleep on. A client whose server is away looks for it when the poll core wakes,
+ * once a second. */
 static int memif_watch(const struct memif *memif)
 {
 	switch (memif->phase) {
@@ -494,12 +513,12 @@ static enum place place_other(const struct memif *memif)
 
 static bool place_take(const struct memif *memif, enum place place)
 {
-	struct flock lock = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
 	return fcntl(memif->lock, F_OFD_SETLK, &lock) == 0;
 }
 
-/* Takes it when nobody else holds it any more; false when that takes too long, because the holder has been stopped. */
+/* Takes it when nobody else holds it any more; false when that takes too long, because the holder
+ * has been stopped. */
 static bool door_open(const struct memif *memif)
 {
 	const struct timespec pause = {.tv_nsec = MILLISECOND};
@@ -515,8 +534,7 @@ static bool door_open(const struct memif *memif)
 /* Does another process hold it? */
 static bool place_taken(const struct memif *memif, enum place place)
 {
-	struct flock lock = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place, .l_len = 1};
 	return fcntl(memif->lock, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
@@ -551,7 +569,7 @@ static enum listener memif_listener(const struct memif *memif)
 		if (end.fd < 0)
 			break; /* so many are waiting that nobody else may */
 		greeted = poll(&end, 1, GREETING_WAIT) == 1 &&
-			recv(end.fd, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
+			  recv(end.fd, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
 		close(end.fd);
 	}
 	return LISTENER_MEMIF;
@@ -562,7 +580,8 @@ static void inner_name(const struct memif *memif, enum place place, char *name, 
 	snprintf(name, size, "%s.%u", memif->address.sun_path, place);
 }
 
-/* Removes the directory of the inner socket, which who has this place has made and may have been killed before he removed it. */
+/* Removes the directory of the inner socket, which who has this place has made and may have been
+ * killed before he removed it. */
 static void inner_remove(const struct memif *memif, enum place place)
 {
 	char name[NAME_ROOM];
@@ -672,11 +691,13 @@ static int memif_complain(const struct memif *memif, int error)
 	struct stat status;
 	lock_name(memif, lock, sizeof(lock));
 	if (error == EAGAIN)
-		remedy = "a process that opens or closes a memif there has been stopped: continue or end it";
+		remedy = "a process that opens or closes a memif there has been stopped: continue "
+			 "or end it";
 	else if (error == ENOENT || error == ENOTDIR)
 		remedy = "create the directory first";
 	else if (error == EACCES && lstat(lock, &status) == 0)
-		remedy = "it is another user's: choose another path, or run both processes as one user";
+		remedy = "it is another user's: choose another path, or run both processes as one "
+			 "user";
 	else if (error == EACCES || error == EPERM || error == EROFS)
 		remedy = "choose a directory that this user may write to, such as /tmp or "
 			 "$XDG_RUNTIME_DIR";
@@ -756,7 +777,8 @@ static uint32_t memif_mtu_there(const struct memif *memif)
 	enum place other = place_other(memif);
 	uint32_t mtu;
 	if (!place_taken(memif, other) ||
-		pread(memif->lock, &mtu, sizeof(mtu), (off_t)(other * sizeof(mtu))) != sizeof(mtu) ||
+		pread(memif->lock, &mtu, sizeof(mtu), (off_t)(other * sizeof(mtu))) !=
+			sizeof(mtu) ||
 		mtu < PORT_MTU_MIN || mtu > PORT_MTU_MAX)
 		return 0;
 	return mtu;
@@ -769,7 +791,8 @@ static int memif_agree(struct memif *memif, uint32_t *mtu)
 	if (*mtu == 0)
 		*mtu = there != 0 ? there : MTU_DEFAULT;
 	if (there != 0 && there != *mtu) {
-		log_error("%s: the process at the other end has an MTU of %u: set PTL_MTU=%u here, or nothing",
+		log_error("%s: the process at the other end has an MTU of %u: set PTL_MTU=%u here, "
+			  "or nothing",
 			memif->ethdev.port.name, there, there);
 		return -1;
 	}
@@ -814,13 +837,14 @@ static int inner_enter(struct memif *memif, struct driver *driver, char *name, s
 	if (driver->directory >= 0 && fstat(driver->directory, &status) == 0 &&
 		status.st_uid == geteuid() && (status.st_mode & 077) == 0)
 		return 0;
-	log_error("%s: cannot make %s for this process alone: %s: choose another path, or remove it",
+	log_error(
+		"%s: cannot make %s for this process alone: %s: choose another path, or remove it",
 		memif->ethdev.port.name, name, strerror(driver->directory < 0 ? errno : EACCES));
 	return -1;
 }
 
-/* Removes the names of the inner socket. A client's driver connects, as it was told, to an entry of the directory that goes: so the
- * descriptor of that directory becomes one of /proc/self/fd. */
+/* Removes the names of the inner socket. A client's driver connects, as it was told, to an entry of
+ * the directory that goes: so the descriptor of that directory becomes one of /proc/self/fd. */
 static int inner_hide(struct memif *memif, struct driver *driver)
 {
 	int descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -861,8 +885,8 @@ static int driver_plug(struct memif *memif, struct driver *driver, const char *s
 	return -1;
 }
 
-/* Plugs a device in. Its socket has a name, in a directory for this process alone, until it can be reached by a descriptor; without
- * /proc it keeps the name. */
+/* Plugs a device in. Its socket has a name, in a directory for this process alone, until it can be
+ * reached by a descriptor; without /proc it keeps the name. */
 static int driver_make(struct memif *memif, struct driver *driver)
 {
 	char directory[NAME_ROOM], at[32], known[64];
@@ -873,7 +897,8 @@ static int driver_make(struct memif *memif, struct driver *driver)
 	snprintf(at, sizeof(at), "/proc/self/fd/%d", driver->directory);
 	hidden = access(at, W_OK) == 0;
 	driver->address.sun_family = AF_UNIX;
-	snprintf(name, sizeof(driver->address.sun_path), "%.104s/" INNER_NAME, hidden ? at : directory);
+	snprintf(name, sizeof(driver->address.sun_path), "%.104s/" INNER_NAME,
+		hidden ? at : directory);
 	if (driver->role == ROLE_CLIENT) {
 		driver->listener = socket_listen(&driver->address);
 		if (driver->listener < 0)
@@ -891,7 +916,8 @@ static int driver_make(struct memif *memif, struct driver *driver)
 	return hidden ? inner_hide(memif, driver) : 0;
 }
 
-/* A spare driver that does for this role and size, or NULL. Clients' spare ones of other sizes go. */
+/* A spare driver that does for this role and size, or NULL. Clients' spare ones of other sizes
+ * go. */
 static struct driver *driver_take(enum role role, uint32_t frame_size)
 {
 	struct driver **at = &drivers_spare, *driver;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* memory.c - memory of segments and of applications.
  *
  * A segment is a memfd, so that another process can map it. Its memory is given back here; its
@@ -6,7 +7,8 @@
  * I1. A segment of hugepages is made only when there are enough for all of it at that moment, and a
  *     range is written to only after glue_segment_commit(): a page that cannot be had is an error
  *     there, not a SIGBUS later.
- * I2. What is known of an application's block stands in a tree of blocks, never in memory that the caller names: that may
+ * I2. What is known of an application's block stands in a tree of blocks, never in memory that the
+ * caller names: that may
  *     be anybody's, or have gone.
  */
 #include <errno.h>
@@ -28,9 +30,10 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
 
-#define BLOCK_ALIGN   64u                 /* a cache line */
-#define THP_SIZE      (UINT64_C(2) << 20) /* what a transparent hugepage is on the machines we know */
-#define NODES_MAX     (8 * sizeof(unsigned long))
+#define BLOCK_ALIGN 64u /* a cache line */
+/* what a transparent hugepage is on the machines we know */
+#define THP_SIZE  (UINT64_C(2) << 20)
+#define NODES_MAX (8 * sizeof(unsigned long))
 
 struct segment {
 	struct segment *next;

@@ -1,21 +1,26 @@
-/* packet.c - ports on interfaces of the kernel: a packet socket for each port, so that any number of processes may have one on the
- * same interface.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* packet.c - ports on interfaces of the kernel: a packet socket for each port, so that any number
+ * of processes may have one on the same interface.
  *
- *      small frames        kernel --- copies ---> ring of slots, mapped --- copied ---> frame buffers
+ *      small frames        kernel --- copies --> mapped ring of slots --- copied ---> frame buffers
  *      longer than a slot  kernel --- their start ---> ring (says what comes)
  *                                 --- recvmsg() copies ---> frame buffers
- *      to send             frame buffers, the application's memory --- sendmmsg() copies ---> kernel
+ *      to send             frame buffers, user's memory --- sendmmsg() copies ---> kernel
  *
  * Opened and closed under the front end's lock; owned by one poll core in between.
  *
  * I1. No frame longer than frame_size is sent.
- * I2. A frame that the kernel refuses is lost and counted, as on a wire: it stops no other. Only a full socket makes frames wait.
- * I3. The slots that say so (TP_STATUS_COPY) and the frames in the socket's queue are in the same order: each such slot takes one
+ * I2. A frame that the kernel refuses is lost and counted, as on a wire: it stops no other. Only a
+ * full socket makes frames wait.
+ * I3. The slots that say so (TP_STATUS_COPY) and the frames in the socket's queue are in the same
+ * order: each such slot takes one
  *     frame from the queue, whatever becomes of it.
- * I4. With PTL_ENCAP=udp a virtio_net_hdr stands before each frame, both ways. Datagrams that differ in their data alone are given
- *     to the kernel as one (UDP segmentation offload), which splits them where a device cannot, and hands them as one to a
- *     packet socket that they reach before that; there they are split here.
- * I5. The socket is bound to ETH_P_ALL and does not bypass the queueing discipline: so processes on one interface hear each other.
+ * I4. With PTL_ENCAP=udp a virtio_net_hdr stands before each frame, both ways. Datagrams that
+ * differ in their data alone are given
+ *     to the kernel as one (UDP segmentation offload), which splits them where a device cannot, and
+ *     hands them as one to a packet socket that they reach before that; there they are split here.
+ * I5. The socket is bound to ETH_P_ALL and does not bypass the queueing discipline: so processes on
+ * one interface hear each other.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -51,27 +56,31 @@
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5 /* since Linux 6.2 */
 #endif
 
-#define SLOT_LEAST    2048u /* bytes: a standard frame, and what stands before it */
-#define SLOT_MOST     16384u
-#define SLOT_BESIDES  128u /* before a frame */
-#define SLOTS         1024u
-#define BLOCK         65536u
-#define BURST         64u
-#define PIECES        (4 * BURST)           /* of memory, in all messages that are given to the kernel at a time */
-#define QUEUE_BYTES   (UINT32_C(16) << 20)  /* of long frames that the socket may hold */
-#define SEND_BYTES    (UINT32_C(1) << 20)   /* that wait in the kernel to leave: less than queueing disciplines drop */
-#define FRAME_BESIDES 2048u                 /* of the kernel's memory, for each frame in a queue */
+#define SLOT_LEAST   2048u /* bytes: a standard frame, and what stands before it */
+#define SLOT_MOST    16384u
+#define SLOT_BESIDES 128u /* before a frame */
+#define SLOTS        1024u
+#define BLOCK        65536u
+#define BURST        64u
+/* of memory, in all messages that are given to the kernel at a time */
+#define PIECES      (4 * BURST)
+#define QUEUE_BYTES (UINT32_C(16) << 20) /* of long frames that the socket may hold */
+/* that wait in the kernel to leave: less than queueing disciplines drop */
+#define SEND_BYTES    (UINT32_C(1) << 20)
+#define FRAME_BESIDES 2048u /* of the kernel's memory, for each frame in a queue */
 #define LINK_INTERVAL (100 * MILLISECOND)
 #define IDLE_LOOKS    1024u /* that found no frame, from one look at the interface to the next */
-#define REFUSED_TOLD  16u /* frames of a length or more refused in a row, and none sent: it is the length */
-#define DATAGRAM_MAX  UINT16_MAX /* bytes of an IPv4 packet */
-#define TAG           4u         /* bytes of an 802.1Q tag */
-#define TAG_AT        12u
-#define UDP_HEADERS   (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
-#define HEADERS_MAX   (FRAME_HEADER + TAG + UDP_HEADERS)
-#define VNET          sizeof(struct virtio_net_hdr)
+/* frames of a length or more refused in a row, and none sent: it is the length */
+#define REFUSED_TOLD 16u
+#define DATAGRAM_MAX UINT16_MAX /* bytes of an IPv4 packet */
+#define TAG          4u         /* bytes of an 802.1Q tag */
+#define TAG_AT       12u
+#define UDP_HEADERS  (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
+#define HEADERS_MAX  (FRAME_HEADER + TAG + UDP_HEADERS)
+#define VNET         sizeof(struct virtio_net_hdr)
 
-/* A message's first piece with I4: its own copy of the headers, because a frame is not written to. */
+/* A message's first piece with I4: its own copy of the headers, because a frame is not written
+ * to. */
 struct head {
 	struct virtio_net_hdr vnet;
 	uint8_t outer[HEADERS_MAX];
@@ -90,9 +99,9 @@ struct batch {
 struct packet {
 	struct port port; /* first: a port is a packet port */
 	int socket;
-	int query; /* a socket to ask the kernel with */
-	int index; /* of the interface that the socket is bound to */
-	bool vnet; /* I4 */
+	int query;     /* a socket to ask the kernel with */
+	int index;     /* of the interface that the socket is bound to */
+	bool vnet;     /* I4 */
 	bool segments; /* the kernel takes several datagrams as one, as far as it is known */
 	uint32_t idle; /* looks that found no frame */
 	bool gone;     /* there is no such interface */
@@ -100,7 +109,7 @@ struct packet {
 	uint64_t look; /* the time from which on it is looked at again */
 	uint8_t *ring;
 	uint32_t slot_bytes;
-	uint32_t slot; /* that is filled next */
+	uint32_t slot;                 /* that is filled next */
 	struct rte_mbuf *ready[BURST]; /* of a message that was split: not yet given to the owner */
 	unsigned ready_at, ready_count;
 	uint64_t missed, errors, no_mbuf;
@@ -123,7 +132,8 @@ static int packet_bind(struct packet *packet, int index)
 	return 0;
 }
 
-/* An interface that goes down leaves an error at its sockets, which calls, or fails a call, until somebody takes it. */
+/* An interface that goes down leaves an error at its sockets, which calls, or fails a call, until
+ * somebody takes it. */
 static void packet_hush(struct packet *packet)
 {
 	int error = 0;
@@ -143,8 +153,10 @@ static void packet_rebind(struct packet *packet)
 		return;
 	packet_hush(packet);
 	if (kernel_ask(packet->query, packet->interface, SIOCGIFHWADDR, &answer) == 0 &&
-		memcmp(answer.ifr_hwaddr.sa_data, packet->port.address, sizeof(packet->port.address)) != 0)
-		log_warning("%s: the interface was made again with another address, so nothing reaches this process: "
+		memcmp(answer.ifr_hwaddr.sa_data, packet->port.address,
+			sizeof(packet->port.address)) != 0)
+		log_warning("%s: the interface was made again with another address, so nothing "
+			    "reaches this process: "
 			    "ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x",
 			packet->interface, packet->interface, packet->port.address[0],
 			packet->port.address[1], packet->port.address[2], packet->port.address[3],
@@ -165,7 +177,8 @@ static bool packet_link(struct port *port)
 
 /* --- sending --- */
 
-/* The headers up to UDP's length, but for IPv4's length, are the same in datagrams that may go as one. */
+/* The headers up to UDP's length, but for IPv4's length, are the same in datagrams that may go as
+ * one. */
 static bool frames_alike(const struct rte_mbuf *one, const struct rte_mbuf *two)
 {
 	const uint8_t *a = rte_pktmbuf_mtod(one, const uint8_t *);
@@ -173,12 +186,13 @@ static bool frames_alike(const struct rte_mbuf *one, const struct rte_mbuf *two)
 	uint32_t length_at = one->l2_len + (uint32_t)offsetof(struct rte_ipv4_hdr, total_length);
 	uint32_t rest = length_at + (uint32_t)sizeof(rte_be16_t);
 	uint32_t end = one->l2_len + (uint32_t)(sizeof(struct rte_ipv4_hdr) +
-					       offsetof(struct rte_udp_hdr, dgram_len));
+						offsetof(struct rte_udp_hdr, dgram_len));
 	return (two->ol_flags & RTE_MBUF_F_TX_UDP_CKSUM) != 0 && two->l2_len == one->l2_len &&
 	       memcmp(a, b, length_at) == 0 && memcmp(a + rest, b + rest, end - rest) == 0;
 }
 
-/* How many of the frames go as one message: all but the last are of one length. *bytes: from the Ethernet header on. */
+/* How many of the frames go as one message: all but the last are of one length. *bytes: from the
+ * Ethernet header on. */
 static uint16_t frames_joined(
 	const struct packet *packet, struct rte_mbuf **frames, uint16_t count, uint32_t *bytes)
 {
@@ -193,7 +207,8 @@ static uint16_t frames_joined(
 	while (joined < count && frames[joined - 1]->pkt_len == first->pkt_len &&
 		frames[joined]->pkt_len <= first->pkt_len &&
 		*bytes + frames[joined]->pkt_len - headers <= limit &&
-		(pieces += frames[joined]->nb_segs) <= PIECES && frames_alike(first, frames[joined]))
+		(pieces += frames[joined]->nb_segs) <= PIECES &&
+		frames_alike(first, frames[joined]))
 		*bytes += frames[joined++]->pkt_len - headers;
 	return joined;
 }
@@ -208,7 +223,8 @@ static void batch_pieces(struct batch *batch, const struct rte_mbuf *frame, uint
 }
 
 /* The headers of a message of UDP; returns their bytes. */
-static uint32_t head_write(struct head *head, const struct rte_mbuf *frame, uint16_t joined, uint32_t bytes)
+static uint32_t head_write(
+	struct head *head, const struct rte_mbuf *frame, uint16_t joined, uint32_t bytes)
 {
 	uint32_t link = frame->l2_len, headers = link + (uint32_t)UDP_HEADERS;
 	struct rte_ipv4_hdr *ipv4 = (struct rte_ipv4_hdr *)(void *)(head->outer + link);
@@ -263,9 +279,11 @@ static void batch_fill(struct packet *packet, struct rte_mbuf **frames, uint16_t
 	uint16_t done = 0;
 	batch->count = 0;
 	batch->piece_count = 0;
-	while (done < count && batch->count < BURST && frames[done]->pkt_len <= packet->port.frame_size &&
+	while (done < count && batch->count < BURST &&
+		frames[done]->pkt_len <= packet->port.frame_size &&
 		batch->piece_count + 1 + frames[done]->nb_segs <= PIECES)
-		done = (uint16_t)(done + batch_add(packet, frames + done, (uint16_t)(count - done)));
+		done = (uint16_t)(done +
+				  batch_add(packet, frames + done, (uint16_t)(count - done)));
 }
 
 static void refused_count(struct packet *packet, uint32_t length)
@@ -273,16 +291,21 @@ static void refused_count(struct packet *packet, uint32_t length)
 	const char *name = packet->interface;
 	if (length < packet->refused || packet->refusals == 0)
 		packet->refused = length;
-	if (++packet->refusals < REFUSED_TOLD || packet->refusals_told || packet->refused <= FRAME_MIN)
+	if (++packet->refusals < REFUSED_TOLD || packet->refusals_told ||
+		packet->refused <= FRAME_MIN)
 		return;
 	packet->refusals_told = true;
-	log_warning("%s: the kernel does not send frames of %" PRIu32 " bytes, they are thrown away: its other end "
-		    "seems to take smaller ones only; give both ends the same MTU by ip link set %s mtu N, or set PTL_MTU",
+	log_warning("%s: the kernel does not send frames of %" PRIu32
+		    " bytes, they are thrown away: its other end "
+		    "seems to take smaller ones only; give both ends the same MTU by ip link set "
+		    "%s mtu N, or set PTL_MTU",
 		name, packet->refused - FRAME_HEADER, name);
 }
 
-/* Does the kernel, which has refused the first message, take it later or in another form? If not, it is lost. */
-static bool refusal_passes(struct packet *packet, int error, uint16_t joined, uint32_t length, bool *wait)
+/* Does the kernel, which has refused the first message, take it later or in another form? If not,
+ * it is lost. */
+static bool refusal_passes(
+	struct packet *packet, int error, uint16_t joined, uint32_t length, bool *wait)
 {
 	*wait = error == EAGAIN || error == ENOMEM;
 	if (*wait || error == EINTR)
@@ -322,7 +345,8 @@ static uint16_t batch_lose(struct packet *packet, struct rte_mbuf **frames)
 static int batch_send(const struct packet *packet, struct batch *batch)
 {
 	if (batch->count == 1)
-		return sendmsg(packet->socket, &batch->messages[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+		return sendmsg(packet->socket, &batch->messages[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1
+											      : 1;
 	return sendmmsg(packet->socket, batch->messages, batch->count, MSG_DONTWAIT);
 }
 
@@ -339,8 +363,8 @@ static uint16_t packet_transmit(struct port *port, struct rte_mbuf **frames, uin
 			sent = batch_send(packet, batch);
 		if (sent > 0)
 			done = (uint16_t)(done + batch_sent(packet, frames + done, (unsigned)sent));
-		else if (batch->count == 0 ||
-			 !refusal_passes(packet, errno, batch->frames[0], frames[done]->pkt_len, &wait))
+		else if (batch->count == 0 || !refusal_passes(packet, errno, batch->frames[0],
+						      frames[done]->pkt_len, &wait))
 			done = (uint16_t)(done + batch_lose(packet, frames + done));
 	}
 	return done;
@@ -354,10 +378,12 @@ struct arrival {
 	uint32_t here;        /* how many */
 	uint32_t length;      /* in all */
 	uint32_t status;      /* the slot's */
-	uint32_t tag;         /* that the kernel has taken out: its bytes in the order of the wire; 0: none */
-	uint32_t head;        /* bytes of headers that all frames share; of all, when it is one frame */
-	uint32_t part;        /* bytes of data in each but the last; 0: it is one frame */
-	uint32_t count;       /* of frames */
+	/* that the kernel has taken out: its bytes in the order of the wire; 0: none */
+	uint32_t tag;
+	/* bytes of headers that all frames share; of all, when it is one frame */
+	uint32_t head;
+	uint32_t part;  /* bytes of data in each but the last; 0: it is one frame */
+	uint32_t count; /* of frames */
 };
 
 /* Reads what the kernel says beside the bytes. False: it is nothing that can be taken. */
@@ -386,8 +412,10 @@ static bool arrival_split(const struct packet *packet, struct arrival *arrival)
 	return arrival->count <= BURST;
 }
 
-/* The memory that a message is copied to, in its order, and each frame's length; returns how many pieces. */
-static unsigned arrival_place(const struct arrival *arrival, struct rte_mbuf **frames, struct iovec *to)
+/* The memory that a message is copied to, in its order, and each frame's length; returns how many
+ * pieces. */
+static unsigned arrival_place(
+	const struct arrival *arrival, struct rte_mbuf **frames, struct iovec *to)
 {
 	uint32_t tag = arrival->tag != 0 ? TAG : 0, apart = tag != 0 ? TAG_AT : 0;
 	uint32_t left = arrival->length - arrival->head;
@@ -410,7 +438,8 @@ static unsigned arrival_place(const struct arrival *arrival, struct rte_mbuf **f
 	return pieces;
 }
 
-/* Gives each frame of several its own headers. Nothing has damaged them since they were one, so there is no checksum of UDP. */
+/* Gives each frame of several its own headers. Nothing has damaged them since they were one, so
+ * there is no checksum of UDP. */
 static void arrival_heads(const struct arrival *arrival, struct rte_mbuf **frames)
 {
 	uint32_t head = arrival->head + (arrival->tag != 0 ? TAG : 0);
@@ -450,7 +479,8 @@ static void arrival_copy(const struct arrival *arrival, const struct iovec *to, 
 }
 
 /* Copies a message to frames. False: it was not what was announced. */
-static bool arrival_take(const struct packet *packet, const struct arrival *arrival, struct rte_mbuf **frames)
+static bool arrival_take(
+	const struct packet *packet, const struct arrival *arrival, struct rte_mbuf **frames)
 {
 	struct virtio_net_hdr vnet;
 	struct iovec to[3 + BURST];
@@ -473,7 +503,8 @@ static bool arrival_take(const struct packet *packet, const struct arrival *arri
 }
 
 /* Throws a message away that nobody can take. */
-static unsigned arrival_drop(struct packet *packet, const struct arrival *arrival, uint64_t *counter)
+static unsigned arrival_drop(
+	struct packet *packet, const struct arrival *arrival, uint64_t *counter)
 {
 	if (arrival->status & TP_STATUS_COPY)
 		(void)queue_take(packet, NULL, 0, 0);
@@ -484,7 +515,8 @@ static unsigned arrival_drop(struct packet *packet, const struct arrival *arriva
 /* Makes frames of a message; returns how many. -1: there are no buffers, and it stays. */
 static int arrival_receive(struct packet *packet, struct arrival *arrival, struct rte_mbuf **frames)
 {
-	uint32_t room = (uint32_t)rte_pktmbuf_data_room_size(packet->port.pool) - RTE_PKTMBUF_HEADROOM;
+	uint32_t room =
+		(uint32_t)rte_pktmbuf_data_room_size(packet->port.pool) - RTE_PKTMBUF_HEADROOM;
 	if (arrival->here < arrival->length && !(arrival->status & TP_STATUS_COPY))
 		return (int)arrival_drop(packet, arrival, &packet->missed);
 	if (arrival->here < FRAME_HEADER || !arrival_split(packet, arrival))
@@ -508,18 +540,22 @@ static uint32_t slot_tag(const struct tpacket2_hdr *slot)
 	uint32_t bytes;
 	if (!(slot->tp_status & TP_STATUS_VLAN_VALID))
 		return 0;
-	tag[0] = htons(slot->tp_status & TP_STATUS_VLAN_TPID_VALID ? slot->tp_vlan_tpid : ETH_P_8021Q);
+	tag[0] = htons(
+		slot->tp_status & TP_STATUS_VLAN_TPID_VALID ? slot->tp_vlan_tpid : ETH_P_8021Q);
 	tag[1] = htons(slot->tp_vlan_tci);
 	memcpy(&bytes, tag, sizeof(bytes));
 	return bytes;
 }
 
-/* Takes what is in the next slot, if something is, to `ready`. False: nothing is, or it must wait. */
+/* Takes what is in the next slot, if something is, to `ready`. False: nothing is, or it must
+ * wait. */
 static bool slot_receive(struct packet *packet)
 {
 	struct tpacket2_hdr *slot =
-		(struct tpacket2_hdr *)(void *)(packet->ring + (size_t)packet->slot * packet->slot_bytes);
-	uint32_t status = __atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE); /* the frame is behind it */
+		(struct tpacket2_hdr *)(void *)(packet->ring +
+						(size_t)packet->slot * packet->slot_bytes);
+	/* the frame is behind it */
+	uint32_t status = __atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE);
 	struct arrival arrival;
 	int count;
 	if (!(status & TP_STATUS_USER))
@@ -535,7 +571,8 @@ static bool slot_receive(struct packet *packet)
 	packet->ready_at = 0;
 	packet->ready_count = (unsigned)count;
 	packet->slot = (packet->slot + 1) % SLOTS;
-	__atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE); /* it has been read */
+	/* it has been read */
+	__atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -564,7 +601,8 @@ struct program {
 	unsigned count;
 };
 
-static void program_add(struct program *program, uint16_t code, uint32_t operand, unsigned yes, unsigned no)
+static void program_add(
+	struct program *program, uint16_t code, uint32_t operand, unsigned yes, unsigned no)
 {
 	program->code[program->count++] =
 		(struct sock_filter){code, (uint8_t)yes, (uint8_t)no, operand};
@@ -585,7 +623,8 @@ static void program_require(struct program *program, uint32_t value)
 	program_jump(program, value, 0, JUMP_DROP);
 }
 
-/* Frames that others on this interface send, as they leave: those for this host are for us as well. */
+/* Frames that others on this interface send, as they leave: those for this host are for us as
+ * well. */
 static void program_outgoing(struct program *program, const uint8_t *own)
 {
 	program_load(program, BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
@@ -596,7 +635,8 @@ static void program_outgoing(struct program *program, const uint8_t *own)
 	program_load(program, BPF_H | BPF_ABS, 0);
 	program_require(program, (uint32_t)own[0] << 8 | own[1]);
 	program_load(program, BPF_W | BPF_ABS, 2);
-	program_require(program, (uint32_t)own[2] << 24 | (uint32_t)own[3] << 16 | (uint32_t)own[4] << 8 | own[5]);
+	program_require(program,
+		(uint32_t)own[2] << 24 | (uint32_t)own[3] << 16 | (uint32_t)own[4] << 8 | own[5]);
 }
 
 /* The EtherType; X is then the bytes of a tag that stands before it. */
@@ -640,7 +680,8 @@ static void packet_select(struct port *port, const struct port_selection *wanted
 			FRAME_HEADER + (uint32_t)offsetof(struct rte_ipv4_hdr, next_proto_id));
 		program_require(&program, IPPROTO_UDP);
 		program_load(&program, BPF_H | BPF_IND,
-			FRAME_HEADER + (uint32_t)(sizeof(struct rte_ipv4_hdr) + offsetof(struct rte_udp_hdr, dst_port)));
+			FRAME_HEADER + (uint32_t)(sizeof(struct rte_ipv4_hdr) +
+						  offsetof(struct rte_udp_hdr, dst_port)));
 		program_require(&program, wanted->udp_port);
 	}
 	for (uint32_t n = 0; n < sizeof(wanted->key); n += 4) {
@@ -651,7 +692,8 @@ static void packet_select(struct port *port, const struct port_selection *wanted
 	program_finish(&program);
 	filter = (struct sock_fprog){(unsigned short)program.count, program.code};
 	if (setsockopt(packet->socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0)
-		log_warning("%s: the kernel takes no filter (%s), so this process looks at all frames there: "
+		log_warning("%s: the kernel takes no filter (%s), so this process looks at all "
+			    "frames there: "
 			    "see sysctl net.core.optmem_max",
 			packet->interface, strerror(errno));
 	else
@@ -674,7 +716,8 @@ static void packet_counters(struct port *port, struct port_counters *counters)
 	counters->buffers = pool_used(port->pool);
 }
 
-/* The socket is readable while its ring holds frames. Nothing calls when an interface is made again. */
+/* The socket is readable while its ring holds frames. Nothing calls when an interface is made
+ * again. */
 static int packet_interrupt(struct port *port, bool on)
 {
 	struct packet *packet = (struct packet *)port;
@@ -731,7 +774,8 @@ static int socket_set(int socket, int option, int value)
 	return setsockopt(socket, SOL_PACKET, option, &value, sizeof(value));
 }
 
-/* Sets a size of the socket's, which only the network's administrator may set beyond the kernel's limit; returns what it is then. */
+/* Sets a size of the socket's, which only the network's administrator may set beyond the kernel's
+ * limit; returns what it is then. */
 static uint32_t socket_room(int socket, int force, int option, uint32_t bytes)
 {
 	int value = (int)bytes / 2; /* the kernel doubles it */
@@ -752,7 +796,8 @@ static int packet_map(struct packet *packet)
 	void *memory;
 	if (setsockopt(packet->socket, SOL_PACKET, PACKET_RX_RING, &ring, sizeof(ring)) != 0)
 		return -1;
-	memory = mmap(NULL, (size_t)slot * SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED, packet->socket, 0);
+	memory = mmap(
+		NULL, (size_t)slot * SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED, packet->socket, 0);
 	if (memory == MAP_FAILED)
 		return -1;
 	packet->ring = memory;
@@ -799,7 +844,8 @@ static int packet_start(struct packet *packet, uint32_t mtu)
 	packet->vnet = setting_is(SETTING_ENCAP, "udp");
 	packet->segments = packet->vnet;
 	port->checksum_offload = packet->vnet;
-	port->pool = pool_take(name, RTE_MAX(port->frame_size + TAG, SLOT_LEAST), SLOTS, SOCKET_ID_ANY, true);
+	port->pool = pool_take(
+		name, RTE_MAX(port->frame_size + TAG, SLOT_LEAST), SLOTS, SOCKET_ID_ANY, true);
 	if (!port->pool)
 		return -1;
 	if (packet_prepare(packet) == 0 &&

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pcapng.c - the blocks of a pcapng file as bytes. See pcapng.h; the numbers are the format's. */
 #include <assert.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pcapng.h - the blocks of a pcapng file, which Wireshark and its kin read, as bytes. In the host's
  * byte order, as the format has it; times are nanoseconds since 1970.
  *

@@ -1,4 +1,6 @@
-/* pool.c - the buffers of ports. See pool.h. Called under the front end's lock, but for pool_empty_caches(). */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pool.c - the buffers of ports. See pool.h. Called under the front end's lock, but for
+ * pool_empty_caches(). */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,10 +22,10 @@
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
 
-#define POOLS_MAX  256
-#define POOL_SPARE 4096u /* beyond the rings: what the transport keeps for retransmission */
-#define POOL_LEAST 1024u /* of those, when frames are so large that memory counts */
-#define POOL_BYTES (UINT64_C(64) << 20) /* from here on memory counts */
+#define POOLS_MAX    256
+#define POOL_SPARE   4096u /* beyond the rings: what the transport keeps for retransmission */
+#define POOL_LEAST   1024u /* of those, when frames are so large that memory counts */
+#define POOL_BYTES   (UINT64_C(64) << 20)  /* from here on memory counts */
 #define POOL_RESERVE (UINT64_C(128) << 20) /* hugepages, for what DPDK has beside buffers */
 #define POOL_STEP    32u                   /* buffers that are made at a time, when none is free */
 /* a buffer's cost beside its room */
@@ -66,7 +68,8 @@ size_t pool_bytes(uint32_t frame_size, uint32_t descriptors)
 
 /* --- pools that grow with use (I3), as DPDK's operations of a mempool --- */
 
-/* The memory of a pool whose buffers have not all been made; the free ones are kept by DPDK's own operations. */
+/* The memory of a pool whose buffers have not all been made; the free ones are kept by DPDK's own
+ * operations. */
 struct growing {
 	pthread_mutex_t lock; /* who makes buffers holds it */
 	char *memory;         /* of all buffers */
@@ -154,7 +157,8 @@ static unsigned growing_count(const struct rte_mempool *pool)
 	       atomic_load_explicit(&growing->made, memory_order_relaxed);
 }
 
-/* The name of the operations; DPDK's own, with which all buffers are made at once, where its table is full. */
+/* The name of the operations; DPDK's own, with which all buffers are made at once, where its table
+ * is full. */
 static const char *growing_operations(void)
 {
 	static const struct rte_mempool_ops operations = {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* port.c - which kind of port an interface's name means. Called under the front end's lock. */
 #include <net/if.h>
 #include <string.h>
@@ -62,8 +63,9 @@ static void port_check_calls(const struct port *port)
 	if (port->calls || !port->external || !setting_is(SETTING_POLL, "interrupt") ||
 		!setting_is(SETTING_PROGRESS, "core"))
 		return;
-	log_warning("%s: with PTL_POLL=interrupt this device is looked at twice a millisecond, because "
-		    "it has no receive interrupt: set PTL_POLL=adaptive, or use another device",
+	log_warning(
+		"%s: with PTL_POLL=interrupt this device is looked at twice a millisecond, because "
+		"it has no receive interrupt: set PTL_POLL=adaptive, or use another device",
 		port->name);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recorder.c - files that captures go to, each written by a thread of its own. See recorder.h.
  *
  * DPDK's own librte_pcapng knows ethernet devices only, by their port number, which a loopback has
@@ -105,7 +106,8 @@ static size_t buffer_whole(const struct recorder *recorder, size_t length)
 	return at;
 }
 
-/* What takes the bytes does not: has somebody waited for this thread since `since` (0: nobody had) for too long? 0, or what is wrong. */
+/* What takes the bytes does not: has somebody waited for this thread since `since` (0: nobody had)
+ * for too long? 0, or what is wrong. */
 static int recorder_hurry(struct recorder *recorder, uint64_t *since)
 {
 	if (!atomic_load_explicit(&recorder->waited, memory_order_relaxed))
@@ -240,8 +242,8 @@ static void track_write(struct recorder *recorder, struct track *track)
 	track->due -= track->due < block.bytes ? track->due : block.bytes;
 }
 
-/* R2; all that is there when a track is leaving, but not what others that never rest put there meanwhile. Returns how many blocks
- * were written. */
+/* R2; all that is there when a track is leaving, but not what others that never rest put there
+ * meanwhile. Returns how many blocks were written. */
 static unsigned recorder_write(struct recorder *recorder, bool all)
 {
 	struct track *oldest;
@@ -342,8 +344,9 @@ static int file_complain(const char *name, int error)
 	return -1;
 }
 
-/* A descriptor of standard output, which belongs to captures once one goes there: what the program itself writes to it then goes to
- * standard error, or it would stand between their blocks. -1: none. The front end's lock is held. */
+/* A descriptor of standard output, which belongs to captures once one goes there: what the program
+ * itself writes to it then goes to standard error, or it would stand between their blocks. -1:
+ * none. The front end's lock is held. */
 static int standard_open(void)
 {
 	static int standard = -1;
@@ -465,8 +468,8 @@ static void recorder_close(struct recorder *recorder)
 	recorder_free(recorder);
 }
 
-/* For all but the recorder's thread, which holds the lock while it writes: to a pipe it then does so
- * no longer than patience lasts. */
+/* For all but the recorder's thread, which holds the lock while it writes: to a pipe it then does
+ * so no longer than patience lasts. */
 static void recorder_lock(struct recorder *recorder)
 {
 	atomic_store_explicit(&recorder->waited, true, memory_order_relaxed);

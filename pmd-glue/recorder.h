@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recorder.h - files that captures go to, each written by a thread of its own.
  *
  * A track is one interface's part of a file. The thread that has frames puts whole packet blocks
@@ -41,9 +42,9 @@ struct track {
 
 /* Has a recording to that file ended by itself, with tracks in it that have not been finished? */
 bool recorder_failed(const char *file);
-/* A track in the file, which is made, or emptied, if no other track of this process is in it; "-" is
- * standard output. In a recording that has ended by itself it is not heard of any more. NULL after an
- * error line. */
+/* A track in the file, which is made, or emptied, if no other track of this process is in it; "-"
+ * is standard output. In a recording that has ended by itself it is not heard of any more. NULL
+ * after an error line. */
 struct track *track_open(const char *file, const struct pcapng_interface *interface);
 /* Has the recording ended by itself? Then nobody reads the tape any more. */
 bool track_ended(const struct track *track);

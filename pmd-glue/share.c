@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* share.c - PTL_SHARE: letting DPDK's secondary processes, such as dpdk-dumpcap, into this one.
  *
- * A secondary process maps the primary's memory at the same addresses, by the names of its files. So
- * that memory must be hugepages in a hugetlbfs: neither ordinary pages, which EAL makes without a
- * file, nor hugepages without a name, which Postern otherwise prefers, can be mapped from outside.
+ * A secondary process maps the primary's memory at the same addresses, by the names of its files.
+ * So that memory must be hugepages in a hugetlbfs: neither ordinary pages, which EAL makes without
+ * a file, nor hugepages without a name, which Postern otherwise prefers, can be mapped from
+ * outside.
  *
  * I1. EAL leaves the files when a process ends. Whoever takes the name next uses them again; at an
  *     orderly end they are removed here.
@@ -74,7 +76,8 @@ static bool directory_usable(const char *directory)
 	return usable;
 }
 
-/* A hugetlbfs of the default page size that serves. mounted: is there any that this user may write to? */
+/* A hugetlbfs of the default page size that serves. mounted: is there any that this user may write
+ * to? */
 static bool directory_find(char *directory, size_t size, bool *mounted)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "re");
@@ -141,7 +144,8 @@ int share_begin(const char *directory)
 	snprintf(left_prefix, sizeof(left_prefix), "%smap_", name);
 	left_process = getpid();
 	if (atexit(share_end) != 0)
-		log_debug(LOG_DPDK, "no handler for the end: %smap_* will stay in %s", name, directory);
+		log_debug(LOG_DPDK, "no handler for the end: %smap_* will stay in %s", name,
+			directory);
 	if (rte_pdump_init() != 0) {
 		log_error("PTL_SHARE=%s: DPDK cannot answer dpdk-dumpcap: %s: unset PTL_SHARE",
 			name, rte_strerror(rte_errno));

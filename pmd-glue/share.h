@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* share.h - PTL_SHARE: letting DPDK's secondary processes, such as dpdk-dumpcap, into this one. */
 #ifndef PMD_GLUE_SHARE_H
 #define PMD_GLUE_SHARE_H
@@ -10,10 +11,11 @@
 
 bool share_wanted(void);
 bool share_active(void); /* EAL was started so */
-/* Before EAL starts: is there what it takes? 0 and the directory of a hugetlbfs, or -1 after an error line. */
+/* Before EAL starts: is there what it takes? 0 and the directory of a hugetlbfs, or -1 after an
+ * error line. */
 int share_check(char *directory, size_t size);
-/* After it has started: answers who wants to capture, and sees to it that at the end of the process nothing is left in the
- * directory. 0, or -1 after an error line. */
+/* After it has started: answers who wants to capture, and sees to it that at the end of the process
+ * nothing is left in the directory. 0, or -1 after an error line. */
 int share_begin(const char *directory);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tape.c - bytes on their way from one thread to another. See tape.h. */
 #include <assert.h>
 #include <string.h>
@@ -48,7 +49,8 @@ void tape_put(struct tape *tape, const void *bytes, size_t length)
 void tape_publish(struct tape *tape, uint64_t at)
 {
 	tape->at = at;
-	/* Release: pairs with the acquire in tape_readable(), so that the reader finds the bytes. */
+	/* Release: pairs with the acquire in tape_readable(), so that the reader finds the
+	 * bytes. */
 	atomic_store_explicit(&tape->written, at, memory_order_release);
 }
 

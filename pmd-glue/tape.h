@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tape.h - bytes on their way from one thread to another, in order, through memory of a fixed size.
  *
  * One thread writes, one reads; neither ever waits for the other. Writing is in two steps, so that
@@ -30,7 +31,8 @@ struct tape {
 	_Alignas(TAPE_LINE) _Atomic uint64_t read;    /* the reader's line */
 };
 
-/* Takes memory for a tape of size bytes, a power of two; it is the system's until it is used. 0 or -1. */
+/* Takes memory for a tape of size bytes, a power of two; it is the system's until it is used. 0 or
+ * -1. */
 int tape_open(struct tape *tape, size_t size);
 void tape_close(struct tape *tape);
 

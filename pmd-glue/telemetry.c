@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* telemetry.c - answers to dpdk-telemetry.py: a report in the values that DPDK's telemetry has.
  *
  * DPDK calls in a thread of its own for each client, so several answers may be in the making. It
- * knows no objects in arrays, no flags and nothing that is not there: an array of objects becomes an
- * object whose members are numbered, a flag is 0 or 1, and what is not there is left out. What does
- * not fit into its limits (256 members, 127 bytes of text) is left out or cut off. It escapes what is not ASCII
- * in ways that are no JSON, so a question mark stands for that.
+ * knows no objects in arrays, no flags and nothing that is not there: an array of objects becomes
+ * an object whose members are numbered, a flag is 0 or 1, and what is not there is left out. What
+ * does not fit into its limits (256 members, 127 bytes of text) is left out or cut off. It escapes
+ * what is not ASCII in ways that are no JSON, so a question mark stands for that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,8 @@ struct answer {
 	struct level levels[LEVELS];
 	unsigned depth; /* that are open */
 	unsigned
-		skipped; /* open ones that there is no room or memory for: what is in them is left out */
+		/* open ones that there is no room or memory for: what is in them is left out */
+		skipped;
 };
 
 static glue_tell answer_tell;

@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* thread.c - poll threads, and EAL's idea of a thread.
  *
  * A thread that EAL does not know has no mempool cache: each frame then costs ten times as much to
- * have and to give. Of our threads EAL knows POOL_THREADS at a time (pool.h, I2), the one that started it among them.
+ * have and to give. Of our threads EAL knows POOL_THREADS at a time (pool.h, I2), the one that
+ * started it among them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,16 +36,17 @@ static bool leave_usable;
 static _Thread_local bool entered;
 static atomic_uint registered; /* threads that EAL knows through thread_register() */
 
-/* With PTL_SHARE no thread may register: EAL would then refuse secondary processes. Instead EAL is started with more
- * threads of its own than it needs, which sleep for ever, and others go by their numbers. */
+/* With PTL_SHARE no thread may register: EAL would then refuse secondary processes. Instead EAL is
+ * started with more threads of its own than it needs, which sleep for ever, and others go by their
+ * numbers. */
 static atomic_bool lent[SHARE_LCORES];
 static _Thread_local unsigned borrowed; /* 0: nothing, which is EAL's own */
 
 static bool thread_borrow(void)
 {
 	for (unsigned id = 1; id < SHARE_LCORES; id++) {
-		/* Acquire: pairs with the release in thread_leave(): the last one's work on the caches of that number is
-		 * done. */
+		/* Acquire: pairs with the release in thread_leave(): the last one's work on the
+		 * caches of that number is done. */
 		if (atomic_exchange_explicit(&lent[id], true, memory_order_acquire))
 			continue;
 		RTE_PER_LCORE(_lcore_id) = borrowed = id;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* xdp.c - ports on interfaces of the kernel by af_xdp, through DPDK's driver.
  *
  * Opened and closed under the front end's lock; owned by one poll core in between.
@@ -85,7 +86,8 @@ static unsigned sockets_list(int *sockets, unsigned count)
 	return found;
 }
 
-/* The socket that the driver keeps to itself: the one that was not there before. -1: it cannot be told. */
+/* The socket that the driver keeps to itself: the one that was not there before. -1: it cannot be
+ * told. */
 static int socket_new(const int *before, unsigned before_count)
 {
 	int now[SOCKETS_MAX], fresh = -1;
@@ -103,7 +105,8 @@ static int socket_new(const int *before, unsigned before_count)
 	return fresh;
 }
 
-/* libxdp and libbpf come with DPDK's driver and say what they do on standard error: they are asked not to. */
+/* libxdp and libbpf come with DPDK's driver and say what they do on standard error: they are asked
+ * not to. */
 static void libraries_hush(void)
 {
 	static const struct {
@@ -132,7 +135,8 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	if (ethdev_plug(arguments) != 0) {
 		if (driver_missing(options->name, device))
 			return -1;
-		log_error("%s: DPDK cannot open it (%s); perhaps this kernel or the interface's driver has no AF_XDP. Set "
+		log_error("%s: DPDK cannot open it (%s); perhaps this kernel or the interface's "
+			  "driver has no AF_XDP. Set "
 			  "PTL_IFACE_NAME=%s, which needs none",
 			options->name, eal_reason(why, sizeof(why)), xdp->interface);
 		return -1;
@@ -142,8 +146,9 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	xdp->ethdev.port.operations = &xdp_operations;
 	xdp->ethdev.socket = socket_new(sockets, count);
 	xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
-	log_warning("%s: af_xdp is not ready for use, frames may arrive late or never; PTL_IFACE_NAME=%s is", options->name,
-		xdp->interface);
+	log_warning("%s: af_xdp is not ready for use, frames may arrive late or never; "
+		    "PTL_IFACE_NAME=%s is",
+		options->name, xdp->interface);
 	return 0;
 }
 

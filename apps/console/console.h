@@ -1,6 +1,9 @@
-/* console.h - what the parts of postern-console share: the interfaces that it holds, and how a command fails.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* console.h - what the parts of postern-console share: the interfaces that it holds, and how a
+ * command fails.
  *
- * Commands run in the main thread, one at a time; generators of traffic (traffic.h) have threads of their own.
+ * Commands run in the main thread, one at a time; generators of traffic (traffic.h) have threads of
+ * their own.
  */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
@@ -28,14 +31,17 @@ extern struct console console;
 /* The current interface. */
 ptl_handle_ni_t console_interface(void);
 
-/* Tells why a command failed, in a sentence on standard error, behind where its line stands in a script. */
+/* Tells why a command failed, in a sentence on standard error, behind where its line stands in a
+ * script. */
 void console_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a call of the library: its own sentence when it has one. */
 void console_fail_call(int code, const char *call);
-/* Where the lines that follow stand: the name of a script, or NULL for a terminal, and the number of its line. */
+/* Where the lines that follow stand: the name of a script, or NULL for a terminal, and the number
+ * of its line. */
 void console_place(const char *script, unsigned line);
 
-/* Sleeps for so many nanoseconds; false when somebody pressed a key meanwhile, or interrupted the program. */
+/* Sleeps for so many nanoseconds; false when somebody pressed a key meanwhile, or interrupted the
+ * program. */
 bool console_sleep(uint64_t nanoseconds);
 /* Somebody has interrupted the program. */
 bool console_interrupted(void);

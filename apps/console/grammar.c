@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* grammar.c - see grammar.h. */
 #include <stdio.h>
 #include <string.h>
@@ -231,7 +232,8 @@ static char yes[] = "with the words that may be missing";
 		.f = function, .data = with, .help_str = text, .tokens = {__VA_ARGS__, NULL}}
 #define TOKEN(name) ((cmdline_parse_token_hdr_t *)&(name))
 
-/* Two spaces part how a command is written from what it does; a text without them is another way to write the one before. */
+/* Two spaces part how a command is written from what it does; a text without them is another way to
+ * write the one before. */
 COMMAND(help, do_help, NULL, "help [COMMAND]  these lines", TOKEN(word_help));
 COMMAND(help_word, do_help, yes, "help COMMAND", TOKEN(word_help), TOKEN(any_second));
 COMMAND(show_topic, do_show, NULL, show_text, TOKEN(word_show), TOKEN(word_topic));
@@ -375,7 +377,8 @@ bool grammar_choice(char *text, size_t size)
 	end += strlen("]: ");
 	if (about)
 		snprintf(line, sizeof(line), "%-10s %s", word, about);
-	else if (strncmp(kind, "[Mul-choice", strlen("[Mul-choice")) == 0 && strncmp(end, word, strlen(word)) != 0)
+	else if (strncmp(kind, "[Mul-choice", strlen("[Mul-choice")) == 0 &&
+		 strncmp(end, word, strlen(word)) != 0)
 		snprintf(line, sizeof(line), "%s", word); /* one of several for the same place */
 	else
 		snprintf(line, sizeof(line), "%s", end);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-console: interfaces to look into, to steer and to send from. See console.h. */
 #include <ctype.h>
 #include <errno.h>
@@ -20,9 +21,9 @@
 #include "script.h"
 #include "traffic.h"
 
-#define EXIT_COMMAND 1
-#define EXIT_USAGE   2
-#define NANOSECONDS  1000000000u
+#define EXIT_COMMAND    1
+#define EXIT_USAGE      2
+#define NANOSECONDS     1000000000u
 #define COMPLAINT_BYTES 1024
 
 static const char help_text[] =
@@ -156,7 +157,8 @@ static int commands_run(const char *file)
 		return EXIT_COMMAND;
 	}
 	if (!script) {
-		console_fail("%s cannot be opened: %s; give the path of a file with commands", file, strerror(errno));
+		console_fail("%s cannot be opened: %s; give the path of a file with commands", file,
+			strerror(errno));
 		cmdline_free(cmdline);
 		return EXIT_COMMAND;
 	}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* script.c - see script.h. */
 #define ALLOW_EXPERIMENTAL_API /* rdline_new() and rdline_free() are there since DPDK 21.11 */
 #include <errno.h>
@@ -26,7 +27,8 @@ bool script_run(struct cmdline *cmdline, FILE *file, const char *name)
 	ssize_t length;
 
 	console_place(name, 1);
-	for (unsigned n = 1; fine && !console.quit && (length = getline(&line, &size, file)) >= 0; n++) {
+	for (unsigned n = 1; fine && !console.quit && (length = getline(&line, &size, file)) >= 0;
+		n++) {
 		console_place(name, n);
 		if (memchr(line, '\0', (size_t)length) != NULL) {
 			console_fail("the line has bytes of 0; a script is text");

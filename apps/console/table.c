@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* table.c - see table.h. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* table.h - JSON as text for people: an object as lines of names and values, a list as a table. */
 #ifndef CONSOLE_TABLE_H
 #define CONSOLE_TABLE_H

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* traffic.c - see traffic.h.
  *
- * A generator belongs to the main thread, which starts it, asks it to stop, and joins its thread before it frees it. What
- * both look at is atomic.
+ * A generator belongs to the main thread, which starts it, asks it to stop, and joins its thread
+ * before it frees it. What both look at is atomic.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -289,7 +290,8 @@ static bool traffic_open(struct traffic *traffic)
 	return traffic->kind == SINK ? sink_open(traffic) : send_open(traffic);
 }
 
-/* What a generator made, it gives back. A message may still use the descriptor of a sink, and so its memory. */
+/* What a generator made, it gives back. A message may still use the descriptor of a sink, and so
+ * its memory. */
 static void traffic_close(struct traffic *traffic)
 {
 	if (traffic->descriptor != PTL_INVALID_HANDLE)
@@ -515,8 +517,8 @@ static void traffic_tell(const struct traffic *traffic)
 			traffic->error[0] != '\0' ? ": " : ", nobody answered", traffic->error);
 }
 
-/* Waits for the end of one that has been stopped, but not for messages that nothing happens to: those to a process that does
- * not exist fail after PTL_PEER_TIMEOUT only. */
+/* Waits for the end of one that has been stopped, but not for messages that nothing happens to:
+ * those to a process that does not exist fail after PTL_PEER_TIMEOUT only. */
 static bool traffic_await(const struct traffic *traffic)
 {
 	uint64_t messages = atomic_load(&traffic->messages), since = now_ns();
@@ -537,7 +539,8 @@ static bool traffic_await(const struct traffic *traffic)
 static void traffic_finish(struct traffic *traffic)
 {
 	if (!traffic_await(traffic)) {
-		console_fail("%s %u still waits for messages that have not arrived, PTL_PEER_TIMEOUT at the longest; "
+		console_fail("%s %u still waits for messages that have not arrived, "
+			     "PTL_PEER_TIMEOUT at the longest; "
 			     "stop it again later, or quit",
 			kind_names[traffic->kind], traffic->number);
 		return;

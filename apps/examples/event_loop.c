@@ -1,10 +1,14 @@
-/* event_loop.c - messages in a program's own event loop, beside timers, sockets and whatever else has a file descriptor.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* event_loop.c - messages in a program's own event loop, beside timers, sockets and whatever else
+ * has a file descriptor.
  *
- * The loop waits with epoll for a timer and for events. Each tick puts a number to this very process, which adds up what comes; the
- * program ends when each put has arrived and has been acknowledged. It exits with 0 if the sum is right.
+ * The loop waits with epoll for a timer and for events. Each tick puts a number to this very
+ * process, which adds up what comes; the program ends when each put has arrived and has been
+ * acknowledged. It exits with 0 if the sum is right.
  *
- * With PTL_PROGRESS=inline no thread receives messages while the program sleeps in epoll, so no descriptor can announce them. Then the
- * loop waits in postern_eq_poll() for a short time, and looks at its descriptors in between.
+ * With PTL_PROGRESS=inline no thread receives messages while the program sleeps in epoll, so no
+ * descriptor can announce them. Then the loop waits in postern_eq_poll() for a short time, and
+ * looks at its descriptors in between.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -61,7 +65,8 @@ static void loop_open(struct loop *loop, ptl_handle_ni_t ni)
 	check(PtlGetId(ni, &loop->self), "PtlGetId");
 	check(PtlEQAlloc(ni, 256, &loop->queue), "PtlEQAlloc");
 	md.eventq = loop->queue;
-	check(PtlMEAttach(ni, PORTAL, anybody, NUMBERS, 0, PTL_RETAIN, PTL_INS_AFTER, &entry), "PtlMEAttach");
+	check(PtlMEAttach(ni, PORTAL, anybody, NUMBERS, 0, PTL_RETAIN, PTL_INS_AFTER, &entry),
+		"PtlMEAttach");
 	check(PtlMDAttach(entry, md, PTL_RETAIN, PTL_RETAIN, NULL), "PtlMDAttach");
 	md.options = 0;
 	check(PtlMDBind(ni, md, &loop->source), "PtlMDBind");
@@ -78,7 +83,8 @@ static void timer_start(struct loop *loop)
 {
 	const struct itimerspec tick = {.it_value.tv_nsec = TICK, .it_interval.tv_nsec = TICK};
 
-	loop->timer = check_system(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create");
+	loop->timer = check_system(
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create");
 	check_system(timerfd_settime(loop->timer, 0, &tick, NULL), "timerfd_settime");
 	loop_watch(loop, loop->timer);
 }
@@ -90,13 +96,15 @@ static void tick(struct loop *loop)
 	if (read(loop->timer, &ticks, sizeof(ticks)) != sizeof(ticks) || loop->sent == TICKS)
 		return;
 	loop->sent++;
-	check(PtlPut(loop->source, PTL_ACK_REQ, loop->self, PORTAL, 0, NUMBERS, 0, loop->sent), "PtlPut");
+	check(PtlPut(loop->source, PTL_ACK_REQ, loop->self, PORTAL, 0, NUMBERS, 0, loop->sent),
+		"PtlPut");
 }
 
 static void event_take(struct loop *loop, const ptl_event_t *event)
 {
 	if (event->ni_fail_type != PTL_NI_OK) {
-		fprintf(stderr, "%s: %s\n", postern_event_name(event->type), postern_fail_text(event->ni_fail_type));
+		fprintf(stderr, "%s: %s\n", postern_event_name(event->type),
+			postern_fail_text(event->ni_fail_type));
 		exit(1);
 	}
 	if (event->type == PTL_EVENT_ACK)
@@ -107,7 +115,8 @@ static void event_take(struct loop *loop, const ptl_event_t *event)
 	loop->sum += event->hdr_data;
 }
 
-/* All events that there are; waits for the first one, for so many ns. The call that finds no more makes the descriptor not readable. */
+/* All events that there are; waits for the first one, for so many ns. The call that finds no more
+ * makes the descriptor not readable. */
 static void events_take(struct loop *loop, uint64_t timeout)
 {
 	ptl_event_t event;

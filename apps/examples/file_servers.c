@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* file_servers.c - parallel file servers, after chapter 5 of the Portals 3.2 specification.
  *
  * Four servers stripe a file over four disks and look like one to an application:
@@ -31,8 +32,9 @@
 #define STRIPE          (16 * 1024)
 #define FILE_SIZE       (60 * STRIPE + 1234)
 #define DISK_SIZE       (FILE_SIZE / SERVERS + STRIPE)
-#define REQUESTS        64 /* that a server has room for; a lasting one would attach new room in time */
-#define QUEUE_ROOM      256
+/* that a server has room for; a lasting one would attach new room in time */
+#define REQUESTS   64
+#define QUEUE_ROOM 256
 
 enum operation { READ_FILE, WRITE_FILE, CLOSE_SERVER };
 

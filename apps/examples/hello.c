@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hello.c - a greeting from one process into the memory of another.
  *
  *     hello                  from this process to itself
@@ -9,8 +10,9 @@
  *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=1 hello receive
  *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=2 hello send 1:1
  *
- * What comes before the receiver has attached its inbox is dropped, and nobody hears of it. So the sender asks for an
- * acknowledgement, and without one it sends again: that start-up cannot race. The receiver says that it waits once it has attached.
+ * What comes before the receiver has attached its inbox is dropped, and nobody hears of it. So the
+ * sender asks for an acknowledgement, and without one it sends again: that start-up cannot race.
+ * The receiver says that it waits once it has attached.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +35,10 @@ static void check(int code, const char *call)
 	exit(1);
 }
 
-/* Waits for an event of this kind, for so many ns from one event to the next, and passes over others. False: there was none. */
-static int wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind, uint64_t timeout, ptl_event_t *event)
+/* Waits for an event of this kind, for so many ns from one event to the next, and passes over
+ * others. False: there was none. */
+static int wait_for(
+	ptl_handle_eq_t queue, ptl_event_kind_t kind, uint64_t timeout, ptl_event_t *event)
 {
 	do {
 		int code = postern_eq_poll(&queue, 1, timeout, event, NULL);
@@ -46,7 +50,8 @@ static int wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind, uint64_t timeo
 			fprintf(stderr, "%s: %s\n", postern_event_name(event->type),
 				postern_fail_text(event->ni_fail_type));
 			if (!getenv("PTL_IFACE_NAME"))
-				fputs("Without PTL_IFACE_NAME this process reaches nobody but itself.\n",
+				fputs("Without PTL_IFACE_NAME this process reaches nobody but "
+				      "itself.\n",
 					stderr);
 			exit(1);
 		}
@@ -54,14 +59,16 @@ static int wait_for(ptl_handle_eq_t queue, ptl_event_kind_t kind, uint64_t timeo
 	return 1;
 }
 
-/* Puts a greeting, and once more when it has arrived and no acknowledgement follows: then nothing at the target has taken it. */
+/* Puts a greeting, and once more when it has arrived and no acknowledgement follows: then nothing
+ * at the target has taken it. */
 static void greet(ptl_handle_md_t descriptor, ptl_process_id_t target, ptl_handle_eq_t queue)
 {
 	ptl_event_t event;
 	unsigned tries;
 
 	for (tries = 0; tries < TRIES; tries++) {
-		check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0), "PtlPut");
+		check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0),
+			"PtlPut");
 		wait_for(queue, PTL_EVENT_SEND_END, UINT64_MAX, &event);
 		if (wait_for(queue, PTL_EVENT_ACK, TRY_AGAIN, &event))
 			return;
@@ -86,8 +93,8 @@ int main(int count, char **words)
 	ptl_process_id_t self, target;
 	int interfaces;
 
-	if ((!send && !receive) ||
-		(!receive && (count < 3 || sscanf(words[2], "%u:%u", &target.nid, &target.pid) != 2))) {
+	if ((!send && !receive) || (!receive && (count < 3 || sscanf(words[2], "%u:%u", &target.nid,
+								      &target.pid) != 2))) {
 		fprintf(stderr, "usage: hello [receive | send NID:PID]\n");
 		return 2;
 	}
@@ -122,7 +129,8 @@ int main(int count, char **words)
 
 		check(PtlMDBind(ni, memory, &descriptor), "PtlMDBind");
 		if (receive) /* it is attached already */
-			check(PtlPut(descriptor, PTL_NOACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0), "PtlPut");
+			check(PtlPut(descriptor, PTL_NOACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0),
+				"PtlPut");
 		else
 			greet(descriptor, target, queue);
 	}

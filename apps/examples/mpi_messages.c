@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mpi_messages.c - message transmission in MPI, after chapter 5 of the Portals 3.2 specification.
  *
  * Short messages are sent and presumed to be received: a receiver without a matching receive keeps

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* watch_drops.c - dealing with dropped requests, after chapter 5 of the Portals 3.2 specification.
  *
  * A request that nothing in a match list accepts is discarded, and all that remains is a count. To

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* checks.c - cores, their isolation and frequency, memory, and the kernel's settings. */
 #include <stdio.h>
 #include <string.h>
@@ -212,17 +213,19 @@ static unsigned cards_uio(const struct doctor *doctor)
 
 	for (unsigned i = 0; i < doctor->interface_count; i++)
 		if (doctor->interfaces[i].kind == KIND_PCI &&
-			host_link(&doctor->host, driver, sizeof(driver), "/sys/bus/pci/devices/%s/driver",
-				doctor->interfaces[i].device))
+			host_link(&doctor->host, driver, sizeof(driver),
+				"/sys/bus/pci/devices/%s/driver", doctor->interfaces[i].device))
 			count += device_driver_is_uio(driver);
 	return count;
 }
 
 void check_hugepages(struct doctor *doctor)
 {
-	const long long least = (long long)(HUGEPAGES_LEAST >> 20), advised = (long long)(HUGEPAGES_ADVISED >> 20);
+	const long long least = (long long)(HUGEPAGES_LEAST >> 20),
+			advised = (long long)(HUGEPAGES_ADVISED >> 20);
 	unsigned cards = cards_uio(doctor);
-	const char *need = cards > 0 ? "cards under uio_pci_generic need them" : "memory is slower without";
+	const char *need =
+		cards > 0 ? "cards under uio_pci_generic need them" : "memory is slower without";
 	enum level level = cards > 0 ? LEVEL_FAILURE : LEVEL_WARNING;
 	long long pages, unused;
 
@@ -232,7 +235,8 @@ void check_hugepages(struct doctor *doctor)
 		return;
 	}
 	if (pages > 0)
-		doctor_find(doctor, level, "%lld of %lld MiB are free, of which Postern wants %lld at least: %s",
+		doctor_find(doctor, level,
+			"%lld of %lld MiB are free, of which Postern wants %lld at least: %s",
 			unused, pages, least, need);
 	else
 		doctor_find(doctor, level, "there are none: %s", need);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* doctor.c - see doctor.h: the table of checks, and what is printed of them. */
 #include "doctor.h"
 
@@ -190,10 +191,12 @@ static void settings_read(struct doctor *doctor)
 		interface_sort(interface);
 		setting_item_read(settings, count, "PTL_MTU", (unsigned)i, item, sizeof(item));
 		interface->mtu = strtol(item, NULL, 10);
-		interface->gateway = setting_item_read(settings, count, "PTL_GATEWAY", (unsigned)i, item, sizeof(item));
+		interface->gateway = setting_item_read(
+			settings, count, "PTL_GATEWAY", (unsigned)i, item, sizeof(item));
 		if (setting_item_read(settings, count, "PTL_IP", (unsigned)i, item, sizeof(item)))
 			interface->mask = subnet_mask(item);
-		setting_item_read(settings, count, "PTL_POLL_CORE", (unsigned)i, item, sizeof(item));
+		setting_item_read(
+			settings, count, "PTL_POLL_CORE", (unsigned)i, item, sizeof(item));
 		interface->cpu = item[0] >= '0' && item[0] <= '9' ? atoi(item) : -1;
 		doctor->interface_count++;
 	}

@@ -1,4 +1,6 @@
-/* doctor.h - what stands in the way of a program that uses Postern on this machine, and the command that mends it.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* doctor.h - what stands in the way of a program that uses Postern on this machine, and the command
+ * that mends it.
  *
  * A check is a function in a table (doctor.c). It adds one finding or more.
  */
@@ -80,7 +82,8 @@ void check_link(struct doctor *doctor);
 /* network.c: of what can be opened and asked. */
 void check_interfaces(struct doctor *doctor);
 
-/* Reads words behind "doctor", looks, prints; the exit code: 0, 1 when something fails, 2 when the words are wrong. */
+/* Reads words behind "doctor", looks, prints; the exit code: 0, 1 when something fails, 2 when the
+ * words are wrong. */
 int doctor_main(int count, char **words);
 
 #endif

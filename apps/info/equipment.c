@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* equipment.c - devices: drivers, what may be opened, links. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +9,12 @@
 
 #include "doctor.h"
 
-#define PCI_FILES     "/sys/bus/pci/devices"
-#define NET_FILES     "/sys/class/net"
-#define FLAG_UP       1
-#define FILES_LEAST   256
-#define MEMLOCK_LEAST (1ull << 30)
-#define FRAMES_KERNEL 1500
+#define PCI_FILES      "/sys/bus/pci/devices"
+#define NET_FILES      "/sys/class/net"
+#define FLAG_UP        1
+#define FILES_LEAST    256
+#define MEMLOCK_LEAST  (1ull << 30)
+#define FRAMES_KERNEL  1500
 #define CLASS_ETHERNET 0x0200 /* the first two bytes of a PCI device's class */
 
 static bool is_kernel(const struct doctor_interface *interface)
@@ -43,7 +44,8 @@ static void binder_mend(struct doctor *doctor, const char *device, bool iommu)
 {
 	const char *binder = device_binder(iommu);
 
-	doctor_mend(doctor, "sudo modprobe %s && sudo dpdk-devbind.py -b %s %s", binder, binder, device);
+	doctor_mend(doctor, "sudo modprobe %s && sudo dpdk-devbind.py -b %s %s", binder, binder,
+		device);
 }
 
 static void driver_look(struct doctor *doctor, const struct doctor_interface *interface)
@@ -56,7 +58,8 @@ static void driver_look(struct doctor *doctor, const struct doctor_interface *in
 		doctor_mend(doctor, "dpdk-devbind.py --status-dev net");
 		return;
 	}
-	if (host_number(&doctor->host, CLASS_ETHERNET << 8, PCI_FILES "/%s/class", device) >> 8 != CLASS_ETHERNET) {
+	if (host_number(&doctor->host, CLASS_ETHERNET << 8, PCI_FILES "/%s/class", device) >> 8 !=
+		CLASS_ETHERNET) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s is no Ethernet card", device);
 		doctor_mend(doctor, "postern-info");
 		return;
@@ -72,7 +75,8 @@ static void driver_look(struct doctor *doctor, const struct doctor_interface *in
 			device, driver);
 	}
 	binder_mend(doctor, device,
-		host_link(&doctor->host, group, sizeof(group), PCI_FILES "/%s/iommu_group", device));
+		host_link(
+			&doctor->host, group, sizeof(group), PCI_FILES "/%s/iommu_group", device));
 }
 
 void check_driver(struct doctor *doctor)
@@ -86,7 +90,8 @@ static void iommu_look(struct doctor *doctor, const struct doctor_interface *int
 
 	host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", interface->device);
 	if (device_driver_is_uio(driver)) {
-		doctor_find(doctor, LEVEL_OK, "%s is used without one: it can write to all memory of this machine",
+		doctor_find(doctor, LEVEL_OK,
+			"%s is used without one: it can write to all memory of this machine",
 			interface->device);
 		return;
 	}
@@ -182,8 +187,7 @@ static void permission_look(struct doctor *doctor, const struct doctor_interface
 			doctor, LEVEL_FAILURE, "af_xdp on %s is for root alone", interface->device);
 		doctor_mend(doctor, "run the program with sudo");
 	} else if (!capable(doctor, CAP_NET_RAW)) {
-		doctor_find(doctor, LEVEL_FAILURE,
-			"%s needs CAP_NET_RAW", interface->device);
+		doctor_find(doctor, LEVEL_FAILURE, "%s needs CAP_NET_RAW", interface->device);
 		doctor_mend(doctor, "sudo setcap cap_net_raw+ep PROGRAM");
 	} else {
 		doctor_find(doctor, LEVEL_OK, "%s may be opened", interface->device);

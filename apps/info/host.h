@@ -1,5 +1,6 @@
-/* host.h - what the kernel says of this machine, in files of /proc, /sys and /dev. Tests put others in their place: every path is
- * looked for below a root directory. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* host.h - what the kernel says of this machine, in files of /proc, /sys and /dev. Tests put others
+ * in their place: every path is looked for below a root directory. */
 #ifndef INFO_HOST_H
 #define INFO_HOST_H
 
@@ -35,7 +36,8 @@ bool host_writable(const struct host *host, const char *format, ...)
 /* A list such as "0-3,8". False: there is no such file. */
 bool host_cpus(const struct host *host, struct cpu_set_list *cpus, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What a line of a table of names and values says behind the name and a colon or blanks: /proc/self/status, /proc/self/limits. */
+/* What a line of a table of names and values says behind the name and a colon or blanks:
+ * /proc/self/status, /proc/self/limits. */
 bool host_field(
 	const struct host *host, const char *file, const char *name, char *value, size_t size);
 /* Entries of a directory, without those that begin with a dot. */

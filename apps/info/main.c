@@ -1,6 +1,9 @@
-/* main.c - postern-info: what this machine and this environment give to a program that uses Postern.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* main.c - postern-info: what this machine and this environment give to a program that uses
+ * Postern.
  *
- * The only program that looks behind the public headers: it lists devices by pmd-glue, which opens none.
+ * The only program that looks behind the public headers: it lists devices by pmd-glue, which opens
+ * none.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -29,14 +32,17 @@ static const char help_text[] =
 	"\n"
 	"Shows the version, the devices that an interface can use, the interfaces that\n"
 	"PTL_IFACE_NAME names with their limits, and every setting with its value, default and\n"
-	"meaning. Each interface is opened for a moment to see whether it can be. With \"doctor\" it\n"
-	"looks for what stands in the way, and says what mends it; see postern-info doctor --help.\n"
+	"meaning. Each interface is opened for a moment to see whether it can be. With \"doctor\" "
+	"it\n"
+	"looks for what stands in the way, and says what mends it; see postern-info doctor "
+	"--help.\n"
 	"\n"
 	"  -j, --json     one JSON object\n"
 	"  -h, --help     this text\n"
 	"  -V, --version  the library's version\n"
 	"\n"
-	"Exit codes: 0 all went well, 1 an interface cannot be opened or doctor finds a failure, 2 the\n"
+	"Exit codes: 0 all went well, 1 an interface cannot be opened or doctor finds a failure, 2 "
+	"the\n"
 	"options were wrong.\n";
 
 struct interface {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* network.c - interfaces are opened, namesakes listened for, peers asked. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -12,8 +13,8 @@
 
 #define SECOND  UINT64_C(1000000000)
 #define TIMEOUT (2 * SECOND)
-#define CLAIMS_LAST                                                                                \
-	(2 * SECOND) /* until the last question for the own name has been answered, on a busy machine */
+/* until the last question for the own name has been answered, on a busy machine */
+#define CLAIMS_LAST (2 * SECOND)
 #define CLAIMS_LOOK (SECOND / 50)
 #define STATS_MAX   256
 #define LINK_LAST   (5 * SECOND)
@@ -56,9 +57,10 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 		if (!interface->gateway && interface->mask != 0 &&
 			((self.nid ^ target.nid) & interface->mask) != 0) {
 			doctor_find(doctor, LEVEL_FAILURE,
-				"%s is in another subnet than PTL_IP of %s, and no router is named", peer,
-				process_text(self).text);
-			doctor_mend(doctor, "export PTL_GATEWAY=ADDRESS, of the router in the subnet of PTL_IP");
+				"%s is in another subnet than PTL_IP of %s, and no router is named",
+				peer, process_text(self).text);
+			doctor_mend(doctor, "export PTL_GATEWAY=ADDRESS, of the router in the "
+					    "subnet of PTL_IP");
 			return;
 		}
 		doctor_find(doctor, LEVEL_FAILURE,
@@ -113,12 +115,14 @@ static void path_look(struct doctor *doctor, const struct doctor_interface *inte
 		return;
 	}
 	if (path_mtu(&path) == 0 && (interface->kind == KIND_KERNEL || interface->kind == KIND_XDP))
-		doctor_mend(doctor, "sudo ip link set %s mtu %" PRIu32 ", and so for each link between them",
+		doctor_mend(doctor,
+			"sudo ip link set %s mtu %" PRIu32 ", and so for each link between them",
 			interface->device, path.own);
 	else if (path_mtu(&path) == 0)
 		doctor_mend(doctor, "let each link between them carry %" PRIu32 " bytes", path.own);
 	else
-		doctor_mend(doctor, "export PTL_MTU=%" PRIu32 ", for both processes", path_mtu(&path));
+		doctor_mend(
+			doctor, "export PTL_MTU=%" PRIu32 ", for both processes", path_mtu(&path));
 }
 
 static void peer_look(struct doctor *doctor, const struct doctor_interface *interface,
@@ -146,8 +150,8 @@ static void peer_look(struct doctor *doctor, const struct doctor_interface *inte
 	path_look(doctor, interface, ni, target, peer, ping.round_trip);
 }
 
-/* The library asks for its own name when it opens a port to others, a few times within half a second. That nobody answers is seen
- * only by waiting. */
+/* The library asks for its own name when it opens a port to others, a few times within half a
+ * second. That nobody answers is seen only by waiting. */
 static void namesake_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process_id_t self)
 {
 	const struct timespec time = {.tv_nsec = CLAIMS_LOOK};
@@ -161,7 +165,8 @@ static void namesake_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process
 		return;
 	}
 	doctor_find(doctor, LEVEL_FAILURE,
-		"another process is %s, too; see the line above for where", process_text(self).text);
+		"another process is %s, too; see the line above for where",
+		process_text(self).text);
 	doctor_mend(doctor, "export PTL_NID=%u, or another that is free (with udp: PTL_IP)",
 		self.nid + 1);
 }
@@ -189,7 +194,8 @@ static void address_look(struct doctor *doctor, ptl_nid_t nid)
 }
 
 /* A card's link comes up some time after the card was opened. */
-static void card_link_look(struct doctor *doctor, const struct doctor_interface *interface, ptl_handle_ni_t ni)
+static void card_link_look(
+	struct doctor *doctor, const struct doctor_interface *interface, ptl_handle_ni_t ni)
 {
 	const struct timespec time = {.tv_nsec = LINK_LOOK};
 	char port[PORT_JSON];
@@ -198,7 +204,8 @@ static void card_link_look(struct doctor *doctor, const struct doctor_interface 
 	for (uint64_t n = 0; n <= LINK_LAST / LINK_LOOK && !up; n++) {
 		if (n > 0)
 			nanosleep(&time, NULL);
-		up = postern_inspect(ni, "port", 0, 0, port, sizeof(port)) > 0 && strstr(port, "\"link\": true");
+		up = postern_inspect(ni, "port", 0, 0, port, sizeof(port)) > 0 &&
+		     strstr(port, "\"link\": true");
 	}
 	doctor->check = "link";
 	if (up) {
@@ -206,7 +213,8 @@ static void card_link_look(struct doctor *doctor, const struct doctor_interface 
 		return;
 	}
 	doctor_find(doctor, LEVEL_FAILURE,
-		"%s has no link: nothing is plugged in, or the other side is down", interface->device);
+		"%s has no link: nothing is plugged in, or the other side is down",
+		interface->device);
 	doctor_mend(doctor, "plug in the cable, and bring the other side up");
 }
 

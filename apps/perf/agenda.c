@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* agenda.c - see agenda.h. */
 #include <stddef.h>
 

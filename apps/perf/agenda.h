@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* agenda.h - the trials that the options ask for, in the order in which they are printed. */
 #ifndef PERF_AGENDA_H
 #define PERF_AGENDA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bare.c - see bare.h. */
 #include <sched.h>
 #include <string.h>

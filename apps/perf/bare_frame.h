@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bare_frame.h - what bare.c, which decides, and bare_send.c, which writes frames, share. */
 #ifndef PERF_BARE_FRAME_H
 #define PERF_BARE_FRAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bare_send.c - the sending half of bare.h: writes frames and gives them to the port. */
 #include <assert.h>
 #include <string.h>

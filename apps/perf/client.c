@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* client.c - see client.h and client_state.h. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,10 @@
 #include "complain.h"
 #include "lend.h"
 
-#define HELLO_TIME   (10 * SECOND) /* a process that lives but is no server is given up after this */
-#define WINDOW_BYTES (16 << 20)    /* windows of large messages shrink to this */
-#define WINDOW_LEAST 4             /* but to no fewer messages, unless fewer were asked for */
+/* a process that lives but is no server is given up after this */
+#define HELLO_TIME   (10 * SECOND)
+#define WINDOW_BYTES (16 << 20) /* windows of large messages shrink to this */
+#define WINDOW_LEAST 4          /* but to no fewer messages, unless fewer were asked for */
 
 static void send_failed(const struct peer *peer, const ptl_event_t *event)
 {
@@ -139,8 +141,8 @@ static _Noreturn void refused(const struct client *client, const struct peer *pe
 		complain("the server at %s takes windows of up to %u messages; start it with "
 			 "--window %u as well.",
 			process_text(id).text, refusal->argument, client->options->window);
-	complain("the server at %s has no memory for messages of %llu bytes.", process_text(id).text,
-		(unsigned long long)peer->landing.size);
+	complain("the server at %s has no memory for messages of %llu bytes.",
+		process_text(id).text, (unsigned long long)peer->landing.size);
 }
 
 static void wait_heard(struct client *client, struct peer *peer, enum control_kind kind)
@@ -149,8 +151,7 @@ static void wait_heard(struct client *client, struct peer *peer, enum control_ki
 		if (peer->heard == CONTROL_REFUSED)
 			complain("the server at %s has no room for a match list of %u entries; "
 				 "PTL_LIST_MAX limits it.",
-				process_text(peer->stream.peer).text,
-				client->trial.shape.depth);
+				process_text(peer->stream.peer).text, client->trial.shape.depth);
 		client_event(client);
 	}
 }
@@ -344,10 +345,9 @@ static _Noreturn void bare_failed(struct client *client, struct peer *peer)
 {
 	peer->heard = CONTROL_NONE;
 	meet(client, peer);
-	complain(
-		"bare frames do not reach the server at %s, or it fell silent for seconds; they "
-		"are Ethernet frames of type 0x88b6, which no router forwards. Measure without "
-		"--raw.",
+	complain("bare frames do not reach the server at %s, or it fell silent for seconds; they "
+		 "are Ethernet frames of type 0x88b6, which no router forwards. Measure without "
+		 "--raw.",
 		process_text(peer->stream.peer).text);
 }
 

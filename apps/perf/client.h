@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* client.h - the end that measures, against one server or several. One thread owns it. */
 #ifndef PERF_CLIENT_H
 #define PERF_CLIENT_H

@@ -1,5 +1,6 @@
-/* client_state.h - what a client is made of: client.c meets servers and waits for events, measures.c
- * measures.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* client_state.h - what a client is made of: client.c meets servers and waits for events,
+ * measures.c measures.
  *
  * K1. Every wait looks at every event through client_event(), which alone handles ticks, failures
  *     and control messages. So a wait ends with what it waits for, or with the program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* complain.h - how the program ends when it cannot go on: one sentence on standard error and an
  * exit code. */
 #ifndef PERF_COMPLAIN_H

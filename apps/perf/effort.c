@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* effort.c - see effort.h. */
 #include "effort.h"
 

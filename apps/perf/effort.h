@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* effort.h - how long is measured, how far a measure is, and what looking at the clock costs.
  *
  * The clock is the library's own: nanoseconds by the TSC. Any thread, after PtlNIInit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* endpoint.c - see endpoint.h. */
 #include <errno.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* endpoint.h - one interface as a measurement sees it: a process id, one event queue, control
  * messages and a tick.
  *
@@ -99,13 +100,14 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event);
 /* The control message that an event brings, or, for a SEND_FAIL, the one that failed; kind is
  * CONTROL_NONE if it is about something else. */
 struct control endpoint_control(const struct endpoint *endpoint, const ptl_event_t *event);
-/* The control message that has reached the process that it was for, says an event; CONTROL_NONE likewise. */
+/* The control message that has reached the process that it was for, says an event; CONTROL_NONE
+ * likewise. */
 struct control endpoint_reached(const struct endpoint *endpoint, const ptl_event_t *event);
 
 void endpoint_say(struct endpoint *endpoint, ptl_process_id_t to, const struct control *control);
 
-/* Memory where the peer's data lands, and may be got from. Gets are not logged: nothing would bound how many events they
- * put into the queue of a thread that is busy elsewhere. */
+/* Memory where the peer's data lands, and may be got from. Gets are not logged: nothing would bound
+ * how many events they put into the queue of a thread that is busy elsewhere. */
 #define MATCH_PUT 0
 #define MATCH_GET 1
 struct landing {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* figures.c - see figures.h. */
 #include "figures.h"
 

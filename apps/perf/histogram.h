@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* histogram.h - times counted in buckets that grow with the time, so that every percentile is known
  * to 1 %.
  *

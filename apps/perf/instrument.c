@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* instrument.c - see instrument.h. */
 #include <postern.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* instrument.h - the library's instruments, and its clock. */
 #ifndef PERF_INSTRUMENT_H
 #define PERF_INSTRUMENT_H

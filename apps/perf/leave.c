@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* leave.c - see leave.h. */
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +12,9 @@
 #include "complain.h"
 #include "leave.h"
 
-#define PATIENCE 2 /* seconds for last words and for interfaces to close: whoever complains may hold what that takes, and nobody may read */
+/* seconds for last words and for interfaces to close: whoever complains may hold what that takes,
+ * and nobody may read */
+#define PATIENCE 2
 
 static atomic_flag leaving = ATOMIC_FLAG_INIT;
 static volatile sig_atomic_t exit_code;
@@ -40,7 +43,8 @@ void leave(int code)
 	exit(code);
 }
 
-/* The last of what exit() calls, because it was the first to be registered: DPDK has removed its sockets. */
+/* The last of what exit() calls, because it was the first to be registered: DPDK has removed its
+ * sockets. */
 static void die_of_signal(void)
 {
 	if (killer == 0)
@@ -53,7 +57,8 @@ static void die_of_signal(void)
 	raise(killer);
 }
 
-/* Further signals wait until the end, which PATIENCE bounds: timeout(1) sends two, and the second must not leave half behind. */
+/* Further signals wait until the end, which PATIENCE bounds: timeout(1) sends two, and the second
+ * must not leave half behind. */
 static void *wait_for_signal(void *unused)
 {
 	int signal_number = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lend.c - see lend.h. */
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* lend.h - takes the ports of open interfaces away from Postern for a while, for bare frames, and gives them
- * back.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lend.h - takes the ports of open interfaces away from Postern for a while, for bare frames, and
+ * gives them back.
  *
  * L1. Meanwhile nothing drives the interfaces' engines, so calls that wait for an answer would wait
  *     for ever: none is made. What peers send is lost, and sent again by them later.
@@ -20,16 +21,17 @@ uint64_t lend_address(ptl_handle_ni_t ni);
 /* Bytes that its frames carry after the Ethernet header. */
 unsigned lend_mtu(ptl_handle_ni_t ni);
 
-/* An end of bare frames on an interface's port; port and encapsulation of the options are filled in. */
+/* An end of bare frames on an interface's port; port and encapsulation of the options are filled
+ * in. */
 struct lend_end {
 	ptl_handle_ni_t ni;
 	struct bare_options options;
 	struct bare *bare;
 };
 
-/* Opens the ends on their ports, runs them until both have ended, and closes them. Returns false when
- * one of them fell silent. progress (may be NULL) is called now and then with the part that is done of the
- * first end's measure, in whatever thread runs it. */
+/* Opens the ends on their ports, runs them until both have ended, and closes them. Returns false
+ * when one of them fell silent. progress (may be NULL) is called now and then with the part that is
+ * done of the first end's measure, in whatever thread runs it. */
 bool lend_run(struct lend_end *ends, unsigned count, void (*progress)(void *context, double part),
 	void *context);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* machine.c - see machine.h. */
 #include <dirent.h>
 #include <sched.h>

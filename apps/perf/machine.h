@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* machine.h - what a figure depends on beside the code: the machine, the port and the settings. */
 #ifndef PERF_MACHINE_H
 #define PERF_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-perf: measures Portals messages between processes, or interfaces of one. */
 #include <pthread.h>
 #include <sched.h>
@@ -39,7 +40,8 @@ struct lane {
 	struct survey bare;
 };
 
-/* One life of clients and servers. Lane i has the endpoints of its servers in this process, if there are any, and then its own. */
+/* One life of clients and servers. Lane i has the endpoints of its servers in this process, if
+ * there are any, and then its own. */
 struct life {
 	const struct options *options;
 	const struct agenda *agenda;
@@ -106,7 +108,8 @@ static void serve_aside(void *context)
 		server_turn(lane->peers[i].server);
 }
 
-/* Servers and client in one thread: whenever one finds nothing to do, the others have their turn. */
+/* Servers and client in one thread: whenever one finds nothing to do, the others have their
+ * turn. */
 static void open_local(struct life *life, struct lane *lane, unsigned first)
 {
 	const struct options *options = life->options;
@@ -315,7 +318,8 @@ static bool run_server(const struct options *options)
 	return well;
 }
 
-/* The application's thread, which is this one, onto the first CPU; poll threads onto those that follow. */
+/* The application's thread, which is this one, onto the first CPU; poll threads onto those that
+ * follow. */
 static void cores_take(const struct options *options)
 {
 	char text[SETTING_BYTES] = "";

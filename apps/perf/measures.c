@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* measures.c - the loops that are measured: there and back, windows of puts, windows of gets. See
  * client_state.h.
  *

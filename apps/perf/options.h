@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options.h - what the command line asked for. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H

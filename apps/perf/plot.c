@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plot.c - see plot.h. gnuplot draws; this file writes its script.
  *
- * G1. A chart is a table of series, each a data block of the script; messages and the bare frames beside them have one color.
+ * G1. A chart is a table of series, each a data block of the script; messages and the bare frames
+ * beside them have one color.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +60,8 @@ static const char *terminal_of(const char *path)
 					     : NULL;
 }
 
-/* Runs gnuplot with this script; NULL: only asks for its version. complaints: takes its standard error. Returns its exit code, or
+/* Runs gnuplot with this script; NULL: only asks for its version. complaints: takes its standard
+ * error. Returns its exit code, or
  * -1: it cannot be run. */
 static int gnuplot_run(FILE *script, FILE *complaints)
 {
@@ -263,7 +266,8 @@ static struct series *chart_series(struct chart *chart, const char *label)
 	return NULL;
 }
 
-/* The line for a trial's messages, or for the bare frames beside it, made if need be; NULL: there is no room. */
+/* The line for a trial's messages, or for the bare frames beside it, made if need be; NULL: there
+ * is no room. */
 static struct series *line_of(
 	struct chart *chart, const struct trial *trial, const struct variety *variety, bool bare)
 {

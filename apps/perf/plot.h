@@ -1,5 +1,7 @@
-/* plot.h - results as a drawing by gnuplot, into a file or the terminal: how times are distributed, and what sizes, depths and
- * numbers of peers make of them. Each chart is drawn if there is something for it.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* plot.h - results as a drawing by gnuplot, into a file or the terminal: how times are distributed,
+ * and what sizes, depths and numbers of peers make of them. Each chart is drawn if there is
+ * something for it.
  */
 #ifndef PERF_PLOT_H
 #define PERF_PLOT_H
@@ -18,8 +20,8 @@ struct plot {
 	unsigned room;
 };
 
-/* path: ends in .svg, .png or .pdf; "-": the terminal; NULL: no drawing. Ends the program if there is no gnuplot or the file cannot
- * be written: better now than after a long run. */
+/* path: ends in .svg, .png or .pdf; "-": the terminal; NULL: no drawing. Ends the program if there
+ * is no gnuplot or the file cannot be written: better now than after a long run. */
 void plot_open(struct plot *plot, const char *path);
 void plot_machine(struct plot *plot, const struct machine *machine);
 /* bare: NULL without. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* records.h - results for programs: one JSON object, or CSV. */
 #ifndef PERF_RECORDS_H
 #define PERF_RECORDS_H

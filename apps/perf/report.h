@@ -1,4 +1,6 @@
-/* report.h - how results reach people (tables, a plot, a progress line) and programs (JSON, CSV). */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* report.h - how results reach people (tables, a plot, a progress line) and programs (JSON,
+ * CSV). */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
 
@@ -43,8 +45,8 @@ struct counters {
 };
 
 void counters_begin(struct counters *counters, ptl_handle_ni_t ni);
-/* Prints those that have changed; who is the interface's process id. Between report_results_end() and
- * report_counters_end(). */
+/* Prints those that have changed; who is the interface's process id. Between report_results_end()
+ * and report_counters_end(). */
 void report_counters(
 	struct report *report, const struct counters *counters, ptl_process_id_t who, bool first);
 void report_counters_end(struct report *report);

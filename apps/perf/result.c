@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* result.c - see result.h. */
 #include "result.h"
 

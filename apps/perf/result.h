@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* result.h - what one trial found. */
 #ifndef PERF_RESULT_H
 #define PERF_RESULT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* server.c - see server.h.
  *
  * V1. Between sessions landing.memory is NULL and client means nothing.
@@ -75,7 +76,8 @@ static void answer(
 	endpoint_say(server->endpoint, to, &control);
 }
 
-/* A HELLO is repeated until it is answered; a client that was started anew replaces its old life. */
+/* A HELLO is repeated until it is answered; a client that was started anew replaces its old
+ * life. */
 static void hello(struct server *server, const struct control *control, ptl_process_id_t from)
 {
 	struct stream *stream = &server->stream;

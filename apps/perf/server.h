@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* server.h - the end that answers: serves one client after another. One thread owns it. */
 #ifndef PERF_SERVER_H
 #define PERF_SERVER_H

@@ -1,7 +1,9 @@
-/* shape.h - a long match list at one end: entries that all take messages, each with its own match bits.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* shape.h - a long match list at one end: entries that all take messages, each with its own match
+ * bits.
  *
- * Entry i has match bits i. One with ignored bits, a wildcard, ignores a bit that no message has, so
- * that whatever stands where, a message meets the entry of its own number and no other.
+ * Entry i has match bits i. One with ignored bits, a wildcard, ignores a bit that no message has,
+ * so that whatever stands where, a message meets the entry of its own number and no other.
  */
 #ifndef PERF_SHAPE_H
 #define PERF_SHAPE_H
@@ -20,8 +22,8 @@ struct shape {
 	uint32_t count; /* of those that are there */
 };
 
-/* Makes the list for messages of a peer that land in memory, unless it is there already. False: there is
- * no room for it. */
+/* Makes the list for messages of a peer that land in memory, unless it is there already. False:
+ * there is no room for it. */
 bool shape_make(struct shape *shape, struct endpoint *endpoint, ptl_process_id_t peer,
 	const struct landing *landing, const struct match_shape *match, bool gets);
 /* Unlinks all of it; waits until nothing is landing any more. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stream.h - windows of puts one way: what the sender has on its way, and what the receiver has
  * seen.
  *

@@ -1,4 +1,6 @@
-/* table.h - results as tables, in the way of the OSU benchmarks: a line for each size, comments with #. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* table.h - results as tables, in the way of the OSU benchmarks: a line for each size, comments
+ * with #. */
 #ifndef PERF_TABLE_H
 #define PERF_TABLE_H
 

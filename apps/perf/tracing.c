@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tracing.c - see tracing.h. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* trial.c - the words for trial.h. */
 #include "trial.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* trial.h - what can be measured, and under which circumstances. */
 #ifndef PERF_TRIAL_H
 #define PERF_TRIAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* values.c - see values.h. */
 #include <inttypes.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
-/* values.h - what stands behind an option: numbers, sizes, lists, process ids. Whatever makes no sense
- * ends the process with a sentence. option: its name, for that. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* values.h - what stands behind an option: numbers, sizes, lists, process ids. Whatever makes no
+ * sense ends the process with a sentence. option: its name, for that. */
 #ifndef PERF_VALUES_H
 #define PERF_VALUES_H
 
@@ -9,8 +10,8 @@ uint64_t value_number(const char *option, const char *text, uint64_t min, uint64
 double value_seconds(const char *option, const char *text);
 ptl_process_id_t value_process(const char *option, const char *text);
 
-/* "8,64K" or "1..4M" (each power of two, and both ends) or both, added to numbers. word (may be NULL) stands for
- * word_value. */
+/* "8,64K" or "1..4M" (each power of two, and both ends) or both, added to numbers. word (may be
+ * NULL) stands for word_value. */
 void values_list(struct numbers *numbers, const char *option, const char *text, uint64_t min,
 	uint64_t max, const char *word, uint64_t word_value);
 /* "first,last" */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-ping: is a process there, how far is it, and what size of frame gets through? */
 #include <inttypes.h>
 #include <signal.h>
@@ -231,8 +232,8 @@ static void path_print(const struct run *run)
 		return;
 	}
 	if (path->there == 0) {
-		printf("path MTU: not found, because nothing passes any more since frames of up to %" PRIu32
-		       " bytes were tried\n",
+		printf("path MTU: not found, because nothing passes any more since frames of up to "
+		       "%" PRIu32 " bytes were tried\n",
 			path->own);
 		return;
 	}
@@ -242,7 +243,8 @@ static void path_print(const struct run *run)
 	if (path->there == path->own)
 		return;
 	if (path_mtu(path) == 0)
-		printf("That is less than PTL_MTU may be: let the links to %s carry more.\n", run->target);
+		printf("That is less than PTL_MTU may be: let the links to %s carry more.\n",
+			run->target);
 	else
 		printf("Frames of this interface do not all reach %s: set PTL_MTU=%" PRIu32
 		       " on both sides%s.\n",
@@ -324,7 +326,8 @@ static void summary_json(const struct run *run)
 
 /* --- beginning and end */
 
-/* A question of this size that is not sent because of its size says so at once; this one would be sent. */
+/* A question of this size that is not sent because of its size says so at once; this one would be
+ * sent. */
 static void size_choose(struct run *run)
 {
 	struct postern_ping ping;
@@ -376,7 +379,8 @@ int main(int count, char **words)
 	fflush(stdout);
 	ask_all(&run);
 	if (run.options.mtu && run.answered > 0 && !interrupted &&
-		path_find(run.ni, run.options.target, (uint64_t)run.round_trip.mean, &run.path) != PTL_OK)
+		path_find(run.ni, run.options.target, (uint64_t)run.round_trip.mean, &run.path) !=
+			PTL_OK)
 		run.path.answered = false;
 	if (run.options.json)
 		summary_json(&run);

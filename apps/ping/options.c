@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options.c - see options.h. */
 #include "options.h"
 
@@ -44,7 +45,8 @@ static const char help_text[] =
 	"\n"
 	"A process that slept, or was busy, for 20 us or more when a frame came does not know how\n"
 	"long that waited. Then bounds are told of the time in the network, and it does not count\n"
-	"in the summary's rows of network and target: \"-\", or null, when no answer does; \"exact\"\n"
+	"in the summary's rows of network and target: \"-\", or null, when no answer does; "
+	"\"exact\"\n"
 	"is how many do. PTL_POLL=busy on both sides keeps processes awake.\n"
 	"A path MTU of 0 says that nothing passes any more since larger frames were tried.\n"
 	"\n"

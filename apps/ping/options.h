@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options.h - what postern-ping is asked to do. */
 #ifndef PING_OPTIONS_H
 #define PING_OPTIONS_H

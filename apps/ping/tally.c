@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tally.c - see tally.h. */
 #include "tally.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tally.h - least, mean, largest and deviation of many times. */
 #ifndef PING_TALLY_H
 #define PING_TALLY_H

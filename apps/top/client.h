@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* client.h - questions to a process's telemetry socket, as DPDK's library answers them.
  *
- * Answers are one JSON object each, {"/command": {"member": value, ...}}; values may be such objects again. A member is known by its
- * name, at whatever depth.
+ * Answers are one JSON object each, {"/command": {"member": value, ...}}; values may be such
+ * objects again. A member is known by its name, at whatever depth.
  */
 #ifndef TOP_CLIENT_H
 #define TOP_CLIENT_H
@@ -21,14 +22,16 @@ struct client {
 bool client_open(struct client *client, const char *path);
 void client_close(struct client *client);
 
-/* Asks and waits a second at most; false: there is no answer, or it is no JSON, and the client is of no use any more. */
+/* Asks and waits a second at most; false: there is no answer, or it is no JSON, and the client is
+ * of no use any more. */
 bool client_ask(struct client *client, const char *question);
 
 /* A number of the last answer; 0 when it is not there. */
 uint64_t client_number(const struct client *client, const char *name);
 /* The sum of all numbers whose names begin so. */
 uint64_t client_sum(const struct client *client, const char *prefix);
-/* A text of the last answer, cut off if need be; "" when it is not there. Control characters become '?'. */
+/* A text of the last answer, cut off if need be; "" when it is not there. Control characters become
+ * '?'. */
 void client_text(const struct client *client, const char *name, char *text, size_t size);
 /* Numbers of an array of the last answer; how many, up to count. */
 unsigned client_numbers(

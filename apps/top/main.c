@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-top: a live table of all Postern processes of the user.
  *
- * It asks their telemetry sockets and is no Portals process itself. On a terminal the table is drawn
- * again and again; into a pipe or a file one table follows another.
+ * It asks their telemetry sockets and is no Portals process itself. On a terminal the table is
+ * drawn again and again; into a pipe or a file one table follows another.
  */
 #include <getopt.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* process.c - see process.h.
  *
  * DPDK keeps a process's socket in a directory named after its --file-prefix, which may be any; so

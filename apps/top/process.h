@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* process.h - the Postern processes of this user, found by their telemetry sockets, and what their
  * interfaces have counted.
  */
@@ -44,7 +45,8 @@ void processes_look(void);
 struct process *process_first(void);
 struct process *process_next(const struct process *process);
 uint64_t process_id(const struct process *process); /* the system's */
-/* By which dpdk-telemetry.py finds it: -i, and -f with the prefix, which is copied to the buffer and returned. */
+/* By which dpdk-telemetry.py finds it: -i, and -f with the prefix, which is copied to the buffer
+ * and returned. */
 unsigned process_instance(const struct process *process);
 const char *process_prefix(const struct process *process, char *buffer, size_t size);
 const char *process_program(const struct process *process);
@@ -53,7 +55,8 @@ const struct interface *process_interface(const struct process *process, unsigne
 
 /* What grew from `before` to `now`, per second; 0 until there are two counts. */
 double rate_of(const struct interface *interface, uint64_t before, uint64_t now);
-/* The part of the time since the last look for which the poll thread had work, 0 to 1; -1: unknown. */
+/* The part of the time since the last look for which the poll thread had work, 0 to 1; -1:
+ * unknown. */
 double busy_of(const struct interface *interface);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* table.c - see table.h. */
 #include "table.h"
 
@@ -69,7 +70,8 @@ static const char *rate_text(double rate, char *text, size_t size)
 	return text;
 }
 
-/* --- columns: each is as wide as its contents; where a line has no room, columns of the highest rank are left out */
+/* --- columns: each is as wide as its contents; where a line has no room, columns of the highest
+ * rank are left out */
 
 enum column {
 	PID,

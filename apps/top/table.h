@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* table.h - what processes_look() found, for people and for programs. */
 #ifndef TOP_TABLE_H
 #define TOP_TABLE_H
 
 #include <stdbool.h>
 
-/* Prints one line for each interface, the busiest first; lines are cut at `width` columns (0: never). */
+/* Prints one line for each interface, the busiest first; lines are cut at `width` columns (0:
+ * never). */
 void table_print(unsigned width);
 
 /* Prints one JSON object in one line. */

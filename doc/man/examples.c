@@ -1,7 +1,10 @@
-/* examples.c - the examples of the manual's pages, run one after the other by a process with itself.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* examples.c - the examples of the manual's pages, run one after the other by a process with
+ * itself.
  *
- * manual.py shows the body of a function as the example of each page that the comment before it names. So an example is a few
- * lines that read well alone; check() stands for what a program does about errors.
+ * manual.py shows the body of a function as the example of each page that the comment before it
+ * names. So an example is a few lines that read well alone; check() stands for what a program does
+ * about errors.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -187,7 +190,8 @@ static void wait_a_second(const ptl_handle_eq_t *queues, unsigned count)
 /* Example: postern_eq_fd */
 static void wait_with_others(ptl_handle_eq_t queue, int socket)
 {
-	struct pollfd both[2] = {{.fd = postern_eq_fd(queue), .events = POLLIN}, {.fd = socket, .events = POLLIN}};
+	struct pollfd both[2] = {
+		{.fd = postern_eq_fd(queue), .events = POLLIN}, {.fd = socket, .events = POLLIN}};
 
 	if (both[0].fd < 0) {
 		fprintf(stderr, "%s\n", postern_last_error());
@@ -202,7 +206,8 @@ static void wait_with_others(ptl_handle_eq_t queue, int socket)
 static void exchange_buffer(
 	ptl_handle_md_t descriptor, ptl_handle_eq_t queue, void *next, ptl_size_t length)
 {
-	/* Further messages go into the next buffer, but only once all events of the present one have been read. */
+	/* Further messages go into the next buffer, but only once all events of the present one
+	 * have been read. */
 	ptl_md_t md;
 	ptl_event_t event;
 	int code;

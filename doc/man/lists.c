@@ -1,5 +1,6 @@
-/* lists.c - prints what manual pages list, from the tables that the library itself uses: "settings" or "counters", a line each of
- * name, default (for settings), and meaning, with a tab between. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lists.c - prints what manual pages list, from the tables that the library itself uses: "settings"
+ * or "counters", a line each of name, default (for settings), and meaning, with a tab between. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes the manual pages, so that no text stands twice: of functions from the comments of the headers, of programs from their
 --help, of settings and counters from the library's tables (lists.c), of the rest from Markdown.
 
@@ -76,7 +77,7 @@ class Function:
 
 def comment_text(comment):
     """A comment's lines without their marks; the indentation of arguments stays."""
-    lines = comment[2:-2].split("\n")
+    lines = comment[2:-2].rstrip().split("\n")
     lines = [re.sub(r"^ \* ?", "", line) if n else line.lstrip() for n, line in enumerate(lines)]
     return [line.rstrip() for line in lines]
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* barrier.c - see barrier.h. */
 #include <base/barrier.h>
 

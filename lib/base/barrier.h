@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* barrier.h - a pair of fences of which the rare side pays for both.
  *
  *     often                          seldom
@@ -5,10 +6,12 @@
  *     barrier_light()                barrier_heavy()
  *     looks at B                     looks at A
  *
- * One of the two sees the other. membarrier() makes every running thread of the process do a full fence; so the light side is
- * nothing but an order to the compiler. Where the kernel has no such call, both sides are fences.
+ * One of the two sees the other. membarrier() makes every running thread of the process do a full
+ * fence; so the light side is nothing but an order to the compiler. Where the kernel has no such
+ * call, both sides are fences.
  *
- * B1. Light pairs with heavy alone: not with light, and not with an ordinary seq_cst fence. Heavy is such a fence as well.
+ * B1. Light pairs with heavy alone: not with light, and not with an ordinary seq_cst fence. Heavy
+ * is such a fence as well.
  * B2. Threads of other processes are not reached.
  */
 #ifndef BASE_BARRIER_H
@@ -17,7 +20,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-extern bool barrier_cheap __attribute__((visibility("hidden"))); /* the kernel does the light side's part */
+/* the kernel does the light side's part */
+extern bool barrier_cheap __attribute__((visibility("hidden")));
 
 /* Once per process, before there is anything to order; without it both sides are fences. */
 void barrier_start(void);

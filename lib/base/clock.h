@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* clock.h - the time as it is given to a poll core.
  *
- * Nothing below pmd-glue reads a hardware clock: an engine gets a clock when it is made, the TSC's in a program,
- * simulated time in tests/sim. Unit: nanoseconds since an arbitrary start. To a thread that stays on its CPU it never goes back; what
- * another one reads afterwards may be up to about a microsecond behind.
+ * Nothing below pmd-glue reads a hardware clock: an engine gets a clock when it is made, the TSC's
+ * in a program, simulated time in tests/sim. Unit: nanoseconds since an arbitrary start. To a
+ * thread that stays on its CPU it never goes back; what another one reads afterwards may be up to
+ * about a microsecond behind.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

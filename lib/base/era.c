@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* era.c - see era.h. */
 #include <base/era.h>
 

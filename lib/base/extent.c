@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* extent.c - see extent.h. The caller's lock guards a map.
  *
  * I1. ranges[] holds the free ranges in the order of their offsets; each is a multiple of the

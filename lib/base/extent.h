@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* extent.h - a first-fit allocator of ranges of an address space that it does not touch.
  *
- * Event queues of any length live in one mapping per interface; this says which bytes of it are taken. It keeps its books
- * in private memory. Not thread-safe: the caller locks.
+ * Event queues of any length live in one mapping per interface; this says which bytes of it are
+ * taken. It keeps its books in private memory. Not thread-safe: the caller locks.
  */
 #ifndef BASE_EXTENT_H
 #define BASE_EXTENT_H

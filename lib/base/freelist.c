@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* freelist.c - see freelist.h. */
 #include <base/freelist.h>
 
@@ -31,8 +32,8 @@ uint32_t freelist_take(struct freelist *list)
 			return FREELIST_NONE;
 		/* Perhaps another thread's already, which is writing it: then the swap fails. */
 		next = atomic_load_explicit(&list->next[index], memory_order_relaxed);
-	} while (!atomic_compare_exchange_weak_explicit(&list->top, &top, top_make(top, next),
-		memory_order_acquire, memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&list->top, &top, top_make(top, next), memory_order_acquire, memory_order_acquire));
 	return index;
 }
 

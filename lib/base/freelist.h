@@ -1,9 +1,14 @@
-/* freelist.h - which of so many indices are free: a stack without locks, in memory that several processes may map.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* freelist.h - which of so many indices are free: a stack without locks, in memory that several
+ * processes may map.
  *
- * F1. A thread that is preempted, or dies, inside an operation makes nobody wait; at worst one index is lost.
- * F2. The top carries a count of its changes: a thread that was away between looking at the top and moving it fails, although the
+ * F1. A thread that is preempted, or dies, inside an operation makes nobody wait; at worst one
+ * index is lost.
+ * F2. The top carries a count of its changes: a thread that was away between looking at the top and
+ * moving it fails, although the
  *     same index may be on top again (unless 2^32 changes went by meanwhile).
- * F3. Every change of the top is a compare-and-swap, so who takes an index sees what the thread that gave it did before, whatever
+ * F3. Every change of the top is a compare-and-swap, so who takes an index sees what the thread
+ * that gave it did before, whatever
  *     went over it meanwhile (a release sequence).
  */
 #ifndef BASE_FREELIST_H
@@ -16,7 +21,7 @@
 #define FREELIST_NONE UINT32_MAX
 
 struct freelist {
-	_Alignas(64) _Atomic uint64_t top; /* changes << 32 | index */
+	_Alignas(64) _Atomic uint64_t top;    /* changes << 32 | index */
 	_Alignas(64) _Atomic uint32_t next[]; /* of each free index, the one below it */
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* futex.h - sleeping on a word until somebody changes it.
  *
  * The words are in memory that other processes may map, so the shared form is used.
@@ -37,9 +38,11 @@ struct futex_sleep {
 	uint32_t value;
 };
 
-/* Sleeps while each of count words (at most FUTEX_ANY_MAX) is its value, for at most timeout ns (UINT64_MAX: for ever). May
- * return early: kernels before 5.16 sleep a short time and let the caller look. */
-static inline void futex_wait_any(const struct futex_sleep *sleeps, unsigned count, uint64_t timeout)
+/* Sleeps while each of count words (at most FUTEX_ANY_MAX) is its value, for at most timeout ns
+ * (UINT64_MAX: for ever). May return early: kernels before 5.16 sleep a short time and let the
+ * caller look. */
+static inline void futex_wait_any(
+	const struct futex_sleep *sleeps, unsigned count, uint64_t timeout)
 {
 	struct timespec limit;
 
@@ -53,8 +56,9 @@ static inline void futex_wait_any(const struct futex_sleep *sleeps, unsigned cou
 	limit.tv_sec += (time_t)(timeout / 1000000000);
 	limit.tv_nsec = (long)(timeout % 1000000000);
 	for (unsigned i = 0; i < count; i++)
-		waits[i] = (struct futex_waitv){
-			.val = sleeps[i].value, .uaddr = (uintptr_t)sleeps[i].word, .flags = FUTEX_32};
+		waits[i] = (struct futex_waitv){.val = sleeps[i].value,
+			.uaddr = (uintptr_t)sleeps[i].word,
+			.flags = FUTEX_32};
 	if (syscall(SYS_futex_waitv, waits, count, 0, &limit, CLOCK_MONOTONIC) >= 0 ||
 		(errno != ENOSYS && errno != EPERM))
 		return;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* handle.h - what the bits of a handle mean.
  *
  *    63                            32 31  28 27     22 21                    0
@@ -5,8 +6,10 @@
  *   |           generation           | kind |interface|         index         |
  *   +--------------------------------+------+---------+-----------------------+
  *
- * I1. kind is never 0, so neither 0 (PTL_EQ_NONE, PTL_MD_NONE) nor all ones (PTL_INVALID_HANDLE, kind 15) is one.
- * I2. Generations of one interface number are drawn from one counter that survives PtlNIFini and PtlNIInit: a
+ * I1. kind is never 0, so neither 0 (PTL_EQ_NONE, PTL_MD_NONE) nor all ones (PTL_INVALID_HANDLE,
+ * kind 15) is one.
+ * I2. Generations of one interface number are drawn from one counter that survives PtlNIFini and
+ * PtlNIInit: a
  *     handle is not made twice until 2^32 objects have been.
  */
 #ifndef BASE_HANDLE_H
@@ -21,9 +24,11 @@ enum handle_kind { HANDLE_INTERFACE = 1, HANDLE_QUEUE, HANDLE_REGION, HANDLE_ENT
 #define HANDLE_INDEX_MAX      ((1u << HANDLE_INDEX_BITS) - 1)
 #define HANDLE_INTERFACES     (1u << HANDLE_INTERFACE_BITS)
 
-static inline uint64_t handle_make(enum handle_kind kind, uint32_t interface, uint32_t index, uint32_t generation)
+static inline uint64_t handle_make(
+	enum handle_kind kind, uint32_t interface, uint32_t index, uint32_t generation)
 {
-	return (uint64_t)generation << 32 | (uint64_t)kind << 28 | (uint64_t)interface << HANDLE_INDEX_BITS | index;
+	return (uint64_t)generation << 32 | (uint64_t)kind << 28 |
+	       (uint64_t)interface << HANDLE_INDEX_BITS | index;
 }
 
 static inline uint32_t handle_generation(uint64_t handle)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* log.c - see log.h. Any thread; the level is the only thing that threads share.
  *
  * I1. A line goes out in one write() of at most LINE_BYTES, so that lines of several threads and

@@ -1,8 +1,9 @@
-/* manners.h - when a thread that polls offers its CPU to others, and how it learns whether there are any: from the time that
- * sched_yield() takes. The owner's; no clock and no system call here.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* manners.h - when a thread that polls offers its CPU to others, and how it learns whether there
+ * are any: from the time that sched_yield() takes. The owner's; no clock and no system call here.
  *
- * What a yield takes that nobody needed depends on the machine, and one in a hundred takes twice as long; so the measure is the shortest
- * one, and a single long one does not change much.
+ * What a yield takes that nobody needed depends on the machine, and one in a hundred takes twice as
+ * long; so the measure is the shortest one, and a single long one does not change much.
  */
 #ifndef BASE_MANNERS_H
 #define BASE_MANNERS_H
@@ -13,9 +14,10 @@
 
 #define MANNERS_LONG    4 /* times as long as the shortest: somebody else ran meanwhile, */
 #define MANNERS_CROWDED (3 * MICROSECOND) /* and surely when a yield took that */
-#define MANNERS_LEAST   100 /* ns that the shortest takes at least: clocks of two CPUs may differ by as much */
-#define MANNERS_HASTE   4  /* one that was needed divides the looks until the next */
-#define MANNERS_CALM    16 /* so many in a row that were not, double them */
+/* ns that the shortest takes at least: clocks of two CPUs may differ by as much */
+#define MANNERS_LEAST 100
+#define MANNERS_HASTE 4  /* one that was needed divides the looks until the next */
+#define MANNERS_CALM  16 /* so many in a row that were not, double them */
 
 struct manners {
 	uint32_t empty; /* looks that found nothing since the last yield */

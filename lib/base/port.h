@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* port.h - a port as the engine sees it: something that takes and gives frames.
  *
- * A NIC, memif, a kernel interface, the in-process loopback, fault injection around another port and the simulator all look
- * like this; pmd-glue and tests/sim implement it. One poll core owns a port; nothing here is thread-safe.
+ * A NIC, memif, a kernel interface, the in-process loopback, fault injection around another port
+ * and the simulator all look like this; pmd-glue and tests/sim implement it. One poll core owns a
+ * port; nothing here is thread-safe.
  *
- * A frame is a DPDK mbuf whose data starts at the Ethernet header (no FCS). Frames for the own address need not be
- * looped back by a port: the transport delivers them itself.
+ * A frame is a DPDK mbuf whose data starts at the Ethernet header (no FCS). Frames for the own
+ * address need not be looped back by a port: the transport delivers them itself.
  */
 #ifndef BASE_PORT_H
 #define BASE_PORT_H
@@ -12,8 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PORT_MTU_MIN 256   /* bytes after the Ethernet header that a port must carry */
-#define PORT_MTU_MAX 65280 /* and may: a frame's length field and an mbuf's room have 16 bits, headroom included */
+#define PORT_MTU_MIN 256 /* bytes after the Ethernet header that a port must carry */
+/* and may: a frame's length field and an mbuf's room have 16 bits, headroom included */
+#define PORT_MTU_MAX 65280
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -23,7 +26,8 @@ struct port_counters {
 	uint64_t missed;  /* frames that the device dropped for lack of descriptors */
 	uint64_t errors;  /* frames that the device reported as bad, both directions */
 	uint64_t no_mbuf; /* receive buffers that could not be had */
-	uint64_t buffers; /* of the pool that are not free now: in rings, in queues, kept for retransmission */
+	/* of the pool that are not free now: in rings, in queues, kept for retransmission */
+	uint64_t buffers;
 	uint64_t captured;   /* frames in the capture under way */
 	uint64_t uncaptured; /* frames that it was too slow for */
 };
@@ -39,48 +43,58 @@ struct port_counters {
 
 /* What a port says of itself, for who looks inside. */
 struct port_description {
-	char driver[32]; /* "net_memif", "loop" */
-	char device[64]; /* its name in DPDK; "" */
+	char driver[32];          /* "net_memif", "loop" */
+	char device[64];          /* its name in DPDK; "" */
 	uint32_t transmit_frames; /* that its ring for sending holds; 0: it has none */
-	bool faults;     /* PTL_FAULT is at work */
+	bool faults;              /* PTL_FAULT is at work */
 };
 
-/* Does the port send frames of two segments, the second of which is an external buffer anywhere in the process's memory, and let go
- * of both as soon as they have left, not only when other frames follow? */
+/* Does the port send frames of two segments, the second of which is an external buffer anywhere in
+ * the process's memory, and let go of both as soon as they have left, not only when other frames
+ * follow? */
 enum port_gather {
 	PORT_GATHER_NEVER,
 	PORT_GATHER_MAYBE, /* its driver says so: who sends makes sure that such frames arrive */
-	PORT_GATHER_SURE   /* they pass by reference, to receivers in this process, or are copied before transmit() returns */
+	/* they pass by reference, to receivers in this process, or are copied before transmit()
+	 * returns */
+	PORT_GATHER_SURE
 };
 
 /* Which frames an owner wants: for a port that others share. */
 struct port_selection {
 	uint16_t ethertype;
-	uint16_t udp_port; /* that they are sent to, over IPv4; 0: they are no UDP. With UDP all of ARP is wanted, too */
-	uint32_t at;       /* where in a frame without a VLAN tag, bytes from the Ethernet header on, */
-	uint8_t key[8];    /* this stands: it names the owner */
+	/* that they are sent to, over IPv4; 0: they are no UDP. With UDP all of ARP is wanted,
+	 * too */
+	uint16_t udp_port;
+	/* where in a frame without a VLAN tag, bytes from the Ethernet header on, */
+	uint32_t at;
+	uint8_t key[8]; /* this stands: it names the owner */
 };
 
 struct port_operations {
-	/* Writes up to count received frames to frames; returns how many. They belong to the caller. */
+	/* Writes up to count received frames to frames; returns how many. They belong to the
+	 * caller. */
 	uint16_t (*receive)(struct port *port, struct rte_mbuf **frames, uint16_t count);
-	/* Takes frames from the front and returns how many it took; those are the port's to free, the rest stay the
-	 * caller's. The port neither writes to a frame nor relies on its content once its reference is dropped;
-	 * the sender may hold a second reference (for retransmission) and writes to the frame only while it holds
-	 * the only one. */
+	/* Takes frames from the front and returns how many it took; those are the port's to free,
+	 * the rest stay the caller's. The port neither writes to a frame nor relies on its content
+	 * once its reference is dropped; the sender may hold a second reference (for
+	 * retransmission) and writes to the frame only while it holds the only one. */
 	uint16_t (*transmit)(struct port *port, struct rte_mbuf **frames, uint16_t count);
 	/* Is the link up? Cheap enough for once a millisecond. */
 	bool (*link)(struct port *port);
 	void (*counters)(struct port *port, struct port_counters *counters);
-	/* May be NULL: the port hears nobody else's frames. From now on, for good, it receives these alone; called once. */
+	/* May be NULL: the port hears nobody else's frames. From now on, for good, it receives
+	 * these alone; called once. */
 	void (*select)(struct port *port, const struct port_selection *wanted);
 	/* May be NULL. description: zeroed before. */
 	void (*describe)(struct port *port, struct port_description *description);
-	/* May be NULL: the port cannot call. on: from now on the descriptor that is returned is readable when a frame waits, or
-	 * comes, that has not been received; who wants to sleep on it looks once more first. -1: not at present. off: the caller is
-	 * awake and polls again; returns -1. */
+	/* May be NULL: the port cannot call. on: from now on the descriptor that is returned is
+	 * readable when a frame waits, or comes, that has not been received; who wants to sleep on
+	 * it looks once more first. -1: not at present. off: the caller is awake and polls again;
+	 * returns -1. */
 	int (*interrupt)(struct port *port, bool on);
-	/* May be NULL. Lets go of the frames of two segments that the port still holds to send: they are lost or copied. */
+	/* May be NULL. Lets go of the frames of two segments that the port still holds to send:
+	 * they are lost or copied. */
 	void (*recall)(struct port *port);
 	/* Stops the device and frees the port. */
 	void (*close)(struct port *port);
@@ -88,20 +102,28 @@ struct port_operations {
 
 struct port {
 	const struct port_operations *operations;
-	struct rte_mempool *pool;  /* for frames to send: data room >= RTE_PKTMBUF_HEADROOM + frame_size */
-	uint32_t aside;            /* of the pool's buffers: caches of threads may hold so many, where others cannot have them */
-	uint32_t frame_size;       /* largest frame, bytes from the Ethernet header on */
-	uint16_t receive_frames;   /* frames that the port can hold for a receiver that does not poll */
-	bool checksum_offload;     /* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */
+	/* for frames to send: data room >= RTE_PKTMBUF_HEADROOM + frame_size */
+	struct rte_mempool *pool;
+	/* of the pool's buffers: caches of threads may hold so many, where others cannot have
+	 * them */
+	uint32_t aside;
+	uint32_t frame_size; /* largest frame, bytes from the Ethernet header on */
+	/* frames that the port can hold for a receiver that does not poll */
+	uint16_t receive_frames;
+	/* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */
+	bool checksum_offload;
 	enum port_gather gather;
-	uint32_t gather_bytes;     /* of data, from which on a second segment costs less than a copy */
-	bool calls;                /* interrupt() works, once there is a peer */
-	bool external;             /* frames arrive from outside this process (so the poll core may not sleep long) */
-	uint8_t address[6];        /* own MAC address */
-	uint64_t arrived;          /* written by receive: since when the first frame of the burst has waited, by the
-	                            * clock of the port's owner; 0: not known, some time since the last call */
-	int socket;                /* NUMA node, -1 if it does not matter */
-	char name[64];             /* for messages: "memif:/run/x", "0000:03:00.0" */
+	/* of data, from which on a second segment costs less than a copy */
+	uint32_t gather_bytes;
+	bool calls; /* interrupt() works, once there is a peer */
+	/* frames arrive from outside this process (so the poll core may not sleep long) */
+	bool external;
+	uint8_t address[6]; /* own MAC address */
+	/* written by receive: since when the first frame of the burst has waited, by the clock of
+	 * the port's owner; 0: not known, some time since the last call */
+	uint64_t arrived;
+	int socket;    /* NUMA node, -1 if it does not matter */
+	char name[64]; /* for messages: "memif:/run/x", "0000:03:00.0" */
 };
 
 static inline uint16_t port_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)

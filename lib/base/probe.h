@@ -1,14 +1,21 @@
-/* probe.h - places where bpftrace, perf and SystemTap can look on (USDT): a nop each, while nobody does.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* probe.h - places where bpftrace, perf and SystemTap can look on (USDT): a nop each, while nobody
+ * does.
  *
- *     put          operation, nid, pid, portal, match bits, bytes          a put is handed to the transport
- *     acknowledge  operation, nid, pid, portal, match bits, why            its peer has it (why is 0), or it failed
- *     match        nid, pid, portal, match bits, bytes, descriptor         a request's search; descriptor -1: none
- *     place        nid, pid, address, bytes                                data is where its descriptor wants it
+ *     put          operation, nid, pid, portal, match bits, bytes          a put is handed to the
+ *                                                                          transport
+ *     acknowledge  operation, nid, pid, portal, match bits, why            its peer has it (why is
+ *                                                                          0), or it failed
+ *     match        nid, pid, portal, match bits, bytes, descriptor         a request's search;
+ *                                                                          descriptor -1: none
+ *     place        nid, pid, address, bytes                                data is where its
+ *                                                                          descriptor wants it
  *     retransmit   nid, pid, frame's number, how many before               a frame is sent again
- *     drop         reason, nid, pid                                        of this process itself; a counter's name
+ *     drop         reason, nid, pid                                        of this process itself;
+ *                                                                          a counter's name
  *
- * nid and pid are the other process's but for drop; operation names a put from its begin to its end.
- * Without sys/sdt.h (Debian: systemtap-sdt-dev) there are none. share/bpftrace has scripts.
+ * nid and pid are the other process's but for drop; operation names a put from its begin to its
+ * end. Without sys/sdt.h (Debian: systemtap-sdt-dev) there are none. share/bpftrace has scripts.
  */
 #ifndef BASE_PROBE_H
 #define BASE_PROBE_H
@@ -23,7 +30,8 @@ int probe_of_nobody(int, ...);
 #define PROBE(name, ...) ((void)sizeof(probe_of_nobody(0, __VA_ARGS__)))
 #endif
 
-/* For counters: a probe where the counter's name says that something is dropped, which the compiler knows. */
+/* For counters: a probe where the counter's name says that something is dropped, which the compiler
+ * knows. */
 #define PROBE_COUNTER(name, nid, pid)                                                              \
 	do {                                                                                       \
 		if (__builtin_strncmp(name, "dropped_", 8) == 0)                                   \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report.c - what all forms of a report share, and JSON. See report.h. */
 #include <base/report.h>
 

@@ -1,7 +1,9 @@
-/* report.h - a tree of names and values on its way to a reader: JSON text, or what DPDK's telemetry takes.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* report.h - a tree of names and values on its way to a reader: JSON text, or what DPDK's telemetry
+ * takes.
  *
- * Who knows the facts calls report_open(), report_number(), ... in the order in which they are read;
- * who knows the form implements struct report_form. Of one thread.
+ * Who knows the facts calls report_open(), report_number(), ... in the order in which they are
+ * read; who knows the form implements struct report_form. Of one thread.
  */
 #ifndef BASE_REPORT_H
 #define BASE_REPORT_H
@@ -46,7 +48,8 @@ static inline void report_number(struct report *report, const char *name, uint64
 	report->form->number(report, name, value);
 }
 
-/* Bytes that are not UTF-8 become question marks: a setting may hold any, and readers of JSON refuse all of it for one. */
+/* Bytes that are not UTF-8 become question marks: a setting may hold any, and readers of JSON
+ * refuse all of it for one. */
 void report_text(struct report *report, const char *name, const char *text);
 
 static inline void report_flag(struct report *report, const char *name, bool flag)

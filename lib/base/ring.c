@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ring.c - the producers' side; see ring.h. */
 #include <base/ring.h>
 
@@ -21,14 +22,15 @@ void ring_reader_init(struct ring_reader *reader, struct ring *ring)
 		.ring = ring, .next = &ring->slots[0], .mask = ring->count - 1};
 }
 
-/* Positions are compared with a sign: a producer that was preempted may hold one that head has passed long ago, and then fails to
- * claim it. */
+/* Positions are compared with a sign: a producer that was preempted may hold one that head has
+ * passed long ago, and then fails to claim it. */
 static bool is_room(const struct ring *ring, uint64_t position, uint64_t head)
 {
 	return (int64_t)(position - head) < (int64_t)ring->count;
 }
 
-/* R1. Other producers must see the slots free when they see head_seen: so that is handed on like head. */
+/* R1. Other producers must see the slots free when they see head_seen: so that is handed on like
+ * head. */
 static bool ring_has_room(struct ring *ring, uint64_t position)
 {
 	uint64_t head;
@@ -63,8 +65,8 @@ bool ring_put(struct ring *ring, const void *element)
 		&ring->tail, &position, position + 1, memory_order_relaxed, memory_order_relaxed));
 	slot = &ring->slots[position & mask];
 	memcpy(slot->words, element, RING_BYTES);
-	/* R2. The slot before may have been used again already: then its word is beyond. Acquire: what hides that one is seen by
-	 * whoever sees this one. */
+	/* R2. The slot before may have been used again already: then its word is beyond. Acquire:
+	 * what hides that one is seen by whoever sees this one. */
 	if (atomic_load_explicit(
 		    &ring->slots[(position - 1) & mask].sequence, memory_order_acquire) < position)
 		ring_hide(ring, position + 1);

@@ -1,26 +1,32 @@
-/* ring.h - a ring of small elements in memory that several processes may map: many producers, one consumer, a cache line an
- * element.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ring.h - a ring of small elements in memory that several processes may map: many producers, one
+ * consumer, a cache line an element.
  *
- * An element lies in one line with the word that publishes it, so a line changes hands for each element and nothing else does: the
- * consumer polls the very line, and says only now and then how far it is.
+ * An element lies in one line with the word that publishes it, so a line changes hands for each
+ * element and nothing else does: the consumer polls the very line, and says only now and then how
+ * far it is.
  *
- *     producers                                           consumer
+ *     producers                                      consumer
  *     tail: p -> p + 1      (compare-and-swap)
  *     words of slot p
  *     is slot p - 1 written? no: hidden = p + 1
- *     slot p: sequence = p + 1         (release A)  -->   slot p: sequence == p + 1?      (acquire A)
- *                                                         copies the words
- *     p - head_seen < count?                        <--   head = p + 1                    (release B)
+ *     slot p: sequence = p + 1      (release A)  --> slot p: sequence == p + 1?    (acquire A)
+ *                                                    copies the words
+ *     p - head_seen < count?                     <-- head = p + 1                  (release B)
  *     if not: head_seen = head      (acquire B)
  *
- * R1. A slot is written only after head has passed its last element (B). head only grows, so one that was seen before is as good
+ * R1. A slot is written only after head has passed its last element (B). head only grows, so one
+ * that was seen before is as good
  *     until the ring seems full (head_seen).
- * R2. A producer that is preempted between claiming a slot and publishing it makes nobody wait but the consumer, whom it hides the
- *     later elements from. A producer that finds the slot before its own unwritten says so (hidden) before it publishes. So
- *     the consumer knows when elements whose ring_put() has returned may be hidden: while its position has not reached `hidden`
- *     (ring_settled()). By induction over a run of published slots: the first of them, which follows the unwritten one, has
- *     said so, and each later producer saw its predecessor's word or said so itself.
- * R3. There are no pointers, and the consumer's position is its own (struct ring_reader): whatever a producer writes, or leaves
+ * R2. A producer that is preempted between claiming a slot and publishing it makes nobody wait but
+ * the consumer, whom it hides the
+ *     later elements from. A producer that finds the slot before its own unwritten says so (hidden)
+ *     before it publishes. So the consumer knows when elements whose ring_put() has returned may be
+ *     hidden: while its position has not reached `hidden` (ring_settled()). By induction over a run
+ *     of published slots: the first of them, which follows the unwritten one, has said so, and each
+ *     later producer saw its predecessor's word or said so itself.
+ * R3. There are no pointers, and the consumer's position is its own (struct ring_reader): whatever
+ * a producer writes, or leaves
  *     unwritten, the consumer reads within the ring.
  */
 #ifndef BASE_RING_H
@@ -31,11 +37,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RING_LINE  64 /* bytes of a cache line */
+#define RING_LINE  64              /* bytes of a cache line */
 #define RING_BYTES (RING_LINE - 8) /* of an element */
 
 struct ring_slot {
-	_Alignas(RING_LINE) _Atomic uint64_t sequence; /* position + 1 of the element that it holds */
+	/* position + 1 of the element that it holds */
+	_Alignas(RING_LINE) _Atomic uint64_t sequence;
 	uint64_t words[RING_BYTES / 8];
 };
 
@@ -46,7 +53,7 @@ struct ring {
 	uint64_t count; /* a power of two */
 	/* the consumer, but for producers that were overtaken */
 	_Alignas(RING_LINE) _Atomic uint64_t head; /* the next position to take */
-	_Atomic uint64_t hidden; /* up to here an element may be hidden */
+	_Atomic uint64_t hidden;                   /* up to here an element may be hidden */
 	struct ring_slot slots[];
 };
 
@@ -73,13 +80,17 @@ bool ring_put(struct ring *ring, const void *element);
 /* Is there nothing that can be taken? */
 static inline bool ring_empty(const struct ring_reader *reader)
 {
-	return atomic_load_explicit(&reader->next->sequence, memory_order_acquire) != reader->position + 1; /* A */
+	/* A */
+	return atomic_load_explicit(&reader->next->sequence, memory_order_acquire) !=
+	       reader->position + 1;
 }
 
-/* R2. When ring_empty() has been found: true means that there was nothing whose ring_put() had returned. */
+/* R2. When ring_empty() has been found: true means that there was nothing whose ring_put() had
+ * returned. */
 static inline bool ring_settled(const struct ring_reader *reader)
 {
-	return reader->position >= atomic_load_explicit(&reader->ring->hidden, memory_order_relaxed);
+	return reader->position >=
+	       atomic_load_explicit(&reader->ring->hidden, memory_order_relaxed);
 }
 
 /* Takes the oldest element; false: there is none. */
@@ -99,7 +110,8 @@ static inline bool ring_take(struct ring_reader *reader, void *element)
 /* How many elements wait, about: others put meanwhile. */
 static inline uint32_t ring_count(const struct ring_reader *reader)
 {
-	return (uint32_t)(atomic_load_explicit(&reader->ring->tail, memory_order_relaxed) - reader->position);
+	return (uint32_t)(atomic_load_explicit(&reader->ring->tail, memory_order_relaxed) -
+			  reader->position);
 }
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* settings.c - the table of settings, and what reads it. See settings.h.
  *
  * The library's lock guards the values; the table is constant.
@@ -24,14 +25,15 @@
 #define LIST_SEPARATOR ';'
 #define CHOICES_MAX    4
 #define NAME_MAX_BYTES 64 /* longer names are not compared with known ones */
-#define CLOSE_ENOUGH   3  /* edits between a wrong name and the one that was meant, at most, and in no more than half of it */
+/* edits between a wrong name and the one that was meant, at most, and in no more than half of it */
+#define CLOSE_ENOUGH 3
 
 #define KIBIBYTE (UINT64_C(1) << 10)
 #define MEBIBYTE (UINT64_C(1) << 20)
 #define GIBIBYTE (UINT64_C(1) << 30)
 
 #define X(constant, name, what) name ", "
-#define MODULE_NAMES LOG_MODULES(X) /* "dpdk, port, ", as one text */
+#define MODULE_NAMES            LOG_MODULES(X) /* "dpdk, port, ", as one text */
 
 #define NID_MAX          (UINT32_MAX - 1) /* the last one is PTL_NID_ANY */
 #define CPU_MAX          4095
@@ -164,7 +166,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_GATEWAY] =
 		{
 			.description = {"PTL_GATEWAY", "",
-				"With PTL_ENCAP=udp, the router to nodes in other subnets, for each "
+				"With PTL_ENCAP=udp, the router to nodes in other subnets, for "
+				"each "
 				"interface, separated by ';'."},
 			.type = TYPE_ADDRESS,
 			.list = true,
@@ -173,7 +176,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_UDP_PORT] =
 		{
 			.description = {"PTL_UDP_PORT", "34997",
-				"With PTL_ENCAP=udp, the UDP port of all processes; the same on all "
+				"With PTL_ENCAP=udp, the UDP port of all processes; the same on "
+				"all "
 				"nodes."},
 			.type = TYPE_NUMBER,
 			.min = 1,
@@ -267,7 +271,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_SHARE", "",
 				"A name under which DPDK's secondary processes, such as "
-				"dpdk-dumpcap --file-prefix=NAME, join this one; it needs hugepages "
+				"dpdk-dumpcap --file-prefix=NAME, join this one; it needs "
+				"hugepages "
 				"and a hugetlbfs."},
 			.type = TYPE_TEXT,
 		},
@@ -465,7 +470,8 @@ static char *trim_copy(char *to, const char *text, size_t length)
 	return to + length + 1;
 }
 
-/* The modules that a list names, a bit each. False: one of the names is none; it is copied to wrong, of NAME_MAX_BYTES. */
+/* The modules that a list names, a bit each. False: one of the names is none; it is copied to
+ * wrong, of NAME_MAX_BYTES. */
 static bool modules_parse(const char *text, uint32_t *modules, char *wrong)
 {
 	char name[NAME_MAX_BYTES];
@@ -596,8 +602,7 @@ static bool text_blank(const char *text)
 }
 
 /* Takes a value in from its text; 0, or -1 after a complaint. */
-static int value_take(
-	const struct setting_row *row, struct setting_value *value, const char *text)
+static int value_take(const struct setting_row *row, struct setting_value *value, const char *text)
 {
 	if (text == NULL || text_blank(text)) /* I2 */
 		return 0;
@@ -667,8 +672,9 @@ static void name_check(const char *name, size_t length)
 		log_warning("%.*s is not a setting and has no effect; did you mean %s?", width,
 			name, closest);
 	else
-		log_warning("%.*s is not a setting and has no effect; postern-info lists those that "
-			    "have",
+		log_warning(
+			"%.*s is not a setting and has no effect; postern-info lists those that "
+			"have",
 			width, name);
 }
 
@@ -742,7 +748,8 @@ static int nodes_check(const struct setting_value *nodes, const struct setting_v
 
 	if (nodes->text == NULL || nodes->count <= count)
 		return 0;
-	log_error("PTL_NID is \"%s\", which are %u node ids, but PTL_IFACE_NAME names %u interface%s; give one "
+	log_error("PTL_NID is \"%s\", which are %u node ids, but PTL_IFACE_NAME names %u "
+		  "interface%s; give one "
 		  "for each interface",
 		nodes->text, nodes->count, count, count == 1 ? "" : "s");
 	return -1;
@@ -754,8 +761,8 @@ int settings_load(void)
 	int result = 0;
 
 	for (unsigned i = 0; i < SETTING_COUNT && result == 0; i++)
-		result = value_take(&setting_table[i], &values[i],
-			getenv(setting_table[i].description.name));
+		result = value_take(
+			&setting_table[i], &values[i], getenv(setting_table[i].description.name));
 	if (result == 0)
 		result = nodes_check(&values[SETTING_NID], &values[SETTING_IFACE_NAME]);
 	for (unsigned i = 0; i < SETTING_COUNT; i++) {
@@ -772,7 +779,8 @@ int settings_load(void)
 	return result;
 }
 
-/* A setting's text with another item n; the caller frees it. Behind n stands what stood there, or served there, before. */
+/* A setting's text with another item n; the caller frees it. Behind n stands what stood there, or
+ * served there, before. */
 static char *text_change(enum setting setting, unsigned n, const char *item)
 {
 	unsigned count = setting_items(setting);
@@ -808,9 +816,8 @@ int setting_change(enum setting setting, unsigned n, const char *text)
 	const struct setting_row *row = setting_row(setting);
 	struct setting_value value = {0};
 	char *list = row->list ? text_change(setting, n, text) : NULL;
-	int result = row->list && list == NULL
-			     ? -1
-			     : value_take(row, &value, row->list ? list : text);
+	int result =
+		row->list && list == NULL ? -1 : value_take(row, &value, row->list ? list : text);
 
 	free(list);
 	if (result == 0 && value_retire(&setting_values[setting])) {
@@ -819,8 +826,8 @@ int setting_change(enum setting setting, unsigned n, const char *text)
 		return 0;
 	}
 	if (result == 0)
-		log_error("there is no memory for the value of %s; free some",
-			row->description.name);
+		log_error(
+			"there is no memory for the value of %s; free some", row->description.name);
 	value_free(&value);
 	return -1;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* trace.c - see trace.h. */
 #include <base/trace.h>
 
@@ -11,8 +12,8 @@
 #include <base/era.h>
 #include <base/report.h>
 
-#define MARK_US                                                                                    \
-	0.1 /* how long a record is drawn at most: it is a moment, but must be seen and pointed at */
+/* how long a record is drawn at most: it is a moment, but must be seen and pointed at */
+#define MARK_US 0.1
 
 /* The TSC and the time at one moment. */
 struct moment {
@@ -201,7 +202,8 @@ static void rows_write(FILE *file, const struct mark *marks, uint64_t count)
 	}
 }
 
-/* One step of a message's bar ("b" begins it, "n" is in it, "e" ends it), and of the arrow from thread to thread (s, t, f). */
+/* One step of a message's bar ("b" begins it, "n" is in it, "e" ends it), and of the arrow from
+ * thread to thread (s, t, f). */
 static void step_write(FILE *file, const struct mark *mark, char bar, char arrow)
 {
 	double at = mark_us(mark);

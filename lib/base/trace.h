@@ -1,10 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* trace.h - a record of the life of each message, by thread, to be drawn as a picture.
  *
- * Off, a record costs a load and a branch that is foreseen; on, reading the time stamp counter and a store into the thread's own
- * memory. Nothing is allocated or locked while records are made: trace_start() makes the tracks, and a thread takes one with its
- * first record. A full track keeps the latest records.
+ * Off, a record costs a load and a branch that is foreseen; on, reading the time stamp counter and
+ * a store into the thread's own memory. Nothing is allocated or locked while records are made:
+ * trace_start() makes the tracks, and a thread takes one with its first record. A full track keeps
+ * the latest records.
  *
- * T1. A track is written by one thread; who writes the file does so when no thread makes records any more: after trace_stop(), and
+ * T1. A track is written by one thread; who writes the file does so when no thread makes records
+ * any more: after trace_stop(), and
  *     after the interfaces have been closed.
  * T2. A process makes one trace in its life, so a thread's track never goes stale.
  */
@@ -48,12 +51,14 @@ extern _Atomic bool trace_on __attribute__((visibility("hidden")));
 extern _Thread_local struct trace_track *trace_self __attribute__((tls_model("initial-exec")));
 extern uint64_t trace_mask; /* records of a track - 1 */
 
-/* Makes tracks of so many records, a power of two, for so many threads, and begins. 0, or -1: there is no memory, or there has been
- * a trace (T2). Not thread-safe, as trace_stop() and trace_write(). */
+/* Makes tracks of so many records, a power of two, for so many threads, and begins. 0, or -1: there
+ * is no memory, or there has been a trace (T2). Not thread-safe, as trace_stop() and
+ * trace_write(). */
 int trace_start(uint32_t tracks, uint32_t records);
 void trace_stop(void);
-/* Writes it in the JSON of chrome://tracing and Perfetto: each record on the row of its thread, and a bar for each message from its
- * first record to its last. False: there is no memory, or the file cannot be written (errno). */
+/* Writes it in the JSON of chrome://tracing and Perfetto: each record on the row of its thread, and
+ * a bar for each message from its first record to its last. False: there is no memory, or the file
+ * cannot be written (errno). */
 bool trace_write(FILE *file);
 /* How many records were made, and how many of them are still there. */
 void trace_count(uint64_t *made, uint64_t *kept);

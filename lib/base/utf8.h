@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* utf8.h - which bytes are text. No state; any thread. */
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
@@ -5,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of the UTF-8 character that a text of at least one byte begins with, 1 to 4; 0: it begins with none. Looks at no byte
- * behind the first that does not belong to it, so never beyond the text's final 0. */
+/* Bytes of the UTF-8 character that a text of at least one byte begins with, 1 to 4; 0: it begins
+ * with none. Looks at no byte behind the first that does not belong to it, so never beyond the
+ * text's final 0. */
 static inline unsigned utf8_bytes(const char *text)
 {
 	const uint8_t *at = (const uint8_t *)text;

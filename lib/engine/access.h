@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* access.h - access control: whom the entries of the table admit.
  *
- * An entry is kept as words and masks, so that a wildcard costs no question: a message is admitted when nothing that counts differs.
+ * An entry is kept as words and masks, so that a wildcard costs no question: a message is admitted
+ * when nothing that counts differs.
  *
  *     process    nid | pid << 32          target    uid | Portal << 32
  *
@@ -27,8 +29,8 @@ static inline uint64_t access_mask(uint32_t low, uint32_t high)
 }
 
 /* UINT32_MAX: any. */
-static inline void access_admit(struct access_entry *access, struct process process, uint32_t uid,
-	uint32_t portal)
+static inline void access_admit(
+	struct access_entry *access, struct process process, uint32_t uid, uint32_t portal)
 {
 	access->process = access_word(process.nid, process.pid);
 	access->process_mask = access_mask(process.nid, process.pid);
@@ -47,8 +49,8 @@ static inline bool access_is_nobody(const struct access_entry *access)
 }
 
 /* portal: less than LIMIT_PORTALS. */
-static inline bool access_admits(const struct access_entry *access, struct process from,
-	uint32_t uid, uint32_t portal)
+static inline bool access_admits(
+	const struct access_entry *access, struct process from, uint32_t uid, uint32_t portal)
 {
 	uint64_t process = access->process ^ access_word(from.nid, from.pid);
 	uint64_t target = access->target ^ access_word(uid, portal);

@@ -1,8 +1,10 @@
-/* command.h - what an application thread tells the poll core: with the ring's own word, one cache line.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* command.h - what an application thread tells the poll core: with the ring's own word, one cache
+ * line.
  *
- * Posted commands (put, get, attach, bind, access) have no answer: what they need was checked by the sender against the segment;
- * should another thread have unlinked the object since, they fall away and are counted. Commands with a reply slot are
- * answered with a PTL_ return code.
+ * Posted commands (put, get, attach, bind, access) have no answer: what they need was checked by
+ * the sender against the segment; should another thread have unlinked the object since, they fall
+ * away and are counted. Commands with a reply slot are answered with a PTL_ return code.
  */
 #ifndef ENGINE_COMMAND_H
 #define ENGINE_COMMAND_H
@@ -14,20 +16,29 @@
 #include <transport/transport.h>
 
 enum command_kind {
-	COMMAND_PUT = 1,       /* posted; see `taken` */
-	COMMAND_GET,           /* posted */
-	COMMAND_ENTRY_ATTACH,  /* posted; to portal, at `position` */
-	COMMAND_REGION_ATTACH, /* posted; region is filled in, names its entry and the entry's generation; the entry's gate says attached */
-	COMMAND_REGION_BIND,   /* posted; region is filled in */
-	COMMAND_ACCESS,        /* posted */
-	COMMAND_PING_ABANDON,  /* posted, once the segment is closed: who waits for an echo waits no longer */
-	COMMAND_ENTRY_INSERT,  /* answered: PTL_OK, PTL_INV_ME (the sender keeps the new entry), PTL_ML_TOOLONG is the sender's */
+	COMMAND_PUT = 1,      /* posted; see `taken` */
+	COMMAND_GET,          /* posted */
+	COMMAND_ENTRY_ATTACH, /* posted; to portal, at `position` */
+	/* posted; region is filled in, names its entry and the entry's generation; the entry's gate
+	 * says attached */
+	COMMAND_REGION_ATTACH,
+	COMMAND_REGION_BIND, /* posted; region is filled in */
+	COMMAND_ACCESS,      /* posted */
+	/* posted, once the segment is closed: who waits for an echo waits no longer */
+	COMMAND_PING_ABANDON,
+	/* answered: PTL_OK, PTL_INV_ME (the sender keeps the new entry), PTL_ML_TOOLONG is the
+	 * sender's */
+	COMMAND_ENTRY_INSERT,
 	COMMAND_ENTRY_UNLINK,  /* answered: PTL_OK, PTL_INV_ME, PTL_MD_INUSE */
 	COMMAND_REGION_UNLINK, /* answered: PTL_OK, PTL_INV_MD, PTL_MD_INUSE */
-	COMMAND_REGION_UPDATE, /* answered: PTL_OK, PTL_INV_MD, PTL_INV_EQ, PTL_NOUPDATE; reply.before, reply.after */
-	COMMAND_QUEUE_FREE,    /* answered: PTL_OK, PTL_INV_EQ; then the memory of the events is the sender's again and so is the index,
-	                        * which it gives back to the free list after the memory */
-	COMMAND_PING           /* answered, after its timeout at the latest: PTL_OK, with reply.ping; PTL_NOSPACE, PTL_INV_NI */
+	/* answered: PTL_OK, PTL_INV_MD, PTL_INV_EQ, PTL_NOUPDATE; reply.before, reply.after */
+	COMMAND_REGION_UPDATE,
+	/* answered: PTL_OK, PTL_INV_EQ; then the memory of the events is the sender's again and so
+	 * is the index, which it gives back to the free list after the memory */
+	COMMAND_QUEUE_FREE,
+	/* answered, after its timeout at the latest: PTL_OK, with reply.ping; PTL_NOSPACE,
+	 * PTL_INV_NI */
+	COMMAND_PING
 };
 
 enum command_position { POSITION_BEFORE, POSITION_AFTER };
@@ -41,26 +52,30 @@ struct move {
 	uint32_t cookie;
 	uint64_t match_bits;
 	uint64_t offset;
-	uint64_t value;      /* PUT */
+	uint64_t value; /* PUT */
 };
 
 struct command {
 	uint8_t kind;
 	union {
 		uint8_t position; /* ENTRY_ATTACH, ENTRY_INSERT */
-		uint8_t taken;    /* PUT: one operation was taken from the gate's threshold; false when that is infinite */
+		/* PUT: one operation was taken from the gate's threshold; false when that is
+		 * infinite */
+		uint8_t taken;
 	};
-	uint8_t acknowledge;/* PUT */
-	uint8_t update;     /* REGION_UPDATE: reply.after is to be applied */
-	uint32_t reply;     /* slot, for answered commands */
+	uint8_t acknowledge; /* PUT */
+	uint8_t update;      /* REGION_UPDATE: reply.after is to be applied */
+	uint32_t reply;      /* slot, for answered commands */
 	union {
-		struct move move;    /* PUT, GET */
+		struct move move; /* PUT, GET */
 		struct {
-			uint32_t index;      /* the entry, region or queue itself */
+			uint32_t index; /* the entry, region or queue itself */
 			uint32_t generation;
-			uint32_t portal;     /* ENTRY_ATTACH */
+			uint32_t portal; /* ENTRY_ATTACH */
 			uint32_t reserved;
-			uint64_t other;      /* ENTRY_INSERT: handle of the current entry. REGION_UPDATE: handle of the test queue, 0: none */
+			/* ENTRY_INSERT: handle of the current entry. REGION_UPDATE: handle of the
+			 * test queue, 0: none */
+			uint64_t other;
 		} object;
 		struct {
 			uint32_t index;
@@ -72,9 +87,9 @@ struct command {
 		struct {
 			uint32_t nid;
 			uint32_t pid;
-			uint32_t size;       /* of the question, 0: the least */
-			uint32_t answer;     /* wanted of the answer */
-			uint64_t timeout;    /* ns */
+			uint32_t size;    /* of the question, 0: the least */
+			uint32_t answer;  /* wanted of the answer */
+			uint64_t timeout; /* ns */
 		} ping;
 	};
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* engine.c - the engine's turn: frames in, commands, matching, frames out. See engine.h for its
  * order and why. */
 #include <engine/state.h>
@@ -10,10 +11,11 @@
 #include <engine/access.h>
 #include <portals.h>
 
-/* A turn that finds nothing is what an engine does most: it makes no calls but those that it must. */
+/* A turn that finds nothing is what an engine does most: it makes no calls but those that it
+ * must. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define SETTLE_TRIES 10000       /* yields to a thread that was preempted inside an enqueue */
-#define PUSH_LOOK    MICROSECOND /* a program that only sends looks for frames so often */
+#define SETTLE_TRIES  10000       /* yields to a thread that was preempted inside an enqueue */
+#define PUSH_LOOK     MICROSECOND /* a program that only sends looks for frames so often */
 
 static int lists_create(struct engine *engine)
 {
@@ -84,8 +86,8 @@ struct engine *engine_create(const struct engine_options *options)
 	return engine;
 }
 
-/* Wakes the sleepers of all queues in the list. The barrier pairs with that of a reader between raising
- * `sleepers` and looking once more at its queue: one of the two sees the other. */
+/* Wakes the sleepers of all queues in the list. The barrier pairs with that of a reader between
+ * raising `sleepers` and looking once more at its queue: one of the two sees the other. */
 static __attribute__((noinline)) void sleepers_wake(struct engine *engine)
 {
 	uint32_t next = engine->touched;
@@ -273,7 +275,8 @@ void engine_catch_up(struct engine *engine)
 	engine_announce(engine); /* the turn that follows may be a look, which takes it for done */
 }
 
-/* Puts have begun, and are counted as commands: their frames leave, then their events are logged. */
+/* Puts have begun, and are counted as commands: their frames leave, then their events are
+ * logged. */
 static void puts_push(struct engine *engine)
 {
 	transport_push(engine->transport);
@@ -370,7 +373,8 @@ static __attribute__((noinline)) unsigned look_end(struct engine *engine, unsign
 	return turn_count(engine, sent);
 }
 
-/* What threads that wait do all the time: nothing is there. Whatever else is so goes the general way. */
+/* What threads that wait do all the time: nothing is there. Whatever else is so goes the general
+ * way. */
 unsigned engine_look(struct engine *engine)
 {
 	unsigned frames, sent;
@@ -378,8 +382,7 @@ unsigned engine_look(struct engine *engine)
 	if (engine->owes || engine->news)
 		return look_owed(engine);
 	frames = transport_receive(engine->transport);
-	if (frames != 0 || engine_called(engine) || engine->news ||
-		!TAILQ_EMPTY(&engine->waiting))
+	if (frames != 0 || engine_called(engine) || engine->news || !TAILQ_EMPTY(&engine->waiting))
 		return look_on(engine, 0, frames);
 	sent = transport_transmit(engine->transport);
 	if (sent != 0 || engine->news)
@@ -393,8 +396,8 @@ static ALWAYS_INLINE void push(struct engine *engine)
 	bool left = transport_push(engine->transport);
 
 	engine_announce(engine);
-	if (!left || transport_now(engine->transport) - transport_looked(engine->transport) >=
-				 PUSH_LOOK)
+	if (!left ||
+		transport_now(engine->transport) - transport_looked(engine->transport) >= PUSH_LOOK)
 		engine_poll(engine);
 	else if (engine->owes)
 		turn_owed(engine);
@@ -406,12 +409,14 @@ void engine_push(struct engine *engine)
 	push(engine);
 }
 
-bool engine_put(struct engine *engine, struct region *region, const struct move *move, bool acknowledge)
+bool engine_put(
+	struct engine *engine, struct region *region, const struct move *move, bool acknowledge)
 {
 	bool taken;
 
-	if (engine_called(engine) || !ring_settled(&engine->commands) || !operation_reserve(engine, 1) ||
-		region->state == REGION_FREE || !gate_take(&region->gate, move->generation, &taken))
+	if (engine_called(engine) || !ring_settled(&engine->commands) ||
+		!operation_reserve(engine, 1) || region->state == REGION_FREE ||
+		!gate_take(&region->gate, move->generation, &taken))
 		return false;
 	engine_count(engine, commands);
 	outgoing_put(engine, region, move, taken, acknowledge);
@@ -423,11 +428,13 @@ bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
 
-	/* What a look has put off may be what the caller waits for: a descriptor is in use until an acknowledgement has been read. */
+	/* What a look has put off may be what the caller waits for: a descriptor is in use until an
+	 * acknowledgement has been read. */
 	if (engine->owes && !begins)
 		turn_owed(engine);
-	/* What is still in the ring then goes first: it waits for memory too. A producer that was preempted inside its enqueue
-	 * hides those behind it, perhaps an earlier command of this very thread: then this one must go behind them. */
+	/* What is still in the ring then goes first: it waits for memory too. A producer that was
+	 * preempted inside its enqueue hides those behind it, perhaps an earlier command of this
+	 * very thread: then this one must go behind them. */
 	if (engine_called(engine)) {
 		engine_drain(engine, COMMAND_RING);
 		if (engine_called(engine))

@@ -1,12 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* engine.h - what a poll core does with messages and commands: one engine per interface.
  *
- * The thread that polls it owns it: in PTL_PROGRESS=core a poll thread, in PTL_PROGRESS=inline whoever sits in its seat (poller.h).
+ * The thread that polls it owns it: in PTL_PROGRESS=core a poll thread, in PTL_PROGRESS=inline
+ * whoever sits in its seat (poller.h).
  *
  * A turn is
  *
- *     frames in  ->  commands  ->  process frames (match, place, log)  ->  frames out  ->  timers, acknowledgements
+ *     frames in -> commands -> process frames (match, place, log) -> frames out
+ *               -> timers, acknowledgements
  *
- * E1. Commands that were posted before a frame arrived take effect before the frame is processed: so who has attached a
+ * E1. Commands that were posted before a frame arrived take effect before the frame is processed:
+ * so who has attached a
  *     descriptor and then told a peer of it is never too late.
  */
 #ifndef ENGINE_ENGINE_H
@@ -21,8 +25,8 @@ struct engine;
 
 struct engine_options {
 	struct segment *segment;
-	uint32_t interface;       /* for handles */
-	uint32_t uid;             /* this process's user */
+	uint32_t interface; /* for handles */
+	uint32_t uid;       /* this process's user */
 	struct port *port;
 	const struct clock *clock;
 	struct transport_options transport;
@@ -30,40 +34,48 @@ struct engine_options {
 
 /* NULL when there is no memory. Port, segment and clock stay the caller's. */
 struct engine *engine_create(const struct engine_options *options);
-/* Ends every operation in flight with a FAIL event (transport_fail SHUTDOWN), then frees the engine. */
+/* Ends every operation in flight with a FAIL event (transport_fail SHUTDOWN), then frees the
+ * engine. */
 void engine_destroy(struct engine *engine);
 
 /* One turn; returns how much was done (0: nothing). */
 unsigned engine_poll(struct engine *engine);
-/* The same for a thread that waits for events and drives the engine itself: when a turn has brought some, nothing stands between it
- * and them. The turn's last part, timers and acknowledgements that may wait, is then left to the next call, which begins with it. */
+/* The same for a thread that waits for events and drives the engine itself: when a turn has brought
+ * some, nothing stands between it and them. The turn's last part, timers and acknowledgements that
+ * may wait, is then left to the next call, which begins with it. */
 unsigned engine_look(struct engine *engine);
-/* After engine_execute(): what it has begun leaves at once, before all else. Frames are taken only if that was not done for a while,
- * or nothing could leave. */
+/* After engine_execute(): what it has begun leaves at once, before all else. Frames are taken only
+ * if that was not done for a while, or nothing could leave. */
 void engine_push(struct engine *engine);
-/* Carries out one command at once, after those that were posted before it: for PTL_PROGRESS=inline, by the thread that owns the
- * engine. False: nothing was done, because there is no memory for an operation or a command posted earlier cannot be seen yet;
- * the ring is the place for the command. engine_push() follows. */
+/* Carries out one command at once, after those that were posted before it: for PTL_PROGRESS=inline,
+ * by the thread that owns the engine. False: nothing was done, because there is no memory for an
+ * operation or a command posted earlier cannot be seen yet; the ring is the place for the command.
+ * engine_push() follows. */
 bool engine_execute(struct engine *engine, const struct command *command);
-/* The same for a put that nothing stands in the way of, which then is on its way, without a command. region: move->region's, which
- * is below the limit. False: nothing was done, because it is none of these, or the region is dead or inactive. */
-bool engine_put(struct engine *engine, struct region *region, const struct move *move, bool acknowledge);
+/* The same for a put that nothing stands in the way of, which then is on its way, without a
+ * command. region: move->region's, which is below the limit. False: nothing was done, because it is
+ * none of these, or the region is dead or inactive. */
+bool engine_put(
+	struct engine *engine, struct region *region, const struct move *move, bool acknowledge);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
-/* True when nothing is in flight: an interface about to close polls until then (or its patience ends). */
+/* True when nothing is in flight: an interface about to close polls until then (or its patience
+ * ends). */
 bool engine_settled(const struct engine *engine);
 /* The port's descriptor to sleep on (port.h); -1: it has none, or off. */
 int engine_interrupt(struct engine *engine, bool on);
 /* Commands waiting in the ring? */
 bool engine_called(const struct engine *engine);
 
-/* Asks the network whether another process has this one's name; if so, the user is warned. Before it is polled. */
+/* Asks the network whether another process has this one's name; if so, the user is warned. Before
+ * it is polled. */
 void engine_claim(struct engine *engine);
 
 const struct transport *engine_transport(const struct engine *engine);
 
 /* For looking inside, by who owns the engine. */
-/* Carries out every command whose posting had returned, as far as there is memory for operations. A turn follows. */
+/* Carries out every command whose posting had returned, as far as there is memory for operations. A
+ * turn follows. */
 void engine_catch_up(struct engine *engine);
 struct engine_info {
 	uint32_t operations;      /* in flight */

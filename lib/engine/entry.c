@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* entry.c - match entries: how they come into their list and leave it. */
 #include <engine/state.h>
 

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* incoming.c - messages that arrive: access control, the walk through the match list, acceptance,
  * and what follows.
  *
  *     put    access, portal, walk -> PUT_START, data placed -> PUT_END, acknowledgement
- *                                    here as a whole: data placed -> PUT_START and PUT_END, acknowledgement
+ *                                    here as a whole: data placed -> PUT_START and PUT_END,
+ *                                    acknowledgement
  *     get    access, portal, walk -> GET_START, reply sent  -> GET_END
  *                                    refused: the initiator is told
  *     ack    descriptor, queue    -> ACK
@@ -72,7 +74,8 @@ static void account_from(
 	account->link = LINK_OWN;
 }
 
-/* A region that was too small for a message that matched, and was attached with that wish, leaves. */
+/* A region that was too small for a message that matched, and was attached with that wish,
+ * leaves. */
 static void region_leave_for_room(struct engine *engine, struct region *region, struct process from,
 	const struct message_header *header)
 {
@@ -88,7 +91,8 @@ static uint32_t request_operation(const struct message_header *request)
 	return request->kind == MESSAGE_PUT ? REGION_PUT : REGION_GET;
 }
 
-/* Asks the region of an entry that matches a request, if it has one; ACCEPTED: it has granted one operation. */
+/* Asks the region of an entry that matches a request, if it has one; ACCEPTED: it has granted one
+ * operation. */
 static ALWAYS_INLINE enum acceptance entry_ask(const struct engine *engine, uint32_t i,
 	struct process from, const struct message_header *request, struct region **region,
 	struct placement *placement)
@@ -155,21 +159,26 @@ static ALWAYS_INLINE struct region *portal_search(struct engine *engine, struct 
 
 enum refusal { REFUSED_PORTAL, REFUSED_COOKIE, REFUSED_ACCESS, REFUSED_MEMORY, REFUSED_MATCH };
 
-/* Nothing else says that a put was dropped. Once for each Portal: there may be any number of them. */
-static void unmatched_tell(struct engine *engine, struct process from, const struct message_header *header)
+/* Nothing else says that a put was dropped. Once for each Portal: there may be any number of
+ * them. */
+static void unmatched_tell(
+	struct engine *engine, struct process from, const struct message_header *header)
 {
 	if (engine->unmatched[header->portal] || !log_wants(LOG_LEVEL_INFO))
 		return;
 	engine->unmatched[header->portal] = true;
-	log_info("interface %" PRIu32 ": a %s of %" PRIu64 " bytes from %" PRIu32 ":%" PRIu32 " to Portal %" PRIu32 " with match bits 0x%" PRIx64
-		 " was dropped, because no match entry and descriptor accept it; attach them before the sender may send, and let it ask "
-		 "for an acknowledgement (further drops at this Portal are only counted, in dropped_no_match)",
-		engine->interface, header->kind == MESSAGE_PUT ? "put" : "get", header->requested, from.nid, from.pid,
-		header->portal, header->match_bits);
+	log_info("interface %" PRIu32 ": a %s of %" PRIu64 " bytes from %" PRIu32 ":%" PRIu32
+		 " to Portal %" PRIu32 " with match bits 0x%" PRIx64
+		 " was dropped, because no match entry and descriptor accept it; attach them "
+		 "before the sender may send, and let it ask "
+		 "for an acknowledgement (further drops at this Portal are only counted, in "
+		 "dropped_no_match)",
+		engine->interface, header->kind == MESSAGE_PUT ? "put" : "get", header->requested,
+		from.nid, from.pid, header->portal, header->match_bits);
 }
 
-static NOINLINE void request_refuse(struct engine *engine, struct process from,
-	struct message_header header, enum refusal why)
+static NOINLINE void request_refuse(
+	struct engine *engine, struct process from, struct message_header header, enum refusal why)
 {
 	switch (why) {
 	case REFUSED_PORTAL:
@@ -194,8 +203,8 @@ static NOINLINE void request_refuse(struct engine *engine, struct process from,
 }
 
 /* Access control, then translation; NULL after counting why not. Otherwise the region has granted
- * one operation. There is memory for a struct operation, unless the request needs none: it is here as a
- * whole and wants no acknowledgement. */
+ * one operation. There is memory for a struct operation, unless the request needs none: it is here
+ * as a whole and wants no acknowledgement. */
 static ALWAYS_INLINE struct region *request_admit(struct engine *engine, struct process from,
 	const struct message_header *header, bool whole, struct placement *placement)
 {
@@ -245,14 +254,14 @@ static struct operation *operation_accept(struct engine *engine, enum operation_
 	operation->exhausts = region_spend(region, true, placement->length);
 	engine_trace(engine, TRACE_MATCH, from, header->operation, account);
 	link = region_log(engine, region, operation->queue,
-		kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START,
-		account);
+		kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START, account);
 	account->link = link ? link : LINK_OWN;
 	return operation;
 }
 
-/* Sends the short answer to a message: an acknowledgement of a put, for which there is an operation; a refusal of a get, which is
- * repeated if there is none: the initiator asks after the get. */
+/* Sends the short answer to a message: an acknowledgement of a put, for which there is an
+ * operation; a refusal of a get, which is repeated if there is none: the initiator asks after the
+ * get. */
 static void notice_send(struct engine *engine, struct process to, struct message_header *header)
 {
 	struct operation *operation = operation_take(engine, OPERATION_NOTICE);
@@ -312,7 +321,8 @@ static ALWAYS_INLINE void put_take(struct engine *engine, struct region *region,
 	if (traced)
 		engine_trace(engine, TRACE_EVENT, from, header->operation, &account);
 	if (exhausts || acknowledge) {
-		struct account copy = account; /* so that the account itself may stay in registers */
+		/* so that the account itself may stay in registers */
+		struct account copy = account;
 
 		copy.link = link ? link : LINK_OWN;
 		if (exhausts) /* R3: a region that accepts is not on its way out */
@@ -425,8 +435,9 @@ void incoming_acknowledged(
 		exhausts = region_spend(region, region_take(region), 0);
 		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &account);
 		queue = queue_find(engine->segment, region->queue);
-		lost = !queue || !event_log(engine, queue, region, EVENT_ACK, TRANSPORT_OK, &account,
-					  account.link).slot;
+		lost = !queue || !event_log(engine, queue, region, EVENT_ACK, TRANSPORT_OK,
+					 &account, account.link)
+					  .slot;
 		region_settle(engine, region, &account, exhausts);
 	}
 	if (lost)
@@ -444,15 +455,14 @@ static struct operation *get_find(
 
 	if (!operation || operation->replying || operation->ended ||
 		operation_region(engine, operation)->handle != header->handle ||
-		 operation->peer.nid != from.nid ||
-		operation->peer.pid != from.pid)
+		operation->peer.nid != from.nid || operation->peer.pid != from.pid)
 		return NULL;
 	return operation;
 }
 
 /* A reply whose data, as far as it is wanted, is here. */
-static void reply_take(struct engine *engine, struct operation *operation, struct process from,
-	const void *data)
+static void reply_take(
+	struct engine *engine, struct operation *operation, struct process from, const void *data)
 {
 	struct region *region = segment_region(engine->segment, operation->region);
 	struct account *account = &operation->account;
@@ -517,8 +527,7 @@ static void reply_begin(struct engine *engine, struct process from,
 	}
 	region = segment_region(engine->segment, operation->region);
 	operation->queue = region->queue;
-	link = region_log(
-		engine, region, operation->queue, EVENT_REPLY_START, &operation->account);
+	link = region_log(engine, region, operation->queue, EVENT_REPLY_START, &operation->account);
 	operation->account.link = link ? link : LINK_OWN;
 	inbound->base = (void *)(uintptr_t)region->start;
 	inbound->limit = operation->account.moved;
@@ -609,8 +618,8 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 	}
 }
 
-void incoming_begin(void *context, struct process from, const struct record *record,
-	struct inbound *inbound)
+void incoming_begin(
+	void *context, struct process from, const struct record *record, struct inbound *inbound)
 {
 	struct engine *engine = context;
 	struct message_header header;

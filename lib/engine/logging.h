@@ -1,5 +1,6 @@
-/* logging.h - how the engine logs events: straight from what it knows of the message, which may be registers, and from the
- * region's line into the slot. The polling thread's.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* logging.h - how the engine logs events: straight from what it knows of the message, which may be
+ * registers, and from the region's line into the slot. The polling thread's.
  */
 #ifndef ENGINE_LOGGING_H
 #define ENGINE_LOGGING_H
@@ -20,11 +21,13 @@ LOGGING_INLINE void event_copy(struct event_slot *slot, unsigned word, const uin
 	event_pair_write(slot, word, pair);
 }
 
-/* Writes all words of a claimed slot but the first. link: LINK_OWN, or what it is instead of the account's. What an event says of its
- * region is the region's. Not the gate's threshold: events tell of operations in the order in which they began, and sends that wait in
- * the ring have not. The line that readers poll is written last, and as a whole: it may be taken away between two stores. */
-LOGGING_INLINE void event_write(struct logging *logging, const struct region *region, enum event_kind kind, uint32_t why,
-	const struct account *account, uint64_t link)
+/* Writes all words of a claimed slot but the first. link: LINK_OWN, or what it is instead of the
+ * account's. What an event says of its region is the region's. Not the gate's threshold: events
+ * tell of operations in the order in which they began, and sends that wait in the ring have not.
+ * The line that readers poll is written last, and as a whole: it may be taken away between two
+ * stores. */
+LOGGING_INLINE void event_write(struct logging *logging, const struct region *region,
+	enum event_kind kind, uint32_t why, const struct account *account, uint64_t link)
 {
 	struct event_slot *slot = logging->slot;
 
@@ -42,11 +45,13 @@ LOGGING_INLINE void event_write(struct logging *logging, const struct region *re
 	WRITE(EVENT_MOVED, account->moved);
 	WRITE(EVENT_OFFSET, account->offset);
 #undef WRITE
-	logging->first |= (uint32_t)kind | why << EVENT_FAIL_AT | (uint32_t)region->options << EVENT_OPTIONS_AT;
+	logging->first |= (uint32_t)kind | why << EVENT_FAIL_AT |
+			  (uint32_t)region->options << EVENT_OPTIONS_AT;
 }
 
 /* A slot has been written: its events can be read, so many. */
-LOGGING_INLINE void event_publish(struct engine *engine, struct queue *queue, const struct logging *logging, unsigned events)
+LOGGING_INLINE void event_publish(
+	struct engine *engine, struct queue *queue, const struct logging *logging, unsigned events)
 {
 	queue_publish(logging);
 	engine_count_add(engine, events_logged, events);
@@ -54,8 +59,9 @@ LOGGING_INLINE void event_publish(struct engine *engine, struct queue *queue, co
 }
 
 /* Logs an event in a queue that has been found. */
-LOGGING_INLINE struct logging event_log(struct engine *engine, struct queue *queue, const struct region *region, enum event_kind kind,
-	uint32_t why, const struct account *account, uint64_t link)
+LOGGING_INLINE struct logging event_log(struct engine *engine, struct queue *queue,
+	const struct region *region, enum event_kind kind, uint32_t why,
+	const struct account *account, uint64_t link)
 {
 	struct logging logging = queue_claim(queue);
 
@@ -72,10 +78,11 @@ LOGGING_INLINE struct logging event_log(struct engine *engine, struct queue *que
 uint64_t region_log_apart(struct engine *engine, struct queue *queue, const struct region *region,
 	const struct account *account, enum event_kind start);
 
-/* Logs START and END of an operation that was here as a whole, in one slot; start: START's kind. The account's link means nothing.
+/* Logs START and END of an operation that was here as a whole, in one slot; start: START's kind.
+ * The account's link means nothing.
  * Returns START's sequence, which is the link of both, 0: there is no queue. */
-LOGGING_INLINE uint64_t region_log_whole(
-	struct engine *engine, const struct region *region, const struct account *account, enum event_kind start)
+LOGGING_INLINE uint64_t region_log_whole(struct engine *engine, const struct region *region,
+	const struct account *account, enum event_kind start)
 {
 	struct queue *queue = queue_find(engine->segment, region->queue);
 	struct logging logging;
@@ -84,7 +91,8 @@ LOGGING_INLINE uint64_t region_log_whole(
 		return 0;
 	logging = queue_claim_pair(queue);
 	if (__builtin_expect(!logging.slot, 0)) {
-		struct account copy = *account; /* so that the account itself may stay in registers */
+		/* so that the account itself may stay in registers */
+		struct account copy = *account;
 
 		return region_log_apart(engine, queue, region, &copy, start);
 	}
@@ -93,10 +101,10 @@ LOGGING_INLINE uint64_t region_log_whole(
 	return logging.sequence;
 }
 
-/* An operation is over: it is no longer pending (R2), then its last event is logged. queue: that it had when it began, NULL: none.
- * region_settle() follows. */
-LOGGING_INLINE void region_log_end(struct engine *engine, struct region *region, struct queue *queue, enum event_kind kind,
-	uint32_t why, const struct account *account)
+/* An operation is over: it is no longer pending (R2), then its last event is logged. queue: that it
+ * had when it began, NULL: none. region_settle() follows. */
+LOGGING_INLINE void region_log_end(struct engine *engine, struct region *region,
+	struct queue *queue, enum event_kind kind, uint32_t why, const struct account *account)
 {
 	region->pending--;
 	if (queue)

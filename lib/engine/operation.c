@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* operation.c - the pool of operations in flight: private memory that grows by chunks and is never
  * given back before the end. */
 #include <engine/state.h>

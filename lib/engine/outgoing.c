@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* outgoing.c - messages that this process sends: puts, gets, replies and notices, until the
  * transport is done with them.
  *
@@ -6,13 +7,16 @@
  * O2. A get whose request has arrived waits for a reply that only the target can send. Since
  *     nothing is in flight meanwhile, the engine asks after it every probe_interval: a dead target
  *     fails the probe, one that has restarted refuses it.
- * O3. ACK is logged after SEND_END. The acknowledgement comes before the transport's word when both are in one frame, or while the
+ * O3. ACK is logged after SEND_END. The acknowledgement comes before the transport's word when both
+ * are in one frame, or while the
  *     transport still waits to hear that an earlier frame has arrived: the put keeps it until then.
  *     It proves that the put has arrived, whatever becomes of the peer.
- * O4. SEND_START is logged when the put's frame has had its chance to leave: the event's lines come from the application's core, and
- *     what is stored after them waits for them. So puts begin in silence (engine.begun), and are announced before anything else is
- *     logged and before a command that is no put is carried out. A put is announced before it is sent if its acknowledgement will
- *     name it by the sequence of SEND_START, or if its region has a threshold, which that event tells as this put leaves it.
+ * O4. SEND_START is logged when the put's frame has had its chance to leave: the event's lines come
+ * from the application's core, and
+ *     what is stored after them waits for them. So puts begin in silence (engine.begun), and are
+ *     announced before anything else is logged and before a command that is no put is carried out.
+ *     A put is announced before it is sent if its acknowledgement will name it by the sequence of
+ *     SEND_START, or if its region has a threshold, which that event tells as this put leaves it.
  */
 #include <engine/state.h>
 
@@ -62,7 +66,8 @@ static inline void put_start(struct engine *engine, struct operation *operation)
 		return;
 	account = put_account(engine, operation);
 	operation->account.link = event_log(engine, queue, operation_region(engine, operation),
-		EVENT_SEND_START, TRANSPORT_OK, &account, LINK_OWN).sequence;
+		EVENT_SEND_START, TRANSPORT_OK, &account, LINK_OWN)
+					  .sequence;
 }
 
 void outgoing_announce(struct engine *engine)
@@ -73,9 +78,10 @@ void outgoing_announce(struct engine *engine)
 	engine->begun_end = &engine->begun;
 }
 
-/* A put that is announced before it is sent. Returns its name for its acknowledgement, the link of SEND_START, if it wants one and
- * there is a queue for it; else 0. */
-static uint64_t put_start_first(struct engine *engine, struct operation *operation, bool acknowledge)
+/* A put that is announced before it is sent. Returns its name for its acknowledgement, the link of
+ * SEND_START, if it wants one and there is a queue for it; else 0. */
+static uint64_t put_start_first(
+	struct engine *engine, struct operation *operation, bool acknowledge)
 {
 	engine_announce(engine);
 	put_start(engine, operation);

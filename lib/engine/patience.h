@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* patience.h - how a thread waits for another one: it spins briefly, then gives its CPU away, then
  * is told to sleep.
  *
- * A core's length of spinning pays only when the other thread can run meanwhile; where all threads that wait for each other have one
- * CPU, they give way at once.
+ * A core's length of spinning pays only when the other thread can run meanwhile; where all threads
+ * that wait for each other have one CPU, they give way at once.
  */
 #ifndef ENGINE_PATIENCE_H
 #define ENGINE_PATIENCE_H
@@ -19,8 +20,8 @@ struct patience {
 	uint32_t turns;
 };
 
-/* On how many CPUs may this thread, and those that have asked before it, run? A thread's are looked up when it asks first; poll threads
- * ask when they start. Any thread. */
+/* On how many CPUs may this thread, and those that have asked before it, run? A thread's are looked
+ * up when it asks first; poll threads ask when they start. Any thread. */
 unsigned patience_cpus(void);
 
 /* Waits a moment and says true, or says false at once when it is time to sleep. */

@@ -1,7 +1,10 @@
-/* ping.c - echo questions for application threads, and the warning that another process has this one's name.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ping.c - echo questions for application threads, and the warning that another process has this
+ * one's name.
  *
- * A thread waits at its reply slot until the transport says how its question ended, which it does after the question's timeout at
- * the latest. Each slot has one struct ping, so there is no other bound on how many wait.
+ * A thread waits at its reply slot until the transport says how its question ended, which it does
+ * after the question's timeout at the latest. Each slot has one struct ping, so there is no other
+ * bound on how many wait.
  */
 #include <engine/state.h>
 
@@ -48,7 +51,8 @@ void ping_begin(struct engine *engine, const struct command *command)
 {
 	struct ping *ping;
 
-	/* The interface goes: whoever was in the ring before it said so is ended by COMMAND_PING_ABANDON. */
+	/* The interface goes: whoever was in the ring before it said so is ended by
+	 * COMMAND_PING_ABANDON. */
 	if (atomic_load_explicit(&engine->segment->closed, memory_order_relaxed)) {
 		engine_answer(engine, command->reply, PTL_INV_NI);
 		return;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* poller.c - see poller.h. */
 #include <engine/poller.h>
 
@@ -186,7 +187,8 @@ unsigned poller_count(const struct poller *poller)
 	return poller->count;
 }
 
-/* Keeps off the engines until the request is another one. Returns false when the thread is to end. */
+/* Keeps off the engines until the request is another one. Returns false when the thread is to
+ * end. */
 static bool poller_park(struct poller *poller)
 {
 	uint32_t request;
@@ -301,7 +303,8 @@ static unsigned poller_turn(struct poller *poller)
 	return work;
 }
 
-/* Asks the ports to call. Returns how many descriptors there are to sleep on; *all: no frame can come without a call. */
+/* Asks the ports to call. Returns how many descriptors there are to sleep on; *all: no frame can
+ * come without a call. */
 static unsigned poller_arm(struct poller *poller, struct pollfd *descriptors, bool *all)
 {
 	unsigned count = 0;
@@ -328,7 +331,8 @@ static void poller_disarm(struct poller *poller)
 	eventfd_read(poller->bell, &rung);
 }
 
-/* P2 holds for frames as well: the ports are asked to call, then looked at once more. True: there was something. */
+/* P2 holds for frames as well: the ports are asked to call, then looked at once more. True: there
+ * was something. */
 static bool poller_sleep_called(struct poller *poller)
 {
 	struct pollfd descriptors[POLLER_ENGINES + 1];
@@ -452,7 +456,8 @@ void seat_call(struct seat *seat)
 {
 	uint32_t state = atomic_load_explicit(&seat->state, memory_order_relaxed);
 
-	/* Either swap succeeds on what the state really is, so whoever sits there next, or still, finds the command. */
+	/* Either swap succeeds on what the state really is, so whoever sits there next, or still,
+	 * finds the command. */
 	for (;;) {
 		if (state != SEAT_FREE) {
 			if (atomic_compare_exchange_weak_explicit(&seat->state, &state, SEAT_CALLED,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* poller.h - who calls engine_poll(): a poll thread for one or more engines, or, with
  * PTL_PROGRESS=inline, whoever sits in an engine's seat.
  *
@@ -10,13 +11,13 @@
  * P1. A poller's list of engines changes only while it is paused; the caller of all but
  * poller_run() holds one lock.
  *
- * P2. Nobody misses a command: the poll thread raises doorbell.sleeping and then looks at the
- * ring, an application thread puts into the ring and then looks at doorbell.sleeping, with a barrier
- * in between (base/barrier.h: the poll thread's is the heavy one); one of the two sees the other.
+ * P2. Nobody misses a command: the poll thread raises doorbell.sleeping and then looks at the ring,
+ * an application thread puts into the ring and then looks at doorbell.sleeping, with a barrier in
+ * between (base/barrier.h: the poll thread's is the heavy one); one of the two sees the other.
  *
  * P3. A command that was put into the ring while another thread sat in the seat is carried out by
- * that thread before it gives the seat up for good, or by the one who put it there: who sits can only
- * leave a seat that nobody has called since.
+ * that thread before it gives the seat up for good, or by the one who put it there: who sits can
+ * only leave a seat that nobody has called since.
  */
 #ifndef ENGINE_POLLER_H
 #define ENGINE_POLLER_H
@@ -54,7 +55,8 @@ void poller_add(
 	struct poller *poller, struct engine *engine, struct segment *segment, bool external);
 void poller_remove(struct poller *poller, const struct engine *engine);
 unsigned poller_count(const struct poller *poller);
-/* Wakes the thread if it sleeps: a frame that nothing announces may have come to one of its engines. */
+/* Wakes the thread if it sleeps: a frame that nothing announces may have come to one of its
+ * engines. */
 void poller_call(struct poller *poller);
 
 /* How long the thread has been in turns that found something to do, ns. Any thread. */
@@ -63,7 +65,8 @@ uint64_t poller_busy(const struct poller *poller);
 /* Wakes who has said that it sleeps. */
 void doorbell_wake(struct doorbell *doorbell);
 
-/* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a barrier (P2). Any thread. */
+/* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a barrier (P2). Any
+ * thread. */
 static inline void doorbell_ring(struct doorbell *doorbell)
 {
 	if (atomic_load_explicit(&doorbell->sleeping, memory_order_relaxed) == 0)
@@ -72,7 +75,11 @@ static inline void doorbell_ring(struct doorbell *doorbell)
 		doorbell_wake(doorbell);
 }
 
-enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED /* taken, and commands were put into the ring since */ };
+enum seat_state {
+	SEAT_FREE,
+	SEAT_TAKEN,
+	SEAT_CALLED /* taken, and commands were put into the ring since */
+};
 
 /* The place that one thread at a time drives an engine from. Never freed. */
 struct seat {
@@ -86,11 +93,12 @@ static inline bool seat_take(struct seat *seat)
 	uint32_t free = SEAT_FREE;
 
 	return atomic_load_explicit(&seat->state, memory_order_relaxed) == SEAT_FREE &&
-	       atomic_compare_exchange_strong_explicit(&seat->state, &free, SEAT_TAKEN,
-		       memory_order_acquire, memory_order_relaxed);
+	       atomic_compare_exchange_strong_explicit(
+		       &seat->state, &free, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed);
 }
 
-/* Gives the seat up; false: somebody has called meanwhile, and the engine must have another turn (P3). */
+/* Gives the seat up; false: somebody has called meanwhile, and the engine must have another turn
+ * (P3). */
 static inline bool seat_try_leave(struct seat *seat)
 {
 	uint32_t taken = SEAT_TAKEN;

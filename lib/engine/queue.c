@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* queue.c - see queue.h. */
 #include <engine/queue.h>
 
@@ -32,7 +33,8 @@ void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64
 	struct queue *queue = segment_queue(segment, handle_index(handle));
 	unsigned order = slots_order(count);
 
-	/* Head, head_seen and tail stay as queue_close() left them: Q3. So does touched, which is the engine's. */
+	/* Head, head_seen and tail stay as queue_close() left them: Q3. So does touched, which is
+	 * the engine's. */
 	queue->sequence = 1;
 	queue->count = count;
 	queue->incoming = 0;
@@ -47,7 +49,8 @@ void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64
 
 uint64_t queue_used(const struct queue *queue)
 {
-	return queue->tail - head_position(atomic_load_explicit(&queue->head, memory_order_acquire));
+	return queue->tail -
+	       head_position(atomic_load_explicit(&queue->head, memory_order_acquire));
 }
 
 static struct event_slot *slot_of(struct queue *queue, uint64_t position)
@@ -70,8 +73,8 @@ static void queue_unfold(struct queue *queue, uint64_t head)
 		atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
 	words[EVENT_FIRST] &= (UINT64_C(1) << EVENT_PLACE_AT) - 1;
 	words[EVENT_FIRST] &= ~(uint64_t)(EVENT_PAIR | EVENT_AFTER_GAP);
-	atomic_store_explicit(&slot->words[EVENT_FIRST], slot_word((head >> 1) + 1) | (words[EVENT_FIRST] + 1),
-		memory_order_release);
+	atomic_store_explicit(&slot->words[EVENT_FIRST],
+		slot_word((head >> 1) + 1) | (words[EVENT_FIRST] + 1), memory_order_release);
 	/* Release: a reader finds END where head says. Acquire: or has copied it. */
 	atomic_compare_exchange_strong_explicit(
 		&queue->head, &head, head + 1, memory_order_acq_rel, memory_order_acquire);

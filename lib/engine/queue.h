@@ -1,4 +1,6 @@
-/* queue.h - event queues: rings that the poll core alone writes and any number of threads read, without a lock.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* queue.h - event queues: rings that the poll core alone writes and any number of threads read,
+ * without a lock.
  *
  * Hand-over of one event, p its position:
  *
@@ -7,25 +9,32 @@
  *     words of the slot           (relaxed)
  *     first word = p's            (release A)  -->  first word == head's?     (acquire A)
  *     tail++                                        copy words                (relaxed)
- *                                 <-- (B acquire)   head: 2p -> 2p + 2        (compare-and-swap, release B)
+ *                                 <-- (B acquire)   head: 2p -> 2p + 2        (release B)
  *
- * A pair, START and END of a message that was here as a whole, is one slot, that of START's position, with a flag. END is told from the
- * same words: its kind and its sequence are one more. The first reader leaves the slot, the second frees it:
+ * A pair, START and END of a message that was here as a whole, is one slot, that of START's
+ * position, with a flag. END is told from the same words: its kind and its sequence are one more.
+ * The first reader leaves the slot, the second frees it:
  *
  *     tail += 2                                     START         head: 2p     -> 2p + 1
  *                                                   END           head: 2p + 1 -> 2p + 4
  *
- * Q1. A slot is written only after head has passed its last event (B), so a reader whose compare-and-swap succeeds has copied
- *     an event that nobody was writing. One whose compare-and-swap fails throws its copy away. Head only grows, so a reader that
- *     succeeds has seen no other's step since it read head, and two never take the same event, nor END before START.
- *     The poll core need not look at head for every event: one that it saw before is as good until the queue seems full (head_seen).
- * Q2. Without A a reader could see the old words; without B the poll core could overwrite words still being copied.
- * Q3. A queue may be freed, and its memory and its index be used again, while a reader is on its way. So closing a queue moves head
- *     to a position that no reader has seen, and the next life goes on from there: the compare-and-swap of a reader of an
- *     earlier life fails. A reader looks at the gate after head, so that a head of a later life never goes with its own gate.
- * Q4. Between 2p + 1 and 2p + 4 the queue has room for one event more than it has slots free, if it has as many slots as events. The
- *     poll core then moves END to the slot of its own position, p + 1, which the pair left free, and head on to 2p + 2, unless a
- *     reader is faster (queue_make_room()).
+ * Q1. A slot is written only after head has passed its last event (B), so a reader whose
+ * compare-and-swap succeeds has copied
+ *     an event that nobody was writing. One whose compare-and-swap fails throws its copy away. Head
+ *     only grows, so a reader that succeeds has seen no other's step since it read head, and two
+ *     never take the same event, nor END before START. The poll core need not look at head for
+ *     every event: one that it saw before is as good until the queue seems full (head_seen).
+ * Q2. Without A a reader could see the old words; without B the poll core could overwrite words
+ * still being copied.
+ * Q3. A queue may be freed, and its memory and its index be used again, while a reader is on its
+ * way. So closing a queue moves head
+ *     to a position that no reader has seen, and the next life goes on from there: the
+ *     compare-and-swap of a reader of an earlier life fails. A reader looks at the gate after head,
+ *     so that a head of a later life never goes with its own gate.
+ * Q4. Between 2p + 1 and 2p + 4 the queue has room for one event more than it has slots free, if it
+ * has as many slots as events. The
+ *     poll core then moves END to the slot of its own position, p + 1, which the pair left free,
+ *     and head on to 2p + 2, unless a reader is faster (queue_make_room()).
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -81,8 +90,10 @@ struct queue_view {
 	uint64_t mask; /* number of slots - 1, in bytes */
 };
 
-/* The view of a queue whose gate was this handle. It may have gone since: then the view shows that it has. */
-static inline struct queue_view queue_view(struct segment *segment, struct queue *queue, uint64_t handle)
+/* The view of a queue whose gate was this handle. It may have gone since: then the view shows that
+ * it has. */
+static inline struct queue_view queue_view(
+	struct segment *segment, struct queue *queue, uint64_t handle)
 {
 	uint64_t slots = atomic_load_explicit(&queue->slots, memory_order_relaxed);
 
@@ -100,10 +111,13 @@ static inline uint64_t head_position(uint64_t head)
 	return (head + 1) >> 1;
 }
 
-/* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread. copy(slot, attributes, second, to) reads
- * the slot's words, relaxed; second: 1 for the END of a pair, else 0. What it copied means something only if the answer is an event. */
-static inline __attribute__((always_inline)) enum queue_answer queue_try(const struct queue_view *view,
-	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to), void *to)
+/* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread.
+ * copy(slot, attributes, second, to) reads the slot's words, relaxed; second: 1 for the END of a
+ * pair, else 0. What it copied means something only if the answer is an event. */
+static inline __attribute__((always_inline)) enum queue_answer queue_try(
+	const struct queue_view *view,
+	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to),
+	void *to)
 {
 	struct queue *queue = view->queue;
 	/* Acquire, before the gate: Q3, pairs with C. */
@@ -114,26 +128,37 @@ static inline __attribute__((always_inline)) enum queue_answer queue_try(const s
 	if (atomic_load_explicit(&queue->gate, memory_order_acquire) != view->handle)
 		return QUEUE_GONE;
 	static_assert(sizeof(*slot) == 2 << 6, "head / 2, in bytes");
-	static_assert(EVENT_REGION * sizeof(slot->words[0]) == CACHE_LINE, "where the second line begins");
-	slot = (const struct event_slot *)(const void *)((const char *)view->slots + (head << 6 & view->mask));
-	/* A reader that polls has both lines on their way when the poll core has written them, not one after the other. */
+	static_assert(EVENT_REGION * sizeof(slot->words[0]) == CACHE_LINE,
+		"where the second line begins");
+	slot = (const struct event_slot *)(const void *)((const char *)view->slots +
+							 (head << 6 & view->mask));
+	/* A reader that polls has both lines on their way when the poll core has written them, not
+	 * one after the other. */
 	__builtin_prefetch(&slot->words[EVENT_REGION]);
-	/* Pairs with A. Another place: not written yet, or taken by another reader since head was read. */
-	word = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire) ^ (head | 1) << EVENT_PLACE_AT;
+	/* Pairs with A. Another place: not written yet, or taken by another reader since head was
+	 * read. */
+	word = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire) ^
+	       (head | 1) << EVENT_PLACE_AT;
 	if (__builtin_expect(word >= UINT64_C(1) << EVENT_PLACE_AT, 0))
-		return atomic_load_explicit(&queue->head, memory_order_relaxed) == head ? QUEUE_EMPTY : QUEUE_CONTENDED;
+		return atomic_load_explicit(&queue->head, memory_order_relaxed) == head
+			       ? QUEUE_EMPTY
+			       : QUEUE_CONTENDED;
 	second = head & 1;
 	copy(slot, (uint32_t)word, (uint32_t)second, to);
 	/* Pairs with B. */
-	if (!atomic_compare_exchange_strong_explicit(&queue->head, &head, head + 2 + 2 * second - (word >> EVENT_PAIR_AT),
-		    memory_order_acq_rel, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&queue->head, &head,
+		    head + 2 + 2 * second - (word >> EVENT_PAIR_AT), memory_order_acq_rel,
+		    memory_order_relaxed))
 		return QUEUE_CONTENDED;
-	return __builtin_expect(word & EVENT_AFTER_GAP && !second, 0) ? QUEUE_EVENT_AFTER_GAP : QUEUE_EVENT;
+	return __builtin_expect(word & EVENT_AFTER_GAP && !second, 0) ? QUEUE_EVENT_AFTER_GAP
+								      : QUEUE_EVENT;
 }
 
 /* The same until no other reader is faster. */
-static inline __attribute__((always_inline)) enum queue_answer queue_take(const struct queue_view *view,
-	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to), void *to)
+static inline __attribute__((always_inline)) enum queue_answer queue_take(
+	const struct queue_view *view,
+	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to),
+	void *to)
 {
 	enum queue_answer answer;
 
@@ -155,17 +180,19 @@ static inline bool queue_has_news(const struct queue_view *view)
 		head = atomic_load_explicit(&queue->head, memory_order_acquire);
 		if (atomic_load_explicit(&queue->gate, memory_order_acquire) != view->handle)
 			return true;
-		slot = (const struct event_slot *)(const void *)((const char *)view->slots + (head << 6 & view->mask));
-		word = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire) ^ (head | 1) << EVENT_PLACE_AT;
+		slot = (const struct event_slot *)(const void *)((const char *)view->slots +
+								 (head << 6 & view->mask));
+		word = atomic_load_explicit(&slot->words[EVENT_FIRST], memory_order_acquire) ^
+		       (head | 1) << EVENT_PLACE_AT;
 		if (word < UINT64_C(1) << EVENT_PLACE_AT)
 			return true;
 	} while (atomic_load_explicit(&queue->head, memory_order_relaxed) != head);
 	return false;
 }
 
-/* Application, before the handle exists: makes a queue of count events in the event memory at `slots`, which is
- * queue_bytes(count) zeroed bytes. */
-uint64_t queue_bytes(uint64_t count); /* 0: too many */
+/* Application, before the handle exists: makes a queue of count events in the event memory at
+ * `slots`, which is queue_bytes(count) zeroed bytes. */
+uint64_t queue_bytes(uint64_t count);            /* 0: too many */
 uint64_t queue_slots(const struct queue *queue); /* where it was given memory */
 void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64_t slots);
 
@@ -188,26 +215,30 @@ uint64_t queue_used(const struct queue *queue); /* how many events are in it */
 /* Looks at the readers' line: has it room for so many events, one or two? */
 bool queue_make_room(struct queue *queue, uint64_t events);
 
-/* An event is logged in three steps: it claims a slot, the caller writes all words of the slot but the first (relaxed) and adds the
- * attributes to this one, and it is published. Several may be claimed before the first is published; no reader sees one before those
- * that were claimed earlier. */
+/* An event is logged in three steps: it claims a slot, the caller writes all words of the slot but
+ * the first (relaxed) and adds the attributes to this one, and it is published. Several may be
+ * claimed before the first is published; no reader sees one before those that were claimed
+ * earlier. */
 struct logging {
 	struct event_slot *slot; /* NULL: there is no room, the event is lost */
 	uint64_t first;          /* word of the slot */
 	uint64_t sequence;       /* also of an event that is lost */
 };
 
-/* Has a queue room for so many events, one or two, as far as is known without a look at the readers' line? */
+/* Has a queue room for so many events, one or two, as far as is known without a look at the
+ * readers' line? */
 static inline bool queue_has_room(const struct queue *queue, uint64_t events)
 {
 	return __builtin_expect(queue->tail + events - queue->head_seen <= queue->count, 1);
 }
 
 /* Claims the next slot, for so many events; there is room. */
-static inline __attribute__((always_inline)) void queue_place(struct queue *queue, uint64_t events, struct logging *logging)
+static inline __attribute__((always_inline)) void queue_place(
+	struct queue *queue, uint64_t events, struct logging *logging)
 {
 	logging->slot = (struct event_slot *)(void *)((char *)queue + queue->memory +
-						      (queue->tail * sizeof(struct event_slot) & queue->mask));
+						      (queue->tail * sizeof(struct event_slot) &
+							      queue->mask));
 	logging->first = slot_word(queue->tail) | queue->gap;
 	queue->gap = 0;
 	queue->tail += events;
@@ -226,7 +257,8 @@ static inline __attribute__((always_inline)) struct logging queue_claim(struct q
 	return logging;
 }
 
-/* The same for a START and its END, which has the next sequence. No slot: there is no room for both, and nothing was claimed. */
+/* The same for a START and its END, which has the next sequence. No slot: there is no room for
+ * both, and nothing was claimed. */
 static inline __attribute__((always_inline)) struct logging queue_claim_pair(struct queue *queue)
 {
 	struct logging logging = {.sequence = queue->sequence};
@@ -242,11 +274,13 @@ static inline __attribute__((always_inline)) struct logging queue_claim_pair(str
 /* Readers that sleep are woken by queue_ring(), later. */
 static inline void queue_publish(const struct logging *logging)
 {
-	atomic_store_explicit(&logging->slot->words[EVENT_FIRST], logging->first, memory_order_release); /* A */
+	/* A */
+	atomic_store_explicit(
+		&logging->slot->words[EVENT_FIRST], logging->first, memory_order_release);
 }
 
-/* Wakes as many sleepers as there are events, at most, and makes the queue's descriptor readable. A barrier (base/barrier.h, light) lies between the last queue_publish() and
- * this. */
+/* Wakes as many sleepers as there are events, at most, and makes the queue's descriptor readable. A
+ * barrier (base/barrier.h, light) lies between the last queue_publish() and this. */
 void queue_ring(struct queue *queue);
 /* The queue is gone for good: handles are refused, waiters leave. */
 void queue_close(struct queue *queue);

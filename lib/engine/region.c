@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* region.c - memory regions: how they come, what an operation costs them, and how they go.
  *
  * R1. A region is freed only while `pending` is 0, so that no operation ever touches the memory of
@@ -6,9 +7,10 @@
  *     reads the event may unlink.
  * R3. REGION_LEAVING accepts nothing; it is freed, with its UNLINK event, by the last pending
  *     operation's end.
- * R4. region->accepts is what a request may ask of it: while it lives and its local offset is not beyond the
- *     maximum, what its options say of put and get; else nothing. Whoever changes one of these makes
- *     it true again (region_review()). A region that is not used is never looked at.
+ * R4. region->accepts is what a request may ask of it: while it lives and its local offset is not
+ * beyond the
+ *     maximum, what its options say of put and get; else nothing. Whoever changes one of these
+ *     makes it true again (region_review()). A region that is not used is never looked at.
  */
 #include <engine/logging.h>
 
@@ -131,8 +133,8 @@ uint64_t region_log(struct engine *engine, const struct region *region, uint64_t
 uint64_t region_log_apart(struct engine *engine, struct queue *queue, const struct region *region,
 	const struct account *account, enum event_kind start)
 {
-	uint64_t link = event_log(engine, queue, region, start, TRANSPORT_OK, account, LINK_OWN)
-				.sequence;
+	uint64_t link =
+		event_log(engine, queue, region, start, TRANSPORT_OK, account, LINK_OWN).sequence;
 
 	event_log(engine, queue, region, start + 1, TRANSPORT_OK, account, link);
 	return link;
@@ -159,8 +161,7 @@ static void region_depart(
 		event_publish(engine, queue, &logging, 1);
 }
 
-void region_leave(
-	struct engine *engine, struct region *region, const struct account *account)
+void region_leave(struct engine *engine, struct region *region, const struct account *account)
 {
 	region->state = REGION_LEAVING;
 	region_review(region);
@@ -169,8 +170,8 @@ void region_leave(
 		region_depart(engine, region, account);
 }
 
-void region_settle_spent(struct engine *engine, struct region *region,
-	const struct account *account, bool exhausts)
+void region_settle_spent(
+	struct engine *engine, struct region *region, const struct account *account, bool exhausts)
 {
 	if (exhausts && region->unlink_op && region->state == REGION_LIVE &&
 		region_is_spent(region)) {
@@ -192,8 +193,8 @@ void region_end(
 		queue->incoming--;
 	region_log_end(engine, region, queue, kind, why, &operation->account);
 	/* Only a successful operation's end unlinks. */
-	region_settle(engine, region, &operation->account,
-		operation->exhausts && why == TRANSPORT_OK);
+	region_settle(
+		engine, region, &operation->account, operation->exhausts && why == TRANSPORT_OK);
 }
 
 void region_free(struct engine *engine, uint32_t index)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* segment.c - laying out the mapping that applications and the poll core share. */
 #include <engine/segment.h>
 

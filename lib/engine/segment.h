@@ -1,4 +1,6 @@
-/* segment.h - the memory that application threads and the poll core share: one mapping per interface.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* segment.h - the memory that application threads and the poll core share: one mapping per
+ * interface.
  *
  *     struct segment     offsets, limits, the doorbell, counters
  *     commands           ring of struct command, application to poll core
@@ -7,14 +9,21 @@
  *     portals, access, regions, matches and entries, queues      tables of objects
  *     events             memory for the events of all queues, allocated by the application side
  *
- * I1. Nothing in it is a pointer, but for the addresses of memory regions (struct region.start), which only the process that
+ * I1. Nothing in it is a pointer, but for the addresses of memory regions (struct region.start),
+ * which only the process that
  *     owns the memory dereferences. Objects name each other by index.
- * I2. Each word has one writer: the application, or the poll core. Those that both write are marked "shared" and are atomic.
- * I3. An object in a free list belongs to nobody; the application thread that took its index owns it until the command that
- *     brings it to life is in the ring; from then on it is the poll core's, which alone gives the index back.
- * I4. `gate` of an object holds its generation in the high half, 0 while it is dead. The poll core clears it when the object
- *     dies, before its index is given back; so a handle whose generation differs is stale for good (gate_is()).
- * I5. The poll core trusts no value that the application can write further than the application's own correctness: indices
+ * I2. Each word has one writer: the application, or the poll core. Those that both write are marked
+ * "shared" and are atomic.
+ * I3. An object in a free list belongs to nobody; the application thread that took its index owns
+ * it until the command that
+ *     brings it to life is in the ring; from then on it is the poll core's, which alone gives the
+ *     index back.
+ * I4. `gate` of an object holds its generation in the high half, 0 while it is dead. The poll core
+ * clears it when the object
+ *     dies, before its index is given back; so a handle whose generation differs is stale for good
+ *     (gate_is()).
+ * I5. The poll core trusts no value that the application can write further than the application's
+ * own correctness: indices
  *     are checked against the limits here before use.
  */
 #ifndef ENGINE_SEGMENT_H
@@ -30,11 +39,11 @@
 #include <match/match.h>
 #include <transport/transport.h>
 
-#define CACHE_LINE    64
-#define INDEX_NONE    FREELIST_NONE
-#define COMMAND_RING  4096 /* commands waiting at most; a power of two */
+#define CACHE_LINE   64
+#define INDEX_NONE   FREELIST_NONE
+#define COMMAND_RING 4096 /* commands waiting at most; a power of two */
 static_assert((COMMAND_RING & (COMMAND_RING - 1)) == 0, "a power of two");
-#define REPLY_SLOTS   256  /* waiting calls at once; further ones wait for a slot */
+#define REPLY_SLOTS 256 /* waiting calls at once; further ones wait for a slot */
 
 #define LIMIT_ENTRIES 1048576 /* what an interface may be asked for at most */
 #define LIMIT_REGIONS 1048576
@@ -43,19 +52,20 @@ static_assert((COMMAND_RING & (COMMAND_RING - 1)) == 0, "a power of two");
 #define LIMIT_ACCESS  65536
 
 struct segment_limits {
-	uint32_t entries;  /* counts, not largest indices */
+	uint32_t entries; /* counts, not largest indices */
 	uint32_t regions;
 	uint32_t queues;
 	uint32_t portals;
 	uint32_t access;
-	uint32_t list_length;  /* entries in one match list */
+	uint32_t list_length; /* entries in one match list */
 	uint64_t event_bytes;
 };
 
-/* The gate of a region: generation, and operations that may still begin. shared: a sending thread takes one operation with the same
- * compare-and-swap that checks its handle; the poll core takes one for each operation that comes from outside. region.threshold is
- * the poll core's own count, of operations that have begun: it exceeds the gate's by the sends that still wait in the ring, so the
- * region is used up when region.threshold, not the gate, is 0. */
+/* The gate of a region: generation, and operations that may still begin. shared: a sending thread
+ * takes one operation with the same compare-and-swap that checks its handle; the poll core takes
+ * one for each operation that comes from outside. region.threshold is the poll core's own count, of
+ * operations that have begun: it exceeds the gate's by the sends that still wait in the ring, so
+ * the region is used up when region.threshold, not the gate, is 0. */
 #define GATE_THRESHOLD_INFINITE 0xffffffffu
 /* The gate of an entry, low half: does it have a region? */
 #define GATE_ATTACHED 1u
@@ -81,9 +91,10 @@ static inline bool gate_is(uint64_t gate, uint32_t generation)
 	return generation != 0 && gate_generation(gate) == generation;
 }
 
-/* Takes one operation from the threshold in a region's gate, with the same step that sees that the region lives; false: it is dead,
- * or none is left. *taken: the threshold has a bound, so the poll core is to take one from its own count. Relaxed
- * order is enough: the gate publishes no other data; the command ring does. */
+/* Takes one operation from the threshold in a region's gate, with the same step that sees that the
+ * region lives; false: it is dead, or none is left. *taken: the threshold has a bound, so the poll
+ * core is to take one from its own count. Relaxed order is enough: the gate publishes no other
+ * data; the command ring does. */
 static inline bool gate_take(_Atomic uint64_t *gate, uint32_t generation, bool *taken)
 {
 	uint64_t seen = atomic_load_explicit(gate, memory_order_relaxed);
@@ -100,7 +111,7 @@ static inline bool gate_take(_Atomic uint64_t *gate, uint32_t generation, bool *
 }
 
 enum region_option {
-	REGION_PUT = 1,           /* accepts put; the bits of PTL_MD_... */
+	REGION_PUT = 1, /* accepts put; the bits of PTL_MD_... */
 	REGION_GET = 2,
 	REGION_REMOTE_OFFSET = 4,
 	REGION_TRUNCATE = 8,
@@ -121,52 +132,65 @@ struct region_description {
 };
 static_assert(sizeof(struct region_description) == 48, "copied as words");
 
-enum region_state { REGION_FREE, REGION_LIVE, REGION_LEAVING }; /* leaving: accepts nothing, freed when pending is 0 */
+/* leaving: accepts nothing, freed when pending is 0 */
+enum region_state { REGION_FREE, REGION_LIVE, REGION_LEAVING };
 
 /* A memory region: an MD. */
 struct region {
-	/* line 0: what mostly stays from one operation to the next, so that senders who check the gate find it in their cache */
+	/* line 0: what mostly stays from one operation to the next, so that senders who check the
+	 * gate find it in their cache */
 	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* shared */
-	uint8_t options;     /* enum region_option */
-	uint8_t accepts;     /* the poll core's: REGION_PUT, REGION_GET, as long as its gate is not spent; R4 in region.c */
+	uint8_t options;                            /* enum region_option */
+	/* the poll core's: REGION_PUT, REGION_GET, as long as its gate is not spent; R4 in
+	 * region.c */
+	uint8_t accepts;
 	uint16_t reserved;
-	uint32_t entry;      /* its match entry, INDEX_NONE: free-floating */
-	/* what events tell of it, as words EVENT_REGION to EVENT_QUEUE, which are copied in pairs */
-	uint64_t handle;     /* its own */
+	uint32_t entry; /* its match entry, INDEX_NONE: free-floating */
+	/* what events tell of it, as words EVENT_REGION to EVENT_QUEUE, which are copied in
+	 * pairs */
+	uint64_t handle; /* its own */
 	uint64_t start;
 	uint64_t length;
-	uint32_t threshold;  /* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
+	/* filled in by the application, then the poll core's; GATE_THRESHOLD_INFINITE: no bound */
+	uint32_t threshold;
 	uint32_t max_offset;
 	uint64_t user;
-	uint64_t queue;      /* handle */
+	uint64_t queue; /* handle */
 	/* line 1: what operations change */
 	_Alignas(CACHE_LINE) uint64_t offset; /* locally managed */
-	uint32_t pending;    /* operations begun and not ended */
-	uint8_t state;       /* enum region_state */
-	bool unlink_op;      /* free once inactive after an operation */
-	bool unlink_nofit;   /* free when a matching message does not fit */
-	uint32_t entry_generation; /* of `entry`, for the command that attaches it */
-	uint64_t unlink_link;/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
+	uint32_t pending;                     /* operations begun and not ended */
+	uint8_t state;                        /* enum region_state */
+	bool unlink_op;                       /* free once inactive after an operation */
+	bool unlink_nofit;                    /* free when a matching message does not fit */
+	uint32_t entry_generation;            /* of `entry`, for the command that attaches it */
+	/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
+	uint64_t unlink_link;
 };
 static_assert(sizeof(struct region) == 2 * CACHE_LINE, "region: two lines");
 
-/* A match entry: an ME. What a search looks at is in a table of its own, struct match_entry, of which more then fits into a cache;
- * among it the index of the entry's region, INDEX_NONE while it has none. */
+/* A match entry: an ME. What a search looks at is in a table of its own, struct match_entry, of
+ * which more then fits into a cache; among it the index of the entry's region, INDEX_NONE while it
+ * has none. */
 struct entry {
-	_Atomic uint64_t gate;       /* shared: attached is set by the application, cleared by the poll core */
-	_Atomic uint32_t portal;     /* relaxed: others who insert next to it read it, before they know that it lives */
-	bool unlink;                 /* goes when its region goes */
-	bool linked;                 /* in its list */
+	/* shared: attached is set by the application, cleared by the poll core */
+	_Atomic uint64_t gate;
+	/* relaxed: others who insert next to it read it, before they know that it lives */
+	_Atomic uint32_t portal;
+	bool unlink; /* goes when its region goes */
+	bool linked; /* in its list */
 };
 static_assert(sizeof(struct match_entry) == CACHE_LINE, "match entry: one line");
 static_assert(sizeof(struct entry) == CACHE_LINE / 4, "the rest of four entries: one line");
 
-/* A Portal: the application counts entries on it, so that it can refuse a list that is too long without waiting. */
+/* A Portal: the application counts entries on it, so that it can refuse a list that is too long
+ * without waiting. */
 struct portal {
-	_Atomic uint32_t length; /* shared: application adds before it attaches, poll core subtracts */
+	/* shared: application adds before it attaches, poll core subtracts */
+	_Atomic uint32_t length;
 };
 
-/* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and ones where that counts. */
+/* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and
+ * ones where that counts. */
 struct access_entry {
 	uint64_t process; /* nid and pid */
 	uint64_t process_mask;
@@ -175,17 +199,28 @@ struct access_entry {
 };
 
 enum event_kind { /* the values of ptl_event_kind_t */
-	EVENT_GET_START, EVENT_GET_END, EVENT_GET_FAIL,
-	EVENT_PUT_START, EVENT_PUT_END, EVENT_PUT_FAIL,
-	EVENT_REPLY_START, EVENT_REPLY_END, EVENT_REPLY_FAIL,
-	EVENT_SEND_START, EVENT_SEND_END, EVENT_SEND_FAIL,
-	EVENT_ACK, EVENT_UNLINK
+	EVENT_GET_START,
+	EVENT_GET_END,
+	EVENT_GET_FAIL,
+	EVENT_PUT_START,
+	EVENT_PUT_END,
+	EVENT_PUT_FAIL,
+	EVENT_REPLY_START,
+	EVENT_REPLY_END,
+	EVENT_REPLY_FAIL,
+	EVENT_SEND_START,
+	EVENT_SEND_END,
+	EVENT_SEND_FAIL,
+	EVENT_ACK,
+	EVENT_UNLINK
 };
 
 #define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
-#define LINK_OWN UINT64_MAX  /* in link, of an event that is not logged yet: its own sequence */
+/* in link, of an event that is not logged yet: its own sequence */
+#define LINK_OWN UINT64_MAX
 
-/* What an event says of its message: words EVENT_INITIATOR to EVENT_OFFSET, EVENT_VALUE and EVENT_LINK. */
+/* What an event says of its message: words EVENT_INITIATOR to EVENT_OFFSET, EVENT_VALUE and
+ * EVENT_LINK. */
 struct account {
 	union {
 		struct {
@@ -202,16 +237,16 @@ struct account {
 		uint64_t target;
 	};
 	uint64_t match_bits;
-	uint64_t requested;  /* bytes */
-	uint64_t moved;      /* bytes */
+	uint64_t requested; /* bytes */
+	uint64_t moved;     /* bytes */
 	uint64_t offset;
-	uint64_t value;      /* header data */
+	uint64_t value; /* header data */
 	uint64_t link;
 };
 
 /* The words of an event, in the order of ptl_event_t, so that pairs of them are copied at once. */
 enum {
-	EVENT_FIRST,     /* what says that the slot may be read, and attributes: below */
+	EVENT_FIRST, /* what says that the slot may be read, and attributes: below */
 	EVENT_SEQUENCE,
 	EVENT_INITIATOR, /* nid, pid */
 	EVENT_TARGET,    /* uid, portal */
@@ -219,10 +254,11 @@ enum {
 	EVENT_REQUESTED,
 	EVENT_MOVED,
 	EVENT_OFFSET,
-	EVENT_REGION,    /* the region just after the event, as do the words up to EVENT_QUEUE, and the options */
+	/* the region just after the event, as do the words up to EVENT_QUEUE, and the options */
+	EVENT_REGION,
 	EVENT_START,
 	EVENT_LENGTH,
-	EVENT_BOUNDS,    /* threshold, max_offset */
+	EVENT_BOUNDS, /* threshold, max_offset */
 	EVENT_USER,
 	EVENT_QUEUE,
 	EVENT_VALUE,
@@ -237,11 +273,11 @@ static_assert(offsetof(struct region, queue) - offsetof(struct region, handle) =
 	"what events tell of a region lies as they have it");
 
 /* The attributes of an event: the low bits of its first word. */
-#define EVENT_KIND(first)    ((uint32_t)(first) & 15)
+#define EVENT_KIND(first)    ((uint32_t)(first)&15)
 #define EVENT_FAIL_AT        4 /* enum transport_fail, or FAIL_UNDELIVERABLE */
 #define EVENT_FAIL(first)    ((uint32_t)(first) >> EVENT_FAIL_AT & 7)
 #define EVENT_AFTER_GAP      (1u << 7) /* events were lost just before this one */
-#define EVENT_OPTIONS_AT     8 /* of the region */
+#define EVENT_OPTIONS_AT     8         /* of the region */
 #define EVENT_OPTIONS(first) ((uint32_t)(first) >> EVENT_OPTIONS_AT & REGION_OPTIONS)
 #define EVENT_PAIR_AT        15 /* the slot holds two events, a START and its END: queue.h */
 #define EVENT_PAIR           (1u << EVENT_PAIR_AT)
@@ -260,8 +296,8 @@ struct event_slot {
 static_assert(sizeof(struct event_slot) == 2 * CACHE_LINE, "event slot: two lines");
 #define EVENTS_MAX (UINT32_C(1) << 30) /* of one queue */
 
-/* The first word, without attributes, of a position's event: never 0, so that it differs from fresh memory. Positions come again
- * after 2^47 events. */
+/* The first word, without attributes, of a position's event: never 0, so that it differs from fresh
+ * memory. Positions come again after 2^47 events. */
 static inline uint64_t slot_word(uint64_t position)
 {
 	return (position << 1 | 1) << EVENT_PLACE_AT;
@@ -269,35 +305,48 @@ static inline uint64_t slot_word(uint64_t position)
 
 enum { WATCH_NONE, WATCH_RAISED, WATCH_LOWERING, WATCH_ARMED };
 
-/* An event queue. Positions count events stored, through all lives of the queue; an event's slot is its position modulo their number,
- * but the END of a pair is in the slot of its START. tail - position of the next event to take never exceeds count. */
+/* An event queue. Positions count events stored, through all lives of the queue; an event's slot is
+ * its position modulo their number, but the END of a pair is in the slot of its START. tail -
+ * position of the next event to take never exceeds count. */
 #define SLOTS_ALIGN CACHE_LINE
 struct queue {
-	/* line 0: what stays from one event to the next (all but the sleepers' words are set by the application before the handle
-	 * exists), so that neither side takes it from the other's cache */
-	_Alignas(CACHE_LINE) _Atomic uint64_t gate; /* the queue's handle, whose upper half is its generation */
-	uint64_t count;      /* capacity as asked for */
-	_Atomic uint64_t slots; /* offset in the segment of its event_slots, a multiple of SLOTS_ALIGN, and log2 of how many: one word,
-				 * so that a reader whose queue is freed meanwhile does not mix those of two queues */
-	_Atomic uint32_t sleepers; /* threads that are about to sleep or asleep on `bell`, and the descriptor while it is WATCH_ARMED */
-	_Atomic uint32_t bell;     /* futex word; 1 is added before sleepers are woken */
-	_Atomic uint32_t watch;    /* state of its descriptor: waiting.h */
-	_Atomic int32_t event;     /* that descriptor, an eventfd, + 1; 0: there is none */
+	/* line 0: what stays from one event to the next (all but the sleepers' words are set by the
+	 * application before the handle exists), so that neither side takes it from the other's
+	 * cache */
+	/* the queue's handle, whose upper half is its generation */
+	_Alignas(CACHE_LINE) _Atomic uint64_t gate;
+	uint64_t count; /* capacity as asked for */
+	/* offset in the segment of its event_slots, a multiple of SLOTS_ALIGN, and log2 of how
+	 * many: one word, so that a reader whose queue is freed meanwhile does not mix those of two
+	 * queues */
+	_Atomic uint64_t slots;
+	/* threads that are about to sleep or asleep on `bell`, and the descriptor while it is
+	 * WATCH_ARMED */
+	_Atomic uint32_t sleepers;
+	_Atomic uint32_t bell;  /* futex word; 1 is added before sleepers are woken */
+	_Atomic uint32_t watch; /* state of its descriptor: waiting.h */
+	_Atomic int32_t event;  /* that descriptor, an eventfd, + 1; 0: there is none */
 	/* line 1: readers */
-	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* shared by readers: twice the position of the next event to take; when that is
-						     * the END of a pair, twice its START's, and 1 */
-	_Atomic uint32_t waiters;  /* threads that wait for events, or are at its descriptor: its memory stays */
+	/* shared by readers: twice the position of the next event to take; when that is the END of
+	 * a pair, twice its START's, and 1 */
+	_Alignas(CACHE_LINE) _Atomic uint64_t head;
+	/* threads that wait for events, or are at its descriptor: its memory stays */
+	_Atomic uint32_t waiters;
 	/* line 2: poll core */
 	_Alignas(CACHE_LINE) uint64_t tail; /* position of the next event */
-	uint64_t head_seen;  /* slots before this position are free: the poll core looks at head when the queue seems to be full */
-	uint64_t sequence;   /* of the next event, lost ones included; starts at 1 */
-	uint64_t memory;     /* where its slots are, in bytes from here */
-	uint64_t mask;       /* number of slots - 1, in bytes */
-	uint32_t gap;        /* EVENT_AFTER_GAP, or 0 */
-	uint32_t incoming;   /* incoming operations begun that will log their end here */
-	uint64_t lost;       /* events, in this life */
-	uint32_t touched;    /* 0: it has no news for sleepers; else it is in the list of those that have, and this is 1 more than the
-			      * next one's index + 1, or 1: there is none. Stays through all lives, as the list that it is in does */
+	/* slots before this position are free: the poll core looks at head when the queue seems to
+	 * be full */
+	uint64_t head_seen;
+	uint64_t sequence; /* of the next event, lost ones included; starts at 1 */
+	uint64_t memory;   /* where its slots are, in bytes from here */
+	uint64_t mask;     /* number of slots - 1, in bytes */
+	uint32_t gap;      /* EVENT_AFTER_GAP, or 0 */
+	uint32_t incoming; /* incoming operations begun that will log their end here */
+	uint64_t lost;     /* events, in this life */
+	/* 0: it has no news for sleepers; else it is in the list of those that have, and this is 1
+	 * more than the next one's index + 1, or 1: there is none. Stays through all lives, as the
+	 * list that it is in does */
+	uint32_t touched;
 };
 static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 
@@ -305,15 +354,15 @@ static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 enum { REPLY_PENDING, REPLY_DONE };
 /* What came of a ping; as in struct ping. Sizes are bytes of a frame after its Ethernet header. */
 struct ping_report {
-	uint32_t outcome;     /* enum ping_outcome */
+	uint32_t outcome; /* enum ping_outcome */
 	uint32_t incarnation;
 	uint32_t answered;
 	uint32_t capacity;
-	uint32_t least;       /* what a question may have here */
+	uint32_t least; /* what a question may have here */
 	uint32_t most;
-	uint8_t address[6];   /* MAC */
+	uint8_t address[6]; /* MAC */
 	bool exact;
-	uint64_t round_trip;  /* ns, as are the others */
+	uint64_t round_trip; /* ns, as are the others */
 	uint64_t residence;
 	uint64_t network;
 };
@@ -321,7 +370,7 @@ struct ping_report {
 struct reply {
 	_Alignas(CACHE_LINE) _Atomic uint32_t state; /* futex word */
 	_Atomic uint32_t sleeping;
-	int32_t result;      /* a PTL_ return code */
+	int32_t result; /* a PTL_ return code */
 	uint32_t reserved;
 	union {
 		struct {
@@ -332,36 +381,37 @@ struct reply {
 	};
 };
 
-/* The poll core's bell: it sets sleeping, looks once more at the ring, and sleeps on it, or on an eventfd of this process together
- * with descriptors of ports. */
+/* The poll core's bell: it sets sleeping, looks once more at the ring, and sleeps on it, or on an
+ * eventfd of this process together with descriptors of ports. */
 struct doorbell {
 	_Alignas(CACHE_LINE) _Atomic uint32_t sleeping;
 	_Atomic int32_t event; /* that eventfd + 1; 0: sleeping is a futex */
 };
 
-/* Reasons of the engine's own to drop a message: X(name, help). Their sum is the drop count of 4.2. */
-#define ENGINE_DROPS(X)                                                                     \
-	X(dropped_no_portal, "messages for a Portal index that does not exist")             \
-	X(dropped_bad_cookie, "messages whose cookie is no access control entry")           \
-	X(dropped_access_denied, "messages that access control did not admit")              \
-	X(dropped_no_match, "messages that no match entry's descriptor accepted")           \
-	X(dropped_bad_message, "messages whose header is not well-formed")                  \
-	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")           \
-	X(dropped_late_reply, "replies whose descriptor is gone")                           \
+/* Reasons of the engine's own to drop a message: X(name, help). Their sum is the drop count of
+ * 4.2. */
+#define ENGINE_DROPS(X)                                                                            \
+	X(dropped_no_portal, "messages for a Portal index that does not exist")                    \
+	X(dropped_bad_cookie, "messages whose cookie is no access control entry")                  \
+	X(dropped_access_denied, "messages that access control did not admit")                     \
+	X(dropped_no_match, "messages that no match entry's descriptor accepted")                  \
+	X(dropped_bad_message, "messages whose header is not well-formed")                         \
+	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
+	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
 	X(dropped_no_memory_operation, "messages for which no operation could be had")
 
-#define ENGINE_COUNTERS(X)                                                                  \
-	X(puts_received, "puts accepted")                                                   \
-	X(gets_received, "gets accepted")                                                   \
-	X(acks_delivered, "Portals acknowledgements logged")                                \
-	X(replies_received, "replies accepted")                                             \
-	X(refusals_late, "refusals of gets that had ended, or never were")                  \
-	X(commands, "commands taken from the ring")                                         \
-	X(commands_stale, "commands whose object another thread had unlinked")              \
-	X(events_logged, "events written to queues")                                        \
-	X(events_lost, "events lost because a queue was full")                              \
-	X(polls_busy, "turns of the poll loop that found something to do")                  \
-	X(polls_idle, "turns that found nothing to do")                                     \
+#define ENGINE_COUNTERS(X)                                                                         \
+	X(puts_received, "puts accepted")                                                          \
+	X(gets_received, "gets accepted")                                                          \
+	X(acks_delivered, "Portals acknowledgements logged")                                       \
+	X(replies_received, "replies accepted")                                                    \
+	X(refusals_late, "refusals of gets that had ended, or never were")                         \
+	X(commands, "commands taken from the ring")                                                \
+	X(commands_stale, "commands whose object another thread had unlinked")                     \
+	X(events_logged, "events written to queues")                                               \
+	X(events_lost, "events lost because a queue was full")                                     \
+	X(polls_busy, "turns of the poll loop that found something to do")                         \
+	X(polls_idle, "turns that found nothing to do")                                            \
 	X(sleeps, "times the poll core slept")
 
 struct engine_counters {
@@ -373,13 +423,16 @@ struct engine_counters {
 
 struct segment {
 	uint64_t size;
-	uint64_t commands, free_entries, free_regions, free_queues, free_replies; /* offsets of a ring and of free lists */
-	uint64_t replies, portals, access, regions, matches, entries, queues, events; /* offsets of tables */
+	/* offsets of a ring and of free lists */
+	uint64_t commands, free_entries, free_regions, free_queues, free_replies;
+	/* offsets of tables */
+	uint64_t replies, portals, access, regions, matches, entries, queues, events;
 	struct segment_limits limits;
 	_Atomic uint32_t generation; /* shared: of the object made last (handle.h, I2) */
 	_Atomic uint32_t closed;     /* the interface is going: waiters leave */
 	struct doorbell doorbell;
-	_Alignas(CACHE_LINE) struct transport_counters transport; /* written by the poll core, read by others */
+	/* written by the poll core, read by others */
+	_Alignas(CACHE_LINE) struct transport_counters transport;
 	_Alignas(CACHE_LINE) struct engine_counters counters;
 };
 
@@ -443,7 +496,9 @@ static inline uint32_t segment_generation(struct segment *segment)
 	uint32_t generation;
 
 	do
-		generation = atomic_fetch_add_explicit(&segment->generation, 1, memory_order_relaxed) + 1;
+		generation =
+			atomic_fetch_add_explicit(&segment->generation, 1, memory_order_relaxed) +
+			1;
 	while (generation == 0);
 	return generation;
 }

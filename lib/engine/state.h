@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* state.h - what the engine's own files share; nobody else includes it. All of it is the polling
  * thread's. */
 #ifndef ENGINE_STATE_H
@@ -15,8 +16,9 @@
 #define SENDING_LISTS    256 /* a power of two */
 #define OPERATION_CHUNK  1024
 #define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
-#define PUT_TRACED       (UINT64_C(1) << 63) /* in the name of a put that no acknowledgement will name */
-#define PROBES_PER_LIFE  10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
+/* in the name of a put that no acknowledgement will name */
+#define PUT_TRACED      (UINT64_C(1) << 63)
+#define PROBES_PER_LIFE 10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
 
 enum operation_kind {
 	OPERATION_FREE,
@@ -37,9 +39,10 @@ struct operation {
 	struct message message; /* outgoing, if the kind sends one */
 	/* These eight are set at once when it begins. */
 	_Alignas(uint64_t) uint8_t kind; /* enum operation_kind */
-	bool exhausts;     /* it made its region inactive */
-	bool acknowledge;  /* RECEIVE: the initiator wants to know. PUT: so does this process, and it
-			    * is in engine.sending */
+	bool exhausts;                   /* it made its region inactive */
+	/* RECEIVE: the initiator wants to know. PUT: so does this process, and it is in
+	 * engine.sending */
+	bool acknowledge;
 	bool acknowledged; /* PUT: the acknowledgement came before the transport was done; see
 			    * outgoing.c, O3 */
 	bool requested;    /* GET: its message is with the transport */
@@ -50,10 +53,10 @@ struct operation {
 	uint32_t generation; /* GET: of the one that a reply must name */
 	uint32_t region;
 	struct process peer;
-	uint64_t queue;    /* handle */
+	uint64_t queue;         /* handle */
 	struct account account; /* what its events have in common */
-	uint64_t asked;     /* GET: when the request or the last probe was acknowledged, ns */
-	uint64_t name;      /* PUT: on the wire, of one that is acknowledged or traced */
+	uint64_t asked;         /* GET: when the request or the last probe was acknowledged, ns */
+	uint64_t name;          /* PUT: on the wire, of one that is acknowledged or traced */
 	/* SERVE: the initiator's name for it. RECEIVE: to echo. PUT: manipulated length. */
 	uint64_t remote;
 	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo */
@@ -76,7 +79,8 @@ struct engine {
 
 	struct match_table entries;
 	struct match_list *lists; /* one per Portal */
-	bool *unmatched;          /* one per Portal: the user has been told that it drops requests */
+	/* one per Portal: the user has been told that it drops requests */
+	bool *unmatched;
 
 	struct operation *free_operations;
 	uint32_t free_count;
@@ -86,14 +90,15 @@ struct engine {
 	struct operation_list waiting; /* gets whose request has arrived, oldest news first */
 	uint64_t probe_interval;       /* ns */
 	struct operation_list sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
-	struct operation *begun;       /* puts whose SEND_START is to be logged, in their order */
+	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
 	struct operation **begun_end;
 
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
 	bool udp;           /* PTL_ENCAP */
 
 	uint64_t traced; /* puts that were named for the trace alone */
-	uint32_t touched; /* 0: no queue has news for sleepers; else the index + 1 of the first that has */
+	/* 0: no queue has news for sleepers; else the index + 1 of the first that has */
+	uint32_t touched;
 	bool news; /* events were logged since the last turn was counted */
 	bool owes; /* the last part of the last turn was put off */
 };
@@ -170,7 +175,8 @@ struct region *region_find(struct engine *engine, uint32_t index, uint32_t gener
 struct region *region_of(struct engine *engine, uint64_t handle);
 /* region_take() where there is a bound; gate: what it was. */
 bool region_take_one(struct region *region, uint64_t gate);
-/* Takes one operation from the gate, as a sending thread does when it posts; false: none is left. */
+/* Takes one operation from the gate, as a sending thread does when it posts; false: none is
+ * left. */
 static inline bool region_take(struct region *region)
 {
 	uint64_t gate = atomic_load_explicit(&region->gate, memory_order_relaxed);
@@ -217,10 +223,10 @@ void region_end(
 	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why);
 /* After an operation's last event, whose account UNLINK shares: a region that it made inactive
  * (exhausts) leaves, if that is its wish. */
-void region_settle_spent(struct engine *engine, struct region *region,
-	const struct account *account, bool exhausts);
-static inline void region_settle(struct engine *engine, struct region *region,
-	const struct account *account, bool exhausts)
+void region_settle_spent(
+	struct engine *engine, struct region *region, const struct account *account, bool exhausts);
+static inline void region_settle(
+	struct engine *engine, struct region *region, const struct account *account, bool exhausts)
 {
 	if (__builtin_expect(exhausts || region->state == REGION_LEAVING, 0))
 		region_settle_spent(engine, region, account, exhausts);
@@ -232,8 +238,7 @@ uint64_t region_log(struct engine *engine, const struct region *region, uint64_t
 	enum event_kind kind, const struct account *account);
 /* Unlinks it, with an UNLINK event, as soon as nothing is pending. account: what the message that
  * caused it says. */
-void region_leave(
-	struct engine *engine, struct region *region, const struct account *account);
+void region_leave(struct engine *engine, struct region *region, const struct account *account);
 /* Frees a region and, if so made, its entry. */
 void region_free(struct engine *engine, uint32_t index);
 void region_attach(struct engine *engine, uint32_t index, uint32_t generation);
@@ -249,10 +254,10 @@ int entry_unlink(struct engine *engine, uint32_t index, uint32_t generation);
 void entry_free(struct engine *engine, uint32_t index);
 
 /* incoming.c: transport upcalls */
-void incoming_whole(void *context, struct process from, const void *header,
-	uint32_t header_length, const void *data, uint32_t length);
-void incoming_begin(void *context, struct process from, const struct record *record,
-	struct inbound *inbound);
+void incoming_whole(void *context, struct process from, const void *header, uint32_t header_length,
+	const void *data, uint32_t length);
+void incoming_begin(
+	void *context, struct process from, const struct record *record, struct inbound *inbound);
 void incoming_end(void *context, void *operation, enum transport_fail why);
 
 /* Logs a Portals acknowledgement. */
@@ -262,7 +267,8 @@ void incoming_acknowledged(
 /* outgoing.c */
 /* Keeps an acknowledgement for a put that the transport is not done with; false: there is none. */
 bool outgoing_keep(struct engine *engine, struct process from, const struct message_header *ack);
-/* There is memory for an operation; the region lives. taken: the put was taken from the threshold in its gate. */
+/* There is memory for an operation; the region lives. taken: the put was taken from the threshold
+ * in its gate. */
 void outgoing_put(struct engine *engine, struct region *region, const struct move *move, bool taken,
 	bool acknowledge);
 /* Logs SEND_START of the puts that have begun (O4). */
@@ -299,8 +305,9 @@ void ping_duplicate(void *context, const uint8_t *address);
 /* engine.c */
 /* Answers the call that waits at a reply slot. */
 void engine_answer(struct engine *engine, uint32_t slot, int result);
-/* A queue has been written: there is news, and its sleepers are woken at the end of the turn. Where the kernel does the light side's
- * part of a barrier, who sleeps is seen at once, and mostly nobody does; else there is one fence for all queues, in engine_ring(). */
+/* A queue has been written: there is news, and its sleepers are woken at the end of the turn. Where
+ * the kernel does the light side's part of a barrier, who sleeps is seen at once, and mostly nobody
+ * does; else there is one fence for all queues, in engine_ring(). */
 static inline void engine_touch(struct engine *engine, struct queue *queue)
 {
 	engine->news = true;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* submission.c - see submission.h. */
 #include <engine/submission.h>
 

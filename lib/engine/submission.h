@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* submission.h - how an application thread gets a command to the engine, and the answer back. Any
  * thread.
  *
@@ -26,8 +27,8 @@ struct submission {
 			      poll thread does */
 };
 
-/* PTL_PROGRESS=inline: a put that can be carried out at once, by this thread. False: nothing was done; it is to be charged and posted,
- * if it can be. */
+/* PTL_PROGRESS=inline: a put that can be carried out at once, by this thread. False: nothing was
+ * done; it is to be charged and posted, if it can be. */
 static inline bool submission_put(const struct submission *submission, struct region *region,
 	const struct move *move, bool acknowledge)
 {
@@ -49,8 +50,9 @@ void submission_post(const struct submission *submission, const struct command *
  * answer says so. */
 int submission_call(const struct submission *submission, struct command *command,
 	const struct region_description *after, struct region_description *before);
-/* The same for COMMAND_PING. The answer may come from another engine of this process: with a seat, drive() gives all of them a
- * turn and says how much was done. report is written when the answer is PTL_OK. */
+/* The same for COMMAND_PING. The answer may come from another engine of this process: with a seat,
+ * drive() gives all of them a turn and says how much was done. report is written when the answer is
+ * PTL_OK. */
 int submission_ping(const struct submission *submission, struct command *command,
 	unsigned (*drive)(void), struct ping_report *report);
 

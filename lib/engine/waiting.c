@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* waiting.c - see waiting.h. */
 #include <engine/waiting.h>
 
@@ -22,16 +23,19 @@ static bool segment_is_closed(const struct segment *segment)
 static void sleepers_enter(const struct waiting *waiting)
 {
 	for (unsigned i = 0; i < waiting->count; i++)
-		atomic_fetch_add_explicit(&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
 }
 
 static void sleepers_leave(const struct waiting *waiting)
 {
 	for (unsigned i = 0; i < waiting->count; i++)
-		atomic_fetch_sub_explicit(&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(
+			&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
 }
 
-/* Sleeps until a bell rings, for at most limit ns, unless there is something to see. True: there was. */
+/* Sleeps until a bell rings, for at most limit ns, unless there is something to see. True: there
+ * was. */
 static bool waiting_sleep(const struct waiting *waiting, uint64_t limit)
 {
 	struct futex_sleep bells[WAITING_MAX];
@@ -90,7 +94,8 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 			uint64_t passed = waiting->now(NULL) - start;
 
 			if (passed >= waiting->timeout)
-				return drove && waiting->look(waiting->context) ? WAITING_FOUND : WAITING_TIMEOUT;
+				return drove && waiting->look(waiting->context) ? WAITING_FOUND
+										: WAITING_TIMEOUT;
 			left = waiting->timeout - passed;
 		}
 		if (drove || patience_wait(&patience))
@@ -139,8 +144,8 @@ void queue_raise(struct queue *queue)
 {
 	uint32_t armed = WATCH_ARMED;
 
-	if (!atomic_compare_exchange_strong_explicit(
-		    &queue->watch, &armed, WATCH_RAISED, memory_order_acq_rel, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&queue->watch, &armed, WATCH_RAISED,
+		    memory_order_acq_rel, memory_order_relaxed))
 		return;
 	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed); /* W3 */
 	eventfd_write(queue_event(queue), 1);
@@ -160,13 +165,14 @@ static void watch_lower(const struct queue_view *view, const struct segment *seg
 	struct queue *queue = view->queue;
 	uint32_t raised = WATCH_RAISED;
 
-	if (!atomic_compare_exchange_strong_explicit(
-		    &queue->watch, &raised, WATCH_LOWERING, memory_order_acquire, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&queue->watch, &raised, WATCH_LOWERING,
+		    memory_order_acquire, memory_order_relaxed))
 		return;
 	event_read(queue);
 	atomic_fetch_add_explicit(&queue->sleepers, 1, memory_order_relaxed);
 	atomic_store_explicit(&queue->watch, WATCH_ARMED, memory_order_release);
-	barrier_heavy(); /* pairs with the poll core's, between publishing an event and looking at sleepers */
+	/* pairs with the poll core's, between publishing an event and looking at sleepers */
+	barrier_heavy();
 	if (queue_has_news(view) || segment_is_closed(segment))
 		queue_raise(queue);
 }
@@ -219,7 +225,8 @@ void queue_unwatch(struct queue *queue)
 
 	if (event < 0)
 		return;
-	if (atomic_exchange_explicit(&queue->watch, WATCH_NONE, memory_order_relaxed) == WATCH_ARMED)
+	if (atomic_exchange_explicit(&queue->watch, WATCH_NONE, memory_order_relaxed) ==
+		WATCH_ARMED)
 		atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed);
 	atomic_store_explicit(&queue->event, 0, memory_order_relaxed);
 	close(event);

@@ -1,5 +1,7 @@
-/* waiting.h - how threads wait for events: in a call for any of several queues, or at a descriptor of a queue, for programs with an
- * event loop of their own. Neutral: what an event is, is its reader's business.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* waiting.h - how threads wait for events: in a call for any of several queues, or at a descriptor
+ * of a queue, for programs with an event loop of their own. Neutral: what an event is, is its
+ * reader's business.
  *
  * A thread that waits in a call spins, yields, then sleeps on the queues' bells:
  *
@@ -9,24 +11,32 @@
  *     reads bell, looks at the queue once more    sleepers != 0?
  *     sleeps while bell is what it was            bell++, wakes one sleeper
  *
- * Either the poll core sees the sleeper, or the reader sees the event. A bell that rang between reading and sleeping makes the sleep
- * end at once. The same holds for `closed` and for a queue that is freed.
+ * Either the poll core sees the sleeper, or the reader sees the event. A bell that rang between
+ * reading and sleeping makes the sleep end at once. The same holds for `closed` and for a queue
+ * that is freed.
  *
- * W1. A thread that was woken by one queue may leave with an event of another one. So a thread that has slept on several queues passes
+ * W1. A thread that was woken by one queue may leave with an event of another one. So a thread that
+ * has slept on several queues passes
  *     the wake-up on to each of the others that still has events.
  *
- * A queue's descriptor is an eventfd. It is readable while the queue has events, and for good once the queue or its interface is gone.
- * It counts as a sleeper only while it is not readable, so the poll core makes one system call for the first event that finds the
- * queue empty and nothing for those that follow:
+ * A queue's descriptor is an eventfd. It is readable while the queue has events, and for good once
+ * the queue or its interface is gone. It counts as a sleeper only while it is not readable, so the
+ * poll core makes one system call for the first event that finds the queue empty and nothing for
+ * those that follow:
  *
  *     WATCH_RAISED     readable, or about to be. A reader that finds the queue empty makes it
  *     WATCH_LOWERING   and alone reads the eventfd. Then it is
- *     WATCH_ARMED      not readable, and a sleeper. Who wakes sleepers makes it WATCH_RAISED and writes to the eventfd
+ *     WATCH_ARMED      not readable, and a sleeper. Who wakes sleepers makes it WATCH_RAISED and
+ *                      writes to the eventfd
  *
- * W2. The eventfd is written once each time the state becomes WATCH_RAISED, just afterwards; a reader that lowers it waits for that. So a
- *     reader that returns with nothing leaves no readable descriptor behind, unless there is an event by now.
- * W3. The thread that moves the state from WATCH_ARMED to WATCH_RAISED takes the descriptor from the sleepers.
- * W4. Who frees a queue first makes its handle stale and then waits until nobody is counted in `waiters`; who uses the eventfd is first
+ * W2. The eventfd is written once each time the state becomes WATCH_RAISED, just afterwards; a
+ * reader that lowers it waits for that. So a
+ *     reader that returns with nothing leaves no readable descriptor behind, unless there is an
+ *     event by now.
+ * W3. The thread that moves the state from WATCH_ARMED to WATCH_RAISED takes the descriptor from
+ * the sleepers.
+ * W4. Who frees a queue first makes its handle stale and then waits until nobody is counted in
+ * `waiters`; who uses the eventfd is first
  *     counted and then looks at the handle. So the eventfd is closed behind the last use.
  */
 #ifndef ENGINE_WAITING_H
@@ -43,9 +53,11 @@ struct waiting {
 	const struct segment *segment;
 	bool (*look)(void *context); /* looks at the queues; true: the wait is over */
 	void *context;
-	unsigned (*drive)(void);     /* a turn of the engines that no poll thread drives, returns how much was done; NULL: there are none */
-	uint64_t (*now)(void *);     /* ns */
-	uint64_t timeout;            /* ns; UINT64_MAX: none */
+	/* a turn of the engines that no poll thread drives, returns how much was done; NULL: there
+	 * are none */
+	unsigned (*drive)(void);
+	uint64_t (*now)(void *); /* ns */
+	uint64_t timeout;        /* ns; UINT64_MAX: none */
 };
 
 enum waiting_answer {
@@ -62,8 +74,9 @@ void queue_wake(struct queue *queue, int count);
 
 /* --- descriptors */
 
-/* A descriptor of the queue for the caller, who closes it. The eventfd is made if there is none: the caller holds a lock against others
- * who call this. -1: there is none to be had; the queue may be gone. */
+/* A descriptor of the queue for the caller, who closes it. The eventfd is made if there is none:
+ * the caller holds a lock against others who call this. -1: there is none to be had; the queue may
+ * be gone. */
 int queue_watch(const struct queue_view *view, const struct segment *segment);
 /* A reader has found the queue empty while its descriptor was readable. */
 void queue_lower(const struct queue_view *view, const struct segment *segment);
@@ -71,13 +84,15 @@ void queue_lower(const struct queue_view *view, const struct segment *segment);
 void queue_raise(struct queue *queue);
 /* The queue or its interface is gone: the descriptor is readable for good. */
 void queue_raise_for_good(struct queue *queue);
-/* Gives the eventfd up. The queue is gone, nobody is counted in `waiters`, and no poll core is at work with the queue. */
+/* Gives the eventfd up. The queue is gone, nobody is counted in `waiters`, and no poll core is at
+ * work with the queue. */
 void queue_unwatch(struct queue *queue);
 
 /* Does a reader that finds the queue empty have to call queue_lower()? */
 static inline bool queue_is_raised(const struct queue *queue)
 {
-	return __builtin_expect(atomic_load_explicit(&queue->watch, memory_order_relaxed) == WATCH_RAISED, 0);
+	return __builtin_expect(
+		atomic_load_explicit(&queue->watch, memory_order_relaxed) == WATCH_RAISED, 0);
 }
 
 #endif

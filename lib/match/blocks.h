@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blocks.h - memory that grows and shrinks by a block at a time, so that growing never copies what
  * is in it and shrinking gives memory back; all in about the same time however much there is. Only
  * the list of blocks is copied, a word for each, when it doubles.
  *
- * Blocks are the caller's: of one size, aligned to cache lines. An array has BLOCK_ELEMENTS in each.
+ * Blocks are the caller's: of one size, aligned to cache lines. An array has BLOCK_ELEMENTS in
+ * each.
  */
 #ifndef MATCH_BLOCKS_H
 #define MATCH_BLOCKS_H

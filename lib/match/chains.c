@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chains.c - see chains.h. The poll core owns all of it. */
 #include <assert.h>
 

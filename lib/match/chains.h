@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chains.h - the chains of one class, found by a hash of what their entries ask for.
  *
- * A class is of entries that ignore the same (struct mask). Those of them that ask for the same form
- * a chain, in list order; the table holds the first entry of each. A search looks at one bucket,
- * which is a cache line, and of the entries only at those with the tag of what is searched: as a
- * rule the one that is found, and none if nothing is.
+ * A class is of entries that ignore the same (struct mask). Those of them that ask for the same
+ * form a chain, in list order; the table holds the first entry of each. A search looks at one
+ * bucket, which is a cache line, and of the entries only at those with the tag of what is searched:
+ * as a rule the one that is found, and none if nothing is.
  *
  *     bucket    tag tag tag ... | overflow | head head head ...
  *                                    |         |
@@ -62,8 +63,8 @@ void chains_close(struct chains *chains);
 
 /* A chain of one entry. */
 void chains_add(const struct match_table *table, struct chains *chains, uint32_t entry);
-/* The chain whose first entry was `old` begins with `head` from now on, which asks for the same, or has
- * no entry any more, with MATCH_NONE. */
+/* The chain whose first entry was `old` begins with `head` from now on, which asks for the same, or
+ * has no entry any more, with MATCH_NONE. */
 void chains_replace(
 	const struct match_table *table, struct chains *chains, uint32_t old, uint32_t head);
 
@@ -137,8 +138,8 @@ static inline bool chains_ask(const struct chains *chains, const struct match_en
 	       0;
 }
 
-/* Which bucket the chain is in whose entries ask for this, if there is one, and in which of these slots or
- * without one; NULL: there is none. */
+/* Which bucket the chain is in whose entries ask for this, if there is one, and in which of these
+ * slots or without one; NULL: there is none. */
 static inline const struct bucket *chains_look(
 	const struct chains *chains, uint64_t bits, uint64_t process, uint32_t *slots)
 {

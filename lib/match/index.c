@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index.c - see index.h. The poll core owns all of it. */
 #include <stddef.h>
 #include <stdlib.h>
@@ -220,8 +221,8 @@ static struct tally *tally_find(struct match_index *index, const struct mask *ma
 	return NULL;
 }
 
-/* The tally of a mask, that of the rarest other one if need be: a mask that many entries have stays,
- * the rare ones take each other's place. */
+/* The tally of a mask, that of the rarest other one if need be: a mask that many entries have
+ * stays, the rare ones take each other's place. */
 static struct tally *tally_for(struct match_index *index, const struct mask *mask)
 {
 	struct tally *tally = tally_find(index, mask);
@@ -280,7 +281,7 @@ static void class_link(
 	struct chain chain;
 	uint32_t head;
 
-	entry->class = (uint8_t)class;
+	entry->class = (uint8_t) class;
 	head = chain_of(table, chains, entry);
 	class_count(index, class, true);
 	if (head == MATCH_NONE) {
@@ -335,8 +336,8 @@ static bool entry_file(const struct match_table *table, struct match_index *inde
 
 /* --- a class for a mask of the residue, X4 --- */
 
-/* Has the residue so many entries of this one's mask that a class for them pays? `closing` is the one
- * that it would take the place of, or RESIDUE. */
+/* Has the residue so many entries of this one's mask that a class for them pays? `closing` is the
+ * one that it would take the place of, or RESIDUE. */
 static bool move_pays(const struct match_table *table, const struct match_list *list, uint32_t i,
 	uint32_t closing)
 {
@@ -435,7 +436,8 @@ static void move_behind(const struct match_table *table, struct match_index *ind
 
 /* --- making it, keeping it --- */
 
-/* Makes classes of the masks that most entries have. Their counts are the entries that will come. */
+/* Makes classes of the masks that most entries have. Their counts are the entries that will
+ * come. */
 static void classes_choose(
 	const struct match_table *table, const struct match_list *list, struct match_index *index)
 {

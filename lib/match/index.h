@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index.h - what finds the first match of a long list without a walk.
  *
  * Entries with the same ignore bits and the same wildcards form a class. Within a class, those that
@@ -16,18 +17,21 @@
  * Which of two entries comes first says their order (order.h). The index is private memory of the
  * poll core; what it knows of an entry, being indices, is in the shared table.
  *
- * X1. While a list has an index, each of its entries is in exactly one chain: one of entry->class's,
+ * X1. While a list has an index, each of its entries is in exactly one chain: one of
+ * entry->class's,
  *     or the residue, and there in one sieve.
  * X2. A chain is in list order.
- * X3. The index needs memory for the order and the sieves; without it there is no index. For want of
+ * X3. The index needs memory for the order and the sieves; without it there is no index. For want
+ * of
  *     other memory it may be slow, never wrong.
- * X4. A class costs each search a look, and the residue a longer one for 64 entries. So the first few
+ * X4. A class costs each search a look, and the residue a longer one for 64 entries. So the first
+ * few
  *     masks get a class each, and as soon as there are more, what has few entries belongs to the
  *     residue: a new mask joins it, a mask that many of its entries have becomes a class, in the
  *     place of one with fewer if need be, and a class with very few is given up. The entries change
  *     place a part at a time, while others are put in: a cursor goes through the list once. That is
- *     safe at every moment, since a search looks up every class that has entries, and the residue. A
- *     class that is given up gets no new entries, and no other move begins meanwhile.
+ *     safe at every moment, since a search looks up every class that has entries, and the residue.
+ *     A class that is given up gets no new entries, and no other move begins meanwhile.
  */
 #ifndef MATCH_INDEX_H
 #define MATCH_INDEX_H

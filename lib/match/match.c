@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* match.c - the links of a match list, and the walk of a short one. See match.h. The poll core owns
  * all of it.
  */

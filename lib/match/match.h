@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* match.h - match lists: the order of entries is the law, the index only makes it fast.
  *
  * A list is a chain of entries in a table; entries are named by their index in it, so that the
@@ -27,15 +28,16 @@
 #define MATCH_NONE UINT32_MAX /* no entry */
 #define MATCH_ANY  UINT32_MAX /* nid, pid: every value */
 
-/* What an entry asks for, what whoever finds it wants next, and what the list needs to keep it in order: one cache line. */
+/* What an entry asks for, what whoever finds it wants next, and what the list needs to keep it in
+ * order: one cache line. */
 struct match_entry {
 	uint64_t bits;
-	uint64_t ignore;   /* bits that do not count */
-	uint32_t nid;      /* or MATCH_ANY */
-	uint32_t pid;      /* or MATCH_ANY */
-	uint32_t region;   /* the caller's: the list does not look at it */
-	uint8_t any;       /* enum match_wildcard; the list's, as is all below */
-	uint8_t class;     /* index.h */
+	uint64_t ignore; /* bits that do not count */
+	uint32_t nid;    /* or MATCH_ANY */
+	uint32_t pid;    /* or MATCH_ANY */
+	uint32_t region; /* the caller's: the list does not look at it */
+	uint8_t any;     /* enum match_wildcard; the list's, as is all below */
+	uint8_t class;   /* index.h */
 	uint32_t previous;
 	uint32_t next;
 	uint32_t group; /* the index's from here on: order.h */
@@ -103,8 +105,8 @@ void match_list_init(struct match_list *list);
 /* Forgets all entries and frees the index. */
 void match_list_clear(struct match_list *list);
 
-/* Puts entry (bits, ignore, nid, pid, region set by the caller) at the front or back, or next to one that
- * is in the list. */
+/* Puts entry (bits, ignore, nid, pid, region set by the caller) at the front or back, or next to
+ * one that is in the list. */
 void match_push_front(const struct match_table *table, struct match_list *list, uint32_t entry);
 void match_push_back(const struct match_table *table, struct match_list *list, uint32_t entry);
 void match_insert_before(
@@ -117,8 +119,8 @@ void match_remove(const struct match_table *table, struct match_list *list, uint
 uint32_t match_search(const struct match_table *table, const struct match_list *list,
 	const struct match_key *key);
 /* The first entry that matches key, and the first after current; MATCH_NONE at the end. */
-static inline uint32_t match_first(const struct match_table *table, const struct match_list *list,
-	const struct match_key *key)
+static inline uint32_t match_first(
+	const struct match_table *table, const struct match_list *list, const struct match_key *key)
 {
 	uint32_t head = list->head;
 

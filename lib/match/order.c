@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* order.c - see order.h. The poll core owns all of it. */
 #include <assert.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* order.h - which of two entries of a list comes first, without a walk.
  *
  * Neighbours of the list share a group, at most GROUP_MAX of them. A group has a label among the
@@ -13,8 +14,8 @@
  *
  * O1. Labels lie in one of two spaces, the lower or the upper half of all numbers. When a gap gets
  *     tight, or a space's end near, all groups move to the middle of the other space, evenly
- *     spaced: from the list's tail to the upper one, from its head to the lower one, so that the order
- *     holds all the time. Each insertion moves a part of them.
+ *     spaced: from the list's tail to the upper one, from its head to the lower one, so that the
+ *     order holds all the time. Each insertion moves a part of them.
  * O2. A gap that was not tight when the move began (LABEL_TIGHT) lasts until its end: it is halved
  *     by a new group at most, for which a full group must have got GROUP_MAX / 2 entries or more,
  *     and the move ends within LABEL_PART insertions.
@@ -65,8 +66,8 @@ struct match_order {
 bool order_open(struct match_order *order, uint32_t entries);
 void order_close(struct match_order *order);
 
-/* Gives an entry that is about to be linked between two neighbours its place, either of which may be
- * MATCH_NONE; false, and nothing has changed, when there is no memory for that. */
+/* Gives an entry that is about to be linked between two neighbours its place, either of which may
+ * be MATCH_NONE; false, and nothing has changed, when there is no memory for that. */
 bool order_add(const struct match_table *table, struct match_order *order, uint32_t entry,
 	uint32_t previous, uint32_t next);
 /* Before the entry leaves the list. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sieves.c - see sieves.h. The poll core owns all of it. */
 #include <string.h>
 
@@ -49,8 +50,8 @@ static void sieve_free(struct sieves *sieves, uint32_t s, uint32_t previous)
 
 /* --- the words of a sieve --- */
 
-/* What an entry or a message says, a byte for each digit. In which order does not matter, as long as it
- * is always the same. */
+/* What an entry or a message says, a byte for each digit. In which order does not matter, as long
+ * as it is always the same. */
 struct digits {
 	uint64_t low; /* of the bytes of the match bits */
 	uint64_t high;
@@ -180,8 +181,8 @@ static void sieve_unite(const struct match_table *table, struct sieves *sieves, 
 
 /* --- entries that come and go --- */
 
-/* The sieve that a new entry between two neighbours of the chain joins; MATCH_NONE when there is no memory
- * for the one that it needs. */
+/* The sieve that a new entry between two neighbours of the chain joins; MATCH_NONE when there is no
+ * memory for the one that it needs. */
 static uint32_t sieve_for(
 	const struct match_table *table, struct sieves *sieves, uint32_t previous, uint32_t next)
 {

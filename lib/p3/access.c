@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* access.c - PtlACEntry. */
 #include <p3/interface.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* entry.c - match entries: PtlMEAttach, PtlMEAttachAny, PtlMEInsert, PtlMEUnlink.
  *
  * The length of a list is counted here, in struct portal, before the entry is in it, so that a list

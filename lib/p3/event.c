@@ -1,7 +1,10 @@
-/* event.c - event queues: PtlEQAlloc, PtlEQFree, PtlEQGet, PtlEQWait, postern_eq_poll, postern_eq_fd.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* event.c - event queues: PtlEQAlloc, PtlEQFree, PtlEQGet, PtlEQWait, postern_eq_poll,
+ * postern_eq_fd.
  *
- * Events are taken without a lock (engine/queue.h); how threads wait for them stands in engine/waiting.h. With PTL_PROGRESS=inline
- * readers that find nothing drive the engines of the process, one at a time each.
+ * Events are taken without a lock (engine/queue.h); how threads wait for them stands in
+ * engine/waiting.h. With PTL_PROGRESS=inline readers that find nothing drive the engines of the
+ * process, one at a time each.
  */
 #include <p3/interface.h>
 
@@ -29,8 +32,7 @@ static_assert((int)GATE_THRESHOLD_INFINITE == PTL_MD_THRESH_INF, "thresholds are
 /* Where ptl_event_t has the words of an event. */
 #define EVENT_FIELD(field, word, of, at)                                                           \
 	static_assert(offsetof(ptl_event_t, field) ==                                              \
-			      offsetof(ptl_event_t, of) +                                          \
-				      ((word) - (at)) * sizeof(uint64_t),                          \
+			      offsetof(ptl_event_t, of) + ((word) - (at)) * sizeof(uint64_t),      \
 		"the words of an event are as the caller has them")
 EVENT_FIELD(uid, EVENT_TARGET, initiator, EVENT_INITIATOR);
 EVENT_FIELD(rlength, EVENT_REQUESTED, match_bits, EVENT_MATCH_BITS);
@@ -39,9 +41,9 @@ EVENT_FIELD(mem_desc.start, EVENT_START, md_handle, EVENT_REGION);
 EVENT_FIELD(mem_desc.threshold, EVENT_BOUNDS, mem_desc.length, EVENT_LENGTH);
 EVENT_FIELD(mem_desc.eventq, EVENT_QUEUE, mem_desc.user_ptr, EVENT_USER);
 EVENT_FIELD(link, EVENT_LINK, hdr_data, EVENT_VALUE);
-static_assert(offsetof(ptl_event_t, portal) == offsetof(ptl_event_t, uid) + sizeof(uint32_t) &&
-		      offsetof(ptl_md_t, max_offset) ==
-			      offsetof(ptl_md_t, threshold) + sizeof(uint32_t),
+static_assert(
+	offsetof(ptl_event_t, portal) == offsetof(ptl_event_t, uid) + sizeof(uint32_t) &&
+		offsetof(ptl_md_t, max_offset) == offsetof(ptl_md_t, threshold) + sizeof(uint32_t),
 	"words hold two fields as the caller has them");
 
 /* The queue that is visited. */
@@ -139,7 +141,8 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 	command.object.generation = visit.generation;
 	code = visit_call(&visit, &command, NULL, NULL);
 	if (code == PTL_OK) {
-		/* Threads that waited have been woken; the queue is used again when they have left. */
+		/* Threads that waited have been woken; the queue is used again when they have
+		 * left. */
 		while (atomic_load_explicit(&queue->waiters, memory_order_acquire) != 0)
 			sched_yield();
 		queue_unwatch(queue);
@@ -173,8 +176,8 @@ static inline void event_tell(
 	to->type = (ptl_event_kind_t)EVENT_KIND(attributes + second);
 	to->mem_desc.options = EVENT_OPTIONS(attributes);
 	to->ni_fail_type = (ptl_ni_fail_t)EVENT_FAIL(attributes);
-	to->sequence = second + atomic_load_explicit(
-					&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
+	to->sequence =
+		second + atomic_load_explicit(&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
 }
 
 /* What a queue's answer means to the caller. */
@@ -230,7 +233,8 @@ static struct reader *reader_keep(const struct visit *visit, ptl_handle_eq_t eve
 	return reader;
 }
 
-/* Is an event's address one that needs no further look? A misaligned one ends up far behind the last. */
+/* Is an event's address one that needs no further look? A misaligned one ends up far behind the
+ * last. */
 static inline bool event_is_good(const struct visitor *visitor, const ptl_event_t *event)
 {
 	uint64_t after = (uintptr_t)event - visitor->events;
@@ -245,9 +249,10 @@ static inline bool empty_matters(const struct reader *reader)
 	return reader->drives || queue_is_raised(reader->view.queue);
 }
 
-/* It does so, and ends the visit: one that drives drives and looks once more; else a program that waits at the queue's descriptor is
- * not to find it readable. */
-static __attribute__((noinline)) int event_empty(struct visitor *visitor, const struct reader *reader, ptl_event_t *event)
+/* It does so, and ends the visit: one that drives drives and looks once more; else a program that
+ * waits at the queue's descriptor is not to find it readable. */
+static __attribute__((noinline)) int event_empty(
+	struct visitor *visitor, const struct reader *reader, ptl_event_t *event)
 {
 	enum queue_answer answer = QUEUE_EMPTY;
 
@@ -259,7 +264,8 @@ static __attribute__((noinline)) int event_empty(struct visitor *visitor, const 
 	return answer_code(answer, event);
 }
 
-/* PtlEQGet of a queue that the thread does not know, or where something else is not as it mostly is. */
+/* PtlEQGet of a queue that the thread does not know, or where something else is not as it mostly
+ * is. */
 static __attribute__((noinline)) int event_get(ptl_handle_eq_t eventq, ptl_event_t *event)
 {
 	enum queue_answer answer = QUEUE_EMPTY;
@@ -298,7 +304,8 @@ int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 	if (reader->view.handle != eventq)
 		return event_get(eventq, event);
 	atomic_store_explicit(&visitor->inside, reader->number, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst); /* V1: in a reader's era that is a light barrier */
+	/* V1: in a reader's era that is a light barrier */
+	atomic_signal_fence(memory_order_seq_cst);
 	if (era_now() != reader->era || queue_is_awaited(reader->view.queue)) {
 		visitor_leave(visitor);
 		return event_get(reader->view.handle, event);
@@ -307,7 +314,8 @@ int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 	if (answer == QUEUE_EMPTY && empty_matters(reader))
 		return event_empty(visitor, reader, event);
 	visitor_leave(visitor);
-	return answer == QUEUE_CONTENDED ? event_get(reader->view.handle, event) : queue_code(answer);
+	return answer == QUEUE_CONTENDED ? event_get(reader->view.handle, event)
+					 : queue_code(answer);
 }
 
 /* A wait for the events of some queues. */
@@ -376,17 +384,20 @@ int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 }
 
 /* Views of queues, all of the interface that is visited; false: one is not. */
-static bool queues_view(const struct visit *visit, const ptl_handle_eq_t *queues, unsigned count, struct queue_view *views)
+static bool queues_view(const struct visit *visit, const ptl_handle_eq_t *queues, unsigned count,
+	struct queue_view *views)
 {
 	for (unsigned i = 0; i < count; i++) {
 		if (!handle_lives(visit, queues[i], HANDLE_QUEUE))
 			return false;
-		views[i] = queue_view(visit->segment, segment_queue(visit->segment, handle_index(queues[i])), queues[i]);
+		views[i] = queue_view(visit->segment,
+			segment_queue(visit->segment, handle_index(queues[i])), queues[i]);
 	}
 	return true;
 }
 
-static int events_poll(const struct visit *visit, const ptl_handle_eq_t *queues, uint64_t timeout, struct event_wait *wait)
+static int events_poll(const struct visit *visit, const ptl_handle_eq_t *queues, uint64_t timeout,
+	struct event_wait *wait)
 {
 	struct queue_view views[WAITING_MAX];
 	int code;
@@ -401,7 +412,8 @@ static int events_poll(const struct visit *visit, const ptl_handle_eq_t *queues,
 	return code;
 }
 
-int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t timeout, ptl_event_t *event, unsigned *which)
+int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t timeout,
+	ptl_event_t *event, unsigned *which)
 {
 	struct visit visit;
 	struct event_wait wait = {.count = count, .event = event};
@@ -411,8 +423,8 @@ int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t time
 		return PTL_NOINIT;
 	if (count == 0 || count > WAITING_MAX)
 		return PTL_INV_EQ;
-	if (address_is_bad(queues, count * sizeof(*queues), alignof(ptl_handle_eq_t)) || ADDRESS_IS_BAD(event) ||
-		(which && ADDRESS_IS_BAD(which)))
+	if (address_is_bad(queues, count * sizeof(*queues), alignof(ptl_handle_eq_t)) ||
+		ADDRESS_IS_BAD(event) || (which && ADDRESS_IS_BAD(which)))
 		return PTL_SEGV;
 	code = visit_enter(&visit, queues[0], HANDLE_QUEUE, PTL_INV_EQ);
 	if (code != PTL_OK)
@@ -431,8 +443,10 @@ static int queue_descriptor(const struct visit *visit, ptl_handle_eq_t eventq)
 	int descriptor;
 
 	if (visit->interface->inlined) {
-		log_error("postern_eq_fd: with PTL_PROGRESS=inline events come only while the program calls Portals, so no descriptor "
-			  "can announce them; set PTL_PROGRESS=core, or call postern_eq_poll() with a timeout");
+		log_error("postern_eq_fd: with PTL_PROGRESS=inline events come only while the "
+			  "program calls Portals, so no descriptor "
+			  "can announce them; set PTL_PROGRESS=core, or call postern_eq_poll() "
+			  "with a timeout");
 		return -PTL_FAIL;
 	}
 	library_glue_lock();
@@ -442,7 +456,9 @@ static int queue_descriptor(const struct visit *visit, ptl_handle_eq_t eventq)
 		return descriptor;
 	if (!handle_lives(visit, eventq, HANDLE_QUEUE))
 		return -PTL_INV_EQ;
-	log_error("postern_eq_fd: no descriptor can be made (%s); close some, or raise the limit (ulimit -n)", strerror(errno));
+	log_error("postern_eq_fd: no descriptor can be made (%s); close some, or raise the limit "
+		  "(ulimit -n)",
+		strerror(errno));
 	return -PTL_NOSPACE;
 }
 

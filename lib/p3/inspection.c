@@ -1,15 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inspection.c - what an interface tells of itself. See inspection.h.
  *
  * Any thread, with the library's lock.
  *
- * I1. What is the poll core's own is copied while it stands aside, by functions look_...(), and told
- *     afterwards. Each copies PAGE_ITEMS objects at most, or looks at ACCESS_LOOK, so that a turn is
- *     late by microseconds, whatever there is.
+ * I1. What is the poll core's own is copied while it stands aside, by functions look_...(), and
+ * told
+ *     afterwards. Each copies PAGE_ITEMS objects at most, or looks at ACCESS_LOOK, so that a turn
+ *     is late by microseconds, whatever there is.
  * I2. Which indices are in use is found out before, by the gates, without disturbing anybody. An
  *     object may have gone when it is looked at, or be in the making: then it is left
- *     out. Fields that its maker fills in are read only if the poll core knows it, or, for queues, if
- *     the gate says so: then nobody writes to them while the poll core stands aside.
- * I3. Calls that make objects may return before the poll core knows of these. It is told first, so a list has every object that was
+ *     out. Fields that its maker fills in are read only if the poll core knows it, or, for queues,
+ *     if the gate says so: then nobody writes to them while the poll core stands aside.
+ * I3. Calls that make objects may return before the poll core knows of these. It is told first, so
+ * a list has every object that was
  *     made before.
  */
 #include <p3/inspection.h>
@@ -292,7 +295,8 @@ static void tell_poll(struct interface *interface, struct page page, struct repo
 
 	(void)page;
 	report_text(report, "progress", interface->inlined ? "inline" : "core");
-	report_number(report, "turns", counter(&counters->polls_busy) + counter(&counters->polls_idle));
+	report_number(
+		report, "turns", counter(&counters->polls_busy) + counter(&counters->polls_idle));
 	report_number(report, "turns_idle", counter(&counters->polls_idle));
 	report_number(report, "sleeps", counter(&counters->sleeps));
 	if (!interface_poll(interface, &info))

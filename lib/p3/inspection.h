@@ -1,5 +1,6 @@
-/* inspection.h - the topics that can be looked at in an interface, as postern_inspect() and telemetry
- * offer them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* inspection.h - the topics that can be looked at in an interface, as postern_inspect() and
+ * telemetry offer them. */
 #ifndef P3_INSPECTION_H
 #define P3_INSPECTION_H
 
@@ -20,8 +21,8 @@ struct topic {
 	const char *alias; /* NULL: none */
 	const char *help;
 	bool paged;
-	/* Writes members of an object that is open. The library's lock is held, and the interface is
-	 * open. */
+	/* Writes members of an object that is open. The library's lock is held, and the interface
+	 * is open. */
 	void (*tell)(struct interface *interface, struct page page, struct report *report);
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* instruments.c - see instruments.h. */
 #include <sched.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static const struct port *port_of(ptl_handle_ni_t ni)
 	return port;
 }
 
-/* Until what was sent has been acknowledged, and what came has been too. The engines are this thread's. */
+/* Until what was sent has been acknowledged, and what came has been too. The engines are this
+ * thread's. */
 static void settle(const ptl_handle_ni_t *nis, unsigned count)
 {
 	uint64_t start = glue_now(NULL);

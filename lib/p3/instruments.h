@@ -1,8 +1,10 @@
-/* instruments.h - what postern-perf uses of the library beside its public interface: ports for bare frames, poll threads, the clock
- * and traces.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* instruments.h - what postern-perf uses of the library beside its public interface: ports for bare
+ * frames, poll threads, the clock and traces.
  *
- * The shared library exports one function for it under the version POSTERN_PRIVATE. The table may change with each release, so the
- * caller names its own release, and gets nothing from a library of another one.
+ * The shared library exports one function for it under the version POSTERN_PRIVATE. The table may
+ * change with each release, so the caller names its own release, and gets nothing from a library of
+ * another one.
  */
 #ifndef P3_INSTRUMENTS_H
 #define P3_INSTRUMENTS_H
@@ -20,15 +22,19 @@ struct instruments_port {
 	struct port *port;
 	const struct encapsulation_options *encapsulation;
 	const void *
-		thread; /* the poll thread that it was taken from, which may have polled other ports too; NULL: inline */
+		/* the poll thread that it was taken from, which may have polled other ports too;
+		 * NULL: inline */
+		thread;
 	int cpu; /* that thread's, or -1 */
 };
 
 struct instruments {
-	/* The port of an open interface, to be looked at only: address and frame_size do not change. */
+	/* The port of an open interface, to be looked at only: address and frame_size do not
+	 * change. */
 	const struct port *(*port)(ptl_handle_ni_t ni);
-	/* Takes the ports of open interfaces away from their engines, once what was sent has been acknowledged or 200 ms have
-	 * passed, and gives them back. Meanwhile no interface of the process may be used. */
+	/* Takes the ports of open interfaces away from their engines, once what was sent has been
+	 * acknowledged or 200 ms have passed, and gives them back. Meanwhile no interface of the
+	 * process may be used. */
 	void (*borrow)(const ptl_handle_ni_t *nis, unsigned count, struct instruments_port *ports);
 	void (*give_back)(const ptl_handle_ni_t *nis, unsigned count);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* interface.c - network interfaces: how one comes to life and ends, and what can be asked of it.
  *
  * Life of an interface: EAL, port, segment, engine, then a poll thread takes the engine over (or,
@@ -34,9 +35,9 @@
 #define DEFAULT_PORTALS 64
 #define DEFAULT_ACCESS  64
 
-#define LINGER         (200 * MILLISECOND) /* at most, until the last acknowledgements have left */
-#define EVENT_ALIGN    4096
-#define CPU_ANY        UINT64_MAX
+#define LINGER      (200 * MILLISECOND) /* at most, until the last acknowledgements have left */
+#define EVENT_ALIGN 4096
+#define CPU_ANY     UINT64_MAX
 
 struct interface interfaces[HANDLE_INTERFACES];
 
@@ -134,8 +135,9 @@ static uint64_t random_number(void)
 	return number;
 }
 
-/* A name for this life of the process id: another one than those of earlier lives, in this process and in those before. Lives have
- * no order, so no clock and no time between two starts matters: peers ask which one there is. */
+/* A name for this life of the process id: another one than those of earlier lives, in this process
+ * and in those before. Lives have no order, so no clock and no time between two starts matters:
+ * peers ask which one there is. */
 static uint32_t incarnation_choose(struct interface *interface)
 {
 	uint32_t incarnation = (uint32_t)random_number();
@@ -154,8 +156,8 @@ static bool checksum_is_full(unsigned number)
 	return setting_is(SETTING_CHECKSUM, "full");
 }
 
-/* A turn for the other interfaces of this process, to whom the caller may have sent frames that nothing announces. The library's
- * lock is held. */
+/* A turn for the other interfaces of this process, to whom the caller may have sent frames that
+ * nothing announces. The library's lock is held. */
 static unsigned interface_drive_others(void)
 {
 	struct poll_thread *thread;
@@ -506,7 +508,8 @@ static int interface_open(unsigned number, ptl_pid_t pid, const ptl_ni_limits_t 
 	return PTL_OK;
 }
 
-/* Threads that wait for events look once more and find the interface closed; those that wait for an echo are told so. */
+/* Threads that wait for events look once more and find the interface closed; those that wait for an
+ * echo are told so. */
 static void interface_wake(struct interface *interface)
 {
 	const struct command abandon = {.kind = COMMAND_PING_ABANDON};

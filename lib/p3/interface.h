@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* interface.h - what the files of the Portals 3.2 front end share: the table of interfaces, how a
  * call visits one, and the checks that all calls make.
  *
@@ -17,10 +18,12 @@
  * V3. Portals calls are not for signal handlers: a visit inside a visit to another interface would
  * hide the outer one.
  *
- * V4. What a visit finds out about an open interface is as good in a later one of the same era (base/era.h). A closer says first that
- * the interface is closed, then ends the era, both before it waits for visitors; a visitor keeps the era that it has read before it
- * found the interface open, and compares it when it is inside again. So PtlEQGet mostly knows its queue already, and that no barrier is
- * needed and no trace wanted; whether the queue still lives says the queue (engine/queue.h, Q3).
+ * V4. What a visit finds out about an open interface is as good in a later one of the same era
+ * (base/era.h). A closer says first that the interface is closed, then ends the era, both before it
+ * waits for visitors; a visitor keeps the era that it has read before it found the interface open,
+ * and compares it when it is inside again. So PtlEQGet mostly knows its queue already, and that no
+ * barrier is needed and no trace wanted; whether the queue still lives says the queue
+ * (engine/queue.h, Q3).
  */
 #ifndef P3_INTERFACE_H
 #define P3_INTERFACE_H
@@ -71,7 +74,8 @@ extern struct interface interfaces[HANDLE_INTERFACES];
 /* V4. A queue that a thread takes events from. */
 struct reader {
 	_Alignas(CACHE_LINE) struct queue_view view;
-	uint64_t era;    /* when it was found open; ERA_NEVER: it was not, or who reads it must look each time */
+	/* when it was found open; ERA_NEVER: it was not, or who reads it must look each time */
+	uint64_t era;
 	uint32_t number; /* of its interface + 1 */
 	bool drives;     /* this is inline */
 };
@@ -85,16 +89,20 @@ struct visitor {
 	_Alignas(CACHE_LINE) _Atomic uint32_t inside; /* number of the interface + 1, 0: none */
 	bool entered; /* has a mempool cache, for PTL_PROGRESS=inline */
 	_Atomic bool taken;
-	uint64_t events;      /* where the page begins that an event was written to */
-	uint64_t events_last; /* the last place for an event there, counted from `events` by their alignment */
+	uint64_t events; /* where the page begins that an event was written to */
+	/* the last place for an event there, counted from `events` by their alignment */
+	uint64_t events_last;
 	struct visitor *next;
-	struct reader readers[READERS]; /* of the queues that the thread read last, by visitor_reader() */
+	/* of the queues that the thread read last, by visitor_reader() */
+	struct reader readers[READERS];
 };
 
-/* Where a visitor keeps what it knows of a queue: by the high bits of a product in which interface and index count. */
+/* Where a visitor keeps what it knows of a queue: by the high bits of a product in which interface
+ * and index count. */
 static inline struct reader *visitor_reader(struct visitor *visitor, uint64_t queue)
 {
-	uint32_t offset = (uint32_t)queue * 0x9e3779b9u >> 24 & (READERS - 1) * sizeof(struct reader);
+	uint32_t offset =
+		(uint32_t)queue * 0x9e3779b9u >> 24 & (READERS - 1) * sizeof(struct reader);
 
 	return (struct reader *)(void *)((char *)visitor->readers + offset);
 }
@@ -166,8 +174,9 @@ static inline struct region *visit_region(const struct visit *visit)
 	return (struct region *)(uintptr_t)visit->gate;
 }
 
-/* What a visit says of itself follows from the handle and the thread (self). segment: NULL, the interface is not open; gate: NULL, the
- * index is beyond the table, or the handle is an interface's. */
+/* What a visit says of itself follows from the handle and the thread (self). segment: NULL, the
+ * interface is not open; gate: NULL, the index is beyond the table, or the handle is an
+ * interface's. */
 static inline void visit_describe(
 	struct visit *visit, struct visitor *self, uint64_t handle, enum handle_kind kind)
 {
@@ -180,8 +189,9 @@ static inline void visit_describe(
 	visit->gate = visit->segment ? handle_gate(visit->segment, handle, kind) : NULL;
 }
 
-/* V1. Visits the interface of a handle that must be of this kind, and calls nothing: false, and there is no visit, when the library
- * or the interface is not open, the handle is of another kind or beyond its table, or the thread has yet to be prepared. */
+/* V1. Visits the interface of a handle that must be of this kind, and calls nothing: false, and
+ * there is no visit, when the library or the interface is not open, the handle is of another kind
+ * or beyond its table, or the thread has yet to be prepared. */
 static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle_kind kind)
 {
 	struct visitor *self = visitor_self;
@@ -197,12 +207,15 @@ static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle
 	return false;
 }
 
-/* After a visit_begin() that has failed: prepares the thread and begins the visit. PTL_OK; else PTL_NOINIT or `invalid`. */
+/* After a visit_begin() that has failed: prepares the thread and begins the visit. PTL_OK; else
+ * PTL_NOINIT or `invalid`. */
 int visit_retry(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid);
 
 /* Visits the interface of a handle that must be of this kind and name a living object. PTL_OK; else
- * PTL_NOINIT or `invalid`, and there is no visit. Inline, because each call makes it with a kind that is known. */
-static inline int visit_enter(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
+ * PTL_NOINIT or `invalid`, and there is no visit. Inline, because each call makes it with a kind
+ * that is known. */
+static inline int visit_enter(
+	struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
 {
 	bool lives;
 
@@ -213,7 +226,7 @@ static inline int visit_enter(struct visit *visit, uint64_t handle, enum handle_
 			return code;
 	}
 	lives = kind == HANDLE_INTERFACE ? handle == atomic_load_explicit(&visit->interface->handle,
-							   memory_order_relaxed)
+							     memory_order_relaxed)
 					 : gate_open(visit->gate, handle);
 	if (lives)
 		return PTL_OK;
@@ -229,27 +242,28 @@ bool handle_lives_elsewhere(uint64_t handle, enum handle_kind kind);
 /* The counted messages of PTL_SR_DROP_COUNT. */
 uint64_t interface_drops(const struct segment *segment);
 
-/* One turn of every engine of this process that no poll thread drives; returns how much was done. */
+/* One turn of every engine of this process that no poll thread drives; returns how much was
+ * done. */
 unsigned interface_drive(void);
 
-/* Sends a command that has an answer, for a visitor. A refusal may be one that the caller tries again until it is none: inline,
- * time then goes on for all engines. */
+/* Sends a command that has an answer, for a visitor. A refusal may be one that the caller tries
+ * again until it is none: inline, time then goes on for all engines. */
 int visit_call(const struct visit *visit, struct command *command,
 	const struct region_description *after, struct region_description *before);
 
-/* Returns when nobody touches the engine and the port of an open interface: they are the caller's until
- * interface_resume(). A poll thread stands aside with all its interfaces, which may be paused together.
- * The library's lock is held from the first to the last. */
+/* Returns when nobody touches the engine and the port of an open interface: they are the caller's
+ * until interface_resume(). A poll thread stands aside with all its interfaces, which may be paused
+ * together. The library's lock is held from the first to the last. */
 void interface_pause(struct interface *interface);
 void interface_resume(struct interface *interface);
 
-/* Calls look(interface, context) while nobody drives the interface's engine: who polls it stands aside for the moment. The library's
- * lock is held, and the interface is open. */
+/* Calls look(interface, context) while nobody drives the interface's engine: who polls it stands
+ * aside for the moment. The library's lock is held, and the interface is open. */
 void interface_look(struct interface *interface,
 	void (*look)(struct interface *interface, void *context), void *context);
 
-/* Lets all poll threads wait as PTL_POLL now says. 0, or -1: there is no descriptor for one to sleep on, and it waits as before. The
- * library's lock is held. */
+/* Lets all poll threads wait as PTL_POLL now says. 0, or -1: there is no descriptor for one to
+ * sleep on, and it waits as before. The library's lock is held. */
 int interface_change_poll(void);
 
 /* The thread that polls an interface. */
@@ -265,8 +279,8 @@ bool interface_poll(const struct interface *interface, struct poll_info *info);
 /* The open interface of a handle, NULL: it is none. The library's lock is held. */
 struct interface *interface_of(uint64_t handle);
 
-/* postern.c: the counters of an open interface, as postern_stats() gives them; STATS_MAX are more than there are. The library's lock
- * is held. */
+/* postern.c: the counters of an open interface, as postern_stats() gives them; STATS_MAX are more
+ * than there are. The library's lock is held. */
 #define STATS_MAX 128
 struct postern_stat;
 unsigned interface_stats(struct interface *interface, struct postern_stat *stats, unsigned count);

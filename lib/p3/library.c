@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* library.c - PtlInit, PtlFini, and what fork() does to them.
  *
  * Several components of one program may each call PtlInit and PtlFini: the library closes with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* library.h - whether the library is open, and its two locks. Of the front end alone.
  *
  * L1. Order: the library's lock, then the glue's. A visitor (interface.h) takes the glue's alone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* movement.c - PtlPut, PtlGet. */
 #include <p3/interface.h>
 
@@ -24,7 +25,8 @@ static __attribute__((noinline)) void call_trace(const struct interface *interfa
 	trace(TRACE_CALL, (uint32_t)(interface - interfaces), 0, 0);
 }
 
-/* A put that the engine did not carry out at once: checked, charged and posted. gate: the region's. */
+/* A put that the engine did not carry out at once: checked, charged and posted. gate: the
+ * region's. */
 static __attribute__((noinline)) int put_post(const struct interface *interface,
 	_Atomic uint64_t *gate, const struct move *move, bool acknowledge)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* outer.c - see outer.h. */
 #include <p3/outer.h>
 
@@ -27,7 +28,8 @@ static bool host_possible(uint32_t address, uint8_t prefix)
 	return prefix >= PREFIX_POINT || (host != 0 && host != subnet_hosts(prefix));
 }
 
-/* A loopback needs no address of the network: its node id will do, and all others are on the same wire. */
+/* A loopback needs no address of the network: its node id will do, and all others are on the same
+ * wire. */
 static void loop_choose(unsigned number, struct encapsulation_options *options)
 {
 	options->address =
@@ -100,7 +102,8 @@ static void kernel_check(unsigned number, const struct encapsulation_options *op
 			continue;
 		memcpy(&address, one->ifa_addr, sizeof(address));
 		if (ntohl(address.sin_addr.s_addr) == options->address)
-			log_warning("PTL_IP of interface %u is \"%s\", which the kernel has as well, on %s, and "
+			log_warning("PTL_IP of interface %u is \"%s\", which the kernel has as "
+				    "well, on %s, and "
 				    "answers for; set PTL_IP to an address that nobody has",
 				number, setting_item(SETTING_IP, number), one->ifa_name);
 	}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ping.c - postern_ping(): an echo of another process. */
 #include <postern.h>
 

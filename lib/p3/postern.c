@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* postern.c - what postern.h adds: version, words, memory, counters, settings. */
 #include <postern.h>
 
@@ -124,7 +125,8 @@ void *postern_alloc(ptl_handle_ni_t interface, size_t size)
 
 void postern_free(void *memory)
 {
-	/* A forked child shares the allocator's books with its parent, to whom the memory belongs. */
+	/* A forked child shares the allocator's books with its parent, to whom the memory
+	 * belongs. */
 	if (!memory || library_is_forked())
 		return;
 	library_glue_lock();

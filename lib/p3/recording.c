@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recording.c - starting and stopping a capture of an open interface.
  *
  * The file is opened and finished while the interface is being driven; only the moment in which the

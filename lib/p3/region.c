@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* region.c - memory descriptors: PtlMDAttach, PtlMDBind, PtlMDUnlink, PtlMDUpdate. */
 #include <p3/interface.h>
 
@@ -172,7 +173,8 @@ int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *han
 	else
 		code = region_bind(&visit, &mem_desc, handle);
 	visit_leave(&visit);
-	/* A queue that lives on another interface is no wrong handle but in the wrong descriptor. */
+	/* A queue that lives on another interface is no wrong handle but in the wrong
+	 * descriptor. */
 	if (code == PTL_INV_EQ && handle_lives_elsewhere(mem_desc.eventq, HANDLE_QUEUE))
 		code = PTL_ILL_MD;
 	return code;

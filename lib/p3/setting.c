@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* setting.c - settings that may change while interfaces are open. */
 #include <postern.h>
 
@@ -9,7 +10,8 @@
 
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Each makes a new value hold; 0, or -1 after an error line, and then the old one does. The library's lock is held. */
+/* Each makes a new value hold; 0, or -1 after an error line, and then the old one does. The
+ * library's lock is held. */
 
 static int change_log_level(struct interface *interface, const char *value)
 {

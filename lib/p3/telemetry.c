@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* telemetry.c - answers dpdk-telemetry.py and postern-top:
  *
  *     /postern/process                      this process, and its open interfaces
  *     /postern/TOPIC[,INTERFACE[,FIRST[,COUNT]]]   for each topic of inspection.h
  *
- * In threads of DPDK's, with the library's lock. INTERFACE is a number, by default that of the first
- * that is open; FIRST and COUNT are a page of a list. What is wrong is said in a member "error".
+ * In threads of DPDK's, with the library's lock. INTERFACE is a number, by default that of the
+ * first that is open; FIRST and COUNT are a page of a list. What is wrong is said in a member
+ * "error".
  */
 #include <p3/telemetry.h>
 
@@ -29,7 +31,8 @@
 	20 /* DPDK sends at most 16 KiB at a time, without a word about what is left out */
 #define PARAMETERS 3
 
-/* Numbers with commas between them; how many, or -1 when it is something else or there are too many. */
+/* Numbers with commas between them; how many, or -1 when it is something else or there are too
+ * many. */
 static int parameters_read(const char *text, uint32_t *numbers)
 {
 	int count = 0;

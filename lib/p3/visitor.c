@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* visitor.c - which threads are inside which interface; see V1 in interface.h.
  *
  * The list of visitors only grows. A thread that ends leaves its record to the next thread that

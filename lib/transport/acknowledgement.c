@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* acknowledgement.c - telling peers what has arrived, and reading what they tell. Owned by one poll
  * core.
  *
@@ -6,17 +7,20 @@
  * counting as ACK_SMALL, after ACK_SOON_DELAY when the peer has nothing more to send, after
  * ACK_LATER_DELAY otherwise.
  *
- * The messages that an acknowledgement ends are ended before data of its frame, or of a later one from that peer, is delivered, so an
- * answer never comes before the end of what it answers. The rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
+ * The messages that an acknowledgement ends are ended before data of its frame, or of a later one
+ * from that peer, is delivered, so an answer never comes before the end of what it answers. The
+ * rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
  * delivered and answered: nobody waits for it, but for a window that it opens.
  *
  * I1. A peer that is owed an acknowledgement is in the list of its ack_list; each list is in the
  *     order of ack_due, because its delay is constant.
  * I2. What was acknowledged selectively is never taken back: the frame's mbuf is dropped at once.
- * I3. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is read before timers run, before the
- *     peer's life or stream may be found over, and before anything newer of that peer is read. Until then frames may be in flight
- *     whose messages have ended.
- * I4. The first psn in flight is never one that was acknowledged selectively: going back, recovery_probe() finds one that was not.
+ * I3. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is
+ * read before timers run, before the
+ *     peer's life or stream may be found over, and before anything newer of that peer is read.
+ *     Until then frames may be in flight whose messages have ended.
+ * I4. The first psn in flight is never one that was acknowledged selectively: going back,
+ * recovery_probe() finds one that was not.
  */
 #include <string.h>
 
@@ -35,7 +39,8 @@ void acknowledgement_write(
 {
 	if (!(peer->flags & RX_OPEN))
 		return;
-	/* A peer that may have forgotten this process is told what psn its streams begin with, instead. */
+	/* A peer that may have forgotten this process is told what psn its streams begin with,
+	 * instead. */
 	if ((peer->flags & TX_FIRST) && !bitmap && transport->now - peer->heard > STREAM_IDLE)
 		return;
 	acknowledgement_fields(transport, peer, frame);
@@ -122,8 +127,9 @@ void flight_end(struct transport *transport, struct peer *peer)
 	peer->flags &= (uint16_t) ~(TX_PROBED | TX_MANY);
 }
 
-/* A frame that a timeout gave up has arrived without having been sent again: the timeout was wrong, and the others that it gave
- * up are most likely on their way too. If one is not, it will be missed anew. */
+/* A frame that a timeout gave up has arrived without having been sent again: the timeout was wrong,
+ * and the others that it gave up are most likely on their way too. If one is not, it will be missed
+ * anew. */
 static void timeout_undo(struct peer *peer)
 {
 	struct flight *flight = peer->flight;
@@ -134,7 +140,8 @@ static void timeout_undo(struct peer *peer)
 	congestion_undo(peer);
 }
 
-/* What the peer heard last was sent before this frame was sent again: the first one has arrived after all. */
+/* What the peer heard last was sent before this frame was sent again: the first one has arrived
+ * after all. */
 static void spurious_note(struct transport *transport, struct peer *peer)
 {
 	COUNT(transport, spurious);
@@ -283,7 +290,8 @@ static unsigned selective_read(struct transport *transport, const struct note *n
 /* I4, whatever order a peer that contradicts itself has said it in. */
 static void cumulative_close(struct peer *peer)
 {
-	for (; peer->tx_una != peer->tx_next && bitmap_test(peer->flight->sacked, peer->tx_una); peer->tx_una++)
+	for (; peer->tx_una != peer->tx_next && bitmap_test(peer->flight->sacked, peer->tx_una);
+		peer->tx_una++)
 		sacked_clear(peer->flight, peer->tx_una);
 }
 
@@ -330,7 +338,8 @@ static inline void message_complete(
 	message_done(transport, message, TRANSPORT_OK);
 }
 
-/* Messages beyond a gap, all of whose frames have arrived: whoever waits for them need not wait until the gap is closed. */
+/* Messages beyond a gap, all of whose frames have arrived: whoever waits for them need not wait
+ * until the gap is closed. */
 static void complete_beyond(struct transport *transport, struct peer *peer)
 {
 	struct messages all = peer->unacked;
@@ -364,7 +373,8 @@ void acknowledgement_end(struct transport *transport)
 	struct peer *peer = note->peer;
 	struct message *message;
 
-	while ((message = peer->unacked.head) != NULL && serial_before(message->last_psn, note->ack)) {
+	while ((message = peer->unacked.head) != NULL &&
+		serial_before(message->last_psn, note->ack)) {
 		/* A message that lends its memory to frames ends when these have been freed. */
 		if (message->lease != NULL) {
 			acknowledgement_settle(transport);
@@ -381,8 +391,8 @@ void acknowledgement_complete(struct transport *transport, struct peer *peer)
 		complete_beyond(transport, peer);
 }
 
-/* The round trip of the peer's newest timestamp, with all the time that it spent in hosts: what a timeout must allow for.
- * 0 if it cannot be told. */
+/* The round trip of the peer's newest timestamp, with all the time that it spent in hosts: what a
+ * timeout must allow for. 0 if it cannot be told. */
 static uint32_t echo_rtt(const struct transport *transport, uint32_t echo)
 {
 	uint32_t rtt = (uint32_t)transport->now_received - echo;
@@ -390,7 +400,8 @@ static uint32_t echo_rtt(const struct transport *transport, uint32_t echo)
 	return rtt >= RTT_SANE ? 0 : RTE_MAX(rtt, 1u);
 }
 
-/* How much of it the hosts had, as they say: a host that was away does not know when a frame came, and takes all that time. */
+/* How much of it the hosts had, as they say: a host that was away does not know when a frame came,
+ * and takes all that time. */
 static uint64_t echo_hosts(const struct transport *transport, uint32_t delay)
 {
 	return delay + (transport->now_received - transport->arrival);
@@ -402,9 +413,9 @@ static uint32_t echo_delay(uint32_t rtt, uint64_t hosts)
 	return hosts < rtt ? rtt - (uint32_t)hosts : 1;
 }
 
-/* The answer to a question is the first measure of the path, and the best: nothing of this process is on it yet. One that took
- * long tells of a link or a process that was coming to life meanwhile: taken for the path's, that time would make the first
- * loss cost many such times. */
+/* The answer to a question is the first measure of the path, and the best: nothing of this process
+ * is on it yet. One that took long tells of a link or a process that was coming to life meanwhile:
+ * taken for the path's, that time would make the first loss cost many such times. */
 void acknowledgement_told(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	uint32_t rtt = echo_rtt(transport, frame->echo);
@@ -469,7 +480,8 @@ static __rte_noinline void note_read(struct transport *transport, const struct n
 		acknowledgement_complete(transport, peer);
 }
 
-/* Does it say only that the oldest frames of a calm flight have arrived, and are others still under way? */
+/* Does it say only that the oldest frames of a calm flight have arrived, and are others still under
+ * way? */
 static inline bool note_calm(const struct note *note)
 {
 	const struct peer *peer = note->peer;

@@ -1,14 +1,20 @@
-/* address.c - where a process lives, and which life of it: asked, and believed only when it answers. Owned by one poll core.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* address.c - where a process lives, and which life of it: asked, and believed only when it
+ * answers. Owned by one poll core.
  *
- * A frame that names another life or comes from another address may be forged, or late. It makes the peer be asked, no more: the peer's
- * life goes on until an answer names another. A question has a number that nobody can guess, and goes first to where the peer was,
- * so that nobody else learns that number; when nobody answers there, everybody is asked, and whoever answers is believed.
+ * A frame that names another life or comes from another address may be forged, or late. It makes
+ * the peer be asked, no more: the peer's life goes on until an answer names another. A question has
+ * a number that nobody can guess, and goes first to where the peer was, so that nobody else learns
+ * that number; when nobody answers there, everybody is asked, and whoever answers is believed.
  *
- * I1. A peer with PEER_KNOWN has an address, an incarnation, and a psn that streams to it begin with. One whose incarnation is not 0 has
+ * I1. A peer with PEER_KNOWN has an address, an incarnation, and a psn that streams to it begin
+ * with. One whose incarnation is not 0 has
  *     an address.
  * I2. A question makes no state where it arrives.
- * I3. With udp a peer's address is the MAC address of the next hop: its own when it is on this link, else the gateway's.
- * I4. An answer names a life that there was after the question with its number was first asked. Each time that a peer is asked anew, the
+ * I3. With udp a peer's address is the MAC address of the next hop: its own when it is on this
+ * link, else the gateway's.
+ * I4. An answer names a life that there was after the question with its number was first asked.
+ * Each time that a peer is asked anew, the
  *     number is another. So a life that is over is never believed in after its successor.
  */
 #include <string.h>
@@ -19,11 +25,14 @@
 
 #define ASK_FIRST_WAIT (1 * MILLISECOND)
 #define ASK_LAST_WAIT  (500 * MILLISECOND)
-#define ASKS_TRUSTED   3 /* questions that go only to where the peer was, and with udp cast no doubt on the way to the node */
-#define ASKS_DOUBT     6 /* questions when nothing waits for the answer */
-#define DOUBT_SPACING  (1 * MILLISECOND) /* least time from an answer to the next question */
-#define TELL_BYTES     128 /* what an answer counts for: itself, and what it costs to read the question */
-#define CLAIMS         3 /* questions for the own process */
+/* questions that go only to where the peer was, and with udp cast no doubt on the way to the
+ * node */
+#define ASKS_TRUSTED  3
+#define ASKS_DOUBT    6                 /* questions when nothing waits for the answer */
+#define DOUBT_SPACING (1 * MILLISECOND) /* least time from an answer to the next question */
+/* what an answer counts for: itself, and what it costs to read the question */
+#define TELL_BYTES     128
+#define CLAIMS         3                   /* questions for the own process */
 #define CLAIM_WAIT     (100 * MILLISECOND) /* after the first; four times as long after the next */
 #define DUPLICATE_WAIT (60 * SECOND)       /* until the user is told again */
 #define ASK_SPACING                                                                                \
@@ -51,11 +60,11 @@ void address_send(struct transport *transport, struct frame *frame, const uint8_
 
 enum { NUMBER_QUESTION, NUMBER_FIRST };
 
-static uint64_t process_number(const struct transport *transport, struct process process,
-	uint32_t which, uint32_t kind)
+static uint64_t process_number(
+	const struct transport *transport, struct process process, uint32_t which, uint32_t kind)
 {
-	return secret_number(&transport->options.secret,
-		(uint64_t)process.nid << 32 | process.pid, which, kind);
+	return secret_number(
+		&transport->options.secret, (uint64_t)process.nid << 32 | process.pid, which, kind);
 }
 
 static uint64_t question_number(const struct transport *transport, const struct peer *peer)
@@ -90,7 +99,8 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 	COUNT(transport, asks_sent);
 }
 
-/* A process that is not known is asked first where a frame said that it is: peer->address is a hint then, and zeros without one. */
+/* A process that is not known is asked first where a frame said that it is: peer->address is a hint
+ * then, and zeros without one. */
 static bool address_hinted(const struct peer *peer)
 {
 	static const uint8_t none[FRAME_ADDRESS_BYTES];
@@ -98,8 +108,9 @@ static bool address_hinted(const struct peer *peer)
 	return peer->incarnation == 0 && memcmp(peer->address, none, sizeof(none)) != 0;
 }
 
-/* Where the next question goes: on Ethernet to the known address or to the hint, then to everybody. What is known of a life that is over gets one try.
- * With udp the node is known, and asked as soon as there is a way to it. NULL: there is none yet. */
+/* Where the next question goes: on Ethernet to the known address or to the hint, then to everybody.
+ * What is known of a life that is over gets one try. With udp the node is known, and asked as soon
+ * as there is a way to it. NULL: there is none yet. */
 static const uint8_t *question_way(struct transport *transport, const struct peer *peer)
 {
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
@@ -108,7 +119,8 @@ static const uint8_t *question_way(struct transport *transport, const struct pee
 	const uint8_t *to;
 
 	if (transport->neighbours == NULL)
-		return (peer->incarnation != 0 || hinted) && peer->asks <= tries ? peer->address : broadcast;
+		return (peer->incarnation != 0 || hinted) && peer->asks <= tries ? peer->address
+										 : broadcast;
 	to = neighbour_find(transport, hop);
 	/* A node that does not answer, or not any more: the way to it may have changed. */
 	if (to == NULL || peer->asks > ASKS_TRUSTED)
@@ -157,7 +169,8 @@ void address_ask(struct transport *transport, struct peer *peer)
 	peer_wake(transport, peer, peer->ask_due);
 }
 
-/* A process whose life is not known yet has been heard from: it is there now, and need not be looked for everywhere. */
+/* A process whose life is not known yet has been heard from: it is there now, and need not be
+ * looked for everywhere. */
 static void address_hint(struct transport *transport, struct peer *peer, const uint8_t *from)
 {
 	/* The answer to the first question may be on its way. */
@@ -334,8 +347,8 @@ void address_learn(struct transport *transport, struct peer *peer, const uint8_t
 {
 	/* The router that it came by may not be the one to answer by. */
 	if (!encapsulation_on_link(&transport->encapsulation, peer->process.nid))
-		from = neighbour_confirm(transport, transport->options.encapsulation.gateway, from,
-			peer->process);
+		from = neighbour_confirm(
+			transport, transport->options.encapsulation.gateway, from, peer->process);
 	memcpy(peer->address, from, FRAME_ADDRESS_BYTES);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* assembly.c - messages that arrive: their starts in order, their data wherever it lies. Owned by
  * one poll core.
  *

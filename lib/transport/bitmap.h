@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bitmap.h - rings of 256 bits, one per sequence number of a window: the bit of psn is psn modulo
  * 256. */
 #ifndef TRANSPORT_BITMAP_H
@@ -31,7 +32,8 @@ static inline bool bitmap_any(const uint64_t *bitmap)
 	return (bitmap[0] | bitmap[1] | bitmap[2] | bitmap[3]) != 0;
 }
 
-/* to's bit i is from's bit psn + i: a ring as the line that starts at psn. With -psn the way back. */
+/* to's bit i is from's bit psn + i: a ring as the line that starts at psn. With -psn the way
+ * back. */
 static inline void bitmap_turn(const uint64_t *from, uint32_t psn, uint64_t *to)
 {
 	unsigned word = psn >> 6;

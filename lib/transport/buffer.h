@@ -1,6 +1,9 @@
-/* buffer.h - takes the buffers of frames from a port's pool and gives them back, inline. Any thread that may use the pool.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* buffer.h - takes the buffers of frames from a port's pool and gives them back, inline. Any thread
+ * that may use the pool.
  *
- * B1. A buffer in a pool has one reference, one segment and no successor: so says DPDK of all of them (rte_mbuf_raw_alloc()).
+ * B1. A buffer in a pool has one reference, one segment and no successor: so says DPDK of all of
+ * them (rte_mbuf_raw_alloc()).
  */
 #ifndef TRANSPORT_BUFFER_H
 #define TRANSPORT_BUFFER_H
@@ -10,7 +13,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
 
-/* A buffer whose data starts at `offset`, with so many references; it has no data yet. NULL: none left. */
+/* A buffer whose data starts at `offset`, with so many references; it has no data yet. NULL: none
+ * left. */
 static inline struct rte_mbuf *buffer_take(
 	struct rte_mempool *pool, uint32_t offset, uint16_t references)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* congestion.c - how much may be in flight to a peer: a window steered by delay, in Swift's manner.
  * One poll core.
  *
@@ -25,7 +26,7 @@
 #define FLOOR_CREDIT   32 /* frames */
 #define WINDOW_INITIAL (8 * WINDOW_ONE)
 #define TARGET_SPREAD  (100 * MICROSECOND) /* more, over the window's square root */
-#define LOSS_HEAVY     8 /* one in so many */
+#define LOSS_HEAVY     8                   /* one in so many */
 #define DELAY_PERIOD   (2 * SECOND)
 
 void congestion_reset(struct peer *peer)
@@ -38,7 +39,8 @@ void congestion_reset(struct peer *peer)
 	peer->flags |= TX_SLOW_START;
 }
 
-/* A smoothed value moves by one part in so many of what is new. Rounded towards none, or it would drift. */
+/* A smoothed value moves by one part in so many of what is new. Rounded towards none, or it would
+ * drift. */
 static inline uint32_t smooth(uint32_t old, uint32_t sample, int32_t parts)
 {
 	return old + (uint32_t)(((int64_t)sample - (int64_t)old) / parts);
@@ -108,8 +110,9 @@ static bool delay_fine(const struct peer *peer, uint32_t delay)
 	return delay <= peer->delay_min + TARGET_DELAY || delay <= congestion_target(peer);
 }
 
-/* Below it delay does not cut the window. A peer that lets much be in flight has few senders: then a few frames of each do no
- * harm, whereas a window below them makes every hiccup of a host expensive. */
+/* Below it delay does not cut the window. A peer that lets much be in flight has few senders: then
+ * a few frames of each do no harm, whereas a window below them makes every hiccup of a host
+ * expensive. */
 static uint32_t window_floor(const struct peer *peer)
 {
 	if (peer->credit >= FLOOR_CREDIT)
@@ -117,7 +120,8 @@ static uint32_t window_floor(const struct peer *peer)
 	return peer->credit >= FLOOR_CREDIT / 4 ? WINDOW_ONE : WINDOW_MIN;
 }
 
-/* The window, of which no more is used than the credit allows, becomes window * part / 256, at most once per round trip. */
+/* The window, of which no more is used than the credit allows, becomes window * part / 256, at most
+ * once per round trip. */
 static void congestion_cut(struct transport *transport, struct peer *peer, uint32_t part)
 {
 	uint32_t used = RTE_MIN(peer->window, peer->credit * WINDOW_ONE);
@@ -171,7 +175,8 @@ void congestion_delivered(struct transport *transport, struct peer *peer, unsign
 			RTE_MAX(256 - (uint32_t)(205 * excess / delay), UINT32_C(128)));
 }
 
-/* A loss without delay is a bad link rather than a full queue, unless it takes a good part of what was in flight. */
+/* A loss without delay is a bad link rather than a full queue, unless it takes a good part of what
+ * was in flight. */
 void congestion_lost(struct transport *transport, struct peer *peer, uint32_t frames)
 {
 	bool delayed = !delay_fine(peer, peer->delay);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* description.c - a transport as others may look at it. Called by who owns it, or while that one
  * stands aside: so nothing here walks further than LOOK_CELLS.
  */

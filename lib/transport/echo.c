@@ -1,14 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* echo.c - echo questions to other processes, and the answers to theirs. Owned by one poll core.
  *
- * It works beside all streams: nothing of it is acknowledged, sent again, or waits for anything else.
+ * It works beside all streams: nothing of it is acknowledged, sent again, or waits for anything
+ * else.
  *
- * I1. A question makes no peer where it arrives, and its answer is no longer than it (wire/frame.c) and goes where it came
- *     from. Answers are bounded per turn (PONGS_MAX) and in time (answer_allowed()), so that nobody can keep this core, or a
- *     third, busy by asking.
- * I2. Answers leave in the next transmit half, before data, and at once: what they say of their time here is true.
+ * I1. A question makes no peer where it arrives, and its answer is no longer than it (wire/frame.c)
+ * and goes where it came
+ *     from. Answers are bounded per turn (PONGS_MAX) and in time (answer_allowed()), so that nobody
+ *     can keep this core, or a third, busy by asking.
+ * I2. Answers leave in the next transmit half, before data, and at once: what they say of their
+ * time here is true.
  * I3. Every transport_ping() ends in one ping_done().
- * I4. A host that was away does not know when a frame came: it takes all the time since its last look, GAP_LEAST or more
- *     (arrival_estimate()), for its own. So a shorter time is what it was, and a longer one the most that it may have been.
+ * I4. A host that was away does not know when a frame came: it takes all the time since its last
+ * look, GAP_LEAST or more
+ *     (arrival_estimate()), for its own. So a shorter time is what it was, and a longer one the
+ *     most that it may have been.
  */
 #include <string.h>
 
@@ -44,7 +50,8 @@ uint32_t transport_ping_most(const struct transport *transport)
 	return echo_overhead(transport) + echo_capacity(transport);
 }
 
-/* Sends an echo frame whose fields but source and timestamp are filled in. to: NULL: this process. False: no room now. */
+/* Sends an echo frame whose fields but source and timestamp are filled in. to: NULL: this process.
+ * False: no room now. */
 static bool echo_send(struct transport *transport, struct frame *frame, const uint8_t *to)
 {
 	struct rte_mbuf *mbuf;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lease.c - see lease.h. */
 #include <transport/lease.h>
 
@@ -12,8 +13,8 @@
 #define AWAIT_ROUNDS 1000000u /* turns of others that may hold a frame when a transport closes */
 #define LEASES_CHUNK 32
 
-/* The message's own reference outlives the others (L1), so nothing is ever left to do. The address tells these frames from
- * others'. */
+/* The message's own reference outlives the others (L1), so nothing is ever left to do. The address
+ * tells these frames from others'. */
 static void lease_over(void *memory, void *context)
 {
 	(void)memory;

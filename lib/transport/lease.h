@@ -1,16 +1,24 @@
-/* lease.h - frames that refer to the application's memory instead of having a copy of it. One poll core's, but for the
- * references themselves, which whoever frees a frame drops.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lease.h - frames that refer to the application's memory instead of having a copy of it. One poll
+ * core's, but for the references themselves, which whoever frees a frame drops.
  *
- *      head: outer header, transport header, records, the last record's header      (the pool's buffer)
- *        `-- tail: all data of that record                                          (the message's memory)
+ *      head: outer header, transport header, records, the last record's header      (the pool's
+ *                                                                                   buffer)
+ *        `-- tail: all data of that record                                          (the message's
+ *                                                                                   memory)
  *
- * L1. A message that frames refer to has a lease. Its count is one for the message and one for each tail; the upcall
+ * L1. A message that frames refer to has a lease. Its count is one for the message and one for each
+ * tail; the upcall
  *     message_done() waits until it is back at one: nobody reads the memory after that.
- * L2. Whoever holds a frame lets go of it by itself: a port when it has sent it, a peer in this process when it has placed it,
- *     this transport when it is acknowledged. When a transport closes, the port is asked to let go (port_recall()).
- * L3. A port that is not known to send frames in two pieces has to prove it: until PROOFS of them have been acknowledged at the
- *     first attempt, one at a time is out, and its checksum covers every byte. One that had to be sent again proves nothing;
- *     DOUBTS of them in a row, and the port gets frames in one piece for good.
+ * L2. Whoever holds a frame lets go of it by itself: a port when it has sent it, a peer in this
+ * process when it has placed it,
+ *     this transport when it is acknowledged. When a transport closes, the port is asked to let go
+ *     (port_recall()).
+ * L3. A port that is not known to send frames in two pieces has to prove it: until PROOFS of them
+ * have been acknowledged at the
+ *     first attempt, one at a time is out, and its checksum covers every byte. One that had to be
+ *     sent again proves nothing; DOUBTS of them in a row, and the port gets frames in one piece for
+ *     good.
  */
 #ifndef TRANSPORT_LEASE_H
 #define TRANSPORT_LEASE_H
@@ -42,7 +50,8 @@ struct lease {
 };
 
 void lease_init(struct transport *transport);
-/* May the next frame to this peer be one in two pieces? A peer that has acknowledged nothing yet proves nothing (L3). */
+/* May the next frame to this peer be one in two pieces? A peer that has acknowledged nothing yet
+ * proves nothing (L3). */
 bool lease_possible(const struct transport *transport, const struct peer *peer);
 /* An mbuf that is the message's next bytes. NULL: they must be copied. */
 struct rte_mbuf *lease_tail(struct transport *transport, struct message *message, uint32_t bytes);
@@ -50,11 +59,12 @@ struct rte_mbuf *lease_tail(struct transport *transport, struct message *message
 void lease_join(struct rte_mbuf *head, struct rte_mbuf *tail);
 /* Are these the two pieces of a frame that a transport of this process made? */
 bool lease_made(const struct rte_mbuf *mbuf);
-/* The bytes of a frame of two pieces in one, with the room before it that the first has. NULL: no buffer. */
+/* The bytes of a frame of two pieces in one, with the room before it that the first has. NULL: no
+ * buffer. */
 struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbuf);
 
-/* A frame in two pieces is sent; does its checksum have to cover all of it? So it does when it is to prove the port (L3), which a frame
- * to this process itself never meets. */
+/* A frame in two pieces is sent; does its checksum have to cover all of it? So it does when it is
+ * to prove the port (L3), which a frame to this process itself never meets. */
 bool lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn);
 /* A frame is sent again, or given up. */
 void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t psn);

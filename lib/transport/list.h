@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* list.h - doubly linked lists through links inside their elements. Removal needs no list. */
 #ifndef TRANSPORT_LIST_H
 #define TRANSPORT_LIST_H

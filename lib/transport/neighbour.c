@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* neighbour.c - see neighbour.h. */
 #include <transport/neighbour.h>
 
@@ -9,10 +10,11 @@
 #include <transport/state.h>
 #include <wire/arp.h>
 
-#define SETS             256 /* a power of two */
-#define WAYS             4
-#define MEMORY           (60 * SECOND) /* how long an address that was learnt is good */
-#define DOUBT            (1 * SECOND) /* how old it is asked for again when something contradicts it */
+#define SETS   256 /* a power of two */
+#define WAYS   4
+#define MEMORY (60 * SECOND) /* how long an address that was learnt is good */
+/* how old it is asked for again when something contradicts it */
+#define DOUBT            (1 * SECOND)
 #define ASK_FIRST_WAIT   (1 * MILLISECOND)
 #define ASK_LAST_DOUBLES 10 /* so a question a second at last */
 
@@ -179,8 +181,9 @@ static void neighbour_learn(
 		address_hop(transport, wanted, neighbour->hardware);
 }
 
-/* I2: which messages may teach. An answer does when a question is out; a question or an announcement (which asks for the
- * sender's own address) comes from one who is about to talk, or has moved. */
+/* I2: which messages may teach. An answer does when a question is out; a question or an
+ * announcement (which asks for the sender's own address) comes from one who is about to talk, or
+ * has moved. */
 void neighbour_receive(struct transport *transport, const void *bytes, const struct outer *outer)
 {
 	uint32_t own = transport->encapsulation.options.address;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* outbox.c - frames on their way to the port, or back into this process. Owned by one poll core.
  *
  * I1. A frame in the outbox has one reference here; another may be in a slot. Nothing writes to it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* outline.c - see outline.h. */
 #include <transport/outline.h>
 
@@ -17,7 +18,8 @@ static bool part_continues(const struct part *part, const struct record *record)
 	       record->message == part->message + part->count;
 }
 
-/* Adds a record behind the last part; returns the outline that is the last one then, NULL if there is no memory. */
+/* Adds a record behind the last part; returns the outline that is the last one then, NULL if there
+ * is no memory. */
 static struct outline *outline_add(
 	struct pool *pool, struct outline *last, const struct record *record)
 {

@@ -1,9 +1,13 @@
-/* outline.h - what a frame in flight holds, without its bytes: enough to make the same frame again from the memory of its messages.
- * One poll core.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* outline.h - what a frame in flight holds, without its bytes: enough to make the same frame again
+ * from the memory of its messages. One poll core.
  *
- * O1. A message stays in its peer's lists, and its memory stays readable, until every frame that holds part of it is acknowledged
- *     (peer.h I3, transport.h T2). So the records that an outline names can be made again until the frame is acknowledged.
- * O2. A frame that is made again has the records of the first one, in their order: its receiver may have either.
+ * O1. A message stays in its peer's lists, and its memory stays readable, until every frame that
+ * holds part of it is acknowledged
+ *     (peer.h I3, transport.h T2). So the records that an outline names can be made again until the
+ *     frame is acknowledged.
+ * O2. A frame that is made again has the records of the first one, in their order: its receiver may
+ * have either.
  */
 #ifndef TRANSPORT_OUTLINE_H
 #define TRANSPORT_OUTLINE_H
@@ -30,7 +34,8 @@ struct outline {
 	struct outline *next; /* with further parts */
 	uint8_t count;        /* of parts */
 	/* of the first one: */
-	uint8_t flags;   /* the frame's FRAME_START and FRAME_SACK: whether its header has room for a bitmap */
+	/* the frame's FRAME_START and FRAME_SACK: whether its header has room for a bitmap */
+	uint8_t flags;
 	uint8_t records; /* of the frame */
 	bool small;      /* the frame has less than SMALL_BYTES */
 	struct part parts[OUTLINE_PARTS];
@@ -40,9 +45,9 @@ static_assert(sizeof(struct outline) == 64, "a cache line");
 /* The outline of a frame of this process, whose transport header is at `bytes`. NULL: no memory. */
 struct outline *outline_make(struct pool *pool, const uint8_t *bytes);
 void outline_free(struct pool *pool, struct outline *outline);
-/* Writes the frame that it is of, bytes and the fields that stay as they were: type, flags, records, length. bytes: where the
- * transport header will be. */
-void outline_write(
-	const struct outline *outline, const struct peer *peer, struct frame *frame, uint8_t *bytes);
+/* Writes the frame that it is of, bytes and the fields that stay as they were: type, flags,
+ * records, length. bytes: where the transport header will be. */
+void outline_write(const struct outline *outline, const struct peer *peer, struct frame *frame,
+	uint8_t *bytes);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* peer.c - peers: their index, their timer, their end. Owned by one poll core.
  *
  * I5. A cell of the index holds the peer whose hash led to it or to a cell before it without a free
@@ -357,7 +358,8 @@ void peer_fail(struct transport *transport, struct peer *peer, enum transport_fa
 	messages_fail(transport, waiting, why);
 }
 
-/* The life that was known is over. What waits while no life is known waits for whichever answers first, and stays. */
+/* The life that was known is over. What waits while no life is known waits for whichever answers
+ * first, and stays. */
 static void peer_over(struct transport *transport, struct peer *peer)
 {
 	acknowledgement_forget(transport, peer);

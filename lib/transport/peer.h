@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* peer.h - what a transport remembers of another process, and where it is kept.
  *
  * A peer is made by the first message to it or the first frame from it, and forgotten when it has
@@ -31,16 +32,17 @@
 #define STREAM_IDLE    (30 * SECOND)
 #define STREAM_MEMORY  (STREAM_IDLE + FRAME_LIFE)
 #define PEER_MEMORY    (2 * STREAM_MEMORY)
-#define OPEN_MAX       8  /* messages to one peer that are partly framed */
-#define ASSEMBLIES_MAX 16 /* messages from one peer that are partly here; more than OPEN_MAX */
+#define OPEN_MAX       8    /* messages to one peer that are partly framed */
+#define ASSEMBLIES_MAX 16   /* messages from one peer that are partly here; more than OPEN_MAX */
 #define SMALL_BYTES    1024 /* transport header included */
 #define SMALL_NEAR     3    /* small frames in flight to a peer that is near, and */
 #define SMALL_FAR      8    /* to others; see sender_small_open() */
 #define SMALL_MANY     1    /* to either while many messages share a frame: */
 #define MANY_RECORDS   16   /* so many, of those that had to wait for a window */
-#define BUNDLE_BYTES   2560 /* of messages that wait for this window, or a frame's worth, leave without it */
-#define NEAR_DELAY     (8 * MICROSECOND) /* least time in the network, there and back */
-#define STOPS_MAX      4  /* stops that wait to be sent; more are not sent: that costs bandwidth */
+/* of messages that wait for this window, or a frame's worth, leave without it */
+#define BUNDLE_BYTES 2560
+#define NEAR_DELAY   (8 * MICROSECOND) /* least time in the network, there and back */
+#define STOPS_MAX    4 /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
 enum peer_flag {
 	PEER_KNOWN = 1,   /* address, incarnation and first psn are known: messages may be sent */
@@ -58,7 +60,8 @@ enum peer_flag {
 	RX_MARKED = 4096, /* a frame from it saw congestion; not yet told */
 	RX_ECHO = 8192,   /* echo means something */
 	RX_GAP = 16384,   /* received has bits: something is missing */
-	TX_MANY = 32768   /* the last frame that had to wait for a window took MANY_RECORDS messages or more */
+	/* the last frame that had to wait for a window took MANY_RECORDS messages or more */
+	TX_MANY = 32768
 };
 
 enum ack_list { ACK_URGENT, ACK_SOON, ACK_LATER, ACK_LISTS, ACK_NONE = ACK_LISTS };
@@ -68,8 +71,8 @@ struct messages {
 	struct message *tail;
 };
 
-/* A frame of the own stream until it is acknowledged: its mbuf, or where the flight's `outlined` says so its outline; and when it was
- * last sent. */
+/* A frame of the own stream until it is acknowledged: its mbuf, or where the flight's `outlined`
+ * says so its outline; and when it was last sent. */
 struct slot {
 	union {
 		struct rte_mbuf *frame;
@@ -94,8 +97,11 @@ struct flight {
 	uint64_t reorder_due;  /* when frames now thought reordered must be thought lost; 0: none */
 	uint64_t timeout_from; /* what the retransmission timeout counts from */
 	bool excused;          /* a timeout has been put off because this core was late */
-	bool expired; /* a timeout has given up frames, and nothing has shown yet that it was wrong */
-	bool disturbed; /* false: nothing is sacked, lost, resent or outlined, and frames are in flight in the order in which they were sent */
+	/* a timeout has given up frames, and nothing has shown yet that it was wrong */
+	bool expired;
+	/* false: nothing is sacked, lost, resent or outlined, and frames are in flight in the order
+	 * in which they were sent */
+	bool disturbed;
 	struct slot slots[FRAME_WINDOW];
 };
 
@@ -177,7 +183,8 @@ struct peer {
 	uint8_t reorder_factor;
 	uint8_t reserved;
 	uint32_t retransmits;
-	uint32_t gathered; /* bytes of messages that came since it is TX_STALLED, up to transport->bundle */
+	/* bytes of messages that came since it is TX_STALLED, up to transport->bundle */
+	uint32_t gathered;
 
 	/* line 5: seldom */
 	uint64_t ask_due;
@@ -246,8 +253,8 @@ void peer_run(struct transport *transport, struct peer *peer);
 void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why);
 /* Ends messages of which something was sent, and the stream; those that wait stay. */
 void peer_fail_begun(struct transport *transport, struct peer *peer, enum transport_fail why);
-/* The messages of which nothing was acknowledged wait again as if nothing of them had been sent; others that have begun have
- * failed. The peer's address and life count as unknown. */
+/* The messages of which nothing was acknowledged wait again as if nothing of them had been sent;
+ * others that have begun have failed. The peer's address and life count as unknown. */
 void peer_retract(struct transport *transport, struct peer *peer);
 /* The peer has answered that it is this incarnation, which is another than the known one. */
 void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation);

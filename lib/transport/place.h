@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* place.h - copies data from a frame to where it belongs. */
 #ifndef TRANSPORT_PLACE_H
 #define TRANSPORT_PLACE_H
@@ -5,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Data that lies in a sender's memory in this process may overlap with where it goes. to may be anything when there are no bytes. */
+/* Data that lies in a sender's memory in this process may overlap with where it goes. to may be
+ * anything when there are no bytes. */
 static inline void place_data(void *to, const void *from, uint64_t bytes)
 {
 	uint64_t first, last;

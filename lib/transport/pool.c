@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pool.c - chunks of objects; see pool.h. */
 #include <transport/pool.h>
 

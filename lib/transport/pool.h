@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pool.h - objects of one size, made in chunks that are kept until the pool goes. Owned by one poll
  * core.
  *

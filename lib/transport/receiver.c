@@ -1,17 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* receiver.c - a frame from the port: checked, given to its peer, delivered in its turn. Owned by
  * one poll core.
  *
- * I1. A frame has no effect before all of its header was found right: layout, checksum and the psns that a stream may begin with
- *     (wire/frame.c), process ids, incarnations, what it acknowledges. If it then proves itself (frame_proven()), it says where its
- *     sender is and that it lives, and what has arrived there, whatever becomes of its records; and of these none has an effect
- *     before all were found right, against the stream and the messages that they belong to. Else it has no effect but
- *     that the peer may be asked.
+ * I1. A frame has no effect before all of its header was found right: layout, checksum and the psns
+ * that a stream may begin with
+ *     (wire/frame.c), process ids, incarnations, what it acknowledges. If it then proves itself
+ *     (frame_proven()), it says where its sender is and that it lives, and what has arrived there,
+ *     whatever becomes of its records; and of these none has an effect before all were found right,
+ *     against the stream and the messages that they belong to. Else it has no effect but that the
+ *     peer may be asked.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
  *     order; others at once when every message that they have data of has begun. What must wait is
- *     held, as long as frame_may_be_held(); what cannot be held is dropped and not acknowledged. The frame whose turn it is never has
- *     to be held: so a peer makes progress however many frames of others are.
+ *     held, as long as frame_may_be_held(); what cannot be held is dropped and not acknowledged.
+ *     The frame whose turn it is never has to be held: so a peer makes progress however many frames
+ *     of others are.
  * I3. A process that is not known makes state only with the first frames of a stream for this very
- *     life of this process, which begins as this process has told it to, and only while peer_get() has room for it.
+ *     life of this process, which begins as this process has told it to, and only while peer_get()
+ *     has room for it.
  * I4. A reset is sent for a frame that its sender would otherwise repeat in vain; it makes no
  *     state.
  */
@@ -28,7 +33,8 @@
 #define ECHO_MEMORY    (1 * SECOND)
 static_assert(ECHO_MEMORY <= STREAM_MEMORY, "a stream whose echo is remembered has not expired");
 
-/* A frame that has been checked, and where it comes from. outer.from is NULL when that is this process. */
+/* A frame that has been checked, and where it comes from. outer.from is NULL when that is this
+ * process. */
 struct arrival {
 	struct frame frame;
 	struct rte_mbuf *mbuf;
@@ -240,15 +246,16 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 		peer->flags &= (uint16_t)~RX_GAP;
 }
 
-/* I2. Of the second half of held_max a peer gets no more than its share of all: as much as if one peer more had frames held, so that
- * there is room for one more. */
+/* I2. Of the second half of held_max a peer gets no more than its share of all: as much as if one
+ * peer more had frames held, so that there is room for one more. */
 static bool frame_may_be_held(const struct transport *transport, const struct peer *peer)
 {
 	uint64_t shares = transport->reorder_pool.taken + 1u;
 
 	return transport->held < transport->held_max / 2 ||
 	       (transport->held < transport->held_max &&
-		       (peer->reorder == NULL || peer->reorder->count * shares < transport->held_max));
+		       (peer->reorder == NULL ||
+			       peer->reorder->count * shares < transport->held_max));
 }
 
 static bool frame_hold(
@@ -429,8 +436,8 @@ static bool process_possible(struct process process)
 	return process.nid != UINT32_MAX && process.pid != UINT32_MAX;
 }
 
-/* A frame in the own name comes from the network. If it does not come from this very life, somebody else has the name; he is answered
- * when he asks whether there is such a one. */
+/* A frame in the own name comes from the network. If it does not come from this very life, somebody
+ * else has the name; he is answered when he asks whether there is such a one. */
 static __rte_noinline void namesake_note(
 	struct transport *transport, const struct arrival *arrival, bool mine)
 {
@@ -505,8 +512,9 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 	return peer;
 }
 
-/* Is it the refusal, by another life, of the oldest frame in flight, which was sent only once? Then that frame has met the other life, and
- * so have those that were sent after it: the life that they were meant for had ended before, and nothing of them was delivered. */
+/* Is it the refusal, by another life, of the oldest frame in flight, which was sent only once? Then
+ * that frame has met the other life, and so have those that were sent after it: the life that they
+ * were meant for had ended before, and nothing of them was delivered. */
 static bool reset_by_other_life(const struct peer *peer, const struct frame *frame)
 {
 	return frame->type == FRAME_RESET && (peer->flags & TX_OPEN) && peer->flight != NULL &&
@@ -535,14 +543,13 @@ static __rte_noinline bool life_other(
 static inline bool life_fine(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	if (arrival->frame.source_incarnation == peer->incarnation &&
-		!(peer->flags & PEER_ENDED))
+	if (arrival->frame.source_incarnation == peer->incarnation && !(peer->flags & PEER_ENDED))
 		return true;
 	return life_other(transport, peer, arrival);
 }
 
-/* Does it say what only the peer knows, or who reads what goes to and fro: a psn near the next one of its stream, a psn in flight to it,
- * or the one that its streams begin with? */
+/* Does it say what only the peer knows, or who reads what goes to and fro: a psn near the next one
+ * of its stream, a psn in flight to it, or the one that its streams begin with? */
 static bool frame_proven(const struct transport *transport, const struct peer *peer,
 	const struct frame *frame, enum acknowledged acknowledged)
 {
@@ -555,7 +562,8 @@ static bool frame_proven(const struct transport *transport, const struct peer *p
 	       stream_begins_right(transport, frame);
 }
 
-/* The network is congested on the way from this peer, which it is told with the next acknowledgement. */
+/* The network is congested on the way from this peer, which it is told with the next
+ * acknowledgement. */
 static void mark_note(struct transport *transport, struct peer *peer)
 {
 	COUNT(transport, marks_received);
@@ -587,7 +595,8 @@ static void stream_expire(struct transport *transport, struct peer *peer)
 		receiver_close(transport, peer, 0, TRANSPORT_DEAD);
 }
 
-/* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer lives, and is where it came from. */
+/* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer
+ * lives, and is where it came from. */
 static void proof_note(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
@@ -644,8 +653,8 @@ static bool peer_receive(
 	}
 }
 
-/* A question to everybody, or an echo question. Whoever it is for, an asker that is elsewhere or another life than this process knows is
- * asked in turn. It never makes a peer. */
+/* A question to everybody, or an echo question. Whoever it is for, an asker that is elsewhere or
+ * another life than this process knows is asked in turn. It never makes a peer. */
 static __rte_noinline void question_receive(
 	struct transport *transport, const struct arrival *arrival)
 {
@@ -701,9 +710,9 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
 
 /* --- the straight way
  *
- * Nearly every frame is the next one of the stream that the last frame was of, and holds whole messages: straight_receive() does
- * for it what the rest of this file would do, in the same order, having asked at once whether it is such a one. What it
- * cannot answer for is a general frame. */
+ * Nearly every frame is the next one of the stream that the last frame was of, and holds whole
+ * messages: straight_receive() does for it what the rest of this file would do, in the same order,
+ * having asked at once whether it is such a one. What it cannot answer for is a general frame. */
 
 /* What the flags of a peer say of it then; of others nothing depends. */
 #define STRAIGHT_STATE (PEER_KNOWN | RX_OPEN | RX_ECHO)
@@ -730,7 +739,8 @@ static inline bool straight_next(const struct transport *transport, const struct
 	       header->stream == peer->rx_stream && header->psn == peer->rx_next;
 }
 
-/* Does nothing but what the frame holds follow from it: is it in time, and from where the peer is? */
+/* Does nothing but what the frame holds follow from it: is it in time, and from where the peer
+ * is? */
 static inline bool straight_plain(const struct transport *transport, const struct peer *peer,
 	const struct frame_header *header, const struct outer *outer)
 {
@@ -763,8 +773,7 @@ static __rte_always_inline bool straight_receive(
 	struct transport *transport, const void *bytes, const struct outer *outer)
 {
 	struct peer *peer = transport->peers.last;
-	const struct frame_header *header =
-		(const void *)((const uint8_t *)bytes + outer->at);
+	const struct frame_header *header = (const void *)((const uint8_t *)bytes + outer->at);
 
 	if (peer == NULL || outer->length < FRAME_HEADER_BYTES ||
 		!straight_next(transport, peer, header, outer->from == NULL) ||
@@ -777,8 +786,8 @@ static __rte_always_inline bool straight_receive(
 	if (header->flags & FRAME_ACK_VALID)
 		straight_acknowledged(transport, peer, header);
 	sender_count(transport, peer);
-	assembly_deliver_whole(transport, peer, (const uint8_t *)header + FRAME_HEADER_BYTES,
-		header->records);
+	assembly_deliver_whole(
+		transport, peer, (const uint8_t *)header + FRAME_HEADER_BYTES, header->records);
 	peer->rx_next++;
 	acknowledgement_owe(transport, peer, header->length,
 		(header->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
@@ -861,7 +870,8 @@ static bool outer_find(
 	return outer_fine(transport, status);
 }
 
-/* A frame in two pieces from a sender in this process is read where it lies, unless checksums have to be made of it. */
+/* A frame in two pieces from a sender in this process is read where it lies, unless checksums have
+ * to be made of it. */
 static bool frame_readable(const struct transport *transport, const struct rte_mbuf *mbuf)
 {
 	return lease_made(mbuf) && !transport->encapsulation.options.udp;
@@ -893,8 +903,8 @@ static __rte_noinline void general_receive(
 	arrival.mbuf = mbuf;
 	if (!outer_find(transport, mbuf, looped, &arrival.outer) ||
 		(transport->encapsulation.bytes != FRAME_ETHERNET_BYTES && mbuf->nb_segs == 1 &&
-			straight_receive(transport, rte_pktmbuf_mtod(mbuf, const void *),
-				&arrival.outer))) {
+			straight_receive(
+				transport, rte_pktmbuf_mtod(mbuf, const void *), &arrival.outer))) {
 		rte_pktmbuf_free(mbuf);
 		return;
 	}

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recovery.c - what was lost, and when to believe it. Owned by one poll core.
  *
  * Three means, the quickest first:
  *
  *     RACK     A frame is lost when one that was sent after it has been delivered, and it is itself
- *              overdue by the time that the network may need to reorder (nothing while no reordering
- *              was ever seen and DELIVERED_FOR_LOSS frames beyond it were delivered).
+ *              overdue by the time that the network may need to reorder (nothing while no
+ *              reordering was ever seen and DELIVERED_FOR_LOSS frames beyond it were delivered).
  *     probe    When nothing is heard for two round trips, the last frame is sent again: what it is
  *              answered with lets RACK find the rest.
  *     timeout  When nothing is heard for rtt + 4 variance, at least TIMEOUT_MIN, everything that is
@@ -23,8 +24,8 @@
 #define TIMEOUT_INITIAL    (5 * MILLISECOND) /* before the first round trip */
 #define TIMEOUT_MAX        (250 * MILLISECOND)
 #define BACKOFF_MAX        10u /* doublings */
-#define DELIVERED_FOR_LOSS 3 /* frames beyond a gap, while no reordering was seen */
-#define ASK_AFTER          3 /* timeouts in a row: it may have moved or restarted */
+#define DELIVERED_FOR_LOSS 3   /* frames beyond a gap, while no reordering was seen */
+#define ASK_AFTER          3   /* timeouts in a row: it may have moved or restarted */
 
 uint64_t recovery_timeout(const struct peer *peer)
 {
@@ -128,7 +129,8 @@ static void recovery_probe(struct transport *transport, struct peer *peer)
 	COUNT(transport, retransmits_probe);
 }
 
-/* When this core itself was away for a good part of the timeout, its frames may have left late, and half the time is given again. */
+/* When this core itself was away for a good part of the timeout, its frames may have left late, and
+ * half the time is given again. */
 static bool recovery_excused(struct transport *transport, const struct peer *peer)
 {
 	struct flight *flight = peer->flight;

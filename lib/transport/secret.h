@@ -1,4 +1,6 @@
-/* secret.h - numbers that nobody can guess without the key: SipHash-2-4 of three words. No state; any thread.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* secret.h - numbers that nobody can guess without the key: SipHash-2-4 of three words. No state;
+ * any thread.
  *
  * They must cost nothing to keep, so they are computed anew whenever they are compared.
  */
@@ -32,7 +34,8 @@ static inline void secret_rounds(uint64_t v[4], unsigned count)
 	}
 }
 
-static inline uint64_t secret_number(const struct secret *secret, uint64_t a, uint64_t b, uint64_t c)
+static inline uint64_t secret_number(
+	const struct secret *secret, uint64_t a, uint64_t b, uint64_t c)
 {
 	/* The last word is that of 24 bytes. */
 	const uint64_t words[] = {a, b, c, UINT64_C(24) << 56};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sender.c - fills frames with what waits for a peer, and sends them: new ones, and lost ones
  * again. One poll core.
  *
@@ -6,16 +7,21 @@
  * need not wait for a long one to end. Whatever waits already shares a frame; nothing waits for
  * company.
  *
- * The usual frame, small messages to a peer whose flight is calm, goes a straight way (sender_straight()): it is tested for at once
- * and written once, from registers, where it is sent from. Any other is filled record by record around a struct frame.
+ * The usual frame, small messages to a peer whose flight is calm, goes a straight way
+ * (sender_straight()): it is tested for at once and written once, from registers, where it is sent
+ * from. Any other is filled record by record around a struct frame.
  *
  * I1. A peer in the ready list has work; one with work that is not in it waits for an
  *     acknowledgement, its address or a timer.
- * I2. A frame is written only while nobody else refers to it. A frame to be sent again that somebody else may still read (the port;
+ * I2. A frame is written only while nobody else refers to it. A frame to be sent again that
+ * somebody else may still read (the port;
  *     a receiver in another thread of this process) is made again.
- * I3. Frames that keep their buffer (state.h I2) go only while in_flight < in_flight_max. Of the last quarter a peer gets no more than
- *     its share of all, as if one peer more had frames in flight: so peers that have more wait until those that have less are served.
- * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h); such a frame is not written
+ * I3. Frames that keep their buffer (state.h I2) go only while in_flight < in_flight_max. Of the
+ * last quarter a peer gets no more than
+ *     its share of all, as if one peer more had frames in flight: so peers that have more wait
+ *     until those that have less are served.
+ * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h);
+ * such a frame is not written
  *     again but made again.
  */
 #include <string.h>
@@ -31,10 +37,11 @@
 #define TURN_BYTES     262144 /* and not many more bytes: receiving must have its turn */
 #define PATIENCE       16u    /* peers that are tried in a turn when there is no room */
 #define RECORDS_MAX    UINT8_MAX
-#define PART_MIN       256    /* bytes of data that are worth a record of their own */
-#define PART_ALIGN     64     /* data that follows stays aligned as its message's memory is */
+#define PART_MIN       256 /* bytes of data that are worth a record of their own */
+#define PART_ALIGN     64  /* data that follows stays aligned as its message's memory is */
 
-/* A message that goes straight has no longer a header, and as many bytes are written for any: they fit in. */
+/* A message that goes straight has no longer a header, and as many bytes are written for any: they
+ * fit in. */
 #define STRAIGHT_HEADER 64
 #define STRAIGHT_ROOM   (RECORD_WHOLE_BYTES + STRAIGHT_HEADER)
 static_assert(STRAIGHT_HEADER <= MESSAGE_HEADER_MAX, "a message has so much to copy");
@@ -52,7 +59,8 @@ struct filling {
 
 /* --- who may send */
 
-/* A message joins those that wait for a window. True: now they are worth a frame, whatever the window of small frames says. */
+/* A message joins those that wait for a window. True: now they are worth a frame, whatever the
+ * window of small frames says. */
 static bool sender_gather(
 	const struct transport *transport, struct peer *peer, const struct message *message)
 {
@@ -91,7 +99,8 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	}
 	messages_append(&peer->waiting, message);
 	peer->queued++;
-	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back, or what has gathered. */
+	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back,
+	 * or what has gathered. */
 	if (!(peer->flags & TX_STALLED) || peer->flight == NULL ||
 		sender_gather(transport, peer, message))
 		sender_ready(transport, peer);
@@ -99,8 +108,9 @@ void transport_send(struct transport *transport, struct process to, struct messa
 
 /* --- filling a frame */
 
-/* The next message of the stream starts at `at`, with so much data. Returns where that goes. straight: that is all of it, and there is
- * room for a header of STRAIGHT_HEADER bytes, so nothing depends on how long it is. */
+/* The next message of the stream starts at `at`, with so much data. Returns where that goes.
+ * straight: that is all of it, and there is room for a header of STRAIGHT_HEADER bytes, so nothing
+ * depends on how long it is. */
 static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *message,
 	uint32_t number, uint32_t psn, uint32_t bytes, bool straight)
 {
@@ -137,8 +147,8 @@ static uint8_t *fill_record(struct filling *filling, const struct record *record
 	uint8_t *to = record_write(filling->at, record);
 
 	record_pad(filling->at, record);
-	fill_advance(filling,
-		record_bytes(record->kind, record->header_length, record->data_length));
+	fill_advance(
+		filling, record_bytes(record->kind, record->header_length, record->data_length));
 	return to;
 }
 
@@ -147,7 +157,8 @@ static inline uint32_t fill_room(const struct filling *filling)
 	return (uint32_t)(filling->end - filling->at);
 }
 
-/* Makes data the frame's tail, if it may be one. Data that ends a message leaves room for what waits behind it. */
+/* Makes data the frame's tail, if it may be one. Data that ends a message leaves room for what
+ * waits behind it. */
 static bool fill_tail(struct filling *filling, struct message *message, uint32_t bytes)
 {
 	bool ends = message->framed + bytes == message->length;
@@ -308,7 +319,8 @@ static void sender_join(struct transport *transport, struct peer *peer, struct r
 	struct frame *frame = filling->frame;
 
 	lease_join(head, filling->tail);
-	rte_mbuf_refcnt_update(filling->tail, 1); /* as the head has: for the slot and for the outbox */
+	/* as the head has: for the slot and for the outbox */
+	rte_mbuf_refcnt_update(filling->tail, 1);
 	frame->tail = rte_pktmbuf_mtod(filling->tail, const uint8_t *);
 	frame->tail_length = filling->tail->data_len;
 	if (lease_sent(transport, peer, frame->psn))
@@ -374,11 +386,13 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 	return true;
 }
 
-/* Small frames have a window of their own: whoever sends messages faster than the peer acknowledges them would fill the peer's ring with
- * frames that cost both ends more than the messages in them. What waits for this window shares the frame that leaves when it opens, a
- * round trip later at most, or earlier when so much has gathered that the frame is worth it, so that there is one on its way while the
- * peer is busy with another. Where the network makes a round trip no longer than some frames take in two hosts, the window is small; else it
- * is as large as that of a new stream. While many share a frame, it is there for the first message alone. */
+/* Small frames have a window of their own: whoever sends messages faster than the peer acknowledges
+ * them would fill the peer's ring with frames that cost both ends more than the messages in them.
+ * What waits for this window shares the frame that leaves when it opens, a round trip later at
+ * most, or earlier when so much has gathered that the frame is worth it, so that there is one on
+ * its way while the peer is busy with another. Where the network makes a round trip no longer than
+ * some frames take in two hosts, the window is small; else it is as large as that of a new stream.
+ * While many share a frame, it is there for the first message alone. */
 static inline bool sender_small_open(const struct transport *transport, const struct peer *peer)
 {
 	const struct message *next = peer->waiting.head;
@@ -397,8 +411,10 @@ static inline bool sender_open(const struct transport *transport, const struct p
 	       sender_small_open(transport, peer);
 }
 
-/* A buffer for a new frame, referred to by its slot and by the outbox, and the peer's flight. NULL: there is none. */
-static __rte_always_inline struct rte_mbuf *frame_begin(struct transport *transport, struct peer *peer)
+/* A buffer for a new frame, referred to by its slot and by the outbox, and the peer's flight. NULL:
+ * there is none. */
+static __rte_always_inline struct rte_mbuf *frame_begin(
+	struct transport *transport, struct peer *peer)
 {
 	struct rte_mbuf *mbuf = outbox_alloc(transport, 2);
 
@@ -421,8 +437,8 @@ static inline void slot_take(struct transport *transport, struct flight *flight,
 	flight->small_count += length < SMALL_BYTES;
 }
 
-/* Fills a frame, which may have records up to `at` already, all of whole messages, and sends it. begins: it is the first of the
- * flight. */
+/* Fills a frame, which may have records up to `at` already, all of whole messages, and sends it.
+ * begins: it is the first of the flight. */
 static __rte_noinline enum step sender_fill(struct transport *transport, struct peer *peer,
 	struct rte_mbuf *mbuf, uint8_t *at, unsigned records, bool begins)
 {
@@ -473,13 +489,13 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 	mbuf = frame_begin(transport, peer);
 	if (mbuf == NULL)
 		return STEP_BLOCKED;
-	return sender_fill(transport, peer, mbuf, outbox_header(mbuf) + frame_header_bytes(flags), 0,
-		begins);
+	return sender_fill(
+		transport, peer, mbuf, outbox_header(mbuf) + frame_header_bytes(flags), 0, begins);
 }
 
-/* --- the straight path: what waits for a peer is small, and fits into one frame, of which nothing is special. Such a frame is what
- * sender_new() would make of it, made in one go. Whatever turns out not to fit is left to sender_fill(), which goes on with the
- * frame. */
+/* --- the straight path: what waits for a peer is small, and fits into one frame, of which nothing
+ * is special. Such a frame is what sender_new() would make of it, made in one go. Whatever turns
+ * out not to fit is left to sender_fill(), which goes on with the frame. */
 
 #define STRAIGHT_KNOWN (PEER_KNOWN | TX_OPEN | RX_OPEN)
 #define STRAIGHT_FLAGS (STRAIGHT_KNOWN | PEER_SELF | TX_FIRST | RX_MARKED | RX_GAP)
@@ -492,15 +508,14 @@ static __rte_always_inline bool straight(const struct transport *transport, cons
 	if ((peer->flags & STRAIGHT_FLAGS) != STRAIGHT_KNOWN || !transport->plain ||
 		(flight != NULL ? flight->disturbed : stream_over(transport, peer)))
 		return false;
-	return peer->waiting.head != NULL &&
-	       ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
-	       sender_open(transport, peer) &&
-	       transport->in_flight < transport->in_flight_shared &&
+	return peer->waiting.head != NULL && ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
+	       sender_open(transport, peer) && transport->in_flight < transport->in_flight_shared &&
 	       transport->outbox_count < OUTBOX_FRAMES;
 }
 
-/* Starts messages that wait, as long as all of their data fits in, and there are no more than a frame has records. They are in
- * order, so the peer's list is cut in two. Returns where the next record would go. */
+/* Starts messages that wait, as long as all of their data fits in, and there are no more than a
+ * frame has records. They are in order, so the peer's list is cut in two. Returns where the next
+ * record would go. */
 static __rte_always_inline uint8_t *straight_fill(
 	struct transport *transport, struct peer *peer, uint8_t *at, const uint8_t *end)
 {
@@ -609,8 +624,8 @@ static bool slot_alone(const struct slot *slot)
 	return true;
 }
 
-/* The frame of a slot in an mbuf that nobody else reads, with a reference for the outbox, and what stays of its header. NULL: no
- * memory. */
+/* The frame of a slot in an mbuf that nobody else reads, with a reference for the outbox, and what
+ * stays of its header. NULL: no memory. */
 static struct rte_mbuf *frame_again(
 	struct transport *transport, struct peer *peer, uint32_t psn, struct frame *frame)
 {
@@ -750,8 +765,7 @@ unsigned sender_turn_frames(uint32_t capacity)
 	return RTE_MAX(RTE_MIN(frames, TURN_FRAMES), TURN_FRAMES_LO);
 }
 
-unsigned sender_turns(
-	struct transport *transport, unsigned budget, unsigned quantum)
+unsigned sender_turns(struct transport *transport, unsigned budget, unsigned quantum)
 {
 	unsigned patience = RTE_MIN(transport->ready_count, PATIENCE);
 

@@ -1,21 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* state.h - what a transport is made of, and what its rooms offer each other. Owned by one poll
  * core.
  *
  * The way of a frame in: transport.c takes it from the port, receiver.c checks it and finds the
  * peer, acknowledgement.c ends the messages that it acknowledges, assembly.c places its data; the
- * rest of an acknowledgement is mostly read once what the data was answered with has left. The way out:
- * transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c finds
- * what was lost, congestion.c how much may be in flight, address.c where a peer is.
+ * rest of an acknowledgement is mostly read once what the data was answered with has left. The way
+ * out: transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c
+ * finds what was lost, congestion.c how much may be in flight, address.c where a peer is.
  *
- * I1. now is read when frames are taken, and once more when there is something to give. It never goes back, whatever thread reads it.
- * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held that of those in reorder; both are
- * bounded so that some of the pool is always left for receiving and for acknowledgements. A frame in flight keeps its mbuf only
- * while its peer acknowledges: it has an outline (outline.h) instead while nothing of the stream was acknowledged yet, and once it
- * was in flight when a retransmission timeout expired, or had to be made again. So peers that are silent hold no mbufs, however many
- * they are: the first timeout takes them away. The exception is an outline that found no memory.
- * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, noted, owed by then, waiting in a queue of
- * this transport, and no timer is due. A poll core finds it so most of the time, by one comparison. transport_transmit() alone says
- * so; whatever makes work for a turn from outside of it (frames, transport_send() and its like) sets it to 0.
+ * I1. now is read when frames are taken, and once more when there is something to give. It never
+ * goes back, whatever thread reads it.
+ * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held
+ * that of those in reorder; both are bounded so that some of the pool is always left for receiving
+ * and for acknowledgements. A frame in flight keeps its mbuf only while its peer acknowledges: it
+ * has an outline (outline.h) instead while nothing of the stream was acknowledged yet, and once it
+ * was in flight when a retransmission timeout expired, or had to be made again. So peers that are
+ * silent hold no mbufs, however many they are: the first timeout takes them away. The exception is
+ * an outline that found no memory.
+ * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, noted,
+ * owed by then, waiting in a queue of this transport, and no timer is due. A poll core finds it so
+ * most of the time, by one comparison. transport_transmit() alone says so; whatever makes work for
+ * a turn from outside of it (frames, transport_send() and its like) sets it to 0.
  */
 #ifndef TRANSPORT_STATE_H
 #define TRANSPORT_STATE_H
@@ -38,22 +43,29 @@
 #define ACK_SOON_DELAY  (4 * MICROSECOND)  /* the peer has nothing more to send */
 #define ACK_LATER_DELAY (25 * MICROSECOND) /* it has */
 #define ACK_EVERY       8                  /* frames */
-#define ACK_SMALL       3                  /* what a frame of less than SMALL_BYTES counts of them */
+/* what a frame of less than SMALL_BYTES counts of them */
+#define ACK_SMALL 3
 static_assert(SMALL_NEAR * ACK_SMALL >= ACK_EVERY && SMALL_FAR >= SMALL_NEAR,
 	"a window of small frames is acknowledged without a delay");
 
-#define PROBE_MARGIN       (2 * ACK_LATER_DELAY) /* beyond two round trips of silence; less than any timeout */
+/* beyond two round trips of silence; less than any timeout */
+#define PROBE_MARGIN (2 * ACK_LATER_DELAY)
 
-#define CREDIT_INITIAL     16 /* frames in flight before the peer has said what it can take */
-#define CREDIT_MAX         ((uint32_t)FRAME_WINDOW)
-#define EPOCH              (1 * MILLISECOND) /* who sent within one or two counts as an active sender */
+#define CREDIT_INITIAL 16 /* frames in flight before the peer has said what it can take */
+#define CREDIT_MAX     ((uint32_t)FRAME_WINDOW)
+/* who sent within one or two counts as an active sender */
+#define EPOCH              (1 * MILLISECOND)
 #define REORDER_FACTOR_MAX 16 /* quarters of the least round trip that a frame may be late */
-#define GAP_LEAST          (20 * MICROSECOND) /* between polls: a core so late kept frames waiting */
-#define LENT_LOOK          (20 * MICROSECOND) /* between looks whether a port has let go of a frame */
-#define RETRY_DELAY        (2 * MICROSECOND)  /* until a port that took nothing is tried again, at first */
-#define RETRY_SHARE        8 /* later: this part of the time for which it has taken nothing */
-#define PONGS_MAX          16                 /* echo answers in a turn */
-#define NOTES_MAX          16                 /* acknowledgements put off, of different peers mostly */
+/* between polls: a core so late kept frames waiting */
+#define GAP_LEAST (20 * MICROSECOND)
+/* between looks whether a port has let go of a frame */
+#define LENT_LOOK (20 * MICROSECOND)
+/* until a port that took nothing is tried again, at first */
+#define RETRY_DELAY (2 * MICROSECOND)
+#define RETRY_SHARE 8  /* later: this part of the time for which it has taken nothing */
+#define PONGS_MAX   16 /* echo answers in a turn */
+/* acknowledgements put off, of different peers mostly */
+#define NOTES_MAX 16
 
 /* Answers to strangers. */
 #define ANSWER_NS_PER_BYTE 8 /* as much as a link of 1 Gbit/s carries */
@@ -80,11 +92,11 @@ struct note {
 };
 
 struct echoes {
-	bool busy;         /* there is something in what follows */
+	bool busy; /* there is something in what follows */
 	unsigned pong_count;
 	TAILQ_HEAD(, ping) pings; /* own questions */
-	uint32_t number;   /* of the last one */
-	uint64_t answers_paid; /* until when the answers given have used up their share */
+	uint32_t number;          /* of the last one */
+	uint64_t answers_paid;    /* until when the answers given have used up their share */
 	struct pong pongs[PONGS_MAX];
 };
 
@@ -112,11 +124,12 @@ struct transport {
 	struct lease *lent; /* of messages that are done, but for others' references */
 	struct peer *self;
 	uint64_t random;
-	uint64_t ask_next;    /* when the next first question may go */
-	uint64_t tells_paid;  /* until when the answers to questions have used up their share */
-	uint32_t questions;   /* begun */
-	uint32_t capacity;    /* bytes of transport header and records in a frame */
-	uint32_t copied_max;  /* bytes of data that are copied into a frame, whatever the port can gather */
+	uint64_t ask_next;   /* when the next first question may go */
+	uint64_t tells_paid; /* until when the answers to questions have used up their share */
+	uint32_t questions;  /* begun */
+	uint32_t capacity;   /* bytes of transport header and records in a frame */
+	/* bytes of data that are copied into a frame, whatever the port can gather */
+	uint32_t copied_max;
 	unsigned turn_frames; /* to send in a turn, at most */
 	uint32_t bundle;      /* bytes of messages that leave without a window for small frames */
 	uint16_t stream;      /* of the last new peer */
@@ -129,7 +142,7 @@ struct transport {
 	uint32_t held;
 	uint32_t held_max;
 	uint64_t messages; /* not done yet */
-	bool plain; /* raw Ethernet without a tag, and no checksum of all bytes */
+	bool plain;        /* raw Ethernet without a tag, and no checksum of all bytes */
 	bool closing;
 	bool blocked; /* the last turn could not send all it wanted for lack of room */
 
@@ -160,7 +173,8 @@ struct transport {
 	unsigned sent; /* frames in this turn */
 
 	struct echoes echoes;
-	uint64_t full_since;    /* the time of the port's first refusal since it took the last frame */
+	/* the time of the port's first refusal since it took the last frame */
+	uint64_t full_since;
 	uint64_t full_sent;     /* frames sent until then */
 	unsigned claims_left;   /* questions for the own process to send */
 	uint64_t duplicate_due; /* the user is not told of another duplicate before */
@@ -176,7 +190,8 @@ static inline void count_add(uint64_t *counter, uint64_t n)
 #define COUNT(transport, name)                                                                     \
 	do {                                                                                       \
 		count_add(&(transport)->counters->name, 1);                                        \
-		PROBE_COUNTER(#name, (transport)->options.self.nid, (transport)->options.self.pid); \
+		PROBE_COUNTER(                                                                     \
+			#name, (transport)->options.self.nid, (transport)->options.self.pid);      \
 	} while (0)
 #define COUNT_ADD(transport, name, n) count_add(&(transport)->counters->name, (n))
 
@@ -197,7 +212,8 @@ static inline uint64_t random_next(struct transport *transport)
 	return x;
 }
 
-/* May an answer of so many bytes go? *paid: until when those before have used up their share, which fills with time. */
+/* May an answer of so many bytes go? *paid: until when those before have used up their share, which
+ * fills with time. */
 static inline bool answer_spend(const struct transport *transport, uint64_t *paid, uint32_t bytes)
 {
 	uint64_t from = RTE_MAX(*paid, transport->now);
@@ -235,17 +251,16 @@ static inline uint8_t *outbox_header(const struct rte_mbuf *mbuf)
 }
 bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count);
 /* Room for count more frames to this peer? Tries to make some. */
-static inline bool outbox_room(
-	struct transport *transport, const struct peer *peer, unsigned count)
+static inline bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count)
 {
-	if (peer != NULL && (peer->flags & PEER_SELF) != 0 ?
-			LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count :
-			OUTBOX_FRAMES - transport->outbox_count >= count)
+	if (peer != NULL && (peer->flags & PEER_SELF) != 0
+			? LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count
+			: OUTBOX_FRAMES - transport->outbox_count >= count)
 		return true;
 	return outbox_make_room(transport, peer, count);
 }
-/* Takes over one reference of a frame whose transport header and records are written, and writes what stands before them. There is
- * room. to: MAC address; NULL: it goes to this process. */
+/* Takes over one reference of a frame whose transport header and records are written, and writes
+ * what stands before them. There is room. to: MAC address; NULL: it goes to this process. */
 void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
 	const uint8_t *to);
 /* The same for a frame all of whose bytes are written. */
@@ -292,7 +307,8 @@ static inline void sender_unready(struct transport *transport, struct peer *peer
 }
 static inline bool sender_has_work(const struct peer *peer)
 {
-	return ((uintptr_t)peer->waiting.head | (uintptr_t)peer->open.head | peer->stop_count) != 0 ||
+	return ((uintptr_t)peer->waiting.head | (uintptr_t)peer->open.head | peer->stop_count) !=
+		       0 ||
 	       (peer->flight != NULL && peer->flight->lost_count != 0);
 }
 enum step {
@@ -348,7 +364,8 @@ static inline void sender_address(
 	if (transport->options.full_checksum)
 		frame->flags |= FRAME_FULL_SUM;
 }
-/* A frame in flight gives up its buffer: an outline is kept of it. False: no memory, it keeps its buffer. */
+/* A frame in flight gives up its buffer: an outline is kept of it. False: no memory, it keeps its
+ * buffer. */
 bool flight_outline(struct transport *transport, struct peer *peer, uint32_t psn);
 /* Sends the frame in a slot again; false when that was not possible now. */
 bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn);
@@ -442,16 +459,19 @@ static inline bool acknowledgement_is_due(const struct transport *transport)
 uint64_t acknowledgement_deadline(const struct transport *transport);
 /* What a frame acknowledges. Changes nothing. */
 enum acknowledged {
-	ACKNOWLEDGED_NOTHING, /* nothing, or nothing of what is under way: what it says of it is passed over */
+	/* nothing, or nothing of what is under way: what it says of it is passed over */
+	ACKNOWLEDGED_NOTHING,
 	ACKNOWLEDGED_SENT,
 	ACKNOWLEDGED_UNSENT /* what was never sent: the whole frame is invalid */
 };
 enum acknowledged acknowledgement_check(const struct peer *peer, const struct frame *frame);
-/* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or notes it for acknowledgement_settle(). */
+/* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or notes it for
+ * acknowledgement_settle(). */
 void acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame *frame);
 void acknowledgement_note_odd(struct transport *transport, struct note *note, bool data);
-/* Does an acknowledgement speak of the present stream, and of nothing that was never sent or is long known? */
+/* Does an acknowledgement speak of the present stream, and of nothing that was never sent or is
+ * long known? */
 static inline bool acknowledgement_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
 {
 	return (peer->flags & TX_OPEN) && stream == peer->tx_stream &&
@@ -464,8 +484,8 @@ static inline struct note *acknowledgement_room(struct transport *transport)
 }
 /* The messages whose last frame the newest note acknowledges end. */
 void acknowledgement_end(struct transport *transport);
-/* and has been: it applies. What opens a window, tells of gaps, or is not the first of this peer is more than a note. data: the frame
- * has data, which is delivered next. */
+/* and has been: it applies. What opens a window, tells of gaps, or is not the first of this peer is
+ * more than a note. data: the frame has data, which is delivered next. */
 static inline void acknowledgement_note(struct transport *transport, struct note *note, bool data)
 {
 	const struct peer *peer = note->peer;
@@ -477,7 +497,8 @@ static inline void acknowledgement_note(struct transport *transport, struct note
 		return;
 	}
 	transport->note_count++;
-	if (data && peer->unacked.head != NULL && serial_before(peer->unacked.head->last_psn, note->ack))
+	if (data && peer->unacked.head != NULL &&
+		serial_before(peer->unacked.head->last_psn, note->ack))
 		acknowledgement_end(transport);
 }
 /* Reads what was put off. */
@@ -516,22 +537,24 @@ uint64_t recovery_timeout(const struct peer *peer);
 #define MEASURE_SPACING (10 * MICROSECOND) /* less than the least delay of most networks */
 
 void congestion_reset(struct peer *peer);
-/* A measure of the path: all the time to the acknowledgement, and that in the network. exact: no host was away meanwhile; else it may
- * have been more. */
-void congestion_rtt(struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay, bool exact);
+/* A measure of the path: all the time to the acknowledgement, and that in the network. exact: no
+ * host was away meanwhile; else it may have been more. */
+void congestion_rtt(
+	struct transport *transport, struct peer *peer, uint32_t rtt, uint32_t delay, bool exact);
 /* Is another measure worth its while? */
 static inline bool congestion_measures(const struct transport *transport, const struct peer *peer)
 {
 	return peer->rtt == 0 || (uint32_t)transport->now - peer->measured >= MEASURE_SPACING;
 }
-/* Does it change the window that frames without a mark were delivered? A window that is not used says nothing about the path; and
- * mostly the delay is fine by far. */
+/* Does it change the window that frames without a mark were delivered? A window that is not used
+ * says nothing about the path; and mostly the delay is fine by far. */
 static inline bool congestion_matters(const struct peer *peer, unsigned frames, uint32_t delay)
 {
 	return delay > peer->delay_min + TARGET_DELAY ||
 	       peer_pipe(peer) + frames >= peer->window / WINDOW_ONE / 2;
 }
-/* frames were delivered; delay: of the newest, 0 if not known; marked: the network says that it is congested. */
+/* frames were delivered; delay: of the newest, 0 if not known; marked: the network says that it is
+ * congested. */
 void congestion_delivered(struct transport *transport, struct peer *peer, unsigned frames,
 	uint32_t delay, bool marked);
 /* So many frames were found lost at once. */
@@ -561,15 +584,15 @@ void echo_init(struct transport *transport);
 /* A question for this process. from: MAC address, NULL: this process. */
 void echo_asked(struct transport *transport, const struct frame *frame, const uint8_t *from);
 /* An answer from a peer, of whatever life. */
-void echo_answered(
-	struct transport *transport, const struct peer *peer, const struct frame *frame);
+void echo_answered(struct transport *transport, const struct peer *peer, const struct frame *frame);
 /* Sends answers and questions, ends what was not answered in time. While echoes.busy. */
 void echo_run(struct transport *transport);
 uint64_t echo_deadline(const struct transport *transport);
 
 /* --- address.c */
 
-/* A frame came in the own name from another life, or another MAC address claims the own IPv4 address. */
+/* A frame came in the own name from another life, or another MAC address claims the own IPv4
+ * address. */
 void address_duplicate(struct transport *transport, const uint8_t *from);
 
 /* The psn that this life of the process is told to begin its streams to this one with. */
@@ -577,11 +600,11 @@ uint32_t address_first(
 	const struct transport *transport, struct process process, uint32_t incarnation);
 /* A message, or a ping, waits for the peer's address. */
 void address_ask(struct transport *transport, struct peer *peer);
-/* A frame says that the peer's life or address is another, or nothing is heard of it any more: it is asked. from: where the
- * frame came from; NULL: there is none. */
+/* A frame says that the peer's life or address is another, or nothing is heard of it any more: it
+ * is asked. from: where the frame came from; NULL: there is none. */
 void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from);
-/* A peer that was doubted and has not answered is still silent: one more question, to everybody. Thousands of silent peers must not fill
- * the network with questions. */
+/* A peer that was doubted and has not answered is still silent: one more question, to everybody.
+ * Thousands of silent peers must not fill the network with questions. */
 void address_doubt_still(struct transport *transport, struct peer *peer);
 uint64_t address_due(const struct peer *peer);
 void address_run(struct transport *transport, struct peer *peer);
@@ -592,7 +615,8 @@ void address_told(struct transport *transport, struct peer *peer, const struct f
 	const uint8_t *from);
 /* A frame that proves itself came from there. */
 void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from);
-/* What messages to the peer's life need is known: the psn that streams begin with is the last of it. */
+/* What messages to the peer's life need is known: the psn that streams begin with is the last of
+ * it. */
 void address_complete(struct transport *transport, struct peer *peer, uint32_t first);
 /* The way to a process that was asked for leads over this MAC address. */
 void address_hop(struct transport *transport, struct process process, const uint8_t *hop);

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* transport.c - a transport's beginning and end, and its turn. Owned by one poll core.
  *
- * A turn: transport_receive() takes frames, transport_process() reads them. transport_transmit() first gives the port what is
- * ready to be sent; what somebody waits for is then on its way. Only then it runs timers, fills frames with what these brought, and
- * sends acknowledgements that found no frame to ride on. transport_push() is its first half alone.
+ * A turn: transport_receive() takes frames, transport_process() reads them. transport_transmit()
+ * first gives the port what is ready to be sent; what somebody waits for is then on its way. Only
+ * then it runs timers, fills frames with what these brought, and sends acknowledgements that found
+ * no frame to ride on. transport_push() is its first half alone.
  */
 #include <transport/transport.h>
 
@@ -41,7 +43,8 @@ static void limits_set(struct transport *transport)
 	transport->copied_max = transport->capacity;
 	if (transport->port->gather != PORT_GATHER_NEVER)
 		transport->copied_max = RTE_MAX(transport->port->gather_bytes, 1u) - 1;
-	transport->bundle = RTE_MIN(transport->capacity - FRAME_HEADER_BYTES, (uint32_t)BUNDLE_BYTES);
+	transport->bundle =
+		RTE_MIN(transport->capacity - FRAME_HEADER_BYTES, (uint32_t)BUNDLE_BYTES);
 	transport->turn_frames = sender_turn_frames(transport->capacity);
 	transport->burst_limit = BURST_FRAMES;
 }
@@ -72,8 +75,8 @@ static bool self_make(struct transport *transport)
 		return false;
 	transport->self->flags |= PEER_SELF | PEER_KNOWN;
 	transport->self->incarnation = transport->options.incarnation;
-	transport->self->first = address_first(
-		transport, transport->options.self, transport->options.incarnation);
+	transport->self->first =
+		address_first(transport, transport->options.self, transport->options.incarnation);
 	transport->self->credit = CREDIT_MAX;
 	return true;
 }
@@ -124,7 +127,8 @@ struct transport *transport_create(const struct transport_options *options, stru
 
 /* --- the turn */
 
-/* I1. A thread on another CPU may have read a clock that is a hair ahead of this one's: then the time stands still. */
+/* I1. A thread on another CPU may have read a clock that is a hair ahead of this one's: then the
+ * time stands still. */
 static inline void time_read(struct transport *transport)
 {
 	uint64_t now = clock_now(transport->clock);
@@ -147,8 +151,9 @@ static void epoch_turn(struct transport *transport)
 		(uint16_t)RTE_MAX(RTE_MIN(transport->credit_total / sharing, CREDIT_MAX), 1u);
 }
 
-/* Frames may have waited in the port since the last poll. If that is long ago, this core was away (it had other frames to process, it
- * slept, it had no CPU): that is time in the host, not in the network, and must not be taken for congestion. */
+/* Frames may have waited in the port since the last poll. If that is long ago, this core was away
+ * (it had other frames to process, it slept, it had no CPU): that is time in the host, not in the
+ * network, and must not be taken for congestion. */
 static uint64_t arrival_estimate(const struct transport *transport)
 {
 	uint64_t arrived = transport->port->arrived;
@@ -217,7 +222,8 @@ uint64_t transport_now(const struct transport *transport)
 	return transport->now;
 }
 
-/* Frames that are large come in short bursts: what the port has just copied is then still in the cache when it is copied to its place. */
+/* Frames that are large come in short bursts: what the port has just copied is then still in the
+ * cache when it is copied to its place. */
 static void burst_adapt(struct transport *transport)
 {
 	unsigned count = transport->burst_count;
@@ -268,8 +274,7 @@ static bool transport_is_due(const struct transport *transport)
 {
 	return ((uintptr_t)transport->refused.head | (uintptr_t)transport->lent |
 		       transport->echoes.busy | transport->ready_count) != 0 ||
-	       acknowledgement_is_due(transport) ||
-	       wheel_is_due(&transport->wheel, transport->now);
+	       acknowledgement_is_due(transport) || wheel_is_due(&transport->wheel, transport->now);
 }
 
 static void transport_flush(struct transport *transport)
@@ -279,7 +284,8 @@ static void transport_flush(struct transport *transport)
 		outbox_flush(transport);
 }
 
-/* What is ready; returns how many more frames may go in this turn. Echo answers tell how long they were here, so they go first. */
+/* What is ready; returns how many more frames may go in this turn. Echo answers tell how long they
+ * were here, so they go first. */
 static unsigned transport_give(struct transport *transport)
 {
 	unsigned left;
@@ -366,12 +372,14 @@ uint64_t transport_looked(const struct transport *transport)
 	return transport->now_received;
 }
 
-/* The longer a port has taken nothing, the longer it is left alone: it may be one end of a line whose other end never comes. */
+/* The longer a port has taken nothing, the longer it is left alone: it may be one end of a line
+ * whose other end never comes. */
 static uint64_t retry_delay(const struct transport *transport)
 {
 	uint64_t full = transport->now - transport->full_since;
 
-	return transport->outbox_count == 0 ? RETRY_DELAY : RTE_MAX(RETRY_DELAY, full / RETRY_SHARE);
+	return transport->outbox_count == 0 ? RETRY_DELAY
+					    : RTE_MAX(RETRY_DELAY, full / RETRY_SHARE);
 }
 
 static uint64_t transport_due(const struct transport *transport)
@@ -384,7 +392,8 @@ static uint64_t transport_due(const struct transport *transport)
 	if (transport->lent != NULL)
 		due = RTE_MIN(due, transport->now + LENT_LOOK);
 	if (transport->outbox_count > 0 || !list_empty(&transport->ready))
-		due = transport->blocked ? RTE_MIN(due, transport->now + retry_delay(transport)) : 0;
+		due = transport->blocked ? RTE_MIN(due, transport->now + retry_delay(transport))
+					 : 0;
 	if (transport->blocked)
 		due = RTE_MAX(due, transport->now + retry_delay(transport));
 	return due;

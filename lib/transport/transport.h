@@ -1,15 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* transport.h - reliable, ordered delivery of messages between processes that never connect.
  *
- * It knows frames, peers and bytes, and nothing of Portals: a message is a short header for the layer above and up to
- * 2^40 bytes of data. One poll core owns a transport and calls every function here; none of it is thread-safe, none
- * blocks, none makes a system call.
+ * It knows frames, peers and bytes, and nothing of Portals: a message is a short header for the
+ * layer above and up to 2^40 bytes of data. One poll core owns a transport and calls every function
+ * here; none of it is thread-safe, none blocks, none makes a system call.
  *
- * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() and message_whole() upcalls come in
+ * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() and
+ * message_whole() upcalls come in
  *     that order.
- *     Ends may come in any order. Each message is begun and ended at most once, whatever the network does.
- * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport has all of it (data placed or
+ *     Ends may come in any order. Each message is begun and ended at most once, whatever the
+ *     network does.
+ * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport
+ * has all of it (data placed or
  *     discarded), else why not. Its memory is not read after that, neither here nor by a port.
- * T3. Every message that was begun ends in one message_end() upcall, unless it was whole, or discarded or taken in message_begin();
+ * T3. Every message that was begun ends in one message_end() upcall, unless it was whole, or
+ * discarded or taken in message_begin();
  *     memory is not written after that.
  * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
  * T5. An upcall may call transport_send() and nothing else of this header.
@@ -44,7 +49,8 @@ enum transport_fail {
 	TRANSPORT_SHUTDOWN = 5 /* transport_close() */
 };
 
-/* A message on its way out. The caller fills the first part and keeps the whole alive until message_done(). */
+/* A message on its way out. The caller fills the first part and keeps the whole alive until
+ * message_done(). */
 struct message {
 	const void *data;
 	uint64_t length;
@@ -53,7 +59,7 @@ struct message {
 	uint32_t number;
 	uint32_t first_psn; /* frames that hold it */
 	uint32_t last_psn;
-	uint64_t framed; /* bytes of data that have been put into frames */
+	uint64_t framed;     /* bytes of data that have been put into frames */
 	struct lease *lease; /* frames refer to the data */
 	struct message *next;
 	/* the caller's again */
@@ -66,8 +72,9 @@ struct inbound {
 	uint64_t limit; /* bytes placed from base on; what is beyond is discarded. 0: discard all */
 	void *context;  /* for message_end() */
 	bool want_end;  /* call message_end(); false for a message that was discarded */
-	bool taken;     /* the data that is wanted was here, and has been placed: the message has ended */
-	bool stop;      /* tell the sender not to send what will be discarded anyway */
+	/* the data that is wanted was here, and has been placed: the message has ended */
+	bool taken;
+	bool stop; /* tell the sender not to send what will be discarded anyway */
 };
 
 /* How a ping ended. Each of the first that fits. */
@@ -82,12 +89,13 @@ enum ping_outcome {
 	PING_CLOSED      /* this process's interface goes */
 };
 
-/* An echo question (echo.c). Sizes are bytes of a frame after its Ethernet header, as PTL_MTU counts. The caller fills the first
- * part and keeps the whole alive until ping_done(). */
+/* An echo question (echo.c). Sizes are bytes of a frame after its Ethernet header, as PTL_MTU
+ * counts. The caller fills the first part and keeps the whole alive until ping_done(). */
 struct ping {
 	struct process to;
-	uint32_t size;    /* transport_ping_least() to transport_ping_most() */
-	uint32_t answer;  /* wanted of the answer; less than the least: that; more than size: size */
+	uint32_t size; /* transport_ping_least() to transport_ping_most() */
+	/* wanted of the answer; less than the least: that; more than size: size */
+	uint32_t answer;
 	uint64_t timeout; /* ns */
 	/* Result. The rest of it means something with PING_ANSWERED. */
 	enum ping_outcome outcome;
@@ -98,7 +106,9 @@ struct ping {
 	uint64_t round_trip; /* ns from giving the question to the port to seeing the answer */
 	uint64_t residence;  /* of it: the question was with its target */
 	uint64_t network;    /* of it: neither that, nor waiting in this host to be seen */
-	bool exact;          /* false: a host was away, so residence is the most that it may have been, network the least */
+	/* false: a host was away, so residence is the most that it may have been, network the
+	 * least */
+	bool exact;
 	/* the transport's */
 	uint32_t number;
 	uint64_t begun; /* 0: not yet, as is the next */
@@ -107,35 +117,42 @@ struct ping {
 };
 
 struct transport_upcalls {
-	/* The next message of this peer starts, and all its data is here: it ends with the upcall, whatever becomes of it. */
-	void (*message_whole)(void *context, struct process from, const void *header, uint32_t header_length,
-		const void *data, uint32_t length);
-	/* The next message of this peer starts, and data of it is still to come. record: its header, its length (extent), and the first
-	 * of its data; fills inbound (zeroed before). Whoever wants no more than that data may place it at once. Else the transport
-	 * places it after the upcall, and the rest as it comes; a message that wants no data ends at once. */
+	/* The next message of this peer starts, and all its data is here: it ends with the upcall,
+	 * whatever becomes of it. */
+	void (*message_whole)(void *context, struct process from, const void *header,
+		uint32_t header_length, const void *data, uint32_t length);
+	/* The next message of this peer starts, and data of it is still to come. record: its
+	 * header, its length (extent), and the first of its data; fills inbound (zeroed before).
+	 * Whoever wants no more than that data may place it at once. Else the transport places it
+	 * after the upcall, and the rest as it comes; a message that wants no data ends at once. */
 	void (*message_begin)(void *context, struct process from, const struct record *record,
 		struct inbound *inbound);
-	/* All data of the message is in place (0), or no more will come (why). context: inbound's. */
+	/* All data of the message is in place (0), or no more will come (why). context:
+	 * inbound's. */
 	void (*message_end)(void *context, void *inbound_context, enum transport_fail why);
 	/* T2 */
 	void (*message_done)(void *context, struct message *message, enum transport_fail why);
 	/* A ping has ended. */
 	void (*ping_done)(void *context, struct ping *ping);
-	/* Another process has this one's nid and pid, or another host its IPv4 address, and this MAC address. Told seldom. */
+	/* Another process has this one's nid and pid, or another host its IPv4 address, and this
+	 * MAC address. Told seldom. */
 	void (*duplicate)(void *context, const uint8_t *address);
 	void *context;
 };
 
 struct transport_options {
 	struct process self;
-	uint32_t incarnation;  /* not 0; another one than that of the last life of this process id */
+	/* not 0; another one than that of the last life of this process id */
+	uint32_t incarnation;
 	uint64_t peer_timeout; /* ns */
 	uint32_t peers_max;
-	/* Nobody else knows it. All zero, in tests: peers are told to begin their streams with first_psn. */
+	/* Nobody else knows it. All zero, in tests: peers are told to begin their streams with
+	 * first_psn. */
 	struct secret secret;
 	uint32_t first_psn;
-	bool full_checksum;                         /* every byte is covered */
-	void (*wait)(void); /* gives others a turn while transport_close() waits for frames; may be NULL */
+	bool full_checksum; /* every byte is covered */
+	/* gives others a turn while transport_close() waits for frames; may be NULL */
+	void (*wait)(void);
 	uint64_t seed;                              /* of what is random: jitter, stream numbers */
 	struct encapsulation_options encapsulation; /* zero: raw Ethernet */
 };
@@ -144,7 +161,7 @@ struct transport_options {
 #define TRANSPORT_COUNTERS(X)                                                                      \
 	X(frames_received, "frames taken from the port")                                           \
 	X(frames_sent, "frames given to the port, retransmissions included")                       \
-	X(frames_gathered, "of these: with data sent from where it lies, without a copy")            \
+	X(frames_gathered, "of these: with data sent from where it lies, without a copy")          \
 	X(bytes_received, "message data bytes received")                                           \
 	X(bytes_sent, "message data bytes sent, without retransmissions")                          \
 	X(messages_received, "messages that started here")                                         \
@@ -184,7 +201,8 @@ struct transport_options {
 	X(asks_sent, "address questions sent")                                                     \
 	X(asks_received, "address questions for this process")                                     \
 	X(dropped_ask, "of these: not answered, because there were too many of them")              \
-	X(lives_doubted, "times a peer was asked because a frame said that its life or address is another") \
+	X(lives_doubted,                                                                           \
+		"times a peer was asked because a frame said that its life or address is another") \
 	X(resets_sent, "times a peer was told that it talks to a life or stream that is gone")     \
 	X(resets_received, "times a peer told so")                                                 \
 	X(pings_sent, "echo questions sent")                                                       \
@@ -193,7 +211,8 @@ struct transport_options {
 	X(pongs_received, "answers to own echo questions")                                         \
 	X(dropped_ping, "echo questions not answered, because there were too many of them")        \
 	X(dropped_pong, "answers to echo questions that came too late, twice, or unasked")         \
-	X(duplicates_seen, "frames by which another process claims this one's node and process id") \
+	X(duplicates_seen,                                                                         \
+		"frames by which another process claims this one's node and process id")           \
 	X(peers_made, "peers met")                                                                 \
 	X(peers_forgotten, "peers forgotten when idle")                                            \
 	X(peers_dead, "peers declared dead after PTL_PEER_TIMEOUT")                                \
@@ -205,15 +224,16 @@ struct transport_counters {
 #undef X
 };
 
-/* NULL when there is no memory. counters may lie in memory that others read (relaxed). The port stays the caller's. */
+/* NULL when there is no memory. counters may lie in memory that others read (relaxed). The port
+ * stays the caller's. */
 struct transport *transport_create(const struct transport_options *options, struct port *port,
 	const struct clock *clock, const struct transport_upcalls *upcalls,
 	struct transport_counters *counters);
 /* Ends every message with TRANSPORT_SHUTDOWN, says BYE to peers, frees everything. */
 void transport_close(struct transport *transport);
 
-/* Queues a message to a process (wildcards are the caller's mistake). It cannot fail at once: what goes wrong is told by
- * message_done(), later (T6). */
+/* Queues a message to a process (wildcards are the caller's mistake). It cannot fail at once: what
+ * goes wrong is told by message_done(), later (T6). */
 void transport_send(struct transport *transport, struct process to, struct message *message);
 
 /* Asks a process for an echo. It ends in ping_done(), perhaps from within this call. */
@@ -224,19 +244,24 @@ void transport_ping_abandon(struct transport *transport);
 uint32_t transport_ping_least(const struct transport *transport);
 uint32_t transport_ping_most(const struct transport *transport);
 
-/* From the next turn on: asks the network some times whether another process has this one's nid and pid. */
+/* From the next turn on: asks the network some times whether another process has this one's nid and
+ * pid. */
 void transport_claim(struct transport *transport);
 
-/* One turn, in two halves so that the caller can drain its commands in between: a frame that has been received is not processed before
- * the commands that were posted before it arrived. */
-unsigned transport_receive(struct transport *transport);  /* takes the time and a burst; returns frames taken */
-void transport_process(struct transport *transport);      /* processes that burst */
-unsigned transport_transmit(struct transport *transport); /* data, timers, acknowledgements; frames sent */
+/* One turn, in two halves so that the caller can drain its commands in between: a frame that has
+ * been received is not processed before the commands that were posted before it arrived. */
+/* takes the time and a burst; returns frames taken */
+unsigned transport_receive(struct transport *transport);
+void transport_process(struct transport *transport); /* processes that burst */
+/* data, timers, acknowledgements; frames sent */
+unsigned transport_transmit(struct transport *transport);
 
-/* For a caller who does not wait for the rest of a turn. Takes the time and sends what is ready, nothing else. False: nothing of it has
- * left, but a turn may help. What waits for a window needs frames from its peer, and is not ready. */
+/* For a caller who does not wait for the rest of a turn. Takes the time and sends what is ready,
+ * nothing else. False: nothing of it has left, but a turn may help. What waits for a window needs
+ * frames from its peer, and is not ready. */
 bool transport_push(struct transport *transport);
-/* Has transport_transmit() something to send that must leave in this turn? Timers and acknowledgements that may wait do not count. */
+/* Has transport_transmit() something to send that must leave in this turn? Timers and
+ * acknowledgements that may wait do not count. */
 bool transport_urgent(const struct transport *transport);
 
 /* The time that was taken last. */
@@ -272,8 +297,8 @@ struct peer_info {
 	bool reorders;      /* the network has reordered frames to it */
 	bool stalled;       /* there is work for it, but no window or credit */
 };
-/* Writes up to count peers from position *cursor (0: the first) of the table on, looks at a bounded part of it, and moves *cursor,
- * to UINT32_MAX at the end. Returns how many it wrote. */
+/* Writes up to count peers from position *cursor (0: the first) of the table on, looks at a bounded
+ * part of it, and moves *cursor, to UINT32_MAX at the end. Returns how many it wrote. */
 unsigned transport_peers(const struct transport *transport, uint32_t *cursor,
 	struct peer_info *info, unsigned count);
 
@@ -283,17 +308,18 @@ struct transport_info {
 	bool full_checksum;
 	uint32_t peers;
 	uint32_t peers_max;
-	uint32_t in_flight; /* frame buffers kept until the frame is acknowledged, of in_flight_max */
+	/* frame buffers kept until the frame is acknowledged, of in_flight_max */
+	uint32_t in_flight;
 	uint32_t in_flight_max;
 	uint32_t held; /* frames that came early, of held_max */
 	uint32_t held_max;
-	uint32_t ready;     /* peers that have something to send and may */
-	uint32_t outbox;    /* frames that the port has not taken yet */
-	uint32_t looped;    /* frames on their way to this process itself */
-	uint32_t capacity;  /* bytes of transport header and records in a frame */
-	uint32_t credit;    /* frames in flight that a peer alone is let have */
-	uint32_t senders;   /* peers that have sent lately */
-	uint64_t messages;  /* not acknowledged yet */
+	uint32_t ready;    /* peers that have something to send and may */
+	uint32_t outbox;   /* frames that the port has not taken yet */
+	uint32_t looped;   /* frames on their way to this process itself */
+	uint32_t capacity; /* bytes of transport header and records in a frame */
+	uint32_t credit;   /* frames in flight that a peer alone is let have */
+	uint32_t senders;  /* peers that have sent lately */
+	uint64_t messages; /* not acknowledged yet */
 };
 void transport_describe(const struct transport *transport, struct transport_info *info);
 

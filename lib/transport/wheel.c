@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* wheel.c - a hierarchical timing wheel; see wheel.h. Owned by one poll core.
  *
  * A timer lies in the lowest level whose span covers the ticks that remain. When the lower level

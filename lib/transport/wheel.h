@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* wheel.h - timers of one poll core: four levels of 256 slots, a tick of 1.024 us, up to an hour.
  *
  * I1. A timer never runs before its time, and runs in the first run at or after the tick that
@@ -23,8 +24,9 @@ struct timer {
 };
 
 struct wheel {
-	uint64_t current;    /* every timer of a tick up to this one is in due or has run */
-	uint64_t next;       /* no slot needs a look before this tick; with timers in due: a tick that is past */
+	uint64_t current; /* every timer of a tick up to this one is in due or has run */
+	/* no slot needs a look before this tick; with timers in due: a tick that is past */
+	uint64_t next;
 	struct link due;     /* for the next wheel_advance() */
 	struct link running; /* for wheel_take() */
 	uint64_t used[WHEEL_LEVELS][WHEEL_SLOTS / 64];
@@ -51,7 +53,8 @@ static inline bool wheel_is_due(const struct wheel *wheel, uint64_t now)
 	return wheel->next <= now >> WHEEL_TICK_SHIFT;
 }
 
-/* The time of the first run that finds something to do, when one at present would not; the end of time without timers. */
+/* The time of the first run that finds something to do, when one at present would not; the end of
+ * time without timers. */
 static inline uint64_t wheel_next(const struct wheel *wheel)
 {
 	return wheel->next << WHEEL_TICK_SHIFT;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* arp.c - see arp.h. */
 #include <wire/arp.h>
 

@@ -1,4 +1,6 @@
-/* crc.h - CRC32C, the checksum of frames: word by word, so that headers are summed in registers. No state; any thread. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* crc.h - CRC32C, the checksum of frames: word by word, so that headers are summed in registers. No
+ * state; any thread. */
 #ifndef WIRE_CRC_H
 #define WIRE_CRC_H
 

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* encapsulation.c - reads and writes Ethernet, 802.1Q, IPv4 and UDP headers. One poll core.
  *
  * I1. encapsulation_read() looks at no byte beyond `available`.
  * I2. What encapsulation_write() writes, encapsulation_read() of the one it is for finds fine.
- * I3. No frame is ever sent in fragments, and none is taken: DF is set, and what has options, is a fragment or lies about its
+ * I3. No frame is ever sent in fragments, and none is taken: DF is set, and what has options, is a
+ * fragment or lies about its
  *     length is dropped.
  */
 #include <wire/encapsulation.h>
@@ -66,8 +68,8 @@
 static_assert(UDP_END == 28, "IPv4 and UDP");
 static_assert(PORT_MTU_MAX + UDP_END <= UINT16_MAX, "lengths are 16 bits");
 
-/* --- checksums: sums of 16-bit words in the order of the wire, folded at the end. Whole words first: the compiler makes
- * vectors of them. */
+/* --- checksums: sums of 16-bit words in the order of the wire, folded at the end. Whole words
+ * first: the compiler makes vectors of them. */
 
 static uint64_t sum_bytes(uint64_t sum, const uint8_t *bytes, uint32_t length)
 {
@@ -159,7 +161,8 @@ void encapsulation_select(const struct encapsulation_options *options, uint32_t 
 	const uint32_t process[] = {rte_cpu_to_le_32(nid), rte_cpu_to_le_32(pid)};
 
 	*wanted = (struct port_selection){.ethertype = FRAME_ETHERTYPE,
-		.at = FRAME_ETHERNET_BYTES + (uint32_t)offsetof(struct frame_header, destination_nid)};
+		.at = FRAME_ETHERNET_BYTES +
+		      (uint32_t)offsetof(struct frame_header, destination_nid)};
 	memcpy(wanted->key, process, sizeof(wanted->key));
 	if (!options->udp)
 		return;
@@ -186,8 +189,8 @@ uint32_t encapsulation_link(const struct encapsulation *encapsulation, void *byt
 	return encapsulation->link_bytes;
 }
 
-/* The same for all frames of a stream, so that they keep their order; different for different ones, so that queues and equal
- * paths share them. */
+/* The same for all frames of a stream, so that they keep their order; different for different ones,
+ * so that queues and equal paths share them. */
 static uint16_t udp_source(const struct frame *frame)
 {
 	uint64_t key = (uint64_t)frame->destination_nid << 32 | frame->destination_pid;
@@ -212,8 +215,8 @@ static void checksums_delegate(
 
 static void checksums_write(uint8_t *ipv4, uint32_t udp_bytes, const struct frame *frame)
 {
-	uint64_t sum = sum_bytes(sum_pseudo(ipv4), ipv4 + ENCAPSULATION_IPV4_BYTES,
-		udp_bytes - frame->tail_length);
+	uint64_t sum = sum_bytes(
+		sum_pseudo(ipv4), ipv4 + ENCAPSULATION_IPV4_BYTES, udp_bytes - frame->tail_length);
 	uint16_t udp;
 
 	if (frame->tail_length != 0)
@@ -252,8 +255,8 @@ void encapsulation_write(const struct encapsulation *encapsulation, struct rte_m
 
 /* --- reading */
 
-/* Is the VLAN of a frame this interface's? Without a tag of its own, it takes frames without one, or with one that has a priority
- * alone. Returns where the EtherType is; 0: it is not. */
+/* Is the VLAN of a frame this interface's? Without a tag of its own, it takes frames without one,
+ * or with one that has a priority alone. Returns where the EtherType is; 0: it is not. */
 static uint32_t tag_read(const struct encapsulation *encapsulation, const uint8_t *at)
 {
 	uint32_t vlan = 0;

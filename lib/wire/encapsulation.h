@@ -1,10 +1,13 @@
-/* encapsulation.h - what stands before the transport header: Ethernet, an 802.1Q tag if the interface has one, and with
- * PTL_ENCAP=udp IPv4 and UDP. The only code that reads or writes it, but for the body of ARP (arp.h).
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* encapsulation.h - what stands before the transport header: Ethernet, an 802.1Q tag if the
+ * interface has one, and with PTL_ENCAP=udp IPv4 and UDP. The only code that reads or writes it,
+ * but for the body of ARP (arp.h).
  *
- *     ethernet   destination 6 | source 6 | [0x8100, tag 2 + 2] | FRAME_ETHERTYPE | transport header ...
- *     udp        destination 6 | source 6 | [0x8100, tag 2 + 2] | 0x0800 | IPv4 20 | UDP 8 | transport header ...
+ *     ethernet   destination 6 | source 6 | [0x8100, tag 4] | FRAME_ETHERTYPE | transport ...
+ *     udp        destination 6 | source 6 | [0x8100, tag 4] | 0x0800 | IPv4 20 | UDP 8 | ...
  *
- * With udp a node id is the node's IPv4 address, so a frame's inner header says where its outer one goes.
+ * With udp a node id is the node's IPv4 address, so a frame's inner header says where its outer one
+ * goes.
  *
  * No state but what encapsulation_init() makes; one poll core.
  */
@@ -29,10 +32,11 @@ struct port_selection;
 #define ENCAPSULATION_BYTES_MAX                                                                    \
 	(FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES + ENCAPSULATION_IPV4_BYTES +               \
 		ENCAPSULATION_UDP_BYTES)
-#define ENCAPSULATION_PORT   34997 /* UDP, of every process: FRAME_ETHERTYPE once more */
+#define ENCAPSULATION_PORT   34997  /* UDP, of every process: FRAME_ETHERTYPE once more */
 #define ENCAPSULATION_SOURCE 0xc000 /* UDP source ports are from here on, and spread flows */
 
-/* As the settings say; all zero is Ethernet without a tag. IPv4 addresses are in the host's byte order. */
+/* As the settings say; all zero is Ethernet without a tag. IPv4 addresses are in the host's byte
+ * order. */
 struct encapsulation_options {
 	bool udp;
 	uint16_t vlan;    /* 0: no tag */
@@ -77,8 +81,8 @@ struct outer {
 	bool marked;         /* congestion experienced */
 };
 
-/* Reads bytes that came from anywhere. flags: the mbuf's ol_flags, which say what the device has verified already.
- * ENCAPSULATION_FINE and _ARP fill outer. */
+/* Reads bytes that came from anywhere. flags: the mbuf's ol_flags, which say what the device has
+ * verified already. ENCAPSULATION_FINE and _ARP fill outer. */
 enum encapsulation_status encapsulation_read_any(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, uint64_t flags, struct outer *outer);
 
@@ -94,7 +98,8 @@ static inline uint64_t encapsulation_to(const void *bytes)
 	return rte_be_to_cpu_64(word_read(bytes, 0)) >> 16;
 }
 
-/* Is it the usual frame: raw Ethernet without a tag, to this host alone? Fills outer then, as encapsulation_read_any() would. */
+/* Is it the usual frame: raw Ethernet without a tag, to this host alone? Fills outer then, as
+ * encapsulation_read_any() would. */
 static inline bool encapsulation_read_plain(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, struct outer *outer)
 {
@@ -138,8 +143,9 @@ static inline void encapsulation_write_plain(
 		FRAME_ETHERNET_BYTES - FRAME_ADDRESS_BYTES);
 }
 
-/* Writes what stands before the transport header. The mbuf's data starts where it goes; the transport header, whose fields `frame`
- * has, and all that follows are in place. to: MAC address of the next hop. */
+/* Writes what stands before the transport header. The mbuf's data starts where it goes; the
+ * transport header, whose fields `frame` has, and all that follows are in place. to: MAC address of
+ * the next hop. */
 void encapsulation_write(const struct encapsulation *encapsulation, struct rte_mbuf *mbuf,
 	const uint8_t *to, const struct frame *frame);
 

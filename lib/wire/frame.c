@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* frame.c - reads and writes transport headers and records. No state; any thread.
  *
  * I1. frame_decode() looks at no byte beyond `available`, and at none beyond the header's length
@@ -15,7 +16,7 @@
 
 #include <wire/crc.h>
 
-#define VERSION_MASK   UINT64_C(0xf0) /* of the first word */
+#define VERSION_MASK UINT64_C(0xf0) /* of the first word */
 #define FLAGS_KNOWN                                                                                \
 	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM |                 \
 		FRAME_ACK_VALID | FRAME_CE)
@@ -42,8 +43,7 @@ static __rte_always_inline bool record_valid(const struct record *record)
 	case RECORD_START:
 		return record->header_length <= MESSAGE_HEADER_MAX &&
 		       record->header_length % RECORD_ALIGN == 0 &&
-		       record->extent <= MESSAGE_LENGTH_MAX &&
-		       record->data_length < record->extent;
+		       record->extent <= MESSAGE_LENGTH_MAX && record->data_length < record->extent;
 	case RECORD_WHOLE:
 		return record->header_length <= MESSAGE_HEADER_MAX &&
 		       record->header_length % RECORD_ALIGN == 0;
@@ -59,7 +59,8 @@ static __rte_always_inline bool record_valid(const struct record *record)
 	}
 }
 
-/* Do the pieces of the frame part before this record, or after it, or between its headers and its data? */
+/* Do the pieces of the frame part before this record, or after it, or between its headers and its
+ * data? */
 static __rte_always_inline bool record_whole(
 	const struct frame *frame, uint32_t at, const struct record *record)
 {
@@ -107,8 +108,8 @@ static bool is_echo(const struct frame *frame)
 	return frame->type == FRAME_PING || frame->type == FRAME_PONG;
 }
 
-/* An echo frame is a header and padding, all of it under the checksum. The answer is no longer than the question, and lengths
- * make sense: so nobody can be made to send more than was sent to him. */
+/* An echo frame is a header and padding, all of it under the checksum. The answer is no longer than
+ * the question, and lengths make sense: so nobody can be made to send more than was sent to him. */
 static bool echo_valid(const struct frame *frame)
 {
 	if (frame->flags != FRAME_FULL_SUM || frame->records != 0 ||

@@ -1,4 +1,6 @@
-/* frame.h - the layout of every header on the wire, and every limit of the protocol. doc/wire.md is its prose.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* frame.h - the layout of every header on the wire, and every limit of the protocol. doc/wire.md is
+ * its prose.
  *
  * All fields are little-endian. A frame is
  *
@@ -7,8 +9,8 @@
  *     [selective acknowledgement        32 bytes, with FRAME_SACK]
  *     records ...        each struct record_header, its message header, its data, padded to 8 bytes
  *
- * Only wire/frame.c reads or writes these bytes; the rest of the library sees struct frame. The straight way in (receiver.c) alone
- * reads a header where it lies.
+ * Only wire/frame.c reads or writes these bytes; the rest of the library sees struct frame. The
+ * straight way in (receiver.c) alone reads a header where it lies.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -31,21 +33,28 @@ enum frame_type {
 	FRAME_DATA = 1, /* sequenced: records */
 	FRAME_ACK,      /* not sequenced: acknowledgement fields only */
 	FRAME_ASK,      /* who is process (destination)? To everybody, or to where it was */
-	FRAME_TELL,     /* to the asker: I am, at this frame's source address, with this incarnation */
-	FRAME_RESET,    /* what you sent was for a process life or a stream that I do not know */
-	FRAME_BYE,      /* this process life ends now */
-	FRAME_PING,     /* echo question, to whatever life of the destination there is; padding behind the header */
-	FRAME_PONG      /* its answer, no longer than the question */
+	/* to the asker: I am, at this frame's source address, with this incarnation */
+	FRAME_TELL,
+	FRAME_RESET, /* what you sent was for a process life or a stream that I do not know */
+	FRAME_BYE,   /* this process life ends now */
+	/* echo question, to whatever life of the destination there is; padding behind the header */
+	FRAME_PING,
+	FRAME_PONG /* its answer, no longer than the question */
 };
 
 enum frame_flag {
-	FRAME_SACK = 1,      /* the bitmap follows the header */
-	FRAME_FIRST = 2,     /* the stream starts with psn `first`; on every frame until the stream's first acknowledgement */
-	FRAME_START = 4,     /* has a record that starts a message: deliver in order. Without it: at once */
-	FRAME_ACK_NOW = 8,   /* the sender has nothing more to send: acknowledge soon */
-	FRAME_FULL_SUM = 16, /* the checksum covers all bytes, not only the transport header and the bitmap */
-	FRAME_ACK_VALID = 32,/* ack, ack_stream, credit, echo and delay mean something */
-	FRAME_CE = 64        /* echo: congestion was experienced by frames to the sender of this one */
+	FRAME_SACK = 1, /* the bitmap follows the header */
+	/* the stream starts with psn `first`; on every frame until the stream's first
+	 * acknowledgement */
+	FRAME_FIRST = 2,
+	/* has a record that starts a message: deliver in order. Without it: at once */
+	FRAME_START = 4,
+	FRAME_ACK_NOW = 8, /* the sender has nothing more to send: acknowledge soon */
+	/* the checksum covers all bytes, not only the transport header and the bitmap */
+	FRAME_FULL_SUM = 16,
+	FRAME_ACK_VALID = 32, /* ack, ack_stream, credit, echo and delay mean something */
+	/* echo: congestion was experienced by frames to the sender of this one */
+	FRAME_CE = 64
 };
 
 /*   0       4       8               16                            31
@@ -77,9 +86,11 @@ enum frame_flag {
  *  +---------------------------------------------------------------+
  */
 struct __attribute__((packed, may_alias)) frame_header { /* where it lies, at any alignment */
-	uint8_t version_type; /* version in the high half */
+	uint8_t version_type;                            /* version in the high half */
 	uint8_t flags;
-	uint16_t length; /* bytes from here to the last record's end, or that of an echo's padding; Ethernet padding follows */
+	/* bytes from here to the last record's end, or that of an echo's padding; Ethernet padding
+	 * follows */
+	uint16_t length;
 	uint32_t checksum;
 	uint32_t destination_nid;
 	uint32_t destination_pid;
@@ -120,7 +131,7 @@ enum record_kind {
 /*  +-------+---------------+-------------------------------+
  *  | kind  | header_length |          data_length          |  0
  *  +-------+---------------+-------------------------------+
- *  |                        message                        |  4    number of the message, per stream
+ *  |                        message                        |  4  number of the message, per stream
  *  +-------------------------------------------------------+
  *  |         START: bytes of the message's data (64)       |  8   not in WHOLE
  *  |         MORE: where in it this data lies              |
@@ -128,8 +139,10 @@ enum record_kind {
  */
 struct record_header {
 	uint8_t kind;
-	uint8_t header_length; /* START, WHOLE: bytes of message header that follow, a multiple of 8, at most MESSAGE_HEADER_MAX */
-	uint16_t data_length;  /* bytes of data after it */
+	/* START, WHOLE: bytes of message header that follow, a multiple of 8, at most
+	 * MESSAGE_HEADER_MAX */
+	uint8_t header_length;
+	uint16_t data_length; /* bytes of data after it */
 	uint32_t message;
 	uint64_t extent;
 };
@@ -143,16 +156,19 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 
 /* Portals messages, the message header of RECORD_START and RECORD_WHOLE: lib/wire/message.h. */
 
-/* Some frames use fields in their own way. FRAME_ASK: psn and ack are the halves of the question's number, which FRAME_TELL
- * repeats. FRAME_TELL: first: the psn that the asker's streams to the teller begin with. FRAME_DATA with FRAME_FIRST and without
- * FRAME_ACK_VALID: ack: the psn that streams to its sender begin with. FRAME_BYE: stream and psn: the own stream and its next psn.
- * Echo frames: psn: number of the question. ack: PING: length that the answer shall have, FRAME_HEADER_BYTES to `length`;
- * PONG: length of the question. first: PONG: largest length of the answerer's own frames. */
+/* Some frames use fields in their own way. FRAME_ASK: psn and ack are the halves of the question's
+ * number, which FRAME_TELL repeats. FRAME_TELL: first: the psn that the asker's streams to the
+ * teller begin with. FRAME_DATA with FRAME_FIRST and without FRAME_ACK_VALID: ack: the psn that
+ * streams to its sender begin with. FRAME_BYE: stream and psn: the own stream and its next psn.
+ * Echo frames: psn: number of the question. ack: PING: length that the answer shall have,
+ * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the
+ * answerer's own frames. */
 
 /* A frame as the rest of the library sees it, in the host's byte order. */
 struct frame {
-	/* The header's fields in the header's order, so that they are copied as a whole. Of the first byte only the type is
-	 * seen; checksum and reserved mean nothing here, but that reserved is 0. */
+	/* The header's fields in the header's order, so that they are copied as a whole. Of the
+	 * first byte only the type is seen; checksum and reserved mean nothing here, but that
+	 * reserved is 0. */
 	uint8_t type;
 	uint8_t flags;
 	uint16_t length;
@@ -174,16 +190,17 @@ struct frame {
 	uint8_t records;
 	uint8_t reserved;
 	uint32_t first;
-	/* A frame in two pieces: its last tail_length bytes, a multiple of RECORD_ALIGN, lie at tail. They are all the data of
-	 * the last record. 0: the frame is in one piece, and tail means nothing. */
+	/* A frame in two pieces: its last tail_length bytes, a multiple of RECORD_ALIGN, lie at
+	 * tail. They are all the data of the last record. 0: the frame is in one piece, and tail
+	 * means nothing. */
 	uint32_t tail_length;
 	const uint8_t *tail;
 	uint64_t sack[FRAME_SACK_BITS / 64]; /* with FRAME_SACK; else it means nothing */
 	/* The rest is of decoded frames only. */
 	const uint8_t *body; /* the records */
 	uint32_t split;      /* bytes of body before the tail; UINT32_MAX: there is none */
-	/* whole: it is in one piece, and every record is a whole message, numbered one after the other, the first as
-	 * `message`. */
+	/* whole: it is in one piece, and every record is a whole message, numbered one after the
+	 * other, the first as `message`. */
 	uint32_t message;
 	bool whole;
 };
@@ -193,14 +210,15 @@ static_assert(offsetof(struct frame, credit) == offsetof(struct frame_header, cr
 
 enum frame_status {
 	FRAME_OK,
-	FRAME_BAD_SHORT,    /* fewer bytes than the header or its length field say */
-	FRAME_BAD_VERSION,  /* another version, or a type that does not exist */
+	FRAME_BAD_SHORT,   /* fewer bytes than the header or its length field say */
+	FRAME_BAD_VERSION, /* another version, or a type that does not exist */
 	FRAME_BAD_CHECKSUM,
-	FRAME_BAD_CONTENT   /* fields or records contradict each other or the limits */
+	FRAME_BAD_CONTENT /* fields or records contradict each other or the limits */
 };
 
-/* Reads and checks everything that can be checked without knowing the peer: after FRAME_OK every record lies within the
- * frame, and its lengths are within the protocol's limits. bytes: the transport header, any alignment. */
+/* Reads and checks everything that can be checked without knowing the peer: after FRAME_OK every
+ * record lies within the frame, and its lengths are within the protocol's limits. bytes: the
+ * transport header, any alignment. */
 enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame);
 /* The same for a frame in two pieces. FRAME_BAD_CONTENT: they do not part where a frame's may. */
 enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
@@ -215,8 +233,9 @@ static inline uint32_t frame_header_bytes(uint8_t flags)
 /* The padding of an echo frame of this length, transport header included. */
 void frame_pad(void *bytes, uint32_t length);
 
-/* Writes header, bitmap and checksum. Records or padding are in place already, in one piece or, with tail_length, in two:
- * frame->length covers them. Reads the fields of the header, tail_length, and what these say that there is. */
+/* Writes header, bitmap and checksum. Records or padding are in place already, in one piece or,
+ * with tail_length, in two: frame->length covers them. Reads the fields of the header, tail_length,
+ * and what these say that there is. */
 void frame_encode(const struct frame *frame, void *bytes);
 
 /* The checksum of what `crc` has summed. */
@@ -227,8 +246,9 @@ static inline void checksum_write(uint8_t *header, uint64_t crc)
 	memcpy(header + offsetof(struct frame_header, checksum), &sum, sizeof(sum));
 }
 
-/* Writes a header of which alone the checksum is: neither FRAME_SACK nor FRAME_FULL_SUM. The words are summed and stored as they are
- * made, so a frame whose fields are in registers need not be in memory. Returns the sum, for who has more to add. */
+/* Writes a header of which alone the checksum is: neither FRAME_SACK nor FRAME_FULL_SUM. The words
+ * are summed and stored as they are made, so a frame whose fields are in registers need not be in
+ * memory. Returns the sum, for who has more to add. */
 static inline uint64_t frame_encode_header(const struct frame *frame, uint8_t *to)
 {
 	const uint64_t start = frame->type | FRAME_VERSION << 4 | (uint32_t)frame->flags << 8 |
@@ -250,12 +270,12 @@ static inline uint64_t frame_encode_header(const struct frame *frame, uint8_t *t
 		crc = crc_word(crc, words[i]);
 		word_store(to, 8 * (i + 1), words[i]);
 	}
-	word_store(to, 0, start | (uint64_t)~(uint32_t)crc << 32);
+	word_store(to, 0, start | (uint64_t) ~(uint32_t)crc << 32);
 	return crc;
 }
 
-/* What an own frame says that is to be sent again: the fields that stay as they are (type, flags, records, length, psn, stream,
- * first), and an empty bitmap. Trusts the bytes. */
+/* What an own frame says that is to be sent again: the fields that stay as they are (type, flags,
+ * records, length, psn, stream, first), and an empty bitmap. Trusts the bytes. */
 void frame_recall(const void *bytes, struct frame *frame);
 
 /* One record. header and data point into the frame. WHOLE has the extent of its data. */
@@ -311,7 +331,8 @@ static inline uint32_t record_read(const struct frame *frame, uint32_t at, struc
 }
 
 /* Are these bytes `count` whole messages, numbered from `message` on? */
-static inline bool records_whole(const uint8_t *at, uint32_t bytes, unsigned count, uint32_t message)
+static inline bool records_whole(
+	const uint8_t *at, uint32_t bytes, unsigned count, uint32_t message)
 {
 	/* What all headers have alike: all but the header's length and the data's. */
 	const uint64_t alike = UINT64_C(0xffffffff000000ff) | (RECORD_ALIGN - 1) << 8;
@@ -335,11 +356,14 @@ static inline bool records_whole(const uint8_t *at, uint32_t bytes, unsigned cou
 
 /* --- the straight way: most frames are read where they lie, and nothing is made of them */
 
-#define FRAME_STRAIGHT       (FRAME_VERSION << 4 | FRAME_DATA | FRAME_START << 8) /* how it begins, */
-#define FRAME_STRAIGHT_ALIKE (UINT16_MAX & ~((FRAME_ACK_NOW | FRAME_ACK_VALID | FRAME_FULL_SUM) << 8)) /* but for these */
+/* how it begins, */
+#define FRAME_STRAIGHT (FRAME_VERSION << 4 | FRAME_DATA | FRAME_START << 8)
+/* but for these */
+#define FRAME_STRAIGHT_ALIKE                                                                       \
+	(UINT16_MAX & ~((FRAME_ACK_NOW | FRAME_ACK_VALID | FRAME_FULL_SUM) << 8))
 
-/* Is it a sequenced frame in one piece, with none but those flags, that frame_decode() would find right and whole, its first message
- * numbered `message`? */
+/* Is it a sequenced frame in one piece, with none but those flags, that frame_decode() would find
+ * right and whole, its first message numbered `message`? */
 static inline bool frame_is_straight(
 	const struct frame_header *header, uint32_t available, uint32_t message)
 {
@@ -371,8 +395,8 @@ static inline uint8_t *record_write(void *to, const struct record *record)
 	return (uint8_t *)to + record_header_bytes(record->kind);
 }
 
-/* Zeros behind a record's data, which is not there yet: they are part of what a full checksum covers, and must not be what was there
- * before. */
+/* Zeros behind a record's data, which is not there yet: they are part of what a full checksum
+ * covers, and must not be what was there before. */
 static __rte_always_inline void record_pad(uint8_t *at, const struct record *record)
 {
 	if (record->data_length % RECORD_ALIGN != 0)

@@ -1,5 +1,6 @@
-/* message.h - the header of a Portals message: the tables of section 4.1 as bytes. Initiator and target are the source and
- * destination of the transport header. No state; any thread.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* message.h - the header of a Portals message: the tables of section 4.1 as bytes. Initiator and
+ * target are the source and destination of the transport header. No state; any thread.
  *
  *   0       8       16              32                              63
  *  +-------+-------+---------------+-------------------------------+
@@ -13,11 +14,12 @@
  *  |                          requested length; 0 in a put, whose record says it    32
  *  |                          operation: get: the initiator's name for it, echoed;  40
  *  |                                     put: link of its SEND_START, echoed by the ack
- *  |                          memory descriptor handle             |  48   its high half is the generation
+ *  |                          memory descriptor handle             |  48  high half: generation
  *  |                          offset                               |  56
  *  +---------------------------------------------------------------+
  *
- * Zero words at its end are not sent, from header data on: what small messages seldom need comes last.
+ * Zero words at its end are not sent, from header data on: what small messages seldom need comes
+ * last.
  *
  * I1. message_decode() accepts exactly what message_encode() can write.
  */
@@ -38,7 +40,8 @@ enum message_kind {
 	MESSAGE_GET,
 	MESSAGE_REPLY,
 	MESSAGE_REFUSE, /* to a get's initiator: it was discarded, or is not known (any more) */
-	MESSAGE_PROBE   /* from a get's initiator after a long silence: refuse it unless its reply is under way */
+	/* from a get's initiator after a long silence: refuse it unless its reply is under way */
+	MESSAGE_PROBE
 };
 
 #define MESSAGE_HEADER_BYTES 64
@@ -73,11 +76,13 @@ static inline uint32_t message_length(const struct message_header *header, uint6
 		return offsetof(struct message_header, handle);
 	if (requested != 0)
 		return offsetof(struct message_header, operation);
-	return header->value != 0 ? offsetof(struct message_header, requested) : MESSAGE_HEADER_LEAST;
+	return header->value != 0 ? offsetof(struct message_header, requested)
+				  : MESSAGE_HEADER_LEAST;
 }
 
-/* to: MESSAGE_HEADER_BYTES bytes, any alignment; all may be written. Returns how many of them are sent. A word at a time, so that a
- * caller's header that is nothing but this call's argument is never in memory. */
+/* to: MESSAGE_HEADER_BYTES bytes, any alignment; all may be written. Returns how many of them are
+ * sent. A word at a time, so that a caller's header that is nothing but this call's argument is
+ * never in memory. */
 static inline uint32_t message_encode(const struct message_header *header, void *to)
 {
 	uint64_t requested = header->kind == MESSAGE_PUT ? 0 : header->requested;
@@ -96,8 +101,8 @@ static inline uint32_t message_encode(const struct message_header *header, void 
 	return message_length(header, requested);
 }
 
-/* The words of a header that were sent, of those that need not be; length is more than MESSAGE_HEADER_LEAST. False: the last of them
- * is zero, or there is no such header. */
+/* The words of a header that were sent, of those that need not be; length is more than
+ * MESSAGE_HEADER_LEAST. False: the last of them is zero, or there is no such header. */
 static inline bool message_read(const void *from, uint32_t length, struct message_header *header)
 {
 #define WORD(member) word_read(from, offsetof(struct message_header, member))
@@ -116,8 +121,8 @@ static inline bool message_read(const void *from, uint32_t length, struct messag
 	return word_read(from, length - sizeof(uint64_t)) != 0;
 }
 
-/* extent: bytes of data of the whole message. False: length, kind or words are not as specified. Field by field, so that a compiler may
- * keep them in registers. */
+/* extent: bytes of data of the whole message. False: length, kind or words are not as specified.
+ * Field by field, so that a compiler may keep them in registers. */
 static inline bool message_decode(
 	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
 {

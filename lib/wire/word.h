@@ -1,5 +1,7 @@
-/* word.h - numbers as they lie on the wire, at any alignment: eight bytes at once in the host's byte order, which is the one of
- * Postern's own headers, and those of Ethernet, ARP and IPv4 in the order of networks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* word.h - numbers as they lie on the wire, at any alignment: eight bytes at once in the host's
+ * byte order, which is the one of Postern's own headers, and those of Ethernet, ARP and IPv4 in the
+ * order of networks. */
 #ifndef WIRE_WORD_H
 #define WIRE_WORD_H
 
@@ -8,7 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are read and written as they are");
+static_assert(
+	__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are read and written as they are");
 
 static inline uint64_t word_of(uint32_t low, uint32_t high)
 {

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSD-3-Clause
 -- postern.lua - a Wireshark dissector for what Postern processes say to each other: doc/wire.md, every byte of it.
 --
 -- Wireshark and tshark load it from their directory of plugins (Help, About, Folders), or with

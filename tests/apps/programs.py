@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """programs.py - what the tests of the programs share: where they are, and ways to run them as a user would."""
 import json
 import os

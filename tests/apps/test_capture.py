@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """PTL_CAPTURE, and share/wireshark/postern.lua on what it has captured, with tshark as a user has it."""
 import os
 import random

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """scripts/compare as a user runs it, with what is in every build: Postern over memif, and sockets."""
 import os
 import subprocess

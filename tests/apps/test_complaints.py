@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong is told in one sentence with its remedy: limits of the process, settings that mean nothing, full disks."""
 import glob
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """postern-console as a user runs it: from a pipe, from a file, and at a terminal."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """postern-info doctor as a user runs it: on machines made of files, and on this one."""
 import json
 import os

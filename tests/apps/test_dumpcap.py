@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """PTL_SHARE: dpdk-dumpcap captures from a process while it runs.
 
 That takes hugepages, which this test asks the kernel for and gives back; where it gives none it is skipped, also with CI=true:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What `meson install` lays out serves a stranger: README's program is compiled against it, in C and in C++, with pkg-config or CMake
 alone, and runs with the shared and with the static library."""
 import fnmatch

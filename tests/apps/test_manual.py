@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """The manual is complete and well-formed: as installed, read by mandoc."""
 import glob
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """postern-perf as a user runs it."""
 import contextlib
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """The library has the probes that lib/base/probe.h promises, and the scripts in share/bpftrace use no others."""
 import glob
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What the README tells a newcomer is true: its settings and files exist. test_install.py compiles its program."""
 import os
 import re

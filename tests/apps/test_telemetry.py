@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What a running process answers to dpdk-telemetry.py, and what postern-top makes of it."""
 import fcntl
 import glob

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """postern-perf --trace: the file is what Perfetto and chrome://tracing read, and tells the life of each message."""
 import collections
 import json

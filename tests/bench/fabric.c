@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fabric.c - tagged messages of libfabric, for scripts/compare to hold Postern against. See rival.h
  * for its use.
  *

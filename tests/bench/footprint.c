@@ -1,15 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* footprint.c - the memory that an interface takes, and each thing on it.
  *
  *     bench-footprint            a table
- *     bench-footprint WHAT       one figure, in bytes: `interface`, `md`, `me`, `me-md`, `queue`, `event`,
- *                                `message` or `peer`
+ *     bench-footprint WHAT       one figure, in bytes: `interface`, `md`, `me`, `me-md`, `queue`,
+ *                                `event`, `message` or `peer`
  *
- * Each figure is the growth of the process's resident memory while COUNT of a thing are made, divided by COUNT;
- * each is taken in a process of its own, which runs this program with WHAT. So it is what a program really pays,
- * with everything that lies beside the thing itself: handles, free lists, the index of match lists, and the
- * page that is not full.
+ * Each figure is the growth of the process's resident memory while COUNT of a thing are made,
+ * divided by COUNT; each is taken in a process of its own, which runs this program with WHAT. So it
+ * is what a program really pays, with everything that lies beside the thing itself: handles, free
+ * lists, the index of match lists, and the page that is not full.
  *
- *     interface   with the default limits, before anything is made on it: a third and a fourth of a process
+ *     interface   with the default limits, before anything is made on it: a third and a fourth of a
+ *                 process
  *     md          PtlMDBind
  *     me          PtlMEAttach to one Portal, match bits of its own each
  *     me-md       the same with a descriptor

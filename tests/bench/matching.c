@@ -1,4 +1,6 @@
-/* matching.c - what it costs to find a match, and to put an entry into a list, by the list's length.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* matching.c - what it costs to find a match, and to put an entry into a list, by the list's
+ * length.
  *
  *     bench-matching                 tables of times and ratios, about ten seconds
  *     bench-matching LIST N          N searches in the list of that name, for callgrind to count
@@ -7,12 +9,14 @@
  *
  *     N = 1, 16, 100, ...         entries that ask for one nid, pid and match bits each
  *     N+64any                     with 64 among them that take any process
- *     N+64wild                    with 64 wildcards of four masks: any nid, any pid, any process, half of the bits
+ *     N+64wild                    with 64 wildcards of four masks: any nid, any pid, any process,
+ *                                 half of the bits
  *     N+64odd                     with 64 that ignore other bits each
  *
- * Each search is for an entry of the list picked at random, and finds it. Searches of all lists are timed in turn, and the best of the rounds counts, since machines
- * are shared. An insertion's time is the least of several runs of the same insertions; of these the longest
- * is told, and which one it is.
+ * Each search is for an entry of the list picked at random, and finds it. Searches of all lists are
+ * timed in turn, and the best of the rounds counts, since machines are shared. An insertion's time
+ * is the least of several runs of the same insertions; of these the longest is told, and which one
+ * it is.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -179,7 +183,8 @@ static void push_back(const struct match_table *table, struct match_list *list, 
 	match_push_back(table, list, i);
 }
 
-/* Between the same two, now from the left and now from the right: what uses up gaps most quickly. */
+/* Between the same two, now from the left and now from the right: what uses up gaps most
+ * quickly. */
 static void insert_between(const struct match_table *table, struct match_list *list, uint32_t i)
 {
 	static uint32_t left;

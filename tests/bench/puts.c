@@ -1,15 +1,17 @@
-/* puts.c - 8-byte puts between two interfaces of this process, for scripts/instructions to count their
- * instructions.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* puts.c - 8-byte puts between two interfaces of this process, for scripts/instructions to count
+ * their instructions.
  *
  *     puts answered N  N puts back and forth, each the answer to the one before
  *     puts window N    N puts one way, 64 at a time, whose events are then taken
  *     puts look N      N looks at an empty queue, each a turn of both engines
  *
- * Every put logs its four events, SEND_START, SEND_END, PUT_START and PUT_END, and the program takes them all.
+ * Every put logs its four events, SEND_START, SEND_END, PUT_START and PUT_END, and the program
+ * takes them all.
  *
- * All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every look at the clock, so
- * that timers, and with them acknowledgements, do not depend on how fast the machine is, nor on what watches the
- * program: two runs execute the same instructions.
+ * All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every look at
+ * the clock, so that timers, and with them acknowledgements, do not depend on how fast the machine
+ * is, nor on what watches the program: two runs execute the same instructions.
  */
 #include <stdbool.h>
 #include <stdint.h>

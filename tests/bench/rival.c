@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rival.c - see rival.h. */
 #include <arpa/inet.h>
 #include <netinet/in.h>

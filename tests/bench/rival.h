@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rival.h - what the programs share that scripts/compare runs beside postern-perf: the exchanges,
  * the command line and the report. A rival brings nothing but the functions that move messages.
  *
@@ -9,8 +10,8 @@
  * one line of JSON.
  *
  * The exchanges are those of postern-perf. latency: a message is answered by one of the same size,
- * and half of the time is one way. stream: windows of messages one way, two on their way at most; the
- * receiver's program answers each window that has come with a message of CREDIT_BYTES.
+ * and half of the time is one way. stream: windows of messages one way, two on their way at most;
+ * the receiver's program answers each window that has come with a message of CREDIT_BYTES.
  */
 #ifndef BENCH_RIVAL_H
 #define BENCH_RIVAL_H

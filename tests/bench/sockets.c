@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sockets.c - TCP and UDP, as quick as sockets can be, for scripts/compare to hold Postern against.
  * See rival.h for its use.
  *
- * Nothing is added to what the kernel does: no header, no matching. TCP sends at once (TCP_NODELAY).
- * Whoever receives takes with one call as many small messages as are there.
+ * Nothing is added to what the kernel does: no header, no matching. TCP sends at once
+ * (TCP_NODELAY). Whoever receives takes with one call as many small messages as are there.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,7 +34,8 @@ struct line {
 	size_t room;      /* bytes there */
 	uint64_t arrived; /* bytes; TCP */
 	uint32_t
-		reported; /* messages that came with `arrived` and have been returned; modulo 2^32 */
+		/* messages that came with `arrived` and have been returned; modulo 2^32 */
+		reported;
 	struct mmsghdr headers[BATCH];
 	struct iovec parts[BATCH];
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tracing.c - what a record of a trace costs, and what it costs when there is no trace.
  *
  *     bench-tracing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fixture.c - see fixture.h. */
 #include "fixture.h"
 
@@ -156,9 +157,9 @@ static uint64_t seconds(void)
 	return (uint64_t)now.tv_sec;
 }
 
-/* Polls until there is an event or patience ends: then PTL_EQ_EMPTY. With PTL_PROGRESS=inline each call is a turn of the
- * engines, so a busy machine must not take the CPU away after each. What takes long waits for a time to come, and leaves the CPU to
- * other tests. */
+/* Polls until there is an event or patience ends: then PTL_EQ_EMPTY. With PTL_PROGRESS=inline each
+ * call is a turn of the engines, so a busy machine must not take the CPU away after each. What
+ * takes long waits for a time to come, and leaves the CPU to other tests. */
 static int event_poll(ptl_handle_eq_t eq, ptl_event_t *event)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT};
@@ -222,7 +223,8 @@ ptl_event_t event_pair(ptl_handle_eq_t eq, ptl_event_kind_t start, const char *f
 	return event_expect(eq, start + 1, file, line);
 }
 
-void event_lengths(ptl_event_t event, ptl_size_t rlength, ptl_size_t mlength, const char *file, int line)
+void event_lengths(
+	ptl_event_t event, ptl_size_t rlength, ptl_size_t mlength, const char *file, int line)
 {
 	_assert_int_equal(event.rlength, rlength, file, line);
 	_assert_int_equal(event.mlength, mlength, file, line);

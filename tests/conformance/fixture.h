@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fixture.h - what every conformance test starts from: two interfaces of one process on one
  * in-process wire, queues, descriptors, and ways to wait for events and to prove that there are
  * none.
@@ -104,8 +105,10 @@ void event_absent(ptl_handle_eq_t eq, const char *file, int line);
 #define expect_pair(eq, start) event_pair((eq), (start), __FILE__, __LINE__)
 ptl_event_t event_pair(ptl_handle_eq_t eq, ptl_event_kind_t start, const char *file, int line);
 /* How much was asked for, and how much was moved. */
-#define expect_lengths(event, rlength, mlength) event_lengths((event), (rlength), (mlength), __FILE__, __LINE__)
-void event_lengths(ptl_event_t event, ptl_size_t rlength, ptl_size_t mlength, const char *file, int line);
+#define expect_lengths(event, rlength, mlength)                                                    \
+	event_lengths((event), (rlength), (mlength), __FILE__, __LINE__)
+void event_lengths(
+	ptl_event_t event, ptl_size_t rlength, ptl_size_t mlength, const char *file, int line);
 
 /* A description of memory: unbounded threshold, no maximal offset. */
 ptl_md_t region(void *start, size_t length, unsigned options, ptl_handle_eq_t eq);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* headers.cpp - portals.h and postern.h as a C++ program sees them: they compile, and every
  * function is C's. */
 #include <portals.h>

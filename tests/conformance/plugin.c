@@ -1,5 +1,6 @@
-/* plugin.c - a program that loads the library as a plugin, uses it, and unloads it again, while a thread that has been in
- * it lives on and ends afterwards.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* plugin.c - a program that loads the library as a plugin, uses it, and unloads it again, while a
+ * thread that has been in it lives on and ends afterwards.
  *
  *     plugin LIBRARY
  */

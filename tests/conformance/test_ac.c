@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ac.c - the access control table (3.10): PtlACEntry, and what it lets through. */
 #include "fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bad_input.c - arguments that nobody should give: forged and stale handles, handles of other
  * kinds and of another interface, values outside enumerations. Each is answered with the code that
  * the specification has for it, or at least with a code, and afterwards everything works. */

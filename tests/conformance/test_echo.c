@@ -1,4 +1,6 @@
-/* test_echo.c - postern_ping(): an echo of another interface, of none, and in an interface's last moments. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_echo.c - postern_ping(): an echo of another interface, of none, and in an interface's last
+ * moments. */
 #include "fixture.h"
 
 #include <pthread.h>

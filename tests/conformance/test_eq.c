@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_eq.c - event queues (3.9): PtlEQAlloc, PtlEQFree, PtlEQGet, PtlEQWait. What events say is in
  * test_events.c. */
 #include "fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_events.c - events (3.9): which are logged, in which order, and every member of each kind. */
 #include "fixture.h"
 

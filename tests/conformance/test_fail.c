@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_fail.c - operations that fail, and descriptors that are in use meanwhile (3.9, failure
  * notification): towards a process that does not exist an operation stays pending until
  * PTL_PEER_TIMEOUT. Run with a short one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_get.c - PtlGet (3.11): data, lengths, offsets, what the target refuses. */
 #include "fixture.h"
 
@@ -21,7 +22,8 @@ static void get_of_every_length(struct node *from, struct node *to)
 		pattern_fill(data, lengths[i], (unsigned)i);
 		memset(place, 0x5a, lengths[i] + GUARD);
 		get_from(source.md, from, 0);
-		expect_lengths(expect_pair(source.eq, PTL_EVENT_REPLY_START), lengths[i], lengths[i]);
+		expect_lengths(
+			expect_pair(source.eq, PTL_EVENT_REPLY_START), lengths[i], lengths[i]);
 		assert_true(pattern_is(place, lengths[i], (unsigned)i));
 		assert_true(bytes_are(place + lengths[i], GUARD, 0x5a));
 		expect_lengths(expect_pair(target.eq, PTL_EVENT_GET_START), lengths[i], lengths[i]);

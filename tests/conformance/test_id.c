@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_id.c - user identification (3.5.6) and process identification (3.6): PtlGetUid, PtlGetId. */
 #include "fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_init.c - PtlInit and PtlFini (3.3), on the loopback that a process has when nothing is set.
  */
 #include "fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_interface.c - portals.h says what the specification says: every name, type, member,
  * prototype and constant (sections 3.2 to 3.10). Most of it is checked by the compiler; what runs
  * is that no two codes are the same. */

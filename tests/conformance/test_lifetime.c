@@ -1,5 +1,6 @@
-/* test_lifetime.c - how long a memory descriptor accepts, and when it goes by itself (3.8): threshold, max_offset, and the
- * two ways to unlink. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_lifetime.c - how long a memory descriptor accepts, and when it goes by itself (3.8):
+ * threshold, max_offset, and the two ways to unlink. */
 #include "fixture.h"
 
 static char memory[4096];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_limits.c - the limits of an interface (3.5.1): what was granted, every object up to it, and
  * one more. */
 #include "fixture.h"
@@ -196,7 +197,8 @@ static void objects__unlinked_by_operations_make_room_as_well(void **state)
 	eq = queue_make(&here, EQ_ROOM);
 	source = region_bind(&here, region(NULL, 0, 0, PTL_EQ_NONE));
 	for (int i = 0; i < 10 * here.limits.max_mem_descriptors; i++) {
-		target_of(&here, limited(region(NULL, 0, PTL_MD_OP_PUT, eq), 1), PTL_UNLINK, PTL_UNLINK);
+		target_of(&here, limited(region(NULL, 0, PTL_MD_OP_PUT, eq), 1), PTL_UNLINK,
+			PTL_UNLINK);
 		put_to(source, &here, 0);
 		expect_pair(eq, PTL_EVENT_PUT_START);
 		expect_event(eq, PTL_EVENT_UNLINK);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_list_max.c - the longest match list (3.7): run with PTL_LIST_MAX=4. */
 #include "fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_me.c - match entries and match lists (3.7): PtlMEAttach, PtlMEAttachAny, PtlMEInsert,
  * PtlMEUnlink. */
 #include "fixture.h"

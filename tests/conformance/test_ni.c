@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ni.c - network interfaces (3.5): PtlNIInit, PtlNIFini, PtlNIStatus, PtlNIDist, PtlNIHandle.
  */
 #include "fixture.h"

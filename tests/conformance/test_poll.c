@@ -1,4 +1,6 @@
-/* test_poll.c - postern_eq_poll() and postern_eq_fd(): waiting for several queues, with a timeout, and in an event loop. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_poll.c - postern_eq_poll() and postern_eq_fd(): waiting for several queues, with a timeout,
+ * and in an event loop. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -11,8 +13,8 @@
 
 #include <postern.h>
 
-#define FOREVER UINT64_MAX
-#define MOMENT  UINT64_C(2000000) /* ns */
+#define FOREVER  UINT64_MAX
+#define MOMENT   UINT64_C(2000000) /* ns */
 #define MESSAGES (SANITIZED ? 2000u : 20000u)
 
 /* Portal PORTAL + i of the other interface logs to queue i. */
@@ -24,8 +26,8 @@ static void target_on(unsigned i, ptl_size_t count)
 	ptl_handle_me_t entry;
 
 	queues[i] = queue_make(&there, count);
-	assert_ok(PtlMEAttach(there.ni, (ptl_pt_index_t)(PORTAL + i), ANY_PROCESS, 0, EVERY_BIT, PTL_RETAIN, PTL_INS_AFTER,
-		&entry));
+	assert_ok(PtlMEAttach(there.ni, (ptl_pt_index_t)(PORTAL + i), ANY_PROCESS, 0, EVERY_BIT,
+		PTL_RETAIN, PTL_INS_AFTER, &entry));
 	region_attach(entry, region(NULL, 0, PTL_MD_OP_PUT, queues[i]), PTL_RETAIN, PTL_RETAIN);
 }
 
@@ -39,7 +41,8 @@ static void targets_make(ptl_size_t count)
 /* Two events for queue i, START and END. */
 static void put_on(unsigned i, ptl_hdr_data_t value)
 {
-	assert_ok(PtlPut(source, PTL_NOACK_REQ, there.id, (ptl_pt_index_t)(PORTAL + i), 0, 0, 0, value));
+	assert_ok(PtlPut(
+		source, PTL_NOACK_REQ, there.id, (ptl_pt_index_t)(PORTAL + i), 0, 0, 0, value));
 }
 
 static int poll_queues(uint64_t timeout, ptl_event_t *event, unsigned *which)
@@ -161,7 +164,8 @@ static void *poller_run(void *argument)
 	return NULL;
 }
 
-/* Returns when the thread is about to call, or has called: what follows must wake it whichever it is. */
+/* Returns when the thread is about to call, or has called: what follows must wake it whichever it
+ * is. */
 static void poller_start(void)
 {
 	memset(&poller, 0, sizeof(poller));
@@ -215,11 +219,12 @@ static void postern_eq_poll__ends_when_the_interface_closes(void **state)
 
 static _Atomic unsigned seen[3];
 
-/* Threads that wait for different sets of queues take all events of all of them, in whatever way each was woken. */
+/* Threads that wait for different sets of queues take all events of all of them, in whatever way
+ * each was woken. */
 static void crowd_run(unsigned number)
 {
-	const ptl_handle_eq_t sets[4][2] = {
-		{queues[0], queues[1]}, {queues[1], queues[0]}, {queues[0], queues[0]}, {queues[1], queues[1]}};
+	const ptl_handle_eq_t sets[4][2] = {{queues[0], queues[1]}, {queues[1], queues[0]},
+		{queues[0], queues[0]}, {queues[1], queues[1]}};
 	ptl_event_t event;
 
 	do {
@@ -237,14 +242,16 @@ static void crowd_feed(void)
 	/* Few at a time, so that threads sleep again and again. */
 	for (unsigned i = 0; i < MESSAGES / 10; i++) {
 		for (unsigned j = 0; j < 2; j++)
-			if (PtlPut(source, PTL_NOACK_REQ, there.id, (ptl_pt_index_t)(PORTAL + j), 0, 0, 0, 0) != PTL_OK)
+			if (PtlPut(source, PTL_NOACK_REQ, there.id, (ptl_pt_index_t)(PORTAL + j), 0,
+				    0, 0, 0) != PTL_OK)
 				return;
 		while (seen[0] < 2 * (i + 1) || seen[1] < 2 * (i + 1))
 			sched_yield();
 	}
 	/* Each end sends one thread home; two threads take from either queue. */
 	for (unsigned i = 0; i < 8; i++)
-		PtlPut(source, PTL_NOACK_REQ, there.id, (ptl_pt_index_t)(PORTAL + i % 2), 0, 0, 0, 1);
+		PtlPut(source, PTL_NOACK_REQ, there.id, (ptl_pt_index_t)(PORTAL + i % 2), 0, 0, 0,
+			1);
 }
 
 static void crowd_body(unsigned number)
@@ -304,7 +311,7 @@ static void postern_eq_fd__is_readable_while_there_are_events(void **state)
 	targets_make(EQ_ROOM);
 	put_on(0, 0);
 	fence(&here, &there);
-	fd = postern_eq_fd(queues[0]); /* made when there are */
+	fd = postern_eq_fd(queues[0]);    /* made when there are */
 	other = postern_eq_fd(queues[1]); /* or are none */
 	assert_true(fd >= 0 && other >= 0 && fd != other);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -405,7 +412,8 @@ static void postern_eq_fd__without_a_descriptor_says_so(void **state)
 	assert_non_null(strstr(postern_last_error(), "ulimit"));
 }
 
-/* Event loops of several threads share a queue: every event is taken, though each sleeps whenever it finds nothing. */
+/* Event loops of several threads share a queue: every event is taken, though each sleeps whenever
+ * it finds nothing. */
 static int loop_fd;
 static _Atomic unsigned loop_events;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_put.c - PtlPut (3.11): data, acknowledgements, lengths, header data, order. */
 #include "fixture.h"
 
@@ -264,7 +265,8 @@ static void ptl_put__starts_at_the_target_in_the_order_of_the_calls_whatever_the
 			ended++;
 	}
 	assert_int_equal(started, PUTS);
-	/* The data is the sender's until its descriptors are free: until then it may be sent again. */
+	/* The data is the sender's until its descriptors are free: until then it may be sent
+	 * again. */
 	for (unsigned i = 0; i < PUTS; i++) {
 		while ((code = PtlMDUnlink(mds[i])) == PTL_MD_INUSE)
 			sched_yield();
@@ -372,8 +374,8 @@ static struct speaker speaker_make(struct node *node, void *memory, size_t lengt
 {
 	struct speaker speaker = {.node = node, .eq = queue_make(node, EQ_ROOM)};
 
-	target_of(node, region(memory, length, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, speaker.eq), PTL_RETAIN,
-		PTL_RETAIN);
+	target_of(node, region(memory, length, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, speaker.eq),
+		PTL_RETAIN, PTL_RETAIN);
 	speaker.source = region_bind(node, region(memory, length, 0, speaker.eq));
 	return speaker;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_threads.c - many threads at once (2.4): every function is atomic, all threads share all
  * handles; and MPI's race between searching the unexpected queue and posting a receive (5.3). */
 #include "fixture.h"

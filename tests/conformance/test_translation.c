@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_translation.c - address translation (2.3, 4.2): which entry takes a request, told one
  * promise at a time and then by an oracle: a plain walk of a plain list that predicts every event
  * of a long random run. */

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz.h - what a fuzz target is made of.
  *
- * With clang a target is a libFuzzer program; with other compilers replay.c gives it a main() that runs it over files, so that
- * what was once found stays found.
+ * With clang a target is a libFuzzer program; with other compilers replay.c gives it a main() that
+ * runs it over files, so that what was once found stays found.
  */
 #ifndef FUZZ_H
 #define FUZZ_H

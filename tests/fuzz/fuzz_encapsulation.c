@@ -1,5 +1,7 @@
-/* fuzz_encapsulation.c - what stands before the transport header: Ethernet, a tag, IPv4 and UDP, ARP. The first byte says how the
- * interface is set, the second what the device says of checksums. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fuzz_encapsulation.c - what stands before the transport header: Ethernet, a tag, IPv4 and UDP,
+ * ARP. The first byte says how the interface is set, the second what the device says of
+ * checksums. */
 #include <string.h>
 
 #include <rte_mbuf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_fault.c - PTL_FAULT: a specification opens a port or closes the one inside, nothing else. */
 #include <string.h>
 

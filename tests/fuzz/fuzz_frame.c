@@ -1,4 +1,6 @@
-/* fuzz_frame.c - the transport header and the records of a frame, behind an Ethernet header that is passed over. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fuzz_frame.c - the transport header and the records of a frame, behind an Ethernet header that is
+ * passed over. */
 #include <string.h>
 
 #include <wire/frame.h>
@@ -12,7 +14,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* After FRAME_OK every record can be read and lies within the frame, and its lengths within the protocol's limits. */
+/* After FRAME_OK every record can be read and lies within the frame, and its lengths within the
+ * protocol's limits. */
 static void records_check(const struct frame *frame)
 {
 	const uint8_t *end = frame->body + frame->length - frame_header_bytes(frame->flags);
@@ -73,8 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Mostly repairs what a random change breaks, so that fuzzing goes deeper than the checksum: the version, a length beyond the
- * end, the checksum itself. */
+/* Mostly repairs what a random change breaks, so that fuzzing goes deeper than the checksum: the
+ * version, a length beyond the end, the checksum itself. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
 	struct frame frame;

@@ -1,4 +1,6 @@
-/* fuzz_message.c - the header of a Portals message: what is accepted is exactly what can be written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fuzz_message.c - the header of a Portals message: what is accepted is exactly what can be
+ * written. */
 #include <string.h>
 
 #include <wire/message.h>

@@ -1,15 +1,18 @@
-/* fuzz_receive.c - the whole receive path with its state: frames into a transport and an engine, as a network full of liars
- * might send them.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fuzz_receive.c - the whole receive path with its state: frames into a transport and an engine, as
+ * a network full of liars might send them.
  *
- * The input is a script of steps (struct script). A step makes a frame of two other processes that are modelled just so far that
- * frames are right by default, and wrong where the script says so; or hands in raw bytes; or lets the application
- * attach, put, get, update, unlink and ping; or lets time pass. Checksums are always right, but for raw frames.
+ * The input is a script of steps (struct script). A step makes a frame of two other processes that
+ * are modelled just so far that frames are right by default, and wrong where the script says so; or
+ * hands in raw bytes; or lets the application attach, put, get, update, unlink and ping; or lets
+ * time pass. Checksums are always right, but for raw frames.
  *
  * Whatever comes, it holds that
  *
  * F1. no byte outside a region is touched (the address sanitizer watches);
  * F2. every frame that the transport sends is one that it would accept;
- * F3. every operation that started ends in one END or FAIL, at the latest when the engine is destroyed;
+ * F3. every operation that started ends in one END or FAIL, at the latest when the engine is
+ * destroyed;
  * F4. every mbuf is back in its pool then, and no region is pending;
  * F5. an echo is never longer than its question, and every question of our own ends.
  */
@@ -174,7 +177,8 @@ static enum encapsulation_status frame_open(
 	return encapsulation_read(encapsulation, bytes, length, 0, outer);
 }
 
-/* F2, and what a fellow learns from a frame. Raw frames may have led to hosts that are not there. */
+/* F2, and what a fellow learns from a frame. Raw frames may have led to hosts that are not
+ * there. */
 static void frame_note(struct world *world, const uint8_t *bytes, uint32_t length)
 {
 	struct fellow *fellow;
@@ -249,7 +253,8 @@ static void events_drain(struct world *world)
 	struct event event;
 	enum queue_answer answer;
 
-	while ((answer = rig_take(world->rig->segment, world->queue_handle, &event)) == QUEUE_EVENT) {
+	while ((answer = rig_take(world->rig->segment, world->queue_handle, &event)) ==
+		QUEUE_EVENT) {
 		fuzz_assert(event.kind <= EVENT_UNLINK);
 		world->events[event.kind]++;
 	}
@@ -322,8 +327,8 @@ static void frame_queue(struct world *world, const uint8_t *bytes, uint32_t leng
 		world->queue[world->queued++] = mbuf;
 }
 
-/* The same, with what stands before the transport header, which begins where that ends. Some of it may be cut off, or
- * spoilt. */
+/* The same, with what stands before the transport header, which begins where that ends. Some of it
+ * may be cut off, or spoilt. */
 static void frame_queue_from(struct world *world, const struct fellow *fellow,
 	const struct frame *frame, const uint8_t *bytes, bool strange, struct script *script)
 {
@@ -625,7 +630,8 @@ static void fellow_begin(struct fellow *fellow)
 	fellow->message = 0;
 }
 
-/* A fellow begins a new stream, or a new life, or answers no more, or again; or the network begins to mark its frames, or ceases to. */
+/* A fellow begins a new stream, or a new life, or answers no more, or again; or the network begins
+ * to mark its frames, or ceases to. */
 static void step_fellow(struct world *world, struct script *script)
 {
 	uint8_t what = script_byte(script);
@@ -828,8 +834,8 @@ static void world_end(struct world *world)
 	fuzz_assert(events[EVENT_REPLY_END] <= events[EVENT_REPLY_START]);
 	/* F5 */
 	for (unsigned i = 0; i < world->ping_count; i++)
-		fuzz_assert(atomic_load(&segment_reply(segment, world->pings[i])->state) ==
-			    REPLY_DONE);
+		fuzz_assert(
+			atomic_load(&segment_reply(segment, world->pings[i])->state) == REPLY_DONE);
 	/* F4 */
 	for (unsigned i = 0; i < world->queued; i++)
 		rte_pktmbuf_free(world->queue[i]);

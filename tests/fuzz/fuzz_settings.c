@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_settings.c - settings: the first byte says which, the rest is its value. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* quiet.c - stands in for base/log.c: every message is formatted, none is written. */
 #include <stdarg.h>
 #include <stdio.h>

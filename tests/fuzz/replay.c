@@ -1,4 +1,6 @@
-/* replay.c - runs a fuzz target over the files and directories that are named, for compilers without libFuzzer. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replay.c - runs a fuzz target over the files and directories that are named, for compilers
+ * without libFuzzer. */
 #include <dirent.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,6 @@
-/* checks.h - what exchange and kills check alike: calls, values, and bytes that are a function of a seed and their offset. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* checks.h - what exchange and kills check alike: calls, values, and bytes that are a function of a
+ * seed and their offset. */
 #ifndef NET_CHECKS_H
 #define NET_CHECKS_H
 
@@ -54,7 +56,8 @@ static inline void bytes_fill(unsigned char *bytes, uint64_t size, uint64_t seed
 }
 
 /* bytes[0] is byte `from` of the sequence; from is a multiple of 8. */
-static inline void bytes_check(const unsigned char *bytes, uint64_t size, uint64_t seed, uint64_t from)
+static inline void bytes_check(
+	const unsigned char *bytes, uint64_t size, uint64_t seed, uint64_t from)
 {
 	for (uint64_t i = 0; i < size; i += 8) {
 		uint64_t word = mix(seed, (from + i) / 8);

@@ -1,5 +1,6 @@
-/* cycles.c - opens two interfaces, sends a message between them and closes them, again and again. In the end the process may hold no
- * more than after the first times.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cycles.c - opens two interfaces, sends a message between them and closes them, again and again.
+ * In the end the process may hold no more than after the first times.
  *
  *     PTL_IFACE_NAME="ONE;OTHER" cycles COUNT
  */
@@ -18,11 +19,12 @@
 
 #define PORTAL 4
 #define PID    5
-#define WARM   8    /* cycles until memory that stays has been touched */
+#define WARM   8 /* cycles until memory that stays has been touched */
 #ifdef __SANITIZE_ADDRESS__
 #define SLACK (1 << 20) /* KiB: the sanitizer holds back what was freed; it finds leaks itself */
 #else
-#define SLACK 3072 /* KiB: allocators keep a little now and then; 33 KiB a cycle are more after 100 */
+/* KiB: allocators keep a little now and then; 33 KiB a cycle are more after 100 */
+#define SLACK 3072
 #endif
 
 struct held {
@@ -96,8 +98,7 @@ static void cycle(void)
 	check(PtlGetId(interfaces[1], &target));
 	memory.start = bytes[1];
 	memory.eventq = queues[1];
-	check(PtlMEAttach(
-		interfaces[1], PORTAL, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry));
+	check(PtlMEAttach(interfaces[1], PORTAL, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry));
 	check(PtlMDAttach(entry, memory, PTL_RETAIN, PTL_RETAIN, NULL));
 	memory.start = bytes[0];
 	memory.eventq = queues[0];

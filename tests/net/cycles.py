@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Opens and closes interfaces in one process, again and again, and sees to it that nothing is kept.
 
     cycles.py PROGRAM DEVICE [COUNT]

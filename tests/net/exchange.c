@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* exchange.c - one of two processes that exchange messages over a real device. exchange.py starts
  * both and says when to begin.
  *
@@ -69,7 +70,8 @@
 static ptl_handle_ni_t ni;
 static ptl_process_id_t self, peer;
 static ptl_handle_eq_t meet_queue;
-static ptl_handle_eq_t idle_queue; /* stays empty: looking into it lets time go on, and takes nobody's events */
+/* stays empty: looking into it lets time go on, and takes nobody's events */
+static ptl_handle_eq_t idle_queue;
 static ptl_handle_md_t meet_voice;
 static uint64_t meetings;
 
@@ -777,8 +779,8 @@ static void say(const char *word)
 	fflush(stdout);
 }
 
-/* With PTL_PROGRESS=inline nothing moves unless this process calls Portals: what it owes the other, an acknowledgement or
- * a retransmission, is still due while it listens to the driver. */
+/* With PTL_PROGRESS=inline nothing moves unless this process calls Portals: what it owes the other,
+ * an acknowledgement or a retransmission, is still due while it listens to the driver. */
 static bool hear(char *line, int size)
 {
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -816,9 +818,8 @@ static void passive_open(void)
 		md_of(&out, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
 	others = block_make(OTHERS_SIZE);
 	check(PtlMEAttach(ni, PORTAL_OTHERS, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry));
-	check(PtlMDAttach(entry,
-		md_of(&others, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE), PTL_RETAIN,
-		PTL_RETAIN, NULL));
+	check(PtlMDAttach(entry, md_of(&others, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE),
+		PTL_RETAIN, PTL_RETAIN, NULL));
 }
 
 /* Puts with acknowledgement, then a get; nothing may fail. */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs two exchange processes against each other over a real device.
 
     exchange.py PROGRAM DEVICE SCENARIO

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Counts how often processes that wait for a message wake, with PTL_POLL=interrupt: hardly ever, whatever their device is at.
 
     idle.py HELLO DEVICE

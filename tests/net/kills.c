@@ -1,30 +1,38 @@
-/* kills.c - one of two processes of which kills.py kills one at any moment. The other one keeps books of every operation: each that
- * was started must end, once, and leave nothing behind.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kills.c - one of two processes of which kills.py kills one at any moment. The other one keeps
+ * books of every operation: each that was started must end, once, and leave nothing behind.
  *
  *     kills SELF_PID PEER_NID:PEER_PID LIFE
  *
- * LIFE is a number that grows from one start of a process to the next. Standard output speaks to the driver, a line at a time;
- * standard input listens to it. First "ready" is said, then "go" is awaited, and then any of
+ * LIFE is a number that grows from one start of a process to the next. Standard output speaks to
+ * the driver, a line at a time; standard input listens to it. First "ready" is said, then "go" is
+ * awaited, and then any of
  *
- *     run SEED KINDS   starts operations of these kinds (bits: 1 small puts, 2 large puts, 4 gets) until "stop": "running" is said
- *                      when some have ended
- *     stop             no new ones: "stopped NUMBER" is said when all have ended, with the number of the last put
- *     settle           when the other process has stopped or is dead: waits until all that it began here has ended, unlinks every
- *                      descriptor, sees that no frame buffer is in use, and opens everything anew: "settled FILES KILOBYTES",
- *                      what the process has open, and has taken from malloc()
+ *     run SEED KINDS   starts operations of these kinds (bits: 1 small puts, 2 large puts, 4 gets)
+ *                      until "stop": "running" is said when some have ended
+ *     stop             no new ones: "stopped NUMBER" is said when all have ended, with the number
+ *                      of the last put
+ *     settle           when the other process has stopped or is dead: waits until all that it began
+ *                      here has ended, unlinks every descriptor, sees that no frame buffer is in
+ *                      use, and opens everything anew: "settled FILES KILOBYTES", what the process
+ *                      has open, and has taken from malloc()
  *     floor NUMBER     no put that arrives from now on may have this number or a lower one
- *     knock            one put, which may fail: who had nothing under way when the other process died learns only now that
- *                      it did: "knocked"
+ *     knock            one put, which may fail: who had nothing under way when the other process
+ *                      died learns only now that it did: "knocked"
  *     talk             one operation after the other, none of which may fail: "talked"
  *     look             the books, on standard error
  *     quit             ends
  *
  * One thread does everything but listen; the listener wakes it by a put to the own process.
  *
- * V1. Each operation has a memory descriptor of its own, so an event belongs to one operation for certain.
- * V2. Each entry here takes one message and is gone: what has been received is not overwritten before it was looked at, and no
- *     more events can come than the queue has room for. A message that finds no entry is dropped, which the books allow.
- * V3. The length and the bytes of a put follow from its number, those of a get from its place: each is checked.
+ * V1. Each operation has a memory descriptor of its own, so an event belongs to one operation for
+ * certain.
+ * V2. Each entry here takes one message and is gone: what has been received is not overwritten
+ * before it was looked at, and no
+ *     more events can come than the queue has room for. A message that finds no entry is dropped,
+ *     which the books allow.
+ * V3. The length and the bytes of a put follow from its number, those of a get from its place: each
+ * is checked.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -437,7 +445,8 @@ static void event_await(void)
 	event_handle(&event);
 }
 
-/* Starts what may be started. When nothing is going on but acknowledgements that have not come, their puts may have been dropped. */
+/* Starts what may be started. When nothing is going on but acknowledgements that have not come,
+ * their puts may have been dropped. */
 static void ops_fill(void)
 {
 	for (unsigned turn = 0; turn < 2; turn++) {

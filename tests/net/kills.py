@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Kills one of two processes at any moment, again and again, and sees to it that the other one is none the worse.
 
     kills.py PROGRAM DEVICE [ROUNDS [SEED]]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs several exchange processes on one kernel interface, or in one network namespace.
 
     many.py PROGRAM DEVICE SCENARIO

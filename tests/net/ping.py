@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What postern-ping and postern-info doctor find on real networks between namespaces (exchange.py makes them).
 
     ping.py PROGRAMS SCENARIO...      several run side by side

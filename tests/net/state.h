@@ -1,5 +1,6 @@
-/* state.h - what a process is at, told to the driver that has waited for it too long: it sends SIGUSR1. Poll threads stand aside for the
- * answer, so one that hangs is told by there being none.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* state.h - what a process is at, told to the driver that has waited for it too long: it sends
+ * SIGUSR1. Poll threads stand aside for the answer, so one that hangs is told by there being none.
  */
 #ifndef NET_STATE_H
 #define NET_STATE_H
@@ -55,7 +56,8 @@ static inline bool state_open(ptl_handle_ni_t *interface)
 {
 	pthread_t thread;
 
-	return pthread_create(&thread, NULL, state_watch, interface) == 0 && pthread_detach(thread) == 0;
+	return pthread_create(&thread, NULL, state_watch, interface) == 0 &&
+	       pthread_detach(thread) == 0;
 }
 
 #endif

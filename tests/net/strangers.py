@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Two processes go on talking while 2,000 others ask one of them for data and never acknowledge it.
 
     strangers.py PROGRAM [PROCESSES]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* clock.c - see clock.h. A binary heap. */
 #include <sim/clock.h>
 

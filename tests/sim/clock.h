@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* clock.h - simulated time, and what is to happen when.
  *
- * I1. Time only moves when the next happening is due; what happens at the same time happens in the order in which it was
+ * I1. Time only moves when the next happening is due; what happens at the same time happens in the
+ * order in which it was
  *     planned. So a run depends on nothing but its inputs.
  */
 #ifndef SIM_CLOCK_H

@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-sim: runs simulated clusters of complete stacks, from seeds.
  *
- * A run that fails, or in which this program ends in whatever other way but SIGKILL, is named by the command that replays it.
+ * A run that fails, or in which this program ends in whatever other way but SIGKILL, is named by
+ * the command that replays it.
  */
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model.c - see model.h. */
 #include <sim/model.h>
 
@@ -538,7 +539,8 @@ static void task_finish(struct model *model, struct node *node, struct task *tas
 		model->finished(task, node);
 }
 
-/* A put has ended at the initiator when nothing more can come: a failed or discarded one is never acknowledged. */
+/* A put has ended at the initiator when nothing more can come: a failed or discarded one is never
+ * acknowledged. */
 static void put_look(struct model *model, struct node *node, struct task *task)
 {
 	const struct node *target = model_node(model, task->target);
@@ -615,7 +617,8 @@ static void near_event(
 {
 	const struct node *target = model_node(model, task->target);
 
-	/* Who waited no longer for a dead target's acknowledgement may still find it in the queue. */
+	/* Who waited no longer for a dead target's acknowledgement may still find it in the
+	 * queue. */
 	if (task->finished && event->type == PTL_EVENT_ACK &&
 		(target->life != task->target_life || !target->up))
 		return;

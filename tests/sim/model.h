@@ -1,18 +1,23 @@
-/* model.h - what must come out: every put and get of a run, and every event that it may and must cause.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* model.h - what must come out: every put and get of a run, and every event that it may and must
+ * cause.
  *
- * The model knows both ends of a task. It gives each its own range of memory at either end, so that every byte has one
- * owner:
+ * The model knows both ends of a task. It gives each its own range of memory at either end, so that
+ * every byte has one owner:
  *
  *     before the first event   the source holds the task's pattern, the destination poison
  *     SEND_END, GET_END        the source is poisoned: who reads it later sends poison
  *     PUT_END, REPLY_END       the destination holds the pattern; it is checked, and poisoned again
  *     when it is given again   it must still be poison: who wrote late is found
  *
- * I1. Each task has at most one START, one END or FAIL after it, at each end; at most one ACK, after its send's end.
+ * I1. Each task has at most one START, one END or FAIL after it, at each end; at most one ACK,
+ * after its send's end.
  * I2. STARTs of one process at another come in the order in which the tasks were issued.
- * I3. FAIL comes only where a party was in trouble (node.h) since the task was issued, and to gets that are discarded. A task to a
+ * I3. FAIL comes only where a party was in trouble (node.h) since the task was issued, and to gets
+ * that are discarded. A task to a
  *     process that was restarted may fail for that, how ever late, until one to it has ended well.
- * I4. When all is quiet, each task has ended; a put that was sent and did not start is in the target's drop count, and
+ * I4. When all is quiet, each task has ended; a put that was sent and did not start is in the
+ * target's drop count, and
  *     nothing else is.
  */
 #ifndef SIM_MODEL_H
@@ -40,7 +45,8 @@
 #define POISON           0xa5
 #define GUARD            64 /* bytes of poison kept after each range */
 #define RANGE_ALIGN      64
-#define RANGE_MORE       (GUARD + RANGE_ALIGN) /* bytes that a range takes beside its own, at most */
+/* bytes that a range takes beside its own, at most */
+#define RANGE_MORE (GUARD + RANGE_ALIGN)
 
 enum task_class {
 	TASK_WINDOW,
@@ -125,7 +131,8 @@ struct model {
 	uint64_t failed;     /* FAIL events */
 	uint64_t dropped;    /* puts that did not start, without trouble */
 	uint64_t bytes;      /* that arrived whole */
-	/* last started task of each pair of nodes: open addressing, key initiator + 1 << 32 | target */
+	/* last started task of each pair of nodes: open addressing, key initiator + 1 << 32 |
+	 * target */
 	uint64_t *pair_keys;
 	uint64_t *pair_last;
 	uint64_t *pair_met; /* lives of initiator and target of which a task has ended well */
@@ -145,10 +152,12 @@ void model_end(struct model *model, struct node *node);
 
 /* After trouble, so long may pass until everybody knows of it. */
 uint64_t model_grace(const struct model *model);
-/* So long ago a node's trouble was over: acknowledgements that were owed then, by it or to it, will not come. */
+/* So long ago a node's trouble was over: acknowledgements that were owed then, by it or to it, will
+ * not come. */
 void model_trouble_over(struct model *model, const struct node *node, uint64_t ended);
 
-/* Issues a put or get now; false when there is no room for it, at either end. The initiator is not entered. */
+/* Issues a put or get now; false when there is no room for it, at either end. The initiator is not
+ * entered. */
 struct task *model_issue(struct model *model, struct node *initiator, struct node *target,
 	enum task_class class, bool get, bool acknowledge, uint64_t length);
 /* A node, which is entered, has read an event. */

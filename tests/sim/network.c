@@ -1,5 +1,7 @@
-/* network.c - see network.h. Queues are kept as times: a link that is busy until t and sends r bit/s has (t - now) * r bits
- * waiting, so a frame costs two happenings, not one per hop and turn. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* network.c - see network.h. Queues are kept as times: a link that is busy until t and sends r
+ * bit/s has (t - now) * r bits waiting, so a frame costs two happenings, not one per hop and
+ * turn. */
 #include <sim/network.h>
 
 #include <stdlib.h>
@@ -166,7 +168,8 @@ static void parcel_arrive(void *object, uint64_t node)
 	network->deliver(network->context, (uint32_t)node, parcel);
 }
 
-/* Sets "congestion experienced" in an IPv4 header that allows it, and mends its checksum. Returns the marked parcel. */
+/* Sets "congestion experienced" in an IPv4 header that allows it, and mends its checksum. Returns
+ * the marked parcel. */
 static struct parcel *parcel_mark(struct network *network, struct parcel *parcel)
 {
 	uint8_t *bytes = parcel->bytes + FRAME_ETHERNET_BYTES;

@@ -1,11 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* network.h - the simulated network: a star of links around one switch.
  *
- *     node --- link up: rate, delay, faults ---> switch: a queue per node, marks, tail drop --- link down: rate, delay ---> node
+ *     node --- link up: rate, delay, faults ---> switch: a queue per node, marks, tail drop
+ *          --- link down: rate, delay ---> node
  *
- * I1. A frame is copied into a parcel when it leaves a node and out of it when it arrives. All who are sent the same frame share
- *     its parcel; whatever changes a frame on its way changes a copy, unless nobody else holds the parcel.
+ * I1. A frame is copied into a parcel when it leaves a node and out of it when it arrives. All who
+ * are sent the same frame share
+ *     its parcel; whatever changes a frame on its way changes a copy, unless nobody else holds the
+ *     parcel.
  * I2. Between two nodes frames keep their order unless a fault reorders them.
- * I3. The clock knows of each link down only the first frame that will arrive: a broadcast to thousands is one parcel and an
+ * I3. The clock knows of each link down only the first frame that will arrive: a broadcast to
+ * thousands is one parcel and an
  *     entry of 16 bytes for each of them.
  */
 #ifndef SIM_NETWORK_H
@@ -30,7 +35,8 @@ struct network_settings {
 	double drop;
 	double burst; /* that a burst of losses begins with it */
 	uint64_t
-		burst_time; /* ns that it lasts at most; by time, so that retransmissions outlive it */
+		/* ns that it lasts at most; by time, so that retransmissions outlive it */
+		burst_time;
 	double duplicate;
 	double late;            /* of duplicates: to come much later */
 	uint64_t late_time;     /* ns, at most */

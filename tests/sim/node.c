@@ -1,5 +1,6 @@
-/* node.c - see node.h. Implements pmd-glue/glue.h for simulated nodes, and the few calls to libc that would bring chance or the
- * wall clock into a run: the linker wraps them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* node.c - see node.h. Implements pmd-glue/glue.h for simulated nodes, and the few calls to libc
+ * that would bring chance or the wall clock into a run: the linker wraps them. */
 #include <sim/node.h>
 
 #include <errno.h>
@@ -24,9 +25,9 @@
 #define POOLS_MAX        64
 #define SECONDS_AT_START 1800000000 /* of the simulated wall clock */
 #define GATHER_BYTES     128
-#define TURN_LEAST       200        /* ns between two turns, so that time moves */
-#define CRASH_SKIP       SECOND     /* a crashing node waits for nothing */
-#define WRAP_SPAN        64         /* psns before the wrap */
+#define TURN_LEAST       200    /* ns between two turns, so that time moves */
+#define CRASH_SKIP       SECOND /* a crashing node waits for nothing */
+#define WRAP_SPAN        64     /* psns before the wrap */
 
 static struct rte_mempool *pools[POOLS_MAX];
 static uint32_t pool_sizes[POOLS_MAX];
@@ -132,8 +133,8 @@ static uint64_t mbuf_hash(const struct rte_mbuf *mbuf)
 	return hash;
 }
 
-/* Lets go of what has been sent. All of it has stayed as it was while the device held it: what lies in the transport's memory, and
- * what lies in the application's. */
+/* Lets go of what has been sent. All of it has stayed as it was while the device held it: what lies
+ * in the transport's memory, and what lies in the application's. */
 static void device_reap(struct node *node, uint64_t until)
 {
 	while (node->sent_head != node->sent_tail) {
@@ -261,7 +262,8 @@ static void device_close(struct port *port)
 	device_reap(node, UINT64_MAX);
 	while (node->received_head != node->received_tail)
 		network_release(&node->simulation->network,
-			node->received[node->received_head++ % node->settings->receive_ring].parcel);
+			node->received[node->received_head++ % node->settings->receive_ring]
+				.parcel);
 }
 
 static const struct port_operations device_operations = {
@@ -681,7 +683,8 @@ struct engine *__wrap_engine_create(const struct engine_options *options)
 	return __real_engine_create(&mine);
 }
 
-/* A node that lingers in PtlNIFini gives its CPU away: the others run until its own deadline, or a frame for it. */
+/* A node that lingers in PtlNIFini gives its CPU away: the others run until its own deadline, or a
+ * frame for it. */
 int __wrap_sched_yield(void)
 {
 	struct node *node = current;

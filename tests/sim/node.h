@@ -1,12 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* node.h - one complete stack: front end, engine and transport over a simulated device.
  *
- * A node is a process with PTL_PROGRESS=inline whose library state (struct interface number 0) is laid aside while others
- * run. It takes a turn when a frame has arrived, when its own deadline has come, and when its program has called it.
+ * A node is a process with PTL_PROGRESS=inline whose library state (struct interface number 0) is
+ * laid aside while others run. It takes a turn when a frame has arrived, when its own deadline has
+ * come, and when its program has called it.
  *
  * I1. Portals calls of a node are made between node_enter() and node_leave().
- * I2. A node is busy for the time that a turn takes; frames that come meanwhile wait in its receive ring, and are missed
+ * I2. A node is busy for the time that a turn takes; frames that come meanwhile wait in its receive
+ * ring, and are missed
  *     when that is full.
- * I3. A device holds a frame until it has sent it; the sender may not write to it meanwhile. The node checks that.
+ * I3. A device holds a frame until it has sent it; the sender may not write to it meanwhile. The
+ * node checks that.
  */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
@@ -32,7 +36,8 @@ struct node_settings {
 	uint64_t turn;         /* ns that a turn takes, */
 	uint64_t turn_frame;   /* and for each frame and command in it */
 	uint64_t
-		slice_run; /* ns that it has its CPU for, on average, before it waits for it; 0: always */
+		/* ns that it has its CPU for, on average, before it waits for it; 0: always */
+		slice_run;
 	uint64_t slice_wait;
 	enum port_gather gather;
 	bool udp; /* PTL_ENCAP=udp; one process per host then */

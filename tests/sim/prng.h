@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* prng.h - the simulator's only source of chance: xoshiro256**, seeded by splitmix64.
  *
- * I1. Everything that is random in a run comes from generators that were seeded from the run's seed, so a seed gives the same
+ * I1. Everything that is random in a run comes from generators that were seeded from the run's
+ * seed, so a seed gives the same
  *     run bit for bit, on every machine.
  */
 #ifndef SIM_PRNG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report.c - see report.h. */
 #include <sim/report.h>
 
@@ -172,7 +173,8 @@ void report_progress_end(void)
 
 void report_frame(const uint8_t *bytes, uint32_t length)
 {
-	static const char *const types[] = {"?", "DATA", "ACK", "ASK", "TELL", "RESET", "BYE", "PING", "PONG"};
+	static const char *const types[] = {
+		"?", "DATA", "ACK", "ASK", "TELL", "RESET", "BYE", "PING", "PONG"};
 	struct frame frame;
 
 	if (length < FRAME_ETHERNET_BYTES ||
@@ -183,8 +185,9 @@ void report_frame(const uint8_t *bytes, uint32_t length)
 	}
 	printf(" %s %u.%u -> %u.%u flags %#x stream %u psn %u first %u ack %u/%u credit %u records "
 	       "%u sack %016" PRIx64 " inc %u for %u\n",
-		types[frame.type <= FRAME_PONG ? frame.type : 0], frame.source_nid, frame.source_pid,
-		frame.destination_nid, frame.destination_pid, frame.flags, frame.stream, frame.psn,
-		frame.first, frame.ack_stream, frame.ack, frame.credit, frame.records,
-		frame.sack[0], frame.source_incarnation, frame.destination_incarnation);
+		types[frame.type <= FRAME_PONG ? frame.type : 0], frame.source_nid,
+		frame.source_pid, frame.destination_nid, frame.destination_pid, frame.flags,
+		frame.stream, frame.psn, frame.first, frame.ack_stream, frame.ack, frame.credit,
+		frame.records, frame.sack[0], frame.source_incarnation,
+		frame.destination_incarnation);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report.h - what a run has shown, and how it is told: a table, JSON, progress. */
 #ifndef SIM_REPORT_H
 #define SIM_REPORT_H

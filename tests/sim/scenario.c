@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario.c - see scenario.h. */
 #include <sim/scenario.h>
 
@@ -767,7 +768,8 @@ const struct scenario *scenario_find(const char *name)
 	return NULL;
 }
 
-/* The largest message fits, and so do all that one node is sent: nothing but the network holds them up. */
+/* The largest message fits, and so do all that one node is sent: nothing but the network holds them
+ * up. */
 static void plan_room(struct plan *plan)
 {
 	const struct workload_settings *workload = &plan->workload;
@@ -861,8 +863,8 @@ static void result_compare(
 	if (goodput > 0) {
 		share = metric_value(result, "goodput") / goodput;
 		report_metric(result, "goodput_of_lossless", "", share);
-		result_expect(result, !plan->expect || share >= promised, "goodput_of_lossless",
-			share);
+		result_expect(
+			result, !plan->expect || share >= promised, "goodput_of_lossless", share);
 	} else {
 		more = metric_value(result, "latency_p999") - metric_value(calm, "latency_p999");
 		report_metric(result, "latency_p999_above_lossless", "us", more);

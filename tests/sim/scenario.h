@@ -1,4 +1,6 @@
-/* scenario.h - named experiments: what the network, the nodes and their programs are like, and what is measured. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* scenario.h - named experiments: what the network, the nodes and their programs are like, and what
+ * is measured. */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H
 
@@ -22,7 +24,7 @@ struct scenario_options {
 	uint32_t frame;     /* bytes from the Ethernet header on */
 	uint64_t slice_run; /* ns, both or neither */
 	uint64_t slice_wait;
-	uint32_t silent;    /* processes that ask for data and never acknowledge it */
+	uint32_t silent; /* processes that ask for data and never acknowledge it */
 	double drop;
 	double burst;
 	double duplicate;

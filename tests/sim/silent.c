@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* silent.c - see silent.h. */
 #include <sim/silent.h>
 
@@ -103,10 +104,10 @@ static void silent_ask(void *object, uint64_t number)
 	if (simulation->over)
 		return;
 	silent->streams[number]++;
-	frame_send(silent, (uint32_t)number,
-		&simulation->nodes[number % simulation->node_count], &question, NULL, 0);
-	sim_clock_at(&simulation->clock, simulation_now(simulation) + SILENT_PERIOD,
-		silent_ask, silent, number);
+	frame_send(silent, (uint32_t)number, &simulation->nodes[number % simulation->node_count],
+		&question, NULL, 0);
+	sim_clock_at(&simulation->clock, simulation_now(simulation) + SILENT_PERIOD, silent_ask,
+		silent, number);
 }
 
 static void silent_told(struct silent *silent, const struct frame *told)
@@ -156,8 +157,7 @@ void silent_start(struct silent *silent)
 void silent_init(struct silent *silent, struct simulation *simulation,
 	const struct node_settings *settings, uint32_t count)
 {
-	*silent = (struct silent){
-		.simulation = simulation, .settings = settings, .count = count};
+	*silent = (struct silent){.simulation = simulation, .settings = settings, .count = count};
 	silent->streams = report_memory(calloc(count + 1, sizeof(*silent->streams)));
 }
 

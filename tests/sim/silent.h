@@ -1,8 +1,9 @@
-/* silent.h - processes that ask for data and never acknowledge it: forged, or dead since they asked. All of them are behind one link
- * of the network, the one after the nodes' links.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* silent.h - processes that ask for data and never acknowledge it: forged, or dead since they
+ * asked. All of them are behind one link of the network, the one after the nodes' links.
  *
- * Each asks one node where it is, and when it is told gets SILENT_BYTES there, SILENT_GETS times at once. It does the same again
- * every SILENT_PERIOD, while the nodes have something to do.
+ * Each asks one node where it is, and when it is told gets SILENT_BYTES there, SILENT_GETS times at
+ * once. It does the same again every SILENT_PERIOD, while the nodes have something to do.
  */
 #ifndef SIM_SILENT_H
 #define SIM_SILENT_H

@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* simulation.h - one run: what it was asked for, its parts, and its outcome.
  *
- * I1. Nothing in it outlives the run but what the report takes out of it; no part looks at the wall clock, at addresses or
+ * I1. Nothing in it outlives the run but what the report takes out of it; no part looks at the wall
+ * clock, at addresses or
  *     at the environment.
  */
 #ifndef SIM_SIMULATION_H
@@ -31,7 +33,8 @@ struct simulation {
 	struct silent *silent;
 	uint64_t peer_timeout; /* ns */
 	bool tracing;          /* writes every frame and event to standard output */
-	bool over; /* the workload has ended, or taken too long: no more tasks and no more trouble */
+	/* the workload has ended, or taken too long: no more tasks and no more trouble */
+	bool over;
 	bool lingering; /* a node is being closed: no other may open or close meanwhile */
 	uint64_t hash;  /* of every frame sent and every event read */
 	uint64_t steps;

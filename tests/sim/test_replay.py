@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """postern-sim names the command that repeats a run, however the run fails; and the command repeats it."""
 import os
 import resource

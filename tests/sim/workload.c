@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* workload.c - see workload.h. */
 #include <sim/workload.h>
 

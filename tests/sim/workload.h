@@ -1,6 +1,9 @@
-/* workload.h - what the nodes' programs do: put and get as the settings say, read every event, and let the model judge.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* workload.h - what the nodes' programs do: put and get as the settings say, read every event, and
+ * let the model judge.
  *
- * A program issues a task when its interval has passed, or, with interval 0, whenever it has fewer outstanding than it may.
+ * A program issues a task when its interval has passed, or, with interval 0, whenever it has fewer
+ * outstanding than it may.
  */
 #ifndef SIM_WORKLOAD_H
 #define SIM_WORKLOAD_H

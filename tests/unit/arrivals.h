@@ -1,7 +1,9 @@
-/* arrivals.h - messages from RIG_PEER that arrive at a rig on a fake transport, for the tests of lib/engine/incoming.c.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* arrivals.h - messages from RIG_PEER that arrive at a rig on a fake transport, for the tests of
+ * lib/engine/incoming.c.
  *
- * What is tested so is tested twice, since the engine takes them in two ways: with data that come after their message's
- * beginning, and with data that come with it.
+ * What is tested so is tested twice, since the engine takes them in two ways: with data that come
+ * after their message's beginning, and with data that come with it.
  */
 #ifndef ARRIVALS_H
 #define ARRIVALS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* eal.c - see eal.h. */
 #include "eal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* eal.h - EAL for unit tests: ordinary pages, no devices, one CPU. */
 #ifndef TESTS_UNIT_EAL_H
 #define TESTS_UNIT_EAL_H

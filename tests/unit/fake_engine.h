@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fake_engine.h - in place of lib/engine/engine.c: an engine that counts its turns and the commands
  * it carries out, and answers those that want an answer. For the tests of what stands between
  * application threads and engines. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fake_transport.c - see fake_transport.h. */
 #include "fake_transport.h"
 

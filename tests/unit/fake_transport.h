@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fake_transport.h - a transport in which nothing happens by itself, for tests of the engine.
  *
  * What the engine sends is kept, in order, until the test says how it ended. What arrives is what
@@ -56,7 +57,8 @@ struct fake_sent *fake_next(void);
 unsigned fake_unfinished(void);
 void fake_finish(struct fake_sent *sent, enum transport_fail why);
 
-/* Hands in the beginning of a message, without data; the answer stays readable until the test ends. */
+/* Hands in the beginning of a message, without data; the answer stays readable until the test
+ * ends. */
 struct fake_arrival *fake_begin(
 	struct process from, const struct message_header *header, uint64_t length);
 struct fake_arrival *fake_begin_bytes(
@@ -70,10 +72,12 @@ struct fake_arrival *fake_deliver(struct process from, const struct message_head
 void fake_queue(struct process from, const struct message_header *header, const void *data,
 	uint64_t length);
 
-/* So many bytes of data come with the beginning of a message that is delivered; FAKE_FRAME unless told. */
+/* So many bytes of data come with the beginning of a message that is delivered; FAKE_FRAME unless
+ * told. */
 void fake_set_frame(uint64_t bytes);
 
-/* What transport_push(), transport_urgent() and transport_looked() say, and how often the first and transport_transmit() were called. */
+/* What transport_push(), transport_urgent() and transport_looked() say, and how often the first and
+ * transport_transmit() were called. */
 struct fake_turn {
 	bool left; /* transport_push() */
 	bool urgent;

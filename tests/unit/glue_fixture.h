@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* glue_fixture.h - what the tests of pmd-glue share: starting it with settings, making frames,
  * waiting for conditions. */
 #ifndef TESTS_GLUE_FIXTURE_H

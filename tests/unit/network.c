@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* network.c - see network.h. */
 #include "network.h"
 
@@ -15,7 +16,7 @@
 
 #define QUEUE_FRAMES 1024
 #define GATHER_BYTES 64
-#define GARBLED_FROM 192 /* of a frame, by a port that mishandles those of two segments */
+#define GARBLED_FROM 192        /* of a frame, by a port that mishandles those of two segments */
 #define NID_FIRST    0x0a000064 /* 10.0.0.100 */
 
 struct event {
@@ -37,7 +38,8 @@ struct sent {
 	struct message message;
 	struct node *node;
 	uint32_t life;
-	uint8_t *memory; /* the data's own: who still reads it when the message is done is found out */
+	/* the data's own: who still reads it when the message is done is found out */
+	uint8_t *memory;
 };
 
 struct received {
@@ -124,8 +126,7 @@ static void frame_travel(struct network *network, struct rte_mbuf *frame, unsign
 	if (network->faults.rate > 0) {
 		uint64_t start = node->link_free > at ? node->link_free : at;
 
-		node->link_free =
-			start + (uint64_t)((double)frame->pkt_len / network->faults.rate);
+		node->link_free = start + (uint64_t)((double)frame->pkt_len / network->faults.rate);
 		at = node->link_free;
 	}
 	if (chance(network, network->faults.reorder))
@@ -164,10 +165,11 @@ static void frame_launch(
 			return;
 		frame = copy;
 		/* Only what a checksum covers: nobody would find out about the rest. */
-		rte_pktmbuf_mtod(frame, uint8_t *)[network_random(network) %
-			(network->options.full_checksum
-					? frame->pkt_len
-					: FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES)] ^=
+		rte_pktmbuf_mtod(frame,
+			uint8_t *)[network_random(network) %
+				   (network->options.full_checksum
+						   ? frame->pkt_len
+						   : FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES)] ^=
 			(uint8_t)(1u << network_random(network) % 8);
 	}
 	frame_travel(network, frame, to);
@@ -209,8 +211,7 @@ static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint1
 		const uint8_t *bytes;
 		unsigned to;
 
-		if (node->garbles && frames[i]->nb_segs > 1 &&
-			frames[i]->pkt_len > GARBLED_FROM) {
+		if (node->garbles && frames[i]->nb_segs > 1 && frames[i]->pkt_len > GARBLED_FROM) {
 			frame_own(network, &frames[i]);
 			memset(rte_pktmbuf_mtod_offset(frames[i], void *, GARBLED_FROM), 0xbb,
 				frames[i]->pkt_len - GARBLED_FROM);
@@ -317,8 +318,8 @@ void network_inject(struct network *network, unsigned to, const void *bytes, uin
 
 /* --- the model */
 
-static void upcall_begin(void *context, struct process from, const struct record *record,
-	struct inbound *inbound)
+static void upcall_begin(
+	void *context, struct process from, const struct record *record, struct inbound *inbound)
 {
 	uint64_t length = record->extent;
 	struct node *node = context;
@@ -370,9 +371,8 @@ static void upcall_end(void *context, void *inbound_context, enum transport_fail
 static void upcall_whole(void *context, struct process from, const void *header,
 	uint32_t header_length, const void *data, uint32_t length)
 {
-	const struct record record = {.header = header,
-		.header_length = (uint8_t)header_length,
-		.extent = length};
+	const struct record record = {
+		.header = header, .header_length = (uint8_t)header_length, .extent = length};
 	struct inbound inbound = {0};
 
 	upcall_begin(context, from, &record, &inbound);
@@ -443,7 +443,7 @@ void network_ping(struct network *network, unsigned from, unsigned to, struct pi
 	ping->to = network->nodes[to].self;
 	if (ping->timeout == 0)
 		ping->timeout = SECOND;
-	ping->outcome = (enum ping_outcome)-1;
+	ping->outcome = (enum ping_outcome) - 1;
 	transport_ping(node->transport, ping);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* network.h - a few transports on a faulty network in one thread, under a clock that only moves
  * when nothing else can.
  *
@@ -28,7 +29,8 @@ struct faults {
 	uint64_t reorder_by; /* ns */
 	double rate;         /* bytes per ns into each node; 0: infinite */
 	uint64_t stall;      /* ns that a node stalls now and then; 0: never */
-	uint64_t behind;     /* ns that a reading of the clock may be behind one before: another CPU's */
+	/* ns that a reading of the clock may be behind one before: another CPU's */
+	uint64_t behind;
 };
 
 struct node {
@@ -67,11 +69,11 @@ struct node {
 	uint64_t bytes;
 	uint64_t dropped_full;
 	unsigned pings_ended;
-	unsigned duplicates; /* times the user would have been told */
+	unsigned duplicates;  /* times the user would have been told */
 	uint8_t duplicate[6]; /* the address of the last */
-	uint64_t limit; /* bytes that it takes of a message; 0: all */
-	bool discard; /* takes no data */
-	bool stop;    /* and says so */
+	uint64_t limit;       /* bytes that it takes of a message; 0: all */
+	bool discard;         /* takes no data */
+	bool stop;            /* and says so */
 };
 
 struct network {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rig.c - see rig.h. */
 #include "rig.h"
 
@@ -381,8 +382,7 @@ bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move)
 	return true;
 }
 
-static void slot_read(
-	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+static void slot_read(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
 {
 	uint64_t words[EVENT_WORDS];
 
@@ -431,9 +431,7 @@ struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind)
 {
 	struct event event;
 
-	assert_int_equal(
-		rig_take(rig->segment, queue, &event),
-		QUEUE_EVENT);
+	assert_int_equal(rig_take(rig->segment, queue, &event), QUEUE_EVENT);
 	assert_int_equal(event.kind, kind);
 	return event;
 }
@@ -442,9 +440,7 @@ void rig_no_event(struct rig *rig, uint64_t queue)
 {
 	struct event event;
 
-	assert_int_equal(
-		rig_take(rig->segment, queue, &event),
-		QUEUE_EMPTY);
+	assert_int_equal(rig_take(rig->segment, queue, &event), QUEUE_EMPTY);
 }
 
 unsigned long rig_drops(const struct rig *rig)

@@ -1,5 +1,6 @@
-/* rig.h - one engine, on a fake transport or a real one, with what its front end would do, for tests of the
- * engine.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rig.h - one engine, on a fake transport or a real one, with what its front end would do, for
+ * tests of the engine.
  *
  * Posted commands are carried out by a turn of the engine at once, so that a test reads in order.
  * Functions that end in _post leave the command in the ring.
@@ -42,13 +43,14 @@ int rig_setup(void **state);
 int rig_teardown(void **state);
 /* What an event says. */
 struct event {
-	uint16_t kind;       /* enum event_kind */
-	uint16_t fail;       /* enum transport_fail, or FAIL_UNDELIVERABLE */
-	uint32_t nid;        /* initiator */
+	uint16_t kind; /* enum event_kind */
+	uint16_t fail; /* enum transport_fail, or FAIL_UNDELIVERABLE */
+	uint32_t nid;  /* initiator */
 	uint32_t pid;
 	uint32_t uid;
 	uint32_t portal;
-	uint32_t options;    /* of the region just after the event, as is what follows from `region` on */
+	/* of the region just after the event, as is what follows from `region` on */
+	uint32_t options;
 	uint64_t match_bits;
 	uint64_t requested;
 	uint64_t moved;
@@ -56,7 +58,7 @@ struct event {
 	uint64_t value;
 	uint64_t link;
 	uint64_t sequence;
-	uint64_t region;     /* handle */
+	uint64_t region; /* handle */
 	uint64_t start;
 	uint64_t length;
 	uint64_t user;

@@ -1,5 +1,6 @@
-/* shortage.h - calloc() and aligned_alloc() fail while memory_is_short, in programs that meson.build links so. One file of such a
- * program includes this. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* shortage.h - calloc() and aligned_alloc() fail while memory_is_short, in programs that
+ * meson.build links so. One file of such a program includes this. */
 #ifndef SHORTAGE_H
 #define SHORTAGE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_acceptance.c - which region accepts a put, what that costs it, and how it goes by itself. */
 #include <pthread.h>
 #include <sched.h>
@@ -228,8 +229,7 @@ static void threshold__shared_with_sending_threads_is_granted_exactly(void **sta
 	engine_poll(rig->engine);
 	while ((sent = fake_next()))
 		fake_finish(sent, TRANSPORT_OK);
-	while (rig_take(rig->segment, queue, &event) ==
-		QUEUE_EVENT)
+	while (rig_take(rig->segment, queue, &event) == QUEUE_EVENT)
 		kinds[event.kind]++;
 	assert_int_equal(kinds[EVENT_SEND_START], sender.posted);
 	assert_int_equal(kinds[EVENT_SEND_END], sender.posted);

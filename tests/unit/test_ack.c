@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ack.c - acknowledgements of puts: when one is sent, and what comes of one that arrives. */
 #include <portals.h>
 
@@ -79,7 +80,8 @@ static struct message_header ack_header(uint64_t handle, uint64_t link)
 }
 
 /* A put that asks for an acknowledgement, and that. */
-static struct fake_sent *put_sent(struct rig *rig, uint64_t queue, uint64_t region, struct message_header *ack)
+static struct fake_sent *put_sent(
+	struct rig *rig, uint64_t queue, uint64_t region, struct message_header *ack)
 {
 	struct fake_sent *sent;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_address.c - tests lib/p3/address.c: which addresses are certainly bad. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_arp.c - ARP messages as bytes, and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_barrier.c - of two threads that each say something and then look, one sees the other. */
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,6 @@
-/* test_bell.c - tests of pmd-glue/bell.c: a ring in a piece of memory, as a peer would describe it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_bell.c - tests of pmd-glue/bell.c: a ring in a piece of memory, as a peer would describe
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

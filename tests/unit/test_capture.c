@@ -1,4 +1,6 @@
-/* test_capture.c - tests of pmd-glue/capture.c and recorder.c: ports that are captured, the file read block by block. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_capture.c - tests of pmd-glue/capture.c and recorder.c: ports that are captured, the file
+ * read block by block. */
 #include "glue_fixture.h"
 
 #include <errno.h>
@@ -354,7 +356,8 @@ static void capture__goes_through_a_fifo(void **state)
 	for (unsigned n = 0; n < 2000; n++)
 		pass(1);
 	assert_int_equal(pthread_create(&reader, NULL, fifo_read, fifo), 0);
-	/* What was sent before somebody read is there as well. The reader makes its file once both have opened the FIFO. */
+	/* What was sent before somebody read is there as well. The reader makes its file once both
+	 * have opened the FIFO. */
 	for (unsigned n = 0; n < 2000; n++)
 		pass(2);
 	while (access(path, F_OK) != 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_clock.c - tests of pmd-glue/clock.c. */
 #include "glue_fixture.h"
 

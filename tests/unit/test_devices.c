@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_devices.c - tests of pmd-glue/devices.c. */
 #include "glue_fixture.h"
 

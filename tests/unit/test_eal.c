@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_eal.c - tests of pmd-glue/eal.c. EAL starts once in a process: each case has a child, forked
  * before it. */
 #include "glue_fixture.h"

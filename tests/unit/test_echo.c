@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_echo.c - echo questions and their answers, and what asking can be abused for. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,6 @@
-/* test_encapsulation.c - outer headers as bytes, checked against DPDK's own sums, and what is refused. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_encapsulation.c - outer headers as bytes, checked against DPDK's own sums, and what is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* test_engine.c - the engine's turn: the order of frames and commands, answers, waking, shutting down. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_engine.c - the engine's turn: the order of frames and commands, answers, waking, shutting
+ * down. */
 #include <string.h>
 #include <portals.h>
 
@@ -26,7 +28,8 @@ static void engine_create__without_a_transport_or_memory_is_none(void **state)
 	memory_is_short = false;
 }
 
-/* E1: a region is attached after the turn has begun, and after the frame came; the frame finds it. */
+/* E1: a region is attached after the turn has begun, and after the frame came; the frame finds
+ * it. */
 struct late {
 	struct rig *rig;
 	struct command entry, region;
@@ -144,7 +147,8 @@ static void engine_execute__comes_after_what_is_in_the_ring(void **state)
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
-	const struct rig_move moves[] = {{.to = RIG_PEER, .value = 1}, {.to = RIG_PEER, .value = 2}};
+	const struct rig_move moves[] = {
+		{.to = RIG_PEER, .value = 1}, {.to = RIG_PEER, .value = 2}};
 	const struct command second = rig_move_command(region, &moves[1], COMMAND_PUT);
 
 	assert_true(rig_put_post(rig, region, &moves[0]));
@@ -218,7 +222,8 @@ static void engine_look__sends_what_is_urgent_before_it_returns(void **state)
 	rig_event(rig, queue, EVENT_SEND_START);
 }
 
-/* As what was put off may bring events. Who posted them may have been told that the thread that looks sees to them. */
+/* As what was put off may bring events. Who posted them may have been told that the thread that
+ * looks sees to them. */
 static void engine_look__carries_out_commands_also_when_there_are_events_already(void **state)
 {
 	struct rig *rig = *state;
@@ -262,7 +267,8 @@ static void engine_poll__first_does_what_a_look_has_put_off(void **state)
 	}
 }
 
-static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long(void **state)
+static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long(
+	void **state)
 {
 	struct rig *rig = *state;
 	struct fake_turn *turn = fake_turn();
@@ -434,7 +440,8 @@ static void engine_put__takes_nothing_from_a_region_that_is_not_alive(void **sta
 	struct move early = {
 		.region = bind.object.index, .generation = bind.object.generation, .to = RIG_PEER};
 
-	assert_false(engine_put(rig->engine, unborn, &early, false)); /* its command was not posted */
+	/* its command was not posted */
+	assert_false(engine_put(rig->engine, unborn, &early, false));
 	description.threshold = 1;
 	region = rig_bind(rig, &description);
 	assert_true(put_at_once(rig, region, &move));
@@ -446,8 +453,8 @@ static void engine_put__takes_nothing_from_a_region_that_is_not_alive(void **sta
 	assert_int_equal(rig_counter(rig, commands_stale), 0);
 }
 
-/* As a thread that is preempted inside its enqueue leaves the ring: a place is taken, and hides what
- * comes after it. */
+/* As a thread that is preempted inside its enqueue leaves the ring: a place is taken, and hides
+ * what comes after it. */
 static void engine_execute__does_not_overtake_what_was_posted_and_cannot_be_seen(void **state)
 {
 	struct rig *rig = *state;
@@ -499,9 +506,7 @@ static void command_queue_free__makes_the_queue_stale_once(void **state)
 	assert_int_equal(rig_queue_free(rig, queue + (UINT64_C(1) << 32)), PTL_INV_EQ);
 	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
 	assert_int_equal(rig_queue_free(rig, queue), PTL_INV_EQ);
-	assert_int_equal(
-		rig_take(rig->segment, queue, &event),
-		QUEUE_GONE);
+	assert_int_equal(rig_take(rig->segment, queue, &event), QUEUE_GONE);
 }
 
 static void engine_deadline__is_the_transports_when_no_get_waits(void **state)
@@ -621,8 +626,7 @@ static void engine_destroy__ends_everything_that_was_in_flight(void **state)
 	assert_true(rig_put_post(rig, region, &move)); /* still in the ring */
 
 	rig_stop(rig);
-	while (rig_take(rig->segment, queue, &event) ==
-		QUEUE_EVENT) {
+	while (rig_take(rig->segment, queue, &event) == QUEUE_EVENT) {
 		kinds[event.kind]++;
 		events++;
 		if (event.kind == EVENT_SEND_FAIL || event.kind == EVENT_PUT_FAIL ||

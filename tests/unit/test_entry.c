@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_entry.c - how match entries come into their list and leave it. */
 #include <stdlib.h>
 #include <portals.h>

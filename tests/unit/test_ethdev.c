@@ -1,5 +1,6 @@
-/* test_ethdev.c - tests of pmd-glue/ethdev.c: what cards demand. The device is net_null; what a card's driver would say stands in for
- * what it says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_ethdev.c - tests of pmd-glue/ethdev.c: what cards demand. The device is net_null; what a
+ * card's driver would say stands in for what it says. */
 #include "glue_fixture.h"
 
 #include <sys/eventfd.h>
@@ -90,7 +91,8 @@ int __wrap_rte_eth_rx_queue_info_get(uint16_t id, uint16_t queue, struct rte_eth
 {
 	(void)id;
 	(void)queue;
-	*info = (struct rte_eth_rxq_info){.scattered_rx = card.scattered, .rx_buf_size = card.rx_buf_size, .nb_desc = 1024};
+	*info = (struct rte_eth_rxq_info){
+		.scattered_rx = card.scattered, .rx_buf_size = card.rx_buf_size, .nb_desc = 1024};
 	return 0;
 }
 
@@ -148,10 +150,11 @@ static void ethdev_open__makes_buffers_as_large_as_drivers_want_them(void **stat
 	static const struct {
 		uint32_t mtu, least, want;
 	} cases[] = {
-		{CARD_MTU, 0, 2048},   /* e1000 rounds down to a power of two */
+		{CARD_MTU, 0, 2048},    /* e1000 rounds down to a power of two */
 		{CARD_MTU, 1646, 2048}, /* vmxnet3 */
 		{CARD_MTU, 4000, 4000},
-		{9000, 0, 9000 + FRAME_HEADER + 32}, /* virtio: a VLAN tag and 12 bytes of its own */
+		/* virtio: a VLAN tag and 12 bytes of its own */
+		{9000, 0, 9000 + FRAME_HEADER + 32},
 	};
 
 	(void)state;
@@ -160,7 +163,8 @@ static void ethdev_open__makes_buffers_as_large_as_drivers_want_them(void **stat
 
 		card.min_rx_bufsize = cases[n].least;
 		port = card_open(cases[n].mtu);
-		if (port_room(port) < cases[n].want || port_room(port) >= cases[n].want + RTE_CACHE_LINE_SIZE)
+		if (port_room(port) < cases[n].want ||
+			port_room(port) >= cases[n].want + RTE_CACHE_LINE_SIZE)
 			fail_msg("case %zu: room is %u", n, port_room(port));
 		assert_int_equal(port->frame_size, cases[n].mtu + FRAME_HEADER);
 		port_close(port);
@@ -229,8 +233,8 @@ static void ethdev_open__says_how_large_frames_may_be(void **state)
 	port_close(card_open(9000));
 	log_clear_error();
 	assert_null(glue_port_open(0, "net_null0", 9001));
-	assert_string_equal(log_last_error(),
-		"net_null0: PTL_MTU is 9001, but this device takes no more than 9000: set PTL_MTU=9000 or less");
+	assert_string_equal(log_last_error(), "net_null0: PTL_MTU is 9001, but this device takes "
+					      "no more than 9000: set PTL_MTU=9000 or less");
 }
 
 static uint32_t frames_waiting(void *queue)
@@ -296,7 +300,8 @@ static void ethdev_interrupt__trusts_a_queue_that_has_called_once(void **state)
 	close(card.interrupt);
 }
 
-/* EAL has memory for as many devices as it is started for; these tests have pools of several kinds. */
+/* EAL has memory for as many devices as it is started for; these tests have pools of several
+ * kinds. */
 static int group_start(void **state)
 {
 	int result;
@@ -310,14 +315,19 @@ static int group_start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(ethdev_open__makes_buffers_as_large_as_drivers_want_them, card_reset),
-		cmocka_unit_test_setup(ethdev_open__promises_as_many_frames_as_the_ring_holds, card_reset),
+		cmocka_unit_test_setup(
+			ethdev_open__makes_buffers_as_large_as_drivers_want_them, card_reset),
+		cmocka_unit_test_setup(
+			ethdev_open__promises_as_many_frames_as_the_ring_holds, card_reset),
 		cmocka_unit_test_setup(ethdev_open__lets_frames_of_its_vlan_pass, card_reset),
 		cmocka_unit_test_setup(
-			ethdev_open__filters_no_vlan_where_none_is_used_or_none_can_be_filtered, card_reset),
+			ethdev_open__filters_no_vlan_where_none_is_used_or_none_can_be_filtered,
+			card_reset),
 		cmocka_unit_test_setup(ethdev_open__says_how_large_frames_may_be, card_reset),
-		cmocka_unit_test_setup(ethdev_interrupt__gives_up_a_queue_that_never_calls, card_reset),
-		cmocka_unit_test_setup(ethdev_interrupt__trusts_a_queue_that_has_called_once, card_reset),
+		cmocka_unit_test_setup(
+			ethdev_interrupt__gives_up_a_queue_that_never_calls, card_reset),
+		cmocka_unit_test_setup(
+			ethdev_interrupt__trusts_a_queue_that_has_called_once, card_reset),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, NULL);

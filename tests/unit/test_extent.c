@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_extent.c - ranges that are taken and given back, against a map of bytes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_fault.c - tests of pmd-glue/fault.c, around a port that is an array. */
 #include "glue_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_frame.c - headers and records as bytes, and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -156,7 +157,8 @@ static void frame_decode__sees_whole_messages(void **state)
 		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_WHOLE, 7, 8, 0}}, false, 0},
 		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_STOP, 8, 0, 0}}, false, 0},
 		{{{RECORD_STOP, 8, 0, 0}, {RECORD_WHOLE, 7, 8, 0}}, false, 0},
-		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_WHOLE, 8, 8, 0}, {RECORD_START, 9, 1, 2}}, false, 0},
+		{{{RECORD_WHOLE, 7, 8, 0}, {RECORD_WHOLE, 8, 8, 0}, {RECORD_START, 9, 1, 2}}, false,
+			0},
 	};
 	size_t i;
 
@@ -381,8 +383,8 @@ static void frame_decode__refuses_an_echo_with_fields_of_other_frames(void **sta
 	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.flags = 0), FRAME_BAD_CONTENT);
 	assert_int_equal(
 		ECHO_WITH(FRAME_PING, built.frame.flags |= FRAME_ACK_VALID), FRAME_BAD_CONTENT);
-	assert_int_equal(ECHO_WITH(FRAME_PING, built.frame.destination_incarnation = 1),
-		FRAME_BAD_CONTENT);
+	assert_int_equal(
+		ECHO_WITH(FRAME_PING, built.frame.destination_incarnation = 1), FRAME_BAD_CONTENT);
 	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.first = 63), FRAME_BAD_CONTENT);
 	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.first = 65536), FRAME_BAD_CONTENT);
 }

@@ -1,4 +1,6 @@
-/* test_freelist.c - free indices, taken and given by many threads; built for a race detector as well. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_freelist.c - free indices, taken and given by many threads; built for a race detector as
+ * well. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -53,8 +55,8 @@ static void freelist_init__may_make_an_empty_one(void **state)
 	free(list);
 }
 
-/* A thread looks at the top, index 0 over 1, and is away while 0 and 1 are taken and 0 is given back. Were it to go on, 1 would
- * have two owners. */
+/* A thread looks at the top, index 0 over 1, and is away while 0 and 1 are taken and 0 is given
+ * back. Were it to go on, 1 would have two owners. */
 static void freelist_take__notices_that_the_same_index_is_back_on_top(void **state)
 {
 	struct freelist *list = list_new(2);

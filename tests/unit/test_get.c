@@ -1,4 +1,6 @@
-/* test_get.c - gets that arrive, and what answers those of this process: replies, refusals, probes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_get.c - gets that arrive, and what answers those of this process: replies, refusals,
+ * probes. */
 #include <portals.h>
 
 #include "arrivals.h"

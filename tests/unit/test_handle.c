@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_handle.c - what the bits of a handle mean. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,6 @@
-/* test_hold.c - tests of pmd-glue/hold.c. No card is needed: any address will do, one of this process's own. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_hold.c - tests of pmd-glue/hold.c. No card is needed: any address will do, one of this
+ * process's own. */
 #include "glue_fixture.h"
 
 #include <limits.h>

@@ -1,4 +1,6 @@
-/* test_incoming.c - messages that arrive: what a put does, access control, translation, and what is not to be believed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_incoming.c - messages that arrive: what a put does, access control, translation, and what is
+ * not to be believed. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -347,7 +349,8 @@ static unsigned lines_with(const char *text, const char *part)
 	return count;
 }
 
-static void put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know(void **state)
+static void put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know(
+	void **state)
 {
 	struct rig *rig = *state;
 	const char *lines;
@@ -355,7 +358,9 @@ static void put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_
 	assert_string_equal(lines_of(puts_nobody_wants, rig), "");
 	log_set_level(LOG_LEVEL_INFO);
 	lines = lines_of(puts_nobody_wants, rig);
-	assert_int_equal(lines_with(lines, "a put of 10 bytes from 8:80 to Portal 0 with match bits 0xabc0 was dropped"), 1);
+	assert_int_equal(lines_with(lines, "a put of 10 bytes from 8:80 to Portal 0 with match "
+					   "bits 0xabc0 was dropped"),
+		1);
 	assert_int_equal(lines_with(lines, "Portal 1 with match bits 0xabc1 was dropped"), 1);
 	assert_int_equal(lines_with(lines, "dropped_no_match)\n"), 2); /* whole lines */
 	assert_int_equal(lines_with(lines, "\n"), 2);
@@ -377,7 +382,8 @@ static void message__that_is_not_well_formed_is_counted_and_nothing_else(void **
 	header.offset = 1;
 	assert_int_equal(message_encode(&header, bytes), MESSAGE_HEADER_BYTES);
 	for (uint32_t length = 0; length <= MESSAGE_HEADER_MAX; length += 8) {
-		/* What is cut off after a zero word could have been shorter; after another one it is another header. */
+		/* What is cut off after a zero word could have been shorter; after another one it
+		 * is another header. */
 		if (length == MESSAGE_HEADER_BYTES || length == MESSAGE_HEADER_LEAST)
 			continue;
 		assert_false(fake_begin_bytes(RIG_PEER, bytes, length, 4)->inbound.want_end);
@@ -485,7 +491,8 @@ static uint32_t trace_id(uint32_t value)
 	return trace_random(2) == 0 ? UINT32_MAX : value;
 }
 
-/* An entry of Portal 0 or 1 with a region; some accept nothing, some go when they are used up or too small. */
+/* An entry of Portal 0 or 1 with a region; some accept nothing, some go when they are used up or
+ * too small. */
 static void trace_attach(struct rig *rig, uint64_t queue, uint8_t *to)
 {
 	static const uint32_t thresholds[] = {0, 1, 3, GATE_THRESHOLD_INFINITE};
@@ -600,7 +607,8 @@ int main(void)
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),
 		test(message__whose_data_is_not_as_long_as_it_says_is_dropped),
 		test(messages__of_random_content_never_reach_beyond_a_region),
-		cmocka_unit_test(puts__come_to_the_same_as_a_whole_and_in_pieces), /* changes the frame */
+		/* changes the frame */
+		cmocka_unit_test(puts__come_to_the_same_as_a_whole_and_in_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, arrivals_in_pieces, NULL) +

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_inspection.c - tests lib/p3/inspection.c: what an interface tells of itself, by
  * postern_inspect(). Over the loopback; first with a poll thread, then inline. */
 #include <pthread.h>

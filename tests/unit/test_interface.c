@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_interface.c - tests lib/p3/interface.c, and with it library.c and visitor.c: how interfaces
  * come and go while threads use them. Over the loopback; first with a poll thread, then inline. */
 #include <pthread.h>
@@ -214,10 +215,12 @@ static void waiters_end(const pthread_t *threads)
 	}
 }
 
-/* A put to the own process that logs SEND_START in the queue and nothing else, for which an event is then taken. */
+/* A put to the own process that logs SEND_START in the queue and nothing else, for which an event
+ * is then taken. */
 static void event_expect(ptl_handle_ni_t ni, ptl_handle_eq_t eq, ptl_event_t *event)
 {
-	ptl_md_t md = {.threshold = PTL_MD_THRESH_INF, .eventq = eq, .user_ptr = (void *)(uintptr_t)eq};
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF, .eventq = eq, .user_ptr = (void *)(uintptr_t)eq};
 	ptl_process_id_t self;
 	ptl_handle_md_t handle;
 	int code;
@@ -249,8 +252,8 @@ static void PtlEQGet__of_many_queues_in_turn_takes_from_the_right_one(void **sta
 	for (unsigned i = 0; i < QUEUES; i++)
 		assert_int_equal(PtlEQAlloc(ni, 8, &queues[i]), PTL_OK);
 	for (unsigned i = 0; i < 5 * QUEUES; i++)
-		event_expect(ni, queues[i % QUEUES],
-			&events[i * 7 % (4 * 4096 / sizeof(ptl_event_t))]);
+		event_expect(
+			ni, queues[i % QUEUES], &events[i * 7 % (4 * 4096 / sizeof(ptl_event_t))]);
 	assert_int_equal(PtlEQFree(queues[0]), PTL_OK);
 	assert_int_equal(PtlEQGet(queues[0], events), PTL_INV_EQ);
 	event_expect(ni, queues[1], events);
@@ -262,7 +265,8 @@ static void PtlEQGet__of_many_queues_in_turn_takes_from_the_right_one(void **sta
 static void PtlEQGet__refuses_bad_addresses_also_after_good_ones(void **state)
 {
 	ptl_handle_ni_t ni = open_default();
-	char *page = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page =
+		mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ptl_event_t *event = (ptl_event_t *)(void *)(page + 4096);
 	const uintptr_t last = (uintptr_t)page + 2 * 4096 - sizeof(*event);
 	ptl_handle_eq_t eq;
@@ -283,7 +287,8 @@ static void PtlEQGet__refuses_bad_addresses_also_after_good_ones(void **state)
 	PtlFini();
 }
 
-/* V4: what a thread knows of a queue ends with the interface, also when the next one lies in the same place, and with the process. */
+/* V4: what a thread knows of a queue ends with the interface, also when the next one lies in the
+ * same place, and with the process. */
 static void PtlEQGet__knows_no_queue_of_an_earlier_life(void **state)
 {
 	ptl_handle_eq_t eq, before = PTL_EQ_NONE;
@@ -400,7 +405,8 @@ static void PtlNIFini__in_the_midst_of_calls_hurts_nobody(void **state)
 
 static void *closing_page;
 
-/* A look at the queue's memory does not get through; meanwhile another thread begins to close the interface. */
+/* A look at the queue's memory does not get through; meanwhile another thread begins to close the
+ * interface. */
 static void closing_begins(int number)
 {
 	(void)number;
@@ -411,7 +417,8 @@ static void closing_begins(int number)
 
 static void PtlEQGet__that_drives_another_interface_survives_the_end_of_its_own(void **state)
 {
-	const struct sigaction action = {.sa_handler = closing_begins, .sa_flags = (int)SA_RESETHAND};
+	const struct sigaction action = {
+		.sa_handler = closing_begins, .sa_flags = (int)SA_RESETHAND};
 	const struct command nothing = {.kind = COMMAND_PING_ABANDON};
 	struct sigaction before;
 	struct segment *segment;
@@ -529,7 +536,8 @@ static void interface__on_a_cpu_that_is_not_there_is_refused_with_a_sentence(voi
 static void interface__by_interrupt_moves_messages(void **state)
 {
 	char from[] = "here", to[8] = "";
-	ptl_md_t there = {.start = to, .length = sizeof(from), .threshold = 1, .options = PTL_MD_OP_PUT};
+	ptl_md_t there = {
+		.start = to, .length = sizeof(from), .threshold = 1, .options = PTL_MD_OP_PUT};
 	ptl_md_t here = {.start = from, .length = sizeof(from), .threshold = 1};
 	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_handle_me_t entry;
@@ -544,7 +552,8 @@ static void interface__by_interrupt_moves_messages(void **state)
 	assert_int_equal(PtlGetId(ni, &self), PTL_OK);
 	assert_int_equal(PtlEQAlloc(ni, 16, &there.eventq), PTL_OK);
 	here.eventq = PTL_EQ_NONE;
-	assert_int_equal(PtlMEAttach(ni, 4, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry), PTL_OK);
+	assert_int_equal(
+		PtlMEAttach(ni, 4, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry), PTL_OK);
 	assert_int_equal(PtlMDAttach(entry, there, PTL_RETAIN, PTL_RETAIN, NULL), PTL_OK);
 	assert_int_equal(PtlMDBind(ni, here, &md), PTL_OK);
 	assert_int_equal(PtlPut(md, PTL_NOACK_REQ, self, 4, 0, 0, 0, 0), PTL_OK);

@@ -1,4 +1,6 @@
-/* test_life.c - whole transports over a faulty network: which life of a process is believed in, and what forged and late frames can do. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_life.c - whole transports over a faulty network: which life of a process is believed in, and
+ * what forged and late frames can do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,11 +15,11 @@
 
 #include "network.h"
 
-#define LIFE     5
-#define DAY      (24 * 3600 * SECOND)
-#define LONG     (1u << 20) /* bytes */
-#define DELAY    (5 * MICROSECOND)
-#define ROUND    (2 * DELAY)
+#define LIFE  5
+#define DAY   (24 * 3600 * SECOND)
+#define LONG  (1u << 20) /* bytes */
+#define DELAY (5 * MICROSECOND)
+#define ROUND (2 * DELAY)
 
 static const uint8_t stranger[6] = {2, 9, 9, 9, 9, 9};
 static const uint8_t everybody[6] = {255, 255, 255, 255, 255, 255};
@@ -27,7 +29,8 @@ static struct network *network_make(void)
 {
 	struct network *network = network_standard(3, network_seed());
 
-	network->options.secret = (struct secret){{network_random(network), network_random(network)}};
+	network->options.secret =
+		(struct secret){{network_random(network), network_random(network)}};
 	node_start(network, 0, LIFE);
 	node_start(network, 1, LIFE);
 	return network;
@@ -48,7 +51,8 @@ static struct peer_info info_of(struct network *network, unsigned from, unsigned
 {
 	struct peer_info infos[NETWORK_NODES];
 	uint32_t cursor = 0;
-	unsigned count = transport_peers(network->nodes[from].transport, &cursor, infos, NETWORK_NODES);
+	unsigned count =
+		transport_peers(network->nodes[from].transport, &cursor, infos, NETWORK_NODES);
 
 	while (count-- > 0)
 		if (infos[count].process.nid == network->nodes[to].self.nid)
@@ -56,7 +60,8 @@ static struct peer_info info_of(struct network *network, unsigned from, unsigned
 	return (struct peer_info){0};
 }
 
-/* A frame to node 0 in the name of node 1, as right as somebody can make it who reads nothing but what is told to everybody. */
+/* A frame to node 0 in the name of node 1, as right as somebody can make it who reads nothing but
+ * what is told to everybody. */
 static struct frame forged(const struct network *network, uint8_t type, uint32_t life)
 {
 	const struct node *to = &network->nodes[0], *from = &network->nodes[1];
@@ -114,7 +119,8 @@ static void frame_inject(struct network *network, struct frame *frame, const uin
 	network_inject(network, 0, bytes, FRAME_ETHERNET_BYTES + frame->length);
 }
 
-/* Every type, in the name of the known life and of others, from where node 1 is and from elsewhere. */
+/* Every type, in the name of the known life and of others, from where node 1 is and from
+ * elsewhere. */
 static void attack(struct network *network, unsigned turn)
 {
 	static const uint32_t lives[] = {LIFE, LIFE + 1, LIFE - 1, LIFE + 0x80000000u, UINT32_MAX};
@@ -124,11 +130,12 @@ static void attack(struct network *network, unsigned turn)
 	struct frame frame = forged(network, types[turn % RTE_DIM(types)],
 		lives[turn / RTE_DIM(types) % RTE_DIM(lives)]);
 
-	frame_inject(network, &frame,
-		places[turn / RTE_DIM(types) / RTE_DIM(lives) % RTE_DIM(places)]);
+	frame_inject(
+		network, &frame, places[turn / RTE_DIM(types) / RTE_DIM(lives) % RTE_DIM(places)]);
 }
 
-/* Long messages both ways, until all is done; with an attack each `every` ns, 0: without. Returns how long it took. */
+/* Long messages both ways, until all is done; with an attack each `every` ns, 0: without. Returns
+ * how long it took. */
 static uint64_t exchange(struct network *network, uint64_t every)
 {
 	uint64_t start = network->now;
@@ -165,8 +172,8 @@ static void blind_frames__do_not_disturb_a_pair(void **state)
 	assert_int_equal(info_of(network, 0, 1).incarnation, LIFE);
 	assert_int_equal(network->nodes[0].counters.peers_restarted, 0);
 	assert_true(network->nodes[0].counters.lives_doubted > 1);
-	printf("%llu ns alone, %llu ns with a forged frame each 20 us\n",
-		(unsigned long long)calm, (unsigned long long)took);
+	printf("%llu ns alone, %llu ns with a forged frame each 20 us\n", (unsigned long long)calm,
+		(unsigned long long)took);
 	assert_true(took < calm + calm / 8);
 	network_check(network);
 	network_destroy(network);
@@ -194,7 +201,8 @@ static void blind_frame__holds_up_a_pair_for_a_round_trip_at_most(void **state)
 	}
 }
 
-/* Before the two have ever talked: the frames know of nothing that node 0 has told, and make nothing there. */
+/* Before the two have ever talked: the frames know of nothing that node 0 has told, and make
+ * nothing there. */
 static void blind_frames__before_the_first_message_do_not_matter(void **state)
 {
 	(void)state;
@@ -297,7 +305,8 @@ static bool keep_filter(struct network *network, unsigned from, unsigned to, con
 	return true;
 }
 
-/* A life that is over comes not back, whatever of it comes late: frames are on their way for 30 s at most. */
+/* A life that is over comes not back, whatever of it comes late: frames are on their way for 30 s
+ * at most. */
 static void life__that_is_over_stays_so(void **state)
 {
 	static const uint32_t lives[] = {LIFE + 1, LIFE - 1, LIFE + 0x80000000u, UINT32_MAX};
@@ -370,12 +379,15 @@ static uint64_t restart(struct network *network, uint32_t life, bool bye)
 	return network->now - start;
 }
 
-/* At any time after the last start, and whatever number the life has. A message of a process that starts needs two round trips:
- * for the question and for itself, without an acknowledgement one and a half. */
+/* At any time after the last start, and whatever number the life has. A message of a process that
+ * starts needs two round trips: for the question and for itself, without an acknowledgement one and
+ * a half. */
 static void restart__at_any_time_is_noticed_within_a_round_trip(void **state)
 {
-	static const uint64_t spans[] = {MILLISECOND, SECOND, DAY, 26 * DAY, 40 * DAY, 52 * DAY, 365 * DAY, 3 * 365 * DAY};
-	static const uint32_t lives[] = {LIFE + 1, LIFE - 1, LIFE + 0x80000000u, LIFE + 0x7fffffffu, 1, UINT32_MAX};
+	static const uint64_t spans[] = {
+		MILLISECOND, SECOND, DAY, 26 * DAY, 40 * DAY, 52 * DAY, 365 * DAY, 3 * 365 * DAY};
+	static const uint32_t lives[] = {
+		LIFE + 1, LIFE - 1, LIFE + 0x80000000u, LIFE + 0x7fffffffu, 1, UINT32_MAX};
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(spans) * RTE_DIM(lives) * 2; i++) {
@@ -421,8 +433,8 @@ static void node_move(struct network *network, unsigned index)
 	struct node *node = &network->nodes[index];
 
 	node->port.address[4] ^= 0x40;
-	encapsulation_init(&node->transport->encapsulation,
-		&node->transport->options.encapsulation, node->port.address, false);
+	encapsulation_init(&node->transport->encapsulation, &node->transport->options.encapsulation,
+		node->port.address, false);
 }
 
 /* The process lives on, and its frames come from elsewhere. */

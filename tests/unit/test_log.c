@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_log.c - what reaches standard error, seen through a pipe. */
 #include <errno.h>
 #include <pthread.h>

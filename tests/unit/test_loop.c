@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_loop.c - tests of pmd-glue/loop.c. */
 #include "glue_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_manners.c - tests of base/manners.h. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_match.c - match lists, with and without an index, against a linear oracle. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -573,7 +574,8 @@ static void match_list__gives_classes_to_masks_of_many_entries(void **state)
 	match_list_clear(&list);
 }
 
-/* Entries of odd masks that come and go in any order, more and fewer: what finds them is divided and united. */
+/* Entries of odd masks that come and go in any order, more and fewer: what finds them is divided
+ * and united. */
 static void match_list__finds_odd_masks_in_list_order(void **state)
 {
 	(void)state;

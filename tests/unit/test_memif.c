@@ -1,5 +1,6 @@
-/* test_memif.c - tests of pmd-glue/memif.c. A case runs in a process of its own; its peer is this program again, which
- * echoes until it is killed, or told to go by a frame filled with LEAVE.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_memif.c - tests of pmd-glue/memif.c. A case runs in a process of its own; its peer is this
+ * program again, which echoes until it is killed, or told to go by a frame filled with LEAVE.
  */
 #include "glue_fixture.h"
 
@@ -22,19 +23,19 @@
 
 #include <pmd-glue/kinds.h>
 
-#define LEAVE  255
-#define KILLS  10
-#define BURST  32
-#define STREAM 20000
-#define LEAVES 200
-#define VISITS 200
-#define IMPOSTOR_VISITS 3
-#define CYCLES 30
-#define WARM   3 /* cycles until all that stays has been made */
+#define LEAVE            255
+#define KILLS            10
+#define BURST            32
+#define STREAM           20000
+#define LEAVES           200
+#define VISITS           200
+#define IMPOSTOR_VISITS  3
+#define CYCLES           30
+#define WARM             3 /* cycles until all that stays has been made */
 #define DESCRIPTORS_SEEN 256
-#define MESSAGE 256   /* bytes; those of memif have 128 */
-#define NOBODY  65534 /* a user */
-#define LOOK   (50 * MICROSECOND) /* between two looks at a link */
+#define MESSAGE          256                /* bytes; those of memif have 128 */
+#define NOBODY           65534              /* a user */
+#define LOOK             (50 * MICROSECOND) /* between two looks at a link */
 
 static char directory[] = "/tmp/postern-memif-XXXXXX";
 static char path[64];
@@ -349,7 +350,8 @@ static void case_both_in_one_process(void)
 	port_close(one);
 }
 
-/* The first one's size goes for the second, who may not want another one. A killed process's goes for nobody. */
+/* The first one's size goes for the second, who may not want another one. A killed process's goes
+ * for nobody. */
 static void case_mtu_of_the_first(void)
 {
 	pid_t peer = peer_start(1500);
@@ -397,8 +399,8 @@ static struct port *port_again(void)
 	return port;
 }
 
-/* Both leave at the same moment: one of them takes the files away. Then one comes while the other one leaves: it finds a
- * place, and its files stay. */
+/* Both leave at the same moment: one of them takes the files away. Then one comes while the other
+ * one leaves: it finds a place, and its files stay. */
 static void leave_together(atomic_uint *count, bool parent)
 {
 	port_close(process_open(0));
@@ -454,7 +456,8 @@ static int path_listen(int type)
 	return listener;
 }
 
-/* Who comes while a killed server is dying may still be able to connect to it, but must take its place. */
+/* Who comes while a killed server is dying may still be able to connect to it, but must take its
+ * place. */
 static void case_dying_server(void)
 {
 	struct pollfd listener = {.fd = path_listen(SOCK_SEQPACKET), .events = POLLIN};
@@ -498,7 +501,8 @@ static void case_foreign_file(void)
 	CHECK(unlink(path) == 0);
 }
 
-/* A file of somebody else's with the name of the lock, or a name for it, is not written to and stays. */
+/* A file of somebody else's with the name of the lock, or a name for it, is not written to and
+ * stays. */
 static void case_foreign_lock(void)
 {
 	static const char text[] = "not a memif's";
@@ -573,7 +577,8 @@ static void knock(const struct sockaddr_un *address, socklen_t length)
 	CHECK(close(end.fd) == 0);
 }
 
-/* Knocks at every listening socket of this process, as another user where that can be: but for PATH, this user is a stranger too. */
+/* Knocks at every listening socket of this process, as another user where that can be: but for
+ * PATH, this user is a stranger too. */
 static _Noreturn void stranger(bool at_path)
 {
 	bool other = geteuid() == 0;
@@ -625,7 +630,8 @@ static void case_strangers(void)
 	port_close(two);
 }
 
-/* As another user, listens at PATH and greets: whoever comes must leave without a word, also those that come to be served. */
+/* As another user, listens at PATH and greets: whoever comes must leave without a word, also those
+ * that come to be served. */
 static _Noreturn void impostor(int ready)
 {
 	int listener;
@@ -670,7 +676,8 @@ static void case_impostor(void)
 	port_close(port);
 }
 
-/* What a process left that was killed before its socket had lost its name goes; a directory that is not a memif's stays. */
+/* What a process left that was killed before its socket had lost its name goes; a directory that is
+ * not a memif's stays. */
 static void case_left_directory(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -694,7 +701,8 @@ static void case_left_directory(void)
 	CHECK(rmdir(own) == 0 && rmdir(left) == 0);
 }
 
-/* A client's driver is of one size: those of others make room for it, or DPDK would have no more ports. */
+/* A client's driver is of one size: those of others make room for it, or DPDK would have no more
+ * ports. */
 static void case_many_sizes(void)
 {
 	port_close(process_open(0));
@@ -746,7 +754,8 @@ static struct held process_holds(void)
 		.pieces = heap.alloc_count};
 }
 
-/* Who opens and closes both ends again and again holds no more in the end than after the first times. */
+/* Who opens and closes both ends again and again holds no more in the end than after the first
+ * times. */
 static void case_cycles(void)
 {
 	struct held before = {0}, after;
@@ -789,7 +798,8 @@ static pid_t door_hold(void)
 	return child;
 }
 
-/* A process that is stopped while it comes or goes holds up nobody for ever, and what is there stays. */
+/* A process that is stopped while it comes or goes holds up nobody for ever, and what is there
+ * stays. */
 static void case_stopped_in_the_door(void)
 {
 	struct port *port = process_open(0);

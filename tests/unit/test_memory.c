@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_memory.c - tests of pmd-glue/memory.c. */
 #include "glue_fixture.h"
 

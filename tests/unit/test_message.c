@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_message.c - the header of a Portals message. */
 #include <setjmp.h>
 #include <stdarg.h>

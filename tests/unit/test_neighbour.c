@@ -1,4 +1,6 @@
-/* test_neighbour.c - finding hosts by ARP, a router between transports, marks, and what outer headers from liars do. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_neighbour.c - finding hosts by ARP, a router between transports, marks, and what outer
+ * headers from liars do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +103,8 @@ static void send__to_a_host_that_is_not_there_asks_less_and_less(void **state)
 
 static uint8_t copy_bytes[FRAME_SIZE];
 
-/* Frames to the router's address go on to the node that their IPv4 header names, from it; all of them marked. */
+/* Frames to the router's address go on to the node that their IPv4 header names, from it; all of
+ * them marked. */
 static bool router_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
 {
 	struct rte_ipv4_hdr *ipv4 = (struct rte_ipv4_hdr *)(void *)(copy_bytes + IPV4_AT);
@@ -189,7 +192,8 @@ static void gateway__that_fails_over_is_found_again(void **state)
 	(void)state;
 	network_send(network, 0, 2, 8);
 	assert_true(network_run(network, SECOND));
-	/* A lie, so far: frames to it vanish. The peer is asked for again, by ARP too, and found. */
+	/* A lie, so far: frames to it vanish. The peer is asked for again, by ARP too, and
+	 * found. */
 	arp_inject(network, 0, &moved, mac_router);
 	assert_memory_equal(neighbour_find(network->nodes[0].transport, network->nodes[1].self.nid),
 		mac_router, 6);

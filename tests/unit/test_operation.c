@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_operation.c - the pool of operations in flight. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_order.c - which of two entries of a list comes first. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,8 +118,8 @@ static void order__of_entries_put_in_anywhere_is_the_lists(void **state)
 	order_close(&order);
 }
 
-/* Entries are put between the same two, now from the left and now from the right: the pattern that uses
- * gaps up most quickly. Each insertion is looked at for what it has written. */
+/* Entries are put between the same two, now from the left and now from the right: the pattern that
+ * uses gaps up most quickly. Each insertion is looked at for what it has written. */
 static void order__moves_a_part_for_each_insertion(void **state)
 {
 	enum { COUNT = 6000, GROUPS = 1024 };
@@ -293,8 +294,8 @@ int main(void)
 	};
 	int failed;
 
-	table = (struct match_table){aligned_alloc(64, sizeof(struct match_entry) * TABLE_MAX),
-		TABLE_MAX};
+	table = (struct match_table){
+		aligned_alloc(64, sizeof(struct match_entry) * TABLE_MAX), TABLE_MAX};
 	assert_non_null(table.base);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(table.base);

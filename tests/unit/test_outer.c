@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_outer.c - what an interface's settings make of the outer headers, and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>

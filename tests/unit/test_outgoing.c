@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_outgoing.c - messages that this process sends, until the transport is done with them. */
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +111,7 @@ static void puts__cost_the_threshold_when_posted_and_show_it_as_they_begin(void 
 	assert_false(rig_put_post(rig, region, &move));
 	engine_poll(rig->engine);
 	for (uint32_t left = 3; left-- > 0;)
-		assert_int_equal(
-			rig_event(rig, queue, EVENT_SEND_START).threshold, left);
+		assert_int_equal(rig_event(rig, queue, EVENT_SEND_START).threshold, left);
 	/* The last one to begin is the first to end. */
 	struct fake_sent *first = fake_next(), *second = fake_next(), *third = fake_next();
 
@@ -217,7 +217,8 @@ static void puts__are_on_their_way_before_their_start_is_logged(void **state)
 		assert_int_equal(rig_event(rig, queue, EVENT_SEND_START).value, value);
 }
 
-/* Those that are named by their start, and those that show a threshold, do not overtake the others. */
+/* Those that are named by their start, and those that show a threshold, do not overtake the
+ * others. */
 static void puts__log_their_starts_in_the_order_in_which_they_began(void **state)
 {
 	struct rig *rig = *state;
@@ -230,8 +231,8 @@ static void puts__log_their_starts_in_the_order_in_which_they_began(void **state
 	bounded = rig_bind(rig, &description);
 	for (numbered.value = 1; numbered.value <= 12; numbered.value++) {
 		numbered.acknowledge = numbered.value % 4 == 3;
-		assert_true(rig_put_post(
-			rig, numbered.value % 4 == 2 ? bounded : region, &numbered));
+		assert_true(
+			rig_put_post(rig, numbered.value % 4 == 2 ? bounded : region, &numbered));
 	}
 	engine_poll(rig->engine);
 	for (uint64_t value = 1; value <= 12; value++) {
@@ -259,8 +260,7 @@ static void put__has_logged_its_start_before_a_frame_is_processed(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t queue = rig_queue(rig, 8);
-	uint64_t region =
-		rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
+	uint64_t region = rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
 	struct message_header header = rig_put_header(4);
 
 	fake_queue(RIG_PEER, &header, "data", 4);

@@ -1,4 +1,6 @@
-/* test_packet.c - tests of pmd-glue/packet.c, over a veth pair in a network namespace that ends with this process. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_packet.c - tests of pmd-glue/packet.c, over a veth pair in a network namespace that ends
+ * with this process. */
 #include "glue_fixture.h"
 
 #include <arpa/inet.h>
@@ -70,7 +72,8 @@ static struct rte_mbuf *take(struct port *port)
 }
 
 /* What arrives of a frame is all of it, in one piece. */
-static void carry(struct port *from, struct port *to, struct rte_mbuf *frame, uint32_t size, uint8_t fill)
+static void carry(
+	struct port *from, struct port *to, struct rte_mbuf *frame, uint32_t size, uint8_t fill)
 {
 	port_send(from, frame);
 	frame = take(to);
@@ -188,8 +191,8 @@ static void packet_transmit__survives_an_interface_that_goes_down(void **state)
 	assert_int_equal(command("ip link set ptg0 up"), 0);
 	wait_for_link(one, true);
 	wait_for_link(two, true);
-	/* What got through before is old news. The kernel takes its time to send again after the link is up, and looks at
-	 * what waits only when the next frame is sent. */
+	/* What got through before is old news. The kernel takes its time to send again after the
+	 * link is up, and looks at what waits only when the next frame is sent. */
 	end = glue_now(NULL) + PATIENCE;
 	do {
 		assert_true(glue_now(NULL) < end);
@@ -275,7 +278,8 @@ static void packet_open__says_what_is_wrong(void **state)
 /* The filter of a process by the last bytes of a key. */
 static struct port_selection selection(uint8_t key)
 {
-	return (struct port_selection){.ethertype = 0x88b5, .at = 22, .key = {1, 2, 3, 4, 5, 6, 7, key}};
+	return (struct port_selection){
+		.ethertype = 0x88b5, .at = 22, .key = {1, 2, 3, 4, 5, 6, 7, key}};
 }
 
 static void select_key(struct port *port, uint8_t key)
@@ -319,7 +323,7 @@ static void packet_select__leaves_a_process_what_is_addressed_to_it(void **state
 		select_key(here[n], n);
 	}
 	wait_for_link(there, true);
-	send_key(there, here[0]->address, 1, 10); /* from outside */
+	send_key(there, here[0]->address, 1, 10);   /* from outside */
 	send_key(here[2], here[0]->address, 1, 11); /* from this interface */
 	send_key(here[0], everybody, 1, 12);
 	send_key(there, stranger, 1, 13); /* another host's: nobody takes it */
@@ -367,7 +371,8 @@ static void packet_link__finds_an_interface_that_was_made_again(void **state)
 	a = one->address;
 	b = two->address;
 	snprintf(line, sizeof(line),
-		"ip link add ptg0 address %02x:%02x:%02x:%02x:%02x:%02x type veth peer name ptg1 address "
+		"ip link add ptg0 address %02x:%02x:%02x:%02x:%02x:%02x type veth peer name ptg1 "
+		"address "
 		"%02x:%02x:%02x:%02x:%02x:%02x && ip link set ptg0 up && ip link set ptg1 up",
 		a[0], a[1], a[2], a[3], a[4], a[5], b[0], b[1], b[2], b[3], b[4], b[5]);
 	assert_int_equal(command(line), 0);
@@ -385,7 +390,8 @@ static void packet_link__finds_an_interface_that_was_made_again(void **state)
 #define UDP_DATA 42u
 
 /* A datagram whose checksums are the port's to fill in, with `size` bytes of data. */
-static struct rte_mbuf *datagram_make(struct port *from, const uint8_t *to, uint32_t size, uint8_t fill)
+static struct rte_mbuf *datagram_make(
+	struct port *from, const uint8_t *to, uint32_t size, uint8_t fill)
 {
 	struct rte_mbuf *frame = frame_make(from, to, UDP_DATA + size, fill);
 	struct rte_ipv4_hdr *ipv4 = rte_pktmbuf_mtod_offset(frame, struct rte_ipv4_hdr *, 14);
@@ -414,7 +420,8 @@ static struct rte_mbuf *datagram_take(struct port *port)
 		const uint8_t *bytes;
 		assert_non_null(frame);
 		bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
-		if (bytes[12] == 0x08 && bytes[13] == 0 && bytes[UDP_AT + 2] == 0x88 && bytes[UDP_AT + 3] == 0xb5)
+		if (bytes[12] == 0x08 && bytes[13] == 0 && bytes[UDP_AT + 2] == 0x88 &&
+			bytes[UDP_AT + 3] == 0xb5)
 			return frame;
 		rte_pktmbuf_free(frame);
 	}
@@ -446,7 +453,8 @@ static void check_datagrams(struct port *one, struct port *two, const uint16_t *
 	uint16_t count = 0;
 
 	for (; sizes[count] != 0; count++)
-		frames[count] = datagram_make(one, two->address, sizes[count], (uint8_t)(count + 1));
+		frames[count] =
+			datagram_make(one, two->address, sizes[count], (uint8_t)(count + 1));
 	assert_int_equal(port_transmit(one, frames, count), count);
 	for (uint16_t n = 0; n < count; n++)
 		datagram_check(two, sizes[n], (uint8_t)(n + 1));
@@ -454,7 +462,8 @@ static void check_datagrams(struct port *one, struct port *two, const uint16_t *
 
 static void packet_transmit__sends_like_datagrams_as_one_and_receives_each(void **state)
 {
-	static const uint16_t alone[] = {1, 0}, tiny[] = {3, 3, 3, 2, 0}, rising[] = {100, 200, 300, 0},
+	static const uint16_t alone[] = {1, 0}, tiny[] = {3, 3, 3, 2, 0},
+			      rising[] = {100, 200, 300, 0},
 			      falling[] = {1472, 1472, 900, 900, 900, 7, 1472, 0};
 	uint16_t full[61] = {0};
 	struct port *one, *two;
@@ -503,7 +512,8 @@ static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **stat
 		assert_int_equal(rte_pktmbuf_chain(frames[n], tail), 0);
 	}
 	assert_int_equal(port_transmit(one, frames, 8), 8);
-	assert_int_equal(rte_mbuf_ext_refcnt_read(&info), 1); /* the port has let go of the memory */
+	/* the port has let go of the memory */
+	assert_int_equal(rte_mbuf_ext_refcnt_read(&info), 1);
 	for (uint8_t n = 0; n < 8; n++)
 		datagram_check(two, 1100, n);
 	port_close(one);
@@ -511,7 +521,8 @@ static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **stat
 	fixture_set("PTL_ENCAP", NULL);
 }
 
-/* A card that is to fill in a checksum, such as that of the kernel behind a veth or of a virtual machine, has not done so yet. */
+/* A card that is to fill in a checksum, such as that of the kernel behind a veth or of a virtual
+ * machine, has not done so yet. */
 static void packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_in(void **state)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET,
@@ -535,7 +546,8 @@ static void packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_
 	wait_for_link(two, true);
 	memset(data, 5, sizeof(data));
 	sender = socket(AF_INET, SOCK_DGRAM, 0);
-	assert_int_equal(sendto(sender, data, sizeof(data), 0, (struct sockaddr *)&to, sizeof(to)), sizeof(data));
+	assert_int_equal(sendto(sender, data, sizeof(data), 0, (struct sockaddr *)&to, sizeof(to)),
+		sizeof(data));
 	datagram_check(two, sizeof(data), 5);
 	close(sender);
 	port_close(two);
@@ -624,7 +636,8 @@ int main(void)
 		cmocka_unit_test(packet_link__finds_an_interface_that_was_made_again),
 		cmocka_unit_test(packet_transmit__sends_like_datagrams_as_one_and_receives_each),
 		cmocka_unit_test(packet_transmit__gathers_pieces_of_datagrams_sent_as_one),
-		cmocka_unit_test(packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_in),
+		cmocka_unit_test(
+			packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_in),
 		cmocka_unit_test(packet_open__names_the_capability_that_is_missing),
 		cmocka_unit_test(xdp_open__carries_frames_in_one_piece),
 		cmocka_unit_test(glue_port_open__takes_dpdk_s_own_af_packet_by_its_device_string),

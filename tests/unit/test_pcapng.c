@@ -1,4 +1,6 @@
-/* test_pcapng.c - tests of pmd-glue/pcapng.c: blocks byte by byte. tests/apps reads whole files with tshark. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_pcapng.c - tests of pmd-glue/pcapng.c: blocks byte by byte. tests/apps reads whole files
+ * with tshark. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* test_peer.c - whole transports over a faulty network: what becomes of a peer, and when what it tells is read. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_peer.c - whole transports over a faulty network: what becomes of a peer, and when what it
+ * tells is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +52,8 @@ static void nodes_poll(struct network *network, uint64_t ns)
 	}
 }
 
-/* Then it does not know how long the frames have waited that it finds, and says that all the time was its own. */
+/* Then it does not know how long the frames have waited that it finds, and says that all the time
+ * was its own. */
 static void peer__that_was_away_is_not_taken_for_near(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -75,7 +78,8 @@ static void peer__that_was_away_is_not_taken_for_near(void **state)
 	network_destroy(network);
 }
 
-/* Who joins a crowd sees a full queue from its first frame on, and would take that for the length of the way. */
+/* Who joins a crowd sees a full queue from its first frame on, and would take that for the length
+ * of the way. */
 static void peer__is_no_farther_than_its_first_answer_says(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -87,7 +91,8 @@ static void peer__is_no_farther_than_its_first_answer_says(void **state)
 	network_start(network);
 	network_send(network, 0, 1, 8);
 	nodes_poll(network, 2 * MICROSECOND);
-	/* A node that comes so late to the answer knows only that the way takes no longer than the whole. */
+	/* A node that comes so late to the answer knows only that the way takes no longer than the
+	 * whole. */
 	network->nodes[0].stalled_until = network->now + 60 * MICROSECOND;
 	while (info_of(network, 0, 1).rtt == 0)
 		network_pass(network, MICROSECOND);
@@ -104,8 +109,8 @@ static void peer__is_no_farther_than_its_first_answer_says(void **state)
 	network_destroy(network);
 }
 
-/* Answers to pings leave no trace at the one who answers: it forgets the peer that still hears from it, and must not be taken for
- * going on with a stream of which it knows nothing more. */
+/* Answers to pings leave no trace at the one who answers: it forgets the peer that still hears from
+ * it, and must not be taken for going on with a stream of which it knows nothing more. */
 static void stream__is_forgotten_though_pings_are_answered(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -137,8 +142,8 @@ static void stream__is_forgotten_though_pings_are_answered(void **state)
 	network_destroy(network);
 }
 
-/* Both nodes know each other; what node 0 sent lies at node 1, whose answer with the acknowledgement on it lies at node 0, which has
- * not looked yet. */
+/* Both nodes know each other; what node 0 sent lies at node 1, whose answer with the
+ * acknowledgement on it lies at node 0, which has not looked yet. */
 static void answer_arrive(struct network *network, unsigned messages)
 {
 	struct node *node = &network->nodes[0];
@@ -157,7 +162,8 @@ static void answer_arrive(struct network *network, unsigned messages)
 	assert_int_equal(node->done, 1);
 }
 
-/* The messages that it ends end before the data is there; the rest of it is read when answers to the data have had their turn. */
+/* The messages that it ends end before the data is there; the rest of it is read when answers to
+ * the data have had their turn. */
 static void acknowledgement__ends_messages_before_the_data_beside_it_is_delivered(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -223,7 +229,8 @@ static void acknowledgement__that_opens_the_window_is_used_in_its_turn(void **st
 
 	(void)state;
 	answer_arrive(network, 1);
-	/* More than a window lets go, queued before the acknowledgement is looked at, and then after it. */
+	/* More than a window lets go, queued before the acknowledgement is looked at, and then
+	 * after it. */
 	for (i = 0; i < 40; i++)
 		network_send(network, 0, 1, 1400);
 	transport_transmit(node->transport);
@@ -482,7 +489,8 @@ int main(void)
 		cmocka_unit_test(stream__is_forgotten_though_pings_are_answered),
 		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
 		cmocka_unit_test(peer__that_was_away_is_not_taken_for_near),
-		cmocka_unit_test(acknowledgement__ends_messages_before_the_data_beside_it_is_delivered),
+		cmocka_unit_test(
+			acknowledgement__ends_messages_before_the_data_beside_it_is_delivered),
 		cmocka_unit_test(peer__is_no_farther_than_its_first_answer_says),
 		cmocka_unit_test(acknowledgement__is_read_before_the_next_frames),
 		cmocka_unit_test(acknowledgement__outlives_the_peer_that_ends_behind_it),

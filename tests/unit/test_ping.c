@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ping.c - echo questions between an application thread and the transport. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_poller.c - tests lib/engine/poller.c: poll threads and seats, with an engine that only
  * counts. */
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_pool.c - tests of pmd-glue/pool.c. */
 #include "glue_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_port.c - tests of pmd-glue/port.c. */
 #include "glue_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_queue.c - event queues, by one thread and by several; built for a race detector as well. */
 #include <pthread.h>
 #include <sched.h>
@@ -68,7 +69,8 @@ static bool log_value(struct rig *rig, uint64_t handle, uint64_t value)
 	return event_log(rig, handle, &event);
 }
 
-/* As the engine logs a message that was here as a whole: returns how many of START and END were stored. */
+/* As the engine logs a message that was here as a whole: returns how many of START and END were
+ * stored. */
 static unsigned whole_log(struct rig *rig, uint64_t handle, struct event event)
 {
 	event.kind = EVENT_PUT_START;
@@ -290,12 +292,12 @@ static void queue_find__knows_only_living_queues_of_this_interface(void **state)
 
 	assert_ptr_equal(queue_find(rig->segment, queue), queue_object(rig, queue));
 	assert_null(queue_find(rig->segment, 0));
-	assert_null(queue_find(rig->segment,
-		handle_make(HANDLE_QUEUE, RIG_INTERFACE + 1, index, generation)));
-	assert_null(queue_find(rig->segment,
-		handle_make(HANDLE_REGION, RIG_INTERFACE, index, generation)));
-	assert_null(queue_find(rig->segment,
-		handle_make(HANDLE_QUEUE, RIG_INTERFACE, index, generation + 1)));
+	assert_null(queue_find(
+		rig->segment, handle_make(HANDLE_QUEUE, RIG_INTERFACE + 1, index, generation)));
+	assert_null(queue_find(
+		rig->segment, handle_make(HANDLE_REGION, RIG_INTERFACE, index, generation)));
+	assert_null(queue_find(
+		rig->segment, handle_make(HANDLE_QUEUE, RIG_INTERFACE, index, generation + 1)));
 	assert_null(queue_find(rig->segment,
 		handle_make(HANDLE_QUEUE, RIG_INTERFACE, HANDLE_INDEX_MAX, generation)));
 	queue_close(queue_object(rig, queue));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_receiver.c - frames that nobody should send: each costs a counter and nothing else. */
 #include <malloc.h>
 #include <setjmp.h>
@@ -59,9 +60,10 @@ static void forge(const struct network *network, struct forged *forged)
 static void forged_send_from(struct network *network, struct forged *forged, const uint8_t *from)
 {
 	uint32_t at = FRAME_ETHERNET_BYTES + frame_header_bytes(forged->frame.flags);
-	uint32_t record = forged->frame.records == 0 ? 0
-						     : record_bytes(forged->record.kind, forged->record.header_length,
-							       forged->record.data_length);
+	uint32_t record = forged->frame.records == 0
+				  ? 0
+				  : record_bytes(forged->record.kind, forged->record.header_length,
+					    forged->record.data_length);
 
 	ethernet_write(forged->bytes, network->nodes[0].port.address, from);
 	forged->frame.length = (uint16_t)(at - FRAME_ETHERNET_BYTES + record);
@@ -86,7 +88,8 @@ static void frame__of_a_stranger_begins_a_stream(void **state)
 
 	(void)state;
 	forge(network, &forged);
-	/* The model knows no such node, so the message itself is not sent: an end of one that never was passes. */
+	/* The model knows no such node, so the message itself is not sent: an end of one that never
+	 * was passes. */
 	forged.frame.flags = FRAME_FIRST;
 	forged.record = (struct record){.kind = RECORD_STOP, .message = 77, .extent = 3};
 	forged_send(network, &forged);
@@ -226,7 +229,8 @@ static void frame__with_a_wrong_message_number_is_dropped(void **state)
 static struct frame overheard;
 static bool overheard_lost;
 
-static bool overhear_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+static bool overhear_filter(
+	struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
 {
 	(void)network;
 	if (from != 0 || to != 1)
@@ -265,8 +269,8 @@ static struct peer_info peer_look(struct network *network, unsigned index)
 	return (struct peer_info){0};
 }
 
-/* Frame in the name of node 1 that acknowledges what node 0 has never sent. It would say that node 1 is elsewhere, alive, and what its
- * clock shows. */
+/* Frame in the name of node 1 that acknowledges what node 0 has never sent. It would say that node
+ * 1 is elsewhere, alive, and what its clock shows. */
 static void unsent_acknowledge(struct network *network, uint8_t type, bool bitmap)
 {
 	struct peer_info before = peer_look(network, 1);
@@ -349,7 +353,8 @@ static void acknowledgement_forge(struct network *network, uint32_t ack, uint64_
 	forged_send_from(network, &forged, network->nodes[1].port.address);
 }
 
-/* First that the second of two frames has arrived without the first, then that only the first has. */
+/* First that the second of two frames has arrived without the first, then that only the first
+ * has. */
 static void acknowledgements__that_contradict_each_other_do_no_harm(void **state)
 {
 	struct network *network = acquaintances(1);
@@ -371,7 +376,8 @@ static void acknowledgements__that_contradict_each_other_do_no_harm(void **state
 	network_destroy(network);
 }
 
-/* Whatever a peer says has arrived: every message ends once, and nothing is taken for what it is not. */
+/* Whatever a peer says has arrived: every message ends once, and nothing is taken for what it is
+ * not. */
 static void acknowledgements__of_a_liar_end_every_message(void **state)
 {
 	struct network *network;
@@ -388,7 +394,8 @@ static void acknowledgements__of_a_liar_end_every_message(void **state)
 			uint32_t behind = (uint32_t)(network_random(network) % 64);
 
 			for (uint64_t n = network_random(network) % 8; n > 0; n--)
-				network_send(network, 0, 1, network_random(network) % (n % 2 ? 64 : 20000));
+				network_send(network, 0, 1,
+					network_random(network) % (n % 2 ? 64 : 20000));
 			if (network_random(network) % 8 == 0)
 				overheard_lost = !overheard_lost;
 			network_pass(network, network_random(network) % (20 * MICROSECOND));

@@ -1,5 +1,6 @@
-/* test_recording.c - tests of lib/p3/recording.c: captures that begin and end while an interface is at work. What is in the file is
- * tests/unit/test_capture.c's business. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_recording.c - tests of lib/p3/recording.c: captures that begin and end while an interface is
+ * at work. What is in the file is tests/unit/test_capture.c's business. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

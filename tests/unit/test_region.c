@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_region.c - how memory regions come, what an operation costs them, and how they go. */
 #include <pthread.h>
 #include <sched.h>
@@ -160,8 +161,8 @@ static void region__that_leaves_accepts_nothing(void **state)
 
 	/* Of two operations one is still pending when the other one has used the region up. */
 	description.threshold = 2;
-	region = rig_region(rig,
-		rig_attach(rig, rig_entry_any(rig, false), &description, RIG_UNLINK_OP));
+	region = rig_region(
+		rig, rig_attach(rig, rig_entry_any(rig, false), &description, RIG_UNLINK_OP));
 	first = fake_begin(RIG_PEER, &header, 4);
 	fake_deliver(RIG_PEER, &header, "data", 4);
 	assert_int_equal(region->state, REGION_LEAVING);
@@ -171,8 +172,8 @@ static void region__that_leaves_accepts_nothing(void **state)
 	/* One is too small and leaves, with an operation pending. */
 	description.threshold = GATE_THRESHOLD_INFINITE;
 	description.length = 4;
-	region = rig_region(rig,
-		rig_attach(rig, rig_entry_any(rig, true), &description, RIG_UNLINK_NOFIT));
+	region = rig_region(
+		rig, rig_attach(rig, rig_entry_any(rig, true), &description, RIG_UNLINK_NOFIT));
 	first = fake_begin(RIG_PEER, &header, 4);
 	check_accepts(region);
 	fake_deliver(RIG_PEER, &header, "data", 4);
@@ -433,7 +434,8 @@ static void region_settle__has_freed_the_region_when_its_unlink_event_can_be_rea
 #define ROUNDS        20000
 #define WATCHER_LOOKS 256
 
-/* A thread that waits for UNLINK events and looks, the moment it has one, whether the region is gone. */
+/* A thread that waits for UNLINK events and looks, the moment it has one, whether the region is
+ * gone. */
 struct watcher {
 	struct rig *rig;
 	uint64_t queue, entry;
@@ -485,8 +487,7 @@ static void region_settle__has_freed_the_region_when_another_thread_reads_its_un
 		rig_attach(rig, watcher.entry, &region, RIG_UNLINK_OP);
 		/* As a whole, and in pieces. */
 		if (round % 2 != 0) {
-			incoming_whole(
-				rig->engine, RIG_PEER, bytes, record.header_length, "x", 1);
+			incoming_whole(rig->engine, RIG_PEER, bytes, record.header_length, "x", 1);
 		} else {
 			incoming_begin(rig->engine, RIG_PEER, &record, &inbound);
 			incoming_end(rig->engine, inbound.context, TRANSPORT_OK);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_report.c - tests lib/base/report.c: JSON text, and what of it finds room. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ring.c - rings between threads; built for a race detector as well. */
 #include <assert.h>
 #include <pthread.h>
@@ -206,8 +207,7 @@ static void element_check(const struct element *element, uint32_t *next)
 	assert_int_equal(element->number, next[element->producer]);
 	next[element->producer]++;
 	for (unsigned i = 0; i < sizeof(element->rest); i++)
-		assert_int_equal(
-			element->rest[i], (uint8_t)(element->producer + element->number));
+		assert_int_equal(element->rest[i], (uint8_t)(element->producer + element->number));
 	assert_int_equal(*element->payload, element->producer ^ element->number);
 }
 
@@ -247,7 +247,8 @@ static void ring_take__from_a_full_ring(void **state)
 	run_threads(SMALL);
 }
 
-/* ring_settled() while others put: what was put before by this thread is there once it says true. */
+/* ring_settled() while others put: what was put before by this thread is there once it says
+ * true. */
 static void ring_settled__means_that_own_elements_are_visible(void **state)
 {
 	pthread_t threads[PRODUCERS - 1];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_segment.c - the layout of the shared mapping. */
 #include <stdlib.h>
 #include <string.h>

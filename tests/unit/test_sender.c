@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_sender.c - whether frames that go straight are those of the general way. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +20,7 @@
 /* All bytes of all frames, in the order in which they left. */
 static uint64_t trail;
 
-static bool trail_filter(
-	struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+static bool trail_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
 {
 	uint16_t length;
 	uint32_t i;
@@ -97,7 +97,8 @@ static void straight__frames_are_those_of_the_general_way(void **state)
 
 	(void)state;
 	for (seed = 1; seed <= SEEDS; seed++)
-		assert_int_equal(conversation(seed, true, seed % 2), conversation(seed, false, seed % 2));
+		assert_int_equal(
+			conversation(seed, true, seed % 2), conversation(seed, false, seed % 2));
 }
 
 /* Pushes messages one by one, and returns how many frames they were. */

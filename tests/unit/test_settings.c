@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_settings.c - the table of settings, its defaults, its complaints. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -289,7 +290,8 @@ static void settings_load__says_what_is_wrong_and_what_to_do(void **state)
 		"postern: PTL_NID is \"-1\", which is not a number; set it to a node id such as "
 		"1\n");
 	expect_error("PTL_NID", "1;2",
-		"postern: PTL_NID is \"1;2\", which are 2 node ids, but PTL_IFACE_NAME names 1 interface; "
+		"postern: PTL_NID is \"1;2\", which are 2 node ids, but PTL_IFACE_NAME names 1 "
+		"interface; "
 		"give one for each interface\n");
 	expect_error("PTL_NID", "0x",
 		"postern: PTL_NID is \"0x\", which is not a number; set it to a node id such as "
@@ -348,8 +350,8 @@ static void name_warns(const char *name, const char *advice)
 
 	setenv(name, "1", 1);
 	assert_int_equal(load(), 0);
-	snprintf(expected, sizeof(expected), "postern: %s is not a setting and has no effect; %s\n", name,
-		advice);
+	snprintf(expected, sizeof(expected), "postern: %s is not a setting and has no effect; %s\n",
+		name, advice);
 	assert_string_equal(complaints, expected);
 	unsetenv(name);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_shares.c - what peers that are silent, or strangers, may hold of what all share. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +40,8 @@ static void silent_send(struct network *network, uint64_t length)
 		network_send(network, 0, i, length);
 }
 
-/* While the others are silent, all that is sent to the live node arrives; when they speak again, so does what was sent to them. */
+/* While the others are silent, all that is sent to the live node arrives; when they speak again, so
+ * does what was sent to them. */
 static void live_and_silent(struct network *network)
 {
 	struct node *node = &network->nodes[0];
@@ -119,7 +121,8 @@ static uint64_t held_of(const struct network *network, unsigned node)
 {
 	struct peer_info infos[NETWORK_NODES];
 	uint32_t cursor = 0;
-	unsigned count = transport_peers(network->nodes[0].transport, &cursor, infos, NETWORK_NODES);
+	unsigned count =
+		transport_peers(network->nodes[0].transport, &cursor, infos, NETWORK_NODES);
 	unsigned i;
 
 	for (i = 0; i < count; i++)
@@ -128,7 +131,8 @@ static uint64_t held_of(const struct network *network, unsigned node)
 	return 0;
 }
 
-/* A few peers fill what they may with frames that wait for one that never comes; one more finds room. */
+/* A few peers fill what they may with frames that wait for one that never comes; one more finds
+ * room. */
 static void peers__that_leave_gaps_leave_room_to_others(void **state)
 {
 	struct network *network = acquaintances();
@@ -157,7 +161,8 @@ static void peers__that_leave_gaps_leave_room_to_others(void **state)
 	network_destroy(network);
 }
 
-/* The first frame of a stream to node 0, from a process that never asked it for the psn to begin with. */
+/* The first frame of a stream to node 0, from a process that never asked it for the psn to begin
+ * with. */
 static void forged_inject(struct network *network, uint32_t number)
 {
 	struct encapsulation_options options = network->options.encapsulation;
@@ -192,7 +197,8 @@ static void forged_inject(struct network *network, uint32_t number)
 	network_inject(network, 0, room, mbuf.pkt_len);
 }
 
-/* Forged frames, more than the table has room for, make no peers; so a newcomer finds room among them. */
+/* Forged frames, more than the table has room for, make no peers; so a newcomer finds room among
+ * them. */
 static void newcomer__finds_room_in_a_flood(void **state)
 {
 	struct network *network = network_create(2, network_seed(), NETWORK_FRAME, MBUFS);

@@ -1,7 +1,10 @@
-/* test_straight.c - frames that go the receiver's straight way, and the general one: it must not matter which.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_straight.c - frames that go the receiver's straight way, and the general one: it must not
+ * matter which.
  *
- * Two transports that are alike get the same frames and are given the same messages at the same times. One gets each frame in one
- * piece, the other in two, which goes the general way. Whatever they do, send, count and say must be the same. */
+ * Two transports that are alike get the same frames and are given the same messages at the same
+ * times. One gets each frame in one piece, the other in two, which goes the general way. Whatever
+ * they do, send, count and say must be the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +25,7 @@
 #define TWIN_BURST   64
 #define TWIN_FELLOWS 2
 #define TWIN_MEMORY  (1u << 16)
-#define TWIN_PAST    64 /* frames that may come again */
+#define TWIN_PAST    64                /* frames that may come again */
 #define TWIN_FIRST   (UINT32_MAX - 20) /* psn that streams begin with */
 
 struct twin {
@@ -44,11 +47,12 @@ struct fellow {
 	uint32_t life;
 	uint16_t stream;
 	uint32_t psn, message;
-	uint32_t whole, partial; /* the last message that began and is not all sent: its length, and how much was */
+	/* the last message that began and is not all sent: its length, and how much was */
+	uint32_t whole, partial;
 	uint16_t own_stream; /* the twins' stream to it, and the psn after the last frame of it */
 	uint32_t own_next;
 	uint32_t echo;
-	uint32_t acked; /* the psn that the twins wait for */
+	uint32_t acked;               /* the psn that the twins wait for */
 	uint8_t past[TWIN_PAST][512]; /* sequenced frames by psn: they may come again */
 	uint32_t past_length[TWIN_PAST];
 	uint8_t late[512]; /* a frame that is to come, 0 bytes: none */
@@ -110,8 +114,8 @@ static void twin_whole(void *context, struct process from, const void *header,
 }
 
 /* What becomes of a message that comes in parts depends on what it says. */
-static void twin_begin(void *context, struct process from, const struct record *record,
-	struct inbound *inbound)
+static void twin_begin(
+	void *context, struct process from, const struct record *record, struct inbound *inbound)
 {
 	struct twin *twin = context;
 	uint32_t wanted = record->message % 4 == 0 ? 0 : (uint32_t)record->extent;
@@ -203,7 +207,8 @@ static void twin_queue(
 
 	if (first < length)
 		assert_int_equal(
-			rte_pktmbuf_chain(mbuf, piece_make(twins, bytes + first, length - first)), 0);
+			rte_pktmbuf_chain(mbuf, piece_make(twins, bytes + first, length - first)),
+			0);
 	twin->queue[twin->queued++] = mbuf;
 }
 
@@ -332,15 +337,15 @@ static void twins_turn(struct twins *twins)
 	assert_memory_equal(one->log, other->log, one->logged);
 	assert_memory_equal(one->memory, other->memory, TWIN_MEMORY);
 	assert_memory_equal(&one->counters, &other->counters, sizeof(one->counters));
-	assert_int_equal(
-		transport_deadline(one->transport), transport_deadline(other->transport));
+	assert_int_equal(transport_deadline(one->transport), transport_deadline(other->transport));
 	for (at = 0; at + 2 + FRAME_HEADER_BYTES <= one->logged; at++)
 		if (memcmp(one->log + at, "\x88\xb5", 2) == 0)
 			fellows_hear(twins, one->log + at + 2, one->logged - at - 2);
 	one->logged = other->logged = 0;
 }
 
-static uint32_t records_make(struct twins *twins, struct fellow *fellow, struct frame *frame, uint8_t *to)
+static uint32_t records_make(
+	struct twins *twins, struct fellow *fellow, struct frame *frame, uint8_t *to)
 {
 	unsigned count = 1 + (unsigned)(network_random(twins->network) % 3);
 	uint32_t length = 0;
@@ -357,7 +362,8 @@ static uint32_t records_make(struct twins *twins, struct fellow *fellow, struct 
 			record.header_length = 0;
 			record.message = fellow->message - 1;
 			record.extent = fellow->partial;
-			record.data_length = (uint16_t)RTE_MIN(record.data_length + 1u, fellow->whole - fellow->partial);
+			record.data_length = (uint16_t)RTE_MIN(
+				record.data_length + 1u, fellow->whole - fellow->partial);
 			fellow->partial += record.data_length;
 		} else {
 			frame->flags |= FRAME_START;
@@ -467,7 +473,8 @@ static void fellow_repeat(struct twins *twins, struct fellow *fellow, uint32_t p
 	twins_queue(twins, bytes, length);
 }
 
-/* A fellow's next frame comes, or is to come late; before it perhaps one that is late, or was here before, or that is spoilt. */
+/* A fellow's next frame comes, or is to come late; before it perhaps one that is late, or was here
+ * before, or that is spoilt. */
 static void twins_frame(struct twins *twins)
 {
 	uint64_t odd = network_random(twins->network);
@@ -522,8 +529,8 @@ static void twins_send(struct twins *twins)
 		message->length = odd % 16 == 0 ? odd >> 32 & 2047 : odd >> 32 & 31;
 		message->header_length = 8;
 		memcpy(message->header, &twins->messages, 8);
-		transport_send(twins->twin[i].transport,
-			twins->fellows[odd >> 8 & 1].process, message);
+		transport_send(
+			twins->twin[i].transport, twins->fellows[odd >> 8 & 1].process, message);
 	}
 }
 

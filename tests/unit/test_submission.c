@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_submission.c - tests lib/engine/submission.c: commands to an engine, and answers back. */
 #include <pthread.h>
 #include <sched.h>
@@ -99,7 +100,8 @@ static void submission_put__is_for_who_gets_the_seat(void **state)
 	const struct move *move = &command.move;
 
 	(void)state;
-	assert_false(submission_put(&submission, NULL, move, false)); /* a poll thread has the engine */
+	/* a poll thread has the engine */
+	assert_false(submission_put(&submission, NULL, move, false));
 	submission.seat = &seat;
 	assert_false(submission_put(&submission, NULL, move, false)); /* it is gone */
 	seat.engine = engine;

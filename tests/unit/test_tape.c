@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_tape.c - tests of pmd-glue/tape.c. */
 #include <pthread.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_thread.c - tests of pmd-glue/thread.c. */
 #include "glue_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_trace.c - base/trace.c: records by thread, what a full track keeps, and the file. */
 #include <pthread.h>
 #include <stdarg.h>
@@ -91,7 +92,8 @@ static void trace_write__writes_json_with_rows_bars_and_arrows(void **state)
 	assert_non_null(trace);
 	events = json_object_get(trace, "traceEvents");
 	assert_int_equal(count_kind(events, "X"), 20 + RECORDS);
-	/* Of 50 messages 32 are left, each with its match and its event; the 20 commands are of older ones, but for 18 and 19. */
+	/* Of 50 messages 32 are left, each with its match and its event; the 20 commands are of
+	 * older ones, but for 18 and 19. */
 	assert_int_equal(count_kind(events, "b"), 32);
 	assert_int_equal(count_kind(events, "n"), 2);
 	assert_int_equal(count_kind(events, "e"), 32);

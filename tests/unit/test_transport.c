@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_transport.c - whole transports over a faulty network, against a model of what must arrive
  * (network.h checks T1 to T3 as it goes). A run depends on its seed alone; TEST_SEED sets the first
  * one. */
@@ -69,7 +70,8 @@ static void push__sends_what_is_ready_and_leaves_acknowledgements_and_timers(voi
 	transport_receive(other->transport);
 	transport_process(other->transport);
 	assert_int_equal(other->ended, 2);
-	/* It owes an acknowledgement, which may wait; when its time has come, it still waits for a turn. */
+	/* It owes an acknowledgement, which may wait; when its time has come, it still waits for a
+	 * turn. */
 	assert_false(transport_urgent(other->transport));
 	network->now += MILLISECOND;
 	assert_true(transport_push(other->transport));
@@ -247,7 +249,8 @@ static void faults_run(
 {
 	static const uint32_t sizes[] = {NETWORK_FRAME, 270, 9014, 320};
 	uint32_t size = sizes[seed % 4];
-	struct network *network = network_create(nodes, seed, size, size > 4000 ? 8000 : NETWORK_MBUFS);
+	struct network *network =
+		network_create(nodes, seed, size, size > 4000 ? 8000 : NETWORK_MBUFS);
 	unsigned sent = 0;
 
 	printf("seed %llu\n", (unsigned long long)seed);
@@ -350,7 +353,8 @@ static void send__the_same_seed_gives_the_same_run(void **state)
 	assert_int_equal(time[0], time[1]);
 }
 
-/* As a memif without its other end: what waits costs next to no turns, and leaves soon after there is room. */
+/* As a memif without its other end: what waits costs next to no turns, and leaves soon after there
+ * is room. */
 static void deadline__of_a_port_that_takes_nothing_is_ever_later(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -502,7 +506,8 @@ static void gather__a_port_that_garbles_gets_frames_in_one_piece(void **state)
 	network_destroy(network);
 }
 
-/* What is beyond counts for nothing: with frames lost, the last of what is wanted often comes before the rest of it. */
+/* What is beyond counts for nothing: with frames lost, the last of what is wanted often comes
+ * before the rest of it. */
 static void limit__ends_a_message_when_all_that_is_wanted_is_here(void **state)
 {
 	struct network *network = network_standard(2, network_seed());

@@ -1,5 +1,6 @@
-/* test_waiting.c - waiting for several queues and at their descriptors, by one thread and by several; built for a race detector as
- * well. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_waiting.c - waiting for several queues and at their descriptors, by one thread and by
+ * several; built for a race detector as well. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -27,7 +28,8 @@ static int waiting_setup(void **state)
 	rig = *state;
 	for (unsigned i = 0; i < QUEUES; i++) {
 		handles[i] = rig_queue(rig, ROOM);
-		views[i] = queue_view(rig->segment, segment_queue(rig->segment, handle_index(handles[i])), handles[i]);
+		views[i] = queue_view(rig->segment,
+			segment_queue(rig->segment, handle_index(handles[i])), handles[i]);
 	}
 	return result;
 }
@@ -154,8 +156,12 @@ static void *wait_run(void *argument)
 {
 	unsigned *set = argument;
 	const struct queue_view both[] = {views[set[0]], views[set[1]]};
-	const struct waiting waiting = {
-		.queues = both, .count = 2, .segment = rig->segment, .look = look, .context = set, .timeout = UINT64_MAX};
+	const struct waiting waiting = {.queues = both,
+		.count = 2,
+		.segment = rig->segment,
+		.look = look,
+		.context = set,
+		.timeout = UINT64_MAX};
 
 	while (!atomic_load(&stop))
 		waiting_run(&waiting);

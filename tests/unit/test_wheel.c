@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_wheel.c - the timing wheel against a plain array of times. */
 #include <setjmp.h>
 #include <stdarg.h>
