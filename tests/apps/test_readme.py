@@ -9,20 +9,26 @@ import programs
 SOURCE = os.environ.get("POSTERN_SOURCE", ".")
 
 
-def readme():
-    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + ["doc/" + name for name in os.listdir(os.path.join(SOURCE, "doc"))
+                                                if name.endswith(".md")]
+
+
+def text(name):
+    with open(os.path.join(SOURCE, name), encoding="utf-8") as file:
         return file.read()
 
 
 class Readme(programs.Case):
-    def test_its_settings_are_those_of_the_library(self):
+    def test_its_settings_are_settings_of_the_library(self):
         info = self.expect_json(programs.run("postern-info", "--json"))
-        told = re.findall(r"^\| `(PTL_[A-Z_]+)` \|", readme(), re.MULTILINE)
-        self.assertEqual(told, [setting["name"] for setting in info["settings"]])
+        told = set(re.findall(r"PTL_(?:[A-Z]+_)*[A-Z]+(?=[`= ;])", "".join(re.findall(r"`PTL_[^`]*`", text("README.md")))))
+        self.assertGreater(len(told), 5)
+        self.assertLessEqual(told, {setting["name"] for setting in info["settings"]})
 
-    def test_what_it_links_to_is_there(self):
-        for target in re.findall(r"\]\(([^):]+)\)", readme()):
-            self.assertTrue(os.path.exists(os.path.join(SOURCE, target)), target)
+    def test_what_documents_link_to_is_there(self):
+        for name in DOCUMENTS:
+            for target in re.findall(r"\]\(([^):#]+)[^):]*\)", text(name)):
+                self.assertTrue(os.path.exists(os.path.join(SOURCE, os.path.dirname(name), target)), f"{name}: {target}")
 
 
 if __name__ == "__main__":
