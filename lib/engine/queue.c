@@ -3,9 +3,9 @@
 #include <engine/queue.h>
 
 #include <limits.h>
+#include <sys/eventfd.h>
 
 #include <base/futex.h>
-#include <engine/waiting.h>
 
 /* Slots are a power of two; this is its logarithm. */
 static unsigned slots_order(uint64_t count)
@@ -98,6 +98,24 @@ void queue_wake(struct queue *queue, int count)
 {
 	atomic_fetch_add_explicit(&queue->bell, 1, memory_order_release);
 	futex_wake(&queue->bell, count);
+}
+
+void queue_raise(struct queue *queue)
+{
+	uint32_t armed = WATCH_ARMED;
+
+	if (!atomic_compare_exchange_strong_explicit(&queue->watch, &armed, WATCH_RAISED,
+		    memory_order_acq_rel, memory_order_relaxed))
+		return;
+	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed); /* W3 */
+	eventfd_write(queue_event(queue), 1);
+}
+
+void queue_raise_for_good(struct queue *queue)
+{
+	/* Acquire: pairs with the release in event_make(). */
+	if (atomic_load_explicit(&queue->watch, memory_order_acquire) != WATCH_NONE)
+		eventfd_write(queue_event(queue), 1);
 }
 
 void queue_ring(struct queue *queue)

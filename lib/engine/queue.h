@@ -190,6 +190,12 @@ static inline bool queue_has_news(const struct queue_view *view)
 	return false;
 }
 
+/* The eventfd of a queue, -1: it has none. */
+static inline int queue_event(const struct queue *queue)
+{
+	return atomic_load_explicit(&queue->event, memory_order_relaxed) - 1;
+}
+
 /* Application, before the handle exists: makes a queue of count events in the event memory at
  * `slots`, which is queue_bytes(count) zeroed bytes. */
 uint64_t queue_bytes(uint64_t count);            /* 0: too many */
@@ -284,5 +290,15 @@ static inline void queue_publish(const struct logging *logging)
 void queue_ring(struct queue *queue);
 /* The queue is gone for good: handles are refused, waiters leave. */
 void queue_close(struct queue *queue);
+
+/* Any thread, all below. */
+
+/* Adds 1 to the bell, and wakes up to count threads that sleep on it. */
+void queue_wake(struct queue *queue, int count);
+
+/* Makes the descriptor, which is not readable, readable. */
+void queue_raise(struct queue *queue);
+/* The queue or its interface is gone: the descriptor is readable for good. */
+void queue_raise_for_good(struct queue *queue);
 
 #endif

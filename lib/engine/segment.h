@@ -324,7 +324,7 @@ struct queue {
 	 * WATCH_ARMED */
 	_Atomic uint32_t sleepers;
 	_Atomic uint32_t bell;  /* futex word; 1 is added before sleepers are woken */
-	_Atomic uint32_t watch; /* state of its descriptor: waiting.h */
+	_Atomic uint32_t watch; /* state of its descriptor: host/waiting.h */
 	_Atomic int32_t event;  /* that descriptor, an eventfd, + 1; 0: there is none */
 	/* line 1: readers */
 	/* shared by readers: twice the position of the next event to take; when that is the END of

@@ -3,7 +3,7 @@
  * postern_eq_fd.
  *
  * Events are taken without a lock (engine/queue.h); how threads wait for them stands in
- * engine/waiting.h. With PTL_PROGRESS=inline readers that find nothing drive the engines of the
+ * host/waiting.h. With PTL_PROGRESS=inline readers that find nothing drive the engines of the
  * process, one at a time each.
  */
 #include <p3/interface.h>
@@ -19,8 +19,8 @@
 #include <base/extent.h>
 #include <base/log.h>
 #include <base/trace.h>
-#include <engine/waiting.h>
-#include <p3/library.h>
+#include <host/waiting.h>
+#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 #define EVENT_PAGE 4096

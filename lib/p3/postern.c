@@ -7,8 +7,8 @@
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
-#include <p3/interface.h>
-#include <p3/library.h>
+#include <host/interface.h>
+#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 #define TEXT_OF(x)       #x

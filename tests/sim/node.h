@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <portals.h>
-#include <p3/interface.h>
+#include <host/interface.h>
 #include <base/port.h>
 #include <sim/simulation.h>
 

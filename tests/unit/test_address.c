@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_address.c - tests lib/p3/address.c: which addresses are certainly bad. */
+/* test_address.c - tests lib/host/address.c: which addresses are certainly bad. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include <p3/interface.h>
+#include <host/interface.h>
 
 static bool word_is_bad(uintptr_t address)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_inspection.c - tests lib/p3/inspection.c: what an interface tells of itself, by
+/* test_inspection.c - tests lib/host/inspection.c: what an interface tells of itself, by
  * postern_inspect(). Over the loopback; first with a poll thread, then inline. */
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 
 #include <postern.h>
 
-#include <p3/inspection.h>
-#include <p3/interface.h>
+#include <host/inspection.h>
+#include <host/interface.h>
 
 #define TEXT_BYTES 65536
 #define ENTRIES    1000

@@ -11,7 +11,7 @@
 
 #include <base/log.h>
 #include <base/settings.h>
-#include <p3/outer.h>
+#include <host/outer.h>
 
 static const struct port wire = {.external = true};
 static const struct port loop = {.external = false};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_poller.c - tests lib/engine/poller.c: poll threads and seats, with an engine that only
+/* test_poller.c - tests lib/host/poller.c: poll threads and seats, with an engine that only
  * counts. */
 #include <pthread.h>
 #include <sched.h>
@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include <engine/patience.h>
-#include <engine/poller.h>
-#include <engine/submission.h>
+#include <host/patience.h>
+#include <host/poller.h>
+#include <host/submission.h>
 
 #include "fake_engine.h"
 

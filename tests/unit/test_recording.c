@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_recording.c - tests of lib/p3/recording.c: captures that begin and end while an interface is
- * at work. What is in the file is tests/unit/test_capture.c's business. */
+/* test_recording.c - tests of lib/host/recording.c: captures that begin and end while an interface
+ * is at work. What is in the file is tests/unit/test_capture.c's business. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_submission.c - tests lib/engine/submission.c: commands to an engine, and answers back. */
+/* test_submission.c - tests lib/host/submission.c: commands to an engine, and answers back. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <engine/submission.h>
+#include <host/submission.h>
 
 #include "fake_engine.h"
 

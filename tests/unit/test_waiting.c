@@ -9,7 +9,7 @@
 
 #include <base/barrier.h>
 #include <base/handle.h>
-#include <engine/waiting.h>
+#include <host/waiting.h>
 
 #include "rig.h"
 

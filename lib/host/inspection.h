@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* inspection.h - the topics that can be looked at in an interface, as postern_inspect() and
  * telemetry offer them. */
-#ifndef P3_INSPECTION_H
-#define P3_INSPECTION_H
+#ifndef HOST_INSPECTION_H
+#define HOST_INSPECTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

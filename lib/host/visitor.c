@@ -4,13 +4,13 @@
  * The list of visitors only grows. A thread that ends leaves its record to the next thread that
  * comes.
  */
-#include <p3/interface.h>
+#include <host/interface.h>
 
 #include <stdlib.h>
 #include <time.h>
 
 #include <base/barrier.h>
-#include <p3/library.h>
+#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 #define AWAIT_SLEEP 20000 /* ns between looks at a visitor that does not leave */

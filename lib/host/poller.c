@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poller.c - see poller.h. */
-#include <engine/poller.h>
+#include <host/poller.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 
 #include <base/barrier.h>
 #include <base/manners.h>
-#include <engine/patience.h>
+#include <host/patience.h>
 
 #define IDLE_BEFORE_SLEEP  MILLISECOND
 #define IDLE_INTERRUPT     (10 * MICROSECOND)

@@ -7,8 +7,8 @@
 #include <postern.h>
 
 #include <base/log.h>
-#include <p3/interface.h>
-#include <p3/library.h>
+#include <host/interface.h>
+#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 /* The library's lock is held. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* waiting.c - see waiting.h. */
-#include <engine/waiting.h>
+#include <host/waiting.h>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 #include <base/barrier.h>
 #include <base/clock.h>
-#include <engine/patience.h>
+#include <host/patience.h>
 
 #define SLEEP_INLINE     (50 * MICROSECOND) /* of a thread that drives, at first; doubled up to */
 #define SLEEP_INLINE_MAX (500 * MICROSECOND)
@@ -134,23 +134,6 @@ static void queue_leave(const struct queue_view *view)
 	atomic_fetch_sub_explicit(&view->queue->waiters, 1, memory_order_release);
 }
 
-/* The eventfd of a queue, -1: it has none. */
-static int queue_event(const struct queue *queue)
-{
-	return atomic_load_explicit(&queue->event, memory_order_relaxed) - 1;
-}
-
-void queue_raise(struct queue *queue)
-{
-	uint32_t armed = WATCH_ARMED;
-
-	if (!atomic_compare_exchange_strong_explicit(&queue->watch, &armed, WATCH_RAISED,
-		    memory_order_acq_rel, memory_order_relaxed))
-		return;
-	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed); /* W3 */
-	eventfd_write(queue_event(queue), 1);
-}
-
 /* W2. A program that has read the descriptor itself, which it should not, only waits a little. */
 static void event_read(const struct queue *queue)
 {
@@ -210,13 +193,6 @@ int queue_watch(const struct queue_view *view, const struct segment *segment)
 		event = fcntl(event, F_DUPFD_CLOEXEC, 0);
 	queue_leave(view);
 	return event;
-}
-
-void queue_raise_for_good(struct queue *queue)
-{
-	/* Acquire: pairs with the release in event_make(). */
-	if (atomic_load_explicit(&queue->watch, memory_order_acquire) != WATCH_NONE)
-		eventfd_write(queue_event(queue), 1);
 }
 
 void queue_unwatch(struct queue *queue)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* telemetry.h - dpdk-telemetry.py's way to the topics of inspection.h. */
-#ifndef P3_TELEMETRY_H
-#define P3_TELEMETRY_H
+#ifndef HOST_TELEMETRY_H
+#define HOST_TELEMETRY_H
 
 /* Once DPDK runs: from then on this process answers. Does nothing when it is called again. The
  * library's lock and the glue's are held. */

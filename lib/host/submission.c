@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* submission.c - see submission.h. */
-#include <engine/submission.h>
+#include <host/submission.h>
 
 #include <sched.h>
 
 #include <base/barrier.h>
-#include <engine/patience.h>
+#include <host/patience.h>
 
 #define SLEEP_INLINE (50 * MICROSECOND) /* between looks at an engine that another drives */
 

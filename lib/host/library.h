@@ -6,8 +6,8 @@
  * L2. In a child made by fork() neither is taken: the first look at the state turns every call
  * away.
  */
-#ifndef P3_LIBRARY_H
-#define P3_LIBRARY_H
+#ifndef HOST_LIBRARY_H
+#define HOST_LIBRARY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

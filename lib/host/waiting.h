@@ -39,8 +39,8 @@
  * `waiters`; who uses the eventfd is first
  *     counted and then looks at the handle. So the eventfd is closed behind the last use.
  */
-#ifndef ENGINE_WAITING_H
-#define ENGINE_WAITING_H
+#ifndef HOST_WAITING_H
+#define HOST_WAITING_H
 
 #include <base/futex.h>
 #include <engine/queue.h>
@@ -69,9 +69,6 @@ enum waiting_answer {
 /* Waits. The caller is counted in `waiters` of each queue. */
 enum waiting_answer waiting_run(const struct waiting *waiting);
 
-/* Adds 1 to the bell, and wakes up to count threads that sleep on it. */
-void queue_wake(struct queue *queue, int count);
-
 /* --- descriptors */
 
 /* A descriptor of the queue for the caller, who closes it. The eventfd is made if there is none:
@@ -80,10 +77,6 @@ void queue_wake(struct queue *queue, int count);
 int queue_watch(const struct queue_view *view, const struct segment *segment);
 /* A reader has found the queue empty while its descriptor was readable. */
 void queue_lower(const struct queue_view *view, const struct segment *segment);
-/* Makes the descriptor, which is not readable, readable. */
-void queue_raise(struct queue *queue);
-/* The queue or its interface is gone: the descriptor is readable for good. */
-void queue_raise_for_good(struct queue *queue);
 /* Gives the eventfd up. The queue is gone, nobody is counted in `waiters`, and no poll core is at
  * work with the queue. */
 void queue_unwatch(struct queue *queue);

@@ -6,8 +6,8 @@
  * change with each release, so the caller names its own release, and gets nothing from a library of
  * another one.
  */
-#ifndef P3_INSTRUMENTS_H
-#define P3_INSTRUMENTS_H
+#ifndef HOST_INSTRUMENTS_H
+#define HOST_INSTRUMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

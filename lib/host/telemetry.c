@@ -8,7 +8,7 @@
  * first that is open; FIRST and COUNT are a page of a list. What is wrong is said in a member
  * "error".
  */
-#include <p3/telemetry.h>
+#include <host/telemetry.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 
 #include <postern.h>
 
-#include <p3/inspection.h>
-#include <p3/interface.h>
-#include <p3/library.h>
+#include <host/inspection.h>
+#include <host/interface.h>
+#include <host/library.h>
 #include <base/port.h>
 #include <pmd-glue/glue.h>
 

@@ -14,11 +14,11 @@
  *
  * S2. The caller keeps the engine alive meanwhile (the front end counts its visitors).
  */
-#ifndef ENGINE_SUBMISSION_H
-#define ENGINE_SUBMISSION_H
+#ifndef HOST_SUBMISSION_H
+#define HOST_SUBMISSION_H
 
 #include <engine/command.h>
-#include <engine/poller.h>
+#include <host/poller.h>
 #include <engine/segment.h>
 
 struct submission {

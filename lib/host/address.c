@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* address.c - telling addresses that are certainly bad, so that a mistake of the caller's is an
  * error code and not a crash. */
-#include <p3/interface.h>
+#include <host/interface.h>
 
 #include <errno.h>
 #include <sys/mman.h>

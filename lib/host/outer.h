@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* outer.h - what an interface's settings make of the headers before the transport's. Under the
  * library's lock. */
-#ifndef P3_OUTER_H
-#define P3_OUTER_H
+#ifndef HOST_OUTER_H
+#define HOST_OUTER_H
 
 #include <base/port.h>
 #include <wire/encapsulation.h>

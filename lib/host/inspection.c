@@ -15,7 +15,7 @@
  * a list has every object that was
  *     made before.
  */
-#include <p3/inspection.h>
+#include <host/inspection.h>
 
 #include <postern.h>
 
@@ -27,8 +27,8 @@
 #include <base/settings.h>
 #include <engine/access.h>
 #include <engine/queue.h>
-#include <p3/interface.h>
-#include <p3/library.h>
+#include <host/interface.h>
+#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 #define PAGE_ITEMS  64

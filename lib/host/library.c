@@ -4,13 +4,13 @@
  * Several components of one program may each call PtlInit and PtlFini: the library closes with the
  * PtlFini that answers the first PtlInit.
  */
-#include <p3/library.h>
+#include <host/library.h>
 
 #include <pthread.h>
 
 #include <base/log.h>
 #include <base/settings.h>
-#include <p3/interface.h>
+#include <host/interface.h>
 
 _Atomic int library_state;
 

@@ -6,9 +6,9 @@
 #include <base/settings.h>
 #include <base/trace.h>
 #include <engine/engine.h>
-#include <p3/instruments.h>
-#include <p3/interface.h>
-#include <p3/library.h>
+#include <host/instruments.h>
+#include <host/interface.h>
+#include <host/library.h>
 #include <postern.h>
 
 #define LINGER   (200 * MILLISECOND) /* at most, for what is on its way */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* outer.c - see outer.h. */
-#include <p3/outer.h>
+#include <host/outer.h>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

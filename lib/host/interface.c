@@ -23,10 +23,10 @@
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
-#include <engine/waiting.h>
-#include <p3/library.h>
-#include <p3/outer.h>
-#include <p3/telemetry.h>
+#include <host/waiting.h>
+#include <host/library.h>
+#include <host/outer.h>
+#include <host/telemetry.h>
 #include <pmd-glue/glue.h>
 
 #define DEFAULT_ENTRIES 32768

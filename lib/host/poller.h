@@ -19,8 +19,8 @@
  * that thread before it gives the seat up for good, or by the one who put it there: who sits can
  * only leave a seat that nobody has called since.
  */
-#ifndef ENGINE_POLLER_H
-#define ENGINE_POLLER_H
+#ifndef HOST_POLLER_H
+#define HOST_POLLER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * A core's length of spinning pays only when the other thread can run meanwhile; where all threads
  * that wait for each other have one CPU, they give way at once.
  */
-#ifndef ENGINE_PATIENCE_H
-#define ENGINE_PATIENCE_H
+#ifndef HOST_PATIENCE_H
+#define HOST_PATIENCE_H
 
 #include <sched.h>
 #include <stdbool.h>
