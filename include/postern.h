@@ -156,7 +156,8 @@ PTL_API int postern_eq_fd(ptl_handle_eq_t queue);
  *   interface  the interface
  *   file       name of the file; %p in it is the process id, %i the interface's number; "-" is
  *              standard output, and what the program writes there goes to standard error from then
- *              on. The file is emptied; interfaces of one process may share one
+ *              on. The file is emptied; interfaces of one process may share one,
+ *              in which reordercap sorts their frames by time
  *   snaplen    bytes of each frame that are kept, 0 for all
  * Any thread may call this; the interface's poll thread pauses for a moment.
  * Returns

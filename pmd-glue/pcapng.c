@@ -182,15 +182,6 @@ size_t pcapng_packet_tail(void *to, const struct pcapng_packet *packet)
 	return (size_t)(writer.at - (uint8_t *)to);
 }
 
-uint64_t pcapng_packet_time(const void *head)
-{
-	uint32_t words[2];
-
-	memcpy(words, (const uint8_t *)head + sizeof(struct pcapng_block) + sizeof(uint32_t),
-		sizeof(words));
-	return (uint64_t)words[0] << 32 | words[1];
-}
-
 size_t pcapng_statistics(void *to, const struct pcapng_statistics *statistics)
 {
 	struct writer writer = block_begin(to, BLOCK_STATISTICS);

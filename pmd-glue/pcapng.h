@@ -49,8 +49,6 @@ struct pcapng_packet {
 size_t pcapng_packet_bytes(uint32_t captured);
 size_t pcapng_packet_head(void *to, const struct pcapng_packet *packet);
 size_t pcapng_packet_tail(void *to, const struct pcapng_packet *packet);
-/* The time in a packet's head. */
-uint64_t pcapng_packet_time(const void *head);
 
 struct pcapng_statistics {
 	uint32_t interface;

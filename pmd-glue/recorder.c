@@ -5,9 +5,8 @@
  * not; so blocks are pcapng.c's.
  *
  * R1. The recorder's thread alone touches the file once it runs.
- * R2. In a turn the thread writes what was on the tapes at the turn before, and of what has come
- *     since only what is older: so a block is never overtaken by a later one of another track whose
- *     thread was quicker to show it.
+ * R2. The blocks of a track are in the order of their times, those of several tracks in no order:
+ *     each turn writes what it finds on one tape after the other. reordercap sorts such a file.
  * R3. At any moment the file ends with a whole block, or the recording has ended and it was cut
  *     there: a file cut short by a full disk can be read.
  */
@@ -202,62 +201,22 @@ static void track_sum_up(struct recorder *recorder, const struct track *track)
 		pcapng_statistics(recorder_room(recorder, PCAPNG_BLOCK_MAX), &statistics);
 }
 
-/* The time of a tape's first block; UINT64_MAX when there is none. */
-static uint64_t track_time(const struct track *track)
+/* Writes the blocks that are on a track's tape now; returns how many. */
+static unsigned track_write(struct recorder *recorder, struct track *track)
 {
-	uint8_t head[PCAPNG_PACKET_HEAD];
-
-	if (tape_readable(&track->tape) == 0)
-		return UINT64_MAX;
-	tape_peek(&track->tape, 0, head, sizeof(head));
-	return pcapng_packet_time(head);
-}
-
-static struct track *recorder_oldest(struct recorder *recorder, bool *due)
-{
-	struct track *oldest = NULL;
-	uint64_t least = UINT64_MAX;
-
-	*due = false;
-	for (struct track *track = recorder->tracks; track; track = track->next) {
-		uint64_t time = track_time(track);
-
-		*due |= track->due > 0;
-		if (time < least) {
-			least = time;
-			oldest = track;
-		}
-	}
-	return oldest;
-}
-
-static void track_write(struct recorder *recorder, struct track *track)
-{
-	struct pcapng_block block;
-
-	tape_peek(&track->tape, 0, &block, sizeof(block));
-	tape_peek(&track->tape, 0, recorder_room(recorder, block.bytes), block.bytes);
-	tape_take(&track->tape, block.bytes);
-	recorder->filled += block.bytes;
-	track->due -= track->due < block.bytes ? track->due : block.bytes;
-}
-
-/* R2; all that is there when a track is leaving, but not what others that never rest put there
- * meanwhile. Returns how many blocks were written. */
-static unsigned recorder_write(struct recorder *recorder, bool all)
-{
-	struct track *oldest;
+	size_t left = tape_readable(&track->tape);
 	unsigned written = 0;
-	bool due;
 
-	for (struct track *track = recorder->tracks; all && track; track = track->next)
-		track->due = tape_readable(&track->tape);
-	while ((oldest = recorder_oldest(recorder, &due)) && due && !recorder_ended(recorder)) {
-		track_write(recorder, oldest);
+	while (left > 0 && !recorder_ended(recorder)) {
+		struct pcapng_block block;
+
+		tape_peek(&track->tape, 0, &block, sizeof(block));
+		tape_peek(&track->tape, 0, recorder_room(recorder, block.bytes), block.bytes);
+		tape_take(&track->tape, block.bytes);
+		recorder->filled += block.bytes;
+		left -= block.bytes;
 		written++;
 	}
-	for (struct track *track = recorder->tracks; track; track = track->next)
-		track->due = tape_readable(&track->tape);
 	return written;
 }
 
@@ -289,20 +248,17 @@ static bool recorder_has_file(struct recorder *recorder)
 
 static unsigned recorder_turn(struct recorder *recorder)
 {
-	bool leaving = false;
 	unsigned written = 0;
 
 	pthread_mutex_lock(&recorder->lock);
 	if (recorder_has_file(recorder)) {
 		for (struct track *track = recorder->tracks; track; track = track->next) {
-			leaving |= track->leaving;
 			if (!track->announced)
 				track_announce(recorder, track);
-		}
-		written = recorder_write(recorder, leaving);
-		for (struct track *track = recorder->tracks; track; track = track->next)
+			written += track_write(recorder, track);
 			if (track->leaving)
 				track_sum_up(recorder, track);
+		}
 		recorder_flush(recorder);
 	}
 	recorder_dismiss(recorder);

@@ -2,9 +2,8 @@
 /* recorder.h - files that captures go to, each written by a thread of its own.
  *
  * A track is one interface's part of a file. The thread that has frames puts whole packet blocks
- * (pcapng.h) on its tape and never waits; the recorder's thread writes them down, those of all
- * tracks of a file in the order of their times. What goes wrong with the file ends the recording
- * with a line in the log, and nothing else.
+ * (pcapng.h) on its tape and never waits; the recorder's thread writes them down, tape by tape.
+ * What goes wrong with the file ends the recording with a line in the log, and nothing else.
  *
  * track_open() and track_finish() are called under the front end's lock for pmd-glue.
  */
@@ -34,7 +33,6 @@ struct track {
 	uint8_t address[6];
 	uint32_t snap;
 	uint64_t started;
-	size_t due;     /* bytes on the tape that this turn must write */
 	bool announced; /* the interface is in the file */
 	bool leaving;
 	bool gone;
