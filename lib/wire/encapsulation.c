@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <rte_byteorder.h>
+#include <rte_ip.h>
 #include <rte_mbuf.h>
 
 #include <base/port.h>
@@ -68,49 +69,19 @@
 static_assert(UDP_END == 28, "IPv4 and UDP");
 static_assert(PORT_MTU_MAX + UDP_END <= UINT16_MAX, "lengths are 16 bits");
 
-/* --- checksums: sums of 16-bit words in the order of the wire, folded at the end. Whole words
- * first: the compiler makes vectors of them. */
+/* --- checksums */
 
-static uint64_t sum_bytes(uint64_t sum, const uint8_t *bytes, uint32_t length)
+/* The folded sum of the pseudo header, whose UDP length is the IPv4 header's, and of a UDP packet
+ * in one or two pieces; all ones when the packet's own checksum is in it and right. */
+static uint16_t udp_sum(
+	const uint8_t *ipv4, uint32_t udp_bytes, const void *tail, uint32_t tail_bytes)
 {
-	uint32_t word;
-	uint32_t at;
-	uint16_t half = 0;
+	uint32_t sum = rte_ipv4_phdr_cksum((const void *)ipv4, 0);
 
-	for (at = 0; at + sizeof(word) <= length; at += (uint32_t)sizeof(word)) {
-		memcpy(&word, bytes + at, sizeof(word));
-		sum += word;
-	}
-	if (at + sizeof(half) <= length) {
-		memcpy(&half, bytes + at, sizeof(half));
-		sum += half;
-		at += (uint32_t)sizeof(half);
-	}
-	if (at < length) {
-		half = 0;
-		memcpy(&half, bytes + at, 1);
-		sum += half;
-	}
-	return sum;
-}
-
-static uint16_t sum_fold(uint64_t sum)
-{
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
-/* Of the pseudo header: addresses, protocol, UDP length. */
-static uint64_t sum_pseudo(const uint8_t *ipv4)
-{
-	uint16_t half;
-	uint64_t sum = rte_cpu_to_be_16(PROTOCOL_UDP);
-
-	memcpy(&half, ipv4 + UDP_LENGTH_AT, sizeof(half));
-	return sum_bytes(sum + half, ipv4 + IPV4_SOURCE_AT, 8);
+	sum += rte_raw_cksum(ipv4 + ENCAPSULATION_IPV4_BYTES, udp_bytes - tail_bytes);
+	if (tail_bytes != 0)
+		sum += rte_raw_cksum(tail, tail_bytes);
+	return __rte_raw_cksum_reduce(sum);
 }
 
 static void sum_write(uint8_t *to, uint16_t sum)
@@ -210,22 +181,15 @@ static void checksums_delegate(
 	mbuf->tx_offload = rte_mbuf_tx_offload(
 		encapsulation->link_bytes, ENCAPSULATION_IPV4_BYTES, 0, 0, 0, 0, 0);
 	mbuf->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM;
-	sum_write(ipv4 + UDP_SUM_AT, sum_fold(sum_pseudo(ipv4)));
+	sum_write(ipv4 + UDP_SUM_AT, rte_ipv4_phdr_cksum((const void *)ipv4, 0));
 }
 
 static void checksums_write(uint8_t *ipv4, uint32_t udp_bytes, const struct frame *frame)
 {
-	uint64_t sum = sum_bytes(
-		sum_pseudo(ipv4), ipv4 + ENCAPSULATION_IPV4_BYTES, udp_bytes - frame->tail_length);
-	uint16_t udp;
-
-	if (frame->tail_length != 0)
-		sum = sum_bytes(sum, frame->tail, frame->tail_length);
-	udp = (uint16_t)~sum_fold(sum);
+	uint16_t udp = (uint16_t)~udp_sum(ipv4, udp_bytes, frame->tail, frame->tail_length);
 
 	sum_write(ipv4 + UDP_SUM_AT, udp == 0 ? UINT16_MAX : udp); /* 0 would mean none */
-	sum_write(ipv4 + IPV4_SUM_AT,
-		(uint16_t)~sum_fold(sum_bytes(0, ipv4, ENCAPSULATION_IPV4_BYTES)));
+	sum_write(ipv4 + IPV4_SUM_AT, rte_ipv4_cksum((const void *)ipv4));
 }
 
 void encapsulation_write(const struct encapsulation *encapsulation, struct rte_mbuf *mbuf,
@@ -275,20 +239,18 @@ static bool ipv4_sum_fine(const uint8_t *ipv4, uint64_t flags)
 
 	if (verdict != RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN)
 		return verdict != RTE_MBUF_F_RX_IP_CKSUM_BAD;
-	return sum_fold(sum_bytes(0, ipv4, ENCAPSULATION_IPV4_BYTES)) == UINT16_MAX;
+	return rte_ipv4_cksum((const void *)ipv4) == 0;
 }
 
 static bool udp_sum_fine(const uint8_t *ipv4, uint32_t udp_bytes, uint64_t flags)
 {
 	uint64_t verdict = flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
-	uint64_t sum;
 
 	if (network_read16(ipv4 + UDP_SUM_AT) == 0)
 		return true;
 	if (verdict != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN)
 		return verdict != RTE_MBUF_F_RX_L4_CKSUM_BAD;
-	sum = sum_bytes(sum_pseudo(ipv4), ipv4 + ENCAPSULATION_IPV4_BYTES, udp_bytes);
-	return sum_fold(sum) == UINT16_MAX;
+	return udp_sum(ipv4, udp_bytes, NULL, 0) == UINT16_MAX;
 }
 
 /* May a node have this address? */
@@ -319,8 +281,7 @@ static enum encapsulation_status udp_read(const struct encapsulation *encapsulat
 	if (network_read16(ipv4 + UDP_PORT_AT) != encapsulation->options.port)
 		return ENCAPSULATION_FOREIGN;
 	udp_bytes = network_read16(ipv4 + UDP_LENGTH_AT);
-	if (udp_bytes < ENCAPSULATION_UDP_BYTES || udp_bytes > length - ENCAPSULATION_IPV4_BYTES ||
-		!udp_sum_fine(ipv4, udp_bytes, flags))
+	if (udp_bytes != length - ENCAPSULATION_IPV4_BYTES || !udp_sum_fine(ipv4, udp_bytes, flags))
 		return ENCAPSULATION_BAD_UDP;
 	outer->at += UDP_END;
 	outer->length = udp_bytes - ENCAPSULATION_UDP_BYTES;
