@@ -44,10 +44,6 @@ void acknowledgement_write(
 	if ((peer->flags & TX_FIRST) && !bitmap && transport->now - peer->heard > STREAM_IDLE)
 		return;
 	acknowledgement_fields(transport, peer, frame);
-	if (peer->flags & RX_MARKED) {
-		frame->flags |= FRAME_CE;
-		peer->flags &= (uint16_t)~RX_MARKED;
-	}
 	if (bitmap) {
 		frame->flags |= FRAME_SACK;
 		bitmap_turn(peer->received, peer->rx_next + 1, frame->sack);
@@ -432,7 +428,11 @@ static inline void note_progress(
 	uint32_t rtt = echo_rtt(transport, note->echo);
 	uint64_t hosts = echo_hosts(transport, note->delay);
 	uint32_t delay = 0;
+	/* Growth only: the frames that tell may come in another order than they were sent in. */
+	bool marked = (int8_t)(note->marks - peer->tx_marks) > 0;
 
+	if (marked)
+		peer->tx_marks = note->marks;
 	peer->progress = transport->now;
 	peer->backoff = 0;
 	peer->flags &= (uint16_t) ~(TX_FIRST | TX_PROBED);
@@ -445,8 +445,8 @@ static inline void note_progress(
 		if (congestion_measures(transport, peer))
 			congestion_rtt(transport, peer, rtt, delay, hosts < GAP_LEAST);
 	}
-	if (note->marked || congestion_matters(peer, delivered, delay))
-		congestion_delivered(transport, peer, delivered, delay, note->marked);
+	if (marked || congestion_matters(peer, delivered, delay))
+		congestion_delivered(transport, peer, delivered, delay, marked);
 }
 
 static inline uint16_t credit_read(const struct note *note)
@@ -525,11 +525,8 @@ void acknowledgement_settle(struct transport *transport)
 /* Frames of a burst mostly come from one peer, and the newest says it all. */
 static void note_renew(struct note *known, const struct note *note)
 {
-	bool marked = known->marked || note->marked;
-
 	if (!serial_before(note->ack, known->ack))
 		*known = *note;
-	known->marked = marked;
 }
 
 void acknowledgement_note_odd(struct transport *transport, struct note *note, bool data)
@@ -580,6 +577,6 @@ void acknowledgement_take(struct transport *transport, struct peer *peer, const 
 	note->delay = frame->delay;
 	note->stream = frame->ack_stream;
 	note->credit = frame->credit;
-	note->marked = (frame->flags & FRAME_CE) != 0;
+	note->marks = frame->marks;
 	acknowledgement_note(transport, note, frame->type == FRAME_DATA);
 }

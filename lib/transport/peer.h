@@ -57,11 +57,10 @@ enum peer_flag {
 	TX_SLOW_START = 512,
 	RX_OPEN = 1024,   /* a stream from it is under way */
 	RX_CLOSED = 2048, /* its stream was given up: it must start another */
-	RX_MARKED = 4096, /* a frame from it saw congestion; not yet told */
-	RX_ECHO = 8192,   /* echo means something */
-	RX_GAP = 16384,   /* received has bits: something is missing */
+	RX_ECHO = 4096,   /* echo means something */
+	RX_GAP = 8192,    /* received has bits: something is missing */
 	/* the last frame that had to wait for a window took MANY_RECORDS messages or more */
-	TX_MANY = 32768
+	TX_MANY = 16384
 };
 
 enum ack_list { ACK_URGENT, ACK_SOON, ACK_LATER, ACK_LISTS, ACK_NONE = ACK_LISTS };
@@ -179,9 +178,9 @@ struct peer {
 	uint64_t pace_due;  /* the window is below one frame: when the next may go */
 	uint64_t cut_at;    /* when the window was last cut */
 	uint8_t backoff;    /* retransmission timeouts in a row */
-	uint8_t asks;       /* questions in a row */
 	uint8_t reorder_factor;
-	uint8_t reserved;
+	uint8_t tx_marks; /* ECN marks on frames of this process, as it last told, and */
+	uint8_t rx_marks; /* on frames from it since its stream began, modulo 256 */
 	uint32_t retransmits;
 	/* bytes of messages that came since it is TX_STALLED, up to transport->bundle */
 	uint32_t gathered;
@@ -195,8 +194,9 @@ struct peer {
 	uint32_t queued; /* messages not acknowledged */
 	uint32_t stops[STOPS_MAX];
 	uint16_t stop_stream;
-	bool refused;      /* another life has refused all that is in flight */
-	bool told;         /* this life has told `first` */
+	uint8_t asks;      /* questions in a row */
+	bool refused : 1;  /* another life has refused all that is in flight */
+	bool told : 1;     /* this life has told `first` */
 	uint32_t measured; /* own clock when its path was measured last */
 	uint32_t first;    /* psn that own streams begin with, as it told */
 	uint32_t question; /* of those that it was asked, the last one's place */

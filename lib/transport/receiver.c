@@ -85,6 +85,7 @@ static __rte_noinline void reset_receive(
 		return;
 	}
 	peer->tx_stream = (uint16_t)(frame->stream + 1);
+	peer->tx_marks = 0;
 	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		if (!bitmap_test(peer->flight->lost, psn))
 			recovery_lose(peer, psn);
@@ -94,13 +95,16 @@ static __rte_noinline void reset_receive(
 
 /* --- the peer's stream */
 
-static void stream_open(struct peer *peer, const struct frame *frame)
+static void stream_open(struct peer *peer, const struct arrival *arrival)
 {
+	const struct frame *frame = &arrival->frame;
+
 	peer->flags |= RX_OPEN;
 	peer->flags &= (uint16_t)~RX_GAP;
 	peer->rx_stream = frame->stream;
 	peer->rx_next = frame->first;
 	peer->rx_message = 0;
+	peer->rx_marks = arrival->outer.marked;
 	memset(peer->received, 0, sizeof(peer->received));
 }
 
@@ -124,7 +128,7 @@ static void reorder_drop(struct transport *transport, struct peer *peer)
 void receiver_close(
 	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why)
 {
-	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_MARKED | RX_GAP);
+	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_GAP);
 	peer->flags |= state;
 	memset(peer->received, 0, sizeof(peer->received));
 	acknowledgement_forget(transport, peer);
@@ -169,7 +173,7 @@ static __rte_noinline bool stream_begin(
 		return false;
 	}
 	receiver_close(transport, peer, 0, TRANSPORT_RESTARTED);
-	stream_open(peer, frame);
+	stream_open(peer, arrival);
 	if (!(peer->flags & PEER_KNOWN) && !(frame->flags & FRAME_ACK_VALID))
 		address_complete(transport, peer, frame->ack);
 	return true;
@@ -562,12 +566,12 @@ static bool frame_proven(const struct transport *transport, const struct peer *p
 	       stream_begins_right(transport, frame);
 }
 
-/* The network is congested on the way from this peer, which it is told with the next
- * acknowledgement. */
+/* The network is congested on the way from this peer, which it is told with every
+ * acknowledgement: as a count, so that one that is lost takes nothing with it. */
 static void mark_note(struct transport *transport, struct peer *peer)
 {
 	COUNT(transport, marks_received);
-	peer->flags |= RX_MARKED;
+	peer->rx_marks++;
 }
 
 /* Does the frame say nothing new of where the peer is? */
@@ -764,7 +768,7 @@ static inline void straight_acknowledged(
 	note->delay = header->delay;
 	note->stream = header->ack_stream;
 	note->credit = header->credit;
-	note->marked = false;
+	note->marks = header->marks;
 	acknowledgement_note(transport, note, true);
 }
 

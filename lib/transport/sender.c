@@ -357,6 +357,7 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 	peer->tx_una = peer->first;
 	peer->tx_next = peer->tx_una;
 	peer->tx_message = 0;
+	peer->tx_marks = 0;
 	peer->flags |= TX_OPEN | TX_FIRST;
 	peer->backoff = 0;
 	/* What was learnt of a path long unused may no longer be so. */
@@ -498,7 +499,7 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
  * out not to fit is left to sender_fill(), which goes on with the frame. */
 
 #define STRAIGHT_KNOWN (PEER_KNOWN | TX_OPEN | RX_OPEN)
-#define STRAIGHT_FLAGS (STRAIGHT_KNOWN | PEER_SELF | TX_FIRST | RX_MARKED | RX_GAP)
+#define STRAIGHT_FLAGS (STRAIGHT_KNOWN | PEER_SELF | TX_FIRST | RX_GAP)
 
 /* May the next frame go straight? */
 static __rte_always_inline bool straight(const struct transport *transport, const struct peer *peer)

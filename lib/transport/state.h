@@ -88,7 +88,7 @@ struct note {
 	uint32_t delay;
 	uint16_t stream;
 	uint16_t credit;
-	bool marked; /* FRAME_CE */
+	uint8_t marks;
 };
 
 struct echoes {
@@ -440,6 +440,7 @@ static inline void acknowledgement_fields(
 	frame->echo = peer->echo;
 	frame->delay = (uint32_t)transport->now - peer->echo_at;
 	frame->credit = transport->credit;
+	frame->marks = peer->rx_marks;
 }
 /* Fills in what acknowledges the peer's frames. SACK only if the frame has room for it. */
 void acknowledgement_write(

@@ -18,8 +18,7 @@
 
 #define VERSION_MASK UINT64_C(0xf0) /* of the first word */
 #define FLAGS_KNOWN                                                                                \
-	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM |                 \
-		FRAME_ACK_VALID | FRAME_CE)
+	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM | FRAME_ACK_VALID)
 
 static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
 
@@ -178,8 +177,7 @@ static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t 
 			sizeof(frame->sack));
 	frame->body = (const uint8_t *)bytes + header_bytes;
 	frame->split = tail_length == 0 ? UINT32_MAX : available - header_bytes;
-	if ((frame->flags & ~FLAGS_KNOWN) || frame->reserved != 0 ||
-		!content_valid(frame, header_bytes))
+	if ((frame->flags & ~FLAGS_KNOWN) || !content_valid(frame, header_bytes))
 		return FRAME_BAD_CONTENT;
 	return FRAME_OK;
 }

@@ -52,9 +52,8 @@ enum frame_flag {
 	FRAME_ACK_NOW = 8, /* the sender has nothing more to send: acknowledge soon */
 	/* the checksum covers all bytes, not only the transport header and the bitmap */
 	FRAME_FULL_SUM = 16,
-	FRAME_ACK_VALID = 32, /* ack, ack_stream, credit, echo and delay mean something */
-	/* echo: congestion was experienced by frames to the sender of this one */
-	FRAME_CE = 64
+	/* ack, ack_stream, credit, echo, delay and marks mean something */
+	FRAME_ACK_VALID = 32
 };
 
 /*   0       4       8               16                            31
@@ -80,7 +79,7 @@ enum frame_flag {
  *  |                     echo of the peer's newest timestamp       |  48
  *  |                     delay: ns between its arrival and now     |  52
  *  +-------------------------------+---------------+---------------+
- *  |            credit             |    records    |   reserved    |  56
+ *  |            credit             |    records    |     marks     |  56
  *  +-------------------------------+---------------+---------------+
  *  |       first: with FRAME_FIRST, the stream's first psn         |  60
  *  +---------------------------------------------------------------+
@@ -107,7 +106,7 @@ struct __attribute__((packed, may_alias)) frame_header { /* where it lies, at an
 	uint32_t delay;
 	uint16_t credit;
 	uint8_t records;
-	uint8_t reserved;
+	uint8_t marks; /* frames from the receiver with an ECN mark, modulo 256 */
 	uint32_t first;
 };
 static_assert(sizeof(struct frame_header) == 64, "transport header");
@@ -167,8 +166,7 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 /* A frame as the rest of the library sees it, in the host's byte order. */
 struct frame {
 	/* The header's fields in the header's order, so that they are copied as a whole. Of the
-	 * first byte only the type is seen; checksum and reserved mean nothing here, but that
-	 * reserved is 0. */
+	 * first byte only the type is seen; the checksum means nothing here. */
 	uint8_t type;
 	uint8_t flags;
 	uint16_t length;
@@ -188,7 +186,7 @@ struct frame {
 	uint32_t delay;
 	uint16_t credit;
 	uint8_t records;
-	uint8_t reserved;
+	uint8_t marks;
 	uint32_t first;
 	/* A frame in two pieces: its last tail_length bytes, a multiple of RECORD_ALIGN, lie at
 	 * tail. They are all the data of the last record. 0: the frame is in one piece, and tail
@@ -260,7 +258,9 @@ static inline uint64_t frame_encode_header(const struct frame *frame, uint8_t *t
 		word_of(frame->psn, frame->ack),
 		word_of(frame->stream | (uint32_t)frame->ack_stream << 16, frame->timestamp),
 		word_of(frame->echo, frame->delay),
-		word_of(frame->credit | (uint32_t)frame->records << 16, frame->first),
+		word_of(frame->credit | (uint32_t)frame->records << 16 |
+				(uint32_t)frame->marks << 24,
+			frame->first),
 	};
 	uint64_t crc = crc_word(CHECKSUM_START, start);
 	unsigned i;
@@ -374,7 +374,7 @@ static inline bool frame_is_straight(
 
 	if (((start ^ FRAME_STRAIGHT) & FRAME_STRAIGHT_ALIKE) != 0 ||
 		available < FRAME_HEADER_BYTES || rest > available - FRAME_HEADER_BYTES ||
-		header->records == 0 || header->reserved != 0)
+		header->records == 0)
 		return false;
 	crc = crc_header((uint32_t)start, bytes);
 	if (header->flags & FRAME_FULL_SUM)

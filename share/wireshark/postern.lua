@@ -61,8 +61,7 @@ field("flags.start", "bool", "Start: a message starts here", 8, nil, 0x04)
 field("flags.ack_now", "bool", "Acknowledge now", 8, nil, 0x08)
 field("flags.full_sum", "bool", "Checksum covers all", 8, nil, 0x10)
 field("flags.ack_valid", "bool", "Acknowledgement valid", 8, nil, 0x20)
-field("flags.ce", "bool", "Congestion experienced", 8, nil, 0x40)
-field("flags.reserved", "bool", "Reserved", 8, nil, 0x80)
+field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0xc0)
 field("length", "uint16", "Length")
 field("checksum", "uint32", "Checksum", base.HEX)
 field("checksum.status", "uint8", "Checksum status", base.DEC, STATUS)
@@ -83,7 +82,7 @@ field("echo", "uint32", "Echoed timestamp", base.DEC)
 field("delay", "uint32", "Delay until echoed (ns)", base.DEC)
 field("credit", "uint16", "Credit")
 field("records", "uint8", "Records")
-field("reserved", "uint8", "Reserved", base.HEX)
+field("marks", "uint8", "Frames that met congestion, modulo 256")
 field("first", "uint32", "First sequence number of the stream")
 field("told", "uint32", "First sequence number of streams to the sender")
 field("question", "uint64", "Number of the question", base.HEX)
@@ -246,6 +245,10 @@ end
 
 local function remember_ack(note, flow, header, bits)
 	note.acks = {}
+	local marks = (header.marks - (flow.marks or 0)) % 256
+	if marks > 0 and marks < 128 then
+		note.marked, flow.marks = true, header.marks
+	end
 	if not flow.una then
 		return
 	end
@@ -447,13 +450,14 @@ local function header_read(buffer)
 	local header = {
 		version = math.floor(buffer(0, 1):uint() / 16), type = buffer(0, 1):uint() % 16,
 		sack = flag(1), first = flag(2), start = flag(4), ack_now = flag(8), full_sum = flag(16), ack_valid = flag(32),
-		ce = flag(64), reserved = flag(128),
+		reserved = flags >= 64,
 		length = buffer(2, 2):le_uint(), checksum = buffer(4, 4):le_uint(),
 		source_incarnation = buffer(24, 4):le_uint(), destination_incarnation = buffer(28, 4):le_uint(),
 		psn = buffer(32, 4):le_uint(), ack = buffer(36, 4):le_uint(),
 		stream = buffer(40, 2):le_uint(), ack_stream = buffer(42, 2):le_uint(),
 		timestamp = buffer(44, 4):le_uint(), echo = buffer(48, 4):le_uint(), delay = buffer(52, 4):le_uint(),
-		credit = buffer(56, 2):le_uint(), records = buffer(58, 1):uint(), first_psn = buffer(60, 4):le_uint(),
+		credit = buffer(56, 2):le_uint(), records = buffer(58, 1):uint(), marks = buffer(59, 1):uint(),
+		first_psn = buffer(60, 4):le_uint(),
 	}
 	header.destination = node_name(buffer(8, 4):le_uint()) .. ":" .. buffer(12, 4):le_uint()
 	header.source = node_name(buffer(16, 4):le_uint()) .. ":" .. buffer(20, 4):le_uint()
@@ -463,7 +467,7 @@ end
 
 local function flags_show(buffer, tree)
 	local flags = tree:add(f["flags"], buffer(1, 1))
-	for _, name in ipairs({"sack", "first", "start", "ack_now", "full_sum", "ack_valid", "ce", "reserved"}) do
+	for _, name in ipairs({"sack", "first", "start", "ack_now", "full_sum", "ack_valid", "reserved"}) do
 		flags:add(f["flags." .. name], buffer(1, 1))
 	end
 end
@@ -525,7 +529,9 @@ local function header_show(buffer, tree, header)
 		tree:add_le(f["credit"], buffer(56, 2))
 	end
 	tree:add(f["records"], buffer(58, 1))
-	tree:add(f["reserved"], buffer(59, 1))
+	if header.ack_valid then
+		tree:add(f["marks"], buffer(59, 1))
+	end
 	if header.first or header.type == PONG then
 		tree:add_le(f[header.type == PONG and "ping.largest" or "first"], buffer(60, 4))
 	elseif header.type == TELL then
@@ -872,7 +878,7 @@ local function links(tree, pinfo, note, header)
 		generated(tree, "request_in", note.answered.frame)
 		generated(tree, "response_time", seconds(note.time - note.answered.time))
 	end
-	if header.ce then
+	if note.marked then
 		tree:add_proto_expert_info(e.congestion)
 	end
 	if header.type == RESET then

@@ -59,11 +59,11 @@ def crc32c(data):
     return value ^ 0xffffffff
 
 
-def header(kind, flags, length, target, source, incarnations, numbers, times, first=0, padding=b"", records=0, streams=(0, 0)):
+def header(kind, flags, length, target, source, incarnations, numbers, times, first=0, padding=b"", records=0, streams=(0, 0), marks=0):
     """A frame by hand, for what no program here sends at will. numbers: psn, ack; times: timestamp, echo, delay."""
     def made(checksum):
         return struct.pack("<BBHI4I2I2I2H3IHBBI", 0x30 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
-                           *streams, *times, 0, records, 0, first)
+                           *streams, *times, 0, records, marks, first)
     covered = made(0) + padding
     return bytes(12) + b"\x88\xb5" + made(crc32c(covered + bytes(-len(covered) % 8))) + padding
 
@@ -329,19 +329,21 @@ class Made(Case):
             header(PING, 16, 75, far, near, (7, 0), (5, 70), (1000, 0, 0), padding=bytes(range(11))),
             header(PONG, 16, 70, near, far, (9, 7), (5, 75), (50, 1000, 300), first=9000, padding=bytes(range(6))),
             header(RESET, 0, 64, near, far, (9, 7), (0, 1234), (0, 0, 0), streams=(0, 6)),
-            header(ACK, 32 | 64, 64, near, far, (9, 7), (0, 99), (60, 1000, 10), streams=(0, 3)),
+            header(ACK, 32, 64, near, far, (9, 7), (0, 99), (60, 1000, 10), streams=(0, 3), marks=1),
+            header(ACK, 32, 64, near, far, (9, 7), (0, 99), (61, 1000, 10), streams=(0, 3), marks=1),
         ]
         write_pcap(self.file, frames)
-        ping, pong, reset, ack = self.sound("ping.seq", "ping.wanted", "ping.arrived", "ping.largest", "ping.padding", "request_in",
+        ping, pong, reset, ack, later = self.sound("ping.seq", "ping.wanted", "ping.arrived", "ping.largest", "ping.padding", "request_in",
                                             "response_in", "checksum.status", "delay", "reset", "ack", "ack_stream", "congestion",
-                                            "flags.ce")
+                                            "marks")
         self.assertEqual([row["checksum.status"] for row in (ping, pong, reset, ack)], [["1"]] * 4)
         self.assertEqual((ping["ping.seq"], ping["ping.wanted"], ping["response_in"]), (["5"], ["70"], ["2"]))
         self.assertEqual(ping["ping.padding"], ["000102030405060708090a"])
         self.assertEqual((pong["ping.seq"], pong["ping.arrived"], pong["request_in"]), (["5"], ["75"], ["1"]))
         self.assertEqual((pong["ping.largest"], pong["delay"]), (["9000"], ["300"]))
         self.assertEqual((reset["ack"], reset["ack_stream"], bool(reset["reset"])), (["1234"], ["6"], True))
-        self.assertEqual((ack["flags.ce"], bool(ack["congestion"])), (["1"], True))
+        self.assertEqual((ack["marks"], bool(ack["congestion"])), (["1"], True))
+        self.assertEqual((later["marks"], bool(later["congestion"])), (["1"], False))
 
     def test_what_was_sent_first_may_arrive_when_it_has_been_sent_again(self):
         near, far = (1, 10), (2, 20)

@@ -99,9 +99,50 @@ static void send__to_a_host_that_is_not_there_asks_less_and_less(void **state)
 	network_destroy(network);
 }
 
-/* --- a router: node 1's link leads to all the others */
-
 static uint8_t copy_bytes[FRAME_SIZE];
+
+/* One frame of node 0's is marked, and the first frame that says so is lost. */
+static unsigned data_frames;
+static unsigned echoes_lost;
+
+static bool echo_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	struct rte_ipv4_hdr *ipv4;
+	struct frame frame;
+
+	(void)to;
+	if (bytes[12] != 8 || bytes[13] != 0)
+		return true;
+	frame_recall(bytes + network->nodes[0].transport->encapsulation.bytes, &frame);
+	if (from == 1 && (frame.flags & FRAME_ACK_VALID) && frame.marks != 0)
+		return echoes_lost++ != 0;
+	if (from != 0 || frame.type != FRAME_DATA || ++data_frames != 20)
+		return true;
+	memcpy(copy_bytes, bytes, network->nodes[0].transport->encapsulation.bytes + frame.length);
+	ipv4 = (struct rte_ipv4_hdr *)(void *)(copy_bytes + IPV4_AT);
+	ipv4->type_of_service |= 3;
+	ipv4->hdr_checksum = 0;
+	ipv4->hdr_checksum = rte_ipv4_cksum(ipv4);
+	network_inject(network, 1, copy_bytes,
+		network->nodes[0].transport->encapsulation.bytes + frame.length);
+	return false;
+}
+
+static void marks__are_told_though_the_first_frame_that_tells_is_lost(void **state)
+{
+	struct network *network = network_make(2);
+
+	(void)state;
+	network->filter = echo_filter;
+	network_send(network, 0, 1, 500000);
+	assert_true(network_run(network, 10 * SECOND));
+	assert_true(echoes_lost > 1);
+	assert_int_equal(counters(network, 1)->marks_received, 1);
+	assert_int_equal(counters(network, 0)->congestion_cuts, 1);
+	network_destroy(network);
+}
+
+/* --- a router: node 1's link leads to all the others */
 
 /* Frames to the router's address go on to the node that their IPv4 header names, from it; all of
  * them marked. */
@@ -391,6 +432,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send__asks_the_link_once_and_the_process_once),
 		cmocka_unit_test(send__to_a_host_that_is_not_there_asks_less_and_less),
+		cmocka_unit_test(marks__are_told_though_the_first_frame_that_tells_is_lost),
 		cmocka_unit_test(gateway__is_asked_for_once_for_all_nodes_beyond),
 		cmocka_unit_test(gateway__carries_large_messages_both_ways),
 		cmocka_unit_test(marks__are_told_and_narrow_the_window),

@@ -416,7 +416,7 @@ static uint32_t fellow_frame(struct twins *twins, struct fellow *fellow, uint8_t
 	if ((odd >> 44) % 8 == 0)
 		frame.flags |= FRAME_FULL_SUM;
 	if ((odd >> 48) % 32 == 0)
-		frame.flags |= FRAME_CE;
+		frame.marks = (uint8_t)(odd >> 56);
 	if ((odd >> 50) % 32 == 0) {
 		frame.flags |= FRAME_SACK;
 		frame.sack[0] = odd >> 60 & 1;
