@@ -4,7 +4,7 @@
  *
  * Posted commands (put, get, attach, bind, access) have no answer: what they need was checked by
  * the sender against the segment; should another thread have unlinked the object since, they fall
- * away and are counted. Commands with a reply slot are answered with a PTL_ return code.
+ * away and are counted. Commands with a reply slot are answered (answer.h).
  */
 #ifndef ENGINE_COMMAND_H
 #define ENGINE_COMMAND_H
@@ -26,18 +26,16 @@ enum command_kind {
 	COMMAND_ACCESS,      /* posted */
 	/* posted, once the segment is closed: who waits for an echo waits no longer */
 	COMMAND_PING_ABANDON,
-	/* answered: PTL_OK, PTL_INV_ME (the sender keeps the new entry), PTL_ML_TOOLONG is the
-	 * sender's */
+	/* answered: OK, GONE: the current entry is, and the sender keeps the new one */
 	COMMAND_ENTRY_INSERT,
-	COMMAND_ENTRY_UNLINK,  /* answered: PTL_OK, PTL_INV_ME, PTL_MD_INUSE */
-	COMMAND_REGION_UNLINK, /* answered: PTL_OK, PTL_INV_MD, PTL_MD_INUSE */
-	/* answered: PTL_OK, PTL_INV_MD, PTL_INV_EQ, PTL_NOUPDATE; reply.before, reply.after */
+	COMMAND_ENTRY_UNLINK,  /* answered: OK, GONE, PENDING */
+	COMMAND_REGION_UNLINK, /* answered: OK, GONE, PENDING */
+	/* answered: OK, GONE, NO_QUEUE, NOT_EMPTY; reply.before, reply.after */
 	COMMAND_REGION_UPDATE,
-	/* answered: PTL_OK, PTL_INV_EQ; then the memory of the events is the sender's again and so
+	/* answered: OK, GONE; then the memory of the events is the sender's again and so
 	 * is the index, which it gives back to the free list after the memory */
 	COMMAND_QUEUE_FREE,
-	/* answered, after its timeout at the latest: PTL_OK, with reply.ping; PTL_NOSPACE,
-	 * PTL_INV_NI */
+	/* answered, after its timeout at the latest: OK, with reply.ping; NO_MEMORY, CLOSED */
 	COMMAND_PING
 };
 

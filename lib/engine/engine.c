@@ -9,7 +9,6 @@
 #include <base/barrier.h>
 #include <base/futex.h>
 #include <engine/access.h>
-#include <portals.h>
 
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it
  * must. */
@@ -111,17 +110,17 @@ static inline void engine_ring(struct engine *engine)
 		sleepers_wake(engine);
 }
 
-static int queue_free(struct engine *engine, uint32_t index, uint32_t generation)
+static enum answer queue_free(struct engine *engine, uint32_t index, uint32_t generation)
 {
 	struct queue *queue;
 
 	if (index >= engine->segment->limits.queues)
-		return PTL_INV_EQ;
+		return ANSWER_GONE;
 	queue = segment_queue(engine->segment, index);
 	if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_relaxed), generation))
-		return PTL_INV_EQ;
+		return ANSWER_GONE;
 	queue_close(queue);
-	return PTL_OK;
+	return ANSWER_OK;
 }
 
 static void access_set(struct engine *engine, const struct command *command)
@@ -133,7 +132,8 @@ static void access_set(struct engine *engine, const struct command *command)
 			command->access.uid, command->access.portal);
 }
 
-static int command_answer(struct engine *engine, const struct command *command, struct reply *reply)
+static enum answer command_answer(
+	struct engine *engine, const struct command *command, struct reply *reply)
 {
 	uint32_t index = command->object.index;
 	uint32_t generation = command->object.generation;
@@ -150,23 +150,23 @@ static int command_answer(struct engine *engine, const struct command *command, 
 	case COMMAND_QUEUE_FREE:
 		return queue_free(engine, index, generation);
 	default:
-		return PTL_FAIL; /* unknown command: only a corrupt ring gets here */
+		return ANSWER_UNKNOWN; /* only a corrupt ring gets here */
 	}
 }
 
 /* Gives the answer and wakes the caller. Both words are seq_cst: the caller raises `sleeping`
  * before it looks at `state` for the last time, so one of the two sees the other. */
-static void reply_give(struct reply *reply, int result)
+static void reply_give(struct reply *reply, enum answer answer)
 {
-	reply->result = result;
+	reply->answer = answer;
 	atomic_store_explicit(&reply->state, REPLY_DONE, memory_order_seq_cst);
 	if (atomic_load_explicit(&reply->sleeping, memory_order_seq_cst) != 0)
 		futex_wake(&reply->state, 1);
 }
 
-void engine_answer(struct engine *engine, uint32_t slot, int result)
+void engine_answer(struct engine *engine, uint32_t slot, enum answer answer)
 {
-	reply_give(segment_reply(engine->segment, slot), result);
+	reply_give(segment_reply(engine->segment, slot), answer);
 }
 
 /* A put or a get, for whose operation there is memory. */

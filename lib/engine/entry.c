@@ -2,8 +2,6 @@
 /* entry.c - match entries: how they come into their list and leave it. */
 #include <engine/state.h>
 
-#include <portals.h>
-
 #include <base/handle.h>
 
 struct entry *entry_find(struct engine *engine, uint32_t index, uint32_t generation)
@@ -50,20 +48,20 @@ void entry_attach(struct engine *engine, const struct command *command)
 			&engine->entries, &engine->lists[entry->portal], command->object.index);
 }
 
-int entry_insert(struct engine *engine, const struct command *command)
+enum answer entry_insert(struct engine *engine, const struct command *command)
 {
 	uint64_t current = command->object.other;
 	struct entry *neighbour, *entry;
 	struct match_list *list;
 
 	if (handle_kind(current) != HANDLE_ENTRY || handle_interface(current) != engine->interface)
-		return PTL_INV_ME;
+		return ANSWER_GONE;
 	neighbour = entry_find(engine, handle_index(current), handle_generation(current));
 	if (!neighbour || neighbour->portal != command->object.portal)
-		return PTL_INV_ME;
+		return ANSWER_GONE;
 	entry = entry_open(engine, command);
 	if (!entry)
-		return PTL_INV_ME;
+		return ANSWER_GONE;
 	entry->linked = true;
 	list = &engine->lists[entry->portal];
 	if (command->position == POSITION_BEFORE)
@@ -72,7 +70,7 @@ int entry_insert(struct engine *engine, const struct command *command)
 	else
 		match_insert_after(
 			&engine->entries, list, handle_index(current), command->object.index);
-	return PTL_OK;
+	return ANSWER_OK;
 }
 
 void entry_free(struct engine *engine, uint32_t index)
@@ -88,22 +86,22 @@ void entry_free(struct engine *engine, uint32_t index)
 	segment_give(segment, segment->free_entries, index);
 }
 
-int entry_unlink(struct engine *engine, uint32_t index, uint32_t generation)
+enum answer entry_unlink(struct engine *engine, uint32_t index, uint32_t generation)
 {
 	struct entry *entry = entry_find(engine, index, generation);
 	uint32_t attached;
 
 	if (!entry)
-		return PTL_INV_ME;
+		return ANSWER_GONE;
 	attached = segment_match(engine->segment, index)->region;
 	if (attached != INDEX_NONE) {
 		struct region *region = segment_region(engine->segment, attached);
 
 		if (region->pending != 0)
-			return PTL_MD_INUSE;
+			return ANSWER_PENDING;
 		region->entry = INDEX_NONE; /* the entry goes here, whatever it was made with */
 		region_free(engine, attached);
 	}
 	entry_free(engine, index);
-	return PTL_OK;
+	return ANSWER_OK;
 }

@@ -13,13 +13,12 @@
 #include <string.h>
 
 #include <base/log.h>
-#include <portals.h>
 
-static int ping_code(enum ping_outcome outcome)
+static enum answer ping_answer(enum ping_outcome outcome)
 {
 	if (outcome == PING_CLOSED)
-		return PTL_INV_NI;
-	return outcome == PING_NO_MEMORY ? PTL_NOSPACE : PTL_OK;
+		return ANSWER_CLOSED;
+	return outcome == PING_NO_MEMORY ? ANSWER_NO_MEMORY : ANSWER_OK;
 }
 
 void ping_done(void *context, struct ping *ping)
@@ -44,7 +43,7 @@ void ping_done(void *context, struct ping *ping)
 		report->network = ping->network;
 		report->exact = ping->exact;
 	}
-	engine_answer(engine, slot, ping_code(ping->outcome));
+	engine_answer(engine, slot, ping_answer(ping->outcome));
 }
 
 void ping_begin(struct engine *engine, const struct command *command)
@@ -54,13 +53,13 @@ void ping_begin(struct engine *engine, const struct command *command)
 	/* The interface goes: whoever was in the ring before it said so is ended by
 	 * COMMAND_PING_ABANDON. */
 	if (atomic_load_explicit(&engine->segment->closed, memory_order_relaxed)) {
-		engine_answer(engine, command->reply, PTL_INV_NI);
+		engine_answer(engine, command->reply, ANSWER_CLOSED);
 		return;
 	}
 	if (!engine->pings)
 		engine->pings = calloc(REPLY_SLOTS, sizeof(*engine->pings));
 	if (!engine->pings) {
-		engine_answer(engine, command->reply, PTL_NOSPACE);
+		engine_answer(engine, command->reply, ANSWER_NO_MEMORY);
 		return;
 	}
 	ping = &engine->pings[command->reply];

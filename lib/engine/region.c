@@ -272,16 +272,16 @@ void region_attach(struct engine *engine, uint32_t index, uint32_t generation)
 	match->region = index;
 }
 
-int region_unlink(struct engine *engine, uint32_t index, uint32_t generation)
+enum answer region_unlink(struct engine *engine, uint32_t index, uint32_t generation)
 {
 	struct region *region = region_find(engine, index, generation);
 
 	if (!region)
-		return PTL_INV_MD;
+		return ANSWER_GONE;
 	if (region->pending != 0)
-		return PTL_MD_INUSE;
+		return ANSWER_PENDING;
 	region_free(engine, index);
-	return PTL_OK;
+	return ANSWER_OK;
 }
 
 /* Sends that were taken from the old threshold and still wait in the ring are not charged to the
@@ -309,23 +309,23 @@ static void region_apply(struct region *region, const struct region_description 
 		region->threshold += waiting;
 }
 
-int region_update(struct engine *engine, const struct command *command, struct reply *reply)
+enum answer region_update(struct engine *engine, const struct command *command, struct reply *reply)
 {
 	struct region *region =
 		region_find(engine, command->object.index, command->object.generation);
 	struct queue *queue;
 
 	if (!region || region->state != REGION_LIVE)
-		return PTL_INV_MD;
+		return ANSWER_GONE;
 	region_describe(region, &reply->before);
 	if (command->object.other) {
 		queue = queue_find(engine->segment, command->object.other);
 		if (!queue)
-			return PTL_INV_EQ;
+			return ANSWER_NO_QUEUE;
 		if (queue_used(queue) != 0 || queue->incoming != 0)
-			return PTL_NOUPDATE;
+			return ANSWER_NOT_EMPTY;
 	}
 	if (command->update)
 		region_apply(region, &reply->after);
-	return PTL_OK;
+	return ANSWER_OK;
 }

@@ -36,6 +36,7 @@
 #include <stdint.h>
 #include <base/freelist.h>
 #include <base/ring.h>
+#include <engine/answer.h>
 #include <match/match.h>
 #include <transport/transport.h>
 
@@ -370,7 +371,7 @@ struct ping_report {
 struct reply {
 	_Alignas(CACHE_LINE) _Atomic uint32_t state; /* futex word */
 	_Atomic uint32_t sleeping;
-	int32_t result; /* a PTL_ return code */
+	uint32_t answer; /* enum answer */
 	uint32_t reserved;
 	union {
 		struct {

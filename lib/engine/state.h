@@ -243,14 +243,15 @@ void region_leave(struct engine *engine, struct region *region, const struct acc
 void region_free(struct engine *engine, uint32_t index);
 void region_attach(struct engine *engine, uint32_t index, uint32_t generation);
 void region_bind(struct engine *engine, uint32_t index, uint32_t generation);
-int region_unlink(struct engine *engine, uint32_t index, uint32_t generation);
-int region_update(struct engine *engine, const struct command *command, struct reply *reply);
+enum answer region_unlink(struct engine *engine, uint32_t index, uint32_t generation);
+enum answer region_update(
+	struct engine *engine, const struct command *command, struct reply *reply);
 
 /* entry.c */
 struct entry *entry_find(struct engine *engine, uint32_t index, uint32_t generation);
 void entry_attach(struct engine *engine, const struct command *command);
-int entry_insert(struct engine *engine, const struct command *command);
-int entry_unlink(struct engine *engine, uint32_t index, uint32_t generation);
+enum answer entry_insert(struct engine *engine, const struct command *command);
+enum answer entry_unlink(struct engine *engine, uint32_t index, uint32_t generation);
 void entry_free(struct engine *engine, uint32_t index);
 
 /* incoming.c: transport upcalls */
@@ -304,7 +305,7 @@ void ping_duplicate(void *context, const uint8_t *address);
 
 /* engine.c */
 /* Answers the call that waits at a reply slot. */
-void engine_answer(struct engine *engine, uint32_t slot, int result);
+void engine_answer(struct engine *engine, uint32_t slot, enum answer answer);
 /* A queue has been written: there is news, and its sleepers are woken at the end of the turn. Where
  * the kernel does the light side's part of a barrier, who sleeps is seen at once, and mostly nobody
  * does; else there is one fence for all queues, in engine_ring(). */

@@ -590,14 +590,14 @@ unsigned interface_drive(void)
 	return work;
 }
 
-int visit_call(const struct visit *visit, struct command *command,
+enum answer visit_call(const struct visit *visit, struct command *command,
 	const struct region_description *after, struct region_description *before)
 {
-	int code = submission_call(&visit->interface->submission, command, after, before);
+	enum answer answer = submission_call(&visit->interface->submission, command, after, before);
 
-	if (code != PTL_OK && visit->interface->inlined)
+	if (answer != ANSWER_OK && visit->interface->inlined)
 		interface_drive();
-	return code;
+	return answer;
 }
 
 int PtlNIInit(ptl_interface_t number, ptl_pid_t pid, ptl_ni_limits_t *desired,

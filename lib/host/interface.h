@@ -248,7 +248,7 @@ unsigned interface_drive(void);
 
 /* Sends a command that has an answer, for a visitor. A refusal may be one that the caller tries
  * again until it is none: inline, time then goes on for all engines. */
-int visit_call(const struct visit *visit, struct command *command,
+enum answer visit_call(const struct visit *visit, struct command *command,
 	const struct region_description *after, struct region_description *before);
 
 /* Returns when nobody touches the engine and the port of an open interface: they are the caller's

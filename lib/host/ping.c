@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <p3/code.h>
 #include <p3/interface.h>
 
 static_assert((int)POSTERN_PING_ANSWERED == (int)PING_ANSWERED &&
@@ -53,8 +54,9 @@ int postern_ping(ptl_handle_ni_t handle, ptl_process_id_t target, uint32_t size,
 	else if (ADDRESS_IS_BAD(ping))
 		code = PTL_SEGV;
 	else
-		code = submission_ping(
-			&visit.interface->submission, &command, interface_drive, &report);
+		code = code_of(submission_ping(&visit.interface->submission, &command,
+				       interface_drive, &report),
+			PTL_INV_NI);
 	visit_leave(&visit);
 	if (code == PTL_OK)
 		ping_tell(&report, ping);

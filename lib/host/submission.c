@@ -104,30 +104,30 @@ static struct reply *command_call(const struct submission *submission, struct co
 	return reply;
 }
 
-int submission_call(const struct submission *submission, struct command *command,
+enum answer submission_call(const struct submission *submission, struct command *command,
 	const struct region_description *after, struct region_description *before)
 {
 	uint32_t slot = reply_take(submission);
 	struct reply *reply = segment_reply(submission->segment, slot);
-	int result;
+	enum answer answer;
 
 	if (after)
 		reply->after = *after;
-	result = command_call(submission, command, slot, NULL)->result;
+	answer = command_call(submission, command, slot, NULL)->answer;
 	if (before)
 		*before = reply->before;
 	segment_give(submission->segment, submission->segment->free_replies, slot);
-	return result;
+	return answer;
 }
 
-int submission_ping(const struct submission *submission, struct command *command,
+enum answer submission_ping(const struct submission *submission, struct command *command,
 	unsigned (*drive)(void), struct ping_report *report)
 {
 	uint32_t slot = reply_take(submission);
 	const struct reply *reply = command_call(submission, command, slot, drive);
-	int result = reply->result;
+	enum answer answer = reply->answer;
 
 	*report = reply->ping;
 	segment_give(submission->segment, submission->segment->free_replies, slot);
-	return result;
+	return answer;
 }

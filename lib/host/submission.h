@@ -6,7 +6,7 @@
  *
  *     reply slot: state = pending
  *     command            -- ring, doorbell -->        carries it out
- *     spins, yields,                                  slot.result
+ *     spins, yields,                                  slot.answer
  *     then slot.sleeping = 1, looks once more  <--    slot.state = done, looks at slot.sleeping
  *     and sleeps on slot.state
  *
@@ -45,15 +45,15 @@ static inline bool submission_put(const struct submission *submission, struct re
 /* Posts a command that has no answer. */
 void submission_post(const struct submission *submission, const struct command *command);
 
-/* Sends a command with a reply slot (of its own choice) and waits for the answer, a PTL_ return
- * code. after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the
+/* Sends a command with a reply slot (of its own choice) and waits for the answer.
+ * after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the
  * answer says so. */
-int submission_call(const struct submission *submission, struct command *command,
+enum answer submission_call(const struct submission *submission, struct command *command,
 	const struct region_description *after, struct region_description *before);
 /* The same for COMMAND_PING. The answer may come from another engine of this process: with a seat,
  * drive() gives all of them a turn and says how much was done. report is written when the answer is
- * PTL_OK. */
-int submission_ping(const struct submission *submission, struct command *command,
+ * ANSWER_OK. */
+enum answer submission_ping(const struct submission *submission, struct command *command,
 	unsigned (*drive)(void), struct ping_report *report);
 
 #endif

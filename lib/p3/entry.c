@@ -5,6 +5,7 @@
  * that is too long is found without waiting for the poll core; the poll core counts down when an
  * entry goes.
  */
+#include <p3/code.h>
 #include <p3/interface.h>
 
 /* What the caller asks of an entry. */
@@ -182,7 +183,7 @@ static int entry_insert(const struct visit *visit, ptl_handle_me_t current,
 		return PTL_NOSPACE;
 	}
 	command.object.other = current;
-	code = visit_call(visit, &command, NULL, NULL);
+	code = code_of(visit_call(visit, &command, NULL, NULL), PTL_INV_ME);
 	if (code == PTL_OK) {
 		*handle = entry_handle(visit, &command);
 	} else {
@@ -222,7 +223,7 @@ int PtlMEUnlink(ptl_handle_me_t entry)
 		return code;
 	command.object.index = visit.index;
 	command.object.generation = visit.generation;
-	code = visit_call(&visit, &command, NULL, NULL);
+	code = code_of(visit_call(&visit, &command, NULL, NULL), PTL_INV_ME);
 	visit_leave(&visit);
 	return code;
 }

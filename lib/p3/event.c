@@ -19,8 +19,9 @@
 #include <base/extent.h>
 #include <base/log.h>
 #include <base/trace.h>
-#include <host/waiting.h>
 #include <host/library.h>
+#include <host/waiting.h>
+#include <p3/code.h>
 #include <pmd-glue/glue.h>
 
 #define EVENT_PAGE 4096
@@ -139,7 +140,7 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 	bytes = events_bytes(queue->count);
 	command.object.index = visit.index;
 	command.object.generation = visit.generation;
-	code = visit_call(&visit, &command, NULL, NULL);
+	code = code_of(visit_call(&visit, &command, NULL, NULL), PTL_INV_EQ);
 	if (code == PTL_OK) {
 		/* Threads that waited have been woken; the queue is used again when they have
 		 * left. */
@@ -196,7 +197,7 @@ static inline int queue_code(enum queue_answer answer)
 }
 
 /* The same, with a trace of what was taken. */
-static int answer_code(enum queue_answer answer, const ptl_event_t *event)
+static int event_code(enum queue_answer answer, const ptl_event_t *event)
 {
 	if (answer == QUEUE_EVENT || answer == QUEUE_EVENT_AFTER_GAP)
 		trace(TRACE_TAKEN, handle_interface(event->md_handle), 0, event->mlength);
@@ -261,7 +262,7 @@ static __attribute__((noinline)) int event_empty(
 	else if (interface_drive() != 0)
 		answer = queue_look(reader, event);
 	visitor_leave(visitor);
-	return answer_code(answer, event);
+	return event_code(answer, event);
 }
 
 /* PtlEQGet of a queue that the thread does not know, or where something else is not as it mostly
@@ -288,7 +289,7 @@ static __attribute__((noinline)) int event_get(ptl_handle_eq_t eventq, ptl_event
 	if (answer == QUEUE_EMPTY && queue_is_raised(visit_queue(&visit)))
 		return event_empty(visit.visitor, reader, event);
 	visit_leave(&visit);
-	return answer_code(answer, event);
+	return event_code(answer, event);
 }
 
 /* Calls functions as its last step only, so that it has nothing to save. */
@@ -362,7 +363,7 @@ static int events_await(const struct visit *visit, struct event_wait *wait, uint
 		atomic_fetch_sub_explicit(&wait->queues[i].queue->waiters, 1, memory_order_release);
 	if (answer == WAITING_CLOSED)
 		return PTL_INV_EQ;
-	return answer_code(wait->answer, wait->event);
+	return event_code(wait->answer, wait->event);
 }
 
 int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <engine/queue.h>
+#include <p3/code.h>
 
 void region_to_md(const struct region_description *description, ptl_md_t *md)
 {
@@ -190,7 +191,7 @@ int PtlMDUnlink(ptl_handle_md_t mem_desc)
 		return code;
 	command.object.index = visit.index;
 	command.object.generation = visit.generation;
-	code = visit_call(&visit, &command, NULL, NULL);
+	code = code_of(visit_call(&visit, &command, NULL, NULL), PTL_INV_MD);
 	visit_leave(&visit);
 	return code;
 }
@@ -207,7 +208,7 @@ static int region_update(
 	command.object.other = testq;
 	if (new_md)
 		region_from_md(new_md, &after);
-	code = visit_call(visit, &command, new_md ? &after : NULL, &before);
+	code = code_of(visit_call(visit, &command, new_md ? &after : NULL, &before), PTL_INV_MD);
 	if (old_md && (code == PTL_OK || code == PTL_NOUPDATE))
 		region_to_md(&before, old_md);
 	return code;

@@ -45,7 +45,7 @@ static void fake_answer(struct engine *engine, const struct command *command)
 	while (atomic_load(&engine->reluctant) && !atomic_load(&reply->sleeping))
 		sched_yield();
 	reply->before = reply->after;
-	reply->result = (int32_t)command->object.index;
+	reply->answer = command->object.index;
 	atomic_store(&reply->state, REPLY_DONE);
 	if (atomic_load(&reply->sleeping))
 		futex_wake(&reply->state, 1);

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <portals.h>
 
 #include <base/handle.h>
 #include <base/ring.h>
@@ -102,7 +101,7 @@ static void rig_do(struct rig *rig, const struct command *command)
 }
 
 /* Sends a command with a reply slot; the answer. */
-static int rig_call(struct rig *rig, struct command *command,
+static enum answer rig_call(struct rig *rig, struct command *command,
 	const struct region_description *after, struct region_description *before)
 {
 	uint32_t slot = segment_take(rig->segment, rig->segment->free_replies);
@@ -117,7 +116,7 @@ static int rig_call(struct rig *rig, struct command *command,
 	if (before)
 		*before = reply->before;
 	segment_give(rig->segment, rig->segment->free_replies, slot);
-	return reply->result;
+	return reply->answer;
 }
 
 uint64_t rig_queue(struct rig *rig, uint64_t count)
@@ -191,7 +190,7 @@ uint64_t rig_entry_any(struct rig *rig, bool unlink)
 		rig, &(struct rig_entry){.match = RIG_ANY, .ignore = UINT64_MAX, .unlink = unlink});
 }
 
-int rig_insert(struct rig *rig, const struct rig_entry *entry, uint64_t current,
+enum answer rig_insert(struct rig *rig, const struct rig_entry *entry, uint64_t current,
 	enum command_position position, uint64_t *handle)
 {
 	struct command command = entry_command(rig, entry, COMMAND_ENTRY_INSERT);
@@ -285,21 +284,21 @@ static struct command object_command(enum command_kind kind, uint64_t handle)
 	};
 }
 
-int rig_entry_unlink(struct rig *rig, uint64_t entry)
+enum answer rig_entry_unlink(struct rig *rig, uint64_t entry)
 {
 	struct command command = object_command(COMMAND_ENTRY_UNLINK, entry);
 
 	return rig_call(rig, &command, NULL, NULL);
 }
 
-int rig_region_unlink(struct rig *rig, uint64_t region)
+enum answer rig_region_unlink(struct rig *rig, uint64_t region)
 {
 	struct command command = object_command(COMMAND_REGION_UNLINK, region);
 
 	return rig_call(rig, &command, NULL, NULL);
 }
 
-int rig_update(struct rig *rig, uint64_t region, const struct region_description *after,
+enum answer rig_update(struct rig *rig, uint64_t region, const struct region_description *after,
 	uint64_t testq, struct region_description *before)
 {
 	struct command command = object_command(COMMAND_REGION_UPDATE, region);
@@ -309,14 +308,14 @@ int rig_update(struct rig *rig, uint64_t region, const struct region_description
 	return rig_call(rig, &command, after, before);
 }
 
-int rig_queue_free(struct rig *rig, uint64_t queue)
+enum answer rig_queue_free(struct rig *rig, uint64_t queue)
 {
 	struct command command = object_command(COMMAND_QUEUE_FREE, queue);
-	int result = rig_call(rig, &command, NULL, NULL);
+	enum answer answer = rig_call(rig, &command, NULL, NULL);
 
-	if (result == PTL_OK)
+	if (answer == ANSWER_OK)
 		segment_give(rig->segment, rig->segment->free_queues, handle_index(queue));
-	return result;
+	return answer;
 }
 
 void rig_access(

@@ -84,7 +84,7 @@ struct rig_entry {
 #define RIG_ANY ((struct process){.nid = UINT32_MAX, .pid = UINT32_MAX})
 uint64_t rig_entry(struct rig *rig, const struct rig_entry *entry); /* at the tail */
 uint64_t rig_entry_front(struct rig *rig, const struct rig_entry *entry);
-int rig_insert(struct rig *rig, const struct rig_entry *entry, uint64_t current,
+enum answer rig_insert(struct rig *rig, const struct rig_entry *entry, uint64_t current,
 	enum command_position position, uint64_t *handle);
 /* An entry of Portal 0 for everything, to be unlinked with its region or not. */
 uint64_t rig_entry_any(struct rig *rig, bool unlink);
@@ -99,11 +99,11 @@ struct entry *rig_entry_object(const struct rig *rig, uint64_t handle);
 uint32_t rig_threshold(const struct rig *rig, uint64_t region); /* as the gate says */
 
 /* Answered commands: the answer. */
-int rig_entry_unlink(struct rig *rig, uint64_t entry);
-int rig_region_unlink(struct rig *rig, uint64_t region);
-int rig_update(struct rig *rig, uint64_t region, const struct region_description *after,
+enum answer rig_entry_unlink(struct rig *rig, uint64_t entry);
+enum answer rig_region_unlink(struct rig *rig, uint64_t region);
+enum answer rig_update(struct rig *rig, uint64_t region, const struct region_description *after,
 	uint64_t testq, struct region_description *before);
-int rig_queue_free(struct rig *rig, uint64_t queue);
+enum answer rig_queue_free(struct rig *rig, uint64_t queue);
 void rig_access(
 	struct rig *rig, uint32_t index, struct process process, uint32_t uid, uint32_t portal);
 
@@ -116,7 +116,7 @@ struct rig_move {
 /* kind: COMMAND_PUT or COMMAND_GET. */
 struct command rig_move_command(
 	uint64_t region, const struct rig_move *move, enum command_kind kind);
-/* PtlPut and PtlGet: false as PTL_INV_MD is. */
+/* PtlPut and PtlGet: false if the region is dead or inactive. */
 bool rig_put(struct rig *rig, uint64_t region, const struct rig_move *move);
 bool rig_put_post(struct rig *rig, uint64_t region, const struct rig_move *move);
 bool rig_get(struct rig *rig, uint64_t region, const struct rig_move *move);

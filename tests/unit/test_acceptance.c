@@ -2,7 +2,6 @@
 /* test_acceptance.c - which region accepts a put, what that costs it, and how it goes by itself. */
 #include <pthread.h>
 #include <sched.h>
-#include <portals.h>
 
 #include <base/handle.h>
 
@@ -187,7 +186,7 @@ struct sender {
 	_Atomic uint32_t posted;
 };
 
-/* What PtlPut does, until it would say PTL_INV_MD. */
+/* What PtlPut does, until it finds the region dead or inactive. */
 static void *sender_run(void *argument)
 {
 	struct sender *sender = argument;
@@ -258,7 +257,7 @@ static void unlink_op__follows_the_end_with_its_link(void **state)
 	fake_end(arrival, TRANSPORT_OK);
 	assert_int_equal(rig_event(rig, queue, EVENT_PUT_END).link, start);
 	assert_int_equal(rig_event(rig, queue, EVENT_UNLINK).link, start);
-	assert_int_equal(rig_entry_unlink(rig, entry), PTL_INV_ME);
+	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_GONE);
 }
 
 static void unlink_op__without_the_wish_leaves_an_inactive_region(void **state)
@@ -277,7 +276,7 @@ static void unlink_op__without_the_wish_leaves_an_inactive_region(void **state)
 	rig_event(rig, queue, EVENT_PUT_START);
 	rig_event(rig, queue, EVENT_PUT_END);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 }
 
 static void unlink_nofit__unlinks_and_the_walk_goes_on(void **state)
@@ -307,8 +306,8 @@ static void unlink_nofit__unlinks_and_the_walk_goes_on(void **state)
 	assert_int_equal(rig_event(rig, queue, EVENT_PUT_START).region, last);
 	rig_event(rig, queue, EVENT_PUT_END);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_entry_unlink(rig, entry_gone), PTL_INV_ME);
-	assert_int_equal(rig_entry_unlink(rig, entry_kept), PTL_OK);
+	assert_int_equal(rig_entry_unlink(rig, entry_gone), ANSWER_GONE);
+	assert_int_equal(rig_entry_unlink(rig, entry_kept), ANSWER_OK);
 }
 
 static void unlink_nofit__waits_for_what_is_pending_and_accepts_nothing_meanwhile(void **state)
@@ -328,12 +327,12 @@ static void unlink_nofit__waits_for_what_is_pending_and_accepts_nothing_meanwhil
 	assert_int_equal(rig_counter(rig, dropped_no_match), 2);
 	rig_event(rig, queue, EVENT_PUT_START);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_MD_INUSE);
-	assert_int_equal(rig_update(rig, handle, &region, 0, NULL), PTL_INV_MD);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_PENDING);
+	assert_int_equal(rig_update(rig, handle, &region, 0, NULL), ANSWER_GONE);
 	fake_end(arrival, TRANSPORT_OK);
 	rig_event(rig, queue, EVENT_PUT_END);
 	rig_event(rig, queue, EVENT_UNLINK);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_INV_MD);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_GONE);
 }
 
 static void region_without_a_queue__works_in_silence(void **state)
@@ -347,7 +346,7 @@ static void region_without_a_queue__works_in_silence(void **state)
 	handle = rig_attach(rig, rig_entry_any(rig, true), &region, RIG_UNLINK_OP);
 	put(&header, 4);
 	assert_memory_equal(memory, data, 4);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_INV_MD);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_GONE);
 	assert_int_equal(rig_counter(rig, events_logged), 0);
 }
 
@@ -359,14 +358,14 @@ static void queue_freed_while_a_put_lands__loses_the_end_and_nothing_else(void *
 	uint64_t region = attach_any(rig, queue, REGION_PUT);
 	struct fake_arrival *arrival = fake_begin(RIG_PEER, &header, 4);
 
-	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
+	assert_int_equal(rig_queue_free(rig, queue), ANSWER_OK);
 	do {
 		next = rig_queue(rig, 4);
 	} while (handle_index(next) != handle_index(queue));
 	fake_end(arrival, TRANSPORT_OK);
 	rig_no_event(rig, next);
 	assert_int_equal(segment_queue(rig->segment, handle_index(next))->incoming, 0);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, arrivals_setup, rig_teardown)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ack.c - acknowledgements of puts: when one is sent, and what comes of one that arrives. */
-#include <portals.h>
 
 #include <base/handle.h>
 
@@ -207,10 +206,10 @@ static void ack__whose_descriptor_or_queue_is_gone_is_dropped(void **state)
 	fake_deliver(RIG_PEER, &header, NULL, 0); /* the queue is full */
 	assert_int_equal(rig_counter(rig, dropped_late_ack), ++count);
 	assert_int_equal(rig_counter(rig, events_lost), 1);
-	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
+	assert_int_equal(rig_queue_free(rig, queue), ANSWER_OK);
 	fake_deliver(RIG_PEER, &header, NULL, 0);
 	assert_int_equal(rig_counter(rig, dropped_late_ack), ++count);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 	fake_deliver(RIG_PEER, &header, NULL, 0);
 	assert_int_equal(rig_counter(rig, dropped_late_ack), ++count);
 	assert_int_equal(rig_drops(rig), count);

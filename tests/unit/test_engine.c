@@ -2,7 +2,6 @@
 /* test_engine.c - the engine's turn: the order of frames and commands, answers, waking, shutting
  * down. */
 #include <string.h>
-#include <portals.h>
 
 #include <base/barrier.h>
 #include <base/handle.h>
@@ -397,8 +396,8 @@ static void engine_put__does_what_the_command_does(void **state)
 					.acknowledge = seed >> 42 & 1});
 		}
 		for (unsigned i = 0; i < 2; i++) {
-			assert_int_equal(rig_region_unlink(rig, pair.regions[i]), PTL_OK);
-			assert_int_equal(rig_queue_free(rig, pair.queues[i]), PTL_OK);
+			assert_int_equal(rig_region_unlink(rig, pair.regions[i]), ANSWER_OK);
+			assert_int_equal(rig_queue_free(rig, pair.queues[i]), ANSWER_OK);
 		}
 	}
 }
@@ -447,7 +446,7 @@ static void engine_put__takes_nothing_from_a_region_that_is_not_alive(void **sta
 	assert_true(put_at_once(rig, region, &move));
 	assert_false(put_at_once(rig, region, &move));
 	fake_finish(fake_next(), TRANSPORT_OK);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 	assert_false(put_at_once(rig, region, &move));
 	assert_null(fake_next());
 	assert_int_equal(rig_counter(rig, commands_stale), 0);
@@ -486,12 +485,12 @@ static void command__of_no_known_kind_is_answered_with_a_failure(void **state)
 	struct rig *rig = *state;
 	struct reply *reply = segment_reply(rig->segment, 3);
 
-	reply->result = -1;
+	reply->answer = ANSWER_OK;
 	atomic_store(&reply->state, REPLY_PENDING);
 	rig_post(rig, &(struct command){.kind = UINT8_MAX, .reply = 3});
 	engine_poll(rig->engine);
 	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
-	assert_int_equal(reply->result, PTL_FAIL);
+	assert_int_equal(reply->answer, ANSWER_UNKNOWN);
 }
 
 static void command_queue_free__makes_the_queue_stale_once(void **state)
@@ -502,10 +501,10 @@ static void command_queue_free__makes_the_queue_stale_once(void **state)
 
 	assert_int_equal(
 		rig_queue_free(rig, handle_make(HANDLE_QUEUE, RIG_INTERFACE, HANDLE_INDEX_MAX, 1)),
-		PTL_INV_EQ);
-	assert_int_equal(rig_queue_free(rig, queue + (UINT64_C(1) << 32)), PTL_INV_EQ);
-	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
-	assert_int_equal(rig_queue_free(rig, queue), PTL_INV_EQ);
+		ANSWER_GONE);
+	assert_int_equal(rig_queue_free(rig, queue + (UINT64_C(1) << 32)), ANSWER_GONE);
+	assert_int_equal(rig_queue_free(rig, queue), ANSWER_OK);
+	assert_int_equal(rig_queue_free(rig, queue), ANSWER_GONE);
 	assert_int_equal(rig_take(rig->segment, queue, &event), QUEUE_GONE);
 }
 
@@ -656,7 +655,7 @@ static void engine_destroy__answers_calls_that_wait(void **state)
 		rig, &(struct command){.kind = COMMAND_REGION_UNLINK, .object = {.generation = 1}});
 	rig_stop(rig);
 	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
-	assert_int_equal(reply->result, PTL_INV_MD);
+	assert_int_equal(reply->answer, ANSWER_GONE);
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_entry.c - how match entries come into their list and leave it. */
 #include <stdlib.h>
-#include <portals.h>
 
 #include <base/handle.h>
 
@@ -43,9 +42,9 @@ static void entry_insert__puts_entries_before_and_after_another(void **state)
 	const struct rig_entry any = {.match = RIG_ANY};
 	uint64_t b = rig_entry(rig, &any), a, c, d;
 
-	assert_int_equal(rig_insert(rig, &any, b, POSITION_BEFORE, &a), PTL_OK);
-	assert_int_equal(rig_insert(rig, &any, b, POSITION_AFTER, &d), PTL_OK);
-	assert_int_equal(rig_insert(rig, &any, b, POSITION_AFTER, &c), PTL_OK);
+	assert_int_equal(rig_insert(rig, &any, b, POSITION_BEFORE, &a), ANSWER_OK);
+	assert_int_equal(rig_insert(rig, &any, b, POSITION_AFTER, &d), ANSWER_OK);
+	assert_int_equal(rig_insert(rig, &any, b, POSITION_AFTER, &c), ANSWER_OK);
 	check_order(rig, 4, (uint64_t[]){a, b, c, d});
 }
 
@@ -57,23 +56,23 @@ static void entry_insert__beside_what_is_no_living_entry_of_that_portal_is_refus
 	uint64_t entry = rig_entry(rig, &any), gone = rig_entry(rig, &any), handle;
 	uint32_t index = handle_index(entry), generation = handle_generation(entry);
 
-	assert_int_equal(rig_entry_unlink(rig, gone), PTL_OK);
-	assert_int_equal(rig_insert(rig, &any, gone, POSITION_AFTER, &handle), PTL_INV_ME);
-	assert_int_equal(rig_insert(rig, &elsewhere, entry, POSITION_AFTER, &handle), PTL_INV_ME);
-	assert_int_equal(rig_insert(rig, &any, 0, POSITION_AFTER, &handle), PTL_INV_ME);
+	assert_int_equal(rig_entry_unlink(rig, gone), ANSWER_OK);
+	assert_int_equal(rig_insert(rig, &any, gone, POSITION_AFTER, &handle), ANSWER_GONE);
+	assert_int_equal(rig_insert(rig, &elsewhere, entry, POSITION_AFTER, &handle), ANSWER_GONE);
+	assert_int_equal(rig_insert(rig, &any, 0, POSITION_AFTER, &handle), ANSWER_GONE);
 	assert_int_equal(
 		rig_insert(rig, &any, handle_make(HANDLE_REGION, RIG_INTERFACE, index, generation),
 			POSITION_AFTER, &handle),
-		PTL_INV_ME);
+		ANSWER_GONE);
 	assert_int_equal(rig_insert(rig, &any,
 				 handle_make(HANDLE_ENTRY, RIG_INTERFACE + 1, index, generation),
 				 POSITION_AFTER, &handle),
-		PTL_INV_ME);
+		ANSWER_GONE);
 	assert_int_equal(
 		rig_insert(rig, &any,
 			handle_make(HANDLE_ENTRY, RIG_INTERFACE, HANDLE_INDEX_MAX, generation),
 			POSITION_AFTER, &handle),
-		PTL_INV_ME);
+		ANSWER_GONE);
 	check_order(rig, 1, &entry);
 }
 
@@ -100,9 +99,9 @@ static void entry_unlink__frees_its_place_and_makes_the_handle_stale(void **stat
 	uint64_t entry = rig_entry_any(rig, false);
 
 	assert_int_equal(portal_length(rig, 0), 1);
-	assert_int_equal(rig_entry_unlink(rig, entry), PTL_OK);
+	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_OK);
 	assert_int_equal(portal_length(rig, 0), 0);
-	assert_int_equal(rig_entry_unlink(rig, entry), PTL_INV_ME);
+	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_GONE);
 	check_order(rig, 0, NULL);
 	/* As many as there are may come again. */
 	for (uint32_t i = 0; i < rig->segment->limits.entries; i++)
@@ -119,8 +118,8 @@ static void entry_unlink__takes_its_region_along(void **state)
 		uint64_t entry = rig_entry_any(rig, unlink);
 		uint64_t region = rig_attach(rig, entry, &RIG_REGION(memory, queue), RIG_UNLINK_OP);
 
-		assert_int_equal(rig_entry_unlink(rig, entry), PTL_OK);
-		assert_int_equal(rig_region_unlink(rig, region), PTL_INV_MD);
+		assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_OK);
+		assert_int_equal(rig_region_unlink(rig, region), ANSWER_GONE);
 		assert_int_equal(portal_length(rig, 0), 0);
 	}
 	rig_no_event(rig, queue);
@@ -134,10 +133,10 @@ static void entry_unlink__is_refused_while_its_region_has_an_operation_pending(v
 	struct rig_move move = {.to = RIG_PEER};
 
 	assert_true(rig_put(rig, region, &move));
-	assert_int_equal(rig_entry_unlink(rig, entry), PTL_MD_INUSE);
+	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_PENDING);
 	assert_non_null(entry_find(rig->engine, handle_index(entry), handle_generation(entry)));
 	fake_finish(fake_next(), TRANSPORT_OK);
-	assert_int_equal(rig_entry_unlink(rig, entry), PTL_OK);
+	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_OK);
 }
 
 static void entry_unlink__of_what_never_was_is_refused(void **state)
@@ -145,12 +144,12 @@ static void entry_unlink__of_what_never_was_is_refused(void **state)
 	struct rig *rig = *state;
 
 	assert_int_equal(rig_entry_unlink(rig, handle_make(HANDLE_ENTRY, RIG_INTERFACE, 3, 12345)),
-		PTL_INV_ME);
+		ANSWER_GONE);
 	assert_int_equal(
-		rig_entry_unlink(rig, handle_make(HANDLE_ENTRY, RIG_INTERFACE, 3, 0)), PTL_INV_ME);
+		rig_entry_unlink(rig, handle_make(HANDLE_ENTRY, RIG_INTERFACE, 3, 0)), ANSWER_GONE);
 	assert_int_equal(rig_entry_unlink(rig,
 				 handle_make(HANDLE_ENTRY, RIG_INTERFACE, HANDLE_INDEX_MAX, 1)),
-		PTL_INV_ME);
+		ANSWER_GONE);
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_get.c - gets that arrive, and what answers those of this process: replies, refusals,
  * probes. */
-#include <portals.h>
 
 #include "arrivals.h"
 
@@ -35,11 +34,11 @@ static void get__is_answered_with_the_data_and_ends_when_the_reply_has_left(void
 	assert_int_equal(reply->header.value, 10);
 	assert_ptr_equal(reply->data, memory + 4);
 	assert_int_equal(reply->length, 10);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_MD_INUSE);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_PENDING);
 	rig_no_event(rig, queue);
 	fake_finish(reply, TRANSPORT_OK);
 	assert_int_equal(rig_event(rig, queue, EVENT_GET_END).link, event.sequence);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
 static void get__grows_the_local_offset_and_is_truncated(void **state)
@@ -160,7 +159,7 @@ static void reply__lands_at_the_regions_start_and_costs_one(void **state)
 	assert_int_equal(event.region, handle);
 	assert_int_equal(event.threshold, 0);
 	assert_int_equal(rig_event(rig, queue, EVENT_REPLY_END).link, event.sequence);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 	assert_int_equal(rig_drops(rig), 0);
 }
 
@@ -179,7 +178,7 @@ static void reply__is_never_refused_for_threshold_and_cut_to_the_region(void **s
 	reply(&first, 1);
 	region.length = 5;
 	region.threshold = 0;
-	assert_int_equal(rig_update(rig, handle, &region, 0, NULL), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, &region, 0, NULL), ANSWER_OK);
 	reply(&second, 8);
 	rig_event(rig, queue, EVENT_REPLY_START);
 	rig_event(rig, queue, EVENT_REPLY_END);
@@ -223,7 +222,7 @@ static void reply__that_comes_before_its_request_is_acknowledged_ends_once(void 
 		reply(&header, 3);
 		assert_int_equal(rig_counter(rig, dropped_late_reply), i + 1);
 	}
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 	assert_int_equal(rig->engine->free_count, OPERATION_CHUNK);
 }
 
@@ -305,7 +304,7 @@ static void refusal__ends_the_get_in_reply_fail_once(void **state)
 	rig_no_event(rig, queue);
 	assert_int_equal(rig_drops(rig), 0);
 	assert_int_equal(rig_counter(rig, refusals_late), 1);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 }
 
 static void refusal__does_not_stop_a_reply_that_has_begun(void **state)

@@ -2,7 +2,6 @@
 /* test_outgoing.c - messages that this process sends, until the transport is done with them. */
 #include <stdlib.h>
 #include <string.h>
-#include <portals.h>
 
 #include <base/handle.h>
 
@@ -50,11 +49,11 @@ static void put__sends_what_it_was_told_and_logs_start_and_end(void **state)
 	assert_int_equal(start.region, region);
 	assert_int_equal(start.link, start.sequence);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_MD_INUSE);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_PENDING);
 	fake_finish(sent, TRANSPORT_OK);
 	end = rig_event(rig, queue, EVENT_SEND_END);
 	assert_int_equal(end.link, start.sequence);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
 static void put__that_fails_says_why(void **state)
@@ -71,7 +70,7 @@ static void put__that_fails_says_why(void **state)
 	rig_event(rig, queue, EVENT_SEND_START);
 	assert_int_equal(rig_event(rig, queue, EVENT_SEND_FAIL).fail, TRANSPORT_UNREACHABLE);
 	rig_no_event(rig, queue); /* a failed operation unlinks nothing */
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
 static void put__asks_for_an_acknowledgement_only_if_there_is_a_queue_for_it(void **state)
@@ -90,7 +89,7 @@ static void put__asks_for_an_acknowledgement_only_if_there_is_a_queue_for_it(voi
 	assert_int_equal(sent->header.operation, rig_event(rig, queue, EVENT_SEND_START).sequence);
 	assert_true(rig_put(rig, silent, &asks));
 	assert_int_equal(fake_next()->header.handle, 0);
-	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
+	assert_int_equal(rig_queue_free(rig, queue), ANSWER_OK);
 	assert_true(rig_put(rig, region, &asks));
 	assert_int_equal(fake_next()->header.handle, 0);
 }
@@ -136,7 +135,7 @@ static void put__does_not_move_the_local_offset(void **state)
 	assert_true(rig_put(rig, region, &move));
 	fake_finish(fake_next(), TRANSPORT_OK);
 	assert_int_equal(rig_region(rig, region)->offset, 0);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
 static void put__of_a_region_that_another_thread_has_unlinked_falls_away(void **state)
@@ -146,7 +145,7 @@ static void put__of_a_region_that_another_thread_has_unlinked_falls_away(void **
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue)), next;
 	struct command command = rig_move_command(region, &move, COMMAND_PUT);
 
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 	do {
 		next = rig_bind(rig, &RIG_REGION(memory, queue));
 	} while (handle_index(next) != handle_index(region));
@@ -252,7 +251,7 @@ static void put__has_logged_its_start_before_another_command_is_carried_out(void
 	struct region_description before;
 
 	assert_true(rig_put_post(rig, region, &move));
-	assert_int_equal(rig_update(rig, region, NULL, queue, &before), PTL_NOUPDATE);
+	assert_int_equal(rig_update(rig, region, NULL, queue, &before), ANSWER_NOT_EMPTY);
 	rig_event(rig, queue, EVENT_SEND_START);
 }
 
@@ -287,7 +286,7 @@ static void put__may_end_in_the_turn_that_sends_it(void **state)
 	rig_event(rig, queue, EVENT_SEND_FAIL);
 	assert_true(rig_get(rig, region, &move));
 	rig_event(rig, queue, EVENT_REPLY_FAIL);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 	assert_int_equal(rig->engine->free_count, OPERATION_CHUNK);
 }
 
@@ -312,10 +311,10 @@ static void get__asks_for_the_regions_length_and_logs_nothing_yet(void **state)
 	assert_int_equal(sent->header.value, 0);
 	assert_int_equal(sent->length, 0);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_MD_INUSE);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_PENDING);
 	fake_finish(sent, TRANSPORT_OK);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_MD_INUSE);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_PENDING);
 }
 
 static void get__whose_request_never_arrives_ends_in_reply_fail(void **state)
@@ -331,7 +330,7 @@ static void get__whose_request_never_arrives_ends_in_reply_fail(void **state)
 	assert_int_equal(event.fail, TRANSPORT_RESTARTED);
 	assert_int_equal(event.nid, RIG_PEER.nid);
 	assert_int_equal(event.link, event.sequence);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
 /* A get whose request has arrived: it waits for its reply. Its request. */
@@ -398,7 +397,7 @@ static void get__that_waits_asks_after_its_target(void **state)
 	/* The target has died. */
 	fake_finish(fake_next(), TRANSPORT_DEAD);
 	assert_int_equal(rig_event(rig, queue, EVENT_REPLY_FAIL).fail, TRANSPORT_DEAD);
-	assert_int_equal(rig_region_unlink(rig, region), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 	assert_int_equal(engine_deadline(rig->engine), UINT64_MAX);
 }
 

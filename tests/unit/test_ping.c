@@ -2,8 +2,6 @@
 /* test_ping.c - echo questions between an application thread and the transport. */
 #include <string.h>
 
-#include <portals.h>
-
 #include "fake_transport.h"
 #include "rig.h"
 
@@ -56,7 +54,7 @@ static void ping__is_answered_when_the_transport_says_so(void **state)
 	ping->capacity = 1496;
 	fake_pings_end(PING_ANSWERED);
 	assert_true(reply_done(reply));
-	assert_int_equal(reply->result, PTL_OK);
+	assert_int_equal(reply->answer, ANSWER_OK);
 	assert_int_equal(reply->ping.outcome, PING_ANSWERED);
 	assert_int_equal(reply->ping.round_trip, 5000);
 	assert_int_equal(reply->ping.residence, 1000);
@@ -84,7 +82,7 @@ static void ping__without_an_answer_tells_nothing_of_an_earlier_one(void **state
 
 	fake_ping()->round_trip = 77;
 	fake_pings_end(PING_NO_ANSWER);
-	assert_int_equal(reply->result, PTL_OK);
+	assert_int_equal(reply->answer, ANSWER_OK);
 	assert_int_equal(reply->ping.outcome, PING_NO_ANSWER);
 	assert_int_equal(reply->ping.round_trip, 0);
 	assert_int_equal(reply->ping.least, FRAME_HEADER_BYTES);
@@ -96,7 +94,7 @@ static void ping__for_which_there_is_no_peer_is_refused(void **state)
 	struct reply *reply = ping_post(rig, 64);
 
 	fake_pings_end(PING_NO_MEMORY);
-	assert_int_equal(reply->result, PTL_NOSPACE);
+	assert_int_equal(reply->answer, ANSWER_NO_MEMORY);
 }
 
 static void ping__ends_when_the_interface_goes(void **state)
@@ -110,10 +108,10 @@ static void ping__ends_when_the_interface_goes(void **state)
 	rig_post(rig, &abandon);
 	engine_poll(rig->engine);
 	assert_true(reply_done(before));
-	assert_int_equal(before->result, PTL_INV_NI);
+	assert_int_equal(before->answer, ANSWER_CLOSED);
 	after = ping_post(rig, 64); /* it was late */
 	assert_true(reply_done(after));
-	assert_int_equal(after->result, PTL_INV_NI);
+	assert_int_equal(after->answer, ANSWER_CLOSED);
 	assert_null(fake_ping());
 }
 
@@ -124,7 +122,7 @@ static void ping__ends_with_the_engine(void **state)
 
 	rig_stop(rig);
 	assert_true(reply_done(reply));
-	assert_int_equal(reply->result, PTL_INV_NI);
+	assert_int_equal(reply->answer, ANSWER_CLOSED);
 }
 
 static void claim__reaches_the_transport(void **state)

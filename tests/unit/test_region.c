@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <portals.h>
 
 #include <base/handle.h>
 
@@ -29,7 +28,7 @@ static void region_find__knows_only_the_living_of_this_interface(void **state)
 		rig->engine, handle_make(HANDLE_ENTRY, RIG_INTERFACE, index, generation)));
 	assert_null(region_of(rig->engine, 0));
 	assert_null(region_of(rig->engine, UINT64_MAX));
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 	assert_null(region_of(rig->engine, handle));
 }
 
@@ -141,7 +140,7 @@ static void region__accepts_what_its_options_say_until_its_offset_is_beyond_the_
 			description.options = options;
 			description.max_offset = max;
 			region->offset = 0; /* an update keeps it */
-			assert_int_equal(rig_update(rig, handle, &description, 0, NULL), PTL_OK);
+			assert_int_equal(rig_update(rig, handle, &description, 0, NULL), ANSWER_OK);
 			check_accepts(region);
 			for (unsigned put = 0; put < 3; put++) {
 				fake_deliver(RIG_PEER, &header, "data", 4);
@@ -189,8 +188,8 @@ static void region_bind__makes_a_region_without_entry(void **state)
 
 	assert_int_equal(rig_region(rig, handle)->state, REGION_LIVE);
 	assert_int_equal(rig_region(rig, handle)->entry, INDEX_NONE);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_INV_MD);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_GONE);
 	assert_int_equal(rig_region(rig, handle)->gate, 0);
 }
 
@@ -200,10 +199,10 @@ static void region_attach__to_an_entry_that_has_gone_meanwhile_falls_away(void *
 	uint64_t entry = rig_entry_any(rig, false);
 	uint64_t handle;
 
-	assert_int_equal(rig_entry_unlink(rig, entry), PTL_OK);
+	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_OK);
 	handle = rig_attach(rig, entry, &RIG_REGION(memory, 0), 0);
 	assert_int_equal(rig_counter(rig, commands_stale), 1);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_INV_MD);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_GONE);
 }
 
 static void region_attach__to_an_entry_that_lives_again_elsewhere_falls_away(void **state)
@@ -211,13 +210,13 @@ static void region_attach__to_an_entry_that_lives_again_elsewhere_falls_away(voi
 	struct rig *rig = *state;
 	uint64_t stale = rig_entry_any(rig, false), entry, handle;
 
-	assert_int_equal(rig_entry_unlink(rig, stale), PTL_OK);
+	assert_int_equal(rig_entry_unlink(rig, stale), ANSWER_OK);
 	do {
 		entry = rig_entry_any(rig, false);
 	} while (handle_index(entry) != handle_index(stale));
 	handle = rig_attach(rig, stale, &RIG_REGION(memory, 0), 0);
 	assert_int_equal(segment_match(rig->segment, handle_index(entry))->region, INDEX_NONE);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_INV_MD);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_GONE);
 }
 
 static void region_attach__survives_an_index_out_of_limits(void **state)
@@ -241,14 +240,14 @@ static void region_unlink__takes_an_entry_that_is_to_go_along(void **state)
 	uint64_t first = rig_attach(rig, goes, &RIG_REGION(memory, 0), 0);
 	uint64_t second = rig_attach(rig, stays, &RIG_REGION(memory, 0), 0);
 
-	assert_int_equal(rig_region_unlink(rig, first), PTL_OK);
-	assert_int_equal(rig_region_unlink(rig, second), PTL_OK);
-	assert_int_equal(rig_entry_unlink(rig, goes), PTL_INV_ME);
+	assert_int_equal(rig_region_unlink(rig, first), ANSWER_OK);
+	assert_int_equal(rig_region_unlink(rig, second), ANSWER_OK);
+	assert_int_equal(rig_entry_unlink(rig, goes), ANSWER_GONE);
 	/* The other one may take a new region. */
 	assert_int_equal(gate_low(rig_entry_object(rig, stays)->gate) & GATE_ATTACHED, 0);
 	first = rig_attach(rig, stays, &RIG_REGION(memory, 0), 0);
-	assert_int_equal(rig_region_unlink(rig, first), PTL_OK);
-	assert_int_equal(rig_entry_unlink(rig, stays), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, first), ANSWER_OK);
+	assert_int_equal(rig_entry_unlink(rig, stays), ANSWER_OK);
 }
 
 static void region_unlink__logs_no_event(void **state)
@@ -258,7 +257,7 @@ static void region_unlink__logs_no_event(void **state)
 	uint64_t handle = rig_attach(rig, rig_entry_any(rig, true), &RIG_REGION(memory, queue),
 		RIG_UNLINK_OP | RIG_UNLINK_NOFIT);
 
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 	rig_no_event(rig, queue);
 }
 
@@ -273,11 +272,11 @@ static void region_unlink__is_refused_while_an_operation_is_pending_and_works_wh
 	struct fake_arrival *arrival = fake_begin(RIG_PEER, &header, 8);
 
 	rig_event(rig, queue, EVENT_PUT_START);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_MD_INUSE);
-	assert_int_equal(rig_entry_unlink(rig, entry), PTL_MD_INUSE);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_PENDING);
+	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_PENDING);
 	fake_end(arrival, TRANSPORT_OK);
 	rig_event(rig, queue, EVENT_PUT_END);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 }
 
 static void region_update__tells_what_was_and_sets_what_shall_be(void **state)
@@ -295,10 +294,10 @@ static void region_update__tells_what_was_and_sets_what_shall_be(void **state)
 	second.threshold = 3;
 	second.user = 12;
 	second.options = REGION_GET;
-	assert_int_equal(rig_update(rig, handle, &second, 0, &before), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, &second, 0, &before), ANSWER_OK);
 	assert_memory_equal(&before, &first, sizeof(first));
 	assert_int_equal(rig_threshold(rig, handle), 3);
-	assert_int_equal(rig_update(rig, handle, NULL, 0, &before), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, NULL, 0, &before), ANSWER_OK);
 	assert_memory_equal(&before, &second, sizeof(second));
 }
 
@@ -309,7 +308,7 @@ static void region_update__keeps_the_local_offset(void **state)
 	struct message_header header = rig_put_header(6);
 
 	fake_deliver(RIG_PEER, &header, "abcdef", 6);
-	assert_int_equal(rig_update(rig, handle, &RIG_REGION(memory, 0), 0, NULL), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, &RIG_REGION(memory, 0), 0, NULL), ANSWER_OK);
 	fake_deliver(RIG_PEER, &header, "ghijkl", 6);
 	assert_memory_equal(memory, "abcdefghijkl", 12);
 }
@@ -327,19 +326,19 @@ static void region_update__with_a_test_queue_needs_it_empty(void **state)
 
 	(void)unexpected;
 	after.threshold = 1;
-	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), ANSWER_OK);
 	arrival = fake_begin(RIG_PEER, &header, 1);
-	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), PTL_NOUPDATE);
+	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), ANSWER_NOT_EMPTY);
 	/* Read, but its end is still to come. */
 	rig_event(rig, queue, EVENT_PUT_START);
 	after.threshold = 2;
-	assert_int_equal(rig_update(rig, handle, &after, queue, &before), PTL_NOUPDATE);
+	assert_int_equal(rig_update(rig, handle, &after, queue, &before), ANSWER_NOT_EMPTY);
 	assert_int_equal(before.threshold, 1);
 	assert_int_equal(rig_threshold(rig, handle), 1);
 	fake_end(arrival, TRANSPORT_DEAD);
-	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), PTL_NOUPDATE);
+	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), ANSWER_NOT_EMPTY);
 	rig_event(rig, queue, EVENT_PUT_FAIL);
-	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), ANSWER_OK);
 	assert_int_equal(rig_threshold(rig, handle), 2);
 }
 
@@ -349,10 +348,11 @@ static void region_update__with_a_queue_that_is_gone_is_refused(void **state)
 	uint64_t queue = rig_queue(rig, 4);
 	uint64_t handle = rig_bind(rig, &RIG_REGION(memory, 0));
 
-	assert_int_equal(rig_queue_free(rig, queue), PTL_OK);
-	assert_int_equal(rig_update(rig, handle, &RIG_REGION(memory, 0), queue, NULL), PTL_INV_EQ);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
-	assert_int_equal(rig_update(rig, handle, NULL, 0, NULL), PTL_INV_MD);
+	assert_int_equal(rig_queue_free(rig, queue), ANSWER_OK);
+	assert_int_equal(
+		rig_update(rig, handle, &RIG_REGION(memory, 0), queue, NULL), ANSWER_NO_QUEUE);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
+	assert_int_equal(rig_update(rig, handle, NULL, 0, NULL), ANSWER_GONE);
 }
 
 static void region_update__to_threshold_0_unlinks_nothing(void **state)
@@ -365,11 +365,11 @@ static void region_update__to_threshold_0_unlinks_nothing(void **state)
 	struct message_header header = rig_put_header(1);
 
 	after.threshold = 0;
-	assert_int_equal(rig_update(rig, handle, &after, 0, NULL), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, &after, 0, NULL), ANSWER_OK);
 	fake_deliver(RIG_PEER, &header, "x", 1);
 	rig_no_event(rig, queue);
 	assert_int_equal(rig_counter(rig, dropped_no_match), 1);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 }
 
 static void region_update__does_not_charge_waiting_sends_to_the_new_threshold(void **state)
@@ -519,11 +519,11 @@ region_settle__unlinks_after_the_last_of_several_with_the_link_of_the_one_that_e
 	fake_end(second, TRANSPORT_OK);
 	assert_int_equal(rig_event(rig, queue, EVENT_PUT_END).link, link);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_MD_INUSE);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_PENDING);
 	fake_end(first, TRANSPORT_OK);
 	assert_int_equal(rig_event(rig, queue, EVENT_PUT_END).link, 1);
 	assert_int_equal(rig_event(rig, queue, EVENT_UNLINK).link, link);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_INV_MD);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_GONE);
 }
 
 static void region_settle__keeps_a_region_whose_last_operation_failed(void **state)
@@ -540,7 +540,7 @@ static void region_settle__keeps_a_region_whose_last_operation_failed(void **sta
 	rig_event(rig, queue, EVENT_PUT_START);
 	assert_int_equal(rig_event(rig, queue, EVENT_PUT_FAIL).fail, TRANSPORT_RESTARTED);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig_region_unlink(rig, handle), PTL_OK);
+	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 }
 
 static void region_settle__keeps_a_region_that_was_updated_meanwhile(void **state)
@@ -556,7 +556,7 @@ static void region_settle__keeps_a_region_that_was_updated_meanwhile(void **stat
 	handle = rig_attach(rig, rig_entry_any(rig, true), &region, RIG_UNLINK_OP);
 	arrival = fake_begin(RIG_PEER, &header, 1);
 	region.threshold = 1;
-	assert_int_equal(rig_update(rig, handle, &region, 0, NULL), PTL_OK);
+	assert_int_equal(rig_update(rig, handle, &region, 0, NULL), ANSWER_OK);
 	fake_end(arrival, TRANSPORT_OK);
 	rig_event(rig, queue, EVENT_PUT_START);
 	rig_event(rig, queue, EVENT_PUT_END);
