@@ -1,127 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* acknowledgement.c - telling peers what has arrived, and reading what they tell. Owned by one poll
- * core.
- *
- * Every frame to a peer acknowledges. One is sent for that alone when nothing else goes to the peer
- * in time: at once (with the turn) after something out of order or ACK_EVERY frames, a small one
- * counting as ACK_SMALL, after ACK_SOON_DELAY when the peer has nothing more to send, after
- * ACK_LATER_DELAY otherwise.
+/* acknowledgement.c - reads what peers acknowledge. Owned by one poll core.
  *
  * The messages that an acknowledgement ends are ended before data of its frame, or of a later one
  * from that peer, is delivered, so an answer never comes before the end of what it answers. The
  * rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
  * delivered and answered: nobody waits for it, but for a window that it opens.
  *
- * I1. A peer that is owed an acknowledgement is in the list of its ack_list; each list is in the
- *     order of ack_due, because its delay is constant.
- * I2. What was acknowledged selectively is never taken back: the frame's mbuf is dropped at once.
- * I3. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is
- * read before timers run, before the
- *     peer's life or stream may be found over, and before anything newer of that peer is read.
- *     Until then frames may be in flight whose messages have ended.
- * I4. The first psn in flight is never one that was acknowledged selectively: going back,
+ * I1. What was acknowledged selectively is never taken back: the frame's mbuf is dropped at once.
+ * I2. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is
+ * read before timers run, before the peer's life or stream may be found over, and before anything
+ * newer of that peer is read. Until then frames may be in flight whose messages have ended.
+ * I3. The first psn in flight is never one that was acknowledged selectively: going back,
  * recovery_probe() finds one that was not.
  */
+#include <transport/acknowledgement.h>
+
 #include <string.h>
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include <transport/state.h>
+#include <transport/congestion.h>
+#include <transport/flight.h>
+#include <transport/lease.h>
+#include <transport/recovery.h>
 
-#define RTT_SANE    (1u << 31)        /* ns; a round trip beyond it is a wrapped difference */
-#define ANSWER_SANE (5 * MILLISECOND) /* as the first timeout */
-
-/* --- own acknowledgements */
-
-void acknowledgement_write(
-	struct transport *transport, struct peer *peer, struct frame *frame, bool bitmap)
-{
-	if (!(peer->flags & RX_OPEN))
-		return;
-	/* A peer that may have forgotten this process is told what psn its streams begin with,
-	 * instead. */
-	if ((peer->flags & TX_FIRST) && !bitmap && transport->now - peer->heard > STREAM_IDLE)
-		return;
-	acknowledgement_fields(transport, peer, frame);
-	if (bitmap) {
-		frame->flags |= FRAME_SACK;
-		bitmap_turn(peer->received, peer->rx_next + 1, frame->sack);
-	}
-	if (bitmap || !(peer->flags & RX_GAP))
-		acknowledgement_forget(transport, peer);
-}
-
-/* False: not possible now. */
-static bool acknowledgement_send(struct transport *transport, struct peer *peer)
-{
-	struct frame frame = {.type = FRAME_ACK};
-	struct rte_mbuf *mbuf;
-
-	if (!outbox_room(transport, peer, 1))
-		return false;
-	mbuf = outbox_alloc(transport, 1);
-	if (mbuf == NULL)
-		return false;
-	sender_address(transport, peer, &frame);
-	acknowledgement_write(transport, peer, &frame, acknowledgement_needs_bitmap(peer));
-	frame.length = (uint16_t)frame_header_bytes(frame.flags);
-	frame_encode(&frame, outbox_header(mbuf));
-	outbox_put(transport, mbuf, &frame, (peer->flags & PEER_SELF) ? NULL : peer->address);
-	peer->sent = transport->now;
-	COUNT(transport, acks_sent);
-	return true;
-}
-
-void acknowledgement_run(struct transport *transport)
-{
-	unsigned i;
-
-	if (!acknowledgement_is_due(transport))
-		return;
-	for (i = 0; i < ACK_LISTS && transport->acks_owed != 0; i++) {
-		struct link *list = &transport->acks[i];
-
-		while (!list_empty(list)) {
-			struct peer *peer = link_entry(list->next, struct peer, ack_link);
-
-			if (peer->ack_due > transport->now)
-				break;
-			if (!(peer->flags & RX_OPEN)) {
-				acknowledgement_forget(transport, peer);
-				continue;
-			}
-			if (!acknowledgement_send(transport, peer)) {
-				transport->blocked = true;
-				return;
-			}
-		}
-	}
-	transport->ack_next = acknowledgement_deadline(transport);
-}
-
-uint64_t acknowledgement_deadline(const struct transport *transport)
-{
-	uint64_t due = UINT64_MAX;
-	unsigned i;
-
-	for (i = 0; i < ACK_LISTS; i++) {
-		const struct link *list = &transport->acks[i];
-
-		if (!list_empty(list))
-			due = RTE_MIN(due, link_entry(list->next, struct peer, ack_link)->ack_due);
-	}
-	return due;
-}
-
-/* --- the peer's acknowledgements */
-
-void flight_end(struct transport *transport, struct peer *peer)
-{
-	pool_give(&transport->flight_pool, peer->flight);
-	peer->flight = NULL;
-	peer->flags &= (uint16_t) ~(TX_PROBED | TX_MANY);
-}
+/* quarters of the least round trip that a frame may be late */
+#define REORDER_FACTOR_MAX 16
+#define RTT_SANE           (1u << 31) /* ns; a round trip beyond it is a wrapped difference */
+#define ANSWER_SANE        (5 * MILLISECOND) /* as the first timeout */
 
 /* A frame that a timeout gave up has arrived without having been sent again: the timeout was wrong,
  * and the others that it gave up are most likely on their way too. If one is not, it will be missed
@@ -161,31 +68,6 @@ static void rack_note(
 	flight->rack_sent = sent;
 	flight->rack_psn = psn;
 	flight->rack_rtt = transport->now_received - sent;
-}
-
-/* Of a frame that has its buffer. */
-static inline void slot_free(struct transport *transport, struct flight *flight, uint32_t psn)
-{
-	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
-
-	flight->small_count -= slot->frame->pkt_len < transport->encapsulation.bytes + SMALL_BYTES;
-	transport->in_flight -= slot->frame->nb_segs;
-	buffer_drop(slot->frame);
-	slot->frame = NULL;
-}
-
-void flight_forget(struct transport *transport, struct peer *peer, uint32_t psn)
-{
-	struct flight *flight = peer->flight;
-	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
-
-	if (!bitmap_test(flight->outlined, psn)) {
-		slot_free(transport, flight, psn);
-		return;
-	}
-	flight->small_count -= slot->outline->small;
-	outline_free(&transport->outline_pool, slot->outline);
-	bitmap_clear(flight->outlined, psn);
 }
 
 /* A frame in flight has arrived. */
@@ -283,7 +165,7 @@ static unsigned selective_read(struct transport *transport, const struct note *n
 	return delivered;
 }
 
-/* I4, whatever order a peer that contradicts itself has said it in. */
+/* I3, whatever order a peer that contradicts itself has said it in. */
 static void cumulative_close(struct peer *peer)
 {
 	for (; peer->tx_una != peer->tx_next && bitmap_test(peer->flight->sacked, peer->tx_una);
@@ -579,4 +461,26 @@ void acknowledgement_take(struct transport *transport, struct peer *peer, const 
 	note->credit = frame->credit;
 	note->marks = frame->marks;
 	acknowledgement_note(transport, note, frame->type == FRAME_DATA);
+}
+
+void acknowledgement_stopped(struct transport *transport, struct peer *peer, uint32_t number)
+{
+	struct message *before = NULL;
+	struct message *message = peer->open.head;
+
+	while (message != NULL && message->number != number) {
+		before = message;
+		message = message->next;
+	}
+	if (message == NULL)
+		return;
+	if (before == NULL)
+		peer->open.head = message->next;
+	else
+		before->next = message->next;
+	if (peer->open.tail == message)
+		peer->open.tail = before;
+	peer->open_count--;
+	messages_append(&peer->unacked, message);
+	acknowledgement_complete(transport, peer);
 }

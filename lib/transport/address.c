@@ -17,11 +17,15 @@
  * Each time that a peer is asked anew, the
  *     number is another. So a life that is over is never believed in after its successor.
  */
+#include <transport/address.h>
+
 #include <string.h>
 
 #include <rte_mbuf.h>
 
-#include <transport/state.h>
+#include <transport/neighbour.h>
+#include <transport/outbox.h>
+#include <transport/ready.h>
 
 #define ASK_FIRST_WAIT (1 * MILLISECOND)
 #define ASK_LAST_WAIT  (500 * MILLISECOND)
@@ -266,27 +270,22 @@ static bool address_wanted(const struct transport *transport, const struct peer 
 	       (peer->queued != 0 || !TAILQ_EMPTY(&transport->echoes.pings));
 }
 
-void address_run(struct transport *transport, struct peer *peer)
+bool address_run(struct transport *transport, struct peer *peer)
 {
 	if (transport->now < peer->ask_due)
-		return;
+		return true;
 	if (peer->flags & PEER_SELF) {
 		claim_send(transport, peer);
-		return;
+		return true;
 	}
-	if (!address_wanted(transport, peer)) {
-		if (peer->asks < ASKS_DOUBT)
-			address_question(transport, peer);
-		else
-			peer->flags &= (uint16_t)~PEER_ASKING;
-		return;
-	}
-	if (transport->now - peer->progress < transport->options.peer_timeout) {
+	if (address_wanted(transport, peer)
+			? transport->now - peer->progress < transport->options.peer_timeout
+			: peer->asks < ASKS_DOUBT) {
 		address_question(transport, peer);
-		return;
+		return true;
 	}
 	peer->flags &= (uint16_t)~PEER_ASKING;
-	peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
+	return !address_wanted(transport, peer);
 }
 
 /* --- answering, and answers */
@@ -312,35 +311,16 @@ void address_asked(struct transport *transport, const struct frame *frame, const
 		COUNT(transport, dropped_ask);
 }
 
-/* What was in flight to the life that is over has failed, unless that life cannot have seen it. */
-static void life_replace(struct transport *transport, struct peer *peer, uint32_t incarnation)
-{
-	if (peer->refused && peer->flight != NULL && peer->flight->sacked_count == 0)
-		peer_retract(transport, peer);
-	peer_restarted(transport, peer, incarnation);
-}
-
-void address_told(struct transport *transport, struct peer *peer, const struct frame *frame,
-	const uint8_t *from)
+bool address_answered(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
 	uint64_t number = (uint64_t)frame->ack << 32 | frame->psn;
 
 	if ((peer->flags & (PEER_ASKING | PEER_SELF)) != PEER_ASKING ||
-		number != question_number(transport, peer)) {
-		COUNT(transport, dropped_stale);
-		return;
-	}
+		number != question_number(transport, peer))
+		return false;
 	peer->flags &= (uint16_t)~PEER_ASKING;
 	peer->ask_due = transport->now + DOUBT_SPACING;
-	if (peer->incarnation == 0)
-		peer->incarnation = frame->source_incarnation;
-	else if (peer->incarnation != frame->source_incarnation)
-		life_replace(transport, peer, frame->source_incarnation);
-	peer->flags &= (uint16_t)~PEER_ENDED;
-	address_learn(transport, peer, from);
-	acknowledgement_told(transport, peer, frame);
-	if (!(peer->flags & PEER_KNOWN))
-		address_complete(transport, peer, frame->first);
+	return true;
 }
 
 void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from)

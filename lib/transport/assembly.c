@@ -8,10 +8,14 @@
  * I3. A frame is delivered as a whole or not at all: assembly_check() says beforehand whether it
  *     can be.
  */
+#include <transport/assembly.h>
+
 #include <rte_common.h>
 
+#include <transport/acknowledgement.h>
+#include <transport/internal.h>
 #include <transport/place.h>
-#include <transport/state.h>
+#include <transport/ready.h>
 
 static struct assembly *assembly_find(const struct peer *peer, uint32_t number)
 {
@@ -227,7 +231,7 @@ void assembly_deliver(struct transport *transport, struct peer *peer, const stru
 			break;
 		default:
 			if ((peer->flags & TX_OPEN) && record.extent == peer->tx_stream)
-				sender_stopped(transport, peer, record.message);
+				acknowledgement_stopped(transport, peer, record.message);
 			break;
 		}
 	}

@@ -15,9 +15,9 @@
  * I2. What is in flight never exceeds the window, the peer's credit, FRAME_WINDOW; probes are the
  *     exception.
  */
-#include <rte_common.h>
+#include <transport/congestion.h>
 
-#include <transport/state.h>
+#include <rte_common.h>
 
 #define WINDOW_MIN     (WINDOW_ONE / 64)
 #define ROOT_ONE       8 /* of WINDOW_ONE / WINDOW_MIN */

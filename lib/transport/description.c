@@ -6,7 +6,7 @@
 
 #include <rte_common.h>
 
-#include <transport/state.h>
+#include <transport/flight.h>
 
 #define LOOK_CELLS 4096 /* cells of the table of peers, in one call */
 
@@ -33,7 +33,7 @@ static void peer_describe(const struct peer *peer, uint64_t now, struct peer_inf
 		.rtt = peer->rtt,
 		.rtt_variance = peer->variance,
 		.delay_min = peer->delay_min,
-		.rto = recovery_timeout(peer),
+		.rto = flight_timeout(peer),
 		.retransmits = peer->retransmits,
 		.timeouts = peer->backoff,
 		.queued = peer->queued,

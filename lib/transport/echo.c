@@ -16,12 +16,16 @@
  *     (arrival_estimate()), for its own. So a shorter time is what it was, and a longer one the
  *     most that it may have been.
  */
+#include <transport/echo.h>
+
 #include <string.h>
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include <transport/state.h>
+#include <transport/address.h>
+#include <transport/neighbour.h>
+#include <transport/outbox.h>
 
 #define ANSWER_BYTES_LEAST 512
 

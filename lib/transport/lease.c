@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <base/log.h>
-#include <transport/state.h>
 
 #define PROOFS       4
 #define DOUBTS       4

@@ -27,19 +27,7 @@
 #include <stdint.h>
 #include <rte_mbuf.h>
 
-#include <transport/transport.h>
-
-struct peer;
-
-enum lending_state { LENDING_NEVER, LENDING_PROVING, LENDING_SURE };
-
-struct lending {
-	enum lending_state state;
-	unsigned proofs;
-	unsigned doubts;         /* in a row */
-	const struct peer *peer; /* whom the proof that is out went to; NULL: none is */
-	uint32_t psn;
-};
+#include <transport/internal.h>
 
 struct lease {
 	struct rte_mbuf_ext_shared_info shared;
@@ -77,5 +65,17 @@ void lease_done(struct transport *transport, struct message *message, enum trans
 void lease_run(struct transport *transport);
 /* Closing: waits for all. */
 void lease_await(struct transport *transport);
+
+/* T2, also when frames may still refer to the message's memory. */
+static inline void message_done(
+	struct transport *transport, struct message *message, enum transport_fail why)
+{
+	if (message->lease != NULL) {
+		lease_done(transport, message, why);
+		return;
+	}
+	transport->messages--;
+	transport->upcalls.message_done(transport->upcalls.context, message, why);
+}
 
 #endif

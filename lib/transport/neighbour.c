@@ -7,7 +7,7 @@
 
 #include <rte_mbuf.h>
 
-#include <transport/state.h>
+#include <transport/outbox.h>
 #include <wire/arp.h>
 
 #define SETS   256 /* a power of two */
@@ -166,10 +166,9 @@ static void arp_answer(struct transport *transport, const struct arp *question)
 	arp_send(transport, &answer, question->sender);
 }
 
-static void neighbour_learn(
-	struct transport *transport, struct neighbour *neighbour, const uint8_t *hardware)
+static enum neighbour_news neighbour_learn(struct transport *transport, struct neighbour *neighbour,
+	const uint8_t *hardware, struct neighbour_told *told)
 {
-	struct process wanted = neighbour->wanted;
 	bool asked = neighbour->asks > 0;
 
 	memcpy(neighbour->hardware, hardware, FRAME_ADDRESS_BYTES);
@@ -177,36 +176,41 @@ static void neighbour_learn(
 	neighbour->asks = 0;
 	neighbour->used = transport->now;
 	neighbour->learnt = transport->now;
-	if (asked)
-		address_hop(transport, wanted, neighbour->hardware);
+	told->wanted = neighbour->wanted;
+	memcpy(told->hardware, hardware, FRAME_ADDRESS_BYTES);
+	return asked ? NEIGHBOUR_FOUND : NEIGHBOUR_NOTHING;
 }
 
 /* I2: which messages may teach. An answer does when a question is out; a question or an
  * announcement (which asks for the sender's own address) comes from one who is about to talk, or
  * has moved. */
-void neighbour_receive(struct transport *transport, const void *bytes, const struct outer *outer)
+enum neighbour_news neighbour_receive(struct transport *transport, const void *bytes,
+	const struct outer *outer, struct neighbour_told *told)
 {
 	uint32_t own = transport->encapsulation.options.address;
+	enum neighbour_news news = NEIGHBOUR_NOTHING;
 	struct neighbour *neighbour;
 	struct arp arp;
 
 	if (!arp_read((const uint8_t *)bytes + outer->at, outer->length, outer->from, &arp)) {
 		COUNT(transport, dropped_arp);
-		return;
+		return NEIGHBOUR_NOTHING;
 	}
 	if (arp.sender_address == own) {
 		COUNT(transport, dropped_arp);
-		if (memcmp(arp.sender, transport->port->address, FRAME_ADDRESS_BYTES) != 0)
-			address_duplicate(transport, arp.sender);
-		return;
+		memcpy(told->hardware, arp.sender, FRAME_ADDRESS_BYTES);
+		return memcmp(arp.sender, transport->port->address, FRAME_ADDRESS_BYTES) == 0
+			       ? NEIGHBOUR_NOTHING
+			       : NEIGHBOUR_DUPLICATE;
 	}
 	COUNT(transport, arps_received);
 	neighbour =
 		arp.sender_address == 0 ? NULL : neighbour_lookup(transport, arp.sender_address);
 	if (neighbour != NULL && (!arp.answer || neighbour->asks > 0))
-		neighbour_learn(transport, neighbour, arp.sender);
+		news = neighbour_learn(transport, neighbour, arp.sender, told);
 	else if (arp.answer)
 		COUNT(transport, dropped_arp);
 	if (!arp.answer && arp.target_address == own)
 		arp_answer(transport, &arp);
+	return news;
 }

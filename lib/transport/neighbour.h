@@ -38,7 +38,18 @@ const uint8_t *neighbour_confirm(
 /* Asks whether another host has this one's address (RFC 5227): its answer is an ARP message by
  * which it claims it. */
 void neighbour_probe(struct transport *transport);
-/* An ARP message. */
-void neighbour_receive(struct transport *transport, const void *bytes, const struct outer *outer);
+/* What an ARP message means to others. */
+enum neighbour_news {
+	NEIGHBOUR_NOTHING,
+	NEIGHBOUR_FOUND,    /* an address that was asked for, for the sake of a process */
+	NEIGHBOUR_DUPLICATE /* another host has the own IPv4 address */
+};
+struct neighbour_told {
+	struct process wanted;
+	uint8_t hardware[FRAME_ADDRESS_BYTES];
+};
+/* An ARP message. *told: filled in as far as the news says. */
+enum neighbour_news neighbour_receive(struct transport *transport, const void *bytes,
+	const struct outer *outer, struct neighbour_told *told);
 
 #endif

@@ -6,11 +6,11 @@
  * I2. What the port does not take stays in front and goes first next time: frames leave in the
  *     order they were put.
  */
+#include <transport/outbox.h>
+
 #include <string.h>
 
 #include <rte_mbuf.h>
-
-#include <transport/state.h>
 
 /* Whatever stands before it, the transport header starts at a multiple of a cache line. */
 static_assert(RTE_PKTMBUF_HEADROOM % 64 == 0, "the transport header starts a cache line");

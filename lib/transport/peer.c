@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer.c - peers: their index, their timer, their end. Owned by one poll core.
+/* peer.c - peers and their index. Owned by one poll core.
  *
  * I5. A cell of the index holds the peer whose hash led to it or to a cell before it without a free
  *     one between: so a search ends at the first free cell. Removal moves later cells back.
- * I6. A peer's timer is always set; what it finds when it runs may be nothing.
  */
 #include <transport/peer.h>
 
@@ -14,7 +13,8 @@
 #include <rte_mbuf.h>
 
 #include <base/log.h>
-#include <transport/state.h>
+#include <transport/congestion.h>
+#include <transport/internal.h>
 
 #define CELLS_FIRST 256u
 
@@ -157,14 +157,7 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 	return peer;
 }
 
-static bool peer_idle(const struct peer *peer)
-{
-	return peer->flight == NULL && peer->queued == 0 && peer->assemblies == NULL &&
-	       peer->reorder == NULL && peer->stop_count == 0 && peer->ack_list == ACK_NONE &&
-	       !(peer->flags & (PEER_ASKING | PEER_SELF)) && !link_listed(&peer->ready_link);
-}
-
-static void peer_forget(struct transport *transport, struct peer *peer)
+void peer_forget(struct transport *transport, struct peer *peer)
 {
 	wheel_stop(&transport->wheel, &peer->timer);
 	table_remove(&transport->peers, peer);
@@ -172,223 +165,8 @@ static void peer_forget(struct transport *transport, struct peer *peer)
 	COUNT(transport, peers_forgotten);
 }
 
-/* --- timer */
-
 void peer_wake(struct transport *transport, struct peer *peer, uint64_t at)
 {
 	if (!timer_set(&peer->timer) || wheel_tick(at) < peer->timer.tick)
 		wheel_set(&transport->wheel, &peer->timer, at);
-}
-
-/* When its silence makes a message that it has begun a failure. */
-static uint64_t inbound_due(const struct transport *transport, const struct peer *peer)
-{
-	if (peer->assemblies == NULL && peer->reorder == NULL)
-		return UINT64_MAX;
-	return peer->heard + transport->options.peer_timeout;
-}
-
-/* When a window below one frame lets the next one go. */
-static uint64_t pace_due(const struct peer *peer)
-{
-	if (link_listed(&peer->ready_link) || !(peer->flags & PEER_KNOWN) ||
-		!sender_has_work(peer) || peer_pipe(peer) != 0)
-		return UINT64_MAX;
-	return peer->pace_due;
-}
-
-static uint64_t forget_due(const struct transport *transport, const struct peer *peer)
-{
-	uint64_t due = RTE_MAX(peer->heard, peer->sent) + PEER_MEMORY;
-
-	return due > transport->now ? due : transport->now + PEER_MEMORY;
-}
-
-void peer_run(struct transport *transport, struct peer *peer)
-{
-	uint64_t due;
-
-	if (peer->flags & PEER_ASKING)
-		address_run(transport, peer);
-	recovery_run(transport, peer);
-	if (transport->now >= inbound_due(transport, peer)) {
-		COUNT(transport, peers_dead);
-		log_debug(LOG_TRANSPORT, "%s: %u:%u has been silent for too long",
-			transport->port->name, peer->process.nid, peer->process.pid);
-		receiver_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
-	}
-	if (transport->now >= pace_due(peer))
-		sender_ready(transport, peer);
-	if (peer_idle(peer) && transport->now - RTE_MAX(peer->heard, peer->sent) >= PEER_MEMORY) {
-		peer_forget(transport, peer);
-		return;
-	}
-	due = RTE_MIN(address_due(peer), recovery_due(peer));
-	due = RTE_MIN(due, inbound_due(transport, peer));
-	due = RTE_MIN(due, pace_due(peer));
-	due = RTE_MIN(due, forget_due(transport, peer));
-	peer_wake(transport, peer, due);
-}
-
-/* --- end */
-
-static void messages_fail(
-	struct transport *transport, struct message *message, enum transport_fail why)
-{
-	while (message != NULL) {
-		struct message *next = message->next;
-
-		message_done(transport, message, why);
-		message = next;
-	}
-}
-
-/* Drops what is in flight. */
-static void flight_drop(struct transport *transport, struct peer *peer)
-{
-	uint32_t psn;
-
-	peer->flags &= (uint16_t) ~(TX_OPEN | TX_FIRST | TX_PROBED | TX_STALLED);
-	peer->gathered = 0;
-	if (peer->flight == NULL)
-		return;
-	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
-		if (bitmap_test(peer->flight->sacked, psn))
-			continue;
-		lease_doubt(transport, peer, psn);
-		flight_forget(transport, peer, psn);
-	}
-	peer->tx_una = peer->tx_next;
-	peer->backoff = 0;
-	peer->refused = false;
-	flight_end(transport, peer);
-}
-
-static uint32_t messages_count(const struct message *message)
-{
-	uint32_t count = 0;
-
-	for (; message != NULL; message = message->next)
-		count++;
-	return count;
-}
-
-void peer_fail_begun(struct transport *transport, struct peer *peer, enum transport_fail why)
-{
-	struct message *unacked = peer->unacked.head;
-	struct message *open = peer->open.head;
-
-	flight_drop(transport, peer);
-	peer->unacked.head = NULL;
-	peer->open.head = NULL;
-	peer->open_count = 0;
-	peer->queued -= messages_count(unacked) + messages_count(open);
-	messages_fail(transport, unacked, why);
-	messages_fail(transport, open, why);
-}
-
-/* In the order of their numbers. Most come in that order already. */
-static void messages_insert(struct messages *messages, struct message *message)
-{
-	struct message *before = messages->head;
-
-	if (before == NULL || serial_before(messages->tail->number, message->number)) {
-		messages_append(messages, message);
-		return;
-	}
-	if (serial_before(message->number, before->number)) {
-		message->next = before;
-		messages->head = message;
-		return;
-	}
-	while (serial_before(before->next->number, message->number))
-		before = before->next;
-	message->next = before->next;
-	before->next = message;
-}
-
-/* Moves what lies wholly in flight from one of the peer's lists to `retracted`. */
-static void messages_retract(
-	const struct peer *peer, struct messages *messages, struct messages *retracted)
-{
-	struct message *message = messages->head;
-
-	messages->head = NULL;
-	while (message != NULL) {
-		struct message *next = message->next;
-
-		if (serial_before(message->first_psn, peer->tx_una)) {
-			messages_append(messages, message);
-		} else {
-			message->framed = 0;
-			messages_insert(retracted, message);
-		}
-		message = next;
-	}
-}
-
-void peer_retract(struct transport *transport, struct peer *peer)
-{
-	struct messages retracted = {0};
-
-	messages_retract(peer, &peer->unacked, &retracted);
-	messages_retract(peer, &peer->open, &retracted);
-	if (retracted.head != NULL) {
-		retracted.tail->next = peer->waiting.head;
-		if (peer->waiting.head == NULL)
-			peer->waiting.tail = retracted.tail;
-		peer->waiting.head = retracted.head;
-	}
-	peer->flags &= (uint16_t)~PEER_KNOWN;
-	peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
-}
-
-void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why)
-{
-	struct message *waiting = peer->waiting.head;
-
-	/* What an upcall sends meanwhile is a new try, which begins with asking. */
-	peer->waiting.head = NULL;
-	peer->queued -= messages_count(waiting);
-	peer->stop_count = 0;
-	if (!(peer->flags & PEER_SELF))
-		peer->flags &= (uint16_t) ~(PEER_KNOWN | PEER_ASKING);
-	sender_unready(transport, peer);
-	peer_fail_begun(transport, peer, why);
-	messages_fail(transport, waiting, why);
-}
-
-/* The life that was known is over. What waits while no life is known waits for whichever answers
- * first, and stays. */
-static void peer_over(struct transport *transport, struct peer *peer)
-{
-	acknowledgement_forget(transport, peer);
-	if (peer->flags & PEER_KNOWN)
-		peer_fail(transport, peer, TRANSPORT_RESTARTED);
-	receiver_close(transport, peer, 0, TRANSPORT_RESTARTED);
-}
-
-void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation)
-{
-	COUNT(transport, peers_restarted);
-	log_debug(LOG_TRANSPORT, "%s: %u:%u has restarted as %u, was %u", transport->port->name,
-		peer->process.nid, peer->process.pid, incarnation, peer->incarnation);
-	peer->incarnation = incarnation;
-	peer->told = false;
-	peer->flags &= (uint16_t) ~(PEER_ENDED | RX_ECHO);
-	peer->rtt = 0;
-	peer->delay_period = 0;
-	peer->credit = CREDIT_INITIAL;
-	congestion_reset(peer);
-	peer_over(transport, peer);
-}
-
-void peer_ended(struct transport *transport, struct peer *peer)
-{
-	log_debug(LOG_TRANSPORT, "%s: %u:%u has ended", transport->port->name, peer->process.nid,
-		peer->process.pid);
-	peer->flags |= PEER_ENDED;
-	/* What it answered before is over, too. */
-	peer->question = ++transport->questions;
-	peer_over(transport, peer);
 }

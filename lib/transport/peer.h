@@ -28,6 +28,8 @@
 #include <transport/transport.h>
 #include <transport/wheel.h>
 
+#define CREDIT_INITIAL 16 /* frames in flight before the peer has said what it can take */
+
 #define FRAME_LIFE     (30 * SECOND)
 #define STREAM_IDLE    (30 * SECOND)
 #define STREAM_MEMORY  (STREAM_IDLE + FRAME_LIFE)
@@ -244,22 +246,10 @@ static inline struct peer *peer_table_find(const struct peer_table *table, struc
  * which leaves the last quarter of the room to those whom this process wants to reach. */
 struct peer *peer_get(struct transport *transport, struct process process, bool inbound);
 
-/* Sees to it that peer_run() is called at `at`, or before. */
+/* Sees to it that the peer's timer runs (timers.c) at `at`, or before. */
 void peer_wake(struct transport *transport, struct peer *peer, uint64_t at);
-/* The peer's timer: whatever is due, and the timer set anew. */
-void peer_run(struct transport *transport, struct peer *peer);
-
-/* Ends every message to the peer, and the stream. */
-void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why);
-/* Ends messages of which something was sent, and the stream; those that wait stay. */
-void peer_fail_begun(struct transport *transport, struct peer *peer, enum transport_fail why);
-/* The messages of which nothing was acknowledged wait again as if nothing of them had been sent;
- * others that have begun have failed. The peer's address and life count as unknown. */
-void peer_retract(struct transport *transport, struct peer *peer);
-/* The peer has answered that it is this incarnation, which is another than the known one. */
-void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation);
-/* It said BYE. */
-void peer_ended(struct transport *transport, struct peer *peer);
+/* Forgets a peer of which nothing is under way. */
+void peer_forget(struct transport *transport, struct peer *peer);
 
 static inline void messages_append(struct messages *messages, struct message *message)
 {

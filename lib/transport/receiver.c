@@ -20,13 +20,26 @@
  * I4. A reset is sent for a frame that its sender would otherwise repeat in vain; it makes no
  *     state.
  */
+#include <transport/receiver.h>
+
 #include <string.h>
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
 #include <rte_prefetch.h>
 
-#include <transport/state.h>
+#include <transport/ack.h>
+#include <transport/acknowledgement.h>
+#include <transport/address.h>
+#include <transport/assembly.h>
+#include <transport/buffer.h>
+#include <transport/echo.h>
+#include <transport/incoming.h>
+#include <transport/lease.h>
+#include <transport/life.h>
+#include <transport/neighbour.h>
+#include <transport/ready.h>
+#include <transport/recovery.h>
 
 #define GROUP_ADDRESS  1 /* in a MAC address's first byte */
 #define PREFETCH_AHEAD 3
@@ -95,47 +108,6 @@ static __rte_noinline void reset_receive(
 
 /* --- the peer's stream */
 
-static void stream_open(struct peer *peer, const struct arrival *arrival)
-{
-	const struct frame *frame = &arrival->frame;
-
-	peer->flags |= RX_OPEN;
-	peer->flags &= (uint16_t)~RX_GAP;
-	peer->rx_stream = frame->stream;
-	peer->rx_next = frame->first;
-	peer->rx_message = 0;
-	peer->rx_marks = arrival->outer.marked;
-	memset(peer->received, 0, sizeof(peer->received));
-}
-
-static void reorder_drop(struct transport *transport, struct peer *peer)
-{
-	struct reorder *reorder = peer->reorder;
-	unsigned i;
-
-	if (reorder == NULL)
-		return;
-	for (i = 0; i < FRAME_WINDOW; i++) {
-		if (reorder->held[i] == NULL)
-			continue;
-		rte_pktmbuf_free(reorder->held[i]);
-		transport->held--;
-	}
-	peer->reorder = NULL;
-	pool_give(&transport->reorder_pool, reorder);
-}
-
-void receiver_close(
-	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why)
-{
-	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_GAP);
-	peer->flags |= state;
-	memset(peer->received, 0, sizeof(peer->received));
-	acknowledgement_forget(transport, peer);
-	reorder_drop(transport, peer);
-	assembly_end_all(transport, peer, why);
-}
-
 /* Is it of the first frames of a stream that begins with the psn that its sender was told? */
 static bool stream_begins_right(const struct transport *transport, const struct frame *frame)
 {
@@ -172,8 +144,8 @@ static __rte_noinline bool stream_begin(
 		COUNT(transport, dropped_stale);
 		return false;
 	}
-	receiver_close(transport, peer, 0, TRANSPORT_RESTARTED);
-	stream_open(peer, arrival);
+	incoming_close(transport, peer, 0, TRANSPORT_RESTARTED);
+	incoming_open(peer, frame, arrival->outer.marked);
 	if (!(peer->flags & PEER_KNOWN) && !(frame->flags & FRAME_ACK_VALID))
 		address_complete(transport, peer, frame->ack);
 	return true;
@@ -239,7 +211,7 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 			if (!delivered) {
 				/* It is acknowledged already; so the stream has to end. */
 				COUNT(transport, dropped_malformed);
-				receiver_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
+				incoming_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
 				return;
 			}
 		}
@@ -596,7 +568,7 @@ static bool address_other(
 static void stream_expire(struct transport *transport, struct peer *peer)
 {
 	if ((peer->flags & (RX_OPEN | RX_CLOSED)) && transport->now - peer->heard > STREAM_MEMORY)
-		receiver_close(transport, peer, 0, TRANSPORT_DEAD);
+		incoming_close(transport, peer, 0, TRANSPORT_DEAD);
 }
 
 /* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer
@@ -704,7 +676,7 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
 	if (peer == NULL)
 		return false;
 	if (frame->type == FRAME_TELL) {
-		address_told(transport, peer, frame, arrival->outer.from);
+		life_told(transport, peer, frame, arrival->outer.from);
 		return false;
 	}
 	if (frame->type == FRAME_PONG)
@@ -854,6 +826,17 @@ static inline void outer_looped(
 	outer->marked = false;
 }
 
+static void arp_receive(struct transport *transport, const void *bytes, const struct outer *outer)
+{
+	struct neighbour_told told;
+	enum neighbour_news news = neighbour_receive(transport, bytes, outer, &told);
+
+	if (news == NEIGHBOUR_FOUND)
+		address_hop(transport, told.wanted, told.hardware);
+	else if (news == NEIGHBOUR_DUPLICATE)
+		address_duplicate(transport, told.hardware);
+}
+
 /* Finds the transport header. False: the frame has none, or none for this process. */
 static bool outer_find(
 	struct transport *transport, const struct rte_mbuf *mbuf, bool looped, struct outer *outer)
@@ -868,7 +851,7 @@ static bool outer_find(
 	status = encapsulation_read(
 		&transport->encapsulation, bytes, mbuf->data_len, mbuf->ol_flags, outer);
 	if (status == ENCAPSULATION_ARP) {
-		neighbour_receive(transport, bytes, outer);
+		arp_receive(transport, bytes, outer);
 		return false;
 	}
 	return outer_fine(transport, status);

@@ -15,27 +15,19 @@
  * is heard from it. A stream of which nothing was ever acknowledged is given up after FRAME_LIFE at
  * the latest: its receiver may have forgotten by STREAM_MEMORY that it had it.
  */
+#include <transport/recovery.h>
+
 #include <rte_common.h>
 
 #include <base/log.h>
-#include <transport/state.h>
+#include <transport/address.h>
+#include <transport/congestion.h>
+#include <transport/flight.h>
+#include <transport/ready.h>
+#include <transport/sender.h>
 
-#define TIMEOUT_MIN        (1 * MILLISECOND)
-#define TIMEOUT_INITIAL    (5 * MILLISECOND) /* before the first round trip */
-#define TIMEOUT_MAX        (250 * MILLISECOND)
-#define BACKOFF_MAX        10u /* doublings */
-#define DELIVERED_FOR_LOSS 3   /* frames beyond a gap, while no reordering was seen */
-#define ASK_AFTER          3   /* timeouts in a row: it may have moved or restarted */
-
-uint64_t recovery_timeout(const struct peer *peer)
-{
-	uint64_t timeout = TIMEOUT_INITIAL;
-	unsigned backoff = RTE_MIN((unsigned)peer->backoff, BACKOFF_MAX);
-
-	if (peer->rtt != 0)
-		timeout = RTE_MAX(peer->rtt + 4 * (uint64_t)peer->variance, TIMEOUT_MIN);
-	return RTE_MIN(timeout << backoff, RTE_MAX(TIMEOUT_MAX, timeout));
-}
+#define DELIVERED_FOR_LOSS 3 /* frames beyond a gap, while no reordering was seen */
+#define ASK_AFTER          3 /* timeouts in a row: it may have moved or restarted */
 
 static uint64_t recovery_silence(const struct transport *transport, const struct peer *peer)
 {
@@ -92,27 +84,6 @@ void recovery_detect(struct transport *transport, struct peer *peer)
 	sender_ready(transport, peer);
 }
 
-static uint64_t probe_due(const struct peer *peer)
-{
-	if ((peer->flags & TX_PROBED) || peer->rtt == 0 || peer->backoff != 0 ||
-		peer->flight->lost_count != 0)
-		return UINT64_MAX;
-	return RTE_MAX(peer->data_sent, peer->progress) + 2 * (uint64_t)peer->rtt + PROBE_MARGIN;
-}
-
-uint64_t recovery_due(const struct peer *peer)
-{
-	const struct flight *flight = peer->flight;
-	uint64_t due;
-
-	if (flight == NULL)
-		return UINT64_MAX;
-	due = flight->timeout_from + recovery_timeout(peer);
-	if (flight->reorder_due != 0)
-		due = RTE_MIN(due, flight->reorder_due);
-	return RTE_MIN(due, probe_due(peer));
-}
-
 /* The last frame that has not arrived is sent once more, whatever the window says. */
 static void recovery_probe(struct transport *transport, struct peer *peer)
 {
@@ -134,7 +105,7 @@ static void recovery_probe(struct transport *transport, struct peer *peer)
 static bool recovery_excused(struct transport *transport, const struct peer *peer)
 {
 	struct flight *flight = peer->flight;
-	uint64_t timeout = recovery_timeout(peer);
+	uint64_t timeout = flight_timeout(peer);
 	uint64_t late = transport->now - flight->timeout_from - timeout;
 
 	if (flight->excused || late < timeout / 2)
@@ -160,7 +131,7 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 			continue;
 		if (!bitmap_test(flight->lost, psn))
 			recovery_lose(peer, psn);
-		flight_outline(transport, peer, psn); /* state.h I2 */
+		flight_outline(transport, peer, psn); /* internal.h I2 */
 	}
 	flight->reorder_due = 0;
 	congestion_timeout(transport, peer);
@@ -171,27 +142,26 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 		address_doubt_still(transport, peer);
 }
 
-void recovery_run(struct transport *transport, struct peer *peer)
+bool recovery_run(struct transport *transport, struct peer *peer)
 {
 	struct flight *flight = peer->flight;
 
 	if (flight == NULL)
-		return;
+		return true;
 	if (transport->now - peer->progress >= recovery_silence(transport, peer)) {
 		COUNT(transport, peers_dead);
 		log_debug(LOG_TRANSPORT, "%s: %u:%u acknowledges nothing any more",
 			transport->port->name, peer->process.nid, peer->process.pid);
-		peer_fail(transport, peer, TRANSPORT_DEAD);
-		return;
+		return false;
 	}
-	if (transport->now >= flight->timeout_from + recovery_timeout(peer)) {
-		if (recovery_excused(transport, peer))
-			return;
-		recovery_expire(transport, peer);
-		return;
+	if (transport->now >= flight->timeout_from + flight_timeout(peer)) {
+		if (!recovery_excused(transport, peer))
+			recovery_expire(transport, peer);
+		return true;
 	}
 	if (flight->reorder_due != 0 && transport->now >= flight->reorder_due)
 		recovery_detect(transport, peer);
-	if (transport->now >= probe_due(peer))
+	if (transport->now >= flight_probe_due(peer))
 		recovery_probe(transport, peer);
+	return true;
 }

@@ -16,7 +16,7 @@
  * I2. A frame is written only while nobody else refers to it. A frame to be sent again that
  * somebody else may still read (the port;
  *     a receiver in another thread of this process) is made again.
- * I3. Frames that keep their buffer (state.h I2) go only while in_flight < in_flight_max. Of the
+ * I3. Frames that keep their buffer (internal.h I2) go only while in_flight < in_flight_max. Of the
  * last quarter a peer gets no more than
  *     its share of all, as if one peer more had frames in flight: so peers that have more wait
  *     until those that have less are served.
@@ -24,13 +24,21 @@
  * such a frame is not written
  *     again but made again.
  */
+#include <transport/sender.h>
+
 #include <string.h>
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
 #include <rte_memcpy.h>
 
-#include <transport/state.h>
+#include <transport/ack.h>
+#include <transport/address.h>
+#include <transport/congestion.h>
+#include <transport/flight.h>
+#include <transport/lease.h>
+#include <transport/outbox.h>
+#include <transport/outline.h>
 
 #define TURN_FRAMES    64u    /* in a turn, */
 #define TURN_FRAMES_LO 8u     /* but at least this many, */
@@ -475,7 +483,7 @@ static __rte_noinline enum step sender_fill(struct transport *transport, struct 
 	if (peer->flags & TX_FIRST)
 		flight_outline(transport, peer, frame.psn);
 	if (begins)
-		recovery_watch(transport, peer);
+		flight_watch(transport, peer);
 	return more ? STEP_SENT : STEP_LAST;
 }
 
@@ -590,30 +598,11 @@ enum step sender_straight(struct transport *transport, struct peer *peer)
 	slot_take(transport, peer->flight, mbuf, frame.psn, frame.length);
 	sender_sent(transport, peer);
 	if (begins)
-		recovery_watch(transport, peer);
+		flight_watch(transport, peer);
 	return STEP_LAST;
 }
 
 /* --- who sends what */
-
-bool flight_outline(struct transport *transport, struct peer *peer, uint32_t psn)
-{
-	struct flight *flight = peer->flight;
-	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
-	struct outline *outline;
-
-	if (bitmap_test(flight->outlined, psn))
-		return true;
-	outline = outline_make(&transport->outline_pool, outbox_header(slot->frame));
-	if (outline == NULL)
-		return false;
-	transport->in_flight -= slot->frame->nb_segs;
-	rte_pktmbuf_free(slot->frame);
-	slot->outline = outline;
-	bitmap_set(flight->outlined, psn);
-	flight->disturbed = true;
-	return true;
-}
 
 /* Does nobody else read a frame that has its buffer? */
 static bool slot_alone(const struct slot *slot)
@@ -784,26 +773,4 @@ unsigned sender_turns(struct transport *transport, unsigned budget, unsigned qua
 		}
 	}
 	return budget;
-}
-
-void sender_stopped(struct transport *transport, struct peer *peer, uint32_t number)
-{
-	struct message *before = NULL;
-	struct message *message = peer->open.head;
-
-	while (message != NULL && message->number != number) {
-		before = message;
-		message = message->next;
-	}
-	if (message == NULL)
-		return;
-	if (before == NULL)
-		peer->open.head = message->next;
-	else
-		before->next = message->next;
-	if (peer->open.tail == message)
-		peer->open.tail = before;
-	peer->open_count--;
-	messages_append(&peer->unacked, message);
-	acknowledgement_complete(transport, peer);
 }

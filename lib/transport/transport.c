@@ -14,14 +14,34 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include <transport/state.h>
+#include <transport/ack.h>
+#include <transport/acknowledgement.h>
+#include <transport/address.h>
+#include <transport/echo.h>
+#include <transport/incoming.h>
+#include <transport/lease.h>
+#include <transport/life.h>
+#include <transport/neighbour.h>
+#include <transport/outbox.h>
+#include <transport/outline.h>
+#include <transport/receiver.h>
+#include <transport/sender.h>
+#include <transport/timers.h>
 
 #define PEERS_CHUNK      64
 #define FLIGHTS_CHUNK    16
 #define REORDERS_CHUNK   16
 #define ASSEMBLIES_CHUNK 64
 #define OUTLINES_CHUNK   64
-#define BYE_TRIES        16 /* for a port that does not take what it is given */
+#define BURST_BYTES      (128u * 1024) /* of a burst that the cache holds */
+#define BURST_LEAST      8u
+/* who sent within one or two counts as an active sender */
+#define EPOCH (1 * MILLISECOND)
+/* between looks whether a port has let go of a frame */
+#define LENT_LOOK (20 * MICROSECOND)
+/* the part of the time for which a port has taken nothing that passes before it is tried again */
+#define RETRY_SHARE 8
+#define BYE_TRIES   16 /* for a port that does not take what it is given */
 
 /* --- beginning */
 
@@ -252,17 +272,6 @@ static void refused_end(struct transport *transport, enum transport_fail why)
 		message_done(transport, messages_take(&transport->refused), why);
 }
 
-static void timers_run(struct transport *transport)
-{
-	struct timer *timer;
-
-	if (!wheel_is_due(&transport->wheel, transport->now))
-		return;
-	wheel_advance(&transport->wheel, transport->now);
-	while ((timer = wheel_take(&transport->wheel)) != NULL)
-		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
-}
-
 /* Is there something that could leave at once? */
 static bool transport_ready(const struct transport *transport)
 {
@@ -451,7 +460,7 @@ static void peers_end(struct transport *transport)
 		if (peer == NULL)
 			continue;
 		bye_send(transport, peer);
-		receiver_close(transport, peer, 0, TRANSPORT_SHUTDOWN);
+		incoming_close(transport, peer, 0, TRANSPORT_SHUTDOWN);
 		peer_fail(transport, peer, TRANSPORT_SHUTDOWN);
 	}
 	refused_end(transport, TRANSPORT_SHUTDOWN);

@@ -11,7 +11,7 @@
 
 #include <rte_common.h>
 
-#include <transport/state.h>
+#include <transport/internal.h>
 
 #include "network.h"
 

@@ -12,7 +12,8 @@
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
-#include <transport/state.h>
+#include <transport/internal.h>
+#include <transport/neighbour.h>
 #include <wire/arp.h>
 
 #include "network.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <transport/state.h>
+#include <transport/internal.h>
 
 #include "network.h"
 

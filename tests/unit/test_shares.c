@@ -5,8 +5,9 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <rte_mbuf.h>
 
-#include <transport/state.h>
+#include <transport/internal.h>
 
 #include "network.h"
 

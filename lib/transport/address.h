@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* address.h - where a process lives, and which life of it (address.c). */
+#ifndef TRANSPORT_ADDRESS_H
+#define TRANSPORT_ADDRESS_H
+
+#include <transport/internal.h>
+
+/* Answers to strangers. */
+#define ANSWER_NS_PER_BYTE 8 /* as much as a link of 1 Gbit/s carries */
+#define ANSWER_BURST       (2 * MILLISECOND)
+
+/* May an answer of so many bytes go? *paid: until when those before have used up their share, which
+ * fills with time. */
+static inline bool answer_spend(const struct transport *transport, uint64_t *paid, uint32_t bytes)
+{
+	uint64_t from = RTE_MAX(*paid, transport->now);
+
+	if (from - transport->now > ANSWER_BURST)
+		return false;
+	*paid = from + (uint64_t)bytes * ANSWER_NS_PER_BYTE;
+	return true;
+}
+
+/* A frame came in the own name from another life, or another MAC address claims the own IPv4
+ * address. */
+void address_duplicate(struct transport *transport, const uint8_t *from);
+
+/* The psn that this life of the process is told to begin its streams to this one with. */
+uint32_t address_first(
+	const struct transport *transport, struct process process, uint32_t incarnation);
+/* A message, or a ping, waits for the peer's address. */
+void address_ask(struct transport *transport, struct peer *peer);
+/* A frame says that the peer's life or address is another, or nothing is heard of it any more: it
+ * is asked. from: where the frame came from; NULL: there is none. */
+void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from);
+/* A peer that was doubted and has not answered is still silent: one more question, to everybody.
+ * Thousands of silent peers must not fill the network with questions. */
+void address_doubt_still(struct transport *transport, struct peer *peer);
+uint64_t address_due(const struct peer *peer);
+/* A question is due. Returns false if the peer is to count as unreachable. */
+bool address_run(struct transport *transport, struct peer *peer);
+/* A question for this process. */
+void address_asked(struct transport *transport, const struct frame *frame, const uint8_t *from);
+/* Is FRAME_TELL from a peer the answer to its question? Then it is not asked any more. */
+bool address_answered(struct transport *transport, struct peer *peer, const struct frame *frame);
+/* A frame that proves itself came from there. */
+void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from);
+/* What messages to the peer's life need is known: the psn that streams begin with is the last of
+ * it. */
+void address_complete(struct transport *transport, struct peer *peer, uint32_t first);
+/* The way to a process that was asked for leads over this MAC address. */
+void address_hop(struct transport *transport, struct process process, const uint8_t *hop);
+/* A frame without records to a process that may be no peer; lost when there is no room. */
+void address_send(struct transport *transport, struct frame *frame, const uint8_t *to);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* incoming.c - see incoming.h. Owned by one poll core. */
+#include <transport/incoming.h>
+
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include <transport/ack.h>
+#include <transport/assembly.h>
+
+void incoming_open(struct peer *peer, const struct frame *frame, bool marked)
+{
+	peer->flags |= RX_OPEN;
+	peer->flags &= (uint16_t)~RX_GAP;
+	peer->rx_stream = frame->stream;
+	peer->rx_next = frame->first;
+	peer->rx_message = 0;
+	peer->rx_marks = marked;
+	memset(peer->received, 0, sizeof(peer->received));
+}
+
+static void reorder_drop(struct transport *transport, struct peer *peer)
+{
+	struct reorder *reorder = peer->reorder;
+	unsigned i;
+
+	if (reorder == NULL)
+		return;
+	for (i = 0; i < FRAME_WINDOW; i++) {
+		if (reorder->held[i] == NULL)
+			continue;
+		rte_pktmbuf_free(reorder->held[i]);
+		transport->held--;
+	}
+	peer->reorder = NULL;
+	pool_give(&transport->reorder_pool, reorder);
+}
+
+void incoming_close(
+	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why)
+{
+	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_GAP);
+	peer->flags |= state;
+	memset(peer->received, 0, sizeof(peer->received));
+	acknowledgement_forget(transport, peer);
+	reorder_drop(transport, peer);
+	assembly_end_all(transport, peer, why);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* internal.h - what a transport is made of. Owned by one poll core.
+ *
+ * The way of a frame in: transport.c takes it from the port, receiver.c checks it and finds the
+ * peer, acknowledgement.c ends the messages that it acknowledges, assembly.c places its data; the
+ * rest of an acknowledgement is mostly read once what the data was answered with has left. The way
+ * out: transport_send() queues, sender.c fills frames, outbox.c gives them to the port. recovery.c
+ * finds what was lost, congestion.c how much may be in flight, address.c where a peer is.
+ *
+ * Calls go down this list only, and a source includes the headers of what it calls:
+ *
+ *     transport                    the turn
+ *     receiver  timers             what a frame or a timer begins
+ *     life  incoming  assembly     a peer's life, the stream from it, its messages
+ *     acknowledgement  recovery    what peers acknowledge; what was lost
+ *     sender  echo                 frames with messages; echo questions and answers
+ *     ack  address  flight         what is owed; where a peer is; what is in flight to it
+ *     neighbour  lease  outline    hosts; memory lent to frames; frames without bytes
+ *     outbox  peer  congestion     frames to the port; peers; windows
+ *     ready  buffer  pool  wheel   what all of them use
+ *
+ * I1. now is read when frames are taken, and once more when there is something to give. It never
+ * goes back, whatever thread reads it.
+ * I2. in_flight is the number of mbufs (a frame of two pieces has two) in slots of flights, held
+ * that of those in reorder; both are bounded so that some of the pool is always left for receiving
+ * and for acknowledgements. A frame in flight keeps its mbuf only while its peer acknowledges: it
+ * has an outline (outline.h) instead while nothing of the stream was acknowledged yet, and once it
+ * was in flight when a retransmission timeout expired, or had to be made again. So peers that are
+ * silent hold no mbufs, however many they are: the first timeout takes them away. The exception is
+ * an outline that found no memory.
+ * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, noted,
+ * owed by then, waiting in a queue of this transport, and no timer is due. A poll core finds it so
+ * most of the time, by one comparison. transport_transmit() alone says so; whatever makes work for
+ * a turn from outside of it (frames, transport_send() and its like) sets it to 0.
+ */
+#ifndef TRANSPORT_INTERNAL_H
+#define TRANSPORT_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/port.h>
+#include <base/probe.h>
+#include <transport/list.h>
+#include <transport/peer.h>
+#include <transport/pool.h>
+#include <transport/transport.h>
+#include <transport/wheel.h>
+#include <wire/encapsulation.h>
+#include <wire/frame.h>
+
+struct lease;
+struct neighbours;
+
+#define BURST_FRAMES  64u
+#define OUTBOX_FRAMES 64
+#define LOOP_FRAMES   512 /* frames from this process to itself */
+#define PONGS_MAX     16  /* echo answers in a turn */
+#define NOTES_MAX     16  /* acknowledgements put off, of different peers mostly */
+
+#define CREDIT_MAX ((uint32_t)FRAME_WINDOW)
+/* between polls: a core so late kept frames waiting */
+#define GAP_LEAST (20 * MICROSECOND)
+/* until a port that took nothing is tried again, at first */
+#define RETRY_DELAY (2 * MICROSECOND)
+
+/* An echo question that is to be answered. */
+struct pong {
+	struct frame frame;
+	uint64_t arrival;
+	bool looped; /* from this process */
+	uint8_t to[FRAME_ADDRESS_BYTES];
+};
+
+/* What a frame acknowledged, until it is read. */
+struct note {
+	struct peer *peer;
+	const uint64_t *sack; /* NULL: none */
+	uint32_t ack;
+	uint32_t echo;
+	uint32_t delay;
+	uint16_t stream;
+	uint16_t credit;
+	uint8_t marks;
+};
+
+struct echoes {
+	bool busy; /* there is something in what follows */
+	unsigned pong_count;
+	TAILQ_HEAD(, ping) pings; /* own questions */
+	uint32_t number;          /* of the last one */
+	uint64_t answers_paid;    /* until when the answers given have used up their share */
+	struct pong pongs[PONGS_MAX];
+};
+
+enum lending_state { LENDING_NEVER, LENDING_PROVING, LENDING_SURE };
+
+struct lending {
+	enum lending_state state;
+	unsigned proofs;
+	unsigned doubts;         /* in a row */
+	const struct peer *peer; /* whom the proof that is out went to; NULL: none is */
+	uint32_t psn;
+};
+
+struct transport {
+	uint64_t now;
+	uint64_t now_received; /* when frames were taken, */
+	uint64_t polled;       /* and when before that */
+	uint64_t arrival;      /* since when the frames of this burst may have waited here */
+	uint64_t quiet_until;  /* I3; 0: not known */
+	struct port *port;
+	const struct clock *clock;
+	struct transport_counters *counters;
+	struct transport_upcalls upcalls;
+	struct transport_options options;
+	struct encapsulation encapsulation;
+	struct neighbours *neighbours; /* NULL without udp */
+	struct peer_table peers;
+	struct pool peer_pool;
+	struct pool flight_pool;
+	struct pool outline_pool;
+	struct pool reorder_pool;
+	struct pool assembly_pool;
+	struct pool lease_pool;
+	struct lending lending;
+	struct lease *lent; /* of messages that are done, but for others' references */
+	struct peer *self;
+	uint64_t random;
+	uint64_t ask_next;   /* when the next first question may go */
+	uint64_t tells_paid; /* until when the answers to questions have used up their share */
+	uint32_t questions;  /* begun */
+	uint32_t capacity;   /* bytes of transport header and records in a frame */
+	/* bytes of data that are copied into a frame, whatever the port can gather */
+	uint32_t copied_max;
+	unsigned turn_frames; /* to send in a turn, at most */
+	uint32_t bundle;      /* bytes of messages that leave without a window for small frames */
+	uint16_t stream;      /* of the last new peer */
+	uint16_t credit;      /* told to peers */
+	uint32_t credit_total;
+
+	uint32_t in_flight;
+	uint32_t in_flight_max;
+	uint32_t in_flight_shared; /* of it: beyond that a peer gets no more than its share */
+	uint32_t held;
+	uint32_t held_max;
+	uint64_t messages; /* not done yet */
+	bool plain;        /* raw Ethernet without a tag, and no checksum of all bytes */
+	bool closing;
+	bool blocked; /* the last turn could not send all it wanted for lack of room */
+
+	/* who has sent lately */
+	uint64_t epoch_end;
+	uint32_t epoch;
+	uint32_t senders;
+	uint32_t senders_before;
+
+	struct link ready; /* peers with something to send and leave to send it */
+	uint32_t ready_count;
+	struct link acks[ACK_LISTS];
+	uint32_t acks_owed; /* peers in them */
+	uint32_t note_count;
+	uint64_t ack_next; /* with acks_owed: no acknowledgement is due before */
+	struct note notes[NOTES_MAX];
+	struct messages refused; /* messages that could not even be queued */
+
+	struct rte_mbuf *burst[BURST_FRAMES];
+	unsigned burst_count;
+	unsigned burst_limit;
+	unsigned burst_looped; /* the first ones come from this process */
+	struct rte_mbuf *outbox[OUTBOX_FRAMES];
+	unsigned outbox_count;
+	struct rte_mbuf *loop[LOOP_FRAMES];
+	uint32_t loop_head;
+	uint32_t loop_tail;
+	unsigned sent; /* frames in this turn */
+
+	struct echoes echoes;
+	/* the time of the port's first refusal since it took the last frame */
+	uint64_t full_since;
+	uint64_t full_sent;     /* frames sent until then */
+	unsigned claims_left;   /* questions for the own process to send */
+	uint64_t duplicate_due; /* the user is not told of another duplicate before */
+
+	struct wheel wheel;
+};
+
+/* Counters may be read by others meanwhile; no order is promised among them. */
+static inline void count_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+#define COUNT(transport, name)                                                                     \
+	do {                                                                                       \
+		count_add(&(transport)->counters->name, 1);                                        \
+		PROBE_COUNTER(                                                                     \
+			#name, (transport)->options.self.nid, (transport)->options.self.pid);      \
+	} while (0)
+#define COUNT_ADD(transport, name, n) count_add(&(transport)->counters->name, (n))
+
+/* There is work for the next turn. */
+static inline void transport_stir(struct transport *transport)
+{
+	transport->quiet_until = 0;
+}
+
+static inline uint64_t random_next(struct transport *transport)
+{
+	uint64_t x = transport->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	transport->random = x;
+	return x;
+}
+
+#endif

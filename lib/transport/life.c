@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* life.c - a peer's lives: what an answer says of them, and what ends with one. Owned by one poll
+ * core. */
+#include <transport/life.h>
+
+#include <base/log.h>
+#include <transport/ack.h>
+#include <transport/acknowledgement.h>
+#include <transport/address.h>
+#include <transport/congestion.h>
+#include <transport/flight.h>
+#include <transport/incoming.h>
+#include <transport/lease.h>
+#include <transport/ready.h>
+
+static void messages_fail(
+	struct transport *transport, struct message *message, enum transport_fail why)
+{
+	while (message != NULL) {
+		struct message *next = message->next;
+
+		message_done(transport, message, why);
+		message = next;
+	}
+}
+
+/* Drops what is in flight. */
+static void flight_drop(struct transport *transport, struct peer *peer)
+{
+	uint32_t psn;
+
+	peer->flags &= (uint16_t) ~(TX_OPEN | TX_FIRST | TX_PROBED | TX_STALLED);
+	peer->gathered = 0;
+	if (peer->flight == NULL)
+		return;
+	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+		if (bitmap_test(peer->flight->sacked, psn))
+			continue;
+		lease_doubt(transport, peer, psn);
+		flight_forget(transport, peer, psn);
+	}
+	peer->tx_una = peer->tx_next;
+	peer->backoff = 0;
+	peer->refused = false;
+	flight_end(transport, peer);
+}
+
+static uint32_t messages_count(const struct message *message)
+{
+	uint32_t count = 0;
+
+	for (; message != NULL; message = message->next)
+		count++;
+	return count;
+}
+
+void peer_fail_begun(struct transport *transport, struct peer *peer, enum transport_fail why)
+{
+	struct message *unacked = peer->unacked.head;
+	struct message *open = peer->open.head;
+
+	flight_drop(transport, peer);
+	peer->unacked.head = NULL;
+	peer->open.head = NULL;
+	peer->open_count = 0;
+	peer->queued -= messages_count(unacked) + messages_count(open);
+	messages_fail(transport, unacked, why);
+	messages_fail(transport, open, why);
+}
+
+/* In the order of their numbers. Most come in that order already. */
+static void messages_insert(struct messages *messages, struct message *message)
+{
+	struct message *before = messages->head;
+
+	if (before == NULL || serial_before(messages->tail->number, message->number)) {
+		messages_append(messages, message);
+		return;
+	}
+	if (serial_before(message->number, before->number)) {
+		message->next = before;
+		messages->head = message;
+		return;
+	}
+	while (serial_before(before->next->number, message->number))
+		before = before->next;
+	message->next = before->next;
+	before->next = message;
+}
+
+/* Moves what lies wholly in flight from one of the peer's lists to `retracted`. */
+static void messages_retract(
+	const struct peer *peer, struct messages *messages, struct messages *retracted)
+{
+	struct message *message = messages->head;
+
+	messages->head = NULL;
+	while (message != NULL) {
+		struct message *next = message->next;
+
+		if (serial_before(message->first_psn, peer->tx_una)) {
+			messages_append(messages, message);
+		} else {
+			message->framed = 0;
+			messages_insert(retracted, message);
+		}
+		message = next;
+	}
+}
+
+void peer_retract(struct transport *transport, struct peer *peer)
+{
+	struct messages retracted = {0};
+
+	messages_retract(peer, &peer->unacked, &retracted);
+	messages_retract(peer, &peer->open, &retracted);
+	if (retracted.head != NULL) {
+		retracted.tail->next = peer->waiting.head;
+		if (peer->waiting.head == NULL)
+			peer->waiting.tail = retracted.tail;
+		peer->waiting.head = retracted.head;
+	}
+	peer->flags &= (uint16_t)~PEER_KNOWN;
+	peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
+}
+
+void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why)
+{
+	struct message *waiting = peer->waiting.head;
+
+	/* What an upcall sends meanwhile is a new try, which begins with asking. */
+	peer->waiting.head = NULL;
+	peer->queued -= messages_count(waiting);
+	peer->stop_count = 0;
+	if (!(peer->flags & PEER_SELF))
+		peer->flags &= (uint16_t) ~(PEER_KNOWN | PEER_ASKING);
+	sender_unready(transport, peer);
+	peer_fail_begun(transport, peer, why);
+	messages_fail(transport, waiting, why);
+}
+
+/* The life that was known is over. What waits while no life is known waits for whichever answers
+ * first, and stays. */
+static void peer_over(struct transport *transport, struct peer *peer)
+{
+	acknowledgement_forget(transport, peer);
+	if (peer->flags & PEER_KNOWN)
+		peer_fail(transport, peer, TRANSPORT_RESTARTED);
+	incoming_close(transport, peer, 0, TRANSPORT_RESTARTED);
+}
+
+void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation)
+{
+	COUNT(transport, peers_restarted);
+	log_debug(LOG_TRANSPORT, "%s: %u:%u has restarted as %u, was %u", transport->port->name,
+		peer->process.nid, peer->process.pid, incarnation, peer->incarnation);
+	peer->incarnation = incarnation;
+	peer->told = false;
+	peer->flags &= (uint16_t) ~(PEER_ENDED | RX_ECHO);
+	peer->rtt = 0;
+	peer->delay_period = 0;
+	peer->credit = CREDIT_INITIAL;
+	congestion_reset(peer);
+	peer_over(transport, peer);
+}
+
+void peer_ended(struct transport *transport, struct peer *peer)
+{
+	log_debug(LOG_TRANSPORT, "%s: %u:%u has ended", transport->port->name, peer->process.nid,
+		peer->process.pid);
+	peer->flags |= PEER_ENDED;
+	/* What it answered before is over, too. */
+	peer->question = ++transport->questions;
+	peer_over(transport, peer);
+}
+
+/* What was in flight to the life that is over has failed, unless that life cannot have seen it. */
+static void life_replace(struct transport *transport, struct peer *peer, uint32_t incarnation)
+{
+	if (peer->refused && peer->flight != NULL && peer->flight->sacked_count == 0)
+		peer_retract(transport, peer);
+	peer_restarted(transport, peer, incarnation);
+}
+
+void life_told(struct transport *transport, struct peer *peer, const struct frame *frame,
+	const uint8_t *from)
+{
+	if (!address_answered(transport, peer, frame)) {
+		COUNT(transport, dropped_stale);
+		return;
+	}
+	if (peer->incarnation == 0)
+		peer->incarnation = frame->source_incarnation;
+	else if (peer->incarnation != frame->source_incarnation)
+		life_replace(transport, peer, frame->source_incarnation);
+	peer->flags &= (uint16_t)~PEER_ENDED;
+	address_learn(transport, peer, from);
+	acknowledgement_told(transport, peer, frame);
+	if (!(peer->flags & PEER_KNOWN))
+		address_complete(transport, peer, frame->first);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* life.h - a peer's lives: what an answer says of them, and what ends with one (life.c). */
+#ifndef TRANSPORT_LIFE_H
+#define TRANSPORT_LIFE_H
+
+#include <transport/internal.h>
+
+/* Ends every message to the peer, and the stream. */
+void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why);
+/* Ends messages of which something was sent, and the stream; those that wait stay. */
+void peer_fail_begun(struct transport *transport, struct peer *peer, enum transport_fail why);
+/* The messages of which nothing was acknowledged wait again as if nothing of them had been sent;
+ * others that have begun have failed. The peer's address and life count as unknown. */
+void peer_retract(struct transport *transport, struct peer *peer);
+/* The peer has answered that it is this incarnation, which is another than the known one. */
+void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation);
+/* It said BYE. */
+void peer_ended(struct transport *transport, struct peer *peer);
+/* FRAME_TELL from a peer. */
+void life_told(struct transport *transport, struct peer *peer, const struct frame *frame,
+	const uint8_t *from);
+
+#endif

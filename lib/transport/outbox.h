@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* outbox.h - frames on their way to the port, or back into this process (outbox.c). */
+#ifndef TRANSPORT_OUTBOX_H
+#define TRANSPORT_OUTBOX_H
+
+#include <base/probe.h>
+#include <transport/buffer.h>
+#include <transport/internal.h>
+
+/* A frame's mbuf with room for everything, its transport header aligned to a cache line. NULL: none
+ * left. */
+static inline struct rte_mbuf *outbox_alloc(struct transport *transport, uint16_t references)
+{
+	return buffer_take(transport->port->pool,
+		RTE_PKTMBUF_HEADROOM - transport->encapsulation.bytes, references);
+}
+
+static inline uint8_t *outbox_header(const struct rte_mbuf *mbuf)
+{
+	return (uint8_t *)mbuf->buf_addr + RTE_PKTMBUF_HEADROOM;
+}
+
+bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count);
+
+/* Room for count more frames to this peer? Tries to make some. */
+static inline bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count)
+{
+	if (peer != NULL && (peer->flags & PEER_SELF) != 0
+			? LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count
+			: OUTBOX_FRAMES - transport->outbox_count >= count)
+		return true;
+	return outbox_make_room(transport, peer, count);
+}
+
+/* Takes over one reference of a frame whose transport header and records are written, and writes
+ * what stands before them. There is room. to: MAC address; NULL: it goes to this process. */
+void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
+	const uint8_t *to);
+
+/* The same for a frame all of whose bytes are written. */
+static inline void outbox_put_bytes(
+	struct transport *transport, struct rte_mbuf *mbuf, uint32_t length)
+{
+	mbuf->data_len = (uint16_t)length;
+	mbuf->pkt_len = length;
+	transport->outbox[transport->outbox_count++] = mbuf;
+}
+
+/* The port took only so many of them. */
+void outbox_keep(struct transport *transport, unsigned taken);
+
+static inline void outbox_flush(struct transport *transport)
+{
+	unsigned count = transport->outbox_count;
+	unsigned taken;
+
+	if (count == 0)
+		return;
+	taken = port_transmit(transport->port, transport->outbox, (uint16_t)count);
+	transport->sent += taken;
+	COUNT_ADD(transport, frames_sent, taken);
+	if (taken == count)
+		transport->outbox_count = 0;
+	else
+		outbox_keep(transport, taken);
+}
+
+/* Who to, who from, and when. */
+static inline void sender_names(
+	const struct transport *transport, const struct peer *peer, struct frame *frame)
+{
+	frame->destination_nid = peer->process.nid;
+	frame->destination_pid = peer->process.pid;
+	frame->source_nid = transport->options.self.nid;
+	frame->source_pid = transport->options.self.pid;
+	frame->source_incarnation = transport->options.incarnation;
+	frame->destination_incarnation = peer->incarnation;
+	frame->timestamp = (uint32_t)transport->now;
+}
+
+/* What every frame to a peer has. */
+static inline void sender_address(
+	const struct transport *transport, const struct peer *peer, struct frame *frame)
+{
+	sender_names(transport, peer, frame);
+	if (transport->options.full_checksum)
+		frame->flags |= FRAME_FULL_SUM;
+}
+
+#endif

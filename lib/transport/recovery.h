@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* recovery.h - what was lost (recovery.c). */
+#ifndef TRANSPORT_RECOVERY_H
+#define TRANSPORT_RECOVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct peer;
+struct transport;
+
+/* A frame that is not thought lost yet is. */
+void recovery_lose(struct peer *peer, uint32_t psn);
+/* Something was delivered: is something sent before it lost? */
+void recovery_detect(struct transport *transport, struct peer *peer);
+/* Looks at the flight. Returns false if the peer is dead. */
+bool recovery_run(struct transport *transport, struct peer *peer);
+
+#endif

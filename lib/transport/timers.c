@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* timers.c - what peers' timers find due. Owned by one poll core.
+ *
+ * I1. A peer's timer is always set; what it finds when it runs may be nothing.
+ */
+#include <transport/timers.h>
+
+#include <rte_common.h>
+
+#include <base/log.h>
+#include <transport/address.h>
+#include <transport/flight.h>
+#include <transport/incoming.h>
+#include <transport/life.h>
+#include <transport/ready.h>
+#include <transport/recovery.h>
+
+static bool peer_idle(const struct peer *peer)
+{
+	return peer->flight == NULL && peer->queued == 0 && peer->assemblies == NULL &&
+	       peer->reorder == NULL && peer->stop_count == 0 && peer->ack_list == ACK_NONE &&
+	       !(peer->flags & (PEER_ASKING | PEER_SELF)) && !link_listed(&peer->ready_link);
+}
+
+/* When its silence makes a message that it has begun a failure. */
+static uint64_t inbound_due(const struct transport *transport, const struct peer *peer)
+{
+	if (peer->assemblies == NULL && peer->reorder == NULL)
+		return UINT64_MAX;
+	return peer->heard + transport->options.peer_timeout;
+}
+
+/* When a window below one frame lets the next one go. */
+static uint64_t pace_due(const struct peer *peer)
+{
+	if (link_listed(&peer->ready_link) || !(peer->flags & PEER_KNOWN) ||
+		!sender_has_work(peer) || peer_pipe(peer) != 0)
+		return UINT64_MAX;
+	return peer->pace_due;
+}
+
+static uint64_t forget_due(const struct transport *transport, const struct peer *peer)
+{
+	uint64_t due = RTE_MAX(peer->heard, peer->sent) + PEER_MEMORY;
+
+	return due > transport->now ? due : transport->now + PEER_MEMORY;
+}
+
+/* A peer's timer: whatever is due, and the timer set anew. */
+static void peer_run(struct transport *transport, struct peer *peer)
+{
+	uint64_t due;
+
+	if ((peer->flags & PEER_ASKING) && !address_run(transport, peer))
+		peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
+	if (!recovery_run(transport, peer))
+		peer_fail(transport, peer, TRANSPORT_DEAD);
+	if (transport->now >= inbound_due(transport, peer)) {
+		COUNT(transport, peers_dead);
+		log_debug(LOG_TRANSPORT, "%s: %u:%u has been silent for too long",
+			transport->port->name, peer->process.nid, peer->process.pid);
+		incoming_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
+	}
+	if (transport->now >= pace_due(peer))
+		sender_ready(transport, peer);
+	if (peer_idle(peer) && transport->now - RTE_MAX(peer->heard, peer->sent) >= PEER_MEMORY) {
+		peer_forget(transport, peer);
+		return;
+	}
+	due = RTE_MIN(address_due(peer), flight_due(peer));
+	due = RTE_MIN(due, inbound_due(transport, peer));
+	due = RTE_MIN(due, pace_due(peer));
+	due = RTE_MIN(due, forget_due(transport, peer));
+	peer_wake(transport, peer, due);
+}
+
+void timers_run(struct transport *transport)
+{
+	struct timer *timer;
+
+	if (!wheel_is_due(&transport->wheel, transport->now))
+		return;
+	wheel_advance(&transport->wheel, transport->now);
+	while ((timer = wheel_take(&transport->wheel)) != NULL)
+		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
+}
