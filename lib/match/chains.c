@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* chains.c - see chains.h. The poll core owns all of it. */
 #include <assert.h>
+#include <stdlib.h>
 
 #include <match/chains.h>
 
-#define BYTES_MIN (4 * (uint32_t)sizeof(struct bucket))
-#define LOAD      5 /* chains for each bucket at most, ... */
-#define LOAD_MIN  2 /* ... and at least, but for the first buckets */
+#define LOAD        5 /* chains for each bucket at most */
+#define BUCKETS_MAX (BUCKETS_MIN * ((UINT32_C(1) << SEGMENTS_MAX) - 1))
 
-static_assert(sizeof(struct bucket) == BLOCK_ALIGN, "one cache line");
-static_assert(BYTES_MIN <= CHAINS_BLOCK && (BYTES_MIN & (BYTES_MIN - 1)) == 0,
-	"the first buckets are in one block, and a power of two");
+static_assert(sizeof(struct bucket) == 64, "one cache line");
 
 static const struct bucket empty = {.overflow = MATCH_NONE};
 
@@ -49,68 +47,59 @@ static void bucket_deal(
 	}
 }
 
-/* Sets the highest bit of an offset. */
-static void chains_range(struct chains *chains, uint32_t highest)
+static struct bucket *segment_make(uint32_t buckets)
 {
-	chains->narrow = highest - (uint32_t)sizeof(struct bucket);
-	chains->wide = highest | chains->narrow;
-}
-
-/* One bucket more, if there is memory for it. */
-static void chains_grow(const struct match_table *table, struct chains *chains)
-{
-	uint32_t added = chains->size;
-
-	if (added == chains->blocks.count * CHAINS_BLOCK &&
-		!blocks_add(&chains->blocks, CHAINS_BLOCK))
-		return;
-	*chains_at(chains, added) = empty;
-	if (added > chains->wide)
-		chains_range(chains, added);
-	chains->size += (uint32_t)sizeof(struct bucket);
-	bucket_deal(table, chains, chains_at(chains, added & chains->narrow));
-}
-
-/* One bucket less. */
-static void chains_shrink(const struct match_table *table, struct chains *chains)
-{
-	uint32_t last = chains->size - (uint32_t)sizeof(struct bucket);
-
-	chains->size = last;
-	if (last <= chains->narrow)
-		chains_range(chains, (chains->wide ^ chains->narrow) / 2);
-	bucket_deal(table, chains, chains_at(chains, last));
-	if (last % CHAINS_BLOCK == 0)
-		blocks_drop(&chains->blocks);
+	return aligned_alloc(sizeof(struct bucket), buckets * sizeof(struct bucket));
 }
 
 bool chains_open(struct chains *chains)
 {
-	if (chains->size > 0)
+	if (chains->buckets > 0)
 		return true;
-	if (!blocks_add(&chains->blocks, CHAINS_BLOCK))
+	chains->segments[0] = segment_make(BUCKETS_MIN);
+	if (chains->segments[0] == NULL)
 		return false;
-	chains->size = BYTES_MIN;
-	chains_range(chains, BYTES_MIN / 2);
-	for (uint32_t offset = 0; offset < BYTES_MIN; offset += (uint32_t)sizeof(struct bucket))
-		*chains_at(chains, offset) = empty;
+	for (unsigned b = 0; b < BUCKETS_MIN; b++)
+		chains->segments[0][b] = empty;
+	chains->buckets = BUCKETS_MIN;
+	chains->wide = chains->narrow = BUCKETS_MIN - 1;
 	return true;
 }
 
 void chains_close(struct chains *chains)
 {
-	blocks_clear(&chains->blocks);
+	for (unsigned s = 0; s < SEGMENTS_MAX; s++)
+		free(chains->segments[s]);
 }
 
-static uint32_t chains_room(const struct chains *chains, uint32_t load)
+/* One bucket more, if there is memory for it. */
+static void chains_grow(const struct match_table *table, struct chains *chains)
 {
-	return chains->size / (uint32_t)sizeof(struct bucket) * load;
+	uint32_t added = chains->buckets;
+	uint32_t position = added + BUCKETS_MIN;
+
+	if (added == BUCKETS_MAX)
+		return;
+	if ((position & (position - 1)) == 0) { /* the first of its segment */
+		unsigned s = (unsigned)__builtin_ctz(position / BUCKETS_MIN);
+
+		chains->segments[s] = segment_make(position);
+		if (chains->segments[s] == NULL)
+			return;
+	}
+	if (added > chains->wide) {
+		chains->narrow = chains->wide;
+		chains->wide = 2 * chains->wide + 1;
+	}
+	chains->buckets++;
+	*chains_at(chains, added) = empty;
+	bucket_deal(table, chains, chains_at(chains, added & chains->narrow));
 }
 
 void chains_add(const struct match_table *table, struct chains *chains, uint32_t i)
 {
 	chains->count++;
-	if (chains->count > chains_room(chains, LOAD))
+	if (chains->count / LOAD >= chains->buckets)
 		chains_grow(table, chains);
 	chain_push(table, chains, i);
 }
@@ -171,8 +160,6 @@ void chains_replace(
 		*link = entry->bucket_next;
 	}
 	chains->count--;
-	if (chains->size > BYTES_MIN && chains->count < chains_room(chains, LOAD_MIN))
-		chains_shrink(table, chains);
 }
 
 static __attribute__((noinline)) uint32_t pick_further(const struct match_table *table,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chains.h - the chains of one class, found by a hash of what their entries ask for.
+/* chains.h - the hash table of one class: the chains of its entries.
  *
- * A class is of entries that ignore the same (struct mask). Those of them that ask for the same
- * form a chain, in list order; the table holds the first entry of each. A search looks at one
- * bucket, which is a cache line, and of the entries only at those with the tag of what is searched:
- * as a rule the one that is found, and none if nothing is.
+ * A class is of entries with the same mask. Entries of it that ask for the same thing form a chain,
+ * in list order; the table holds the first entry of each chain. A search looks at one bucket, which
+ * is a cache line, and of the entries only at those whose tag is that of what is searched: as a
+ * rule the one that is found, and none if nothing is found.
  *
  *     bucket    tag tag tag ... | overflow | head head head ...
  *                                    |         |
@@ -13,12 +13,10 @@
  *               first entry of a chain without a slot -- first entry of another -- none
  *                                                bucket_next
  *
- * A hash table that grows by a bucket at a time (linear hashing): bucket b is divided into b and b
- * plus the number of buckets at the last doubling, in turn. So an insertion moves the chains of one
- * bucket at most.
- *
- * The first entry of a chain holds what belongs to the chain: bucket_next, and chain_tail, its last
- * entry. A table that gets no memory does not grow, and gets slower; nothing fails.
+ * The table grows by a bucket at a time (linear hashing): bucket b is divided into b and b plus the
+ * number of buckets at the last doubling, in turn. So an insertion moves the chains of one bucket
+ * at most. Memory comes in segments, each as long as all before it and as the first one; nothing is
+ * copied. A table that gets no memory does not grow and gets slower; nothing fails.
  *
  * Private memory of the poll core; entries are in the shared table.
  */
@@ -29,7 +27,6 @@
 #include <emmintrin.h>
 #endif
 
-#include <match/blocks.h>
 #include <match/match.h>
 
 #define BUCKET_SLOTS 12
@@ -40,7 +37,8 @@ struct bucket {
 	uint32_t heads[BUCKET_SLOTS];
 };
 
-#define CHAINS_BLOCK (BLOCK_ELEMENTS * (uint32_t)sizeof(struct bucket))
+#define BUCKETS_MIN  4 /* a power of two: the buckets of the first segment */
+#define SEGMENTS_MAX 27
 
 /* Ones where what a message brings counts, zeros where everything will do. */
 struct mask {
@@ -50,14 +48,14 @@ struct mask {
 
 struct chains {
 	struct mask mask;
-	struct blocks blocks;
-	uint32_t size; /* bytes of all buckets; 0: not open */
-	uint32_t wide; /* a bucket by a hash: these of its bits, if they are less than size, ... */
-	uint32_t narrow; /* ... or these: all of those but the highest */
-	uint32_t count;  /* chains */
+	uint32_t buckets; /* 0: not open */
+	uint32_t wide;    /* a hash's bucket: these of its bits, if there is such a bucket, ... */
+	uint32_t narrow;  /* ... or these: all of those but the highest */
+	uint32_t count;   /* chains */
+	struct bucket *segments[SEGMENTS_MAX];
 };
 
-/* A table without chains, if it is not open yet; false when there is no memory for it. */
+/* Allocates a table without chains unless it is open; returns false without memory for it. */
 bool chains_open(struct chains *chains);
 void chains_close(struct chains *chains);
 
@@ -85,18 +83,21 @@ static inline uint64_t chains_hash(const struct chains *chains, uint64_t bits, u
 	return low ^ high;
 }
 
-static inline struct bucket *chains_at(const struct chains *chains, uint32_t offset)
+static inline struct bucket *chains_at(const struct chains *chains, uint32_t bucket)
 {
-	return (struct bucket *)(void *)(chains->blocks.block[offset / CHAINS_BLOCK] +
-					 offset % CHAINS_BLOCK);
+	size_t position = (size_t)bucket + BUCKETS_MIN;
+	size_t top = (size_t)__builtin_clz((uint32_t)position) ^ 31; /* its highest bit */
+
+	return &chains->segments[top - (size_t)__builtin_ctz(BUCKETS_MIN)]
+				[position ^ (size_t)1 << top];
 }
 
 static inline struct bucket *chains_bucket(const struct chains *chains, uint64_t hash)
 {
-	uint32_t offset = (uint32_t)hash & chains->wide;
-	uint32_t exists = -(uint32_t)(offset < chains->size); /* as good as random: no branch */
+	uint32_t bucket = (uint32_t)hash & chains->wide;
+	uint32_t exists = -(uint32_t)(bucket < chains->buckets); /* as good as random: no branch */
 
-	return chains_at(chains, offset & (exists | chains->narrow));
+	return chains_at(chains, bucket & (exists | chains->narrow));
 }
 
 /* The tag of a hash depends on the slot, so that four of them are a word. It is never 0. */

@@ -6,6 +6,7 @@
 
 #include <match/index.h>
 #include <match/match.h>
+#include <match/order.h>
 
 static_assert(sizeof(struct match_entry) == 64, "one cache line");
 
@@ -24,12 +25,6 @@ void match_list_clear(struct match_list *list)
 	match_list_init(list);
 }
 
-static void index_drop(struct match_list *list)
-{
-	index_destroy(list->index);
-	list->index = NULL;
-}
-
 static void list_link(const struct match_table *table, struct match_list *list, uint32_t i,
 	uint32_t previous, uint32_t next)
 {
@@ -37,8 +32,7 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 
 	entry->any = (uint8_t)((entry->nid == MATCH_ANY ? MATCH_ANY_NID : 0) |
 			       (entry->pid == MATCH_ANY ? MATCH_ANY_PID : 0));
-	if (list->index != NULL && !index_place(table, list, i, previous, next))
-		index_drop(list); /* I4 */
+	order_label(table, list, i, previous, next);
 	entry->previous = previous;
 	entry->next = next;
 	if (previous == MATCH_NONE)
@@ -53,8 +47,8 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 
 	if (list->index == NULL && list->length > INDEX_ABOVE)
 		list->index = index_create(table, list); /* NULL is fine: I4 */
-	else if (list->index != NULL && !index_add(table, list, i))
-		index_drop(list);
+	else if (list->index != NULL)
+		index_add(table, list->index, i);
 }
 
 void match_push_front(const struct match_table *table, struct match_list *list, uint32_t entry)
@@ -85,7 +79,7 @@ void match_remove(const struct match_table *table, struct match_list *list, uint
 	uint32_t next = match_entry(table, entry)->next;
 
 	if (list->index != NULL)
-		index_remove(table, list, entry);
+		index_remove(table, list->index, entry);
 	if (previous == MATCH_NONE)
 		list->head = next;
 	else
@@ -95,8 +89,10 @@ void match_remove(const struct match_table *table, struct match_list *list, uint
 	else
 		match_entry(table, next)->previous = previous;
 	list->length--;
-	if (list->length < INDEX_BELOW && list->index != NULL)
-		index_drop(list);
+	if (list->length < INDEX_BELOW && list->index != NULL) {
+		index_destroy(list->index);
+		list->index = NULL;
+	}
 }
 
 static uint32_t list_walk(const struct match_table *table, uint32_t i, const struct match_key *key)

@@ -9,10 +9,11 @@
  * match the key. Whether the entry's memory accepts is the caller's to decide; if not it asks for
  * the next one.
  *
- * I1. Of two entries of a long list it is known without a walk which comes first (order.h).
+ * I1. Of two entries of a list it is known without a walk which comes first (order.h).
  * I2. Insertion next to a given entry and removal take about as long in a long list as in a short
- *     one: whatever grows, moves or is numbered anew does so a part at a time. But an entry that is
- *     far from its like and from both ends, in a list with many of its like, must look for them.
+ *     one: the index grows a part at a time, and an insertion renumbers few entries on average. But
+ *     an entry that is far from its like and from both ends, in a list with many of its like, must
+ *     look for them.
  * I3. match_next() may be given an entry only while it is in the list: find the next before
  *     removing one.
  * I4. Short lists are walked; longer ones have an index (index.h). Without memory for one they are
@@ -37,18 +38,14 @@ struct match_entry {
 	uint32_t pid;    /* or MATCH_ANY */
 	uint32_t region; /* the caller's: the list does not look at it */
 	uint8_t any;     /* enum match_wildcard; the list's, as is all below */
-	uint8_t class;   /* index.h */
+	uint8_t class;   /* index.h, as the next one */
+	bool first;      /* of its chain */
 	uint32_t previous;
 	uint32_t next;
-	uint32_t group; /* the index's from here on: order.h */
-	uint32_t order;
-	uint32_t chain_next;
+	uint64_t label;      /* order.h */
+	uint32_t chain_next; /* index.h, as the next one */
 	uint32_t chain_previous;
-	union {
-		uint32_t chain_tail; /* chains.h: of the first of a chain */
-		uint32_t sieve;      /* sieves.h: of one of the residue */
-	};
-	uint32_t bucket_next; /* chains.h */
+	uint32_t bucket_next; /* chains.h: of the first of a chain */
 };
 
 enum match_wildcard { MATCH_ANY_NID = 1, MATCH_ANY_PID = 2 };
@@ -137,7 +134,7 @@ struct match_list_info {
 	uint32_t length;
 	bool indexed;
 	uint32_t classes; /* of the index, in use: masks that are looked up at once */
-	uint32_t residue; /* entries of other masks */
+	uint32_t residue; /* entries of other masks, which are walked */
 };
 void match_list_describe(const struct match_list *list, struct match_list_info *info);
 

@@ -200,7 +200,7 @@ static void insert_between(const struct match_table *table, struct match_list *l
 		left = i;
 }
 
-/* The first masks take the classes; then another one comes into fashion. */
+/* The first eight masks have a hash table each; then many entries come of another one. */
 static void push_odd(const struct match_table *table, struct match_list *list, uint32_t i)
 {
 	exact_set(table, i);

@@ -10,13 +10,10 @@
 
 #include <match/order.h>
 
-#include "shortage.h"
-
 #define TABLE_MAX 40000
 
 static struct match_table table;
-static struct match_order order;
-static uint32_t head, tail, length;
+static struct match_list list;
 
 static uint32_t random_below(uint32_t n)
 {
@@ -33,24 +30,20 @@ static struct match_entry *entry_of(uint32_t i)
 
 static void begin(void)
 {
-	head = tail = MATCH_NONE;
-	length = 0;
+	match_list_init(&list);
 	memset(table.base, 0xee, sizeof(struct match_entry) * TABLE_MAX);
-	assert_true(order_open(&order, 0));
 }
 
-static bool insert(uint32_t i, uint32_t previous)
+static void insert(uint32_t i, uint32_t previous)
 {
-	uint32_t next = previous == MATCH_NONE ? head : entry_of(previous)->next;
+	uint32_t next = previous == MATCH_NONE ? list.head : entry_of(previous)->next;
 
-	if (!order_add(&table, &order, i, previous, next))
-		return false;
+	order_label(&table, &list, i, previous, next);
 	entry_of(i)->previous = previous;
 	entry_of(i)->next = next;
-	*(previous == MATCH_NONE ? &head : &entry_of(previous)->next) = i;
-	*(next == MATCH_NONE ? &tail : &entry_of(next)->previous) = i;
-	length++;
-	return true;
+	*(previous == MATCH_NONE ? &list.head : &entry_of(previous)->next) = i;
+	*(next == MATCH_NONE ? &list.tail : &entry_of(next)->previous) = i;
+	list.length++;
 }
 
 static void take(uint32_t i)
@@ -58,39 +51,29 @@ static void take(uint32_t i)
 	uint32_t previous = entry_of(i)->previous;
 	uint32_t next = entry_of(i)->next;
 
-	order_remove(&table, &order, i);
-	*(previous == MATCH_NONE ? &head : &entry_of(previous)->next) = next;
-	*(next == MATCH_NONE ? &tail : &entry_of(next)->previous) = previous;
-	length--;
+	*(previous == MATCH_NONE ? &list.head : &entry_of(previous)->next) = next;
+	*(next == MATCH_NONE ? &list.tail : &entry_of(next)->previous) = previous;
+	list.length--;
 }
 
-/* The order of neighbours, and with it of all, is the list's; groups are what they should be. */
+/* O1, which makes the order that of the list. */
 static void check(void)
 {
+	uint64_t span = 0;
 	uint32_t entries = 0;
-	uint32_t groups = 0;
 
-	for (uint32_t i = head; i != MATCH_NONE; i = entry_of(i)->next) {
+	for (uint32_t i = list.head; i != MATCH_NONE; i = entry_of(i)->next) {
 		uint32_t next = entry_of(i)->next;
 
 		entries++;
 		if (next == MATCH_NONE)
 			continue;
-		assert_true(order_before(&order, entry_of(i), entry_of(next)));
-		assert_false(order_before(&order, entry_of(next), entry_of(i)));
+		assert_true(order_before(entry_of(i), entry_of(next)));
+		assert_false(order_before(entry_of(next), entry_of(i)));
+		span += entry_of(next)->label - entry_of(i)->label;
 	}
-	assert_int_equal(entries, length);
-	entries = 0;
-	for (uint32_t g = order.head; g != MATCH_NONE; g = order_group(&order, g)->next) {
-		const struct group *group = order_group(&order, g);
-
-		groups++;
-		entries += group->count;
-		assert_in_range(group->count, 1, GROUP_MAX);
-		assert_int_equal(entry_of(group->first)->group, g);
-	}
-	assert_int_equal(entries, length);
-	assert_int_equal(groups, order.count);
+	assert_int_equal(entries, list.length);
+	assert_in_range(span, 0, ORDER_SPAN + entries * ORDER_STEP);
 }
 
 /* --- the tests --- */
@@ -109,188 +92,114 @@ static void order__of_entries_put_in_anywhere_is_the_lists(void **state)
 		if (in[i])
 			take(i);
 		else
-			assert_true(insert(i, near == i || !in[near] ? MATCH_NONE : near));
+			insert(i, near == i || !in[near] ? MATCH_NONE : near);
 		in[i] = !in[i];
 		if (n % 5000 == 0)
 			check();
 	}
 	check();
-	order_close(&order);
 }
 
-/* Entries are put between the same two, now from the left and now from the right: the pattern that
- * uses gaps up most quickly. Each insertion is looked at for what it has written. */
-static void order__moves_a_part_for_each_insertion(void **state)
+static uint64_t labels[TABLE_MAX];
+
+/* Inserts, and returns how many other entries got a new label. */
+static uint32_t insert_counted(uint32_t i, uint32_t previous)
 {
-	enum { COUNT = 6000, GROUPS = 1024 };
-	static struct match_entry before[COUNT];
-	static uint64_t labels[GROUPS];
+	uint32_t moved = 0;
+
+	for (uint32_t n = 0; n < i; n++)
+		labels[n] = entry_of(n)->label;
+	insert(i, previous);
+	for (uint32_t n = 0; n < i; n++)
+		moved += labels[n] != entry_of(n)->label;
+	return moved;
+}
+
+enum { COUNT = 8000 };
+
+/* Entry after entry right before a mark, or right behind it, as programs do. */
+static void order__next_to_a_mark_relabels_few_entries(void **state)
+{
+	(void)state;
+	for (unsigned way = 0; way < 6; way++) {
+		uint32_t mark = way / 2 * (COUNT / 4); /* at the head, in the middle, at the end */
+		uint32_t moved = 0;
+
+		begin();
+		for (uint32_t i = 0; i <= COUNT / 2; i++)
+			insert(i, list.tail);
+		for (uint32_t i = list.length; i < COUNT; i++) {
+			uint32_t now =
+				insert_counted(i, way % 2 == 0 ? mark : entry_of(mark)->previous);
+
+			assert_in_range(now, 0, 16);
+			moved += now;
+		}
+		assert_in_range(moved, 1, COUNT / 8);
+		check();
+	}
+}
+
+/* Between the same two, now from the left and now from the right: what uses up gaps most
+ * quickly. */
+static void order__in_one_gap_relabels_few_entries_on_average(void **state)
+{
 	uint32_t left = 0;
-	bool upper = false;
-	unsigned moves = 0;
+	uint32_t moved = 0;
 
 	(void)state;
 	begin();
-	assert_true(insert(0, MATCH_NONE));
-	assert_true(insert(1, 0));
+	insert(0, MATCH_NONE);
+	insert(1, 0);
 	for (uint32_t i = 2; i < COUNT; i++) {
-		uint32_t groups = order.groups.count * BLOCK_ELEMENTS;
-		uint32_t written = 0;
-
-		memcpy(before, table.base, sizeof(before));
-		for (uint32_t g = 0; g < groups; g++)
-			labels[g] = order_group(&order, g)->label;
-		assert_true(insert(i, left));
-		for (uint32_t n = 0; n < i; n++)
-			written += before[n].group != entry_of(n)->group ||
-				   before[n].order != entry_of(n)->order;
-		assert_in_range(written, 0, GROUP_MAX + GROUP_MAX / 2);
-		written = 0;
-		for (uint32_t g = 0; g < groups; g++)
-			written += labels[g] != order_group(&order, g)->label;
-		assert_in_range(written, 0, order.count / LABEL_PART + 2);
+		moved += insert_counted(i, left);
 		if (random_below(2) == 0)
 			left = i;
-		moves += upper != order.upper;
-		upper = order.upper;
 		if (i % 500 == 0)
 			check();
 	}
 	check();
-	assert_in_range(moves, 2, COUNT);
-	order_close(&order);
+	assert_in_range(moved, 1, 8 * COUNT);
 }
 
-/* The labels of all groups, moved by as much. */
-static void labels_shift(uint64_t by)
+/* Entries come at one end and go at the other, so that labels wrap around; or one stays at the
+ * other end, so that they span more and more. */
+static void order__goes_on_for_ever(void **state)
 {
-	for (uint32_t g = order.head; g != MATCH_NONE; g = order_group(&order, g)->next)
-		order_group(&order, g)->label += by;
-}
-
-/* Entries come at one end and go at the other for so long that the labels of a space end. */
-static void order__goes_on_at_the_ends_of_a_space(void **state)
-{
-	enum { COUNT = 1000, ROUNDS = 20000 };
+	enum { ENTRIES = 100, ROUNDS = 20000 };
 
 	(void)state;
 	for (unsigned way = 0; way < 4; way++) {
 		bool up = way % 2 == 0;
-		bool upper = way >= 2;
-		uint32_t next = COUNT;
+		bool stays = way >= 2;
+		uint32_t next = ENTRIES;
 
 		begin();
-		order.upper = upper;
-		for (uint32_t i = 0; i < COUNT; i++)
-			assert_true(insert(i, tail));
-		/* to where the next group is too near to the end */
-		if (up)
-			labels_shift((upper ? UINT64_MAX : LABEL_BORDER) - LABEL_GUARD -
-				     order_group(&order, order.tail)->label);
-		else
-			labels_shift((upper ? LABEL_BORDER : 0) + LABEL_GUARD -
-				     order_group(&order, order.head)->label);
-		check();
+		for (uint32_t i = 0; i < ENTRIES; i++)
+			insert(i, list.tail);
 		for (unsigned n = 0; n < ROUNDS; n++) {
-			uint32_t gone = up ? head : tail;
+			const uint64_t far = ORDER_SPAN >> 10;
+			uint32_t gone = up ? list.head : list.tail;
 
+			if (stays)
+				gone = up ? entry_of(gone)->next : entry_of(gone)->previous;
 			take(gone);
-			assert_true(insert(next, up ? tail : MATCH_NONE));
+			/* as if many more had come and gone */
+			entry_of(up ? list.tail : list.head)->label += up ? far : -far;
+			insert(next, up ? list.tail : MATCH_NONE);
 			next = gone;
-			if (n % 1000 == 0)
-				check();
+			check();
 		}
-		check();
-		assert_int_equal(order.upper, !upper);
-		order_close(&order);
 	}
-}
-
-/* While groups move to the other space, others come before and behind them, and go. */
-static void order__holds_while_groups_come_and_go_in_a_move(void **state)
-{
-	uint32_t count = 20000;
-
-	(void)state;
-	for (unsigned way = 0; way < 2; way++) {
-		begin();
-		order.upper = way == 1;
-		for (uint32_t i = 0; i < count; i++)
-			assert_true(insert(i, tail));
-		/* a label that is near an end begins the move, with whatever is new next */
-		if (way == 0)
-			labels_shift(LABEL_GUARD - order_group(&order, order.head)->label);
-		else
-			labels_shift(-LABEL_GUARD - order_group(&order, order.tail)->label);
-		for (unsigned n = 0; n < 5000; n++) {
-			uint32_t victims = random_below(3);
-			uint32_t end = way == 0 ? tail : head;
-
-			/* the groups at the cursor empty now and then */
-			for (unsigned v = 0; v < 3 && order.moving != MATCH_NONE && victims == 0;
-				v++) {
-				uint32_t g = order.moving;
-				uint32_t i = order_group(&order, g)->first;
-
-				while (order.moving == g && length > 2) {
-					uint32_t after = entry_of(i)->next;
-
-					take(i);
-					i = after;
-				}
-			}
-			assert_true(insert(count, random_below(2) == 0 ? MATCH_NONE : tail));
-			if (order.moving != MATCH_NONE)
-				assert_true(insert(
-					count + 1, order_group(&order, order.moving)->first));
-			else
-				assert_true(insert(count + 1, end));
-			count += 2;
-			if (n % 100 == 0)
-				check();
-			if (count + 2 > TABLE_MAX)
-				break;
-		}
-		check();
-		order_close(&order);
-		count = 20000;
-	}
-}
-
-static void order__without_memory_is_as_it_was(void **state)
-{
-	uint32_t count = 0;
-
-	(void)state;
-	begin();
-	memory_is_short = true;
-	while (insert(count, tail))
-		count++;
-	assert_int_equal(length, BLOCK_ELEMENTS * GROUP_MAX);
-	check();
-	assert_false(insert(count, head)); /* a group would be divided */
-	assert_false(insert(count, MATCH_NONE));
-	check();
-	take(head);
-	assert_true(insert(count, head));
-	check();
-	memory_is_short = false;
-	assert_true(insert(count + 1, tail));
-	check();
-	order_close(&order);
-	memory_is_short = true;
-	assert_false(order_open(&order, 1));
-	memory_is_short = false;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order__of_entries_put_in_anywhere_is_the_lists),
-		cmocka_unit_test(order__moves_a_part_for_each_insertion),
-		cmocka_unit_test(order__goes_on_at_the_ends_of_a_space),
-		cmocka_unit_test(order__holds_while_groups_come_and_go_in_a_move),
-		cmocka_unit_test(order__without_memory_is_as_it_was),
+		cmocka_unit_test(order__next_to_a_mark_relabels_few_entries),
+		cmocka_unit_test(order__in_one_gap_relabels_few_entries_on_average),
+		cmocka_unit_test(order__goes_on_for_ever),
 	};
 	int failed;
 
