@@ -219,7 +219,8 @@ static ALWAYS_INLINE struct region *request_admit(struct engine *engine, struct 
 	else if (!access_admits(segment_access(segment, header->cookie), from, header->uid,
 			 header->portal))
 		why = REFUSED_ACCESS;
-	else if ((!whole || header->handle != 0) && !operation_reserve(engine, 1))
+	else if ((!whole || header->handle != 0) &&
+		 !(operation_granted(engine, from) && operation_reserve(engine, 1)))
 		why = REFUSED_MEMORY;
 	else
 		region = portal_search(engine, from, header, placement);
@@ -387,6 +388,10 @@ static void get_refuse(
 {
 	struct message_header refusal = *request;
 
+	if (!operation_granted(engine, from)) {
+		engine_count(engine, dropped_no_memory_operation);
+		return;
+	}
 	refusal.kind = MESSAGE_REFUSE;
 	refusal.uid = 0;
 	refusal.cookie = 0;

@@ -399,7 +399,8 @@ struct doorbell {
 	X(dropped_bad_message, "messages whose header is not well-formed")                         \
 	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
 	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
-	X(dropped_no_memory_operation, "messages for which no operation could be had")
+	X(dropped_no_memory_operation,                                                             \
+		"messages for which no operation could be had, or whose sender has its share")
 
 #define ENGINE_COUNTERS(X)                                                                         \
 	X(puts_received, "puts accepted")                                                          \

@@ -16,6 +16,9 @@
 #define SENDING_LISTS    256 /* a power of two */
 #define OPERATION_CHUNK  1024
 #define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
+#define OPERATIONS_MAX   (OPERATION_CHUNK * OPERATION_CHUNKS)
+/* of them: beyond that others are served up to their share */
+#define OPERATIONS_SHARED (OPERATIONS_MAX / 4 * 3)
 /* in the name of a put that no acknowledgement will name */
 #define PUT_TRACED      (UINT64_C(1) << 63)
 #define PROBES_PER_LIFE 10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
@@ -109,6 +112,14 @@ bool operation_grow(struct engine *engine);
 static inline bool operation_reserve(struct engine *engine, uint32_t count)
 {
 	return engine->free_count >= count || operation_grow(engine);
+}
+
+/* May another process make this one begin an operation? Of the last quarter it gets no more than
+ * its share, so that the gets of one peer leave room for others. */
+static inline bool operation_granted(const struct engine *engine, struct process to)
+{
+	return engine->chunk_count * OPERATION_CHUNK - engine->free_count < OPERATIONS_SHARED ||
+	       transport_has_share(engine->transport, to, OPERATIONS_MAX);
 }
 
 /* The region of an operation that is pending on it. */

@@ -114,6 +114,13 @@ void transport_send(struct transport *transport, struct process to, struct messa
 		sender_ready(transport, peer);
 }
 
+bool transport_has_share(const struct transport *transport, struct process to, uint64_t most)
+{
+	const struct peer *peer = peer_table_find(&transport->peers, to);
+
+	return peer == NULL || peer->queued * (transport->flight_pool.taken + UINT64_C(1)) < most;
+}
+
 /* --- filling a frame */
 
 /* The next message of the stream starts at `at`, with so much data. Returns where that goes.

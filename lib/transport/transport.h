@@ -235,6 +235,9 @@ void transport_close(struct transport *transport);
 /* Queues a message to a process (wildcards are the caller's mistake). It cannot fail at once: what
  * goes wrong is told by message_done(), later (T6). */
 void transport_send(struct transport *transport, struct process to, struct message *message);
+/* Does this process have less than its share of `most` messages queued to it? The share is what
+ * each would get if one peer more than now had frames in flight. */
+bool transport_has_share(const struct transport *transport, struct process to, uint64_t most);
 
 /* Asks a process for an echo. It ends in ping_done(), perhaps from within this call. */
 void transport_ping(struct transport *transport, struct ping *ping);

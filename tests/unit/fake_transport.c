@@ -30,6 +30,7 @@ struct transport {
 	bool claimed;
 	bool closed;
 	struct fake_turn turn;
+	struct process spent; /* it has its share */
 };
 
 static struct transport *fake;
@@ -129,6 +130,17 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	assert_true(message_decode(
 		message->header, message->header_length, message->length, &sent->header));
 	transport->sent_count++;
+}
+
+void fake_share_spent(struct process by)
+{
+	fake->spent = by;
+}
+
+bool transport_has_share(const struct transport *transport, struct process to, uint64_t most)
+{
+	assert_true(most > 0);
+	return to.nid != transport->spent.nid || to.pid != transport->spent.pid;
 }
 
 void transport_ping(struct transport *transport, struct ping *ping)

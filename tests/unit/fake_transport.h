@@ -48,6 +48,9 @@ void fake_refuse_create(void);
 #define FAKE_LATER 1000
 void fake_finish_at_once(int why);
 
+/* This process has its share of messages queued to it. */
+void fake_share_spent(struct process by);
+
 /* The oldest ping that waits, NULL: none; and the end of all. */
 struct ping *fake_ping(void);
 void fake_pings_end(enum ping_outcome outcome);

@@ -278,6 +278,42 @@ static void requests__for_which_there_is_no_memory_are_dropped_and_change_nothin
 	assert_int_equal(rig_counter(rig, dropped_no_memory_operation), arrivals_are_whole ? 4 : 5);
 }
 
+/* The greedy peer's requests would use up the last quarter of the operations; another peer's are
+ * served. */
+static void requests__of_a_peer_that_has_its_share_leave_operations_to_others(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 16);
+	struct region_description region = RIG_REGION(memory, queue);
+	struct message_header get = rig_get_header(4), put_header = rig_put_header(0);
+	const struct process greedy = RIG_PEER, other = {RIG_PEER.nid + 1, RIG_PEER.pid};
+	uint32_t chunks;
+
+	region.options |= REGION_GET;
+	rig_attach(rig, rig_entry_any(rig, false), &region, 0);
+	fake_share_spent(greedy);
+	get.portal = 0;
+	fake_deliver(greedy, &get, NULL, 0); /* there are operations for all */
+	assert_int_equal(fake_next()->header.kind, MESSAGE_REPLY);
+	chunks = rig->engine->chunk_count;
+	rig->engine->chunk_count = OPERATION_CHUNKS; /* as if all others were in use */
+	fake_deliver(greedy, &get, NULL, 0);
+	get.match_bits = 99;
+	get.portal = 1;
+	fake_deliver(greedy, &get, NULL, 0); /* nor is one refused that nothing matches */
+	put_header.handle = 0xabcdef;
+	fake_deliver(greedy, &put_header, data, 4);
+	assert_null(fake_next());
+	assert_int_equal(rig_counter(rig, puts_received), 0);
+	get = rig_get_header(4);
+	get.portal = 0;
+	fake_deliver(other, &get, NULL, 0);
+	assert_int_equal(fake_next()->header.kind, MESSAGE_REPLY);
+	assert_int_equal(rig_counter(rig, gets_received), 2);
+	assert_int_equal(rig_counter(rig, dropped_no_memory_operation), 5);
+	rig->engine->chunk_count = chunks;
+}
+
 /* A put whose acknowledgement could not be sent would be accepted in silence. */
 static void put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent(void **state)
 {
@@ -602,6 +638,7 @@ int main(void)
 		test(walk__takes_the_first_entry_that_matches_and_accepts),
 		test(walk__of_another_portal_finds_nothing),
 		test(requests__for_which_there_is_no_memory_are_dropped_and_change_nothing),
+		test(requests__of_a_peer_that_has_its_share_leave_operations_to_others),
 		test(put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know),
 		test(put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent),
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),

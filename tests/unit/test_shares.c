@@ -105,6 +105,29 @@ static void peers__that_fall_silent_hold_no_frames(void **state)
 	network_destroy(network);
 }
 
+/* Of what all may queue, a peer that does not acknowledge has its share before it has all; the
+ * others have theirs left. */
+static void peers__that_many_messages_wait_for_have_their_share(void **state)
+{
+	struct network *network = acquaintances();
+	const struct transport *transport = network->nodes[0].transport;
+	const struct process silent = network->nodes[LIVE + 1].self;
+	unsigned i;
+
+	(void)state;
+	network->nodes[LIVE + 1].cut = true;
+	for (i = 0; i < 100; i++)
+		network_send(network, 0, LIVE + 1, 1000);
+	network_pass(network, SECOND);
+	assert_true(transport_has_share(transport, silent, 201));
+	assert_false(transport_has_share(transport, silent, 200));
+	assert_true(transport_has_share(transport, network->nodes[LIVE].self, 1));
+	assert_true(transport_has_share(transport, (struct process){1, 1}, 1));
+	network->nodes[LIVE + 1].cut = false;
+	assert_true(network_run(network, 30 * SECOND));
+	network_destroy(network);
+}
+
 /* Nodes whose next frame to node 0 is lost, however often it is sent again. */
 static unsigned gaps;
 static uint32_t gap_psns[NETWORK_NODES];
@@ -229,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peers__that_never_acknowledged_hold_no_frames),
 		cmocka_unit_test(peers__that_fall_silent_hold_no_frames),
+		cmocka_unit_test(peers__that_many_messages_wait_for_have_their_share),
 		cmocka_unit_test(peers__that_leave_gaps_leave_room_to_others),
 		cmocka_unit_test(newcomer__finds_room_in_a_flood),
 	};
