@@ -3,7 +3,7 @@
 #ifndef PERF_INSTRUMENT_H
 #define PERF_INSTRUMENT_H
 
-#include <host/instruments.h>
+#include <p3/instruments.h>
 
 extern const struct instruments *instrument;
 

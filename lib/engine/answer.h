@@ -12,6 +12,7 @@ enum answer {
 	ANSWER_NOT_EMPTY, /* REGION_UPDATE: the test queue is not empty; nothing was changed */
 	ANSWER_NO_MEMORY,
 	ANSWER_CLOSED, /* the interface is being closed */
+	ANSWER_FAILED, /* an error line has said why */
 	ANSWER_UNKNOWN /* there is no such command */
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* address.c - telling addresses that are certainly bad, so that a mistake of the caller's is an
  * error code and not a crash. */
-#include <host/interface.h>
+#include <host/address.h>
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -17,8 +17,6 @@
  */
 #include <host/inspection.h>
 
-#include <postern.h>
-
 #include <string.h>
 
 #include <rte_mbuf.h>
@@ -28,7 +26,6 @@
 #include <engine/access.h>
 #include <engine/queue.h>
 #include <host/interface.h>
-#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 #define PAGE_ITEMS  64
@@ -148,7 +145,7 @@ static void tell_encapsulation(const struct encapsulation_options *options, stru
 	report_close(report);
 }
 
-static void tell_port(struct interface *interface, struct page page, struct report *report)
+void tell_port(struct interface *interface, struct page page, struct report *report)
 {
 	const struct port *port = interface->port;
 	struct port_look look = {0};
@@ -204,12 +201,13 @@ static uint32_t portals_in_use(const struct segment *segment)
 	return count;
 }
 
-static void tell_limits(const struct segment_limits *limits, struct report *report)
+static void tell_limits(
+	const struct words *words, const struct segment_limits *limits, struct report *report)
 {
 	report_object(report, "limits");
-	report_number(report, "match_entries", limits->entries);
-	report_number(report, "memory_descriptors", limits->regions);
-	report_number(report, "event_queues", limits->queues);
+	report_number(report, words->entries, limits->entries);
+	report_number(report, words->regions, limits->regions);
+	report_number(report, words->queues, limits->queues);
 	report_number(report, "portals", limits->portals);
 	report_number(report, "access_entries", limits->access);
 	report_number(report, "list_entries", limits->list_length);
@@ -217,22 +215,23 @@ static void tell_limits(const struct segment_limits *limits, struct report *repo
 	report_close(report);
 }
 
-static void tell_in_use(const struct segment *segment, struct report *report)
+static void tell_in_use(
+	const struct words *words, const struct segment *segment, struct report *report)
 {
 	const struct segment_limits *limits = &segment->limits;
 
 	report_object(report, "in_use");
-	report_number(report, "match_entries",
+	report_number(report, words->entries,
 		objects_in_use(segment, segment->free_entries, limits->entries));
-	report_number(report, "memory_descriptors",
+	report_number(report, words->regions,
 		objects_in_use(segment, segment->free_regions, limits->regions));
-	report_number(report, "event_queues",
+	report_number(report, words->queues,
 		objects_in_use(segment, segment->free_queues, limits->queues));
 	report_number(report, "portals", portals_in_use(segment));
 	report_close(report);
 }
 
-static void tell_ni(struct interface *interface, struct page page, struct report *report)
+void tell_ni(struct interface *interface, struct page page, struct report *report)
 {
 	const struct segment *segment = interface->submission.segment;
 	struct engine_look look;
@@ -252,11 +251,11 @@ static void tell_ni(struct interface *interface, struct page page, struct report
 	report_number(report, "peers", look.transport.peers);
 	report_number(report, "peers_max", look.transport.peers_max);
 	report_number(report, "drops", interface_drops(segment));
-	tell_limits(&segment->limits, report);
-	tell_in_use(segment, report);
+	tell_limits(interface->front->words, &segment->limits, report);
+	tell_in_use(interface->front->words, segment, report);
 }
 
-static void tell_queues(struct interface *interface, struct page page, struct report *report)
+void tell_queues(struct interface *interface, struct page page, struct report *report)
 {
 	const struct segment *segment = interface->submission.segment;
 	struct engine_look look;
@@ -288,7 +287,7 @@ static uint64_t counter(const _Atomic uint64_t *value)
 	return atomic_load_explicit(value, memory_order_relaxed);
 }
 
-static void tell_poll(struct interface *interface, struct page page, struct report *report)
+void tell_poll(struct interface *interface, struct page page, struct report *report)
 {
 	const struct engine_counters *counters = &interface->submission.segment->counters;
 	struct poll_info info;
@@ -335,7 +334,7 @@ static void look_portals(struct interface *interface, void *context)
 		engine_list(interface->engine, look->selection.indices[i], &look->lists[i]);
 }
 
-static void tell_portals(struct interface *interface, struct page page, struct report *report)
+void tell_portals(struct interface *interface, struct page page, struct report *report)
 {
 	struct segment *segment = interface->submission.segment;
 	struct portal_look look;
@@ -422,8 +421,9 @@ static void look_entries(struct interface *interface, void *context)
 	}
 }
 
-static void tell_entries(struct interface *interface, struct page page, struct report *report)
+void tell_entries(struct interface *interface, struct page page, struct report *report)
 {
+	const struct words *words = interface->front->words;
 	struct segment *segment = interface->submission.segment;
 	struct entry_look look;
 
@@ -450,9 +450,9 @@ static void tell_entries(struct interface *interface, struct page page, struct r
 		tell_id(report, "nid", entry->match.nid);
 		tell_id(report, "pid", entry->match.pid);
 		if (entry->region == 0)
-			report_nothing(report, "md");
+			report_nothing(report, words->region);
 		else
-			report_bits(report, "md", entry->region);
+			report_bits(report, words->region, entry->region);
 		report_flag(report, "unlink", entry->unlink);
 		report_close(report);
 	}
@@ -524,36 +524,26 @@ static void look_regions(struct interface *interface, void *context)
 		region_copy(interface, look->selection.indices[i], &look->regions[i]);
 }
 
-static void tell_options(uint32_t options, struct report *report)
+static void tell_options(const struct words *words, uint32_t options, struct report *report)
 {
-	static const struct {
-		uint32_t option;
-		const char *name;
-	} names[] = {
-		{REGION_PUT, "put"},
-		{REGION_GET, "get"},
-		{REGION_REMOTE_OFFSET, "manage_remote"},
-		{REGION_TRUNCATE, "truncate"},
-		{REGION_NO_ACK, "ack_disable"},
-	};
-
 	report_array(report, "options");
-	for (unsigned i = 0; i < LENGTH(names); i++)
-		if (options & names[i].option)
-			report_text(report, NULL, names[i].name);
+	for (const struct option_word *word = words->options; word->name; word++)
+		if (options & word->option)
+			report_text(report, NULL, word->name);
 	report_close(report);
 }
 
-static void tell_region(const struct region_copy *copy, struct report *report)
+static void tell_region(
+	const struct words *words, const struct region_copy *copy, struct report *report)
 {
 	const struct region_description *description = &copy->description;
 
 	report_object(report, NULL);
 	report_bits(report, "handle", copy->handle);
 	if (copy->entry == 0)
-		report_nothing(report, "me");
+		report_nothing(report, words->entry);
 	else
-		report_bits(report, "me", copy->entry);
+		report_bits(report, words->entry, copy->entry);
 	report_bits(report, "start", description->start);
 	report_number(report, "length", description->length);
 	report_number(report, "offset", copy->offset);
@@ -562,12 +552,12 @@ static void tell_region(const struct region_copy *copy, struct report *report)
 	else
 		report_number(report, "threshold", description->threshold);
 	report_number(report, "max_offset", description->max_offset);
-	tell_options(description->options, report);
+	tell_options(words, description->options, report);
 	report_bits(report, "user_ptr", description->user);
 	if (description->queue == 0)
-		report_nothing(report, "eq");
+		report_nothing(report, words->queue);
 	else
-		report_bits(report, "eq", description->queue);
+		report_bits(report, words->queue, description->queue);
 	report_number(report, "pending", copy->pending);
 	report_flag(report, "leaving", copy->leaving);
 	report_flag(report, "unlink_op", copy->unlink_op);
@@ -575,7 +565,7 @@ static void tell_region(const struct region_copy *copy, struct report *report)
 	report_close(report);
 }
 
-static void tell_regions(struct interface *interface, struct page page, struct report *report)
+void tell_regions(struct interface *interface, struct page page, struct report *report)
 {
 	struct segment *segment = interface->submission.segment;
 	struct region_look look;
@@ -586,7 +576,7 @@ static void tell_regions(struct interface *interface, struct page page, struct r
 		page, look.selection.next);
 	for (uint32_t i = 0; i < look.selection.count; i++)
 		if (look.regions[i].handle != 0)
-			tell_region(&look.regions[i], report);
+			tell_region(interface->front->words, &look.regions[i], report);
 	report_close(report);
 }
 
@@ -642,7 +632,7 @@ static void look_queues(struct interface *interface, void *context)
 		queue_copy(interface, look->selection.indices[i], &look->queues[i]);
 }
 
-static void tell_event_queues(struct interface *interface, struct page page, struct report *report)
+void tell_event_queues(struct interface *interface, struct page page, struct report *report)
 {
 	struct segment *segment = interface->submission.segment;
 	struct queue_look look;
@@ -699,7 +689,7 @@ static void look_access(struct interface *interface, void *context)
 	look->next = i < limit ? i : UINT32_MAX;
 }
 
-static void tell_access(struct interface *interface, struct page page, struct report *report)
+void tell_access(struct interface *interface, struct page page, struct report *report)
 {
 	struct access_look look = {.page = page};
 
@@ -777,7 +767,7 @@ static void tell_peer(const struct peer_info *peer, struct report *report)
 	report_close(report);
 }
 
-static void tell_peers(struct interface *interface, struct page page, struct report *report)
+void tell_peers(struct interface *interface, struct page page, struct report *report)
 {
 	struct peer_look look = {.page = page};
 
@@ -790,34 +780,45 @@ static void tell_peers(struct interface *interface, struct page page, struct rep
 
 /* --- counters and settings --- */
 
-static void tell_stats(struct interface *interface, struct page page, struct report *report)
+static void tell_stat(void *context, const char *name, const char *help, uint64_t value)
 {
-	struct postern_stat stats[STATS_MAX];
-	unsigned count = interface_stats(interface, stats, STATS_MAX);
-
-	(void)page;
-	for (unsigned i = 0; i < count; i++)
-		report_number(report, stats[i].name, stats[i].value);
+	(void)help;
+	report_number(context, name, value);
 }
 
-static void tell_drops(struct interface *interface, struct page page, struct report *report)
+void tell_stats(struct interface *interface, struct page page, struct report *report)
+{
+	(void)page;
+	interface_tell_stats(interface, tell_stat, report);
+}
+
+struct drops {
+	struct report *report;
+	uint64_t total;
+};
+
+static void tell_drop(void *context, const char *name, const char *help, uint64_t value)
 {
 	static const char prefix[] = "dropped_";
-	struct postern_stat stats[STATS_MAX];
-	unsigned count = interface_stats(interface, stats, STATS_MAX);
-	uint64_t total = 0;
+	struct drops *drops = context;
 
-	(void)page;
-	for (unsigned i = 0; i < count; i++) {
-		if (strncmp(stats[i].name, prefix, strlen(prefix)) != 0)
-			continue;
-		report_number(report, stats[i].name + strlen(prefix), stats[i].value);
-		total += stats[i].value;
-	}
-	report_number(report, "total", total);
+	(void)help;
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return;
+	report_number(drops->report, name + strlen(prefix), value);
+	drops->total += value;
 }
 
-static void tell_config(struct interface *interface, struct page page, struct report *report)
+void tell_drops(struct interface *interface, struct page page, struct report *report)
+{
+	struct drops drops = {.report = report};
+
+	(void)page;
+	interface_tell_stats(interface, tell_drop, &drops);
+	report_number(report, "total", drops.total);
+}
+
+void tell_config(struct interface *interface, struct page page, struct report *report)
 {
 	(void)interface;
 	(void)page;
@@ -826,33 +827,12 @@ static void tell_config(struct interface *interface, struct page page, struct re
 			setting_text((enum setting)i));
 }
 
-/* --- the table --- */
+/* --- topics --- */
 
-const struct topic inspection_topics[] = {
-	{"port", NULL, "the device, its address, link, rings, buffers and counters", false,
-		tell_port},
-	{"ni", NULL, "the interface: its ids, limits and what of them is in use", false, tell_ni},
-	{"poll", NULL, "the thread that polls the port: how busy it is", false, tell_poll},
-	{"queues", NULL, "how many commands, operations and frames wait", false, tell_queues},
-	{"portals", "pt", "Portals with match entries, and the index of each list", true,
-		tell_portals},
-	{"me", NULL, "match entries", true, tell_entries},
-	{"md", NULL, "memory descriptors", true, tell_regions},
-	{"eq", NULL, "event queues: their size, and what is in them or was lost", true,
-		tell_event_queues},
-	{"ac", NULL, "access control entries", true, tell_access},
-	{"peers", NULL, "other processes: address, round trip time, window, losses", true,
-		tell_peers},
-	{"drops", NULL, "what was dropped, by reason", false, tell_drops},
-	{"stats", NULL, "all counters", false, tell_stats},
-	{"config", NULL, "all settings with their values", false, tell_config},
-};
-const unsigned inspection_topic_count = LENGTH(inspection_topics);
-
-const struct topic *inspection_topic(const char *name)
+const struct topic *inspection_topic(const struct front *front, const char *name)
 {
-	for (unsigned i = 0; i < inspection_topic_count; i++) {
-		const struct topic *topic = &inspection_topics[i];
+	for (unsigned i = 0; i < front->topic_count; i++) {
+		const struct topic *topic = &front->topics[i];
 
 		if (strcmp(topic->name, name) == 0 ||
 			(topic->alias && strcmp(topic->alias, name) == 0))
@@ -861,58 +841,39 @@ const struct topic *inspection_topic(const char *name)
 	return NULL;
 }
 
-static void topics_complain(const char *name)
+static void topics_complain(const struct front *front, const char *name)
 {
 	char names[256];
 	int length = 0;
 
-	for (unsigned i = 0; i < inspection_topic_count; i++)
+	for (unsigned i = 0; i < front->topic_count; i++)
 		length += snprintf(names + length, sizeof(names) - (size_t)length, "%s%s",
-			i == 0 ? "" : ", ", inspection_topics[i].name);
+			i == 0 ? "" : ", ", front->topics[i].name);
 	log_error("an interface has no \"%s\" to look at: ask for one of %s", name, names);
 }
 
-unsigned postern_topics(struct postern_topic *topics, unsigned count)
-{
-	if (count > inspection_topic_count)
-		count = inspection_topic_count;
-	if (count > 0 &&
-		address_is_bad(topics, count * sizeof(*topics), _Alignof(struct postern_topic)))
-		return 0;
-	for (unsigned i = 0; i < count; i++)
-		topics[i] = (struct postern_topic){inspection_topics[i].name,
-			inspection_topics[i].help, inspection_topics[i].paged};
-	return inspection_topic_count;
-}
-
-int postern_inspect(ptl_handle_ni_t handle, const char *name, unsigned first, unsigned count,
-	char *text, size_t size)
+enum answer inspection_write(const struct front *front, uint64_t handle, const char *name,
+	struct page page, char *text, size_t size, size_t *length)
 {
 	const struct topic *topic;
 	struct interface *interface;
 	struct report_json json;
-	int length = -PTL_INV_NI;
 
-	if (!library_is_open())
-		return -PTL_NOINIT;
-	if (address_is_bad((void *)(uintptr_t)name, 1, 1) ||
-		(size > 0 && address_is_bad(text, size, 1)))
-		return -PTL_SEGV;
 	log_clear_error();
-	topic = inspection_topic(name);
+	topic = inspection_topic(front, name);
 	if (!topic) {
-		topics_complain(name);
-		return -PTL_FAIL;
+		topics_complain(front, name);
+		return ANSWER_FAILED;
 	}
 	report_json_init(&json, text, size);
 	library_lock();
-	interface = interface_of(handle);
+	interface = interface_of(front, handle);
 	if (interface) {
 		report_object(&json.report, NULL);
-		topic->tell(interface, (struct page){first, count}, &json.report);
+		topic->tell(interface, page, &json.report);
 		report_close(&json.report);
-		length = (int)report_json_end(&json);
+		*length = report_json_end(&json);
 	}
 	library_unlock();
-	return length;
+	return interface ? ANSWER_OK : ANSWER_GONE;
 }

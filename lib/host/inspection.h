@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inspection.h - the topics that can be looked at in an interface, as postern_inspect() and
- * telemetry offer them. */
+/* inspection.h - the topics that can be looked at in an interface, as a front end's table lists
+ * them and telemetry offers them. */
 #ifndef HOST_INSPECTION_H
 #define HOST_INSPECTION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
 #include <base/report.h>
+#include <host/front.h>
 
 struct interface;
 
@@ -26,10 +29,46 @@ struct topic {
 	void (*tell)(struct interface *interface, struct page page, struct report *report);
 };
 
-extern const struct topic inspection_topics[];
-extern const unsigned inspection_topic_count;
+/* An option of regions, as a front end names it. */
+struct option_word {
+	uint32_t option; /* REGION_... */
+	const char *name;
+};
 
-/* NULL: there is none of that name. */
-const struct topic *inspection_topic(const char *name);
+/* What a front end calls the engine's objects. */
+struct words {
+	const char *entry; /* a handle of one */
+	const char *region;
+	const char *queue;
+	const char *entries; /* how many */
+	const char *regions;
+	const char *queues;
+	const struct option_word *options; /* up to one without a name */
+};
+
+/* NULL: the front end has none of that name. */
+const struct topic *inspection_topic(const struct front *front, const char *name);
+
+/* Writes what there is to tell of a topic and the interface of a handle as JSON, cut off when there
+ * is no room; *length: of the whole, without its final 0. OK; GONE: the handle is none; FAILED,
+ * after an error line: there is no such topic. Any thread. */
+enum answer inspection_write(const struct front *front, uint64_t handle, const char *name,
+	struct page page, char *text, size_t size, size_t *length);
+
+/* For topics. Of any interface: */
+void tell_port(struct interface *interface, struct page page, struct report *report);
+void tell_ni(struct interface *interface, struct page page, struct report *report);
+void tell_poll(struct interface *interface, struct page page, struct report *report);
+void tell_queues(struct interface *interface, struct page page, struct report *report);
+void tell_peers(struct interface *interface, struct page page, struct report *report); /* paged */
+void tell_drops(struct interface *interface, struct page page, struct report *report);
+void tell_stats(struct interface *interface, struct page page, struct report *report);
+void tell_config(struct interface *interface, struct page page, struct report *report);
+/* Of the engine's objects, in the front end's words; paged: */
+void tell_portals(struct interface *interface, struct page page, struct report *report);
+void tell_entries(struct interface *interface, struct page page, struct report *report);
+void tell_regions(struct interface *interface, struct page page, struct report *report);
+void tell_event_queues(struct interface *interface, struct page page, struct report *report);
+void tell_access(struct interface *interface, struct page page, struct report *report);
 
 #endif

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* instruments.c - see instruments.h. */
 #include <sched.h>
-#include <string.h>
 
 #include <base/settings.h>
 #include <base/trace.h>
 #include <engine/engine.h>
 #include <host/instruments.h>
 #include <host/interface.h>
-#include <host/library.h>
-#include <postern.h>
 
 #define LINGER   (200 * MILLISECOND) /* at most, for what is on its way */
 #define CPU_NONE UINT64_MAX
 
-static struct interface *lender(ptl_handle_ni_t ni)
+static struct interface *lender(uint64_t ni)
 {
 	return &interfaces[handle_interface(ni)];
 }
 
-static const struct port *port_of(ptl_handle_ni_t ni)
+static const struct port *port_of(uint64_t ni)
 {
 	const struct port *port;
 
@@ -31,7 +28,7 @@ static const struct port *port_of(ptl_handle_ni_t ni)
 
 /* Until what was sent has been acknowledged, and what came has been too. The engines are this
  * thread's. */
-static void settle(const ptl_handle_ni_t *nis, unsigned count)
+static void settle(const uint64_t *nis, unsigned count)
 {
 	uint64_t start = glue_now(NULL);
 	bool settled;
@@ -52,7 +49,7 @@ static void settle(const ptl_handle_ni_t *nis, unsigned count)
 }
 
 /* The library stays locked until the ports are back: nothing opens or closes meanwhile. */
-static void borrow(const ptl_handle_ni_t *nis, unsigned count, struct instruments_port *ports)
+static void borrow(const uint64_t *nis, unsigned count, struct instruments_port *ports)
 {
 	library_lock();
 	for (unsigned i = 0; i < count; i++)
@@ -72,29 +69,24 @@ static void borrow(const ptl_handle_ni_t *nis, unsigned count, struct instrument
 	}
 }
 
-static void give_back(const ptl_handle_ni_t *nis, unsigned count)
+static void give_back(const uint64_t *nis, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		interface_resume(lender(nis[i]));
 	library_unlock();
 }
 
-const struct instruments *postern_instruments(const char *release)
-{
-	static const struct instruments instruments = {
-		.port = port_of,
-		.borrow = borrow,
-		.give_back = give_back,
-		.hugepages = glue_hugepages,
-		.now = glue_now,
-		.thread_start = glue_thread_start,
-		.thread_join = glue_thread_join,
-		.thread_enter = glue_thread_enter,
-		.trace_start = trace_start,
-		.trace_stop = trace_stop,
-		.trace_write = trace_write,
-		.trace_count = trace_count,
-	};
-
-	return strcmp(release, postern_version()) == 0 ? &instruments : NULL;
-}
+const struct instruments host_instruments = {
+	.port = port_of,
+	.borrow = borrow,
+	.give_back = give_back,
+	.hugepages = glue_hugepages,
+	.now = glue_now,
+	.thread_start = glue_thread_start,
+	.thread_join = glue_thread_join,
+	.thread_enter = glue_thread_enter,
+	.trace_start = trace_start,
+	.trace_stop = trace_stop,
+	.trace_write = trace_write,
+	.trace_count = trace_count,
+};

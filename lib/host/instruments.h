@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* instruments.h - what postern-perf uses of the library beside its public interface: ports for bare
- * frames, poll threads, the clock and traces.
- *
- * The shared library exports one function for it under the version POSTERN_PRIVATE. The table may
- * change with each release, so the caller names its own release, and gets nothing from a library of
- * another one.
- */
+ * frames, poll threads, the clock and traces. The table may change with each release; a front end
+ * gives it to callers of its own release only. */
 #ifndef HOST_INSTRUMENTS_H
 #define HOST_INSTRUMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <portals.h>
 
 #include <pmd-glue/glue.h>
 #include <wire/encapsulation.h>
@@ -31,12 +26,12 @@ struct instruments_port {
 struct instruments {
 	/* The port of an open interface, to be looked at only: address and frame_size do not
 	 * change. */
-	const struct port *(*port)(ptl_handle_ni_t ni);
+	const struct port *(*port)(uint64_t ni);
 	/* Takes the ports of open interfaces away from their engines, once what was sent has been
 	 * acknowledged or 200 ms have passed, and gives them back. Meanwhile no interface of the
 	 * process may be used. */
-	void (*borrow)(const ptl_handle_ni_t *nis, unsigned count, struct instruments_port *ports);
-	void (*give_back)(const ptl_handle_ni_t *nis, unsigned count);
+	void (*borrow)(const uint64_t *nis, unsigned count, struct instruments_port *ports);
+	void (*give_back)(const uint64_t *nis, unsigned count);
 
 	/* glue.h */
 	bool (*hugepages)(void);
@@ -53,7 +48,6 @@ struct instruments {
 	void (*trace_count)(uint64_t *made, uint64_t *kept);
 };
 
-/* The table; NULL: the library is not of this release. Any thread, any time. */
-PTL_API const struct instruments *postern_instruments(const char *release);
+extern const struct instruments host_instruments;
 
 #endif

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* interface.c - network interfaces: how one comes to life and ends, and what can be asked of it.
- *
- * Life of an interface: EAL, port, segment, engine, then a poll thread takes the engine over (or,
- * inline, it gets its seat); last the segment is published in interfaces[], which lets visitors in.
- * It ends in the opposite order.
- *
- * By default all interfaces of a process share one poll thread. Those whose PTL_POLL_CORE differs
- * have their own, pinned.
- */
-#include <p3/interface.h>
+/* interface.c - see interface.h. */
+#include <host/interface.h>
 
 #include <sched.h>
 #include <stdlib.h>
@@ -23,17 +15,11 @@
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
-#include <host/waiting.h>
-#include <host/library.h>
 #include <host/outer.h>
 #include <host/telemetry.h>
+#include <host/visitor.h>
+#include <host/waiting.h>
 #include <pmd-glue/glue.h>
-
-#define DEFAULT_ENTRIES 32768
-#define DEFAULT_REGIONS 32768
-#define DEFAULT_QUEUES  1024
-#define DEFAULT_PORTALS 64
-#define DEFAULT_ACCESS  64
 
 #define LINGER      (200 * MILLISECOND) /* at most, until the last acknowledgements have left */
 #define EVENT_ALIGN 4096
@@ -58,46 +44,6 @@ struct poll_thread {
 static LIST_HEAD(, poll_thread) poll_threads = LIST_HEAD_INITIALIZER(poll_threads);
 
 static const struct clock glue_clock = {.now = glue_now};
-
-static uint32_t limit_clamp(int64_t wanted, uint32_t most)
-{
-	if (wanted < 1)
-		return 1;
-	return wanted > most ? most : (uint32_t)wanted;
-}
-
-static void limits_choose(const ptl_ni_limits_t *desired, struct segment_limits *limits)
-{
-	*limits = (struct segment_limits){
-		.entries = DEFAULT_ENTRIES,
-		.regions = DEFAULT_REGIONS,
-		.queues = DEFAULT_QUEUES,
-		.portals = DEFAULT_PORTALS,
-		.access = DEFAULT_ACCESS,
-		.list_length = (uint32_t)setting_number(SETTING_LIST_MAX),
-		.event_bytes = setting_number(SETTING_EVENT_MEMORY),
-	};
-	if (!desired)
-		return;
-	limits->entries = limit_clamp(desired->max_match_entries, LIMIT_ENTRIES);
-	limits->regions = limit_clamp(desired->max_mem_descriptors, LIMIT_REGIONS);
-	limits->queues = limit_clamp(desired->max_event_queues, LIMIT_QUEUES);
-	limits->access = limit_clamp((int64_t)desired->max_atable_index + 1, LIMIT_ACCESS);
-	limits->portals = limit_clamp((int64_t)desired->max_ptable_index + 1, LIMIT_PORTALS);
-}
-
-static void limits_tell(const struct segment *segment, ptl_ni_limits_t *actual)
-{
-	const struct segment_limits *limits = &segment->limits;
-
-	*actual = (ptl_ni_limits_t){
-		.max_match_entries = (int)limits->entries,
-		.max_mem_descriptors = (int)limits->regions,
-		.max_event_queues = (int)limits->queues,
-		.max_atable_index = limits->access - 1,
-		.max_ptable_index = limits->portals - 1,
-	};
-}
 
 /* What no visitor sees any more (V1), so the address space may go as well. The glue's lock is held.
  */
@@ -360,12 +306,12 @@ bool interface_poll(const struct interface *interface, struct poll_info *info)
 	return true;
 }
 
-struct interface *interface_of(uint64_t handle)
+struct interface *interface_of(const struct front *front, uint64_t handle)
 {
 	struct interface *interface = &interfaces[handle_interface(handle)];
 
 	if (handle_kind(handle) == HANDLE_INTERFACE &&
-		atomic_load_explicit(&interface->segment, memory_order_relaxed) &&
+		interface_is_open(front, handle_interface(handle)) &&
 		atomic_load_explicit(&interface->handle, memory_order_relaxed) == handle)
 		return interface;
 	return NULL;
@@ -392,23 +338,23 @@ static void interface_select(const struct interface *interface)
 	port->operations->select(port, &wanted);
 }
 
-/* EAL and the port. PTL_OK or PTL_INIT_INV. */
-static int interface_open_port(struct interface *interface, unsigned number)
+/* EAL and the port. OK or GONE. */
+static enum answer interface_open_port(struct interface *interface, unsigned number)
 {
 	uint32_t mtu = (uint32_t)setting_number_item(SETTING_MTU, number, 0);
 
 	library_glue_lock();
 	if (glue_start() == 0) {
-		telemetry_start();
+		telemetry_start(interface->front);
 		interface->port =
 			glue_port_open(number, setting_item(SETTING_IFACE_NAME, number), mtu);
 	}
 	library_glue_unlock();
 	if (!interface->port)
-		return PTL_INIT_INV;
+		return ANSWER_GONE;
 	if (outer_choose(number, interface->port, &interface->encapsulation) != 0) {
 		port_close(interface);
-		return PTL_INIT_INV;
+		return ANSWER_GONE;
 	}
 	interface->socket = interface->port->socket;
 	interface->self.nid = interface->encapsulation.address;
@@ -416,7 +362,7 @@ static int interface_open_port(struct interface *interface, unsigned number)
 		interface->self.nid = (uint32_t)setting_number_item(
 			SETTING_NID, number, glue_port_nid(interface->port, number));
 	interface_select(interface);
-	return PTL_OK;
+	return ANSWER_OK;
 }
 
 /* What lies above the port. 0, or -1 when there is no memory. */
@@ -468,31 +414,41 @@ no_segment:
 	return -1;
 }
 
-/* The library's lock is held. */
-static int interface_open(unsigned number, ptl_pid_t pid, const ptl_ni_limits_t *desired)
+/* False after an error line: the interface is another front end's. */
+static bool interface_is_free(const struct front *front, unsigned number)
+{
+	const struct interface *interface = &interfaces[number];
+
+	if (!atomic_load_explicit(&interface->segment, memory_order_relaxed))
+		return true;
+	log_error("interface %u cannot be initialised for %s because %s has it; use another "
+		  "interface of PTL_IFACE_NAME",
+		number, front->name, interface->front->name);
+	return false;
+}
+
+enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
+	const struct segment_limits *limits)
 {
 	struct interface *interface = &interfaces[number];
-	struct segment_limits limits;
 	struct segment *segment;
 	uint32_t generation;
 
-	if (pid == PTL_PID_ANY)
-		pid = (ptl_pid_t)getpid();
-	if (pid > PTL_PID_MAX)
-		return PTL_INV_PROC;
-	limits_choose(desired, &limits);
+	if (!interface_is_free(front, number))
+		return ANSWER_GONE;
+	interface->front = front;
 	interface->self.pid = pid;
 	interface->uid = getuid();
-	if (!poll_cpu_usable(number) || interface_open_port(interface, number) != PTL_OK)
-		return PTL_INIT_INV;
-	if (interface_open_engine(interface, number, &limits) != 0) {
+	if (!poll_cpu_usable(number) || interface_open_port(interface, number) != ANSWER_OK)
+		return ANSWER_GONE;
+	if (interface_open_engine(interface, number, limits) != 0) {
 		if (log_last_error()[0] == '\0') /* who knew more has said so */
 			log_error("interface %u cannot be initialised because there is not enough "
 				  "memory for its tables; ask for smaller limits or free some "
 				  "memory",
 				number);
 		port_close(interface);
-		return PTL_NOSPACE;
+		return ANSWER_NO_MEMORY;
 	}
 	log_debug(LOG_INTERFACE, "interface %u is %u:%u on %s", number, interface->self.nid,
 		interface->self.pid, interface->port->name);
@@ -505,7 +461,7 @@ static int interface_open(unsigned number, ptl_pid_t pid, const ptl_ni_limits_t 
 	if (interface->inlined)
 		atomic_fetch_or_explicit(
 			&inlined_interfaces, UINT64_C(1) << number, memory_order_release);
-	return PTL_OK;
+	return ANSWER_OK;
 }
 
 /* Threads that wait for events look once more and find the interface closed; those that wait for an
@@ -544,7 +500,7 @@ static void interface_linger(struct interface *interface)
 }
 
 /* The library's lock is held, and the interface is open. */
-static void interface_close(unsigned number)
+static void interface_end(unsigned number)
 {
 	struct interface *interface = &interfaces[number];
 	struct segment *segment = interface->submission.segment;
@@ -571,11 +527,23 @@ static void interface_close(unsigned number)
 	library_glue_unlock();
 }
 
-void interface_close_all(void)
+void interface_close_all(const struct front *front)
 {
 	for (unsigned i = 0; i < HANDLE_INTERFACES; i++)
-		if (atomic_load_explicit(&interfaces[i].segment, memory_order_relaxed))
-			interface_close(i);
+		if (interface_is_open(front, i))
+			interface_end(i);
+}
+
+enum answer interface_close(const struct front *front, uint64_t handle)
+{
+	const struct interface *interface;
+
+	library_lock();
+	interface = interface_of(front, handle);
+	if (interface)
+		interface_end(handle_interface(handle));
+	library_unlock();
+	return interface ? ANSWER_OK : ANSWER_GONE;
 }
 
 unsigned interface_drive(void)
@@ -600,54 +568,6 @@ enum answer visit_call(const struct visit *visit, struct command *command,
 	return answer;
 }
 
-int PtlNIInit(ptl_interface_t number, ptl_pid_t pid, ptl_ni_limits_t *desired,
-	ptl_ni_limits_t *actual, ptl_handle_ni_t *handle)
-{
-	struct interface *interface;
-	int code = PTL_INIT_DUP;
-
-	if (!library_is_open())
-		return PTL_NOINIT;
-	if (ADDRESS_IS_BAD(handle) || (desired && ADDRESS_IS_BAD(desired)) ||
-		(actual && ADDRESS_IS_BAD(actual)))
-		return PTL_SEGV;
-	log_clear_error();
-	library_lock();
-	if (!library_is_open()) {
-		code = PTL_NOINIT;
-	} else if (number >= setting_items(SETTING_IFACE_NAME)) {
-		code = PTL_INIT_INV;
-	} else {
-		interface = &interfaces[number];
-		if (!atomic_load_explicit(&interface->segment, memory_order_relaxed))
-			code = interface_open(number, pid, desired);
-		if (code == PTL_OK || code == PTL_INIT_DUP) {
-			if (actual)
-				limits_tell(interface->submission.segment, actual);
-			*handle = atomic_load_explicit(&interface->handle, memory_order_relaxed);
-		}
-	}
-	library_unlock();
-	return code;
-}
-
-int PtlNIFini(ptl_handle_ni_t handle)
-{
-	int code = PTL_INV_NI;
-
-	if (!library_is_open())
-		return PTL_NOINIT;
-	library_lock();
-	if (!library_is_open()) {
-		code = PTL_NOINIT;
-	} else if (interface_of(handle)) {
-		interface_close(handle_interface(handle));
-		code = PTL_OK;
-	}
-	library_unlock();
-	return code;
-}
-
 uint64_t interface_drops(const struct segment *segment)
 {
 	const struct engine_counters *counters = &segment->counters;
@@ -660,98 +580,98 @@ uint64_t interface_drops(const struct segment *segment)
 	return drops;
 }
 
-/* Inline, a program that watches the register drives what it waits for. */
-static ptl_sr_value_t status_read(const struct visit *visit)
+/* Where the counters go, one after the other. */
+struct stat_reader {
+	void (*tell)(void *context, const char *name, const char *help, uint64_t value);
+	void *context;
+};
+
+static void stats_tell_engine(
+	const struct stat_reader *reader, const struct engine_counters *counters)
 {
-	if (visit->interface->inlined)
-		interface_drive();
-	return (ptl_sr_value_t)interface_drops(visit->segment);
+#define X(name, help)                                                                              \
+	reader->tell(reader->context, #name, help,                                                 \
+		atomic_load_explicit(&counters->name, memory_order_relaxed));
+	ENGINE_COUNTERS(X)
+	ENGINE_DROPS(X)
+#undef X
 }
 
-int PtlNIStatus(ptl_handle_ni_t handle, ptl_sr_index_t status_register, ptl_sr_value_t *status)
+static void stats_tell_transport(
+	const struct stat_reader *reader, const struct transport_counters *counters)
 {
-	struct visit visit;
-	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
-
-	if (code != PTL_OK)
-		return code;
-	if (status_register != PTL_SR_DROP_COUNT)
-		code = PTL_INV_SR_INDX;
-	else if (ADDRESS_IS_BAD(status))
-		code = PTL_SEGV;
-	else
-		*status = status_read(&visit);
-	visit_leave(&visit);
-	return code;
+#define X(name, help)                                                                              \
+	reader->tell(                                                                              \
+		reader->context, #name, help, __atomic_load_n(&counters->name, __ATOMIC_RELAXED));
+	TRANSPORT_COUNTERS(X)
+#undef X
 }
 
-int PtlNIDist(ptl_handle_ni_t handle, ptl_process_id_t process, unsigned long *distance)
+static void stats_tell_port(const struct stat_reader *reader, const struct port_counters *counters)
 {
-	struct visit visit;
-	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
-
-	if (code != PTL_OK)
-		return code;
-	if (!process_is_valid(process))
-		code = PTL_INV_PROC;
-	else if (ADDRESS_IS_BAD(distance))
-		code = PTL_SEGV;
-	else if (process.nid != visit.interface->self.nid)
-		*distance = 2;
-	else
-		*distance = process.pid != visit.interface->self.pid;
-	visit_leave(&visit);
-	return code;
+#define X(field, name, help) reader->tell(reader->context, name, help, counters->field);
+	PORT_COUNTERS(X)
+#undef X
 }
 
-int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface)
+static void look_counters(struct interface *interface, void *counters)
 {
-	struct visit visit;
-	uint32_t kind = handle_kind(handle);
-	int code;
-
-	if (!library_is_open())
-		return PTL_NOINIT;
-	if (kind < HANDLE_INTERFACE || kind > HANDLE_ENTRY)
-		return PTL_INV_HANDLE;
-	code = visit_enter(&visit, handle, (enum handle_kind)kind, PTL_INV_HANDLE);
-	if (code != PTL_OK)
-		return code;
-	if (ADDRESS_IS_BAD(interface))
-		code = PTL_SEGV;
-	else
-		*interface = atomic_load_explicit(&visit.interface->handle, memory_order_relaxed);
-	visit_leave(&visit);
-	return code;
+	interface->port->operations->counters(interface->port, counters);
 }
 
-int PtlGetUid(ptl_handle_ni_t handle, ptl_uid_t *uid)
+void interface_tell_stats(struct interface *interface,
+	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
+	void *context)
 {
-	struct visit visit;
-	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
+	const struct stat_reader reader = {tell, context};
+	const struct segment *segment = interface->submission.segment;
+	struct port_counters port = {0};
 
-	if (code != PTL_OK)
-		return code;
-	if (ADDRESS_IS_BAD(uid))
-		code = PTL_SEGV;
-	else
-		*uid = visit.interface->uid;
-	visit_leave(&visit);
-	return code;
+	interface_look(interface, look_counters, &port);
+	stats_tell_engine(&reader, &segment->counters);
+	stats_tell_transport(&reader, &segment->transport);
+	stats_tell_port(&reader, &port);
 }
 
-int PtlGetId(ptl_handle_ni_t handle, ptl_process_id_t *id)
+enum answer interface_stats(const struct front *front, uint64_t handle,
+	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
+	void *context)
+{
+	struct interface *interface;
+
+	/* The lock keeps the interface open, as a visit would, while the port's owner is asked to
+	 * stand aside. */
+	library_lock();
+	interface = interface_of(front, handle);
+	if (interface)
+		interface_tell_stats(interface, tell, context);
+	library_unlock();
+	return interface ? ANSWER_OK : ANSWER_GONE;
+}
+
+void *interface_alloc(const struct front *front, uint64_t handle, size_t size)
 {
 	struct visit visit;
-	int code = visit_enter(&visit, handle, HANDLE_INTERFACE, PTL_INV_NI);
+	void *memory;
+	int socket;
 
-	if (code != PTL_OK)
-		return code;
-	if (ADDRESS_IS_BAD(id))
-		code = PTL_SEGV;
-	else
-		*id = (ptl_process_id_t){
-			.nid = visit.interface->self.nid, .pid = visit.interface->self.pid};
+	if (front_visit(front, &visit, handle, HANDLE_INTERFACE, -1) != 0)
+		return NULL;
+	socket = visit.interface->socket;
 	visit_leave(&visit);
-	return code;
+	library_glue_lock();
+	memory = glue_memory_alloc(size == 0 ? 1 : size, socket);
+	library_glue_unlock();
+	return memory;
+}
+
+void interface_free(void *memory)
+{
+	/* A forked child shares the allocator's books with its parent, to whom the memory
+	 * belongs. */
+	if (!memory || library_is_forked())
+		return;
+	library_glue_lock();
+	glue_memory_free(memory);
+	library_glue_unlock();
 }

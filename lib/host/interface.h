@@ -1,55 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* interface.h - what the files of the Portals 3.2 front end share: the table of interfaces, how a
- * call visits one, and the checks that all calls make.
+/* interface.h - network interfaces: how one comes to life and ends, who drives it, and what can be
+ * asked of it.
  *
- * A call runs in the caller's thread. It visits its interface (visit_enter, visit_leave), checks
- * its arguments against the segment, takes what it needs from the free lists, and posts a command;
- * or reads an event queue.
+ * Life of an interface: EAL, port, segment, engine, then a poll thread takes the engine over (or,
+ * inline, it gets its seat); last the segment is published in interfaces[], which lets visitors in.
+ * It ends in the opposite order.
  *
- * V1. A thread says in its own struct visitor which interface it is inside of, before it looks
- * whether the interface is open. Who closes an interface first says that it is closed and then
- * waits until no visitor is inside. Between the two halves lies a barrier on each side; the
- * closer's is the heavy one (base/barrier.h), so that a visit costs two plain
- * stores. What a visit sees of the segment therefore stays until the visit ends.
- *
- * V2. A visitor never takes the library's lock (library.h): who closes an interface holds it while
- * he waits for visitors.
- *
- * V3. Portals calls are not for signal handlers: a visit inside a visit to another interface would
- * hide the outer one.
- *
- * V4. What a visit finds out about an open interface is as good in a later one of the same era
- * (base/era.h). A closer says first that the interface is closed, then ends the era, both before it
- * waits for visitors; a visitor keeps the era that it has read before it found the interface open,
- * and compares it when it is inside again. So PtlEQGet mostly knows its queue already, and that no
- * barrier is needed and no trace wanted; whether the queue still lives says the queue
- * (engine/queue.h, Q3).
+ * By default all interfaces of a process share one poll thread. Those whose PTL_POLL_CORE differs
+ * have their own, pinned.
  */
 #ifndef HOST_INTERFACE_H
 #define HOST_INTERFACE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <portals.h>
-#include <base/barrier.h>
-#include <base/era.h>
+
 #include <base/handle.h>
-#include <engine/queue.h>
+#include <engine/segment.h>
+#include <host/front.h>
 #include <host/submission.h>
-#include <host/library.h>
 
 struct extent_map;
 struct port;
-struct port_counters;
 
 struct interface {
 	/* Read by visitors. */
 	_Alignas(CACHE_LINE) _Atomic(struct segment *) segment; /* NULL: not open */
 	_Atomic uint64_t handle;
 	struct submission submission;
+	const struct front *front; /* whose it is */
 	struct process self;
 	uint32_t uid;
 	bool inlined; /* PTL_PROGRESS=inline */
@@ -71,185 +52,27 @@ struct interface {
 
 extern struct interface interfaces[HANDLE_INTERFACES];
 
-/* V4. A queue that a thread takes events from. */
-struct reader {
-	_Alignas(CACHE_LINE) struct queue_view view;
-	/* when it was found open; ERA_NEVER: it was not, or who reads it must look each time */
-	uint64_t era;
-	uint32_t number; /* of its interface + 1 */
-	bool drives;     /* this is inline */
-};
-static_assert(sizeof(struct reader) == CACHE_LINE, "reader: one line");
+/* Opens an interface that is not open, as process `pid` of its node. The library's lock is held,
+ * the front end is open, and number is less than setting_items(SETTING_IFACE_NAME). OK; GONE: it
+ * cannot be used, or another front end has it; NO_MEMORY. */
+enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
+	const struct segment_limits *limits);
+/* Closes the interface of a handle. OK or GONE. */
+enum answer interface_close(const struct front *front, uint64_t handle);
 
-#define READERS 4 /* a power of two */
-
-/* Which interface a thread is inside of. One per thread, never freed, given to another thread when
- * its own ends. */
-struct visitor {
-	_Alignas(CACHE_LINE) _Atomic uint32_t inside; /* number of the interface + 1, 0: none */
-	bool entered; /* has a mempool cache, for PTL_PROGRESS=inline */
-	_Atomic bool taken;
-	uint64_t events; /* where the page begins that an event was written to */
-	/* the last place for an event there, counted from `events` by their alignment */
-	uint64_t events_last;
-	struct visitor *next;
-	/* of the queues that the thread read last, by visitor_reader() */
-	struct reader readers[READERS];
-};
-
-/* Where a visitor keeps what it knows of a queue: by the high bits of a product in which interface
- * and index count. */
-static inline struct reader *visitor_reader(struct visitor *visitor, uint64_t queue)
+/* The library's lock is held. */
+static inline bool interface_is_open(const struct front *front, unsigned number)
 {
-	uint32_t offset =
-		(uint32_t)queue * 0x9e3779b9u >> 24 & (READERS - 1) * sizeof(struct reader);
-
-	return (struct reader *)(void *)((char *)visitor->readers + offset);
+	return interfaces[number].front == front &&
+	       atomic_load_explicit(&interfaces[number].segment, memory_order_relaxed);
 }
 
-extern _Thread_local struct visitor *visitor_self __attribute__((tls_model("initial-exec")));
-
-/* Returns when no thread that saw the interface open is inside it. */
-void visitor_await(uint32_t number);
-void visitor_start(void); /* once per process */
-
-struct visit {
-	struct visitor *visitor;
-	struct interface *interface;
-	struct segment *segment;
-	uint32_t index; /* of the object that the handle names */
-	uint32_t generation;
-	_Atomic uint64_t *gate; /* of that object */
-};
-
-/* V1. */
-static inline void visitor_enter(struct visitor *visitor, uint32_t number)
-{
-	atomic_store_explicit(&visitor->inside, number, memory_order_relaxed);
-	barrier_light();
-}
-
-static inline void visitor_leave(struct visitor *visitor)
-{
-	/* Release: pairs with the acquire in visitor_await(). */
-	atomic_store_explicit(&visitor->inside, 0, memory_order_release);
-}
-
-static inline void visit_leave(const struct visit *visit)
-{
-	visitor_leave(visit->visitor);
-}
-
-/* The gate of the object that a handle names; NULL when its index is beyond the table. */
-static inline _Atomic uint64_t *handle_gate(
-	struct segment *segment, uint64_t handle, enum handle_kind kind)
-{
-	uint32_t index = handle_index(handle);
-
-	switch (kind) {
-	case HANDLE_REGION:
-		return index < segment->limits.regions ? &segment_region(segment, index)->gate
-						       : NULL;
-	case HANDLE_QUEUE:
-		return index < segment->limits.queues ? &segment_queue(segment, index)->gate : NULL;
-	case HANDLE_ENTRY:
-		return index < segment->limits.entries ? &segment_entry(segment, index)->gate
-						       : NULL;
-	case HANDLE_INTERFACE:
-		break;
-	}
-	return NULL;
-}
-
-static inline bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
-{
-	/* Acquire: pairs with the release of who made the object, so that it is seen whole. */
-	return gate &&
-	       gate_is(atomic_load_explicit(gate, memory_order_acquire), handle_generation(handle));
-}
-
-/* The region that is visited. */
-static inline struct region *visit_region(const struct visit *visit)
-{
-	return (struct region *)(uintptr_t)visit->gate;
-}
-
-/* What a visit says of itself follows from the handle and the thread (self). segment: NULL, the
- * interface is not open; gate: NULL, the index is beyond the table, or the handle is an
- * interface's. */
-static inline void visit_describe(
-	struct visit *visit, struct visitor *self, uint64_t handle, enum handle_kind kind)
-{
-	visit->visitor = self;
-	visit->interface = &interfaces[handle_interface(handle)];
-	/* Acquire: pairs with the release when the interface was opened. */
-	visit->segment = atomic_load_explicit(&visit->interface->segment, memory_order_acquire);
-	visit->index = handle_index(handle);
-	visit->generation = handle_generation(handle);
-	visit->gate = visit->segment ? handle_gate(visit->segment, handle, kind) : NULL;
-}
-
-/* V1. Visits the interface of a handle that must be of this kind, and calls nothing: false, and
- * there is no visit, when the library or the interface is not open, the handle is of another kind
- * or beyond its table, or the thread has yet to be prepared. */
-static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle_kind kind)
-{
-	struct visitor *self = visitor_self;
-
-	if (!library_is_open() || handle_kind(handle) != (uint32_t)kind || !self)
-		return false;
-	visitor_enter(self, handle_interface(handle) + 1);
-	visit_describe(visit, self, handle, kind);
-	if (visit->segment && (visit->gate || kind == HANDLE_INTERFACE) &&
-		(!visit->interface->inlined || visit->visitor->entered))
-		return true;
-	visit_leave(visit);
-	return false;
-}
-
-/* After a visit_begin() that has failed: prepares the thread and begins the visit. PTL_OK; else
- * PTL_NOINIT or `invalid`. */
-int visit_retry(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid);
-
-/* Visits the interface of a handle that must be of this kind and name a living object. PTL_OK; else
- * PTL_NOINIT or `invalid`, and there is no visit. Inline, because each call makes it with a kind
- * that is known. */
-static inline int visit_enter(
-	struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
-{
-	bool lives;
-
-	if (!visit_begin(visit, handle, kind)) {
-		int code = visit_retry(visit, handle, kind, invalid);
-
-		if (code != PTL_OK)
-			return code;
-	}
-	lives = kind == HANDLE_INTERFACE ? handle == atomic_load_explicit(&visit->interface->handle,
-							     memory_order_relaxed)
-					 : gate_open(visit->gate, handle);
-	if (lives)
-		return PTL_OK;
-	visit_leave(visit);
-	return invalid;
-}
-
-/* Is this the handle of a living object of the interface that is being visited? */
-bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind);
-/* Of any open interface? For telling a handle of another interface from one that is stale. */
-bool handle_lives_elsewhere(uint64_t handle, enum handle_kind kind);
-
-/* The counted messages of PTL_SR_DROP_COUNT. */
+/* Messages that were dropped, for whatever reason. */
 uint64_t interface_drops(const struct segment *segment);
 
 /* One turn of every engine of this process that no poll thread drives; returns how much was
  * done. */
 unsigned interface_drive(void);
-
-/* Sends a command that has an answer, for a visitor. A refusal may be one that the caller tries
- * again until it is none: inline, time then goes on for all engines. */
-enum answer visit_call(const struct visit *visit, struct command *command,
-	const struct region_description *after, struct region_description *before);
 
 /* Returns when nobody touches the engine and the port of an open interface: they are the caller's
  * until interface_resume(). A poll thread stands aside with all its interfaces, which may be paused
@@ -276,39 +99,24 @@ struct poll_info {
 /* False: inline, there is none. The library's lock is held, and the interface is open. */
 bool interface_poll(const struct interface *interface, struct poll_info *info);
 
-/* The open interface of a handle, NULL: it is none. The library's lock is held. */
-struct interface *interface_of(uint64_t handle);
+/* The open interface of a front end's handle, NULL: it is none. The library's lock is held. */
+struct interface *interface_of(const struct front *front, uint64_t handle);
 
-/* postern.c: the counters of an open interface, as postern_stats() gives them; STATS_MAX are more
- * than there are. The library's lock is held. */
-#define STATS_MAX 128
-struct postern_stat;
-unsigned interface_stats(struct interface *interface, struct postern_stat *stats, unsigned count);
+/* Gives every counter of an open interface to tell(). The library's lock is held. */
+void interface_tell_stats(struct interface *interface,
+	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
+	void *context);
+/* The same for the interface of a handle; OK or GONE. */
+enum answer interface_stats(const struct front *front, uint64_t handle,
+	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
+	void *context);
 
-/* Closes every interface. The library's lock is held. */
-void interface_close_all(void);
+/* Memory that lies on the NUMA node of the interface's port, in hugepages when there are any; it
+ * outlives the interface. NULL: no memory is left, or the handle is none. Any thread. */
+void *interface_alloc(const struct front *front, uint64_t handle, size_t size);
+void interface_free(void *memory);
 
-/* Is p certainly no address of size writable bytes? NULL, the first page, the kernel's half,
- * misaligned, or not mapped. */
-bool address_is_bad(const void *p, size_t size, size_t alignment);
-/* The bytes that this thread found mapped last: results mostly go to the same place. */
-struct address_range {
-	uint64_t from, bytes;
-};
-extern _Thread_local struct address_range address_good __attribute__((tls_model("initial-exec")));
-
-static inline bool address_is_good(const void *p, size_t size, size_t alignment)
-{
-	uint64_t after = (uintptr_t)p - address_good.from;
-
-	return ((uintptr_t)p & (alignment - 1)) == 0 && after < address_good.bytes &&
-	       size <= address_good.bytes - after;
-}
-
-#define ADDRESS_IS_GOOD(p) address_is_good(p, sizeof(*(p)), _Alignof(__typeof__(*(p))))
-#define ADDRESS_IS_BAD(p)                                                                          \
-	(!ADDRESS_IS_GOOD(p) && address_is_bad(p, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
-/* Is the memory of a descriptor certainly bad? */
-bool address_range_is_bad(uint64_t start, uint64_t length);
+/* Closes every interface of a front end. The library's lock is held. */
+void interface_close_all(const struct front *front);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recording.c - starting and stopping a capture of an open interface.
+/* recording.c - see recording.h.
  *
  * The file is opened and finished while the interface is being driven; only the moment in which the
  * port begins or ceases to be captured is one in which nobody drives it.
  */
-#include <postern.h>
+#include <host/recording.h>
 
 #include <base/log.h>
 #include <host/interface.h>
-#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 /* The library's lock is held. */
@@ -27,7 +26,7 @@ static void capture_end(struct interface *interface)
 }
 
 /* The library's lock is held. */
-static int capture_open(struct interface *interface, const char *file, unsigned snaplen)
+static enum answer capture_open(struct interface *interface, const char *file, unsigned snaplen)
 {
 	struct capture *capture = capture_find(interface->port);
 
@@ -37,41 +36,36 @@ static int capture_open(struct interface *interface, const char *file, unsigned 
 	capture = capture_start(interface->port, (unsigned)(interface - interfaces), file, snaplen);
 	library_glue_unlock();
 	if (!capture)
-		return PTL_FAIL;
+		return ANSWER_FAILED;
 	interface_pause(interface);
 	capture_attach(capture);
 	interface_resume(interface);
-	return PTL_OK;
+	return ANSWER_OK;
 }
 
-int postern_capture_start(ptl_handle_ni_t handle, const char *file, unsigned snaplen)
+enum answer recording_start(
+	const struct front *front, uint64_t handle, const char *file, unsigned snaplen)
 {
 	struct interface *interface;
-	int code = PTL_INV_NI;
+	enum answer answer = ANSWER_GONE;
 
-	if (!library_is_open())
-		return PTL_NOINIT;
-	if (address_is_bad(file, 1, 1))
-		return PTL_SEGV;
 	log_clear_error();
 	library_lock();
-	interface = interface_of(handle);
+	interface = interface_of(front, handle);
 	if (interface)
-		code = capture_open(interface, file, snaplen);
+		answer = capture_open(interface, file, snaplen);
 	library_unlock();
-	return code;
+	return answer;
 }
 
-int postern_capture_stop(ptl_handle_ni_t handle)
+enum answer recording_stop(const struct front *front, uint64_t handle)
 {
 	struct interface *interface;
 
-	if (!library_is_open())
-		return PTL_NOINIT;
 	library_lock();
-	interface = interface_of(handle);
+	interface = interface_of(front, handle);
 	if (interface)
 		capture_end(interface);
 	library_unlock();
-	return interface ? PTL_OK : PTL_INV_NI;
+	return interface ? ANSWER_OK : ANSWER_GONE;
 }

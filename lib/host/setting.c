@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* setting.c - settings that may change while interfaces are open. */
-#include <postern.h>
+/* setting.c - see setting.h. */
+#include <host/setting.h>
 
 #include <base/log.h>
 #include <base/settings.h>
 #include <host/interface.h>
-#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
@@ -62,13 +61,14 @@ static const struct change {
 };
 
 /* The library's lock is held. */
-static int setting_set(struct interface *interface, const char *name, const char *value)
+static enum answer setting_change_of(
+	struct interface *interface, const char *name, const char *value)
 {
 	enum setting setting = setting_find(name);
 
 	for (unsigned i = 0; i < LENGTH(changes); i++)
 		if (changes[i].setting == setting)
-			return changes[i].make(interface, value) == 0 ? PTL_OK : PTL_FAIL;
+			return changes[i].make(interface, value) == 0 ? ANSWER_OK : ANSWER_FAILED;
 	if (setting == SETTING_COUNT)
 		log_error(
 			"%s is not a setting; PTL_LOG_LEVEL, PTL_POLL and PTL_FAULT can be changed",
@@ -78,23 +78,20 @@ static int setting_set(struct interface *interface, const char *name, const char
 			  "before; "
 			  "PTL_LOG_LEVEL, PTL_POLL and PTL_FAULT can be changed",
 			name);
-	return PTL_FAIL;
+	return ANSWER_FAILED;
 }
 
-int postern_set(ptl_handle_ni_t handle, const char *name, const char *value)
+enum answer setting_set(
+	const struct front *front, uint64_t handle, const char *name, const char *value)
 {
 	struct interface *interface;
-	int code = PTL_INV_NI;
+	enum answer answer = ANSWER_GONE;
 
-	if (!library_is_open())
-		return PTL_NOINIT;
-	if (address_is_bad(name, 1, 1) || address_is_bad(value, 1, 1))
-		return PTL_SEGV;
 	log_clear_error();
 	library_lock();
-	interface = interface_of(handle);
+	interface = interface_of(front, handle);
 	if (interface)
-		code = setting_set(interface, name, value);
+		answer = setting_change_of(interface, name, value);
 	library_unlock();
-	return code;
+	return answer;
 }

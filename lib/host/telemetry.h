@@ -3,8 +3,10 @@
 #ifndef HOST_TELEMETRY_H
 #define HOST_TELEMETRY_H
 
-/* Once DPDK runs: from then on this process answers. Does nothing when it is called again. The
- * library's lock and the glue's are held. */
-void telemetry_start(void);
+struct front;
+
+/* Once DPDK runs: from then on this process answers for the topics of the front end, too. Does
+ * nothing when it is called again. The library's lock and the glue's are held. */
+void telemetry_start(const struct front *front);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* visitor.c - which threads are inside which interface; see V1 in interface.h.
+/* visitor.c - which threads are inside which interface; see V1 in visitor.h.
  *
  * The list of visitors only grows. A thread that ends leaves its record to the next thread that
  * comes.
  */
-#include <host/interface.h>
+#include <host/visitor.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include <base/barrier.h>
-#include <host/library.h>
 #include <pmd-glue/glue.h>
 
 #define AWAIT_SLEEP 20000 /* ns between looks at a visitor that does not leave */
@@ -84,16 +84,17 @@ static void visitor_drives(struct visitor *visitor)
 	glue_thread_enter();
 }
 
-/* PTL_OK: visit_begin() may succeed now; else PTL_NOINIT or `invalid`. */
-static int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid)
+/* 0: front_visit_begin() may succeed now; else front->closed or `invalid`. */
+static int visit_prepare(
+	const struct front *front, uint64_t handle, enum handle_kind kind, int invalid)
 {
 	uint32_t number = handle_interface(handle);
 	struct interface *interface = &interfaces[number];
 	struct segment *segment;
 	bool possible;
 
-	if (!library_is_open())
-		return PTL_NOINIT;
+	if (!front_is_open(front))
+		return front->closed;
 	/* Most calls with a bad handle end here, before this thread costs any memory. */
 	if (handle_kind(handle) != (uint32_t)kind ||
 		!atomic_load_explicit(&interface->segment, memory_order_relaxed) ||
@@ -101,20 +102,22 @@ static int visit_prepare(uint64_t handle, enum handle_kind kind, int invalid)
 		return invalid;
 	visitor_enter(visitor_self, number + 1);
 	segment = atomic_load_explicit(&interface->segment, memory_order_acquire);
-	possible = segment && (kind == HANDLE_INTERFACE || handle_gate(segment, handle, kind));
+	possible = segment && interface->front == front &&
+		   (kind == HANDLE_INTERFACE || handle_gate(segment, handle, kind));
 	if (possible && interface->inlined && !visitor_self->entered)
 		visitor_drives(visitor_self);
 	visitor_leave(visitor_self);
-	return possible ? PTL_OK : invalid;
+	return possible ? 0 : invalid;
 }
 
-int visit_retry(struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
+int front_visit_retry(const struct front *front, struct visit *visit, uint64_t handle,
+	enum handle_kind kind, int invalid)
 {
 	int code;
 
 	do
-		code = visit_prepare(handle, kind, invalid);
-	while (code == PTL_OK && !visit_begin(visit, handle, kind));
+		code = visit_prepare(front, handle, kind, invalid);
+	while (code == 0 && !front_visit_begin(front, visit, handle, kind));
 	return code;
 }
 
@@ -125,11 +128,11 @@ bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind k
 	       gate_open(handle_gate(visit->segment, handle, kind), handle);
 }
 
-bool handle_lives_elsewhere(uint64_t handle, enum handle_kind kind)
+bool front_handle_lives(const struct front *front, uint64_t handle, enum handle_kind kind)
 {
 	struct visit visit;
 
-	if (visit_enter(&visit, handle, kind, PTL_INV_HANDLE) != PTL_OK)
+	if (front_visit(front, &visit, handle, kind, -1) != 0)
 		return false;
 	visit_leave(&visit);
 	return true;

@@ -25,6 +25,7 @@ static inline int code_of(enum answer answer, int gone)
 		return PTL_NOSPACE;
 	case ANSWER_CLOSED:
 		return PTL_INV_NI;
+	case ANSWER_FAILED:
 	case ANSWER_UNKNOWN:
 		break;
 	}

@@ -19,7 +19,6 @@
 #include <base/extent.h>
 #include <base/log.h>
 #include <base/trace.h>
-#include <host/library.h>
 #include <host/waiting.h>
 #include <p3/code.h>
 #include <pmd-glue/glue.h>
@@ -420,7 +419,7 @@ int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t time
 	struct event_wait wait = {.count = count, .event = event};
 	int code;
 
-	if (!library_is_open())
+	if (!front_is_open(&portals))
 		return PTL_NOINIT;
 	if (count == 0 || count > WAITING_MAX)
 		return PTL_INV_EQ;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* postern.c - what postern.h adds: version, words, memory, counters, settings. */
+/* postern.c - what postern.h adds: version, words, memory, counters, settings, captures,
+ * inspection. */
 #include <postern.h>
 
 #include <string.h>
 
 #include <base/log.h>
-#include <base/port.h>
 #include <base/settings.h>
-#include <host/interface.h>
-#include <host/library.h>
-#include <pmd-glue/glue.h>
+#include <host/inspection.h>
+#include <host/recording.h>
+#include <host/setting.h>
+#include <p3/code.h>
+#include <p3/instruments.h>
+#include <p3/interface.h>
 
 #define TEXT_OF(x)       #x
 #define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
@@ -109,34 +112,13 @@ const char *postern_last_error(void)
 
 void *postern_alloc(ptl_handle_ni_t interface, size_t size)
 {
-	struct visit visit;
-	void *memory;
-	int socket;
-
-	if (visit_enter(&visit, interface, HANDLE_INTERFACE, PTL_INV_NI) != PTL_OK)
-		return NULL;
-	socket = visit.interface->socket;
-	visit_leave(&visit);
-	library_glue_lock();
-	memory = glue_memory_alloc(size == 0 ? 1 : size, socket);
-	library_glue_unlock();
-	return memory;
+	return interface_alloc(&portals, interface, size);
 }
 
 void postern_free(void *memory)
 {
-	/* A forked child shares the allocator's books with its parent, to whom the memory
-	 * belongs. */
-	if (!memory || library_is_forked())
-		return;
-	library_glue_lock();
-	glue_memory_free(memory);
-	library_glue_unlock();
+	interface_free(memory);
 }
-
-#define ONE(name, help) +1
-static_assert(0 ENGINE_COUNTERS(ONE) ENGINE_DROPS(ONE) TRANSPORT_COUNTERS(ONE) + 6 <= STATS_MAX,
-	"all fit");
 
 /* Where the counters go, one after the other. */
 struct stat_list {
@@ -145,71 +127,24 @@ struct stat_list {
 	unsigned count; /* also of those that found no room */
 };
 
-static void stat_add(struct stat_list *list, const char *name, const char *help, uint64_t value)
+static void stat_add(void *context, const char *name, const char *help, uint64_t value)
 {
+	struct stat_list *list = context;
+
 	if (list->count < list->room)
 		list->stats[list->count] = (struct postern_stat){name, help, value};
 	list->count++;
 }
 
-static void stats_add_engine(struct stat_list *list, const struct engine_counters *counters)
-{
-#define X(name, help)                                                                              \
-	stat_add(list, #name, help, atomic_load_explicit(&counters->name, memory_order_relaxed));
-	ENGINE_COUNTERS(X)
-	ENGINE_DROPS(X)
-#undef X
-}
-
-static void stats_add_transport(struct stat_list *list, const struct transport_counters *counters)
-{
-#define X(name, help)                                                                              \
-	stat_add(list, #name, help, __atomic_load_n(&counters->name, __ATOMIC_RELAXED));
-	TRANSPORT_COUNTERS(X)
-#undef X
-}
-
-static void stats_add_port(struct stat_list *list, const struct port_counters *counters)
-{
-#define X(field, name, help) stat_add(list, name, help, counters->field);
-	PORT_COUNTERS(X)
-#undef X
-}
-
-static void look_counters(struct interface *interface, void *counters)
-{
-	interface->port->operations->counters(interface->port, counters);
-}
-
-unsigned interface_stats(struct interface *interface, struct postern_stat *stats, unsigned count)
-{
-	struct stat_list list = {stats, count, 0};
-	const struct segment *segment = interface->submission.segment;
-	struct port_counters port = {0};
-
-	interface_look(interface, look_counters, &port);
-	stats_add_engine(&list, &segment->counters);
-	stats_add_transport(&list, &segment->transport);
-	stats_add_port(&list, &port);
-	return list.count;
-}
-
 unsigned postern_stats(ptl_handle_ni_t handle, struct postern_stat *stats, unsigned count)
 {
-	struct interface *interface;
-	unsigned known = 0;
+	struct stat_list list = {stats, count, 0};
 
-	if (!library_is_open() || (count > 0 && address_is_bad(stats, count * sizeof(*stats),
-							_Alignof(struct postern_stat))))
+	if (!front_is_open(&portals) || (count > 0 && address_is_bad(stats, count * sizeof(*stats),
+							      _Alignof(struct postern_stat))))
 		return 0;
-	/* The lock keeps the interface open, as a visit would, while the port's owner is asked to
-	 * stand aside. */
-	library_lock();
-	interface = interface_of(handle);
-	if (interface)
-		known = interface_stats(interface, stats, count);
-	library_unlock();
-	return known;
+	interface_stats(&portals, handle, stat_add, &list);
+	return list.count;
 }
 
 unsigned postern_settings(struct postern_setting *settings, unsigned count)
@@ -232,4 +167,62 @@ unsigned postern_settings(struct postern_setting *settings, unsigned count)
 	}
 	library_unlock();
 	return SETTING_COUNT;
+}
+
+int postern_set(ptl_handle_ni_t handle, const char *name, const char *value)
+{
+	if (!front_is_open(&portals))
+		return PTL_NOINIT;
+	if (address_is_bad(name, 1, 1) || address_is_bad(value, 1, 1))
+		return PTL_SEGV;
+	return code_of(setting_set(&portals, handle, name, value), PTL_INV_NI);
+}
+
+int postern_capture_start(ptl_handle_ni_t handle, const char *file, unsigned snaplen)
+{
+	if (!front_is_open(&portals))
+		return PTL_NOINIT;
+	if (address_is_bad(file, 1, 1))
+		return PTL_SEGV;
+	return code_of(recording_start(&portals, handle, file, snaplen), PTL_INV_NI);
+}
+
+int postern_capture_stop(ptl_handle_ni_t handle)
+{
+	if (!front_is_open(&portals))
+		return PTL_NOINIT;
+	return code_of(recording_stop(&portals, handle), PTL_INV_NI);
+}
+
+unsigned postern_topics(struct postern_topic *topics, unsigned count)
+{
+	if (count > portals.topic_count)
+		count = portals.topic_count;
+	if (count > 0 &&
+		address_is_bad(topics, count * sizeof(*topics), _Alignof(struct postern_topic)))
+		return 0;
+	for (unsigned i = 0; i < count; i++)
+		topics[i] = (struct postern_topic){
+			portals.topics[i].name, portals.topics[i].help, portals.topics[i].paged};
+	return portals.topic_count;
+}
+
+int postern_inspect(ptl_handle_ni_t handle, const char *topic, unsigned first, unsigned count,
+	char *json, size_t size)
+{
+	enum answer answer;
+	size_t length;
+
+	if (!front_is_open(&portals))
+		return -PTL_NOINIT;
+	if (address_is_bad(topic, 1, 1) || (size > 0 && address_is_bad(json, size, 1)))
+		return -PTL_SEGV;
+	answer = inspection_write(
+		&portals, handle, topic, (struct page){first, count}, json, size, &length);
+	return answer == ANSWER_OK ? (int)length : -code_of(answer, PTL_INV_NI);
+}
+
+const struct instruments *postern_instruments(const char *release)
+{
+	return strcmp(release, postern_version()) == 0 ? &host_instruments : NULL;
 }

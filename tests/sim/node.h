@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <portals.h>
-#include <host/interface.h>
+#include <host/visitor.h>
 #include <base/port.h>
 #include <sim/simulation.h>
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include <host/interface.h>
+#include <host/address.h>
 
 static bool word_is_bad(uintptr_t address)
 {

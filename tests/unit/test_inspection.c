@@ -16,7 +16,7 @@
 #include <postern.h>
 
 #include <host/inspection.h>
-#include <host/interface.h>
+#include <p3/interface.h>
 
 #define TEXT_BYTES 65536
 #define ENTRIES    1000
@@ -128,7 +128,7 @@ static void postern_inspect__tells_of_every_topic_and_how_long_it_would_be(void 
 	char little[8];
 
 	(void)state;
-	assert_int_equal(count, inspection_topic_count);
+	assert_int_equal(count, portals.topic_count);
 	assert_int_equal(postern_topics(NULL, 0), count);
 	for (unsigned i = 0; i < count; i++) {
 		inspect(ni, topics[i].name, 0, 0);
@@ -268,25 +268,25 @@ static void postern_inspect__lists_what_the_poll_core_has_not_heard_of(void **st
 	ptl_handle_md_t md;
 
 	(void)state;
-	if (interface_of(ni)->inlined) {
+	if (interface_of(&portals, ni)->inlined) {
 		PtlFini();
 		return;
 	}
-	interface_pause(interface_of(ni));
+	interface_pause(interface_of(&portals, ni));
 	entry = entry_attach(ni, 4, 4714);
 	assert_int_equal(PtlMDAttach(entry, description, PTL_RETAIN, PTL_RETAIN, NULL), PTL_OK);
 	assert_int_equal(PtlMDBind(ni, description, &md), PTL_OK);
 	inspect(ni, "md", 0, 0);
 	assert_int_equal(times_in(text, "\"threshold\": 4713"), 2);
-	interface_pause(interface_of(ni));
+	interface_pause(interface_of(&portals, ni));
 	entry_attach(ni, 4, 4715);
 	inspect(ni, "me", 0, 0);
 	assert_int_equal(times_in(text, "match_bits"), 2);
-	interface_pause(interface_of(ni));
+	interface_pause(interface_of(&portals, ni));
 	entry_attach(ni, 4, 4716);
 	inspect(ni, "pt", 0, 0);
 	assert_int_equal(number_in(text, "entries"), 3);
-	interface_pause(interface_of(ni));
+	interface_pause(interface_of(&portals, ni));
 	assert_int_equal(PtlACEntry(ni, 3, other, PTL_UID_ANY, PTL_PT_INDEX_ANY), PTL_OK);
 	inspect(ni, "ac", 0, 0);
 	assert_int_equal(times_in(text, "\"nid\": 4711"), 1);
@@ -323,9 +323,9 @@ static void *look_around(void *handle)
 	const ptl_handle_ni_t *ni = handle;
 
 	while (!atomic_load(&enough))
-		for (unsigned i = 0; i < inspection_topic_count; i++)
-			if (postern_inspect(
-				    *ni, inspection_topics[i].name, 0, 0, own, sizeof(own)) < 0)
+		for (unsigned i = 0; i < portals.topic_count; i++)
+			if (postern_inspect(*ni, portals.topics[i].name, 0, 0, own, sizeof(own)) <
+				0)
 				return own;
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_interface.c - tests lib/host/interface.c, and with it library.c and visitor.c: how
+/* test_interface.c - tests lib/host/interface.c, and with it front.c and visitor.c: how
  * interfaces come and go while threads use them. Over the loopback; first with a poll thread, then
  * inline. */
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include <postern.h>
 
 #include <engine/queue.h>
-#include <host/interface.h>
+#include <p3/interface.h>
 
 #define THREADS 4
 #define LIVES   5

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* front.c - how often each front end is in use, and what fork() does to it.
+ *
+ * Several components of one program may each open and close a front end: it closes with the call
+ * that answers the first one.
+ */
+#include <host/front.h>
+
+#include <pthread.h>
+
+#include <base/log.h>
+#include <base/settings.h>
+#include <host/visitor.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t glue_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct front *fronts; /* that were ever open; the list only grows */
+static _Atomic bool forked;
+
+void library_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void library_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void library_glue_lock(void)
+{
+	pthread_mutex_lock(&glue_lock);
+}
+
+void library_glue_unlock(void)
+{
+	pthread_mutex_unlock(&glue_lock);
+}
+
+bool library_is_forked(void)
+{
+	return atomic_load_explicit(&forked, memory_order_relaxed);
+}
+
+/* The child has the parent's memory but none of its threads, and shares the device with it: it
+ * keeps its hands off. */
+static void library_fork_child(void)
+{
+	for (struct front *front = fronts; front; front = front->next)
+		if (atomic_exchange_explicit(&front->open, false, memory_order_relaxed))
+			atomic_store_explicit(&forked, true, memory_order_relaxed);
+	era_end();
+}
+
+static bool library_in_use(void)
+{
+	bool in_use = false;
+
+	for (const struct front *front = fronts; front; front = front->next)
+		in_use |= front->uses != 0;
+	return in_use;
+}
+
+/* Once per process. */
+static enum answer library_start(const struct front *front)
+{
+	static bool started;
+
+	if (started)
+		return ANSWER_OK;
+	if (pthread_atfork(NULL, NULL, library_fork_child) != 0) {
+		log_error("%s failed because there is no memory for a fork handler; free some "
+			  "memory and try again",
+			front->start);
+		return ANSWER_FAILED;
+	}
+	visitor_start();
+	started = true;
+	return ANSWER_OK;
+}
+
+static enum answer library_open(const struct front *front)
+{
+	if (library_start(front) != ANSWER_OK || settings_load() != 0)
+		return ANSWER_FAILED;
+	if (setting_items(SETTING_IFACE_NAME) > HANDLE_INTERFACES) {
+		log_error("PTL_IFACE_NAME names %u interfaces, but a process can have %u at most; "
+			  "name fewer",
+			setting_items(SETTING_IFACE_NAME), HANDLE_INTERFACES);
+		return ANSWER_FAILED;
+	}
+	return ANSWER_OK;
+}
+
+static void front_remember(struct front *front)
+{
+	const struct front *known = fronts;
+
+	while (known && known != front)
+		known = known->next;
+	if (known)
+		return;
+	front->next = fronts;
+	fronts = front;
+}
+
+enum answer front_open(struct front *front)
+{
+	enum answer answer = ANSWER_OK;
+
+	log_clear_error();
+	if (library_is_forked()) {
+		log_error("%s failed because this process was made by fork() from one that uses "
+			  "%s and shares its device; call exec() first",
+			front->start, front->name);
+		return ANSWER_FAILED;
+	}
+	library_lock();
+	if (!library_in_use())
+		answer = library_open(front);
+	if (answer == ANSWER_OK) {
+		front_remember(front);
+		front->uses++;
+		atomic_store_explicit(&front->open, true, memory_order_release);
+	}
+	library_unlock();
+	return answer;
+}
+
+void front_close(struct front *front)
+{
+	if (!front_is_open(front))
+		return;
+	library_lock();
+	if (front->uses > 0 && --front->uses == 0) {
+		atomic_store_explicit(&front->open, false, memory_order_release);
+		interface_close_all(front);
+	}
+	library_unlock();
+}
