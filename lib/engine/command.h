@@ -41,7 +41,7 @@ enum command_kind {
 
 enum command_position { POSITION_BEFORE, POSITION_AFTER };
 
-/* What PtlPut and PtlGet are told. */
+/* What a put and a get are told. */
 struct move {
 	uint32_t region;
 	uint32_t generation;

@@ -440,9 +440,10 @@ void incoming_acknowledged(
 		exhausts = region_spend(region, region_take(region), 0);
 		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &account);
 		queue = queue_find(engine->segment, region->queue);
-		lost = !queue || !event_log(engine, queue, region, EVENT_ACK, TRANSPORT_OK,
-					 &account, account.link)
-					  .slot;
+		lost = event_wanted(region, EVENT_ACK, TRANSPORT_OK) &&
+		       (!queue || !event_log(engine, queue, region, EVENT_ACK, TRANSPORT_OK,
+					  &account, account.link)
+					   .slot);
 		region_settle(engine, region, &account, exhausts);
 	}
 	if (lost)
@@ -650,7 +651,7 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 	if (operation->kind == OPERATION_GET) {
 		engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation),
 			&operation->account);
-		region_end(engine, operation, failed ? EVENT_REPLY_FAIL : EVENT_REPLY_END, why);
+		region_end(engine, operation, EVENT_REPLY_END, why);
 		engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation),
 			&operation->account);
 		outgoing_finish(engine, operation);
@@ -661,7 +662,7 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 		!failed && operation->acknowledge &&
 		!(segment_region(engine->segment, operation->region)->options & REGION_NO_ACK);
 	engine_trace(engine, TRACE_PLACE, operation->peer, operation->remote, &operation->account);
-	region_end(engine, operation, failed ? EVENT_PUT_FAIL : EVENT_PUT_END, why);
+	region_end(engine, operation, EVENT_PUT_END, why);
 	engine_trace(engine, TRACE_EVENT, operation->peer, operation->remote, &operation->account);
 	/* Freed first, so that the acknowledgement certainly has an operation: perhaps this one. */
 	operation_free(engine, operation);

@@ -58,6 +58,12 @@ LOGGING_INLINE void event_publish(
 	engine_touch(engine, queue);
 }
 
+/* Is an event of this region to be logged? */
+LOGGING_INLINE bool event_wanted(const struct region *region, enum event_kind kind, uint32_t why)
+{
+	return (why == TRANSPORT_OK ? region->log_ok : region->log_fail) & EVENT_BIT(kind);
+}
+
 /* Logs an event in a queue that has been found. */
 LOGGING_INLINE struct logging event_log(struct engine *engine, struct queue *queue,
 	const struct region *region, enum event_kind kind, uint32_t why,
@@ -74,8 +80,9 @@ LOGGING_INLINE struct logging event_log(struct engine *engine, struct queue *que
 	return logging;
 }
 
-/* region.c: the same as region_log_whole() for a queue that has no room for both. */
-uint64_t region_log_apart(struct engine *engine, struct queue *queue, const struct region *region,
+/* region.c: the same as region_log_whole() for a queue that has no room for both, or a region of
+ * which both are not wanted. */
+uint64_t region_log_apart(struct engine *engine, const struct region *region,
 	const struct account *account, enum event_kind start);
 
 /* Logs START and END of an operation that was here as a whole, in one slot; start: START's kind.
@@ -84,17 +91,19 @@ uint64_t region_log_apart(struct engine *engine, struct queue *queue, const stru
 LOGGING_INLINE uint64_t region_log_whole(struct engine *engine, const struct region *region,
 	const struct account *account, enum event_kind start)
 {
+	const uint32_t both = EVENT_BIT(start) | EVENT_BIT(start + 1);
 	struct queue *queue = queue_find(engine->segment, region->queue);
-	struct logging logging;
+	struct logging logging = {0};
 
 	if (!queue)
 		return 0;
-	logging = queue_claim_pair(queue);
+	if (__builtin_expect((region->log_ok & both) == both, 1))
+		logging = queue_claim_pair(queue);
 	if (__builtin_expect(!logging.slot, 0)) {
 		/* so that the account itself may stay in registers */
 		struct account copy = *account;
 
-		return region_log_apart(engine, queue, region, &copy, start);
+		return region_log_apart(engine, region, &copy, start);
 	}
 	event_write(&logging, region, start, TRANSPORT_OK, account, logging.sequence);
 	event_publish(engine, queue, &logging, 2);
@@ -107,7 +116,7 @@ LOGGING_INLINE void region_log_end(struct engine *engine, struct region *region,
 	struct queue *queue, enum event_kind kind, uint32_t why, const struct account *account)
 {
 	region->pending--;
-	if (queue)
+	if (queue && event_wanted(region, kind, why))
 		event_log(engine, queue, region, kind, why, account, account->link);
 }
 

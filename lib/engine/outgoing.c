@@ -58,16 +58,17 @@ static inline struct account put_account(
 /* Logs SEND_START. */
 static inline void put_start(struct engine *engine, struct operation *operation)
 {
+	const struct region *region = operation_region(engine, operation);
 	struct queue *queue = queue_find(engine->segment, operation->queue);
 	struct account account;
 
 	operation->account.link = LINK_OWN;
-	if (!queue)
+	if (!queue || !event_wanted(region, EVENT_SEND_START, TRANSPORT_OK))
 		return;
 	account = put_account(engine, operation);
-	operation->account.link = event_log(engine, queue, operation_region(engine, operation),
-		EVENT_SEND_START, TRANSPORT_OK, &account, LINK_OWN)
-					  .sequence;
+	operation->account.link =
+		event_log(engine, queue, region, EVENT_SEND_START, TRANSPORT_OK, &account, LINK_OWN)
+			.sequence;
 }
 
 void outgoing_announce(struct engine *engine)
@@ -198,7 +199,7 @@ static inline __attribute__((always_inline)) void put_end(
 	const struct account account = put_account(engine, operation);
 
 	region_log_end(engine, region, queue_find(engine->segment, operation->queue),
-		why ? EVENT_SEND_FAIL : EVENT_SEND_END, why, &account);
+		EVENT_SEND_END, why, &account);
 	if (operation->exhausts || region->state != REGION_LIVE)
 		put_settle(engine, operation, why);
 }
@@ -308,7 +309,7 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 	operation->exhausts = region_spend(region, region_take(region), 0);
 	operation->account.link = LINK_OWN;
 	operation->account.moved = 0;
-	region_end(engine, operation, EVENT_REPLY_FAIL, why);
+	region_end(engine, operation, EVENT_REPLY_END, why);
 	outgoing_finish(engine, operation);
 }
 
@@ -339,7 +340,7 @@ static __attribute__((noinline)) void message_done(
 		break;
 	case OPERATION_SERVE:
 		TAILQ_REMOVE(&engine->serving, operation, link);
-		region_end(engine, operation, why ? EVENT_GET_FAIL : EVENT_GET_END, why);
+		region_end(engine, operation, EVENT_GET_END, why);
 		operation_free(engine, operation);
 		break;
 	case OPERATION_NOTICE:

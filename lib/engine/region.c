@@ -14,18 +14,7 @@
  */
 #include <engine/logging.h>
 
-#include <portals.h>
-
 #include <base/handle.h>
-
-static_assert(REGION_PUT == PTL_MD_OP_PUT && REGION_GET == PTL_MD_OP_GET &&
-		      REGION_TRUNCATE == PTL_MD_TRUNCATE &&
-		      REGION_REMOTE_OFFSET == PTL_MD_MANAGE_REMOTE &&
-		      REGION_NO_ACK == PTL_MD_ACK_DISABLE,
-	"options are the caller's");
-static_assert((int)EVENT_UNLINK == (int)PTL_EVENT_UNLINK &&
-		      (int)EVENT_SEND_FAIL == (int)PTL_EVENT_SEND_FAIL,
-	"event kinds are the caller's");
 
 struct region *region_find(struct engine *engine, uint32_t index, uint32_t generation)
 {
@@ -122,21 +111,27 @@ bool region_charge(struct region *region, bool taken, uint64_t moved)
 uint64_t region_log(struct engine *engine, const struct region *region, uint64_t handle,
 	enum event_kind kind, const struct account *account)
 {
-	struct queue *queue = queue_find(engine->segment, handle);
+	struct queue *queue;
 
+	if (!event_wanted(region, kind, TRANSPORT_OK))
+		return 0;
+	queue = queue_find(engine->segment, handle);
 	if (!queue)
 		return 0;
 	return event_log(engine, queue, region, kind, TRANSPORT_OK, account, account->link)
 		.sequence;
 }
 
-uint64_t region_log_apart(struct engine *engine, struct queue *queue, const struct region *region,
+uint64_t region_log_apart(struct engine *engine, const struct region *region,
 	const struct account *account, enum event_kind start)
 {
-	uint64_t link =
-		event_log(engine, queue, region, start, TRANSPORT_OK, account, LINK_OWN).sequence;
+	struct account copy = *account;
+	uint64_t link;
 
-	event_log(engine, queue, region, start + 1, TRANSPORT_OK, account, link);
+	copy.link = LINK_OWN;
+	link = region_log(engine, region, region->queue, start, &copy);
+	copy.link = link ? link : LINK_OWN;
+	region_log(engine, region, region->queue, start + 1, &copy);
 	return link;
 }
 
@@ -148,7 +143,7 @@ static void region_depart(
 	struct queue *queue = queue_find(engine->segment, region->queue);
 	struct logging logging = {0};
 
-	if (queue) {
+	if (queue && event_wanted(region, EVENT_UNLINK, TRANSPORT_OK)) {
 		logging = queue_claim(queue);
 		if (logging.slot)
 			event_write(&logging, region, EVENT_UNLINK, TRANSPORT_OK, account,

@@ -112,11 +112,12 @@ static inline bool gate_take(_Atomic uint64_t *gate, uint32_t generation, bool *
 }
 
 enum region_option {
-	REGION_PUT = 1, /* accepts put; the bits of PTL_MD_... */
-	REGION_GET = 2,
-	REGION_REMOTE_OFFSET = 4,
-	REGION_TRUNCATE = 8,
-	REGION_NO_ACK = 16,
+	REGION_PUT = 1, /* accepts puts */
+	REGION_GET = 2, /* accepts gets */
+	REGION_REMOTE_OFFSET =
+		4,           /* the request says where in the region; else after the last one */
+	REGION_TRUNCATE = 8, /* a request that is longer than the room is shortened */
+	REGION_NO_ACK = 16,  /* puts are not acknowledged */
 	REGION_OPTIONS = 31
 };
 
@@ -146,7 +147,9 @@ struct region {
 	 * region.c */
 	uint8_t accepts;
 	uint16_t reserved;
-	uint32_t entry; /* its match entry, INDEX_NONE: free-floating */
+	/* which of its events are logged: EVENT_BIT() of each kind. By the application, as are
+	 * those of failures. */
+	uint32_t log_ok;
 	/* what events tell of it, as words EVENT_REGION to EVENT_QUEUE, which are copied in
 	 * pairs */
 	uint64_t handle; /* its own */
@@ -163,7 +166,9 @@ struct region {
 	uint8_t state;                        /* enum region_state */
 	bool unlink_op;                       /* free once inactive after an operation */
 	bool unlink_nofit;                    /* free when a matching message does not fit */
+	uint32_t entry;                       /* its match entry, INDEX_NONE: free-floating */
 	uint32_t entry_generation;            /* of `entry`, for the command that attaches it */
+	uint32_t log_fail;                    /* as log_ok, of events that tell of a failure */
 	/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
 	uint64_t unlink_link;
 };
@@ -199,24 +204,27 @@ struct access_entry {
 	uint64_t target_mask;
 };
 
-enum event_kind { /* the values of ptl_event_kind_t */
-	EVENT_GET_START,
+/* What an event tells. An END also ends an operation that failed: then it says why. */
+enum event_kind {
+	EVENT_GET_START, /* target */
 	EVENT_GET_END,
-	EVENT_GET_FAIL,
 	EVENT_PUT_START,
 	EVENT_PUT_END,
-	EVENT_PUT_FAIL,
-	EVENT_REPLY_START,
+	EVENT_REPLY_START, /* initiator */
 	EVENT_REPLY_END,
-	EVENT_REPLY_FAIL,
 	EVENT_SEND_START,
 	EVENT_SEND_END,
-	EVENT_SEND_FAIL,
 	EVENT_ACK,
-	EVENT_UNLINK
+	EVENT_UNLINK, /* the region left by itself */
+	EVENT_KINDS
 };
 
-#define FAIL_UNDELIVERABLE 4 /* PTL_NI_UNDELIVERABLE */
+/* In the masks of a region. */
+#define EVENT_BIT(kind) (UINT32_C(1) << (kind))
+#define EVENTS_ALL      (EVENT_BIT(EVENT_KINDS) - 1)
+
+/* A reason beside those of enum transport_fail: the target discarded the get. */
+#define FAIL_UNDELIVERABLE 4
 /* in link, of an event that is not logged yet: its own sequence */
 #define LINK_OWN UINT64_MAX
 
@@ -245,7 +253,8 @@ struct account {
 	uint64_t link;
 };
 
-/* The words of an event, in the order of ptl_event_t, so that pairs of them are copied at once. */
+/* The words of an event. Those that a front end gives away side by side are neighbours, so that it
+ * copies pairs of them at once. */
 enum {
 	EVENT_FIRST, /* what says that the slot may be read, and attributes: below */
 	EVENT_SEQUENCE,
@@ -283,7 +292,7 @@ static_assert(offsetof(struct region, queue) - offsetof(struct region, handle) =
 #define EVENT_PAIR_AT        15 /* the slot holds two events, a START and its END: queue.h */
 #define EVENT_PAIR           (1u << EVENT_PAIR_AT)
 #define EVENT_PLACE_AT       16 /* above the attributes: slot_word() */
-static_assert(EVENT_UNLINK <= 15 && FAIL_UNDELIVERABLE <= 7 && TRANSPORT_SHUTDOWN <= 7 &&
+static_assert(EVENT_KINDS <= 16 && FAIL_UNDELIVERABLE <= 7 && TRANSPORT_SHUTDOWN <= 7 &&
 		      REGION_OPTIONS << EVENT_OPTIONS_AT < EVENT_PAIR,
 	"attributes fit");
 static_assert(EVENT_GET_END == EVENT_GET_START + 1 && EVENT_PUT_END == EVENT_PUT_START + 1 &&

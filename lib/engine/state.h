@@ -25,8 +25,8 @@
 
 enum operation_kind {
 	OPERATION_FREE,
-	OPERATION_PUT,     /* initiator: from PtlPut until the peer has all of it */
-	OPERATION_GET,     /* initiator: from PtlGet until the reply's end */
+	OPERATION_PUT,     /* initiator: from the command until the peer has all of it */
+	OPERATION_GET,     /* initiator: from the command until the reply's end */
 	OPERATION_RECEIVE, /* target: a put being placed */
 	OPERATION_SERVE,   /* target: a get, its reply on its way */
 	OPERATION_NOTICE   /* target: an acknowledgement or a refusal on its way */
@@ -295,7 +295,7 @@ void outgoing_send(
 	struct engine *engine, struct operation *operation, const struct message_header *header);
 /* A transport upcall. */
 void outgoing_done(void *context, struct message *message, enum transport_fail why);
-/* A get whose reply will not come: REPLY_FAIL. */
+/* A get whose reply will not come: its REPLY_END says why. */
 void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t why);
 /* A get that waits no longer: it has an answer, or is asked after. */
 void outgoing_heard(struct engine *engine, struct operation *operation);

@@ -46,6 +46,28 @@ static_assert(
 		offsetof(ptl_md_t, max_offset) == offsetof(ptl_md_t, threshold) + sizeof(uint32_t),
 	"words hold two fields as the caller has them");
 
+/* Each operation has a kind for its failure here, behind its START and its END. */
+#define EVENT_TYPE(kind, failed) ((kind) + (kind) / 2 + (failed))
+#define EVENT_TYPE_IS(kind, failed, type)                                                          \
+	static_assert(EVENT_TYPE((int)(kind), failed) == (int)(type), "types follow from kinds")
+#define EVENT_TYPES_ARE(operation)                                                                 \
+	EVENT_TYPE_IS(EVENT_##operation##_START, 0, PTL_EVENT_##operation##_START);                \
+	EVENT_TYPE_IS(EVENT_##operation##_END, 0, PTL_EVENT_##operation##_END);                    \
+	EVENT_TYPE_IS(EVENT_##operation##_END, 1, PTL_EVENT_##operation##_FAIL)
+EVENT_TYPES_ARE(GET);
+EVENT_TYPES_ARE(PUT);
+EVENT_TYPES_ARE(REPLY);
+EVENT_TYPES_ARE(SEND);
+EVENT_TYPE_IS(EVENT_ACK, 0, PTL_EVENT_ACK);
+EVENT_TYPE_IS(EVENT_UNLINK, 0, PTL_EVENT_UNLINK);
+static_assert((int)TRANSPORT_OK == (int)PTL_NI_OK &&
+		      (int)TRANSPORT_UNREACHABLE == (int)PTL_NI_UNREACHABLE &&
+		      (int)TRANSPORT_DEAD == (int)PTL_NI_PEER_DEAD &&
+		      (int)TRANSPORT_RESTARTED == (int)PTL_NI_PEER_RESTARTED &&
+		      FAIL_UNDELIVERABLE == PTL_NI_UNDELIVERABLE &&
+		      (int)TRANSPORT_SHUTDOWN == (int)PTL_NI_SHUTDOWN,
+	"reasons are the engine's");
+
 /* The queue that is visited. */
 static inline struct queue *visit_queue(const struct visit *visit)
 {
@@ -172,8 +194,8 @@ static inline void event_tell(
 	TELL(EVENT_USER, mem_desc.user_ptr);
 	TELL(EVENT_VALUE, hdr_data);
 #undef TELL
-	/* The kind of an END is no more than the four bits either. */
-	to->type = (ptl_event_kind_t)EVENT_KIND(attributes + second);
+	to->type = (ptl_event_kind_t)EVENT_TYPE(
+		EVENT_KIND(attributes) + second, EVENT_FAIL(attributes) != 0);
 	to->mem_desc.options = EVENT_OPTIONS(attributes);
 	to->ni_fail_type = (ptl_ni_fail_t)EVENT_FAIL(attributes);
 	to->sequence =

@@ -49,6 +49,12 @@ static bool md_queue_is_legal(const struct visit *visit, const ptl_md_t *md)
 	return md->eventq == PTL_EQ_NONE || handle_lives(visit, md->eventq, HANDLE_QUEUE);
 }
 
+static_assert(REGION_PUT == PTL_MD_OP_PUT && REGION_GET == PTL_MD_OP_GET &&
+		      REGION_TRUNCATE == PTL_MD_TRUNCATE &&
+		      REGION_REMOTE_OFFSET == PTL_MD_MANAGE_REMOTE &&
+		      REGION_NO_ACK == PTL_MD_ACK_DISABLE,
+	"options are the engine's");
+
 /* Fills in a region from the free list; `command` says which. False when there is none. */
 static bool region_make(struct segment *segment, const ptl_md_t *md, struct command *command)
 {
@@ -66,6 +72,8 @@ static bool region_make(struct segment *segment, const ptl_md_t *md, struct comm
 	region->queue = description.queue;
 	region->max_offset = description.max_offset;
 	region->options = (uint8_t)description.options;
+	region->log_ok = EVENTS_ALL;
+	region->log_fail = EVENTS_ALL;
 	region->entry = INDEX_NONE;
 	region->unlink_op = false;
 	region->unlink_nofit = false;

@@ -40,7 +40,7 @@ struct process {
 	uint32_t pid;
 };
 
-/* Why a message failed; the values of ptl_ni_fail_t. */
+/* Why a message failed. */
 enum transport_fail {
 	TRANSPORT_OK,
 	TRANSPORT_UNREACHABLE, /* the address was never learnt */

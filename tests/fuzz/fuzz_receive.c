@@ -126,7 +126,7 @@ struct world {
 	uint64_t entries[HANDLES], regions[HANDLES];
 	unsigned entry_count, region_count;
 	uint64_t queue_handle;
-	unsigned events[EVENT_UNLINK + 1];
+	unsigned events[2 * EVENT_KINDS];
 	uint32_t pings[PINGS]; /* reply slots */
 	unsigned ping_count;
 };

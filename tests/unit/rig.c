@@ -218,6 +218,8 @@ static struct command region_command(
 	region->max_offset = from->max_offset;
 	region->options = (uint8_t)from->options;
 	region->threshold = from->threshold;
+	region->log_ok = EVENTS_ALL;
+	region->log_fail = EVENTS_ALL;
 	region->unlink_op = flags & RIG_UNLINK_OP;
 	region->unlink_nofit = flags & RIG_UNLINK_NOFIT;
 	command.object.index = index;
@@ -394,7 +396,8 @@ static void slot_read(const struct event_slot *slot, uint32_t attributes, uint32
 	words[EVENT_SEQUENCE] =
 		atomic_load_explicit(&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
 	*(struct event *)to = (struct event){
-		.kind = (uint16_t)(EVENT_KIND(attributes) + second),
+		.kind = (uint16_t)(EVENT_KIND(attributes) + second +
+				   (EVENT_FAIL(attributes) ? EVENT_KINDS : 0)),
 		.fail = (uint16_t)EVENT_FAIL(attributes),
 		.nid = (uint32_t)words[EVENT_INITIATOR],
 		.pid = (uint32_t)(words[EVENT_INITIATOR] >> 32),
@@ -426,7 +429,7 @@ enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event
 	return queue_take(&view, slot_read, event);
 }
 
-struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind)
+struct event rig_event(struct rig *rig, uint64_t queue, unsigned kind)
 {
 	struct event event;
 

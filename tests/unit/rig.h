@@ -41,9 +41,16 @@ void rig_destroy(struct rig *rig);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
+/* In struct event: an END that says why its operation failed. */
+enum {
+	EVENT_GET_FAIL = EVENT_KINDS + EVENT_GET_END,
+	EVENT_PUT_FAIL = EVENT_KINDS + EVENT_PUT_END,
+	EVENT_REPLY_FAIL = EVENT_KINDS + EVENT_REPLY_END,
+	EVENT_SEND_FAIL = EVENT_KINDS + EVENT_SEND_END
+};
 /* What an event says. */
 struct event {
-	uint16_t kind; /* enum event_kind */
+	uint16_t kind; /* enum event_kind, or the failures below */
 	uint16_t fail; /* enum transport_fail, or FAIL_UNDELIVERABLE */
 	uint32_t nid;  /* initiator */
 	uint32_t pid;
@@ -126,7 +133,7 @@ void rig_pass(struct rig *rig, uint64_t time);
 void rig_post(struct rig *rig, const struct command *command);
 
 /* Takes the next event and checks its kind; rig_no_event() that there is none. */
-struct event rig_event(struct rig *rig, uint64_t queue, enum event_kind kind);
+struct event rig_event(struct rig *rig, uint64_t queue, unsigned kind);
 void rig_no_event(struct rig *rig, uint64_t queue);
 
 #define rig_counter(rig, name)                                                                     \

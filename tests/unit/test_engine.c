@@ -326,7 +326,7 @@ struct pair {
 	uint64_t queues[2], regions[2];
 };
 
-static void pair_event(struct rig *rig, const struct pair *pair, enum event_kind kind)
+static void pair_event(struct rig *rig, const struct pair *pair, unsigned kind)
 {
 	struct event event[2];
 
@@ -588,7 +588,7 @@ static void engine_destroy__ends_everything_that_was_in_flight(void **state)
 	uint64_t region = rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
 	struct message_header put = rig_put_header(4), get = rig_get_header(1), header;
 	struct fake_sent *sent;
-	unsigned kinds[EVENT_UNLINK + 1] = {0}, events = 0;
+	unsigned kinds[2 * EVENT_KINDS] = {0}, events = 0;
 	struct event event;
 
 	assert_true(rig_put(rig, region, &move)); /* SEND */

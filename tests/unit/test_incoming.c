@@ -80,6 +80,50 @@ static void put__that_breaks_off_ends_in_put_fail(void **state)
 	assert_null(fake_next()); /* nobody acknowledges it */
 }
 
+static void put__logs_the_events_that_its_region_wants(void **state)
+{
+	struct rig *rig = *state;
+	struct message_header header = rig_put_header(0);
+	const uint32_t start = EVENT_BIT(EVENT_PUT_START), end = EVENT_BIT(EVENT_PUT_END);
+	const uint32_t masks[] = {0, start, end, start | end, EVENTS_ALL & ~(start | end)};
+
+	for (uint32_t i = 0; i < 5; i++) {
+		uint64_t queue = rig_queue(rig, 8);
+		uint64_t entry, region, sequence = 0;
+		struct event event;
+
+		header.portal = i;
+		entry = rig_entry(rig, &(struct rig_entry){.portal = i, .match = RIG_ANY});
+		region = rig_attach(rig, entry, &RIG_REGION(memory, queue), 0);
+		rig_region(rig, region)->log_ok = masks[i];
+		put(&header, 10);
+		if (masks[i] & start)
+			sequence = rig_event(rig, queue, EVENT_PUT_START).sequence;
+		if (masks[i] & end) {
+			event = rig_event(rig, queue, EVENT_PUT_END);
+			assert_int_equal(event.sequence, sequence + 1);
+			assert_int_equal(event.link, sequence ? sequence : event.sequence);
+		}
+		rig_no_event(rig, queue);
+	}
+	assert_int_equal(rig_counter(rig, puts_received), 5);
+}
+
+static void put__that_breaks_off_logs_its_end_if_failures_are_wanted(void **state)
+{
+	struct rig *rig = *state;
+	struct message_header header = rig_put_header(20);
+	uint64_t queue = rig_queue(rig, 8);
+	struct region *region = rig_region(rig, attach_any(rig, queue, REGION_PUT));
+
+	region->log_ok = 0;
+	region->log_fail = EVENT_BIT(EVENT_PUT_END);
+	fake_end(fake_begin(RIG_PEER, &header, 20), TRANSPORT_DEAD);
+	rig_event(rig, queue, EVENT_PUT_FAIL);
+	fake_end(fake_begin(RIG_PEER, &header, 20), TRANSPORT_OK);
+	rig_no_event(rig, queue);
+}
+
 static void puts__start_in_order_and_end_in_any(void **state)
 {
 	struct rig *rig = *state;
@@ -629,6 +673,8 @@ int main(void)
 		test(put__places_data_and_logs_start_and_end),
 		test(put__of_no_bytes_is_a_put),
 		test(put__that_breaks_off_ends_in_put_fail),
+		test(put__logs_the_events_that_its_region_wants),
+		test(put__that_breaks_off_logs_its_end_if_failures_are_wanted),
 		test(puts__start_in_order_and_end_in_any),
 		test(put__to_a_portal_that_does_not_exist_is_dropped),
 		test(put__with_a_bad_cookie_is_dropped),

@@ -73,6 +73,27 @@ static void put__that_fails_says_why(void **state)
 	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
+static void put__logs_the_events_that_its_region_wants(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t handle = rig_bind(rig, &RIG_REGION(memory, queue));
+	struct region *region = rig_region(rig, handle);
+	struct event event;
+
+	region->log_ok = EVENT_BIT(EVENT_SEND_END);
+	region->log_fail = 0;
+	assert_true(rig_put(rig, handle, &move));
+	rig_no_event(rig, queue);
+	fake_finish(fake_next(), TRANSPORT_OK);
+	event = rig_event(rig, queue, EVENT_SEND_END);
+	assert_int_equal(event.link, event.sequence);
+	assert_true(rig_put(rig, handle, &move));
+	fake_finish(fake_next(), TRANSPORT_DEAD);
+	rig_no_event(rig, queue);
+	assert_int_equal(region->pending, 0);
+}
+
 static void put__asks_for_an_acknowledgement_only_if_there_is_a_queue_for_it(void **state)
 {
 	struct rig *rig = *state;
@@ -498,6 +519,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(put__sends_what_it_was_told_and_logs_start_and_end),
 		test(put__that_fails_says_why),
+		test(put__logs_the_events_that_its_region_wants),
 		test(put__asks_for_an_acknowledgement_only_if_there_is_a_queue_for_it),
 		test(puts__cost_the_threshold_when_posted_and_show_it_as_they_begin),
 		test(put__does_not_move_the_local_offset),
