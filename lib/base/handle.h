@@ -6,11 +6,10 @@
  *   |           generation           | kind |interface|         index         |
  *   +--------------------------------+------+---------+-----------------------+
  *
- * I1. kind is never 0, so neither 0 (PTL_EQ_NONE, PTL_MD_NONE) nor all ones (PTL_INVALID_HANDLE,
- * kind 15) is one.
- * I2. Generations of one interface number are drawn from one counter that survives PtlNIFini and
- * PtlNIInit: a
- *     handle is not made twice until 2^32 objects have been.
+ * I1. kind is never 0 nor 15, so neither 0 nor all ones is a handle: front ends use both for
+ *     "none".
+ * I2. Generations of one interface number are drawn from one counter that survives the interface's
+ *     closing and opening: a handle is not made twice until 2^32 objects have been.
  */
 #ifndef BASE_HANDLE_H
 #define BASE_HANDLE_H

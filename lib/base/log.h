@@ -3,7 +3,7 @@
  *
  * Level from PTL_LOG_LEVEL: error, warning (default), info, debug. PTL_DEBUG shows the debug
  * messages of some modules, whatever the level. A line is "postern: ...\n", written by one write().
- * log_error() also keeps its text for this thread, for postern_last_error().
+ * log_error() also keeps its text for this thread, for log_last_error().
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

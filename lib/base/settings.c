@@ -35,7 +35,7 @@
 #define X(constant, name, what) name ", "
 #define MODULE_NAMES            LOG_MODULES(X) /* "dpdk, port, ", as one text */
 
-#define NID_MAX          (UINT32_MAX - 1) /* the last one is PTL_NID_ANY */
+#define NID_MAX          (UINT32_MAX - 1) /* the last one means any */
 #define CPU_MAX          4095
 #define VLAN_MAX         4094
 #define PREFIX_MAX       32

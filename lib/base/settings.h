@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* settings.h - every PTL_ environment variable, in one table that also prints the help.
  *
- * Read once, by settings_load() in the first PtlInit. Values that do not parse and names that do
- * not exist are complaints of one sentence; the former fail the load. Settings of interfaces are
- * lists separated by ';': the n-th item is the n-th interface's, the last one serves those that
- * follow.
+ * Read once, by settings_load() when the library is opened. Values that do not parse and names
+ * that do not exist are complaints of one sentence; the former fail the load. Settings of
+ * interfaces are lists separated by ';': the n-th item is the n-th interface's, the last one serves
+ * those that follow.
  */
 #ifndef BASE_SETTINGS_H
 #define BASE_SETTINGS_H

@@ -22,7 +22,7 @@
 #include <rte_cycles.h>
 
 enum trace_point {
-	TRACE_CALL,         /* the application calls PtlPut or PtlGet; this has no name yet */
+	TRACE_CALL,         /* the application asks for a put or a get; this has no name yet */
 	TRACE_COMMAND,      /* the poll core took a put or a get from the application */
 	TRACE_MATCH,        /* a message found its match entry */
 	TRACE_PLACE,        /* all its data is where it belongs */
