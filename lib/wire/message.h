@@ -4,7 +4,7 @@
  *
  *   0       8       16              32                              63
  *  +-------+-------+---------------+-------------------------------+
- *  | kind  | flags |   reserved    |              uid              |   0
+ *  | kind  | space |   reserved    |              uid              |   0
  *  +-------+-------+---------------+-------------------------------+
  *  |          portal               |            cookie             |   8
  *  +-------------------------------+-------------------------------+
@@ -49,7 +49,7 @@ enum message_kind {
 
 struct message_header {
 	uint8_t kind;
-	uint8_t flags; /* 0 */
+	uint8_t space; /* number of the space at both ends, from 0 */
 	uint16_t reserved;
 	uint32_t uid;
 	uint32_t portal;
@@ -87,7 +87,7 @@ static inline uint32_t message_encode(const struct message_header *header, void 
 {
 	uint64_t requested = header->kind == MESSAGE_PUT ? 0 : header->requested;
 
-	word_store(to, 0, word_of(header->kind, header->uid));
+	word_store(to, 0, word_of(header->kind | (uint32_t)header->space << 8, header->uid));
 	word_store(to, offsetof(struct message_header, portal),
 		word_of(header->portal, header->cookie));
 	word_store(to, offsetof(struct message_header, match_bits), header->match_bits);
@@ -127,12 +127,12 @@ static inline bool message_decode(
 	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
 {
 	const uint8_t *bytes = from;
-	uint32_t first; /* kind, flags, reserved */
+	uint32_t first; /* kind, space, reserved */
 
 	if (length < MESSAGE_HEADER_LEAST)
 		return false;
 	memcpy(&first, bytes, sizeof(first));
-	*header = (struct message_header){.kind = (uint8_t)first};
+	*header = (struct message_header){.kind = (uint8_t)first, .space = (uint8_t)(first >> 8)};
 	memcpy(&header->uid, bytes + offsetof(struct message_header, uid), sizeof(header->uid));
 	memcpy(&header->portal, bytes + offsetof(struct message_header, portal),
 		sizeof(header->portal));
@@ -141,6 +141,7 @@ static inline bool message_decode(
 	header->match_bits = word_read(from, offsetof(struct message_header, match_bits));
 	if (length != MESSAGE_HEADER_LEAST && !message_read(from, length, header))
 		return false;
+	first &= ~UINT32_C(0xff00);
 	if (first == MESSAGE_PUT) {
 		if (header->requested != 0)
 			return false;

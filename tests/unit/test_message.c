@@ -12,6 +12,7 @@
 
 static const struct message_header example = {
 	.kind = MESSAGE_GET,
+	.space = 4,
 	.uid = 1,
 	.portal = 2,
 	.cookie = 3,
@@ -93,6 +94,7 @@ static void message_encode__writes_the_bytes_of_the_specification(void **state)
 	(void)state;
 	message_encode(&example, bytes);
 	assert_int_equal(bytes[0], MESSAGE_GET);
+	assert_int_equal(bytes[1], 4);
 	assert_int_equal(bytes[4], 1);
 	assert_int_equal(bytes[16], 8);
 	assert_int_equal(bytes[23], 1);
@@ -129,9 +131,9 @@ static void message_decode__refuses_kinds_and_bits_that_do_not_exist(void **stat
 	bytes[0] = MESSAGE_PROBE + 1;
 	assert_false(message_decode(bytes, sizeof(bytes), 0, &header));
 	bytes[0] = MESSAGE_ACK;
-	bytes[1] = 1;
+	bytes[2] = 1;
 	assert_false(message_decode(bytes, sizeof(bytes), 0, &header));
-	bytes[1] = 0;
+	bytes[2] = 0;
 	bytes[3] = 1;
 	assert_false(message_decode(bytes, sizeof(bytes), 0, &header));
 }
