@@ -61,9 +61,12 @@ struct command {
 		 * infinite */
 		uint8_t taken;
 	};
-	uint8_t acknowledge; /* PUT */
-	uint8_t update;      /* REGION_UPDATE: reply.after is to be applied */
-	uint32_t reply;      /* slot, for answered commands */
+	union {
+		uint8_t acknowledge; /* PUT */
+		uint8_t update;      /* REGION_UPDATE: reply.after is to be applied */
+	};
+	uint8_t space;  /* number; of the objects that the command names */
+	uint32_t reply; /* slot, for answered commands */
 	union {
 		struct move move; /* PUT, GET */
 		struct {

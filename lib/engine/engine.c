@@ -16,35 +16,13 @@
 #define SETTLE_TRIES  10000       /* yields to a thread that was preempted inside an enqueue */
 #define PUSH_LOOK     MICROSECOND /* a program that only sends looks for frames so often */
 
-static int lists_create(struct engine *engine)
-{
-	struct segment *segment = engine->segment;
-
-	engine->entries = (struct match_table){
-		.base = segment_match(segment, 0),
-		.count = segment->limits.entries,
-	};
-	engine->lists = calloc(segment->limits.portals, sizeof(*engine->lists));
-	engine->unmatched = calloc(segment->limits.portals, sizeof(*engine->unmatched));
-	if (!engine->lists || !engine->unmatched)
-		return -1;
-	for (uint32_t i = 0; i < segment->limits.portals; i++)
-		match_list_init(&engine->lists[i]);
-	return 0;
-}
-
-/* Entry 0 admits every process of the same user; the others nobody. */
-static void access_init(struct engine *engine)
-{
-	const struct process any = {.nid = UINT32_MAX, .pid = UINT32_MAX};
-
-	access_admit(segment_access(engine->segment, 0), any, engine->uid, UINT32_MAX);
-	for (uint32_t i = 1; i < engine->segment->limits.access; i++)
-		access_admit_nobody(segment_access(engine->segment, i));
-}
-
 struct engine *engine_create(const struct engine_options *options)
 {
+	const struct space_options first = {
+		.segment = options->segment,
+		.interface = options->interface,
+		.uid = options->uid,
+	};
 	struct engine *engine = calloc(1, sizeof(*engine));
 	struct transport_upcalls upcalls = {
 		.message_whole = incoming_whole,
@@ -61,7 +39,6 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->segment = options->segment;
 	ring_reader_init(&engine->commands, segment_ring(engine->segment));
 	engine->interface = options->interface;
-	engine->uid = options->uid;
 	engine->port = options->port;
 	engine->clock = options->clock;
 	engine->self = options->transport.self;
@@ -72,29 +49,25 @@ struct engine *engine_create(const struct engine_options *options)
 	TAILQ_INIT(&engine->waiting);
 	for (unsigned i = 0; i < SENDING_LISTS; i++)
 		TAILQ_INIT(&engine->sending[i]);
-	access_init(engine);
-	if (lists_create(engine) == 0)
+	if (engine_space_open(engine, 0, &first))
 		engine->transport = transport_create(&options->transport, engine->port,
 			engine->clock, &upcalls, &engine->segment->transport);
 	if (!engine->transport) {
-		free(engine->lists);
-		free(engine->unmatched);
+		spaces_free(engine);
 		free(engine);
 		return NULL;
 	}
 	return engine;
 }
 
-/* Wakes the sleepers of all queues in the list. The barrier pairs with that of a reader between
- * raising `sleepers` and looking once more at its queue: one of the two sees the other. */
-static __attribute__((noinline)) void sleepers_wake(struct engine *engine)
+void sleepers_wake(struct engine *engine)
 {
 	uint32_t next = engine->touched;
 	struct queue *queue;
 
 	barrier_light();
 	while (next != 0) {
-		queue = segment_queue(engine->segment, next - 1);
+		queue = queue_marked(engine, next);
 		next = queue->touched - 1;
 		queue->touched = 0;
 		queue_ring(queue);
@@ -102,53 +75,45 @@ static __attribute__((noinline)) void sleepers_wake(struct engine *engine)
 	engine->touched = 0;
 }
 
-/* The news is out. */
-static inline void engine_ring(struct engine *engine)
-{
-	engine->news = false;
-	if (engine->touched != 0)
-		sleepers_wake(engine);
-}
-
-static enum answer queue_free(struct engine *engine, uint32_t index, uint32_t generation)
+static enum answer queue_free(struct space *space, uint32_t index, uint32_t generation)
 {
 	struct queue *queue;
 
-	if (index >= engine->segment->limits.queues)
+	if (index >= space->segment->limits.queues)
 		return ANSWER_GONE;
-	queue = segment_queue(engine->segment, index);
+	queue = segment_queue(space->segment, index);
 	if (!gate_is(atomic_load_explicit(&queue->gate, memory_order_relaxed), generation))
 		return ANSWER_GONE;
 	queue_close(queue);
 	return ANSWER_OK;
 }
 
-static void access_set(struct engine *engine, const struct command *command)
+static void access_set(struct space *space, const struct command *command)
 {
 	const struct process process = {.nid = command->access.nid, .pid = command->access.pid};
 
-	if (command->access.index < engine->segment->limits.access)
-		access_admit(segment_access(engine->segment, command->access.index), process,
+	if (command->access.index < space->segment->limits.access)
+		access_admit(segment_access(space->segment, command->access.index), process,
 			command->access.uid, command->access.portal);
 }
 
 static enum answer command_answer(
-	struct engine *engine, const struct command *command, struct reply *reply)
+	struct space *space, const struct command *command, struct reply *reply)
 {
 	uint32_t index = command->object.index;
 	uint32_t generation = command->object.generation;
 
 	switch (command->kind) {
 	case COMMAND_ENTRY_INSERT:
-		return entry_insert(engine, command);
+		return entry_insert(space, command);
 	case COMMAND_ENTRY_UNLINK:
-		return entry_unlink(engine, index, generation);
+		return entry_unlink(space, index, generation);
 	case COMMAND_REGION_UNLINK:
-		return region_unlink(engine, index, generation);
+		return region_unlink(space, index, generation);
 	case COMMAND_REGION_UPDATE:
-		return region_update(engine, command, reply);
+		return region_update(space, command, reply);
 	case COMMAND_QUEUE_FREE:
-		return queue_free(engine, index, generation);
+		return queue_free(space, index, generation);
 	default:
 		return ANSWER_UNKNOWN; /* only a corrupt ring gets here */
 	}
@@ -170,56 +135,78 @@ void engine_answer(struct engine *engine, uint32_t slot, enum answer answer)
 }
 
 /* A put or a get, for whose operation there is memory. */
-static void move_run(struct engine *engine, const struct command *command)
+static void move_run(struct space *space, const struct command *command)
 {
 	const struct move *move = &command->move;
-	struct region *region = region_find(engine, move->region, move->generation);
+	struct region *region = region_find(space, move->region, move->generation);
 
 	if (!region)
-		engine_count(engine, commands_stale);
+		space_count(space, commands_stale);
 	else if (command->kind == COMMAND_PUT)
-		outgoing_put(engine, region, move, command->taken, command->acknowledge);
+		outgoing_put(space, region, move, command->taken, command->acknowledge);
 	else
-		outgoing_get(engine, region, move);
+		outgoing_get(space, region, move);
+}
+
+/* Has it an answer, and a slot for it? Only a corrupt ring brings one without. */
+static bool command_is_answered(const struct command *command)
+{
+	return command->kind >= COMMAND_ENTRY_INSERT && command->reply < REPLY_SLOTS;
+}
+
+/* A command to the objects of a space. */
+static void command_space(struct space *space, const struct command *command)
+{
+	struct reply *reply;
+
+	switch (command->kind) {
+	case COMMAND_PUT:
+	case COMMAND_GET:
+		move_run(space, command);
+		return;
+	case COMMAND_ENTRY_ATTACH:
+		entry_attach(space, command);
+		return;
+	case COMMAND_REGION_ATTACH:
+		region_attach(space, command->object.index, command->object.generation);
+		return;
+	case COMMAND_REGION_BIND:
+		region_bind(space, command->object.index, command->object.generation);
+		return;
+	case COMMAND_ACCESS:
+		access_set(space, command);
+		return;
+	default:
+		if (!command_is_answered(command))
+			return;
+		reply = segment_reply(space->engine->segment, command->reply);
+		reply_give(reply, command_answer(space, command, reply));
+	}
+}
+
+/* A command for a space that does not exist, or no longer. */
+static void command_stale(struct engine *engine, const struct command *command)
+{
+	engine_count(engine, commands_stale);
+	if (command_is_answered(command))
+		engine_answer(engine, command->reply, ANSWER_CLOSED);
 }
 
 static void command_run(struct engine *engine, const struct command *command)
 {
-	struct reply *reply;
+	struct space *space = space_find(engine, command->space);
 
 	engine_count(engine, commands);
 	if (command->kind != COMMAND_PUT)
 		engine_announce(engine);
-	switch (command->kind) {
-	case COMMAND_PUT:
-	case COMMAND_GET:
-		move_run(engine, command);
-		return;
-	case COMMAND_ENTRY_ATTACH:
-		entry_attach(engine, command);
-		return;
-	case COMMAND_REGION_ATTACH:
-		region_attach(engine, command->object.index, command->object.generation);
-		return;
-	case COMMAND_REGION_BIND:
-		region_bind(engine, command->object.index, command->object.generation);
-		return;
-	case COMMAND_ACCESS:
-		access_set(engine, command);
-		return;
-	case COMMAND_PING_ABANDON:
+	if (command->kind == COMMAND_PING_ABANDON)
 		transport_ping_abandon(engine->transport);
-		return;
-	default:
-		if (command->reply >= REPLY_SLOTS)
-			return;
-		if (command->kind == COMMAND_PING) {
-			ping_begin(engine, command);
-			return;
-		}
-		reply = segment_reply(engine->segment, command->reply);
-		reply_give(reply, command_answer(engine, command, reply));
-	}
+	else if (command->kind == COMMAND_PING && command_is_answered(command))
+		ping_begin(engine, command);
+	else if (!space)
+		command_stale(engine, command);
+	else
+		command_space(space, command);
 }
 
 /* Carries out up to limit commands. A command may need an operation, and one that has been taken
@@ -245,10 +232,7 @@ void engine_destroy(struct engine *engine)
 	transport_close(engine->transport);
 	outgoing_abandon(engine);
 	engine_ring(engine);
-	for (uint32_t i = 0; i < engine->segment->limits.portals; i++)
-		match_list_clear(&engine->lists[i]);
-	free(engine->lists);
-	free(engine->unmatched);
+	spaces_free(engine);
 	free(engine->pings);
 	operation_pool_free(engine);
 	free(engine);
@@ -409,17 +393,18 @@ void engine_push(struct engine *engine)
 	push(engine);
 }
 
-bool engine_put(
-	struct engine *engine, struct region *region, const struct move *move, bool acknowledge)
+bool engine_put(struct engine *engine, uint32_t number, struct region *region,
+	const struct move *move, bool acknowledge)
 {
+	struct space *space = engine->spaces[number];
 	bool taken;
 
-	if (engine_called(engine) || !ring_settled(&engine->commands) ||
+	if (!space || engine_called(engine) || !ring_settled(&engine->commands) ||
 		!operation_reserve(engine, 1) || region->state == REGION_FREE ||
 		!gate_take(&region->gate, move->generation, &taken))
 		return false;
 	engine_count(engine, commands);
-	outgoing_put(engine, region, move, taken, acknowledge);
+	outgoing_put(space, region, move, taken, acknowledge);
 	push(engine);
 	return true;
 }
@@ -492,9 +477,10 @@ void engine_describe(const struct engine *engine, struct engine_info *info)
 	};
 }
 
-void engine_list(const struct engine *engine, uint32_t portal, struct match_list_info *info)
+void engine_list(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct match_list_info *info)
 {
-	match_list_describe(&engine->lists[portal], info);
+	match_list_describe(&engine->spaces[space]->lists[portal], info);
 }
 
 uint64_t engine_turn(const struct engine *engine)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine.h - what a poll core does with messages and commands: one engine per interface.
+/* engine.h - what a poll core does with messages and commands: one engine per port.
  *
  * The thread that polls it owns it: in PTL_PROGRESS=core a poll thread, in PTL_PROGRESS=inline
  * whoever sits in its seat (host/poller.h).
@@ -23,6 +23,8 @@
 
 struct engine;
 
+#define SPACES 8 /* of an engine at most */
+
 struct engine_options {
 	struct segment *segment;
 	uint32_t interface; /* for handles */
@@ -32,11 +34,27 @@ struct engine_options {
 	struct transport_options transport;
 };
 
-/* NULL when there is no memory. Port, segment and clock stay the caller's. */
+/* What a space beside the first is made of. */
+struct space_options {
+	struct segment *segment; /* of its own; its ring and reply slots are not used */
+	uint32_t interface;      /* for handles; another one for each space of an engine */
+	uint32_t uid;
+};
+
+/* NULL when there is no memory. The engine has one space, number 0, of the options' segment, whose
+ * ring takes the commands of all spaces. Port, segment and clock stay the caller's. */
 struct engine *engine_create(const struct engine_options *options);
 /* Ends every operation in flight with a FAIL event (transport_fail SHUTDOWN), then frees the
  * engine. */
 void engine_destroy(struct engine *engine);
+
+/* Spaces, by who owns the engine. number: 1 to SPACES - 1, of a space that is not open yet. Returns
+ * false when there is no memory. The segment stays the caller's. */
+bool engine_space_open(struct engine *engine, uint32_t number, const struct space_options *options);
+/* Ends an open space other than 0: it takes no message and no command any more. Returns true when
+ * nothing of it is in flight: its segment is not looked at again. Else turns of the engine, and
+ * further calls, follow until it does. */
+bool engine_space_close(struct engine *engine, uint32_t number);
 
 /* One turn; returns how much was done (0: nothing). */
 unsigned engine_poll(struct engine *engine);
@@ -53,10 +71,10 @@ void engine_push(struct engine *engine);
  * engine_push() follows. */
 bool engine_execute(struct engine *engine, const struct command *command);
 /* The same for a put that nothing stands in the way of, which then is on its way, without a
- * command. region: move->region's, which is below the limit. False: nothing was done, because it is
- * none of these, or the region is dead or inactive. */
-bool engine_put(
-	struct engine *engine, struct region *region, const struct move *move, bool acknowledge);
+ * command. region: move->region's, which is below the limit of that space. False: nothing was done,
+ * because it is none of these, or the region is dead or inactive. */
+bool engine_put(struct engine *engine, uint32_t space, struct region *region,
+	const struct move *move, bool acknowledge);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
 /* True when nothing is in flight: an interface about to close polls until then (or its patience
@@ -83,8 +101,9 @@ struct engine_info {
 	uint32_t commands;        /* waiting in the ring */
 };
 void engine_describe(const struct engine *engine, struct engine_info *info);
-/* portal is below the limit. */
-void engine_list(const struct engine *engine, uint32_t portal, struct match_list_info *info);
+/* space is open, portal below its limit. */
+void engine_list(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct match_list_info *info);
 /* When the last turn began. */
 uint64_t engine_turn(const struct engine *engine);
 

@@ -4,13 +4,13 @@
 
 #include <base/handle.h>
 
-struct entry *entry_find(struct engine *engine, uint32_t index, uint32_t generation)
+struct entry *entry_find(struct space *space, uint32_t index, uint32_t generation)
 {
 	struct entry *entry;
 
-	if (index >= engine->segment->limits.entries)
+	if (index >= space->segment->limits.entries)
 		return NULL;
-	entry = segment_entry(engine->segment, index);
+	entry = segment_entry(space->segment, index);
 	if (!entry->linked ||
 		!gate_is(atomic_load_explicit(&entry->gate, memory_order_relaxed), generation))
 		return NULL;
@@ -18,67 +18,67 @@ struct entry *entry_find(struct engine *engine, uint32_t index, uint32_t generat
 }
 
 /* The entry that an application filled in and brings to life, NULL if it is not one. */
-static struct entry *entry_open(struct engine *engine, const struct command *command)
+static struct entry *entry_open(struct space *space, const struct command *command)
 {
 	struct entry *entry;
 
-	if (command->object.index >= engine->segment->limits.entries ||
-		command->object.portal >= engine->segment->limits.portals)
+	if (command->object.index >= space->segment->limits.entries ||
+		command->object.portal >= space->segment->limits.portals)
 		return NULL;
-	entry = segment_entry(engine->segment, command->object.index);
+	entry = segment_entry(space->segment, command->object.index);
 	if (entry->linked)
 		return NULL;
-	segment_match(engine->segment, command->object.index)->region = INDEX_NONE;
+	segment_match(space->segment, command->object.index)->region = INDEX_NONE;
 	atomic_store_explicit(&entry->portal, command->object.portal, memory_order_relaxed);
 	return entry;
 }
 
-void entry_attach(struct engine *engine, const struct command *command)
+void entry_attach(struct space *space, const struct command *command)
 {
-	struct entry *entry = entry_open(engine, command);
+	struct entry *entry = entry_open(space, command);
 
 	if (!entry)
 		return;
 	entry->linked = true;
 	if (command->position == POSITION_BEFORE)
 		match_push_front(
-			&engine->entries, &engine->lists[entry->portal], command->object.index);
+			&space->entries, &space->lists[entry->portal], command->object.index);
 	else
 		match_push_back(
-			&engine->entries, &engine->lists[entry->portal], command->object.index);
+			&space->entries, &space->lists[entry->portal], command->object.index);
 }
 
-enum answer entry_insert(struct engine *engine, const struct command *command)
+enum answer entry_insert(struct space *space, const struct command *command)
 {
 	uint64_t current = command->object.other;
 	struct entry *neighbour, *entry;
 	struct match_list *list;
 
-	if (handle_kind(current) != HANDLE_ENTRY || handle_interface(current) != engine->interface)
+	if (handle_kind(current) != HANDLE_ENTRY || handle_interface(current) != space->interface)
 		return ANSWER_GONE;
-	neighbour = entry_find(engine, handle_index(current), handle_generation(current));
+	neighbour = entry_find(space, handle_index(current), handle_generation(current));
 	if (!neighbour || neighbour->portal != command->object.portal)
 		return ANSWER_GONE;
-	entry = entry_open(engine, command);
+	entry = entry_open(space, command);
 	if (!entry)
 		return ANSWER_GONE;
 	entry->linked = true;
-	list = &engine->lists[entry->portal];
+	list = &space->lists[entry->portal];
 	if (command->position == POSITION_BEFORE)
 		match_insert_before(
-			&engine->entries, list, handle_index(current), command->object.index);
+			&space->entries, list, handle_index(current), command->object.index);
 	else
 		match_insert_after(
-			&engine->entries, list, handle_index(current), command->object.index);
+			&space->entries, list, handle_index(current), command->object.index);
 	return ANSWER_OK;
 }
 
-void entry_free(struct engine *engine, uint32_t index)
+void entry_free(struct space *space, uint32_t index)
 {
-	struct segment *segment = engine->segment;
+	struct segment *segment = space->segment;
 	struct entry *entry = segment_entry(segment, index);
 
-	match_remove(&engine->entries, &engine->lists[entry->portal], index);
+	match_remove(&space->entries, &space->lists[entry->portal], index);
 	entry->linked = false;
 	atomic_store_explicit(&entry->gate, 0, memory_order_release);
 	atomic_fetch_sub_explicit(
@@ -86,22 +86,22 @@ void entry_free(struct engine *engine, uint32_t index)
 	segment_give(segment, segment->free_entries, index);
 }
 
-enum answer entry_unlink(struct engine *engine, uint32_t index, uint32_t generation)
+enum answer entry_unlink(struct space *space, uint32_t index, uint32_t generation)
 {
-	struct entry *entry = entry_find(engine, index, generation);
+	struct entry *entry = entry_find(space, index, generation);
 	uint32_t attached;
 
 	if (!entry)
 		return ANSWER_GONE;
-	attached = segment_match(engine->segment, index)->region;
+	attached = segment_match(space->segment, index)->region;
 	if (attached != INDEX_NONE) {
-		struct region *region = segment_region(engine->segment, attached);
+		struct region *region = segment_region(space->segment, attached);
 
 		if (region->pending != 0)
 			return ANSWER_PENDING;
 		region->entry = INDEX_NONE; /* the entry goes here, whatever it was made with */
-		region_free(engine, attached);
+		region_free(space, attached);
 	}
-	entry_free(engine, index);
+	entry_free(space, index);
 	return ANSWER_OK;
 }

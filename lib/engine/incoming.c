@@ -76,14 +76,14 @@ static void account_from(
 
 /* A region that was too small for a message that matched, and was attached with that wish,
  * leaves. */
-static void region_leave_for_room(struct engine *engine, struct region *region, struct process from,
+static void region_leave_for_room(struct space *space, struct region *region, struct process from,
 	const struct message_header *header)
 {
 	struct account account;
 
 	account_from(&account, from, header);
 	account.value = header->kind == MESSAGE_PUT ? header->value : 0;
-	region_leave(engine, region, &account);
+	region_leave(space, region, &account);
 }
 
 static uint32_t request_operation(const struct message_header *request)
@@ -93,16 +93,16 @@ static uint32_t request_operation(const struct message_header *request)
 
 /* Asks the region of an entry that matches a request, if it has one; ACCEPTED: it has granted one
  * operation. */
-static ALWAYS_INLINE enum acceptance entry_ask(const struct engine *engine, uint32_t i,
+static ALWAYS_INLINE enum acceptance entry_ask(const struct space *space, uint32_t i,
 	struct process from, const struct message_header *request, struct region **region,
 	struct placement *placement)
 {
-	uint32_t index = match_entry(&engine->entries, i)->region;
+	uint32_t index = match_entry(&space->entries, i)->region;
 	enum acceptance answer;
 
 	if (index == INDEX_NONE)
 		return REJECTED;
-	*region = segment_region(engine->segment, index);
+	*region = segment_region(space->segment, index);
 	answer = region_accepts(*region, request_operation(request), request, placement);
 	if (answer != ACCEPTED)
 		return answer;
@@ -116,42 +116,42 @@ static ALWAYS_INLINE enum acceptance entry_ask(const struct engine *engine, uint
 
 /* The law: the first entry in list order that matches and whose region accepts. NULL at the end of
  * the list. */
-static NOINLINE struct region *portal_walk(struct engine *engine, struct process from,
+static NOINLINE struct region *portal_walk(struct space *space, struct process from,
 	const struct message_header *header, struct placement *placement)
 {
 	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
-	const struct match_list *list = &engine->lists[header->portal];
+	const struct match_list *list = &space->lists[header->portal];
 	uint32_t next;
 
-	for (uint32_t i = match_first(&engine->entries, list, &key); i != MATCH_NONE; i = next) {
+	for (uint32_t i = match_first(&space->entries, list, &key); i != MATCH_NONE; i = next) {
 		struct region *region;
-		enum acceptance answer = entry_ask(engine, i, from, header, &region, placement);
+		enum acceptance answer = entry_ask(space, i, from, header, &region, placement);
 
 		if (answer == ACCEPTED)
 			return region;
-		next = match_next(&engine->entries, list, i, &key); /* i may go with its region */
+		next = match_next(&space->entries, list, i, &key); /* i may go with its region */
 		if (answer == REJECTED_FOR_ROOM && region->unlink_nofit)
-			region_leave_for_room(engine, region, from, header);
+			region_leave_for_room(space, region, from, header);
 	}
 	return NULL;
 }
 
 /* The same, which nearly always ends with the first entry that matches. */
-static ALWAYS_INLINE struct region *portal_search(struct engine *engine, struct process from,
+static ALWAYS_INLINE struct region *portal_search(struct space *space, struct process from,
 	const struct message_header *header, struct placement *placement)
 {
 	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
-	uint32_t first = match_first(&engine->entries, &engine->lists[header->portal], &key);
+	uint32_t first = match_first(&space->entries, &space->lists[header->portal], &key);
 	struct region *region;
 
 	if (first == MATCH_NONE)
 		return NULL;
-	if (entry_ask(engine, first, from, header, &region, placement) != ACCEPTED) {
+	if (entry_ask(space, first, from, header, &region, placement) != ACCEPTED) {
 		/* Copies, so that the caller's stay in registers. */
 		const struct message_header copy = *header;
 		struct placement walked = {0};
 
-		region = portal_walk(engine, from, &copy, &walked);
+		region = portal_walk(space, from, &copy, &walked);
 		*placement = walked;
 	}
 	return region;
@@ -162,42 +162,42 @@ enum refusal { REFUSED_PORTAL, REFUSED_COOKIE, REFUSED_ACCESS, REFUSED_MEMORY, R
 /* Nothing else says that a put was dropped. Once for each Portal: there may be any number of
  * them. */
 static void unmatched_tell(
-	struct engine *engine, struct process from, const struct message_header *header)
+	struct space *space, struct process from, const struct message_header *header)
 {
-	if (engine->unmatched[header->portal] || !log_wants(LOG_LEVEL_INFO))
+	if (space->unmatched[header->portal] || !log_wants(LOG_LEVEL_INFO))
 		return;
-	engine->unmatched[header->portal] = true;
+	space->unmatched[header->portal] = true;
 	log_info("interface %" PRIu32 ": a %s of %" PRIu64 " bytes from %" PRIu32 ":%" PRIu32
 		 " to Portal %" PRIu32 " with match bits 0x%" PRIx64
 		 " was dropped, because no match entry and descriptor accept it; attach them "
 		 "before the sender may send, and let it ask "
 		 "for an acknowledgement (further drops at this Portal are only counted, in "
 		 "dropped_no_match)",
-		engine->interface, header->kind == MESSAGE_PUT ? "put" : "get", header->requested,
+		space->interface, header->kind == MESSAGE_PUT ? "put" : "get", header->requested,
 		from.nid, from.pid, header->portal, header->match_bits);
 }
 
 static NOINLINE void request_refuse(
-	struct engine *engine, struct process from, struct message_header header, enum refusal why)
+	struct space *space, struct process from, struct message_header header, enum refusal why)
 {
 	switch (why) {
 	case REFUSED_PORTAL:
-		engine_count(engine, dropped_no_portal);
+		space_count(space, dropped_no_portal);
 		break;
 	case REFUSED_COOKIE:
-		engine_count(engine, dropped_bad_cookie);
+		space_count(space, dropped_bad_cookie);
 		break;
 	case REFUSED_ACCESS:
-		engine_count(engine, dropped_access_denied);
+		space_count(space, dropped_access_denied);
 		break;
 	case REFUSED_MEMORY:
-		engine_count(engine, dropped_no_memory_operation);
+		space_count(space, dropped_no_memory_operation);
 		break;
 	case REFUSED_MATCH:
 		PROBE(match, from.nid, from.pid, header.portal, header.match_bits, header.requested,
 			-1);
-		engine_count(engine, dropped_no_match);
-		unmatched_tell(engine, from, &header);
+		space_count(space, dropped_no_match);
+		unmatched_tell(space, from, &header);
 		break;
 	}
 }
@@ -205,10 +205,10 @@ static NOINLINE void request_refuse(
 /* Access control, then translation; NULL after counting why not. Otherwise the region has granted
  * one operation. There is memory for a struct operation, unless the request needs none: it is here
  * as a whole and wants no acknowledgement. */
-static ALWAYS_INLINE struct region *request_admit(struct engine *engine, struct process from,
+static ALWAYS_INLINE struct region *request_admit(struct space *space, struct process from,
 	const struct message_header *header, bool whole, struct placement *placement)
 {
-	const struct segment *segment = engine->segment;
+	const struct segment *segment = space->segment;
 	enum refusal why = REFUSED_MATCH;
 	struct region *region = NULL;
 
@@ -220,12 +220,12 @@ static ALWAYS_INLINE struct region *request_admit(struct engine *engine, struct 
 			 header->portal))
 		why = REFUSED_ACCESS;
 	else if ((!whole || header->handle != 0) &&
-		 !(operation_granted(engine, from) && operation_reserve(engine, 1)))
+		 !(operation_granted(space->engine, from) && operation_reserve(space->engine, 1)))
 		why = REFUSED_MEMORY;
 	else
-		region = portal_search(engine, from, header, placement);
+		region = portal_search(space, from, header, placement);
 	if (!region)
-		request_refuse(engine, from, *header, why);
+		request_refuse(space, from, *header, why);
 	return region;
 }
 
@@ -239,11 +239,11 @@ static void account_accepted(struct account *account, struct process from,
 }
 
 /* Begins an operation that a remote process asked for. */
-static struct operation *operation_accept(struct engine *engine, enum operation_kind kind,
+static struct operation *operation_accept(struct space *space, enum operation_kind kind,
 	struct region *region, struct process from, const struct message_header *header,
 	const struct placement *placement)
 {
-	struct operation *operation = operation_take(engine, kind);
+	struct operation *operation = operation_take(space->engine, kind);
 	struct account *account = &operation->account;
 	uint64_t link;
 
@@ -251,10 +251,10 @@ static struct operation *operation_accept(struct engine *engine, enum operation_
 	operation->remote = header->operation;
 	account_accepted(account, from, header, placement);
 	account->value = kind == OPERATION_RECEIVE ? header->value : 0;
-	region_begin(engine, region, operation);
+	region_begin(space, region, operation);
 	operation->exhausts = region_spend(region, true, placement->length);
-	engine_trace(engine, TRACE_MATCH, from, header->operation, account);
-	link = region_log(engine, region, operation->queue,
+	engine_trace(space->engine, TRACE_MATCH, from, header->operation, account);
+	link = region_log(space, region, operation->queue,
 		kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START, account);
 	account->link = link ? link : LINK_OWN;
 	return operation;
@@ -279,11 +279,12 @@ static void notice_send(struct engine *engine, struct process to, struct message
 
 /* Tells the initiator of a put that it has been placed. account: of PUT_END. The rest is the put's,
  * to echo. */
-static NOINLINE void put_acknowledge(struct engine *engine, struct process to,
+static NOINLINE void put_acknowledge(struct space *space, struct process to,
 	const struct account *account, uint64_t handle, uint64_t offset, uint64_t operation)
 {
 	struct message_header ack = {
 		.kind = MESSAGE_ACK,
+		.space = space->number,
 		.portal = account->portal,
 		.match_bits = account->match_bits,
 		.offset = offset,
@@ -293,14 +294,13 @@ static NOINLINE void put_acknowledge(struct engine *engine, struct process to,
 		.operation = operation,
 	};
 
-	notice_send(engine, to, &ack);
+	notice_send(space->engine, to, &ack);
 }
 
 /* A put whose data, as far as it is wanted, is here: it is never pending, since nothing but this
  * thread frees regions (R1). */
-static ALWAYS_INLINE void put_take(struct engine *engine, struct region *region,
-	struct process from, const struct message_header *header, const void *data,
-	const struct placement *placement)
+static ALWAYS_INLINE void put_take(struct space *space, struct region *region, struct process from,
+	const struct message_header *header, const void *data, const struct placement *placement)
 {
 	/* The options are looked at before the end, which may free the region. */
 	bool acknowledge = header->handle != 0 && !(region->options & REGION_NO_ACK);
@@ -313,34 +313,34 @@ static ALWAYS_INLINE void put_take(struct engine *engine, struct region *region,
 	account_accepted(&account, from, header, placement);
 	account.value = header->value;
 	if (traced)
-		engine_trace(engine, TRACE_MATCH, from, header->operation, &account);
+		engine_trace(space->engine, TRACE_MATCH, from, header->operation, &account);
 	place_data(to, data, placement->length);
 	PROBE(place, from.nid, from.pid, to, placement->length);
 	if (traced)
-		engine_trace(engine, TRACE_PLACE, from, header->operation, &account);
-	link = region_log_whole(engine, region, &account, EVENT_PUT_START);
+		engine_trace(space->engine, TRACE_PLACE, from, header->operation, &account);
+	link = region_log_whole(space, region, &account, EVENT_PUT_START);
 	if (traced)
-		engine_trace(engine, TRACE_EVENT, from, header->operation, &account);
+		engine_trace(space->engine, TRACE_EVENT, from, header->operation, &account);
 	if (exhausts || acknowledge) {
 		/* so that the account itself may stay in registers */
 		struct account copy = account;
 
 		copy.link = link ? link : LINK_OWN;
 		if (exhausts) /* R3: a region that accepts is not on its way out */
-			region_settle(engine, region, &copy, exhausts);
+			region_settle(space, region, &copy, exhausts);
 		if (acknowledge)
-			put_acknowledge(engine, from, &copy, header->handle, header->offset,
+			put_acknowledge(space, from, &copy, header->handle, header->offset,
 				header->operation);
 	}
 }
 
 /* A put of which data is still to come. */
-static void put_accept(struct engine *engine, struct region *region, struct process from,
+static void put_accept(struct space *space, struct region *region, struct process from,
 	const struct message_header *header, const struct placement *placement,
 	struct inbound *inbound)
 {
 	struct operation *operation =
-		operation_accept(engine, OPERATION_RECEIVE, region, from, header, placement);
+		operation_accept(space, OPERATION_RECEIVE, region, from, header, placement);
 
 	operation->acknowledge = header->handle != 0;
 	operation->handle = header->handle;
@@ -352,34 +352,33 @@ static void put_accept(struct engine *engine, struct region *region, struct proc
 }
 
 /* A put that is here as a whole. */
-static ALWAYS_INLINE void put_whole(struct engine *engine, struct process from,
+static ALWAYS_INLINE void put_whole(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
 	struct placement placement;
-	struct region *region = request_admit(engine, from, header, true, &placement);
+	struct region *region = request_admit(space, from, header, true, &placement);
 
 	if (!region)
 		return;
-	engine_count(engine, puts_received);
-	put_take(engine, region, from, header, data, &placement);
+	space_count(space, puts_received);
+	put_take(space, region, from, header, data, &placement);
 }
 
 /* A put of which only the first data is here; that may be all that is wanted. */
-static void put_begin(struct engine *engine, struct process from,
-	const struct message_header *header, const struct record *record, struct inbound *inbound)
+static void put_begin(struct space *space, struct process from, const struct message_header *header,
+	const struct record *record, struct inbound *inbound)
 {
 	struct placement placement;
-	struct region *region = request_admit(engine, from, header, false, &placement);
+	struct region *region = request_admit(space, from, header, false, &placement);
 
-	inbound->stop = true;
 	if (!region)
 		return;
-	engine_count(engine, puts_received);
+	space_count(space, puts_received);
 	if (placement.length <= record->data_length) {
-		put_take(engine, region, from, header, record->data, &placement);
+		put_take(space, region, from, header, record->data, &placement);
 		inbound->taken = true;
 	} else {
-		put_accept(engine, region, from, header, &placement, inbound);
+		put_accept(space, region, from, header, &placement, inbound);
 	}
 }
 
@@ -399,35 +398,34 @@ static void get_refuse(
 	notice_send(engine, from, &refusal);
 }
 
-static void get_begin(
-	struct engine *engine, struct process from, const struct message_header *header)
+static void get_begin(struct space *space, struct process from, const struct message_header *header)
 {
 	struct message_header reply = *header;
 	struct placement placement;
 	struct operation *operation;
-	struct region *region = request_admit(engine, from, header, false, &placement);
+	struct region *region = request_admit(space, from, header, false, &placement);
 
 	if (!region) {
-		get_refuse(engine, from, header);
+		get_refuse(space->engine, from, header);
 		return;
 	}
-	operation = operation_accept(engine, OPERATION_SERVE, region, from, header, &placement);
-	engine_count(engine, gets_received);
-	TAILQ_INSERT_TAIL(&engine->serving, operation, link);
+	operation = operation_accept(space, OPERATION_SERVE, region, from, header, &placement);
+	space_count(space, gets_received);
+	TAILQ_INSERT_TAIL(&space->engine->serving, operation, link);
 	operation->message.data = placement_address(region, &placement);
 	operation->message.length = placement.length;
 	reply.kind = MESSAGE_REPLY;
 	reply.uid = 0;
 	reply.cookie = 0;
 	reply.value = placement.length;
-	outgoing_send(engine, operation, &reply);
+	outgoing_send(space->engine, operation, &reply);
 }
 
 /* 4.2: the descriptor and its queue must still exist and have room; nothing else is checked. */
 void incoming_acknowledged(
-	struct engine *engine, struct process from, const struct message_header *header)
+	struct space *space, struct process from, const struct message_header *header)
 {
-	struct region *region = region_of(engine, header->handle);
+	struct region *region = region_of(space, header->handle);
 	struct account account;
 	struct queue *queue;
 	bool exhausts, lost = true;
@@ -438,102 +436,105 @@ void incoming_acknowledged(
 		account.offset = header->offset;
 		account.link = header->operation ? header->operation : LINK_OWN;
 		exhausts = region_spend(region, region_take(region), 0);
-		engine_trace(engine, TRACE_ACK, engine->self, header->operation, &account);
-		queue = queue_find(engine->segment, region->queue);
+		engine_trace(
+			space->engine, TRACE_ACK, space->engine->self, header->operation, &account);
+		queue = queue_find(space->segment, region->queue);
 		lost = event_wanted(region, EVENT_ACK, TRANSPORT_OK) &&
-		       (!queue || !event_log(engine, queue, region, EVENT_ACK, TRANSPORT_OK,
+		       (!queue || !event_log(space, queue, region, EVENT_ACK, TRANSPORT_OK,
 					  &account, account.link)
 					   .slot);
-		region_settle(engine, region, &account, exhausts);
+		region_settle(space, region, &account, exhausts);
 	}
 	if (lost)
-		engine_count(engine, dropped_late_ack);
+		space_count(space, dropped_late_ack);
 	else
-		engine_count(engine, acks_delivered);
+		space_count(space, acks_delivered);
 }
 
 /* The get that a reply or a refusal names, if it really was sent to that process and still waits;
  * NULL if not. */
 static struct operation *get_find(
-	struct engine *engine, struct process from, const struct message_header *header)
+	struct space *space, struct process from, const struct message_header *header)
 {
-	struct operation *operation = operation_find(engine, header->operation, OPERATION_GET);
+	struct operation *operation =
+		operation_find(space->engine, header->operation, OPERATION_GET);
 
 	if (!operation || operation->replying || operation->ended ||
-		operation_region(engine, operation)->handle != header->handle ||
-		operation->peer.nid != from.nid || operation->peer.pid != from.pid)
+		operation->region->handle != header->handle || operation->peer.nid != from.nid ||
+		operation->peer.pid != from.pid)
 		return NULL;
 	return operation;
 }
 
 /* A reply whose data, as far as it is wanted, is here. */
 static void reply_take(
-	struct engine *engine, struct operation *operation, struct process from, const void *data)
+	struct space *space, struct operation *operation, struct process from, const void *data)
 {
-	struct region *region = segment_region(engine->segment, operation->region);
+	struct region *region = operation->region;
 	struct account *account = &operation->account;
 	void *to = (void *)(uintptr_t)region->start;
 	uint64_t link;
 
 	place_data(to, data, account->moved);
 	PROBE(place, from.nid, from.pid, to, account->moved);
-	engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation), account);
+	engine_trace(space->engine, TRACE_PLACE, space->engine->self, operation_name(operation),
+		account);
 	region->pending--; /* R2 */
-	link = region_log_whole(engine, region, account, EVENT_REPLY_START);
+	link = region_log_whole(space, region, account, EVENT_REPLY_START);
 	account->link = link ? link : LINK_OWN;
-	region_settle(engine, region, account, operation->exhausts);
-	engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation), account);
-	outgoing_finish(engine, operation);
+	region_settle(space, region, account, operation->exhausts);
+	engine_trace(space->engine, TRACE_EVENT, space->engine->self, operation_name(operation),
+		account);
+	outgoing_finish(space->engine, operation);
 }
 
 /* Begins what a reply brings; NULL: nobody waits for it. */
-static struct operation *reply_accept(struct engine *engine, struct process from,
+static struct operation *reply_accept(struct space *space, struct process from,
 	const struct message_header *header, uint64_t extent)
 {
-	struct operation *operation = get_find(engine, from, header);
+	struct operation *operation = get_find(space, from, header);
 	struct region *region;
 
 	if (!operation) {
-		engine_count(engine, dropped_late_reply);
+		space_count(space, dropped_late_reply);
 		return NULL;
 	}
-	region = segment_region(engine->segment, operation->region);
-	engine_count(engine, replies_received);
+	region = operation->region;
+	space_count(space, replies_received);
 	operation->replying = true;
-	outgoing_heard(engine, operation);
+	outgoing_heard(space->engine, operation);
 	account_from(&operation->account, from, header);
 	operation->account.moved = extent < region->length ? extent : region->length;
 	operation->exhausts = region_spend(region, region_take(region), 0);
 	return operation;
 }
 
-static void reply_whole(struct engine *engine, struct process from,
+static void reply_whole(struct space *space, struct process from,
 	const struct message_header *header, const void *data, uint64_t length)
 {
-	struct operation *operation = reply_accept(engine, from, header, length);
+	struct operation *operation = reply_accept(space, from, header, length);
 
 	if (operation)
-		reply_take(engine, operation, from, data);
+		reply_take(space, operation, from, data);
 }
 
-static void reply_begin(struct engine *engine, struct process from,
+static void reply_begin(struct space *space, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound)
 {
-	struct operation *operation = reply_accept(engine, from, header, record->extent);
+	struct operation *operation = reply_accept(space, from, header, record->extent);
 	struct region *region;
 	uint64_t link;
 
-	inbound->stop = true;
 	if (!operation)
 		return;
 	if (operation->account.moved <= record->data_length) {
-		reply_take(engine, operation, from, record->data);
+		reply_take(space, operation, from, record->data);
 		inbound->taken = true;
 		return;
 	}
-	region = segment_region(engine->segment, operation->region);
+	region = operation->region;
 	operation->queue = region->queue;
-	link = region_log(engine, region, operation->queue, EVENT_REPLY_START, &operation->account);
+	link = region_log(space, region, operation->queue, EVENT_REPLY_START, &operation->account);
 	operation->account.link = link ? link : LINK_OWN;
 	inbound->base = (void *)(uintptr_t)region->start;
 	inbound->limit = operation->account.moved;
@@ -542,32 +543,32 @@ static void reply_begin(struct engine *engine, struct process from,
 }
 
 static void refusal_begin(
-	struct engine *engine, struct process from, const struct message_header *header)
+	struct space *space, struct process from, const struct message_header *header)
 {
-	struct operation *operation = get_find(engine, from, header);
+	struct operation *operation = get_find(space, from, header);
 
 	/* No drop if not: a probe that crossed the reply is refused, and nobody misses anything. */
 	if (operation)
-		outgoing_fail(engine, operation, FAIL_UNDELIVERABLE);
+		outgoing_fail(space->engine, operation, FAIL_UNDELIVERABLE);
 	else
-		engine_count(engine, refusals_late);
+		space_count(space, refusals_late);
 }
 
 /* A get waits for a reply that this process knows nothing of: it has lived since, or never got the
  * get. Gets and probes come in the order in which they were sent, so the get itself cannot be still
  * to come. */
 static void probe_begin(
-	struct engine *engine, struct process from, const struct message_header *header)
+	struct space *space, struct process from, const struct message_header *header)
 {
 	struct operation *operation;
 
-	TAILQ_FOREACH(operation, &engine->serving, link)
+	TAILQ_FOREACH(operation, &space->engine->serving, link)
 	{
 		if (operation->remote == header->operation && operation->peer.nid == from.nid &&
 			operation->peer.pid == from.pid)
 			return;
 	}
-	get_refuse(engine, from, header);
+	get_refuse(space->engine, from, header);
 }
 
 /* Only puts and replies have data. */
@@ -577,34 +578,53 @@ static bool message_is_sound(const struct message_header *header, uint64_t lengt
 	       header->kind == MESSAGE_PUT;
 }
 
-/* A message that is here as a whole, but a put. */
-static NOINLINE void message_take(struct engine *engine, struct process from,
+/* A message for a space that does not exist. */
+static NOINLINE void message_refuse(
+	struct engine *engine, struct process from, const struct message_header *header)
+{
+	engine_count(engine, dropped_no_space);
+	if (header->kind == MESSAGE_GET || header->kind == MESSAGE_PROBE)
+		get_refuse(engine, from, header);
+}
+
+/* A sound message that is here as a whole, but a put. */
+static void message_take(struct space *space, struct process from,
 	const struct message_header *header, const void *data, uint32_t length)
 {
-	if (!message_is_sound(header, length)) {
-		engine_count(engine, dropped_bad_message);
-		return;
-	}
 	switch (header->kind) {
 	case MESSAGE_GET:
-		get_begin(engine, from, header);
+		get_begin(space, from, header);
 		break;
 	case MESSAGE_ACK:
-		if (!outgoing_keep(engine, from, header))
-			incoming_acknowledged(engine, from, header);
+		if (!outgoing_keep(space->engine, from, header))
+			incoming_acknowledged(space, from, header);
 		break;
 	case MESSAGE_REPLY:
-		reply_whole(engine, from, header, data, length);
+		reply_whole(space, from, header, data, length);
 		break;
 	case MESSAGE_REFUSE:
-		refusal_begin(engine, from, header);
+		refusal_begin(space, from, header);
 		break;
 	case MESSAGE_PROBE:
-		probe_begin(engine, from, header);
+		probe_begin(space, from, header);
 		break;
 	default: /* message_decode() knows no other but puts */
 		break;
 	}
+}
+
+/* A message that is here as a whole, but a put to a space. */
+static NOINLINE void message_whole(struct engine *engine, struct process from,
+	const struct message_header *header, const void *data, uint32_t length)
+{
+	struct space *space = space_find(engine, header->space);
+
+	if (!message_is_sound(header, length))
+		engine_count(engine, dropped_bad_message);
+	else if (!space)
+		message_refuse(engine, from, header);
+	else
+		message_take(space, from, header, data, length);
 }
 
 void incoming_whole(void *context, struct process from, const void *bytes, uint32_t header_length,
@@ -612,15 +632,19 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 {
 	struct engine *engine = context;
 	struct message_header header;
+	struct space *space;
 
 	if (!message_decode(bytes, header_length, length, &header)) {
 		engine_count(engine, dropped_bad_message);
-	} else if (__builtin_expect(header.kind == MESSAGE_PUT, 1)) {
-		put_whole(engine, from, &header, data);
+		return;
+	}
+	space = space_find(engine, header.space);
+	if (__builtin_expect(header.kind == MESSAGE_PUT && space, 1)) {
+		put_whole(space, from, &header, data);
 	} else {
 		const struct message_header copy = header; /* as in portal_search() */
 
-		message_take(engine, from, &copy, data, length);
+		message_whole(engine, from, &copy, data, length);
 	}
 }
 
@@ -629,44 +653,58 @@ void incoming_begin(
 {
 	struct engine *engine = context;
 	struct message_header header;
+	struct space *space;
 
+	inbound->stop = true;
 	if (!message_decode(record->header, record->header_length, record->extent, &header) ||
 		!message_is_sound(&header, record->extent)) {
 		engine_count(engine, dropped_bad_message);
-		inbound->stop = true;
-	} else if (header.kind == MESSAGE_PUT) {
-		put_begin(engine, from, &header, record, inbound);
-	} else {
-		reply_begin(engine, from, &header, record, inbound);
-	}
-}
-
-void incoming_end(void *context, void *inbound_context, enum transport_fail why)
-{
-	struct engine *engine = context;
-	struct operation *operation = inbound_context;
-	bool failed = why != TRANSPORT_OK;
-	bool acknowledge;
-
-	if (operation->kind == OPERATION_GET) {
-		engine_trace(engine, TRACE_PLACE, engine->self, operation_name(operation),
-			&operation->account);
-		region_end(engine, operation, EVENT_REPLY_END, why);
-		engine_trace(engine, TRACE_EVENT, engine->self, operation_name(operation),
-			&operation->account);
-		outgoing_finish(engine, operation);
 		return;
 	}
+	space = space_find(engine, header.space);
+	if (!space)
+		message_refuse(engine, from, &header);
+	else if (header.kind == MESSAGE_PUT)
+		put_begin(space, from, &header, record, inbound);
+	else
+		reply_begin(space, from, &header, record, inbound);
+}
+
+/* The last of a reply has been placed, or will not come. */
+static void reply_end(struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	engine_trace(
+		engine, TRACE_PLACE, engine->self, operation_name(operation), &operation->account);
+	region_end(operation, EVENT_REPLY_END, why);
+	engine_trace(
+		engine, TRACE_EVENT, engine->self, operation_name(operation), &operation->account);
+	outgoing_finish(engine, operation);
+}
+
+/* The same of a put. */
+static void put_end(struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	struct space *space = operation->space;
 	/* The options are looked at before the end, which may free the region. */
-	acknowledge =
-		!failed && operation->acknowledge &&
-		!(segment_region(engine->segment, operation->region)->options & REGION_NO_ACK);
+	bool acknowledge = why == TRANSPORT_OK && operation->acknowledge &&
+			   !(operation->region->options & REGION_NO_ACK);
+
 	engine_trace(engine, TRACE_PLACE, operation->peer, operation->remote, &operation->account);
-	region_end(engine, operation, EVENT_PUT_END, why);
+	region_end(operation, EVENT_PUT_END, why);
 	engine_trace(engine, TRACE_EVENT, operation->peer, operation->remote, &operation->account);
 	/* Freed first, so that the acknowledgement certainly has an operation: perhaps this one. */
 	operation_free(engine, operation);
 	if (acknowledge)
-		put_acknowledge(engine, operation->peer, &operation->account, operation->handle,
+		put_acknowledge(space, operation->peer, &operation->account, operation->handle,
 			operation->request_offset, operation->remote);
+}
+
+void incoming_end(void *context, void *inbound_context, enum transport_fail why)
+{
+	struct operation *operation = inbound_context;
+
+	if (operation->kind == OPERATION_GET)
+		reply_end(context, operation, why);
+	else
+		put_end(context, operation, why);
 }

@@ -51,11 +51,11 @@ LOGGING_INLINE void event_write(struct logging *logging, const struct region *re
 
 /* A slot has been written: its events can be read, so many. */
 LOGGING_INLINE void event_publish(
-	struct engine *engine, struct queue *queue, const struct logging *logging, unsigned events)
+	struct space *space, struct queue *queue, const struct logging *logging, unsigned events)
 {
 	queue_publish(logging);
-	engine_count_add(engine, events_logged, events);
-	engine_touch(engine, queue);
+	segment_count_add(space->segment, events_logged, events);
+	engine_touch(space, queue);
 }
 
 /* Is an event of this region to be logged? */
@@ -65,34 +65,34 @@ LOGGING_INLINE bool event_wanted(const struct region *region, enum event_kind ki
 }
 
 /* Logs an event in a queue that has been found. */
-LOGGING_INLINE struct logging event_log(struct engine *engine, struct queue *queue,
+LOGGING_INLINE struct logging event_log(struct space *space, struct queue *queue,
 	const struct region *region, enum event_kind kind, uint32_t why,
 	const struct account *account, uint64_t link)
 {
 	struct logging logging = queue_claim(queue);
 
 	if (__builtin_expect(!logging.slot, 0)) {
-		engine_count(engine, events_lost);
+		space_count(space, events_lost);
 		return logging;
 	}
 	event_write(&logging, region, kind, why, account, link);
-	event_publish(engine, queue, &logging, 1);
+	event_publish(space, queue, &logging, 1);
 	return logging;
 }
 
 /* region.c: the same as region_log_whole() for a queue that has no room for both, or a region of
  * which both are not wanted. */
-uint64_t region_log_apart(struct engine *engine, const struct region *region,
+uint64_t region_log_apart(struct space *space, const struct region *region,
 	const struct account *account, enum event_kind start);
 
 /* Logs START and END of an operation that was here as a whole, in one slot; start: START's kind.
  * The account's link means nothing.
  * Returns START's sequence, which is the link of both, 0: there is no queue. */
-LOGGING_INLINE uint64_t region_log_whole(struct engine *engine, const struct region *region,
+LOGGING_INLINE uint64_t region_log_whole(struct space *space, const struct region *region,
 	const struct account *account, enum event_kind start)
 {
 	const uint32_t both = EVENT_BIT(start) | EVENT_BIT(start + 1);
-	struct queue *queue = queue_find(engine->segment, region->queue);
+	struct queue *queue = queue_find(space->segment, region->queue);
 	struct logging logging = {0};
 
 	if (!queue)
@@ -103,21 +103,21 @@ LOGGING_INLINE uint64_t region_log_whole(struct engine *engine, const struct reg
 		/* so that the account itself may stay in registers */
 		struct account copy = *account;
 
-		return region_log_apart(engine, region, &copy, start);
+		return region_log_apart(space, region, &copy, start);
 	}
 	event_write(&logging, region, start, TRANSPORT_OK, account, logging.sequence);
-	event_publish(engine, queue, &logging, 2);
+	event_publish(space, queue, &logging, 2);
 	return logging.sequence;
 }
 
 /* An operation is over: it is no longer pending (R2), then its last event is logged. queue: that it
  * had when it began, NULL: none. region_settle() follows. */
-LOGGING_INLINE void region_log_end(struct engine *engine, struct region *region,
-	struct queue *queue, enum event_kind kind, uint32_t why, const struct account *account)
+LOGGING_INLINE void region_log_end(struct space *space, struct region *region, struct queue *queue,
+	enum event_kind kind, uint32_t why, const struct account *account)
 {
 	region->pending--;
 	if (queue && event_wanted(region, kind, why))
-		event_log(engine, queue, region, kind, why, account, account->link);
+		event_log(space, queue, region, kind, why, account, account->link);
 }
 
 #endif

@@ -48,6 +48,19 @@ struct operation *operation_find(struct engine *engine, uint64_t name, enum oper
 	return operation;
 }
 
+bool operation_names(const struct engine *engine, const struct space *space)
+{
+	for (uint32_t i = 0; i < engine->chunk_count * OPERATION_CHUNK; i++) {
+		const struct operation *operation =
+			&engine->chunks[i / OPERATION_CHUNK][i % OPERATION_CHUNK];
+
+		if (operation->kind != OPERATION_FREE && operation->kind != OPERATION_NOTICE &&
+			operation->space == space)
+			return true;
+	}
+	return false;
+}
+
 void operation_pool_free(struct engine *engine)
 {
 	for (uint32_t i = 0; i < engine->chunk_count; i++)

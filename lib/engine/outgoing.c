@@ -58,8 +58,9 @@ static inline struct account put_account(
 /* Logs SEND_START. */
 static inline void put_start(struct engine *engine, struct operation *operation)
 {
-	const struct region *region = operation_region(engine, operation);
-	struct queue *queue = queue_find(engine->segment, operation->queue);
+	const struct region *region = operation->region;
+	struct space *space = operation->space;
+	struct queue *queue = queue_find(space->segment, operation->queue);
 	struct account account;
 
 	operation->account.link = LINK_OWN;
@@ -67,7 +68,7 @@ static inline void put_start(struct engine *engine, struct operation *operation)
 		return;
 	account = put_account(engine, operation);
 	operation->account.link =
-		event_log(engine, queue, region, EVENT_SEND_START, TRANSPORT_OK, &account, LINK_OWN)
+		event_log(space, queue, region, EVENT_SEND_START, TRANSPORT_OK, &account, LINK_OWN)
 			.sequence;
 }
 
@@ -124,14 +125,16 @@ static __attribute__((noinline)) uint64_t put_name(
 	return trace_wanted() ? put_trace(engine, operation, name) : name;
 }
 
-void outgoing_put(struct engine *engine, struct region *region, const struct move *move, bool taken,
+void outgoing_put(struct space *space, struct region *region, const struct move *move, bool taken,
 	bool acknowledge)
 {
+	struct engine *engine = space->engine;
 	struct operation *operation = operation_begin(engine, OPERATION_PUT);
 	struct message *message = &operation->message;
 	struct message_header header = {
 		.kind = MESSAGE_PUT,
-		.uid = engine->uid,
+		.space = space->number,
+		.uid = space->uid,
 		.portal = move->portal,
 		.cookie = move->cookie,
 		.match_bits = move->match_bits,
@@ -141,11 +144,12 @@ void outgoing_put(struct engine *engine, struct region *region, const struct mov
 	bool first;
 
 	region->pending++;
-	operation->region = move->region;
+	operation->space = space;
+	operation->region = region;
 	operation->queue = region->queue;
 	operation->peer = move->to;
 	operation->exhausts = region_spend(region, taken, 0);
-	operation->account.target = engine->uid | (uint64_t)move->portal << 32;
+	operation->account.target = space->uid | (uint64_t)move->portal << 32;
 	operation->account.match_bits = move->match_bits;
 	operation->account.value = move->value;
 	message->data = (const void *)(uintptr_t)region->start;
@@ -170,7 +174,7 @@ bool outgoing_keep(struct engine *engine, struct process from, const struct mess
 	TAILQ_FOREACH(operation, sending_list(engine, ack->operation), link)
 	{
 		if (operation->name != ack->operation || operation->acknowledged ||
-			operation_region(engine, operation)->handle != ack->handle ||
+			operation->region->handle != ack->handle ||
 			operation->peer.nid != from.nid || operation->peer.pid != from.pid)
 			continue;
 		operation->acknowledged = true;
@@ -187,7 +191,7 @@ static __attribute__((noinline)) void put_settle(
 	const struct account account = put_account(engine, operation);
 
 	/* Only a successful operation's end unlinks. */
-	region_settle(engine, operation_region(engine, operation), &account,
+	region_settle(operation->space, operation->region, &account,
 		operation->exhausts && why == TRANSPORT_OK);
 }
 
@@ -195,11 +199,12 @@ static __attribute__((noinline)) void put_settle(
 static inline __attribute__((always_inline)) void put_end(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	struct region *region = operation_region(engine, operation);
+	struct region *region = operation->region;
+	struct space *space = operation->space;
 	const struct account account = put_account(engine, operation);
 
-	region_log_end(engine, region, queue_find(engine->segment, operation->queue),
-		EVENT_SEND_END, why, &account);
+	region_log_end(space, region, queue_find(space->segment, operation->queue), EVENT_SEND_END,
+		why, &account);
 	if (operation->exhausts || region->state != REGION_LIVE)
 		put_settle(engine, operation, why);
 }
@@ -213,7 +218,7 @@ static void put_end_acknowledged(
 		.portal = operation->account.portal,
 		.match_bits = operation->account.match_bits,
 		.offset = operation->request_offset,
-		.handle = operation_region(engine, operation)->handle,
+		.handle = operation->region->handle,
 		.requested = operation->message.length,
 		.value = operation->remote,
 		.operation = operation->name,
@@ -222,7 +227,7 @@ static void put_end_acknowledged(
 	TAILQ_REMOVE(sending_list(engine, operation->name), operation, link);
 	put_end(engine, operation, operation->acknowledged ? TRANSPORT_OK : why);
 	if (operation->acknowledged)
-		incoming_acknowledged(engine, operation->peer, &ack);
+		incoming_acknowledged(operation->space, operation->peer, &ack);
 }
 
 /* The end of a put that is not as most are. */
@@ -251,12 +256,14 @@ static inline void put_done(
 	operation_free(engine, operation);
 }
 
-void outgoing_get(struct engine *engine, struct region *region, const struct move *move)
+void outgoing_get(struct space *space, struct region *region, const struct move *move)
 {
+	struct engine *engine = space->engine;
 	struct operation *operation = operation_begin(engine, OPERATION_GET);
 	struct message_header header = {
 		.kind = MESSAGE_GET,
-		.uid = engine->uid,
+		.space = space->number,
+		.uid = space->uid,
 		.portal = move->portal,
 		.cookie = move->cookie,
 		.match_bits = move->match_bits,
@@ -266,7 +273,7 @@ void outgoing_get(struct engine *engine, struct region *region, const struct mov
 		.operation = operation_name(operation),
 	};
 
-	region_begin(engine, region, operation);
+	region_begin(space, region, operation);
 	operation->peer = move->to;
 	operation->requested = true;
 	operation->message.data = NULL;
@@ -275,7 +282,7 @@ void outgoing_get(struct engine *engine, struct region *region, const struct mov
 	operation->account = (struct account){
 		.nid = move->to.nid,
 		.pid = move->to.pid,
-		.uid = engine->uid,
+		.uid = space->uid,
 		.portal = move->portal,
 		.match_bits = move->match_bits,
 		.requested = region->length,
@@ -303,13 +310,13 @@ void outgoing_finish(struct engine *engine, struct operation *operation)
 
 void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t why)
 {
-	struct region *region = operation_region(engine, operation);
+	struct region *region = operation->region;
 
 	operation->queue = region->queue;
 	operation->exhausts = region_spend(region, region_take(region), 0);
 	operation->account.link = LINK_OWN;
 	operation->account.moved = 0;
-	region_end(engine, operation, EVENT_REPLY_END, why);
+	region_end(operation, EVENT_REPLY_END, why);
 	outgoing_finish(engine, operation);
 }
 
@@ -322,8 +329,8 @@ static void get_requested(
 		operation_free(engine, operation);
 	} else if (operation->replying) {
 		return; /* the reply's end is its end */
-	} else if (why != TRANSPORT_OK) {
-		outgoing_fail(engine, operation, why);
+	} else if (why != TRANSPORT_OK || operation->space->closing) {
+		outgoing_fail(engine, operation, why != TRANSPORT_OK ? why : TRANSPORT_SHUTDOWN);
 	} else {
 		operation->asked = transport_looked(engine->transport);
 		operation->waits = true;
@@ -340,7 +347,7 @@ static __attribute__((noinline)) void message_done(
 		break;
 	case OPERATION_SERVE:
 		TAILQ_REMOVE(&engine->serving, operation, link);
-		region_end(engine, operation, EVENT_GET_END, why);
+		region_end(operation, EVENT_GET_END, why);
 		operation_free(engine, operation);
 		break;
 	case OPERATION_NOTICE:
@@ -372,10 +379,11 @@ void outgoing_probe(struct engine *engine)
 		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
 		struct message_header header = {
 			.kind = MESSAGE_PROBE,
-			.uid = engine->uid,
+			.space = operation->space->number,
+			.uid = operation->space->uid,
 			.portal = operation->account.portal,
 			.match_bits = operation->account.match_bits,
-			.handle = operation_region(engine, operation)->handle,
+			.handle = operation->region->handle,
 			.requested = operation->account.requested,
 			.operation = operation_name(operation),
 		};

@@ -16,36 +16,36 @@
 
 #include <base/handle.h>
 
-struct region *region_find(struct engine *engine, uint32_t index, uint32_t generation)
+struct region *region_find(struct space *space, uint32_t index, uint32_t generation)
 {
 	struct region *region;
 
-	if (index >= engine->segment->limits.regions)
+	if (index >= space->segment->limits.regions)
 		return NULL;
-	region = segment_region(engine->segment, index);
+	region = segment_region(space->segment, index);
 	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
 		region->state == REGION_FREE)
 		return NULL;
 	return region;
 }
 
-struct region *region_of(struct engine *engine, uint64_t handle)
+struct region *region_of(struct space *space, uint64_t handle)
 {
-	if (handle_kind(handle) != HANDLE_REGION || handle_interface(handle) != engine->interface)
+	if (handle_kind(handle) != HANDLE_REGION || handle_interface(handle) != space->interface)
 		return NULL;
-	return region_find(engine, handle_index(handle), handle_generation(handle));
+	return region_find(space, handle_index(handle), handle_generation(handle));
 }
 
-static uint32_t region_index(struct engine *engine, const struct region *region)
+static uint32_t region_index(struct space *space, const struct region *region)
 {
-	return (uint32_t)(region - segment_region(engine->segment, 0));
+	return (uint32_t)(region - segment_region(space->segment, 0));
 }
 
-static uint64_t region_handle(struct engine *engine, const struct region *region)
+static uint64_t region_handle(struct space *space, const struct region *region)
 {
 	uint64_t gate = atomic_load_explicit(&region->gate, memory_order_relaxed);
 
-	return handle_make(HANDLE_REGION, engine->interface, region_index(engine, region),
+	return handle_make(HANDLE_REGION, space->interface, region_index(space, region),
 		gate_generation(gate));
 }
 
@@ -67,15 +67,16 @@ static bool operation_comes_in(const struct operation *operation)
 	return operation->kind == OPERATION_RECEIVE || operation->kind == OPERATION_SERVE;
 }
 
-void region_begin(struct engine *engine, struct region *region, struct operation *operation)
+void region_begin(struct space *space, struct region *region, struct operation *operation)
 {
 	struct queue *queue;
 
 	region->pending++;
-	operation->region = region_index(engine, region);
+	operation->space = space;
+	operation->region = region;
 	operation->queue = region->queue;
 	if (operation_comes_in(operation)) {
-		queue = queue_find(engine->segment, operation->queue);
+		queue = queue_find(space->segment, operation->queue);
 		if (queue)
 			queue->incoming++;
 	}
@@ -108,39 +109,37 @@ bool region_charge(struct region *region, bool taken, uint64_t moved)
 	return !was_spent && region_is_spent(region);
 }
 
-uint64_t region_log(struct engine *engine, const struct region *region, uint64_t handle,
+uint64_t region_log(struct space *space, const struct region *region, uint64_t handle,
 	enum event_kind kind, const struct account *account)
 {
 	struct queue *queue;
 
 	if (!event_wanted(region, kind, TRANSPORT_OK))
 		return 0;
-	queue = queue_find(engine->segment, handle);
+	queue = queue_find(space->segment, handle);
 	if (!queue)
 		return 0;
-	return event_log(engine, queue, region, kind, TRANSPORT_OK, account, account->link)
-		.sequence;
+	return event_log(space, queue, region, kind, TRANSPORT_OK, account, account->link).sequence;
 }
 
-uint64_t region_log_apart(struct engine *engine, const struct region *region,
+uint64_t region_log_apart(struct space *space, const struct region *region,
 	const struct account *account, enum event_kind start)
 {
 	struct account copy = *account;
 	uint64_t link;
 
 	copy.link = LINK_OWN;
-	link = region_log(engine, region, region->queue, start, &copy);
+	link = region_log(space, region, region->queue, start, &copy);
 	copy.link = link ? link : LINK_OWN;
-	region_log(engine, region, region->queue, start + 1, &copy);
+	region_log(space, region, region->queue, start + 1, &copy);
 	return link;
 }
 
 /* R3: the end of a region that nothing is pending on. R2 again: whoever reads the event may attach
  * another region to the entry. */
-static void region_depart(
-	struct engine *engine, struct region *region, const struct account *account)
+static void region_depart(struct space *space, struct region *region, const struct account *account)
 {
-	struct queue *queue = queue_find(engine->segment, region->queue);
+	struct queue *queue = queue_find(space->segment, region->queue);
 	struct logging logging = {0};
 
 	if (queue && event_wanted(region, EVENT_UNLINK, TRANSPORT_OK)) {
@@ -149,24 +148,24 @@ static void region_depart(
 			event_write(&logging, region, EVENT_UNLINK, TRANSPORT_OK, account,
 				region->unlink_link ? region->unlink_link : LINK_OWN);
 		else
-			engine_count(engine, events_lost);
+			space_count(space, events_lost);
 	}
-	region_free(engine, region_index(engine, region));
+	region_free(space, region_index(space, region));
 	if (logging.slot)
-		event_publish(engine, queue, &logging, 1);
+		event_publish(space, queue, &logging, 1);
 }
 
-void region_leave(struct engine *engine, struct region *region, const struct account *account)
+void region_leave(struct space *space, struct region *region, const struct account *account)
 {
 	region->state = REGION_LEAVING;
 	region_review(region);
 	region->unlink_link = 0;
 	if (region->pending == 0)
-		region_depart(engine, region, account);
+		region_depart(space, region, account);
 }
 
 void region_settle_spent(
-	struct engine *engine, struct region *region, const struct account *account, bool exhausts)
+	struct space *space, struct region *region, const struct account *account, bool exhausts)
 {
 	if (exhausts && region->unlink_op && region->state == REGION_LIVE &&
 		region_is_spent(region)) {
@@ -175,39 +174,39 @@ void region_settle_spent(
 		region->unlink_link = account->link == LINK_OWN ? 0 : account->link;
 	}
 	if (region->state == REGION_LEAVING && region->pending == 0)
-		region_depart(engine, region, account);
+		region_depart(space, region, account);
 }
 
-void region_end(
-	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why)
+void region_end(struct operation *operation, enum event_kind kind, uint32_t why)
 {
-	struct region *region = segment_region(engine->segment, operation->region);
-	struct queue *queue = queue_find(engine->segment, operation->queue);
+	struct region *region = operation->region;
+	struct space *space = operation->space;
+	struct queue *queue = queue_find(space->segment, operation->queue);
 
 	if (queue && operation_comes_in(operation) && queue->incoming > 0)
 		queue->incoming--;
-	region_log_end(engine, region, queue, kind, why, &operation->account);
+	region_log_end(space, region, queue, kind, why, &operation->account);
 	/* Only a successful operation's end unlinks. */
 	region_settle(
-		engine, region, &operation->account, operation->exhausts && why == TRANSPORT_OK);
+		space, region, &operation->account, operation->exhausts && why == TRANSPORT_OK);
 }
 
-void region_free(struct engine *engine, uint32_t index)
+void region_free(struct space *space, uint32_t index)
 {
-	struct region *region = segment_region(engine->segment, index);
+	struct region *region = segment_region(space->segment, index);
 	uint32_t owner = region->entry;
 
 	atomic_store_explicit(&region->gate, 0, memory_order_release);
 	region->state = REGION_FREE;
 	region->entry = INDEX_NONE;
-	segment_give(engine->segment, engine->segment->free_regions, index);
+	segment_give(space->segment, space->segment->free_regions, index);
 
 	if (owner != INDEX_NONE) {
-		struct entry *entry = segment_entry(engine->segment, owner);
+		struct entry *entry = segment_entry(space->segment, owner);
 
-		segment_match(engine->segment, owner)->region = INDEX_NONE;
+		segment_match(space->segment, owner)->region = INDEX_NONE;
 		if (entry->unlink)
-			entry_free(engine, owner);
+			entry_free(space, owner);
 		else
 			atomic_fetch_and_explicit(
 				&entry->gate, ~(uint64_t)GATE_ATTACHED, memory_order_release);
@@ -215,9 +214,9 @@ void region_free(struct engine *engine, uint32_t index)
 }
 
 /* What the application leaves open when it fills a region in. */
-static void region_open(struct engine *engine, struct region *region)
+static void region_open(struct space *space, struct region *region)
 {
-	region->handle = region_handle(engine, region);
+	region->handle = region_handle(space, region);
 	region->offset = 0;
 	region->pending = 0;
 	region->unlink_link = 0;
@@ -225,23 +224,23 @@ static void region_open(struct engine *engine, struct region *region)
 	region_review(region);
 }
 
-void region_bind(struct engine *engine, uint32_t index, uint32_t generation)
+void region_bind(struct space *space, uint32_t index, uint32_t generation)
 {
 	struct region *region;
 
-	if (index >= engine->segment->limits.regions)
+	if (index >= space->segment->limits.regions)
 		return;
-	region = segment_region(engine->segment, index);
+	region = segment_region(space->segment, index);
 	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
 		region->state != REGION_FREE)
 		return;
 	region->entry = INDEX_NONE;
-	region_open(engine, region);
+	region_open(space, region);
 }
 
-void region_attach(struct engine *engine, uint32_t index, uint32_t generation)
+void region_attach(struct space *space, uint32_t index, uint32_t generation)
 {
-	struct segment *segment = engine->segment;
+	struct segment *segment = space->segment;
 	struct match_entry *match;
 	struct region *region;
 	struct entry *entry;
@@ -252,30 +251,30 @@ void region_attach(struct engine *engine, uint32_t index, uint32_t generation)
 	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
 		region->state != REGION_FREE)
 		return;
-	region_open(engine, region);
+	region_open(space, region);
 	/* Another thread may have unlinked the entry since. */
 	entry = region->entry < segment->limits.entries
-			? entry_find(engine, region->entry, region->entry_generation)
+			? entry_find(space, region->entry, region->entry_generation)
 			: NULL;
 	match = entry ? segment_match(segment, region->entry) : NULL;
 	if (!match || match->region != INDEX_NONE) {
-		engine_count(engine, commands_stale);
+		space_count(space, commands_stale);
 		region->entry = INDEX_NONE;
-		region_free(engine, index);
+		region_free(space, index);
 		return;
 	}
 	match->region = index;
 }
 
-enum answer region_unlink(struct engine *engine, uint32_t index, uint32_t generation)
+enum answer region_unlink(struct space *space, uint32_t index, uint32_t generation)
 {
-	struct region *region = region_find(engine, index, generation);
+	struct region *region = region_find(space, index, generation);
 
 	if (!region)
 		return ANSWER_GONE;
 	if (region->pending != 0)
 		return ANSWER_PENDING;
-	region_free(engine, index);
+	region_free(space, index);
 	return ANSWER_OK;
 }
 
@@ -304,17 +303,17 @@ static void region_apply(struct region *region, const struct region_description 
 		region->threshold += waiting;
 }
 
-enum answer region_update(struct engine *engine, const struct command *command, struct reply *reply)
+enum answer region_update(struct space *space, const struct command *command, struct reply *reply)
 {
 	struct region *region =
-		region_find(engine, command->object.index, command->object.generation);
+		region_find(space, command->object.index, command->object.generation);
 	struct queue *queue;
 
 	if (!region || region->state != REGION_LIVE)
 		return ANSWER_GONE;
 	region_describe(region, &reply->before);
 	if (command->object.other) {
-		queue = queue_find(engine->segment, command->object.other);
+		queue = queue_find(space->segment, command->object.other);
 		if (!queue)
 			return ANSWER_NO_QUEUE;
 		if (queue_used(queue) != 0 || queue->incoming != 0)

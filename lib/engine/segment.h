@@ -354,7 +354,7 @@ struct queue {
 	uint32_t incoming; /* incoming operations begun that will log their end here */
 	uint64_t lost;     /* events, in this life */
 	/* 0: it has no news for sleepers; else it is in the list of those that have, and this is 1
-	 * more than the next one's index + 1, or 1: there is none. Stays through all lives, as the
+	 * more than the next one's mark, or 1: there is none. Stays through all lives, as the
 	 * list that it is in does */
 	uint32_t touched;
 };
@@ -401,6 +401,7 @@ struct doorbell {
 /* Reasons of the engine's own to drop a message: X(name, help). Their sum is the drop count of
  * 4.2. */
 #define ENGINE_DROPS(X)                                                                            \
+	X(dropped_no_space, "messages for a space that does not exist")                            \
 	X(dropped_no_portal, "messages for a Portal index that does not exist")                    \
 	X(dropped_bad_cookie, "messages whose cookie is no access control entry")                  \
 	X(dropped_access_denied, "messages that access control did not admit")                     \

@@ -54,8 +54,9 @@ struct operation {
 	bool waits;        /* GET: in engine.waiting */
 	uint32_t index;
 	uint32_t generation; /* GET: of the one that a reply must name */
-	uint32_t region;
 	struct process peer;
+	struct space *space; /* of all but a NOTICE */
+	struct region *region;
 	uint64_t queue;         /* handle */
 	struct account account; /* what its events have in common */
 	uint64_t asked;         /* GET: when the request or the last probe was acknowledged, ns */
@@ -70,20 +71,34 @@ struct operation {
 
 TAILQ_HEAD(operation_list, operation);
 
-struct engine {
+/* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
+ * number at the other end. */
+struct space {
+	struct engine *engine;
 	struct segment *segment;
-	struct ring_reader commands;
-	uint32_t interface;
+	uint8_t number;     /* in messages and commands */
+	uint32_t interface; /* in handles; no two spaces of an engine have the same */
 	uint32_t uid;
-	struct port *port;
-	const struct clock *clock;
-	struct transport *transport;
-	struct process self;
+	bool closing; /* it has no number any more, and is to go with its last operation */
 
 	struct match_table entries;
 	struct match_list *lists; /* one per Portal */
 	/* one per Portal: the user has been told that it drops requests */
 	bool *unmatched;
+};
+
+struct engine {
+	struct segment *segment; /* with the ring of all spaces, and what is counted for all */
+	struct ring_reader commands;
+	uint32_t interface;
+	struct port *port;
+	const struct clock *clock;
+	struct transport *transport;
+	struct process self;
+
+	/* by number; NULL: there is none */
+	struct space *spaces[SPACES]; /* that take messages and commands */
+	struct space *opened[SPACES]; /* the same, and those that are closing */
 
 	struct operation *free_operations;
 	uint32_t free_count;
@@ -100,12 +115,21 @@ struct engine {
 	bool udp;           /* PTL_ENCAP */
 
 	uint64_t traced; /* puts that were named for the trace alone */
-	/* 0: no queue has news for sleepers; else the index + 1 of the first that has */
+	/* 0: no queue has news for sleepers; else the first that has (queue_mark()) */
 	uint32_t touched;
 	bool news; /* events were logged since the last turn was counted */
 	bool owes; /* the last part of the last turn was put off */
 };
 
+/* The space of a number, NULL: there is none. */
+static inline struct space *space_find(const struct engine *engine, uint32_t number)
+{
+	return number < SPACES ? engine->spaces[number] : NULL;
+}
+
+/* space.c */
+/* Frees all spaces, when nothing is in flight. */
+void spaces_free(struct engine *engine);
 /* operation.c */
 bool operation_grow(struct engine *engine);
 /* Are there as many, or memory for more? */
@@ -120,13 +144,6 @@ static inline bool operation_granted(const struct engine *engine, struct process
 {
 	return engine->chunk_count * OPERATION_CHUNK - engine->free_count < OPERATIONS_SHARED ||
 	       transport_has_share(engine->transport, to, OPERATIONS_MAX);
-}
-
-/* The region of an operation that is pending on it. */
-static inline struct region *operation_region(
-	const struct engine *engine, const struct operation *operation)
-{
-	return segment_region(engine->segment, operation->region);
 }
 
 /* One that operation_reserve() has found. */
@@ -178,12 +195,14 @@ static inline void engine_trace(const struct engine *engine, enum trace_point po
 	trace(point, engine->interface, trace_message(initiator.nid, initiator.pid, name),
 		account->moved);
 }
+/* Does an operation name this space? */
+bool operation_names(const struct engine *engine, const struct space *space);
 void operation_pool_free(struct engine *engine);
 
 /* region.c */
 /* NULL: stale. */
-struct region *region_find(struct engine *engine, uint32_t index, uint32_t generation);
-struct region *region_of(struct engine *engine, uint64_t handle);
+struct region *region_find(struct space *space, uint32_t index, uint32_t generation);
+struct region *region_of(struct space *space, uint64_t handle);
 /* region_take() where there is a bound; gate: what it was. */
 bool region_take_one(struct region *region, uint64_t gate);
 /* Takes one operation from the gate, as a sending thread does when it posts; false: none is
@@ -227,43 +246,41 @@ static inline bool region_spend(struct region *region, bool taken, uint64_t move
 	return region_charge(region, taken, moved);
 }
 
-void region_begin(struct engine *engine, struct region *region, struct operation *operation);
+void region_begin(struct space *space, struct region *region, struct operation *operation);
 /* The operation is over: it is no longer pending, then its event is logged, then perhaps the region
  * goes. */
-void region_end(
-	struct engine *engine, struct operation *operation, enum event_kind kind, uint32_t why);
+void region_end(struct operation *operation, enum event_kind kind, uint32_t why);
 /* After an operation's last event, whose account UNLINK shares: a region that it made inactive
  * (exhausts) leaves, if that is its wish. */
 void region_settle_spent(
-	struct engine *engine, struct region *region, const struct account *account, bool exhausts);
+	struct space *space, struct region *region, const struct account *account, bool exhausts);
 static inline void region_settle(
-	struct engine *engine, struct region *region, const struct account *account, bool exhausts)
+	struct space *space, struct region *region, const struct account *account, bool exhausts)
 {
 	if (__builtin_expect(exhausts || region->state == REGION_LEAVING, 0))
-		region_settle_spent(engine, region, account, exhausts);
+		region_settle_spent(space, region, account, exhausts);
 }
 
 /* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue.
  * logging.h has the same in parts. */
-uint64_t region_log(struct engine *engine, const struct region *region, uint64_t queue,
+uint64_t region_log(struct space *space, const struct region *region, uint64_t queue,
 	enum event_kind kind, const struct account *account);
 /* Unlinks it, with an UNLINK event, as soon as nothing is pending. account: what the message that
  * caused it says. */
-void region_leave(struct engine *engine, struct region *region, const struct account *account);
+void region_leave(struct space *space, struct region *region, const struct account *account);
 /* Frees a region and, if so made, its entry. */
-void region_free(struct engine *engine, uint32_t index);
-void region_attach(struct engine *engine, uint32_t index, uint32_t generation);
-void region_bind(struct engine *engine, uint32_t index, uint32_t generation);
-enum answer region_unlink(struct engine *engine, uint32_t index, uint32_t generation);
-enum answer region_update(
-	struct engine *engine, const struct command *command, struct reply *reply);
+void region_free(struct space *space, uint32_t index);
+void region_attach(struct space *space, uint32_t index, uint32_t generation);
+void region_bind(struct space *space, uint32_t index, uint32_t generation);
+enum answer region_unlink(struct space *space, uint32_t index, uint32_t generation);
+enum answer region_update(struct space *space, const struct command *command, struct reply *reply);
 
 /* entry.c */
-struct entry *entry_find(struct engine *engine, uint32_t index, uint32_t generation);
-void entry_attach(struct engine *engine, const struct command *command);
-enum answer entry_insert(struct engine *engine, const struct command *command);
-enum answer entry_unlink(struct engine *engine, uint32_t index, uint32_t generation);
-void entry_free(struct engine *engine, uint32_t index);
+struct entry *entry_find(struct space *space, uint32_t index, uint32_t generation);
+void entry_attach(struct space *space, const struct command *command);
+enum answer entry_insert(struct space *space, const struct command *command);
+enum answer entry_unlink(struct space *space, uint32_t index, uint32_t generation);
+void entry_free(struct space *space, uint32_t index);
 
 /* incoming.c: transport upcalls */
 void incoming_whole(void *context, struct process from, const void *header, uint32_t header_length,
@@ -274,14 +291,14 @@ void incoming_end(void *context, void *operation, enum transport_fail why);
 
 /* Logs a Portals acknowledgement. */
 void incoming_acknowledged(
-	struct engine *engine, struct process from, const struct message_header *header);
+	struct space *space, struct process from, const struct message_header *header);
 
 /* outgoing.c */
 /* Keeps an acknowledgement for a put that the transport is not done with; false: there is none. */
 bool outgoing_keep(struct engine *engine, struct process from, const struct message_header *ack);
 /* There is memory for an operation; the region lives. taken: the put was taken from the threshold
  * in its gate. */
-void outgoing_put(struct engine *engine, struct region *region, const struct move *move, bool taken,
+void outgoing_put(struct space *space, struct region *region, const struct move *move, bool taken,
 	bool acknowledge);
 /* Logs SEND_START of the puts that have begun (O4). */
 void outgoing_announce(struct engine *engine);
@@ -290,7 +307,7 @@ static inline void engine_announce(struct engine *engine)
 	if (engine->begun)
 		outgoing_announce(engine);
 }
-void outgoing_get(struct engine *engine, struct region *region, const struct move *move);
+void outgoing_get(struct space *space, struct region *region, const struct move *move);
 void outgoing_send(
 	struct engine *engine, struct operation *operation, const struct message_header *header);
 /* A transport upcall. */
@@ -317,11 +334,27 @@ void ping_duplicate(void *context, const uint8_t *address);
 /* engine.c */
 /* Answers the call that waits at a reply slot. */
 void engine_answer(struct engine *engine, uint32_t slot, enum answer answer);
+/* What names a queue in the list of those that have news for sleepers; never 0. */
+#define MARK_SPACE_AT 24
+static_assert(LIMIT_QUEUES < 1 << MARK_SPACE_AT, "indices fit");
+static inline uint32_t queue_mark(const struct space *space, uint32_t index)
+{
+	return (uint32_t)space->number << MARK_SPACE_AT | (index + 1);
+}
+
+static inline struct queue *queue_marked(const struct engine *engine, uint32_t mark)
+{
+	return segment_queue(engine->opened[mark >> MARK_SPACE_AT]->segment,
+		(mark & ((1 << MARK_SPACE_AT) - 1)) - 1);
+}
+
 /* A queue has been written: there is news, and its sleepers are woken at the end of the turn. Where
  * the kernel does the light side's part of a barrier, who sleeps is seen at once, and mostly nobody
  * does; else there is one fence for all queues, in engine_ring(). */
-static inline void engine_touch(struct engine *engine, struct queue *queue)
+static inline void engine_touch(struct space *space, struct queue *queue)
 {
+	struct engine *engine = space->engine;
+
 	engine->news = true;
 	if (barrier_cheap) {
 		barrier_light();
@@ -331,20 +364,36 @@ static inline void engine_touch(struct engine *engine, struct queue *queue)
 	if (queue->touched != 0)
 		return;
 	queue->touched = engine->touched + 1;
-	engine->touched =
-		handle_index(atomic_load_explicit(&queue->gate, memory_order_relaxed)) + 1;
+	engine->touched = queue_mark(
+		space, handle_index(atomic_load_explicit(&queue->gate, memory_order_relaxed)));
 }
 
-/* Counters have one writer, so a load and a store do. */
-#define engine_count_add(engine, counter, n)                                                       \
-	atomic_store_explicit(&(engine)->segment->counters.counter,                                \
-		atomic_load_explicit(&(engine)->segment->counters.counter, memory_order_relaxed) + \
-			(n),                                                                       \
+/* Wakes the sleepers of all queues in the list. The barrier pairs with that of a reader between
+ * raising `sleepers` and looking once more at its queue: one of the two sees the other. */
+void sleepers_wake(struct engine *engine);
+
+/* The news is out. */
+static inline void engine_ring(struct engine *engine)
+{
+	engine->news = false;
+	if (engine->touched != 0)
+		sleepers_wake(engine);
+}
+
+/* Counters have one writer, so a load and a store do. Where it is known, a space's own count. */
+#define segment_count_add(segment, counter, n)                                                     \
+	atomic_store_explicit(&(segment)->counters.counter,                                        \
+		atomic_load_explicit(&(segment)->counters.counter, memory_order_relaxed) + (n),    \
 		memory_order_relaxed)
 #define engine_count(engine, counter)                                                              \
 	do {                                                                                       \
-		engine_count_add(engine, counter, 1);                                              \
+		segment_count_add((engine)->segment, counter, 1);                                  \
 		PROBE_COUNTER(#counter, (engine)->self.nid, (engine)->self.pid);                   \
+	} while (0)
+#define space_count(space, counter)                                                                \
+	do {                                                                                       \
+		segment_count_add((space)->segment, counter, 1);                                   \
+		PROBE_COUNTER(#counter, (space)->engine->self.nid, (space)->engine->self.pid);     \
 	} while (0)
 
 #endif

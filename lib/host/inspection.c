@@ -331,7 +331,8 @@ static void look_portals(struct interface *interface, void *context)
 
 	engine_catch_up(interface->engine);
 	for (uint32_t i = 0; i < look->selection.count; i++)
-		engine_list(interface->engine, look->selection.indices[i], &look->lists[i]);
+		engine_list(interface->engine, interface->submission.space,
+			look->selection.indices[i], &look->lists[i]);
 }
 
 void tell_portals(struct interface *interface, struct page page, struct report *report)

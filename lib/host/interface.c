@@ -468,7 +468,7 @@ enum answer interface_open(const struct front *front, unsigned number, uint32_t 
  * echo are told so. */
 static void interface_wake(struct interface *interface)
 {
-	const struct command abandon = {.kind = COMMAND_PING_ABANDON};
+	struct command abandon = {.kind = COMMAND_PING_ABANDON};
 	struct segment *segment = interface->submission.segment;
 
 	atomic_store_explicit(&segment->closed, 1, memory_order_seq_cst);

@@ -40,10 +40,11 @@ static bool command_drive(const struct submission *submission, const struct comm
 	return done;
 }
 
-void submission_post(const struct submission *submission, const struct command *command)
+void submission_post(const struct submission *submission, struct command *command)
 {
 	struct segment *segment = submission->segment;
 
+	command->space = submission->space;
 	if (!submission->seat) {
 		command_put(submission, command);
 		barrier_light(); /* poller.h, P2 */

@@ -22,7 +22,8 @@
 #include <engine/segment.h>
 
 struct submission {
-	struct segment *segment;
+	struct segment *segment; /* with the engine's ring */
+	uint8_t space;           /* of the engine, whose objects commands name */
 	struct seat *seat; /* PTL_PROGRESS=inline: where the caller drives the engine from; NULL: a
 			      poll thread does */
 };
@@ -37,13 +38,14 @@ static inline bool submission_put(const struct submission *submission, struct re
 
 	if (!seat || !seat_take(seat))
 		return false;
-	done = seat->engine && engine_put(seat->engine, region, move, acknowledge);
+	done = seat->engine &&
+	       engine_put(seat->engine, submission->space, region, move, acknowledge);
 	seat_leave(seat);
 	return done;
 }
 
-/* Posts a command that has no answer. */
-void submission_post(const struct submission *submission, const struct command *command);
+/* Posts a command that has no answer. The command gets the number of its space. */
+void submission_post(const struct submission *submission, struct command *command);
 
 /* Sends a command with a reply slot (of its own choice) and waits for the answer.
  * after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the

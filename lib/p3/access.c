@@ -17,7 +17,7 @@ int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_process_id_t
 	} else if (portal >= visit.segment->limits.portals && portal != PTL_PT_INDEX_ANY) {
 		code = PTL_PT_INV_INDEX;
 	} else {
-		const struct command command = {
+		struct command command = {
 			.kind = COMMAND_ACCESS,
 			.access = {.index = index,
 				.nid = matchid.nid,

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""postern-perf as a user runs it.
-
-Covers: lib/host/instruments.c.
-"""
+"""postern-perf as a user runs it."""
 import contextlib
 import csv
 import os

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_ac.c - the access control table (3.10): PtlACEntry, and what it lets through.
- *
- * Covers: lib/p3/access.c.
- */
+/* test_ac.c - the access control table (3.10): PtlACEntry, and what it lets through. */
 #include "fixture.h"
 
 #define COOKIE 2

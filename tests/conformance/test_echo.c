@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_echo.c - postern_ping(): an echo of another interface, of none, and in an interface's last
- * moments.
- *
- * Covers: lib/p3/ping.c.
- */
+ * moments. */
 #include "fixture.h"
 
 #include <pthread.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_me.c - match entries and match lists (3.7): PtlMEAttach, PtlMEAttachAny, PtlMEInsert,
- * PtlMEUnlink.
- *
- * Covers: lib/p3/entry.c.
- */
+ * PtlMEUnlink. */
 #include "fixture.h"
 
 /* A list is told from its effect: each entry takes one message and is then inactive, so messages go

@@ -103,11 +103,12 @@ bool engine_execute(struct engine *engine, const struct command *command)
 }
 
 /* Only while the ring is empty. */
-bool engine_put(
-	struct engine *engine, struct region *region, const struct move *move, bool acknowledge)
+bool engine_put(struct engine *engine, uint32_t space, struct region *region,
+	const struct move *move, bool acknowledge)
 {
 	bool done;
 
+	(void)space;
 	(void)region;
 	(void)acknowledge;
 	fake_enter(engine);

@@ -26,6 +26,19 @@ static uint64_t rig_now(void *context)
 	return ((struct rig *)context)->now;
 }
 
+static struct segment *rig_segment(const struct segment_limits *limits)
+{
+	size_t fixed, size = segment_size(limits, &fixed);
+	struct segment *segment =
+		spare ? spare : aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+
+	spare = NULL;
+	assert_non_null(segment);
+	memset(segment, 0, size);
+	segment_init(segment, limits, 100);
+	return segment;
+}
+
 struct rig *rig_create(struct port *port, const struct transport_options *transport)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
@@ -35,21 +48,41 @@ struct rig *rig_create(struct port *port, const struct transport_options *transp
 		.port = port,
 		.transport = *transport,
 	};
-	size_t fixed, size = segment_size(&rig_limits, &fixed);
 
 	assert_non_null(rig);
 	rig->now = SECOND;
 	rig->clock = (struct clock){.now = rig_now, .context = rig};
-	rig->segment = spare ? spare : aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
-	spare = NULL;
-	assert_non_null(rig->segment);
-	memset(rig->segment, 0, size);
-	segment_init(rig->segment, &rig_limits, 100);
+	rig->ring = rig->segment = rig_segment(&rig_limits);
 	options.segment = rig->segment;
 	options.clock = &rig->clock;
 	rig->engine = engine_create(&options);
 	assert_non_null(rig->engine);
 	return rig;
+}
+
+struct rig *rig_space(struct rig *rig, uint32_t number, uint32_t portals)
+{
+	struct segment_limits limits = rig_limits;
+	struct space_options options = {.interface = RIG_INTERFACE + number, .uid = RIG_UID};
+	struct rig *space = calloc(1, sizeof(*space));
+
+	assert_non_null(space);
+	limits.portals = portals;
+	*space = (struct rig){
+		.segment = rig_segment(&limits),
+		.ring = rig->ring,
+		.space = (uint8_t)number,
+		.engine = rig->engine,
+	};
+	options.segment = space->segment;
+	assert_true(engine_space_open(rig->engine, number, &options));
+	return space;
+}
+
+void rig_space_free(struct rig *space)
+{
+	free(space->segment);
+	free(space);
 }
 
 void rig_destroy(struct rig *rig)
@@ -85,7 +118,10 @@ int rig_teardown(void **state)
 
 void rig_post(struct rig *rig, const struct command *command)
 {
-	assert_true(ring_put(segment_ring(rig->segment), command));
+	struct command named = *command;
+
+	named.space = rig->space;
+	assert_true(ring_put(segment_ring(rig->ring), &named));
 }
 
 void rig_pass(struct rig *rig, uint64_t time)
@@ -104,8 +140,8 @@ static void rig_do(struct rig *rig, const struct command *command)
 static enum answer rig_call(struct rig *rig, struct command *command,
 	const struct region_description *after, struct region_description *before)
 {
-	uint32_t slot = segment_take(rig->segment, rig->segment->free_replies);
-	struct reply *reply = segment_reply(rig->segment, slot);
+	uint32_t slot = segment_take(rig->ring, rig->ring->free_replies);
+	struct reply *reply = segment_reply(rig->ring, slot);
 
 	atomic_store(&reply->state, REPLY_PENDING);
 	if (after)
@@ -115,7 +151,7 @@ static enum answer rig_call(struct rig *rig, struct command *command,
 	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
 	if (before)
 		*before = reply->before;
-	segment_give(rig->segment, rig->segment->free_replies, slot);
+	segment_give(rig->ring, rig->ring->free_replies, slot);
 	return reply->answer;
 }
 
@@ -123,8 +159,8 @@ uint64_t rig_queue(struct rig *rig, uint64_t count)
 {
 	struct segment *segment = rig->segment;
 	uint32_t index = segment_take(segment, segment->free_queues);
-	uint64_t handle =
-		handle_make(HANDLE_QUEUE, RIG_INTERFACE, index, segment_generation(segment));
+	uint64_t handle = handle_make(
+		HANDLE_QUEUE, RIG_INTERFACE + rig->space, index, segment_generation(segment));
 
 	assert_int_not_equal(index, INDEX_NONE);
 	assert_true(rig->events_used + queue_bytes(count) <= segment->limits.event_bytes);
@@ -137,7 +173,7 @@ static struct command entry_command(
 	struct rig *rig, const struct rig_entry *from, enum command_kind kind)
 {
 	struct segment *segment = rig->segment;
-	struct command command = {.kind = (uint8_t)kind};
+	struct command command = {.kind = (uint8_t)kind, .space = rig->space};
 	uint32_t index = segment_take(segment, segment->free_entries);
 	struct match_entry *match;
 	struct entry *entry;
@@ -160,8 +196,8 @@ static struct command entry_command(
 
 static uint64_t entry_handle(const struct command *command)
 {
-	return handle_make(
-		HANDLE_ENTRY, RIG_INTERFACE, command->object.index, command->object.generation);
+	return handle_make(HANDLE_ENTRY, RIG_INTERFACE + command->space, command->object.index,
+		command->object.generation);
 }
 
 static uint64_t rig_entry_at(
@@ -205,7 +241,7 @@ static struct command region_command(
 	struct rig *rig, const struct region_description *from, enum command_kind kind, int flags)
 {
 	struct segment *segment = rig->segment;
-	struct command command = {.kind = (uint8_t)kind};
+	struct command command = {.kind = (uint8_t)kind, .space = rig->space};
 	uint32_t index = segment_take(segment, segment->free_regions);
 	struct region *region;
 
@@ -230,8 +266,8 @@ static struct command region_command(
 
 static uint64_t region_handle(const struct command *command)
 {
-	return handle_make(
-		HANDLE_REGION, RIG_INTERFACE, command->object.index, command->object.generation);
+	return handle_make(HANDLE_REGION, RIG_INTERFACE + command->space, command->object.index,
+		command->object.generation);
 }
 
 uint64_t rig_attach(

@@ -30,6 +30,8 @@
 
 struct rig {
 	struct segment *segment;
+	struct segment *ring; /* the segment whose ring takes the commands */
+	uint8_t space;        /* number */
 	struct engine *engine;
 	struct clock clock;
 	uint64_t now;
@@ -38,6 +40,10 @@ struct rig {
 
 struct rig *rig_create(struct port *port, const struct transport_options *transport);
 void rig_destroy(struct rig *rig);
+/* A further space of a rig's engine, with so many Portals, whose interface is RIG_INTERFACE +
+ * number; and the end of its memory, after it is closed or the engine has ended. */
+struct rig *rig_space(struct rig *rig, uint32_t number, uint32_t portals);
+void rig_space_free(struct rig *space);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);
 int rig_teardown(void **state);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_acceptance.c - which region accepts a put, what that costs it, and how it goes by itself.
- *
- * Covers: lib/engine/incoming.c, lib/engine/region.c.
- */
+/* test_acceptance.c - which region accepts a put, what that costs it, and how it goes by itself. */
 #include <pthread.h>
 #include <sched.h>
 

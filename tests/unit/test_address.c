@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_address.c - tests lib/host/address.c: which addresses are certainly bad.
- *
- * Covers: lib/host/address.c.
- */
+/* test_address.c - tests lib/host/address.c: which addresses are certainly bad. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_capture.c - tests of pmd-glue/capture.c and recorder.c: ports that are captured, the file
- * read block by block.
- *
- * Covers: pmd-glue/capture.c, pmd-glue/recorder.c.
- */
+ * read block by block. */
 #include "glue_fixture.h"
 
 #include <errno.h>

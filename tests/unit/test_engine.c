@@ -201,7 +201,7 @@ static void engine_look__sends_what_it_has_begun(void **state)
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
 
 	*fake_turn() = (struct fake_turn){0};
-	engine_touch(rig->engine, segment_queue(rig->segment, handle_index(queue)));
+	engine_touch(rig->engine->spaces[0], segment_queue(rig->segment, handle_index(queue)));
 	assert_true(rig_put_post(rig, region, &move));
 	assert_true(engine_look(rig->engine) > 0);
 	assert_int_equal(fake_turn()->pushes, 1);
@@ -229,7 +229,7 @@ static void engine_look__carries_out_commands_also_when_there_are_events_already
 	uint64_t queue = rig_queue(rig, 8);
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
 
-	engine_touch(rig->engine, segment_queue(rig->segment, handle_index(queue)));
+	engine_touch(rig->engine->spaces[0], segment_queue(rig->segment, handle_index(queue)));
 	assert_true(rig_put_post(rig, region, &move));
 	assert_true(engine_look(rig->engine) > 0);
 	assert_false(engine_called(rig->engine));
@@ -318,7 +318,7 @@ static bool put_at_once(struct rig *rig, uint64_t region, const struct rig_move 
 		.value = put->value,
 	};
 
-	return engine_put(rig->engine, rig_region(rig, region), &told, put->acknowledge);
+	return engine_put(rig->engine, 0, rig_region(rig, region), &told, put->acknowledge);
 }
 
 /* Two regions that differ in their index alone, one put from by commands, the other at once. */
@@ -440,7 +440,7 @@ static void engine_put__takes_nothing_from_a_region_that_is_not_alive(void **sta
 		.region = bind.object.index, .generation = bind.object.generation, .to = RIG_PEER};
 
 	/* its command was not posted */
-	assert_false(engine_put(rig->engine, unborn, &early, false));
+	assert_false(engine_put(rig->engine, 0, unborn, &early, false));
 	description.threshold = 1;
 	region = rig_bind(rig, &description);
 	assert_true(put_at_once(rig, region, &move));
@@ -545,14 +545,14 @@ static void engine_touch__remembers_a_queue_until_the_turn_ends_and_no_longer(vo
 	for (unsigned i = 0; i < 3; i++)
 		queues[i] = segment_queue(rig->segment, handle_index(rig_queue(rig, 4)));
 	for (unsigned i = 0; i < 12; i++)
-		engine_touch(rig->engine, queues[i % 3]);
+		engine_touch(rig->engine->spaces[0], queues[i % 3]);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_not_equal(queues[i]->touched, 0);
 	engine_poll(rig->engine);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(queues[i]->touched, 0);
 	assert_int_equal(rig->engine->touched, 0);
-	engine_touch(rig->engine, queues[1]);
+	engine_touch(rig->engine->spaces[0], queues[1]);
 	assert_int_equal(queues[1]->touched, 1);
 }
 

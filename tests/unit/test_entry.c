@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_entry.c - how match entries come into their list and leave it.
- *
- * Covers: lib/engine/entry.c.
- */
+/* test_entry.c - how match entries come into their list and leave it. */
 #include <stdlib.h>
 
 #include <base/handle.h>
@@ -20,7 +17,7 @@ static uint32_t portal_length(const struct rig *rig, uint32_t portal)
 /* The list of Portal 0 is these entries, in this order. */
 static void check_order(const struct rig *rig, unsigned count, const uint64_t *handles)
 {
-	uint32_t at = rig->engine->lists[0].head;
+	uint32_t at = rig->engine->spaces[0]->lists[0].head;
 
 	for (unsigned i = 0; i < count; i++) {
 		assert_int_equal(at, handle_index(handles[i]));
@@ -137,7 +134,8 @@ static void entry_unlink__is_refused_while_its_region_has_an_operation_pending(v
 
 	assert_true(rig_put(rig, region, &move));
 	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_PENDING);
-	assert_non_null(entry_find(rig->engine, handle_index(entry), handle_generation(entry)));
+	assert_non_null(
+		entry_find(rig->engine->spaces[0], handle_index(entry), handle_generation(entry)));
 	fake_finish(fake_next(), TRANSPORT_OK);
 	assert_int_equal(rig_entry_unlink(rig, entry), ANSWER_OK);
 }

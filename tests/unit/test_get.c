@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_get.c - gets that arrive, and what answers those of this process: replies, refusals,
- * probes.
- *
- * Covers: lib/engine/incoming.c, lib/engine/outgoing.c.
- */
+ * probes. */
 
 #include "arrivals.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_peer.c - whole transports over a faulty network: what becomes of a peer, and when what it
- * tells is read.
- *
- * Covers: lib/transport/peer.c, lib/transport/description.c.
- */
+ * tells is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

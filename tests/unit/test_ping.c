@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_ping.c - echo questions between an application thread and the transport.
- *
- * Covers: lib/engine/ping.c.
- */
+/* test_ping.c - echo questions between an application thread and the transport. */
 #include <string.h>
 
 #include "fake_transport.h"

@@ -86,7 +86,7 @@ static uint32_t sleeping(const struct engine *engine)
 static void post(struct engine *engine, uint64_t value)
 {
 	const struct submission submission = {.segment = engine->segment};
-	const struct command command = {.kind = COMMAND_PUT, .move.value = value};
+	struct command command = {.kind = COMMAND_PUT, .move.value = value};
 
 	submission_post(&submission, &command);
 }
@@ -352,7 +352,7 @@ static void seat_drive__does_nothing_in_a_seat_without_an_engine(void **state)
 static void seat_leave__carries_out_what_came_meanwhile(void **state)
 {
 	static struct seat seat;
-	const struct command command = {.kind = COMMAND_PUT, .move.value = 5};
+	struct command command = {.kind = COMMAND_PUT, .move.value = 5};
 	struct engine *engine = fake_engine_create();
 	struct submission submission = {.segment = engine->segment, .seat = &seat};
 
@@ -369,7 +369,7 @@ static void seat_leave__carries_out_what_came_meanwhile(void **state)
 
 static void *post_many(void *submission)
 {
-	const struct command command = {.kind = COMMAND_PUT, .move.value = 1};
+	struct command command = {.kind = COMMAND_PUT, .move.value = 1};
 
 	for (unsigned i = 0; i < COMMANDS; i++)
 		submission_post(submission, &command);

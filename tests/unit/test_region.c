@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_region.c - how memory regions come, what an operation costs them, and how they go.
- *
- * Covers: lib/engine/region.c.
- */
+/* test_region.c - how memory regions come, what an operation costs them, and how they go. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -21,18 +18,18 @@ static void region_find__knows_only_the_living_of_this_interface(void **state)
 	uint64_t handle = rig_bind(rig, &RIG_REGION(memory, 0));
 	uint32_t index = handle_index(handle), generation = handle_generation(handle);
 
-	assert_ptr_equal(region_of(rig->engine, handle), rig_region(rig, handle));
-	assert_null(region_find(rig->engine, index, generation + 1));
-	assert_null(region_find(rig->engine, index, 0));
-	assert_null(region_find(rig->engine, UINT32_MAX, generation));
-	assert_null(region_of(
-		rig->engine, handle_make(HANDLE_REGION, RIG_INTERFACE + 1, index, generation)));
-	assert_null(region_of(
-		rig->engine, handle_make(HANDLE_ENTRY, RIG_INTERFACE, index, generation)));
-	assert_null(region_of(rig->engine, 0));
-	assert_null(region_of(rig->engine, UINT64_MAX));
+	assert_ptr_equal(region_of(rig->engine->spaces[0], handle), rig_region(rig, handle));
+	assert_null(region_find(rig->engine->spaces[0], index, generation + 1));
+	assert_null(region_find(rig->engine->spaces[0], index, 0));
+	assert_null(region_find(rig->engine->spaces[0], UINT32_MAX, generation));
+	assert_null(region_of(rig->engine->spaces[0],
+		handle_make(HANDLE_REGION, RIG_INTERFACE + 1, index, generation)));
+	assert_null(region_of(rig->engine->spaces[0],
+		handle_make(HANDLE_ENTRY, RIG_INTERFACE, index, generation)));
+	assert_null(region_of(rig->engine->spaces[0], 0));
+	assert_null(region_of(rig->engine->spaces[0], UINT64_MAX));
 	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
-	assert_null(region_of(rig->engine, handle));
+	assert_null(region_of(rig->engine->spaces[0], handle));
 }
 
 static void region_take__takes_down_to_0_and_never_from_infinity(void **state)

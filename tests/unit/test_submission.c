@@ -52,7 +52,7 @@ static void submission_post__puts_the_command_into_the_ring(void **state)
 {
 	struct engine *engine = fake_engine_create();
 	const struct submission submission = {.segment = engine->segment};
-	const struct command command = {.kind = COMMAND_PUT, .move.value = 7};
+	struct command command = {.kind = COMMAND_PUT, .move.value = 7};
 
 	(void)state;
 	submission_post(&submission, &command);
@@ -66,7 +66,7 @@ static void submission_post__rings_the_doorbell_of_a_sleeper(void **state)
 {
 	struct engine *engine = fake_engine_create();
 	const struct submission submission = {.segment = engine->segment};
-	const struct command command = {.kind = COMMAND_PUT};
+	struct command command = {.kind = COMMAND_PUT};
 
 	(void)state;
 	atomic_store(&engine->segment->doorbell.sleeping, 1);
@@ -80,7 +80,7 @@ static void submission_post__with_a_free_seat_carries_the_command_out_itself(voi
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
 	const struct submission submission = {.segment = engine->segment, .seat = &seat};
-	const struct command command = {.kind = COMMAND_PUT, .move.value = 3};
+	struct command command = {.kind = COMMAND_PUT, .move.value = 3};
 
 	(void)state;
 	seat.engine = engine;
@@ -96,7 +96,7 @@ static void submission_put__is_for_who_gets_the_seat(void **state)
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
 	struct submission submission = {.segment = engine->segment};
-	const struct command command = {.kind = COMMAND_PUT, .move.value = 3};
+	struct command command = {.kind = COMMAND_PUT, .move.value = 3};
 	const struct move *move = &command.move;
 
 	(void)state;
@@ -120,7 +120,7 @@ static void submission_put__is_for_who_gets_the_seat(void **state)
 static void *put_many(void *argument)
 {
 	const struct submission *submission = argument;
-	const struct command command = {.kind = COMMAND_PUT, .move.value = 2};
+	struct command command = {.kind = COMMAND_PUT, .move.value = 2};
 
 	for (unsigned i = 0; i < POSTS; i++)
 		if (!submission_put(submission, NULL, &command.move, false))
@@ -130,7 +130,7 @@ static void *put_many(void *argument)
 
 static void *post_many(void *submission)
 {
-	const struct command command = {.kind = COMMAND_PUT, .move.value = 2};
+	struct command command = {.kind = COMMAND_PUT, .move.value = 2};
 
 	for (unsigned i = 0; i < POSTS; i++)
 		submission_post(submission, &command);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_trace.c - base/trace.c: records by thread, what a full track keeps, and the file.
- *
- * Covers: lib/base/trace.c, lib/base/era.c.
- */
+/* test_trace.c - base/trace.c: records by thread, what a full track keeps, and the file. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* space.c - spaces: how they are opened, and how they go.
+ *
+ * X1. A space that closes takes no message and no command any more, but what has begun ends as
+ *     always: it is freed, and its segment is its owner's again, when no operation names it.
+ */
+#include <engine/state.h>
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include <engine/access.h>
+
+/* Entry 0 admits every process of the same user; the others nobody. */
+static void access_init(const struct space *space)
+{
+	const struct process any = {.nid = UINT32_MAX, .pid = UINT32_MAX};
+
+	access_admit(segment_access(space->segment, 0), any, space->uid, UINT32_MAX);
+	for (uint32_t i = 1; i < space->segment->limits.access; i++)
+		access_admit_nobody(segment_access(space->segment, i));
+}
+
+static bool lists_create(struct space *space)
+{
+	const struct segment *segment = space->segment;
+
+	space->entries = (struct match_table){
+		.base = segment_match(segment, 0),
+		.count = segment->limits.entries,
+	};
+	space->lists = calloc(segment->limits.portals, sizeof(*space->lists));
+	space->unmatched = calloc(segment->limits.portals, sizeof(*space->unmatched));
+	if (!space->lists || !space->unmatched)
+		return false;
+	for (uint32_t i = 0; i < segment->limits.portals; i++)
+		match_list_init(&space->lists[i]);
+	return true;
+}
+
+static void space_free(struct space *space)
+{
+	for (uint32_t i = 0; i < space->segment->limits.portals; i++)
+		match_list_clear(&space->lists[i]);
+	free(space->lists);
+	free(space->unmatched);
+	free(space);
+}
+
+bool engine_space_open(struct engine *engine, uint32_t number, const struct space_options *options)
+{
+	struct space *space = calloc(1, sizeof(*space));
+
+	assert(number < SPACES && !engine->opened[number]);
+	if (!space)
+		return false;
+	space->engine = engine;
+	space->segment = options->segment;
+	space->number = (uint8_t)number;
+	space->interface = options->interface;
+	space->uid = options->uid;
+	if (!lists_create(space)) {
+		free(space->lists);
+		free(space->unmatched);
+		free(space);
+		return false;
+	}
+	access_init(space);
+	engine->spaces[number] = engine->opened[number] = space;
+	return true;
+}
+
+/* Ends the gets that wait for a reply, which a closing space no longer takes. */
+static void gets_abandon(struct engine *engine, const struct space *space)
+{
+	struct operation *operation, *next;
+
+	for (operation = TAILQ_FIRST(&engine->waiting); operation; operation = next) {
+		next = TAILQ_NEXT(operation, link);
+		if (operation->space == space)
+			outgoing_fail(engine, operation, TRANSPORT_SHUTDOWN);
+	}
+}
+
+bool engine_space_close(struct engine *engine, uint32_t number)
+{
+	struct space *space = engine->opened[number];
+
+	engine_catch_up(engine);
+	engine->spaces[number] = NULL;
+	space->closing = true;
+	gets_abandon(engine, space);
+	engine_ring(engine); /* the list of queues with news names the space */
+	if (operation_names(engine, space))
+		return false;
+	engine->opened[number] = NULL;
+	space_free(space);
+	return true;
+}
+
+void spaces_free(struct engine *engine)
+{
+	for (unsigned i = 0; i < SPACES; i++)
+		if (engine->opened[i])
+			space_free(engine->opened[i]);
+}
