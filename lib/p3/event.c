@@ -9,25 +9,19 @@
 #include <p3/interface.h>
 
 #include <errno.h>
-#include <sched.h>
 #include <stdalign.h>
 #include <string.h>
 
 #include <postern.h>
 
 #include <base/barrier.h>
-#include <base/extent.h>
 #include <base/log.h>
 #include <base/trace.h>
-#include <host/waiting.h>
+#include <host/events.h>
 #include <p3/code.h>
-#include <pmd-glue/glue.h>
-
-#define EVENT_PAGE 4096
 
 static_assert(POSTERN_EQ_POLL_MAX == WAITING_MAX, "what a program is told");
 
-static_assert(offsetof(struct queue, gate) == 0, "a gate is its queue's address");
 static_assert((int)GATE_THRESHOLD_INFINITE == PTL_MD_THRESH_INF, "thresholds are the engine's");
 /* Where ptl_event_t has the words of an event. */
 #define EVENT_FIELD(field, word, of, at)                                                           \
@@ -68,69 +62,6 @@ static_assert((int)TRANSPORT_OK == (int)PTL_NI_OK &&
 		      (int)TRANSPORT_SHUTDOWN == (int)PTL_NI_SHUTDOWN,
 	"reasons are the engine's");
 
-/* The queue that is visited. */
-static inline struct queue *visit_queue(const struct visit *visit)
-{
-	return (struct queue *)(uintptr_t)visit->gate;
-}
-
-/* Memory with backing for a queue, as an offset in the segment; EXTENT_NONE when there is none. */
-static uint64_t events_take(const struct visit *visit, uint64_t bytes)
-{
-	struct segment *segment = visit->segment;
-	uint64_t offset;
-
-	library_glue_lock();
-	offset = extent_take(visit->interface->events, bytes);
-	if (offset != EXTENT_NONE &&
-		glue_segment_commit(segment, segment->events + offset, bytes) != 0) {
-		extent_give(visit->interface->events, offset, bytes);
-		offset = EXTENT_NONE;
-	}
-	library_glue_unlock();
-	return offset == EXTENT_NONE ? EXTENT_NONE : segment->events + offset;
-}
-
-/* Gives it back with no slot ready, as a new queue wants it. */
-static void events_give(const struct visit *visit, uint64_t slots, uint64_t bytes)
-{
-	struct event_slot *slot = segment_at(visit->segment, slots);
-
-	for (uint64_t i = 0; i < bytes / sizeof(*slot); i++)
-		atomic_store_explicit(&slot[i].words[EVENT_FIRST], 0, memory_order_relaxed);
-	library_glue_lock();
-	extent_give(visit->interface->events, slots - visit->segment->events, bytes);
-	library_glue_unlock();
-}
-
-static uint64_t events_bytes(uint64_t count)
-{
-	return (queue_bytes(count) + EVENT_PAGE - 1) & ~(uint64_t)(EVENT_PAGE - 1);
-}
-
-static int queue_make(const struct visit *visit, uint64_t count, ptl_handle_eq_t *handle)
-{
-	struct segment *segment = visit->segment;
-	uint64_t bytes = events_bytes(count);
-	uint64_t slots;
-	uint32_t index;
-
-	if (bytes == 0 || bytes > segment->limits.event_bytes)
-		return PTL_NOSPACE;
-	index = segment_take(segment, segment->free_queues);
-	if (index == INDEX_NONE)
-		return PTL_NOSPACE;
-	slots = events_take(visit, bytes);
-	if (slots == EXTENT_NONE) {
-		segment_give(segment, segment->free_queues, index);
-		return PTL_NOSPACE;
-	}
-	*handle = handle_make(HANDLE_QUEUE, (uint32_t)(visit->interface - interfaces), index,
-		segment_generation(segment));
-	queue_init(segment, *handle, count, slots);
-	return PTL_OK;
-}
-
 int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *handle)
 {
 	struct visit visit;
@@ -141,7 +72,7 @@ int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *han
 	if (ADDRESS_IS_BAD(handle))
 		code = PTL_SEGV;
 	else
-		code = queue_make(&visit, count, handle);
+		code = code_of(events_make(&visit, count, handle), PTL_INV_NI);
 	visit_leave(&visit);
 	return code;
 }
@@ -149,28 +80,11 @@ int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *han
 int PtlEQFree(ptl_handle_eq_t eventq)
 {
 	struct visit visit;
-	struct command command = {.kind = COMMAND_QUEUE_FREE};
-	struct queue *queue;
-	uint64_t slots, bytes;
 	int code = visit_enter(&visit, eventq, HANDLE_QUEUE, PTL_INV_EQ);
 
 	if (code != PTL_OK)
 		return code;
-	queue = visit_queue(&visit);
-	slots = queue_slots(queue);
-	bytes = events_bytes(queue->count);
-	command.object.index = visit.index;
-	command.object.generation = visit.generation;
-	code = code_of(visit_call(&visit, &command, NULL, NULL), PTL_INV_EQ);
-	if (code == PTL_OK) {
-		/* Threads that waited have been woken; the queue is used again when they have
-		 * left. */
-		while (atomic_load_explicit(&queue->waiters, memory_order_acquire) != 0)
-			sched_yield();
-		queue_unwatch(queue);
-		events_give(&visit, slots, bytes);
-		segment_give(visit.segment, visit.segment->free_queues, visit.index);
-	}
+	code = code_of(events_free(&visit), PTL_INV_EQ);
 	visit_leave(&visit);
 	return code;
 }
@@ -362,27 +276,10 @@ static bool events_look(void *context)
 }
 
 /* Waits for an event of queues that are visited. */
-static int events_await(const struct visit *visit, struct event_wait *wait, uint64_t timeout)
+static int wait_for(const struct visit *visit, struct event_wait *wait, uint64_t timeout)
 {
-	const struct waiting waiting = {
-		.queues = wait->queues,
-		.count = wait->count,
-		.segment = visit->segment,
-		.look = events_look,
-		.context = wait,
-		.drive = visit->interface->inlined ? interface_drive : NULL,
-		.now = glue_now,
-		.timeout = timeout,
-	};
-	enum waiting_answer answer;
-
-	for (unsigned i = 0; i < wait->count; i++)
-		atomic_fetch_add_explicit(&wait->queues[i].queue->waiters, 1, memory_order_relaxed);
-	answer = waiting_run(&waiting);
-	/* Release: pairs with PtlEQFree, which gives the queue away afterwards. */
-	for (unsigned i = 0; i < wait->count; i++)
-		atomic_fetch_sub_explicit(&wait->queues[i].queue->waiters, 1, memory_order_release);
-	if (answer == WAITING_CLOSED)
+	if (events_await(visit, wait->queues, wait->count, events_look, wait, timeout) ==
+		WAITING_CLOSED)
 		return PTL_INV_EQ;
 	return event_code(wait->answer, wait->event);
 }
@@ -400,7 +297,7 @@ int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 		return PTL_SEGV;
 	}
 	wait.queues = &reader_keep(&visit, eventq)->view;
-	code = events_await(&visit, &wait, UINT64_MAX);
+	code = wait_for(&visit, &wait, UINT64_MAX);
 	visit_leave(&visit);
 	return code;
 }
@@ -427,7 +324,7 @@ static int events_poll(const struct visit *visit, const ptl_handle_eq_t *queues,
 	if (!queues_view(visit, queues, wait->count, views))
 		return PTL_INV_EQ;
 	wait->queues = views;
-	code = events_await(visit, wait, timeout);
+	code = wait_for(visit, wait, timeout);
 	for (unsigned i = 0; i < wait->count && code == PTL_EQ_EMPTY; i++)
 		if (queue_is_raised(views[i].queue))
 			queue_lower(&views[i], visit->segment);
@@ -461,7 +358,6 @@ int postern_eq_poll(const ptl_handle_eq_t *queues, unsigned count, uint64_t time
 /* A descriptor for the caller, or a minus and a code. */
 static int queue_descriptor(const struct visit *visit, ptl_handle_eq_t eventq)
 {
-	const struct queue_view view = queue_view(visit->segment, visit_queue(visit), eventq);
 	int descriptor;
 
 	if (visit->interface->inlined) {
@@ -471,9 +367,7 @@ static int queue_descriptor(const struct visit *visit, ptl_handle_eq_t eventq)
 			  "with a timeout");
 		return -PTL_FAIL;
 	}
-	library_glue_lock();
-	descriptor = queue_watch(&view, visit->segment);
-	library_glue_unlock();
+	descriptor = events_watch(visit, eventq);
 	if (descriptor >= 0)
 		return descriptor;
 	if (!handle_lives(visit, eventq, HANDLE_QUEUE))
