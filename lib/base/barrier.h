@@ -20,8 +20,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <base/core.h>
+
 /* the kernel does the light side's part */
-extern bool barrier_cheap __attribute__((visibility("hidden")));
+extern bool barrier_cheap CORE_API(barrier_cheap);
 
 /* Once per process, before there is anything to order; without it both sides are fences. */
 void barrier_start(void);

@@ -11,9 +11,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include <base/core.h>
+
 #define ERA_NEVER 0 /* no era */
 
-extern _Atomic uint64_t era __attribute__((visibility("hidden")));
+extern _Atomic uint64_t era CORE_API(era);
 
 static inline uint64_t era_now(void)
 {

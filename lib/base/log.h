@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/core.h>
+
 /* What PTL_DEBUG may name: X(constant, name, what its messages are about). */
 #define LOG_MODULES(X)                                                                             \
 	X(LOG_DPDK, "dpdk", "how DPDK is started, and all that it says")                           \
@@ -31,7 +33,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 
 /* What failed, on what, why, and what to do, in one sentence without a full stop's newline. Any
  * thread. */
-void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_error(const char *format, ...) CORE_API(log_error) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(enum log_module module, const char *format, ...)
@@ -44,7 +46,7 @@ bool log_wants(enum log_level level);
 void log_set_modules(uint32_t modules);
 /* The bit of a module by its name, all for "all"; 0: there is none of that name. */
 uint32_t log_module_find(const char *name);
-const char *log_last_error(void);
-void log_clear_error(void);
+const char *log_last_error(void) CORE_API(log_last_error);
+void log_clear_error(void) CORE_API(log_clear_error);
 
 #endif

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/core.h>
+
 enum setting {
 	/* text list: the port of each interface; "" is the private loopback */
 	SETTING_IFACE_NAME,
@@ -56,7 +58,7 @@ struct setting_description {
 
 /* The setting of that name, SETTING_COUNT: there is none. */
 enum setting setting_find(const char *name);
-const struct setting_description *setting_describe(enum setting setting);
+const struct setting_description *setting_describe(enum setting setting) CORE_API(setting_describe);
 
 /* Reads the environment. Returns 0, or -1 after an error line that says what is wrong with which
  * variable and what it may be. Warns of unknown PTL_ names. Calling it again reads again. Not
@@ -70,15 +72,16 @@ int setting_change(enum setting setting, unsigned n, const char *text);
 
 /* The value as text, as set or by default; item n of a list (interface n). Never NULL. Valid until
  * the next load. */
-const char *setting_text(enum setting setting);
+const char *setting_text(enum setting setting) CORE_API(setting_text);
 const char *setting_item(enum setting setting, unsigned n);
-unsigned setting_items(enum setting setting); /* number of items, at least 1 */
+unsigned setting_items(enum setting setting)
+	CORE_API(setting_items); /* number of items, at least 1 */
 
 /* Parsed values. Numbers accept decimal and 0x; sizes K, M, G; durations ns, us, ms, s (the result
  * is in ns). An address is its four bytes as a number.
  * settings_load() has checked them, so these cannot fail; a number list's empty item gives
  * fallback. */
-uint64_t setting_number(enum setting setting);
+uint64_t setting_number(enum setting setting) CORE_API(setting_number);
 uint64_t setting_number_item(enum setting setting, unsigned n, uint64_t fallback);
 /* An address and the length of its prefix; false when the item is empty. */
 bool setting_subnet_item(enum setting setting, unsigned n, uint32_t *address, uint8_t *prefix);

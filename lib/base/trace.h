@@ -21,6 +21,8 @@
 
 #include <rte_cycles.h>
 
+#include <base/core.h>
+
 enum trace_point {
 	TRACE_CALL,         /* the application asks for a put or a get; this has no name yet */
 	TRACE_COMMAND,      /* the poll core took a put or a get from the application */
@@ -47,9 +49,10 @@ struct trace_track {
 	struct trace_record records[];
 };
 
-extern _Atomic bool trace_on __attribute__((visibility("hidden")));
-extern _Thread_local struct trace_track *trace_self __attribute__((tls_model("initial-exec")));
-extern uint64_t trace_mask; /* records of a track - 1 */
+extern _Atomic bool trace_on CORE_API(trace_on);
+extern _Thread_local struct trace_track *trace_self CORE_API(trace_self)
+	__attribute__((tls_model("initial-exec")));
+extern uint64_t trace_mask CORE_API(trace_mask); /* records of a track - 1 */
 
 /* Makes tracks of so many records, a power of two, for so many threads, and begins. 0, or -1: there
  * is no memory, or there has been a trace (T2). Not thread-safe, as trace_stop() and
@@ -64,7 +67,7 @@ bool trace_write(FILE *file);
 void trace_count(uint64_t *made, uint64_t *kept);
 
 /* Gives the calling thread a track; NULL: there is none left. */
-struct trace_track *trace_track_take(void);
+struct trace_track *trace_track_take(void) CORE_API(trace_track_take);
 
 /* A name for the message that a process began as its so-manieth; never 0. */
 static inline uint64_t trace_message(uint32_t nid, uint32_t pid, uint64_t number)

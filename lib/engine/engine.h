@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <base/core.h>
 #include <engine/command.h>
 #include <engine/segment.h>
 
@@ -74,7 +75,7 @@ bool engine_execute(struct engine *engine, const struct command *command);
  * command. region: move->region's, which is below the limit of that space. False: nothing was done,
  * because it is none of these, or the region is dead or inactive. */
 bool engine_put(struct engine *engine, uint32_t space, struct region *region,
-	const struct move *move, bool acknowledge);
+	const struct move *move, bool acknowledge) CORE_API(engine_put);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
 /* True when nothing is in flight: an interface about to close polls until then (or its patience

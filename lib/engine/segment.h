@@ -34,6 +34,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <base/core.h>
 #include <base/freelist.h>
 #include <base/ring.h>
 #include <engine/answer.h>
@@ -500,8 +501,9 @@ static inline struct reply *segment_reply(const struct segment *segment, uint32_
 }
 
 /* An index from a free list, INDEX_NONE when it is empty; and back. Any thread. */
-uint32_t segment_take(const struct segment *segment, uint64_t free_list);
-void segment_give(const struct segment *segment, uint64_t free_list, uint32_t index);
+uint32_t segment_take(const struct segment *segment, uint64_t free_list) CORE_API(segment_take);
+void segment_give(const struct segment *segment, uint64_t free_list, uint32_t index)
+	CORE_API(segment_give);
 /* A generation for a new object, never 0. Any thread. */
 static inline uint32_t segment_generation(struct segment *segment)
 {

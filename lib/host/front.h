@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <base/core.h>
 #include <engine/answer.h>
 
 struct topic;
@@ -42,16 +43,16 @@ static inline bool front_is_open(const struct front *front)
 
 /* Counts a use of the front end. The first use of any reads the settings. OK; FAILED, after an
  * error line. Any thread. */
-enum answer front_open(struct front *front);
+enum answer front_open(struct front *front) CORE_API(front_open);
 /* Ends a use; with the last one the interfaces of the front end close. Any thread. */
-void front_close(struct front *front);
+void front_close(struct front *front) CORE_API(front_close);
 
 /* Is this a child made by fork() from a process with a front end in use? */
-bool library_is_forked(void);
+bool library_is_forked(void) CORE_API(library_is_forked);
 
 /* Settings, interfaces coming and going. */
-void library_lock(void);
-void library_unlock(void);
+void library_lock(void) CORE_API(library_lock);
+void library_unlock(void) CORE_API(library_unlock);
 /* Calls into pmd-glue, which takes one at a time. */
 void library_glue_lock(void);
 void library_glue_unlock(void);

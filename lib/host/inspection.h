@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <base/core.h>
 #include <base/report.h>
 #include <host/front.h>
 
@@ -53,22 +54,35 @@ const struct topic *inspection_topic(const struct front *front, const char *name
  * is no room; *length: of the whole, without its final 0. OK; GONE: the handle is none; FAILED,
  * after an error line: there is no such topic. Any thread. */
 enum answer inspection_write(const struct front *front, uint64_t handle, const char *name,
-	struct page page, char *text, size_t size, size_t *length);
+	struct page page, char *text, size_t size, size_t *length) CORE_API(inspection_write);
 
 /* For topics. Of any interface: */
-void tell_port(struct interface *interface, struct page page, struct report *report);
-void tell_ni(struct interface *interface, struct page page, struct report *report);
-void tell_poll(struct interface *interface, struct page page, struct report *report);
-void tell_queues(struct interface *interface, struct page page, struct report *report);
-void tell_peers(struct interface *interface, struct page page, struct report *report); /* paged */
-void tell_drops(struct interface *interface, struct page page, struct report *report);
-void tell_stats(struct interface *interface, struct page page, struct report *report);
-void tell_config(struct interface *interface, struct page page, struct report *report);
+void tell_port(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_port);
+void tell_ni(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_ni);
+void tell_poll(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_poll);
+void tell_queues(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_queues);
+void tell_peers(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_peers); /* paged */
+void tell_drops(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_drops);
+void tell_stats(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_stats);
+void tell_config(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_config);
 /* Of the engine's objects, in the front end's words; paged: */
-void tell_portals(struct interface *interface, struct page page, struct report *report);
-void tell_entries(struct interface *interface, struct page page, struct report *report);
-void tell_regions(struct interface *interface, struct page page, struct report *report);
-void tell_event_queues(struct interface *interface, struct page page, struct report *report);
-void tell_access(struct interface *interface, struct page page, struct report *report);
+void tell_portals(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_portals);
+void tell_entries(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_entries);
+void tell_regions(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_regions);
+void tell_event_queues(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_event_queues);
+void tell_access(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_access);
 
 #endif

@@ -12,6 +12,8 @@
 #include <pmd-glue/glue.h>
 #include <wire/encapsulation.h>
 
+#include <base/core.h>
+
 /* A port that is lent: nobody polls it, and its engine stands still. */
 struct instruments_port {
 	struct port *port;
@@ -48,6 +50,6 @@ struct instruments {
 	void (*trace_count)(uint64_t *made, uint64_t *kept);
 };
 
-extern const struct instruments host_instruments;
+extern const struct instruments host_instruments CORE_API(host_instruments);
 
 #endif

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <base/core.h>
 #include <base/handle.h>
 #include <engine/segment.h>
 #include <host/front.h>
@@ -50,15 +51,15 @@ struct interface {
 	struct extent_map *events; /* which event memory is taken */
 };
 
-extern struct interface interfaces[HANDLE_INTERFACES];
+extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
 
 /* Opens an interface that is not open, as process `pid` of its node. The library's lock is held,
  * the front end is open, and number is less than setting_items(SETTING_IFACE_NAME). OK; GONE: it
  * cannot be used, or another front end has it; NO_MEMORY. */
 enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
-	const struct segment_limits *limits);
+	const struct segment_limits *limits) CORE_API(interface_open);
 /* Closes the interface of a handle. OK or GONE. */
-enum answer interface_close(const struct front *front, uint64_t handle);
+enum answer interface_close(const struct front *front, uint64_t handle) CORE_API(interface_close);
 
 /* The library's lock is held. */
 static inline bool interface_is_open(const struct front *front, unsigned number)
@@ -68,11 +69,11 @@ static inline bool interface_is_open(const struct front *front, unsigned number)
 }
 
 /* Messages that were dropped, for whatever reason. */
-uint64_t interface_drops(const struct segment *segment);
+uint64_t interface_drops(const struct segment *segment) CORE_API(interface_drops);
 
 /* One turn of every engine of this process that no poll thread drives; returns how much was
  * done. */
-unsigned interface_drive(void);
+unsigned interface_drive(void) CORE_API(interface_drive);
 
 /* Returns when nobody touches the engine and the port of an open interface: they are the caller's
  * until interface_resume(). A poll thread stands aside with all its interfaces, which may be paused
@@ -109,12 +110,13 @@ void interface_tell_stats(struct interface *interface,
 /* The same for the interface of a handle; OK or GONE. */
 enum answer interface_stats(const struct front *front, uint64_t handle,
 	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
-	void *context);
+	void *context) CORE_API(interface_stats);
 
 /* Memory that lies on the NUMA node of the interface's port, in hugepages when there are any; it
  * outlives the interface. NULL: no memory is left, or the handle is none. Any thread. */
-void *interface_alloc(const struct front *front, uint64_t handle, size_t size);
-void interface_free(void *memory);
+void *interface_alloc(const struct front *front, uint64_t handle, size_t size)
+	CORE_API(interface_alloc);
+void interface_free(void *memory) CORE_API(interface_free);
 
 /* Closes every interface of a front end. The library's lock is held. */
 void interface_close_all(const struct front *front);

@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <base/core.h>
 #include <base/clock.h>
 #include <base/futex.h>
 #include <engine/engine.h>
@@ -111,7 +112,7 @@ static inline bool seat_try_leave(struct seat *seat)
 }
 
 /* Who sits there has been called: turns until the seat is given up. */
-unsigned seat_turn(struct seat *seat);
+unsigned seat_turn(struct seat *seat) CORE_API(seat_turn);
 
 /* One turn of the engine, unless somebody else sits there; returns how much was done. */
 static inline unsigned seat_drive(struct seat *seat)

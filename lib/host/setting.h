@@ -5,11 +5,12 @@
 
 #include <stdint.h>
 
+#include <base/core.h>
 #include <host/front.h>
 
 /* Makes the new value of a setting hold, for the interface of a handle or for all. OK; GONE: the
  * handle is none; FAILED, after an error line: the old value holds. */
-enum answer setting_set(
-	const struct front *front, uint64_t handle, const char *name, const char *value);
+enum answer setting_set(const struct front *front, uint64_t handle, const char *name,
+	const char *value) CORE_API(setting_set);
 
 #endif

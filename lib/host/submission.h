@@ -17,6 +17,7 @@
 #ifndef HOST_SUBMISSION_H
 #define HOST_SUBMISSION_H
 
+#include <base/core.h>
 #include <engine/command.h>
 #include <host/poller.h>
 #include <engine/segment.h>
@@ -45,7 +46,7 @@ static inline bool submission_put(const struct submission *submission, struct re
 }
 
 /* Posts a command that has no answer. The command gets the number of its space. */
-void submission_post(const struct submission *submission, struct command *command);
+void submission_post(const struct submission *submission, struct command *command) CORE_API(submission_post);
 
 /* Sends a command with a reply slot (of its own choice) and waits for the answer.
  * after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the
@@ -56,6 +57,6 @@ enum answer submission_call(const struct submission *submission, struct command 
  * drive() gives all of them a turn and says how much was done. report is written when the answer is
  * ANSWER_OK. */
 enum answer submission_ping(const struct submission *submission, struct command *command,
-	unsigned (*drive)(void), struct ping_report *report);
+	unsigned (*drive)(void), struct ping_report *report) CORE_API(submission_ping);
 
 #endif

@@ -32,6 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/core.h>
 #include <base/barrier.h>
 #include <base/era.h>
 #include <base/handle.h>
@@ -75,7 +76,8 @@ static inline struct reader *visitor_reader(struct visitor *visitor, uint64_t qu
 	return (struct reader *)(void *)((char *)visitor->readers + offset);
 }
 
-extern _Thread_local struct visitor *visitor_self __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct visitor *visitor_self CORE_API(visitor_self)
+	__attribute__((tls_model("initial-exec")));
 
 /* Returns when no thread that saw the interface open is inside it. */
 void visitor_await(uint32_t number);
@@ -181,7 +183,7 @@ static inline bool front_visit_begin(
 /* After a front_visit_begin() that has failed: prepares the thread and begins the visit. Returns 0;
  * else front->closed or `invalid`. */
 int front_visit_retry(const struct front *front, struct visit *visit, uint64_t handle,
-	enum handle_kind kind, int invalid);
+	enum handle_kind kind, int invalid) CORE_API(front_visit_retry);
 
 /* Visits the interface of a handle that must be of this kind and name a living object. Returns 0;
  * else front->closed or `invalid`, and there is no visit. Inline, because each call makes it with a
@@ -207,14 +209,17 @@ static inline int front_visit(const struct front *front, struct visit *visit, ui
 }
 
 /* Is this the handle of a living object of the interface that is being visited? */
-bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind);
+bool handle_lives(const struct visit *visit, uint64_t handle, enum handle_kind kind)
+	CORE_API(handle_lives);
 /* Of any open interface of a front end? For telling a handle of another interface from one that is
  * stale. */
-bool front_handle_lives(const struct front *front, uint64_t handle, enum handle_kind kind);
+bool front_handle_lives(const struct front *front, uint64_t handle, enum handle_kind kind)
+	CORE_API(front_handle_lives);
 
 /* Sends a command that has an answer, for a visitor. A refusal may be one that the caller tries
  * again until it is none: inline, time then goes on for all engines. */
 enum answer visit_call(const struct visit *visit, struct command *command,
-	const struct region_description *after, struct region_description *before);
+	const struct region_description *after, struct region_description *before)
+	CORE_API(visit_call);
 
 #endif

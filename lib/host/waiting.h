@@ -42,6 +42,7 @@
 #ifndef HOST_WAITING_H
 #define HOST_WAITING_H
 
+#include <base/core.h>
 #include <base/futex.h>
 #include <engine/queue.h>
 
@@ -76,7 +77,8 @@ enum waiting_answer waiting_run(const struct waiting *waiting);
  * be gone. */
 int queue_watch(const struct queue_view *view, const struct segment *segment);
 /* A reader has found the queue empty while its descriptor was readable. */
-void queue_lower(const struct queue_view *view, const struct segment *segment);
+void queue_lower(const struct queue_view *view, const struct segment *segment)
+	CORE_API(queue_lower);
 /* Gives the eventfd up. The queue is gone, nobody is counted in `waiters`, and no poll core is at
  * work with the queue. */
 void queue_unwatch(struct queue *queue);
