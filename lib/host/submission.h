@@ -46,7 +46,8 @@ static inline bool submission_put(const struct submission *submission, struct re
 }
 
 /* Posts a command that has no answer. The command gets the number of its space. */
-void submission_post(const struct submission *submission, struct command *command) CORE_API(submission_post);
+void submission_post(const struct submission *submission, struct command *command)
+	CORE_API(submission_post);
 
 /* Sends a command with a reply slot (of its own choice) and waits for the answer.
  * after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the

@@ -68,7 +68,7 @@ class Install(programs.Case):
         for path in ("include/portals.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "bin/postern-sim", "share/man/man1/postern-perf.1",
                      "share/man/man3/PtlPut.3", "share/man/man7/postern.7"):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
-        for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "pkgconfig/postern.pc",
+        for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc",
                      "cmake/postern/postern-config.cmake", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
 
@@ -99,6 +99,13 @@ class Install(programs.Case):
     def test_programs_use_the_library_that_is_installed(self):
         for name in ("postern-console", "postern-info", "postern-perf", "postern-ping"):
             self.assertIn("libpostern.so.0", self.needed(os.path.join(self.prefix, "bin", name)), name)
+
+    def test_the_core_is_private(self):
+        version = self.shell("pkg-config", "--modversion", "postern", PKG_CONFIG_LIBDIR=os.path.join(self.lib, "pkgconfig")).strip()
+        core = f"libpostern-core.so.{version}"
+        self.assertEqual([name for name in self.needed(os.path.join(self.lib, "libpostern.so.0")) if "postern" in name], [core])
+        names = re.findall(r" [A-Z] (\S+)", self.shell("nm", "-D", "--defined-only", os.path.join(self.lib, core)))
+        self.assertEqual([name for name in names if not re.match(r"postern_core_\w+@@POSTERN_CORE_PRIVATE$|POSTERN_CORE_PRIVATE", name)], [])
 
     def test_pkg_config_in_c_and_in_cpp_with_the_shared_library(self):
         flags = self.flags("--cflags", "--libs")

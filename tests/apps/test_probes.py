@@ -15,7 +15,7 @@ ARGUMENTS = {"put": 6, "acknowledge": 6, "match": 6, "place": 4, "retransmit": 4
 
 def probes():
     """Each probe's name and numbers of arguments in the notes of the library."""
-    libraries = glob.glob(os.path.join(BUILD, "lib/p3/libpostern.so.*.*.*"))
+    libraries = glob.glob(os.path.join(BUILD, "lib/host/libpostern-core.so.*.*.*"))
     notes = subprocess.run(["readelf", "-n", "--wide", libraries[0]], stdout=subprocess.PIPE, text=True, check=True).stdout
     found = {}
     for name, arguments in re.findall(r"Provider: postern\n\s+Name: (\w+)\n.*\n\s+Arguments: (.*)", notes):
@@ -55,7 +55,7 @@ class Scripts(unittest.TestCase):
         bpftrace = shutil.which("bpftrace")
         if not bpftrace:
             self.skipTest("bpftrace is not here")
-        library = glob.glob(os.path.join(BUILD, "lib/p3/libpostern.so.*.*.*"))[0]
+        library = glob.glob(os.path.join(BUILD, "lib/host/libpostern-core.so.*.*.*"))[0]
         for script in glob.glob(os.path.join(SOURCE, "share/bpftrace/*.bt")):
             with open(script, encoding="utf-8") as file:
                 text = file.read().replace("usdt:*:", f"usdt:{library}:")
