@@ -3,7 +3,6 @@
 #include <sim/clock.h>
 
 #include <stdlib.h>
-#include <sim/report.h>
 
 #define HEAP_ROOM 1024
 

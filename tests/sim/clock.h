@@ -13,6 +13,10 @@
 #include <stdint.h>
 #include <base/clock.h>
 
+/* Returns the memory, or ends the program if there is none. Defined by each program that links the
+ * clock. */
+void *report_memory(void *memory);
+
 typedef void happening_call(void *object, uint64_t argument);
 
 struct happening {

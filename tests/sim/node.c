@@ -178,7 +178,7 @@ static void device_send(struct node *node, struct rte_mbuf *mbuf)
 	}
 	if (node->silent)
 		return;
-	parcel = network_parcel(&simulation->network, node->number, mbuf->pkt_len);
+	parcel = star_parcel(&simulation->network, node->number, mbuf->pkt_len);
 	for (const struct rte_mbuf *part = mbuf; part; part = part->next) {
 		memcpy(parcel->bytes + done, rte_pktmbuf_mtod(part, const void *), part->data_len);
 		done += part->data_len;
@@ -187,7 +187,7 @@ static void device_send(struct node *node, struct rte_mbuf *mbuf)
 	simulation_note(simulation, frame->hash);
 	if (simulation->tracing)
 		device_trace(node, parcel);
-	frame->departs = network_send(&simulation->network, parcel);
+	frame->departs = star_send(&simulation->network, parcel);
 }
 
 static uint16_t device_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
@@ -232,7 +232,7 @@ static uint16_t device_receive(struct port *port, struct rte_mbuf **frames, uint
 		if (got == 0)
 			port->arrived = arrival->when;
 		frames[got] = parcel_unpack(node, arrival->parcel);
-		network_release(&node->simulation->network, arrival->parcel);
+		star_release(&node->simulation->network, arrival->parcel);
 		if (frames[got])
 			got++;
 	}
@@ -261,7 +261,7 @@ static void device_close(struct port *port)
 
 	device_reap(node, UINT64_MAX);
 	while (node->received_head != node->received_tail)
-		network_release(&node->simulation->network,
+		star_release(&node->simulation->network,
 			node->received[node->received_head++ % node->settings->receive_ring]
 				.parcel);
 }
@@ -348,7 +348,7 @@ void node_deliver(struct node *node, struct parcel *parcel)
 		node->received_tail - node->received_head >= node->settings->receive_ring) {
 		if (node->up)
 			node->port_counters.missed++;
-		network_release(&node->simulation->network, parcel);
+		star_release(&node->simulation->network, parcel);
 		return;
 	}
 	node->received[node->received_tail++ % node->settings->receive_ring] =
@@ -547,7 +547,7 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 		.external = true,
 		.socket = -1,
 	};
-	network_address(node->number, node->settings->moves ? node->life : 0, node->port.address);
+	star_address(node->number, node->settings->moves ? node->life : 0, node->port.address);
 	snprintf(node->port.name, sizeof(node->port.name), "sim:%u", node->number);
 	return &node->port;
 }

@@ -81,7 +81,7 @@ void report_add(struct result *total, const struct result *run)
 	total->missed += run->missed;
 	total->hash = prng_mix(total->hash ^ run->hash);
 #define X(name) total->network.name += run->network.name;
-	NETWORK_COUNTERS(X)
+	STAR_COUNTERS(X)
 #undef X
 #define X(name, help) total->transport.name += run->transport.name;
 	TRANSPORT_COUNTERS(X)
@@ -107,7 +107,7 @@ void report_table(FILE *file, const char *experiment, const struct result *total
 	row(file, "tasks", "payload_bytes", total->bytes);
 	row(file, "host", "missed", total->missed);
 #define X(name) row(file, "network", #name, total->network.name);
-	NETWORK_COUNTERS(X)
+	STAR_COUNTERS(X)
 #undef X
 #define X(name, help) row(file, "transport", #name, total->transport.name);
 	TRANSPORT_COUNTERS(X)
@@ -137,7 +137,7 @@ void report_json(
 		experiment, first_seed, total->runs, total->failed, total->hash, total->simulated,
 		total->tasks, total->fail_events, total->drops, total->bytes, total->missed);
 #define X(name) fprintf(file, "\"%s\":%" PRIu64 ",", #name, total->network.name);
-	NETWORK_COUNTERS(X)
+	STAR_COUNTERS(X)
 #undef X
 	fprintf(file, "\"end\":0},\"transport\":{");
 #define X(name, help) fprintf(file, "\"%s\":%" PRIu64 ",", #name, total->transport.name);

@@ -30,7 +30,7 @@ struct result {
 	uint64_t bytes;  /* payload that arrived whole */
 	uint64_t missed; /* frames that receiving hosts had no room for */
 	uint64_t hash;
-	struct network_counters network;
+	struct star_counters network;
 	struct transport_counters transport;
 	struct metric metrics[METRICS_MAX];
 	unsigned metric_count;
@@ -60,7 +60,5 @@ extern char report_replay[REPORT_COMMAND];
 
 /* Ends the program: the run cannot go on, for a reason that is not the library's. */
 void report_stop(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* The same when there is no memory. */
-void *report_memory(void *memory);
 
 #endif

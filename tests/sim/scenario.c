@@ -43,7 +43,7 @@ struct troubles {
 
 struct plan {
 	uint32_t nodes;
-	struct network_settings network;
+	struct star_settings network;
 	struct node_settings node;
 	struct workload_settings workload;
 	struct troubles troubles;
@@ -162,7 +162,7 @@ static void trouble_cut(void *object, uint64_t length)
 			trouble_over, node, until);
 	}
 	trouble_trace(node, "is cut off", length);
-	network_cut(&simulation->network, node->number, until);
+	star_cut(&simulation->network, node->number, until);
 }
 
 static void trouble_open(void *object, uint64_t argument)
@@ -333,7 +333,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 
 	report_current = (struct result){0};
 	sim_clock_init(&simulation.clock);
-	network_init(&simulation.network, &plan->network, plan->nodes + (plan->silent != 0),
+	star_init(&simulation.network, &plan->network, plan->nodes + (plan->silent != 0),
 		&simulation.clock, ~seed);
 	simulation.network.find = node_find;
 	simulation.network.deliver = simulation_deliver;
@@ -372,7 +372,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		node_free(&simulation.nodes[i]);
 	free(simulation.nodes);
-	network_free(&simulation.network);
+	star_free(&simulation.network);
 	sim_clock_free(&simulation.clock);
 }
 
@@ -505,7 +505,7 @@ static void plan_begin(struct plan *plan, uint32_t nodes)
 
 static void plan_faults(struct plan *plan, struct prng *prng)
 {
-	struct network_settings *network = &plan->network;
+	struct star_settings *network = &plan->network;
 
 	if (prng_chance(prng, 0.6))
 		network->drop = prng_fraction(prng) * 0.08;
@@ -785,7 +785,7 @@ static void plan_room(struct plan *plan)
 
 static void plan_override(struct plan *plan, const struct scenario_options *options)
 {
-	struct network_settings *network = &plan->network;
+	struct star_settings *network = &plan->network;
 
 	plan->unprotected = options->unprotected;
 	plan->expect = options->expect;

@@ -33,9 +33,9 @@ static void encapsulation_make(
 		.prefix = NODE_IPV4_PREFIX,
 		.address = silent->settings->udp ? FIRST_NID + number : 0,
 	};
-	uint8_t own[NETWORK_ADDRESS_BYTES];
+	uint8_t own[STAR_ADDRESS_BYTES];
 
-	network_address(silent_link(silent), 0, own);
+	star_address(silent_link(silent), 0, own);
 	encapsulation_init(encapsulation, &options, own, false);
 }
 
@@ -43,8 +43,8 @@ static void encapsulation_make(
 static void frame_send(const struct silent *silent, uint32_t number, const struct node *to,
 	struct frame *frame, const uint8_t *records, uint32_t bytes)
 {
-	struct network *network = &silent->simulation->network;
-	uint8_t room[FRAME_ROOM], address[NETWORK_ADDRESS_BYTES];
+	struct star *network = &silent->simulation->network;
+	uint8_t room[FRAME_ROOM], address[STAR_ADDRESS_BYTES];
 	struct rte_mbuf mbuf = {.buf_addr = room, .nb_segs = 1};
 	struct encapsulation encapsulation;
 	struct parcel *parcel;
@@ -62,11 +62,11 @@ static void frame_send(const struct silent *silent, uint32_t number, const struc
 	frame_encode(frame, room + encapsulation.bytes);
 	mbuf.pkt_len = encapsulation.bytes + frame->length;
 	mbuf.data_len = (uint16_t)mbuf.pkt_len;
-	network_address(to->number, to->settings->moves ? to->life : 0, address);
+	star_address(to->number, to->settings->moves ? to->life : 0, address);
 	encapsulation_write(&encapsulation, &mbuf, address, frame);
-	parcel = network_parcel(network, silent_link(silent), mbuf.pkt_len);
+	parcel = star_parcel(network, silent_link(silent), mbuf.pkt_len);
 	memcpy(parcel->bytes, room, mbuf.pkt_len);
-	network_send(network, parcel);
+	star_send(network, parcel);
 }
 
 /* As many gets as the frame has room for. */
@@ -145,7 +145,7 @@ void silent_deliver(struct silent *silent, struct parcel *parcel)
 			parcel->length - encapsulation.bytes, &frame) == FRAME_OK &&
 		frame.type == FRAME_TELL)
 		silent_told(silent, &frame);
-	network_release(&silent->simulation->network, parcel);
+	star_release(&silent->simulation->network, parcel);
 }
 
 void silent_start(struct silent *silent)

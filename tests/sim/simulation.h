@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sim/clock.h>
-#include <sim/network.h>
+#include <sim/star.h>
 #include <sim/prng.h>
 
 struct node;
@@ -24,7 +24,7 @@ struct silent;
 struct simulation {
 	uint64_t seed;
 	struct sim_clock clock;
-	struct network network;
+	struct star network;
 	struct prng prng; /* of the scenario and its workload */
 	uint32_t node_count;
 	struct node *nodes;

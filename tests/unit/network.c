@@ -12,6 +12,8 @@
 #include <cmocka.h>
 #include <rte_mbuf.h>
 
+#include <sim/star.h>
+
 #include "eal.h"
 
 #define QUEUE_FRAMES 1024
@@ -19,11 +21,9 @@
 #define GARBLED_FROM 192        /* of a frame, by a port that mishandles those of two segments */
 #define NID_FIRST    0x0a000064 /* 10.0.0.100 */
 
-struct event {
-	uint64_t at;
-	uint64_t order;
-	struct rte_mbuf *frame;
-	unsigned to;
+struct simulated {
+	struct sim_clock clock;
+	struct star star;
 };
 
 /* What a message's header says. */
@@ -67,50 +67,10 @@ static bool chance(struct network *network, double probability)
 
 /* --- the wire */
 
-static bool event_before(const struct event *a, const struct event *b)
+void *report_memory(void *memory)
 {
-	return a->at < b->at || (a->at == b->at && a->order < b->order);
-}
-
-static void event_push(struct network *network, struct event event)
-{
-	unsigned i;
-
-	if (network->event_count == network->event_room) {
-		network->event_room = network->event_room * 2 + 64;
-		network->events =
-			realloc(network->events, network->event_room * sizeof(struct event));
-		assert_non_null(network->events);
-	}
-	i = network->event_count++;
-	while (i > 0 && event_before(&event, &network->events[(i - 1) / 2])) {
-		network->events[i] = network->events[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	network->events[i] = event;
-}
-
-static struct event event_pop(struct network *network)
-{
-	struct event top = network->events[0];
-	struct event last = network->events[--network->event_count];
-	unsigned i = 0;
-
-	for (;;) {
-		unsigned child = 2 * i + 1;
-
-		if (child >= network->event_count)
-			break;
-		if (child + 1 < network->event_count &&
-			event_before(&network->events[child + 1], &network->events[child]))
-			child++;
-		if (!event_before(&network->events[child], &last))
-			break;
-		network->events[i] = network->events[child];
-		i = child;
-	}
-	network->events[i] = last;
-	return top;
+	assert_non_null(memory);
+	return memory;
 }
 
 static struct rte_mbuf *frame_copy(struct network *network, const struct rte_mbuf *frame)
@@ -118,20 +78,44 @@ static struct rte_mbuf *frame_copy(struct network *network, const struct rte_mbu
 	return rte_pktmbuf_copy(frame, network->pool, 0, UINT32_MAX);
 }
 
-static void frame_travel(struct network *network, struct rte_mbuf *frame, unsigned to)
+static void frame_bytes(void *frame, uint8_t *bytes)
 {
-	struct node *node = &network->nodes[to];
-	uint64_t at = network->now + network->faults.delay;
+	const struct rte_mbuf *mbuf = frame;
+	const void *at = rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, bytes);
 
-	if (network->faults.rate > 0) {
-		uint64_t start = node->link_free > at ? node->link_free : at;
+	if (at != bytes)
+		memcpy(bytes, at, mbuf->pkt_len);
+}
 
-		node->link_free = start + (uint64_t)((double)frame->pkt_len / network->faults.rate);
-		at = node->link_free;
-	}
-	if (chance(network, network->faults.reorder))
-		at += network_random(network) % (network->faults.reorder_by + 1);
-	event_push(network, (struct event){at, network->order++, frame, to});
+static void frame_free(void *frame)
+{
+	rte_pktmbuf_free(frame);
+}
+
+/* What a test says of the network, which may change at any time. */
+static void faults_apply(struct network *network)
+{
+	const struct faults *faults = &network->faults;
+	struct star *star = &network->simulated->star;
+
+	star->settings = (struct star_settings){
+		.rate = (uint64_t)(faults->rate * 8e9),
+		.delay = faults->delay / 2,
+		.queue_bytes = UINT32_MAX,
+		.mark_bytes = UINT32_MAX,
+		.drop = faults->loss,
+		.duplicate = faults->duplicate,
+		.reorder = faults->reorder,
+		.reorder_delay = faults->reorder_by,
+		.corrupt = faults->corrupt,
+		/* Only what a checksum covers: nobody would find out about the rest. */
+		.corrupt_bytes = network->options.full_checksum
+					 ? UINT32_MAX / 8
+					 : FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES,
+		.fault_until = UINT64_MAX,
+	};
+	for (unsigned i = 0; i < network->count; i++)
+		star->links[i].rate = star->settings.rate;
 }
 
 /* Takes over a reference. Frames travel by reference, as in a loop port: whoever writes to a frame
@@ -139,6 +123,8 @@ static void frame_travel(struct network *network, struct rte_mbuf *frame, unsign
 static void frame_launch(
 	struct network *network, unsigned from, unsigned to, struct rte_mbuf *frame)
 {
+	struct star *star = &network->simulated->star;
+
 	network->frames++;
 	if (network->nodes[from].cut || network->nodes[to].cut ||
 		(network->filter != NULL && !network->filter(network, from, to,
@@ -147,32 +133,10 @@ static void frame_launch(
 		rte_pktmbuf_free(frame);
 		return;
 	}
-	if (chance(network, network->faults.duplicate)) {
-		struct rte_mbuf *copy = frame_copy(network, frame);
-
-		if (copy != NULL)
-			frame_travel(network, copy, to);
-	}
-	if (chance(network, network->faults.loss)) {
-		rte_pktmbuf_free(frame);
-		return;
-	}
-	if (chance(network, network->faults.corrupt)) {
-		struct rte_mbuf *copy = frame_copy(network, frame);
-
-		rte_pktmbuf_free(frame);
-		if (copy == NULL)
-			return;
-		frame = copy;
-		/* Only what a checksum covers: nobody would find out about the rest. */
-		rte_pktmbuf_mtod(frame,
-			uint8_t *)[network_random(network) %
-				   (network->options.full_checksum
-						   ? frame->pkt_len
-						   : FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES)] ^=
-			(uint8_t)(1u << network_random(network) % 8);
-	}
-	frame_travel(network, frame, to);
+	faults_apply(network);
+	network->simulated->clock.now = network->now;
+	star_send(star, star_wrap(star, from, to, frame, rte_pktmbuf_mtod(frame, uint8_t *),
+				frame->pkt_len));
 }
 
 static unsigned node_by_address(const struct network *network, const uint8_t *address)
@@ -276,8 +240,7 @@ static void node_recall(struct port *port)
 	struct network *network = ((struct node *)(void *)port)->network;
 	unsigned i;
 
-	for (i = 0; i < network->event_count; i++)
-		frame_own(network, &network->events[i].frame);
+	star_flatten(&network->simulated->star);
 	for (i = 0; i < network->count; i++) {
 		struct node *node = &network->nodes[i];
 		uint32_t at;
@@ -307,12 +270,38 @@ static void node_arrive(struct node *node, struct rte_mbuf *frame)
 	node->queue[node->tail++ % node->queue_size] = frame;
 }
 
-void network_inject(struct network *network, unsigned to, const void *bytes, uint32_t length)
+static struct rte_mbuf *frame_make(struct network *network, const void *bytes, uint32_t length)
 {
 	struct rte_mbuf *frame = rte_pktmbuf_alloc(network->pool);
 
+	if (frame != NULL)
+		memcpy(rte_pktmbuf_append(frame, (uint16_t)length), bytes, length);
+	return frame;
+}
+
+static void parcel_deliver(void *context, uint32_t to, struct parcel *parcel)
+{
+	struct network *network = context;
+	struct rte_mbuf *frame = parcel->frame;
+
+	network->now = network->simulated->clock.now;
+	network->delivered = true;
+	if (frame == NULL)
+		frame = frame_make(network, parcel->bytes, parcel->length);
+	else if (parcel->holders > 1)
+		frame = frame_copy(network, frame);
+	else
+		parcel->frame = parcel->bytes = NULL; /* taken over */
+	star_release(&network->simulated->star, parcel);
+	if (frame != NULL)
+		node_arrive(&network->nodes[to], frame);
+}
+
+void network_inject(struct network *network, unsigned to, const void *bytes, uint32_t length)
+{
+	struct rte_mbuf *frame = frame_make(network, bytes, length);
+
 	assert_non_null(frame);
-	memcpy(rte_pktmbuf_append(frame, (uint16_t)length), bytes, length);
 	node_arrive(&network->nodes[to], frame);
 }
 
@@ -561,6 +550,15 @@ struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_siz
 
 		memcpy(network->pattern + i, &word, 8);
 	}
+	network->simulated = calloc(1, sizeof(*network->simulated));
+	assert_non_null(network->simulated);
+	sim_clock_init(&network->simulated->clock);
+	star_init(&network->simulated->star, &(struct star_settings){0}, nodes,
+		&network->simulated->clock, seed);
+	network->simulated->star.deliver = parcel_deliver;
+	network->simulated->star.frame_copy = frame_bytes;
+	network->simulated->star.frame_free = frame_free;
+	network->simulated->star.context = network;
 	network->options.peer_timeout = 10 * SECOND;
 	network->options.peers_max = 1024;
 	network->options.first_psn = 0;
@@ -634,13 +632,13 @@ void network_destroy(struct network *network)
 {
 	unsigned i;
 
-	for (i = 0; i < network->count; i++) {
+	for (i = 0; i < network->count; i++)
 		if (network->nodes[i].transport != NULL)
 			node_kill(network, i);
+	while (sim_clock_step(&network->simulated->clock))
+		;
+	for (i = 0; i < network->count; i++)
 		node_drain(&network->nodes[i]);
-	}
-	while (network->event_count > 0)
-		rte_pktmbuf_free(event_pop(network).frame);
 	assert_int_equal(rte_mempool_avail_count(network->pool), network->pool->size);
 	for (i = 0; i < network->count; i++) {
 		free(network->nodes[i].queue);
@@ -648,7 +646,9 @@ void network_destroy(struct network *network)
 	}
 	rte_mempool_free(network->pool);
 	free(network->pattern);
-	free(network->events);
+	star_free(&network->simulated->star);
+	sim_clock_free(&network->simulated->clock);
+	free(network->simulated);
 	free(network);
 }
 
@@ -694,19 +694,22 @@ static void step_until(struct network *network, uint64_t end)
 {
 	uint64_t wait = nodes_turn(network);
 	uint64_t next = wait == UINT64_MAX ? end : network->now + wait;
+	struct sim_clock *clock = &network->simulated->clock;
+	uint64_t least;
 
-	if (network->event_count > 0 && network->events[0].at < next)
-		next = network->events[0].at;
 	if (next < network->now + TURN_TIME)
 		next = network->now + TURN_TIME;
 	if (next > end)
 		next = end;
+	least = RTE_MIN(network->now + TURN_TIME, next);
+	network->delivered = false;
+	while (!network->delivered && sim_clock_next(clock) <= next)
+		sim_clock_step(clock);
+	if (network->delivered)
+		next = RTE_MAX(clock->now, least);
+	while (sim_clock_next(clock) <= next)
+		sim_clock_step(clock);
 	network->now = next;
-	while (network->event_count > 0 && network->events[0].at <= network->now) {
-		struct event event = event_pop(network);
-
-		node_arrive(&network->nodes[event.to], event.frame);
-	}
 }
 
 void network_step(struct network *network)
@@ -725,7 +728,7 @@ bool network_settled(const struct network *network)
 			(!transport_settled(node->transport) || node->head != node->tail))
 			return false;
 	}
-	return network->event_count == 0;
+	return network->simulated->star.in_transit == 0;
 }
 
 bool network_run(struct network *network, uint64_t ns)

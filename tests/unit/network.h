@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* network.h - a few transports on a faulty network in one thread, under a clock that only moves
- * when nothing else can.
+/* network.h - a few transports on the simulator's network (tests/sim/star.h) in one thread, under a
+ * clock that only moves when nothing else can.
  *
  * Every node sends messages whose header says who sent it, its place in the order, and where its
  * data lies in one pattern that all share; so a receiver can check every byte and the order without
@@ -27,7 +27,7 @@ struct faults {
 	double corrupt;
 	uint64_t delay;      /* ns */
 	uint64_t reorder_by; /* ns */
-	double rate;         /* bytes per ns into each node; 0: infinite */
+	double rate;         /* bytes per ns of each link; 0: infinite */
 	uint64_t stall;      /* ns that a node stalls now and then; 0: never */
 	/* ns that a reading of the clock may be behind one before: another CPU's */
 	uint64_t behind;
@@ -46,7 +46,6 @@ struct node {
 	uint32_t queue_size;
 	uint32_t head;
 	uint32_t tail;
-	uint64_t link_free; /* when the link into the node is idle */
 	uint64_t stalled_until;
 	bool silent;     /* the port does not say since when a frame has waited */
 	unsigned accept; /* frames the port takes at once; 0: any number */
@@ -83,10 +82,8 @@ struct network {
 	struct faults faults;
 	struct node nodes[NETWORK_NODES];
 	unsigned count;
-	struct event *events; /* a heap */
-	unsigned event_count;
-	unsigned event_room;
-	uint64_t order;
+	struct simulated *simulated; /* the wire */
+	bool delivered;              /* a frame, since the clock moved */
 	uint8_t *pattern;
 	struct rte_mempool *pool;
 	struct transport_options options;

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* network.h - the simulated network: a star of links around one switch.
+/* star.h - the simulated network of the simulator and of unit tests: a star of links around one
+ * switch.
  *
  *     node --- link up: rate, delay, faults ---> switch: a queue per node, marks, tail drop
  *          --- link down: rate, delay ---> node
  *
- * I1. A frame is copied into a parcel when it leaves a node and out of it when it arrives. All who
- * are sent the same frame share
- *     its parcel; whatever changes a frame on its way changes a copy, unless nobody else holds the
- *     parcel.
+ * I1. All receivers of a frame share its parcel; whatever changes a frame on its way changes a
+ *     copy, unless nobody else holds the parcel. A parcel has bytes of its own, or refers to a
+ *     frame of its sender's, which must not change until the parcel is gone or star_flatten()
+ *     copies it.
  * I2. Between two nodes frames keep their order unless a fault reorders them.
  * I3. The clock knows of each link down only the first frame that will arrive: a broadcast to
- * thousands is one parcel and an
- *     entry of 16 bytes for each of them.
+ *     thousands is one parcel and an entry of 16 bytes for each of them.
  */
-#ifndef SIM_NETWORK_H
-#define SIM_NETWORK_H
+#ifndef SIM_STAR_H
+#define SIM_STAR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sim/clock.h>
 #include <sim/prng.h>
 
-#define NETWORK_ADDRESS_BYTES 6
-#define NETWORK_OVERHEAD      24 /* bytes on the wire beside a frame: preamble, FCS, gap */
-#define NETWORK_FRAME_MIN     60
+#define STAR_ADDRESS_BYTES 6
+#define STAR_OVERHEAD      24 /* bytes on the wire beside a frame: preamble, FCS, gap */
+#define STAR_FRAME_MIN     60
 
 /* All probabilities are per frame. */
-struct network_settings {
-	uint64_t rate;        /* bit/s of each link */
+struct star_settings {
+	uint64_t rate;        /* bit/s of each link; 0: infinite */
 	uint64_t delay;       /* ns along each link */
 	uint32_t queue_bytes; /* of the switch, per node; more is dropped */
 	uint32_t mark_bytes;  /* IPv4 frames that meet a longer queue are marked */
@@ -44,15 +44,20 @@ struct network_settings {
 	double reorder;         /* to be late by up to reorder_delay */
 	uint64_t reorder_delay; /* ns */
 	double corrupt;
+	uint32_t corrupt_bytes; /* one bit of the first ones changes, nothing else; 0: anything */
 	bool directed; /* the switch knows who is asked for, and spares the others the question */
 	uint64_t fault_until; /* ns: after that nothing is lost by chance */
 };
 
+#define STAR_BY_ADDRESS UINT32_MAX
+
 struct parcel {
 	uint32_t holders;
 	uint32_t from;
+	uint32_t to; /* or STAR_BY_ADDRESS: the bytes say it */
 	uint32_t length;
-	uint8_t bytes[];
+	void *frame;    /* the sender's; NULL: the bytes are the parcel's own */
+	uint8_t *bytes; /* of a sender's frame: at least the outer headers */
 };
 
 struct arrival {
@@ -69,7 +74,7 @@ struct arrivals {
 };
 
 struct link {
-	uint64_t rate;    /* bit/s */
+	uint64_t rate;    /* bit/s; 0: infinite */
 	uint64_t up_free; /* when it has sent all that it was given */
 	uint64_t down_free;
 	struct arrivals down;
@@ -81,7 +86,7 @@ struct link {
 	uint64_t down_bytes; /* on the wire, overhead included */
 };
 
-#define NETWORK_COUNTERS(X)                                                                        \
+#define STAR_COUNTERS(X)                                                                           \
 	X(frames)                                                                                  \
 	X(bytes)                                                                                   \
 	X(dropped)                                                                                 \
@@ -94,15 +99,15 @@ struct link {
 	X(corrupted)                                                                               \
 	X(marked)
 
-struct network_counters {
+struct star_counters {
 #define X(name) uint64_t name;
-	NETWORK_COUNTERS(X)
+	STAR_COUNTERS(X)
 #undef X
 };
 
-struct network {
-	struct network_settings settings;
-	struct network_counters counters;
+struct star {
+	struct star_settings settings;
+	struct star_counters counters;
 	struct sim_clock *clock;
 	struct prng prng;
 	uint32_t nodes;
@@ -113,21 +118,29 @@ struct network {
 		void *context, uint32_t nid, uint32_t pid); /* node of a process, for `directed` */
 	void (*deliver)(void *context, uint32_t node,
 		struct parcel *parcel); /* takes its hold on the parcel over */
+	/* Of parcels that refer to frames. */
+	void (*frame_copy)(void *frame, uint8_t *bytes);
+	void (*frame_free)(void *frame);
 	void *context;
 };
 
-void network_init(struct network *network, const struct network_settings *settings, uint32_t nodes,
+void star_init(struct star *star, const struct star_settings *settings, uint32_t nodes,
 	struct sim_clock *clock, uint64_t seed);
-void network_free(struct network *network);
+void star_free(struct star *star);
 /* life: the device may be another one in each life of the node. */
-void network_address(uint32_t node, uint32_t life, uint8_t *address);
+void star_address(uint32_t node, uint32_t life, uint8_t *address);
 /* A parcel for a frame of this length, held once; its bytes are the caller's to fill. */
-struct parcel *network_parcel(struct network *network, uint32_t from, uint32_t length);
+struct parcel *star_parcel(struct star *star, uint32_t from, uint32_t length);
+/* A parcel that refers to a frame, which it takes over; `bytes`: where the frame begins. */
+struct parcel *star_wrap(struct star *star, uint32_t from, uint32_t to, void *frame, uint8_t *bytes,
+	uint32_t length);
+/* All parcels on their way get bytes of their own. */
+void star_flatten(struct star *star);
 /* Gives up a hold; the last one frees the parcel. */
-void network_release(struct network *network, struct parcel *parcel);
+void star_release(struct star *star, struct parcel *parcel);
 /* Sends a parcel, whose hold it takes over; returns when the node's device has sent it (ns). */
-uint64_t network_send(struct network *network, struct parcel *parcel);
+uint64_t star_send(struct star *star, struct parcel *parcel);
 /* Nothing passes to or from the node until then. */
-void network_cut(struct network *network, uint32_t node, uint64_t until);
+void star_cut(struct star *star, uint32_t node, uint64_t until);
 
 #endif
