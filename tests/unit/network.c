@@ -771,3 +771,21 @@ void network_check(const struct network *network)
 	assert_int_equal(begun, sent);
 	assert_int_equal(ended, sent);
 }
+
+#define LIKELY 20 /* times on average: without any, the fault does not work */
+
+static void fault_check(const struct network *network, double probability, uint64_t times)
+{
+	if (probability * (double)network->frames > LIKELY)
+		assert_int_not_equal(times, 0);
+}
+
+void network_check_faults(const struct network *network)
+{
+	const struct star_counters *counters = &network->simulated->star.counters;
+
+	fault_check(network, network->faults.loss, counters->dropped);
+	fault_check(network, network->faults.duplicate, counters->duplicated);
+	fault_check(network, network->faults.reorder, counters->reordered);
+	fault_check(network, network->faults.corrupt, counters->corrupted);
+}

@@ -118,6 +118,8 @@ void network_pass(struct network *network, uint64_t ns);
 bool network_settled(const struct network *network);
 /* Checks that all that was sent arrived, and nothing twice. */
 void network_check(const struct network *network);
+/* Checks that there was each fault that was to be likely. */
+void network_check_faults(const struct network *network);
 /* Puts bytes into a node's queue as if they had come from the wire. */
 void network_inject(struct network *network, unsigned to, const void *bytes, uint32_t length);
 

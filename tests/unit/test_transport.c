@@ -271,6 +271,7 @@ static void faults_run(
 	}
 	assert_true(network_run(network, 100 * SECOND));
 	network_check(network);
+	network_check_faults(network);
 	network_destroy(network);
 }
 
