@@ -35,8 +35,14 @@ struct engine_options {
 	struct transport_options transport;
 };
 
-/* What a space beside the first is made of. */
+/* How the requests of a space find their memory. */
+enum space_kind {
+	SPACE_LISTS /* by access control and the match lists of Portals */
+};
+
+/* What a space beside the first, which is SPACE_LISTS, is made of. */
 struct space_options {
+	enum space_kind kind;
 	struct segment *segment; /* of its own; its ring and reply slots are not used */
 	uint32_t interface;      /* for handles; another one for each space of an engine */
 	uint32_t uid;

@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* incoming.c - messages that arrive: access control, the walk through the match list, acceptance,
- * and what follows.
+/* incoming.c - messages that arrive: how their space finds memory for them (delivery.h), and what
+ * follows, which is the same for all kinds of spaces.
  *
- *     put    access, portal, walk -> PUT_START, data placed -> PUT_END, acknowledgement
- *                                    here as a whole: data placed -> PUT_START and PUT_END,
- *                                    acknowledgement
- *     get    access, portal, walk -> GET_START, reply sent  -> GET_END
- *                                    refused: the initiator is told
- *     ack    descriptor, queue    -> ACK
- *     reply  operation            -> REPLY_START, data placed -> REPLY_END, also at once
+ *     put    delivery          -> PUT_START, data placed -> PUT_END, acknowledgement
+ *                                 here as a whole: data placed -> PUT_START and PUT_END,
+ *                                 acknowledgement
+ *     get    delivery          -> GET_START, reply sent  -> GET_END
+ *                                 refused: the initiator is told
+ *     ack    descriptor, queue -> ACK
+ *     reply  operation         -> REPLY_START, data placed -> REPLY_END, also at once
  *
  * Whatever is discarded is counted, by reason; the sum of the reasons is the interface's drop count
  * (4.2).
  */
 #include <engine/logging.h>
 
-#include <inttypes.h>
-
 #include <base/handle.h>
-#include <base/log.h>
-#include <engine/access.h>
+#include <engine/lists.h>
 #include <transport/place.h>
 
-/* What a put or a get is to do to the region that took it. */
-struct placement {
-	uint64_t offset;
-	uint64_t length; /* manipulated length */
-};
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOINLINE      __attribute__((noinline))
 
 /* Address of the placement, computed in integers because for length 0 the remote offset is
  * unchecked. */
@@ -35,201 +29,20 @@ static void *placement_address(const struct region *region, const struct placeme
 	return (void *)(uintptr_t)(region->start + placement->offset);
 }
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-#define NOINLINE      __attribute__((noinline))
-
-enum acceptance { REJECTED, REJECTED_FOR_ROOM, ACCEPTED };
-
-/* Whether the region accepts at all is decided before whether the data fits. What has been accepted
- * is still to be taken from the gate. */
-static ALWAYS_INLINE enum acceptance region_accepts(const struct region *region, uint32_t operation,
-	const struct message_header *request, struct placement *placement)
+/* Finds the region that takes a put or a get; NULL after counting why there is none. Otherwise the
+ * region has granted one operation, *placement is written, and if `operation` there is memory for a
+ * struct operation. */
+static ALWAYS_INLINE struct region *deliver(struct space *space, struct process from,
+	const struct message_header *header, bool operation, struct placement *placement)
 {
-	bool remote = region->options & REGION_REMOTE_OFFSET;
-	uint64_t room;
-
-	if (!(region->accepts & operation) ||
-		gate_low(atomic_load_explicit(&region->gate, memory_order_relaxed)) == 0)
-		return REJECTED;
-	placement->offset = remote ? request->offset : region->offset;
-	placement->length = request->requested;
-	room = placement->offset < region->length ? region->length - placement->offset : 0;
-	if (placement->length <= room)
-		return ACCEPTED;
-	placement->length = room;
-	return region->options & REGION_TRUNCATE ? ACCEPTED : REJECTED_FOR_ROOM;
-}
-
-/* What events say of a message that came. */
-static void account_from(
-	struct account *account, struct process from, const struct message_header *header)
-{
-	account->initiator = access_word(from.nid, from.pid);
-	account->target = access_word(header->uid, header->portal);
-	account->match_bits = header->match_bits;
-	account->requested = header->requested;
-	account->moved = 0;
-	account->offset = 0;
-	account->value = 0;
-	account->link = LINK_OWN;
-}
-
-/* A region that was too small for a message that matched, and was attached with that wish,
- * leaves. */
-static void region_leave_for_room(struct space *space, struct region *region, struct process from,
-	const struct message_header *header)
-{
-	struct account account;
-
-	account_from(&account, from, header);
-	account.value = header->kind == MESSAGE_PUT ? header->value : 0;
-	region_leave(space, region, &account);
-}
-
-static uint32_t request_operation(const struct message_header *request)
-{
-	return request->kind == MESSAGE_PUT ? REGION_PUT : REGION_GET;
-}
-
-/* Asks the region of an entry that matches a request, if it has one; ACCEPTED: it has granted one
- * operation. */
-static ALWAYS_INLINE enum acceptance entry_ask(const struct space *space, uint32_t i,
-	struct process from, const struct message_header *request, struct region **region,
-	struct placement *placement)
-{
-	uint32_t index = match_entry(&space->entries, i)->region;
-	enum acceptance answer;
-
-	if (index == INDEX_NONE)
-		return REJECTED;
-	*region = segment_region(space->segment, index);
-	answer = region_accepts(*region, request_operation(request), request, placement);
-	if (answer != ACCEPTED)
-		return answer;
-	/* A sending thread may take the last operation of its threshold at this moment. */
-	if (!region_take(*region))
-		return REJECTED;
-	PROBE(match, from.nid, from.pid, request->portal, request->match_bits, request->requested,
-		(int)index);
-	return ACCEPTED;
-}
-
-/* The law: the first entry in list order that matches and whose region accepts. NULL at the end of
- * the list. */
-static NOINLINE struct region *portal_walk(struct space *space, struct process from,
-	const struct message_header *header, struct placement *placement)
-{
-	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
-	const struct match_list *list = &space->lists[header->portal];
-	uint32_t next;
-
-	for (uint32_t i = match_first(&space->entries, list, &key); i != MATCH_NONE; i = next) {
-		struct region *region;
-		enum acceptance answer = entry_ask(space, i, from, header, &region, placement);
-
-		if (answer == ACCEPTED)
-			return region;
-		next = match_next(&space->entries, list, i, &key); /* i may go with its region */
-		if (answer == REJECTED_FOR_ROOM && region->unlink_nofit)
-			region_leave_for_room(space, region, from, header);
+	switch (space->kind) {
+	case SPACE_LISTS:
+		return lists_deliver(space, from, header, operation, placement);
 	}
 	return NULL;
 }
 
-/* The same, which nearly always ends with the first entry that matches. */
-static ALWAYS_INLINE struct region *portal_search(struct space *space, struct process from,
-	const struct message_header *header, struct placement *placement)
-{
-	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
-	uint32_t first = match_first(&space->entries, &space->lists[header->portal], &key);
-	struct region *region;
-
-	if (first == MATCH_NONE)
-		return NULL;
-	if (entry_ask(space, first, from, header, &region, placement) != ACCEPTED) {
-		/* Copies, so that the caller's stay in registers. */
-		const struct message_header copy = *header;
-		struct placement walked = {0};
-
-		region = portal_walk(space, from, &copy, &walked);
-		*placement = walked;
-	}
-	return region;
-}
-
-enum refusal { REFUSED_PORTAL, REFUSED_COOKIE, REFUSED_ACCESS, REFUSED_MEMORY, REFUSED_MATCH };
-
-/* Nothing else says that a put was dropped. Once for each Portal: there may be any number of
- * them. */
-static void unmatched_tell(
-	struct space *space, struct process from, const struct message_header *header)
-{
-	if (space->unmatched[header->portal] || !log_wants(LOG_LEVEL_INFO))
-		return;
-	space->unmatched[header->portal] = true;
-	log_info("interface %" PRIu32 ": a %s of %" PRIu64 " bytes from %" PRIu32 ":%" PRIu32
-		 " to Portal %" PRIu32 " with match bits 0x%" PRIx64
-		 " was dropped, because no match entry and descriptor accept it; attach them "
-		 "before the sender may send, and let it ask "
-		 "for an acknowledgement (further drops at this Portal are only counted, in "
-		 "dropped_no_match)",
-		space->interface, header->kind == MESSAGE_PUT ? "put" : "get", header->requested,
-		from.nid, from.pid, header->portal, header->match_bits);
-}
-
-static NOINLINE void request_refuse(
-	struct space *space, struct process from, struct message_header header, enum refusal why)
-{
-	switch (why) {
-	case REFUSED_PORTAL:
-		space_count(space, dropped_no_portal);
-		break;
-	case REFUSED_COOKIE:
-		space_count(space, dropped_bad_cookie);
-		break;
-	case REFUSED_ACCESS:
-		space_count(space, dropped_access_denied);
-		break;
-	case REFUSED_MEMORY:
-		space_count(space, dropped_no_memory_operation);
-		break;
-	case REFUSED_MATCH:
-		PROBE(match, from.nid, from.pid, header.portal, header.match_bits, header.requested,
-			-1);
-		space_count(space, dropped_no_match);
-		unmatched_tell(space, from, &header);
-		break;
-	}
-}
-
-/* Access control, then translation; NULL after counting why not. Otherwise the region has granted
- * one operation. There is memory for a struct operation, unless the request needs none: it is here
- * as a whole and wants no acknowledgement. */
-static ALWAYS_INLINE struct region *request_admit(struct space *space, struct process from,
-	const struct message_header *header, bool whole, struct placement *placement)
-{
-	const struct segment *segment = space->segment;
-	enum refusal why = REFUSED_MATCH;
-	struct region *region = NULL;
-
-	if (header->portal >= segment->limits.portals)
-		why = REFUSED_PORTAL;
-	else if (header->cookie >= segment->limits.access)
-		why = REFUSED_COOKIE;
-	else if (!access_admits(segment_access(segment, header->cookie), from, header->uid,
-			 header->portal))
-		why = REFUSED_ACCESS;
-	else if ((!whole || header->handle != 0) &&
-		 !(operation_granted(space->engine, from) && operation_reserve(space->engine, 1)))
-		why = REFUSED_MEMORY;
-	else
-		region = portal_search(space, from, header, placement);
-	if (!region)
-		request_refuse(space, from, *header, why);
-	return region;
-}
-
-/* What the events of a request that request_admit() has granted say. */
+/* What the events of a request that has been granted say. */
 static void account_accepted(struct account *account, struct process from,
 	const struct message_header *header, const struct placement *placement)
 {
@@ -356,7 +169,7 @@ static ALWAYS_INLINE void put_whole(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
 	struct placement placement;
-	struct region *region = request_admit(space, from, header, true, &placement);
+	struct region *region = deliver(space, from, header, header->handle != 0, &placement);
 
 	if (!region)
 		return;
@@ -369,7 +182,7 @@ static void put_begin(struct space *space, struct process from, const struct mes
 	const struct record *record, struct inbound *inbound)
 {
 	struct placement placement;
-	struct region *region = request_admit(space, from, header, false, &placement);
+	struct region *region = deliver(space, from, header, true, &placement);
 
 	if (!region)
 		return;
@@ -403,7 +216,7 @@ static void get_begin(struct space *space, struct process from, const struct mes
 	struct message_header reply = *header;
 	struct placement placement;
 	struct operation *operation;
-	struct region *region = request_admit(space, from, header, false, &placement);
+	struct region *region = deliver(space, from, header, true, &placement);
 
 	if (!region) {
 		get_refuse(space->engine, from, header);
@@ -642,7 +455,8 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 	if (__builtin_expect(header.kind == MESSAGE_PUT && space, 1)) {
 		put_whole(space, from, &header, data);
 	} else {
-		const struct message_header copy = header; /* as in portal_search() */
+		const struct message_header copy =
+			header; /* so that the original stays in registers */
 
 		message_whole(engine, from, &copy, data, length);
 	}

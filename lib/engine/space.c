@@ -59,6 +59,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->number = (uint8_t)number;
 	space->interface = options->interface;
 	space->uid = options->uid;
+	space->kind = options->kind;
 	if (!lists_create(space)) {
 		free(space->lists);
 		free(space->unmatched);

@@ -79,6 +79,7 @@ struct space {
 	uint8_t number;     /* in messages and commands */
 	uint32_t interface; /* in handles; no two spaces of an engine have the same */
 	uint32_t uid;
+	enum space_kind kind;
 	bool closing; /* it has no number any more, and is to go with its last operation */
 
 	struct match_table entries;
