@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong is told in one sentence with its remedy: limits of the process, settings that mean nothing, full disks."""
+"""What goes wrong is told in one sentence with its remedy: limits of the process, settings that mean nothing, full disks.
+
+Covers: pmd-glue/driver.c.
+"""
 import glob
 import os
 import resource

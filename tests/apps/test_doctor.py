@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""postern-info doctor as a user runs it: on machines made of files, and on this one."""
+"""postern-info doctor as a user runs it: on machines made of files, and on this one.
+
+Covers: pmd-glue/device.c, pmd-glue/hugepages.c.
+"""
 import json
 import os
 

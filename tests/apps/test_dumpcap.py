@@ -4,6 +4,8 @@
 
 That takes hugepages, which this test asks the kernel for and gives back; where it gives none it is skipped, also with CI=true:
 they are not among what a machine for tests must have.
+
+Covers: pmd-glue/share.c.
 """
 import ctypes
 import os

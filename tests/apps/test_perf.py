@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""postern-perf as a user runs it."""
+"""postern-perf as a user runs it.
+
+Covers: lib/host/instruments.c.
+"""
 import contextlib
 import csv
 import os

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a running process answers to dpdk-telemetry.py, and what postern-top makes of it."""
+"""What a running process answers to dpdk-telemetry.py, and what postern-top makes of it.
+
+Covers: lib/host/telemetry.c, pmd-glue/telemetry.c.
+"""
 import fcntl
 import glob
 import json

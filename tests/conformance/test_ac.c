@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_ac.c - the access control table (3.10): PtlACEntry, and what it lets through. */
+/* test_ac.c - the access control table (3.10): PtlACEntry, and what it lets through.
+ *
+ * Covers: lib/p3/access.c.
+ */
 #include "fixture.h"
 
 #define COOKIE 2

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_echo.c - postern_ping(): an echo of another interface, of none, and in an interface's last
- * moments. */
+ * moments.
+ *
+ * Covers: lib/p3/ping.c.
+ */
 #include "fixture.h"
 
 #include <pthread.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_eq.c - event queues (3.9): PtlEQAlloc, PtlEQFree, PtlEQGet, PtlEQWait. What events say is in
- * test_events.c. */
+ * test_events.c.
+ *
+ * Covers: lib/p3/event.c, lib/host/events.c.
+ */
 #include "fixture.h"
 
 /* A target whose events go to a queue of `count`, and an empty message for it. */

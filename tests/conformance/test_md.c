@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_md.c - memory descriptors (3.8): PtlMDAttach, PtlMDBind, PtlMDUnlink, PtlMDUpdate, every
- * option. How long they live: test_lifetime.c. */
+ * option. How long they live: test_lifetime.c.
+ *
+ * Covers: lib/p3/region.c.
+ */
 #include "fixture.h"
 
 #include <limits.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_me.c - match entries and match lists (3.7): PtlMEAttach, PtlMEAttachAny, PtlMEInsert,
- * PtlMEUnlink. */
+ * PtlMEUnlink.
+ *
+ * Covers: lib/p3/entry.c.
+ */
 #include "fixture.h"
 
 /* A list is told from its effect: each entry takes one message and is then inactive, so messages go

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ni.c - network interfaces (3.5): PtlNIInit, PtlNIFini, PtlNIStatus, PtlNIDist, PtlNIHandle.
+ *
+ * Covers: lib/p3/interface.c.
  */
 #include "fixture.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_put.c - PtlPut (3.11): data, acknowledgements, lengths, header data, order. */
+/* test_put.c - PtlPut (3.11): data, acknowledgements, lengths, header data, order.
+ *
+ * Covers: lib/p3/movement.c.
+ */
 #include "fixture.h"
 
 #define LARGEST   (8u << 20)

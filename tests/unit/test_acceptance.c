@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_acceptance.c - which region accepts a put, what that costs it, and how it goes by itself. */
+/* test_acceptance.c - which region accepts a put, what that costs it, and how it goes by itself.
+ *
+ * Covers: lib/engine/incoming.c, lib/engine/lists.c, lib/engine/region.c.
+ */
 #include <pthread.h>
 #include <sched.h>
 

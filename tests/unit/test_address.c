@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_address.c - tests lib/host/address.c: which addresses are certainly bad. */
+/* test_address.c - tests lib/host/address.c: which addresses are certainly bad.
+ *
+ * Covers: lib/host/address.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_capture.c - tests of pmd-glue/capture.c and recorder.c: ports that are captured, the file
- * read block by block. */
+ * read block by block.
+ *
+ * Covers: pmd-glue/capture.c, pmd-glue/recorder.c.
+ */
 #include "glue_fixture.h"
 
 #include <errno.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_eal.c - tests of pmd-glue/eal.c. EAL starts once in a process: each case has a child, forked
- * before it. */
+ * before it.
+ *
+ * Covers: pmd-glue/eal.c, pmd-glue/descriptors.c.
+ */
 #include "glue_fixture.h"
 
 #include <fcntl.h>

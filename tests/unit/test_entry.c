@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_entry.c - how match entries come into their list and leave it. */
+/* test_entry.c - how match entries come into their list and leave it.
+ *
+ * Covers: lib/engine/entry.c.
+ */
 #include <stdlib.h>
 
 #include <base/handle.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_get.c - gets that arrive, and what answers those of this process: replies, refusals,
- * probes. */
+ * probes.
+ *
+ * Covers: lib/engine/incoming.c, lib/engine/outgoing.c.
+ */
 
 #include "arrivals.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_incoming.c - messages that arrive: what a put does, access control, translation, and what is
- * not to be believed. */
+ * not to be believed.
+ *
+ * Covers: lib/engine/incoming.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_interface.c - tests lib/host/interface.c, and with it front.c and visitor.c: how
  * interfaces come and go while threads use them. Over the loopback; first with a poll thread, then
- * inline. */
+ * inline.
+ *
+ * Covers: lib/host/interface.c, lib/host/visitor.c, lib/host/front.c, lib/host/setting.c,
+ * lib/p3/front.c, lib/p3/postern.c.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_life.c - whole transports over a faulty network: which life of a process is believed in, and
- * what forged and late frames can do. */
+ * what forged and late frames can do.
+ *
+ * Covers: lib/transport/life.c, lib/transport/address.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_match.c - match lists, with and without an index, against a linear oracle. */
+/* test_match.c - match lists, with and without an index, against a linear oracle.
+ *
+ * Covers: lib/match/match.c, lib/match/index.c, lib/match/chains.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

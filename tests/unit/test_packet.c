@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_packet.c - tests of pmd-glue/packet.c, over a veth pair in a network namespace that ends
- * with this process. */
+ * with this process.
+ *
+ * Covers: pmd-glue/packet.c, pmd-glue/kernel.c, pmd-glue/xdp.c.
+ */
 #include "glue_fixture.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_peer.c - whole transports over a faulty network: what becomes of a peer, and when what it
- * tells is read. */
+ * tells is read.
+ *
+ * Covers: lib/transport/peer.c, lib/transport/description.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_ping.c - echo questions between an application thread and the transport. */
+/* test_ping.c - echo questions between an application thread and the transport.
+ *
+ * Covers: lib/engine/ping.c.
+ */
 #include <string.h>
 
 #include "fake_transport.h"

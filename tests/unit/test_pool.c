@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_pool.c - tests of pmd-glue/pool.c. */
+/* test_pool.c - tests of pmd-glue/pool.c.
+ *
+ * Covers: pmd-glue/pool.c.
+ */
 #include "glue_fixture.h"
 
 #include <inttypes.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_region.c - how memory regions come, what an operation costs them, and how they go. */
+/* test_region.c - how memory regions come, what an operation costs them, and how they go.
+ *
+ * Covers: lib/engine/region.c.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_shares.c - what peers that are silent, or strangers, may hold of what all share. */
+/* test_shares.c - what peers that are silent, or strangers, may hold of what all share.
+ *
+ * Covers: lib/transport/peer.c, lib/transport/echo.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

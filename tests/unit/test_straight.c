@@ -4,7 +4,10 @@
  *
  * Two transports that are alike get the same frames and are given the same messages at the same
  * times. One gets each frame in one piece, the other in two, which goes the general way. Whatever
- * they do, send, count and say must be the same. */
+ * they do, send, count and say must be the same.
+ *
+ * Covers: lib/transport/receiver.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

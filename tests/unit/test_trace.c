@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_trace.c - base/trace.c: records by thread, what a full track keeps, and the file. */
+/* test_trace.c - base/trace.c: records by thread, what a full track keeps, and the file.
+ *
+ * Covers: lib/base/trace.c, lib/base/era.c.
+ */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>

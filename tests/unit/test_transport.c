@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_transport.c - whole transports over a faulty network, against a model of what must arrive
  * (network.h checks T1 to T3 as it goes). A run depends on its seed alone; TEST_SEED sets the first
- * one. */
+ * one.
+ *
+ * Covers: lib/transport/transport.c, lib/transport/acknowledgement.c, lib/transport/assembly.c,
+ * lib/transport/congestion.c, lib/transport/flight.c, lib/transport/incoming.c,
+ * lib/transport/lease.c, lib/transport/outbox.c, lib/transport/outline.c,
+ * lib/transport/recovery.c, lib/transport/timers.c, lib/transport/pool.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

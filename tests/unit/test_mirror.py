@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_mirror.py - every source of the library has a test, and every unit test names what it tests.
+
+A source lib/ROOM/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c, or by any test whose head names it:
+
+    Covers: lib/match/chains.c, lib/match/index.c.
+
+A source whose name another room uses as well must be named.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEAD_LINES = 30
+COVERS = re.compile(r"Covers: ((?:[\w./-]+\.c,? )*[\w./-]+\.c)\.")
+
+
+def head_words(path):
+    """The first lines of a file, on one line and without comment marks."""
+    lines = path.read_text(encoding="utf-8").split("\n")[:HEAD_LINES]
+    return re.sub(r"\s+", " ", " ".join(re.sub(r"^\s*(\*/?|/\*|#)", "", line) for line in lines))
+
+
+def covers_read():
+    """Source by source, the tests that name it."""
+    covers = collections.defaultdict(list)
+    for path in sorted((ROOT / "tests").rglob("test_*")):
+        if path.suffix in (".c", ".py") and path != pathlib.Path(__file__).resolve():
+            for names in COVERS.findall(head_words(path)):
+                for name in re.split(r"[, ]+", names):
+                    covers[name].append(str(path.relative_to(ROOT)))
+    return covers
+
+
+def main():
+    sources = sorted(str(path.relative_to(ROOT)) for pattern in ("lib/*/*.c", "pmd-glue/*.c") for path in ROOT.glob(pattern))
+    rooms = collections.Counter(pathlib.Path(source).name for source in sources)
+    headers = {path.stem for pattern in ("lib/*/*.h", "pmd-glue/*.h") for path in ROOT.glob(pattern)}
+    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests/unit").glob("test_*.c")}
+    covers = covers_read()
+    complaints = [f"{test}: covers {name}, which is no source: name the one that it has become"
+                  for name in covers if name not in sources for test in covers[name]]
+    for source in sources:
+        name = pathlib.Path(source)
+        if source not in covers and not (rooms[name.name] == 1 and name.stem in tests):
+            complaints.append(f"{source}: has no test: write tests/unit/test_{name.stem}.c, or name the source in the head of "
+                              f'the test that covers it ("Covers: {source}.")')
+    named = {test for names in covers.values() for test in names}
+    for test in sorted(tests):
+        path = f"tests/unit/test_{test}.c"
+        own = test in headers or (ROOT / f"tests/unit/{test}.c").exists()
+        if path not in named and f"{test}.c" not in rooms and not own:
+            complaints.append(f'{path}: tests no source of its name: name in its head what it tests ("Covers: ...")')
+    print("\n".join(complaints) or f"{len(sources)} sources have tests")
+    sys.exit(bool(complaints))
+
+
+if __name__ == "__main__":
+    main()
