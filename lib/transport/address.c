@@ -62,7 +62,7 @@ void address_send(struct transport *transport, struct frame *frame, const uint8_
 	outbox_put(transport, mbuf, frame, to);
 }
 
-enum { NUMBER_QUESTION, NUMBER_FIRST };
+enum { NUMBER_QUESTION, NUMBER_FIRST }; /* FIRST: in bits above, its generation */
 
 static uint64_t process_number(
 	const struct transport *transport, struct process process, uint32_t which, uint32_t kind)
@@ -76,14 +76,15 @@ static uint64_t question_number(const struct transport *transport, const struct 
 	return process_number(transport, peer->process, peer->question, NUMBER_QUESTION);
 }
 
-uint32_t address_first(
-	const struct transport *transport, struct process process, uint32_t incarnation)
+uint32_t address_first_of(const struct transport *transport, struct process process,
+	uint32_t incarnation, uint16_t generation)
 {
 	const uint64_t *key = transport->options.secret.key;
 
 	if ((key[0] | key[1]) == 0)
 		return transport->options.first_psn;
-	return (uint32_t)process_number(transport, process, incarnation, NUMBER_FIRST);
+	return (uint32_t)process_number(
+		transport, process, incarnation, NUMBER_FIRST | (uint32_t)generation << 1);
 }
 
 /* --- asking */

@@ -25,9 +25,16 @@ static inline bool answer_spend(const struct transport *transport, uint64_t *pai
  * address. */
 void address_duplicate(struct transport *transport, const uint8_t *from);
 
-/* The psn that this life of the process is told to begin its streams to this one with. */
-uint32_t address_first(
-	const struct transport *transport, struct process process, uint32_t incarnation);
+/* The psn that this life of the process is told to begin its streams to this one with, in a
+ * generation of such psns (peer.h I5). */
+uint32_t address_first_of(const struct transport *transport, struct process process,
+	uint32_t incarnation, uint16_t generation);
+/* The same in the present one. */
+static inline uint32_t address_first(
+	const struct transport *transport, struct process process, uint32_t incarnation)
+{
+	return address_first_of(transport, process, incarnation, transport->generation);
+}
 /* A message, or a ping, waits for the peer's address. */
 void address_ask(struct transport *transport, struct peer *peer);
 /* A frame says that the peer's life or address is another, or nothing is heard of it any more: it

@@ -182,6 +182,19 @@ static void life_replace(struct transport *transport, struct peer *peer, uint32_
 	peer_restarted(transport, peer, incarnation);
 }
 
+/* The peer may have forgotten this process, and streams to it begin with another psn. What is in
+ * flight on a stream that began with the old one, and was never acknowledged, may have arrived or
+ * not. */
+static void life_forgotten(struct transport *transport, struct peer *peer, uint32_t first)
+{
+	peer->first = first;
+	if (!(peer->flags & TX_FIRST))
+		return;
+	peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
+	if (sender_has_work(peer))
+		sender_ready(transport, peer);
+}
+
 void life_told(struct transport *transport, struct peer *peer, const struct frame *frame,
 	const uint8_t *from)
 {
@@ -198,4 +211,6 @@ void life_told(struct transport *transport, struct peer *peer, const struct fram
 	acknowledgement_told(transport, peer, frame);
 	if (!(peer->flags & PEER_KNOWN))
 		address_complete(transport, peer, frame->first);
+	else if (peer->first != frame->first)
+		life_forgotten(transport, peer, frame->first);
 }

@@ -17,6 +17,10 @@
 #include <transport/internal.h>
 
 #define CELLS_FIRST 256u
+/* How long one of the psns that are told lasts at least: long enough to be used, too short for the
+ * table to fill, since fewer processes are told. */
+#define GENERATION  (20 * MILLISECOND)
+#define EXPEND_LOOK 64u /* cells in which one peer to forget early is looked for */
 
 /* --- the index */
 
@@ -39,6 +43,7 @@ bool peer_table_init(struct peer_table *table, uint32_t max, uint32_t seed)
 	table->count = 0;
 	table->max = max;
 	table->seed = seed;
+	table->hand = 0;
 	return table->cells != NULL;
 }
 
@@ -115,6 +120,72 @@ static void table_remove(struct peer_table *table, const struct peer *peer)
 		table->last = NULL;
 }
 
+/* --- peers that are forgotten early */
+
+bool peer_idle(const struct peer *peer)
+{
+	return peer->flight == NULL && peer->queued == 0 && peer->assemblies == NULL &&
+	       peer->reorder == NULL && peer->stop_count == 0 && peer->ack_list == ACK_NONE &&
+	       !(peer->flags & (PEER_ASKING | PEER_SELF)) && !link_listed(&peer->ready_link);
+}
+
+/* I5. Without a secret all generations are one. */
+static void generation_turn(struct transport *transport)
+{
+	const uint64_t *key = transport->options.secret.key;
+
+	if (transport->now < transport->generation_due || (key[0] | key[1]) == 0)
+		return;
+	transport->generation++;
+	transport->generation_due = transport->now + GENERATION;
+}
+
+static bool peer_expendable(const struct transport *transport, const struct peer *peer)
+{
+	return !peer->wanted && (uint16_t)(transport->generation - peer->generation) >= 2 &&
+	       (peer->data_sent == 0 || transport->now - peer->data_sent > STREAM_MEMORY) &&
+	       peer_idle(peer);
+}
+
+/* Whom to forget: of the next cells the first who began no more than one message, else the one that
+ * has been silent for longest. NULL: nobody there. */
+static struct peer *peer_expend(struct transport *transport)
+{
+	struct peer_table *table = &transport->peers;
+	struct peer *silent = NULL;
+	unsigned i;
+
+	for (i = 0; i < EXPEND_LOOK; i++) {
+		struct peer *peer = table->cells[table->hand++ & table->mask].peer;
+
+		if (peer == NULL || !peer_expendable(transport, peer))
+			continue;
+		if (peer->rx_message <= 1)
+			return peer;
+		if (silent == NULL || peer->heard < silent->heard)
+			silent = peer;
+	}
+	return silent;
+}
+
+/* Is there room for a peer that a frame makes? Makes some. */
+static bool stranger_room(struct transport *transport)
+{
+	struct peer_table *table = &transport->peers;
+	uint32_t max = table->max - table->max / 4;
+	struct peer *peer;
+
+	if (table->count >= max / 2)
+		generation_turn(transport);
+	if (table->count < max)
+		return true;
+	peer = peer_expend(transport);
+	if (peer == NULL)
+		return false;
+	peer_forget(transport, peer);
+	return true;
+}
+
 /* --- life */
 
 static void peer_init(struct transport *transport, struct peer *peer, struct process process)
@@ -141,13 +212,14 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 		table->last = peer;
 		return peer;
 	}
-	if (table->count >= (inbound ? table->max - table->max / 4 : table->max) ||
+	if ((inbound ? !stranger_room(transport) : table->count >= table->max) ||
 		!table_grow(table))
 		return NULL;
 	peer = pool_take(&transport->peer_pool);
 	if (peer == NULL)
 		return NULL;
 	peer_init(transport, peer, process);
+	peer->wanted = !inbound;
 	table_insert(table->cells, table->mask, peer);
 	table->count++;
 	peer_wake(transport, peer, transport->now + PEER_MEMORY);

@@ -17,6 +17,10 @@
  *     that remembers nothing, and stream numbers never meet their own past. It relies on no frame
  *     living longer than FRAME_LIFE in the network, and on this: only frames that their sender
  *     remembers having sent to the peer count as heard. It answers questions without a trace.
+ * I5. When the table is crowded, strangers' peers are forgotten early: those of which nothing is
+ *     under way, which have been sent no data for STREAM_MEMORY, and whose streams began with a psn
+ *     of a generation before the last two. A process that is not known must begin its stream with a
+ *     psn of the last two: so no frame that came before a peer was forgotten begins a stream after.
  */
 #ifndef TRANSPORT_PEER_H
 #define TRANSPORT_PEER_H
@@ -185,7 +189,8 @@ struct peer {
 	uint8_t rx_marks; /* on frames from it since its stream began, modulo 256 */
 	uint32_t retransmits;
 	/* bytes of messages that came since it is TX_STALLED, up to transport->bundle */
-	uint32_t gathered;
+	uint16_t gathered;
+	uint16_t generation; /* of the psn that its stream began with */
 
 	/* line 5: seldom */
 	uint64_t ask_due;
@@ -199,6 +204,7 @@ struct peer {
 	uint8_t asks;      /* questions in a row */
 	bool refused : 1;  /* another life has refused all that is in flight */
 	bool told : 1;     /* this life has told `first` */
+	bool wanted : 1;   /* this process was the first to send */
 	uint32_t measured; /* own clock when its path was measured last */
 	uint32_t first;    /* psn that own streams begin with, as it told */
 	uint32_t question; /* of those that it was asked, the last one's place */
@@ -222,6 +228,7 @@ struct peer_table {
 	uint32_t count;
 	uint32_t max;
 	uint32_t seed;
+	uint32_t hand; /* the cell where a peer to forget early is looked for next */
 };
 
 bool peer_table_init(struct peer_table *table, uint32_t max, uint32_t seed);
@@ -243,12 +250,15 @@ static inline struct peer *peer_table_find(const struct peer_table *table, struc
 }
 
 /* The peer of a process, made if need be; NULL when there is no room. inbound: made by a frame,
- * which leaves the last quarter of the room to those whom this process wants to reach. */
+ * which leaves the last quarter of the room to those whom this process wants to reach, and may make
+ * another stranger's peer be forgotten (I5). */
 struct peer *peer_get(struct transport *transport, struct process process, bool inbound);
 
 /* Sees to it that the peer's timer runs (timers.c) at `at`, or before. */
 void peer_wake(struct transport *transport, struct peer *peer, uint64_t at);
-/* Forgets a peer of which nothing is under way. */
+/* Is nothing of it under way? */
+bool peer_idle(const struct peer *peer);
+/* Forgets such a peer. */
 void peer_forget(struct transport *transport, struct peer *peer);
 
 static inline void messages_append(struct messages *messages, struct message *message)

@@ -93,6 +93,9 @@ static __rte_noinline void reset_receive(
 	COUNT(transport, resets_received);
 	if (!(frame->flags & FRAME_FIRST) || !(peer->flags & TX_FIRST)) {
 		peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
+		/* It may have forgotten what it told: it is asked before the next stream. */
+		peer->flags &= (uint16_t)~PEER_KNOWN;
+		peer->told = false;
 		if (sender_has_work(peer))
 			sender_ready(transport, peer);
 		return;
@@ -108,13 +111,36 @@ static __rte_noinline void reset_receive(
 
 /* --- the peer's stream */
 
-/* Is it of the first frames of a stream that begins with the psn that its sender was told? */
-static bool stream_begins_right(const struct transport *transport, const struct frame *frame)
+/* Does its stream begin with the psn that its sender was told in that generation? */
+static bool stream_is_of(
+	const struct transport *transport, const struct frame *frame, uint16_t generation)
 {
 	struct process from = {frame->source_nid, frame->source_pid};
 
+	return frame->first ==
+	       address_first_of(transport, from, frame->source_incarnation, generation);
+}
+
+/* The generation of the psn that its stream begins with: one of the last two, else `else_of`. */
+static uint16_t stream_generation(
+	const struct transport *transport, const struct frame *frame, uint16_t else_of)
+{
+	uint16_t last = (uint16_t)(transport->generation - 1);
+
+	if (stream_is_of(transport, frame, transport->generation))
+		return transport->generation;
+	return stream_is_of(transport, frame, last) ? last : else_of;
+}
+
+/* Is it of the first frames of a stream that begins with the psn that its sender was told? What a
+ * process was told long ago counts only while it is known. peer: NULL: it is not. */
+static bool stream_begins_right(
+	const struct transport *transport, const struct peer *peer, const struct frame *frame)
+{
+	uint16_t known = peer != NULL ? peer->generation : transport->generation;
+
 	return frame->type == FRAME_DATA && (frame->flags & FRAME_FIRST) &&
-	       frame->first == address_first(transport, from, frame->source_incarnation);
+	       stream_is_of(transport, frame, stream_generation(transport, frame, known));
 }
 
 /* Is this frame of another stream than the open one, which may begin? Begins it. */
@@ -140,10 +166,11 @@ static __rte_noinline bool stream_begin(
 		reset_send(transport, arrival, false, 0);
 		return false;
 	}
-	if (!stream_begins_right(transport, frame)) {
+	if (!stream_begins_right(transport, peer, frame)) {
 		COUNT(transport, dropped_stale);
 		return false;
 	}
+	peer->generation = stream_generation(transport, frame, peer->generation);
 	incoming_close(transport, peer, 0, TRANSPORT_RESTARTED);
 	incoming_open(peer, frame, arrival->outer.marked);
 	if (!(peer->flags & PEER_KNOWN) && !(frame->flags & FRAME_ACK_VALID))
@@ -478,7 +505,7 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 		reset_send(transport, arrival, false, 0);
 		return NULL;
 	}
-	if (!stream_begins_right(transport, frame)) {
+	if (!stream_begins_right(transport, NULL, frame)) {
 		COUNT(transport, dropped_stale);
 		return NULL;
 	}
@@ -504,7 +531,7 @@ static __rte_noinline bool life_other(
 {
 	const struct frame *frame = &arrival->frame;
 
-	if (peer->incarnation == 0 && stream_begins_right(transport, frame)) {
+	if (peer->incarnation == 0 && stream_begins_right(transport, peer, frame)) {
 		peer->incarnation = frame->source_incarnation;
 		return true;
 	}
@@ -535,7 +562,7 @@ static bool frame_proven(const struct transport *transport, const struct peer *p
 		return false;
 	return ((peer->flags & (RX_OPEN | RX_CLOSED)) && frame->stream == peer->rx_stream &&
 		       frame->psn - peer->rx_next + FRAME_WINDOW <= 2 * FRAME_WINDOW) ||
-	       stream_begins_right(transport, frame);
+	       stream_begins_right(transport, peer, frame);
 }
 
 /* The network is congested on the way from this peer, which it is told with every

@@ -75,7 +75,7 @@ static bool sender_gather(
 	uint32_t room = transport->bundle - peer->gathered;
 	uint64_t bytes = message->length + message->header_length + RECORD_WHOLE_BYTES;
 
-	peer->gathered += (uint32_t)RTE_MIN(bytes, room);
+	peer->gathered = (uint16_t)(peer->gathered + RTE_MIN(bytes, room));
 	return room != 0 && bytes >= room;
 }
 

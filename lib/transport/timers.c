@@ -15,13 +15,6 @@
 #include <transport/ready.h>
 #include <transport/recovery.h>
 
-static bool peer_idle(const struct peer *peer)
-{
-	return peer->flight == NULL && peer->queued == 0 && peer->assemblies == NULL &&
-	       peer->reorder == NULL && peer->stop_count == 0 && peer->ack_list == ACK_NONE &&
-	       !(peer->flags & (PEER_ASKING | PEER_SELF)) && !link_listed(&peer->ready_link);
-}
-
 /* When its silence makes a message that it has begun a failure. */
 static uint64_t inbound_due(const struct transport *transport, const struct peer *peer)
 {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <rte_mbuf.h>
 
+#include <transport/address.h>
 #include <transport/internal.h>
 
 #include "network.h"
@@ -188,9 +189,13 @@ static void peers__that_leave_gaps_leave_room_to_others(void **state)
 	network_destroy(network);
 }
 
-/* The first frame of a stream to node 0, from a process that never asked it for the psn to begin
- * with. */
-static void forged_inject(struct network *network, uint32_t number)
+static struct process stranger(const struct network *network, uint32_t number)
+{
+	return (struct process){network->nodes[0].self.nid + 1 + NETWORK_NODES, number};
+}
+
+/* The first frame of a stream to node 0. */
+static void first_inject(struct network *network, uint32_t number, uint32_t first)
 {
 	struct encapsulation_options options = network->options.encapsulation;
 	static const uint8_t own[FRAME_ADDRESS_BYTES] = {2, 9};
@@ -202,12 +207,12 @@ static void forged_inject(struct network *network, uint32_t number)
 		.length = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES,
 		.destination_nid = node->self.nid,
 		.destination_pid = node->self.pid,
-		.source_nid = node->self.nid + 1 + NETWORK_NODES,
+		.source_nid = stranger(network, number).nid,
 		.source_pid = number,
 		.source_incarnation = 1,
 		.destination_incarnation = node->incarnation,
-		.psn = number,
-		.first = number,
+		.psn = first,
+		.first = first,
 		.records = 1,
 	};
 	uint8_t room[NETWORK_FRAME];
@@ -222,6 +227,75 @@ static void forged_inject(struct network *network, uint32_t number)
 	mbuf.data_len = (uint16_t)mbuf.pkt_len;
 	encapsulation_write(&encapsulation, &mbuf, node->port.address, &frame);
 	network_inject(network, 0, room, mbuf.pkt_len);
+}
+
+/* From a process that never asked for the psn to begin with. */
+static void forged_inject(struct network *network, uint32_t number)
+{
+	first_inject(network, number, number);
+}
+
+/* What node 0 tells a stranger who asks. */
+static uint32_t stranger_told(const struct network *network, uint32_t number)
+{
+	return address_first(network->nodes[0].transport, stranger(network, number), 1);
+}
+
+/* Strangers who ask first, and then say one thing. */
+static uint32_t strangers_speak(struct network *network, uint32_t number, uint64_t ns)
+{
+	for (uint64_t end = network->now + ns; network->now < end; number++) {
+		first_inject(network, number, stranger_told(network, number));
+		network_pass(network, 100 * MICROSECOND);
+	}
+	return number;
+}
+
+static bool knows(const struct network *network, struct process process)
+{
+	return peer_table_find(&network->nodes[0].transport->peers, process) != NULL;
+}
+
+/* One host answers as more processes than there is room for: they are forgotten, one for the other,
+ * but not whom this process wanted. */
+static void newcomer__finds_room_among_strangers_who_answer(void **state)
+{
+	struct network *network = network_create(3, network_seed(), NETWORK_FRAME, MBUFS);
+	uint32_t most = network->options.peers_max - network->options.peers_max / 4;
+	uint32_t number, first;
+
+	(void)state;
+	network->options.secret = (struct secret){.key = {network_seed(), 1}};
+	node_start(network, 0, 1);
+	node_start(network, 2, 1);
+	network_send(network, 0, 2, 8);
+	assert_true(network_run(network, SECOND));
+	first = stranger_told(network, 0);
+	first_inject(network, 0, first);
+	number = strangers_speak(network, 1, 500 * MILLISECOND);
+	assert_true(number > 2 * most);
+	assert_int_equal(look(network, 0).peers, most);
+	node_start(network, 1, 1);
+	network_send(network, 1, 0, 8);
+	number = strangers_speak(network, number, SECOND);
+	assert_int_equal(network->nodes[1].done, 1);
+	assert_true(knows(network, network->nodes[2].self));
+	/* What it said would be delivered again. */
+	assert_false(knows(network, stranger(network, 0)));
+	first_inject(network, 0, first);
+	network_pass(network, MILLISECOND);
+	assert_false(knows(network, stranger(network, 0)));
+	/* A process that was forgotten meanwhile learns of it, and goes on. */
+	strangers_speak(network, number, SECOND);
+	assert_false(knows(network, network->nodes[1].self));
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network->nodes[0].lost_ok = network->nodes[1].failed[TRANSPORT_RESTARTED];
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[1].done + network->nodes[1].failed[TRANSPORT_RESTARTED], 3);
+	assert_true(network->nodes[1].done >= 2);
+	network_destroy(network);
 }
 
 /* Forged frames, more than the table has room for, make no peers; so a newcomer finds room among
@@ -258,6 +332,7 @@ int main(void)
 		cmocka_unit_test(peers__that_many_messages_wait_for_have_their_share),
 		cmocka_unit_test(peers__that_leave_gaps_leave_room_to_others),
 		cmocka_unit_test(newcomer__finds_room_in_a_flood),
+		cmocka_unit_test(newcomer__finds_room_among_strangers_who_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
