@@ -482,7 +482,8 @@ PTL_API int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_proc
  * says so: SEND_END means that the target's interface has received it, the ACK that a descriptor
  * has taken it. So attach what takes messages before you tell anybody that you are there, and ask
  * for acknowledgements of the first messages: without an ACK put again. The target counts what it
- * drops (PTL_SR_DROP_COUNT), and with PTL_LOG_LEVEL=info it names the first drop of each Portal.
+ * drops (PTL_SR_DROP_COUNT), and with PTL_LOG_LEVEL=info it names the first drop of each Portal,
+ * and the first put or get to a Portal that it does not have.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */

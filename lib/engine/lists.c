@@ -58,12 +58,28 @@ static void unmatched_tell(
 		from.nid, from.pid, header->portal, header->match_bits);
 }
 
+/* Once: the same mistake is mostly made again and again. */
+static void absent_tell(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	if (space->absent || !log_wants(LOG_LEVEL_INFO))
+		return;
+	space->absent = true;
+	log_info("interface %" PRIu32 ": a %s of %" PRIu64 " bytes from %" PRIu32 ":%" PRIu32
+		 " to Portal %" PRIu32 " was dropped, because this interface has only Portals 0 to "
+		 "%" PRIu32 "; use one of these, or open the interface with more (further drops at "
+		 "Portals that it does not have are only counted, in dropped_no_portal)",
+		space->interface, header->kind == MESSAGE_PUT ? "put" : "get", header->requested,
+		from.nid, from.pid, header->portal, space->segment->limits.portals - 1);
+}
+
 void lists_refuse(struct space *space, struct process from, const struct message_header *header,
 	enum refusal why)
 {
 	switch (why) {
 	case REFUSED_PORTAL:
 		space_count(space, dropped_no_portal);
+		absent_tell(space, from, header);
 		break;
 	case REFUSED_COOKIE:
 		space_count(space, dropped_bad_cookie);

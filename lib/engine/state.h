@@ -86,6 +86,7 @@ struct space {
 	struct match_list *lists; /* one per Portal */
 	/* one per Portal: the user has been told that it drops requests */
 	bool *unmatched;
+	bool absent; /* and that it drops those to Portals that it does not have */
 };
 
 struct engine {

@@ -452,6 +452,38 @@ static void put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_
 	assert_int_equal(rig_counter(rig, dropped_no_match), 18);
 }
 
+static void puts_to_no_portal(struct rig *rig)
+{
+	struct message_header header = rig_put_header(0);
+
+	(void)rig;
+	for (unsigned i = 0; i < 3; i++) {
+		header.portal = RIG_PORTALS + i;
+		put(&header, 10);
+	}
+}
+
+static void put__to_a_portal_that_there_is_not_is_told_once_to_who_wants_to_know(void **state)
+{
+	struct rig *rig = *state;
+	char wanted[200];
+	const char *lines;
+
+	assert_string_equal(lines_of(puts_to_no_portal, rig), "");
+	log_set_level(LOG_LEVEL_INFO);
+	lines = lines_of(puts_to_no_portal, rig);
+	snprintf(wanted, sizeof(wanted),
+		"a put of 10 bytes from 8:80 to Portal %u was dropped, because this interface has "
+		"only Portals 0 to %u;",
+		RIG_PORTALS, RIG_PORTALS - 1);
+	assert_int_equal(lines_with(lines, wanted), 1);
+	assert_int_equal(lines_with(lines, "dropped_no_portal)\n"), 1);
+	assert_int_equal(lines_with(lines, "\n"), 1);
+	assert_string_equal(lines_of(puts_to_no_portal, rig), "");
+	log_set_level(LOG_LEVEL_WARNING);
+	assert_int_equal(rig_counter(rig, dropped_no_portal), 9);
+}
+
 /* --- hostile headers */
 
 static void message__that_is_not_well_formed_is_counted_and_nothing_else(void **state)
@@ -688,6 +720,7 @@ int main(void)
 		test(walk__of_another_portal_finds_nothing),
 		test(requests__for_which_there_is_no_memory_are_dropped_and_change_nothing),
 		test(requests__of_a_peer_that_has_its_share_leave_operations_to_others),
+		test(put__to_a_portal_that_there_is_not_is_told_once_to_who_wants_to_know),
 		test(put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know),
 		test(put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent),
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),
