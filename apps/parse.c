@@ -152,7 +152,7 @@ struct process_text process_text(ptl_process_id_t id)
 	const char *encapsulation = getenv("PTL_ENCAP");
 	struct process_text process;
 
-	if (encapsulation != NULL && strcmp(encapsulation, "udp") == 0)
+	if (encapsulation && strcmp(encapsulation, "udp") == 0)
 		snprintf(process.text, sizeof(process.text), "%u.%u.%u.%u:%u", id.nid >> 24,
 			id.nid >> 16 & 255, id.nid >> 8 & 255, id.nid & 255, id.pid);
 	else

@@ -30,7 +30,7 @@ bool script_run(struct cmdline *cmdline, FILE *file, const char *name)
 	for (unsigned n = 1; fine && !console.quit && (length = getline(&line, &size, file)) >= 0;
 		n++) {
 		console_place(name, n);
-		if (memchr(line, '\0', (size_t)length) != NULL) {
+		if (memchr(line, '\0', (size_t)length)) {
 			console_fail("the line has bytes of 0; a script is text");
 			fine = false;
 			break;

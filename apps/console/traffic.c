@@ -641,7 +641,7 @@ void traffic_join(void)
 {
 	struct traffic *traffic;
 
-	while ((traffic = STAILQ_FIRST(&all)) != NULL) {
+	while ((traffic = STAILQ_FIRST(&all))) {
 		pthread_join(traffic->thread, NULL);
 		traffic_free(traffic);
 	}

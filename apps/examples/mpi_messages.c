@@ -228,7 +228,7 @@ static void unexpected_append(struct rank *rank, const ptl_event_t *event)
 
 	expect(message != NULL, "there is memory for an unexpected message");
 	*message = (struct unexpected){.event = *event};
-	while (*end != NULL)
+	while (*end)
 		end = &(*end)->next;
 	*end = message;
 }
@@ -274,10 +274,10 @@ static int unexpected_take(struct rank *rank, ptl_process_id_t sender, ptl_match
 	struct unexpected *message;
 
 	unexpected_drain(rank);
-	while (*link != NULL && !matches(&(*link)->event, sender, match, ignore))
+	while (*link && !matches(&(*link)->event, sender, match, ignore))
 		link = &(*link)->next;
 	message = *link;
-	if (message == NULL)
+	if (!message)
 		return 0;
 	while (message->event.type != PTL_EVENT_PUT_END)
 		unexpected_drain(rank);
@@ -374,7 +374,7 @@ static void one_message(struct rank *from, struct rank *to, ptl_size_t length, i
 		mpi_receive(to, in, sizeof(in), from->id, 5, 0, &receive);
 	mpi_send(from, out, length, to->id, 5, &send);
 	if (!expected) {
-		while (to->unexpected == NULL)
+		while (!to->unexpected)
 			unexpected_drain(to);
 		mpi_receive(to, in, sizeof(in), from->id, 5, 0, &receive);
 	}
@@ -397,7 +397,7 @@ static void *converse(void *argument)
 	unsigned char *out = malloc(LENGTH_MAX);
 	unsigned char *in = malloc(LENGTH_MAX);
 
-	expect(out != NULL && in != NULL, "there is memory for a message");
+	expect(out && in, "there is memory for a message");
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		struct request send, receive;
 		ptl_size_t length = message_length(i);

@@ -148,7 +148,7 @@ unsigned host_entries(const struct host *host, const char *directory)
 
 	snprintf(path, sizeof(path), "%s%s", host->root, directory);
 	stream = opendir(path);
-	while (stream && (entry = readdir(stream)) != NULL)
+	while (stream && (entry = readdir(stream)))
 		count += entry->d_name[0] != '.';
 	if (stream)
 		closedir(stream);

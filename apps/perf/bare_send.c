@@ -68,7 +68,7 @@ static void owed_write(struct bare *bare)
 		if (!(bare->owed & 1u << kind))
 			continue;
 		mbuf = rte_pktmbuf_alloc(bare->port->pool);
-		if (mbuf == NULL)
+		if (!mbuf)
 			return; /* next turn */
 		control_write(bare, mbuf, kind);
 		bare->owed &= ~(1u << kind);

@@ -34,7 +34,7 @@ static void ticked(struct client *client)
 		for (unsigned i = 0; i < client->count; i++)
 			if (client->peers[i].heard != CONTROL_NONE)
 				stream_say(&client->peers[i].stream, CONTROL_PING, 0, 0);
-	if (client->progress != NULL)
+	if (client->progress)
 		client->progress(client->context, client->part);
 }
 
@@ -54,7 +54,7 @@ static void control_heard(struct client *client, const struct control *control)
 		ticked(client);
 		return;
 	}
-	if (peer == NULL)
+	if (!peer)
 		return;
 	switch (control->kind) {
 	case CONTROL_CREDIT:
@@ -85,7 +85,7 @@ static void control_reached(struct client *client, const ptl_event_t *event)
 	const struct control control = endpoint_reached(client->endpoint, event);
 	struct peer *peer = peer_of(client, control.session);
 
-	if (control.kind == CONTROL_HELLO && peer != NULL)
+	if (control.kind == CONTROL_HELLO && peer)
 		peer->reached = true;
 }
 
@@ -95,7 +95,7 @@ static struct peer *peer_failed(
 {
 	struct peer *peer = peer_of(client, control->session);
 
-	if (control->kind != CONTROL_NONE && peer != NULL)
+	if (control->kind != CONTROL_NONE && peer)
 		return peer;
 	for (unsigned i = 0; i < client->count; i++)
 		if (client->peers[i].stream.load == event->md_handle)
@@ -123,7 +123,7 @@ void client_event(struct client *client)
 	} else if (event.type == PTL_EVENT_PUT_END) {
 		client->arrived++;
 		peer = peer_of(client, (uint16_t)event.hdr_data);
-		if (client->trial.measure == MEASURE_BIDIRECTIONAL && peer != NULL)
+		if (client->trial.measure == MEASURE_BIDIRECTIONAL && peer)
 			stream_received(&peer->stream);
 	}
 }
@@ -225,7 +225,7 @@ struct client *client_open(struct endpoint *endpoint, const struct client_peer *
 {
 	struct client *client = calloc(1, sizeof(*client));
 
-	if (client == NULL)
+	if (!client)
 		complain("there is no memory for a client.");
 	client->endpoint = endpoint;
 	client->options = options;
@@ -355,7 +355,7 @@ struct result client_bare(struct client *client, const struct trial *trial,
 	const struct effort *effort, void (*progress)(void *context, double part), void *context)
 {
 	struct peer *peer = &client->peers[0];
-	unsigned count = peer->server != NULL ? 2 : 1;
+	unsigned count = peer->server ? 2 : 1;
 	struct bare *other = NULL;
 	struct lend_end ends[LEND_MAX];
 	struct result result;
@@ -375,11 +375,11 @@ struct result client_bare(struct client *client, const struct trial *trial,
 				.effort = *effort,
 			},
 	};
-	if (peer->server != NULL) {
+	if (peer->server) {
 		server_bare(peer->server, &ends[1]);
 		peer->address = lend_address(ends[1].ni);
 		other = ends[1].bare = malloc(sizeof(*other));
-		if (other == NULL)
+		if (!other)
 			complain("there is no memory for bare frames.");
 	} else {
 		stream_say(&peer->stream, CONTROL_BARE, 0, trial->size);

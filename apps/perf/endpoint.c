@@ -201,12 +201,12 @@ static void give_way(struct manners *manners)
 
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)
 {
-	if (!endpoint->poll && endpoint->aside == NULL) {
+	if (!endpoint->poll && !endpoint->aside) {
 		event_taken(endpoint, event, PtlEQWait(endpoint->eq, event), "PtlEQWait");
 		return;
 	}
 	while (!endpoint_try(endpoint, event)) {
-		if (endpoint->aside != NULL)
+		if (endpoint->aside)
 			endpoint->aside(endpoint->aside_context);
 		give_way(&endpoint->manners);
 	}
@@ -241,10 +241,10 @@ bool landing_open(struct landing *landing, struct endpoint *endpoint, ptl_proces
 	};
 
 	landing->size = size;
-	landing->owner = shared == NULL;
+	landing->owner = !shared;
 	landing->memory =
-		shared != NULL ? shared->memory : postern_alloc(endpoint->ni, size == 0 ? 1 : size);
-	if (landing->memory == NULL)
+		shared ? shared->memory : postern_alloc(endpoint->ni, size == 0 ? 1 : size);
+	if (!landing->memory)
 		return false;
 	if (landing->owner)
 		memset(landing->memory, 0x5a, size); /* so that no page is missing when it counts */

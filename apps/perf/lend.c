@@ -46,7 +46,7 @@ static void runner_run(void *argument)
 		left = 0;
 		for (unsigned i = 0; i < runner->count; i++)
 			left += bare_turn(runner->bares[i]);
-		if (runner->progress != NULL && turn % PROGRESS_TURNS == 0)
+		if (runner->progress && turn % PROGRESS_TURNS == 0)
 			runner->progress(runner->context, bare_part(runner->bares[0]));
 	}
 	for (unsigned i = 0; i < runner->count; i++)
@@ -75,7 +75,7 @@ static void runners_run(struct runner *runners, unsigned count, bool inlined)
 	for (unsigned i = 0; i < count; i++) {
 		runners[i].thread = instrument->thread_start(
 			runner_run, &runners[i], runners[i].cpu, "perf-bare");
-		if (runners[i].thread == NULL)
+		if (!runners[i].thread)
 			complain("no thread can be started for bare frames; see above.");
 	}
 	for (unsigned i = 0; i < count; i++)
@@ -104,7 +104,7 @@ bool lend_run(struct lend_end *ends, unsigned count, void (*progress)(void *cont
 	}
 	runners[0].progress = progress;
 	runners[0].context = context;
-	runners_run(runners, runner_count, ports[0].thread == NULL);
+	runners_run(runners, runner_count, !ports[0].thread);
 	for (unsigned i = 0; i < count; i++)
 		bare_close(ends[i].bare);
 	instrument->give_back(nis, count);

@@ -32,16 +32,16 @@ static void cpu_describe(char *cpu, size_t size)
 
 	uname(&name);
 	snprintf(cpu, size, "%s", name.machine);
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+	while (file && fgets(line, sizeof(line), file)) {
 		char *colon = strchr(line, ':');
 
-		if (strncmp(line, "model name", strlen("model name")) != 0 || colon == NULL)
+		if (strncmp(line, "model name", strlen("model name")) != 0 || !colon)
 			continue;
 		line_end(line);
 		snprintf(cpu, size, "%s", colon + strspn(colon, ": \t"));
 		break;
 	}
-	if (file != NULL)
+	if (file)
 		fclose(file);
 }
 
@@ -50,9 +50,9 @@ static long file_number(const char *path)
 	char line[LINE_MAX_BYTES] = "";
 	FILE *file = fopen(path, "re");
 
-	if (file == NULL)
+	if (!file)
 		return 0;
-	if (fgets(line, sizeof(line), file) == NULL)
+	if (!fgets(line, sizeof(line), file))
 		line[0] = '\0';
 	fclose(file);
 	return strtol(line, NULL, 10);
@@ -66,7 +66,7 @@ static void hugepages_describe(char *text, size_t size)
 	size_t used = 0;
 
 	text[0] = '\0';
-	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+	while (directory && (entry = readdir(directory))) {
 		char path[LINE_MAX_BYTES];
 		long kilobytes;
 		int wrote;
@@ -80,7 +80,7 @@ static void hugepages_describe(char *text, size_t size)
 			file_number(path), kilobytes);
 		used += wrote > 0 ? (size_t)wrote : 0;
 	}
-	if (directory != NULL)
+	if (directory)
 		closedir(directory);
 	if (text[0] == '\0')
 		snprintf(text, size, "none");

@@ -265,7 +265,7 @@ static void wires_set(unsigned servers, unsigned lanes)
 			text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "", wire);
 	}
 	/* To the library a blank setting is one that is not set. */
-	setenv("PTL_IFACE_NAME", text, given == NULL || given[strspn(given, " \t")] == '\0');
+	setenv("PTL_IFACE_NAME", text, !given || given[strspn(given, " \t")] == '\0');
 }
 
 static void run_client(const struct options *options)
@@ -285,7 +285,7 @@ static void run_client(const struct options *options)
 	for (unsigned i = 0; i < lives; i++) {
 		const char *faults = options->fault_count > 0 ? options->faults[i] : NULL;
 
-		if (faults != NULL)
+		if (faults)
 			faults_set(faults, servers, agenda.pairs);
 		library_open(options, (servers + 1) * agenda.pairs);
 		live(&life, faults, i + 1 == lives);

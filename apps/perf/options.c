@@ -126,8 +126,8 @@ static const char help_after[] =
 static void help_row(const struct option_row *row)
 {
 	const char *rest = row->help;
-	int column = printf("  -%c, --%s%s%s", row->letter, row->name,
-		row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
+	int column = printf("  -%c, --%s%s%s", row->letter, row->name, row->value ? " " : "",
+		row->value ? row->value : "");
 
 	while (*rest != '\0') {
 		size_t room = HELP_WIDTH - HELP_COLUMN;
@@ -291,10 +291,9 @@ static void tables_make(struct option *longs, char *shorts)
 	*shorts++ = ':';
 	for (unsigned i = 0; i < ROWS; i++) {
 		longs[i] = (struct option){rows[i].name,
-			rows[i].value != NULL ? required_argument : no_argument, NULL,
-			rows[i].letter};
+			rows[i].value ? required_argument : no_argument, NULL, rows[i].letter};
 		*shorts++ = rows[i].letter;
-		if (rows[i].value != NULL)
+		if (rows[i].value)
 			*shorts++ = ':';
 	}
 }
@@ -318,7 +317,7 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 {
 	if (options->once && options->mode != MODE_SERVER)
 		complain_usage("--once goes with --server.");
-	if (options->mode == MODE_SERVER && options->trace != NULL && !options->once)
+	if (options->mode == MODE_SERVER && options->trace && !options->once)
 		complain_usage("--trace of a --server needs --once: it is written at the end.");
 	for (unsigned i = 0; i < ROWS && options->mode == MODE_SERVER; i++)
 		if (measures || (given >> i & 1 && rows[i].kind == OF_CLIENT))
@@ -328,8 +327,7 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 		complain_usage("--pid goes with --server or --peer.");
 	if (has(given, 'j') && has(given, 'v'))
 		complain_usage("Results are printed as --json or as --csv.");
-	if (options->plot != NULL && strcmp(options->plot, "-") == 0 &&
-		options->format != FORMAT_TABLE)
+	if (options->plot && strcmp(options->plot, "-") == 0 && options->format != FORMAT_TABLE)
 		complain_usage("--plot - draws in the terminal, where --json and --csv print; give "
 			       "--plot a file.");
 	if (!has(given, 'd') && (has(given, 'o') || has(given, 'W')))
@@ -406,7 +404,7 @@ void options_parse(struct options *options, int count, char **words)
 
 		if (letter == ':')
 			complain_usage("%s needs a value.", words[optind - 1]);
-		if (row == NULL) {
+		if (!row) {
 			names_list(names, sizeof(names));
 			complain_usage(
 				"%s is not an option; there are %s.", words[optind - 1], names);

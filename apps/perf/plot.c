@@ -40,7 +40,7 @@ struct plot_point {
 
 static void *room_or_complain(void *memory)
 {
-	if (memory == NULL)
+	if (!memory)
 		complain("there is no memory for a plot.");
 	return memory;
 }
@@ -52,7 +52,7 @@ static const char *terminal_of(const char *path)
 
 	if (strcmp(path, "-") == 0)
 		return "dumb";
-	if (ending == NULL)
+	if (!ending)
 		return NULL;
 	return strcmp(ending, ".svg") == 0   ? "svg dynamic background rgb 'white' font 'sans,12'"
 	       : strcmp(ending, ".png") == 0 ? "pngcairo font 'sans,10'"
@@ -66,14 +66,14 @@ static const char *terminal_of(const char *path)
 static int gnuplot_run(FILE *script, FILE *complaints)
 {
 	char program[] = "gnuplot", option[] = "--version";
-	char *const words[] = {program, script == NULL ? option : NULL, NULL};
+	char *const words[] = {program, !script ? option : NULL, NULL};
 	posix_spawn_file_actions_t actions;
 	int status = -1;
 	pid_t child;
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fileno(complaints), STDERR_FILENO);
-	if (script != NULL)
+	if (script)
 		posix_spawn_file_actions_adddup2(&actions, fileno(script), STDIN_FILENO);
 	else
 		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -94,9 +94,9 @@ void plot_open(struct plot *plot, const char *path)
 	FILE *nothing;
 
 	*plot = (struct plot){.path = path};
-	if (path == NULL)
+	if (!path)
 		return;
-	if (terminal_of(path) == NULL)
+	if (!terminal_of(path))
 		complain_usage("--plot takes a path that ends in .svg, .png or .pdf, or - for the "
 			       "terminal, not %s.",
 			path);
@@ -108,7 +108,7 @@ void plot_open(struct plot *plot, const char *path)
 	if (strcmp(path, "-") == 0)
 		return;
 	file = fopen(path, "we");
-	if (file == NULL)
+	if (!file)
 		complain("the plot cannot be written to %s: %s; give --plot another path.", path,
 			strerror(errno));
 	fclose(file);
@@ -135,7 +135,7 @@ static void point_take(struct plot_point *point, const struct result *result)
 {
 	point->result = *result;
 	point->bare = NULL;
-	if (result->times == NULL)
+	if (!result->times)
 		return;
 	point->times = *result->times;
 	point->result.times = &point->times;
@@ -145,7 +145,7 @@ void plot_add(struct plot *plot, const struct result *result, const struct resul
 {
 	struct plot_point *point;
 
-	if (plot->path == NULL)
+	if (!plot->path)
 		return;
 	if (plot->count == plot->room) {
 		plot->room = plot->room > 0 ? plot->room * 2 : 32;
@@ -155,7 +155,7 @@ void plot_add(struct plot *plot, const struct result *result, const struct resul
 	point = room_or_complain(malloc(sizeof(*point)));
 	plot->points[plot->count++] = point;
 	point_take(point, result);
-	if (bare == NULL)
+	if (!bare)
 		return;
 	point->bare = room_or_complain(malloc(sizeof(*point)));
 	point_take(point->bare, bare);
@@ -277,7 +277,7 @@ static struct series *line_of(
 
 	label_write(label, sizeof(label), trial, variety, bare);
 	series = chart_series(chart, label);
-	if (series != NULL)
+	if (series)
 		return series;
 	if (chart->count == SERIES_MAX)
 		return NULL;
@@ -297,7 +297,7 @@ static void distribution_add(struct chart *chart, const struct plot_point *point
 	struct series *series = line_of(chart, &point->result.trial, variety, bare);
 	double most = log10((double)times->count);
 
-	if (series == NULL || times->count == 0)
+	if (!series || times->count == 0)
 		return;
 	for (double nines = 0; nines <= most; nines += NINES_STEP)
 		fprintf(series->points, "%g %g\n", nines,
@@ -324,14 +324,14 @@ static void distribution_fill(struct chart *chart, const struct plot *plot)
 	for (unsigned i = 0; i < plot->count; i++) {
 		const struct plot_point *point = plot->points[i];
 
-		if (point->result.times == NULL)
+		if (!point->result.times)
 			continue;
 		if (!shown(seen++, latencies)) {
 			chart->left_out++;
 			continue;
 		}
 		distribution_add(chart, point, &variety, false);
-		if (point->bare != NULL)
+		if (point->bare)
 			distribution_add(chart, point->bare, &variety, true);
 	}
 }
@@ -374,7 +374,7 @@ static void sweep_add(struct chart *chart, const struct result *result, enum abs
 	struct series *series = line_of(chart, &result->trial, variety, bare);
 	double x = abscissa_of(&result->trial, abscissa);
 
-	if (series == NULL) {
+	if (!series) {
 		chart->left_out++;
 		return;
 	}
@@ -401,7 +401,7 @@ static void sweep_fill(struct chart *chart, const struct plot *plot, enum abscis
 		if (ordinate_of(point->result.trial.measure) != ordinate)
 			continue;
 		sweep_add(chart, &point->result, abscissa, &variety, false);
-		if (point->bare != NULL)
+		if (point->bare)
 			sweep_add(chart, &point->bare->result, abscissa, &variety, true);
 	}
 }
@@ -539,7 +539,7 @@ static void terminal_write(FILE *script, const char *path, unsigned charts)
 	fprintf(script, "set terminal %s ", terminal_of(path));
 	if (strcmp(path, "-") != 0) {
 		/* A PDF is measured in inches. */
-		if (strstr(path, ".pdf") != NULL)
+		if (strstr(path, ".pdf"))
 			fprintf(script, "size %d,%d\n", WIDTH / 96,
 				(int)(charts * HEIGHT / 96 + 1));
 		else
@@ -564,7 +564,7 @@ static void gnuplot_draw(const struct plot *plot, FILE *script)
 		return;
 	}
 	rewind(complaints);
-	while (fgets(line, sizeof(line), complaints) != NULL) {
+	while (fgets(line, sizeof(line), complaints)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (line[strspn(line, " ")] != '\0')
 			snprintf(last, sizeof(last), "%s", line + strspn(line, " "));
@@ -601,7 +601,7 @@ static void plot_write(const struct plot *plot)
 
 void plot_close(struct plot *plot)
 {
-	if (plot->path == NULL)
+	if (!plot->path)
 		return;
 	plot_write(plot);
 	for (unsigned i = 0; i < plot->count; i++) {

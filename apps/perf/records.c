@@ -37,7 +37,7 @@ static void json_runs(const struct result *result)
 	printf(", \"runs\": [");
 	for (unsigned i = 0; i < result->run_count; i++) {
 		printf("%s", i > 0 ? ", " : "");
-		if (result->times != NULL)
+		if (result->times)
 			json_times(result->runs[i].figures);
 		else
 			printf("%.0f", result->runs[i].rate);
@@ -48,7 +48,7 @@ static void json_runs(const struct result *result)
 static void json_figures(const struct result *result)
 {
 	printf("\"messages\": %" PRIu64 ", \"seconds\": %.6f, ", result->messages, result->seconds);
-	if (result->times != NULL) {
+	if (result->times) {
 		double figures[FIGURES];
 
 		figures_take(result->times, figures);
@@ -75,13 +75,13 @@ void json_result(const struct result *result, const struct result *bare, bool fi
 		printf("\"peers\": %u, ", trial->peers);
 	if (trial->pairs > 1)
 		printf("\"pairs\": %u, ", trial->pairs);
-	if (trial->faults != NULL) {
+	if (trial->faults) {
 		printf("\"faults\": ");
 		json_text(trial->faults);
 		printf(", ");
 	}
 	json_figures(result);
-	if (bare != NULL) {
+	if (bare) {
 		printf(",\n     \"bare\": {");
 		json_figures(bare);
 		printf("}, \"ratio\": %.4f", result_ratio(result, bare));
@@ -111,13 +111,13 @@ static void csv_figures(const struct result *result)
 {
 	double figures[FIGURES];
 
-	if (result == NULL) {
+	if (!result) {
 		for (unsigned i = 0; i < FIGURES + 4; i++)
 			putchar(',');
 		return;
 	}
 	printf(",%" PRIu64 ",%.6f,", result->messages, result->seconds);
-	if (result->times == NULL) {
+	if (!result->times) {
 		printf("%.0f,%.0f", bytes_rate(result), result->rate);
 		for (unsigned i = 0; i < FIGURES; i++)
 			putchar(',');
@@ -132,7 +132,7 @@ static void csv_figures(const struct result *result)
 /* In quotes, for it has commas; it cannot have quotes. */
 static void csv_faults(const char *faults)
 {
-	const char *quote = strchr(faults, ',') != NULL ? "\"" : "";
+	const char *quote = strchr(faults, ',') ? "\"" : "";
 
 	printf("%s%s%s", quote, faults, quote);
 }
@@ -143,7 +143,7 @@ static void csv_runs(const struct result *result)
 	struct run highest = result_highest(result);
 
 	printf(",%u,", result->run_count);
-	if (result->times == NULL)
+	if (!result->times)
 		printf("%.0f,%.0f,,\n", lowest.rate, highest.rate);
 	else
 		printf(",,%.0f,%.0f\n", lowest.figures[FIGURES_MEDIAN],
@@ -161,11 +161,11 @@ void csv_result(const struct result *result, const struct result *bare)
 	else
 		printf(",,,");
 	printf("%u,%u,", trial->peers, trial->pairs);
-	if (trial->faults != NULL)
+	if (trial->faults)
 		csv_faults(trial->faults);
 	csv_figures(result);
 	csv_figures(bare);
-	if (bare != NULL)
+	if (bare)
 		printf(",%.4f", result_ratio(result, bare));
 	else
 		putchar(',');

@@ -80,7 +80,7 @@ static void progress_case(const struct trial *trial)
 		fprintf(stderr, ", %u peers", trial->peers);
 	if (trial->pairs > 1)
 		fprintf(stderr, ", %u pairs", trial->pairs);
-	if (trial->faults != NULL)
+	if (trial->faults)
 		fprintf(stderr, ", %.30s", trial->faults);
 }
 

@@ -4,7 +4,7 @@
 
 double result_ratio(const struct result *messages, const struct result *bare)
 {
-	if (messages->times == NULL)
+	if (!messages->times)
 		return ratio_of(messages->rate, bare->rate);
 	return ratio_of((double)histogram_percentile(messages->times, 50),
 		(double)histogram_percentile(bare->times, 50));

@@ -168,7 +168,7 @@ static void bare_serve(struct server *server)
 {
 	struct lend_end end = {.bare = malloc(sizeof(*end.bare))};
 
-	if (end.bare == NULL)
+	if (!end.bare)
 		complain("there is no memory for bare frames.");
 	server_bare(server, &end);
 	stream_say(&server->stream, CONTROL_BARED, 0, lend_address(server->endpoint->ni));
@@ -268,7 +268,7 @@ struct server *server_open(struct endpoint *endpoint, uint32_t window, bool quie
 {
 	struct server *server = calloc(1, sizeof(*server));
 
-	if (server == NULL)
+	if (!server)
 		complain("there is no memory for a server.");
 	server->endpoint = endpoint;
 	server->window = window;

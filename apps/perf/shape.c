@@ -69,7 +69,7 @@ bool shape_make(struct shape *shape, struct endpoint *endpoint, ptl_process_id_t
 		return true;
 	shape->entries = malloc(match->depth * sizeof(shape->entries[0]));
 	for (uint32_t i = 0; i < match->depth; i++)
-		if (shape->entries == NULL || !entry_make(shape, endpoint, peer, landing, i)) {
+		if (!shape->entries || !entry_make(shape, endpoint, peer, landing, i)) {
 			shape_free(shape);
 			return false;
 		}

@@ -16,7 +16,7 @@ static void stage_progress(void *context, double part)
 {
 	const struct stage *stage = context;
 
-	if (stage->progress != NULL)
+	if (stage->progress)
 		stage->progress(stage->context, stage->done + stage->share * part);
 }
 
@@ -34,7 +34,7 @@ static void survey_add(struct survey *survey, const struct result *one)
 	double seconds = survey->count > 0 ? result->seconds : 0;
 
 	*run = (struct run){.rate = result_rate(one)};
-	if (one->times != NULL) {
+	if (one->times) {
 		figures_take(one->times, run->figures);
 		histogram_merge(&survey->times, one->times);
 	}
@@ -44,7 +44,7 @@ static void survey_add(struct survey *survey, const struct result *one)
 	result->seconds += seconds;
 	result->runs = survey->runs;
 	result->run_count = survey->count;
-	if (one->times != NULL)
+	if (one->times)
 		result->times = &survey->times;
 }
 
@@ -69,7 +69,7 @@ static void survey_end(struct survey *survey)
 void survey_join(struct survey *survey, const struct survey *other)
 {
 	survey->result.messages += other->result.messages;
-	if (survey->result.times != NULL)
+	if (survey->result.times)
 		histogram_merge(&survey->times, &other->times);
 	for (unsigned i = 0; i < survey->count; i++)
 		survey->runs[i].rate += other->runs[i].rate;
@@ -86,15 +86,15 @@ void survey_run(struct client *client, const struct trial *trial, const struct e
 		.iterations = (effort->iterations + runs - 1) / runs,
 	};
 	struct stage stage = {
-		.share = (bare != NULL ? 0.5 : 1) / runs, .progress = progress, .context = context};
+		.share = (bare ? 0.5 : 1) / runs, .progress = progress, .context = context};
 
 	survey_begin(messages);
-	if (bare != NULL)
+	if (bare)
 		survey_begin(bare);
 	for (unsigned i = 0; i < runs; i++) {
 		struct result one;
 
-		if (bare != NULL) {
+		if (bare) {
 			one = client_bare(client, trial, &each, stage_progress, &stage);
 			survey_add(bare, &one);
 			stage.done += stage.share;
@@ -104,6 +104,6 @@ void survey_run(struct client *client, const struct trial *trial, const struct e
 		stage.done += stage.share;
 	}
 	survey_end(messages);
-	if (bare != NULL)
+	if (bare)
 		survey_end(bare);
 }

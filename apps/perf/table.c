@@ -23,7 +23,7 @@ void table_machine(const struct machine *machine, ptl_process_id_t self, ptl_pro
 void table_begin(const struct columns *columns, const struct trial *trial)
 {
 	printf("\n# %s\n", measure_title(trial->measure));
-	if (trial->faults != NULL)
+	if (trial->faults)
 		printf("# under faults: %s\n", trial->faults);
 	printf("%10s", "# Size");
 	if (columns->shape)
@@ -49,20 +49,20 @@ void table_begin(const struct columns *columns, const struct trial *trial)
 /* What comes before the messages; for a comment line, a word. */
 static void case_print(const struct columns *columns, const struct trial *trial, const char *word)
 {
-	if (word != NULL)
+	if (word)
 		printf("# %8s", word);
 	else
 		printf("%10" PRIu64, trial->size);
-	if (columns->shape && word != NULL)
+	if (columns->shape && word)
 		printf(" %22s", "");
 	else if (columns->shape)
 		printf(" %6u %6u %8s", trial->shape.depth, shape_wildcards(&trial->shape),
 			position_name(trial->shape.position));
-	if (columns->peers && word != NULL)
+	if (columns->peers && word)
 		printf(" %5s", "");
 	else if (columns->peers)
 		printf(" %5u", trial->peers);
-	if (columns->pairs && word != NULL)
+	if (columns->pairs && word)
 		printf(" %5s", "");
 	else if (columns->pairs)
 		printf(" %5u", trial->pairs);
@@ -107,7 +107,7 @@ static void latency_row(
 	figures_print(figures, MICRO, FIGURES_ALL);
 	if (columns->runs)
 		runs_print(columns, result);
-	if (bare == NULL)
+	if (!bare)
 		return;
 	figures_take(bare->times, bares);
 	for (unsigned i = 0; i < FIGURES; i++) {
@@ -128,7 +128,7 @@ static void latency_row(
 void table_row(
 	const struct columns *columns, const struct result *result, const struct result *bare)
 {
-	if (result->times != NULL) {
+	if (result->times) {
 		latency_row(columns, result, bare);
 		return;
 	}
@@ -137,7 +137,7 @@ void table_row(
 		bytes_rate(result) / MEGA, result->rate);
 	if (columns->runs)
 		printf(" %12.0f %12.0f", result_lowest(result).rate, result_highest(result).rate);
-	if (bare != NULL)
+	if (bare)
 		printf(" %12.2f %12.0f %8.3f", bytes_rate(bare) / MEGA, bare->rate,
 			result_ratio(result, bare));
 	putchar('\n');

@@ -17,11 +17,11 @@ static const char *trace_name;
 
 void tracing_begin(const char *file)
 {
-	if (file == NULL)
+	if (!file)
 		return;
 	trace_name = file;
 	trace_file = fopen(file, "we");
-	if (trace_file == NULL)
+	if (!trace_file)
 		complain("the trace cannot be written to %s: %s; give --trace another path.", file,
 			strerror(errno));
 	if (instrument->trace_start(TRACKS, RECORDS) != 0)
@@ -33,7 +33,7 @@ void tracing_end(void)
 	uint64_t made, kept;
 	bool well;
 
-	if (trace_file == NULL)
+	if (!trace_file)
 		return;
 	instrument->trace_stop();
 	instrument->trace_count(&made, &kept);

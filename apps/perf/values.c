@@ -33,7 +33,7 @@ double value_seconds(const char *option, const char *text)
 static bool item_parse(
 	const char **text, uint64_t max, const char *word, uint64_t word_value, uint64_t *item)
 {
-	if (word == NULL || strncmp(*text, word, strlen(word)) != 0)
+	if (!word || strncmp(*text, word, strlen(word)) != 0)
 		return parse_sized(text, max, item);
 	*text += strlen(word);
 	*item = word_value;
@@ -103,7 +103,7 @@ void values_list(struct numbers *numbers, const char *option, const char *text, 
 	complain_usage("--%s takes %s from %s to %s such as 8,64K or 1..4K%s%s, not \"%s\".",
 		option, strcmp(option, "sizes") == 0 ? "sizes" : "numbers",
 		size_text(min, least, sizeof(least)), size_text(max, most, sizeof(most)),
-		word != NULL ? ", or " : "", word != NULL ? word : "", text);
+		word ? ", or " : "", word ? word : "", text);
 }
 
 void values_positions(struct numbers *numbers, const char *option, const char *text)
@@ -133,12 +133,12 @@ unsigned values_faults(char **faults, unsigned max, const char *option, char *te
 {
 	unsigned count = 0;
 
-	for (char *item = text; item != NULL; count++) {
+	for (char *item = text; item; count++) {
 		char *end = strchr(item, ';');
 
 		if (count == max)
 			complain_usage("--%s takes at most %u items.", option, max);
-		if (end != NULL)
+		if (end)
 			*end++ = '\0';
 		faults[count] = item;
 		item = end;
