@@ -19,18 +19,19 @@
 void acknowledgement_write(
 	struct transport *transport, struct peer *peer, struct frame *frame, bool bitmap)
 {
-	if (!(peer->flags & RX_OPEN))
+	if (!incoming_is_open(peer))
 		return;
 	/* A peer that may have forgotten this process is told what psn its streams begin with,
 	 * instead. */
-	if ((peer->flags & TX_FIRST) && !bitmap && transport->now - peer->heard > STREAM_IDLE)
+	if (peer->outgoing == OUTGOING_FIRST && !bitmap &&
+		transport->now - peer->heard > STREAM_IDLE)
 		return;
 	acknowledgement_fields(transport, peer, frame);
 	if (bitmap) {
 		frame->flags |= FRAME_SACK;
 		bitmap_turn(peer->received, peer->rx_next + 1, frame->sack);
 	}
-	if (bitmap || !(peer->flags & RX_GAP))
+	if (bitmap || peer->incoming != INCOMING_GAP)
 		acknowledgement_forget(transport, peer);
 }
 
@@ -49,7 +50,7 @@ static bool acknowledgement_send(struct transport *transport, struct peer *peer)
 	acknowledgement_write(transport, peer, &frame, acknowledgement_needs_bitmap(peer));
 	frame.length = (uint16_t)frame_header_bytes(frame.flags);
 	frame_encode(&frame, outbox_header(mbuf));
-	outbox_put(transport, mbuf, &frame, (peer->flags & PEER_SELF) ? NULL : peer->address);
+	outbox_put(transport, mbuf, &frame, peer->self ? NULL : peer->address);
 	peer->sent = transport->now;
 	COUNT(transport, acks_sent);
 	return true;
@@ -69,7 +70,7 @@ void acknowledgement_run(struct transport *transport)
 
 			if (peer->ack_due > transport->now)
 				break;
-			if (!(peer->flags & RX_OPEN)) {
+			if (!incoming_is_open(peer)) {
 				acknowledgement_forget(transport, peer);
 				continue;
 			}

@@ -69,7 +69,7 @@ void acknowledgement_write(
 /* Is a bitmap needed to say what has arrived? */
 static inline bool acknowledgement_needs_bitmap(const struct peer *peer)
 {
-	return (peer->flags & (RX_OPEN | RX_GAP)) == (RX_OPEN | RX_GAP);
+	return peer->incoming == INCOMING_GAP;
 }
 
 /* Sends those that are due. */

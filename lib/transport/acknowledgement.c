@@ -43,6 +43,13 @@ static void timeout_undo(struct peer *peer)
 	congestion_undo(peer);
 }
 
+/* The network has reordered frames to the peer. */
+static void reordering_note(struct peer *peer)
+{
+	if (peer->reorder_factor == 0)
+		peer->reorder_factor = 1;
+}
+
 /* What the peer heard last was sent before this frame was sent again: the first one has arrived
  * after all. */
 static void spurious_note(struct transport *transport, struct peer *peer)
@@ -53,7 +60,7 @@ static void spurious_note(struct transport *transport, struct peer *peer)
 		timeout_undo(peer);
 		return;
 	}
-	peer->flags |= TX_REORDER;
+	reordering_note(peer);
 	if (peer->reorder_factor < REORDER_FACTOR_MAX)
 		peer->reorder_factor++;
 }
@@ -92,7 +99,7 @@ static void slot_deliver(
 		rack_note(transport, flight, psn, slot->sent);
 	}
 	if (serial_before(psn + 1, flight->highest) && !resent)
-		peer->flags |= TX_REORDER;
+		reordering_note(peer);
 	if (serial_before(flight->highest, psn + 1))
 		flight->highest = psn + 1;
 	bitmap_clear(flight->resent, psn);
@@ -317,9 +324,11 @@ static inline void note_progress(
 		peer->tx_marks = note->marks;
 	peer->progress = transport->now;
 	peer->backoff = 0;
-	peer->flags &= (uint16_t) ~(TX_FIRST | TX_PROBED);
+	if (peer->outgoing == OUTGOING_FIRST)
+		outgoing_turn(peer, OUTGOING_OPEN);
 	peer->flight->timeout_from = transport->now;
 	peer->flight->excused = false;
+	peer->flight->probed = false;
 	if (transport->lending.peer == peer)
 		lease_prove(transport, peer);
 	if (rtt != 0) {
@@ -439,7 +448,7 @@ static bool sack_impossible(const struct peer *peer, const struct frame *frame)
 
 enum acknowledged acknowledgement_check(const struct peer *peer, const struct frame *frame)
 {
-	if (!(frame->flags & FRAME_ACK_VALID) || !(peer->flags & TX_OPEN) ||
+	if (!(frame->flags & FRAME_ACK_VALID) || peer->outgoing == OUTGOING_CLOSED ||
 		frame->ack_stream != peer->tx_stream || serial_before(frame->ack, peer->tx_una))
 		return ACKNOWLEDGED_NOTHING;
 	if (!acknowledgement_applies(peer, frame->ack_stream, frame->ack) ||

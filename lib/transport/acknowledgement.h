@@ -24,7 +24,7 @@ void acknowledgement_note_odd(struct transport *transport, struct note *note, bo
  * long known? */
 static inline bool acknowledgement_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
 {
-	return (peer->flags & TX_OPEN) && stream == peer->tx_stream &&
+	return peer->outgoing != OUTGOING_CLOSED && stream == peer->tx_stream &&
 	       ack - peer->tx_una <= peer_in_flight(peer);
 }
 

@@ -7,7 +7,7 @@
  * a number that nobody can guess, and goes first to where the peer was, so that nobody else learns
  * that number; when nobody answers there, everybody is asked, and whoever answers is believed.
  *
- * I1. A peer with PEER_KNOWN has an address, an incarnation, and a psn that streams to it begin
+ * I1. A peer with ADDRESS_KNOWN has an address, an incarnation, and a psn that streams to it begin
  * with. One whose incarnation is not 0 has
  *     an address.
  * I2. A question makes no state where it arrives.
@@ -120,7 +120,7 @@ static const uint8_t *question_way(struct transport *transport, const struct pee
 {
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
 	bool hinted = address_hinted(peer);
-	unsigned tries = (peer->flags & PEER_KNOWN) || hinted ? ASKS_TRUSTED : 1;
+	unsigned tries = peer->address_state == ADDRESS_KNOWN || hinted ? ASKS_TRUSTED : 1;
 	const uint8_t *to;
 
 	if (transport->neighbours == NULL)
@@ -130,7 +130,7 @@ static const uint8_t *question_way(struct transport *transport, const struct pee
 	/* A node that does not answer, or not any more: the way to it may have changed. */
 	if (to == NULL || peer->asks > ASKS_TRUSTED)
 		neighbour_ask(transport, hop, peer->process);
-	return to == NULL && (peer->flags & PEER_KNOWN) ? peer->address : to;
+	return to == NULL && peer->address_state == ADDRESS_KNOWN ? peer->address : to;
 }
 
 static void address_question(struct transport *transport, struct peer *peer)
@@ -152,16 +152,16 @@ static void address_question(struct transport *transport, struct peer *peer)
 
 static void question_begin(struct transport *transport, struct peer *peer)
 {
-	peer->flags |= PEER_ASKING;
+	peer->asking = true;
 	peer->asks = 0;
 	peer->question = ++transport->questions;
-	if (!(peer->flags & PEER_KNOWN))
+	if (peer->address_state != ADDRESS_KNOWN)
 		peer->progress = transport->now;
 }
 
 void address_ask(struct transport *transport, struct peer *peer)
 {
-	if (peer->flags & PEER_ASKING)
+	if (peer->asking)
 		return;
 	question_begin(transport, peer);
 	if (transport->now < transport->ask_next) {
@@ -179,7 +179,7 @@ void address_ask(struct transport *transport, struct peer *peer)
 static void address_hint(struct transport *transport, struct peer *peer, const uint8_t *from)
 {
 	/* The answer to the first question may be on its way. */
-	if (!(peer->flags & PEER_ASKING) || peer->asks == 1 || from == NULL)
+	if (!peer->asking || peer->asks == 1 || from == NULL)
 		return;
 	if (peer->asks == 0) {
 		peer->asks = 1;
@@ -191,13 +191,13 @@ static void address_hint(struct transport *transport, struct peer *peer, const u
 
 void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from)
 {
-	if (peer->flags & PEER_SELF)
+	if (peer->self)
 		return;
 	if (peer->incarnation == 0) {
 		address_hint(transport, peer, from);
 		return;
 	}
-	if (!(peer->flags & PEER_ASKING)) {
+	if (!peer->asking) {
 		COUNT(transport, lives_doubted);
 		question_begin(transport, peer);
 		if (transport->now >= peer->ask_due)
@@ -211,7 +211,7 @@ void address_doubt(struct transport *transport, struct peer *peer, const uint8_t
 
 void address_doubt_still(struct transport *transport, struct peer *peer)
 {
-	if (peer->flags & (PEER_SELF | PEER_ASKING))
+	if (peer->self || peer->asking)
 		return;
 	question_begin(transport, peer);
 	peer->asks = ASKS_DOUBT - 1;
@@ -236,7 +236,7 @@ static void claim_send(struct transport *transport, struct peer *self)
 	}
 	self->ask_due = transport->now + (CLAIM_WAIT << 2 * (CLAIMS - transport->claims_left));
 	if (--transport->claims_left == 0)
-		self->flags &= (uint16_t)~PEER_ASKING;
+		self->asking = false;
 }
 
 void transport_claim(struct transport *transport)
@@ -245,7 +245,7 @@ void transport_claim(struct transport *transport)
 
 	transport_stir(transport);
 	transport->claims_left = CLAIMS;
-	self->flags |= PEER_ASKING;
+	self->asking = true;
 	self->ask_due = transport->now;
 	peer_wake(transport, self, self->ask_due);
 }
@@ -261,13 +261,13 @@ void address_duplicate(struct transport *transport, const uint8_t *from)
 
 uint64_t address_due(const struct peer *peer)
 {
-	return (peer->flags & PEER_ASKING) ? peer->ask_due : UINT64_MAX;
+	return peer->asking ? peer->ask_due : UINT64_MAX;
 }
 
 /* Does something wait for the answer? */
 static bool address_wanted(const struct transport *transport, const struct peer *peer)
 {
-	return !(peer->flags & PEER_KNOWN) &&
+	return peer->address_state != ADDRESS_KNOWN &&
 	       (peer->queued != 0 || !TAILQ_EMPTY(&transport->echoes.pings));
 }
 
@@ -275,7 +275,7 @@ bool address_run(struct transport *transport, struct peer *peer)
 {
 	if (transport->now < peer->ask_due)
 		return true;
-	if (peer->flags & PEER_SELF) {
+	if (peer->self) {
 		claim_send(transport, peer);
 		return true;
 	}
@@ -285,7 +285,7 @@ bool address_run(struct transport *transport, struct peer *peer)
 		address_question(transport, peer);
 		return true;
 	}
-	peer->flags &= (uint16_t)~PEER_ASKING;
+	peer->asking = false;
 	return !address_wanted(transport, peer);
 }
 
@@ -316,10 +316,9 @@ bool address_answered(struct transport *transport, struct peer *peer, const stru
 {
 	uint64_t number = (uint64_t)frame->ack << 32 | frame->psn;
 
-	if ((peer->flags & (PEER_ASKING | PEER_SELF)) != PEER_ASKING ||
-		number != question_number(transport, peer))
+	if (!peer->asking || peer->self || number != question_number(transport, peer))
 		return false;
-	peer->flags &= (uint16_t)~PEER_ASKING;
+	peer->asking = false;
 	peer->ask_due = transport->now + DOUBT_SPACING;
 	return true;
 }
@@ -336,9 +335,8 @@ void address_learn(struct transport *transport, struct peer *peer, const uint8_t
 void address_complete(struct transport *transport, struct peer *peer, uint32_t first)
 {
 	peer->first = first;
-	peer->told = true;
-	peer->flags |= PEER_KNOWN;
-	peer->flags &= (uint16_t)~PEER_ASKING;
+	address_turn(peer, ADDRESS_KNOWN);
+	peer->asking = false;
 	if (sender_has_work(peer))
 		sender_ready(transport, peer);
 }
@@ -349,8 +347,8 @@ void address_hop(struct transport *transport, struct process process, const uint
 
 	if (peer == NULL)
 		return;
-	if (peer->flags & PEER_KNOWN)
+	if (peer->address_state == ADDRESS_KNOWN)
 		memcpy(peer->address, hop, FRAME_ADDRESS_BYTES);
-	else if (peer->flags & PEER_ASKING)
+	else if (peer->asking)
 		address_question(transport, peer);
 }

@@ -230,7 +230,7 @@ void assembly_deliver(struct transport *transport, struct peer *peer, const stru
 			more_deliver(transport, peer, &record);
 			break;
 		default:
-			if ((peer->flags & TX_OPEN) && record.extent == peer->tx_stream)
+			if (peer->outgoing != OUTGOING_CLOSED && record.extent == peer->tx_stream)
 				acknowledgement_stopped(transport, peer, record.message);
 			break;
 		}

@@ -36,7 +36,7 @@ void congestion_reset(struct peer *peer)
 	peer->pace_due = 0;
 	peer->cut_at = 0;
 	peer->window_before = 0;
-	peer->flags |= TX_SLOW_START;
+	peer->slow_start = true;
 }
 
 /* A smoothed value moves by one part in so many of what is new. Rounded towards none, or it would
@@ -132,13 +132,13 @@ static void congestion_cut(struct transport *transport, struct peer *peer, uint3
 	peer->window = RTE_MAX((uint32_t)((uint64_t)used * part / 256), window_floor(peer));
 	peer->growth = 0;
 	peer->cut_at = transport->now;
-	peer->flags &= (uint16_t)~TX_SLOW_START;
+	peer->slow_start = false;
 	COUNT(transport, congestion_cuts);
 }
 
 static void congestion_grow(struct peer *peer, unsigned frames)
 {
-	if (peer->flags & TX_SLOW_START) {
+	if (peer->slow_start) {
 		peer->window = RTE_MIN(peer->window + frames * WINDOW_ONE, WINDOW_MAX);
 		return;
 	}
@@ -195,7 +195,7 @@ void congestion_timeout(struct transport *transport, struct peer *peer)
 		peer->window = RTE_MAX(peer->window / 2, RTE_MIN(window_floor(peer), WINDOW_ONE));
 	peer->growth = 0;
 	peer->cut_at = transport->now;
-	peer->flags |= TX_SLOW_START;
+	peer->slow_start = true;
 	COUNT(transport, congestion_cuts);
 }
 

@@ -12,13 +12,13 @@
 
 static const char *peer_state(const struct peer *peer)
 {
-	if (peer->flags & PEER_SELF)
+	if (peer->self)
 		return "self";
-	if (peer->flags & PEER_ENDED)
+	if (peer->address_state == ADDRESS_ENDED)
 		return "ended";
-	if (peer->flags & PEER_KNOWN)
+	if (peer->address_state == ADDRESS_KNOWN)
 		return "known";
-	return peer->flags & PEER_ASKING ? "asking" : "unknown";
+	return peer->asking ? "asking" : "unknown";
 }
 
 static void peer_describe(const struct peer *peer, uint64_t now, struct peer_info *info)
@@ -40,8 +40,8 @@ static void peer_describe(const struct peer *peer, uint64_t now, struct peer_inf
 		.arriving = peer->assembly_count,
 		.held = peer->reorder ? peer->reorder->count : 0,
 		.heard_ago = now - RTE_MIN(now, peer->heard),
-		.reorders = (peer->flags & TX_REORDER) != 0,
-		.stalled = (peer->flags & TX_STALLED) != 0,
+		.reorders = peer->reorder_factor != 0,
+		.stalled = peer->stalled,
 	};
 	memcpy(info->address, peer->address, sizeof(info->address));
 }

@@ -183,11 +183,11 @@ static void ping_send(struct transport *transport, struct ping *ping)
 
 	if (peer == NULL)
 		return;
-	if (!(peer->flags & PEER_KNOWN)) {
+	if (peer->address_state != ADDRESS_KNOWN) {
 		address_ask(transport, peer);
 		return;
 	}
-	if (!echo_send(transport, &frame, (peer->flags & PEER_SELF) ? NULL : peer->address))
+	if (!echo_send(transport, &frame, peer->self ? NULL : peer->address))
 		return;
 	COUNT(transport, pings_sent);
 	memcpy(ping->address, peer->address, FRAME_ADDRESS_BYTES);
@@ -206,7 +206,7 @@ static enum ping_outcome ping_failure(struct transport *transport, const struct 
 			address_doubt(transport, peer, NULL);
 		return PING_NO_ANSWER;
 	}
-	if (peer != NULL && (peer->flags & PEER_KNOWN))
+	if (peer != NULL && peer->address_state == ADDRESS_KNOWN)
 		return PING_NOT_SENT;
 	if (transport->neighbours != NULL && neighbour_find(transport, hop) == NULL)
 		return PING_NO_NODE;
@@ -251,7 +251,7 @@ void echo_answered(struct transport *transport, const struct peer *peer, const s
 	ping->network = ping->round_trip - ping->residence;
 	ping->network -= RTE_MIN(away, ping->network);
 	ping->exact = frame->delay < GAP_LEAST && away < GAP_LEAST; /* I4 */
-	if (!(peer->flags & PEER_SELF))
+	if (!peer->self)
 		memcpy(ping->address, peer->address, FRAME_ADDRESS_BYTES);
 	ping_end(transport, ping, PING_ANSWERED);
 }
@@ -289,7 +289,7 @@ uint64_t echo_deadline(const struct transport *transport)
 
 		due = RTE_MIN(due, ping->begun + RTE_MIN(ping->timeout, UINT64_MAX - ping->begun));
 		/* There was no room for it, or it is new. */
-		if (ping->sent == 0 && (peer == NULL || !(peer->flags & PEER_ASKING)))
+		if (ping->sent == 0 && (peer == NULL || !peer->asking))
 			due = RTE_MIN(due, transport->now + RETRY_DELAY);
 	}
 	return due;

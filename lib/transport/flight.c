@@ -62,7 +62,7 @@ uint64_t flight_timeout(const struct peer *peer)
 
 uint64_t flight_probe_due(const struct peer *peer)
 {
-	if ((peer->flags & TX_PROBED) || peer->rtt == 0 || peer->backoff != 0 ||
+	if (peer->flight->probed || peer->rtt == 0 || peer->backoff != 0 ||
 		peer->flight->lost_count != 0)
 		return UINT64_MAX;
 	return RTE_MAX(peer->data_sent, peer->progress) + 2 * (uint64_t)peer->rtt + PROBE_MARGIN;

@@ -16,7 +16,6 @@ static inline void flight_end(struct transport *transport, struct peer *peer)
 {
 	pool_give(&transport->flight_pool, peer->flight);
 	peer->flight = NULL;
-	peer->flags &= (uint16_t) ~(TX_PROBED | TX_MANY);
 }
 
 /* Of a frame that has its buffer. */

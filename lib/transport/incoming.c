@@ -11,8 +11,7 @@
 
 void incoming_open(struct peer *peer, const struct frame *frame, bool marked)
 {
-	peer->flags |= RX_OPEN;
-	peer->flags &= (uint16_t)~RX_GAP;
+	incoming_turn(peer, INCOMING_OPEN);
 	peer->rx_stream = frame->stream;
 	peer->rx_next = frame->first;
 	peer->rx_message = 0;
@@ -37,11 +36,10 @@ static void reorder_drop(struct transport *transport, struct peer *peer)
 	pool_give(&transport->reorder_pool, reorder);
 }
 
-void incoming_close(
-	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why)
+void incoming_close(struct transport *transport, struct peer *peer, enum incoming_state state,
+	enum transport_fail why)
 {
-	peer->flags &= (uint16_t) ~(RX_OPEN | RX_CLOSED | RX_GAP);
-	peer->flags |= state;
+	incoming_turn(peer, state);
 	memset(peer->received, 0, sizeof(peer->received));
 	acknowledgement_forget(transport, peer);
 	reorder_drop(transport, peer);

@@ -7,9 +7,9 @@
 
 /* The stream that a frame is of begins. marked: the network has marked that frame (ECN). */
 void incoming_open(struct peer *peer, const struct frame *frame, bool marked);
-/* Ends what has begun and forgets what was held; the stream counts as `state` (0, or RX_CLOSED)
- * from now on. */
-void incoming_close(
-	struct transport *transport, struct peer *peer, uint16_t state, enum transport_fail why);
+/* Fails the messages of the stream that are not all here, and drops the frames that are held.
+ * state: INCOMING_NONE or INCOMING_GIVEN_UP. */
+void incoming_close(struct transport *transport, struct peer *peer, enum incoming_state state,
+	enum transport_fail why);
 
 #endif

@@ -37,7 +37,7 @@ bool lease_possible(const struct transport *transport, const struct peer *peer)
 
 	return lending->state == LENDING_SURE ||
 	       (lending->state == LENDING_PROVING && lending->peer == NULL &&
-		       !(peer->flags & TX_FIRST));
+		       peer->outgoing != OUTGOING_FIRST);
 }
 
 static struct lease *lease_of(struct transport *transport, struct message *message)
@@ -113,7 +113,7 @@ bool lease_sent(struct transport *transport, const struct peer *peer, uint32_t p
 	struct lending *lending = &transport->lending;
 
 	COUNT(transport, frames_gathered);
-	if (lending->state != LENDING_PROVING || (peer->flags & PEER_SELF))
+	if (lending->state != LENDING_PROVING || peer->self)
 		return false;
 	lending->peer = peer;
 	lending->psn = psn;

@@ -29,7 +29,8 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 {
 	uint32_t psn;
 
-	peer->flags &= (uint16_t) ~(TX_OPEN | TX_FIRST | TX_PROBED | TX_STALLED);
+	outgoing_turn(peer, OUTGOING_CLOSED);
+	peer->stalled = false;
 	peer->gathered = 0;
 	if (peer->flight == NULL)
 		return;
@@ -41,7 +42,6 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 	}
 	peer->tx_una = peer->tx_next;
 	peer->backoff = 0;
-	peer->refused = false;
 	flight_end(transport, peer);
 }
 
@@ -120,7 +120,7 @@ void peer_retract(struct transport *transport, struct peer *peer)
 			peer->waiting.tail = retracted.tail;
 		peer->waiting.head = retracted.head;
 	}
-	peer->flags &= (uint16_t)~PEER_KNOWN;
+	address_turn(peer, ADDRESS_LAPSED);
 	peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
 }
 
@@ -132,8 +132,11 @@ void peer_fail(struct transport *transport, struct peer *peer, enum transport_fa
 	peer->waiting.head = NULL;
 	peer->queued -= messages_count(waiting);
 	peer->stop_count = 0;
-	if (!(peer->flags & PEER_SELF))
-		peer->flags &= (uint16_t) ~(PEER_KNOWN | PEER_ASKING);
+	if (!peer->self) {
+		peer->asking = false;
+		if (peer->address_state == ADDRESS_KNOWN)
+			address_turn(peer, ADDRESS_LAPSED);
+	}
 	sender_unready(transport, peer);
 	peer_fail_begun(transport, peer, why);
 	messages_fail(transport, waiting, why);
@@ -144,9 +147,9 @@ void peer_fail(struct transport *transport, struct peer *peer, enum transport_fa
 static void peer_over(struct transport *transport, struct peer *peer)
 {
 	acknowledgement_forget(transport, peer);
-	if (peer->flags & PEER_KNOWN)
+	if (peer->address_state == ADDRESS_KNOWN)
 		peer_fail(transport, peer, TRANSPORT_RESTARTED);
-	incoming_close(transport, peer, 0, TRANSPORT_RESTARTED);
+	incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_RESTARTED);
 }
 
 void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation)
@@ -155,29 +158,30 @@ void peer_restarted(struct transport *transport, struct peer *peer, uint32_t inc
 	log_debug(LOG_TRANSPORT, "%s: %u:%u has restarted as %u, was %u", transport->port->name,
 		peer->process.nid, peer->process.pid, incarnation, peer->incarnation);
 	peer->incarnation = incarnation;
-	peer->told = false;
-	peer->flags &= (uint16_t) ~(PEER_ENDED | RX_ECHO);
 	peer->rtt = 0;
 	peer->delay_period = 0;
 	peer->credit = CREDIT_INITIAL;
 	congestion_reset(peer);
 	peer_over(transport, peer);
+	address_turn(peer, ADDRESS_UNKNOWN);
 }
 
 void peer_ended(struct transport *transport, struct peer *peer)
 {
 	log_debug(LOG_TRANSPORT, "%s: %u:%u has ended", transport->port->name, peer->process.nid,
 		peer->process.pid);
-	peer->flags |= PEER_ENDED;
 	/* What it answered before is over, too. */
 	peer->question = ++transport->questions;
 	peer_over(transport, peer);
+	address_turn(peer, ADDRESS_ENDED);
 }
 
 /* What was in flight to the life that is over has failed, unless that life cannot have seen it. */
 static void life_replace(struct transport *transport, struct peer *peer, uint32_t incarnation)
 {
-	if (peer->refused && peer->flight != NULL && peer->flight->sacked_count == 0)
+	const struct flight *flight = peer->flight;
+
+	if (flight != NULL && flight->refused && flight->sacked_count == 0)
 		peer_retract(transport, peer);
 	peer_restarted(transport, peer, incarnation);
 }
@@ -188,7 +192,7 @@ static void life_replace(struct transport *transport, struct peer *peer, uint32_
 static void life_forgotten(struct transport *transport, struct peer *peer, uint32_t first)
 {
 	peer->first = first;
-	if (!(peer->flags & TX_FIRST))
+	if (peer->outgoing != OUTGOING_FIRST)
 		return;
 	peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
 	if (sender_has_work(peer))
@@ -206,10 +210,11 @@ void life_told(struct transport *transport, struct peer *peer, const struct fram
 		peer->incarnation = frame->source_incarnation;
 	else if (peer->incarnation != frame->source_incarnation)
 		life_replace(transport, peer, frame->source_incarnation);
-	peer->flags &= (uint16_t)~PEER_ENDED;
+	if (peer->address_state == ADDRESS_ENDED)
+		address_turn(peer, ADDRESS_UNKNOWN);
 	address_learn(transport, peer, from);
 	acknowledgement_told(transport, peer, frame);
-	if (!(peer->flags & PEER_KNOWN))
+	if (peer->address_state != ADDRESS_KNOWN)
 		address_complete(transport, peer, frame->first);
 	else if (peer->first != frame->first)
 		life_forgotten(transport, peer, frame->first);

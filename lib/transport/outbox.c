@@ -33,7 +33,7 @@ void outbox_keep(struct transport *transport, unsigned taken)
 
 bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count)
 {
-	if (peer != NULL && (peer->flags & PEER_SELF))
+	if (peer != NULL && peer->self)
 		return false;
 	if (!transport->blocked)
 		outbox_flush(transport);

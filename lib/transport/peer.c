@@ -126,7 +126,7 @@ bool peer_idle(const struct peer *peer)
 {
 	return peer->flight == NULL && peer->queued == 0 && peer->assemblies == NULL &&
 	       peer->reorder == NULL && peer->stop_count == 0 && peer->ack_list == ACK_NONE &&
-	       !(peer->flags & (PEER_ASKING | PEER_SELF)) && !link_listed(&peer->ready_link);
+	       !peer->asking && !peer->self && !link_listed(&peer->ready_link);
 }
 
 /* I5. Without a secret all generations are one. */
@@ -196,7 +196,6 @@ static void peer_init(struct transport *transport, struct peer *peer, struct pro
 	peer->ack_list = ACK_NONE;
 	peer->tx_stream = transport->stream++;
 	peer->credit = CREDIT_INITIAL;
-	peer->reorder_factor = 1;
 	peer->heard = transport->now;
 	peer->sent = transport->now;
 	peer->epoch = transport->epoch - 1;

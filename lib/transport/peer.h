@@ -25,6 +25,7 @@
 #ifndef TRANSPORT_PEER_H
 #define TRANSPORT_PEER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <transport/bitmap.h>
@@ -50,24 +51,42 @@
 #define NEAR_DELAY   (8 * MICROSECOND) /* least time in the network, there and back */
 #define STOPS_MAX    4 /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
-enum peer_flag {
-	PEER_KNOWN = 1,   /* address, incarnation and first psn are known: messages may be sent */
-	PEER_ASKING = 2,  /* it is asked for them, or because they are doubted */
-	PEER_ENDED = 4,   /* this incarnation said BYE */
-	PEER_SELF = 8,    /* this process */
-	TX_OPEN = 16,     /* a stream to it is under way */
-	TX_FIRST = 32,    /* of which nothing has been acknowledged yet */
-	TX_PROBED = 64,   /* a tail loss probe is out */
-	TX_REORDER = 128, /* the network has reordered frames to it */
-	TX_STALLED = 256, /* work, but no window or credit; counted once */
-	TX_SLOW_START = 512,
-	RX_OPEN = 1024,   /* a stream from it is under way */
-	RX_CLOSED = 2048, /* its stream was given up: it must start another */
-	RX_ECHO = 4096,   /* echo means something */
-	RX_GAP = 8192,    /* received has bits: something is missing */
-	/* the last frame that had to wait for a window took MANY_RECORDS messages or more */
-	TX_MANY = 16384
-};
+/* What is known of a peer's life and address.
+ *
+ *     UNKNOWN -- answer, or first frame of a stream --> KNOWN
+ *     KNOWN ---- messages to the peer fail -----------> LAPSED
+ *     LAPSED --- answer, or frame that proves itself -> KNOWN
+ *     UNKNOWN -- BYE ---------------------------------> ENDED
+ *     LAPSED --- BYE ---------------------------------> ENDED
+ *     LAPSED --- answer of another life --------------> UNKNOWN, and KNOWN by the same answer
+ *     ENDED ---- answer ------------------------------> UNKNOWN, and KNOWN by the same answer
+ *     KNOWN ---- its refusal of a stream -------------> UNKNOWN
+ *
+ * The messages to a KNOWN peer fail before it is ENDED, or UNKNOWN because another life answers. */
+enum address_state { ADDRESS_UNKNOWN, ADDRESS_KNOWN, ADDRESS_LAPSED, ADDRESS_ENDED };
+
+/* The stream to a peer. FIRST: nothing of it has been acknowledged yet.
+ *
+ *     CLOSED -- first frame ---------------------> FIRST
+ *     FIRST --- acknowledgement -----------------> OPEN
+ *     OPEN ---- first frame after STREAM_IDLE ---> FIRST, of the next stream
+ *     FIRST --- messages that have begun fail ---> CLOSED
+ *     OPEN ---- messages that have begun fail ---> CLOSED
+ */
+enum outgoing_state { OUTGOING_CLOSED, OUTGOING_FIRST, OUTGOING_OPEN };
+
+/* The stream from a peer. GAP: `received` has bits, because a frame is missing before them.
+ * GIVEN_UP: only the first frames of another stream are accepted.
+ *
+ *     NONE ------- first frame ----------------> OPEN
+ *     OPEN ------- frame beyond the next ------> GAP
+ *     GAP -------- missing frames -------------> OPEN
+ *     OPEN, GAP -- silence, or frame that was
+ *                  held and is wrong ----------> GIVEN_UP
+ *     any -------- another stream or life,
+ *                  silence of STREAM_MEMORY ---> NONE
+ */
+enum incoming_state { INCOMING_NONE, INCOMING_OPEN, INCOMING_GAP, INCOMING_GIVEN_UP };
 
 enum ack_list { ACK_URGENT, ACK_SOON, ACK_LATER, ACK_LISTS, ACK_NONE = ACK_LISTS };
 
@@ -107,6 +126,10 @@ struct flight {
 	/* false: nothing is sacked, lost, resent or outlined, and frames are in flight in the order
 	 * in which they were sent */
 	bool disturbed;
+	bool probed;  /* a tail loss probe is out */
+	bool refused; /* another life has refused all of it */
+	/* the last frame that had to wait for a window took MANY_RECORDS messages or more */
+	bool many;
 	struct slot slots[FRAME_WINDOW];
 };
 
@@ -133,7 +156,13 @@ struct peer {
 	/* line 0: a frame arrives */
 	struct process process;
 	uint32_t incarnation; /* 0: not known */
-	uint16_t flags;
+	enum address_state address_state : 2;
+	enum outgoing_state outgoing : 2;
+	enum incoming_state incoming : 2;
+	bool self : 1;    /* this process */
+	bool asking : 1;  /* it is asked for its address, or because that is doubted */
+	bool stalled : 1; /* there is work, but no window or credit */
+	bool slow_start : 1;
 	uint16_t rx_stream;
 	uint32_t rx_next;
 	uint32_t rx_message; /* number of the next message to start */
@@ -180,15 +209,15 @@ struct peer {
 
 	/* line 4: timers */
 	struct timer timer;
-	uint64_t data_sent; /* last sequenced one */
-	uint64_t pace_due;  /* the window is below one frame: when the next may go */
-	uint64_t cut_at;    /* when the window was last cut */
-	uint8_t backoff;    /* retransmission timeouts in a row */
-	uint8_t reorder_factor;
-	uint8_t tx_marks; /* ECN marks on frames of this process, as it last told, and */
-	uint8_t rx_marks; /* on frames from it since its stream began, modulo 256 */
+	uint64_t data_sent;     /* last sequenced one */
+	uint64_t pace_due;      /* the window is below one frame: when the next may go */
+	uint64_t cut_at;        /* when the window was last cut */
+	uint8_t backoff;        /* retransmission timeouts in a row */
+	uint8_t reorder_factor; /* 0: the network has reordered no frames to it */
+	uint8_t tx_marks;       /* ECN marks on frames of this process, as it last told, and */
+	uint8_t rx_marks;       /* on frames from it since its stream began, modulo 256 */
 	uint32_t retransmits;
-	/* bytes of messages that came since it is TX_STALLED, up to transport->bundle */
+	/* bytes of messages that came since it is stalled, up to transport->bundle */
 	uint16_t gathered;
 	uint16_t generation; /* of the psn that its stream began with */
 
@@ -202,8 +231,6 @@ struct peer {
 	uint32_t stops[STOPS_MAX];
 	uint16_t stop_stream;
 	uint8_t asks;      /* questions in a row */
-	bool refused : 1;  /* another life has refused all that is in flight */
-	bool told : 1;     /* this life has told `first` */
 	bool wanted : 1;   /* this process was the first to send */
 	uint32_t measured; /* own clock when its path was measured last */
 	uint32_t first;    /* psn that own streams begin with, as it told */
@@ -277,6 +304,38 @@ static inline struct message *messages_take(struct messages *messages)
 
 	messages->head = message->next;
 	return message;
+}
+
+/* The transitions of the three machines, each along an arrow that is drawn above. */
+static inline void address_turn(struct peer *peer, enum address_state to)
+{
+	assert(to == ADDRESS_UNKNOWN ||
+		(to == ADDRESS_LAPSED ? peer->address_state == ADDRESS_KNOWN
+				      : peer->address_state == ADDRESS_UNKNOWN ||
+						peer->address_state == ADDRESS_LAPSED));
+	peer->address_state = to;
+}
+
+static inline void outgoing_turn(struct peer *peer, enum outgoing_state to)
+{
+	assert(to == OUTGOING_CLOSED ||
+		(to == OUTGOING_OPEN) == (peer->outgoing == OUTGOING_FIRST));
+	peer->outgoing = to;
+}
+
+static inline void incoming_turn(struct peer *peer, enum incoming_state to)
+{
+	assert(to == INCOMING_NONE ||
+		(to == INCOMING_OPEN
+				? peer->incoming == INCOMING_NONE || peer->incoming == INCOMING_GAP
+				: peer->incoming == INCOMING_OPEN ||
+					  peer->incoming == INCOMING_GAP));
+	peer->incoming = to;
+}
+
+static inline bool incoming_is_open(const struct peer *peer)
+{
+	return peer->incoming == INCOMING_OPEN || peer->incoming == INCOMING_GAP;
 }
 
 static inline uint32_t peer_in_flight(const struct peer *peer)

@@ -85,17 +85,16 @@ static __rte_noinline void reset_receive(
 {
 	uint32_t psn;
 
-	if (!(peer->flags & TX_OPEN) || frame->ack_stream != peer->tx_stream ||
+	if (peer->outgoing == OUTGOING_CLOSED || frame->ack_stream != peer->tx_stream ||
 		frame->ack - peer->tx_una >= peer_in_flight(peer)) {
 		COUNT(transport, dropped_stale);
 		return;
 	}
 	COUNT(transport, resets_received);
-	if (!(frame->flags & FRAME_FIRST) || !(peer->flags & TX_FIRST)) {
+	if (!(frame->flags & FRAME_FIRST) || peer->outgoing != OUTGOING_FIRST) {
 		peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
 		/* It may have forgotten what it told: it is asked before the next stream. */
-		peer->flags &= (uint16_t)~PEER_KNOWN;
-		peer->told = false;
+		address_turn(peer, ADDRESS_UNKNOWN);
 		if (sender_has_work(peer))
 			sender_ready(transport, peer);
 		return;
@@ -148,7 +147,7 @@ static __rte_noinline bool stream_begin(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	const struct frame *frame = &arrival->frame;
-	bool known = peer->flags & (RX_OPEN | RX_CLOSED);
+	bool known = peer->incoming != INCOMING_NONE;
 	bool first = frame->flags & FRAME_FIRST;
 
 	if (known && frame->stream == peer->rx_stream) {
@@ -171,9 +170,9 @@ static __rte_noinline bool stream_begin(
 		return false;
 	}
 	peer->generation = stream_generation(transport, frame, peer->generation);
-	incoming_close(transport, peer, 0, TRANSPORT_RESTARTED);
+	incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_RESTARTED);
 	incoming_open(peer, frame, arrival->outer.marked);
-	if (!(peer->flags & PEER_KNOWN) && !(frame->flags & FRAME_ACK_VALID))
+	if (peer->address_state != ADDRESS_KNOWN && !(frame->flags & FRAME_ACK_VALID))
 		address_complete(transport, peer, frame->ack);
 	return true;
 }
@@ -183,7 +182,7 @@ static inline bool stream_accept(
 {
 	const struct frame *frame = &arrival->frame;
 
-	if ((peer->flags & RX_OPEN) && frame->stream == peer->rx_stream)
+	if (incoming_is_open(peer) && frame->stream == peer->rx_stream)
 		return true;
 	return stream_begin(transport, peer, arrival);
 }
@@ -209,9 +208,9 @@ static bool held_deliver(
 	struct transport *transport, struct peer *peer, const struct rte_mbuf *mbuf)
 {
 	const struct encapsulation *encapsulation = &transport->encapsulation;
-	uint32_t at = (peer->flags & PEER_SELF) ? encapsulation->bytes
-						: encapsulation_skip(encapsulation,
-							  rte_pktmbuf_mtod(mbuf, const void *));
+	uint32_t at = peer->self ? encapsulation->bytes
+				 : encapsulation_skip(
+					   encapsulation, rte_pktmbuf_mtod(mbuf, const void *));
 	struct frame frame;
 
 	if (frame_decode(rte_pktmbuf_mtod_offset(mbuf, const void *, at), mbuf->data_len - at,
@@ -238,7 +237,7 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 			if (!delivered) {
 				/* It is acknowledged already; so the stream has to end. */
 				COUNT(transport, dropped_malformed);
-				incoming_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
+				incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_DEAD);
 				return;
 			}
 		}
@@ -246,7 +245,7 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 		peer->rx_next++;
 	}
 	if (!bitmap_any(peer->received))
-		peer->flags &= (uint16_t)~RX_GAP;
+		incoming_turn(peer, INCOMING_OPEN);
 }
 
 /* I2. Of the second half of held_max a peer gets no more than its share of all: as much as if one
@@ -312,7 +311,7 @@ static inline void frame_in_order(
 {
 	enum assembly_verdict verdict = assembly_check(transport, peer, frame, true);
 	bool assembling = peer->assemblies != NULL;
-	bool gap = peer->flags & RX_GAP;
+	bool gap = peer->incoming == INCOMING_GAP;
 
 	if (verdict != ASSEMBLY_FINE) {
 		verdict_count(transport, verdict);
@@ -322,7 +321,7 @@ static inline void frame_in_order(
 	peer->rx_next++;
 	if (gap) {
 		held_advance(transport, peer);
-		if (!(peer->flags & RX_OPEN))
+		if (!incoming_is_open(peer))
 			return;
 	}
 	if (!assembling && peer->assemblies != NULL)
@@ -352,7 +351,7 @@ static __rte_noinline bool frame_early(
 	}
 	COUNT(transport, reordered);
 	bitmap_set(peer->received, frame->psn);
-	peer->flags |= RX_GAP;
+	incoming_turn(peer, INCOMING_GAP);
 	if (!held)
 		assembly_deliver(transport, peer, frame);
 	acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
@@ -408,12 +407,11 @@ static inline bool data_receive(
 /* The peer's clock as of its newest frame. After a long silence order means nothing. */
 static void echo_note(struct transport *transport, struct peer *peer, const struct frame *frame)
 {
-	if ((peer->flags & RX_ECHO) && transport->now - peer->heard < ECHO_MEMORY &&
+	if (peer->incoming != INCOMING_NONE && transport->now - peer->heard < ECHO_MEMORY &&
 		serial_before(frame->timestamp, peer->echo))
 		return;
 	peer->echo = frame->timestamp;
 	peer->echo_at = (uint32_t)transport->arrival;
-	peer->flags |= RX_ECHO;
 }
 
 static __rte_noinline void status_count(struct transport *transport, enum frame_status status)
@@ -520,7 +518,7 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
  * were meant for had ended before, and nothing of them was delivered. */
 static bool reset_by_other_life(const struct peer *peer, const struct frame *frame)
 {
-	return frame->type == FRAME_RESET && (peer->flags & TX_OPEN) && peer->flight != NULL &&
+	return frame->type == FRAME_RESET && peer->flight != NULL &&
 	       frame->ack_stream == peer->tx_stream && frame->ack == peer->tx_una &&
 	       peer->flight->sacked_count == 0 && !bitmap_test(peer->flight->resent, peer->tx_una);
 }
@@ -536,7 +534,7 @@ static __rte_noinline bool life_other(
 		return true;
 	}
 	if (reset_by_other_life(peer, frame))
-		peer->refused = true;
+		peer->flight->refused = true;
 	COUNT(transport, dropped_stale);
 	address_doubt(transport, peer, arrival->outer.from);
 	return false;
@@ -546,7 +544,8 @@ static __rte_noinline bool life_other(
 static inline bool life_fine(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	if (arrival->frame.source_incarnation == peer->incarnation && !(peer->flags & PEER_ENDED))
+	if (arrival->frame.source_incarnation == peer->incarnation &&
+		peer->address_state != ADDRESS_ENDED)
 		return true;
 	return life_other(transport, peer, arrival);
 }
@@ -556,11 +555,11 @@ static inline bool life_fine(
 static bool frame_proven(const struct transport *transport, const struct peer *peer,
 	const struct frame *frame, enum acknowledged acknowledged)
 {
-	if ((peer->flags & PEER_SELF) || acknowledged == ACKNOWLEDGED_SENT)
+	if (peer->self || acknowledged == ACKNOWLEDGED_SENT)
 		return true;
 	if (frame->type != FRAME_DATA && frame->type != FRAME_BYE)
 		return false;
-	return ((peer->flags & (RX_OPEN | RX_CLOSED)) && frame->stream == peer->rx_stream &&
+	return (peer->incoming != INCOMING_NONE && frame->stream == peer->rx_stream &&
 		       frame->psn - peer->rx_next + FRAME_WINDOW <= 2 * FRAME_WINDOW) ||
 	       stream_begins_right(transport, peer, frame);
 }
@@ -594,8 +593,8 @@ static bool address_other(
 /* A stream that has been silent for so long is no longer known to its sender. */
 static void stream_expire(struct transport *transport, struct peer *peer)
 {
-	if ((peer->flags & (RX_OPEN | RX_CLOSED)) && transport->now - peer->heard > STREAM_MEMORY)
-		incoming_close(transport, peer, 0, TRANSPORT_DEAD);
+	if (peer->incoming != INCOMING_NONE && transport->now - peer->heard > STREAM_MEMORY)
+		incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_DEAD);
 }
 
 /* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer
@@ -605,7 +604,7 @@ static void proof_note(
 {
 	if (!address_known(transport, peer, arrival->outer.from))
 		address_learn(transport, peer, arrival->outer.from);
-	if (!(peer->flags & PEER_KNOWN) && peer->told)
+	if (peer->address_state == ADDRESS_LAPSED)
 		address_complete(transport, peer, peer->first);
 	echo_note(transport, peer, &arrival->frame);
 	peer->heard = transport->now;
@@ -717,10 +716,6 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
  * messages: straight_receive() does for it what the rest of this file would do, in the same order,
  * having asked at once whether it is such a one. What it cannot answer for is a general frame. */
 
-/* What the flags of a peer say of it then; of others nothing depends. */
-#define STRAIGHT_STATE (PEER_KNOWN | RX_OPEN | RX_ECHO)
-#define STRAIGHT_ASKED (STRAIGHT_STATE | PEER_ENDED | PEER_SELF | RX_GAP)
-
 static inline uint64_t process_word(const struct process *process)
 {
 	return word_read(process, 0);
@@ -737,9 +732,9 @@ static inline bool straight_next(const struct transport *transport, const struct
 	       word_read(header, offsetof(struct frame_header, destination_nid)) ==
 		       process_word(&transport->options.self) &&
 	       word_read(header, offsetof(struct frame_header, source_incarnation)) == lives &&
-	       (peer->flags & STRAIGHT_ASKED) ==
-		       (looped ? STRAIGHT_STATE | PEER_SELF : STRAIGHT_STATE) &&
-	       header->stream == peer->rx_stream && header->psn == peer->rx_next;
+	       peer->address_state == ADDRESS_KNOWN && peer->incoming == INCOMING_OPEN &&
+	       peer->self == looped && header->stream == peer->rx_stream &&
+	       header->psn == peer->rx_next;
 }
 
 /* Does nothing but what the frame holds follow from it: is it in time, and from where the peer

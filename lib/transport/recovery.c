@@ -33,15 +33,15 @@ static uint64_t recovery_silence(const struct transport *transport, const struct
 {
 	uint64_t silence = transport->options.peer_timeout;
 
-	return (peer->flags & TX_FIRST) ? RTE_MIN(silence, FRAME_LIFE) : silence;
+	return peer->outgoing == OUTGOING_FIRST ? RTE_MIN(silence, FRAME_LIFE) : silence;
 }
 
 static uint64_t reorder_window(const struct peer *peer)
 {
 	const struct flight *flight = peer->flight;
-	uint64_t window = (uint64_t)peer->delay_min / 4 * peer->reorder_factor;
+	uint64_t window = (uint64_t)peer->delay_min / 4 * RTE_MAX(peer->reorder_factor, 1u);
 
-	if (!(peer->flags & TX_REORDER) && flight->sacked_count >= DELIVERED_FOR_LOSS)
+	if (peer->reorder_factor == 0 && flight->sacked_count >= DELIVERED_FOR_LOSS)
 		return 0;
 	return RTE_MIN(window, peer->rtt);
 }
@@ -96,7 +96,7 @@ static void recovery_probe(struct transport *transport, struct peer *peer)
 		return;
 	}
 	peer->flight->disturbed = true;
-	peer->flags |= TX_PROBED;
+	peer->flight->probed = true;
 	COUNT(transport, retransmits_probe);
 }
 

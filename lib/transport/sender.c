@@ -82,9 +82,8 @@ static bool sender_gather(
 /* A frame with so many messages could leave. */
 static void sender_unstall(struct peer *peer, uint32_t messages)
 {
-	peer->flags &= (uint16_t) ~(TX_STALLED | TX_MANY);
-	if (messages >= MANY_RECORDS)
-		peer->flags |= TX_MANY;
+	peer->stalled = false;
+	peer->flight->many = messages >= MANY_RECORDS;
 	peer->gathered = 0;
 }
 
@@ -109,8 +108,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	peer->queued++;
 	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back,
 	 * or what has gathered. */
-	if (!(peer->flags & TX_STALLED) || peer->flight == NULL ||
-		sender_gather(transport, peer, message))
+	if (!peer->stalled || peer->flight == NULL || sender_gather(transport, peer, message))
 		sender_ready(transport, peer);
 }
 
@@ -354,7 +352,7 @@ static void sender_put(
 	struct transport *transport, struct peer *peer, struct rte_mbuf *mbuf, struct frame *frame)
 {
 	frame->stream = peer->tx_stream;
-	if (peer->flags & TX_FIRST) {
+	if (peer->outgoing == OUTGOING_FIRST) {
 		frame->flags |= FRAME_FIRST;
 		frame->first = peer->first;
 		if (!(frame->flags & FRAME_ACK_VALID))
@@ -362,7 +360,7 @@ static void sender_put(
 	}
 	sender_address(transport, peer, frame);
 	frame_encode(frame, outbox_header(mbuf));
-	outbox_put(transport, mbuf, frame, (peer->flags & PEER_SELF) ? NULL : peer->address);
+	outbox_put(transport, mbuf, frame, peer->self ? NULL : peer->address);
 	sender_sent(transport, peer);
 }
 
@@ -373,7 +371,7 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 	peer->tx_next = peer->tx_una;
 	peer->tx_message = 0;
 	peer->tx_marks = 0;
-	peer->flags |= TX_OPEN | TX_FIRST;
+	outgoing_turn(peer, OUTGOING_FIRST);
 	peer->backoff = 0;
 	/* What was learnt of a path long unused may no longer be so. */
 	if (transport->now - peer->data_sent >= STREAM_IDLE)
@@ -383,7 +381,7 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 /* Does the next frame begin a stream? */
 static inline bool stream_over(const struct transport *transport, const struct peer *peer)
 {
-	return !(peer->flags & TX_OPEN) || transport->now - peer->data_sent >= STREAM_IDLE;
+	return peer->outgoing == OUTGOING_CLOSED || transport->now - peer->data_sent >= STREAM_IDLE;
 }
 
 static bool flight_begin(struct transport *transport, struct peer *peer)
@@ -412,10 +410,11 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 static inline bool sender_small_open(const struct transport *transport, const struct peer *peer)
 {
 	const struct message *next = peer->waiting.head;
+	const struct flight *flight = peer->flight;
 	bool near = peer->delay_period != 0 && peer->delay_min < NEAR_DELAY;
-	uint32_t most = peer->flags & TX_MANY ? SMALL_MANY : near ? SMALL_NEAR : SMALL_FAR;
+	uint32_t most = near ? SMALL_NEAR : SMALL_FAR;
 
-	return peer->flight == NULL || peer->flight->small_count < most ||
+	return flight == NULL || flight->small_count < (flight->many ? SMALL_MANY : most) ||
 	       peer->gathered == transport->bundle || peer->open.head != NULL ||
 	       (next != NULL && next->length >= SMALL_BYTES);
 }
@@ -487,7 +486,7 @@ static __rte_noinline enum step sender_fill(struct transport *transport, struct 
 	if (!more || !sender_open(transport, peer))
 		frame.flags |= FRAME_ACK_NOW;
 	sender_put(transport, peer, mbuf, &frame);
-	if (peer->flags & TX_FIRST)
+	if (peer->outgoing == OUTGOING_FIRST)
 		flight_outline(transport, peer, frame.psn);
 	if (begins)
 		flight_watch(transport, peer);
@@ -513,15 +512,13 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
  * is special. Such a frame is what sender_new() would make of it, made in one go. Whatever turns
  * out not to fit is left to sender_fill(), which goes on with the frame. */
 
-#define STRAIGHT_KNOWN (PEER_KNOWN | TX_OPEN | RX_OPEN)
-#define STRAIGHT_FLAGS (STRAIGHT_KNOWN | PEER_SELF | TX_FIRST | RX_GAP)
-
 /* May the next frame go straight? */
 static __rte_always_inline bool straight(const struct transport *transport, const struct peer *peer)
 {
 	const struct flight *flight = peer->flight;
 
-	if ((peer->flags & STRAIGHT_FLAGS) != STRAIGHT_KNOWN || !transport->plain ||
+	if (peer->address_state != ADDRESS_KNOWN || peer->outgoing != OUTGOING_OPEN ||
+		peer->incoming != INCOMING_OPEN || peer->self || !transport->plain ||
 		(flight != NULL ? flight->disturbed : stream_over(transport, peer)))
 		return false;
 	return peer->waiting.head != NULL && ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
@@ -587,7 +584,7 @@ enum step sender_straight(struct transport *transport, struct peer *peer)
 	header = outbox_header(mbuf);
 	at = straight_fill(
 		transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity);
-	if (peer->flags & TX_STALLED)
+	if (peer->stalled)
 		sender_unstall(peer, peer->tx_message - message);
 	if (unlikely(peer->waiting.head != NULL))
 		return sender_fill(transport, peer, mbuf, at, peer->tx_message - message, begins);
@@ -695,8 +692,7 @@ static bool sender_may_keep(const struct transport *transport, const struct peer
 {
 	uint64_t shares = transport->flight_pool.taken + 1u;
 
-	if (transport->in_flight < transport->in_flight_shared || !(peer->flags & TX_OPEN) ||
-		(peer->flags & TX_FIRST))
+	if (transport->in_flight < transport->in_flight_shared || peer->outgoing != OUTGOING_OPEN)
 		return true;
 	return transport->in_flight < transport->in_flight_max &&
 	       peer_in_flight(peer) * shares < transport->in_flight_max;
@@ -722,9 +718,9 @@ static enum step sender_step(struct transport *transport, struct peer *peer)
 /* There is work, but no window. */
 static void sender_stall(struct transport *transport, struct peer *peer)
 {
-	if (!(peer->flags & TX_STALLED))
+	if (!peer->stalled)
 		COUNT(transport, credit_stalls);
-	peer->flags |= TX_STALLED;
+	peer->stalled = true;
 	if (peer_pipe(peer) == 0)
 		peer_wake(transport, peer, peer->pace_due);
 }
@@ -737,7 +733,7 @@ static enum step sender_serve(
 	uint32_t message = peer->tx_message;
 	enum step step;
 
-	if (!(peer->flags & PEER_KNOWN)) {
+	if (peer->address_state != ADDRESS_KNOWN) {
 		if (sender_has_work(peer))
 			address_ask(transport, peer);
 		return STEP_NOTHING;
@@ -745,7 +741,7 @@ static enum step sender_serve(
 	do {
 		step = sender_step(transport, peer);
 		if (step <= STEP_LAST) {
-			if (peer->flags & TX_STALLED)
+			if (peer->stalled)
 				sender_unstall(peer, peer->tx_message - message);
 			--*budget;
 		}

@@ -26,7 +26,7 @@ static uint64_t inbound_due(const struct transport *transport, const struct peer
 /* When a window below one frame lets the next one go. */
 static uint64_t pace_due(const struct peer *peer)
 {
-	if (link_listed(&peer->ready_link) || !(peer->flags & PEER_KNOWN) ||
+	if (link_listed(&peer->ready_link) || peer->address_state != ADDRESS_KNOWN ||
 		!sender_has_work(peer) || peer_pipe(peer) != 0)
 		return UINT64_MAX;
 	return peer->pace_due;
@@ -44,7 +44,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 {
 	uint64_t due;
 
-	if ((peer->flags & PEER_ASKING) && !address_run(transport, peer))
+	if (peer->asking && !address_run(transport, peer))
 		peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
 	if (!recovery_run(transport, peer))
 		peer_fail(transport, peer, TRANSPORT_DEAD);
@@ -52,7 +52,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 		COUNT(transport, peers_dead);
 		log_debug(LOG_TRANSPORT, "%s: %u:%u has been silent for too long",
 			transport->port->name, peer->process.nid, peer->process.pid);
-		incoming_close(transport, peer, RX_CLOSED, TRANSPORT_DEAD);
+		incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_DEAD);
 	}
 	if (transport->now >= pace_due(peer))
 		sender_ready(transport, peer);

@@ -93,7 +93,8 @@ static bool self_make(struct transport *transport)
 	transport->self = peer_get(transport, transport->options.self, false);
 	if (transport->self == NULL)
 		return false;
-	transport->self->flags |= PEER_SELF | PEER_KNOWN;
+	transport->self->self = true;
+	address_turn(transport->self, ADDRESS_KNOWN);
 	transport->self->incarnation = transport->options.incarnation;
 	transport->self->first =
 		address_first(transport, transport->options.self, transport->options.incarnation);
@@ -438,12 +439,12 @@ static void bye_send(struct transport *transport, const struct peer *peer)
 	struct frame bye = {.type = FRAME_BYE, .stream = peer->tx_stream, .psn = peer->tx_next};
 	unsigned i;
 
-	if (!(peer->flags & (PEER_KNOWN | RX_OPEN)) || (peer->flags & PEER_SELF))
+	if ((peer->address_state != ADDRESS_KNOWN && !incoming_is_open(peer)) || peer->self)
 		return;
 	for (i = 0; i < BYE_TRIES && !outbox_room(transport, peer, 1); i++)
 		outbox_flush(transport);
 	sender_address(transport, peer, &bye);
-	if (peer->flags & RX_OPEN)
+	if (incoming_is_open(peer))
 		acknowledgement_fields(transport, peer, &bye);
 	address_send(transport, &bye, peer->address);
 }
@@ -460,7 +461,7 @@ static void peers_end(struct transport *transport)
 		if (peer == NULL)
 			continue;
 		bye_send(transport, peer);
-		incoming_close(transport, peer, 0, TRANSPORT_SHUTDOWN);
+		incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_SHUTDOWN);
 		peer_fail(transport, peer, TRANSPORT_SHUTDOWN);
 	}
 	refused_end(transport, TRANSPORT_SHUTDOWN);

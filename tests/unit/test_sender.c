@@ -133,12 +133,12 @@ static void send__while_many_share_a_frame_few_leave_alone(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		frames = burst_push(network, SMALL_FAR + MANY_RECORDS - 1);
 		assert_int_equal(frames, SMALL_FAR);
-		assert_false(peer->flags & TX_MANY);
+		assert_false(peer->flight != NULL && peer->flight->many);
 		frames = burst_push(network, 1000);
 		assert_int_equal(frames, 1000 * 40 / BUNDLE_BYTES);
-		assert_true(peer->flags & TX_MANY);
+		assert_true(peer->flight->many);
 		assert_true(network_run(network, SECOND));
-		assert_false(peer->flags & TX_MANY);
+		assert_false(peer->flight != NULL && peer->flight->many);
 		assert_int_equal(peer->gathered, 0);
 	}
 	assert_int_equal(network->nodes[0].done, 4 + 2 * (SMALL_FAR + MANY_RECORDS - 1 + 1000));
