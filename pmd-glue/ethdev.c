@@ -34,6 +34,11 @@
 #define CHECKSUMS_SENT     (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define CHECKSUMS_RECEIVED (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 
+/* Drivers of DPDK's that copy a frame, of several segments and from any memory, before
+ * rte_eth_tx_burst() returns, and drop it at once. Each has a test of that. Of the others some send
+ * garbage for the second segment, and some keep a frame until others follow. */
+static const char *const copying[] = {"net_memif"};
+
 static const struct port_operations ethdev_operations = {
 	.receive = ethdev_receive,
 	.transmit = ethdev_transmit,
@@ -168,6 +173,19 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	return 0;
 }
 
+/* Only frames for a driver in the table are in pieces and have memory that is not the pool's. */
+static void ethdev_copies(struct ethdev *ethdev, const char *driver)
+{
+	for (unsigned n = 0; n < RTE_DIM(copying); n++)
+		ethdev->copies |= driver != NULL && strcmp(driver, copying[n]) == 0;
+	ethdev->port.gathers = ethdev->copies;
+	ethdev->port.gather_bytes = GATHER_BYTES;
+	if (!ethdev->copies)
+		log_info("%s: data of large messages is copied before it is sent, because it is "
+			 "not known that the driver %s is done with a frame once it was given",
+			ethdev->port.name, driver != NULL ? driver : "of this device");
+}
+
 static int ethdev_configure(struct ethdev *ethdev, const struct ethdev_options *options)
 {
 	struct rte_eth_dev_info info;
@@ -179,8 +197,8 @@ static int ethdev_configure(struct ethdev *ethdev, const struct ethdev_options *
 	if (ethdev_size(ethdev, options, &info, &conf) != 0)
 		return -1;
 	ethdev->port.socket = rte_eth_dev_socket_id(ethdev->id);
-	ethdev->linear =
-		!options->copies && !(info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
+	ethdev_copies(ethdev, info.driver_name);
+	ethdev->linear = !ethdev->copies && !(info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
 	if (!ethdev->linear)
 		conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	ethdev_checksums(ethdev, &info, &conf);
@@ -212,13 +230,6 @@ int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethde
 	snprintf(ethdev->device, sizeof(ethdev->device), "%s", device);
 	ethdev->port.operations = &ethdev_operations;
 	ethdev->port.external = options->external;
-	ethdev->copies = options->copies;
-	ethdev->port.gather = options->copies ? PORT_GATHER_MAYBE : PORT_GATHER_NEVER;
-	ethdev->port.gather_bytes = GATHER_BYTES;
-	if (!options->copies)
-		log_info("%s: data of large messages is copied before it is sent, because the "
-			 "device may read it long after it has been given",
-			options->name);
 	ethdev->remove = options->remove;
 	ethdev->socket = -1;
 	if (rte_eth_dev_get_port_by_name(device, &ethdev->id) != 0) {

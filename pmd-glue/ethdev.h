@@ -23,7 +23,7 @@ struct ethdev {
 	uint16_t id;
 	bool remove;       /* unplug the device at the end: this process plugged it in */
 	bool linear;       /* the device sends only the first segment of a frame */
-	bool copies;       /* the device copies frames to send: any memory will do */
+	bool copies;       /* its driver is one of those that copy frames to send */
 	bool interrupts;   /* its receive queue can call */
 	bool rung;         /* and has called */
 	unsigned silences; /* how often a frame had come without a call */
@@ -45,9 +45,8 @@ struct ethdev_options {
 	uint32_t mtu;  /* inner bytes wanted, 0 for the device's own */
 	uint16_t vlan; /* of the tag that frames carry, 0: they carry none */
 	uint16_t descriptors; /* frames that a ring should hold, 0: DESCRIPTORS */
-	bool copies; /* the device copies frames to send, chained ones and those in any memory */
-	bool remove; /* it was plugged in for this port */
-	bool again;  /* the device has been prepared before: its transmit queue stays as it is */
+	bool remove;          /* it was plugged in for this port */
+	bool again; /* the device has been prepared before: its transmit queue stays as it is */
 	bool external;
 };
 

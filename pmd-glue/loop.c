@@ -334,7 +334,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	loop->port.receive_frames = LOOP_QUEUE;
 	loop->port.aside = POOL_ASIDE;
 	loop->port.socket = -1;
-	loop->port.gather = PORT_GATHER_SURE;
+	loop->port.gathers = true;
 	loop->port.gather_bytes = GATHER_BYTES;
 	memcpy(loop->port.address, loop_prefix, sizeof(loop_prefix));
 	loop->port.address[5] = (uint8_t)slot;

@@ -960,7 +960,6 @@ static int memif_prepare(struct memif *memif, uint32_t mtu)
 	uint32_t frame_size;
 	struct ethdev_options options = {
 		.name = memif->ethdev.port.name,
-		.copies = true,
 		.external = true,
 	};
 	if (memif_enter(memif, &mtu) != 0)

@@ -49,17 +49,6 @@ struct port_description {
 	bool faults;              /* PTL_FAULT is at work */
 };
 
-/* Does the port send frames of two segments, the second of which is an external buffer anywhere in
- * the process's memory, and let go of both as soon as they have left, not only when other frames
- * follow? */
-enum port_gather {
-	PORT_GATHER_NEVER,
-	PORT_GATHER_MAYBE, /* its driver says so: who sends makes sure that such frames arrive */
-	/* they pass by reference, to receivers in this process, or are copied before transmit()
-	 * returns */
-	PORT_GATHER_SURE
-};
-
 /* Which frames an owner wants: for a port that others share. */
 struct port_selection {
 	uint16_t ethertype;
@@ -112,7 +101,10 @@ struct port {
 	uint16_t receive_frames;
 	/* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */
 	bool checksum_offload;
-	enum port_gather gather;
+	/* The port is known to send frames of two segments, the second of which is an external
+	 * buffer anywhere in the process's memory, and to let go of both as soon as they have left,
+	 * not only when other frames follow. */
+	bool gathers;
 	/* of data, from which on a second segment costs less than a copy */
 	uint32_t gather_bytes;
 	bool calls; /* interrupt() works, once there is a peer */

@@ -329,8 +329,6 @@ static inline void note_progress(
 	peer->flight->timeout_from = transport->now;
 	peer->flight->excused = false;
 	peer->flight->probed = false;
-	if (transport->lending.peer == peer)
-		lease_prove(transport, peer);
 	if (rtt != 0) {
 		delay = echo_delay(rtt, hosts);
 		if (congestion_measures(transport, peer))

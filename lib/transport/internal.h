@@ -93,16 +93,6 @@ struct echoes {
 	struct pong pongs[PONGS_MAX];
 };
 
-enum lending_state { LENDING_NEVER, LENDING_PROVING, LENDING_SURE };
-
-struct lending {
-	enum lending_state state;
-	unsigned proofs;
-	unsigned doubts;         /* in a row */
-	const struct peer *peer; /* whom the proof that is out went to; NULL: none is */
-	uint32_t psn;
-};
-
 struct transport {
 	uint64_t now;
 	uint64_t now_received; /* when frames were taken, */
@@ -123,7 +113,6 @@ struct transport {
 	struct pool reorder_pool;
 	struct pool assembly_pool;
 	struct pool lease_pool;
-	struct lending lending;
 	struct lease *lent; /* of messages that are done, but for others' references */
 	struct peer *self;
 	uint64_t random;

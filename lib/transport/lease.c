@@ -7,8 +7,6 @@
 
 #include <base/log.h>
 
-#define PROOFS       4
-#define DOUBTS       4
 #define AWAIT_ROUNDS 1000000u /* turns of others that may hold a frame when a transport closes */
 #define LEASES_CHUNK 32
 
@@ -22,22 +20,7 @@ static void lease_over(void *memory, void *context)
 
 void lease_init(struct transport *transport)
 {
-	const struct port *port = transport->port;
-
 	pool_init(&transport->lease_pool, sizeof(struct lease), LEASES_CHUNK, UINT32_MAX);
-	transport->lending.state = LENDING_NEVER;
-	if (port->gather != PORT_GATHER_NEVER)
-		transport->lending.state =
-			port->gather == PORT_GATHER_SURE ? LENDING_SURE : LENDING_PROVING;
-}
-
-bool lease_possible(const struct transport *transport, const struct peer *peer)
-{
-	const struct lending *lending = &transport->lending;
-
-	return lending->state == LENDING_SURE ||
-	       (lending->state == LENDING_PROVING && lending->peer == NULL &&
-		       peer->outgoing != OUTGOING_FIRST);
 }
 
 static struct lease *lease_of(struct transport *transport, struct message *message)
@@ -104,51 +87,6 @@ struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbu
 	copy->data_len = (uint16_t)mbuf->pkt_len;
 	copy->pkt_len = mbuf->pkt_len;
 	return copy;
-}
-
-/* --- proofs */
-
-bool lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn)
-{
-	struct lending *lending = &transport->lending;
-
-	COUNT(transport, frames_gathered);
-	if (lending->state != LENDING_PROVING || peer->self)
-		return false;
-	lending->peer = peer;
-	lending->psn = psn;
-	return true;
-}
-
-void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t psn)
-{
-	struct lending *lending = &transport->lending;
-
-	if (lending->peer != peer || lending->psn != psn)
-		return;
-	lending->peer = NULL;
-	if (++lending->doubts < DOUBTS)
-		return;
-	lending->state = LENDING_NEVER;
-	log_info("%s: data of large messages is copied before it is sent, because frames in two "
-		 "pieces do not arrive",
-		transport->port->name);
-}
-
-void lease_prove(struct transport *transport, const struct peer *peer)
-{
-	struct lending *lending = &transport->lending;
-
-	if (lending->peer != peer || (serial_before(lending->psn, peer->tx_una) == 0 &&
-					     !bitmap_test(peer->flight->sacked, lending->psn)))
-		return;
-	lending->peer = NULL;
-	lending->doubts = 0;
-	if (++lending->proofs < PROOFS)
-		return;
-	lending->state = LENDING_SURE;
-	log_info("%s: data of large messages is sent from where it lies, as was seen to work",
-		transport->port->name);
 }
 
 /* --- ends */

@@ -14,11 +14,7 @@
  * process when it has placed it,
  *     this transport when it is acknowledged. When a transport closes, the port is asked to let go
  *     (port_recall()).
- * L3. A port that is not known to send frames in two pieces has to prove it: until PROOFS of them
- * have been acknowledged at the
- *     first attempt, one at a time is out, and its checksum covers every byte. One that had to be
- *     sent again proves nothing; DOUBTS of them in a row, and the port gets frames in one piece for
- *     good.
+ * L3. Only a port that is known to gather (port->gathers) is given frames in two pieces.
  */
 #ifndef TRANSPORT_LEASE_H
 #define TRANSPORT_LEASE_H
@@ -38,9 +34,6 @@ struct lease {
 };
 
 void lease_init(struct transport *transport);
-/* May the next frame to this peer be one in two pieces? A peer that has acknowledged nothing yet
- * proves nothing (L3). */
-bool lease_possible(const struct transport *transport, const struct peer *peer);
 /* An mbuf that is the message's next bytes. NULL: they must be copied. */
 struct rte_mbuf *lease_tail(struct transport *transport, struct message *message, uint32_t bytes);
 /* Makes one frame of the two; the head has `length` bytes. */
@@ -50,14 +43,6 @@ bool lease_made(const struct rte_mbuf *mbuf);
 /* The bytes of a frame of two pieces in one, with the room before it that the first has. NULL: no
  * buffer. */
 struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbuf);
-
-/* A frame in two pieces is sent; does its checksum have to cover all of it? So it does when it is
- * to prove the port (L3), which a frame to this process itself never meets. */
-bool lease_sent(struct transport *transport, const struct peer *peer, uint32_t psn);
-/* A frame is sent again, or given up. */
-void lease_doubt(struct transport *transport, const struct peer *peer, uint32_t psn);
-/* Frames of this peer have been acknowledged. */
-void lease_prove(struct transport *transport, const struct peer *peer);
 
 /* T2 for a message with a lease, now or when nobody refers to it any more. */
 void lease_done(struct transport *transport, struct message *message, enum transport_fail why);

@@ -37,7 +37,6 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		if (bitmap_test(peer->flight->sacked, psn))
 			continue;
-		lease_doubt(transport, peer, psn);
 		flight_forget(transport, peer, psn);
 	}
 	peer->tx_una = peer->tx_next;

@@ -177,7 +177,7 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 	bool ends = message->framed + bytes == message->length;
 
 	if (bytes % RECORD_ALIGN != 0 || (ends && filling->peer->waiting.head != NULL) ||
-		!lease_possible(filling->transport, filling->peer))
+		!filling->transport->port->gathers)
 		return false;
 	filling->tail = lease_tail(filling->transport, message, bytes);
 	if (filling->tail == NULL)
@@ -325,9 +325,8 @@ static void fill(struct filling *filling)
 
 /* --- sending */
 
-/* The frame consists of two pieces. A port that has to prove itself (L3) must not be believed. */
-static void sender_join(struct transport *transport, struct peer *peer, struct rte_mbuf *head,
-	struct filling *filling)
+/* The frame consists of two pieces. */
+static void sender_join(struct transport *transport, struct rte_mbuf *head, struct filling *filling)
 {
 	struct frame *frame = filling->frame;
 
@@ -336,8 +335,7 @@ static void sender_join(struct transport *transport, struct peer *peer, struct r
 	rte_mbuf_refcnt_update(filling->tail, 1);
 	frame->tail = rte_pktmbuf_mtod(filling->tail, const uint8_t *);
 	frame->tail_length = filling->tail->data_len;
-	if (lease_sent(transport, peer, frame->psn))
-		frame->flags |= FRAME_FULL_SUM;
+	COUNT(transport, frames_gathered);
 }
 
 static inline void sender_sent(struct transport *transport, struct peer *peer)
@@ -479,7 +477,7 @@ static __rte_noinline enum step sender_fill(struct transport *transport, struct 
 	frame.length = (uint16_t)(filling.at - header);
 	slot_take(transport, peer->flight, mbuf, frame.psn, frame.length);
 	if (filling.tail != NULL) {
-		sender_join(transport, peer, mbuf, &filling);
+		sender_join(transport, mbuf, &filling);
 		transport->in_flight++;
 	}
 	more = sender_has_work(peer);
@@ -657,7 +655,6 @@ bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
 	frame.flags |= FRAME_ACK_NOW;
 	acknowledgement_write(transport, peer, &frame, frame.flags & FRAME_SACK);
 	flight->slots[psn % FRAME_WINDOW].sent = transport->now;
-	lease_doubt(transport, peer, psn);
 	bitmap_set(flight->resent, psn);
 	if (bitmap_test(flight->lost, psn)) {
 		bitmap_clear(flight->lost, psn);

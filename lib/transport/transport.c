@@ -61,7 +61,7 @@ static void limits_set(struct transport *transport)
 				      (uint32_t)PORT_MTU_MAX) &
 			      ~(uint32_t)(RECORD_ALIGN - 1);
 	transport->copied_max = transport->capacity;
-	if (transport->port->gather != PORT_GATHER_NEVER)
+	if (transport->port->gathers)
 		transport->copied_max = RTE_MAX(transport->port->gather_bytes, 1u) - 1;
 	transport->bundle =
 		RTE_MIN(transport->capacity - FRAME_HEADER_BYTES, (uint32_t)BUNDLE_BYTES);

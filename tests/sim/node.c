@@ -542,7 +542,7 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
 		.pool = pool_of(node),
 		.frame_size = node->simulation->network.settings.frame_size,
 		.receive_frames = node->settings->receive_ring,
-		.gather = node->settings->gather,
+		.gathers = node->settings->gathers,
 		.gather_bytes = GATHER_BYTES,
 		.external = true,
 		.socket = -1,

@@ -39,7 +39,7 @@ struct node_settings {
 		/* ns that it has its CPU for, on average, before it waits for it; 0: always */
 		slice_run;
 	uint64_t slice_wait;
-	enum port_gather gather;
+	bool gathers;
 	bool udp; /* PTL_ENCAP=udp; one process per host then */
 	uint16_t vlan;
 	bool moves; /* each life has another address */

@@ -614,7 +614,7 @@ static void plan_random(struct plan *plan, uint64_t seed)
 	if (prng_chance(&prng, 0.8))
 		plan_faults(plan, &prng);
 	plan_troubles(plan, &prng);
-	plan->node.gather = (enum port_gather)prng_below(&prng, 3);
+	plan->node.gathers = prng_chance(&prng, 0.5);
 }
 
 static void plan_restart(struct plan *plan, uint64_t seed)

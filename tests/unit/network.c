@@ -518,11 +518,7 @@ static void encapsulation_choose(struct encapsulation_options *options)
 /* And they run with frames in one piece and in two. */
 static void gather_choose(struct port *port)
 {
-	const char *gather = getenv("TEST_GATHER");
-
-	port->gather = PORT_GATHER_NEVER;
-	if (gather != NULL)
-		port->gather = strcmp(gather, "sure") == 0 ? PORT_GATHER_SURE : PORT_GATHER_MAYBE;
+	port->gathers = getenv("TEST_GATHER") != NULL;
 	port->gather_bytes = GATHER_BYTES;
 }
 

@@ -237,6 +237,15 @@ static void ethdev_open__says_how_large_frames_may_be(void **state)
 					      "no more than 9000: set PTL_MTU=9000 or less");
 }
 
+static void ethdev_open__gathers_with_no_driver_that_is_not_known_to(void **state)
+{
+	struct port *port = card_open(CARD_MTU);
+
+	(void)state;
+	assert_false(port->gathers);
+	port_close(port);
+}
+
 static uint32_t frames_waiting(void *queue)
 {
 	(void)queue;
@@ -324,6 +333,8 @@ int main(void)
 			ethdev_open__filters_no_vlan_where_none_is_used_or_none_can_be_filtered,
 			card_reset),
 		cmocka_unit_test_setup(ethdev_open__says_how_large_frames_may_be, card_reset),
+		cmocka_unit_test_setup(
+			ethdev_open__gathers_with_no_driver_that_is_not_known_to, card_reset),
 		cmocka_unit_test_setup(
 			ethdev_interrupt__gives_up_a_queue_that_never_calls, card_reset),
 		cmocka_unit_test_setup(

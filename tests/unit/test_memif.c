@@ -323,6 +323,26 @@ static void wait_for_both(struct port *one, struct port *two)
 	CHECK(port_receive(two, &frame, 1) == 0);
 }
 
+/* The driver takes two pieces, the second from any memory, and keeps neither (port->gathers). */
+static void gather(struct port *from, struct port *to)
+{
+	static uint8_t memory[3000];
+	struct rte_mbuf_ext_shared_info info = {.refcnt = 2}; /* never freed */
+	struct rte_mbuf *frame = frame_make(from, everybody, 100, 9);
+	struct rte_mbuf *tail = rte_pktmbuf_alloc(from->pool);
+
+	CHECK(from->gathers);
+	memset(memory, 9, sizeof(memory));
+	rte_pktmbuf_attach_extbuf(tail, memory, RTE_BAD_IOVA, sizeof(memory), &info);
+	rte_pktmbuf_append(tail, sizeof(memory));
+	CHECK(rte_pktmbuf_chain(frame, tail) == 0);
+	CHECK(port_transmit(from, &frame, 1) == 1);
+	CHECK(rte_mbuf_ext_refcnt_read(&info) == 1);
+	frame = take(to);
+	CHECK(frame_is(frame, 100 + sizeof(memory), 9));
+	rte_pktmbuf_free(frame);
+}
+
 static void case_both_in_one_process(void)
 {
 	struct port *one = process_open(0);
@@ -336,6 +356,8 @@ static void case_both_in_one_process(void)
 	frame = take(two);
 	CHECK(frame_is(frame, 100, 3));
 	rte_pktmbuf_free(frame);
+	gather(one, two);
+	gather(two, one);
 	/* The listener goes; what is left takes the other part when opened again. */
 	port_close(one);
 	one = memif_open(path, 0);
