@@ -298,7 +298,7 @@ void grammar_prepare(void)
 {
 	struct postern_topic topics[TOPICS_MAX];
 	unsigned count = postern_topics(topics, TOPICS_MAX);
-	char list[TEXT_MAX] = "";
+	char list[TEXT_MAX - sizeof(PORTALS_SHORT "#" SHOW_TRAFFIC)] = "";
 	size_t length = 0;
 
 	for (unsigned i = 0; i < count && i < TOPICS_MAX; i++)
