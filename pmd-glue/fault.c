@@ -26,6 +26,7 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <base/random.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
 
@@ -36,7 +37,6 @@
 #define DELAY_MAX    (10 * SECOND)
 #define FLIPS_MAX    3u                  /* bits of one frame */
 #define CERTAIN      (UINT64_C(1) << 53) /* chances are of so many */
-#define GOLDEN       UINT64_C(0x9e3779b97f4a7c15)
 
 enum fault_kind { FAULT_DROP, FAULT_DUPLICATE, FAULT_REORDER, FAULT_CORRUPT, FAULT_KINDS };
 enum fault_side { SIDE_TRANSMIT, SIDE_RECEIVE, SIDES };
@@ -63,17 +63,6 @@ struct fault {
 	struct fault_plan plan;
 	struct line lines[SIDES];
 };
-
-/* --- chance --- */
-
-/* SplitMix64: small, and any seed will do. */
-static uint64_t line_random(struct line *line)
-{
-	uint64_t value = line->random += GOLDEN;
-	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-	return value ^ value >> 31;
-}
 
 /* --- the line --- */
 
@@ -125,7 +114,7 @@ static void frame_spoil(struct rte_mbuf *frame, uint64_t random)
 	for (unsigned n = 0; n < flips && frame->pkt_len > 0; n++) {
 		uint64_t bit = random % ((uint64_t)frame->pkt_len * 8);
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		random = random * GOLDEN + 1;
+		random = random * RANDOM_STEP + 1;
 	}
 }
 
@@ -141,10 +130,10 @@ static void fault_decide(
 	bool hit[FAULT_KINDS];
 	uint64_t where, due;
 	for (int kind = 0; kind < FAULT_KINDS; kind++) {
-		hit[kind] = line_random(line) >> 11 < fault->plan.chance[kind];
+		hit[kind] = random_next(&line->random) >> 11 < fault->plan.chance[kind];
 		line->count[kind] += hit[kind];
 	}
-	where = line_random(line);
+	where = random_next(&line->random);
 	due = now + fault->plan.delay;
 	if (hit[FAULT_DROP]) {
 		rte_pktmbuf_free(frame);
@@ -480,8 +469,8 @@ static void fault_begin(struct fault *fault, unsigned interface, const struct fa
 		struct line *line = &fault->lines[side];
 		fault->plan.sides[side] |= line_length(line) > 0;
 		line->random = plan->seed;
-		line->random = line_random(line) + (uint64_t)interface * SIDES + side;
-		line->random = line_random(line);
+		line->random = random_next(&line->random) + (uint64_t)interface * SIDES + side;
+		line->random = random_next(&line->random);
 	}
 }
 

@@ -23,6 +23,7 @@
 
 #include <rte_mbuf.h>
 
+#include <base/random.h>
 #include <transport/neighbour.h>
 #include <transport/outbox.h>
 #include <transport/ready.h>
@@ -141,7 +142,7 @@ static void address_question(struct transport *transport, struct peer *peer)
 	if (peer->asks < 9)
 		wait = ASK_FIRST_WAIT << peer->asks;
 	/* Many processes that start at once must not go on asking at once. */
-	wait += random_next(transport) % (wait / 4);
+	wait += random_next(&transport->random) % (wait / 4);
 	if (peer->asks < UINT8_MAX)
 		peer->asks++;
 	peer->ask_due = transport->now + wait;

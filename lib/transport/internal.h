@@ -197,15 +197,4 @@ static inline void transport_stir(struct transport *transport)
 	transport->quiet_until = 0;
 }
 
-static inline uint64_t random_next(struct transport *transport)
-{
-	uint64_t x = transport->random;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	transport->random = x;
-	return x;
-}
-
 #endif

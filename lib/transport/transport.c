@@ -14,6 +14,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
+#include <base/random.h>
 #include <transport/ack.h>
 #include <transport/acknowledgement.h>
 #include <transport/address.h>
@@ -121,8 +122,8 @@ struct transport *transport_create(const struct transport_options *options, stru
 	transport->now = clock_now(clock);
 	transport->now_received = transport->now;
 	transport->full_sent = UINT64_MAX;
-	transport->random = options->seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-	transport->stream = (uint16_t)(random_next(transport) >> 32);
+	transport->random = options->seed;
+	transport->stream = (uint16_t)(random_next(&transport->random) >> 32);
 	transport->epoch_end = transport->now + EPOCH;
 	list_init(&transport->ready);
 	for (i = 0; i < ACK_LISTS; i++)
@@ -136,7 +137,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	limits_set(transport);
 	pools_init(transport);
 	if (peer_table_init(&transport->peers, RTE_MAX(options->peers_max, 2u),
-		    (uint32_t)random_next(transport)) &&
+		    (uint32_t)random_next(&transport->random)) &&
 		neighbours_make(transport) && self_make(transport))
 		return transport;
 	neighbours_free(transport->neighbours);

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <base/random.h>
 #include <match/match.h>
 
 #define ENTRIES   100352
@@ -72,8 +73,7 @@ static uint32_t random_below(uint32_t n)
 {
 	static uint64_t state = 1;
 
-	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((state >> 33) % n);
+	return (uint32_t)(random_next(&state) % n);
 }
 
 static struct match_table table_make(uint32_t count)

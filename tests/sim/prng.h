@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prng.h - the simulator's only source of chance: xoshiro256**, seeded by splitmix64.
+/* prng.h - the simulator's only source of chance, on the library's generator.
  *
  * I1. Everything that is random in a run comes from generators that were seeded from the run's
  * seed, so a seed gives the same
@@ -11,25 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/random.h>
+
 struct prng {
-	uint64_t state[4];
+	uint64_t state;
 };
 
 static inline uint64_t prng_mix(uint64_t x)
 {
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
+	return random_next(&x);
 }
 
 static inline struct prng prng_make(uint64_t seed)
 {
-	struct prng prng;
-
-	for (unsigned i = 0; i < 4; i++)
-		prng.state[i] = seed = prng_mix(seed + i);
-	return prng;
+	return (struct prng){prng_mix(seed)};
 }
 
 static inline uint64_t prng_rotate(uint64_t x, unsigned bits)
@@ -39,17 +34,7 @@ static inline uint64_t prng_rotate(uint64_t x, unsigned bits)
 
 static inline uint64_t prng_next(struct prng *prng)
 {
-	uint64_t *s = prng->state;
-	uint64_t result = prng_rotate(s[1] * 5, 7) * 9;
-	uint64_t t = s[1] << 17;
-
-	s[2] ^= s[0];
-	s[3] ^= s[1];
-	s[1] ^= s[2];
-	s[0] ^= s[3];
-	s[2] ^= t;
-	s[3] = prng_rotate(s[3], 45);
-	return result;
+	return random_next(&prng->state);
 }
 
 /* 0 to bound - 1; bound is not 0. */

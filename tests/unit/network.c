@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <rte_mbuf.h>
 
+#include <base/random.h>
 #include <sim/star.h>
 
 #include "eal.h"
@@ -51,13 +52,7 @@ struct received {
 
 uint64_t network_random(struct network *network)
 {
-	uint64_t x = network->random;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	network->random = x;
-	return x * UINT64_C(0x2545f4914f6cdd1d);
+	return random_next(&network->random);
 }
 
 static bool chance(struct network *network, double probability)
@@ -531,7 +526,7 @@ struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_siz
 
 	assert_non_null(network);
 	eal_start();
-	network->random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	network->random = seed;
 	network->now = network_random(network) % (20 * SECOND);
 	network->clock = (struct clock){network_clock, network};
 	network->faults.delay = 5 * MICROSECOND;

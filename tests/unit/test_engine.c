@@ -5,6 +5,7 @@
 
 #include <base/barrier.h>
 #include <base/handle.h>
+#include <base/random.h>
 #include <base/ring.h>
 
 #include "fake_transport.h"
@@ -124,10 +125,8 @@ static void engine_poll__survives_commands_that_make_no_sense(void **state)
 		struct command command;
 		uint64_t *words = (uint64_t *)(void *)&command;
 
-		for (unsigned i = 0; i < sizeof(command) / 8; i++) {
-			seed = seed * 6364136223846793005u + 1442695040888963407u;
-			words[i] = seed ^ seed >> 29;
-		}
+		for (unsigned i = 0; i < sizeof(command) / 8; i++)
+			words[i] = random_next(&seed);
 		command.kind = (uint8_t)round;
 		if (command.kind <= COMMAND_GET || round % 2)
 			command.move.region = UINT32_MAX - round;
@@ -385,15 +384,16 @@ static void engine_put__does_what_the_command_does(void **state)
 			pair.regions[i] = rig_bind(rig, &description);
 		}
 		for (unsigned i = 0; i < 5; i++) {
-			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			uint64_t random = random_next(&seed);
+
 			pair_put(rig, &pair,
 				&(struct rig_move){.to = RIG_PEER,
-					.portal = (uint32_t)(seed >> 60),
-					.cookie = (uint32_t)(seed >> 56 & 3),
-					.bits = seed >> 30,
-					.offset = seed >> 40 & 1 ? seed >> 20 : 0,
-					.value = seed >> 41 & 1 ? seed >> 10 : 0,
-					.acknowledge = seed >> 42 & 1});
+					.portal = (uint32_t)(random >> 60),
+					.cookie = (uint32_t)(random >> 56 & 3),
+					.bits = random >> 30,
+					.offset = random >> 40 & 1 ? random >> 20 : 0,
+					.value = random >> 41 & 1 ? random >> 10 : 0,
+					.acknowledge = random >> 42 & 1});
 		}
 		for (unsigned i = 0; i < 2; i++) {
 			assert_int_equal(rig_region_unlink(rig, pair.regions[i]), ANSWER_OK);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <base/extent.h>
+#include <base/random.h>
 
 #define UNITS     1000
 #define ALIGNMENT 64
@@ -92,13 +93,11 @@ static void extent_map__agrees_with_a_map_of_bytes_in_random_use(void **state)
 		uint64_t size;
 	} held[UNITS];
 	unsigned held_count = 0;
-	uint32_t random = 1;
+	uint64_t random = 1;
 
 	(void)state;
 	for (unsigned step = 0; step < STEPS; step++) {
-		random = random * 1664525 + 1013904223;
-
-		unsigned choice = random >> 8;
+		unsigned choice = (uint32_t)random_next(&random);
 
 		if (choice % 100 < 55) {
 			unsigned count = choice / 100 % 5 + 1;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <base/log.h>
+#include <base/random.h>
 
 #include "arrivals.h"
 #include "shortage.h"
@@ -560,8 +561,9 @@ static void messages__of_random_content_never_reach_beyond_a_region(void **state
 		uint64_t length;
 
 		for (unsigned i = 0; i < sizeof(header) / 8; i++) {
-			seed = seed * 6364136223846793005u + 1442695040888963407u;
-			fields[i] = seed >> (seed >> 58);
+			uint64_t random = random_next(&seed);
+
+			fields[i] = random >> (random >> 58);
 		}
 		header.kind = (uint8_t)(MESSAGE_PUT + round % 6);
 		if (round % 8 != 0) {
@@ -597,8 +599,7 @@ static uint64_t trace_state;
 
 static uint32_t trace_random(uint32_t below)
 {
-	trace_state = trace_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((trace_state >> 33) % below);
+	return (uint32_t)(random_next(&trace_state) % below);
 }
 
 static uint32_t trace_id(uint32_t value)

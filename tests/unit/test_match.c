@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <base/random.h>
 #include <match/index.h>
 #include <match/match.h>
 
@@ -20,22 +21,13 @@
 #define LIST_LONG  65536
 #define IGNORE_ALL UINT64_MAX
 
-/* --- random numbers, the same on every machine: splitmix64 --- */
+/* --- random numbers --- */
 
 static uint64_t random_state;
 
-static uint64_t random_next(void)
-{
-	uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static uint32_t random_below(uint32_t n)
 {
-	return (uint32_t)(random_next() % n);
+	return (uint32_t)(random_next(&random_state) % n);
 }
 
 /* --- memory that runs out: the percentage of allocations that fail --- */
@@ -548,9 +540,11 @@ static void match_list__finds_odd_masks_in_list_order(void **state)
 	both_init(3000);
 	for (unsigned round = 0; round < 6; round++) {
 		while (list.length < (round % 2 == 0 ? 2900u : 900u)) {
-			uint64_t ignore = UINT64_C(0x101) << random_below(48) | random_next();
-			uint32_t i = entry_take(random_next(), ignore, random_below(300),
-				random_below(2) == 0 ? MATCH_ANY : random_below(300));
+			uint64_t ignore =
+				UINT64_C(0x101) << random_below(48) | random_next(&random_state);
+			uint32_t i =
+				entry_take(random_next(&random_state), ignore, random_below(300),
+					random_below(2) == 0 ? MATCH_ANY : random_below(300));
 
 			if (list.length == 0 || random_below(3) == 0)
 				both_push_back(i);

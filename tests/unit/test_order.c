@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <base/random.h>
 #include <match/order.h>
 
 #define TABLE_MAX 40000
@@ -19,8 +20,7 @@ static uint32_t random_below(uint32_t n)
 {
 	static uint64_t state = 1;
 
-	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((state >> 33) % n);
+	return (uint32_t)(random_next(&state) % n);
 }
 
 static struct match_entry *entry_of(uint32_t i)

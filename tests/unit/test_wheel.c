@@ -10,19 +10,17 @@
 #include <cmocka.h>
 
 #include <base/clock.h>
+#include <base/random.h>
 #include <transport/wheel.h>
 
 #define TIMERS 200
 #define TICK   (UINT64_C(1) << WHEEL_TICK_SHIFT)
 
-static uint64_t prng = 88172645463325252;
-
 static uint64_t next_random(void)
 {
-	prng ^= prng << 13;
-	prng ^= prng >> 7;
-	prng ^= prng << 17;
-	return prng;
+	static uint64_t state = 1;
+
+	return random_next(&state);
 }
 
 static void wheel_take__gives_a_timer_at_its_time_and_not_before(void **state)
