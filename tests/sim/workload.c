@@ -161,7 +161,7 @@ static void workload_issue(void *object, uint64_t argument)
 	struct node *node = object;
 	struct workload *workload = node->simulation->workload;
 	const struct program *program = node->program;
-	uint64_t interval = workload->settings.interval;
+	uint64_t interval = workload->settings.interval, issued = program->issued;
 
 	if (argument != node->life || !node_issues(workload, node))
 		return;
@@ -176,7 +176,10 @@ static void workload_issue(void *object, uint64_t argument)
 			break;
 	}
 	if (interval)
-		workload_plan(workload, node, interval_choose(workload));
+		workload_plan(workload, node,
+			program->issued != issued
+				? interval_choose(workload)
+				: prng_below(&node->simulation->prng, 2 * interval));
 }
 
 void workload_begin(struct node *node)
