@@ -17,16 +17,14 @@
 
 #include <base/handle.h>
 #include <engine/lists.h>
-#include <transport/place.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOINLINE      __attribute__((noinline))
 
-/* Address of the placement, computed in integers because for length 0 the remote offset is
- * unchecked. */
-static void *placement_address(const struct region *region, const struct placement *placement)
+/* The placement's memory. For length 0 the remote offset is unchecked. */
+static struct map placement_map(const struct region *region, const struct placement *placement)
 {
-	return (void *)(uintptr_t)(region->start + placement->offset);
+	return region_map(region, placement->offset, placement->length);
 }
 
 /* Finds the region that takes a put or a get; NULL after counting why there is none. Otherwise the
@@ -85,8 +83,7 @@ static void notice_send(struct engine *engine, struct process to, struct message
 		return;
 	}
 	operation->peer = to;
-	operation->message.data = NULL;
-	operation->message.length = 0;
+	operation->message.memory = map_of_piece(NULL, 0);
 	outgoing_send(engine, operation, header);
 }
 
@@ -118,16 +115,17 @@ static ALWAYS_INLINE void put_take(struct space *space, struct region *region, s
 	/* The options are looked at before the end, which may free the region. */
 	bool acknowledge = header->handle != 0 && !(region->options & REGION_NO_ACK);
 	bool exhausts = region_spend(region, true, placement->length);
-	void *to = placement_address(region, placement);
+	const struct map memory = placement_map(region, placement);
 	bool traced = trace_wanted();
 	struct account account;
+	const void *to;
 	uint64_t link;
 
 	account_accepted(&account, from, header, placement);
 	account.value = header->value;
 	if (traced)
 		engine_trace(space->engine, TRACE_MATCH, from, header->operation, &account);
-	place_data(to, data, placement->length);
+	to = map_copy_in(&memory, 0, data, placement->length);
 	PROBE(place, from.nid, from.pid, to, placement->length);
 	if (traced)
 		engine_trace(space->engine, TRACE_PLACE, from, header->operation, &account);
@@ -158,8 +156,7 @@ static void put_accept(struct space *space, struct region *region, struct proces
 	operation->acknowledge = header->handle != 0;
 	operation->handle = header->handle;
 	operation->request_offset = header->offset;
-	inbound->base = placement_address(region, placement);
-	inbound->limit = placement->length;
+	inbound->memory = placement_map(region, placement);
 	inbound->context = operation;
 	inbound->want_end = true;
 }
@@ -225,8 +222,7 @@ static void get_begin(struct space *space, struct process from, const struct mes
 	operation = operation_accept(space, OPERATION_SERVE, region, from, header, &placement);
 	space_count(space, gets_received);
 	TAILQ_INSERT_TAIL(&space->engine->serving, operation, link);
-	operation->message.data = placement_address(region, &placement);
-	operation->message.length = placement.length;
+	operation->message.memory = placement_map(region, &placement);
 	reply.kind = MESSAGE_REPLY;
 	reply.uid = 0;
 	reply.cookie = 0;
@@ -285,10 +281,10 @@ static void reply_take(
 {
 	struct region *region = operation->region;
 	struct account *account = &operation->account;
-	void *to = (void *)(uintptr_t)region->start;
+	const struct map memory = region_map(region, 0, account->moved);
+	const void *to = map_copy_in(&memory, 0, data, account->moved);
 	uint64_t link;
 
-	place_data(to, data, account->moved);
 	PROBE(place, from.nid, from.pid, to, account->moved);
 	engine_trace(space->engine, TRACE_PLACE, space->engine->self, operation_name(operation),
 		account);
@@ -349,8 +345,7 @@ static void reply_begin(struct space *space, struct process from,
 	operation->queue = region->queue;
 	link = region_log(space, region, operation->queue, EVENT_REPLY_START, &operation->account);
 	operation->account.link = link ? link : LINK_OWN;
-	inbound->base = (void *)(uintptr_t)region->start;
-	inbound->limit = operation->account.moved;
+	inbound->memory = region_map(region, 0, operation->account.moved);
 	inbound->context = operation;
 	inbound->want_end = true;
 }

@@ -45,8 +45,8 @@ static inline struct account put_account(
 	struct account account = {
 		.target = operation->account.target,
 		.match_bits = operation->account.match_bits,
-		.requested = operation->message.length,
-		.moved = operation->message.length,
+		.requested = operation->message.memory.length,
+		.moved = operation->message.memory.length,
 		.value = operation->account.value,
 		.link = operation->account.link,
 	};
@@ -152,8 +152,7 @@ void outgoing_put(struct space *space, struct region *region, const struct move 
 	operation->account.target = space->uid | (uint64_t)move->portal << 32;
 	operation->account.match_bits = move->match_bits;
 	operation->account.value = move->value;
-	message->data = (const void *)(uintptr_t)region->start;
-	message->length = region->length;
+	message->memory = region_map(region, 0, region->length);
 	first = acknowledge || region->threshold != GATE_THRESHOLD_INFINITE; /* O4 */
 	if (first || trace_wanted()) {
 		header.operation = put_name(engine, operation, first, acknowledge);
@@ -163,7 +162,7 @@ void outgoing_put(struct space *space, struct region *region, const struct move 
 	}
 	message->header_length = message_encode(&header, message->header);
 	PROBE(put, operation, operation->peer.nid, operation->peer.pid, move->portal,
-		move->match_bits, message->length);
+		move->match_bits, message->memory.length);
 	transport_send(engine->transport, move->to, message);
 }
 
@@ -219,7 +218,7 @@ static void put_end_acknowledged(
 		.match_bits = operation->account.match_bits,
 		.offset = operation->request_offset,
 		.handle = operation->region->handle,
-		.requested = operation->message.length,
+		.requested = operation->message.memory.length,
 		.value = operation->remote,
 		.operation = operation->name,
 	};
@@ -276,8 +275,7 @@ void outgoing_get(struct space *space, struct region *region, const struct move 
 	region_begin(space, region, operation);
 	operation->peer = move->to;
 	operation->requested = true;
-	operation->message.data = NULL;
-	operation->message.length = 0;
+	operation->message.memory = map_of_piece(NULL, 0);
 	/* What its FAIL event says if no reply ever comes. */
 	operation->account = (struct account){
 		.nid = move->to.nid,

@@ -172,6 +172,8 @@ struct region {
 	uint32_t log_fail;                    /* as log_ok, of events that tell of a failure */
 	/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
 	uint64_t unlink_link;
+	/* its memory's pieces (map.h), of which `start` is an offset; NULL: one piece */
+	const struct map_vector *vector;
 };
 static_assert(sizeof(struct region) == 2 * CACHE_LINE, "region: two lines");
 

@@ -202,6 +202,13 @@ bool operation_names(const struct engine *engine, const struct space *space);
 void operation_pool_free(struct engine *engine);
 
 /* region.c */
+/* So many bytes of a region's memory from an offset on. */
+static inline struct map region_map(const struct region *region, uint64_t offset, uint64_t length)
+{
+	return (struct map){
+		.start = region->start + offset, .vector = region->vector, .length = length};
+}
+
 /* NULL: stale. */
 struct region *region_find(struct space *space, uint32_t index, uint32_t generation);
 struct region *region_of(struct space *space, uint64_t handle);

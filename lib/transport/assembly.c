@@ -4,7 +4,7 @@
  *
  * I1. The peer's assemblies are the messages that have begun, whose data is not all here and is
  *     wanted. Data of any other message that has begun is passed over.
- * I2. Nothing is placed beyond an inbound's limit, nor after its message_end().
+ * I2. Nothing is placed beyond an inbound's memory, nor after its message_end().
  * I3. A frame is delivered as a whole or not at all: assembly_check() says beforehand whether it
  *     can be.
  */
@@ -14,7 +14,6 @@
 
 #include <transport/acknowledgement.h>
 #include <transport/internal.h>
-#include <transport/place.h>
 #include <transport/ready.h>
 
 static struct assembly *assembly_find(const struct peer *peer, uint32_t number)
@@ -99,26 +98,33 @@ static void inbound_end(
 		transport->upcalls.message_end(transport->upcalls.context, context, why);
 }
 
+static inline void place_data(const struct peer *peer, const struct map *memory, uint64_t offset,
+	const void *data, uint64_t bytes)
+{
+	const void *to = map_copy_in(memory, offset, data, bytes);
+
+	PROBE(place, peer->process.nid, peer->process.pid, to, bytes);
+}
+
 /* Places the first data of a message. True when that is all that is wanted. */
 static bool start_place(struct transport *transport, struct peer *peer, const struct record *record,
 	const struct inbound *inbound)
 {
-	uint64_t limit = RTE_MIN(inbound->limit, record->extent);
+	uint64_t limit = RTE_MIN(inbound->memory.length, record->extent);
 	uint64_t place = RTE_MIN(limit, record->data_length);
 	struct assembly *assembly;
 
-	place_data(inbound->base, record->data, place);
-	PROBE(place, peer->process.nid, peer->process.pid, inbound->base, place);
+	place_data(peer, &inbound->memory, 0, record->data, place);
 	if (place == limit) {
 		inbound_end(transport, inbound->want_end, inbound->context, TRANSPORT_OK);
 		return true;
 	}
 	assembly = pool_take(&transport->assembly_pool);
 	assembly->next = peer->assemblies;
-	assembly->base = inbound->base;
+	assembly->memory = inbound->memory;
 	assembly->context = inbound->context;
 	assembly->length = record->extent;
-	assembly->limit = limit;
+	assembly->memory.length = limit;
 	assembly->placed = place;
 	assembly->number = record->message;
 	assembly->want_end = inbound->want_end;
@@ -170,7 +176,7 @@ static void assembly_complete(
 	bool want_end = assembly->want_end;
 	void *context = assembly->context;
 
-	if (assembly->stop && assembly->limit < assembly->length)
+	if (assembly->stop && assembly->memory.length < assembly->length)
 		stop_queue(transport, peer, assembly->number);
 	assembly_remove(transport, peer, assembly);
 	inbound_end(transport, want_end, context, TRANSPORT_OK);
@@ -185,14 +191,13 @@ static void more_deliver(
 	COUNT_ADD(transport, bytes_received, record->data_length);
 	/* extent + data_length <= length was checked, but a record before this one in its frame may
 	 * have begun the message. */
-	if (assembly == NULL || record->extent >= assembly->limit)
+	if (assembly == NULL || record->extent >= assembly->memory.length)
 		return;
-	place = RTE_MIN(assembly->limit - record->extent, record->data_length);
-	place_data(assembly->base + record->extent, record->data, place);
-	PROBE(place, peer->process.nid, peer->process.pid, assembly->base + record->extent, place);
+	place = RTE_MIN(assembly->memory.length - record->extent, record->data_length);
+	place_data(peer, &assembly->memory, record->extent, record->data, place);
 	/* A peer that lies may send the same bytes twice: it then ends its own message early. */
-	assembly->placed += RTE_MIN(place, assembly->limit - assembly->placed);
-	if (assembly->placed == assembly->limit)
+	assembly->placed += RTE_MIN(place, assembly->memory.length - assembly->placed);
+	if (assembly->placed == assembly->memory.length)
 		assembly_complete(transport, peer, assembly);
 }
 

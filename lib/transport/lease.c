@@ -42,9 +42,10 @@ static struct lease *lease_of(struct transport *transport, struct message *messa
 
 struct rte_mbuf *lease_tail(struct transport *transport, struct message *message, uint32_t bytes)
 {
-	struct lease *lease = lease_of(transport, message);
+	uint64_t run;
+	void *memory = map_run(&message->memory, message->framed, &run);
+	struct lease *lease = run >= bytes ? lease_of(transport, message) : NULL;
 	struct rte_mbuf *tail = lease != NULL ? rte_pktmbuf_alloc(transport->port->pool) : NULL;
-	void *memory = (void *)(uintptr_t)((uintptr_t)message->data + message->framed);
 
 	if (tail == NULL)
 		return NULL;

@@ -34,7 +34,8 @@ struct lease {
 };
 
 void lease_init(struct transport *transport);
-/* An mbuf that is the message's next bytes. NULL: they must be copied. */
+/* Returns an mbuf that is the message's next bytes, which are not 0. NULL: they must be copied,
+ * because they do not lie in one piece of memory, or for lack of an mbuf or a lease. */
 struct rte_mbuf *lease_tail(struct transport *transport, struct message *message, uint32_t bytes);
 /* Makes one frame of the two; the head has `length` bytes. */
 void lease_join(struct rte_mbuf *head, struct rte_mbuf *tail);

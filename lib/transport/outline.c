@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include <rte_memcpy.h>
-
 #include <transport/peer.h>
 #include <transport/pool.h>
 
@@ -107,18 +105,17 @@ static uint8_t *record_again(const struct part *part, const struct message *mess
 	struct record record = {
 		.kind = part->kind,
 		.header_length = starts ? (uint8_t)message->header_length : 0,
-		.data_length = part->kind == RECORD_WHOLE ? (uint16_t)message->length : part->count,
+		.data_length =
+			part->kind == RECORD_WHOLE ? (uint16_t)message->memory.length : part->count,
 		.message = message->number,
-		.extent = starts ? message->length : part->extent,
+		.extent = starts ? message->memory.length : part->extent,
 	};
 	uint64_t from = part->kind == RECORD_MORE ? part->extent : 0;
 	uint8_t *to = record_write(at, &record);
 
 	record_pad(at, &record);
 	memcpy(to, message->header, record.header_length);
-	if (record.data_length != 0) /* there may be no memory at all */
-		rte_memcpy(to + record.header_length, (const uint8_t *)message->data + from,
-			record.data_length);
+	map_copy_out(&message->memory, from, to + record.header_length, record.data_length);
 	return at + record_bytes(record.kind, record.header_length, record.data_length);
 }
 

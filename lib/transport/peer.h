@@ -142,10 +142,9 @@ struct reorder {
 /* A message that has begun and is not all here. */
 struct assembly {
 	struct assembly *next;
-	uint8_t *base;
+	struct map memory; /* of the bytes to place, no more than length */
 	void *context;
 	uint64_t length; /* as announced */
-	uint64_t limit;  /* bytes to place, less than or equal to length */
 	uint64_t placed;
 	uint32_t number;
 	bool want_end;

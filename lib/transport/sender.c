@@ -30,7 +30,6 @@
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
-#include <rte_memcpy.h>
 
 #include <transport/ack.h>
 #include <transport/address.h>
@@ -73,7 +72,7 @@ static bool sender_gather(
 	const struct transport *transport, struct peer *peer, const struct message *message)
 {
 	uint32_t room = transport->bundle - peer->gathered;
-	uint64_t bytes = message->length + message->header_length + RECORD_WHOLE_BYTES;
+	uint64_t bytes = message->memory.length + message->header_length + RECORD_WHOLE_BYTES;
 
 	peer->gathered = (uint16_t)(peer->gathered + RTE_MIN(bytes, room));
 	return room != 0 && bytes >= room;
@@ -128,11 +127,11 @@ static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *mes
 	uint32_t number, uint32_t psn, uint32_t bytes, bool straight)
 {
 	const struct record record = {
-		.kind = straight || bytes == message->length ? RECORD_WHOLE : RECORD_START,
+		.kind = straight || bytes == message->memory.length ? RECORD_WHOLE : RECORD_START,
 		.header_length = (uint8_t)message->header_length,
 		.data_length = (uint16_t)bytes,
 		.message = number,
-		.extent = message->length,
+		.extent = message->memory.length,
 	};
 	uint8_t *to = record_write(at, &record);
 
@@ -174,7 +173,7 @@ static inline uint32_t fill_room(const struct filling *filling)
  * waits behind it. */
 static bool fill_tail(struct filling *filling, struct message *message, uint32_t bytes)
 {
-	bool ends = message->framed + bytes == message->length;
+	bool ends = message->framed + bytes == message->memory.length;
 
 	if (bytes % RECORD_ALIGN != 0 || (ends && filling->peer->waiting.head != NULL) ||
 		!filling->transport->port->gathers)
@@ -186,21 +185,10 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 	return true;
 }
 
-/* The data of a message from its start on; there may be no memory at all. */
-static __rte_always_inline void data_copy(uint8_t *to, const void *from, uint32_t bytes)
-{
-	if (bytes == sizeof(uint64_t))
-		memcpy(to, from, sizeof(uint64_t));
-	else if (bytes != 0)
-		rte_memcpy(to, from, bytes);
-}
-
 static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
 {
-	if (bytes == 0)
-		return; /* there may be no memory at all */
 	if (bytes <= filling->transport->copied_max || !fill_tail(filling, message, bytes))
-		data_copy(to, (const uint8_t *)message->data + message->framed, bytes);
+		map_copy_out(&message->memory, message->framed, to, bytes);
 	message->framed += bytes;
 	COUNT_ADD(filling->transport, bytes_sent, bytes);
 }
@@ -233,7 +221,7 @@ static void fill_stops(struct filling *filling)
 static bool fill_torn(const struct filling *filling, const struct message *message, uint32_t room)
 {
 	uint64_t alone = FRAME_HEADER_BYTES + FRAME_SACK_BYTES + RECORD_WHOLE_BYTES +
-			 message->header_length + message->length;
+			 message->header_length + message->memory.length;
 
 	if (filling->peer->open_count == OPEN_MAX)
 		return false;
@@ -247,7 +235,7 @@ static bool fill_start(struct filling *filling)
 	struct peer *peer = filling->peer;
 	struct message *message = peer->waiting.head;
 	uint32_t room = fill_room(filling);
-	bool whole = message->length + message->header_length + RECORD_WHOLE_BYTES <= room;
+	bool whole = message->memory.length + message->header_length + RECORD_WHOLE_BYTES <= room;
 	uint8_t kind = whole ? RECORD_WHOLE : RECORD_START;
 	uint32_t overhead = record_header_bytes(kind) + message->header_length;
 	uint32_t bytes;
@@ -259,12 +247,12 @@ static bool fill_start(struct filling *filling)
 	if (!whole && !fill_torn(filling, message, room))
 		return false;
 	messages_take(&peer->waiting);
-	bytes = fill_part(message->length, room);
+	bytes = fill_part(message->memory.length, room);
 	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes, false);
 	fill_advance(filling, record_bytes(kind, message->header_length, bytes));
 	filling->frame->flags |= FRAME_START;
 	fill_data(filling, message, to, bytes);
-	if (message->framed < message->length) {
+	if (message->framed < message->memory.length) {
 		messages_append(&peer->open, message);
 		peer->open_count++;
 	} else {
@@ -286,7 +274,7 @@ static void fill_more(struct filling *filling)
 
 	while (peer->open.head != NULL && fill_room(filling) > RECORD_HEADER_BYTES) {
 		struct message *message = peer->open.head;
-		uint64_t left = message->length - message->framed;
+		uint64_t left = message->memory.length - message->framed;
 		uint32_t room = fill_room(filling) - RECORD_HEADER_BYTES;
 		struct record record = {
 			.kind = RECORD_MORE,
@@ -299,7 +287,7 @@ static void fill_more(struct filling *filling)
 		record.data_length = (uint16_t)fill_part(left, room);
 		fill_data(filling, message, fill_record(filling, &record), record.data_length);
 		message->last_psn = filling->psn;
-		if (message->framed < message->length)
+		if (message->framed < message->memory.length)
 			continue;
 		messages_take(&peer->open);
 		peer->open_count--;
@@ -414,7 +402,7 @@ static inline bool sender_small_open(const struct transport *transport, const st
 
 	return flight == NULL || flight->small_count < (flight->many ? SMALL_MANY : most) ||
 	       peer->gathered == transport->bundle || peer->open.head != NULL ||
-	       (next != NULL && next->length >= SMALL_BYTES);
+	       (next != NULL && next->memory.length >= SMALL_BYTES);
 }
 
 /* May another new frame go? */
@@ -538,14 +526,14 @@ static __rte_always_inline uint8_t *straight_fill(
 	uint64_t data = 0;
 
 	do {
-		uint64_t bytes = message->length;
+		uint64_t bytes = message->memory.length;
 		uint8_t *to;
 
 		if (bytes > copied_max || bytes + STRAIGHT_ROOM > (uint64_t)(end - at) ||
 			message->header_length > STRAIGHT_HEADER || number == number_end)
 			break;
 		to = start_begin(at, message, number++, psn, (uint32_t)bytes, true);
-		data_copy(to, message->data, (uint32_t)bytes);
+		map_copy_out(&message->memory, 0, to, bytes);
 		message->framed = bytes;
 		at += record_bytes(RECORD_WHOLE, message->header_length, (uint32_t)bytes);
 		data += bytes;

@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 #include <base/clock.h>
+#include <base/map.h>
 #include <base/port.h>
 #include <transport/secret.h>
 #include <wire/encapsulation.h>
@@ -52,8 +53,7 @@ enum transport_fail {
 /* A message on its way out. The caller fills the first part and keeps the whole alive until
  * message_done(). */
 struct message {
-	const void *data;
-	uint64_t length;
+	struct map memory;      /* its data, only read */
 	uint32_t header_length; /* a multiple of 8 */
 	/* the transport's */
 	uint32_t number;
@@ -68,10 +68,10 @@ struct message {
 
 /* A message on its way in, as the layer above decided in message_begin(). */
 struct inbound {
-	void *base;     /* where data byte 0 goes */
-	uint64_t limit; /* bytes placed from base on; what is beyond is discarded. 0: discard all */
-	void *context;  /* for message_end() */
-	bool want_end;  /* call message_end(); false for a message that was discarded */
+	/* where the data goes; what is beyond its length is discarded. Length 0: discard all */
+	struct map memory;
+	void *context; /* for message_end() */
+	bool want_end; /* call message_end(); false for a message that was discarded */
 	/* the data that is wanted was here, and has been placed: the message has ended */
 	bool taken;
 	bool stop; /* tell the sender not to send what will be discarded anyway */

@@ -125,10 +125,10 @@ void transport_send(struct transport *transport, struct process to, struct messa
 		message->header_length % 8 == 0 && message->header_length <= MESSAGE_HEADER_MAX);
 	sent->to = to;
 	sent->message = message;
-	sent->data = message->data;
-	sent->length = message->length;
+	sent->data = (const void *)(uintptr_t)message->memory.start;
+	sent->length = message->memory.length;
 	assert_true(message_decode(
-		message->header, message->header_length, message->length, &sent->header));
+		message->header, message->header_length, message->memory.length, &sent->header));
 	transport->sent_count++;
 }
 
@@ -259,12 +259,11 @@ void fake_place(struct fake_arrival *arrival, uint64_t offset, const void *data,
 {
 	const struct inbound *inbound = &arrival->inbound;
 
-	if (offset >= inbound->limit)
+	if (offset >= inbound->memory.length)
 		return;
-	if (length > inbound->limit - offset)
-		length = inbound->limit - offset;
-	if (length != 0)
-		memcpy((char *)inbound->base + offset, data, length);
+	if (length > inbound->memory.length - offset)
+		length = inbound->memory.length - offset;
+	map_copy_in(&inbound->memory, offset, data, length);
 }
 
 void fake_end(struct fake_arrival *arrival, enum transport_fail why)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* network.c - see network.h. */
 #include "network.h"
+#include "scatter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,10 +42,12 @@ struct sent {
 	uint32_t life;
 	/* the data's own: who still reads it when the message is done is found out */
 	uint8_t *memory;
+	struct scatter *scatter; /* or here */
 };
 
 struct received {
 	uint8_t *bytes;
+	struct scatter *scatter; /* or there */
 	uint64_t length;
 	uint64_t where;
 	struct node *node;
@@ -58,6 +61,14 @@ uint64_t network_random(struct network *network)
 static bool chance(struct network *network, double probability)
 {
 	return (double)(network_random(network) >> 11) < probability * 9007199254740992.0;
+}
+
+/* Memory in pieces for half of the messages, if there shall be any; NULL: this one's is in one. */
+static struct scatter *scatter_perhaps(struct network *network, uint64_t length)
+{
+	if (!network->scattered || network_random(network) % 2 == 0)
+		return NULL;
+	return scatter_new(network_random(network), length);
 }
 
 /* --- the wire */
@@ -344,8 +355,9 @@ static void upcall_begin(
 	received->length = length;
 	received->where = stamp.where;
 	received->node = node;
-	inbound->base = received->bytes;
-	inbound->limit = length;
+	received->scatter = scatter_perhaps(node->network, length);
+	inbound->memory = received->scatter != NULL ? map_of_vector(received->scatter->vector)
+						    : map_of_piece(received->bytes, length);
 	inbound->context = received;
 	inbound->want_end = true;
 }
@@ -360,8 +372,7 @@ static void upcall_whole(void *context, struct process from, const void *header,
 	struct inbound inbound = {0};
 
 	upcall_begin(context, from, &record, &inbound);
-	if (inbound.limit != 0)
-		memcpy(inbound.base, data, length);
+	map_copy_in(&inbound.memory, 0, data, inbound.memory.length);
 	if (inbound.want_end)
 		upcall_end(context, inbound.context, TRANSPORT_OK);
 }
@@ -373,6 +384,10 @@ static void upcall_end(void *context, void *inbound_context, enum transport_fail
 	unsigned i;
 
 	assert_ptr_equal(received->node, node);
+	if (received->scatter != NULL) {
+		scatter_read(received->scatter, received->bytes);
+		scatter_free(received->scatter);
+	}
 	for (i = 0; i < 16; i++)
 		assert_int_equal(received->bytes[received->length + i], 0xa5);
 	if (why == TRANSPORT_OK) {
@@ -399,7 +414,11 @@ static void upcall_done(void *context, struct message *message, enum transport_f
 		node->done++;
 	else
 		node->failed[why]++;
-	memset(sent->memory, 0xee, sent->message.length);
+	memset(sent->memory, 0xee, sent->message.memory.length);
+	if (sent->scatter != NULL) {
+		scatter_write(sent->scatter, sent->memory);
+		scatter_free(sent->scatter);
+	}
 	free(sent->memory);
 	free(sent);
 }
@@ -447,8 +466,13 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 	sent->memory = malloc(length + 1);
 	assert_non_null(sent->memory);
 	memcpy(sent->memory, network->pattern + stamp.where, length);
-	sent->message.data = sent->memory;
-	sent->message.length = length;
+	sent->message.memory = map_of_piece(sent->memory, length);
+	sent->scatter = scatter_perhaps(network, length);
+	if (sent->scatter != NULL) {
+		scatter_write(sent->scatter, sent->memory);
+		memset(sent->memory, 0xee, length);
+		sent->message.memory = map_of_vector(sent->scatter->vector);
+	}
 	sent->message.header_length = sizeof(stamp);
 	/* What stands behind a header, perhaps of the last message, is nobody's business. */
 	memset(sent->message.header, 0xa5, sizeof(sent->message.header));

@@ -86,6 +86,8 @@ struct network {
 	bool delivered;              /* a frame, since the clock moved */
 	uint8_t *pattern;
 	struct rte_mempool *pool;
+	/* the memory of half of all messages, at either end, is in random pieces */
+	bool scattered;
 	struct transport_options options;
 	uint64_t frames;
 	/* sees every frame when it is sent; false: it is lost */

@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 
 #include <base/handle.h>
 
@@ -28,7 +29,7 @@ static void put__that_is_too_long_is_refused_without_truncation_and_cut_with_it(
 	region.options |= REGION_TRUNCATE;
 	rig_attach(rig, rig_entry_any(rig, false), &region, 0);
 	arrival = put(&header, 11);
-	assert_true(arrival->inbound.taken || arrival->inbound.limit == 10);
+	assert_true(arrival->inbound.taken || arrival->inbound.memory.length == 10);
 	assert_true(arrival->inbound.stop);
 	event = rig_event(rig, queue, EVENT_PUT_START);
 	assert_int_equal(event.requested, 11);
@@ -371,6 +372,46 @@ static void queue_freed_while_a_put_lands__loses_the_end_and_nothing_else(void *
 	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
 
+/* A region's memory may be in pieces; what its operations move is a part of it. */
+static void region_in_pieces__is_written_and_read_across_them(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = attach_any(rig, queue, REGION_PUT | REGION_GET | REGION_REMOTE_OFFSET);
+	struct message_header header = rig_put_header(0);
+	struct map_vector *vector = calloc(1, map_vector_size(3));
+	struct fake_sent *reply;
+	char got[10];
+
+	assert_non_null(vector);
+	map_vector_add(vector, memory + 40, 4);
+	map_vector_add(vector, memory + 30, 3);
+	map_vector_add(vector, memory + 1, sizeof(memory) - 7);
+	rig_region(rig, region)->start = 0;
+	rig_region(rig, region)->vector = vector;
+	header.offset = 2;
+	put(&header, 6);
+	rig_event(rig, queue, EVENT_PUT_START);
+	rig_event(rig, queue, EVENT_PUT_END);
+	assert_memory_equal(memory + 42, data, 2);
+	assert_memory_equal(memory + 30, data + 2, 3);
+	assert_memory_equal(memory + 1, data + 5, 1);
+	assert_int_equal(memory[2], 0);
+	assert_int_equal(memory[44], 0);
+	header = rig_get_header(5);
+	header.offset = 3;
+	fake_deliver(RIG_PEER, &header, NULL, 0);
+	rig_event(rig, queue, EVENT_GET_START);
+	reply = fake_next();
+	assert_int_equal(reply->length, 5);
+	map_copy_out(&reply->message->memory, 0, got, 5);
+	assert_memory_equal(got, data + 1, 5);
+	fake_finish(reply, TRANSPORT_OK);
+	rig_event(rig, queue, EVENT_GET_END);
+	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
+	free(vector);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, arrivals_setup, rig_teardown)
 
 int main(void)
@@ -390,6 +431,7 @@ int main(void)
 		test(unlink_nofit__waits_for_what_is_pending_and_accepts_nothing_meanwhile),
 		test(region_without_a_queue__works_in_silence),
 		test(queue_freed_while_a_put_lands__loses_the_end_and_nothing_else),
+		test(region_in_pieces__is_written_and_read_across_them),
 	};
 
 	return cmocka_run_group_tests(tests, arrivals_in_pieces, NULL) +

@@ -163,7 +163,7 @@ static void put__to_a_portal_that_does_not_exist_is_dropped(void **state)
 	header.portal = RIG_PORTALS;
 	arrival = put(&header, 4);
 	assert_false(arrival->inbound.want_end);
-	assert_int_equal(arrival->inbound.limit, 0);
+	assert_int_equal(arrival->inbound.memory.length, 0);
 	assert_true(arrival->inbound.stop);
 	header.portal = UINT32_MAX;
 	put(&header, 4);

@@ -129,9 +129,8 @@ static void twin_begin(
 	inbound->stop = record->message % 3 == 0;
 	if (twin->used + wanted > TWIN_MEMORY)
 		twin->used = 0;
-	inbound->base = twin->memory + twin->used;
-	inbound->limit = wanted;
-	inbound->context = inbound->base;
+	inbound->memory = map_of_piece(twin->memory + twin->used, wanted);
+	inbound->context = twin->memory + twin->used;
 	inbound->want_end = wanted != 0;
 	twin->used += wanted;
 }
@@ -528,8 +527,8 @@ static void twins_send(struct twins *twins)
 		struct message *message = calloc(1, sizeof(*message));
 
 		assert_non_null(message);
-		message->data = data;
-		message->length = odd % 16 == 0 ? odd >> 32 & 2047 : odd >> 32 & 31;
+		message->memory =
+			map_of_piece(data, odd % 16 == 0 ? odd >> 32 & 2047 : odd >> 32 & 31);
 		message->header_length = 8;
 		memcpy(message->header, &twins->messages, 8);
 		transport_send(

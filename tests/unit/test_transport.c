@@ -250,18 +250,12 @@ static void send__a_short_message_overtakes_the_rest_of_a_long_one(void **state)
 	network_destroy(network);
 }
 
-static void faults_run(
-	uint64_t seed, uint32_t first_psn, struct faults faults, unsigned nodes, unsigned messages)
+/* Bursts of messages of all sizes among all nodes, which all arrive. */
+static void traffic_run(struct network *network, unsigned messages)
 {
-	static const uint32_t sizes[] = {NETWORK_FRAME, 270, 9014, 320};
-	uint32_t size = sizes[seed % 4];
-	struct network *network =
-		network_create(nodes, seed, size, size > 4000 ? 8000 : NETWORK_MBUFS);
+	unsigned nodes = network->count;
 	unsigned sent = 0;
 
-	printf("seed %llu\n", (unsigned long long)seed);
-	network->faults = faults;
-	network->options.first_psn = first_psn;
 	network_start(network);
 	while (sent < messages) {
 		unsigned burst = (unsigned)(network_random(network) % 8);
@@ -277,6 +271,28 @@ static void faults_run(
 	}
 	assert_true(network_run(network, 100 * SECOND));
 	network_check(network);
+}
+
+static struct network *faults_network(
+	uint64_t seed, uint32_t first_psn, struct faults faults, unsigned nodes)
+{
+	static const uint32_t sizes[] = {NETWORK_FRAME, 270, 9014, 320};
+	uint32_t size = sizes[seed % 4];
+	struct network *network =
+		network_create(nodes, seed, size, size > 4000 ? 8000 : NETWORK_MBUFS);
+
+	printf("seed %llu\n", (unsigned long long)seed);
+	network->faults = faults;
+	network->options.first_psn = first_psn;
+	return network;
+}
+
+static void faults_run(
+	uint64_t seed, uint32_t first_psn, struct faults faults, unsigned nodes, unsigned messages)
+{
+	struct network *network = faults_network(seed, first_psn, faults, nodes);
+
+	traffic_run(network, messages);
 	network_check_faults(network);
 	network_destroy(network);
 }
@@ -459,6 +475,38 @@ static void gather__a_port_that_is_not_known_to_gather_gets_frames_in_one_piece(
 	network_destroy(network);
 }
 
+/* Memory in pieces, at either end, under every fault. gathers: what lies in one piece is sent from
+ * there. */
+static void scattered_run(uint64_t seed, bool gathers)
+{
+	static const struct faults faults = {
+		.loss = 0.05,
+		.duplicate = 0.02,
+		.reorder = 0.05,
+		.reorder_by = 100 * MICROSECOND,
+		.delay = 5 * MICROSECOND,
+	};
+	struct network *network = faults_network(seed, UINT32_MAX - 200, faults, 3);
+
+	network->scattered = true;
+	network->options.full_checksum = !gathers;
+	if (gathers)
+		gather_set(network, true);
+	traffic_run(network, 300);
+	if (gathers)
+		assert_true(network->nodes[0].counters.frames_gathered > 0);
+	network_destroy(network);
+}
+
+static void scattered__memory_in_pieces_arrives_as_memory_in_one(void **state)
+{
+	uint64_t seed = network_seed();
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		scattered_run(seed + i, i / 4 != 0);
+}
+
 /* What is beyond counts for nothing: with frames lost, the last of what is wanted often comes
  * before the rest of it. */
 static void limit__ends_a_message_when_all_that_is_wanted_is_here(void **state)
@@ -618,6 +666,7 @@ int main(void)
 		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
 		cmocka_unit_test(
 			gather__a_port_that_is_not_known_to_gather_gets_frames_in_one_piece),
+		cmocka_unit_test(scattered__memory_in_pieces_arrives_as_memory_in_one),
 		cmocka_unit_test(limit__ends_a_message_when_all_that_is_wanted_is_here),
 		cmocka_unit_test(stop__spares_the_rest_of_a_message),
 		cmocka_unit_test(discard__without_a_stop_takes_it_all),
