@@ -25,7 +25,7 @@ LOGGING_INLINE void event_copy(struct event_slot *slot, unsigned word, const uin
  * account's. What an event says of its region is the region's. Not the gate's threshold: events
  * tell of operations in the order in which they began, and sends that wait in the ring have not.
  * The line that readers poll is written last, and as a whole: it may be taken away between two
- * stores. */
+ * stores. why: not TRANSPORT_OK makes a FAILED of an END. */
 LOGGING_INLINE void event_write(struct logging *logging, const struct region *region,
 	enum event_kind kind, uint32_t why, const struct account *account, uint64_t link)
 {
@@ -45,7 +45,7 @@ LOGGING_INLINE void event_write(struct logging *logging, const struct region *re
 	WRITE(EVENT_MOVED, account->moved);
 	WRITE(EVENT_OFFSET, account->offset);
 #undef WRITE
-	logging->first |= (uint32_t)kind | why << EVENT_FAIL_AT |
+	logging->first |= ((uint32_t)kind + (why != TRANSPORT_OK)) | why << EVENT_FAIL_AT |
 			  (uint32_t)region->options << EVENT_OPTIONS_AT;
 }
 
@@ -58,10 +58,10 @@ LOGGING_INLINE void event_publish(
 	engine_touch(space, queue);
 }
 
-/* Is an event of this region to be logged? */
+/* Is an event of this region to be logged? why: as event_write() has it. */
 LOGGING_INLINE bool event_wanted(const struct region *region, enum event_kind kind, uint32_t why)
 {
-	return (why == TRANSPORT_OK ? region->log_ok : region->log_fail) & EVENT_BIT(kind);
+	return region->log & EVENT_BIT((uint32_t)kind + (why != TRANSPORT_OK));
 }
 
 /* Logs an event in a queue that has been found. */
@@ -97,7 +97,7 @@ LOGGING_INLINE uint64_t region_log_whole(struct space *space, const struct regio
 
 	if (!queue)
 		return 0;
-	if (__builtin_expect((region->log_ok & both) == both, 1))
+	if (__builtin_expect((region->log & both) == both, 1))
 		logging = queue_claim_pair(queue);
 	if (__builtin_expect(!logging.slot, 0)) {
 		/* so that the account itself may stay in registers */

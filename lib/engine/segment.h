@@ -148,9 +148,8 @@ struct region {
 	 * region.c */
 	uint8_t accepts;
 	uint16_t reserved;
-	/* which of its events are logged: EVENT_BIT() of each kind. By the application, as are
-	 * those of failures. */
-	uint32_t log_ok;
+	/* which of its events are logged: EVENT_BIT() of each kind; by the application */
+	uint32_t log;
 	/* what events tell of it, as words EVENT_REGION to EVENT_QUEUE, which are copied in
 	 * pairs */
 	uint64_t handle; /* its own */
@@ -169,7 +168,6 @@ struct region {
 	bool unlink_nofit;                    /* free when a matching message does not fit */
 	uint32_t entry;                       /* its match entry, INDEX_NONE: free-floating */
 	uint32_t entry_generation;            /* of `entry`, for the command that attaches it */
-	uint32_t log_fail;                    /* as log_ok, of events that tell of a failure */
 	/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
 	uint64_t unlink_link;
 	/* its memory's pieces (map.h), of which `start` is an offset; NULL: one piece */
@@ -207,16 +205,20 @@ struct access_entry {
 	uint64_t target_mask;
 };
 
-/* What an event tells. An END also ends an operation that failed: then it says why. */
+/* What an event tells. A FAILED takes the place of the END before it and says why. */
 enum event_kind {
 	EVENT_GET_START, /* target */
 	EVENT_GET_END,
+	EVENT_GET_FAILED,
 	EVENT_PUT_START,
 	EVENT_PUT_END,
+	EVENT_PUT_FAILED,
 	EVENT_REPLY_START, /* initiator */
 	EVENT_REPLY_END,
+	EVENT_REPLY_FAILED,
 	EVENT_SEND_START,
 	EVENT_SEND_END,
+	EVENT_SEND_FAILED,
 	EVENT_ACK,
 	EVENT_UNLINK, /* the region left by itself */
 	EVENT_KINDS
@@ -298,9 +300,15 @@ static_assert(offsetof(struct region, queue) - offsetof(struct region, handle) =
 static_assert(EVENT_KINDS <= 16 && FAIL_UNDELIVERABLE <= 7 && TRANSPORT_SHUTDOWN <= 7 &&
 		      REGION_OPTIONS << EVENT_OPTIONS_AT < EVENT_PAIR,
 	"attributes fit");
-static_assert(EVENT_GET_END == EVENT_GET_START + 1 && EVENT_PUT_END == EVENT_PUT_START + 1 &&
-		      EVENT_REPLY_END == EVENT_REPLY_START + 1,
-	"END follows START");
+#define EVENT_FOLLOWS(operation)                                                                   \
+	static_assert(EVENT_##operation##_END == EVENT_##operation##_START + 1 &&                  \
+			      EVENT_##operation##_FAILED == EVENT_##operation##_END + 1,           \
+		"END follows START, and FAILED follows END")
+EVENT_FOLLOWS(GET);
+EVENT_FOLLOWS(PUT);
+EVENT_FOLLOWS(REPLY);
+EVENT_FOLLOWS(SEND);
+#undef EVENT_FOLLOWS
 
 /* Readers may race with the writer, and throw away what they read. */
 struct event_slot {

@@ -40,20 +40,18 @@ static_assert(
 		offsetof(ptl_md_t, max_offset) == offsetof(ptl_md_t, threshold) + sizeof(uint32_t),
 	"words hold two fields as the caller has them");
 
-/* Each operation has a kind for its failure here, behind its START and its END. */
-#define EVENT_TYPE(kind, failed) ((kind) + (kind) / 2 + (failed))
-#define EVENT_TYPE_IS(kind, failed, type)                                                          \
-	static_assert(EVENT_TYPE((int)(kind), failed) == (int)(type), "types follow from kinds")
+/* event_tell() relies on this. */
+#define EVENT_TYPE_IS(kind, type) static_assert((int)(kind) == (int)(type), "types are kinds")
 #define EVENT_TYPES_ARE(operation)                                                                 \
-	EVENT_TYPE_IS(EVENT_##operation##_START, 0, PTL_EVENT_##operation##_START);                \
-	EVENT_TYPE_IS(EVENT_##operation##_END, 0, PTL_EVENT_##operation##_END);                    \
-	EVENT_TYPE_IS(EVENT_##operation##_END, 1, PTL_EVENT_##operation##_FAIL)
+	EVENT_TYPE_IS(EVENT_##operation##_START, PTL_EVENT_##operation##_START);                   \
+	EVENT_TYPE_IS(EVENT_##operation##_END, PTL_EVENT_##operation##_END);                       \
+	EVENT_TYPE_IS(EVENT_##operation##_FAILED, PTL_EVENT_##operation##_FAIL)
 EVENT_TYPES_ARE(GET);
 EVENT_TYPES_ARE(PUT);
 EVENT_TYPES_ARE(REPLY);
 EVENT_TYPES_ARE(SEND);
-EVENT_TYPE_IS(EVENT_ACK, 0, PTL_EVENT_ACK);
-EVENT_TYPE_IS(EVENT_UNLINK, 0, PTL_EVENT_UNLINK);
+EVENT_TYPE_IS(EVENT_ACK, PTL_EVENT_ACK);
+EVENT_TYPE_IS(EVENT_UNLINK, PTL_EVENT_UNLINK);
 static_assert((int)TRANSPORT_OK == (int)PTL_NI_OK &&
 		      (int)TRANSPORT_UNREACHABLE == (int)PTL_NI_UNREACHABLE &&
 		      (int)TRANSPORT_DEAD == (int)PTL_NI_PEER_DEAD &&
@@ -108,8 +106,7 @@ static inline void event_tell(
 	TELL(EVENT_USER, mem_desc.user_ptr);
 	TELL(EVENT_VALUE, hdr_data);
 #undef TELL
-	to->type = (ptl_event_kind_t)EVENT_TYPE(
-		EVENT_KIND(attributes) + second, EVENT_FAIL(attributes) != 0);
+	to->type = (ptl_event_kind_t)(EVENT_KIND(attributes) + second);
 	to->mem_desc.options = EVENT_OPTIONS(attributes);
 	to->ni_fail_type = (ptl_ni_fail_t)EVENT_FAIL(attributes);
 	to->sequence =

@@ -72,8 +72,7 @@ static bool region_make(struct segment *segment, const ptl_md_t *md, struct comm
 	region->queue = description.queue;
 	region->max_offset = description.max_offset;
 	region->options = (uint8_t)description.options;
-	region->log_ok = EVENTS_ALL;
-	region->log_fail = EVENTS_ALL;
+	region->log = EVENTS_ALL;
 	region->entry = INDEX_NONE;
 	region->unlink_op = false;
 	region->unlink_nofit = false;

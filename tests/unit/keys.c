@@ -131,8 +131,7 @@ static struct region *region_make(const struct visit *visit, const void *memory,
 	region->queue = log == 0 ? 0 : queues[visit->interface - interfaces];
 	region->max_offset = UINT32_MAX;
 	region->options = REGION_PUT | REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE;
-	region->log_ok = log;
-	region->log_fail = log;
+	region->log = log;
 	region->entry = INDEX_NONE;
 	region->unlink_op = false;
 	region->unlink_nofit = false;
@@ -203,7 +202,7 @@ int keys_offer(uint64_t endpoint, uint64_t key, void *memory, size_t length)
 
 struct outcome {
 	struct queue_view queue;
-	uint32_t end; /* the kind that is waited for */
+	uint32_t end; /* the kind that is waited for, or the one after it: it failed */
 	uint32_t kind;
 	uint32_t fail;
 	uint64_t moved;
@@ -226,7 +225,8 @@ static bool outcome_look(void *context)
 
 	do
 		answer = queue_take(&outcome->queue, outcome_copy, outcome);
-	while (answer == QUEUE_EVENT && outcome->kind != outcome->end);
+	while (answer == QUEUE_EVENT && outcome->kind != outcome->end &&
+		outcome->kind != outcome->end + 1);
 	return answer != QUEUE_EMPTY;
 }
 
@@ -238,7 +238,7 @@ static int move_run(const struct visit *visit, struct command *move, const void 
 	uint64_t handle = queues[visit->interface - interfaces];
 	struct queue *queue = segment_queue(visit->segment, handle_index(handle));
 	struct outcome outcome = {.queue = queue_view(visit->segment, queue, handle), .end = end};
-	uint32_t log = EVENT_BIT(end) | (end == EVENT_ACK ? EVENT_BIT(EVENT_SEND_START) : 0);
+	uint32_t log = EVENT_BIT(end) | EVENT_BIT(end == EVENT_ACK ? EVENT_SEND_START : end + 1);
 	struct command bind = {.kind = COMMAND_REGION_BIND};
 	struct command unlink = {.kind = COMMAND_REGION_UNLINK};
 	enum waiting_answer answer;

@@ -254,8 +254,7 @@ static struct command region_command(
 	region->max_offset = from->max_offset;
 	region->options = (uint8_t)from->options;
 	region->threshold = from->threshold;
-	region->log_ok = EVENTS_ALL;
-	region->log_fail = EVENTS_ALL;
+	region->log = EVENTS_ALL;
 	region->unlink_op = flags & RIG_UNLINK_OP;
 	region->unlink_nofit = flags & RIG_UNLINK_NOFIT;
 	command.object.index = index;
@@ -432,8 +431,7 @@ static void slot_read(const struct event_slot *slot, uint32_t attributes, uint32
 	words[EVENT_SEQUENCE] =
 		atomic_load_explicit(&slot->words[EVENT_SEQUENCE], memory_order_relaxed);
 	*(struct event *)to = (struct event){
-		.kind = (uint16_t)(EVENT_KIND(attributes) + second +
-				   (EVENT_FAIL(attributes) ? EVENT_KINDS : 0)),
+		.kind = (uint16_t)(EVENT_KIND(attributes) + second),
 		.fail = (uint16_t)EVENT_FAIL(attributes),
 		.nid = (uint32_t)words[EVENT_INITIATOR],
 		.pid = (uint32_t)(words[EVENT_INITIATOR] >> 32),

@@ -47,13 +47,6 @@ void rig_space_free(struct rig *space);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
-/* In struct event: an END that says why its operation failed. */
-enum {
-	EVENT_GET_FAIL = EVENT_KINDS + EVENT_GET_END,
-	EVENT_PUT_FAIL = EVENT_KINDS + EVENT_PUT_END,
-	EVENT_REPLY_FAIL = EVENT_KINDS + EVENT_REPLY_END,
-	EVENT_SEND_FAIL = EVENT_KINDS + EVENT_SEND_END
-};
 /* What an event says. */
 struct event {
 	uint16_t kind; /* enum event_kind, or the failures below */

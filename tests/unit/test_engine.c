@@ -360,7 +360,7 @@ static void pair_put(struct rig *rig, const struct pair *pair, const struct rig_
 	if (put->value % 5 == 0) {
 		fake_finish(sent[0], TRANSPORT_DEAD);
 		fake_finish(sent[1], TRANSPORT_DEAD);
-		pair_event(rig, pair, EVENT_SEND_FAIL);
+		pair_event(rig, pair, EVENT_SEND_FAILED);
 	} else {
 		fake_finish(sent[0], TRANSPORT_OK);
 		fake_finish(sent[1], TRANSPORT_OK);
@@ -588,7 +588,7 @@ static void engine_destroy__ends_everything_that_was_in_flight(void **state)
 	uint64_t region = rig_attach(rig, rig_entry_any(rig, false), &RIG_REGION(memory, queue), 0);
 	struct message_header put = rig_put_header(4), get = rig_get_header(1), header;
 	struct fake_sent *sent;
-	unsigned kinds[2 * EVENT_KINDS] = {0}, events = 0;
+	unsigned kinds[EVENT_KINDS] = {0}, events = 0;
 	struct event event;
 
 	assert_true(rig_put(rig, region, &move)); /* SEND */
@@ -628,19 +628,19 @@ static void engine_destroy__ends_everything_that_was_in_flight(void **state)
 	while (rig_take(rig->segment, queue, &event) == QUEUE_EVENT) {
 		kinds[event.kind]++;
 		events++;
-		if (event.kind == EVENT_SEND_FAIL || event.kind == EVENT_PUT_FAIL ||
-			event.kind == EVENT_GET_FAIL || event.kind == EVENT_REPLY_FAIL)
+		if (event.kind == EVENT_SEND_FAILED || event.kind == EVENT_PUT_FAILED ||
+			event.kind == EVENT_GET_FAILED || event.kind == EVENT_REPLY_FAILED)
 			assert_int_equal(event.fail, TRANSPORT_SHUTDOWN);
 	}
 	assert_int_equal(kinds[EVENT_SEND_START], 2);
-	assert_int_equal(kinds[EVENT_SEND_FAIL], 2);
+	assert_int_equal(kinds[EVENT_SEND_FAILED], 2);
 	assert_int_equal(kinds[EVENT_PUT_START], 2);
 	assert_int_equal(kinds[EVENT_PUT_END], 1);
-	assert_int_equal(kinds[EVENT_PUT_FAIL], 1);
+	assert_int_equal(kinds[EVENT_PUT_FAILED], 1);
 	assert_int_equal(kinds[EVENT_GET_START], 1);
-	assert_int_equal(kinds[EVENT_GET_FAIL], 1);
+	assert_int_equal(kinds[EVENT_GET_FAILED], 1);
 	assert_int_equal(kinds[EVENT_REPLY_START], 2);
-	assert_int_equal(kinds[EVENT_REPLY_FAIL], 5);
+	assert_int_equal(kinds[EVENT_REPLY_FAILED], 5);
 	assert_int_equal(events, 17);
 	assert_int_equal(rig_region(rig, region)->pending, 0);
 }

@@ -80,7 +80,7 @@ static void get__whose_reply_fails_ends_in_get_fail(void **state)
 	fake_deliver(RIG_PEER, &header, NULL, 0);
 	fake_finish(fake_next(), TRANSPORT_DEAD);
 	rig_event(rig, queue, EVENT_GET_START);
-	assert_int_equal(rig_event(rig, queue, EVENT_GET_FAIL).fail, TRANSPORT_DEAD);
+	assert_int_equal(rig_event(rig, queue, EVENT_GET_FAILED).fail, TRANSPORT_DEAD);
 }
 
 static void get__that_is_discarded_is_refused_by_name(void **state)
@@ -219,7 +219,7 @@ static void reply__that_comes_before_its_request_is_acknowledged_ends_once(void 
 		}
 		rig_event(rig, queue, EVENT_REPLY_START);
 		assert_int_equal(
-			rig_event(rig, queue, i == 0 ? EVENT_REPLY_END : EVENT_REPLY_FAIL).fail,
+			rig_event(rig, queue, i == 0 ? EVENT_REPLY_END : EVENT_REPLY_FAILED).fail,
 			ends[i]);
 		rig_no_event(rig, queue);
 		reply(&header, 3);
@@ -295,7 +295,7 @@ static void refusal__ends_the_get_in_reply_fail_once(void **state)
 	header.kind = MESSAGE_REFUSE;
 	header.value = 0;
 	fake_deliver(RIG_PEER, &header, NULL, 0);
-	event = rig_event(rig, queue, EVENT_REPLY_FAIL);
+	event = rig_event(rig, queue, EVENT_REPLY_FAILED);
 	assert_int_equal(event.fail, FAIL_UNDELIVERABLE);
 	assert_int_equal(event.link, event.sequence);
 	assert_int_equal(event.moved, 0);

@@ -80,7 +80,7 @@ static void put__that_breaks_off_ends_in_put_fail(void **state)
 	header.handle = 5;
 	fake_end(fake_begin(RIG_PEER, &header, 20), TRANSPORT_DEAD);
 	event = rig_event(rig, queue, EVENT_PUT_START);
-	assert_int_equal(rig_event(rig, queue, EVENT_PUT_FAIL).link, event.sequence);
+	assert_int_equal(rig_event(rig, queue, EVENT_PUT_FAILED).link, event.sequence);
 	assert_null(fake_next()); /* nobody acknowledges it */
 }
 
@@ -99,7 +99,7 @@ static void put__logs_the_events_that_its_region_wants(void **state)
 		header.portal = i;
 		entry = rig_entry(rig, &(struct rig_entry){.portal = i, .match = RIG_ANY});
 		region = rig_attach(rig, entry, &RIG_REGION(memory, queue), 0);
-		rig_region(rig, region)->log_ok = masks[i];
+		rig_region(rig, region)->log = masks[i];
 		put(&header, 10);
 		if (masks[i] & start)
 			sequence = rig_event(rig, queue, EVENT_PUT_START).sequence;
@@ -120,10 +120,9 @@ static void put__that_breaks_off_logs_its_end_if_failures_are_wanted(void **stat
 	uint64_t queue = rig_queue(rig, 8);
 	struct region *region = rig_region(rig, attach_any(rig, queue, REGION_PUT));
 
-	region->log_ok = 0;
-	region->log_fail = EVENT_BIT(EVENT_PUT_END);
+	region->log = EVENT_BIT(EVENT_PUT_FAILED);
 	fake_end(fake_begin(RIG_PEER, &header, 20), TRANSPORT_DEAD);
-	rig_event(rig, queue, EVENT_PUT_FAIL);
+	rig_event(rig, queue, EVENT_PUT_FAILED);
 	fake_end(fake_begin(RIG_PEER, &header, 20), TRANSPORT_OK);
 	rig_no_event(rig, queue);
 }

@@ -68,7 +68,7 @@ static void put__that_fails_says_why(void **state)
 	assert_true(rig_put(rig, region, &move));
 	fake_finish(fake_next(), TRANSPORT_UNREACHABLE);
 	rig_event(rig, queue, EVENT_SEND_START);
-	assert_int_equal(rig_event(rig, queue, EVENT_SEND_FAIL).fail, TRANSPORT_UNREACHABLE);
+	assert_int_equal(rig_event(rig, queue, EVENT_SEND_FAILED).fail, TRANSPORT_UNREACHABLE);
 	rig_no_event(rig, queue); /* a failed operation unlinks nothing */
 	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 }
@@ -81,8 +81,7 @@ static void put__logs_the_events_that_its_region_wants(void **state)
 	struct region *region = rig_region(rig, handle);
 	struct event event;
 
-	region->log_ok = EVENT_BIT(EVENT_SEND_END);
-	region->log_fail = 0;
+	region->log = EVENT_BIT(EVENT_SEND_END);
 	assert_true(rig_put(rig, handle, &move));
 	rig_no_event(rig, queue);
 	fake_finish(fake_next(), TRANSPORT_OK);
@@ -304,9 +303,9 @@ static void put__may_end_in_the_turn_that_sends_it(void **state)
 	fake_finish_at_once(TRANSPORT_DEAD);
 	assert_true(rig_put(rig, region, &move));
 	rig_event(rig, queue, EVENT_SEND_START);
-	rig_event(rig, queue, EVENT_SEND_FAIL);
+	rig_event(rig, queue, EVENT_SEND_FAILED);
 	assert_true(rig_get(rig, region, &move));
-	rig_event(rig, queue, EVENT_REPLY_FAIL);
+	rig_event(rig, queue, EVENT_REPLY_FAILED);
 	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 	assert_int_equal(rig->engine->free_count, OPERATION_CHUNK);
 }
@@ -347,7 +346,7 @@ static void get__whose_request_never_arrives_ends_in_reply_fail(void **state)
 
 	assert_true(rig_get(rig, region, &move));
 	fake_finish(fake_next(), TRANSPORT_RESTARTED);
-	event = rig_event(rig, queue, EVENT_REPLY_FAIL);
+	event = rig_event(rig, queue, EVENT_REPLY_FAILED);
 	assert_int_equal(event.fail, TRANSPORT_RESTARTED);
 	assert_int_equal(event.nid, RIG_PEER.nid);
 	assert_int_equal(event.link, event.sequence);
@@ -378,7 +377,7 @@ static void get__that_was_refused_before_its_request_is_done_ends_once(void **st
 	header = sent->header;
 	header.kind = MESSAGE_REFUSE;
 	fake_deliver(RIG_PEER, &header, NULL, 0);
-	rig_event(rig, queue, EVENT_REPLY_FAIL);
+	rig_event(rig, queue, EVENT_REPLY_FAILED);
 	fake_finish(sent, TRANSPORT_DEAD);
 	rig_no_event(rig, queue);
 	assert_int_equal(rig->engine->free_count, OPERATION_CHUNK);
@@ -417,7 +416,7 @@ static void get__that_waits_asks_after_its_target(void **state)
 	rig_no_event(rig, queue);
 	/* The target has died. */
 	fake_finish(fake_next(), TRANSPORT_DEAD);
-	assert_int_equal(rig_event(rig, queue, EVENT_REPLY_FAIL).fail, TRANSPORT_DEAD);
+	assert_int_equal(rig_event(rig, queue, EVENT_REPLY_FAILED).fail, TRANSPORT_DEAD);
 	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
 	assert_int_equal(engine_deadline(rig->engine), UINT64_MAX);
 }
@@ -489,7 +488,7 @@ static void get__that_ends_while_it_is_asked_after_ends_once(void **state)
 		fake_deliver(RIG_PEER, &header, NULL, 0);
 		if (!refused)
 			rig_event(rig, queue, EVENT_REPLY_START);
-		rig_event(rig, queue, refused ? EVENT_REPLY_FAIL : EVENT_REPLY_END);
+		rig_event(rig, queue, refused ? EVENT_REPLY_FAILED : EVENT_REPLY_END);
 		fake_finish(probe, TRANSPORT_DEAD);
 		rig_no_event(rig, queue);
 	}
@@ -507,7 +506,7 @@ static void probes__that_fail_at_once_end_every_get(void **state)
 	fake_finish_at_once(TRANSPORT_DEAD);
 	rig_pass(rig, PROBE_INTERVAL);
 	for (unsigned i = 0; i < 3; i++)
-		rig_event(rig, queue, EVENT_REPLY_FAIL);
+		rig_event(rig, queue, EVENT_REPLY_FAILED);
 	rig_no_event(rig, queue);
 	assert_int_equal(rig->engine->free_count, OPERATION_CHUNK);
 }

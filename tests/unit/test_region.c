@@ -340,7 +340,7 @@ static void region_update__with_a_test_queue_needs_it_empty(void **state)
 	assert_int_equal(rig_threshold(rig, handle), 1);
 	fake_end(arrival, TRANSPORT_DEAD);
 	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), ANSWER_NOT_EMPTY);
-	rig_event(rig, queue, EVENT_PUT_FAIL);
+	rig_event(rig, queue, EVENT_PUT_FAILED);
 	assert_int_equal(rig_update(rig, handle, &after, queue, NULL), ANSWER_OK);
 	assert_int_equal(rig_threshold(rig, handle), 2);
 }
@@ -541,7 +541,7 @@ static void region_settle__keeps_a_region_whose_last_operation_failed(void **sta
 	handle = rig_attach(rig, rig_entry_any(rig, true), &region, RIG_UNLINK_OP);
 	fake_end(fake_begin(RIG_PEER, &header, 1), TRANSPORT_RESTARTED);
 	rig_event(rig, queue, EVENT_PUT_START);
-	assert_int_equal(rig_event(rig, queue, EVENT_PUT_FAIL).fail, TRANSPORT_RESTARTED);
+	assert_int_equal(rig_event(rig, queue, EVENT_PUT_FAILED).fail, TRANSPORT_RESTARTED);
 	rig_no_event(rig, queue);
 	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
 }

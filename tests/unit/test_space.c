@@ -222,7 +222,7 @@ static void engine_space_close__waits_for_what_is_in_flight(void **state)
 
 	assert_false(engine_space_close(engine, 1));
 	assert_int_equal(
-		rig_event(two->rig[1], two->queue[1], EVENT_REPLY_FAIL).fail, TRANSPORT_SHUTDOWN);
+		rig_event(two->rig[1], two->queue[1], EVENT_REPLY_FAILED).fail, TRANSPORT_SHUTDOWN);
 	put_arrive(1, 7);
 	assert_int_equal(rig_counter(two->rig[0], dropped_no_space), 1);
 	fake_finish(put, TRANSPORT_OK);
@@ -230,7 +230,7 @@ static void engine_space_close__waits_for_what_is_in_flight(void **state)
 	assert_false(engine_space_close(engine, 1));
 	fake_finish(get, TRANSPORT_OK);
 	assert_int_equal(
-		rig_event(two->rig[1], two->queue[1], EVENT_REPLY_FAIL).fail, TRANSPORT_SHUTDOWN);
+		rig_event(two->rig[1], two->queue[1], EVENT_REPLY_FAILED).fail, TRANSPORT_SHUTDOWN);
 	assert_true(engine_space_close(engine, 1));
 	assert_int_equal(rig_region(two->rig[1], two->region[1])->pending, 0);
 
