@@ -43,7 +43,7 @@ enum space_kind {
 /* What a space beside the first, which is SPACE_LISTS, is made of. */
 struct space_options {
 	enum space_kind kind;
-	struct segment *segment; /* of its own; its ring and reply slots are not used */
+	struct segment *segment; /* of its own, with limits.further */
 	uint32_t interface;      /* for handles; another one for each space of an engine */
 	uint32_t uid;
 };

@@ -23,14 +23,15 @@ static size_t layout_take(size_t *end, size_t size)
 
 static void layout_make(const struct segment_limits *limits, struct layout *layout)
 {
+	uint32_t replies = limits->further ? 0 : REPLY_SLOTS;
 	size_t end = sizeof(struct segment);
 
-	layout->commands = layout_take(&end, ring_size(COMMAND_RING));
+	layout->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
 	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
 	layout->free_regions = layout_take(&end, freelist_size(limits->regions));
 	layout->free_queues = layout_take(&end, freelist_size(limits->queues));
-	layout->free_replies = layout_take(&end, freelist_size(REPLY_SLOTS));
-	layout->replies = layout_take(&end, REPLY_SLOTS * sizeof(struct reply));
+	layout->free_replies = layout_take(&end, freelist_size(replies));
+	layout->replies = layout_take(&end, replies * sizeof(struct reply));
 	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
 	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
 	layout->regions = layout_take(&end, limits->regions * sizeof(struct region));
@@ -77,6 +78,8 @@ void segment_init(void *memory, const struct segment_limits *limits, uint32_t ge
 	freelist_init(segment_at(segment, segment->free_entries), limits->entries);
 	freelist_init(segment_at(segment, segment->free_regions), limits->regions);
 	freelist_init(segment_at(segment, segment->free_queues), limits->queues);
+	if (limits->further)
+		return;
 	freelist_init(segment_at(segment, segment->free_replies), REPLY_SLOTS);
 	ring_init(segment_ring(segment), COMMAND_RING);
 }

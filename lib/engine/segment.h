@@ -61,6 +61,9 @@ struct segment_limits {
 	uint32_t access;
 	uint32_t list_length; /* entries in one match list */
 	uint64_t event_bytes;
+	/* of a space beside an engine's first, whose ring and reply slots serve all: it has
+	 * none */
+	bool further;
 };
 
 /* The gate of a region: generation, and operations that may still begin. shared: a sending thread

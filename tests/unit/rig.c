@@ -68,6 +68,7 @@ struct rig *rig_space(struct rig *rig, uint32_t number, uint32_t portals)
 
 	assert_non_null(space);
 	limits.portals = portals;
+	limits.further = true;
 	*space = (struct rig){
 		.segment = rig_segment(&limits),
 		.ring = rig->ring,

@@ -70,6 +70,22 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 	free(segment);
 }
 
+static void segment_init__of_a_further_space_has_neither_ring_nor_replies(void **state)
+{
+	struct segment_limits further = small;
+	size_t fixed, all = segment_size(&small, &fixed);
+	struct segment *segment;
+
+	(void)state;
+	further.further = true;
+	assert_true(segment_size(&further, &fixed) <=
+		    all - ring_size(COMMAND_RING) - REPLY_SLOTS * sizeof(struct reply) + 4096);
+	segment = segment_new(&further, 0);
+	assert_int_equal(segment->commands, segment->free_entries);
+	assert_int_equal(segment->replies, segment->portals);
+	free(segment);
+}
+
 static void segment_size__holds_the_largest_limits(void **state)
 {
 	const struct segment_limits limits = {.entries = LIMIT_ENTRIES,
@@ -130,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(segment_init__lays_tables_out_in_order_without_overlap),
+		cmocka_unit_test(segment_init__of_a_further_space_has_neither_ring_nor_replies),
 		cmocka_unit_test(segment_size__holds_the_largest_limits),
 		cmocka_unit_test(segment_take__gives_each_index_once_and_then_none),
 		cmocka_unit_test(segment_generation__is_never_0),
