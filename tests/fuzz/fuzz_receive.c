@@ -430,7 +430,8 @@ static void message_make(struct world *world, const struct fellow *fellow, struc
 {
 	static const uint8_t kinds[] = {MESSAGE_PUT, MESSAGE_PUT, MESSAGE_PUT, MESSAGE_GET,
 		MESSAGE_ACK, MESSAGE_REPLY, MESSAGE_REFUSE, MESSAGE_PROBE};
-	uint8_t what = script_byte(script);
+	static const uint8_t spaces[] = {1, SPACES - 1, SPACES, UINT8_MAX}; /* none is open */
+	uint8_t what = script_byte(script), strange;
 
 	memset(header, 0, sizeof(*header));
 	header->kind = kinds[what % 8];
@@ -460,8 +461,11 @@ static void message_make(struct world *world, const struct fellow *fellow, struc
 		header->operation = fellow->operation;
 		break;
 	}
-	if (script_byte(script) < 128)
+	strange = script_byte(script);
+	if (strange < 128)
 		return;
+	if (strange >= 256 - sizeof(spaces))
+		header->space = spaces[strange % sizeof(spaces)];
 	header->kind = (uint8_t)script_instead(script, header->kind);
 	header->uid = (uint32_t)script_instead(script, header->uid);
 	header->portal = (uint32_t)script_instead(script, header->portal);
