@@ -257,7 +257,7 @@ void tell_ni(struct interface *interface, struct page page, struct report *repor
 
 void tell_queues(struct interface *interface, struct page page, struct report *report)
 {
-	const struct segment *segment = interface->submission.segment;
+	const struct segment *segment = interface->submission.ring;
 	struct engine_look look;
 
 	(void)page;
@@ -289,7 +289,7 @@ static uint64_t counter(const _Atomic uint64_t *value)
 
 void tell_poll(struct interface *interface, struct page page, struct report *report)
 {
-	const struct engine_counters *counters = &interface->submission.segment->counters;
+	const struct engine_counters *counters = &interface->submission.ring->counters;
 	struct poll_info info;
 
 	(void)page;

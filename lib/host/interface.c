@@ -2,6 +2,7 @@
 /* interface.c - see interface.h. */
 #include <host/interface.h>
 
+#include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +272,7 @@ void interface_pause(struct interface *interface)
 	if (interface->thread)
 		poller_pause(interface->thread->poller);
 	else
-		while (!seat_take(&interface->seat))
+		while (!seat_take(interface->submission.seat))
 			sched_yield();
 }
 
@@ -280,7 +281,7 @@ void interface_resume(struct interface *interface)
 	if (interface->thread)
 		poller_resume(interface->thread->poller);
 	else
-		seat_leave(&interface->seat);
+		seat_leave(interface->submission.seat);
 }
 
 void interface_look(struct interface *interface,
@@ -379,7 +380,7 @@ static int interface_open_engine(
 	library_glue_unlock();
 	if (!segment)
 		goto no_segment;
-	interface->submission.segment = segment;
+	interface->submission.segment = interface->submission.ring = segment;
 	interface->engine = engine_open(interface, number, segment);
 	if (!interface->engine)
 		goto no_engine;
@@ -427,16 +428,29 @@ static bool interface_is_free(const struct front *front, unsigned number)
 	return false;
 }
 
+/* Lets visitors in. */
+static void interface_publish(struct interface *interface)
+{
+	struct segment *segment = interface->submission.segment;
+
+	atomic_store_explicit(&interface->handle,
+		handle_make(HANDLE_INTERFACE, (uint32_t)(interface - interfaces), 0,
+			segment_generation(segment)),
+		memory_order_relaxed);
+	/* Release: pairs with the acquire of visitors. */
+	atomic_store_explicit(&interface->segment, segment, memory_order_release);
+}
+
 enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
 	const struct segment_limits *limits)
 {
 	struct interface *interface = &interfaces[number];
-	struct segment *segment;
-	uint32_t generation;
 
 	if (!interface_is_free(front, number))
 		return ANSWER_GONE;
 	interface->front = front;
+	interface->first = number;
+	interface->submission.space = 0;
 	interface->self.pid = pid;
 	interface->uid = getuid();
 	if (!poll_cpu_usable(number) || interface_open_port(interface, number) != ANSWER_OK)
@@ -452,16 +466,130 @@ enum answer interface_open(const struct front *front, unsigned number, uint32_t 
 	}
 	log_debug(LOG_INTERFACE, "interface %u is %u:%u on %s", number, interface->self.nid,
 		interface->self.pid, interface->port->name);
-	segment = interface->submission.segment;
-	generation = segment_generation(segment);
-	atomic_store_explicit(&interface->handle,
-		handle_make(HANDLE_INTERFACE, number, 0, generation), memory_order_relaxed);
-	/* Release: pairs with the acquire of visitors. */
-	atomic_store_explicit(&interface->segment, segment, memory_order_release);
+	interface_publish(interface);
 	if (interface->inlined)
 		atomic_fetch_or_explicit(
 			&inlined_interfaces, UINT64_C(1) << number, memory_order_release);
 	return ANSWER_OK;
+}
+
+/* Is this interface open, and on the engine of that first one? */
+static bool interface_shares(const struct interface *interface, uint32_t first)
+{
+	return atomic_load_explicit(&interface->segment, memory_order_relaxed) &&
+	       interface->first == first;
+}
+
+/* A number for a further interface. NULL after an error line: the space is open, or there is no
+ * number. */
+static struct interface *interface_find_free(uint32_t first, uint32_t space)
+{
+	struct interface *found = NULL;
+
+	for (uint32_t i = HANDLE_INTERFACES; i-- > 0;) {
+		struct interface *interface = &interfaces[i];
+
+		if (interface_shares(interface, first) && interface->submission.space == space) {
+			log_error("space %u of interface %u is open already: close it first, or "
+				  "use another one",
+				space, first);
+			return NULL;
+		}
+		if (i >= setting_items(SETTING_IFACE_NAME) &&
+			!atomic_load_explicit(&interface->segment, memory_order_relaxed))
+			found = interface;
+	}
+	if (!found)
+		log_error("space %u of interface %u cannot be opened because there are %u "
+			  "interfaces: close one",
+			space, first, HANDLE_INTERFACES);
+	return found;
+}
+
+/* Memory for a further interface, and its space. 0, or -1: there is no memory. */
+static int space_open(struct interface *interface, const struct segment_limits *limits)
+{
+	struct space_options options = {
+		.kind = SPACE_LISTS,
+		.interface = (uint32_t)(interface - interfaces),
+		.uid = interface->uid,
+	};
+	struct segment_limits own = *limits;
+	bool opened;
+
+	own.further = true;
+	interface->events = extent_create(own.event_bytes, EVENT_ALIGN);
+	if (!interface->events)
+		return -1;
+	library_glue_lock();
+	options.segment = segment_open(interface, &own);
+	library_glue_unlock();
+	if (!options.segment)
+		goto no_segment;
+	interface->submission.segment = options.segment;
+	interface_pause(interface);
+	opened = engine_space_open(interface->engine, interface->submission.space, &options);
+	interface_resume(interface);
+	if (opened)
+		return 0;
+	library_glue_lock();
+	segment_close(interface);
+	library_glue_unlock();
+no_segment:
+	extent_destroy(interface->events);
+	interface->events = NULL;
+	return -1;
+}
+
+/* What a further interface has from the first one. */
+static void interface_share(struct interface *interface, const struct interface *first)
+{
+	interface->front = first->front;
+	interface->self = first->self;
+	interface->uid = first->uid;
+	interface->inlined = first->inlined;
+	interface->socket = first->socket;
+	interface->first = first->first;
+	interface->port = first->port;
+	interface->encapsulation = first->encapsulation;
+	interface->engine = first->engine;
+	interface->thread = first->thread;
+	interface->submission.ring = first->submission.ring;
+	interface->submission.seat = first->submission.seat;
+}
+
+/* The library's lock is held. */
+static enum answer interface_open_further(const struct interface *first, uint32_t space,
+	const struct segment_limits *limits, uint64_t *opened)
+{
+	struct interface *interface = interface_find_free(first->first, space);
+
+	if (!interface)
+		return ANSWER_FAILED;
+	interface_share(interface, first);
+	interface->submission.space = (uint8_t)space;
+	if (space_open(interface, limits) != 0)
+		return ANSWER_NO_MEMORY;
+	log_debug(LOG_INTERFACE, "interface %u is space %u of interface %u",
+		(unsigned)(interface - interfaces), space, first->first);
+	interface_publish(interface);
+	*opened = atomic_load_explicit(&interface->handle, memory_order_relaxed);
+	return ANSWER_OK;
+}
+
+enum answer interface_open_space(const struct front *front, uint64_t handle, uint32_t space,
+	const struct segment_limits *limits, uint64_t *opened)
+{
+	const struct interface *first;
+	enum answer answer = ANSWER_GONE;
+
+	assert(space > 0 && space < SPACES);
+	library_lock();
+	first = interface_of(front, handle);
+	if (first)
+		answer = interface_open_further(first, space, limits, opened);
+	library_unlock();
+	return answer;
 }
 
 /* Threads that wait for events look once more and find the interface closed; those that wait for an
@@ -481,7 +609,8 @@ static void interface_wake(struct interface *interface)
 		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) != 0)
 			queue_wake(queue, INT_MAX);
 	}
-	submission_post(&interface->submission, &abandon);
+	if (interface->submission.space == 0)
+		submission_post(&interface->submission, &abandon);
 }
 
 /* Drives the engine until what was sent has been acknowledged, or patience ends. */
@@ -499,11 +628,10 @@ static void interface_linger(struct interface *interface)
 	}
 }
 
-/* The library's lock is held, and the interface is open. */
-static void interface_end(unsigned number)
+/* No visitor is inside any more, and none comes. */
+static void interface_leave(unsigned number)
 {
 	struct interface *interface = &interfaces[number];
-	struct segment *segment = interface->submission.segment;
 
 	log_debug(LOG_INTERFACE, "interface %u closes", number);
 	atomic_fetch_and_explicit(
@@ -512,19 +640,70 @@ static void interface_end(unsigned number)
 	era_end(); /* V4 */
 	interface_wake(interface);
 	visitor_await(number);
-	interface_desert(interface);
+}
+
+/* Its engine does not look at its memory any more. */
+static void interface_free_tables(struct interface *interface)
+{
+	struct segment *segment = interface->submission.segment;
+
 	for (uint32_t i = 0; i < segment->limits.queues; i++)
 		queue_unwatch(segment_queue(segment, i));
-	interface_linger(interface);
-	engine_destroy(interface->engine);
-	interface->engine = NULL;
-	port_close(interface);
 	interface->generation = atomic_load_explicit(&segment->generation, memory_order_relaxed);
 	library_glue_lock();
 	extent_destroy(interface->events);
 	interface->events = NULL;
 	segment_close(interface);
 	library_glue_unlock();
+}
+
+/* Ends a further interface, once nothing of its space is in flight. */
+static void interface_end_further(struct interface *interface)
+{
+	bool closed;
+
+	interface_leave((unsigned)(interface - interfaces));
+	for (;;) {
+		interface_pause(interface);
+		closed = engine_space_close(interface->engine, interface->submission.space);
+		interface_resume(interface);
+		if (closed)
+			break;
+		interface_wait();
+	}
+	interface_free_tables(interface);
+}
+
+/* Ends an interface that has an engine, and with it those on that engine, which ends what they have
+ * in flight. */
+static void interface_end_first(struct interface *interface)
+{
+	uint32_t first = interface->first;
+	uint64_t ended = 0;
+
+	for (uint32_t i = 0; i < HANDLE_INTERFACES; i++)
+		if (interface_shares(&interfaces[i], first))
+			ended |= UINT64_C(1) << i;
+	for (uint64_t left = ended; left != 0; left &= left - 1)
+		interface_leave((unsigned)__builtin_ctzll(left));
+	interface_desert(interface);
+	interface_linger(interface);
+	engine_destroy(interface->engine);
+	interface->engine = NULL;
+	port_close(interface);
+	for (; ended != 0; ended &= ended - 1)
+		interface_free_tables(&interfaces[__builtin_ctzll(ended)]);
+}
+
+/* The library's lock is held, and the interface is open. */
+static void interface_end(unsigned number)
+{
+	struct interface *interface = &interfaces[number];
+
+	if (interface->submission.space != 0)
+		interface_end_further(interface);
+	else
+		interface_end_first(interface);
 }
 
 void interface_close_all(const struct front *front)
@@ -629,7 +808,7 @@ void interface_tell_stats(struct interface *interface,
 
 	interface_look(interface, look_counters, &port);
 	stats_tell_engine(&reader, &segment->counters);
-	stats_tell_transport(&reader, &segment->transport);
+	stats_tell_transport(&reader, &interface->submission.ring->transport);
 	stats_tell_port(&reader, &port);
 }
 

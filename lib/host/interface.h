@@ -6,6 +6,11 @@
  * inline, it gets its seat); last the segment is published in interfaces[], which lets visitors in.
  * It ends in the opposite order.
  *
+ * A further interface is a space on the engine of one that is open, the first, under its process id
+ * and on its port: it has tables, limits and counters of its own, and uses the first one's ring,
+ * reply slots and seat. Its number is beyond those of PTL_IFACE_NAME. It ends with the first, or
+ * before.
+ *
  * By default all interfaces of a process share one poll thread. Those whose PTL_POLL_CORE differs
  * have their own, pinned.
  */
@@ -34,8 +39,9 @@ struct interface {
 	const struct front *front; /* whose it is */
 	struct process self;
 	uint32_t uid;
-	bool inlined; /* PTL_PROGRESS=inline */
-	int socket;   /* NUMA node of its port */
+	bool inlined;   /* PTL_PROGRESS=inline */
+	int socket;     /* NUMA node of its port */
+	uint32_t first; /* number of the interface whose engine it uses, mostly its own */
 	/* Whoever drives the engine. */
 	struct seat seat;
 	/* Under the library's lock. */
@@ -58,7 +64,15 @@ extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
  * cannot be used, or another front end has it; NO_MEMORY. */
 enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
 	const struct segment_limits *limits) CORE_API(interface_open);
-/* Closes the interface of a handle. OK or GONE. */
+/* Opens a further interface, space number `space` (1 to SPACES - 1) of the engine of an open
+ * interface, for the same front end; its handle: *opened. What is sent from it goes to the space of
+ * this number at the other end. OK; GONE: the handle is none; FAILED, after an error line: the space
+ * is open, or all handles' interfaces are; NO_MEMORY. Takes the library's lock. */
+enum answer interface_open_space(const struct front *front, uint64_t handle, uint32_t space,
+	const struct segment_limits *limits, uint64_t *opened) CORE_API(interface_open_space);
+/* Closes the interface of a handle, and with a first one the further ones. A further one's end waits
+ * until what it has sent is done with, at most about PTL_PEER_TIMEOUT, and so do pings from it, for
+ * theirs. OK or GONE. */
 enum answer interface_close(const struct front *front, uint64_t handle) CORE_API(interface_close);
 
 /* The library's lock is held. */

@@ -42,7 +42,7 @@ static int change_poll(struct interface *interface, const char *value)
 
 static int change_fault(struct interface *interface, const char *value)
 {
-	unsigned number = (unsigned)(interface - interfaces);
+	unsigned number = interface->first;
 	int result;
 
 	interface_pause(interface);

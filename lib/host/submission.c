@@ -11,7 +11,7 @@
 
 static void command_put(const struct submission *submission, const struct command *command)
 {
-	struct segment *segment = submission->segment;
+	struct segment *segment = submission->ring;
 	struct ring *ring = segment_ring(segment);
 
 	while (!ring_put(ring, command)) {
@@ -42,7 +42,7 @@ static bool command_drive(const struct submission *submission, const struct comm
 
 void submission_post(const struct submission *submission, struct command *command)
 {
-	struct segment *segment = submission->segment;
+	struct segment *segment = submission->ring;
 
 	command->space = submission->space;
 	if (!submission->seat) {
@@ -59,7 +59,7 @@ void submission_post(const struct submission *submission, struct command *comman
 
 static uint32_t reply_take(const struct submission *submission)
 {
-	struct segment *segment = submission->segment;
+	struct segment *segment = submission->ring;
 	uint32_t slot;
 
 	while ((slot = segment_take(segment, segment->free_replies)) == INDEX_NONE) {
@@ -94,7 +94,7 @@ static void reply_wait(
 static struct reply *command_call(const struct submission *submission, struct command *command,
 	uint32_t slot, unsigned (*drive)(void))
 {
-	struct reply *reply = segment_reply(submission->segment, slot);
+	struct reply *reply = segment_reply(submission->ring, slot);
 
 	/* The ring's release makes these visible before the command is. */
 	atomic_store_explicit(&reply->state, REPLY_PENDING, memory_order_relaxed);
@@ -109,7 +109,7 @@ enum answer submission_call(const struct submission *submission, struct command 
 	const struct region_description *after, struct region_description *before)
 {
 	uint32_t slot = reply_take(submission);
-	struct reply *reply = segment_reply(submission->segment, slot);
+	struct reply *reply = segment_reply(submission->ring, slot);
 	enum answer answer;
 
 	if (after)
@@ -117,7 +117,7 @@ enum answer submission_call(const struct submission *submission, struct command 
 	answer = command_call(submission, command, slot, NULL)->answer;
 	if (before)
 		*before = reply->before;
-	segment_give(submission->segment, submission->segment->free_replies, slot);
+	segment_give(submission->ring, submission->ring->free_replies, slot);
 	return answer;
 }
 
@@ -129,6 +129,6 @@ enum answer submission_ping(const struct submission *submission, struct command 
 	enum answer answer = reply->answer;
 
 	*report = reply->ping;
-	segment_give(submission->segment, submission->segment->free_replies, slot);
+	segment_give(submission->ring, submission->ring->free_replies, slot);
 	return answer;
 }

@@ -23,7 +23,8 @@
 #include <engine/segment.h>
 
 struct submission {
-	struct segment *segment; /* with the engine's ring */
+	struct segment *segment; /* of the space */
+	struct segment *ring;    /* the engine's, with the ring and the reply slots of all spaces */
 	uint8_t space;           /* of the engine, whose objects commands name */
 	struct seat *seat; /* PTL_PROGRESS=inline: where the caller drives the engine from; NULL: a
 			      poll thread does */

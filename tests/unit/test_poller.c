@@ -85,7 +85,7 @@ static uint32_t sleeping(const struct engine *engine)
 
 static void post(struct engine *engine, uint64_t value)
 {
-	const struct submission submission = {.segment = engine->segment};
+	const struct submission submission = {.ring = engine->segment};
 	struct command command = {.kind = COMMAND_PUT, .move.value = value};
 
 	submission_post(&submission, &command);
@@ -354,7 +354,7 @@ static void seat_leave__carries_out_what_came_meanwhile(void **state)
 	static struct seat seat;
 	struct command command = {.kind = COMMAND_PUT, .move.value = 5};
 	struct engine *engine = fake_engine_create();
-	struct submission submission = {.segment = engine->segment, .seat = &seat};
+	struct submission submission = {.ring = engine->segment, .seat = &seat};
 
 	(void)state;
 	seat.engine = engine;
@@ -380,7 +380,7 @@ static void seat_drive__among_threads_strands_no_command(void **state)
 {
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
-	struct submission submission = {.segment = engine->segment, .seat = &seat};
+	struct submission submission = {.ring = engine->segment, .seat = &seat};
 	pthread_t threads[THREADS];
 
 	(void)state;

@@ -51,7 +51,7 @@ static void core_stop(struct core *core)
 static void submission_post__puts_the_command_into_the_ring(void **state)
 {
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.segment = engine->segment};
+	const struct submission submission = {.ring = engine->segment};
 	struct command command = {.kind = COMMAND_PUT, .move.value = 7};
 
 	(void)state;
@@ -65,7 +65,7 @@ static void submission_post__puts_the_command_into_the_ring(void **state)
 static void submission_post__rings_the_doorbell_of_a_sleeper(void **state)
 {
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.segment = engine->segment};
+	const struct submission submission = {.ring = engine->segment};
 	struct command command = {.kind = COMMAND_PUT};
 
 	(void)state;
@@ -79,7 +79,7 @@ static void submission_post__with_a_free_seat_carries_the_command_out_itself(voi
 {
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.segment = engine->segment, .seat = &seat};
+	const struct submission submission = {.ring = engine->segment, .seat = &seat};
 	struct command command = {.kind = COMMAND_PUT, .move.value = 3};
 
 	(void)state;
@@ -95,7 +95,7 @@ static void submission_put__is_for_who_gets_the_seat(void **state)
 {
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
-	struct submission submission = {.segment = engine->segment};
+	struct submission submission = {.ring = engine->segment};
 	struct command command = {.kind = COMMAND_PUT, .move.value = 3};
 	const struct move *move = &command.move;
 
@@ -155,7 +155,7 @@ static void submission_post__waits_for_room_and_loses_nothing(void **state)
 
 	(void)state;
 	core_start(&core);
-	submission.segment = core.engine->segment;
+	submission.ring = core.engine->segment;
 	in_threads(post_many, &submission);
 	core_stop(&core);
 	assert_int_equal(atomic_load(&core.engine->commands), THREADS * POSTS);
@@ -167,7 +167,7 @@ static void submission_put__among_threads_loses_nothing(void **state)
 {
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.segment = engine->segment, .seat = &seat};
+	const struct submission submission = {.ring = engine->segment, .seat = &seat};
 
 	(void)state;
 	seat.engine = engine;
@@ -203,7 +203,7 @@ static void submission_call__brings_everybody_his_own_answer(void **state)
 
 	(void)state;
 	core_start(&core);
-	submission.segment = core.engine->segment;
+	submission.ring = core.engine->segment;
 	in_threads(call_many, &submission);
 	core_stop(&core);
 	assert_int_equal(atomic_load(&core.engine->commands), THREADS * CALLS);
@@ -218,7 +218,7 @@ static void submission_call__sleeps_until_the_answer_comes(void **state)
 	(void)state;
 	core_start(&core);
 	atomic_store(&core.engine->reluctant, true);
-	submission.segment = core.engine->segment;
+	submission.ring = core.engine->segment;
 	for (uint32_t i = 0; i < 20; i++)
 		call_one(&submission, i);
 	core_stop(&core);
@@ -232,7 +232,7 @@ static void submission_call__gives_its_slot_back(void **state)
 
 	(void)state;
 	core_start(&core);
-	submission.segment = core.engine->segment;
+	submission.ring = core.engine->segment;
 	for (uint32_t i = 0; i < 2 * REPLY_SLOTS; i++)
 		call_one(&submission, i);
 	core_stop(&core);
@@ -243,7 +243,7 @@ static void submission_call__inline_is_answered_by_its_own_thread(void **state)
 {
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.segment = engine->segment, .seat = &seat};
+	const struct submission submission = {.ring = engine->segment, .seat = &seat};
 
 	(void)state;
 	seat.engine = engine;
