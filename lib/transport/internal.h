@@ -39,11 +39,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/list.h>
+#include <base/pool.h>
 #include <base/port.h>
 #include <base/probe.h>
-#include <transport/list.h>
 #include <transport/peer.h>
-#include <transport/pool.h>
 #include <transport/transport.h>
 #include <transport/wheel.h>
 #include <wire/encapsulation.h>

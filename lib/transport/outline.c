@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include <base/pool.h>
 #include <transport/peer.h>
-#include <transport/pool.h>
 
 /* --- making one */
 

@@ -28,8 +28,8 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <base/list.h>
 #include <transport/bitmap.h>
-#include <transport/list.h>
 #include <transport/transport.h>
 #include <transport/wheel.h>
 

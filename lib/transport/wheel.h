@@ -12,7 +12,8 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <transport/list.h>
+
+#include <base/list.h>
 
 #define WHEEL_TICK_SHIFT 10
 #define WHEEL_LEVELS     4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pool.c - chunks of objects; see pool.h. */
-#include <transport/pool.h>
+#include <base/pool.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  *     max objects.
  * I2. Objects are aligned to a cache line and hold what they held when they were given back.
  */
-#ifndef TRANSPORT_POOL_H
-#define TRANSPORT_POOL_H
+#ifndef BASE_POOL_H
+#define BASE_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* list.h - doubly linked lists through links inside their elements. Removal needs no list. */
-#ifndef TRANSPORT_LIST_H
-#define TRANSPORT_LIST_H
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
