@@ -9,52 +9,50 @@
 
 void pool_init(struct pool *pool, size_t size, unsigned chunk_objects, unsigned max)
 {
-	memset(pool, 0, sizeof(*pool));
-	pool->size = (size + POOL_ALIGN - 1) & ~(size_t)(POOL_ALIGN - 1);
-	pool->chunk_objects = chunk_objects;
-	pool->max = max;
+	*pool = (struct pool){
+		.size = (size + POOL_ALIGN - 1) & ~(size_t)(POOL_ALIGN - 1),
+		.chunk_shift = (unsigned)__builtin_ctz(chunk_objects),
+		.max = max,
+	};
 }
 
 void pool_free(struct pool *pool)
 {
-	void *chunk;
-
-	while ((chunk = pool->chunks) != NULL) {
-		pool->chunks = *(void **)chunk;
-		free(chunk);
-	}
+	for (unsigned i = 0; i < pool->chunk_count; i++)
+		free(pool->chunks[i]);
+	free(pool->chunks);
+	pool->chunks = NULL;
+	pool->chunk_count = 0;
 	pool->free = NULL;
 }
 
-/* A chunk is a line that links it to the next chunk, and its objects. */
 static bool pool_grow(struct pool *pool)
 {
-	unsigned count = pool->chunk_objects;
-	char *chunk;
-	unsigned i;
+	unsigned count = 1u << pool->chunk_shift;
+	char **chunks, *chunk;
 
 	if (count > pool->max - pool->made)
 		count = pool->max - pool->made;
 	if (count == 0)
 		return false;
-	chunk = aligned_alloc(POOL_ALIGN, POOL_ALIGN + count * pool->size);
-	if (chunk == NULL)
+	chunks = realloc(pool->chunks, (pool->chunk_count + 1) * sizeof(*chunks));
+	if (!chunks)
 		return false;
-	*(void **)(void *)chunk = pool->chunks;
-	pool->chunks = chunk;
-	for (i = count; i > 0; i--) {
-		void *object = chunk + POOL_ALIGN + (i - 1) * pool->size;
-
-		*(void **)object = pool->free;
-		pool->free = object;
-	}
+	pool->chunks = chunks;
+	chunk = aligned_alloc(POOL_ALIGN, count * pool->size);
+	if (!chunk)
+		return false;
+	memset(chunk, 0, count * pool->size);
+	chunks[pool->chunk_count++] = chunk;
 	pool->made += count;
+	for (unsigned i = count; i-- > 0;)
+		pool_give(pool, chunk + i * pool->size);
 	return true;
 }
 
-bool pool_reserve(struct pool *pool, unsigned count)
+bool pool_make(struct pool *pool, unsigned count)
 {
-	while (pool->made - pool->taken < count)
+	while (pool->left < count)
 		if (!pool_grow(pool))
 			return false;
 	return true;

@@ -44,6 +44,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->self = options->transport.self;
 	engine->udp = options->transport.encapsulation.udp;
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
+	pool_init(&engine->operations, sizeof(struct operation), OPERATION_CHUNK, OPERATIONS_MAX);
 	engine->begun_end = &engine->begun;
 	TAILQ_INIT(&engine->serving);
 	TAILQ_INIT(&engine->waiting);
@@ -234,7 +235,7 @@ void engine_destroy(struct engine *engine)
 	engine_ring(engine);
 	spaces_free(engine);
 	free(engine->pings);
-	operation_pool_free(engine);
+	pool_free(&engine->operations);
 	free(engine);
 }
 
@@ -468,11 +469,9 @@ const struct transport *engine_transport(const struct engine *engine)
 
 void engine_describe(const struct engine *engine, struct engine_info *info)
 {
-	uint32_t kept = engine->chunk_count * OPERATION_CHUNK;
-
 	*info = (struct engine_info){
-		.operations = kept - engine->free_count,
-		.operations_kept = kept,
+		.operations = pool_taken(&engine->operations),
+		.operations_kept = engine->operations.made,
 		.commands = ring_count(&engine->commands),
 	};
 }

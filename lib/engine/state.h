@@ -7,16 +7,16 @@
 #include <sys/queue.h>
 
 #include <base/barrier.h>
-#include <base/trace.h>
+#include <base/pool.h>
 #include <base/probe.h>
+#include <base/trace.h>
 #include <engine/engine.h>
 #include <engine/queue.h>
 #include <wire/message.h>
 
-#define SENDING_LISTS    256 /* a power of two */
-#define OPERATION_CHUNK  1024
-#define OPERATION_CHUNKS 4096 /* so that at most 4 million operations are in flight */
-#define OPERATIONS_MAX   (OPERATION_CHUNK * OPERATION_CHUNKS)
+#define SENDING_LISTS   256 /* a power of two */
+#define OPERATION_CHUNK 1024
+#define OPERATIONS_MAX  (4096 * OPERATION_CHUNK)
 /* of them: beyond that others are served up to their share */
 #define OPERATIONS_SHARED (OPERATIONS_MAX / 4 * 3)
 /* in the name of a put that no acknowledgement will name */
@@ -66,7 +66,7 @@ struct operation {
 	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo */
 	uint64_t request_offset;     /* RECEIVE: to echo. PUT: echoed */
 	TAILQ_ENTRY(operation) link; /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
-	struct operation *next;      /* FREE; PUT: in engine.begun */
+	struct operation *next;      /* PUT: in engine.begun */
 };
 
 TAILQ_HEAD(operation_list, operation);
@@ -102,10 +102,7 @@ struct engine {
 	struct space *spaces[SPACES]; /* that take messages and commands */
 	struct space *opened[SPACES]; /* the same, and those that are closing */
 
-	struct operation *free_operations;
-	uint32_t free_count;
-	struct operation **chunks;
-	uint32_t chunk_count;
+	struct pool operations;        /* by index */
 	struct operation_list serving; /* replies on their way */
 	struct operation_list waiting; /* gets whose request has arrived, oldest news first */
 	uint64_t probe_interval;       /* ns */
@@ -133,28 +130,26 @@ static inline struct space *space_find(const struct engine *engine, uint32_t num
 /* Frees all spaces, when nothing is in flight. */
 void spaces_free(struct engine *engine);
 /* operation.c */
-bool operation_grow(struct engine *engine);
+bool operation_make(struct engine *engine, uint32_t count);
 /* Are there as many, or memory for more? */
 static inline bool operation_reserve(struct engine *engine, uint32_t count)
 {
-	return engine->free_count >= count || operation_grow(engine);
+	return engine->operations.left >= count || operation_make(engine, count);
 }
 
 /* May another process make this one begin an operation? Of the last quarter it gets no more than
  * its share, so that the gets of one peer leave room for others. */
 static inline bool operation_granted(const struct engine *engine, struct process to)
 {
-	return engine->chunk_count * OPERATION_CHUNK - engine->free_count < OPERATIONS_SHARED ||
+	return pool_taken(&engine->operations) < OPERATIONS_SHARED ||
 	       transport_has_share(engine->transport, to, OPERATIONS_MAX);
 }
 
 /* One that operation_reserve() has found. */
 static inline struct operation *operation_begin(struct engine *engine, enum operation_kind kind)
 {
-	struct operation *operation = engine->free_operations;
+	struct operation *operation = pool_take_reserved(&engine->operations);
 
-	engine->free_operations = operation->next;
-	engine->free_count--;
 	if (kind == OPERATION_GET)
 		operation->generation++;
 	operation->kind = (uint8_t)kind;
@@ -177,9 +172,7 @@ static inline struct operation *operation_take(struct engine *engine, enum opera
 static inline void operation_free(struct engine *engine, struct operation *operation)
 {
 	operation->kind = OPERATION_FREE;
-	operation->next = engine->free_operations;
-	engine->free_operations = operation;
-	engine->free_count++;
+	pool_give(&engine->operations, operation);
 }
 
 /* The living operation that a wire name means, NULL if there is none of that kind. */
@@ -199,7 +192,6 @@ static inline void engine_trace(const struct engine *engine, enum trace_point po
 }
 /* Does an operation name this space? */
 bool operation_names(const struct engine *engine, const struct space *space);
-void operation_pool_free(struct engine *engine);
 
 /* region.c */
 /* So many bytes of a region's memory from an offset on. */

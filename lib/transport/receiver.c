@@ -252,7 +252,7 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
  * peer more had frames held, so that there is room for one more. */
 static bool frame_may_be_held(const struct transport *transport, const struct peer *peer)
 {
-	uint64_t shares = transport->reorder_pool.taken + 1u;
+	uint64_t shares = pool_taken(&transport->reorder_pool) + 1u;
 
 	return transport->held < transport->held_max / 2 ||
 	       (transport->held < transport->held_max &&

@@ -115,7 +115,8 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 {
 	const struct peer *peer = peer_table_find(&transport->peers, to);
 
-	return peer == NULL || peer->queued * (transport->flight_pool.taken + UINT64_C(1)) < most;
+	return peer == NULL ||
+	       peer->queued * (pool_taken(&transport->flight_pool) + UINT64_C(1)) < most;
 }
 
 /* --- filling a frame */
@@ -675,7 +676,7 @@ static enum step sender_repeat(struct transport *transport, struct peer *peer)
 /* I3. The frames of a stream of which nothing was acknowledged keep no buffer. */
 static bool sender_may_keep(const struct transport *transport, const struct peer *peer)
 {
-	uint64_t shares = transport->flight_pool.taken + 1u;
+	uint64_t shares = pool_taken(&transport->flight_pool) + 1u;
 
 	if (transport->in_flight < transport->in_flight_shared || peer->outgoing != OUTGOING_OPEN)
 		return true;

@@ -428,7 +428,7 @@ bool transport_settled(const struct transport *transport)
 	for (i = 0; i < ACK_LISTS; i++)
 		if (!list_empty(&transport->acks[i]))
 			return false;
-	return transport->messages == 0 && transport->flight_pool.taken == 0 &&
+	return transport->messages == 0 && pool_taken(&transport->flight_pool) == 0 &&
 	       transport->outbox_count == 0 && transport->burst_count == 0 &&
 	       transport->note_count == 0 && transport->loop_head == transport->loop_tail;
 }

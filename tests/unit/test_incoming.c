@@ -304,7 +304,7 @@ static void requests__for_which_there_is_no_memory_are_dropped_and_change_nothin
 	region.threshold = 1;
 	region.length = 3;
 	handle = rig_attach(rig, rig_entry_any(rig, false), &region, RIG_UNLINK_NOFIT);
-	while (rig->engine->free_count != 0)
+	while (rig->engine->operations.left != 0)
 		operation_take(rig->engine, OPERATION_RECEIVE);
 	memory_is_short = true;
 	header.requested = 2;
@@ -334,7 +334,7 @@ static void requests__of_a_peer_that_has_its_share_leave_operations_to_others(vo
 	struct region_description region = RIG_REGION(memory, queue);
 	struct message_header get = rig_get_header(4), put_header = rig_put_header(0);
 	const struct process greedy = RIG_PEER, other = {RIG_PEER.nid + 1, RIG_PEER.pid};
-	uint32_t chunks;
+	uint32_t made;
 
 	region.options |= REGION_GET;
 	rig_attach(rig, rig_entry_any(rig, false), &region, 0);
@@ -342,8 +342,8 @@ static void requests__of_a_peer_that_has_its_share_leave_operations_to_others(vo
 	get.portal = 0;
 	fake_deliver(greedy, &get, NULL, 0); /* there are operations for all */
 	assert_int_equal(fake_next()->header.kind, MESSAGE_REPLY);
-	chunks = rig->engine->chunk_count;
-	rig->engine->chunk_count = OPERATION_CHUNKS; /* as if all others were in use */
+	made = rig->engine->operations.made;
+	rig->engine->operations.made = OPERATIONS_MAX; /* as if all others were in use */
 	fake_deliver(greedy, &get, NULL, 0);
 	get.match_bits = 99;
 	get.portal = 1;
@@ -358,7 +358,7 @@ static void requests__of_a_peer_that_has_its_share_leave_operations_to_others(vo
 	assert_int_equal(fake_next()->header.kind, MESSAGE_REPLY);
 	assert_int_equal(rig_counter(rig, gets_received), 2);
 	assert_int_equal(rig_counter(rig, dropped_no_memory_operation), 5);
-	rig->engine->chunk_count = chunks;
+	rig->engine->operations.made = made;
 }
 
 /* A put whose acknowledgement could not be sent would be accepted in silence. */
@@ -372,7 +372,7 @@ static void put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sen
 
 	rig_attach(rig, rig_entry_any(rig, false), &region, 0);
 	assert_true(operation_reserve(rig->engine, 1));
-	while (rig->engine->free_count > 1)
+	while (rig->engine->operations.left > 1)
 		operation_take(rig->engine, OPERATION_RECEIVE);
 	kept = operation_take(rig->engine, OPERATION_RECEIVE);
 	header.handle = 0xabcdef;

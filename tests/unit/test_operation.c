@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_operation.c - the pool of operations in flight. */
+/* test_operation.c - operations in flight, and the pool that they are taken from.
+ *
+ * Covers: lib/engine/operation.c, lib/base/pool.c.
+ */
 #include <stdlib.h>
+#include <string.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -76,7 +80,7 @@ static void operation_take__grows_by_chunks_and_gives_each_once(void **state)
 	}
 	for (uint32_t i = 0; i < COUNT; i++)
 		operation_free(rig->engine, taken[i]);
-	assert_int_equal(rig->engine->free_count, 3 * OPERATION_CHUNK);
+	assert_int_equal(rig->engine->operations.left, 3 * OPERATION_CHUNK);
 	free(taken);
 }
 
@@ -95,6 +99,33 @@ static void operation_reserve__says_no_without_memory_and_yes_again_with_it(void
 	memory_is_short = false;
 }
 
+static void pool_take__gives_cleared_lines_by_number_up_to_the_most(void **state)
+{
+	enum { CHUNK = 4, MOST = 10, BYTES = 65 };
+	static const char cleared[BYTES];
+	struct pool pool;
+	char *taken[MOST];
+
+	(void)state;
+	pool_init(&pool, BYTES, CHUNK, MOST);
+	for (unsigned i = 0; i < MOST; i++) {
+		taken[i] = pool_take(&pool);
+		assert_non_null(taken[i]);
+		assert_int_equal((uintptr_t)taken[i] % 64, 0);
+		assert_ptr_equal(pool_at(&pool, i), taken[i]);
+		assert_memory_equal(taken[i] + sizeof(void *), cleared + sizeof(void *),
+			BYTES - sizeof(void *));
+		memset(taken[i], 0xff, BYTES);
+	}
+	assert_null(pool_take(&pool));
+	assert_false(pool_reserve(&pool, 1));
+	assert_int_equal(pool_taken(&pool), MOST);
+	pool_give(&pool, taken[7]);
+	assert_int_equal(taken[7][BYTES - 1], (char)0xff);
+	assert_ptr_equal(pool_take(&pool), taken[7]);
+	pool_free(&pool);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -106,6 +137,7 @@ int main(void)
 		test(operation_take__forgets_what_its_place_was_before),
 		test(operation_take__grows_by_chunks_and_gives_each_once),
 		test(operation_reserve__says_no_without_memory_and_yes_again_with_it),
+		cmocka_unit_test(pool_take__gives_cleared_lines_by_number_up_to_the_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
