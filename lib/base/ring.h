@@ -1,33 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ring.h - a ring of small elements in memory that several processes may map: many producers, one
- * consumer, a cache line an element.
+/* ring.h - a ring of elements in memory that several processes may map: many producers, one
+ * consumer. An element has one to four lines; a line is a cache line.
  *
- * An element lies in one line with the word that publishes it, so a line changes hands for each
- * element and nothing else does: the consumer polls the very line, and says only now and then how
- * far it is.
+ * A line holds 56 bytes of an element and a word, `sequence`. The word of an element's first line
+ * publishes it and says at which position the element ends. So the consumer polls the very line
+ * that it reads next, and one line changes hands for an element of one line. The consumer's
+ * position, `head`, is read by a producer only when the ring seems full.
  *
- *     producers                                      consumer
- *     tail: p -> p + 1      (compare-and-swap)
- *     words of slot p
- *     is slot p - 1 written? no: hidden = p + 1
- *     slot p: sequence = p + 1      (release A)  --> slot p: sequence == p + 1?    (acquire A)
- *                                                    copies the words
- *     p - head_seen < count?                     <-- head = p + 1                  (release B)
- *     if not: head_seen = head      (acquire B)
+ *     producer of n lines                            consumer
+ *     tail: p -> e = p + n  (compare-and-swap)
+ *     data of slots p to e - 1
+ *     is word p - 1 below p? hidden = e
+ *     word p = e            (release A)         -->  is word p above p?            (acquire A)
+ *     word e - 1 = e, if n > 1                       copies e - p lines
+ *     e - head_seen <= count?                   <--  head = e                      (release B)
+ *     if not: head_seen = head (acquire B)
  *
- * R1. A slot is written only after head has passed its last element (B). head only grows, so one
- * that was seen before is as good
- *     until the ring seems full (head_seen).
- * R2. A producer that is preempted between claiming a slot and publishing it makes nobody wait but
- * the consumer, whom it hides the
- *     later elements from. A producer that finds the slot before its own unwritten says so (hidden)
- *     before it publishes. So the consumer knows when elements whose ring_put() has returned may be
- *     hidden: while its position has not reached `hidden` (ring_settled()). By induction over a run
- *     of published slots: the first of them, which follows the unwritten one, has said so, and each
- *     later producer saw its predecessor's word or said so itself.
- * R3. There are no pointers, and the consumer's position is its own (struct ring_reader): whatever
- * a producer writes, or leaves
- *     unwritten, the consumer reads within the ring.
+ * Lines of an element lie side by side. An element that would reach beyond the ring's end is claimed
+ * together with padding, the slots up to that end, and its data begin at slot 0. Producer and
+ * consumer both find this out from p and the length (ring_begin()):
+ *
+ *     slot      count - 2   count - 1  |  0        1        2
+ *     position  p           p + 1      |  p + 2    p + 3    e = p + 4
+ *     word      e, A        -          |  -        e
+ *     data      padding     padding    |  line 0   line 1
+ *
+ * R1. The data of a slot are written only after head has passed the slot's last element (B). head
+ * only grows, so an older value of it (head_seen) is as good until the ring seems full.
+ *
+ * R2. A producer that is preempted between claiming and publishing makes only the consumer wait: its
+ * element hides those behind it. The consumer must know when an element whose ring_put() has returned
+ * may be hidden. It is hidden only while the consumer's position is below `hidden`
+ * (ring_settled()). Proof, for an element X at p that is published behind an unpublished element:
+ *
+ *   - Let Y be the element before X: it ends at p, so p - 1 is its last line. Y's producer writes
+ *     the word of Y's first line, then that of the last one. So when X's producer finds word p - 1
+ *     at p, Y was published; when it finds it above p, the slot is in use again and Y was taken.
+ *   - When X's producer finds it below p, it raises `hidden` to X's end before it publishes X.
+ *   - Otherwise Y itself is published behind an unpublished element, and by induction Y's producer,
+ *     or one before it, raised `hidden` above the consumer's position before it published. Release and
+ *     acquire of word p - 1 hand that on to X's producer, and A to whoever sees X.
+ *   - The first element behind the unpublished one has found the word before it below its position.
+ *
+ * A producer that is preempted between the first and the last word hides nothing. The producer of the
+ * next element then raises `hidden` without need, until that element is taken.
+ *
+ * R3. Words only grow. The word of a first line is stored plainly: nobody passes the element before.
+ * The last line's word is written when the element may have been taken already and the slot be in use
+ * again: so it is raised by compare-and-swap, and a greater word stays. A word that an older element
+ * left in a slot is at most the slot's position: no claim is longer than the ring.
+ *
+ * R4. There are no pointers, and the consumer's position is its own (struct ring_reader): whatever a
+ * producer writes, or leaves unwritten, the consumer reads within the ring.
  */
 #ifndef BASE_RING_H
 #define BASE_RING_H
@@ -38,10 +62,11 @@
 #include <stdint.h>
 
 #define RING_LINE  64              /* bytes of a cache line */
-#define RING_BYTES (RING_LINE - 8) /* of an element */
+#define RING_BYTES (RING_LINE - 8) /* of an element's line */
+#define RING_LINES 4               /* of an element, at most */
 
 struct ring_slot {
-	/* position + 1 of the element that it holds */
+	/* where the element ends whose first or last line this is */
 	_Alignas(RING_LINE) _Atomic uint64_t sequence;
 	uint64_t words[RING_BYTES / 8];
 };
@@ -65,15 +90,18 @@ struct ring_reader {
 	uint64_t mask;
 };
 
-/* Bytes of a ring of count elements, a power of two; 0 when it is not one. */
+/* Bytes of a ring of count lines, a power of two; 0 when it is not one. */
 size_t ring_size(uint32_t count);
-/* Makes a ring of that many elements in ring_size() zeroed bytes, aligned to a cache line. */
+/* Makes a ring of that many lines in ring_size() zeroed bytes, aligned to a cache line. */
 void ring_init(struct ring *ring, uint32_t count);
 /* Of a ring that nothing was taken from yet. */
 void ring_reader_init(struct ring_reader *reader, struct ring *ring);
 
 /* Puts an element of RING_BYTES bytes; false: the ring is full. Any thread. */
 bool ring_put(struct ring *ring, const void *element);
+/* Puts an element of 1 to RING_LINES lines, RING_BYTES bytes each. With its padding it must fit: the
+ * ring has at least twice as many lines. */
+bool ring_put_lines(struct ring *ring, const void *element, unsigned lines);
 
 /* --- the consumer */
 
@@ -81,8 +109,8 @@ bool ring_put(struct ring *ring, const void *element);
 static inline bool ring_empty(const struct ring_reader *reader)
 {
 	/* A */
-	return atomic_load_explicit(&reader->next->sequence, memory_order_acquire) !=
-	       reader->position + 1;
+	return atomic_load_explicit(&reader->next->sequence, memory_order_acquire) <=
+	       reader->position;
 }
 
 /* R2. When ring_empty() has been found: true means that there was nothing whose ring_put() had
@@ -93,21 +121,34 @@ static inline bool ring_settled(const struct ring_reader *reader)
 	       atomic_load_explicit(&reader->ring->hidden, memory_order_relaxed);
 }
 
-/* Takes the oldest element; false: there is none. */
-static inline bool ring_take(struct ring_reader *reader, void *element)
+/* The consumer's position is `end` now; what was before may be overwritten. */
+static inline void ring_pass(struct ring_reader *reader, uint64_t end)
 {
-	if (ring_empty(reader))
-		return false;
-	__builtin_memcpy(element, reader->next->words, RING_BYTES);
-	reader->position++;
-	reader->next = &reader->ring->slots[reader->position & reader->mask];
+	reader->position = end;
+	reader->next = &reader->ring->slots[end & reader->mask];
 	/* Producers mostly put several: the next one comes from their cache meanwhile. */
 	__builtin_prefetch(reader->next);
-	atomic_store_explicit(&reader->ring->head, reader->position, memory_order_release); /* B */
-	return true;
+	atomic_store_explicit(&reader->ring->head, end, memory_order_release); /* B */
 }
 
-/* How many elements wait, about: others put meanwhile. */
+/* ring_take() of what is not one line. */
+unsigned ring_take_lines(struct ring_reader *reader, void *element);
+
+/* Takes the oldest element, for which there is room of RING_LINES lines. Returns its number of lines;
+ * 0: there is none, or the ring was overwritten. */
+static inline unsigned ring_take(struct ring_reader *reader, void *element)
+{
+	uint64_t end = reader->position + 1;
+
+	/* A */
+	if (atomic_load_explicit(&reader->next->sequence, memory_order_acquire) != end)
+		return ring_take_lines(reader, element);
+	__builtin_memcpy(element, reader->next->words, RING_BYTES);
+	ring_pass(reader, end);
+	return 1;
+}
+
+/* How many lines wait, about: others put meanwhile. */
 static inline uint32_t ring_count(const struct ring_reader *reader)
 {
 	return (uint32_t)(atomic_load_explicit(&reader->ring->tail, memory_order_relaxed) -

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* command.h - what an application thread tells the poll core: with the ring's own word, one cache
- * line.
+/* command.h - what an application thread tells the poll core: with the ring's own words, one to
+ * four cache lines. The ring says how many lines an element has; how many a command needs is the
+ * kind's. All kinds below have one.
  *
  * Posted commands (put, get, attach, bind, access) have no answer: what they need was checked by
  * the sender against the segment; should another thread have unlinked the object since, they fall
@@ -94,6 +95,13 @@ struct command {
 		} ping;
 	};
 };
-static_assert(sizeof(struct command) == RING_BYTES, "an element of the ring");
+static_assert(sizeof(struct command) == RING_BYTES, "a line of the ring");
+
+/* A command of a kind that needs more than one line. */
+struct long_command {
+	struct command command; /* the first line */
+	uint64_t further[RING_LINES - 1][RING_BYTES / 8];
+};
+static_assert(sizeof(struct long_command) == RING_LINES * RING_BYTES, "an element of the ring");
 
 #endif

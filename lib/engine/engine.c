@@ -215,12 +215,13 @@ static void command_run(struct engine *engine, const struct command *command)
  * wait in the ring. */
 static unsigned engine_drain(struct engine *engine, unsigned limit)
 {
-	struct command command;
+	struct long_command taken;
 	unsigned done = 0;
 
 	while (done < limit && !ring_empty(&engine->commands) && operation_reserve(engine, 1)) {
-		ring_take(&engine->commands, &command);
-		command_run(engine, &command);
+		if (ring_take(&engine->commands, &taken) == 0)
+			break;
+		command_run(engine, &taken.command);
 		done++;
 	}
 	return done;

@@ -105,7 +105,7 @@ void engine_catch_up(struct engine *engine);
 struct engine_info {
 	uint32_t operations;      /* in flight */
 	uint32_t operations_kept; /* that there is memory for */
-	uint32_t commands;        /* waiting in the ring */
+	uint32_t commands;        /* lines that wait in the ring */
 };
 void engine_describe(const struct engine *engine, struct engine_info *info);
 /* space is open, portal below its limit. */

@@ -43,7 +43,7 @@
 
 #define CACHE_LINE   64
 #define INDEX_NONE   FREELIST_NONE
-#define COMMAND_RING 4096 /* commands waiting at most; a power of two */
+#define COMMAND_RING 4096 /* lines of waiting commands at most; a power of two */
 static_assert((COMMAND_RING & (COMMAND_RING - 1)) == 0, "a power of two");
 #define REPLY_SLOTS 256 /* waiting calls at once; further ones wait for a slot */
 

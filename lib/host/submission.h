@@ -50,6 +50,10 @@ static inline bool submission_put(const struct submission *submission, struct re
 void submission_post(const struct submission *submission, struct command *command)
 	CORE_API(submission_post);
 
+/* The same for a command of 1 to RING_LINES lines. */
+void submission_post_lines(const struct submission *submission, struct long_command *command,
+	unsigned lines) CORE_API(submission_post_lines);
+
 /* Sends a command with a reply slot (of its own choice) and waits for the answer.
  * after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the
  * answer says so. */

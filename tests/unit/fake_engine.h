@@ -62,11 +62,11 @@ static void fake_run(struct engine *engine, const struct command *command)
 
 static unsigned fake_drain(struct engine *engine)
 {
-	struct command command;
+	struct long_command taken;
 	unsigned done = 0;
 
-	while (ring_take(&engine->reader, &command)) {
-		fake_run(engine, &command);
+	while (ring_take(&engine->reader, &taken) != 0) {
+		fake_run(engine, &taken.command);
 		done++;
 	}
 	return done;

@@ -493,6 +493,45 @@ static void command__of_no_known_kind_is_answered_with_a_failure(void **state)
 	assert_int_equal(reply->answer, ANSWER_UNKNOWN);
 }
 
+/* Longer than any kind that there is, between two usual commands. */
+static void command__of_more_lines_is_taken_whole_and_in_order(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, 0));
+	struct reply *reply = segment_reply(rig->segment, 3);
+	struct long_command longer = {
+		.command = {.kind = UINT8_MAX, .space = rig->space, .reply = 3}};
+	struct rig_move numbered = move;
+
+	/* Taken for a command, a further line would put. */
+	for (unsigned i = 0; i < RING_LINES - 1; i++)
+		memcpy(longer.further[i], &(struct command){.kind = COMMAND_PUT, .taken = true},
+			RING_BYTES);
+	for (unsigned round = 0; round < 100; round++) {
+		unsigned lines = 1 + round % RING_LINES;
+
+		reply->answer = ANSWER_OK;
+		atomic_store(&reply->state, REPLY_PENDING);
+		numbered.value = 2 * round;
+		assert_true(rig_put_post(rig, region, &numbered));
+		assert_true(ring_put_lines(segment_ring(rig->ring), &longer, lines));
+		numbered.value++;
+		assert_true(rig_put_post(rig, region, &numbered));
+		engine_poll(rig->engine);
+		for (unsigned i = 0; i < 2; i++) {
+			struct fake_sent *sent = fake_next();
+
+			assert_int_equal(sent->header.value, 2 * round + i);
+			fake_finish(sent, TRANSPORT_OK);
+		}
+		assert_null(fake_next());
+		assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
+		assert_int_equal(reply->answer, ANSWER_UNKNOWN);
+	}
+	assert_int_equal(rig_counter(rig, commands_stale), 0);
+	assert_false(engine_called(rig->engine));
+}
+
 static void command_queue_free__makes_the_queue_stale_once(void **state)
 {
 	struct rig *rig = *state;
@@ -682,6 +721,7 @@ int main(void)
 		test(engine_put__takes_nothing_from_a_region_that_is_not_alive),
 		test(engine_execute__does_not_overtake_what_was_posted_and_cannot_be_seen),
 		test(command__of_no_known_kind_is_answered_with_a_failure),
+		test(command__of_more_lines_is_taken_whole_and_in_order),
 		test(command_queue_free__makes_the_queue_stale_once),
 		test(engine_deadline__is_the_transports_when_no_get_waits),
 		test(engine_poll__rings_the_sleepers_of_every_queue_it_wrote),

@@ -62,6 +62,30 @@ static void submission_post__puts_the_command_into_the_ring(void **state)
 	fake_engine_destroy(engine);
 }
 
+/* The fake counts the commands; a further line that it took for one would count, and add 9. */
+static void submission_post_lines__puts_one_command(void **state)
+{
+	static struct seat seat;
+	struct engine *engine = fake_engine_create();
+	struct submission submission = {.segment = engine->segment};
+	struct long_command command = {.command = {.kind = COMMAND_PUT, .move.value = 7}};
+
+	(void)state;
+	for (unsigned i = 0; i < RING_LINES - 1; i++)
+		for (unsigned w = 0; w < RING_BYTES / 8; w++)
+			command.further[i][w] = 9;
+	for (unsigned lines = 1; lines <= RING_LINES; lines++)
+		submission_post_lines(&submission, &command, lines);
+	assert_int_equal(engine_poll(engine), RING_LINES);
+	seat.engine = engine;
+	submission.seat = &seat;
+	submission_post_lines(&submission, &command, RING_LINES); /* carried out at once */
+	assert_int_equal(atomic_load(&engine->commands), RING_LINES + 1);
+	assert_int_equal(atomic_load(&engine->sum), 7 * (RING_LINES + 1));
+	assert_false(engine_called(engine));
+	fake_engine_destroy(engine);
+}
+
 static void submission_post__rings_the_doorbell_of_a_sleeper(void **state)
 {
 	struct engine *engine = fake_engine_create();
@@ -258,6 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(submission_post__puts_the_command_into_the_ring),
+		cmocka_unit_test(submission_post_lines__puts_one_command),
 		cmocka_unit_test(submission_post__rings_the_doorbell_of_a_sleeper),
 		cmocka_unit_test(submission_post__with_a_free_seat_carries_the_command_out_itself),
 		cmocka_unit_test(submission_put__is_for_who_gets_the_seat),
