@@ -24,8 +24,8 @@ void ring_reader_init(struct ring_reader *reader, struct ring *ring)
 		.ring = ring, .next = &ring->slots[0], .mask = ring->count - 1};
 }
 
-/* Where the data of an element begin that is claimed at position: at slot 0, behind padding, when so
- * many lines reach beyond the ring's end. */
+/* Where the data of an element begin that is claimed at position: at slot 0, behind padding, when
+ * so many lines reach beyond the ring's end. */
 static ALWAYS_INLINE uint64_t ring_begin(uint64_t mask, uint64_t position, uint64_t lines)
 {
 	uint64_t left = mask + 1 - (position & mask);

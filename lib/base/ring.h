@@ -16,9 +16,9 @@
  *     e - head_seen <= count?                   <--  head = e                      (release B)
  *     if not: head_seen = head (acquire B)
  *
- * Lines of an element lie side by side. An element that would reach beyond the ring's end is claimed
- * together with padding, the slots up to that end, and its data begin at slot 0. Producer and
- * consumer both find this out from p and the length (ring_begin()):
+ * Lines of an element lie side by side. An element that would reach beyond the ring's end is
+ * claimed together with padding, the slots up to that end, and its data begin at slot 0. Producer
+ * and consumer both find this out from p and the length (ring_begin()):
  *
  *     slot      count - 2   count - 1  |  0        1        2
  *     position  p           p + 1      |  p + 2    p + 3    e = p + 4
@@ -28,30 +28,32 @@
  * R1. The data of a slot are written only after head has passed the slot's last element (B). head
  * only grows, so an older value of it (head_seen) is as good until the ring seems full.
  *
- * R2. A producer that is preempted between claiming and publishing makes only the consumer wait: its
- * element hides those behind it. The consumer must know when an element whose ring_put() has returned
- * may be hidden. It is hidden only while the consumer's position is below `hidden`
+ * R2. A producer that is preempted between claiming and publishing makes only the consumer wait:
+ * its element hides those behind it. The consumer must know when an element whose ring_put() has
+ * returned may be hidden. It is hidden only while the consumer's position is below `hidden`
  * (ring_settled()). Proof, for an element X at p that is published behind an unpublished element:
  *
  *   - Let Y be the element before X: it ends at p, so p - 1 is its last line. Y's producer writes
  *     the word of Y's first line, then that of the last one. So when X's producer finds word p - 1
  *     at p, Y was published; when it finds it above p, the slot is in use again and Y was taken.
  *   - When X's producer finds it below p, it raises `hidden` to X's end before it publishes X.
- *   - Otherwise Y itself is published behind an unpublished element, and by induction Y's producer,
- *     or one before it, raised `hidden` above the consumer's position before it published. Release and
- *     acquire of word p - 1 hand that on to X's producer, and A to whoever sees X.
- *   - The first element behind the unpublished one has found the word before it below its position.
+ *   - Otherwise Y itself is published behind an unpublished element, and by induction Y's
+ *     producer, or one before it, raised `hidden` above the consumer's position before it
+ *     published. Release and acquire of word p - 1 hand that on to X's producer, and A to whoever
+ *     sees X.
+ *   - The first element behind the unpublished one has found the word before its own below p.
  *
- * A producer that is preempted between the first and the last word hides nothing. The producer of the
- * next element then raises `hidden` without need, until that element is taken.
+ * A producer that is preempted between the first and the last word hides nothing. The producer of
+ * the next element then raises `hidden` without need, until that element is taken.
  *
- * R3. Words only grow. The word of a first line is stored plainly: nobody passes the element before.
- * The last line's word is written when the element may have been taken already and the slot be in use
- * again: so it is raised by compare-and-swap, and a greater word stays. A word that an older element
- * left in a slot is at most the slot's position: no claim is longer than the ring.
+ * R3. Words only grow. The word of a first line is stored plainly: nobody passes the element
+ * before. The last line's word is written when the element may have been taken already and the
+ * slot be in use again: so it is raised by compare-and-swap, and a greater word stays. A word
+ * that an older element left in a slot is at most the slot's position: no claim is longer than
+ * the ring.
  *
- * R4. There are no pointers, and the consumer's position is its own (struct ring_reader): whatever a
- * producer writes, or leaves unwritten, the consumer reads within the ring.
+ * R4. There are no pointers, and the consumer's position is its own (struct ring_reader):
+ * whatever a producer writes, or leaves unwritten, the consumer reads within the ring.
  */
 #ifndef BASE_RING_H
 #define BASE_RING_H
@@ -99,8 +101,8 @@ void ring_reader_init(struct ring_reader *reader, struct ring *ring);
 
 /* Puts an element of RING_BYTES bytes; false: the ring is full. Any thread. */
 bool ring_put(struct ring *ring, const void *element);
-/* Puts an element of 1 to RING_LINES lines, RING_BYTES bytes each. With its padding it must fit: the
- * ring has at least twice as many lines. */
+/* Puts an element of 1 to RING_LINES lines, RING_BYTES bytes each. With its padding it must fit:
+ * the ring has at least twice as many lines. */
 bool ring_put_lines(struct ring *ring, const void *element, unsigned lines);
 
 /* --- the consumer */
@@ -134,8 +136,8 @@ static inline void ring_pass(struct ring_reader *reader, uint64_t end)
 /* ring_take() of what is not one line. */
 unsigned ring_take_lines(struct ring_reader *reader, void *element);
 
-/* Takes the oldest element, for which there is room of RING_LINES lines. Returns its number of lines;
- * 0: there is none, or the ring was overwritten. */
+/* Takes the oldest element, for which there is room of RING_LINES lines. Returns its number of
+ * lines; 0: there is none, or the ring was overwritten. */
 static inline unsigned ring_take(struct ring_reader *reader, void *element)
 {
 	uint64_t end = reader->position + 1;
