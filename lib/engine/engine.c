@@ -36,6 +36,7 @@ struct engine *engine_create(const struct engine_options *options)
 
 	if (!engine)
 		return NULL;
+	owner_take(&engine->owner);
 	engine->segment = options->segment;
 	ring_reader_init(&engine->commands, segment_ring(engine->segment));
 	engine->interface = options->interface;
@@ -227,8 +228,15 @@ static unsigned engine_drain(struct engine *engine, unsigned limit)
 	return done;
 }
 
+void engine_own(struct engine *engine)
+{
+	owner_take(&engine->owner);
+	transport_own(engine->transport);
+}
+
 void engine_destroy(struct engine *engine)
 {
+	owner_check(&engine->owner);
 	engine_drain(engine, COMMAND_RING); /* every call is answered, every put ends in an event */
 	engine_announce(engine);
 	transport_close(engine->transport);
@@ -257,6 +265,7 @@ static unsigned engine_drain_settled(struct engine *engine)
 
 void engine_catch_up(struct engine *engine)
 {
+	owner_check(&engine->owner);
 	engine_drain_settled(engine);
 	engine_announce(engine); /* the turn that follows may be a look, which takes it for done */
 }
@@ -322,8 +331,10 @@ static ALWAYS_INLINE unsigned turn_count(struct engine *engine, unsigned work)
 
 unsigned engine_poll(struct engine *engine)
 {
-	unsigned work = engine->owes ? turn_owed(engine) : 0;
+	unsigned work;
 
+	owner_check(&engine->owner);
+	work = engine->owes ? turn_owed(engine) : 0;
 	work += turn_begin(engine);
 	work += turn_end(engine);
 	return turn_count(engine, work);
@@ -365,6 +376,7 @@ unsigned engine_look(struct engine *engine)
 {
 	unsigned frames, sent;
 
+	owner_check(&engine->owner);
 	if (engine->owes || engine->news)
 		return look_owed(engine);
 	frames = transport_receive(engine->transport);
@@ -392,6 +404,7 @@ static ALWAYS_INLINE void push(struct engine *engine)
 
 void engine_push(struct engine *engine)
 {
+	owner_check(&engine->owner);
 	push(engine);
 }
 
@@ -401,6 +414,7 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 	struct space *space = engine->spaces[number];
 	bool taken;
 
+	owner_check(&engine->owner);
 	if (!space || engine_called(engine) || !ring_settled(&engine->commands) ||
 		!operation_reserve(engine, 1) || region->state == REGION_FREE ||
 		!gate_take(&region->gate, move->generation, &taken))
@@ -415,6 +429,7 @@ bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
 
+	owner_check(&engine->owner);
 	/* What a look has put off may be what the caller waits for: a descriptor is in use until an
 	 * acknowledgement has been read. */
 	if (engine->owes && !begins)
@@ -435,9 +450,11 @@ bool engine_execute(struct engine *engine, const struct command *command)
 
 uint64_t engine_deadline(const struct engine *engine)
 {
-	uint64_t transport = transport_deadline(engine->transport);
-	uint64_t probe = outgoing_deadline(engine);
+	uint64_t transport, probe;
 
+	owner_check(&engine->owner);
+	transport = transport_deadline(engine->transport);
+	probe = outgoing_deadline(engine);
 	return transport < probe ? transport : probe;
 }
 
@@ -445,31 +462,37 @@ int engine_interrupt(struct engine *engine, bool on)
 {
 	struct port *port = engine->port;
 
+	owner_check(&engine->owner);
 	return port->operations->interrupt ? port->operations->interrupt(port, on) : -1;
 }
 
 bool engine_settled(const struct engine *engine)
 {
+	owner_check(&engine->owner);
 	return ring_empty(&engine->commands) && transport_settled(engine->transport);
 }
 
 bool engine_called(const struct engine *engine)
 {
+	owner_check(&engine->owner);
 	return !ring_empty(&engine->commands);
 }
 
 void engine_claim(struct engine *engine)
 {
+	owner_check(&engine->owner);
 	transport_claim(engine->transport);
 }
 
 const struct transport *engine_transport(const struct engine *engine)
 {
+	owner_check(&engine->owner);
 	return engine->transport;
 }
 
 void engine_describe(const struct engine *engine, struct engine_info *info)
 {
+	owner_check(&engine->owner);
 	*info = (struct engine_info){
 		.operations = pool_taken(&engine->operations),
 		.operations_kept = engine->operations.made,
@@ -480,10 +503,12 @@ void engine_describe(const struct engine *engine, struct engine_info *info)
 void engine_list(
 	const struct engine *engine, uint32_t space, uint32_t portal, struct match_list_info *info)
 {
+	owner_check(&engine->owner);
 	match_list_describe(&engine->spaces[space]->lists[portal], info);
 }
 
 uint64_t engine_turn(const struct engine *engine)
 {
+	owner_check(&engine->owner);
 	return transport_looked(engine->transport);
 }

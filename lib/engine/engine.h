@@ -63,6 +63,10 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
  * further calls, follow until it does. */
 bool engine_space_close(struct engine *engine, uint32_t number);
 
+/* The calling thread owns the engine and its transport from here on, as the thread that has made it
+ * does at first. Debug builds assert in every other function that their owner is calling. */
+void engine_own(struct engine *engine) CORE_API(engine_own);
+
 /* One turn; returns how much was done (0: nothing). */
 unsigned engine_poll(struct engine *engine);
 /* The same for a thread that waits for events and drives the engine itself: when a turn has brought

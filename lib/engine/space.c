@@ -51,6 +51,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 {
 	struct space *space = calloc(1, sizeof(*space));
 
+	owner_check(&engine->owner);
 	assert(number < SPACES && !engine->opened[number]);
 	if (!space)
 		return false;
@@ -87,6 +88,7 @@ bool engine_space_close(struct engine *engine, uint32_t number)
 {
 	struct space *space = engine->opened[number];
 
+	owner_check(&engine->owner);
 	engine_catch_up(engine);
 	engine->spaces[number] = NULL;
 	space->closing = true;

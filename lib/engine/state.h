@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include <base/barrier.h>
+#include <base/owner.h>
 #include <base/pool.h>
 #include <base/probe.h>
 #include <base/trace.h>
@@ -118,6 +119,7 @@ struct engine {
 	uint32_t touched;
 	bool news; /* events were logged since the last turn was counted */
 	bool owes; /* the last part of the last turn was put off */
+	struct owner owner;
 };
 
 /* The space of a number, NULL: there is none. */

@@ -148,10 +148,18 @@ static void poller_await(struct poller *poller, uint32_t parked)
 			futex_wait(&poller->parked, !parked, UINT64_MAX);
 }
 
+/* The engines are the calling thread's from here on. */
+static void poller_own(const struct poller *poller)
+{
+	for (unsigned i = 0; OWNERS && i < poller->count; i++)
+		engine_own(poller->engines[i].engine);
+}
+
 void poller_pause(struct poller *poller)
 {
 	poller_ask(poller, REQUEST_PAUSE);
 	poller_await(poller, 1);
+	poller_own(poller);
 }
 
 void poller_resume(struct poller *poller)
@@ -200,6 +208,7 @@ static bool poller_park(struct poller *poller)
 		futex_wait(&poller->request, REQUEST_PAUSE, UINT64_MAX);
 	if (request == REQUEST_STOP)
 		return false;
+	poller_own(poller);
 	atomic_store_explicit(&poller->parked, 0, memory_order_release);
 	futex_wake(&poller->parked, 1);
 	poller->idle_since = 0;
@@ -465,6 +474,7 @@ void seat_call(struct seat *seat)
 				return;
 		} else if (atomic_compare_exchange_weak_explicit(&seat->state, &state, SEAT_TAKEN,
 				   memory_order_acquire, memory_order_relaxed)) {
+			seat_own(seat);
 			seat_turn(seat);
 			return;
 		}

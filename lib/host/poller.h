@@ -28,6 +28,7 @@
 #include <base/core.h>
 #include <base/clock.h>
 #include <base/futex.h>
+#include <base/owner.h>
 #include <engine/engine.h>
 
 #define POLLER_ENGINES FUTEX_ANY_MAX
@@ -88,14 +89,24 @@ struct seat {
 	struct engine *engine; /* of who sits here; NULL: there is none */
 };
 
+/* The engine of a seat that this thread has taken is this thread's. */
+static inline void seat_own(const struct seat *seat)
+{
+	if (OWNERS && seat->engine)
+		engine_own(seat->engine);
+}
+
 /* False: somebody else sits there. */
 static inline bool seat_take(struct seat *seat)
 {
 	uint32_t free = SEAT_FREE;
 
-	return atomic_load_explicit(&seat->state, memory_order_relaxed) == SEAT_FREE &&
-	       atomic_compare_exchange_strong_explicit(
-		       &seat->state, &free, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed);
+	if (atomic_load_explicit(&seat->state, memory_order_relaxed) != SEAT_FREE ||
+		!atomic_compare_exchange_strong_explicit(&seat->state, &free, SEAT_TAKEN,
+			memory_order_acquire, memory_order_relaxed))
+		return false;
+	seat_own(seat);
+	return true;
 }
 
 /* Gives the seat up; false: somebody has called meanwhile, and the engine must have another turn

@@ -244,6 +244,7 @@ void transport_claim(struct transport *transport)
 {
 	struct peer *self = transport->self;
 
+	owner_check(&transport->owner);
 	transport_stir(transport);
 	transport->claims_left = CLAIMS;
 	self->asking = true;

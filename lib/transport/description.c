@@ -55,6 +55,7 @@ unsigned transport_peers(
 	uint64_t i = *cursor;
 	unsigned n = 0;
 
+	owner_check(&transport->owner);
 	for (; i < end && n < count; i++)
 		if (table->cells[i].peer != NULL)
 			peer_describe(table->cells[i].peer, now, &info[n++]);
@@ -64,6 +65,7 @@ unsigned transport_peers(
 
 void transport_describe(const struct transport *transport, struct transport_info *info)
 {
+	owner_check(&transport->owner);
 	*info = (struct transport_info){
 		.incarnation = transport->options.incarnation,
 		.full_checksum = transport->options.full_checksum,

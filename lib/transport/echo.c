@@ -46,11 +46,13 @@ static uint32_t echo_overhead(const struct transport *transport)
 
 uint32_t transport_ping_least(const struct transport *transport)
 {
+	owner_check(&transport->owner);
 	return echo_overhead(transport) + FRAME_HEADER_BYTES;
 }
 
 uint32_t transport_ping_most(const struct transport *transport)
 {
+	owner_check(&transport->owner);
 	return echo_overhead(transport) + echo_capacity(transport);
 }
 
@@ -150,8 +152,10 @@ static void ping_end(struct transport *transport, struct ping *ping, enum ping_o
 void transport_ping(struct transport *transport, struct ping *ping)
 {
 	struct echoes *echoes = &transport->echoes;
-	const struct peer *peer = peer_get(transport, ping->to, false);
+	const struct peer *peer;
 
+	owner_check(&transport->owner);
+	peer = peer_get(transport, ping->to, false);
 	transport_stir(transport);
 	ping->begun = 0; /* the clock was read in the last turn, perhaps long ago */
 	ping->sent = 0;
@@ -299,6 +303,7 @@ void transport_ping_abandon(struct transport *transport)
 {
 	struct echoes *echoes = &transport->echoes;
 
+	owner_check(&transport->owner);
 	while (!TAILQ_EMPTY(&echoes->pings))
 		ping_end(transport, TAILQ_FIRST(&echoes->pings), PING_CLOSED);
 }

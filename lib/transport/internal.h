@@ -40,6 +40,7 @@
 #include <stdint.h>
 
 #include <base/list.h>
+#include <base/owner.h>
 #include <base/pool.h>
 #include <base/port.h>
 #include <base/probe.h>
@@ -176,6 +177,7 @@ struct transport {
 	uint64_t duplicate_due; /* the user is not told of another duplicate before */
 
 	struct wheel wheel;
+	struct owner owner;
 };
 
 /* Counters may be read by others meanwhile; no order is promised among them. */

@@ -90,6 +90,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 {
 	struct peer *peer = transport->peers.last;
 
+	owner_check(&transport->owner);
 	if (unlikely(transport->closing))
 		peer = NULL;
 	else if (peer == NULL || !process_same(peer->process, to))
@@ -113,8 +114,10 @@ void transport_send(struct transport *transport, struct process to, struct messa
 
 bool transport_has_share(const struct transport *transport, struct process to, uint64_t most)
 {
-	const struct peer *peer = peer_table_find(&transport->peers, to);
+	const struct peer *peer;
 
+	owner_check(&transport->owner);
+	peer = peer_table_find(&transport->peers, to);
 	return peer == NULL ||
 	       peer->queued * (pool_taken(&transport->flight_pool) + UINT64_C(1)) < most;
 }

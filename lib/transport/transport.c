@@ -114,6 +114,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	if (transport == NULL)
 		return NULL;
 	memset(transport, 0, sizeof(*transport));
+	owner_take(&transport->owner);
 	transport->options = *options;
 	transport->port = port;
 	transport->clock = clock;
@@ -145,6 +146,11 @@ struct transport *transport_create(const struct transport_options *options, stru
 	pool_free(&transport->peer_pool);
 	free(transport);
 	return NULL;
+}
+
+void transport_own(struct transport *transport)
+{
+	owner_take(&transport->owner);
 }
 
 /* --- the turn */
@@ -228,6 +234,7 @@ unsigned transport_receive(struct transport *transport)
 {
 	unsigned count;
 
+	owner_check(&transport->owner);
 	if (transport->note_count != 0)
 		acknowledgement_settle(transport);
 	transport->polled = transport->now_received;
@@ -241,6 +248,7 @@ unsigned transport_receive(struct transport *transport)
 
 uint64_t transport_now(const struct transport *transport)
 {
+	owner_check(&transport->owner);
 	return transport->now;
 }
 
@@ -262,6 +270,7 @@ static void burst_adapt(struct transport *transport)
 
 void transport_process(struct transport *transport)
 {
+	owner_check(&transport->owner);
 	if (transport->burst_count >= BURST_LEAST || transport->burst_limit < BURST_FRAMES)
 		burst_adapt(transport);
 	receiver_burst(transport);
@@ -311,6 +320,7 @@ static unsigned transport_give(struct transport *transport)
 
 bool transport_push(struct transport *transport)
 {
+	owner_check(&transport->owner);
 	transport->sent = 0;
 	transport->blocked = false;
 	if (!transport_ready(transport)) {
@@ -367,6 +377,7 @@ static __rte_noinline unsigned transmit_what_is_due(struct transport *transport)
 
 unsigned transport_transmit(struct transport *transport)
 {
+	owner_check(&transport->owner);
 	if (transport->now < transport->quiet_until)
 		return 0;
 	return transmit_what_is_due(transport);
@@ -374,12 +385,14 @@ unsigned transport_transmit(struct transport *transport)
 
 bool transport_urgent(const struct transport *transport)
 {
+	owner_check(&transport->owner);
 	return transport_ready(transport) || !list_empty(&transport->acks[ACK_URGENT]) ||
 	       transport->echoes.busy || transport->refused.head != NULL;
 }
 
 uint64_t transport_looked(const struct transport *transport)
 {
+	owner_check(&transport->owner);
 	return transport->now_received;
 }
 
@@ -416,6 +429,7 @@ uint64_t transport_deadline(const struct transport *transport)
 	uint64_t wheel = wheel_deadline(&transport->wheel, now);
 	uint64_t due = transport_due(transport);
 
+	owner_check(&transport->owner);
 	if (due != UINT64_MAX)
 		due = due > now ? due - now : 0;
 	return RTE_MIN(due, wheel);
@@ -425,6 +439,7 @@ bool transport_settled(const struct transport *transport)
 {
 	unsigned i;
 
+	owner_check(&transport->owner);
 	for (i = 0; i < ACK_LISTS; i++)
 		if (!list_empty(&transport->acks[i]))
 			return false;
@@ -484,6 +499,7 @@ static void frames_free(struct transport *transport)
 
 void transport_close(struct transport *transport)
 {
+	owner_check(&transport->owner);
 	transport->closing = true;
 	acknowledgement_settle(transport);
 	time_read(transport);

@@ -232,6 +232,10 @@ struct transport *transport_create(const struct transport_options *options, stru
 /* Ends every message with TRANSPORT_SHUTDOWN, says BYE to peers, frees everything. */
 void transport_close(struct transport *transport);
 
+/* The calling thread owns the transport from here on, as the thread that has made it does at first.
+ * Debug builds assert in every other function that the owner is calling. */
+void transport_own(struct transport *transport);
+
 /* Queues a message to a process (wildcards are the caller's mistake). It cannot fail at once: what
  * goes wrong is told by message_done(), later (T6). */
 void transport_send(struct transport *transport, struct process to, struct message *message);

@@ -11,6 +11,7 @@
 #include "fake_transport.h"
 #include "rig.h"
 #include "shortage.h"
+#include "stranger.h"
 
 static char memory[32];
 static const struct rig_move move = {.to = RIG_PEER};
@@ -697,6 +698,48 @@ static void engine_destroy__answers_calls_that_wait(void **state)
 	assert_int_equal(reply->answer, ANSWER_GONE);
 }
 
+static void *take(void *engine)
+{
+	engine_own(engine);
+	return NULL;
+}
+
+static void engine__is_called_by_its_owner_alone(void **state)
+{
+	struct rig *rig = *state;
+	struct engine *engine = rig->engine;
+	uint64_t handle = rig_bind(rig, &RIG_REGION(memory, 0));
+	const struct command put = rig_move_command(handle, &move, COMMAND_PUT);
+	struct region *region = rig_region(rig, handle);
+	const struct space_options space = {.segment = rig->segment};
+	struct engine_info info;
+	struct match_list_info list;
+
+	if (!pthread_equal(engine->owner.thread, pthread_self()))
+		skip(); /* the library is built without assertions */
+#define aborts(call) assert_true(stranger_aborts(take, engine, call))
+	aborts(engine_destroy(engine));
+	aborts(engine_space_open(engine, 1, &space));
+	aborts(engine_space_close(engine, 1));
+	aborts(engine_poll(engine));
+	aborts(engine_look(engine));
+	aborts(engine_push(engine));
+	aborts(engine_execute(engine, &put));
+	aborts(engine_put(engine, 0, region, &put.move, false));
+	aborts(engine_deadline(engine));
+	aborts(engine_settled(engine));
+	aborts(engine_interrupt(engine, false));
+	aborts(engine_called(engine));
+	aborts(engine_claim(engine));
+	aborts(engine_transport(engine));
+	aborts(engine_catch_up(engine));
+	aborts(engine_describe(engine, &info));
+	aborts(engine_list(engine, 0, 0, &list));
+	aborts(engine_turn(engine));
+#undef aborts
+	assert_false(stranger_aborts(take, engine, (engine_own(engine), engine_poll(engine))));
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -729,6 +772,7 @@ int main(void)
 		test(engine_touch__sees_at_once_who_sleeps_where_that_is_cheap),
 		test(engine_destroy__ends_everything_that_was_in_flight),
 		test(engine_destroy__answers_calls_that_wait),
+		test(engine__is_called_by_its_owner_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

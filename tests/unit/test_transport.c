@@ -15,9 +15,11 @@
 
 #include <cmocka.h>
 
+#include <transport/internal.h>
 #include <transport/peer.h>
 
 #include "network.h"
+#include "stranger.h"
 
 static uint64_t size_random(struct network *network)
 {
@@ -642,6 +644,56 @@ static void chaos__kills_restarts_and_cuts_end_every_message_once(void **state)
 		chaos_run(seed + i);
 }
 
+static void *take(void *transport)
+{
+	transport_own(transport);
+	return NULL;
+}
+
+static void transport__is_called_by_its_owner_alone(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	const struct process to = network->nodes[1].self;
+	struct transport *transport;
+	struct transport_info info;
+	struct message message = {.header_length = 8};
+	struct ping ping = {.to = to};
+	struct peer_info peer;
+	uint32_t cursor = 0;
+
+	(void)state;
+	network_start(network);
+	transport = network->nodes[0].transport;
+	if (!pthread_equal(transport->owner.thread, pthread_self())) {
+		network_destroy(network);
+		skip(); /* the library is built without assertions */
+	}
+#define aborts(call) assert_true(stranger_aborts(take, transport, call))
+	aborts(transport_close(transport));
+	aborts(transport_send(transport, to, &message));
+	aborts(transport_has_share(transport, to, 1));
+	aborts(transport_ping(transport, &ping));
+	aborts(transport_ping_abandon(transport));
+	aborts(transport_ping_least(transport));
+	aborts(transport_ping_most(transport));
+	aborts(transport_claim(transport));
+	aborts(transport_receive(transport));
+	aborts(transport_process(transport));
+	aborts(transport_transmit(transport));
+	aborts(transport_push(transport));
+	aborts(transport_urgent(transport));
+	aborts(transport_now(transport));
+	aborts(transport_looked(transport));
+	aborts(transport_deadline(transport));
+	aborts(transport_settled(transport));
+	aborts(transport_peers(transport, &cursor, &peer, 1));
+	aborts(transport_describe(transport, &info));
+#undef aborts
+	assert_false(stranger_aborts(
+		take, transport, (transport_own(transport), transport_receive(transport))));
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -672,6 +724,7 @@ int main(void)
 		cmocka_unit_test(discard__without_a_stop_takes_it_all),
 		cmocka_unit_test(close__ends_every_message),
 		cmocka_unit_test(chaos__kills_restarts_and_cuts_end_every_message_once),
+		cmocka_unit_test(transport__is_called_by_its_owner_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
