@@ -18,7 +18,8 @@
 #define OWNERS true /* are they noted and checked? */
 #endif
 
-/* It is there in each build: tests have assertions where the library that they look into has none. */
+/* It is there in each build: tests have assertions where the library that they look into has
+ * none. */
 struct owner {
 	pthread_t thread;
 };

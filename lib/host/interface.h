@@ -66,13 +66,13 @@ enum answer interface_open(const struct front *front, unsigned number, uint32_t 
 	const struct segment_limits *limits) CORE_API(interface_open);
 /* Opens a further interface, space number `space` (1 to SPACES - 1) of the engine of an open
  * interface, for the same front end; its handle: *opened. What is sent from it goes to the space of
- * this number at the other end. OK; GONE: the handle is none; FAILED, after an error line: the space
- * is open, or all handles' interfaces are; NO_MEMORY. Takes the library's lock. */
+ * this number at the other end. OK; GONE: the handle is none; FAILED, after an error line: the
+ * space is open, or all handles' interfaces are; NO_MEMORY. Takes the library's lock. */
 enum answer interface_open_space(const struct front *front, uint64_t handle, uint32_t space,
 	const struct segment_limits *limits, uint64_t *opened) CORE_API(interface_open_space);
-/* Closes the interface of a handle, and with a first one the further ones. A further one's end waits
- * until what it has sent is done with, at most about PTL_PEER_TIMEOUT, and so do pings from it, for
- * theirs. OK or GONE. */
+/* Closes the interface of a handle, and with a first one the further ones. A further one's end
+ * waits until what it has sent is done with, at most about PTL_PEER_TIMEOUT, and so do pings from
+ * it, for theirs. OK or GONE. */
 enum answer interface_close(const struct front *front, uint64_t handle) CORE_API(interface_close);
 
 /* The library's lock is held. */

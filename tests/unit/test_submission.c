@@ -67,7 +67,7 @@ static void submission_post_lines__puts_one_command(void **state)
 {
 	static struct seat seat;
 	struct engine *engine = fake_engine_create();
-	struct submission submission = {.segment = engine->segment};
+	struct submission submission = {.ring = engine->segment};
 	struct long_command command = {.command = {.kind = COMMAND_PUT, .move.value = 7}};
 
 	(void)state;
