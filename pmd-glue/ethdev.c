@@ -177,13 +177,13 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 static void ethdev_copies(struct ethdev *ethdev, const char *driver)
 {
 	for (unsigned n = 0; n < RTE_DIM(copying); n++)
-		ethdev->copies |= driver != NULL && strcmp(driver, copying[n]) == 0;
+		ethdev->copies |= driver && strcmp(driver, copying[n]) == 0;
 	ethdev->port.gathers = ethdev->copies;
 	ethdev->port.gather_bytes = GATHER_BYTES;
 	if (!ethdev->copies)
 		log_info("%s: data of large messages is copied before it is sent, because it is "
 			 "not known that the driver %s is done with a frame once it was given",
-			ethdev->port.name, driver != NULL ? driver : "of this device");
+			ethdev->port.name, driver ? driver : "of this device");
 }
 
 static int ethdev_configure(struct ethdev *ethdev, const struct ethdev_options *options)

@@ -50,13 +50,13 @@ struct extent_map *extent_create(uint64_t size, uint64_t alignment)
 
 	struct extent_map *map = calloc(1, sizeof(*map));
 
-	if (map == NULL)
+	if (!map)
 		return NULL;
 	map->alignment = alignment;
 	map->size = size - size % alignment;
 	map->room = RANGES_MIN;
 	map->ranges = calloc(map->room, sizeof(*map->ranges));
-	if (map->ranges == NULL) {
+	if (!map->ranges) {
 		free(map);
 		return NULL;
 	}
@@ -67,7 +67,7 @@ struct extent_map *extent_create(uint64_t size, uint64_t alignment)
 
 void extent_destroy(struct extent_map *map)
 {
-	if (map == NULL)
+	if (!map)
 		return;
 	free(map->ranges);
 	free(map);
@@ -81,7 +81,7 @@ static int ranges_reserve(struct extent_map *map)
 
 	struct range *ranges = realloc(map->ranges, 2 * map->room * sizeof(*ranges));
 
-	if (ranges == NULL)
+	if (!ranges)
 		return -1;
 	map->ranges = ranges;
 	map->room *= 2;
@@ -151,13 +151,13 @@ void extent_give(struct extent_map *map, uint64_t offset, uint64_t size)
 	struct range *after = i < map->count ? &map->ranges[i] : NULL;
 
 	assert(size > 0 && offset % map->alignment == 0 && offset <= map->size - size);
-	assert(before == NULL || before->offset + before->size <= offset);
-	assert(after == NULL || offset + size <= after->offset);
+	assert(!before || before->offset + before->size <= offset);
+	assert(!after || offset + size <= after->offset);
 	assert(map->taken > 0);
 	map->taken--;
 
-	bool joins_before = before != NULL && before->offset + before->size == offset;
-	bool joins_after = after != NULL && offset + size == after->offset;
+	bool joins_before = before && before->offset + before->size == offset;
+	bool joins_after = after && offset + size == after->offset;
 
 	if (joins_before && joins_after) {
 		before->size += size + after->size;

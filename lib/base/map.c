@@ -77,7 +77,7 @@ void *map_vector_copy_in(
 		to = piece_run(vector, piece++, at, &run);
 		map_piece_copy_in(to, from, run);
 		from = (const uint8_t *)from + run;
-		first = first != NULL ? first : to;
+		first = first ? first : to;
 	}
 	return first;
 }

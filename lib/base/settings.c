@@ -397,7 +397,7 @@ static bool number_parse(const char *text, const struct unit *units, uint64_t *n
 		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
 			__builtin_add_overflow(value, (uint64_t)digit_value(*text), &value))
 			overflow = true;
-	for (; units->name != NULL; units++)
+	for (; units->name; units++)
 		if (strcmp(text, units->name) == 0) {
 			if (__builtin_mul_overflow(value, units->factor, &value))
 				overflow = true;
@@ -428,7 +428,7 @@ static const char *address_parse(const char *text, uint64_t *address)
 		if (i > 0 && *text++ != '.')
 			return NULL;
 		text = small_parse(text, UINT8_MAX, &byte);
-		if (text == NULL)
+		if (!text)
 			return NULL;
 		*address = *address << 8 | byte;
 	}
@@ -444,11 +444,11 @@ static bool item_parse(const struct setting_row *row, const char *text, uint64_t
 	if (row->type != TYPE_NODE && row->type != TYPE_ADDRESS && row->type != TYPE_SUBNET)
 		return number_parse(text, type_units(row->type), number);
 	rest = address_parse(text, number);
-	if (rest == NULL)
+	if (!rest)
 		return row->type == TYPE_NODE && number_parse(text, units_number, number);
 	if (row->type == TYPE_SUBNET) {
 		rest = *rest == '/' ? small_parse(rest + 1, PREFIX_MAX, &prefix) : NULL;
-		if (rest == NULL)
+		if (!rest)
 			return false;
 		*number |= (uint64_t)prefix << 32;
 	}
@@ -519,7 +519,7 @@ static const char *item_fault(
 		return buffer;
 	}
 	if (row->type == TYPE_CHOICE) {
-		for (const char *const *choice = row->choices; *choice != NULL; choice++)
+		for (const char *const *choice = row->choices; *choice; choice++)
 			if (strcmp(text, *choice) == 0)
 				return NULL;
 		return "is not one of its values";
@@ -554,9 +554,9 @@ static void value_split(const struct setting_row *row, struct setting_value *val
 	for (;;) {
 		const char *end = row->list ? strchr(text, LIST_SEPARATOR) : NULL;
 
-		to = trim_copy(to, text, end == NULL ? strlen(text) : (size_t)(end - text));
+		to = trim_copy(to, text, !end ? strlen(text) : (size_t)(end - text));
 		value->count++;
-		if (end == NULL)
+		if (!end)
 			break;
 		text = end + 1;
 	}
@@ -581,7 +581,7 @@ static int value_check(const struct setting_row *row, const struct setting_value
 	for (unsigned i = 0; i < value->count; i++, item += strlen(item) + 1) {
 		const char *fault = item_fault(row, item, buffer, sizeof(buffer));
 
-		if (fault == NULL)
+		if (!fault)
 			continue;
 		if (value->count == 1)
 			log_error("%s is \"%s\", which %s; %s", name, item, fault, row->remedy);
@@ -604,11 +604,11 @@ static bool text_blank(const char *text)
 /* Takes a value in from its text; 0, or -1 after a complaint. */
 static int value_take(const struct setting_row *row, struct setting_value *value, const char *text)
 {
-	if (text == NULL || text_blank(text)) /* I2 */
+	if (!text || text_blank(text)) /* I2 */
 		return 0;
 	value->text = strdup(text);
 	value->items = malloc(strlen(text) + 1); /* each separator makes room for a final 0 */
-	if (value->text == NULL || value->items == NULL) {
+	if (!value->text || !value->items) {
 		log_error(
 			"there is no memory for the value of %s; free some", row->description.name);
 		return -1;
@@ -680,7 +680,7 @@ static void name_check(const char *name, size_t length)
 
 static void names_check(void)
 {
-	for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+	for (char **variable = environ; variable && *variable; variable++)
 		if (strncmp(*variable, PREFIX, strlen(PREFIX)) == 0)
 			name_check(*variable, strcspn(*variable, "="));
 }
@@ -691,7 +691,7 @@ static void log_apply(void)
 	char wrong[NAME_MAX_BYTES];
 	uint32_t modules;
 
-	for (unsigned i = 0; levels[i] != NULL; i++)
+	for (unsigned i = 0; levels[i]; i++)
 		if (setting_is(SETTING_LOG_LEVEL, levels[i]))
 			log_set_level((enum log_level)i);
 	modules_parse(setting_text(SETTING_DEBUG), &modules, wrong); /* checked, I1 */
@@ -744,9 +744,9 @@ static void effects_check(void)
 /* A process whose second node id nobody has would be searched for in vain. */
 static int nodes_check(const struct setting_value *nodes, const struct setting_value *interfaces)
 {
-	unsigned count = interfaces->text == NULL ? 1 : interfaces->count;
+	unsigned count = !interfaces->text ? 1 : interfaces->count;
 
-	if (nodes->text == NULL || nodes->count <= count)
+	if (!nodes->text || nodes->count <= count)
 		return 0;
 	log_error("PTL_NID is \"%s\", which are %u node ids, but PTL_IFACE_NAME names %u "
 		  "interface%s; give one "
@@ -788,7 +788,7 @@ static char *text_change(enum setting setting, unsigned n, const char *item)
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
 
-	if (out == NULL)
+	if (!out)
 		return NULL;
 	for (unsigned i = 0; i < count || i <= n + 1; i++)
 		fprintf(out, "%s%s", i > 0 ? ";" : "", i == n ? item : setting_item(setting, i));
@@ -804,7 +804,7 @@ static bool value_retire(const struct setting_value *value)
 	struct setting_value *more =
 		reallocarray(retired_values, retired_count + 1, sizeof(*retired_values));
 
-	if (more == NULL)
+	if (!more)
 		return false;
 	retired_values = more;
 	retired_values[retired_count++] = *value;
@@ -816,8 +816,7 @@ int setting_change(enum setting setting, unsigned n, const char *text)
 	const struct setting_row *row = setting_row(setting);
 	struct setting_value value = {0};
 	char *list = row->list ? text_change(setting, n, text) : NULL;
-	int result =
-		row->list && list == NULL ? -1 : value_take(row, &value, row->list ? list : text);
+	int result = row->list && !list ? -1 : value_take(row, &value, row->list ? list : text);
 
 	free(list);
 	if (result == 0 && value_retire(&setting_values[setting])) {
@@ -837,7 +836,7 @@ const char *setting_text(enum setting setting)
 	const struct setting_row *row = setting_row(setting);
 	const struct setting_value *value = &setting_values[setting];
 
-	if (value->text == NULL)
+	if (!value->text)
 		return row->description.fallback;
 	return row->list ? value->text
 			 : value->items; /* the only item is the text without blanks around it */
@@ -847,14 +846,14 @@ unsigned setting_items(enum setting setting)
 {
 	const struct setting_value *value = &setting_values[setting];
 
-	return setting_row(setting)->list && value->text != NULL ? value->count : 1;
+	return setting_row(setting)->list && value->text ? value->count : 1;
 }
 
 const char *setting_item(enum setting setting, unsigned n)
 {
 	unsigned count = setting_items(setting);
 
-	if (setting_values[setting].text == NULL)
+	if (!setting_values[setting].text)
 		return setting_text(setting);
 	return value_item(&setting_values[setting], n < count ? n : count - 1);
 }

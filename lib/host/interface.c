@@ -332,7 +332,7 @@ static void interface_select(const struct interface *interface)
 	struct port *port = interface->port;
 	struct port_selection wanted;
 
-	if (port->operations->select == NULL)
+	if (!port->operations->select)
 		return;
 	encapsulation_select(
 		&interface->encapsulation, interface->self.nid, interface->self.pid, &wanted);

@@ -97,8 +97,8 @@ static void kernel_check(unsigned number, const struct encapsulation_options *op
 
 	if (getifaddrs(&all) != 0)
 		return;
-	for (one = all; one != NULL; one = one->ifa_next) {
-		if (one->ifa_addr == NULL || one->ifa_addr->sa_family != AF_INET)
+	for (one = all; one; one = one->ifa_next) {
+		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET)
 			continue;
 		memcpy(&address, one->ifa_addr, sizeof(address));
 		if (ntohl(address.sin_addr.s_addr) == options->address)

@@ -57,7 +57,7 @@ bool chains_open(struct chains *chains)
 	if (chains->buckets > 0)
 		return true;
 	chains->segments[0] = segment_make(BUCKETS_MIN);
-	if (chains->segments[0] == NULL)
+	if (!chains->segments[0])
 		return false;
 	for (unsigned b = 0; b < BUCKETS_MIN; b++)
 		chains->segments[0][b] = empty;
@@ -84,7 +84,7 @@ static void chains_grow(const struct match_table *table, struct chains *chains)
 		unsigned s = (unsigned)__builtin_ctz(position / BUCKETS_MIN);
 
 		chains->segments[s] = segment_make(position);
-		if (chains->segments[s] == NULL)
+		if (!chains->segments[s])
 			return;
 	}
 	if (added > chains->wide) {

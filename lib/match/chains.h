@@ -158,7 +158,7 @@ static inline uint32_t chains_find(const struct match_table *table, const struct
 	uint32_t slots;
 	const struct bucket *bucket = chains_look(chains, bits, process, &slots);
 
-	if (bucket == NULL)
+	if (!bucket)
 		return MATCH_NONE;
 	return chains_pick(table, chains, bucket, slots, bits, process);
 }

@@ -200,7 +200,7 @@ struct match_index *index_create(const struct match_table *table, const struct m
 {
 	struct match_index *index = calloc(1, sizeof(*index));
 
-	if (index == NULL)
+	if (!index)
 		return NULL;
 	index->residue = MATCH_NONE;
 	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next)
@@ -210,7 +210,7 @@ struct match_index *index_create(const struct match_table *table, const struct m
 
 void index_destroy(struct match_index *index)
 {
-	if (index == NULL)
+	if (!index)
 		return;
 	for (unsigned c = 0; c < CLASSES; c++)
 		chains_close(&index->classes[c]);
@@ -271,7 +271,7 @@ static __attribute__((noinline)) uint32_t classes_first(const struct match_table
 uint32_t index_first(const struct match_table *table, const struct match_index *index,
 	const struct match_key *key)
 {
-	if (index->only == NULL)
+	if (!index->only)
 		return classes_first(table, index, key);
 	return chains_find(table, index->only, key->bits, process_of(key->nid, key->pid));
 }

@@ -45,9 +45,9 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 		match_entry(table, next)->previous = i;
 	list->length++;
 
-	if (list->index == NULL && list->length > INDEX_ABOVE)
+	if (!list->index && list->length > INDEX_ABOVE)
 		list->index = index_create(table, list); /* NULL is fine: I4 */
-	else if (list->index != NULL)
+	else if (list->index)
 		index_add(table, list->index, i);
 }
 
@@ -78,7 +78,7 @@ void match_remove(const struct match_table *table, struct match_list *list, uint
 	uint32_t previous = match_entry(table, entry)->previous;
 	uint32_t next = match_entry(table, entry)->next;
 
-	if (list->index != NULL)
+	if (list->index)
 		index_remove(table, list->index, entry);
 	if (previous == MATCH_NONE)
 		list->head = next;
@@ -89,7 +89,7 @@ void match_remove(const struct match_table *table, struct match_list *list, uint
 	else
 		match_entry(table, next)->previous = previous;
 	list->length--;
-	if (list->length < INDEX_BELOW && list->index != NULL) {
+	if (list->length < INDEX_BELOW && list->index) {
 		index_destroy(list->index);
 		list->index = NULL;
 	}
@@ -105,7 +105,7 @@ static uint32_t list_walk(const struct match_table *table, uint32_t i, const str
 uint32_t match_search(
 	const struct match_table *table, const struct match_list *list, const struct match_key *key)
 {
-	if (list->index != NULL)
+	if (list->index)
 		return index_first(table, list->index, key);
 	return list_walk(table, list->head, key);
 }
@@ -113,7 +113,7 @@ uint32_t match_search(
 uint32_t match_next(const struct match_table *table, const struct match_list *list,
 	uint32_t current, const struct match_key *key)
 {
-	if (list->index != NULL)
+	if (list->index)
 		return index_next(table, list->index, current, key);
 	return list_walk(table, match_entry(table, current)->next, key);
 }

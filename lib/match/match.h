@@ -121,8 +121,7 @@ static inline uint32_t match_first(
 {
 	uint32_t head = list->head;
 
-	if (list->index == NULL && head != MATCH_NONE &&
-		entry_matches(match_entry(table, head), key))
+	if (!list->index && head != MATCH_NONE && entry_matches(match_entry(table, head), key))
 		return head;
 	return match_search(table, list, key);
 }

@@ -44,7 +44,7 @@ static bool acknowledgement_send(struct transport *transport, struct peer *peer)
 	if (!outbox_room(transport, peer, 1))
 		return false;
 	mbuf = outbox_alloc(transport, 1);
-	if (mbuf == NULL)
+	if (!mbuf)
 		return false;
 	sender_address(transport, peer, &frame);
 	acknowledgement_write(transport, peer, &frame, acknowledgement_needs_bitmap(peer));

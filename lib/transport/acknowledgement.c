@@ -185,10 +185,10 @@ static unsigned flight_read(struct transport *transport, const struct note *note
 {
 	unsigned delivered;
 
-	if (!note->peer->flight->disturbed && note->sack == NULL)
+	if (!note->peer->flight->disturbed && !note->sack)
 		return calm_read(transport, note->peer, note->ack);
 	delivered = cumulative_read(transport, note);
-	if (note->sack != NULL)
+	if (note->sack)
 		delivered += selective_read(transport, note);
 	cumulative_close(note->peer);
 	return delivered;
@@ -232,7 +232,7 @@ static void complete_beyond(struct transport *transport, struct peer *peer)
 
 	/* Upcalls may queue messages, but not into unacked. */
 	peer->unacked.head = NULL;
-	while (message != NULL) {
+	while (message) {
 		struct message *next = message->next;
 
 		if (serial_before(message->last_psn, peer->flight->highest) &&
@@ -247,8 +247,7 @@ static void complete_beyond(struct transport *transport, struct peer *peer)
 /* Messages before which nothing is missing. */
 static inline void complete_acknowledged(struct transport *transport, struct peer *peer)
 {
-	while (peer->unacked.head != NULL &&
-		serial_before(peer->unacked.head->last_psn, peer->tx_una))
+	while (peer->unacked.head && serial_before(peer->unacked.head->last_psn, peer->tx_una))
 		message_complete(transport, peer, messages_take(&peer->unacked));
 }
 
@@ -258,10 +257,9 @@ void acknowledgement_end(struct transport *transport)
 	struct peer *peer = note->peer;
 	struct message *message;
 
-	while ((message = peer->unacked.head) != NULL &&
-		serial_before(message->last_psn, note->ack)) {
+	while ((message = peer->unacked.head) && serial_before(message->last_psn, note->ack)) {
 		/* A message that lends its memory to frames ends when these have been freed. */
-		if (message->lease != NULL) {
+		if (message->lease) {
 			acknowledgement_settle(transport);
 			return;
 		}
@@ -272,7 +270,7 @@ void acknowledgement_end(struct transport *transport)
 void acknowledgement_complete(struct transport *transport, struct peer *peer)
 {
 	complete_acknowledged(transport, peer);
-	if (peer->unacked.head != NULL && peer->flight != NULL && peer->flight->sacked_count > 0)
+	if (peer->unacked.head && peer->flight && peer->flight->sacked_count > 0)
 		complete_beyond(transport, peer);
 }
 
@@ -351,7 +349,7 @@ static __rte_noinline void note_read(struct transport *transport, const struct n
 	unsigned delivered = 0;
 
 	peer->credit = credit_read(note);
-	if (peer->flight != NULL)
+	if (peer->flight)
 		delivered = flight_read(transport, note);
 	if (delivered > 0) {
 		note_progress(transport, note, delivered);
@@ -375,7 +373,7 @@ static inline bool note_calm(const struct note *note)
 {
 	const struct peer *peer = note->peer;
 
-	return peer->flight != NULL && !peer->flight->disturbed && note->sack == NULL &&
+	return peer->flight && !peer->flight->disturbed && !note->sack &&
 	       note->ack != peer->tx_una && note->ack != peer->tx_next;
 }
 
@@ -422,7 +420,7 @@ void acknowledgement_note_odd(struct transport *transport, struct note *note, bo
 {
 	const struct peer *peer = note->peer;
 
-	if (peer->flight == NULL || note->sack != NULL || sender_has_work(peer)) {
+	if (!peer->flight || note->sack || sender_has_work(peer)) {
 		acknowledgement_settle(transport);
 		note_settle(transport, note);
 	} else if (transport->note_count > 0 && note[-1].peer == peer) {
@@ -475,13 +473,13 @@ void acknowledgement_stopped(struct transport *transport, struct peer *peer, uin
 	struct message *before = NULL;
 	struct message *message = peer->open.head;
 
-	while (message != NULL && message->number != number) {
+	while (message && message->number != number) {
 		before = message;
 		message = message->next;
 	}
-	if (message == NULL)
+	if (!message)
 		return;
-	if (before == NULL)
+	if (!before)
 		peer->open.head = message->next;
 	else
 		before->next = message->next;

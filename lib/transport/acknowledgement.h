@@ -43,15 +43,14 @@ static inline void acknowledgement_note(struct transport *transport, struct note
 {
 	const struct peer *peer = note->peer;
 
-	if (peer->flight == NULL || note->sack != NULL || sender_has_work(peer) ||
+	if (!peer->flight || note->sack || sender_has_work(peer) ||
 		(transport->note_count > 0 && note[-1].peer == peer) ||
 		transport->note_count == NOTES_MAX - 1) {
 		acknowledgement_note_odd(transport, note, data);
 		return;
 	}
 	transport->note_count++;
-	if (data && peer->unacked.head != NULL &&
-		serial_before(peer->unacked.head->last_psn, note->ack))
+	if (data && peer->unacked.head && serial_before(peer->unacked.head->last_psn, note->ack))
 		acknowledgement_end(transport);
 }
 

@@ -52,7 +52,7 @@ void address_send(struct transport *transport, struct frame *frame, const uint8_
 	if (!outbox_room(transport, NULL, 1))
 		return;
 	mbuf = outbox_alloc(transport, 1);
-	if (mbuf == NULL)
+	if (!mbuf)
 		return;
 	frame->length = FRAME_HEADER_BYTES;
 	frame->source_nid = transport->options.self.nid;
@@ -124,14 +124,14 @@ static const uint8_t *question_way(struct transport *transport, const struct pee
 	unsigned tries = peer->address_state == ADDRESS_KNOWN || hinted ? ASKS_TRUSTED : 1;
 	const uint8_t *to;
 
-	if (transport->neighbours == NULL)
+	if (!transport->neighbours)
 		return (peer->incarnation != 0 || hinted) && peer->asks <= tries ? peer->address
 										 : broadcast;
 	to = neighbour_find(transport, hop);
 	/* A node that does not answer, or not any more: the way to it may have changed. */
-	if (to == NULL || peer->asks > ASKS_TRUSTED)
+	if (!to || peer->asks > ASKS_TRUSTED)
 		neighbour_ask(transport, hop, peer->process);
-	return to == NULL && peer->address_state == ADDRESS_KNOWN ? peer->address : to;
+	return !to && peer->address_state == ADDRESS_KNOWN ? peer->address : to;
 }
 
 static void address_question(struct transport *transport, struct peer *peer)
@@ -147,7 +147,7 @@ static void address_question(struct transport *transport, struct peer *peer)
 		peer->asks++;
 	peer->ask_due = transport->now + wait;
 	to = question_way(transport, peer);
-	if (to != NULL)
+	if (to)
 		question_send(transport, peer, to);
 }
 
@@ -180,7 +180,7 @@ void address_ask(struct transport *transport, struct peer *peer)
 static void address_hint(struct transport *transport, struct peer *peer, const uint8_t *from)
 {
 	/* The answer to the first question may be on its way. */
-	if (!peer->asking || peer->asks == 1 || from == NULL)
+	if (!peer->asking || peer->asks == 1 || !from)
 		return;
 	if (peer->asks == 0) {
 		peer->asks = 1;
@@ -229,7 +229,7 @@ static void claim_send(struct transport *transport, struct peer *self)
 		.destination_pid = self->process.pid,
 	};
 
-	if (transport->neighbours != NULL) {
+	if (transport->neighbours) {
 		neighbour_probe(transport);
 	} else {
 		address_send(transport, &frame, broadcast);
@@ -347,7 +347,7 @@ void address_hop(struct transport *transport, struct process process, const uint
 {
 	struct peer *peer = peer_table_find(&transport->peers, process);
 
-	if (peer == NULL)
+	if (!peer)
 		return;
 	if (peer->address_state == ADDRESS_KNOWN)
 		memcpy(peer->address, hop, FRAME_ADDRESS_BYTES);

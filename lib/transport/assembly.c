@@ -20,7 +20,7 @@ static struct assembly *assembly_find(const struct peer *peer, uint32_t number)
 {
 	struct assembly *assembly = peer->assemblies;
 
-	while (assembly != NULL && assembly->number != number)
+	while (assembly && assembly->number != number)
 		assembly = assembly->next;
 	return assembly;
 }
@@ -33,8 +33,8 @@ static enum assembly_verdict more_check(
 	if (!serial_before(record->message, started))
 		return ASSEMBLY_UNKNOWN;
 	assembly = assembly_find(peer, record->message);
-	if (assembly != NULL && (record->extent > assembly->length ||
-					record->data_length > assembly->length - record->extent))
+	if (assembly && (record->extent > assembly->length ||
+				record->data_length > assembly->length - record->extent))
 		return ASSEMBLY_BAD;
 	return ASSEMBLY_FINE;
 }
@@ -191,7 +191,7 @@ static void more_deliver(
 	COUNT_ADD(transport, bytes_received, record->data_length);
 	/* extent + data_length <= length was checked, but a record before this one in its frame may
 	 * have begun the message. */
-	if (assembly == NULL || record->extent >= assembly->memory.length)
+	if (!assembly || record->extent >= assembly->memory.length)
 		return;
 	place = RTE_MIN(assembly->memory.length - record->extent, record->data_length);
 	place_data(peer, &assembly->memory, record->extent, record->data, place);
@@ -246,7 +246,7 @@ void assembly_end_all(struct transport *transport, struct peer *peer, enum trans
 {
 	struct assembly *assembly;
 
-	while ((assembly = peer->assemblies) != NULL) {
+	while ((assembly = peer->assemblies)) {
 		bool want_end = assembly->want_end;
 		void *context = assembly->context;
 

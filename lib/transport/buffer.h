@@ -20,7 +20,7 @@ static inline struct rte_mbuf *buffer_take(
 {
 	struct rte_mbuf *mbuf = rte_mbuf_raw_alloc(pool);
 
-	if (unlikely(mbuf == NULL))
+	if (unlikely(!mbuf))
 		return NULL;
 	mbuf->data_off = (uint16_t)offset;
 	rte_mbuf_refcnt_set(mbuf, references);

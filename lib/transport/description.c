@@ -57,7 +57,7 @@ unsigned transport_peers(
 
 	owner_check(&transport->owner);
 	for (; i < end && n < count; i++)
-		if (table->cells[i].peer != NULL)
+		if (table->cells[i].peer)
 			peer_describe(table->cells[i].peer, now, &info[n++]);
 	*cursor = i > table->mask ? UINT32_MAX : (uint32_t)i;
 	return n;

@@ -62,10 +62,10 @@ static bool echo_send(struct transport *transport, struct frame *frame, const ui
 {
 	struct rte_mbuf *mbuf;
 
-	if (!outbox_room(transport, to == NULL ? transport->self : NULL, 1))
+	if (!outbox_room(transport, !to ? transport->self : NULL, 1))
 		return false;
 	mbuf = outbox_alloc(transport, 1);
-	if (mbuf == NULL)
+	if (!mbuf)
 		return false;
 	frame->flags = FRAME_FULL_SUM;
 	frame->source_nid = transport->options.self.nid;
@@ -103,8 +103,8 @@ void echo_asked(struct transport *transport, const struct frame *frame, const ui
 	}
 	echoes->pong_count++;
 	echoes->busy = true;
-	pong->looped = from == NULL;
-	if (from != NULL)
+	pong->looped = !from;
+	if (from)
 		memcpy(pong->to, from, FRAME_ADDRESS_BYTES);
 	pong->arrival = transport->arrival;
 	pong->frame = (struct frame){
@@ -161,7 +161,7 @@ void transport_ping(struct transport *transport, struct ping *ping)
 	ping->sent = 0;
 	ping->number = ++echoes->number;
 	TAILQ_INSERT_TAIL(&echoes->pings, ping, link);
-	if (peer == NULL)
+	if (!peer)
 		ping_end(transport, ping, PING_NO_MEMORY);
 	else if (ping->size < transport_ping_least(transport) ||
 		 ping->size > transport_ping_most(transport))
@@ -185,7 +185,7 @@ static void ping_send(struct transport *transport, struct ping *ping)
 		.ack = RTE_MAX(RTE_MIN(ping->answer, ping->size), least) - overhead,
 	};
 
-	if (peer == NULL)
+	if (!peer)
 		return;
 	if (peer->address_state != ADDRESS_KNOWN) {
 		address_ask(transport, peer);
@@ -206,13 +206,13 @@ static enum ping_outcome ping_failure(struct transport *transport, const struct 
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, ping->to.nid);
 
 	if (ping->sent != 0) {
-		if (peer != NULL)
+		if (peer)
 			address_doubt(transport, peer, NULL);
 		return PING_NO_ANSWER;
 	}
-	if (peer != NULL && peer->address_state == ADDRESS_KNOWN)
+	if (peer && peer->address_state == ADDRESS_KNOWN)
 		return PING_NOT_SENT;
-	if (transport->neighbours != NULL && neighbour_find(transport, hop) == NULL)
+	if (transport->neighbours && !neighbour_find(transport, hop))
 		return PING_NO_NODE;
 	return PING_NO_ADDRESS;
 }
@@ -222,7 +222,7 @@ static void pings_run(struct transport *transport)
 	struct ping *ping = TAILQ_FIRST(&transport->echoes.pings);
 	struct ping *next;
 
-	for (; ping != NULL; ping = next) {
+	for (; ping; ping = next) {
 		next = TAILQ_NEXT(ping, link);
 		if (ping->begun == 0)
 			ping->begun = transport->now;
@@ -242,7 +242,7 @@ void echo_answered(struct transport *transport, const struct peer *peer, const s
 	if (ping->number == frame->psn && ping->sent != 0 && ping->to.nid == frame->source_nid &&
 		ping->to.pid == frame->source_pid)
 		break;
-	if (ping == NULL) {
+	if (!ping) {
 		COUNT(transport, dropped_pong);
 		return;
 	}
@@ -293,7 +293,7 @@ uint64_t echo_deadline(const struct transport *transport)
 
 		due = RTE_MIN(due, ping->begun + RTE_MIN(ping->timeout, UINT64_MAX - ping->begun));
 		/* There was no room for it, or it is new. */
-		if (ping->sent == 0 && (peer == NULL || !peer->asking))
+		if (ping->sent == 0 && (!peer || !peer->asking))
 			due = RTE_MIN(due, transport->now + RETRY_DELAY);
 	}
 	return due;

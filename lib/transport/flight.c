@@ -24,7 +24,7 @@ bool flight_outline(struct transport *transport, struct peer *peer, uint32_t psn
 	if (bitmap_test(flight->outlined, psn))
 		return true;
 	outline = outline_make(&transport->outline_pool, outbox_header(slot->frame));
-	if (outline == NULL)
+	if (!outline)
 		return false;
 	transport->in_flight -= slot->frame->nb_segs;
 	rte_pktmbuf_free(slot->frame);
@@ -73,7 +73,7 @@ uint64_t flight_due(const struct peer *peer)
 	const struct flight *flight = peer->flight;
 	uint64_t due;
 
-	if (flight == NULL)
+	if (!flight)
 		return UINT64_MAX;
 	due = flight->timeout_from + flight_timeout(peer);
 	if (flight->reorder_due != 0)

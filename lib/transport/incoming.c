@@ -24,10 +24,10 @@ static void reorder_drop(struct transport *transport, struct peer *peer)
 	struct reorder *reorder = peer->reorder;
 	unsigned i;
 
-	if (reorder == NULL)
+	if (!reorder)
 		return;
 	for (i = 0; i < FRAME_WINDOW; i++) {
-		if (reorder->held[i] == NULL)
+		if (!reorder->held[i])
 			continue;
 		rte_pktmbuf_free(reorder->held[i]);
 		transport->held--;

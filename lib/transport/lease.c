@@ -27,10 +27,10 @@ static struct lease *lease_of(struct transport *transport, struct message *messa
 {
 	struct lease *lease = message->lease;
 
-	if (lease != NULL)
+	if (lease)
 		return lease;
 	lease = pool_take(&transport->lease_pool);
-	if (lease == NULL)
+	if (!lease)
 		return NULL;
 	lease->shared.free_cb = lease_over;
 	lease->shared.fcb_opaque = NULL;
@@ -45,9 +45,9 @@ struct rte_mbuf *lease_tail(struct transport *transport, struct message *message
 	uint64_t run;
 	void *memory = map_run(&message->memory, message->framed, &run);
 	struct lease *lease = run >= bytes ? lease_of(transport, message) : NULL;
-	struct rte_mbuf *tail = lease != NULL ? rte_pktmbuf_alloc(transport->port->pool) : NULL;
+	struct rte_mbuf *tail = lease ? rte_pktmbuf_alloc(transport->port->pool) : NULL;
 
-	if (tail == NULL)
+	if (!tail)
 		return NULL;
 	rte_mbuf_ext_refcnt_update(&lease->shared, 1);
 	rte_pktmbuf_attach_extbuf(tail, memory, RTE_BAD_IOVA, (uint16_t)bytes, &lease->shared);
@@ -75,7 +75,7 @@ struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbu
 	const struct rte_mbuf *tail = mbuf->next;
 	uint8_t *to;
 
-	if (copy == NULL)
+	if (!copy)
 		return NULL;
 	copy->data_off = mbuf->data_off;
 	if (mbuf->pkt_len > rte_pktmbuf_tailroom(copy)) {
@@ -143,7 +143,7 @@ void lease_run(struct transport *transport)
 	struct lease **link = &transport->lent;
 	struct lease *lease;
 
-	while ((lease = *link) != NULL) {
+	while ((lease = *link)) {
 		struct message *message = lease->message;
 		enum transport_fail why = lease->why;
 
@@ -161,18 +161,18 @@ void lease_await(struct transport *transport)
 {
 	unsigned i;
 
-	if (transport->lent != NULL && transport->port->operations->recall != NULL)
+	if (transport->lent && transport->port->operations->recall)
 		transport->port->operations->recall(transport->port);
-	for (i = 0; i < AWAIT_ROUNDS && transport->lent != NULL; i++) {
+	for (i = 0; i < AWAIT_ROUNDS && transport->lent; i++) {
 		lease_run(transport);
-		if (transport->lent == NULL)
+		if (!transport->lent)
 			break;
-		if (transport->options.wait != NULL)
+		if (transport->options.wait)
 			transport->options.wait();
 		else
 			sched_yield();
 	}
-	if (transport->lent == NULL) {
+	if (!transport->lent) {
 		pool_free(&transport->lease_pool);
 		return;
 	}
@@ -181,7 +181,7 @@ void lease_await(struct transport *transport)
 		  "memory again before the process "
 		  "ends",
 		transport->port->name);
-	while (transport->lent != NULL) {
+	while (transport->lent) {
 		struct lease *lease = transport->lent;
 
 		transport->lent = lease->next;

@@ -56,7 +56,7 @@ void lease_await(struct transport *transport);
 static inline void message_done(
 	struct transport *transport, struct message *message, enum transport_fail why)
 {
-	if (message->lease != NULL) {
+	if (message->lease) {
 		lease_done(transport, message, why);
 		return;
 	}

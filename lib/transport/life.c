@@ -16,7 +16,7 @@
 static void messages_fail(
 	struct transport *transport, struct message *message, enum transport_fail why)
 {
-	while (message != NULL) {
+	while (message) {
 		struct message *next = message->next;
 
 		message_done(transport, message, why);
@@ -32,7 +32,7 @@ static void flight_drop(struct transport *transport, struct peer *peer)
 	outgoing_turn(peer, OUTGOING_CLOSED);
 	peer->stalled = false;
 	peer->gathered = 0;
-	if (peer->flight == NULL)
+	if (!peer->flight)
 		return;
 	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		if (bitmap_test(peer->flight->sacked, psn))
@@ -48,7 +48,7 @@ static uint32_t messages_count(const struct message *message)
 {
 	uint32_t count = 0;
 
-	for (; message != NULL; message = message->next)
+	for (; message; message = message->next)
 		count++;
 	return count;
 }
@@ -72,7 +72,7 @@ static void messages_insert(struct messages *messages, struct message *message)
 {
 	struct message *before = messages->head;
 
-	if (before == NULL || serial_before(messages->tail->number, message->number)) {
+	if (!before || serial_before(messages->tail->number, message->number)) {
 		messages_append(messages, message);
 		return;
 	}
@@ -94,7 +94,7 @@ static void messages_retract(
 	struct message *message = messages->head;
 
 	messages->head = NULL;
-	while (message != NULL) {
+	while (message) {
 		struct message *next = message->next;
 
 		if (serial_before(message->first_psn, peer->tx_una)) {
@@ -113,9 +113,9 @@ void peer_retract(struct transport *transport, struct peer *peer)
 
 	messages_retract(peer, &peer->unacked, &retracted);
 	messages_retract(peer, &peer->open, &retracted);
-	if (retracted.head != NULL) {
+	if (retracted.head) {
 		retracted.tail->next = peer->waiting.head;
-		if (peer->waiting.head == NULL)
+		if (!peer->waiting.head)
 			peer->waiting.tail = retracted.tail;
 		peer->waiting.head = retracted.head;
 	}
@@ -180,7 +180,7 @@ static void life_replace(struct transport *transport, struct peer *peer, uint32_
 {
 	const struct flight *flight = peer->flight;
 
-	if (flight != NULL && flight->refused && flight->sacked_count == 0)
+	if (flight && flight->refused && flight->sacked_count == 0)
 		peer_retract(transport, peer);
 	peer_restarted(transport, peer, incarnation);
 }

@@ -83,7 +83,7 @@ const uint8_t *neighbour_find(struct transport *transport, uint32_t address)
 	if (address == transport->encapsulation.options.address)
 		return transport->port->address;
 	neighbour = neighbour_lookup(transport, address);
-	if (neighbour == NULL || !neighbour->known || transport->now - neighbour->learnt > MEMORY)
+	if (!neighbour || !neighbour->known || transport->now - neighbour->learnt > MEMORY)
 		return NULL;
 	return neighbour->hardware;
 }
@@ -99,7 +99,7 @@ static void arp_send(struct transport *transport, struct arp *arp, const uint8_t
 	if (!outbox_room(transport, NULL, 1))
 		return;
 	mbuf = outbox_alloc(transport, 1);
-	if (mbuf == NULL)
+	if (!mbuf)
 		return;
 	memcpy(arp->sender, transport->port->address, FRAME_ADDRESS_BYTES);
 	at = encapsulation_link(encapsulation, rte_pktmbuf_mtod(mbuf, void *), to, ARP_ETHERTYPE);
@@ -115,7 +115,7 @@ void neighbour_ask(struct transport *transport, uint32_t address, struct process
 
 	if (address == 0 || address == transport->encapsulation.options.address)
 		return;
-	if (neighbour == NULL)
+	if (!neighbour)
 		neighbour = neighbour_make(transport, address);
 	neighbour->wanted = wanted;
 	neighbour->used = transport->now;
@@ -143,14 +143,14 @@ const uint8_t *neighbour_confirm(
 	const uint8_t *hardware = neighbour_find(transport, address);
 	const struct neighbour *neighbour;
 
-	if (hardware == NULL) {
+	if (!hardware) {
 		neighbour_ask(transport, address, process);
 		return from;
 	}
 	if (memcmp(hardware, from, FRAME_ADDRESS_BYTES) == 0)
 		return hardware;
 	neighbour = neighbour_lookup(transport, address);
-	if (neighbour != NULL && transport->now - neighbour->learnt >= DOUBT)
+	if (neighbour && transport->now - neighbour->learnt >= DOUBT)
 		neighbour_ask(transport, address, process);
 	return hardware;
 }
@@ -206,7 +206,7 @@ enum neighbour_news neighbour_receive(struct transport *transport, const void *b
 	COUNT(transport, arps_received);
 	neighbour =
 		arp.sender_address == 0 ? NULL : neighbour_lookup(transport, arp.sender_address);
-	if (neighbour != NULL && (!arp.answer || neighbour->asks > 0))
+	if (neighbour && (!arp.answer || neighbour->asks > 0))
 		news = neighbour_learn(transport, neighbour, arp.sender, told);
 	else if (arp.answer)
 		COUNT(transport, dropped_arp);

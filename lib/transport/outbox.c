@@ -33,7 +33,7 @@ void outbox_keep(struct transport *transport, unsigned taken)
 
 bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count)
 {
-	if (peer != NULL && peer->self)
+	if (peer && peer->self)
 		return false;
 	if (!transport->blocked)
 		outbox_flush(transport);
@@ -47,7 +47,7 @@ void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct
 
 	mbuf->data_len = (uint16_t)(length - frame->tail_length);
 	mbuf->pkt_len = length;
-	if (to != NULL) {
+	if (to) {
 		encapsulation_write(&transport->encapsulation, mbuf, to, frame);
 		transport->outbox[transport->outbox_count++] = mbuf;
 		return;

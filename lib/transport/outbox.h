@@ -25,7 +25,7 @@ bool outbox_make_room(struct transport *transport, const struct peer *peer, unsi
 /* Room for count more frames to this peer? Tries to make some. */
 static inline bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count)
 {
-	if (peer != NULL && peer->self
+	if (peer && peer->self
 			? LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count
 			: OUTBOX_FRAMES - transport->outbox_count >= count)
 		return true;

@@ -29,7 +29,7 @@ static struct outline *outline_add(
 	}
 	if (last->count == OUTLINE_PARTS) {
 		last->next = pool_take(pool);
-		if (last->next == NULL)
+		if (!last->next)
 			return NULL;
 		last = last->next;
 		last->next = NULL;
@@ -51,7 +51,7 @@ struct outline *outline_make(struct pool *pool, const uint8_t *bytes)
 	const uint8_t *at;
 	unsigned i;
 
-	if (outline == NULL)
+	if (!outline)
 		return NULL;
 	frame_recall(bytes, &frame);
 	outline->next = NULL;
@@ -60,11 +60,11 @@ struct outline *outline_make(struct pool *pool, const uint8_t *bytes)
 	outline->records = frame.records;
 	outline->small = frame.length < SMALL_BYTES;
 	at = bytes + frame_header_bytes(frame.flags);
-	for (i = 0; i < frame.records && last != NULL; i++) {
+	for (i = 0; i < frame.records && last; i++) {
 		at += record_look(at, &record);
 		last = outline_add(pool, last, &record);
 	}
-	if (last != NULL)
+	if (last)
 		return outline;
 	outline_free(pool, outline);
 	return NULL;
@@ -72,7 +72,7 @@ struct outline *outline_make(struct pool *pool, const uint8_t *bytes)
 
 void outline_free(struct pool *pool, struct outline *outline)
 {
-	while (outline != NULL) {
+	while (outline) {
 		struct outline *next = outline->next;
 
 		pool_give(pool, outline);
@@ -86,7 +86,7 @@ static const struct message *list_find(const struct messages *messages, uint32_t
 {
 	const struct message *message = messages->head;
 
-	while (message != NULL && message->number != number)
+	while (message && message->number != number)
 		message = message->next;
 	return message;
 }
@@ -96,7 +96,7 @@ static const struct message *message_find(const struct peer *peer, uint32_t numb
 {
 	const struct message *message = list_find(&peer->open, number);
 
-	return message != NULL ? message : list_find(&peer->unacked, number);
+	return message ? message : list_find(&peer->unacked, number);
 }
 
 static uint8_t *record_again(const struct part *part, const struct message *message, uint8_t *at)
@@ -152,7 +152,7 @@ void outline_write(
 	frame->type = FRAME_DATA;
 	frame->flags = outline->flags;
 	frame->records = outline->records;
-	for (; outline != NULL; outline = outline->next)
+	for (; outline; outline = outline->next)
 		for (i = 0; i < outline->count; i++)
 			at = part_again(&outline->parts[i], peer, at);
 	frame->length = (uint16_t)(at - bytes);

@@ -58,7 +58,7 @@ struct peer *peer_table_search(const struct peer_table *table, struct process pr
 	uint32_t hash = peer_hash(table, process);
 	uint32_t i;
 
-	for (i = hash & table->mask; table->cells[i].peer != NULL; i = (i + 1) & table->mask) {
+	for (i = hash & table->mask; table->cells[i].peer; i = (i + 1) & table->mask) {
 		struct peer *peer = table->cells[i].peer;
 
 		if (table->cells[i].hash == hash && process_same(peer->process, process))
@@ -71,7 +71,7 @@ static void table_insert(struct peer_cell *cells, uint32_t mask, struct peer *pe
 {
 	uint32_t i = peer->hash & mask;
 
-	while (cells[i].peer != NULL)
+	while (cells[i].peer)
 		i = (i + 1) & mask;
 	cells[i].peer = peer;
 	cells[i].hash = peer->hash;
@@ -87,10 +87,10 @@ static bool table_grow(struct peer_table *table)
 	if (table->count < (table->mask + 1) / 2)
 		return true;
 	cells = calloc((size_t)mask + 1, sizeof(cells[0]));
-	if (cells == NULL)
+	if (!cells)
 		return false;
 	for (i = 0; i <= table->mask; i++)
-		if (table->cells[i].peer != NULL)
+		if (table->cells[i].peer)
 			table_insert(cells, mask, table->cells[i].peer);
 	free(table->cells);
 	table->cells = cells;
@@ -107,7 +107,7 @@ static void table_remove(struct peer_table *table, const struct peer *peer)
 
 	while (cells[hole].peer != peer)
 		hole = (hole + 1) & mask;
-	for (i = (hole + 1) & mask; cells[i].peer != NULL; i = (i + 1) & mask) {
+	for (i = (hole + 1) & mask; cells[i].peer; i = (i + 1) & mask) {
 		/* It may move to the hole if its own place is not between the hole and it. */
 		if (((i - cells[i].hash) & mask) >= ((i - hole) & mask)) {
 			cells[hole] = cells[i];
@@ -124,9 +124,9 @@ static void table_remove(struct peer_table *table, const struct peer *peer)
 
 bool peer_idle(const struct peer *peer)
 {
-	return peer->flight == NULL && peer->queued == 0 && peer->assemblies == NULL &&
-	       peer->reorder == NULL && peer->stop_count == 0 && peer->ack_list == ACK_NONE &&
-	       !peer->asking && !peer->self && !link_listed(&peer->ready_link);
+	return !peer->flight && peer->queued == 0 && !peer->assemblies && !peer->reorder &&
+	       peer->stop_count == 0 && peer->ack_list == ACK_NONE && !peer->asking &&
+	       !peer->self && !link_listed(&peer->ready_link);
 }
 
 /* I5. Without a secret all generations are one. */
@@ -158,11 +158,11 @@ static struct peer *peer_expend(struct transport *transport)
 	for (i = 0; i < EXPEND_LOOK; i++) {
 		struct peer *peer = table->cells[table->hand++ & table->mask].peer;
 
-		if (peer == NULL || !peer_expendable(transport, peer))
+		if (!peer || !peer_expendable(transport, peer))
 			continue;
 		if (peer->rx_message <= 1)
 			return peer;
-		if (silent == NULL || peer->heard < silent->heard)
+		if (!silent || peer->heard < silent->heard)
 			silent = peer;
 	}
 	return silent;
@@ -180,7 +180,7 @@ static bool stranger_room(struct transport *transport)
 	if (table->count < max)
 		return true;
 	peer = peer_expend(transport);
-	if (peer == NULL)
+	if (!peer)
 		return false;
 	peer_forget(transport, peer);
 	return true;
@@ -207,7 +207,7 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 	struct peer_table *table = &transport->peers;
 	struct peer *peer = peer_table_find(table, process);
 
-	if (peer != NULL) {
+	if (peer) {
 		table->last = peer;
 		return peer;
 	}
@@ -215,7 +215,7 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 		!table_grow(table))
 		return NULL;
 	peer = pool_take(&transport->peer_pool);
-	if (peer == NULL)
+	if (!peer)
 		return NULL;
 	peer_init(transport, peer, process);
 	peer->wanted = !inbound;

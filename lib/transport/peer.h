@@ -270,7 +270,7 @@ static inline struct peer *peer_table_find(const struct peer_table *table, struc
 {
 	struct peer *last = table->last;
 
-	if (last != NULL && process_same(last->process, process))
+	if (last && process_same(last->process, process))
 		return last;
 	return peer_table_search(table, process);
 }
@@ -290,7 +290,7 @@ void peer_forget(struct transport *transport, struct peer *peer);
 static inline void messages_append(struct messages *messages, struct message *message)
 {
 	message->next = NULL;
-	if (messages->head == NULL)
+	if (!messages->head)
 		messages->head = message;
 	else
 		messages->tail->next = message;
@@ -345,7 +345,7 @@ static inline uint32_t peer_in_flight(const struct peer *peer)
 /* Frames that may be in the network now. */
 static inline uint32_t peer_pipe(const struct peer *peer)
 {
-	if (peer->flight == NULL)
+	if (!peer->flight)
 		return 0;
 	return peer_in_flight(peer) - peer->flight->sacked_count - peer->flight->lost_count;
 }

@@ -25,7 +25,7 @@ static inline bool sender_has_work(const struct peer *peer)
 {
 	return ((uintptr_t)peer->waiting.head | (uintptr_t)peer->open.head | peer->stop_count) !=
 		       0 ||
-	       (peer->flight != NULL && peer->flight->lost_count != 0);
+	       (peer->flight && peer->flight->lost_count != 0);
 }
 
 #endif

@@ -71,7 +71,7 @@ static __rte_noinline void reset_send(struct transport *transport, const struct 
 		.stream = known_stream,
 	};
 
-	if (arrival->outer.from == NULL)
+	if (!arrival->outer.from)
 		return;
 	COUNT(transport, resets_sent);
 	address_send(transport, &reset, arrival->outer.from);
@@ -136,7 +136,7 @@ static uint16_t stream_generation(
 static bool stream_begins_right(
 	const struct transport *transport, const struct peer *peer, const struct frame *frame)
 {
-	uint16_t known = peer != NULL ? peer->generation : transport->generation;
+	uint16_t known = peer ? peer->generation : transport->generation;
 
 	return frame->type == FRAME_DATA && (frame->flags & FRAME_FIRST) &&
 	       stream_is_of(transport, frame, stream_generation(transport, frame, known));
@@ -228,9 +228,9 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 	while (bitmap_test(peer->received, peer->rx_next)) {
 		uint32_t psn = peer->rx_next;
 		struct rte_mbuf *held =
-			peer->reorder != NULL ? peer->reorder->held[psn % FRAME_WINDOW] : NULL;
+			peer->reorder ? peer->reorder->held[psn % FRAME_WINDOW] : NULL;
 
-		if (held != NULL) {
+		if (held) {
 			bool delivered = held_deliver(transport, peer, held);
 
 			held_free(transport, peer, psn);
@@ -256,8 +256,7 @@ static bool frame_may_be_held(const struct transport *transport, const struct pe
 
 	return transport->held < transport->held_max / 2 ||
 	       (transport->held < transport->held_max &&
-		       (peer->reorder == NULL ||
-			       peer->reorder->count * shares < transport->held_max));
+		       (!peer->reorder || peer->reorder->count * shares < transport->held_max));
 }
 
 static bool frame_hold(
@@ -273,9 +272,9 @@ static bool frame_hold(
 	/* A sender in this process must get its memory back, however long the gap lasts. */
 	if (held->nb_segs > 1)
 		held = lease_copy(transport->port->pool, held);
-	if (held != NULL && peer->reorder == NULL) {
+	if (held && !peer->reorder) {
 		peer->reorder = pool_take(&transport->reorder_pool);
-		if (peer->reorder == NULL) {
+		if (!peer->reorder) {
 			if (held != arrival->mbuf)
 				rte_pktmbuf_free(held);
 			COUNT(transport, dropped_no_memory);
@@ -285,7 +284,7 @@ static bool frame_hold(
 		/* From now on its silence matters. */
 		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
 	}
-	if (held == NULL) {
+	if (!held) {
 		COUNT(transport, dropped_no_memory);
 		return false;
 	}
@@ -324,7 +323,7 @@ static inline void frame_in_order(
 		if (!incoming_is_open(peer))
 			return;
 	}
-	if (!assembling && peer->assemblies != NULL)
+	if (!assembling && peer->assemblies)
 		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
 	if (gap)
 		acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
@@ -463,11 +462,11 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 
 	/* An answer to a group address would go to many. */
 	if (!process_possible(from) || frame->source_incarnation == 0 ||
-		(arrival->outer.from != NULL && (arrival->outer.from[0] & GROUP_ADDRESS))) {
+		(arrival->outer.from && (arrival->outer.from[0] & GROUP_ADDRESS))) {
 		COUNT(transport, dropped_malformed);
 		return false;
 	}
-	if (mine != (arrival->outer.from == NULL)) {
+	if (mine != (!arrival->outer.from)) {
 		namesake_note(transport, arrival, mine);
 		COUNT(transport, dropped_foreign);
 		return false;
@@ -490,7 +489,7 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 	struct process from = {frame->source_nid, frame->source_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
 
-	if (peer != NULL) {
+	if (peer) {
 		transport->peers.last = peer;
 		return peer;
 	}
@@ -508,7 +507,7 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 		return NULL;
 	}
 	peer = peer_get(transport, from, true);
-	if (peer == NULL)
+	if (!peer)
 		COUNT(transport, dropped_no_memory);
 	return peer;
 }
@@ -518,9 +517,9 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
  * were meant for had ended before, and nothing of them was delivered. */
 static bool reset_by_other_life(const struct peer *peer, const struct frame *frame)
 {
-	return frame->type == FRAME_RESET && peer->flight != NULL &&
-	       frame->ack_stream == peer->tx_stream && frame->ack == peer->tx_una &&
-	       peer->flight->sacked_count == 0 && !bitmap_test(peer->flight->resent, peer->tx_una);
+	return frame->type == FRAME_RESET && peer->flight && frame->ack_stream == peer->tx_stream &&
+	       frame->ack == peer->tx_una && peer->flight->sacked_count == 0 &&
+	       !bitmap_test(peer->flight->resent, peer->tx_una);
 }
 
 /* Another life than the known one, or one that has ended, is a question's business. */
@@ -576,7 +575,7 @@ static void mark_note(struct transport *transport, struct peer *peer)
 static inline bool address_known(
 	const struct transport *transport, const struct peer *peer, const uint8_t *from)
 {
-	if (from == NULL)
+	if (!from)
 		return true;
 	return memcmp(peer->address, from, FRAME_ADDRESS_BYTES) == 0 &&
 	       encapsulation_on_link(&transport->encapsulation, peer->process.nid);
@@ -586,7 +585,7 @@ static inline bool address_known(
 static bool address_other(
 	const struct transport *transport, const struct peer *peer, const uint8_t *from)
 {
-	return from != NULL && memcmp(peer->address, from, FRAME_ADDRESS_BYTES) != 0 &&
+	return from && memcmp(peer->address, from, FRAME_ADDRESS_BYTES) != 0 &&
 	       encapsulation_on_link(&transport->encapsulation, peer->process.nid);
 }
 
@@ -665,7 +664,7 @@ static __rte_noinline void question_receive(
 	struct process to = {frame->destination_nid, frame->destination_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
 
-	if (peer != NULL && life_fine(transport, peer, arrival) &&
+	if (peer && life_fine(transport, peer, arrival) &&
 		address_other(transport, peer, arrival->outer.from))
 		address_doubt(transport, peer, arrival->outer.from);
 	if (!process_same(to, transport->options.self))
@@ -696,10 +695,9 @@ static bool arrival_process(struct transport *transport, const struct arrival *a
 	}
 	peer = peer_for(transport, arrival);
 	/* What it acknowledged may have been of a life, or a stream, that is over. */
-	if (peer != NULL &&
-		(frame->source_incarnation != peer->incarnation || frame->type > FRAME_ACK))
+	if (peer && (frame->source_incarnation != peer->incarnation || frame->type > FRAME_ACK))
 		acknowledgement_settle(transport);
-	if (peer == NULL)
+	if (!peer)
 		return false;
 	if (frame->type == FRAME_TELL) {
 		life_told(transport, peer, frame, arrival->outer.from);
@@ -773,8 +771,8 @@ static __rte_always_inline bool straight_receive(
 	struct peer *peer = transport->peers.last;
 	const struct frame_header *header = (const void *)((const uint8_t *)bytes + outer->at);
 
-	if (peer == NULL || outer->length < FRAME_HEADER_BYTES ||
-		!straight_next(transport, peer, header, outer->from == NULL) ||
+	if (!peer || outer->length < FRAME_HEADER_BYTES ||
+		!straight_next(transport, peer, header, !outer->from) ||
 		!straight_plain(transport, peer, header, outer) ||
 		!frame_is_straight(header, outer->length, peer->rx_message))
 		return false;
@@ -800,11 +798,11 @@ static struct rte_mbuf *mbuf_joined(struct transport *transport, struct rte_mbuf
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(transport->port->pool);
 	uint32_t length = chain->pkt_len;
 
-	if (mbuf != NULL && length <= rte_pktmbuf_tailroom(mbuf)) {
+	if (mbuf && length <= rte_pktmbuf_tailroom(mbuf)) {
 		uint8_t *to = rte_pktmbuf_mtod(mbuf, uint8_t *);
 		const void *bytes = rte_pktmbuf_read(chain, 0, length, to);
 
-		if (bytes != NULL && bytes != to)
+		if (bytes && bytes != to)
 			memcpy(to, bytes, length);
 		mbuf->data_len = (uint16_t)length;
 		mbuf->pkt_len = length;
@@ -906,7 +904,7 @@ static __rte_noinline void general_receive(
 
 	if (mbuf->nb_segs > 1 && !frame_readable(transport, mbuf)) {
 		mbuf = mbuf_joined(transport, mbuf);
-		if (mbuf == NULL)
+		if (!mbuf)
 			return;
 	}
 	arrival.mbuf = mbuf;

@@ -146,7 +146,7 @@ bool recovery_run(struct transport *transport, struct peer *peer)
 {
 	struct flight *flight = peer->flight;
 
-	if (flight == NULL)
+	if (!flight)
 		return true;
 	if (transport->now - peer->progress >= recovery_silence(transport, peer)) {
 		COUNT(transport, peers_dead);

@@ -93,14 +93,14 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	owner_check(&transport->owner);
 	if (unlikely(transport->closing))
 		peer = NULL;
-	else if (peer == NULL || !process_same(peer->process, to))
+	else if (!peer || !process_same(peer->process, to))
 		peer = peer_get(transport, to, false);
 	transport_stir(transport);
 	message->framed = 0;
 	message->lease = NULL;
 	transport->messages++;
 	COUNT(transport, messages_sent);
-	if (peer == NULL) {
+	if (!peer) {
 		messages_append(&transport->refused, message);
 		return;
 	}
@@ -108,7 +108,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	peer->queued++;
 	/* A peer that waits for its window stays out: an acknowledgement or a timer brings it back,
 	 * or what has gathered. */
-	if (!peer->stalled || peer->flight == NULL || sender_gather(transport, peer, message))
+	if (!peer->stalled || !peer->flight || sender_gather(transport, peer, message))
 		sender_ready(transport, peer);
 }
 
@@ -118,8 +118,7 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 
 	owner_check(&transport->owner);
 	peer = peer_table_find(&transport->peers, to);
-	return peer == NULL ||
-	       peer->queued * (pool_taken(&transport->flight_pool) + UINT64_C(1)) < most;
+	return !peer || peer->queued * (pool_taken(&transport->flight_pool) + UINT64_C(1)) < most;
 }
 
 /* --- filling a frame */
@@ -179,11 +178,11 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 {
 	bool ends = message->framed + bytes == message->memory.length;
 
-	if (bytes % RECORD_ALIGN != 0 || (ends && filling->peer->waiting.head != NULL) ||
+	if (bytes % RECORD_ALIGN != 0 || (ends && filling->peer->waiting.head) ||
 		!filling->transport->port->gathers)
 		return false;
 	filling->tail = lease_tail(filling->transport, message, bytes);
-	if (filling->tail == NULL)
+	if (!filling->tail)
 		return false;
 	filling->end = filling->at;
 	return true;
@@ -267,7 +266,7 @@ static bool fill_start(struct filling *filling)
 
 static void fill_starts(struct filling *filling)
 {
-	while (filling->peer->waiting.head != NULL && fill_start(filling))
+	while (filling->peer->waiting.head && fill_start(filling))
 		;
 }
 
@@ -276,7 +275,7 @@ static void fill_more(struct filling *filling)
 {
 	struct peer *peer = filling->peer;
 
-	while (peer->open.head != NULL && fill_room(filling) > RECORD_HEADER_BYTES) {
+	while (peer->open.head && fill_room(filling) > RECORD_HEADER_BYTES) {
 		struct message *message = peer->open.head;
 		uint64_t left = message->memory.length - message->framed;
 		uint32_t room = fill_room(filling) - RECORD_HEADER_BYTES;
@@ -305,13 +304,13 @@ static void fill(struct filling *filling)
 
 	if (peer->stop_count != 0)
 		fill_stops(filling);
-	if (peer->open.head != NULL && filling->psn % 2 != 0) {
+	if (peer->open.head && filling->psn % 2 != 0) {
 		fill_more(filling);
 		fill_starts(filling);
 		return;
 	}
 	fill_starts(filling);
-	if (peer->open.head != NULL)
+	if (peer->open.head)
 		fill_more(filling);
 }
 
@@ -378,7 +377,7 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 {
 	struct flight *flight = pool_take(&transport->flight_pool);
 
-	if (flight == NULL)
+	if (!flight)
 		return false;
 	memset(flight, 0, offsetof(struct flight, slots));
 	if (stream_over(transport, peer))
@@ -404,9 +403,9 @@ static inline bool sender_small_open(const struct transport *transport, const st
 	bool near = peer->delay_period != 0 && peer->delay_min < NEAR_DELAY;
 	uint32_t most = near ? SMALL_NEAR : SMALL_FAR;
 
-	return flight == NULL || flight->small_count < (flight->many ? SMALL_MANY : most) ||
-	       peer->gathered == transport->bundle || peer->open.head != NULL ||
-	       (next != NULL && next->memory.length >= SMALL_BYTES);
+	return !flight || flight->small_count < (flight->many ? SMALL_MANY : most) ||
+	       peer->gathered == transport->bundle || peer->open.head ||
+	       (next && next->memory.length >= SMALL_BYTES);
 }
 
 /* May another new frame go? */
@@ -423,7 +422,7 @@ static __rte_always_inline struct rte_mbuf *frame_begin(
 {
 	struct rte_mbuf *mbuf = outbox_alloc(transport, 2);
 
-	if (mbuf == NULL || peer->flight != NULL || flight_begin(transport, peer))
+	if (!mbuf || peer->flight || flight_begin(transport, peer))
 		return mbuf;
 	rte_mbuf_refcnt_set(mbuf, 1);
 	buffer_drop(mbuf);
@@ -468,7 +467,7 @@ static __rte_noinline enum step sender_fill(struct transport *transport, struct 
 	frame.psn = filling.psn;
 	frame.length = (uint16_t)(filling.at - header);
 	slot_take(transport, peer->flight, mbuf, frame.psn, frame.length);
-	if (filling.tail != NULL) {
+	if (filling.tail) {
 		sender_join(transport, mbuf, &filling);
 		transport->in_flight++;
 	}
@@ -485,14 +484,14 @@ static __rte_noinline enum step sender_fill(struct transport *transport, struct 
 
 static enum step sender_new(struct transport *transport, struct peer *peer)
 {
-	bool begins = peer->flight == NULL;
+	bool begins = !peer->flight;
 	uint8_t flags = acknowledgement_needs_bitmap(peer) ? FRAME_SACK : 0;
 	struct rte_mbuf *mbuf;
 
 	if (!outbox_room(transport, peer, 1))
 		return STEP_BLOCKED;
 	mbuf = frame_begin(transport, peer);
-	if (mbuf == NULL)
+	if (!mbuf)
 		return STEP_BLOCKED;
 	return sender_fill(
 		transport, peer, mbuf, outbox_header(mbuf) + frame_header_bytes(flags), 0, begins);
@@ -509,9 +508,9 @@ static __rte_always_inline bool straight(const struct transport *transport, cons
 
 	if (peer->address_state != ADDRESS_KNOWN || peer->outgoing != OUTGOING_OPEN ||
 		peer->incoming != INCOMING_OPEN || peer->self || !transport->plain ||
-		(flight != NULL ? flight->disturbed : stream_over(transport, peer)))
+		(flight ? flight->disturbed : stream_over(transport, peer)))
 		return false;
-	return peer->waiting.head != NULL && ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
+	return peer->waiting.head && ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
 	       sender_open(transport, peer) && transport->in_flight < transport->in_flight_shared &&
 	       transport->outbox_count < OUTBOX_FRAMES;
 }
@@ -543,14 +542,14 @@ static __rte_always_inline uint8_t *straight_fill(
 		data += bytes;
 		last = message;
 		message = message->next;
-	} while (message != NULL);
-	if (last == NULL)
+	} while (message);
+	if (!last)
 		return at;
 	COUNT_ADD(transport, bytes_sent, data);
 	peer->tx_message = number;
 	peer->waiting.head = message;
 	last->next = NULL;
-	if (peer->unacked.head == NULL)
+	if (!peer->unacked.head)
 		peer->unacked.head = first;
 	else
 		peer->unacked.tail->next = first;
@@ -561,7 +560,7 @@ static __rte_always_inline uint8_t *straight_fill(
 enum step sender_straight(struct transport *transport, struct peer *peer)
 {
 	struct frame frame = {.type = FRAME_DATA, .flags = FRAME_START | FRAME_ACK_NOW};
-	bool begins = peer->flight == NULL;
+	bool begins = !peer->flight;
 	uint32_t message = peer->tx_message;
 	struct rte_mbuf *mbuf;
 	uint8_t *header, *at;
@@ -569,7 +568,7 @@ enum step sender_straight(struct transport *transport, struct peer *peer)
 	if (!straight(transport, peer))
 		return STEP_NOTHING;
 	mbuf = frame_begin(transport, peer);
-	if (mbuf == NULL)
+	if (!mbuf)
 		return STEP_BLOCKED;
 	header = outbox_header(mbuf);
 	at = straight_fill(
@@ -625,7 +624,7 @@ static struct rte_mbuf *frame_again(
 	if (!flight_outline(transport, peer, psn))
 		return NULL;
 	mbuf = outbox_alloc(transport, 1);
-	if (mbuf != NULL)
+	if (mbuf)
 		outline_write(slot->outline, peer, frame, outbox_header(mbuf));
 	frame->psn = psn;
 	return mbuf;
@@ -640,7 +639,7 @@ bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
 	if (!outbox_room(transport, peer, 1))
 		return false;
 	mbuf = frame_again(transport, peer, psn, &frame);
-	if (mbuf == NULL)
+	if (!mbuf)
 		return false;
 	/* The bitmap's place stays as it is: behind it lie the records. */
 	frame.flags &= FRAME_START | FRAME_SACK;
@@ -693,7 +692,7 @@ static enum step sender_step(struct transport *transport, struct peer *peer)
 
 	if (step != STEP_NOTHING)
 		return step;
-	if (peer->flight != NULL && peer->flight->lost_count != 0)
+	if (peer->flight && peer->flight->lost_count != 0)
 		return sender_repeat(transport, peer);
 	if (!sender_has_work(peer))
 		return STEP_NOTHING;

@@ -18,7 +18,7 @@
 /* When its silence makes a message that it has begun a failure. */
 static uint64_t inbound_due(const struct transport *transport, const struct peer *peer)
 {
-	if (peer->assemblies == NULL && peer->reorder == NULL)
+	if (!peer->assemblies && !peer->reorder)
 		return UINT64_MAX;
 	return peer->heard + transport->options.peer_timeout;
 }
@@ -74,6 +74,6 @@ void timers_run(struct transport *transport)
 	if (!wheel_is_due(&transport->wheel, transport->now))
 		return;
 	wheel_advance(&transport->wheel, transport->now);
-	while ((timer = wheel_take(&transport->wheel)) != NULL)
+	while ((timer = wheel_take(&transport->wheel)))
 		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
 }

@@ -92,7 +92,7 @@ static bool neighbours_make(struct transport *transport)
 static bool self_make(struct transport *transport)
 {
 	transport->self = peer_get(transport, transport->options.self, false);
-	if (transport->self == NULL)
+	if (!transport->self)
 		return false;
 	transport->self->self = true;
 	address_turn(transport->self, ADDRESS_KNOWN);
@@ -111,7 +111,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 		RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*transport), RTE_CACHE_LINE_SIZE));
 	unsigned i;
 
-	if (transport == NULL)
+	if (!transport)
 		return NULL;
 	memset(transport, 0, sizeof(*transport));
 	owner_take(&transport->owner);
@@ -279,7 +279,7 @@ void transport_process(struct transport *transport)
 
 static void refused_end(struct transport *transport, enum transport_fail why)
 {
-	while (transport->refused.head != NULL)
+	while (transport->refused.head)
 		message_done(transport, messages_take(&transport->refused), why);
 }
 
@@ -325,7 +325,7 @@ bool transport_push(struct transport *transport)
 	transport->blocked = false;
 	if (!transport_ready(transport)) {
 		time_read(transport);
-		return transport->refused.head == NULL;
+		return !transport->refused.head;
 	}
 	transport_give(transport);
 	return transport->sent != 0;
@@ -336,7 +336,7 @@ static void transport_end(struct transport *transport, unsigned left)
 {
 	time_read(transport);
 	refused_end(transport, TRANSPORT_UNREACHABLE);
-	if (transport->lent != NULL)
+	if (transport->lent)
 		lease_run(transport);
 	timers_run(transport);
 	if (transport->echoes.busy)
@@ -387,7 +387,7 @@ bool transport_urgent(const struct transport *transport)
 {
 	owner_check(&transport->owner);
 	return transport_ready(transport) || !list_empty(&transport->acks[ACK_URGENT]) ||
-	       transport->echoes.busy || transport->refused.head != NULL;
+	       transport->echoes.busy || transport->refused.head;
 }
 
 uint64_t transport_looked(const struct transport *transport)
@@ -411,9 +411,9 @@ static uint64_t transport_due(const struct transport *transport)
 	uint64_t due = RTE_MIN(acknowledgement_deadline(transport), echo_deadline(transport));
 
 	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
-		transport->refused.head != NULL || transport->note_count > 0)
+		transport->refused.head || transport->note_count > 0)
 		return 0;
-	if (transport->lent != NULL)
+	if (transport->lent)
 		due = RTE_MIN(due, transport->now + LENT_LOOK);
 	if (transport->outbox_count > 0 || !list_empty(&transport->ready))
 		due = transport->blocked ? RTE_MIN(due, transport->now + retry_delay(transport))
@@ -474,7 +474,7 @@ static void peers_end(struct transport *transport)
 	for (i = 0; i <= table->mask; i++) {
 		struct peer *peer = table->cells[i].peer;
 
-		if (peer == NULL)
+		if (!peer)
 			continue;
 		bye_send(transport, peer);
 		incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_SHUTDOWN);
