@@ -284,8 +284,9 @@ class Local(Case):
         self.assertLessEqual(once, {row["same_frame"][0] for row in again})  # and what a busy machine sent again
         for row in again:
             self.assertNotEqual(rows[int(row["same_frame"][0]) - 1]["frame.interface_id"], row["frame.interface_id"])
-        times = [float(row["frame.time_relative"][0]) for row in rows]
-        self.assertEqual(times, sorted(times))
+        for side in "01":  # each interface's frames are in order; those of both are merged by other programs
+            times = [float(row["frame.time_relative"][0]) for row in rows if row["frame.interface_id"][0] == side]
+            self.assertEqual(times, sorted(times))
 
     def test_each_interface_may_have_a_file(self):
         names = os.path.join(self.directory, "%i.pcapng")
