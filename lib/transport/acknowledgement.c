@@ -149,14 +149,15 @@ static unsigned cumulative_read(struct transport *transport, const struct note *
 	return delivered;
 }
 
-static unsigned selective_read(struct transport *transport, const struct note *note)
+static unsigned selective_read(
+	struct transport *transport, const struct note *note, const uint8_t *sack)
 {
 	struct flight *flight = note->peer->flight;
 	uint64_t line[BITMAP_WORDS];
 	unsigned delivered = 0;
 	unsigned i;
 
-	memcpy(line, note->sack, sizeof(line));
+	memcpy(line, sack, sizeof(line));
 	while ((i = bitmap_lowest(line)) != FRAME_WINDOW) {
 		uint32_t psn = note->ack + 1 + i;
 
@@ -181,15 +182,16 @@ static void cumulative_close(struct peer *peer)
 }
 
 /* Returns how many frames are new. */
-static unsigned flight_read(struct transport *transport, const struct note *note)
+static unsigned flight_read(
+	struct transport *transport, const struct note *note, const uint8_t *sack)
 {
 	unsigned delivered;
 
-	if (!note->peer->flight->disturbed && !note->sack)
+	if (!note->peer->flight->disturbed && !sack)
 		return calm_read(transport, note->peer, note->ack);
 	delivered = cumulative_read(transport, note);
-	if (note->sack)
-		delivered += selective_read(transport, note);
+	if (sack)
+		delivered += selective_read(transport, note, sack);
 	cumulative_close(note->peer);
 	return delivered;
 }
@@ -251,13 +253,12 @@ static inline void complete_acknowledged(struct transport *transport, struct pee
 		message_complete(transport, peer, messages_take(&peer->unacked));
 }
 
-void acknowledgement_end(struct transport *transport)
+/* Ends the messages whose last frame the newest note acknowledges, up to psn `ack`. */
+static inline void acknowledgement_end(struct transport *transport, struct peer *peer, uint32_t ack)
 {
-	const struct note *note = &transport->notes[transport->note_count - 1];
-	struct peer *peer = note->peer;
 	struct message *message;
 
-	while ((message = peer->unacked.head) && serial_before(message->last_psn, note->ack)) {
+	while ((message = peer->unacked.head) && serial_before(message->last_psn, ack)) {
 		/* A message that lends its memory to frames ends when these have been freed. */
 		if (message->lease) {
 			acknowledgement_settle(transport);
@@ -299,7 +300,8 @@ static uint32_t echo_delay(uint32_t rtt, uint64_t hosts)
 /* The answer to a question is the first measure of the path, and the best: nothing of this process
  * is on it yet. One that took long tells of a link or a process that was coming to life meanwhile:
  * taken for the path's, that time would make the first loss cost many such times. */
-void acknowledgement_told(struct transport *transport, struct peer *peer, const struct frame *frame)
+void acknowledgement_told(
+	struct transport *transport, struct peer *peer, const struct frame_header *frame)
 {
 	uint32_t rtt = echo_rtt(transport, frame->echo);
 	uint64_t hosts = echo_hosts(transport, frame->delay);
@@ -343,14 +345,16 @@ static inline uint16_t credit_read(const struct note *note)
 	return (uint16_t)(credit > CREDIT_MAX ? CREDIT_MAX : credit == 0 ? 1 : credit);
 }
 
-static __rte_noinline void note_read(struct transport *transport, const struct note *note)
+/* sack: the bitmap of its frame; NULL: there is none. */
+static __rte_noinline void note_read(
+	struct transport *transport, const struct note *note, const uint8_t *sack)
 {
 	struct peer *peer = note->peer;
 	unsigned delivered = 0;
 
 	peer->credit = credit_read(note);
 	if (peer->flight)
-		delivered = flight_read(transport, note);
+		delivered = flight_read(transport, note, sack);
 	if (delivered > 0) {
 		note_progress(transport, note, delivered);
 		if (peer->tx_una == peer->tx_next) {
@@ -373,8 +377,8 @@ static inline bool note_calm(const struct note *note)
 {
 	const struct peer *peer = note->peer;
 
-	return peer->flight && !peer->flight->disturbed && !note->sack &&
-	       note->ack != peer->tx_una && note->ack != peer->tx_next;
+	return peer->flight && !peer->flight->disturbed && note->ack != peer->tx_una &&
+	       note->ack != peer->tx_next;
 }
 
 /* note_read() for such a note. */
@@ -389,24 +393,25 @@ static inline void note_read_calm(struct transport *transport, const struct note
 	complete_acknowledged(transport, peer);
 }
 
-static inline void note_settle(struct transport *transport, const struct note *note)
+static inline void note_settle(
+	struct transport *transport, const struct note *note, const uint8_t *sack)
 {
 	if (!acknowledgement_applies(note->peer, note->stream, note->ack))
 		return;
-	if (note_calm(note))
+	if (!sack && note_calm(note))
 		note_read_calm(transport, note);
 	else
-		note_read(transport, note);
+		note_read(transport, note, sack);
 }
 
-void acknowledgement_settle(struct transport *transport)
+__rte_noinline void acknowledgement_settle(struct transport *transport)
 {
 	uint32_t count = transport->note_count;
 	uint32_t i;
 
 	transport->note_count = 0;
 	for (i = 0; i < count; i++)
-		note_settle(transport, &transport->notes[i]);
+		note_settle(transport, &transport->notes[i], NULL);
 }
 
 /* Frames of a burst mostly come from one peer, and the newest says it all. */
@@ -416,56 +421,49 @@ static void note_renew(struct note *known, const struct note *note)
 		*known = *note;
 }
 
-void acknowledgement_note_odd(struct transport *transport, struct note *note, bool data)
+/* A note that cannot wait: after those that have. */
+static __rte_noinline void note_settle_now(
+	struct transport *transport, const struct note *note, const uint8_t *sack)
 {
-	const struct peer *peer = note->peer;
-
-	if (!peer->flight || note->sack || sender_has_work(peer)) {
-		acknowledgement_settle(transport);
-		note_settle(transport, note);
-	} else if (transport->note_count > 0 && note[-1].peer == peer) {
-		note_renew(note - 1, note);
-		if (data)
-			acknowledgement_end(transport);
-	} else {
-		transport->note_count++;
-		acknowledgement_settle(transport);
-	}
+	acknowledgement_settle(transport);
+	note_settle(transport, note, sack);
 }
 
-/* Bits of what was never sent? */
-static bool sack_impossible(const struct peer *peer, const struct frame *frame)
+bool acknowledgement_sack_impossible(const struct peer *peer, const struct frame_header *frame)
 {
 	uint32_t beyond = peer->tx_next - frame->ack;
+	uint64_t line[BITMAP_WORDS];
 
-	return (frame->flags & FRAME_SACK) &&
-	       bitmap_beyond(frame->sack, beyond == 0 ? 0 : beyond - 1);
+	memcpy(line, frame_sack(frame), sizeof(line));
+	return bitmap_beyond(line, beyond == 0 ? 0 : beyond - 1);
 }
 
-enum acknowledged acknowledgement_check(const struct peer *peer, const struct frame *frame)
+/* What opens a window or tells of gaps is more than a note. */
+void acknowledgement_take(
+	struct transport *transport, struct peer *peer, const struct frame_header *frame)
 {
-	if (!(frame->flags & FRAME_ACK_VALID) || peer->outgoing == OUTGOING_CLOSED ||
-		frame->ack_stream != peer->tx_stream || serial_before(frame->ack, peer->tx_una))
-		return ACKNOWLEDGED_NOTHING;
-	if (!acknowledgement_applies(peer, frame->ack_stream, frame->ack) ||
-		sack_impossible(peer, frame))
-		return ACKNOWLEDGED_UNSENT;
-	return ACKNOWLEDGED_SENT;
-}
-
-void acknowledgement_take(struct transport *transport, struct peer *peer, const struct frame *frame)
-{
-	struct note *note = acknowledgement_room(transport);
+	struct note *note = &transport->notes[transport->note_count];
 
 	note->peer = peer;
-	note->sack = (frame->flags & FRAME_SACK) ? frame->sack : NULL;
 	note->ack = frame->ack;
 	note->echo = frame->echo;
 	note->delay = frame->delay;
 	note->stream = frame->ack_stream;
 	note->credit = frame->credit;
 	note->marks = frame->marks;
-	acknowledgement_note(transport, note, frame->type == FRAME_DATA);
+	if (!peer->flight || (frame->flags & FRAME_SACK) || sender_has_work(peer)) {
+		note_settle_now(
+			transport, note, (frame->flags & FRAME_SACK) ? frame_sack(frame) : NULL);
+		return;
+	}
+	if (transport->note_count > 0 && note[-1].peer == peer)
+		note_renew(note - 1, note);
+	else
+		transport->note_count++;
+	if (frame_type(frame) == FRAME_DATA)
+		acknowledgement_end(transport, peer, frame->ack);
+	if (transport->note_count == NOTES_MAX)
+		acknowledgement_settle(transport);
 }
 
 void acknowledgement_stopped(struct transport *transport, struct peer *peer, uint32_t number)

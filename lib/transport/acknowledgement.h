@@ -13,13 +13,6 @@ enum acknowledged {
 	ACKNOWLEDGED_SENT,
 	ACKNOWLEDGED_UNSENT /* what was never sent: the whole frame is invalid */
 };
-enum acknowledged acknowledgement_check(const struct peer *peer, const struct frame *frame);
-/* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or notes it for
- * acknowledgement_settle(). */
-void acknowledgement_take(
-	struct transport *transport, struct peer *peer, const struct frame *frame);
-void acknowledgement_note_odd(struct transport *transport, struct note *note, bool data);
-
 /* Does an acknowledgement speak of the present stream, and of nothing that was never sent or is
  * long known? */
 static inline bool acknowledgement_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
@@ -28,36 +21,30 @@ static inline bool acknowledgement_applies(const struct peer *peer, uint16_t str
 	       ack - peer->tx_una <= peer_in_flight(peer);
 }
 
-/* Where the next one is noted, */
-static inline struct note *acknowledgement_room(struct transport *transport)
+/* Bits of what was never sent? */
+bool acknowledgement_sack_impossible(const struct peer *peer, const struct frame_header *frame);
+static inline enum acknowledged acknowledgement_check(
+	const struct peer *peer, const struct frame_header *frame)
 {
-	return &transport->notes[transport->note_count];
+	if (!(frame->flags & FRAME_ACK_VALID) || peer->outgoing == OUTGOING_CLOSED ||
+		frame->ack_stream != peer->tx_stream)
+		return ACKNOWLEDGED_NOTHING;
+	if (unlikely(frame->ack - peer->tx_una > peer_in_flight(peer)))
+		return serial_before(frame->ack, peer->tx_una) ? ACKNOWLEDGED_NOTHING
+							       : ACKNOWLEDGED_UNSENT;
+	if ((frame->flags & FRAME_SACK) && acknowledgement_sack_impossible(peer, frame))
+		return ACKNOWLEDGED_UNSENT;
+	return ACKNOWLEDGED_SENT;
 }
 
-/* The messages whose last frame the newest note acknowledges end. */
-void acknowledgement_end(struct transport *transport);
-
-/* and has been: it applies. What opens a window, tells of gaps, or is not the first of this peer is
- * more than a note. data: the frame has data, which is delivered next. */
-static inline void acknowledgement_note(struct transport *transport, struct note *note, bool data)
-{
-	const struct peer *peer = note->peer;
-
-	if (!peer->flight || note->sack || sender_has_work(peer) ||
-		(transport->note_count > 0 && note[-1].peer == peer) ||
-		transport->note_count == NOTES_MAX - 1) {
-		acknowledgement_note_odd(transport, note, data);
-		return;
-	}
-	transport->note_count++;
-	if (data && peer->unacked.head && serial_before(peer->unacked.head->last_psn, note->ack))
-		acknowledgement_end(transport);
-}
-
+/* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or notes it for
+ * acknowledgement_settle(). */
+void acknowledgement_take(
+	struct transport *transport, struct peer *peer, const struct frame_header *frame);
 /* Reads what was put off. */
 void acknowledgement_settle(struct transport *transport);
 void acknowledgement_told(
-	struct transport *transport, struct peer *peer, const struct frame *frame);
+	struct transport *transport, struct peer *peer, const struct frame_header *frame);
 /* Takes the messages whose last frame is acknowledged off the peer, and tells. */
 void acknowledgement_complete(struct transport *transport, struct peer *peer);
 /* A stop of one of the own messages arrived. */

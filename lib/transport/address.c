@@ -293,7 +293,8 @@ bool address_run(struct transport *transport, struct peer *peer)
 
 /* --- answering, and answers */
 
-void address_asked(struct transport *transport, const struct frame *frame, const uint8_t *from)
+void address_asked(
+	struct transport *transport, const struct frame_header *frame, const uint8_t *from)
 {
 	struct process asker = {frame->source_nid, frame->source_pid};
 	struct frame answer = {
@@ -314,7 +315,8 @@ void address_asked(struct transport *transport, const struct frame *frame, const
 		COUNT(transport, dropped_ask);
 }
 
-bool address_answered(struct transport *transport, struct peer *peer, const struct frame *frame)
+bool address_answered(
+	struct transport *transport, struct peer *peer, const struct frame_header *frame)
 {
 	uint64_t number = (uint64_t)frame->ack << 32 | frame->psn;
 

@@ -47,9 +47,11 @@ uint64_t address_due(const struct peer *peer);
 /* A question is due. Returns false if the peer is to count as unreachable. */
 bool address_run(struct transport *transport, struct peer *peer);
 /* A question for this process. */
-void address_asked(struct transport *transport, const struct frame *frame, const uint8_t *from);
+void address_asked(
+	struct transport *transport, const struct frame_header *frame, const uint8_t *from);
 /* Is FRAME_TELL from a peer the answer to its question? Then it is not asked any more. */
-bool address_answered(struct transport *transport, struct peer *peer, const struct frame *frame);
+bool address_answered(
+	struct transport *transport, struct peer *peer, const struct frame_header *frame);
 /* A frame that proves itself came from there. */
 void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from);
 /* What messages to the peer's life need is known: the psn that streams begin with is the last of

@@ -39,8 +39,8 @@ static enum assembly_verdict more_check(
 	return ASSEMBLY_FINE;
 }
 
-enum assembly_verdict assembly_check(struct transport *transport, const struct peer *peer,
-	const struct frame *frame, bool in_order)
+enum assembly_verdict assembly_check_records(struct transport *transport, const struct peer *peer,
+	struct frame_view frame, bool in_order)
 {
 	uint32_t started = peer->rx_message;
 	unsigned incomplete = 0;
@@ -48,15 +48,10 @@ enum assembly_verdict assembly_check(struct transport *transport, const struct p
 	uint32_t at = 0;
 	unsigned i;
 
-	if (frame->whole) {
-		if (!in_order)
-			return ASSEMBLY_UNKNOWN;
-		return frame->message == started ? ASSEMBLY_FINE : ASSEMBLY_BAD;
-	}
-	for (i = 0; i < frame->records; i++) {
+	for (i = 0; i < frame.header->records; i++) {
 		enum assembly_verdict verdict;
 
-		at = record_read(frame, at, &record);
+		at = record_read(&frame, at, &record);
 		if (record.kind == RECORD_START || record.kind == RECORD_WHOLE) {
 			if (!in_order)
 				return ASSEMBLY_UNKNOWN;
@@ -212,18 +207,15 @@ void assembly_deliver_whole(
 	}
 }
 
-void assembly_deliver(struct transport *transport, struct peer *peer, const struct frame *frame)
+void assembly_deliver_records(
+	struct transport *transport, struct peer *peer, struct frame_view frame)
 {
 	struct record record;
 	uint32_t at = 0;
 	unsigned i;
 
-	if (frame->whole) {
-		assembly_deliver_whole(transport, peer, frame->body, frame->records);
-		return;
-	}
-	for (i = 0; i < frame->records; i++) {
-		at = record_read(frame, at, &record);
+	for (i = 0; i < frame.header->records; i++) {
+		at = record_read(&frame, at, &record);
 		switch (record.kind) {
 		case RECORD_WHOLE:
 			whole_deliver(transport, peer, &record);

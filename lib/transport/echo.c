@@ -90,7 +90,7 @@ static bool answer_allowed(struct transport *transport, uint32_t length)
 		       RTE_MAX(length, (uint32_t)ANSWER_BYTES_LEAST));
 }
 
-void echo_asked(struct transport *transport, const struct frame *frame, const uint8_t *from)
+void echo_asked(struct transport *transport, const struct frame_header *frame, const uint8_t *from)
 {
 	struct echoes *echoes = &transport->echoes;
 	struct pong *pong = &echoes->pongs[echoes->pong_count];
@@ -233,7 +233,8 @@ static void pings_run(struct transport *transport)
 	}
 }
 
-void echo_answered(struct transport *transport, const struct peer *peer, const struct frame *frame)
+void echo_answered(
+	struct transport *transport, const struct peer *peer, const struct frame_header *frame)
 {
 	uint64_t away = transport->now - transport->arrival;
 	struct ping *ping;

@@ -9,7 +9,7 @@
 #include <transport/ack.h>
 #include <transport/assembly.h>
 
-void incoming_open(struct peer *peer, const struct frame *frame, bool marked)
+void incoming_open(struct peer *peer, const struct frame_header *frame, bool marked)
 {
 	incoming_turn(peer, INCOMING_OPEN);
 	peer->rx_stream = frame->stream;

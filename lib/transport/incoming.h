@@ -6,7 +6,7 @@
 #include <transport/internal.h>
 
 /* The stream that a frame is of begins. marked: the network has marked that frame (ECN). */
-void incoming_open(struct peer *peer, const struct frame *frame, bool marked);
+void incoming_open(struct peer *peer, const struct frame_header *frame, bool marked);
 /* Fails the messages of the stream that are not all here, and drops the frames that are held.
  * state: INCOMING_NONE or INCOMING_GIVEN_UP. */
 void incoming_close(struct transport *transport, struct peer *peer, enum incoming_state state,

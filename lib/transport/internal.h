@@ -76,7 +76,6 @@ struct pong {
 /* What a frame acknowledged, until it is read. */
 struct note {
 	struct peer *peer;
-	const uint64_t *sack; /* NULL: none */
 	uint32_t ack;
 	uint32_t echo;
 	uint32_t delay;

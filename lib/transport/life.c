@@ -198,7 +198,7 @@ static void life_forgotten(struct transport *transport, struct peer *peer, uint3
 		sender_ready(transport, peer);
 }
 
-void life_told(struct transport *transport, struct peer *peer, const struct frame *frame,
+void life_told(struct transport *transport, struct peer *peer, const struct frame_header *frame,
 	const uint8_t *from)
 {
 	if (!address_answered(transport, peer, frame)) {

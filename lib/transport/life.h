@@ -17,7 +17,7 @@ void peer_restarted(struct transport *transport, struct peer *peer, uint32_t inc
 /* It said BYE. */
 void peer_ended(struct transport *transport, struct peer *peer);
 /* FRAME_TELL from a peer. */
-void life_told(struct transport *transport, struct peer *peer, const struct frame *frame,
+void life_told(struct transport *transport, struct peer *peer, const struct frame_header *frame,
 	const uint8_t *from);
 
 #endif

@@ -49,7 +49,7 @@ static_assert(ECHO_MEMORY <= STREAM_MEMORY, "a stream whose echo is remembered h
 /* A frame that has been checked, and where it comes from. outer.from is NULL when that is this
  * process. */
 struct arrival {
-	struct frame frame;
+	struct frame_view frame;
 	struct rte_mbuf *mbuf;
 	struct outer outer;
 };
@@ -59,7 +59,7 @@ struct arrival {
 static __rte_noinline void reset_send(struct transport *transport, const struct arrival *arrival,
 	bool older, uint16_t known_stream)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 	struct frame reset = {
 		.type = FRAME_RESET,
 		.flags = older ? FRAME_FIRST : 0,
@@ -81,7 +81,7 @@ static __rte_noinline void reset_send(struct transport *transport, const struct 
  * took the stream for one older than it knows (FRAME_FIRST) and nothing of it has been
  * acknowledged: then the stream goes on under a newer number. */
 static __rte_noinline void reset_receive(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
+	struct transport *transport, struct peer *peer, const struct frame_header *frame)
 {
 	uint32_t psn;
 
@@ -112,7 +112,7 @@ static __rte_noinline void reset_receive(
 
 /* Does its stream begin with the psn that its sender was told in that generation? */
 static bool stream_is_of(
-	const struct transport *transport, const struct frame *frame, uint16_t generation)
+	const struct transport *transport, const struct frame_header *frame, uint16_t generation)
 {
 	struct process from = {frame->source_nid, frame->source_pid};
 
@@ -122,7 +122,7 @@ static bool stream_is_of(
 
 /* The generation of the psn that its stream begins with: one of the last two, else `else_of`. */
 static uint16_t stream_generation(
-	const struct transport *transport, const struct frame *frame, uint16_t else_of)
+	const struct transport *transport, const struct frame_header *frame, uint16_t else_of)
 {
 	uint16_t last = (uint16_t)(transport->generation - 1);
 
@@ -133,36 +133,36 @@ static uint16_t stream_generation(
 
 /* Is it of the first frames of a stream that begins with the psn that its sender was told? What a
  * process was told long ago counts only while it is known. peer: NULL: it is not. */
-static bool stream_begins_right(
-	const struct transport *transport, const struct peer *peer, const struct frame *frame)
+static bool stream_begins_right(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *frame)
 {
 	uint16_t known = peer ? peer->generation : transport->generation;
 
-	return frame->type == FRAME_DATA && (frame->flags & FRAME_FIRST) &&
+	return frame_type(frame) == FRAME_DATA && (frame->flags & FRAME_FIRST) &&
 	       stream_is_of(transport, frame, stream_generation(transport, frame, known));
 }
 
 /* Is this frame of another stream than the open one, which may begin? Begins it. */
 static __rte_noinline bool stream_begin(
-	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+	struct transport *transport, struct peer *peer, struct arrival arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival.frame.header;
 	bool known = peer->incoming != INCOMING_NONE;
 	bool first = frame->flags & FRAME_FIRST;
 
 	if (known && frame->stream == peer->rx_stream) {
 		COUNT(transport, dropped_stale);
-		reset_send(transport, arrival, false, 0);
+		reset_send(transport, &arrival, false, 0);
 		return false;
 	}
 	if (known && serial_before_16(frame->stream, peer->rx_stream)) {
 		COUNT(transport, dropped_stale);
-		reset_send(transport, arrival, first, peer->rx_stream);
+		reset_send(transport, &arrival, first, peer->rx_stream);
 		return false;
 	}
 	if (!first) {
 		COUNT(transport, dropped_stale);
-		reset_send(transport, arrival, false, 0);
+		reset_send(transport, &arrival, false, 0);
 		return false;
 	}
 	if (!stream_begins_right(transport, peer, frame)) {
@@ -171,7 +171,7 @@ static __rte_noinline bool stream_begin(
 	}
 	peer->generation = stream_generation(transport, frame, peer->generation);
 	incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_RESTARTED);
-	incoming_open(peer, frame, arrival->outer.marked);
+	incoming_open(peer, frame, arrival.outer.marked);
 	if (peer->address_state != ADDRESS_KNOWN && !(frame->flags & FRAME_ACK_VALID))
 		address_complete(transport, peer, frame->ack);
 	return true;
@@ -180,11 +180,11 @@ static __rte_noinline bool stream_begin(
 static inline bool stream_accept(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 
 	if (incoming_is_open(peer) && frame->stream == peer->rx_stream)
 		return true;
-	return stream_begin(transport, peer, arrival);
+	return stream_begin(transport, peer, *arrival);
 }
 
 /* --- delivery */
@@ -211,7 +211,7 @@ static bool held_deliver(
 	uint32_t at = peer->self ? encapsulation->bytes
 				 : encapsulation_skip(
 					   encapsulation, rte_pktmbuf_mtod(mbuf, const void *));
-	struct frame frame;
+	struct frame_view frame;
 
 	if (frame_decode(rte_pktmbuf_mtod_offset(mbuf, const void *, at), mbuf->data_len - at,
 		    &frame) != FRAME_OK)
@@ -262,7 +262,7 @@ static bool frame_may_be_held(const struct transport *transport, const struct pe
 static bool frame_hold(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	uint32_t psn = arrival->frame.psn;
+	uint32_t psn = arrival->frame.header->psn;
 	struct rte_mbuf *held = arrival->mbuf;
 
 	if (!frame_may_be_held(transport, peer)) {
@@ -306,42 +306,40 @@ static void verdict_count(struct transport *transport, enum assembly_verdict ver
 
 /* The frame whose turn it is. */
 static inline void frame_in_order(
-	struct transport *transport, struct peer *peer, const struct frame *frame)
+	struct transport *transport, struct peer *peer, const struct frame_view *frame)
 {
+	const struct frame_header *header = frame->header;
 	enum assembly_verdict verdict = assembly_check(transport, peer, frame, true);
+	enum ack_list list = (header->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER;
 	bool assembling = peer->assemblies != NULL;
-	bool gap = peer->incoming == INCOMING_GAP;
 
-	if (verdict != ASSEMBLY_FINE) {
+	if (unlikely(verdict != ASSEMBLY_FINE)) {
 		verdict_count(transport, verdict);
 		return;
 	}
 	assembly_deliver(transport, peer, frame);
 	peer->rx_next++;
-	if (gap) {
+	if (unlikely(peer->incoming == INCOMING_GAP)) {
+		list = ACK_URGENT;
 		held_advance(transport, peer);
 		if (!incoming_is_open(peer))
 			return;
 	}
-	if (!assembling && peer->assemblies)
+	if (unlikely(peer->assemblies) && !assembling)
 		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
-	if (gap)
-		acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
-	else
-		acknowledgement_owe(transport, peer, frame->length,
-			(frame->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
+	acknowledgement_owe(transport, peer, header->length, list);
 }
 
 /* A frame before which something is missing. True when it is held. */
 static __rte_noinline bool frame_early(
-	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+	struct transport *transport, struct peer *peer, struct arrival arrival)
 {
-	const struct frame *frame = &arrival->frame;
-	enum assembly_verdict verdict = assembly_check(transport, peer, frame, false);
+	const struct frame_header *frame = arrival.frame.header;
+	enum assembly_verdict verdict = assembly_check(transport, peer, &arrival.frame, false);
 	bool held = false;
 
 	if (verdict == ASSEMBLY_UNKNOWN) {
-		if (!frame_hold(transport, peer, arrival))
+		if (!frame_hold(transport, peer, &arrival))
 			return false;
 		held = true;
 	} else if (verdict != ASSEMBLY_FINE) {
@@ -352,7 +350,7 @@ static __rte_noinline bool frame_early(
 	bitmap_set(peer->received, frame->psn);
 	incoming_turn(peer, INCOMING_GAP);
 	if (!held)
-		assembly_deliver(transport, peer, frame);
+		assembly_deliver(transport, peer, &arrival.frame);
 	acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
 	return held;
 }
@@ -370,8 +368,8 @@ static void sender_count(struct transport *transport, struct peer *peer)
 }
 
 /* A frame that was here before, or is beyond the window. */
-static __rte_noinline void frame_stray(
-	struct transport *transport, struct peer *peer, const struct frame *frame, uint32_t ahead)
+static __rte_noinline void frame_stray(struct transport *transport, struct peer *peer,
+	const struct frame_header *frame, uint32_t ahead)
 {
 	if (ahead < FRAME_WINDOW || serial_before(frame->psn, peer->rx_next))
 		COUNT(transport, dropped_duplicate);
@@ -384,7 +382,7 @@ static __rte_noinline void frame_stray(
 static inline bool data_receive(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 	uint32_t ahead;
 
 	if (!stream_accept(transport, peer, arrival))
@@ -392,11 +390,11 @@ static inline bool data_receive(
 	sender_count(transport, peer);
 	ahead = frame->psn - peer->rx_next;
 	if (ahead == 0) {
-		frame_in_order(transport, peer, frame);
+		frame_in_order(transport, peer, &arrival->frame);
 		return false;
 	}
 	if (ahead < FRAME_WINDOW && !bitmap_test(peer->received, frame->psn))
-		return frame_early(transport, peer, arrival);
+		return frame_early(transport, peer, *arrival);
 	frame_stray(transport, peer, frame, ahead);
 	return false;
 }
@@ -404,10 +402,11 @@ static inline bool data_receive(
 /* --- checks */
 
 /* The peer's clock as of its newest frame. After a long silence order means nothing. */
-static void echo_note(struct transport *transport, struct peer *peer, const struct frame *frame)
+static inline void echo_note(
+	struct transport *transport, struct peer *peer, const struct frame_header *frame)
 {
-	if (peer->incoming != INCOMING_NONE && transport->now - peer->heard < ECHO_MEMORY &&
-		serial_before(frame->timestamp, peer->echo))
+	if (serial_before(frame->timestamp, peer->echo) && peer->incoming != INCOMING_NONE &&
+		transport->now - peer->heard < ECHO_MEMORY)
 		return;
 	peer->echo = frame->timestamp;
 	peer->echo_at = (uint32_t)transport->arrival;
@@ -441,13 +440,13 @@ static bool process_possible(struct process process)
 static __rte_noinline void namesake_note(
 	struct transport *transport, const struct arrival *arrival, bool mine)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 	struct process to = {frame->destination_nid, frame->destination_pid};
 
 	if (!mine || frame->source_incarnation == transport->options.incarnation)
 		return;
 	address_duplicate(transport, arrival->outer.from);
-	if (frame->type == FRAME_ASK && process_same(to, transport->options.self))
+	if (frame_type(frame) == FRAME_ASK && process_same(to, transport->options.self))
 		address_asked(transport, frame, arrival->outer.from);
 }
 
@@ -455,7 +454,7 @@ static __rte_noinline void namesake_note(
  * process's business. */
 static bool processes_fine(struct transport *transport, const struct arrival *arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 	struct process from = {frame->source_nid, frame->source_pid};
 	struct process to = {frame->destination_nid, frame->destination_pid};
 	bool mine = process_same(from, transport->options.self);
@@ -475,7 +474,7 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 		COUNT(transport, dropped_spoofed);
 		return false;
 	}
-	if (frame->type == FRAME_ASK || frame->type == FRAME_PING ||
+	if (frame_type(frame) == FRAME_ASK || frame_type(frame) == FRAME_PING ||
 		process_same(to, transport->options.self))
 		return true;
 	COUNT(transport, dropped_no_process);
@@ -485,7 +484,7 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 /* A peer for a frame, made if the frame may make one. NULL: the frame is dropped. */
 static struct peer *peer_for(struct transport *transport, const struct arrival *arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 	struct process from = {frame->source_nid, frame->source_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
 
@@ -493,7 +492,7 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 		transport->peers.last = peer;
 		return peer;
 	}
-	if (frame->type != FRAME_DATA) {
+	if (frame_type(frame) != FRAME_DATA) {
 		COUNT(transport, dropped_stale);
 		return NULL;
 	}
@@ -515,18 +514,18 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 /* Is it the refusal, by another life, of the oldest frame in flight, which was sent only once? Then
  * that frame has met the other life, and so have those that were sent after it: the life that they
  * were meant for had ended before, and nothing of them was delivered. */
-static bool reset_by_other_life(const struct peer *peer, const struct frame *frame)
+static bool reset_by_other_life(const struct peer *peer, const struct frame_header *frame)
 {
-	return frame->type == FRAME_RESET && peer->flight && frame->ack_stream == peer->tx_stream &&
-	       frame->ack == peer->tx_una && peer->flight->sacked_count == 0 &&
-	       !bitmap_test(peer->flight->resent, peer->tx_una);
+	return frame_type(frame) == FRAME_RESET && peer->flight &&
+	       frame->ack_stream == peer->tx_stream && frame->ack == peer->tx_una &&
+	       peer->flight->sacked_count == 0 && !bitmap_test(peer->flight->resent, peer->tx_una);
 }
 
 /* Another life than the known one, or one that has ended, is a question's business. */
 static __rte_noinline bool life_other(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 
 	if (peer->incarnation == 0 && stream_begins_right(transport, peer, frame)) {
 		peer->incarnation = frame->source_incarnation;
@@ -543,7 +542,7 @@ static __rte_noinline bool life_other(
 static inline bool life_fine(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
-	if (arrival->frame.source_incarnation == peer->incarnation &&
+	if (arrival->frame.header->source_incarnation == peer->incarnation &&
 		peer->address_state != ADDRESS_ENDED)
 		return true;
 	return life_other(transport, peer, arrival);
@@ -551,12 +550,12 @@ static inline bool life_fine(
 
 /* Does it say what only the peer knows, or who reads what goes to and fro: a psn near the next one
  * of its stream, a psn in flight to it, or the one that its streams begin with? */
-static bool frame_proven(const struct transport *transport, const struct peer *peer,
-	const struct frame *frame, enum acknowledged acknowledged)
+static inline bool frame_proven(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *frame, enum acknowledged acknowledged)
 {
-	if (peer->self || acknowledged == ACKNOWLEDGED_SENT)
+	if (acknowledged == ACKNOWLEDGED_SENT || peer->self)
 		return true;
-	if (frame->type != FRAME_DATA && frame->type != FRAME_BYE)
+	if (frame_type(frame) != FRAME_DATA && frame_type(frame) != FRAME_BYE)
 		return false;
 	return (peer->incoming != INCOMING_NONE && frame->stream == peer->rx_stream &&
 		       frame->psn - peer->rx_next + FRAME_WINDOW <= 2 * FRAME_WINDOW) ||
@@ -571,16 +570,6 @@ static void mark_note(struct transport *transport, struct peer *peer)
 	peer->rx_marks++;
 }
 
-/* Does the frame say nothing new of where the peer is? */
-static inline bool address_known(
-	const struct transport *transport, const struct peer *peer, const uint8_t *from)
-{
-	if (!from)
-		return true;
-	return memcmp(peer->address, from, FRAME_ADDRESS_BYTES) == 0 &&
-	       encapsulation_on_link(&transport->encapsulation, peer->process.nid);
-}
-
 /* Does it come from elsewhere than the peer is? Beyond a router all frames come from there. */
 static bool address_other(
 	const struct transport *transport, const struct peer *peer, const uint8_t *from)
@@ -590,68 +579,70 @@ static bool address_other(
 }
 
 /* A stream that has been silent for so long is no longer known to its sender. */
-static void stream_expire(struct transport *transport, struct peer *peer)
+static inline void stream_expire(struct transport *transport, struct peer *peer)
 {
-	if (peer->incoming != INCOMING_NONE && transport->now - peer->heard > STREAM_MEMORY)
+	if (unlikely(transport->now - peer->heard > STREAM_MEMORY) &&
+		peer->incoming != INCOMING_NONE)
 		incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_DEAD);
 }
 
 /* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer
  * lives, and is where it came from. */
-static void proof_note(
-	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+static inline void proof_note(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival, bool near)
 {
-	if (!address_known(transport, peer, arrival->outer.from))
+	if (unlikely(!near))
 		address_learn(transport, peer, arrival->outer.from);
-	if (peer->address_state == ADDRESS_LAPSED)
+	if (unlikely(peer->address_state == ADDRESS_LAPSED))
 		address_complete(transport, peer, peer->first);
-	echo_note(transport, peer, &arrival->frame);
+	echo_note(transport, peer, arrival->frame.header);
 	peer->heard = transport->now;
-	if (arrival->outer.marked)
+	if (unlikely(arrival->outer.marked))
 		mark_note(transport, peer);
 }
 
-/* A frame from a peer's present life to this one. True when it is held. */
-static bool peer_receive(
-	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+static __rte_noinline void bye_receive(struct transport *transport, struct peer *peer, bool proven)
 {
-	const struct frame *frame = &arrival->frame;
+	if (proven)
+		peer_ended(transport, peer);
+	else
+		COUNT(transport, dropped_stale);
+}
+
+/* A frame from a peer's present life to this one. near: it says nothing new of where the peer is.
+ * True when it is held. */
+static inline bool peer_receive(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival, bool near)
+{
+	const struct frame_header *frame = arrival->frame.header;
 	enum acknowledged acknowledged = ACKNOWLEDGED_NOTHING;
+	enum frame_type type = frame_type(frame);
 	bool proven;
 
-	if (frame->type <= FRAME_ACK || frame->type == FRAME_BYE)
+	if (type <= FRAME_ACK || type == FRAME_BYE)
 		acknowledged = acknowledgement_check(peer, frame);
-	if (acknowledged == ACKNOWLEDGED_UNSENT) {
+	if (unlikely(acknowledged == ACKNOWLEDGED_UNSENT)) {
 		COUNT(transport, dropped_bad_ack);
 		return false;
 	}
 	proven = frame_proven(transport, peer, frame, acknowledged);
 	stream_expire(transport, peer);
-	if (!proven && address_other(transport, peer, arrival->outer.from))
+	if (unlikely(!proven) && address_other(transport, peer, arrival->outer.from))
 		address_doubt(transport, peer, arrival->outer.from);
-	switch (frame->type) {
-	case FRAME_DATA:
-	case FRAME_ACK:
+	if (type <= FRAME_ACK) {
 		if (proven)
-			proof_note(transport, peer, arrival);
+			proof_note(transport, peer, arrival, near);
 		if (acknowledged == ACKNOWLEDGED_SENT)
 			acknowledgement_take(transport, peer, frame);
-		if (frame->type == FRAME_DATA)
+		if (type == FRAME_DATA)
 			return data_receive(transport, peer, arrival);
 		COUNT(transport, acks_received);
-		return false;
-	case FRAME_RESET:
+	} else if (type == FRAME_RESET) {
 		reset_receive(transport, peer, frame);
-		return false;
-	case FRAME_BYE:
-		if (proven)
-			peer_ended(transport, peer);
-		else
-			COUNT(transport, dropped_stale);
-		return false;
-	default:
-		return false;
+	} else if (type == FRAME_BYE) {
+		bye_receive(transport, peer, proven);
 	}
+	return false;
 }
 
 /* A question to everybody, or an echo question. Whoever it is for, an asker that is elsewhere or
@@ -659,7 +650,7 @@ static bool peer_receive(
 static __rte_noinline void question_receive(
 	struct transport *transport, const struct arrival *arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
 	struct process from = {frame->source_nid, frame->source_pid};
 	struct process to = {frame->destination_nid, frame->destination_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
@@ -669,125 +660,83 @@ static __rte_noinline void question_receive(
 		address_doubt(transport, peer, arrival->outer.from);
 	if (!process_same(to, transport->options.self))
 		COUNT(transport, dropped_foreign);
-	else if (frame->type == FRAME_ASK)
+	else if (frame_type(frame) == FRAME_ASK)
 		address_asked(transport, frame, arrival->outer.from);
 	else
 		echo_asked(transport, frame, arrival->outer.from);
 }
 
-/* True when the frame is held. */
-static bool arrival_process(struct transport *transport, const struct arrival *arrival)
+/* Is it from the peer whose frame was the last, to this process, in the lives that are, and from
+ * where the peer is known to be? So most frames are, and nothing more need be asked of them. */
+static inline bool arrival_expected(
+	const struct transport *transport, const struct peer *peer, const struct arrival *arrival)
 {
-	const struct frame *frame = &arrival->frame;
+	const struct frame_header *frame = arrival->frame.header;
+	const struct outer *outer = &arrival->outer;
+	uint64_t lives = (uint64_t)transport->options.incarnation << 32 | peer->incarnation;
+
+	if (word_read(frame, offsetof(struct frame_header, source_nid)) !=
+			word_read(&peer->process, 0) ||
+		word_read(frame, offsetof(struct frame_header, destination_nid)) !=
+			word_read(&transport->options.self, 0) ||
+		word_read(frame, offsetof(struct frame_header, source_incarnation)) != lives ||
+		frame_type(frame) > FRAME_ACK)
+		return false;
+	if (!outer->from)
+		return peer->self && peer->address_state != ADDRESS_ENDED;
+	return !peer->self && peer->address_state != ADDRESS_ENDED &&
+	       memcmp(peer->address, outer->from, FRAME_ADDRESS_BYTES) == 0 &&
+	       encapsulation_on_link(&transport->encapsulation, peer->process.nid) &&
+	       (outer->source == 0 || outer->source == peer->process.nid);
+}
+
+/* Any other frame. The peer whose present life it is from; NULL: it was taken, or dropped. */
+static __rte_noinline struct peer *arrival_admit(
+	struct transport *transport, struct arrival arrival)
+{
+	const struct frame_header *frame = arrival.frame.header;
 	struct peer *peer;
 
-	if (!processes_fine(transport, arrival))
-		return false;
-	if (frame->type == FRAME_ASK || frame->type == FRAME_PING) {
-		question_receive(transport, arrival);
-		return false;
+	if (!processes_fine(transport, &arrival))
+		return NULL;
+	if (frame_type(frame) == FRAME_ASK || frame_type(frame) == FRAME_PING) {
+		question_receive(transport, &arrival);
+		return NULL;
 	}
 	if (frame->destination_incarnation != transport->options.incarnation) {
 		COUNT(transport, dropped_stale);
-		if (frame->type == FRAME_DATA)
-			reset_send(transport, arrival, false, 0);
-		return false;
+		if (frame_type(frame) == FRAME_DATA)
+			reset_send(transport, &arrival, false, 0);
+		return NULL;
 	}
-	peer = peer_for(transport, arrival);
-	/* What it acknowledged may have been of a life, or a stream, that is over. */
-	if (peer && (frame->source_incarnation != peer->incarnation || frame->type > FRAME_ACK))
-		acknowledgement_settle(transport);
+	peer = peer_for(transport, &arrival);
 	if (!peer)
-		return false;
-	if (frame->type == FRAME_TELL) {
-		life_told(transport, peer, frame, arrival->outer.from);
-		return false;
+		return NULL;
+	/* What it acknowledged may have been of a life, or a stream, that is over. */
+	if (frame->source_incarnation != peer->incarnation || frame_type(frame) > FRAME_ACK)
+		acknowledgement_settle(transport);
+	if (frame_type(frame) == FRAME_TELL) {
+		life_told(transport, peer, frame, arrival.outer.from);
+		return NULL;
 	}
-	if (frame->type == FRAME_PONG)
+	if (frame_type(frame) == FRAME_PONG)
 		echo_answered(transport, peer, frame);
-	return life_fine(transport, peer, arrival) && peer_receive(transport, peer, arrival);
+	return life_fine(transport, peer, &arrival) ? peer : NULL;
 }
 
-/* --- the straight way
- *
- * Nearly every frame is the next one of the stream that the last frame was of, and holds whole
- * messages: straight_receive() does for it what the rest of this file would do, in the same order,
- * having asked at once whether it is such a one. What it cannot answer for is a general frame. */
-
-static inline uint64_t process_word(const struct process *process)
-{
-	return word_read(process, 0);
-}
-
-/* Is it the next frame of the stream from this peer, to this process, in the lives that are? */
-static inline bool straight_next(const struct transport *transport, const struct peer *peer,
-	const struct frame_header *header, bool looped)
-{
-	uint64_t lives = (uint64_t)transport->options.incarnation << 32 | peer->incarnation;
-
-	return word_read(header, offsetof(struct frame_header, source_nid)) ==
-		       process_word(&peer->process) &&
-	       word_read(header, offsetof(struct frame_header, destination_nid)) ==
-		       process_word(&transport->options.self) &&
-	       word_read(header, offsetof(struct frame_header, source_incarnation)) == lives &&
-	       peer->address_state == ADDRESS_KNOWN && peer->incoming == INCOMING_OPEN &&
-	       peer->self == looped && header->stream == peer->rx_stream &&
-	       header->psn == peer->rx_next;
-}
-
-/* Does nothing but what the frame holds follow from it: is it in time, and from where the peer
- * is? */
-static inline bool straight_plain(const struct transport *transport, const struct peer *peer,
-	const struct frame_header *header, const struct outer *outer)
-{
-	return transport->now - peer->heard < ECHO_MEMORY &&
-	       !serial_before(header->timestamp, peer->echo) &&
-	       address_known(transport, peer, outer->from) && !outer->marked &&
-	       (outer->source == 0 || outer->source == peer->process.nid) &&
-	       (!(header->flags & FRAME_ACK_VALID) ||
-		       acknowledgement_applies(peer, header->ack_stream, header->ack));
-}
-
-static inline void straight_acknowledged(
-	struct transport *transport, struct peer *peer, const struct frame_header *header)
-{
-	struct note *note = acknowledgement_room(transport);
-
-	note->peer = peer;
-	note->sack = NULL;
-	note->ack = header->ack;
-	note->echo = header->echo;
-	note->delay = header->delay;
-	note->stream = header->ack_stream;
-	note->credit = header->credit;
-	note->marks = header->marks;
-	acknowledgement_note(transport, note, true);
-}
-
-/* A frame in one piece. False: it is a general frame, and nothing has been done. */
-static __rte_always_inline bool straight_receive(
-	struct transport *transport, const void *bytes, const struct outer *outer)
+/* True when the frame is held. */
+static inline bool arrival_process(struct transport *transport, const struct arrival *arrival)
 {
 	struct peer *peer = transport->peers.last;
-	const struct frame_header *header = (const void *)((const uint8_t *)bytes + outer->at);
+	bool near = peer && arrival_expected(transport, peer, arrival);
 
-	if (!peer || outer->length < FRAME_HEADER_BYTES ||
-		!straight_next(transport, peer, header, !outer->from) ||
-		!straight_plain(transport, peer, header, outer) ||
-		!frame_is_straight(header, outer->length, peer->rx_message))
-		return false;
-	peer->echo = header->timestamp;
-	peer->echo_at = (uint32_t)transport->arrival;
-	peer->heard = transport->now;
-	if (header->flags & FRAME_ACK_VALID)
-		straight_acknowledged(transport, peer, header);
-	sender_count(transport, peer);
-	assembly_deliver_whole(
-		transport, peer, (const uint8_t *)header + FRAME_HEADER_BYTES, header->records);
-	peer->rx_next++;
-	acknowledgement_owe(transport, peer, header->length,
-		(header->flags & FRAME_ACK_NOW) ? ACK_SOON : ACK_LATER);
-	return true;
+	if (unlikely(!near)) {
+		peer = arrival_admit(transport, *arrival);
+		if (!peer)
+			return false;
+		near = !arrival->outer.from;
+	}
+	return peer_receive(transport, peer, arrival, near);
 }
 
 /* --- arrival */
@@ -815,23 +764,21 @@ static struct rte_mbuf *mbuf_joined(struct transport *transport, struct rte_mbuf
 	return mbuf;
 }
 
-static bool outer_fine(struct transport *transport, enum encapsulation_status status)
+static __rte_noinline void outer_bad(struct transport *transport, enum encapsulation_status status)
 {
 	switch (status) {
-	case ENCAPSULATION_FINE:
-		return true;
 	case ENCAPSULATION_BAD_IPV4:
 		COUNT(transport, dropped_ipv4);
-		return false;
+		break;
 	case ENCAPSULATION_FRAGMENT:
 		COUNT(transport, dropped_fragment);
-		return false;
+		break;
 	case ENCAPSULATION_BAD_UDP:
 		COUNT(transport, dropped_udp);
-		return false;
+		break;
 	default:
 		COUNT(transport, dropped_foreign);
-		return false;
+		break;
 	}
 }
 
@@ -858,7 +805,7 @@ static void arp_receive(struct transport *transport, const void *bytes, const st
 }
 
 /* Finds the transport header. False: the frame has none, or none for this process. */
-static bool outer_find(
+static inline bool outer_find(
 	struct transport *transport, const struct rte_mbuf *mbuf, bool looped, struct outer *outer)
 {
 	const void *bytes = rte_pktmbuf_mtod(mbuf, const void *);
@@ -870,11 +817,13 @@ static bool outer_find(
 	}
 	status = encapsulation_read(
 		&transport->encapsulation, bytes, mbuf->data_len, mbuf->ol_flags, outer);
-	if (status == ENCAPSULATION_ARP) {
+	if (likely(status == ENCAPSULATION_FINE))
+		return true;
+	if (status == ENCAPSULATION_ARP)
 		arp_receive(transport, bytes, outer);
-		return false;
-	}
-	return outer_fine(transport, status);
+	else
+		outer_bad(transport, status);
+	return false;
 }
 
 /* A frame in two pieces from a sender in this process is read where it lies, unless checksums have
@@ -884,59 +833,36 @@ static bool frame_readable(const struct transport *transport, const struct rte_m
 	return lease_made(mbuf) && !transport->encapsulation.options.udp;
 }
 
-static enum frame_status arrival_decode(struct arrival *arrival)
+static inline enum frame_status arrival_decode(struct arrival *arrival)
 {
 	const struct rte_mbuf *mbuf = arrival->mbuf;
 	const void *bytes = rte_pktmbuf_mtod_offset(mbuf, const void *, arrival->outer.at);
 
-	if (mbuf->nb_segs == 1)
+	if (likely(mbuf->nb_segs == 1))
 		return frame_decode(bytes, arrival->outer.length, &arrival->frame);
 	return frame_decode_split(bytes, arrival->outer.length,
 		rte_pktmbuf_mtod(mbuf->next, const void *), mbuf->next->data_len, &arrival->frame);
 }
 
-/* A frame that has not been taken already: any. */
-static __rte_noinline void general_receive(
-	struct transport *transport, struct rte_mbuf *mbuf, bool looped)
+static inline void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped)
 {
 	struct arrival arrival;
 	enum frame_status status;
 
-	if (mbuf->nb_segs > 1 && !frame_readable(transport, mbuf)) {
+	if (unlikely(mbuf->nb_segs > 1) && !frame_readable(transport, mbuf)) {
 		mbuf = mbuf_joined(transport, mbuf);
 		if (!mbuf)
 			return;
 	}
 	arrival.mbuf = mbuf;
-	if (!outer_find(transport, mbuf, looped, &arrival.outer) ||
-		(transport->encapsulation.bytes != FRAME_ETHERNET_BYTES && mbuf->nb_segs == 1 &&
-			straight_receive(
-				transport, rte_pktmbuf_mtod(mbuf, const void *), &arrival.outer))) {
-		rte_pktmbuf_free(mbuf);
-		return;
+	if (likely(outer_find(transport, mbuf, looped, &arrival.outer))) {
+		status = arrival_decode(&arrival);
+		if (unlikely(status != FRAME_OK))
+			status_count(transport, status);
+		else if (arrival_process(transport, &arrival))
+			return; /* held */
 	}
-	status = arrival_decode(&arrival);
-	if (status != FRAME_OK)
-		status_count(transport, status);
-	else if (arrival_process(transport, &arrival))
-		return; /* held */
-	rte_pktmbuf_free(mbuf);
-}
-
-static inline void receiver_frame(struct transport *transport, struct rte_mbuf *mbuf, bool looped)
-{
-	const void *bytes = rte_pktmbuf_mtod(mbuf, const void *);
-	struct outer outer;
-
-	if (looped)
-		outer_looped(transport, mbuf, &outer);
-	if (mbuf->nb_segs == 1 &&
-		(looped || encapsulation_read_plain(
-				   &transport->encapsulation, bytes, mbuf->data_len, &outer)) &&
-		straight_receive(transport, bytes, &outer))
-		buffer_drop(mbuf);
-	else
-		general_receive(transport, mbuf, looped);
+	buffer_drop(mbuf);
 }
 
 void receiver_burst(struct transport *transport)

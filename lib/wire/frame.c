@@ -16,27 +16,32 @@
 
 #include <wire/crc.h>
 
-#define VERSION_MASK UINT64_C(0xf0) /* of the first word */
 #define FLAGS_KNOWN                                                                                \
 	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM | FRAME_ACK_VALID)
 
 static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
 
-/* The checksum goes on behind the header with what else is covered. */
-static __rte_noinline uint64_t crc_rest(
-	uint64_t crc, const struct frame *frame, const uint8_t *bytes)
+/* The checksum goes on behind the header, over the bitmap or with FRAME_FULL_SUM over `length`
+ * bytes and the tail. */
+static uint64_t crc_rest(uint64_t crc, const uint8_t *bytes, uint8_t flags, uint32_t length,
+	const uint8_t *tail, uint32_t tail_length)
 {
-	uint32_t length = frame_header_bytes(frame->flags);
-
-	if (frame->flags & FRAME_FULL_SUM)
-		length = frame->length - frame->tail_length;
+	if (!(flags & FRAME_FULL_SUM))
+		length = frame_header_bytes(flags);
 	crc = crc_bytes(crc, bytes + FRAME_HEADER_BYTES, length - FRAME_HEADER_BYTES);
-	if ((frame->flags & FRAME_FULL_SUM) && frame->tail_length != 0)
-		crc = crc_bytes(crc, frame->tail, frame->tail_length);
+	if ((flags & FRAME_FULL_SUM) && tail_length != 0)
+		crc = crc_bytes(crc, tail, tail_length);
 	return crc;
 }
 
-static __rte_always_inline bool record_valid(const struct record *record)
+uint64_t frame_sum_rest(
+	uint64_t crc, const struct frame_header *header, const void *tail, uint32_t tail_length)
+{
+	return crc_rest(crc, (const uint8_t *)header, header->flags, header->length - tail_length,
+		tail, tail_length);
+}
+
+static bool record_valid(const struct record *record)
 {
 	switch (record->kind) {
 	case RECORD_START:
@@ -60,8 +65,7 @@ static __rte_always_inline bool record_valid(const struct record *record)
 
 /* Do the pieces of the frame part before this record, or after it, or between its headers and its
  * data? */
-static __rte_always_inline bool record_whole(
-	const struct frame *frame, uint32_t at, const struct record *record)
+static bool record_whole(const struct frame_view *frame, uint32_t at, const struct record *record)
 {
 	uint32_t data_at = at + record_header_bytes(record->kind) + record->header_length;
 
@@ -69,8 +73,8 @@ static __rte_always_inline bool record_whole(
 	       (data_at < frame->split && data_at + record->data_length <= frame->split);
 }
 
-/* Walks the records: I2, and FRAME_START says the truth. Sees whether they are whole messages. */
-static __rte_always_inline bool records_valid(struct frame *frame, uint32_t bytes)
+/* Walks the records: I2, and FRAME_START says the truth. */
+static bool records_valid(const struct frame_view *frame, uint32_t bytes)
 {
 	uint32_t reach = frame->split < bytes ? frame->split : bytes; /* of headers */
 	struct record record;
@@ -79,15 +83,7 @@ static __rte_always_inline bool records_valid(struct frame *frame, uint32_t byte
 	uint32_t at = 0;
 	unsigned i;
 
-	if (frame->split == UINT32_MAX && bytes >= RECORD_WHOLE_BYTES &&
-		frame->body[0] == RECORD_WHOLE) {
-		record_look(frame->body, &record);
-		frame->message = record.message;
-		frame->whole = records_whole(frame->body, bytes, frame->records, record.message);
-		if (frame->whole)
-			return frame->flags & FRAME_START;
-	}
-	for (i = 0; i < frame->records; i++) {
+	for (i = 0; i < frame->header->records; i++) {
 		if (at > reach || reach - at < RECORD_WHOLE_BYTES ||
 			reach - at < record_header_bytes(frame->body[at]))
 			return false;
@@ -99,98 +95,50 @@ static __rte_always_inline bool records_valid(struct frame *frame, uint32_t byte
 		starts |= record.kind == RECORD_START || record.kind == RECORD_WHOLE;
 		at = next;
 	}
-	return at == bytes && starts == !!(frame->flags & FRAME_START);
-}
-
-static bool is_echo(const struct frame *frame)
-{
-	return frame->type == FRAME_PING || frame->type == FRAME_PONG;
+	return at == bytes && starts == !!(frame->header->flags & FRAME_START);
 }
 
 /* An echo frame is a header and padding, all of it under the checksum. The answer is no longer than
  * the question, and lengths make sense: so nobody can be made to send more than was sent to him. */
-static bool echo_valid(const struct frame *frame)
+static bool echo_valid(const struct frame_header *header)
 {
-	if (frame->flags != FRAME_FULL_SUM || frame->records != 0 ||
-		frame->ack < FRAME_HEADER_BYTES)
+	if (header->flags != FRAME_FULL_SUM || header->records != 0 ||
+		header->ack < FRAME_HEADER_BYTES)
 		return false;
-	if (frame->type == FRAME_PING)
-		return frame->destination_incarnation == 0 && frame->ack <= frame->length;
-	return frame->length <= frame->ack && frame->ack <= UINT16_MAX &&
-	       frame->first >= FRAME_HEADER_BYTES && frame->first <= UINT16_MAX;
+	if (frame_type(header) == FRAME_PING)
+		return header->destination_incarnation == 0 && header->ack <= header->length;
+	return header->length <= header->ack && header->ack <= UINT16_MAX &&
+	       header->first >= FRAME_HEADER_BYTES && header->first <= UINT16_MAX;
 }
 
 /* A stream begins with the frames that its first window holds. */
-static inline bool first_valid(const struct frame *frame)
+static bool first_valid(const struct frame_header *header)
 {
-	return !(frame->flags & FRAME_FIRST) || frame->psn - frame->first < FRAME_WINDOW;
+	return !(header->flags & FRAME_FIRST) || header->psn - header->first < FRAME_WINDOW;
 }
 
 /* A sequenced frame has records, an echo has padding, any other has nothing after the header. */
-static __rte_always_inline bool content_valid(struct frame *frame, uint32_t header_bytes)
+bool frame_content_valid(struct frame_view frame, uint32_t bytes)
 {
-	uint32_t bytes = frame->length - header_bytes;
+	const struct frame_header *header = frame.header;
 
-	if (frame->type == FRAME_DATA)
-		return frame->length % RECORD_ALIGN == 0 && frame->records > 0 &&
-		       first_valid(frame) && records_valid(frame, bytes);
-	if (is_echo(frame))
-		return echo_valid(frame);
-	return bytes == 0 && frame->records == 0 && !(frame->flags & FRAME_START);
-}
-
-/* Inline so that a frame in one piece is read without a thought of two. */
-static __rte_always_inline enum frame_status decode(const void *bytes, uint32_t available,
-	const void *tail, uint32_t tail_length, struct frame *frame)
-{
-	uint32_t header_bytes;
-	uint64_t start;
-	uint64_t word;
-	uint64_t crc;
-
-	if (available < FRAME_HEADER_BYTES)
-		return FRAME_BAD_SHORT;
-	/* The first word by itself: what is stored in pieces is slow to load as a whole. */
-	start = word_read(bytes, 0);
-	word = start & ~VERSION_MASK;
-	memcpy(frame, &word, sizeof(word));
-	memcpy((uint8_t *)frame + sizeof(word), (const uint8_t *)bytes + sizeof(word),
-		FRAME_HEADER_BYTES - sizeof(word));
-	frame->tail = tail;
-	frame->tail_length = tail_length;
-	frame->whole = false;
-	if ((start & VERSION_MASK) != FRAME_VERSION << 4 || frame->type < FRAME_DATA ||
-		frame->type > FRAME_PONG)
-		return FRAME_BAD_VERSION;
-	header_bytes = frame_header_bytes(frame->flags);
-	if (frame->length > available + tail_length || frame->length < header_bytes + tail_length)
-		return FRAME_BAD_SHORT;
-	if (tail_length != 0 && frame->length - tail_length != available)
-		return FRAME_BAD_CONTENT;
-	crc = crc_header((uint32_t)start, bytes);
-	if (frame->flags & (FRAME_SACK | FRAME_FULL_SUM))
-		crc = crc_rest(crc, frame, bytes);
-	if (~(uint32_t)crc != start >> 32)
-		return FRAME_BAD_CHECKSUM;
-	if (frame->flags & FRAME_SACK)
-		memcpy(frame->sack, (const uint8_t *)bytes + FRAME_HEADER_BYTES,
-			sizeof(frame->sack));
-	frame->body = (const uint8_t *)bytes + header_bytes;
-	frame->split = tail_length == 0 ? UINT32_MAX : available - header_bytes;
-	if ((frame->flags & ~FLAGS_KNOWN) || !content_valid(frame, header_bytes))
-		return FRAME_BAD_CONTENT;
-	return FRAME_OK;
+	if (header->flags & ~FLAGS_KNOWN)
+		return false;
+	switch (frame_type(header)) {
+	case FRAME_DATA:
+		return header->records > 0 && first_valid(header) && records_valid(&frame, bytes);
+	case FRAME_PING:
+	case FRAME_PONG:
+		return echo_valid(header);
+	default:
+		return bytes == 0 && header->records == 0 && !(header->flags & FRAME_START);
+	}
 }
 
 enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
-	uint32_t tail_length, struct frame *frame)
+	uint32_t tail_length, struct frame_view *frame)
 {
-	return decode(bytes, available, tail, tail_length, frame);
-}
-
-enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame)
-{
-	return decode(bytes, available, NULL, 0, frame);
+	return frame_decode_pieces(bytes, available, tail, tail_length, frame);
 }
 
 void frame_recall(const void *bytes, struct frame *frame)
@@ -219,5 +167,6 @@ void frame_encode(const struct frame *frame, void *bytes)
 		return;
 	if (frame->flags & FRAME_SACK)
 		memcpy(to + FRAME_HEADER_BYTES, frame->sack, sizeof(frame->sack));
-	checksum_write(to, crc_rest(crc, frame, to));
+	checksum_write(to, crc_rest(crc, to, frame->flags, frame->length - frame->tail_length,
+				   frame->tail, frame->tail_length));
 }

@@ -9,8 +9,8 @@
  *     [selective acknowledgement        32 bytes, with FRAME_SACK]
  *     records ...        each struct record_header, its message header, its data, padded to 8 bytes
  *
- * Only wire/frame.c reads or writes these bytes; the rest of the library sees struct frame. The
- * straight way in (receiver.c) alone reads a header where it lies.
+ * A frame that arrives is read where it lies (struct frame_view); one that is sent is described by
+ * a struct frame first.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include <wire/crc.h>
@@ -163,7 +164,7 @@ static_assert(sizeof(struct record_header) == 16, "record header");
  * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the
  * answerer's own frames. */
 
-/* A frame as the rest of the library sees it, in the host's byte order. */
+/* A frame that is to be sent, in the host's byte order. */
 struct frame {
 	/* The header's fields in the header's order, so that they are copied as a whole. Of the
 	 * first byte only the type is seen; the checksum means nothing here. */
@@ -194,17 +195,32 @@ struct frame {
 	uint32_t tail_length;
 	const uint8_t *tail;
 	uint64_t sack[FRAME_SACK_BITS / 64]; /* with FRAME_SACK; else it means nothing */
-	/* The rest is of decoded frames only. */
-	const uint8_t *body; /* the records */
-	uint32_t split;      /* bytes of body before the tail; UINT32_MAX: there is none */
-	/* whole: it is in one piece, and every record is a whole message, numbered one after the
-	 * other, the first as `message`. */
-	uint32_t message;
-	bool whole;
 };
 static_assert(offsetof(struct frame, first) == offsetof(struct frame_header, first), "order");
 static_assert(offsetof(struct frame, stream) == offsetof(struct frame_header, stream), "order");
 static_assert(offsetof(struct frame, credit) == offsetof(struct frame_header, credit), "order");
+
+/* A frame that has arrived and was found right, where it lies. */
+struct frame_view {
+	const struct frame_header *header;
+	const uint8_t *body; /* the records */
+	const uint8_t *tail; /* of a frame in two pieces: as in struct frame */
+	uint32_t split;      /* bytes of body before the tail; UINT32_MAX: there is none */
+	/* The frame is in one piece, and every record is a whole message, numbered one after the
+	 * other. */
+	bool whole;
+};
+
+static inline enum frame_type frame_type(const struct frame_header *header)
+{
+	return (enum frame_type)(header->version_type & 15);
+}
+
+/* The bitmap, at any alignment; with FRAME_SACK. */
+static inline const uint8_t *frame_sack(const struct frame_header *header)
+{
+	return (const uint8_t *)header + FRAME_HEADER_BYTES;
+}
 
 enum frame_status {
 	FRAME_OK,
@@ -213,14 +229,6 @@ enum frame_status {
 	FRAME_BAD_CHECKSUM,
 	FRAME_BAD_CONTENT /* fields or records contradict each other or the limits */
 };
-
-/* Reads and checks everything that can be checked without knowing the peer: after FRAME_OK every
- * record lies within the frame, and its lengths are within the protocol's limits. bytes: the
- * transport header, any alignment. */
-enum frame_status frame_decode(const void *bytes, uint32_t available, struct frame *frame);
-/* The same for a frame in two pieces. FRAME_BAD_CONTENT: they do not part where a frame's may. */
-enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
-	uint32_t tail_length, struct frame *frame);
 
 /* Bytes before the records. */
 static inline uint32_t frame_header_bytes(uint8_t flags)
@@ -319,8 +327,9 @@ static inline uint32_t record_look(const uint8_t *bytes, struct record *record)
 }
 static_assert(offsetof(struct record_header, extent) == RECORD_WHOLE_BYTES, "WHOLE ends before it");
 
-/* Reads the record at `at` of a decoded frame's body and returns where the next one is. */
-static inline uint32_t record_read(const struct frame *frame, uint32_t at, struct record *record)
+/* Reads the record at `at` of a frame's body and returns where the next one is. */
+static inline uint32_t record_read(
+	const struct frame_view *frame, uint32_t at, struct record *record)
 {
 	uint32_t bytes = record_look(frame->body + at, record);
 	uint32_t data_at = at + record_header_bytes(record->kind) + record->header_length;
@@ -330,15 +339,17 @@ static inline uint32_t record_read(const struct frame *frame, uint32_t at, struc
 	return at + bytes;
 }
 
-/* Are these bytes `count` whole messages, numbered from `message` on? */
-static inline bool records_whole(
-	const uint8_t *at, uint32_t bytes, unsigned count, uint32_t message)
+/* Are these bytes `count` whole messages, at least one, numbered one after the other? */
+static inline bool records_whole(const uint8_t *at, uint32_t bytes, unsigned count)
 {
 	/* What all headers have alike: all but the header's length and the data's. */
 	const uint64_t alike = UINT64_C(0xffffffff000000ff) | (RECORD_ALIGN - 1) << 8;
+	uint64_t expected;
 
-	for (; count > 0; count--) {
-		uint64_t expected = RECORD_WHOLE | (uint64_t)message++ << 32;
+	if (count == 0 || bytes < RECORD_WHOLE_BYTES)
+		return false;
+	expected = RECORD_WHOLE | word_read(at, 0) >> 32 << 32;
+	do {
 		struct record_header header;
 		uint32_t next;
 
@@ -350,38 +361,72 @@ static inline bool records_whole(
 			return false;
 		at += next;
 		bytes -= next;
-	}
+		expected += UINT64_C(1) << 32;
+	} while (--count > 0);
 	return bytes == 0;
 }
 
-/* --- the straight way: most frames are read where they lie, and nothing is made of them */
+/* frame.c: what few frames need of frame_decode(). The checksum goes on behind the header with what
+ * else is covered; */
+uint64_t frame_sum_rest(
+	uint64_t crc, const struct frame_header *header, const void *tail, uint32_t tail_length);
+/* and the frame has `bytes` of records or padding, other than whole messages. Are they right? */
+bool frame_content_valid(struct frame_view frame, uint32_t bytes);
 
-/* how it begins, */
-#define FRAME_STRAIGHT (FRAME_VERSION << 4 | FRAME_DATA | FRAME_START << 8)
-/* but for these */
-#define FRAME_STRAIGHT_ALIKE                                                                       \
-	(UINT16_MAX & ~((FRAME_ACK_NOW | FRAME_ACK_VALID | FRAME_FULL_SUM) << 8))
-
-/* Is it a sequenced frame in one piece, with none but those flags, that frame_decode() would find
- * right and whole, its first message numbered `message`? */
-static inline bool frame_is_straight(
-	const struct frame_header *header, uint32_t available, uint32_t message)
+/* frame_decode() and frame_decode_split(). What most frames are is tested first. */
+static __rte_always_inline enum frame_status frame_decode_pieces(const void *bytes,
+	uint32_t available, const void *tail, uint32_t tail_length, struct frame_view *frame)
 {
-	const uint8_t *bytes = (const uint8_t *)header;
-	uint32_t rest = header->length - (uint32_t)FRAME_HEADER_BYTES;
-	uint64_t start = word_read(bytes, 0);
-	uint64_t crc;
+	const struct frame_header *header = bytes;
+	uint64_t start, crc;
+	uint32_t rest; /* bytes behind the header */
 
-	if (((start ^ FRAME_STRAIGHT) & FRAME_STRAIGHT_ALIKE) != 0 ||
-		available < FRAME_HEADER_BYTES || rest > available - FRAME_HEADER_BYTES ||
-		header->records == 0)
-		return false;
+	if (available < FRAME_HEADER_BYTES)
+		return FRAME_BAD_SHORT;
+	start = word_read(bytes, 0);
+	if ((uint8_t)(header->version_type - (FRAME_VERSION << 4 | FRAME_DATA)) >
+		FRAME_PONG - FRAME_DATA)
+		return FRAME_BAD_VERSION;
+	rest = header->length - (uint32_t)FRAME_HEADER_BYTES;
+	if (rest > available - FRAME_HEADER_BYTES + tail_length || rest < tail_length)
+		return FRAME_BAD_SHORT;
+	if (tail_length != 0 && rest != available - FRAME_HEADER_BYTES + tail_length)
+		return FRAME_BAD_CONTENT;
+	frame->header = header;
+	frame->body = (const uint8_t *)bytes + FRAME_HEADER_BYTES;
+	frame->tail = tail;
 	crc = crc_header((uint32_t)start, bytes);
-	if (header->flags & FRAME_FULL_SUM)
-		crc = crc_bytes(crc, bytes + FRAME_HEADER_BYTES, rest);
-	return ~(uint32_t)crc == start >> 32 &&
-	       records_whole(bytes + FRAME_HEADER_BYTES, rest, header->records, message);
+	if (unlikely(header->flags & (FRAME_SACK | FRAME_FULL_SUM))) {
+		uint32_t bitmap = frame_header_bytes(header->flags) - FRAME_HEADER_BYTES;
+
+		if (rest - tail_length < bitmap)
+			return FRAME_BAD_SHORT;
+		crc = frame_sum_rest(crc, header, tail, tail_length);
+		frame->body += bitmap;
+		rest -= bitmap;
+	}
+	if (~(uint32_t)crc != start >> 32)
+		return FRAME_BAD_CHECKSUM;
+	frame->split = tail_length == 0 ? UINT32_MAX : rest - tail_length;
+	frame->whole = tail_length == 0 && records_whole(frame->body, rest, header->records);
+	if (likely(frame->whole) && likely(frame_type(header) == FRAME_DATA) &&
+		(header->flags & ~(FRAME_ACK_NOW | FRAME_ACK_VALID | FRAME_FULL_SUM)) ==
+			FRAME_START)
+		return FRAME_OK;
+	return frame_content_valid(*frame, rest) ? FRAME_OK : FRAME_BAD_CONTENT;
 }
+
+/* Reads and checks everything that can be checked without knowing the peer: after FRAME_OK every
+ * record lies within the frame, and its lengths are within the protocol's limits. bytes: the
+ * transport header, any alignment. */
+static inline enum frame_status frame_decode(
+	const void *bytes, uint32_t available, struct frame_view *frame)
+{
+	return frame_decode_pieces(bytes, available, NULL, 0, frame);
+}
+/* The same for a frame in two pieces. FRAME_BAD_CONTENT: they do not part where a frame's may. */
+enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
+	uint32_t tail_length, struct frame_view *frame);
 
 /* Writes a record's header; returns where its message header goes. */
 static inline uint8_t *record_write(void *to, const struct record *record)

@@ -16,14 +16,15 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* After FRAME_OK every record can be read and lies within the frame, and its lengths within the
  * protocol's limits. */
-static void records_check(const struct frame *frame)
+static void records_check(const struct frame_view *frame)
 {
-	const uint8_t *end = frame->body + frame->length - frame_header_bytes(frame->flags);
+	const struct frame_header *header = frame->header;
+	const uint8_t *end = frame->body + header->length - frame_header_bytes(header->flags);
 	struct record record;
 	uint8_t sum = 0;
 	uint32_t at = 0;
 
-	for (unsigned i = 0; i < frame->records; i++) {
+	for (unsigned i = 0; i < header->records; i++) {
 		const uint8_t *data;
 
 		at = record_read(frame, at, &record);
@@ -35,25 +36,36 @@ static void records_check(const struct frame *frame)
 		for (uint32_t j = 0; j < record.data_length; j++)
 			sum = (uint8_t)(sum + data[j]);
 	}
-	if (frame->type != FRAME_PING && frame->type != FRAME_PONG)
+	if (frame_type(header) != FRAME_PING && frame_type(header) != FRAME_PONG)
 		fuzz_assert(frame->body + at == end);
 	else
-		fuzz_assert(frame->flags == FRAME_FULL_SUM && frame->ack >= FRAME_HEADER_BYTES);
-	if (frame->type == FRAME_PING)
-		fuzz_assert(frame->ack <= frame->length);
+		fuzz_assert(header->flags == FRAME_FULL_SUM && header->ack >= FRAME_HEADER_BYTES);
+	if (frame_type(header) == FRAME_PING)
+		fuzz_assert(header->ack <= header->length);
 	(void)sum;
 }
 
-/* What was accepted can be written, and is accepted again. */
-static void frame_again(const uint8_t *bytes, const struct frame *frame)
+/* What bytes say, to be written again. */
+static void frame_known(const uint8_t *bytes, struct frame *frame)
 {
-	uint8_t *copy = malloc(frame->length);
-	struct frame again;
+	frame_recall(bytes, frame);
+	if (frame->flags & FRAME_SACK)
+		memcpy(frame->sack, bytes + FRAME_HEADER_BYTES, FRAME_SACK_BYTES);
+}
 
-	memcpy(copy, bytes, frame->length);
-	frame_encode(frame, copy);
-	fuzz_assert(frame_decode(copy, frame->length, &again) == FRAME_OK);
-	fuzz_assert(memcmp(copy, bytes, frame->length) == 0);
+/* What was accepted can be written, and is accepted again. */
+static void frame_again(const uint8_t *bytes)
+{
+	struct frame_view again;
+	struct frame frame;
+	uint8_t *copy;
+
+	frame_known(bytes, &frame);
+	copy = malloc(frame.length);
+	memcpy(copy, bytes, frame.length);
+	frame_encode(&frame, copy);
+	fuzz_assert(frame_decode(copy, frame.length, &again) == FRAME_OK);
+	fuzz_assert(memcmp(copy, bytes, frame.length) == 0);
 	free(copy);
 }
 
@@ -61,16 +73,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint32_t at = FRAME_ETHERNET_BYTES;
 	uint8_t *bytes;
-	struct frame frame;
+	struct frame_view frame;
 
 	if (size < at || size > 65536 + 64)
 		return 0;
 	bytes = malloc(size);
 	memcpy(bytes, data, size);
 	if (frame_decode(bytes + at, (uint32_t)size - at, &frame) == FRAME_OK) {
-		fuzz_assert(frame.length <= size - at);
+		fuzz_assert(frame.header->length <= size - at);
 		records_check(&frame);
-		frame_again(bytes + at, &frame);
+		frame_again(bytes + at);
 	}
 	free(bytes);
 	return 0;
@@ -88,17 +100,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
 		return size;
 	if (seed % 8 > 2)
 		header[0] = (uint8_t)(FRAME_VERSION << 4 | (header[0] & 15));
-	memset(&frame, 0, sizeof(frame));
-	frame_decode(header, (uint32_t)size - FRAME_ETHERNET_BYTES, &frame);
-	if (frame.type == 0)
+	if (size - FRAME_ETHERNET_BYTES < frame_header_bytes(header[1]))
 		return size;
+	frame_known(header, &frame);
 	if (frame.length > size - FRAME_ETHERNET_BYTES ||
 		frame.length < frame_header_bytes(frame.flags))
 		frame.length = (uint16_t)((size - FRAME_ETHERNET_BYTES) & ~(size_t)7);
 	if (frame.length < frame_header_bytes(frame.flags))
 		return size;
-	if (frame.flags & FRAME_SACK)
-		memcpy(frame.sack, header + FRAME_HEADER_BYTES, FRAME_SACK_BYTES);
 	frame_encode(&frame, header);
 	return size;
 }

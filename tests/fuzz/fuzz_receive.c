@@ -184,6 +184,7 @@ static void frame_note(struct world *world, const uint8_t *bytes, uint32_t lengt
 	struct fellow *fellow;
 	enum encapsulation_status status;
 	struct outer outer;
+	struct frame_view view;
 	struct frame frame;
 	struct record record;
 	struct arp arp;
@@ -199,7 +200,8 @@ static void frame_note(struct world *world, const uint8_t *bytes, uint32_t lengt
 		fuzz_assert(arp_read(bytes + outer.at, outer.length, outer.from, &arp));
 	if (status != ENCAPSULATION_FINE)
 		return;
-	fuzz_assert(frame_decode(bytes + outer.at, outer.length, &frame) == FRAME_OK);
+	fuzz_assert(frame_decode(bytes + outer.at, outer.length, &view) == FRAME_OK);
+	frame_recall(view.header, &frame);
 	fuzz_assert(frame.source_nid == RIG_SELF.nid && frame.source_incarnation == OWN_LIFE);
 	fellow = fellow_find(world, frame.destination_nid);
 	if (frame.type == FRAME_PONG)
@@ -217,7 +219,7 @@ static void frame_note(struct world *world, const uint8_t *bytes, uint32_t lengt
 		fellow->own_next = frame.psn + 1;
 	fellow->own_stream = frame.stream;
 	for (unsigned i = 0; i < frame.records; i++) {
-		at = record_read(&frame, at, &record);
+		at = record_read(&view, at, &record);
 		record_note(fellow, &record);
 	}
 }

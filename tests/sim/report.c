@@ -175,19 +175,21 @@ void report_frame(const uint8_t *bytes, uint32_t length)
 {
 	static const char *const types[] = {
 		"?", "DATA", "ACK", "ASK", "TELL", "RESET", "BYE", "PING", "PONG"};
-	struct frame frame;
+	struct frame_view view;
+	const struct frame_header *frame;
 
 	if (length < FRAME_ETHERNET_BYTES ||
-		frame_decode(bytes + FRAME_ETHERNET_BYTES, length - FRAME_ETHERNET_BYTES, &frame) !=
+		frame_decode(bytes + FRAME_ETHERNET_BYTES, length - FRAME_ETHERNET_BYTES, &view) !=
 			FRAME_OK) {
 		printf(" undecodable\n");
 		return;
 	}
+	frame = view.header;
 	printf(" %s %u.%u -> %u.%u flags %#x stream %u psn %u first %u ack %u/%u credit %u records "
 	       "%u sack %016" PRIx64 " inc %u for %u\n",
-		types[frame.type <= FRAME_PONG ? frame.type : 0], frame.source_nid,
-		frame.source_pid, frame.destination_nid, frame.destination_pid, frame.flags,
-		frame.stream, frame.psn, frame.first, frame.ack_stream, frame.ack, frame.credit,
-		frame.records, frame.sack[0], frame.source_incarnation,
-		frame.destination_incarnation);
+		types[frame_type(frame)], frame->source_nid, frame->source_pid,
+		frame->destination_nid, frame->destination_pid, frame->flags, frame->stream,
+		frame->psn, frame->first, frame->ack_stream, frame->ack, frame->credit,
+		frame->records, (frame->flags & FRAME_SACK) ? word_read(frame_sack(frame), 0) : 0,
+		frame->source_incarnation, frame->destination_incarnation);
 }

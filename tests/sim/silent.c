@@ -110,7 +110,7 @@ static void silent_ask(void *object, uint64_t number)
 		silent, number);
 }
 
-static void silent_told(struct silent *silent, const struct frame *told)
+static void silent_told(struct silent *silent, const struct frame_header *told)
 {
 	struct simulation *simulation = silent->simulation;
 	uint32_t number = told->destination_nid - FIRST_NID;
@@ -137,14 +137,14 @@ static void silent_told(struct silent *silent, const struct frame *told)
 void silent_deliver(struct silent *silent, struct parcel *parcel)
 {
 	struct encapsulation encapsulation;
-	struct frame frame;
+	struct frame_view frame;
 
 	encapsulation_make(silent, 0, &encapsulation);
 	if (parcel->length >= encapsulation.bytes + FRAME_HEADER_BYTES &&
 		frame_decode(parcel->bytes + encapsulation.bytes,
 			parcel->length - encapsulation.bytes, &frame) == FRAME_OK &&
-		frame.type == FRAME_TELL)
-		silent_told(silent, &frame);
+		frame_type(frame.header) == FRAME_TELL)
+		silent_told(silent, frame.header);
 	star_release(&silent->simulation->network, parcel);
 }
 
