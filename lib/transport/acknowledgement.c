@@ -396,7 +396,8 @@ static inline void note_read_calm(struct transport *transport, const struct note
 static inline void note_settle(
 	struct transport *transport, const struct note *note, const uint8_t *sack)
 {
-	if (!acknowledgement_applies(note->peer, note->stream, note->ack))
+	/* I2. The stream is the same, but all of it may have been given up, or read. */
+	if (note->ack - note->peer->tx_una > peer_in_flight(note->peer))
 		return;
 	if (!sack && note_calm(note))
 		note_read_calm(transport, note);
@@ -448,7 +449,6 @@ void acknowledgement_take(
 	note->ack = frame->ack;
 	note->echo = frame->echo;
 	note->delay = frame->delay;
-	note->stream = frame->ack_stream;
 	note->credit = frame->credit;
 	note->marks = frame->marks;
 	if (!peer->flight || (frame->flags & FRAME_SACK) || sender_has_work(peer)) {

@@ -13,14 +13,6 @@ enum acknowledged {
 	ACKNOWLEDGED_SENT,
 	ACKNOWLEDGED_UNSENT /* what was never sent: the whole frame is invalid */
 };
-/* Does an acknowledgement speak of the present stream, and of nothing that was never sent or is
- * long known? */
-static inline bool acknowledgement_applies(const struct peer *peer, uint16_t stream, uint32_t ack)
-{
-	return peer->outgoing != OUTGOING_CLOSED && stream == peer->tx_stream &&
-	       ack - peer->tx_una <= peer_in_flight(peer);
-}
-
 /* Bits of what was never sent? */
 bool acknowledgement_sack_impossible(const struct peer *peer, const struct frame_header *frame);
 static inline enum acknowledged acknowledgement_check(

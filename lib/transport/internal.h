@@ -79,7 +79,6 @@ struct note {
 	uint32_t ack;
 	uint32_t echo;
 	uint32_t delay;
-	uint16_t stream;
 	uint16_t credit;
 	uint8_t marks;
 };

@@ -91,8 +91,6 @@ static inline uint32_t message_encode(const struct message_header *header, void 
 	word_store(to, offsetof(struct message_header, portal),
 		word_of(header->portal, header->cookie));
 	word_store(to, offsetof(struct message_header, match_bits), header->match_bits);
-	if ((header->value | requested | header->operation | header->handle | header->offset) == 0)
-		return MESSAGE_HEADER_LEAST;
 	word_store(to, offsetof(struct message_header, value), header->value);
 	word_store(to, offsetof(struct message_header, requested), requested);
 	word_store(to, offsetof(struct message_header, operation), header->operation);
@@ -101,11 +99,13 @@ static inline uint32_t message_encode(const struct message_header *header, void 
 	return message_length(header, requested);
 }
 
-/* The words of a header that were sent, of those that need not be; length is more than
- * MESSAGE_HEADER_LEAST. False: the last of them is zero, or there is no such header. */
+/* The words of a header that were sent, of those that need not be. False: the last of them is zero,
+ * or there is no such header. */
 static inline bool message_read(const void *from, uint32_t length, struct message_header *header)
 {
 #define WORD(member) word_read(from, offsetof(struct message_header, member))
+	if (length == MESSAGE_HEADER_LEAST)
+		return true;
 	if (length > MESSAGE_HEADER_BYTES || length % 8 != 0)
 		return false;
 	header->value = WORD(value);
@@ -139,7 +139,7 @@ static inline bool message_decode(
 	memcpy(&header->cookie, bytes + offsetof(struct message_header, cookie),
 		sizeof(header->cookie));
 	header->match_bits = word_read(from, offsetof(struct message_header, match_bits));
-	if (length != MESSAGE_HEADER_LEAST && !message_read(from, length, header))
+	if (!message_read(from, length, header))
 		return false;
 	first &= ~UINT32_C(0xff00);
 	if (first == MESSAGE_PUT) {
