@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pair.c - see pair.h.
+ *
+ * Positions count slots, or bytes of bulk, since the pair was made, and never wrap; what lies at a
+ * position is found modulo the size of its ring.
+ */
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pair.h>
+
+#define LINE      64u
+#define APART     128u /* processors fetch lines in twos */
+#define TELL      (PAIR_BULK / 8)
+#define WORD_LAP  32 /* bits; the head's length lies above the lap, */
+#define WORD_TAIL 48
+
+/* --- shared memory --- */
+
+struct slot {
+	_Atomic uint64_t word; /* lap, bytes of the head, bytes of the tail */
+	uint8_t head[PAIR_SLOT_ROOM];
+};
+static_assert(sizeof(struct slot) == 256, "slots lie in cache lines of their own");
+
+/* Written by the receiver of a direction. */
+struct progress {
+	_Alignas(APART) _Atomic uint64_t taken; /* slots */
+	_Atomic uint64_t freed;                 /* bytes of bulk */
+};
+
+/* Of each, the first is of the direction from end 0 to end 1. */
+struct memory {
+	struct progress progress[2];
+	_Alignas(4096) struct slot slots[2][PAIR_SLOTS];
+	_Alignas(4096) uint8_t bulk[2][PAIR_BULK];
+};
+
+/* Where the pieces of a frame lie, and the position in the bulk behind them. */
+struct place {
+	uint8_t *head;
+	uint8_t *tail;
+	uint64_t placed;
+};
+/* An empty ring has room for any frame, wherever its position is: at most as much as a piece is
+ * long is skipped before the piece. */
+static_assert(2 * ((uint64_t)FRAME_MAX + 2 * LINE) <= PAIR_BULK, "a frame always fits");
+
+/* --- private memory --- */
+
+struct outgoing {
+	struct slot *slots;
+	uint8_t *bulk;
+	const struct progress *progress;
+	uint64_t sent;   /* slots */
+	uint64_t placed; /* bytes of bulk */
+	uint64_t taken;  /* as the peer's progress was last seen */
+	uint64_t freed;
+};
+
+/* A tail that a received frame refers to. */
+struct tail {
+	struct rte_mbuf_ext_shared_info shared;
+	struct pair *pair;
+	uint64_t start; /* position in the bulk that is freed with it */
+	bool held;
+};
+
+/* P5. Tails are numbered as they come; those below `oldest` are free. */
+struct incoming {
+	struct slot *slots;
+	uint8_t *bulk;
+	struct progress *progress;
+	uint64_t taken;  /* slots */
+	uint64_t placed; /* bytes of bulk */
+	uint64_t told;   /* bytes of bulk that the peer knows to be free */
+	uint64_t oldest;
+	uint64_t newest; /* the next one's number */
+	struct tail tails[PAIR_TAILS];
+};
+
+struct pair {
+	_Alignas(LINE) struct outgoing out;
+	uint32_t frame_size;
+	bool unsound;
+	bool closed;
+	_Alignas(LINE) struct incoming in;
+	struct rte_mempool *pool;
+	struct memory *memory;
+	struct pair_counters counters;
+};
+
+size_t pair_bytes(void)
+{
+	return RTE_ALIGN_CEIL(sizeof(struct memory), (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* --- frames in memory --- */
+
+static inline uint32_t word_lap(uint64_t position)
+{
+	return (uint32_t)(position / PAIR_SLOTS + 1);
+}
+
+static inline uint8_t *bulk_take(uint8_t *bulk, uint64_t *placed, uint32_t bytes)
+{
+	uint32_t at = *placed % PAIR_BULK;
+	if (at + bytes > PAIR_BULK) {
+		*placed += PAIR_BULK - at;
+		at = 0;
+	}
+	*placed += RTE_ALIGN_CEIL(bytes, LINE);
+	return bulk + at;
+}
+
+static inline struct place place_find(
+	struct slot *slot, uint8_t *bulk, uint64_t placed, uint32_t head, uint32_t tail)
+{
+	struct place place = {.head = slot->head, .placed = placed};
+	if (head > PAIR_SLOT_ROOM)
+		place.head = bulk_take(bulk, &place.placed, head);
+	if (tail > 0)
+		place.tail = bulk_take(bulk, &place.placed, tail);
+	return place;
+}
+
+/* Are these lengths that a sender may have written? */
+static inline bool lengths_fine(uint32_t head, uint32_t tail, uint32_t frame_size)
+{
+	return head >= FRAME_HEADER && head + tail <= frame_size &&
+	       (tail == 0 || head <= PAIR_HEAD_MAX);
+}
+
+/* --- sending --- */
+
+static void out_look(struct pair *pair)
+{
+	struct outgoing *out = &pair->out;
+	/* Acquire: the peer is done with what it gives back. Pairs with in_tell(). */
+	uint64_t freed = atomic_load_explicit(&out->progress->freed, memory_order_acquire);
+	uint64_t taken = atomic_load_explicit(&out->progress->taken, memory_order_acquire);
+	if (taken - out->taken > out->sent - out->taken ||
+		freed - out->freed > out->placed - out->freed) {
+		pair->unsound = true;
+		return;
+	}
+	out->taken = taken;
+	out->freed = freed;
+}
+
+static inline bool out_fits(const struct outgoing *out, const struct place *place)
+{
+	return out->sent - out->taken < PAIR_SLOTS && place->placed - out->freed <= PAIR_BULK;
+}
+
+/* Finds room for a frame. False: there is none, or the pair is unsound. */
+static inline bool out_place(struct pair *pair, uint32_t head, uint32_t tail, struct place *place)
+{
+	struct outgoing *out = &pair->out;
+	*place =
+		place_find(&out->slots[out->sent % PAIR_SLOTS], out->bulk, out->placed, head, tail);
+	if (likely(out_fits(out, place)))
+		return true;
+	out_look(pair);
+	return !pair->unsound && out_fits(out, place);
+}
+
+/* The frame has been copied to its place: the peer may see it. */
+static inline void out_publish(
+	struct pair *pair, uint32_t head, uint32_t tail, const struct place *place)
+{
+	struct outgoing *out = &pair->out;
+	uint64_t word =
+		word_lap(out->sent) | (uint64_t)head << WORD_LAP | (uint64_t)tail << WORD_TAIL;
+	/* Release: the frame is there before its word. Pairs with in_next(). */
+	atomic_store_explicit(&out->slots[out->sent % PAIR_SLOTS].word, word, memory_order_release);
+	out->placed = place->placed;
+	out->sent++;
+	pair->counters.sent++;
+}
+
+static void segments_copy(uint8_t *to, const struct rte_mbuf *segment)
+{
+	for (; segment; segment = segment->next) {
+		memcpy(to, rte_pktmbuf_mtod(segment, const void *), segment->data_len);
+		to += segment->data_len;
+	}
+}
+
+/* How many bytes of a frame are its head: all, unless it is worth a tail. */
+static inline uint32_t frame_head(const struct rte_mbuf *frame)
+{
+	if (frame->nb_segs == 2 && frame->pkt_len > PAIR_SLOT_ROOM &&
+		frame->data_len >= FRAME_HEADER && frame->data_len <= PAIR_HEAD_MAX)
+		return frame->data_len;
+	return frame->pkt_len;
+}
+
+/* False: no room. */
+static inline bool frame_send(struct pair *pair, const struct rte_mbuf *frame)
+{
+	uint32_t head = frame_head(frame), tail = frame->pkt_len - head;
+	struct place place;
+	if (!out_place(pair, head, tail, &place))
+		return false;
+	if (tail == 0) {
+		segments_copy(place.head, frame);
+	} else {
+		memcpy(place.head, rte_pktmbuf_mtod(frame, const void *), head);
+		memcpy(place.tail, rte_pktmbuf_mtod(frame->next, const void *), tail);
+	}
+	out_publish(pair, head, tail, &place);
+	return true;
+}
+
+uint16_t pair_transmit(struct pair *pair, struct rte_mbuf **frames, uint16_t count)
+{
+	uint16_t n;
+	for (n = 0; n < count; n++) {
+		struct rte_mbuf *frame = frames[n];
+		if (pair->unsound)
+			break;
+		if (unlikely(!lengths_fine(frame->pkt_len, 0, pair->frame_size))) {
+			pair->counters.errors++;
+		} else if (!frame_send(pair, frame)) {
+			pair->counters.full++;
+			break;
+		}
+		rte_pktmbuf_free(frame);
+	}
+	return n;
+}
+
+/* --- receiving --- */
+
+/* The first byte of bulk that is not free. */
+static inline uint64_t in_freed(const struct incoming *in)
+{
+	return in->oldest == in->newest ? in->placed : in->tails[in->oldest % PAIR_TAILS].start;
+}
+
+static inline void in_tell(struct incoming *in)
+{
+	uint64_t freed = in_freed(in);
+	/* Release: nothing of what is given back is read any more. Pairs with out_look(). */
+	if (freed != in->told) {
+		in->told = freed;
+		atomic_store_explicit(&in->progress->freed, freed, memory_order_release);
+	}
+	atomic_store_explicit(&in->progress->taken, in->taken, memory_order_release);
+}
+
+static void pair_free(struct pair *pair)
+{
+	munmap(pair->memory, pair_bytes());
+	free(pair);
+}
+
+static void tail_free(void *memory, void *context)
+{
+	struct tail *tail = context;
+	struct pair *pair = tail->pair;
+	struct incoming *in = &pair->in;
+	(void)memory;
+	tail->held = false;
+	while (in->oldest != in->newest && !in->tails[in->oldest % PAIR_TAILS].held)
+		in->oldest++;
+	if (!pair->closed && in_freed(in) - in->told >= TELL)
+		in_tell(in); /* the sender need not wait for the end of a burst */
+	else if (pair->closed && in->oldest == in->newest)
+		pair_free(pair);
+}
+
+/* Makes the second segment of a frame of what lies in the bulk. */
+static void tail_attach(struct pair *pair, struct rte_mbuf *frame, struct rte_mbuf *segment,
+	uint8_t *bytes, uint32_t length)
+{
+	struct incoming *in = &pair->in;
+	struct tail *tail = &in->tails[in->newest++ % PAIR_TAILS];
+	tail->shared.free_cb = tail_free;
+	tail->shared.fcb_opaque = tail;
+	rte_mbuf_ext_refcnt_set(&tail->shared, 1);
+	tail->pair = pair;
+	tail->start = in->placed;
+	tail->held = true;
+	rte_pktmbuf_attach_extbuf(segment, bytes, RTE_BAD_IOVA, (uint16_t)length, &tail->shared);
+	segment->data_off = 0;
+	segment->data_len = (uint16_t)length;
+	frame->next = segment;
+	frame->nb_segs = 2;
+}
+
+/* A frame of what lies at a place. NULL: no buffer. */
+static inline struct rte_mbuf *frame_make(
+	struct pair *pair, const struct place *place, uint32_t head, uint32_t tail)
+{
+	bool attach = tail > 0 && pair->in.newest - pair->in.oldest < PAIR_TAILS;
+	struct rte_mbuf *frame = rte_pktmbuf_alloc(pair->pool);
+	struct rte_mbuf *segment = frame && attach ? rte_pktmbuf_alloc(pair->pool) : NULL;
+	uint8_t *to;
+	if (unlikely(!frame || (attach && !segment))) {
+		rte_pktmbuf_free(frame);
+		return NULL;
+	}
+	to = rte_pktmbuf_mtod(frame, uint8_t *);
+	memcpy(to, place->head, head);
+	frame->data_len = (uint16_t)head;
+	frame->pkt_len = head + tail;
+	if (attach) {
+		tail_attach(pair, frame, segment, place->tail, tail);
+	} else if (tail > 0) {
+		memcpy(to + head, place->tail, tail);
+		frame->data_len = (uint16_t)(head + tail);
+		pair->counters.copied++;
+	}
+	return frame;
+}
+
+/* The next frame. NULL: there is none, or no buffer for it, or the pair is unsound. */
+static inline struct rte_mbuf *in_next(struct pair *pair)
+{
+	struct incoming *in = &pair->in;
+	struct slot *slot = &in->slots[in->taken % PAIR_SLOTS];
+	/* Acquire: pairs with out_publish(). */
+	uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
+	uint32_t lap = word_lap(in->taken);
+	uint32_t head = (uint16_t)(word >> WORD_LAP), tail = (uint16_t)(word >> WORD_TAIL);
+	struct place place;
+	struct rte_mbuf *frame;
+	if ((uint32_t)word == lap - 1)
+		return NULL;
+	place = place_find(slot, in->bulk, in->placed, head, tail);
+	if (unlikely((uint32_t)word != lap || !lengths_fine(head, tail, pair->frame_size) ||
+		     place.placed - in_freed(in) > PAIR_BULK)) {
+		pair->unsound = true;
+		return NULL;
+	}
+	frame = frame_make(pair, &place, head, tail);
+	if (unlikely(!frame)) {
+		pair->counters.no_mbuf++;
+		return NULL;
+	}
+	in->placed = place.placed;
+	in->taken++;
+	return frame;
+}
+
+uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count)
+{
+	struct incoming *in = &pair->in;
+	uint16_t n = 0;
+	if (unlikely(pair->unsound))
+		return 0;
+	while (n < count && (frames[n] = in_next(pair)))
+		n++;
+	if (n > 0 || in_freed(in) != in->told)
+		in_tell(in);
+	pair->counters.received += n;
+	return n;
+}
+
+/* --- the whole --- */
+
+bool pair_sound(const struct pair *pair)
+{
+	return !pair->unsound;
+}
+
+void pair_move(struct pair *from, struct pair *to)
+{
+	uint64_t placed = 0;
+	assert(to->out.sent == 0);
+	/* More than a ring full: the peer has taken frames, which is against the rules. */
+	for (uint64_t n = 0; n < from->out.sent && from->out.sent <= PAIR_SLOTS; n++) {
+		struct slot *slot = &from->out.slots[n];
+		/* P1 is for own words as well. */
+		uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+		uint32_t head = (uint16_t)(word >> WORD_LAP), tail = (uint16_t)(word >> WORD_TAIL);
+		struct place there = place_find(slot, from->out.bulk, placed, head, tail), here;
+		if (!lengths_fine(head, tail, to->frame_size) || !out_place(to, head, tail, &here))
+			return;
+		memcpy(here.head, there.head, head);
+		if (tail > 0)
+			memcpy(here.tail, there.tail, tail);
+		out_publish(to, head, tail, &here);
+		placed = there.placed;
+	}
+}
+
+struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uint32_t frame_size)
+{
+	struct memory *shared = memory;
+	struct pair *pair = aligned_alloc(LINE, sizeof(*pair));
+	assert(end < 2 && frame_size >= FRAME_MIN && frame_size <= FRAME_MAX);
+	assert(rte_pktmbuf_data_room_size(pool) >= RTE_PKTMBUF_HEADROOM + frame_size);
+	if (!pair)
+		return NULL;
+	*pair = (struct pair){.frame_size = frame_size, .pool = pool, .memory = shared};
+	pair->out.slots = shared->slots[end];
+	pair->out.bulk = shared->bulk[end];
+	pair->out.progress = &shared->progress[end];
+	pair->in.slots = shared->slots[1 - end];
+	pair->in.bulk = shared->bulk[1 - end];
+	pair->in.progress = &shared->progress[1 - end];
+	return pair;
+}
+
+void pair_close(struct pair *pair)
+{
+	pair->closed = true;
+	if (pair->in.oldest == pair->in.newest)
+		pair_free(pair);
+}
+
+struct pair_counters pair_count(const struct pair *pair)
+{
+	return pair->counters;
+}

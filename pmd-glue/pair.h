@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pair.h - one end of the memory that two processes of a machine share, through which they send
+ * frames to each other. Owned by one poll core.
+ *
+ * In each direction there are 256 slots in a ring and 512 KiB of bulk, a ring of bytes. A slot
+ * begins with a word that publishes a frame. A frame has a head and, if it was sent in two
+ * segments, a tail:
+ *
+ *      slot   [ word | head up to 248 bytes ]
+ *      bulk   [ longer head ][ tail ]            each from a cache line on, in one piece
+ *
+ *      the sender writes the slots and the bulk; the receiver writes a line: slots taken, bulk
+ *      freed
+ *
+ * P1. The peer is hostile: it may write anything anywhere at any moment. What a process needs to
+ *     know of its own positions lies in its private memory. A word or a position of the peer's is
+ *     read once and checked; an impossible one ends the pair (pair_sound()). No address, offset or
+ *     index comes from the peer: both ends compute where a frame lies from the lengths of all
+ *     frames so far.
+ * P2. A frame whose word is not there does not exist. So a process that ends in the middle of
+ *     writing a frame leaves nothing behind, and neither end ever waits for the other.
+ * P3. A word says in which lap around the ring it was written, so no slot has to be cleared.
+ * P4. A head is copied before anybody looks at it. A tail stays in the shared memory, where the
+ *     peer may change it while it is read: a reader must expect nothing of its bytes, least of all
+ *     to read the same ones twice.
+ * P5. Slots are given back once their heads are copied, bulk in order: not before all earlier tails
+ *     are freed. When too many tails are held, further ones are copied out. A receiver must free or
+ *     copy out each frame with a tail without waiting for other frames from the same peer.
+ */
+#ifndef PMD_GLUE_PAIR_H
+#define PMD_GLUE_PAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PAIR_SLOTS     256u /* frames that a direction holds */
+#define PAIR_SLOT_ROOM 248u /* bytes of a head that lies in its slot */
+#define PAIR_BULK      (512u << 10)
+#define PAIR_HEAD_MAX  2048u /* bytes of a head before a tail */
+#define PAIR_TAILS     64u   /* that a receiver may hold */
+
+struct rte_mbuf;
+struct rte_mempool;
+struct pair;
+
+struct pair_counters {
+	uint64_t sent;     /* frames */
+	uint64_t received; /* frames */
+	uint64_t copied;   /* received frames whose tails were copied out (P5) */
+	uint64_t full;     /* calls of pair_transmit() that found too little room */
+	uint64_t errors;   /* frames to send that were too long or too short */
+	uint64_t no_mbuf;  /* calls of pair_receive() that found no buffer for a frame */
+};
+
+/* Bytes of the memory of a pair, both directions: a multiple of the page. */
+size_t pair_bytes(void);
+/* One end of a pair. memory: mapped MAP_SHARED, pair_bytes() long, zero when it was made; the pair
+ * unmaps it. end: 0 for the process that made the memory, 1 for the other one. pool: its buffers
+ * hold frame_size bytes behind the headroom. frame_size: the same at both ends, FRAME_MIN to
+ * FRAME_MAX. NULL: out of memory, and the mapping stays the caller's. */
+struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uint32_t frame_size);
+/* Takes frames from the front while there is room, and returns how many; they are copied and
+ * freed when it returns, the rest stay the caller's. Frames that are too long or too short are
+ * dropped and counted. */
+uint16_t pair_transmit(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
+/* Writes up to count received frames to frames and returns how many. Each has one segment, or two,
+ * of which the second is a tail (P4, P5). The pair's owner frees them. */
+uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
+/* False for good once the peer has broken the rules (P1): then the pair neither takes nor gives
+ * frames. */
+bool pair_sound(const struct pair *pair);
+/* Sends the frames again that were sent through `from`, of which the peer has taken none, through
+ * `to`, which has sent nothing yet: two processes have connected to each other at once, and `from`
+ * is to be closed. */
+void pair_move(struct pair *from, struct pair *to);
+/* Ends the pair. The memory is unmapped when no received frame refers to it any more. */
+void pair_close(struct pair *pair);
+struct pair_counters pair_count(const struct pair *pair);
+
+#endif
