@@ -65,7 +65,7 @@ static struct operation *operation_accept(struct space *space, enum operation_ki
 	region_begin(space, region, operation);
 	operation->exhausts = region_spend(region, true, placement->length);
 	engine_trace(space->engine, TRACE_MATCH, from, header->operation, account);
-	link = region_log(space, region, operation->queue,
+	link = region_log(space, region, operation_queue(operation),
 		kind == OPERATION_RECEIVE ? EVENT_PUT_START : EVENT_GET_START, account);
 	account->link = link ? link : LINK_OWN;
 	return operation;
@@ -247,7 +247,7 @@ void incoming_acknowledged(
 		exhausts = region_spend(region, region_take(region), 0);
 		engine_trace(
 			space->engine, TRACE_ACK, space->engine->self, header->operation, &account);
-		queue = queue_find(space->segment, region->queue);
+		queue = region_queue(region);
 		lost = event_wanted(region, EVENT_ACK, TRANSPORT_OK) &&
 		       (!queue || !event_log(space, queue, region, EVENT_ACK, TRANSPORT_OK,
 					  &account, account.link)
@@ -342,8 +342,9 @@ static void reply_begin(struct space *space, struct process from,
 		return;
 	}
 	region = operation->region;
-	operation->queue = region->queue;
-	link = region_log(space, region, operation->queue, EVENT_REPLY_START, &operation->account);
+	operation_aim(operation, region);
+	link = region_log(
+		space, region, region_queue(region), EVENT_REPLY_START, &operation->account);
 	operation->account.link = link ? link : LINK_OWN;
 	inbound->memory = region_map(region, 0, operation->account.moved);
 	inbound->context = operation;

@@ -92,7 +92,7 @@ LOGGING_INLINE uint64_t region_log_whole(struct space *space, const struct regio
 	const struct account *account, enum event_kind start)
 {
 	const uint32_t both = EVENT_BIT(start) | EVENT_BIT(start + 1);
-	struct queue *queue = queue_find(space->segment, region->queue);
+	struct queue *queue = region_queue(region);
 	struct logging logging = {0};
 
 	if (!queue)

@@ -60,7 +60,7 @@ static inline void put_start(struct engine *engine, struct operation *operation)
 {
 	const struct region *region = operation->region;
 	struct space *space = operation->space;
-	struct queue *queue = queue_find(space->segment, operation->queue);
+	struct queue *queue = operation_queue(operation);
 	struct account account;
 
 	operation->account.link = LINK_OWN;
@@ -146,7 +146,7 @@ void outgoing_put(struct space *space, struct region *region, const struct move 
 	region->pending++;
 	operation->space = space;
 	operation->region = region;
-	operation->queue = region->queue;
+	operation_aim(operation, region);
 	operation->peer = move->to;
 	operation->exhausts = region_spend(region, taken, 0);
 	operation->account.target = space->uid | (uint64_t)move->portal << 32;
@@ -202,8 +202,7 @@ static inline __attribute__((always_inline)) void put_end(
 	struct space *space = operation->space;
 	const struct account account = put_account(engine, operation);
 
-	region_log_end(space, region, queue_find(space->segment, operation->queue), EVENT_SEND_END,
-		why, &account);
+	region_log_end(space, region, operation_queue(operation), EVENT_SEND_END, why, &account);
 	if (operation->exhausts || region->state != REGION_LIVE)
 		put_settle(engine, operation, why);
 }
@@ -310,7 +309,7 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 {
 	struct region *region = operation->region;
 
-	operation->queue = region->queue;
+	operation_aim(operation, region);
 	operation->exhausts = region_spend(region, region_take(region), 0);
 	operation->account.link = LINK_OWN;
 	operation->account.moved = 0;

@@ -33,10 +33,11 @@ void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64
 	struct queue *queue = segment_queue(segment, handle_index(handle));
 	unsigned order = slots_order(count);
 
-	/* Head, head_seen and tail stay as queue_close() left them: Q3. So does touched, which is
+	/* Head and tail stay as queue_close() left them: Q3. So does touched, which is
 	 * the engine's. */
 	queue->sequence = 1;
 	queue->count = count;
+	queue->full_at = queue->tail + count;
 	queue->incoming = 0;
 	queue->gap = 0;
 	queue->lost = 0;
@@ -84,13 +85,13 @@ bool queue_make_room(struct queue *queue, uint64_t events)
 {
 	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire); /* B */
 
-	queue->head_seen = head >> 1;
-	if (queue->tail + events - queue->head_seen <= queue->count)
+	queue->full_at = (head >> 1) + queue->count;
+	if (queue_has_room(queue, events))
 		return true;
-	if (queue->tail + events - head_position(head) > queue->count)
+	if (queue->tail + events > head_position(head) + queue->count)
 		return false;
 	queue_unfold(queue, head);
-	queue->head_seen++;
+	queue->full_at++;
 	return true;
 }
 
@@ -137,7 +138,6 @@ void queue_close(struct queue *queue)
 {
 	atomic_store_explicit(&queue->gate, 0, memory_order_release);
 	queue->tail++; /* a position that was never anybody's */
-	queue->head_seen = queue->tail;
 	atomic_store_explicit(&queue->head, 2 * queue->tail, memory_order_release); /* C */
 	atomic_thread_fence(memory_order_seq_cst);
 	queue_wake(queue, INT_MAX);

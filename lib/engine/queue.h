@@ -5,7 +5,7 @@
  * Hand-over of one event, p its position:
  *
  *     poll core                                     reader
- *     its slot is free (head_seen)?
+ *     its slot is free (full_at)?
  *     words of the slot           (relaxed)
  *     first word = p's            (release A)  -->  first word == head's?     (acquire A)
  *     tail++                                        copy words                (relaxed)
@@ -23,7 +23,7 @@
  *     an event that nobody was writing. One whose compare-and-swap fails throws its copy away. Head
  *     only grows, so a reader that succeeds has seen no other's step since it read head, and two
  *     never take the same event, nor END before START. The poll core need not look at head for
- *     every event: one that it saw before is as good until the queue seems full (head_seen).
+ *     every event: one that it saw before is as good until the queue seems full (full_at).
  * Q2. Without A a reader could see the old words; without B the poll core could overwrite words
  * still being copied.
  * Q3. A queue may be freed, and its memory and its index be used again, while a reader is on its
@@ -204,16 +204,25 @@ void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64
 
 /* Poll core, all below. */
 
+/* The queue if this is its handle; NULL: stale, or there is none. */
+static inline struct queue *queue_alive(struct queue *queue, uint64_t handle)
+{
+	return queue && atomic_load_explicit(&queue->gate, memory_order_acquire) == handle ? queue
+											   : NULL;
+}
+
+/* The object that a handle of a queue names, whether it lives or not; NULL: 0, or there is none. */
+static inline struct queue *queue_named(struct segment *segment, uint64_t handle)
+{
+	uint32_t index = handle_index(handle);
+
+	return handle != 0 && index < segment->limits.queues ? segment_queue(segment, index) : NULL;
+}
+
 /* NULL: 0, stale or not a queue of this interface. */
 static inline struct queue *queue_find(struct segment *segment, uint64_t handle)
 {
-	uint32_t index = handle_index(handle);
-	struct queue *queue;
-
-	if (handle == 0 || index >= segment->limits.queues)
-		return NULL;
-	queue = segment_queue(segment, index);
-	return atomic_load_explicit(&queue->gate, memory_order_acquire) == handle ? queue : NULL;
+	return queue_alive(queue_named(segment, handle), handle);
 }
 
 uint64_t queue_used(const struct queue *queue); /* how many events are in it */
@@ -235,7 +244,7 @@ struct logging {
  * readers' line? */
 static inline bool queue_has_room(const struct queue *queue, uint64_t events)
 {
-	return __builtin_expect(queue->tail + events - queue->head_seen <= queue->count, 1);
+	return __builtin_expect(queue->tail + events <= queue->full_at, 1);
 }
 
 /* Claims the next slot, for so many events; there is room. */

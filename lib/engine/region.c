@@ -74,9 +74,9 @@ void region_begin(struct space *space, struct region *region, struct operation *
 	region->pending++;
 	operation->space = space;
 	operation->region = region;
-	operation->queue = region->queue;
+	operation_aim(operation, region);
 	if (operation_comes_in(operation)) {
-		queue = queue_find(space->segment, operation->queue);
+		queue = operation_queue(operation);
 		if (queue)
 			queue->incoming++;
 	}
@@ -109,15 +109,10 @@ bool region_charge(struct region *region, bool taken, uint64_t moved)
 	return !was_spent && region_is_spent(region);
 }
 
-uint64_t region_log(struct space *space, const struct region *region, uint64_t handle,
+uint64_t region_log(struct space *space, const struct region *region, struct queue *queue,
 	enum event_kind kind, const struct account *account)
 {
-	struct queue *queue;
-
-	if (!event_wanted(region, kind, TRANSPORT_OK))
-		return 0;
-	queue = queue_find(space->segment, handle);
-	if (!queue)
+	if (!queue || !event_wanted(region, kind, TRANSPORT_OK))
 		return 0;
 	return event_log(space, queue, region, kind, TRANSPORT_OK, account, account->link).sequence;
 }
@@ -125,13 +120,14 @@ uint64_t region_log(struct space *space, const struct region *region, uint64_t h
 uint64_t region_log_apart(struct space *space, const struct region *region,
 	const struct account *account, enum event_kind start)
 {
+	struct queue *queue = region_queue(region);
 	struct account copy = *account;
 	uint64_t link;
 
 	copy.link = LINK_OWN;
-	link = region_log(space, region, region->queue, start, &copy);
+	link = region_log(space, region, queue, start, &copy);
 	copy.link = link ? link : LINK_OWN;
-	region_log(space, region, region->queue, start + 1, &copy);
+	region_log(space, region, queue, start + 1, &copy);
 	return link;
 }
 
@@ -139,7 +135,7 @@ uint64_t region_log_apart(struct space *space, const struct region *region,
  * another region to the entry. */
 static void region_depart(struct space *space, struct region *region, const struct account *account)
 {
-	struct queue *queue = queue_find(space->segment, region->queue);
+	struct queue *queue = region_queue(region);
 	struct logging logging = {0};
 
 	if (queue && event_wanted(region, EVENT_UNLINK, TRANSPORT_OK)) {
@@ -181,7 +177,7 @@ void region_end(struct operation *operation, enum event_kind kind, uint32_t why)
 {
 	struct region *region = operation->region;
 	struct space *space = operation->space;
-	struct queue *queue = queue_find(space->segment, operation->queue);
+	struct queue *queue = operation_queue(operation);
 
 	if (queue && operation_comes_in(operation) && queue->incoming > 0)
 		queue->incoming--;
@@ -217,6 +213,7 @@ void region_free(struct space *space, uint32_t index)
 static void region_open(struct space *space, struct region *region)
 {
 	region->handle = region_handle(space, region);
+	region->logs = queue_named(space->segment, region->queue);
 	region->offset = 0;
 	region->pending = 0;
 	region->unlink_link = 0;
@@ -280,7 +277,8 @@ enum answer region_unlink(struct space *space, uint32_t index, uint32_t generati
 
 /* Sends that were taken from the old threshold and still wait in the ring are not charged to the
  * new one. */
-static void region_apply(struct region *region, const struct region_description *after)
+static void region_apply(
+	struct space *space, struct region *region, const struct region_description *after)
 {
 	uint64_t gate = atomic_load_explicit(&region->gate, memory_order_relaxed);
 	uint32_t waiting = 0;
@@ -289,6 +287,7 @@ static void region_apply(struct region *region, const struct region_description 
 	region->length = after->length;
 	region->user = after->user;
 	region->queue = after->queue;
+	region->logs = queue_named(space->segment, region->queue);
 	region->max_offset = after->max_offset;
 	region->options = after->options & REGION_OPTIONS;
 	region_review(region);
@@ -320,6 +319,6 @@ enum answer region_update(struct space *space, const struct command *command, st
 			return ANSWER_NOT_EMPTY;
 	}
 	if (command->update)
-		region_apply(region, &reply->after);
+		region_apply(space, region, &reply->after);
 	return ANSWER_OK;
 }

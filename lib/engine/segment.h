@@ -173,6 +173,7 @@ struct region {
 	uint32_t entry_generation;            /* of `entry`, for the command that attaches it */
 	/* REGION_LEAVING: link of the UNLINK event to come; 0: its own sequence */
 	uint64_t unlink_link;
+	struct queue *logs; /* what `queue` names, alive or not; NULL: nothing */
 	/* its memory's pieces (map.h), of which `start` is an offset; NULL: one piece */
 	const struct map_vector *vector;
 };
@@ -358,9 +359,9 @@ struct queue {
 	_Atomic uint32_t waiters;
 	/* line 2: poll core */
 	_Alignas(CACHE_LINE) uint64_t tail; /* position of the next event */
-	/* slots before this position are free: the poll core looks at head when the queue seems to
-	 * be full */
-	uint64_t head_seen;
+	/* where the tail may be at most: `count` behind the head that the poll core saw last, which
+	 * it looks at when the queue seems to be full */
+	uint64_t full_at;
 	uint64_t sequence; /* of the next event, lost ones included; starts at 1 */
 	uint64_t memory;   /* where its slots are, in bytes from here */
 	uint64_t mask;     /* number of slots - 1, in bytes */

@@ -58,7 +58,8 @@ struct operation {
 	struct process peer;
 	struct space *space; /* of all but a NOTICE */
 	struct region *region;
-	uint64_t queue;         /* handle */
+	uint64_t queue;         /* handle that the region had when it began */
+	struct queue *logs;     /* what that names */
 	struct account account; /* what its events have in common */
 	uint64_t asked;         /* GET: when the request or the last probe was acknowledged, ns */
 	uint64_t name;          /* PUT: on the wire, of one that is acknowledged or traced */
@@ -249,6 +250,25 @@ static inline bool region_spend(struct region *region, bool taken, uint64_t move
 	return region_charge(region, taken, moved);
 }
 
+/* The queue that events of a region go to now; NULL: there is none, or no longer. */
+static inline struct queue *region_queue(const struct region *region)
+{
+	return queue_alive(region->logs, region->queue);
+}
+
+/* The queue that events of an operation go to. */
+static inline struct queue *operation_queue(const struct operation *operation)
+{
+	return queue_alive(operation->logs, operation->queue);
+}
+
+/* Events of an operation go to its region's queue from now on. */
+static inline void operation_aim(struct operation *operation, const struct region *region)
+{
+	operation->queue = region->queue;
+	operation->logs = region->logs;
+}
+
 void region_begin(struct space *space, struct region *region, struct operation *operation);
 /* The operation is over: it is no longer pending, then its event is logged, then perhaps the region
  * goes. */
@@ -264,9 +284,9 @@ static inline void region_settle(
 		region_settle_spent(space, region, account, exhausts);
 }
 
-/* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue.
- * logging.h has the same in parts. */
-uint64_t region_log(struct space *space, const struct region *region, uint64_t queue,
+/* Logs an event of an operation, with the region's state. Returns its sequence, 0 without a queue
+ * (NULL). logging.h has the same in parts. */
+uint64_t region_log(struct space *space, const struct region *region, struct queue *queue,
 	enum event_kind kind, const struct account *account);
 /* Unlinks it, with an UNLINK event, as soon as nothing is pending. account: what the message that
  * caused it says. */
