@@ -1,0 +1,1146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hall.c - see hall.h.
+ *
+ *      connector                                  acceptor
+ *      memory, sealed
+ *      HELLO {who, sizes} + memory, page   ---->  checks, maps
+ *                                          <----  ANSWER {who, sizes} + page
+ *      wake-ups                            <--->  wake-ups
+ *
+ * A page is one process's: it alone can write to it, others map it to read the word of H5.
+ */
+#include <pmd-glue/hall.h>
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/magic.h>
+#include <linux/membarrier.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <pmd-glue/glue.h>
+
+#define NAME_DEFAULT   "default"
+#define NAME_LENGTH    32u
+#define PID_MAX        0x7fffffffu /* of those that HALL_PID_ANY finds */
+#define PIDS_TRIED     4096u
+#define PID_WAIT       200u /* ms for a lock that a sweeper or a dying process still holds */
+#define SWEPT_AT_ONCE  4096u
+#define LINKS_MAX      1024u
+#define HALF_OPEN_MAX  16u
+#define HALF_OPEN_TIME SECOND
+#define BACKLOG        256
+/* In one series of hall_turn(). */
+#define EVENTS_AT_ONCE  64
+#define ACCEPTS_AT_ONCE 16u
+#define WAKES_AT_ONCE   64u /* of one link */
+#define FALLOCATE_TRIES 100u
+
+#define MAGIC           UINT32_C(0x6c6c6148)
+#define VERSION         1u
+#define DESCRIPTORS_MAX 2u
+#define SEALS_MEMORY    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEALS_PAGE      (SEALS_MEMORY | F_SEAL_FUTURE_WRITE)
+
+enum kind { KIND_HELLO = 1, KIND_ANSWER };
+
+struct hello {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t kind;
+	uint32_t nid;
+	uint32_t pid;
+	uint32_t frame_size;
+	uint64_t pair_bytes;
+	uint64_t incarnation;
+};
+
+/* What came with one message. */
+struct parcel {
+	struct hello hello;
+	size_t length;
+	unsigned count;
+	int fds[DESCRIPTORS_MAX];
+};
+
+/* A connection that has not said HELLO. */
+struct half_open {
+	int socket;
+	uint64_t deadline;
+};
+
+/* Reasons to complain, of which each is named once. */
+enum reason {
+	REASON_USER,
+	REASON_STRANGE,
+	REASON_VERSION,
+	REASON_NODE,
+	REASON_SIZE,
+	REASON_MEMORY,
+	REASON_LINKS,
+	REASON_DESCRIPTORS,
+};
+
+struct hall {
+	struct hall *next; /* of this process's */
+	struct hall_options options;
+	uint32_t pid;
+	uid_t uid;
+	uint64_t incarnation;
+	int directory;
+	int lock;
+	int listener;
+	int set;
+	int page_file;
+	bool cheap;  /* H5: this process is registered */
+	bool looked; /* in this series of hall_turn() */
+	uint32_t complained;
+	_Atomic uint32_t *word; /* in this process's page */
+	struct link news;       /* links with events to report */
+	unsigned half_open_count;
+	unsigned link_count;
+	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
+	struct hall_link *links[LINKS_MAX];
+	/* Of the links, again: a child made by fork() while the owner was at work must not follow
+	 * pointers. */
+	int sockets[LINKS_MAX];
+	char path[PATH_MAX];
+};
+
+/* A process that has not answered wants to be woken. */
+static const _Atomic uint32_t unanswered = 1;
+
+static void close_and_forget(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+#define complain(hall, reason, ...)                                                                \
+	do {                                                                                       \
+		if (((hall)->complained & 1u << (reason)) == 0)                                    \
+			log_warning(__VA_ARGS__);                                                  \
+		(hall)->complained |= 1u << (reason);                                              \
+	} while (0)
+
+/* --- H7 --- */
+
+static pthread_mutex_t halls_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hall *halls;
+static bool halls_handle_fork;
+
+static void halls_before_fork(void)
+{
+	pthread_mutex_lock(&halls_lock);
+}
+
+static void halls_after_fork(void)
+{
+	pthread_mutex_unlock(&halls_lock);
+}
+
+static void halls_in_child(void)
+{
+	for (struct hall *hall = halls; hall; hall = hall->next) {
+		close_and_forget(&hall->listener);
+		close_and_forget(&hall->lock);
+		close_and_forget(&hall->directory);
+		close_and_forget(&hall->set);
+		for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
+			close_and_forget(&hall->half_open[n].socket);
+		for (unsigned n = 0; n < LINKS_MAX; n++)
+			close_and_forget(&hall->sockets[n]);
+	}
+	halls = NULL;
+	pthread_mutex_unlock(&halls_lock);
+}
+
+static bool halls_add(struct hall *hall)
+{
+	bool added;
+	pthread_mutex_lock(&halls_lock);
+	added = halls_handle_fork ||
+		pthread_atfork(halls_before_fork, halls_after_fork, halls_in_child) == 0;
+	halls_handle_fork = added;
+	if (added) {
+		hall->next = halls;
+		halls = hall;
+	}
+	pthread_mutex_unlock(&halls_lock);
+	return added;
+}
+
+static void halls_remove(struct hall *hall)
+{
+	struct hall **at = &halls;
+	pthread_mutex_lock(&halls_lock);
+	while (*at && *at != hall)
+		at = &(*at)->next;
+	if (*at)
+		*at = hall->next;
+	pthread_mutex_unlock(&halls_lock);
+}
+
+/* --- memory --- */
+
+static size_t page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A file of bytes, the first of which have memory. -1: errno says why. */
+static int memory_file(size_t bytes, size_t touched)
+{
+	struct rlimit files;
+	int fd, error = 0;
+	/* A file beyond the limit would end the process by a signal. */
+	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < bytes) {
+		errno = EFBIG;
+		return -1;
+	}
+	fd = memfd_create("postern-pair", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, (off_t)bytes) != 0)
+		error = errno;
+	for (unsigned n = 0; error == 0 && touched > 0 && n < FALLOCATE_TRIES; n++) {
+		if (fallocate(fd, 0, 0, (off_t)touched) == 0)
+			break;
+		error = errno == EINTR && n + 1 < FALLOCATE_TRIES ? 0 : errno;
+	}
+	if (error == 0)
+		return fd;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+static void *memory_map(int fd, size_t bytes, int protection)
+{
+	void *memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Maps another process's file, H2. The file system's type excludes hugepages, which may be missing
+ * when they are touched. */
+static void *memory_accept(int fd, size_t bytes, int seals, int protection)
+{
+	struct statfs system;
+	struct stat status;
+	int sealed = fcntl(fd, F_GET_SEALS);
+	if (sealed < 0 || (sealed & seals) != seals || fstat(fd, &status) != 0 ||
+		status.st_size != (off_t)bytes || fstatfs(fd, &system) != 0 ||
+		system.f_type != TMPFS_MAGIC)
+		return NULL;
+	return memory_map(fd, bytes, protection);
+}
+
+bool hall_commit(void *memory, size_t bytes)
+{
+	uintptr_t start = (uintptr_t)memory / page_size() * page_size();
+	size_t length = (uintptr_t)memory - start + bytes;
+	return madvise((void *)start, length, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+}
+
+static bool page_make(struct hall *hall)
+{
+	hall->page_file = memory_file(page_size(), page_size());
+	if (hall->page_file >= 0)
+		hall->word = memory_map(hall->page_file, page_size(), PROT_READ | PROT_WRITE);
+	if (hall->word && fcntl(hall->page_file, F_ADD_SEALS, SEALS_PAGE) == 0)
+		return true;
+	log_error("node: no memory can be shared with other processes: %s: free some memory, raise "
+		  "the limits of open files and of file sizes (ulimit -n, ulimit -f), or use Linux "
+		  "5.1 or newer",
+		strerror(errno));
+	return false;
+}
+
+/* --- messages --- */
+
+static struct hello hello_make(const struct hall *hall, enum kind kind)
+{
+	return (struct hello){.magic = MAGIC,
+		.version = VERSION,
+		.kind = kind,
+		.nid = hall->options.nid,
+		.pid = hall->pid,
+		.frame_size = hall->options.frame_size,
+		.pair_bytes = hall->options.pair_bytes,
+		.incarnation = hall->incarnation};
+}
+
+static bool hello_send(const struct hall *hall, int socket, enum kind kind, int memory)
+{
+	struct hello hello = hello_make(hall, kind);
+	const int fds[DESCRIPTORS_MAX] = {hall->page_file, memory};
+	size_t bytes = (kind == KIND_HELLO ? 2 : 1) * sizeof(int);
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(fds))];
+	} control = {0};
+	struct iovec vector = {.iov_base = &hello, .iov_len = sizeof(hello)};
+	struct msghdr message = {.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(bytes)};
+	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+	part->cmsg_level = SOL_SOCKET;
+	part->cmsg_type = SCM_RIGHTS;
+	part->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(part), fds, bytes);
+	return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(hello);
+}
+
+static void parcel_close(struct parcel *parcel)
+{
+	while (parcel->count > 0)
+		close(parcel->fds[--parcel->count]);
+}
+
+/* Takes what the kernel has put into this process's table, whatever the number. */
+static void parcel_unpack(struct parcel *parcel, struct msghdr *message)
+{
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
+		part = CMSG_NXTHDR(message, part)) {
+		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t n = 0; n < count; n++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(part) + n * sizeof(fd), sizeof(fd));
+			if (parcel->count < DESCRIPTORS_MAX)
+				parcel->fds[parcel->count++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+enum heard { HEARD_NOTHING, HEARD_MESSAGE, HEARD_END };
+
+/* One message, with its descriptors, which the caller closes. A message of another length, or with
+ * another number of descriptors than it should have, has the length 0. */
+static enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptors)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
+	} control;
+	struct iovec vector = {.iov_base = &parcel->hello, .iov_len = sizeof(parcel->hello)};
+	struct msghdr message = {.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t length;
+	*parcel = (struct parcel){0};
+	length = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return HEARD_NOTHING;
+	if (length <= 0)
+		return HEARD_END;
+	parcel_unpack(parcel, &message);
+	if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 && parcel->count == descriptors)
+		parcel->length = (size_t)length;
+	return HEARD_MESSAGE;
+}
+
+/* H2. Who is at the other end, by the kernel's word. */
+static bool peer_trusted(struct hall *hall, int socket, uid_t *uid)
+{
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(peer);
+	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	*uid = peer.uid;
+	if (peer.uid == hall->uid || peer.uid == 0)
+		return true;
+	complain(hall, REASON_USER,
+		"node: system process %d of user %u in %s is refused, because this process is user "
+		"%u's: run both as one user",
+		peer.pid, peer.uid, hall->path, hall->uid);
+	return false;
+}
+
+static bool hello_sizes(struct hall *hall, const struct hello *hello)
+{
+	if (hello->frame_size != hall->options.frame_size) {
+		complain(hall, REASON_SIZE,
+			"node: process id %u in %s has frames of %u bytes and this process of %u, "
+			"so they cannot talk: give both the same PTL_MTU",
+			hello->pid, hall->path, hello->frame_size, hall->options.frame_size);
+		return false;
+	}
+	if (hello->pair_bytes != hall->options.pair_bytes) {
+		complain(hall, REASON_VERSION,
+			"node: process id %u in %s shares %llu bytes and this process %zu, so they "
+			"cannot talk: run both with the same version of Postern",
+			hello->pid, hall->path, (unsigned long long)hello->pair_bytes,
+			hall->options.pair_bytes);
+		return false;
+	}
+	return true;
+}
+
+static bool parcel_fits(struct hall *hall, const struct parcel *parcel, enum kind kind)
+{
+	const struct hello *hello = &parcel->hello;
+	if (parcel->length < offsetof(struct hello, kind) || hello->magic != MAGIC) {
+		complain(hall, REASON_STRANGE,
+			"node: a program that does not speak as Postern does has connected in %s "
+			"and is refused: keep others out of this directory",
+			hall->path);
+		return false;
+	}
+	if (hello->version != VERSION) {
+		complain(hall, REASON_VERSION,
+			"node: a process in %s speaks version %u and this process version %u, so "
+			"they cannot talk: run both with the same version of Postern",
+			hall->path, hello->version, VERSION);
+		return false;
+	}
+	if (parcel->length != sizeof(*hello) || hello->kind != kind || hello->incarnation == 0 ||
+		hello->pid == HALL_PID_ANY || hello->pid == hall->pid) {
+		complain(hall, REASON_STRANGE,
+			"node: a process in %s that claims process id %u breaks the protocol and "
+			"is refused: keep programs other than Postern's out of this directory",
+			hall->path, hello->pid);
+		return false;
+	}
+	if (hello->nid != hall->options.nid) {
+		complain(hall, REASON_NODE,
+			"node: process id %u in %s has node id %u and this process %u, so they "
+			"cannot talk: give both the same PTL_NID, or different names (node:NAME)",
+			hello->pid, hall->path, hello->nid, hall->options.nid);
+		return false;
+	}
+	return hello_sizes(hall, hello);
+}
+
+/* --- links --- */
+
+static bool socket_watch(const struct hall *hall, int socket, struct hall_link *link)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
+	return epoll_ctl(hall->set, EPOLL_CTL_ADD, socket, &event) == 0 ||
+	       (errno == EEXIST && epoll_ctl(hall->set, EPOLL_CTL_MOD, socket, &event) == 0);
+}
+
+/* The set is told, because a child made by fork() may still hold the socket open. */
+static void socket_close(const struct hall *hall, int *socket)
+{
+	if (*socket >= 0)
+		epoll_ctl(hall->set, EPOLL_CTL_DEL, *socket, NULL);
+	close_and_forget(socket);
+}
+
+static void link_report(struct hall *hall, struct hall_link *link, enum hall_event event)
+{
+	link->news |= 1u << event;
+	if (!link_listed(&link->listed))
+		list_append(&hall->news, &link->listed);
+}
+
+static void link_hang_up(struct hall *hall, struct hall_link *link)
+{
+	socket_close(hall, &link->socket);
+	hall->sockets[link->slot] = -1;
+}
+
+static void link_end(struct hall *hall, struct hall_link *link)
+{
+	link_hang_up(hall, link);
+	link_report(hall, link, HALL_ENDED);
+}
+
+static void page_unmap(struct hall_link *link)
+{
+	if (link->asleep != &unanswered)
+		munmap((void *)(uintptr_t)link->asleep, page_size());
+	link->asleep = &unanswered;
+}
+
+/* The link that lives. */
+static struct hall_link *link_find(const struct hall *hall, uint32_t pid)
+{
+	for (unsigned n = 0; n < hall->link_count; n++)
+		if (hall->links[n]->pid == pid && hall->links[n]->socket >= 0)
+			return hall->links[n];
+	return NULL;
+}
+
+static bool link_room(struct hall *hall)
+{
+	if (hall->link_count < LINKS_MAX)
+		return true;
+	complain(hall, REASON_LINKS,
+		"node: this process has links to %u processes in %s, which is the most, and "
+		"refuses further ones",
+		LINKS_MAX, hall->path);
+	errno = EMFILE;
+	return false;
+}
+
+/* A link without a socket. */
+static struct hall_link *link_make(struct hall *hall, uint32_t pid)
+{
+	struct hall_link *link = calloc(1, sizeof(*link));
+	if (!link)
+		return NULL;
+	link->asleep = &unanswered;
+	link->cheap = hall->cheap;
+	link->pid = pid;
+	link->socket = -1;
+	link->slot = hall->link_count++;
+	hall->links[link->slot] = link;
+	return link;
+}
+
+/* Gives a link a socket, instead of the one that it may have. */
+static bool link_join(struct hall *hall, struct hall_link *link, int socket)
+{
+	if (!socket_watch(hall, socket, link))
+		return false;
+	socket_close(hall, &link->socket);
+	link->socket = socket;
+	hall->sockets[link->slot] = socket;
+	return true;
+}
+
+void hall_drop(struct hall *hall, struct hall_link *link)
+{
+	struct hall_link *last = hall->links[hall->link_count - 1];
+	link_hang_up(hall, link);
+	if (link_listed(&link->listed))
+		link_remove(&link->listed);
+	page_unmap(link);
+	hall->links[link->slot] = last;
+	hall->sockets[link->slot] = last->socket;
+	last->slot = link->slot;
+	hall->sockets[--hall->link_count] = -1;
+	free(link);
+}
+
+/* The acceptor has told its page. */
+static bool link_answered(struct hall *hall, struct hall_link *link, const struct parcel *parcel)
+{
+	void *page;
+	if (!parcel_fits(hall, parcel, KIND_ANSWER) || parcel->hello.pid != link->pid)
+		return false;
+	page = memory_accept(parcel->fds[0], page_size(), SEALS_PAGE, PROT_READ);
+	if (!page)
+		return false;
+	link->asleep = page;
+	link->incarnation = parcel->hello.incarnation;
+	link->answered = true;
+	link_report(hall, link, HALL_ANSWERED);
+	return true;
+}
+
+/* Takes wake-ups off a socket. Descriptors that came with them are closed by the kernel. */
+static enum heard wakes_take(int socket)
+{
+	char byte;
+	ssize_t length = 1;
+	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
+		length = recv(socket, &byte, sizeof(byte), MSG_DONTWAIT);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return HEARD_NOTHING;
+	return length > 0 ? HEARD_MESSAGE : HEARD_END;
+}
+
+/* What the other process has said. HEARD_END: it says no more. */
+static enum heard link_hear(struct hall *hall, struct hall_link *link)
+{
+	struct parcel parcel;
+	enum heard heard;
+	bool good;
+	if (link->answered)
+		return wakes_take(link->socket);
+	heard = parcel_receive(&parcel, link->socket, 1);
+	if (heard != HEARD_MESSAGE)
+		return heard;
+	good = link_answered(hall, link, &parcel);
+	parcel_close(&parcel);
+	return good ? wakes_take(link->socket) : HEARD_END;
+}
+
+void hall_call(struct hall_link *link, uint32_t asleep)
+{
+	ssize_t sent = send(link->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* A full socket wakes as well as one more message would. */
+	if (link->answered && (sent == 1 || errno == EAGAIN))
+		link->woken = asleep;
+}
+
+/* --- newcomers --- */
+
+/* Another process's files, mapped. */
+struct accepted {
+	void *memory;
+	void *page;
+};
+
+static bool parcel_map(struct hall *hall, const struct parcel *parcel, struct accepted *accepted)
+{
+	size_t bytes = hall->options.pair_bytes;
+	accepted->page = memory_accept(parcel->fds[0], page_size(), SEALS_PAGE, PROT_READ);
+	accepted->memory =
+		memory_accept(parcel->fds[1], bytes, SEALS_MEMORY, PROT_READ | PROT_WRITE);
+	if (accepted->page && accepted->memory)
+		return true;
+	if (accepted->page)
+		munmap(accepted->page, page_size());
+	if (accepted->memory)
+		munmap(accepted->memory, bytes);
+	complain(hall, REASON_MEMORY,
+		"node: process id %u in %s shares memory that is unsealed, of another size or "
+		"cannot be mapped, and is refused: run both with the same version of Postern",
+		parcel->hello.pid, hall->path);
+	return false;
+}
+
+/* H4, by an earlier link to the same process id: may the newcomer come in? *replaced: the earlier
+ * link, if it was this process's and is given up. */
+static bool newcomer_welcome(
+	struct hall *hall, const struct hello *hello, struct hall_link **replaced)
+{
+	struct hall_link *link = link_find(hall, hello->pid);
+	bool ended;
+	*replaced = NULL;
+	if (!link)
+		return true;
+	/* What it said before this HELLO, or before it ended, tells the two lives apart. */
+	ended = link_hear(hall, link) == HEARD_END;
+	if (!link->answered && hello->pid < hall->pid) {
+		*replaced = link;
+		return true;
+	}
+	/* Sent before the other process had seen this one's connection. */
+	if (!ended && (!link->answered || link->incarnation == hello->incarnation))
+		return false;
+	link_end(hall, link);
+	return true;
+}
+
+/* Makes a link of a newcomer's socket; false: it is refused. */
+static bool newcomer_enter(struct hall *hall, int socket, const struct parcel *parcel, uid_t uid)
+{
+	struct accepted accepted;
+	struct hall_link *link, *replaced;
+	if (!newcomer_welcome(hall, &parcel->hello, &replaced) || (!replaced && !link_room(hall)) ||
+		!parcel_map(hall, parcel, &accepted))
+		return false;
+	link = replaced ? replaced : link_make(hall, parcel->hello.pid);
+	if (!link || !hello_send(hall, socket, KIND_ANSWER, -1) || !link_join(hall, link, socket)) {
+		munmap(accepted.page, page_size());
+		munmap(accepted.memory, hall->options.pair_bytes);
+		if (link && !replaced)
+			hall_drop(hall, link);
+		return false;
+	}
+	page_unmap(link);
+	link->asleep = accepted.page;
+	link->memory = accepted.memory;
+	link->incarnation = parcel->hello.incarnation;
+	link->uid = uid;
+	link->end = 1;
+	link->answered = true;
+	link_report(hall, link, replaced ? HALL_REPLACED : HALL_CAME);
+	return true;
+}
+
+/* True: it has said nothing yet. Else it has become a link, or its socket is closed. */
+static bool newcomer_waits(struct hall *hall, int socket)
+{
+	struct parcel parcel;
+	uid_t uid;
+	enum heard heard = parcel_receive(&parcel, socket, 2);
+	bool entered;
+	if (heard == HEARD_NOTHING)
+		return true;
+	entered = heard == HEARD_MESSAGE && peer_trusted(hall, socket, &uid) &&
+		  parcel_fits(hall, &parcel, KIND_HELLO) &&
+		  newcomer_enter(hall, socket, &parcel, uid);
+	parcel_close(&parcel);
+	if (!entered)
+		socket_close(hall, &socket);
+	return false;
+}
+
+static void half_open_remove(struct hall *hall, unsigned n)
+{
+	struct half_open *half_open = &hall->half_open[n];
+	hall->half_open_count--;
+	memmove(half_open, half_open + 1, (hall->half_open_count - n) * sizeof(*half_open));
+	hall->half_open[hall->half_open_count].socket = -1;
+}
+
+static void half_open_add(struct hall *hall, int socket)
+{
+	if (hall->half_open_count == HALF_OPEN_MAX) {
+		socket_close(hall, &hall->half_open[0].socket);
+		half_open_remove(hall, 0);
+	}
+	hall->half_open[hall->half_open_count++] =
+		(struct half_open){.socket = socket, .deadline = glue_now(NULL) + HALF_OPEN_TIME};
+	/* Without a watch it is still looked at, once somebody else wakes the owner. */
+	(void)socket_watch(hall, socket, NULL);
+}
+
+static void half_open_look(struct hall *hall)
+{
+	uint64_t now = hall->half_open_count > 0 ? glue_now(NULL) : 0;
+	for (unsigned n = 0; n < hall->half_open_count;) {
+		struct half_open *half_open = &hall->half_open[n];
+		if (newcomer_waits(hall, half_open->socket)) {
+			if (now < half_open->deadline) {
+				n++;
+				continue;
+			}
+			socket_close(hall, &half_open->socket);
+		}
+		half_open_remove(hall, n);
+	}
+}
+
+/* Lets connections in; true: there are no more. */
+static bool newcomers_accept(struct hall *hall)
+{
+	for (unsigned n = 0; n < ACCEPTS_AT_ONCE; n++) {
+		int socket = accept4(hall->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (socket < 0 && (errno == EMFILE || errno == ENFILE))
+			complain(hall, REASON_DESCRIPTORS,
+				"node: a process waits in %s to be let in: %s: raise the limit of "
+				"open files by ulimit -n",
+				hall->path, strerror(errno));
+		if (socket < 0)
+			return errno == EAGAIN;
+		if (newcomer_waits(hall, socket))
+			half_open_add(hall, socket);
+	}
+	return false;
+}
+
+/* --- what the owner calls --- */
+
+/* A process that refuses this one's connection because of its own (H4) has connected before it
+ * refuses. So the end of an unanswered link counts only when all newcomers have been heard. */
+static void hall_look(struct hall *hall)
+{
+	struct epoll_event events[EVENTS_AT_ONCE];
+	int count = epoll_wait(hall->set, events, EVENTS_AT_ONCE, 0);
+	bool emptied;
+	if (count <= 0 && hall->half_open_count == 0)
+		return;
+	half_open_look(hall);
+	emptied = newcomers_accept(hall);
+	for (int n = 0; n < count; n++) {
+		struct hall_link *link = events[n].data.ptr;
+		if (link && link->socket >= 0 && link_hear(hall, link) == HEARD_END &&
+			(link->answered || emptied))
+			link_end(hall, link);
+	}
+}
+
+bool hall_turn(struct hall *hall, struct hall_link **link, enum hall_event *event)
+{
+	if (atomic_load_explicit(hall->word, memory_order_relaxed) % 2 != 0)
+		return false;
+	if (list_empty(&hall->news) && !hall->looked)
+		hall_look(hall);
+	hall->looked = !list_empty(&hall->news);
+	if (list_empty(&hall->news))
+		return false;
+	*link = link_entry(hall->news.next, struct hall_link, listed);
+	*event = (enum hall_event)__builtin_ctz((*link)->news);
+	(*link)->news &= (*link)->news - 1;
+	if ((*link)->news == 0)
+		link_remove(&(*link)->listed);
+	return true;
+}
+
+bool hall_sleep(struct hall *hall, bool asleep)
+{
+	uint32_t word = atomic_load_explicit(hall->word, memory_order_relaxed);
+	if ((word % 2 != 0) == asleep)
+		return true;
+	atomic_store_explicit(hall->word, word + 1, memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!asleep || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
+		return true;
+	atomic_store_explicit(hall->word, word + 2, memory_order_relaxed);
+	return false;
+}
+
+int hall_set(const struct hall *hall)
+{
+	return hall->set;
+}
+
+uint32_t hall_pid(const struct hall *hall)
+{
+	return hall->pid;
+}
+
+const char *hall_path(const struct hall *hall)
+{
+	return hall->path;
+}
+
+/* A long path is reached by the directory's descriptor; hall_open() has seen to it that this is
+ * possible. */
+static struct sockaddr_un hall_address(const struct hall *hall, uint32_t pid)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t room = sizeof(address.sun_path);
+	if ((size_t)snprintf(address.sun_path, room, "%s/%u", hall->path, pid) >= room)
+		snprintf(address.sun_path, room, "/proc/self/fd/%d/%u", hall->directory, pid);
+	return address;
+}
+
+/* Nothing but time is needed. */
+static bool connect_passes(int error)
+{
+	return error == ENOENT || error == ECONNREFUSED || error == EAGAIN ||
+	       error == ETOOMANYREFS || error == ECONNRESET || error == EPIPE;
+}
+
+/* The memory of a new link, mapped, and its file. */
+static void *link_memory(const struct hall *hall, int *file)
+{
+	void *memory = NULL;
+	*file = memory_file(hall->options.pair_bytes, hall->options.touched);
+	if (*file >= 0 && fcntl(*file, F_ADD_SEALS, SEALS_MEMORY) == 0)
+		memory = memory_map(*file, hall->options.pair_bytes, PROT_READ | PROT_WRITE);
+	return memory;
+}
+
+static struct hall_link *connect_link(struct hall *hall, uint32_t pid, int socket, uid_t uid)
+{
+	struct hall_link *link = NULL;
+	int file, error;
+	void *memory = link_memory(hall, &file);
+	if (memory)
+		link = link_make(hall, pid);
+	if (link && hello_send(hall, socket, KIND_HELLO, file) && link_join(hall, link, socket)) {
+		link->uid = uid;
+		link->memory = memory;
+		close(file);
+		return link;
+	}
+	error = errno;
+	if (link)
+		hall_drop(hall, link);
+	if (memory)
+		munmap(memory, hall->options.pair_bytes);
+	close_and_forget(&file);
+	errno = error;
+	return NULL;
+}
+
+struct hall_link *hall_connect(struct hall *hall, uint32_t pid)
+{
+	struct sockaddr_un address = hall_address(hall, pid);
+	struct hall_link *link = NULL;
+	int fd, error;
+	uid_t uid;
+	assert(pid != hall->pid && !link_find(hall, pid));
+	if (!link_room(hall))
+		return NULL;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
+		errno = EACCES;
+		if (peer_trusted(hall, fd, &uid))
+			link = connect_link(hall, pid, fd, uid);
+	}
+	if (link)
+		return link;
+	error = errno;
+	close_and_forget(&fd);
+	if (!connect_passes(error))
+		complain(hall, REASON_DESCRIPTORS,
+			"node: process id %u in %s cannot be reached: %s: free some memory, or "
+			"raise the limits of open files and of file sizes (ulimit -n, ulimit -f)",
+			pid, hall->path, strerror(error));
+	errno = error;
+	return NULL;
+}
+
+/* --- opening --- */
+
+static bool name_valid(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789-_.");
+	if (name[length] == 0 && length <= NAME_LENGTH && name[0] != '.')
+		return true;
+	log_error("node:%s: this name is invalid: write at most %u letters, digits, '-', '_' and "
+		  "'.', the first of which is no '.'",
+		name, NAME_LENGTH);
+	return false;
+}
+
+/* Goes a level down, to a directory that only this user may enter. path: of the upper level, and
+ * then of this one. False after an error line. */
+static bool level_enter(struct hall *hall, const char *name)
+{
+	size_t length = strlen(hall->path);
+	struct stat status;
+	int upper = hall->directory, made;
+	if ((size_t)snprintf(hall->path + length, sizeof(hall->path) - length, "/%s", name) >=
+		sizeof(hall->path) - length) {
+		log_error("node: the path %s is too long: set XDG_RUNTIME_DIR to a shorter one",
+			hall->path);
+		return false;
+	}
+	made = mkdirat(upper, name, S_IRWXU);
+	if ((made != 0 && errno != EEXIST) ||
+		fstatat(upper, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+		log_error("node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
+			  "directory of your own",
+			hall->path, strerror(errno));
+		return false;
+	}
+	if (!S_ISDIR(status.st_mode) || status.st_uid != hall->uid) {
+		log_error("node: %s is %s user %u: remove it, or set XDG_RUNTIME_DIR to a "
+			  "directory of your own",
+			hall->path,
+			S_ISDIR(status.st_mode) ? "a directory of" : "no directory, and is of",
+			status.st_uid);
+		return false;
+	}
+	if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+		log_error("node: %s can be entered by other users: close it by chmod 700 %s",
+			hall->path, hall->path);
+		return false;
+	}
+	hall->directory = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	close(upper);
+	if (hall->directory < 0)
+		log_error("node: %s cannot be opened: %s", hall->path, strerror(errno));
+	return hall->directory >= 0;
+}
+
+/* Opens the directory that the hall's is made in, and gives the name to be made there. */
+static bool base_enter(struct hall *hall, char *name, size_t size)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	struct stat status;
+	snprintf(name, size, "postern");
+	if (runtime && runtime[0] == '/' && strlen(runtime) < sizeof(hall->path)) {
+		hall->directory = open(runtime, flags);
+		if (hall->directory >= 0 && fstat(hall->directory, &status) == 0 &&
+			status.st_uid == hall->uid) {
+			snprintf(hall->path, sizeof(hall->path), "%s", runtime);
+			return true;
+		}
+		close_and_forget(&hall->directory);
+	}
+	snprintf(name, size, "postern-%u", hall->uid);
+	snprintf(hall->path, sizeof(hall->path), "/tmp");
+	hall->directory = open("/tmp", flags);
+	if (hall->directory < 0)
+		log_error("node: /tmp cannot be opened: %s: set XDG_RUNTIME_DIR to a directory of "
+			  "your own",
+			strerror(errno));
+	return hall->directory >= 0;
+}
+
+static bool directory_enter(struct hall *hall)
+{
+	const char *own = hall->options.name;
+	char name[sizeof("postern-4294967295")];
+	if (!name_valid(own) || !base_enter(hall, name, sizeof(name)) || !level_enter(hall, name) ||
+		!level_enter(hall, own))
+		return false;
+	if (strlen(hall->path) + sizeof("/4294967295") >
+			sizeof(((struct sockaddr_un *)NULL)->sun_path) &&
+		access("/proc/self/fd", X_OK) != 0) {
+		log_error("node: %s is too long for the path of a socket: set XDG_RUNTIME_DIR to a "
+			  "shorter one, or mount /proc",
+			hall->path);
+		return false;
+	}
+	/* Those who clean /tmp leave a directory alone that is locked. */
+	(void)flock(hall->directory, LOCK_SH | LOCK_NB);
+	hall->lock = openat(hall->directory, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		S_IRUSR | S_IWUSR);
+	if (hall->lock < 0)
+		log_error("node: %s/lock cannot be opened: %s: remove it, or make room for it",
+			hall->path, strerror(errno));
+	return hall->lock >= 0;
+}
+
+/* H1. type: F_WRLCK takes it, if nobody has it; F_UNLCK gives it back. */
+static bool pid_lock(const struct hall *hall, uint32_t pid, short type)
+{
+	struct flock lock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)pid, .l_len = 1};
+	return fcntl(hall->lock, F_OFD_SETLK, &lock) == 0;
+}
+
+static bool pid_take_any(struct hall *hall)
+{
+	for (uint32_t n = 0; n < PIDS_TRIED; n++) {
+		hall->pid = ((uint32_t)getpid() + n) & PID_MAX;
+		if (pid_lock(hall, hall->pid, F_WRLCK))
+			return true;
+	}
+	log_error("node: no process id is free in %s: %s: choose one by hand", hall->path,
+		strerror(errno));
+	return false;
+}
+
+/* Takes the wanted one. A sweeper holds it for a moment, as does a process that is being killed. */
+static bool pid_take(struct hall *hall)
+{
+	const struct timespec pause = {.tv_nsec = MILLISECOND};
+	hall->pid = hall->options.pid;
+	if (hall->pid == HALL_PID_ANY)
+		return pid_take_any(hall);
+	for (unsigned n = 0; n < PID_WAIT; n++) {
+		if (pid_lock(hall, hall->pid, F_WRLCK))
+			return true;
+		if (errno != EAGAIN && errno != EACCES)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (errno == EAGAIN || errno == EACCES)
+		log_error("node: process id %u is in use in %s: choose another, or PTL_PID_ANY",
+			hall->pid, hall->path);
+	else
+		log_error("node: %s/lock cannot be locked: %s: use a file system with locks",
+			hall->path, strerror(errno));
+	return false;
+}
+
+static void socket_unlink(const struct hall *hall, uint32_t pid)
+{
+	char name[sizeof("4294967295")];
+	snprintf(name, sizeof(name), "%u", pid);
+	unlinkat(hall->directory, name, 0);
+}
+
+static bool listener_open(struct hall *hall)
+{
+	struct sockaddr_un address = hall_address(hall, hall->pid);
+	struct epoll_event event = {.events = EPOLLIN};
+	socket_unlink(hall, hall->pid);
+	hall->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	hall->set = epoll_create1(EPOLL_CLOEXEC);
+	if (hall->listener >= 0 && hall->set >= 0 &&
+		bind(hall->listener, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+		listen(hall->listener, BACKLOG) == 0 &&
+		epoll_ctl(hall->set, EPOLL_CTL_ADD, hall->listener, &event) == 0)
+		return true;
+	log_error("node: %s/%u cannot be listened at: %s: make room for it, or raise the limit of "
+		  "open files by ulimit -n",
+		hall->path, hall->pid, strerror(errno));
+	return false;
+}
+
+/* Removes sockets of processes that have died. */
+static void hall_sweep(const struct hall *hall)
+{
+	int copy = openat(hall->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+	if (!directory) {
+		close_and_forget(&copy);
+		return;
+	}
+	for (unsigned n = 0; n < SWEPT_AT_ONCE && (entry = readdir(directory)); n++) {
+		char *end;
+		unsigned long pid = strtoul(entry->d_name, &end, 10);
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || *end != 0 ||
+			pid >= HALL_PID_ANY || pid == hall->pid ||
+			!pid_lock(hall, (uint32_t)pid, F_WRLCK))
+			continue;
+		unlinkat(hall->directory, entry->d_name, 0);
+		pid_lock(hall, (uint32_t)pid, F_UNLCK);
+	}
+	closedir(directory);
+}
+
+static struct hall *hall_make(const struct hall_options *options)
+{
+	struct hall *hall = calloc(1, sizeof(*hall));
+	if (!hall)
+		return NULL;
+	hall->options = *options;
+	if (!options->name || !options->name[0])
+		hall->options.name = NAME_DEFAULT;
+	hall->uid = geteuid();
+	hall->directory = hall->lock = hall->listener = hall->set = hall->page_file = -1;
+	list_init(&hall->news);
+	for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
+		hall->half_open[n].socket = -1;
+	for (unsigned n = 0; n < LINKS_MAX; n++)
+		hall->sockets[n] = -1;
+	/* H5: this process may be a sender. */
+	hall->cheap = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	if (getrandom(&hall->incarnation, sizeof(hall->incarnation), GRND_NONBLOCK) !=
+			sizeof(hall->incarnation) ||
+		hall->incarnation == 0)
+		hall->incarnation = glue_now(NULL);
+	if (halls_add(hall))
+		return hall;
+	free(hall);
+	return NULL;
+}
+
+struct hall *hall_open(const struct hall_options *options)
+{
+	struct hall *hall = hall_make(options);
+	if (!hall) {
+		log_error("node: out of memory");
+		return NULL;
+	}
+	if (directory_enter(hall) && page_make(hall) && pid_take(hall) && listener_open(hall)) {
+		hall_sweep(hall);
+		hall->options.name = NULL; /* the caller's */
+		return hall;
+	}
+	hall_close(hall);
+	return NULL;
+}
+
+/* The lock is the last to go: until then nobody else binds a socket of this name. */
+void hall_close(struct hall *hall)
+{
+	while (hall->link_count > 0)
+		hall_drop(hall, hall->links[hall->link_count - 1]);
+	while (hall->half_open_count > 0)
+		close_and_forget(&hall->half_open[--hall->half_open_count].socket);
+	if (hall->listener >= 0)
+		socket_unlink(hall, hall->pid);
+	close_and_forget(&hall->listener);
+	close_and_forget(&hall->set);
+	close_and_forget(&hall->lock);
+	close_and_forget(&hall->directory);
+	close_and_forget(&hall->page_file);
+	if (hall->word)
+		munmap((void *)(uintptr_t)hall->word, page_size());
+	halls_remove(hall);
+	free(hall);
+}

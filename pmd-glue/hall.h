@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hall.h - where the processes of one machine and one user meet, and how two of them come to share
+ * memory.
+ *
+ * A hall is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that variable
+ * does not name a directory of this user. Each process has its own process id in the hall, and a
+ * socket of that name. A link joins two processes: memory that one of them made and both have
+ * mapped, and a socket. The socket ends when the other process ends or drops the link.
+ *
+ * The hall knows nothing of what passes through the memory. hall_open() and hall_close() are called
+ * under the front end's lock, all other functions by the owner, one thread at a time. hall_open()
+ * waits for at most 0.2 s if its process id is in use; no other function waits for a process.
+ *
+ * H1. A process takes a process id by a lock on one byte of the file `lock`, at that offset. The
+ *     kernel releases the lock when the process ends. Only the holder binds the socket of that
+ *     name, and it removes a socket that a dead process left there.
+ * H2. All that can be checked of another process's message is checked. The kernel reports its user.
+ *     Its memory must have the agreed size and seals, so that nobody can truncate it under a
+ *     reader. A refused process sees the end of its socket; the log has one line for each reason.
+ * H3. The maker of a link may use the memory at once. Until the link is answered, each hall_wake()
+ *     wakes the other process, so it overlooks nothing that was published before its answer.
+ * H4. If two processes connect to each other at the same time, the link of the process with the
+ *     lower id stays. The other process moves to that link (HALL_REPLACED).
+ * H5. A sleeper changes its word and then looks at its memory; a sender publishes and then looks at
+ *     the word. The sleeper has the kernel make a fence on all CPUs (membarrier), so the sender
+ *     needs only a compiler barrier.
+ * H6. A wake-up is a message on the link's socket, because another process that shares an eventfd
+ *     can make writes to it block. The value of the sleeper's word differs from sleep to sleep, and
+ *     a sender sends one message for each value.
+ * H7. A child process keeps none of the descriptors, not even a child made by fork(): otherwise its
+ *     parent would seem to live on after its end.
+ */
+#ifndef PMD_GLUE_HALL_H
+#define PMD_GLUE_HALL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <base/list.h>
+
+#define HALL_PID_ANY UINT32_MAX
+
+struct hall;
+
+struct hall_options {
+	const char *name; /* NULL or "": "default" */
+	uint32_t nid;
+	uint32_t pid; /* HALL_PID_ANY: the system's, or a free one where that is taken */
+	/* These must be equal in all processes of a hall. */
+	uint32_t frame_size; /* bytes */
+	size_t pair_bytes;   /* of a link's memory */
+	/* The first bytes of a link's memory, which are allocated when it is made. An end of the
+	 * link calls hall_commit() before it writes to any others. */
+	size_t touched;
+};
+
+struct hall_link {
+	/* What hall_wake() reads. */
+	const _Atomic uint32_t *asleep; /* the other process's word, odd: it sleeps */
+	uint32_t woken;                 /* the word's value at the last wake-up */
+	bool cheap;                     /* H5 */
+	bool answered;                  /* of a link that this process made, H3; else true */
+	uint8_t end;                    /* 0: this process made the memory; 1: the other one did */
+	int socket;                     /* the hall's; -1: the link has ended */
+	/* pair_bytes, zero at first. The caller unmaps it, also what HALL_REPLACED replaces. */
+	void *memory;
+	void *context; /* the caller's, NULL at first */
+	uint32_t pid;
+	uid_t uid;
+	/* The hall's. */
+	uint64_t incarnation; /* of the other process's hall; 0: not known yet */
+	struct link listed;   /* in the list of those with news */
+	uint32_t news;        /* a bit for each event to be reported */
+	unsigned slot;
+};
+
+enum hall_event {
+	HALL_CAME,     /* another process made this link */
+	HALL_ANSWERED, /* the other process has accepted a link of this one's */
+	/* This process's unanswered link was given up for the other one's (H4). The link has other
+	 * memory now, and its end is 1. The other process has read nothing of the old memory. */
+	HALL_REPLACED,
+	/* The other process has ended, or dropped the link; what it published is still in the
+	 * memory. If the link was not answered, the other process may also live and have refused
+	 * it. The link stays until the caller drops it. */
+	HALL_ENDED,
+};
+
+/* NULL after an error line. */
+struct hall *hall_open(const struct hall_options *options);
+/* Ends and frees all links. */
+void hall_close(struct hall *hall);
+uint32_t hall_pid(const struct hall *hall);
+const char *hall_path(const struct hall *hall); /* of its directory */
+
+/* An epoll descriptor that is readable while hall_turn() has something to look at; so it also is
+ * after another process's hall_wake() for this one in its sleep. */
+int hall_set(const struct hall *hall);
+
+/* Reports the next thing that happened; returns false if there is no more for now. The owner calls
+ * it about once a millisecond and after each sleep, each time until it returns false. One such
+ * series looks at a bounded number of messages. After HALL_CAME, HALL_ANSWERED and HALL_REPLACED
+ * the owner looks into the memory. During a sleep the function reports nothing. */
+bool hall_turn(struct hall *hall, struct hall_link **link, enum hall_event *event);
+
+/* Makes a link to another process, to which there is none. Returns NULL if it cannot: errno is
+ * ENOENT or ECONNREFUSED if no such process is there; EAGAIN, ETOOMANYREFS, ECONNRESET or EPIPE if
+ * a later attempt may succeed; otherwise the log has a line. */
+struct hall_link *hall_connect(struct hall *hall, uint32_t pid);
+
+/* Ends and frees a link; its memory stays mapped. */
+void hall_drop(struct hall *hall, struct hall_link *link);
+
+/* Gives memory to a part of what a link has mapped. Returns false if there is none: the caller does
+ * not write there. Without this call, where vm.overcommit_memory is 2, a page that cannot be had
+ * ends the process by SIGBUS. Kernels before 5.14 cannot do it; the call then returns true. */
+bool hall_commit(void *memory, size_t bytes);
+
+/* With asleep true, hall_wake() in other processes makes hall_set() readable from now on, and the
+ * owner looks at all its memory once more before it sleeps. Returns false if the kernel cannot make
+ * the fence (H5): nothing has changed, and the owner must not sleep for long. With asleep false the
+ * owner looks by itself again, and calls hall_turn(); returns true. */
+bool hall_sleep(struct hall *hall, bool asleep);
+
+void hall_call(struct hall_link *link, uint32_t asleep);
+
+/* After something was published in the link's memory. */
+static inline void hall_wake(struct hall_link *link)
+{
+	uint32_t asleep;
+
+	if (link->cheap)
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+	asleep = atomic_load_explicit(link->asleep, memory_order_relaxed);
+	if (asleep % 2 != 0 && asleep != link->woken)
+		hall_call(link, asleep);
+}
+
+#endif
