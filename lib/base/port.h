@@ -107,6 +107,8 @@ struct port {
 	bool gathers;
 	/* of data, from which on a second segment costs less than a copy */
 	uint32_t gather_bytes;
+	/* Consecutive frames of one length to one process cost less to send than others. */
+	bool joins;
 	bool calls; /* interrupt() works, once there is a peer */
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;

@@ -45,7 +45,9 @@
 #define PATIENCE       16u    /* peers that are tried in a turn when there is no room */
 #define RECORDS_MAX    UINT8_MAX
 #define PART_MIN       256 /* bytes of data that are worth a record of their own */
-#define PART_ALIGN     64  /* data that follows stays aligned as its message's memory is */
+/* Data that follows stays aligned as its message's memory is, unless full frames have to be of one
+ * length. */
+#define PART_ALIGN 64
 
 /* A message that goes straight has no longer a header, and as many bytes are written for any: they
  * fit in. */
@@ -197,11 +199,13 @@ static void fill_data(struct filling *filling, struct message *message, uint8_t 
 }
 
 /* How much of what is left goes into room bytes: all, or an aligned part. */
-static uint32_t fill_part(uint64_t left, uint32_t room)
+static uint32_t fill_part(const struct filling *filling, uint64_t left, uint32_t room)
 {
+	uint32_t align = filling->transport->port->joins ? RECORD_ALIGN : PART_ALIGN;
+
 	if (left <= room)
 		return (uint32_t)left;
-	return room > 2 * PART_ALIGN ? room & ~(uint32_t)(PART_ALIGN - 1) : room;
+	return room > 2 * align ? room & ~(align - 1) : room;
 }
 
 static void fill_stops(struct filling *filling)
@@ -250,7 +254,7 @@ static bool fill_start(struct filling *filling)
 	if (!whole && !fill_torn(filling, message, room))
 		return false;
 	messages_take(&peer->waiting);
-	bytes = fill_part(message->memory.length, room);
+	bytes = fill_part(filling, message->memory.length, room);
 	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes, false);
 	fill_advance(filling, record_bytes(kind, message->header_length, bytes));
 	filling->frame->flags |= FRAME_START;
@@ -287,7 +291,7 @@ static void fill_more(struct filling *filling)
 
 		if (left > room && room < PART_MIN && filling->frame->records > 0)
 			return;
-		record.data_length = (uint16_t)fill_part(left, room);
+		record.data_length = (uint16_t)fill_part(filling, left, room);
 		fill_data(filling, message, fill_record(filling, &record), record.data_length);
 		message->last_psn = filling->psn;
 		if (message->framed < message->memory.length)

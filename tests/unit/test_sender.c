@@ -145,11 +145,44 @@ static void send__while_many_share_a_frame_few_leave_alone(void **state)
 	network_destroy(network);
 }
 
+static unsigned full_frames, frames_of_other_lengths;
+
+static bool length_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	const struct frame_header *header = (const void *)(bytes + FRAME_ETHERNET_BYTES);
+
+	(void)from, (void)to;
+	if ((header->version_type & 15) != FRAME_DATA)
+		return true;
+	full_frames += header->length == network->nodes[0].transport->capacity;
+	frames_of_other_lengths += header->length != network->nodes[0].transport->capacity;
+	return true;
+}
+
+/* Frames that a port may join are of one length, but for those with the end of a message. */
+static void send__fills_frames_for_a_port_that_joins_them(void **state)
+{
+	struct network *network = network_create(2, 1, 1514, MBUFS);
+
+	(void)state;
+	network->nodes[0].port.joins = true;
+	network->filter = length_filter;
+	node_start(network, 0, 1);
+	node_start(network, 1, 1);
+	for (unsigned i = 0; i < 32; i++)
+		network_send(network, 0, 1, 65536);
+	assert_true(network_run(network, SECOND));
+	assert_true(full_frames >= 32 * 65536 / 1514);
+	assert_in_range(frames_of_other_lengths, 0, 32);
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(straight__frames_are_those_of_the_general_way),
 		cmocka_unit_test(send__while_many_share_a_frame_few_leave_alone),
+		cmocka_unit_test(send__fills_frames_for_a_port_that_joins_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
