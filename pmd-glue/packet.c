@@ -72,12 +72,14 @@
 #define IDLE_LOOKS    1024u /* that found no frame, from one look at the interface to the next */
 /* frames of a length or more refused in a row, and none sent: it is the length */
 #define REFUSED_TOLD 16u
-#define DATAGRAM_MAX UINT16_MAX /* bytes of an IPv4 packet */
-#define TAG          4u         /* bytes of an 802.1Q tag */
-#define TAG_AT       12u
-#define UDP_HEADERS  (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
-#define HEADERS_MAX  (FRAME_HEADER + TAG + UDP_HEADERS)
-#define VNET         sizeof(struct virtio_net_hdr)
+/* bytes of a message, from the Ethernet header on: longer ones the kernel splits before it hands
+ * them to any device */
+#define MESSAGE_MAX UINT16_MAX
+#define TAG         4u /* bytes of an 802.1Q tag */
+#define TAG_AT      12u
+#define UDP_HEADERS (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
+#define HEADERS_MAX (FRAME_HEADER + TAG + UDP_HEADERS)
+#define VNET        sizeof(struct virtio_net_hdr)
 
 /* A message's first piece with I4: its own copy of the headers, because a frame is not written
  * to. */
@@ -103,6 +105,8 @@ struct packet {
 	int index;     /* of the interface that the socket is bound to */
 	bool vnet;     /* I4 */
 	bool segments; /* the kernel takes several datagrams as one, as far as it is known */
+	/* where behind the link header a frame names its process; 0 bytes: unknown */
+	uint32_t key_at, key_bytes;
 	uint32_t idle; /* looks that found no frame */
 	bool gone;     /* there is no such interface */
 	bool up;       /* as last seen */
@@ -178,8 +182,10 @@ static bool packet_link(struct port *port)
 /* --- sending --- */
 
 /* The headers up to UDP's length, but for IPv4's length, are the same in datagrams that may go as
- * one. */
-static bool frames_alike(const struct rte_mbuf *one, const struct rte_mbuf *two)
+ * one, and so is the process that they are for: the receiving sockets' filters see only the
+ * first. */
+static bool frames_alike(
+	const struct packet *packet, const struct rte_mbuf *one, const struct rte_mbuf *two)
 {
 	const uint8_t *a = rte_pktmbuf_mtod(one, const uint8_t *);
 	const uint8_t *b = rte_pktmbuf_mtod(two, const uint8_t *);
@@ -187,8 +193,10 @@ static bool frames_alike(const struct rte_mbuf *one, const struct rte_mbuf *two)
 	uint32_t rest = length_at + (uint32_t)sizeof(rte_be16_t);
 	uint32_t end = one->l2_len + (uint32_t)(sizeof(struct rte_ipv4_hdr) +
 						offsetof(struct rte_udp_hdr, dgram_len));
+	uint32_t key_at = one->l2_len + packet->key_at;
 	return (two->ol_flags & RTE_MBUF_F_TX_UDP_CKSUM) != 0 && two->l2_len == one->l2_len &&
-	       memcmp(a, b, length_at) == 0 && memcmp(a + rest, b + rest, end - rest) == 0;
+	       memcmp(a, b, length_at) == 0 && memcmp(a + rest, b + rest, end - rest) == 0 &&
+	       memcmp(a + key_at, b + key_at, packet->key_bytes) == 0;
 }
 
 /* How many of the frames go as one message: all but the last are of one length. *bytes: from the
@@ -198,7 +206,6 @@ static uint16_t frames_joined(
 {
 	const struct rte_mbuf *first = frames[0];
 	uint32_t headers = first->l2_len + (uint32_t)UDP_HEADERS;
-	uint32_t limit = DATAGRAM_MAX + first->l2_len;
 	unsigned pieces = packet->batch.piece_count + first->nb_segs;
 	uint16_t joined = 1;
 	*bytes = first->pkt_len;
@@ -206,9 +213,9 @@ static uint16_t frames_joined(
 		return 1;
 	while (joined < count && frames[joined - 1]->pkt_len == first->pkt_len &&
 		frames[joined]->pkt_len <= first->pkt_len &&
-		*bytes + frames[joined]->pkt_len - headers <= limit &&
+		*bytes + frames[joined]->pkt_len - headers <= MESSAGE_MAX &&
 		(pieces += frames[joined]->nb_segs) <= PIECES &&
-		frames_alike(first, frames[joined]))
+		frames_alike(packet, first, frames[joined]))
 		*bytes += frames[joined++]->pkt_len - headers;
 	return joined;
 }
@@ -670,6 +677,8 @@ static void packet_select(struct port *port, const struct port_selection *wanted
 	struct sock_fprog filter;
 	const uint8_t *key = wanted->key;
 	int on = 1;
+	packet->key_at = wanted->at - FRAME_HEADER;
+	packet->key_bytes = sizeof(wanted->key);
 	program_outgoing(&program, port->address);
 	program_type(&program);
 	if (wanted->udp_port != 0)
@@ -843,6 +852,7 @@ static int packet_start(struct packet *packet, uint32_t mtu)
 		return -1;
 	packet->vnet = setting_is(SETTING_ENCAP, "udp");
 	packet->segments = packet->vnet;
+	port->joins = packet->vnet;
 	port->checksum_offload = packet->vnet;
 	port->pool = pool_take(
 		name, RTE_MAX(port->frame_size + TAG, SLOT_LEAST), SLOTS, SOCKET_ID_ANY, true);

@@ -491,6 +491,80 @@ static void packet_transmit__sends_like_datagrams_as_one_and_receives_each(void 
 	fixture_set("PTL_ENCAP", NULL);
 }
 
+/* Messages of the kernel's that have reached ptg1, its own included. */
+static unsigned messages_counted(void)
+{
+	FILE *file = fopen("/proc/net/dev", "r");
+	char line[256];
+	unsigned count = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		(void)sscanf(line, " ptg1: %*u %u", &count);
+	fclose(file);
+	return count;
+}
+
+/* What is longer than a device takes the kernel would split before the device, into as many
+ * messages as there are datagrams. */
+static void packet_transmit__joins_no_more_than_a_device_takes(void **state)
+{
+	uint16_t sizes[51] = {0};
+	unsigned before;
+	struct port *one, *two;
+
+	(void)state;
+	need_namespace();
+	fixture_set("PTL_ENCAP", "udp");
+	one = packet_open("ptg0", 0);
+	two = packet_open("ptg1", 0);
+	wait_for_link(one, true);
+	for (unsigned n = 0; n < 48; n++)
+		sizes[n] = 1364;
+	sizes[48] = 30; /* 65,530 bytes of IPv4, 65,544 with Ethernet */
+	before = messages_counted();
+	check_datagrams(one, two, sizes);
+	assert_in_range(messages_counted() - before, 2, 20);
+	port_close(one);
+	port_close(two);
+	fixture_set("PTL_ENCAP", NULL);
+}
+
+/* Datagrams to two processes of one node, from one UDP port to one UDP port. */
+static void packet_transmit__joins_no_datagrams_of_two_processes(void **state)
+{
+	const struct port_selection wanted = {.ethertype = RTE_ETHER_TYPE_IPV4,
+		.udp_port = 34997,
+		.at = UDP_DATA,
+		.key = {1, 1, 1, 1, 1, 1, 1, 1}};
+	struct port_selection other = wanted;
+	struct rte_mbuf *frames[8];
+	struct port *one, *two, *three;
+
+	(void)state;
+	need_namespace();
+	fixture_set("PTL_ENCAP", "udp");
+	one = packet_open("ptg0", 0);
+	two = packet_open("ptg1", 0);
+	three = packet_open("ptg1", 0);
+	memset(other.key, 2, sizeof(other.key));
+	one->operations->select(one, &wanted);
+	two->operations->select(two, &wanted);
+	three->operations->select(three, &other);
+	wait_for_link(one, true);
+	for (uint8_t n = 0; n < 8; n++)
+		frames[n] = datagram_make(one, two->address, 500, n < 4 ? 1 : 2);
+	assert_int_equal(port_transmit(one, frames, 8), 8);
+	for (unsigned n = 0; n < 4; n++) {
+		datagram_check(two, 500, 1);
+		datagram_check(three, 500, 2);
+	}
+	port_close(one);
+	port_close(two);
+	port_close(three);
+	fixture_set("PTL_ENCAP", NULL);
+}
+
 static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **state)
 {
 	static uint8_t memory[8 * 1000];
@@ -638,6 +712,8 @@ int main(void)
 		cmocka_unit_test(packet_select__leaves_a_process_what_is_addressed_to_it),
 		cmocka_unit_test(packet_link__finds_an_interface_that_was_made_again),
 		cmocka_unit_test(packet_transmit__sends_like_datagrams_as_one_and_receives_each),
+		cmocka_unit_test(packet_transmit__joins_no_more_than_a_device_takes),
+		cmocka_unit_test(packet_transmit__joins_no_datagrams_of_two_processes),
 		cmocka_unit_test(packet_transmit__gathers_pieces_of_datagrams_sent_as_one),
 		cmocka_unit_test(
 			packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_in),
