@@ -436,6 +436,27 @@ static void pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed(voi
 	ends_close(ends);
 }
 
+static void pair_receive__gives_back_a_short_tail_though_nothing_has_come(void **state)
+{
+	struct ends ends = ends_open();
+	struct rte_mbuf *frame = frame_of(300, 2000), *held[9];
+
+	(void)state;
+	send_one(ends.a, frame_of(300, 3000));
+	for (unsigned n = 1; n < 9; n++)
+		send_one(ends.a, frame_of(300, 64700));
+	for (unsigned n = 0; n < 9; n++)
+		held[n] = take_one(ends.b);
+	assert_int_equal(pair_transmit(ends.a, &frame, 1), 0);
+	rte_pktmbuf_free(held[0]);
+	assert_int_equal(pair_transmit(ends.a, &frame, 1), 0);
+	assert_true(takes_nothing(ends.b));
+	assert_int_equal(pair_transmit(ends.a, &frame, 1), 1);
+	expect_one(ends.b, 2300);
+	rte_pktmbuf_free_bulk(held + 1, 8);
+	ends_close(ends);
+}
+
 static void pair_transmit__drops_frames_that_are_too_long_or_too_short(void **state)
 {
 	struct ends ends;
@@ -840,6 +861,7 @@ int main(void)
 		cmocka_unit_test(pair__carries_frames_of_every_length_and_shape_in_order),
 		cmocka_unit_test(pair_transmit__stops_at_256_frames_until_some_are_received),
 		cmocka_unit_test(pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed),
+		cmocka_unit_test(pair_receive__gives_back_a_short_tail_though_nothing_has_come),
 		cmocka_unit_test(pair_transmit__drops_frames_that_are_too_long_or_too_short),
 		cmocka_unit_test(pair_receive__copies_out_what_more_than_64_tails_are_held_before),
 		cmocka_unit_test(pair_receive__leaves_a_frame_until_there_are_buffers),
