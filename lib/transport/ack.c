@@ -58,11 +58,9 @@ static bool acknowledgement_send(struct transport *transport, struct peer *peer)
 
 void acknowledgement_run(struct transport *transport)
 {
-	unsigned i;
-
 	if (!acknowledgement_is_due(transport))
 		return;
-	for (i = 0; i < ACK_LISTS && transport->acks_owed != 0; i++) {
+	for (unsigned i = 0; i < ACK_LISTS && transport->acks_owed != 0; i++) {
 		struct link *list = &transport->acks[i];
 
 		while (!list_empty(list)) {
@@ -86,9 +84,8 @@ void acknowledgement_run(struct transport *transport)
 uint64_t acknowledgement_deadline(const struct transport *transport)
 {
 	uint64_t due = UINT64_MAX;
-	unsigned i;
 
-	for (i = 0; i < ACK_LISTS; i++) {
+	for (unsigned i = 0; i < ACK_LISTS; i++) {
 		const struct link *list = &transport->acks[i];
 
 		if (!list_empty(list))

@@ -112,7 +112,6 @@ static inline unsigned calm_read(struct transport *transport, struct peer *peer,
 	struct flight *flight = peer->flight;
 	const struct slot *last = &flight->slots[(ack - 1) % FRAME_WINDOW];
 	unsigned delivered = ack - peer->tx_una;
-	uint32_t psn;
 
 	if (delivered == 0)
 		return 0;
@@ -120,7 +119,7 @@ static inline unsigned calm_read(struct transport *transport, struct peer *peer,
 	flight->rack_psn = ack - 1;
 	flight->rack_sent = last->sent;
 	flight->rack_rtt = transport->now_received - last->sent;
-	for (psn = peer->tx_una; psn != ack; psn++)
+	for (uint32_t psn = peer->tx_una; psn != ack; psn++)
 		slot_free(transport, flight, psn);
 	peer->tx_una = ack;
 	return delivered;
@@ -408,10 +407,9 @@ static inline void note_settle(
 __rte_noinline void acknowledgement_settle(struct transport *transport)
 {
 	uint32_t count = transport->note_count;
-	uint32_t i;
 
 	transport->note_count = 0;
-	for (i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		note_settle(transport, &transport->notes[i], NULL);
 }
 

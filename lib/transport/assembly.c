@@ -46,9 +46,8 @@ enum assembly_verdict assembly_check_records(struct transport *transport, const 
 	unsigned incomplete = 0;
 	struct record record;
 	uint32_t at = 0;
-	unsigned i;
 
-	for (i = 0; i < frame.header->records; i++) {
+	for (unsigned i = 0; i < frame.header->records; i++) {
 		enum assembly_verdict verdict;
 
 		at = record_read(&frame, at, &record);
@@ -212,9 +211,8 @@ void assembly_deliver_records(
 {
 	struct record record;
 	uint32_t at = 0;
-	unsigned i;
 
-	for (i = 0; i < frame.header->records; i++) {
+	for (unsigned i = 0; i < frame.header->records; i++) {
 		at = record_read(&frame, at, &record);
 		switch (record.kind) {
 		case RECORD_WHOLE:

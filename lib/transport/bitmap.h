@@ -38,9 +38,8 @@ static inline void bitmap_turn(const uint64_t *from, uint32_t psn, uint64_t *to)
 {
 	unsigned word = psn >> 6;
 	unsigned shift = psn & 63;
-	unsigned i;
 
-	for (i = 0; i < BITMAP_WORDS; i++) {
+	for (unsigned i = 0; i < BITMAP_WORDS; i++) {
 		to[i] = from[(word + i) % BITMAP_WORDS] >> shift;
 		if (shift != 0)
 			to[i] |= from[(word + i + 1) % BITMAP_WORDS] << (64 - shift);
@@ -50,9 +49,7 @@ static inline void bitmap_turn(const uint64_t *from, uint32_t psn, uint64_t *to)
 /* The lowest set bit of a line, or FRAME_WINDOW. */
 static inline unsigned bitmap_lowest(const uint64_t *line)
 {
-	unsigned i;
-
-	for (i = 0; i < BITMAP_WORDS; i++)
+	for (unsigned i = 0; i < BITMAP_WORDS; i++)
 		if (line[i] != 0)
 			return i * 64 + (unsigned)__builtin_ctzll(line[i]);
 	return FRAME_WINDOW;
@@ -61,9 +58,7 @@ static inline unsigned bitmap_lowest(const uint64_t *line)
 /* Bits set in a line from bit `from` on? */
 static inline bool bitmap_beyond(const uint64_t *line, uint32_t from)
 {
-	unsigned i;
-
-	for (i = 0; i < BITMAP_WORDS; i++) {
+	for (unsigned i = 0; i < BITMAP_WORDS; i++) {
 		uint64_t mask = UINT64_MAX;
 
 		if (from >= (i + 1) * 64)

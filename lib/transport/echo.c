@@ -123,9 +123,8 @@ void echo_asked(struct transport *transport, const struct frame_header *frame, c
 static void pongs_send(struct transport *transport)
 {
 	struct echoes *echoes = &transport->echoes;
-	unsigned i;
 
-	for (i = 0; i < echoes->pong_count; i++) {
+	for (unsigned i = 0; i < echoes->pong_count; i++) {
 		struct pong *pong = &echoes->pongs[i];
 
 		pong->frame.delay =

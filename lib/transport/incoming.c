@@ -22,11 +22,10 @@ void incoming_open(struct peer *peer, const struct frame_header *frame, bool mar
 static void reorder_drop(struct transport *transport, struct peer *peer)
 {
 	struct reorder *reorder = peer->reorder;
-	unsigned i;
 
 	if (!reorder)
 		return;
-	for (i = 0; i < FRAME_WINDOW; i++) {
+	for (unsigned i = 0; i < FRAME_WINDOW; i++) {
 		if (!reorder->held[i])
 			continue;
 		rte_pktmbuf_free(reorder->held[i]);

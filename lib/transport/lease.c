@@ -109,9 +109,8 @@ static void message_tell(
 static void outbox_purge(struct transport *transport, const struct lease *lease)
 {
 	unsigned kept = 0;
-	unsigned i;
 
-	for (i = 0; i < transport->outbox_count; i++) {
+	for (unsigned i = 0; i < transport->outbox_count; i++) {
 		struct rte_mbuf *mbuf = transport->outbox[i];
 
 		if (lease_made(mbuf) && mbuf->next->shinfo == &lease->shared)
@@ -159,11 +158,9 @@ void lease_run(struct transport *transport)
 
 void lease_await(struct transport *transport)
 {
-	unsigned i;
-
 	if (transport->lent && transport->port->operations->recall)
 		transport->port->operations->recall(transport->port);
-	for (i = 0; i < AWAIT_ROUNDS && transport->lent; i++) {
+	for (unsigned i = 0; i < AWAIT_ROUNDS && transport->lent; i++) {
 		lease_run(transport);
 		if (!transport->lent)
 			break;

@@ -27,14 +27,12 @@ static void messages_fail(
 /* Drops what is in flight. */
 static void flight_drop(struct transport *transport, struct peer *peer)
 {
-	uint32_t psn;
-
 	outgoing_turn(peer, OUTGOING_CLOSED);
 	peer->stalled = false;
 	peer->gathered = 0;
 	if (!peer->flight)
 		return;
-	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+	for (uint32_t psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		if (bitmap_test(peer->flight->sacked, psn))
 			continue;
 		flight_forget(transport, peer, psn);

@@ -53,9 +53,8 @@ static struct neighbour *neighbour_set(struct transport *transport, uint32_t add
 static struct neighbour *neighbour_lookup(struct transport *transport, uint32_t address)
 {
 	struct neighbour *set = neighbour_set(transport, address);
-	unsigned i;
 
-	for (i = 0; i < WAYS; i++)
+	for (unsigned i = 0; i < WAYS; i++)
 		if (set[i].address == address)
 			return &set[i];
 	return NULL;
@@ -65,9 +64,8 @@ static struct neighbour *neighbour_make(struct transport *transport, uint32_t ad
 {
 	struct neighbour *set = neighbour_set(transport, address);
 	struct neighbour *oldest = set;
-	unsigned i;
 
-	for (i = 1; i < WAYS && oldest->address != 0; i++)
+	for (unsigned i = 1; i < WAYS && oldest->address != 0; i++)
 		if (set[i].address == 0 || set[i].used < oldest->used)
 			oldest = &set[i];
 	memset(oldest, 0, sizeof(*oldest));

@@ -49,7 +49,6 @@ struct outline *outline_make(struct pool *pool, const uint8_t *bytes)
 	struct record record;
 	struct frame frame;
 	const uint8_t *at;
-	unsigned i;
 
 	if (!outline)
 		return NULL;
@@ -60,7 +59,7 @@ struct outline *outline_make(struct pool *pool, const uint8_t *bytes)
 	outline->records = frame.records;
 	outline->small = frame.length < SMALL_BYTES;
 	at = bytes + frame_header_bytes(frame.flags);
-	for (i = 0; i < frame.records && last; i++) {
+	for (unsigned i = 0; i < frame.records && last; i++) {
 		at += record_look(at, &record);
 		last = outline_add(pool, last, &record);
 	}
@@ -130,12 +129,12 @@ static uint8_t *stop_again(const struct part *part, uint8_t *at)
 static uint8_t *part_again(const struct part *part, const struct peer *peer, uint8_t *at)
 {
 	unsigned count = part->kind == RECORD_WHOLE ? part->count : 1;
-	const struct message *message;
 
 	if (part->kind == RECORD_STOP)
 		return stop_again(part, at);
 	/* The messages of a row stand in a row in their list. */
-	for (message = message_find(peer, part->message); count > 0; count--) {
+	for (const struct message *message = message_find(peer, part->message); count > 0;
+		count--) {
 		at = record_again(part, message, at);
 		message = message->next;
 	}
@@ -146,14 +145,13 @@ void outline_write(
 	const struct outline *outline, const struct peer *peer, struct frame *frame, uint8_t *bytes)
 {
 	uint8_t *at = bytes + frame_header_bytes(outline->flags);
-	unsigned i;
 
 	memset(frame, 0, offsetof(struct frame, tail));
 	frame->type = FRAME_DATA;
 	frame->flags = outline->flags;
 	frame->records = outline->records;
 	for (; outline; outline = outline->next)
-		for (i = 0; i < outline->count; i++)
+		for (unsigned i = 0; i < outline->count; i++)
 			at = part_again(&outline->parts[i], peer, at);
 	frame->length = (uint16_t)(at - bytes);
 }

@@ -56,9 +56,8 @@ void peer_table_free(struct peer_table *table)
 struct peer *peer_table_search(const struct peer_table *table, struct process process)
 {
 	uint32_t hash = peer_hash(table, process);
-	uint32_t i;
 
-	for (i = hash & table->mask; table->cells[i].peer; i = (i + 1) & table->mask) {
+	for (uint32_t i = hash & table->mask; table->cells[i].peer; i = (i + 1) & table->mask) {
 		struct peer *peer = table->cells[i].peer;
 
 		if (table->cells[i].hash == hash && process_same(peer->process, process))
@@ -82,14 +81,13 @@ static bool table_grow(struct peer_table *table)
 {
 	uint32_t mask = table->mask * 2 + 1;
 	struct peer_cell *cells;
-	uint32_t i;
 
 	if (table->count < (table->mask + 1) / 2)
 		return true;
 	cells = calloc((size_t)mask + 1, sizeof(cells[0]));
 	if (!cells)
 		return false;
-	for (i = 0; i <= table->mask; i++)
+	for (uint32_t i = 0; i <= table->mask; i++)
 		if (table->cells[i].peer)
 			table_insert(cells, mask, table->cells[i].peer);
 	free(table->cells);
@@ -103,11 +101,10 @@ static void table_remove(struct peer_table *table, const struct peer *peer)
 	struct peer_cell *cells = table->cells;
 	uint32_t mask = table->mask;
 	uint32_t hole = peer->hash & mask;
-	uint32_t i;
 
 	while (cells[hole].peer != peer)
 		hole = (hole + 1) & mask;
-	for (i = (hole + 1) & mask; cells[i].peer; i = (i + 1) & mask) {
+	for (uint32_t i = (hole + 1) & mask; cells[i].peer; i = (i + 1) & mask) {
 		/* It may move to the hole if its own place is not between the hole and it. */
 		if (((i - cells[i].hash) & mask) >= ((i - hole) & mask)) {
 			cells[hole] = cells[i];
@@ -153,9 +150,8 @@ static struct peer *peer_expend(struct transport *transport)
 {
 	struct peer_table *table = &transport->peers;
 	struct peer *silent = NULL;
-	unsigned i;
 
-	for (i = 0; i < EXPEND_LOOK; i++) {
+	for (unsigned i = 0; i < EXPEND_LOOK; i++) {
 		struct peer *peer = table->cells[table->hand++ & table->mask].peer;
 
 		if (!peer || !peer_expendable(transport, peer))

@@ -83,8 +83,6 @@ static __rte_noinline void reset_send(struct transport *transport, const struct 
 static __rte_noinline void reset_receive(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame)
 {
-	uint32_t psn;
-
 	if (peer->outgoing == OUTGOING_CLOSED || frame->ack_stream != peer->tx_stream ||
 		frame->ack - peer->tx_una >= peer_in_flight(peer)) {
 		COUNT(transport, dropped_stale);
@@ -101,7 +99,7 @@ static __rte_noinline void reset_receive(
 	}
 	peer->tx_stream = (uint16_t)(frame->stream + 1);
 	peer->tx_marks = 0;
-	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+	for (uint32_t psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		if (!bitmap_test(peer->flight->lost, psn))
 			recovery_lose(peer, psn);
 	}
@@ -869,11 +867,10 @@ void receiver_burst(struct transport *transport)
 {
 	struct rte_mbuf **burst = transport->burst;
 	unsigned count = transport->burst_count;
-	unsigned i;
 
-	for (i = 1; i < PREFETCH_AHEAD && i < count; i++)
+	for (unsigned i = 1; i < PREFETCH_AHEAD && i < count; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(burst[i], const void *));
-	for (i = 0; i < count; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		if (i + PREFETCH_AHEAD < count)
 			rte_prefetch0(rte_pktmbuf_mtod(burst[i + PREFETCH_AHEAD], const void *));
 		receiver_frame(transport, burst[i], i < transport->burst_looped);

@@ -59,9 +59,8 @@ void recovery_detect(struct transport *transport, struct peer *peer)
 	uint64_t patience = flight->rack_rtt + reorder_window(peer);
 	uint32_t lost = flight->lost_count;
 	uint64_t due = UINT64_MAX;
-	uint32_t psn;
 
-	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+	for (uint32_t psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		const struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
 
 		if (bitmap_test(flight->sacked, psn) || bitmap_test(flight->lost, psn))
@@ -118,7 +117,6 @@ static bool recovery_excused(struct transport *transport, const struct peer *pee
 static void recovery_expire(struct transport *transport, struct peer *peer)
 {
 	struct flight *flight = peer->flight;
-	uint32_t psn;
 
 	COUNT(transport, timeouts);
 	if (peer->backoff < UINT8_MAX)
@@ -126,7 +124,7 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 	flight->timeout_from = transport->now;
 	flight->excused = false;
 	flight->expired = true;
-	for (psn = peer->tx_una; psn != peer->tx_next; psn++) {
+	for (uint32_t psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		if (bitmap_test(flight->sacked, psn))
 			continue;
 		if (!bitmap_test(flight->lost, psn))

@@ -109,7 +109,6 @@ struct transport *transport_create(const struct transport_options *options, stru
 {
 	struct transport *transport = aligned_alloc(
 		RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*transport), RTE_CACHE_LINE_SIZE));
-	unsigned i;
 
 	if (!transport)
 		return NULL;
@@ -127,7 +126,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	transport->stream = (uint16_t)(random_next(&transport->random) >> 32);
 	transport->epoch_end = transport->now + EPOCH;
 	list_init(&transport->ready);
-	for (i = 0; i < ACK_LISTS; i++)
+	for (unsigned i = 0; i < ACK_LISTS; i++)
 		list_init(&transport->acks[i]);
 	echo_init(transport);
 	wheel_init(&transport->wheel, transport->now);
@@ -258,9 +257,8 @@ static void burst_adapt(struct transport *transport)
 {
 	unsigned count = transport->burst_count;
 	uint32_t bytes = 0;
-	unsigned i;
 
-	for (i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++)
 		bytes += transport->burst[i]->pkt_len;
 	if (bytes > BURST_BYTES)
 		transport->burst_limit = RTE_MAX(transport->burst_limit / 2, BURST_LEAST);
@@ -437,10 +435,8 @@ uint64_t transport_deadline(const struct transport *transport)
 
 bool transport_settled(const struct transport *transport)
 {
-	unsigned i;
-
 	owner_check(&transport->owner);
-	for (i = 0; i < ACK_LISTS; i++)
+	for (unsigned i = 0; i < ACK_LISTS; i++)
 		if (!list_empty(&transport->acks[i]))
 			return false;
 	return transport->messages == 0 && pool_taken(&transport->flight_pool) == 0 &&
@@ -453,11 +449,10 @@ bool transport_settled(const struct transport *transport)
 static void bye_send(struct transport *transport, const struct peer *peer)
 {
 	struct frame bye = {.type = FRAME_BYE, .stream = peer->tx_stream, .psn = peer->tx_next};
-	unsigned i;
 
 	if ((peer->address_state != ADDRESS_KNOWN && !incoming_is_open(peer)) || peer->self)
 		return;
-	for (i = 0; i < BYE_TRIES && !outbox_room(transport, peer, 1); i++)
+	for (unsigned i = 0; i < BYE_TRIES && !outbox_room(transport, peer, 1); i++)
 		outbox_flush(transport);
 	sender_address(transport, peer, &bye);
 	if (incoming_is_open(peer))
@@ -469,9 +464,8 @@ static void bye_send(struct transport *transport, const struct peer *peer)
 static void peers_end(struct transport *transport)
 {
 	struct peer_table *table = &transport->peers;
-	uint32_t i;
 
-	for (i = 0; i <= table->mask; i++) {
+	for (uint32_t i = 0; i <= table->mask; i++) {
 		struct peer *peer = table->cells[i].peer;
 
 		if (!peer)
@@ -485,13 +479,11 @@ static void peers_end(struct transport *transport)
 
 static void frames_free(struct transport *transport)
 {
-	unsigned i;
-
-	for (i = 0; i < BYE_TRIES && transport->outbox_count > 0; i++)
+	for (unsigned i = 0; i < BYE_TRIES && transport->outbox_count > 0; i++)
 		outbox_flush(transport);
-	for (i = 0; i < transport->outbox_count; i++)
+	for (unsigned i = 0; i < transport->outbox_count; i++)
 		rte_pktmbuf_free(transport->outbox[i]);
-	for (i = 0; i < transport->burst_count; i++)
+	for (unsigned i = 0; i < transport->burst_count; i++)
 		rte_pktmbuf_free(transport->burst[i]);
 	while (transport->loop_head != transport->loop_tail)
 		rte_pktmbuf_free(transport->loop[transport->loop_head++ % LOOP_FRAMES]);

@@ -16,16 +16,13 @@
 
 void wheel_init(struct wheel *wheel, uint64_t now)
 {
-	unsigned level;
-	unsigned i;
-
 	memset(wheel, 0, sizeof(*wheel));
 	wheel->current = now >> WHEEL_TICK_SHIFT;
 	wheel->next = UINT64_MAX;
 	list_init(&wheel->due);
 	list_init(&wheel->running);
-	for (level = 0; level < WHEEL_LEVELS; level++)
-		for (i = 0; i < WHEEL_SLOTS; i++)
+	for (unsigned level = 0; level < WHEEL_LEVELS; level++)
+		for (unsigned i = 0; i < WHEEL_SLOTS; i++)
 			list_init(&wheel->slots[level][i]);
 }
 
@@ -37,9 +34,8 @@ static uint64_t level_next(const struct wheel *wheel, unsigned level)
 	unsigned shift = level * LEVEL_BITS;
 	uint64_t round = wheel->current >> shift;
 	unsigned from = (unsigned)(round & LEVEL_MASK) + 1;
-	unsigned i;
 
-	for (i = from / 64; i < WHEEL_SLOTS / 64; i++) {
+	for (unsigned i = from / 64; i < WHEEL_SLOTS / 64; i++) {
 		uint64_t word = used[i];
 
 		if (i == from / 64)
@@ -57,9 +53,8 @@ static uint64_t level_next(const struct wheel *wheel, unsigned level)
 static uint64_t slots_next(const struct wheel *wheel)
 {
 	uint64_t first = UINT64_MAX;
-	unsigned level;
 
-	for (level = 0; level < WHEEL_LEVELS; level++) {
+	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
 		uint64_t next = level_next(wheel, level);
 
 		if (next < first)
@@ -149,10 +144,9 @@ void wheel_advance(struct wheel *wheel, uint64_t now)
 	uint64_t next = wheel->next;
 
 	while (next <= target) {
-		unsigned level;
 
 		wheel->current = next;
-		for (level = WHEEL_LEVELS - 1; level > 0; level--) {
+		for (unsigned level = WHEEL_LEVELS - 1; level > 0; level--) {
 			unsigned shift = level * LEVEL_BITS;
 
 			if ((wheel->current & ((UINT64_C(1) << shift) - 1)) == 0)

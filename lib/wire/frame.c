@@ -81,9 +81,8 @@ static bool records_valid(const struct frame_view *frame, uint32_t bytes)
 	bool starts = false;
 	uint32_t next;
 	uint32_t at = 0;
-	unsigned i;
 
-	for (i = 0; i < frame->header->records; i++) {
+	for (unsigned i = 0; i < frame->header->records; i++) {
 		if (at > reach || reach - at < RECORD_WHOLE_BYTES ||
 			reach - at < record_header_bytes(frame->body[at]))
 			return false;
@@ -152,9 +151,8 @@ void frame_recall(const void *bytes, struct frame *frame)
 void frame_pad(void *bytes, uint32_t length)
 {
 	uint8_t *to = bytes;
-	uint32_t at;
 
-	for (at = FRAME_HEADER_BYTES; at < length; at++)
+	for (uint32_t at = FRAME_HEADER_BYTES; at < length; at++)
 		to[at] = (uint8_t)at;
 }
 

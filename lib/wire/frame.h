@@ -271,10 +271,9 @@ static inline uint64_t frame_encode_header(const struct frame *frame, uint8_t *t
 			frame->first),
 	};
 	uint64_t crc = crc_word(CHECKSUM_START, start);
-	unsigned i;
 
 #pragma GCC unroll 7
-	for (i = 0; i < RTE_DIM(words); i++) {
+	for (unsigned i = 0; i < RTE_DIM(words); i++) {
 		crc = crc_word(crc, words[i]);
 		word_store(to, 8 * (i + 1), words[i]);
 	}
