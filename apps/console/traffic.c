@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <sys/queue.h>
 
 #include <postern.h>
+#include <base/list.h>
 
 #include "../parse.h"
 #include "console.h"
@@ -51,7 +51,7 @@ static const struct options defaults[KINDS] = {
 };
 
 struct traffic {
-	STAILQ_ENTRY(traffic) link;
+	struct link link;
 	unsigned number;
 	enum kind kind;
 	unsigned interface;
@@ -79,7 +79,7 @@ struct traffic {
 	_Atomic uint64_t sum;
 };
 
-static STAILQ_HEAD(, traffic) all = STAILQ_HEAD_INITIALIZER(all);
+static struct link all = LIST_INITIAL(all);
 static unsigned last_number;
 
 static uint64_t now_ns(void)
@@ -386,7 +386,7 @@ static bool options_parse(struct options *options, enum kind kind, char *words)
 
 static void traffic_free(struct traffic *traffic)
 {
-	STAILQ_REMOVE(&all, traffic, traffic, link);
+	link_remove(&traffic->link);
 	free(traffic);
 }
 
@@ -421,7 +421,7 @@ static void traffic_begin(const struct traffic *wanted)
 		free(traffic);
 		return;
 	}
-	STAILQ_INSERT_TAIL(&all, traffic, link);
+	list_append(&all, &traffic->link);
 	printf("%u: %s\n", traffic->number, kind_names[traffic->kind]);
 }
 
@@ -485,10 +485,9 @@ static json_t *traffic_json(const struct traffic *traffic)
 json_t *traffic_look(void)
 {
 	json_t *items = json_array();
-	struct traffic *traffic;
 
-	STAILQ_FOREACH(traffic, &all, link)
-	json_array_append_new(items, traffic_json(traffic));
+	list_each (struct traffic, traffic, &all, link)
+		json_array_append_new(items, traffic_json(traffic));
 	return json_pack("{so}", "items", items);
 }
 
@@ -562,11 +561,9 @@ static bool traffic_is(const struct traffic *traffic, const char *which)
 /* False after a complaint: there is none of this number. */
 static bool traffic_known(const char *which)
 {
-	struct traffic *traffic;
-
-	STAILQ_FOREACH(traffic, &all, link)
-	if (traffic_is(traffic, which))
-		return true;
+	list_each (struct traffic, traffic, &all, link)
+		if (traffic_is(traffic, which))
+			return true;
 	if (strcmp(which, "all") == 0)
 		return true;
 	console_fail("there is no traffic \"%s\"; show traffic lists what there is", which);
@@ -575,18 +572,14 @@ static bool traffic_known(const char *which)
 
 void traffic_stop(const char *which)
 {
-	struct traffic *traffic, *next;
-
 	if (!traffic_known(which))
 		return;
-	STAILQ_FOREACH(traffic, &all, link)
-	if (traffic_is(traffic, which))
-		atomic_store(&traffic->stop, true);
-	for (traffic = STAILQ_FIRST(&all); traffic; traffic = next) {
-		next = STAILQ_NEXT(traffic, link);
+	list_each (struct traffic, traffic, &all, link)
+		if (traffic_is(traffic, which))
+			atomic_store(&traffic->stop, true);
+	list_each (struct traffic, traffic, &all, link)
 		if (traffic_is(traffic, which))
 			traffic_finish(traffic);
-	}
 }
 
 /* Has it an end of its own? */
@@ -599,12 +592,10 @@ static bool traffic_ends(const struct traffic *traffic)
 void traffic_wait(const char *which, uint64_t timeout)
 {
 	uint64_t started = now_ns();
-	struct traffic *traffic, *next;
 
 	if (!traffic_known(which))
 		return;
-	for (traffic = STAILQ_FIRST(&all); traffic; traffic = next) {
-		next = STAILQ_NEXT(traffic, link);
+	list_each (struct traffic, traffic, &all, link) {
 		if (!traffic_is(traffic, which))
 			continue;
 		if (!traffic_ends(traffic)) {
@@ -629,19 +620,15 @@ void traffic_wait(const char *which, uint64_t timeout)
 
 void traffic_end(void)
 {
-	struct traffic *traffic;
-
-	STAILQ_FOREACH(traffic, &all, link)
-	atomic_store(&traffic->stop, true);
-	STAILQ_FOREACH(traffic, &all, link)
-	traffic_await(traffic);
+	list_each (struct traffic, traffic, &all, link)
+		atomic_store(&traffic->stop, true);
+	list_each (struct traffic, traffic, &all, link)
+		traffic_await(traffic);
 }
 
 void traffic_join(void)
 {
-	struct traffic *traffic;
-
-	while ((traffic = STAILQ_FIRST(&all))) {
+	list_each (struct traffic, traffic, &all, link) {
 		pthread_join(traffic->thread, NULL);
 		traffic_free(traffic);
 	}

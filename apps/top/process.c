@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <base/list.h>
 
 #include "client.h"
 
@@ -20,7 +21,7 @@
 #define SOCKET  "dpdk_telemetry.v2" /* and ":1", ":2", ... of further processes */
 
 struct process {
-	LIST_ENTRY(process) link;
+	struct link link;
 	char *path; /* of its socket */
 	struct client client;
 	uint64_t id;
@@ -29,7 +30,7 @@ struct process {
 	struct interface interfaces[INTERFACES_MAX];
 };
 
-static LIST_HEAD(, process) processes = LIST_HEAD_INITIALIZER(processes);
+static struct link processes = LIST_INITIAL(processes);
 
 static uint64_t clock_now(void)
 {
@@ -41,7 +42,7 @@ static uint64_t clock_now(void)
 
 static void process_forget(struct process *process)
 {
-	LIST_REMOVE(process, link);
+	link_remove(&process->link);
 	client_close(&process->client);
 	free(process->path);
 	free(process);
@@ -59,11 +60,9 @@ static bool process_identify(struct process *process)
 
 static bool process_known(const char *path)
 {
-	struct process *process;
-
-	LIST_FOREACH(process, &processes, link)
-	if (strcmp(process->path, path) == 0)
-		return true;
+	list_each (const struct process, process, &processes, link)
+		if (strcmp(process->path, path) == 0)
+			return true;
 	return false;
 }
 
@@ -82,7 +81,7 @@ static void process_try(const char *path)
 		free(process);
 		return;
 	}
-	LIST_INSERT_HEAD(&processes, process, link);
+	list_append(processes.next, &process->link); /* in front of the others */
 	if (!process_identify(process))
 		process_forget(process);
 }
@@ -195,7 +194,6 @@ static bool process_read(struct process *process)
 void processes_look(void)
 {
 	const char *session = getenv("XDG_RUNTIME_DIR");
-	struct process *process, *next;
 
 	if (getuid() == 0) {
 		directory_look("/var/run");
@@ -206,21 +204,19 @@ void processes_look(void)
 		if (!session || strcmp(session, "/tmp") != 0)
 			directory_look("/tmp");
 	}
-	for (process = LIST_FIRST(&processes); process; process = next) {
-		next = LIST_NEXT(process, link);
+	list_each (struct process, process, &processes, link)
 		if (!process_read(process))
 			process_forget(process);
-	}
 }
 
 struct process *process_first(void)
 {
-	return LIST_FIRST(&processes);
+	return list_first(&processes, struct process, link);
 }
 
 struct process *process_next(const struct process *process)
 {
-	return LIST_NEXT(process, link);
+	return list_element(process->link.next, &processes, struct process, link);
 }
 
 uint64_t process_id(const struct process *process)

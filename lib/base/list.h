@@ -12,7 +12,24 @@ struct link {
 	struct link *prev;
 };
 
+#define LIST_INITIAL(list)                                                                         \
+	{                                                                                          \
+		&(list), &(list)                                                                   \
+	} /* initializes a list that is static */
+
 #define link_entry(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
+
+/* The element of a link in a list; NULL: the link is the list's head. */
+#define list_element(link, list, type, member)                                                     \
+	((link) == (list) ? NULL : link_entry(link, type, member))
+/* NULL: the list is empty. */
+#define list_first(list, type, member) list_element((list)->next, list, type, member)
+/* A loop over a list's elements in order, which may remove the element that it is at. */
+#define list_each(type, element, list, member)                                                     \
+	for (type *element = list_first(list, type, member), *element##_next;                      \
+		element &&                                                                         \
+		(element##_next = list_element((element)->member.next, list, type, member), true); \
+		element = element##_next)
 
 static inline void list_init(struct link *list)
 {

@@ -47,10 +47,10 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
 	pool_init(&engine->operations, sizeof(struct operation), OPERATION_CHUNK, OPERATIONS_MAX);
 	engine->begun_end = &engine->begun;
-	TAILQ_INIT(&engine->serving);
-	TAILQ_INIT(&engine->waiting);
+	list_init(&engine->serving);
+	list_init(&engine->waiting);
 	for (unsigned i = 0; i < SENDING_LISTS; i++)
-		TAILQ_INIT(&engine->sending[i]);
+		list_init(&engine->sending[i]);
 	if (engine_space_open(engine, 0, &first))
 		engine->transport = transport_create(&options->transport, engine->port,
 			engine->clock, &upcalls, &engine->segment->transport);
@@ -284,7 +284,7 @@ static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 	if (engine->begun)
 		puts_push(engine);
 	engine->owes = false;
-	if (!TAILQ_EMPTY(&engine->waiting))
+	if (!list_empty(&engine->waiting))
 		outgoing_probe(engine);
 	return transport_transmit(engine->transport);
 }
@@ -380,7 +380,7 @@ unsigned engine_look(struct engine *engine)
 	if (engine->owes || engine->news)
 		return look_owed(engine);
 	frames = transport_receive(engine->transport);
-	if (frames != 0 || engine_called(engine) || engine->news || !TAILQ_EMPTY(&engine->waiting))
+	if (frames != 0 || engine_called(engine) || engine->news || !list_empty(&engine->waiting))
 		return look_on(engine, 0, frames);
 	sent = transport_transmit(engine->transport);
 	if (sent != 0 || engine->news)

@@ -221,7 +221,7 @@ static void get_begin(struct space *space, struct process from, const struct mes
 	}
 	operation = operation_accept(space, OPERATION_SERVE, region, from, header, &placement);
 	space_count(space, gets_received);
-	TAILQ_INSERT_TAIL(&space->engine->serving, operation, link);
+	list_append(&space->engine->serving, &operation->link);
 	operation->message.memory = placement_map(region, &placement);
 	reply.kind = MESSAGE_REPLY;
 	reply.uid = 0;
@@ -311,7 +311,7 @@ static struct operation *reply_accept(struct space *space, struct process from,
 	region = operation->region;
 	space_count(space, replies_received);
 	operation->replying = true;
-	outgoing_heard(space->engine, operation);
+	outgoing_heard(operation);
 	account_from(&operation->account, from, header);
 	operation->account.moved = extent < region->length ? extent : region->length;
 	operation->exhausts = region_spend(region, region_take(region), 0);
@@ -369,10 +369,7 @@ static void refusal_begin(
 static void probe_begin(
 	struct space *space, struct process from, const struct message_header *header)
 {
-	struct operation *operation;
-
-	TAILQ_FOREACH(operation, &space->engine->serving, link)
-	{
+	list_each (const struct operation, operation, &space->engine->serving, link) {
 		if (operation->remote == header->operation && operation->peer.nid == from.nid &&
 			operation->peer.pid == from.pid)
 			return;

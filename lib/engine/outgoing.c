@@ -33,7 +33,7 @@ void outgoing_send(
 	transport_send(engine->transport, operation->peer, message);
 }
 
-static struct operation_list *sending_list(struct engine *engine, uint64_t link)
+static struct link *sending_list(struct engine *engine, uint64_t link)
 {
 	return &engine->sending[link % SENDING_LISTS];
 }
@@ -91,7 +91,7 @@ static uint64_t put_start_first(
 		return 0;
 	operation->acknowledge = true;
 	operation->name = operation->account.link;
-	TAILQ_INSERT_TAIL(sending_list(engine, operation->name), operation, link);
+	list_append(sending_list(engine, operation->name), &operation->link);
 	return operation->name;
 }
 
@@ -168,10 +168,9 @@ void outgoing_put(struct space *space, struct region *region, const struct move 
 
 bool outgoing_keep(struct engine *engine, struct process from, const struct message_header *ack)
 {
-	struct operation *operation;
+	struct link *list = sending_list(engine, ack->operation);
 
-	TAILQ_FOREACH(operation, sending_list(engine, ack->operation), link)
-	{
+	list_each (struct operation, operation, list, link) {
 		if (operation->name != ack->operation || operation->acknowledged ||
 			operation->region->handle != ack->handle ||
 			operation->peer.nid != from.nid || operation->peer.pid != from.pid)
@@ -222,7 +221,7 @@ static void put_end_acknowledged(
 		.operation = operation->name,
 	};
 
-	TAILQ_REMOVE(sending_list(engine, operation->name), operation, link);
+	link_remove(&operation->link);
 	put_end(engine, operation, operation->acknowledged ? TRANSPORT_OK : why);
 	if (operation->acknowledged)
 		incoming_acknowledged(operation->space, operation->peer, &ack);
@@ -289,10 +288,10 @@ void outgoing_get(struct space *space, struct region *region, const struct move 
 	outgoing_send(engine, operation, &header);
 }
 
-void outgoing_heard(struct engine *engine, struct operation *operation)
+void outgoing_heard(struct operation *operation)
 {
 	if (operation->waits) {
-		TAILQ_REMOVE(&engine->waiting, operation, link);
+		link_remove(&operation->link);
 		operation->waits = false;
 	}
 }
@@ -300,7 +299,7 @@ void outgoing_heard(struct engine *engine, struct operation *operation)
 void outgoing_finish(struct engine *engine, struct operation *operation)
 {
 	operation->ended = true;
-	outgoing_heard(engine, operation);
+	outgoing_heard(operation);
 	if (!operation->requested)
 		operation_free(engine, operation);
 }
@@ -331,7 +330,7 @@ static void get_requested(
 	} else {
 		operation->asked = transport_looked(engine->transport);
 		operation->waits = true;
-		TAILQ_INSERT_TAIL(&engine->waiting, operation, link);
+		list_append(&engine->waiting, &operation->link);
 	}
 }
 
@@ -343,7 +342,7 @@ static __attribute__((noinline)) void message_done(
 		get_requested(engine, operation, why);
 		break;
 	case OPERATION_SERVE:
-		TAILQ_REMOVE(&engine->serving, operation, link);
+		link_remove(&operation->link);
 		region_end(operation, EVENT_GET_END, why);
 		operation_free(engine, operation);
 		break;
@@ -372,7 +371,7 @@ void outgoing_probe(struct engine *engine)
 	struct operation *operation;
 
 	/* Oldest news first, so the first that is not due ends it. */
-	while ((operation = TAILQ_FIRST(&engine->waiting)) &&
+	while ((operation = list_first(&engine->waiting, struct operation, link)) &&
 		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
 		struct message_header header = {
 			.kind = MESSAGE_PROBE,
@@ -385,7 +384,7 @@ void outgoing_probe(struct engine *engine)
 			.operation = operation_name(operation),
 		};
 
-		outgoing_heard(engine, operation);
+		outgoing_heard(operation);
 		operation->requested = true;
 		outgoing_send(engine, operation, &header);
 	}
@@ -393,7 +392,7 @@ void outgoing_probe(struct engine *engine)
 
 uint64_t outgoing_deadline(const struct engine *engine)
 {
-	const struct operation *first = TAILQ_FIRST(&engine->waiting);
+	const struct operation *first = list_first(&engine->waiting, struct operation, link);
 	uint64_t waited;
 
 	if (!first)
@@ -406,6 +405,6 @@ void outgoing_abandon(struct engine *engine)
 {
 	struct operation *operation;
 
-	while ((operation = TAILQ_FIRST(&engine->waiting)))
+	while ((operation = list_first(&engine->waiting, struct operation, link)))
 		outgoing_fail(engine, operation, TRANSPORT_SHUTDOWN);
 }

@@ -75,13 +75,9 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 /* Ends the gets that wait for a reply, which a closing space no longer takes. */
 static void gets_abandon(struct engine *engine, const struct space *space)
 {
-	struct operation *operation, *next;
-
-	for (operation = TAILQ_FIRST(&engine->waiting); operation; operation = next) {
-		next = TAILQ_NEXT(operation, link);
+	list_each (struct operation, operation, &engine->waiting, link)
 		if (operation->space == space)
 			outgoing_fail(engine, operation, TRANSPORT_SHUTDOWN);
-	}
 }
 
 bool engine_space_close(struct engine *engine, uint32_t number)

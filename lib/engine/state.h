@@ -4,9 +4,8 @@
 #ifndef ENGINE_STATE_H
 #define ENGINE_STATE_H
 
-#include <sys/queue.h>
-
 #include <base/barrier.h>
+#include <base/list.h>
 #include <base/owner.h>
 #include <base/pool.h>
 #include <base/probe.h>
@@ -65,13 +64,11 @@ struct operation {
 	uint64_t name;          /* PUT: on the wire, of one that is acknowledged or traced */
 	/* SERVE: the initiator's name for it. RECEIVE: to echo. PUT: manipulated length. */
 	uint64_t remote;
-	uint64_t handle;             /* RECEIVE: the initiator's descriptor, to echo */
-	uint64_t request_offset;     /* RECEIVE: to echo. PUT: echoed */
-	TAILQ_ENTRY(operation) link; /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
-	struct operation *next;      /* PUT: in engine.begun */
+	uint64_t handle;         /* RECEIVE: the initiator's descriptor, to echo */
+	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
+	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
+	struct operation *next;  /* PUT: in engine.begun */
 };
-
-TAILQ_HEAD(operation_list, operation);
 
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
  * number at the other end. */
@@ -104,11 +101,11 @@ struct engine {
 	struct space *spaces[SPACES]; /* that take messages and commands */
 	struct space *opened[SPACES]; /* the same, and those that are closing */
 
-	struct pool operations;        /* by index */
-	struct operation_list serving; /* replies on their way */
-	struct operation_list waiting; /* gets whose request has arrived, oldest news first */
-	uint64_t probe_interval;       /* ns */
-	struct operation_list sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
+	struct pool operations;             /* by index */
+	struct link serving;                /* replies on their way */
+	struct link waiting;                /* gets whose request has arrived, oldest news first */
+	uint64_t probe_interval;            /* ns */
+	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
 	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
 	struct operation **begun_end;
 
@@ -338,7 +335,7 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 /* A get whose reply will not come: its REPLY_END says why. */
 void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t why);
 /* A get that waits no longer: it has an answer, or is asked after. */
-void outgoing_heard(struct engine *engine, struct operation *operation);
+void outgoing_heard(struct operation *operation);
 /* A get whose last event has been logged: freed once its request is also done with. */
 void outgoing_finish(struct engine *engine, struct operation *operation);
 /* Asks after the targets of gets that have waited long. */

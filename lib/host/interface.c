@@ -9,10 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 #include <sys/mman.h>
-#include <sys/queue.h>
 #include <sys/random.h>
 
 #include <base/extent.h>
+#include <base/list.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
@@ -34,7 +34,7 @@ static_assert(HANDLE_INTERFACES == 64, "a bit each");
 
 /* A poll thread and what it is for. */
 struct poll_thread {
-	LIST_ENTRY(poll_thread) link;
+	struct link link;
 	uint64_t cpu; /* or CPU_ANY */
 	uint64_t started;
 	struct poller *poller;
@@ -42,7 +42,7 @@ struct poll_thread {
 };
 
 /* Under the library's lock. */
-static LIST_HEAD(, poll_thread) poll_threads = LIST_HEAD_INITIALIZER(poll_threads);
+static struct link poll_threads = LIST_INITIAL(poll_threads);
 
 static const struct clock glue_clock = {.now = glue_now};
 
@@ -107,10 +107,8 @@ static bool checksum_is_full(unsigned number)
  * nothing announces. The library's lock is held. */
 static unsigned interface_drive_others(void)
 {
-	struct poll_thread *thread;
-
-	LIST_FOREACH(thread, &poll_threads, link)
-	poller_call(thread->poller);
+	list_each (struct poll_thread, thread, &poll_threads, link)
+		poller_call(thread->poller);
 	return interface_drive();
 }
 
@@ -154,11 +152,9 @@ static uint64_t poll_cpu(unsigned number)
 
 static struct poll_thread *poll_thread_find(uint64_t cpu)
 {
-	struct poll_thread *thread;
-
-	LIST_FOREACH(thread, &poll_threads, link)
-	if (thread->cpu == cpu)
-		return thread;
+	list_each (struct poll_thread, thread, &poll_threads, link)
+		if (thread->cpu == cpu)
+			return thread;
 	return NULL;
 }
 
@@ -204,7 +200,7 @@ static struct poll_thread *poll_thread_start(
 	else
 		log_debug(LOG_INTERFACE, "a thread polls on CPU %u", (unsigned)cpu);
 	poller_resume(thread->poller);
-	LIST_INSERT_HEAD(&poll_threads, thread, link);
+	list_append(&poll_threads, &thread->link);
 	return thread;
 }
 
@@ -247,18 +243,16 @@ static void interface_desert(struct interface *interface)
 	}
 	poller_stop(thread->poller);
 	glue_thread_join(thread->thread);
-	LIST_REMOVE(thread, link);
+	link_remove(&thread->link);
 	poller_destroy(thread->poller);
 	free(thread);
 }
 
 int interface_change_poll(void)
 {
-	struct poll_thread *thread;
 	int result = 0;
 
-	LIST_FOREACH(thread, &poll_threads, link)
-	{
+	list_each (struct poll_thread, thread, &poll_threads, link) {
 		poller_pause(thread->poller);
 		if (poller_set_manner(thread->poller, poll_manner()) != 0)
 			result = -1;

@@ -63,9 +63,7 @@ void acknowledgement_run(struct transport *transport)
 	for (unsigned i = 0; i < ACK_LISTS && transport->acks_owed != 0; i++) {
 		struct link *list = &transport->acks[i];
 
-		while (!list_empty(list)) {
-			struct peer *peer = link_entry(list->next, struct peer, ack_link);
-
+		list_each (struct peer, peer, list, ack_link) {
 			if (peer->ack_due > transport->now)
 				break;
 			if (!incoming_is_open(peer)) {
@@ -86,10 +84,10 @@ uint64_t acknowledgement_deadline(const struct transport *transport)
 	uint64_t due = UINT64_MAX;
 
 	for (unsigned i = 0; i < ACK_LISTS; i++) {
-		const struct link *list = &transport->acks[i];
+		const struct peer *peer = list_first(&transport->acks[i], struct peer, ack_link);
 
-		if (!list_empty(list))
-			due = RTE_MIN(due, link_entry(list->next, struct peer, ack_link)->ack_due);
+		if (peer)
+			due = RTE_MIN(due, peer->ack_due);
 	}
 	return due;
 }

@@ -270,7 +270,7 @@ uint64_t address_due(const struct peer *peer)
 static bool address_wanted(const struct transport *transport, const struct peer *peer)
 {
 	return peer->address_state != ADDRESS_KNOWN &&
-	       (peer->queued != 0 || !TAILQ_EMPTY(&transport->echoes.pings));
+	       (peer->queued != 0 || !list_empty(&transport->echoes.pings));
 }
 
 bool address_run(struct transport *transport, struct peer *peer)

@@ -143,7 +143,7 @@ static void ping_end(struct transport *transport, struct ping *ping, enum ping_o
 {
 	const struct transport_upcalls *upcalls = &transport->upcalls;
 
-	TAILQ_REMOVE(&transport->echoes.pings, ping, link);
+	link_remove(&ping->link);
 	ping->outcome = outcome;
 	upcalls->ping_done(upcalls->context, ping);
 }
@@ -159,7 +159,7 @@ void transport_ping(struct transport *transport, struct ping *ping)
 	ping->begun = 0; /* the clock was read in the last turn, perhaps long ago */
 	ping->sent = 0;
 	ping->number = ++echoes->number;
-	TAILQ_INSERT_TAIL(&echoes->pings, ping, link);
+	list_append(&echoes->pings, &ping->link);
 	if (!peer)
 		ping_end(transport, ping, PING_NO_MEMORY);
 	else if (ping->size < transport_ping_least(transport) ||
@@ -218,11 +218,7 @@ static enum ping_outcome ping_failure(struct transport *transport, const struct 
 
 static void pings_run(struct transport *transport)
 {
-	struct ping *ping = TAILQ_FIRST(&transport->echoes.pings);
-	struct ping *next;
-
-	for (; ping; ping = next) {
-		next = TAILQ_NEXT(ping, link);
+	list_each (struct ping, ping, &transport->echoes.pings, link) {
 		if (ping->begun == 0)
 			ping->begun = transport->now;
 		if (ping->sent == 0)
@@ -232,16 +228,23 @@ static void pings_run(struct transport *transport)
 	}
 }
 
+/* The question that a frame answers; NULL: none. */
+static struct ping *ping_find(struct transport *transport, const struct frame_header *frame)
+{
+	const struct process from = {frame->source_nid, frame->source_pid};
+
+	list_each (struct ping, ping, &transport->echoes.pings, link)
+		if (ping->number == frame->psn && ping->sent != 0 && process_same(ping->to, from))
+			return ping;
+	return NULL;
+}
+
 void echo_answered(
 	struct transport *transport, const struct peer *peer, const struct frame_header *frame)
 {
 	uint64_t away = transport->now - transport->arrival;
-	struct ping *ping;
+	struct ping *ping = ping_find(transport, frame);
 
-	TAILQ_FOREACH(ping, &transport->echoes.pings, link)
-	if (ping->number == frame->psn && ping->sent != 0 && ping->to.nid == frame->source_nid &&
-		ping->to.pid == frame->source_pid)
-		break;
 	if (!ping) {
 		COUNT(transport, dropped_pong);
 		return;
@@ -264,7 +267,7 @@ void echo_answered(
 
 void echo_init(struct transport *transport)
 {
-	TAILQ_INIT(&transport->echoes.pings);
+	list_init(&transport->echoes.pings);
 }
 
 void echo_run(struct transport *transport)
@@ -274,7 +277,7 @@ void echo_run(struct transport *transport)
 
 	pongs_send(transport);
 	pings_run(transport);
-	echoes->busy = !TAILQ_EMPTY(&echoes->pings);
+	echoes->busy = !list_empty(&echoes->pings);
 	if (transport->outbox_count > before && !transport->blocked)
 		outbox_flush(transport);
 }
@@ -282,13 +285,11 @@ void echo_run(struct transport *transport)
 uint64_t echo_deadline(const struct transport *transport)
 {
 	const struct echoes *echoes = &transport->echoes;
-	const struct ping *ping;
 	uint64_t due = UINT64_MAX;
 
 	if (echoes->pong_count > 0)
 		return 0;
-	TAILQ_FOREACH(ping, &echoes->pings, link)
-	{
+	list_each (const struct ping, ping, &echoes->pings, link) {
 		const struct peer *peer = peer_table_find(&transport->peers, ping->to);
 
 		due = RTE_MIN(due, ping->begun + RTE_MIN(ping->timeout, UINT64_MAX - ping->begun));
@@ -301,9 +302,9 @@ uint64_t echo_deadline(const struct transport *transport)
 
 void transport_ping_abandon(struct transport *transport)
 {
-	struct echoes *echoes = &transport->echoes;
+	struct ping *ping;
 
 	owner_check(&transport->owner);
-	while (!TAILQ_EMPTY(&echoes->pings))
-		ping_end(transport, TAILQ_FIRST(&echoes->pings), PING_CLOSED);
+	while ((ping = list_first(&transport->echoes.pings, struct ping, link)))
+		ping_end(transport, ping, PING_CLOSED);
 }

@@ -86,9 +86,9 @@ struct note {
 struct echoes {
 	bool busy; /* there is something in what follows */
 	unsigned pong_count;
-	TAILQ_HEAD(, ping) pings; /* own questions */
-	uint32_t number;          /* of the last one */
-	uint64_t answers_paid;    /* until when the answers given have used up their share */
+	struct link pings;     /* own questions */
+	uint32_t number;       /* of the last one */
+	uint64_t answers_paid; /* until when the answers given have used up their share */
 	struct pong pongs[PONGS_MAX];
 };
 

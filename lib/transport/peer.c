@@ -226,7 +226,7 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 
 void peer_forget(struct transport *transport, struct peer *peer)
 {
-	wheel_stop(&transport->wheel, &peer->timer);
+	wheel_stop(&peer->timer);
 	table_remove(&transport->peers, peer);
 	pool_give(&transport->peer_pool, peer);
 	COUNT(transport, peers_forgotten);

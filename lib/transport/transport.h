@@ -25,8 +25,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 #include <base/clock.h>
+#include <base/list.h>
 #include <base/map.h>
 #include <base/port.h>
 #include <transport/secret.h>
@@ -113,7 +113,7 @@ struct ping {
 	uint32_t number;
 	uint64_t begun; /* 0: not yet, as is the next */
 	uint64_t sent;
-	TAILQ_ENTRY(ping) link;
+	struct link link;
 };
 
 struct transport_upcalls {

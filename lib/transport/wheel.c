@@ -99,23 +99,21 @@ void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at)
 	}
 }
 
-void wheel_stop(struct wheel *wheel, struct timer *timer)
+void wheel_stop(struct timer *timer)
 {
-	(void)wheel;
 	if (timer_set(timer))
 		link_remove(&timer->link);
 }
 
-/* Takes all of a list. */
-static void list_splice(struct link *from, struct link *to)
+/* Appends all that is in a list to another. */
+static void list_move(struct link *from, struct link *to)
 {
-	if (list_empty(from)) {
-		list_init(to);
+	if (list_empty(from))
 		return;
-	}
-	*to = *from;
-	to->next->prev = to;
-	to->prev->next = to;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
 	list_init(from);
 }
 
@@ -126,10 +124,9 @@ static void wheel_spill(struct wheel *wheel, unsigned level, unsigned slot)
 	struct link all;
 
 	wheel->used[level][slot / 64] &= ~(UINT64_C(1) << (slot % 64));
-	list_splice(list, &all);
-	while (!list_empty(&all)) {
-		struct timer *timer = link_entry(all.next, struct timer, link);
-
+	list_init(&all);
+	list_move(list, &all);
+	list_each (struct timer, timer, &all, link) {
 		link_remove(&timer->link);
 		if (timer->tick <= wheel->current)
 			list_append(&wheel->due, &timer->link);
@@ -144,7 +141,6 @@ void wheel_advance(struct wheel *wheel, uint64_t now)
 	uint64_t next = wheel->next;
 
 	while (next <= target) {
-
 		wheel->current = next;
 		for (unsigned level = WHEEL_LEVELS - 1; level > 0; level--) {
 			unsigned shift = level * LEVEL_BITS;
@@ -159,22 +155,15 @@ void wheel_advance(struct wheel *wheel, uint64_t now)
 	wheel->next = next;
 	if (target > wheel->current)
 		wheel->current = target;
-	while (!list_empty(&wheel->due)) {
-		struct link *link = wheel->due.next;
-
-		link_remove(link);
-		list_append(&wheel->running, link);
-	}
+	list_move(&wheel->due, &wheel->running);
 }
 
 struct timer *wheel_take(struct wheel *wheel)
 {
-	struct timer *timer;
+	struct timer *timer = list_first(&wheel->running, struct timer, link);
 
-	if (list_empty(&wheel->running))
-		return NULL;
-	timer = link_entry(wheel->running.next, struct timer, link);
-	link_remove(&timer->link);
+	if (timer)
+		link_remove(&timer->link);
 	return timer;
 }
 

@@ -37,7 +37,7 @@ struct wheel {
 void wheel_init(struct wheel *wheel, uint64_t now);
 /* Sets a timer that may be set already; a time that is past is due in the next run. */
 void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at);
-void wheel_stop(struct wheel *wheel, struct timer *timer);
+void wheel_stop(struct timer *timer);
 
 /* A run: wheel_advance(), then wheel_take() until NULL. Each timer taken is no longer set. What is
  * set meanwhile for a time that is past is left for the next run. */

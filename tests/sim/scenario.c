@@ -426,7 +426,7 @@ static void measure_goodput(
 static void measure_incast(
 	struct simulation *simulation, const struct plan *plan, struct result *result)
 {
-	const struct link *link = &simulation->network.links[0];
+	const struct star_link *link = &simulation->network.links[0];
 	uint64_t last = last_arrival(simulation), slowest = 0, fastest = UINT64_MAX;
 	double used, spread;
 

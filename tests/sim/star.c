@@ -159,7 +159,7 @@ static uint64_t wire_bytes(uint32_t length)
 	return (length < STAR_FRAME_MIN ? STAR_FRAME_MIN : length) + STAR_OVERHEAD;
 }
 
-static uint64_t wire_time(const struct link *link, uint32_t length)
+static uint64_t wire_time(const struct star_link *link, uint32_t length)
 {
 	return link->rate == 0 ? 0 : wire_bytes(length) * 8 * SECOND / link->rate;
 }
@@ -184,7 +184,7 @@ static void arrival_plan(struct star *star, uint32_t node)
 static void parcel_arrive(void *object, uint64_t node)
 {
 	struct star *star = object;
-	struct link *link = &star->links[node];
+	struct star_link *link = &star->links[node];
 	struct parcel *parcel = arrivals_take(&link->down);
 
 	arrival_plan(star, (uint32_t)node);
@@ -229,7 +229,7 @@ static struct parcel *parcel_mark(struct star *star, struct parcel *parcel)
 /* Into the queue towards a node. */
 static void switch_forward(struct star *star, struct parcel *parcel, uint32_t to)
 {
-	struct link *link = &star->links[to];
+	struct star_link *link = &star->links[to];
 	uint64_t now = star->clock->now;
 	uint64_t busy = link->down_free > now ? link->down_free - now : 0;
 	uint64_t queued = busy * (link->rate / 1000000) / 8000; /* bytes */
@@ -306,7 +306,7 @@ static void switch_arrive(void *object, uint64_t argument)
 }
 
 /* Losses come alone, or in bursts. */
-static bool link_loses(struct star *star, struct link *link)
+static bool link_loses(struct star *star, struct star_link *link)
 {
 	const struct star_settings *settings = &star->settings;
 	uint64_t now = star->clock->now;
@@ -385,7 +385,7 @@ static void link_carry(struct star *star, struct parcel *parcel, uint64_t when)
 uint64_t star_send(struct star *star, struct parcel *parcel)
 {
 	const struct star_settings *settings = &star->settings;
-	struct link *link = &star->links[parcel->from];
+	struct star_link *link = &star->links[parcel->from];
 	uint64_t now = star->clock->now;
 	uint64_t departure =
 		(link->up_free > now ? link->up_free : now) + wire_time(link, parcel->length);

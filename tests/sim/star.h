@@ -73,7 +73,7 @@ struct arrivals {
 	uint32_t room; /* a power of two */
 };
 
-struct link {
+struct star_link {
 	uint64_t rate;    /* bit/s; 0: infinite */
 	uint64_t up_free; /* when it has sent all that it was given */
 	uint64_t down_free;
@@ -111,7 +111,7 @@ struct star {
 	struct sim_clock *clock;
 	struct prng prng;
 	uint32_t nodes;
-	struct link *links;
+	struct star_link *links;
 	uint64_t in_transit; /* frames, each as often as it is on its way */
 	uint32_t queue_peak; /* bytes, the longest queue seen */
 	uint32_t (*find)(

@@ -67,7 +67,7 @@ static void wheel_stop__takes_a_timer_out(void **state)
 	(void)state;
 	wheel_init(&wheel, 0);
 	wheel_set(&wheel, &timer, 1000);
-	wheel_stop(&wheel, &timer);
+	wheel_stop(&timer);
 	wheel_advance(&wheel, SECOND);
 	assert_null(wheel_take(&wheel));
 }
@@ -146,7 +146,7 @@ static void wheel__agrees_with_an_array_of_times(void **state)
 
 		i = (unsigned)(next_random() % TIMERS);
 		if (next_random() % 8 == 0) {
-			wheel_stop(&wheel, &timers[i]);
+			wheel_stop(&timers[i]);
 			times[i] = 0;
 		} else {
 			times[i] = now + random_span();
