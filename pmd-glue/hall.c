@@ -12,7 +12,6 @@
 #include <pmd-glue/hall.h>
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,16 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 #include <linux/magic.h>
 #include <linux/membarrier.h>
@@ -37,13 +33,9 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/place.h>
 
 #define NAME_DEFAULT   "default"
-#define NAME_LENGTH    32u
-#define PID_MAX        0x7fffffffu /* of those that HALL_PID_ANY finds */
-#define PIDS_TRIED     4096u
-#define PID_WAIT       200u /* ms for a lock that a sweeper or a dying process still holds */
-#define SWEPT_AT_ONCE  4096u
 #define LINKS_MAX      1024u
 #define HALF_OPEN_MAX  16u
 #define HALF_OPEN_TIME SECOND
@@ -102,11 +94,8 @@ enum reason {
 struct hall {
 	struct hall *next; /* of this process's */
 	struct hall_options options;
-	uint32_t pid;
-	uid_t uid;
+	struct place place;
 	uint64_t incarnation;
-	int directory;
-	int lock;
 	int listener;
 	int set;
 	int page_file;
@@ -122,7 +111,6 @@ struct hall {
 	/* Of the links, again: a child made by fork() while the owner was at work must not follow
 	 * pointers. */
 	int sockets[LINKS_MAX];
-	char path[PATH_MAX];
 };
 
 /* A process that has not answered wants to be woken. */
@@ -162,9 +150,8 @@ static void halls_in_child(void)
 {
 	for (struct hall *hall = halls; hall; hall = hall->next) {
 		close_and_forget(&hall->listener);
-		close_and_forget(&hall->lock);
-		close_and_forget(&hall->directory);
 		close_and_forget(&hall->set);
+		place_close(&hall->place);
 		for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 			close_and_forget(&hall->half_open[n].socket);
 		for (unsigned n = 0; n < LINKS_MAX; n++)
@@ -283,7 +270,7 @@ static struct hello hello_make(const struct hall *hall, enum kind kind)
 		.version = VERSION,
 		.kind = kind,
 		.nid = hall->options.nid,
-		.pid = hall->pid,
+		.pid = hall->place.pid,
 		.frame_size = hall->options.frame_size,
 		.pair_bytes = hall->options.pair_bytes,
 		.incarnation = hall->incarnation};
@@ -371,12 +358,12 @@ static bool peer_trusted(struct hall *hall, int socket, uid_t *uid)
 	socklen_t size = sizeof(peer);
 	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	*uid = peer.uid;
-	if (peer.uid == hall->uid || peer.uid == 0)
+	if (peer.uid == hall->place.uid || peer.uid == 0)
 		return true;
 	complain(hall, REASON_USER,
 		"node: system process %d of user %u in %s is refused, because this process is user "
 		"%u's: run both as one user",
-		peer.pid, peer.uid, hall->path, hall->uid);
+		peer.pid, peer.uid, hall->place.path, hall->place.uid);
 	return false;
 }
 
@@ -386,14 +373,14 @@ static bool hello_sizes(struct hall *hall, const struct hello *hello)
 		complain(hall, REASON_SIZE,
 			"node: process id %u in %s has frames of %u bytes and this process of %u, "
 			"so they cannot talk: give both the same PTL_MTU",
-			hello->pid, hall->path, hello->frame_size, hall->options.frame_size);
+			hello->pid, hall->place.path, hello->frame_size, hall->options.frame_size);
 		return false;
 	}
 	if (hello->pair_bytes != hall->options.pair_bytes) {
 		complain(hall, REASON_VERSION,
 			"node: process id %u in %s shares %llu bytes and this process %zu, so they "
 			"cannot talk: run both with the same version of Postern",
-			hello->pid, hall->path, (unsigned long long)hello->pair_bytes,
+			hello->pid, hall->place.path, (unsigned long long)hello->pair_bytes,
 			hall->options.pair_bytes);
 		return false;
 	}
@@ -407,29 +394,29 @@ static bool parcel_fits(struct hall *hall, const struct parcel *parcel, enum kin
 		complain(hall, REASON_STRANGE,
 			"node: a program that does not speak as Postern does has connected in %s "
 			"and is refused: keep others out of this directory",
-			hall->path);
+			hall->place.path);
 		return false;
 	}
 	if (hello->version != VERSION) {
 		complain(hall, REASON_VERSION,
 			"node: a process in %s speaks version %u and this process version %u, so "
 			"they cannot talk: run both with the same version of Postern",
-			hall->path, hello->version, VERSION);
+			hall->place.path, hello->version, VERSION);
 		return false;
 	}
 	if (parcel->length != sizeof(*hello) || hello->kind != kind || hello->incarnation == 0 ||
-		hello->pid == HALL_PID_ANY || hello->pid == hall->pid) {
+		hello->pid == HALL_PID_ANY || hello->pid == hall->place.pid) {
 		complain(hall, REASON_STRANGE,
 			"node: a process in %s that claims process id %u breaks the protocol and "
 			"is refused: keep programs other than Postern's out of this directory",
-			hall->path, hello->pid);
+			hall->place.path, hello->pid);
 		return false;
 	}
 	if (hello->nid != hall->options.nid) {
 		complain(hall, REASON_NODE,
 			"node: process id %u in %s has node id %u and this process %u, so they "
 			"cannot talk: give both the same PTL_NID, or different names (node:NAME)",
-			hello->pid, hall->path, hello->nid, hall->options.nid);
+			hello->pid, hall->place.path, hello->nid, hall->options.nid);
 		return false;
 	}
 	return hello_sizes(hall, hello);
@@ -494,7 +481,7 @@ static bool link_room(struct hall *hall)
 	complain(hall, REASON_LINKS,
 		"node: this process has links to %u processes in %s, which is the most, and "
 		"refuses further ones",
-		LINKS_MAX, hall->path);
+		LINKS_MAX, hall->place.path);
 	errno = EMFILE;
 	return false;
 }
@@ -614,7 +601,7 @@ static bool parcel_map(struct hall *hall, const struct parcel *parcel, struct ac
 	complain(hall, REASON_MEMORY,
 		"node: process id %u in %s shares memory that is unsealed, of another size or "
 		"cannot be mapped, and is refused: run both with the same version of Postern",
-		parcel->hello.pid, hall->path);
+		parcel->hello.pid, hall->place.path);
 	return false;
 }
 
@@ -630,7 +617,7 @@ static bool newcomer_welcome(
 		return true;
 	/* What it said before this HELLO, or before it ended, tells the two lives apart. */
 	ended = link_hear(hall, link) == HEARD_END;
-	if (!link->answered && hello->pid < hall->pid) {
+	if (!link->answered && hello->pid < hall->place.pid) {
 		*replaced = link;
 		return true;
 	}
@@ -731,7 +718,7 @@ static bool newcomers_accept(struct hall *hall)
 			complain(hall, REASON_DESCRIPTORS,
 				"node: a process waits in %s to be let in: %s: raise the limit of "
 				"open files by ulimit -n",
-				hall->path, strerror(errno));
+				hall->place.path, strerror(errno));
 		if (socket < 0)
 			return errno == EAGAIN;
 		if (newcomer_waits(hall, socket))
@@ -798,23 +785,12 @@ int hall_set(const struct hall *hall)
 
 uint32_t hall_pid(const struct hall *hall)
 {
-	return hall->pid;
+	return hall->place.pid;
 }
 
 const char *hall_path(const struct hall *hall)
 {
-	return hall->path;
-}
-
-/* A long path is reached by the directory's descriptor; hall_open() has seen to it that this is
- * possible. */
-static struct sockaddr_un hall_address(const struct hall *hall, uint32_t pid)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t room = sizeof(address.sun_path);
-	if ((size_t)snprintf(address.sun_path, room, "%s/%u", hall->path, pid) >= room)
-		snprintf(address.sun_path, room, "/proc/self/fd/%d/%u", hall->directory, pid);
-	return address;
+	return hall->place.path;
 }
 
 /* Nothing but time is needed. */
@@ -859,11 +835,11 @@ static struct hall_link *connect_link(struct hall *hall, uint32_t pid, int socke
 
 struct hall_link *hall_connect(struct hall *hall, uint32_t pid)
 {
-	struct sockaddr_un address = hall_address(hall, pid);
+	struct sockaddr_un address = place_address(&hall->place, pid);
 	struct hall_link *link = NULL;
 	int fd, error;
 	uid_t uid;
-	assert(pid != hall->pid && !link_find(hall, pid));
+	assert(pid != hall->place.pid && !link_find(hall, pid));
 	if (!link_room(hall))
 		return NULL;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -880,172 +856,17 @@ struct hall_link *hall_connect(struct hall *hall, uint32_t pid)
 		complain(hall, REASON_DESCRIPTORS,
 			"node: process id %u in %s cannot be reached: %s: free some memory, or "
 			"raise the limits of open files and of file sizes (ulimit -n, ulimit -f)",
-			pid, hall->path, strerror(error));
+			pid, hall->place.path, strerror(error));
 	errno = error;
 	return NULL;
 }
 
 /* --- opening --- */
 
-static bool name_valid(const char *name)
-{
-	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				     "0123456789-_.");
-	if (name[length] == 0 && length <= NAME_LENGTH && name[0] != '.')
-		return true;
-	log_error("node:%s: this name is invalid: write at most %u letters, digits, '-', '_' and "
-		  "'.', the first of which is no '.'",
-		name, NAME_LENGTH);
-	return false;
-}
-
-/* Goes a level down, to a directory that only this user may enter. path: of the upper level, and
- * then of this one. False after an error line. */
-static bool level_enter(struct hall *hall, const char *name)
-{
-	size_t length = strlen(hall->path);
-	struct stat status;
-	int upper = hall->directory, made;
-	if ((size_t)snprintf(hall->path + length, sizeof(hall->path) - length, "/%s", name) >=
-		sizeof(hall->path) - length) {
-		log_error("node: the path %s is too long: set XDG_RUNTIME_DIR to a shorter one",
-			hall->path);
-		return false;
-	}
-	made = mkdirat(upper, name, S_IRWXU);
-	if ((made != 0 && errno != EEXIST) ||
-		fstatat(upper, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-		log_error("node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
-			  "directory of your own",
-			hall->path, strerror(errno));
-		return false;
-	}
-	if (!S_ISDIR(status.st_mode) || status.st_uid != hall->uid) {
-		log_error("node: %s is %s user %u: remove it, or set XDG_RUNTIME_DIR to a "
-			  "directory of your own",
-			hall->path,
-			S_ISDIR(status.st_mode) ? "a directory of" : "no directory, and is of",
-			status.st_uid);
-		return false;
-	}
-	if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-		log_error("node: %s can be entered by other users: close it by chmod 700 %s",
-			hall->path, hall->path);
-		return false;
-	}
-	hall->directory = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	close(upper);
-	if (hall->directory < 0)
-		log_error("node: %s cannot be opened: %s", hall->path, strerror(errno));
-	return hall->directory >= 0;
-}
-
-/* Opens the directory that the hall's is made in, and gives the name to be made there. */
-static bool base_enter(struct hall *hall, char *name, size_t size)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-	struct stat status;
-	snprintf(name, size, "postern");
-	if (runtime && runtime[0] == '/' && strlen(runtime) < sizeof(hall->path)) {
-		hall->directory = open(runtime, flags);
-		if (hall->directory >= 0 && fstat(hall->directory, &status) == 0 &&
-			status.st_uid == hall->uid) {
-			snprintf(hall->path, sizeof(hall->path), "%s", runtime);
-			return true;
-		}
-		close_and_forget(&hall->directory);
-	}
-	snprintf(name, size, "postern-%u", hall->uid);
-	snprintf(hall->path, sizeof(hall->path), "/tmp");
-	hall->directory = open("/tmp", flags);
-	if (hall->directory < 0)
-		log_error("node: /tmp cannot be opened: %s: set XDG_RUNTIME_DIR to a directory of "
-			  "your own",
-			strerror(errno));
-	return hall->directory >= 0;
-}
-
-static bool directory_enter(struct hall *hall)
-{
-	const char *own = hall->options.name;
-	char name[sizeof("postern-4294967295")];
-	if (!name_valid(own) || !base_enter(hall, name, sizeof(name)) || !level_enter(hall, name) ||
-		!level_enter(hall, own))
-		return false;
-	if (strlen(hall->path) + sizeof("/4294967295") >
-			sizeof(((struct sockaddr_un *)NULL)->sun_path) &&
-		access("/proc/self/fd", X_OK) != 0) {
-		log_error("node: %s is too long for the path of a socket: set XDG_RUNTIME_DIR to a "
-			  "shorter one, or mount /proc",
-			hall->path);
-		return false;
-	}
-	/* Those who clean /tmp leave a directory alone that is locked. */
-	(void)flock(hall->directory, LOCK_SH | LOCK_NB);
-	hall->lock = openat(hall->directory, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-		S_IRUSR | S_IWUSR);
-	if (hall->lock < 0)
-		log_error("node: %s/lock cannot be opened: %s: remove it, or make room for it",
-			hall->path, strerror(errno));
-	return hall->lock >= 0;
-}
-
-/* H1. type: F_WRLCK takes it, if nobody has it; F_UNLCK gives it back. */
-static bool pid_lock(const struct hall *hall, uint32_t pid, short type)
-{
-	struct flock lock = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)pid, .l_len = 1};
-	return fcntl(hall->lock, F_OFD_SETLK, &lock) == 0;
-}
-
-static bool pid_take_any(struct hall *hall)
-{
-	for (uint32_t n = 0; n < PIDS_TRIED; n++) {
-		hall->pid = ((uint32_t)getpid() + n) & PID_MAX;
-		if (pid_lock(hall, hall->pid, F_WRLCK))
-			return true;
-	}
-	log_error("node: no process id is free in %s: %s: choose one by hand", hall->path,
-		strerror(errno));
-	return false;
-}
-
-/* Takes the wanted one. A sweeper holds it for a moment, as does a process that is being killed. */
-static bool pid_take(struct hall *hall)
-{
-	const struct timespec pause = {.tv_nsec = MILLISECOND};
-	hall->pid = hall->options.pid;
-	if (hall->pid == HALL_PID_ANY)
-		return pid_take_any(hall);
-	for (unsigned n = 0; n < PID_WAIT; n++) {
-		if (pid_lock(hall, hall->pid, F_WRLCK))
-			return true;
-		if (errno != EAGAIN && errno != EACCES)
-			break;
-		nanosleep(&pause, NULL);
-	}
-	if (errno == EAGAIN || errno == EACCES)
-		log_error("node: process id %u is in use in %s: choose another, or PTL_PID_ANY",
-			hall->pid, hall->path);
-	else
-		log_error("node: %s/lock cannot be locked: %s: use a file system with locks",
-			hall->path, strerror(errno));
-	return false;
-}
-
-static void socket_unlink(const struct hall *hall, uint32_t pid)
-{
-	char name[sizeof("4294967295")];
-	snprintf(name, sizeof(name), "%u", pid);
-	unlinkat(hall->directory, name, 0);
-}
-
 static bool listener_open(struct hall *hall)
 {
-	struct sockaddr_un address = hall_address(hall, hall->pid);
+	struct sockaddr_un address = place_address(&hall->place, hall->place.pid);
 	struct epoll_event event = {.events = EPOLLIN};
-	socket_unlink(hall, hall->pid);
 	hall->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	hall->set = epoll_create1(EPOLL_CLOEXEC);
 	if (hall->listener >= 0 && hall->set >= 0 &&
@@ -1055,31 +876,8 @@ static bool listener_open(struct hall *hall)
 		return true;
 	log_error("node: %s/%u cannot be listened at: %s: make room for it, or raise the limit of "
 		  "open files by ulimit -n",
-		hall->path, hall->pid, strerror(errno));
+		hall->place.path, hall->place.pid, strerror(errno));
 	return false;
-}
-
-/* Removes sockets of processes that have died. */
-static void hall_sweep(const struct hall *hall)
-{
-	int copy = openat(hall->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
-	struct dirent *entry;
-	if (!directory) {
-		close_and_forget(&copy);
-		return;
-	}
-	for (unsigned n = 0; n < SWEPT_AT_ONCE && (entry = readdir(directory)); n++) {
-		char *end;
-		unsigned long pid = strtoul(entry->d_name, &end, 10);
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || *end != 0 ||
-			pid >= HALL_PID_ANY || pid == hall->pid ||
-			!pid_lock(hall, (uint32_t)pid, F_WRLCK))
-			continue;
-		unlinkat(hall->directory, entry->d_name, 0);
-		pid_lock(hall, (uint32_t)pid, F_UNLCK);
-	}
-	closedir(directory);
 }
 
 static struct hall *hall_make(const struct hall_options *options)
@@ -1090,8 +888,8 @@ static struct hall *hall_make(const struct hall_options *options)
 	hall->options = *options;
 	if (!options->name || !options->name[0])
 		hall->options.name = NAME_DEFAULT;
-	hall->uid = geteuid();
-	hall->directory = hall->lock = hall->listener = hall->set = hall->page_file = -1;
+	hall->place.directory = hall->place.lock = -1;
+	hall->listener = hall->set = hall->page_file = -1;
 	list_init(&hall->news);
 	for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 		hall->half_open[n].socket = -1;
@@ -1116,8 +914,8 @@ struct hall *hall_open(const struct hall_options *options)
 		log_error("node: out of memory");
 		return NULL;
 	}
-	if (directory_enter(hall) && page_make(hall) && pid_take(hall) && listener_open(hall)) {
-		hall_sweep(hall);
+	if (place_open(&hall->place, hall->options.name) && page_make(hall) &&
+		place_take(&hall->place, options->pid) && listener_open(hall)) {
 		hall->options.name = NULL; /* the caller's */
 		return hall;
 	}
@@ -1133,12 +931,11 @@ void hall_close(struct hall *hall)
 	while (hall->half_open_count > 0)
 		close_and_forget(&hall->half_open[--hall->half_open_count].socket);
 	if (hall->listener >= 0)
-		socket_unlink(hall, hall->pid);
+		place_leave(&hall->place);
 	close_and_forget(&hall->listener);
 	close_and_forget(&hall->set);
-	close_and_forget(&hall->lock);
-	close_and_forget(&hall->directory);
 	close_and_forget(&hall->page_file);
+	place_close(&hall->place);
 	if (hall->word)
 		munmap((void *)(uintptr_t)hall->word, page_size());
 	halls_remove(hall);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* place.c - see place.h. */
+#include <pmd-glue/place.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <pmd-glue/hall.h>
+
+#define NAME_LENGTH   32u
+#define PID_MAX       0x7fffffffu /* of those that HALL_PID_ANY finds */
+#define PIDS_TRIED    4096u
+#define PID_WAIT      200u /* ms for a lock that is held */
+#define SWEPT_AT_ONCE 4096u
+
+static void close_and_forget(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* A long path is reached by the directory's descriptor; place_open() has seen to it that this is
+ * possible. */
+struct sockaddr_un place_address(const struct place *place, uint32_t pid)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t room = sizeof(address.sun_path);
+	if ((size_t)snprintf(address.sun_path, room, "%s/%u", place->path, pid) >= room)
+		snprintf(address.sun_path, room, "/proc/self/fd/%d/%u", place->directory, pid);
+	return address;
+}
+
+static bool name_valid(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789-_.");
+	if (name[length] == 0 && length <= NAME_LENGTH && name[0] != '.')
+		return true;
+	log_error("node:%s: this name is invalid: write at most %u letters, digits, '-', '_' and "
+		  "'.', the first of which is no '.'",
+		name, NAME_LENGTH);
+	return false;
+}
+
+/* Goes a level down, to a directory that only this user may enter. path: of the upper level, and
+ * then of this one. False after an error line. */
+static bool level_enter(struct place *place, const char *name)
+{
+	size_t length = strlen(place->path);
+	struct stat status;
+	int upper = place->directory, made;
+	if ((size_t)snprintf(place->path + length, sizeof(place->path) - length, "/%s", name) >=
+		sizeof(place->path) - length) {
+		log_error("node: the path %s is too long: set XDG_RUNTIME_DIR to a shorter one",
+			place->path);
+		return false;
+	}
+	made = mkdirat(upper, name, S_IRWXU);
+	if ((made != 0 && errno != EEXIST) ||
+		fstatat(upper, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+		log_error("node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
+			  "directory of your own",
+			place->path, strerror(errno));
+		return false;
+	}
+	if (!S_ISDIR(status.st_mode) || status.st_uid != place->uid) {
+		log_error("node: %s is %s user %u: remove it, or set XDG_RUNTIME_DIR to a "
+			  "directory of your own",
+			place->path,
+			S_ISDIR(status.st_mode) ? "a directory of" : "no directory, and is of",
+			status.st_uid);
+		return false;
+	}
+	if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+		log_error("node: %s can be entered by other users: close it by chmod 700 %s",
+			place->path, place->path);
+		return false;
+	}
+	place->directory = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	close(upper);
+	if (place->directory < 0)
+		log_error("node: %s cannot be opened: %s", place->path, strerror(errno));
+	return place->directory >= 0;
+}
+
+/* Opens the directory that all halls of this user lie below, and gives the name of that level. */
+static bool base_enter(struct place *place, char *name, size_t size)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	struct stat status;
+	snprintf(name, size, "postern");
+	if (runtime && runtime[0] == '/' && strlen(runtime) < sizeof(place->path)) {
+		place->directory = open(runtime, flags);
+		if (place->directory >= 0 && fstat(place->directory, &status) == 0 &&
+			status.st_uid == place->uid) {
+			snprintf(place->path, sizeof(place->path), "%s", runtime);
+			return true;
+		}
+		close_and_forget(&place->directory);
+	}
+	snprintf(name, size, "postern-%u", place->uid);
+	snprintf(place->path, sizeof(place->path), "/tmp");
+	place->directory = open("/tmp", flags);
+	if (place->directory < 0)
+		log_error("node: /tmp cannot be opened: %s: set XDG_RUNTIME_DIR to a directory of "
+			  "your own",
+			strerror(errno));
+	return place->directory >= 0;
+}
+
+bool place_open(struct place *place, const char *name)
+{
+	char base[sizeof("postern-4294967295")];
+	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid()};
+	if (!name_valid(name) || !base_enter(place, base, sizeof(base)) ||
+		!level_enter(place, base) || !level_enter(place, name))
+		return false;
+	if (strlen(place->path) + sizeof("/4294967295") >
+			sizeof(((struct sockaddr_un *)NULL)->sun_path) &&
+		access("/proc/self/fd", X_OK) != 0) {
+		log_error("node: %s is too long for the path of a socket: set XDG_RUNTIME_DIR to a "
+			  "shorter one, or mount /proc",
+			place->path);
+		return false;
+	}
+	/* Programs that remove old files from /tmp spare a locked directory. */
+	(void)flock(place->directory, LOCK_SH | LOCK_NB);
+	place->lock = openat(place->directory, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		S_IRUSR | S_IWUSR);
+	if (place->lock < 0)
+		log_error("node: %s/lock cannot be opened: %s: remove it, or make room for it",
+			place->path, strerror(errno));
+	return place->lock >= 0;
+}
+
+/* H1. type: F_WRLCK takes the lock unless another process has it; F_UNLCK gives it back. */
+static bool pid_lock(const struct place *place, uint32_t pid, short type)
+{
+	struct flock lock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)pid, .l_len = 1};
+	return fcntl(place->lock, F_OFD_SETLK, &lock) == 0;
+}
+
+static bool pid_take_any(struct place *place)
+{
+	for (uint32_t n = 0; n < PIDS_TRIED; n++) {
+		place->pid = ((uint32_t)getpid() + n) & PID_MAX;
+		if (pid_lock(place, place->pid, F_WRLCK))
+			return true;
+	}
+	log_error("node: no process id is free in %s: %s: choose one by hand", place->path,
+		strerror(errno));
+	return false;
+}
+
+/* Another process that sweeps holds a lock for a moment, as does a process that is being killed. */
+static bool pid_take(struct place *place, uint32_t pid)
+{
+	const struct timespec pause = {.tv_nsec = MILLISECOND};
+	int error = 0;
+	place->pid = pid;
+	for (unsigned n = 0; n < PID_WAIT; n++) {
+		if (pid_lock(place, pid, F_WRLCK))
+			return true;
+		error = errno;
+		if (error != EAGAIN && error != EACCES)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (error == EAGAIN || error == EACCES)
+		log_error("node: process id %u is in use in %s: choose another, or PTL_PID_ANY",
+			pid, place->path);
+	else
+		log_error("node: %s/lock cannot be locked: %s: use a file system with locks",
+			place->path, strerror(error));
+	return false;
+}
+
+static void socket_remove(const struct place *place, uint32_t pid)
+{
+	char name[sizeof("4294967295")];
+	snprintf(name, sizeof(name), "%u", pid);
+	unlinkat(place->directory, name, 0);
+}
+
+/* Removes the sockets of other processes that have died. */
+static void place_sweep(const struct place *place)
+{
+	int copy = openat(place->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+	if (!directory) {
+		close_and_forget(&copy);
+		return;
+	}
+	for (unsigned n = 0; n < SWEPT_AT_ONCE && (entry = readdir(directory)); n++) {
+		char *end;
+		unsigned long pid = strtoul(entry->d_name, &end, 10);
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || *end != 0 ||
+			pid >= HALL_PID_ANY || pid == place->pid ||
+			!pid_lock(place, (uint32_t)pid, F_WRLCK))
+			continue;
+		unlinkat(place->directory, entry->d_name, 0);
+		pid_lock(place, (uint32_t)pid, F_UNLCK);
+	}
+	closedir(directory);
+}
+
+bool place_take(struct place *place, uint32_t pid)
+{
+	if (pid == HALL_PID_ANY ? !pid_take_any(place) : !pid_take(place, pid))
+		return false;
+	socket_remove(place, place->pid);
+	place_sweep(place);
+	return true;
+}
+
+void place_leave(const struct place *place)
+{
+	socket_remove(place, place->pid);
+}
+
+void place_close(struct place *place)
+{
+	close_and_forget(&place->lock);
+	close_and_forget(&place->directory);
+}

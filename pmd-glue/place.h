@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* place.h - the directory of a hall: where the processes of one user find each other's sockets, and
+ * how each has a process id that no other one has. H1 of hall.h. Called under the front end's lock,
+ * but for place_address(). */
+#ifndef PMD_GLUE_PLACE_H
+#define PMD_GLUE_PLACE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+struct place {
+	int directory;
+	int lock;
+	uint32_t pid;
+	uid_t uid;
+	char path[PATH_MAX];
+};
+
+/* Enters the directory of that name, which it makes if need be. place: to be closed in any case.
+ * False after an error line. */
+bool place_open(struct place *place, const char *name);
+/* Takes a process id, or any (HALL_PID_ANY); then removes the sockets that dead processes left.
+ * False after an error line. */
+bool place_take(struct place *place, uint32_t pid);
+/* Of a process's socket. */
+struct sockaddr_un place_address(const struct place *place, uint32_t pid);
+/* Removes this process's socket. */
+void place_leave(const struct place *place);
+/* Gives the process id back, and closes all descriptors. */
+void place_close(struct place *place);
+
+#endif
