@@ -429,6 +429,27 @@ static void hall_turn__joins_two_that_connect_to_each_other(void **state)
 	hall_close(sides[1].hall);
 }
 
+/* A series of calls ends although there is always something new. */
+static void hall_turn__looks_once_in_a_series(void **state)
+{
+	struct hall *a = hall_of(1), *b = hall_of(2), *c = hall_of(3);
+	struct hall_link *link;
+	enum hall_event event;
+
+	(void)state;
+	munmap(hall_connect(b, 1)->memory, BYTES);
+	assert_true(hall_turn(a, &link, &event));
+	munmap(link->memory, BYTES);
+	munmap(hall_connect(c, 1)->memory, BYTES);
+	assert_false(hall_turn(a, &link, &event));
+	assert_true(hall_turn(a, &link, &event));
+	assert_int_equal(link->pid, 3);
+	munmap(link->memory, BYTES);
+	hall_close(a);
+	hall_close(b);
+	hall_close(c);
+}
+
 /* A process that has come again under its process id. */
 static void hall_turn__ends_an_old_life_before_a_new_one_comes(void **state)
 {
@@ -649,6 +670,7 @@ static void hall_open__takes_what_a_killed_process_had(void **state)
 	hall = hall_of(7);
 	assert_true(has_socket(hall, 7));
 	assert_false(has_socket(hall, 8));
+	hall_close(hall_of(8));
 	hall_close(hall);
 }
 
@@ -933,6 +955,29 @@ static void hall_turn__lets_floods_pass(void **state)
 	hall_close(b);
 }
 
+/* The other process refuses this one's link because of its own, which waits behind others. */
+static void hall_turn__finds_its_replacement_behind_a_flood(void **state)
+{
+	struct hall *low = hall_of(1), *high = hall_of(2);
+	struct hall_link *link = hall_connect(high, 1);
+	int fds[HALF_OPEN + 4];
+
+	(void)state;
+	assert_non_null(link);
+	munmap(link->memory, BYTES);
+	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
+		fds[n] = raw_connect(high);
+	munmap(hall_connect(low, 2)->memory, BYTES);
+	expect_nothing(low);
+	assert_ptr_equal(expect(high, HALL_REPLACED), link);
+	munmap(link->memory, BYTES);
+	expect(low, HALL_ANSWERED);
+	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
+		close(fds[n]);
+	hall_close(low);
+	hall_close(high);
+}
+
 static void hall_turn__ends_half_open_connections(void **state)
 {
 	struct hall *hall = hall_of(1);
@@ -1125,6 +1170,7 @@ int main(void)
 		CASE(hall_connect__finds_nobody),
 		CASE(hall_wake__wakes_who_has_not_answered_or_sleeps),
 		CASE(hall_turn__joins_two_that_connect_to_each_other),
+		CASE(hall_turn__looks_once_in_a_series),
 		CASE(hall_turn__ends_an_old_life_before_a_new_one_comes),
 		CASE(hall_connect__leaves_nothing_behind),
 		CASE(hall_sleep__misses_no_call),
@@ -1137,6 +1183,7 @@ int main(void)
 		CASE(hall_turn__refuses_other_descriptors),
 		CASE(hall_connect__refuses_another_answer),
 		CASE(hall_turn__lets_floods_pass),
+		CASE(hall_turn__finds_its_replacement_behind_a_flood),
 		CASE(hall_turn__ends_half_open_connections),
 		CASE(hall_connect__stops_at_the_most_links),
 		CASE(hall_open__refuses_a_wrong_name),
