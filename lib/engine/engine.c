@@ -415,7 +415,7 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 	bool taken;
 
 	owner_check(&engine->owner);
-	if (!space || engine_called(engine) || !ring_settled(&engine->commands) ||
+	if (engine_called(engine) || !ring_settled(&engine->commands) ||
 		!operation_reserve(engine, 1) || region->state == REGION_FREE ||
 		!gate_take(&region->gate, move->generation, &taken))
 		return false;

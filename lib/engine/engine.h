@@ -82,8 +82,8 @@ void engine_push(struct engine *engine);
  * engine_push() follows. */
 bool engine_execute(struct engine *engine, const struct command *command);
 /* The same for a put that nothing stands in the way of, which then is on its way, without a
- * command. region: move->region's, which is below the limit of that space. False: nothing was done,
- * because it is none of these, or the region is dead or inactive. */
+ * command. region: move->region's, which is below the limit of that space, which is open. False:
+ * nothing was done, because it is none of these, or the region is dead or inactive. */
 bool engine_put(struct engine *engine, uint32_t space, struct region *region,
 	const struct move *move, bool acknowledge) CORE_API(engine_put);
 /* ns until engine_poll() must run again if no frame and no command comes. */

@@ -45,8 +45,8 @@ LOGGING_INLINE void event_write(struct logging *logging, const struct region *re
 	WRITE(EVENT_MOVED, account->moved);
 	WRITE(EVENT_OFFSET, account->offset);
 #undef WRITE
-	logging->first |= ((uint32_t)kind + (why != TRANSPORT_OK)) | why << EVENT_FAIL_AT |
-			  (uint32_t)region->options << EVENT_OPTIONS_AT;
+	logging->first |= ((uint32_t)kind + (why != TRANSPORT_OK)) << EVENT_KIND_AT |
+			  why << EVENT_FAIL_AT | region->options;
 }
 
 /* A slot has been written: its events can be read, so many. */
@@ -54,7 +54,7 @@ LOGGING_INLINE void event_publish(
 	struct space *space, struct queue *queue, const struct logging *logging, unsigned events)
 {
 	queue_publish(logging);
-	segment_count_add(space->segment, events_logged, events);
+	counter_add(&space->segment->counters.events_logged, events);
 	engine_touch(space, queue);
 }
 

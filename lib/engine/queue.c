@@ -75,7 +75,8 @@ static void queue_unfold(struct queue *queue, uint64_t head)
 	words[EVENT_FIRST] &= (UINT64_C(1) << EVENT_PLACE_AT) - 1;
 	words[EVENT_FIRST] &= ~(uint64_t)(EVENT_PAIR | EVENT_AFTER_GAP);
 	atomic_store_explicit(&slot->words[EVENT_FIRST],
-		slot_word((head >> 1) + 1) | (words[EVENT_FIRST] + 1), memory_order_release);
+		slot_word((head >> 1) + 1) | (words[EVENT_FIRST] + (1 << EVENT_KIND_AT)),
+		memory_order_release);
 	/* Release: a reader finds END where head says. Acquire: or has copied it. */
 	atomic_compare_exchange_strong_explicit(
 		&queue->head, &head, head + 1, memory_order_acq_rel, memory_order_acquire);

@@ -44,27 +44,19 @@
 
 enum queue_answer {
 	QUEUE_EVENT,
-	QUEUE_EVENT_AFTER_GAP,
 	QUEUE_EMPTY,
 	QUEUE_GONE,
-	QUEUE_CONTENDED /* another reader was faster: try again */
+	QUEUE_CONTENDED, /* another reader was faster: try again */
+	QUEUE_EVENT_AFTER_GAP
 };
 
 /* Two words of a slot at once: as relaxed loads and stores are. */
 typedef uint64_t __attribute__((vector_size(16), may_alias)) event_pair;
 
-#if defined(__SANITIZE_THREAD__)
-#define EVENT_WORDS_ATOMIC
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define EVENT_WORDS_ATOMIC
-#endif
-#endif
-
 /* word: an even one. */
 static inline event_pair event_pair_read(const struct event_slot *slot, unsigned word)
 {
-#ifdef EVENT_WORDS_ATOMIC /* of other loads the sanitizer would say that they race */
+#ifdef RACES_ARE_ATOMIC
 	return (event_pair){atomic_load_explicit(&slot->words[word], memory_order_relaxed),
 		atomic_load_explicit(&slot->words[word + 1], memory_order_relaxed)};
 #else
@@ -74,7 +66,7 @@ static inline event_pair event_pair_read(const struct event_slot *slot, unsigned
 
 static inline void event_pair_write(struct event_slot *slot, unsigned word, event_pair pair)
 {
-#ifdef EVENT_WORDS_ATOMIC
+#ifdef RACES_ARE_ATOMIC
 	atomic_store_explicit(&slot->words[word], pair[0], memory_order_relaxed);
 	atomic_store_explicit(&slot->words[word + 1], pair[1], memory_order_relaxed);
 #else

@@ -35,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <base/core.h>
+#include <base/counter.h>
 #include <base/freelist.h>
 #include <base/ring.h>
 #include <engine/answer.h>
@@ -105,8 +106,8 @@ static inline bool gate_take(_Atomic uint64_t *gate, uint32_t generation, bool *
 	uint64_t seen = atomic_load_explicit(gate, memory_order_relaxed);
 
 	do {
-		if (!gate_is(seen, generation) || gate_low(seen) == 0)
-			return false;
+		if (gate_generation(seen) != generation || gate_low(seen) == 0)
+			return false; /* a dead one's is 0 */
 		*taken = gate_low(seen) != GATE_THRESHOLD_INFINITE;
 		if (!*taken)
 			return true;
@@ -291,18 +292,18 @@ static_assert(offsetof(struct region, queue) - offsetof(struct region, handle) =
 		      offsetof(struct region, handle) % 16 == 0 && EVENT_REGION % 2 == 0,
 	"what events tell of a region lies as they have it");
 
-/* The attributes of an event: the low bits of its first word. */
-#define EVENT_KIND(first)    ((uint32_t)(first)&15)
-#define EVENT_FAIL_AT        4 /* enum transport_fail, or FAIL_UNDELIVERABLE */
-#define EVENT_FAIL(first)    ((uint32_t)(first) >> EVENT_FAIL_AT & 7)
+/* The attributes of an event: the low bits of its first word, the region's options the lowest. */
+#define EVENT_OPTIONS(first) ((uint32_t)(first)&REGION_OPTIONS)
 #define EVENT_AFTER_GAP      (1u << 7) /* events were lost just before this one */
-#define EVENT_OPTIONS_AT     8         /* of the region */
-#define EVENT_OPTIONS(first) ((uint32_t)(first) >> EVENT_OPTIONS_AT & REGION_OPTIONS)
+#define EVENT_FAIL_AT        8         /* enum transport_fail, or FAIL_UNDELIVERABLE */
+#define EVENT_FAIL(first)    ((uint32_t)(first) >> EVENT_FAIL_AT & 7)
+#define EVENT_KIND_AT        11
+#define EVENT_KIND(first)    ((uint32_t)(first) >> EVENT_KIND_AT & 15)
 #define EVENT_PAIR_AT        15 /* the slot holds two events, a START and its END: queue.h */
 #define EVENT_PAIR           (1u << EVENT_PAIR_AT)
 #define EVENT_PLACE_AT       16 /* above the attributes: slot_word() */
 static_assert(EVENT_KINDS <= 16 && FAIL_UNDELIVERABLE <= 7 && TRANSPORT_SHUTDOWN <= 7 &&
-		      REGION_OPTIONS << EVENT_OPTIONS_AT < EVENT_PAIR,
+		      REGION_OPTIONS < EVENT_AFTER_GAP,
 	"attributes fit");
 #define EVENT_FOLLOWS(operation)                                                                   \
 	static_assert(EVENT_##operation##_END == EVENT_##operation##_START + 1 &&                  \
@@ -442,7 +443,7 @@ struct doorbell {
 	X(sleeps, "times the poll core slept")
 
 struct engine_counters {
-#define X(name, help) _Atomic uint64_t name;
+#define X(name, help) uint64_t name;
 	ENGINE_DROPS(X)
 	ENGINE_COUNTERS(X)
 #undef X

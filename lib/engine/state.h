@@ -400,19 +400,15 @@ static inline void engine_ring(struct engine *engine)
 		sleepers_wake(engine);
 }
 
-/* Counters have one writer, so a load and a store do. Where it is known, a space's own count. */
-#define segment_count_add(segment, counter, n)                                                     \
-	atomic_store_explicit(&(segment)->counters.counter,                                        \
-		atomic_load_explicit(&(segment)->counters.counter, memory_order_relaxed) + (n),    \
-		memory_order_relaxed)
+/* Where the space is known, its own count. */
 #define engine_count(engine, counter)                                                              \
 	do {                                                                                       \
-		segment_count_add((engine)->segment, counter, 1);                                  \
+		counter_add(&(engine)->segment->counters.counter, 1);                              \
 		PROBE_COUNTER(#counter, (engine)->self.nid, (engine)->self.pid);                   \
 	} while (0)
 #define space_count(space, counter)                                                                \
 	do {                                                                                       \
-		segment_count_add((space)->segment, counter, 1);                                   \
+		counter_add(&(space)->segment->counters.counter, 1);                               \
 		PROBE_COUNTER(#counter, (space)->engine->self.nid, (space)->engine->self.pid);     \
 	} while (0)
 

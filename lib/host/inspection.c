@@ -282,11 +282,6 @@ void tell_queues(struct interface *interface, struct page page, struct report *r
 	report_number(report, "frame_capacity", look.transport.capacity);
 }
 
-static uint64_t counter(const _Atomic uint64_t *value)
-{
-	return atomic_load_explicit(value, memory_order_relaxed);
-}
-
 void tell_poll(struct interface *interface, struct page page, struct report *report)
 {
 	const struct engine_counters *counters = &interface->submission.ring->counters;
@@ -294,10 +289,10 @@ void tell_poll(struct interface *interface, struct page page, struct report *rep
 
 	(void)page;
 	report_text(report, "progress", interface->inlined ? "inline" : "core");
-	report_number(
-		report, "turns", counter(&counters->polls_busy) + counter(&counters->polls_idle));
-	report_number(report, "turns_idle", counter(&counters->polls_idle));
-	report_number(report, "sleeps", counter(&counters->sleeps));
+	report_number(report, "turns",
+		counter_read(&counters->polls_busy) + counter_read(&counters->polls_idle));
+	report_number(report, "turns_idle", counter_read(&counters->polls_idle));
+	report_number(report, "sleeps", counter_read(&counters->sleeps));
 	if (!interface_poll(interface, &info))
 		return;
 	report_text(report, "mode", setting_text(SETTING_POLL));

@@ -745,9 +745,9 @@ uint64_t interface_drops(const struct segment *segment)
 {
 	const struct engine_counters *counters = &segment->counters;
 	/* 4.2 counts what is for a process that is not here, too; the transport sees to that. */
-	uint64_t drops = __atomic_load_n(&segment->transport.dropped_no_process, __ATOMIC_RELAXED);
+	uint64_t drops = counter_read(&segment->transport.dropped_no_process);
 
-#define X(name, help) drops += atomic_load_explicit(&counters->name, memory_order_relaxed);
+#define X(name, help) drops += counter_read(&counters->name);
 	ENGINE_DROPS(X)
 #undef X
 	return drops;
@@ -762,9 +762,7 @@ struct stat_reader {
 static void stats_tell_engine(
 	const struct stat_reader *reader, const struct engine_counters *counters)
 {
-#define X(name, help)                                                                              \
-	reader->tell(reader->context, #name, help,                                                 \
-		atomic_load_explicit(&counters->name, memory_order_relaxed));
+#define X(name, help) reader->tell(reader->context, #name, help, counter_read(&counters->name));
 	ENGINE_COUNTERS(X)
 	ENGINE_DROPS(X)
 #undef X
@@ -773,9 +771,7 @@ static void stats_tell_engine(
 static void stats_tell_transport(
 	const struct stat_reader *reader, const struct transport_counters *counters)
 {
-#define X(name, help)                                                                              \
-	reader->tell(                                                                              \
-		reader->context, #name, help, __atomic_load_n(&counters->name, __ATOMIC_RELAXED));
+#define X(name, help) reader->tell(reader->context, #name, help, counter_read(&counters->name));
 	TRANSPORT_COUNTERS(X)
 #undef X
 }

@@ -279,7 +279,7 @@ static void poller_sleep(struct poller *poller, uint64_t leisure)
 		struct segment *segment = poller->engines[i].segment;
 
 		bells[i] = (struct futex_sleep){.word = &segment->doorbell.sleeping, .value = 1};
-		atomic_fetch_add_explicit(&segment->counters.sleeps, 1, memory_order_relaxed);
+		counter_add(&segment->counters.sleeps, 1);
 	}
 	poller_doorbells(poller, 1);
 	barrier_heavy(); /* P2 */
@@ -361,8 +361,7 @@ static bool poller_sleep_called(struct poller *poller)
 		limit = (struct timespec){
 			.tv_sec = (time_t)(leisure / SECOND), .tv_nsec = (long)(leisure % SECOND)};
 		for (unsigned i = 0; i < poller->count; i++)
-			atomic_fetch_add_explicit(&poller->engines[i].segment->counters.sleeps, 1,
-				memory_order_relaxed);
+			counter_add(&poller->engines[i].segment->counters.sleeps, 1);
 		ppoll(descriptors, count, &limit, NULL);
 	}
 	poller_doorbells(poller, 0);

@@ -31,14 +31,12 @@ static ALWAYS_INLINE void command_put(
 static bool command_drive(const struct submission *submission, const struct command *command)
 {
 	struct seat *seat = submission->seat;
-	bool done = true;
+	bool done;
 
 	if (!seat_take(seat))
 		return false;
-	if (seat->engine) {
-		done = engine_execute(seat->engine, command);
-		engine_push(seat->engine);
-	}
+	done = engine_execute(seat->engine, command); /* S2 */
+	engine_push(seat->engine);
 	seat_leave(seat);
 	return done;
 }

@@ -40,8 +40,7 @@ static inline bool submission_put(const struct submission *submission, struct re
 
 	if (!seat || !seat_take(seat))
 		return false;
-	done = seat->engine &&
-	       engine_put(seat->engine, submission->space, region, move, acknowledge);
+	done = engine_put(seat->engine, submission->space, region, move, acknowledge); /* S2 */
 	seat_leave(seat);
 	return done;
 }

@@ -116,9 +116,9 @@ static inline void event_tell(
 /* What a queue's answer means to the caller. */
 static inline int queue_code(enum queue_answer answer)
 {
-	switch (answer) {
-	case QUEUE_EVENT:
+	if (__builtin_expect(answer == QUEUE_EVENT, 1))
 		return PTL_OK;
+	switch (answer) {
 	case QUEUE_EVENT_AFTER_GAP:
 		return PTL_EQ_DROPPED;
 	case QUEUE_EMPTY:

@@ -39,6 +39,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/counter.h>
 #include <base/list.h>
 #include <base/owner.h>
 #include <base/pool.h>
@@ -178,18 +179,13 @@ struct transport {
 	struct owner owner;
 };
 
-/* Counters may be read by others meanwhile; no order is promised among them. */
-static inline void count_add(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
-}
 #define COUNT(transport, name)                                                                     \
 	do {                                                                                       \
-		count_add(&(transport)->counters->name, 1);                                        \
+		counter_add(&(transport)->counters->name, 1);                                      \
 		PROBE_COUNTER(                                                                     \
 			#name, (transport)->options.self.nid, (transport)->options.self.pid);      \
 	} while (0)
-#define COUNT_ADD(transport, name, n) count_add(&(transport)->counters->name, (n))
+#define COUNT_ADD(transport, name, n) counter_add(&(transport)->counters->name, (n))
 
 /* There is work for the next turn. */
 static inline void transport_stir(struct transport *transport)

@@ -135,8 +135,7 @@ void rig_post(struct rig *rig, const struct command *command);
 struct event rig_event(struct rig *rig, uint64_t queue, unsigned kind);
 void rig_no_event(struct rig *rig, uint64_t queue);
 
-#define rig_counter(rig, name)                                                                     \
-	((unsigned long)atomic_load_explicit(&(rig)->segment->counters.name, memory_order_relaxed))
+#define rig_counter(rig, name) ((unsigned long)counter_read(&(rig)->segment->counters.name))
 unsigned long rig_drops(const struct rig *rig); /* the drop count */
 
 /* Headers of messages from RIG_PEER. */

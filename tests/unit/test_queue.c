@@ -34,7 +34,7 @@ static void event_write(struct logging *logging, const struct event *event)
 		[EVENT_SEQUENCE] = logging->sequence,
 	};
 
-	logging->first |= event->kind;
+	logging->first |= (uint64_t)event->kind << EVENT_KIND_AT;
 	for (unsigned i = 1; i < EVENT_WORDS; i++)
 		atomic_store_explicit(&logging->slot->words[i], words[i], memory_order_relaxed);
 }
