@@ -30,8 +30,6 @@
 #define WRAP_SPAN        64     /* psns before the wrap */
 
 static struct rte_mempool *pools[POOLS_MAX];
-static uint32_t pool_sizes[POOLS_MAX];
-static uint32_t pool_rooms[POOLS_MAX];
 
 /* The node whose library state is in place, and the one before it while a node lingers. */
 static struct node *current;
@@ -446,7 +444,7 @@ void node_system_start(void)
 {
 	static char program[] = "postern-sim", huge[] = "--no-huge", config[] = "--no-shconf",
 		    pci[] = "--no-pci", telemetry[] = "--no-telemetry", memory[] = "-m",
-		    megabytes[] = "2048", cores[] = "-l", core[] = "0",
+		    megabytes[] = "256", cores[] = "-l", core[] = "0",
 		    level[] = "--log-level=*:error", memory_mode[] = "--iova-mode=va";
 	static char *arguments[] = {program, huge, config, pci, telemetry, memory, megabytes, cores,
 		core, level, memory_mode, NULL};
@@ -483,29 +481,41 @@ void node_library_close(struct simulation *simulation, const struct node_setting
 {
 	PtlFini();
 	running = NULL;
-	for (uint32_t i = 0; i < settings->pools && i < simulation->node_count; i++)
+	for (uint32_t i = 0; i < settings->pools && i < simulation->node_count; i++) {
 		if (pools[i])
 			pool_check(simulation, i);
+		rte_mempool_free(pools[i]);
+		pools[i] = NULL;
+	}
 }
 
-/* Pools are kept from run to run, as long as their size does. */
+/* Pages of the pool's own go back to the system with it; EAL's would stay the process's. */
+static struct rte_mempool *pool_create(const char *name, uint32_t frames, uint32_t room)
+{
+	struct rte_pktmbuf_pool_private layout = {.mbuf_data_room_size = (uint16_t)room};
+	struct rte_mempool *pool = rte_mempool_create_empty(name, frames,
+		(unsigned)sizeof(struct rte_mbuf) + room, POOL_CACHE, sizeof(layout), 0, 0);
+
+	if (!pool)
+		return NULL;
+	rte_pktmbuf_pool_init(pool, &layout);
+	if (rte_mempool_populate_anon(pool) != (int)frames) {
+		rte_mempool_free(pool);
+		return NULL;
+	}
+	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
+	return pool;
+}
+
 static struct rte_mempool *pool_of(const struct node *node)
 {
 	uint32_t number = node->number % node->settings->pools;
 	uint32_t room = RTE_PKTMBUF_HEADROOM + node->simulation->network.settings.frame_size;
 	char name[32];
 
-	if (pools[number] &&
-		(pool_sizes[number] != node->settings->pool_frames || pool_rooms[number] != room)) {
-		rte_mempool_free(pools[number]);
-		pools[number] = NULL;
-	}
 	if (!pools[number]) {
 		snprintf(name, sizeof(name), "sim%u", number);
-		pools[number] = rte_pktmbuf_pool_create(
-			name, node->settings->pool_frames, POOL_CACHE, 0, (uint16_t)room, 0);
-		pool_sizes[number] = node->settings->pool_frames;
-		pool_rooms[number] = room;
+		pools[number] = pool_create(name, node->settings->pool_frames, room);
 	}
 	if (!pools[number])
 		report_stop("there is no memory for %u frames", node->settings->pool_frames);
