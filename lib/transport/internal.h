@@ -128,7 +128,7 @@ struct transport {
 	uint32_t copied_max;
 	unsigned turn_frames; /* to send in a turn, at most */
 	uint32_t bundle;      /* bytes of messages that leave without a window for small frames */
-	uint16_t stream;      /* of the last new peer */
+	uint16_t stream;      /* what numbers of streams are counted from */
 	uint16_t credit;      /* told to peers */
 	uint32_t credit_total;
 

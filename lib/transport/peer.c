@@ -137,31 +137,64 @@ static void generation_turn(struct transport *transport)
 	transport->generation_due = transport->now + GENERATION;
 }
 
+/* The number before that of the first stream to a peer that is made now. It counts the time, so
+ * that a process that is forgotten and met again is sent a stream of another number (I5). */
+static uint16_t stream_before(const struct transport *transport)
+{
+	return (uint16_t)(transport->stream + transport->now / STREAM_TICK);
+}
+
+/* Could a process that is forgotten now be sent a stream of the number of the last one while it
+ * remembers that one? */
+static bool stream_may_return(const struct transport *transport, const struct peer *peer)
+{
+	uint16_t ahead = (uint16_t)(peer->tx_stream - stream_before(transport) - 1);
+
+	return peer->data_sent != 0 && ahead <= (STREAM_MEMORY + FRAME_LIFE) / STREAM_TICK;
+}
+
 static bool peer_expendable(const struct transport *transport, const struct peer *peer)
 {
 	return !peer->wanted && (uint16_t)(transport->generation - peer->generation) >= 2 &&
-	       (peer->data_sent == 0 || transport->now - peer->data_sent > STREAM_MEMORY) &&
-	       peer_idle(peer);
+	       peer_idle(peer) && !stream_may_return(transport, peer);
 }
 
-/* Whom to forget: of the next cells the first who began no more than one message, else the one that
- * has been silent for longest. NULL: nobody there. */
+/* Was it sent data of late? Then it is likely to be a client that goes on. */
+static bool peer_answered(const struct transport *transport, const struct peer *peer)
+{
+	return peer->data_sent != 0 && transport->now - peer->data_sent <= STREAM_MEMORY;
+}
+
+/* Is `peer` to be forgotten rather than `other`? */
+static bool peer_expend_before(
+	const struct transport *transport, const struct peer *peer, const struct peer *other)
+{
+	bool answered = peer_answered(transport, peer);
+
+	if (answered != peer_answered(transport, other))
+		return !answered;
+	return peer->heard < other->heard;
+}
+
+/* The peer to forget: of the next cells the first that began no more than one message and was sent
+ * no data, else one that was sent none, else any; of these the one that has been silent for
+ * longest. NULL: none may be forgotten. */
 static struct peer *peer_expend(struct transport *transport)
 {
 	struct peer_table *table = &transport->peers;
-	struct peer *silent = NULL;
+	struct peer *best = NULL;
 
 	for (unsigned i = 0; i < EXPEND_LOOK; i++) {
 		struct peer *peer = table->cells[table->hand++ & table->mask].peer;
 
 		if (!peer || !peer_expendable(transport, peer))
 			continue;
-		if (peer->rx_message <= 1)
+		if (peer->rx_message <= 1 && !peer_answered(transport, peer))
 			return peer;
-		if (!silent || peer->heard < silent->heard)
-			silent = peer;
+		if (!best || peer_expend_before(transport, peer, best))
+			best = peer;
 	}
-	return silent;
+	return best;
 }
 
 /* Is there room for a peer that a frame makes? Makes some. */
@@ -190,7 +223,7 @@ static void peer_init(struct transport *transport, struct peer *peer, struct pro
 	peer->process = process;
 	peer->hash = peer_hash(&transport->peers, process);
 	peer->ack_list = ACK_NONE;
-	peer->tx_stream = transport->stream++;
+	peer->tx_stream = stream_before(transport);
 	peer->credit = CREDIT_INITIAL;
 	peer->heard = transport->now;
 	peer->sent = transport->now;

@@ -18,9 +18,11 @@
  *     living longer than FRAME_LIFE in the network, and on this: only frames that their sender
  *     remembers having sent to the peer count as heard. It answers questions without a trace.
  * I5. When the table is crowded, strangers' peers are forgotten early: those of which nothing is
- *     under way, which have been sent no data for STREAM_MEMORY, and whose streams began with a psn
- *     of a generation before the last two. A process that is not known must begin its stream with a
- *     psn of the last two: so no frame that came before a peer was forgotten begins a stream after.
+ *     under way, and whose streams began with a psn of a generation before the last two. A process
+ *     that is not known must begin its stream with a psn of the last two: so no frame that came
+ *     before a peer was forgotten begins a stream after. A peer that may remember a stream to it is
+ *     forgotten only if the number of the next first stream, which counts the time, is another one
+ *     for as long as it may: so it does not take new data for data that it has had.
  */
 #ifndef TRANSPORT_PEER_H
 #define TRANSPORT_PEER_H
@@ -39,7 +41,8 @@
 #define STREAM_IDLE    (30 * SECOND)
 #define STREAM_MEMORY  (STREAM_IDLE + FRAME_LIFE)
 #define PEER_MEMORY    (2 * STREAM_MEMORY)
-#define OPEN_MAX       8    /* messages to one peer that are partly framed */
+#define STREAM_TICK    (UINT64_C(1) << 22) /* ns in which the number of first streams grows by one */
+#define OPEN_MAX       8                   /* messages to one peer that are partly framed */
 #define ASSEMBLIES_MAX 16   /* messages from one peer that are partly here; more than OPEN_MAX */
 #define SMALL_BYTES    1024 /* transport header included */
 #define SMALL_NEAR     3    /* small frames in flight to a peer that is near, and */

@@ -298,6 +298,70 @@ static void newcomer__finds_room_among_strangers_who_answer(void **state)
 	network_destroy(network);
 }
 
+static void nodes_greet(struct network *network, unsigned from, unsigned count, bool answered)
+{
+	for (unsigned i = from; i < from + count; i++) {
+		node_start(network, i, 1);
+		network_send(network, i, 0, 8);
+		assert_true(network_run(network, SECOND));
+		if (answered)
+			network_send(network, 0, i, 8);
+		assert_true(network_run(network, SECOND));
+		network_pass(network, 30 * MILLISECOND);
+	}
+}
+
+/* The next look for a peer to forget sees the node's. */
+static void look_begin(struct network *network, unsigned node)
+{
+	struct peer_table *peers = &network->nodes[0].transport->peers;
+	const struct peer *peer = peer_table_find(peers, network->nodes[node].self);
+
+	peers->hand = 0;
+	while (peers->cells[peers->hand].peer != peer)
+		peers->hand++;
+	peers->hand -= 32;
+}
+
+/* More processes than there is room for have sent a message and been sent one, all within the time
+ * in which a stream is remembered. Those that were sent none are forgotten first. */
+static void newcomer__finds_room_among_strangers_who_were_answered(void **state)
+{
+	struct network *network = network_create(SILENT, network_seed(), NETWORK_FRAME, MBUFS);
+	struct peer *kept;
+	unsigned most = 24, i;
+
+	(void)state;
+	network->options.secret = (struct secret){.key = {network_seed(), 1}};
+	network->options.peers_max = most * 4 / 3;
+	node_start(network, 0, 1);
+	nodes_greet(network, 1, most - 3, true);
+	nodes_greet(network, most - 2, 2, false);
+	assert_int_equal(look(network, 0).peers, most);
+	for (i = most - 2; i < most; i++) {
+		look_begin(network, i);
+		nodes_greet(network, i + 2, 1, true);
+		assert_false(knows(network, network->nodes[i].self));
+	}
+	assert_int_equal(look(network, 0).peers, most);
+	/* The number of the stream to it is about to be that of new peers' first streams. */
+	assert_true(knows(network, network->nodes[1].self));
+	kept = peer_table_find(&network->nodes[0].transport->peers, network->nodes[1].self);
+	kept->tx_stream = (uint16_t)(kept->tx_stream + 20000);
+	nodes_greet(network, most + 2, 20, true);
+	assert_int_equal(look(network, 0).peers, most);
+	assert_true(knows(network, network->nodes[1].self));
+	assert_false(knows(network, network->nodes[2].self));
+	/* What is sent to those that were forgotten and may remember a stream is new to them. */
+	for (i = 2; look(network, 0).peers < network->options.peers_max; i++)
+		if (!knows(network, network->nodes[i].self))
+			network_send(network, 0, i, 8);
+	assert_true(i < most);
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
 /* Forged frames, more than the table has room for, make no peers; so a newcomer finds room among
  * them. */
 static void newcomer__finds_room_in_a_flood(void **state)
@@ -333,6 +397,7 @@ int main(void)
 		cmocka_unit_test(peers__that_leave_gaps_leave_room_to_others),
 		cmocka_unit_test(newcomer__finds_room_in_a_flood),
 		cmocka_unit_test(newcomer__finds_room_among_strangers_who_answer),
+		cmocka_unit_test(newcomer__finds_room_among_strangers_who_were_answered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
