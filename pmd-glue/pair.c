@@ -337,8 +337,11 @@ static inline struct rte_mbuf *in_next(struct pair *pair)
 	uint32_t head = (uint16_t)(word >> WORD_LAP), tail = (uint16_t)(word >> WORD_TAIL);
 	struct place place;
 	struct rte_mbuf *frame;
-	if ((uint32_t)word == lap - 1)
+	if ((uint32_t)word == lap - 1) {
+		/* The usual small frame has a second line, which then comes with the first. */
+		rte_prefetch0(slot->head + LINE);
 		return NULL;
+	}
 	place = place_find(slot, in->bulk, in->placed, head, tail);
 	if (unlikely((uint32_t)word != lap || !lengths_fine(head, tail, pair->frame_size) ||
 		     place.placed - in_freed(in) > PAIR_BULK)) {
