@@ -23,10 +23,13 @@ int glue_start(void);
 bool glue_hugepages(void); /* after glue_start(): does EAL have hugepages? */
 
 /* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",
- * "memif:PATH", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI address, any other DPDK
- * device string. Captures it and wraps it in fault injection when PTL_CAPTURE and PTL_FAULT say so.
- * mtu: inner bytes wanted, 0 for the device's own. NULL after an error line. */
-struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu);
+ * "node" or "node:NAME", "memif:PATH", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI
+ * address, any other DPDK device string. Captures it and wraps it in fault injection when
+ * PTL_CAPTURE and PTL_FAULT say so. mtu: inner bytes wanted, 0 for the device's own. pid: the
+ * process id wanted, which a node gives to one process only, or GLUE_PID_ANY. NULL after an error
+ * line. */
+#define GLUE_PID_ANY UINT32_MAX
+struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid);
 
 /* Node id that a device suggests: from its MAC address; without one, as for loops, the interface's
  * number + 1. Never the wildcard. */

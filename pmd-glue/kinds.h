@@ -15,7 +15,9 @@
 #define GATHER_BYTES  2048u /* of data, for which an mbuf more costs less than a copy */
 #define DESCRIPTORS   1024u /* of each ring, where the device does not care */
 
-struct port *loop_open(const char *wire, uint32_t mtu);        /* loop.c */
+struct port *loop_open(const char *wire, uint32_t mtu); /* loop.c */
+/* node.c; name: "" for the usual one; pid: as with glue_port_open() */
+struct port *node_open(const char *name, uint32_t mtu, unsigned interface, uint32_t pid);
 struct port *memif_open(const char *path, uint32_t mtu);       /* memif.c */
 struct port *packet_open(const char *interface, uint32_t mtu); /* packet.c */
 struct port *xdp_open(const char *interface, uint32_t mtu);    /* xdp.c */

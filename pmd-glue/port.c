@@ -33,7 +33,7 @@ uint32_t kinds_frame_size(const char *name, uint32_t mtu)
 	return mtu + FRAME_HEADER;
 }
 
-static struct port *port_open(unsigned interface, const char *name, uint32_t mtu)
+static struct port *port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
 {
 	uint16_t vlan = (uint16_t)setting_number_item(SETTING_VLAN, interface, 0);
 	const char *rest;
@@ -41,6 +41,10 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 		return loop_open(NULL, mtu);
 	if ((rest = name_after(name, "loop:")))
 		return loop_open(rest, mtu);
+	if (strcmp(name, "node") == 0)
+		return node_open("", mtu, interface, pid);
+	if ((rest = name_after(name, "node:")))
+		return node_open(rest, mtu, interface, pid);
 	if ((rest = name_after(name, "memif:")))
 		return memif_open(rest, mtu);
 	if ((rest = name_after(name, "xdp:")))
@@ -69,13 +73,13 @@ static void port_check_calls(const struct port *port)
 		port->name);
 }
 
-struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
+struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
 {
 	const char *faults = setting_item(SETTING_FAULT, interface);
 	struct port *port;
 	if (!eal_started() && glue_start() != 0)
 		return NULL;
-	port = port_open(interface, name, mtu);
+	port = port_open(interface, name, mtu, pid);
 	if (port)
 		port_check_calls(port);
 	if (port && capture_begin(port, interface) != 0) {
@@ -99,6 +103,8 @@ uint32_t glue_port_nid(const struct port *port, unsigned interface)
 	static const uint8_t none[6];
 	const uint8_t *address = port->address;
 	uint32_t nid;
+	if (port->named)
+		return port->nid;
 	/* Rings have no address, which would make each of them node 0. */
 	if (!port->external || memcmp(address, none, sizeof(none)) == 0)
 		return interface + 1;

@@ -113,6 +113,9 @@ struct port {
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;
 	uint8_t address[6]; /* own MAC address */
+	/* The node id and the process id of the owner are the port's to give, and are these. */
+	bool named;
+	uint32_t nid, pid;
 	/* written by receive: since when the first frame of the burst has waited, by the clock of
 	 * the port's owner; 0: not known, some time since the last call */
 	uint64_t arrived;

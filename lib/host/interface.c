@@ -341,8 +341,8 @@ static enum answer interface_open_port(struct interface *interface, unsigned num
 	library_glue_lock();
 	if (glue_start() == 0) {
 		telemetry_start(interface->front);
-		interface->port =
-			glue_port_open(number, setting_item(SETTING_IFACE_NAME, number), mtu);
+		interface->port = glue_port_open(
+			number, setting_item(SETTING_IFACE_NAME, number), mtu, interface->self.pid);
 	}
 	library_glue_unlock();
 	if (!interface->port)
@@ -356,6 +356,10 @@ static enum answer interface_open_port(struct interface *interface, unsigned num
 	if (!interface->encapsulation.udp)
 		interface->self.nid = (uint32_t)setting_number_item(
 			SETTING_NID, number, glue_port_nid(interface->port, number));
+	if (interface->port->named)
+		interface->self.pid = interface->port->pid;
+	else if (interface->self.pid == GLUE_PID_ANY)
+		interface->self.pid = (uint32_t)getpid();
 	interface_select(interface);
 	return ANSWER_OK;
 }

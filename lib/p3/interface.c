@@ -58,9 +58,7 @@ static int interface_make(ptl_interface_t number, ptl_pid_t pid, const ptl_ni_li
 {
 	struct segment_limits limits;
 
-	if (pid == PTL_PID_ANY)
-		pid = (ptl_pid_t)getpid();
-	if (pid > PTL_PID_MAX)
+	if (pid != PTL_PID_ANY && pid > PTL_PID_MAX)
 		return PTL_INV_PROC;
 	limits_choose(desired, &limits);
 	return code_of(interface_open(&portals, number, pid, &limits), PTL_INIT_INV);

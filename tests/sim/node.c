@@ -540,8 +540,9 @@ bool glue_cpu_usable(int cpu)
 	return true;
 }
 
-struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu)
+struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
 {
+	(void)pid;
 	struct node *node = current;
 
 	(void)interface;

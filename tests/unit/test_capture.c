@@ -585,7 +585,7 @@ static void capture_begin__does_what_the_settings_say_inside_the_faults(void **s
 	fixture_set("PTL_CAPTURE", path);
 	fixture_set("PTL_CAPTURE_SNAPLEN", "20");
 	fixture_set("PTL_FAULT", "dup=1");
-	port = glue_port_open(3, "loop:capture", 0);
+	port = glue_port_open(3, "loop:capture", 0, GLUE_PID_ANY);
 	assert_non_null(port);
 	assert_non_null(capture_find(port));
 	frame = frame_make(port, right->address, FRAME, 5);
@@ -599,11 +599,11 @@ static void capture_begin__does_what_the_settings_say_inside_the_faults(void **s
 	rte_pktmbuf_free(port_take(right));
 
 	fixture_set("PTL_CAPTURE", ";;;");
-	port = glue_port_open(3, "loop:capture", 0);
+	port = glue_port_open(3, "loop:capture", 0, GLUE_PID_ANY);
 	assert_null(capture_find(port));
 	port_close(port);
 	fixture_set("PTL_CAPTURE", "/nowhere/at/all");
-	assert_null(glue_port_open(3, "loop:capture", 0));
+	assert_null(glue_port_open(3, "loop:capture", 0, GLUE_PID_ANY));
 	fixture_set("PTL_CAPTURE", NULL);
 	fixture_set("PTL_CAPTURE_SNAPLEN", NULL);
 	fixture_set("PTL_FAULT", NULL);

@@ -169,8 +169,8 @@ static int case_closes_on_exec(void)
 	for (int fd = 0; fd < 1024; fd++)
 		before[fd] = fcntl(fd, F_GETFD) >= 0;
 	CHECK(start() == 0);
-	CHECK(glue_port_open(0, name, 0) != NULL);
-	CHECK(glue_port_open(1, "net_null0", 0) != NULL);
+	CHECK(glue_port_open(0, name, 0, GLUE_PID_ANY) != NULL);
+	CHECK(glue_port_open(1, "net_null0", 0, GLUE_PID_ANY) != NULL);
 	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
 		int flags = fcntl(fd, F_GETFD);
 		CHECK(before[fd] || flags < 0 || (flags & FD_CLOEXEC) ||
@@ -289,7 +289,7 @@ static int case_in_child(void)
 	CHECK(!eal_started());
 	CHECK(glue_start() != 0);
 	CHECK(strstr(log_last_error(), "forked"));
-	CHECK(glue_port_open(0, "", 0) == NULL);
+	CHECK(glue_port_open(0, "", 0, GLUE_PID_ANY) == NULL);
 	CHECK(!glue_hugepages());
 	glue_thread_enter();
 	return 0;
@@ -320,7 +320,7 @@ static int case_goes_on_with_anothers_eal(void)
 		arguments[n] = words[n];
 	CHECK(rte_eal_init(7, arguments) >= 0);
 	CHECK(start() == 0);
-	port = glue_port_open(0, "", 0);
+	port = glue_port_open(0, "", 0, GLUE_PID_ANY);
 	CHECK(port != NULL);
 	port_close(port);
 	return 0;
@@ -340,7 +340,7 @@ static int case_starts_in_any_thread(void)
 	CHECK(pthread_create(&thread, NULL, start_in_thread, &result) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
 	CHECK(result == 0);
-	CHECK(glue_port_open(0, "", 0) != NULL);
+	CHECK(glue_port_open(0, "", 0, GLUE_PID_ANY) != NULL);
 	return 0;
 }
 

@@ -133,7 +133,7 @@ static struct port *card_open(uint32_t mtu)
 	struct port *port;
 
 	log_clear_error();
-	port = glue_port_open(0, "net_null0", mtu);
+	port = glue_port_open(0, "net_null0", mtu, GLUE_PID_ANY);
 	if (!port)
 		fail_msg("%s", log_last_error());
 	return port;
@@ -232,7 +232,7 @@ static void ethdev_open__says_how_large_frames_may_be(void **state)
 	card.max_rx_pktlen = 9018; /* its driver says no more than that */
 	port_close(card_open(9000));
 	log_clear_error();
-	assert_null(glue_port_open(0, "net_null0", 9001));
+	assert_null(glue_port_open(0, "net_null0", 9001, GLUE_PID_ANY));
 	assert_string_equal(log_last_error(), "net_null0: PTL_MTU is 9001, but this device takes "
 					      "no more than 9000: set PTL_MTU=9000 or less");
 }

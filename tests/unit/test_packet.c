@@ -685,7 +685,7 @@ static void glue_port_open__takes_dpdk_s_own_af_packet_by_its_device_string(void
 
 	(void)state;
 	need_namespace();
-	port = glue_port_open(0, "net_af_packet0,iface=ptg0", 0);
+	port = glue_port_open(0, "net_af_packet0,iface=ptg0", 0, GLUE_PID_ANY);
 	assert_non_null(port);
 	port_close(port);
 }

@@ -29,7 +29,7 @@ static void glue_port_open__says_what_is_wrong_with_a_name(void **state)
 	(void)state;
 	for (size_t n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++) {
 		log_clear_error();
-		assert_null(glue_port_open(0, wrong[n].name, 0));
+		assert_null(glue_port_open(0, wrong[n].name, 0, GLUE_PID_ANY));
 		if (!strstr(log_last_error(), wrong[n].said))
 			fail_msg("%s: %s", wrong[n].name, log_last_error());
 	}
@@ -42,15 +42,15 @@ static void glue_port_open__says_what_is_wrong_with_an_mtu(void **state)
 	(void)state;
 	for (size_t n = 0; n < 3; n++) {
 		log_clear_error();
-		assert_null(glue_port_open(0, names[n], 255));
+		assert_null(glue_port_open(0, names[n], 255, GLUE_PID_ANY));
 		assert_non_null(strstr(log_last_error(), "PTL_MTU"));
 	}
 }
 
 static void glue_port_open__joins_loops_of_one_name(void **state)
 {
-	struct port *one = glue_port_open(0, "loop:x", 0);
-	struct port *two = glue_port_open(1, "loop:x", 0);
+	struct port *one = glue_port_open(0, "loop:x", 0, GLUE_PID_ANY);
+	struct port *two = glue_port_open(1, "loop:x", 0, GLUE_PID_ANY);
 	struct rte_mbuf *frame;
 
 	(void)state;
@@ -69,7 +69,7 @@ static void glue_port_open__joins_loops_of_one_name(void **state)
 
 static void glue_port_open__makes_any_device_that_dpdk_can(void **state)
 {
-	struct port *port = glue_port_open(0, "net_null0", 0);
+	struct port *port = glue_port_open(0, "net_null0", 0, GLUE_PID_ANY);
 	struct rte_mbuf *frame;
 
 	(void)state;
@@ -83,14 +83,14 @@ static void glue_port_open__makes_any_device_that_dpdk_can(void **state)
 	assert_int_equal(port_count(port).errors, 1);
 	port_close(port);
 	/* And again: it was unplugged. */
-	port = glue_port_open(0, "net_null0", 0);
+	port = glue_port_open(0, "net_null0", 0, GLUE_PID_ANY);
 	assert_non_null(port);
 	port_close(port);
 }
 
 static void glue_port_open__gives_a_device_frames_that_it_can_read(void **state)
 {
-	struct port *port = glue_port_open(0, "net_ring0", 0);
+	struct port *port = glue_port_open(0, "net_ring0", 0, GLUE_PID_ANY);
 	struct rte_mbuf *head, *tail, *frame;
 
 	(void)state;
@@ -119,8 +119,8 @@ static void glue_port_open__wraps_a_port_in_faults(void **state)
 
 	(void)state;
 	fixture_set("PTL_FAULT", "drop=1;");
-	one = glue_port_open(0, "loop:x", 0);
-	two = glue_port_open(1, "loop:x", 0);
+	one = glue_port_open(0, "loop:x", 0, GLUE_PID_ANY);
+	two = glue_port_open(1, "loop:x", 0, GLUE_PID_ANY);
 	port_send(one, frame_make(one, two->address, 64, 1));
 	assert_int_equal(port_receive(two, &frame, 1), 0);
 	port_send(two, frame_make(two, one->address, 64, 2));
@@ -130,7 +130,7 @@ static void glue_port_open__wraps_a_port_in_faults(void **state)
 	port_close(one);
 	port_close(two);
 	fixture_set("PTL_FAULT", "drop=2");
-	assert_null(glue_port_open(0, "", 0));
+	assert_null(glue_port_open(0, "", 0, GLUE_PID_ANY));
 	fixture_set("PTL_FAULT", NULL);
 }
 

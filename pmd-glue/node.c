@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* node.c - a port to the other processes of this machine: for each of them a pair of rings in
+ * memory that only the two share.
+ *
+ * A process is named by its process id, which is unique in the hall (hall.h), and so is its
+ * address. A pair is made when the first frame for a process leaves, and ends with either process.
+ *
+ *      frame to 02:50:PID           pair with PID                     the process PID
+ *      ------------------           -------------                     ---------------
+ *      unknown? hall_connect()      memory, over a UNIX socket  --->  a newcomer: hall_turn()
+ *      pair_transmit()      ---->   copied into the ring        --->  pair_receive()
+ *      asleep? hall_wake()          eventfd                     --->  node_interrupt()
+ *
+ * Opened and closed under the front end's lock; owned by one poll core in between.
+ *
+ * I1. A process that ends takes its pairs along and nothing else: what it had published is received
+ *     before the pair goes.
+ * I2. A process that does not poll stops a sender for STALL_TIME and no longer: then frames for it
+ *     are dropped, until it takes some again.
+ * I3. Pairs that carried frames lately (hot) are looked at in each call, of the others (cold) a
+ *     part, so that many idle pairs cost little. All pairs are looked at before the owner sleeps.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_byteorder.h>
+#include <rte_mbuf.h>
+
+#include <base/log.h>
+#include <base/settings.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/hall.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pair.h>
+#include <pmd-glue/pool.h>
+
+#define MTU_DEFAULT  (32u * 1024 + 256) /* 64 KiB of data fill two frames, headers included */
+#define TICK         MILLISECOND        /* between two looks at the hall */
+#define TICK_CALLS   32u                /* calls between two looks at the time */
+#define COLD_PART    16u /* of the cold pairs one in so many is looked at in a call */
+#define STALL_TIME   (10 * MILLISECOND)
+#define NODE_MEMBERS 2048u /* those that have ended included */
+#define BUCKETS      256u
+#define VLAN_TYPE    0x8100u
+#define VLAN_BYTES   4u
+
+/* An address: the prefix, then the process id. */
+static const uint8_t node_prefix[] = {0x02, 'P'};
+
+/* Another process. */
+struct member {
+	uint32_t pid;
+	bool heard;             /* frames have passed since the last tick */
+	uint64_t stalled;       /* since when it has taken nothing; 0: it has */
+	struct hall_link *link; /* NULL: the process has ended (I1) */
+	struct pair *pair;
+	struct member *next; /* in its bucket */
+};
+
+struct node {
+	struct port port; /* first: a port is a node */
+	struct hall *hall;
+	uint32_t
+		name_at; /* where in a frame the node id and the process id of its receiver stand */
+	unsigned count;
+	unsigned hot;   /* members below it are hot, the others cold (I3) */
+	unsigned first; /* hot members take turns at being looked at first */
+	unsigned cold;  /* the next look at cold members begins so far behind `hot` */
+	unsigned calls; /* since the last look at the time */
+	uint64_t tick;  /* the time of the next look at the hall */
+	bool all;       /* the next call looks at all pairs (I3) */
+	struct port_counters counters; /* of pairs that have gone */
+	struct member *members[NODE_MEMBERS];
+	struct member *buckets[BUCKETS]; /* those that have not ended, by process id */
+};
+
+/* --- members --- */
+
+static struct member **bucket_of(struct node *node, uint32_t pid)
+{
+	return &node->buckets[pid % BUCKETS];
+}
+
+static struct member *member_find(struct node *node, uint32_t pid)
+{
+	struct member *member = *bucket_of(node, pid);
+
+	while (member && member->pid != pid)
+		member = member->next;
+	return member;
+}
+
+static void members_swap(struct node *node, unsigned a, unsigned b)
+{
+	struct member *kept = node->members[a];
+
+	node->members[a] = node->members[b];
+	node->members[b] = kept;
+}
+
+/* This process's end of the memory of a link. NULL: out of memory. */
+static struct pair *node_pair(struct node *node, struct hall_link *link)
+{
+	struct pair *pair =
+		pair_open(link->memory, link->end, node->port.pool, node->port.frame_size);
+
+	if (pair)
+		return pair;
+	log_warning("%s: there is no memory for frames of process id %u, which will not arrive: "
+		    "free some",
+		node->port.name, link->pid);
+	munmap(link->memory, pair_bytes());
+	return NULL;
+}
+
+/* Makes a member of a link. NULL: there is no memory, and the link is gone. */
+static struct member *member_add(struct node *node, struct hall_link *link)
+{
+	struct member **bucket = bucket_of(node, link->pid);
+	struct member *member = node->count < NODE_MEMBERS ? calloc(1, sizeof(*member)) : NULL;
+	struct pair *pair = node_pair(node, link);
+
+	if (!member || !pair) {
+		if (pair)
+			pair_close(pair);
+		hall_drop(node->hall, link);
+		free(member);
+		return NULL;
+	}
+	link->context = member;
+	member->pair = pair;
+	member->link = link;
+	member->pid = link->pid;
+	member->heard = true;
+	member->next = *bucket;
+	*bucket = member;
+	node->members[node->count] = member;
+	members_swap(node, node->hot++, node->count++);
+	return member;
+}
+
+/* No frame goes to it any more; what it had published is still received (I1). */
+static void member_end(struct node *node, struct member *member)
+{
+	struct member **at = bucket_of(node, member->pid);
+
+	while (*at != member)
+		at = &(*at)->next;
+	*at = member->next;
+	hall_drop(node->hall, member->link);
+	member->link = NULL;
+}
+
+static void counters_add(struct port_counters *counters, const struct pair *pair)
+{
+	struct pair_counters own = pair_count(pair);
+
+	counters->errors += own.errors;
+	counters->no_mbuf += own.no_mbuf;
+}
+
+/* Forgets the member at this place. */
+static void member_remove(struct node *node, unsigned at)
+{
+	struct member *member = node->members[at];
+
+	counters_add(&node->counters, member->pair);
+	pair_close(member->pair);
+	free(member);
+	if (at < node->hot) {
+		node->members[at] = node->members[--node->hot];
+		at = node->hot;
+	}
+	node->members[at] = node->members[--node->count];
+}
+
+/* --- the hall --- */
+
+/* Both processes have connected to each other, and the other's pair stays. */
+static void member_replace(struct node *node, struct member *member)
+{
+	struct pair *pair = node_pair(node, member->link);
+
+	if (!pair) {
+		member_end(node, member);
+		return;
+	}
+	pair_move(member->pair, pair);
+	pair_close(member->pair);
+	member->pair = pair;
+	hall_wake(member->link);
+}
+
+static void node_turn(struct node *node)
+{
+	struct hall_link *link;
+	enum hall_event event;
+
+	while (hall_turn(node->hall, &link, &event)) {
+		if (event == HALL_CAME)
+			(void)member_add(node, link);
+		else if (event == HALL_REPLACED)
+			member_replace(node, link->context);
+		else if (event == HALL_ENDED)
+			member_end(node, link->context);
+	}
+}
+
+/* Members that have carried nothing since the last tick become cold. */
+static void members_cool(struct node *node)
+{
+	for (unsigned n = node->hot; n-- > 0;) {
+		if (!node->members[n]->heard)
+			members_swap(node, n, --node->hot);
+		else
+			node->members[n]->heard = false;
+	}
+}
+
+static void node_tick(struct node *node)
+{
+	uint64_t now = glue_now(NULL);
+
+	node->calls = 0;
+	if (now < node->tick)
+		return;
+	node->tick = now + TICK;
+	members_cool(node);
+	node_turn(node);
+}
+
+/* --- sending --- */
+
+/* To whom a frame goes; false: to nobody here. */
+static bool frame_target(const struct node *node, const struct rte_mbuf *frame, uint32_t *pid)
+{
+	const uint8_t *bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
+	uint32_t at = node->name_at, nid;
+	rte_be16_t type;
+	rte_be32_t name;
+
+	if (frame->data_len < FRAME_HEADER)
+		return false;
+	if (memcmp(bytes, node_prefix, sizeof(node_prefix)) == 0) {
+		memcpy(&name, bytes + sizeof(node_prefix), sizeof(name));
+		*pid = rte_be_to_cpu_32(name);
+		return true;
+	}
+	memcpy(&type, bytes + 2 * sizeof(node->port.address), sizeof(type));
+	if (type == RTE_BE16(VLAN_TYPE))
+		at += VLAN_BYTES;
+	if ((bytes[0] & 1) == 0 || frame->data_len < at + 2 * sizeof(nid))
+		return false;
+	/* A broadcast asks after one process, which it names. */
+	memcpy(&nid, bytes + at, sizeof(nid));
+	memcpy(pid, bytes + at + sizeof(nid), sizeof(*pid));
+	*pid = rte_le_to_cpu_32(*pid);
+	return rte_le_to_cpu_32(nid) == node->port.nid;
+}
+
+static struct member *member_for(struct node *node, uint32_t pid)
+{
+	struct member *member = member_find(node, pid);
+	struct hall_link *link;
+
+	if (member)
+		return member;
+	link = pid != node->port.pid ? hall_connect(node->hall, pid) : NULL;
+	return link ? member_add(node, link) : NULL;
+}
+
+/* Has this process been deaf for so long that its frames must go? */
+static bool member_stalled(struct member *member)
+{
+	uint64_t now = glue_now(NULL);
+
+	if (member->stalled == 0)
+		member->stalled = now;
+	return now >= member->stalled + STALL_TIME;
+}
+
+/* A run of frames to one process; returns how many are gone. */
+static unsigned node_send_run(
+	struct node *node, uint32_t pid, struct rte_mbuf **frames, unsigned count)
+{
+	struct member *member = member_for(node, pid);
+	unsigned put;
+
+	if (!member) {
+		rte_pktmbuf_free_bulk(frames, count);
+		return count;
+	}
+	put = pair_transmit(member->pair, frames, (uint16_t)count);
+	member->heard = true;
+	if (put > 0)
+		member->stalled = 0;
+	hall_wake(member->link);
+	if (put == count || !member_stalled(member))
+		return put;
+	node->counters.missed += count - put;
+	rte_pktmbuf_free_bulk(frames + put, count - put);
+	return count;
+}
+
+static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct node *node = (struct node *)port;
+	unsigned done = 0;
+
+	while (done < count) {
+		uint32_t pid, next;
+		unsigned run = 1, gone;
+
+		if (!frame_target(node, frames[done], &pid)) {
+			rte_pktmbuf_free(frames[done++]);
+			continue;
+		}
+		while (done + run < count && frame_target(node, frames[done + run], &next) &&
+			next == pid)
+			run++;
+		gone = node_send_run(node, pid, frames + done, run);
+		done += gone;
+		if (gone < run)
+			break;
+	}
+	return (uint16_t)done;
+}
+
+/* --- receiving --- */
+
+/* Takes what a member has sent; true: it is still there. */
+static bool member_receive(
+	struct node *node, unsigned at, struct rte_mbuf **frames, uint16_t count, uint16_t *done)
+{
+	struct member *member = node->members[at];
+	uint16_t taken = pair_receive(member->pair, frames + *done, (uint16_t)(count - *done));
+
+	*done = (uint16_t)(*done + taken);
+	if (taken > 0) {
+		member->heard = true;
+		return true;
+	}
+	if (member->link && !pair_sound(member->pair)) {
+		log_warning(
+			"%s: process id %u of uid %u has broken the rules of the memory that it "
+			"shares with this one, which drops it: restart it",
+			node->port.name, member->pid, (unsigned)member->link->uid);
+		node->counters.errors++;
+		member_end(node, member);
+	}
+	if (member->link)
+		return true;
+	member_remove(node, at);
+	return false;
+}
+
+/* The hot members, each in its turn the first one. */
+static uint16_t node_receive_hot(struct node *node, struct rte_mbuf **frames, uint16_t count)
+{
+	uint16_t done = 0;
+
+	for (unsigned n = node->hot; n-- > 0 && done < count;)
+		(void)member_receive(node, n, frames, count, &done);
+	if (node->hot > 1 && done > 0)
+		members_swap(node, node->first++ % node->hot, node->hot - 1);
+	return done;
+}
+
+/* A part of the cold members, or all. */
+static uint16_t node_receive_cold(
+	struct node *node, struct rte_mbuf **frames, uint16_t count, uint16_t done)
+{
+	unsigned left = node->count - node->hot;
+
+	if (!node->all)
+		left = (left + COLD_PART - 1) / COLD_PART;
+	for (; left > 0 && done < count; left--) {
+		uint16_t before = done;
+		unsigned at;
+
+		if (node->hot + node->cold >= node->count)
+			node->cold = 0;
+		at = node->hot + node->cold;
+		if (!member_receive(node, at, frames, count, &done))
+			continue;
+		if (done > before)
+			members_swap(node, at, node->hot++);
+		else
+			node->cold++;
+	}
+	return done;
+}
+
+static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct node *node = (struct node *)port;
+	uint16_t done;
+
+	if (++node->calls >= TICK_CALLS || node->all)
+		node_tick(node);
+	done = node_receive_hot(node, frames, count);
+	if (node->hot < node->count && done < count)
+		done = node_receive_cold(node, frames, count, done);
+	node->all = false;
+	return done;
+}
+
+/* The hall's set is readable when somebody wakes this process, comes or ends. */
+static int node_interrupt(struct port *port, bool on)
+{
+	struct node *node = (struct node *)port;
+
+	node->tick = 0; /* who came while the owner slept is seen to at once */
+	node->all = true;
+	return hall_sleep(node->hall, on) && on ? hall_set(node->hall) : -1;
+}
+
+/* --- the port --- */
+
+static bool node_link(struct port *port)
+{
+	(void)port;
+	return true;
+}
+
+static void node_counters(struct port *port, struct port_counters *counters)
+{
+	struct node *node = (struct node *)port;
+
+	*counters = node->counters;
+	for (unsigned n = 0; n < node->count; n++)
+		counters_add(counters, node->members[n]->pair);
+	counters->buffers = pool_used(port->pool);
+}
+
+static void node_select(struct port *port, const struct port_selection *wanted)
+{
+	struct node *node = (struct node *)port;
+
+	node->name_at = wanted->at;
+}
+
+static void node_describe(struct port *port, struct port_description *description)
+{
+	(void)port;
+	snprintf(description->driver, sizeof(description->driver), "node");
+	description->transmit_frames = PAIR_SLOTS;
+}
+
+static void node_close(struct port *port)
+{
+	struct node *node = (struct node *)port;
+
+	while (node->count > 0) {
+		if (node->members[node->count - 1]->link)
+			member_end(node, node->members[node->count - 1]);
+		member_remove(node, node->count - 1);
+	}
+	hall_close(node->hall);
+	pool_give(port->pool);
+	free(node);
+}
+
+static const struct port_operations node_operations = {
+	.receive = node_receive,
+	.transmit = node_transmit,
+	.link = node_link,
+	.counters = node_counters,
+	.select = node_select,
+	.describe = node_describe,
+	.interrupt = node_interrupt,
+	.close = node_close,
+};
+
+/* A number of this machine's own, the same for all its processes: the node id where none is set. */
+static uint32_t machine_number(void)
+{
+	static const char *const names[] = {"/etc/machine-id", "/proc/sys/kernel/random/boot_id"};
+	unsigned number = 0;
+
+	for (unsigned n = 0; n < RTE_DIM(names) && number == 0; n++) {
+		FILE *file = fopen(names[n], "re");
+
+		if (file && fscanf(file, "%8x", &number) != 1)
+			number = 0;
+		if (file)
+			fclose(file);
+	}
+	return number != 0 && number != UINT32_MAX ? number : (uint32_t)gethostid() | 1;
+}
+
+static int node_start(struct node *node, const char *name, unsigned interface, uint32_t pid)
+{
+	struct port *port = &node->port;
+	struct hall_options options = {.name = name,
+		.frame_size = port->frame_size,
+		.pair_bytes = pair_bytes(),
+		.touched = pair_bytes()};
+	rte_be32_t address;
+
+	port->nid = (uint32_t)setting_number_item(SETTING_NID, interface, machine_number());
+	options.nid = port->nid;
+	options.pid = pid;
+	node->hall = hall_open(&options);
+	if (!node->hall)
+		return -1;
+	port->pid = hall_pid(node->hall);
+	port->named = true;
+	address = rte_cpu_to_be_32(port->pid);
+	memcpy(port->address, node_prefix, sizeof(node_prefix));
+	memcpy(port->address + sizeof(node_prefix), &address, sizeof(address));
+	port->pool = pool_take(port->name, port->frame_size, PAIR_SLOTS, SOCKET_ID_ANY, true);
+	return port->pool ? 0 : -1;
+}
+
+struct port *node_open(const char *name, uint32_t mtu, unsigned interface, uint32_t pid)
+{
+	struct node *node;
+	uint32_t frame_size = kinds_frame_size("node", mtu != 0 ? mtu : MTU_DEFAULT);
+
+	if (frame_size == 0)
+		return NULL;
+	if (setting_is(SETTING_ENCAP, "udp")) {
+		log_error("PTL_ENCAP=udp is not for processes of one machine: unset it, or set "
+			  "PTL_IFACE_NAME to a network interface");
+		return NULL;
+	}
+	node = calloc(1, sizeof(*node));
+	if (!node) {
+		log_error("node: out of memory");
+		return NULL;
+	}
+	node->port.operations = &node_operations;
+	node->port.frame_size = frame_size;
+	node->port.receive_frames = PAIR_SLOTS;
+	node->port.external = true;
+	node->port.calls = true;
+	node->port.aside = POOL_ASIDE;
+	node->port.socket = -1;
+	node->port.gathers = true;
+	node->port.gather_bytes = GATHER_BYTES;
+	snprintf(node->port.name, sizeof(node->port.name), name[0] ? "node:%s" : "node", name);
+	if (node_start(node, name, interface, pid) == 0)
+		return &node->port;
+	if (node->hall)
+		hall_close(node->hall);
+	free(node);
+	return NULL;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_node.c - tests of pmd-glue/node.c: ports of several processes, all of which are this one. */
+#include "glue_fixture.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pair.h>
+
+#define NAME_AT 20u /* where frames of these tests name their receiver */
+#define NID     7u
+
+/* A node of this test process's own. */
+static struct port *open_as(uint32_t pid)
+{
+	static const struct port_selection wanted = {.ethertype = 0x88b5, .at = NAME_AT};
+	char name[32];
+	struct port *port;
+
+	snprintf(name, sizeof(name), "test-%ld", (long)getpid());
+	port = node_open(name, 0, 0, pid);
+	if (port)
+		port->operations->select(port, &wanted);
+	return port;
+}
+
+/* A broadcast that asks after a process. */
+static struct rte_mbuf *question_make(struct port *from, uint32_t nid, uint32_t pid)
+{
+	struct rte_mbuf *frame = frame_make(from, everybody, 64, 5);
+
+	memcpy(rte_pktmbuf_mtod_offset(frame, uint8_t *, NAME_AT), &nid, sizeof(nid));
+	memcpy(rte_pktmbuf_mtod_offset(frame, uint8_t *, NAME_AT + 4), &pid, sizeof(pid));
+	return frame;
+}
+
+/* Does the port hear nothing, however often it is asked? */
+static bool is_silent(struct port *port)
+{
+	struct rte_mbuf *frame;
+	uint64_t end = glue_now(NULL) + 5 * MILLISECOND;
+
+	while (glue_now(NULL) < end)
+		if (port_receive(port, &frame, 1) != 0) {
+			rte_pktmbuf_free(frame);
+			return false;
+		}
+	return true;
+}
+
+static void expect(struct port *port, uint32_t size, uint8_t fill)
+{
+	struct rte_mbuf *frame = port_take(port);
+
+	assert_non_null(frame);
+	assert_true(frame_is(frame, size, fill));
+	rte_pktmbuf_free(frame);
+}
+
+static bool pool_is_full(const struct port *port)
+{
+	return rte_mempool_avail_count(port->pool) == port->pool->size;
+}
+
+static void node_open__names_its_owner(void **state)
+{
+	struct port *one = open_as(41), *any = open_as(GLUE_PID_ANY),
+		    *other = open_as(GLUE_PID_ANY);
+
+	(void)state;
+	assert_true(one->named && any->named);
+	assert_int_equal(one->pid, 41);
+	assert_int_equal(one->nid, NID);
+	assert_int_equal(any->pid, getpid());
+	assert_int_not_equal(other->pid, any->pid);
+	assert_memory_not_equal(one->address, any->address, 6);
+	assert_true(one->external && one->gathers && one->calls);
+	assert_int_equal(glue_port_nid(one, 3), NID);
+	port_close(one);
+	port_close(any);
+	port_close(other);
+}
+
+static void node_open__refuses_a_process_id_that_is_taken(void **state)
+{
+	struct port *one = open_as(41);
+
+	(void)state;
+	log_clear_error();
+	assert_null(open_as(41));
+	assert_non_null(strstr(log_last_error(), "41"));
+	port_close(one);
+	one = open_as(41);
+	assert_non_null(one);
+	port_close(one);
+}
+
+static void node_open__refuses_udp_and_bad_names(void **state)
+{
+	(void)state;
+	fixture_set("PTL_ENCAP", "udp");
+	log_clear_error();
+	assert_null(open_as(1));
+	assert_non_null(strstr(log_last_error(), "PTL_ENCAP"));
+	fixture_set("PTL_ENCAP", NULL);
+	log_clear_error();
+	assert_null(node_open("a/b", 0, 0, 1));
+	assert_non_null(strstr(log_last_error(), "a/b"));
+	assert_null(node_open("", 65281, 0, 1));
+	assert_non_null(strstr(log_last_error(), "PTL_MTU"));
+}
+
+static void node_transmit__reaches_a_process_by_its_address(void **state)
+{
+	struct port *one = open_as(1), *two = open_as(2), *three = open_as(3);
+
+	(void)state;
+	for (uint8_t n = 1; n < 200; n++) {
+		port_send(one, frame_make(one, two->address, 60u + n, n));
+		expect(two, 60u + n, n);
+		port_send(two, frame_make(two, one->address, 1000u + n, n));
+		expect(one, 1000u + n, n);
+	}
+	assert_true(is_silent(three));
+	port_close(one);
+	port_close(two);
+	port_close(three);
+}
+
+static void node_transmit__gives_a_question_to_whom_it_names(void **state)
+{
+	struct port *one = open_as(1), *two = open_as(2), *three = open_as(3);
+	struct rte_mbuf *frame;
+
+	(void)state;
+	port_send(one, question_make(one, NID, 3));
+	frame = port_take(three);
+	assert_non_null(frame);
+	rte_pktmbuf_free(frame);
+	assert_true(is_silent(two));
+	/* Another node, nobody, oneself. */
+	port_send(one, question_make(one, NID + 1, 3));
+	port_send(one, question_make(one, NID, 4));
+	port_send(one, question_make(one, NID, 1));
+	port_send(one, frame_make(one, everybody, NAME_AT + 7, 0));
+	port_send(one, frame_make(one, (const uint8_t *)"\x02\x50\0\0\0\x09", 64, 0));
+	port_send(one, frame_make(one, (const uint8_t *)"\x02\x50\0\0\0\x01", 64, 0));
+	port_send(one, frame_make(one, everybody, 13, 0));
+	assert_true(is_silent(one) && is_silent(two) && is_silent(three));
+	assert_true(pool_is_full(one));
+	port_close(one);
+	port_close(two);
+	port_close(three);
+}
+
+/* As many as a pair holds and more, by either end at once. */
+static void node_transmit__keeps_order_when_both_connect_at_once(void **state)
+{
+	struct port *ports[2] = {open_as(1), open_as(2)};
+	uint8_t heard[2] = {0, 0};
+
+	(void)state;
+	for (unsigned n = 0; n < 2; n++)
+		for (uint8_t fill = 0; fill < 20; fill++)
+			port_send(ports[n], frame_make(ports[n], ports[1 - n]->address, 64, fill));
+	for (unsigned tries = 0; heard[0] + heard[1] < 40 && tries < 1000000; tries++)
+		for (unsigned n = 0; n < 2; n++) {
+			struct rte_mbuf *frame;
+
+			if (port_receive(ports[n], &frame, 1) == 0)
+				continue;
+			assert_int_equal(frame_fill(frame), heard[n]++);
+			rte_pktmbuf_free(frame);
+		}
+	assert_int_equal(heard[0], 20);
+	assert_int_equal(heard[1], 20);
+	port_close(ports[0]);
+	port_close(ports[1]);
+}
+
+static void node_close__loses_nothing_that_was_sent(void **state)
+{
+	struct port *one = open_as(1), *two = open_as(2);
+
+	(void)state;
+	port_send(one, frame_make(one, two->address, 64, 1));
+	expect(two, 64, 1);
+	for (uint8_t n = 0; n < 50; n++)
+		port_send(one, frame_make(one, two->address, 3000, n));
+	port_close(one);
+	for (uint8_t n = 0; n < 50; n++)
+		expect(two, 3000, n);
+	assert_true(is_silent(two));
+	/* Its next life under that name. */
+	port_send(two, frame_make(two, (const uint8_t *)"\x02\x50\0\0\0\x01", 64, 0));
+	one = open_as(1);
+	port_send(one, frame_make(one, two->address, 64, 2));
+	expect(two, 64, 2);
+	port_send(two, frame_make(two, one->address, 64, 3));
+	expect(one, 64, 3);
+	assert_true(is_silent(one));
+	port_close(one);
+	port_close(two);
+}
+
+static void node_transmit__leaves_a_deaf_process_behind(void **state)
+{
+	struct port *one = open_as(1), *deaf = open_as(2), *two = open_as(3);
+	uint64_t end = glue_now(NULL) + PATIENCE;
+
+	(void)state;
+	while (port_count(one).missed == 0) {
+		port_send(one, frame_make(one, deaf->address, 64, 1));
+		assert_true(glue_now(NULL) < end);
+	}
+	for (unsigned n = 0; n < PAIR_SLOTS; n++)
+		port_send(one, frame_make(one, deaf->address, 64, 2));
+	port_send(one, frame_make(one, two->address, 64, 3));
+	expect(two, 64, 3);
+	for (unsigned n = 0; n < PAIR_SLOTS; n++)
+		expect(deaf, 64, 1);
+	assert_true(is_silent(deaf));
+	port_send(one, frame_make(one, deaf->address, 64, 4));
+	expect(deaf, 64, 4);
+	port_close(one);
+	port_close(two);
+	port_close(deaf);
+}
+
+static bool is_readable(int fd, int timeout)
+{
+	struct pollfd one = {.fd = fd, .events = POLLIN};
+
+	return poll(&one, 1, timeout) == 1;
+}
+
+static void node_interrupt__wakes_a_sleeper(void **state)
+{
+	struct port *one = open_as(1), *two = open_as(2);
+	struct rte_mbuf *frame;
+	int fd;
+
+	(void)state;
+	for (uint8_t n = 0; n < 20; n++) {
+		fd = two->operations->interrupt(two, true);
+		if (fd < 0)
+			skip(); /* a kernel without membarrier() */
+		assert_int_equal(port_receive(two, &frame, 1), 0);
+		assert_false(is_readable(fd, 0));
+		port_send(one, frame_make(one, two->address, 64, n));
+		assert_true(is_readable(fd, 30000));
+		assert_int_equal(two->operations->interrupt(two, false), -1);
+		expect(two, 64, n);
+		/* Both hear what else belongs to the first meeting. */
+		assert_true(is_silent(one) && is_silent(two));
+	}
+	port_close(one);
+	port_close(two);
+}
+
+static void node_receive__looks_at_all_of_many(void **state)
+{
+	enum { MANY = 64 };
+	struct port *ports[MANY];
+
+	(void)state;
+	for (uint32_t n = 0; n < MANY; n++)
+		assert_non_null(ports[n] = open_as(n + 1));
+	for (uint8_t round = 0; round < 3; round++) {
+		for (unsigned n = 1; n < MANY; n++) {
+			port_send(ports[n], frame_make(ports[n], ports[0]->address, 64, round));
+			expect(ports[0], 64, round);
+		}
+		assert_true(is_silent(ports[0])); /* they become cold */
+	}
+	for (unsigned n = 0; n < MANY; n++)
+		port_close(ports[n]);
+}
+
+static int start(void **state)
+{
+	setenv("PTL_NID", "7", 1);
+	return fixture_start(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(node_open__names_its_owner),
+		cmocka_unit_test(node_open__refuses_a_process_id_that_is_taken),
+		cmocka_unit_test(node_open__refuses_udp_and_bad_names),
+		cmocka_unit_test(node_transmit__reaches_a_process_by_its_address),
+		cmocka_unit_test(node_transmit__gives_a_question_to_whom_it_names),
+		cmocka_unit_test(node_transmit__keeps_order_when_both_connect_at_once),
+		cmocka_unit_test(node_close__loses_nothing_that_was_sent),
+		cmocka_unit_test(node_transmit__leaves_a_deaf_process_behind),
+		cmocka_unit_test(node_interrupt__wakes_a_sleeper),
+		cmocka_unit_test(node_receive__looks_at_all_of_many),
+	};
+
+	return cmocka_run_group_tests(tests, start, NULL);
+}
