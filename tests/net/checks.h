@@ -46,6 +46,12 @@ static inline uint64_t mix(uint64_t seed, uint64_t word)
 	return x ^ x >> 31;
 }
 
+/* What a process sends is told from what another one does. */
+static inline uint32_t seed_of(ptl_process_id_t process)
+{
+	return process.nid + (process.pid << 16);
+}
+
 static inline void bytes_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
 {
 	for (uint64_t i = 0; i < size; i += 8) {

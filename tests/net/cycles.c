@@ -92,7 +92,7 @@ static void cycle(void)
 		.options = PTL_MD_OP_PUT};
 
 	for (unsigned n = 0; n < 2; n++) {
-		check(PtlNIInit((ptl_interface_t)n, PID, NULL, NULL, &interfaces[n]));
+		check(PtlNIInit((ptl_interface_t)n, PID + n, NULL, NULL, &interfaces[n]));
 		check(PtlEQAlloc(interfaces[n], 8, &queues[n]));
 	}
 	check(PtlGetId(interfaces[1], &target));

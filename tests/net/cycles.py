@@ -4,7 +4,7 @@
 
     cycles.py PROGRAM DEVICE [COUNT]
 
-PROGRAM is cycles.c's. DEVICE is one of exchange.py's that a process can have both ends of: loop, memif, or pair:MTU for af_packet.
+PROGRAM is cycles.c's. DEVICE is one of exchange.py's that a process can have both ends of: loop, memif, node, or pair:MTU for af_packet.
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
@@ -21,7 +21,8 @@ COUNT = "150"
 def cycle(program, device, count):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_IFACE")}
     environment["PTL_IFACE_NAME"] = f"{device.interface(0)};{device.interface(1)}"
-    environment["PTL_NID"] = "11;12"
+    environment.update(device.settings(0))
+    environment["PTL_NID"] = f"{device.node(0)};{device.node(1)}"
     code = subprocess.run(device.prefix(0) + [program, count], env=environment, preexec_fn=die_with_parent, check=False).returncode
     if code != 0:
         raise Failure(f"cycles ended with code {code}")

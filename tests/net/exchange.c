@@ -259,7 +259,7 @@ static void put_plain(struct operations *o)
 	expect_equal(end.hdr_data, UINT64_C(0x1122334455667788));
 	expect_equal(end.rlength, OPERATION_SIZE);
 	expect_equal(end.mlength, OPERATION_SIZE);
-	block_check(&o->in, OPERATION_SIZE, peer.nid);
+	block_check(&o->in, OPERATION_SIZE, seed_of(peer));
 	meet();
 	check(PtlMDUnlink(source));
 	check(PtlMEUnlink(target));
@@ -280,7 +280,7 @@ static void put_acknowledged(struct operations *o)
 	expect_equal(ack.mlength, OPERATION_SIZE);
 	expect_equal(ack.initiator.nid, peer.nid);
 	event_await(o->arrivals, PTL_EVENT_PUT_END);
-	block_check(&o->in, OPERATION_SIZE, peer.nid);
+	block_check(&o->in, OPERATION_SIZE, seed_of(peer));
 	meet();
 	check(PtlMDUnlink(source));
 	check(PtlMEUnlink(target));
@@ -301,7 +301,7 @@ static void put_truncated(struct operations *o)
 	event = event_await(o->arrivals, PTL_EVENT_PUT_END);
 	expect_equal(event.rlength, OPERATION_SIZE);
 	expect_equal(event.mlength, OPERATION_SHORT);
-	block_check(&small, OPERATION_SHORT, peer.nid);
+	block_check(&small, OPERATION_SHORT, seed_of(peer));
 	meet();
 	check(PtlMDUnlink(source));
 	check(PtlMEUnlink(target));
@@ -319,7 +319,7 @@ static void put_at_offset(struct operations *o)
 	put(source, 7, OPERATION_OFFSET, 0);
 	event = event_await(o->arrivals, PTL_EVENT_PUT_END);
 	expect_equal(event.offset, OPERATION_OFFSET);
-	bytes_check(o->in.bytes + OPERATION_OFFSET, OPERATION_SHORT, peer.nid, 0);
+	bytes_check(o->in.bytes + OPERATION_OFFSET, OPERATION_SHORT, seed_of(peer), 0);
 	untouched(o->in.bytes - GUARD, OPERATION_OFFSET + GUARD);
 	untouched(o->in.bytes + OPERATION_OFFSET + OPERATION_SHORT,
 		OPERATION_SIZE - OPERATION_OFFSET - OPERATION_SHORT + GUARD);
@@ -343,7 +343,7 @@ static void put_in_a_row(struct operations *o)
 		ptl_event_t event = event_await(o->arrivals, PTL_EVENT_PUT_END);
 
 		bytes_check(o->in.bytes + event.hdr_data * OPERATION_SHORT, OPERATION_SHORT,
-			peer.nid, 0);
+			seed_of(peer), 0);
 		event_await(o->sends, PTL_EVENT_SEND_END);
 	}
 	untouched(o->in.bytes - GUARD, GUARD);
@@ -391,7 +391,7 @@ static void get_at(struct operations *o, ptl_size_t offset, ptl_size_t size)
 	expect_equal(end.link, start.sequence);
 	expect_equal(end.mlength, size);
 	expect_equal(end.offset, offset);
-	bytes_check(o->in.bytes, size, peer.nid, offset);
+	bytes_check(o->in.bytes, size, seed_of(peer), offset);
 	untouched(o->in.bytes - GUARD, GUARD);
 	untouched(o->in.bytes + size, OPERATION_SIZE - size + GUARD);
 	meet();
@@ -428,7 +428,7 @@ static void get_truncated(struct operations *o)
 	expect_equal(event.rlength, OPERATION_SIZE);
 	expect_equal(event.mlength, OPERATION_SHORT);
 	event_await(o->arrivals, PTL_EVENT_GET_END);
-	block_check(&o->in, OPERATION_SHORT, peer.nid);
+	block_check(&o->in, OPERATION_SHORT, seed_of(peer));
 	meet();
 	check(PtlMDUnlink(want));
 	check(PtlMEUnlink(target));
@@ -460,7 +460,7 @@ static void scenario_operations(void)
 		.sends = queue_make(ROOM),
 		.arrivals = queue_make(ROOM)};
 
-	bytes_fill(o.out.bytes, OPERATION_SIZE, self.nid);
+	bytes_fill(o.out.bytes, OPERATION_SIZE, seed_of(self));
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		ptl_event_t event;
 
@@ -493,7 +493,7 @@ static void scenario_sizes(void)
 	ptl_handle_me_t from = target_make(
 		PORTAL, 2, 0, md_of(&out, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, arrivals));
 
-	bytes_fill(out.bytes, out.size, self.nid);
+	bytes_fill(out.bytes, out.size, seed_of(self));
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		ptl_handle_md_t source = source_make(out.bytes, sizes[i], sends);
 		ptl_handle_md_t want = source_make(in.bytes, sizes[i], sends);
@@ -502,7 +502,7 @@ static void scenario_sizes(void)
 		put(source, 1, 0, sizes[i]);
 		expect_equal(event_await(arrivals, PTL_EVENT_PUT_END).mlength, sizes[i]);
 		event_await(sends, PTL_EVENT_SEND_END);
-		bytes_check(in.bytes, sizes[i], peer.nid, 0);
+		bytes_check(in.bytes, sizes[i], seed_of(peer), 0);
 		untouched(in.bytes - GUARD, GUARD);
 		untouched(in.bytes + sizes[i], GUARD);
 		memset(in.bytes, GUARD_BYTE, sizes[i]);
@@ -510,7 +510,7 @@ static void scenario_sizes(void)
 		check(PtlGet(want, peer, PORTAL, 0, 2, 0));
 		expect_equal(event_await(sends, PTL_EVENT_REPLY_END).mlength, sizes[i]);
 		event_await(arrivals, PTL_EVENT_GET_END);
-		bytes_check(in.bytes, sizes[i], peer.nid, 0);
+		bytes_check(in.bytes, sizes[i], seed_of(peer), 0);
 		untouched(in.bytes - GUARD, GUARD);
 		untouched(in.bytes + sizes[i], GUARD);
 		memset(in.bytes, GUARD_BYTE, sizes[i]);
@@ -554,7 +554,7 @@ static void both_send(struct both *b)
 {
 	unsigned slot = b->sent % BOTH_WINDOW;
 	unsigned char *bytes = b->out.bytes + (uint64_t)slot * BOTH_LARGEST;
-	uint64_t size = both_size(self.nid, b->sent);
+	uint64_t size = both_size(seed_of(self), b->sent);
 	ptl_handle_md_t source;
 	ptl_md_t md = {.start = bytes,
 		.length = size,
@@ -562,7 +562,7 @@ static void both_send(struct both *b)
 		.user_ptr = &b->busy[slot],
 		.eventq = b->queue};
 
-	bytes_fill(bytes, size, mix(self.nid, b->sent));
+	bytes_fill(bytes, size, mix(seed_of(self), b->sent));
 	check(PtlMDBind(ni, md, &source));
 	put(source, BOTH_DATA, (uint64_t)slot * BOTH_LARGEST, b->sent);
 	b->busy[slot] = 2;
@@ -584,9 +584,9 @@ static void both_event(struct both *b)
 		b->busy[event.hdr_data % BOTH_WINDOW]--;
 		b->open--;
 	} else if (event.type == PTL_EVENT_PUT_END) {
-		expect_equal(event.mlength, both_size(peer.nid, event.hdr_data));
+		expect_equal(event.mlength, both_size(seed_of(peer), event.hdr_data));
 		bytes_check(b->in.bytes + event.offset, event.mlength,
-			mix(peer.nid, event.hdr_data), 0);
+			mix(seed_of(peer), event.hdr_data), 0);
 		b->received++;
 		put(b->voice, BOTH_FREE, 0, event.hdr_data);
 	}
@@ -640,10 +640,10 @@ static uint64_t talk_size(const struct talker *talker, uint64_t side, uint64_t r
 static void *talker_run(void *argument)
 {
 	struct talker *t = argument;
-	uint64_t seed = mix(self.nid, t->number), peer_seed = mix(peer.nid, t->number);
+	uint64_t seed = mix(seed_of(self), t->number), peer_seed = mix(seed_of(peer), t->number);
 
 	for (unsigned round = 0; round < THREAD_ROUNDS; round++) {
-		uint64_t size = talk_size(t, self.nid, round);
+		uint64_t size = talk_size(t, seed_of(self), round);
 		ptl_handle_md_t source = source_make(t->out.bytes, size, t->sends);
 		ptl_event_t event;
 
@@ -652,7 +652,7 @@ static void *talker_run(void *argument)
 		check(PtlMDUnlink(source));
 		event = event_await(t->arrivals, PTL_EVENT_PUT_END);
 		expect_equal(event.hdr_data, round);
-		expect_equal(event.mlength, talk_size(t, peer.nid, round));
+		expect_equal(event.mlength, talk_size(t, seed_of(peer), round));
 		bytes_check(t->in.bytes, event.mlength, peer_seed, 0);
 
 		/* what the counterpart offers never changes */
@@ -711,7 +711,7 @@ static void scenario_threads(void)
 			.got = block_make(THREAD_LARGEST),
 			.arrivals = queue_make(ROOM),
 			.sends = queue_make(ROOM)};
-		bytes_fill(t->out.bytes, t->out.size, mix(self.nid, i));
+		bytes_fill(t->out.bytes, t->out.size, mix(seed_of(self), i));
 		target_make(PORTAL, TALK_PUT + i, 0,
 			md_of(&t->in, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, t->arrivals));
 		target_make(PORTAL, TALK_GET + i, 0,
@@ -738,7 +738,7 @@ static void scenario_small(void)
 
 	out = block_make(SIZE);
 	in = block_make((uint64_t)SMALL_MESSAGES * SIZE);
-	bytes_fill(out.bytes, SIZE, self.nid);
+	bytes_fill(out.bytes, SIZE, seed_of(self));
 	source = source_make(out.bytes, SIZE, PTL_EQ_NONE);
 	target_make(PORTAL, 1, 0, md_of(&in, PTL_MD_OP_PUT, queue));
 	target_make(PORTAL, FREE, 0, md_of(&none, PTL_MD_OP_PUT, queue));
@@ -762,7 +762,7 @@ static void scenario_small(void)
 		}
 	}
 	for (unsigned i = 0; i < SMALL_MESSAGES; i++)
-		bytes_check(in.bytes + i * SIZE, SIZE, peer.nid, 0);
+		bytes_check(in.bytes + i * SIZE, SIZE, seed_of(peer), 0);
 	untouched(in.bytes - GUARD, GUARD);
 	untouched(in.bytes + in.size, GUARD);
 	meet();
@@ -811,7 +811,7 @@ static void passive_open(void)
 
 	in = block_make(FLOOD_SIZE);
 	out = block_make(TALK_SIZE);
-	bytes_fill(out.bytes, out.size, self.nid);
+	bytes_fill(out.bytes, out.size, seed_of(self));
 	target_make(
 		PORTAL, TALK_IN, 0, md_of(&in, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
 	target_make(PORTAL, TALK_OUT, 0,
@@ -836,7 +836,7 @@ static void talk(void)
 	}
 	check(PtlGet(want, peer, PORTAL, 0, TALK_OUT, 0));
 	event_await(queue, PTL_EVENT_REPLY_END);
-	block_check(&in, TALK_SIZE, peer.nid);
+	block_check(&in, TALK_SIZE, seed_of(peer));
 	check(PtlMDUnlink(source));
 	check(PtlMDUnlink(want));
 	check(PtlEQFree(queue));

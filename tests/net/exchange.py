@@ -4,7 +4,7 @@
 
     exchange.py PROGRAM DEVICE SCENARIO
 
-DEVICE is memif, or one of these, all on veth pairs between network namespaces that this script makes and removes:
+DEVICE is memif, node, or one of these, all on veth pairs between network namespaces that this script makes and removes:
 
     veth:MTU    a pair, raw Ethernet
     vlan:MTU    the same with VLAN tags
@@ -59,12 +59,18 @@ class Device:
     def arrived(self):
         """Both processes have opened it."""
 
+    def pid(self, _side):
+        return PID
+
 
 class Loop(Device):
     """Within one process."""
 
     def interface(self, _side):
         return "loop:both"
+
+    def node(self, side):
+        return NODES[side]
 
     def prefix(self, _side):
         return []
@@ -93,6 +99,31 @@ class Memif(Device):
 
     def settings(self, side):
         return {"PTL_NID": str(self.node(side))}
+
+    def close(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Node(Device):
+    """Processes of one node of this script's own, which have process ids of their own."""
+
+    def __init__(self):
+        self.directory = tempfile.mkdtemp(prefix="ptn-")
+
+    def interface(self, _side):
+        return "node:exchange"
+
+    def prefix(self, _side):
+        return []
+
+    def node(self, _side):
+        return NODES[0]
+
+    def pid(self, side):
+        return PID + side
+
+    def settings(self, side):
+        return {"PTL_NID": str(self.node(side)), "XDG_RUNTIME_DIR": self.directory}
 
     def close(self):
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -289,7 +320,7 @@ class Process:
     """One exchange process."""
     started = []
 
-    def __init__(self, program, device, side, scenario, peer_timeout=None, pid=PID, peer=None):
+    def __init__(self, program, device, side, scenario, peer_timeout=None, pid=None, peer=None):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("PTL_IFACE") and name not in LINK_SETTINGS}
         environment["PTL_IFACE_NAME"] = device.interface(side)
@@ -300,7 +331,8 @@ class Process:
         self.killed = False
         self.words = queue.Queue()
         self.process = subprocess.Popen(
-            device.prefix(side) + [program, str(pid), peer or f"{device.node(1 - side)}:{PID}", scenario],
+            device.prefix(side) + [program, str(pid or device.pid(side)),
+                                   peer or f"{device.node(1 - side)}:{device.pid(1 - side)}", scenario],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
             preexec_fn=die_with_parent)
         threading.Thread(target=self.listen, daemon=True).start()
@@ -461,7 +493,7 @@ def sender_dies(stage):
         finish(active, passive)
 
 
-PLAIN = {"loop": Loop, "memif": Memif}
+PLAIN = {"loop": Loop, "memif": Memif, "node": Node}
 KINDS = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
          "tap": Tap}
 

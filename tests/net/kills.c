@@ -282,7 +282,7 @@ static void op_event(struct op *op, const ptl_event_t *event)
 		expect_equal(op->state, OP_STARTED);
 		expect_equal(event->link, op->link);
 		expect_equal(event->mlength, op->size);
-		bytes_check(op->bytes, op->size, me.peer.nid, op->number);
+		bytes_check(op->bytes, op->size, seed_of(me.peer), op->number);
 		op_end(op, true);
 		break;
 	case PTL_EVENT_ACK:
@@ -676,7 +676,7 @@ static void books_open(void)
 						 ? me.entries[GET][0].bytes
 						 : memory_make(1, kind_largest((enum kind)kind))};
 	}
-	bytes_fill(me.entries[GET][0].bytes, LARGE_LARGEST, me.self.nid);
+	bytes_fill(me.entries[GET][0].bytes, LARGE_LARGEST, seed_of(me.self));
 }
 
 int main(int count, char **words)
