@@ -3,12 +3,12 @@
  *
  *     hello                  from this process to itself
  *     hello receive          waits for a greeting; start it first
- *     hello send NID:PID     greets the process at NID:PID
+ *     hello send [NID:PID]   greets the process at NID:PID, or the one that waits on this machine
  *
- * Two processes by shared memory:
+ * Two processes of one machine:
  *
- *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=1 hello receive
- *     PTL_IFACE_NAME=memif:/tmp/greeting PTL_NID=2 hello send 1:1
+ *     PTL_IFACE_NAME=node hello receive
+ *     PTL_IFACE_NAME=node hello send
  *
  * What comes before the receiver has attached its inbox is dropped, and nobody hears of it. So the
  * sender asks for an acknowledgement, and without one it sends again: that start-up cannot race.
@@ -93,9 +93,9 @@ int main(int count, char **words)
 	ptl_process_id_t self, target;
 	int interfaces;
 
-	if ((!send && !receive) || (!receive && (count < 3 || sscanf(words[2], "%u:%u", &target.nid,
-								      &target.pid) != 2))) {
-		fprintf(stderr, "usage: hello [receive | send NID:PID]\n");
+	if ((!send && !receive) || (count > 2 && (receive || sscanf(words[2], "%u:%u", &target.nid,
+								     &target.pid) != 2))) {
+		fprintf(stderr, "usage: hello [receive | send [NID:PID]]\n");
 		return 2;
 	}
 	check(PtlInit(&interfaces), "PtlInit");
@@ -104,8 +104,8 @@ int main(int count, char **words)
 		"PtlNIInit");
 	check(PtlGetId(ni, &self), "PtlGetId");
 	check(PtlEQAlloc(ni, 16, &queue), "PtlEQAlloc");
-	if (both)
-		target = self;
+	if (both || count < 3)
+		target = (ptl_process_id_t){.nid = self.nid, .pid = RECEIVER_PID};
 
 	if (receive) { /* let anybody put a greeting into inbox, and log it to the queue */
 		ptl_md_t memory = {.start = inbox,

@@ -18,7 +18,7 @@
 enum level { LEVEL_OK, LEVEL_WARNING, LEVEL_FAILURE };
 
 /* What a port is, by its name in PTL_IFACE_NAME. */
-enum kind { KIND_LOOP, KIND_MEMIF, KIND_KERNEL, KIND_XDP, KIND_PCI, KIND_OTHER };
+enum kind { KIND_LOOP, KIND_SHARED, KIND_KERNEL, KIND_XDP, KIND_PCI, KIND_OTHER };
 
 struct doctor_interface {
 	enum kind kind;

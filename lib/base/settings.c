@@ -72,8 +72,10 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_IFACE_NAME", "",
 				"The port of each interface, separated by ';': nothing for the "
-				"loopback inside this process, loop:NAME, "
-				"memif:PATH, the name of a kernel interface, a PCI address, or any "
+				"loopback inside this process, loop:NAME, node or node:NAME for "
+				"the "
+				"processes of this machine, memif:PATH, the name of a kernel "
+				"interface, a PCI address, or any "
 				"DPDK device string."},
 			.type = TYPE_TEXT,
 			.list = true,

@@ -24,6 +24,15 @@ class Hello(programs.Case):
         self.assertEqual(code, 0, err)
         self.assertIn("says: Hello from the other side.", out)
 
+    def test_a_greeting_arrives_on_a_node_without_an_address(self):
+        node = dict(PTL_IFACE_NAME="node", XDG_RUNTIME_DIR=self.directory)
+        receiver = self.start("examples/hello", "receive", **node)
+        self.await_line(receiver, "waiting at ")
+        self.expect_success(programs.run("examples/hello", "send", **node))
+        code, out, err = self.finish(receiver)
+        self.assertEqual(code, 0, err)
+        self.assertIn("says: Hello from the other side.", out)
+
     def test_a_greeting_that_nobody_takes_is_told(self):
         self.server()
         done = programs.run("examples/hello", "send", "1:1", **self.memif(2))
@@ -53,7 +62,7 @@ class Hello(programs.Case):
         self.assertIn("PTL_POLL_CORE=4095: there is no such CPU here", done.stderr)
 
     def test_wrong_words_are_told(self):
-        for words in (("send", "nonsense"), ("send",), ("--help",)):
+        for words in (("send", "nonsense"), ("receive", "1:1"), ("--help",)):
             self.assertEqual(programs.run("examples/hello", *words).returncode, 2, words)
 
 
