@@ -21,6 +21,9 @@
  *     hands them as one to a packet socket that they reach before that; there they are split here.
  * I5. The socket is bound to ETH_P_ALL and does not bypass the queueing discipline: so processes on
  * one interface hear each other.
+ * I6. With PTL_ENCAP=udp a second socket has the UDP port, so that the kernel does not answer each
+ *     datagram by ICMP: its filter drops them all. The kernel must not split joined datagrams for
+ *     it, nor join datagrams from a wire for it where packet sockets cannot receive those.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,6 +34,7 @@
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +42,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <rte_ip.h>
@@ -102,6 +107,7 @@ struct packet {
 	struct port port; /* first: a port is a packet port */
 	int socket;
 	int query;     /* a socket to ask the kernel with */
+	int sink;      /* I6; -1: none */
 	int index;     /* of the interface that the socket is bound to */
 	bool vnet;     /* I4 */
 	bool segments; /* the kernel takes several datagrams as one, as far as it is known */
@@ -125,6 +131,14 @@ struct packet {
 };
 
 /* --- the interface --- */
+
+/* The sink takes what comes by this interface alone. */
+static void sink_bind(const struct packet *packet)
+{
+	if (packet->sink >= 0)
+		(void)setsockopt(packet->sink, SOL_SOCKET, SO_BINDTODEVICE, packet->interface,
+			(socklen_t)strlen(packet->interface) + 1);
+}
 
 static int packet_bind(struct packet *packet, int index)
 {
@@ -156,6 +170,7 @@ static void packet_rebind(struct packet *packet)
 		packet_bind(packet, answer.ifr_ifindex) != 0)
 		return;
 	packet_hush(packet);
+	sink_bind(packet);
 	if (kernel_ask(packet->query, packet->interface, SIOCGIFHWADDR, &answer) == 0 &&
 		memcmp(answer.ifr_hwaddr.sa_data, packet->port.address,
 			sizeof(packet->port.address)) != 0)
@@ -670,6 +685,47 @@ static void program_finish(struct program *program)
 	}
 }
 
+/* Do packet sockets receive joined datagrams? Before Linux 6.2 they lose them. */
+static bool kernel_joins(void)
+{
+	struct utsname kernel;
+	unsigned major = 0, minor = 0;
+	return uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 2));
+}
+
+/* I6. SO_REUSEADDR: every process on the interface has one. */
+static bool sink_make(struct packet *packet, uint16_t udp_port)
+{
+	struct sock_filter nothing = {BPF_RET | BPF_K, 0, 0, 0};
+	const struct sock_fprog filter = {1, &nothing};
+	const struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(udp_port)};
+	int on = 1;
+	packet->sink = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (packet->sink < 0)
+		return false;
+	sink_bind(packet);
+	if (kernel_joins())
+		(void)setsockopt(packet->sink, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	return setsockopt(packet->sink, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ==
+		       0 &&
+	       setsockopt(packet->sink, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+	       bind(packet->sink, (const struct sockaddr *)&name, sizeof(name)) == 0;
+}
+
+/* Without it, because another program has the UDP port, frames arrive all the same. */
+static void sink_open(struct packet *packet, uint16_t udp_port)
+{
+	if (sink_make(packet, udp_port))
+		return;
+	log_info("%s: the kernel answers frames by ICMP, because it does not give this process UDP "
+		 "port %u: %s; end the program that has it, or set PTL_UDP_PORT",
+		packet->interface, udp_port, strerror(errno));
+	if (packet->sink >= 0)
+		close(packet->sink);
+	packet->sink = -1;
+}
+
 static void packet_select(struct port *port, const struct port_selection *wanted)
 {
 	struct packet *packet = (struct packet *)port;
@@ -679,6 +735,8 @@ static void packet_select(struct port *port, const struct port_selection *wanted
 	int on = 1;
 	packet->key_at = wanted->at - FRAME_HEADER;
 	packet->key_bytes = sizeof(wanted->key);
+	if (wanted->udp_port != 0)
+		sink_open(packet, wanted->udp_port);
 	program_outgoing(&program, port->address);
 	program_type(&program);
 	if (wanted->udp_port != 0)
@@ -752,6 +810,8 @@ static void packet_free(struct packet *packet)
 		close(packet->socket);
 	if (packet->query >= 0)
 		close(packet->query);
+	if (packet->sink >= 0)
+		close(packet->sink);
 	if (packet->port.pool)
 		pool_give(packet->port.pool);
 	free(packet);
@@ -852,7 +912,9 @@ static int packet_start(struct packet *packet, uint32_t mtu)
 		return -1;
 	packet->vnet = setting_is(SETTING_ENCAP, "udp");
 	packet->segments = packet->vnet;
-	port->joins = packet->vnet;
+	if (packet->vnet)
+		port->joins = (uint16_t)((MESSAGE_MAX - HEADERS_MAX) /
+					 (port->frame_size - FRAME_HEADER - UDP_HEADERS));
 	port->checksum_offload = packet->vnet;
 	port->pool = pool_take(
 		name, RTE_MAX(port->frame_size + TAG, SLOT_LEAST), SLOTS, SOCKET_ID_ANY, true);
@@ -886,6 +948,7 @@ struct port *packet_open(const char *interface, uint32_t mtu)
 	snprintf(packet->port.name, sizeof(packet->port.name), "%s", interface);
 	snprintf(packet->interface, sizeof(packet->interface), "%s", interface);
 	packet->socket = -1;
+	packet->sink = -1;
 	packet->query = kernel_query(interface);
 	if (packet->query >= 0 && packet_start(packet, mtu) == 0)
 		return &packet->port;

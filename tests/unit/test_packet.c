@@ -565,6 +565,89 @@ static void packet_transmit__joins_no_datagrams_of_two_processes(void **state)
 	fixture_set("PTL_ENCAP", NULL);
 }
 
+/* What check_datagrams() sends, by its first datagram. */
+static const struct port_selection first_fill = {.ethertype = RTE_ETHER_TYPE_IPV4,
+	.udp_port = 34997,
+	.at = UDP_DATA,
+	.key = {1, 1, 1, 1, 1, 1, 1, 1}};
+
+/* What the sockets of UDP at port 34997 have dropped in all. */
+static unsigned sink_drops(void)
+{
+	FILE *file = fopen("/proc/net/udp", "r");
+	char line[256];
+	unsigned all = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		unsigned at = 0, drops = 0;
+		(void)sscanf(line, " %*u: %*x:%x %*s %*s %*s %*s %*s %*u %*u %*u %*u %*s %u", &at,
+			&drops);
+		all += at == 34997 ? drops : 0;
+	}
+	fclose(file);
+	return all;
+}
+
+/* Datagrams for which the kernel has found no socket, and whose senders it has told so. */
+static unsigned datagrams_refused(void)
+{
+	FILE *file = fopen("/proc/net/snmp", "r");
+	char line[512];
+	unsigned count = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		(void)sscanf(line, "Udp: %*u %u", &count);
+	fclose(file);
+	return count;
+}
+
+/* Joined datagrams that both the port and the kernel's UDP get: this drops them as one, or, without
+ * the port's socket, refuses them. */
+static void check_sink(struct port *one, struct port *two, bool sink)
+{
+	static const uint16_t sizes[] = {500, 500, 500, 500, 0};
+	unsigned drops = sink_drops(), refused = datagrams_refused();
+	uint64_t end = glue_now(NULL) + PATIENCE;
+
+	check_datagrams(one, two, sizes);
+	while (sink_drops() == drops && datagrams_refused() == refused) {
+		assert_true(glue_now(NULL) < end);
+		sched_yield();
+	}
+	assert_int_equal(sink_drops() - drops, sink ? 1 : 0);
+	assert_int_equal(datagrams_refused() - refused, sink ? 0 : 1);
+}
+
+static void packet_select__keeps_datagrams_from_the_kernels_udp(void **state)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(34997)};
+	int other = socket(AF_INET, SOCK_DGRAM, 0);
+	struct port *one, *two;
+
+	(void)state;
+	need_namespace();
+	fixture_set("PTL_ENCAP", "udp");
+	assert_int_equal(command("ip address add 10.9.0.2/24 dev ptg1"), 0);
+	one = packet_open("ptg0", 0);
+	two = packet_open("ptg1", 0);
+	wait_for_link(one, true);
+	check_sink(one, two, false);
+	two->operations->select(two, &first_fill);
+	check_sink(one, two, true);
+	port_close(two);
+	assert_int_equal(bind(other, (struct sockaddr *)&name, sizeof(name)), 0);
+	two = packet_open("ptg1", 0);
+	two->operations->select(two, &first_fill); /* goes on without */
+	close(other);
+	check_sink(one, two, false);
+	port_close(one);
+	port_close(two);
+	assert_int_equal(command("ip address flush dev ptg1"), 0);
+	fixture_set("PTL_ENCAP", NULL);
+}
+
 static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **state)
 {
 	static uint8_t memory[8 * 1000];
@@ -714,6 +797,7 @@ int main(void)
 		cmocka_unit_test(packet_transmit__sends_like_datagrams_as_one_and_receives_each),
 		cmocka_unit_test(packet_transmit__joins_no_more_than_a_device_takes),
 		cmocka_unit_test(packet_transmit__joins_no_datagrams_of_two_processes),
+		cmocka_unit_test(packet_select__keeps_datagrams_from_the_kernels_udp),
 		cmocka_unit_test(packet_transmit__gathers_pieces_of_datagrams_sent_as_one),
 		cmocka_unit_test(
 			packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_in),
