@@ -43,6 +43,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_ip.h>
@@ -122,6 +123,7 @@ struct packet {
 	uint32_t slot;                 /* that is filled next */
 	struct rte_mbuf *ready[BURST]; /* of a message that was split: not yet given to the owner */
 	unsigned ready_at, ready_count;
+	uint64_t ready_came; /* when it came, ns by CLOCK_REALTIME */
 	uint64_t missed, errors, no_mbuf;
 	uint32_t refused; /* the least length that is being refused */
 	uint32_t refusals;
@@ -592,10 +594,25 @@ static bool slot_receive(struct packet *packet)
 		return false;
 	packet->ready_at = 0;
 	packet->ready_count = (unsigned)count;
+	packet->ready_came = slot->tp_sec * SECOND + slot->tp_nsec;
 	packet->slot = (packet->slot + 1) % SLOTS;
 	/* it has been read */
 	__atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 	return true;
+}
+
+/* Since when the message in `ready` has waited, by the owner's clock. 0: not known, because the
+ * kernel's clock was set meanwhile, or because the message is one frame: only joined datagrams keep
+ * the owner busy for so long that the time for which the next ones wait matters. */
+static uint64_t ready_since(const struct packet *packet)
+{
+	struct timespec time;
+	uint64_t waited;
+	if (packet->ready_count <= 1)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &time);
+	waited = (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec - packet->ready_came;
+	return waited < SECOND ? glue_now(NULL) - waited : 0;
 }
 
 static uint16_t packet_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
@@ -605,6 +622,8 @@ static uint16_t packet_receive(struct port *port, struct rte_mbuf **frames, uint
 	while (done < count) {
 		if (packet->ready_at == packet->ready_count && !slot_receive(packet))
 			break;
+		if (done == 0)
+			port->arrived = ready_since(packet);
 		while (done < count && packet->ready_at < packet->ready_count)
 			frames[done++] = packet->ready[packet->ready_at++];
 	}

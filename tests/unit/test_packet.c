@@ -648,6 +648,39 @@ static void packet_select__keeps_datagrams_from_the_kernels_udp(void **state)
 	fixture_set("PTL_ENCAP", NULL);
 }
 
+static void packet_receive__tells_since_when_joined_datagrams_wait(void **state)
+{
+	struct rte_mbuf *frames[2];
+	struct port *one, *two;
+	struct pollfd poll_of;
+	uint64_t before, came;
+
+	(void)state;
+	need_namespace();
+	fixture_set("PTL_ENCAP", "udp");
+	one = packet_open("ptg0", 0);
+	two = packet_open("ptg1", 0);
+	wait_for_link(one, true);
+	two->operations->select(two, &first_fill);
+	while (port_receive(two, frames, 1) > 0)
+		rte_pktmbuf_free(frames[0]);
+	before = glue_now(NULL);
+	for (unsigned n = 0; n < 2; n++)
+		frames[n] = datagram_make(one, two->address, 500, 1);
+	assert_int_equal(port_transmit(one, frames, 2), 2);
+	poll_of = (struct pollfd){two->operations->interrupt(two, true), POLLIN, 0};
+	assert_int_equal(poll(&poll_of, 1, (int)(PATIENCE / MILLISECOND)), 1);
+	two->operations->interrupt(two, false);
+	came = glue_now(NULL);
+	while (glue_now(NULL) < came + 20 * MILLISECOND)
+		sched_yield();
+	datagram_check(two, 500, 1);
+	assert_in_range(two->arrived, before - MILLISECOND, came + MILLISECOND);
+	port_close(one);
+	port_close(two);
+	fixture_set("PTL_ENCAP", NULL);
+}
+
 static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **state)
 {
 	static uint8_t memory[8 * 1000];
@@ -798,6 +831,7 @@ int main(void)
 		cmocka_unit_test(packet_transmit__joins_no_more_than_a_device_takes),
 		cmocka_unit_test(packet_transmit__joins_no_datagrams_of_two_processes),
 		cmocka_unit_test(packet_select__keeps_datagrams_from_the_kernels_udp),
+		cmocka_unit_test(packet_receive__tells_since_when_joined_datagrams_wait),
 		cmocka_unit_test(packet_transmit__gathers_pieces_of_datagrams_sent_as_one),
 		cmocka_unit_test(
 			packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_in),
