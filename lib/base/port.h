@@ -107,8 +107,9 @@ struct port {
 	bool gathers;
 	/* of data, from which on a second segment costs less than a copy */
 	uint32_t gather_bytes;
-	/* Consecutive frames of one length to one process cost less to send than others. */
-	bool joins;
+	/* Consecutive frames of one length to one process, as many as this, cost little more to
+	 * send than one; 0: all cost the same. */
+	uint16_t joins;
 	bool calls; /* interrupt() works, once there is a peer */
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;

@@ -743,11 +743,12 @@ static enum step sender_serve(
 	return step;
 }
 
-unsigned sender_turn_frames(uint32_t capacity)
+unsigned sender_turn_frames(uint32_t capacity, uint16_t joins)
 {
 	unsigned frames = TURN_BYTES / capacity;
 
-	return RTE_MAX(RTE_MIN(frames, TURN_FRAMES), TURN_FRAMES_LO);
+	frames = RTE_MAX(RTE_MIN(frames, TURN_FRAMES), TURN_FRAMES_LO);
+	return joins > 1 && frames > joins ? frames - frames % joins : frames;
 }
 
 unsigned sender_turns(struct transport *transport, unsigned budget, unsigned quantum)

@@ -41,7 +41,7 @@ static inline unsigned sender_run(struct transport *transport, unsigned budget)
 }
 
 /* How many frames of this capacity make a turn. */
-unsigned sender_turn_frames(uint32_t capacity);
+unsigned sender_turn_frames(uint32_t capacity, uint16_t joins);
 /* Sends the frame in a slot again; false when that was not possible now. */
 bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn);
 

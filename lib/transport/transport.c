@@ -66,7 +66,7 @@ static void limits_set(struct transport *transport)
 		transport->copied_max = RTE_MAX(transport->port->gather_bytes, 1u) - 1;
 	transport->bundle =
 		RTE_MIN(transport->capacity - FRAME_HEADER_BYTES, (uint32_t)BUNDLE_BYTES);
-	transport->turn_frames = sender_turn_frames(transport->capacity);
+	transport->turn_frames = sender_turn_frames(transport->capacity, transport->port->joins);
 	transport->burst_limit = BURST_FRAMES;
 }
 

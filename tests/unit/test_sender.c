@@ -165,10 +165,11 @@ static void send__fills_frames_for_a_port_that_joins_them(void **state)
 	struct network *network = network_create(2, 1, 1514, MBUFS);
 
 	(void)state;
-	network->nodes[0].port.joins = true;
+	network->nodes[0].port.joins = 44;
 	network->filter = length_filter;
 	node_start(network, 0, 1);
 	node_start(network, 1, 1);
+	assert_int_equal(network->nodes[0].transport->turn_frames, 44);
 	for (unsigned i = 0; i < 32; i++)
 		network_send(network, 0, 1, 65536);
 	assert_true(network_run(network, SECOND));
