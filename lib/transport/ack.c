@@ -39,11 +39,8 @@ void acknowledgement_write(
 static bool acknowledgement_send(struct transport *transport, struct peer *peer)
 {
 	struct frame frame = {.type = FRAME_ACK};
-	struct rte_mbuf *mbuf;
+	struct rte_mbuf *mbuf = outbox_begin(transport, peer);
 
-	if (!outbox_room(transport, peer, 1))
-		return false;
-	mbuf = outbox_alloc(transport, 1);
 	if (!mbuf)
 		return false;
 	sender_address(transport, peer, &frame);

@@ -37,8 +37,6 @@ void acknowledgement_take(
 void acknowledgement_settle(struct transport *transport);
 void acknowledgement_told(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);
-/* Takes the messages whose last frame is acknowledged off the peer, and tells. */
-void acknowledgement_complete(struct transport *transport, struct peer *peer);
 /* A stop of one of the own messages arrived. */
 void acknowledgement_stopped(struct transport *transport, struct peer *peer, uint32_t number);
 

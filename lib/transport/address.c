@@ -8,14 +8,13 @@
  * that number; when nobody answers there, everybody is asked, and whoever answers is believed.
  *
  * I1. A peer with ADDRESS_KNOWN has an address, an incarnation, and a psn that streams to it begin
- * with. One whose incarnation is not 0 has
- *     an address.
+ *     with. One whose incarnation is not 0 has an address.
  * I2. A question makes no state where it arrives.
  * I3. With udp a peer's address is the MAC address of the next hop: its own when it is on this
- * link, else the gateway's.
+ *     link, else the gateway's.
  * I4. An answer names a life that there was after the question with its number was first asked.
- * Each time that a peer is asked anew, the
- *     number is another. So a life that is over is never believed in after its successor.
+ *     Each time that a peer is asked anew, the number is another. So a life that is over is never
+ *     believed in after its successor.
  */
 #include <transport/address.h>
 
@@ -47,18 +46,12 @@ static const uint8_t broadcast[FRAME_ADDRESS_BYTES] = {255, 255, 255, 255, 255, 
 
 void address_send(struct transport *transport, struct frame *frame, const uint8_t *to)
 {
-	struct rte_mbuf *mbuf;
+	struct rte_mbuf *mbuf = outbox_begin(transport, NULL);
 
-	if (!outbox_room(transport, NULL, 1))
-		return;
-	mbuf = outbox_alloc(transport, 1);
 	if (!mbuf)
 		return;
 	frame->length = FRAME_HEADER_BYTES;
-	frame->source_nid = transport->options.self.nid;
-	frame->source_pid = transport->options.self.pid;
-	frame->source_incarnation = transport->options.incarnation;
-	frame->timestamp = (uint32_t)transport->now;
+	sender_sign(transport, frame);
 	frame_encode(frame, outbox_header(mbuf));
 	outbox_put(transport, mbuf, frame, to);
 }

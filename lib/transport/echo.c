@@ -5,16 +5,14 @@
  * else.
  *
  * I1. A question makes no peer where it arrives, and its answer is no longer than it (wire/frame.c)
- * and goes where it came
- *     from. Answers are bounded per turn (PONGS_MAX) and in time (answer_allowed()), so that nobody
- *     can keep this core, or a third, busy by asking.
+ *     and goes where it came from. Answers are bounded per turn (PONGS_MAX) and in time
+ *     (answer_allowed()), so that nobody can keep this core, or a third, busy by asking.
  * I2. Answers leave in the next transmit half, before data, and at once: what they say of their
- * time here is true.
+ *     time here is true.
  * I3. Every transport_ping() ends in one ping_done().
  * I4. A host that was away does not know when a frame came: it takes all the time since its last
- * look, GAP_LEAST or more
- *     (arrival_estimate()), for its own. So a shorter time is what it was, and a longer one the
- *     most that it may have been.
+ *     look, GAP_LEAST or more (arrival_estimate()), for its own. So a shorter time is what it was,
+ *     and a longer one the most that it may have been.
  */
 #include <transport/echo.h>
 
@@ -60,18 +58,12 @@ uint32_t transport_ping_most(const struct transport *transport)
  * False: no room now. */
 static bool echo_send(struct transport *transport, struct frame *frame, const uint8_t *to)
 {
-	struct rte_mbuf *mbuf;
+	struct rte_mbuf *mbuf = outbox_begin(transport, to ? NULL : transport->self);
 
-	if (!outbox_room(transport, !to ? transport->self : NULL, 1))
-		return false;
-	mbuf = outbox_alloc(transport, 1);
 	if (!mbuf)
 		return false;
 	frame->flags = FRAME_FULL_SUM;
-	frame->source_nid = transport->options.self.nid;
-	frame->source_pid = transport->options.self.pid;
-	frame->source_incarnation = transport->options.incarnation;
-	frame->timestamp = (uint32_t)transport->now;
+	sender_sign(transport, frame);
 	frame_pad(outbox_header(mbuf), frame->length);
 	frame_encode(frame, outbox_header(mbuf));
 	outbox_put(transport, mbuf, frame, to);

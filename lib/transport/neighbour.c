@@ -91,12 +91,9 @@ const uint8_t *neighbour_find(struct transport *transport, uint32_t address)
 static void arp_send(struct transport *transport, struct arp *arp, const uint8_t *to)
 {
 	const struct encapsulation *encapsulation = &transport->encapsulation;
-	struct rte_mbuf *mbuf;
+	struct rte_mbuf *mbuf = outbox_begin(transport, NULL);
 	uint32_t at;
 
-	if (!outbox_room(transport, NULL, 1))
-		return;
-	mbuf = outbox_alloc(transport, 1);
 	if (!mbuf)
 		return;
 	memcpy(arp->sender, transport->port->address, FRAME_ADDRESS_BYTES);

@@ -7,10 +7,10 @@
  * do not make many questions.
  *
  * I1. The table is bounded and made at the beginning; a new neighbour takes the place of the one
- * that was of use longest ago.
+ *     that was of use longest ago.
  * I2. A neighbour is there because this process asked for it. No message from outside makes one,
- * and only an answer to an own
- *     question, or a neighbour's own question or announcement, changes its address.
+ *     and only an answer to an own question, or a neighbour's own question or announcement, changes
+ *     its address.
  */
 #ifndef TRANSPORT_NEIGHBOUR_H
 #define TRANSPORT_NEIGHBOUR_H

@@ -32,6 +32,13 @@ static inline bool outbox_room(struct transport *transport, const struct peer *p
 	return outbox_make_room(transport, peer, count);
 }
 
+/* The mbuf of a frame to this peer, or with NULL to a process that may be no peer. Returns NULL if
+ * there is no room, or no buffer. */
+static inline struct rte_mbuf *outbox_begin(struct transport *transport, const struct peer *peer)
+{
+	return outbox_room(transport, peer, 1) ? outbox_alloc(transport, 1) : NULL;
+}
+
 /* Takes over one reference of a frame whose transport header and records are written, and writes
  * what stands before them. There is room. to: MAC address; NULL: it goes to this process. */
 void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
@@ -65,17 +72,23 @@ static inline void outbox_flush(struct transport *transport)
 		outbox_keep(transport, taken);
 }
 
-/* Who to, who from, and when. */
-static inline void sender_names(
-	const struct transport *transport, const struct peer *peer, struct frame *frame)
+/* Who from, and when. */
+static inline void sender_sign(const struct transport *transport, struct frame *frame)
 {
-	frame->destination_nid = peer->process.nid;
-	frame->destination_pid = peer->process.pid;
 	frame->source_nid = transport->options.self.nid;
 	frame->source_pid = transport->options.self.pid;
 	frame->source_incarnation = transport->options.incarnation;
-	frame->destination_incarnation = peer->incarnation;
 	frame->timestamp = (uint32_t)transport->now;
+}
+
+/* And who to. */
+static inline void sender_names(
+	const struct transport *transport, const struct peer *peer, struct frame *frame)
+{
+	sender_sign(transport, frame);
+	frame->destination_nid = peer->process.nid;
+	frame->destination_pid = peer->process.pid;
+	frame->destination_incarnation = peer->incarnation;
 }
 
 /* What every frame to a peer has. */

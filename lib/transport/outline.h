@@ -3,11 +3,10 @@
  * from the memory of its messages. One poll core.
  *
  * O1. A message stays in its peer's lists, and its memory stays readable, until every frame that
- * holds part of it is acknowledged
- *     (peer.h I3, transport.h T2). So the records that an outline names can be made again until the
- *     frame is acknowledged.
+ *     holds part of it is acknowledged (peer.h I3, transport.h T2). So the records that an outline
+ *     names can be made again until the frame is acknowledged.
  * O2. A frame that is made again has the records of the first one, in their order: its receiver may
- * have either.
+ *     have either.
  */
 #ifndef TRANSPORT_OUTLINE_H
 #define TRANSPORT_OUTLINE_H

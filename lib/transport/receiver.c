@@ -3,12 +3,11 @@
  * one poll core.
  *
  * I1. A frame has no effect before all of its header was found right: layout, checksum and the psns
- * that a stream may begin with
- *     (wire/frame.c), process ids, incarnations, what it acknowledges. If it then proves itself
- *     (frame_proven()), it says where its sender is and that it lives, and what has arrived there,
- *     whatever becomes of its records; and of these none has an effect before all were found right,
- *     against the stream and the messages that they belong to. Else it has no effect but that the
- *     peer may be asked.
+ *     that a stream may begin with (wire/frame.c), process ids, incarnations, what it acknowledges.
+ *     If it then proves itself (frame_proven()), it says where its sender is and that it lives, and
+ *     what has arrived there, whatever becomes of its records; and of these none has an effect
+ *     before all were found right, against the stream and the messages that they belong to. Else it
+ *     has no effect but that the peer may be asked.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
  *     order; others at once when every message that they have data of has begun. What must wait is
  *     held, as long as frame_may_be_held(); what cannot be held is dropped and not acknowledged.
@@ -108,7 +107,7 @@ static __rte_noinline void reset_receive(
 
 /* --- the peer's stream */
 
-/* Does its stream begin with the psn that its sender was told in that generation? */
+/* Does the frame's stream begin with the psn that its sender was told in that generation? */
 static bool stream_is_of(
 	const struct transport *transport, const struct frame_header *frame, uint16_t generation)
 {
@@ -118,7 +117,8 @@ static bool stream_is_of(
 	       address_first_of(transport, from, frame->source_incarnation, generation);
 }
 
-/* The generation of the psn that its stream begins with: one of the last two, else `else_of`. */
+/* The generation of the psn that the frame's stream begins with: one of the last two, else
+ * `else_of`. */
 static uint16_t stream_generation(
 	const struct transport *transport, const struct frame_header *frame, uint16_t else_of)
 {
@@ -129,8 +129,8 @@ static uint16_t stream_generation(
 	return stream_is_of(transport, frame, last) ? last : else_of;
 }
 
-/* Is it of the first frames of a stream that begins with the psn that its sender was told? What a
- * process was told long ago counts only while it is known. peer: NULL: it is not. */
+/* Is the frame one of the first of a stream that begins with the psn that its sender was told? What
+ * a process was told long ago counts only while the process is known. peer: NULL if it is not. */
 static bool stream_begins_right(const struct transport *transport, const struct peer *peer,
 	const struct frame_header *frame)
 {
@@ -140,27 +140,19 @@ static bool stream_begins_right(const struct transport *transport, const struct 
 	       stream_is_of(transport, frame, stream_generation(transport, frame, known));
 }
 
-/* Is this frame of another stream than the open one, which may begin? Begins it. */
+/* A frame of another stream than the open one begins that stream, if it may. Returns true if it
+ * does. */
 static __rte_noinline bool stream_begin(
 	struct transport *transport, struct peer *peer, struct arrival arrival)
 {
 	const struct frame_header *frame = arrival.frame.header;
 	bool known = peer->incoming != INCOMING_NONE;
+	bool older = known && serial_before_16(frame->stream, peer->rx_stream);
 	bool first = frame->flags & FRAME_FIRST;
 
-	if (known && frame->stream == peer->rx_stream) {
+	if (older || !first || (known && frame->stream == peer->rx_stream)) {
 		COUNT(transport, dropped_stale);
-		reset_send(transport, &arrival, false, 0);
-		return false;
-	}
-	if (known && serial_before_16(frame->stream, peer->rx_stream)) {
-		COUNT(transport, dropped_stale);
-		reset_send(transport, &arrival, first, peer->rx_stream);
-		return false;
-	}
-	if (!first) {
-		COUNT(transport, dropped_stale);
-		reset_send(transport, &arrival, false, 0);
+		reset_send(transport, &arrival, older && first, older ? peer->rx_stream : 0);
 		return false;
 	}
 	if (!stream_begins_right(transport, peer, frame)) {
@@ -302,7 +294,7 @@ static void verdict_count(struct transport *transport, enum assembly_verdict ver
 		COUNT(transport, dropped_malformed);
 }
 
-/* The frame whose turn it is. */
+/* Delivers the next frame of the stream. */
 static inline void frame_in_order(
 	struct transport *transport, struct peer *peer, const struct frame_view *frame)
 {
@@ -328,7 +320,7 @@ static inline void frame_in_order(
 	acknowledgement_owe(transport, peer, header->length, list);
 }
 
-/* A frame before which something is missing. True when it is held. */
+/* A frame that came before one that is missing. Returns true if the frame is held. */
 static __rte_noinline bool frame_early(
 	struct transport *transport, struct peer *peer, struct arrival arrival)
 {
@@ -353,7 +345,7 @@ static __rte_noinline bool frame_early(
 	return held;
 }
 
-/* Who has sent in this epoch or the last shares the credit. */
+/* All peers that have sent in this epoch or the last share the credit. */
 static void sender_count(struct transport *transport, struct peer *peer)
 {
 	if (peer->epoch == transport->epoch)
@@ -365,7 +357,7 @@ static void sender_count(struct transport *transport, struct peer *peer)
 			RTE_MIN(transport->credit_total / transport->senders, CREDIT_MAX), 1u);
 }
 
-/* A frame that was here before, or is beyond the window. */
+/* A frame that has been received before, or that lies beyond the window. */
 static __rte_noinline void frame_stray(struct transport *transport, struct peer *peer,
 	const struct frame_header *frame, uint32_t ahead)
 {
@@ -376,7 +368,7 @@ static __rte_noinline void frame_stray(struct transport *transport, struct peer 
 	acknowledgement_owe(transport, peer, frame->length, ACK_URGENT);
 }
 
-/* True when the frame is held. */
+/* Returns true if the frame is held. */
 static inline bool data_receive(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
@@ -546,8 +538,8 @@ static inline bool life_fine(
 	return life_other(transport, peer, arrival);
 }
 
-/* Does it say what only the peer knows, or who reads what goes to and fro: a psn near the next one
- * of its stream, a psn in flight to it, or the one that its streams begin with? */
+/* Does the frame name what only the peer, or somebody who reads its traffic, can know: a psn near
+ * the next one of its stream, a psn in flight to it, or the first psn of its streams? */
 static inline bool frame_proven(const struct transport *transport, const struct peer *peer,
 	const struct frame_header *frame, enum acknowledged acknowledged)
 {
@@ -608,7 +600,7 @@ static __rte_noinline void bye_receive(struct transport *transport, struct peer 
 }
 
 /* A frame from a peer's present life to this one. near: it says nothing new of where the peer is.
- * True when it is held. */
+ * Returns true if it is held. */
 static inline bool peer_receive(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival, bool near)
 {
@@ -664,8 +656,9 @@ static __rte_noinline void question_receive(
 		echo_asked(transport, frame, arrival->outer.from);
 }
 
-/* Is it from the peer whose frame was the last, to this process, in the lives that are, and from
- * where the peer is known to be? So most frames are, and nothing more need be asked of them. */
+/* Is the frame from the peer of the last frame, to this process, between their present lives, and
+ * from the address where the peer is known to be? Most frames are, and need no other check of their
+ * sender. */
 static inline bool arrival_expected(
 	const struct transport *transport, const struct peer *peer, const struct arrival *arrival)
 {
@@ -688,7 +681,8 @@ static inline bool arrival_expected(
 	       (outer->source == 0 || outer->source == peer->process.nid);
 }
 
-/* Any other frame. The peer whose present life it is from; NULL: it was taken, or dropped. */
+/* Checks the sender of any other frame. Returns the peer whose present life has sent it; NULL: the
+ * frame has been processed or dropped. */
 static __rte_noinline struct peer *arrival_admit(
 	struct transport *transport, struct arrival arrival)
 {
@@ -722,7 +716,7 @@ static __rte_noinline struct peer *arrival_admit(
 	return life_fine(transport, peer, &arrival) ? peer : NULL;
 }
 
-/* True when the frame is held. */
+/* Returns true if the frame is held. */
 static inline bool arrival_process(struct transport *transport, const struct arrival *arrival)
 {
 	struct peer *peer = transport->peers.last;

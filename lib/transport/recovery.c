@@ -12,8 +12,8 @@
  *              not acknowledged counts as lost; each timeout in a row doubles the next.
  *
  * I1. A peer whose acknowledgements have made no progress for peer_timeout is dead, whatever else
- * is heard from it. A stream of which nothing was ever acknowledged is given up after FRAME_LIFE at
- * the latest: its receiver may have forgotten by STREAM_MEMORY that it had it.
+ *     is heard from it. A stream of which nothing was ever acknowledged is given up after
+ *     FRAME_LIFE at the latest: its receiver may have forgotten by STREAM_MEMORY that it had it.
  */
 #include <transport/recovery.h>
 

@@ -14,15 +14,13 @@
  * I1. A peer in the ready list has work; one with work that is not in it waits for an
  *     acknowledgement, its address or a timer.
  * I2. A frame is written only while nobody else refers to it. A frame to be sent again that
- * somebody else may still read (the port;
- *     a receiver in another thread of this process) is made again.
+ *     somebody else may still read (the port; a receiver in another thread of this process) is made
+ *     again.
  * I3. Frames that keep their buffer (internal.h I2) go only while in_flight < in_flight_max. Of the
- * last quarter a peer gets no more than
- *     its share of all, as if one peer more had frames in flight: so peers that have more wait
- *     until those that have less are served.
+ *     last quarter a peer gets no more than its share of all, as if one peer more had frames in
+ *     flight: so peers that have more wait until those that have less are served.
  * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h);
- * such a frame is not written
- *     again but made again.
+ *     such a frame is not written again but made again.
  */
 #include <transport/sender.h>
 
@@ -48,12 +46,6 @@
 /* Data that follows stays aligned as its message's memory is, unless full frames have to be of one
  * length. */
 #define PART_ALIGN 64
-
-/* A message that goes straight has no longer a header, and as many bytes are written for any: they
- * fit in. */
-#define STRAIGHT_HEADER 64
-#define STRAIGHT_ROOM   (RECORD_WHOLE_BYTES + STRAIGHT_HEADER)
-static_assert(STRAIGHT_HEADER <= MESSAGE_HEADER_MAX, "a message has so much to copy");
 
 /* A frame that is being filled. */
 struct filling {
@@ -125,14 +117,13 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 
 /* --- filling a frame */
 
-/* The next message of the stream starts at `at`, with so much data. Returns where that goes.
- * straight: that is all of it, and there is room for a header of STRAIGHT_HEADER bytes, so nothing
- * depends on how long it is. */
+/* The next message of the stream starts at `at`, with so much data. Returns where that goes. Copies
+ * `copied` bytes for its header, which has no more. */
 static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *message,
-	uint32_t number, uint32_t psn, uint32_t bytes, bool straight)
+	uint32_t number, uint32_t psn, uint32_t bytes, uint32_t copied)
 {
 	const struct record record = {
-		.kind = straight || bytes == message->memory.length ? RECORD_WHOLE : RECORD_START,
+		.kind = bytes == message->memory.length ? RECORD_WHOLE : RECORD_START,
 		.header_length = (uint8_t)message->header_length,
 		.data_length = (uint16_t)bytes,
 		.message = number,
@@ -140,10 +131,7 @@ static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *mes
 	};
 	uint8_t *to = record_write(at, &record);
 
-	if (straight)
-		memcpy(to, message->header, STRAIGHT_HEADER);
-	else
-		memcpy(to, message->header, message->header_length);
+	memcpy(to, message->header, copied);
 	record_pad(at, &record); /* over what was copied beyond the header */
 	message->number = number;
 	message->first_psn = psn;
@@ -255,7 +243,8 @@ static bool fill_start(struct filling *filling)
 		return false;
 	messages_take(&peer->waiting);
 	bytes = fill_part(filling, message->memory.length, room);
-	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes, false);
+	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes,
+		message->header_length);
 	fill_advance(filling, record_bytes(kind, message->header_length, bytes));
 	filling->frame->flags |= FRAME_START;
 	fill_data(filling, message, to, bytes);
@@ -503,7 +492,8 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 
 /* --- the straight path: what waits for a peer is small, and fits into one frame, of which nothing
  * is special. Such a frame is what sender_new() would make of it, made in one go. Whatever turns
- * out not to fit is left to sender_fill(), which goes on with the frame. */
+ * out not to fit is left to sender_fill(), which goes on with the frame. It saves 11.5 % of the
+ * instructions of a put back and forth, 6 % in a window (doc/performance.md). */
 
 /* May the next frame go straight? */
 static __rte_always_inline bool straight(const struct transport *transport, const struct peer *peer)
@@ -536,10 +526,10 @@ static __rte_always_inline uint8_t *straight_fill(
 		uint64_t bytes = message->memory.length;
 		uint8_t *to;
 
-		if (bytes > copied_max || bytes + STRAIGHT_ROOM > (uint64_t)(end - at) ||
-			message->header_length > STRAIGHT_HEADER || number == number_end)
+		if (bytes > copied_max || number == number_end ||
+			bytes + RECORD_WHOLE_BYTES + MESSAGE_HEADER_MAX > (uint64_t)(end - at))
 			break;
-		to = start_begin(at, message, number++, psn, (uint32_t)bytes, true);
+		to = start_begin(at, message, number++, psn, (uint32_t)bytes, MESSAGE_HEADER_MAX);
 		map_copy_out(&message->memory, 0, to, bytes);
 		message->framed = bytes;
 		at += record_bytes(RECORD_WHOLE, message->header_length, (uint32_t)bytes);

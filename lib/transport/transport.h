@@ -6,16 +6,13 @@
  * here; none of it is thread-safe, none blocks, none makes a system call.
  *
  * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() and
- * message_whole() upcalls come in
- *     that order.
- *     Ends may come in any order. Each message is begun and ended at most once, whatever the
- *     network does.
+ *     message_whole() upcalls come in that order. Ends may come in any order. Each message is begun
+ *     and ended at most once, whatever the network does.
  * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport
- * has all of it (data placed or
- *     discarded), else why not. Its memory is not read after that, neither here nor by a port.
+ *     has all of it (data placed or discarded), else why not. Its memory is not read after that,
+ *     neither here nor by a port.
  * T3. Every message that was begun ends in one message_end() upcall, unless it was whole, or
- * discarded or taken in message_begin();
- *     memory is not written after that.
+ *     discarded or taken in message_begin(); memory is not written after that.
  * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
  * T5. An upcall may call transport_send() and nothing else of this header.
  * T6. transport_send() and transport_push() make none of the upcalls about messages.

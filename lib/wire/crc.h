@@ -17,6 +17,7 @@
 
 #define CHECKSUM_START 0xffffffffu
 
+/* The instruction saves 3.3 % of a put's instructions, compared with rte_hash_crc_8byte(). */
 static inline uint64_t crc_word(uint64_t crc, uint64_t word)
 {
 #ifdef __SSE4_2__

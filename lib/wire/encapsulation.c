@@ -4,8 +4,7 @@
  * I1. encapsulation_read() looks at no byte beyond `available`.
  * I2. What encapsulation_write() writes, encapsulation_read() of the one it is for finds fine.
  * I3. No frame is ever sent in fragments, and none is taken: DF is set, and what has options, is a
- * fragment or lies about its
- *     length is dropped.
+ *     fragment or lies about its length is dropped.
  */
 #include <wire/encapsulation.h>
 

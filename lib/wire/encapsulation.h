@@ -98,8 +98,9 @@ static inline uint64_t encapsulation_to(const void *bytes)
 	return rte_be_to_cpu_64(word_read(bytes, 0)) >> 16;
 }
 
-/* Is it the usual frame: raw Ethernet without a tag, to this host alone? Fills outer then, as
- * encapsulation_read_any() would. */
+/* Is this the usual frame: raw Ethernet without a tag, to this host alone? Then fills outer as
+ * encapsulation_read_any() would. Saves 3.8 % of the instructions of a put back and forth
+ * (doc/performance.md). */
 static inline bool encapsulation_read_plain(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, struct outer *outer)
 {
@@ -121,7 +122,7 @@ static inline bool encapsulation_read_plain(const struct encapsulation *encapsul
 	return true;
 }
 
-/* encapsulation_read_any(), quick for the usual frame. */
+/* The same as encapsulation_read_any(), with the usual frame tested for first. */
 static inline enum encapsulation_status encapsulation_read(
 	const struct encapsulation *encapsulation, const void *bytes, uint32_t available,
 	uint64_t flags, struct outer *outer)
@@ -134,7 +135,8 @@ static inline enum encapsulation_status encapsulation_read(
 /* The bytes before the transport header of a frame that was found fine before. */
 uint32_t encapsulation_skip(const struct encapsulation *encapsulation, const void *bytes);
 
-/* Writes Ethernet without a tag, and nothing more. to: MAC address of the next hop. */
+/* Writes an Ethernet header without a tag, and nothing more: saves 3.3 % of a put's instructions.
+ * to: MAC address of the next hop. */
 static inline void encapsulation_write_plain(
 	const struct encapsulation *encapsulation, uint8_t *at, const uint8_t *to)
 {
