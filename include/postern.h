@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* postern.h - what Postern adds to Portals: version, hugepage memory, texts, statistics, settings,
- * a look inside. */
+ * a look inside, jobs. */
 #ifndef POSTERN_H
 #define POSTERN_H
 
@@ -285,6 +285,62 @@ struct postern_ping {
  *   PTL_NOSPACE   The interface has PTL_PEERS_MAX peers. */
 PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uint32_t size,
 	uint32_t answer_size, uint64_t timeout, struct postern_ping *ping);
+
+/* Jobs */
+
+/* Joins the job of this process: those processes that postern-run, or another launcher that speaks
+ * version 1 of PMI by PMI_FD, such as mpiexec.hydra, has started together. Each of them has a rank,
+ * 0 to size - 1. All call this function once; it returns when all have done so, so that what a
+ * process attached before is attached when another one returns. A process that no launcher started
+ * is a job of one.
+ *   interface  the interface by which the others reach this process
+ *   rank       out: the rank of this process
+ *   size       out: the number of processes in the job
+ * The call blocks. With PTL_PROGRESS=inline it sends and receives meanwhile. Any thread may call
+ * this.
+ * Returns
+ *   PTL_OK       The process has joined its job.
+ *   PTL_NOINIT   The library is not initialised.
+ *   PTL_INV_NI   interface is not a valid interface handle.
+ *   PTL_SEGV     rank or size is not a legal address.
+ *   PTL_NOSPACE  There is no memory.
+ *   PTL_FAIL     The process has joined or left already, the interface reaches no other process,
+ *                the launcher has ended, or what it says makes no sense. postern_last_error() says
+ *                which. */
+PTL_API int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size);
+
+/* The address of a process of the job. The launcher is asked for it once, which may take a moment.
+ *   rank     the rank of the process, which may be this one
+ *   address  out: its process id, as PtlPut and PtlGet take it
+ * Any thread may call this; it waits for another one that is in a call of this section.
+ * Returns
+ *   PTL_OK        The address is known.
+ *   PTL_NOINIT    The library is not initialised.
+ *   PTL_INV_PROC  rank is not less than the size of the job.
+ *   PTL_SEGV      address is not a legal address.
+ *   PTL_FAIL      The process is in no job, or the launcher has ended. postern_last_error() says
+ *                 which. */
+PTL_API int postern_job_address(unsigned rank, ptl_process_id_t *address);
+
+/* Waits until all processes of the job have called this. It passes through the launcher and says
+ * nothing of messages: those that were put before may still be under way.
+ * The call blocks. With PTL_PROGRESS=inline it sends and receives meanwhile. Any thread may call
+ * this, one at a time.
+ * Returns
+ *   PTL_OK      All processes of the job have called this.
+ *   PTL_NOINIT  The library is not initialised.
+ *   PTL_FAIL    The process is in no job, or the launcher has ended. postern_last_error() says
+ *               which. */
+PTL_API int postern_job_barrier(void);
+
+/* Leaves the job. A process that has joined calls this before it ends: to the launcher, a process
+ * that ends without it has failed, and all others are ended. Any thread may call this.
+ * Returns
+ *   PTL_OK      The process has left its job.
+ *   PTL_NOINIT  The library is not initialised.
+ *   PTL_FAIL    The process is in no job, or the launcher has ended; the process has left its job
+ *               nevertheless. postern_last_error() says which. */
+PTL_API int postern_job_leave(void);
 
 #ifdef __cplusplus
 }

@@ -305,6 +305,20 @@ static void is_it_there(ptl_handle_ni_t ni, ptl_process_id_t target)
 		printf("%u:%u did not answer.\n", target.nid, target.pid);
 }
 
+/* Example: postern_job_join postern_job_address postern_job_barrier postern_job_leave */
+static void greet_neighbour(ptl_handle_ni_t ni)
+{
+	ptl_process_id_t next;
+	unsigned rank, size;
+
+	check(postern_job_join(ni, &rank, &size)); /* memory for greetings is attached before */
+	check(postern_job_address((rank + 1) % size, &next));
+	printf("Rank %u of %u greets %u:%u.\n", rank, size, next.nid, next.pid);
+	send_greeting(ni, next);
+	check(postern_job_barrier()); /* nobody goes before all have greeted */
+	check(postern_job_leave());
+}
+
 int main(void)
 {
 	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
@@ -343,6 +357,7 @@ int main(void)
 	show_settings(ni);
 	look_inside(ni);
 	is_it_there(ni, self);
+	greet_neighbour(ni);
 	made = mkstemp(file);
 	if (made >= 0) {
 		capture(ni, file);
