@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* job.c - see job.h.
+ *
+ * J1. A rank that fails ends the job: an exit code other than 0, a signal, an end without having
+ *     left the job, or a barrier that a rank that has ended or left will not reach. The first
+ *     failure gives the job's exit code.
+ * J2. Ranks die with this process, whatever ends it (PR_SET_PDEATHSIG). Processes that they have
+ *     left behind become this one's children (PR_SET_CHILD_SUBREAPER), and a job that fails ends
+ *     them, too.
+ * J3. Ranks stay in the process group of this process, so that a terminal's keys reach them: a
+ *     signal that the terminal sent is not passed on.
+ */
+#include "job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/pmi.h>
+
+#include "label.h"
+#include "space.h"
+
+#define GRACE      2000 /* ms from SIGTERM to SIGKILL */
+#define KILL_AGAIN 50   /* ms */
+#define STREAMS    2u   /* standard output and error */
+
+struct rank {
+	pid_t process; /* 0: it has ended */
+	int socket;    /* -1: closed */
+	bool joined;   /* it has begun PMI and not finished it */
+	bool left;     /* it has finished it */
+	bool waits;    /* at the barrier */
+	struct pmi_lines lines;
+	struct label labels[STREAMS];
+};
+
+static struct rank ranks[RANKS_MAX];
+static unsigned size;    /* of the job */
+static unsigned alive;   /* ranks */
+static bool labelled;    /* output */
+static bool ending;      /* the job has failed, or was told to end */
+static int exit_code;    /* of the job */
+static uint64_t kill_at; /* ms; while the job ends: time of the next SIGKILL */
+static sigset_t mask;    /* of signals, as this process found it */
+
+void job_tell(const char *format, ...)
+{
+	va_list arguments;
+
+	fputs("postern-run: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+/* --- the end */
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+/* To ranks, and to what ranks have left behind (J2). */
+static void children_signal(int number)
+{
+	char path[64];
+	FILE *children;
+	int child;
+
+	for (unsigned n = 0; n < size; n++)
+		if (ranks[n].process > 0)
+			kill(ranks[n].process, number);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	children = fopen(path, "re");
+	while (children && alive == 0 && fscanf(children, "%d", &child) == 1)
+		kill(child, number);
+	if (children)
+		fclose(children);
+}
+
+/* The first reason counts. number: the signal that ranks get; 0: they have it already. */
+static void job_end(int code, int number)
+{
+	if (ending)
+		return;
+	ending = true;
+	exit_code = code;
+	kill_at = now() + GRACE;
+	if (number != 0)
+		children_signal(number);
+}
+
+static void job_fail(unsigned rank, int code, const char *what)
+{
+	if (!ending)
+		job_tell("rank %u %s%s", rank, what, alive > 0 ? "; the others are ended" : "");
+	job_end(code, SIGTERM);
+}
+
+/* J1. Does a rank wait for one that will not come? */
+static void barrier_check(void)
+{
+	unsigned waiting = 0;
+
+	while (waiting < size && !ranks[waiting].waits)
+		waiting++;
+	for (unsigned n = 0; n < size && waiting < size && !ending; n++) {
+		if (ranks[n].process > 0 && !ranks[n].left)
+			continue;
+		job_tell("rank %u waits for rank %u, which has %s; the job is ended", waiting, n,
+			ranks[n].process > 0 ? "left the job" : "ended");
+		job_end(EXIT_FAILURE, SIGTERM);
+	}
+}
+
+static void rank_end(unsigned n, int status)
+{
+	char what[96];
+
+	ranks[n].process = 0;
+	alive--;
+	if (WIFSIGNALED(status)) {
+		snprintf(what, sizeof(what), "was ended by signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+		job_fail(n, 128 + WTERMSIG(status), what);
+	} else if (WEXITSTATUS(status) != 0) {
+		snprintf(what, sizeof(what), "ended with exit code %d", WEXITSTATUS(status));
+		job_fail(n, WEXITSTATUS(status), what);
+	} else if (ranks[n].joined) {
+		job_fail(n, EXIT_FAILURE, "ended without postern_job_leave()");
+	}
+	barrier_check();
+}
+
+/* Returns false if there are no children any more. */
+static bool children_reap(void)
+{
+	pid_t process;
+	int status;
+
+	while ((process = waitpid(-1, &status, WNOHANG)) > 0)
+		for (unsigned n = 0; n < size; n++)
+			if (ranks[n].process == process)
+				rank_end(n, status);
+	return process == 0;
+}
+
+/* --- what ranks ask */
+
+static void barrier_enter(unsigned rank)
+{
+	unsigned waiting = 0;
+
+	ranks[rank].waits = true;
+	for (unsigned n = 0; n < size; n++)
+		waiting += ranks[n].waits;
+	if (waiting < size) {
+		barrier_check();
+		return;
+	}
+	for (unsigned n = 0; n < size; n++) {
+		ranks[n].waits = false;
+		(void)pmi_write(ranks[n].socket, "cmd=barrier_out\n");
+	}
+}
+
+static bool put(unsigned rank, const char *line)
+{
+	char key[PMI_KEY], value[PMI_VALUE];
+
+	if (!pmi_word(line, "key", key, sizeof(key)) ||
+		!pmi_word(line, "value", value, sizeof(value)))
+		return false;
+	if (!space_put(key, value))
+		return pmi_write(ranks[rank].socket, "cmd=put_result rc=-1 msg=no_memory\n");
+	return pmi_write(ranks[rank].socket, "cmd=put_result rc=0 msg=success\n");
+}
+
+static bool get(unsigned rank, const char *line)
+{
+	char key[PMI_KEY];
+	const char *value;
+
+	if (!pmi_word(line, "key", key, sizeof(key)))
+		return false;
+	value = space_get(key);
+	if (!value)
+		return pmi_write(
+			ranks[rank].socket, "cmd=get_result rc=-1 msg=key_%s_not_found\n", key);
+	return pmi_write(ranks[rank].socket, "cmd=get_result rc=0 msg=success value=%s\n", value);
+}
+
+static bool aborted(unsigned rank, const char *line)
+{
+	char what[64];
+	uint32_t code;
+
+	if (!pmi_number(line, "exitcode", &code) || code > UINT8_MAX || code == 0)
+		code = EXIT_FAILURE;
+	snprintf(what, sizeof(what), "has ended the job with exit code %u", code);
+	job_fail(rank, (int)code, what);
+	return true;
+}
+
+/* Answers a question. False: it is none, or the rank does not read the answer. */
+static bool answer(unsigned n, const char *line)
+{
+	struct rank *rank = &ranks[n];
+	char command[PMI_KEY];
+
+	if (!pmi_word(line, "cmd", command, sizeof(command)))
+		return false;
+	if (strcmp(command, "put") == 0)
+		return put(n, line);
+	if (strcmp(command, "get") == 0)
+		return get(n, line);
+	if (strcmp(command, "abort") == 0)
+		return aborted(n, line);
+	if (strcmp(command, "barrier_in") == 0) {
+		barrier_enter(n);
+		return true;
+	}
+	if (strcmp(command, "init") == 0) {
+		rank->joined = true;
+		rank->left = false;
+		return pmi_write(
+			rank->socket, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+	}
+	if (strcmp(command, "finalize") == 0) {
+		rank->joined = false;
+		rank->left = true;
+		barrier_check();
+		return pmi_write(rank->socket, "cmd=finalize_ack\n");
+	}
+	if (strcmp(command, "get_maxes") == 0)
+		return pmi_write(rank->socket,
+			"cmd=maxes kvsname_max=%u keylen_max=%u vallen_max=%u\n", PMI_SPACE,
+			PMI_KEY, PMI_VALUE);
+	if (strcmp(command, "get_my_kvsname") == 0)
+		return pmi_write(rank->socket, "cmd=my_kvsname kvsname=job\n");
+	if (strcmp(command, "get_universe_size") == 0)
+		return pmi_write(rank->socket, "cmd=universe_size size=%u\n", size);
+	if (strcmp(command, "get_appnum") == 0)
+		return pmi_write(rank->socket, "cmd=appnum appnum=0\n");
+	return false;
+}
+
+static void socket_close(struct rank *rank)
+{
+	close(rank->socket);
+	rank->socket = -1;
+}
+
+/* A socket that has ended says nothing: the rank may have given it to nobody, or is about to end. */
+static void socket_turn(unsigned n)
+{
+	struct rank *rank = &ranks[n];
+	const char *line;
+	char what[128];
+
+	if (!pmi_read(&rank->lines, rank->socket)) {
+		socket_close(rank);
+		return;
+	}
+	while (rank->socket >= 0 && (line = pmi_line(&rank->lines))) {
+		if (answer(n, line))
+			continue;
+		snprintf(what, sizeof(what), "asked by PMI \"%.80s\", which has no answer here",
+			line);
+		job_fail(n, EXIT_FAILURE, what);
+		socket_close(rank);
+	}
+}
+
+/* --- the start */
+
+/* What is a child's from its fork on. */
+struct child {
+	int socket;
+	int failed; /* where it says why the program was not started */
+	int outputs[STREAMS];
+};
+
+static void number_set(const char *name, unsigned number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
+	setenv(name, text, 1);
+}
+
+static _Noreturn void child_run(
+	const struct job_options *options, unsigned rank, const struct child *child, pid_t parent)
+{
+	ssize_t told;
+	int nothing;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	fcntl(child->socket, F_SETFD, 0);
+	number_set("PMI_FD", (unsigned)child->socket);
+	number_set("PMI_RANK", rank);
+	number_set("PMI_SIZE", options->size);
+	for (unsigned n = 0; n < STREAMS && options->label; n++)
+		dup2(child->outputs[n], STDOUT_FILENO + (int)n);
+	nothing = rank > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+	if (nothing >= 0)
+		dup2(nothing, STDIN_FILENO);
+	execvp(options->words[0], options->words);
+	told = write(child->failed, &errno, sizeof(errno));
+	_exit(told > 0 ? EXIT_REFUSED : EXIT_MISSING);
+}
+
+/* This process's ends and the child's. False: errno says why. */
+static bool child_make(unsigned n, struct child *child)
+{
+	struct rank *rank = &ranks[n];
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+		return false;
+	rank->socket = ends[0];
+	child->socket = ends[1];
+	for (unsigned stream = 0; stream < STREAMS && labelled; stream++) {
+		if (pipe2(ends, O_CLOEXEC) != 0)
+			return false;
+		rank->labels[stream].from = ends[0];
+		rank->labels[stream].to = STDOUT_FILENO + (int)stream;
+		rank->labels[stream].rank = n;
+		child->outputs[stream] = ends[1];
+		fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	}
+	return true;
+}
+
+/* Returns 0, or why the program was not started. */
+static int rank_start(const struct job_options *options, unsigned n)
+{
+	struct child child = {-1, -1, {-1, -1}};
+	pid_t parent = getpid();
+	int failed[2], reason = 0;
+
+	if (!child_make(n, &child) || pipe2(failed, O_CLOEXEC) != 0)
+		return errno;
+	child.failed = failed[1];
+	ranks[n].process = fork();
+	if (ranks[n].process == 0)
+		child_run(options, n, &child, parent);
+	reason = ranks[n].process < 0 ? errno : 0;
+	close(failed[1]);
+	close(child.socket);
+	for (unsigned stream = 0; stream < STREAMS && labelled; stream++)
+		close(child.outputs[stream]);
+	/* The pipe closes when the program starts. */
+	if (reason == 0 && read(failed[0], &reason, sizeof(reason)) != (ssize_t)sizeof(reason))
+		reason = 0;
+	close(failed[0]);
+	if (ranks[n].process > 0)
+		alive++;
+	else
+		ranks[n].process = 0;
+	return reason;
+}
+
+static void ranks_start(const struct job_options *options)
+{
+	size = options->size;
+	labelled = options->label;
+	for (unsigned n = 0; n < size; n++) {
+		ranks[n].socket = -1;
+		for (unsigned stream = 0; stream < STREAMS; stream++)
+			ranks[n].labels[stream].from = -1;
+	}
+	for (unsigned n = 0; n < size; n++) {
+		int reason = rank_start(options, n);
+
+		if (reason == 0)
+			continue;
+		job_tell("rank %u: %s cannot be started: %s", n, options->words[0],
+			strerror(reason));
+		job_end(reason == ENOENT ? EXIT_MISSING : EXIT_REFUSED, SIGTERM);
+		return;
+	}
+}
+
+/* --- the turn */
+
+/* A descriptor for those signals that end the job or say that a child has ended. What this process
+ * was told to ignore it ignores. */
+static int signals_open(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+	struct sigaction action;
+	sigset_t wanted, blocked;
+
+	sigemptyset(&wanted);
+	signal(SIGCHLD, SIG_DFL);
+	for (unsigned n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++)
+		if (sigaction(numbers[n], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&wanted, numbers[n]);
+	blocked = wanted;
+	sigaddset(&blocked, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &blocked, &mask);
+	return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A second signal waits no longer. */
+static void signals_turn(int signals)
+{
+	struct signalfd_siginfo info;
+
+	while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		if (ending)
+			kill_at = 0;
+		job_end(128 + (int)info.ssi_signo,
+			info.ssi_code == SI_KERNEL ? 0 : (int)info.ssi_signo);
+	}
+}
+
+/* Waits for something to do, and does what ranks ask and say. */
+static void job_turn(int signals)
+{
+	static struct pollfd polled[1 + RANKS_MAX * (1 + STREAMS)];
+	unsigned count = 0;
+	uint64_t time = now();
+	int wait = !ending ? -1 : kill_at > time ? (int)(kill_at - time) : 0;
+
+	polled[count++] = (struct pollfd){.fd = signals, .events = POLLIN};
+	for (unsigned n = 0; n < size; n++) {
+		polled[count++] = (struct pollfd){.fd = ranks[n].socket, .events = POLLIN};
+		for (unsigned stream = 0; stream < STREAMS; stream++)
+			polled[count++] = (struct pollfd){
+				.fd = ranks[n].labels[stream].from, .events = POLLIN};
+	}
+	if (poll(polled, count, wait) <= 0)
+		return;
+	count = 1;
+	for (unsigned n = 0; n < size; n++) {
+		if (polled[count++].revents != 0)
+			socket_turn(n);
+		for (unsigned stream = 0; stream < STREAMS; stream++)
+			if (polled[count++].revents != 0)
+				(void)label_turn(&ranks[n].labels[stream]);
+	}
+	if (polled[0].revents != 0)
+		signals_turn(signals);
+}
+
+/* While the job ends: ranks that take their time, and what they have left behind. */
+static void job_kill(void)
+{
+	if (alive > 0 && now() < kill_at)
+		return;
+	children_signal(SIGKILL);
+	kill_at = now() + KILL_AGAIN;
+}
+
+int job_run(const struct job_options *options)
+{
+	int signals = signals_open();
+	bool children;
+
+	if (signals < 0) {
+		job_tell("signals cannot be received: %s: close some files", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	ranks_start(options);
+	while ((children = children_reap()) && (alive > 0 || ending)) {
+		if (ending)
+			job_kill();
+		job_turn(signals);
+	}
+	for (unsigned n = 0; n < size; n++)
+		for (unsigned stream = 0; stream < STREAMS; stream++)
+			while (label_turn(&ranks[n].labels[stream])) {
+			}
+	return exit_code;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* label.c - see label.h. */
+#include "label.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Waits for whoever reads our output. False: nobody does any more. */
+static bool write_all(int to, const char *bytes, size_t count)
+{
+	while (count > 0) {
+		ssize_t written = write(to, bytes, count);
+
+		if (written < 0 && errno == EAGAIN) {
+			struct pollfd room = {.fd = to, .events = POLLOUT};
+
+			(void)poll(&room, 1, -1);
+		} else if (written < 0 && errno != EINTR) {
+			return false;
+		} else if (written > 0) {
+			bytes += written;
+			count -= (size_t)written;
+		}
+	}
+	return true;
+}
+
+/* A line of so many bytes, its end included or not, from the front of the buffer. */
+static bool line_write(struct label *label, size_t length)
+{
+	char line[LABEL_LINE + 32];
+	size_t count = (size_t)snprintf(line, sizeof(line), "[%u] ", label->rank);
+
+	memcpy(line + count, label->bytes, length);
+	count += length;
+	if (line[count - 1] != '\n')
+		line[count++] = '\n';
+	label->filled -= length;
+	memmove(label->bytes, label->bytes + length, label->filled);
+	return write_all(label->to, line, count);
+}
+
+static void label_close(struct label *label)
+{
+	close(label->from);
+	label->from = -1;
+}
+
+bool label_turn(struct label *label)
+{
+	const char *end;
+	ssize_t count;
+
+	if (label->from < 0)
+		return false;
+	count = read(label->from, label->bytes + label->filled, LABEL_LINE - label->filled);
+	if (count < 0)
+		return errno == EINTR;
+	label->filled += (size_t)count;
+	while ((end = memchr(label->bytes, '\n', label->filled)) || label->filled == LABEL_LINE ||
+		(count == 0 && label->filled > 0)) {
+		if (line_write(label, end ? (size_t)(end - label->bytes) + 1 : label->filled))
+			continue;
+		label_close(label); /* the rank learns it when it writes again */
+		return false;
+	}
+	if (count == 0)
+		label_close(label);
+	return count > 0;
+}

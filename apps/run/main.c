@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* main.c - postern-run: starts the processes of a job, by itself on this machine, by Hydra on
+ * several. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <postern.h>
+
+#include "../output.h"
+#include "../parse.h"
+#include "job.h"
+
+#define HYDRA            "mpiexec.hydra"
+#define NAME_BYTES       32
+#define TEXT_OF(x)       #x
+#define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+
+static const char help_text[] =
+	"Usage: postern-run -n N [OPTION...] PROGRAM [ARGUMENT...]\n"
+	"\n"
+	"Starts N processes of a program as a job: each learns its rank, how many there are, and\n"
+	"where the others are, by postern_job_join() and its siblings, or by PMI version 1 "
+	"(PMI_FD,\n"
+	"PMI_RANK, PMI_SIZE). If PTL_IFACE_NAME is not set, the processes get a node of their "
+	"own,\n"
+	"node:job-PID with the process id of postern-run, where they meet nobody else. Rank 0 has\n"
+	"the standard input of postern-run, the others have none.\n"
+	"\n"
+	"The job ends when all its processes have ended. If one fails, the others are ended by\n"
+	"SIGTERM, and after two seconds by SIGKILL. A process fails if its exit code is not 0, a\n"
+	"signal ends it, it ends without postern_job_leave() after postern_job_join(), or others\n"
+	"wait for it at a barrier after its end.\n"
+	"\n"
+	"  -n, --number N      of processes, 1 to 1024\n"
+	"  -l, --label         write the rank before each line of output\n"
+	"  -H, --hosts LIST    start them on these hosts, such as a,b or a:4,b:4, by "
+	"mpiexec.hydra\n"
+	"                      of Debian's package mpich; PTL_IFACE_NAME must name a network\n"
+	"  -h, --help          this text\n"
+	"  -V, --version       the version\n"
+	"\n"
+	"Exit codes: 0 all processes ended with 0; otherwise that of the process that failed "
+	"first,\n"
+	"or 128 and the number of the signal that ended it; 1 another failure of the job; 2 the\n"
+	"options were wrong; 126 the program cannot be started; 127 it does not exist.\n";
+
+static const struct option long_options[] = {
+	{"number", required_argument, NULL, 'n'},
+	{"label", no_argument, NULL, 'l'},
+	{"hosts", required_argument, NULL, 'H'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+struct options {
+	struct job_options job;
+	const char *number;
+	char *hosts; /* NULL: this machine alone */
+};
+
+static _Noreturn void usage(void)
+{
+	fputs("postern-run --help lists the options.\n", stderr);
+	exit(EXIT_USAGE);
+}
+
+static void option_take(int letter, char *value, struct options *options)
+{
+	switch (letter) {
+	case 'n':
+		options->number = value;
+		break;
+	case 'l':
+		options->job.label = true;
+		break;
+	case 'H':
+		options->hosts = value;
+		break;
+	case 'h':
+		fputs(help_text, stdout);
+		exit(0);
+	case 'V':
+		printf("postern-run %s\n", VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
+						   POSTERN_VERSION_PATCH));
+		exit(0);
+	default:
+		usage();
+	}
+}
+
+static void options_read(int count, char **words, struct options *options)
+{
+	uint64_t number;
+	int letter;
+
+	/* +: what follows the program is the program's. */
+	while ((letter = getopt_long(count, words, "+n:lH:hV", long_options, NULL)) != -1)
+		option_take(letter, optarg, options);
+	options->job.words = words + optind;
+	if (!options->number) {
+		job_tell("how many processes are to be started? Give -n N");
+		usage();
+	}
+	if (!parse_number(options->number, RANKS_MAX, &number) || number == 0) {
+		job_tell("-n takes a number from 1 to %u, not \"%s\"", RANKS_MAX, options->number);
+		usage();
+	}
+	options->job.size = (unsigned)number;
+	if (optind == count) {
+		job_tell("which program is to be started?");
+		usage();
+	}
+}
+
+/* --- several hosts */
+
+static bool is_node(const char *port)
+{
+	return strcmp(port, "node") == 0 || strncmp(port, "node:", strlen("node:")) == 0;
+}
+
+/* Becomes Hydra. */
+static int hydra_run(const struct options *options, int count)
+{
+	const char *port = getenv("PTL_IFACE_NAME");
+	char number[16];
+	char **words = calloc((size_t)count + 8, sizeof(*words));
+	unsigned n = 0;
+
+	if (!port || !port[0] || is_node(port)) {
+		job_tell("PTL_IFACE_NAME is %s, but processes on several hosts need a network: set "
+			 "it to a network interface that all of them have, such as eth1",
+			port && port[0] ? port : "not set");
+		usage();
+	}
+	if (!words) {
+		job_tell("out of memory");
+		return EXIT_FAILURE;
+	}
+	snprintf(number, sizeof(number), "%u", options->job.size);
+	words[n++] = strdup(HYDRA);
+	words[n++] = strdup("-hosts");
+	words[n++] = options->hosts;
+	words[n++] = strdup("-n");
+	words[n++] = number;
+	if (options->job.label)
+		words[n++] = strdup("-l");
+	memcpy(words + n, options->job.words, (size_t)count * sizeof(*words));
+	execvp(HYDRA, words);
+	job_tell("%s cannot be started: %s: install Debian's package mpich, or leave --hosts out",
+		HYDRA, strerror(errno));
+	return errno == ENOENT ? EXIT_MISSING : EXIT_REFUSED;
+}
+
+/* --- this machine */
+
+/* Removes what processes of the node have left, with their lock files. */
+static void directory_remove(const char *base, const char *middle, const char *name)
+{
+	const struct dirent *entry;
+	char path[PATH_MAX];
+	DIR *directory;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s/%s", base, middle, name) >= sizeof(path))
+		return;
+	directory = opendir(path);
+	while (directory && (entry = readdir(directory)))
+		(void)unlinkat(dirfd(directory), entry->d_name, 0);
+	if (directory)
+		closedir(directory);
+	(void)rmdir(path);
+}
+
+/* A node has its directory in one of two places (pmd-glue/hall.h). */
+static void node_remove(const char *name)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char user[NAME_BYTES];
+
+	snprintf(user, sizeof(user), "postern-%u", (unsigned)getuid());
+	if (runtime && runtime[0] == '/')
+		directory_remove(runtime, "postern", name);
+	directory_remove("/tmp", user, name);
+}
+
+int main(int count, char **words)
+{
+	struct options options = {0};
+	char name[NAME_BYTES], port[NAME_BYTES + 8];
+	int code;
+
+	output_watch("postern-run", EXIT_FAILURE);
+	options_read(count, words, &options);
+	if (options.hosts)
+		return hydra_run(&options, count - optind);
+	snprintf(name, sizeof(name), "job-%d", (int)getpid());
+	snprintf(port, sizeof(port), "node:%s", name);
+	if (getenv("PTL_IFACE_NAME"))
+		return job_run(&options.job);
+	setenv("PTL_IFACE_NAME", port, 1);
+	code = job_run(&options.job);
+	node_remove(name);
+	return code;
+}
