@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""postern-run as a user runs it, jobs of postern_job_..., and both with other ends: a launcher that talks nonsense, and Hydra."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+import programs
+
+RING = programs.program("examples/ring_allreduce")
+NOBODY = 65534
+# A rank in Python: it says its rank and process id, and what PMI answers to the lines that it is told to say.
+TALKER = """
+import os, signal, socket, sys, time
+rank = int(os.environ["PMI_RANK"])
+pmi = socket.socket(fileno=int(os.environ["PMI_FD"])).makefile("rw", newline="\\n")
+def ask(line):
+    pmi.write(line + "\\n")
+    pmi.flush()
+    return pmi.readline().strip()
+"""
+
+
+def is_alive(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+class Run(programs.Case):
+    def job(self, number, *words, options=(), user=None, stdin=subprocess.DEVNULL, **settings):
+        return subprocess.run([programs.program("postern-run"), "-n", str(number), *options, *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT, check=False, stdin=stdin, user=user,
+                              env=programs.environment(XDG_RUNTIME_DIR=self.directory, **settings))
+
+    def talk(self, number, script, options=()):
+        """A job of Python programs that have ask(), which speaks PMI."""
+        return self.job(number, sys.executable, "-c", TALKER + script, options=options)
+
+    def expect_end(self, done, code, *parts):
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def expect_gone(self, processes):
+        """Whatever was killed is gone in a moment."""
+        end = time.monotonic() + programs.TIMEOUT
+        while any(map(is_alive, processes)):
+            self.assertLess(time.monotonic(), end, f"some of {processes} live on")
+            time.sleep(0.01)
+
+    # --- jobs of the library
+
+    def test_the_ring_has_the_sum_whatever_the_number_of_ranks(self):
+        for number, words, settings in ((1, (), {}), (2, (), {"PTL_PROGRESS": "inline"}), (5, ("3",), {}), (5, ("0",), {}),
+                                        (16, (), {}), (16, ("1000",), {"PTL_PROGRESS": "inline"})):
+            done = self.expect_success(self.job(number, RING, *words, **settings))
+            self.assertEqual(done.stdout, f"{number} ranks have the sum of their vectors of {(words or ('100000',))[0]} numbers\n")
+            self.assertEqual(done.stderr, "")
+
+    def test_an_ordinary_user_has_all_that_a_job_needs(self):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("the tests run as an ordinary user already")
+        os.chown(self.directory, NOBODY, NOBODY)
+        done = self.expect_success(self.job(4, RING, user=NOBODY))
+        self.assertIn("4 ranks", done.stdout)
+
+    def test_without_a_launcher_it_is_a_job_of_one(self):
+        self.assertIn("1 ranks", self.expect_success(programs.run("examples/ring_allreduce")).stdout)
+
+    def test_a_port_that_reaches_nobody_is_refused(self):
+        self.expect_end(self.job(2, RING, PTL_IFACE_NAME="loop:a"), 1, "loop:a, which reaches no other process", "set PTL_IFACE_NAME to node")
+
+    # --- what ranks are told
+
+    def test_each_rank_has_a_place_of_its_own_on_a_node_of_their_own(self):
+        done = self.expect_success(self.job(7, "sh", "-c", "echo $PMI_RANK $PMI_SIZE $PTL_IFACE_NAME"))
+        lines = sorted(done.stdout.split("\n")[:-1])
+        node = lines[0].split()[2]
+        self.assertRegex(node, r"^node:job-\d+$")
+        self.assertEqual(lines, [f"{rank} 7 {node}" for rank in range(7)])
+        done = self.expect_success(self.job(1, "sh", "-c", "echo $PTL_IFACE_NAME", PTL_IFACE_NAME="eth1"))
+        self.assertEqual(done.stdout, "eth1\n")
+
+    def test_addresses_are_distinct_and_known_to_all(self):
+        done = self.expect_success(self.talk(4, """
+answers = [ask("cmd=init pmi_version=1 pmi_subversion=1"), ask("cmd=get_my_kvsname"), ask("cmd=get_maxes"), ask("cmd=get_appnum"),
+           ask("cmd=get_universe_size"), ask(f"cmd=put kvsname=job key=k{rank} value={rank * rank}"), ask("cmd=barrier_in")]
+answers += [ask(f"cmd=get kvsname=job key=k{n}") for n in range(4)] + [ask("cmd=get kvsname=job key=none"), ask("cmd=finalize")]
+print("|".join(answers), flush=True)
+"""))
+        lines = set(done.stdout.strip().split("\n"))
+        self.assertEqual(lines, {"|".join((
+            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0", "cmd=my_kvsname kvsname=job",
+            "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024", "cmd=appnum appnum=0", "cmd=universe_size size=4",
+            "cmd=put_result rc=0 msg=success", "cmd=barrier_out", *(f"cmd=get_result rc=0 msg=success value={n * n}" for n in range(4)),
+            "cmd=get_result rc=-1 msg=key_none_not_found", "cmd=finalize_ack"))})
+
+    def test_a_job_leaves_nothing_behind(self):
+        self.expect_success(self.job(3, RING, "10"))
+        self.assertEqual(os.listdir(os.path.join(self.directory, "postern")), [])
+
+    # --- input and output
+
+    def test_rank_0_has_the_input_and_the_others_none(self):
+        path = os.path.join(self.directory, "input")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("a line\n")
+        with open(path, encoding="ascii") as file:
+            done = self.expect_success(self.job(3, "cat", options=["-l"], stdin=file))
+        self.assertEqual(done.stdout, "[0] a line\n")
+
+    def test_labels_are_written_before_each_line(self):
+        done = self.expect_success(self.job(3, "sh", "-c", "echo one; echo two >&2; printf 'no end'", options=["--label"]))
+        self.assertEqual(sorted(done.stdout.split("\n")), ["", *sorted(f"[{n}] {line}" for n in range(3) for line in ("one", "no end"))])
+        self.assertEqual(sorted(done.stderr.split("\n")), ["", *(f"[{n}] two" for n in range(3))])
+
+    def test_a_long_line_arrives_in_pieces_and_whole(self):
+        done = self.expect_success(self.job(1, sys.executable, "-c", "print('x' * 100000)", options=["-l"]))
+        self.assertEqual(re.sub(r"\n?\[0\] ", "", done.stdout), "x" * 100000 + "\n")
+
+    def test_a_rank_whose_output_nobody_reads_ends(self):
+        job = self.start("postern-run", "-n", "2", "-l", "yes", XDG_RUNTIME_DIR=self.directory)
+        job.stdout.readline()
+        job.stdout.close()
+        job.stdout = None
+        self.assertEqual(job.wait(programs.TIMEOUT), 128 + signal.SIGPIPE)
+
+    def test_options_of_the_program_are_its_own(self):
+        done = self.expect_success(self.job(1, "echo", "-l", "--help", "-n"))
+        self.assertEqual(done.stdout, "-l --help -n\n")
+
+    # --- failures
+
+    def test_a_rank_that_fails_ends_all_with_its_code(self):
+        self.expect_end(self.job(4, "sh", "-c", "[ $PMI_RANK = 2 ] && exit 7; exec sleep 1000"), 7, "rank 2 ended with exit code 7")
+        self.expect_end(self.job(4, "sh", "-c", "[ $PMI_RANK = 3 ] && kill -9 $$; exec sleep 1000"), 128 + 9,
+                        "rank 3 was ended by signal 9")
+
+    def test_a_rank_that_does_not_mind_is_killed_and_so_are_its_children(self):
+        path = os.path.join(self.directory, "ids")
+        self.expect_end(self.job(3, "sh", "-c", f"trap '' TERM; sleep 1000 & echo $! $$ >>{path}; [ $PMI_RANK = 2 ] || wait; "
+                                                f"until [ $(wc -l <{path}) = 3 ]; do :; done; exit 3"), 3)
+        with open(path, encoding="ascii") as file:
+            processes = [int(word) for word in file.read().split()]
+        self.assertEqual(len(processes), 6)
+        self.assertFalse(any(map(is_alive, processes)))
+
+    def test_a_program_that_cannot_be_started_is_told_once(self):
+        done = self.job(3, "nonesuch")
+        self.expect_end(done, 127, "nonesuch cannot be started: No such file")
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.expect_end(self.job(3, "/etc/passwd"), 126, "/etc/passwd cannot be started: Permission denied")
+
+    def test_a_rank_that_joins_and_does_not_leave_has_failed(self):
+        self.expect_end(self.talk(2, "ask('cmd=init'); rank == 0 and sys.exit(); time.sleep(1000)"), 1,
+                        "rank 0 ended without postern_job_leave()")
+
+    def test_nobody_waits_for_a_rank_that_does_not_come(self):
+        self.expect_end(self.talk(3, "rank == 1 and sys.exit(); ask('cmd=init'); ask('cmd=barrier_in')"), 1,
+                        "waits for rank 1, which has ended; the job is ended")
+        self.expect_end(self.talk(2, """
+ask('cmd=init')
+if rank == 1:
+    ask('cmd=barrier_in')
+ask('cmd=finalize')
+signal.pause()
+"""), 1, "rank 1 waits for rank 0, which has left the job")
+
+    def test_nonsense_and_aborts_end_the_job(self):
+        for line, code, part in (("cmd=abort exitcode=9", 9, "rank 1 has ended the job with exit code 9"),
+                                 ("cmd=abort exitcode=99999", 1, "exit code 1"),
+                                 ("cmd=nonsense", 1, 'rank 1 asked by PMI "cmd=nonsense", which has no answer here'),
+                                 ("", 1, "which has no answer here"), ("cmd=put key=a", 1, "cmd=put key=a"),
+                                 ("cmd=get kvsname=job", 1, "cmd=get"), (f"cmd=put key={'k' * 64} value=1", 1, "cmd=put"),
+                                 (f"cmd=put key=k value={'v' * 1024}", 1, "cmd=put")):
+            self.expect_end(self.talk(2, f"rank == 1 and ask({line!r}); time.sleep(1000)"), code, part)
+
+    def test_a_rank_that_never_reads_or_never_ends_a_line_hurts_itself_alone(self):
+        done = self.talk(2, """
+if rank == 1:
+    line = b"cmd=get kvsname=job key=none\\n" * 1000
+    sock = socket.socket(fileno=os.dup(int(os.environ["PMI_FD"])))
+    try:
+        while True:
+            sock.sendall(line)
+    except OSError:
+        pass
+time.sleep(1000)
+""")
+        self.expect_end(done, 1, "rank 1 asked by PMI")
+        done = self.talk(2, """
+if rank == 1:
+    sock = socket.socket(fileno=os.dup(int(os.environ["PMI_FD"])))
+    try:
+        sock.sendall(b"x" * 10000000)
+    except OSError:
+        sys.exit(5)
+time.sleep(1000)
+""")
+        self.expect_end(done, 5, "rank 1 ended with exit code 5")
+
+    # --- signals
+
+    def sleepers(self, number):
+        """A job that sleeps, and the process ids of its ranks."""
+        job = self.start("postern-run", "-n", str(number), "sh", "-c", "echo $$; exec sleep 1000", XDG_RUNTIME_DIR=self.directory)
+        return job, [int(job.stdout.readline()) for _ in range(number)]
+
+    def test_a_signal_reaches_all_and_is_the_exit_code(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            job, processes = self.sleepers(3)
+            job.send_signal(number)
+            self.assertEqual(job.wait(programs.TIMEOUT), 128 + number)
+            self.assertFalse(any(map(is_alive, processes)))
+
+    def test_ranks_die_with_a_launcher_that_is_killed(self):
+        job, processes = self.sleepers(3)
+        self.assertTrue(all(map(is_alive, processes)))
+        job.kill()
+        job.wait(programs.TIMEOUT)
+        self.expect_gone(processes)
+
+    # --- usage
+
+    def test_wrong_words_are_told(self):
+        for words, part in ((("true",), "Give -n N"), (("-n", "0", "true"), 'not "0"'), (("-n", "1025", "true"), 'not "1025"'),
+                            (("-n", "x", "true"), "1 to 1024"), (("-n", "2"), "which program"), (("--nonesuch",), "nonesuch"),
+                            (("-n", "2", "-H", "a,b", "true"), "PTL_IFACE_NAME is not set, but processes on several hosts")):
+            self.expect_usage_error(programs.run("postern-run", *words), part)
+        done = programs.run("postern-run", "-n", "2", "-H", "a", "true", PTL_IFACE_NAME="node:x")
+        self.expect_usage_error(done, "PTL_IFACE_NAME is node:x")
+        self.assertRegex(programs.run("postern-run", "--version").stdout, r"^postern-run \d+\.\d+\.\d+\n$")
+
+    def test_without_hydra_several_hosts_are_not_possible(self):
+        done = programs.run("postern-run", "-n", "2", "-H", "a", "true", PTL_IFACE_NAME="eth1", PATH=self.directory)
+        self.expect_end(done, 127, "mpiexec.hydra cannot be started", "install Debian's package mpich")
+
+
+class Hydra(programs.Case):
+    """The same programs, and hosts, by Hydra."""
+
+    def setUp(self):
+        super().setUp()
+        if shutil.which("mpiexec.hydra") is None:
+            if os.environ.get("CI") == "true":
+                self.fail("mpiexec.hydra is missing; scripts/install test installs it")
+            raise unittest.SkipTest("mpiexec.hydra is missing; scripts/install test installs it")
+
+    def hydra(self, *words, **settings):
+        return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT, check=False,
+                              env=programs.environment(XDG_RUNTIME_DIR=self.directory, **settings), stdin=subprocess.DEVNULL)
+
+    def test_a_ring_runs_under_hydra(self):
+        for progress in ("core", "inline"):
+            done = self.expect_success(self.hydra("mpiexec.hydra", "-n", "5", RING, PTL_IFACE_NAME="node:hydra", PTL_PROGRESS=progress))
+            self.assertEqual(done.stdout, "5 ranks have the sum of their vectors of 100000 numbers\n")
+
+    def test_hosts_are_hydras(self):
+        done = self.expect_success(self.hydra(programs.program("postern-run"), "-n", "2", "-l", "-H", "localhost", "sh", "-c",
+                                              "echo of $PMI_SIZE", PTL_IFACE_NAME="eth1"))
+        self.assertEqual(sorted(done.stdout.split("\n")), ["", "[0] of 2", "[1] of 2"])
+
+
+class Launcher(programs.Case):
+    """A rank whose launcher is this test."""
+
+    def rank(self, *answers):
+        """Runs rank 0 of 2; the launcher gives it these answers, and then goes."""
+        ours, its = socket.socketpair()
+        with ours, its:
+            job = subprocess.Popen([RING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=[its.fileno()],
+                                   env=programs.environment(PMI_FD=str(its.fileno()), PMI_RANK="0", PMI_SIZE="2",
+                                                            XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME="node:test"))
+            self.addCleanup(self.end, job)
+            its.close()
+            asked = ours.makefile("rb")
+            for answer in answers:
+                asked.readline()
+                ours.sendall(answer)
+            asked.close()
+        return self.finish(job)
+
+    def test_a_launcher_that_goes_or_talks_nonsense_is_told(self):
+        init = b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+        name = b"cmd=my_kvsname kvsname=x\n"
+        put = b"cmd=put_result rc=0\n"
+        for answers, part in (((), "has ended"), ((b"nonsense\n",), 'answered "nonsense"'), ((b"cmd=response_to_init rc=-1\n",), "rc=-1"),
+                              ((init, b"cmd=my_kvsname\n"), "names no key-value space"),
+                              ((init, b"cmd=my_kvsname kvsname=" + b"x" * 300 + b"\n"), "names no key-value space"),
+                              ((init, b"x" * 5000), "has ended"), ((init, name, b"cmd=put_result rc=1\n"), "cmd=put_result was expected"),
+                              ((init, name, put), "has ended"),
+                              *(((init, name, put, b"cmd=barrier_out\n", b"cmd=get_result rc=0 value=" + value + b"\n"), "no address of rank 1")
+                                for value in (b"", b"1", b"1:", b"x:y", b"4294967295:1", b"1:4294967295", b"1:" + b"1" * 100)),
+                              ((init, name, put, b"cmd=barrier_out\n", b"cmd=get_result rc=-1 msg=no\n"), "cmd=get_result was expected")):
+            code, out, err = self.rank(*answers)
+            self.assertEqual((code, out), (1, ""), err)
+            self.assertIn(part, err, answers)
+            self.assertIn("start the job", err)
+
+
+if __name__ == "__main__":
+    programs.main()
