@@ -238,3 +238,16 @@ void place_close(struct place *place)
 	close_and_forget(&place->lock);
 	close_and_forget(&place->directory);
 }
+
+/* Each process in the directory has locked it. */
+void place_remove(const char *name)
+{
+	struct place place;
+	if (place_open(&place, name) && flock(place.directory, LOCK_EX | LOCK_NB) == 0) {
+		place.pid = HALL_PID_ANY;
+		place_sweep(&place);
+		unlinkat(place.directory, "lock", 0);
+		(void)rmdir(place.path);
+	}
+	place_close(&place);
+}

@@ -32,4 +32,7 @@ void place_leave(const struct place *place);
 /* Gives the process id back, and closes all descriptors. */
 void place_close(struct place *place);
 
+/* Removes the directory of that name, unless a process is in it. */
+void place_remove(const char *name);
+
 #endif

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-run: starts the processes of a job, by itself on this machine, by Hydra on
  * several. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <pmd-glue/place.h>
 #include <postern.h>
 
 #include "../output.h"
@@ -120,8 +118,6 @@ static void options_read(int count, char **words, struct options *options)
 	}
 }
 
-/* --- several hosts */
-
 static bool is_node(const char *port)
 {
 	return strcmp(port, "node") == 0 || strncmp(port, "node:", strlen("node:")) == 0;
@@ -160,37 +156,6 @@ static int hydra_run(const struct options *options, int count)
 	return errno == ENOENT ? EXIT_MISSING : EXIT_REFUSED;
 }
 
-/* --- this machine */
-
-/* Removes what processes of the node have left, with their lock files. */
-static void directory_remove(const char *base, const char *middle, const char *name)
-{
-	const struct dirent *entry;
-	char path[PATH_MAX];
-	DIR *directory;
-
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s/%s", base, middle, name) >= sizeof(path))
-		return;
-	directory = opendir(path);
-	while (directory && (entry = readdir(directory)))
-		(void)unlinkat(dirfd(directory), entry->d_name, 0);
-	if (directory)
-		closedir(directory);
-	(void)rmdir(path);
-}
-
-/* A node has its directory in one of two places (pmd-glue/hall.h). */
-static void node_remove(const char *name)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char user[NAME_BYTES];
-
-	snprintf(user, sizeof(user), "postern-%u", (unsigned)getuid());
-	if (runtime && runtime[0] == '/')
-		directory_remove(runtime, "postern", name);
-	directory_remove("/tmp", user, name);
-}
-
 int main(int count, char **words)
 {
 	struct options options = {0};
@@ -207,6 +172,6 @@ int main(int count, char **words)
 		return job_run(&options.job);
 	setenv("PTL_IFACE_NAME", port, 1);
 	code = job_run(&options.job);
-	node_remove(name);
+	place_remove(name);
 	return code;
 }

@@ -31,6 +31,7 @@
 #include <base/log.h>
 #include <base/random.h>
 #include <pmd-glue/hall.h>
+#include <pmd-glue/place.h>
 
 #define NID        7u
 #define FRAME      9000u
@@ -1145,6 +1146,30 @@ static void hall_open__reaches_long_paths(void **state)
 	hall_close(b);
 }
 
+static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
+{
+	struct hall *hall = hall_at("job", 1);
+	char path[PATH_MAX];
+	int child, dead;
+
+	(void)state;
+	assert_non_null(hall);
+	snprintf(path, sizeof(path), "%s", hall_path(hall));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(hall_at("job", 2) ? 0 : 1); /* leaves its socket behind */
+	assert_int_equal(waitpid(child, &dead, 0), child);
+	assert_int_equal(dead, 0);
+	place_remove("job");
+	assert_int_equal(access(path, F_OK), 0);
+	hall_close(hall);
+	place_remove("job");
+	assert_int_equal(access(path, F_OK), -1);
+	place_remove("job");
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static void hall_open__goes_to_tmp_otherwise(void **state)
 {
 	struct hall *hall;
@@ -1190,6 +1215,7 @@ int main(void)
 		CASE(hall_open__refuses_a_directory_that_is_not_its_own),
 		CASE(hall_turn__refuses_processes_of_other_users),
 		CASE(hall_open__reaches_long_paths),
+		CASE(place_remove__removes_a_directory_that_nobody_is_in),
 		CASE(hall_open__goes_to_tmp_otherwise),
 	};
 
