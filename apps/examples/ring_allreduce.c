@@ -4,10 +4,10 @@
  *     postern-run -n 4 ring_allreduce [LENGTH]
  *
  * The ranks form a ring, and the vector has as many parts as there are ranks. In step S each rank
- * sends part RANK - S to its right and receives part RANK - 1 - S from its left. In the first round,
- * of SIZE - 1 steps, it adds what it receives to its own part; then one part of its vector is the
- * sum of all. In the second round the sums go once around, and each rank keeps what it receives.
- * Parts are counted modulo SIZE. Three ranks:
+ * sends part RANK - S to its right and receives part RANK - 1 - S from its left. In the first
+ * round, of SIZE - 1 steps, it adds what it receives to its own part; then one part of its vector
+ * is the sum of all. In the second round the sums go once around, and each rank keeps what it
+ * receives. Parts are counted modulo SIZE. Three ranks:
  *
  *     step   rank 0 sends    rank 1 sends    rank 2 sends
  *     0      part 0          part 1          part 2
@@ -16,8 +16,8 @@
  *     3      part 0, sum     part 1, sum     part 2, sum
  *
  * What arrives in step S has match bits S and a place of its own. Each rank opens its places before
- * the barrier, and sends behind it, so no put comes too early. PtlEQWait sleeps while there is nothing
- * to do.
+ * the barrier, and sends behind it, so no put comes too early. PtlEQWait sleeps while there is
+ * nothing to do.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -268,7 +268,7 @@ static void socket_close(struct rank *rank)
 	rank->socket = -1;
 }
 
-/* A socket that has ended says nothing: the rank may have given it to nobody, or is about to end. */
+/* The end of a socket says nothing: the rank may have closed it, or is about to end. */
 static void socket_turn(unsigned n)
 {
 	struct rank *rank = &ranks[n];

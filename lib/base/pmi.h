@@ -31,8 +31,8 @@ struct pmi_lines {
  * stream has ended or its line is too long: nothing more will be understood. */
 bool pmi_read(struct pmi_lines *lines, int socket) CORE_API(pmi_read);
 
-/* Returns the next line, without its end, or NULL if it is not complete yet. The line is valid until
- * the next pmi_read(). */
+/* Returns the next line, without its end, or NULL if it is not complete yet. The line is valid
+ * until the next pmi_read(). */
 const char *pmi_line(struct pmi_lines *lines) CORE_API(pmi_line);
 
 /* Copies the value of a key. Returns false if the line does not have the key, or if size, in bytes,
@@ -42,8 +42,8 @@ bool pmi_word(const char *line, const char *key, char *value, size_t size) CORE_
 /* The same for a decimal number. Returns false also if the value is no such number. */
 bool pmi_number(const char *line, const char *key, uint32_t *number) CORE_API(pmi_number);
 
-/* Writes a line; `format` has its end. Never waits: returns false if the stream has ended, or has no
- * room because the other end does not read. */
+/* Writes a line; `format` has its end. Never waits: returns false if the stream has ended, or has
+ * no room because the other end does not read. */
 bool pmi_write(int socket, const char *format, ...) CORE_API(pmi_write)
 	__attribute__((format(printf, 2, 3)));
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job.c - postern_job_...: this process's place in its job, by PMI (base/pmi.h).
  *
- * Each process writes its address into the launcher's key-value space under its rank, and enters the
- * first barrier. Behind it all addresses are there, and each is read when it is first asked for. A
- * process that no launcher started is a job of one, which speaks to nobody.
+ * Each process writes its address into the launcher's key-value space under its rank, and enters
+ * the first barrier. Behind it all addresses are there, and each is read when it is first asked
+ * for. A process that no launcher started is a job of one, which speaks to nobody.
  */
 #include <postern.h>
 
