@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* era.h - how often something has changed that threads otherwise do not look at: an interface
- * closed, fork() made this process, a trace began.
+ * closed, a trace began.
  *
  * Whoever changes it does so before he adds one; who has learnt something keeps the number that he
  * read before he looked, and needs not look again while it is the same.

@@ -252,7 +252,7 @@ void engine_destroy(struct engine *engine)
  * that is preempted inside its enqueue hides those behind it: it is given the CPU. */
 static unsigned engine_drain_settled(struct engine *engine)
 {
-	unsigned done = engine_drain(engine, COMMAND_RING);
+	unsigned done = engine_called(engine) ? engine_drain(engine, COMMAND_RING) : 0;
 
 	for (unsigned tries = 0; tries < SETTLE_TRIES; tries++) {
 		if (engine_called(engine) || ring_settled(&engine->commands))
@@ -394,8 +394,7 @@ static ALWAYS_INLINE void push(struct engine *engine)
 	bool left = transport_push(engine->transport);
 
 	engine_announce(engine);
-	if (!left ||
-		transport_now(engine->transport) - transport_looked(engine->transport) >= PUSH_LOOK)
+	if (!left || transport_unlooked(engine->transport) >= PUSH_LOOK)
 		engine_poll(engine);
 	else if (engine->owes)
 		turn_owed(engine);

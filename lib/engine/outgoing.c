@@ -112,19 +112,6 @@ static uint64_t put_trace(struct engine *engine, struct operation *operation, ui
 	return operation->name;
 }
 
-/* What a put has that most do not: a name. */
-static __attribute__((noinline)) uint64_t put_name(
-	struct engine *engine, struct operation *operation, bool first, bool acknowledge)
-{
-	uint64_t name = 0;
-
-	if (first)
-		name = put_start_first(engine, operation, acknowledge);
-	else
-		put_start_later(engine, operation);
-	return trace_wanted() ? put_trace(engine, operation, name) : name;
-}
-
 void outgoing_put(struct space *space, struct region *region, const struct move *move, bool taken,
 	bool acknowledge)
 {
@@ -154,12 +141,14 @@ void outgoing_put(struct space *space, struct region *region, const struct move 
 	operation->account.value = move->value;
 	message->memory = region_map(region, 0, region->length);
 	first = acknowledge || region->threshold != GATE_THRESHOLD_INFINITE; /* O4 */
-	if (first || trace_wanted()) {
-		header.operation = put_name(engine, operation, first, acknowledge);
-		header.handle = operation->acknowledge ? region->handle : 0;
-	} else {
+	if (first)
+		header.operation = put_start_first(engine, operation, acknowledge);
+	else
 		put_start_later(engine, operation);
-	}
+	if (operation->acknowledge)
+		header.handle = region->handle;
+	if (trace_wanted())
+		header.operation = put_trace(engine, operation, header.operation);
 	message->header_length = message_encode(&header, message->header);
 	PROBE(put, operation, operation->peer.nid, operation->peer.pid, move->portal,
 		move->match_bits, message->memory.length);

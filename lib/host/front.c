@@ -49,7 +49,7 @@ static void library_fork_child(void)
 	for (struct front *front = fronts; front; front = front->next)
 		if (atomic_exchange_explicit(&front->open, false, memory_order_relaxed))
 			atomic_store_explicit(&forked, true, memory_order_relaxed);
-	era_end();
+	visitor_self = NULL;
 }
 
 static bool library_in_use(void)

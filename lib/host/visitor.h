@@ -168,13 +168,15 @@ static inline bool front_visit_begin(
 {
 	struct visitor *self = visitor_self;
 
-	if (!front_is_open(front) || handle_kind(handle) != (uint32_t)kind || !self)
+	/* A front end that is not open has no interface that is, and a child made by fork() no
+	 * visitor. */
+	if (handle_kind(handle) != (uint32_t)kind || !self)
 		return false;
 	visitor_enter(self, handle_interface(handle) + 1);
 	visit_describe(visit, self, handle, kind);
 	if (visit->segment && visit->interface->front == front &&
 		(visit->gate || kind == HANDLE_INTERFACE) &&
-		(!visit->interface->inlined || visit->visitor->entered))
+		(visit->visitor->entered || !visit->interface->inlined))
 		return true;
 	visit_leave(visit);
 	return false;

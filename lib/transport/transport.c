@@ -245,12 +245,6 @@ unsigned transport_receive(struct transport *transport)
 	return count == 0 ? 0 : burst_begin(transport, count, 0);
 }
 
-uint64_t transport_now(const struct transport *transport)
-{
-	owner_check(&transport->owner);
-	return transport->now;
-}
-
 /* Frames that are large come in short bursts: what the port has just copied is then still in the
  * cache when it is copied to its place. */
 static void burst_adapt(struct transport *transport)
@@ -392,6 +386,12 @@ uint64_t transport_looked(const struct transport *transport)
 {
 	owner_check(&transport->owner);
 	return transport->now_received;
+}
+
+uint64_t transport_unlooked(const struct transport *transport)
+{
+	owner_check(&transport->owner);
+	return transport->now - transport->now_received;
 }
 
 /* The longer a port has taken nothing, the longer it is left alone: it may be one end of a line

@@ -268,10 +268,9 @@ bool transport_push(struct transport *transport);
  * acknowledgements that may wait do not count. */
 bool transport_urgent(const struct transport *transport);
 
-/* The time that was taken last. */
-uint64_t transport_now(const struct transport *transport);
-/* When transport_receive() was called last. */
+/* When transport_receive() was called last; and how long before the time that was taken last, ns. */
 uint64_t transport_looked(const struct transport *transport);
+uint64_t transport_unlooked(const struct transport *transport);
 
 /* ns until a timer must run (0: now; UINT64_MAX: never), for a poll core that wants to sleep. */
 uint64_t transport_deadline(const struct transport *transport);

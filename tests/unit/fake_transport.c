@@ -306,11 +306,6 @@ void fake_queue(
 	fake->queue[fake->queued_count++] = (struct queued){from, *header, data, length};
 }
 
-uint64_t transport_now(const struct transport *transport)
-{
-	return clock_now(transport->clock);
-}
-
 unsigned transport_receive(struct transport *transport)
 {
 	if (receive_hook)
@@ -355,6 +350,11 @@ bool transport_urgent(const struct transport *transport)
 uint64_t transport_looked(const struct transport *transport)
 {
 	return clock_now(transport->clock) - transport->turn.looked_ago;
+}
+
+uint64_t transport_unlooked(const struct transport *transport)
+{
+	return transport->turn.looked_ago;
 }
 
 struct fake_turn *fake_turn(void)

@@ -682,7 +682,7 @@ static void transport__is_called_by_its_owner_alone(void **state)
 	aborts(transport_transmit(transport));
 	aborts(transport_push(transport));
 	aborts(transport_urgent(transport));
-	aborts(transport_now(transport));
+	aborts(transport_unlooked(transport));
 	aborts(transport_looked(transport));
 	aborts(transport_deadline(transport));
 	aborts(transport_settled(transport));
