@@ -471,11 +471,16 @@ enum answer interface_open(const struct front *front, unsigned number, uint32_t 
 	return ANSWER_OK;
 }
 
-/* Is this interface open, and on the engine of that first one? */
+/* Is this number an interface's, open or on its way out? */
+static bool interface_is_taken(const struct interface *interface)
+{
+	return interface->ending || atomic_load_explicit(&interface->segment, memory_order_relaxed);
+}
+
+/* The same of one on the engine of that first one. */
 static bool interface_shares(const struct interface *interface, uint32_t first)
 {
-	return atomic_load_explicit(&interface->segment, memory_order_relaxed) &&
-	       interface->first == first;
+	return interface_is_taken(interface) && interface->first == first;
 }
 
 /* A number for a further interface. NULL after an error line: the space is open, or there is no
@@ -493,8 +498,7 @@ static struct interface *interface_find_free(uint32_t first, uint32_t space)
 				space, first);
 			return NULL;
 		}
-		if (i >= setting_items(SETTING_IFACE_NAME) &&
-			!atomic_load_explicit(&interface->segment, memory_order_relaxed))
+		if (i >= setting_items(SETTING_IFACE_NAME) && !interface_is_taken(interface))
 			found = interface;
 	}
 	if (!found)
@@ -626,7 +630,7 @@ static void interface_linger(struct interface *interface)
 	}
 }
 
-/* No visitor is inside any more, and none comes. */
+/* No visitor comes any more, and those that are inside leave: visitor_await(). */
 static void interface_leave(unsigned number)
 {
 	struct interface *interface = &interfaces[number];
@@ -637,7 +641,6 @@ static void interface_leave(unsigned number)
 	atomic_store_explicit(&interface->segment, NULL, memory_order_seq_cst);
 	era_end(); /* V4 */
 	interface_wake(interface);
-	visitor_await(number);
 }
 
 /* Its engine does not look at its memory any more. */
@@ -653,23 +656,46 @@ static void interface_free_tables(struct interface *interface)
 	interface->events = NULL;
 	segment_close(interface);
 	library_glue_unlock();
+	interface->ending = false;
 }
 
-/* Ends a further interface, once nothing of its space is in flight. */
-static void interface_end_further(struct interface *interface)
+/* Is a further interface, whose handle this was, still on its way out? The first one's end may have
+ * taken it along. */
+static bool interface_is_ending(const struct interface *interface, uint64_t handle)
+{
+	return interface->ending &&
+	       atomic_load_explicit(&interface->handle, memory_order_relaxed) == handle;
+}
+
+static bool space_close(struct interface *interface)
 {
 	bool closed;
 
-	interface_leave((unsigned)(interface - interfaces));
-	for (;;) {
-		interface_pause(interface);
-		closed = engine_space_close(interface->engine, interface->submission.space);
-		interface_resume(interface);
-		if (closed)
-			break;
+	interface_pause(interface);
+	closed = engine_space_close(interface->engine, interface->submission.space);
+	interface_resume(interface);
+	return closed;
+}
+
+/* Ends a further interface, once nothing of its space is in flight. The lock is free while it
+ * waits. */
+static void interface_end_further(struct interface *interface)
+{
+	uint64_t handle = atomic_load_explicit(&interface->handle, memory_order_relaxed);
+	uint32_t number = (uint32_t)(interface - interfaces);
+
+	interface_leave(number);
+	interface->ending = true;
+	library_unlock();
+	visitor_await(number);
+	library_lock();
+	while (interface_is_ending(interface, handle) && !space_close(interface)) {
+		library_unlock();
 		interface_wait();
+		library_lock();
 	}
-	interface_free_tables(interface);
+	if (interface_is_ending(interface, handle))
+		interface_free_tables(interface);
 }
 
 /* Ends an interface that has an engine, and with it those on that engine, which ends what they have
@@ -684,6 +710,8 @@ static void interface_end_first(struct interface *interface)
 			ended |= UINT64_C(1) << i;
 	for (uint64_t left = ended; left != 0; left &= left - 1)
 		interface_leave((unsigned)__builtin_ctzll(left));
+	for (uint64_t left = ended; left != 0; left &= left - 1)
+		visitor_await((uint32_t)__builtin_ctzll(left));
 	interface_desert(interface);
 	interface_linger(interface);
 	engine_destroy(interface->engine);
@@ -693,7 +721,8 @@ static void interface_end_first(struct interface *interface)
 		interface_free_tables(&interfaces[__builtin_ctzll(ended)]);
 }
 
-/* The library's lock is held, and the interface is open. */
+/* The library's lock is held, and the interface is open. For a further one the lock may be free
+ * meanwhile. */
 static void interface_end(unsigned number)
 {
 	struct interface *interface = &interfaces[number];
@@ -704,6 +733,7 @@ static void interface_end(unsigned number)
 		interface_end_first(interface);
 }
 
+/* The further ones, whose numbers are the highest, end with the first ones. */
 void interface_close_all(const struct front *front)
 {
 	for (unsigned i = 0; i < HANDLE_INTERFACES; i++)

@@ -49,7 +49,8 @@ struct interface {
 	struct encapsulation_options encapsulation;
 	struct engine *engine;
 	struct poll_thread *thread; /* interface.c; NULL: inline */
-	void *memory;               /* of the segment */
+	bool ending;  /* a further one that closes: its space still has operations in flight */
+	void *memory; /* of the segment */
 	size_t memory_size;
 	uint32_t generation;  /* handle.h, I2: where the next life's handles start */
 	uint32_t incarnation; /* of the last life */
@@ -72,7 +73,7 @@ enum answer interface_open_space(const struct front *front, uint64_t handle, uin
 	const struct segment_limits *limits, uint64_t *opened) CORE_API(interface_open_space);
 /* Closes the interface of a handle, and with a first one the further ones. A further one's end
  * waits until what it has sent is done with, at most about PTL_PEER_TIMEOUT, and so do pings from
- * it, for theirs. OK or GONE. */
+ * it, for theirs; other interfaces may be opened and closed meanwhile. OK or GONE. */
 enum answer interface_close(const struct front *front, uint64_t handle) CORE_API(interface_close);
 
 /* The library's lock is held. */

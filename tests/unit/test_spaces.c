@@ -107,6 +107,7 @@ static int setup(void **state)
 	(void)state;
 	setenv("PTL_IFACE_NAME", "loop:s;loop:s", 1);
 	setenv("PTL_NID", "1;2", 1);
+	setenv("PTL_PEER_TIMEOUT", "100s", 1);
 	assert_int_equal(PtlInit(&count), PTL_OK);
 	for (unsigned p = 0; p < 2; p++) {
 		struct end *first = &ends[p][0];
@@ -453,6 +454,44 @@ static void PtlNIFini__of_the_first_space_closes_the_others(void **state)
 	exchange(BOTH, SMALL);
 }
 
+static void *close_slowly(void *ni)
+{
+	assert_int_equal(PtlNIFini(*(ptl_handle_ni_t *)ni), PTL_OK);
+	return NULL;
+}
+
+static void PtlNIFini__of_a_space_holds_up_no_other_interface(void **state)
+{
+	const ptl_process_id_t silent = {9, 9};
+	struct end *end = &ends[0][1];
+	ptl_handle_md_t md = end_bind(end, end->sent, SMALL);
+	uint32_t number = handle_interface(end->ni);
+	ptl_handle_ni_t other;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(PtlPut(md, PTL_NOACK_REQ, silent, PORTAL, 0, PUTS, 0, 0), PTL_OK);
+	assert_int_equal(pthread_create(&thread, NULL, close_slowly, &end->ni), 0);
+	while (atomic_load(&interfaces[number].segment))
+		sched_yield();
+	assert_int_equal(PtlNIFini(ends[1][1].ni), PTL_OK);
+	further_open(1);
+	exchange(1, SMALL);
+	library_lock();
+	assert_true(interfaces[number].ending); /* for PTL_PEER_TIMEOUT, if nobody helps */
+	library_unlock();
+	assert_int_equal(interface_open_space(&portals, ends[0][0].ni, 2, &further_limits, &other),
+		ANSWER_OK);
+	assert_int_not_equal(handle_interface(other), number);
+	assert_int_equal(PtlNIFini(ends[0][0].ni), PTL_OK);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_false(interfaces[number].ending);
+	assert_int_equal(PtlNIInit(0, 7, NULL, NULL, &ends[0][0].ni), PTL_OK);
+	end_make(&ends[0][0]);
+	further_open(0);
+	exchange(BOTH, SMALL);
+}
+
 static void interface_open_space__refuses_what_is_open_and_what_is_not(void **state)
 {
 	ptl_handle_ni_t ni = ends[0][0].ni, other;
@@ -498,6 +537,7 @@ int main(void)
 		test(PtlNIFini__waits_until_what_a_space_has_sent_is_there),
 		test(PtlNIFini__ends_the_waits_in_the_space_alone),
 		test(PtlNIFini__of_the_first_space_closes_the_others),
+		test(PtlNIFini__of_a_space_holds_up_no_other_interface),
 		test(interface_open_space__refuses_what_is_open_and_what_is_not),
 		test(postern_inspect__tells_of_each_space),
 	};
