@@ -268,7 +268,8 @@ bool transport_push(struct transport *transport);
  * acknowledgements that may wait do not count. */
 bool transport_urgent(const struct transport *transport);
 
-/* When transport_receive() was called last; and how long before the time that was taken last, ns. */
+/* When transport_receive() was called last, and how long that was before the time that was taken
+ * last, ns. */
 uint64_t transport_looked(const struct transport *transport);
 uint64_t transport_unlooked(const struct transport *transport);
 
