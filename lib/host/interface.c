@@ -73,6 +73,33 @@ static struct segment *segment_open(
 	return interface->memory;
 }
 
+/* Memory for an interface's tables and events; NULL: there is none. */
+static struct segment *tables_open(struct interface *interface, const struct segment_limits *limits)
+{
+	struct segment *segment;
+
+	interface->events = extent_create(limits->event_bytes, EVENT_ALIGN);
+	if (!interface->events)
+		return NULL;
+	library_glue_lock();
+	segment = segment_open(interface, limits);
+	library_glue_unlock();
+	if (!segment) {
+		extent_destroy(interface->events);
+		interface->events = NULL;
+	}
+	return segment;
+}
+
+static void tables_close(struct interface *interface)
+{
+	library_glue_lock();
+	extent_destroy(interface->events);
+	interface->events = NULL;
+	segment_close(interface);
+	library_glue_unlock();
+}
+
 static uint64_t random_number(void)
 {
 	uint64_t number;
@@ -368,16 +395,10 @@ static enum answer interface_open_port(struct interface *interface, unsigned num
 static int interface_open_engine(
 	struct interface *interface, unsigned number, const struct segment_limits *limits)
 {
-	struct segment *segment;
+	struct segment *segment = tables_open(interface, limits);
 
-	interface->events = extent_create(limits->event_bytes, EVENT_ALIGN);
-	if (!interface->events)
-		return -1;
-	library_glue_lock();
-	segment = segment_open(interface, limits);
-	library_glue_unlock();
 	if (!segment)
-		goto no_segment;
+		return -1;
 	interface->submission.segment = interface->submission.ring = segment;
 	interface->engine = engine_open(interface, number, segment);
 	if (!interface->engine)
@@ -404,12 +425,7 @@ no_thread:
 	engine_destroy(interface->engine);
 	interface->engine = NULL;
 no_engine:
-	library_glue_lock();
-	segment_close(interface);
-	library_glue_unlock();
-no_segment:
-	extent_destroy(interface->events);
-	interface->events = NULL;
+	tables_close(interface);
 	return -1;
 }
 
@@ -520,26 +536,16 @@ static int space_open(struct interface *interface, const struct segment_limits *
 	bool opened;
 
 	own.further = true;
-	interface->events = extent_create(own.event_bytes, EVENT_ALIGN);
-	if (!interface->events)
-		return -1;
-	library_glue_lock();
-	options.segment = segment_open(interface, &own);
-	library_glue_unlock();
+	options.segment = tables_open(interface, &own);
 	if (!options.segment)
-		goto no_segment;
+		return -1;
 	interface->submission.segment = options.segment;
 	interface_pause(interface);
 	opened = engine_space_open(interface->engine, interface->submission.space, &options);
 	interface_resume(interface);
 	if (opened)
 		return 0;
-	library_glue_lock();
-	segment_close(interface);
-	library_glue_unlock();
-no_segment:
-	extent_destroy(interface->events);
-	interface->events = NULL;
+	tables_close(interface);
 	return -1;
 }
 
@@ -651,11 +657,7 @@ static void interface_free_tables(struct interface *interface)
 	for (uint32_t i = 0; i < segment->limits.queues; i++)
 		queue_unwatch(segment_queue(segment, i));
 	interface->generation = atomic_load_explicit(&segment->generation, memory_order_relaxed);
-	library_glue_lock();
-	extent_destroy(interface->events);
-	interface->events = NULL;
-	segment_close(interface);
-	library_glue_unlock();
+	tables_close(interface);
 	interface->ending = false;
 }
 

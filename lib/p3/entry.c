@@ -213,17 +213,22 @@ int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid, ptl_match_bit
 	return code;
 }
 
-int PtlMEUnlink(ptl_handle_me_t entry)
+int object_unlink(uint64_t handle, enum handle_kind kind, enum command_kind unlink, int invalid)
 {
 	struct visit visit;
-	struct command command = {.kind = COMMAND_ENTRY_UNLINK};
-	int code = visit_enter(&visit, entry, HANDLE_ENTRY, PTL_INV_ME);
+	struct command command = {.kind = (uint8_t)unlink};
+	int code = visit_enter(&visit, handle, kind, invalid);
 
 	if (code != PTL_OK)
 		return code;
 	command.object.index = visit.index;
 	command.object.generation = visit.generation;
-	code = code_of(visit_call(&visit, &command, NULL, NULL), PTL_INV_ME);
+	code = code_of(visit_call(&visit, &command, NULL, NULL), invalid);
 	visit_leave(&visit);
 	return code;
+}
+
+int PtlMEUnlink(ptl_handle_me_t entry)
+{
+	return object_unlink(entry, HANDLE_ENTRY, COMMAND_ENTRY_UNLINK, PTL_INV_ME);
 }

@@ -40,6 +40,9 @@ static inline bool process_is_pattern(ptl_process_id_t id)
 	return id.pid <= PTL_PID_MAX || id.pid == PTL_PID_ANY;
 }
 
+/* entry.c: unlinks the object that a handle of this kind names. */
+int object_unlink(uint64_t handle, enum handle_kind kind, enum command_kind unlink, int invalid);
+
 /* region.c: between what callers and what the engine call a descriptor. */
 void region_to_md(const struct region_description *description, ptl_md_t *md);
 

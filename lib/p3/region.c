@@ -190,17 +190,7 @@ int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *han
 
 int PtlMDUnlink(ptl_handle_md_t mem_desc)
 {
-	struct visit visit;
-	struct command command = {.kind = COMMAND_REGION_UNLINK};
-	int code = visit_enter(&visit, mem_desc, HANDLE_REGION, PTL_INV_MD);
-
-	if (code != PTL_OK)
-		return code;
-	command.object.index = visit.index;
-	command.object.generation = visit.generation;
-	code = code_of(visit_call(&visit, &command, NULL, NULL), PTL_INV_MD);
-	visit_leave(&visit);
-	return code;
+	return object_unlink(mem_desc, HANDLE_REGION, COMMAND_REGION_UNLINK, PTL_INV_MD);
 }
 
 static int region_update(
