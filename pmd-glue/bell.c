@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <linux/membarrier.h>
 
-/* Of the memif protocol, version 2; all numbers in the host's order.
+/* Messages of the memif protocol, version 2. All numbers are in the host's byte order.
  *
  *      ADD_REGION   type 16 | index 16 | size 64
  *      ADD_RING     type 16 | flags 16 | index 16 | region 16 | offset 32 | ...
@@ -85,8 +85,8 @@ void bell_hear(struct bell *bell, const void *message, size_t length, int fd, bo
 	}
 }
 
-/* Maps the ring's flags. The memory can shrink under a peer that wants it to; so it can under
- * DPDK's driver. */
+/* Maps the ring's flags. A hostile peer can shrink the memory; DPDK's driver has the same
+ * weakness. */
 static bool bell_map(struct bell *bell)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -121,9 +121,9 @@ bool bell_hang(struct bell *bell, int set)
 	return false;
 }
 
-/* Takes back what rang. The descriptor is the peer's too, who may let reads of it wait at any time;
- * this one does not. What knows no such reads, as an eventfd of an old kernel, is read only while
- * there is something. */
+/* Reads the eventfd, so that it is no longer readable. The peer shares the descriptor and can make
+ * its reads block, so this read asks not to wait. A descriptor without such reads, as an eventfd of
+ * an old kernel, is read only if it is readable. */
 static void bell_hush(const struct bell *bell)
 {
 	eventfd_t rung;
@@ -145,7 +145,8 @@ int bell_arm(struct bell *bell, bool on)
 			return bell->set;
 	}
 	*bell->flags |= FLAG_POLLS;
-	/* What rang for frames that are seen by polling rings no more. */
+	/* While frames are found by polling, a signal of the past must not wake the receiver
+	 * again. */
 	bell_hush(bell);
 	return -1;
 }

@@ -2,10 +2,9 @@
 /* capture.c - takes a copy of every frame that a port receives and sends.
  *
  * A capture takes the place of a port's operations, calls them, and copies what passes to a track
- * (recorder.h), whose own thread writes it down. A port that is not captured is as it was: nothing
- * on its way looks whether there is a capture. The innermost port is captured, inside PTL_FAULT, so
- * that what is captured is what is on the wire: frames after the faults on the way out, before them
- * on the way in.
+ * (recorder.h), whose own thread writes it down. A port without a capture pays nothing: no code on
+ * its path checks for one. The innermost port is captured, inside PTL_FAULT, so the file has the
+ * frames of the wire: on the way out after the faults, on the way in before them.
  *
  *      engine --> [fault] --> capture --> port
  *                                |
@@ -13,9 +12,9 @@
  *
  * The poll core owns a capture between capture_attach() and capture_detach(), as it owns the port.
  *
- * I1. A frame is copied before the port gets it, for afterwards it may be gone; and it counts only
- *     once the port has taken it.
- * I2. A frame that finds the tape full is not captured, and counted: nobody waits.
+ * I1. A frame is copied before the port gets it, because afterwards its buffer may be reused. It
+ *     counts only once the port has taken it.
+ * I2. A frame that finds the tape full is not captured but counted: the poll core never waits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +115,7 @@ static uint16_t capture_transmit_burst(
 {
 	struct tape *tape = &capture->track->tape;
 	struct pcapng_packet packet = capture_packet(capture, PCAPNG_OUTBOUND);
-	uint64_t ends[BURST + 1] = {tape->at}; /* where the tape was after so many frames */
+	uint64_t ends[BURST + 1] = {tape->at}; /* positions on the tape after each frame */
 	bool kept[BURST];
 	uint64_t dropped = 0;
 	uint16_t taken;
@@ -203,7 +202,7 @@ static bool capture_name(char *name, size_t size, const char *pattern, unsigned 
 	return at > 0;
 }
 
-/* restart: it is somebody's wish now, and not one that has failed before. */
+/* restart: the caller asks for the capture anew, so an earlier failure does not count. */
 static struct capture *capture_make(
 	struct port *port, unsigned interface, const char *file, uint32_t snap, bool restart)
 {
@@ -254,7 +253,7 @@ struct capture *capture_start(
 void capture_attach(struct capture *capture)
 {
 	capture->inside = capture->port->operations;
-	/* Whatever else the port can do, it goes on doing. */
+	/* All other operations remain the port's own. */
 	capture->operations = *capture->inside;
 	capture->operations.receive = capture_receive;
 	capture->operations.transmit = capture_transmit;

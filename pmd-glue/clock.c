@@ -2,12 +2,12 @@
 /* clock.c - nanoseconds by the TSC.
  *
  * I1. The time never goes back on a CPU: until clock_calibrate() it is the kernel's monotonic
- * clock, and the TSC's time starts at the kernel's time of that moment.
+ *     clock, and the TSC's time starts at the kernel's time of that moment.
  *
- * I2. Between CPUs it may, by a hair: their TSCs are not quite equal, and a CPU reads its own
- * before what stands before the reading in the program, such as taking a lock, is done. An order
- * would cost more than the reading; who compares times of several threads sees to it that nothing
- * depends on a hair.
+ * I2. Between CPUs it may go back by some nanoseconds: their TSCs are not quite equal, and a CPU
+ *     may read its own before earlier instructions, such as taking a lock, are done. An ordered
+ *     reading would cost more than the reading itself. So code that compares times of several
+ *     threads must tolerate such a difference.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -71,7 +71,7 @@ uint64_t glue_now(void *context)
 	if (!atomic_load_explicit(&clock_calibrated, memory_order_acquire))
 		return clock_kernel();
 	ticks = rte_rdtsc() - clock_start_ticks;
-	/* A CPU whose TSC is a hair behind. */
+	/* This CPU's TSC is a little behind. */
 	if ((int64_t)ticks < 0)
 		ticks = 0;
 	return clock_start + (uint64_t)(((unsigned __int128)ticks * clock_scale) >> SCALE_SHIFT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clock.h - what eal.c asks of clock.c. */
+/* clock.h - the part of clock.c that eal.c calls. */
 #ifndef PMD_GLUE_CLOCK_H
 #define PMD_GLUE_CLOCK_H
 

@@ -57,8 +57,8 @@ static void descriptor_link(int fd, char *target, size_t size)
 	target[length < 0 ? 0 : length] = 0;
 }
 
-/* DPDK's own sockets are in its runtime directory; its memif driver's are where memif.c tells it,
- * as is what they are connected to. */
+/* DPDK's own sockets are in its runtime directory. Those of its memif driver, and their other ends,
+ * are at the paths that memif.c gives to it. */
 static bool address_is_dpdks(int fd, int (*ask)(int, struct sockaddr *, socklen_t *))
 {
 	struct sockaddr_un address = {0};
@@ -103,7 +103,8 @@ void descriptors_claim(const struct descriptors *before)
 			fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* The numbers that follow a label in what the kernel tells of a descriptor; returns how many. */
+/* Reads the numbers that follow a label in the kernel's description of a descriptor. Returns how
+ * many there are. */
 static unsigned fdinfo_read(int fd, const char *label, uint64_t *numbers, unsigned most)
 {
 	char name[32], line[256];
@@ -126,8 +127,8 @@ static bool descriptor_is_alarm(int fd)
 	       left + ALARM_NEARER > ALARM_FAR;
 }
 
-/* Claims what an epoll descriptor watches, itself, and the other ends of pipes, if the alarm is
- * watched; was it? */
+/* If an epoll descriptor watches the alarm: claims it, all that it watches, and the other ends of
+ * pipes. Returns true if it does. */
 static bool watched_claim(
 	const struct descriptors *before, const struct descriptors *now, int epoll, int alarm)
 {
@@ -162,7 +163,7 @@ static void alarm_soon(void *fired)
 	sem_post(fired);
 }
 
-/* Waits until the interrupt thread has been woken by its timer: from then on it watches it. */
+/* Waits until the timer has woken the interrupt thread, which watches the timer from then on. */
 static void alarm_await(void)
 {
 	struct timespec end;
@@ -185,8 +186,8 @@ void descriptors_claim_interrupts(const struct descriptors *before)
 {
 	struct descriptors now;
 	int alarm = -1, epoll = -1;
-	/* Its timer is known by its time, its thread's list by the timer, and the pipe that wakes
-	 * the thread by the list. */
+	/* The interrupt thread's timer is found by its time, the thread's list by the timer, and
+	 * the pipe that wakes the thread by the list. */
 	if (rte_eal_alarm_set(ALARM_FAR * 1000000, alarm_never, NULL) != 0)
 		return;
 	descriptors_read(&now);

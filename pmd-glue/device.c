@@ -202,7 +202,7 @@ struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
 	device_address(given, address);
 	if (hold_take(address) != 0)
 		return NULL;
-	/* Closed by an earlier life of this interface, it is plugged in again. */
+	/* An earlier interface of this process closed the device: it is plugged in again. */
 	if (rte_eth_dev_get_port_by_name(address, &id) != 0) {
 		struct eal_guard *guard = eal_enter();
 		eal_reason_clear();

@@ -12,14 +12,14 @@
 void device_address(const char *given, char *address);
 /* Is it an Ethernet card? */
 bool device_is_network(const char *address);
-/* The kernel driver that has the device; false: none. */
+/* The kernel driver that has the device. Returns false if none has. */
 bool device_driver(const char *address, char *driver, size_t size);
-/* Does DPDK get at devices of this driver? */
+/* Can DPDK use devices that this kernel driver has? */
 bool device_driver_serves(const char *driver);
-/* Does this driver hand cards over without an IOMMU? Then only root can have them, with
+/* Does this driver work without an IOMMU? Then only root can use its cards, and only with
  * hugepages. */
 bool device_driver_is_uio(const char *driver);
-/* What hands a card over to DPDK, on a machine with or without an IOMMU. */
+/* The kernel driver that hands a card over to DPDK, on a machine with or without an IOMMU. */
 const char *device_binder(bool iommu);
 /* Is the device behind an IOMMU? */
 bool device_iommu(const char *address);

@@ -58,7 +58,7 @@ static long file_number(const char *directory, const char *name, const char *fil
 	return text[0] ? strtol(text, NULL, 0) : -1;
 }
 
-/* The driver of a kernel interface's device; interfaces without a device are made by the kernel
+/* The driver of a kernel interface's device. An interface without a device was made by the kernel
  * itself. */
 static void interface_driver(const char *name, char *driver, size_t size)
 {
@@ -92,8 +92,8 @@ static int entry_named(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* The kernel interface of a card: of the device itself, or of what its driver puts between, such as
- * virtio0. */
+/* The kernel interface of a card: below the device itself, or below a device that its driver adds,
+ * such as virtio0. */
 static bool card_interface(const char *address, char *name, size_t size)
 {
 	char pattern[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* driver.c - see driver.h. EAL loads all drivers when it starts, those that are installed. */
+/* driver.c - see driver.h. When EAL starts it loads all drivers that are installed. */
 #include <link.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <base/log.h>
 #include <pmd-glue/driver.h>
 
-/* What devices' names begin with, and the driver's. */
+/* The beginnings of devices' names, and the driver's name. */
 static const struct {
 	const char *device;
 	const char *driver;

@@ -6,7 +6,7 @@
  * to a CPU and starts threads that inherit the signal mask.
  *
  * I1. EAL is never cleaned up: it cannot be started a second time in a process.
- * I2. A forked child has EAL's memory and none of its threads; it is refused, for ever.
+ * I2. A forked child has EAL's memory and none of its threads. It can never start EAL.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -49,7 +49,7 @@
 #define FILES_ENOUGH 64u /* open ones, for EAL and a port or two */
 #define FILES_LEAST  16u /* of them yet to be opened, without which EAL does not run */
 #define SPACE_ENOUGH                                                                               \
-	(UINT64_C(8) << 30) /* bytes that EAL may reserve, most of which it never uses */
+	(UINT64_C(8) << 30) /* bytes of address space that EAL may reserve; it uses few of them */
 #define LOCKED_ENOUGH   (UINT64_C(64) << 20)
 #define EAL_PREFIX      "postern"
 #define SOCKET_NAME     "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
@@ -80,9 +80,9 @@ struct eal_guard {
 static pid_t eal_process; /* the process that EAL runs in; 0 before */
 static bool eal_failed;   /* it cannot be tried again */
 static pthread_mutex_t reason_lock = PTHREAD_MUTEX_INITIALIZER;
-static char reason[REASON_MAX]; /* the first of the gravest complaints: what follows it is mostly
-				   its consequences */
-static int reason_level = (int)RTE_LOG_NOTICE; /* and how grave: less is graver */
+/* DPDK's first complaint of the gravest level: later ones are mostly its consequences */
+static char reason[REASON_MAX];
+static int reason_level = (int)RTE_LOG_NOTICE; /* its log level: a lower one is graver */
 
 bool eal_started(void)
 {
@@ -237,7 +237,7 @@ static unsigned arguments_memory(void)
 	return (unsigned)((bytes < MEMORY_MOST ? bytes : MEMORY_MOST) >> 20);
 }
 
-/* The CPU that EAL may think of as its own: any that the program may use. Nothing runs there. */
+/* The CPU that EAL takes for its own: any that the program may use. No thread runs there. */
 static int arguments_cpu(void)
 {
 	cpu_set_t set;
@@ -295,8 +295,8 @@ void eal_runtime_directory(char *path, size_t size)
 	snprintf(path, size, "%s/dpdk", base);
 }
 
-/* Can telemetry have its socket? EAL does not start when it cannot, and never again: the directory
- * may be another user's, or of a session that is over. */
+/* Can telemetry make its socket? If it cannot, EAL does not start, and cannot be started again. The
+ * directory may belong to another user, or to a session that is over. */
 static bool telemetry_possible(const char *prefix)
 {
 	char directory[PATH_MAX], own[PATH_MAX + NAME_MAX];
@@ -315,9 +315,9 @@ static bool telemetry_possible(const char *prefix)
 
 static void arguments_telemetry(struct eal_arguments *arguments)
 {
-	/* All processes of a user share the prefix, so that they are found under one name; without
-	 * a shared configuration nothing else of theirs is shared. One that shares more has its
-	 * own. */
+	/* All processes of a user have the same prefix, so that tools find them under one name.
+	 * Without a shared configuration they share nothing else. With PTL_SHARE a process has a
+	 * prefix of its own. */
 	const char *prefix = share_wanted() ? setting_text(SETTING_SHARE) : EAL_PREFIX;
 	argument_add(arguments, "--file-prefix=%s", prefix);
 	if (telemetry_possible(prefix))
@@ -329,7 +329,7 @@ static void arguments_telemetry(struct eal_arguments *arguments)
 			 "runtime directory: set XDG_RUNTIME_DIR to a directory of your own");
 }
 
-/* Where EAL has its memory from. 0, or -1 after an error line. */
+/* Adds the arguments for EAL's memory. Returns 0, or -1 after an error line. */
 static int arguments_pages(struct eal_arguments *arguments)
 {
 	if (share_wanted()) {
@@ -383,8 +383,8 @@ static int arguments_make(struct eal_arguments *arguments)
 
 static _Thread_local bool eal_thread; /* this thread is EAL's */
 
-/* What EAL's thread prints is its usage, which it does when it does not like an argument and nobody
- * has asked for; what others print goes where they want it. */
+/* EAL's thread prints its usage when it refuses an argument: that text is dropped. The output of
+ * all other threads goes to its destination. */
 static ssize_t output_sift(void *output, const char *text, size_t length)
 {
 	return eal_thread ? (ssize_t)length : (ssize_t)fwrite(text, 1, length, output);
@@ -399,7 +399,7 @@ static void *eal_run(void *context)
 	return NULL;
 }
 
-/* A limit of the process below what is enough, in the units of ulimit; false: it is not. */
+/* Is a limit of the process too low? Then it is written in the units of ulimit. */
 static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *limit)
 {
 	struct rlimit now;
@@ -440,7 +440,7 @@ static int eal_run_apart(struct eal_arguments *arguments)
 	int error;
 	for (int signal = 1; signal < NSIG; signal++)
 		sigaction(signal, NULL, &before[signal]);
-	/* No argument that is made here can displease EAL. */
+	/* EAL refuses none of the arguments that are made here, so the user's are to blame. */
 	if (setting_text(SETTING_EAL_ARGS)[0])
 		sieve = fopencookie(output, "w", (cookie_io_functions_t){.write = output_sift});
 	if (sieve && setvbuf(sieve, NULL, _IONBF, 0) == 0)
@@ -515,8 +515,8 @@ static int file_limit_check(void)
 	return -1;
 }
 
-/* DPDK's interrupt thread ends the process when it cannot open its list of descriptors, which it
- * does time and again. */
+/* DPDK's interrupt thread opens its list of descriptors time and again, and ends the process when
+ * it cannot. */
 static int files_check(void)
 {
 	int files[FILES_LEAST];
@@ -601,7 +601,7 @@ int glue_start(void)
 			  "start the program again");
 		return -1;
 	}
-	/* A program that has started EAL keeps its log, its arguments, its everything. */
+	/* An EAL that the program has started itself is used as it is. */
 	if (rte_lcore_count() == 0 && eal_start(&arguments) != 0)
 		return -1;
 	eal_process = getpid();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* eal.h - what the rest of pmd-glue asks about EAL. */
+/* eal.h - EAL as the rest of pmd-glue sees it. */
 #ifndef PMD_GLUE_EAL_H
 #define PMD_GLUE_EAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* EAL runs in this very process, not in its parent. */
+/* Returns true if EAL runs in this process; false in a child made by fork(). */
 bool eal_started(void);
 
 /* DPDK's gravest complaint since eal_reason_clear(), without its newline, or a text that says that
@@ -14,15 +14,14 @@ bool eal_started(void);
 const char *eal_reason(char *buffer, size_t size);
 void eal_reason_clear(void);
 
-/* DPDK replaces the handler of SIGBUS when it touches new hugepages, and pins the thread that
- * registers or adds a device in some drivers: what is done between these two leaves no trace in the
- * calling thread. */
+/* DPDK replaces the handler of SIGBUS when it touches new hugepages, and some drivers pin the
+ * thread that adds a device. eal_leave() restores what was so before eal_enter(). */
 struct eal_guard;
 struct eal_guard *eal_enter(void);
 void eal_leave(struct eal_guard *guard);
 
-/* Where EAL of this user keeps what belongs to running processes, as EAL finds it itself. It may
- * not exist. */
+/* The directory where EAL keeps files of this user's running processes, found as EAL finds it. It
+ * may not exist. */
 void eal_runtime_directory(char *path, size_t size);
 
 /* Is this a PCI address ("3:0.0", "0000:03:00.0")? */

@@ -24,18 +24,19 @@
 
 #define BURST         64u
 #define LINK_INTERVAL (10 * MILLISECOND) /* some devices are asked over a slow bus */
-#define DEVICE_MTU    1500u              /* of a device that does not say */
+#define DEVICE_MTU    1500u              /* of a device that does not report one */
 /* that DPDK adds to the MTU: the frame's checksum counts */
 #define CARD_HEADER (FRAME_HEADER + 4u)
 /* after which an interrupt for a frame that has come does not come any more */
 #define SILENCE MILLISECOND
-/* frames without an interrupt, and never one with, until a queue is not believed any more */
+/* frames without an interrupt, and none with one, until interrupts of a queue are not expected any
+ * more */
 #define SILENCES_MAX       8u
 #define CHECKSUMS_SENT     (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define CHECKSUMS_RECEIVED (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 
 /* Drivers of DPDK's that copy a frame, of several segments and from any memory, before
- * rte_eth_tx_burst() returns, and drop it at once. Each has a test of that. Of the others some send
+ * rte_eth_tx_burst() returns, and drop it at once. A test covers each. Some other drivers send
  * garbage for the second segment, and some keep a frame until others follow. */
 static const char *const copying[] = {"net_memif"};
 
@@ -82,7 +83,7 @@ static int ethdev_complain(const struct ethdev *ethdev, const char *what, int er
 	return -1;
 }
 
-/* The largest MTU that the device takes; UINT16_MAX: it does not say. */
+/* The largest MTU that the device takes; UINT16_MAX if it does not report one. */
 static uint32_t ethdev_mtu_max(const struct rte_eth_dev_info *info)
 {
 	if (info->max_mtu != 0 && info->max_mtu != UINT16_MAX)
@@ -92,7 +93,7 @@ static uint32_t ethdev_mtu_max(const struct rte_eth_dev_info *info)
 	return UINT16_MAX;
 }
 
-/* The largest frame: as the caller knows, or as the device is asked and says. */
+/* The largest frame: the caller's figure, or the one that the device reports. */
 static int ethdev_size(struct ethdev *ethdev, const struct ethdev_options *options,
 	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
@@ -118,8 +119,8 @@ static int ethdev_size(struct ethdev *ethdev, const struct ethdev_options *optio
 	return 0;
 }
 
-/* IPv4 and UDP checksums are the device's work where it can, if there will be any: some devices are
- * slower with it. */
+/* The device computes IPv4 and UDP checksums if it can and if frames will have any: some devices
+ * are slower with this switched on. */
 static void ethdev_checksums(
 	struct ethdev *ethdev, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
@@ -132,8 +133,7 @@ static void ethdev_checksums(
 	ethdev->port.checksum_offload = true;
 }
 
-/* Bytes that a buffer holds. Where the caller knows the largest frame, he knows the driver as
- * well. */
+/* Bytes that a buffer holds. A caller that names the largest frame knows the driver as well. */
 static uint32_t ethdev_room(const struct ethdev *ethdev, const struct rte_eth_dev_info *info,
 	const struct ethdev_options *options)
 {
@@ -257,7 +257,8 @@ static void ethdev_count_frames(struct ethdev *ethdev)
 		return;
 	size = queue.rx_buf_size ? queue.rx_buf_size : rte_align32prevpow2(room);
 	descriptors = (ETHDEV_ROOM(ethdev->port.frame_size) + size - 1) / size;
-	/* What the transport takes for two rings of so many frames is less than they hold. */
+	/* A frame may take several descriptors, so a ring may hold fewer frames than it has
+	 * descriptors. */
 	ethdev->port.aside += 2 * (queue.nb_desc - queue.nb_desc / descriptors);
 	ethdev->port.receive_frames = (uint16_t)(queue.nb_desc / descriptors);
 }
@@ -393,8 +394,8 @@ bool ethdev_link(struct port *port)
 	return ethdev->up;
 }
 
-/* An interface that goes down leaves an error at its sockets, which calls until somebody takes
- * it. */
+/* An interface that goes down leaves an error at its sockets, which are readable until the error is
+ * read. */
 static void socket_hush(int socket)
 {
 	int error;
@@ -402,9 +403,9 @@ static void socket_hush(int socket)
 	(void)getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
 }
 
-/* The queue has not called since it was to. Some cards never do under vfio: of a queue that has
- * never called, and that has held frames often enough nevertheless, no call is expected any
- * more. */
+/* The queue has not interrupted since it was asked to. Some cards never do so under vfio. After a
+ * queue has often held frames without an interrupt, and has never interrupted, no interrupt is
+ * expected of it any more. */
 static void ethdev_doubt(struct ethdev *ethdev)
 {
 	if (ethdev->rung || glue_now(NULL) - ethdev->armed < SILENCE ||
@@ -417,8 +418,8 @@ static void ethdev_doubt(struct ethdev *ethdev)
 		ethdev->port.name);
 }
 
-/* A socket is readable while its ring holds frames. A queue's descriptor is an eventfd, which keeps
- * calling until it is read. */
+/* A socket is readable while its ring holds frames. A queue's descriptor is an eventfd, which stays
+ * readable until it is read. */
 int ethdev_interrupt(struct port *port, bool on)
 {
 	struct ethdev *ethdev = (struct ethdev *)port;

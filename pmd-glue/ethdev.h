@@ -14,7 +14,7 @@
 
 /* Bytes of a buffer for frames of so many bytes, where the device is asked for its frames' size.
  * Drivers want room beside a frame, for two VLAN tags, its checksum and a header of their own.
- * Those of cards round buffers down to a power of two, of which one is to hold a frame of 1,514
+ * Drivers of cards round buffers down to a power of two; one buffer must hold a frame of 1,514
  * bytes. */
 #define ETHDEV_ROOM(frame_size) ((frame_size) + 32u > 2048u ? (frame_size) + 32u : 2048u)
 
@@ -24,14 +24,14 @@ struct ethdev {
 	bool remove;       /* unplug the device at the end: this process plugged it in */
 	bool linear;       /* the device sends only the first segment of a frame */
 	bool copies;       /* its driver is one of those that copy frames to send */
-	bool interrupts;   /* its receive queue can call */
+	bool interrupts;   /* its receive queue can interrupt */
 	bool rung;         /* and has called */
-	unsigned silences; /* how often a frame had come without a call */
-	uint64_t armed;    /* since when it was to call */
+	unsigned silences; /* how often a frame had come without an interrupt */
+	uint64_t armed;    /* since when an interrupt was asked for */
 	uint16_t vlan;     /* that the device is to let pass; 0: all pass */
-	int socket;    /* of the kernel's, on which the driver receives, -1: not known or none */
-	bool up;       /* as last seen */
-	uint64_t look; /* the time from which on the link is looked at again */
+	int socket;        /* the socket on which the driver receives, -1: not known or none */
+	bool up;           /* as last seen */
+	uint64_t look;     /* the time from which on the link is looked at again */
 	uint64_t oversized;
 	uint64_t no_mbuf;         /* copies that could not be made */
 	uint16_t transmit_frames; /* that its ring for sending holds */
@@ -57,7 +57,7 @@ void ethdev_unplug(const char *name);
 /* Configures and starts the device `device`. 0, or -1 after an error line. *ethdev is the caller's,
  * zeroed. */
 int ethdev_open(struct ethdev *ethdev, const char *device, const struct ethdev_options *options);
-/* Configures it without starting, for who must do something in between. */
+/* Configures the device without starting it, for a caller that must do something in between. */
 int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethdev_options *options);
 int ethdev_start(struct ethdev *ethdev);
 /* Stops the device and gives everything back but *ethdev itself. */

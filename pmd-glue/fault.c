@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fault.c - a port around a port that loses, repeats, delays, reorders and spoils frames, as
+/* fault.c - a port around a port that loses, repeats, delays, reorders and damages frames, as
  * PTL_FAULT says.
  *
  * Owned by the poll core that owns the port inside.
@@ -7,14 +7,13 @@
  *      transmit --> fate --> line --> transmit of the port inside
  *      receive  <-- line <-- fate <-- receive of the port inside
  *
- * I1. What befalls the n-th frame of a side depends on the seed, the interface's number and n
- *     alone; only when a delayed frame leaves depends on the clock.
+ * I1. The faults of the n-th frame of a side depend on the seed, the interface's number and n
+ *     alone. Only the moment at which a delayed frame leaves depends on the clock.
  * I2. A line is sorted by the time at which its frames leave; frames of the same time leave in the
  *     order in which they came.
- * I3. Frames may be shared with their sender, so spoiling and repeating are done to copies.
+ * I3. Frames may be shared with their sender, so copies of them are damaged and repeated.
  * I4. Frames in two pieces, which refer to an application's memory, wait in the line of their
- * sender's port only; those that a
- *     sender in this process passes to this one are copied.
+ *     sender's port only. Those that another port of this process passes to this one are copied.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +35,7 @@
 #define DETOUR_SPAN  (190 * MICROSECOND)
 #define DELAY_MAX    (10 * SECOND)
 #define FLIPS_MAX    3u                  /* bits of one frame */
-#define CERTAIN      (UINT64_C(1) << 53) /* chances are of so many */
+#define CERTAIN      (UINT64_C(1) << 53) /* a probability is a count out of so many */
 
 enum fault_kind { FAULT_DROP, FAULT_DUPLICATE, FAULT_REORDER, FAULT_CORRUPT, FAULT_KINDS };
 enum fault_side { SIDE_TRANSMIT, SIDE_RECEIVE, SIDES };
@@ -123,7 +122,8 @@ static struct rte_mbuf *fault_copy(struct fault *fault, const struct rte_mbuf *f
 	return rte_pktmbuf_copy(frame, fault->port.pool, 0, UINT32_MAX);
 }
 
-/* Takes a frame. As many numbers are drawn for each frame, whatever comes of it. */
+/* Takes a frame. The same number of random numbers is drawn for each frame, whatever its fate
+ * (I1). */
 static void fault_decide(
 	struct fault *fault, struct line *line, struct rte_mbuf *frame, uint64_t now)
 {
@@ -141,8 +141,8 @@ static void fault_decide(
 	}
 	if (hit[FAULT_CORRUPT]) {
 		struct rte_mbuf *copy = fault_copy(fault, frame);
-		/* Without a buffer the frame is lost: never is a spoilt one passed off as sound,
-		 * nor the reverse. */
+		/* Without a buffer the frame is lost: a frame that is to be damaged is never passed
+		 * on undamaged. */
 		rte_pktmbuf_free(frame);
 		if (!copy)
 			return;
@@ -161,7 +161,8 @@ static void fault_decide(
 
 /* --- the port --- */
 
-/* Sends what is due at that time; false when the port inside did not take all of it. */
+/* Sends the frames that are due at that time. Returns false if the port inside did not take all of
+ * them. */
 static bool fault_send(struct fault *fault, uint64_t now)
 {
 	struct line *line = &fault->lines[SIDE_TRANSMIT];
@@ -261,7 +262,7 @@ static void fault_select(struct port *port, const struct port_selection *wanted)
 		inside->operations->select(inside, wanted);
 }
 
-/* A line's clock calls nobody. */
+/* No interrupt announces a frame that leaves a line. */
 static int fault_interrupt(struct port *port, bool on)
 {
 	struct fault *fault = (struct fault *)port;
@@ -301,7 +302,7 @@ static void fault_close(struct port *port)
 {
 	static const char *const names[] = {"sent", "received"};
 	struct fault *fault = (struct fault *)port;
-	/* What was sent is on the wire, which its sender's end does not stop. */
+	/* Frames in the line are on the wire: they arrive although their sender closes its port. */
 	fault_send(fault, UINT64_MAX);
 	for (int side = 0; side < SIDES; side++) {
 		struct line *line = &fault->lines[side];
@@ -338,7 +339,7 @@ struct port *fault_inside(struct port *port)
 
 /* --- the specification --- */
 
-/* A decimal number with a point, whatever the locale; returns what follows it, or NULL. */
+/* Reads a decimal number with a point, whatever the locale. Returns the text behind it, or NULL. */
 static const char *parse_decimal(const char *text, double *value)
 {
 	double place = 1;
@@ -408,7 +409,8 @@ static bool parse_sides(const char *text, bool *sides)
 	return sides[SIDE_TRANSMIT] || sides[SIDE_RECEIVE];
 }
 
-/* One "name=value"; returns what the value should have been, or NULL when it is well. */
+/* Reads one "name=value". Returns a description of valid values if this one is invalid, else
+ * NULL. */
 static const char *parse_item(const char *name, const char *value, struct fault_plan *plan)
 {
 	static const char *const kinds[] = {"drop", "dup", "reorder", "corrupt"};
@@ -460,8 +462,8 @@ static int fault_parse(const char *specification, struct fault_plan *plan)
 	return 0;
 }
 
-/* Starts to do what the plan says. What waits in a line still leaves at its time, so a side that
- * has a line goes on having one (I2). */
+/* Starts to follow the plan. Frames that wait in a line still leave at their times, so a side that
+ * has a line keeps it (I2). */
 static void fault_begin(struct fault *fault, unsigned interface, const struct fault_plan *plan)
 {
 	fault->plan = *plan;

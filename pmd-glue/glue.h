@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* glue.h - the only place that knows DPDK's EAL and ethdev: start-up, devices by name, ports,
- * memory, CPUs, the TSC.
+/* glue.h - the only part that uses DPDK's EAL and ethdev: start-up, devices by name, ports, memory,
+ * CPUs, the TSC.
  *
  * Every failure is one sentence through log_error() that names the remedy. Functions may be called
  * from any thread; the caller serialises them (the front end's lock), but for glue_now() and the
@@ -15,19 +15,18 @@
 #include <base/clock.h>
 #include <base/port.h>
 
-/* Starts EAL once per process, with arguments that suit what is there, quietly; the calling
- * thread's CPU affinity, signal mask and handlers, locale and standard output are as before. A
- * program that has started EAL itself keeps its own. 0, or -1 after an error line; again -1 in a
- * forked child. */
+/* Starts EAL once per process, with arguments that suit the machine, and without output; the
+ * calling thread's CPU affinity, signal mask and handlers, locale and standard output are as
+ * before. If the program has started EAL itself, that EAL is used. Returns 0, or -1 after an error
+ * line and in a forked child. */
 int glue_start(void);
-bool glue_hugepages(void); /* after glue_start(): does EAL have hugepages? */
+bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
 
 /* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",
  * "node" or "node:NAME", "memif:PATH", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI
- * address, any other DPDK device string. Captures it and wraps it in fault injection when
- * PTL_CAPTURE and PTL_FAULT say so. mtu: inner bytes wanted, 0 for the device's own. pid: the
- * process id wanted, which a node gives to one process only, or GLUE_PID_ANY. NULL after an error
- * line. */
+ * address, any other DPDK device string. It is captured if PTL_CAPTURE is set, and has faults
+ * injected if PTL_FAULT is set. mtu: inner bytes wanted, 0 for the device's own. pid: the process
+ * id wanted, which a node gives to one process only, or GLUE_PID_ANY. NULL after an error line. */
 #define GLUE_PID_ANY UINT32_MAX
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid);
 
@@ -39,25 +38,26 @@ uint32_t glue_port_nid(const struct port *port, unsigned interface);
  * frame at most, 0 for all. capture_start() opens the file ("-": standard output; %p: process id,
  * %i: interface) and gives NULL after an error line; then, while nobody polls the port, it is
  * attached, and at the end detached; capture_finish() waits until all is written. Closing the port
- * does the last two. A file that fails ends the capture with a line, and nothing else. */
+ * does the last two. If the file fails, the capture ends with an error line; the interface goes
+ * on. */
 struct capture;
 struct capture *capture_start(
 	struct port *port, unsigned interface, const char *file, uint32_t snap);
 void capture_attach(struct capture *capture);
-struct capture *capture_find(const struct port *port); /* the one attached, or NULL */
+struct capture *capture_find(const struct port *port); /* the capture that is attached, or NULL */
 bool capture_ended(const struct capture *capture);     /* by a failure of its file */
 void capture_detach(struct capture *capture);
 void capture_finish(struct capture *capture);
 
-/* Lets other faults befall a port's frames from now on, as PTL_FAULT says it; nobody polls the port
- * meanwhile. 0, or -1 after an error line: the specification is wrong, or the port was opened
- * without PTL_FAULT. */
+/* Injects other faults into a port's frames from now on; `faults` is written as PTL_FAULT is. No
+ * thread may poll the port meanwhile. 0, or -1 after an error line: the specification is wrong, or
+ * the port was opened without PTL_FAULT. */
 int glue_fault_change(struct port *port, unsigned interface, const char *specification);
 
-/* Memory of a segment: a mapping that other processes could map too (memfd), zeroed, sparse;
- * hugepages when there are enough. fd may be NULL. glue_segment_commit() makes sure that a range
- * has memory (-1: there is none). glue_segment_reset() gives the memory back and leaves zeroed,
- * readable address space, which the caller unmaps when nobody looks at it any more. */
+/* Memory of a segment: a mapping that other processes could map too (memfd), zeroed and sparse, in
+ * hugepages if there are enough. fd may be NULL. glue_segment_commit() makes sure that a range has
+ * memory, and returns -1 if there is none. glue_segment_reset() gives the memory back and leaves
+ * zeroed, readable address space, which the caller unmaps when no thread reads it any more. */
 void *glue_segment_create(size_t size, int socket, int *fd);
 int glue_segment_commit(void *segment, size_t offset, size_t size);
 void glue_segment_reset(void *segment, size_t size);
@@ -77,15 +77,14 @@ bool glue_cpu_usable(int cpu);
 struct glue_thread *glue_thread_start(
 	void (*run)(void *), void *argument, int cpu, const char *name);
 void glue_thread_join(struct glue_thread *thread);
-/* Gives the calling thread a mempool cache, until it ends, if it has none and not too many threads
- * have one; cheap to call again. PTL_PROGRESS=inline uses it. */
+/* Gives the calling thread a mempool cache until it ends, unless it has one or too many threads
+ * have one. A second call costs little. PTL_PROGRESS=inline uses it. */
 void glue_thread_enter(void);
 
 /* Answers dpdk-telemetry.py: for `command`, such as "/postern/peers", tell() writes members of an
- * object that is open. parameters: what the user wrote behind the command and a comma, or "". It is
- * called in threads of DPDK's, of which several may run; one function serves all commands. help:
- * less than 64 bytes. After glue_start(), once for each command. False: DPDK has no room for
- * another command. */
+ * object that is open. parameters: the text after the command and a comma, or "". It is called in
+ * threads of DPDK's, of which several may run; one function serves all commands. help: less than 64
+ * bytes. After glue_start(), once for each command. False: DPDK has no room for another command. */
 struct report;
 typedef void (*glue_tell)(const char *command, const char *parameters, struct report *report);
 bool glue_telemetry_add(const char *command, const char *help, glue_tell tell);

@@ -31,7 +31,7 @@ static bool hold_has(const char *address)
 	return false;
 }
 
-/* The card's file, opened, or -1 when there can be none. */
+/* Opens the card's file. Returns -1 if there can be none. */
 static int hold_open(const char *address)
 {
 	char directory[PATH_MAX], path[PATH_MAX + NAME_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hugepages.c - asks the kernel what hugepages there are. Reads only. */
+/* hugepages.c - asks the kernel how many hugepages there are. Changes nothing. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,12 +12,12 @@
 
 /* Bytes in one hugepage of the kernel's default size; 0 when there are none. */
 size_t hugepages_page(void);
-/* Are so many bytes of them free, for this process, now? Tried, not only read: a container may
- * forbid them. */
+/* Can this process have so many bytes of them now? They are allocated to find out, because a
+ * container may forbid them. */
 bool hugepages_usable(uint64_t bytes);
-/* Bytes of them that are free now and promised to nobody. */
+/* Bytes of them that are free and not reserved. */
 uint64_t hugepages_free(void);
-/* How many of them vm.nr_hugepages should say, so that one card more can be used. */
+/* The value of vm.nr_hugepages with which one more card can be used. */
 unsigned hugepages_wanted(void);
 
 #endif

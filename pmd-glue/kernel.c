@@ -31,8 +31,8 @@ int kernel_ask(int query, const char *interface, unsigned long request, struct i
 	return ioctl(query, request, answer);
 }
 
-/* The flag says so up to a second late: when a link has gone, which ethtool knows at once; and when
- * one comes, which drops all frames until then. */
+/* The flag changes up to a second late. ethtool reports at once that a link has gone; a link that
+ * comes up drops all frames until the flag changes. */
 bool kernel_runs(int query, const char *interface)
 {
 	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};

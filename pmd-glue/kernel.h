@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kernel.h - what the kernel says of one of its interfaces, without opening a port on it. */
+/* kernel.h - the kernel's knowledge of its interfaces, without a port on them. */
 #ifndef PMD_GLUE_KERNEL_H
 #define PMD_GLUE_KERNEL_H
 
@@ -8,25 +8,25 @@
 
 #include <net/if.h>
 
-/* What a process that may not open one is told. */
+/* The remedy for a process that may not open one. */
 #define KERNEL_NEEDS "needs CAP_NET_RAW: run as root or setcap cap_net_raw+ep PROGRAM"
 
 /* A socket to ask the kernel with; -1 after an error line. */
 int kernel_query(const char *interface);
 /* As ioctl(2): SIOCGIF... for the interface of this name. */
 int kernel_ask(int query, const char *interface, unsigned long request, struct ifreq *answer);
-/* Is it up, and is somebody at the other end? */
+/* Is it up, and does it have a carrier? */
 bool kernel_runs(int query, const char *interface);
 
 bool kernel_may_open(void); /* may this process have a packet socket? */
 bool kernel_is_up(const char *interface);
 
-/* Checks what can be checked before an interface is opened, so that the error can say what is
- * wrong. kind: "", or "xdp:", which only its administrator may open. Returns the interface's MTU; 0
- * after an error line. */
+/* Checks an interface before it is opened, so that the error can name the cause. kind: "", or
+ * "xdp:", which only its administrator may open. Returns the interface's MTU; 0 after an error
+ * line. */
 uint32_t kernel_check(int query, const char *interface, const char *kind);
-/* The largest frame of a port: what the interface has, less if less is wanted, and at most `limit`
- * bytes. 0 after an error line. */
+/* The largest frame of a port: the interface's, or a smaller one that is wanted, and at most
+ * `limit` bytes. 0 after an error line. */
 uint32_t kernel_frame_size(const char *interface, uint32_t has, uint32_t wanted, uint32_t limit);
 
 #endif

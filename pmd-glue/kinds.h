@@ -8,12 +8,12 @@
 #include <base/port.h>
 
 #define FRAME_HEADER 14u /* an Ethernet header */
-/* where the device does not care: a jumbo frame with room for headers */
+/* for devices without a limit: a jumbo frame with room for headers */
 #define FRAME_DEFAULT 9216u
 #define FRAME_MAX     (PORT_MTU_MAX + FRAME_HEADER)
 #define FRAME_MIN     (PORT_MTU_MIN + FRAME_HEADER)
-#define GATHER_BYTES  2048u /* of data, for which an mbuf more costs less than a copy */
-#define DESCRIPTORS   1024u /* of each ring, where the device does not care */
+#define GATHER_BYTES  2048u /* of data: from here on one more mbuf costs less than a copy */
+#define DESCRIPTORS   1024u /* of each ring, for devices that take any number */
 
 struct port *loop_open(const char *wire, uint32_t mtu); /* loop.c */
 /* node.c; name: "" for the usual one; pid: as with glue_port_open() */

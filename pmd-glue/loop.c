@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* loop.c - a wire inside this process: ports of one name hear each other, frames pass by reference.
+/* loop.c - a wire inside this process: ports of one name receive each other's frames, which pass by
+ * reference.
  *
  * Each port is owned by one poll core; ports are opened and closed under the front end's lock while
  * others' cores run.
  *
  * I1. Only the owner takes from a port's queue; any owner on the wire may put into it, while the
  *     port is open.
- * I2. An owner says that it is sending (`sending`) before it looks whether a port is open, and
- *     until it has let go of the queue. Who closes a port says so first and then waits until nobody
- *     is sending: after that, no queue gets a frame of a port that has left, nor a port that has
- *     left a frame. Between the two halves lies a barrier on each side; who closes makes the heavy
+ * I2. An owner sets its flag `sending` before it checks that a port is open, and clears it when it
+ *     is done with the queue. A thread that closes a port marks it closed and then waits until no
+ *     flag is set. After that no queue gets a frame from the closed port, and the closed port gets
+ *     none. Between the two steps lies a barrier on each side; the closing thread makes the heavy
  *     one.
  * I3. A frame in a queue belongs to a pool that is never freed (pool.h), so it may outlive its
  *     sender's port.
- * I4. A receiver that does not poll stops a sender for STALL_TIME and no longer: then frames for it
- *     are dropped.
+ * I4. A receiver that does not poll stops a sender for STALL_TIME at most. After that, frames for
+ *     it are dropped.
  *
  *      owner of A                                      owner of B
  *      ----------                                      ----------
@@ -46,7 +47,7 @@
 #define WIRE_NAME  56u
 #define STALL_TIME (10 * MILLISECOND)
 
-/* Addresses are locally administered: 02 'P' 'T' and which port of the process it is. */
+/* Addresses are locally administered: 02 'P' 'T' and the number of the port in the process. */
 static const uint8_t loop_prefix[] = {0x02, 'P', 'T', 0, 0};
 
 /* Where a frame goes: the slot of a port, or */
@@ -63,10 +64,11 @@ struct loop {
 					 it did */
 };
 
-/* What others see of a port. Slots are used again; queues are made once and stay. */
+/* The part of a port that other threads use. Slots are used again; queues are made once and
+ * stay. */
 struct slot {
 	_Alignas(64) atomic_uint wire; /* its wire + 1; 0: closed */
-	/* frames that it was too slow for; written by those who send to it */
+	/* frames dropped because it was too slow; written by senders */
 	atomic_uint_fast64_t missed;
 	struct rte_ring *queue;
 	_Alignas(64) atomic_bool sending; /* its owner may be putting frames into queues */
@@ -77,8 +79,8 @@ static char wires[LOOP_PORTS + 1][WIRE_NAME]; /* names; under the front end's lo
 
 /* --- sending --- */
 
-/* Puts frames into a slot's queue; the references go with those that were put. For one alone the
- * compiler makes little of the ring's code. */
+/* Puts frames into a slot's queue, and their references with them. A single frame has a case of its
+ * own, for which the compiler shortens the ring's code. */
 static inline unsigned slot_put(struct slot *slot, struct rte_mbuf **frames, unsigned count)
 {
 	if (count == 1)
@@ -113,7 +115,7 @@ static void loop_send_all(struct loop *loop, struct rte_mbuf *frame)
 	rte_pktmbuf_free(frame);
 }
 
-/* Has this receiver been deaf for so long that its frames must go? */
+/* Has this receiver taken no frames for so long that frames for it are dropped? */
 static bool loop_stalled(struct loop *loop, unsigned to)
 {
 	uint64_t now = glue_now(NULL);
@@ -122,7 +124,7 @@ static bool loop_stalled(struct loop *loop, unsigned to)
 	return now >= loop->stalled[to] + STALL_TIME;
 }
 
-/* A run of frames to one port; returns how many are gone. */
+/* Sends a run of frames to one port. Returns how many were sent or dropped. */
 static unsigned loop_send_run(
 	struct loop *loop, unsigned to, struct rte_mbuf **frames, unsigned count)
 {
@@ -181,7 +183,8 @@ static uint16_t loop_transmit(struct port *port, struct rte_mbuf **frames, uint1
 		if (gone < run)
 			break;
 	}
-	/* Release: what was put is in the queue before the flag falls. Pairs with slot_close(). */
+	/* Release: the frames are in the queue before the flag is cleared. Pairs with
+	 * slot_close(). */
 	atomic_store_explicit(&slots[loop->slot].sending, false, memory_order_release);
 	return (uint16_t)done;
 }

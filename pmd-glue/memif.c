@@ -3,42 +3,39 @@
  * survive its peer.
  *
  * memif connects two processes over a UNIX socket (the control channel), then frames pass through
- * rings in shared memory. DPDK's driver answers the control channel in its interrupt thread: when
- * the peer dies it unmaps the rings there and then, under the feet of a poll core that is using
- * them; and it never connects again. So the driver does not get to see the peer's socket. This file
- * owns the socket at PATH, and passes every control message on to the driver over a second socket
- * that nobody else can reach:
+ * rings in shared memory. DPDK's driver answers the control channel in its interrupt thread. When
+ * the peer dies it unmaps the rings at once, even while a poll core uses them, and it never
+ * connects again. So the driver has no access to the peer's socket. This file owns the socket at
+ * PATH, and passes every control message on to the driver over a second socket that nobody else can
+ * reach:
  *
  *      peer  <--- PATH: outer --->  relay (poll core)  <--- inner --->  driver (interrupt thread)
  *      peer  <------------------------- rings ---------------------->  driver's bursts (poll core)
  *
  * The poll core owns all of a port between open and close, the relay included.
  *
- * I1. While the poll core may be in a burst (PHASE_LIVE), the driver is told nothing.
- * I2. After the end of a connection the driver is asked for nothing until its interrupt thread is
- *     known to have done what the end of the inner socket made it do (the fence).
- * I3. PATH.lock says who is who: who holds byte 0 of it listens at PATH, who holds byte 1 connects.
- *     Locks die with their process, so a newcomer takes the part that is free, and the survivor
- *     never changes its own.
- * I4. Who comes or goes holds byte 2 meanwhile, the door: nobody sees another one half there, and
- * of
- *     two that leave together the second one knows that it is the last and takes the files away.
+ * I1. While the poll core may be in a burst (PHASE_LIVE), no message is passed to the driver.
+ * I2. After the end of a connection the driver is not used until its interrupt thread is known to
+ *     have dealt with the end of the inner socket (the fence).
+ * I3. PATH.lock decides the roles: the process that locks byte 0 listens at PATH, the one that
+ *     locks byte 1 connects. Locks end with their process, so a new process takes the free role,
+ *     and the other one keeps its own.
+ * I4. A process that opens or closes its end holds byte 2 meanwhile, the door. So no process sees
+ *     the other one half open, and of two that close at the same time the second one knows that it
+ *     is the last and removes the files.
  * I5. Both ends have frames of the same size, because a frame must fit into one buffer of either:
- * who
- *     has a place has written its MTU into the lock, and a newcomer takes it over, or is turned
- *     away.
- * I6. The driver believes whoever reaches its socket and reads and writes where its peer says. So
- * the inner socket is made in
- *     a directory of mode 0700, PATH.0 or PATH.1 by place, and loses its name at once: this process
- *     reaches it by a descriptor. At PATH only processes of the same user and of root are listened
- *     to. A directory that a killed process left is removed by the next process in its place, or by
- *     the last to leave.
+ *     the first process writes its MTU into the lock file. The second one adopts it, or fails to
+ *     open if it wants another.
+ * I6. The driver trusts each process that reaches its socket, and reads and writes where its peer
+ *     says. So the inner socket is made in a directory of mode 0700, PATH.0 or PATH.1 by place, and
+ *     loses its name at once: this process reaches it by a descriptor. At PATH only processes of
+ *     the same user and of root are accepted. A directory that a killed process left is removed by
+ *     the next process in its place, or by the last to leave.
  * I7. The relay closes an inner socket only after the driver has greeted there: a listening driver
- * whose greeting fails
- *     frees the connection while its interrupt thread still watches it, and DPDK ends the process.
+ *     whose greeting fails frees the connection while its interrupt thread still watches it, and
+ *     DPDK ends the process.
  * I8. A driver is never unplugged while it can be used again, because DPDK 22.11 loses memory with
- * each queue, and with each
- *     listener a descriptor.
+ *     each queue, and a descriptor with each listener.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,22 +65,22 @@
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
 
-/* A frame costs its two ends the same beside its copies, however long it is. 64 KiB of data fill
- * two of these, headers included. */
+/* Beside its copies each frame costs the same, however long it is. 64 KiB of data fill two frames
+ * of this size, headers included. */
 #define MTU_DEFAULT (32u * 1024 + 256)
-/* A ring goes through its buffers in turn. With these bytes of them it stays in a cache that two
- * cores share; where cores share none, what has left the sender's caches again is the faster to
- * fetch, so much smaller rings would not do. */
+/* A ring uses its buffers in turn. Buffers of so many bytes stay in a cache that two cores share.
+ * Much smaller rings are slower where cores share no cache: there the receiver fetches data faster
+ * once it has left the sender's caches. */
 #define RING_BYTES     (17u << 20)
 #define RING_LOG2_MOST 10u
 #define BUFFER_ALIGN   64u
 #define TICK           MILLISECOND       /* between two looks at the control channel */
 #define RETRY          (5 * MILLISECOND) /* between two attempts to connect */
 #define CLOSE_WAIT     SECOND
-#define DOOR_WAIT      5    /* s until who holds the door is believed to be stopped */
-#define GREETING_WAIT  1000 /* ms until a listener that says nothing is believed to live */
+#define DOOR_WAIT      5    /* s until a process that holds the door counts as stopped */
+#define GREETING_WAIT  1000 /* ms until a listener that sends nothing counts as alive */
 #define IDLE_POLLS     32u  /* empty polls between two looks at the time */
-/* for the driver to act on a control message, which nothing announces */
+/* for the driver to act on a control message, which it does not confirm */
 #define DRIVER_WAIT      (100 * MILLISECOND)
 #define FENCE_ROUNDS     2u   /* see memif_fence() */
 #define MESSAGE_MAX      256u /* a control message has 128 bytes */
@@ -113,9 +110,9 @@ struct driver {
 	enum role role;
 	uint32_t frame_size;
 	bool prepared; /* its queues have been set up */
-	bool greeted;  /* a server's: the greeting waits in inner */
+	bool greeted;  /* of a server: the greeting waits in inner */
 	char device[32];
-	int directory; /* what the name begins with that the driver knows its socket by */
+	int directory; /* the beginning of the path that the driver has for its socket */
 	int socket;    /* an O_PATH descriptor of the socket, -1: it has kept its name */
 	int listener;  /* of a client: the driver connects to it */
 	int inner;
@@ -163,8 +160,8 @@ static void close_and_forget(int *fd)
 static void fence_pass(void *context)
 {
 	struct memif *memif = context;
-	/* Release: pairs with the acquire in fence_done(): what the interrupt thread did before is
-	 * seen. */
+	/* Release: pairs with the acquire in fence_done(), so that all that the interrupt thread
+	 * did before is seen. */
 	atomic_fetch_add_explicit(&memif->fence, 1, memory_order_release);
 }
 
@@ -259,8 +256,8 @@ static void memif_relay(struct memif *memif)
 {
 	struct rte_eth_link link = {0};
 	if (memif->phase == PHASE_LIVE) {
-		/* A peer that has a connection says nothing more but goodbye; the driver learns it
-		 * from the fence on. */
+		/* The only further message of a connected peer is its goodbye, which is passed to
+		 * the driver from the fence on. */
 		if (relay_one(memif, memif->outer, -1) != RELAYED_NONE ||
 			relay(memif, memif->driver->inner, memif->outer) == RELAYED_END)
 			memif_hang_up(memif);
@@ -331,7 +328,7 @@ static void outer_check(struct memif *memif)
 	memif->warned = true;
 }
 
-/* As after a change of the user, who may not look at the descriptors that were there before. */
+/* As after a change of user: the new user may not look at descriptors that were opened before. */
 static void inner_check(struct memif *memif)
 {
 	if (memif->driver->inner >= 0 || errno == EAGAIN || memif->warned)
@@ -356,7 +353,7 @@ static void memif_greet(struct memif *memif)
 	close_and_forget(&memif->set);
 }
 
-/* Nobody is let in before the driver has greeted, I7. */
+/* No process is accepted before the driver has greeted (I7). */
 static void memif_meet_client(struct memif *memif)
 {
 	struct driver *driver = memif->driver;
@@ -389,7 +386,7 @@ static void memif_meet_server(struct memif *memif)
 	if (memif->outer < 0)
 		return;
 	memif_stop_driver(memif);
-	/* The driver connects in here, to a socket that is listening already. */
+	/* In this call the driver connects, to a socket that is listening already. */
 	if (rte_eth_dev_start(memif->ethdev.id) == 0) {
 		memif->started = true;
 		memif->driver->inner =
@@ -438,17 +435,16 @@ static uint16_t memif_receive(struct port *port, struct rte_mbuf **frames, uint1
 	uint16_t received = 0;
 	if (memif->phase == PHASE_LIVE)
 		received = rte_eth_rx_burst(memif->ethdev.id, 0, frames, count);
-	/* Before there is a peer a poll core naps between its looks, and each may bring the peer
-	 * nearer. */
+	/* Until a peer is there the poll core sleeps between its looks, and each look may advance
+	 * the connection. */
 	if (received == 0 && (memif->phase != PHASE_LIVE || ++memif->idle % IDLE_POLLS == 0))
 		memif_tick(memif);
 	return received;
 }
 
-/* Until the first peer comes the frames stay with the sender, so that nobody who starts early waits
- * for a retransmission. After a peer has gone they are lost, as on a wire that was cut: a sender
- * that kept them would try again and again, and greet the next peer with what was meant for this
- * one. */
+/* Until the first peer comes, frames stay with the sender, so that an early sender does not wait
+ * for a retransmission. After a peer has gone frames are lost, as on a wire that was cut: a sender
+ * that kept them would send the next peer frames that were meant for this one. */
 static uint16_t memif_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct memif *memif = (struct memif *)port;
@@ -468,14 +464,14 @@ static bool memif_link(struct port *port)
 	return memif->phase == PHASE_LIVE;
 }
 
-/* What there is to sleep on. A client whose server is away looks for it when the poll core wakes,
- * once a second. */
+/* The descriptor to sleep on. A client without a server looks for it once a second, when the poll
+ * core wakes. */
 static int memif_watch(const struct memif *memif)
 {
 	switch (memif->phase) {
 	case PHASE_ALONE:
 		if (memif->role == ROLE_CLIENT)
-			return memif->driver->listener; /* where nobody comes uncalled */
+			return memif->driver->listener; /* where no signal comes */
 		return memif->driver->greeted ? memif->listener : -1;
 	case PHASE_GREET:
 		return glue_now(NULL) - memif->heard < DRIVER_WAIT ? -1 : memif->set;
@@ -484,7 +480,7 @@ static int memif_watch(const struct memif *memif)
 	}
 }
 
-/* What calls may be a frame, or the beginning or end of a connection. */
+/* A signal announces a frame, or the beginning or end of a connection. */
 static int memif_interrupt(struct port *port, bool on)
 {
 	struct memif *memif = (struct memif *)port;
@@ -497,7 +493,7 @@ static int memif_interrupt(struct port *port, bool on)
 	return on ? memif_watch(memif) : -1;
 }
 
-/* The driver keeps its figures in memory of the connection; without one there are none to read. */
+/* The driver's counters are in memory of the connection, so without one there are none. */
 static void memif_counters(struct port *port, struct port_counters *counters)
 {
 	struct memif *memif = (struct memif *)port;
@@ -517,8 +513,8 @@ static bool place_take(const struct memif *memif, enum place place)
 	return fcntl(memif->lock, F_OFD_SETLK, &lock) == 0;
 }
 
-/* Takes it when nobody else holds it any more; false when that takes too long, because the holder
- * has been stopped. */
+/* Takes the door as soon as it is free. Returns false if that takes too long because its holder is
+ * stopped. */
 static bool door_open(const struct memif *memif)
 {
 	const struct timespec pause = {.tv_nsec = MILLISECOND};
@@ -550,8 +546,8 @@ static void lock_name(const struct memif *memif, char *name, size_t size)
 	snprintf(name, size, "%s.lock", memif->address.sun_path);
 }
 
-/* Who listens at the socket that is at PATH. That of a process that is being killed takes
- * connections for a moment more, and then ends them; a living server greets. */
+/* Finds out whether a process listens at PATH. The socket of a process that is being killed still
+ * accepts connections for a moment and then ends them; a living server greets. */
 enum listener { LISTENER_NONE, LISTENER_MEMIF, LISTENER_STRANGE };
 
 static enum listener memif_listener(const struct memif *memif)
@@ -567,7 +563,7 @@ static enum listener memif_listener(const struct memif *memif)
 		if (end.fd < 0 && errno != EAGAIN)
 			return LISTENER_NONE;
 		if (end.fd < 0)
-			break; /* so many are waiting that nobody else may */
+			break; /* its queue is full */
 		greeted = poll(&end, 1, GREETING_WAIT) == 1 &&
 			  recv(end.fd, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
 		close(end.fd);
@@ -580,8 +576,8 @@ static void inner_name(const struct memif *memif, enum place place, char *name, 
 	snprintf(name, size, "%s.%u", memif->address.sun_path, place);
 }
 
-/* Removes the directory of the inner socket, which who has this place has made and may have been
- * killed before he removed it. */
+/* Removes the directory of the inner socket, which an earlier process in this role left if it was
+ * killed. */
 static void inner_remove(const struct memif *memif, enum place place)
 {
 	char name[NAME_ROOM];
@@ -610,8 +606,8 @@ static void driver_free(struct driver *driver)
 	free(driver);
 }
 
-/* The last one takes the files away, a killed server's as well. Who opened the lock meanwhile will
- * see that it has lost its name. */
+/* The last process removes the files, also those of a killed server. A process that has opened the
+ * lock file meanwhile sees that it has lost its name. */
 static void memif_unlock(struct memif *memif)
 {
 	char name[NAME_ROOM];
@@ -620,7 +616,7 @@ static void memif_unlock(struct memif *memif)
 	if (memif->lock < 0)
 		return;
 	lock_name(memif, name, sizeof(name));
-	/* Who is stopped in the door leaves later, and takes the rest away. */
+	/* A process that was stopped in the door leaves later, and removes the rest. */
 	alone = door_open(memif) && place_take(memif, place_other(memif));
 	if (memif->listener >= 0 ||
 		(alone && lstat(memif->address.sun_path, &status) == 0 &&
@@ -635,7 +631,7 @@ static void memif_unlock(struct memif *memif)
 	close_and_forget(&memif->lock);
 }
 
-/* Keeps the driver for the next port; one whose socket has a name goes with it. */
+/* Keeps the driver for the next port, unless its socket has a name: then it is unplugged. */
 static void memif_give_driver(struct memif *memif)
 {
 	struct driver *driver = memif->driver;
@@ -708,7 +704,7 @@ static int memif_complain(const struct memif *memif, int error)
 	return -1;
 }
 
-/* What is at PATH.lock is not ours to write to, nor to take away. */
+/* The file at PATH.lock is not Postern's: it is neither written to nor removed. */
 static int lock_complain(struct memif *memif, const char *name)
 {
 	log_error("%s: %s is no memif's lock: choose another path, or remove it",
@@ -730,7 +726,7 @@ static int memif_take_role(struct memif *memif)
 					      : memif_complain(memif, errno);
 		if (!door_open(memif))
 			return memif_complain(memif, errno);
-		/* Still the file that others will find? */
+		/* Is it still the file of that name? */
 		if (fstat(memif->lock, &here) == 0 && lstat(name, &there) == 0 &&
 			here.st_ino == there.st_ino && here.st_dev == there.st_dev)
 			break;
@@ -749,8 +745,8 @@ static int memif_take_role(struct memif *memif)
 	return -1;
 }
 
-/* A server's socket. What a killed process left there goes; a listener that knows nothing of locks
- * is the server. */
+/* A server's socket. A socket that a killed process left is removed. A listener without a lock is
+ * the server. */
 static int memif_listen(struct memif *memif)
 {
 	struct stat status;
@@ -771,7 +767,7 @@ static int memif_listen(struct memif *memif)
 	return memif->listener >= 0 ? 0 : memif_complain(memif, errno);
 }
 
-/* The MTU of the other end, 0: nobody is there, or nobody who tells. */
+/* The MTU of the other end; 0 if there is none, or it wrote none. */
 static uint32_t memif_mtu_there(const struct memif *memif)
 {
 	enum place other = place_other(memif);
@@ -817,7 +813,7 @@ static uint32_t memif_buffer(uint32_t frame_size)
 	return RTE_ALIGN_CEIL(frame_size, BUFFER_ALIGN);
 }
 
-/* Of the frames that a ring holds, each way. What the client has of this goes for both ends. */
+/* Of the frames that a ring holds, each way. The client's number holds for both ends. */
 static unsigned memif_ring_log2(uint32_t frame_size)
 {
 	unsigned log2 = RING_LOG2_MOST;
@@ -886,7 +882,7 @@ static int driver_plug(struct memif *memif, struct driver *driver, const char *s
 }
 
 /* Plugs a device in. Its socket has a name, in a directory for this process alone, until it can be
- * reached by a descriptor; without /proc it keeps the name. */
+ * reached by a descriptor; Without /proc the name stays. */
 static int driver_make(struct memif *memif, struct driver *driver)
 {
 	char directory[NAME_ROOM], at[32], known[64];
@@ -916,8 +912,8 @@ static int driver_make(struct memif *memif, struct driver *driver)
 	return hidden ? inner_hide(memif, driver) : 0;
 }
 
-/* A spare driver that does for this role and size, or NULL. Clients' spare ones of other sizes
- * go. */
+/* A spare driver that suits this role and size, or NULL. Clients' spare drivers of other sizes are
+ * unplugged. */
 static struct driver *driver_take(enum role role, uint32_t frame_size)
 {
 	struct driver **at = &drivers_spare, *driver;
@@ -974,7 +970,7 @@ static int memif_prepare(struct memif *memif, uint32_t mtu)
 		return -1;
 	memif->driver->prepared = true;
 	memif->ethdev.port.operations = &memif_operations;
-	/* A server's driver waits for its relay; a client's is started when there is somebody to
+	/* A server's driver waits for its relay; a client's is started when there is a server to
 	 * connect to. */
 	if (memif->role == ROLE_SERVER && ethdev_start(&memif->ethdev) != 0)
 		return -1;

@@ -7,9 +7,8 @@
  * I1. A segment of hugepages is made only when there are enough for all of it at that moment, and a
  *     range is written to only after glue_segment_commit(): a page that cannot be had is an error
  *     there, not a SIGBUS later.
- * I2. What is known of an application's block stands in a tree of blocks, never in memory that the
- * caller names: that may
- *     be anybody's, or have gone.
+ * I2. All that is known of an application's block is in a tree of blocks, never in the block or
+ *     before it: the address that the caller gives may belong to nobody, or to other memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +30,7 @@
 #include <pmd-glue/hugepages.h>
 
 #define BLOCK_ALIGN 64u /* a cache line */
-/* what a transparent hugepage is on the machines we know */
+/* size of a transparent hugepage on x86-64 */
 #define THP_SIZE  (UINT64_C(2) << 20)
 #define NODES_MAX (8 * sizeof(unsigned long))
 
@@ -59,7 +58,7 @@ static size_t round_up(size_t size, size_t to)
 	return (size + to - 1) / to * to;
 }
 
-/* A wish, not an order: memory from another node is slower, none is worse. */
+/* The node is preferred, not required: memory of another node is slower, but better than none. */
 static void memory_prefer(void *memory, size_t size, int socket)
 {
 	unsigned long mask;
@@ -76,7 +75,7 @@ static int segment_file(size_t size, unsigned flags)
 {
 	struct rlimit files;
 	int fd;
-	/* A file beyond the limit would end the process by a signal. */
+	/* A file beyond the process's limit would raise a signal that ends it. */
 	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
 		files.rlim_cur < size) {
 		log_error(
@@ -94,7 +93,8 @@ static int segment_file(size_t size, unsigned flags)
 	return fd;
 }
 
-/* With pages of `page` bytes from a memfd made with flags; false when that cannot be. */
+/* Makes the mapping of a memfd with these flags, in pages of `page` bytes. Returns false if that is
+ * not possible. */
 static bool segment_map(struct segment *segment, size_t size, size_t page, unsigned flags)
 {
 	size = round_up(size, page);
@@ -174,8 +174,8 @@ void glue_segment_reset(void *memory, size_t size)
 	pthread_mutex_unlock(&segments_lock);
 	if (!segment)
 		return;
-	/* Private pages that nobody has written to read as zeros and cost nothing. Who else maps
-	 * the file sees holes. */
+	/* Private pages that were never written read as zeros and take no memory. Other processes
+	 * that map the file see holes. */
 	(void)fallocate(
 		segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)segment->size);
 	(void)mmap(segment->base, segment->size, PROT_READ | PROT_WRITE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pcapng.h - the blocks of a pcapng file, which Wireshark and its kin read, as bytes. In the host's
- * byte order, as the format has it; times are nanoseconds since 1970.
+/* pcapng.h - the blocks of a pcapng file, which Wireshark reads, as bytes. In the host's byte
+ * order, as the format has it; times are nanoseconds since 1970.
  *
  * Each function writes a block, or a part of one, and returns its bytes.
  */
@@ -13,7 +13,8 @@
 
 #define PCAPNG_BLOCK_MAX 512u /* bytes of any block but a packet's */
 
-/* What every block begins with; its bytes, a multiple of 4, are repeated at its end. */
+/* The beginning of every block. The number of its bytes, a multiple of 4, is repeated at its
+ * end. */
 struct pcapng_block {
 	uint32_t type;
 	uint32_t bytes;

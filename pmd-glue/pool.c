@@ -24,8 +24,8 @@
 
 #define POOLS_MAX    256
 #define POOL_SPARE   4096u /* beyond the rings: what the transport keeps for retransmission */
-#define POOL_LEAST   1024u /* of those, when frames are so large that memory counts */
-#define POOL_BYTES   (UINT64_C(64) << 20)  /* from here on memory counts */
+#define POOL_LEAST   1024u /* of those, when frames are so large that POOL_BYTES limits them */
+#define POOL_BYTES   (UINT64_C(64) << 20)  /* a pool has no more bytes than this, if it can */
 #define POOL_RESERVE (UINT64_C(128) << 20) /* hugepages, for what DPDK has beside buffers */
 #define POOL_STEP    32u                   /* buffers that are made at a time, when none is free */
 /* a buffer's cost beside its room */
@@ -99,7 +99,7 @@ static void growing_free(struct rte_mempool *pool)
 	munmap(pool->pool_config, sizeof(struct growing));
 }
 
-/* The memory is only noted: whoever touches it makes it the process's. */
+/* Only notes the memory: pages become the process's when they are first touched. */
 static int growing_populate(struct rte_mempool *pool, unsigned count, void *memory, rte_iova_t iova,
 	size_t size, rte_mempool_populate_obj_cb_t *add, void *add_context)
 {
@@ -119,7 +119,7 @@ static void growing_make(struct rte_mempool *pool, void *context, void *buffer, 
 	rte_pktmbuf_init(pool, NULL, buffer, 0);
 }
 
-/* Makes `wanted` more buffers, or as many as there may be. Called under its lock. */
+/* Makes `wanted` more buffers, or as many as the pool's size allows. Called under its lock. */
 static void growing_grow(struct rte_mempool *pool, struct growing *growing, unsigned wanted)
 {
 	size_t each = (size_t)pool->header_size + pool->elt_size + pool->trailer_size;
@@ -186,8 +186,8 @@ static void pool_unmap(struct rte_mempool_memhdr *chunk, void *size)
 	munmap(chunk->addr, (size_t)(uintptr_t)size);
 }
 
-/* Gives a pool its buffers out of ordinary pages of the process's own, as many as there may be,
- * unlike EAL's, whose number is fixed when it starts. */
+/* Gives a pool its buffers in ordinary pages of the process's own. EAL's memory has a fixed size
+ * from its start; this has not. */
 static int pool_populate(struct rte_mempool *pool)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -221,7 +221,7 @@ static struct rte_mempool *pool_create_apart(
 	if (rte_mempool_set_ops_byname(pool, growing_operations(), NULL) == 0) {
 		rte_pktmbuf_pool_init(pool, &layout);
 		if (pool_populate(pool) == 0) {
-			/* Those that are made. */
+			/* The buffers that have been made. */
 			rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
 			return pool;
 		}
@@ -240,7 +240,7 @@ static struct rte_mempool *pool_make(
 	struct eal_guard *guard = eal_enter();
 	struct rte_mempool *pool = NULL;
 	snprintf(name, sizeof(name), "postern-%u", pools_made());
-	/* Hugepages serve best, while there are more than DPDK will want for itself. */
+	/* Hugepages are best, as long as enough of them remain for DPDK itself. */
 	if (!copied ||
 		(rte_eal_has_hugepages() &&
 			hugepages_usable(pool_bytes(frame_size, descriptors) + POOL_RESERVE)))

@@ -2,16 +2,16 @@
 /* pool.h - the buffers of ports.
  *
  * I1. A pool is never freed: frames of a closed port may still lie in another port's queue or in a
- * device. It is parked, and the next port of its kind takes it over.
+ *     device. It is parked, and the next port of its kind takes it over.
  *
- * I2. A buffer that a thread gives back lies in the thread's cache at first, where no other thread
- * can have it, and a thread that does nothing more keeps it there. So at most POOL_THREADS threads
- * have caches at a time, small ones, which they empty when they end, and a pool has as many buffers
- * more as those can hold (POOL_ASIDE): the others never run short for it.
+ * I2. A buffer that a thread frees goes to the thread's cache first, where no other thread can take
+ *     it, and an idle thread keeps it there. So at most POOL_THREADS threads have caches at a time.
+ *     The caches are small, and are emptied when their threads end. A pool has as many more buffers
+ *     as all caches can hold (POOL_ASIDE), so they never leave others without.
  *
- * I3. In memory of the process's own a buffer is made when it is first needed: no page of a pool is
- * touched before, and the buffers that are in use go round among those that have been made. A
- * thread that finds none free makes some, under a lock that guards nothing else.
+ * I3. In memory of the process's own a buffer is made when none of those made is free. Before that,
+ *     none of its pages are touched. A thread that finds none free makes some, under a lock that
+ *     guards nothing else.
  */
 #ifndef PMD_GLUE_POOL_H
 #define PMD_GLUE_POOL_H
@@ -33,7 +33,7 @@ struct rte_mempool;
 struct rte_mempool *pool_take(
 	const char *port, uint32_t frame_size, uint32_t descriptors, int socket, bool copied);
 void pool_give(struct rte_mempool *pool);
-/* Empties the caches of the thread that goes by this number: the caller itself, or one that has
+/* Empties the caches of the thread that has this number in EAL: the caller itself, or one that has
  * ended. Needs no lock. */
 void pool_empty_caches(unsigned lcore);
 /* How many buffers are not free; exact while nobody takes or gives one. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* port.c - which kind of port an interface's name means. Called under the front end's lock. */
+/* port.c - finds the kind of port from an interface's name. Called under the front end's lock. */
 #include <net/if.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define NID_WILDCARD UINT32_MAX
 
-/* What follows a prefix, or NULL when the name does not start with it. */
+/* The text after a prefix, or NULL if the name does not begin with it. */
 static const char *name_after(const char *name, const char *prefix)
 {
 	size_t length = strlen(prefix);
@@ -61,7 +61,7 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 	return NULL;
 }
 
-/* The user wants a thread that sleeps until this device calls. */
+/* The user wants a polling thread that sleeps until this device signals. */
 static void port_check_calls(const struct port *port)
 {
 	if (port->calls || !port->external || !setting_is(SETTING_POLL, "interrupt") ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* recorder.c - files that captures go to, each written by a thread of its own. See recorder.h.
  *
- * DPDK's own librte_pcapng knows ethernet devices only, by their port number, which a loopback has
- * not; so blocks are pcapng.c's.
+ * DPDK's librte_pcapng writes for ethernet devices only, by their port number. A loopback has none,
+ * so pcapng.c writes the blocks.
  *
  * R1. The recorder's thread alone touches the file once it runs.
  * R2. The blocks of a track are in the order of their times, those of several tracks in no order:
@@ -28,10 +28,10 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/recorder.h>
 
-#define TAPE_BYTES   (16u << 20) /* of each track: what a slow disk may be behind */
+#define TAPE_BYTES   (16u << 20) /* of each track: how far a slow disk may be behind */
 #define BUFFER_BYTES (256u << 10)
 #define TURN         MILLISECOND /* between two turns that found nothing */
-#define PATIENCE     SECOND      /* with a reader that does not read, once somebody waits */
+#define PATIENCE     SECOND      /* once a thread waits and the reader does not read */
 #define PIPE_LOOK    20          /* ms between two looks whether somebody waits */
 #define PIPE_CHUNK   4096u       /* what a pipe that has room takes without blocking */
 
@@ -105,8 +105,8 @@ static size_t buffer_whole(const struct recorder *recorder, size_t length)
 	return at;
 }
 
-/* What takes the bytes does not: has somebody waited for this thread since `since` (0: nobody had)
- * for too long? 0, or what is wrong. */
+/* The destination takes no bytes. Returns an errno if another thread has waited for this one since
+ * `since` (0: none had) for too long, else 0. */
 static int recorder_hurry(struct recorder *recorder, uint64_t *since)
 {
 	if (!atomic_load_explicit(&recorder->waited, memory_order_relaxed))
@@ -127,7 +127,7 @@ static int pipe_await(struct recorder *recorder, uint64_t *since)
 	return error; /* what poll() calls one, the write will tell */
 }
 
-/* Writes the buffer out. A disk may take its time; this thread has it. */
+/* Writes the buffer to the file. A slow disk delays only this thread. */
 static void recorder_flush(struct recorder *recorder)
 {
 	size_t done = 0, length = recorder->filled;
@@ -150,7 +150,7 @@ static void recorder_flush(struct recorder *recorder)
 			done += (size_t)written;
 			since = 0;
 		} else if (written < 0 && errno == EAGAIN) {
-			/* A device may refuse bytes and call itself writable. */
+			/* A device may be writable by poll() and refuse bytes all the same. */
 			poll(NULL, 0, PIPE_LOOK);
 			error = recorder_hurry(recorder, &since);
 		} else if (written < 0 && errno != EINTR) {
@@ -237,7 +237,7 @@ static void recorder_dismiss(struct recorder *recorder)
 	pthread_cond_broadcast(&recorder->left);
 }
 
-/* A FIFO can be opened when somebody reads it. */
+/* A FIFO can be opened for writing only while a process reads it. */
 static bool recorder_has_file(struct recorder *recorder)
 {
 	if (recorder->fd >= 0)
@@ -300,9 +300,8 @@ static int file_complain(const char *name, int error)
 	return -1;
 }
 
-/* A descriptor of standard output, which belongs to captures once one goes there: what the program
- * itself writes to it then goes to standard error, or it would stand between their blocks. -1:
- * none. The front end's lock is held. */
+/* A descriptor of standard output, or -1. Once a capture goes there, the program's own output goes
+ * to standard error, because it would damage the capture. The front end's lock is held. */
 static int standard_open(void)
 {
 	static int standard = -1;
@@ -320,13 +319,14 @@ static int standard_open(void)
 	return fcntl(standard, F_DUPFD_CLOEXEC, 0);
 }
 
-/* Opens the file, empties it, and keeps other processes off it. */
+/* Opens the file, locks it against other processes, and empties it. */
 static int file_open(struct recorder *recorder)
 {
 	struct stat status;
 	bool standard = strcmp(recorder->name, "-") == 0;
 
-	/* The environment is its caller's, the permissions are the program's owner's. */
+	/* In a set-uid program the caller chooses the environment, and the owner's permissions
+	 * apply. */
 	if (getuid() != geteuid() || getgid() != getegid())
 		return file_complain(recorder->name, EPERM);
 	if (standard)

@@ -2,8 +2,8 @@
 /* recorder.h - files that captures go to, each written by a thread of its own.
  *
  * A track is one interface's part of a file. The thread that has frames puts whole packet blocks
- * (pcapng.h) on its tape and never waits; the recorder's thread writes them down, tape by tape.
- * What goes wrong with the file ends the recording with a line in the log, and nothing else.
+ * (pcapng.h) on its tape and never waits; the recorder's thread writes them down, tape by tape. If
+ * the file fails, the recording ends with a line in the log; nothing else is affected.
  *
  * track_open() and track_finish() are called under the front end's lock for pmd-glue.
  */
@@ -23,8 +23,8 @@ struct track {
 	struct tape tape;
 	uint32_t number; /* of the interface in the file */
 	/* Frames, counted by the thread that has them. */
-	_Atomic uint64_t taken;   /* those that were dropped included */
-	_Atomic uint64_t dropped; /* they found the tape full */
+	_Atomic uint64_t taken;   /* including dropped ones */
+	_Atomic uint64_t dropped; /* frames that found the tape full */
 	struct recorder *recorder;
 	/* Under the recorder's lock. */
 	struct track *next;
@@ -41,8 +41,8 @@ struct track {
 /* Has a recording to that file ended by itself, with tracks in it that have not been finished? */
 bool recorder_failed(const char *file);
 /* A track in the file, which is made, or emptied, if no other track of this process is in it; "-"
- * is standard output. In a recording that has ended by itself it is not heard of any more. NULL
- * after an error line. */
+ * is standard output. In a recording that has ended by itself its frames are dropped. NULL after an
+ * error line. */
 struct track *track_open(const char *file, const struct pcapng_interface *interface);
 /* Has the recording ended by itself? Then nobody reads the tape any more. */
 bool track_ended(const struct track *track);

@@ -6,8 +6,8 @@
  * a file, nor hugepages without a name, which Postern otherwise prefers, can be mapped from
  * outside.
  *
- * I1. EAL leaves the files when a process ends. Whoever takes the name next uses them again; at an
- *     orderly end they are removed here.
+ * I1. EAL leaves the files when a process ends. The next process with the prefix uses them again.
+ *     At an orderly end they are removed here.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -56,7 +56,7 @@ static bool name_usable(const char *name)
 	return length <= NAME_MAX_BYTES && name[0] != '.';
 }
 
-/* Can so many bytes be had there, now? Tried, not only read. */
+/* Can so many bytes be allocated there now? They are allocated to find out. */
 static bool directory_usable(const char *directory)
 {
 	char name[SHARE_PATH_MAX + 32];
@@ -76,8 +76,8 @@ static bool directory_usable(const char *directory)
 	return usable;
 }
 
-/* A hugetlbfs of the default page size that serves. mounted: is there any that this user may write
- * to? */
+/* Finds a hugetlbfs of the default page size with enough memory. *mounted: there is one that this
+ * user may write to. */
 static bool directory_find(char *directory, size_t size, bool *mounted)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "re");

@@ -11,11 +11,11 @@
 
 bool share_wanted(void);
 bool share_active(void); /* EAL was started so */
-/* Before EAL starts: is there what it takes? 0 and the directory of a hugetlbfs, or -1 after an
- * error line. */
+/* Before EAL starts: finds a hugetlbfs for EAL's memory. Returns 0 and its directory, or -1 after
+ * an error line. */
 int share_check(char *directory, size_t size);
-/* After it has started: answers who wants to capture, and sees to it that at the end of the process
- * nothing is left in the directory. 0, or -1 after an error line. */
+/* After EAL has started: answers processes that want to capture, and has the directory emptied at
+ * the end of this process. 0, or -1 after an error line. */
 int share_begin(const char *directory);
 
 #endif

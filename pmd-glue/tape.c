@@ -29,8 +29,8 @@ bool tape_room(struct tape *tape, size_t length)
 {
 	if (tape->at + length - tape->seen <= tape->size)
 		return true;
-	/* Acquire: pairs with the release in tape_take(), so that the reader is done with the bytes
-	 * that will be written over. */
+	/* Acquire: pairs with the release in tape_take(), so that the reader has finished with the
+	 * bytes that are overwritten. */
 	tape->seen = atomic_load_explicit(&tape->read, memory_order_acquire);
 	return tape->at + length - tape->seen <= tape->size;
 }

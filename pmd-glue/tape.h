@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tape.h - bytes on their way from one thread to another, in order, through memory of a fixed size.
  *
- * One thread writes, one reads; neither ever waits for the other. Writing is in two steps, so that
- * what turns out not to have happened is never seen:
+ * One thread writes, one reads; neither ever waits for the other. Writing takes two steps, so that
+ * bytes of frames that the port did not take are never seen:
  *
  *      writer: tape_put() ...  at ------.           reader: tape_readable()
  *              tape_publish()           v                   tape_peek() ...
@@ -31,8 +31,8 @@ struct tape {
 	_Alignas(TAPE_LINE) _Atomic uint64_t read;    /* the reader's line */
 };
 
-/* Takes memory for a tape of size bytes, a power of two; it is the system's until it is used. 0 or
- * -1. */
+/* Allocates a tape of size bytes, a power of two. Its pages are taken when they are first used.
+ * Returns 0 or -1. */
 int tape_open(struct tape *tape, size_t size);
 void tape_close(struct tape *tape);
 
@@ -40,8 +40,8 @@ void tape_close(struct tape *tape);
 bool tape_room(struct tape *tape, size_t length);
 /* Puts bytes that there is room for. */
 void tape_put(struct tape *tape, const void *bytes, size_t length);
-/* Shows the reader all that was put before the position `at`, which tape->at had after a put, and
- * forgets what was put later. */
+/* Publishes all bytes before the position `at`, which tape->at had after a put. Later bytes are
+ * forgotten. */
 void tape_publish(struct tape *tape, uint64_t at);
 
 /* The reader. How many bytes are there? */

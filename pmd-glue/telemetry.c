@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* telemetry.c - answers to dpdk-telemetry.py: a report in the values that DPDK's telemetry has.
  *
- * DPDK calls in a thread of its own for each client, so several answers may be in the making. It
- * knows no objects in arrays, no flags and nothing that is not there: an array of objects becomes
- * an object whose members are numbered, a flag is 0 or 1, and what is not there is left out. What
- * does not fit into its limits (256 members, 127 bytes of text) is left out or cut off. It escapes
- * what is not ASCII in ways that are no JSON, so a question mark stands for that.
+ * DPDK calls in a thread of its own for each client, so several answers may be under way. DPDK's
+ * values have no objects in arrays, no flags and no null: an array of objects becomes an object
+ * with numbered members, a flag is 0 or 1, and null values are left out. Members beyond its limit
+ * of 256 are left out, and texts are cut at 127 bytes. DPDK escapes other characters than ASCII in
+ * ways that are not JSON, so they become question marks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include <base/utf8.h>
 #include <pmd-glue/glue.h>
 
-#define LEVELS 8 /* objects in objects, more than any report has */
+#define LEVELS 8 /* levels of objects in objects; no report has more */
 
 enum level_kind {
 	LEVEL_OBJECT,
@@ -42,7 +42,7 @@ struct answer {
 	struct level levels[LEVELS];
 	unsigned depth; /* that are open */
 	unsigned
-		/* open ones that there is no room or memory for: what is in them is left out */
+		/* open objects without room or memory: their members are left out */
 		skipped;
 };
 
@@ -57,7 +57,7 @@ static const char *level_name(struct level *level, const char *name, char *numbe
 	return number;
 }
 
-/* The first item of an array says what it is made of. */
+/* The first item of an array decides the kind of all. */
 static void level_settle(struct level *level, enum level_kind kind)
 {
 	if (level->kind != LEVEL_ARRAY)
@@ -110,7 +110,7 @@ static void answer_close(struct report *report)
 		rte_tel_data_free(level->data);
 }
 
-/* Where the next value goes, NULL: nowhere. */
+/* The object or array that the next value goes to; NULL: it is left out. */
 static struct level *answer_level(struct report *report, enum level_kind kind)
 {
 	struct answer *answer = (struct answer *)report;

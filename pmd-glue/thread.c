@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* thread.c - poll threads, and EAL's idea of a thread.
  *
- * A thread that EAL does not know has no mempool cache: each frame then costs ten times as much to
- * have and to give. Of our threads EAL knows POOL_THREADS at a time (pool.h, I2), the one that
- * started it among them.
+ * A thread that EAL does not know has no mempool cache, and each buffer then costs it ten times as
+ * much. EAL knows POOL_THREADS of our threads at a time (pool.h, I2), the one that started EAL
+ * among them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -37,16 +37,16 @@ static _Thread_local bool entered;
 static atomic_uint registered; /* threads that EAL knows through thread_register() */
 
 /* With PTL_SHARE no thread may register: EAL would then refuse secondary processes. Instead EAL is
- * started with more threads of its own than it needs, which sleep for ever, and others go by their
- * numbers. */
+ * started with more threads of its own than it needs. They sleep for ever, and our threads use
+ * their numbers. */
 static atomic_bool lent[SHARE_LCORES];
 static _Thread_local unsigned borrowed; /* 0: nothing, which is EAL's own */
 
 static bool thread_borrow(void)
 {
 	for (unsigned id = 1; id < SHARE_LCORES; id++) {
-		/* Acquire: pairs with the release in thread_leave(): the last one's work on the
-		 * caches of that number is done. */
+		/* Acquire: pairs with the release in thread_leave(), so that the last thread of
+		 * that number has finished with its caches. */
 		if (atomic_exchange_explicit(&lent[id], true, memory_order_acquire))
 			continue;
 		RTE_PER_LCORE(_lcore_id) = borrowed = id;
@@ -96,7 +96,7 @@ void glue_thread_enter(void)
 	pthread_once(&leave_once, thread_leave_prepare);
 	if (!leave_usable)
 		return;
-	/* One thread too many goes without a cache: slower, not wrong. */
+	/* One thread too many has no cache: it is slower, not wrong. */
 	if (share_active() ? !thread_borrow() : !thread_register())
 		return;
 	pthread_setspecific(leave_key, &mark);
@@ -138,7 +138,7 @@ static int thread_create(struct glue_thread *thread, int cpu)
 	return error;
 }
 
-/* Tried, because only the kernel knows the limits of the container. */
+/* Pinning is tried, because only the kernel knows the limits of the container. */
 bool glue_cpu_usable(int cpu)
 {
 	cpu_set_t before, set;
@@ -146,7 +146,7 @@ bool glue_cpu_usable(int cpu)
 	int example = 0;
 	CPU_ZERO(&before);
 	if (sched_getaffinity(0, sizeof(before), &before) != 0)
-		return true; /* more CPUs than a set holds: the thread's start will tell */
+		return true; /* more CPUs than a set holds: the thread's start will report it */
 	if (cpu < CPU_SETSIZE) {
 		CPU_ZERO(&set);
 		CPU_SET((size_t)cpu, &set);

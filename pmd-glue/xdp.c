@@ -86,8 +86,7 @@ static unsigned sockets_list(int *sockets, unsigned count)
 	return found;
 }
 
-/* The socket that the driver keeps to itself: the one that was not there before. -1: it cannot be
- * told. */
+/* The driver's socket: the one that was not open before; -1: not known. */
 static int socket_new(const int *before, unsigned before_count)
 {
 	int now[SOCKETS_MAX], fresh = -1;
@@ -105,8 +104,8 @@ static int socket_new(const int *before, unsigned before_count)
 	return fresh;
 }
 
-/* libxdp and libbpf come with DPDK's driver and say what they do on standard error: they are asked
- * not to. */
+/* libxdp and libbpf, which DPDK's driver uses, write messages to standard error: that is switched
+ * off. */
 static void libraries_hush(void)
 {
 	static const struct {
