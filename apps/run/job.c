@@ -494,7 +494,6 @@ int job_run(const struct job_options *options)
 	}
 	for (unsigned n = 0; n < size; n++)
 		for (unsigned stream = 0; stream < STREAMS; stream++)
-			while (label_turn(&ranks[n].labels[stream])) {
-			}
+			label_end(&ranks[n].labels[stream]);
 	return exit_code;
 }

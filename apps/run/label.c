@@ -71,3 +71,11 @@ bool label_turn(struct label *label)
 		label_close(label);
 	return count > 0;
 }
+
+void label_end(struct label *label)
+{
+	while (label_turn(label)) {
+	}
+	if (label->from >= 0 && label->filled > 0)
+		(void)line_write(label, label->filled);
+}

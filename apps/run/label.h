@@ -21,4 +21,8 @@ struct label {
  * closes the stream. Returns false if there is nothing more for now. */
 bool label_turn(struct label *label);
 
+/* Passes on all that there is, also a line without an end: a process that the rank has left behind
+ * may hold the stream open. */
+void label_end(struct label *label);
+
 #endif

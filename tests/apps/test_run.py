@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """postern-run as a user runs it, jobs of postern_job_..., and both with other ends: a launcher that talks nonsense, and Hydra."""
 import os
+import pty
 import re
 import shutil
 import signal
@@ -123,6 +124,11 @@ print("|".join(answers), flush=True)
         self.assertEqual(sorted(done.stdout.split("\n")), ["", *sorted(f"[{n}] {line}" for n in range(3) for line in ("one", "no end"))])
         self.assertEqual(sorted(done.stderr.split("\n")), ["", *(f"[{n}] two" for n in range(3))])
 
+    def test_a_line_without_an_end_is_written_though_an_orphan_holds_the_output(self):
+        done = self.job(1, "sh", "-c", "sleep 1000 & printf '%s' $!", options=["-l"])
+        os.kill(int(done.stdout.partition("] ")[2]), signal.SIGKILL)
+        self.assertRegex(self.expect_success(done).stdout, r"^\[0\] \d+\n$")
+
     def test_a_long_line_arrives_in_pieces_and_whole(self):
         done = self.expect_success(self.job(1, sys.executable, "-c", "print('x' * 100000)", options=["-l"]))
         self.assertEqual(re.sub(r"\n?\[0\] ", "", done.stdout), "x" * 100000 + "\n")
@@ -221,6 +227,23 @@ time.sleep(1000)
             job.send_signal(number)
             self.assertEqual(job.wait(programs.TIMEOUT), 128 + number)
             self.assertFalse(any(map(is_alive, processes)))
+
+    def test_the_keys_of_a_terminal_reach_each_rank(self):
+        process, terminal = pty.fork()
+        if process == 0:
+            os.execve(programs.program("postern-run"), ["postern-run", "-n", "3", "sh", "-c", "trap 'echo got $PMI_RANK; exit 0' INT; "
+                      "echo up; while :; do sleep 0.05; done"], programs.environment(XDG_RUNTIME_DIR=self.directory))
+        said = b""
+        while said.count(b"up") < 3:
+            said += os.read(terminal, 4096)
+        os.write(terminal, b"\x03")
+        try:
+            while True:
+                said += os.read(terminal, 4096)
+        except OSError:  # nobody has the terminal open any more
+            os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), 128 + signal.SIGINT)
+        self.assertEqual(sorted(line for line in said.decode().split() if line.isdigit()), ["0", "1", "2"])
 
     def test_ranks_die_with_a_launcher_that_is_killed(self):
         job, processes = self.sleepers(3)
