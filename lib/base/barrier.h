@@ -11,7 +11,7 @@
  * call, both sides are fences.
  *
  * B1. Light pairs with heavy alone: not with light, and not with an ordinary seq_cst fence. Heavy
- * is such a fence as well.
+ *     is such a fence as well.
  * B2. Threads of other processes are not reached.
  */
 #ifndef BASE_BARRIER_H

@@ -26,12 +26,13 @@
  *     data      padding     padding    |  line 0   line 1
  *
  * R1. The data of a slot are written only after head has passed the slot's last element (B). head
- * only grows, so an older value of it (head_seen) is as good until the ring seems full.
+ *     only grows, so an older value of it (head_seen) is as good until the ring seems full.
  *
  * R2. A producer that is preempted between claiming and publishing makes only the consumer wait:
- * its element hides those behind it. The consumer must know when an element whose ring_put() has
- * returned may be hidden. It is hidden only while the consumer's position is below `hidden`
- * (ring_settled()). Proof, for an element X at p that is published behind an unpublished element:
+ *     its element hides those behind it. The consumer must know when an element whose ring_put()
+ *     has returned may be hidden. It is hidden only while the consumer's position is below `hidden`
+ *     (ring_settled()). Proof, for an element X at p that is published behind an unpublished
+ *     element:
  *
  *   - Let Y be the element before X: it ends at p, so p - 1 is its last line. Y's producer writes
  *     the word of Y's first line, then that of the last one. So when X's producer finds word p - 1
@@ -47,13 +48,13 @@
  * the next element then raises `hidden` without need, until that element is taken.
  *
  * R3. Words only grow. The word of a first line is stored plainly: nobody passes the element
- * before. The last line's word is written when the element may have been taken already and the
- * slot be in use again: so it is raised by compare-and-swap, and a greater word stays. A word
- * that an older element left in a slot is at most the slot's position: no claim is longer than
- * the ring.
+ *     before. The last line's word is written when the element may have been taken already and the
+ *     slot be in use again: so it is raised by compare-and-swap, and a greater word stays. A word
+ *     that an older element left in a slot is at most the slot's position: no claim is longer than
+ *     the ring.
  *
- * R4. There are no pointers, and the consumer's position is its own (struct ring_reader):
- * whatever a producer writes, or leaves unwritten, the consumer reads within the ring.
+ * R4. There are no pointers, and the consumer's position is its own (struct ring_reader): whatever
+ *     a producer writes, or leaves unwritten, the consumer reads within the ring.
  */
 #ifndef BASE_RING_H
 #define BASE_RING_H

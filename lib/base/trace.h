@@ -7,8 +7,7 @@
  * the latest records.
  *
  * T1. A track is written by one thread; who writes the file does so when no thread makes records
- * any more: after trace_stop(), and
- *     after the interfaces have been closed.
+ *     any more: after trace_stop(), and after the interfaces have been closed.
  * T2. A process makes one trace in its life, so a thread's track never goes stale.
  */
 #ifndef BASE_TRACE_H

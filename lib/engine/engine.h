@@ -10,8 +10,7 @@
  *               -> timers, acknowledgements
  *
  * E1. Commands that were posted before a frame arrived take effect before the frame is processed:
- * so who has attached a
- *     descriptor and then told a peer of it is never too late.
+ *     so who has attached a descriptor and then told a peer of it is never too late.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H

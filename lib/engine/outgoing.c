@@ -8,15 +8,15 @@
  *     nothing is in flight meanwhile, the engine asks after it every probe_interval: a dead target
  *     fails the probe, one that has restarted refuses it.
  * O3. ACK is logged after SEND_END. The acknowledgement comes before the transport's word when both
- * are in one frame, or while the
- *     transport still waits to hear that an earlier frame has arrived: the put keeps it until then.
- *     It proves that the put has arrived, whatever becomes of the peer.
+ *     are in one frame, or while the transport still waits to hear that an earlier frame has
+ *     arrived: the put keeps it until then. It proves that the put has arrived, whatever becomes of
+ *     the peer.
  * O4. SEND_START is logged when the put's frame has had its chance to leave: the event's lines come
- * from the application's core, and
- *     what is stored after them waits for them. So puts begin in silence (engine.begun), and are
- *     announced before anything else is logged and before a command that is no put is carried out.
- *     A put is announced before it is sent if its acknowledgement will name it by the sequence of
- *     SEND_START, or if its region has a threshold, which that event tells as this put leaves it.
+ *     from the application's core, and what is stored after them waits for them. So puts begin in
+ *     silence (engine.begun), and are announced before anything else is logged and before a command
+ *     that is no put is carried out. A put is announced before it is sent if its acknowledgement
+ *     will name it by the sequence of SEND_START, or if its region has a threshold, which that
+ *     event tells as this put leaves it.
  */
 #include <engine/state.h>
 

@@ -19,22 +19,21 @@
  *                                                   END           head: 2p + 1 -> 2p + 4
  *
  * Q1. A slot is written only after head has passed its last event (B), so a reader whose
- * compare-and-swap succeeds has copied
- *     an event that nobody was writing. One whose compare-and-swap fails throws its copy away. Head
- *     only grows, so a reader that succeeds has seen no other's step since it read head, and two
- *     never take the same event, nor END before START. The poll core need not look at head for
- *     every event: one that it saw before is as good until the queue seems full (full_at).
+ *     compare-and-swap succeeds has copied an event that nobody was writing. One whose
+ *     compare-and-swap fails throws its copy away. Head only grows, so a reader that succeeds has
+ *     seen no other's step since it read head, and two never take the same event, nor END before
+ *     START. The poll core need not look at head for every event: one that it saw before is as good
+ *     until the queue seems full (full_at).
  * Q2. Without A a reader could see the old words; without B the poll core could overwrite words
- * still being copied.
+ *     still being copied.
  * Q3. A queue may be freed, and its memory and its index be used again, while a reader is on its
- * way. So closing a queue moves head
- *     to a position that no reader has seen, and the next life goes on from there: the
- *     compare-and-swap of a reader of an earlier life fails. A reader looks at the gate after head,
- *     so that a head of a later life never goes with its own gate.
+ *     way. So closing a queue moves head to a position that no reader has seen, and the next life
+ *     goes on from there: the compare-and-swap of a reader of an earlier life fails. A reader looks
+ *     at the gate after head, so that a head of a later life never goes with its own gate.
  * Q4. Between 2p + 1 and 2p + 4 the queue has room for one event more than it has slots free, if it
- * has as many slots as events. The
- *     poll core then moves END to the slot of its own position, p + 1, which the pair left free,
- *     and head on to 2p + 2, unless a reader is faster (queue_make_room()).
+ *     has as many slots as events. The poll core then moves END to the slot of its own position
+ *     (one more than p), which the pair left free, and head on to 2p + 2, unless a reader is faster
+ *     (queue_make_room()).
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H

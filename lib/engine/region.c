@@ -8,9 +8,9 @@
  * R3. REGION_LEAVING accepts nothing; it is freed, with its UNLINK event, by the last pending
  *     operation's end.
  * R4. region->accepts is what a request may ask of it: while it lives and its local offset is not
- * beyond the
- *     maximum, what its options say of put and get; else nothing. Whoever changes one of these
- *     makes it true again (region_review()). A region that is not used is never looked at.
+ *     beyond the maximum, what its options say of put and get; else nothing. A function that
+ *     changes one of these makes it true again (region_review()). A region that is not used is
+ *     never looked at.
  */
 #include <engine/logging.h>
 

@@ -9,22 +9,19 @@
  *     portals, access, regions, matches and entries, queues      tables of objects
  *     events             memory for the events of all queues, allocated by the application side
  *
- * I1. Nothing in it is a pointer, but for the addresses of memory regions (struct region.start),
- * which only the process that
- *     owns the memory dereferences. Objects name each other by index.
+ * I1. Nothing in it is a pointer, but for what a region has in the process that owns the memory
+ *     (struct region: start, vector, logs), which only that process dereferences. Objects name each
+ *     other by index.
  * I2. Each word has one writer: the application, or the poll core. Those that both write are marked
- * "shared" and are atomic.
+ *     "shared" and are atomic.
  * I3. An object in a free list belongs to nobody; the application thread that took its index owns
- * it until the command that
- *     brings it to life is in the ring; from then on it is the poll core's, which alone gives the
- *     index back.
+ *     it until the command that brings it to life is in the ring; from then on it is the poll
+ *     core's, which alone gives the index back.
  * I4. `gate` of an object holds its generation in the high half, 0 while it is dead. The poll core
- * clears it when the object
- *     dies, before its index is given back; so a handle whose generation differs is stale for good
- *     (gate_is()).
+ *     clears it when the object dies, before its index is given back; so a handle whose generation
+ *     differs is stale for good (gate_is()).
  * I5. The poll core trusts no value that the application can write further than the application's
- * own correctness: indices
- *     are checked against the limits here before use.
+ *     own correctness: indices are checked against the limits here before use.
  */
 #ifndef ENGINE_SEGMENT_H
 #define ENGINE_SEGMENT_H

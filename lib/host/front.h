@@ -8,7 +8,7 @@
  * L1. Order: the library's lock, then the glue's. A visitor (visitor.h) takes the glue's alone.
  *
  * L2. In a child made by fork() neither is taken: every front end is closed there, and front_open()
- * refuses.
+ *     refuses.
  */
 #ifndef HOST_FRONT_H
 #define HOST_FRONT_H

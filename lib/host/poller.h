@@ -9,15 +9,16 @@
  * for them as often as adaptive does.
  *
  * P1. A poller's list of engines changes only while it is paused; the caller of all but
- * poller_run() holds one lock.
+ *     poller_run() holds one lock.
  *
  * P2. Nobody misses a command: the poll thread raises doorbell.sleeping and then looks at the ring,
- * an application thread puts into the ring and then looks at doorbell.sleeping, with a barrier in
- * between (base/barrier.h: the poll thread's is the heavy one); one of the two sees the other.
+ *     an application thread puts into the ring and then looks at doorbell.sleeping, with a barrier
+ *     in between (base/barrier.h: the poll thread's is the heavy one); one of the two sees the
+ *     other.
  *
  * P3. A command that was put into the ring while another thread sat in the seat is carried out by
- * that thread before it gives the seat up for good, or by the one who put it there: who sits can
- * only leave a seat that nobody has called since.
+ *     that thread before it gives the seat up for good, or by the thread that put it there: a
+ *     thread can leave only a seat that no other has called since.
  */
 #ifndef HOST_POLLER_H
 #define HOST_POLLER_H

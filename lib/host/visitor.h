@@ -6,23 +6,23 @@
  * or reads an event queue.
  *
  * V1. A thread says in its own struct visitor which interface it is inside of, before it looks
- * whether the interface is open. Who closes an interface first says that it is closed and then
- * waits until no visitor is inside. Between the two halves lies a barrier on each side; the
- * closer's is the heavy one (base/barrier.h), so that a visit costs two plain
- * stores. What a visit sees of the segment therefore stays until the visit ends.
+ *     whether the interface is open. A thread that closes an interface first says that it is closed
+ *     and then waits until no visitor is inside. Between the two halves lies a barrier on each
+ *     side; the closer's is the heavy one (base/barrier.h), so that a visit costs two plain stores.
+ *     What a visit sees of the segment therefore stays until the visit ends.
  *
- * V2. A visitor never takes the library's lock (front.h): who closes an interface holds it while
- * he waits for visitors.
+ * V2. A visitor never takes the library's lock (front.h): the thread that closes an interface may
+ *     hold it while it waits for visitors.
  *
  * V3. A front end's calls are not for signal handlers: a visit inside a visit to another interface
- * would hide the outer one.
+ *     would hide the outer one.
  *
  * V4. What a visit finds out about an open interface is as good in a later one of the same era
- * (base/era.h). A closer says first that the interface is closed, then ends the era, both before it
- * waits for visitors; a visitor keeps the era that it has read before it found the interface open,
- * and compares it when it is inside again. So a reader of events mostly knows its queue already,
- * and that no barrier is needed and no trace wanted; whether the queue still lives says the queue
- * (engine/queue.h, Q3).
+ *     (base/era.h). A closer says first that the interface is closed, then ends the era, both
+ *     before it waits for visitors; a visitor keeps the era that it has read before it found the
+ *     interface open, and compares it when it is inside again. So a reader of events mostly knows
+ *     its queue already, and that no barrier is needed and no trace wanted; whether the queue still
+ *     lives says the queue (engine/queue.h, Q3).
  */
 #ifndef HOST_VISITOR_H
 #define HOST_VISITOR_H

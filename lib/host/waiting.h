@@ -16,8 +16,8 @@
  * that is freed.
  *
  * W1. A thread that was woken by one queue may leave with an event of another one. So a thread that
- * has slept on several queues passes
- *     the wake-up on to each of the others that still has events.
+ *     has slept on several queues passes the wake-up on to each of the others that still has
+ *     events.
  *
  * A queue's descriptor is an eventfd. It is readable while the queue has events, and for good once
  * the queue or its interface is gone. It counts as a sleeper only while it is not readable, so the
@@ -30,14 +30,13 @@
  *                      writes to the eventfd
  *
  * W2. The eventfd is written once each time the state becomes WATCH_RAISED, just afterwards; a
- * reader that lowers it waits for that. So a
- *     reader that returns with nothing leaves no readable descriptor behind, unless there is an
- *     event by now.
+ *     reader that lowers it waits for that. So a reader that returns with nothing leaves no
+ *     readable descriptor behind, unless there is an event by now.
  * W3. The thread that moves the state from WATCH_ARMED to WATCH_RAISED takes the descriptor from
- * the sleepers.
- * W4. Who frees a queue first makes its handle stale and then waits until nobody is counted in
- * `waiters`; who uses the eventfd is first
- *     counted and then looks at the handle. So the eventfd is closed behind the last use.
+ *     the sleepers.
+ * W4. A thread that frees a queue first makes its handle stale and then waits until no thread is
+ *     counted in `waiters`; a thread that uses the eventfd is first counted and then looks at the
+ *     handle. So the eventfd is closed behind the last use.
  */
 #ifndef HOST_WAITING_H
 #define HOST_WAITING_H
