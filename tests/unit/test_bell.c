@@ -140,6 +140,15 @@ static void bell_hang__refuses_a_ring_outside_its_memory(void **state)
 	assert_false(bell_hang(&rung->bell, rung->set));
 }
 
+static void bell_hang__refuses_a_ring_that_its_memory_cuts_off(void **state)
+{
+	struct rung *rung = *state;
+
+	/* The peer says that its memory ends before the ring's flags, though the file goes on. */
+	rung->bell.region_size = RING + 4;
+	assert_false(bell_hang(&rung->bell, rung->set));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +160,8 @@ int main(void)
 			bell_arm__does_not_wait_for_what_is_no_eventfd, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			bell_hang__refuses_a_ring_outside_its_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			bell_hang__refuses_a_ring_that_its_memory_cuts_off, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
