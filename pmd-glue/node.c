@@ -541,6 +541,7 @@ struct port *node_open(const char *name, uint32_t mtu, unsigned interface, uint3
 	node->port.aside = POOL_ASIDE;
 	node->port.socket = -1;
 	node->port.gathers = true;
+	node->port.parts = true;
 	node->port.gather_bytes = GATHER_BYTES;
 	snprintf(node->port.name, sizeof(node->port.name), name[0] ? "node:%s" : "node", name);
 	if (node_start(node, name, interface, pid) == 0)

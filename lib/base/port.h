@@ -105,6 +105,9 @@ struct port {
 	 * buffer anywhere in the process's memory, and to let go of both as soon as they have left,
 	 * not only when other frames follow. */
 	bool gathers;
+	/* A received frame of two segments has them from its sender: the second one is all the data
+	 * of the last record, if the sender keeps the rules. */
+	bool parts;
 	/* of data, from which on a second segment costs less than a copy */
 	uint32_t gather_bytes;
 	/* Consecutive frames of one length to one process, as many as this, cost little more to

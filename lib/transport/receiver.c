@@ -259,7 +259,8 @@ static bool frame_hold(
 		COUNT(transport, dropped_no_memory);
 		return false;
 	}
-	/* A sender in this process must get its memory back, however long the gap lasts. */
+	/* A sender in this process, or one that shares memory with it, must get its memory back,
+	 * however long the gap lasts. */
 	if (held->nb_segs > 1)
 		held = lease_copy(transport->port->pool, held);
 	if (held && !peer->reorder) {
@@ -818,11 +819,12 @@ static inline bool outer_find(
 	return false;
 }
 
-/* A frame in two pieces from a sender in this process is read where it lies, unless checksums have
- * to be made of it. */
+/* A frame whose two pieces are its sender's is read where it lies, unless checksums have to be made
+ * of it. */
 static bool frame_readable(const struct transport *transport, const struct rte_mbuf *mbuf)
 {
-	return lease_made(mbuf) && !transport->encapsulation.options.udp;
+	return (transport->port->parts || lease_made(mbuf)) &&
+	       !transport->encapsulation.options.udp;
 }
 
 static inline enum frame_status arrival_decode(struct arrival *arrival)
