@@ -154,9 +154,9 @@ static void list_directory(struct device_list *list, const char *directory,
 unsigned glue_devices(struct glue_device *devices, unsigned count)
 {
 	struct device_list list = {.devices = devices, .count = count};
-	list_add(&list, "", "loopback", true, "usable: the process alone with itself");
+	list_add(&list, "node", "node", true,
+		"usable, and the usual one: joins the processes of this user here");
 	list_add(&list, "loop:NAME", "loopback", true, "usable: joins interfaces of one process");
-	list_add(&list, "node", "node", true, "usable: joins all processes of this user here");
 	list_add(&list, "memif:PATH", "net_memif", true,
 		"usable: joins two processes of this machine by shared memory");
 	list_directory(&list, INTERFACES, list_interface);

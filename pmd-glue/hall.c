@@ -914,8 +914,9 @@ struct hall *hall_open(const struct hall_options *options)
 		log_error("node: out of memory");
 		return NULL;
 	}
-	if (place_open(&hall->place, hall->options.name) && page_make(hall) &&
-		place_take(&hall->place, options->pid) && listener_open(hall)) {
+	if (place_open(
+		    &hall->place, hall->options.name, options->optional ? log_info : log_error) &&
+		page_make(hall) && place_take(&hall->place, options->pid) && listener_open(hall)) {
 		hall->options.name = NULL; /* the caller's */
 		return hall;
 	}

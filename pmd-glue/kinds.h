@@ -16,8 +16,10 @@
 #define DESCRIPTORS   1024u /* of each ring, for devices that take any number */
 
 struct port *loop_open(const char *wire, uint32_t mtu); /* loop.c */
-/* node.c; name: "" for the usual one; pid: as with glue_port_open() */
-struct port *node_open(const char *name, uint32_t mtu, unsigned interface, uint32_t pid);
+/* node.c; name: "" for the usual one; pid: as with glue_port_open(). optional: where there is no
+ * directory to meet in, NULL after a line of information. */
+struct port *node_open(
+	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool optional);
 struct port *memif_open(const char *path, uint32_t mtu);       /* memif.c */
 struct port *packet_open(const char *interface, uint32_t mtu); /* packet.c */
 struct port *xdp_open(const char *interface, uint32_t mtu);    /* xdp.c */

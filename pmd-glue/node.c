@@ -492,10 +492,12 @@ static uint32_t machine_number(void)
 	return number != 0 && number != UINT32_MAX ? number : (uint32_t)gethostid() | 1;
 }
 
-static int node_start(struct node *node, const char *name, unsigned interface, uint32_t pid)
+static int node_start(
+	struct node *node, const char *name, unsigned interface, uint32_t pid, bool optional)
 {
 	struct port *port = &node->port;
 	struct hall_options options = {.name = name,
+		.optional = optional,
 		.frame_size = port->frame_size,
 		.pair_bytes = pair_bytes(),
 		.touched = pair_bytes()};
@@ -516,7 +518,8 @@ static int node_start(struct node *node, const char *name, unsigned interface, u
 	return port->pool ? 0 : -1;
 }
 
-struct port *node_open(const char *name, uint32_t mtu, unsigned interface, uint32_t pid)
+struct port *node_open(
+	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool optional)
 {
 	struct node *node;
 	uint32_t frame_size = kinds_frame_size("node", mtu != 0 ? mtu : MTU_DEFAULT);
@@ -544,7 +547,7 @@ struct port *node_open(const char *name, uint32_t mtu, unsigned interface, uint3
 	node->port.parts = true;
 	node->port.gather_bytes = GATHER_BYTES;
 	snprintf(node->port.name, sizeof(node->port.name), name[0] ? "node:%s" : "node", name);
-	if (node_start(node, name, interface, pid) == 0)
+	if (node_start(node, name, interface, pid, optional) == 0)
 		return &node->port;
 	if (node->hall)
 		hall_close(node->hall);

@@ -63,35 +63,35 @@ static bool level_enter(struct place *place, const char *name)
 	int upper = place->directory, made;
 	if ((size_t)snprintf(place->path + length, sizeof(place->path) - length, "/%s", name) >=
 		sizeof(place->path) - length) {
-		log_error("node: the path %s is too long: set XDG_RUNTIME_DIR to a shorter one",
+		place->tell("node: the path %s is too long: set XDG_RUNTIME_DIR to a shorter one",
 			place->path);
 		return false;
 	}
 	made = mkdirat(upper, name, S_IRWXU);
 	if ((made != 0 && errno != EEXIST) ||
 		fstatat(upper, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-		log_error("node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
-			  "directory of your own",
+		place->tell("node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
+			    "directory of your own",
 			place->path, strerror(errno));
 		return false;
 	}
 	if (!S_ISDIR(status.st_mode) || status.st_uid != place->uid) {
-		log_error("node: %s is %s user %u: remove it, or set XDG_RUNTIME_DIR to a "
-			  "directory of your own",
+		place->tell("node: %s is %s user %u: remove it, or set XDG_RUNTIME_DIR to a "
+			    "directory of your own",
 			place->path,
 			S_ISDIR(status.st_mode) ? "a directory of" : "no directory, and is of",
 			status.st_uid);
 		return false;
 	}
 	if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-		log_error("node: %s can be entered by other users: close it by chmod 700 %s",
+		place->tell("node: %s can be entered by other users: close it by chmod 700 %s",
 			place->path, place->path);
 		return false;
 	}
 	place->directory = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	close(upper);
 	if (place->directory < 0)
-		log_error("node: %s cannot be opened: %s", place->path, strerror(errno));
+		place->tell("node: %s cannot be opened: %s", place->path, strerror(errno));
 	return place->directory >= 0;
 }
 
@@ -115,24 +115,26 @@ static bool base_enter(struct place *place, char *name, size_t size)
 	snprintf(place->path, sizeof(place->path), "/tmp");
 	place->directory = open("/tmp", flags);
 	if (place->directory < 0)
-		log_error("node: /tmp cannot be opened: %s: set XDG_RUNTIME_DIR to a directory of "
-			  "your own",
+		place->tell(
+			"node: /tmp cannot be opened: %s: set XDG_RUNTIME_DIR to a directory of "
+			"your own",
 			strerror(errno));
 	return place->directory >= 0;
 }
 
-bool place_open(struct place *place, const char *name)
+bool place_open(struct place *place, const char *name, place_tell *tell)
 {
 	char base[sizeof("postern-4294967295")];
-	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid()};
+	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid(), .tell = tell};
 	if (!name_valid(name) || !base_enter(place, base, sizeof(base)) ||
 		!level_enter(place, base) || !level_enter(place, name))
 		return false;
 	if (strlen(place->path) + sizeof("/4294967295") >
 			sizeof(((struct sockaddr_un *)NULL)->sun_path) &&
 		access("/proc/self/fd", X_OK) != 0) {
-		log_error("node: %s is too long for the path of a socket: set XDG_RUNTIME_DIR to a "
-			  "shorter one, or mount /proc",
+		place->tell(
+			"node: %s is too long for the path of a socket: set XDG_RUNTIME_DIR to a "
+			"shorter one, or mount /proc",
 			place->path);
 		return false;
 	}
@@ -141,7 +143,7 @@ bool place_open(struct place *place, const char *name)
 	place->lock = openat(place->directory, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 		S_IRUSR | S_IWUSR);
 	if (place->lock < 0)
-		log_error("node: %s/lock cannot be opened: %s: remove it, or make room for it",
+		place->tell("node: %s/lock cannot be opened: %s: remove it, or make room for it",
 			place->path, strerror(errno));
 	return place->lock >= 0;
 }

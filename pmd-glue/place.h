@@ -11,7 +11,11 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+/* log_error() or log_info(). */
+typedef void place_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 struct place {
+	place_tell *tell; /* why the directory cannot be had */
 	int directory;
 	int lock;
 	uint32_t pid;
@@ -20,8 +24,8 @@ struct place {
 };
 
 /* Enters the directory of that name, which it makes if need be. place: to be closed in any case.
- * False after an error line. */
-bool place_open(struct place *place, const char *name);
+ * False after a line through tell(). */
+bool place_open(struct place *place, const char *name, place_tell *tell);
 /* Takes a process id, or any (HALL_PID_ANY); then removes the sockets that dead processes left.
  * False after an error line. */
 bool place_take(struct place *place, uint32_t pid);

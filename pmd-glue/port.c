@@ -33,6 +33,21 @@ uint32_t kinds_frame_size(const char *name, uint32_t mtu)
 	return mtu + FRAME_HEADER;
 }
 
+/* Without PTL_IFACE_NAME a process meets the others of its machine, where that is possible. */
+static struct port *port_open_usual(unsigned interface, uint32_t mtu, uint32_t pid)
+{
+	struct port *port;
+
+	if (setting_is(SETTING_ENCAP, "udp"))
+		return loop_open(NULL, mtu);
+	log_clear_error();
+	port = node_open("", mtu, interface, pid, true);
+	if (port || log_last_error()[0] != '\0')
+		return port;
+	log_info("without a node this process reaches itself only");
+	return loop_open(NULL, mtu);
+}
+
 static struct port *port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
 {
 	uint16_t vlan = (uint16_t)setting_number_item(SETTING_VLAN, interface, 0);
@@ -42,9 +57,11 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 	if ((rest = name_after(name, "loop:")))
 		return loop_open(rest, mtu);
 	if (strcmp(name, "node") == 0)
-		return node_open("", mtu, interface, pid);
+		return setting_is_given(SETTING_IFACE_NAME)
+			       ? node_open("", mtu, interface, pid, false)
+			       : port_open_usual(interface, mtu, pid);
 	if ((rest = name_after(name, "node:")))
-		return node_open(rest, mtu, interface, pid);
+		return node_open(rest, mtu, interface, pid, false);
 	if ((rest = name_after(name, "memif:")))
 		return memif_open(rest, mtu);
 	if ((rest = name_after(name, "xdp:")))

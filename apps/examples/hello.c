@@ -7,8 +7,8 @@
  *
  * Two processes of one machine:
  *
- *     PTL_IFACE_NAME=node hello receive
- *     PTL_IFACE_NAME=node hello send
+ *     hello receive
+ *     hello send
  *
  * What comes before the receiver has attached its inbox is dropped, and nobody hears of it. So the
  * sender asks for an acknowledgement, and without one it sends again: that start-up cannot race.
@@ -49,10 +49,6 @@ static int wait_for(
 		if (event->ni_fail_type != PTL_NI_OK) {
 			fprintf(stderr, "%s: %s\n", postern_event_name(event->type),
 				postern_fail_text(event->ni_fail_type));
-			if (!getenv("PTL_IFACE_NAME"))
-				fputs("Without PTL_IFACE_NAME this process reaches nobody but "
-				      "itself.\n",
-					stderr);
 			exit(1);
 		}
 	} while (event->type != kind);

@@ -169,7 +169,7 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	fact_add(machine, "cpu", "%s", text);
 	uname(&name);
 	fact_add(machine, "kernel", "%.40s %.60s", name.sysname, name.release);
-	fact_add(machine, "interface", "%s", or_word(setting("PTL_IFACE_NAME"), "loopback"));
+	fact_add(machine, "interface", "%s", setting("PTL_IFACE_NAME"));
 	fact_add(machine, "encapsulation", "%s", setting("PTL_ENCAP"));
 	fact_add(machine, "mtu", "%u", lend_mtu(ni));
 	hugepages_describe(text, sizeof(text));

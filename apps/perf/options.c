@@ -118,8 +118,8 @@ static const char help_after[] =
 	"\n"
 	"The interface comes from the environment, as in every program that uses Postern, and\n"
 	"postern-info explains each setting. Two processes by shared memory:\n"
-	"  PTL_IFACE_NAME=node PTL_NID=1 postern-perf --server\n"
-	"  PTL_IFACE_NAME=node PTL_NID=1 postern-perf --peer 1:1\n"
+	"  PTL_NID=1 postern-perf --server\n"
+	"  PTL_NID=1 postern-perf --peer 1:1\n"
 	"\n"
 	"Exit codes: 0 all went well, 1 the run failed, 2 the options were wrong.\n";
 

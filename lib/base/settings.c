@@ -70,13 +70,12 @@ struct setting_row {
 static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_IFACE_NAME] =
 		{
-			.description = {"PTL_IFACE_NAME", "",
-				"The port of each interface, separated by ';': nothing for the "
-				"loopback inside this process, loop:NAME, node or node:NAME for "
-				"the "
-				"processes of this machine, memif:PATH, the name of a kernel "
-				"interface, a PCI address, or any "
-				"DPDK device string."},
+			.description = {"PTL_IFACE_NAME", "node",
+				"The port of each interface, separated by ';': node or node:NAME "
+				"for the processes of this machine, the name of a kernel "
+				"interface, a PCI address, loop:NAME for interfaces of this "
+				"process, memif:PATH, or any DPDK device string. Where no node can "
+				"be had, a process without this setting reaches itself only."},
 			.type = TYPE_TEXT,
 			.list = true,
 		},
@@ -710,6 +709,11 @@ static void values_forget(void)
 }
 
 /* To something else than it would be anyway. */
+bool setting_is_given(enum setting setting)
+{
+	return setting_values[setting].text != NULL;
+}
+
 static bool setting_is_set(enum setting setting)
 {
 	return strcmp(setting_text(setting), setting_describe(setting)->fallback) != 0;

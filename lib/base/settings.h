@@ -86,5 +86,7 @@ uint64_t setting_number_item(enum setting setting, unsigned n, uint64_t fallback
 /* An address and the length of its prefix; false when the item is empty. */
 bool setting_subnet_item(enum setting setting, unsigned n, uint32_t *address, uint8_t *prefix);
 bool setting_is(enum setting setting, const char *choice);
+/* Does the environment, or a later change, give it a value? */
+bool setting_is_given(enum setting setting);
 
 #endif

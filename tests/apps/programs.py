@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """programs.py - what the tests of the programs share: where they are, and ways to run them as a user would."""
+import atexit
 import json
 import os
 import shutil
@@ -10,6 +11,8 @@ import tempfile
 import unittest
 
 PROGRAMS = os.environ.get("POSTERN_PROGRAMS", ".")  # the directory apps/ of the build
+HALLS = tempfile.mkdtemp(prefix="ptn-")  # where processes of these tests meet those that are on a node
+atexit.register(shutil.rmtree, HALLS, ignore_errors=True)
 TIMEOUT = 120  # of anything; generous, the cores may be busy
 
 
@@ -20,6 +23,7 @@ def program(name):
 def environment(**settings):
     """The environment without settings of the person who tests, and with these."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
+    clean["XDG_RUNTIME_DIR"] = HALLS
     clean.update(settings)
     return clean
 

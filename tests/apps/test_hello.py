@@ -25,7 +25,7 @@ class Hello(programs.Case):
         self.assertIn("says: Hello from the other side.", out)
 
     def test_a_greeting_arrives_on_a_node_without_an_address(self):
-        node = dict(PTL_IFACE_NAME="node", XDG_RUNTIME_DIR=self.directory)
+        node = dict(XDG_RUNTIME_DIR=self.directory)
         receiver = self.start("examples/hello", "receive", **node)
         self.await_line(receiver, "waiting at ")
         self.expect_success(programs.run("examples/hello", "send", **node))
@@ -44,10 +44,20 @@ class Hello(programs.Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
         self.assertEqual(os.listdir(self.directory), [])
-        self.assertNotIn("PTL_IFACE_NAME", done.stderr)
         done = programs.run("examples/hello", "send", "1:2", PTL_PEER_TIMEOUT="1s", PTL_NID="1")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("Without PTL_IFACE_NAME", done.stderr)
+        self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
+
+    def test_without_a_place_to_meet_a_process_is_alone(self):
+        with open(f"{self.directory}/postern", "w", encoding="ascii"):
+            pass
+        done = programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory, PTL_LOG_LEVEL="info")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("this process reaches itself only", done.stderr)
+        self.assertNotIn("reaches itself only", programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory).stderr)
+        done = programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME="node")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no directory", done.stderr)
 
     def test_a_process_has_little_memory_before_it_sends(self):
         for settings in ({}, self.memif(1)):

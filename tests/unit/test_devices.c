@@ -18,7 +18,7 @@ static void glue_devices__names_what_any_machine_has(void **state)
 
 	(void)state;
 	assert_true(count >= 3);
-	assert_true(device_named(devices, count, "")->usable);
+	assert_true(device_named(devices, count, "node")->usable);
 	assert_true(device_named(devices, count, "loop:NAME")->usable);
 	assert_true(device_named(devices, count, "memif:PATH")->usable);
 	for (unsigned n = 0; n < count; n++) {

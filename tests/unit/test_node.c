@@ -19,7 +19,7 @@ static struct port *open_as(uint32_t pid)
 	struct port *port;
 
 	snprintf(name, sizeof(name), "test-%ld", (long)getpid());
-	port = node_open(name, 0, 0, pid);
+	port = node_open(name, 0, 0, pid, false);
 	if (port)
 		port->operations->select(port, &wanted);
 	return port;
@@ -105,9 +105,9 @@ static void node_open__refuses_udp_and_bad_names(void **state)
 	assert_non_null(strstr(log_last_error(), "PTL_ENCAP"));
 	fixture_set("PTL_ENCAP", NULL);
 	log_clear_error();
-	assert_null(node_open("a/b", 0, 0, 1));
+	assert_null(node_open("a/b", 0, 0, 1, false));
 	assert_non_null(strstr(log_last_error(), "a/b"));
-	assert_null(node_open("", 65281, 0, 1));
+	assert_null(node_open("", 65281, 0, 1, false));
 	assert_non_null(strstr(log_last_error(), "PTL_MTU"));
 }
 

@@ -19,7 +19,7 @@ static const struct port loop = {.external = false};
 static int reset(void **state)
 {
 	(void)state;
-	unsetenv("PTL_IFACE_NAME");
+	setenv("PTL_IFACE_NAME", "loop:alone", 1);
 	unsetenv("PTL_NID");
 	unsetenv("PTL_ENCAP");
 	unsetenv("PTL_VLAN");

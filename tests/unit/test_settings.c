@@ -89,9 +89,10 @@ static void setting_describe__names_every_setting_and_says_what_it_does(void **s
 static void settings_load__gives_the_defaults(void **state)
 {
 	(void)state;
-	assert_string_equal(setting_text(SETTING_IFACE_NAME), "");
+	assert_string_equal(setting_text(SETTING_IFACE_NAME), "node");
+	assert_false(setting_is_given(SETTING_IFACE_NAME));
 	assert_int_equal(setting_items(SETTING_IFACE_NAME), 1);
-	assert_string_equal(setting_item(SETTING_IFACE_NAME, 3), "");
+	assert_string_equal(setting_item(SETTING_IFACE_NAME, 3), "node");
 	assert_int_equal(setting_number_item(SETTING_NID, 0, 77), 77);
 	assert_true(setting_is(SETTING_PROGRESS, "core"));
 	assert_true(setting_is(SETTING_POLL, "adaptive"));
