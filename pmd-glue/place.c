@@ -245,7 +245,7 @@ void place_close(struct place *place)
 void place_remove(const char *name)
 {
 	struct place place;
-	if (place_open(&place, name) && flock(place.directory, LOCK_EX | LOCK_NB) == 0) {
+	if (place_open(&place, name, log_info) && flock(place.directory, LOCK_EX | LOCK_NB) == 0) {
 		place.pid = HALL_PID_ANY;
 		place_sweep(&place);
 		unlinkat(place.directory, "lock", 0);

@@ -51,7 +51,7 @@ class Complaints(programs.Case):
     def test_debug_messages_are_shown_by_module(self):
         self.expect(self.info(PTL_DEBUG="transprt"), 1, "transprt", "transport")
         done = self.info(PTL_DEBUG="interface, port")
-        self.expect(done, 0, "interface 0 is 1:", "buffers")
+        self.expect(done, 0, "interface 0 is ", "buffers")
         self.assertNotIn("EAL", done.stderr)
         self.expect(self.info(PTL_DEBUG="all"), 0, "EAL argument 0", "interface 0 is 1:")
 

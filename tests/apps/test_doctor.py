@@ -273,7 +273,7 @@ class Live(programs.Case):
         self.assertIn("nobody says where 9:9 is", found["peer"]["text"])
 
     def test_without_a_port_to_others_that_is_what_is_told(self):
-        code, found, _ = self.findings("1:1", PTL_NID="2")
+        code, found, _ = self.findings("1:1", PTL_IFACE_NAME="loop:a", PTL_NID="2")
         self.assertEqual(code, 1)
         self.assertIn("leads to nobody else", found["peer"]["text"])
         self.assertIn("PTL_IFACE_NAME", found["peer"]["mend"])

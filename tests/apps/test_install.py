@@ -14,7 +14,7 @@ import programs
 
 SOURCE = os.environ.get("POSTERN_SOURCE", ".")
 BUILD = os.environ.get("POSTERN_BUILD", ".")
-SAYS = r"^1:\d+ says: Hello, Portals\.$"
+SAYS = r"^\d+:\d+ says: Hello, Portals\.$"
 CMAKE = """cmake_minimum_required(VERSION 3.13)
 project(hello C CXX)
 find_package(postern 0.1 REQUIRED)
