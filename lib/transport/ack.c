@@ -35,7 +35,7 @@ void acknowledgement_write(
 		acknowledgement_forget(transport, peer);
 }
 
-/* False: not possible now. */
+/* Returns false if there is no room or buffer now. */
 static bool acknowledgement_send(struct transport *transport, struct peer *peer)
 {
 	struct frame frame = {.type = FRAME_ACK};

@@ -13,7 +13,7 @@
 static_assert(SMALL_NEAR * ACK_SMALL >= ACK_EVERY && SMALL_FAR >= SMALL_NEAR,
 	"a window of small frames is acknowledged without a delay");
 
-/* Until when an acknowledgement may wait. */
+/* How long an acknowledgement of this list may wait, ns. */
 static inline uint64_t acknowledgement_delay(enum ack_list list)
 {
 	return list == ACK_URGENT ? 0 : list == ACK_SOON ? ACK_SOON_DELAY : ACK_LATER_DELAY;
@@ -72,10 +72,10 @@ static inline bool acknowledgement_needs_bitmap(const struct peer *peer)
 	return peer->incoming == INCOMING_GAP;
 }
 
-/* Sends those that are due. */
+/* Sends the acknowledgements that are due. */
 void acknowledgement_run(struct transport *transport);
 
-/* May there be one? */
+/* May an acknowledgement be due? */
 static inline bool acknowledgement_is_due(const struct transport *transport)
 {
 	return transport->acks_owed != 0 && transport->ack_next <= transport->now;

@@ -6,14 +6,14 @@
 #include <transport/internal.h>
 #include <transport/ready.h>
 
-/* What a frame acknowledges. Changes nothing. */
+/* What a frame acknowledges. The check changes nothing. */
 enum acknowledged {
 	/* nothing, or nothing of what is under way: what it says of it is passed over */
 	ACKNOWLEDGED_NOTHING,
 	ACKNOWLEDGED_SENT,
 	ACKNOWLEDGED_UNSENT /* what was never sent: the whole frame is invalid */
 };
-/* Bits of what was never sent? */
+/* Has the bitmap bits of psns that were never sent? */
 bool acknowledgement_sack_impossible(const struct peer *peer, const struct frame_header *frame);
 static inline enum acknowledged acknowledgement_check(
 	const struct peer *peer, const struct frame_header *frame)
@@ -33,7 +33,7 @@ static inline enum acknowledged acknowledgement_check(
  * acknowledgement_settle(). */
 void acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);
-/* Reads what was put off. */
+/* Reads the acknowledgements that were put off. */
 void acknowledgement_settle(struct transport *transport);
 void acknowledgement_told(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);

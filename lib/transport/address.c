@@ -197,7 +197,7 @@ void address_doubt(struct transport *transport, struct peer *peer, const uint8_t
 		if (transport->now >= peer->ask_due)
 			address_question(transport, peer);
 	} else if (peer->asks > ASKS_TRUSTED) {
-		/* It may be there again. */
+		/* The peer may be there again. */
 		peer->ask_due = RTE_MIN(peer->ask_due, transport->now + DOUBT_SPACING);
 	}
 	peer_wake(transport, peer, peer->ask_due);

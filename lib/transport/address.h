@@ -29,7 +29,7 @@ void address_duplicate(struct transport *transport, const uint8_t *from);
  * generation of such psns (peer.h I5). */
 uint32_t address_first_of(const struct transport *transport, struct process process,
 	uint32_t incarnation, uint16_t generation);
-/* The same in the present one. */
+/* The same in the present generation. */
 static inline uint32_t address_first(
 	const struct transport *transport, struct process process, uint32_t incarnation)
 {

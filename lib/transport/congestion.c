@@ -8,7 +8,7 @@
  * to the excess, at most once per round trip. A mark (ECN) counts as delay. The target lies above
  * the least delay seen lately, so that it needs no knowledge of the path, and is wider for small
  * windows, so that many senders to one port settle at fair shares. A whole round trip is never less
- * than the least delay: the first one bounds it for those who meet a queue before anything else.
+ * than the least delay: the first one bounds that delay for a peer whose first frames meet a queue.
  *
  * I1. WINDOW_MIN <= window <= WINDOW_MAX. Below one frame, single frames go at the pace of window /
  *     rtt.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* description.c - a transport as others may look at it. Called by who owns it, or while that one
+/* description.c - a transport as others may look at it. Called by its owner, or while the owner
  * stands aside: so nothing here walks further than LOOK_CELLS.
  */
 #include <string.h>

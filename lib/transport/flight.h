@@ -18,7 +18,7 @@ static inline void flight_end(struct transport *transport, struct peer *peer)
 	peer->flight = NULL;
 }
 
-/* Of a frame that has its buffer. */
+/* Frees the slot of a frame that has its buffer. */
 static inline void slot_free(struct transport *transport, struct flight *flight, uint32_t psn)
 {
 	struct slot *slot = &flight->slots[psn % FRAME_WINDOW];
@@ -42,7 +42,7 @@ uint64_t flight_probe_due(const struct peer *peer);
 /* When the peer's flight must be looked at. */
 uint64_t flight_due(const struct peer *peer);
 
-/* Something is in flight from now on. A timer that runs so soon sees to it anyway. */
+/* Something is in flight from now on: sets the timer, unless it runs so soon anyway. */
 static inline void flight_watch(struct transport *transport, struct peer *peer)
 {
 	if (!timer_set(&peer->timer) ||

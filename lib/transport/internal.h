@@ -143,7 +143,7 @@ struct transport {
 	bool closing;
 	bool blocked; /* the last turn could not send all it wanted for lack of room */
 
-	/* who has sent lately */
+	/* peers that have sent lately */
 	uint64_t epoch_end;
 	uint32_t epoch;
 	uint32_t senders;

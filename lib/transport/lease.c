@@ -94,7 +94,7 @@ struct rte_mbuf *lease_copy(struct rte_mempool *pool, const struct rte_mbuf *mbu
 
 static bool lease_free(const struct lease *lease)
 {
-	/* Acquire: pairs with the decrement of who frees a frame: his reads are over. */
+	/* Acquire pairs with the decrement by the thread that frees a frame: its reads are over. */
 	return __atomic_load_n(&lease->shared.refcnt, __ATOMIC_ACQUIRE) == 1;
 }
 

@@ -65,7 +65,7 @@ void peer_fail_begun(struct transport *transport, struct peer *peer, enum transp
 	messages_fail(transport, open, why);
 }
 
-/* In the order of their numbers. Most come in that order already. */
+/* Inserts in the order of numbers. Most messages come in that order already. */
 static void messages_insert(struct messages *messages, struct message *message)
 {
 	struct message *before = messages->head;
@@ -167,7 +167,7 @@ void peer_ended(struct transport *transport, struct peer *peer)
 {
 	log_debug(LOG_TRANSPORT, "%s: %u:%u has ended", transport->port->name, peer->process.nid,
 		peer->process.pid);
-	/* What it answered before is over, too. */
+	/* An answer from before is out of date, too. */
 	peer->question = ++transport->questions;
 	peer_over(transport, peer);
 	address_turn(peer, ADDRESS_ENDED);

@@ -14,7 +14,7 @@ void peer_fail_begun(struct transport *transport, struct peer *peer, enum transp
 void peer_retract(struct transport *transport, struct peer *peer);
 /* The peer has answered that it is this incarnation, which is another than the known one. */
 void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation);
-/* It said BYE. */
+/* The peer said BYE. */
 void peer_ended(struct transport *transport, struct peer *peer);
 /* FRAME_TELL from a peer. */
 void life_told(struct transport *transport, struct peer *peer, const struct frame_header *frame,

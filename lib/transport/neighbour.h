@@ -2,9 +2,9 @@
 /* neighbour.h - the MAC addresses of IPv4 hosts on the own link: other nodes, and the gateway.
  * Found by ARP, for PTL_ENCAP=udp.
  *
- * Owned by the transport's poll core. It has no timer: who needs an address asks again until it is
- * there, at growing distances (address.c); the neighbour sees to it that many who need the same one
- * do not make many questions.
+ * Owned by the transport's poll core. It has no timer: a caller that needs an address asks again at
+ * growing intervals until the address is known (address.c). Many callers that need the same address
+ * cause no more questions than one.
  *
  * I1. The table is bounded and made at the beginning; a new neighbour takes the place of the one
  *     that was of use longest ago.

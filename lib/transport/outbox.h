@@ -53,7 +53,7 @@ static inline void outbox_put_bytes(
 	transport->outbox[transport->outbox_count++] = mbuf;
 }
 
-/* The port took only so many of them. */
+/* Keeps the frames that the port did not take: it took the first `taken`. */
 void outbox_keep(struct transport *transport, unsigned taken);
 
 static inline void outbox_flush(struct transport *transport)
@@ -72,7 +72,7 @@ static inline void outbox_flush(struct transport *transport)
 		outbox_keep(transport, taken);
 }
 
-/* Who from, and when. */
+/* Fills in the sender, and when the frame is sent. */
 static inline void sender_sign(const struct transport *transport, struct frame *frame)
 {
 	frame->source_nid = transport->options.self.nid;
@@ -81,7 +81,7 @@ static inline void sender_sign(const struct transport *transport, struct frame *
 	frame->timestamp = (uint32_t)transport->now;
 }
 
-/* And who to. */
+/* Fills in the receiver as well. */
 static inline void sender_names(
 	const struct transport *transport, const struct peer *peer, struct frame *frame)
 {
@@ -91,7 +91,7 @@ static inline void sender_names(
 	frame->destination_incarnation = peer->incarnation;
 }
 
-/* What every frame to a peer has. */
+/* Fills in the fields that every frame to a peer has. */
 static inline void sender_address(
 	const struct transport *transport, const struct peer *peer, struct frame *frame)
 {

@@ -90,7 +90,7 @@ static __rte_noinline void reset_receive(
 	COUNT(transport, resets_received);
 	if (!(frame->flags & FRAME_FIRST) || peer->outgoing != OUTGOING_FIRST) {
 		peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
-		/* It may have forgotten what it told: it is asked before the next stream. */
+		/* The peer may have forgotten what it told: it is asked before the next stream. */
 		address_turn(peer, ADDRESS_UNKNOWN);
 		if (sender_has_work(peer))
 			sender_ready(transport, peer);
@@ -225,7 +225,7 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 
 			held_free(transport, peer, psn);
 			if (!delivered) {
-				/* It is acknowledged already; so the stream has to end. */
+				/* The frame is acknowledged already, so the stream has to end. */
 				COUNT(transport, dropped_malformed);
 				incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_DEAD);
 				return;
@@ -705,7 +705,7 @@ static __rte_noinline struct peer *arrival_admit(
 	peer = peer_for(transport, &arrival);
 	if (!peer)
 		return NULL;
-	/* What it acknowledged may have been of a life, or a stream, that is over. */
+	/* Earlier acknowledgements may be of a life, or a stream, that is over. */
 	if (frame->source_incarnation != peer->incarnation || frame_type(frame) > FRAME_ACK)
 		acknowledgement_settle(transport);
 	if (frame_type(frame) == FRAME_TELL) {
@@ -734,7 +734,7 @@ static inline bool arrival_process(struct transport *transport, const struct arr
 
 /* --- arrival */
 
-/* One segment with the bytes of a chain, in its place. NULL: no room. */
+/* Replaces a chain by one segment with the same bytes. Returns NULL if there is no room. */
 static struct rte_mbuf *mbuf_joined(struct transport *transport, struct rte_mbuf *chain)
 {
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(transport->port->pool);
@@ -775,7 +775,7 @@ static __rte_noinline void outer_bad(struct transport *transport, enum encapsula
 	}
 }
 
-/* What stands before the transport header of a frame that never left this process. */
+/* The outer header of a frame that never left this process. */
 static inline void outer_looped(
 	const struct transport *transport, const struct rte_mbuf *mbuf, struct outer *outer)
 {
@@ -797,7 +797,7 @@ static void arp_receive(struct transport *transport, const void *bytes, const st
 		address_duplicate(transport, told.hardware);
 }
 
-/* Finds the transport header. False: the frame has none, or none for this process. */
+/* Finds the transport header. Returns false if the frame has none, or none for this process. */
 static inline bool outer_find(
 	struct transport *transport, const struct rte_mbuf *mbuf, bool looped, struct outer *outer)
 {

@@ -60,8 +60,8 @@ struct filling {
 
 /* --- who may send */
 
-/* A message joins those that wait for a window. True: now they are worth a frame, whatever the
- * window of small frames says. */
+/* A message joins those that wait for a window. Returns true if they are now worth a frame,
+ * whatever the window of small frames says. */
 static bool sender_gather(
 	const struct transport *transport, struct peer *peer, const struct message *message)
 {
@@ -72,7 +72,7 @@ static bool sender_gather(
 	return room != 0 && bytes >= room;
 }
 
-/* A frame with so many messages could leave. */
+/* A frame with so many messages has left. */
 static void sender_unstall(struct peer *peer, uint32_t messages)
 {
 	peer->stalled = false;
@@ -186,7 +186,7 @@ static void fill_data(struct filling *filling, struct message *message, uint8_t 
 	COUNT_ADD(filling->transport, bytes_sent, bytes);
 }
 
-/* How much of what is left goes into room bytes: all, or an aligned part. */
+/* How many of the bytes that are left go into `room` bytes: all, or an aligned part. */
 static uint32_t fill_part(const struct filling *filling, uint64_t left, uint32_t room)
 {
 	uint32_t align = filling->transport->port->joins ? RECORD_ALIGN : PART_ALIGN;
@@ -355,7 +355,7 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 	peer->tx_marks = 0;
 	outgoing_turn(peer, OUTGOING_FIRST);
 	peer->backoff = 0;
-	/* What was learnt of a path long unused may no longer be so. */
+	/* The measures of a path long unused may be out of date. */
 	if (transport->now - peer->data_sent >= STREAM_IDLE)
 		congestion_reset(peer);
 }
@@ -589,9 +589,9 @@ enum step sender_straight(struct transport *transport, struct peer *peer)
 	return STEP_LAST;
 }
 
-/* --- who sends what */
+/* --- turns, and frames sent again */
 
-/* Does nobody else read a frame that has its buffer? */
+/* Does only its slot refer to a frame that has its buffer? */
 static bool slot_alone(const struct slot *slot)
 {
 	if (slot->frame->nb_segs > 1 || rte_mbuf_refcnt_read(slot->frame) > 1)

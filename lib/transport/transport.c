@@ -219,7 +219,7 @@ static __rte_noinline unsigned burst_receive(struct transport *transport)
 
 	if (transport->now >= transport->epoch_end)
 		epoch_turn(transport);
-	/* What the last burst still holds was not processed: its turn comes first. */
+	/* Frames of the last burst that were not processed come first. */
 	if (transport->burst_count > 0)
 		return transport->burst_count;
 	if (transport->loop_head != transport->loop_tail)
@@ -323,7 +323,7 @@ bool transport_push(struct transport *transport)
 	return transport->sent != 0;
 }
 
-/* What does not leave at once. */
+/* The rest of a turn: what need not leave at once. */
 static void transport_end(struct transport *transport, unsigned left)
 {
 	time_read(transport);
@@ -339,7 +339,7 @@ static void transport_end(struct transport *transport, unsigned left)
 	transport_flush(transport);
 }
 
-/* Until when do turns have nothing to do, unless something comes? */
+/* The time until which turns have nothing to do unless something comes. */
 static uint64_t quiet_end(const struct transport *transport)
 {
 	uint64_t end = RTE_MIN(transport->epoch_end, wheel_next(&transport->wheel));

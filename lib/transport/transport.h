@@ -74,7 +74,7 @@ struct inbound {
 	bool stop; /* tell the sender not to send what will be discarded anyway */
 };
 
-/* How a ping ended. Each of the first that fits. */
+/* How a ping ended: the first outcome that fits. */
 enum ping_outcome {
 	PING_ANSWERED,
 	PING_NO_ANSWER,  /* the process's address is known, and the question went there */
@@ -244,7 +244,7 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 void transport_ping(struct transport *transport, struct ping *ping);
 /* Ends all pings with PING_CLOSED. */
 void transport_ping_abandon(struct transport *transport);
-/* What size a ping may have. */
+/* The least and largest size of a ping, bytes. */
 uint32_t transport_ping_least(const struct transport *transport);
 uint32_t transport_ping_most(const struct transport *transport);
 
@@ -276,7 +276,7 @@ uint64_t transport_unlooked(const struct transport *transport);
 /* ns until a timer must run (0: now; UINT64_MAX: never), for a poll core that wants to sleep. */
 uint64_t transport_deadline(const struct transport *transport);
 
-/* True when nothing is in flight or owed: no unacknowledged frame, no acknowledgement to send. */
+/* Is nothing in flight or owed: no unacknowledged frame, no acknowledgement to send? */
 bool transport_settled(const struct transport *transport);
 
 /* For looking inside: one peer's state. */
@@ -306,7 +306,7 @@ struct peer_info {
 unsigned transport_peers(const struct transport *transport, uint32_t *cursor,
 	struct peer_info *info, unsigned count);
 
-/* What it holds now. */
+/* What a transport holds now. */
 struct transport_info {
 	uint32_t incarnation;
 	bool full_checksum;

@@ -29,8 +29,8 @@ struct arp {
 	uint32_t target_address;
 };
 
-/* False: short, of other protocols, or from an address that no host has. from: the frame's source
- * MAC address, which must be the sender's. */
+/* Returns false if the message is short, of other protocols, or from an address that no host has.
+ * from: the frame's source MAC address, which must be the sender's. */
 bool arp_read(const void *bytes, uint32_t available, const uint8_t *from, struct arp *arp);
 /* Writes ARP_FRAME bytes. */
 void arp_write(void *bytes, const struct arp *arp);

@@ -92,7 +92,7 @@ static inline bool encapsulation_plain(const struct encapsulation *encapsulation
 	return encapsulation->bytes == FRAME_ETHERNET_BYTES;
 }
 
-/* Whom a frame is to: its MAC address as a number. Reads eight bytes. */
+/* The MAC address that a frame is to, as a number. Reads eight bytes. */
 static inline uint64_t encapsulation_to(const void *bytes)
 {
 	return rte_be_to_cpu_64(word_read(bytes, 0)) >> 16;
@@ -155,7 +155,8 @@ void encapsulation_write(const struct encapsulation *encapsulation, struct rte_m
 uint32_t encapsulation_link(const struct encapsulation *encapsulation, void *bytes,
 	const uint8_t *to, uint16_t ethertype);
 
-/* Whom to ask by ARP for the way to a node: itself when it is on this link, else the gateway. */
+/* The address to ask for by ARP on the way to a node: its own if it is on this link, else the
+ * gateway's. */
 static inline bool encapsulation_on_link(
 	const struct encapsulation *encapsulation, uint32_t address)
 {
