@@ -54,8 +54,8 @@ void capture_finish(struct capture *capture);
  * the port was opened without PTL_FAULT. */
 int glue_fault_change(struct port *port, unsigned interface, const char *specification);
 
-/* Memory of a segment: a mapping that other processes could map too (memfd), zeroed and sparse, in
- * hugepages if there are enough. fd may be NULL. glue_segment_commit() makes sure that a range has
+/* Memory of a segment: a mapping of a memfd, zeroed and sparse, in hugepages if there are enough.
+ * fd, for tests, may be NULL. glue_segment_commit() makes sure that a range has
  * memory, and returns -1 if there is none. glue_segment_reset() gives the memory back and leaves
  * zeroed, readable address space, which the caller unmaps when no thread reads it any more. */
 void *glue_segment_create(size_t size, int socket, int *fd);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* memory.c - memory of segments and of applications.
  *
- * A segment is a memfd, so that another process can map it. Its memory is given back here; its
- * address space stays (threads may still look at it) until the front end unmaps it.
+ * A segment is a memfd, of which a range can be given memory without being touched. Its memory is
+ * given back here; its address space stays (threads may still look at it) until the front end
+ * unmaps it.
  *
  * I1. A segment of hugepages is made only when there are enough for all of it at that moment, and a
  *     range is written to only after glue_segment_commit(): a page that cannot be had is an error
@@ -79,8 +80,9 @@ static int segment_file(size_t size, unsigned flags)
 	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
 		files.rlim_cur < size) {
 		log_error(
-			"no memory can be shared because this process may write files of %llu KiB "
-			"only, and %zu KiB are needed: raise the limit by ulimit -f unlimited",
+			"there is no memory for a segment because this process may write files of "
+			"%llu KiB only, and %zu KiB are needed: raise the limit by ulimit -f "
+			"unlimited",
 			(unsigned long long)files.rlim_cur / 1024, size / 1024);
 		errno = EFBIG;
 		return -1;

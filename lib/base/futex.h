@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* futex.h - sleeping on a word until somebody changes it.
- *
- * The words are in memory that other processes may map, so the shared form is used.
- */
+/* futex.h - sleeping on a word until another thread of this process changes it. */
 #ifndef BASE_FUTEX_H
 #define BASE_FUTEX_H
 
@@ -24,13 +21,14 @@ static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t t
 	struct timespec limit = {
 		.tv_sec = (time_t)(timeout / 1000000000), .tv_nsec = (long)(timeout % 1000000000)};
 
-	syscall(SYS_futex, word, FUTEX_WAIT, value, timeout == UINT64_MAX ? NULL : &limit, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout == UINT64_MAX ? NULL : &limit,
+		NULL, 0);
 }
 
 /* Wakes up to count sleepers. */
 static inline void futex_wake(_Atomic uint32_t *word, int count)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
 struct futex_sleep {
@@ -58,7 +56,7 @@ static inline void futex_wait_any(
 	for (unsigned i = 0; i < count; i++)
 		waits[i] = (struct futex_waitv){.val = sleeps[i].value,
 			.uaddr = (uintptr_t)sleeps[i].word,
-			.flags = FUTEX_32};
+			.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
 	if (syscall(SYS_futex_waitv, waits, count, 0, &limit, CLOCK_MONOTONIC) >= 0 ||
 		(errno != ENOSYS && errno != EPERM))
 		return;

@@ -9,9 +9,8 @@
  *     portals, access, regions, matches and entries, queues      tables of objects
  *     events             memory for the events of all queues, allocated by the application side
  *
- * I1. Nothing in it is a pointer, but for what a region has in the process that owns the memory
- *     (struct region: start, vector, logs), which only that process dereferences. Objects name each
- *     other by index.
+ * I1. Objects name each other by index. Pointers are only what a region says of the program's
+ *     memory (struct region: start, vector, logs) and of its queue.
  * I2. Each word has one writer: the application, or the poll core. Those that both write are marked
  *     "shared" and are atomic.
  * I3. An object in a free list belongs to nobody; the application thread that took its index owns
@@ -20,8 +19,8 @@
  * I4. `gate` of an object holds its generation in the high half, 0 while it is dead. The poll core
  *     clears it when the object dies, before its index is given back; so a handle whose generation
  *     differs is stale for good (gate_is()).
- * I5. The poll core trusts no value that the application can write further than the application's
- *     own correctness: indices are checked against the limits here before use.
+ * I5. The memory is the process's own. Indices and handles that come through calls or commands are
+ *     checked against the limits; what lies in the objects is trusted.
  */
 #ifndef ENGINE_SEGMENT_H
 #define ENGINE_SEGMENT_H
