@@ -292,8 +292,7 @@ static void node_plan_at(struct node *node, uint64_t when)
 /* Calls drive the engine too, so events may be there that no turn has read. */
 static bool node_has_events(const struct node *node)
 {
-	return atomic_load_explicit(&node_segment(node)->counters.events_logged,
-		       memory_order_relaxed) != node->events_seen;
+	return counter_read(&node_segment(node)->counters.events_logged) != node->events_seen;
 }
 
 /* Deadlines that have passed without work being done wait a moment, so that time moves. */

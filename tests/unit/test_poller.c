@@ -190,7 +190,7 @@ static void poller_run__sleeps_when_nothing_comes_and_wakes_for_a_command(void *
 		post(fixture.engines[0], 1);
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
 	}
-	assert_true(atomic_load(&fixture.engines[0]->segment->counters.sleeps) >= 20);
+	assert_true(counter_read(&fixture.engines[0]->segment->counters.sleeps) >= 20);
 	fixture_stop(&fixture);
 }
 
@@ -242,7 +242,7 @@ static void poller_run__never_sleeps_when_it_may_not(void **state)
 	(void)state;
 	fixture_start(&fixture, 1, POLLER_BUSY);
 	WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > 100000);
-	assert_int_equal(atomic_load(&fixture.engines[0]->segment->counters.sleeps), 0);
+	assert_int_equal(counter_read(&fixture.engines[0]->segment->counters.sleeps), 0);
 	fixture_stop(&fixture);
 }
 
@@ -300,9 +300,9 @@ static void poller_set_manner__leaves_no_bell_that_nobody_hears(void **state)
 		assert_int_equal(poller_set_manner(fixture.poller, manners[i % 2]), 0);
 		assert_int_equal(atomic_load(&fixture.engines[0]->segment->doorbell.event) != 0,
 			manners[i % 2] == POLLER_INTERRUPT);
-		sleeps = atomic_load(&fixture.engines[0]->segment->counters.sleeps);
+		sleeps = counter_read(&fixture.engines[0]->segment->counters.sleeps);
 		poller_resume(fixture.poller);
-		WAIT_FOR(atomic_load(&fixture.engines[0]->segment->counters.sleeps) > sleeps &&
+		WAIT_FOR(counter_read(&fixture.engines[0]->segment->counters.sleeps) > sleeps &&
 			 sleeping(fixture.engines[0]));
 		post(fixture.engines[0], 1);
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i + 1);
