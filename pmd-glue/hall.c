@@ -241,13 +241,6 @@ static void *memory_accept(int fd, size_t bytes, int seals, int protection)
 	return memory_map(fd, bytes, protection);
 }
 
-bool hall_commit(void *memory, size_t bytes)
-{
-	uintptr_t start = (uintptr_t)memory / page_size() * page_size();
-	size_t length = (uintptr_t)memory - start + bytes;
-	return madvise((void *)start, length, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
-}
-
 static bool page_make(struct hall *hall)
 {
 	hall->page_file = memory_file(page_size(), page_size());

@@ -56,7 +56,7 @@ struct hall_options {
 	uint32_t frame_size; /* bytes */
 	size_t pair_bytes;   /* of a link's memory */
 	/* The first bytes of a link's memory, which are allocated when it is made. An end of the
-	 * link calls hall_commit() before it writes to any others. */
+	 * link has others allocated before it writes to them (MADV_POPULATE_WRITE). */
 	size_t touched;
 };
 
@@ -116,11 +116,6 @@ struct hall_link *hall_connect(struct hall *hall, uint32_t pid);
 
 /* Ends and frees a link; its memory stays mapped. */
 void hall_drop(struct hall *hall, struct hall_link *link);
-
-/* Gives memory to a part of what a link has mapped. Returns false if there is none: the caller does
- * not write there. Without this call, where vm.overcommit_memory is 2, a page that cannot be had
- * ends the process by SIGBUS. Kernels before 5.14 cannot do it; the call then returns true. */
-bool hall_commit(void *memory, size_t bytes);
 
 /* With asleep true, hall_wake() in other processes makes hall_set() readable from now on, and the
  * owner looks at all its memory once more before it sleeps. Returns false if the kernel cannot make

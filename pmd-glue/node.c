@@ -500,7 +500,7 @@ static int node_start(
 		.optional = optional,
 		.frame_size = port->frame_size,
 		.pair_bytes = pair_bytes(),
-		.touched = pair_bytes()};
+		.touched = pair_bytes_touched()};
 	rte_be32_t address;
 
 	port->nid = (uint32_t)setting_number_item(SETTING_NID, interface, machine_number());

@@ -5,6 +5,7 @@
  * position is found modulo the size of its ring.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@
 #include <pmd-glue/pair.h>
 
 #define LINE      64u
-#define APART     128u /* processors fetch lines in twos */
+#define APART     128u         /* processors fetch lines in twos */
+#define COMMIT    (128u << 10) /* bytes of bulk that are given memory at a time */
 #define TELL      (PAIR_BULK / 8)
 #define WORD_LAP  32 /* bits; the head's length lies above the lap, */
 #define WORD_TAIL 48
@@ -64,6 +66,7 @@ struct outgoing {
 	const struct progress *progress;
 	uint64_t sent;   /* slots */
 	uint64_t placed; /* bytes of bulk */
+	uint64_t backed; /* bytes of bulk that have memory; UINT64_MAX: all */
 	uint64_t taken;  /* as the peer's progress was last seen */
 	uint64_t freed;
 };
@@ -99,6 +102,11 @@ struct pair {
 	struct memory *memory;
 	struct pair_counters counters;
 };
+
+size_t pair_bytes_touched(void)
+{
+	return offsetof(struct memory, bulk);
+}
 
 size_t pair_bytes(void)
 {
@@ -163,16 +171,30 @@ static inline bool out_fits(const struct outgoing *out, const struct place *plac
 	return out->sent - out->taken < PAIR_SLOTS && place->placed - out->freed <= PAIR_BULK;
 }
 
+/* Gives the bulk memory up to a position of the first lap. False: there is none. */
+static bool out_back(struct outgoing *out, uint64_t placed)
+{
+	uint64_t end = RTE_MIN(RTE_ALIGN_CEIL(placed, (uint64_t)COMMIT), (uint64_t)PAIR_BULK);
+	/* Kernels before 5.14 do not know this advice. */
+	if (madvise(out->bulk + out->backed, end - out->backed, MADV_POPULATE_WRITE) != 0 &&
+		errno != EINVAL)
+		return false;
+	out->backed = end < PAIR_BULK ? end : UINT64_MAX;
+	return true;
+}
+
 /* Finds room for a frame. False: there is none, or the pair is unsound. */
 static inline bool out_place(struct pair *pair, uint32_t head, uint32_t tail, struct place *place)
 {
 	struct outgoing *out = &pair->out;
 	*place =
 		place_find(&out->slots[out->sent % PAIR_SLOTS], out->bulk, out->placed, head, tail);
-	if (likely(out_fits(out, place)))
-		return true;
-	out_look(pair);
-	return !pair->unsound && out_fits(out, place);
+	if (unlikely(!out_fits(out, place))) {
+		out_look(pair);
+		if (pair->unsound || !out_fits(out, place))
+			return false;
+	}
+	return likely(place->placed <= out->backed) || out_back(out, place->placed);
 }
 
 /* The frame has been copied to its place: the peer may see it. */

@@ -2,7 +2,7 @@
 /* pair.h - one end of the memory that two processes of a machine share, through which they send
  * frames to each other. Owned by one poll core.
  *
- * In each direction there are 256 slots in a ring and 512 KiB of bulk, a ring of bytes. A slot
+ * In each direction there are 256 slots in a ring and 2 MiB of bulk, a ring of bytes. A slot
  * begins with a word that publishes a frame. A frame has a head and, if it was sent in two
  * segments, a tail:
  *
@@ -26,6 +26,8 @@
  * P5. Slots are given back once their heads are copied, bulk in order: not before all earlier tails
  *     are freed. When too many tails are held, further ones are copied out. A receiver must free or
  *     copy out each frame with a tail without waiting for other frames from the same peer.
+ * P6. The sender sees to it that bulk has memory before it writes there for the first time, because
+ *     a page that cannot be had would end the process by SIGBUS (vm.overcommit_memory of 2).
  */
 #ifndef PMD_GLUE_PAIR_H
 #define PMD_GLUE_PAIR_H
@@ -36,7 +38,7 @@
 
 #define PAIR_SLOTS     256u /* frames that a direction holds */
 #define PAIR_SLOT_ROOM 248u /* bytes of a head that lies in its slot */
-#define PAIR_BULK      (512u << 10)
+#define PAIR_BULK      (2u << 20)
 #define PAIR_HEAD_MAX  2048u /* bytes of a head before a tail */
 #define PAIR_TAILS     64u   /* that a receiver may hold */
 
@@ -55,6 +57,9 @@ struct pair_counters {
 
 /* Bytes of the memory of a pair, both directions: a multiple of the page. */
 size_t pair_bytes(void);
+/* Of these, the first ones that must have memory from the beginning. The rest gets memory as frames
+ * first reach it: a pair that has none to give has no room (P6). */
+size_t pair_bytes_touched(void);
 /* One end of a pair. memory: mapped MAP_SHARED, pair_bytes() long, zero when it was made; the pair
  * unmaps it. end: 0 for the process that made the memory, 1 for the other one. pool: its buffers
  * hold frame_size bytes behind the headroom. frame_size: the same at both ends, FRAME_MIN to

@@ -409,23 +409,25 @@ static void pair_transmit__stops_at_256_frames_until_some_are_received(void **st
 	ends_close(ends);
 }
 
+#define FULL (PAIR_BULK / 65536) /* frames of 65,000 bytes with a tail, which fill the bulk */
+
 static void pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed(void **state)
 {
 	struct ends ends = ends_open();
-	struct rte_mbuf *frame, *held[8];
+	struct rte_mbuf *frame, *held[FULL];
 
 	(void)state;
-	for (unsigned n = 0; n < 8; n++)
+	for (unsigned n = 0; n < FULL; n++)
 		send_one(ends.a, frame_of(300, 64700));
 	frame = frame_of(300, 64700);
 	assert_int_equal(pair_transmit(ends.a, &frame, 1), 0);
 	/* What fits into a slot finds room all the same. */
 	send_one(ends.a, frame_of(200, 0));
-	for (unsigned n = 0; n < 8; n++)
+	for (unsigned n = 0; n < FULL; n++)
 		held[n] = take_one(ends.b);
 	expect_one(ends.b, 200);
 	/* The oldest tail is held: nothing is free. */
-	for (unsigned n = 1; n < 8; n++)
+	for (unsigned n = 1; n < FULL; n++)
 		rte_pktmbuf_free(held[n]);
 	assert_true(takes_nothing(ends.b));
 	assert_int_equal(pair_transmit(ends.a, &frame, 1), 0);
@@ -439,13 +441,13 @@ static void pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed(voi
 static void pair_receive__gives_back_a_short_tail_though_nothing_has_come(void **state)
 {
 	struct ends ends = ends_open();
-	struct rte_mbuf *frame = frame_of(300, 2000), *held[9];
+	struct rte_mbuf *frame = frame_of(300, 2000), *held[FULL + 1];
 
 	(void)state;
-	send_one(ends.a, frame_of(300, 3000));
-	for (unsigned n = 1; n < 9; n++)
+	send_one(ends.a, frame_of(300, 14000));
+	for (unsigned n = 1; n < FULL + 1; n++)
 		send_one(ends.a, frame_of(300, 64700));
-	for (unsigned n = 0; n < 9; n++)
+	for (unsigned n = 0; n < FULL + 1; n++)
 		held[n] = take_one(ends.b);
 	assert_int_equal(pair_transmit(ends.a, &frame, 1), 0);
 	rte_pktmbuf_free(held[0]);
@@ -453,7 +455,7 @@ static void pair_receive__gives_back_a_short_tail_though_nothing_has_come(void *
 	assert_true(takes_nothing(ends.b));
 	assert_int_equal(pair_transmit(ends.a, &frame, 1), 1);
 	expect_one(ends.b, 2300);
-	rte_pktmbuf_free_bulk(held + 1, 8);
+	rte_pktmbuf_free_bulk(held + 1, FULL);
 	ends_close(ends);
 }
 
@@ -664,15 +666,15 @@ static void pair_receive__ends_the_pair_for_a_word_that_cannot_be(void **state)
 static void pair_receive__ends_the_pair_for_more_bulk_than_there_is(void **state)
 {
 	struct ends ends = ends_open();
-	struct rte_mbuf *held[8];
+	struct rte_mbuf *held[FULL];
 	unsigned count = 0;
 
 	(void)state;
-	for (unsigned n = 0; n < 9; n++)
+	for (unsigned n = 0; n < FULL + 1; n++)
 		atomic_store(word_at(WORD(0, n)), word_of(1, 100, 65000));
-	while (count < 8 && pair_receive(ends.b, &held[count], 1) == 1)
+	while (count < FULL && pair_receive(ends.b, &held[count], 1) == 1)
 		count++;
-	assert_int_equal(count, 8);
+	assert_int_equal(count, FULL);
 	assert_true(takes_nothing(ends.b));
 	assert_false(pair_sound(ends.b));
 	while (count > 0)
