@@ -41,7 +41,7 @@
 #define STREAM_IDLE    (30 * SECOND)
 #define STREAM_MEMORY  (STREAM_IDLE + FRAME_LIFE)
 #define PEER_MEMORY    (2 * STREAM_MEMORY)
-#define STREAM_TICK    (UINT64_C(1) << 22) /* ns in which the number of first streams grows by one */
+#define STREAM_TICK    (UINT64_C(1) << 22) /* ns in which the number of a first stream grows by 1 */
 #define OPEN_MAX       8                   /* messages to one peer that are partly framed */
 #define ASSEMBLIES_MAX 16   /* messages from one peer that are partly here; more than OPEN_MAX */
 #define SMALL_BYTES    1024 /* transport header included */

@@ -615,7 +615,7 @@ static struct rte_mbuf *frame_again(
 		frame_recall(outbox_header(slot->frame), frame);
 		return slot->frame;
 	}
-	if (!flight_outline(transport, peer, psn))
+	if (!flight_outline(transport, peer, psn) || !outline_there(slot->outline, peer))
 		return NULL;
 	mbuf = outbox_alloc(transport, 1);
 	if (mbuf)
