@@ -7,18 +7,18 @@
 
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
+#include <pmd-glue/place.h>
 
 #define NAME_AT 20u /* where frames of these tests name their receiver */
 #define NID     7u
 
-/* A node of this test process's own. */
+static char name[32]; /* of a node of this test process's own */
+
 static struct port *open_as(uint32_t pid)
 {
 	static const struct port_selection wanted = {.ethertype = 0x88b5, .at = NAME_AT};
-	char name[32];
 	struct port *port;
 
-	snprintf(name, sizeof(name), "test-%ld", (long)getpid());
 	port = node_open(name, 0, 0, pid, false);
 	if (port)
 		port->operations->select(port, &wanted);
@@ -280,8 +280,16 @@ static void node_receive__looks_at_all_of_many(void **state)
 
 static int start(void **state)
 {
+	snprintf(name, sizeof(name), "test-%ld", (long)getpid());
 	setenv("PTL_NID", "7", 1);
 	return fixture_start(state);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	place_remove(name);
+	return 0;
 }
 
 int main(void)
@@ -299,5 +307,5 @@ int main(void)
 		cmocka_unit_test(node_receive__looks_at_all_of_many),
 	};
 
-	return cmocka_run_group_tests(tests, start, NULL);
+	return cmocka_run_group_tests(tests, start, end);
 }
