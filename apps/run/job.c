@@ -291,7 +291,7 @@ static void socket_turn(unsigned n)
 
 /* --- the start */
 
-/* What is a child's from its fork on. */
+/* The part of rank_start() that runs in the child. */
 struct child {
 	int socket;
 	int failed; /* where it says why the program was not started */
