@@ -140,12 +140,24 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 		address_doubt_still(transport, peer);
 }
 
+/* Do frames or acknowledgements of the process to itself wait in it? They are not lost, however
+ * late it is. */
+static bool recovery_waits(const struct transport *transport, const struct peer *peer)
+{
+	return peer->self &&
+	       (transport->loop_head != transport->loop_tail || peer->ack_list != ACK_NONE);
+}
+
 bool recovery_run(struct transport *transport, struct peer *peer)
 {
 	struct flight *flight = peer->flight;
 
 	if (!flight)
 		return true;
+	if (recovery_waits(transport, peer)) {
+		flight->timeout_from = transport->now;
+		peer->progress = transport->now;
+	}
 	if (transport->now - peer->progress >= recovery_silence(transport, peer)) {
 		COUNT(transport, peers_dead);
 		log_debug(LOG_TRANSPORT, "%s: %u:%u acknowledges nothing any more",

@@ -295,6 +295,46 @@ static void retransmission__that_was_not_needed_is_noticed(void **state)
 	network_destroy(network);
 }
 
+/* Nothing of it is lost while the process has no CPU. */
+static void self__is_sent_nothing_twice_however_late_it_is(void **state)
+{
+	struct network *network = network_standard(1, network_seed());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	network_start(network);
+	for (unsigned i = 0; i < 20; i++)
+		network_send(network, 0, 0, i * 10000);
+	while (!network_settled(network)) {
+		network_pass(network, MICROSECOND);
+		node->stalled_until = network->now + 300 * MILLISECOND;
+		network_pass(network, 300 * MILLISECOND);
+	}
+	assert_int_equal(node->counters.retransmits, 0);
+	assert_int_equal(node->counters.timeouts, 0);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* It waits for no longer than it takes to look again, though its peer timeout is over. */
+static void self__is_not_dead_when_the_process_was_stopped(void **state)
+{
+	struct network *network = network_standard(1, network_seed());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 0, 1 << 20);
+	while (!network_settled(network)) {
+		network_pass(network, MICROSECOND);
+		node->stalled_until = network->now + 20 * SECOND;
+		network_pass(network, 20 * SECOND);
+	}
+	assert_int_equal(node->counters.peers_dead, 0);
+	network_check(network);
+	network_destroy(network);
+}
+
 static void peer__that_does_not_exist_is_unreachable(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -500,6 +540,8 @@ int main(void)
 		cmocka_unit_test(acknowledgement__that_opens_the_window_is_used_in_its_turn),
 		cmocka_unit_test(acknowledgement__noted_opens_the_window_for_an_answer),
 		cmocka_unit_test(retransmission__that_was_not_needed_is_noticed),
+		cmocka_unit_test(self__is_sent_nothing_twice_however_late_it_is),
+		cmocka_unit_test(self__is_not_dead_when_the_process_was_stopped),
 		cmocka_unit_test(peer__that_does_not_exist_is_unreachable),
 		cmocka_unit_test(peer__that_falls_silent_is_dead_and_may_come_back),
 		cmocka_unit_test(peer__that_is_silent_does_not_block_another),
