@@ -90,8 +90,7 @@ static const struct message *list_find(const struct messages *messages, uint32_t
 	return message;
 }
 
-/* O1: it is there, unless forged acknowledgements have ended it. Frames are sent again in their
- * order, so it is mostly one of the first. */
+/* O1: it is there. Frames are sent again in their order, so it is mostly one of the first. */
 static const struct message *message_find(const struct peer *peer, uint32_t number)
 {
 	const struct message *message = list_find(&peer->open, number);
@@ -140,25 +139,6 @@ static uint8_t *part_again(const struct part *part, const struct peer *peer, uin
 		message = message->next;
 	}
 	return at;
-}
-
-static bool part_there(const struct part *part, const struct peer *peer)
-{
-	const struct message *message = message_find(peer, part->message);
-	unsigned count = part->kind == RECORD_WHOLE ? part->count : 1;
-
-	for (; count > 0 && message; count--)
-		message = message->next;
-	return part->kind == RECORD_STOP || count == 0;
-}
-
-bool outline_there(const struct outline *outline, const struct peer *peer)
-{
-	for (; outline; outline = outline->next)
-		for (unsigned i = 0; i < outline->count; i++)
-			if (!part_there(&outline->parts[i], peer))
-				return false;
-	return true;
 }
 
 void outline_write(

@@ -44,9 +44,6 @@ static_assert(sizeof(struct outline) == 64, "a cache line");
 /* The outline of a frame of this process, whose transport header is at `bytes`. NULL: no memory. */
 struct outline *outline_make(struct pool *pool, const uint8_t *bytes);
 void outline_free(struct pool *pool, struct outline *outline);
-/* Are the messages still there that it was made from? False: forged acknowledgements have ended one
- * of them, and the frame cannot be made again. */
-bool outline_there(const struct outline *outline, const struct peer *peer);
 /* Writes the frame that it is of, bytes and the fields that stay as they were: type, flags,
  * records, length. bytes: where the transport header will be. */
 void outline_write(const struct outline *outline, const struct peer *peer, struct frame *frame,

@@ -11,12 +11,13 @@
  *     of those after it that have arrived: delivered already (no mbuf in reorder) or held there.
  * I3. A message is in exactly one of waiting (nothing framed), open (its start is framed), unacked
  *     (all is framed). open and unacked are in the order of their numbers and of their last psn.
- * I4. The sender begins a new stream when it has sent nothing for STREAM_IDLE, the receiver keeps a
- *     stream in mind for STREAM_MEMORY after it last heard the peer, and a peer is forgotten only
- *     after PEER_MEMORY of silence both ways: so a sender that starts from nothing meets a receiver
- *     that remembers nothing, and stream numbers never meet their own past. It relies on no frame
- *     living longer than FRAME_LIFE in the network, and on this: only frames that their sender
- *     remembers having sent to the peer count as heard. It answers questions without a trace.
+ * I4. The sender begins a new stream when it has sent nothing for STREAM_IDLE and no message is
+ *     open, the receiver keeps a stream in mind for STREAM_MEMORY after it last heard the peer,
+ *     and a peer is forgotten only after PEER_MEMORY of silence both ways: so a sender that starts
+ *     from nothing meets a receiver that remembers nothing, and stream numbers never meet their
+ *     own past. It relies on no frame living longer than FRAME_LIFE in the network, and on this:
+ *     only frames that their sender remembers having sent to the peer count as heard. It answers
+ *     questions without a trace.
  * I5. When the table is crowded, strangers' peers are forgotten early: those of which nothing is
  *     under way, and whose streams began with a psn of a generation before the last two. A process
  *     that is not known must begin its stream with a psn of the last two: so no frame that came

@@ -360,10 +360,12 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 		congestion_reset(peer);
 }
 
-/* Does the next frame begin a stream? */
+/* Does the next frame begin a stream? A message ends in the stream that it began in, however long
+ * the process was stopped meanwhile: its first psn is a number of that stream. */
 static inline bool stream_over(const struct transport *transport, const struct peer *peer)
 {
-	return peer->outgoing == OUTGOING_CLOSED || transport->now - peer->data_sent >= STREAM_IDLE;
+	return peer->outgoing == OUTGOING_CLOSED ||
+	       (!peer->open.head && transport->now - peer->data_sent >= STREAM_IDLE);
 }
 
 static bool flight_begin(struct transport *transport, struct peer *peer)
@@ -615,7 +617,7 @@ static struct rte_mbuf *frame_again(
 		frame_recall(outbox_header(slot->frame), frame);
 		return slot->frame;
 	}
-	if (!flight_outline(transport, peer, psn) || !outline_there(slot->outline, peer))
+	if (!flight_outline(transport, peer, psn))
 		return NULL;
 	mbuf = outbox_alloc(transport, 1);
 	if (mbuf)

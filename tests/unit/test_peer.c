@@ -335,6 +335,26 @@ static void self__is_not_dead_when_the_process_was_stopped(void **state)
 	network_destroy(network);
 }
 
+/* The stops are longer than a stream may be idle. A message ends in the stream that it began in. */
+static void self__goes_on_after_a_stop_in_the_middle_of_messages(void **state)
+{
+	struct network *network = network_standard(1, network_seed());
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	network_start(network);
+	for (unsigned i = 0; i < 4; i++)
+		network_send(network, 0, 0, 100000);
+	while (!network_settled(network)) {
+		network_pass(network, MICROSECOND);
+		node->stalled_until = network->now + 40 * SECOND;
+		network_pass(network, 40 * SECOND);
+	}
+	assert_int_equal(node->counters.peers_dead, 0);
+	network_check(network);
+	network_destroy(network);
+}
+
 static void peer__that_does_not_exist_is_unreachable(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -542,6 +562,7 @@ int main(void)
 		cmocka_unit_test(retransmission__that_was_not_needed_is_noticed),
 		cmocka_unit_test(self__is_sent_nothing_twice_however_late_it_is),
 		cmocka_unit_test(self__is_not_dead_when_the_process_was_stopped),
+		cmocka_unit_test(self__goes_on_after_a_stop_in_the_middle_of_messages),
 		cmocka_unit_test(peer__that_does_not_exist_is_unreachable),
 		cmocka_unit_test(peer__that_falls_silent_is_dead_and_may_come_back),
 		cmocka_unit_test(peer__that_is_silent_does_not_block_another),
