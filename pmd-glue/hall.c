@@ -79,18 +79,6 @@ struct half_open {
 	uint64_t deadline;
 };
 
-/* Reasons to complain, of which each is named once. */
-enum reason {
-	REASON_USER,
-	REASON_STRANGE,
-	REASON_VERSION,
-	REASON_NODE,
-	REASON_SIZE,
-	REASON_MEMORY,
-	REASON_LINKS,
-	REASON_DESCRIPTORS,
-};
-
 struct hall {
 	struct hall *next; /* of this process's */
 	struct hall_options options;
@@ -101,7 +89,7 @@ struct hall {
 	int page_file;
 	bool cheap;  /* H5: this process is registered */
 	bool looked; /* in this series of hall_turn() */
-	uint32_t complained;
+	uint64_t refused[REFUSALS];
 	_Atomic uint32_t *word; /* in this process's page */
 	struct link news;       /* links with events to report */
 	unsigned half_open_count;
@@ -123,11 +111,11 @@ static void close_and_forget(int *fd)
 	*fd = -1;
 }
 
+/* Counts a refusal; the first one for each reason has a line in the log. */
 #define complain(hall, reason, ...)                                                                \
 	do {                                                                                       \
-		if (((hall)->complained & 1u << (reason)) == 0)                                    \
+		if ((hall)->refused[reason]++ == 0)                                                \
 			log_warning(__VA_ARGS__);                                                  \
-		(hall)->complained |= 1u << (reason);                                              \
 	} while (0)
 
 /* --- H7 --- */
@@ -345,15 +333,15 @@ static enum heard parcel_receive(struct parcel *parcel, int socket, unsigned des
 }
 
 /* H2. Who is at the other end, by the kernel's word. */
-static bool peer_trusted(struct hall *hall, int socket, uid_t *uid)
+static bool peer_trusted(struct hall *hall, int socket, struct ucred *who)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(peer);
 	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-	*uid = peer.uid;
+	*who = peer;
 	if (peer.uid == hall->place.uid || peer.uid == 0)
 		return true;
-	complain(hall, REASON_USER,
+	complain(hall, REFUSED_USER,
 		"node: system process %d of user %u in %s is refused, because this process is user "
 		"%u's: run both as one user",
 		peer.pid, peer.uid, hall->place.path, hall->place.uid);
@@ -363,14 +351,14 @@ static bool peer_trusted(struct hall *hall, int socket, uid_t *uid)
 static bool hello_sizes(struct hall *hall, const struct hello *hello)
 {
 	if (hello->frame_size != hall->options.frame_size) {
-		complain(hall, REASON_SIZE,
+		complain(hall, REFUSED_SIZE,
 			"node: process id %u in %s has frames of %u bytes and this process of %u, "
 			"so they cannot talk: give both the same PTL_MTU",
 			hello->pid, hall->place.path, hello->frame_size, hall->options.frame_size);
 		return false;
 	}
 	if (hello->pair_bytes != hall->options.pair_bytes) {
-		complain(hall, REASON_VERSION,
+		complain(hall, REFUSED_VERSION,
 			"node: process id %u in %s shares %llu bytes and this process %zu, so they "
 			"cannot talk: run both with the same version of Postern",
 			hello->pid, hall->place.path, (unsigned long long)hello->pair_bytes,
@@ -384,14 +372,14 @@ static bool parcel_fits(struct hall *hall, const struct parcel *parcel, enum kin
 {
 	const struct hello *hello = &parcel->hello;
 	if (parcel->length < offsetof(struct hello, kind) || hello->magic != MAGIC) {
-		complain(hall, REASON_STRANGE,
+		complain(hall, REFUSED_STRANGE,
 			"node: a program that does not speak as Postern does has connected in %s "
 			"and is refused: keep others out of this directory",
 			hall->place.path);
 		return false;
 	}
 	if (hello->version != VERSION) {
-		complain(hall, REASON_VERSION,
+		complain(hall, REFUSED_VERSION,
 			"node: a process in %s speaks version %u and this process version %u, so "
 			"they cannot talk: run both with the same version of Postern",
 			hall->place.path, hello->version, VERSION);
@@ -399,14 +387,14 @@ static bool parcel_fits(struct hall *hall, const struct parcel *parcel, enum kin
 	}
 	if (parcel->length != sizeof(*hello) || hello->kind != kind || hello->incarnation == 0 ||
 		hello->pid == HALL_PID_ANY || hello->pid == hall->place.pid) {
-		complain(hall, REASON_STRANGE,
+		complain(hall, REFUSED_STRANGE,
 			"node: a process in %s that claims process id %u breaks the protocol and "
 			"is refused: keep programs other than Postern's out of this directory",
 			hall->place.path, hello->pid);
 		return false;
 	}
 	if (hello->nid != hall->options.nid) {
-		complain(hall, REASON_NODE,
+		complain(hall, REFUSED_NODE,
 			"node: process id %u in %s has node id %u and this process %u, so they "
 			"cannot talk: give both the same PTL_NID, or different names (node:NAME)",
 			hello->pid, hall->place.path, hello->nid, hall->options.nid);
@@ -471,7 +459,7 @@ static bool link_room(struct hall *hall)
 {
 	if (hall->link_count < LINKS_MAX)
 		return true;
-	complain(hall, REASON_LINKS,
+	complain(hall, REFUSED_LINKS,
 		"node: this process has links to %u processes in %s, which is the most, and "
 		"refuses further ones",
 		LINKS_MAX, hall->place.path);
@@ -536,12 +524,14 @@ static bool link_answered(struct hall *hall, struct hall_link *link, const struc
 }
 
 /* Takes wake-ups off a socket. Descriptors that came with them are closed by the kernel. */
-static enum heard wakes_take(int socket)
+static enum heard wakes_take(struct hall_link *link)
 {
 	char byte;
 	ssize_t length = 1;
-	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
-		length = recv(socket, &byte, sizeof(byte), MSG_DONTWAIT);
+	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++) {
+		length = recv(link->socket, &byte, sizeof(byte), MSG_DONTWAIT);
+		link->wakes_received += length > 0;
+	}
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return HEARD_NOTHING;
 	return length > 0 ? HEARD_MESSAGE : HEARD_END;
@@ -554,13 +544,13 @@ static enum heard link_hear(struct hall *hall, struct hall_link *link)
 	enum heard heard;
 	bool good;
 	if (link->answered)
-		return wakes_take(link->socket);
+		return wakes_take(link);
 	heard = parcel_receive(&parcel, link->socket, 1);
 	if (heard != HEARD_MESSAGE)
 		return heard;
 	good = link_answered(hall, link, &parcel);
 	parcel_close(&parcel);
-	return good ? wakes_take(link->socket) : HEARD_END;
+	return good ? wakes_take(link) : HEARD_END;
 }
 
 void hall_call(struct hall_link *link, uint32_t asleep)
@@ -569,6 +559,7 @@ void hall_call(struct hall_link *link, uint32_t asleep)
 	/* A full socket wakes as well as one more message would. */
 	if (link->answered && (sent == 1 || errno == EAGAIN))
 		link->woken = asleep;
+	link->wakes_sent += sent == 1;
 }
 
 /* --- newcomers --- */
@@ -591,7 +582,7 @@ static bool parcel_map(struct hall *hall, const struct parcel *parcel, struct ac
 		munmap(accepted->page, page_size());
 	if (accepted->memory)
 		munmap(accepted->memory, bytes);
-	complain(hall, REASON_MEMORY,
+	complain(hall, REFUSED_MEMORY,
 		"node: process id %u in %s shares memory that is unsealed, of another size or "
 		"cannot be mapped, and is refused: run both with the same version of Postern",
 		parcel->hello.pid, hall->place.path);
@@ -622,7 +613,8 @@ static bool newcomer_welcome(
 }
 
 /* Makes a link of a newcomer's socket; false: it is refused. */
-static bool newcomer_enter(struct hall *hall, int socket, const struct parcel *parcel, uid_t uid)
+static bool newcomer_enter(
+	struct hall *hall, int socket, const struct parcel *parcel, const struct ucred *who)
 {
 	struct accepted accepted;
 	struct hall_link *link, *replaced;
@@ -641,7 +633,8 @@ static bool newcomer_enter(struct hall *hall, int socket, const struct parcel *p
 	link->asleep = accepted.page;
 	link->memory = accepted.memory;
 	link->incarnation = parcel->hello.incarnation;
-	link->uid = uid;
+	link->uid = who->uid;
+	link->process = who->pid;
 	link->end = 1;
 	link->answered = true;
 	link_report(hall, link, replaced ? HALL_REPLACED : HALL_CAME);
@@ -652,14 +645,15 @@ static bool newcomer_enter(struct hall *hall, int socket, const struct parcel *p
 static bool newcomer_waits(struct hall *hall, int socket)
 {
 	struct parcel parcel;
-	uid_t uid;
+	struct ucred who;
 	enum heard heard = parcel_receive(&parcel, socket, 2);
 	bool entered;
 	if (heard == HEARD_NOTHING)
 		return true;
-	entered = heard == HEARD_MESSAGE && peer_trusted(hall, socket, &uid) &&
+	hall->refused[REFUSED_SILENT] += heard == HEARD_END;
+	entered = heard == HEARD_MESSAGE && peer_trusted(hall, socket, &who) &&
 		  parcel_fits(hall, &parcel, KIND_HELLO) &&
-		  newcomer_enter(hall, socket, &parcel, uid);
+		  newcomer_enter(hall, socket, &parcel, &who);
 	parcel_close(&parcel);
 	if (!entered)
 		socket_close(hall, &socket);
@@ -677,6 +671,7 @@ static void half_open_remove(struct hall *hall, unsigned n)
 static void half_open_add(struct hall *hall, int socket)
 {
 	if (hall->half_open_count == HALF_OPEN_MAX) {
+		hall->refused[REFUSED_SILENT]++;
 		socket_close(hall, &hall->half_open[0].socket);
 		half_open_remove(hall, 0);
 	}
@@ -696,6 +691,7 @@ static void half_open_look(struct hall *hall)
 				n++;
 				continue;
 			}
+			hall->refused[REFUSED_SILENT]++;
 			socket_close(hall, &half_open->socket);
 		}
 		half_open_remove(hall, n);
@@ -708,7 +704,7 @@ static bool newcomers_accept(struct hall *hall)
 	for (unsigned n = 0; n < ACCEPTS_AT_ONCE; n++) {
 		int socket = accept4(hall->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (socket < 0 && (errno == EMFILE || errno == ENFILE))
-			complain(hall, REASON_DESCRIPTORS,
+			complain(hall, REFUSED_RESOURCES,
 				"node: a process waits in %s to be let in: %s: raise the limit of "
 				"open files by ulimit -n",
 				hall->place.path, strerror(errno));
@@ -786,6 +782,16 @@ const char *hall_path(const struct hall *hall)
 	return hall->place.path;
 }
 
+const uint64_t *hall_refused(const struct hall *hall)
+{
+	return hall->refused;
+}
+
+unsigned hall_present(const struct hall *hall, struct glue_process *processes, unsigned count)
+{
+	return place_present(&hall->place, processes, count);
+}
+
 /* Nothing but time is needed. */
 static bool connect_passes(int error)
 {
@@ -803,7 +809,8 @@ static void *link_memory(const struct hall *hall, int *file)
 	return memory;
 }
 
-static struct hall_link *connect_link(struct hall *hall, uint32_t pid, int socket, uid_t uid)
+static struct hall_link *connect_link(
+	struct hall *hall, uint32_t pid, int socket, const struct ucred *who)
 {
 	struct hall_link *link = NULL;
 	int file, error;
@@ -811,7 +818,8 @@ static struct hall_link *connect_link(struct hall *hall, uint32_t pid, int socke
 	if (memory)
 		link = link_make(hall, pid);
 	if (link && hello_send(hall, socket, KIND_HELLO, file) && link_join(hall, link, socket)) {
-		link->uid = uid;
+		link->uid = who->uid;
+		link->process = who->pid;
 		link->memory = memory;
 		close(file);
 		return link;
@@ -830,23 +838,23 @@ struct hall_link *hall_connect(struct hall *hall, uint32_t pid)
 {
 	struct sockaddr_un address = place_address(&hall->place, pid);
 	struct hall_link *link = NULL;
+	struct ucred who;
 	int fd, error;
-	uid_t uid;
 	assert(pid != hall->place.pid && !link_find(hall, pid));
 	if (!link_room(hall))
 		return NULL;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
 		errno = EACCES;
-		if (peer_trusted(hall, fd, &uid))
-			link = connect_link(hall, pid, fd, uid);
+		if (peer_trusted(hall, fd, &who))
+			link = connect_link(hall, pid, fd, &who);
 	}
 	if (link)
 		return link;
 	error = errno;
 	close_and_forget(&fd);
 	if (!connect_passes(error))
-		complain(hall, REASON_DESCRIPTORS,
+		complain(hall, REFUSED_RESOURCES,
 			"node: process id %u in %s cannot be reached: %s: free some memory, or "
 			"raise the limits of open files and of file sizes (ulimit -n, ulimit -f)",
 			pid, hall->place.path, strerror(error));

@@ -16,7 +16,8 @@
  *     name, and it removes a socket that a dead process left there.
  * H2. All that can be checked of another process's message is checked. The kernel reports its user.
  *     Its memory must have the agreed size and seals, so that nobody can truncate it under a
- *     reader. A refused process sees the end of its socket; the log has one line for each reason.
+ *     reader. A refused process sees the end of its socket; a counter counts each reason, and the
+ *     log has one line for each.
  * H3. The maker of a link may use the memory at once. Until the link is answered, each hall_wake()
  *     wakes the other process, so it overlooks nothing that was published before its answer.
  * H4. If two processes connect to each other at the same time, the link of the process with the
@@ -42,6 +43,25 @@
 #include <base/list.h>
 
 #define HALL_PID_ANY UINT32_MAX
+
+/* Why other processes were refused, and what failed: X(constant, name). */
+#define HALL_REFUSALS(X)                                                                           \
+	X(REFUSED_USER, "other_user")       /* the process is another user's */                    \
+	X(REFUSED_STRANGE, "not_postern")   /* its messages are not Postern's */                   \
+	X(REFUSED_VERSION, "other_version") /* of the protocol, or of the memory's layout */       \
+	X(REFUSED_NODE, "other_nid")                                                               \
+	X(REFUSED_SIZE, "other_mtu")                                                               \
+	X(REFUSED_MEMORY, "bad_memory")        /* unsealed, of another size, or not mappable */    \
+	X(REFUSED_LINKS, "too_many_processes") /* this process has all the links it can have */    \
+	X(REFUSED_RESOURCES, "no_resources")   /* no descriptor or no memory */                    \
+	X(REFUSED_SILENT, "silent")            /* it connected and said nothing, or left */
+
+enum hall_refusal {
+#define X(constant, name) constant,
+	HALL_REFUSALS(X)
+#undef X
+		REFUSALS
+};
 
 struct hall;
 
@@ -73,6 +93,9 @@ struct hall_link {
 	void *context; /* the caller's, NULL at first */
 	uint32_t pid;
 	uid_t uid;
+	pid_t process;           /* the system's number; 0: it is of another container */
+	uint64_t wakes_received; /* messages that woke this process, or would have */
+	uint64_t wakes_sent;
 	/* The hall's. */
 	uint64_t incarnation; /* of the other process's hall; 0: not known yet */
 	struct link listed;   /* in the list of those with news */
@@ -98,6 +121,12 @@ struct hall *hall_open(const struct hall_options *options);
 void hall_close(struct hall *hall);
 uint32_t hall_pid(const struct hall *hall);
 const char *hall_path(const struct hall *hall); /* of its directory */
+/* How often since hall_open(), by enum hall_refusal. */
+const uint64_t *hall_refused(const struct hall *hall);
+/* Writes up to `count` processes in the hall but this one, sorted by process id, and returns how
+ * many there are. Under the front end's lock, in any thread. */
+struct glue_process;
+unsigned hall_present(const struct hall *hall, struct glue_process *processes, unsigned count);
 
 /* An epoll descriptor that is readable while hall_turn() has something to look at; so it also is
  * after another process's hall_wake() for this one in its sleep. */

@@ -20,6 +20,7 @@
  * I3. Pairs that carried frames lately (hot) are looked at in each call, of the others (cold) a
  *     part, so that many idle pairs cost little. All pairs are looked at before the owner sleeps.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ struct member {
 	uint32_t pid;
 	bool heard;             /* frames have passed since the last tick */
 	uint64_t stalled;       /* since when it has taken nothing; 0: it has */
+	uint64_t dropped;       /* frames that it did not take (I2) */
 	struct hall_link *link; /* NULL: the process has ended (I1) */
 	struct pair *pair;
 	struct member *next; /* in its bucket */
@@ -66,12 +68,13 @@ struct node {
 	uint32_t
 		name_at; /* where in a frame the node id and the process id of its receiver stand */
 	unsigned count;
-	unsigned hot;   /* members below it are hot, the others cold (I3) */
-	unsigned first; /* hot members take turns at being looked at first */
-	unsigned cold;  /* the next look at cold members begins so far behind `hot` */
-	unsigned calls; /* since the last look at the time */
-	uint64_t tick;  /* the time of the next look at the hall */
-	bool all;       /* the next call looks at all pairs (I3) */
+	unsigned hot;    /* members below it are hot, the others cold (I3) */
+	unsigned first;  /* hot members take turns at being looked at first */
+	unsigned cold;   /* the next look at cold members begins so far behind `hot` */
+	unsigned calls;  /* since the last look at the time */
+	uint64_t tick;   /* the time of the next look at the hall */
+	uint64_t broken; /* processes that broke the rules of a pair */
+	bool all;        /* the next call looks at all pairs (I3) */
 	struct port_counters counters; /* of pairs that have gone */
 	struct member *members[NODE_MEMBERS];
 	struct member *buckets[BUCKETS]; /* those that have not ended, by process id */
@@ -301,6 +304,7 @@ static unsigned node_send_run(
 	if (put == count || !member_stalled(member))
 		return put;
 	node->counters.missed += count - put;
+	member->dropped += count - put;
 	rte_pktmbuf_free_bulk(frames + put, count - put);
 	return count;
 }
@@ -349,6 +353,7 @@ static bool member_receive(
 			"shares with this one, which drops it: restart it",
 			node->port.name, member->pid, (unsigned)member->link->uid);
 		node->counters.errors++;
+		node->broken++;
 		member_end(node, member);
 	}
 	if (member->link)
@@ -474,6 +479,71 @@ static const struct port_operations node_operations = {
 	.interrupt = node_interrupt,
 	.close = node_close,
 };
+
+/* --- looking inside --- */
+
+/* The node inside faults and captures; NULL: the port is none. */
+static struct node *node_of(struct port *port)
+{
+	port = fault_inside(port);
+	return port->operations->describe == node_describe ? (struct node *)port : NULL;
+}
+
+bool glue_node_describe(struct port *port, struct glue_node *description)
+{
+	static const char *const reasons[] = {
+#define X(constant, name) name,
+		HALL_REFUSALS(X)
+#undef X
+	};
+	struct node *node = node_of(port);
+
+	static_assert(REFUSALS < GLUE_REFUSALS, "there is room for all reasons");
+	if (!node)
+		return false;
+	*description = (struct glue_node){.path = hall_path(node->hall), .pairs = node->count};
+	for (unsigned n = 0; n < node->count; n++)
+		description->pair_memory += pair_count(node->members[n]->pair).memory;
+	for (unsigned n = 0; n < REFUSALS; n++)
+		description->refused[n] =
+			(struct glue_refusal){reasons[n], hall_refused(node->hall)[n]};
+	description->refused[REFUSALS] = (struct glue_refusal){"broke_rules", node->broken};
+	description->refusals = REFUSALS + 1;
+	return true;
+}
+
+unsigned glue_node_present(struct port *port, struct glue_process *processes, unsigned count)
+{
+	struct node *node = node_of(port);
+
+	return node ? hall_present(node->hall, processes, count) : 0;
+}
+
+bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *description)
+{
+	struct node *node = node_of(port);
+	struct member *member = node ? member_find(node, pid) : NULL;
+	struct pair_counters counters;
+
+	if (!member)
+		return false;
+	counters = pair_count(member->pair);
+	*description = (struct glue_pair){.process = (uint32_t)member->link->process,
+		.frames_sent = counters.sent,
+		.frames_received = counters.received,
+		.bytes_sent = counters.bytes_sent,
+		.bytes_received = counters.bytes_received,
+		.full = counters.full,
+		.dropped = member->dropped,
+		.wakes_sent = member->link->wakes_sent,
+		.wakes_received = member->link->wakes_received,
+		.memory = counters.memory};
+	for (unsigned n = 0; n < node->hot && !description->hot; n++)
+		description->hot = node->members[n] == member;
+	return true;
+}
+
+/* --- opening --- */
 
 /* A number of this machine's own, the same for all its processes: the node id where none is set. */
 static uint32_t machine_number(void)

@@ -209,6 +209,7 @@ static inline void out_publish(
 	out->placed = place->placed;
 	out->sent++;
 	pair->counters.sent++;
+	pair->counters.bytes_sent += head + tail;
 }
 
 static void segments_copy(uint8_t *to, const struct rte_mbuf *segment)
@@ -377,6 +378,7 @@ static inline struct rte_mbuf *in_next(struct pair *pair)
 	}
 	in->placed = place.placed;
 	in->taken++;
+	pair->counters.bytes_received += head + tail;
 	return frame;
 }
 
@@ -449,5 +451,8 @@ void pair_close(struct pair *pair)
 
 struct pair_counters pair_count(const struct pair *pair)
 {
-	return pair->counters;
+	struct pair_counters counters = pair->counters;
+	counters.memory = pair_bytes_touched() + RTE_MIN(pair->out.backed, (uint64_t)PAIR_BULK) +
+			  RTE_MIN(pair->in.placed, (uint64_t)PAIR_BULK);
+	return counters;
 }

@@ -16,6 +16,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
 
 #define NAME_LENGTH   32u
@@ -198,27 +199,83 @@ static void socket_remove(const struct place *place, uint32_t pid)
 	unlinkat(place->directory, name, 0);
 }
 
-/* Removes the sockets of other processes that have died. */
-static void place_sweep(const struct place *place)
+static DIR *sockets_list(const struct place *place)
 {
 	int copy = openat(place->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
-	struct dirent *entry;
-	if (!directory) {
+	if (!directory)
 		close_and_forget(&copy);
-		return;
-	}
-	for (unsigned n = 0; n < SWEPT_AT_ONCE && (entry = readdir(directory)); n++) {
+	return directory;
+}
+
+/* The next name in a list that is another process's. */
+static bool sockets_next(const struct place *place, DIR *directory, uint32_t *pid)
+{
+	struct dirent *entry;
+	while ((entry = readdir(directory))) {
 		char *end;
-		unsigned long pid = strtoul(entry->d_name, &end, 10);
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || *end != 0 ||
-			pid >= HALL_PID_ANY || pid == place->pid ||
-			!pid_lock(place, (uint32_t)pid, F_WRLCK))
-			continue;
-		unlinkat(place->directory, entry->d_name, 0);
-		pid_lock(place, (uint32_t)pid, F_UNLCK);
+		unsigned long number = strtoul(entry->d_name, &end, 10);
+		*pid = (uint32_t)number;
+		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9' && *end == 0 &&
+			number < HALL_PID_ANY && number != place->pid)
+			return true;
 	}
-	closedir(directory);
+	return false;
+}
+
+/* Removes the sockets of other processes that have died. */
+static void place_sweep(const struct place *place)
+{
+	DIR *directory = sockets_list(place);
+	uint32_t pid;
+	for (unsigned n = 0; directory && n < SWEPT_AT_ONCE && sockets_next(place, directory, &pid);
+		n++) {
+		if (!pid_lock(place, pid, F_WRLCK))
+			continue;
+		socket_remove(place, pid);
+		pid_lock(place, pid, F_UNLCK);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+static int process_compare(const void *left, const void *right)
+{
+	const struct glue_process *a = left, *b = right;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+/* Is this process id taken by another process? *uid: by whose. */
+static bool pid_taken(const struct place *place, uint32_t pid, uid_t *uid)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)pid, .l_len = 1};
+	char name[sizeof("4294967295")];
+	struct stat status;
+	snprintf(name, sizeof(name), "%u", pid);
+	if (fcntl(place->lock, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK ||
+		fstatat(place->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+		return false;
+	*uid = status.st_uid;
+	return true;
+}
+
+unsigned place_present(const struct place *place, struct glue_process *processes, unsigned count)
+{
+	DIR *directory = sockets_list(place);
+	struct glue_process process;
+	unsigned found = 0;
+	while (directory && sockets_next(place, directory, &process.pid)) {
+		if (!pid_taken(place, process.pid, &process.uid))
+			continue;
+		if (found < count)
+			processes[found] = process;
+		found++;
+	}
+	if (directory)
+		closedir(directory);
+	qsort(processes, found < count ? found : count, sizeof(*processes), process_compare);
+	return found;
 }
 
 bool place_take(struct place *place, uint32_t pid)

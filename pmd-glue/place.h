@@ -14,6 +14,8 @@
 /* log_error() or log_info(). */
 typedef void place_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+struct glue_process;
+
 struct place {
 	place_tell *tell; /* why the directory cannot be had */
 	int directory;
@@ -31,6 +33,8 @@ bool place_open(struct place *place, const char *name, place_tell *tell);
 bool place_take(struct place *place, uint32_t pid);
 /* Of a process's socket. */
 struct sockaddr_un place_address(const struct place *place, uint32_t pid);
+/* hall_present() of hall.h; what has died and left its socket is no process. */
+unsigned place_present(const struct place *place, struct glue_process *processes, unsigned count);
 /* Removes this process's socket. */
 void place_leave(const struct place *place);
 /* Gives the process id back, and closes all descriptors. */

@@ -26,8 +26,9 @@
 #include <host/interface.h>
 #include <pmd-glue/glue.h>
 
-#define PAGE_ITEMS  64
-#define ACCESS_LOOK 1024 /* access control entries in one look */
+#define PAGE_ITEMS     64
+#define ACCESS_LOOK    1024 /* access control entries in one look */
+#define NODE_PROCESSES 4096 /* of a node that are told */
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -769,6 +770,87 @@ void tell_peers(struct interface *interface, struct page page, struct report *re
 	list_open(report, look.transport.peers, page, look.next);
 	for (uint32_t i = 0; i < look.count; i++)
 		tell_peer(&look.peers[i], report);
+	report_close(report);
+}
+
+/* --- the node --- */
+
+struct node_look {
+	struct glue_node node;
+	bool found; /* the port is a node's */
+	uint32_t count;
+	struct {
+		struct glue_process process;
+		struct glue_pair pair;
+		bool paired;
+	} items[PAGE_ITEMS];
+};
+
+static void look_node(struct interface *interface, void *context)
+{
+	struct node_look *look = context;
+
+	look->found = glue_node_describe(interface->port, &look->node);
+	for (uint32_t i = 0; i < look->count; i++)
+		look->items[i].paired = glue_node_pair(
+			interface->port, look->items[i].process.pid, &look->items[i].pair);
+}
+
+static void tell_refusals(const struct glue_node *node, struct report *report)
+{
+	report_object(report, "refused");
+	for (unsigned i = 0; i < node->refusals; i++)
+		report_number(report, node->refused[i].reason, node->refused[i].count);
+	report_close(report);
+}
+
+static void tell_pair(const struct glue_pair *pair, struct report *report)
+{
+	report_number(report, "process", pair->process);
+	report_flag(report, "hot", pair->hot);
+	report_number(report, "frames_sent", pair->frames_sent);
+	report_number(report, "frames_received", pair->frames_received);
+	report_number(report, "bytes_sent", pair->bytes_sent);
+	report_number(report, "bytes_received", pair->bytes_received);
+	report_number(report, "full", pair->full);
+	report_number(report, "dropped", pair->dropped);
+	report_number(report, "wakes_sent", pair->wakes_sent);
+	report_number(report, "wakes_received", pair->wakes_received);
+	report_number(report, "memory", pair->memory);
+}
+
+void tell_node(struct interface *interface, struct page page, struct report *report)
+{
+	static struct glue_process present[NODE_PROCESSES]; /* of whoever has the library's lock */
+	uint32_t total = glue_node_present(interface->port, present, NODE_PROCESSES);
+	uint32_t known = total < NODE_PROCESSES ? total : NODE_PROCESSES;
+	struct node_look look = {0};
+
+	for (uint32_t i = page.first; i < known && look.count < page_count(page); i++)
+		look.items[look.count++].process = present[i];
+	interface_look(interface, look_node, &look);
+	report_number(report, "nid", interface->self.nid);
+	report_number(report, "pid", interface->self.pid);
+	report_number(report, "uid", interface->uid);
+	if (look.found) {
+		report_text(report, "hall", look.node.path);
+		report_number(report, "pairs", look.node.pairs);
+		report_number(report, "memory", look.node.pair_memory);
+		tell_refusals(&look.node, report);
+	} else {
+		report_nothing(report, "hall");
+	}
+	list_open(report, total, page,
+		page.first + look.count < known ? page.first + look.count : UINT32_MAX);
+	for (uint32_t i = 0; i < look.count; i++) {
+		report_object(report, NULL);
+		report_number(report, "pid", look.items[i].process.pid);
+		report_number(report, "uid", look.items[i].process.uid);
+		report_flag(report, "pair", look.items[i].paired);
+		if (look.items[i].paired)
+			tell_pair(&look.items[i].pair, report);
+		report_close(report);
+	}
 	report_close(report);
 }
 

@@ -67,6 +67,8 @@ void tell_queues(struct interface *interface, struct page page, struct report *r
 	CORE_API(tell_queues);
 void tell_peers(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_peers); /* paged */
+void tell_node(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_node); /* paged */
 void tell_drops(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_drops);
 void tell_stats(struct interface *interface, struct page page, struct report *report)

@@ -40,6 +40,8 @@ static const struct topic topics[] = {
 	{"ac", NULL, "access control entries", true, tell_access},
 	{"peers", NULL, "other processes: address, round trip time, window, losses", true,
 		tell_peers},
+	{"node", NULL, "processes of this machine: what passes between them and this", true,
+		tell_node},
 	{"drops", NULL, "what was dropped, by reason", false, tell_drops},
 	{"stats", NULL, "all counters", false, tell_stats},
 	{"config", NULL, "all settings with their values", false, tell_config},

@@ -20,7 +20,7 @@ import time
 
 import programs
 
-TOPICS = ["ac", "config", "drops", "eq", "md", "me", "ni", "peers", "poll", "port", "portals", "queues", "stats"]
+TOPICS = ["ac", "config", "drops", "eq", "md", "me", "ni", "node", "peers", "poll", "port", "portals", "queues", "stats"]
 NOBODY = pwd.getpwnam("nobody")
 
 

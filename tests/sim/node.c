@@ -629,6 +629,30 @@ void glue_thread_enter(void)
 {
 }
 
+/* The simulated network is no node of a machine. */
+bool glue_node_describe(struct port *port, struct glue_node *description)
+{
+	(void)port;
+	(void)description;
+	return false;
+}
+
+unsigned glue_node_present(struct port *port, struct glue_process *processes, unsigned count)
+{
+	(void)port;
+	(void)processes;
+	(void)count;
+	return 0;
+}
+
+bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *description)
+{
+	(void)port;
+	(void)pid;
+	(void)description;
+	return false;
+}
+
 unsigned glue_devices(struct glue_device *devices, unsigned count)
 {
 	(void)devices;

@@ -786,34 +786,45 @@ static void refused(struct hall *hall, const struct hello *hello, size_t length,
 	assert_true(log_said(words));
 }
 
+/* Once, for this reason and no other. */
+static void assert_counted(const struct hall *hall, enum hall_refusal refusal)
+{
+	for (unsigned n = 0; n < REFUSALS; n++)
+		assert_int_equal(hall_refused(hall)[n], n == refusal);
+}
+
 static void hall_turn__refuses_another_hello(void **state)
 {
 	static const struct {
 		struct hello hello;
 		size_t length;
+		enum hall_refusal refusal;
 		const char *words;
 	} cases[] = {
-		{{MAGIC + 1, 1, 1, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC + 1, 1, 1, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
 			"does not speak as Postern does"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 1}, 4, "does not speak as Postern does"},
-		{{MAGIC, 2, 1, NID, 9, FRAME, BYTES, 1}, 8, "version 2 and this process version 1"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 1}, 16, "breaks the protocol"},
-		{{MAGIC, 1, 2, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 1}, 4, REFUSED_STRANGE,
+			"does not speak as Postern does"},
+		{{MAGIC, 2, 1, NID, 9, FRAME, BYTES, 1}, 8, REFUSED_VERSION,
+			"version 2 and this process version 1"},
+		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 1}, 16, REFUSED_STRANGE,
 			"breaks the protocol"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 0}, sizeof(struct hello),
+		{{MAGIC, 1, 2, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
 			"breaks the protocol"},
-		{{MAGIC, 1, 1, NID, 1, FRAME, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 0}, sizeof(struct hello), REFUSED_STRANGE,
+			"breaks the protocol"},
+		{{MAGIC, 1, 1, NID, 1, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
 			"claims process id 1"},
 		{{MAGIC, 1, 1, NID, HALL_PID_ANY, FRAME, BYTES, 1}, sizeof(struct hello),
-			"breaks the protocol"},
-		{{MAGIC, 1, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+			REFUSED_STRANGE, "breaks the protocol"},
+		{{MAGIC, 1, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_NODE,
 			"process id 9 in "},
-		{{MAGIC, 1, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC, 1, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_NODE,
 			"has node id 8 and this process 7, so they cannot talk: give both the "
 			"same PTL_NID"},
-		{{MAGIC, 1, 1, NID, 9, FRAME + 1, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC, 1, 1, NID, 9, FRAME + 1, BYTES, 1}, sizeof(struct hello), REFUSED_SIZE,
 			"frames of 9001 bytes and this process of 9000"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES + 1, 1}, sizeof(struct hello),
+		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES + 1, 1}, sizeof(struct hello), REFUSED_VERSION,
 			"shares 65537 bytes and this process 65536"},
 	};
 
@@ -823,6 +834,7 @@ static void hall_turn__refuses_another_hello(void **state)
 		int fds[] = {page_good(), file_make(BYTES, SEALS)};
 
 		refused(hall, &cases[n].hello, cases[n].length, fds, 2, cases[n].words);
+		assert_counted(hall, cases[n].refusal);
 		hall_close(hall);
 	}
 }
@@ -859,6 +871,7 @@ static void hall_turn__refuses_other_descriptors(void **state)
 			words = strange;
 		}
 		refused(hall, &good_hello, sizeof(good_hello), fds, count, words);
+		assert_counted(hall, words == strange ? REFUSED_STRANGE : REFUSED_MEMORY);
 	}
 	/* And takes the right ones. */
 	{
@@ -876,6 +889,7 @@ static void hall_turn__refuses_other_descriptors(void **state)
 
 			for (unsigned n = 0; n < 10; n++)
 				expect_nothing(hall);
+			assert_int_equal(link->wakes_received, 100);
 			assert_int_equal(descriptors(), before);
 			assert_false(readable(hall_set(hall)));
 		}
@@ -951,6 +965,8 @@ static void hall_turn__lets_floods_pass(void **state)
 	hall_drop(b, link);
 	hall_drop(a, expect(a, HALL_ENDED));
 	assert_int_equal(descriptors(), before);
+	assert_int_equal(hall_refused(a)[REFUSED_SILENT] + hall_refused(a)[REFUSED_STRANGE], FLOOD);
+	assert_true(hall_refused(a)[REFUSED_STRANGE] >= FLOOD / 3);
 	hall_close(a);
 	hall_close(b);
 }
@@ -1002,6 +1018,7 @@ static void hall_turn__ends_half_open_connections(void **state)
 	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
 		close(fds[n]);
 	assert_int_equal(descriptors(), before);
+	assert_int_equal(hall_refused(hall)[REFUSED_SILENT], HALF_OPEN + 4);
 	hall_close(hall);
 }
 

@@ -278,6 +278,111 @@ static void node_receive__looks_at_all_of_many(void **state)
 		port_close(ports[n]);
 }
 
+static void glue_node_present__lists_the_living(void **state)
+{
+	struct port *one = open_as(1), *nine = open_as(9), *ten = open_as(10);
+	struct glue_process found[3];
+	struct glue_node node;
+	struct port *loop = glue_port_open(0, "loop:x", 0, 1);
+
+	(void)state;
+	assert_int_equal(glue_node_present(one, found, 3), 2);
+	assert_int_equal(found[0].pid, 9);
+	assert_int_equal(found[0].uid, geteuid());
+	assert_int_equal(found[1].pid, 10);
+	assert_int_equal(glue_node_present(nine, found, 1), 2);
+	assert_int_equal(glue_node_present(nine, found, 0), 2);
+	port_close(ten);
+	assert_int_equal(glue_node_present(nine, found, 3), 1);
+	assert_int_equal(found[0].pid, 1);
+	assert_true(glue_node_describe(one, &node));
+	assert_non_null(strstr(node.path, name));
+	assert_int_equal(node.pairs, 0);
+	assert_false(glue_node_describe(loop, &node));
+	assert_int_equal(glue_node_present(loop, found, 3), 0);
+	assert_false(glue_node_pair(loop, 1, &(struct glue_pair){0}));
+	port_close(loop);
+	port_close(one);
+	port_close(nine);
+}
+
+static void glue_node_pair__tells_what_has_passed(void **state)
+{
+	struct port *one = open_as(1), *two = open_as(2), *outer;
+	struct glue_pair pair;
+	struct glue_node node;
+	uint64_t used;
+
+	(void)state;
+	assert_false(glue_node_pair(one, 2, &pair));
+	for (uint8_t n = 0; n < 3; n++) {
+		port_send(one, frame_make(one, two->address, 100, n));
+		expect(two, 100, n);
+	}
+	port_send(two, frame_make(two, one->address, 3000, 9));
+	expect(one, 3000, 9);
+	assert_true(glue_node_pair(one, 2, &pair));
+	assert_int_equal(pair.process, getpid());
+	assert_int_equal(pair.frames_sent, 3);
+	assert_int_equal(pair.bytes_sent, 300);
+	assert_int_equal(pair.frames_received, 1);
+	assert_int_equal(pair.bytes_received, 3000);
+	assert_int_equal(pair.full + pair.dropped, 0);
+	assert_true(pair.hot);
+	used = pair.memory;
+	assert_true(used >= pair_bytes_touched() + 3000 && used < pair_bytes());
+	assert_true(glue_node_describe(one, &node));
+	assert_int_equal(node.pairs, 1);
+	assert_int_equal(node.pair_memory, used);
+	assert_true(is_silent(one) && is_silent(two));
+	assert_true(glue_node_pair(one, 2, &pair));
+	assert_false(pair.hot);
+	/* Through faults that are injected. */
+	fixture_set("PTL_FAULT", "drop=0");
+	outer = fault_open(one, 0, "drop=0");
+	assert_true(glue_node_pair(outer, 2, &pair) && glue_node_describe(outer, &node));
+	assert_int_equal(glue_node_present(outer, NULL, 0), 1);
+	fixture_set("PTL_FAULT", NULL);
+	port_close(outer);
+	port_close(two);
+}
+
+/* What breaks the rules of a pair ends it, and is counted. */
+static void glue_node_describe__counts_refusals(void **state)
+{
+	struct port *one = open_as(1), *two = open_as(2);
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	struct glue_node node;
+	struct rte_mbuf *frame;
+	FILE *maps;
+	char line[256];
+
+	(void)state;
+	port_send(one, frame_make(one, two->address, 64, 1));
+	expect(two, 64, 1);
+	/* Both ends are mapped here; the progress words come first. */
+	maps = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "postern-pair") && strstr(line, "rw-s")) {
+			char *memory = (char *)strtoul(line, NULL, 16);
+			unsigned long bytes =
+				strtoul(strchr(line, '-') + 1, NULL, 16) - (unsigned long)memory;
+
+			if (bytes == pair_bytes())
+				memset(memory, 0xff, pair_bytes_touched());
+		}
+	fclose(maps);
+	do {
+		while (port_receive(two, &frame, 1) != 0)
+			rte_pktmbuf_free(frame);
+		assert_true(glue_node_describe(two, &node));
+		assert_true(glue_now(NULL) < end);
+	} while (node.refused[node.refusals - 1].count == 0);
+	assert_string_equal(node.refused[node.refusals - 1].reason, "broke_rules");
+	port_close(one);
+	port_close(two);
+}
+
 static int start(void **state)
 {
 	snprintf(name, sizeof(name), "test-%ld", (long)getpid());
@@ -305,6 +410,9 @@ int main(void)
 		cmocka_unit_test(node_transmit__leaves_a_deaf_process_behind),
 		cmocka_unit_test(node_interrupt__wakes_a_sleeper),
 		cmocka_unit_test(node_receive__looks_at_all_of_many),
+		cmocka_unit_test(glue_node_present__lists_the_living),
+		cmocka_unit_test(glue_node_pair__tells_what_has_passed),
+		cmocka_unit_test(glue_node_describe__counts_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, start, end);
