@@ -934,6 +934,8 @@ void hall_close(struct hall *hall)
 		close_and_forget(&hall->half_open[--hall->half_open_count].socket);
 	if (hall->listener >= 0)
 		place_leave(&hall->place);
+	if (hall->options.passing)
+		place_discard(&hall->place);
 	close_and_forget(&hall->listener);
 	close_and_forget(&hall->set);
 	close_and_forget(&hall->page_file);

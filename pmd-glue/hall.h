@@ -71,6 +71,7 @@ struct hall_options {
 	/* A directory that cannot be had is worth a line of information only; then log_last_error()
 	 * is what it was. */
 	bool optional;
+	bool passing; /* the directory goes with the last process */
 	uint32_t pid; /* HALL_PID_ANY: the system's, or a free one where that is taken */
 	/* These must be equal in all processes of a hall. */
 	uint32_t frame_size; /* bytes */

@@ -20,6 +20,13 @@ struct port *loop_open(const char *wire, uint32_t mtu); /* loop.c */
  * directory to meet in, NULL after a line of information. */
 struct port *node_open(
 	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool optional);
+/* node.c: the node of those processes of this machine that have the same uplink. name: of its
+ * directory, which goes with the last process. The port closes the uplink. NULL: the uplink stays
+ * the caller's; after a line of information if there is no directory to meet in, else after an
+ * error line. */
+struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid);
+/* uplink.c: the port of a process on a kernel interface that others may have as well. */
+struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid);
 struct port *memif_open(const char *path, uint32_t mtu);       /* memif.c */
 struct port *packet_open(const char *interface, uint32_t mtu); /* packet.c */
 struct port *xdp_open(const char *interface, uint32_t mtu);    /* xdp.c */

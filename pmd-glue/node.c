@@ -11,6 +11,11 @@
  *      pair_transmit()      ---->   copied into the ring        --->  pair_receive()
  *      asleep? hall_wake()          eventfd                     --->  node_interrupt()
  *
+ * A node may lie over another port, its uplink: a kernel interface, whose node id its processes
+ * then have. Frames that name a process of the hall go through a pair, all others, also those for
+ * processes of this machine that are not in the hall, through the uplink. Such a process has the
+ * uplink's address, and is found by the node id and the process id in the transport header.
+ *
  * Opened and closed under the front end's lock; owned by one poll core in between.
  *
  * I1. A process that ends takes its pairs along and nothing else: what it had published is received
@@ -19,11 +24,14 @@
  *     are dropped, until it takes some again.
  * I3. Pairs that carried frames lately (hot) are looked at in each call, of the others (cold) a
  *     part, so that many idle pairs cost little. All pairs are looked at before the owner sleeps.
+ * I4. The uplink has half of each burst, so that neither it nor the pairs wait for the other.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -45,8 +53,13 @@
 #define STALL_TIME   (10 * MILLISECOND)
 #define NODE_MEMBERS 2048u /* those that have ended included */
 #define BUCKETS      256u
+#define ABSENCES     64u
+#define REFUSED_TIME SECOND
 #define VLAN_TYPE    0x8100u
 #define VLAN_BYTES   4u
+/* Beside a process id: */
+#define NOBODY  (UINT64_C(1) << 32) /* the frame is for no process that can be reached */
+#define OUTWARD (UINT64_C(1) << 33) /* it is the uplink's */
 
 /* An address: the prefix, then the process id. */
 static const uint8_t node_prefix[] = {0x02, 'P'};
@@ -62,9 +75,18 @@ struct member {
 	struct member *next; /* in its bucket */
 };
 
+/* A process that was not in the hall, so that not every frame for it looks for it. */
+struct absence {
+	uint32_t pid;
+	uint64_t until;
+};
+
 struct node {
 	struct port port; /* first: a port is a node */
 	struct hall *hall;
+	struct port *uplink; /* NULL: none */
+	int set;    /* for sleeping with an uplink: the hall's set and the uplink's descriptor */
+	int called; /* the uplink's descriptor in it; -1: none */
 	uint32_t
 		name_at; /* where in a frame the node id and the process id of its receiver stand */
 	unsigned count;
@@ -78,6 +100,7 @@ struct node {
 	struct port_counters counters; /* of pairs that have gone */
 	struct member *members[NODE_MEMBERS];
 	struct member *buckets[BUCKETS]; /* those that have not ended, by process id */
+	struct absence absences[ABSENCES];
 };
 
 /* --- members --- */
@@ -197,6 +220,20 @@ static void member_replace(struct node *node, struct member *member)
 	hall_wake(member->link);
 }
 
+static void absence_note(struct node *node, uint32_t pid, uint64_t time)
+{
+	node->absences[pid % ABSENCES] = (struct absence){pid, glue_now(NULL) + time};
+}
+
+/* A process that has refused a link, because it has frames of another size, is reached by the
+ * uplink. */
+static void link_ended(struct node *node, struct hall_link *link)
+{
+	if (!link->answered)
+		absence_note(node, link->pid, REFUSED_TIME);
+	member_end(node, link->context);
+}
+
 static void node_turn(struct node *node)
 {
 	struct hall_link *link;
@@ -208,7 +245,7 @@ static void node_turn(struct node *node)
 		else if (event == HALL_REPLACED)
 			member_replace(node, link->context);
 		else if (event == HALL_ENDED)
-			member_end(node, link->context);
+			link_ended(node, link);
 	}
 }
 
@@ -237,31 +274,50 @@ static void node_tick(struct node *node)
 
 /* --- sending --- */
 
-/* To whom a frame goes; false: to nobody here. */
-static bool frame_target(const struct node *node, const struct rte_mbuf *frame, uint32_t *pid)
+/* The process of this node that a frame names in its transport header; NOBODY: none. */
+static uint64_t frame_named(const struct node *node, const struct rte_mbuf *frame)
 {
 	const uint8_t *bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
-	uint32_t at = node->name_at, nid;
+	uint32_t at = node->name_at, nid, pid;
 	rte_be16_t type;
-	rte_be32_t name;
 
-	if (frame->data_len < FRAME_HEADER)
-		return false;
-	if (memcmp(bytes, node_prefix, sizeof(node_prefix)) == 0) {
-		memcpy(&name, bytes + sizeof(node_prefix), sizeof(name));
-		*pid = rte_be_to_cpu_32(name);
-		return true;
-	}
 	memcpy(&type, bytes + 2 * sizeof(node->port.address), sizeof(type));
 	if (type == RTE_BE16(VLAN_TYPE))
 		at += VLAN_BYTES;
-	if ((bytes[0] & 1) == 0 || frame->data_len < at + 2 * sizeof(nid))
-		return false;
-	/* A broadcast asks after one process, which it names. */
+	if (frame->data_len < at + sizeof(nid) + sizeof(pid))
+		return NOBODY;
 	memcpy(&nid, bytes + at, sizeof(nid));
-	memcpy(pid, bytes + at + sizeof(nid), sizeof(*pid));
-	*pid = rte_le_to_cpu_32(*pid);
-	return rte_le_to_cpu_32(nid) == node->port.nid;
+	memcpy(&pid, bytes + at + sizeof(nid), sizeof(pid));
+	return rte_le_to_cpu_32(nid) == node->port.nid ? rte_le_to_cpu_32(pid) : NOBODY;
+}
+
+/* Whom a frame is for: a process id, or NOBODY, or OUTWARD. */
+static uint64_t frame_target(const struct node *node, const struct rte_mbuf *frame)
+{
+	const uint8_t *bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
+	rte_be32_t name;
+	uint64_t pid;
+
+	if (frame->data_len < FRAME_HEADER)
+		return NOBODY;
+	if (node->uplink) {
+		pid = frame_named(node, frame);
+		return pid == NOBODY || pid == node->port.pid ? OUTWARD : pid;
+	}
+	if (memcmp(bytes, node_prefix, sizeof(node_prefix)) == 0) {
+		memcpy(&name, bytes + sizeof(node_prefix), sizeof(name));
+		return rte_be_to_cpu_32(name);
+	}
+	/* A broadcast asks after one process, which it names. */
+	return (bytes[0] & 1) != 0 ? frame_named(node, frame) : NOBODY;
+}
+
+/* With an uplink: is it known that this process is not in the hall? */
+static bool pid_absent(const struct node *node, uint32_t pid)
+{
+	const struct absence *absence = &node->absences[pid % ABSENCES];
+
+	return node->uplink && absence->pid == pid && glue_now(NULL) < absence->until;
 }
 
 static struct member *member_for(struct node *node, uint32_t pid)
@@ -271,8 +327,13 @@ static struct member *member_for(struct node *node, uint32_t pid)
 
 	if (member)
 		return member;
-	link = pid != node->port.pid ? hall_connect(node->hall, pid) : NULL;
-	return link ? member_add(node, link) : NULL;
+	if (pid == node->port.pid || pid_absent(node, pid))
+		return NULL;
+	link = hall_connect(node->hall, pid);
+	if (link)
+		return member_add(node, link);
+	absence_note(node, pid, TICK);
+	return NULL;
 }
 
 /* Has this process been deaf for so long that its frames must go? */
@@ -285,18 +346,12 @@ static bool member_stalled(struct member *member)
 	return now >= member->stalled + STALL_TIME;
 }
 
-/* A run of frames to one process; returns how many are gone. */
-static unsigned node_send_run(
-	struct node *node, uint32_t pid, struct rte_mbuf **frames, unsigned count)
+/* A run of frames to one process here; returns how many are gone. */
+static unsigned member_send(
+	struct node *node, struct member *member, struct rte_mbuf **frames, unsigned count)
 {
-	struct member *member = member_for(node, pid);
-	unsigned put;
+	unsigned put = pair_transmit(member->pair, frames, (uint16_t)count);
 
-	if (!member) {
-		rte_pktmbuf_free_bulk(frames, count);
-		return count;
-	}
-	put = pair_transmit(member->pair, frames, (uint16_t)count);
 	member->heard = true;
 	if (put > 0)
 		member->stalled = 0;
@@ -309,23 +364,35 @@ static unsigned node_send_run(
 	return count;
 }
 
+/* A run of frames for one target; returns how many are gone. */
+static unsigned node_send_run(
+	struct node *node, uint64_t target, struct rte_mbuf **frames, unsigned count)
+{
+	struct member *member = target < NOBODY ? member_for(node, (uint32_t)target) : NULL;
+
+	if (member)
+		return member_send(node, member, frames, count);
+	if (node->uplink && target != NOBODY)
+		return port_transmit(node->uplink, frames, (uint16_t)count);
+	rte_pktmbuf_free_bulk(frames, count);
+	return count;
+}
+
 static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct node *node = (struct node *)port;
+	uint64_t next = count > 0 ? frame_target(node, frames[0]) : NOBODY;
 	unsigned done = 0;
 
 	while (done < count) {
-		uint32_t pid, next;
-		unsigned run = 1, gone;
+		uint64_t target = next;
+		unsigned run = 0, gone;
 
-		if (!frame_target(node, frames[done], &pid)) {
-			rte_pktmbuf_free(frames[done++]);
-			continue;
-		}
-		while (done + run < count && frame_target(node, frames[done + run], &next) &&
-			next == pid)
+		do
 			run++;
-		gone = node_send_run(node, pid, frames + done, run);
+		while (done + run < count &&
+			(next = frame_target(node, frames[done + run])) == target);
+		gone = node_send_run(node, target, frames + done, run);
 		done += gone;
 		if (gone < run)
 			break;
@@ -399,9 +466,9 @@ static uint16_t node_receive_cold(
 	return done;
 }
 
-static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+/* What has come through pairs. */
+static uint16_t node_receive_pairs(struct node *node, struct rte_mbuf **frames, uint16_t count)
 {
-	struct node *node = (struct node *)port;
 	uint16_t done;
 
 	if (++node->calls >= TICK_CALLS || node->all)
@@ -413,6 +480,28 @@ static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16
 	return done;
 }
 
+static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	return node_receive_pairs((struct node *)port, frames, count);
+}
+
+/* The same with an uplink (I4). Frames of pairs have met no wire: where an uplink's device makes
+ * checksums, they have none. */
+static uint16_t node_receive_both(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct node *node = (struct node *)port;
+	uint16_t first = port_receive(node->uplink, frames, (uint16_t)((count + 1) / 2));
+	uint16_t done = (uint16_t)(first + node_receive_pairs(node, frames + first,
+						   (uint16_t)(count - first)));
+
+	port->arrived = first > 0 ? node->uplink->arrived : 0;
+	if (port->checksum_offload)
+		for (uint16_t n = first; n < done; n++)
+			frames[n]->ol_flags |=
+				RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	return done;
+}
+
 /* The hall's set is readable when somebody wakes this process, comes or ends. */
 static int node_interrupt(struct port *port, bool on)
 {
@@ -421,6 +510,32 @@ static int node_interrupt(struct port *port, bool on)
 	node->tick = 0; /* who came while the owner slept is seen to at once */
 	node->all = true;
 	return hall_sleep(node->hall, on) && on ? hall_set(node->hall) : -1;
+}
+
+/* The uplink's descriptor may be another one each time. */
+static bool node_watch(struct node *node, int called)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (called == node->called)
+		return called >= 0;
+	if (node->called >= 0)
+		(void)epoll_ctl(node->set, EPOLL_CTL_DEL, node->called, NULL);
+	node->called = -1;
+	if (called >= 0 && epoll_ctl(node->set, EPOLL_CTL_ADD, called, &event) == 0)
+		node->called = called;
+	return node->called >= 0;
+}
+
+static int node_interrupt_both(struct port *port, bool on)
+{
+	struct node *node = (struct node *)port;
+	int hall = node_interrupt(port, on);
+	int called = node->uplink->operations->interrupt
+			     ? node->uplink->operations->interrupt(node->uplink, on)
+			     : -1;
+
+	return on && hall >= 0 && node_watch(node, called) ? node->set : -1;
 }
 
 /* --- the port --- */
@@ -441,11 +556,32 @@ static void node_counters(struct port *port, struct port_counters *counters)
 	counters->buffers = pool_used(port->pool);
 }
 
+static void node_counters_both(struct port *port, struct port_counters *counters)
+{
+	struct node *node = (struct node *)port;
+	struct port_counters outer = {0};
+
+	node_counters(port, counters);
+	node->uplink->operations->counters(node->uplink, &outer);
+	counters->missed += outer.missed;
+	counters->errors += outer.errors;
+	counters->no_mbuf += outer.no_mbuf;
+}
+
+static bool node_link_both(struct port *port)
+{
+	struct node *node = (struct node *)port;
+
+	return node->uplink->operations->link(node->uplink);
+}
+
 static void node_select(struct port *port, const struct port_selection *wanted)
 {
 	struct node *node = (struct node *)port;
 
 	node->name_at = wanted->at;
+	if (node->uplink && node->uplink->operations->select)
+		node->uplink->operations->select(node->uplink, wanted);
 }
 
 static void node_describe(struct port *port, struct port_description *description)
@@ -453,6 +589,22 @@ static void node_describe(struct port *port, struct port_description *descriptio
 	(void)port;
 	snprintf(description->driver, sizeof(description->driver), "node");
 	description->transmit_frames = PAIR_SLOTS;
+}
+
+static void node_describe_both(struct port *port, struct port_description *description)
+{
+	struct node *node = (struct node *)port;
+
+	if (node->uplink->operations->describe)
+		node->uplink->operations->describe(node->uplink, description);
+}
+
+static void node_recall(struct port *port)
+{
+	struct node *node = (struct node *)port;
+
+	if (node->uplink->operations->recall)
+		node->uplink->operations->recall(node->uplink);
 }
 
 static void node_close(struct port *port)
@@ -465,7 +617,12 @@ static void node_close(struct port *port)
 		member_remove(node, node->count - 1);
 	}
 	hall_close(node->hall);
-	pool_give(port->pool);
+	if (node->uplink)
+		node->uplink->operations->close(node->uplink);
+	else
+		pool_give(port->pool);
+	if (node->set >= 0)
+		close(node->set);
 	free(node);
 }
 
@@ -480,13 +637,28 @@ static const struct port_operations node_operations = {
 	.close = node_close,
 };
 
+static const struct port_operations both_operations = {
+	.receive = node_receive_both,
+	.transmit = node_transmit,
+	.link = node_link_both,
+	.counters = node_counters_both,
+	.select = node_select,
+	.describe = node_describe_both,
+	.interrupt = node_interrupt_both,
+	.recall = node_recall,
+	.close = node_close,
+};
+
 /* --- looking inside --- */
 
 /* The node inside faults and captures; NULL: the port is none. */
 static struct node *node_of(struct port *port)
 {
 	port = fault_inside(port);
-	return port->operations->describe == node_describe ? (struct node *)port : NULL;
+	return port->operations->describe == node_describe ||
+			       port->operations->describe == node_describe_both
+		       ? (struct node *)port
+		       : NULL;
 }
 
 bool glue_node_describe(struct port *port, struct glue_node *description)
@@ -562,35 +734,58 @@ static uint32_t machine_number(void)
 	return number != 0 && number != UINT32_MAX ? number : (uint32_t)gethostid() | 1;
 }
 
-static int node_start(
-	struct node *node, const char *name, unsigned interface, uint32_t pid, bool optional)
+/* Meets the other processes. options: name, optional, pid and nid are given. */
+static bool node_meet(struct node *node, struct hall_options *options)
 {
 	struct port *port = &node->port;
-	struct hall_options options = {.name = name,
-		.optional = optional,
-		.frame_size = port->frame_size,
-		.pair_bytes = pair_bytes(),
-		.touched = pair_bytes_touched()};
-	rte_be32_t address;
 
-	port->nid = (uint32_t)setting_number_item(SETTING_NID, interface, machine_number());
-	options.nid = port->nid;
-	options.pid = pid;
-	node->hall = hall_open(&options);
+	options->frame_size = port->frame_size;
+	options->pair_bytes = pair_bytes();
+	options->touched = pair_bytes_touched();
+	node->hall = hall_open(options);
 	if (!node->hall)
-		return -1;
+		return false;
+	port->nid = options->nid;
 	port->pid = hall_pid(node->hall);
 	port->named = true;
+	port->external = true;
+	port->gathers = true;
+	port->parts = true;
+	port->gather_bytes = GATHER_BYTES;
+	return true;
+}
+
+static bool node_start(struct node *node, struct hall_options *options)
+{
+	struct port *port = &node->port;
+	rte_be32_t address;
+
+	if (!node_meet(node, options))
+		return false;
 	address = rte_cpu_to_be_32(port->pid);
 	memcpy(port->address, node_prefix, sizeof(node_prefix));
 	memcpy(port->address + sizeof(node_prefix), &address, sizeof(address));
 	port->pool = pool_take(port->name, port->frame_size, PAIR_SLOTS, SOCKET_ID_ANY, true);
-	return port->pool ? 0 : -1;
+	return port->pool != NULL;
+}
+
+static struct node *node_make(const struct port_operations *operations)
+{
+	struct node *node = calloc(1, sizeof(*node));
+
+	if (!node) {
+		log_error("node: out of memory");
+		return NULL;
+	}
+	node->port.operations = operations;
+	node->set = node->called = -1;
+	return node;
 }
 
 struct port *node_open(
 	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool optional)
 {
+	struct hall_options options = {.name = name, .pid = pid, .optional = optional};
 	struct node *node;
 	uint32_t frame_size = kinds_frame_size("node", mtu != 0 ? mtu : MTU_DEFAULT);
 
@@ -601,26 +796,51 @@ struct port *node_open(
 			  "PTL_IFACE_NAME to a network interface");
 		return NULL;
 	}
-	node = calloc(1, sizeof(*node));
-	if (!node) {
-		log_error("node: out of memory");
+	node = node_make(&node_operations);
+	if (!node)
 		return NULL;
-	}
-	node->port.operations = &node_operations;
+	options.nid = (uint32_t)setting_number_item(SETTING_NID, interface, machine_number());
 	node->port.frame_size = frame_size;
 	node->port.receive_frames = PAIR_SLOTS;
-	node->port.external = true;
 	node->port.calls = true;
 	node->port.aside = POOL_ASIDE;
 	node->port.socket = -1;
-	node->port.gathers = true;
-	node->port.parts = true;
-	node->port.gather_bytes = GATHER_BYTES;
 	snprintf(node->port.name, sizeof(node->port.name), name[0] ? "node:%s" : "node", name);
-	if (node_start(node, name, interface, pid, optional) == 0)
+	if (node_start(node, &options))
 		return &node->port;
 	if (node->hall)
 		hall_close(node->hall);
+	free(node);
+	return NULL;
+}
+
+struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid)
+{
+	struct hall_options options = {
+		.name = name, .nid = nid, .pid = pid, .optional = true, .passing = true};
+	struct node *node = node_make(&both_operations);
+
+	if (!node)
+		return NULL;
+	node->port = *uplink;
+	node->port.operations = &both_operations;
+	node->uplink = uplink;
+	node->set = epoll_create1(EPOLL_CLOEXEC);
+	if (node->set < 0)
+		log_error("%s: the kernel gives no descriptor: %s: raise the limit of open files "
+			  "by ulimit -n",
+			uplink->name, strerror(errno));
+	if (node->set >= 0 && node_meet(node, &options)) {
+		struct epoll_event event = {.events = EPOLLIN};
+
+		if (epoll_ctl(node->set, EPOLL_CTL_ADD, hall_set(node->hall), &event) == 0)
+			return &node->port;
+		hall_close(node->hall);
+		log_error("%s: the kernel cannot wait for other processes: %s", uplink->name,
+			strerror(errno));
+	}
+	if (node->set >= 0)
+		close(node->set);
 	free(node);
 	return NULL;
 }

@@ -24,6 +24,7 @@
 #define PIDS_TRIED    4096u
 #define PID_WAIT      200u /* ms for a lock that is held */
 #define SWEPT_AT_ONCE 4096u
+#define ENTRIES_TRIED 16u /* into a directory that others remove */
 
 static void close_and_forget(int *fd)
 {
@@ -123,13 +124,36 @@ static bool base_enter(struct place *place, char *name, size_t size)
 	return place->directory >= 0;
 }
 
-bool place_open(struct place *place, const char *name, place_tell *tell)
+/* Enters the directory, and sees to it that nobody removes it (place_discard()). *again: somebody
+ * has removed it meanwhile. False after a line through tell(), or with *again. */
+static bool place_enter(struct place *place, const char *name, bool *again)
 {
 	char base[sizeof("postern-4294967295")];
-	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid(), .tell = tell};
-	if (!name_valid(name) || !base_enter(place, base, sizeof(base)) ||
-		!level_enter(place, base) || !level_enter(place, name))
+	struct stat status;
+
+	*again = false;
+	if (!base_enter(place, base, sizeof(base)) || !level_enter(place, base) ||
+		!level_enter(place, name))
 		return false;
+	/* Programs that remove old files from /tmp spare a locked directory, too. Who removes it
+	 * holds the lock for a moment. */
+	(void)flock(place->directory, LOCK_SH);
+	*again = fstat(place->directory, &status) == 0 && status.st_nlink == 0;
+	return !*again;
+}
+
+bool place_open(struct place *place, const char *name, place_tell *tell)
+{
+	bool again = true;
+
+	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid(), .tell = tell};
+	if (!name_valid(name))
+		return false;
+	for (unsigned n = 0; n < ENTRIES_TRIED && again; n++) {
+		close_and_forget(&place->directory);
+		if (!place_enter(place, name, &again) && !again)
+			return false;
+	}
 	if (strlen(place->path) + sizeof("/4294967295") >
 			sizeof(((struct sockaddr_un *)NULL)->sun_path) &&
 		access("/proc/self/fd", X_OK) != 0) {
@@ -139,8 +163,6 @@ bool place_open(struct place *place, const char *name, place_tell *tell)
 			place->path);
 		return false;
 	}
-	/* Programs that remove old files from /tmp spare a locked directory. */
-	(void)flock(place->directory, LOCK_SH | LOCK_NB);
 	place->lock = openat(place->directory, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 		S_IRUSR | S_IWUSR);
 	if (place->lock < 0)
@@ -298,15 +320,23 @@ void place_close(struct place *place)
 	close_and_forget(&place->directory);
 }
 
-/* Each process in the directory has locked it. */
+/* Each process in the directory has locked it. The lock is tried without waiting, so of two that
+ * leave at once both may find the other there; then the directory stays. */
+void place_discard(struct place *place)
+{
+	if (place->lock < 0 || flock(place->directory, LOCK_EX | LOCK_NB) != 0)
+		return;
+	place->pid = HALL_PID_ANY;
+	place_sweep(place);
+	unlinkat(place->directory, "lock", 0);
+	(void)rmdir(place->path);
+}
+
 void place_remove(const char *name)
 {
 	struct place place;
-	if (place_open(&place, name, log_info) && flock(place.directory, LOCK_EX | LOCK_NB) == 0) {
-		place.pid = HALL_PID_ANY;
-		place_sweep(&place);
-		unlinkat(place.directory, "lock", 0);
-		(void)rmdir(place.path);
-	}
+
+	if (place_open(&place, name, log_info))
+		place_discard(&place);
 	place_close(&place);
 }

@@ -37,6 +37,8 @@ struct sockaddr_un place_address(const struct place *place, uint32_t pid);
 unsigned place_present(const struct place *place, struct glue_process *processes, unsigned count);
 /* Removes this process's socket. */
 void place_leave(const struct place *place);
+/* Removes the directory, unless another process is in it; to be closed next. */
+void place_discard(struct place *place);
 /* Gives the process id back, and closes all descriptors. */
 void place_close(struct place *place);
 

@@ -69,7 +69,7 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 	if (eal_is_pci(name))
 		return device_open_pci(name, mtu, vlan);
 	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)
-		return packet_open(name, mtu);
+		return uplink_open(name, mtu, interface, pid);
 	if (strncmp(name, "net_", 4) == 0 || strncmp(name, "eth_", 4) == 0 || strchr(name, ','))
 		return device_open_string(name, mtu, vlan);
 	log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the kernel's, "

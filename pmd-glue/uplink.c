@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uplink.c - the port of a process on a kernel interface: a socket of its own for frames that leave
+ * the machine, and the node (node.c) of those processes that have the same interface and the same
+ * user. Called under the front end's lock.
+ *
+ * The node's directory is named after all that two processes must have in common to hear each other
+ * on the interface: its name and network namespace, their node id, VLAN and UDP port. Without the
+ * directory the process has the socket alone, through which it hears the others as well.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include <base/log.h>
+#include <base/settings.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kinds.h>
+
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+#define HASH_PRIME UINT64_C(0x100000001b3)
+
+static uint64_t hash_add(uint64_t hash, uint64_t number)
+{
+	for (unsigned n = 0; n < sizeof(number); n++, number >>= 8)
+		hash = (hash ^ (number & 0xff)) * HASH_PRIME;
+	return hash;
+}
+
+/* The node id that this process will have there (lib/host/interface.c). */
+static uint32_t uplink_nid(const struct port *port, unsigned number)
+{
+	uint32_t address = 0;
+	uint8_t prefix;
+
+	if (setting_is(SETTING_ENCAP, "udp"))
+		return setting_subnet_item(SETTING_IP, number, &address, &prefix) ? address : 0;
+	return (uint32_t)setting_number_item(SETTING_NID, number, glue_port_nid(port, number));
+}
+
+/* A name of a directory for an interface, which may have any name. */
+static void place_name(char *name, size_t size, const char *interface, uint64_t hash)
+{
+	snprintf(name, size, "%s-%016" PRIx64, interface, hash);
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && *name != '-')
+			*name = '_';
+}
+
+struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid)
+{
+	struct port *socket = packet_open(interface, mtu), *port;
+	char name[IF_NAMESIZE + sizeof("-0123456789abcdef")];
+	struct stat space;
+	uint64_t hash = HASH_START;
+	uint32_t nid;
+
+	if (!socket)
+		return NULL;
+	nid = uplink_nid(socket, number);
+	hash = hash_add(hash, stat("/proc/self/ns/net", &space) == 0 ? space.st_ino : 0);
+	hash = hash_add(hash, nid);
+	hash = hash_add(hash, setting_number_item(SETTING_VLAN, number, 0));
+	hash = hash_add(hash,
+		setting_is(SETTING_ENCAP, "udp") ? setting_number(SETTING_UDP_PORT) | 1 << 16 : 0);
+	place_name(name, sizeof(name), interface, hash);
+	log_clear_error();
+	port = node_open_over(socket, name, nid, pid);
+	if (port)
+		return port;
+	if (log_last_error()[0] != '\0') {
+		socket->operations->close(socket);
+		return NULL;
+	}
+	log_info("%s: without a node, frames between processes of this machine go by the interface",
+		interface);
+	return socket;
+}
