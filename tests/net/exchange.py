@@ -135,11 +135,13 @@ class Veth(Device):
     def __init__(self, mtu):
         self.names = [f"ptn-{os.getpid()}-{side}" for side in "ab"]
         self.made = []
+        self.directory = None
         if os.geteuid() != 0:
             raise Skip("network namespaces need root")
         if shutil.which("ip") is None:
             raise Skip("the program ip is missing; install iproute2")
         self.sweep()
+        self.directory = tempfile.mkdtemp(prefix="ptn-")
         try:
             self.make(mtu)
         except BaseException:  # also a signal that ends the script
@@ -174,12 +176,14 @@ class Veth(Device):
         return NODES[side]
 
     def settings(self, side):
-        return {"PTL_NID": str(self.node(side))}
+        return {"PTL_NID": str(self.node(side)), "XDG_RUNTIME_DIR": self.directory}
 
     def close(self):
         for name in self.made:  # the pair goes with them
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
         self.made = []
+        if self.directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class Pair(Veth):
@@ -214,7 +218,7 @@ class Udp(Veth):
         return int(self.address(side))
 
     def settings(self, side):
-        return {"PTL_ENCAP": "udp", "PTL_IP": f"{self.address(side)}/24"}
+        return {"PTL_ENCAP": "udp", "PTL_IP": f"{self.address(side)}/24", "XDG_RUNTIME_DIR": self.directory}
 
 
 class UdpVlan(Udp):

@@ -7,12 +7,16 @@
 PROGRAM and DEVICE are as for exchange.py, of which DEVICE is one with a veth pair. SCENARIO:
 
     share    three processes on one end, two on the other: two pairs across, one pair on the same interface
+    bare     the same where processes have no directory to meet in: they hear each other on the interface
+    near     a pair on the same interface: next to nothing leaves by it
     killed   the same with more on the first end, of whom two are killed while they put: the others do not notice
     apart    two processes in one namespace, each with an interface of its own, whose numbers are such that the two had one
              fanout group in DPDK's driver
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
+import os
+import subprocess
 import sys
 
 import exchange
@@ -21,6 +25,7 @@ import exchange
 ACROSS = [((0, 5), (1, 5)), ((0, 6), (1, 6))]
 LOCAL = ((0, 7), (0, 8))
 FLOODED = [((0, 9), (0, 10)), ((1, 11), (0, 12))]
+FEW = 200  # frames: claims of names, ARP, what the kernel sends; the messages are many thousands
 INDEX = 0x10064  # of an interface; others have less
 
 
@@ -47,6 +52,29 @@ def share(program, device, meanwhile=lambda: None):
     all_say(processes, "done", "leave")
     for process in processes:
         process.end()
+
+
+def bare(program, device):
+    with open(os.path.join(device.directory, "postern"), "w", encoding="ascii"):
+        share(program, device)
+
+
+def sent(device):
+    """Frames that have left by the first end's interface."""
+    return int(subprocess.run(device.prefix(0) + ["cat", f"/sys/class/net/{device.interface(0)}/statistics/tx_packets"],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def near(program, device):
+    processes = [begin(program, device, *pair, "both") for pair in (LOCAL, LOCAL[::-1])]
+    before = sent(device)
+    all_say(processes, "ready", "go")
+    all_say(processes, "done", "leave")
+    for process in processes:
+        process.end()
+    left = sent(device) - before
+    if left > FEW:
+        raise exchange.Failure(f"{left} frames have left by the interface")
 
 
 def killed(program, device):
@@ -110,7 +138,7 @@ def main():
 
     def play(device):
         try:
-            {"share": share, "killed": killed, "apart": apart}[scenario](program, device)
+            {"share": share, "bare": bare, "near": near, "killed": killed, "apart": apart}[scenario](program, device)
         finally:
             for process in exchange.Process.started:
                 if process.process.poll() is None:
