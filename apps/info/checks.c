@@ -89,7 +89,7 @@ void check_poll_core(struct doctor *doctor)
 	unsigned last = 0;
 
 	if (!doctor->poll_thread) {
-		doctor_find(doctor, LEVEL_OK, "there is no poll thread (PTL_PROGRESS=inline)");
+		doctor_find(doctor, LEVEL_OK, "there is no poll thread (PTL_PROGRESS)");
 		return;
 	}
 	if (poll_cores(doctor, poll_core_look))

@@ -165,6 +165,19 @@ static uint32_t subnet_mask(const char *subnet)
 	return prefix <= 0 ? 0 : UINT32_MAX << (32 - prefix);
 }
 
+/* As PTL_PROGRESS says. */
+static bool poll_thread_wanted(
+	const struct postern_setting *settings, unsigned count, const char *names)
+{
+	const char *progress = setting_value(settings, count, "PTL_PROGRESS");
+
+	if (strcmp(progress, "auto") != 0)
+		return strcmp(progress, "core") == 0;
+	return strncmp(names, "node", strlen("node")) != 0 ||
+	       strcmp(setting_value(settings, count, "PTL_POLL"), "adaptive") != 0 ||
+	       setting_value(settings, count, "PTL_POLL_CORE")[0] != '\0';
+}
+
 static void settings_read(struct doctor *doctor)
 {
 	static struct postern_setting settings[SETTINGS_MAX];
@@ -177,7 +190,7 @@ static void settings_read(struct doctor *doctor)
 	count = postern_settings(settings, SETTINGS_MAX);
 	count = count > SETTINGS_MAX ? SETTINGS_MAX : count;
 	names = setting_value(settings, count, "PTL_IFACE_NAME");
-	doctor->poll_thread = strcmp(setting_value(settings, count, "PTL_PROGRESS"), "inline") != 0;
+	doctor->poll_thread = poll_thread_wanted(settings, count, names);
 	doctor->udp = strcmp(setting_value(settings, count, "PTL_ENCAP"), "udp") == 0;
 	doctor->poll_busy = strcmp(setting_value(settings, count, "PTL_POLL"), "busy") == 0;
 	if (interfaces < 1)

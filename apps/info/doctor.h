@@ -44,7 +44,7 @@ struct doctor {
 	ptl_process_id_t peers[DOCTOR_PEERS];
 	unsigned peer_count;
 	/* from the settings */
-	bool poll_thread; /* PTL_PROGRESS=core */
+	bool poll_thread; /* by PTL_PROGRESS */
 	bool poll_busy;
 	unsigned interface_count;
 	struct doctor_interface interfaces[DOCTOR_INTERFACES];

@@ -116,11 +116,22 @@ static const char *or_word(const char *text, const char *word)
 	return text[0] != '\0' ? text : word;
 }
 
+/* Do this program's calls move the messages? */
+static bool progress_is_inline(void)
+{
+	const char *progress = setting("PTL_PROGRESS");
+
+	if (strcmp(progress, "auto") != 0)
+		return strcmp(progress, "core") != 0;
+	return strncmp(setting("PTL_IFACE_NAME"), "node", strlen("node")) == 0 &&
+	       strcmp(setting("PTL_POLL"), "adaptive") == 0 && setting("PTL_POLL_CORE")[0] == '\0';
+}
+
 static void cores_describe(struct machine *machine, const struct options *options)
 {
 	const char *poll = setting("PTL_POLL_CORE");
 
-	if (strcmp(setting("PTL_PROGRESS"), "inline") == 0)
+	if (progress_is_inline())
 		poll = "none";
 	if (options->core_count > 0)
 		fact_add(machine, "cores", "application on CPU %u, poll threads: %s",
@@ -133,7 +144,7 @@ static void cores_describe(struct machine *machine, const struct options *option
 /* What exactly is being measured. */
 static void setup_describe(struct machine *machine, const struct options *options, unsigned servers)
 {
-	bool inlined = strcmp(setting("PTL_PROGRESS"), "inline") == 0;
+	bool inlined = progress_is_inline();
 
 	if (servers == 0)
 		fact_add(machine, "measured", "this process against %s; events are %s",

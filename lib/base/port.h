@@ -114,6 +114,8 @@ struct port {
 	 * send than one; 0: all cost the same. */
 	uint16_t joins;
 	bool calls; /* interrupt() works, once there is a peer */
+	/* what it carries comes from processes of this machine, which want the same CPUs */
+	bool local;
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;
 	uint8_t address[6]; /* own MAC address */

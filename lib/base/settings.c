@@ -93,12 +93,15 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		},
 	[SETTING_PROGRESS] =
 		{
-			.description = {"PTL_PROGRESS", "core",
-				"Who moves messages: core, a thread of the library's own, or "
-				"inline, the program's own Portals calls."},
+			.description = {"PTL_PROGRESS", "auto",
+				"Who moves messages: core, a thread of the library's own; inline, "
+				"the program's own Portals calls; both, these calls, and a thread "
+				"that sleeps meanwhile and looks after messages when the program "
+				"does not call. auto is both on a node, unless PTL_POLL or "
+				"PTL_POLL_CORE is set, and core otherwise."},
 			.type = TYPE_CHOICE,
-			.choices = {"core", "inline"},
-			.remedy = "set it to core or inline",
+			.choices = {"auto", "core", "inline", "both"},
+			.remedy = "set it to core, inline or both",
 		},
 	[SETTING_POLL] =
 		{
@@ -719,23 +722,36 @@ static bool setting_is_set(enum setting setting)
 	return strcmp(setting_text(setting), setting_describe(setting)->fallback) != 0;
 }
 
+static bool progress_is_free(void)
+{
+	return setting_is(SETTING_PROGRESS, "auto");
+}
+
+static bool progress_has_thread(void)
+{
+	return !setting_is(SETTING_PROGRESS, "inline");
+}
+
 /* Settings that are right but mean nothing beside the others. */
 static void effects_check(void)
 {
 	static const struct {
 		enum setting setting, needs;
 		const char *value;
+		bool (*met)(void); /* another value that will do */
 	} pairs[] = {
-		{SETTING_IP, SETTING_ENCAP, "udp"},
-		{SETTING_GATEWAY, SETTING_ENCAP, "udp"},
-		{SETTING_UDP_PORT, SETTING_ENCAP, "udp"},
-		{SETTING_POLL, SETTING_PROGRESS, "core"},
-		{SETTING_POLL_CORE, SETTING_PROGRESS, "core"},
+		{SETTING_IP, SETTING_ENCAP, "udp", NULL},
+		{SETTING_GATEWAY, SETTING_ENCAP, "udp", NULL},
+		{SETTING_UDP_PORT, SETTING_ENCAP, "udp", NULL},
+		{SETTING_POLL, SETTING_PROGRESS, "core", progress_is_free},
+		{SETTING_POLL_CORE, SETTING_PROGRESS, "core", progress_has_thread},
 	};
 	unsigned interfaces = setting_items(SETTING_IFACE_NAME);
 
 	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-		if (setting_is_set(pairs[i].setting) && !setting_is(pairs[i].needs, pairs[i].value))
+		if (setting_is_set(pairs[i].setting) &&
+			!setting_is(pairs[i].needs, pairs[i].value) &&
+			(!pairs[i].met || !pairs[i].met()))
 			log_warning("%s has no effect without %s=%s",
 				setting_describe(pairs[i].setting)->name,
 				setting_describe(pairs[i].needs)->name, pairs[i].value);

@@ -19,7 +19,7 @@ enum setting {
 	SETTING_IFACE_NAME,
 	/* node list: node id, a number or dotted; "" takes it from the device */
 	SETTING_NID,
-	SETTING_PROGRESS, /* core | inline */
+	SETTING_PROGRESS, /* auto | core | inline | both */
 	/* busy | adaptive | interrupt: when does the poll core give its CPU away? */
 	SETTING_POLL,
 	/* number list: CPU to pin the poll core to; "" leaves it to the scheduler */

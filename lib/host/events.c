@@ -99,6 +99,7 @@ enum waiting_answer events_await(const struct visit *visit, const struct queue_v
 		.look = look,
 		.context = context,
 		.drive = visit->interface->inlined ? interface_drive : NULL,
+		.rest = interface_is_helped(visit->interface) ? interface_rest : NULL,
 		.now = glue_now,
 		.timeout = timeout,
 	};

@@ -230,6 +230,13 @@ static void tell_in_use(
 	report_close(report);
 }
 
+static const char *progress_name(const struct interface *interface)
+{
+	if (!interface->inlined)
+		return "core";
+	return interface_is_helped(interface) ? "both" : "inline";
+}
+
 void tell_ni(struct interface *interface, struct page page, struct report *report)
 {
 	const struct segment *segment = interface->submission.segment;
@@ -245,7 +252,7 @@ void tell_ni(struct interface *interface, struct page page, struct report *repor
 	report_number(report, "pid", interface->self.pid);
 	report_number(report, "uid", interface->uid);
 	report_number(report, "incarnation", look.transport.incarnation);
-	report_text(report, "progress", interface->inlined ? "inline" : "core");
+	report_text(report, "progress", progress_name(interface));
 	report_text(report, "checksum", look.transport.full_checksum ? "full" : "header");
 	report_number(report, "peers", look.transport.peers);
 	report_number(report, "peers_max", look.transport.peers_max);
@@ -287,7 +294,7 @@ void tell_poll(struct interface *interface, struct page page, struct report *rep
 	struct poll_info info;
 
 	(void)page;
-	report_text(report, "progress", interface->inlined ? "inline" : "core");
+	report_text(report, "progress", progress_name(interface));
 	report_number(report, "turns",
 		counter_read(&counters->polls_busy) + counter_read(&counters->polls_idle));
 	report_number(report, "turns_idle", counter_read(&counters->polls_idle));

@@ -17,6 +17,7 @@
 #include <base/port.h>
 #include <base/settings.h>
 #include <host/outer.h>
+#include <host/poller.h>
 #include <host/telemetry.h>
 #include <host/visitor.h>
 #include <host/waiting.h>
@@ -38,6 +39,12 @@ struct poll_thread {
 	uint64_t cpu; /* or CPU_ANY */
 	uint64_t started;
 	struct poller *poller;
+	struct glue_thread *thread;
+};
+
+/* An interface's helper (seat.h) and its thread. */
+struct interface_helper {
+	struct helper *helper;
 	struct glue_thread *thread;
 };
 
@@ -249,16 +256,90 @@ static int interface_attend(struct interface *interface, unsigned number, struct
 	return interface->thread ? 0 : -1;
 }
 
+/* Do the program's calls drive the engine? Without PTL_PROGRESS they do where peers want the same
+ * CPUs, unless the user has said how a poll thread is to be. */
+static bool progress_is_inlined(const struct port *port)
+{
+	if (!setting_is(SETTING_PROGRESS, "auto"))
+		return !setting_is(SETTING_PROGRESS, "core");
+	return port->local && !setting_is_given(SETTING_POLL) &&
+	       !setting_is_given(SETTING_POLL_CORE);
+}
+
+/* Several interfaces of a process send frames to each other that no port announces. */
+static bool frames_are_external(const struct interface *interface)
+{
+	return interface->port->external || setting_items(SETTING_IFACE_NAME) > 1;
+}
+
+/* Puts an engine, or NULL, and its helper, or NULL, into the seat. */
+static void seat_give(struct seat *seat, struct engine *engine, struct helper *helper)
+{
+	/* A thread that still believes the last life open may sit there. */
+	while (!seat_take(seat))
+		sched_yield();
+	seat->engine = engine;
+	seat->helper = helper;
+	seat_leave(seat);
+}
+
+/* Calls drive the engine, and a helper may look after it. 0, or -1: there is no helper to be had.
+ */
+static int interface_seat(struct interface *interface, unsigned number, struct segment *segment)
+{
+	struct interface_helper *own = NULL;
+	uint64_t cpu = poll_cpu(number);
+
+	interface->submission.seat = &interface->seat;
+	interface->helper = NULL;
+	if (setting_is(SETTING_PROGRESS, "inline")) {
+		seat_give(&interface->seat, interface->engine, NULL);
+		return 0;
+	}
+	own = calloc(1, sizeof(*own));
+	if (own)
+		own->helper = helper_create(
+			&interface->seat, segment, frames_are_external(interface), &glue_clock);
+	if (!own || !own->helper) {
+		free(own);
+		return -1;
+	}
+	seat_give(&interface->seat, interface->engine, own->helper);
+	own->thread = glue_thread_start(
+		helper_run, own->helper, cpu == CPU_ANY ? -1 : (int)cpu, "postern-helper");
+	if (own->thread) {
+		interface->helper = own;
+		return 0;
+	}
+	seat_give(&interface->seat, NULL, NULL);
+	helper_destroy(own->helper);
+	free(own);
+	return -1;
+}
+
+/* The seat has no engine any more, and its helper goes. */
+static void interface_clear_seat(struct interface *interface)
+{
+	struct interface_helper *own = interface->helper;
+
+	seat_give(&interface->seat, NULL, NULL);
+	if (!own)
+		return;
+	interface->helper = NULL;
+	helper_stop(own->helper);
+	glue_thread_join(own->thread);
+	helper_destroy(own->helper);
+	free(own);
+}
+
 /* Takes the engine back: from here on it is the caller's. */
 static void interface_desert(struct interface *interface)
 {
 	struct poll_thread *thread = interface->thread;
 
 	if (!thread) {
-		while (!seat_take(&interface->seat))
-			sched_yield();
-		interface->seat.engine = NULL;
-		seat_leave(&interface->seat);
+		interface_clear_seat(interface);
+		engine_own(interface->engine);
 		return;
 	}
 	interface->thread = NULL;
@@ -406,22 +487,12 @@ static int interface_open_engine(
 
 	if (interface->port->external)
 		engine_claim(interface->engine);
-	interface->inlined = setting_is(SETTING_PROGRESS, "inline");
-	if (interface->inlined) {
-		interface->submission.seat = &interface->seat;
-		/* A thread that still believes the last life open may sit there. */
-		while (!seat_take(&interface->seat))
-			sched_yield();
-		interface->seat.engine = interface->engine;
-		seat_leave(&interface->seat);
-	} else {
-		interface->submission.seat = NULL;
-		if (interface_attend(interface, number, segment) != 0)
-			goto no_thread;
-	}
-	return 0;
-
-no_thread:
+	interface->inlined = progress_is_inlined(interface->port);
+	interface->submission.seat = NULL;
+	if ((interface->inlined ? interface_seat(interface, number, segment)
+				: interface_attend(interface, number, segment)) == 0)
+		return 0;
+	engine_own(interface->engine);
 	engine_destroy(interface->engine);
 	interface->engine = NULL;
 no_engine:
@@ -764,6 +835,16 @@ unsigned interface_drive(void)
 	/* Seats are never freed, and one whose interface has closed since has no engine. */
 	for (; left != 0; left &= left - 1)
 		work += seat_drive(&interfaces[__builtin_ctzll(left)].seat);
+	return work;
+}
+
+unsigned interface_rest(void)
+{
+	uint64_t left = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
+	unsigned work = 0;
+
+	for (; left != 0; left &= left - 1)
+		work += seat_rest(&interfaces[__builtin_ctzll(left)].seat);
 	return work;
 }
 

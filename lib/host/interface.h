@@ -11,8 +11,8 @@
  * reply slots and seat. Its number is beyond those of PTL_IFACE_NAME. It ends with the first, or
  * before.
  *
- * By default all interfaces of a process share one poll thread. Those whose PTL_POLL_CORE differs
- * have their own, pinned.
+ * All interfaces of a process that have a poll thread share one. Those whose PTL_POLL_CORE differs
+ * have their own, pinned. With PTL_PROGRESS=both each has a helper (seat.h).
  */
 #ifndef HOST_INTERFACE_H
 #define HOST_INTERFACE_H
@@ -39,7 +39,7 @@ struct interface {
 	const struct front *front; /* whose it is */
 	struct process self;
 	uint32_t uid;
-	bool inlined;   /* PTL_PROGRESS=inline */
+	bool inlined;   /* calls drive: PTL_PROGRESS=inline or both */
 	int socket;     /* NUMA node of its port */
 	uint32_t first; /* number of the interface whose engine it uses, mostly its own */
 	/* Whoever drives the engine. */
@@ -48,7 +48,9 @@ struct interface {
 	struct port *port;
 	struct encapsulation_options encapsulation;
 	struct engine *engine;
-	struct poll_thread *thread; /* interface.c; NULL: inline */
+	struct poll_thread *thread; /* interface.c; NULL: calls drive */
+	/* interface.c; of PTL_PROGRESS=both; NULL: none, or another one is first */
+	struct interface_helper *helper;
 	bool ending;  /* a further one that closes: its space still has operations in flight */
 	void *memory; /* of the segment */
 	size_t memory_size;
@@ -89,6 +91,16 @@ uint64_t interface_drops(const struct segment *segment) CORE_API(interface_drops
 /* One turn of every engine of this process that no poll thread drives; returns how much was
  * done. */
 unsigned interface_drive(void) CORE_API(interface_drive);
+
+/* For a thread that is about to sleep: from now on helpers drive. Returns how much was done by a
+ * last turn; 0: the thread may sleep. */
+unsigned interface_rest(void) CORE_API(interface_rest);
+
+/* Does a helper look after the interface while no call drives it? Of an interface that is open. */
+static inline bool interface_is_helped(const struct interface *interface)
+{
+	return interfaces[interface->first].helper != NULL;
+}
 
 /* Returns when nobody touches the engine and the port of an open interface: they are the caller's
  * until interface_resume(). A poll thread stands aside with all its interfaces, which may be paused

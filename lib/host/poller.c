@@ -14,6 +14,7 @@
 
 #include <base/barrier.h>
 #include <base/manners.h>
+#include <base/owner.h>
 #include <host/patience.h>
 
 #define IDLE_BEFORE_SLEEP  MILLISECOND
@@ -445,37 +446,6 @@ void poller_run(void *argument)
 			poller->idle_since = 0;
 			manners_work(&poller->manners);
 			poller->sleep = SLEEP_EXTERNAL;
-		}
-	}
-}
-
-unsigned seat_turn(struct seat *seat)
-{
-	unsigned work = 0;
-
-	do
-		if (seat->engine)
-			work += engine_look(seat->engine);
-	while (!seat_try_leave(seat));
-	return work;
-}
-
-void seat_call(struct seat *seat)
-{
-	uint32_t state = atomic_load_explicit(&seat->state, memory_order_relaxed);
-
-	/* Either swap succeeds on what the state really is, so whoever sits there next, or still,
-	 * finds the command. */
-	for (;;) {
-		if (state != SEAT_FREE) {
-			if (atomic_compare_exchange_weak_explicit(&seat->state, &state, SEAT_CALLED,
-				    memory_order_release, memory_order_relaxed))
-				return;
-		} else if (atomic_compare_exchange_weak_explicit(&seat->state, &state, SEAT_TAKEN,
-				   memory_order_acquire, memory_order_relaxed)) {
-			seat_own(seat);
-			seat_turn(seat);
-			return;
 		}
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poller.h - who calls engine_poll(): a poll thread for one or more engines, or, with
- * PTL_PROGRESS=inline, whoever sits in an engine's seat.
+/* poller.h - a poll thread, which calls engine_poll() for one or more engines. Without poll threads
+ * an engine is driven from its seat (host/seat.h).
  *
  * How the thread waits (PTL_POLL): busy, it spins. Adaptive, it spins for some microseconds, then
  * offers the CPU between looks, more often once that let somebody else run, and after a millisecond
@@ -15,10 +15,6 @@
  *     an application thread puts into the ring and then looks at doorbell.sleeping, with a barrier
  *     in between (base/barrier.h: the poll thread's is the heavy one); one of the two sees the
  *     other.
- *
- * P3. A command that was put into the ring while another thread sat in the seat is carried out by
- *     that thread before it gives the seat up for good, or by the thread that put it there: a
- *     thread can leave only a seat that no other has called since.
  */
 #ifndef HOST_POLLER_H
 #define HOST_POLLER_H
@@ -29,7 +25,6 @@
 #include <base/core.h>
 #include <base/clock.h>
 #include <base/futex.h>
-#include <base/owner.h>
 #include <engine/engine.h>
 
 #define POLLER_ENGINES FUTEX_ANY_MAX
@@ -77,74 +72,5 @@ static inline void doorbell_ring(struct doorbell *doorbell)
 	if (atomic_exchange_explicit(&doorbell->sleeping, 0, memory_order_relaxed) != 0)
 		doorbell_wake(doorbell);
 }
-
-enum seat_state {
-	SEAT_FREE,
-	SEAT_TAKEN,
-	SEAT_CALLED /* taken, and commands were put into the ring since */
-};
-
-/* The place that one thread at a time drives an engine from. Never freed. */
-struct seat {
-	_Alignas(CACHE_LINE) _Atomic uint32_t state;
-	struct engine *engine; /* of who sits here; NULL: there is none */
-};
-
-/* The engine of a seat that this thread has taken is this thread's. */
-static inline void seat_own(const struct seat *seat)
-{
-	if (OWNERS && seat->engine)
-		engine_own(seat->engine);
-}
-
-/* False: somebody else sits there. */
-static inline bool seat_take(struct seat *seat)
-{
-	uint32_t free = SEAT_FREE;
-
-	if (atomic_load_explicit(&seat->state, memory_order_relaxed) != SEAT_FREE ||
-		!atomic_compare_exchange_strong_explicit(&seat->state, &free, SEAT_TAKEN,
-			memory_order_acquire, memory_order_relaxed))
-		return false;
-	seat_own(seat);
-	return true;
-}
-
-/* Gives the seat up; false: somebody has called meanwhile, and the engine must have another turn
- * (P3). */
-static inline bool seat_try_leave(struct seat *seat)
-{
-	uint32_t taken = SEAT_TAKEN;
-
-	if (atomic_compare_exchange_strong_explicit(
-		    &seat->state, &taken, SEAT_FREE, memory_order_release, memory_order_relaxed))
-		return true;
-	atomic_exchange_explicit(&seat->state, SEAT_TAKEN, memory_order_acquire);
-	return false;
-}
-
-/* Who sits there has been called: turns until the seat is given up. */
-unsigned seat_turn(struct seat *seat) CORE_API(seat_turn);
-
-/* One turn of the engine, unless somebody else sits there; returns how much was done. */
-static inline unsigned seat_drive(struct seat *seat)
-{
-	unsigned work;
-
-	if (!seat_take(seat))
-		return 0;
-	work = seat->engine ? engine_look(seat->engine) : 0;
-	return seat_try_leave(seat) ? work : work + seat_turn(seat);
-}
-
-/* Gives the seat up; first carries out what others were told to leave to this thread (P3). */
-static inline void seat_leave(struct seat *seat)
-{
-	if (!seat_try_leave(seat))
-		seat_turn(seat);
-}
-
-/* After a command was put into the ring: whoever sits there carries it out, or this thread does. */
-void seat_call(struct seat *seat);
 
 #endif

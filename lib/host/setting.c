@@ -23,8 +23,7 @@ static int change_poll(struct interface *interface, const char *value)
 	const char *before = setting_text(SETTING_POLL);
 
 	if (interface->inlined) {
-		log_error("PTL_POLL has no meaning here because PTL_PROGRESS=inline has no poll "
-			  "thread: "
+		log_error("PTL_POLL has no meaning here because this process has no poll thread: "
 			  "start the program with PTL_PROGRESS=core");
 		return -1;
 	}

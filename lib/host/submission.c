@@ -6,6 +6,7 @@
 
 #include <base/barrier.h>
 #include <host/patience.h>
+#include <host/poller.h>
 
 #define SLEEP_INLINE (50 * MICROSECOND) /* between looks at an engine that another drives */
 

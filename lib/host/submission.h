@@ -19,8 +19,8 @@
 
 #include <base/core.h>
 #include <engine/command.h>
-#include <host/poller.h>
 #include <engine/segment.h>
+#include <host/seat.h>
 
 struct submission {
 	struct segment *segment; /* of the space */

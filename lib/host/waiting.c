@@ -48,7 +48,8 @@ static bool waiting_sleep(const struct waiting *waiting, uint64_t limit)
 		bells[i].value = atomic_load_explicit(bells[i].word, memory_order_acquire);
 	}
 	found = waiting->look(waiting->context);
-	if (!found && !segment_is_closed(waiting->segment)) {
+	if (!found && !segment_is_closed(waiting->segment) &&
+		(!waiting->rest || waiting->rest() == 0)) {
 		if (waiting->count == 1)
 			futex_wait(bells[0].word, bells[0].value, limit);
 		else
@@ -74,7 +75,8 @@ static void wake_up_pass_on(const struct waiting *waiting)
 static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *slept)
 {
 	uint64_t start = waiting->timeout == UINT64_MAX ? 0 : waiting->now(NULL);
-	uint64_t nap = waiting->drive ? SLEEP_INLINE : UINT64_MAX;
+	bool alone = waiting->drive && !waiting->rest; /* nobody drives while this thread sleeps */
+	uint64_t nap = alone ? SLEEP_INLINE : UINT64_MAX;
 	uint64_t left = waiting->timeout;
 	struct patience patience = {0};
 
@@ -88,7 +90,7 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 		drove = waiting->drive && waiting->drive() != 0;
 		if (drove) {
 			patience = (struct patience){0};
-			nap = SLEEP_INLINE;
+			nap = alone ? SLEEP_INLINE : UINT64_MAX;
 		}
 		if (waiting->timeout != UINT64_MAX) {
 			uint64_t passed = waiting->now(NULL) - start;
@@ -103,7 +105,7 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 		*slept = true;
 		if (waiting_sleep(waiting, nap < left ? nap : left))
 			return WAITING_FOUND;
-		if (waiting->drive && nap < SLEEP_INLINE_MAX)
+		if (alone && nap < SLEEP_INLINE_MAX)
 			nap = nap * 2 < SLEEP_INLINE_MAX ? nap * 2 : SLEEP_INLINE_MAX;
 	}
 }

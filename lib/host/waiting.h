@@ -56,6 +56,9 @@ struct waiting {
 	/* a turn of the engines that no poll thread drives, returns how much was done; NULL: there
 	 * are none */
 	unsigned (*drive)(void);
+	/* The thread is about to sleep: others drive from now on. Returns how much was done by a
+	 * last turn, 0: the thread may sleep; NULL: nobody else would drive. */
+	unsigned (*rest)(void);
 	uint64_t (*now)(void *); /* ns */
 	uint64_t timeout;        /* ns; UINT64_MAX: none */
 };

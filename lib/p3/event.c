@@ -182,17 +182,20 @@ static inline bool empty_matters(const struct reader *reader)
 	return reader->drives || queue_is_raised(reader->view.queue);
 }
 
-/* It does so, and ends the visit: one that drives drives and looks once more; else a program that
- * waits at the queue's descriptor is not to find it readable. */
+/* It does so, and ends the visit: one that drives drives and looks once more. A program that waits
+ * at the queue's descriptor is not to find it readable, and is about to sleep. */
 static __attribute__((noinline)) int event_empty(
 	struct visitor *visitor, const struct reader *reader, ptl_event_t *event)
 {
 	enum queue_answer answer = QUEUE_EMPTY;
 
-	if (!reader->drives)
-		queue_lower(&reader->view, interfaces[reader->number - 1].submission.segment);
-	else if (interface_drive() != 0)
+	if (reader->drives && interface_drive() != 0)
 		answer = queue_look(reader, event);
+	if (answer == QUEUE_EMPTY && queue_is_raised(reader->view.queue)) {
+		queue_lower(&reader->view, interfaces[reader->number - 1].submission.segment);
+		if (reader->drives)
+			interface_rest();
+	}
 	visitor_leave(visitor);
 	return event_code(answer, event);
 }
@@ -316,6 +319,7 @@ static int events_poll(const struct visit *visit, const ptl_handle_eq_t *queues,
 	struct event_wait *wait)
 {
 	struct queue_view views[WAITING_MAX];
+	bool lowered = false;
 	int code;
 
 	if (!queues_view(visit, queues, wait->count, views))
@@ -323,8 +327,12 @@ static int events_poll(const struct visit *visit, const ptl_handle_eq_t *queues,
 	wait->queues = views;
 	code = wait_for(visit, wait, timeout);
 	for (unsigned i = 0; i < wait->count && code == PTL_EQ_EMPTY; i++)
-		if (queue_is_raised(views[i].queue))
+		if (queue_is_raised(views[i].queue)) {
 			queue_lower(&views[i], visit->segment);
+			lowered = true;
+		}
+	if (lowered && visit->interface->inlined)
+		interface_rest();
 	return code;
 }
 
@@ -357,10 +365,10 @@ static int queue_descriptor(const struct visit *visit, ptl_handle_eq_t eventq)
 {
 	int descriptor;
 
-	if (visit->interface->inlined) {
+	if (visit->interface->inlined && !interface_is_helped(visit->interface)) {
 		log_error("postern_eq_fd: with PTL_PROGRESS=inline events come only while the "
 			  "program calls Portals, so no descriptor "
-			  "can announce them; set PTL_PROGRESS=core, or call postern_eq_poll() "
+			  "can announce them; set PTL_PROGRESS=both, or call postern_eq_poll() "
 			  "with a timeout");
 		return -PTL_FAIL;
 	}

@@ -22,7 +22,7 @@ class Info(programs.Case):
         for name in SETTINGS:
             self.assertTrue(settings[name]["help"])
         self.assertEqual(settings["PTL_NID"]["value"], "17")
-        self.assertEqual(settings["PTL_PROGRESS"]["default"], "core")
+        self.assertEqual(settings["PTL_PROGRESS"]["default"], "auto")
 
     def test_every_interface_is_looked_at(self):
         info = self.expect_json(programs.run("postern-info", "-j", PTL_IFACE_NAME="loop:a;loop:a;"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts how often processes that wait for a message wake, with PTL_POLL=interrupt: hardly ever, whatever their device is at.
+"""Counts how often processes that wait for a message wake, with PTL_POLL=interrupt, or PTL_PROGRESS=both: hardly ever, whatever their device is at.
 
     idle.py HELLO DEVICE
 
@@ -28,7 +28,9 @@ class Waiter:
     def __init__(self, program, device, side):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_IFACE")}
         environment.update(device.settings(side))
-        environment.update(PTL_IFACE_NAME=device.interface(side), PTL_POLL="interrupt", PTL_TELEMETRY="off")
+        environment.update(PTL_IFACE_NAME=device.interface(side), PTL_TELEMETRY="off")
+        if environment.get("PTL_PROGRESS") != "both":
+            environment["PTL_POLL"] = "interrupt"
         self.process = subprocess.Popen(device.prefix(side) + [program, "receive"], env=environment, text=True,
                                         stdout=subprocess.PIPE, preexec_fn=die_with_parent)
         if not self.process.stdout.readline().startswith("waiting"):

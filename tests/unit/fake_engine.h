@@ -5,8 +5,11 @@
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
 
 #include <base/futex.h>
 #include <base/ring.h>
@@ -23,6 +26,11 @@ struct engine {
 	_Atomic bool busy;           /* says that it had work */
 	_Atomic int descriptor;      /* of its port to sleep on, + 1 */
 	_Atomic bool reluctant;      /* answers only callers that sleep */
+	_Atomic uint64_t turned;     /* when the last turn was, ns */
+	_Atomic uint64_t due;        /* when it must have a turn, ns; 0: never */
+	_Atomic bool armed;          /* the port is to signal */
+	_Atomic uint64_t frames;     /* that have come, */
+	_Atomic uint64_t served;     /* and been found */
 	uint64_t unlocked; /* touched without atomics: ThreadSanitizer sees who drives it at once */
 };
 
@@ -72,6 +80,31 @@ static unsigned fake_drain(struct engine *engine)
 	return done;
 }
 
+static uint64_t fake_now(void *context)
+{
+	struct timespec now;
+
+	(void)context;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* A frame comes to the port, which signals if it is to. */
+static inline void fake_frame(struct engine *engine)
+{
+	atomic_fetch_add(&engine->frames, 1);
+	if (atomic_load(&engine->armed))
+		eventfd_write(atomic_load(&engine->descriptor) - 1, 1);
+}
+
+static unsigned fake_receive(struct engine *engine)
+{
+	uint64_t came = atomic_load(&engine->frames), served = atomic_load(&engine->served);
+
+	atomic_store(&engine->served, came);
+	return (unsigned)(came - served);
+}
+
 void engine_own(struct engine *engine)
 {
 	(void)engine;
@@ -83,7 +116,10 @@ unsigned engine_poll(struct engine *engine)
 
 	fake_enter(engine);
 	atomic_fetch_add(&engine->turns, 1);
-	done = fake_drain(engine);
+	atomic_store(&engine->turned, fake_now(NULL));
+	if (atomic_load(&engine->due) != 0 && fake_now(NULL) >= atomic_load(&engine->due))
+		atomic_store(&engine->due, 0);
+	done = fake_drain(engine) + fake_receive(engine);
 	fake_leave(engine);
 	return atomic_load(&engine->busy) ? done + 1 : done;
 }
@@ -128,18 +164,27 @@ bool engine_put(struct engine *engine, uint32_t space, struct region *region,
 
 uint64_t engine_deadline(const struct engine *engine)
 {
-	(void)engine;
-	return UINT64_MAX;
+	uint64_t due = atomic_load(&engine->due), now = fake_now(NULL);
+
+	if (due == 0)
+		return UINT64_MAX;
+	return due > now ? due - now : 0;
 }
 
 int engine_interrupt(struct engine *engine, bool on)
 {
-	return on ? atomic_load(&engine->descriptor) - 1 : -1;
+	int descriptor = atomic_load(&engine->descriptor) - 1;
+	eventfd_t rung;
+
+	atomic_store(&engine->armed, on);
+	if (!on && descriptor >= 0)
+		eventfd_read(descriptor, &rung);
+	return on ? descriptor : -1;
 }
 
 uint64_t engine_turn(const struct engine *engine)
 {
-	return (uint64_t)atomic_load(&engine->turns);
+	return atomic_load(&engine->turned);
 }
 
 bool engine_called(const struct engine *engine)

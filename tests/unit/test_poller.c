@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_poller.c - tests lib/host/poller.c: poll threads and seats, with an engine that only
- * counts. */
+/* test_poller.c - tests lib/host/poller.c: poll threads, with an engine that only counts. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -19,7 +18,6 @@
 
 #include "fake_engine.h"
 
-#define THREADS  4
 #define COMMANDS 5000
 
 static uint64_t monotonic_now(void *context)
@@ -256,8 +254,6 @@ static void poller_run__by_interrupt_wakes_for_a_port(void **state)
 {
 	int port = eventfd(0, EFD_NONBLOCK);
 	struct fixture fixture;
-	eventfd_t rung;
-
 	(void)state;
 	assert_true(port >= 0);
 	fixture_start(&fixture, 0, POLLER_INTERRUPT);
@@ -273,7 +269,6 @@ static void poller_run__by_interrupt_wakes_for_a_port(void **state)
 		assert_int_equal(eventfd_write(port, 1), 0);
 		/* More than the one look before it sleeps. */
 		WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > turns + 1);
-		assert_int_equal(eventfd_read(port, &rung), 0);
 	}
 	fixture_stop(&fixture);
 	close(port);
@@ -327,71 +322,6 @@ static void poller_call__wakes_a_thread_that_sleeps(void **state)
 			    atomic_load(&fixture.engines[0]->turns) > turns);
 	}
 	fixture_stop(&fixture);
-}
-
-static void seat_take__lets_one_in(void **state)
-{
-	static struct seat seat;
-
-	(void)state;
-	assert_true(seat_take(&seat));
-	assert_false(seat_take(&seat));
-	seat_leave(&seat);
-	assert_true(seat_take(&seat));
-	seat_leave(&seat);
-}
-
-static void seat_drive__does_nothing_in_a_seat_without_an_engine(void **state)
-{
-	static struct seat seat;
-
-	(void)state;
-	assert_int_equal(seat_drive(&seat), 0);
-}
-
-static void seat_leave__carries_out_what_came_meanwhile(void **state)
-{
-	static struct seat seat;
-	struct command command = {.kind = COMMAND_PUT, .move.value = 5};
-	struct engine *engine = fake_engine_create();
-	struct submission submission = {.ring = engine->segment, .seat = &seat};
-
-	(void)state;
-	seat.engine = engine;
-	assert_true(seat_take(&seat));
-	submission_post(
-		&submission, &command); /* as another thread would, while this one sits here */
-	assert_int_equal(atomic_load(&engine->commands), 0);
-	seat_leave(&seat);
-	assert_int_equal(atomic_load(&engine->sum), 5);
-	fake_engine_destroy(engine);
-}
-
-static void *post_many(void *submission)
-{
-	struct command command = {.kind = COMMAND_PUT, .move.value = 1};
-
-	for (unsigned i = 0; i < COMMANDS; i++)
-		submission_post(submission, &command);
-	return NULL;
-}
-
-static void seat_drive__among_threads_strands_no_command(void **state)
-{
-	static struct seat seat;
-	struct engine *engine = fake_engine_create();
-	struct submission submission = {.ring = engine->segment, .seat = &seat};
-	pthread_t threads[THREADS];
-
-	(void)state;
-	seat.engine = engine;
-	for (unsigned i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &submission), 0);
-	for (unsigned i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	/* Nobody drives any more, and yet: */
-	assert_int_equal(atomic_load(&engine->commands), THREADS * COMMANDS);
-	fake_engine_destroy(engine);
 }
 
 /* The first of all: what a thread has asked stays known. */
@@ -451,10 +381,6 @@ int main(void)
 			poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
 		cmocka_unit_test(poller_set_manner__leaves_no_bell_that_nobody_hears),
 		cmocka_unit_test(poller_call__wakes_a_thread_that_sleeps),
-		cmocka_unit_test(seat_take__lets_one_in),
-		cmocka_unit_test(seat_drive__does_nothing_in_a_seat_without_an_engine),
-		cmocka_unit_test(seat_leave__carries_out_what_came_meanwhile),
-		cmocka_unit_test(seat_drive__among_threads_strands_no_command),
 		cmocka_unit_test(patience_wait__ends),
 	};
 

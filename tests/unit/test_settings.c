@@ -94,7 +94,7 @@ static void settings_load__gives_the_defaults(void **state)
 	assert_int_equal(setting_items(SETTING_IFACE_NAME), 1);
 	assert_string_equal(setting_item(SETTING_IFACE_NAME, 3), "node");
 	assert_int_equal(setting_number_item(SETTING_NID, 0, 77), 77);
-	assert_true(setting_is(SETTING_PROGRESS, "core"));
+	assert_true(setting_is(SETTING_PROGRESS, "auto"));
 	assert_true(setting_is(SETTING_POLL, "adaptive"));
 	assert_int_equal(setting_number_item(SETTING_POLL_CORE, 1, 5), 5);
 	assert_int_equal(setting_number_item(SETTING_MTU, 0, 1500), 1500);
@@ -142,7 +142,7 @@ static void settings_load__takes_a_blank_value_for_none(void **state)
 	setenv("PTL_PROGRESS", "", 1);
 	setenv("PTL_PEER_TIMEOUT", "  ", 1);
 	assert_int_equal(load(), 0);
-	assert_true(setting_is(SETTING_PROGRESS, "core"));
+	assert_true(setting_is(SETTING_PROGRESS, "auto"));
 	assert_int_equal(setting_number(SETTING_PEER_TIMEOUT), 10 * SECOND);
 }
 
@@ -311,8 +311,8 @@ static void settings_load__says_what_is_wrong_and_what_to_do(void **state)
 		"4294967294; set it to a node "
 		"id such as 1\n");
 	expect_error("PTL_PROGRESS", "Core",
-		"postern: PTL_PROGRESS is \"Core\", which is not one of its values; set it to core "
-		"or inline\n");
+		"postern: PTL_PROGRESS is \"Core\", which is not one of its values; set it to "
+		"core, inline or both\n");
 	expect_error("PTL_CHECKSUM", "none",
 		"postern: PTL_CHECKSUM is \"none\", which is not one of its values; set it to "
 		"auto, header or full\n");

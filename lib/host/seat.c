@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* seat.c - see seat.h. */
+#include <host/seat.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_pause.h>
+
+#include <host/patience.h>
+
+#define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
+#define HELPER_NAP     (50 * MICROSECOND) /* the first; doubled while the program drives, up to */
+#define HELPER_NAP_MAX (800 * MICROSECOND)
+#define HELPER_IDLE    (10 * MICROSECOND)  /* empty turns before the helper sleeps */
+#define HELPER_LOOK    (500 * MICROSECOND) /* between looks at a port that cannot signal */
+#define SLEEP_MAX      SECOND
+
+struct helper {
+	struct seat *seat;
+	const struct clock *clock;
+	int set;   /* epoll descriptor that the thread sleeps on: the timer and the port */
+	int timer; /* S3 */
+	_Atomic bool stopping;
+	uint64_t nap; /* the thread's own, ns */
+	/* Of who sits in the seat. */
+	struct segment *segment;
+	bool external;
+	int port; /* the descriptor of the port in the set; -1: none */
+};
+
+/* --- the helper's sleep --- */
+
+/* The thread wakes then, at the latest. */
+static void helper_set_timer(const struct helper *helper, uint64_t time)
+{
+	const struct itimerspec when = {
+		.it_value = {.tv_sec = (time_t)(time / SECOND), .tv_nsec = (long)(time % SECOND)}};
+
+	timerfd_settime(helper->timer, 0, &when, NULL);
+}
+
+/* The thread wakes once when this descriptor becomes readable, or is. False: it cannot. */
+static bool helper_watch(struct helper *helper, int port)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+
+	/* A descriptor that was closed has left the set, and its number may be another one's. */
+	if (helper->port >= 0 && helper->port != port)
+		epoll_ctl(helper->set, EPOLL_CTL_DEL, helper->port, NULL);
+	helper->port = port;
+	return port >= 0 && (epoll_ctl(helper->set, EPOLL_CTL_MOD, port, &event) == 0 ||
+				    (errno == ENOENT && epoll_ctl(helper->set, EPOLL_CTL_ADD, port,
+								&event) == 0));
+}
+
+static void helper_sleep(const struct helper *helper)
+{
+	struct epoll_event events[2];
+	uint64_t times;
+
+	epoll_wait(helper->set, events, 2, -1);
+	(void)!read(helper->timer, &times, sizeof(times));
+}
+
+/* --- the seat --- */
+
+/* For who sits there: arms the seat and leaves it (S2). False: there is something to do, and the
+ * caller still sits there. */
+static bool seat_arm(struct seat *seat)
+{
+	struct helper *helper = seat->helper;
+	uint32_t taken = SEAT_TAKEN;
+	int port = engine_interrupt(seat->engine, true);
+	uint64_t leisure;
+
+	if (engine_poll(seat->engine) != 0)
+		goto busy;
+	leisure = engine_deadline(seat->engine);
+	if (leisure < MICROSECOND)
+		goto busy;
+	if (!helper_watch(helper, port) && helper->external && leisure > HELPER_LOOK)
+		leisure = HELPER_LOOK;
+	counter_add(&helper->segment->counters.sleeps, 1);
+	helper_set_timer(helper, leisure < SLEEP_MAX ? leisure : SLEEP_MAX);
+	/* Release: as seat_try_leave(). */
+	if (atomic_compare_exchange_strong_explicit(
+		    &seat->state, &taken, SEAT_ARMED, memory_order_release, memory_order_relaxed))
+		return true;
+	helper_set_timer(helper, HELPER_NAP);
+busy:
+	engine_interrupt(seat->engine, false);
+	return false;
+}
+
+/* After an armed seat was taken by a thread that is not the helper. */
+static void seat_disarm(struct seat *seat)
+{
+	seat_own(seat);
+	engine_interrupt(seat->engine, false);
+	helper_set_timer(seat->helper, HELPER_NAP);
+}
+
+bool seat_take_armed(struct seat *seat)
+{
+	uint32_t armed = SEAT_ARMED;
+
+	if (!atomic_compare_exchange_strong_explicit(
+		    &seat->state, &armed, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed))
+		return false;
+	seat_disarm(seat);
+	return true;
+}
+
+unsigned seat_turn(struct seat *seat)
+{
+	unsigned work = 0;
+
+	do
+		if (seat->engine)
+			work += engine_look(seat->engine);
+	while (!seat_try_leave(seat));
+	return work;
+}
+
+void seat_call(struct seat *seat)
+{
+	uint32_t state = atomic_load_explicit(&seat->state, memory_order_relaxed);
+
+	/* Either swap succeeds on what the state really is, so whoever sits there next, or still,
+	 * finds the command. */
+	for (;;) {
+		bool sits = state == SEAT_TAKEN || state == SEAT_CALLED;
+		uint32_t next = sits ? SEAT_CALLED : SEAT_TAKEN;
+
+		if (!atomic_compare_exchange_weak_explicit(
+			    &seat->state, &state, next, memory_order_acq_rel, memory_order_relaxed))
+			continue;
+		if (sits)
+			return;
+		if (state == SEAT_ARMED)
+			seat_disarm(seat);
+		seat_own(seat);
+		seat_turn(seat);
+		return;
+	}
+}
+
+unsigned seat_rest(struct seat *seat)
+{
+	bool helped;
+
+	if (atomic_load_explicit(&seat->state, memory_order_relaxed) != SEAT_FREE ||
+		!seat_take(seat))
+		return 0;
+	helped = seat->helper != NULL;
+	if (helped && seat_arm(seat))
+		return 0;
+	seat_leave(seat);
+	return helped;
+}
+
+/* --- the helper --- */
+
+/* *armed: the seat was armed. False: the program drives. */
+static bool helper_take(struct seat *seat, bool *armed)
+{
+	uint32_t state = SEAT_ARMED;
+
+	*armed = atomic_compare_exchange_strong_explicit(
+		&seat->state, &state, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed);
+	if (!*armed)
+		return seat_take(seat);
+	seat_own(seat);
+	engine_interrupt(seat->engine, false);
+	return true;
+}
+
+/* A turn of a seat that the helper has taken. *turn: the time of its last turn, 0 before the first.
+ * *idle: since when it has found nothing. False: the program drives, or the engine is going. */
+static bool helper_turn(
+	const struct helper *helper, bool armed, uint64_t *turn, uint64_t *idle, uint64_t now)
+{
+	struct engine *engine = helper->seat->engine;
+	uint64_t looked;
+
+	if (!engine)
+		return false;
+	looked = engine_turn(engine);
+	if (*turn != 0 ? looked != *turn : !armed && looked + HELPER_AWAY > now)
+		return false;
+	if (engine_poll(engine) != 0)
+		*idle = 0;
+	else if (*idle == 0)
+		*idle = now;
+	*turn = engine_turn(engine);
+	return true;
+}
+
+/* Returns true when there is nothing to do and the seat is armed, false when the program drives. */
+static bool helper_turns(struct helper *helper)
+{
+	struct seat *seat = helper->seat;
+	uint64_t turn = 0, idle = 0;
+	bool armed, goes = true;
+
+	while (goes && helper_take(seat, &armed)) {
+		uint64_t now = clock_now(helper->clock);
+
+		goes = helper_turn(helper, armed, &turn, &idle, now);
+		if (goes && idle != 0 && now - idle >= HELPER_IDLE && seat_arm(seat))
+			return true;
+		seat_leave(seat);
+		rte_pause();
+	}
+	return false;
+}
+
+void helper_run(void *argument)
+{
+	struct helper *helper = argument;
+
+	(void)patience_cpus(); /* those that wait for this thread learn where it may run */
+	while (!atomic_load_explicit(&helper->stopping, memory_order_acquire)) {
+		if (helper_turns(helper)) {
+			helper->nap = HELPER_NAP;
+		} else {
+			/* Twice as long while the program drives. */
+			helper_set_timer(helper, helper->nap);
+			if (helper->nap < HELPER_NAP_MAX)
+				helper->nap *= 2;
+		}
+		helper_sleep(helper);
+	}
+}
+
+struct helper *helper_create(
+	struct seat *seat, struct segment *segment, bool external, const struct clock *clock)
+{
+	struct helper *helper = calloc(1, sizeof(*helper));
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (!helper)
+		return NULL;
+	*helper = (struct helper){
+		.seat = seat,
+		.clock = clock,
+		.set = epoll_create1(EPOLL_CLOEXEC),
+		.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+		.nap = HELPER_NAP,
+		.segment = segment,
+		.external = external,
+		.port = -1,
+	};
+	if (helper->set >= 0 && helper->timer >= 0 &&
+		epoll_ctl(helper->set, EPOLL_CTL_ADD, helper->timer, &event) == 0)
+		return helper;
+	helper_destroy(helper);
+	return NULL;
+}
+
+void helper_stop(struct helper *helper)
+{
+	atomic_store_explicit(&helper->stopping, true, memory_order_release);
+	helper_set_timer(helper, 1);
+}
+
+void helper_destroy(struct helper *helper)
+{
+	if (!helper)
+		return;
+	if (helper->timer >= 0)
+		close(helper->timer);
+	if (helper->set >= 0)
+		close(helper->set);
+	free(helper);
+}

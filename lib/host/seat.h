@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* seat.h - the place that one thread at a time drives an engine from, and the helper, a thread that
+ * looks after the engine while nobody sits there.
+ *
+ * With PTL_PROGRESS=inline the program's own calls drive, and there is no helper. With both they
+ * drive as well, and the helper sleeps:
+ *
+ *     FREE    a thread has just left. The helper is awake, or its timer ends within a millisecond.
+ *             If nobody has looked for frames for HELPER_AWAY by then, the helper takes the seat
+ *     ARMED   the port wakes the helper for a frame, its timer for what the engine has to do at a
+ *             certain time
+ *     TAKEN   a thread drives. The port signals nothing
+ *     CALLED  taken, and commands were put into the ring since
+ *
+ * S1. A command that was put into the ring while another thread sat in the seat is carried out by
+ *     that thread before it gives the seat up for good, or by the thread that put it there: a
+ *     thread can leave only a seat that no other has called since.
+ *
+ * S2. With a helper no frame, command or timer is left unserved: in each of the four states
+ *     somebody is awake, or will be. Whoever arms the seat sits in it, has the port signal, then
+ *     takes a turn of the engine, which finds what came before, and then sets the timer. Whoever
+ *     takes an armed seat sets the timer before it leaves. The helper sleeps only after it has
+ *     armed the seat or has set the timer to at most HELPER_NAP_MAX.
+ *
+ * S3. The timer is set to more than HELPER_NAP_MAX only by a thread that sits in the seat and arms
+ *     it.
+ */
+#ifndef HOST_SEAT_H
+#define HOST_SEAT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <base/core.h>
+#include <base/clock.h>
+#include <base/owner.h>
+#include <engine/engine.h>
+
+struct helper;
+
+enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED, SEAT_ARMED };
+
+/* Never freed. */
+struct seat {
+	_Alignas(CACHE_LINE) _Atomic uint32_t state;
+	/* Of who sits here. */
+	struct engine *engine; /* NULL: there is none */
+	struct helper *helper; /* NULL: there is none */
+};
+
+/* The engine of a seat that this thread has taken is this thread's. */
+static inline void seat_own(const struct seat *seat)
+{
+	if (OWNERS && seat->engine)
+		engine_own(seat->engine);
+}
+
+/* Takes a seat that is armed. False: it is not, any more. */
+bool seat_take_armed(struct seat *seat) CORE_API(seat_take_armed);
+
+/* False: somebody else sits there. */
+static inline bool seat_take(struct seat *seat)
+{
+	uint32_t free = atomic_load_explicit(&seat->state, memory_order_relaxed);
+
+	if (free != SEAT_FREE)
+		return free == SEAT_ARMED && seat_take_armed(seat);
+	if (!atomic_compare_exchange_strong_explicit(
+		    &seat->state, &free, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed))
+		return false;
+	seat_own(seat);
+	return true;
+}
+
+/* Gives the seat up; false: somebody has called meanwhile, and the engine must have another turn
+ * (S1). */
+static inline bool seat_try_leave(struct seat *seat)
+{
+	uint32_t taken = SEAT_TAKEN;
+
+	if (atomic_compare_exchange_strong_explicit(
+		    &seat->state, &taken, SEAT_FREE, memory_order_release, memory_order_relaxed))
+		return true;
+	atomic_exchange_explicit(&seat->state, SEAT_TAKEN, memory_order_acquire);
+	return false;
+}
+
+/* Who sits there has been called: turns until the seat is given up. */
+unsigned seat_turn(struct seat *seat) CORE_API(seat_turn);
+
+/* One turn of the engine, unless somebody else sits there; returns how much was done. */
+static inline unsigned seat_drive(struct seat *seat)
+{
+	unsigned work;
+
+	if (!seat_take(seat))
+		return 0;
+	work = seat->engine ? engine_look(seat->engine) : 0;
+	return seat_try_leave(seat) ? work : work + seat_turn(seat);
+}
+
+/* Gives the seat up; first carries out what others were told to leave to this thread (S1). */
+static inline void seat_leave(struct seat *seat)
+{
+	if (!seat_try_leave(seat))
+		seat_turn(seat);
+}
+
+/* After a command was put into the ring: whoever sits there carries it out, or this thread does. */
+void seat_call(struct seat *seat);
+
+/* The calling thread is about to sleep: the helper takes over at once. Does nothing without a
+ * helper or while another thread sits there. Returns how much was done by the turn that this takes
+ * (0: the thread may sleep). */
+unsigned seat_rest(struct seat *seat);
+
+/* Gives a seat with an engine a helper; the caller starts its thread. segment: the engine's.
+ * external: frames may come at any time. NULL: no memory, or no descriptor. The library's lock is
+ * held, as by the callers of all that follows. */
+struct helper *helper_create(
+	struct seat *seat, struct segment *segment, bool external, const struct clock *clock);
+/* The thread's body; argument: the helper. Returns after helper_stop(). */
+void helper_run(void *helper);
+/* Its seat has no engine any more, or the thread was not started. */
+void helper_stop(struct helper *helper);
+void helper_destroy(struct helper *helper); /* its thread has ended, or never began */
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_seat.c - tests lib/host/seat.c: who drives an engine without a poll thread, with an engine
+ * that only counts. Under ThreadSanitizer also: that it is one thread at a time. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <host/seat.h>
+#include <host/submission.h>
+
+#include "fake_engine.h"
+
+#define THREADS  4
+#define COMMANDS 5000
+#define FRAMES   3000
+#define SERVED   (SECOND / 2) /* a frame takes no longer, however busy the machine is */
+
+static void seat_take__lets_one_in(void **state)
+{
+	static struct seat seat;
+
+	(void)state;
+	assert_true(seat_take(&seat));
+	assert_false(seat_take(&seat));
+	seat_leave(&seat);
+	assert_true(seat_take(&seat));
+	seat_leave(&seat);
+}
+
+static void seat_drive__does_nothing_in_a_seat_without_an_engine(void **state)
+{
+	static struct seat seat;
+
+	(void)state;
+	assert_int_equal(seat_drive(&seat), 0);
+}
+
+static void seat_leave__carries_out_what_came_meanwhile(void **state)
+{
+	static struct seat seat;
+	struct command command = {.kind = COMMAND_PUT, .move.value = 5};
+	struct engine *engine = fake_engine_create();
+	struct submission submission = {.ring = engine->segment, .seat = &seat};
+
+	(void)state;
+	seat.engine = engine;
+	assert_true(seat_take(&seat));
+	submission_post(
+		&submission, &command); /* as another thread would, while this one sits here */
+	assert_int_equal(atomic_load(&engine->commands), 0);
+	seat_leave(&seat);
+	assert_int_equal(atomic_load(&engine->sum), 5);
+	fake_engine_destroy(engine);
+}
+
+static void *post_many(void *submission)
+{
+	struct command command = {.kind = COMMAND_PUT, .move.value = 1};
+
+	for (unsigned i = 0; i < COMMANDS; i++)
+		submission_post(submission, &command);
+	return NULL;
+}
+
+static void seat_drive__among_threads_strands_no_command(void **state)
+{
+	static struct seat seat;
+	struct engine *engine = fake_engine_create();
+	struct submission submission = {.ring = engine->segment, .seat = &seat};
+	pthread_t threads[THREADS];
+
+	(void)state;
+	seat.engine = engine;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &submission), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	/* Nobody drives any more, and yet: */
+	assert_int_equal(atomic_load(&engine->commands), THREADS * COMMANDS);
+	fake_engine_destroy(engine);
+}
+
+/* --- with a helper --- */
+
+static const struct clock test_clock = {.now = fake_now};
+
+struct helped {
+	struct seat seat;
+	struct engine *engine;
+	struct helper *helper;
+	struct submission submission;
+	pthread_t thread;
+	int port; /* what the port signals by; -1: it cannot */
+};
+
+static void *run(void *helper)
+{
+	helper_run(helper);
+	return NULL;
+}
+
+static void helped_start(struct helped *helped, int port)
+{
+	*helped = (struct helped){.engine = fake_engine_create(), .port = port};
+	atomic_store(&helped->engine->descriptor, port + 1);
+	helped->submission =
+		(struct submission){.ring = helped->engine->segment, .seat = &helped->seat};
+	helped->helper = helper_create(&helped->seat, helped->engine->segment, true, &test_clock);
+	assert_non_null(helped->helper);
+	helped->seat.engine = helped->engine;
+	helped->seat.helper = helped->helper;
+	assert_int_equal(pthread_create(&helped->thread, NULL, run, helped->helper), 0);
+}
+
+static void helped_stop(struct helped *helped)
+{
+	WAIT_FOR(seat_take(&helped->seat));
+	helped->seat.engine = NULL;
+	helped->seat.helper = NULL;
+	seat_leave(&helped->seat);
+	helper_stop(helped->helper);
+	pthread_join(helped->thread, NULL);
+	helper_destroy(helped->helper);
+	fake_engine_destroy(helped->engine);
+	if (helped->port >= 0)
+		close(helped->port);
+}
+
+static bool is_armed(struct helped *helped)
+{
+	return atomic_load(&helped->seat.state) == SEAT_ARMED;
+}
+
+static uint64_t sleeps(const struct helped *helped)
+{
+	return counter_read(&helped->engine->segment->counters.sleeps);
+}
+
+static void helper_run__arms_a_seat_that_nobody_uses_and_sleeps(void **state)
+{
+	struct helped helped;
+	uint64_t turns;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	WAIT_FOR(is_armed(&helped));
+	turns = atomic_load(&helped.engine->turns);
+	usleep(20000);
+	assert_true(is_armed(&helped));
+	assert_true(atomic_load(&helped.engine->turns) <= turns + 1);
+	assert_true(atomic_load(&helped.engine->armed));
+	helped_stop(&helped);
+}
+
+static void frames_are_served(int port, unsigned frames)
+{
+	struct helped helped;
+
+	helped_start(&helped, port);
+	for (unsigned i = 1; i <= frames; i++) {
+		uint64_t sent;
+
+		WAIT_FOR(is_armed(&helped));
+		sent = fake_now(NULL);
+		fake_frame(helped.engine);
+		WAIT_FOR(atomic_load(&helped.engine->served) == i);
+		assert_true(fake_now(NULL) - sent < SERVED);
+	}
+	helped_stop(&helped);
+}
+
+static void helper_run__serves_a_frame_that_the_port_signals(void **state)
+{
+	(void)state;
+	frames_are_served(eventfd(0, EFD_NONBLOCK), 200);
+}
+
+static void helper_run__looks_at_a_port_that_cannot_signal(void **state)
+{
+	(void)state;
+	frames_are_served(-1, 200);
+}
+
+static void helper_run__wakes_for_a_timer(void **state)
+{
+	struct helped helped;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t due = fake_now(NULL) + MILLISECOND;
+
+		WAIT_FOR(seat_take(&helped.seat));
+		atomic_store(&helped.engine->due, due);
+		seat_leave(&helped.seat);
+		assert_int_equal(seat_rest(&helped.seat), 0);
+		WAIT_FOR(atomic_load(&helped.engine->due) == 0);
+		assert_true(fake_now(NULL) - due < SERVED);
+	}
+	helped_stop(&helped);
+}
+
+static void seat_take__of_an_armed_seat_stops_the_signals(void **state)
+{
+	struct helped helped;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	WAIT_FOR(is_armed(&helped));
+	WAIT_FOR(seat_take(&helped.seat));
+	assert_false(atomic_load(&helped.engine->armed));
+	seat_leave(&helped.seat);
+	/* Nobody calls any more, and yet (S2): */
+	fake_frame(helped.engine);
+	WAIT_FOR(atomic_load(&helped.engine->served) == 1);
+	WAIT_FOR(is_armed(&helped));
+	helped_stop(&helped);
+}
+
+static void seat_rest__hands_over_at_once(void **state)
+{
+	struct helped helped;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	for (unsigned i = 0; i < 100; i++) {
+		seat_drive(&helped.seat);
+		while (seat_rest(&helped.seat) != 0)
+			;
+		WAIT_FOR(is_armed(&helped));
+	}
+	fake_frame(helped.engine);
+	while (seat_rest(&helped.seat) != 0 || atomic_load(&helped.engine->served) == 0)
+		sched_yield();
+	helped_stop(&helped);
+}
+
+static void seat_rest__finds_what_came_before_it_armed(void **state)
+{
+	static struct seat seat;
+	struct engine *engine = fake_engine_create();
+	int port = eventfd(0, EFD_NONBLOCK);
+
+	(void)state;
+	atomic_store(&engine->descriptor, port + 1);
+	seat.engine = engine;
+	seat.helper = helper_create(&seat, engine->segment, true, &test_clock);
+	assert_non_null(seat.helper);
+	fake_frame(engine);
+	assert_int_equal(seat_rest(&seat), 1);
+	assert_int_equal(atomic_load(&engine->served), 1);
+	assert_int_equal(atomic_load(&seat.state), SEAT_FREE);
+	assert_int_equal(seat_rest(&seat), 0);
+	assert_int_equal(atomic_load(&seat.state), SEAT_ARMED);
+	assert_int_equal(counter_read(&engine->segment->counters.sleeps), 1);
+	helper_destroy(seat.helper);
+	fake_engine_destroy(engine);
+	close(port);
+}
+
+static void helper_run__keeps_away_while_the_program_drives(void **state)
+{
+	struct helped helped;
+	uint64_t end;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	end = fake_now(NULL) + 20 * MILLISECOND;
+	while (fake_now(NULL) < end)
+		seat_drive(&helped.seat);
+	/* Unless this thread was away for long. */
+	assert_true(sleeps(&helped) < 15);
+	helped_stop(&helped);
+}
+
+static void seat_call__of_an_armed_seat_strands_no_command(void **state)
+{
+	struct helped helped;
+	struct command command = {.kind = COMMAND_PUT, .move.value = 1};
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	for (unsigned i = 1; i <= 200; i++) {
+		WAIT_FOR(is_armed(&helped));
+		assert_true(ring_put(segment_ring(helped.engine->segment), &command));
+		seat_call(&helped.seat);
+		WAIT_FOR(atomic_load(&helped.engine->commands) == i);
+	}
+	helped_stop(&helped);
+}
+
+/* A program's thread: drives, posts, rests, is away. */
+static void *program_live(void *context)
+{
+	struct helped *helped = context;
+	struct command command = {.kind = COMMAND_PUT, .move.value = 1};
+
+	for (unsigned i = 0; i < COMMANDS / 5; i++) {
+		switch (i % 5) {
+		case 0:
+			seat_drive(&helped->seat);
+			break;
+		case 1:
+			while (seat_rest(&helped->seat) != 0)
+				;
+			break;
+		case 2:
+			usleep(i % 200);
+			break;
+		default:
+			sched_yield();
+		}
+		submission_post(&helped->submission, &command);
+	}
+	return NULL;
+}
+
+/* The other end: each frame is served before the next one comes. NULL: all were. */
+static void *frames_send(void *context)
+{
+	struct helped *helped = context;
+	struct engine *engine = helped->engine;
+
+	for (unsigned i = 1; i <= FRAMES; i++) {
+		uint64_t sent = fake_now(NULL);
+
+		fake_frame(engine);
+		while (atomic_load(&engine->served) != i) {
+			if (fake_now(NULL) - sent > 4 * SERVED)
+				return helped;
+			sched_yield();
+		}
+	}
+	return NULL;
+}
+
+/* S1, S2. More threads than CPUs, so that each of them is preempted at any point. */
+static void helper_run__among_threads_leaves_nothing_unserved(void **state)
+{
+	static struct helped helped;
+	pthread_t threads[THREADS], sender;
+	void *unserved;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	assert_int_equal(pthread_create(&sender, NULL, frames_send, &helped), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, program_live, &helped), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&helped.engine->commands), THREADS * COMMANDS / 5);
+	pthread_join(sender, &unserved);
+	assert_null(unserved);
+	helped_stop(&helped);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(seat_take__lets_one_in),
+		cmocka_unit_test(seat_drive__does_nothing_in_a_seat_without_an_engine),
+		cmocka_unit_test(seat_leave__carries_out_what_came_meanwhile),
+		cmocka_unit_test(seat_drive__among_threads_strands_no_command),
+		cmocka_unit_test(helper_run__arms_a_seat_that_nobody_uses_and_sleeps),
+		cmocka_unit_test(helper_run__serves_a_frame_that_the_port_signals),
+		cmocka_unit_test(helper_run__looks_at_a_port_that_cannot_signal),
+		cmocka_unit_test(helper_run__wakes_for_a_timer),
+		cmocka_unit_test(seat_take__of_an_armed_seat_stops_the_signals),
+		cmocka_unit_test(seat_rest__hands_over_at_once),
+		cmocka_unit_test(seat_rest__finds_what_came_before_it_armed),
+		cmocka_unit_test(helper_run__keeps_away_while_the_program_drives),
+		cmocka_unit_test(seat_call__of_an_armed_seat_strands_no_command),
+		cmocka_unit_test(helper_run__among_threads_leaves_nothing_unserved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
