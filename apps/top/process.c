@@ -137,7 +137,7 @@ static bool interface_read(struct process *process, struct interface *interface)
 	interface->peers = client_number(client, "peers");
 	client_text(client, "name", interface->device, sizeof(interface->device));
 	client_text(client, "progress", progress, sizeof(progress));
-	interface->inlined = strcmp(progress, "inline") == 0;
+	interface->inlined = strcmp(progress, "core") != 0;
 	if (!ask_about(process, "stats", interface->number))
 		return false;
 	now->at = clock_now();
