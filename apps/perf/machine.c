@@ -116,15 +116,24 @@ static const char *or_word(const char *text, const char *word)
 	return text[0] != '\0' ? text : word;
 }
 
-/* Do this program's calls move the messages? */
-static bool progress_is_inline(void)
+/* PTL_PROGRESS, or what it is where it is auto. */
+static const char *progress_name(void)
 {
 	const char *progress = setting("PTL_PROGRESS");
 
 	if (strcmp(progress, "auto") != 0)
-		return strcmp(progress, "core") != 0;
+		return progress;
 	return strncmp(setting("PTL_IFACE_NAME"), "node", strlen("node")) == 0 &&
-	       strcmp(setting("PTL_POLL"), "adaptive") == 0 && setting("PTL_POLL_CORE")[0] == '\0';
+			       strcmp(setting("PTL_POLL"), "adaptive") == 0 &&
+			       setting("PTL_POLL_CORE")[0] == '\0'
+		       ? "both"
+		       : "core";
+}
+
+/* Do this program's calls move the messages? */
+static bool progress_is_inline(void)
+{
+	return strcmp(progress_name(), "core") != 0;
 }
 
 static void cores_describe(struct machine *machine, const struct options *options)
@@ -185,8 +194,7 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	fact_add(machine, "mtu", "%u", lend_mtu(ni));
 	hugepages_describe(text, sizeof(text));
 	fact_add(machine, "hugepages", "%s%s", text, instrument->hugepages() ? ", used" : "");
-	fact_add(machine, "progress", "%.20s, polling %.20s", setting("PTL_PROGRESS"),
-		setting("PTL_POLL"));
+	fact_add(machine, "progress", "%.20s, polling %.20s", progress_name(), setting("PTL_POLL"));
 	cores_describe(machine, options);
 	setup_describe(machine, options, servers);
 	fact_add(machine, "clock", "TSC; %u ns a look, taken off every time",

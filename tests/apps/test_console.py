@@ -121,7 +121,7 @@ class Console(programs.Case):
 
     def test_settings_change(self):
         done = self.expect_success(self.script("set poll busy", "set log debug", "set poll interrupt", "set fault dup=0.1",
-                                               "show config", words=["-j"]))
+                                               "show config", words=["-j"], PTL_PROGRESS="core"))
         config = done.stdout.splitlines()[-1]
         for value in ('"debug"', '"interrupt"', '"dup=0.1'):
             self.assertIn(value, config)
