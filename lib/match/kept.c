@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kept.c - lists of kept messages and their views. See kept.h. The poll core owns all of it.
+ *
+ *     list      [A1] -- [B1] -- [A2] -- [B2] -- [A3]
+ *                                     |
+ *     view      bucket 0:  A1 - A2    | the view ends here: the rest has not been asked for
+ *               bucket 1:  B1         |
+ *
+ * Bucket_next links the chains of a bucket. A view grows by a bucket at a time (linear hashing):
+ * bucket b is divided into b and b plus the number of buckets at the last doubling, in turn.
+ *
+ * V1. A message is in a view if its number is below the view's end, and in no other case.
+ * V2. A chain is a ring in list order, so its first message is the one whose previous one has no
+ *     smaller number.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include <match/kept.h>
+
+static_assert(sizeof(struct kept) == 128, "two cache lines");
+
+/* Lists of so many messages are walked; shorter ones than the other lose their views. */
+#define WALK_UP_TO   16
+#define VIEWS_BELOW  8
+#define BUCKETS_MIN  16 /* a power of two */
+#define BUCKETS_EACH 2  /* for each chain: so that the first of a bucket is mostly the one */
+
+/* What is seldom needs registers that the usual case then need not save. */
+#define NOINLINE __attribute__((noinline))
+
+struct mask {
+	uint64_t bits; /* ones where they count */
+	uint64_t process;
+};
+
+struct view {
+	struct mask mask;
+	uint64_t end;     /* V1 */
+	uint64_t used;    /* how often it was asked, halved from time to time */
+	uint32_t chains;  /* how many */
+	uint32_t buckets; /* 0: the view is free */
+	uint32_t wide;    /* a hash's bucket: these of its bits, if there is such a bucket, ... */
+	uint32_t narrow;  /* ... or these: all of those but the highest */
+	uint32_t room;    /* buckets that there is memory for */
+	uint32_t index;   /* its own, in links */
+	uint32_t *heads;  /* of each bucket the first chain's first message */
+};
+
+struct kept_views {
+	struct view *recent; /* the one that was asked last */
+	struct view views[KEPT_VIEWS];
+};
+
+/* What an entry asks for. */
+struct question {
+	struct mask mask;
+	uint64_t bits;
+	uint64_t process;
+};
+
+static struct question question_of(const struct match_entry *entry)
+{
+	unsigned any = (entry->nid == MATCH_ANY ? MATCH_ANY_NID : 0u) |
+		       (entry->pid == MATCH_ANY ? MATCH_ANY_PID : 0u);
+
+	return (struct question){
+		.mask = {.bits = ~entry->ignore, .process = match_processes[any]},
+		.bits = entry->bits,
+		.process = process_of(entry->nid, entry->pid),
+	};
+}
+
+/* Is a message alike under a mask? */
+static inline bool kept_is(
+	const struct kept *kept, const struct mask *mask, uint64_t bits, uint64_t process)
+{
+	return (((kept->bits ^ bits) & mask->bits) | ((kept->process ^ process) & mask->process)) ==
+	       0;
+}
+
+/* --- the chains of a view --- */
+
+static inline uint32_t *view_bucket(
+	const struct kept_table *table, const struct view *view, uint64_t bits, uint64_t process)
+{
+	unsigned __int128 product =
+		(unsigned __int128)((bits & view->mask.bits) ^ table->secret[0]) *
+		((process & view->mask.process) ^ table->secret[1]);
+	uint32_t hash = (uint32_t)product ^ (uint32_t)(product >> 64);
+	uint32_t bucket = hash & view->wide;
+
+	return &view->heads[bucket < view->buckets ? bucket : hash & view->narrow];
+}
+
+static inline struct kept_link *link_of(
+	const struct kept_table *table, const struct view *view, uint32_t i)
+{
+	return &table->base[i].links[view->index];
+}
+
+/* chain_find() from the chain on that begins with i. */
+static NOINLINE uint32_t chain_find_from(const struct kept_table *table, const struct view *view,
+	uint32_t i, uint64_t bits, uint64_t process)
+{
+	while (i != KEPT_NONE && !kept_is(&table->base[i], &view->mask, bits, process))
+		i = link_of(table, view, i)->bucket_next;
+	return i;
+}
+
+/* The first message of the chain whose messages are like this; KEPT_NONE: there is none. */
+static inline uint32_t chain_find(
+	const struct kept_table *table, const struct view *view, uint64_t bits, uint64_t process)
+{
+	uint32_t i = *view_bucket(table, view, bits, process);
+
+	if (i == KEPT_NONE || kept_is(&table->base[i], &view->mask, bits, process))
+		return i;
+	return chain_find_from(table, view, link_of(table, view, i)->bucket_next, bits, process);
+}
+
+static void chain_push(const struct kept_table *table, const struct view *view, uint32_t i)
+{
+	const struct kept *kept = &table->base[i];
+	uint32_t *head = view_bucket(table, view, kept->bits, kept->process);
+
+	link_of(table, view, i)->bucket_next = *head;
+	*head = i;
+}
+
+/* One bucket more, if there is memory for it. */
+static void view_grow(const struct kept_table *table, struct view *view)
+{
+	uint32_t added = view->buckets;
+	uint32_t i, next, *divided;
+
+	if (added == view->room) {
+		uint32_t *heads = realloc(view->heads, (size_t)added * 2 * sizeof(*heads));
+
+		if (!heads)
+			return;
+		view->heads = heads;
+		view->room = added * 2;
+	}
+	if (added > view->wide) {
+		view->narrow = view->wide;
+		view->wide = 2 * view->wide + 1;
+	}
+	view->buckets++;
+	view->heads[added] = KEPT_NONE;
+	divided = &view->heads[added & view->narrow];
+	i = *divided;
+	*divided = KEPT_NONE;
+	for (; i != KEPT_NONE; i = next) {
+		next = link_of(table, view, i)->bucket_next;
+		chain_push(table, view, i);
+	}
+}
+
+/* A message comes into a view, which knows all before it. */
+static void view_add(const struct kept_table *table, struct view *view, uint32_t i)
+{
+	const struct kept *kept = &table->base[i];
+	struct kept_link *link = link_of(table, view, i);
+	uint32_t head = chain_find(table, view, kept->bits, kept->process);
+	struct kept_link *first;
+
+	if (head == KEPT_NONE) {
+		link->next = link->previous = i;
+		if (++view->chains * BUCKETS_EACH > view->buckets)
+			for (unsigned b = 0; b < BUCKETS_EACH; b++)
+				view_grow(table, view);
+		chain_push(table, view, i);
+		return;
+	}
+	first = link_of(table, view, head);
+	link->next = head;
+	link->previous = first->previous;
+	link_of(table, view, first->previous)->next = i;
+	first->previous = i;
+}
+
+/* The chain that begins with a message begins with the next one, or goes with its only message. */
+static void chain_behead(const struct kept_table *table, struct view *view, uint32_t i)
+{
+	const struct kept *kept = &table->base[i];
+	struct kept_link *link = link_of(table, view, i);
+	uint32_t *name = view_bucket(table, view, kept->bits, kept->process);
+
+	while (*name != i)
+		name = &link_of(table, view, *name)->bucket_next;
+	if (link->next == i) {
+		*name = link->bucket_next;
+		view->chains--;
+	} else {
+		link_of(table, view, link->next)->bucket_next = link->bucket_next;
+		*name = link->next;
+	}
+}
+
+static void view_remove(const struct kept_table *table, struct view *view, uint32_t i)
+{
+	struct kept_link *link = link_of(table, view, i);
+
+	if (table->base[link->previous].number >= table->base[i].number) /* V2 */
+		chain_behead(table, view, i);
+	link_of(table, view, link->previous)->next = link->next;
+	link_of(table, view, link->next)->previous = link->previous;
+}
+
+/* --- views that come and go --- */
+
+/* Makes a view that knows no message yet, where there was none or that of another mask. Without
+ * memory nothing is done. */
+static void view_open(struct view *view, uint32_t index, const struct mask *mask)
+{
+	uint32_t *heads = view->heads;
+	uint32_t room = view->room;
+
+	if (!heads) {
+		room = BUCKETS_MIN;
+		heads = malloc(room * sizeof(*heads));
+		if (!heads)
+			return;
+	}
+	for (uint32_t b = 0; b < BUCKETS_MIN; b++)
+		heads[b] = KEPT_NONE;
+	*view = (struct view){
+		.mask = *mask,
+		.buckets = BUCKETS_MIN,
+		.wide = BUCKETS_MIN - 1,
+		.narrow = BUCKETS_MIN - 1,
+		.room = room,
+		.index = index,
+		.heads = heads,
+	};
+}
+
+/* Where a further mask gets its view: a free place, or that of the least used one. The others' use
+ * counts half from then on. */
+static uint32_t views_choose(struct kept_views *views)
+{
+	uint32_t chosen = 0;
+
+	for (uint32_t v = 0; v < KEPT_VIEWS; v++) {
+		if (views->views[v].buckets == 0)
+			return v;
+		if (views->views[v].used < views->views[chosen].used)
+			chosen = v;
+	}
+	for (uint32_t v = 0; v < KEPT_VIEWS; v++)
+		views->views[v].used /= 2;
+	return chosen;
+}
+
+/* A mask gets a view, if there is memory for it. */
+static void views_make(struct kept_list *list, const struct mask *mask)
+{
+	uint32_t index;
+
+	list->walked = 0;
+	if (!list->views)
+		list->views = calloc(1, sizeof(*list->views));
+	if (!list->views)
+		return;
+	index = views_choose(list->views);
+	view_open(&list->views->views[index], index, mask);
+	list->views->recent = &list->views->views[index];
+}
+
+static void views_free(struct kept_list *list)
+{
+	if (!list->views)
+		return;
+	for (unsigned v = 0; v < KEPT_VIEWS; v++)
+		free(list->views->views[v].heads);
+	free(list->views);
+	list->views = NULL;
+}
+
+static inline bool mask_is(const struct mask *a, const struct mask *b)
+{
+	return a->bits == b->bits && a->process == b->process;
+}
+
+/* The messages that have come since the view was asked last. */
+static NOINLINE void view_learn(
+	const struct kept_table *table, const struct kept_list *list, struct view *view)
+{
+	uint32_t i = list->tail;
+
+	while (table->base[i].previous != KEPT_NONE &&
+		table->base[table->base[i].previous].number >= view->end)
+		i = table->base[i].previous;
+	for (; i != KEPT_NONE; i = table->base[i].next)
+		view_add(table, view, i);
+	view->end = list->number;
+}
+
+/* Makes the view of a mask the one that was asked last; NULL: it has none. */
+static NOINLINE struct view *view_turn(struct kept_views *views, const struct match_entry *entry)
+{
+	const struct mask mask = question_of(entry).mask;
+	struct view *view = views->views;
+
+	if ((mask.bits | mask.process) == 0)
+		return NULL;
+	while (!mask_is(&view->mask, &mask))
+		if (++view == views->views + KEPT_VIEWS)
+			return NULL;
+	views->recent = view;
+	return view;
+}
+
+/* The view of a mask, which knows all messages; NULL: it has none. A question that takes all is
+ * answered by the list; a free view's mask is its. */
+static inline struct view *view_of(const struct kept_table *table, const struct kept_list *list,
+	const struct match_entry *entry, const struct mask *mask)
+{
+	struct view *view;
+
+	if (!list->views)
+		return NULL;
+	view = list->views->recent;
+	if (!mask_is(&view->mask, mask) || view->buckets == 0)
+		view = view_turn(list->views, entry);
+	if (!view)
+		return NULL;
+	view->used++;
+	if (table->base[list->tail].number >= view->end)
+		view_learn(table, list, view);
+	return view;
+}
+
+/* --- the list --- */
+
+bool kept_table_init(struct kept_table *table, uint32_t count, const uint64_t secret[2])
+{
+	*table = (struct kept_table){
+		.base = aligned_alloc(64, (size_t)count * sizeof(struct kept)),
+		.count = count,
+		.free = KEPT_NONE,
+		.secret = {secret[0], secret[1]},
+	};
+	return table->base != NULL || count == 0;
+}
+
+void kept_table_free(struct kept_table *table)
+{
+	free(table->base);
+	table->base = NULL;
+}
+
+void kept_list_init(struct kept_list *list)
+{
+	*list = (struct kept_list){.head = KEPT_NONE, .tail = KEPT_NONE};
+}
+
+void kept_list_clear(struct kept_list *list)
+{
+	views_free(list);
+	kept_list_init(list);
+}
+
+void kept_add(const struct kept_table *table, struct kept_list *list, uint32_t i,
+	const struct match_key *key)
+{
+	struct kept *kept = &table->base[i];
+
+	kept->bits = key->bits;
+	kept->process = process_of(key->nid, key->pid);
+	kept->number = list->number++;
+	kept->previous = list->tail;
+	kept->next = KEPT_NONE;
+	if (list->tail == KEPT_NONE)
+		list->head = i;
+	else
+		table->base[list->tail].next = i;
+	list->tail = i;
+	list->length++;
+}
+
+void kept_remove(const struct kept_table *table, struct kept_list *list, uint32_t i)
+{
+	const struct kept *kept = &table->base[i];
+
+	if (kept->previous == KEPT_NONE)
+		list->head = kept->next;
+	else
+		table->base[kept->previous].next = kept->next;
+	if (kept->next == KEPT_NONE)
+		list->tail = kept->previous;
+	else
+		table->base[kept->next].previous = kept->previous;
+	list->length--;
+	if (!list->views)
+		return;
+	if (list->length < VIEWS_BELOW) {
+		views_free(list);
+		return;
+	}
+	for (struct view *view = list->views->views; view < list->views->views + KEPT_VIEWS; view++)
+		if (kept->number < view->end) /* V1 */
+			view_remove(table, view, i);
+}
+
+/* The first message from i on that is asked for. */
+static NOINLINE uint32_t list_walk(const struct kept_table *table, struct kept_list *list,
+	uint32_t i, const struct match_entry *entry)
+{
+	const struct question question = question_of(entry);
+	uint64_t steps = 0;
+
+	while (i != KEPT_NONE &&
+		!kept_is(&table->base[i], &question.mask, question.bits, question.process)) {
+		i = table->base[i].next;
+		steps++;
+	}
+	if (steps == 0 || list->length <= WALK_UP_TO)
+		return i;
+	list->walked += steps;
+	if (list->walked >= list->length)
+		views_make(list, &question.mask);
+	return i;
+}
+
+uint32_t kept_first(
+	const struct kept_table *table, struct kept_list *list, const struct match_entry *entry)
+{
+	const struct question question = question_of(entry);
+	const struct view *view;
+
+	if (!list->views && list->head != KEPT_NONE &&
+		kept_is(&table->base[list->head], &question.mask, question.bits, question.process))
+		return list->head;
+	view = view_of(table, list, entry, &question.mask);
+	if (!view)
+		return list_walk(table, list, list->head, entry);
+	return chain_find(table, view, question.bits, question.process);
+}
+
+uint32_t kept_next(const struct kept_table *table, struct kept_list *list,
+	const struct match_entry *entry, uint32_t current)
+{
+	const struct question question = question_of(entry);
+	const struct kept *kept = &table->base[current];
+	const struct view *view = view_of(table, list, entry, &question.mask);
+	uint32_t next;
+
+	if (!view)
+		return list_walk(table, list, kept->next, entry);
+	next = link_of(table, view, current)->next;
+	return table->base[next].number > kept->number ? next : KEPT_NONE;
+}
+
+uint32_t kept_views(const struct kept_list *list)
+{
+	uint32_t count = 0;
+
+	for (unsigned v = 0; list->views && v < KEPT_VIEWS; v++)
+		count += list->views->views[v].buckets > 0;
+	return count;
+}
