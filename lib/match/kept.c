@@ -47,6 +47,8 @@ struct view {
 	uint32_t *heads;  /* of each bucket the first chain's first message */
 };
 
+#define PROCESS_NEVER 1 /* in the mask of a free view: no question has it */
+
 struct kept_views {
 	struct view *recent; /* the one that was asked last */
 	struct view views[KEPT_VIEWS];
@@ -253,6 +255,17 @@ static uint32_t views_choose(struct kept_views *views)
 	return chosen;
 }
 
+static struct kept_views *views_create(void)
+{
+	struct kept_views *views = calloc(1, sizeof(*views));
+
+	if (!views)
+		return NULL;
+	for (unsigned v = 0; v < KEPT_VIEWS; v++)
+		views->views[v].mask.process = PROCESS_NEVER;
+	return views;
+}
+
 /* A mask gets a view, if there is memory for it. */
 static void views_make(struct kept_list *list, const struct mask *mask)
 {
@@ -260,7 +273,7 @@ static void views_make(struct kept_list *list, const struct mask *mask)
 
 	list->walked = 0;
 	if (!list->views)
-		list->views = calloc(1, sizeof(*list->views));
+		list->views = views_create();
 	if (!list->views)
 		return;
 	index = views_choose(list->views);
@@ -303,8 +316,6 @@ static NOINLINE struct view *view_turn(struct kept_views *views, const struct ma
 	const struct mask mask = question_of(entry).mask;
 	struct view *view = views->views;
 
-	if ((mask.bits | mask.process) == 0)
-		return NULL;
 	while (!mask_is(&view->mask, &mask))
 		if (++view == views->views + KEPT_VIEWS)
 			return NULL;
@@ -312,8 +323,8 @@ static NOINLINE struct view *view_turn(struct kept_views *views, const struct ma
 	return view;
 }
 
-/* The view of a mask, which knows all messages; NULL: it has none. A question that takes all is
- * answered by the list; a free view's mask is its. */
+/* The view of a mask, which knows all messages; NULL: it has none. The question that takes all never
+ * has: its walks have no steps. */
 static inline struct view *view_of(const struct kept_table *table, const struct kept_list *list,
 	const struct match_entry *entry, const struct mask *mask)
 {
@@ -322,7 +333,7 @@ static inline struct view *view_of(const struct kept_table *table, const struct 
 	if (!list->views)
 		return NULL;
 	view = list->views->recent;
-	if (!mask_is(&view->mask, mask) || view->buckets == 0)
+	if (!mask_is(&view->mask, mask))
 		view = view_turn(list->views, entry);
 	if (!view)
 		return NULL;
