@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* trigger.c - see trigger.h. The poll core owns all of it. */
+#include <engine/trigger.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIGGER_CHUNK 64
+#define ROOM_MIN      16 /* of a heap; a power of two */
+
+void triggers_init(struct triggers *triggers, unsigned max)
+{
+	*triggers = (struct triggers){0};
+	triggers->ready_end = &triggers->ready;
+	pool_init(&triggers->pool, sizeof(struct trigger), TRIGGER_CHUNK, max);
+}
+
+void triggers_free(struct triggers *triggers)
+{
+	pool_free(&triggers->pool);
+}
+
+/* --- heaps: a trigger comes before those at twice its place, plus 1 and plus 2 --- */
+
+typedef bool (*before_function)(const struct trigger_due *a, const struct trigger_due *b);
+
+static bool is_due_before(const struct trigger_due *a, const struct trigger_due *b)
+{
+	return a->threshold != b->threshold ? a->threshold < b->threshold : a->number < b->number;
+}
+
+static bool is_given_before(const struct trigger_due *a, const struct trigger_due *b)
+{
+	return a->number < b->number;
+}
+
+static void heap_swap(struct trigger_due *a, struct trigger_due *b)
+{
+	struct trigger_due old = *a;
+
+	*a = *b;
+	*b = old;
+}
+
+/* The one at the end finds its place. */
+static void heap_raise(struct trigger_due *heap, uint32_t at)
+{
+	while (at > 0 && is_due_before(&heap[at], &heap[(at - 1) / 2])) {
+		heap_swap(&heap[at], &heap[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+}
+
+/* The one at a place, below which all is in order, finds its own. */
+static void heap_lower(
+	struct trigger_due *heap, uint32_t count, uint32_t at, before_function before)
+{
+	for (;;) {
+		uint32_t least = at;
+
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
+			if (before(&heap[child], &heap[least]))
+				least = child;
+		if (least == at)
+			return;
+		heap_swap(&heap[at], &heap[least]);
+		at = least;
+	}
+}
+
+/* Takes the first one out of the heap: to the place behind its new end. */
+static void heap_pop(struct trigger_due *heap, uint32_t *count, before_function before)
+{
+	heap_swap(&heap[0], &heap[--*count]);
+	heap_lower(heap, *count, 0, before);
+}
+
+/* --- lists --- */
+
+bool trigger_reserve(struct triggers *triggers, struct trigger_list **list)
+{
+	uint32_t room = *list ? (*list)->room : 0;
+	struct trigger_list *grown;
+
+	if (!pool_reserve(&triggers->pool, 1))
+		return false;
+	if (*list && (*list)->count < room)
+		return true;
+	room = room == 0 ? ROOM_MIN : 2 * room;
+	grown = realloc(*list, sizeof(*grown) + room * sizeof(grown->heap[0]));
+	if (!grown)
+		return false;
+	if (!*list)
+		grown->count = 0;
+	grown->room = room;
+	*list = grown;
+	return true;
+}
+
+static void ready_append(struct triggers *triggers, struct trigger *trigger)
+{
+	trigger->next = NULL;
+	*triggers->ready_end = trigger;
+	triggers->ready_end = &trigger->next;
+}
+
+static struct trigger *trigger_make(
+	struct triggers *triggers, const struct long_command *command, unsigned lines)
+{
+	struct trigger *trigger = pool_take_reserved(&triggers->pool);
+
+	trigger->lines = lines;
+	memcpy(&trigger->command, command, lines * RING_BYTES);
+	return trigger;
+}
+
+void trigger_add(struct triggers *triggers, struct trigger_list *list, uint64_t sum,
+	uint64_t threshold, const struct long_command *command, unsigned lines)
+{
+	struct trigger *trigger = trigger_make(triggers, command, lines);
+
+	if (sum >= threshold) {
+		ready_append(triggers, trigger);
+		return;
+	}
+	list->heap[list->count] = (struct trigger_due){
+		.threshold = threshold,
+		.number = triggers->number++,
+		.trigger = trigger,
+	};
+	heap_raise(list->heap, list->count++);
+}
+
+void trigger_ready(struct triggers *triggers, const struct long_command *command, unsigned lines)
+{
+	ready_append(triggers, trigger_make(triggers, command, lines));
+}
+
+static bool due_are_ordered(const struct trigger_due *due, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		if (is_given_before(&due[i - 1], &due[i]))
+			return false;
+	return true;
+}
+
+/* What has left the heap lies behind it, the last of it first. By thresholds that is mostly the
+ * order in which it was given; else it becomes a heap by that, and leaves it again: T1. */
+static void due_order(struct trigger_due *due, uint32_t count)
+{
+	if (due_are_ordered(due, count))
+		return;
+	for (uint32_t i = count / 2; i-- > 0;)
+		heap_lower(due, count, i, is_given_before);
+	while (count > 1)
+		heap_pop(due, &count, is_given_before);
+}
+
+void trigger_release(struct triggers *triggers, struct trigger_list *list, uint64_t sum)
+{
+	uint32_t all = list->count;
+
+	while (list->count > 0 && list->heap[0].threshold <= sum)
+		heap_pop(list->heap, &list->count, is_due_before);
+	due_order(&list->heap[list->count], all - list->count);
+	for (uint32_t i = all; i-- > list->count;)
+		ready_append(triggers, list->heap[i].trigger);
+}
+
+unsigned triggers_run(struct triggers *triggers, unsigned limit,
+	void (*run)(void *context, const struct long_command *command), void *context)
+{
+	unsigned done = 0;
+
+	for (; done < limit && triggers->ready; done++) {
+		struct trigger *trigger = triggers->ready;
+
+		triggers->ready = trigger->next;
+		if (!triggers->ready)
+			triggers->ready_end = &triggers->ready;
+		run(context, &trigger->command);
+		pool_give(&triggers->pool, trigger);
+	}
+	return done;
+}
+
+unsigned trigger_cancel(struct triggers *triggers, struct trigger_list **list)
+{
+	unsigned count = *list ? (*list)->count : 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		pool_give(&triggers->pool, (*list)->heap[i].trigger);
+	free(*list);
+	*list = NULL;
+	return count;
+}
