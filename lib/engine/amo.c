@@ -200,10 +200,10 @@ static void element_change_apart(const struct map *target, uint64_t offset, unsi
 {
 	union element becomes;
 
-	map_copy_out(target, offset, was, size);
+	map_vector_copy_out(target->vector, target->start + offset, was, size);
 	becomes = *was;
 	change->apply(change, &becomes);
-	map_copy_in(target, offset, &becomes, size);
+	map_vector_copy_in(target->vector, target->start + offset, &becomes, size);
 }
 
 void amo_apply(const struct map *target, uint64_t offset, unsigned operation, unsigned type,
