@@ -323,8 +323,8 @@ static NOINLINE struct view *view_turn(struct kept_views *views, const struct ma
 	return view;
 }
 
-/* The view of a mask, which knows all messages; NULL: it has none. The question that takes all never
- * has: its walks have no steps. */
+/* The view of a mask, which knows all messages; NULL: it has none. The question that takes all
+ * never has: its walks have no steps. */
 static inline struct view *view_of(const struct kept_table *table, const struct kept_list *list,
 	const struct match_entry *entry, const struct mask *mask)
 {

@@ -14,8 +14,9 @@
  *     take          bits and process; the message is taken, and another one like it comes
  *     take-eight    the same with eight masks in turn
  *
- * Each search is for a message picked at random, and finds it: all differ in what each mask counts. Searches among 1 and among more are timed in turn, and the best of the
- * rounds counts, since machines are shared.
+ * Each search is for a message picked at random, and finds it: all differ in what a mask counts.
+ * Searches among 1 and among more are timed in turn, and the best of the rounds counts, since
+ * machines are shared.
  */
 #include <stdbool.h>
 #include <stdint.h>
