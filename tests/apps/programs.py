@@ -47,8 +47,14 @@ class Case(unittest.TestCase):
     def hangs(self, *_):
         raise AssertionError("the test hangs")
 
+    def node(self, **settings):
+        """On a node of the test's own, where all processes have the node id 1."""
+        return dict(PTL_IFACE_NAME=f"node:{os.path.basename(self.directory)}", PTL_NID="1", **settings)
+
     def memif(self, node, **settings):
-        return dict(PTL_IFACE_NAME=f"memif:{self.directory}/memif", PTL_NID=str(node), **settings)
+        """On an ethernet device of DPDK's, between node 1 and another."""
+        return dict(PTL_IFACE_NAME=f"net_memif0,role={'server' if node == 1 else 'client'},socket={self.directory}/memif",
+                    PTL_NID=str(node), **settings)
 
     def start(self, name, *words, **settings):
         process = subprocess.Popen([program(name), *words], stdout=subprocess.PIPE,
@@ -70,7 +76,7 @@ class Case(unittest.TestCase):
 
     def server(self, *words, **settings):
         """A postern-perf that serves at 1:1."""
-        process = self.start("postern-perf", "--server", *words, **self.memif(1, **settings))
+        process = self.start("postern-perf", "--server", *words, **self.node(**settings))
         self.assertIn("--peer 1:1", self.await_line(process, "Serving at 1:1"))
         return process
 

@@ -97,10 +97,10 @@ class Case(programs.Case):
     def exchange(self, *measures, server=None, **settings):
         """A client whose interface is captured and a server; what the client says."""
         server = server or {}
-        self.start("postern-perf", "--server", "--once", **self.memif(1, **server))
+        self.start("postern-perf", "--server", "--once", **self.node(**server))
         done = self.expect_success(
-            programs.run("postern-perf", "--peer", "1:1", *WORK, *measures,
-                         **self.memif(2, PTL_CAPTURE=self.file, **settings)))
+            programs.run("postern-perf", "--peer", "1:1", "--pid", "2", *WORK, *measures,
+                         **self.node(PTL_CAPTURE=self.file, **settings)))
         return done.stdout
 
     def sound(self, *fields):
@@ -113,7 +113,7 @@ class Case(programs.Case):
 class Lossy(Case):
     """One exchange in which frames get lost at the server, both ways: what the client sends again is on its wire twice."""
 
-    FIELDS = ("type", "src.nid", "dst.pid", "stream", "seq", "timestamp", "flags.full_sum", "flags.ack_valid", "ack_stream", "ack",
+    FIELDS = ("type", "src.pid", "dst.pid", "stream", "seq", "timestamp", "flags.full_sum", "flags.ack_valid", "ack_stream", "ack",
               "sack.le", "sack.re", "credit", "acked_in", "ack_time", "echo", "echo_frame", "rtt", "retransmission_of",
               "retransmission", "spurious_retransmission", "msg.kind", "msg.handle", "msg.operation", "msg.requested",
               "msg.manipulated", "record.kind", "record.length", "request_in", "response_in", "response_time", "reassembled_in",
@@ -134,7 +134,7 @@ class Lossy(Case):
 
     def of(self, source, kind=None):
         return {number: row for number, row in self.number.items()
-                if row["src.nid"] == [source] and (kind is None or row["type"] == [str(kind)])}
+                if row["src.pid"] == [source] and (kind is None or row["type"] == [str(kind)])}
 
     def again(self):
         """The frames that are marked as sent again."""
@@ -220,15 +220,16 @@ class Lossy(Case):
 
     def columns(self):
         self.assertEqual({row["_ws.col.Protocol"][0] for row in self.number.values()}, {"Postern"})
-        for part in ("Who is 1:1? Tell 2:", "1:1 is here, incarnation 0x", "[Retransmission] Data 2:", "Get Portal=",
-                     "Reply Msg=", "More Msg=", " Sack=", "Ack 1:1 → 2:"):
+        for part in ("Who is 1:1? Tell 1:2", "1:1 is here, incarnation 0x", "[Retransmission] Data 1:2", "Get Portal=",
+                     "Reply Msg=", "More Msg=", " Sack=", "Ack 1:1 → 1:2"):
             self.assertTrue(any(part in row["_ws.col.Info"][0] for row in self.number.values()), part)
 
 
 class Encapsulated(Case):
     def test_over_udp_with_arp(self):
         udp = {"PTL_ENCAP": "udp", "PTL_NID": ""}
-        self.start("postern-perf", "--server", "--once", **{**self.memif(1), **udp, "PTL_IP": "10.1.0.1/24"})
+        server = self.start("postern-perf", "--server", "--once", **{**self.memif(1), **udp, "PTL_IP": "10.1.0.1/24"})
+        self.await_line(server, "Serving at 10.1.0.1:1")
         self.expect_success(
             programs.run("postern-perf", "--peer", "10.1.0.1:1", *WORK, "latency",
                          **{**self.memif(2), **udp, "PTL_IP": "10.1.0.2/24", "PTL_CAPTURE": self.file}))
@@ -253,9 +254,9 @@ class Encapsulated(Case):
         self.assertTrue(any(row["response_in"] for row in rows if row["type"] == [str(ASK)]))
 
     def test_acknowledgements_of_puts_are_linked(self):
-        receiver = self.start("examples/hello", "receive", **self.memif(1, PTL_CAPTURE=self.file))
+        receiver = self.start("examples/hello", "receive", **self.node(PTL_CAPTURE=self.file))
         ready = self.await_line(receiver, ":")
-        sender = programs.run("examples/hello", "send", re.search(r"\d+:\d+", ready).group(0), **self.memif(2))
+        sender = programs.run("examples/hello", "send", re.search(r"\d+:\d+", ready).group(0), **self.node())
         self.expect_success(sender)
         self.assertEqual(self.finish(receiver)[0], 0)
         rows = self.sound("msg.kind", "msg.handle", "request_in", "response_in", "retransmission_of")

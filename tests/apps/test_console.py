@@ -54,7 +54,7 @@ class Console(programs.Case):
     def test_topics_are_shown(self):
         done = self.expect_success(self.script(
             "# a comment, and an empty line", "", "show port", "show ni", "show pt", "show me", "show md", "show eq", "show ac",
-            "show peers", "show stats", "show config", "show poll", "show queues", "show drops", "show traffic",
+            "show peers", "show node", "show stats", "show config", "show poll", "show queues", "show drops", "show traffic",
             PTL_NID="3"))
         for part in ("pool_buffers", "nid  ", "frames_received", "PTL_IFACE_NAME", "busy", "dropped_no_match"):
             self.assertIn(part, done.stdout)
@@ -147,13 +147,13 @@ class Console(programs.Case):
 
     def test_two_consoles(self):
         sink = subprocess.Popen([programs.program("postern-console"), "-p1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, env=programs.environment(**self.memif(1)))
+                                stderr=subprocess.PIPE, text=True, env=programs.environment(**self.node()))
         self.addCleanup(self.end, sink)
         sink.stdin.write("start sink\n")
         sink.stdin.flush()
         self.await_line(sink, "1: sink")
         done = self.expect_success(self.script("start stream 1:1 count 20 size 100K", "wait all", "check peers.total >= 1",
-                                               **self.memif(2)))
+                                               **self.node()))
         self.assertIn("20 messages, 2048000 bytes, 0 failed", done.stdout)
         out, err = sink.communicate("check stats.puts_received = 20\nstop all\n", timeout=programs.TIMEOUT)
         self.assertEqual(sink.returncode, 0, out + err)

@@ -80,7 +80,7 @@ class Doctor(programs.Case):
         self.assertEqual(report["failures"] > 0, level == "failure")
 
     def test_a_good_machine_is_found_good(self):
-        for interface in (CARD, "eth9", f"{CARD};eth9;loop:a;memif:/x", ""):
+        for interface in (CARD, "eth9", f"{CARD};eth9;loop:a;node:a", ""):
             with self.subTest(interface=interface):
                 done = self.doctor(interface)
                 report = self.expect_json(done)
@@ -246,29 +246,28 @@ class Live(programs.Case):
 
     def test_a_peer_is_asked(self):
         self.server()
-        _, found, done = self.findings("1:1", **self.memif(2))
+        _, found, done = self.findings("1:1", **self.node())
         self.assertEqual(found["interface"]["level"], "ok")
         self.assertEqual(found["name"]["level"], "ok", done.stdout)
         self.assertEqual(found["peer"]["level"], "ok")
         self.assertEqual(found["mtu"]["level"], "ok")
 
-    def test_both_ends_of_a_memif_have_the_same_frames(self):
-        self.server(PTL_MTU="1500")
-        _, found, done = self.findings("1:1", **self.memif(2))
-        self.assertEqual(found["mtu"]["level"], "ok", done.stdout)
-        self.assertIn("1500", found["mtu"]["text"])
+    def test_another_size_of_frames_on_the_node_is_told(self):
+        server = self.server(PTL_MTU="1500")
+        _, found, done = self.findings("1:1", **self.node())
+        self.assertEqual(found["peer"]["level"], "failure", done.stdout)
+        self.assertIn("give both the same PTL_MTU", server.stderr.readline())
 
     def test_a_process_of_the_same_name_is_found(self):
         self.server()
-        code, found, done = self.findings("--pid", "1", **self.memif(1))
+        code, found, done = self.findings("--pid", "1", **self.node())
         self.assertEqual(code, 1)
-        self.assertEqual(found["name"]["level"], "failure", done.stdout)
-        self.assertIn("another process is process 1 of node 1 as well", done.stderr)
-        self.assertIn("PTL_NID", found["name"]["mend"])
+        self.assertEqual(found["interface"]["level"], "failure", done.stdout)
+        self.assertIn("process id 1 is in use", found["interface"]["text"])
 
     def test_a_peer_that_is_not_there_is_told(self):
         self.server()
-        code, found, _ = self.findings("9:9", **self.memif(2))
+        code, found, _ = self.findings("9:9", **self.node())
         self.assertEqual(code, 1)
         self.assertIn("nobody says where 9:9 is", found["peer"]["text"])
 
@@ -279,14 +278,14 @@ class Live(programs.Case):
         self.assertIn("PTL_IFACE_NAME", found["peer"]["mend"])
 
     def test_another_subnet_without_a_router_is_told(self):
-        settings = dict(PTL_ENCAP="udp", PTL_IFACE_NAME=f"memif:{self.directory}/memif", PTL_IP="198.18.7.1/24")
+        settings = {**self.memif(1), "PTL_NID": "", "PTL_ENCAP": "udp", "PTL_IP": "198.18.7.1/24"}
         code, found, done = self.findings("198.18.8.1:1", **settings)
         self.assertEqual(code, 1)
         self.assertIn("another subnet", found["peer"]["text"], done.stdout)
         self.assertIn("export PTL_GATEWAY=", found["peer"]["mend"])
 
     def test_an_address_of_the_kernel_s_is_found(self):
-        settings = dict(PTL_ENCAP="udp", PTL_IFACE_NAME=f"memif:{self.directory}/memif")
+        settings = {**self.memif(1), "PTL_NID": "", "PTL_ENCAP": "udp"}
         _, found, done = self.findings(PTL_IP="127.0.0.1/8", **settings)
         self.assertEqual(found["interface"]["level"], "warning", done.stdout)
         self.assertIn("127.0.0.1 as well, on lo", found["interface"]["text"])

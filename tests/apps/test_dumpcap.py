@@ -90,9 +90,9 @@ class Dumpcap(programs.Case):
             said = client.stderr.readline()
             self.assertNotEqual(said, "", "the client has ended")
         self.assertIn(f"dpdk-dumpcap --file-prefix={self.name} captures from this process", said)
-        while "net_memif_postern0" not in (listed := self.dumpcap("-D")):
+        while "net_memif0" not in (listed := self.dumpcap("-D")):
             self.assertIsNone(client.poll(), listed)
-        self.dumpcap("-i", "net_memif_postern0", "-c", str(FRAMES), "-w", file)
+        self.dumpcap("-i", "net_memif0", "-c", str(FRAMES), "-w", file)
         with open(file, "rb") as stream:
             content = stream.read()
         self.assertGreaterEqual(self.frames(content), FRAMES)

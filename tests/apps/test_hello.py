@@ -17,9 +17,9 @@ def memory_own(process):
 
 class Hello(programs.Case):
     def test_a_greeting_arrives_in_the_other_process(self):
-        receiver = self.start("examples/hello", "receive", **self.memif(1))
+        receiver = self.start("examples/hello", "receive", **self.node())
         self.await_line(receiver, "waiting at 1:1")
-        self.expect_success(programs.run("examples/hello", "send", "1:1", **self.memif(2)))
+        self.expect_success(programs.run("examples/hello", "send", "1:1", **self.node()))
         code, out, err = self.finish(receiver)
         self.assertEqual(code, 0, err)
         self.assertIn("says: Hello from the other side.", out)
@@ -35,15 +35,14 @@ class Hello(programs.Case):
 
     def test_a_greeting_that_nobody_takes_is_told(self):
         self.server()
-        done = programs.run("examples/hello", "send", "1:1", **self.memif(2))
+        done = programs.run("examples/hello", "send", "1:1", **self.node())
         self.assertEqual(done.returncode, 1)
         self.assertIn("1:1 is there, but takes no greeting", done.stderr)
 
     def test_nobody_there_is_told(self):
-        done = programs.run("examples/hello", "send", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="1s"))
+        done = programs.run("examples/hello", "send", "1:1", **self.node(PTL_PEER_TIMEOUT="1s"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
-        self.assertEqual(os.listdir(self.directory), [])
         done = programs.run("examples/hello", "send", "1:2", PTL_PEER_TIMEOUT="1s", PTL_NID="1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
@@ -60,7 +59,7 @@ class Hello(programs.Case):
         self.assertIn("no directory", done.stderr)
 
     def test_a_process_has_little_memory_before_it_sends(self):
-        for settings in ({}, self.memif(1)):
+        for settings in ({}, self.node()):
             receiver = self.start("examples/hello", "receive", **settings)
             self.await_line(receiver, "waiting at ")
             self.assertLess(memory_own(receiver), MEMORY_MOST, settings)

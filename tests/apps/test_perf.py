@@ -354,13 +354,13 @@ class Options(programs.Case):
 
 
 class Remote(programs.Case):
-    """Two processes over memif."""
+    """Two processes on a node."""
 
     def test_a_server_serves_one_client_and_ends(self):
         server = self.server("--once", "--stats")
         report = self.expect_json(programs.run(
             "postern-perf", "--peer", "1:1", "--json", "--sizes", "0,8,64K,1M", *QUICK, "all",
-            **self.memif(2)))
+            **self.node()))
         self.assertEqual(len(report["results"]), 28)
         self.assertEqual(report["peer"], "1:1")
         code, out, err = self.finish(server)
@@ -369,17 +369,17 @@ class Remote(programs.Case):
 
     def test_a_server_serves_one_client_after_another(self):
         server = self.server()
-        for node in (2, 2, 3):
+        for _ in range(3):
             self.expect_success(programs.run(
                 "postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",
-                **self.memif(node)))
+                **self.node()))
             self.await_line(server, "is done")
 
     def test_bare_frames_are_measured_between_processes(self):
         server = self.server("--once")
         report = self.expect_json(programs.run(
             "postern-perf", "--peer", "1:1", "--json", "--raw", "--sizes", "8,64K", *QUICK, "all",
-            **self.memif(2, PTL_PROGRESS="inline")))
+            **self.node(PTL_PROGRESS="inline")))
         self.assertEqual(len(report["results"]), 14)
         for result in report["results"]:
             self.assertGreater(result["ratio"], 0)
@@ -391,7 +391,7 @@ class Remote(programs.Case):
         server = self.server("--once")
         report = self.expect_json(programs.run(
             "postern-perf", "--peer", "1:1", "--json", "--depth", "1,300", "--faults",
-            "none;drop=0.01,on=both,seed=3", *QUICK, "latency", **self.memif(2)))
+            "none;drop=0.01,on=both,seed=3", *QUICK, "latency", **self.node()))
         self.assertEqual([(result["faults"][:4], result["depth"]) for result in report["results"]],
                          [("none", 1), ("none", 300), ("drop", 1), ("drop", 300)])
         code, _, err = self.finish(server)
@@ -399,27 +399,28 @@ class Remote(programs.Case):
 
     def test_the_client_may_come_first(self):
         client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",
-                            **self.memif(2))
+                            **self.node())
         self.server("--once")
         code, _, err = self.finish(client)
         self.assertEqual(code, 0, err)
 
     def test_who_is_interrupted_or_fails_takes_its_socket_along(self):
+        hall = os.path.join(programs.HALLS, "postern", os.path.basename(self.directory))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             server = self.server()
-            self.assertIn("memif", os.listdir(self.directory))
+            self.assertIn("1", os.listdir(hall))
             server.send_signal(number)
             server.send_signal(signal.SIGTERM)
             self.assertEqual(self.finish(server), (-number, "", ""))
-            self.assertEqual(os.listdir(self.directory), [])
-        done = programs.run("postern-perf", "--peer", "1:1", **self.memif(2, PTL_PEER_TIMEOUT="100ms"))
+            self.assertEqual(os.listdir(hall), ["lock"])
+        done = programs.run("postern-perf", "--peer", "1:1", **self.node(PTL_PEER_TIMEOUT="100ms"))
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(os.listdir(self.directory), [])
+        self.assertEqual(os.listdir(hall), ["lock"])
 
     def test_a_server_may_come_late_but_must_come(self):
         late = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",
-                          **self.memif(2, PTL_PEER_TIMEOUT="60s"))
-        nowhere = dict(self.memif(2), PTL_IFACE_NAME=f"memif:{self.directory}/nowhere")
+                          **self.node(PTL_PEER_TIMEOUT="60s"))
+        nowhere = dict(self.node(), PTL_IFACE_NAME="node:nowhere")
         for timeout in ("1s", "11s"):  # the second is longer than a process that is no server is given
             done = programs.run("postern-perf", "--peer", "1:1", **nowhere, PTL_PEER_TIMEOUT=timeout)
             self.assertEqual(done.returncode, 1)
@@ -437,7 +438,7 @@ class Remote(programs.Case):
                 os.write(writer, bytes(4096))
         os.set_blocking(writer, True)
         process = subprocess.Popen([programs.program("postern-perf"), "--peer", "1:1"], stderr=writer,
-                                   env=programs.environment(**self.memif(2, PTL_PEER_TIMEOUT="100ms")))
+                                   env=programs.environment(**self.node(PTL_PEER_TIMEOUT="100ms")))
         os.close(writer)
         self.addCleanup(self.end, process)
         self.assertEqual(process.wait(timeout=programs.TIMEOUT), 1)
@@ -447,8 +448,8 @@ class Remote(programs.Case):
             with self.subTest(words=words):
                 server = self.server()
                 client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time",
-                                    "600", *words, **self.memif(2, PTL_PEER_TIMEOUT="2s"))
-                self.await_line(server, "Serving 2:")
+                                    "600", *words, **self.node(PTL_PEER_TIMEOUT="2s"))
+                self.await_line(server, "Serving 1:")
                 server.kill()
                 server.wait()
                 code, _, err = self.finish(client)
@@ -459,24 +460,24 @@ class Remote(programs.Case):
         server = self.server(PTL_PEER_TIMEOUT="2s")
         for words in (["latency"], ["bidirectional"], ["--raw", "latency"]):
             client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time", "600",
-                                *words, **self.memif(2))
-            self.await_line(server, "Serving 2:")
+                                *words, **self.node())
+            self.await_line(server, "Serving 1:")
             client.kill()
             client.wait()
             self.await_line(server, "is gone")
         self.expect_success(programs.run(
-            "postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency", **self.memif(2)))
+            "postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency", **self.node()))
 
     def test_a_larger_window_than_the_server_allows_is_refused(self):
         self.server()
-        done = programs.run("postern-perf", "--peer", "1:1", "--window", "1000", **self.memif(2))
+        done = programs.run("postern-perf", "--peer", "1:1", "--window", "1000", **self.node())
         self.assertEqual(done.returncode, 1)
         self.assertIn("--window 1000", done.stderr)
 
     def test_a_peer_that_is_the_process_itself_is_refused(self):
-        for peer in ("7:9", "0.0.0.7:9"):
+        for peer in ("1:9", "0.0.0.1:9"):
             self.expect_usage_error(programs.run("postern-perf", "--peer", peer, "--pid", "9",
-                                                 **self.memif(7)), "this process itself")
+                                                 **self.node()), "this process itself")
 
 
 if __name__ == "__main__":

@@ -74,35 +74,44 @@ class Case(programs.Case):
     def traffic(self, **settings):
         """A pair that exchanges messages until the test ends; the client's traffic has begun."""
         server = self.server()
-        peer = self.start("postern-perf", "--peer", "1:1", "--time", "600", "rate", **self.memif(2, **settings))
+        peer = self.start("postern-perf", "--peer", "1:1", "--time", "600", "rate", **self.node(**settings))
         client = self.client_of(server)
         while client.ask("/postern/stats")["messages_received"] < 1000:
             self.assertIsNone(peer.poll())
-        return server, client
+        return server, client, peer
 
 
 class Telemetry(Case):
     def test_every_topic_answers(self):
-        server, client = self.traffic()
+        server, client, peer = self.traffic()
         commands = client.ask("/")
         for topic in TOPICS:
             self.assertIn("/postern/" + topic, commands)
             self.assertIn("/postern/" + topic, client.ask("/help,/postern/" + topic))
             self.assertNotIn("error", client.ask(f"/postern/{topic},0"))
+        node = client.ask("/postern/node")
+        self.assertEqual((node["nid"], node["pid"], node["uid"], node["pairs"]), (1, 1, os.getuid(), 1))
+        self.assertIn(programs.HALLS, node["hall"])
+        self.assertFalse(any(node["refused"].values()), node["refused"])
+        pair, = node["items"].values()
+        self.assertEqual((pair["pid"], pair["uid"], pair["process"]), (peer.pid, os.getuid(), peer.pid))
+        self.assertTrue(pair["pair"])
+        for name in ("frames_sent", "frames_received", "bytes_sent", "bytes_received", "memory"):
+            self.assertGreater(pair[name], 0, name)
         process = client.ask("/postern/process")
         self.assertEqual((process["pid"], process["program"], process["interfaces"]),
                          (server.pid, "postern-perf", [0]))
         ni = client.ask("/postern/ni")
         self.assertEqual((ni["nid"], ni["pid"], ni["peers"]), (1, 1, 2))
-        self.assertEqual(client.ask("/postern/port")["driver"], "net_memif")
+        self.assertEqual(client.ask("/postern/port")["driver"], "node")
         self.assertGreater(client.ask("/postern/poll")["busy_ns"], 0)
         self.assertEqual(client.ask("/postern/queues")["commands_max"], 4096)
         self.assertEqual(client.ask("/postern/config")["PTL_NID"], "1")
 
     def test_peers_and_drops_are_told(self):
-        _, client = self.traffic(PTL_FAULT="dup=0.2,seed=1")
+        _, client, _ = self.traffic(PTL_FAULT="dup=0.2,seed=1")
         peers = client.ask("/postern/peers,0")
-        peer = next(item for item in peers["items"].values() if item["nid"] == 2)
+        peer = next(item for item in peers["items"].values() if item["pid"] != 1)
         self.assertEqual(peer["state"], "known")
         for name in ("rtt_ns", "window", "credit"):
             self.assertGreater(peer[name], 0)
@@ -112,7 +121,7 @@ class Telemetry(Case):
         self.assertGreaterEqual(drops["total"], drops["duplicate"])
 
     def test_lists_come_in_pages(self):
-        _, client = self.traffic()
+        _, client, peer = self.traffic()
         first, items = 0, []
         while first is not None:
             page = client.ask(f"/postern/peers,0,{first},1")
@@ -120,7 +129,7 @@ class Telemetry(Case):
             items += page["items"].values() if page["items"] else []
             first = page.get("next")
         self.assertEqual(len(items), page["total"])
-        self.assertEqual({item["nid"] for item in items}, {1, 2})
+        self.assertEqual({item["pid"] for item in items}, {1, peer.pid})
 
     def test_what_is_wrong_is_said(self):
         client = self.client_of(self.server())
@@ -131,11 +140,11 @@ class Telemetry(Case):
         self.assertIsNone(client.ask("/postern/weather"))
 
     def test_texts_that_are_not_ascii_spoil_no_answer(self):
-        server = self.start("postern-perf", "--server", PTL_NID="1", PTL_IFACE_NAME=f"memif:{self.directory}/caf\u00e9\u2192")
+        server = self.start("postern-perf", "--server", PTL_NID="1", PTL_IFACE_NAME="loop:caf\u00e9\u2192")
         self.await_line(server, "Serving at 1:1")
         client = self.client_of(server)
         for answer, name in (("/postern/ni", "name"), ("/postern/port", "name"), ("/postern/config", "PTL_IFACE_NAME")):
-            self.assertEqual(client.ask(answer)[name], f"memif:{self.directory}/caf??")
+            self.assertEqual(client.ask(answer)[name], "loop:caf??")
 
     def test_it_can_be_switched_off(self):
         self.assertIsNone(find(self.server(PTL_TELEMETRY="off"), runtime_directory()))
@@ -164,7 +173,7 @@ class Telemetry(Case):
             return subprocess.Popen([programs.program("postern-perf"), "--server"], user="nobody", group="nogroup",
                                     extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                     env=programs.environment(XDG_RUNTIME_DIR=directory, PTL_NID=str(node),
-                                                             PTL_IFACE_NAME=f"memif:{own}/memif"))
+                                                             PTL_IFACE_NAME="loop:a"))
         try:
             server = start(own, 1)
         except PermissionError:
@@ -192,11 +201,11 @@ class Top(Case):
                 return row
 
     def test_json_has_rates(self):
-        server, _ = self.traffic()
+        server, _, _ = self.traffic()
         row = self.busy_row(server)
         self.assertEqual((row["program"], row["nid"], row["pid"], row["interface"]), ("postern-perf", 1, 1, 0))
         self.assertLessEqual(row["busy"], 1)
-        self.assertIn("memif:", row["device"])
+        self.assertIn("node:", row["device"])
 
     def test_dpdks_own_script_finds_a_process_by_what_top_tells(self):
         script = shutil.which("dpdk-telemetry.py")

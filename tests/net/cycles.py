@@ -4,7 +4,7 @@
 
     cycles.py PROGRAM DEVICE [COUNT]
 
-PROGRAM is cycles.c's. DEVICE is one of exchange.py's that a process can have both ends of: loop, memif, node, or pair:MTU for af_packet.
+PROGRAM is cycles.c's. DEVICE is one of exchange.py's that a process can have both ends of: loop, node, or pair:MTU for a kernel interface.
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """

@@ -4,7 +4,7 @@
 
     exchange.py PROGRAM DEVICE SCENARIO
 
-DEVICE is memif, node, or one of these, all on veth pairs between network namespaces that this script makes and removes:
+DEVICE is node, or one of these, all on veth pairs between network namespaces that this script makes and removes:
 
     veth:MTU    a pair, raw Ethernet
     vlan:MTU    the same with VLAN tags
@@ -82,28 +82,6 @@ class Loop(Device):
         return {}
 
 
-class Memif(Device):
-    """A socket in a directory of its own."""
-
-    def __init__(self):
-        self.directory = tempfile.mkdtemp(prefix="ptn-")
-
-    def interface(self, _side):
-        return f"memif:{self.directory}/memif"
-
-    def prefix(self, _side):
-        return []
-
-    def node(self, side):
-        return NODES[side]
-
-    def settings(self, side):
-        return {"PTL_NID": str(self.node(side))}
-
-    def close(self):
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-
 class Node(Device):
     """Processes of one node of this script's own, which have process ids of their own."""
 
@@ -124,6 +102,10 @@ class Node(Device):
 
     def settings(self, side):
         return {"PTL_NID": str(self.node(side)), "XDG_RUNTIME_DIR": self.directory}
+
+    def left(self):
+        """What processes have left in the hall; one file stays for those to come."""
+        return sorted(set(os.listdir(f"{self.directory}/postern/exchange")) - {"lock"})
 
     def close(self):
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -497,7 +479,7 @@ def sender_dies(stage):
         finish(active, passive)
 
 
-PLAIN = {"loop": Loop, "memif": Memif, "node": Node}
+PLAIN = {"loop": Loop, "node": Node}
 KINDS = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
          "tap": Tap}
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Counts how often processes that wait for a message wake, with PTL_POLL=interrupt, or PTL_PROGRESS=both: hardly ever, whatever their device is at.
 
-    idle.py HELLO DEVICE
+    idle.py PROGRAM DEVICE
 
-HELLO is the example program. DEVICE is one of exchange.py's: loop, memif, or veth:MTU for af_packet.
+PROGRAM is the example hello; on a node it is kills.c's, of which two talk first, so that there is a pair between them. DEVICE is one of exchange.py's: loop, node, or veth:MTU for a kernel interface.
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
@@ -15,7 +15,7 @@ import sys
 import time
 
 import exchange
-from exchange import Failure, Memif, Veth, die_with_parent
+from exchange import Failure, Node, Veth, die_with_parent
 
 WINDOW = 1.0  # s
 MOST = 20     # wakes of all threads in that time; who looks for frames wakes 2,000 times
@@ -51,6 +51,26 @@ class Waiter:
         self.process.wait()
 
 
+class Talker(Waiter):
+    """One of two processes that talk to each other when they are told to, and wait until then."""
+    life = 0
+
+    def __init__(self, program, device, side):
+        Talker.life += 1
+        os.environ.update(PTL_POLL="interrupt", PTL_TELEMETRY="off")
+        self.words = exchange.Process(program, device, side, str(Talker.life))
+        self.process = self.words.process
+        self.words.expect("ready")
+        self.words.say("go")
+
+    def talk(self):
+        self.words.say("talk")
+        self.words.expect("talked")
+
+    def kill(self):
+        self.words.kill()
+
+
 def quiet(what, waiter):
     """One window without more wakes than that is waited for."""
     patience = time.monotonic() + PATIENCE
@@ -75,17 +95,20 @@ def both(one, other, names):
         stopped.signal(signal.SIGCONT)
 
 
-def play_memif(start):
-    server = start(0)
-    quiet("server before its first peer", server)
-    client = start(1)
-    both(server, client, ("server", "client"))
-    client.kill()
-    quiet("server after its peer", server)
-    client = start(1)
-    quiet("client with its peer", client)
-    server.kill()
-    quiet("client after its peer", client)
+def play_node(start):
+    one = start(0)
+    quiet("a process alone on its node", one)
+    other = start(1)
+    one.talk()
+    other.talk()
+    both(one, other, ("one process", "the other"))
+    other.kill()
+    quiet("a process after its peer", one)
+    other = start(1)
+    other.talk()
+    quiet("a process with the next life of its peer", one)
+    one.kill()
+    quiet("the next life after its peer", other)
 
 
 def play_veth(start, device):
@@ -100,12 +123,12 @@ def play(program, device):
     waiters = []
 
     def start(side):
-        waiters.append(Waiter(program, device, side))
+        waiters.append((Talker if isinstance(device, Node) else Waiter)(program, device, side))
         return waiters[-1]
 
     try:
-        if isinstance(device, Memif):
-            play_memif(start)
+        if isinstance(device, Node):
+            play_node(start)
         elif isinstance(device, Veth):
             play_veth(start, device)
         else:

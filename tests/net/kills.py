@@ -4,7 +4,7 @@
 
     kills.py PROGRAM DEVICE [ROUNDS [SEED]]
 
-PROGRAM is kills.c's. DEVICE is one of exchange.py's: memif, veth:MTU for a kernel interface and others, which this script makes and
+PROGRAM is kills.c's. DEVICE is one of exchange.py's: node, veth:MTU for a kernel interface and others, which this script makes and
 removes. In each of ROUNDS (default 6) rounds the two processes put and get, one of them or both; one is killed with
 SIGKILL, mostly in the middle of that; it is started again, with the same ids, at once or after the other one has noticed. Each
 operation of the survivor must have ended in one event, all its descriptors can be unlinked, no frame buffer stays in use, no
@@ -19,7 +19,7 @@ import sys
 import time
 
 import exchange
-from exchange import Failure, Memif, Process
+from exchange import Failure, Node, Process
 
 PEER_TIMEOUT = os.environ.get("PTL_PEER_TIMEOUT", "2s")  # as short as a machine with much else to do allows
 LONGEST_TRAFFIC = 0.25  # s until a process is killed
@@ -178,8 +178,8 @@ def play_all(pair, rounds):
 
 def left_behind(device):
     """Of processes that were killed, and then ended, nothing may be left."""
-    if isinstance(device, Memif) and os.listdir(device.directory):
-        raise Failure(f"left behind: {' '.join(sorted(os.listdir(device.directory)))}")
+    if isinstance(device, Node) and device.left():
+        raise Failure(f"left behind: {' '.join(device.left())}")
 
 
 def main():
