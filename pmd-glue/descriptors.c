@@ -57,8 +57,7 @@ static void descriptor_link(int fd, char *target, size_t size)
 	target[length < 0 ? 0 : length] = 0;
 }
 
-/* DPDK's own sockets are in its runtime directory. Those of its memif driver, and their other ends,
- * are at the paths that memif.c gives to it. */
+/* DPDK's own sockets are in its runtime directory. */
 static bool address_is_dpdks(int fd, int (*ask)(int, struct sockaddr *, socklen_t *))
 {
 	struct sockaddr_un address = {0};
@@ -67,8 +66,7 @@ static bool address_is_dpdks(int fd, int (*ask)(int, struct sockaddr *, socklen_
 	if (ask(fd, (struct sockaddr *)&address, &length) != 0)
 		return false;
 	eal_runtime_directory(directory, sizeof(directory));
-	return strncmp(address.sun_path, directory, strlen(directory)) == 0 ||
-	       strncmp(address.sun_path, "/proc/self/fd/", strlen("/proc/self/fd/")) == 0;
+	return strncmp(address.sun_path, directory, strlen(directory)) == 0;
 }
 
 static bool socket_is_dpdks(int fd)

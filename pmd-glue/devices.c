@@ -157,8 +157,6 @@ unsigned glue_devices(struct glue_device *devices, unsigned count)
 	list_add(&list, "node", "node", true,
 		"usable, and the usual one: joins the processes of this user here");
 	list_add(&list, "loop:NAME", "loopback", true, "usable: joins interfaces of one process");
-	list_add(&list, "memif:PATH", "net_memif", true,
-		"usable: joins two processes of this machine by shared memory");
 	list_directory(&list, INTERFACES, list_interface);
 	list_directory(&list, PCI_DEVICES, list_card);
 	return list.found;

@@ -145,8 +145,7 @@ static uint32_t ethdev_room(const struct ethdev *ethdev, const struct rte_eth_de
 static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *info,
 	const struct rte_eth_conf *conf, const struct ethdev_options *options)
 {
-	uint16_t receive = options->descriptors ? options->descriptors : DESCRIPTORS;
-	uint16_t transmit = receive;
+	uint16_t receive = DESCRIPTORS, transmit = DESCRIPTORS;
 	unsigned socket =
 		ethdev->port.socket < 0 ? (unsigned)SOCKET_ID_ANY : (unsigned)ethdev->port.socket;
 	struct rte_eth_rxconf rxconf = info->default_rxconf;
@@ -166,8 +165,7 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	error = rte_eth_rx_queue_setup(ethdev->id, 0, receive, socket, &rxconf, ethdev->port.pool);
 	if (error != 0)
 		return ethdev_complain(ethdev, "set up its receive queue", error);
-	if (!options->again)
-		error = rte_eth_tx_queue_setup(ethdev->id, 0, transmit, socket, &txconf);
+	error = rte_eth_tx_queue_setup(ethdev->id, 0, transmit, socket, &txconf);
 	if (error != 0)
 		return ethdev_complain(ethdev, "set up its transmit queue", error);
 	return 0;
@@ -221,12 +219,13 @@ static int ethdev_configure(struct ethdev *ethdev, const struct ethdev_options *
 	return ethdev_queues(ethdev, &info, &conf, options);
 }
 
-int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethdev_options *options)
+/* Configures the device without starting it. */
+static int ethdev_prepare(
+	struct ethdev *ethdev, const char *device, const struct ethdev_options *options)
 {
 	struct eal_guard *guard;
 	int result;
-	if (options->name != ethdev->port.name)
-		snprintf(ethdev->port.name, sizeof(ethdev->port.name), "%s", options->name);
+	snprintf(ethdev->port.name, sizeof(ethdev->port.name), "%s", options->name);
 	snprintf(ethdev->device, sizeof(ethdev->device), "%s", device);
 	ethdev->port.operations = &ethdev_operations;
 	ethdev->port.external = options->external;
@@ -263,7 +262,7 @@ static void ethdev_count_frames(struct ethdev *ethdev)
 	ethdev->port.receive_frames = (uint16_t)(queue.nb_desc / descriptors);
 }
 
-int ethdev_start(struct ethdev *ethdev)
+static int ethdev_start(struct ethdev *ethdev)
 {
 	int error, filter = 0;
 	struct eal_guard *guard = eal_enter();

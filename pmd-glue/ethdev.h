@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ethdev.h - a port that is one queue pair of a DPDK ethernet device. memif.c, packet.c and
- * device.c make them.
+/* ethdev.h - a port that is one queue pair of a DPDK ethernet device. xdp.c and device.c make
+ * them.
  *
  * Owned by one poll core from ethdev_open() to ethdev_close(); those two under the front end's
  * lock.
@@ -44,9 +44,7 @@ struct ethdev_options {
 	uint32_t room; /* bytes that a buffer holds at least, should that be more than a frame */
 	uint32_t mtu;  /* inner bytes wanted, 0 for the device's own */
 	uint16_t vlan; /* of the tag that frames carry, 0: they carry none */
-	uint16_t descriptors; /* frames that a ring should hold, 0: DESCRIPTORS */
-	bool remove;          /* it was plugged in for this port */
-	bool again; /* the device has been prepared before: its transmit queue stays as it is */
+	bool remove;   /* it was plugged in for this port */
 	bool external;
 };
 
@@ -57,9 +55,6 @@ void ethdev_unplug(const char *name);
 /* Configures and starts the device `device`. 0, or -1 after an error line. *ethdev is the caller's,
  * zeroed. */
 int ethdev_open(struct ethdev *ethdev, const char *device, const struct ethdev_options *options);
-/* Configures the device without starting it, for a caller that must do something in between. */
-int ethdev_prepare(struct ethdev *ethdev, const char *device, const struct ethdev_options *options);
-int ethdev_start(struct ethdev *ethdev);
 /* Stops the device and gives everything back but *ethdev itself. */
 void ethdev_close(struct ethdev *ethdev);
 

@@ -23,7 +23,7 @@ int glue_start(void);
 bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
 
 /* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",
- * "node" or "node:NAME", "memif:PATH", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI
+ * "node" or "node:NAME", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI
  * address, any other DPDK device string. It is captured if PTL_CAPTURE is set, and has faults
  * injected if PTL_FAULT is set. mtu: inner bytes wanted, 0 for the device's own. pid: the process
  * id wanted, which a node gives to one process only, or GLUE_PID_ANY. NULL after an error line. */

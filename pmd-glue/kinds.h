@@ -27,7 +27,6 @@ struct port *node_open(
 struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid);
 /* uplink.c: the port of a process on a kernel interface that others may have as well. */
 struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid);
-struct port *memif_open(const char *path, uint32_t mtu);       /* memif.c */
 struct port *packet_open(const char *interface, uint32_t mtu); /* packet.c */
 struct port *xdp_open(const char *interface, uint32_t mtu);    /* xdp.c */
 /* device.c; vlan: the tag that frames will carry, 0 for none */

@@ -62,8 +62,13 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 			       : port_open_usual(interface, mtu, pid);
 	if ((rest = name_after(name, "node:")))
 		return node_open(rest, mtu, interface, pid, false);
-	if ((rest = name_after(name, "memif:")))
-		return memif_open(rest, mtu);
+	if ((rest = name_after(name, "memif:"))) {
+		log_error("PTL_IFACE_NAME=%s: processes of one machine meet on a node: write node, "
+			  "or node:NAME; for the memif of another program write DPDK's device "
+			  "string, such as net_memif0,role=client,socket=%s",
+			name, rest[0] ? rest : "/run/x");
+		return NULL;
+	}
 	if ((rest = name_after(name, "xdp:")))
 		return xdp_open(rest, mtu);
 	if (eal_is_pci(name))

@@ -141,8 +141,7 @@ static void interface_sort(struct doctor_interface *interface)
 	snprintf(interface->device, sizeof(interface->device), "%s", name);
 	if (name[0] == '\0' || strncmp(name, "loop:", 5) == 0) {
 		interface->kind = KIND_LOOP;
-	} else if (strncmp(name, "memif:", 6) == 0 || strcmp(name, "node") == 0 ||
-		   strncmp(name, "node:", 5) == 0) {
+	} else if (strcmp(name, "node") == 0 || strncmp(name, "node:", 5) == 0) {
 		interface->kind = KIND_SHARED;
 	} else if (strncmp(name, "xdp:", 4) == 0) {
 		interface->kind = KIND_XDP;

@@ -110,7 +110,7 @@ static const char *advice(int status)
 	case POSTERN_PING_NO_NODE:
 		return "The node is off, or on another network; check PTL_IP and PTL_GATEWAY.";
 	case POSTERN_PING_NOT_SENT:
-		return "The link is down, or the other side of the memif is not there.";
+		return "The link is down.";
 	default:
 		return "The process was found, but is stopped or gone, or frames of this size do "
 		       "not "

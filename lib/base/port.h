@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* port.h - a port as the engine sees it: something that takes and gives frames.
  *
- * A NIC, memif, a kernel interface, the in-process loopback, fault injection around another port
+ * A NIC, a node, a kernel interface, the in-process loopback, fault injection around another port
  * and the simulator all look like this; pmd-glue and tests/sim implement it. One poll core owns a
  * port; nothing here is thread-safe.
  *
@@ -43,7 +43,7 @@ struct port_counters {
 
 /* What a port says of itself, for who looks inside. */
 struct port_description {
-	char driver[32];          /* "net_memif", "loop" */
+	char driver[32];          /* "node", "loop" */
 	char device[64];          /* its name in DPDK; "" */
 	uint32_t transmit_frames; /* that its ring for sending holds; 0: it has none */
 	bool faults;              /* PTL_FAULT is at work */
@@ -113,7 +113,7 @@ struct port {
 	/* Consecutive frames of one length to one process, as many as this, cost little more to
 	 * send than one; 0: all cost the same. */
 	uint16_t joins;
-	bool calls; /* interrupt() works, once there is a peer */
+	bool calls; /* interrupt() works */
 	/* what it carries comes from processes of this machine, which want the same CPUs */
 	bool local;
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
@@ -126,7 +126,7 @@ struct port {
 	 * the port's owner; 0: not known, some time since the last call */
 	uint64_t arrived;
 	int socket;    /* NUMA node, -1 if it does not matter */
-	char name[64]; /* for messages: "memif:/run/x", "0000:03:00.0" */
+	char name[64]; /* for messages: "node:x", "0000:03:00.0" */
 };
 
 static inline uint16_t port_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)

@@ -74,8 +74,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"The port of each interface, separated by ';': node or node:NAME "
 				"for the processes of this machine, the name of a kernel "
 				"interface, a PCI address, loop:NAME for interfaces of this "
-				"process, memif:PATH, or any DPDK device string. Where no node can "
-				"be had, a process without this setting reaches itself only."},
+				"process, or any DPDK device string. Where no node can be had, a "
+				"process without this setting reaches itself only."},
 			.type = TYPE_TEXT,
 			.list = true,
 		},
@@ -128,8 +128,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_MTU", "",
 				"Largest frame of each interface in bytes after the Ethernet "
-				"header, separated by ';'; nothing takes what "
-				"the device has, or the other end of a memif."},
+				"header, separated by ';'; nothing takes what the device has. All "
+				"processes of a node have the same."},
 			.type = TYPE_NUMBER,
 			.list = true,
 			.min = PORT_MTU_MIN,

@@ -9,7 +9,7 @@ SETTINGS = ["PTL_IFACE_NAME", "PTL_NID", "PTL_PROGRESS", "PTL_MTU", "PTL_PEER_TI
 class Info(programs.Case):
     def test_text_has_every_part(self):
         done = self.expect_success(programs.run("postern-info"))
-        for word in ["Postern ", "Portals 3.2", "loopback", "memif:PATH", "match entries"] + SETTINGS:
+        for word in ["Postern ", "Portals 3.2", "loopback", "node", "match entries"] + SETTINGS:
             self.assertIn(word, done.stdout)
         self.assertEqual(done.stderr, "")
 
@@ -17,7 +17,7 @@ class Info(programs.Case):
         info = self.expect_json(programs.run("postern-info", "--json", PTL_NID="17"))
         self.assertEqual(info["interfaces"][0]["nid"], 17)
         self.assertGreater(info["interfaces"][0]["limits"]["max_match_entries"], 0)
-        self.assertTrue(any(device["name"] == "memif:PATH" for device in info["devices"]))
+        self.assertTrue(any(device["name"] == "node" for device in info["devices"]))
         settings = {setting["name"]: setting for setting in info["settings"]}
         for name in SETTINGS:
             self.assertTrue(settings[name]["help"])

@@ -26,6 +26,7 @@
 #include <rte_lcore.h>
 
 #include <pmd-glue/eal.h>
+#include <pmd-glue/place.h>
 
 /* Runs a case in a child; its result is what the case returns. */
 static int apart(int (*run)(void))
@@ -160,24 +161,25 @@ static bool descriptor_is_fleeting(int fd)
 
 static int case_closes_on_exec(void)
 {
-	char path[64], lock[80], name[80];
+	struct port *node;
+	char name[32], device[40];
 	bool before[1024];
 
-	snprintf(path, sizeof(path), "/tmp/postern-test-exec-%d", (int)getpid());
-	snprintf(name, sizeof(name), "memif:%s", path);
-	snprintf(lock, sizeof(lock), "%s.lock", path);
+	snprintf(name, sizeof(name), "exec-%d", (int)getpid());
+	snprintf(device, sizeof(device), "node:%s", name);
 	for (int fd = 0; fd < 1024; fd++)
 		before[fd] = fcntl(fd, F_GETFD) >= 0;
 	CHECK(start() == 0);
-	CHECK(glue_port_open(0, name, 0, GLUE_PID_ANY) != NULL);
+	node = glue_port_open(0, device, 0, GLUE_PID_ANY);
+	CHECK(node != NULL);
 	CHECK(glue_port_open(1, "net_null0", 0, GLUE_PID_ANY) != NULL);
 	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
 		int flags = fcntl(fd, F_GETFD);
 		CHECK(before[fd] || flags < 0 || (flags & FD_CLOEXEC) ||
 			descriptor_is_fleeting(fd));
 	}
-	unlink(path);
-	unlink(lock);
+	node->operations->close(node);
+	place_remove(name);
 	return 0;
 }
 

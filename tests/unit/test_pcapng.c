@@ -70,13 +70,13 @@ static void pcapng_section__says_version_and_byte_order(void **state)
 static void pcapng_interface__says_what_it_is(void **state)
 {
 	struct pcapng_interface interface = {
-		.name = "memif:x", .description = "interface 0", .address = address, .snap = 96};
+		.name = "node:xy", .description = "interface 0", .address = address, .snap = 96};
 
 	(void)state;
 	framed(1, pcapng_interface(bytes, &interface));
 	assert_int_equal(half(8), 1); /* Ethernet */
 	assert_int_equal(word(12), 96);
-	assert_memory_equal(bytes + option(16, 2, 7), "memif:x", 7);
+	assert_memory_equal(bytes + option(16, 2, 7), "node:xy", 7);
 	assert_memory_equal(bytes + option(16, 3, 11), "interface 0", 11);
 	assert_memory_equal(bytes + option(16, 6, 6), address, 6);
 	assert_int_equal(bytes[option(16, 9, 1)], 9);

@@ -168,15 +168,15 @@ static void settings_load__that_fails_changes_nothing(void **state)
 static void setting_item__serves_the_last_to_those_that_follow(void **state)
 {
 	(void)state;
-	setenv("PTL_IFACE_NAME", "memif:/run/a; eth0 ;;loop:b", 1);
+	setenv("PTL_IFACE_NAME", "node:a; eth0 ;;loop:b", 1);
 	assert_int_equal(load(), 0);
 	assert_int_equal(setting_items(SETTING_IFACE_NAME), 4);
-	assert_string_equal(setting_item(SETTING_IFACE_NAME, 0), "memif:/run/a");
+	assert_string_equal(setting_item(SETTING_IFACE_NAME, 0), "node:a");
 	assert_string_equal(setting_item(SETTING_IFACE_NAME, 1), "eth0");
 	assert_string_equal(setting_item(SETTING_IFACE_NAME, 2), "");
 	assert_string_equal(setting_item(SETTING_IFACE_NAME, 3), "loop:b");
 	assert_string_equal(setting_item(SETTING_IFACE_NAME, 1000), "loop:b");
-	assert_string_equal(setting_text(SETTING_IFACE_NAME), "memif:/run/a; eth0 ;;loop:b");
+	assert_string_equal(setting_text(SETTING_IFACE_NAME), "node:a; eth0 ;;loop:b");
 }
 
 static void setting_number_item__gives_the_fallback_for_an_empty_item(void **state)

@@ -378,7 +378,7 @@ static void send__the_same_seed_gives_the_same_run(void **state)
 	assert_int_equal(time[0], time[1]);
 }
 
-/* As a memif without its other end: what waits costs next to no turns, and leaves soon after there
+/* As a device without its other end: what waits costs next to no turns, and leaves soon after there
  * is room. */
 static void deadline__of_a_port_that_takes_nothing_is_ever_later(void **state)
 {
