@@ -35,7 +35,6 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/place.h>
 
-#define NAME_DEFAULT   "default"
 #define LINKS_MAX      1024u
 #define HALF_OPEN_MAX  16u
 #define HALF_OPEN_TIME SECOND
@@ -887,8 +886,6 @@ static struct hall *hall_make(const struct hall_options *options)
 	if (!hall)
 		return NULL;
 	hall->options = *options;
-	if (!options->name || !options->name[0])
-		hall->options.name = NAME_DEFAULT;
 	hall->place.directory = hall->place.lock = -1;
 	hall->listener = hall->set = hall->page_file = -1;
 	list_init(&hall->news);

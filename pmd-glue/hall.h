@@ -3,9 +3,11 @@
  * memory.
  *
  * A hall is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that variable
- * does not name a directory of this user. Each process has its own process id in the hall, and a
- * socket of that name. A link joins two processes: memory that one of them made and both have
- * mapped, and a socket. The socket ends when the other process ends or drops the link.
+ * does not name a directory of this user. One that is not removed on purpose (place_discard())
+ * stays, with one file in it, because a container may have mounted it. Each process has its own
+ * process id in the hall, and a socket of that name. A link joins two processes: memory that one of
+ * them made and both have mapped, and a socket. The socket ends when the other process ends or
+ * drops the link.
  *
  * The hall knows nothing of what passes through the memory. hall_open() and hall_close() are called
  * under the front end's lock, all other functions by the owner, one thread at a time. hall_open()

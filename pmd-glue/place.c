@@ -19,12 +19,14 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
 
+#define NAME_DEFAULT  "default"
 #define NAME_LENGTH   32u
 #define PID_MAX       0x7fffffffu /* of those that HALL_PID_ANY finds */
 #define PIDS_TRIED    4096u
 #define PID_WAIT      200u /* ms for a lock that is held */
 #define SWEPT_AT_ONCE 4096u
-#define ENTRIES_TRIED 16u /* into a directory that others remove */
+#define LOCK_WAIT     200u  /* ms for a directory that is locked */
+#define ENTER_TRIES   1000u /* into a directory that others remove */
 
 static void close_and_forget(int *fd)
 {
@@ -56,44 +58,92 @@ static bool name_valid(const char *name)
 	return false;
 }
 
+/* Locks a directory, so that place_discard(), and programs that remove old files from /tmp, spare
+ * it. A process that removes it has it locked for a moment. A file system may know no locks. */
+static void directory_keep(int directory)
+{
+	const struct timespec pause = {.tv_nsec = MILLISECOND};
+	for (unsigned n = 0; n < LOCK_WAIT; n++) {
+		if (flock(directory, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Is it still the one of that name? */
+static bool directory_is_there(int upper, const char *name, int directory)
+{
+	struct stat named, status;
+	return fstatat(upper, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstat(directory, &status) == 0 && named.st_ino == status.st_ino &&
+	       named.st_dev == status.st_dev;
+}
+
+/* May only this user enter it? False after an error line. */
+static bool level_fine(const struct place *place, const struct stat *status)
+{
+	if (!S_ISDIR(status->st_mode) || status->st_uid != place->uid) {
+		place->tell("node: %s is %s user %u: remove it, or set XDG_RUNTIME_DIR to a "
+			    "directory of your own",
+			place->path,
+			S_ISDIR(status->st_mode) ? "a directory of" : "no directory, and is of",
+			status->st_uid);
+		return false;
+	}
+	if ((status->st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+		place->tell("node: %s can be entered by other users: close it by chmod 700 %s",
+			place->path, place->path);
+		return false;
+	}
+	return true;
+}
+
+/* A directory in the upper one, which is made if need be. -1 after an error line, or with *again:
+ * it was removed meanwhile. */
+static int level_open(const struct place *place, int upper, const char *name, bool *again)
+{
+	struct stat status;
+	int directory;
+	*again = false;
+	if (mkdirat(upper, name, S_IRWXU) != 0 && errno != EEXIST) {
+		place->tell("node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
+			    "directory of your own",
+			place->path, strerror(errno));
+		return -1;
+	}
+	if (fstatat(upper, name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (!level_fine(place, &status))
+			return -1;
+		directory = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (directory >= 0)
+			directory_keep(directory);
+		if (directory >= 0 && directory_is_there(upper, name, directory))
+			return directory;
+		close_and_forget(&directory);
+	}
+	*again = true;
+	return -1;
+}
+
 /* Goes a level down, to a directory that only this user may enter. path: of the upper level, and
  * then of this one. False after an error line. */
 static bool level_enter(struct place *place, const char *name)
 {
 	size_t length = strlen(place->path);
-	struct stat status;
-	int upper = place->directory, made;
+	int upper = place->directory;
+	bool again = true;
 	if ((size_t)snprintf(place->path + length, sizeof(place->path) - length, "/%s", name) >=
 		sizeof(place->path) - length) {
 		place->tell("node: the path %s is too long: set XDG_RUNTIME_DIR to a shorter one",
 			place->path);
 		return false;
 	}
-	made = mkdirat(upper, name, S_IRWXU);
-	if ((made != 0 && errno != EEXIST) ||
-		fstatat(upper, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-		place->tell("node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
-			    "directory of your own",
-			place->path, strerror(errno));
-		return false;
-	}
-	if (!S_ISDIR(status.st_mode) || status.st_uid != place->uid) {
-		place->tell("node: %s is %s user %u: remove it, or set XDG_RUNTIME_DIR to a "
-			    "directory of your own",
-			place->path,
-			S_ISDIR(status.st_mode) ? "a directory of" : "no directory, and is of",
-			status.st_uid);
-		return false;
-	}
-	if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-		place->tell("node: %s can be entered by other users: close it by chmod 700 %s",
-			place->path, place->path);
-		return false;
-	}
-	place->directory = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	close(upper);
-	if (place->directory < 0)
+	place->directory = -1;
+	for (unsigned n = 0; n < ENTER_TRIES && place->directory < 0 && again; n++)
+		place->directory = level_open(place, upper, name, &again);
+	if (place->directory < 0 && again)
 		place->tell("node: %s cannot be opened: %s", place->path, strerror(errno));
+	close(upper);
 	return place->directory >= 0;
 }
 
@@ -124,36 +174,16 @@ static bool base_enter(struct place *place, char *name, size_t size)
 	return place->directory >= 0;
 }
 
-/* Enters the directory, and sees to it that nobody removes it (place_discard()). *again: somebody
- * has removed it meanwhile. False after a line through tell(), or with *again. */
-static bool place_enter(struct place *place, const char *name, bool *again)
-{
-	char base[sizeof("postern-4294967295")];
-	struct stat status;
-
-	*again = false;
-	if (!base_enter(place, base, sizeof(base)) || !level_enter(place, base) ||
-		!level_enter(place, name))
-		return false;
-	/* Programs that remove old files from /tmp spare a locked directory, too. Who removes it
-	 * holds the lock for a moment. */
-	(void)flock(place->directory, LOCK_SH);
-	*again = fstat(place->directory, &status) == 0 && status.st_nlink == 0;
-	return !*again;
-}
-
 bool place_open(struct place *place, const char *name, place_tell *tell)
 {
-	bool again = true;
+	char base[sizeof("postern-4294967295")];
 
+	if (!name || !name[0])
+		name = NAME_DEFAULT;
 	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid(), .tell = tell};
-	if (!name_valid(name))
+	if (!name_valid(name) || !base_enter(place, base, sizeof(base)) ||
+		!level_enter(place, base) || !level_enter(place, name))
 		return false;
-	for (unsigned n = 0; n < ENTRIES_TRIED && again; n++) {
-		close_and_forget(&place->directory);
-		if (!place_enter(place, name, &again) && !again)
-			return false;
-	}
 	if (strlen(place->path) + sizeof("/4294967295") >
 			sizeof(((struct sockaddr_un *)NULL)->sun_path) &&
 		access("/proc/self/fd", X_OK) != 0) {
@@ -330,6 +360,74 @@ void place_discard(struct place *place)
 	place_sweep(place);
 	unlinkat(place->directory, "lock", 0);
 	(void)rmdir(place->path);
+}
+
+static void survey_sockets(const struct place *place, struct place_survey *survey)
+{
+	DIR *directory = sockets_list(place);
+	unsigned files = 0, known;
+	uint32_t pid;
+	uid_t uid;
+	while (directory && sockets_next(place, directory, &pid)) {
+		if (pid_taken(place, pid, &uid))
+			survey->living++;
+		else
+			survey->dead++;
+	}
+	if (!directory)
+		return;
+	for (rewinddir(directory); readdir(directory);)
+		files++;
+	known = survey->living + survey->dead + 3; /* the lock, and two names of directories */
+	survey->strange = files > known ? files - known : 0;
+	closedir(directory);
+}
+
+/* Is nobody in this other node? Each process there has locked the directory. */
+static bool node_is_idle(int base, const char *name, const struct stat *own)
+{
+	int directory = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat status;
+	bool idle = directory >= 0 && fstat(directory, &status) == 0 &&
+		    status.st_ino != own->st_ino && flock(directory, LOCK_EX | LOCK_NB) == 0;
+	close_and_forget(&directory);
+	return idle;
+}
+
+static void survey_nodes(const struct place *place, struct place_survey *survey)
+{
+	int base = openat(place->directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = base >= 0 ? fdopendir(base) : NULL;
+	struct dirent *entry;
+	struct stat own;
+	if (!directory || fstat(place->directory, &own) != 0) {
+		close_and_forget(&base);
+		return;
+	}
+	while ((entry = readdir(directory))) {
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) > NAME_LENGTH ||
+			!node_is_idle(base, entry->d_name, &own))
+			continue;
+		survey->idle++;
+		snprintf(survey->idle_one, sizeof(survey->idle_one), "%.*s", (int)NAME_LENGTH,
+			entry->d_name);
+	}
+	closedir(directory);
+}
+
+bool place_survey(const char *name, struct place_survey *survey, place_tell *tell)
+{
+	struct place place;
+	bool opened = place_open(&place, name, tell);
+	*survey = (struct place_survey){.uid = place.uid};
+	place.pid = HALL_PID_ANY;
+	memcpy(survey->path, place.path, sizeof(survey->path));
+	if (opened) {
+		survey_sockets(&place, survey);
+		survey_nodes(&place, survey);
+	}
+	place_close(&place);
+	return opened;
 }
 
 void place_remove(const char *name)

@@ -25,7 +25,7 @@ struct place {
 	char path[PATH_MAX];
 };
 
-/* Enters the directory of that name, which it makes if need be. place: to be closed in any case.
+/* Enters the directory of that name ("" or NULL: "default"), which it makes if need be. place: to be closed in any case.
  * False after a line through tell(). */
 bool place_open(struct place *place, const char *name, place_tell *tell);
 /* Takes a process id, or any (HALL_PID_ANY); then removes the sockets that dead processes left.
@@ -44,5 +44,18 @@ void place_close(struct place *place);
 
 /* Removes the directory of that name, unless a process is in it. */
 void place_remove(const char *name);
+
+/* What lies in a directory, and beside it. */
+struct place_survey {
+	char path[PATH_MAX];
+	uid_t uid;         /* whose it is */
+	unsigned living;   /* processes */
+	unsigned dead;     /* sockets of processes that have died */
+	unsigned strange;  /* files that are not Postern's */
+	unsigned idle;     /* other nodes that nobody is in */
+	char idle_one[64]; /* the name of one of them */
+};
+/* Looks, and makes the directory if need be; removes nothing. False after a line through tell(). */
+bool place_survey(const char *name, struct place_survey *survey, place_tell *tell);
 
 #endif

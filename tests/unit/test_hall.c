@@ -46,6 +46,7 @@
 #define HALF_OPEN  16u
 #define LINKS      1024u
 #define SLEEPS     20000u
+#define NEWCOMERS  5000u
 #define NOBODY     65534u
 #define MAGIC      UINT32_C(0x6c6c6148)
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -1186,6 +1187,70 @@ static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+static atomic_bool removing;
+
+static void *remover_run(void *context)
+{
+	(void)context;
+	while (atomic_load(&removing))
+		place_remove("job");
+	return NULL;
+}
+
+/* A newcomer that has entered the directory keeps it, or enters the next one. */
+static void place_remove__spares_a_newcomer(void **state)
+{
+	pthread_t remover;
+
+	(void)state;
+	atomic_store(&removing, true);
+	assert_int_equal(pthread_create(&remover, NULL, remover_run, NULL), 0);
+	for (unsigned n = 0; n < NEWCOMERS; n++) {
+		struct hall *hall = hall_at("job", 1);
+
+		assert_non_null(hall);
+		close(raw_connect(hall));
+		hall_close(hall);
+	}
+	atomic_store(&removing, false);
+	pthread_join(remover, NULL);
+	place_remove("job");
+}
+
+static void place_survey__tells_the_living_from_the_dead(void **state)
+{
+	struct hall *hall = hall_of(1);
+	struct place_survey survey;
+	char path[128];
+	int fd;
+
+	(void)state;
+	assert_true(place_survey(NULL, &survey, log_error));
+	assert_string_equal(survey.path, hall_path(hall));
+	assert_int_equal(survey.uid, geteuid());
+	assert_int_equal(survey.living, 1);
+	assert_int_equal(survey.dead + survey.strange + survey.idle, 0);
+	snprintf(path, sizeof(path), "%.90s/77", hall_path(hall));
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(path, sizeof(path), "%.90s/letter", hall_path(hall));
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	assert_true(place_survey("another", &survey, log_error));
+	assert_int_equal(survey.living + survey.dead + survey.strange + survey.idle, 0);
+	assert_true(place_survey(NULL, &survey, log_error));
+	assert_int_equal(survey.living, 1);
+	assert_int_equal(survey.dead, 1);
+	assert_int_equal(survey.strange, 1);
+	assert_int_equal(survey.idle, 1);
+	assert_string_equal(survey.idle_one, "another");
+	assert_int_equal(unlink(path), 0);
+	place_remove("another");
+	hall_close(hall);
+	assert_false(place_survey("a/b", &survey, log_error));
+}
+
 static void hall_open__goes_to_tmp_otherwise(void **state)
 {
 	struct hall *hall;
@@ -1232,6 +1297,8 @@ int main(void)
 		CASE(hall_turn__refuses_processes_of_other_users),
 		CASE(hall_open__reaches_long_paths),
 		CASE(place_remove__removes_a_directory_that_nobody_is_in),
+		CASE(place_remove__spares_a_newcomer),
+		CASE(place_survey__tells_the_living_from_the_dead),
 		CASE(hall_open__goes_to_tmp_otherwise),
 	};
 
