@@ -32,6 +32,7 @@ static const struct {
 	{"limits", check_limits, false},
 	{"kernel", check_kernel, false},
 	{"link", check_link, false},
+	{"node", check_node, true}, /* opening an interface sweeps */
 	{"interface", check_interfaces, true},
 };
 
@@ -42,8 +43,8 @@ static const char help_text[] =
 	"\n"
 	"Looks for what stands in the way of Postern on this machine, with the settings of this\n"
 	"environment: cores and their isolation, frequency, hugepages, NUMA, driver, IOMMU,\n"
-	"permissions, limits, kernel settings, links; then opens each interface, listens for a "
-	"second\n"
+	"permissions, limits, kernel settings, links, the directory of the node; then opens each\n"
+	"interface, listens for a second\n"
 	"process with its name, and asks the processes that are named for an echo and for what "
 	"size of\n"
 	"frame reaches them. Each line is ok, warning or failure, with the command that mends it.\n"
@@ -142,7 +143,9 @@ static void interface_sort(struct doctor_interface *interface)
 	if (name[0] == '\0' || strncmp(name, "loop:", 5) == 0) {
 		interface->kind = KIND_LOOP;
 	} else if (strcmp(name, "node") == 0 || strncmp(name, "node:", 5) == 0) {
-		interface->kind = KIND_SHARED;
+		interface->kind = KIND_NODE;
+		snprintf(interface->device, sizeof(interface->device), "%s",
+			name[4] == ':' ? name + 5 : "");
 	} else if (strncmp(name, "xdp:", 4) == 0) {
 		interface->kind = KIND_XDP;
 		snprintf(interface->device, sizeof(interface->device), "%s", name + 4);
@@ -189,6 +192,7 @@ static void settings_read(struct doctor *doctor)
 	count = postern_settings(settings, SETTINGS_MAX);
 	count = count > SETTINGS_MAX ? SETTINGS_MAX : count;
 	names = setting_value(settings, count, "PTL_IFACE_NAME");
+	doctor->poll_thread = strcmp(setting_value(settings, count, "PTL_PROGRESS"), "inline") != 0;
 	doctor->poll_thread = poll_thread_wanted(settings, count, names);
 	doctor->udp = strcmp(setting_value(settings, count, "PTL_ENCAP"), "udp") == 0;
 	doctor->poll_busy = strcmp(setting_value(settings, count, "PTL_POLL"), "busy") == 0;

@@ -18,12 +18,12 @@
 enum level { LEVEL_OK, LEVEL_WARNING, LEVEL_FAILURE };
 
 /* What a port is, by its name in PTL_IFACE_NAME. */
-enum kind { KIND_LOOP, KIND_SHARED, KIND_KERNEL, KIND_XDP, KIND_PCI, KIND_OTHER };
+enum kind { KIND_LOOP, KIND_NODE, KIND_KERNEL, KIND_XDP, KIND_PCI, KIND_OTHER };
 
 struct doctor_interface {
 	enum kind kind;
 	char name[128];   /* as given */
-	char device[128]; /* of it: the kernel interface, or the PCI address */
+	char device[128]; /* of it: the kernel interface, the PCI address, or the node's name */
 	long mtu;         /* PTL_MTU, 0: the device's */
 	int cpu;          /* PTL_POLL_CORE, -1: the system's choice */
 	uint32_t mask;    /* with PTL_IP: the bits that its subnet shares, 0: no subnet is known */
@@ -48,7 +48,8 @@ struct doctor {
 	bool poll_busy;
 	unsigned interface_count;
 	struct doctor_interface interfaces[DOCTOR_INTERFACES];
-	bool udp; /* PTL_ENCAP: node ids are addresses */
+	bool udp;   /* PTL_ENCAP: node ids are addresses */
+	bool named; /* PTL_IFACE_NAME is set */
 	int started;
 	/* the result */
 	const char *check; /* the one that runs */
@@ -80,6 +81,7 @@ void check_permissions(struct doctor *doctor);
 void check_limits(struct doctor *doctor);
 void check_link(struct doctor *doctor);
 /* network.c: of what can be opened and asked. */
+void check_node(struct doctor *doctor);
 void check_interfaces(struct doctor *doctor);
 
 /* Reads words behind "doctor", looks, prints; the exit code: 0, 1 when something fails, 2 when the

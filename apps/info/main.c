@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include <postern.h>
 #include <pmd-glue/glue.h>
 
@@ -25,6 +27,7 @@
 #define EXIT_USAGE     2
 #define TEXT_WIDTH     96 /* columns of help texts */
 #define TEXT_INDENT    10
+#define TOPIC_BYTES    65536
 
 static const char help_text[] =
 	"Usage: postern-info [OPTION...]\n"
@@ -50,6 +53,7 @@ struct interface {
 	char error[512]; /* why it failed */
 	ptl_process_id_t id;
 	ptl_ni_limits_t limits;
+	json_t *node; /* the topic of this name; NULL: it is on no node */
 };
 
 struct info {
@@ -61,6 +65,37 @@ struct info {
 	unsigned interface_count;
 	struct interface interfaces[INTERFACES_MAX];
 };
+
+/* One page of what an interface tells of its node; NULL: there is none. */
+static json_t *node_page(ptl_handle_ni_t ni, unsigned first)
+{
+	static char text[TOPIC_BYTES];
+	int length = postern_inspect(ni, "node", first, 0, text, sizeof(text));
+	json_t *page =
+		length > 0 && (size_t)length < sizeof(text) ? json_loads(text, 0, NULL) : NULL;
+
+	if (json_is_string(json_object_get(page, "hall")))
+		return page;
+	json_decref(page);
+	return NULL;
+}
+
+/* The processes of the node, from all pages. */
+static json_t *node_look(ptl_handle_ni_t ni)
+{
+	json_t *node = node_page(ni, 0), *next = json_object_get(node, "next"), *page;
+
+	while (json_is_integer(next)) {
+		page = node_page(ni, (unsigned)json_integer_value(next));
+		if (!page)
+			break;
+		json_array_extend(json_object_get(node, "items"), json_object_get(page, "items"));
+		json_object_set(node, "next", json_object_get(page, "next"));
+		json_decref(page);
+		next = json_object_get(node, "next");
+	}
+	return node;
+}
 
 static void interface_look(struct interface *interface, ptl_interface_t number)
 {
@@ -75,6 +110,7 @@ static void interface_look(struct interface *interface, ptl_interface_t number)
 							: postern_error_text(interface->code));
 		return;
 	}
+	interface->node = node_look(ni);
 	PtlNIFini(ni);
 }
 
@@ -126,6 +162,25 @@ static void print_wrapped(const char *text)
 	putchar('\n');
 }
 
+/* Who is there, and as whom an interface would be. */
+static void print_node(const struct interface *interface)
+{
+	const json_t *items = json_object_get(interface->node, "items"), *item;
+	size_t n;
+
+	printf("     the node is                 %s\n",
+		json_string_value(json_object_get(interface->node, "hall")));
+	printf("     this process is there       %u:%u, of user %lld\n", interface->id.nid,
+		interface->id.pid,
+		(long long)json_integer_value(json_object_get(interface->node, "uid")));
+	json_array_foreach(items, n, item) printf("%s%u:%lld, of user %lld\n",
+		n == 0 ? "     others are there            " : "                                 ",
+		interface->id.nid, (long long)json_integer_value(json_object_get(item, "pid")),
+		(long long)json_integer_value(json_object_get(item, "uid")));
+	if (n == 0)
+		puts("     others are there            none");
+}
+
 static void print_interface(unsigned number, const struct interface *interface)
 {
 	const ptl_ni_limits_t *limits = &interface->limits;
@@ -140,6 +195,8 @@ static void print_interface(unsigned number, const struct interface *interface)
 	printf("     event queues                %d\n", limits->max_event_queues);
 	printf("     last access control entry   %u\n", limits->max_atable_index);
 	printf("     last Portal                 %u\n", limits->max_ptable_index);
+	if (interface->node)
+		print_node(interface);
 }
 
 static void print_text(const struct info *info)
@@ -186,9 +243,14 @@ static void print_interface_json(const struct interface *interface)
 	}
 	printf("{\"usable\": true, \"nid\": %u, \"limits\": {\"max_match_entries\": %d, "
 	       "\"max_mem_descriptors\": %d, \"max_event_queues\": %d, \"max_atable_index\": %u, "
-	       "\"max_ptable_index\": %u}}",
+	       "\"max_ptable_index\": %u}, \"node\": ",
 		interface->id.nid, limits->max_match_entries, limits->max_mem_descriptors,
 		limits->max_event_queues, limits->max_atable_index, limits->max_ptable_index);
+	if (interface->node)
+		json_dumpf(interface->node, stdout, JSON_COMPACT);
+	else
+		fputs("null", stdout);
+	putchar('}');
 }
 
 static void print_json(const struct info *info)

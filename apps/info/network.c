@@ -3,9 +3,12 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include <pmd-glue/place.h>
 
 #include "../parse.h"
 #include "../path.h"
@@ -216,6 +219,69 @@ static void card_link_look(
 		"%s has no link: nothing is plugged in, or the other side is down",
 		interface->device);
 	doctor_mend(doctor, "plug in the cable, and bring the other side up");
+}
+
+/* --- nodes --- */
+
+static char node_why[FINDING_TEXT];
+
+static void node_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void node_tell(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(node_why, sizeof(node_why), format, arguments);
+	va_end(arguments);
+}
+
+/* What processes that were killed, or others, have left. */
+static void node_leftovers(struct doctor *doctor, const struct place_survey *survey)
+{
+	if (survey->dead > 0) {
+		doctor_find(doctor, LEVEL_OK,
+			"%u sockets of processes that have died are in %s; the next process "
+			"removes them",
+			survey->dead, survey->path);
+	}
+	if (survey->strange > 0) {
+		doctor_find(doctor, LEVEL_WARNING, "%u files in %s are not Postern's",
+			survey->strange, survey->path);
+		doctor_mend(doctor, "ls -la %s", survey->path);
+	}
+	if (survey->idle > 0) {
+		doctor_find(doctor, LEVEL_OK,
+			"nobody is in %u other nodes beside it, of which one is %s", survey->idle,
+			survey->idle_one);
+		doctor_mend(doctor, "rm -r %s/../%s", survey->path, survey->idle_one);
+	}
+}
+
+static void node_look(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	struct place_survey survey;
+
+	if (place_survey(interface->device, &survey, node_tell)) {
+		doctor_find(doctor, LEVEL_OK, "%s is user %u's, with %u processes in it",
+			survey.path, (unsigned)survey.uid, survey.living);
+		node_leftovers(doctor, &survey);
+		return;
+	}
+	doctor_find(doctor, doctor->named ? LEVEL_FAILURE : LEVEL_WARNING, "%s%s", node_why,
+		doctor->named ? "" : "; until then a process reaches itself only");
+	doctor_mend(doctor, "export XDG_RUNTIME_DIR=$(mktemp -d), the same for all processes");
+}
+
+void check_node(struct doctor *doctor)
+{
+	unsigned before = doctor->finding_count;
+
+	for (unsigned i = 0; i < doctor->interface_count; i++)
+		if (doctor->interfaces[i].kind == KIND_NODE)
+			node_look(doctor, &doctor->interfaces[i]);
+	if (doctor->finding_count == before)
+		doctor_find(doctor, LEVEL_OK, "no interface is on one");
 }
 
 static void interface_look(struct doctor *doctor, unsigned number)
