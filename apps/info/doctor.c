@@ -192,7 +192,7 @@ static void settings_read(struct doctor *doctor)
 	count = postern_settings(settings, SETTINGS_MAX);
 	count = count > SETTINGS_MAX ? SETTINGS_MAX : count;
 	names = setting_value(settings, count, "PTL_IFACE_NAME");
-	doctor->poll_thread = strcmp(setting_value(settings, count, "PTL_PROGRESS"), "inline") != 0;
+	doctor->named = getenv("PTL_IFACE_NAME") != NULL;
 	doctor->poll_thread = poll_thread_wanted(settings, count, names);
 	doctor->udp = strcmp(setting_value(settings, count, "PTL_ENCAP"), "udp") == 0;
 	doctor->poll_busy = strcmp(setting_value(settings, count, "PTL_POLL"), "busy") == 0;

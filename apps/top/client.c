@@ -71,6 +71,11 @@ static json_t *member_find(json_t *object, const char *name)
 	return found;
 }
 
+json_t *client_member(const struct client *client, const char *name)
+{
+	return member_find(client->answer, name);
+}
+
 uint64_t client_number(const struct client *client, const char *name)
 {
 	return (uint64_t)json_integer_value(member_find(client->answer, name));

@@ -26,6 +26,8 @@ void client_close(struct client *client);
  * of no use any more. */
 bool client_ask(struct client *client, const char *question);
 
+/* The member of this name, at any depth; NULL: there is none. The client's. */
+json_t *client_member(const struct client *client, const char *name);
 /* A number of the last answer; 0 when it is not there. */
 uint64_t client_number(const struct client *client, const char *name);
 /* The sum of all numbers whose names begin so. */

@@ -38,12 +38,20 @@ static const char help_text[] =
 	"send (>) per second, retransmissions, drops, peers, and how busy the thread is that\n"
 	"polls the device. INST is the number by which dpdk-telemetry.py -f postern -i INST\n"
 	"finds the process with this PID. On a terminal: q ends it, a blank looks\n"
-	"again at once, + and - change the interval.\n"
+	"again at once, + and - change the interval, n shows the nodes.\n"
 	"\n"
 	"  -i, --interval TIME  between two looks, 0.1 to 3600 seconds, such as 2 or 500ms\n"
 	"                       (default 1)\n"
 	"  -1, --once           one table of the rates within one interval, then the end\n"
-	"  -j, --json           one JSON object per look, in a line\n"
+	"  -n, --node           the processes of each node instead: what passes between each of "
+	"this\n"
+	"                       user's and another one (PEER, by its Portals process id; PEERPID "
+	"is\n"
+	"                       the system's), bursts that found no room (FULL), frames that the "
+	"other\n"
+	"                       did not take (DROP), shared memory in use (MEM), and how often a\n"
+	"                       process was refused (REFUSED)\n"
+	"  -j, --json           one JSON object per look, in a line; with -n also the nodes\n"
 	"  -h, --help           this text\n"
 	"  -V, --version        the version\n"
 	"\n"
@@ -54,6 +62,7 @@ struct options {
 	double interval; /* s */
 	bool once;
 	bool json;
+	bool nodes; /* pairs instead of interfaces */
 };
 
 static volatile sig_atomic_t ended;
@@ -119,6 +128,10 @@ static bool key_take(struct options *options)
 	case 'Q':
 		ended = 1;
 		return true;
+	case 'n':
+	case 'N':
+		options->nodes = !options->nodes;
+		return true;
 	case '+':
 		if (options->interval * 2 <= INTERVAL_MOST)
 			options->interval *= 2;
@@ -156,21 +169,25 @@ static unsigned terminal_width(void)
 static int print_all(const struct options *options)
 {
 	if (options->json) {
-		table_print_json();
+		table_print_json(options->nodes);
 		return output_flush() ? 0 : 1;
 	}
 	if (terminal)
-		printf(CLEAR "postern-top %s, every %g s: q ends, + and - change that\n",
+		printf(CLEAR
+			"postern-top %s, every %g s: q ends, + and - change that, n shows %s\n",
 			VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
 				POSTERN_VERSION_PATCH),
-			options->interval);
-	table_print(terminal_width());
+			options->interval, options->nodes ? "interfaces" : "nodes");
+	if (options->nodes)
+		table_print_pairs(terminal_width());
+	else
+		table_print(terminal_width());
 	return output_flush() ? 0 : 1;
 }
 
 static int run(struct options *options)
 {
-	processes_look();
+	processes_look(options->nodes);
 	/* Rates need two looks, but a person shall not wait for the first. */
 	if (terminal && print_all(options) != 0)
 		return 1;
@@ -178,7 +195,7 @@ static int run(struct options *options)
 		wait_interval(options);
 		if (ended)
 			break;
-		processes_look();
+		processes_look(options->nodes);
 		if (print_all(options) != 0)
 			return 1;
 	} while (!options->once);
@@ -200,6 +217,7 @@ int main(int count, char **words)
 	static const struct option names[] = {
 		{"interval", required_argument, NULL, 'i'},
 		{"once", no_argument, NULL, '1'},
+		{"node", no_argument, NULL, 'n'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
@@ -209,7 +227,7 @@ int main(int count, char **words)
 	int letter;
 
 	output_watch("postern-top", 1);
-	while ((letter = getopt_long(count, words, "i:1jhV", names, NULL)) != -1) {
+	while ((letter = getopt_long(count, words, "i:1njhV", names, NULL)) != -1) {
 		switch (letter) {
 		case 'i':
 			if (interval_read(optarg, &options.interval))
@@ -221,6 +239,9 @@ int main(int count, char **words)
 			return EXIT_USAGE;
 		case '1':
 			options.once = true;
+			break;
+		case 'n':
+			options.nodes = true;
 			break;
 		case 'j':
 			options.json = true;

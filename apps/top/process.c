@@ -43,6 +43,8 @@ static uint64_t clock_now(void)
 static void process_forget(struct process *process)
 {
 	link_remove(&process->link);
+	for (unsigned i = 0; i < process->count; i++)
+		node_free(&process->interfaces[i].node);
 	client_close(&process->client);
 	free(process->path);
 	free(process);
@@ -122,7 +124,7 @@ static bool ask_about(struct process *process, const char *topic, uint64_t numbe
 }
 
 /* False: the process does not answer any more. */
-static bool interface_read(struct process *process, struct interface *interface)
+static bool interface_read(struct process *process, struct interface *interface, bool nodes)
 {
 	struct client *client = &process->client;
 	struct counts *now = &interface->now;
@@ -153,6 +155,8 @@ static bool interface_read(struct process *process, struct interface *interface)
 		return false;
 	now->busy = client_number(client, "busy_ns");
 	now->elapsed = client_number(client, "elapsed_ns");
+	if (nodes && !node_read(&interface->node, client, interface->number, now->at))
+		return false;
 	/* Another life of the interface counts from nothing. */
 	interface->rated = interface->before.at != 0 && nid == interface->nid &&
 			   pid == interface->pid && now->frames_in >= interface->before.frames_in &&
@@ -168,10 +172,12 @@ static void process_drop_unseen(struct process *process)
 	for (unsigned i = 0; i < process->count; i++)
 		if (process->interfaces[i].seen)
 			process->interfaces[kept++] = process->interfaces[i];
+		else
+			node_free(&process->interfaces[i].node);
 	process->count = kept;
 }
 
-static bool process_read(struct process *process)
+static bool process_read(struct process *process, bool nodes)
 {
 	uint64_t numbers[INTERFACES_MAX];
 	unsigned count;
@@ -184,14 +190,14 @@ static bool process_read(struct process *process)
 	for (unsigned i = 0; i < count; i++) {
 		struct interface *interface = process_slot(process, numbers[i]);
 
-		if (interface && !interface_read(process, interface))
+		if (interface && !interface_read(process, interface, nodes))
 			return false;
 	}
 	process_drop_unseen(process);
 	return true;
 }
 
-void processes_look(void)
+void processes_look(bool nodes)
 {
 	const char *session = getenv("XDG_RUNTIME_DIR");
 
@@ -205,7 +211,7 @@ void processes_look(void)
 			directory_look("/tmp");
 	}
 	list_each (struct process, process, &processes, link)
-		if (!process_read(process))
+		if (!process_read(process, nodes))
 			process_forget(process);
 }
 

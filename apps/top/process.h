@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "node.h"
+
 #define INTERFACES_MAX 64
 #define TEXT_BYTES     64
 
@@ -32,14 +34,16 @@ struct interface {
 	bool inlined; /* no poll thread */
 	struct counts now;
 	struct counts before;
-	bool seen;  /* at the last look */
-	bool rated; /* at the one before, too */
+	struct node node; /* of the last look that asked for it */
+	bool seen;        /* at the last look */
+	bool rated;       /* at the one before, too */
 };
 
 struct process;
 
-/* Looks for processes that came, asks all for their counts, forgets those that went. */
-void processes_look(void);
+/* Looks for processes that came, asks all for their counts, and for their nodes if those are
+ * wanted, forgets those that went. */
+void processes_look(bool nodes);
 
 /* The first, and the one after; NULL at the end. */
 struct process *process_first(void);

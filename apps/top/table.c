@@ -92,12 +92,14 @@ enum column {
 	COLUMNS
 };
 
-static const struct {
-	const char *heading;
+struct heading {
+	const char *text;
 	unsigned most; /* characters */
 	unsigned rank; /* 0: always there */
 	bool left;     /* adjusted to the left */
-} columns[COLUMNS] = {
+};
+
+static const struct heading interface_columns[COLUMNS] = {
 	[PID] = {"PID", 7, 0, false},
 	[INSTANCE] = {"INST", 5, 2, false},
 	[PROGRAM] = {"PROGRAM", 15, 0, true},
@@ -148,7 +150,8 @@ static void cells_fill(line_cells cells, const struct row *row)
 #undef CELL
 }
 
-static void line_print(const line_cells cells, const unsigned *widths, unsigned width)
+static void line_print(const struct heading *columns, const line_cells cells,
+	const unsigned *widths, unsigned width)
 {
 	char line[LINE_BYTES];
 	size_t used = 0;
@@ -165,7 +168,8 @@ static void line_print(const line_cells cells, const unsigned *widths, unsigned 
 }
 
 /* How wide each column is; 0: left out. width: of the line, 0: any. */
-static void widths_choose(unsigned *widths, const line_cells *table, unsigned count, unsigned width)
+static void widths_choose(const struct heading *columns, unsigned *widths, const line_cells *table,
+	unsigned count, unsigned width)
 {
 	unsigned total = 0;
 
@@ -191,25 +195,164 @@ static void widths_choose(unsigned *widths, const line_cells *table, unsigned co
 	}
 }
 
+static line_cells table[ROWS_MAX + 1]; /* and the headings */
+
+/* Prints so many lines below the headings. */
+static void lines_print(const struct heading *columns, unsigned count, unsigned width)
+{
+	unsigned widths[COLUMNS];
+
+	for (unsigned i = 0; i < COLUMNS; i++)
+		snprintf(table[0][i], CELL_BYTES, "%s", columns[i].text ? columns[i].text : "");
+	widths_choose(columns, widths, table, count + 1, width);
+	for (unsigned i = 0; i <= count; i++)
+		line_print(columns, table[i], widths, width);
+}
+
 void table_print(unsigned width)
 {
 	static struct row rows[ROWS_MAX];
-	static line_cells table[ROWS_MAX + 1]; /* and the headings */
-	unsigned widths[COLUMNS];
 	unsigned count = rows_collect(rows);
 
 	qsort(rows, count, sizeof(rows[0]), row_compare);
-	for (unsigned i = 0; i < COLUMNS; i++)
-		snprintf(table[0][i], CELL_BYTES, "%s", columns[i].heading);
 	for (unsigned i = 0; i < count; i++)
 		cells_fill(table[i + 1], &rows[i]);
-	widths_choose(widths, table, count + 1, width);
-	for (unsigned i = 0; i <= count; i++)
-		line_print(table[i], widths, width);
+	lines_print(interface_columns, count, width);
 	if (count == 0)
 		puts("No process of this user has a Postern interface open, or all have "
 		     "PTL_TELEMETRY=off.");
 }
+
+/* --- pairs --- */
+
+enum pair_column {
+	PAIR_PID,
+	PAIR_PROGRAM,
+	PAIR_SELF,
+	PAIR_PEER,
+	PAIR_PROCESS,
+	PAIR_USER,
+	PAIR_HOT,
+	PAIR_FRAMES_IN,
+	PAIR_FRAMES_OUT,
+	PAIR_BYTES_IN,
+	PAIR_BYTES_OUT,
+	PAIR_FULL,
+	PAIR_DROPPED,
+	PAIR_MEMORY,
+	PAIR_REFUSED,
+	PAIR_COLUMNS
+};
+_Static_assert((int)PAIR_COLUMNS <= (int)COLUMNS, "a line has room for a pair");
+
+static const struct heading pair_columns[COLUMNS] = {
+	[PAIR_PID] = {"PID", 7, 0, false},
+	[PAIR_PROGRAM] = {"PROGRAM", 15, 0, true},
+	[PAIR_SELF] = {"NID:PID", 21, 0, true},
+	[PAIR_PEER] = {"PEER", 10, 0, false},
+	[PAIR_PROCESS] = {"PEERPID", 7, 3, false},
+	[PAIR_USER] = {"USER", 10, 4, false},
+	[PAIR_HOT] = {"HOT", 3, 2, false},
+	[PAIR_FRAMES_IN] = {"FRM/S<", 7, 0, false},
+	[PAIR_FRAMES_OUT] = {"FRM/S>", 7, 0, false},
+	[PAIR_BYTES_IN] = {"B/S<", 7, 0, false},
+	[PAIR_BYTES_OUT] = {"B/S>", 7, 0, false},
+	[PAIR_FULL] = {"FULL", 7, 2, false},
+	[PAIR_DROPPED] = {"DROP", 7, 1, false},
+	[PAIR_MEMORY] = {"MEM", 7, 1, false},
+	[PAIR_REFUSED] = {"REFUSED", 7, 3, false},
+};
+
+struct pair_row {
+	const struct process *process;
+	const struct interface *interface;
+	const struct pair *pair;
+	double bytes; /* per second, both ways */
+};
+
+static unsigned pairs_collect(struct pair_row *rows)
+{
+	unsigned count = 0;
+
+	for (struct process *process = process_first(); process; process = process_next(process))
+		for (unsigned i = 0; i < process_interfaces(process); i++) {
+			const struct interface *interface = process_interface(process, i);
+
+			for (unsigned n = 0; n < interface->node.count && count < ROWS_MAX; n++) {
+				const struct pair *pair = &interface->node.pairs[n];
+
+				rows[count++] = (struct pair_row){process, interface, pair,
+					pair_rate(pair, pair->before.bytes_in, pair->now.bytes_in) +
+						pair_rate(pair, pair->before.bytes_out,
+							pair->now.bytes_out)};
+			}
+		}
+	return count;
+}
+
+/* The most bytes first; then by process, interface and peer. */
+static int pair_row_compare(const void *left, const void *right)
+{
+	const struct pair_row *a = left, *b = right;
+	uint64_t ida = process_id(a->process), idb = process_id(b->process);
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	if (ida != idb)
+		return ida < idb ? -1 : 1;
+	if (a->interface != b->interface)
+		return a->interface->number < b->interface->number ? -1 : 1;
+	return a->pair->pid < b->pair->pid ? -1 : 1;
+}
+
+static void pair_cells_fill(line_cells cells, const struct pair_row *row)
+{
+	const struct pair *pair = row->pair;
+	const struct pair_counts *before = &pair->before, *now = &pair->now;
+
+	for (unsigned i = 0; i < COLUMNS; i++)
+		cells[i][0] = '\0';
+#define CELL(column, ...) snprintf(cells[column], CELL_BYTES, __VA_ARGS__)
+#define RATE(column, counter)                                                                      \
+	rate_text(pair_rate(pair, before->counter, now->counter), cells[column], CELL_BYTES)
+	CELL(PAIR_PID, "%llu", (unsigned long long)process_id(row->process));
+	CELL(PAIR_PROGRAM, "%s", process_program(row->process));
+	CELL(PAIR_SELF, "%llu:%llu", (unsigned long long)row->interface->nid,
+		(unsigned long long)row->interface->pid);
+	CELL(PAIR_PEER, "%llu", (unsigned long long)pair->pid);
+	CELL(PAIR_USER, "%llu", (unsigned long long)pair->uid);
+	CELL(PAIR_REFUSED, "%llu", (unsigned long long)row->interface->node.refused);
+	if (!pair->paired)
+		return;
+	if (pair->process != 0)
+		CELL(PAIR_PROCESS, "%llu", (unsigned long long)pair->process);
+	CELL(PAIR_HOT, "%s", pair->hot ? "yes" : "no");
+	RATE(PAIR_FRAMES_IN, frames_in);
+	RATE(PAIR_FRAMES_OUT, frames_out);
+	RATE(PAIR_BYTES_IN, bytes_in);
+	RATE(PAIR_BYTES_OUT, bytes_out);
+	CELL(PAIR_FULL, "%llu", (unsigned long long)pair->full);
+	CELL(PAIR_DROPPED, "%llu", (unsigned long long)pair->dropped);
+	rate_text((double)pair->memory, cells[PAIR_MEMORY], CELL_BYTES);
+#undef RATE
+#undef CELL
+}
+
+void table_print_pairs(unsigned width)
+{
+	static struct pair_row rows[ROWS_MAX];
+	unsigned count = pairs_collect(rows);
+
+	qsort(rows, count, sizeof(rows[0]), pair_row_compare);
+	for (unsigned i = 0; i < count; i++)
+		pair_cells_fill(table[i + 1], &rows[i]);
+	lines_print(pair_columns, count, width);
+	if (count == 0)
+		puts("No process of this user is on a node with others, or all have "
+		     "PTL_TELEMETRY=off.");
+}
+
+/* --- JSON --- */
 
 static void json_rate(
 	const struct interface *interface, const char *name, uint64_t before, uint64_t now)
@@ -218,7 +361,46 @@ static void json_rate(
 		rate_of(interface, before, now));
 }
 
-static void row_print_json(const struct row *row)
+static void pair_print_json(const struct pair *pair)
+{
+	printf("{\"pid\": %llu, \"uid\": %llu, \"process\": %llu, \"pair\": %s",
+		(unsigned long long)pair->pid, (unsigned long long)pair->uid,
+		(unsigned long long)pair->process, pair->paired ? "true" : "false");
+#define RATE(counter)                                                                              \
+	printf(", \"" #counter "\": %llu, \"" #counter "_per_s\": %.1f",                           \
+		(unsigned long long)pair->now.counter,                                             \
+		pair_rate(pair, pair->before.counter, pair->now.counter))
+	if (pair->paired) {
+		RATE(frames_in);
+		RATE(frames_out);
+		RATE(bytes_in);
+		RATE(bytes_out);
+		printf(", \"hot\": %s, \"full\": %llu, \"dropped\": %llu, \"memory\": %llu",
+			pair->hot ? "true" : "false", (unsigned long long)pair->full,
+			(unsigned long long)pair->dropped, (unsigned long long)pair->memory);
+	}
+#undef RATE
+	printf("}");
+}
+
+static void node_print_json(const struct node *node)
+{
+	printf(", \"node\": ");
+	if (node->hall[0] == '\0') {
+		printf("null");
+		return;
+	}
+	printf("{\"hall\": ");
+	json_text(node->hall);
+	printf(", \"refused\": %llu, \"processes\": [", (unsigned long long)node->refused);
+	for (unsigned i = 0; i < node->count; i++) {
+		printf("%s", i > 0 ? ", " : "");
+		pair_print_json(&node->pairs[i]);
+	}
+	printf("]}");
+}
+
+static void row_print_json(const struct row *row, bool nodes)
 {
 	const struct interface *interface = row->interface;
 	const struct counts *before = &interface->before, *now = &interface->now;
@@ -245,12 +427,15 @@ static void row_print_json(const struct row *row)
 #undef RATE
 	printf(", \"peers\": %llu, \"busy\": ", (unsigned long long)interface->peers);
 	if (busy_of(interface) < 0)
-		printf("null}");
+		printf("null");
 	else
-		printf("%.4f}", busy_of(interface));
+		printf("%.4f", busy_of(interface));
+	if (nodes)
+		node_print_json(&interface->node);
+	printf("}");
 }
 
-void table_print_json(void)
+void table_print_json(bool nodes)
 {
 	static struct row rows[ROWS_MAX];
 	unsigned count = rows_collect(rows);
@@ -259,7 +444,7 @@ void table_print_json(void)
 	printf("{\"interfaces\": [");
 	for (unsigned i = 0; i < count; i++) {
 		printf("%s", i > 0 ? ", " : "");
-		row_print_json(&rows[i]);
+		row_print_json(&rows[i], nodes);
 	}
 	printf("]}\n");
 }

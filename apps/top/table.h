@@ -9,7 +9,10 @@
  * never). */
 void table_print(unsigned width);
 
-/* Prints one JSON object in one line. */
-void table_print_json(void);
+/* Prints one line for each pair of a process of this user with another process of its node. */
+void table_print_pairs(unsigned width);
+
+/* Prints one JSON object in one line, with the nodes of all interfaces if they were asked for. */
+void table_print_json(bool nodes);
 
 #endif
