@@ -25,8 +25,8 @@ struct place {
 	char path[PATH_MAX];
 };
 
-/* Enters the directory of that name ("" or NULL: "default"), which it makes if need be. place: to be closed in any case.
- * False after a line through tell(). */
+/* Enters the directory of that name ("" or NULL: "default"), which it makes if need be. place: to
+ * be closed in any case. False after a line through tell(). */
 bool place_open(struct place *place, const char *name, place_tell *tell);
 /* Takes a process id, or any (HALL_PID_ANY); then removes the sockets that dead processes left.
  * False after an error line. */

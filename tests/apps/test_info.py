@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """postern-info as a user runs it."""
+import os
+
 import programs
 
 SETTINGS = ["PTL_IFACE_NAME", "PTL_NID", "PTL_PROGRESS", "PTL_MTU", "PTL_PEER_TIMEOUT", "PTL_LOG_LEVEL"]
@@ -34,6 +36,17 @@ class Info(programs.Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot be opened", done.stdout)
         self.assertIn("nonesuch0", done.stdout)
+
+    def test_a_node_is_told_with_those_who_are_there(self):
+        self.server()
+        done = self.expect_success(programs.run("postern-info", **self.node()))
+        self.assertRegex(done.stdout, rf"(?m)^ +the node is +{programs.HALLS}/postern/{os.path.basename(self.directory)}$")
+        self.assertRegex(done.stdout, rf"(?m)^ +this process is there +1:\d+, of user {os.getuid()}$")
+        self.assertRegex(done.stdout, rf"(?m)^ +others are there +1:1, of user {os.getuid()}$")
+        node = self.expect_json(programs.run("postern-info", "--json", **self.node()))["interfaces"][0]["node"]
+        self.assertEqual([process["pid"] for process in node["items"]], [1])
+        loop = self.expect_json(programs.run("postern-info", "--json", PTL_IFACE_NAME="loop:a"))
+        self.assertIsNone(loop["interfaces"][0]["node"])
 
     def test_a_wrong_setting_is_told(self):
         done = programs.run("postern-info", PTL_PROGRESS="sometimes")

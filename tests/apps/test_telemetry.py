@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import pwd
+import re
 import select
 import shutil
 import socket
@@ -206,6 +207,22 @@ class Top(Case):
         self.assertEqual((row["program"], row["nid"], row["pid"], row["interface"]), ("postern-perf", 1, 1, 0))
         self.assertLessEqual(row["busy"], 1)
         self.assertIn("node:", row["device"])
+
+    def test_nodes_are_shown(self):
+        server, _, peer = self.traffic()
+        row = None
+        while not row or not row["node"] or not row["node"]["processes"][0].get("frames_in_per_s"):
+            row = self.row_of(self.expect_json(programs.run("postern-top", "--node", "--once", "--json", "-i", "0.5")), server)
+        self.assertIn(programs.HALLS, row["node"]["hall"])
+        self.assertEqual(row["node"]["refused"], 0)
+        pair, = row["node"]["processes"]
+        self.assertEqual((pair["pid"], pair["uid"], pair["process"], pair["pair"]), (peer.pid, os.getuid(), peer.pid, True))
+        self.assertGreater(pair["frames_out"], 0)
+        self.assertGreater(pair["memory"], 0)
+        out = ""
+        while not re.search(rf"(?m)^ *{server.pid} postern-perf +1:1 +{peer.pid} +{peer.pid} +{os.getuid()} +(yes|no) ", out):
+            out = self.expect_success(programs.run("postern-top", "-n", "-1", "-i", "0.1")).stdout
+        self.assertIn("REFUSED", out)
 
     def test_dpdks_own_script_finds_a_process_by_what_top_tells(self):
         script = shutil.which("dpdk-telemetry.py")
