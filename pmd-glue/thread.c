@@ -113,6 +113,7 @@ static void *thread_main(void *context)
 
 static int thread_create(struct glue_thread *thread, int cpu)
 {
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 	pthread_attr_t attributes;
 	sigset_t all, before;
 	int error = pthread_attr_init(&attributes);
@@ -130,6 +131,10 @@ static int thread_create(struct glue_thread *thread, int cpu)
 	}
 	if (error == 0) {
 		sigfillset(&all);
+		/* A fault with its signal blocked would end the program without a call of its
+		 * handler, and of guard.h's. */
+		for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+			sigdelset(&all, faults[i]);
 		pthread_sigmask(SIG_SETMASK, &all, &before);
 		error = pthread_create(&thread->thread, &attributes, thread_main, thread);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -12,6 +12,7 @@ struct found {
 	unsigned lcore;
 	int cpus;
 	bool blocked;
+	bool faults; /* their signals are not blocked */
 };
 
 static void look(void *context)
@@ -27,6 +28,7 @@ static void look(void *context)
 		found->cpus = CPU_COUNT(&set);
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	found->blocked = sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGUSR1) == 1;
+	found->faults = sigismember(&mask, SIGSEGV) == 0 && sigismember(&mask, SIGBUS) == 0;
 }
 
 static void glue_thread_start__runs_a_named_thread_that_hears_no_signals(void **state)
@@ -40,6 +42,7 @@ static void glue_thread_start__runs_a_named_thread_that_hears_no_signals(void **
 	assert_string_equal(found.name, "a long name, cu");
 	assert_int_not_equal(found.lcore, LCORE_ID_ANY);
 	assert_true(found.blocked);
+	assert_true(found.faults);
 }
 
 static void glue_thread_start__pins_the_thread(void **state)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* guard.h - copies of memory that may not be there: a caller's mistake, or a region of all memory
+ * of which a peer names a part, ends such a copy and not the program.
+ *
+ * On x86-64 a handler of SIGSEGV and SIGBUS knows the instructions that copy, and ends the copy
+ * when one of them has faulted. Without a fault nothing is paid. Elsewhere the kernel copies, by
+ * process_vm_readv(), and says what it cannot.
+ *
+ * G1. Faults of other instructions, and signals that were sent, go to the handler that the program
+ *     had before, as if this one were not there; or to the default action.
+ * G2. A handler that the program installs later gets these signals first. If it passes them on, all
+ *     is well; else a fault in a copy is its own to handle until guard_start() is called again,
+ *     which installs this one above it.
+ * G3. A thread that copies has neither signal blocked: the kernel ends a program that faults
+ *     while it blocks the signal.
+ */
+#ifndef BASE_GUARD_H
+#define BASE_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/map.h>
+
+/* Installs the handler, unless it is the one that is called first. Any thread, as often as one
+ * likes: when memory that may not be there is named for the first time, and when an interface is
+ * opened. */
+void guard_start(void);
+
+/* Copies; the memory may overlap. Returns false if a part of either is not there, or may not be
+ * read or written; then a part of it may have been copied. After guard_start(). */
+bool guard_copy(void *to, const void *from, uint64_t bytes);
+/* As map_copy_in() and map_copy_out(). */
+bool guard_copy_in(const struct map *map, uint64_t offset, const void *from, uint64_t bytes);
+bool guard_copy_out(const struct map *map, uint64_t offset, void *to, uint64_t bytes);
+/* Is this part of a map there now, to be read, or to be written? Looks at each of its pages. */
+bool guard_probe(const struct map *map, uint64_t offset, uint64_t bytes, bool write);
+
+/* What guard_copy() is where there is no handler: about half a microsecond each. */
+bool guard_copy_by_kernel(void *to, const void *from, uint64_t bytes);
+
+#endif
