@@ -350,131 +350,380 @@ typedef struct {
 	ptl_datatype_t atomic_type;
 } ptl_event_t;
 
-/* --- Functions */
+/* --- Functions
+ *
+ * What all functions have in common: any thread may call them, but no signal handler. PTL_OK means
+ * success. PTL_NO_INIT is checked first, then the handle, then the other arguments. Section numbers
+ * are those of this header's reference, "Portals 4". A triggered function takes what the plain one
+ * takes. */
 
-/* Opens the library. Calls count: it closes with the PtlFini that answers the first one. FAIL. */
+/* Initialisation and end */
+
+/* 4. Opens the library: reads the PTL_ settings. It may be called any number of times, from any
+ * thread; the calls are counted, so that several components of a program can each call PtlInit and
+ * PtlFini. After the last PtlFini the library may be opened again.
+ * Returns
+ *   PTL_FAIL  A setting is wrong, or this process is a child made by fork(). Standard error says
+ *             which. */
 PTL_API int PtlInit(void);
-/* Ends one PtlInit. The last one closes all interfaces. */
+
+/* 4. Ends what one PtlInit began. The last one closes all interfaces, as PtlNIFini does, and the
+ * library; further calls do nothing. May take as long as PtlNIFini. */
 PTL_API void PtlFini(void);
-/* Makes every thread that waits in PtlEQWait, PtlEQPoll, PtlCTWait or PtlCTPoll return
- * PTL_ABORTED, and those that begin to wait before the last of them has left. */
+
+/* 4. Makes every thread that waits in PtlEQWait, PtlEQPoll, PtlCTWait or PtlCTPoll return
+ * PTL_ABORTED, and also threads that begin to wait before the last of those has left. Afterwards
+ * threads may wait again. If no thread waits, nothing happens. */
 PTL_API void PtlAbort(void);
 
-/* Opens a network interface of the kind that options say, one of each pair, or counts one more use
- * of it. desired: NULL, or limits that are wished for; actual: NULL, or where those that hold go.
- * ARG_INVALID, PID_IN_USE, NO_SPACE, FAIL. */
+/* Network interfaces */
+
+/* 4. Opens a network interface, or counts one more use of an interface that is open. A process has
+ * up to four on each port: matching or not, logical or physical. They have the same node and
+ * process id, and everything else of their own. A message goes to the interface of the same kind of
+ * the target process.
+ *   iface      0 or 1, in the order of PTL_IFACE_NAME; PTL_IFACE_DEFAULT is 0
+ *   options    PTL_NI_MATCHING or PTL_NI_NO_MATCHING, or'ed with PTL_NI_LOGICAL or PTL_NI_PHYSICAL
+ *   pid        wanted process id, or PTL_PID_ANY: the one that the port's other interfaces have, or
+ *              the library's choice. Ignored if the interface is open
+ *   desired    limits that are wanted, NULL for those of the PTL_LIM_ settings, or generous ones.
+ *              Each is changed to the nearest possible one. Ignored if the interface is open
+ *   actual     out, may be NULL: the limits as they are
+ *   ni_handle  out: the interface; the same number in each process
+ * Returns
+ *   PTL_ARG_INVALID  The port does not exist, options has not exactly one of each pair, pid is not
+ *                    the one that the port's other interfaces have, or ni_handle is NULL.
+ *   PTL_PID_IN_USE   Another process of this node has the process id.
+ *   PTL_NO_SPACE     There is not enough memory.
+ *   PTL_FAIL         The port cannot be used. Standard error says why. */
 PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
-/* Ends one use of an interface; the last one closes it. ARG_INVALID. */
+
+/* 4. Ends one use of an interface. The last one closes it and releases all its objects. Threads that
+ * wait for its events and counters return PTL_INTERRUPTED. May wait until what was sent has been
+ * acknowledged, at most about PTL_PEER_TIMEOUT.
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle);
-/* Reads a status register. ARG_INVALID. */
+
+/* 4. Reads a status register of an interface.
+ *   status_register  PTL_SR_DROP_COUNT: messages that found no portal, a disabled portal or no
+ *                    entry; PTL_SR_PERMISSION_VIOLATIONS: messages to an entry for another user;
+ *                    PTL_SR_OPERATION_VIOLATIONS: messages to an entry for other operations
+ *   status           out
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, the register does not exist, or status is NULL. */
 PTL_API int PtlNIStatus(
 	ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
-/* The interface of an object's handle, of any kind. ARG_INVALID. */
+
+/* 4. The interface that an object belongs to; for an interface, itself.
+ *   handle     of any kind
+ *   ni_handle  out
+ * Returns
+ *   PTL_ARG_INVALID  handle is bad, or ni_handle is NULL. */
 PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
-/* Says which process has which rank on a logical interface; mapping is copied. ARG_INVALID: also
- * when the caller is not in it; NO_SPACE, IGNORED. */
+
+/* 4. Gives a logical interface its processes by rank. All processes set the same map. It stays as
+ * long as the interface is open.
+ *   map_size  number of ranks
+ *   mapping   node and process id of each rank; this process is one of them. Copied
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad or of a physical interface, map_size is 0, mapping is NULL,
+ *                    or this process is not in it.
+ *   PTL_IGNORED      The interface has a map, which stays as it is.
+ *   PTL_NO_SPACE     There is not enough memory. */
 PTL_API int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
-/* Copies the first map_size elements of the map. *actual_map_size: how many it has. ARG_INVALID;
- * NO_SPACE: there is no map. */
+
+/* 4. Reads the map of a logical interface.
+ *   map_size         ranks that mapping has room for, may be 0
+ *   mapping          out: the first of them; may be NULL if map_size is 0
+ *   actual_map_size  out, may be NULL: number of ranks in the map
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad or of a physical interface, or mapping is NULL.
+ *   PTL_NO_SPACE     The interface has no map. */
 PTL_API int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping,
 	ptl_size_t *actual_map_size);
 
-/* Takes an index of the portal table, or any with PTL_PT_ANY: the lowest that is free. eq_handle:
- * where events of its entries go, or PTL_EQ_NONE. ARG_INVALID, PT_IN_USE, PT_FULL, PT_EQ_NEEDED. */
+/* The portal table */
+
+/* 5. Takes a portal: an index of the portal table.
+ *   options       PTL_PT_..., or'ed
+ *   eq_handle     where events of its entries go, or PTL_EQ_NONE: nowhere
+ *   pt_index_req  wanted index, 0 to max_pt_index, or PTL_PT_ANY: the lowest one that is free
+ *   pt_index      out
+ * Returns
+ *   PTL_ARG_INVALID   ni_handle is bad, options does not exist, pt_index_req is larger than
+ *                     max_pt_index, eq_handle is bad or of another interface, or pt_index is NULL.
+ *   PTL_PT_IN_USE     The wanted index is taken.
+ *   PTL_PT_FULL       No index is free.
+ *   PTL_PT_EQ_NEEDED  options has PTL_PT_FLOWCTRL, and eq_handle is PTL_EQ_NONE. */
 PTL_API int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
 	ptl_pt_index_t pt_index_req, ptl_pt_index_t *pt_index);
-/* Gives an index back. ARG_INVALID; PT_IN_USE: it has entries. */
+
+/* 5. Gives a portal back. Headers on its unexpected list are dropped without an event. Waits until
+ * messages that it accepted have ended.
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated.
+ *   PTL_PT_IN_USE    The portal has entries; nothing was changed. */
 PTL_API int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
-/* Refuses messages to a portal from now on. Returns when those that were accepted have ended.
- * ARG_INVALID. */
+
+/* 5. Refuses messages to a portal from now on. Returns when the messages that were accepted before
+ * have ended with all their events.
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated. */
 PTL_API int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
-/* Accepts messages again. ARG_INVALID. */
+
+/* 5. Accepts messages again, also after the library has disabled the portal (13).
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated. */
 PTL_API int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
-/* The user of this process. ARG_INVALID. */
+/* Identification */
+
+/* 4. The effective user id of this process, which its messages carry.
+ *   uid  out
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or uid is NULL. */
 PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
-/* This process: node and process id on a physical interface; on a logical one its rank, or
- * PTL_RANK_ANY before PtlSetMap. ARG_INVALID. */
+
+/* 4. This process as others on this interface name it.
+ *   id  out: node and process id on a physical interface; on a logical one the rank, or
+ *       PTL_RANK_ANY before PtlSetMap
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or id is NULL. */
 PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
-/* This process's node and process id, on any interface. ARG_INVALID. */
+
+/* 4. The node and process id of this process, on any interface.
+ *   id  out
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or id is NULL. */
 PTL_API int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
-/* Makes a memory descriptor, from which messages are sent and which replies are written to.
- * ARG_INVALID, NO_SPACE. */
+/* Memory descriptors */
+
+/* 11. Makes a memory descriptor: memory that messages are sent from and that replies are written
+ * to. With PTL_IOVEC its pieces are copied.
+ *   md         what the descriptor shall be; the memory need not exist yet
+ *   md_handle  out
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, options of md do not exist, its queue or counter is bad or of
+ *                    another interface, it has more than max_iovecs pieces, or a pointer is NULL.
+ *   PTL_NO_SPACE     The interface has max_mds descriptors, or there is not enough memory. */
 PTL_API int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
-/* Gives a descriptor back. Operations that are in progress end as always. ARG_INVALID. */
+
+/* 11. Releases a memory descriptor. The handle is stale at once; operations that are in progress
+ * end with their events.
+ * Returns
+ *   PTL_ARG_INVALID  md_handle is bad. */
 PTL_API int PtlMDRelease(ptl_handle_md_t md_handle);
 
-/* Appends an entry to a list of a portal of a non-matching interface. user_ptr: returned in its
- * events. ARG_INVALID, NO_SPACE, LIST_TOO_LONG. */
+/* List entries and match list entries */
+
+/* 6, 7. Appends an entry to a list of a portal of a non-matching interface. An entry for the
+ * priority list first takes the unexpected headers of the portal: all, or with PTL_LE_USE_ONCE the
+ * first one, which uses the entry up.
+ *   pt_index   of the portal
+ *   le         what the entry shall be; the memory need not exist yet
+ *   ptl_list   PTL_PRIORITY_LIST or PTL_OVERFLOW_LIST
+ *   user_ptr   returned in events of the entry
+ *   le_handle  out
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad or of a matching interface, pt_index is not allocated, the
+ *                    list does not exist, options of le do not exist, its counter is bad or of
+ *                    another interface, it has more than max_iovecs pieces, or a pointer is NULL.
+ *   PTL_NO_SPACE     The interface has max_entries entries, the list has max_list_size, or there is
+ *                    not enough memory. */
 PTL_API int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
 	ptl_list_t ptl_list, void *user_ptr, ptl_handle_le_t *le_handle);
-/* Takes an entry out of its list. ARG_INVALID: also when it has left by itself; IN_USE: messages
- * are in progress, or unexpected headers refer to its memory. */
+
+/* 6. Unlinks an entry. No event is logged.
+ * Returns
+ *   PTL_ARG_INVALID  le_handle is bad; also that of an entry that was unlinked by the library.
+ *   PTL_IN_USE       A message for the entry is in progress, or unexpected headers refer to its
+ *                    memory; nothing was changed. */
 PTL_API int PtlLEUnlink(ptl_handle_le_t le_handle);
-/* Searches the unexpected list of a portal as an append would. ARG_INVALID. */
+
+/* 7. Searches the unexpected list of a portal as PtlLEAppend does, without an entry. Events and the
+ * counter of le say what was found; the counter has been changed when the call returns.
+ *   ptl_search_op  PTL_SEARCH_ONLY: headers stay; PTL_SEARCH_DELETE: headers that were found go
+ *   the others as in PtlLEAppend
+ * Returns
+ *   PTL_ARG_INVALID  As PtlLEAppend, or ptl_search_op does not exist. */
 PTL_API int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
 	ptl_search_op_t ptl_search_op, void *user_ptr);
-/* The same three on a matching interface. */
+
+/* 6, 7. PtlLEAppend on a matching interface: the entry, and headers for it, are chosen by match_id
+ * and match_bits of me.
+ *   the arguments as in PtlLEAppend
+ * Returns
+ *   PTL_ARG_INVALID  As PtlLEAppend, but ni_handle is of a non-matching interface.
+ *   PTL_NO_SPACE     As PtlLEAppend. */
 PTL_API int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
 	ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle);
+
+/* 6. PtlLEUnlink of an entry of a matching interface.
+ * Returns
+ *   PTL_ARG_INVALID  me_handle is bad; also that of an entry that was unlinked by the library.
+ *   PTL_IN_USE       As PtlLEUnlink. */
 PTL_API int PtlMEUnlink(ptl_handle_me_t me_handle);
+
+/* 7. PtlLESearch on a matching interface.
+ *   the arguments as in PtlLESearch
+ * Returns
+ *   PTL_ARG_INVALID  As PtlMEAppend, or ptl_search_op does not exist. */
 PTL_API int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
 	ptl_search_op_t ptl_search_op, void *user_ptr);
 
-/* Makes a counter, which is 0. ARG_INVALID, NO_SPACE. */
+/* Counters */
+
+/* 9. Makes a counter, whose both numbers are 0.
+ *   ct_handle  out
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or ct_handle is NULL.
+ *   PTL_NO_SPACE     The interface has max_cts counters. */
 PTL_API int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
-/* Frees a counter, and drops what waits for it to trigger. ARG_INVALID. */
+
+/* 9. Frees a counter. Operations that wait for it are dropped, threads that wait for it return
+ * PTL_INTERRUPTED, descriptors and entries that name it count no longer.
+ * Returns
+ *   PTL_ARG_INVALID  ct_handle is bad. */
 PTL_API int PtlCTFree(ptl_handle_ct_t ct_handle);
-/* Drops the operations that wait for a counter to trigger. ARG_INVALID. */
+
+/* 10. Drops the operations that wait for a counter: none of them runs after the return.
+ * Returns
+ *   PTL_ARG_INVALID  ct_handle is bad. */
 PTL_API int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
-/* Reads a counter. ARG_INVALID. */
+
+/* 9. Reads a counter, without waiting. The two numbers may be from before and after a change.
+ *   event  out
+ * Returns
+ *   PTL_ARG_INVALID  ct_handle is bad, or event is NULL. */
 PTL_API int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
-/* Waits until a counter has so many successes, or a failure. ARG_INVALID, ABORTED, INTERRUPTED. */
+
+/* 9. Waits until the success number of a counter is at least test, or its failure number is not 0.
+ *   event  out: the counter
+ * Returns
+ *   PTL_ARG_INVALID  ct_handle is bad, or event is NULL.
+ *   PTL_ABORTED      PtlAbort was called.
+ *   PTL_INTERRUPTED  The counter was freed, or its interface closed, during the wait. */
 PTL_API int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
-/* Waits for any of several counters of one interface. *which: index of the one that reached its
- * test. ARG_INVALID, CT_NONE_REACHED, ABORTED, INTERRUPTED. */
+
+/* 9. Waits as PtlCTWait does for any of several counters of one interface. Repeated calls look at
+ * the counters in turn.
+ *   ct_handles  the counters
+ *   tests       for each counter, the number of successes to wait for
+ *   size        number of counters, 1 or more
+ *   timeout     ms; 0: does not wait; PTL_TIME_FOREVER: waits without end
+ *   event       out: the counter that reached its test
+ *   which       out: its place in ct_handles
+ * Returns
+ *   PTL_ARG_INVALID      size is 0, a handle is bad, the handles are of several interfaces, or a
+ *                        pointer is NULL.
+ *   PTL_CT_NONE_REACHED  No counter reached its test in time.
+ *   PTL_ABORTED          PtlAbort was called.
+ *   PTL_INTERRUPTED      A counter was freed, or the interface closed, during the wait. */
 PTL_API int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
 	ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which);
-/* Gives a counter these values. ARG_INVALID. */
+
+/* 9. Gives a counter these numbers. The change has happened when the call returns.
+ * Returns
+ *   PTL_ARG_INVALID  ct_handle is bad. */
 PTL_API int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
-/* Adds to one half of a counter; the other half of the increment is 0. ARG_INVALID. */
+
+/* 9. Adds to one of the numbers of a counter. The change has happened when the call returns.
+ *   increment  one of its two numbers is 0
+ * Returns
+ *   PTL_ARG_INVALID  ct_handle is bad, or neither number of increment is 0. */
 PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
 
-/* Writes length bytes of a descriptor to the process target_id. ARG_INVALID. */
+/* Data movement. A call returns when the operation is on its way; events and counters tell the
+ * rest. Operations of one interface to one other are matched there in the order of the calls. */
+
+/* 11. Writes memory of a descriptor to a process.
+ *   local_offset   in the descriptor's memory, bytes
+ *   length         bytes
+ *   ack_req        PTL_NO_ACK_REQ; PTL_ACK_REQ: an ACK event and a count; PTL_CT_ACK_REQ: a count;
+ *                  PTL_OC_ACK_REQ: a count of 1, also where the counter counts bytes
+ *   target_id      one process, no wildcards; on a logical interface its rank
+ *   pt_index       at the target
+ *   match_bits     for the target's entries
+ *   remote_offset  in the memory of the target's entry, bytes; does not count where the entry has
+ *                  PTL_ME_MANAGE_LOCAL
+ *   user_ptr       returned in events of this call
+ *   hdr_data       for the target's event
+ * Returns
+ *   PTL_ARG_INVALID  md_handle is bad, the range is not within the descriptor, length is larger than
+ *                    max_msg_size (with PTL_MD_VOLATILE max_volatile_size), ack_req does not exist
+ *                    or needs an event queue or counter that the descriptor lacks, or target_id is
+ *                    a wildcard or not in the map. */
 PTL_API int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
 	ptl_hdr_data_t hdr_data);
-/* Reads length bytes into a descriptor. ARG_INVALID. */
+
+/* 11. Reads memory of a process into a descriptor's memory.
+ *   the arguments as in PtlPut
+ * Returns
+ *   PTL_ARG_INVALID  As PtlPut. */
 PTL_API int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, void *user_ptr);
-/* Combines the data of a descriptor with the target's, element by element; operation: PTL_MIN to
- * PTL_BXOR. ARG_INVALID. */
+
+/* 12. Combines memory of a descriptor with memory of a process, element by element: the target
+ * becomes "target operation source".
+ *   operation  PTL_MIN to PTL_BXOR
+ *   datatype   of an element; the operation must be defined for it
+ *   the others as in PtlPut
+ * Returns
+ *   PTL_ARG_INVALID  As PtlPut, or length is larger than max_atomic_size, or the operation is not
+ *                    one of these or not defined for datatype. */
 PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
 	ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
-/* The same, and what the target held before is written to another descriptor. ARG_INVALID. */
+
+/* 12. PtlAtomic, and what the target held before is written to a descriptor's memory.
+ *   get_md_handle, local_get_offset  where that goes
+ *   put_md_handle, local_put_offset  where the source is
+ *   the others as in PtlAtomic
+ * Returns
+ *   PTL_ARG_INVALID  As PtlAtomic, for both descriptors, with max_fetch_atomic_size. */
 PTL_API int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 	ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
 	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
 	ptl_datatype_t datatype);
-/* Swaps, also on a condition: PTL_SWAP to PTL_MSWAP. operand: one element, read at the call.
- * ARG_INVALID. */
+
+/* 12. Swaps memory of a descriptor with memory of a process, also on a condition or in part.
+ *   operand    one element, read at the call: what the target is compared with, or for PTL_MSWAP
+ *              the bits to swap. Ignored for PTL_SWAP
+ *   operation  PTL_SWAP to PTL_MSWAP; all but PTL_SWAP move one element
+ *   the others as in PtlFetchAtomic
+ * Returns
+ *   PTL_ARG_INVALID  As PtlFetchAtomic, or operand is NULL and needed, or length is larger than one
+ *                    element where only one moves. */
 PTL_API int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 	ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
 	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand,
 	ptl_op_t operation, ptl_datatype_t datatype);
-/* Returns when this process may touch memory that atomic operations have changed. */
+
+/* 12. Returns when this process sees in its memory what atomic operations have done there.
+ * Returns nothing but PTL_OK and PTL_NO_INIT. */
 PTL_API int PtlAtomicSync(void);
 
-/* The same operations, begun when successes and failures of trig_ct_handle have come to
- * threshold. ARG_INVALID, NO_SPACE. */
+/* Triggered operations. Each begins when the sum of both numbers of a counter is at least
+ * threshold, without a call of the program; at once, if it is so already. What one change of a
+ * counter makes ready begins in the order of the calls. Data is read when the operation begins, the
+ * operand of a swap at the call. */
+
+/* 10. PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic, PtlSwap, later.
+ *   trig_ct_handle  the counter that is waited for
+ *   threshold       what its numbers must come to
+ *   the others as in the plain functions
+ * Returns
+ *   PTL_ARG_INVALID  As the plain function, or trig_ct_handle is bad or of another interface.
+ *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
 PTL_API int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
@@ -499,29 +748,87 @@ PTL_API int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get
 	ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand,
 	ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
 	ptl_size_t threshold);
+
+/* 10. PtlCTInc and PtlCTSet, later: the counter changes when its turn comes.
+ *   ct_handle  the counter that changes; it may be the one that is waited for
+ *   the others as in the functions above
+ * Returns
+ *   PTL_ARG_INVALID  ct_handle or trig_ct_handle is bad, they are of two interfaces, or neither
+ *                    number of increment is 0.
+ *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
 PTL_API int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment,
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 PTL_API int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
-/* Makes an event queue of at least count events. ARG_INVALID, NO_SPACE. */
+/* Event queues */
+
+/* 8. Makes an event queue.
+ *   count      events that it holds at least; when it is full, new events overwrite the oldest
+ *   eq_handle  out
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad, or eq_handle is NULL.
+ *   PTL_NO_SPACE     The interface has max_eqs queues, or PTL_EVENT_MEMORY is used up. */
 PTL_API int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
-/* Frees a queue; threads that wait for its events return PTL_INTERRUPTED. ARG_INVALID. */
+
+/* 8. Frees an event queue. Threads that wait for its events return PTL_INTERRUPTED; events of
+ * descriptors and portals that still name it are not logged.
+ * Returns
+ *   PTL_ARG_INVALID  eq_handle is bad. */
 PTL_API int PtlEQFree(ptl_handle_eq_t eq_handle);
-/* Takes the next event of a queue. ARG_INVALID, EQ_EMPTY, EQ_DROPPED. */
+
+/* 8. Takes the next event out of a queue, without waiting.
+ *   event  out; means something only when an event was taken
+ * Returns
+ *   PTL_ARG_INVALID  eq_handle is bad, or event is NULL.
+ *   PTL_EQ_EMPTY     The queue has no event.
+ *   PTL_EQ_DROPPED   An event was taken, and at least one event right before it was lost. */
 PTL_API int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
-/* Waits for an event. ARG_INVALID, EQ_DROPPED, ABORTED, INTERRUPTED. */
+
+/* 8. Takes the next event out of a queue and waits until there is one. Each event ends the wait of
+ * one thread.
+ *   event  out
+ * Returns
+ *   PTL_ARG_INVALID  eq_handle is bad, or event is NULL.
+ *   PTL_EQ_DROPPED   An event was taken, and at least one event right before it was lost.
+ *   PTL_ABORTED      PtlAbort was called.
+ *   PTL_INTERRUPTED  The queue was freed, or its interface closed, during the wait. */
 PTL_API int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
-/* Waits for an event of any of several queues of one interface. *which: index of the queue that it
- * came from. ARG_INVALID, EQ_EMPTY, EQ_DROPPED, ABORTED, INTERRUPTED. */
+
+/* 8. Takes the next event out of any of several queues of one interface. Repeated calls look at the
+ * queues in turn.
+ *   eq_handles  the queues
+ *   size        number of queues, 1 or more
+ *   timeout     ms; 0: does not wait; PTL_TIME_FOREVER: waits without end
+ *   event       out
+ *   which       out: the place of the event's queue in eq_handles
+ * Returns
+ *   PTL_ARG_INVALID  size is 0, a handle is bad, the handles are of several interfaces, or a pointer
+ *                    is NULL.
+ *   PTL_EQ_EMPTY     No event came in time.
+ *   PTL_EQ_DROPPED   An event was taken, and at least one event right before it was lost.
+ *   PTL_ABORTED      PtlAbort was called.
+ *   PTL_INTERRUPTED  A queue was freed, or the interface closed, during the wait. */
 PTL_API int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
 	ptl_event_t *event, unsigned int *which);
 
-/* Operations between these two may be held back until the second. ARG_INVALID. */
+/* Bundles and handles */
+
+/* 4. Begins a bundle: operations from now on may be held back until the PtlEndBundle that answers
+ * this call. Bundles nest.
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlStartBundle(ptl_handle_ni_t ni_handle);
+
+/* 4. Ends a bundle.
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlEndBundle(ptl_handle_ni_t ni_handle);
 
-/* Not 0: both handles name the same object. */
+/* 4. Do two handles name the same object? Needs no PtlInit, and any numbers will do.
+ * Returns
+ *   not 0  They do.
+ *   0      They do not. */
 PTL_API int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
 #ifdef __cplusplus
