@@ -399,9 +399,9 @@ PTL_API void PtlAbort(void);
 PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
 
-/* 4. Ends one use of an interface. The last one closes it and releases all its objects. Threads that
- * wait for its events and counters return PTL_INTERRUPTED. May wait until what was sent has been
- * acknowledged, at most about PTL_PEER_TIMEOUT.
+/* 4. Ends one use of an interface. The last one closes it and releases all its objects. Threads
+ * that wait for its events and counters return PTL_INTERRUPTED. May wait until what was sent has
+ * been acknowledged, at most about PTL_PEER_TIMEOUT.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle);
@@ -506,8 +506,9 @@ PTL_API int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
  *   md         what the descriptor shall be; the memory need not exist yet
  *   md_handle  out
  * Returns
- *   PTL_ARG_INVALID  ni_handle is bad, options of md do not exist, its queue or counter is bad or of
- *                    another interface, it has more than max_iovecs pieces, or a pointer is NULL.
+ *   PTL_ARG_INVALID  ni_handle is bad, options of md do not exist, its queue or counter is bad or
+ *                    of another interface, it has more than max_iovecs pieces, or a pointer is
+ *                    NULL.
  *   PTL_NO_SPACE     The interface has max_mds descriptors, or there is not enough memory. */
 PTL_API int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
 
@@ -652,10 +653,10 @@ PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
  *   user_ptr       returned in events of this call
  *   hdr_data       for the target's event
  * Returns
- *   PTL_ARG_INVALID  md_handle is bad, the range is not within the descriptor, length is larger than
- *                    max_msg_size (with PTL_MD_VOLATILE max_volatile_size), ack_req does not exist
- *                    or needs an event queue or counter that the descriptor lacks, or target_id is
- *                    a wildcard or not in the map. */
+ *   PTL_ARG_INVALID  md_handle is bad, the range is not within the descriptor, length is larger
+ *                    than max_msg_size (with PTL_MD_VOLATILE max_volatile_size), ack_req does not
+ *                    exist or needs an event queue or counter that the descriptor lacks, or
+ *                    target_id is a wildcard or not in the map. */
 PTL_API int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
@@ -803,8 +804,8 @@ PTL_API int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
  *   event       out
  *   which       out: the place of the event's queue in eq_handles
  * Returns
- *   PTL_ARG_INVALID  size is 0, a handle is bad, the handles are of several interfaces, or a pointer
- *                    is NULL.
+ *   PTL_ARG_INVALID  size is 0, a handle is bad, the handles are of several interfaces, or a
+ *                    pointer is NULL.
  *   PTL_EQ_EMPTY     No event came in time.
  *   PTL_EQ_DROPPED   An event was taken, and at least one event right before it was lost.
  *   PTL_ABORTED      PtlAbort was called.
