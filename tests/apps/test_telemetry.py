@@ -74,7 +74,7 @@ class Case(programs.Case):
 
     def traffic(self, **settings):
         """A pair that exchanges messages until the test ends; the client's traffic has begun."""
-        server = self.server()
+        server = self.server(PTL_PROGRESS="core")
         peer = self.start("postern-perf", "--peer", "1:1", "--time", "600", "rate", **self.node(**settings))
         client = self.client_of(server)
         while client.ask("/postern/stats")["messages_received"] < 1000:

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stops, kills and attacks some of the processes of a node, and sees to it that the others are none the worse.
+
+    crowd.py PROGRAM SCENARIO [AMOUNT [SEED]]
+
+PROGRAM is crowd.c's, whose processes all put to each other and get what they have put. An operation of a process may fail only if the
+other one was down since the last operation with it that ended well began; what was put may be lost only if the other one was
+down since. SCENARIO:
+
+    kills       eight processes, of which one is killed by SIGKILL at any moment, AMOUNT times (default 12): while it starts, works
+                or sleeps. No process has more open files or memory at the end than at first, and nothing is left in the hall
+    stopped     three processes, of which each in turn is stopped for AMOUNT seconds (default 3): nothing fails, and it goes on. How
+                quick the other two are meanwhile, beside before, is printed
+    hostile     three processes beside hostile.c's (next to PROGRAM), which attacks them for AMOUNT seconds (default 2) in each of its
+                ways: nothing fails, each kind of attack is counted, and how quick they are meanwhile is printed
+    containers  two processes in user, mount and process namespaces of their own, with one directory mounted in both: they talk
+                for AMOUNT seconds (default 1)
+
+Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+"""
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import exchange
+from exchange import Failure, Node, Process, Skip, die_with_parent
+
+KILLED = 8           # processes in "kills"
+LONGEST_WORK = 0.2   # s until one is killed
+LONGEST_START = 0.3  # s until one that is starting is
+FILES_SLACK = 16     # open files: those of connections come and go
+MEMORY_SLACK = 1024  # kilobytes that malloc() gives out
+WINDOW = 1.0         # s in which a rate is measured
+MTU = "33024"        # of all processes; hostile.c must have the same
+# Ways of hostile.c's, and the counters of which one at least must count them.
+WAYS = {"visit": ("silent", "not_postern"), "unsealed": ("bad_memory",), "scribble": ("broke_rules",), "flood": ("frames_received",),
+        "wake": ("wakes_received",)}
+
+
+class Member(Process):
+    """One of the crowd. What it reports at any time is judged as it is heard."""
+
+    def __init__(self, crowd, pid):
+        crowd.life += 1
+        self.crowd, self.pid = crowd, pid
+        super().__init__(crowd.program, crowd.device, 0, str(crowd.life), None, pid, str(crowd.count))
+        self.name = str(pid)
+
+    def hear(self, word):
+        while True:
+            heard = self.listen_for(word)
+            if heard is None:
+                raise Failure(f"process {self.name} ended with code {self.process.wait()} before it said \"{word}\"")
+            first, *rest = heard.split(" ")
+            if first in ("failed", "lost"):
+                self.crowd.judge(self, first, int(rest[0]), int(rest[1]) / 1e9)
+            elif first == word:
+                return heard
+            else:
+                raise Failure(f"process {self.name} said \"{heard}\", \"{word}\" was expected")
+
+    def tell(self, word, answer):
+        self.say(word)
+        return self.hear(answer).split(" ", 1)[1:]
+
+
+class Crowd:
+    """All of them, by process id."""
+
+    def __init__(self, program, device, count):
+        self.program, self.device, self.count = program, device, count
+        self.life = 0
+        self.down = {pid: [] for pid in range(1, count + 1)}  # from when to when it was not there
+        self.members = {}
+        self.failures = 0
+        for pid in self.down:
+            self.members[pid] = Member(self, pid)
+        for member in self.members.values():
+            member.hear("ready")
+
+    def judge(self, member, what, pid, since):
+        """An operation with pid has failed."""
+        self.failures += 1
+        if not any(end is None or end >= since for _, end in self.down[pid]):
+            raise Failure(f"process {member.name}: an operation with process {pid} {what}, which was there since {since:.6f}; "
+                          f"it was down {self.down[pid][-3:]}, and it is {time.monotonic():.6f}")
+
+    def say_all(self, word, answer, *without):
+        """What each says to that."""
+        chosen = {pid: member for pid, member in self.members.items() if pid not in without}
+        for member in chosen.values():
+            member.say(word)
+        return {pid: member.hear(answer).split(" ", 1)[-1] for pid, member in chosen.items()}
+
+    def go(self):
+        self.say_all("go", "going")
+
+    def settle(self, *without):
+        """By process id: open files, and kilobytes."""
+        self.say_all("rest", "resting", *without)
+        return {pid: tuple(int(word) for word in said.split()) for pid, said in self.say_all("settle", "settled", *without).items()}
+
+    def counts(self, *without):
+        return {pid: [int(word) for word in said.split()] for pid, said in self.say_all("count", "counted", *without).items()}
+
+    def rate(self, pids):
+        """Operations a second between these."""
+        def between():
+            counts = self.counts(*(set(self.members) - set(pids)))
+            return sum(counts[pid][other - 1] for pid in pids for other in pids if pid != other), time.monotonic()
+        before, then = between()
+        time.sleep(WINDOW)
+        after, now = between()
+        return (after - before) / (now - then)
+
+    def kill(self, pid):
+        self.down[pid].append((time.monotonic(), None))
+        self.members[pid].kill()
+
+    def start(self, pid):
+        """False: it is to be killed while it starts."""
+        self.members[pid] = Member(self, pid)
+
+    def started(self, pid):
+        self.members[pid].hear("ready")
+        self.down[pid][-1] = (self.down[pid][-1][0], time.monotonic())
+
+    def node(self, pid):
+        return json.loads(self.members[pid].tell("look", "looked")[0])
+
+    def quit(self):
+        self.settle()
+        for member in self.members.values():
+            member.say("quit")
+        for member in self.members.values():
+            member.end()
+        if isinstance(self.device, Node) and self.device.left():
+            raise Failure(f"left behind: {' '.join(self.device.left())}")
+
+    def close(self):
+        for member in self.members.values():
+            if member.process.poll() is None:
+                member.kill()
+
+
+def kill_one(crowd, draw):
+    victim = draw.randrange(1, crowd.count + 1)
+    asleep = draw.random() < 0.25
+    if asleep:  # all that it waits for are operations of others
+        crowd.members[victim].tell("rest", "resting")
+    time.sleep(draw.uniform(0, LONGEST_WORK))
+    crowd.kill(victim)
+    kills = 1
+    time.sleep(draw.choice((0, draw.uniform(0, LONGEST_WORK))))
+    crowd.start(victim)
+    while draw.random() < 0.3:  # in the middle of its start
+        time.sleep(draw.uniform(0, LONGEST_START))
+        crowd.members[victim].kill()
+        kills += 1
+        crowd.start(victim)
+    crowd.started(victim)
+    crowd.members[victim].tell("go", "going")
+    return kills
+
+
+def kills(crowd, amount, draw):
+    crowd.go()
+    first = crowd.settle()
+    crowd.go()
+    done, begun = 0, time.monotonic()
+    while done < amount:
+        done += kill_one(crowd, draw)
+        if sys.stderr.isatty():
+            print(f"\r{done} of {amount} kills", end="", file=sys.stderr)
+    before = crowd.counts()
+    time.sleep(WINDOW)
+    for pid, counts in crowd.counts().items():
+        for other in crowd.members:
+            if other != pid and counts[other - 1] <= before[pid][other - 1]:
+                raise Failure(f"no operation of process {pid} with process {other} has ended in {WINDOW:.0f} s")
+    last = crowd.settle()
+    for pid in crowd.members:
+        files, memory = last[pid]
+        if not crowd.down[pid] and (files > first[pid][0] + FILES_SLACK or memory > first[pid][1] + MEMORY_SLACK):
+            raise Failure(f"process {pid} had {first[pid]} open files and kilobytes at first, and has {last[pid]} now")
+    print(f"{done} kills among {crowd.count} processes in {time.monotonic() - begun:.0f} s: {crowd.failures} operations failed, all with "
+          f"processes that were killed; open files {min(f for f, _ in last.values())} to {max(f for f, _ in last.values())}")
+
+
+def stopped(crowd, amount, _draw):
+    crowd.go()
+    time.sleep(WINDOW / 4)
+    for victim, member in crowd.members.items():
+        others = [pid for pid in crowd.members if pid != victim]
+        alone = crowd.rate(others)
+        member.process.send_signal(signal.SIGSTOP)
+        until = time.monotonic() + amount
+        rates = [crowd.rate(others)]
+        while time.monotonic() + WINDOW < until:
+            rates.append(crowd.rate(others))
+        member.process.send_signal(signal.SIGCONT)
+        before = crowd.counts()
+        time.sleep(WINDOW)
+        after = crowd.counts()
+        if any(after[victim][pid - 1] <= before[victim][pid - 1] for pid in others):
+            raise Failure(f"process {victim} was stopped, and does not go on")
+        print(f"process {victim} was stopped for {amount} s: the others do {rates[0] / alone:.2f} of what they did in the first second, "
+              f"{min(rates) / alone:.2f} in the worst", flush=True)
+    if crowd.failures:
+        raise Failure(f"{crowd.failures} operations failed")
+
+
+def counted(crowd):
+    """All counters of all nodes, by name."""
+    sums = {}
+    for pid in crowd.members:
+        node = crowd.node(pid)
+        for counters in (node["refused"], *node["items"]):
+            for name, value in counters.items():
+                if isinstance(value, int) and (counters is node["refused"] or counters["pid"] > crowd.count):
+                    sums[name] = sums.get(name, 0) + value
+    return sums
+
+
+def hostile(crowd, amount, _draw):
+    program = os.path.join(os.path.dirname(crowd.program), "hostile")
+    environment = dict(os.environ, **crowd.device.settings(0), PTL_IFACE_NAME=crowd.device.interface(0), PTL_MTU=MTU)
+    crowd.go()
+    time.sleep(WINDOW / 4)
+    for way, names in WAYS.items():
+        alone = crowd.rate(crowd.members)
+        before = counted(crowd)
+        attacker = subprocess.Popen([program, way, str(crowd.count)], env=environment, preexec_fn=die_with_parent,
+                                    stdout=subprocess.PIPE, text=True)
+        try:
+            if attacker.stdout.readline() != "at it\n":
+                raise Failure(f"hostile {way} ended with code {attacker.wait()}")
+            meanwhile = crowd.rate(crowd.members)
+            time.sleep(max(0, amount - WINDOW))
+            if attacker.poll() is not None:
+                raise Failure(f"hostile {way} ended with code {attacker.returncode}")
+            after = counted(crowd)
+        finally:
+            attacker.kill()
+            attacker.wait()
+        told = {name: after.get(name, 0) - before.get(name, 0) for name in names}
+        print(f"{way}: {meanwhile / alone:.2f} of the rate without; {told}", flush=True)
+        if not any(told.values()):
+            raise Failure(f"{way}: none of the counters {', '.join(names)} has counted")
+    if crowd.failures:
+        raise Failure(f"{crowd.failures} operations failed")
+
+
+class Containers(Node):
+    """Each process sees the directory at a place of its own, and nothing else of the other one."""
+
+    def prefix(self, _side):
+        inside = os.path.join(self.directory, "inside")
+        os.makedirs(inside, exist_ok=True)
+        return ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                f'mount --bind "{self.directory}" /mnt && export XDG_RUNTIME_DIR=/mnt && exec "$0" "$@"']
+
+
+def containers(crowd, amount, _draw):
+    crowd.go()
+    time.sleep(amount)
+    for pid, counts in crowd.counts().items():
+        if sum(counts) == 0:
+            raise Failure(f"process {pid} has done nothing")
+    node = crowd.node(1)
+    print(f"2 processes in namespaces of their own: {crowd.counts()}; process 1 knows {node['items']}")
+    if [item["process"] for item in node["items"]] != [0]:
+        raise Failure("they see each other's process ids")
+
+
+SCENARIOS = {"kills": (kills, KILLED, "12"), "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "2"),
+             "containers": (containers, 2, "1")}
+
+
+def may_have_containers(device):
+    done = subprocess.run(device.prefix(0) + ["true"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise Skip(f"there are no containers here: {done.stdout.strip()}")
+
+
+def main():
+    if not 3 <= len(sys.argv) <= 5 or sys.argv[2] not in SCENARIOS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    program, scenario = sys.argv[1:3]
+    play, count, amount = SCENARIOS[scenario]
+    amount = float(sys.argv[3] if len(sys.argv) > 3 else amount)
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    os.environ["PTL_MTU"] = MTU
+
+    def run(device):
+        if scenario == "containers":
+            may_have_containers(device)
+        crowd = Crowd(program, device, count)
+        try:
+            play(crowd, int(amount) if amount == int(amount) else amount, random.Random(seed))
+            crowd.quit()
+        finally:
+            crowd.close()
+
+    exchange.PLAIN["containers"] = Containers
+    code = exchange.exit_code("containers" if scenario == "containers" else "node", run)
+    if code == 1:
+        print(f"again: {sys.argv[0]} {program} {scenario} {amount:g} {seed}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
