@@ -42,6 +42,7 @@
 /* In one series of hall_turn(). */
 #define EVENTS_AT_ONCE  64
 #define ACCEPTS_AT_ONCE 16u
+#define VAIN_AT_ONCE    4u  /* of these, connections that are refused, or have said nothing yet */
 #define WAKES_AT_ONCE   64u /* of one link */
 #define FALLOCATE_TRIES 100u
 
@@ -640,15 +641,20 @@ static bool newcomer_enter(
 	return true;
 }
 
-/* True: it has said nothing yet. Else it has become a link, or its socket is closed. */
-static bool newcomer_waits(struct hall *hall, int socket)
+enum newcomer {
+	NEWCOMER_WAITS, /* it has said nothing yet */
+	NEWCOMER_IN,    /* it has become a link */
+	NEWCOMER_OUT,   /* it is refused, and its socket closed */
+};
+
+static enum newcomer newcomer_hear(struct hall *hall, int socket)
 {
 	struct parcel parcel;
 	struct ucred who;
 	enum heard heard = parcel_receive(&parcel, socket, 2);
 	bool entered;
 	if (heard == HEARD_NOTHING)
-		return true;
+		return NEWCOMER_WAITS;
 	hall->refused[REFUSED_SILENT] += heard == HEARD_END;
 	entered = heard == HEARD_MESSAGE && peer_trusted(hall, socket, &who) &&
 		  parcel_fits(hall, &parcel, KIND_HELLO) &&
@@ -656,7 +662,7 @@ static bool newcomer_waits(struct hall *hall, int socket)
 	parcel_close(&parcel);
 	if (!entered)
 		socket_close(hall, &socket);
-	return false;
+	return entered ? NEWCOMER_IN : NEWCOMER_OUT;
 }
 
 static void half_open_remove(struct hall *hall, unsigned n)
@@ -683,24 +689,30 @@ static void half_open_add(struct hall *hall, int socket)
 static void half_open_look(struct hall *hall)
 {
 	uint64_t now = hall->half_open_count > 0 ? glue_now(NULL) : 0;
-	for (unsigned n = 0; n < hall->half_open_count;) {
+	unsigned vain = 0;
+	for (unsigned n = 0; n < hall->half_open_count && vain < VAIN_AT_ONCE;) {
 		struct half_open *half_open = &hall->half_open[n];
-		if (newcomer_waits(hall, half_open->socket)) {
-			if (now < half_open->deadline) {
-				n++;
-				continue;
-			}
+		enum newcomer newcomer = newcomer_hear(hall, half_open->socket);
+		if (newcomer == NEWCOMER_WAITS && now < half_open->deadline) {
+			n++;
+			continue;
+		}
+		if (newcomer == NEWCOMER_WAITS) {
 			hall->refused[REFUSED_SILENT]++;
 			socket_close(hall, &half_open->socket);
 		}
+		vain += newcomer != NEWCOMER_IN;
 		half_open_remove(hall, n);
 	}
 }
 
-/* Lets connections in; true: there are no more. */
+/* Lets connections in; true: there are no more. A process that attacks by connections costs this
+ * one little of each millisecond. */
 static bool newcomers_accept(struct hall *hall)
 {
-	for (unsigned n = 0; n < ACCEPTS_AT_ONCE; n++) {
+	unsigned vain = 0;
+	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && vain < VAIN_AT_ONCE; n++) {
+		enum newcomer newcomer;
 		int socket = accept4(hall->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (socket < 0 && (errno == EMFILE || errno == ENFILE))
 			complain(hall, REFUSED_RESOURCES,
@@ -709,8 +721,10 @@ static bool newcomers_accept(struct hall *hall)
 				hall->place.path, strerror(errno));
 		if (socket < 0)
 			return errno == EAGAIN;
-		if (newcomer_waits(hall, socket))
+		newcomer = newcomer_hear(hall, socket);
+		if (newcomer == NEWCOMER_WAITS)
 			half_open_add(hall, socket);
+		vain += newcomer != NEWCOMER_IN;
 	}
 	return false;
 }

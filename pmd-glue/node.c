@@ -415,12 +415,12 @@ static bool member_receive(
 		return true;
 	}
 	if (member->link && !pair_sound(member->pair)) {
-		log_warning(
-			"%s: process id %u of uid %u has broken the rules of the memory that it "
-			"shares with this one, which drops it: restart it",
-			node->port.name, member->pid, (unsigned)member->link->uid);
+		if (node->broken++ == 0)
+			log_warning("%s: process id %u of uid %u has broken the rules of the "
+				    "memory that it shares with this one, which drops it: restart "
+				    "it",
+				node->port.name, member->pid, (unsigned)member->link->uid);
 		node->counters.errors++;
-		node->broken++;
 		member_end(node, member);
 	}
 	if (member->link)

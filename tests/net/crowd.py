@@ -13,7 +13,8 @@ down since. SCENARIO:
     stopped     three processes, of which each in turn is stopped for AMOUNT seconds (default 3): nothing fails, and it goes on. How
                 quick the other two are meanwhile, beside before, is printed
     hostile     three processes beside hostile.c's (next to PROGRAM), which attacks them for AMOUNT seconds (default 2) in each of its
-                ways: nothing fails, each kind of attack is counted, and how quick they are meanwhile is printed
+                ways: nothing fails, each kind of attack is counted, and how quick they are meanwhile is printed, beside a process
+                that only computes
     containers  two processes in user, mount and process namespaces of their own, with one directory mounted in both: they talk
                 for AMOUNT seconds (default 1)
 
@@ -76,6 +77,7 @@ class Crowd:
     def __init__(self, program, device, count):
         self.program, self.device, self.count = program, device, count
         self.life = 0
+        self.leaves_nothing = True
         self.down = {pid: [] for pid in range(1, count + 1)}  # from when to when it was not there
         self.members = {}
         self.failures = 0
@@ -140,7 +142,7 @@ class Crowd:
             member.say("quit")
         for member in self.members.values():
             member.end()
-        if isinstance(self.device, Node) and self.device.left():
+        if self.leaves_nothing and self.device.left():
             raise Failure(f"left behind: {' '.join(self.device.left())}")
 
     def close(self):
@@ -231,30 +233,35 @@ def counted(crowd):
 def hostile(crowd, amount, _draw):
     program = os.path.join(os.path.dirname(crowd.program), "hostile")
     environment = dict(os.environ, **crowd.device.settings(0), PTL_IFACE_NAME=crowd.device.interface(0), PTL_MTU=MTU)
-    crowd.go()
-    time.sleep(WINDOW / 4)
-    for way, names in WAYS.items():
-        alone = crowd.rate(crowd.members)
-        before = counted(crowd)
+
+    def attack(way):
+        """The rate meanwhile, and what has been counted."""
         attacker = subprocess.Popen([program, way, str(crowd.count)], env=environment, preexec_fn=die_with_parent,
-                                    stdout=subprocess.PIPE, text=True)
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             if attacker.stdout.readline() != "at it\n":
                 raise Failure(f"hostile {way} ended with code {attacker.wait()}")
-            meanwhile = crowd.rate(crowd.members)
+            rate = crowd.rate(crowd.members)
             time.sleep(max(0, amount - WINDOW))
             if attacker.poll() is not None:
                 raise Failure(f"hostile {way} ended with code {attacker.returncode}")
-            after = counted(crowd)
+            return rate, counted(crowd)
         finally:
             attacker.kill()
             attacker.wait()
+
+    crowd.go()
+    time.sleep(WINDOW / 4)
+    for way, names in WAYS.items():
+        alone, before = attack("spin")
+        meanwhile, after = attack(way)
         told = {name: after.get(name, 0) - before.get(name, 0) for name in names}
-        print(f"{way}: {meanwhile / alone:.2f} of the rate without; {told}", flush=True)
+        print(f"{way}: {meanwhile / alone:.2f} of the rate beside a process that computes; {told}", flush=True)
         if not any(told.values()):
             raise Failure(f"{way}: none of the counters {', '.join(names)} has counted")
     if crowd.failures:
         raise Failure(f"{crowd.failures} operations failed")
+    crowd.leaves_nothing = False  # the attacker was killed, and the next process to come removes its socket
 
 
 class Containers(Node):

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hostile.c - a process that attacks the processes 1 to COUNT of its node (PTL_IFACE_NAME=node:NAME,
+ * in $XDG_RUNTIME_DIR) until it is killed. "at it" is said when it has begun. Its way is one of:
+ *
+ *     spin       only computes, which is what the others are compared with
+ *     visit      connects, says nothing or something strange, and leaves
+ *     unsealed   offers memory that is not sealed, and truncates it
+ *     scribble   sends frames, while a second thread writes anything anywhere in the memory that it
+ *                shares with the others
+ *     flood      sends frames of random bytes as quickly as they are taken
+ *     wake       wakes the others again and again, though it has nothing to say
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_byteorder.h>
+#include <rte_mbuf.h>
+
+#include <base/settings.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/hall.h>
+#include <pmd-glue/pair.h>
+
+#define PID        99u
+#define BURST      32u
+#define MAPS_MOST  64u
+#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_FUTURE_WRITE)
+#define MAGIC      UINT32_C(0x6c6c6148)
+#define HEADER     14u
+#define SLOT_WORDS 32u /* a slot has a word that publishes it, and then a head */
+
+/* As hall.c has it. */
+struct hello {
+	uint32_t magic, version, kind, nid, pid, frame_size;
+	uint64_t pair_bytes, incarnation;
+};
+
+static unsigned count;
+static const char *node;
+static _Thread_local uint64_t seed = 88172645463325252;
+
+static _Noreturn void fail(const char *what)
+{
+	fprintf(stderr, "hostile: ");
+	perror(what);
+	exit(1);
+}
+
+static uint64_t draw(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static void begun(void)
+{
+	static bool said;
+
+	if (!said)
+		puts("at it");
+	said = true;
+	fflush(stdout);
+}
+
+/* --- by a socket of its own */
+
+/* -1: it cannot take any more. */
+static int attach(unsigned pid)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		fail("socket");
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/postern/%s/%u",
+		getenv("XDG_RUNTIME_DIR"), node, pid);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void spin(void)
+{
+	begun();
+	for (;;)
+		(void)draw();
+}
+
+static void visit(void)
+{
+	for (unsigned n = 0;; n++) {
+		int fd = attach(n % count + 1);
+
+		if (fd >= 0 && n % 3 == 0)
+			(void)send(fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (fd >= 0)
+			close(fd);
+		begun();
+	}
+}
+
+static int file_make(size_t bytes)
+{
+	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+		fail("memfd_create");
+	return fd;
+}
+
+static void hello_send(int fd, const int *files)
+{
+	struct hello hello = {.magic = MAGIC,
+		.version = 1,
+		.kind = 1,
+		.nid = (uint32_t)setting_number_item(SETTING_NID, 0, 0),
+		.pid = PID,
+		.frame_size = (uint32_t)setting_number_item(SETTING_MTU, 0, 0) + HEADER,
+		.pair_bytes = pair_bytes(),
+		.incarnation = 1};
+	struct iovec vector = {.iov_base = &hello, .iov_len = sizeof(hello)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct msghdr message = {.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+
+	part->cmsg_level = SOL_SOCKET;
+	part->cmsg_type = SCM_RIGHTS;
+	part->cmsg_len = CMSG_LEN(2 * sizeof(int));
+	memcpy(CMSG_DATA(part), files, 2 * sizeof(int));
+	(void)sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void unsealed(void)
+{
+	for (unsigned n = 0;; n++) {
+		int fd = attach(n % count + 1);
+		int files[] = {file_make((size_t)sysconf(_SC_PAGESIZE)), file_make(pair_bytes())};
+
+		if (fcntl(files[0], F_ADD_SEALS, SEALS) != 0)
+			fail("F_ADD_SEALS");
+		if (fd >= 0) {
+			hello_send(fd, files);
+			if (ftruncate(files[1], 0) != 0)
+				fail("ftruncate");
+			close(fd);
+		}
+		close(files[0]);
+		close(files[1]);
+		begun();
+	}
+}
+
+/* --- by a hall */
+
+static void wake(void)
+{
+	struct hall_options options = {.name = node,
+		.nid = (uint32_t)setting_number_item(SETTING_NID, 0, 0),
+		.pid = HALL_PID_ANY,
+		.frame_size = (uint32_t)setting_number_item(SETTING_MTU, 0, 0) + HEADER,
+		.pair_bytes = pair_bytes(),
+		.touched = pair_bytes_touched()};
+	struct hall *hall = hall_open(&options);
+	struct hall_link *links[MAPS_MOST] = {NULL}, *link;
+	enum hall_event event;
+
+	if (!hall || count > MAPS_MOST)
+		fail("hall_open");
+	for (unsigned n = 0; n < count; n++)
+		if (!(links[n] = hall_connect(hall, n + 1)))
+			fail("hall_connect");
+	for (;;) {
+		while (hall_turn(hall, &link, &event))
+			;
+		for (unsigned n = 0; n < count; n++)
+			if (links[n]->answered && links[n]->socket >= 0)
+				(void)send(links[n]->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		begun();
+	}
+}
+
+/* --- by a port */
+
+static struct port *port_open(void)
+{
+	struct port *port = glue_port_open(0, getenv("PTL_IFACE_NAME"),
+		(uint32_t)setting_number_item(SETTING_MTU, 0, 0), GLUE_PID_ANY);
+
+	if (!port)
+		exit(1);
+	return port;
+}
+
+/* A frame of random bytes for a process; NULL: there is no buffer. */
+static struct rte_mbuf *frame_make(struct port *port, unsigned pid, uint32_t size)
+{
+	struct rte_mbuf *frame = rte_pktmbuf_alloc(port->pool);
+	rte_be32_t to = rte_cpu_to_be_32(pid);
+	uint8_t *bytes;
+
+	if (!frame)
+		return NULL;
+	frame->data_len = (uint16_t)size;
+	frame->pkt_len = size;
+	bytes = rte_pktmbuf_mtod(frame, uint8_t *);
+	for (uint32_t n = 0; n + 8 <= size; n += 8) {
+		uint64_t word = draw();
+
+		memcpy(bytes + n, &word, sizeof(word));
+	}
+	memcpy(bytes, "\x02P", 2);
+	memcpy(bytes + 2, &to, sizeof(to));
+	memcpy(bytes + 6, port->address, 6);
+	memcpy(bytes + 12, "\x88\xb5", 2);
+	return frame;
+}
+
+/* Sends, and takes what comes, for ever. */
+static void port_run(struct port *port)
+{
+	struct rte_mbuf *frames[BURST];
+
+	for (unsigned n = 0;; n++) {
+		struct rte_mbuf *frame = frame_make(port, n % count + 1,
+			64 + (uint32_t)(draw() % (draw() % 16 == 0 ? port->frame_size - 64 : 400)));
+		uint16_t taken = port_receive(port, frames, BURST);
+
+		rte_pktmbuf_free_bulk(frames, taken);
+		if (frame && port_transmit(port, &frame, 1) == 0)
+			rte_pktmbuf_free(frame);
+		if (n == 1000)
+			begun();
+	}
+}
+
+static void flood(void)
+{
+	port_run(port_open());
+}
+
+/* The memory of all pairs, as it is mapped now. */
+static unsigned maps_find(uint64_t *starts)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned found = 0;
+	char line[512];
+
+	while (maps && found < MAPS_MOST && fgets(line, sizeof(line), maps)) {
+		uint64_t start, end;
+
+		if (strstr(line, "postern-pair") &&
+			sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 &&
+			end - start == pair_bytes())
+			starts[found++] = start;
+	}
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+/* The first thread may unmap it meanwhile, so it is written to through a file. */
+static void *scribble_run(void *context)
+{
+	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	uint64_t starts[MAPS_MOST];
+
+	(void)context;
+	if (memory < 0)
+		fail("/proc/self/mem");
+	seed += 1;
+	for (;;) {
+		unsigned found = maps_find(starts);
+
+		for (unsigned n = 0; found > 0 && n < 100; n++) {
+			size_t room = n % 2 == 0 ? pair_bytes_touched() : pair_bytes();
+			uint64_t at = draw() % (room / 8) * 8, word = draw();
+
+			if (n % 4 == 0) { /* lengths that may be, in a slot or near it */
+				at -= at % (8 * SLOT_WORDS);
+				word = draw() % 64 | draw() % 33000 << 32 | draw() % 33000 << 48;
+			}
+			(void)!pwrite(
+				memory, &word, sizeof(word), (off_t)(starts[draw() % found] + at));
+		}
+	}
+	return NULL;
+}
+
+static void scribble(void)
+{
+	struct port *port = port_open();
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, scribble_run, NULL) != 0)
+		fail("pthread_create");
+	port_run(port);
+}
+
+int main(int argc, char **words)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} ways[] = {{"spin", spin}, {"visit", visit}, {"unsealed", unsealed},
+		{"scribble", scribble}, {"flood", flood}, {"wake", wake}};
+	const char *name = getenv("PTL_IFACE_NAME");
+
+	if (argc != 3 || !name || strncmp(name, "node:", 5) != 0) {
+		fprintf(stderr, "usage: PTL_IFACE_NAME=node:NAME hostile WAY COUNT\n");
+		return 2;
+	}
+	node = name + 5;
+	count = (unsigned)atoi(words[2]);
+	if (settings_load() != 0 || glue_start() != 0)
+		return 1;
+	glue_thread_enter();
+	for (size_t n = 0; n < sizeof(ways) / sizeof(ways[0]); n++)
+		if (strcmp(ways[n].name, words[1]) == 0)
+			ways[n].run();
+	return 2;
+}
