@@ -11,6 +11,8 @@
  *     rest     begins no more: "resting" when all have ended
  *     count    "counted N1 N2 ...": operations with each process that have ended well
  *     look     "looked JSON": what the interface tells of its node, without line ends
+ *     pour PID "poured": puts more to that process than the memory between the two holds, and waits
+ *              for nothing
  *     settle   after "rest": "settled FILES KILOBYTES", when no frame buffer is in use
  *     quit     ends
  *
@@ -40,7 +42,9 @@
 #include "state.h"
 
 #define PORTAL        1
+#define PORTAL_SINK   2
 #define COUNT_MOST    64
+#define POURED        100  /* puts of LARGEST bytes */
 #define ROOM          1024 /* events: an operation has two, and each other process one operation */
 #define LARGEST       (200u << 10)
 #define SMALL_LARGEST 200u
@@ -76,6 +80,9 @@ static struct {
 	unsigned going; /* operations */
 	bool on;
 	bool resting; /* "rest" was said, and not yet answered */
+	bool poured;
+	ptl_handle_md_t pour;
+	unsigned char *sink; /* what is poured, and where it goes */
 	uint64_t numbers;
 	uint64_t random;
 	struct other others[COUNT_MOST + 1];
@@ -244,6 +251,22 @@ static unsigned files_open(void)
 	return count;
 }
 
+static void pour(unsigned pid)
+{
+	const ptl_md_t md = {.start = me.sink,
+		.length = LARGEST,
+		.threshold = PTL_MD_THRESH_INF,
+		.eventq = PTL_EQ_NONE};
+
+	expect(pid >= 1 && pid <= me.count && !me.poured);
+	check(PtlMDBind(me.ni, md, &me.pour));
+	me.poured = true;
+	for (unsigned n = 0; n < POURED; n++)
+		check(PtlPut(
+			me.pour, PTL_NOACK_REQ, me.others[pid].process, PORTAL_SINK, 0, 0, 0, 0));
+	say("poured");
+}
+
 static void settle(void)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_NS};
@@ -251,6 +274,13 @@ static void settle(void)
 	unsigned looks = 0;
 
 	expect_equal(me.going, 0);
+	while (me.poured) {
+		int code = PtlMDUnlink(me.pour);
+
+		expect(code == PTL_OK || code == PTL_MD_INUSE);
+		me.poured = code != PTL_OK;
+		nanosleep(&pause, NULL);
+	}
 	for (; buffers_used() != 0 && looks < SETTLE_LOOKS; looks++)
 		nanosleep(&pause, NULL);
 	if (looks == SETTLE_LOOKS) {
@@ -284,7 +314,11 @@ static void look_say(void)
 /* False: the end. */
 static bool word_obey(const char *word)
 {
-	if (strcmp(word, "go") == 0) {
+	unsigned pid;
+
+	if (sscanf(word, "pour %u", &pid) == 1) {
+		pour(pid);
+	} else if (strcmp(word, "go") == 0) {
 		me.on = true;
 		say("going");
 	} else if (strcmp(word, "rest") == 0) {
@@ -364,6 +398,22 @@ static void other_open(unsigned pid)
 	check(PtlMDAttach(entry, md, PTL_RETAIN, PTL_RETAIN, NULL));
 }
 
+static void sink_open(void)
+{
+	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.length = LARGEST,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+		.eventq = PTL_EQ_NONE};
+	ptl_handle_me_t entry;
+
+	me.sink = calloc(1, LARGEST);
+	expect(me.sink != NULL);
+	md.start = me.sink;
+	check(PtlMEAttach(me.ni, PORTAL_SINK, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry));
+	check(PtlMDAttach(entry, md, PTL_RETAIN, PTL_RETAIN, NULL));
+}
+
 int main(int count, char **words)
 {
 	int interfaces, events;
@@ -383,6 +433,7 @@ int main(int count, char **words)
 	for (unsigned pid = 1; pid <= me.count; pid++)
 		if (pid != me.self.pid)
 			other_open(pid);
+	sink_open();
 	events = postern_eq_fd(me.queue);
 	expect(events >= 0);
 	say("ready");

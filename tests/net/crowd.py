@@ -10,8 +10,9 @@ down since. SCENARIO:
 
     kills       eight processes, of which one is killed by SIGKILL at any moment, AMOUNT times (default 12): while it starts, works
                 or sleeps. No process has more open files or memory at the end than at first, and nothing is left in the hall
-    stopped     three processes, of which each in turn is stopped for AMOUNT seconds (default 3): nothing fails, and it goes on. How
-                quick the other two are meanwhile, beside before, is printed
+    stopped     three processes, of which each in turn is stopped for AMOUNT seconds (default 3) while the others send it more than
+                it has room for: nothing fails, and it goes on. How quick the other two are meanwhile, beside a time in which it
+                sleeps, is printed
     hostile     three processes beside hostile.c's (next to PROGRAM), which attacks them for AMOUNT seconds (default 2) in each of its
                 ways: nothing fails, each kind of attack is counted, and how quick they are meanwhile is printed, beside a process
                 that only computes
@@ -200,20 +201,26 @@ def stopped(crowd, amount, _draw):
     time.sleep(WINDOW / 4)
     for victim, member in crowd.members.items():
         others = [pid for pid in crowd.members if pid != victim]
+        crowd.settle()
+        crowd.say_all("go", "going", victim)
+        time.sleep(WINDOW / 4)
         alone = crowd.rate(others)
+        member.tell("go", "going")
         member.process.send_signal(signal.SIGSTOP)
         until = time.monotonic() + amount
+        crowd.say_all(f"pour {victim}", "poured", victim)
         rates = [crowd.rate(others)]
         while time.monotonic() + WINDOW < until:
             rates.append(crowd.rate(others))
+        full = max(item["full"] for pid in others for item in crowd.node(pid)["items"] if item["pid"] == victim)
         member.process.send_signal(signal.SIGCONT)
         before = crowd.counts()
         time.sleep(WINDOW)
         after = crowd.counts()
         if any(after[victim][pid - 1] <= before[victim][pid - 1] for pid in others):
             raise Failure(f"process {victim} was stopped, and does not go on")
-        print(f"process {victim} was stopped for {amount} s: the others do {rates[0] / alone:.2f} of what they did in the first second, "
-              f"{min(rates) / alone:.2f} in the worst", flush=True)
+        print(f"process {victim} was stopped for {amount} s: the others do {rates[0] / alone:.2f} of what they did before in the first "
+              f"second, {min(rates) / alone:.2f} in the worst; its memory was found full {full} times", flush=True)
     if crowd.failures:
         raise Failure(f"{crowd.failures} operations failed")
 

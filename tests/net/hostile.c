@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hostile.c - a process that attacks the processes 1 to COUNT of its node (PTL_IFACE_NAME=node:NAME,
- * in $XDG_RUNTIME_DIR) until it is killed. "at it" is said when it has begun. Its way is one of:
+/* hostile.c - a process that attacks the processes 1 to COUNT of its node until it is killed. It
+ * says "at it" when it has begun. The node is PTL_IFACE_NAME=node:NAME in $XDG_RUNTIME_DIR.
+ *
+ *     hostile WAY COUNT
  *
  *     spin       only computes, which is what the others are compared with
  *     visit      connects, says nothing or something strange, and leaves
