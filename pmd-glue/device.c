@@ -124,8 +124,8 @@ static void device_explain_uio(const char *address, const char *driver, const ch
 			address, driver, HUGEPAGES_LEAST >> 20, hugepages_free() >> 20,
 			hugepages_wanted());
 	else
-		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all "
-			  "that it says",
+		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see "
+			  "DPDK's messages",
 			address, why);
 }
 
@@ -170,11 +170,12 @@ static void device_explain(const char *address)
 	snprintf(path, sizeof(path), PCI_SYSFS "%s", address);
 	eal_reason(why, sizeof(why));
 	if (access(path, F_OK) != 0)
-		log_error("%s: there is no such PCI device: lspci -D lists those that there are",
+		log_error("%s: there is no such PCI device: lspci -D lists the present ones",
 			address);
 	else if (!device_is_network(address))
-		log_error("%s: this PCI device is no Ethernet card: postern-info lists those that "
-			  "there are",
+		log_error(
+			"%s: this PCI device is no Ethernet card: postern-info lists the Ethernet "
+			"cards",
 			address);
 	else if (!device_driver(address, driver, sizeof(driver)) || !device_driver_serves(driver))
 		device_explain_driver(address, driver);
@@ -187,8 +188,8 @@ static void device_explain(const char *address)
 	else if (strcmp(driver, "vfio-pci") == 0)
 		device_explain_vfio(address, why);
 	else
-		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see all "
-			  "that it says",
+		log_error("%s: DPDK cannot use this device (%s): set PTL_DEBUG=dpdk to see "
+			  "DPDK's messages",
 			address, why);
 }
 

@@ -258,8 +258,8 @@ static int cpu_check(int cpu)
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/core_id", cpu);
 	if (access(path, F_OK) == 0)
 		return 0;
-	log_error("cannot start DPDK because there is no %s, by which it knows the CPUs: mount -t "
-		  "sysfs sysfs /sys, or let the container have it",
+	log_error("cannot start DPDK because there is no %s, from which DPDK reads the CPUs: mount "
+		  "-t sysfs sysfs /sys, or show /sys to the container",
 		path);
 	return -1;
 }
@@ -366,7 +366,7 @@ static int arguments_make(struct eal_arguments *arguments)
 	free(arguments->added);
 	arguments->added = malloc(strlen(added) + 1);
 	if (!arguments->added) {
-		log_error("cannot start DPDK: out of memory");
+		log_error("cannot start DPDK: out of memory: free some");
 		return -1;
 	}
 	words = eal_split(added, arguments->added, arguments->words + arguments->count,
@@ -461,8 +461,8 @@ static int eal_run_apart(struct eal_arguments *arguments)
 	if (error == 0)
 		return 0;
 	thread_remedy(remedy, sizeof(remedy));
-	log_error(
-		"cannot start DPDK because no thread can be had (%s): %s", strerror(error), remedy);
+	log_error("cannot start DPDK because no thread can be started (%s): %s", strerror(error),
+		remedy);
 	return -1;
 }
 
@@ -530,8 +530,9 @@ static int files_check(void)
 		close(files[n]);
 	if (error != EMFILE && error != ENFILE)
 		return 0;
-	log_error("cannot start DPDK (%s): it wants %u files more: raise the limit by ulimit -n "
-		  "%u, or close some",
+	log_error(
+		"cannot start DPDK (%s): it needs %u more open files: raise the limit by ulimit -n "
+		"%u, or close some",
 		strerror(error), FILES_LEAST, FILES_ENOUGH);
 	return -1;
 }
@@ -545,8 +546,8 @@ static int help_check(const struct eal_arguments *arguments)
 		if (strcmp(word, "-h") != 0 &&
 			(length < strlen("--he") || strncmp("--help", word, length) != 0))
 			continue;
-		log_error("PTL_EAL_ARGS has %s, at which DPDK would end the program: leave it out; "
-			  "dpdk-testpmd --help shows what there is",
+		log_error("PTL_EAL_ARGS contains %s, with which DPDK would end the program: remove "
+			  "it; dpdk-testpmd --help lists DPDK's options",
 			word);
 		return -1;
 	}

@@ -179,8 +179,8 @@ static void ethdev_copies(struct ethdev *ethdev, const char *driver)
 	ethdev->port.gathers = ethdev->copies;
 	ethdev->port.gather_bytes = GATHER_BYTES;
 	if (!ethdev->copies)
-		log_info("%s: data of large messages is copied before it is sent, because it is "
-			 "not known that the driver %s is done with a frame once it was given",
+		log_info("%s: data of large messages is copied before it is sent, because "
+			 "Postern does not know when the driver %s has read a frame",
 			ethdev->port.name, driver ? driver : "of this device");
 }
 
@@ -412,7 +412,7 @@ static void ethdev_doubt(struct ethdev *ethdev)
 		return;
 	ethdev->interrupts = false;
 	ethdev->port.calls = false;
-	log_warning("%s: this device's receive interrupt never comes, so it is looked at twice a "
+	log_warning("%s: this device's receive interrupt never comes, so it is polled twice a "
 		    "millisecond: set PTL_POLL=adaptive, or use another device",
 		ethdev->port.name);
 }

@@ -454,7 +454,7 @@ static int fault_parse(const char *specification, struct fault_plan *plan)
 			remedy = parse_item(item, value, plan);
 		}
 		if (remedy) {
-			log_error("PTL_FAULT: %s%s%s cannot be: %s", item, value ? "=" : "",
+			log_error("PTL_FAULT: %s%s%s is invalid: %s", item, value ? "=" : "",
 				value ? value : "", remedy);
 			return -1;
 		}
@@ -486,7 +486,7 @@ struct port *fault_open(struct port *port, unsigned interface, const char *speci
 	struct fault *fault = calloc(1, sizeof(*fault));
 	struct fault_plan plan = plan_default();
 	if (!fault)
-		log_error("%s: out of memory for PTL_FAULT", port->name);
+		log_error("%s: out of memory for PTL_FAULT: free some, or unset it", port->name);
 	if (!fault || fault_parse(specification, &plan) != 0) {
 		free(fault);
 		port->operations->close(port);
@@ -503,9 +503,8 @@ int glue_fault_change(struct port *port, unsigned interface, const char *specifi
 {
 	struct fault_plan plan = plan_default();
 	if (port->operations != &fault_operations) {
-		log_error("faults of %s cannot be changed because there have been none from the "
-			  "start: start the "
-			  "program with PTL_FAULT=drop=0",
+		log_error("faults of %s cannot be changed because the interface was opened without "
+			  "PTL_FAULT: start the program with PTL_FAULT=drop=0",
 			port->name[0] ? port->name : "the loopback");
 		return -1;
 	}

@@ -322,8 +322,9 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 		return NULL;
 	}
 	if (slot == LOOP_PORTS) {
-		log_error("%s: this process has %u loop ports already, which is the limit", name,
-			LOOP_PORTS);
+		log_error(
+			"%s: this process has %u loop ports already, which is the limit: close one",
+			name, LOOP_PORTS);
 		return NULL;
 	}
 	loop = calloc(1, sizeof(*loop));

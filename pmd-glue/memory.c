@@ -119,7 +119,7 @@ void *glue_segment_create(size_t size, int socket, int *fd)
 	struct segment *segment = calloc(1, sizeof(*segment));
 	if (!segment || size == 0 || size > SIZE_MAX / 2) {
 		log_error("cannot map a segment of %zu bytes: %s", size,
-			segment ? "no such size" : "out of memory");
+			segment ? "ask for smaller limits" : "out of memory: free some");
 		free(segment);
 		return NULL;
 	}
@@ -247,8 +247,9 @@ void glue_memory_free(void *memory)
 	if (!memory)
 		return;
 	if (!found) {
-		log_error("memory at %p is not from postern_alloc, or was freed before: it is left "
-			  "alone",
+		log_error(
+			"memory at %p is not from postern_alloc, or was freed before, and is left "
+			"alone: free each block once",
 			memory);
 		return;
 	}

@@ -273,8 +273,9 @@ struct rte_mempool *pool_take(
 		return pools[n].pool;
 	}
 	if (made == POOLS_MAX) {
-		log_error("%s: this process has had %u kinds of ports, which is the limit", port,
-			POOLS_MAX);
+		log_error("%s: this process has had %u kinds of ports, which is the limit: start "
+			  "it again",
+			port, POOLS_MAX);
 		return NULL;
 	}
 	pool = pool_make(port, frame_size, descriptors, socket, copied);

@@ -26,7 +26,8 @@ uint32_t kinds_frame_size(const char *name, uint32_t mtu)
 	if (mtu == 0)
 		return FRAME_DEFAULT;
 	if (mtu > FRAME_MAX - FRAME_HEADER || mtu + FRAME_HEADER < FRAME_MIN) {
-		log_error("%s: frames of %u bytes cannot be: set PTL_MTU to a number from %u to %u",
+		log_error("%s: frames of %u bytes are impossible: set PTL_MTU to a number from %u "
+			  "to %u",
 			name, mtu, FRAME_MIN - FRAME_HEADER, FRAME_MAX - FRAME_HEADER);
 		return 0;
 	}

@@ -85,7 +85,7 @@ static void recorder_fail(struct recorder *recorder, int error)
 		remedy = "raise the limit of file sizes (ulimit -f)";
 	else if (error == EPIPE)
 		remedy = "its reader has gone";
-	log_error("the capture to %s has ended, all else goes on: %s: %s", recorder->name,
+	log_error("the capture to %s has ended and the program goes on: %s: %s", recorder->name,
 		error == ETIMEDOUT ? "its reader does not read" : strerror(error), remedy);
 	atomic_store_explicit(&recorder->ended, true, memory_order_relaxed);
 }
@@ -494,11 +494,11 @@ static void track_report(const struct track *track)
 	uint64_t dropped = atomic_load_explicit(&track->dropped, memory_order_relaxed);
 
 	if (track->recorder->fd < 0)
-		log_warning(
-			"%s: nobody has read the capture from %s", track->name, track_file(track));
+		log_warning("%s: no program has read the capture from %s", track->name,
+			track_file(track));
 	else if (dropped > 0)
-		log_warning("%s: %llu of %llu frames are not in %s, which was too slow for them: "
-			    "write to a quicker place, or keep less of each by PTL_CAPTURE_SNAPLEN",
+		log_warning("%s: %llu of %llu frames are missing in %s, which was too slow: write "
+			    "to a quicker place, or keep less of each frame by PTL_CAPTURE_SNAPLEN",
 			track->name, (unsigned long long)dropped, (unsigned long long)taken,
 			track_file(track));
 	else

@@ -105,9 +105,9 @@ int share_check(char *directory, size_t size)
 	bool mounted;
 
 	if (!name_usable(name)) {
-		log_error(
-			"PTL_SHARE=%s cannot be: use at most %u letters, digits, dots, hyphens and "
-			"underscores",
+		log_error("PTL_SHARE=%s is invalid: use at most %u letters, digits, dots, hyphens "
+			  "and "
+			  "underscores",
 			name, NAME_MAX_BYTES);
 		return -1;
 	}

@@ -174,7 +174,7 @@ struct glue_thread *glue_thread_start(
 	struct glue_thread *thread = calloc(1, sizeof(*thread));
 	int error;
 	if (!thread) {
-		log_error("cannot start the thread %s: out of memory", name);
+		log_error("cannot start the thread %s: out of memory: free some", name);
 		return NULL;
 	}
 	thread->run = run;

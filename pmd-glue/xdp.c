@@ -135,8 +135,8 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 		if (driver_missing(options->name, device))
 			return -1;
 		log_error("%s: DPDK cannot open it (%s); perhaps this kernel or the interface's "
-			  "driver has no AF_XDP. Set "
-			  "PTL_IFACE_NAME=%s, which needs none",
+			  "driver has no AF_XDP: set "
+			  "PTL_IFACE_NAME=%s, which needs no AF_XDP",
 			options->name, eal_reason(why, sizeof(why)), xdp->interface);
 		return -1;
 	}
@@ -145,8 +145,8 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	xdp->ethdev.port.operations = &xdp_operations;
 	xdp->ethdev.socket = socket_new(sockets, count);
 	xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
-	log_warning("%s: af_xdp is not ready for use, frames may arrive late or never; "
-		    "PTL_IFACE_NAME=%s is",
+	log_warning("%s: af_xdp is not ready for use, frames may arrive late or never: "
+		    "set PTL_IFACE_NAME=%s",
 		options->name, xdp->interface);
 	return 0;
 }
@@ -172,7 +172,7 @@ struct port *xdp_open(const char *interface, uint32_t mtu)
 {
 	struct xdp *xdp = calloc(1, sizeof(*xdp));
 	if (!xdp) {
-		log_error("xdp:%s: out of memory", interface);
+		log_error("xdp:%s: out of memory: free some", interface);
 		return NULL;
 	}
 	xdp->ethdev.id = RTE_MAX_ETHPORTS;

@@ -415,7 +415,7 @@ static void complain_line(const char *line)
 		before = text;
 	}
 	if (known)
-		console_fail("\"%s\" is not how %s is written: %s", line, word, list);
+		console_fail("\"%s\" is not valid; %s is written: %s", line, word, list);
 	else
 		console_fail("there is no command \"%s\"; there are %s", word, list);
 }

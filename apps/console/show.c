@@ -176,7 +176,7 @@ void show_check(const char *path, const char *relation, const char *text)
 	double number, wanted = strtod(text, &end);
 
 	if (end == text || *end != '\0') {
-		console_fail("\"%s\" is no number", text);
+		console_fail("\"%s\" is not a number", text);
 		return;
 	}
 	if (value_look(path, &number) && !compare(number, relation, wanted))

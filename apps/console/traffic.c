@@ -566,7 +566,7 @@ static bool traffic_known(const char *which)
 			return true;
 	if (strcmp(which, "all") == 0)
 		return true;
-	console_fail("there is no traffic \"%s\"; show traffic lists what there is", which);
+	console_fail("there is no traffic \"%s\"; show traffic lists all", which);
 	return false;
 }
 

@@ -103,8 +103,8 @@ void check_poll_core(struct doctor *doctor)
 		if (usable.has[i])
 			last = i;
 	doctor_find(doctor, LEVEL_WARNING,
-		"PTL_POLL=busy never gives way, but has no CPU of its own; whoever shares it "
-		"suffers");
+		"the polling thread never gives way with PTL_POLL=busy, but has no CPU of its own; "
+		"other threads on its CPU run slowly");
 	doctor_mend(doctor, "export PTL_POLL_CORE=%u", last);
 }
 

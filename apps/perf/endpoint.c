@@ -169,7 +169,8 @@ static void event_taken(
 	struct endpoint *endpoint, const ptl_event_t *event, int code, const char *call)
 {
 	if (code == PTL_EQ_DROPPED)
-		complain("the event queue overflowed, so nothing that was counted is true.");
+		complain("the event queue overflowed, so the counts are wrong; use a smaller "
+			 "--window.");
 	if (code != PTL_OK)
 		complain_unless_ok(code, call);
 	if (event->portal == PORTAL_CONTROL &&

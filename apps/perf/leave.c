@@ -85,6 +85,6 @@ void leave_on_signals(void)
 	atexit(die_of_signal);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	if (pthread_create(&thread, NULL, wait_for_signal, NULL) != 0)
-		complain("no thread can be started.");
+		complain("no thread can be started; end other programs.");
 	pthread_detach(thread);
 }

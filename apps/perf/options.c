@@ -174,8 +174,9 @@ static void measure_word(struct options *options, const char *word)
 		if (all || strcmp(word, measure_name(i)) == 0)
 			any = options->measures[i] = true;
 	if (!any)
-		complain_usage("\"%s\" is nothing that can be measured; latency, rate, bandwidth, "
-			       "bidirectional, get-latency, get-rate, get-bandwidth and all are.",
+		complain_usage(
+			"\"%s\" is not a measure; give latency, rate, bandwidth, bidirectional, "
+			"get-latency, get-rate, get-bandwidth or all.",
 			word);
 }
 
@@ -321,8 +322,9 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 		complain_usage("--trace of a --server needs --once: it is written at the end.");
 	for (unsigned i = 0; i < ROWS && options->mode == MODE_SERVER; i++)
 		if (measures || (given >> i & 1 && rows[i].kind == OF_CLIENT))
-			complain_usage("What is measured, and how it is printed, is for the client "
-				       "to say, not for the server.");
+			complain_usage(
+				"A --server takes no measures and no options for them; give them "
+				"to the client.");
 	if (options->mode == MODE_LOCAL && has(given, 'p'))
 		complain_usage("--pid goes with --server or --peer.");
 	if (has(given, 'j') && has(given, 'v'))

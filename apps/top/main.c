@@ -34,8 +34,8 @@
 static const char help_text[] =
 	"Usage: postern-top [OPTION...]\n"
 	"\n"
-	"Shows all interfaces of all Postern processes of this user: what they receive (<) and\n"
-	"send (>) per second, retransmissions, drops, peers, and how busy the thread is that\n"
+	"Shows all interfaces of all Postern processes of this user: bytes received (<) and\n"
+	"sent (>) per second, retransmissions, drops, peers, and how busy the thread is that\n"
 	"polls the device. INST is the number by which dpdk-telemetry.py -f postern -i INST\n"
 	"finds the process with this PID. On a terminal: q ends it, a blank looks\n"
 	"again at once, + and - change the interval, n shows the nodes.\n"

@@ -676,9 +676,8 @@ static void name_check(const char *name, size_t length)
 		log_warning("%.*s is not a setting and has no effect; did you mean %s?", width,
 			name, closest);
 	else
-		log_warning(
-			"%.*s is not a setting and has no effect; postern-info lists those that "
-			"have",
+		log_warning("%.*s is not a setting and has no effect; postern-info lists the "
+			    "settings",
 			width, name);
 }
 

@@ -932,7 +932,7 @@ static void topics_complain(const struct front *front, const char *name)
 	for (unsigned i = 0; i < front->topic_count; i++)
 		length += snprintf(names + length, sizeof(names) - (size_t)length, "%s%s",
 			i == 0 ? "" : ", ", front->topics[i].name);
-	log_error("an interface has no \"%s\" to look at: ask for one of %s", name, names);
+	log_error("\"%s\" is not a topic of an interface: ask for one of %s", name, names);
 }
 
 enum answer inspection_write(const struct front *front, uint64_t handle, const char *name,

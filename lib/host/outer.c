@@ -52,8 +52,8 @@ static int address_choose(
 		loop_choose(number, options);
 	if (set && options->prefix == 0) {
 		log_error(
-			"PTL_IP of interface %u is \"%s\", which puts every address there is into "
-			"its subnet; give the length of the subnet's prefix such as /24",
+			"PTL_IP of interface %u is \"%s\", whose subnet would hold all addresses; "
+			"give the length of the subnet's prefix such as /24",
 			number, setting_item(SETTING_IP, number));
 		return -1;
 	}
@@ -102,9 +102,9 @@ static void kernel_check(unsigned number, const struct encapsulation_options *op
 			continue;
 		memcpy(&address, one->ifa_addr, sizeof(address));
 		if (ntohl(address.sin_addr.s_addr) == options->address)
-			log_warning("PTL_IP of interface %u is \"%s\", which the kernel has as "
-				    "well, on %s, and "
-				    "answers for; set PTL_IP to an address that nobody has",
+			log_warning("PTL_IP of interface %u is \"%s\", which is also the "
+				    "kernel's address on %s, where the kernel answers for it; set "
+				    "PTL_IP to an unused address",
 				number, setting_item(SETTING_IP, number), one->ifa_name);
 	}
 	freeifaddrs(all);

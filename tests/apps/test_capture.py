@@ -319,7 +319,7 @@ class Local(Case):
     def test_a_full_disk_ends_the_capture_and_nothing_else(self):
         done = self.expect_success(programs.run("postern-perf", *WORK, "latency", PTL_CAPTURE="/dev/full"))
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        self.assertIn("the capture to /dev/full has ended, all else goes on: No space left on device", done.stderr)
+        self.assertIn("the capture to /dev/full has ended and the program goes on: No space left on device", done.stderr)
 
 
 class Made(Case):

@@ -308,7 +308,7 @@ class Live(programs.Case):
         _, found, done = self.findings(PTL_IP="127.0.0.1/8", **settings)
         self.assertEqual(found["interface"]["level"], "warning", done.stdout)
         self.assertIn("127.0.0.1 as well, on lo", found["interface"]["text"])
-        self.assertIn('PTL_IP of interface 0 is "127.0.0.1/8", which the kernel has as well, on lo', done.stderr)
+        self.assertIn('PTL_IP of interface 0 is "127.0.0.1/8", which is also the kernel\'s address on lo', done.stderr)
         _, found, done = self.findings(PTL_IP="198.18.7.1/24", **settings)
         self.assertEqual(found["interface"]["level"], "ok", done.stdout)
         self.assertNotIn("the kernel has", done.stderr)

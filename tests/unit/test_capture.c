@@ -415,7 +415,7 @@ static void expect_end(const char *name, const char *reason)
 	capture_off(capture);
 	pass(3);
 	hear_end();
-	assert_non_null(strstr((const char *)file, "has ended, all else goes on"));
+	assert_non_null(strstr((const char *)file, "has ended and the program goes on"));
 	assert_non_null(strstr((const char *)file, reason));
 	assert_ptr_equal(strchr((const char *)file, '\n'), strrchr((const char *)file, '\n'));
 }

@@ -359,7 +359,7 @@ static void name_warns(const char *name, const char *advice)
 
 static void settings_load__warns_of_names_that_do_not_exist(void **state)
 {
-	static const char nothing_close[] = "postern-info lists those that have";
+	static const char nothing_close[] = "postern-info lists the settings";
 
 	(void)state;
 	name_warns("PTL_IFACE", "did you mean PTL_IFACE_NAME?");
