@@ -39,7 +39,8 @@ static void output_end(void)
 		_exit(watched_code);
 }
 
-/* /dev/null the wrong way round: who uses it gets the error that he would have got. */
+/* /dev/null opened for the other direction: a program that uses the descriptor gets the error of a
+ * closed one. */
 static void descriptor_hold(int descriptor)
 {
 	if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)

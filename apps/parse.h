@@ -29,7 +29,7 @@ struct process_text {
 };
 struct process_text process_text(ptl_process_id_t id);
 
-/* The same from the front of a text, which is moved on: what lists of them are built of. */
+/* The same from the front of a text, which is moved on: readers of lists call these. */
 bool parse_digits(const char **text, uint64_t max, uint64_t *value);
 bool parse_sized(const char **text, uint64_t max, uint64_t *value);
 

@@ -24,7 +24,8 @@ void grammar_choices_begin(void);
  * line would say nothing new. */
 bool grammar_choice(char *text, size_t size);
 
-/* Prints how commands are written: those that begin with the word, or all. False: there is none. */
+/* Prints the form of the commands that begin with the word, or of all. Returns false if there is
+ * none. */
 bool grammar_help(const char *word);
 
 #endif

@@ -2,7 +2,7 @@
 /* traffic.c - see traffic.h.
  *
  * A generator belongs to the main thread, which starts it, asks it to stop, and joins its thread
- * before it frees it. What both look at is atomic.
+ * before it frees it. Data that both threads use is atomic.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -491,7 +491,7 @@ json_t *traffic_look(void)
 	return json_pack("{so}", "items", items);
 }
 
-/* What came of a generator, which has ended. One that did nothing of what it was for has failed. */
+/* Reports the result of a generator that has ended. A generator that moved nothing has failed. */
 static void traffic_tell(const struct traffic *traffic)
 {
 	uint64_t messages = atomic_load(&traffic->messages);

@@ -29,8 +29,8 @@ void traffic_stop(const char *which);
 void traffic_wait(const char *which, uint64_t timeout);
 /* {"items": [...]} of all that run or have ended and not been told of. */
 json_t *traffic_look(void);
-/* Before the interfaces close: ends all, silently, but those that wait for messages which do not
- * arrive. */
+/* Before the interfaces close: ends all generators silently, except those that wait for
+ * messages which do not arrive. */
 void traffic_end(void);
 /* After the interfaces have been closed, which ended those as well. */
 void traffic_join(void);

@@ -158,7 +158,7 @@ static void request_serve(struct server *server, const struct request *request)
 }
 
 /* Requests are put one behind the other into server->requests and served in that order. They have a
- * queue of their own, so that one that comes while another is served waits. */
+ * queue of their own, so that a request that comes while another is served waits. */
 static void server_open(struct server *server, ptl_interface_t interface)
 {
 	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};

@@ -22,7 +22,7 @@
 #include <postern.h>
 
 #define PORTAL       4
-#define GREETINGS    UINT64_C(0x68656c6c6f) /* match bits: what kind of message this is */
+#define GREETINGS    UINT64_C(0x68656c6c6f) /* match bits: the kind of message */
 #define RECEIVER_PID 1
 #define TRY_AGAIN    UINT64_C(1000000000) /* ns */
 #define TRIES        5

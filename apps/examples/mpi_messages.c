@@ -342,7 +342,7 @@ static void mpi_receive(struct rank *rank, void *buffer, ptl_size_t length, ptl_
 	check(code, "PtlMDUpdate");
 }
 
-/* From here on: the use of it. What message number n from a rank is like. */
+/* From here on the program uses these functions. The length of a rank's message with this number. */
 static ptl_size_t message_length(unsigned number)
 {
 	return number * 2654435761u % LENGTH_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doctor.c - see doctor.h: the table of checks, and what is printed of them. */
+/* doctor.c - see doctor.h: the table of checks, and their results as text. */
 #include "doctor.h"
 
 #include <getopt.h>

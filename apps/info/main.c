@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main.c - postern-info: what this machine and this environment give to a program that uses
+/* main.c - postern-info: shows the means that this machine and environment give to a program that uses
  * Postern.
  *
  * The only program that looks behind the public headers: it lists devices by pmd-glue, which opens

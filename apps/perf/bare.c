@@ -21,7 +21,7 @@
 #define END_PATIENCE (100 * MILLISECOND) /* the measure is over, whether the peer knows or not */
 #define PATIENCE     (3 * SECOND)
 
-/* --- the measures: who sends how much, and when */
+/* --- the measures: how much each end sends, and when */
 
 static uint32_t frames_of(const struct bare *bare, uint64_t size)
 {
@@ -307,7 +307,7 @@ static void frame_heard(struct bare *bare, const struct rte_mbuf *mbuf)
 
 /* --- turns */
 
-/* Nothing has come for a while: what should have come may have been lost. */
+/* Nothing has come for a while: the expected frames may have been lost. */
 static void speak(struct bare *bare, uint64_t silence)
 {
 	if (bare->state == BARE_MEET)

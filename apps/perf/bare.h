@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bare.h - frames bounced over a port with nothing of Postern above it: what the same port, on the
- * same cores, could do at best.
+/* bare.h - frames bounced over a port with nothing of Postern above it: the best that the same port
+ * can do on the same cores.
  *
  * Two ends, the client's and the server's, play what the measure of the same name plays with
  * messages. A message is as many frames as it needs, of the largest size that both ports carry;
- * whoever receives copies the payload once to its destination, as any stack must, and whoever sends
- * does not touch it. At most a window of frames is on its way; the receiver credits each half of
+ * the receiver copies the payload once to its destination, as any stack must, and the sender does
+ * not touch it. At most a window of frames is on its way; the receiver credits each half of
  * it.
  *
  * A bare frame, behind Ethernet and the interface's VLAN tag; numbers in the order of the host:
@@ -25,8 +25,8 @@
  *     |  payload; HELLO: size of messages, 8 bytes ...
  *
  * B1. Whatever arrives, nothing is written outside the landing memory, and an end that hears
- *     nothing for BARE_PATIENCE gives up. Frames may get lost: what is lost is not counted, and
- *     does not stop a measure.
+ *     nothing for BARE_PATIENCE gives up. Frames may get lost: lost frames are not counted, and
+ *     do not stop a measure.
  * B2. One thread drives an end.
  */
 #ifndef PERF_BARE_H

@@ -37,7 +37,7 @@ static inline uint32_t bare_payload(uint64_t size, uint32_t payload, uint32_t in
 	return left < payload ? (uint32_t)left : payload;
 }
 
-/* Sends what is owed and what is due, as far as the port takes it. */
+/* Sends the credits that are owed and the frames that are due, as far as the port takes them. */
 void bare_send(struct bare *bare);
 
 #endif

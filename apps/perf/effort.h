@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* effort.h - how long is measured, how far a measure is, and what looking at the clock costs.
+/* effort.h - how long is measured, how far a measure is, and the cost of reading the clock.
  *
  * The clock is the library's own: nanoseconds by the TSC. Any thread, after PtlNIInit.
  */
@@ -37,7 +37,7 @@ static inline uint64_t clock_between(uint64_t start, uint64_t end, uint64_t cost
 	return end - start > cost ? end - start - cost : 0;
 }
 
-/* Begins now. window: messages of a step. warm_up: what goes before it and is not counted. */
+/* Begins now. window: messages of a step. warm_up: the part before it, which is not counted. */
 struct course course_begin(const struct effort *effort, uint32_t window, bool warm_up);
 
 /* The part that is done, 1 at the end. */

@@ -188,7 +188,8 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
 	return true;
 }
 
-/* After a look that found nothing. Who shares a CPU with the one he waits for must not keep it. */
+/* To be called after a look that found nothing: a thread that shares its CPU with the thread it waits
+ * for must not keep that CPU. */
 static void give_way(struct manners *manners)
 {
 	uint64_t start;

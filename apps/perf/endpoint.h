@@ -13,7 +13,7 @@
  *     +-------------------------------------------------------------------------+
  *
  * N1. One thread owns an endpoint; the ticker thread uses only what endpoint.c says it does.
- * N2. Whoever waits for an event gets one soon: the ticker puts a TICK to the own process four
+ * N2. A thread that waits for an event gets one soon: the ticker puts a TICK to the own process four
  *     times a second, so that deadlines are kept and the progress line moves although PtlEQWait
  *     knows no time-out.
  * N3. A message to a process that is dead ends in a SEND_FAIL event, which carries the session it
@@ -42,7 +42,7 @@ enum control_kind {
 	CONTROL_BUSY,    /* server: another client is being served */
 	CONTROL_REFUSED, /* server: measure = its PROTOCOL, argument = its largest window; the same
 			  * as the client's if it is the memory that is missing */
-	CONTROL_SHAPE, /* client: what the match list shall be like for the next measure; argument =
+	CONTROL_SHAPE,   /* client: the form of the match list for the next measure; argument =
 			  * depth, number = wildcards, and position in its upper half */
 	CONTROL_PREPARE, /* client: a measure begins; argument = window, number = size */
 	CONTROL_READY,   /* server: the first message may come */
@@ -118,8 +118,8 @@ struct landing {
 	bool owner; /* of the memory */
 };
 
-/* shared: another peer's landing, whose memory is used here too, or NULL. False when there is no
- * memory. */
+/* shared: another peer's landing, whose memory is used here too, or NULL. Returns false if there is
+ * no memory. */
 bool landing_open(struct landing *landing, struct endpoint *endpoint, ptl_process_id_t peer,
 	size_t size, const struct landing *shared);
 /* Waits until nothing is landing any more. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* figures.h - the figures that stand for many times: what tables, JSON, CSV and plots have of a
- * latency. */
+/* figures.h - the figures that stand for many times: tables, JSON, CSV and plots show these
+ * of a latency. */
 #ifndef PERF_FIGURES_H
 #define PERF_FIGURES_H
 

@@ -12,8 +12,8 @@
 #include "complain.h"
 #include "leave.h"
 
-/* seconds for last words and for interfaces to close: whoever complains may hold what that takes,
- * and nobody may read */
+/* seconds for last messages and for interfaces to close: a complaining thread may hold a lock that
+ * closing needs, and the reader of a pipe may not read */
 #define PATIENCE 2
 
 static atomic_flag leaving = ATOMIC_FLAG_INIT;

@@ -3,7 +3,7 @@
  * gives them back.
  *
  * L1. Meanwhile nothing drives the interfaces' engines, so calls that wait for an answer would wait
- *     for ever: none is made. What peers send is lost, and sent again by them later.
+ *     for ever: none is made. Frames from peers are lost, and retransmitted later.
  * L2. Bare frames run where the engines ran: inline in the calling thread, else in a thread on the
  *     poll thread's CPU; both ends in one thread where one thread polled both.
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* options.c - the command line. See options.h.
  *
- * O1. rows[] is all there is: what getopt_long() takes, what --help prints and what a wrong option
- * is
- *     told come from it.
+ * O1. rows[] names all options: getopt_long()'s table, --help and the message about a wrong option
+ *     are made from it.
  */
 #include <assert.h>
 #include <getopt.h>

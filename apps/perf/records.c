@@ -89,7 +89,7 @@ void json_result(const struct result *result, const struct result *bare, bool fi
 	putchar('}');
 }
 
-/* --- CSV: the same columns for every run; what does not apply is empty */
+/* --- CSV: the same columns for every run; a column that does not apply is empty */
 
 void csv_machine(const struct machine *machine, ptl_process_id_t self, ptl_process_id_t peer)
 {

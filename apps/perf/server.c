@@ -2,8 +2,8 @@
 /* server.c - see server.h.
  *
  * V1. Between sessions landing.memory is NULL and client means nothing.
- * V2. What arrives with another session's number is of a client that is gone, or not yet served,
- *     and changes nothing but to be told BUSY.
+ * V2. A message with another session's number comes from a client that has gone or is not served
+ *     yet. It is answered with BUSY and changes nothing else.
  */
 #include <stdarg.h>
 #include <stdio.h>

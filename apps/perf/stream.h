@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stream.h - windows of puts one way: what the sender has on its way, and what the receiver has
- * seen.
+/* stream.h - windows of puts one way: the windows that the sender has on the way, and those that
+ * the receiver has seen.
  *
  * S1. At most STREAM_WINDOWS windows are on their way; a window counts as arrived when the
  * receiver's program, not only its library, has seen every message of it and has said so with a

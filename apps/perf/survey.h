@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* survey.h - one trial, in runs, each with a warm-up of its own: with bare frames, one run of them
- * and one of messages in turns, so that what else the machine does meets both alike.
+ * and one of messages in turns, so that other work of the machine disturbs both alike.
  *
  * V1. Times of all runs are counted together; a rate is the median of the runs'.
  */

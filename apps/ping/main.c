@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main.c - postern-ping: is a process there, how far is it, and what size of frame gets through? */
+/* main.c - postern-ping: asks whether a process is there, how far it is, and what size of frame
+ * gets through. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

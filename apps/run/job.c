@@ -404,8 +404,8 @@ static void ranks_start(const struct job_options *options)
 
 /* --- the turn */
 
-/* A descriptor for those signals that end the job or say that a child has ended. What this process
- * was told to ignore it ignores. */
+/* A descriptor for the signals that end the job or report the end of a child. A signal that this
+ * process was started to ignore stays ignored. */
 static int signals_open(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
@@ -467,7 +467,7 @@ static void job_turn(int signals)
 		signals_turn(signals);
 }
 
-/* While the job ends: ranks that take their time, and what they have left behind. */
+/* While the job ends: kills ranks that have not ended in time, and processes that ranks left. */
 static void job_kill(void)
 {
 	if (alive > 0 && now() < kill_at)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job.h - the processes of a job on this machine: their start, what they ask, and their end. */
+/* job.h - the processes of a job on this machine: their start, their requests, and their end. */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H
 

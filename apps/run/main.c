@@ -99,7 +99,7 @@ static void options_read(int count, char **words, struct options *options)
 	uint64_t number;
 	int letter;
 
-	/* +: what follows the program is the program's. */
+	/* +: words after the program's name are the program's. */
 	while ((letter = getopt_long(count, words, "+n:lH:hV", long_options, NULL)) != -1)
 		option_take(letter, optarg, options);
 	options->job.words = words + optind;
