@@ -342,7 +342,9 @@ static void mpi_receive(struct rank *rank, void *buffer, ptl_size_t length, ptl_
 	check(code, "PtlMDUpdate");
 }
 
-/* From here on the program uses these functions. The length of a rank's message with this number. */
+/* --- the program that uses these functions
+ *
+ * The length of message number from a rank. */
 static ptl_size_t message_length(unsigned number)
 {
 	return number * 2654435761u % LENGTH_MAX;

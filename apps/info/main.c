@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main.c - postern-info: shows the means that this machine and environment give to a program that uses
- * Postern.
+/* main.c - postern-info: shows the devices and settings that this machine and environment give to a
+ * program that uses Postern.
  *
  * The only program that looks behind the public headers: it lists devices by pmd-glue, which opens
  * none.

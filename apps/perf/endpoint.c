@@ -188,8 +188,8 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
 	return true;
 }
 
-/* To be called after a look that found nothing: a thread that shares its CPU with the thread it waits
- * for must not keep that CPU. */
+/* To be called after a look that found nothing: a thread must not keep the CPU that it shares with
+ * the thread it waits for. */
 static void give_way(struct manners *manners)
 {
 	uint64_t start;

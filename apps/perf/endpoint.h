@@ -13,9 +13,9 @@
  *     +-------------------------------------------------------------------------+
  *
  * N1. One thread owns an endpoint; the ticker thread uses only what endpoint.c says it does.
- * N2. A thread that waits for an event gets one soon: the ticker puts a TICK to the own process four
- *     times a second, so that deadlines are kept and the progress line moves although PtlEQWait
- *     knows no time-out.
+ * N2. A thread that waits for an event gets one soon: the ticker puts a TICK to the own process
+ *     four times a second, so that deadlines are kept and the progress line moves although
+ *     PtlEQWait knows no time-out.
  * N3. A message to a process that is dead ends in a SEND_FAIL event, which carries the session it
  *     belonged to.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plot.h - results as a drawing by gnuplot, into a file or the terminal: how times are distributed,
- * and how they depend on sizes, depths and numbers of peers. Each chart is drawn if there are results
- * for it.
+ * and how they depend on sizes, depths and numbers of peers. Each chart is drawn if it has
+ * results.
  */
 #ifndef PERF_PLOT_H
 #define PERF_PLOT_H

@@ -45,8 +45,8 @@ struct counters {
 };
 
 void counters_begin(struct counters *counters, ptl_handle_ni_t ni);
-/* Prints the counters that have changed; who: the interface's process id. To be called between report_results_end()
- * and report_counters_end(). */
+/* Prints the counters that have changed; who: the interface's process id. To be called between
+ * report_results_end() and report_counters_end(). */
 void report_counters(
 	struct report *report, const struct counters *counters, ptl_process_id_t who, bool first);
 void report_counters_end(struct report *report);

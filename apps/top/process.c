@@ -280,6 +280,6 @@ double busy_of(const struct interface *interface)
 		now->busy < before->busy)
 		return -1;
 	part = (double)(now->busy - before->busy) / (double)(now->elapsed - before->elapsed);
-	/* A turn is counted at its end, with its part before the last look, so the part can exceed 1. */
+	/* A turn is counted at its end, also its time before the last look, so 1 is exceeded. */
 	return part < 1 ? part : 1;
 }

@@ -35,7 +35,7 @@ class Complaints(programs.Case):
 
     def test_dpdk_is_not_asked_for_help(self):
         for word in ("--help", "-h", "--hel"):
-            self.expect(self.info(PTL_EAL_ARGS=word), 1, word, "leave it out")
+            self.expect(self.info(PTL_EAL_ARGS=word), 1, word, "remove it")
 
     def test_settings_without_effect_are_warned_about(self):
         self.expect(self.info(PTL_IP="10.0.0.1/24"), 0, "PTL_IP has no effect without PTL_ENCAP=udp")
