@@ -641,6 +641,17 @@ static bool newcomer_enter(
 	return true;
 }
 
+/* A process that does not fit finds the same in the answer, and has a line for its user. */
+static void refusal_explain(struct hall *hall, int socket)
+{
+	char byte;
+	/* The end of a socket with unread wake-ups would overtake the answer. */
+	for (unsigned n = 0; n < WAKES_AT_ONCE; n++)
+		if (recv(socket, &byte, sizeof(byte), MSG_DONTWAIT) <= 0)
+			break;
+	(void)hello_send(hall, socket, KIND_ANSWER, -1);
+}
+
 enum newcomer {
 	NEWCOMER_WAITS, /* it has said nothing yet */
 	NEWCOMER_IN,    /* it has become a link */
@@ -652,13 +663,16 @@ static enum newcomer newcomer_hear(struct hall *hall, int socket)
 	struct parcel parcel;
 	struct ucred who;
 	enum heard heard = parcel_receive(&parcel, socket, 2);
-	bool entered;
+	bool entered = false;
 	if (heard == HEARD_NOTHING)
 		return NEWCOMER_WAITS;
 	hall->refused[REFUSED_SILENT] += heard == HEARD_END;
-	entered = heard == HEARD_MESSAGE && peer_trusted(hall, socket, &who) &&
-		  parcel_fits(hall, &parcel, KIND_HELLO) &&
-		  newcomer_enter(hall, socket, &parcel, &who);
+	if (heard == HEARD_MESSAGE && peer_trusted(hall, socket, &who)) {
+		if (parcel_fits(hall, &parcel, KIND_HELLO))
+			entered = newcomer_enter(hall, socket, &parcel, &who);
+		else
+			refusal_explain(hall, socket);
+	}
 	parcel_close(&parcel);
 	if (!entered)
 		socket_close(hall, &socket);

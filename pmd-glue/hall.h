@@ -18,8 +18,8 @@
  *     name, and it removes a socket that a dead process left there.
  * H2. All that can be checked of another process's message is checked. The kernel reports its user.
  *     Its memory must have the agreed size and seals, so that nobody can truncate it under a
- *     reader. A refused process sees the end of its socket; a counter counts each reason, and the
- *     log has one line for each.
+ *     reader. A refused process sees the end of its socket, behind an answer if its sizes or its
+ *     version do not fit. A counter counts each reason, and the log has one line for each.
  * H3. The maker of a link may use the memory at once. Until the link is answered, each hall_wake()
  *     wakes the other process, so it overlooks nothing that was published before its answer.
  * H4. If two processes connect to each other at the same time, the link of the process with the

@@ -139,7 +139,8 @@ class Remote(programs.Case):
         server = self.server(PTL_MTU="1500")
         done = programs.run("postern-ping", *QUICK, "--timeout", "100ms", "1:1", **self.node())
         self.assertEqual(done.returncode, 1)
-        self.assertIn("give both the same PTL_MTU", server.stderr.readline())
+        for said in (done.stderr, server.stderr.readline()):
+            self.assertIn("give both the same PTL_MTU", said)
         report = self.expect_json(programs.run(
             "postern-ping", *QUICK, "--json", "--mtu", "1:1", **self.node(PTL_MTU="1500")))
         self.assertEqual(report["path_mtu"]["target"], 1500)

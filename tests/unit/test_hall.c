@@ -757,13 +757,16 @@ static int page_good(void)
 	return file_make(PAGE, SEALS | F_SEAL_FUTURE_WRITE);
 }
 
+/* An answer may come before the end. */
 static bool raw_ended(int fd)
 {
 	struct pollfd end = {.fd = fd, .events = POLLIN};
-	char byte;
+	struct hello answer;
 
 	assert_int_equal(poll(&end, 1, WAIT), 1);
-	return recv(fd, &byte, 1, 0) <= 0;
+	if (recv(fd, &answer, sizeof(answer), 0) == sizeof(answer))
+		assert_int_equal(answer.kind, 2);
+	return recv(fd, &answer, sizeof(answer), 0) <= 0;
 }
 
 /* The hall refuses it, and nothing stays; the caller's descriptors are closed. */
@@ -838,6 +841,34 @@ static void hall_turn__refuses_another_hello(void **state)
 		assert_counted(hall, cases[n].refusal);
 		hall_close(hall);
 	}
+}
+
+/* Both users read that the sizes of frames differ, also when this process has woken the other. */
+static void hall_connect__tells_what_does_not_fit(void **state)
+{
+	struct hall *one = hall_of(1), *two;
+	struct hall_options options = {
+		.nid = NID, .pid = 2, .frame_size = 1514, .pair_bytes = BYTES, .touched = TOUCHED};
+	struct hall_link *link;
+
+	(void)state;
+	two = hall_open(&options);
+	assert_non_null(two);
+	link = hall_connect(two, 1);
+	assert_non_null(link);
+	hall_wake(link);
+	hall_wake(link);
+	expect_nothing(one);
+	assert_ptr_equal(expect(two, HALL_ENDED), link);
+	assert_true(log_said("process id 2 in"));
+	assert_true(log_said("has frames of 1514 bytes and this process of 9000"));
+	assert_true(log_said("process id 1 in"));
+	assert_true(log_said("has frames of 9000 bytes and this process of 1514"));
+	assert_counted(one, REFUSED_SIZE);
+	assert_counted(two, REFUSED_SIZE);
+	forget(two, link);
+	hall_close(one);
+	hall_close(two);
 }
 
 static void hall_turn__refuses_other_descriptors(void **state)
@@ -1286,6 +1317,7 @@ int main(void)
 		CASE(hall_open__leaves_the_sockets_of_the_living),
 		CASE(hall_turn__tells_the_end_of_a_killed_process),
 		CASE(hall_turn__refuses_another_hello),
+		CASE(hall_connect__tells_what_does_not_fit),
 		CASE(hall_turn__refuses_other_descriptors),
 		CASE(hall_connect__refuses_another_answer),
 		CASE(hall_turn__lets_floods_pass),
