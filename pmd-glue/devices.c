@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <pmd-glue/device.h>
+#include <pmd-glue/gate.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kernel.h>
@@ -74,14 +75,17 @@ static void interface_driver(const char *name, char *driver, size_t size)
 
 static void list_interface(struct device_list *list, const char *name)
 {
+	struct sockaddr_un gate;
 	char driver[32];
 	if (file_number(INTERFACES, name, "type") != TYPE_ETHERNET)
 		return;
 	interface_driver(name, driver, sizeof(driver));
 	if (!kernel_is_up(name))
 		list_add(list, name, driver, false, "is down: ip link set %s up", name);
+	else if (gate_address(&gate, name) && access(gate.sun_path, F_OK) == 0)
+		list_add(list, name, driver, true, "usable, through posternd");
 	else if (!kernel_may_open())
-		list_add(list, name, driver, false, KERNEL_NEEDS);
+		list_add(list, name, driver, false, KERNEL_NEEDS, name);
 	else
 		list_add(list, name, driver, true, "usable, MTU %ld",
 			file_number(INTERFACES, name, "mtu"));

@@ -30,6 +30,10 @@ bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
 #define GLUE_PID_ANY UINT32_MAX
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid);
 
+/* The same of a card or a kernel interface alone, for posternd: this process is its only owner, and
+ * no node lies over it. */
+struct port *glue_card_open(const char *name, uint32_t mtu);
+
 /* Node id that a device suggests: from its MAC address; without one, as for loops, the interface's
  * number + 1. Never the wildcard. */
 uint32_t glue_port_nid(const struct port *port, unsigned interface);

@@ -21,19 +21,16 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-#include <linux/magic.h>
 #include <linux/membarrier.h>
 
 #include <base/clock.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/place.h>
+#include <pmd-glue/shared.h>
 
 #define LINKS_MAX      1024u
 #define HALF_OPEN_MAX  16u
@@ -44,13 +41,9 @@
 #define ACCEPTS_AT_ONCE 16u
 #define VAIN_AT_ONCE    4u  /* of these, connections that are refused, or have said nothing yet */
 #define WAKES_AT_ONCE   64u /* of one link */
-#define FALLOCATE_TRIES 100u
 
-#define MAGIC           UINT32_C(0x6c6c6148)
-#define VERSION         1u
-#define DESCRIPTORS_MAX 2u
-#define SEALS_MEMORY    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define SEALS_PAGE      (SEALS_MEMORY | F_SEAL_FUTURE_WRITE)
+#define MAGIC   UINT32_C(0x6c6c6148)
+#define VERSION 1u
 
 enum kind { KIND_HELLO = 1, KIND_ANSWER };
 
@@ -65,13 +58,7 @@ struct hello {
 	uint64_t incarnation;
 };
 
-/* What came with one message. */
-struct parcel {
-	struct hello hello;
-	size_t length;
-	unsigned count;
-	int fds[DESCRIPTORS_MAX];
-};
+static_assert(sizeof(struct hello) <= PARCEL_BYTES, "a parcel holds it");
 
 /* A connection that has not said HELLO. */
 struct half_open {
@@ -177,70 +164,10 @@ static void halls_remove(struct hall *hall)
 
 /* --- memory --- */
 
-static size_t page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* A file of bytes, the first of which have memory. -1: errno says why. */
-static int memory_file(size_t bytes, size_t touched)
-{
-	struct rlimit files;
-	int fd, error = 0;
-	/* A file beyond the limit would end the process by a signal. */
-	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < bytes) {
-		errno = EFBIG;
-		return -1;
-	}
-	fd = memfd_create("postern-pair", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -1;
-	if (ftruncate(fd, (off_t)bytes) != 0)
-		error = errno;
-	for (unsigned n = 0; error == 0 && touched > 0 && n < FALLOCATE_TRIES; n++) {
-		if (fallocate(fd, 0, 0, (off_t)touched) == 0)
-			break;
-		error = errno == EINTR && n + 1 < FALLOCATE_TRIES ? 0 : errno;
-	}
-	if (error == 0)
-		return fd;
-	close(fd);
-	errno = error;
-	return -1;
-}
-
-static void *memory_map(int fd, size_t bytes, int protection)
-{
-	void *memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
-/* Maps another process's file, H2. The file system's type excludes hugepages, which may be missing
- * when they are touched. */
-static void *memory_accept(int fd, size_t bytes, int seals, int protection)
-{
-	struct statfs system;
-	struct stat status;
-	int sealed = fcntl(fd, F_GET_SEALS);
-	if (sealed < 0 || (sealed & seals) != seals || fstat(fd, &status) != 0 ||
-		status.st_size != (off_t)bytes || fstatfs(fd, &system) != 0 ||
-		system.f_type != TMPFS_MAGIC)
-		return NULL;
-	return memory_map(fd, bytes, protection);
-}
-
 static bool page_make(struct hall *hall)
 {
-	hall->page_file = memory_file(page_size(), page_size());
-	if (hall->page_file >= 0)
-		hall->word = memory_map(hall->page_file, page_size(), PROT_READ | PROT_WRITE);
-	if (hall->word && fcntl(hall->page_file, F_ADD_SEALS, SEALS_PAGE) == 0)
-		return true;
-	log_error("node: no memory can be shared with other processes: %s: free some memory, raise "
-		  "the limits of open files and of file sizes (ulimit -n, ulimit -f), or use Linux "
-		  "5.1 or newer",
-		strerror(errno));
-	return false;
+	hall->word = shared_page_make(&hall->page_file);
+	return hall->word != NULL;
 }
 
 /* --- messages --- */
@@ -260,76 +187,14 @@ static struct hello hello_make(const struct hall *hall, enum kind kind)
 static bool hello_send(const struct hall *hall, int socket, enum kind kind, int memory)
 {
 	struct hello hello = hello_make(hall, kind);
-	const int fds[DESCRIPTORS_MAX] = {hall->page_file, memory};
-	size_t bytes = (kind == KIND_HELLO ? 2 : 1) * sizeof(int);
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(fds))];
-	} control = {0};
-	struct iovec vector = {.iov_base = &hello, .iov_len = sizeof(hello)};
-	struct msghdr message = {.msg_iov = &vector,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = CMSG_SPACE(bytes)};
-	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
-	part->cmsg_level = SOL_SOCKET;
-	part->cmsg_type = SCM_RIGHTS;
-	part->cmsg_len = CMSG_LEN(bytes);
-	memcpy(CMSG_DATA(part), fds, bytes);
-	return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(hello);
+	const int fds[] = {hall->page_file, memory};
+
+	return parcel_send(socket, &hello, sizeof(hello), fds, kind == KIND_HELLO ? 2 : 1);
 }
 
-static void parcel_close(struct parcel *parcel)
+static const struct hello *hello_of(const struct parcel *parcel)
 {
-	while (parcel->count > 0)
-		close(parcel->fds[--parcel->count]);
-}
-
-/* Takes what the kernel has put into this process's table, whatever the number. */
-static void parcel_unpack(struct parcel *parcel, struct msghdr *message)
-{
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
-		part = CMSG_NXTHDR(message, part)) {
-		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t n = 0; n < count; n++) {
-			int fd;
-			memcpy(&fd, CMSG_DATA(part) + n * sizeof(fd), sizeof(fd));
-			if (parcel->count < DESCRIPTORS_MAX)
-				parcel->fds[parcel->count++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
-enum heard { HEARD_NOTHING, HEARD_MESSAGE, HEARD_END };
-
-/* One message, with its descriptors, which the caller closes. A message of another length, or with
- * another number of descriptors than it should have, has the length 0. */
-static enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptors)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
-	} control;
-	struct iovec vector = {.iov_base = &parcel->hello, .iov_len = sizeof(parcel->hello)};
-	struct msghdr message = {.msg_iov = &vector,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	ssize_t length;
-	*parcel = (struct parcel){0};
-	length = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (length < 0 && (errno == EAGAIN || errno == EINTR))
-		return HEARD_NOTHING;
-	if (length <= 0)
-		return HEARD_END;
-	parcel_unpack(parcel, &message);
-	if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 && parcel->count == descriptors)
-		parcel->length = (size_t)length;
-	return HEARD_MESSAGE;
+	return (const struct hello *)(const void *)parcel->bytes;
 }
 
 /* H2. Who is at the other end, by the kernel's word. */
@@ -370,7 +235,7 @@ static bool hello_sizes(struct hall *hall, const struct hello *hello)
 
 static bool parcel_fits(struct hall *hall, const struct parcel *parcel, enum kind kind)
 {
-	const struct hello *hello = &parcel->hello;
+	const struct hello *hello = hello_of(parcel);
 	if (parcel->length < offsetof(struct hello, kind) || hello->magic != MAGIC) {
 		complain(hall, REFUSED_STRANGE,
 			"node: a program that does not speak as Postern does has connected in %s "
@@ -442,7 +307,7 @@ static void link_end(struct hall *hall, struct hall_link *link)
 static void page_unmap(struct hall_link *link)
 {
 	if (link->asleep != &unanswered)
-		munmap((void *)(uintptr_t)link->asleep, page_size());
+		munmap((void *)(uintptr_t)link->asleep, shared_page_bytes());
 	link->asleep = &unanswered;
 }
 
@@ -511,13 +376,13 @@ void hall_drop(struct hall *hall, struct hall_link *link)
 static bool link_answered(struct hall *hall, struct hall_link *link, const struct parcel *parcel)
 {
 	void *page;
-	if (!parcel_fits(hall, parcel, KIND_ANSWER) || parcel->hello.pid != link->pid)
+	if (!parcel_fits(hall, parcel, KIND_ANSWER) || hello_of(parcel)->pid != link->pid)
 		return false;
-	page = memory_accept(parcel->fds[0], page_size(), SEALS_PAGE, PROT_READ);
+	page = shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	if (!page)
 		return false;
 	link->asleep = page;
-	link->incarnation = parcel->hello.incarnation;
+	link->incarnation = hello_of(parcel)->incarnation;
 	link->answered = true;
 	link_report(hall, link, HALL_ANSWERED);
 	return true;
@@ -573,19 +438,20 @@ struct accepted {
 static bool parcel_map(struct hall *hall, const struct parcel *parcel, struct accepted *accepted)
 {
 	size_t bytes = hall->options.pair_bytes;
-	accepted->page = memory_accept(parcel->fds[0], page_size(), SEALS_PAGE, PROT_READ);
+	accepted->page =
+		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	accepted->memory =
-		memory_accept(parcel->fds[1], bytes, SEALS_MEMORY, PROT_READ | PROT_WRITE);
+		shared_accept(parcel->fds[1], bytes, SHARED_SEALS, PROT_READ | PROT_WRITE);
 	if (accepted->page && accepted->memory)
 		return true;
 	if (accepted->page)
-		munmap(accepted->page, page_size());
+		munmap(accepted->page, shared_page_bytes());
 	if (accepted->memory)
 		munmap(accepted->memory, bytes);
 	complain(hall, REFUSED_MEMORY,
 		"node: process id %u in %s shares memory that is unsealed, of another size or "
 		"cannot be mapped, and is refused: run both with the same version of Postern",
-		parcel->hello.pid, hall->place.path);
+		hello_of(parcel)->pid, hall->place.path);
 	return false;
 }
 
@@ -618,12 +484,12 @@ static bool newcomer_enter(
 {
 	struct accepted accepted;
 	struct hall_link *link, *replaced;
-	if (!newcomer_welcome(hall, &parcel->hello, &replaced) || (!replaced && !link_room(hall)) ||
-		!parcel_map(hall, parcel, &accepted))
+	if (!newcomer_welcome(hall, hello_of(parcel), &replaced) ||
+		(!replaced && !link_room(hall)) || !parcel_map(hall, parcel, &accepted))
 		return false;
-	link = replaced ? replaced : link_make(hall, parcel->hello.pid);
+	link = replaced ? replaced : link_make(hall, hello_of(parcel)->pid);
 	if (!link || !hello_send(hall, socket, KIND_ANSWER, -1) || !link_join(hall, link, socket)) {
-		munmap(accepted.page, page_size());
+		munmap(accepted.page, shared_page_bytes());
 		munmap(accepted.memory, hall->options.pair_bytes);
 		if (link && !replaced)
 			hall_drop(hall, link);
@@ -632,7 +498,7 @@ static bool newcomer_enter(
 	page_unmap(link);
 	link->asleep = accepted.page;
 	link->memory = accepted.memory;
-	link->incarnation = parcel->hello.incarnation;
+	link->incarnation = hello_of(parcel)->incarnation;
 	link->uid = who->uid;
 	link->process = who->pid;
 	link->end = 1;
@@ -783,15 +649,7 @@ bool hall_turn(struct hall *hall, struct hall_link **link, enum hall_event *even
 
 bool hall_sleep(struct hall *hall, bool asleep)
 {
-	uint32_t word = atomic_load_explicit(hall->word, memory_order_relaxed);
-	if ((word % 2 != 0) == asleep)
-		return true;
-	atomic_store_explicit(hall->word, word + 1, memory_order_seq_cst);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!asleep || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
-		return true;
-	atomic_store_explicit(hall->word, word + 2, memory_order_relaxed);
-	return false;
+	return shared_sleep(hall->word, asleep);
 }
 
 int hall_set(const struct hall *hall)
@@ -830,9 +688,9 @@ static bool connect_passes(int error)
 static void *link_memory(const struct hall *hall, int *file)
 {
 	void *memory = NULL;
-	*file = memory_file(hall->options.pair_bytes, hall->options.touched);
-	if (*file >= 0 && fcntl(*file, F_ADD_SEALS, SEALS_MEMORY) == 0)
-		memory = memory_map(*file, hall->options.pair_bytes, PROT_READ | PROT_WRITE);
+	*file = shared_file(hall->options.pair_bytes, hall->options.touched);
+	if (*file >= 0 && fcntl(*file, F_ADD_SEALS, SHARED_SEALS) == 0)
+		memory = shared_map(*file, hall->options.pair_bytes, PROT_READ | PROT_WRITE);
 	return memory;
 }
 
@@ -966,7 +824,7 @@ void hall_close(struct hall *hall)
 	close_and_forget(&hall->page_file);
 	place_close(&hall->place);
 	if (hall->word)
-		munmap((void *)(uintptr_t)hall->word, page_size());
+		munmap((void *)(uintptr_t)hall->word, shared_page_bytes());
 	halls_remove(hall);
 	free(hall);
 }

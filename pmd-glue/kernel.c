@@ -88,8 +88,12 @@ uint32_t kernel_check(int query, const char *interface, const char *kind)
 		return 0;
 	}
 	if (!kernel_may_open() || (kind[0] && !administrates())) {
-		log_error("%s%s: sending raw frames %s", kind, interface,
-			kind[0] ? "by af_xdp needs root: run the program with sudo" : KERNEL_NEEDS);
+		if (kind[0])
+			log_error("%s%s: sending raw frames by af_xdp needs root: run the program "
+				  "with sudo, or start `posternd --iface %s%s` as root",
+				kind, interface, kind, interface);
+		else
+			log_error("%s: sending raw frames " KERNEL_NEEDS, interface, interface);
 		return 0;
 	}
 	if (kernel_ask(query, interface, SIOCGIFHWADDR, &answer) != 0 ||

@@ -9,7 +9,9 @@
 #include <net/if.h>
 
 /* The remedy for a process that may not open one. */
-#define KERNEL_NEEDS "needs CAP_NET_RAW: run as root or setcap cap_net_raw+ep PROGRAM"
+#define KERNEL_NEEDS                                                                               \
+	"needs CAP_NET_RAW: start `posternd --iface %s` as root, or run as root or setcap "        \
+	"cap_net_raw+ep PROGRAM"
 
 /* A socket to ask the kernel with; -1 after an error line. */
 int kernel_query(const char *interface);

@@ -770,7 +770,7 @@ static void packet_select(struct port *port, const struct port_selection *wanted
 						  offsetof(struct rte_udp_hdr, dst_port)));
 		program_require(&program, wanted->udp_port);
 	}
-	for (uint32_t n = 0; n < sizeof(wanted->key); n += 4) {
+	for (uint32_t n = 0; n < (wanted->any_process ? 4 : sizeof(wanted->key)); n += 4) {
 		program_load(&program, BPF_W | BPF_IND, wanted->at + n);
 		program_require(&program, (uint32_t)key[n] << 24 | (uint32_t)key[n + 1] << 16 |
 						  (uint32_t)key[n + 2] << 8 | key[n + 3]);

@@ -96,6 +96,7 @@ struct pair {
 	_Alignas(LINE) struct outgoing out;
 	uint32_t frame_size;
 	bool unsound;
+	bool whole; /* pair_set_whole() */
 	bool closed;
 	_Alignas(LINE) struct incoming in;
 	struct rte_mempool *pool;
@@ -327,7 +328,7 @@ static void tail_attach(struct pair *pair, struct rte_mbuf *frame, struct rte_mb
 static inline struct rte_mbuf *frame_make(
 	struct pair *pair, const struct place *place, uint32_t head, uint32_t tail)
 {
-	bool attach = tail > 0 && pair->in.newest - pair->in.oldest < PAIR_TAILS;
+	bool attach = tail > 0 && !pair->whole && pair->in.newest - pair->in.oldest < PAIR_TAILS;
 	struct rte_mbuf *frame = rte_pktmbuf_alloc(pair->pool);
 	struct rte_mbuf *segment = frame && attach ? rte_pktmbuf_alloc(pair->pool) : NULL;
 	uint8_t *to;
@@ -401,6 +402,11 @@ uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t coun
 bool pair_sound(const struct pair *pair)
 {
 	return !pair->unsound;
+}
+
+void pair_set_whole(struct pair *pair)
+{
+	pair->whole = true;
 }
 
 void pair_move(struct pair *from, struct pair *to)

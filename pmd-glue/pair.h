@@ -68,6 +68,9 @@ size_t pair_bytes_touched(void);
  * hold frame_size bytes behind the headroom. frame_size: the same at both ends, FRAME_MIN to
  * FRAME_MAX. NULL: out of memory, and the mapping stays the caller's. */
 struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uint32_t frame_size);
+/* From now on each received frame is one segment, copied out of the shared memory as a whole, which
+ * the peer cannot change any more. */
+void pair_set_whole(struct pair *pair);
 /* Takes frames from the front while there is room, and returns how many; they are copied and
  * freed when it returns, the rest stay the caller's. Frames that are too long or too short are
  * dropped and counted. */

@@ -49,10 +49,39 @@ static struct port *port_open_usual(unsigned interface, uint32_t mtu, uint32_t p
 	return loop_open(NULL, mtu);
 }
 
+/* A card or a kernel interface that is this process's own; *found: the name is one's. */
+static struct port *card_open(const char *name, uint32_t mtu, uint16_t vlan, bool *found)
+{
+	const char *rest;
+
+	*found = true;
+	if ((rest = name_after(name, "xdp:")))
+		return xdp_open(rest, mtu);
+	if (eal_is_pci(name))
+		return device_open_pci(name, mtu, vlan);
+	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)
+		return packet_open(name, mtu);
+	if (strncmp(name, "net_", 4) == 0 || strncmp(name, "eth_", 4) == 0 || strchr(name, ','))
+		return device_open_string(name, mtu, vlan);
+	*found = false;
+	return NULL;
+}
+
+static struct port *card_missing(const char *name)
+{
+	log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the kernel's, "
+		  "postern-info all that can be used",
+		name);
+	return NULL;
+}
+
 static struct port *port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
 {
 	uint16_t vlan = (uint16_t)setting_number_item(SETTING_VLAN, interface, 0);
+	struct port *port;
 	const char *rest;
+	bool absent, found;
+
 	if (!name[0])
 		return loop_open(NULL, mtu);
 	if ((rest = name_after(name, "loop:")))
@@ -70,18 +99,13 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 			name, rest[0] ? rest : "/run/x");
 		return NULL;
 	}
-	if ((rest = name_after(name, "xdp:")))
-		return xdp_open(rest, mtu);
-	if (eal_is_pci(name))
-		return device_open_pci(name, mtu, vlan);
-	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)
+	port = uplink_open_gate(name, mtu, interface, pid, &absent);
+	if (port || !absent)
+		return port;
+	if (strlen(name) < IF_NAMESIZE && !eal_is_pci(name) && if_nametoindex(name) != 0)
 		return uplink_open(name, mtu, interface, pid);
-	if (strncmp(name, "net_", 4) == 0 || strncmp(name, "eth_", 4) == 0 || strchr(name, ','))
-		return device_open_string(name, mtu, vlan);
-	log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the kernel's, "
-		  "postern-info all that can be used",
-		name);
-	return NULL;
+	port = card_open(name, mtu, vlan, &found);
+	return found ? port : card_missing(name);
 }
 
 /* The user wants a polling thread that sleeps until this device signals. */
@@ -96,29 +120,48 @@ static void port_check_calls(const struct port *port)
 		port->name);
 }
 
-struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
+/* What lies around any port. */
+static struct port *port_wrap(struct port *port, unsigned interface)
 {
 	const char *faults = setting_item(SETTING_FAULT, interface);
-	struct port *port;
-	if (!eal_started() && glue_start() != 0)
-		return NULL;
-	port = port_open(interface, name, mtu, pid);
-	if (port)
-		port_check_calls(port);
-	if (port && capture_begin(port, interface) != 0) {
+
+	if (capture_begin(port, interface) != 0) {
 		port->operations->close(port);
 		return NULL;
 	}
-	if (port)
-		log_debug(LOG_PORT,
-			"%s: frames of %u bytes, %u buffers, address "
-			"%02x:%02x:%02x:%02x:%02x:%02x",
-			port->name, port->frame_size, port->pool->size, port->address[0],
-			port->address[1], port->address[2], port->address[3], port->address[4],
-			port->address[5]);
-	if (port && faults[0])
-		port = fault_open(port, interface, faults);
-	return port;
+	log_debug(LOG_PORT,
+		"%s: frames of %u bytes, %u buffers, address "
+		"%02x:%02x:%02x:%02x:%02x:%02x",
+		port->name, port->frame_size, port->pool->size, port->address[0], port->address[1],
+		port->address[2], port->address[3], port->address[4], port->address[5]);
+	return faults[0] ? fault_open(port, interface, faults) : port;
+}
+
+struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
+{
+	struct port *port;
+
+	if (!eal_started() && glue_start() != 0)
+		return NULL;
+	port = port_open(interface, name, mtu, pid);
+	if (!port)
+		return NULL;
+	port_check_calls(port);
+	return port_wrap(port, interface);
+}
+
+struct port *glue_card_open(const char *name, uint32_t mtu)
+{
+	uint16_t vlan = (uint16_t)setting_number_item(SETTING_VLAN, 0, 0);
+	struct port *port;
+	bool found;
+
+	if (!eal_started() && glue_start() != 0)
+		return NULL;
+	port = card_open(name, mtu, vlan, &found);
+	if (!found)
+		port = card_missing(name);
+	return port ? port_wrap(port, 0) : NULL;
 }
 
 uint32_t glue_port_nid(const struct port *port, unsigned interface)

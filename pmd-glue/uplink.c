@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uplink.c - the port of a process on a kernel interface: a socket of its own for frames that leave
- * the machine, and the node (node.c) of those processes that have the same interface and the same
- * user. Called under the front end's lock.
+/* uplink.c - the port of a process on a network that others of this machine share: for frames that
+ * leave the machine posternd (gate.c) or a socket of its own (packet.c), and the node (node.c) of those
+ * processes that have the same network and the same user. Called under the front end's lock.
  *
  * The node's directory is named after all that two processes must have in common to hear each other
  * on the interface: its name and network namespace, their node id, VLAN and UDP port. Without the
@@ -15,6 +15,7 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <pmd-glue/gate.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
 
@@ -42,38 +43,55 @@ static uint32_t uplink_nid(const struct port *port, unsigned number)
 /* A name of a directory for an interface, which may have any name. */
 static void place_name(char *name, size_t size, const char *interface, uint64_t hash)
 {
-	snprintf(name, size, "%s-%016" PRIx64, interface, hash);
+	snprintf(name, size, "%.15s-%016" PRIx64, interface, hash);
 	for (; *name; name++)
 		if (!isalnum((unsigned char)*name) && *name != '-')
 			*name = '_';
 }
 
-struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid)
+/* The node over an uplink, which is closed with it. Without a directory the uplink alone; NULL after
+ * an error line. */
+static struct port *uplink_join(struct port *uplink, const char *name, uint32_t pid, uint64_t hash,
+	uint32_t nid, unsigned number)
 {
-	struct port *socket = packet_open(interface, mtu), *port;
-	char name[IF_NAMESIZE + sizeof("-0123456789abcdef")];
-	struct stat space;
-	uint64_t hash = HASH_START;
-	uint32_t nid;
+	char place[IF_NAMESIZE + sizeof("-0123456789abcdef")];
+	struct port *port;
 
-	if (!socket)
-		return NULL;
-	nid = uplink_nid(socket, number);
-	hash = hash_add(hash, stat("/proc/self/ns/net", &space) == 0 ? space.st_ino : 0);
 	hash = hash_add(hash, nid);
 	hash = hash_add(hash, setting_number_item(SETTING_VLAN, number, 0));
 	hash = hash_add(hash,
 		setting_is(SETTING_ENCAP, "udp") ? setting_number(SETTING_UDP_PORT) | 1 << 16 : 0);
-	place_name(name, sizeof(name), interface, hash);
+	place_name(place, sizeof(place), name, hash);
 	log_clear_error();
-	port = node_open_over(socket, name, nid, pid);
+	port = node_open_over(uplink, place, nid, pid);
 	if (port)
 		return port;
 	if (log_last_error()[0] != '\0') {
-		socket->operations->close(socket);
+		uplink->operations->close(uplink);
 		return NULL;
 	}
 	log_info("%s: without a node, frames between processes of this machine go by the interface",
-		interface);
-	return socket;
+		name);
+	return uplink;
+}
+
+struct port *uplink_open_gate(
+	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool *absent)
+{
+	struct port *gate = gate_open(name, mtu, number, pid, absent);
+
+	return gate ? uplink_join(gate, name, gate->pid, hash_add(HASH_START, 0), gate->nid, number)
+		    : NULL;
+}
+
+struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid)
+{
+	struct port *socket = packet_open(interface, mtu);
+	struct stat space;
+	uint64_t hash = HASH_START;
+
+	if (!socket)
+		return NULL;
+	hash = hash_add(hash, stat("/proc/self/ns/net", &space) == 0 ? space.st_ino : 1);
+	return uplink_join(socket, interface, pid, hash, uplink_nid(socket, number), number);
 }

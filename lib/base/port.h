@@ -57,7 +57,8 @@ struct port_selection {
 	uint16_t udp_port;
 	/* where in a frame without a VLAN tag, bytes from the Ethernet header on, */
 	uint32_t at;
-	uint8_t key[8]; /* this stands: it names the owner */
+	uint8_t key[8];   /* this stands: it names the owner, node id and process id */
+	bool any_process; /* the owner stands for all of its node: the process id does not count */
 };
 
 struct port_operations {
@@ -122,6 +123,9 @@ struct port {
 	/* The node id and the process id of the owner are the port's to give, and are these. */
 	bool named;
 	uint32_t nid, pid;
+	/* So is the user whose id all messages must bear: frames with another one do not leave. */
+	bool attested;
+	uint32_t uid;
 	/* written by receive: since when the first frame of the burst has waited, by the clock of
 	 * the port's owner; 0: not known, some time since the last call */
 	uint64_t arrived;

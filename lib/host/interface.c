@@ -468,6 +468,8 @@ static enum answer interface_open_port(struct interface *interface, unsigned num
 		interface->self.pid = interface->port->pid;
 	else if (interface->self.pid == GLUE_PID_ANY)
 		interface->self.pid = (uint32_t)getpid();
+	if (interface->port->attested)
+		interface->uid = interface->port->uid;
 	interface_select(interface);
 	return ANSWER_OK;
 }

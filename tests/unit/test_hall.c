@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_hall.c - tests of pmd-glue/hall.c: halls of one program, of programs that are killed, and
- * peers that keep to nothing. Covers: pmd-glue/place.c. */
+ * peers that keep to nothing. Covers: pmd-glue/place.c, pmd-glue/shared.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* attest.c - see attest.h.
+ *
+ * A message that asks for something bears its sender's user, by which its target admits it. Answers
+ * bear none that counts. A message's header is in the record that starts it, as a whole.
+ */
+#include "attest.h"
+
+#include <string.h>
+
+#include <wire/encapsulation.h>
+#include <wire/frame.h>
+#include <wire/message.h>
+
+#define VLAN_TYPE 0x8100
+#define TYPE_AT   (2 * FRAME_ADDRESS_BYTES)
+#define TAG_VLAN  0x0fff
+
+static uint16_t type_read(const uint8_t *frame, uint32_t at)
+{
+	return (uint16_t)(frame[at] << 8 | frame[at + 1]);
+}
+
+/* Where the transport header is; 0: the frame is none of Postern's on this VLAN. */
+static uint32_t transport_at(const uint8_t *frame, uint32_t length, uint16_t vlan)
+{
+	uint32_t type_at = TYPE_AT;
+
+	if (length < FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES)
+		return 0;
+	if (vlan != 0) {
+		if (type_read(frame, TYPE_AT) != VLAN_TYPE ||
+			(type_read(frame, TYPE_AT + 2) & TAG_VLAN) != vlan)
+			return 0;
+		type_at += ENCAPSULATION_TAG_BYTES;
+	}
+	return type_read(frame, type_at) == FRAME_ETHERTYPE ? type_at + 2 : 0;
+}
+
+static bool message_is(const struct record *record, uint32_t uid)
+{
+	const uint8_t *header = record->header;
+
+	switch (header[offsetof(struct message_header, kind)]) {
+	case MESSAGE_ACK:
+	case MESSAGE_REPLY:
+	case MESSAGE_REFUSE:
+		return true;
+	default:
+		return word_read(header, 0) >> 32 == uid;
+	}
+}
+
+static bool messages_are(const struct frame_view *frame, uint32_t uid)
+{
+	uint32_t at = 0;
+
+	for (unsigned n = 0; n < frame->header->records; n++) {
+		struct record record;
+
+		at = record_read(frame, at, &record);
+		if (record.kind != RECORD_START && record.kind != RECORD_WHOLE)
+			continue;
+		if (record.header_length < MESSAGE_HEADER_LEAST || !message_is(&record, uid))
+			return false;
+	}
+	return true;
+}
+
+enum switch_verdict attest(const uint8_t *frame, uint32_t length, const struct switch_identity *who)
+{
+	uint32_t at = transport_at(frame, length, who->vlan);
+	struct frame_view view;
+
+	if (at == 0)
+		return SWITCH_FOREIGN;
+	if (memcmp(frame + FRAME_ADDRESS_BYTES, who->address, FRAME_ADDRESS_BYTES) != 0)
+		return SWITCH_ADDRESS;
+	if (frame_decode(frame + at, length - at, &view) != FRAME_OK)
+		return SWITCH_MALFORMED;
+	if (view.header->source_nid != who->nid)
+		return SWITCH_NID;
+	if (view.header->source_pid != who->pid)
+		return SWITCH_PID;
+	return messages_are(&view, who->uid) ? SWITCH_FINE : SWITCH_UID;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* main.c - posternd: has a card or a kernel interface, through which any number of processes of any
+ * number of users reach other machines. The work is done by pmd-glue/switch.c. */
+#include <errno.h>
+#include <getopt.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/log.h>
+#include <base/port.h>
+#include <base/report.h>
+#include <base/settings.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/switch.h>
+#include <postern.h>
+#include <wire/encapsulation.h>
+
+#include "../output.h"
+#include "../parse.h"
+#include "attest.h"
+
+#define EXIT_USAGE       2
+#define MODE_ALL         0666
+#define MODE_GROUP       0660
+#define PAGE             64u /* processes in an answer */
+#define TEXT_OF(x)       #x
+#define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+
+static const char help_text[] =
+	"Usage: posternd --iface NAME [OPTION...]\n"
+	"\n"
+	"Has a network card, or shares a kernel interface, and forwards frames between it and the\n"
+	"processes of this machine, which need no privilege then: with PTL_IFACE_NAME=NAME they\n"
+	"find posternd by itself. Each has a process id and memory of its own. Frames that claim\n"
+	"to be another process's or another user's do not leave. Users take turns at sending.\n"
+	"\n"
+	"NAME is that of a kernel interface (eth1), xdp:eth1, or the PCI address of a card. The\n"
+	"processes have one node id, which the device's address gives, or PTL_NID. PTL_VLAN holds\n"
+	"for all of them; PTL_ENCAP=udp does not go through posternd. A container needs the\n"
+	"directory /run/postern: docker run -v /run/postern:/run/postern.\n"
+	"\n"
+	"posternd can end and start again at any moment. Processes notice, and call again; what\n"
+	"was on its way is sent again.\n"
+	"\n"
+	"  -i, --iface NAME    the card or the interface\n"
+	"  -g, --group GROUP   only root and members of this group may use it; otherwise all may\n"
+	"  -m, --mtu N         bytes in a frame; otherwise as many as the device takes\n"
+	"  -c, --capture FILE  write all frames of the device into this pcapng file\n"
+	"  -h, --help          this text\n"
+	"  -V, --version       the version\n"
+	"\n"
+	"dpdk-telemetry.py answers /posternd/counters and /posternd/processes,FIRST. SIGTERM and\n"
+	"SIGINT end posternd.\n"
+	"\n"
+	"Exit codes: 0 ended by a signal; 1 it cannot have the device; 2 the options were wrong.\n";
+
+static const struct option long_options[] = {
+	{"iface", required_argument, NULL, 'i'},
+	{"group", required_argument, NULL, 'g'},
+	{"mtu", required_argument, NULL, 'm'},
+	{"capture", required_argument, NULL, 'c'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+struct options {
+	const char *iface;
+	gid_t group;  /* (gid_t)-1: all may */
+	uint64_t mtu; /* 0: the device's own */
+};
+
+/* For signals and telemetry, which have no argument. */
+static struct switch_state *the_switch;
+
+static void __attribute__((format(printf, 1, 2))) tell(const char *format, ...)
+{
+	va_list arguments;
+
+	fputs("posternd: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+static _Noreturn void usage(void)
+{
+	fputs("posternd --help lists the options.\n", stderr);
+	exit(EXIT_USAGE);
+}
+
+static gid_t group_read(const char *name)
+{
+	const struct group *group = getgrnam(name);
+	uint64_t number;
+
+	if (group)
+		return group->gr_gid;
+	if (parse_number(name, UINT32_MAX - 1, &number))
+		return (gid_t)number;
+	tell("--group: there is no group \"%s\": make it by groupadd", name);
+	usage();
+}
+
+static void option_take(int letter, char *value, struct options *options)
+{
+	switch (letter) {
+	case 'i':
+		options->iface = value;
+		break;
+	case 'g':
+		options->group = group_read(value);
+		break;
+	case 'm':
+		if (!parse_number(value, PORT_MTU_MAX, &options->mtu) ||
+			options->mtu < PORT_MTU_MIN) {
+			tell("--mtu takes a number from %u to %u, not \"%s\"", PORT_MTU_MIN,
+				PORT_MTU_MAX, value);
+			usage();
+		}
+		break;
+	case 'c':
+		setenv("PTL_CAPTURE", value, 1);
+		break;
+	case 'h':
+		fputs(help_text, stdout);
+		exit(0);
+	case 'V':
+		printf("posternd %s\n", VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
+						POSTERN_VERSION_PATCH));
+		exit(0);
+	default:
+		usage();
+	}
+}
+
+static void options_read(int count, char **words, struct options *options)
+{
+	int letter;
+
+	while ((letter = getopt_long(count, words, "i:g:m:c:hV", long_options, NULL)) != -1)
+		option_take(letter, optarg, options);
+	if (optind < count) {
+		tell("\"%s\" is no option", words[optind]);
+		usage();
+	}
+	if (!options->iface) {
+		tell("which device? Give --iface NAME");
+		usage();
+	}
+}
+
+/* --- telemetry --- */
+
+static void counters_tell(struct report *report, const struct switch_count *count)
+{
+	static const char *const dropped[] = {[SWITCH_FINE] = NULL,
+#define X(constant, name) [constant] = "dropped_" name,
+		SWITCH_DROPS(X)
+#undef X
+	};
+	static const char *const refused[] = {[GATE_WELCOME] = NULL,
+#define X(constant, name) [constant] = "refused_" name,
+		GATE_REFUSALS(X)
+#undef X
+	};
+
+	report_number(report, "users", count->users);
+	report_number(report, "processes", count->processes);
+	report_number(report, "frames_from_port", count->from_port);
+	report_number(report, "frames_to_port", count->to_port);
+	report_number(report, "frames_between_processes", count->between);
+	report_number(report, "frames_for_nobody_here", count->unknown);
+	report_number(report, "frames_processes_did_not_take", count->full);
+	report_number(report, "frames_port_did_not_take", count->lost);
+	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
+		report_number(report, dropped[n], count->dropped[n]);
+	for (unsigned n = 1; n < GATE_VERDICTS; n++)
+		report_number(report, refused[n], count->refused[n]);
+	report_number(report, "refused_broke_rules", count->broken);
+}
+
+static void processes_tell(
+	struct report *report, const struct switch_process *processes, unsigned count)
+{
+	report_array(report, "processes");
+	for (unsigned n = 0; n < count; n++) {
+		report_object(report, NULL);
+		report_number(report, "pid", processes[n].pid);
+		report_number(report, "uid", processes[n].uid);
+		report_number(report, "system_pid", (uint64_t)processes[n].process);
+		report_number(report, "frames_sent", processes[n].sent);
+		report_number(report, "frames_received", processes[n].received);
+		report_number(report, "dropped", processes[n].dropped);
+		report_number(report, "not_taken", processes[n].full);
+		report_close(report);
+	}
+	report_close(report);
+}
+
+static void telemetry_tell(const char *command, const char *parameters, struct report *report)
+{
+	struct switch_process processes[PAGE];
+	struct switch_count count;
+	uint64_t first = 0;
+	int found;
+
+	if (parameters[0] && !parse_number(parameters, UINT32_MAX, &first)) {
+		report_text(report, "error", "the parameter is the number of the first process");
+		return;
+	}
+	found = switch_look(the_switch, &count, processes, (unsigned)first, PAGE);
+	if (found < 0)
+		report_text(report, "error", "posternd is stopped or overloaded: ask again");
+	else if (strcmp(command, "/posternd/counters") == 0)
+		counters_tell(report, &count);
+	else
+		processes_tell(report, processes, (unsigned)found);
+}
+
+/* --- running --- */
+
+static void stop(int number)
+{
+	int error = errno;
+
+	(void)number;
+	switch_stop(the_switch);
+	errno = error;
+}
+
+static void signals_take(void)
+{
+	const struct sigaction action = {.sa_handler = stop};
+
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Opens the device, which hears all that is for this node. NULL after an error line. */
+static struct switch_state *open_all(const struct options *options)
+{
+	struct encapsulation_options outer = {
+		.vlan = (uint16_t)setting_number_item(SETTING_VLAN, 0, 0)};
+	struct switch_options wanted = {.name = options->iface,
+		.vlan = outer.vlan,
+		.mode = options->group == (gid_t)-1 ? MODE_ALL : MODE_GROUP,
+		.group = options->group,
+		.attest = attest};
+	struct port_selection selection;
+	struct switch_state *state;
+
+	if (setting_is(SETTING_ENCAP, "udp")) {
+		tell("PTL_ENCAP=udp does not go through posternd: unset it");
+		return NULL;
+	}
+	wanted.port = glue_card_open(options->iface, (uint32_t)options->mtu);
+	if (!wanted.port)
+		return NULL;
+	wanted.nid = (uint32_t)setting_number_item(SETTING_NID, 0, glue_port_nid(wanted.port, 0));
+	encapsulation_select(&outer, wanted.nid, 0, &selection);
+	selection.any_process = true;
+	wanted.at = selection.at;
+	wanted.ethertype = selection.ethertype;
+	if (wanted.port->operations->select)
+		wanted.port->operations->select(wanted.port, &selection);
+	state = switch_open(&wanted);
+	if (!state)
+		wanted.port->operations->close(wanted.port);
+	else
+		printf("posternd has %s as node %u, with frames of %u bytes\n", options->iface,
+			wanted.nid, wanted.port->frame_size);
+	return state;
+}
+
+int main(int count, char **words)
+{
+	struct options options = {.group = (gid_t)-1};
+
+	output_watch("posternd", EXIT_FAILURE);
+	options_read(count, words, &options);
+	setenv("PTL_IFACE_NAME", options.iface, 1); /* settings for interface 0 are this one's */
+	if (settings_load() != 0)
+		return EXIT_FAILURE;
+	the_switch = open_all(&options);
+	if (!the_switch)
+		return EXIT_FAILURE;
+	signals_take();
+	(void)glue_telemetry_add(
+		"/posternd/counters", "What posternd has forwarded and dropped.", telemetry_tell);
+	(void)glue_telemetry_add("/posternd/processes",
+		"Processes at posternd. Parameter: the first one's number.", telemetry_tell);
+	glue_thread_enter();
+	fflush(stdout);
+	switch_run(the_switch);
+	switch_close(the_switch);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gate.h - what a process and posternd say to each other, and where they meet. The process's end is
+ * gate.c, posternd's is switch.c.
+ *
+ *      process                                       posternd, at /run/postern/NAME/posternd
+ *      GATE_HELLO {wanted process id} + page, memory  --->  checks, maps
+ *                                                    <----  GATE_ANSWER {who it is} + page
+ *      frames through the pair (pair.h), wake-ups     <--->  frames, wake-ups
+ *
+ * The process makes the memory, so that it counts as the process's. Both ends of the socket learn
+ * from the kernel whose the other is: posternd vouches for that user in all frames.
+ */
+#ifndef PMD_GLUE_GATE_H
+#define PMD_GLUE_GATE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include <pmd-glue/shared.h>
+
+#define GATE_DIRECTORY "/run/postern"
+#define GATE_MAGIC     UINT32_C(0x65746147)
+#define GATE_VERSION   1u
+#define GATE_PID_ANY   UINT32_MAX
+
+/* Why posternd refuses a process: X(constant, name). */
+#define GATE_REFUSALS(X)                                                                           \
+	X(GATE_STRANGE, "not_postern")    /* its messages are not Postern's */                     \
+	X(GATE_VERSIONS, "other_version") /* of the protocol, or of the memory's layout */         \
+	X(GATE_MEMORY, "bad_memory")      /* unsealed, of another size, or not mappable */         \
+	X(GATE_PID, "pid_in_use")                                                                  \
+	X(GATE_SHARE, "too_many_of_user") /* processes */                                          \
+	X(GATE_FULL, "too_many_processes")                                                         \
+	X(GATE_RESOURCES, "no_resources") /* no memory or no descriptor */                         \
+	X(GATE_SILENT, "silent")          /* it connected and said nothing */
+
+enum gate_verdict {
+	GATE_WELCOME,
+#define X(constant, name) constant,
+	GATE_REFUSALS(X)
+#undef X
+		GATE_VERDICTS
+};
+
+struct gate_hello {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t pid;  /* GATE_PID_ANY: */
+	uint32_t wish; /* this one, if it is free */
+	uint64_t pair_bytes;
+};
+static_assert(sizeof(struct gate_hello) <= PARCEL_BYTES, "a parcel holds it");
+
+struct gate_answer {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t verdict; /* but for GATE_WELCOME, no more is said */
+	uint32_t nid;
+	uint32_t pid;
+	uint32_t uid; /* as posternd sees it */
+	uint32_t frame_size;
+	uint16_t vlan; /* the tag that frames must have; 0: none */
+	uint8_t address[6];
+};
+static_assert(sizeof(struct gate_answer) <= PARCEL_BYTES, "a parcel holds it");
+
+/* The socket of the posternd that has a card or interface of this name. False: it can have none. */
+bool gate_address(struct sockaddr_un *address, const char *name);
+
+/* A port through posternd. *absent: NULL was returned without an error line because there is none
+ * that has the interface. pid: as with glue_port_open(). */
+struct port;
+struct port *gate_open(
+	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool *absent);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* shared.h - memory that two processes share, and the messages by which they hand it over: what a
+ * hall (hall.h) and posternd (gate.h) have in common. No state; the caller owns all.
+ *
+ * S1. Memory has no name: it is a sealed memfd, which goes over a UNIX socket and ends with its
+ *     processes. Nobody can truncate it under a reader.
+ * S2. A page is one process's. The process alone can write to it; others map it to read the word
+ *     that says whether the process sleeps (H5 of hall.h).
+ * S3. Descriptors that come with a message are closed unless the message is as expected.
+ */
+#ifndef PMD_GLUE_SHARED_H
+#define PMD_GLUE_SHARED_H
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHARED_SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SHARED_PAGE_SEALS  (SHARED_SEALS | F_SEAL_FUTURE_WRITE)
+#define PARCEL_BYTES       64u
+#define PARCEL_DESCRIPTORS 2u
+
+size_t shared_page_bytes(void);
+/* A file of bytes, the first of which have memory. -1: errno says why. */
+int shared_file(size_t bytes, size_t touched);
+void *shared_map(int fd, size_t bytes, int protection);
+/* Maps another process's file if it has that size and these seals (S1); NULL if not. */
+void *shared_accept(int fd, size_t bytes, int seals, int protection);
+/* Makes this process's page (S2) and its file. NULL after an error line. */
+_Atomic uint32_t *shared_page_make(int *file);
+/* Changes the word, odd while asleep, and has the kernel make the fence that lets senders do
+ * without (H5). False: the kernel cannot, and nothing has changed. */
+bool shared_sleep(_Atomic uint32_t *word, bool asleep);
+
+/* What came with one message. */
+struct parcel {
+	_Alignas(8) uint8_t bytes[PARCEL_BYTES];
+	size_t length;
+	unsigned count;
+	int fds[PARCEL_DESCRIPTORS];
+};
+
+enum heard { HEARD_NOTHING, HEARD_MESSAGE, HEARD_END };
+
+bool parcel_send(int socket, const void *bytes, size_t length, const int *fds, unsigned count);
+/* One message. One that was cut, or has another number of descriptors, has the length 0. */
+enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptors);
+void parcel_close(struct parcel *parcel);
+
+#endif

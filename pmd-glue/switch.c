@@ -1,0 +1,918 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* switch.c - see switch.h.
+ *
+ *      port --- burst ---> process id ---> pair_transmit()
+ *      pairs, in turns --- attest() ---> pair of a process here, or `held` ---> port
+ *
+ * Frames that the port does not take are held, and no more are taken from pairs until it does.
+ */
+#include <pmd-glue/switch.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/membarrier.h>
+
+#include <rte_byteorder.h>
+#include <rte_mbuf.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/port.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/hall.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pair.h>
+
+#define CLIENTS_MAX     1024u
+#define CLIENTS_OF_USER 256u
+#define USERS_MAX       CLIENTS_MAX
+#define HALF_OPEN_MAX   256u
+#define HALF_OPEN_SHARE 16u /* of a user */
+#define HALF_OPEN_TIME  SECOND
+#define BACKLOG         256
+#define ACCEPTS_AT_ONCE 16u
+#define EVENTS_AT_ONCE  64
+#define WAKES_AT_ONCE   64u
+#define BUCKETS         1024u
+#define PIDS_TRIED      65536u
+#define PID_MAX         0x7fffffffu /* of those that GATE_PID_ANY finds */
+#define BURST           64u
+#define QUANTUM         32u  /* frames of a user in a turn, W3 */
+#define HELD_MAX        256u /* frames */
+#define HELD_TIME       (10 * MILLISECOND)
+#define TICK            MILLISECOND
+#define TICK_TURNS      32u
+#define SPIN_TIME       (50 * MICROSECOND) /* without work, before a sleep */
+#define SLEEP_TIME      100                /* ms at most */
+#define SLEEP_DEAF      1                  /* the same for a port that cannot call */
+#define VLAN_TYPE       0x8100u
+#define VLAN_BYTES      4u
+
+struct user;
+
+/* A process. */
+struct client {
+	struct hall_link link; /* who it is, and for wake-ups */
+	struct pair *pair;
+	struct user *user;
+	struct client *next; /* in its bucket */
+	unsigned at;         /* in its user's list */
+	struct switch_identity identity;
+	uint64_t dropped, full;
+};
+
+struct user {
+	uid_t uid;
+	unsigned count;
+	unsigned turn; /* whose turn it is */
+	struct client *clients[CLIENTS_OF_USER];
+};
+
+/* A connection that has said nothing. */
+struct half_open {
+	int socket;
+	uid_t uid;
+	uint64_t deadline;
+};
+
+/* What switch_look() wants. */
+struct look {
+	struct switch_count *count;
+	struct switch_process *processes;
+	unsigned first, room;
+	int found;
+};
+
+struct switch_state {
+	struct switch_options options;
+	struct port *port;
+	char directory[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	struct sockaddr_un address;
+	int lock;
+	int listener;
+	int set;
+	int bell; /* an eventfd in the set */
+	int page_file;
+	_Atomic uint32_t *word;
+	bool cheap;
+	_Atomic bool stop;
+	unsigned turns; /* since the last look at the time */
+	uint64_t tick;
+	unsigned user_count;
+	unsigned user_turn; /* whose turn it is */
+	unsigned client_count;
+	unsigned half_open_count;
+	unsigned held_count;
+	uint64_t held_since;
+	struct switch_count count;
+	_Atomic(struct look *) look;
+	pthread_mutex_t look_lock; /* one thread looks at a time */
+	sem_t looked;
+	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
+	struct rte_mbuf *held[HELD_MAX];
+	struct user *users[USERS_MAX];
+	struct client *buckets[BUCKETS];
+};
+
+/* --- processes --- */
+
+static struct client **bucket_of(struct switch_state *state, uint32_t pid)
+{
+	return &state->buckets[pid % BUCKETS];
+}
+
+static struct client *client_find(struct switch_state *state, uint32_t pid)
+{
+	struct client *client = *bucket_of(state, pid);
+
+	while (client && client->link.pid != pid)
+		client = client->next;
+	return client;
+}
+
+static struct user *user_find(const struct switch_state *state, uid_t uid)
+{
+	for (unsigned n = 0; n < state->user_count; n++)
+		if (state->users[n]->uid == uid)
+			return state->users[n];
+	return NULL;
+}
+
+/* NULL: no memory. */
+static struct user *user_of(struct switch_state *state, uid_t uid)
+{
+	struct user *user = user_find(state, uid);
+
+	if (user || state->user_count == USERS_MAX || !(user = calloc(1, sizeof(*user))))
+		return user;
+	user->uid = uid;
+	state->users[state->user_count++] = user;
+	return user;
+}
+
+static void user_forget(struct switch_state *state, struct user *user)
+{
+	for (unsigned n = 0; n < state->user_count; n++)
+		if (state->users[n] == user)
+			state->users[n] = state->users[--state->user_count];
+	free(user);
+}
+
+static void socket_close(const struct switch_state *state, int socket)
+{
+	(void)epoll_ctl(state->set, EPOLL_CTL_DEL, socket, NULL);
+	close(socket);
+}
+
+static void client_end(struct switch_state *state, struct client *client)
+{
+	struct user *user = client->user;
+	struct client **at = bucket_of(state, client->link.pid);
+
+	while (*at != client)
+		at = &(*at)->next;
+	*at = client->next;
+	user->clients[client->at] = user->clients[--user->count];
+	user->clients[client->at]->at = client->at;
+	if (user->count == 0)
+		user_forget(state, user);
+	socket_close(state, client->link.socket);
+	munmap((void *)(uintptr_t)client->link.asleep, shared_page_bytes());
+	pair_close(client->pair);
+	free(client);
+	state->client_count--;
+}
+
+/* Takes wake-ups off its socket; true: it has ended. */
+static bool client_hear(struct client *client)
+{
+	char byte;
+	ssize_t length = 1;
+
+	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
+		length = recv(client->link.socket, &byte, sizeof(byte), MSG_DONTWAIT);
+	return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* --- newcomers --- */
+
+/* Is this process id free, now that a process which had it may have ended? */
+static bool pid_free(struct switch_state *state, uint32_t pid)
+{
+	struct client *client = client_find(state, pid);
+
+	if (!client)
+		return true;
+	if (!client_hear(client))
+		return false;
+	client_end(state, client);
+	return true;
+}
+
+/* A process id for a newcomer. False: there is none. */
+static bool pid_choose(struct switch_state *state, const struct gate_hello *hello, uint32_t *pid)
+{
+	*pid = hello->pid;
+	if (*pid != GATE_PID_ANY)
+		return pid_free(state, *pid);
+	for (uint32_t n = 0; n < PIDS_TRIED; n++) {
+		*pid = (hello->wish + n) & PID_MAX;
+		if (pid_free(state, *pid))
+			return true;
+	}
+	return false;
+}
+
+/* May a process of this user come in at all? */
+static enum gate_verdict share_check(const struct switch_state *state, uid_t uid)
+{
+	const struct user *user = user_find(state, uid);
+
+	if (user && user->count == CLIENTS_OF_USER)
+		return GATE_SHARE;
+	return state->client_count == CLIENTS_MAX ? GATE_FULL : GATE_WELCOME;
+}
+
+static enum gate_verdict hello_check(const struct parcel *parcel)
+{
+	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
+
+	if (parcel->length < offsetof(struct gate_hello, pid) || hello->magic != GATE_MAGIC)
+		return GATE_STRANGE;
+	if (hello->version != GATE_VERSION || parcel->length != sizeof(*hello) ||
+		hello->pair_bytes != pair_bytes())
+		return GATE_VERSIONS;
+	return GATE_WELCOME;
+}
+
+static bool answer_send(const struct switch_state *state, int socket, enum gate_verdict verdict,
+	const struct switch_identity *who)
+{
+	struct gate_answer answer = {.magic = GATE_MAGIC,
+		.version = GATE_VERSION,
+		.verdict = verdict,
+		.frame_size = state->port->frame_size};
+
+	if (who) {
+		answer.nid = who->nid;
+		answer.pid = who->pid;
+		answer.uid = who->uid;
+		answer.vlan = who->vlan;
+		memcpy(answer.address, who->address, sizeof(answer.address));
+	}
+	return parcel_send(socket, &answer, sizeof(answer), &state->page_file, 1);
+}
+
+/* Maps what a newcomer brings, opens its pair and answers. The socket stays the caller's unless
+ * GATE_WELCOME is returned. */
+static enum gate_verdict client_open(struct switch_state *state, struct client *client,
+	const struct parcel *parcel, const struct ucred *who, uint32_t pid)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
+	struct hall_link *link = &client->link;
+	void *page =
+		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
+	void *memory =
+		shared_accept(parcel->fds[1], pair_bytes(), SHARED_SEALS, PROT_READ | PROT_WRITE);
+	enum gate_verdict verdict = GATE_MEMORY;
+
+	client->identity = (struct switch_identity){.nid = state->options.nid,
+		.pid = pid,
+		.uid = who->uid,
+		.vlan = state->options.vlan};
+	memcpy(client->identity.address, state->port->address, sizeof(client->identity.address));
+	*link = (struct hall_link){.asleep = page,
+		.cheap = state->cheap,
+		.answered = true,
+		.socket = link->socket,
+		.pid = pid,
+		.uid = who->uid,
+		.process = who->pid};
+	if (page && memory) {
+		verdict = GATE_RESOURCES;
+		client->pair = pair_open(memory, 1, state->port->pool, state->port->frame_size);
+	}
+	if (client->pair) {
+		pair_set_whole(client->pair);
+		memory = NULL;
+		if ((epoll_ctl(state->set, EPOLL_CTL_MOD, link->socket, &event) == 0 ||
+			    epoll_ctl(state->set, EPOLL_CTL_ADD, link->socket, &event) == 0) &&
+			answer_send(state, link->socket, GATE_WELCOME, &client->identity))
+			return GATE_WELCOME;
+		pair_close(client->pair);
+	}
+	if (memory)
+		munmap(memory, pair_bytes());
+	if (page)
+		munmap(page, shared_page_bytes());
+	return verdict;
+}
+
+static enum gate_verdict client_enter(struct switch_state *state, int socket,
+	const struct parcel *parcel, const struct ucred *who)
+{
+	enum gate_verdict verdict = hello_check(parcel);
+	struct client *client, **bucket;
+	struct user *user;
+	uint32_t pid;
+
+	if (verdict != GATE_WELCOME)
+		return verdict;
+	if (!pid_choose(state, (const struct gate_hello *)(const void *)parcel->bytes, &pid))
+		return GATE_PID;
+	verdict = share_check(state, who->uid);
+	if (verdict != GATE_WELCOME)
+		return verdict;
+	client = calloc(1, sizeof(*client));
+	user = client ? user_of(state, who->uid) : NULL;
+	if (!user) {
+		free(client);
+		return GATE_RESOURCES;
+	}
+	client->link.socket = socket;
+	verdict = client_open(state, client, parcel, who, pid);
+	if (verdict != GATE_WELCOME) {
+		if (user->count == 0)
+			user_forget(state, user);
+		free(client);
+		return verdict;
+	}
+	client->user = user;
+	client->at = user->count;
+	user->clients[user->count++] = client;
+	bucket = bucket_of(state, pid);
+	client->next = *bucket;
+	*bucket = client;
+	state->client_count++;
+	return GATE_WELCOME;
+}
+
+static struct ucred socket_owner(int socket)
+{
+	struct ucred who = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(who);
+
+	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size);
+	return who;
+}
+
+/* True: it has said nothing yet. Else it has become a process, or its socket is closed. */
+static bool newcomer_waits(struct switch_state *state, int socket)
+{
+	struct ucred who = socket_owner(socket);
+	enum gate_verdict verdict = GATE_SILENT;
+	struct parcel parcel;
+	enum heard heard = parcel_receive(&parcel, socket, PARCEL_DESCRIPTORS);
+
+	if (heard == HEARD_NOTHING)
+		return true;
+	if (heard == HEARD_MESSAGE)
+		verdict = client_enter(state, socket, &parcel, &who);
+	parcel_close(&parcel);
+	if (verdict == GATE_WELCOME)
+		return false;
+	if (state->count.refused[verdict]++ == 0)
+		log_info("%s: a process of user %u is refused, reason %u", state->options.name,
+			who.uid, verdict);
+	if (heard == HEARD_MESSAGE)
+		(void)answer_send(state, socket, verdict, NULL);
+	socket_close(state, socket);
+	return false;
+}
+
+static void half_open_remove(struct switch_state *state, unsigned n)
+{
+	struct half_open *half_open = &state->half_open[n];
+
+	state->half_open_count--;
+	memmove(half_open, half_open + 1, (state->half_open_count - n) * sizeof(*half_open));
+}
+
+static void half_open_drop(struct switch_state *state, unsigned n)
+{
+	state->count.refused[GATE_SILENT]++;
+	socket_close(state, state->half_open[n].socket);
+	half_open_remove(state, n);
+}
+
+/* Which one makes room: the oldest of the same user, if that has its share, else the oldest. */
+static void half_open_make_room(struct switch_state *state, uid_t uid)
+{
+	unsigned count = 0, oldest = 0;
+
+	for (unsigned n = state->half_open_count; n-- > 0;)
+		if (state->half_open[n].uid == uid) {
+			count++;
+			oldest = n;
+		}
+	if (count >= HALF_OPEN_SHARE)
+		half_open_drop(state, oldest);
+	else if (state->half_open_count == HALF_OPEN_MAX)
+		half_open_drop(state, 0);
+}
+
+static void half_open_add(struct switch_state *state, int socket)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	uid_t uid = socket_owner(socket).uid;
+
+	half_open_make_room(state, uid);
+	state->half_open[state->half_open_count++] =
+		(struct half_open){socket, uid, glue_now(NULL) + HALF_OPEN_TIME};
+	(void)epoll_ctl(state->set, EPOLL_CTL_ADD, socket, &event);
+}
+
+static void half_open_look(struct switch_state *state)
+{
+	uint64_t now = state->half_open_count > 0 ? glue_now(NULL) : 0;
+
+	for (unsigned n = 0; n < state->half_open_count;) {
+		if (!newcomer_waits(state, state->half_open[n].socket))
+			half_open_remove(state, n);
+		else if (now >= state->half_open[n].deadline)
+			half_open_drop(state, n);
+		else
+			n++;
+	}
+}
+
+static void newcomers_accept(struct switch_state *state)
+{
+	for (unsigned n = 0; n < ACCEPTS_AT_ONCE; n++) {
+		int socket = accept4(state->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (socket < 0) {
+			if (errno == EMFILE || errno == ENFILE)
+				state->count.refused[GATE_RESOURCES]++;
+			return;
+		}
+		if (newcomer_waits(state, socket))
+			half_open_add(state, socket);
+	}
+}
+
+/* --- frames --- */
+
+/* The process that a frame names; false: a process of another node, or none. */
+static bool frame_target(
+	const struct switch_state *state, const struct rte_mbuf *frame, uint32_t *pid)
+{
+	const uint8_t *bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
+	uint32_t at = state->options.at, type_at = 2 * sizeof(state->port->address), nid;
+	rte_be16_t type;
+
+	if (frame->data_len < at + VLAN_BYTES + sizeof(nid) + sizeof(*pid))
+		return false;
+	memcpy(&type, bytes + type_at, sizeof(type));
+	if (type == RTE_BE16(VLAN_TYPE)) {
+		at += VLAN_BYTES;
+		memcpy(&type, bytes + type_at + VLAN_BYTES, sizeof(type));
+	}
+	memcpy(&nid, bytes + at, sizeof(nid));
+	memcpy(pid, bytes + at + sizeof(nid), sizeof(*pid));
+	*pid = rte_le_to_cpu_32(*pid);
+	return rte_be_to_cpu_16(type) == state->options.ethertype &&
+	       rte_le_to_cpu_32(nid) == state->options.nid;
+}
+
+/* W2. */
+static void client_give(struct switch_state *state, struct client *client, struct rte_mbuf *frame)
+{
+	if (pair_transmit(client->pair, &frame, 1) == 1) {
+		hall_wake(&client->link);
+		return;
+	}
+	client->full++;
+	state->count.full++;
+	rte_pktmbuf_free(frame);
+}
+
+/* From the port to processes. */
+static unsigned switch_inward(struct switch_state *state)
+{
+	struct rte_mbuf *frames[BURST];
+	uint16_t count = port_receive(state->port, frames, BURST);
+
+	for (uint16_t n = 0; n < count; n++) {
+		struct client *client = NULL;
+		uint32_t pid;
+
+		if (frame_target(state, frames[n], &pid))
+			client = client_find(state, pid);
+		if (client) {
+			client_give(state, client, frames[n]);
+		} else {
+			state->count.unknown++;
+			rte_pktmbuf_free(frames[n]);
+		}
+	}
+	state->count.from_port += count;
+	return count;
+}
+
+/* What is held, to the port. */
+static void switch_push(struct switch_state *state)
+{
+	unsigned count = state->held_count, sent;
+	uint64_t now;
+
+	if (count == 0)
+		return;
+	sent = port_transmit(state->port, state->held, (uint16_t)count);
+	state->count.to_port += sent;
+	state->held_count -= sent;
+	memmove(state->held, state->held + sent, state->held_count * sizeof(*state->held));
+	if (state->held_count == 0)
+		return;
+	now = glue_now(NULL);
+	if (sent > 0)
+		state->held_since = now;
+	else if (now - state->held_since > HELD_TIME) {
+		state->count.lost += state->held_count;
+		rte_pktmbuf_free_bulk(state->held, state->held_count);
+		state->held_count = 0;
+	}
+}
+
+/* A frame of a process, copied (W1). */
+static void switch_forward(
+	struct switch_state *state, struct client *client, struct rte_mbuf *frame)
+{
+	enum switch_verdict verdict = state->options.attest(
+		rte_pktmbuf_mtod(frame, const uint8_t *), frame->data_len, &client->identity);
+	struct client *other = NULL;
+	uint32_t pid;
+
+	if (verdict != SWITCH_FINE) {
+		state->count.dropped[verdict]++;
+		client->dropped++;
+		rte_pktmbuf_free(frame);
+		return;
+	}
+	if (frame_target(state, frame, &pid))
+		other = client_find(state, pid);
+	if (other) {
+		state->count.between++;
+		client_give(state, other, frame);
+		return;
+	}
+	if (state->held_count == 0)
+		state->held_since = glue_now(NULL);
+	state->held[state->held_count++] = frame;
+}
+
+/* What a user sends, up to its quantum and what can be held. */
+static unsigned user_forward(struct switch_state *state, struct user *user)
+{
+	unsigned left = RTE_MIN(QUANTUM, HELD_MAX - state->held_count), taken = 0;
+
+	for (unsigned n = user->count; n > 0 && taken < left; n--) {
+		struct rte_mbuf *frames[QUANTUM];
+		struct client *client = user->clients[user->turn++ % user->count];
+		uint16_t count = pair_receive(client->pair, frames, (uint16_t)(left - taken));
+
+		for (uint16_t i = 0; i < count; i++)
+			switch_forward(state, client, frames[i]);
+		taken += count;
+		if (count > 0 || pair_sound(client->pair))
+			continue;
+		state->count.broken++;
+		log_info("%s: process id %u of user %u has broken the rules of its memory and is "
+			 "dropped",
+			state->options.name, client->link.pid, client->link.uid);
+		client_end(state, client);
+		break; /* the user may have gone with it */
+	}
+	return taken;
+}
+
+/* From processes to processes and to the port. */
+static unsigned switch_outward(struct switch_state *state)
+{
+	unsigned work = 0;
+
+	for (unsigned n = state->user_count; n > 0 && state->held_count < HELD_MAX; n--) {
+		if (state->user_count == 0)
+			break;
+		work += user_forward(state, state->users[state->user_turn++ % state->user_count]);
+	}
+	switch_push(state);
+	return work;
+}
+
+/* --- what comes beside frames --- */
+
+/* What a process that has ended had sent before. */
+static void client_drain(struct switch_state *state, struct client *client)
+{
+	struct rte_mbuf *frames[QUANTUM];
+	uint16_t count;
+
+	do {
+		uint32_t room = HELD_MAX - state->held_count;
+
+		count = pair_receive(client->pair, frames, (uint16_t)RTE_MIN(room, QUANTUM));
+		for (uint16_t n = 0; n < count; n++)
+			switch_forward(state, client, frames[n]);
+		switch_push(state);
+	} while (count > 0);
+}
+
+/* Clients first: what is accepted afterwards may free them. */
+static void switch_hear(struct switch_state *state)
+{
+	struct epoll_event events[EVENTS_AT_ONCE];
+	int count = epoll_wait(state->set, events, EVENTS_AT_ONCE, 0);
+	bool others = false;
+	eventfd_t rung;
+
+	for (int n = 0; n < count; n++) {
+		struct client *client = events[n].data.ptr;
+
+		others |= !client;
+		if (client && client_hear(client)) {
+			client_drain(state, client);
+			client_end(state, client);
+		}
+	}
+	if (others)
+		(void)eventfd_read(state->bell, &rung);
+	half_open_look(state);
+	if (others)
+		newcomers_accept(state);
+}
+
+/* --- looking --- */
+
+static void look_answer(struct switch_state *state, struct look *look)
+{
+	unsigned at = 0;
+
+	*look->count = state->count;
+	look->count->users = state->user_count;
+	look->count->processes = state->client_count;
+	look->found = 0;
+	for (unsigned n = 0; n < state->user_count; n++)
+		for (unsigned i = 0; i < state->users[n]->count; i++, at++) {
+			const struct client *client = state->users[n]->clients[i];
+			struct pair_counters own;
+
+			if (at < look->first || (unsigned)look->found == look->room)
+				continue;
+			own = pair_count(client->pair);
+			look->processes[look->found++] =
+				(struct switch_process){.pid = client->link.pid,
+					.uid = client->link.uid,
+					.process = client->link.process,
+					.sent = own.received,
+					.received = own.sent,
+					.dropped = client->dropped,
+					.full = client->full};
+		}
+	sem_post(&state->looked);
+}
+
+int switch_look(struct switch_state *state, struct switch_count *count,
+	struct switch_process *processes, unsigned first, unsigned room)
+{
+	struct look look = {.count = count, .processes = processes, .first = first, .room = room};
+	struct look *mine = &look;
+	struct timespec end;
+	int found;
+
+	pthread_mutex_lock(&state->look_lock);
+	atomic_store(&state->look, &look);
+	(void)eventfd_write(state->bell, 1);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec++;
+	while (sem_timedwait(&state->looked, &end) != 0)
+		if (errno == ETIMEDOUT) {
+			/* Unless it is being answered now. */
+			if (atomic_compare_exchange_strong(&state->look, &mine, NULL)) {
+				pthread_mutex_unlock(&state->look_lock);
+				return -1;
+			}
+			while (sem_wait(&state->looked) != 0)
+				; /* a signal */
+			break;
+		}
+	found = look.found;
+	pthread_mutex_unlock(&state->look_lock);
+	return found;
+}
+
+/* --- running --- */
+
+static void switch_tick(struct switch_state *state)
+{
+	uint64_t now = glue_now(NULL);
+
+	state->turns = 0;
+	if (now < state->tick)
+		return;
+	state->tick = now + TICK;
+	switch_hear(state);
+	(void)state->port->operations->link(state->port);
+}
+
+static unsigned switch_turn(struct switch_state *state)
+{
+	struct look *look;
+	unsigned work;
+
+	if (++state->turns >= TICK_TURNS || state->tick == 0)
+		switch_tick(state);
+	if (atomic_load_explicit(&state->look, memory_order_relaxed)) {
+		look = atomic_exchange(&state->look, NULL);
+		if (look)
+			look_answer(state, look);
+	}
+	work = switch_inward(state);
+	if (state->held_count == 0)
+		work += switch_outward(state);
+	else
+		switch_push(state);
+	return work;
+}
+
+/* Sleeps until something comes. Both ends' words, and the port, are asked to call before the last
+ * look. */
+static void switch_sleep(struct switch_state *state)
+{
+	const struct port_operations *port = state->port->operations;
+	struct pollfd descriptors[2] = {{.fd = state->set, .events = POLLIN}};
+	int called = port->interrupt ? port->interrupt(state->port, true) : -1;
+	bool asleep = shared_sleep(state->word, true);
+
+	descriptors[1] = (struct pollfd){.fd = called, .events = POLLIN};
+	state->tick = 0;
+	if (switch_turn(state) == 0 && state->held_count == 0)
+		(void)poll(descriptors, called >= 0 ? 2 : 1,
+			asleep && called >= 0 ? SLEEP_TIME : SLEEP_DEAF);
+	if (asleep)
+		(void)shared_sleep(state->word, false);
+	if (port->interrupt)
+		(void)port->interrupt(state->port, false);
+	state->tick = 0;
+}
+
+void switch_run(struct switch_state *state)
+{
+	uint64_t idle = 0; /* since when */
+
+	while (!atomic_load_explicit(&state->stop, memory_order_relaxed)) {
+		uint64_t now;
+
+		if (switch_turn(state) > 0 || state->held_count > 0) {
+			idle = 0;
+			continue;
+		}
+		now = glue_now(NULL);
+		if (idle == 0)
+			idle = now;
+		if (now - idle < SPIN_TIME) {
+			sched_yield();
+			continue;
+		}
+		switch_sleep(state);
+		idle = 0;
+	}
+	atomic_store(&state->stop, false);
+}
+
+void switch_stop(struct switch_state *state)
+{
+	atomic_store(&state->stop, true);
+	(void)!write(state->bell, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+/* --- opening --- */
+
+/* Makes the directory, unless it is there, and takes its lock. False after an error line. */
+static bool directory_enter(struct switch_state *state)
+{
+	const char *name = state->options.name, *path = state->directory;
+	char lock[sizeof(state->directory) + 8];
+	struct stat status;
+
+	(void)mkdir(GATE_DIRECTORY, 0755);
+	if ((mkdir(path, 0755) != 0 && errno != EEXIST) || lstat(path, &status) != 0 ||
+		!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || chmod(path, 0755) != 0) {
+		log_error("%s: %s cannot be made, or is another user's: %s: run posternd as root",
+			name, path, strerror(errno));
+		return false;
+	}
+	snprintf(lock, sizeof(lock), "%s/lock", path);
+	state->lock = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (state->lock >= 0 && flock(state->lock, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	if (errno == EWOULDBLOCK)
+		log_error("%s: another posternd has it: end that one first", name);
+	else
+		log_error("%s: %s cannot be locked: %s", name, lock, strerror(errno));
+	return false;
+}
+
+static bool listener_open(struct switch_state *state)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	const char *path = state->address.sun_path;
+	mode_t mask;
+	bool bound;
+
+	state->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	state->set = epoll_create1(EPOLL_CLOEXEC);
+	state->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	(void)unlink(path);
+	mask = umask(0777); /* nobody calls before the mode is right */
+	bound = state->listener >= 0 && state->set >= 0 && state->bell >= 0 &&
+		bind(state->listener, (const struct sockaddr *)&state->address,
+			sizeof(state->address)) == 0;
+	umask(mask);
+	if (bound && listen(state->listener, BACKLOG) == 0 &&
+		(state->options.group == (gid_t)-1 ||
+			chown(path, (uid_t)-1, state->options.group) == 0) &&
+		chmod(path, state->options.mode) == 0 &&
+		epoll_ctl(state->set, EPOLL_CTL_ADD, state->listener, &event) == 0 &&
+		epoll_ctl(state->set, EPOLL_CTL_ADD, state->bell, &event) == 0)
+		return true;
+	log_error("%s: %s cannot be listened at: %s: make room for it, or raise the limit of open "
+		  "files by ulimit -n",
+		state->options.name, path, strerror(errno));
+	return false;
+}
+
+struct switch_state *switch_open(const struct switch_options *options)
+{
+	struct switch_state *state = calloc(1, sizeof(*state));
+
+	if (!state) {
+		log_error("%s: out of memory", options->name);
+		return NULL;
+	}
+	state->options = *options;
+	state->lock = state->listener = state->set = state->bell = state->page_file = -1;
+	pthread_mutex_init(&state->look_lock, NULL);
+	sem_init(&state->looked, 0, 0);
+	state->cheap = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	if (!gate_address(&state->address, options->name)) {
+		log_error("%s: posternd cannot have a device of this name: name a kernel "
+			  "interface, a PCI address or xdp:INTERFACE",
+			options->name);
+	} else {
+		snprintf(state->directory, sizeof(state->directory), "%s", state->address.sun_path);
+		*strrchr(state->directory, '/') = 0;
+		if (directory_enter(state) && listener_open(state))
+			state->word = shared_page_make(&state->page_file);
+	}
+	if (state->word) {
+		state->port = options->port;
+		return state;
+	}
+	switch_close(state);
+	return NULL;
+}
+
+void switch_close(struct switch_state *state)
+{
+	while (state->user_count > 0)
+		client_end(state, state->users[0]->clients[0]);
+	while (state->half_open_count > 0)
+		half_open_drop(state, state->half_open_count - 1);
+	rte_pktmbuf_free_bulk(state->held, state->held_count);
+	if (state->listener >= 0 && state->lock >= 0) {
+		(void)unlink(state->address.sun_path);
+		close(state->listener);
+	}
+	if (state->set >= 0)
+		close(state->set);
+	if (state->bell >= 0)
+		close(state->bell);
+	if (state->page_file >= 0)
+		close(state->page_file);
+	if (state->lock >= 0)
+		close(state->lock);
+	if (state->word)
+		munmap((void *)(uintptr_t)state->word, shared_page_bytes());
+	if (state->port)
+		state->port->operations->close(state->port);
+	sem_destroy(&state->looked);
+	pthread_mutex_destroy(&state->look_lock);
+	free(state);
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs exchange processes of an ordinary user between two network namespaces, in each of which posternd has the interface.
+
+    posternd.py PROGRAM POSTERND SCENARIO
+
+PROGRAM and POSTERND are the paths of exchange and of posternd. SCENARIO:
+
+    share      three processes on one end, two on the other: two pairs across, one pair on the same interface
+    between    a pair on the same interface without a directory in common, as in two containers: posternd forwards for them
+    restarted  as share; one posternd after the other is killed and started again, until all is done, and no operation fails
+    killed     as share, with more processes on the first end, of whom two are killed while they put
+    refused    a process id in use, a node id that is not posternd's, no posternd: what processes are told
+
+Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import exchange
+import many
+
+USER = 65534  # nobody
+UP_TIME, DOWN_TIME = 0.5, 0.05  # s: retransmission waits as long again as the network was away
+KILLS_LEAST, KILLS_MOST = 2, 300
+START_TIME = 60  # s
+
+
+class Daemons(exchange.Veth):
+    """The interfaces have names of their own, because all namespaces share /run/postern."""
+    posternd = None
+
+    def __init__(self, mtu):
+        self.daemons = [None, None]
+        self.apart = False
+        self.homes = []
+        if shutil.which("setpriv") is None:
+            raise exchange.Skip("the program setpriv is missing; install util-linux")
+        super().__init__(mtu)
+
+    def make(self, mtu):
+        for name in self.names:
+            self.made.append(name)
+            exchange.run("ip", "netns", "add", name)
+        exchange.run("ip", "link", "add", self.interface(0), "mtu", mtu, "netns", self.names[0], "type", "veth",
+                     "peer", "name", self.interface(1), "mtu", mtu, "netns", self.names[1])
+        for side, name in enumerate(self.names):
+            exchange.run("ip", "-n", name, "link", "set", "lo", "up")
+            exchange.run("ip", "-n", name, "link", "set", self.interface(side), "up")
+        for side in (0, 1):
+            self.start(side)
+
+    def interface(self, side):
+        return f"pd{os.getpid()}{'ab'[side]}"
+
+    def start(self, side):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
+        self.daemons[side] = subprocess.Popen(
+            super().prefix(side) + [self.posternd, "--iface", self.interface(side)], stdout=subprocess.PIPE, text=True,
+            env=environment | {"PTL_NID": str(self.node(side))}, preexec_fn=exchange.die_with_parent)
+        if "posternd has" not in self.daemons[side].stdout.readline():
+            raise exchange.Failure("posternd does not start")
+
+    def kill(self, side):
+        self.daemons[side].kill()
+        self.daemons[side].wait()
+
+    def prefix(self, side):
+        return super().prefix(side) + ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+
+    def home(self):
+        """A directory for halls, of the user."""
+        self.homes.append(tempfile.mkdtemp(prefix="ptn-"))
+        os.chown(self.homes[-1], USER, USER)
+        return self.homes[-1]
+
+    def settings(self, side):
+        home = self.home() if self.apart or not self.homes else self.homes[0]
+        return {"XDG_RUNTIME_DIR": home}
+
+    def close(self):
+        for daemon in self.daemons:
+            if daemon and daemon.poll() is None:
+                daemon.terminate()
+                daemon.wait()
+        super().close()
+        for side in (0, 1):
+            shutil.rmtree(f"/run/postern/{self.interface(side)}", ignore_errors=True)
+        for home in self.homes:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def share(program, device):
+    many.share(program, device)
+
+
+def between(program, device):
+    device.apart = True
+    processes = [many.begin(program, device, *pair, "both") for pair in (many.LOCAL, many.LOCAL[::-1])]
+    many.all_say(processes, "ready", "go")
+    many.all_say(processes, "done", "leave")
+    for process in processes:
+        process.end()
+
+
+def restarted(program, device):
+    def kills():
+        count = 0
+        while any(process.words.empty() for process in exchange.Process.started):
+            time.sleep(UP_TIME)
+            device.kill(count % 2)
+            time.sleep(DOWN_TIME)
+            device.start(count % 2)
+            count += 1
+            if count > KILLS_MOST:
+                raise exchange.Failure("nothing gets on")
+        print(f"posternd was killed {count} times")
+        if count < KILLS_LEAST:
+            raise exchange.Failure(f"posternd was killed {count} times only")
+
+    many.share(program, device, kills)
+
+
+def killed(program, device):
+    many.killed(program, device)
+
+
+def says(program, device, pid, part, **settings):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
+    done = subprocess.run(device.prefix(0) + [program, str(pid), f"{device.node(1)}:5", "both"], text=True,
+                          env=environment | {"PTL_IFACE_NAME": device.interface(0)} | device.settings(0) | settings,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=START_TIME, check=False)
+    if done.returncode == 0 or part not in done.stderr:
+        raise exchange.Failure(f"\"{part}\" is missing in: {done.stderr}")
+
+
+def refused(program, device):
+    device.apart = True
+    first = exchange.Process(program, device, 0, "both", None, 5, f"{device.node(1)}:5")
+    first.expect("ready")
+    says(program, device, 5, "process id 5 is in use at posternd")
+    first.kill()
+    says(program, device, 5, "leave PTL_NID out", PTL_NID="77")
+    says(program, device, 5, "give both the same", PTL_VLAN="7")
+    says(program, device, 5, "PTL_ENCAP=udp does not go through posternd", PTL_ENCAP="udp", PTL_IP="10.0.0.1/24")
+    device.kill(0)
+    says(program, device, 5, f"start `posternd --iface {device.interface(0)}` as root")
+
+
+def main():
+    if len(sys.argv) != 4:
+        print(__doc__, file=sys.stderr)
+        return 2
+    program, Daemons.posternd, scenario = sys.argv[1:]
+    exchange.KINDS["posternd"] = Daemons
+
+    def play(device):
+        try:
+            {"share": share, "between": between, "restarted": restarted, "killed": killed, "refused": refused}[scenario](program, device)
+        finally:
+            for process in exchange.Process.started:
+                if process.process.poll() is None:
+                    process.kill()
+
+    return exchange.exit_code("posternd:1500", play)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

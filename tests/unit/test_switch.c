@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_switch.c - tests of posternd: its switch runs in a thread, over a loop instead of a card.
+ * The processes are this one, as root and as another user, and some of them keep to nothing.
+ *
+ * Covers: pmd-glue/switch.c, pmd-glue/gate.c.
+ */
+#include "glue_fixture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <pmd-glue/gate.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/pair.h>
+#include <pmd-glue/switch.h>
+#include <wire/frame.h>
+#include <wire/message.h>
+
+#include "apps/node/attest.h"
+
+#define NID     7u
+#define FAR_NID 8u
+#define NOBODY  65534u
+#define ROOM    8u
+
+static char name[32];    /* of the "card" */
+static struct port *far; /* the other end of the wire */
+static struct switch_state *the_switch;
+static pthread_t thread;
+
+static void need_root(void)
+{
+	if (geteuid() == 0)
+		return;
+	if (getenv("CI"))
+		fail_msg("/run/postern is root's: run as root");
+	print_message("skipped: needs root\n");
+	skip();
+}
+
+static void *run(void *unused)
+{
+	(void)unused;
+	glue_thread_enter();
+	switch_run(the_switch);
+	return NULL;
+}
+
+static void begin_stopped(void)
+{
+	struct switch_options options = {.name = name,
+		.nid = NID,
+		.at = FRAME_ETHERNET_BYTES + 8,
+		.ethertype = FRAME_ETHERTYPE,
+		.mode = 0666,
+		.group = (gid_t)-1,
+		.attest = attest};
+
+	need_root();
+	far = loop_open("switch", 0);
+	options.port = loop_open("switch", 0);
+	assert_non_null(far);
+	assert_non_null(options.port);
+	the_switch = switch_open(&options);
+	assert_non_null(the_switch);
+}
+
+static void begin(void)
+{
+	begin_stopped();
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+}
+
+static void end(void)
+{
+	switch_stop(the_switch);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	switch_close(the_switch);
+	port_close(far);
+}
+
+static struct switch_count look(void)
+{
+	struct switch_process processes[ROOM];
+	struct switch_count count;
+
+	assert_int_not_equal(switch_look(the_switch, &count, processes, 0, ROOM), -1);
+	return count;
+}
+
+/* The switch looks for what comes once a millisecond. */
+static void look_until(bool (*enough)(const struct switch_count *count))
+{
+	uint64_t until = glue_now(NULL) + PATIENCE;
+	struct switch_count count;
+
+	do {
+		count = look();
+		assert_true(glue_now(NULL) < until);
+	} while (!enough(&count));
+}
+
+static struct port *open_as(uint32_t pid)
+{
+	bool absent;
+	struct port *port = gate_open(name, 0, 0, pid, &absent);
+
+	assert_false(absent);
+	return port;
+}
+
+static struct port *open_user(uint32_t pid, uid_t uid)
+{
+	struct port *port;
+
+	assert_int_equal(seteuid(uid), 0);
+	port = open_as(pid);
+	assert_int_equal(seteuid(0), 0);
+	return port;
+}
+
+/* What a frame claims. */
+struct claim {
+	uint32_t nid, pid, uid;
+	uint32_t to_nid, to_pid;
+	uint8_t kind;       /* of the message */
+	uint8_t address;    /* added to its last byte */
+	uint16_t ethertype; /* 0: Postern's */
+	bool damaged;
+};
+
+static struct rte_mbuf *claim_make(struct port *port, const struct claim *claim, uint8_t fill)
+{
+	struct message_header header = {.kind = claim->kind, .uid = claim->uid, .match_bits = fill};
+	struct record record = {.kind = RECORD_WHOLE, .header_length = MESSAGE_HEADER_LEAST};
+	struct frame frame = {.type = FRAME_DATA,
+		.flags = FRAME_START,
+		.records = 1,
+		.length = FRAME_HEADER_BYTES + RECORD_WHOLE_BYTES + MESSAGE_HEADER_LEAST,
+		.destination_nid = claim->to_nid,
+		.destination_pid = claim->to_pid,
+		.source_nid = claim->nid,
+		.source_pid = claim->pid};
+	uint8_t encoded[MESSAGE_HEADER_BYTES];
+	struct rte_mbuf *mbuf = frame_make(port, port == far ? everybody : far->address,
+		FRAME_ETHERNET_BYTES + frame.length, 0);
+	uint8_t *bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	uint8_t *transport = bytes + FRAME_ETHERNET_BYTES;
+
+	bytes[11] = (uint8_t)(bytes[11] + claim->address);
+	if (claim->ethertype != 0)
+		bytes[13] = (uint8_t)claim->ethertype;
+	assert_int_equal(message_encode(&header, encoded), MESSAGE_HEADER_LEAST);
+	memcpy(record_write(transport + FRAME_HEADER_BYTES, &record), encoded,
+		MESSAGE_HEADER_LEAST);
+	frame_encode(&frame, transport);
+	if (claim->damaged)
+		transport[40] ^= 1;
+	return mbuf;
+}
+
+static struct claim honest(const struct port *port, uint32_t to_nid, uint32_t to_pid)
+{
+	return (struct claim){.nid = NID,
+		.pid = port->pid,
+		.uid = port->uid,
+		.to_nid = to_nid,
+		.to_pid = to_pid,
+		.kind = MESSAGE_PUT};
+}
+
+static void send_to(struct port *port, uint32_t nid, uint32_t pid, uint8_t fill)
+{
+	struct claim claim = honest(port, nid, pid);
+
+	port_send(port, claim_make(port, &claim, fill));
+}
+
+static void expect(struct port *port, uint8_t fill)
+{
+	struct rte_mbuf *frame = port_take(port);
+
+	assert_non_null(frame);
+	assert_int_equal(
+		*rte_pktmbuf_mtod_offset(frame, uint8_t *,
+			FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES + RECORD_WHOLE_BYTES + 16),
+		fill);
+	rte_pktmbuf_free(frame);
+}
+
+static void gate_open__learns_who_the_process_is(void **state)
+{
+	struct port *one, *any, *other;
+
+	(void)state;
+	begin();
+	one = open_as(41);
+	any = open_as(GLUE_PID_ANY);
+	other = open_user(GLUE_PID_ANY, NOBODY);
+	assert_true(one->named && one->attested);
+	assert_int_equal(one->nid, NID);
+	assert_int_equal(one->pid, 41);
+	assert_int_equal(one->uid, 0);
+	assert_int_equal(any->pid, getpid());
+	assert_int_equal(other->uid, NOBODY);
+	assert_int_not_equal(other->pid, any->pid);
+	log_clear_error();
+	assert_null(open_user(41, NOBODY));
+	assert_non_null(strstr(log_last_error(), "41 is in use"));
+	assert_int_equal(look().refused[GATE_PID], 1);
+	assert_int_equal(look().processes, 3);
+	assert_int_equal(look().users, 2);
+	port_close(one);
+	one = open_as(41);
+	assert_non_null(one);
+	port_close(one);
+	port_close(any);
+	port_close(other);
+	end();
+}
+
+static void gate_open__says_what_does_not_fit(void **state)
+{
+	bool absent;
+
+	(void)state;
+	need_root();
+	assert_null(gate_open(name, 0, 0, 1, &absent));
+	assert_true(absent);
+	begin();
+	fixture_set("PTL_NID", "9");
+	log_clear_error();
+	assert_null(open_as(1));
+	assert_non_null(strstr(log_last_error(), "PTL_NID"));
+	fixture_set("PTL_NID", NULL);
+	end();
+}
+
+static void switch_run__forwards_between_processes_and_the_port(void **state)
+{
+	struct port *one, *two;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	for (uint8_t n = 0; n < 200; n++) {
+		send_to(one, FAR_NID, 1, n);
+		expect(far, n);
+		send_to(two, FAR_NID, 1, n);
+		expect(far, n);
+		send_to(two, NID, 1, n);
+		expect(one, n);
+		port_send(far,
+			claim_make(far, &(struct claim){.to_nid = NID, .to_pid = 2, .kind = 1}, n));
+		expect(two, n);
+		/* A process of this node that is not here may have a socket of its own. */
+		send_to(one, NID, 3, n);
+		expect(far, n);
+		/* Nobody. */
+		port_send(far,
+			claim_make(far, &(struct claim){.to_nid = NID, .to_pid = 3, .kind = 1}, n));
+	}
+	assert_int_equal(look().between, 200);
+	assert_int_equal(look().to_port, 600);
+	assert_int_equal(look().unknown, 200);
+	port_close(one);
+	port_close(two);
+	end();
+}
+
+static bool six_dropped(const struct switch_count *count)
+{
+	uint64_t sum = 0;
+
+	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
+		sum += count->dropped[n];
+	return sum >= 6;
+}
+
+/* W1. */
+static void switch_run__lets_nobody_be_another(void **state)
+{
+	struct port *one, *two;
+	struct claim claims[6];
+	struct switch_count count;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	for (unsigned n = 0; n < RTE_DIM(claims); n++)
+		claims[n] = honest(two, n % 2 ? FAR_NID : NID, 1);
+	claims[0].nid = FAR_NID;
+	claims[1].pid = 1;
+	claims[2].uid = 0;
+	claims[3].address = 1;
+	claims[4].ethertype = 0xb6;
+	claims[5].damaged = true;
+	for (unsigned n = 0; n < RTE_DIM(claims); n++)
+		port_send(two, claim_make(two, &claims[n], 1));
+	look_until(six_dropped);
+	count = look();
+	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
+		assert_int_equal(count.dropped[n], 1);
+	/* A get asks, too; an answer's user means nothing. Nothing of the above has come before. */
+	claims[0] = honest(two, NID, 1);
+	claims[0].kind = MESSAGE_GET;
+	claims[0].uid = 0;
+	port_send(two, claim_make(two, &claims[0], 2));
+	claims[0].kind = MESSAGE_REPLY;
+	port_send(two, claim_make(two, &claims[0], 3));
+	expect(one, 3);
+	send_to(two, FAR_NID, 1, 4);
+	expect(far, 4);
+	assert_int_equal(look().dropped[SWITCH_UID], 2);
+	port_close(one);
+	port_close(two);
+	end();
+}
+
+/* W3: 100 frames of one user and 100 of each of two processes of another are there at once. */
+static void switch_run__gives_users_turns(void **state)
+{
+	struct port *one, *two, *three;
+	unsigned users[2] = {0, 0}, processes[4] = {0};
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	three = open_user(3, NOBODY);
+	switch_stop(the_switch);
+	pthread_join(thread, NULL);
+	for (uint8_t n = 0; n < 100; n++) {
+		send_to(one, FAR_NID, 1, n);
+		send_to(two, FAR_NID, 2, n);
+		send_to(three, FAR_NID, 3, n);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	for (unsigned n = 0; n < 128; n++) {
+		struct rte_mbuf *frame = port_take(far);
+		const struct frame_header *header;
+
+		assert_non_null(frame);
+		header = rte_pktmbuf_mtod_offset(
+			frame, const struct frame_header *, FRAME_ETHERNET_BYTES);
+		users[header->source_pid > 1]++;
+		processes[header->source_pid]++;
+		rte_pktmbuf_free(frame);
+	}
+	assert_int_equal(users[0], 64);
+	assert_int_equal(processes[2], 32);
+	assert_int_equal(processes[3], 32);
+	port_close(one);
+	port_close(two);
+	port_close(three);
+	end();
+}
+
+/* --- processes that keep to nothing --- */
+
+struct rogue {
+	int socket;
+	int files[2]; /* page, memory */
+	void *memory;
+};
+
+static int rogue_connect(void)
+{
+	struct sockaddr_un address;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(gate_address(&address, name));
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static struct rogue rogue_make(int seals, size_t bytes)
+{
+	struct rogue rogue = {.files = {shared_file(shared_page_bytes(), shared_page_bytes()),
+				      shared_file(bytes, 0)}};
+
+	assert_int_equal(fcntl(rogue.files[0], F_ADD_SEALS, SHARED_PAGE_SEALS), 0);
+	assert_int_equal(fcntl(rogue.files[1], F_ADD_SEALS, seals), 0);
+	rogue.memory = shared_map(rogue.files[1], bytes, PROT_READ | PROT_WRITE);
+	assert_non_null(rogue.memory);
+	rogue.socket = rogue_connect();
+	return rogue;
+}
+
+/* What posternd answers; -1: it hangs up. */
+static int rogue_say(int socket, const void *hello, size_t length, const int *fds, unsigned count)
+{
+	struct gate_answer answer = {0};
+	ssize_t heard;
+
+	assert_true(parcel_send(socket, hello, length, fds, count));
+	heard = recv(socket, &answer, sizeof(answer), 0);
+	return heard == (ssize_t)sizeof(answer) ? (int)answer.verdict : -1;
+}
+
+static int rogue_hello(const struct rogue *rogue, uint32_t pid)
+{
+	struct gate_hello hello = {.magic = GATE_MAGIC,
+		.version = GATE_VERSION,
+		.pid = pid,
+		.pair_bytes = pair_bytes()};
+
+	return rogue_say(rogue->socket, &hello, sizeof(hello), rogue->files, 2);
+}
+
+static void rogue_end(struct rogue *rogue, size_t bytes)
+{
+	munmap(rogue->memory, bytes);
+	close(rogue->files[0]);
+	close(rogue->files[1]);
+	close(rogue->socket);
+}
+
+static void switch_run__refuses_memory_that_could_be_taken_away(void **state)
+{
+	struct rogue rogue;
+
+	(void)state;
+	begin();
+	rogue = rogue_make(0, pair_bytes());
+	assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+	rogue_end(&rogue, pair_bytes());
+	rogue = rogue_make(SHARED_SEALS, pair_bytes() - 4096);
+	assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+	rogue_end(&rogue, pair_bytes() - 4096);
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+	rogue_end(&rogue, pair_bytes());
+	end();
+}
+
+static void switch_run__refuses_nonsense(void **state)
+{
+	struct gate_hello hello = {.magic = GATE_MAGIC, .version = GATE_VERSION + 1};
+	struct rogue rogue;
+	int fd;
+
+	(void)state;
+	begin();
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	assert_int_equal(
+		rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 2), GATE_VERSIONS);
+	close(rogue.socket);
+	rogue.socket = rogue_connect();
+	hello.version = GATE_VERSION;
+	assert_int_equal(rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 2),
+		GATE_VERSIONS); /* another layout */
+	close(rogue.socket);
+	rogue.socket = rogue_connect();
+	assert_int_equal(
+		rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 1), GATE_STRANGE);
+	rogue_end(&rogue, pair_bytes());
+	fd = rogue_connect();
+	assert_int_equal(rogue_say(fd, "who?", 4, NULL, 0), GATE_STRANGE);
+	close(fd);
+	assert_int_equal(look().refused[GATE_STRANGE], 2);
+	assert_int_equal(look().processes, 0);
+	end();
+}
+
+static unsigned wanted_broken;
+
+static bool enough_broken(const struct switch_count *count)
+{
+	return count->broken >= wanted_broken;
+}
+
+static void switch_run__drops_a_process_that_scribbles_and_serves_the_others(void **state)
+{
+	struct rogue rogue;
+	struct port *one;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	for (unsigned round = 1; round < 20; round++) {
+		assert_int_equal(seteuid(NOBODY), 0);
+		rogue = rogue_make(SHARED_SEALS, pair_bytes());
+		assert_int_equal(seteuid(0), 0);
+		assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+		memset(rogue.memory, (int)(round * 77), pair_bytes());
+		send_to(one, FAR_NID, 1, (uint8_t)round);
+		expect(far, (uint8_t)round);
+		wanted_broken = round;
+		look_until(enough_broken);
+		rogue_end(&rogue, pair_bytes());
+	}
+	assert_int_equal(look().processes, 1);
+	port_close(one);
+	end();
+}
+
+static bool ten_silent(const struct switch_count *count)
+{
+	return count->refused[GATE_SILENT] >= 10;
+}
+
+/* Silent connections have an end, and leave others their places. */
+static void switch_run__hangs_up_on_the_silent(void **state)
+{
+	struct port *one;
+	int fds[40];
+	char byte;
+
+	(void)state;
+	begin();
+	for (unsigned n = 0; n < RTE_DIM(fds); n++)
+		fds[n] = rogue_connect();
+	one = open_user(1, NOBODY);
+	assert_non_null(one);
+	look_until(ten_silent);
+	for (unsigned n = 0; n < RTE_DIM(fds); n++) {
+		assert_int_equal(recv(fds[n], &byte, 1, 0), 0); /* hung up, within 1 s or so */
+		close(fds[n]);
+	}
+	send_to(one, FAR_NID, 1, 9);
+	expect(far, 9);
+	port_close(one);
+	end();
+}
+
+static void switch_run__limits_the_processes_of_a_user(void **state)
+{
+	enum { MOST = 256 };
+	struct rogue rogue;
+	struct port *other;
+	int sockets[MOST];
+
+	(void)state;
+	begin();
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	for (unsigned n = 0; n < MOST; n++) {
+		assert_int_equal(rogue_hello(&rogue, n + 1), GATE_WELCOME);
+		sockets[n] = rogue.socket;
+		rogue.socket = rogue_connect();
+	}
+	assert_int_equal(rogue_hello(&rogue, MOST + 1), GATE_SHARE);
+	other = open_user(MOST + 2, NOBODY);
+	assert_non_null(other);
+	send_to(other, FAR_NID, 1, 3);
+	expect(far, 3);
+	for (unsigned n = 0; n < MOST; n++)
+		close(sockets[n]);
+	close(rogue.socket);
+	rogue.socket = rogue_connect();
+	assert_int_equal(rogue_hello(&rogue, 1), GATE_WELCOME);
+	rogue_end(&rogue, pair_bytes());
+	port_close(other);
+	end();
+}
+
+/* W4, G1. */
+static void gate_receive__calls_a_switch_that_was_started_again(void **state)
+{
+	struct rte_mbuf *frame;
+	struct port *one;
+	uint64_t until;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	for (uint8_t n = 0; n < 5; n++) {
+		send_to(one, FAR_NID, 1, n);
+		expect(far, n);
+		end();
+		while (one->operations->link(one))
+			assert_int_equal(port_receive(one, &frame, 1), 0);
+		send_to(one, FAR_NID, 1, n); /* dropped */
+		begin();
+		until = glue_now(NULL) + PATIENCE;
+		while (!one->operations->link(one)) {
+			assert_int_equal(port_receive(one, &frame, 1), 0);
+			assert_true(glue_now(NULL) < until);
+		}
+	}
+	assert_int_equal(port_count(one).missed, 5);
+	/* Somebody else has its process id now. */
+	end();
+	while (one->operations->link(one))
+		assert_int_equal(port_receive(one, &frame, 1), 0);
+	begin();
+	port_close(open_as(2));
+	port_close(one);
+	end();
+}
+
+static int start(void **state)
+{
+	snprintf(name, sizeof(name), "test-%ld", (long)getpid());
+	return fixture_start(state);
+}
+
+static int finish(void **state)
+{
+	char path[96];
+
+	(void)state;
+	snprintf(path, sizeof(path), GATE_DIRECTORY "/%s/lock", name);
+	(void)unlink(path);
+	*strrchr(path, '/') = 0;
+	(void)rmdir(path);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gate_open__learns_who_the_process_is),
+		cmocka_unit_test(gate_open__says_what_does_not_fit),
+		cmocka_unit_test(switch_run__forwards_between_processes_and_the_port),
+		cmocka_unit_test(switch_run__lets_nobody_be_another),
+		cmocka_unit_test(switch_run__gives_users_turns),
+		cmocka_unit_test(switch_run__refuses_memory_that_could_be_taken_away),
+		cmocka_unit_test(switch_run__refuses_nonsense),
+		cmocka_unit_test(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
+		cmocka_unit_test(switch_run__hangs_up_on_the_silent),
+		cmocka_unit_test(switch_run__limits_the_processes_of_a_user),
+		cmocka_unit_test(gate_receive__calls_a_switch_that_was_started_again),
+	};
+
+	return cmocka_run_group_tests(tests, start, finish);
+}
