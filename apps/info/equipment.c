@@ -179,7 +179,9 @@ static void permission_pci(struct doctor *doctor, const struct doctor_interface 
 
 static void permission_look(struct doctor *doctor, const struct doctor_interface *interface)
 {
-	if (interface->kind == KIND_PCI) {
+	if (host_exists(&doctor->host, "/run/postern/%s/posternd", interface->name)) {
+		doctor_find(doctor, LEVEL_OK, "posternd has %s", interface->name);
+	} else if (interface->kind == KIND_PCI) {
 		permission_pci(doctor, interface);
 	} else if (interface->kind == KIND_XDP &&
 		   !(capable(doctor, CAP_SYS_ADMIN) && capable(doctor, CAP_NET_ADMIN))) {
@@ -188,7 +190,9 @@ static void permission_look(struct doctor *doctor, const struct doctor_interface
 		doctor_mend(doctor, "run the program with sudo");
 	} else if (!capable(doctor, CAP_NET_RAW)) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s needs CAP_NET_RAW", interface->device);
-		doctor_mend(doctor, "sudo setcap cap_net_raw+ep PROGRAM");
+		doctor_mend(doctor,
+			"sudo posternd --iface %s; or sudo setcap cap_net_raw+ep PROGRAM",
+			interface->device);
 	} else {
 		doctor_find(doctor, LEVEL_OK, "%s may be opened", interface->device);
 	}

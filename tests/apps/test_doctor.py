@@ -186,6 +186,10 @@ class Doctor(programs.Case):
         for caps in (0, 1 << 12):  # none, CAP_NET_ADMIN
             self.write("proc/self/status", STATUS.format(caps=f"{caps:016x}", cpus="0-3"))
             self.expect("permissions", "failure", "eth9 needs CAP_NET_RAW", "setcap cap_net_raw+ep", "eth9")
+        self.write("run/postern/eth9/posternd", "")
+        self.expect("permissions", "ok", "posternd has eth9", "", "eth9")
+        self.remove("run/postern/eth9/posternd")
+        self.expect("permissions", "failure", "eth9 needs CAP_NET_RAW", "posternd --iface eth9", "eth9")
         self.write("proc/self/status", STATUS.format(caps=f"{1 << 13:016x}", cpus="0-3"))  # CAP_NET_RAW
         self.expect("permissions", "ok", "eth9", "", "eth9")
         self.expect("permissions", "failure", "af_xdp", "sudo", "xdp:eth9")

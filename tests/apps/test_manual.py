@@ -73,7 +73,7 @@ class Manual(programs.Case):
 
     def test_every_program_has_a_page_with_its_options(self):
         found = [name for name in os.listdir(programs.PROGRAMS)
-                 if re.fullmatch(r"postern-[a-z]+", name) and os.path.isfile(programs.program(name))]
+                 if re.fullmatch(r"posternd|postern-[a-z]+", name) and os.path.isfile(programs.program(name))]
         self.assertIn("postern-ping", found)
         for name in found:
             told = programs.run(name, "--help").stdout
