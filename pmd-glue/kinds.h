@@ -25,11 +25,10 @@ struct port *node_open(
  * the caller's; after a line of information if there is no directory to meet in, else after an
  * error line. */
 struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid);
-/* uplink.c: the port of a process on a kernel interface that others may have as well, by posternd if
- * it has the interface. */
+/* uplink.c: the port of a process on a kernel interface that others may have as well. */
 struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid);
-/* The same of any device that posternd has. *absent: NULL was returned without an error line because
- * no posternd has it. */
+/* The same of any device that posternd has. *absent: NULL was returned without an error line,
+ * because no posternd has it. */
 struct port *uplink_open_gate(
 	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool *absent);
 struct port *packet_open(const char *interface, uint32_t mtu); /* packet.c */

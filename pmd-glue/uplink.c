@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uplink.c - the port of a process on a network that others of this machine share: for frames that
- * leave the machine posternd (gate.c) or a socket of its own (packet.c), and the node (node.c) of those
- * processes that have the same network and the same user. Called under the front end's lock.
+ * leave the machine posternd (gate.c) or a socket of its own (packet.c), and the node (node.c) of
+ * those processes that have the same network and the same user. Called under the front end's
+ * lock.
  *
  * The node's directory is named after all that two processes must have in common to hear each other
  * on the interface: its name and network namespace, their node id, VLAN and UDP port. Without the
@@ -49,8 +50,8 @@ static void place_name(char *name, size_t size, const char *interface, uint64_t 
 			*name = '_';
 }
 
-/* The node over an uplink, which is closed with it. Without a directory the uplink alone; NULL after
- * an error line. */
+/* The node over an uplink, which is closed with it. Without a directory, the uplink alone.
+ * NULL after an error line. */
 static struct port *uplink_join(struct port *uplink, const char *name, uint32_t pid, uint64_t hash,
 	uint32_t nid, unsigned number)
 {
