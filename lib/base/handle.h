@@ -16,7 +16,13 @@
 
 #include <stdint.h>
 
-enum handle_kind { HANDLE_INTERFACE = 1, HANDLE_QUEUE, HANDLE_REGION, HANDLE_ENTRY };
+enum handle_kind {
+	HANDLE_INTERFACE = 1,
+	HANDLE_QUEUE,
+	HANDLE_REGION,
+	HANDLE_ENTRY,
+	HANDLE_COUNTER
+};
 
 #define HANDLE_INDEX_BITS     22
 #define HANDLE_INTERFACE_BITS 6

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <base/ring.h>
+#include <engine/counter.h>
 #include <transport/transport.h>
 
 enum command_kind {
@@ -23,8 +24,12 @@ enum command_kind {
 	/* posted; region is filled in, names its entry and the entry's generation; the entry's gate
 	 * says attached */
 	COMMAND_REGION_ATTACH,
-	COMMAND_REGION_BIND, /* posted; region is filled in */
+	COMMAND_REGION_BIND, /* posted; region, and attachment if it has one, is filled in */
 	COMMAND_ACCESS,      /* posted */
+	/* SPACE_TIERS. posted; two lines: struct call_line is the second */
+	COMMAND_CALL,
+	/* posted; entry, region and attachment of this index are filled in; to portal */
+	COMMAND_APPEND,
 	/* posted, once the segment is closed: who waits for an echo waits no longer */
 	COMMAND_PING_ABANDON,
 	/* answered: OK, GONE: the current entry is, and the sender keeps the new one */
@@ -36,6 +41,20 @@ enum command_kind {
 	/* answered: OK, GONE; then the memory of the events is the sender's again and so
 	 * is the index, which it gives back to the free list after the memory */
 	COMMAND_QUEUE_FREE,
+	COMMAND_WITHDRAW, /* answered: the entry is unlinked. OK, GONE, PENDING */
+	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
+	 * GONE */
+	COMMAND_REGION_RELEASE,
+	COMMAND_PORTAL_OPEN,    /* answered: OK. The portal is claimed; other: its queue, or 0 */
+	COMMAND_PORTAL_CLOSE,   /* answered: OK, GONE, NOT_EMPTY, PENDING */
+	COMMAND_PORTAL_ENABLE,  /* answered: OK, GONE */
+	COMMAND_PORTAL_DISABLE, /* answered: OK, GONE; PENDING: it is, but messages have not ended */
+	COMMAND_COUNTER_SET,    /* answered: OK, GONE */
+	COMMAND_COUNTER_ADD,    /* answered: OK, GONE */
+	COMMAND_COUNTER_FREE,   /* answered: OK, GONE; then the index is the sender's */
+	/* answered: OK. Processes by their rank, at the address `other`, as many as `index`; they
+	 * stay as long as the space does */
+	COMMAND_MAP,
 	/* answered, after its timeout at the latest: OK, with reply.ping; NO_MEMORY, CLOSED */
 	COMMAND_PING
 };
@@ -52,6 +71,25 @@ struct move {
 	uint64_t match_bits;
 	uint64_t offset;
 	uint64_t value; /* PUT */
+};
+
+/* What a call is told beside struct move, whose region is where a store's data is and a load's goes
+ * to, whose cookie is the own rank, and whose value is a store's. */
+struct call_line {
+	uint64_t local;  /* offset in the region */
+	uint64_t length; /* bytes */
+	uint64_t user;   /* returned in events */
+	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD */
+	uint8_t want;    /* enum call_want, of a store */
+};
+static_assert(sizeof(struct call_line) <= RING_BYTES, "one line");
+
+/* Which answer a store's initiator wants. */
+enum call_want {
+	WANT_NOTHING,
+	WANT_EVENT, /* and a count */
+	WANT_COUNT,
+	WANT_END /* a count of messages, whatever the counter counts */
 };
 
 struct command {
@@ -79,6 +117,11 @@ struct command {
 			 * test queue, 0: none */
 			uint64_t other;
 		} object;
+		struct {
+			uint32_t index;
+			uint32_t generation;
+			struct event_count by; /* or to */
+		} count;
 		struct {
 			uint32_t index;
 			uint32_t nid;

@@ -9,6 +9,8 @@
 #include <base/barrier.h>
 #include <base/futex.h>
 #include <engine/access.h>
+#include <engine/call.h>
+#include <engine/tiers.h>
 
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it
  * must. */
@@ -62,6 +64,20 @@ struct engine *engine_create(const struct engine_options *options)
 	return engine;
 }
 
+static void counters_wake(struct engine *engine)
+{
+	struct event_counter *next = engine->changed;
+
+	engine->changed = NULL;
+	while (next) {
+		struct event_counter *counter = next;
+
+		next = counter->touched == counter ? NULL : counter->touched;
+		counter->touched = NULL;
+		event_counter_ring(counter);
+	}
+}
+
 void sleepers_wake(struct engine *engine)
 {
 	uint32_t next = engine->touched;
@@ -75,6 +91,7 @@ void sleepers_wake(struct engine *engine)
 		queue_ring(queue);
 	}
 	engine->touched = 0;
+	counters_wake(engine);
 }
 
 static enum answer queue_free(struct space *space, uint32_t index, uint32_t generation)
@@ -116,8 +133,8 @@ static enum answer command_answer(
 		return region_update(space, command, reply);
 	case COMMAND_QUEUE_FREE:
 		return queue_free(space, index, generation);
-	default:
-		return ANSWER_UNKNOWN; /* only a corrupt ring gets here */
+	default: /* UNKNOWN: only a corrupt ring gets here */
+		return space->kind == SPACE_TIERS ? tiers_answer(space, command) : ANSWER_UNKNOWN;
 	}
 }
 
@@ -156,6 +173,15 @@ static bool command_is_answered(const struct command *command)
 	return command->kind >= COMMAND_ENTRY_INSERT && command->reply < REPLY_SLOTS;
 }
 
+/* A posted command that spaces with tiers alone have. A call is the first line of two. */
+static void command_tiers(struct space *space, const struct command *command)
+{
+	if (command->kind == COMMAND_APPEND)
+		tiers_append(space, command);
+	else
+		call_begin(space, (const struct long_command *)(const void *)command);
+}
+
 /* A command to the objects of a space. */
 static void command_space(struct space *space, const struct command *command)
 {
@@ -177,6 +203,11 @@ static void command_space(struct space *space, const struct command *command)
 		return;
 	case COMMAND_ACCESS:
 		access_set(space, command);
+		return;
+	case COMMAND_CALL:
+	case COMMAND_APPEND:
+		if (space->kind == SPACE_TIERS)
+			command_tiers(space, command);
 		return;
 	default:
 		if (!command_is_answered(command))
@@ -426,7 +457,8 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 
 bool engine_execute(struct engine *engine, const struct command *command)
 {
-	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET;
+	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET ||
+		      command->kind == COMMAND_CALL;
 
 	owner_check(&engine->owner);
 	/* What a look has put off may be what the caller waits for: a descriptor is in use until an
@@ -502,8 +534,11 @@ void engine_describe(const struct engine *engine, struct engine_info *info)
 void engine_list(
 	const struct engine *engine, uint32_t space, uint32_t portal, struct match_list_info *info)
 {
+	const struct space *listed = engine->spaces[space];
+
 	owner_check(&engine->owner);
-	match_list_describe(&engine->spaces[space]->lists[portal], info);
+	match_list_describe(
+		&listed->lists[listed->kind == SPACE_TIERS ? portal * TIERS : portal], info);
 }
 
 uint64_t engine_turn(const struct engine *engine)

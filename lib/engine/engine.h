@@ -36,7 +36,8 @@ struct engine_options {
 
 /* How the requests of a space find their memory. */
 enum space_kind {
-	SPACE_LISTS /* by access control and the match lists of Portals */
+	SPACE_LISTS, /* by access control and the match lists of Portals */
+	SPACE_TIERS  /* by two tiers of match lists, whose entry decides */
 };
 
 /* What a space beside the first, which is SPACE_LISTS, is made of. */
@@ -45,6 +46,7 @@ struct space_options {
 	struct segment *segment; /* of its own, with limits.further */
 	uint32_t interface;      /* for handles; another one for each space of an engine */
 	uint32_t uid;
+	bool ranked; /* SPACE_TIERS: processes have ranks */
 };
 
 /* NULL when there is no memory. The engine has one space, number 0, of the options' segment, whose

@@ -16,7 +16,9 @@
 #include <engine/logging.h>
 
 #include <base/handle.h>
+#include <engine/call.h>
 #include <engine/lists.h>
+#include <engine/tiers.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOINLINE      __attribute__((noinline))
@@ -36,6 +38,9 @@ static ALWAYS_INLINE struct region *deliver(struct space *space, struct process 
 	switch (space->kind) {
 	case SPACE_LISTS:
 		return lists_deliver(space, from, header, operation, placement);
+	case SPACE_TIERS: /* another kind of message */
+		space_count(space, dropped_bad_message);
+		break;
 	}
 	return NULL;
 }
@@ -71,10 +76,7 @@ static struct operation *operation_accept(struct space *space, enum operation_ki
 	return operation;
 }
 
-/* Sends the short answer to a message: an acknowledgement of a put, for which there is an
- * operation; a refusal of a get, which is repeated if there is none: the initiator asks after the
- * get. */
-static void notice_send(struct engine *engine, struct process to, struct message_header *header)
+void notice_send(struct engine *engine, struct process to, const struct message_header *header)
 {
 	struct operation *operation = operation_take(engine, OPERATION_NOTICE);
 
@@ -377,11 +379,19 @@ static void probe_begin(
 	get_refuse(space->engine, from, header);
 }
 
-/* Only puts and replies have data. */
+/* Only puts, stores and their like, and what answers gets and loads have data. */
 static bool message_is_sound(const struct message_header *header, uint64_t length)
 {
-	return length == (header->kind == MESSAGE_REPLY ? header->value : 0) ||
-	       header->kind == MESSAGE_PUT;
+	bool answers = header->kind == MESSAGE_REPLY || header->kind == MESSAGE_LOADED;
+
+	return length == (answers ? header->value : 0) || header->kind == MESSAGE_PUT ||
+	       header->kind == MESSAGE_STORE;
+}
+
+/* Is a message of a kind that such spaces have? */
+static bool message_suits(const struct space *space, const struct message_header *header)
+{
+	return (header->kind >= MESSAGE_STORE) == (space->kind == SPACE_TIERS);
 }
 
 /* A message for a space that does not exist. */
@@ -391,6 +401,9 @@ static NOINLINE void message_refuse(
 	engine_count(engine, dropped_no_space);
 	if (header->kind == MESSAGE_GET || header->kind == MESSAGE_PROBE)
 		get_refuse(engine, from, header);
+	else if (header->kind == MESSAGE_STORE || header->kind == MESSAGE_LOAD ||
+		 header->kind == MESSAGE_ASK)
+		tiers_refuse(engine, from, header, TIER_UNDELIVERABLE);
 }
 
 /* A sound message that is here as a whole, but a put. */
@@ -414,6 +427,21 @@ static void message_take(struct space *space, struct process from,
 	case MESSAGE_PROBE:
 		probe_begin(space, from, header);
 		break;
+	case MESSAGE_STORE:
+		tiers_store(space, from, header, data);
+		break;
+	case MESSAGE_LOAD:
+		tiers_load(space, from, header);
+		break;
+	case MESSAGE_STORED:
+		call_stored(space, from, header);
+		break;
+	case MESSAGE_LOADED:
+		call_loaded(space, from, header, data);
+		break;
+	case MESSAGE_ASK:
+		tiers_asked(space, from, header);
+		break;
 	default: /* message_decode() knows no other but puts */
 		break;
 	}
@@ -429,6 +457,8 @@ static NOINLINE void message_whole(struct engine *engine, struct process from,
 		engine_count(engine, dropped_bad_message);
 	else if (!space)
 		message_refuse(engine, from, header);
+	else if (!message_suits(space, header))
+		space_count(space, dropped_bad_message);
 	else
 		message_take(space, from, header, data, length);
 }
@@ -455,6 +485,25 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 	}
 }
 
+/* A message with data of which only the first is here. */
+static void message_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	switch (header->kind) {
+	case MESSAGE_PUT:
+		put_begin(space, from, header, record, inbound);
+		break;
+	case MESSAGE_STORE:
+		tiers_store_begin(space, from, header, record, inbound);
+		break;
+	case MESSAGE_LOADED:
+		call_loaded_begin(space, from, header, record, inbound);
+		break;
+	default:
+		reply_begin(space, from, header, record, inbound);
+	}
+}
+
 void incoming_begin(
 	void *context, struct process from, const struct record *record, struct inbound *inbound)
 {
@@ -471,10 +520,10 @@ void incoming_begin(
 	space = space_find(engine, header.space);
 	if (!space)
 		message_refuse(engine, from, &header);
-	else if (header.kind == MESSAGE_PUT)
-		put_begin(space, from, &header, record, inbound);
+	else if (!message_suits(space, &header))
+		space_count(space, dropped_bad_message);
 	else
-		reply_begin(space, from, &header, record, inbound);
+		message_begin(space, from, &header, record, inbound);
 }
 
 /* The last of a reply has been placed, or will not come. */
@@ -512,6 +561,10 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 
 	if (operation->kind == OPERATION_GET)
 		reply_end(context, operation, why);
+	else if (operation->kind == OPERATION_CALL)
+		call_placed(operation, why);
+	else if (operation->space->kind == SPACE_TIERS)
+		tiers_stored(context, operation, why);
 	else
 		put_end(context, operation, why);
 }

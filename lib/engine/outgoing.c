@@ -22,7 +22,9 @@
 
 #include <string.h>
 
+#include <engine/call.h>
 #include <engine/logging.h>
+#include <engine/tiers.h>
 
 void outgoing_send(
 	struct engine *engine, struct operation *operation, const struct message_header *header)
@@ -297,12 +299,25 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 {
 	struct region *region = operation->region;
 
+	if (operation->kind == OPERATION_CALL) {
+		call_fail(operation, TIER_UNDELIVERABLE);
+		return;
+	}
 	operation_aim(operation, region);
 	operation->exhausts = region_spend(region, region_take(region), 0);
 	operation->account.link = LINK_OWN;
 	operation->account.moved = 0;
 	region_end(operation, EVENT_REPLY_END, why);
 	outgoing_finish(engine, operation);
+}
+
+void outgoing_await(struct operation *operation)
+{
+	struct engine *engine = operation->space->engine;
+
+	operation->asked = transport_looked(engine->transport);
+	operation->waits = true;
+	list_append(&engine->waiting, &operation->link);
 }
 
 /* The request of a get, or a probe for it, has arrived, or never will. */
@@ -317,9 +332,7 @@ static void get_requested(
 	} else if (why != TRANSPORT_OK || operation->space->closing) {
 		outgoing_fail(engine, operation, why != TRANSPORT_OK ? why : TRANSPORT_SHUTDOWN);
 	} else {
-		operation->asked = transport_looked(engine->transport);
-		operation->waits = true;
-		list_append(&engine->waiting, &operation->link);
+		outgoing_await(operation);
 	}
 }
 
@@ -330,7 +343,14 @@ static __attribute__((noinline)) void message_done(
 	case OPERATION_GET:
 		get_requested(engine, operation, why);
 		break;
+	case OPERATION_CALL:
+		call_requested(operation, why);
+		break;
 	case OPERATION_SERVE:
+		if (operation->space->kind == SPACE_TIERS) {
+			tiers_served(engine, operation, why);
+			break;
+		}
 		link_remove(&operation->link);
 		region_end(operation, EVENT_GET_END, why);
 		operation_free(engine, operation);
@@ -355,6 +375,29 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 		message_done(engine, operation, why);
 }
 
+/* Asks after the answer to a get or a call. */
+static void probe_send(struct engine *engine, struct operation *operation)
+{
+	struct message_header header = {
+		.kind = MESSAGE_PROBE,
+		.space = operation->space->number,
+		.uid = operation->space->uid,
+		.operation = operation_name(operation),
+	};
+
+	if (operation->kind == OPERATION_CALL) {
+		header.kind = MESSAGE_ASK;
+		header.detail = operation->call.message == MESSAGE_LOAD ? MESSAGE_ASK_LOAD : 0;
+		operation->message.memory = map_of_piece(NULL, 0);
+	} else {
+		header.portal = operation->account.portal;
+		header.match_bits = operation->account.match_bits;
+		header.handle = operation->region->handle;
+		header.requested = operation->account.requested;
+	}
+	outgoing_send(engine, operation, &header);
+}
+
 void outgoing_probe(struct engine *engine)
 {
 	struct operation *operation;
@@ -362,20 +405,9 @@ void outgoing_probe(struct engine *engine)
 	/* Oldest news first, so the first that is not due ends it. */
 	while ((operation = list_first(&engine->waiting, struct operation, link)) &&
 		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
-		struct message_header header = {
-			.kind = MESSAGE_PROBE,
-			.space = operation->space->number,
-			.uid = operation->space->uid,
-			.portal = operation->account.portal,
-			.match_bits = operation->account.match_bits,
-			.handle = operation->region->handle,
-			.requested = operation->account.requested,
-			.operation = operation_name(operation),
-		};
-
 		outgoing_heard(operation);
 		operation->requested = true;
-		outgoing_send(engine, operation, &header);
+		probe_send(engine, operation);
 	}
 }
 

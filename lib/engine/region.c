@@ -15,6 +15,7 @@
 #include <engine/logging.h>
 
 #include <base/handle.h>
+#include <engine/tiers.h>
 
 struct region *region_find(struct space *space, uint32_t index, uint32_t generation)
 {
@@ -233,6 +234,8 @@ void region_bind(struct space *space, uint32_t index, uint32_t generation)
 		return;
 	region->entry = INDEX_NONE;
 	region_open(space, region);
+	if (space->kind == SPACE_TIERS)
+		tiers_bound(space, region);
 }
 
 void region_attach(struct space *space, uint32_t index, uint32_t generation)

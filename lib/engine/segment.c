@@ -7,8 +7,9 @@
 #include <engine/command.h>
 
 struct layout {
-	size_t commands, free_entries, free_regions, free_queues, free_replies;
-	size_t replies, portals, access, regions, matches, entries, queues, events;
+	size_t commands, free_entries, free_regions, free_queues, free_counters, free_replies;
+	size_t replies, portals, access, regions, matches, entries, queues, attachments, counters,
+		events;
 	size_t size;
 };
 
@@ -28,8 +29,9 @@ static void layout_make(const struct segment_limits *limits, struct layout *layo
 
 	layout->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
 	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
-	layout->free_regions = layout_take(&end, freelist_size(limits->regions));
+	layout->free_regions = layout_take(&end, freelist_size(limits->regions - limits->attached));
 	layout->free_queues = layout_take(&end, freelist_size(limits->queues));
+	layout->free_counters = layout_take(&end, freelist_size(limits->counters));
 	layout->free_replies = layout_take(&end, freelist_size(replies));
 	layout->replies = layout_take(&end, replies * sizeof(struct reply));
 	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
@@ -38,6 +40,9 @@ static void layout_make(const struct segment_limits *limits, struct layout *layo
 	layout->matches = layout_take(&end, limits->entries * sizeof(struct match_entry));
 	layout->entries = layout_take(&end, limits->entries * sizeof(struct entry));
 	layout->queues = layout_take(&end, limits->queues * sizeof(struct queue));
+	layout->attachments = layout_take(
+		&end, (limits->attached == 0 ? 0 : limits->regions) * sizeof(struct attachment));
+	layout->counters = layout_take(&end, limits->counters * sizeof(struct event_counter));
 	end = (end + 4095) & ~(size_t)4095;
 	layout->events = layout_take(&end, limits->event_bytes);
 	layout->size = end;
@@ -63,6 +68,7 @@ void segment_init(void *memory, const struct segment_limits *limits, uint32_t ge
 	segment->free_entries = layout.free_entries;
 	segment->free_regions = layout.free_regions;
 	segment->free_queues = layout.free_queues;
+	segment->free_counters = layout.free_counters;
 	segment->free_replies = layout.free_replies;
 	segment->replies = layout.replies;
 	segment->portals = layout.portals;
@@ -71,13 +77,17 @@ void segment_init(void *memory, const struct segment_limits *limits, uint32_t ge
 	segment->matches = layout.matches;
 	segment->entries = layout.entries;
 	segment->queues = layout.queues;
+	segment->attachments = layout.attachments;
+	segment->counters_at = layout.counters;
 	segment->events = layout.events;
 	segment->limits = *limits;
 	atomic_store_explicit(&segment->generation, generation, memory_order_relaxed);
 
 	freelist_init(segment_at(segment, segment->free_entries), limits->entries);
-	freelist_init(segment_at(segment, segment->free_regions), limits->regions);
+	freelist_init(
+		segment_at(segment, segment->free_regions), limits->regions - limits->attached);
 	freelist_init(segment_at(segment, segment->free_queues), limits->queues);
+	freelist_init(segment_at(segment, segment->free_counters), limits->counters);
 	if (limits->further)
 		return;
 	freelist_init(segment_at(segment, segment->free_replies), REPLY_SLOTS);

@@ -4,9 +4,10 @@
  *
  *     struct segment     offsets, limits, the doorbell, counters
  *     commands           ring of struct command, application to poll core
- *     free lists         of indices: entries, regions, queues, replies
+ *     free lists         of indices: entries, regions, queues, counters, replies
  *     replies            where a waiting call finds the poll core's word
- *     portals, access, regions, matches and entries, queues      tables of objects
+ *     portals, access, regions, matches and entries, queues,
+ *     attachments, counters                                      tables of objects
  *     events             memory for the events of all queues, allocated by the application side
  *
  * I1. Objects name each other by index. Pointers are only what a region says of the program's
@@ -35,6 +36,8 @@
 #include <base/freelist.h>
 #include <base/ring.h>
 #include <engine/answer.h>
+#include <engine/counter.h>
+#include <engine/tier.h>
 #include <match/match.h>
 #include <transport/transport.h>
 
@@ -44,11 +47,12 @@
 static_assert((COMMAND_RING & (COMMAND_RING - 1)) == 0, "a power of two");
 #define REPLY_SLOTS 256 /* waiting calls at once; further ones wait for a slot */
 
-#define LIMIT_ENTRIES 1048576 /* what an interface may be asked for at most */
-#define LIMIT_REGIONS 1048576
-#define LIMIT_QUEUES  65536
-#define LIMIT_PORTALS 65536
-#define LIMIT_ACCESS  65536
+#define LIMIT_ENTRIES  1048576 /* what an interface may be asked for at most */
+#define LIMIT_REGIONS  1048576
+#define LIMIT_QUEUES   65536
+#define LIMIT_PORTALS  65536
+#define LIMIT_ACCESS   65536
+#define LIMIT_COUNTERS 65536
 
 struct segment_limits {
 	uint32_t entries; /* counts, not largest indices */
@@ -56,6 +60,12 @@ struct segment_limits {
 	uint32_t queues;
 	uint32_t portals;
 	uint32_t access;
+	/* SPACE_TIERS: 0 for others */
+	uint32_t counters;
+	/* The first of the regions belong to the entries of the same index, so many; the free
+	 * list has those behind them, and counts from there. SPACE_TIERS: as many as there are
+	 * entries; 0 for others. */
+	uint32_t attached;
 	uint32_t list_length; /* entries in one match list */
 	uint64_t event_bytes;
 	/* of a space beside an engine's first, whose ring and reply slots serve all: it has
@@ -195,7 +205,29 @@ static_assert(sizeof(struct entry) == CACHE_LINE / 4, "the rest of four entries:
 struct portal {
 	/* shared: application adds before it attaches, poll core subtracts */
 	_Atomic uint32_t length;
+	/* SPACE_TIERS, enum portal_state. shared: the application makes CLAIMED of FREE, all else
+	 * is the poll core's */
+	_Atomic uint32_t state;
 };
+
+/* claimed: not open yet, no message and no entry comes to it */
+enum portal_state { PORTAL_FREE, PORTAL_CLAIMED, PORTAL_ENABLED, PORTAL_DISABLED };
+
+/* SPACE_TIERS: what a region has beside struct region. Filled in by the application like the
+ * region; then the poll core's. */
+struct attachment {
+	_Alignas(CACHE_LINE) uint64_t counter; /* handle, 0: none */
+	struct event_counter *counted;         /* what it names, alive or not; the poll core's */
+	uint16_t counts;                       /* TIER_BIT() of the kinds of events that count */
+	uint8_t flags;                         /* ATTACHMENT_... */
+	uint8_t tier;                          /* of an entry, as what follows */
+	uint32_t uid;                          /* whose messages it admits; UINT32_MAX: all */
+	uint64_t min_free; /* less room behind the local offset unlinks it; 0: never */
+};
+static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
+
+#define ATTACHMENT_BYTES 1 /* counts bytes */
+#define ATTACHMENT_ONCE  2 /* takes one message */
 
 /* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and
  * ones where that counts. */
@@ -421,6 +453,9 @@ struct doorbell {
 	X(dropped_bad_message, "messages whose header is not well-formed")                         \
 	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
 	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
+	X(dropped_disabled, "messages for a Portal that is disabled")                              \
+	X(dropped_permission, "messages to an entry that is for another user")                     \
+	X(dropped_operation, "messages to an entry that is for other operations")                  \
 	X(dropped_no_memory_operation,                                                             \
 		"messages for which no operation could be had, or whose sender has its share")
 
@@ -448,9 +483,10 @@ struct engine_counters {
 struct segment {
 	uint64_t size;
 	/* offsets of a ring and of free lists */
-	uint64_t commands, free_entries, free_regions, free_queues, free_replies;
+	uint64_t commands, free_entries, free_regions, free_queues, free_counters, free_replies;
 	/* offsets of tables */
-	uint64_t replies, portals, access, regions, matches, entries, queues, events;
+	uint64_t replies, portals, access, regions, matches, entries, queues, attachments,
+		counters_at, events;
 	struct segment_limits limits;
 	_Atomic uint32_t generation; /* shared: of the object made last (handle.h, I2) */
 	_Atomic uint32_t closed;     /* the interface is going: waiters leave */
@@ -504,6 +540,16 @@ static inline struct portal *segment_portal(const struct segment *segment, uint3
 static inline struct access_entry *segment_access(const struct segment *segment, uint32_t index)
 {
 	return (struct access_entry *)segment_at(segment, segment->access) + index;
+}
+
+static inline struct attachment *segment_attachment(const struct segment *segment, uint32_t index)
+{
+	return (struct attachment *)segment_at(segment, segment->attachments) + index;
+}
+
+static inline struct event_counter *segment_counter(const struct segment *segment, uint32_t index)
+{
+	return (struct event_counter *)segment_at(segment, segment->counters_at) + index;
 }
 
 static inline struct reply *segment_reply(const struct segment *segment, uint32_t index)

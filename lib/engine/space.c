@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include <engine/access.h>
+#include <engine/tiers.h>
 
 /* Entry 0 admits every process of the same user; the others nobody. */
 static void access_init(const struct space *space)
@@ -29,21 +30,24 @@ static bool lists_create(struct space *space)
 		.base = segment_match(segment, 0),
 		.count = segment->limits.entries,
 	};
-	space->lists = calloc(segment->limits.portals, sizeof(*space->lists));
+	space->list_count = segment->limits.portals * (space->kind == SPACE_TIERS ? TIERS : 1);
+	space->lists = calloc(space->list_count, sizeof(*space->lists));
 	space->unmatched = calloc(segment->limits.portals, sizeof(*space->unmatched));
-	if (!space->lists || !space->unmatched)
+	space->portals = calloc(segment->limits.portals, sizeof(*space->portals));
+	if (!space->lists || !space->unmatched || !space->portals)
 		return false;
-	for (uint32_t i = 0; i < segment->limits.portals; i++)
+	for (uint32_t i = 0; i < space->list_count; i++)
 		match_list_init(&space->lists[i]);
 	return true;
 }
 
 static void space_free(struct space *space)
 {
-	for (uint32_t i = 0; i < space->segment->limits.portals; i++)
+	for (uint32_t i = 0; i < space->list_count; i++)
 		match_list_clear(&space->lists[i]);
 	free(space->lists);
 	free(space->unmatched);
+	free(space->portals);
 	free(space);
 }
 
@@ -61,10 +65,10 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->interface = options->interface;
 	space->uid = options->uid;
 	space->kind = options->kind;
+	space->ranked = options->ranked;
 	if (!lists_create(space)) {
-		free(space->lists);
-		free(space->unmatched);
-		free(space);
+		space->list_count = 0; /* they may not have been made */
+		space_free(space);
 		return false;
 	}
 	access_init(space);

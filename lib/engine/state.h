@@ -29,7 +29,24 @@ enum operation_kind {
 	OPERATION_GET,     /* initiator: from the command until the reply's end */
 	OPERATION_RECEIVE, /* target: a put being placed */
 	OPERATION_SERVE,   /* target: a get, its reply on its way */
+	OPERATION_CALL,    /* initiator: call.c; from the command until its last event */
 	OPERATION_NOTICE   /* target: an acknowledgement or a refusal on its way */
+};
+
+/* What a call is (call.c). */
+struct call_state {
+	uint64_t user;
+	uint64_t local;  /* offset in the region */
+	uint64_t length; /* bytes */
+	uint64_t moved;  /* from here on what its answer says */
+	uint64_t offset;
+	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD */
+	uint8_t want;    /* enum call_want */
+	uint8_t verdict; /* enum tier_verdict */
+	uint8_t tier;
+	bool sent;     /* a store: SEND has been counted */
+	bool answered; /* a store: before it was sent */
+	bool told;     /* a store: SEND has told that it failed */
 };
 
 /*
@@ -53,7 +70,7 @@ struct operation {
 	bool ended;        /* GET: its last event has been logged */
 	bool waits;        /* GET: in engine.waiting */
 	uint32_t index;
-	uint32_t generation; /* GET: of the one that a reply must name */
+	uint32_t generation; /* GET, CALL: of the one that a reply must name */
 	struct process peer;
 	struct space *space; /* of all but a NOTICE */
 	struct region *region;
@@ -68,6 +85,7 @@ struct operation {
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun */
+	struct call_state call;  /* CALL */
 };
 
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
@@ -82,10 +100,17 @@ struct space {
 	bool closing; /* it has no number any more, and is to go with its last operation */
 
 	struct match_table entries;
-	struct match_list *lists; /* one per Portal */
+	struct match_list *lists; /* one per Portal; SPACE_TIERS: one for each of its tiers */
+	uint32_t list_count;
 	/* one per Portal: the user has been told that it drops requests */
 	bool *unmatched;
 	bool absent; /* and that it drops those to Portals that it does not have */
+
+	/* SPACE_TIERS */
+	struct tier_portal *portals;
+	bool ranked;               /* processes have ranks, which are indices in the map */
+	const struct process *map; /* the front end's; NULL: it is not set */
+	uint32_t map_count;
 };
 
 struct engine {
@@ -115,8 +140,9 @@ struct engine {
 	uint64_t traced; /* puts that were named for the trace alone */
 	/* 0: no queue has news for sleepers; else the first that has (queue_mark()) */
 	uint32_t touched;
-	bool news; /* events were logged since the last turn was counted */
-	bool owes; /* the last part of the last turn was put off */
+	struct event_counter *changed; /* counters that have news for sleepers; NULL: none */
+	bool news;                     /* events were logged since the last turn was counted */
+	bool owes;                     /* the last part of the last turn was put off */
 	struct owner owner;
 };
 
@@ -150,7 +176,7 @@ static inline struct operation *operation_begin(struct engine *engine, enum oper
 {
 	struct operation *operation = pool_take_reserved(&engine->operations);
 
-	if (kind == OPERATION_GET)
+	if (kind == OPERATION_GET || kind == OPERATION_CALL)
 		operation->generation++;
 	operation->kind = (uint8_t)kind;
 	operation->exhausts = false;
@@ -309,6 +335,11 @@ void incoming_begin(
 	void *context, struct process from, const struct record *record, struct inbound *inbound);
 void incoming_end(void *context, void *operation, enum transport_fail why);
 
+/* Sends the short answer to a message: an acknowledgement of a put, for which there is an
+ * operation; a refusal of a get, which is repeated if there is none: the initiator asks after the
+ * get. */
+void notice_send(struct engine *engine, struct process to, const struct message_header *header);
+
 /* Logs a Portals acknowledgement. */
 void incoming_acknowledged(
 	struct space *space, struct process from, const struct message_header *header);
@@ -342,6 +373,8 @@ void outgoing_finish(struct engine *engine, struct operation *operation);
 void outgoing_probe(struct engine *engine);
 /* ns until outgoing_probe() has something to do; UINT64_MAX: nothing waits. */
 uint64_t outgoing_deadline(const struct engine *engine);
+/* A get or a call whose request has arrived waits for its answer. */
+void outgoing_await(struct operation *operation);
 /* Ends what waits for replies that will not come. */
 void outgoing_abandon(struct engine *engine);
 
@@ -388,6 +421,31 @@ static inline void engine_touch(struct space *space, struct queue *queue)
 		space, handle_index(atomic_load_explicit(&queue->gate, memory_order_relaxed)));
 }
 
+/* The same for a counter that has changed. */
+static inline void engine_touch_counter(struct engine *engine, struct event_counter *counter)
+{
+	engine->news = true;
+	if (barrier_cheap) {
+		barrier_light();
+		if (!event_counter_wakes(counter))
+			return;
+	}
+	if (counter->touched)
+		return;
+	counter->touched = engine->changed ? engine->changed : counter; /* the last names itself */
+	engine->changed = counter;
+}
+
+/* The object that a handle of a counter names, whether it lives or not; NULL: 0, or there is
+ * none. */
+static inline struct event_counter *counter_named(const struct segment *segment, uint64_t handle)
+{
+	uint32_t index = handle_index(handle);
+
+	return handle != 0 && index < segment->limits.counters ? segment_counter(segment, index)
+							       : NULL;
+}
+
 /* Wakes the sleepers of all queues in the list. The barrier pairs with that of a reader between
  * raising `sleepers` and looking once more at its queue: one of the two sees the other. */
 void sleepers_wake(struct engine *engine);
@@ -396,7 +454,7 @@ void sleepers_wake(struct engine *engine);
 static inline void engine_ring(struct engine *engine)
 {
 	engine->news = false;
-	if (engine->touched != 0)
+	if (engine->touched != 0 || engine->changed)
 		sleepers_wake(engine);
 }
 

@@ -4,7 +4,7 @@
  *
  *   0       8       16              32                              63
  *  +-------+-------+---------------+-------------------------------+
- *  | kind  | space |   reserved    |              uid              |   0
+ *  | kind  | space |    detail     |              uid              |   0
  *  +-------+-------+---------------+-------------------------------+
  *  |          portal               |            cookie             |   8
  *  +-------------------------------+-------------------------------+
@@ -41,16 +41,28 @@ enum message_kind {
 	MESSAGE_REPLY,
 	MESSAGE_REFUSE, /* to a get's initiator: it was discarded, or is not known (any more) */
 	/* from a get's initiator after a long silence: refuse it unless its reply is under way */
-	MESSAGE_PROBE
+	MESSAGE_PROBE,
+	/* Of spaces with tiers (lib/engine/tiers.h). cookie: the initiator's rank */
+	MESSAGE_STORE,  /* a put; operation: the initiator's name for it, 0: no answer is wanted */
+	MESSAGE_LOAD,   /* a get */
+	MESSAGE_STORED, /* answers a store; detail: MESSAGE_VERDICT, MESSAGE_TIER */
+	MESSAGE_LOADED, /* answers a load; the same */
+	/* after a long silence: answer unless an answer is under way; detail: MESSAGE_ASK_LOAD */
+	MESSAGE_ASK
 };
+
+/* In detail. */
+#define MESSAGE_VERDICT  15 /* enum tier_verdict */
+#define MESSAGE_TIER     16 /* it was the second tier that took the message */
+#define MESSAGE_ASK_LOAD 1  /* a load is asked after, else a store */
 
 #define MESSAGE_HEADER_BYTES 64
 #define MESSAGE_HEADER_LEAST 24
 
 struct message_header {
 	uint8_t kind;
-	uint8_t space; /* number of the space at both ends, from 0 */
-	uint16_t reserved;
+	uint8_t space;   /* number of the space at both ends, from 0 */
+	uint16_t detail; /* 0 but in answers and questions of tiers */
 	uint32_t uid;
 	uint32_t portal;
 	uint32_t cookie;
@@ -85,9 +97,14 @@ static inline uint32_t message_length(const struct message_header *header, uint6
  * never in memory. */
 static inline uint32_t message_encode(const struct message_header *header, void *to)
 {
-	uint64_t requested = header->kind == MESSAGE_PUT ? 0 : header->requested;
+	uint64_t requested = header->kind == MESSAGE_PUT || header->kind == MESSAGE_STORE
+				     ? 0
+				     : header->requested;
 
-	word_store(to, 0, word_of(header->kind | (uint32_t)header->space << 8, header->uid));
+	word_store(to, 0,
+		word_of(header->kind | (uint32_t)header->space << 8 |
+				(uint32_t)header->detail << 16,
+			header->uid));
 	word_store(to, offsetof(struct message_header, portal),
 		word_of(header->portal, header->cookie));
 	word_store(to, offsetof(struct message_header, match_bits), header->match_bits);
@@ -121,13 +138,34 @@ static inline bool message_read(const void *from, uint32_t length, struct messag
 	return word_read(from, length - sizeof(uint64_t)) != 0;
 }
 
+/* message_decode() of a kind that spaces with tiers have. */
+static inline bool message_decode_tiers(struct message_header *header, uint64_t extent)
+{
+	switch (header->kind) {
+	case MESSAGE_STORE:
+		if (header->requested != 0 || header->detail != 0)
+			return false;
+		header->requested = extent;
+		return true;
+	case MESSAGE_LOAD:
+		return header->detail == 0;
+	case MESSAGE_STORED:
+	case MESSAGE_LOADED:
+		return header->detail <= (MESSAGE_VERDICT | MESSAGE_TIER);
+	case MESSAGE_ASK:
+		return header->detail <= MESSAGE_ASK_LOAD;
+	default:
+		return false;
+	}
+}
+
 /* extent: bytes of data of the whole message. False: length, kind or words are not as specified.
  * Field by field, so that a compiler may keep them in registers. */
 static inline bool message_decode(
 	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
 {
 	const uint8_t *bytes = from;
-	uint32_t first; /* kind, space, reserved */
+	uint32_t first; /* kind, space, detail */
 
 	if (length < MESSAGE_HEADER_LEAST)
 		return false;
@@ -148,7 +186,10 @@ static inline bool message_decode(
 		header->requested = extent;
 		return true;
 	}
-	return first > MESSAGE_PUT && first <= MESSAGE_PROBE;
+	if (first > MESSAGE_PUT && first <= MESSAGE_PROBE)
+		return true;
+	header->detail = (uint16_t)(first >> 16);
+	return message_decode_tiers(header, extent);
 }
 
 #endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* call.c - stores and loads that this process begins, in spaces with tiers (tiers.h): from the
+ * command until the last event.
+ *
+ *     store    request sent -> SEND -> answer, if one is wanted -> ACK
+ *     load     request sent         -> answer, data placed      -> REPLY
+ *
+ * C1. SEND comes before ACK. The answer may come before the transport's word on the request, and is
+ *     kept until then. It proves that the request has arrived, whatever becomes of the peer.
+ * C2. Every call ends: an answer that does not come is asked for (outgoing.c, O2), and a target
+ *     that is gone, or does not know the call, fails it.
+ * C3. Of a store that fails one event tells: SEND, or ACK if SEND is not wanted. Both count.
+ */
+#include <engine/call.h>
+
+#include <engine/tiers.h>
+
+static bool call_is_load(const struct operation *operation)
+{
+	return operation->call.message == MESSAGE_LOAD;
+}
+
+static enum tier_verdict verdict_of(enum transport_fail why)
+{
+	return why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
+}
+
+void call_begin(struct space *space, const struct long_command *command)
+{
+	const struct move *move = &command->command.move;
+	const struct call_line *line = (const void *)command->further[0];
+	struct engine *engine = space->engine;
+	struct region *region = region_find(space, move->region, move->generation);
+	struct message_header header = {
+		.kind = line->message,
+		.space = space->number,
+		.uid = space->uid,
+		.portal = move->portal,
+		.cookie = move->cookie,
+		.match_bits = move->match_bits,
+		.offset = move->offset,
+	};
+	struct operation *operation;
+
+	if (!region) {
+		space_count(space, commands_stale);
+		return;
+	}
+	operation = operation_begin(engine, OPERATION_CALL);
+	operation->space = space;
+	operation->region = region;
+	operation->peer = move->to;
+	operation->requested = true;
+	operation->call = (struct call_state){
+		.user = line->user,
+		.local = line->local,
+		.length = line->length,
+		.message = line->message,
+		.want = line->want,
+	};
+	region->pending++;
+	operation_aim(operation, region);
+	if (call_is_load(operation)) {
+		header.requested = line->length;
+		operation->message.memory = map_of_piece(NULL, 0);
+	} else {
+		header.value = move->value;
+		operation->message.memory = region_map(region, line->local, line->length);
+	}
+	if (call_is_load(operation) || line->want != WANT_NOTHING)
+		header.operation = operation_name(operation);
+	outgoing_send(engine, operation, &header);
+}
+
+static void call_log(const struct operation *operation, enum tier_event kind,
+	enum tier_verdict verdict, const struct account *account)
+{
+	const struct tier_news news = {
+		.kind = kind,
+		.verdict = verdict,
+		.tier = operation->call.tier,
+		.user = operation->call.user,
+	};
+
+	tier_log(operation->space, operation_queue(operation), &news, account);
+}
+
+/* The call has had its last event. */
+static void call_end(struct operation *operation)
+{
+	struct space *space = operation->space;
+	struct region *region = operation->region;
+
+	region->pending--;
+	tiers_leave(space, region);
+	outgoing_finish(space->engine, operation);
+}
+
+/* The answer is here, or will not come. */
+static void call_conclude(struct operation *operation)
+{
+	const struct call_state *call = &operation->call;
+	const enum tier_event kind = call_is_load(operation) ? TIER_REPLY : TIER_ACK;
+	const struct account account = {.moved = call->moved, .offset = call->offset};
+	bool wanted = call_is_load(operation) || call->want == WANT_EVENT;
+
+	if (call->verdict != TIER_SILENT) {
+		tier_count(operation->space, operation->region, kind, call->verdict, call->moved,
+			call->want == WANT_END);
+		if (wanted && !call->told && tier_wanted(operation->region, kind, call->verdict))
+			call_log(operation, kind, call->verdict, &account);
+	}
+	call_end(operation);
+}
+
+/* The transport is done with a store's request: SEND. */
+static void store_sent(struct operation *operation, enum tier_verdict verdict)
+{
+	struct call_state *call = &operation->call;
+	const struct region *region = operation->region;
+	const struct account none = {0};
+	bool wanted = tier_wanted(region, TIER_SEND, verdict);
+
+	call->sent = true;
+	tier_count(operation->space, region, TIER_SEND, verdict, call->length, false);
+	if (verdict != TIER_OK) {
+		wanted |= call->want != WANT_EVENT;
+		call->told = wanted;
+	}
+	if (wanted)
+		call_log(operation, TIER_SEND, verdict, &none);
+}
+
+void call_fail(struct operation *operation, enum tier_verdict verdict)
+{
+	operation->call.verdict = verdict;
+	call_conclude(operation);
+}
+
+void call_requested(struct operation *operation, enum transport_fail why)
+{
+	struct call_state *call = &operation->call;
+	enum tier_verdict verdict = call->answered ? TIER_OK : verdict_of(why);
+
+	operation->requested = false;
+	if (operation->ended) {
+		operation_free(operation->space->engine, operation);
+		return;
+	}
+	if (!call_is_load(operation) && !call->sent)
+		store_sent(operation, verdict);
+	if (call->answered)
+		call_conclude(operation);
+	else if (!call_is_load(operation) && call->want == WANT_NOTHING)
+		call_end(operation);
+	else if (operation->replying)
+		return; /* the reply's end is its end */
+	else if (verdict != TIER_OK || operation->space->closing)
+		call_fail(operation, TIER_UNDELIVERABLE);
+	else
+		outgoing_await(operation);
+}
+
+/* The call that an answer names, if it really was sent to that process and still waits. */
+static struct operation *call_find(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	struct operation *operation =
+		operation_find(space->engine, header->operation, OPERATION_CALL);
+
+	if (!operation || operation->replying || operation->ended || operation->call.answered ||
+		operation->space != space || operation->peer.nid != from.nid ||
+		operation->peer.pid != from.pid ||
+		call_is_load(operation) != (header->kind == MESSAGE_LOADED) ||
+		(!call_is_load(operation) && operation->call.want == WANT_NOTHING))
+		return NULL;
+	return operation;
+}
+
+/* What an answer says. */
+static void call_hear(struct operation *operation, const struct message_header *header)
+{
+	struct call_state *call = &operation->call;
+
+	outgoing_heard(operation);
+	call->verdict = header->detail & MESSAGE_VERDICT;
+	call->tier = header->detail & MESSAGE_TIER ? 1 : 0;
+	call->offset = header->offset;
+	call->moved = header->value < call->length ? header->value : call->length;
+}
+
+void call_stored(struct space *space, struct process from, const struct message_header *header)
+{
+	struct operation *operation = call_find(space, from, header);
+
+	if (!operation) {
+		space_count(space, refusals_late);
+		return;
+	}
+	space_count(space, acks_delivered);
+	call_hear(operation, header);
+	if (operation->call.sent)
+		call_conclude(operation);
+	else
+		operation->call.answered = true; /* C1 */
+}
+
+/* The call that takes the data of an answer; NULL: there is none. */
+static struct operation *load_accept(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	struct operation *operation = call_find(space, from, header);
+
+	if (!operation) {
+		space_count(space, dropped_late_reply);
+		return NULL;
+	}
+	space_count(space, replies_received);
+	call_hear(operation, header);
+	operation->replying = true;
+	return operation;
+}
+
+static struct map load_map(const struct operation *operation)
+{
+	return region_map(operation->region, operation->call.local, operation->call.moved);
+}
+
+void call_loaded(struct space *space, struct process from, const struct message_header *header,
+	const void *data)
+{
+	struct operation *operation = load_accept(space, from, header);
+	struct map memory;
+
+	if (!operation)
+		return;
+	memory = load_map(operation);
+	map_copy_in(&memory, 0, data, operation->call.moved);
+	call_conclude(operation);
+}
+
+void call_loaded_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	struct operation *operation = load_accept(space, from, header);
+
+	if (!operation)
+		return;
+	inbound->memory = load_map(operation);
+	if (operation->call.moved <= record->data_length) {
+		map_copy_in(&inbound->memory, 0, record->data, operation->call.moved);
+		call_conclude(operation);
+		inbound->taken = true;
+		return;
+	}
+	inbound->context = operation;
+	inbound->want_end = true;
+}
+
+void call_placed(struct operation *operation, enum transport_fail why)
+{
+	if (why != TRANSPORT_OK) {
+		operation->call.verdict = TIER_UNDELIVERABLE;
+		operation->call.moved = 0;
+	}
+	call_conclude(operation);
+}

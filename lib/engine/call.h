@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* call.h - stores and loads that this process begins: call.c. */
+#ifndef ENGINE_CALL_H
+#define ENGINE_CALL_H
+
+#include <engine/state.h>
+#include <engine/tier.h>
+
+/* A command; there is memory for an operation. */
+void call_begin(struct space *space, const struct long_command *command);
+/* The transport is done with the request, or with a question after its answer. */
+void call_requested(struct operation *operation, enum transport_fail why);
+/* Its answer will not come. */
+void call_fail(struct operation *operation, enum tier_verdict verdict);
+/* Answers. */
+void call_stored(struct space *space, struct process from, const struct message_header *header);
+void call_loaded(struct space *space, struct process from, const struct message_header *header,
+	const void *data);
+void call_loaded_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound);
+/* The last of a load's data has been placed, or will not come. */
+void call_placed(struct operation *operation, enum transport_fail why);
+
+#endif

@@ -1,0 +1,692 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tiers.c - see tiers.h.
+ *
+ * T1. Nothing of a request that is refused is seen at the target but a count of drops.
+ * T2. An entry that was unlinked is LEAVING. It is freed, with its UNLINK event, when nothing is
+ *     pending on it: after the event of the last message, whichever message unlinked it.
+ * T3. An operation stops being pending before its event is published: whoever reads the event may
+ *     withdraw the entry.
+ * T4. A counter has changed before the event that tells of the same can be seen.
+ */
+#include <engine/tiers.h>
+
+#include <assert.h>
+
+#include <engine/access.h>
+#include <engine/delivery.h>
+
+/* --- events and counts */
+
+void tier_log(struct space *space, struct queue *queue, const struct tier_news *news,
+	const struct account *account)
+{
+	struct logging logging;
+
+	if (!queue)
+		return;
+	logging = queue_claim(queue);
+	if (!logging.slot) {
+		space_count(space, events_lost);
+		return;
+	}
+#define WRITE(word, value)                                                                         \
+	atomic_store_explicit(&logging.slot->words[word], (value), memory_order_relaxed)
+	WRITE(EVENT_REGION, (uint64_t)news->kind << TIER_KIND_AT |
+				    (uint64_t)news->tier << TIER_LIST_AT |
+				    (uint64_t)news->verdict << TIER_VERDICT_AT);
+	WRITE(EVENT_START, news->start);
+	WRITE(EVENT_USER, news->user);
+	WRITE(EVENT_VALUE, account->value);
+	WRITE(EVENT_INITIATOR, account->initiator);
+	WRITE(EVENT_TARGET, account->target);
+	WRITE(EVENT_MATCH_BITS, account->match_bits);
+	WRITE(EVENT_REQUESTED, account->requested);
+	WRITE(EVENT_MOVED, account->moved);
+	WRITE(EVENT_OFFSET, account->offset);
+#undef WRITE
+	queue_publish(&logging);
+	space_count(space, events_logged);
+	engine_touch(space, queue);
+}
+
+static uint32_t region_number(const struct space *space, const struct region *region)
+{
+	return (uint32_t)(region - segment_region(space->segment, 0));
+}
+
+static struct attachment *attachment_of(const struct space *space, const struct region *region)
+{
+	return segment_attachment(space->segment, region_number(space, region));
+}
+
+static void counter_change(
+	struct engine *engine, struct event_counter *counter, uint64_t success, uint64_t failure)
+{
+	event_counter_add(counter, success, failure);
+	engine_touch_counter(engine, counter);
+}
+
+/* The counter of a handle; NULL: none, or it is gone. */
+static struct event_counter *counter_alive(struct event_counter *counter, uint64_t handle)
+{
+	return counter && atomic_load_explicit(&counter->gate, memory_order_relaxed) == handle
+		       ? counter
+		       : NULL;
+}
+
+void tier_count(struct space *space, const struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once)
+{
+	const struct attachment *attachment = attachment_of(space, region);
+	struct event_counter *counter;
+
+	if (!(attachment->counts & TIER_BIT(kind)))
+		return;
+	counter = counter_alive(attachment->counted, attachment->counter);
+	if (!counter)
+		return;
+	if (verdict != TIER_OK)
+		counter_change(space->engine, counter, 0, 1);
+	else
+		counter_change(space->engine, counter,
+			attachment->flags & ATTACHMENT_BYTES && !once ? bytes : 1, 0);
+}
+
+/* --- entries */
+
+static struct match_list *tier_list(const struct space *space, uint32_t portal, unsigned tier)
+{
+	return &space->lists[portal * TIERS + tier];
+}
+
+/* An event of the entry itself. */
+static void entry_log(struct space *space, const struct region *region, enum tier_event kind)
+{
+	const struct attachment *attachment = attachment_of(space, region);
+	const uint32_t portal = segment_entry(space->segment, region_number(space, region))->portal;
+	const struct account account = {.portal = portal};
+	const struct tier_news news = {
+		.kind = kind, .tier = attachment->tier, .user = region->user};
+
+	if (tier_wanted(region, kind, TIER_OK))
+		tier_log(space, region_queue(region), &news, &account);
+}
+
+/* An entry leaves its list: no message finds it any more, and its handle is stale. */
+static void entry_detach(struct space *space, struct region *region)
+{
+	uint32_t index = region_number(space, region);
+	struct entry *entry = segment_entry(space->segment, index);
+	unsigned tier = segment_attachment(space->segment, index)->tier;
+
+	match_remove(&space->entries, tier_list(space, entry->portal, tier), index);
+	entry->linked = false;
+	region->state = REGION_LEAVING;
+	atomic_store_explicit(&entry->gate, 0, memory_order_release);
+	atomic_fetch_sub_explicit(
+		&segment_portal(space->segment, entry->portal)->length, 1, memory_order_release);
+}
+
+static void entry_give(struct space *space, struct region *region)
+{
+	region->state = REGION_FREE;
+	segment_give(space->segment, space->segment->free_entries, region_number(space, region));
+}
+
+/* T2, after the event of a message. */
+static void entry_settle(struct space *space, struct region *region)
+{
+	if (region->state != REGION_LEAVING || region->pending != 0)
+		return;
+	entry_log(space, region, TIER_UNLINK);
+	entry_give(space, region);
+}
+
+/* A message has been accepted: what that costs the entry. */
+static void entry_use(struct space *space, struct region *region, const struct placement *placement)
+{
+	const struct attachment *attachment = attachment_of(space, region);
+	bool used_up = attachment->flags & ATTACHMENT_ONCE;
+
+	if (!(region->options & REGION_REMOTE_OFFSET)) {
+		region->offset += placement->length;
+		used_up |= region->length - region->offset < attachment->min_free;
+	}
+	if (used_up)
+		entry_detach(space, region);
+}
+
+void tiers_append(struct space *space, const struct command *command)
+{
+	struct segment *segment = space->segment;
+	uint32_t index = command->object.index, portal = command->object.portal;
+	struct attachment *attachment;
+	struct region *region;
+	struct entry *entry;
+
+	if (index >= segment->limits.entries || portal >= segment->limits.portals)
+		return;
+	region = segment_region(segment, index);
+	entry = segment_entry(segment, index);
+	attachment = segment_attachment(segment, index);
+	if (entry->linked || region->state != REGION_FREE || attachment->tier >= TIERS)
+		return;
+	atomic_store_explicit(&entry->portal, portal, memory_order_relaxed);
+	segment_match(segment, index)->region = index;
+	region->queue = space->portals[portal].queue;
+	region->logs = space->portals[portal].logs;
+	region->offset = 0;
+	region->pending = 0;
+	region->state = REGION_LIVE;
+	attachment->counted = counter_named(segment, attachment->counter);
+	entry->linked = true;
+	match_push_back(&space->entries, tier_list(space, portal, attachment->tier), index);
+	entry_log(space, region, TIER_LINK);
+}
+
+static enum answer entry_withdraw(struct space *space, const struct command *command)
+{
+	struct entry *entry = entry_find(space, command->object.index, command->object.generation);
+	struct region *region;
+
+	if (!entry)
+		return ANSWER_GONE;
+	region = segment_region(space->segment, command->object.index);
+	if (region->pending != 0)
+		return ANSWER_PENDING;
+	entry_detach(space, region);
+	entry_give(space, region);
+	return ANSWER_OK;
+}
+
+/* --- requests */
+
+bool tier_process(const struct space *space, struct process from,
+	const struct message_header *header, struct process *process)
+{
+	const struct process *known;
+
+	*process = from;
+	if (!space->ranked)
+		return true;
+	if (header->cookie >= space->map_count)
+		return false;
+	known = &space->map[header->cookie];
+	*process = (struct process){.nid = header->cookie};
+	return known->nid == from.nid && known->pid == from.pid;
+}
+
+/* What a request would move; false: the entry is passed over, because it is too small. */
+static bool entry_fits(const struct region *region, const struct message_header *header,
+	struct placement *placement)
+{
+	uint64_t room;
+
+	placement->offset =
+		region->options & REGION_REMOTE_OFFSET ? header->offset : region->offset;
+	placement->length = header->requested;
+	room = placement->offset < region->length ? region->length - placement->offset : 0;
+	if (placement->length <= room)
+		return true;
+	placement->length = room;
+	return region->options & REGION_TRUNCATE;
+}
+
+/* The entry that decides; NULL: there is none. */
+static struct region *entry_search(struct space *space, struct process process,
+	const struct message_header *header, struct placement *placement)
+{
+	const struct match_key key = {
+		.bits = header->match_bits, .nid = process.nid, .pid = process.pid};
+
+	for (unsigned tier = 0; tier < TIERS; tier++) {
+		const struct match_list *list = tier_list(space, header->portal, tier);
+		uint32_t i = match_first(&space->entries, list, &key);
+
+		for (; i != MATCH_NONE; i = match_next(&space->entries, list, i, &key)) {
+			struct region *region = segment_region(space->segment, i);
+
+			if (entry_fits(region, header, placement))
+				return region;
+		}
+	}
+	return NULL;
+}
+
+static enum tier_verdict entry_judge(struct space *space, const struct region *region,
+	const struct message_header *header, uint8_t needs)
+{
+	uint32_t uid = attachment_of(space, region)->uid;
+
+	if (uid != UINT32_MAX && uid != header->uid) {
+		space_count(space, dropped_permission);
+		return TIER_PERMISSION;
+	}
+	if ((region->options & needs) != needs) {
+		space_count(space, dropped_operation);
+		return TIER_OPERATION;
+	}
+	return TIER_OK;
+}
+
+/* Finds the region that takes a request, which needs these of REGION_PUT and REGION_GET. On TIER_OK
+ * *region, *placement and *process are written, and if `operation` there is memory for one; else
+ * the refusal has been counted. */
+static enum tier_verdict tiers_find(struct space *space, struct process from,
+	const struct message_header *header, uint8_t needs, bool operation, struct region **region,
+	struct placement *placement, struct process *process)
+{
+	const struct segment *segment = space->segment;
+	uint32_t state = PORTAL_FREE;
+
+	if (header->portal < segment->limits.portals)
+		state = atomic_load_explicit(
+			&segment_portal(segment, header->portal)->state, memory_order_relaxed);
+	if (state == PORTAL_FREE || state == PORTAL_CLAIMED) {
+		space_count(space, dropped_no_portal);
+		return TIER_DROPPED;
+	}
+	if (!tier_process(space, from, header, process)) {
+		space_count(space, dropped_bad_cookie);
+		return TIER_DROPPED;
+	}
+	if (state == PORTAL_DISABLED) {
+		space_count(space, dropped_disabled);
+		return TIER_REFUSED;
+	}
+	if (operation &&
+		!(operation_granted(space->engine, from) && operation_reserve(space->engine, 1))) {
+		space_count(space, dropped_no_memory_operation);
+		return TIER_DROPPED;
+	}
+	*region = entry_search(space, *process, header, placement);
+	if (!*region) {
+		PROBE(match, from.nid, from.pid, header->portal, header->match_bits,
+			header->requested, -1);
+		space_count(space, dropped_no_match);
+		return TIER_DROPPED;
+	}
+	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
+		(int)region_number(space, *region));
+	return entry_judge(space, *region, header, needs);
+}
+
+/* What the event of a request says. */
+static struct account account_of(struct process process, const struct message_header *header,
+	const struct placement *placement)
+{
+	struct account account;
+
+	account_from(&account, process, header);
+	account.moved = placement->length;
+	account.offset = header->offset;
+	account.value = header->kind == MESSAGE_STORE ? header->value : 0;
+	return account;
+}
+
+/* Where the first byte at an offset of a region lies, as its event says it. */
+static uint64_t region_start(const struct region *region, uint64_t offset)
+{
+	uint64_t bytes;
+
+	if (region->vector && offset < region->length)
+		return (uintptr_t)map_vector_run(region->vector, region->start + offset, &bytes);
+	return region->start + offset;
+}
+
+/* T3, T4. A message that took a region has ended; start: of its event. */
+static void request_end(struct space *space, struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t start, const struct account *account)
+{
+	const struct tier_news news = {
+		.kind = kind,
+		.verdict = verdict,
+		.tier = attachment_of(space, region)->tier,
+		.user = region->user,
+		.start = start,
+	};
+
+	tier_count(space, region, kind, verdict, account->moved, false);
+	if (tier_wanted(region, kind, verdict))
+		tier_log(space, region_queue(region), &news, account);
+	entry_settle(space, region);
+}
+
+/* What the answer to a message says of the region that took it. To be known before its end, which
+ * may free the region. */
+static uint16_t answer_detail(const struct space *space, const struct region *region)
+{
+	if (region->options & REGION_NO_ACK)
+		return TIER_SILENT;
+	return attachment_of(space, region)->tier == 0 ? 0 : MESSAGE_TIER;
+}
+
+static void store_answer(struct space *space, struct process to, uint16_t detail, uint64_t moved,
+	uint64_t offset, uint64_t name)
+{
+	const struct message_header answer = {
+		.kind = MESSAGE_STORED,
+		.space = space->number,
+		.detail = detail,
+		.value = moved,
+		.operation = name,
+		.offset = offset,
+	};
+
+	notice_send(space->engine, to, &answer);
+}
+
+void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
+	enum tier_verdict verdict)
+{
+	bool load = header->kind == MESSAGE_LOAD ||
+		    (header->kind == MESSAGE_ASK && header->detail == MESSAGE_ASK_LOAD);
+	struct message_header answer = {
+		.kind = load ? MESSAGE_LOADED : MESSAGE_STORED,
+		.space = header->space,
+		.detail = (uint16_t)verdict,
+		.operation = header->operation,
+	};
+
+	if (header->operation == 0)
+		return;
+	if (!operation_granted(engine, from)) {
+		engine_count(engine, dropped_no_memory_operation);
+		return;
+	}
+	notice_send(engine, from, &answer);
+}
+
+/* A store whose data, as far as it is wanted, is here. */
+static void store_take(struct space *space, struct region *region, struct process from,
+	struct process process, const struct message_header *header, const void *data,
+	const struct placement *placement)
+{
+	const struct map memory = region_map(region, placement->offset, placement->length);
+	struct account account = account_of(process, header, placement);
+	uint16_t detail = answer_detail(space, region);
+
+	space_count(space, puts_received);
+	entry_use(space, region, placement);
+	map_copy_in(&memory, 0, data, placement->length);
+	request_end(space, region, TIER_PUT, TIER_OK, region_start(region, placement->offset),
+		&account);
+	if (header->operation != 0)
+		store_answer(space, from, detail, placement->length, placement->offset,
+			header->operation);
+}
+
+void tiers_store(struct space *space, struct process from, const struct message_header *header,
+	const void *data)
+{
+	struct placement placement;
+	struct process process;
+	struct region *region;
+	enum tier_verdict verdict = tiers_find(space, from, header, REGION_PUT,
+		header->operation != 0, &region, &placement, &process);
+
+	if (verdict == TIER_OK)
+		store_take(space, region, from, process, header, data, &placement);
+	else
+		tiers_refuse(space->engine, from, header, verdict);
+}
+
+/* Begins an operation that a remote process asked for. */
+static struct operation *request_begin(struct space *space, enum operation_kind kind,
+	struct region *region, struct process from, struct process process,
+	const struct message_header *header, const struct placement *placement)
+{
+	struct operation *operation = operation_begin(space->engine, kind);
+
+	operation->peer = from;
+	operation->space = space;
+	operation->region = region;
+	operation->remote = header->operation;
+	operation->request_offset = placement->offset;
+	operation->account = account_of(process, header, placement);
+	region->pending++;
+	space->portals[header->portal].pending++;
+	entry_use(space, region, placement);
+	return operation;
+}
+
+/* It is over: no longer pending, then its event. */
+static void request_over(struct operation *operation, enum tier_event kind, enum transport_fail why)
+{
+	struct region *region = operation->region;
+	struct space *space = operation->space;
+
+	region->pending--;
+	space->portals[operation->account.portal].pending--;
+	request_end(space, region, kind, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE,
+		region_start(region, operation->request_offset), &operation->account);
+}
+
+void tiers_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	struct operation *operation;
+	struct placement placement;
+	struct process process;
+	struct region *region;
+	enum tier_verdict verdict =
+		tiers_find(space, from, header, REGION_PUT, true, &region, &placement, &process);
+
+	if (verdict != TIER_OK) {
+		tiers_refuse(space->engine, from, header, verdict);
+		return;
+	}
+	if (placement.length <= record->data_length) {
+		store_take(space, region, from, process, header, record->data, &placement);
+		inbound->taken = true;
+		return;
+	}
+	space_count(space, puts_received);
+	operation =
+		request_begin(space, OPERATION_RECEIVE, region, from, process, header, &placement);
+	inbound->memory = region_map(region, placement.offset, placement.length);
+	inbound->context = operation;
+	inbound->want_end = true;
+}
+
+void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	const struct operation copy = *operation;
+	struct space *space = operation->space;
+	uint16_t detail = answer_detail(space, operation->region);
+
+	request_over(operation, TIER_PUT, why);
+	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
+	operation_free(engine, operation);
+	if (why == TRANSPORT_OK && copy.remote != 0)
+		store_answer(space, copy.peer, detail, copy.account.moved, copy.request_offset,
+			copy.remote);
+}
+
+void tiers_load(struct space *space, struct process from, const struct message_header *header)
+{
+	struct message_header answer = {
+		.kind = MESSAGE_LOADED, .space = space->number, .operation = header->operation};
+	struct operation *operation;
+	struct placement placement;
+	struct process process;
+	struct region *region;
+	enum tier_verdict verdict =
+		tiers_find(space, from, header, REGION_GET, true, &region, &placement, &process);
+
+	if (verdict != TIER_OK) {
+		tiers_refuse(space->engine, from, header, verdict);
+		return;
+	}
+	space_count(space, gets_received);
+	answer.detail = answer_detail(space, region) & MESSAGE_TIER;
+	answer.value = placement.length;
+	answer.offset = placement.offset;
+	operation =
+		request_begin(space, OPERATION_SERVE, region, from, process, header, &placement);
+	list_append(&space->engine->serving, &operation->link);
+	operation->message.memory = region_map(region, placement.offset, placement.length);
+	outgoing_send(space->engine, operation, &answer);
+}
+
+void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	link_remove(&operation->link);
+	request_over(operation, TIER_GET, why);
+	operation_free(engine, operation);
+}
+
+/* A store's answer was sent before this question came, so that one is not asked after in vain. */
+void tiers_asked(struct space *space, struct process from, const struct message_header *header)
+{
+	list_each (const struct operation, operation, &space->engine->serving, link)
+		if (operation->space == space && operation->remote == header->operation &&
+			operation->peer.nid == from.nid && operation->peer.pid == from.pid)
+			return;
+	tiers_refuse(space->engine, from, header, TIER_UNDELIVERABLE);
+}
+
+/* --- descriptors, Portals, counters */
+
+void tiers_bound(struct space *space, struct region *region)
+{
+	struct attachment *attachment = attachment_of(space, region);
+
+	attachment->counted = counter_named(space->segment, attachment->counter);
+}
+
+void tiers_leave(struct space *space, struct region *region)
+{
+	if (region->state != REGION_LEAVING || region->pending != 0)
+		return;
+	region->state = REGION_FREE;
+	segment_give(space->segment, space->segment->free_regions,
+		region_number(space, region) - space->segment->limits.attached);
+}
+
+static enum answer region_release(struct space *space, const struct command *command)
+{
+	struct region *region =
+		region_find(space, command->object.index, command->object.generation);
+
+	if (!region)
+		return ANSWER_GONE;
+	atomic_store_explicit(&region->gate, 0, memory_order_release);
+	region->state = REGION_LEAVING;
+	tiers_leave(space, region);
+	return ANSWER_OK;
+}
+
+static void portal_turn(struct space *space, uint32_t index, enum portal_state state)
+{
+	/* Release: whoever sees the Portal free may claim it. */
+	atomic_store_explicit(&segment_portal(space->segment, index)->state, (uint32_t)state,
+		memory_order_release);
+}
+
+static enum answer portal_open(struct space *space, const struct command *command)
+{
+	uint32_t index = command->object.index;
+
+	space->portals[index].queue = command->object.other;
+	space->portals[index].logs = queue_named(space->segment, command->object.other);
+	portal_turn(space, index, command->position ? PORTAL_DISABLED : PORTAL_ENABLED);
+	return ANSWER_OK;
+}
+
+static enum answer portal_close(struct space *space, uint32_t index)
+{
+	for (unsigned tier = 0; tier < TIERS; tier++)
+		if (tier_list(space, index, tier)->length != 0)
+			return ANSWER_NOT_EMPTY;
+	if (space->portals[index].pending != 0)
+		return ANSWER_PENDING;
+	portal_turn(space, index, PORTAL_FREE);
+	return ANSWER_OK;
+}
+
+static enum answer portal_disable(struct space *space, uint32_t index)
+{
+	portal_turn(space, index, PORTAL_DISABLED);
+	return space->portals[index].pending != 0 ? ANSWER_PENDING : ANSWER_OK;
+}
+
+static enum answer portal_answer(struct space *space, const struct command *command)
+{
+	uint32_t index = command->object.index;
+	uint32_t state;
+
+	if (index >= space->segment->limits.portals)
+		return ANSWER_GONE;
+	state = atomic_load_explicit(
+		&segment_portal(space->segment, index)->state, memory_order_relaxed);
+	if (command->kind == COMMAND_PORTAL_OPEN)
+		return state == PORTAL_CLAIMED ? portal_open(space, command) : ANSWER_GONE;
+	if (state != PORTAL_ENABLED && state != PORTAL_DISABLED)
+		return ANSWER_GONE;
+	switch (command->kind) {
+	case COMMAND_PORTAL_CLOSE:
+		return portal_close(space, index);
+	case COMMAND_PORTAL_ENABLE:
+		portal_turn(space, index, PORTAL_ENABLED);
+		return ANSWER_OK;
+	default:
+		return portal_disable(space, index);
+	}
+}
+
+static enum answer counter_answer(struct space *space, const struct command *command)
+{
+	struct event_counter *counter;
+	uint64_t gate;
+
+	if (command->count.index >= space->segment->limits.counters)
+		return ANSWER_GONE;
+	counter = segment_counter(space->segment, command->count.index);
+	gate = atomic_load_explicit(&counter->gate, memory_order_relaxed);
+	if (!gate_is(gate, command->count.generation))
+		return ANSWER_GONE;
+	switch (command->kind) {
+	case COMMAND_COUNTER_ADD:
+		counter_change(space->engine, counter, command->count.by.success,
+			command->count.by.failure);
+		break;
+	case COMMAND_COUNTER_SET:
+		event_counter_set(counter, command->count.by);
+		engine_touch_counter(space->engine, counter);
+		break;
+	default:
+		event_counter_close(counter);
+	}
+	return ANSWER_OK;
+}
+
+static enum answer map_set(struct space *space, const struct command *command)
+{
+	space->map = (const struct process *)(uintptr_t)command->object.other;
+	space->map_count = command->object.index;
+	return ANSWER_OK;
+}
+
+enum answer tiers_answer(struct space *space, const struct command *command)
+{
+	switch (command->kind) {
+	case COMMAND_WITHDRAW:
+		return entry_withdraw(space, command);
+	case COMMAND_REGION_RELEASE:
+		return region_release(space, command);
+	case COMMAND_PORTAL_OPEN:
+	case COMMAND_PORTAL_CLOSE:
+	case COMMAND_PORTAL_ENABLE:
+	case COMMAND_PORTAL_DISABLE:
+		return portal_answer(space, command);
+	case COMMAND_COUNTER_SET:
+	case COMMAND_COUNTER_ADD:
+	case COMMAND_COUNTER_FREE:
+		return counter_answer(space, command);
+	case COMMAND_MAP:
+		return map_set(space, command);
+	default:
+		return ANSWER_UNKNOWN;
+	}
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tiers.h - spaces whose Portals have two tiers of match lists (SPACE_TIERS). The first entry that
+ * matches, of the first tier and then of the second, decides what becomes of a request: it takes
+ * the request or refuses it, and the initiator is told.
+ *
+ *     store    tiers_find() -> data placed -> count, PUT, perhaps UNLINK -> STORED
+ *     load     tiers_find() -> LOADED sent -> count, GET, perhaps UNLINK
+ *
+ * An entry and the region of the same index are one object. It leaves its list with the message
+ * that uses it up, and is free when the last message to it has ended.
+ */
+#ifndef ENGINE_TIERS_H
+#define ENGINE_TIERS_H
+
+#include <engine/state.h>
+
+/* What the poll core knows of a Portal. */
+struct tier_portal {
+	uint64_t queue;     /* handle, 0: none */
+	struct queue *logs; /* what it names */
+	uint32_t pending;   /* messages in progress */
+};
+
+/* An event of a region is logged, if it is wanted. user, start: what it says of both; account: the
+ * rest. */
+struct tier_news {
+	enum tier_event kind;
+	enum tier_verdict verdict;
+	unsigned tier;
+	uint64_t user;
+	uint64_t start;
+};
+void tier_log(struct space *space, struct queue *queue, const struct tier_news *news,
+	const struct account *account);
+
+static inline bool tier_wanted(
+	const struct region *region, enum tier_event kind, enum tier_verdict verdict)
+{
+	return region->log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind));
+}
+
+/* Counts an event of so many bytes, if that is wanted. once: one, whatever the counter counts. */
+void tier_count(struct space *space, const struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once);
+
+/* The process that a message says it is from, as events and lists name it; false: the space has
+ * ranks, and this is not its rank. */
+bool tier_process(const struct space *space, struct process from,
+	const struct message_header *header, struct process *process);
+
+/* Messages: stores, loads, and questions after them. */
+void tiers_store(struct space *space, struct process from, const struct message_header *header,
+	const void *data);
+/* A store of which only the first data is here. */
+void tiers_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound);
+void tiers_load(struct space *space, struct process from, const struct message_header *header);
+void tiers_asked(struct space *space, struct process from, const struct message_header *header);
+/* Answers one that is refused. */
+void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
+	enum tier_verdict verdict);
+/* The last of a store has been placed, or will not come; an answer to a load has been sent. */
+void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why);
+void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why);
+
+/* Commands. */
+void tiers_append(struct space *space, const struct command *command);
+/* The answer to a command of a space with tiers; UNKNOWN: there is no such. */
+enum answer tiers_answer(struct space *space, const struct command *command);
+/* A descriptor's region has been bound. */
+void tiers_bound(struct space *space, struct region *region);
+/* An operation of a descriptor's region is over. */
+void tiers_leave(struct space *space, struct region *region);
+
+#endif
