@@ -41,7 +41,7 @@ void event_counter_leave(struct event_counter *counter)
 	atomic_fetch_sub_explicit(&counter->sleepers, 1, memory_order_relaxed);
 }
 
-static void sleepers_wake(struct event_counter *counter)
+void event_counter_wake(struct event_counter *counter)
 {
 	atomic_fetch_add_explicit(&counter->bell, 1, memory_order_release);
 	futex_wake(&counter->bell, INT_MAX);
@@ -52,7 +52,7 @@ void event_counter_ring(struct event_counter *counter)
 	if (!event_counter_wakes(counter))
 		return;
 	atomic_store_explicit(&counter->wake_at, UINT64_MAX, memory_order_relaxed);
-	sleepers_wake(counter);
+	event_counter_wake(counter);
 }
 
 void event_counter_close(struct event_counter *counter)
@@ -61,5 +61,5 @@ void event_counter_close(struct event_counter *counter)
 	/* N4: the counts of the next life are stored behind this. And a thread that enters either
 	 * finds the gate changed, or is woken. */
 	atomic_thread_fence(memory_order_seq_cst);
-	sleepers_wake(counter);
+	event_counter_wake(counter);
 }

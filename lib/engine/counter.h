@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include <base/barrier.h>
+#include <base/core.h>
 #include <base/counter.h>
 
 struct trigger_list;
@@ -62,7 +63,8 @@ static inline bool event_count_reached(struct event_count count, uint64_t test)
 
 /* Application, before the handle exists: the counter begins at 0. In a fresh segment, or after
  * event_counter_close(). */
-void event_counter_init(struct event_counter *counter, uint64_t handle);
+void event_counter_init(struct event_counter *counter, uint64_t handle)
+	CORE_API(event_counter_init);
 
 /* Any thread. Returns false if the handle is stale; then *count means nothing. The counts are read
  * one after the other: a change between them may be seen in one alone. */
@@ -88,6 +90,8 @@ static inline bool event_counter_has_news(
  * counter, the sleep and event_counter_leave() follow. */
 uint32_t event_counter_enter(struct event_counter *counter, uint64_t test);
 void event_counter_leave(struct event_counter *counter);
+/* Wakes all sleepers, which look once more. */
+void event_counter_wake(struct event_counter *counter);
 
 /* Poll core, all below. */
 

@@ -114,6 +114,23 @@ enum waiting_answer events_await(const struct visit *visit, const struct queue_v
 	return answer;
 }
 
+enum waiting_answer counters_await(const struct visit *visit, const struct counter_view *counters,
+	unsigned count, bool (*look)(void *context), void *context, uint64_t timeout)
+{
+	const struct waiting waiting = {
+		.counters = counters,
+		.counter_count = count,
+		.segment = visit->segment,
+		.look = look,
+		.context = context,
+		.drive = visit->interface->inlined ? interface_drive : NULL,
+		.now = glue_now,
+		.timeout = timeout,
+	};
+
+	return waiting_run(&waiting);
+}
+
 int events_watch(const struct visit *visit, uint64_t handle)
 {
 	const struct queue_view view = queue_view(visit->segment, visit_queue(visit), handle);

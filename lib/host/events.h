@@ -27,6 +27,11 @@ enum waiting_answer events_await(const struct visit *visit, const struct queue_v
 	unsigned count, bool (*look)(void *context), void *context, uint64_t timeout)
 	CORE_API(events_await);
 
+/* The same for counters of the interface that is visited, at most WAITING_MAX. */
+enum waiting_answer counters_await(const struct visit *visit, const struct counter_view *counters,
+	unsigned count, bool (*look)(void *context), void *context, uint64_t timeout)
+	CORE_API(counters_await);
+
 /* A descriptor of the queue that is visited, for the caller; -1, with errno: there is none to be
  * had, or the queue is gone. */
 int events_watch(const struct visit *visit, uint64_t handle) CORE_API(events_watch);

@@ -598,10 +598,12 @@ static struct interface *interface_find_free(uint32_t first, uint32_t space)
 }
 
 /* Memory for a further interface, and its space. 0, or -1: there is no memory. */
-static int space_open(struct interface *interface, const struct segment_limits *limits)
+static int space_open(struct interface *interface, const struct space_choice *choice,
+	const struct segment_limits *limits)
 {
 	struct space_options options = {
-		.kind = SPACE_LISTS,
+		.kind = choice->kind,
+		.ranked = choice->ranked,
 		.interface = (uint32_t)(interface - interfaces),
 		.uid = interface->uid,
 	};
@@ -640,37 +642,65 @@ static void interface_share(struct interface *interface, const struct interface 
 }
 
 /* The library's lock is held. */
-static enum answer interface_open_further(const struct interface *first, uint32_t space,
-	const struct segment_limits *limits, uint64_t *opened)
+static enum answer interface_open_further(const struct interface *first,
+	const struct space_choice *choice, const struct segment_limits *limits, uint64_t *opened)
 {
-	struct interface *interface = interface_find_free(first->first, space);
+	struct interface *interface = interface_find_free(first->first, choice->number);
 
 	if (!interface)
 		return ANSWER_FAILED;
 	interface_share(interface, first);
-	interface->submission.space = (uint8_t)space;
-	if (space_open(interface, limits) != 0)
+	interface->submission.space = (uint8_t)choice->number;
+	if (space_open(interface, choice, limits) != 0)
 		return ANSWER_NO_MEMORY;
 	log_debug(LOG_INTERFACE, "interface %u is space %u of interface %u",
-		(unsigned)(interface - interfaces), space, first->first);
+		(unsigned)(interface - interfaces), choice->number, first->first);
 	interface_publish(interface);
 	*opened = atomic_load_explicit(&interface->handle, memory_order_relaxed);
 	return ANSWER_OK;
 }
 
-enum answer interface_open_space(const struct front *front, uint64_t handle, uint32_t space,
-	const struct segment_limits *limits, uint64_t *opened)
+enum answer interface_open_space(const struct front *front, uint64_t handle,
+	const struct space_choice *choice, const struct segment_limits *limits, uint64_t *opened)
 {
 	const struct interface *first;
 	enum answer answer = ANSWER_GONE;
 
-	assert(space > 0 && space < SPACES);
+	assert(choice->number > 0 && choice->number < SPACES);
 	library_lock();
 	first = interface_of(front, handle);
 	if (first)
-		answer = interface_open_further(first, space, limits, opened);
+		answer = interface_open_further(first, choice, limits, opened);
 	library_unlock();
 	return answer;
+}
+
+/* Wakes all threads that wait for events or counts. */
+static void sleepers_rouse(struct segment *segment)
+{
+	for (uint32_t i = 0; i < segment->limits.queues; i++) {
+		struct queue *queue = segment_queue(segment, i);
+
+		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) != 0)
+			queue_wake(queue, INT_MAX);
+	}
+	for (uint32_t i = 0; i < segment->limits.counters; i++) {
+		struct event_counter *counter = segment_counter(segment, i);
+
+		if (atomic_load_explicit(&counter->sleepers, memory_order_relaxed) != 0)
+			event_counter_wake(counter);
+	}
+}
+
+void interface_rouse(const struct front *front)
+{
+	/* Pairs with the barrier of a thread between raising `sleepers` and its last look. */
+	atomic_thread_fence(memory_order_seq_cst);
+	library_lock();
+	for (unsigned i = 0; i < HANDLE_INTERFACES; i++)
+		if (interface_is_open(front, i))
+			sleepers_rouse(interfaces[i].submission.segment);
+	library_unlock();
 }
 
 /* Threads that wait for events look once more and find the interface closed; those that wait for an
@@ -683,13 +713,9 @@ static void interface_wake(struct interface *interface)
 	atomic_store_explicit(&segment->closed, 1, memory_order_seq_cst);
 	/* Pairs with the fence of a reader between raising `sleepers` and looking at `closed`. */
 	atomic_thread_fence(memory_order_seq_cst);
-	for (uint32_t i = 0; i < segment->limits.queues; i++) {
-		struct queue *queue = segment_queue(segment, i);
-
-		queue_raise_for_good(queue);
-		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) != 0)
-			queue_wake(queue, INT_MAX);
-	}
+	for (uint32_t i = 0; i < segment->limits.queues; i++)
+		queue_raise_for_good(segment_queue(segment, i));
+	sleepers_rouse(segment);
 	if (interface->submission.space == 0)
 		submission_post(&interface->submission, &abandon);
 }

@@ -24,6 +24,7 @@
 
 #include <base/core.h>
 #include <base/handle.h>
+#include <engine/engine.h>
 #include <engine/segment.h>
 #include <host/front.h>
 #include <host/submission.h>
@@ -67,12 +68,20 @@ extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
  * cannot be used, or another front end has it; NO_MEMORY. */
 enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
 	const struct segment_limits *limits) CORE_API(interface_open);
-/* Opens a further interface, space number `space` (1 to SPACES - 1) of the engine of an open
+/* Which space a further interface is. */
+struct space_choice {
+	uint32_t number; /* 1 to SPACES - 1 */
+	enum space_kind kind;
+	bool ranked; /* SPACE_TIERS: processes have ranks */
+};
+
+/* Opens a further interface, another space of the engine of an open
  * interface, for the same front end; its handle: *opened. What is sent from it goes to the space of
  * this number at the other end. OK; GONE: the handle is none; FAILED, after an error line: the
  * space is open, or all handles' interfaces are; NO_MEMORY. Takes the library's lock. */
-enum answer interface_open_space(const struct front *front, uint64_t handle, uint32_t space,
-	const struct segment_limits *limits, uint64_t *opened) CORE_API(interface_open_space);
+enum answer interface_open_space(const struct front *front, uint64_t handle,
+	const struct space_choice *choice, const struct segment_limits *limits, uint64_t *opened)
+	CORE_API(interface_open_space);
 /* Closes the interface of a handle, and with a first one the further ones. A further one's end
  * waits until what it has sent is done with, at most about PTL_PEER_TIMEOUT, and so do pings from
  * it, for theirs; other interfaces may be opened and closed meanwhile. OK or GONE. */
@@ -144,6 +153,10 @@ enum answer interface_stats(const struct front *front, uint64_t handle,
 void *interface_alloc(const struct front *front, uint64_t handle, size_t size)
 	CORE_API(interface_alloc);
 void interface_free(void *memory) CORE_API(interface_free);
+
+/* Lets every thread that waits for events or counts of a front end's interfaces look once more: what
+ * it looks at has changed. Takes the library's lock. */
+void interface_rouse(const struct front *front) CORE_API(interface_rouse);
 
 /* Closes every interface of a front end. The library's lock is held. */
 void interface_close_all(const struct front *front);

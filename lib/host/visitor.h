@@ -125,6 +125,9 @@ static inline _Atomic uint64_t *handle_gate(
 	case HANDLE_ENTRY:
 		return index < segment->limits.entries ? &segment_entry(segment, index)->gate
 						       : NULL;
+	case HANDLE_COUNTER:
+		return index < segment->limits.counters ? &segment_counter(segment, index)->gate
+							: NULL;
 	case HANDLE_INTERFACE:
 		break;
 	}

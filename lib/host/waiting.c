@@ -20,8 +20,15 @@ static bool segment_is_closed(const struct segment *segment)
 	return atomic_load_explicit(&segment->closed, memory_order_relaxed) != 0;
 }
 
-static void sleepers_enter(const struct waiting *waiting)
+/* bells: of the counters, one behind the other. */
+static void sleepers_enter(const struct waiting *waiting, struct futex_sleep *bells)
 {
+	for (unsigned i = 0; i < waiting->counter_count; i++) {
+		const struct counter_view *view = &waiting->counters[i];
+
+		bells[i].word = &view->counter->bell;
+		bells[i].value = event_counter_enter(view->counter, view->test);
+	}
 	for (unsigned i = 0; i < waiting->count; i++)
 		atomic_fetch_add_explicit(
 			&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
@@ -32,6 +39,8 @@ static void sleepers_leave(const struct waiting *waiting)
 	for (unsigned i = 0; i < waiting->count; i++)
 		atomic_fetch_sub_explicit(
 			&waiting->queues[i].queue->sleepers, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < waiting->counter_count; i++)
+		event_counter_leave(waiting->counters[i].counter);
 }
 
 /* Sleeps until a bell rings, for at most limit ns, unless there is something to see. True: there
@@ -39,9 +48,10 @@ static void sleepers_leave(const struct waiting *waiting)
 static bool waiting_sleep(const struct waiting *waiting, uint64_t limit)
 {
 	struct futex_sleep bells[WAITING_MAX];
+	const unsigned total = waiting->count + waiting->counter_count;
 	bool found;
 
-	sleepers_enter(waiting);
+	sleepers_enter(waiting, bells + waiting->count);
 	barrier_heavy();
 	for (unsigned i = 0; i < waiting->count; i++) {
 		bells[i].word = &waiting->queues[i].queue->bell;
@@ -50,10 +60,10 @@ static bool waiting_sleep(const struct waiting *waiting, uint64_t limit)
 	found = waiting->look(waiting->context);
 	if (!found && !segment_is_closed(waiting->segment) &&
 		(!waiting->rest || waiting->rest() == 0)) {
-		if (waiting->count == 1)
+		if (total == 1)
 			futex_wait(bells[0].word, bells[0].value, limit);
 		else
-			futex_wait_any(bells, waiting->count, limit);
+			futex_wait_any(bells, total, limit);
 	}
 	sleepers_leave(waiting);
 	return found;

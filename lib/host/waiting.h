@@ -45,13 +45,22 @@
 #include <base/futex.h>
 #include <engine/queue.h>
 
-#define WAITING_MAX FUTEX_ANY_MAX /* queues that a thread waits for at once */
+#define WAITING_MAX FUTEX_ANY_MAX /* queues or counters that a thread waits for at once */
+
+/* A counter that a thread waits for. */
+struct counter_view {
+	struct event_counter *counter;
+	uint64_t handle;
+	uint64_t test;
+};
 
 struct waiting {
 	const struct queue_view *queues; /* at most WAITING_MAX, of one segment */
 	unsigned count;
+	const struct counter_view *counters; /* the same; together at most WAITING_MAX */
+	unsigned counter_count;
 	const struct segment *segment;
-	bool (*look)(void *context); /* looks at the queues; true: the wait is over */
+	bool (*look)(void *context); /* looks at them; true: the wait is over */
 	void *context;
 	/* a turn of the engines that no poll thread drives, returns how much was done; NULL: there
 	 * are none */

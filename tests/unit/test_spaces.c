@@ -93,8 +93,8 @@ static void further_open(unsigned process)
 {
 	struct end *end = &ends[process][1];
 
-	assert_int_equal(
-		interface_open_space(&portals, ends[process][0].ni, 1, &further_limits, &end->ni),
+	assert_int_equal(interface_open_space(&portals, ends[process][0].ni,
+				 &(struct space_choice){.number = 1}, &further_limits, &end->ni),
 		ANSWER_OK);
 	end_make(end);
 }
@@ -480,7 +480,8 @@ static void PtlNIFini__of_a_space_holds_up_no_other_interface(void **state)
 	library_lock();
 	assert_true(interfaces[number].ending); /* for PTL_PEER_TIMEOUT, if nobody helps */
 	library_unlock();
-	assert_int_equal(interface_open_space(&portals, ends[0][0].ni, 2, &further_limits, &other),
+	assert_int_equal(interface_open_space(&portals, ends[0][0].ni,
+				 &(struct space_choice){.number = 2}, &further_limits, &other),
 		ANSWER_OK);
 	assert_int_not_equal(handle_interface(other), number);
 	assert_int_equal(PtlNIFini(ends[0][0].ni), PTL_OK);
@@ -497,14 +498,17 @@ static void interface_open_space__refuses_what_is_open_and_what_is_not(void **st
 	ptl_handle_ni_t ni = ends[0][0].ni, other;
 
 	(void)state;
-	assert_int_equal(
-		interface_open_space(&portals, ni, 1, &further_limits, &other), ANSWER_FAILED);
+	assert_int_equal(interface_open_space(&portals, ni, &(struct space_choice){.number = 1},
+				 &further_limits, &other),
+		ANSWER_FAILED);
 	assert_non_null(strstr(postern_last_error(), "space 1"));
-	assert_int_equal(interface_open_space(&portals, ends[0][0].eq, 2, &further_limits, &other),
+	assert_int_equal(interface_open_space(&portals, ends[0][0].eq,
+				 &(struct space_choice){.number = 2}, &further_limits, &other),
 		ANSWER_GONE);
 	/* The handle of a further one does as well as the first's. */
 	assert_int_equal(
-		interface_open_space(&portals, ends[0][1].ni, SPACES - 1, &further_limits, &other),
+		interface_open_space(&portals, ends[0][1].ni,
+			&(struct space_choice){.number = SPACES - 1}, &further_limits, &other),
 		ANSWER_OK);
 	exchange(BOTH, SMALL);
 	assert_int_equal(PtlNIFini(other), PTL_OK);
