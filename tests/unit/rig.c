@@ -503,3 +503,189 @@ struct message_header rig_get_header(uint64_t length)
 		.handle = 1,
 		.operation = 1};
 }
+
+/* --- spaces with tiers */
+
+struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
+{
+	struct segment_limits limits = rig_limits;
+	struct space_options options = {
+		.kind = SPACE_TIERS, .ranked = ranked, .interface = RIG_INTERFACE + 1};
+	struct rig *space = calloc(1, sizeof(*space));
+	size_t fixed, size;
+
+	assert_non_null(space);
+	limits.further = true;
+	limits.attached = limits.entries;
+	limits.regions += limits.entries;
+	limits.counters = 8;
+	size = (segment_size(&limits, &fixed) + 4095) & ~(size_t)4095;
+	*space = (struct rig){
+		.segment = aligned_alloc(4096, size),
+		.ring = rig->ring,
+		.space = ranked ? 6 : 4,
+		.engine = rig->engine,
+	};
+	assert_non_null(space->segment);
+	memset(space->segment, 0, size);
+	segment_init(space->segment, &limits, 200);
+	options.segment = space->segment;
+	options.uid = RIG_UID;
+	assert_true(engine_space_open(rig->engine, space->space, &options));
+	*queue = rig_queue(space, 16);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct command open = {.kind = COMMAND_PORTAL_OPEN};
+
+		open.object.index = i;
+		open.object.other = *queue;
+		atomic_store(&segment_portal(space->segment, i)->state, PORTAL_CLAIMED);
+		assert_int_equal(rig_ask(space, &open), ANSWER_OK);
+	}
+	return space;
+}
+
+enum answer rig_ask(struct rig *rig, struct command *command)
+{
+	return rig_call(rig, command, NULL, NULL);
+}
+
+uint64_t rig_event_counter(struct rig *rig)
+{
+	struct segment *segment = rig->segment;
+	uint32_t index = segment_take(segment, segment->free_counters);
+	uint64_t handle =
+		handle_make(HANDLE_COUNTER, RIG_INTERFACE + 1, index, segment_generation(segment));
+
+	event_counter_init(segment_counter(segment, index), handle);
+	return handle;
+}
+
+struct event_count rig_counted(const struct rig *rig, uint64_t counter)
+{
+	struct event_count count;
+
+	assert_true(event_counter_read(
+		segment_counter(rig->segment, handle_index(counter)), counter, &count));
+	return count;
+}
+
+/* Fills in a region and what is attached to it. */
+static void tier_fill(struct rig *rig, uint32_t index, const struct rig_tier *tier)
+{
+	struct attachment *attachment = segment_attachment(rig->segment, index);
+	struct region *region = segment_region(rig->segment, index);
+
+	region->start = (uintptr_t)tier->start;
+	region->length = tier->length;
+	region->user = tier->user;
+	region->queue = tier->queue;
+	region->options = (uint8_t)tier->options;
+	region->log = ~tier->log;
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	attachment->counter = tier->counter;
+	attachment->counts = tier->counts;
+	attachment->flags = tier->flags;
+	attachment->tier = tier->tier;
+	attachment->uid = tier->uid == 0 ? UINT32_MAX : tier->uid;
+	attachment->min_free = tier->min_free;
+}
+
+uint64_t rig_append(struct rig *rig, const struct rig_tier *tier)
+{
+	struct segment *segment = rig->segment;
+	uint32_t index = segment_take(segment, segment->free_entries);
+	struct match_entry *match = segment_match(segment, index);
+	struct command append = {.kind = COMMAND_APPEND};
+
+	match->bits = tier->bits;
+	match->ignore = tier->ignore;
+	match->nid = match->pid = UINT32_MAX;
+	tier_fill(rig, index, tier);
+	append.object.index = index;
+	append.object.generation = segment_generation(segment);
+	append.object.portal = tier->portal;
+	atomic_store(&segment_entry(segment, index)->gate, gate_make(append.object.generation, 0));
+	atomic_fetch_add(&segment_portal(segment, tier->portal)->length, 1);
+	rig_do(rig, &append);
+	return handle_make(HANDLE_ENTRY, RIG_INTERFACE + 1, index, append.object.generation);
+}
+
+uint64_t rig_describe(struct rig *rig, const struct rig_tier *tier)
+{
+	struct segment *segment = rig->segment;
+	uint32_t index = segment->limits.attached + segment_take(segment, segment->free_regions);
+	struct command bind = {.kind = COMMAND_REGION_BIND};
+
+	tier_fill(rig, index, tier);
+	bind.object.index = index;
+	bind.object.generation = segment_generation(segment);
+	atomic_store(&segment_region(segment, index)->gate,
+		gate_make(bind.object.generation, GATE_THRESHOLD_INFINITE));
+	rig_do(rig, &bind);
+	return handle_make(HANDLE_REGION, RIG_INTERFACE + 1, index, bind.object.generation);
+}
+
+static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+{
+	struct rig_news *news = to;
+	uint64_t words[EVENT_WORDS];
+
+	(void)attributes;
+	assert_int_equal(second, 0);
+	for (unsigned i = 0; i < EVENT_WORDS; i++)
+		words[i] = atomic_load(&slot->words[i]);
+	*news = (struct rig_news){
+		.kind = TIER_FIELD(words[EVENT_REGION], TIER_KIND_AT),
+		.verdict = TIER_FIELD(words[EVENT_REGION], TIER_VERDICT_AT),
+		.tier = TIER_FIELD(words[EVENT_REGION], TIER_LIST_AT),
+		.user = words[EVENT_USER],
+		.start = words[EVENT_START],
+		.value = words[EVENT_VALUE],
+		.bits = words[EVENT_MATCH_BITS],
+		.requested = words[EVENT_REQUESTED],
+		.moved = words[EVENT_MOVED],
+		.offset = words[EVENT_OFFSET],
+		.nid = (uint32_t)words[EVENT_INITIATOR],
+		.pid = (uint32_t)(words[EVENT_INITIATOR] >> 32),
+		.uid = (uint32_t)words[EVENT_TARGET],
+		.portal = (uint32_t)(words[EVENT_TARGET] >> 32),
+	};
+}
+
+struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind)
+{
+	struct queue *object = segment_queue(rig->segment, handle_index(queue));
+	const struct queue_view view = queue_view(rig->segment, object, queue);
+	struct rig_news news;
+
+	assert_int_equal(queue_take(&view, news_copy, &news), QUEUE_EVENT);
+	assert_int_equal(news.kind, kind);
+	return news;
+}
+
+void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call)
+{
+	struct long_command command = {.command = {.kind = COMMAND_CALL, .space = rig->space}};
+	const struct call_line line = {
+		.local = call->local,
+		.length = call->length,
+		.user = call->user,
+		.message = call->message,
+		.want = call->want,
+	};
+
+	command.command.move = (struct move){
+		.region = handle_index(descriptor),
+		.generation = handle_generation(descriptor),
+		.to = call->to,
+		.portal = call->portal,
+		.cookie = call->cookie,
+		.match_bits = call->bits,
+		.offset = call->offset,
+		.value = call->value,
+	};
+	memcpy(command.further[0], &line, sizeof(line));
+	assert_true(ring_put_lines(segment_ring(rig->ring), &command, 2));
+	engine_poll(rig->engine);
+}

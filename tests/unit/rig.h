@@ -44,6 +44,46 @@ void rig_destroy(struct rig *rig);
  * number; and the end of its memory, after it is closed or the engine has ended. */
 struct rig *rig_space(struct rig *rig, uint32_t number, uint32_t portals);
 void rig_space_free(struct rig *space);
+/* A further space with tiers, number 4 or, with ranks, 6. Its Portals 0 and 1 are open and log to
+ * the queue *queue of 16 events, which is made. */
+struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue);
+/* Sends a command with a reply slot; the answer. */
+enum answer rig_ask(struct rig *rig, struct command *command);
+uint64_t rig_event_counter(struct rig *rig); /* a handle */
+struct event_count rig_counted(const struct rig *rig, uint64_t counter);
+
+/* An entry, or a descriptor, of a space with tiers. */
+struct rig_tier {
+	void *start;
+	uint64_t length;
+	uint64_t user;
+	uint64_t queue; /* of a descriptor */
+	uint64_t counter;
+	uint64_t bits, ignore, min_free;
+	uint32_t options; /* REGION_... */
+	uint32_t log;     /* those that are not wanted: TIER_BIT(), TIER_BIT_FAILED() */
+	uint32_t uid;     /* 0: all */
+	uint16_t counts;
+	uint8_t flags; /* ATTACHMENT_... */
+	uint8_t tier;
+	uint32_t portal;
+};
+uint64_t rig_append(struct rig *rig, const struct rig_tier *entry);
+uint64_t rig_describe(struct rig *rig, const struct rig_tier *descriptor);
+/* The next event of such a queue. */
+struct rig_news {
+	unsigned kind, verdict, tier;
+	uint64_t user, start, value, bits, requested, moved, offset;
+	uint32_t nid, pid, uid, portal;
+};
+struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind);
+struct rig_call {
+	struct process to;
+	uint32_t portal, cookie;
+	uint64_t bits, offset, value, local, length, user;
+	uint8_t message, want;
+};
+void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);
 int rig_teardown(void **state);

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_call.c - stores and loads that this process begins, until their last event. */
+#include <string.h>
+
+#include <base/handle.h>
+
+#include "fake_transport.h"
+#include "rig.h"
+
+struct caller {
+	struct rig *rig, *space;
+	uint64_t queue, counter, descriptor;
+	char memory[64];
+};
+
+static const char data[64] = "what the other side has";
+
+static uint64_t describe(struct caller *caller, uint32_t unwanted)
+{
+	return rig_describe(caller->space, &(struct rig_tier){
+						   .start = caller->memory,
+						   .length = sizeof(caller->memory),
+						   .queue = caller->queue,
+						   .counter = caller->counter,
+						   .counts = UINT16_MAX,
+						   .flags = ATTACHMENT_BYTES,
+						   .log = unwanted,
+					   });
+}
+
+static int setup(void **state)
+{
+	struct caller *caller = calloc(1, sizeof(*caller));
+
+	assert_non_null(caller);
+	rig_setup((void **)&caller->rig);
+	fake_set_frame(FAKE_FRAME);
+	caller->space = rig_tiers(caller->rig, false, &caller->queue);
+	caller->counter = rig_event_counter(caller->space);
+	caller->descriptor = describe(caller, 0);
+	*state = caller;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct caller *caller = *state;
+
+	if (caller->rig->engine)
+		rig_stop(caller->rig);
+	rig_space_free(caller->space);
+	rig_destroy(caller->rig);
+	free(caller);
+	return 0;
+}
+
+/* Begins a call of 20 bytes; the message. */
+static struct fake_sent *begin(struct caller *caller, unsigned message, enum call_want want)
+{
+	rig_begin(caller->space, caller->descriptor,
+		&(struct rig_call){
+			.to = RIG_PEER,
+			.portal = 3,
+			.bits = 9,
+			.offset = 100,
+			.value = 11,
+			.local = 8,
+			.length = 20,
+			.user = 42,
+			.message = (uint8_t)message,
+			.want = (uint8_t)want,
+		});
+	return fake_next();
+}
+
+static struct message_header answer_to(const struct fake_sent *sent, uint64_t moved)
+{
+	return (struct message_header){
+		.kind = sent->header.kind == MESSAGE_LOAD ? MESSAGE_LOADED : MESSAGE_STORED,
+		.space = 4,
+		.operation = sent->header.operation,
+		.value = moved,
+		.offset = 5,
+	};
+}
+
+static void arrive(const struct message_header *header)
+{
+	fake_deliver(RIG_PEER, header, data, header->kind == MESSAGE_LOADED ? header->value : 0);
+}
+
+static void expect_count(struct caller *caller, uint64_t success, uint64_t failure)
+{
+	const struct event_count count = rig_counted(caller->space, caller->counter);
+
+	assert_int_equal(count.success, success);
+	assert_int_equal(count.failure, failure);
+}
+
+static void store__says_what_was_asked_and_tells_when_it_was_sent(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_NOTHING);
+
+	assert_int_equal(sent->header.kind, MESSAGE_STORE);
+	assert_int_equal(sent->header.space, 4);
+	assert_int_equal(sent->header.uid, RIG_UID);
+	assert_int_equal(sent->header.portal, 3);
+	assert_int_equal(sent->header.match_bits, 9);
+	assert_int_equal(sent->header.value, 11);
+	assert_int_equal(sent->header.offset, 100);
+	assert_int_equal(sent->header.operation, 0);
+	assert_int_equal(sent->length, 20);
+	assert_ptr_equal(sent->data, caller->memory + 8);
+	rig_no_event(caller->space, caller->queue);
+	fake_finish(sent, TRANSPORT_OK);
+	assert_int_equal(rig_news(caller->space, caller->queue, TIER_SEND).user, 42);
+	rig_no_event(caller->space, caller->queue);
+	expect_count(caller, 20, 0);
+}
+
+static void acknowledgement__comes_after_send(void **state)
+{
+	struct caller *caller = *state;
+	struct message_header answer;
+	struct rig_news news;
+
+	for (int early = 0; early < 2; early++) {
+		struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
+
+		answer = answer_to(sent, 15);
+		answer.detail = MESSAGE_TIER;
+		if (!early)
+			fake_finish(sent, TRANSPORT_OK);
+		arrive(&answer);
+		/* C1: the answer proves that the request arrived */
+		if (early) {
+			rig_no_event(caller->space, caller->queue);
+			fake_finish(sent, TRANSPORT_DEAD);
+		}
+		assert_int_equal(
+			rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_OK);
+		news = rig_news(caller->space, caller->queue, TIER_ACK);
+		assert_int_equal(news.verdict, TIER_OK);
+		assert_int_equal(news.user, 42);
+		assert_int_equal(news.moved, 15);
+		assert_int_equal(news.offset, 5);
+		assert_int_equal(news.tier, 1);
+		expect_count(caller, (uint64_t)(35 * (early + 1)), 0);
+	}
+	arrive(&answer); /* once more */
+	rig_no_event(caller->space, caller->queue);
+	assert_int_equal(rig_counter(caller->space, refusals_late), 1);
+}
+
+static void want__says_what_an_acknowledgement_does(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_COUNT);
+	struct message_header answer = answer_to(sent, 15);
+
+	fake_finish(sent, TRANSPORT_OK);
+	arrive(&answer);
+	expect_count(caller, 35, 0);
+	sent = begin(caller, MESSAGE_STORE, WANT_END);
+	answer = answer_to(sent, 15);
+	fake_finish(sent, TRANSPORT_OK);
+	arrive(&answer);
+	expect_count(caller, 35 + 20 + 1, 0);
+	sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
+	answer = answer_to(sent, 15);
+	answer.detail = TIER_SILENT;
+	fake_finish(sent, TRANSPORT_OK);
+	arrive(&answer);
+	expect_count(caller, 35 + 20 + 1 + 20, 0);
+	for (int i = 0; i < 3; i++)
+		rig_news(caller->space, caller->queue, TIER_SEND);
+	rig_no_event(caller->space, caller->queue);
+}
+
+static void refusal__is_told_by_the_acknowledgement(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
+	struct message_header answer = answer_to(sent, 0);
+
+	answer.detail = TIER_REFUSED;
+	fake_finish(sent, TRANSPORT_OK);
+	arrive(&answer);
+	assert_int_equal(rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_OK);
+	assert_int_equal(rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_REFUSED);
+	expect_count(caller, 20, 1);
+}
+
+/* C3 */
+static void failure__is_told_once_and_counted_for_both(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
+
+	fake_finish(sent, TRANSPORT_DEAD);
+	assert_int_equal(
+		rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_UNDELIVERABLE);
+	rig_no_event(caller->space, caller->queue);
+	expect_count(caller, 0, 2);
+	caller->descriptor = describe(caller, TIER_BIT(TIER_SEND) | TIER_BIT_FAILED(TIER_SEND));
+	sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
+	fake_finish(sent, TRANSPORT_DEAD);
+	assert_int_equal(
+		rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
+	sent = begin(caller, MESSAGE_STORE, WANT_COUNT);
+	fake_finish(sent, TRANSPORT_DEAD);
+	assert_int_equal(
+		rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_UNDELIVERABLE);
+	rig_no_event(caller->space, caller->queue);
+	expect_count(caller, 0, 6);
+}
+
+static void load__places_what_the_answer_brings(void **state)
+{
+	struct caller *caller = *state;
+
+	for (int early = 0; early < 2; early++) {
+		struct fake_sent *sent = begin(caller, MESSAGE_LOAD, WANT_NOTHING);
+		struct message_header answer = answer_to(sent, 12);
+
+		assert_int_equal(sent->header.requested, 20);
+		assert_int_equal(sent->length, 0);
+		memset(caller->memory, 'x', sizeof(caller->memory));
+		if (!early)
+			fake_finish(sent, TRANSPORT_OK);
+		arrive(&answer);
+		assert_int_equal(rig_news(caller->space, caller->queue, TIER_REPLY).moved, 12);
+		assert_memory_equal(caller->memory + 8, data, 12);
+		assert_int_equal(caller->memory[20], 'x');
+		if (early)
+			fake_finish(sent, TRANSPORT_OK);
+		rig_no_event(caller->space, caller->queue);
+	}
+	expect_count(caller, 24, 0);
+	assert_int_equal(fake_unfinished(), 0);
+}
+
+/* An answer is another process's word. */
+static void load__takes_no_more_than_it_asked_for(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_LOAD, WANT_NOTHING);
+	struct message_header answer = answer_to(sent, 50);
+
+	memset(caller->memory, 'x', sizeof(caller->memory));
+	fake_finish(sent, TRANSPORT_OK);
+	arrive(&answer);
+	assert_int_equal(rig_news(caller->space, caller->queue, TIER_REPLY).moved, 20);
+	assert_memory_equal(caller->memory + 8, data, 20);
+	assert_int_equal(caller->memory[28], 'x');
+	assert_int_equal(caller->memory[7], 'x');
+}
+
+static void answer__of_another_process_or_kind_is_not_heard(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_LOAD, WANT_NOTHING);
+	struct message_header answer = answer_to(sent, 8);
+
+	fake_finish(sent, TRANSPORT_OK);
+	fake_deliver((struct process){.nid = 9, .pid = 80}, &answer, data, 8);
+	assert_int_equal(rig_counter(caller->space, dropped_late_reply), 1);
+	answer.kind = MESSAGE_STORED;
+	fake_deliver(RIG_PEER, &answer, data, 0);
+	assert_int_equal(rig_counter(caller->space, refusals_late), 1);
+	rig_no_event(caller->space, caller->queue);
+	sent = begin(caller, MESSAGE_STORE, WANT_NOTHING);
+	answer.operation++;
+	fake_deliver(RIG_PEER, &answer, data, 0);
+	assert_int_equal(rig_counter(caller->space, refusals_late), 2);
+	fake_finish(sent, TRANSPORT_OK);
+	rig_news(caller->space, caller->queue, TIER_SEND);
+}
+
+static void load__in_pieces_ends_with_the_last(void **state)
+{
+	struct caller *caller = *state;
+
+	for (int dies = 0; dies < 2; dies++) {
+		struct fake_sent *sent = begin(caller, MESSAGE_LOAD, WANT_NOTHING);
+		struct message_header answer = answer_to(sent, 20);
+		struct fake_arrival *arrival = fake_begin(RIG_PEER, &answer, 20);
+		struct rig_news news;
+
+		fake_finish(sent, TRANSPORT_OK);
+		rig_no_event(caller->space, caller->queue);
+		fake_place(arrival, 0, data, 20);
+		fake_end(arrival, dies ? TRANSPORT_DEAD : TRANSPORT_OK);
+		news = rig_news(caller->space, caller->queue, TIER_REPLY);
+		assert_int_equal(news.verdict, dies ? TIER_UNDELIVERABLE : TIER_OK);
+		assert_int_equal(news.moved, dies ? 0 : 20);
+	}
+	assert_memory_equal(caller->memory + 8, data, 20);
+	expect_count(caller, 20, 1);
+}
+
+/* C2 */
+static void answer__that_does_not_come_is_asked_for(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT), *question;
+
+	fake_finish(sent, TRANSPORT_OK);
+	rig_news(caller->space, caller->queue, TIER_SEND);
+	fake_turn()->looked_ago = 0;
+	rig_pass(caller->rig, RIG_PATIENCE);
+	question = fake_next();
+	assert_non_null(question);
+	assert_int_equal(question->header.kind, MESSAGE_ASK);
+	assert_int_equal(question->header.detail, 0);
+	assert_int_equal(question->header.operation, sent->header.operation);
+	fake_finish(question, TRANSPORT_DEAD);
+	assert_int_equal(
+		rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
+	expect_count(caller, 20, 1);
+}
+
+static void descriptor__that_was_released_ends_with_its_last_call(void **state)
+{
+	struct caller *caller = *state;
+	struct segment *segment = caller->space->segment;
+	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
+	const uint32_t free = freelist_count(segment_at(segment, segment->free_regions), 64);
+	struct message_header answer = answer_to(sent, 20);
+	struct command release = {.kind = COMMAND_REGION_RELEASE};
+
+	release.object.index = handle_index(caller->descriptor);
+	release.object.generation = handle_generation(caller->descriptor);
+	assert_int_equal(rig_ask(caller->space, &release), ANSWER_OK);
+	assert_int_equal(rig_ask(caller->space, &release), ANSWER_GONE);
+	assert_null(begin(caller, MESSAGE_STORE, WANT_EVENT));
+	assert_int_equal(rig_counter(caller->space, commands_stale), 1);
+	fake_finish(sent, TRANSPORT_OK);
+	assert_int_equal(freelist_count(segment_at(segment, segment->free_regions), 64), free);
+	arrive(&answer);
+	rig_news(caller->space, caller->queue, TIER_SEND);
+	rig_news(caller->space, caller->queue, TIER_ACK);
+	assert_int_equal(freelist_count(segment_at(segment, segment->free_regions), 64), free + 1);
+}
+
+static void space__that_closes_fails_the_calls_that_wait(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_LOAD, WANT_NOTHING);
+
+	fake_finish(sent, TRANSPORT_OK);
+	assert_true(engine_space_close(caller->rig->engine, 4));
+	assert_int_equal(
+		rig_news(caller->space, caller->queue, TIER_REPLY).verdict, TIER_UNDELIVERABLE);
+}
+
+int main(void)
+{
+#define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		test(store__says_what_was_asked_and_tells_when_it_was_sent),
+		test(acknowledgement__comes_after_send),
+		test(want__says_what_an_acknowledgement_does),
+		test(refusal__is_told_by_the_acknowledgement),
+		test(failure__is_told_once_and_counted_for_both),
+		test(load__places_what_the_answer_brings),
+		test(load__takes_no_more_than_it_asked_for),
+		test(answer__of_another_process_or_kind_is_not_heard),
+		test(load__in_pieces_ends_with_the_last),
+		test(answer__that_does_not_come_is_asked_for),
+		test(descriptor__that_was_released_ends_with_its_last_call),
+		test(space__that_closes_fails_the_calls_that_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_tiers.c - what a space with tiers does with stores and loads. */
+#include <string.h>
+
+#include <base/handle.h>
+
+#include "fake_transport.h"
+#include "rig.h"
+
+#define BOTH  (REGION_PUT | REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE)
+#define LOCAL (REGION_PUT | REGION_GET | REGION_TRUNCATE)
+
+struct target {
+	struct rig *rig, *space;
+	uint64_t queue;
+	char memory[64];
+};
+
+static const char data[64] = "fifty bytes that are put where they belong, or not";
+
+static int setup(void **state)
+{
+	struct target *target = calloc(1, sizeof(*target));
+
+	assert_non_null(target);
+	rig_setup((void **)&target->rig);
+	fake_set_frame(FAKE_FRAME);
+	target->space = rig_tiers(target->rig, false, &target->queue);
+	*state = target;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct target *target = *state;
+
+	if (target->rig->engine)
+		rig_stop(target->rig);
+	rig_space_free(target->space);
+	rig_destroy(target->rig);
+	free(target);
+	return 0;
+}
+
+/* A store or a load of so many bytes, whose answer is wanted. */
+static struct message_header request(unsigned kind, uint64_t length)
+{
+	return (struct message_header){
+		.kind = (uint8_t)kind,
+		.space = 4,
+		.uid = RIG_UID + 1,
+		.match_bits = 5,
+		.requested = length,
+		.operation = 0x700000003,
+	};
+}
+
+static void arrive(const struct message_header *header)
+{
+	fake_deliver(RIG_PEER, header, data, header->kind == MESSAGE_STORE ? header->requested : 0);
+}
+
+/* The answer that the request above gets. */
+static void expect_answer(
+	unsigned kind, enum tier_verdict verdict, unsigned tier, uint64_t moved, uint64_t offset)
+{
+	struct fake_sent *sent = fake_next();
+
+	assert_non_null(sent);
+	assert_int_equal(sent->to.nid, RIG_PEER.nid);
+	assert_int_equal(sent->header.kind, kind);
+	assert_int_equal(sent->header.space, 4);
+	assert_int_equal(sent->header.operation, 0x700000003);
+	assert_int_equal(sent->header.detail & MESSAGE_VERDICT, verdict);
+	assert_int_equal(sent->header.detail & MESSAGE_TIER, tier * MESSAGE_TIER);
+	assert_int_equal(sent->header.value, moved);
+	assert_int_equal(sent->header.offset, offset);
+	assert_int_equal(sent->length, kind == MESSAGE_LOADED ? moved : 0);
+	fake_finish(sent, TRANSPORT_OK);
+}
+
+static uint64_t append(struct target *target, struct rig_tier tier)
+{
+	uint64_t handle;
+
+	tier.start = target->memory;
+	tier.length = tier.length ? tier.length : sizeof(target->memory);
+	handle = rig_append(target->space, &tier);
+	if (!(tier.log & TIER_BIT(TIER_LINK)))
+		rig_news(target->space, target->queue, TIER_LINK);
+	return handle;
+}
+
+static enum answer withdraw(struct target *target, uint64_t entry)
+{
+	struct command command = {.kind = COMMAND_WITHDRAW};
+
+	command.object.index = handle_index(entry);
+	command.object.generation = handle_generation(entry);
+	return rig_ask(target->space, &command);
+}
+
+static enum answer portal(struct target *target, enum command_kind kind)
+{
+	struct command command = {.kind = (uint8_t)kind};
+
+	return rig_ask(target->space, &command);
+}
+
+static void store__is_placed_counted_logged_and_answered(void **state)
+{
+	struct target *target = *state;
+	uint64_t counter = rig_event_counter(target->space);
+	struct message_header header = request(MESSAGE_STORE, 10);
+	struct rig_news news;
+
+	append(target, (struct rig_tier){.bits = 5,
+			       .options = BOTH,
+			       .user = 77,
+			       .counter = counter,
+			       .counts = TIER_BIT(TIER_PUT)});
+	header.offset = 3;
+	header.value = 99;
+	arrive(&header);
+	assert_memory_equal(target->memory + 3, data, 10);
+	assert_int_equal(rig_counted(target->space, counter).success, 1);
+	news = rig_news(target->space, target->queue, TIER_PUT);
+	assert_int_equal(news.user, 77);
+	assert_int_equal(news.start, (uintptr_t)target->memory + 3);
+	assert_int_equal(news.value, 99);
+	assert_int_equal(news.bits, 5);
+	assert_int_equal(news.requested, 10);
+	assert_int_equal(news.moved, 10);
+	assert_int_equal(news.offset, 3);
+	assert_int_equal(news.nid, RIG_PEER.nid);
+	assert_int_equal(news.pid, RIG_PEER.pid);
+	assert_int_equal(news.uid, RIG_UID + 1);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 10, 3);
+}
+
+static void store__in_pieces_ends_with_the_last(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 50);
+	struct fake_arrival *arrival;
+	uint64_t entry = append(target,
+		(struct rig_tier){.ignore = UINT64_MAX, .options = BOTH, .flags = ATTACHMENT_ONCE});
+
+	arrival = fake_begin(RIG_PEER, &header, 50);
+	rig_no_event(target->space, target->queue);
+	assert_null(fake_next());
+	assert_int_equal(withdraw(target, entry), ANSWER_GONE); /* it left its list */
+	fake_place(arrival, 0, data, 50);
+	fake_end(arrival, TRANSPORT_OK);
+	assert_memory_equal(target->memory, data, 50);
+	rig_news(target->space, target->queue, TIER_PUT);
+	rig_news(target->space, target->queue, TIER_UNLINK);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
+}
+
+static void store__whose_sender_dies_fails_and_is_not_answered(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 50);
+	uint64_t counter = rig_event_counter(target->space);
+	struct fake_arrival *arrival;
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX,
+			       .options = BOTH,
+			       .counter = counter,
+			       .counts = TIER_BIT(TIER_PUT)});
+	arrival = fake_begin(RIG_PEER, &header, 50);
+	fake_end(arrival, TRANSPORT_DEAD);
+	assert_int_equal(
+		rig_news(target->space, target->queue, TIER_PUT).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(rig_counted(target->space, counter).failure, 1);
+	assert_null(fake_next());
+}
+
+static void unlink__comes_after_the_event_of_the_last_message_in_progress(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 30);
+	struct fake_arrival *first, *second;
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = LOCAL, .min_free = 10});
+	first = fake_begin(RIG_PEER, &header, 30);
+	second = fake_begin(RIG_PEER, &header, 30); /* leaves 4: less than 10 */
+	fake_place(second, 0, data, 30);
+	fake_end(second, TRANSPORT_OK);
+	rig_news(target->space, target->queue, TIER_PUT);
+	rig_no_event(target->space, target->queue);
+	fake_place(first, 0, data, 30);
+	fake_end(first, TRANSPORT_OK);
+	rig_news(target->space, target->queue, TIER_PUT);
+	rig_news(target->space, target->queue, TIER_UNLINK);
+	assert_memory_equal(target->memory, data, 30);
+	assert_memory_equal(target->memory + 30, data, 30);
+	arrive(&header);
+	assert_int_equal(rig_counter(target->space, dropped_no_match), 1);
+}
+
+static void local_offset__grows_and_the_answer_tells_it(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 40);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = LOCAL});
+	header.offset = 7; /* means nothing here */
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 40, 0);
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 24, 40);
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 0, 64);
+	rig_news(target->space, target->queue, TIER_PUT);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).moved, 24);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).offset, 7);
+}
+
+static void entry__that_must_not_truncate_is_passed_over(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 20);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX,
+			       .length = 10,
+			       .user = 1,
+			       .options = REGION_PUT | REGION_REMOTE_OFFSET});
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .user = 2, .options = BOTH});
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
+	header.requested = 10;
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 1);
+	header.offset = UINT64_MAX; /* offset + length wraps */
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
+}
+
+static void second_tier__takes_what_the_first_does_not(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 1);
+
+	append(target,
+		(struct rig_tier){.ignore = UINT64_MAX, .user = 2, .tier = 1, .options = BOTH});
+	append(target, (struct rig_tier){.bits = 5, .user = 1, .options = BOTH});
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).tier, 0);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 0);
+	header.match_bits = 6;
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).tier, 1);
+	expect_answer(MESSAGE_STORED, TIER_OK, 1, 1, 0);
+}
+
+/* T1 */
+static void refusal__tells_why_and_leaves_no_trace(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 8);
+	uint64_t counter = rig_event_counter(target->space);
+
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_DROPPED, 0, 0, 0);
+	assert_int_equal(rig_counter(target->space, dropped_no_match), 1);
+	append(target, (struct rig_tier){.ignore = UINT64_MAX,
+			       .options = REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE,
+			       .counter = counter,
+			       .counts = UINT16_MAX,
+			       .flags = ATTACHMENT_ONCE,
+			       .uid = RIG_UID + 1});
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OPERATION, 0, 0, 0);
+	assert_int_equal(rig_counter(target->space, dropped_operation), 1);
+	header.uid = 5;
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_PERMISSION, 0, 0, 0);
+	assert_int_equal(rig_counter(target->space, dropped_permission), 1);
+	header.portal = 2; /* not open */
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_DROPPED, 0, 0, 0);
+	header.portal = RIG_PORTALS;
+	header.operation = 0; /* no answer is wanted */
+	arrive(&header);
+	assert_null(fake_next());
+	assert_int_equal(rig_counter(target->space, dropped_no_portal), 2);
+	rig_no_event(target->space, target->queue);
+	assert_int_equal(rig_counted(target->space, counter).success, 0);
+	assert_int_equal(target->memory[0], 0);
+	/* the entry is still there */
+	header = request(MESSAGE_LOAD, 8);
+	arrive(&header);
+	expect_answer(MESSAGE_LOADED, TIER_OK, 0, 8, 0);
+}
+
+static void portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 50);
+	uint64_t entry = append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	struct fake_arrival *arrival = fake_begin(RIG_PEER, &header, 50);
+
+	assert_int_equal(portal(target, COMMAND_PORTAL_DISABLE), ANSWER_PENDING);
+	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_NOT_EMPTY);
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
+	assert_int_equal(rig_counter(target->space, dropped_disabled), 1);
+	assert_int_equal(withdraw(target, entry), ANSWER_PENDING);
+	fake_end(arrival, TRANSPORT_OK);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
+	assert_int_equal(portal(target, COMMAND_PORTAL_DISABLE), ANSWER_OK);
+	assert_int_equal(portal(target, COMMAND_PORTAL_ENABLE), ANSWER_OK);
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
+	assert_int_equal(withdraw(target, entry), ANSWER_OK);
+	assert_int_equal(withdraw(target, entry), ANSWER_GONE);
+	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_OK);
+	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_GONE);
+}
+
+static void load__is_answered_with_data_and_logged_when_that_has_left(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_LOAD, 100);
+	struct fake_sent *sent;
+
+	memcpy(target->memory, data, sizeof(data));
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	header.offset = 14;
+	arrive(&header);
+	sent = fake_next();
+	assert_int_equal(sent->header.kind, MESSAGE_LOADED);
+	assert_int_equal(sent->header.value, 50);
+	assert_int_equal(sent->length, 50);
+	rig_no_event(target->space, target->queue);
+	fake_finish(sent, TRANSPORT_OK);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_GET).moved, 50);
+}
+
+static void entry__that_wants_no_acknowledgement_says_only_that(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 8);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH | REGION_NO_ACK});
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_SILENT, 0, 8, 0);
+}
+
+static void question__is_answered_unless_the_answer_is_on_its_way(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_LOAD, 8);
+	struct fake_sent *sent;
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	arrive(&header);
+	sent = fake_next();
+	header = request(MESSAGE_ASK, 0);
+	header.detail = MESSAGE_ASK_LOAD;
+	arrive(&header);
+	assert_null(fake_next());
+	fake_finish(sent, TRANSPORT_OK);
+	arrive(&header);
+	expect_answer(MESSAGE_LOADED, TIER_UNDELIVERABLE, 0, 0, 0);
+	header.detail = 0;
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_UNDELIVERABLE, 0, 0, 0);
+}
+
+static void message__of_another_kind_of_space_is_dropped(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 8);
+	struct message_header put = rig_put_header(8);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	put.space = 4;
+	fake_deliver(RIG_PEER, &put, data, 8);
+	put = rig_get_header(8);
+	put.space = 4;
+	fake_deliver(RIG_PEER, &put, data, 0);
+	assert_int_equal(rig_counter(target->space, dropped_bad_message), 2);
+	header.space = 0;
+	fake_deliver(RIG_PEER, &header, data, 8);
+	assert_int_equal(rig_counter(target->rig, dropped_bad_message), 1);
+	rig_no_event(target->space, target->queue);
+}
+
+/* A rank is believed when the target's own map says the same. */
+static void rank__must_be_that_of_the_sender(void **state)
+{
+	struct target *target = *state;
+	const struct process map[] = {RIG_SELF, RIG_PEER};
+	struct message_header header = request(MESSAGE_STORE, 8);
+	struct command set = {.kind = COMMAND_MAP};
+	struct rig *space;
+	uint64_t queue;
+
+	space = rig_tiers(target->rig, true, &queue);
+	rig_append(space, &(struct rig_tier){.start = target->memory,
+				  .length = sizeof(target->memory),
+				  .ignore = UINT64_MAX,
+				  .options = BOTH,
+				  .log = TIER_BIT(TIER_LINK)});
+	header.space = 6;
+	header.cookie = 1;
+	header.operation = 0;
+	arrive(&header); /* there is no map */
+	set.object.index = 2;
+	set.object.other = (uintptr_t)map;
+	assert_int_equal(rig_ask(space, &set), ANSWER_OK);
+	arrive(&header);
+	assert_int_equal(rig_news(space, queue, TIER_PUT).nid, 1);
+	header.cookie = 0; /* is another process */
+	arrive(&header);
+	header.cookie = 2;
+	arrive(&header);
+	rig_no_event(space, queue);
+	assert_int_equal(rig_counter(space, dropped_bad_cookie), 3);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
+static void counter__is_set_added_to_and_freed(void **state)
+{
+	struct target *target = *state;
+	uint64_t counter = rig_event_counter(target->space);
+	struct command command = {.kind = COMMAND_COUNTER_SET};
+
+	command.count.index = handle_index(counter);
+	command.count.generation = handle_generation(counter);
+	command.count.by = (struct event_count){7, 1};
+	assert_int_equal(rig_ask(target->space, &command), ANSWER_OK);
+	command.kind = COMMAND_COUNTER_ADD;
+	command.count.by = (struct event_count){2, 0};
+	assert_int_equal(rig_ask(target->space, &command), ANSWER_OK);
+	assert_int_equal(rig_counted(target->space, counter).success, 9);
+	assert_int_equal(rig_counted(target->space, counter).failure, 1);
+	command.kind = COMMAND_COUNTER_FREE;
+	assert_int_equal(rig_ask(target->space, &command), ANSWER_OK);
+	assert_int_equal(rig_ask(target->space, &command), ANSWER_GONE);
+}
+
+int main(void)
+{
+#define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		test(store__is_placed_counted_logged_and_answered),
+		test(store__in_pieces_ends_with_the_last),
+		test(store__whose_sender_dies_fails_and_is_not_answered),
+		test(unlink__comes_after_the_event_of_the_last_message_in_progress),
+		test(local_offset__grows_and_the_answer_tells_it),
+		test(entry__that_must_not_truncate_is_passed_over),
+		test(second_tier__takes_what_the_first_does_not),
+		test(refusal__tells_why_and_leaves_no_trace),
+		test(portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted),
+		test(load__is_answered_with_data_and_logged_when_that_has_left),
+		test(entry__that_wants_no_acknowledgement_says_only_that),
+		test(question__is_answered_unless_the_answer_is_on_its_way),
+		test(message__of_another_kind_of_space_is_dropped),
+		test(rank__must_be_that_of_the_sender),
+		test(counter__is_set_added_to_and_freed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
