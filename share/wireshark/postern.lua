@@ -33,8 +33,12 @@ local TYPES = {[1] = "Data", [2] = "Ack", [3] = "Ask", [4] = "Tell", [5] = "Rese
 local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = 1, 2, 3, 4, 5, 6, 7, 8
 local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole"}
 local START, MORE, STOP, WHOLE = 1, 2, 3, 4
-local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe"}
+local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe",
+	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask"}
 local PUT, PUT_ACK, GET, REPLY, REFUSAL, PROBE = 1, 2, 3, 4, 5, 6
+local STORE, LOAD, STORED, LOADED, ASK_AFTER = 7, 8, 9, 10, 11
+local VERDICTS = {[0] = "Done", [1] = "Undeliverable", [2] = "Dropped", [3] = "Portal disabled", [4] = "Not for this user",
+	[5] = "Not for this operation", [7] = "No such memory", [15] = "Done, nothing to tell"}
 local STATUS = {[0] = "Bad", [1] = "Good", [2] = "Unverified"}
 
 local preferences = postern.prefs
@@ -108,7 +112,9 @@ field("data", "bytes", "Data")
 field("msg", "none", "Message header")
 field("msg.kind", "uint8", "Kind", base.DEC, KINDS)
 field("msg.space", "uint8", "Space")
-field("msg.reserved", "uint16", "Reserved", base.HEX)
+field("msg.detail", "uint16", "Detail", base.HEX)
+field("msg.verdict", "uint16", "What became of the request", base.DEC, VERDICTS, 0x0f)
+field("msg.list", "uint16", "List of the Portal that took it", base.DEC, nil, 0x10)
 field("msg.uid", "uint32", "User id")
 field("msg.portal", "uint32", "Portal")
 field("msg.cookie", "uint32", "Cookie")
@@ -294,18 +300,21 @@ local function message_key(header, record, request)
 		from, to, incarnation = to, from, header.destination_incarnation
 	end
 	local get = record.kind == GET or record.kind == REPLY or record.kind == REFUSAL or record.kind == PROBE
+	if record.kind >= STORE then
+		return "call" .. from .. "/" .. incarnation .. ">" .. to .. "/" .. record.operation
+	end
 	return (get and "get" or "put") .. from .. "/" .. incarnation .. ">" .. to .. "/" .. record.handle .. "/" .. record.operation
 end
 
 -- A message's first record, seen for the first time: is it a request, or an answer to one?
 local function remember_message(note, header, message)
 	local kind = message.kind
-	if kind == GET or (kind == PUT and message.handle ~= "0") then
+	if kind == GET or (kind == PUT and message.handle ~= "0") or kind == LOAD or (kind == STORE and message.operation ~= "0") then
 		message.request = {frame = note.number, time = note.time}
 		ask(message_key(header, message, true), message.request)
-	elseif kind == PUT_ACK or kind == REPLY or kind == REFUSAL then
+	elseif kind == PUT_ACK or kind == REPLY or kind == REFUSAL or kind == STORED or kind == LOADED then
 		message.answered = answer(message_key(header, message, false), note)
-	elseif kind == PROBE then
+	elseif kind == PROBE or kind == ASK_AFTER then
 		message.answered = answer(message_key(header, message, true), note, true)
 	end
 	message.frame, message.time = note.number, note.time
@@ -588,13 +597,17 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 	}
 	item:add(f["msg.kind"], buffer(at, 1))
 	item:add(f["msg.space"], buffer(at + 1, 1))
-	item:add_le(f["msg.reserved"], buffer(at + 2, 2))
+	item:add_le(f["msg.detail"], buffer(at + 2, 2))
+	if kind == STORED or kind == LOADED then
+		item:add_le(f["msg.verdict"], buffer(at + 2, 2))
+		item:add_le(f["msg.list"], buffer(at + 2, 2))
+	end
 	item:add_le(f["msg.uid"], buffer(at + 4, 4))
 	item:add_le(f["msg.portal"], buffer(at + 8, 4))
 	item:add_le(f["msg.cookie"], buffer(at + 12, 4))
 	item:add_le(f["msg.match_bits"], buffer(at + 16, 8))
-	show(kind == PUT and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY) and "msg.manipulated" or "msg.value", 24)
-	if kind == PUT then
+	show((kind == PUT or kind == STORE) and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY or kind == STORED or kind == LOADED) and "msg.manipulated" or "msg.value", 24)
+	if kind == PUT or kind == STORE then
 		generated(item, "msg.requested", UInt64.new(record.extent))
 	else
 		show("msg.requested", 32)
@@ -610,7 +623,7 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 		item:add_proto_expert_info(e.refusal)
 	end
 	message.info = message.name
-	if kind == PUT or kind == GET then
+	if kind == PUT or kind == GET or kind == STORE or kind == LOAD then
 		message.info = string.format("%s Portal=%d MatchBits=0x%s", message.name, message.portal,
 			message.match_bits:tohex():gsub("^0+(.)", "%1"))
 	end
@@ -624,7 +637,7 @@ local function message_links(tree, note, message)
 	end
 	if message.answered then
 		generated(tree, "request_in", message.answered.frame)
-		if message.kind ~= PROBE then
+		if message.kind ~= PROBE and message.kind ~= ASK_AFTER then
 			generated(tree, "response_time", seconds(message.time - message.answered.time))
 		end
 	end
