@@ -45,13 +45,14 @@ enum command_kind {
 	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
 	 * GONE */
 	COMMAND_REGION_RELEASE,
-	COMMAND_PORTAL_OPEN,    /* answered: OK. The portal is claimed; other: its queue, or 0 */
-	COMMAND_PORTAL_CLOSE,   /* answered: OK, GONE, NOT_EMPTY, PENDING */
-	COMMAND_PORTAL_ENABLE,  /* answered: OK, GONE */
-	COMMAND_PORTAL_DISABLE, /* answered: OK, GONE; PENDING: it is, but messages have not ended */
-	COMMAND_COUNTER_SET,    /* answered: OK, GONE */
-	COMMAND_COUNTER_ADD,    /* answered: OK, GONE */
-	COMMAND_COUNTER_FREE,   /* answered: OK, GONE; then the index is the sender's */
+	COMMAND_PORTAL_OPEN,   /* answered: OK. The portal is claimed; other: its queue, or 0 */
+	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
+	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */
+	/* answered: OK, GONE; PENDING: it is disabled, but messages to it have not ended */
+	COMMAND_PORTAL_DISABLE,
+	COMMAND_COUNTER_SET,  /* answered: OK, GONE */
+	COMMAND_COUNTER_ADD,  /* answered: OK, GONE */
+	COMMAND_COUNTER_FREE, /* answered: OK, GONE; then the index is the sender's */
 	/* answered: OK. Processes by their rank, at the address `other`, as many as `index`; they
 	 * stay as long as the space does */
 	COMMAND_MAP,

@@ -154,8 +154,8 @@ void *interface_alloc(const struct front *front, uint64_t handle, size_t size)
 	CORE_API(interface_alloc);
 void interface_free(void *memory) CORE_API(interface_free);
 
-/* Lets every thread that waits for events or counts of a front end's interfaces look once more: what
- * it looks at has changed. Takes the library's lock. */
+/* Lets every thread that waits for events or counts of a front end's interfaces look once more:
+ * what it looks at has changed. Takes the library's lock. */
 void interface_rouse(const struct front *front) CORE_API(interface_rouse);
 
 /* Closes every interface of a front end. The library's lock is held. */
