@@ -41,6 +41,8 @@ enum command_kind {
 	/* answered: OK, GONE; then the memory of the events is the sender's again and so
 	 * is the index, which it gives back to the free list after the memory */
 	COMMAND_QUEUE_FREE,
+	/* answered: OK, GONE. Three lines: struct search_lines; in object.portal */
+	COMMAND_SEARCH,
 	COMMAND_WITHDRAW, /* answered: the entry is unlinked. OK, GONE, PENDING */
 	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
 	 * GONE */
@@ -84,6 +86,31 @@ struct call_line {
 	uint8_t want;    /* enum call_want, of a store */
 };
 static_assert(sizeof(struct call_line) <= RING_BYTES, "one line");
+
+/* What a search is told, on its further lines. The names are those of entries, regions and
+ * attachments. */
+struct search_lines {
+	uint64_t bits;
+	uint64_t ignore;
+	uint32_t nid;
+	uint32_t pid;
+	uint64_t user;
+	uint64_t counter;
+	uint64_t length;
+	uint64_t min_free;
+	uint32_t log;
+	uint16_t counts;
+	uint8_t flags;
+	uint8_t options;
+	uint8_t remove; /* what is found is taken */
+};
+static_assert(sizeof(struct search_lines) <= 2 * RING_BYTES, "two lines");
+
+/* Lines of an answered command. */
+static inline unsigned command_lines(uint8_t kind)
+{
+	return kind == COMMAND_SEARCH ? 3 : 1;
+}
 
 /* Which answer a store's initiator wants. */
 enum call_want {

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <base/barrier.h>
 #include <base/futex.h>
@@ -47,6 +48,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->self = options->transport.self;
 	engine->udp = options->transport.encapsulation.udp;
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
+	memcpy(engine->secret, options->transport.secret.key, sizeof(engine->secret));
 	pool_init(&engine->operations, sizeof(struct operation), OPERATION_CHUNK, OPERATIONS_MAX);
 	engine->begun_end = &engine->begun;
 	list_init(&engine->serving);

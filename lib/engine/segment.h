@@ -62,6 +62,7 @@ struct segment_limits {
 	uint32_t access;
 	/* SPACE_TIERS: 0 for others */
 	uint32_t counters;
+	uint32_t unexpected; /* headers of messages that the second tier took */
 	/* The first of the regions belong to the entries of the same index, so many; the free
 	 * list has those behind them, and counts from there. SPACE_TIERS: as many as there are
 	 * entries; 0 for others. */
@@ -223,11 +224,17 @@ struct attachment {
 	uint8_t tier;                          /* of an entry, as what follows */
 	uint32_t uid;                          /* whose messages it admits; UINT32_MAX: all */
 	uint64_t min_free; /* less room behind the local offset unlinks it; 0: never */
+	uint32_t headers;  /* that refer to its memory (unexpected.h); the poll core's */
 };
 static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
 
-#define ATTACHMENT_BYTES 1 /* counts bytes */
-#define ATTACHMENT_ONCE  2 /* takes one message */
+#define ATTACHMENT_BYTES      1 /* counts bytes */
+#define ATTACHMENT_ONCE       2 /* takes one message */
+#define ATTACHMENT_NO_HEADERS 4 /* in the second tier: its messages leave no headers */
+/* in the first tier: the local offset grows by the length of each header that it takes */
+#define ATTACHMENT_GROWS    8
+#define ATTACHMENT_OPTIONS  15
+#define ATTACHMENT_UNLINKED 16 /* the poll core's: UNLINK has been logged */
 
 /* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and
  * ones where that counts. */
@@ -454,6 +461,7 @@ struct doorbell {
 	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
 	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
 	X(dropped_disabled, "messages for a Portal that is disabled")                              \
+	X(dropped_no_header, "messages to the second tier for which no header was left")           \
 	X(dropped_permission, "messages to an entry that is for another user")                     \
 	X(dropped_operation, "messages to an entry that is for other operations")                  \
 	X(dropped_no_memory_operation,                                                             \

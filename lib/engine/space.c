@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include <engine/access.h>
-#include <engine/tiers.h>
+#include <engine/unexpected.h>
 
 /* Entry 0 admits every process of the same user; the others nobody. */
 static void access_init(const struct space *space)
@@ -38,13 +38,15 @@ static bool lists_create(struct space *space)
 		return false;
 	for (uint32_t i = 0; i < space->list_count; i++)
 		match_list_init(&space->lists[i]);
-	return true;
+	return space->kind != SPACE_TIERS || unexpected_open(space);
 }
 
 static void space_free(struct space *space)
 {
 	for (uint32_t i = 0; i < space->list_count; i++)
 		match_list_clear(&space->lists[i]);
+	if (space->kind == SPACE_TIERS)
+		unexpected_close(space);
 	free(space->lists);
 	free(space->unmatched);
 	free(space->portals);

@@ -12,6 +12,7 @@
 #include <base/trace.h>
 #include <engine/engine.h>
 #include <engine/queue.h>
+#include <match/kept.h>
 #include <wire/message.h>
 
 #define SENDING_LISTS   256 /* a power of two */
@@ -86,6 +87,7 @@ struct operation {
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun */
 	struct call_state call;  /* CALL */
+	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
 };
 
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
@@ -108,8 +110,11 @@ struct space {
 
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
-	bool ranked;               /* processes have ranks, which are indices in the map */
-	const struct process *map; /* the front end's; NULL: it is not set */
+	struct kept_table kept;
+	struct kept_list *kept_lists; /* one per Portal */
+	struct header *headers;       /* unexpected.c, by kept message */
+	bool ranked;                  /* processes have ranks, which are indices in the map */
+	const struct process *map;    /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 };
 
@@ -134,6 +139,7 @@ struct engine {
 	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
 	struct operation **begun_end;
 
+	uint64_t secret[2]; /* of what peers must not foresee */
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
 	bool udp;           /* PTL_ENCAP */
 

@@ -14,6 +14,7 @@
 
 #include <engine/access.h>
 #include <engine/delivery.h>
+#include <engine/unexpected.h>
 
 /* --- events and counts */
 
@@ -49,16 +50,6 @@ void tier_log(struct space *space, struct queue *queue, const struct tier_news *
 	engine_touch(space, queue);
 }
 
-static uint32_t region_number(const struct space *space, const struct region *region)
-{
-	return (uint32_t)(region - segment_region(space->segment, 0));
-}
-
-static struct attachment *attachment_of(const struct space *space, const struct region *region)
-{
-	return segment_attachment(space->segment, region_number(space, region));
-}
-
 static void counter_change(
 	struct engine *engine, struct event_counter *counter, uint64_t success, uint64_t failure)
 {
@@ -66,30 +57,24 @@ static void counter_change(
 	engine_touch_counter(engine, counter);
 }
 
-/* The counter of a handle; NULL: none, or it is gone. */
-static struct event_counter *counter_alive(struct event_counter *counter, uint64_t handle)
+void counter_count(struct engine *engine, struct event_counter *counter, enum tier_verdict verdict,
+	uint64_t successes)
 {
-	return counter && atomic_load_explicit(&counter->gate, memory_order_relaxed) == handle
-		       ? counter
-		       : NULL;
+	if (counter && verdict == TIER_OK)
+		counter_change(engine, counter, successes, 0);
+	else if (counter)
+		counter_change(engine, counter, 0, 1);
 }
 
 void tier_count(struct space *space, const struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, uint64_t bytes, bool once)
 {
 	const struct attachment *attachment = attachment_of(space, region);
-	struct event_counter *counter;
 
-	if (!(attachment->counts & TIER_BIT(kind)))
-		return;
-	counter = counter_alive(attachment->counted, attachment->counter);
-	if (!counter)
-		return;
-	if (verdict != TIER_OK)
-		counter_change(space->engine, counter, 0, 1);
-	else
-		counter_change(space->engine, counter,
-			attachment->flags & ATTACHMENT_BYTES && !once ? bytes : 1, 0);
+	if (attachment->counts & TIER_BIT(kind))
+		counter_count(space->engine,
+			counter_alive(attachment->counted, attachment->counter), verdict,
+			attachment->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
 }
 
 /* --- entries */
@@ -129,16 +114,26 @@ static void entry_detach(struct space *space, struct region *region)
 
 static void entry_give(struct space *space, struct region *region)
 {
+	atomic_store_explicit(&segment_entry(space->segment, region_number(space, region))->gate, 0,
+		memory_order_release);
 	region->state = REGION_FREE;
 	segment_give(space->segment, space->segment->free_entries, region_number(space, region));
 }
 
-/* T2, after the event of a message. */
-static void entry_settle(struct space *space, struct region *region)
+void entry_settle(struct space *space, struct region *region)
 {
+	struct attachment *attachment = attachment_of(space, region);
+
 	if (region->state != REGION_LEAVING || region->pending != 0)
 		return;
-	entry_log(space, region, TIER_UNLINK);
+	if (!(attachment->flags & ATTACHMENT_UNLINKED)) {
+		attachment->flags |= ATTACHMENT_UNLINKED;
+		entry_log(space, region, TIER_UNLINK);
+	}
+	if (attachment->headers != 0)
+		return;
+	if (attachment->tier != 0)
+		entry_log(space, region, TIER_FREE);
 	entry_give(space, region);
 }
 
@@ -154,6 +149,18 @@ static void entry_use(struct space *space, struct region *region, const struct p
 	}
 	if (used_up)
 		entry_detach(space, region);
+}
+
+/* An entry that what was kept has used up comes into no list. While it has claimed a message its
+ * handle stays good, and it is in use. */
+static void entry_drop(struct space *space, struct region *region)
+{
+	const struct entry *entry = segment_entry(space->segment, region_number(space, region));
+
+	atomic_fetch_sub_explicit(
+		&segment_portal(space->segment, entry->portal)->length, 1, memory_order_release);
+	region->state = REGION_LEAVING;
+	entry_settle(space, region);
 }
 
 void tiers_append(struct space *space, const struct command *command)
@@ -179,6 +186,12 @@ void tiers_append(struct space *space, const struct command *command)
 	region->pending = 0;
 	region->state = REGION_LIVE;
 	attachment->counted = counter_named(segment, attachment->counter);
+	attachment->headers = 0;
+	attachment->flags &= ATTACHMENT_OPTIONS;
+	if (attachment->tier == 0 && unexpected_take(space, region, portal)) {
+		entry_drop(space, region);
+		return;
+	}
 	entry->linked = true;
 	match_push_back(&space->entries, tier_list(space, portal, attachment->tier), index);
 	entry_log(space, region, TIER_LINK);
@@ -186,13 +199,20 @@ void tiers_append(struct space *space, const struct command *command)
 
 static enum answer entry_withdraw(struct space *space, const struct command *command)
 {
-	struct entry *entry = entry_find(space, command->object.index, command->object.generation);
+	struct segment *segment = space->segment;
+	uint32_t index = command->object.index;
 	struct region *region;
 
-	if (!entry)
+	if (index >= segment->limits.entries ||
+		!gate_is(atomic_load_explicit(
+				 &segment_entry(segment, index)->gate, memory_order_relaxed),
+			command->object.generation))
 		return ANSWER_GONE;
-	region = segment_region(space->segment, command->object.index);
-	if (region->pending != 0)
+	region = segment_region(segment, index);
+	if (region->state == REGION_FREE)
+		return ANSWER_GONE;
+	/* Also that of an entry which has claimed a message and is in no list: entry_drop(). */
+	if (region->pending != 0 || attachment_of(space, region)->headers != 0)
 		return ANSWER_PENDING;
 	entry_detach(space, region);
 	entry_give(space, region);
@@ -265,6 +285,10 @@ static enum tier_verdict entry_judge(struct space *space, const struct region *r
 	if ((region->options & needs) != needs) {
 		space_count(space, dropped_operation);
 		return TIER_OPERATION;
+	}
+	if (!unexpected_has_room(space, region)) {
+		space_count(space, dropped_no_header);
+		return TIER_DROPPED;
 	}
 	return TIER_OK;
 }
@@ -409,6 +433,8 @@ static void store_take(struct space *space, struct region *region, struct proces
 	space_count(space, puts_received);
 	entry_use(space, region, placement);
 	map_copy_in(&memory, 0, data, placement->length);
+	unexpected_keep(
+		space, region, TIER_PUT, &account, region_start(region, placement->offset), false);
 	request_end(space, region, TIER_PUT, TIER_OK, region_start(region, placement->offset),
 		&account);
 	if (header->operation != 0)
@@ -447,6 +473,9 @@ static struct operation *request_begin(struct space *space, enum operation_kind 
 	region->pending++;
 	space->portals[header->portal].pending++;
 	entry_use(space, region, placement);
+	operation->kept =
+		unexpected_keep(space, region, kind == OPERATION_RECEIVE ? TIER_PUT : TIER_GET,
+			&operation->account, region_start(region, placement->offset), true);
 	return operation;
 }
 
@@ -456,10 +485,13 @@ static void request_over(struct operation *operation, enum tier_event kind, enum
 	struct region *region = operation->region;
 	struct space *space = operation->space;
 
+	enum tier_verdict verdict = why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
+
 	region->pending--;
 	space->portals[operation->account.portal].pending--;
-	request_end(space, region, kind, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE,
-		region_start(region, operation->request_offset), &operation->account);
+	request_end(space, region, kind, verdict, region_start(region, operation->request_offset),
+		&operation->account);
+	unexpected_ended(space, operation->kept, verdict);
 }
 
 void tiers_store_begin(struct space *space, struct process from,
@@ -601,6 +633,7 @@ static enum answer portal_close(struct space *space, uint32_t index)
 			return ANSWER_NOT_EMPTY;
 	if (space->portals[index].pending != 0)
 		return ANSWER_PENDING;
+	unexpected_forget(space, index);
 	portal_turn(space, index, PORTAL_FREE);
 	return ANSWER_OK;
 }
@@ -671,6 +704,8 @@ static enum answer map_set(struct space *space, const struct command *command)
 enum answer tiers_answer(struct space *space, const struct command *command)
 {
 	switch (command->kind) {
+	case COMMAND_SEARCH:
+		return unexpected_search(space, (const struct long_command *)(const void *)command);
 	case COMMAND_WITHDRAW:
 		return entry_withdraw(space, command);
 	case COMMAND_REGION_RELEASE:

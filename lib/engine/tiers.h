@@ -39,6 +39,29 @@ static inline bool tier_wanted(
 	return region->log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind));
 }
 
+static inline uint32_t region_number(const struct space *space, const struct region *region)
+{
+	return (uint32_t)(region - segment_region(space->segment, 0));
+}
+
+static inline struct attachment *attachment_of(
+	const struct space *space, const struct region *region)
+{
+	return segment_attachment(space->segment, region_number(space, region));
+}
+
+/* The counter of a handle; NULL: none, or it is gone. */
+static inline struct event_counter *counter_alive(struct event_counter *counter, uint64_t handle)
+{
+	return counter && atomic_load_explicit(&counter->gate, memory_order_relaxed) == handle
+		       ? counter
+		       : NULL;
+}
+
+/* Counts so many successes, or one failure; counter: NULL: nobody wants it. */
+void counter_count(struct engine *engine, struct event_counter *counter, enum tier_verdict verdict,
+	uint64_t successes);
+
 /* Counts an event of so many bytes, if that is wanted. once: one, whatever the counter counts. */
 void tier_count(struct space *space, const struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, uint64_t bytes, bool once);
@@ -62,6 +85,9 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 /* The last of a store has been placed, or will not come; an answer to a load has been sent. */
 void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why);
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why);
+
+/* After an event of an entry's: frees one that has left its list if nothing refers to it. */
+void entry_settle(struct space *space, struct region *region);
 
 /* Commands. */
 void tiers_append(struct space *space, const struct command *command);

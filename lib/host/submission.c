@@ -115,7 +115,7 @@ static struct reply *command_call(const struct submission *submission, struct co
 	atomic_store_explicit(&reply->state, REPLY_PENDING, memory_order_relaxed);
 	atomic_store_explicit(&reply->sleeping, 0, memory_order_relaxed);
 	command->reply = slot;
-	submission_post(submission, command);
+	command_post(submission, command, command_lines(command->kind));
 	reply_wait(submission, reply, drive);
 	return reply;
 }

@@ -71,6 +71,12 @@ struct kept_list {
 bool kept_table_init(struct kept_table *table, uint32_t count, const uint64_t secret[2]);
 void kept_table_free(struct kept_table *table);
 
+/* Is one of them free? */
+static inline bool kept_has_room(const struct kept_table *table)
+{
+	return table->free != KEPT_NONE || table->made < table->count;
+}
+
 /* A message in no list; KEPT_NONE: all are taken. */
 static inline uint32_t kept_take(struct kept_table *table)
 {

@@ -519,6 +519,7 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 	limits.attached = limits.entries;
 	limits.regions += limits.entries;
 	limits.counters = 8;
+	limits.unexpected = RIG_UNEXPECTED;
 	size = (segment_size(&limits, &fixed) + 4095) & ~(size_t)4095;
 	*space = (struct rig){
 		.segment = aligned_alloc(4096, size),
@@ -662,6 +663,38 @@ struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind)
 	assert_int_equal(queue_take(&view, news_copy, &news), QUEUE_EVENT);
 	assert_int_equal(news.kind, kind);
 	return news;
+}
+
+enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remove)
+{
+	struct long_command command = {.command = {.kind = COMMAND_SEARCH, .space = rig->space}};
+	uint32_t slot = segment_take(rig->ring, rig->ring->free_replies);
+	struct reply *reply = segment_reply(rig->ring, slot);
+	const struct search_lines lines = {
+		.bits = search->bits,
+		.ignore = search->ignore,
+		.nid = UINT32_MAX,
+		.pid = UINT32_MAX,
+		.user = search->user,
+		.counter = search->counter,
+		.length = search->length,
+		.min_free = search->min_free,
+		.log = ~search->log,
+		.counts = search->counts,
+		.flags = search->flags,
+		.options = (uint8_t)search->options,
+		.remove = remove,
+	};
+
+	atomic_store(&reply->state, REPLY_PENDING);
+	command.command.reply = slot;
+	memcpy(command.further, &lines, sizeof(lines));
+	assert_true(
+		ring_put_lines(segment_ring(rig->ring), &command, command_lines(COMMAND_SEARCH)));
+	engine_poll(rig->engine);
+	assert_int_equal(atomic_load(&reply->state), REPLY_DONE);
+	segment_give(rig->ring, rig->ring->free_replies, slot);
+	return reply->answer;
 }
 
 void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call)

@@ -19,11 +19,12 @@
 #include <engine/state.h>
 #include <wire/message.h>
 
-#define RIG_INTERFACE 5
-#define RIG_UID       1000
-#define RIG_PORTALS   8
-#define RIG_ACCESS    4
-#define RIG_PATIENCE  (10 * SECOND) /* peer_timeout */
+#define RIG_INTERFACE  5
+#define RIG_UID        1000
+#define RIG_PORTALS    8
+#define RIG_ACCESS     4
+#define RIG_UNEXPECTED 6
+#define RIG_PATIENCE   (10 * SECOND) /* peer_timeout */
 
 #define RIG_SELF ((struct process){.nid = 7, .pid = 70})
 #define RIG_PEER ((struct process){.nid = 8, .pid = 80})
@@ -83,6 +84,8 @@ struct rig_call {
 	uint64_t bits, offset, value, local, length, user;
 	uint8_t message, want;
 };
+/* A search in Portal 0, with the words of struct rig_tier. */
+enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remove);
 void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);

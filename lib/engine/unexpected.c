@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* unexpected.c - see unexpected.h. */
+#include <engine/unexpected.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED };
+
+/* Who takes headers: an entry, or a search, as far as events and counters want to know. */
+struct taker {
+	uint64_t user;
+	struct event_counter *counted; /* alive or not; NULL: none */
+	uint64_t counter;              /* its handle */
+	uint32_t log;
+	uint16_t counts;
+	uint8_t flags;
+	uint32_t entry; /* INDEX_NONE: a search */
+};
+
+struct header {
+	struct account account;
+	uint64_t start;     /* where its data lies */
+	uint32_t region;    /* in whose memory */
+	uint8_t state;      /* enum header_state */
+	uint8_t kind;       /* enum tier_event, of the message's own event */
+	uint8_t verdict;    /* enum tier_verdict */
+	struct taker taker; /* CLAIMED */
+};
+
+/* What a taker asks for. */
+struct wish {
+	struct taker taker;
+	const struct match_entry *ask;
+	uint64_t length;
+	uint64_t offset; /* locally managed */
+	uint64_t min_free;
+	uint8_t options; /* of a region */
+};
+
+bool unexpected_open(struct space *space)
+{
+	const struct segment_limits *limits = &space->segment->limits;
+
+	space->headers = calloc(limits->unexpected, sizeof(*space->headers));
+	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
+	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
+		!space->kept_lists || (!space->headers && limits->unexpected > 0))
+		return false;
+	for (uint32_t i = 0; i < limits->portals; i++)
+		kept_list_init(&space->kept_lists[i]);
+	return true;
+}
+
+void unexpected_close(struct space *space)
+{
+	for (uint32_t i = 0; space->kept_lists && i < space->segment->limits.portals; i++)
+		kept_list_clear(&space->kept_lists[i]);
+	kept_table_free(&space->kept);
+	free(space->kept_lists);
+	free(space->headers);
+}
+
+/* --- messages */
+
+static bool needs_header(const struct attachment *attachment)
+{
+	return attachment->tier != 0 && !(attachment->flags & ATTACHMENT_NO_HEADERS);
+}
+
+bool unexpected_has_room(const struct space *space, const struct region *region)
+{
+	return !needs_header(attachment_of(space, region)) || kept_has_room(&space->kept);
+}
+
+uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,
+	const struct account *account, uint64_t start, bool arriving)
+{
+	struct attachment *attachment = attachment_of(space, region);
+	const struct match_key key = {account->match_bits, account->nid, account->pid};
+	uint32_t i;
+
+	if (!needs_header(attachment))
+		return KEPT_NONE;
+	i = kept_take(&space->kept);
+	space->headers[i] = (struct header){
+		.account = *account,
+		.start = start,
+		.region = region_number(space, region),
+		.state = arriving ? HEADER_ARRIVING : HEADER_HERE,
+		.kind = (uint8_t)kind,
+		.verdict = TIER_OK,
+	};
+	attachment->headers++;
+	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
+	return i;
+}
+
+/* A header that is in no list goes, and perhaps the entry whose memory it referred to. */
+static void header_free(struct space *space, uint32_t i)
+{
+	struct region *region = segment_region(space->segment, space->headers[i].region);
+
+	attachment_of(space, region)->headers--;
+	kept_give(&space->kept, i);
+	entry_settle(space, region);
+}
+
+/* --- takers */
+
+/* An event of a taker's, counted and logged as far as it wants that. */
+static void taker_tell(struct space *space, const struct taker *taker, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t start, const struct account *account)
+{
+	const struct tier_portal *portal = &space->portals[account->portal];
+	const struct tier_news news = {
+		.kind = kind,
+		.verdict = verdict,
+		.tier = 1,
+		.user = taker->user,
+		.start = start,
+	};
+
+	if (taker->counts & TIER_BIT(kind))
+		counter_count(space->engine, counter_alive(taker->counted, taker->counter), verdict,
+			taker->flags & ATTACHMENT_BYTES ? account->moved : 1);
+	if (taker->log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind)))
+		tier_log(space, queue_alive(portal->logs, portal->queue), &news, account);
+}
+
+/* U2. Its taker gets a header whose message has ended. */
+static void header_tell(struct space *space, uint32_t i, const struct taker *taker)
+{
+	const struct header *header = &space->headers[i];
+
+	taker_tell(
+		space, taker, header->kind + 1, header->verdict, header->start, &header->account);
+	header_free(space, i);
+}
+
+void unexpected_ended(struct space *space, uint32_t i, enum tier_verdict verdict)
+{
+	struct header *header;
+	struct taker taker;
+	struct region *region;
+
+	if (i == KEPT_NONE)
+		return;
+	header = &space->headers[i];
+	header->verdict = (uint8_t)verdict;
+	if (header->state == HEADER_ARRIVING) {
+		header->state = HEADER_HERE;
+		return;
+	}
+	taker = header->taker;
+	header_tell(space, i, &taker);
+	if (taker.entry == INDEX_NONE)
+		return;
+	region = segment_region(space->segment, taker.entry);
+	region->pending--;
+	entry_settle(space, region);
+}
+
+/* A taker takes a header out of its list. */
+static void header_take(struct space *space, uint32_t i, const struct taker *taker)
+{
+	struct header *header = &space->headers[i];
+
+	kept_remove(&space->kept, &space->kept_lists[header->account.portal], i);
+	if (header->state == HEADER_HERE) {
+		header_tell(space, i, taker);
+		return;
+	}
+	header->state = HEADER_CLAIMED;
+	header->taker = *taker;
+	if (taker->entry != INDEX_NONE)
+		segment_region(space->segment, taker->entry)->pending++;
+}
+
+/* Would a message have been taken, as far as its length goes? */
+static bool wish_fits(const struct wish *wish, const struct account *account)
+{
+	uint64_t offset = wish->options & REGION_REMOTE_OFFSET ? account->offset : wish->offset;
+
+	return wish->options & REGION_TRUNCATE ||
+	       (offset <= wish->length && account->requested <= wish->length - offset);
+}
+
+/* A taker has got a header of so many bytes. Returns true if it takes no more. */
+static bool wish_grow(struct wish *wish, uint64_t requested)
+{
+	uint64_t left;
+
+	if (wish->taker.flags & ATTACHMENT_ONCE)
+		return true;
+	if (!(wish->taker.flags & ATTACHMENT_GROWS) || wish->options & REGION_REMOTE_OFFSET)
+		return false;
+	left = wish->offset < wish->length ? wish->length - wish->offset : 0;
+	wish->offset = requested < left ? wish->offset + requested : wish->length;
+	return wish->length - wish->offset < wish->min_free;
+}
+
+enum wish_answer { WISH_NOTHING, WISH_FOUND, WISH_USED_UP };
+
+/* The headers that are wished for, in their order: each is taken, or told of by a SEARCH event. */
+static enum wish_answer wish_run(
+	struct space *space, uint32_t portal, struct wish *wish, bool remove)
+{
+	struct kept_list *list = &space->kept_lists[portal];
+	enum wish_answer answer = WISH_NOTHING;
+	uint32_t i = kept_first(&space->kept, list, wish->ask);
+
+	while (i != KEPT_NONE) {
+		const struct header *header = &space->headers[i];
+		uint64_t requested = header->account.requested;
+		uint32_t current = i;
+
+		/* The next is found before the current one goes; who takes one needs no next. */
+		i = wish->taker.flags & ATTACHMENT_ONCE && wish_fits(wish, &header->account)
+			    ? KEPT_NONE
+			    : kept_next(&space->kept, list, wish->ask, i);
+		if (!wish_fits(wish, &header->account))
+			continue;
+		answer = WISH_FOUND;
+		if (remove)
+			header_take(space, current, &wish->taker);
+		else
+			taker_tell(space, &wish->taker, TIER_SEARCH, TIER_OK, header->start,
+				&header->account);
+		if (wish_grow(wish, requested))
+			return WISH_USED_UP;
+	}
+	return answer;
+}
+
+bool unexpected_take(struct space *space, struct region *region, uint32_t portal)
+{
+	const struct attachment *attachment = attachment_of(space, region);
+	struct wish wish = {
+		.taker =
+			{
+				.user = region->user,
+				.counted = attachment->counted,
+				.counter = attachment->counter,
+				.log = region->log,
+				.counts = attachment->counts,
+				.flags = attachment->flags,
+				.entry = region_number(space, region),
+			},
+		.ask = segment_match(space->segment, region_number(space, region)),
+		.length = region->length,
+		.min_free = attachment->min_free,
+		.options = region->options,
+	};
+	bool used_up = space->kept_lists[portal].length > 0 &&
+		       wish_run(space, portal, &wish, true) == WISH_USED_UP;
+
+	region->offset = wish.offset;
+	return used_up;
+}
+
+enum answer unexpected_search(struct space *space, const struct long_command *command)
+{
+	uint32_t portal = command->command.object.portal;
+	const struct account account = {.portal = portal};
+	struct search_lines lines;
+	struct match_entry ask;
+	struct wish wish;
+	bool found;
+
+	memcpy(&lines, command->further, sizeof(lines));
+	if (portal >= space->segment->limits.portals)
+		return ANSWER_GONE;
+	ask = (struct match_entry){
+		.bits = lines.bits, .ignore = lines.ignore, .nid = lines.nid, .pid = lines.pid};
+	wish = (struct wish){
+		.taker =
+			{
+				.user = lines.user,
+				.counted = counter_named(space->segment, lines.counter),
+				.counter = lines.counter,
+				.log = lines.log,
+				.counts = lines.counts,
+				.flags = lines.flags,
+				.entry = INDEX_NONE,
+			},
+		.ask = &ask,
+		.length = lines.length,
+		.min_free = lines.min_free,
+		.options = lines.options,
+	};
+	found = wish_run(space, portal, &wish, lines.remove) != WISH_NOTHING;
+	/* A search for one fails when there is none; a search for all ends so always. */
+	if (lines.counts & TIER_BIT(TIER_SEARCH) && (!found || !(lines.flags & ATTACHMENT_ONCE)))
+		counter_count(space->engine, counter_alive(wish.taker.counted, wish.taker.counter),
+			TIER_NO_MATCH, 0);
+	if (!found) {
+		wish.taker.counts = 0;
+		taker_tell(space, &wish.taker, TIER_SEARCH, TIER_NO_MATCH, 0, &account);
+	}
+	return ANSWER_OK;
+}
+
+void unexpected_forget(struct space *space, uint32_t portal)
+{
+	struct kept_list *list = &space->kept_lists[portal];
+
+	while (list->length > 0) {
+		uint32_t i = list->head;
+
+		segment_region(space->segment, space->headers[i].region)->log = 0;
+		kept_remove(&space->kept, list, i);
+		header_free(space, i);
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* unexpected.h - messages that an entry of the second tier took, kept until an entry of the first
+ * tier asks for them. What lists look at is a kept message (match/kept.h); what else is known of it
+ * is its header, of the same index. All of it is the poll core's private memory.
+ *
+ *     message                     header         entry of the first tier, or a search
+ *     begins                      ARRIVING       takes it: CLAIMED
+ *     has ended: its own event    HERE           takes it: the event _KEPT, and it is gone
+ *                                 CLAIMED: the event _KEPT, and it is gone
+ *
+ * U1. A header that is not claimed is in the list of its Portal; a claimed one is in none, so
+ *     nobody else takes it.
+ * U2. The event of the taker comes after the message's own event, when the data is in place.
+ * U3. An entry of the second tier whose headers refer to its memory is not freed, nor withdrawn:
+ *     attachment.headers. An entry of the first tier that has claimed a header counts that in
+ *     region.pending.
+ */
+#ifndef ENGINE_UNEXPECTED_H
+#define ENGINE_UNEXPECTED_H
+
+#include <engine/tiers.h>
+
+/* For a space with tiers; false: no memory. */
+bool unexpected_open(struct space *space);
+void unexpected_close(struct space *space);
+
+/* Is there a header for a message to a region, or does it need none? */
+bool unexpected_has_room(const struct space *space, const struct region *region);
+/* A message has been accepted. Returns its header, KEPT_NONE: it needs none. start: of its event;
+ * arriving: unexpected_ended() follows. */
+uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,
+	const struct account *account, uint64_t start, bool arriving);
+/* The message of a header, which may be KEPT_NONE, has ended, after its own event. */
+void unexpected_ended(struct space *space, uint32_t header, enum tier_verdict verdict);
+
+/* An entry is about to come into the first tier: it takes what it asks for. Returns true if that
+ * has used it up. */
+bool unexpected_take(struct space *space, struct region *region, uint32_t portal);
+enum answer unexpected_search(struct space *space, const struct long_command *command);
+/* Nobody can ask any more: what is kept goes, without events. */
+void unexpected_forget(struct space *space, uint32_t portal);
+
+#endif
