@@ -30,6 +30,10 @@ enum command_kind {
 	COMMAND_CALL,
 	/* posted; entry, region and attachment of this index are filled in; to portal */
 	COMMAND_APPEND,
+	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET or COUNTER_ADD of `lines` lines
+	 * begins at the second one, and is carried out when the sum of the counter of this index
+	 * and generation has reached `other` */
+	COMMAND_TRIGGER,
 	/* posted, once the segment is closed: who waits for an echo waits no longer */
 	COMMAND_PING_ABANDON,
 	/* answered: OK, GONE: the current entry is, and the sender keeps the new one */
@@ -52,9 +56,10 @@ enum command_kind {
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */
 	/* answered: OK, GONE; PENDING: it is disabled, but messages to it have not ended */
 	COMMAND_PORTAL_DISABLE,
-	COMMAND_COUNTER_SET,  /* answered: OK, GONE */
-	COMMAND_COUNTER_ADD,  /* answered: OK, GONE */
-	COMMAND_COUNTER_FREE, /* answered: OK, GONE; then the index is the sender's */
+	COMMAND_COUNTER_SET,    /* answered: OK, GONE */
+	COMMAND_COUNTER_ADD,    /* answered: OK, GONE */
+	COMMAND_COUNTER_CANCEL, /* answered: OK, GONE: nothing that waited for it will run */
+	COMMAND_COUNTER_FREE,   /* answered: OK, GONE; then the index is the sender's */
 	/* answered: OK. Processes by their rank, at the address `other`, as many as `index`; they
 	 * stay as long as the space does */
 	COMMAND_MAP,
@@ -131,6 +136,7 @@ struct command {
 	union {
 		uint8_t acknowledge; /* PUT */
 		uint8_t update;      /* REGION_UPDATE: reply.after is to be applied */
+		uint8_t lines;       /* TRIGGER: of the command that it keeps */
 	};
 	uint8_t space;  /* number; of the objects that the command names */
 	uint32_t reply; /* slot, for answered commands */

@@ -12,6 +12,7 @@
 #include <engine/access.h>
 #include <engine/call.h>
 #include <engine/tiers.h>
+#include <engine/triggered.h>
 
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it
  * must. */
@@ -50,6 +51,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
 	memcpy(engine->secret, options->transport.secret.key, sizeof(engine->secret));
 	pool_init(&engine->operations, sizeof(struct operation), OPERATION_CHUNK, OPERATIONS_MAX);
+	triggers_init(&engine->triggers, TRIGGERED_MAX);
 	engine->begun_end = &engine->begun;
 	list_init(&engine->serving);
 	list_init(&engine->waiting);
@@ -180,6 +182,8 @@ static void command_tiers(struct space *space, const struct command *command)
 {
 	if (command->kind == COMMAND_APPEND)
 		tiers_append(space, command);
+	else if (command->kind == COMMAND_TRIGGER)
+		triggered_keep(space, (const struct long_command *)(const void *)command);
 	else
 		call_begin(space, (const struct long_command *)(const void *)command);
 }
@@ -206,8 +210,13 @@ static void command_space(struct space *space, const struct command *command)
 	case COMMAND_ACCESS:
 		access_set(space, command);
 		return;
+	case COMMAND_COUNTER_CANCEL:
+		if (command_is_answered(command))
+			triggered_cancel(space, command);
+		return;
 	case COMMAND_CALL:
 	case COMMAND_APPEND:
+	case COMMAND_TRIGGER:
 		if (space->kind == SPACE_TIERS)
 			command_tiers(space, command);
 		return;
@@ -242,6 +251,7 @@ static void command_run(struct engine *engine, const struct command *command)
 		command_stale(engine, command);
 	else
 		command_space(space, command);
+	triggered_settle(engine);
 }
 
 /* Carries out up to limit commands. A command may need an operation, and one that has been taken
@@ -272,12 +282,16 @@ void engine_destroy(struct engine *engine)
 	owner_check(&engine->owner);
 	engine_drain(engine, COMMAND_RING); /* every call is answered, every put ends in an event */
 	engine_announce(engine);
+	for (unsigned i = 0; i < SPACES; i++)
+		if (engine->opened[i])
+			triggered_close(engine->opened[i]);
 	transport_close(engine->transport);
 	outgoing_abandon(engine);
 	engine_ring(engine);
 	spaces_free(engine);
 	free(engine->pings);
 	pool_free(&engine->operations);
+	triggers_free(&engine->triggers);
 	free(engine);
 }
 
@@ -316,15 +330,16 @@ static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 {
 	if (engine->begun)
 		puts_push(engine);
-	engine->owes = false;
+	engine->owes = triggers_are_ready(&engine->triggers);
 	if (!list_empty(&engine->waiting))
 		outgoing_probe(engine);
 	return transport_transmit(engine->transport);
 }
 
-/* That of a turn before, which put it off. */
+/* That of a turn before, which put it off, or what was ready and is left. */
 static __attribute__((noinline)) unsigned turn_owed(struct engine *engine)
 {
+	triggered_settle(engine);
 	return turn_end(engine);
 }
 

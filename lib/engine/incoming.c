@@ -19,6 +19,7 @@
 #include <engine/call.h>
 #include <engine/lists.h>
 #include <engine/tiers.h>
+#include <engine/triggered.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOINLINE      __attribute__((noinline))
@@ -461,6 +462,7 @@ static NOINLINE void message_whole(struct engine *engine, struct process from,
 		space_count(space, dropped_bad_message);
 	else
 		message_take(space, from, header, data, length);
+	triggered_settle(engine);
 }
 
 void incoming_whole(void *context, struct process from, const void *bytes, uint32_t header_length,
@@ -524,6 +526,7 @@ void incoming_begin(
 		space_count(space, dropped_bad_message);
 	else
 		message_begin(space, from, &header, record, inbound);
+	triggered_settle(engine);
 }
 
 /* The last of a reply has been placed, or will not come. */
@@ -567,4 +570,5 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 		tiers_stored(context, operation, why);
 	else
 		put_end(context, operation, why);
+	triggered_settle(context);
 }

@@ -25,6 +25,7 @@
 #include <engine/call.h>
 #include <engine/logging.h>
 #include <engine/tiers.h>
+#include <engine/triggered.h>
 
 void outgoing_send(
 	struct engine *engine, struct operation *operation, const struct message_header *header)
@@ -361,6 +362,7 @@ static __attribute__((noinline)) void message_done(
 	default: /* others send nothing */
 		break;
 	}
+	triggered_settle(engine);
 }
 
 void outgoing_done(void *context, struct message *message, enum transport_fail why)

@@ -474,6 +474,7 @@ struct doorbell {
 	X(replies_received, "replies accepted")                                                    \
 	X(refusals_late, "refusals of gets that had ended, or never were")                         \
 	X(commands, "commands taken from the ring")                                                \
+	X(triggers_lost, "commands to wait for a counter for which there was no memory")           \
 	X(commands_stale, "commands whose object another thread had unlinked")                     \
 	X(events_logged, "events written to queues")                                               \
 	X(events_lost, "events lost because a queue was full")                                     \
@@ -497,7 +498,10 @@ struct segment {
 		counters_at, events;
 	struct segment_limits limits;
 	_Atomic uint32_t generation; /* shared: of the object made last (handle.h, I2) */
-	_Atomic uint32_t closed;     /* the interface is going: waiters leave */
+	/* SPACE_TIERS. shared: commands that wait for counters; the application adds before it
+	 * posts one, the poll core subtracts */
+	_Atomic uint32_t triggered;
+	_Atomic uint32_t closed; /* the interface is going: waiters leave */
 	struct doorbell doorbell;
 	/* written by the poll core, read by others */
 	_Alignas(CACHE_LINE) struct transport_counters transport;

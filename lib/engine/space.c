@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include <engine/access.h>
+#include <engine/triggered.h>
 #include <engine/unexpected.h>
 
 /* Entry 0 admits every process of the same user; the others nobody. */
@@ -94,6 +95,7 @@ bool engine_space_close(struct engine *engine, uint32_t number)
 	engine_catch_up(engine);
 	engine->spaces[number] = NULL;
 	space->closing = true;
+	triggered_close(space);
 	gets_abandon(engine, space);
 	engine_ring(engine); /* the list of queues with news names the space */
 	if (operation_names(engine, space))

@@ -12,6 +12,7 @@
 #include <base/trace.h>
 #include <engine/engine.h>
 #include <engine/queue.h>
+#include <engine/trigger.h>
 #include <match/kept.h>
 #include <wire/message.h>
 
@@ -132,6 +133,7 @@ struct engine {
 	struct space *opened[SPACES]; /* the same, and those that are closing */
 
 	struct pool operations;             /* by index */
+	struct triggers triggers;           /* triggered.h */
 	struct link serving;                /* replies on their way */
 	struct link waiting;                /* gets whose request has arrived, oldest news first */
 	uint64_t probe_interval;            /* ns */

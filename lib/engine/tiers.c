@@ -14,6 +14,7 @@
 
 #include <engine/access.h>
 #include <engine/delivery.h>
+#include <engine/triggered.h>
 #include <engine/unexpected.h>
 
 /* --- events and counts */
@@ -54,6 +55,7 @@ static void counter_change(
 	struct engine *engine, struct event_counter *counter, uint64_t success, uint64_t failure)
 {
 	event_counter_add(counter, success, failure);
+	trigger_review(&engine->triggers, counter->triggers, event_counter_sum(counter));
 	engine_touch_counter(engine, counter);
 }
 
@@ -686,9 +688,12 @@ static enum answer counter_answer(struct space *space, const struct command *com
 		break;
 	case COMMAND_COUNTER_SET:
 		event_counter_set(counter, command->count.by);
+		trigger_review(
+			&space->engine->triggers, counter->triggers, event_counter_sum(counter));
 		engine_touch_counter(space->engine, counter);
 		break;
 	default:
+		triggered_drop(space, counter);
 		event_counter_close(counter);
 	}
 	return ANSWER_OK;

@@ -697,9 +697,9 @@ enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remo
 	return reply->answer;
 }
 
-void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call)
+struct long_command rig_call_command(uint64_t descriptor, const struct rig_call *call)
 {
-	struct long_command command = {.command = {.kind = COMMAND_CALL, .space = rig->space}};
+	struct long_command command = {.command = {.kind = COMMAND_CALL}};
 	const struct call_line line = {
 		.local = call->local,
 		.length = call->length,
@@ -719,6 +719,29 @@ void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call
 		.value = call->value,
 	};
 	memcpy(command.further[0], &line, sizeof(line));
+	return command;
+}
+
+void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call)
+{
+	struct long_command command = rig_call_command(descriptor, call);
+
+	command.command.space = rig->space;
 	assert_true(ring_put_lines(segment_ring(rig->ring), &command, 2));
+	engine_poll(rig->engine);
+}
+
+void rig_trigger(struct rig *rig, uint64_t counter, uint64_t threshold,
+	const struct long_command *command, unsigned lines)
+{
+	struct long_command trigger = {.command = {.kind = COMMAND_TRIGGER, .space = rig->space}};
+
+	trigger.command.object.index = handle_index(counter);
+	trigger.command.object.generation = handle_generation(counter);
+	trigger.command.object.other = threshold;
+	trigger.command.lines = (uint8_t)lines;
+	memcpy(trigger.further, command, lines * RING_BYTES);
+	atomic_fetch_add(&rig->segment->triggered, 1);
+	assert_true(ring_put_lines(segment_ring(rig->ring), &trigger, 1 + lines));
 	engine_poll(rig->engine);
 }
