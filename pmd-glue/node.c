@@ -51,6 +51,7 @@
 #define TICK_CALLS   32u                /* calls between two looks at the time */
 #define COLD_PART    16u /* of the cold pairs one in so many is looked at in a call */
 #define STALL_TIME   (10 * MILLISECOND)
+#define COMPANY_MOST 16u   /* hot pairs that node_company() looks at */
 #define NODE_MEMBERS 2048u /* those that have ended included */
 #define BUCKETS      256u
 #define ABSENCES     64u
@@ -538,6 +539,19 @@ static int node_interrupt_both(struct port *port, bool on)
 	return on && hall >= 0 && node_watch(node, called) ? node->set : -1;
 }
 
+/* One is enough, but each is looked at, or what the others did long ago would count the next time.
+ */
+static bool node_company(struct port *port)
+{
+	struct node *node = (struct node *)port;
+	unsigned hot = node->hot < COMPANY_MOST ? node->hot : COMPANY_MOST;
+	bool company = false;
+
+	for (unsigned n = 0; n < hot; n++)
+		company |= pair_company(node->members[n]->pair);
+	return company;
+}
+
 /* --- the port --- */
 
 static bool node_link(struct port *port)
@@ -634,6 +648,7 @@ static const struct port_operations node_operations = {
 	.select = node_select,
 	.describe = node_describe,
 	.interrupt = node_interrupt,
+	.company = node_company,
 	.close = node_close,
 };
 
@@ -645,6 +660,7 @@ static const struct port_operations both_operations = {
 	.select = node_select,
 	.describe = node_describe_both,
 	.interrupt = node_interrupt_both,
+	.company = node_company,
 	.recall = node_recall,
 	.close = node_close,
 };

@@ -39,6 +39,7 @@ static_assert(sizeof(struct slot) == 256, "slots lie in cache lines of their own
 struct progress {
 	_Alignas(APART) _Atomic uint64_t taken; /* slots */
 	_Atomic uint64_t freed;                 /* bytes of bulk */
+	_Atomic uint64_t looks;                 /* for frames; a hint */
 };
 
 /* Of each, the first is of the direction from end 0 to end 1. */
@@ -69,6 +70,7 @@ struct outgoing {
 	uint64_t backed; /* bytes of bulk that have memory; UINT64_MAX: all */
 	uint64_t taken;  /* as the peer's progress was last seen */
 	uint64_t freed;
+	uint64_t looks; /* at the last pair_company() */
 };
 
 /* A tail that a received frame refers to. */
@@ -87,6 +89,7 @@ struct incoming {
 	uint64_t taken;  /* slots */
 	uint64_t placed; /* bytes of bulk */
 	uint64_t told;   /* bytes of bulk that the peer knows to be free */
+	uint64_t looks;
 	uint64_t oldest;
 	uint64_t newest; /* the next one's number */
 	struct tail tails[PAIR_TAILS];
@@ -389,6 +392,8 @@ uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t coun
 	uint16_t n = 0;
 	if (unlikely(pair->unsound))
 		return 0;
+	/* Relaxed: nothing depends on it. The line is the peer's to read only when it waits. */
+	atomic_store_explicit(&in->progress->looks, ++in->looks, memory_order_relaxed);
 	while (n < count && (frames[n] = in_next(pair)))
 		n++;
 	if (n > 0 || in_freed(in) != in->told)
@@ -398,6 +403,16 @@ uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t coun
 }
 
 /* --- the whole --- */
+
+bool pair_company(struct pair *pair)
+{
+	struct outgoing *out = &pair->out;
+	uint64_t looks = atomic_load_explicit(&out->progress->looks, memory_order_relaxed);
+	bool looked = looks != out->looks;
+
+	out->looks = looks;
+	return looked;
+}
 
 bool pair_sound(const struct pair *pair)
 {

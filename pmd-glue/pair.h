@@ -10,7 +10,7 @@
  *      bulk   [ longer head ][ tail ]            each from a cache line on, in one piece
  *
  *      the sender writes the slots and the bulk; the receiver writes a line: slots taken, bulk
- *      freed
+ *      freed, looks for frames
  *
  * P1. The peer is hostile: it may write anything anywhere at any moment. What a process needs to
  *     know of its own positions lies in its private memory. A word or a position of the peer's is
@@ -78,6 +78,8 @@ uint16_t pair_transmit(struct pair *pair, struct rte_mbuf **frames, uint16_t cou
 /* Writes up to count received frames to frames and returns how many. Each has one segment, or two,
  * of which the second is a tail (P4, P5). The pair's owner frees them. */
 uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
+/* Has the peer called pair_receive() since the last call of this? */
+bool pair_company(struct pair *pair);
 /* False for good once the peer has broken the rules (P1): then the pair neither takes nor gives
  * frames. */
 bool pair_sound(const struct pair *pair);

@@ -83,6 +83,10 @@ struct port_operations {
 	 * it looks once more first. -1: not at present. off: the caller is awake and polls again;
 	 * returns -1. */
 	int (*interrupt)(struct port *port, bool on);
+	/* May be NULL: not known. Has another process, from which frames came lately, looked for
+	 * frames since the last call? Then it runs on another CPU than the caller, who may well
+	 * wait for it awake. Any answer is safe. */
+	bool (*company)(struct port *port);
 	/* May be NULL. Lets go of the frames of two segments that the port still holds to send:
 	 * they are lost or copied. */
 	void (*recall)(struct port *port);

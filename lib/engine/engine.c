@@ -514,6 +514,16 @@ int engine_interrupt(struct engine *engine, bool on)
 	return port->operations->interrupt ? port->operations->interrupt(port, on) : -1;
 }
 
+enum engine_company engine_company(struct engine *engine)
+{
+	struct port *port = engine->port;
+
+	owner_check(&engine->owner);
+	if (!port->operations->company)
+		return COMPANY_UNKNOWN;
+	return port->operations->company(port) ? COMPANY_AWAKE : COMPANY_NONE;
+}
+
 bool engine_settled(const struct engine *engine)
 {
 	owner_check(&engine->owner);

@@ -94,6 +94,9 @@ uint64_t engine_deadline(const struct engine *engine);
 bool engine_settled(const struct engine *engine);
 /* The port's descriptor to sleep on (port.h); -1: it has none, or off. */
 int engine_interrupt(struct engine *engine, bool on);
+/* Is the process that frames came from lately awake on another CPU (port.h, company)? */
+enum engine_company { COMPANY_UNKNOWN, COMPANY_NONE, COMPANY_AWAKE };
+enum engine_company engine_company(struct engine *engine);
 /* Commands waiting in the ring? */
 bool engine_called(const struct engine *engine);
 

@@ -100,6 +100,8 @@ enum waiting_answer events_await(const struct visit *visit, const struct queue_v
 		.context = context,
 		.drive = visit->interface->inlined ? interface_drive : NULL,
 		.rest = interface_is_helped(visit->interface) ? interface_rest : NULL,
+		.sleep = interface_sleep,
+		.company = interface_company,
 		.now = glue_now,
 		.timeout = timeout,
 	};

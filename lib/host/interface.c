@@ -272,6 +272,14 @@ static bool frames_are_external(const struct interface *interface)
 	return interface->port->external || setting_items(SETTING_IFACE_NAME) > 1;
 }
 
+/* Wakes a thread that sleeps in the helper's place. */
+static void seat_disturb(struct seat *seat)
+{
+	while (!seat_take(seat))
+		sched_yield();
+	seat_leave(seat);
+}
+
 /* Puts an engine, or NULL, and its helper, or NULL, into the seat. */
 static void seat_give(struct seat *seat, struct engine *engine, struct helper *helper)
 {
@@ -718,6 +726,8 @@ static void interface_wake(struct interface *interface)
 	sleepers_rouse(segment);
 	if (interface->submission.space == 0)
 		submission_post(&interface->submission, &abandon);
+	else if (interface->submission.seat)
+		seat_disturb(interface->submission.seat);
 }
 
 /* Drives the engine until what was sent has been acknowledged, or patience ends. */
@@ -874,6 +884,34 @@ unsigned interface_rest(void)
 	for (; left != 0; left &= left - 1)
 		work += seat_rest(&interfaces[__builtin_ctzll(left)].seat);
 	return work;
+}
+
+enum seat_slept interface_sleep(bool (*look)(void *context), void *context, uint64_t limit)
+{
+	uint64_t all = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
+
+	if (all == 0 || (all & (all - 1)) != 0)
+		return SEAT_UNSLEPT;
+	return seat_sleep(&interfaces[__builtin_ctzll(all)].seat, look, context, limit);
+}
+
+enum engine_company interface_company(void)
+{
+	uint64_t left = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
+	enum engine_company company = COMPANY_NONE;
+
+	for (; left != 0; left &= left - 1) {
+		switch (seat_company(&interfaces[__builtin_ctzll(left)].seat)) {
+		case COMPANY_UNKNOWN:
+			return COMPANY_UNKNOWN;
+		case COMPANY_AWAKE:
+			company = COMPANY_AWAKE;
+			break;
+		case COMPANY_NONE:
+			break;
+		}
+	}
+	return company;
 }
 
 enum answer visit_call(const struct visit *visit, struct command *command,

@@ -18,6 +18,7 @@
 
 struct patience {
 	uint32_t turns;
+	uint32_t rounds; /* the owner's */
 };
 
 /* On how many CPUs may this thread, and those that have asked before it, run? A thread's are looked

@@ -3,8 +3,10 @@
 #include <host/seat.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,7 +32,10 @@ struct helper {
 	/* Of who sits in the seat. */
 	struct segment *segment;
 	bool external;
-	int port; /* the descriptor of the port in the set; -1: none */
+	int port;      /* the descriptor of the port in the set; -1: none */
+	bool watches;  /* the port may wake the thread */
+	bool replaced; /* a thread sleeps in its place (S4), */
+	int bell;      /* and is woken by this eventfd */
 };
 
 /* --- the helper's sleep --- */
@@ -53,9 +58,11 @@ static bool helper_watch(struct helper *helper, int port)
 	if (helper->port >= 0 && helper->port != port)
 		epoll_ctl(helper->set, EPOLL_CTL_DEL, helper->port, NULL);
 	helper->port = port;
-	return port >= 0 && (epoll_ctl(helper->set, EPOLL_CTL_MOD, port, &event) == 0 ||
-				    (errno == ENOENT && epoll_ctl(helper->set, EPOLL_CTL_ADD, port,
-								&event) == 0));
+	helper->watches =
+		port >= 0 && (epoll_ctl(helper->set, EPOLL_CTL_MOD, port, &event) == 0 ||
+				     (errno == ENOENT && epoll_ctl(helper->set, EPOLL_CTL_ADD, port,
+								 &event) == 0));
+	return helper->watches;
 }
 
 static void helper_sleep(const struct helper *helper)
@@ -67,42 +74,78 @@ static void helper_sleep(const struct helper *helper)
 	(void)!read(helper->timer, &times, sizeof(times));
 }
 
+/* The port is a thread's that sleeps in the helper's place. */
+static void helper_unwatch(struct helper *helper)
+{
+	struct epoll_event event = {.events = 0};
+
+	if (helper->watches)
+		epoll_ctl(helper->set, EPOLL_CTL_MOD, helper->port, &event);
+	helper->watches = false;
+}
+
 /* --- the seat --- */
 
-/* For who sits there: arms the seat and leaves it (S2). False: there is something to do, and the
+/* For who sits there: the port is to signal. Returns for how long there will be nothing to do, ns;
+ * 0: there is something, and the port does not signal. */
+static uint64_t seat_ready(struct seat *seat, int *port)
+{
+	uint64_t leisure;
+
+	*port = engine_interrupt(seat->engine, true);
+	if (engine_poll(seat->engine) == 0) {
+		leisure = engine_deadline(seat->engine);
+		if (leisure >= MICROSECOND)
+			return leisure < SLEEP_MAX ? leisure : SLEEP_MAX;
+	}
+	engine_interrupt(seat->engine, false);
+	return 0;
+}
+
+/* The same, at last: leaves an armed seat, whose timer is set. False: somebody has called, and the
  * caller still sits there. */
-static bool seat_arm(struct seat *seat)
+static bool seat_leave_armed(struct seat *seat)
 {
 	struct helper *helper = seat->helper;
 	uint32_t taken = SEAT_TAKEN;
-	int port = engine_interrupt(seat->engine, true);
-	uint64_t leisure;
 
-	if (engine_poll(seat->engine) != 0)
-		goto busy;
-	leisure = engine_deadline(seat->engine);
-	if (leisure < MICROSECOND)
-		goto busy;
-	if (!helper_watch(helper, port) && helper->external && leisure > HELPER_LOOK)
-		leisure = HELPER_LOOK;
 	counter_add(&helper->segment->counters.sleeps, 1);
-	helper_set_timer(helper, leisure < SLEEP_MAX ? leisure : SLEEP_MAX);
 	/* Release: as seat_try_leave(). */
 	if (atomic_compare_exchange_strong_explicit(
 		    &seat->state, &taken, SEAT_ARMED, memory_order_release, memory_order_relaxed))
 		return true;
-	helper_set_timer(helper, HELPER_NAP);
-busy:
+	helper->replaced = false;
 	engine_interrupt(seat->engine, false);
+	helper_set_timer(helper, HELPER_NAP);
 	return false;
 }
 
-/* After an armed seat was taken by a thread that is not the helper. */
+/* For who sits there: arms the seat for the helper and leaves it (S2). False: there is something to
+ * do, and the caller still sits there. */
+static bool seat_arm(struct seat *seat)
+{
+	struct helper *helper = seat->helper;
+	int port;
+	uint64_t leisure = seat_ready(seat, &port);
+
+	if (leisure == 0)
+		return false;
+	if (!helper_watch(helper, port) && helper->external && leisure > HELPER_LOOK)
+		leisure = HELPER_LOOK;
+	helper_set_timer(helper, leisure);
+	return seat_leave_armed(seat);
+}
+
+/* After an armed seat was taken. */
 static void seat_disarm(struct seat *seat)
 {
+	struct helper *helper = seat->helper;
+
 	seat_own(seat);
 	engine_interrupt(seat->engine, false);
-	helper_set_timer(seat->helper, HELPER_NAP);
+	if (helper->replaced)
+		eventfd_write(helper->bell, 1); /* S4 */
+	helper->replaced = false;
 }
 
 bool seat_take_armed(struct seat *seat)
@@ -113,6 +156,7 @@ bool seat_take_armed(struct seat *seat)
 		    &seat->state, &armed, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed))
 		return false;
 	seat_disarm(seat);
+	helper_set_timer(seat->helper, HELPER_NAP);
 	return true;
 }
 
@@ -142,9 +186,11 @@ void seat_call(struct seat *seat)
 			continue;
 		if (sits)
 			return;
-		if (state == SEAT_ARMED)
-			seat_disarm(seat);
 		seat_own(seat);
+		if (state == SEAT_ARMED) {
+			seat_disarm(seat);
+			helper_set_timer(seat->helper, HELPER_NAP);
+		}
 		seat_turn(seat);
 		return;
 	}
@@ -164,6 +210,100 @@ unsigned seat_rest(struct seat *seat)
 	return helped;
 }
 
+/* Sleeps beside an armed seat. */
+static void sleep_armed(const struct helper *helper, int port, uint64_t limit)
+{
+	struct pollfd descriptors[] = {
+		{.fd = helper->bell, .events = POLLIN}, {.fd = port, .events = POLLIN}};
+	const struct timespec time = {
+		.tv_sec = (time_t)(limit / SECOND), .tv_nsec = (long)(limit % SECOND)};
+	eventfd_t rung;
+
+	ppoll(descriptors, 2, &time, NULL);
+	if (descriptors[0].revents != 0)
+		eventfd_read(helper->bell, &rung);
+}
+
+/* Returns false if the seat has another one by now, who has woken the caller (S4). */
+static bool seat_take_back(struct seat *seat)
+{
+	uint32_t armed = SEAT_ARMED;
+
+	if (!atomic_compare_exchange_strong_explicit(
+		    &seat->state, &armed, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed))
+		return false;
+	seat->helper->replaced = false;
+	seat_own(seat);
+	engine_interrupt(seat->engine, false);
+	helper_set_timer(seat->helper, HELPER_NAP);
+	return true;
+}
+
+/* For who sits there: as seat_sleep(), and leaves the seat. */
+static enum seat_slept seat_sleep_in(
+	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit)
+{
+	struct helper *helper = seat->helper;
+	enum seat_slept slept = SEAT_SLEPT;
+	int port;
+	uint64_t leisure = seat_ready(seat, &port);
+
+	if (leisure != 0 && port < 0) {
+		engine_interrupt(seat->engine, false);
+		slept = SEAT_UNSLEPT;
+	}
+	if (leisure == 0 || port < 0) {
+		seat_leave(seat);
+		return slept;
+	}
+	helper_unwatch(helper);
+	helper->replaced = true;
+	helper_set_timer(helper, leisure + HELPER_NAP_MAX);
+	if (!seat_leave_armed(seat)) {
+		seat_leave(seat);
+		return SEAT_SLEPT;
+	}
+	if (look(context))
+		slept = SEAT_FOUND;
+	else
+		sleep_armed(helper, port, leisure < limit ? leisure : limit);
+	if (seat_take_back(seat)) {
+		if (slept == SEAT_SLEPT)
+			engine_look(seat->engine);
+		seat_leave(seat);
+	}
+	return slept;
+}
+
+enum seat_slept seat_sleep(
+	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit)
+{
+	enum seat_slept slept = SEAT_UNSLEPT;
+
+	if (atomic_exchange_explicit(&seat->slept, true, memory_order_acquire))
+		return SEAT_UNSLEPT;
+	if (seat_take(seat)) {
+		if (seat->helper)
+			slept = seat_sleep_in(seat, look, context, limit);
+		else
+			seat_leave(seat);
+	}
+	atomic_store_explicit(&seat->slept, false, memory_order_release);
+	return slept;
+}
+
+enum engine_company seat_company(struct seat *seat)
+{
+	enum engine_company company = COMPANY_UNKNOWN;
+
+	if (!seat_take(seat))
+		return COMPANY_UNKNOWN;
+	if (seat->engine)
+		company = engine_company(seat->engine);
+	seat_leave(seat);
+	return company;
+}
+
 /* --- the helper --- */
 
 /* *armed: the seat was armed. False: the program drives. */
@@ -175,8 +315,7 @@ static bool helper_take(struct seat *seat, bool *armed)
 		&seat->state, &state, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed);
 	if (!*armed)
 		return seat_take(seat);
-	seat_own(seat);
-	engine_interrupt(seat->engine, false);
+	seat_disarm(seat);
 	return true;
 }
 
@@ -251,12 +390,13 @@ struct helper *helper_create(
 		.clock = clock,
 		.set = epoll_create1(EPOLL_CLOEXEC),
 		.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+		.bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
 		.nap = HELPER_NAP,
 		.segment = segment,
 		.external = external,
 		.port = -1,
 	};
-	if (helper->set >= 0 && helper->timer >= 0 &&
+	if (helper->set >= 0 && helper->timer >= 0 && helper->bell >= 0 &&
 		epoll_ctl(helper->set, EPOLL_CTL_ADD, helper->timer, &event) == 0)
 		return helper;
 	helper_destroy(helper);
@@ -275,6 +415,8 @@ void helper_destroy(struct helper *helper)
 		return;
 	if (helper->timer >= 0)
 		close(helper->timer);
+	if (helper->bell >= 0)
+		close(helper->bell);
 	if (helper->set >= 0)
 		close(helper->set);
 	free(helper);

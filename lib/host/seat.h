@@ -22,8 +22,14 @@
  *     takes an armed seat sets the timer before it leaves. The helper sleeps only after it has
  *     armed the seat or has set the timer to at most HELPER_NAP_MAX.
  *
+ *     A thread that waits for an event may sleep in the helper's place: the port then wakes this
+ *     thread, and the helper's timer ends a millisecond later than what is due.
+ *
  * S3. The timer is set to more than HELPER_NAP_MAX only by a thread that sits in the seat and arms
  *     it.
+ *
+ * S4. One thread at a time sleeps in the helper's place. Another one that takes the armed seat
+ *     wakes it, because it may have what the sleeper waits for.
  */
 #ifndef HOST_SEAT_H
 #define HOST_SEAT_H
@@ -43,6 +49,7 @@ enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED, SEAT_ARMED };
 /* Never freed. */
 struct seat {
 	_Alignas(CACHE_LINE) _Atomic uint32_t state;
+	_Atomic bool slept; /* S4: a thread is in seat_sleep() */
 	/* Of who sits here. */
 	struct engine *engine; /* NULL: there is none */
 	struct helper *helper; /* NULL: there is none */
@@ -113,6 +120,20 @@ void seat_call(struct seat *seat);
  * helper or while another thread sits there. Returns how much was done by the turn that this takes
  * (0: the thread may sleep). */
 unsigned seat_rest(struct seat *seat);
+
+/* The calling thread sleeps in the helper's place until a frame comes, something is due, another
+ * thread drives, or limit ns are over. look(): called once the seat is armed; true: the thread does
+ * not sleep. The helper stays until the call returns. */
+enum seat_slept {
+	SEAT_SLEPT,   /* or there was something to do, which is done */
+	SEAT_FOUND,   /* look() returned true */
+	SEAT_UNSLEPT, /* somebody else drives or sleeps so, or the port cannot signal */
+};
+enum seat_slept seat_sleep(
+	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit);
+
+/* engine_company(); unknown while another thread sits there. */
+enum engine_company seat_company(struct seat *seat);
 
 /* Gives a seat with an engine a helper; the caller starts its thread. segment: the engine's.
  * external: frames may come at any time. NULL: no memory, or no descriptor. The library's lock is

@@ -13,6 +13,7 @@
 
 #define SLEEP_INLINE     (50 * MICROSECOND) /* of a thread that drives, at first; doubled up to */
 #define SLEEP_INLINE_MAX (500 * MICROSECOND)
+#define COMPANY_ROUNDS   64    /* of PATIENCE_SPINS each: about a millisecond */
 #define LOWER_TRIES      10000 /* yields to a thread that was preempted before it wrote */
 
 static bool segment_is_closed(const struct segment *segment)
@@ -81,6 +82,49 @@ static void wake_up_pass_on(const struct waiting *waiting)
 	}
 }
 
+/* What a thread that sleeps in the helper's place must not oversleep. */
+struct over {
+	const struct waiting *waiting;
+	bool found;
+};
+
+static bool over_look(void *context)
+{
+	struct over *over = context;
+
+	over->found = over->waiting->look(over->waiting->context);
+	return over->found || segment_is_closed(over->waiting->segment);
+}
+
+/* Sleeps for at most limit ns. True: something was found. *slept: on bells (W1). */
+static bool waiting_rest(const struct waiting *waiting, uint64_t limit, bool *slept)
+{
+	struct over over = {.waiting = waiting};
+
+	if (waiting->rest && waiting->sleep(over_look, &over, limit) != SEAT_UNSLEPT)
+		return over.found;
+	*slept = true;
+	return waiting_sleep(waiting, limit);
+}
+
+/* A moment of a thread that has found nothing to do. False: it is time to sleep. */
+static bool waiting_wait(const struct waiting *waiting, struct patience *patience)
+{
+	enum engine_company company;
+
+	if (waiting->rest && patience->turns == 0 && patience_cpus() < 2)
+		patience->turns = PATIENCE_SPINS;
+	if (!waiting->rest || patience->turns == 0 || patience->turns % PATIENCE_SPINS != 0)
+		return patience_wait(patience);
+	company = waiting->company();
+	if (company == COMPANY_UNKNOWN)
+		return patience_wait(patience);
+	if (company == COMPANY_NONE || ++patience->rounds == COMPANY_ROUNDS)
+		return false;
+	patience->turns = 1;
+	return true;
+}
+
 /* Waits until something is found, or the time is over, in sleeps and looks. */
 static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *slept)
 {
@@ -110,11 +154,12 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 										: WAITING_TIMEOUT;
 			left = waiting->timeout - passed;
 		}
-		if (drove || patience_wait(&patience))
+		if (drove || waiting_wait(waiting, &patience))
 			continue;
-		*slept = true;
-		if (waiting_sleep(waiting, nap < left ? nap : left))
+		if (waiting_rest(waiting, nap < left ? nap : left, slept))
 			return WAITING_FOUND;
+		if (waiting->rest)
+			patience = (struct patience){0};
 		if (alone && nap < SLEEP_INLINE_MAX)
 			nap = nap * 2 < SLEEP_INLINE_MAX ? nap * 2 : SLEEP_INLINE_MAX;
 	}

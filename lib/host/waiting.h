@@ -3,7 +3,12 @@
  * of a queue, for programs with an event loop of their own. Neutral: what an event is, is its
  * reader's business.
  *
- * A thread that waits in a call spins, yields, then sleeps on the queues' bells:
+ * A thread that waits in a call spins, yields, then sleeps. One that drives, and has a helper,
+ * sleeps in the helper's place, where the next frame wakes it (host/seat.h). It does not yield
+ * where the port knows whether another process is awake: a yield may cost a whole time slice of a
+ * program that has nothing to do with the message. It spins while such a process is awake on
+ * another CPU, and sleeps otherwise, so that this process gets the CPU if it waits for it. All
+ * others sleep on the queues' bells:
  *
  *     reader                                      poll core
  *     sleepers++                                  publishes the event
@@ -44,6 +49,7 @@
 #include <base/core.h>
 #include <base/futex.h>
 #include <engine/queue.h>
+#include <host/seat.h>
 
 #define WAITING_MAX FUTEX_ANY_MAX /* queues or counters that a thread waits for at once */
 
@@ -68,6 +74,10 @@ struct waiting {
 	/* The thread is about to sleep: others drive from now on. Returns how much was done by a
 	 * last turn, 0: the thread may sleep; NULL: nobody else would drive. */
 	unsigned (*rest)(void);
+	/* With rest(). The thread sleeps where frames wake it, as seat_sleep(); and is it worth while
+	 * to stay awake instead? */
+	enum seat_slept (*sleep)(bool (*look)(void *context), void *context, uint64_t limit);
+	enum engine_company (*company)(void);
 	uint64_t (*now)(void *); /* ns */
 	uint64_t timeout;        /* ns; UINT64_MAX: none */
 };

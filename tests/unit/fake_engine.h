@@ -182,6 +182,12 @@ int engine_interrupt(struct engine *engine, bool on)
 	return on ? descriptor : -1;
 }
 
+enum engine_company engine_company(struct engine *engine)
+{
+	(void)engine;
+	return COMPANY_UNKNOWN;
+}
+
 uint64_t engine_turn(const struct engine *engine)
 {
 	return atomic_load(&engine->turned);

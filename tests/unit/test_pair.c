@@ -537,6 +537,24 @@ static void pair_receive__leaves_a_frame_until_there_are_buffers(void **state)
 	rte_mempool_free(few);
 }
 
+/* --- company --- */
+
+static void pair_company__is_a_peer_that_has_looked_since(void **state)
+{
+	struct ends ends = ends_open();
+
+	(void)state;
+	assert_false(pair_company(ends.a));
+	assert_true(takes_nothing(ends.b));
+	assert_true(pair_company(ends.a));
+	assert_false(pair_company(ends.a));
+	assert_false(pair_company(ends.b));
+	send_one(ends.a, frame_of(100, 0));
+	expect_one(ends.b, 100);
+	assert_true(pair_company(ends.a));
+	ends_close(ends);
+}
+
 /* --- the end --- */
 
 static void pair_close__unmaps_when_no_frame_refers_to_the_memory(void **state)
@@ -867,6 +885,7 @@ int main(void)
 		cmocka_unit_test(pair_transmit__drops_frames_that_are_too_long_or_too_short),
 		cmocka_unit_test(pair_receive__copies_out_what_more_than_64_tails_are_held_before),
 		cmocka_unit_test(pair_receive__leaves_a_frame_until_there_are_buffers),
+		cmocka_unit_test(pair_company__is_a_peer_that_has_looked_since),
 		cmocka_unit_test(pair_close__unmaps_when_no_frame_refers_to_the_memory),
 		cmocka_unit_test(pair_move__sends_what_was_not_taken_in_its_order),
 		cmocka_unit_test(pair_move__moves_a_full_ring),

@@ -99,6 +99,7 @@ struct helped {
 	struct submission submission;
 	pthread_t thread;
 	int port; /* what the port signals by; -1: it cannot */
+	_Atomic bool over;
 };
 
 static void *run(void *helper)
@@ -127,7 +128,7 @@ static void helped_stop(struct helped *helped)
 	helped->seat.helper = NULL;
 	seat_leave(&helped->seat);
 	helper_stop(helped->helper);
-	pthread_join(helped->thread, NULL);
+	assert_int_equal(pthread_join(helped->thread, NULL), 0);
 	helper_destroy(helped->helper);
 	fake_engine_destroy(helped->engine);
 	if (helped->port >= 0)
@@ -266,6 +267,109 @@ static void seat_rest__finds_what_came_before_it_armed(void **state)
 	close(port);
 }
 
+static bool look_finds(void *finds)
+{
+	return *(const bool *)finds;
+}
+
+static bool finds_nothing = false, finds = true;
+
+static void *frame_later(void *context)
+{
+	struct helped *helped = context;
+
+	WAIT_FOR(is_armed(helped));
+	usleep(2000);
+	fake_frame(helped->engine);
+	return NULL;
+}
+
+/* More than once: the first time may come before the other thread sleeps. */
+static void *drive_on(void *context)
+{
+	struct helped *helped = context;
+
+	while (!atomic_load(&helped->over)) {
+		usleep(2000);
+		seat_drive(&helped->seat);
+	}
+	return NULL;
+}
+
+/* Until the seat was slept in: the helper may sit there. */
+static void sleep_well(struct helped *helped, uint64_t limit)
+{
+	while (seat_sleep(&helped->seat, look_finds, &finds_nothing, limit) != SEAT_SLEPT)
+		sched_yield();
+}
+
+static void seat_sleep__wakes_for_a_frame_and_serves_it(void **state)
+{
+	struct helped helped;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	for (unsigned i = 1; i <= 20; i++) {
+		pthread_t sender;
+
+		assert_int_equal(pthread_create(&sender, NULL, frame_later, &helped), 0);
+		while (atomic_load(&helped.engine->served) != i)
+			sleep_well(&helped, SECOND);
+		pthread_join(sender, NULL);
+	}
+	helped_stop(&helped);
+}
+
+static void seat_sleep__ends_when_another_thread_drives(void **state)
+{
+	struct helped helped;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t start = fake_now(NULL);
+		pthread_t driver;
+
+		atomic_store(&helped.over, false);
+		assert_int_equal(pthread_create(&driver, NULL, drive_on, &helped), 0);
+		sleep_well(&helped, 100 * SECOND);
+		atomic_store(&helped.over, true);
+		pthread_join(driver, NULL);
+		assert_true(fake_now(NULL) - start < SERVED);
+	}
+	helped_stop(&helped);
+}
+
+static void seat_sleep__is_for_what_was_not_there_before(void **state)
+{
+	struct helped helped;
+	uint64_t start = fake_now(NULL);
+	enum seat_slept slept;
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	while ((slept = seat_sleep(&helped.seat, look_finds, &finds, 100 * SECOND)) == SEAT_UNSLEPT)
+		sched_yield();
+	assert_true(slept == SEAT_FOUND || slept == SEAT_SLEPT);
+	assert_true(fake_now(NULL) - start < SERVED);
+	sleep_well(&helped, MICROSECOND);
+	helped_stop(&helped);
+}
+
+static void seat_sleep__needs_a_helper_and_a_port_that_signals(void **state)
+{
+	static struct seat empty;
+	struct helped helped;
+
+	(void)state;
+	assert_int_equal(seat_sleep(&empty, look_finds, &finds_nothing, SECOND), SEAT_UNSLEPT);
+	assert_int_equal(atomic_load(&empty.state), SEAT_FREE);
+	helped_start(&helped, -1);
+	assert_int_equal(
+		seat_sleep(&helped.seat, look_finds, &finds_nothing, SECOND), SEAT_UNSLEPT);
+	helped_stop(&helped);
+}
+
 static void helper_run__keeps_away_while_the_program_drives(void **state)
 {
 	struct helped helped;
@@ -314,6 +418,9 @@ static void *program_live(void *context)
 			break;
 		case 2:
 			usleep(i % 200);
+			break;
+		case 3:
+			seat_sleep(&helped->seat, look_finds, &finds_nothing, 300 * MICROSECOND);
 			break;
 		default:
 			sched_yield();
@@ -376,6 +483,10 @@ int main(void)
 		cmocka_unit_test(seat_take__of_an_armed_seat_stops_the_signals),
 		cmocka_unit_test(seat_rest__hands_over_at_once),
 		cmocka_unit_test(seat_rest__finds_what_came_before_it_armed),
+		cmocka_unit_test(seat_sleep__wakes_for_a_frame_and_serves_it),
+		cmocka_unit_test(seat_sleep__ends_when_another_thread_drives),
+		cmocka_unit_test(seat_sleep__is_for_what_was_not_there_before),
+		cmocka_unit_test(seat_sleep__needs_a_helper_and_a_port_that_signals),
 		cmocka_unit_test(helper_run__keeps_away_while_the_program_drives),
 		cmocka_unit_test(seat_call__of_an_armed_seat_strands_no_command),
 		cmocka_unit_test(helper_run__among_threads_leaves_nothing_unserved),

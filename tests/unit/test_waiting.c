@@ -9,6 +9,7 @@
 
 #include <base/barrier.h>
 #include <base/handle.h>
+#include <host/patience.h>
 #include <host/waiting.h>
 
 #include "rig.h"
@@ -245,6 +246,81 @@ static void queue_watch__of_threads_misses_nothing(void **state)
 	threads_meet(descriptor_run, queues, 4, 1);
 }
 
+/* --- with a helper */
+
+static unsigned drives, sleeps, found;
+static enum engine_company company;
+
+static unsigned drive_nothing(void)
+{
+	drives++;
+	return 0;
+}
+
+static unsigned rest_nothing(void)
+{
+	return 0;
+}
+
+static enum engine_company company_told(void)
+{
+	return company;
+}
+
+/* An event comes to a thread that sleeps, or to one that stays awake for so many turns. */
+static bool look_for(void *turns)
+{
+	return sleeps > 0 || drives > *(const unsigned *)turns;
+}
+
+static enum seat_slept sleep_told(bool (*looks)(void *context), void *context, uint64_t limit)
+{
+	(void)limit;
+	sleeps++;
+	found += looks(context);
+	return found ? SEAT_FOUND : SEAT_SLEPT;
+}
+
+static void wait_helped(unsigned turns)
+{
+	const struct waiting waiting = {
+		.queues = views,
+		.count = 1,
+		.segment = rig->segment,
+		.look = look_for,
+		.context = &turns,
+		.drive = drive_nothing,
+		.rest = rest_nothing,
+		.sleep = sleep_told,
+		.company = company_told,
+		.timeout = UINT64_MAX,
+	};
+
+	drives = sleeps = found = 0;
+	assert_int_equal(waiting_run(&waiting), WAITING_FOUND);
+}
+
+static void waiting_run__without_company_sleeps_soon(void **state)
+{
+	(void)state;
+	company = COMPANY_NONE;
+	wait_helped(UINT32_MAX);
+	assert_int_equal(sleeps, 1);
+	assert_in_range(drives, 1, PATIENCE_SPINS + 1); /* none of them followed by a yield */
+}
+
+static void waiting_run__in_company_stays_awake_but_not_for_ever(void **state)
+{
+	(void)state;
+	if (patience_cpus() < 2)
+		skip();
+	company = COMPANY_AWAKE;
+	wait_helped(10 * PATIENCE_SPINS);
+	assert_int_equal(sleeps, 0);
+	wait_helped(UINT32_MAX);
+	assert_int_equal(sleeps, 1);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, waiting_setup, rig_teardown)
 
 int main(void)
@@ -255,6 +331,8 @@ int main(void)
 		test(queue_watch__of_an_interface_that_goes_stays_readable),
 		test(waiting_run__of_threads_with_different_queues_misses_nothing),
 		test(queue_watch__of_threads_misses_nothing),
+		test(waiting_run__without_company_sleeps_soon),
+		test(waiting_run__in_company_stays_awake_but_not_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
