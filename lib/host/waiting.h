@@ -74,8 +74,8 @@ struct waiting {
 	/* The thread is about to sleep: others drive from now on. Returns how much was done by a
 	 * last turn, 0: the thread may sleep; NULL: nobody else would drive. */
 	unsigned (*rest)(void);
-	/* With rest(). The thread sleeps where frames wake it, as seat_sleep(); and is it worth while
-	 * to stay awake instead? */
+	/* With rest(). sleep(): as seat_sleep(), where frames wake the thread. company(): is it
+	 * worth while to stay awake instead? */
 	enum seat_slept (*sleep)(bool (*look)(void *context), void *context, uint64_t limit);
 	enum engine_company (*company)(void);
 	uint64_t (*now)(void *); /* ns */
