@@ -706,8 +706,11 @@ void interface_rouse(const struct front *front)
 	atomic_thread_fence(memory_order_seq_cst);
 	library_lock();
 	for (unsigned i = 0; i < HANDLE_INTERFACES; i++)
-		if (interface_is_open(front, i))
+		if (interface_is_open(front, i)) {
 			sleepers_rouse(interfaces[i].submission.segment);
+			if (interfaces[i].submission.seat)
+				seat_disturb(interfaces[i].submission.seat);
+		}
 	library_unlock();
 }
 
