@@ -64,6 +64,7 @@ struct setting_row {
 	uint64_t min; /* of numbers, sizes and durations */
 	uint64_t max; /* 0: any */
 	const char *choices[CHOICES_MAX + 1];
+	bool numbered;      /* a choice may be named by its number, from 0 */
 	const char *remedy; /* "set it to ..." */
 };
 
@@ -302,6 +303,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			/* in the order of enum log_level */
 			.type = TYPE_CHOICE,
 			.choices = {"error", "warning", "info", "debug"},
+			.numbered = true,
 			.remedy = "set it to error, warning, info or debug",
 		},
 };
@@ -498,6 +500,19 @@ static bool modules_parse(const char *text, uint32_t *modules, char *wrong)
 	}
 }
 
+/* The index of one of a row's choices, which some rows also take as a number; a greater one: the text
+ * is none. */
+static unsigned choice_find(const struct setting_row *row, const char *text)
+{
+	unsigned i = 0;
+
+	for (; row->choices[i]; i++)
+		if (strcmp(text, row->choices[i]) == 0 ||
+			(row->numbered && text[0] == (char)('0' + i) && text[1] == '\0'))
+			break;
+	return i;
+}
+
 /* What is wrong with an item, to follow the word "which"; NULL when nothing is. */
 static const char *item_fault(
 	const struct setting_row *row, const char *text, char *buffer, size_t size)
@@ -523,10 +538,7 @@ static const char *item_fault(
 		return buffer;
 	}
 	if (row->type == TYPE_CHOICE) {
-		for (const char *const *choice = row->choices; *choice; choice++)
-			if (strcmp(text, *choice) == 0)
-				return NULL;
-		return "is not one of its values";
+		return row->choices[choice_find(row, text)] ? NULL : "is not one of its values";
 	}
 	if (row->list && text[0] == '\0')
 		return NULL;
@@ -681,22 +693,36 @@ static void name_check(const char *name, size_t length)
 			width, name);
 }
 
+/* Names that other implementations of Portals read, which users may have set for those; a front end
+ * may read the first. */
+static bool name_is_foreign(const char *name, size_t length)
+{
+	static const char *const foreign[] = {"PTL_ENABLE_MEM", "PTL_DISABLE_MEM_REG_CACHE"};
+	static const char limits[] = "PTL_LIM_";
+
+	if (strncmp(name, limits, strlen(limits)) == 0)
+		return true;
+	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		if (strlen(foreign[i]) == length && memcmp(foreign[i], name, length) == 0)
+			return true;
+	return false;
+}
+
 static void names_check(void)
 {
 	for (char **variable = environ; variable && *variable; variable++)
-		if (strncmp(*variable, PREFIX, strlen(PREFIX)) == 0)
+		if (strncmp(*variable, PREFIX, strlen(PREFIX)) == 0 &&
+			!name_is_foreign(*variable, strcspn(*variable, "=")))
 			name_check(*variable, strcspn(*variable, "="));
 }
 
 static void log_apply(void)
 {
-	const char *const *levels = setting_table[SETTING_LOG_LEVEL].choices;
 	char wrong[NAME_MAX_BYTES];
 	uint32_t modules;
 
-	for (unsigned i = 0; levels[i]; i++)
-		if (setting_is(SETTING_LOG_LEVEL, levels[i]))
-			log_set_level((enum log_level)i);
+	log_set_level((enum log_level)choice_find(
+		&setting_table[SETTING_LOG_LEVEL], setting_text(SETTING_LOG_LEVEL)));
 	modules_parse(setting_text(SETTING_DEBUG), &modules, wrong); /* checked, I1 */
 	log_set_modules(modules);
 }

@@ -57,7 +57,8 @@ struct engine *engine_create(const struct engine_options *options)
 	list_init(&engine->waiting);
 	for (unsigned i = 0; i < SENDING_LISTS; i++)
 		list_init(&engine->sending[i]);
-	if (engine_space_open(engine, 0, &first))
+	/* A segment without Portals has the ring and no space. */
+	if (options->segment->limits.portals == 0 || engine_space_open(engine, 0, &first))
 		engine->transport = transport_create(&options->transport, engine->port,
 			engine->clock, &upcalls, &engine->segment->transport);
 	if (!engine->transport) {

@@ -50,7 +50,8 @@ struct space_options {
 };
 
 /* NULL when there is no memory. The engine has one space, number 0, of the options' segment, whose
- * ring takes the commands of all spaces. Port, segment and clock stay the caller's. */
+ * ring takes the commands of all spaces; a segment without Portals is no space. Port, segment and
+ * clock stay the caller's. */
 struct engine *engine_create(const struct engine_options *options);
 /* Ends every operation in flight with a FAIL event (transport_fail SHUTDOWN), then frees the
  * engine. */

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* entry.c - list entries and match list entries: PtlLEAppend, PtlLEUnlink, PtlMEAppend,
+ * PtlMEUnlink. A list entry is a match list entry that matches everything. */
+#include <p4/interface.h>
+
+#include <stdlib.h>
+
+#define ME_OPTIONS (PTL_ME_APPEND_OPTIONS_MASK | PTL_ME_ACK_DISABLE)
+#define LE_OPTIONS (PTL_LE_APPEND_OPTIONS_MASK | PTL_LE_ACK_DISABLE)
+
+#define EVENTS_OF_MESSAGES                                                                         \
+	(TIER_BIT(TIER_GET) | TIER_BIT(TIER_PUT) | TIER_BIT(TIER_ATOMIC) | TIER_BIT(TIER_FETCH))
+#define EVENTS_OF_KEPT                                                                             \
+	(TIER_BIT(TIER_GET_KEPT) | TIER_BIT(TIER_PUT_KEPT) | TIER_BIT(TIER_ATOMIC_KEPT) |          \
+		TIER_BIT(TIER_FETCH_KEPT))
+
+/* Which events of an entry are logged: bits of enum tier_event. */
+static uint32_t entry_log(unsigned options)
+{
+	uint32_t log = 0;
+
+	if (!(options & PTL_ME_EVENT_COMM_DISABLE))
+		log |= EVENTS_OF_MESSAGES;
+	if (!(options & PTL_ME_EVENT_OVER_DISABLE))
+		log |= EVENTS_OF_KEPT;
+	log = log << TIER_EVENTS | (options & PTL_ME_EVENT_SUCCESS_DISABLE ? 0 : log);
+	if (!(options & PTL_ME_EVENT_LINK_DISABLE))
+		log |= TIER_BIT(TIER_LINK);
+	if (!(options & PTL_ME_EVENT_UNLINK_DISABLE))
+		log |= TIER_BIT(TIER_UNLINK) | TIER_BIT(TIER_FREE);
+	return log;
+}
+
+static uint8_t entry_options(unsigned options)
+{
+	return (uint8_t)((options & PTL_ME_OP_PUT ? REGION_PUT : 0) |
+			 (options & PTL_ME_OP_GET ? REGION_GET : 0) |
+			 (options & PTL_ME_MANAGE_LOCAL ? 0 : REGION_REMOTE_OFFSET) |
+			 (options & PTL_ME_NO_TRUNCATE ? 0 : REGION_TRUNCATE) |
+			 (options & PTL_ME_ACK_DISABLE ? REGION_NO_ACK : 0));
+}
+
+static void entry_fill_attachment(
+	struct attachment *attachment, const ptl_me_t *me, ptl_list_t list, uint64_t counter)
+{
+	attachment->counter = counter;
+	attachment->counts =
+		(uint16_t)((me->options & PTL_ME_EVENT_CT_COMM ? EVENTS_OF_MESSAGES : 0) |
+			   (me->options & PTL_ME_EVENT_CT_OVERFLOW ? EVENTS_OF_KEPT : 0));
+	attachment->flags = (uint8_t)((me->options & PTL_ME_EVENT_CT_BYTES ? ATTACHMENT_BYTES : 0) |
+				      (me->options & PTL_ME_USE_ONCE ? ATTACHMENT_ONCE : 0));
+	attachment->tier = list;
+	attachment->uid = me->uid;
+	attachment->min_free = me->options & PTL_ME_MANAGE_LOCAL ? me->min_free : 0;
+}
+
+/* Whom an entry matches. On a logical NI the engine has the rank where node ids are. */
+static void entry_fill_match(const struct call *call, struct match_entry *match, const ptl_me_t *me)
+{
+	match->bits = me->match_bits;
+	match->ignore = me->ignore_bits;
+	match->pid = UINT32_MAX;
+	if (ni_is_ranked(call->ni)) {
+		static_assert(PTL_RANK_ANY == UINT32_MAX, "as in the lists");
+		match->nid = me->match_id.rank;
+		return;
+	}
+	match->nid = me->match_id.phys.nid == PTL_NID_ANY ? UINT32_MAX : me->match_id.phys.nid;
+	if (me->match_id.phys.pid != PTL_PID_ANY)
+		match->pid = me->match_id.phys.pid;
+}
+
+/* Brings an entry to life whose index is the caller's. */
+static void entry_make(const struct call *call, uint32_t index, const ptl_me_t *me,
+	ptl_pt_index_t portal, ptl_list_t list, uint64_t counter, const struct extent *extent,
+	void *user_ptr, ptl_handle_me_t *me_handle)
+{
+	struct segment *segment = call->visit.segment;
+	struct region *region = segment_region(segment, index);
+	const uint32_t generation = segment_generation(segment);
+	struct command command = {.kind = COMMAND_APPEND};
+
+	extent_give(call, index, extent);
+	region->user = (uintptr_t)user_ptr;
+	region->options = entry_options(me->options);
+	region->log = entry_log(me->options);
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	entry_fill_attachment(segment_attachment(segment, index), me, list, counter);
+	entry_fill_match(call, segment_match(segment, index), me);
+	command.object.index = index;
+	command.object.generation = generation;
+	command.object.portal = portal;
+	atomic_store_explicit(&segment_entry(segment, index)->gate, gate_make(generation, 0),
+		memory_order_release);
+	*me_handle = name_of(call->ni, NAME_ENTRY, index, generation);
+	submission_post(&call->visit.interface->submission, &command);
+}
+
+/* May entries be appended to a portal? */
+static bool portal_is_open(const struct call *call, ptl_pt_index_t index)
+{
+	uint32_t state;
+
+	if (index >= call->visit.segment->limits.portals)
+		return false;
+	/* Acquire: pairs with the release when the portal was opened. */
+	state = atomic_load_explicit(
+		&segment_portal(call->visit.segment, index)->state, memory_order_acquire);
+	return state == PORTAL_ENABLED || state == PORTAL_DISABLED;
+}
+
+/* An index for an entry of a portal; INDEX_NONE: a limit is reached. */
+static uint32_t entry_take(const struct call *call, ptl_pt_index_t portal)
+{
+	struct segment *segment = call->visit.segment;
+	_Atomic uint32_t *length = &segment_portal(segment, portal)->length;
+	uint32_t index = segment_take(segment, segment->free_entries);
+
+	if (index == INDEX_NONE)
+		return INDEX_NONE;
+	if (atomic_fetch_add_explicit(length, 1, memory_order_acquire) <
+		segment->limits.list_length)
+		return index;
+	atomic_fetch_sub_explicit(length, 1, memory_order_release);
+	segment_give(segment, segment->free_entries, index);
+	return INDEX_NONE;
+}
+
+static int entry_append(const struct call *call, ptl_pt_index_t portal, const ptl_me_t *me,
+	ptl_list_t list, void *user_ptr, ptl_handle_me_t *me_handle)
+{
+	uint64_t counter = 0;
+	struct extent extent;
+	uint32_t index;
+	int code;
+
+	if (!portal_is_open(call, portal) || list > PTL_OVERFLOW_LIST)
+		return PTL_ARG_INVALID;
+	if (me->ct_handle != PTL_CT_NONE &&
+		(counter = call_object(call, me->ct_handle, NAME_COUNTER)) == 0)
+		return PTL_ARG_INVALID;
+	code = extent_make(call->ni, me->start, me->length, me->options & PTL_IOVEC, &extent);
+	if (code != PTL_OK)
+		return code;
+	index = entry_take(call, portal);
+	if (index == INDEX_NONE) {
+		free(extent.vector);
+		return PTL_NO_SPACE;
+	}
+	entry_make(call, index, me, portal, list, counter, &extent, user_ptr, me_handle);
+	return PTL_OK;
+}
+
+/* A list entry as a match list entry. */
+static ptl_me_t me_of(const ptl_le_t *le)
+{
+	ptl_me_t me = {
+		.start = le->start,
+		.length = le->length,
+		.ct_handle = le->ct_handle,
+		.uid = le->uid,
+		.options = le->options,
+		.match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+		.ignore_bits = UINT64_MAX,
+	};
+
+	return me;
+}
+
+int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
+	ptl_list_t ptl_list, void *user_ptr, ptl_handle_le_t *le_handle)
+{
+	struct call call;
+	ptl_me_t me;
+	int code = call_enter(&call, ni_handle, NAME_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (!le || !le_handle || ni_matches(call.ni) || (le->options & ~LE_OPTIONS) != 0) {
+		code = PTL_ARG_INVALID;
+	} else {
+		me = me_of(le);
+		if (ni_is_ranked(call.ni))
+			me.match_id.rank = PTL_RANK_ANY;
+		code = entry_append(&call, pt_index, &me, ptl_list, user_ptr, le_handle);
+	}
+	call_leave(&call);
+	return code;
+}
+
+int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
+	ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle)
+{
+	struct call call;
+	int code = call_enter(&call, ni_handle, NAME_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (!me || !me_handle || !ni_matches(call.ni) || (me->options & ~ME_OPTIONS) != 0)
+		code = PTL_ARG_INVALID;
+	else
+		code = entry_append(&call, pt_index, me, ptl_list, user_ptr, me_handle);
+	call_leave(&call);
+	return code;
+}
+
+static int entry_unlink(ptl_handle_me_t handle, bool matches)
+{
+	struct command command = {.kind = COMMAND_WITHDRAW};
+	struct call call;
+	int code = call_enter(&call, handle, NAME_ENTRY);
+
+	if (code != PTL_OK)
+		return code;
+	command.object.index = call.visit.index;
+	command.object.generation = call.visit.generation;
+	code = ni_matches(call.ni) == matches
+		       ? code_of(visit_call(&call.visit, &command, NULL, NULL))
+		       : PTL_ARG_INVALID;
+	call_leave(&call);
+	return code;
+}
+
+int PtlLEUnlink(ptl_handle_le_t le_handle)
+{
+	return entry_unlink(le_handle, false);
+}
+
+int PtlMEUnlink(ptl_handle_me_t me_handle)
+{
+	return entry_unlink(me_handle, true);
+}

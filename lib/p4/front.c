@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* front.c - Portals 4 as a front end: its words, PtlInit and PtlFini, visits by handle. */
+#include <p4/interface.h>
+
+#include <sched.h>
+
+#include <host/inspection.h>
+
+static const struct option_word options[] = {
+	{REGION_PUT, "put"},
+	{REGION_GET, "get"},
+	{REGION_REMOTE_OFFSET, "manage_remote"},
+	{REGION_TRUNCATE, "truncate"},
+	{REGION_NO_ACK, "ack_disable"},
+	{0, NULL},
+};
+
+static const struct words words = {
+	.entry = "entry",
+	.region = "md",
+	.queue = "eq",
+	.entries = "entries",
+	.regions = "memory_descriptors",
+	.queues = "event_queues",
+	.options = options,
+};
+
+static const struct topic topics[] = {
+	{"port", NULL, "the device, its address, link, rings, buffers and counters", false,
+		tell_port},
+	{"ni", NULL, "the interface: its ids, limits and what of them is in use", false, tell_ni},
+	{"poll", NULL, "the thread that polls the port: how busy it is", false, tell_poll},
+	{"queues", NULL, "how many commands, operations and frames wait", false, tell_queues},
+	{"peers", NULL, "other processes: address, round trip time, window, losses", true,
+		tell_peers},
+	{"node", NULL, "processes of this machine: what passes between them and this", true,
+		tell_node},
+	{"drops", NULL, "what was dropped, by reason", false, tell_drops},
+	{"stats", NULL, "all counters", false, tell_stats},
+	{"config", NULL, "all settings with their values", false, tell_config},
+};
+
+struct front portals4 = {
+	.name = "Portals 4",
+	.start = "PtlInit",
+	.closed = PTL_NO_INIT,
+	.topics = topics,
+	.topic_count = sizeof(topics) / sizeof(topics[0]),
+	.words = &words,
+};
+
+int PtlInit(void)
+{
+	return front_open(&portals4) == ANSWER_OK ? PTL_OK : PTL_FAIL;
+}
+
+void PtlFini(void)
+{
+	front_close(&portals4);
+}
+
+int code_of(enum answer answer)
+{
+	switch (answer) {
+	case ANSWER_OK:
+		return PTL_OK;
+	case ANSWER_NO_MEMORY:
+		return PTL_NO_SPACE;
+	case ANSWER_PENDING:
+		return PTL_IN_USE;
+	case ANSWER_GONE:
+	case ANSWER_CLOSED:
+		return PTL_ARG_INVALID;
+	default:
+		return PTL_FAIL;
+	}
+}
+
+enum answer call_until(const struct call *call, struct command *command)
+{
+	enum answer answer;
+
+	while ((answer = visit_call(&call->visit, command, NULL, NULL)) == ANSWER_PENDING)
+		sched_yield();
+	return answer;
+}
+
+/* The host's handle of an object, by its generation in a gate; 0: the handle is another one's. */
+static uint64_t name_resolve(
+	const struct ni *ni, uint32_t number, uint32_t name, enum name_kind kind, uint64_t gate)
+{
+	uint32_t index = name & ((UINT32_C(1) << ni_index_bits(ni, kind)) - 1);
+	uint32_t generation = gate_generation(gate);
+
+	if (!name_is(ni, name, kind, generation))
+		return 0;
+	return handle_make(name_handle_kind(kind), number, index, generation);
+}
+
+/* F2. */
+static int call_begin(
+	struct call *call, uint32_t number, uint32_t name, enum name_kind kind, struct ni *ni)
+{
+	const enum handle_kind object = name_handle_kind(kind);
+	const uint32_t mask = (UINT32_C(1) << ni_index_bits(ni, kind)) - 1;
+	const uint64_t handle =
+		handle_make(object, number - 1, kind == NAME_NI ? 0 : name & mask, 0);
+	struct visit *visit = &call->visit;
+	uint64_t found = 0;
+
+	if (!front_visit_begin(&portals4, visit, handle, object)) {
+		int code = front_visit_retry(&portals4, visit, handle, object, PTL_ARG_INVALID);
+
+		if (code != 0)
+			return code;
+	}
+	call->ni = ni;
+	if (atomic_load_explicit(&ni->number, memory_order_relaxed) == number) {
+		if (kind == NAME_NI)
+			return PTL_OK;
+		/* Acquire: pairs with the release of who made the object. */
+		found = name_resolve(ni, number - 1, name, kind,
+			atomic_load_explicit(visit->gate, memory_order_acquire));
+	}
+	if (found != 0) {
+		visit->generation = handle_generation(found);
+		return PTL_OK;
+	}
+	visit_leave(visit);
+	return PTL_ARG_INVALID;
+}
+
+int call_enter(struct call *call, uint32_t name, enum name_kind kind)
+{
+	struct ni *ni = &nis[name_ni(name)];
+	uint32_t number;
+
+	if (name_kind(name) != (uint32_t)kind || (kind == NAME_NI && (name & NAME_LOW) != 0))
+		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
+	/* Acquire: pairs with the release in ni_publish(). */
+	number = atomic_load_explicit(&ni->number, memory_order_acquire);
+	if (number == 0)
+		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
+	return call_begin(call, number, name, kind, ni);
+}
+
+uint64_t call_object(const struct call *call, uint32_t name, enum name_kind kind)
+{
+	const struct ni *ni = call->ni;
+	const uint32_t number = (uint32_t)(call->visit.interface - interfaces);
+	_Atomic uint64_t *gate;
+	uint64_t handle;
+
+	if (name_kind(name) != (uint32_t)kind || &nis[name_ni(name)] != ni)
+		return 0;
+	handle = handle_make(name_handle_kind(kind), number,
+		name & ((UINT32_C(1) << ni_index_bits(ni, kind)) - 1), 0);
+	gate = handle_gate(call->visit.segment, handle, name_handle_kind(kind));
+	if (!gate)
+		return 0;
+	return name_resolve(
+		ni, number, name, kind, atomic_load_explicit(gate, memory_order_acquire));
+}

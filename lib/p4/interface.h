@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* interface.h - what the files of the Portals 4 front end share.
+ *
+ * A port has one engine, and on it a space for each of the four kinds of NI. The host's interface
+ * of the port's own number has the engine and no space; each NI is a further interface on it, whose
+ * number the host chooses. The first NI of a port opens the port's interface, the last one closes
+ * it.
+ *
+ * F1. Order of locks: nis_lock, then the library's. A visitor takes neither.
+ * F2. ni.number is 0 before the interface of that number closes, and is set after it was opened. So
+ *     a visitor that finds the same number before and after it has found the interface open visits
+ *     the NI that the handle names.
+ * F3. The last PtlFini closes the interfaces and leaves the NIs as they are; they are forgotten
+ *     when the next NI is opened (nis_review()).
+ */
+#ifndef P4_INTERFACE_H
+#define P4_INTERFACE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <portals4.h>
+
+#include <base/map.h>
+#include <host/front.h>
+#include <host/visitor.h>
+#include <p4/handle.h>
+
+#define PORTS       2 /* of PTL_IFACE_NAME that Portals 4 uses */
+#define PORT_NIS    4
+#define SPACE_FIRST 4 /* number of the space of the first kind of NI */
+
+/* In the number of an NI on its port. */
+#define NI_MATCHES 1u
+#define NI_RANKED  2u
+
+/* The processes of a logical NI. */
+struct ranks {
+	uint32_t count;
+	uint32_t self;
+	struct process processes[];
+};
+
+/* What belongs to a region and is not the engine's, by the region's index. Written by who takes the
+ * index. */
+struct backing {
+	struct map_vector *vector; /* of PTL_IOVEC, freed when the index is taken again */
+	uint32_t options;          /* of a descriptor */
+};
+
+struct ni {
+	/* Read by visitors. */
+	_Atomic uint32_t number;       /* of the host's interface + 1; 0: not open */
+	_Atomic uint64_t index_bits;   /* a byte for each name_kind */
+	_Atomic(struct ranks *) ranks; /* NULL: there is no map */
+	struct backing *backings;
+	ptl_ni_limits_t limits;
+	/* Under nis_lock. */
+	uint64_t handle; /* the host's, of its interface */
+	uint64_t port;   /* and of its port's */
+	unsigned uses;
+};
+static_assert(NAME_KINDS <= sizeof(uint64_t), "a byte each");
+
+extern struct front portals4; /* front.c */
+extern struct ni nis[NAME_NIS];
+
+static inline uint32_t ni_index(const struct ni *ni)
+{
+	return (uint32_t)(ni - nis);
+}
+
+static inline bool ni_matches(const struct ni *ni)
+{
+	return ni_index(ni) & NI_MATCHES;
+}
+
+static inline bool ni_is_ranked(const struct ni *ni)
+{
+	return ni_index(ni) & NI_RANKED;
+}
+
+static inline uint32_t ni_index_bits(const struct ni *ni, enum name_kind kind)
+{
+	return (uint32_t)(atomic_load_explicit(&ni->index_bits, memory_order_relaxed) >> 8 * kind) &
+	       31;
+}
+
+/* The handle of an object of an NI. */
+static inline uint32_t name_of(
+	const struct ni *ni, enum name_kind kind, uint32_t index, uint32_t generation)
+{
+	return name_make(kind, ni_index(ni)) |
+	       ((generation << ni_index_bits(ni, kind) | index) & NAME_LOW);
+}
+
+/* Is a generation that of a living object, and of this handle? */
+static inline bool name_is(
+	const struct ni *ni, uint32_t name, enum name_kind kind, uint32_t generation)
+{
+	uint32_t bits = ni_index_bits(ni, kind);
+
+	return generation != 0 &&
+	       (generation << bits & NAME_LOW) >> bits == (name & NAME_LOW) >> bits;
+}
+
+/* A visit to an NI, and to an object of it. */
+struct call {
+	struct visit visit;
+	struct ni *ni;
+};
+
+/* Visits what a handle of this kind names. PTL_OK, PTL_NO_INIT or PTL_ARG_INVALID: then there is no
+ * visit. */
+int call_enter(struct call *call, uint32_t name, enum name_kind kind);
+static inline void call_leave(const struct call *call)
+{
+	visit_leave(&call->visit);
+}
+
+/* The host's handle of an object of the NI that is visited; 0: the handle is bad. */
+uint64_t call_object(const struct call *call, uint32_t name, enum name_kind kind);
+
+/* What a result of the engine means. */
+int code_of(enum answer answer);
+
+/* Carries out a command to the object that is visited, as often as it is answered PENDING. */
+enum answer call_until(const struct call *call, struct command *command);
+
+/* --- waits (wait.c) */
+
+/* Around a wait. */
+void wait_enter(void);
+void wait_leave(void);
+/* Has PtlAbort ended the waits that are going on? */
+bool wait_aborted(void);
+
+#define TIMEOUT_OF(ms) ((ms) == PTL_TIME_FOREVER ? UINT64_MAX : (uint64_t)(ms)*UINT64_C(1000000))
+
+/* --- memory (memory.c) */
+
+/* Where an MD's or an entry's memory is, as the caller says it. */
+struct extent {
+	uint64_t start;
+	uint64_t length;
+	struct map_vector *vector;
+};
+/* With PTL_IOVEC the pieces are copied. OK, ARG_INVALID, NO_SPACE. */
+int extent_make(
+	const struct ni *ni, void *start, ptl_size_t length, bool pieces, struct extent *extent);
+/* A region, whose index is the caller's, gets its memory. */
+void extent_give(const struct call *call, uint32_t index, const struct extent *extent);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* movement.c - data movement: PtlPut, PtlGet. */
+#include <p4/interface.h>
+
+#include <string.h>
+
+#include <wire/message.h>
+
+/* What a call moves, and where to. */
+struct movement {
+	ptl_size_t local_offset;
+	ptl_size_t length;
+	ptl_process_t target;
+	ptl_pt_index_t portal;
+	ptl_match_bits_t match_bits;
+	ptl_size_t remote_offset;
+	void *user_ptr;
+};
+
+/* The process of a target, and who this process is to it. False: the target is a wildcard, or not
+ * in the map. */
+static bool target_find(const struct call *call, ptl_process_t target, struct move *move)
+{
+	const struct ranks *ranks;
+
+	if (!ni_is_ranked(call->ni)) {
+		move->to = (struct process){.nid = target.phys.nid, .pid = target.phys.pid};
+		return target.phys.nid != PTL_NID_ANY && target.phys.pid != PTL_PID_ANY &&
+		       target.phys.nid != UINT32_MAX && target.phys.pid != UINT32_MAX;
+	}
+	/* Acquire: pairs with the release in PtlSetMap. */
+	ranks = atomic_load_explicit(&call->ni->ranks, memory_order_acquire);
+	if (!ranks || target.rank >= ranks->count)
+		return false;
+	move->to = ranks->processes[target.rank];
+	move->cookie = ranks->self;
+	return true;
+}
+
+/* Is a range within the descriptor that is visited, and no longer than a message may be? */
+static bool range_is_good(const struct call *call, ptl_size_t offset, ptl_size_t length)
+{
+	const uint64_t bytes = visit_region(&call->visit)->length;
+
+	return length <= call->ni->limits.max_msg_size && offset <= bytes &&
+	       length <= bytes - offset;
+}
+
+/* Posts a call that has been checked. */
+static int movement_begin(const struct call *call, const struct movement *movement,
+	struct long_command *command, struct call_line *line)
+{
+	struct move *move = &command->command.move;
+
+	if (!range_is_good(call, movement->local_offset, movement->length) ||
+		!target_find(call, movement->target, move))
+		return PTL_ARG_INVALID;
+	command->command.kind = COMMAND_CALL;
+	move->region = call->visit.index;
+	move->generation = call->visit.generation;
+	move->portal = movement->portal;
+	move->match_bits = movement->match_bits;
+	move->offset = movement->remote_offset;
+	line->local = movement->local_offset;
+	line->length = movement->length;
+	line->user = (uintptr_t)movement->user_ptr;
+	memcpy(command->further[0], line, sizeof(*line));
+	submission_post_lines(&call->visit.interface->submission, command, 2);
+	return PTL_OK;
+}
+
+static const uint8_t wants[] = {
+	[PTL_NO_ACK_REQ] = WANT_NOTHING,
+	[PTL_ACK_REQ] = WANT_EVENT,
+	[PTL_CT_ACK_REQ] = WANT_COUNT,
+	[PTL_OC_ACK_REQ] = WANT_END,
+};
+
+/* Can the descriptor that is visited take such an acknowledgement, and make such a put? */
+static bool put_is_good(const struct call *call, ptl_ack_req_t ack_req, ptl_size_t length)
+{
+	const unsigned options = call->ni->backings[call->visit.index].options;
+	const struct attachment *attachment =
+		segment_attachment(call->visit.segment, call->visit.index);
+
+	if (ack_req > PTL_OC_ACK_REQ ||
+		(ack_req == PTL_ACK_REQ && visit_region(&call->visit)->queue == 0) ||
+		(ack_req == PTL_CT_ACK_REQ && attachment->counter == 0))
+		return false;
+	if (options & PTL_MD_UNRELIABLE && ack_req != PTL_NO_ACK_REQ)
+		return false;
+	return !(options & PTL_MD_VOLATILE) || length <= call->ni->limits.max_volatile_size;
+}
+
+int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	ptl_hdr_data_t hdr_data)
+{
+	const struct movement movement = {
+		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
+	struct call_line line = {.message = MESSAGE_STORE};
+	struct long_command command = {.command = {.move = {.value = hdr_data}}};
+	struct call call;
+	int code = call_enter(&call, md_handle, NAME_MD);
+
+	if (code != PTL_OK)
+		return code;
+	if (put_is_good(&call, ack_req, length)) {
+		line.want = wants[ack_req];
+		code = movement_begin(&call, &movement, &command, &line);
+	} else {
+		code = PTL_ARG_INVALID;
+	}
+	call_leave(&call);
+	return code;
+}
+
+int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, void *user_ptr)
+{
+	const struct movement movement = {
+		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
+	struct call_line line = {.message = MESSAGE_LOAD};
+	struct long_command command = {0};
+	struct call call;
+	int code = call_enter(&call, md_handle, NAME_MD);
+
+	if (code != PTL_OK)
+		return code;
+	code = movement_begin(&call, &movement, &command, &line);
+	call_leave(&call);
+	return code;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_ni.c - network interfaces (4): PtlNIInit to PtlGetMap, and handles.
+ *
+ * Covers: lib/p4/front.c, interface.c, limit.c.
+ */
+#include "fixture.h"
+
+static const unsigned kinds[] = {MATCHING, LISTED, MATCHING_L, LISTED_L};
+
+static void functions__say_no_init_before_ptl_init(void **state)
+{
+	ptl_process_t id;
+	ptl_handle_any_t handle = 0;
+	ptl_event_t event;
+	ptl_ct_event_t count;
+	unsigned which;
+	ptl_size_t size = 0;
+
+	(void)state;
+	PtlFini();
+	assert_code(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &handle), PTL_NO_INIT);
+	assert_code(PtlNIInit(0, 0, PTL_PID_ANY, NULL, NULL, NULL), PTL_NO_INIT);
+	assert_code(PtlNIFini(0), PTL_NO_INIT);
+	assert_code(PtlNIStatus(0, PTL_SR_LAST, NULL), PTL_NO_INIT);
+	assert_code(PtlNIHandle(0, NULL), PTL_NO_INIT);
+	assert_code(PtlSetMap(0, 0, NULL), PTL_NO_INIT);
+	assert_code(PtlGetMap(0, 0, NULL, NULL), PTL_NO_INIT);
+	assert_code(PtlPTAlloc(0, 0, PTL_EQ_NONE, 0, NULL), PTL_NO_INIT);
+	assert_code(PtlPTFree(0, 0), PTL_NO_INIT);
+	assert_code(PtlPTDisable(0, 0), PTL_NO_INIT);
+	assert_code(PtlPTEnable(0, 0), PTL_NO_INIT);
+	assert_code(PtlGetUid(0, NULL), PTL_NO_INIT);
+	assert_code(PtlGetId(0, &id), PTL_NO_INIT);
+	assert_code(PtlGetPhysId(0, NULL), PTL_NO_INIT);
+	assert_code(PtlMDBind(0, NULL, NULL), PTL_NO_INIT);
+	assert_code(PtlMDRelease(0), PTL_NO_INIT);
+	assert_code(PtlLEAppend(0, 0, NULL, 9, NULL, NULL), PTL_NO_INIT);
+	assert_code(PtlLEUnlink(0), PTL_NO_INIT);
+	assert_code(PtlMEAppend(0, 0, NULL, 9, NULL, NULL), PTL_NO_INIT);
+	assert_code(PtlMEUnlink(0), PTL_NO_INIT);
+	assert_code(PtlCTAlloc(0, NULL), PTL_NO_INIT);
+	assert_code(PtlCTFree(0), PTL_NO_INIT);
+	assert_code(PtlCTGet(0, &count), PTL_NO_INIT);
+	assert_code(PtlCTWait(0, 0, &count), PTL_NO_INIT);
+	assert_code(PtlCTPoll(&handle, &size, 0, 0, &count, &which), PTL_NO_INIT);
+	assert_code(PtlCTSet(0, (ptl_ct_event_t){0, 0}), PTL_NO_INIT);
+	assert_code(PtlCTInc(0, (ptl_ct_event_t){1, 1}), PTL_NO_INIT);
+	assert_code(PtlPut(0, 0, 0, 9, ANYONE, 0, 0, 0, NULL, 0), PTL_NO_INIT);
+	assert_code(PtlGet(0, 0, 0, ANYONE, 0, 0, 0, NULL), PTL_NO_INIT);
+	assert_code(PtlEQAlloc(0, 1, NULL), PTL_NO_INIT);
+	assert_code(PtlEQFree(0), PTL_NO_INIT);
+	assert_code(PtlEQGet(0, &event), PTL_NO_INIT);
+	assert_code(PtlEQWait(0, &event), PTL_NO_INIT);
+	assert_code(PtlEQPoll(&handle, 0, 0, &event, &which), PTL_NO_INIT);
+	assert_code(PtlStartBundle(0), PTL_NO_INIT);
+	assert_code(PtlEndBundle(0), PTL_NO_INIT);
+	assert_ok(PtlInit());
+}
+
+static void ptl_ni_init__opens_four_kinds_under_one_process_id(void **state)
+{
+	ptl_handle_ni_t nis[4];
+	ptl_process_t ids[4];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		assert_ok(PtlNIInit(0, kinds[i], PTL_PID_ANY, NULL, NULL, &nis[i]));
+		assert_ok(PtlGetPhysId(nis[i], &ids[i]));
+		assert_int_equal(ids[i].phys.nid, 1);
+		assert_int_equal(ids[i].phys.pid, ids[0].phys.pid);
+		for (unsigned j = 0; j < i; j++)
+			assert_false(PtlHandleIsEqual(nis[i], nis[j]));
+	}
+	/* in any order */
+	assert_ok(PtlNIFini(nis[0]));
+	assert_code(PtlGetPhysId(nis[0], &ids[0]), PTL_ARG_INVALID);
+	assert_ok(PtlGetPhysId(nis[2], &ids[2]));
+	assert_ok(PtlNIFini(nis[2]));
+	assert_ok(PtlNIFini(nis[3]));
+	assert_ok(PtlGetPhysId(nis[1], &ids[1]));
+	assert_ok(PtlNIFini(nis[1]));
+	assert_code(PtlNIFini(nis[1]), PTL_ARG_INVALID);
+}
+
+static void ptl_ni_init__counts_and_returns_the_same_handle_and_limits(void **state)
+{
+	ptl_ni_limits_t desired = {.max_entries = 4}, first, second;
+	ptl_handle_ni_t ni, again;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, &first, &ni));
+	assert_ok(PtlNIInit(PTL_IFACE_DEFAULT, MATCHING, 77, &desired, &second, &again));
+	assert_true(ni == again);
+	assert_memory_equal(&first, &second, sizeof(first));
+	assert_ok(PtlNIFini(ni));
+	assert_ok(PtlStartBundle(ni));
+	assert_ok(PtlEndBundle(ni));
+	assert_ok(PtlNIFini(ni));
+	assert_code(PtlStartBundle(ni), PTL_ARG_INVALID);
+}
+
+static void ptl_ni_init__gives_the_same_handle_in_each_life(void **state)
+{
+	ptl_handle_ni_t first, second;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, LISTED_L, PTL_PID_ANY, NULL, NULL, &first));
+	PtlFini();
+	assert_code(PtlStartBundle(first), PTL_NO_INIT);
+	assert_ok(PtlInit());
+	assert_code(PtlStartBundle(first), PTL_ARG_INVALID);
+	assert_ok(PtlNIInit(0, LISTED_L, PTL_PID_ANY, NULL, NULL, &second));
+	assert_true(first == second);
+	assert_ok(PtlNIFini(second));
+}
+
+static void ptl_ni_init__refuses_bad_arguments(void **state)
+{
+	const unsigned options[] = {0, PTL_NI_MATCHING, PTL_NI_LOGICAL, 0xf, 0x10 | MATCHING,
+		PTL_NI_MATCHING | PTL_NI_NO_MATCHING | PTL_NI_LOGICAL, MATCHING | PTL_NI_LOGICAL};
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(options); i++)
+		assert_code(
+			PtlNIInit(0, options[i], PTL_PID_ANY, NULL, NULL, &ni), PTL_ARG_INVALID);
+	assert_code(PtlNIInit(2, MATCHING, PTL_PID_ANY, NULL, NULL, &ni), PTL_ARG_INVALID);
+	assert_code(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, NULL), PTL_ARG_INVALID);
+}
+
+static void ptl_ni_init__has_one_process_id_for_all_kinds(void **state)
+{
+	ptl_handle_ni_t first, second;
+	ptl_process_t id;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, 4711, NULL, NULL, &first));
+	assert_ok(PtlGetId(first, &id));
+	assert_int_equal(id.phys.pid, 4711);
+	assert_code(PtlNIInit(0, LISTED, 4712, NULL, NULL, &second), PTL_ARG_INVALID);
+	assert_ok(PtlNIInit(0, LISTED, 4711, NULL, NULL, &second));
+	assert_ok(PtlNIFini(second));
+	assert_ok(PtlNIInit(0, LISTED, PTL_PID_ANY, NULL, NULL, &second));
+	assert_ok(PtlNIFini(first));
+	assert_ok(PtlNIFini(second));
+	assert_ok(PtlNIInit(0, MATCHING, 4712, NULL, NULL, &first));
+	assert_ok(PtlNIFini(first));
+}
+
+static void limits__are_as_desired_and_enforced(void **state)
+{
+	const ptl_ni_limits_t desired = {4, 1, 3, 2, 4, 4, 2, 3, 5, 1000, 32, 40, 64, 8, 32, 0};
+	ptl_handle_any_t handle;
+	ptl_ni_limits_t actual;
+	ptl_pt_index_t portal;
+	ptl_handle_ni_t ni;
+	ptl_md_t md = {.eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &desired, &actual, &ni));
+	assert_memory_equal(&actual, &desired, /* there is a hole behind it */
+		offsetof(ptl_ni_limits_t, max_triggered_ops) + sizeof(int));
+	assert_memory_equal(&actual.max_msg_size, &desired.max_msg_size,
+		offsetof(ptl_ni_limits_t, features) - offsetof(ptl_ni_limits_t, max_msg_size));
+	assert_int_equal(actual.features, 0);
+	for (int i = 0; i < 4; i++)
+		assert_ok(PtlEQAlloc(ni, 1, &handle));
+	assert_code(PtlEQAlloc(ni, 1, &handle), PTL_NO_SPACE);
+	for (int i = 0; i < 2; i++)
+		assert_ok(PtlCTAlloc(ni, &handle));
+	assert_code(PtlCTAlloc(ni, &handle), PTL_NO_SPACE);
+	for (int i = 0; i < 3; i++)
+		assert_ok(PtlMDBind(ni, &md, &handle));
+	assert_code(PtlMDBind(ni, &md, &handle), PTL_NO_SPACE);
+	for (unsigned i = 0; i <= 4; i++) {
+		assert_ok(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &portal));
+		assert_int_equal(portal, i);
+	}
+	assert_code(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &portal), PTL_PT_FULL);
+	assert_code(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 5, &portal), PTL_ARG_INVALID);
+	assert_ok(PtlNIFini(ni));
+}
+
+static void limits__are_clamped_and_never_refused(void **state)
+{
+	ptl_ni_limits_t desired, actual;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	memset(&desired, 0xff, sizeof(desired)); /* LONG_MAX as an int is -1 */
+	assert_ok(PtlNIInit(0, LISTED, PTL_PID_ANY, &desired, &actual, &ni));
+	assert_true(actual.max_entries >= 65536);
+	assert_true(actual.max_pt_index >= 63);
+	assert_true(actual.max_msg_size > UINT32_MAX);
+	assert_ok(PtlNIFini(ni));
+}
+
+static void limits__of_the_environment_are_defaults(void **state)
+{
+	const ptl_ni_limits_t desired = {.max_entries = 9};
+	ptl_ni_limits_t actual;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	setenv("PTL_LIM_MAX_ENTRIES", "17", 1);
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, &actual, &ni));
+	assert_int_equal(actual.max_entries, 17);
+	assert_ok(PtlNIFini(ni));
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &desired, &actual, &ni));
+	assert_int_equal(actual.max_entries, 9);
+	assert_ok(PtlNIFini(ni));
+	unsetenv("PTL_LIM_MAX_ENTRIES");
+}
+
+static void handles__name_their_interface_and_never_a_constant(void **state)
+{
+	ptl_handle_any_t handles[4];
+	struct node node;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	node_open(&node, 0, MATCHING);
+	handles[0] = node.ni;
+	handles[1] = node.eq;
+	handles[2] = node.ct;
+	handles[3] = md_make(&node, NULL, 0, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_ok(PtlNIHandle(handles[i], &ni));
+		assert_true(ni == node.ni);
+		assert_true(handles[i] != PTL_EQ_NONE && handles[i] != PTL_CT_NONE &&
+			    handles[i] != PTL_INVALID_HANDLE);
+		for (unsigned j = 0; j < i; j++)
+			assert_false(PtlHandleIsEqual(handles[i], handles[j]));
+	}
+	assert_code(PtlNIHandle(PTL_EQ_NONE, &ni), PTL_ARG_INVALID);
+	assert_code(PtlNIHandle(PTL_CT_NONE, &ni), PTL_ARG_INVALID);
+	assert_code(PtlNIHandle(PTL_INVALID_HANDLE, &ni), PTL_ARG_INVALID);
+	assert_code(PtlNIHandle(0, &ni), PTL_ARG_INVALID);
+	assert_code(PtlNIHandle(node.ni, NULL), PTL_ARG_INVALID);
+	assert_code(PtlMDRelease(node.eq), PTL_ARG_INVALID);
+	assert_code(PtlEQFree(node.ct), PTL_ARG_INVALID);
+	node_close(&node);
+	for (unsigned i = 0; i < 4; i++)
+		assert_code(PtlNIHandle(handles[i], &ni), PTL_ARG_INVALID);
+}
+
+static void handles__that_are_stale_are_refused_when_their_place_is_used_again(void **state)
+{
+	ptl_handle_ct_t first, second;
+	struct node node;
+	ptl_ct_event_t count;
+
+	(void)state;
+	node_open(&node, 0, LISTED);
+	assert_ok(PtlCTAlloc(node.ni, &first));
+	for (int i = 0; i < 100; i++) {
+		assert_ok(PtlCTFree(first));
+		assert_ok(PtlCTAlloc(node.ni, &second));
+		assert_code(PtlCTGet(first, &count), PTL_ARG_INVALID);
+		first = second;
+	}
+	node_close(&node);
+}
+
+static void ptl_get_id__is_the_rank_on_a_logical_interface(void **state)
+{
+	ptl_process_t map[3], id, read[3];
+	ptl_size_t size = 0;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING_L, PTL_PID_ANY, NULL, NULL, &ni));
+	assert_ok(PtlGetId(ni, &id));
+	assert_int_equal(id.rank, PTL_RANK_ANY);
+	assert_code(PtlGetMap(ni, 0, NULL, &size), PTL_NO_SPACE);
+	assert_ok(PtlGetPhysId(ni, &map[1]));
+	map[0] = (ptl_process_t){.phys = {9, 9}};
+	map[2] = map[0];
+	assert_code(PtlSetMap(ni, 0, map), PTL_ARG_INVALID);
+	assert_code(PtlSetMap(ni, 3, NULL), PTL_ARG_INVALID);
+	assert_code(PtlSetMap(ni, 1, map), PTL_ARG_INVALID); /* without this process */
+	assert_ok(PtlSetMap(ni, 3, map));
+	assert_code(PtlSetMap(ni, 2, map), PTL_IGNORED);
+	assert_ok(PtlGetId(ni, &id));
+	assert_int_equal(id.rank, 1);
+	assert_ok(PtlGetMap(ni, 0, NULL, &size));
+	assert_int_equal(size, 3);
+	memset(read, 0, sizeof(read));
+	assert_ok(PtlGetMap(ni, 2, read, NULL));
+	assert_memory_equal(read, map, 2 * sizeof(map[0]));
+	assert_int_equal(read[2].phys.nid, 0);
+	assert_ok(PtlNIFini(ni));
+}
+
+static void ptl_set_map__is_for_logical_interfaces(void **state)
+{
+	ptl_process_t id;
+	ptl_size_t size;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &ni));
+	assert_ok(PtlGetId(ni, &id));
+	assert_code(PtlSetMap(ni, 1, &id), PTL_ARG_INVALID);
+	assert_code(PtlGetMap(ni, 1, &id, &size), PTL_ARG_INVALID);
+	assert_ok(PtlNIFini(ni));
+}
+
+static void ptl_ni_status__reads_registers_that_exist(void **state)
+{
+	ptl_sr_value_t value = -1;
+	ptl_uid_t uid = 0;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &ni));
+	for (int i = 0; i < PTL_SR_LAST; i++) {
+		assert_ok(PtlNIStatus(ni, (ptl_sr_index_t)i, &value));
+		assert_int_equal(value, 0);
+	}
+	assert_code(PtlNIStatus(ni, PTL_SR_LAST, &value), PTL_ARG_INVALID);
+	assert_code(PtlNIStatus(ni, PTL_SR_DROP_COUNT, NULL), PTL_ARG_INVALID);
+	assert_ok(PtlGetUid(ni, &uid));
+	assert_int_equal(uid, geteuid());
+	assert_code(PtlGetUid(ni, NULL), PTL_ARG_INVALID);
+	assert_ok(PtlNIFini(ni));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions__say_no_init_before_ptl_init),
+		cmocka_unit_test(ptl_ni_init__opens_four_kinds_under_one_process_id),
+		cmocka_unit_test(ptl_ni_init__counts_and_returns_the_same_handle_and_limits),
+		cmocka_unit_test(ptl_ni_init__gives_the_same_handle_in_each_life),
+		cmocka_unit_test(ptl_ni_init__refuses_bad_arguments),
+		cmocka_unit_test(ptl_ni_init__has_one_process_id_for_all_kinds),
+		cmocka_unit_test(limits__are_as_desired_and_enforced),
+		cmocka_unit_test(limits__are_clamped_and_never_refused),
+		cmocka_unit_test(limits__of_the_environment_are_defaults),
+		cmocka_unit_test(handles__name_their_interface_and_never_a_constant),
+		cmocka_unit_test(
+			handles__that_are_stale_are_refused_when_their_place_is_used_again),
+		cmocka_unit_test(ptl_get_id__is_the_rank_on_a_logical_interface),
+		cmocka_unit_test(ptl_set_map__is_for_logical_interfaces),
+		cmocka_unit_test(ptl_ni_status__reads_registers_that_exist),
+	};
+
+	return cmocka_run_group_tests(tests, group_open, group_close);
+}
