@@ -476,8 +476,14 @@ static char *trim_copy(char *to, const char *text, size_t length)
 	return to + length + 1;
 }
 
-/* The modules that a list names, a bit each. False: one of the names is none; it is copied to
- * wrong, of NAME_MAX_BYTES. */
+/* A module's bit; 0: the name is none. "1" is all. */
+static uint32_t module_parse(const char *name)
+{
+	return log_module_find(strcmp(name, "1") == 0 ? "all" : name);
+}
+
+/* The modules that a list names, a bit each; "0" is none. False: one of the names is no module's;
+ * it is copied to wrong, of NAME_MAX_BYTES. */
 static bool modules_parse(const char *text, uint32_t *modules, char *wrong)
 {
 	char name[NAME_MAX_BYTES];
@@ -490,8 +496,8 @@ static bool modules_parse(const char *text, uint32_t *modules, char *wrong)
 		snprintf(wrong, NAME_MAX_BYTES, "%.*s",
 			(int)(length < NAME_MAX_BYTES ? length : NAME_MAX_BYTES - 1), text);
 		trim_copy(name, wrong, strlen(wrong));
-		module = log_module_find(name);
-		if (module == 0 && name[0] != '\0')
+		module = module_parse(name);
+		if (module == 0 && name[0] != '\0' && strcmp(name, "0") != 0)
 			return false;
 		*modules |= module;
 		if (text[length] == '\0')
@@ -500,8 +506,8 @@ static bool modules_parse(const char *text, uint32_t *modules, char *wrong)
 	}
 }
 
-/* The index of one of a row's choices, which some rows also take as a number; a greater one: the text
- * is none. */
+/* The index of one of a row's choices, which some rows also take as a number; that of the NULL
+ * behind them: the text is none. */
 static unsigned choice_find(const struct setting_row *row, const char *text)
 {
 	unsigned i = 0;

@@ -370,8 +370,15 @@ static void settings_load__warns_of_names_that_do_not_exist(void **state)
 	name_warns("PTL_", nothing_close);
 	setenv("PTLE", "1", 1); /* not ours */
 	setenv("XPTL_NID", "1", 1);
+	/* of other implementations */
+	setenv("PTL_LIM_MAX_ENTRIES", "1", 1);
+	setenv("PTL_ENABLE_MEM", "1", 1);
+	setenv("PTL_DISABLE_MEM_REG_CACHE", "1", 1);
 	assert_int_equal(load(), 0);
 	assert_string_equal(complaints, "");
+	unsetenv("PTL_LIM_MAX_ENTRIES");
+	unsetenv("PTL_ENABLE_MEM");
+	unsetenv("PTL_DISABLE_MEM_REG_CACHE");
 }
 
 static void settings_load__survives_names_and_values_of_any_length(void **state)
@@ -404,6 +411,27 @@ static void settings_load__sets_the_log_level_before_it_warns(void **state)
 	setenv("PTL_LOG_LEVEL", "debug", 1);
 	assert_int_equal(load(), 0);
 	assert_non_null(strstr(complaints, "did you mean PTL_NID?"));
+}
+
+static void settings_load__takes_numbers_for_levels_and_modules(void **state)
+{
+	(void)state;
+	setenv("PTL_LOG_LEVEL", "4", 1);
+	assert_int_equal(load(), -1);
+	setenv("PTL_LOG_LEVEL", "0", 1);
+	assert_int_equal(load(), 0);
+	assert_false(log_wants(LOG_LEVEL_WARNING));
+	setenv("PTL_LOG_LEVEL", "3", 1);
+	assert_int_equal(load(), 0);
+	assert_true(log_wants(LOG_LEVEL_DEBUG));
+	setenv("PTL_DEBUG", "0", 1);
+	assert_int_equal(load(), 0);
+	setenv("PTL_DEBUG", "1", 1);
+	assert_int_equal(load(), 0);
+	setenv("PTL_DEBUG", "2", 1);
+	assert_int_equal(load(), -1);
+	unsetenv("PTL_DEBUG");
+	unsetenv("PTL_LOG_LEVEL");
 }
 
 static void setting_change__replaces_one_item_of_a_list_and_no_other(void **state)
@@ -483,6 +511,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			settings_load__survives_names_and_values_of_any_length, reset),
 		cmocka_unit_test_setup(settings_load__sets_the_log_level_before_it_warns, reset),
+		cmocka_unit_test_setup(settings_load__takes_numbers_for_levels_and_modules, reset),
 		cmocka_unit_test_setup(
 			setting_change__replaces_one_item_of_a_list_and_no_other, reset),
 		cmocka_unit_test_setup(setting_change__that_is_wrong_changes_nothing, reset),
