@@ -46,9 +46,15 @@ static void entry_fill_attachment(
 	attachment->counter = counter;
 	attachment->counts =
 		(uint16_t)((me->options & PTL_ME_EVENT_CT_COMM ? EVENTS_OF_MESSAGES : 0) |
-			   (me->options & PTL_ME_EVENT_CT_OVERFLOW ? EVENTS_OF_KEPT : 0));
-	attachment->flags = (uint8_t)((me->options & PTL_ME_EVENT_CT_BYTES ? ATTACHMENT_BYTES : 0) |
-				      (me->options & PTL_ME_USE_ONCE ? ATTACHMENT_ONCE : 0));
+			   (me->options & PTL_ME_EVENT_CT_OVERFLOW
+					   ? EVENTS_OF_KEPT | TIER_BIT(TIER_SEARCH)
+					   : 0));
+	attachment->flags =
+		(uint8_t)((me->options & PTL_ME_EVENT_CT_BYTES ? ATTACHMENT_BYTES : 0) |
+			  (me->options & PTL_ME_USE_ONCE ? ATTACHMENT_ONCE : 0) |
+			  (me->options & PTL_ME_UNEXPECTED_HDR_DISABLE ? ATTACHMENT_NO_HEADERS
+								       : 0) |
+			  (me->options & PTL_ME_LOCAL_INC_UH_RLENGTH ? ATTACHMENT_GROWS : 0));
 	attachment->tier = list;
 	attachment->uid = me->uid;
 	attachment->min_free = me->options & PTL_ME_MANAGE_LOCAL ? me->min_free : 0;

@@ -112,6 +112,7 @@ void limits_tables(const ptl_ni_limits_t *limits, struct segment_limits *tables)
 		.attached = (uint32_t)limits->max_entries,
 		.queues = (uint32_t)limits->max_eqs,
 		.counters = (uint32_t)limits->max_cts,
+		.unexpected = (uint32_t)limits->max_unexpected_headers,
 		.portals = (uint32_t)limits->max_pt_index + 1,
 		.access = 1,
 		.list_length = (uint32_t)limits->max_list_size,

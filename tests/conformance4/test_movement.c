@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_movement.c - put and get (6, 8, 9, 11) between two interfaces of each kind.
  *
- * Covers: lib/p4/movement.c, entry.c, memory.c.
+ * Covers: lib/p4/movement.c, lib/p4/entry.c, lib/p4/memory.c.
  */
 #include "fixture.h"
 

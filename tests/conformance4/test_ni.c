@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ni.c - network interfaces (4): PtlNIInit to PtlGetMap, and handles.
  *
- * Covers: lib/p4/front.c, interface.c, limit.c.
+ * Covers: lib/p4/front.c, lib/p4/interface.c, lib/p4/limit.c.
  */
 #include "fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_objects.c - portals (5), event queues (8), counters (9), PtlAbort (4).
  *
- * Covers: lib/p4/portal.c, event.c, counter.c, wait.c.
+ * Covers: lib/p4/portal.c, lib/p4/event.c, lib/p4/counter.c, lib/p4/wait.c.
  */
 #include "fixture.h"
 

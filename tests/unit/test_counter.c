@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_counter.c - event counters: reading, waiting and waking, with threads. */
+/* test_counter.c - event counters: reading, waiting and waking, with threads.
+ *
+ * Covers: lib/engine/counter.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

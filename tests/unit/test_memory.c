@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_memory.c - tests of pmd-glue/memory.c. */
+/* test_memory.c - memory of the glue.
+ *
+ * Covers: pmd-glue/memory.c.
+ */
 #include "glue_fixture.h"
 
 #include <errno.h>
