@@ -51,7 +51,9 @@ enum command_kind {
 	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
 	 * GONE */
 	COMMAND_REGION_RELEASE,
-	COMMAND_PORTAL_OPEN,   /* answered: OK. The portal is claimed; other: its queue, or 0 */
+	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: 1: it begins
+	 * disabled; update: it refuses messages rather than lose one, or an event */
+	COMMAND_PORTAL_OPEN,
 	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */
 	/* answered: OK, GONE; PENDING: it is disabled, but messages to it have not ended */

@@ -31,13 +31,17 @@ uint64_t queue_slots(const struct queue *queue)
 void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64_t slots)
 {
 	struct queue *queue = segment_queue(segment, handle_index(handle));
-	unsigned order = slots_order(count);
+	const uint64_t places = queue_places(segment, count);
+	unsigned order = slots_order(places);
 
 	/* Head and tail stay as queue_close() left them: Q3. So does touched, which is
 	 * the engine's. */
 	queue->sequence = 1;
-	queue->count = count;
-	queue->full_at = queue->tail + count;
+	queue->count = places;
+	queue->full_at = queue->tail + places;
+	queue->refuse_at = count;
+	queue->overwrites = places != count;
+	queue->controlled = 0;
 	queue->incoming = 0;
 	queue->gap = 0;
 	queue->lost = 0;
@@ -50,8 +54,9 @@ void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64
 
 uint64_t queue_used(const struct queue *queue)
 {
-	return queue->tail -
-	       head_position(atomic_load_explicit(&queue->head, memory_order_acquire));
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
+
+	return queue->tail - (queue->overwrites ? head >> 1 : head_position(head));
 }
 
 static struct event_slot *slot_of(struct queue *queue, uint64_t position)
@@ -82,6 +87,16 @@ static void queue_unfold(struct queue *queue, uint64_t head)
 		&queue->head, &head, head + 1, memory_order_acq_rel, memory_order_acquire);
 }
 
+/* Q5. Throws the oldest event away, unless a reader takes it now. */
+static void queue_overwrite(struct queue *queue, uint64_t head)
+{
+	/* Acquire: a reader that was faster has copied the event. */
+	if (atomic_compare_exchange_strong_explicit(&queue->head, &head, (head | 1) + 2,
+		    memory_order_acq_rel, memory_order_acquire))
+		queue->lost++;
+	queue->full_at = queue->tail + 1;
+}
+
 bool queue_make_room(struct queue *queue, uint64_t events)
 {
 	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire); /* B */
@@ -89,6 +104,10 @@ bool queue_make_room(struct queue *queue, uint64_t events)
 	queue->full_at = (head >> 1) + queue->count;
 	if (queue_has_room(queue, events))
 		return true;
+	if (queue->overwrites) {
+		queue_overwrite(queue, head);
+		return true;
+	}
 	if (queue->tail + events > head_position(head) + queue->count)
 		return false;
 	queue_unfold(queue, head);

@@ -34,6 +34,15 @@
  *     has as many slots as events. The poll core then moves END to the slot of its own position
  *     (one more than p), which the pair left free, and head on to 2p + 2, unless a reader is faster
  *     (queue_make_room()).
+ * Q5. The queues of spaces with tiers overwrite: when there is no place, the poll core throws the
+ *     oldest event away. There are no pairs in them, so an odd head says that events were lost just
+ *     before the event at its position:
+ *
+ *     a reader                                      head: 2p or 2p + 1 -> 2p + 2
+ *     poll core, tail == p + places                 head: 2p or 2p + 1 -> 2p + 3
+ *
+ *     The slot of p is written only when the poll core's step has succeeded: then the step of a
+ *     reader that is copying the slot fails (Q1).
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -105,10 +114,10 @@ static inline uint64_t head_position(uint64_t head)
 /* Reader. Copies the next event of a queue to `to` and removes it from the queue; any thread.
  * copy(slot, attributes, second, to) reads the slot's words, relaxed; second: 1 for the END of a
  * pair, else 0. What it copied means something only if the answer is an event. */
-static inline __attribute__((always_inline)) enum queue_answer queue_try(
+static inline __attribute__((always_inline)) enum queue_answer queue_step(
 	const struct queue_view *view,
 	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to),
-	void *to)
+	void *to, bool overwrites)
 {
 	struct queue *queue = view->queue;
 	/* Acquire, before the gate: Q3, pairs with C. */
@@ -135,17 +144,43 @@ static inline __attribute__((always_inline)) enum queue_answer queue_try(
 			       ? QUEUE_EMPTY
 			       : QUEUE_CONTENDED;
 	second = head & 1;
-	copy(slot, (uint32_t)word, (uint32_t)second, to);
+	copy(slot, (uint32_t)word, overwrites ? 0 : (uint32_t)second, to);
 	/* Pairs with B. */
 	if (!atomic_compare_exchange_strong_explicit(&queue->head, &head,
-		    head + 2 + 2 * second - (word >> EVENT_PAIR_AT), memory_order_acq_rel,
-		    memory_order_relaxed))
+		    overwrites ? head + 2 - second
+			       : head + 2 + 2 * second - (word >> EVENT_PAIR_AT),
+		    memory_order_acq_rel, memory_order_relaxed))
 		return QUEUE_CONTENDED;
+	if (overwrites) /* Q5 */
+		return second ? QUEUE_EVENT_AFTER_GAP : QUEUE_EVENT;
 	return __builtin_expect(word & EVENT_AFTER_GAP && !second, 0) ? QUEUE_EVENT_AFTER_GAP
 								      : QUEUE_EVENT;
 }
 
-/* The same until no other reader is faster. */
+/* Of a queue that does not overwrite. */
+static inline __attribute__((always_inline)) enum queue_answer queue_try(
+	const struct queue_view *view,
+	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to),
+	void *to)
+{
+	return queue_step(view, copy, to, false);
+}
+
+/* Of one that does, until no other reader is faster. */
+static inline __attribute__((always_inline)) enum queue_answer queue_take_oldest(
+	const struct queue_view *view,
+	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to),
+	void *to)
+{
+	enum queue_answer answer;
+
+	do
+		answer = queue_step(view, copy, to, true);
+	while (answer == QUEUE_CONTENDED);
+	return answer;
+}
+
+/* The same of one that does not. */
 static inline __attribute__((always_inline)) enum queue_answer queue_take(
 	const struct queue_view *view,
 	void (*copy)(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to),
@@ -187,8 +222,15 @@ static inline int queue_event(const struct queue *queue)
 	return atomic_load_explicit(&queue->event, memory_order_relaxed) - 1;
 }
 
+/* How many events a queue of a segment holds that shall hold count: those of spaces with tiers
+ * overwrite, and have QUEUE_SPARE more places. */
+#define QUEUE_SPARE 64
+static inline uint64_t queue_places(const struct segment *segment, uint64_t count)
+{
+	return segment->limits.attached == 0 || count > EVENTS_MAX ? count : count + QUEUE_SPARE;
+}
 /* Application, before the handle exists: makes a queue of count events in the event memory at
- * `slots`, which is queue_bytes(count) zeroed bytes. */
+ * `slots`, which is queue_bytes(queue_places(segment, count)) zeroed bytes. */
 uint64_t queue_bytes(uint64_t count);            /* 0: too many */
 uint64_t queue_slots(const struct queue *queue); /* where it was given memory */
 void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64_t slots);

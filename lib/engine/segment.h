@@ -225,6 +225,7 @@ struct attachment {
 	uint32_t uid;                          /* whose messages it admits; UINT32_MAX: all */
 	uint64_t min_free; /* less room behind the local offset unlinks it; 0: never */
 	uint32_t headers;  /* that refer to its memory (unexpected.h); the poll core's */
+	uint32_t places;   /* kept in the queue for its last events; the poll core's */
 };
 static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
 
@@ -387,6 +388,8 @@ struct queue {
 	_Atomic uint32_t bell;  /* futex word; 1 is added before sleepers are woken */
 	_Atomic uint32_t watch; /* state of its descriptor: host/waiting.h */
 	_Atomic int32_t event;  /* that descriptor, an eventfd, + 1; 0: there is none */
+	uint64_t refuse_at;     /* overwrites: so many events, and Portals refuse requests */
+	bool overwrites;        /* a new event takes the oldest one's place: queue.h, Q5 */
 	/* line 1: readers */
 	/* shared by readers: twice the position of the next event to take; when that is the END of
 	 * a pair, twice its START's, and 1 */
@@ -402,12 +405,15 @@ struct queue {
 	uint64_t memory;   /* where its slots are, in bytes from here */
 	uint64_t mask;     /* number of slots - 1, in bytes */
 	uint32_t gap;      /* EVENT_AFTER_GAP, or 0 */
-	uint32_t incoming; /* incoming operations begun that will log their end here */
-	uint64_t lost;     /* events, in this life */
+	/* incoming operations begun that will log their end here; of a queue that overwrites:
+	 * events that a place is kept for */
+	uint32_t incoming;
+	uint64_t lost; /* events, in this life */
 	/* 0: it has no news for sleepers; else it is in the list of those that have, and this is 1
 	 * more than the next one's mark, or 1: there is none. Stays through all lives, as the
 	 * list that it is in does */
 	uint32_t touched;
+	uint32_t controlled; /* Portals that refuse rather than overwrite, and are enabled */
 };
 static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 

@@ -7,6 +7,10 @@
  * T3. An operation stops being pending before its event is published: whoever reads the event may
  *     withdraw the entry.
  * T4. A counter has changed before the event that tells of the same can be seen.
+ * T5. A Portal that is controlled accepts a message only if the events that it will make have
+ *     places in the queue (queue.incoming counts those that are kept). One that cannot be accepted
+ *     disables the Portal; so does an event that cannot be refused and finds `refuse_at` others.
+ *     Then DISABLED is logged, when messages accepted before have ended.
  */
 #include <engine/tiers.h>
 
@@ -17,20 +21,21 @@
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
 
+static void portals_exhaust(struct space *space, const struct queue *queue);
+
 /* --- events and counts */
 
 void tier_log(struct space *space, struct queue *queue, const struct tier_news *news,
 	const struct account *account)
 {
 	struct logging logging;
+	uint64_t lost;
 
 	if (!queue)
 		return;
-	logging = queue_claim(queue);
-	if (!logging.slot) {
-		space_count(space, events_lost);
-		return;
-	}
+	lost = queue->lost;
+	logging = queue_claim(queue); /* it overwrites: there is a place */
+	counter_add(&space->segment->counters.events_lost, queue->lost - lost);
 #define WRITE(word, value)                                                                         \
 	atomic_store_explicit(&logging.slot->words[word], (value), memory_order_relaxed)
 	WRITE(EVENT_REGION, (uint64_t)news->kind << TIER_KIND_AT |
@@ -49,6 +54,8 @@ void tier_log(struct space *space, struct queue *queue, const struct tier_news *
 	queue_publish(&logging);
 	space_count(space, events_logged);
 	engine_touch(space, queue);
+	if (queue->controlled != 0 && queue_used(queue) > queue->refuse_at)
+		portals_exhaust(space, queue);
 }
 
 static void counter_change(
@@ -99,6 +106,32 @@ static void entry_log(struct space *space, const struct region *region, enum tie
 		tier_log(space, region_queue(region), &news, &account);
 }
 
+/* T5. How many events tell that an entry has left. */
+static uint32_t entry_places(const struct space *space, const struct region *region)
+{
+	bool frees = attachment_of(space, region)->tier != 0;
+
+	return (uint32_t)tier_wanted(region, TIER_UNLINK, TIER_OK) +
+	       (uint32_t)(frees && tier_wanted(region, TIER_FREE, TIER_OK));
+}
+
+/* Keeps places in the queue of a region for events to come; and uses or gives them up. */
+static void places_keep(const struct region *region, uint32_t count)
+{
+	struct queue *queue = region_queue(region);
+
+	if (queue)
+		queue->incoming += count;
+}
+
+static void places_give(const struct region *region, uint32_t count)
+{
+	struct queue *queue = region_queue(region);
+
+	if (queue)
+		queue->incoming -= count;
+}
+
 /* An entry leaves its list: no message finds it any more, and its handle is stale. */
 static void entry_detach(struct space *space, struct region *region)
 {
@@ -130,27 +163,44 @@ void entry_settle(struct space *space, struct region *region)
 		return;
 	if (!(attachment->flags & ATTACHMENT_UNLINKED)) {
 		attachment->flags |= ATTACHMENT_UNLINKED;
+		if (attachment->places != 0 && tier_wanted(region, TIER_UNLINK, TIER_OK)) {
+			attachment->places--;
+			places_give(region, 1);
+		}
 		entry_log(space, region, TIER_UNLINK);
 	}
 	if (attachment->headers != 0)
 		return;
+	places_give(region, attachment->places);
+	attachment->places = 0;
 	if (attachment->tier != 0)
 		entry_log(space, region, TIER_FREE);
 	entry_give(space, region);
 }
 
+/* Does a message use the entry up? */
+static bool entry_ends(
+	const struct space *space, const struct region *region, const struct placement *placement)
+{
+	const struct attachment *attachment = attachment_of(space, region);
+
+	return attachment->flags & ATTACHMENT_ONCE ||
+	       (!(region->options & REGION_REMOTE_OFFSET) &&
+		       region->length - region->offset - placement->length < attachment->min_free);
+}
+
 /* A message has been accepted: what that costs the entry. */
 static void entry_use(struct space *space, struct region *region, const struct placement *placement)
 {
-	const struct attachment *attachment = attachment_of(space, region);
-	bool used_up = attachment->flags & ATTACHMENT_ONCE;
+	bool ends = entry_ends(space, region, placement);
 
-	if (!(region->options & REGION_REMOTE_OFFSET)) {
+	if (!(region->options & REGION_REMOTE_OFFSET))
 		region->offset += placement->length;
-		used_up |= region->length - region->offset < attachment->min_free;
-	}
-	if (used_up)
-		entry_detach(space, region);
+	if (!ends)
+		return;
+	attachment_of(space, region)->places = entry_places(space, region);
+	places_keep(region, entry_places(space, region));
+	entry_detach(space, region);
 }
 
 /* An entry that what was kept has used up comes into no list. While it has claimed a message its
@@ -189,6 +239,7 @@ void tiers_append(struct space *space, const struct command *command)
 	region->state = REGION_LIVE;
 	attachment->counted = counter_named(segment, attachment->counter);
 	attachment->headers = 0;
+	attachment->places = 0;
 	attachment->flags &= ATTACHMENT_OPTIONS;
 	if (attachment->tier == 0 && unexpected_take(space, region, portal)) {
 		entry_drop(space, region);
@@ -219,6 +270,57 @@ static enum answer entry_withdraw(struct space *space, const struct command *com
 	entry_detach(space, region);
 	entry_give(space, region);
 	return ANSWER_OK;
+}
+
+/* --- Portals that are disabled */
+
+/* The queue of a Portal; NULL: none, or it is gone. */
+static struct queue *portal_queue(const struct tier_portal *portal)
+{
+	return queue_alive(portal->logs, portal->queue);
+}
+
+static void portal_turn(struct space *space, uint32_t index, enum portal_state state)
+{
+	_Atomic uint32_t *now = &segment_portal(space->segment, index)->state;
+	struct queue *queue = portal_queue(&space->portals[index]);
+	bool was = atomic_load_explicit(now, memory_order_relaxed) == PORTAL_ENABLED;
+
+	/* Release: whoever sees the Portal free may claim it. */
+	atomic_store_explicit(now, (uint32_t)state, memory_order_release);
+	if (queue && space->portals[index].controlled)
+		queue->controlled += (uint32_t)(state == PORTAL_ENABLED) - (uint32_t)was;
+}
+
+/* T5, after the end of a message. */
+static void portal_settle(struct space *space, uint32_t index)
+{
+	struct tier_portal *portal = &space->portals[index];
+	const struct account account = {.portal = index};
+	const struct tier_news news = {.kind = TIER_DISABLED, .verdict = TIER_REFUSED};
+
+	if (!portal->owes || portal->pending != 0)
+		return;
+	portal->owes = false;
+	tier_log(space, portal_queue(portal), &news, &account);
+}
+
+/* A controlled Portal has run out of something. */
+static void portal_exhaust(struct space *space, uint32_t index)
+{
+	portal_turn(space, index, PORTAL_DISABLED);
+	space->portals[index].owes = true;
+	portal_settle(space, index);
+}
+
+/* All of them that log to this queue. */
+static void portals_exhaust(struct space *space, const struct queue *queue)
+{
+	for (uint32_t i = 0; i < space->segment->limits.portals && queue->controlled != 0; i++)
+		if (space->portals[i].controlled && portal_queue(&space->portals[i]) == queue &&
+			atomic_load_explicit(&segment_portal(space->segment, i)->state,
+				memory_order_relaxed) == PORTAL_ENABLED)
+			portal_exhaust(space, i);
 }
 
 /* --- requests */
@@ -288,11 +390,32 @@ static enum tier_verdict entry_judge(struct space *space, const struct region *r
 		space_count(space, dropped_operation);
 		return TIER_OPERATION;
 	}
-	if (!unexpected_has_room(space, region)) {
-		space_count(space, dropped_no_header);
-		return TIER_DROPPED;
-	}
 	return TIER_OK;
+}
+
+/* T5 */
+static bool portal_has_places(
+	const struct space *space, const struct region *region, const struct placement *placement)
+{
+	const struct queue *queue = region_queue(region);
+	uint64_t places =
+		1 + (entry_ends(space, region, placement) ? entry_places(space, region) : 0);
+
+	return !queue || queue_used(queue) + queue->incoming + places <= queue->refuse_at;
+}
+
+/* A request that no entry takes, or that there is no place for. */
+static enum tier_verdict request_drop(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	if (space->portals[header->portal].controlled) {
+		space_count(space, dropped_disabled);
+		portal_exhaust(space, header->portal);
+		return TIER_REFUSED;
+	}
+	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested, -1);
+	space_count(space, dropped_no_match);
+	return TIER_DROPPED;
 }
 
 /* Finds the region that takes a request, which needs these of REGION_PUT and REGION_GET. On TIER_OK
@@ -304,6 +427,8 @@ static enum tier_verdict tiers_find(struct space *space, struct process from,
 {
 	const struct segment *segment = space->segment;
 	uint32_t state = PORTAL_FREE;
+	enum tier_verdict verdict;
+	bool header_left;
 
 	if (header->portal < segment->limits.portals)
 		state = atomic_load_explicit(
@@ -326,15 +451,22 @@ static enum tier_verdict tiers_find(struct space *space, struct process from,
 		return TIER_DROPPED;
 	}
 	*region = entry_search(space, *process, header, placement);
-	if (!*region) {
-		PROBE(match, from.nid, from.pid, header->portal, header->match_bits,
-			header->requested, -1);
-		space_count(space, dropped_no_match);
-		return TIER_DROPPED;
-	}
+	if (!*region)
+		return request_drop(space, from, header);
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
 		(int)region_number(space, *region));
-	return entry_judge(space, *region, header, needs);
+	verdict = entry_judge(space, *region, header, needs);
+	if (verdict != TIER_OK)
+		return verdict;
+	header_left = unexpected_has_room(space, *region);
+	if (space->portals[header->portal].controlled &&
+		!(header_left && portal_has_places(space, *region, placement)))
+		return request_drop(space, from, header);
+	if (!header_left) {
+		space_count(space, dropped_no_header);
+		return TIER_DROPPED;
+	}
+	return TIER_OK;
 }
 
 /* What the event of a request says. */
@@ -474,6 +606,7 @@ static struct operation *request_begin(struct space *space, enum operation_kind 
 	operation->account = account_of(process, header, placement);
 	region->pending++;
 	space->portals[header->portal].pending++;
+	places_keep(region, 1);
 	entry_use(space, region, placement);
 	operation->kept =
 		unexpected_keep(space, region, kind == OPERATION_RECEIVE ? TIER_PUT : TIER_GET,
@@ -490,10 +623,12 @@ static void request_over(struct operation *operation, enum tier_event kind, enum
 	enum tier_verdict verdict = why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
 
 	region->pending--;
+	places_give(region, 1);
 	space->portals[operation->account.portal].pending--;
 	request_end(space, region, kind, verdict, region_start(region, operation->request_offset),
 		&operation->account);
 	unexpected_ended(space, operation->kept, verdict);
+	portal_settle(space, operation->account.portal);
 }
 
 void tiers_store_begin(struct space *space, struct process from,
@@ -611,19 +746,15 @@ static enum answer region_release(struct space *space, const struct command *com
 	return ANSWER_OK;
 }
 
-static void portal_turn(struct space *space, uint32_t index, enum portal_state state)
-{
-	/* Release: whoever sees the Portal free may claim it. */
-	atomic_store_explicit(&segment_portal(space->segment, index)->state, (uint32_t)state,
-		memory_order_release);
-}
-
 static enum answer portal_open(struct space *space, const struct command *command)
 {
 	uint32_t index = command->object.index;
 
-	space->portals[index].queue = command->object.other;
-	space->portals[index].logs = queue_named(space->segment, command->object.other);
+	space->portals[index] = (struct tier_portal){
+		.queue = command->object.other,
+		.logs = queue_named(space->segment, command->object.other),
+		.controlled = command->update,
+	};
 	portal_turn(space, index, command->position ? PORTAL_DISABLED : PORTAL_ENABLED);
 	return ANSWER_OK;
 }

@@ -19,6 +19,8 @@ struct tier_portal {
 	uint64_t queue;     /* handle, 0: none */
 	struct queue *logs; /* what it names */
 	uint32_t pending;   /* messages in progress */
+	bool controlled;    /* it is disabled rather than that anything is lost */
+	bool owes;          /* DISABLED, when nothing is pending */
 };
 
 /* An event of a region is logged, if it is wanted. user, start: what it says of both; account: the

@@ -48,7 +48,7 @@ static uint64_t events_bytes(uint64_t count)
 enum answer events_make(const struct visit *visit, uint64_t count, uint64_t *handle)
 {
 	struct segment *segment = visit->segment;
-	uint64_t bytes = events_bytes(count);
+	uint64_t bytes = events_bytes(queue_places(segment, count));
 	uint64_t slots;
 	uint32_t index;
 

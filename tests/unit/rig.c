@@ -162,11 +162,12 @@ uint64_t rig_queue(struct rig *rig, uint64_t count)
 	uint32_t index = segment_take(segment, segment->free_queues);
 	uint64_t handle = handle_make(
 		HANDLE_QUEUE, RIG_INTERFACE + rig->space, index, segment_generation(segment));
+	uint64_t bytes = queue_bytes(queue_places(segment, count));
 
 	assert_int_not_equal(index, INDEX_NONE);
-	assert_true(rig->events_used + queue_bytes(count) <= segment->limits.event_bytes);
+	assert_true(rig->events_used + bytes <= segment->limits.event_bytes);
 	queue_init(segment, handle, count, segment->events + rig->events_used);
-	rig->events_used += queue_bytes(count);
+	rig->events_used += bytes;
 	return handle;
 }
 
@@ -654,13 +655,19 @@ static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32
 	};
 }
 
-struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind)
+enum queue_answer rig_take_news(struct rig *rig, uint64_t queue, struct rig_news *news)
 {
 	struct queue *object = segment_queue(rig->segment, handle_index(queue));
 	const struct queue_view view = queue_view(rig->segment, object, queue);
+
+	return queue_take_oldest(&view, news_copy, news);
+}
+
+struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind)
+{
 	struct rig_news news;
 
-	assert_int_equal(queue_take(&view, news_copy, &news), QUEUE_EVENT);
+	assert_int_equal(rig_take_news(rig, queue, &news), QUEUE_EVENT);
 	assert_int_equal(news.kind, kind);
 	return news;
 }

@@ -77,6 +77,7 @@ struct rig_news {
 	uint64_t user, start, value, bits, requested, moved, offset;
 	uint32_t nid, pid, uid, portal;
 };
+enum queue_answer rig_take_news(struct rig *rig, uint64_t queue, struct rig_news *news);
 struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind);
 struct rig_call {
 	struct process to;

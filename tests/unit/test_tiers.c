@@ -320,6 +320,114 @@ static void portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted(
 	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_GONE);
 }
 
+/* A Portal that is controlled, with a queue of its own for 4 events; what was open is closed. */
+static uint64_t control(struct target *target)
+{
+	uint64_t queue = rig_queue(target->space, 4);
+	struct command open = {.kind = COMMAND_PORTAL_OPEN, .update = 1};
+
+	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_OK);
+	atomic_store(&segment_portal(target->space->segment, 0)->state, PORTAL_CLAIMED);
+	open.object.other = queue;
+	assert_int_equal(rig_ask(target->space, &open), ANSWER_OK);
+	return target->queue = queue;
+}
+
+/* T5 */
+static void control__refuses_what_finds_no_entry_or_no_place_and_says_so_once(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 8);
+	uint64_t queue = control(target);
+
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
+	assert_int_equal(rig_news(target->space, queue, TIER_DISABLED).verdict, TIER_REFUSED);
+	rig_no_event(target->space, queue);
+	assert_int_equal(rig_counter(target->space, dropped_disabled), 2);
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	assert_int_equal(portal(target, COMMAND_PORTAL_ENABLE), ANSWER_OK);
+	for (int i = 0; i < 4; i++) {
+		arrive(&header);
+		expect_answer(MESSAGE_STORED, TIER_OK, 0, 8, 0);
+	}
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
+	for (int i = 0; i < 4; i++)
+		rig_news(target->space, queue, TIER_PUT);
+	rig_news(target->space, queue, TIER_DISABLED);
+	arrive(&header); /* nobody has enabled it */
+	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
+	rig_no_event(target->space, queue);
+}
+
+static void control__keeps_places_for_the_ends_of_what_it_has_accepted(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 20);
+	uint64_t queue = control(target);
+	struct fake_arrival *first, *second;
+
+	/* PUT, PUT, UNLINK and FREE: 4 */
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = LOCAL, .min_free = 30});
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	first = fake_begin(RIG_PEER, &header, 20);
+	second = fake_begin(RIG_PEER, &header, 20);
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
+	rig_no_event(target->space, queue); /* messages are in progress */
+	fake_end(second, TRANSPORT_OK);
+	rig_news(target->space, queue, TIER_PUT);
+	rig_no_event(target->space, queue);
+	fake_end(first, TRANSPORT_OK);
+	rig_news(target->space, queue, TIER_PUT);
+	rig_news(target->space, queue, TIER_UNLINK);
+	rig_news(target->space, queue, TIER_DISABLED);
+	assert_int_equal(segment_queue(target->space->segment, handle_index(queue))->incoming, 0);
+}
+
+static void control__is_lost_when_events_that_cannot_be_refused_fill_the_queue(void **state)
+{
+	struct target *target = *state;
+	uint64_t queue = control(target);
+
+	for (int i = 0; i < 4; i++)
+		rig_append(target->space, &(struct rig_tier){.options = BOTH});
+	for (int i = 0; i < 4; i++)
+		rig_news(target->space, queue, TIER_LINK);
+	for (int i = 0; i < 6; i++)
+		rig_append(target->space, &(struct rig_tier){.options = BOTH});
+	for (int i = 0; i < 5; i++)
+		rig_news(target->space, queue, TIER_LINK);
+	rig_news(target->space, queue, TIER_DISABLED);
+	rig_news(target->space, queue, TIER_LINK);
+}
+
+static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 1);
+	struct rig_news news;
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	header.operation = 0;
+	for (header.value = 0; header.value < 200; header.value++)
+		arrive(&header);
+	assert_int_equal(rig_take_news(target->space, target->queue, &news), QUEUE_EVENT_AFTER_GAP);
+	for (uint64_t value = 200 - 16 - QUEUE_SPARE; value < 200; value++) {
+		assert_int_equal(news.value, value);
+		if (value == 199)
+			break;
+		assert_int_equal(rig_take_news(target->space, target->queue, &news), QUEUE_EVENT);
+	}
+	rig_no_event(target->space, target->queue);
+	assert_int_equal(rig_counter(target->space, events_lost), 200 - 16 - QUEUE_SPARE);
+	arrive(&header);
+	rig_news(target->space, target->queue, TIER_PUT);
+}
+
 static void load__is_answered_with_data_and_logged_when_that_has_left(void **state)
 {
 	struct target *target = *state;
@@ -457,6 +565,10 @@ int main(void)
 		test(second_tier__takes_what_the_first_does_not),
 		test(refusal__tells_why_and_leaves_no_trace),
 		test(portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted),
+		test(control__refuses_what_finds_no_entry_or_no_place_and_says_so_once),
+		test(control__keeps_places_for_the_ends_of_what_it_has_accepted),
+		test(control__is_lost_when_events_that_cannot_be_refused_fill_the_queue),
+		test(queue__that_is_full_loses_its_oldest_events_and_says_so),
 		test(load__is_answered_with_data_and_logged_when_that_has_left),
 		test(entry__that_wants_no_acknowledgement_says_only_that),
 		test(question__is_answered_unless_the_answer_is_on_its_way),
