@@ -462,7 +462,9 @@ enum queue_answer rig_take(struct segment *segment, uint64_t queue, struct event
 	const struct queue_view view =
 		queue_view(segment, segment_queue(segment, handle_index(queue)), queue);
 
-	return queue_take(&view, slot_read, event);
+	/* Such are the queues of spaces with tiers. */
+	return segment->limits.attached ? queue_take_oldest(&view, slot_read, event)
+					: queue_take(&view, slot_read, event);
 }
 
 struct event rig_event(struct rig *rig, uint64_t queue, unsigned kind)

@@ -495,6 +495,36 @@ static void queue_take__by_many_threads_from_a_full_queue_misses_only_what_was_l
 	free(logged);
 }
 
+/* Q5. With 64 events wanted there are 128 places and as many slots: the poll core writes the slot
+ * that the oldest event had, which readers may be copying. */
+static void queue_take_oldest__by_many_threads_misses_only_what_was_overwritten(void **state)
+{
+	uint64_t tiers, taken = 0;
+	struct rig *space = rig_tiers(*state, false, &tiers);
+	pthread_t threads[READERS];
+	struct queue *queue;
+
+	crowd_start(space, rig_queue(space, QUEUE_SPARE), threads);
+	queue = queue_object(space, atomic_load(&crowd.queue));
+	for (uint64_t i = 0; i < EVENTS; i++) {
+		assert_true(crowd_log(i));
+		if (i % 512 == 0)
+			sched_yield();
+	}
+	crowd_stop(threads);
+	assert_int_equal(crowd.wrong, 0);
+	for (uint64_t i = 0; i < EVENTS; i++) {
+		assert_true(crowd.taken[i] <= 1);
+		taken += crowd.taken[i];
+	}
+	assert_int_equal(taken + queue->lost, EVENTS);
+	assert_int_equal(queue_used(queue), 0);
+	assert_true(crowd.gaps <= queue->lost);
+	assert_true(crowd.gaps > 0 || queue->lost == 0);
+	rig_stop(*state);
+	rig_space_free(space);
+}
+
 /* Queues come and go at one index, in the same memory, under readers that do not know. */
 static void queue_close__under_readers_never_lets_one_take_from_another_life(void **state)
 {
@@ -689,6 +719,7 @@ int main(void)
 		test(queue_ring__rings_only_for_sleepers_and_only_with_events),
 		test(queue_take__by_many_threads_gets_each_event_exactly_once),
 		test(queue_take__by_many_threads_from_a_full_queue_misses_only_what_was_lost),
+		test(queue_take_oldest__by_many_threads_misses_only_what_was_overwritten),
 		test(queue_take__by_many_threads_of_pairs_gets_each_event_exactly_once),
 		test(queue_take__gives_what_a_plain_list_would),
 		test(queue_close__under_readers_never_lets_one_take_from_another_life),

@@ -368,16 +368,19 @@ static void control__keeps_places_for_the_ends_of_what_it_has_accepted(void **st
 	struct target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 20);
 	uint64_t queue = control(target);
-	struct fake_arrival *first, *second;
+	struct fake_arrival *first, *second, *third;
 
-	/* PUT, PUT, UNLINK and FREE: 4 */
+	/* PUT, PUT, UNLINK and another PUT: 4 */
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = LOCAL, .min_free = 30});
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
 	first = fake_begin(RIG_PEER, &header, 20);
 	second = fake_begin(RIG_PEER, &header, 20);
+	third = fake_begin(RIG_PEER, &header, 20);
 	arrive(&header);
 	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
 	rig_no_event(target->space, queue); /* messages are in progress */
+	fake_end(third, TRANSPORT_OK);
+	rig_news(target->space, queue, TIER_PUT);
 	fake_end(second, TRANSPORT_OK);
 	rig_news(target->space, queue, TIER_PUT);
 	rig_no_event(target->space, queue);
