@@ -135,10 +135,10 @@ static struct queue_view view_visited(const struct call *call)
 static int event_get(const struct call *call, ptl_event_t *event)
 {
 	const struct queue_view view = view_visited(call);
-	enum queue_answer answer = queue_take(&view, event_tell, event);
+	enum queue_answer answer = queue_take_oldest(&view, event_tell, event);
 
 	if (answer == QUEUE_EMPTY && call->visit.interface->inlined && interface_drive() != 0)
-		answer = queue_take(&view, event_tell, event);
+		answer = queue_take_oldest(&view, event_tell, event);
 	return answer == QUEUE_GONE ? PTL_ARG_INVALID : queue_code(answer);
 }
 
@@ -184,7 +184,7 @@ static bool events_look(void *context)
 		if (queue == 0)
 			return true;
 		view = view_of(wait->call, queue);
-		wait->code = queue_code(queue_take(&view, event_tell, wait->event));
+		wait->code = queue_code(queue_take_oldest(&view, event_tell, wait->event));
 		if (wait->code != PTL_EQ_EMPTY)
 			return true;
 	}

@@ -51,6 +51,7 @@ static int portal_alloc(const struct call *call, unsigned options, ptl_handle_eq
 	*pt_index = command.object.index;
 	command.object.other = queue;
 	command.position = (options & PTL_PT_ALLOC_DISABLED) != 0;
+	command.update = (options & PTL_PT_FLOWCTRL) != 0;
 	return code_of(visit_call(&call->visit, &command, NULL, NULL));
 }
 
