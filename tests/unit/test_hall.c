@@ -31,23 +31,15 @@
 #include <base/log.h>
 #include <base/random.h>
 #include <pmd-glue/hall.h>
-#include <pmd-glue/place.h>
 
-#define NID        7u
-#define FRAME      9000u
-#define PAGE       4096u
-#define BYTES      (16 * PAGE)
-#define TOUCHED    (2 * PAGE)
-#define LIMIT      60    /* s, until a test that hangs is ended */
-#define WAIT       20000 /* ms for what must happen */
+#include "hall_rig.h"
+
 #define COLLISIONS 10000u
 #define ATTACHES   10000u
 #define FLOOD      1000u
 #define HALF_OPEN  16u
 #define LINKS      1024u
 #define SLEEPS     20000u
-#define NEWCOMERS  5000u
-#define NOBODY     65534u
 #define MAGIC      UINT32_C(0x6c6c6148)
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -59,50 +51,7 @@ struct hello {
 
 static const struct hello good_hello = {MAGIC, 1, 1, NID, 99, FRAME, BYTES, 1};
 
-static char runtime[64];
-static int standard_error;
-static int log_file; /* that the log goes to during a case */
-
 /* --- tools --- */
-
-static struct hall *hall_at(const char *name, uint32_t pid)
-{
-	const struct hall_options options = {.name = name,
-		.nid = NID,
-		.pid = pid,
-		.frame_size = FRAME,
-		.pair_bytes = BYTES,
-		.touched = TOUCHED};
-
-	return hall_open(&options);
-}
-
-static struct hall *hall_of(uint32_t pid)
-{
-	struct hall *hall = hall_at(NULL, pid);
-
-	assert_non_null(hall);
-	assert_int_equal(hall_pid(hall), pid);
-	return hall;
-}
-
-/* Waits for what must come next. */
-static struct hall_link *expect(struct hall *hall, enum hall_event expected)
-{
-	struct pollfd set = {.fd = hall_set(hall), .events = POLLIN};
-	struct hall_link *link;
-	enum hall_event event;
-
-	for (unsigned n = 0; n < 1000; n++) {
-		if (hall_turn(hall, &link, &event)) {
-			assert_int_equal(event, expected);
-			return link;
-		}
-		assert_int_equal(poll(&set, 1, WAIT), 1);
-	}
-	fail();
-	return NULL;
-}
 
 static void expect_nothing(struct hall *hall)
 {
@@ -159,58 +108,6 @@ static bool has_socket(const struct hall *hall, uint32_t pid)
 
 	snprintf(path, sizeof(path), "%s/%u", hall_path(hall), pid);
 	return lstat(path, &status) == 0 && S_ISSOCK(status.st_mode);
-}
-
-static bool log_said(const char *words)
-{
-	char text[4096];
-	ssize_t length = pread(log_file, text, sizeof(text) - 1, 0);
-
-	text[length > 0 ? length : 0] = 0;
-	return strstr(text, words) != NULL;
-}
-
-static void remove_all(const char *path)
-{
-	DIR *directory = opendir(path);
-	struct dirent *entry;
-	char name[512];
-
-	while (directory && (entry = readdir(directory))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-		if (unlink(name) != 0 && errno == EISDIR)
-			remove_all(name);
-	}
-	if (directory)
-		closedir(directory);
-	rmdir(path);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	alarm(LIMIT);
-	snprintf(runtime, sizeof(runtime), "/tmp/postern-hall-XXXXXX");
-	assert_non_null(mkdtemp(runtime));
-	setenv("XDG_RUNTIME_DIR", runtime, 1);
-	fflush(stderr);
-	standard_error = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-	log_file = memfd_create("log", MFD_CLOEXEC);
-	assert_true(dup2(log_file, STDERR_FILENO) >= 0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	dup2(standard_error, STDERR_FILENO);
-	close(standard_error);
-	close(log_file);
-	remove_all(runtime);
-	alarm(0);
-	return 0;
 }
 
 /* --- two that keep to the rules --- */
@@ -712,17 +609,6 @@ static void hall_turn__tells_the_end_of_a_killed_process(void **state)
 
 /* --- peers that break the rules --- */
 
-static int raw_connect(const struct hall *hall)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%u", hall_path(hall),
-		hall_pid(hall));
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	return fd;
-}
-
 static void raw_send(int fd, const void *bytes, size_t length, const int *fds, unsigned count)
 {
 	char control[CMSG_SPACE(32 * sizeof(int))] __attribute__((aligned(16))) = {0};
@@ -776,8 +662,7 @@ static void refused(struct hall *hall, const struct hello *hello, size_t length,
 	unsigned before = descriptors() - count;
 	int fd = raw_connect(hall);
 
-	assert_int_equal(ftruncate(log_file, 0), 0);
-	assert_int_equal(lseek(log_file, 0, SEEK_SET), 0);
+	log_forget();
 	raw_send(fd, hello, length, fds, count);
 	expect_nothing(hall);
 	assert_true(raw_ended(fd));
@@ -1092,48 +977,7 @@ static void hall_connect__stops_at_the_most_links(void **state)
 	hall_close(other);
 }
 
-/* --- the directory --- */
-
-static void hall_open__refuses_a_wrong_name(void **state)
-{
-	static const char *const wrong[] = {
-		"a/b", "..", ".", ".x", "a b", "\xc3\xa4", "123456789012345678901234567890123"};
-	struct hall *hall;
-
-	(void)state;
-	for (size_t n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++) {
-		assert_null(hall_at(wrong[n], 1));
-		assert_non_null(strstr(log_last_error(), "this name is invalid"));
-	}
-	hall = hall_at("12345678901234567890123456789-_.", 1);
-	assert_non_null(hall);
-	hall_close(hall);
-}
-
-static void hall_open__refuses_a_directory_that_is_not_its_own(void **state)
-{
-	char path[128];
-	struct hall *hall;
-
-	(void)state;
-	snprintf(path, sizeof(path), "%s/postern", runtime);
-	assert_int_equal(symlink("/tmp", path), 0);
-	assert_null(hall_at(NULL, 1));
-	assert_non_null(strstr(log_last_error(), "is no directory"));
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(mkdir(path, S_IRWXU | S_IXOTH), 0);
-	assert_null(hall_at(NULL, 1));
-	assert_non_null(strstr(log_last_error(), "can be entered by other users: close it by"));
-	assert_int_equal(chmod(path, S_IRWXU), 0);
-	hall = hall_of(1);
-	hall_close(hall);
-	if (geteuid() != 0)
-		skip();
-	assert_int_equal(chown(path, NOBODY, NOBODY), 0);
-	assert_null(hall_at(NULL, 1));
-	assert_non_null(strstr(log_last_error(), "is a directory of user 65534: remove it, or set "
-						 "XDG_RUNTIME_DIR"));
-}
+/* --- other users --- */
 
 /* Were the directory open to others, they would be refused nevertheless. */
 static void hall_turn__refuses_processes_of_other_users(void **state)
@@ -1175,131 +1019,6 @@ static void hall_turn__refuses_processes_of_other_users(void **state)
 	hall_close(hall);
 }
 
-static void hall_open__reaches_long_paths(void **state)
-{
-	char path[256], name[120];
-	struct hall *a, *b;
-
-	(void)state;
-	memset(name, 'x', sizeof(name) - 1);
-	name[sizeof(name) - 1] = 0;
-	snprintf(path, sizeof(path), "%s/%s", runtime, name);
-	assert_int_equal(mkdir(path, S_IRWXU), 0);
-	setenv("XDG_RUNTIME_DIR", path, 1);
-	a = hall_of(1);
-	b = hall_of(2);
-	munmap(hall_connect(a, 2)->memory, BYTES);
-	munmap(expect(b, HALL_CAME)->memory, BYTES);
-	hall_close(a);
-	hall_close(b);
-}
-
-static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
-{
-	struct hall *hall = hall_at("job", 1);
-	char path[PATH_MAX];
-	int child, dead;
-
-	(void)state;
-	assert_non_null(hall);
-	snprintf(path, sizeof(path), "%s", hall_path(hall));
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0)
-		_exit(hall_at("job", 2) ? 0 : 1); /* leaves its socket behind */
-	assert_int_equal(waitpid(child, &dead, 0), child);
-	assert_int_equal(dead, 0);
-	place_remove("job");
-	assert_int_equal(access(path, F_OK), 0);
-	hall_close(hall);
-	place_remove("job");
-	assert_int_equal(access(path, F_OK), -1);
-	place_remove("job");
-	assert_int_equal(access(path, F_OK), -1);
-}
-
-static atomic_bool removing;
-
-static void *remover_run(void *context)
-{
-	(void)context;
-	while (atomic_load(&removing))
-		place_remove("job");
-	return NULL;
-}
-
-/* A newcomer that has entered the directory keeps it, or enters the next one. */
-static void place_remove__spares_a_newcomer(void **state)
-{
-	pthread_t remover;
-
-	(void)state;
-	atomic_store(&removing, true);
-	assert_int_equal(pthread_create(&remover, NULL, remover_run, NULL), 0);
-	for (unsigned n = 0; n < NEWCOMERS; n++) {
-		struct hall *hall = hall_at("job", 1);
-
-		assert_non_null(hall);
-		close(raw_connect(hall));
-		hall_close(hall);
-	}
-	atomic_store(&removing, false);
-	pthread_join(remover, NULL);
-	place_remove("job");
-}
-
-static void place_survey__tells_the_living_from_the_dead(void **state)
-{
-	struct hall *hall = hall_of(1);
-	struct place_survey survey;
-	char path[128];
-	int fd;
-
-	(void)state;
-	assert_true(place_survey(NULL, &survey, log_error));
-	assert_string_equal(survey.path, hall_path(hall));
-	assert_int_equal(survey.uid, geteuid());
-	assert_int_equal(survey.living, 1);
-	assert_int_equal(survey.dead + survey.strange + survey.idle, 0);
-	snprintf(path, sizeof(path), "%.90s/77", hall_path(hall));
-	fd = open(path, O_CREAT | O_WRONLY, 0600);
-	assert_true(fd >= 0);
-	close(fd);
-	snprintf(path, sizeof(path), "%.90s/letter", hall_path(hall));
-	fd = open(path, O_CREAT | O_WRONLY, 0600);
-	close(fd);
-	assert_true(place_survey("another", &survey, log_error));
-	assert_int_equal(survey.living + survey.dead + survey.strange + survey.idle, 0);
-	assert_true(place_survey(NULL, &survey, log_error));
-	assert_int_equal(survey.living, 1);
-	assert_int_equal(survey.dead, 1);
-	assert_int_equal(survey.strange, 1);
-	assert_int_equal(survey.idle, 1);
-	assert_string_equal(survey.idle_one, "another");
-	assert_int_equal(unlink(path), 0);
-	place_remove("another");
-	hall_close(hall);
-	assert_false(place_survey("a/b", &survey, log_error));
-}
-
-static void hall_open__goes_to_tmp_otherwise(void **state)
-{
-	struct hall *hall;
-	char name[32], expected[64];
-
-	(void)state;
-	setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1);
-	snprintf(name, sizeof(name), "test-hall-%d", getpid());
-	hall = hall_at(name, HALL_PID_ANY);
-	assert_non_null(hall);
-	snprintf(expected, sizeof(expected), "/tmp/postern-%u/%s", geteuid(), name);
-	assert_string_equal(hall_path(hall), expected);
-	hall_close(hall);
-	remove_all(expected);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1324,14 +1043,7 @@ int main(void)
 		CASE(hall_turn__finds_its_replacement_behind_a_flood),
 		CASE(hall_turn__ends_half_open_connections),
 		CASE(hall_connect__stops_at_the_most_links),
-		CASE(hall_open__refuses_a_wrong_name),
-		CASE(hall_open__refuses_a_directory_that_is_not_its_own),
 		CASE(hall_turn__refuses_processes_of_other_users),
-		CASE(hall_open__reaches_long_paths),
-		CASE(place_remove__removes_a_directory_that_nobody_is_in),
-		CASE(place_remove__spares_a_newcomer),
-		CASE(place_survey__tells_the_living_from_the_dead),
-		CASE(hall_open__goes_to_tmp_otherwise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

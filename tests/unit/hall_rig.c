@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hall_rig.c - see hall_rig.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "hall_rig.h"
+
+char runtime[64];
+static int standard_error;
+static int log_file; /* that the log goes to during a case */
+
+struct hall *hall_at(const char *name, uint32_t pid)
+{
+	const struct hall_options options = {.name = name,
+		.nid = NID,
+		.pid = pid,
+		.frame_size = FRAME,
+		.pair_bytes = BYTES,
+		.touched = TOUCHED};
+
+	return hall_open(&options);
+}
+
+struct hall *hall_of(uint32_t pid)
+{
+	struct hall *hall = hall_at(NULL, pid);
+
+	assert_non_null(hall);
+	assert_int_equal(hall_pid(hall), pid);
+	return hall;
+}
+
+/* Waits for what must come next. */
+struct hall_link *expect(struct hall *hall, enum hall_event expected)
+{
+	struct pollfd set = {.fd = hall_set(hall), .events = POLLIN};
+	struct hall_link *link;
+	enum hall_event event;
+
+	for (unsigned n = 0; n < 1000; n++) {
+		if (hall_turn(hall, &link, &event)) {
+			assert_int_equal(event, expected);
+			return link;
+		}
+		assert_int_equal(poll(&set, 1, WAIT), 1);
+	}
+	fail();
+	return NULL;
+}
+
+bool log_said(const char *words)
+{
+	char text[4096];
+	ssize_t length = pread(log_file, text, sizeof(text) - 1, 0);
+
+	text[length > 0 ? length : 0] = 0;
+	return strstr(text, words) != NULL;
+}
+
+void log_forget(void)
+{
+	assert_int_equal(ftruncate(log_file, 0), 0);
+	assert_int_equal(lseek(log_file, 0, SEEK_SET), 0);
+}
+
+void remove_all(const char *path)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	char name[512];
+
+	while (directory && (entry = readdir(directory))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		if (unlink(name) != 0 && errno == EISDIR)
+			remove_all(name);
+	}
+	if (directory)
+		closedir(directory);
+	rmdir(path);
+}
+
+int setup(void **state)
+{
+	(void)state;
+	alarm(LIMIT);
+	snprintf(runtime, sizeof(runtime), "/tmp/postern-hall-XXXXXX");
+	assert_non_null(mkdtemp(runtime));
+	setenv("XDG_RUNTIME_DIR", runtime, 1);
+	fflush(stderr);
+	standard_error = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	log_file = memfd_create("log", MFD_CLOEXEC);
+	assert_true(dup2(log_file, STDERR_FILENO) >= 0);
+	return 0;
+}
+
+int teardown(void **state)
+{
+	(void)state;
+	dup2(standard_error, STDERR_FILENO);
+	close(standard_error);
+	close(log_file);
+	remove_all(runtime);
+	alarm(0);
+	return 0;
+}
+
+int raw_connect(const struct hall *hall)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%u", hall_path(hall),
+		hall_pid(hall));
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_place.c - tests of pmd-glue/place.c: the directories that halls are opened in, through halls. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/log.h>
+#include <pmd-glue/place.h>
+
+#include "hall_rig.h"
+
+#define NEWCOMERS 5000u
+
+static void hall_open__refuses_a_wrong_name(void **state)
+{
+	static const char *const wrong[] = {
+		"a/b", "..", ".", ".x", "a b", "\xc3\xa4", "123456789012345678901234567890123"};
+	struct hall *hall;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++) {
+		assert_null(hall_at(wrong[n], 1));
+		assert_non_null(strstr(log_last_error(), "this name is invalid"));
+	}
+	hall = hall_at("12345678901234567890123456789-_.", 1);
+	assert_non_null(hall);
+	hall_close(hall);
+}
+
+static void hall_open__refuses_a_directory_that_is_not_its_own(void **state)
+{
+	char path[128];
+	struct hall *hall;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/postern", runtime);
+	assert_int_equal(symlink("/tmp", path), 0);
+	assert_null(hall_at(NULL, 1));
+	assert_non_null(strstr(log_last_error(), "is no directory"));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, S_IRWXU | S_IXOTH), 0);
+	assert_null(hall_at(NULL, 1));
+	assert_non_null(strstr(log_last_error(), "can be entered by other users: close it by"));
+	assert_int_equal(chmod(path, S_IRWXU), 0);
+	hall = hall_of(1);
+	hall_close(hall);
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(path, NOBODY, NOBODY), 0);
+	assert_null(hall_at(NULL, 1));
+	assert_non_null(strstr(log_last_error(), "is a directory of user 65534: remove it, or set "
+						 "XDG_RUNTIME_DIR"));
+}
+
+static void hall_open__reaches_long_paths(void **state)
+{
+	char path[256], name[120];
+	struct hall *a, *b;
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	snprintf(path, sizeof(path), "%s/%s", runtime, name);
+	assert_int_equal(mkdir(path, S_IRWXU), 0);
+	setenv("XDG_RUNTIME_DIR", path, 1);
+	a = hall_of(1);
+	b = hall_of(2);
+	munmap(hall_connect(a, 2)->memory, BYTES);
+	munmap(expect(b, HALL_CAME)->memory, BYTES);
+	hall_close(a);
+	hall_close(b);
+}
+
+static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
+{
+	struct hall *hall = hall_at("job", 1);
+	char path[PATH_MAX];
+	int child, dead;
+
+	(void)state;
+	assert_non_null(hall);
+	snprintf(path, sizeof(path), "%s", hall_path(hall));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(hall_at("job", 2) ? 0 : 1); /* leaves its socket behind */
+	assert_int_equal(waitpid(child, &dead, 0), child);
+	assert_int_equal(dead, 0);
+	place_remove("job");
+	assert_int_equal(access(path, F_OK), 0);
+	hall_close(hall);
+	place_remove("job");
+	assert_int_equal(access(path, F_OK), -1);
+	place_remove("job");
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static atomic_bool removing;
+
+static void *remover_run(void *context)
+{
+	(void)context;
+	while (atomic_load(&removing))
+		place_remove("job");
+	return NULL;
+}
+
+/* A newcomer that has entered the directory keeps it, or enters the next one. */
+static void place_remove__spares_a_newcomer(void **state)
+{
+	pthread_t remover;
+
+	(void)state;
+	atomic_store(&removing, true);
+	assert_int_equal(pthread_create(&remover, NULL, remover_run, NULL), 0);
+	for (unsigned n = 0; n < NEWCOMERS; n++) {
+		struct hall *hall = hall_at("job", 1);
+
+		assert_non_null(hall);
+		close(raw_connect(hall));
+		hall_close(hall);
+	}
+	atomic_store(&removing, false);
+	pthread_join(remover, NULL);
+	place_remove("job");
+}
+
+static void place_survey__tells_the_living_from_the_dead(void **state)
+{
+	struct hall *hall = hall_of(1);
+	struct place_survey survey;
+	char path[128];
+	int fd;
+
+	(void)state;
+	assert_true(place_survey(NULL, &survey, log_error));
+	assert_string_equal(survey.path, hall_path(hall));
+	assert_int_equal(survey.uid, geteuid());
+	assert_int_equal(survey.living, 1);
+	assert_int_equal(survey.dead + survey.strange + survey.idle, 0);
+	snprintf(path, sizeof(path), "%.90s/77", hall_path(hall));
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(path, sizeof(path), "%.90s/letter", hall_path(hall));
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	assert_true(place_survey("another", &survey, log_error));
+	assert_int_equal(survey.living + survey.dead + survey.strange + survey.idle, 0);
+	assert_true(place_survey(NULL, &survey, log_error));
+	assert_int_equal(survey.living, 1);
+	assert_int_equal(survey.dead, 1);
+	assert_int_equal(survey.strange, 1);
+	assert_int_equal(survey.idle, 1);
+	assert_string_equal(survey.idle_one, "another");
+	assert_int_equal(unlink(path), 0);
+	place_remove("another");
+	hall_close(hall);
+	assert_false(place_survey("a/b", &survey, log_error));
+}
+
+static void hall_open__goes_to_tmp_otherwise(void **state)
+{
+	struct hall *hall;
+	char name[32], expected[64];
+
+	(void)state;
+	setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1);
+	snprintf(name, sizeof(name), "test-hall-%d", getpid());
+	hall = hall_at(name, HALL_PID_ANY);
+	assert_non_null(hall);
+	snprintf(expected, sizeof(expected), "/tmp/postern-%u/%s", geteuid(), name);
+	assert_string_equal(hall_path(hall), expected);
+	hall_close(hall);
+	remove_all(expected);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(hall_open__refuses_a_wrong_name),
+		CASE(hall_open__refuses_a_directory_that_is_not_its_own),
+		CASE(hall_open__reaches_long_paths),
+		CASE(place_remove__removes_a_directory_that_nobody_is_in),
+		CASE(place_remove__spares_a_newcomer),
+		CASE(place_survey__tells_the_living_from_the_dead),
+		CASE(hall_open__goes_to_tmp_otherwise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
