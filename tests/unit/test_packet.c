@@ -463,6 +463,23 @@ static void check_datagrams(struct port *one, struct port *two, const uint16_t *
 		datagram_check(two, sizes[n], (uint8_t)(n + 1));
 }
 
+/* Two ports at the ends of a link, for UDP; without a namespace the test is skipped. */
+static void datagrams_open(struct port **one, struct port **two)
+{
+	need_namespace();
+	fixture_set("PTL_ENCAP", "udp");
+	*one = packet_open("ptg0", 0);
+	*two = packet_open("ptg1", 0);
+	wait_for_link(*one, true);
+}
+
+static void datagrams_close(struct port *one, struct port *two)
+{
+	port_close(one);
+	port_close(two);
+	fixture_set("PTL_ENCAP", NULL);
+}
+
 static void packet_transmit__sends_like_datagrams_as_one_and_receives_each(void **state)
 {
 	static const uint16_t alone[] = {1, 0}, tiny[] = {3, 3, 3, 2, 0},
@@ -472,12 +489,8 @@ static void packet_transmit__sends_like_datagrams_as_one_and_receives_each(void 
 	struct port *one, *two;
 
 	(void)state;
-	need_namespace();
-	fixture_set("PTL_ENCAP", "udp");
-	one = packet_open("ptg0", 0);
-	two = packet_open("ptg1", 0);
+	datagrams_open(&one, &two);
 	assert_true(one->checksum_offload);
-	wait_for_link(one, true);
 	check_datagrams(one, two, alone);
 	check_datagrams(one, two, tiny);
 	check_datagrams(one, two, rising);
@@ -486,9 +499,7 @@ static void packet_transmit__sends_like_datagrams_as_one_and_receives_each(void 
 		full[n] = 1472; /* more than a datagram of IPv4 can hold */
 	check_datagrams(one, two, full);
 	exchange(one, two, 100, 7); /* what is no datagram goes as it is */
-	port_close(one);
-	port_close(two);
-	fixture_set("PTL_ENCAP", NULL);
+	datagrams_close(one, two);
 }
 
 /* Messages of the kernel's that have reached ptg1, its own included. */
@@ -514,20 +525,14 @@ static void packet_transmit__joins_no_more_than_a_device_takes(void **state)
 	struct port *one, *two;
 
 	(void)state;
-	need_namespace();
-	fixture_set("PTL_ENCAP", "udp");
-	one = packet_open("ptg0", 0);
-	two = packet_open("ptg1", 0);
-	wait_for_link(one, true);
+	datagrams_open(&one, &two);
 	for (unsigned n = 0; n < 48; n++)
 		sizes[n] = 1364;
 	sizes[48] = 30; /* 65,530 bytes of IPv4, 65,544 with Ethernet */
 	before = messages_counted();
 	check_datagrams(one, two, sizes);
 	assert_in_range(messages_counted() - before, 2, 20);
-	port_close(one);
-	port_close(two);
-	fixture_set("PTL_ENCAP", NULL);
+	datagrams_close(one, two);
 }
 
 /* Datagrams to two processes of one node, from one UDP port to one UDP port. */
@@ -542,16 +547,12 @@ static void packet_transmit__joins_no_datagrams_of_two_processes(void **state)
 	struct port *one, *two, *three;
 
 	(void)state;
-	need_namespace();
-	fixture_set("PTL_ENCAP", "udp");
-	one = packet_open("ptg0", 0);
-	two = packet_open("ptg1", 0);
+	datagrams_open(&one, &two);
 	three = packet_open("ptg1", 0);
 	memset(other.key, 2, sizeof(other.key));
 	one->operations->select(one, &wanted);
 	two->operations->select(two, &wanted);
 	three->operations->select(three, &other);
-	wait_for_link(one, true);
 	for (uint8_t n = 0; n < 8; n++)
 		frames[n] = datagram_make(one, two->address, 500, n < 4 ? 1 : 2);
 	assert_int_equal(port_transmit(one, frames, 8), 8);
@@ -559,10 +560,8 @@ static void packet_transmit__joins_no_datagrams_of_two_processes(void **state)
 		datagram_check(two, 500, 1);
 		datagram_check(three, 500, 2);
 	}
-	port_close(one);
-	port_close(two);
+	datagrams_close(one, two);
 	port_close(three);
-	fixture_set("PTL_ENCAP", NULL);
 }
 
 /* What check_datagrams() sends, by its first datagram. */
@@ -628,11 +627,8 @@ static void packet_select__keeps_datagrams_from_the_kernels_udp(void **state)
 
 	(void)state;
 	need_namespace();
-	fixture_set("PTL_ENCAP", "udp");
 	assert_int_equal(command("ip address add 10.9.0.2/24 dev ptg1"), 0);
-	one = packet_open("ptg0", 0);
-	two = packet_open("ptg1", 0);
-	wait_for_link(one, true);
+	datagrams_open(&one, &two);
 	check_sink(one, two, false);
 	two->operations->select(two, &first_fill);
 	check_sink(one, two, true);
@@ -642,10 +638,8 @@ static void packet_select__keeps_datagrams_from_the_kernels_udp(void **state)
 	two->operations->select(two, &first_fill); /* goes on without */
 	close(other);
 	check_sink(one, two, false);
-	port_close(one);
-	port_close(two);
+	datagrams_close(one, two);
 	assert_int_equal(command("ip address flush dev ptg1"), 0);
-	fixture_set("PTL_ENCAP", NULL);
 }
 
 static void packet_receive__tells_since_when_joined_datagrams_wait(void **state)
@@ -656,11 +650,7 @@ static void packet_receive__tells_since_when_joined_datagrams_wait(void **state)
 	uint64_t before, came;
 
 	(void)state;
-	need_namespace();
-	fixture_set("PTL_ENCAP", "udp");
-	one = packet_open("ptg0", 0);
-	two = packet_open("ptg1", 0);
-	wait_for_link(one, true);
+	datagrams_open(&one, &two);
 	two->operations->select(two, &first_fill);
 	while (port_receive(two, frames, 1) > 0)
 		rte_pktmbuf_free(frames[0]);
@@ -676,9 +666,7 @@ static void packet_receive__tells_since_when_joined_datagrams_wait(void **state)
 		sched_yield();
 	datagram_check(two, 500, 1);
 	assert_in_range(two->arrived, before - MILLISECOND, came + MILLISECOND);
-	port_close(one);
-	port_close(two);
-	fixture_set("PTL_ENCAP", NULL);
+	datagrams_close(one, two);
 }
 
 static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **state)
@@ -689,11 +677,7 @@ static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **stat
 	struct port *one, *two;
 
 	(void)state;
-	need_namespace();
-	fixture_set("PTL_ENCAP", "udp");
-	one = packet_open("ptg0", 0);
-	two = packet_open("ptg1", 0);
-	wait_for_link(one, true);
+	datagrams_open(&one, &two);
 	rte_mbuf_ext_refcnt_set(&info, 9); /* never freed */
 	for (unsigned n = 0; n < 8; n++) {
 		struct rte_mbuf *tail = rte_pktmbuf_alloc(one->pool);
@@ -709,9 +693,7 @@ static void packet_transmit__gathers_pieces_of_datagrams_sent_as_one(void **stat
 	assert_int_equal(rte_mbuf_ext_refcnt_read(&info), 1);
 	for (uint8_t n = 0; n < 8; n++)
 		datagram_check(two, 1100, n);
-	port_close(one);
-	port_close(two);
-	fixture_set("PTL_ENCAP", NULL);
+	datagrams_close(one, two);
 }
 
 /* A card that is to fill in a checksum, such as that of the kernel behind a veth or of a virtual
