@@ -6,7 +6,7 @@
  * rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
  * delivered and answered: nobody waits for it, but for a window that it opens.
  *
- * I1. What was acknowledged selectively is never taken back: the frame's mbuf is dropped at once.
+ * I1. A selective acknowledgement is never taken back: the frame's mbuf is dropped at once.
  * I2. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is
  *     read before timers run, before the peer's life or stream may be found over, and before
  *     anything newer of that peer is read. Until then frames may be in flight whose messages have
@@ -51,8 +51,8 @@ static void reordering_note(struct peer *peer)
 		peer->reorder_factor = 1;
 }
 
-/* What the peer heard last was sent before this frame was sent again: the first one has arrived
- * after all. */
+/* The peer's newest frame from here was sent before this frame was retransmitted: its first
+ * transmission has arrived after all. */
 static void spurious_note(struct transport *transport, struct peer *peer)
 {
 	COUNT(transport, spurious);

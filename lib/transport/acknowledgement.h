@@ -6,7 +6,7 @@
 #include <transport/internal.h>
 #include <transport/ready.h>
 
-/* What a frame acknowledges. The check changes nothing. */
+/* The kind of acknowledgement in a frame. The check changes nothing. */
 enum acknowledged {
 	/* nothing, or nothing of what is under way: what it says of it is passed over */
 	ACKNOWLEDGED_NOTHING,

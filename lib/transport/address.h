@@ -54,8 +54,7 @@ bool address_answered(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);
 /* A frame that proves itself came from there. */
 void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from);
-/* What messages to the peer's life need is known: the psn that streams begin with is the last of
- * it. */
+/* All that messages to the peer's life need is known: the psn that streams begin with came last. */
 void address_complete(struct transport *transport, struct peer *peer, uint32_t first);
 /* The way to a process that was asked for leads over this MAC address. */
 void address_hop(struct transport *transport, struct process process, const uint8_t *hop);

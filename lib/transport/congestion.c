@@ -12,7 +12,7 @@
  *
  * I1. WINDOW_MIN <= window <= WINDOW_MAX. Below one frame, single frames go at the pace of window /
  *     rtt.
- * I2. What is in flight never exceeds the window, the peer's credit, FRAME_WINDOW; probes are the
+ * I2. The frames in flight never exceed the window, the peer's credit, FRAME_WINDOW; probes are the
  *     exception.
  */
 #include <transport/congestion.h>

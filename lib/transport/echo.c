@@ -190,7 +190,7 @@ static void ping_send(struct transport *transport, struct ping *ping)
 	peer->sent = transport->now;
 }
 
-/* Why there was no answer. What was remembered of a process that does not answer is doubted. */
+/* The reason why no answer came. The known life and address of a silent process are doubted. */
 static enum ping_outcome ping_failure(struct transport *transport, const struct ping *ping)
 {
 	struct peer *peer = peer_table_find(&transport->peers, ping->to);

@@ -75,7 +75,7 @@ struct pong {
 	uint8_t to[FRAME_ADDRESS_BYTES];
 };
 
-/* What a frame acknowledged, until it is read. */
+/* A frame's acknowledgement, until it is read. */
 struct note {
 	struct peer *peer;
 	uint32_t ack;

@@ -10,7 +10,7 @@
  * L1. A message that frames refer to has a lease. Its count is one for the message and one for each
  *     tail; the upcall message_done() waits until it is back at one: nobody reads the memory after
  *     that.
- * L2. Whoever holds a frame lets go of it by itself: a port when it has sent it, a peer in this
+ * L2. Each holder of a frame lets go of it by itself: a port when it has sent it, a peer in this
  *     process when it has placed it, this transport when it is acknowledged. When a transport
  *     closes, the port is asked to let go (port_recall()).
  * L3. Only a port that is known to gather (port->gathers) is given frames in two pieces.

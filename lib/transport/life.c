@@ -139,8 +139,8 @@ void peer_fail(struct transport *transport, struct peer *peer, enum transport_fa
 	messages_fail(transport, waiting, why);
 }
 
-/* The life that was known is over. What waits while no life is known waits for whichever answers
- * first, and stays. */
+/* The life that was known is over. Messages that wait while no life is known stay: they
+ * are for the life that answers first. */
 static void peer_over(struct transport *transport, struct peer *peer)
 {
 	acknowledgement_forget(transport, peer);
@@ -173,7 +173,7 @@ void peer_ended(struct transport *transport, struct peer *peer)
 	address_turn(peer, ADDRESS_ENDED);
 }
 
-/* What was in flight to the life that is over has failed, unless that life cannot have seen it. */
+/* Messages in flight to the life that is over have failed, unless it cannot have seen them. */
 static void life_replace(struct transport *transport, struct peer *peer, uint32_t incarnation)
 {
 	const struct flight *flight = peer->flight;
@@ -183,9 +183,9 @@ static void life_replace(struct transport *transport, struct peer *peer, uint32_
 	peer_restarted(transport, peer, incarnation);
 }
 
-/* The peer may have forgotten this process, and streams to it begin with another psn. What is in
- * flight on a stream that began with the old one, and was never acknowledged, may have arrived or
- * not. */
+/* The peer may have forgotten this process, and streams to it begin with another psn. A
+ * message in flight on a stream that began with the old one, and was never acknowledged, may have
+ * arrived or not. */
 static void life_forgotten(struct transport *transport, struct peer *peer, uint32_t first)
 {
 	peer->first = first;

@@ -38,7 +38,7 @@ const uint8_t *neighbour_confirm(
 /* Asks whether another host has this one's address (RFC 5227): its answer is an ARP message by
  * which it claims it. */
 void neighbour_probe(struct transport *transport);
-/* What an ARP message means to others. */
+/* The meaning of an ARP message for peers. */
 enum neighbour_news {
 	NEIGHBOUR_NOTHING,
 	NEIGHBOUR_FOUND,    /* an address that was asked for, for the sake of a process */

@@ -2,8 +2,8 @@
 /* peer.h - what a transport remembers of another process, and where it is kept.
  *
  * A peer is made by the first message to it or the first frame from it, and forgotten when it has
- * been idle for PEER_MEMORY. What it needs only while frames are in flight (struct flight, struct
- * reorder, struct assembly) comes from pools and goes back as soon as it is not needed.
+ * been idle for PEER_MEMORY. Its memory for frames in flight (struct flight, struct reorder, struct
+ * assembly) comes from pools and goes back as soon as it is not needed.
  *
  * I1. A sequence number psn of the own stream is in flight when tx_una <= psn < tx_next (serially);
  *     flight is not NULL exactly when there is one. At most FRAME_WINDOW are.
@@ -55,7 +55,7 @@
 #define NEAR_DELAY   (8 * MICROSECOND) /* least time in the network, there and back */
 #define STOPS_MAX    4 /* stops that wait to be sent; more are not sent: that costs bandwidth */
 
-/* What is known of a peer's life and address.
+/* The state of a peer's life and address.
  *
  *     UNKNOWN -- answer, or first frame of a stream --> KNOWN
  *     KNOWN ---- messages to the peer fail -----------> LAPSED
@@ -109,7 +109,7 @@ struct slot {
 	uint64_t sent;
 };
 
-/* What is in flight to one peer. The bitmaps are rings (bitmap.h). */
+/* The frames in flight to one peer. The bitmaps are rings (bitmap.h). */
 struct flight {
 	uint64_t sacked[BITMAP_WORDS];
 	uint64_t lost[BITMAP_WORDS]; /* and not sent again yet */

@@ -9,8 +9,8 @@
  *     before all were found right, against the stream and the messages that they belong to. Else it
  *     has no effect but that the peer may be asked.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
- *     order; others at once when every message that they have data of has begun. What must wait is
- *     held, as long as frame_may_be_held(); what cannot be held is dropped and not acknowledged.
+ *     order; others at once when every message that they have data of has begun. A frame that must wait is
+ *     held, as long as frame_may_be_held(); one that cannot be held is dropped, not acknowledged.
  *     The frame whose turn it is never has to be held: so a peer makes progress however many frames
  *     of others are.
  * I3. A process that is not known makes state only with the first frames of a stream for this very
@@ -76,7 +76,7 @@ static __rte_noinline void reset_send(struct transport *transport, const struct 
 	address_send(transport, &reset, arrival->outer.from);
 }
 
-/* The peer does not know the stream. What was sent on it has failed, unless the peer says that it
+/* The peer does not know the stream. Messages sent on it have failed, unless the peer says that it
  * took the stream for one older than it knows (FRAME_FIRST) and nothing of it has been
  * acknowledged: then the stream goes on under a newer number. */
 static __rte_noinline void reset_receive(
@@ -636,8 +636,8 @@ static inline bool peer_receive(
 	return false;
 }
 
-/* A question to everybody, or an echo question. Whoever it is for, an asker that is elsewhere or
- * another life than this process knows is asked in turn. It never makes a peer. */
+/* A question to everybody, or an echo question. Whichever process it is for, an asker at another
+ * address or in another life than is known here is asked in turn. It never makes a peer. */
 static __rte_noinline void question_receive(
 	struct transport *transport, const struct arrival *arrival)
 {

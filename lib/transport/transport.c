@@ -296,7 +296,7 @@ static void transport_flush(struct transport *transport)
 		outbox_flush(transport);
 }
 
-/* What is ready; returns how many more frames may go in this turn. Echo answers tell how long they
+/* Sends what is ready; returns how many more frames may go in this turn. Echo answers tell how long they
  * were here, so they go first. */
 static unsigned transport_give(struct transport *transport)
 {

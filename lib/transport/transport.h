@@ -261,8 +261,8 @@ void transport_process(struct transport *transport); /* processes that burst */
 unsigned transport_transmit(struct transport *transport);
 
 /* For a caller who does not wait for the rest of a turn. Takes the time and sends what is ready,
- * nothing else. False: nothing of it has left, but a turn may help. What waits for a window needs
- * frames from its peer, and is not ready. */
+ * nothing else. Returns false if nothing of it has left, but a turn may help. A message that waits
+ * for a window needs frames from its peer, and is not ready. */
 bool transport_push(struct transport *transport);
 /* Has transport_transmit() something to send that must leave in this turn? Timers and
  * acknowledgements that may wait do not count. */
@@ -306,7 +306,7 @@ struct peer_info {
 unsigned transport_peers(const struct transport *transport, uint32_t *cursor,
 	struct peer_info *info, unsigned count);
 
-/* What a transport holds now. */
+/* The contents of a transport now. */
 struct transport_info {
 	uint32_t incarnation;
 	bool full_checksum;

@@ -39,8 +39,8 @@ void wheel_init(struct wheel *wheel, uint64_t now);
 void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at);
 void wheel_stop(struct timer *timer);
 
-/* A run: wheel_advance(), then wheel_take() until NULL. Each timer taken is no longer set. What is
- * set meanwhile for a time that is past is left for the next run. */
+/* A run: wheel_advance(), then wheel_take() until NULL. Each timer taken is no longer set. A timer
+ * that is set meanwhile for a time in the past is left for the next run. */
 void wheel_advance(struct wheel *wheel, uint64_t now);
 struct timer *wheel_take(struct wheel *wheel);
 
