@@ -9,8 +9,9 @@
  *     before all were found right, against the stream and the messages that they belong to. Else it
  *     has no effect but that the peer may be asked.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
- *     order; others at once when every message that they have data of has begun. A frame that must wait is
- *     held, as long as frame_may_be_held(); one that cannot be held is dropped, not acknowledged.
+ *     order; others at once when every message that they have data of has begun. A frame that must
+ *     wait is held, as long as frame_may_be_held(); one that cannot be held is dropped, not
+ *     acknowledged.
  *     The frame whose turn it is never has to be held: so a peer makes progress however many frames
  *     of others are.
  * I3. A process that is not known makes state only with the first frames of a stream for this very

@@ -296,8 +296,8 @@ static void transport_flush(struct transport *transport)
 		outbox_flush(transport);
 }
 
-/* Sends what is ready; returns how many more frames may go in this turn. Echo answers tell how long they
- * were here, so they go first. */
+/* Sends what is ready; returns how many more frames may go in this turn. Echo answers tell how long
+ * they were here, so they go first. */
 static unsigned transport_give(struct transport *transport)
 {
 	unsigned left;

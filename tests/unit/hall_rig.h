@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hall_rig.h - halls for tests: each case has a directory of its own for halls, and the log in a file.
+/* hall_rig.h - halls for tests: each case has a directory of its own, and the log goes to a file.
  *
- * A test links setup() and teardown() around each case with CASE(). The functions are for one thread;
- * hall_at() may also be called by children of the test.
+ * CASE() puts setup() and teardown() around a case. The functions are for one thread; hall_at() may
+ * also be called by children of the test.
  */
 #ifndef HALL_RIG_H
 #define HALL_RIG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_place.c - tests of pmd-glue/place.c: the directories that halls are opened in, through halls. */
+/* test_place.c - tests of pmd-glue/place.c: the directories of halls, as halls open them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
