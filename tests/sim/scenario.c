@@ -99,6 +99,15 @@ static void simulation_deliver(void *context, uint32_t node, struct parcel *parc
 		silent_deliver(simulation->silent, parcel);
 }
 
+/* The link of a process, nodes' links first: all silent processes are behind the last one. */
+static uint32_t simulation_find(void *context, uint32_t nid, uint32_t pid)
+{
+	const struct simulation *simulation = context;
+
+	return silent_has(simulation->silent, nid, pid) ? simulation->node_count
+							: node_find(context, nid, pid);
+}
+
 /* --- troubles */
 
 static void trouble_trace(const struct node *node, const char *what, uint64_t length)
@@ -335,7 +344,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	sim_clock_init(&simulation.clock);
 	star_init(&simulation.network, &plan->network, plan->nodes + (plan->silent != 0),
 		&simulation.clock, ~seed);
-	simulation.network.find = node_find;
+	simulation.network.find = simulation_find;
 	simulation.network.deliver = simulation_deliver;
 	simulation.network.context = &simulation;
 	simulation.nodes =

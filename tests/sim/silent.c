@@ -134,6 +134,11 @@ static void silent_told(struct silent *silent, const struct frame_header *told)
 		records, bytes);
 }
 
+bool silent_has(const struct silent *silent, uint32_t nid, uint32_t pid)
+{
+	return nid >= FIRST_NID && nid - FIRST_NID < silent->count && pid == PID;
+}
+
 void silent_deliver(struct silent *silent, struct parcel *parcel)
 {
 	struct encapsulation encapsulation;

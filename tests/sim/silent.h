@@ -8,6 +8,7 @@
 #ifndef SIM_SILENT_H
 #define SIM_SILENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sim/node.h>
 
@@ -28,6 +29,8 @@ void silent_init(struct silent *silent, struct simulation *simulation,
 void silent_free(struct silent *silent);
 /* All nodes are open: they begin. */
 void silent_start(struct silent *silent);
+/* Is the process one of them? */
+bool silent_has(const struct silent *silent, uint32_t nid, uint32_t pid);
 /* A parcel for one of them; takes it over. */
 void silent_deliver(struct silent *silent, struct parcel *parcel);
 
