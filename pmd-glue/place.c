@@ -326,7 +326,9 @@ unsigned place_present(const struct place *place, struct glue_process *processes
 	}
 	if (directory)
 		closedir(directory);
-	qsort(processes, found < count ? found : count, sizeof(*processes), process_compare);
+	if (count > 0)
+		qsort(processes, found < count ? found : count, sizeof(*processes),
+			process_compare);
 	return found;
 }
 

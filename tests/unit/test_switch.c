@@ -81,6 +81,7 @@ static void end(void)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	switch_close(the_switch);
 	port_close(far);
+	far = NULL;
 }
 
 static struct switch_count look(void)
@@ -146,7 +147,7 @@ static struct rte_mbuf *claim_make(struct port *port, const struct claim *claim,
 		.source_nid = claim->nid,
 		.source_pid = claim->pid};
 	uint8_t encoded[MESSAGE_HEADER_BYTES];
-	struct rte_mbuf *mbuf = frame_make(port, port == far ? everybody : far->address,
+	struct rte_mbuf *mbuf = frame_make(port, port == far || !far ? everybody : far->address,
 		FRAME_ETHERNET_BYTES + frame.length, 0);
 	uint8_t *bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
 	uint8_t *transport = bytes + FRAME_ETHERNET_BYTES;
