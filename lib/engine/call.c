@@ -133,7 +133,7 @@ static void store_sent(struct operation *operation, enum tier_verdict verdict)
 
 void call_fail(struct operation *operation, enum tier_verdict verdict)
 {
-	operation->call.verdict = verdict;
+	operation->call.verdict = (uint8_t)verdict;
 	call_conclude(operation);
 }
 
