@@ -96,7 +96,7 @@ class Run(programs.Case):
 answers = [ask("cmd=init pmi_version=1 pmi_subversion=1"), ask("cmd=get_my_kvsname"), ask("cmd=get_maxes"), ask("cmd=get_appnum"),
            ask("cmd=get_universe_size"), ask(f"cmd=put kvsname=job key=k{rank} value={rank * rank}"), ask("cmd=barrier_in")]
 answers += [ask(f"cmd=get kvsname=job key=k{n}") for n in range(4)] + [ask("cmd=get kvsname=job key=none"), ask("cmd=finalize")]
-print("|".join(answers), flush=True)
+print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no other rank's comes between
 """))
         lines = set(done.stdout.strip().split("\n"))
         self.assertEqual(lines, {"|".join((
