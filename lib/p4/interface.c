@@ -271,6 +271,7 @@ static uint64_t status_count(const struct call *call, ptl_sr_index_t status_regi
 		return counter_read(&counters->dropped_no_portal) +
 		       counter_read(&counters->dropped_bad_cookie) +
 		       counter_read(&counters->dropped_disabled) +
+		       counter_read(&counters->dropped_no_header) +
 		       counter_read(&counters->dropped_no_match);
 	}
 }

@@ -175,6 +175,36 @@ static void messages__that_are_refused_say_why_and_leave_no_trace(void **state)
 	node_close(&there);
 }
 
+static void messages__without_a_header_left_are_dropped_and_counted(void **state)
+{
+	struct node here, there;
+	ptl_sr_value_t drops;
+	ptl_handle_md_t md;
+	ptl_handle_me_t handle;
+	const ptl_me_t me = {.start = target,
+		.length = 64,
+		.ct_handle = PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE,
+		.match_id = ANYONE,
+		.match_bits = 5};
+
+	(void)state;
+	setenv("PTL_LIM_MAX_UNEXPECTED_HEADERS", "1", 1);
+	pair_open(&here, &there, MATCHING);
+	unsetenv("PTL_LIM_MAX_UNEXPECTED_HEADERS");
+	md = md_make(&here, source, BYTES, 0);
+	assert_ok(PtlMEAppend(there.ni, 0, &me, PTL_OVERFLOW_LIST, NULL, &handle));
+	assert_ok(PtlPut(md, 0, 8, PTL_ACK_REQ, there.id, 0, 5, 0, NULL, 0));
+	expect_event(here.eq, PTL_EVENT_SEND);
+	assert_int_equal(expect_event(here.eq, PTL_EVENT_ACK).ptl_list, PTL_OVERFLOW_LIST);
+	refused(&here, &there, md, 0, PTL_NI_DROPPED);
+	assert_ok(PtlNIStatus(there.ni, PTL_SR_DROP_COUNT, &drops));
+	assert_int_equal(drops, 2);
+	node_close(&here);
+	node_close(&there);
+}
+
 static void entries__that_are_used_once_leave_with_auto_unlink(void **state)
 {
 	struct node here, there;
@@ -323,6 +353,7 @@ int main(void)
 		cmocka_unit_test(ptl_put__moves_every_size_on_every_kind),
 		cmocka_unit_test(ptl_get__reads_every_size),
 		cmocka_unit_test(messages__that_are_refused_say_why_and_leave_no_trace),
+		cmocka_unit_test(messages__without_a_header_left_are_dropped_and_counted),
 		cmocka_unit_test(entries__that_are_used_once_leave_with_auto_unlink),
 		cmocka_unit_test(entries__manage_their_offset_until_min_free),
 		cmocka_unit_test(pieces__count_through_and_are_copied_by_the_call),
