@@ -177,13 +177,23 @@ static struct operation *call_find(
 	return operation;
 }
 
+/* What an answer says became of the call: nothing but what a target may say, so that a load ends in
+ * its event whatever it hears. */
+static uint8_t verdict_heard(const struct operation *operation, uint8_t verdict)
+{
+	bool known = verdict <= TIER_FAULT && verdict != TIER_NO_MATCH;
+	bool silent = verdict == TIER_SILENT && !call_is_load(operation);
+
+	return known || silent ? verdict : TIER_UNDELIVERABLE;
+}
+
 /* What an answer says. */
 static void call_hear(struct operation *operation, const struct message_header *header)
 {
 	struct call_state *call = &operation->call;
 
 	outgoing_heard(operation);
-	call->verdict = header->detail & MESSAGE_VERDICT;
+	call->verdict = verdict_heard(operation, header->detail & MESSAGE_VERDICT);
 	call->tier = header->detail & MESSAGE_TIER ? 1 : 0;
 	call->offset = header->offset;
 	call->moved = header->value < call->length ? header->value : call->length;

@@ -257,6 +257,45 @@ static void load__takes_no_more_than_it_asked_for(void **state)
 	assert_int_equal(caller->memory[7], 'x');
 }
 
+/* C2. Nor may it end a call without an event, or name a verdict that no target gives. */
+static void answer__with_a_verdict_of_its_own_is_a_failure(void **state)
+{
+	static const uint8_t verdicts[] = {TIER_NO_MATCH, TIER_FAULT + 1, TIER_SILENT - 1};
+	struct caller *caller = *state;
+	uint64_t failures = 0;
+
+	for (unsigned i = 0; i < 2 * sizeof(verdicts); i++) {
+		bool load = i % 2 != 0;
+		struct fake_sent *sent =
+			begin(caller, load ? MESSAGE_LOAD : MESSAGE_STORE, WANT_EVENT);
+		struct message_header answer = answer_to(sent, 0);
+
+		fake_finish(sent, TRANSPORT_OK);
+		if (!load)
+			rig_news(caller->space, caller->queue, TIER_SEND);
+		answer.detail = verdicts[i / 2];
+		arrive(&answer);
+		assert_int_equal(rig_news(caller->space, caller->queue, load ? TIER_REPLY : TIER_ACK)
+					 .verdict,
+			TIER_UNDELIVERABLE);
+		expect_count(caller, (i / 2 + 1) * 20, ++failures);
+	}
+}
+
+static void load__that_is_answered_with_silence_ends_in_its_event(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_LOAD, WANT_NOTHING);
+	struct message_header answer = answer_to(sent, 8);
+
+	fake_finish(sent, TRANSPORT_OK);
+	answer.detail = TIER_SILENT;
+	arrive(&answer);
+	assert_int_equal(
+		rig_news(caller->space, caller->queue, TIER_REPLY).verdict, TIER_UNDELIVERABLE);
+	expect_count(caller, 0, 1);
+}
+
 static void answer__of_another_process_or_kind_is_not_heard(void **state)
 {
 	struct caller *caller = *state;
@@ -366,6 +405,8 @@ int main(void)
 		test(failure__is_told_once_and_counted_for_both),
 		test(load__places_what_the_answer_brings),
 		test(load__takes_no_more_than_it_asked_for),
+		test(answer__with_a_verdict_of_its_own_is_a_failure),
+		test(load__that_is_answered_with_silence_ends_in_its_event),
 		test(answer__of_another_process_or_kind_is_not_heard),
 		test(load__in_pieces_ends_with_the_last),
 		test(answer__that_does_not_come_is_asked_for),
