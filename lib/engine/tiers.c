@@ -680,9 +680,14 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 	struct placement placement;
 	struct process process;
 	struct region *region;
-	enum tier_verdict verdict =
-		tiers_find(space, from, header, REGION_GET, true, &region, &placement, &process);
+	enum tier_verdict verdict;
 
+	/* An entry may be longer: it may be all memory. */
+	if (header->requested > MESSAGE_LENGTH_MAX) {
+		space_count(space, dropped_bad_message);
+		return;
+	}
+	verdict = tiers_find(space, from, header, REGION_GET, true, &region, &placement, &process);
 	if (verdict != TIER_OK) {
 		tiers_refuse(space->engine, from, header, verdict);
 		return;

@@ -275,8 +275,9 @@ static void answer__with_a_verdict_of_its_own_is_a_failure(void **state)
 			rig_news(caller->space, caller->queue, TIER_SEND);
 		answer.detail = verdicts[i / 2];
 		arrive(&answer);
-		assert_int_equal(rig_news(caller->space, caller->queue, load ? TIER_REPLY : TIER_ACK)
-					 .verdict,
+		assert_int_equal(
+			rig_news(caller->space, caller->queue, load ? TIER_REPLY : TIER_ACK)
+				.verdict,
 			TIER_UNDELIVERABLE);
 		expect_count(caller, (i / 2 + 1) * 20, ++failures);
 	}

@@ -238,6 +238,30 @@ static void entry__that_must_not_truncate_is_passed_over(void **state)
 	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
 }
 
+/* The transport has no messages that are longer, whatever a peer asks of an entry that is. */
+static void load__of_more_than_a_message_has_is_discarded(void **state)
+{
+	static const uint64_t wrong[] = {MESSAGE_LENGTH_MAX + 1, UINT64_MAX - 63, UINT64_MAX};
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_LOAD, 0);
+	struct fake_sent *sent;
+
+	append(target,
+		(struct rig_tier){.ignore = UINT64_MAX, .length = UINT64_MAX, .options = BOTH});
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		header.requested = wrong[i];
+		arrive(&header);
+		assert_int_equal(rig_counter(target->space, dropped_bad_message), i + 1);
+		assert_null(fake_next());
+	}
+	header.requested = MESSAGE_LENGTH_MAX;
+	arrive(&header);
+	sent = fake_next();
+	assert_non_null(sent);
+	assert_int_equal(sent->length, MESSAGE_LENGTH_MAX);
+	fake_finish(sent, TRANSPORT_DEAD);
+}
+
 static void second_tier__takes_what_the_first_does_not(void **state)
 {
 	struct target *target = *state;
@@ -565,6 +589,7 @@ int main(void)
 		test(unlink__comes_after_the_event_of_the_last_message_in_progress),
 		test(local_offset__grows_and_the_answer_tells_it),
 		test(entry__that_must_not_truncate_is_passed_over),
+		test(load__of_more_than_a_message_has_is_discarded),
 		test(second_tier__takes_what_the_first_does_not),
 		test(refusal__tells_why_and_leaves_no_trace),
 		test(portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted),
