@@ -39,7 +39,7 @@ bool guard_copy_by_kernel(void *to, const void *from, uint64_t bytes)
 
 	if ((uintptr_t)to - (uintptr_t)from >= bytes)
 		return kernel_copy(to, from, bytes);
-	/* What is still to be copied would be overwritten: from the end. */
+	/* A copy from the start would overwrite bytes that it has not read yet: from the end. */
 	while (bytes > 0) {
 		uint64_t part = bytes < BOUNCE ? bytes : BOUNCE;
 
@@ -89,7 +89,7 @@ __asm__(
 	"	mov %rdi, %rax\n"
 	"	sub %rsi, %rax\n"
 	"	cmp %rdx, %rax\n"
-	"	jb 2f\n" /* what is still to be copied would be overwritten: from the end */
+	"	jb 2f\n" /* from the start it would overwrite bytes that it has not read */
 	"	rep movsb\n"
 	"	xor %eax, %eax\n"
 	"	ret\n"
