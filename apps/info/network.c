@@ -254,7 +254,9 @@ static void node_leftovers(struct doctor *doctor, const struct place_survey *sur
 		doctor_find(doctor, LEVEL_OK,
 			"nobody is in %u other nodes beside it, of which one is %s", survey->idle,
 			survey->idle_one);
-		doctor_mend(doctor, "rm -r %s/../%s", survey->path, survey->idle_one);
+		doctor_mend(doctor, "rm -r %.*s/%s",
+			(int)(strrchr(survey->path, '/') - survey->path), survey->path,
+			survey->idle_one);
 	}
 }
 
