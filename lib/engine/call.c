@@ -13,6 +13,9 @@
  */
 #include <engine/call.h>
 
+#include <assert.h>
+#include <string.h>
+
 #include <engine/tiers.h>
 
 static bool call_is_load(const struct operation *operation)
@@ -23,6 +26,18 @@ static bool call_is_load(const struct operation *operation)
 static enum tier_verdict verdict_of(enum transport_fail why)
 {
 	return why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
+}
+
+/* The data of a store. */
+static struct map store_memory(struct operation *operation, const struct long_command *command)
+{
+	const struct call_line *line = (const void *)command->further[0];
+
+	if (!line->copied)
+		return region_map(operation->region, line->local, line->length);
+	assert(line->length <= sizeof(operation->copied));
+	memcpy(operation->copied, command->further[1], line->length);
+	return map_of_piece(operation->copied, line->length);
 }
 
 void call_begin(struct space *space, const struct long_command *command)
@@ -65,7 +80,7 @@ void call_begin(struct space *space, const struct long_command *command)
 		operation->message.memory = map_of_piece(NULL, 0);
 	} else {
 		header.value = move->value;
-		operation->message.memory = region_map(region, line->local, line->length);
+		operation->message.memory = store_memory(operation, command);
 	}
 	if (call_is_load(operation) || line->want != WANT_NOTHING)
 		header.operation = operation_name(operation);

@@ -26,7 +26,8 @@ enum command_kind {
 	COMMAND_REGION_ATTACH,
 	COMMAND_REGION_BIND, /* posted; region, and attachment if it has one, is filled in */
 	COMMAND_ACCESS,      /* posted */
-	/* SPACE_TIERS. posted; two lines: struct call_line is the second */
+	/* SPACE_TIERS. posted; two lines: struct call_line is the second, and says whether there
+	 * are more */
 	COMMAND_CALL,
 	/* posted; entry, region and attachment of this index are filled in; to portal */
 	COMMAND_APPEND,
@@ -91,8 +92,14 @@ struct call_line {
 	uint64_t user;   /* returned in events */
 	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD */
 	uint8_t want;    /* enum call_want, of a store */
+	/* of a store of at most COPIED_MAX bytes: they follow from the third line on, and the
+	 * caller may change the region's memory */
+	uint8_t copied;
 };
 static_assert(sizeof(struct call_line) <= RING_BYTES, "one line");
+
+#define COPIED_MAX 64
+static_assert(COPIED_MAX <= (RING_LINES - 2) * RING_BYTES, "the lines behind it");
 
 /* What a search is told, on its further lines. The names are those of entries, regions and
  * attachments. */

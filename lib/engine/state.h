@@ -88,7 +88,9 @@ struct operation {
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun */
 	struct call_state call;  /* CALL */
-	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
+	/* CALL: the data of a store that came with its command */
+	uint8_t copied[COPIED_MAX];
+	uint32_t kept; /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
 };
 
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its

@@ -8,12 +8,13 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <engine/command.h>
 
 #define ENTRIES_MAX  262144
 #define INDEX_MAX    4095
 #define MESSAGE_MAX  (UINT64_C(1) << 40)
 #define WHOLE_MAX    1024 /* bytes that are placed at once */
-#define VOLATILE_MAX 64
+#define VOLATILE_MAX COPIED_MAX
 
 /* A limit that is a number: where it is, its environment variable, and its values. */
 static const struct limit {

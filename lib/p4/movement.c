@@ -46,11 +46,28 @@ static bool range_is_good(const struct call *call, ptl_size_t offset, ptl_size_t
 	       length <= bytes - offset;
 }
 
-/* Posts a call that has been checked. */
+/* PTL_MD_VOLATILE: the data of a put go with its command. The lines of the command. */
+static unsigned movement_copy(
+	const struct call *call, struct call_line *line, struct long_command *command)
+{
+	const struct region *region = visit_region(&call->visit);
+	const struct map memory = {
+		.start = region->start, .vector = region->vector, .length = region->length};
+
+	if (line->message != MESSAGE_STORE ||
+		!(call->ni->backings[call->visit.index].options & PTL_MD_VOLATILE))
+		return 2;
+	line->copied = true;
+	map_copy_out(&memory, line->local, command->further[1], line->length);
+	return 2 + (unsigned)(line->length + RING_BYTES - 1) / RING_BYTES;
+}
+
+/* Checks a call, and posts it. */
 static int movement_begin(const struct call *call, const struct movement *movement,
 	struct long_command *command, struct call_line *line)
 {
 	struct move *move = &command->command.move;
+	unsigned lines;
 
 	if (!range_is_good(call, movement->local_offset, movement->length) ||
 		!target_find(call, movement->target, move))
@@ -64,8 +81,9 @@ static int movement_begin(const struct call *call, const struct movement *moveme
 	line->local = movement->local_offset;
 	line->length = movement->length;
 	line->user = (uintptr_t)movement->user_ptr;
+	lines = movement_copy(call, line, command);
 	memcpy(command->further[0], line, sizeof(*line));
-	submission_post_lines(&call->visit.interface->submission, command, 2);
+	submission_post_lines(&call->visit.interface->submission, command, lines);
 	return PTL_OK;
 }
 

@@ -117,6 +117,37 @@ static void ptl_get__reads_every_size(void **state)
 	node_close(&there);
 }
 
+static void ptl_put__of_volatile_memory_takes_the_data_before_it_returns(void **state)
+{
+	ptl_iovec_t pieces[] = {{source, 3}, {source + 100, 61}};
+	const ptl_md_t vector = {.start = pieces,
+		.length = 2,
+		.options = PTL_IOVEC | PTL_MD_VOLATILE,
+		.eq_handle = PTL_EQ_NONE,
+		.ct_handle = PTL_CT_NONE};
+	struct node here, there;
+	ptl_handle_md_t mds[2];
+
+	(void)state;
+	pair_open(&here, &there, MATCHING);
+	mds[0] = md_make(&here, source, BYTES, PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE);
+	assert_ok(PtlMDBind(here.ni, &vector, &mds[1]));
+	assert_code(PtlPut(mds[0], 0, here.limits.max_volatile_size + 1, PTL_NO_ACK_REQ, there.id,
+			    0, 5, 0, NULL, 0),
+		PTL_ARG_INVALID);
+	entry_make(&there, target, 64, PTL_ME_OP_PUT, 5, NULL);
+	for (int i = 0; i < 1000; i++) {
+		memset(source, i, 200);
+		assert_ok(PtlPut(mds[i % 2], 0, 64, PTL_NO_ACK_REQ, there.id, 0, 5, 0, NULL, 0));
+		memset(source, i + 1, 200);
+		assert_int_equal(expect_event(there.eq, PTL_EVENT_PUT).mlength, 64);
+		for (int at = 0; at < 64; at++)
+			assert_int_equal(target[at], i & 0xff);
+	}
+	node_close(&here);
+	node_close(&there);
+}
+
 /* A put whose acknowledgement says this. */
 static void refused(const struct node *here, const struct node *there, ptl_handle_md_t md,
 	ptl_pt_index_t portal, ptl_ni_fail_t why)
@@ -351,6 +382,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ptl_put__moves_every_size_on_every_kind),
+		cmocka_unit_test(ptl_put__of_volatile_memory_takes_the_data_before_it_returns),
 		cmocka_unit_test(ptl_get__reads_every_size),
 		cmocka_unit_test(messages__that_are_refused_say_why_and_leave_no_trace),
 		cmocka_unit_test(messages__without_a_header_left_are_dropped_and_counted),

@@ -715,6 +715,7 @@ struct long_command rig_call_command(uint64_t descriptor, const struct rig_call 
 		.user = call->user,
 		.message = call->message,
 		.want = call->want,
+		.copied = call->copied != NULL,
 	};
 
 	command.command.move = (struct move){
@@ -728,6 +729,8 @@ struct long_command rig_call_command(uint64_t descriptor, const struct rig_call 
 		.value = call->value,
 	};
 	memcpy(command.further[0], &line, sizeof(line));
+	if (call->copied)
+		memcpy(command.further[1], call->copied, call->length);
 	return command;
 }
 
@@ -736,7 +739,8 @@ void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call
 	struct long_command command = rig_call_command(descriptor, call);
 
 	command.command.space = rig->space;
-	assert_true(ring_put_lines(segment_ring(rig->ring), &command, 2));
+	assert_true(
+		ring_put_lines(segment_ring(rig->ring), &command, call->copied ? RING_LINES : 2));
 	engine_poll(rig->engine);
 }
 

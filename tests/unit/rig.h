@@ -84,6 +84,7 @@ struct rig_call {
 	uint32_t portal, cookie;
 	uint64_t bits, offset, value, local, length, user;
 	uint8_t message, want;
+	const void *copied; /* a store's data that come with its command; NULL: the region's */
 };
 /* A search in Portal 0, with the words of struct rig_tier. */
 enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remove);

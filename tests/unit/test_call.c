@@ -119,6 +119,25 @@ static void store__says_what_was_asked_and_tells_when_it_was_sent(void **state)
 	expect_count(caller, 20, 0);
 }
 
+static void store__sends_the_data_that_came_with_it(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent;
+
+	rig_begin(caller->space, caller->descriptor,
+		&(struct rig_call){
+			.to = RIG_PEER,
+			.length = COPIED_MAX,
+			.message = MESSAGE_STORE,
+			.copied = data,
+		});
+	sent = fake_next();
+	assert_int_equal(sent->length, COPIED_MAX);
+	assert_memory_equal(sent->data, data, COPIED_MAX);
+	fake_finish(sent, TRANSPORT_OK);
+	expect_count(caller, COPIED_MAX, 0);
+}
+
 static void acknowledgement__comes_after_send(void **state)
 {
 	struct caller *caller = *state;
@@ -400,6 +419,7 @@ int main(void)
 #define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		test(store__says_what_was_asked_and_tells_when_it_was_sent),
+		test(store__sends_the_data_that_came_with_it),
 		test(acknowledgement__comes_after_send),
 		test(want__says_what_an_acknowledgement_does),
 		test(refusal__is_told_by_the_acknowledgement),
