@@ -82,7 +82,7 @@ void entry_free(struct space *space, uint32_t index)
 	entry->linked = false;
 	atomic_store_explicit(&entry->gate, 0, memory_order_release);
 	atomic_fetch_sub_explicit(
-		&segment_portal(segment, entry->portal)->length, 1, memory_order_release);
+		&segment_portal(segment, entry->portal)->length[0], 1, memory_order_release);
 	segment_give(segment, segment->free_entries, index);
 }
 

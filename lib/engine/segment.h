@@ -201,11 +201,12 @@ struct entry {
 static_assert(sizeof(struct match_entry) == CACHE_LINE, "match entry: one line");
 static_assert(sizeof(struct entry) == CACHE_LINE / 4, "the rest of four entries: one line");
 
-/* A Portal: the application counts entries on it, so that it can refuse a list that is too long
- * without waiting. */
+/* A Portal: the application counts entries on its lists, so that it can refuse a list that is too
+ * long without waiting. */
 struct portal {
-	/* shared: application adds before it attaches, poll core subtracts */
-	_Atomic uint32_t length;
+	/* by tier; the first alone where there are none. shared: application adds before it
+	 * attaches, poll core subtracts */
+	_Atomic uint32_t length[TIERS];
 	/* SPACE_TIERS, enum portal_state. shared: the application makes CLAIMED of FREE, all else
 	 * is the poll core's */
 	_Atomic uint32_t state;

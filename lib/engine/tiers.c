@@ -143,8 +143,8 @@ static void entry_detach(struct space *space, struct region *region)
 	entry->linked = false;
 	region->state = REGION_LEAVING;
 	atomic_store_explicit(&entry->gate, 0, memory_order_release);
-	atomic_fetch_sub_explicit(
-		&segment_portal(space->segment, entry->portal)->length, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&segment_portal(space->segment, entry->portal)->length[tier], 1,
+		memory_order_release);
 }
 
 static void entry_give(struct space *space, struct region *region)
@@ -209,8 +209,9 @@ static void entry_drop(struct space *space, struct region *region)
 {
 	const struct entry *entry = segment_entry(space->segment, region_number(space, region));
 
+	/* of the first tier: what was kept is for its entries */
 	atomic_fetch_sub_explicit(
-		&segment_portal(space->segment, entry->portal)->length, 1, memory_order_release);
+		&segment_portal(space->segment, entry->portal)->length[0], 1, memory_order_release);
 	region->state = REGION_LEAVING;
 	entry_settle(space, region);
 }

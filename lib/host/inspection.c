@@ -190,13 +190,22 @@ static void look_engine(struct interface *interface, void *context)
 	transport_describe(engine_transport(interface->engine), &look->transport);
 }
 
+static bool portal_is_used(const struct segment *segment, uint32_t index)
+{
+	const struct portal *portal = segment_portal(segment, index);
+
+	for (unsigned tier = 0; tier < TIERS; tier++)
+		if (atomic_load_explicit(&portal->length[tier], memory_order_relaxed) != 0)
+			return true;
+	return false;
+}
+
 static uint32_t portals_in_use(const struct segment *segment)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < segment->limits.portals; i++)
-		count += atomic_load_explicit(
-				 &segment_portal(segment, i)->length, memory_order_relaxed) != 0;
+		count += portal_is_used(segment, i);
 	return count;
 }
 
@@ -317,8 +326,7 @@ void tell_poll(struct interface *interface, struct page page, struct report *rep
 
 static bool portal_in_use(struct segment *segment, uint32_t index)
 {
-	return atomic_load_explicit(
-		       &segment_portal(segment, index)->length, memory_order_relaxed) != 0;
+	return portal_is_used(segment, index);
 }
 
 struct portal_look {

@@ -19,7 +19,7 @@ struct criteria {
 /* One entry more on a Portal; false when its list is as long as it may be. */
 static bool portal_grow(struct segment *segment, uint32_t index)
 {
-	_Atomic uint32_t *length = &segment_portal(segment, index)->length;
+	_Atomic uint32_t *length = &segment_portal(segment, index)->length[0];
 
 	if (atomic_fetch_add_explicit(length, 1, memory_order_acquire) <
 		segment->limits.list_length)
@@ -30,7 +30,8 @@ static bool portal_grow(struct segment *segment, uint32_t index)
 
 static void portal_shrink(struct segment *segment, uint32_t index)
 {
-	atomic_fetch_sub_explicit(&segment_portal(segment, index)->length, 1, memory_order_release);
+	atomic_fetch_sub_explicit(
+		&segment_portal(segment, index)->length[0], 1, memory_order_release);
 }
 
 /* The first Portal from the last on whose list is empty, now with one entry; INDEX_NONE: none is.
@@ -42,7 +43,7 @@ static uint32_t portal_claim(struct segment *segment)
 
 	while (i-- > 0) {
 		length = 0;
-		if (atomic_compare_exchange_strong_explicit(&segment_portal(segment, i)->length,
+		if (atomic_compare_exchange_strong_explicit(&segment_portal(segment, i)->length[0],
 			    &length, 1, memory_order_acquire, memory_order_relaxed))
 			return i;
 	}

@@ -116,11 +116,11 @@ static bool portal_is_open(const struct call *call, ptl_pt_index_t index)
 	return state == PORTAL_ENABLED || state == PORTAL_DISABLED;
 }
 
-/* An index for an entry of a portal; INDEX_NONE: a limit is reached. */
-static uint32_t entry_take(const struct call *call, ptl_pt_index_t portal)
+/* An index for an entry of a list of a portal; INDEX_NONE: a limit is reached. */
+static uint32_t entry_take(const struct call *call, ptl_pt_index_t portal, ptl_list_t list)
 {
 	struct segment *segment = call->visit.segment;
-	_Atomic uint32_t *length = &segment_portal(segment, portal)->length;
+	_Atomic uint32_t *length = &segment_portal(segment, portal)->length[list];
 	uint32_t index = segment_take(segment, segment->free_entries);
 
 	if (index == INDEX_NONE)
@@ -149,7 +149,7 @@ static int entry_append(const struct call *call, ptl_pt_index_t portal, const pt
 	code = extent_make(call->ni, me->start, me->length, me->options & PTL_IOVEC, &extent);
 	if (code != PTL_OK)
 		return code;
-	index = entry_take(call, portal);
+	index = entry_take(call, portal, list);
 	if (index == INDEX_NONE) {
 		free(extent.vector);
 		return PTL_NO_SPACE;

@@ -51,6 +51,34 @@ static void ptl_pt_alloc__refuses_bad_arguments(void **state)
 	node_close(&other);
 }
 
+static void lists__have_a_limit_each(void **state)
+{
+	ptl_me_t me = {.start = memory,
+		.length = 1,
+		.ct_handle = PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT,
+		.match_id = ANYONE};
+	ptl_handle_me_t handles[2][3], none;
+	struct node node;
+
+	(void)state;
+	setenv("PTL_LIM_MAX_LIST_SIZE", "3", 1);
+	node_open(&node, 0, MATCHING);
+	unsetenv("PTL_LIM_MAX_LIST_SIZE");
+	for (int round = 0; round < 2; round++) {
+		for (ptl_list_t list = PTL_PRIORITY_LIST; list <= PTL_OVERFLOW_LIST; list++) {
+			for (int i = 0; i < 3; i++)
+				assert_ok(PtlMEAppend(
+					node.ni, 0, &me, list, NULL, &handles[list][i]));
+			assert_code(PtlMEAppend(node.ni, 0, &me, list, NULL, &none), PTL_NO_SPACE);
+		}
+		for (int i = 0; i < 6; i++)
+			assert_ok(PtlMEUnlink(handles[i / 3][i % 3]));
+	}
+	node_close(&node);
+}
+
 static void ptl_pt_free__refuses_a_portal_with_entries(void **state)
 {
 	ptl_handle_me_t me;
@@ -334,6 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(portals__are_taken_by_index_or_from_the_lowest),
 		cmocka_unit_test(ptl_pt_alloc__refuses_bad_arguments),
+		cmocka_unit_test(lists__have_a_limit_each),
 		cmocka_unit_test(ptl_pt_free__refuses_a_portal_with_entries),
 		cmocka_unit_test(
 			entries__are_refused_by_the_other_kind_of_list_and_without_a_portal),

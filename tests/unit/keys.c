@@ -177,7 +177,7 @@ static int key_offer(const struct visit *visit, uint64_t key, void *memory, size
 		segment_give(segment, segment->free_entries, index);
 		return KEYS_FULL;
 	}
-	atomic_fetch_add(&segment_portal(segment, 0)->length, 1);
+	atomic_fetch_add(&segment_portal(segment, 0)->length[0], 1);
 	entry_make(visit, key, index, &entry);
 	value->entry = index;
 	value->entry_generation = entry.object.generation;

@@ -192,7 +192,7 @@ static struct command entry_command(
 	command.object.generation = segment_generation(segment);
 	command.object.portal = from->portal;
 	atomic_store(&entry->gate, gate_make(command.object.generation, 0));
-	atomic_fetch_add(&segment_portal(segment, from->portal)->length, 1);
+	atomic_fetch_add(&segment_portal(segment, from->portal)->length[0], 1);
 	return command;
 }
 
@@ -610,7 +610,7 @@ uint64_t rig_append(struct rig *rig, const struct rig_tier *tier)
 	append.object.generation = segment_generation(segment);
 	append.object.portal = tier->portal;
 	atomic_store(&segment_entry(segment, index)->gate, gate_make(append.object.generation, 0));
-	atomic_fetch_add(&segment_portal(segment, tier->portal)->length, 1);
+	atomic_fetch_add(&segment_portal(segment, tier->portal)->length[tier->tier], 1);
 	rig_do(rig, &append);
 	return handle_make(HANDLE_ENTRY, RIG_INTERFACE + 1, index, append.object.generation);
 }

@@ -14,7 +14,7 @@ static char memory[8];
 
 static uint32_t portal_length(const struct rig *rig, uint32_t portal)
 {
-	return atomic_load(&segment_portal(rig->segment, portal)->length);
+	return atomic_load(&segment_portal(rig->segment, portal)->length[0]);
 }
 
 /* The list of Portal 0 is these entries, in this order. */
