@@ -246,7 +246,7 @@ struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan)
 			return NULL;
 		log_error("PTL_IFACE_NAME=%s: DPDK cannot make this device (%s): write it as after "
 			  "--vdev, such as "
-			  "net_memif0,role=client,socket=/tmp/x",
+			  "net_memif0,role=client,socket=/run/vpp/memif.sock",
 			string, eal_reason(why, sizeof(why)));
 		return NULL;
 	}

@@ -618,20 +618,23 @@ static unsigned switch_outward(struct switch_state *state)
 
 /* --- what comes beside frames --- */
 
-/* What a process that has ended had sent before. */
+/* The frames that a process had sent before it ended: at most as many as its ring holds, because
+ * another process may have the memory and go on. */
 static void client_drain(struct switch_state *state, struct client *client)
 {
 	struct rte_mbuf *frames[QUANTUM];
+	unsigned left = PAIR_SLOTS;
 	uint16_t count;
 
 	do {
-		uint32_t room = HELD_MAX - state->held_count;
+		unsigned room = RTE_MIN(HELD_MAX - state->held_count, QUANTUM);
 
-		count = pair_receive(client->pair, frames, (uint16_t)RTE_MIN(room, QUANTUM));
+		count = pair_receive(client->pair, frames, (uint16_t)RTE_MIN(room, left));
 		for (uint16_t n = 0; n < count; n++)
 			switch_forward(state, client, frames[n]);
 		switch_push(state);
-	} while (count > 0);
+		left -= count;
+	} while (count > 0 && left > 0);
 }
 
 /* Clients first: what is accepted afterwards may free them. */

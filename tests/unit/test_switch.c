@@ -31,6 +31,8 @@ static char name[32];    /* of the "card" */
 static struct port *far; /* the other end of the wire */
 static struct switch_state *the_switch;
 static pthread_t thread;
+static enum switch_verdict (*attest_by)(
+	const uint8_t *frame, uint32_t length, const struct switch_identity *who) = attest;
 
 static void need_root(void)
 {
@@ -58,7 +60,7 @@ static void begin_stopped(void)
 		.ethertype = FRAME_ETHERTYPE,
 		.mode = 0666,
 		.group = (gid_t)-1,
-		.attest = attest};
+		.attest = attest_by};
 
 	need_root();
 	far = loop_open("switch", 0);
@@ -502,6 +504,64 @@ static void switch_run__drops_a_process_that_scribbles_and_serves_the_others(voi
 	end();
 }
 
+/* Memory of a process that has ended, in which another one goes on: attest_and_refill() sends a
+ * frame for each that the switch takes, so there is always a next one. */
+static struct pair *refilled;
+static struct rte_mbuf *refill;
+
+static void refill_send(void)
+{
+	rte_mbuf_refcnt_update(refill, 1);
+	assert_int_equal(pair_transmit(refilled, &refill, 1), 1);
+}
+
+static enum switch_verdict attest_and_refill(
+	const uint8_t *frame, uint32_t length, const struct switch_identity *who)
+{
+	if (who->pid == 5)
+		refill_send();
+	return attest(frame, length, who);
+}
+
+static bool one_is_left(const struct switch_count *count)
+{
+	return count->processes == 1;
+}
+
+static void switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end(void **state)
+{
+	struct claim claim;
+	struct rogue rogue;
+	struct port *one;
+
+	(void)state;
+	attest_by = attest_and_refill;
+	begin();
+	one = open_as(1);
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+	switch_stop(the_switch);
+	pthread_join(thread, NULL);
+	claim = honest(one, NID, 1);
+	claim.pid = 5;
+	claim.uid = NOBODY;
+	refill = claim_make(one, &claim, 1);
+	refilled = pair_open(rogue.memory, 0, one->pool, one->frame_size);
+	for (unsigned n = 0; n < PAIR_SLOTS; n++)
+		refill_send();
+	close(rogue.socket);
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	look_until(one_is_left);
+	assert_true(look().dropped[SWITCH_UID] >= PAIR_SLOTS);
+	rte_pktmbuf_free(refill);
+	pair_close(refilled); /* the memory, too */
+	close(rogue.files[0]);
+	close(rogue.files[1]);
+	port_close(one);
+	end();
+	attest_by = attest;
+}
+
 static bool ten_silent(const struct switch_count *count)
 {
 	return count->refused[GATE_SILENT] >= 10;
@@ -625,6 +685,8 @@ int main(void)
 		cmocka_unit_test(switch_run__refuses_memory_that_could_be_taken_away),
 		cmocka_unit_test(switch_run__refuses_nonsense),
 		cmocka_unit_test(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
+		cmocka_unit_test(
+			switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
 		cmocka_unit_test(switch_run__hangs_up_on_the_silent),
 		cmocka_unit_test(switch_run__limits_the_processes_of_a_user),
 		cmocka_unit_test(gate_receive__calls_a_switch_that_was_started_again),
