@@ -56,6 +56,8 @@
 #define QUANTUM         32u  /* frames of a user in a turn, W3 */
 #define HELD_MAX        256u /* frames */
 #define HELD_TIME       (10 * MILLISECOND)
+#define ENDED_MAX       256u
+#define ENDED_TIME      (100 * MILLISECOND) /* long enough for a process that calls again */
 #define TICK            MILLISECOND
 #define TICK_TURNS      32u
 #define SPIN_TIME       (50 * MICROSECOND) /* without work, before a sleep */
@@ -89,6 +91,12 @@ struct half_open {
 	int socket;
 	uid_t uid;
 	uint64_t deadline;
+};
+
+/* A process that has ended (W6). */
+struct ended {
+	struct switch_identity identity;
+	uint64_t time;
 };
 
 /* What switch_look() wants. */
@@ -128,6 +136,7 @@ struct switch_state {
 	struct rte_mbuf *held[HELD_MAX];
 	struct user *users[USERS_MAX];
 	struct client *buckets[BUCKETS];
+	struct ended ended[ENDED_MAX]; /* each has one place, by its process id */
 };
 
 /* --- processes --- */
@@ -199,6 +208,20 @@ static void client_end(struct switch_state *state, struct client *client)
 	state->client_count--;
 }
 
+static struct ended *ended_of(struct switch_state *state, uint32_t pid)
+{
+	return &state->ended[pid % ENDED_MAX];
+}
+
+/* Its socket says that it has ended. */
+static void client_leave(struct switch_state *state, struct client *client)
+{
+	if (client->identity.life != 0)
+		*ended_of(state, client->link.pid) =
+			(struct ended){client->identity, glue_now(NULL)};
+	client_end(state, client);
+}
+
 /* Takes wake-ups off its socket; true: it has ended. */
 static bool client_hear(struct client *client)
 {
@@ -221,7 +244,7 @@ static bool pid_free(struct switch_state *state, uint32_t pid)
 		return true;
 	if (!client_hear(client))
 		return false;
-	client_end(state, client);
+	client_leave(state, client);
 	return true;
 }
 
@@ -360,6 +383,8 @@ static enum gate_verdict client_enter(struct switch_state *state, int socket,
 	client->next = *bucket;
 	*bucket = client;
 	state->client_count++;
+	if (ended_of(state, pid)->identity.pid == pid)
+		ended_of(state, pid)->identity.life = 0;
 	return GATE_WELCOME;
 }
 
@@ -503,6 +528,50 @@ static void client_give(struct switch_state *state, struct client *client, struc
 	rte_pktmbuf_free(frame);
 }
 
+/* There is room. */
+static void frame_hold(struct switch_state *state, struct rte_mbuf *frame)
+{
+	if (state->held_count == 0)
+		state->held_since = glue_now(NULL);
+	state->held[state->held_count++] = frame;
+}
+
+/* The answer to a frame for a process that is not here (W6). NULL: there is none. */
+static struct rte_mbuf *farewell_make(
+	struct switch_state *state, const struct rte_mbuf *frame, uint32_t pid)
+{
+	const struct ended *ended = ended_of(state, pid);
+	uint8_t bytes[FAREWELL_BYTES];
+	struct rte_mbuf *answer;
+	uint32_t length;
+
+	if (ended->identity.life == 0 || ended->identity.pid != pid || frame->nb_segs != 1 ||
+		glue_now(NULL) - ended->time < ENDED_TIME)
+		return NULL;
+	length = state->options.farewell(
+		rte_pktmbuf_mtod(frame, const uint8_t *), frame->data_len, &ended->identity, bytes);
+	answer = length > 0 ? rte_pktmbuf_alloc(state->port->pool) : NULL;
+	if (!answer)
+		return NULL;
+	memcpy(rte_pktmbuf_mtod(answer, void *), bytes, length);
+	answer->data_len = (uint16_t)length;
+	answer->pkt_len = length;
+	state->count.farewells++;
+	return answer;
+}
+
+/* A frame of the port for a process that is not here. */
+static void frame_unknown(struct switch_state *state, struct rte_mbuf *frame, uint32_t pid)
+{
+	struct rte_mbuf *answer =
+		state->held_count < HELD_MAX ? farewell_make(state, frame, pid) : NULL;
+
+	if (answer)
+		frame_hold(state, answer);
+	state->count.unknown++;
+	rte_pktmbuf_free(frame);
+}
+
 /* From the port to processes. */
 static unsigned switch_inward(struct switch_state *state)
 {
@@ -510,17 +579,19 @@ static unsigned switch_inward(struct switch_state *state)
 	uint16_t count = port_receive(state->port, frames, BURST);
 
 	for (uint16_t n = 0; n < count; n++) {
-		struct client *client = NULL;
+		struct client *client;
 		uint32_t pid;
 
-		if (frame_target(state, frames[n], &pid))
-			client = client_find(state, pid);
-		if (client) {
-			client_give(state, client, frames[n]);
-		} else {
+		if (!frame_target(state, frames[n], &pid)) {
 			state->count.unknown++;
 			rte_pktmbuf_free(frames[n]);
+			continue;
 		}
+		client = client_find(state, pid);
+		if (client)
+			client_give(state, client, frames[n]);
+		else
+			frame_unknown(state, frames[n], pid);
 	}
 	state->count.from_port += count;
 	return count;
@@ -556,25 +627,25 @@ static void switch_forward(
 {
 	enum switch_verdict verdict = state->options.attest(
 		rte_pktmbuf_mtod(frame, const uint8_t *), frame->data_len, &client->identity);
-	struct client *other = NULL;
+	struct client *other;
+	struct rte_mbuf *answer;
 	uint32_t pid;
 
 	if (verdict != SWITCH_FINE) {
 		state->count.dropped[verdict]++;
 		client->dropped++;
 		rte_pktmbuf_free(frame);
-		return;
-	}
-	if (frame_target(state, frame, &pid))
-		other = client_find(state, pid);
-	if (other) {
+	} else if (!frame_target(state, frame, &pid)) {
+		frame_hold(state, frame);
+	} else if ((other = client_find(state, pid))) {
 		state->count.between++;
 		client_give(state, other, frame);
-		return;
+	} else if ((answer = farewell_make(state, frame, pid))) {
+		client_give(state, client, answer);
+		rte_pktmbuf_free(frame);
+	} else {
+		frame_hold(state, frame);
 	}
-	if (state->held_count == 0)
-		state->held_since = glue_now(NULL);
-	state->held[state->held_count++] = frame;
 }
 
 /* What a user sends, up to its quantum and what can be held. */
@@ -651,7 +722,7 @@ static void switch_hear(struct switch_state *state)
 		others |= !client;
 		if (client && client_hear(client)) {
 			client_drain(state, client);
-			client_end(state, client);
+			client_leave(state, client);
 		}
 	}
 	if (others)

@@ -13,6 +13,9 @@
  * W4. Nothing of the state is needed after a restart: processes call again (G1 of gate.h).
  * W5. A frame for a process that is not here leaves by the port, also when it names this node:
  *     another process may have a socket of its own there.
+ * W6. A process that ends without a word is answered for: who still sends to its life is told that
+ *     it is over, once it has been away for so long that it does not just call again. The switch
+ *     remembers 256 of those lives.
  */
 #ifndef PMD_GLUE_SWITCH_H
 #define PMD_GLUE_SWITCH_H
@@ -40,6 +43,8 @@ enum switch_verdict {
 		SWITCH_VERDICTS
 };
 
+#define FAREWELL_BYTES 96u
+
 struct port;
 
 /* Who a process is. */
@@ -49,6 +54,7 @@ struct switch_identity {
 	uint32_t uid;
 	uint8_t address[6];
 	uint16_t vlan;
+	uint32_t life; /* as its frames say; 0: it has sent none */
 };
 
 struct switch_options {
@@ -60,9 +66,13 @@ struct switch_options {
 	uint16_t ethertype;
 	mode_t mode; /* of the socket */
 	gid_t group; /* its group; (gid_t)-1: as it is */
-	/* Looks at a frame of a process, which nobody else can change. */
+	/* Looks at a frame of a process, which nobody else can change, and learns its life. */
 	enum switch_verdict (*attest)(
-		const uint8_t *frame, uint32_t length, const struct switch_identity *who);
+		const uint8_t *frame, uint32_t length, struct switch_identity *who);
+	/* Writes an answer of up to FAREWELL_BYTES to a frame for a process that has ended (W6),
+	 * and returns its bytes; 0: there is none. */
+	uint32_t (*farewell)(const uint8_t *frame, uint32_t length,
+		const struct switch_identity *ended, uint8_t *answer);
 };
 
 struct switch_state;
@@ -82,6 +92,7 @@ struct switch_count {
 	uint64_t unknown;            /* frames of the port for no process here */
 	uint64_t full;               /* frames that a process did not take */
 	uint64_t lost;               /* frames that the port did not take */
+	uint64_t farewells;          /* answers for processes that have ended */
 	uint64_t dropped[SWITCH_VERDICTS];
 	uint64_t refused[GATE_VERDICTS];
 	uint64_t broken; /* processes that broke the rules of their pairs */

@@ -6,15 +6,17 @@
  */
 #include "attest.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <wire/encapsulation.h>
 #include <wire/frame.h>
 #include <wire/message.h>
 
-#define VLAN_TYPE 0x8100
-#define TYPE_AT   (2 * FRAME_ADDRESS_BYTES)
-#define TAG_VLAN  0x0fff
+#define VLAN_TYPE     0x8100
+#define GROUP_ADDRESS 1
+#define TYPE_AT       (2 * FRAME_ADDRESS_BYTES)
+#define TAG_VLAN      0x0fff
 
 static uint16_t type_read(const uint8_t *frame, uint32_t at)
 {
@@ -67,7 +69,7 @@ static bool messages_are(const struct frame_view *frame, uint32_t uid)
 	return true;
 }
 
-enum switch_verdict attest(const uint8_t *frame, uint32_t length, const struct switch_identity *who)
+enum switch_verdict attest(const uint8_t *frame, uint32_t length, struct switch_identity *who)
 {
 	uint32_t at = transport_at(frame, length, who->vlan);
 	struct frame_view view;
@@ -82,5 +84,46 @@ enum switch_verdict attest(const uint8_t *frame, uint32_t length, const struct s
 		return SWITCH_NID;
 	if (view.header->source_pid != who->pid)
 		return SWITCH_PID;
-	return messages_are(&view, who->uid) ? SWITCH_FINE : SWITCH_UID;
+	if (!messages_are(&view, who->uid))
+		return SWITCH_UID;
+	who->life = view.header->source_incarnation;
+	return SWITCH_FINE;
 }
+
+/* The psn that is refused is in flight, which proves the answer (doc/wire.md, section 8). */
+static struct frame bye_make(const struct frame_header *refused)
+{
+	return (struct frame){.type = FRAME_BYE,
+		.flags = FRAME_ACK_VALID,
+		.length = FRAME_HEADER_BYTES,
+		.destination_nid = refused->source_nid,
+		.destination_pid = refused->source_pid,
+		.source_nid = refused->destination_nid,
+		.source_pid = refused->destination_pid,
+		.source_incarnation = refused->destination_incarnation,
+		.destination_incarnation = refused->source_incarnation,
+		.ack = refused->psn,
+		.ack_stream = refused->stream};
+}
+
+uint32_t farewell(
+	const uint8_t *frame, uint32_t length, const struct switch_identity *ended, uint8_t *answer)
+{
+	uint32_t at = transport_at(frame, length, ended->vlan);
+	struct frame_view view;
+	struct frame bye;
+
+	if (at == 0 || (frame[FRAME_ADDRESS_BYTES] & GROUP_ADDRESS) != 0 ||
+		frame_decode(frame + at, length - at, &view) != FRAME_OK ||
+		frame_type(view.header) != FRAME_DATA ||
+		view.header->destination_incarnation != ended->life)
+		return 0;
+	memcpy(answer, frame, at); /* the VLAN's tag, too */
+	memcpy(answer, frame + FRAME_ADDRESS_BYTES, FRAME_ADDRESS_BYTES);
+	memcpy(answer + FRAME_ADDRESS_BYTES, ended->address, FRAME_ADDRESS_BYTES);
+	bye = bye_make(view.header);
+	frame_encode(&bye, answer + at);
+	return at + FRAME_HEADER_BYTES;
+}
+static_assert(FRAME_ETHERNET_BYTES + ENCAPSULATION_TAG_BYTES + FRAME_HEADER_BYTES <= FAREWELL_BYTES,
+	"an answer has room");

@@ -179,6 +179,7 @@ static void counters_tell(struct report *report, const struct switch_count *coun
 	report_number(report, "frames_for_nobody_here", count->unknown);
 	report_number(report, "frames_processes_did_not_take", count->full);
 	report_number(report, "frames_port_did_not_take", count->lost);
+	report_number(report, "answers_for_ended_processes", count->farewells);
 	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
 		report_number(report, dropped[n], count->dropped[n]);
 	for (unsigned n = 1; n < GATE_VERDICTS; n++)
@@ -253,7 +254,8 @@ static struct switch_state *open_all(const struct options *options)
 		.vlan = outer.vlan,
 		.mode = options->group == (gid_t)-1 ? MODE_ALL : MODE_GROUP,
 		.group = options->group,
-		.attest = attest};
+		.attest = attest,
+		.farewell = farewell};
 	struct port_selection selection;
 	struct switch_state *state;
 

@@ -32,7 +32,7 @@ static struct port *far; /* the other end of the wire */
 static struct switch_state *the_switch;
 static pthread_t thread;
 static enum switch_verdict (*attest_by)(
-	const uint8_t *frame, uint32_t length, const struct switch_identity *who) = attest;
+	const uint8_t *frame, uint32_t length, struct switch_identity *who) = attest;
 
 static void need_root(void)
 {
@@ -60,7 +60,8 @@ static void begin_stopped(void)
 		.ethertype = FRAME_ETHERTYPE,
 		.mode = 0666,
 		.group = (gid_t)-1,
-		.attest = attest_by};
+		.attest = attest_by,
+		.farewell = farewell};
 
 	need_root();
 	far = loop_open("switch", 0);
@@ -130,6 +131,7 @@ static struct port *open_user(uint32_t pid, uid_t uid)
 struct claim {
 	uint32_t nid, pid, uid;
 	uint32_t to_nid, to_pid;
+	uint32_t life, to_life;
 	uint8_t kind;       /* of the message */
 	uint8_t address;    /* added to its last byte */
 	uint16_t ethertype; /* 0: Postern's */
@@ -147,7 +149,11 @@ static struct rte_mbuf *claim_make(struct port *port, const struct claim *claim,
 		.destination_nid = claim->to_nid,
 		.destination_pid = claim->to_pid,
 		.source_nid = claim->nid,
-		.source_pid = claim->pid};
+		.source_pid = claim->pid,
+		.source_incarnation = claim->life,
+		.destination_incarnation = claim->to_life,
+		.psn = 77,
+		.stream = 3};
 	uint8_t encoded[MESSAGE_HEADER_BYTES];
 	struct rte_mbuf *mbuf = frame_make(port, port == far || !far ? everybody : far->address,
 		FRAME_ETHERNET_BYTES + frame.length, 0);
@@ -516,7 +522,7 @@ static void refill_send(void)
 }
 
 static enum switch_verdict attest_and_refill(
-	const uint8_t *frame, uint32_t length, const struct switch_identity *who)
+	const uint8_t *frame, uint32_t length, struct switch_identity *who)
 {
 	if (who->pid == 5)
 		refill_send();
@@ -560,6 +566,83 @@ static void switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_en
 	port_close(one);
 	end();
 	attest_by = attest;
+}
+
+/* Sends to a process until somebody answers that it has ended; returns the answer. */
+static struct rte_mbuf *farewell_of(struct port *asker, const struct claim *claim)
+{
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	struct rte_mbuf *answer = NULL;
+
+	do {
+		port_send(asker, claim_make(asker, claim, 0));
+		(void)port_receive(asker, &answer, 1);
+		assert_true(glue_now(NULL) < end);
+		sched_yield();
+	} while (!answer);
+	return answer;
+}
+
+static void farewell_check(struct rte_mbuf *answer, const struct port *asker)
+{
+	const uint8_t *bytes = rte_pktmbuf_mtod(answer, const uint8_t *);
+	struct frame_view view;
+
+	assert_int_equal(answer->pkt_len, FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES);
+	assert_memory_equal(bytes, asker->address, 6);
+	assert_int_equal(
+		frame_decode(bytes + FRAME_ETHERNET_BYTES, FRAME_HEADER_BYTES, &view), FRAME_OK);
+	assert_int_equal(frame_type(view.header), FRAME_BYE);
+	assert_int_equal(view.header->source_nid, NID);
+	assert_int_equal(view.header->source_pid, 5);
+	assert_int_equal(view.header->source_incarnation, 1234);
+	assert_int_equal(view.header->destination_incarnation, 99);
+	assert_int_equal(view.header->ack, 77);
+	assert_int_equal(view.header->ack_stream, 3);
+	rte_pktmbuf_free(answer);
+}
+
+/* W6. */
+static void switch_run__answers_for_a_process_that_has_ended(void **state)
+{
+	struct claim own, others;
+	struct port *dying, *one;
+	uint64_t told;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	dying = open_user(5, NOBODY);
+	own = honest(dying, FAR_NID, 1);
+	own.life = 1234;
+	port_send(dying, claim_make(dying, &own, 1));
+	expect(far, 1);
+	port_close(dying);
+	others = (struct claim){.nid = FAR_NID,
+		.pid = 1,
+		.life = 99,
+		.to_nid = NID,
+		.to_pid = 5,
+		.to_life = 1234,
+		.kind = MESSAGE_PUT};
+	farewell_check(farewell_of(far, &others), far);
+	/* To a process of this machine as well. What it sent before went out (W5). */
+	others.nid = NID;
+	others.uid = one->uid;
+	farewell_check(farewell_of(one, &others), one);
+	/* Not for another life, nor once somebody has its process id. */
+	told = look().farewells;
+	others.nid = FAR_NID;
+	others.to_life = 1235;
+	port_send(far, claim_make(far, &others, 0));
+	dying = open_user(5, NOBODY);
+	others.to_life = 1234;
+	port_send(far, claim_make(far, &others, 7));
+	expect(dying, 7);
+	assert_int_equal(look().farewells, told);
+	port_close(dying);
+	port_close(one);
+	end();
 }
 
 static bool ten_silent(const struct switch_count *count)
@@ -687,6 +770,7 @@ int main(void)
 		cmocka_unit_test(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
 		cmocka_unit_test(
 			switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
+		cmocka_unit_test(switch_run__answers_for_a_process_that_has_ended),
 		cmocka_unit_test(switch_run__hangs_up_on_the_silent),
 		cmocka_unit_test(switch_run__limits_the_processes_of_a_user),
 		cmocka_unit_test(gate_receive__calls_a_switch_that_was_started_again),
