@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* entry.c - list entries and match list entries: PtlLEAppend, PtlLEUnlink, PtlMEAppend,
- * PtlMEUnlink. A list entry is a match list entry that matches everything. */
+/* entry.c - list entries and match list entries: PtlLEAppend, PtlLEUnlink, PtlLESearch,
+ * PtlMEAppend, PtlMEUnlink, PtlMESearch. A list entry is a match list entry that matches
+ * everything. */
 #include <p4/interface.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #define ME_OPTIONS (PTL_ME_APPEND_OPTIONS_MASK | PTL_ME_ACK_DISABLE)
 #define LE_OPTIONS (PTL_LE_APPEND_OPTIONS_MASK | PTL_LE_ACK_DISABLE)
@@ -14,9 +16,11 @@
 	(TIER_BIT(TIER_GET_KEPT) | TIER_BIT(TIER_PUT_KEPT) | TIER_BIT(TIER_ATOMIC_KEPT) |          \
 		TIER_BIT(TIER_FETCH_KEPT))
 
-/* Which events of an entry are logged: bits of enum tier_event. */
+/* Which events of an entry or a search are logged: bits of enum tier_event. SEARCH tells that
+ * something was found, or that nothing was: the latter stands for either kind of event. */
 static uint32_t entry_log(unsigned options)
 {
+	const unsigned both = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_OVER_DISABLE;
 	uint32_t log = 0;
 
 	if (!(options & PTL_ME_EVENT_COMM_DISABLE))
@@ -24,6 +28,10 @@ static uint32_t entry_log(unsigned options)
 	if (!(options & PTL_ME_EVENT_OVER_DISABLE))
 		log |= EVENTS_OF_KEPT;
 	log = log << TIER_EVENTS | (options & PTL_ME_EVENT_SUCCESS_DISABLE ? 0 : log);
+	if (!(options & PTL_ME_EVENT_COMM_DISABLE))
+		log |= TIER_BIT(TIER_SEARCH);
+	if ((options & both) != both)
+		log |= TIER_BIT_FAILED(TIER_SEARCH);
 	if (!(options & PTL_ME_EVENT_LINK_DISABLE))
 		log |= TIER_BIT(TIER_LINK);
 	if (!(options & PTL_ME_EVENT_UNLINK_DISABLE))
@@ -133,20 +141,27 @@ static uint32_t entry_take(const struct call *call, ptl_pt_index_t portal, ptl_l
 	return INDEX_NONE;
 }
 
+/* Checks what an entry for a portal says. The pieces of *extent are the caller's. */
+static int entry_check(const struct call *call, ptl_pt_index_t portal, const ptl_me_t *me,
+	uint64_t *counter, struct extent *extent)
+{
+	*counter = 0;
+	if (!portal_is_open(call, portal))
+		return PTL_ARG_INVALID;
+	if (me->ct_handle != PTL_CT_NONE &&
+		(*counter = call_object(call, me->ct_handle, NAME_COUNTER)) == 0)
+		return PTL_ARG_INVALID;
+	return extent_make(call->ni, me->start, me->length, me->options & PTL_IOVEC, extent);
+}
+
 static int entry_append(const struct call *call, ptl_pt_index_t portal, const ptl_me_t *me,
 	ptl_list_t list, void *user_ptr, ptl_handle_me_t *me_handle)
 {
-	uint64_t counter = 0;
+	uint64_t counter;
 	struct extent extent;
 	uint32_t index;
-	int code;
+	int code = entry_check(call, portal, me, &counter, &extent);
 
-	if (!portal_is_open(call, portal) || list > PTL_OVERFLOW_LIST)
-		return PTL_ARG_INVALID;
-	if (me->ct_handle != PTL_CT_NONE &&
-		(counter = call_object(call, me->ct_handle, NAME_COUNTER)) == 0)
-		return PTL_ARG_INVALID;
-	code = extent_make(call->ni, me->start, me->length, me->options & PTL_IOVEC, &extent);
 	if (code != PTL_OK)
 		return code;
 	index = entry_take(call, portal, list);
@@ -158,8 +173,48 @@ static int entry_append(const struct call *call, ptl_pt_index_t portal, const pt
 	return PTL_OK;
 }
 
+/* Fills in what a search asks for, of an entry that it looks for messages to. */
+static void search_fill(const struct call *call, struct search_lines *lines, const ptl_me_t *me,
+	uint64_t counter, uint64_t length)
+{
+	struct attachment attachment;
+	struct match_entry match;
+
+	entry_fill_attachment(&attachment, me, PTL_PRIORITY_LIST, counter);
+	entry_fill_match(call, &match, me);
+	lines->bits = match.bits;
+	lines->ignore = match.ignore;
+	lines->nid = match.nid;
+	lines->pid = match.pid;
+	lines->counter = counter;
+	lines->length = length;
+	lines->min_free = attachment.min_free;
+	lines->log = entry_log(me->options);
+	lines->counts = attachment.counts;
+	lines->flags = attachment.flags;
+	lines->options = entry_options(me->options);
+}
+
+static int entry_search(const struct call *call, ptl_pt_index_t portal, const ptl_me_t *me,
+	ptl_search_op_t op, void *user_ptr)
+{
+	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
+	struct search_lines lines = {.user = (uintptr_t)user_ptr, .remove = op};
+	uint64_t counter;
+	struct extent extent;
+	int code = entry_check(call, portal, me, &counter, &extent);
+
+	if (code != PTL_OK)
+		return code;
+	free(extent.vector); /* a search needs no memory but its length */
+	search_fill(call, &lines, me, counter, extent.length);
+	command.command.object.portal = portal;
+	memcpy(command.further, &lines, sizeof(lines));
+	return code_of(visit_call(&call->visit, &command.command, NULL, NULL));
+}
+
 /* A list entry as a match list entry. */
-static ptl_me_t me_of(const ptl_le_t *le)
+static ptl_me_t me_of(const struct call *call, const ptl_le_t *le)
 {
 	ptl_me_t me = {
 		.start = le->start,
@@ -171,7 +226,19 @@ static ptl_me_t me_of(const ptl_le_t *le)
 		.ignore_bits = UINT64_MAX,
 	};
 
+	if (ni_is_ranked(call->ni))
+		me.match_id.rank = PTL_RANK_ANY;
 	return me;
+}
+
+static bool le_is_good(const struct call *call, const ptl_le_t *le)
+{
+	return le && !ni_matches(call->ni) && (le->options & ~LE_OPTIONS) == 0;
+}
+
+static bool me_is_good(const struct call *call, const ptl_me_t *me)
+{
+	return me && ni_matches(call->ni) && (me->options & ~ME_OPTIONS) == 0;
 }
 
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
@@ -183,12 +250,10 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
 
 	if (code != PTL_OK)
 		return code;
-	if (!le || !le_handle || ni_matches(call.ni) || (le->options & ~LE_OPTIONS) != 0) {
+	if (!le_handle || !le_is_good(&call, le) || ptl_list > PTL_OVERFLOW_LIST) {
 		code = PTL_ARG_INVALID;
 	} else {
-		me = me_of(le);
-		if (ni_is_ranked(call.ni))
-			me.match_id.rank = PTL_RANK_ANY;
+		me = me_of(&call, le);
 		code = entry_append(&call, pt_index, &me, ptl_list, user_ptr, le_handle);
 	}
 	call_leave(&call);
@@ -203,10 +268,45 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 
 	if (code != PTL_OK)
 		return code;
-	if (!me || !me_handle || !ni_matches(call.ni) || (me->options & ~ME_OPTIONS) != 0)
+	if (!me_handle || !me_is_good(&call, me) || ptl_list > PTL_OVERFLOW_LIST)
 		code = PTL_ARG_INVALID;
 	else
 		code = entry_append(&call, pt_index, me, ptl_list, user_ptr, me_handle);
+	call_leave(&call);
+	return code;
+}
+
+int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
+	ptl_search_op_t ptl_search_op, void *user_ptr)
+{
+	struct call call;
+	ptl_me_t me;
+	int code = call_enter(&call, ni_handle, NAME_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (!le_is_good(&call, le) || ptl_search_op > PTL_SEARCH_DELETE) {
+		code = PTL_ARG_INVALID;
+	} else {
+		me = me_of(&call, le);
+		code = entry_search(&call, pt_index, &me, ptl_search_op, user_ptr);
+	}
+	call_leave(&call);
+	return code;
+}
+
+int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
+	ptl_search_op_t ptl_search_op, void *user_ptr)
+{
+	struct call call;
+	int code = call_enter(&call, ni_handle, NAME_NI);
+
+	if (code != PTL_OK)
+		return code;
+	if (!me_is_good(&call, me) || ptl_search_op > PTL_SEARCH_DELETE)
+		code = PTL_ARG_INVALID;
+	else
+		code = entry_search(&call, pt_index, me, ptl_search_op, user_ptr);
 	call_leave(&call);
 	return code;
 }
