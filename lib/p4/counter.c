@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* counter.c - counting events: PtlCTAlloc, PtlCTFree, PtlCTGet, PtlCTWait, PtlCTPoll, PtlCTSet,
- * PtlCTInc. */
+/* counter.c - counting events: PtlCTAlloc, PtlCTFree, PtlCTCancelTriggered, PtlCTGet, PtlCTWait,
+ * PtlCTPoll, PtlCTSet, PtlCTInc. */
 #include <p4/interface.h>
 
 #include <base/clock.h>
@@ -58,6 +58,11 @@ static int counter_command(ptl_handle_ct_t ct_handle, enum command_kind kind, pt
 int PtlCTFree(ptl_handle_ct_t ct_handle)
 {
 	return counter_command(ct_handle, COMMAND_COUNTER_FREE, (ptl_ct_event_t){0, 0});
+}
+
+int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle)
+{
+	return counter_command(ct_handle, COMMAND_COUNTER_CANCEL, (ptl_ct_event_t){0, 0});
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct)

@@ -129,6 +129,18 @@ int code_of(enum answer answer);
 /* Carries out a command to the object that is visited, as often as it is answered PENDING. */
 enum answer call_until(const struct call *call, struct command *command);
 
+/* --- commands that may wait for a counter (trigger.c) */
+
+/* The counter that a command waits for, and the sum that it must reach. */
+struct due {
+	ptl_handle_ct_t counter;
+	ptl_size_t threshold;
+};
+/* Posts a command of so many lines to the NI that is visited; due: NULL: at once. OK, ARG_INVALID:
+ * the counter is bad, NO_SPACE: too many wait already. */
+int call_post(const struct call *call, struct long_command *command, unsigned lines,
+	const struct due *due);
+
 /* --- waits (wait.c) */
 
 /* Around a wait. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* movement.c - data movement: PtlPut, PtlGet. */
+/* movement.c - data movement: PtlPut, PtlGet, PtlTriggeredPut, PtlTriggeredGet. */
 #include <p4/interface.h>
 
 #include <string.h>
@@ -62,9 +62,10 @@ static unsigned movement_copy(
 	return 2 + (unsigned)(line->length + RING_BYTES - 1) / RING_BYTES;
 }
 
-/* Checks a call, and posts it. */
+/* Checks a call, and posts it. due: as of call_post(); then the data are read when it is carried out,
+ * also with PTL_MD_VOLATILE. */
 static int movement_begin(const struct call *call, const struct movement *movement,
-	struct long_command *command, struct call_line *line)
+	struct long_command *command, struct call_line *line, const struct due *due)
 {
 	struct move *move = &command->command.move;
 	unsigned lines;
@@ -81,10 +82,9 @@ static int movement_begin(const struct call *call, const struct movement *moveme
 	line->local = movement->local_offset;
 	line->length = movement->length;
 	line->user = (uintptr_t)movement->user_ptr;
-	lines = movement_copy(call, line, command);
+	lines = due ? 2 : movement_copy(call, line, command);
 	memcpy(command->further[0], line, sizeof(*line));
-	submission_post_lines(&call->visit.interface->submission, command, lines);
-	return PTL_OK;
+	return call_post(call, command, lines, due);
 }
 
 static const uint8_t wants[] = {
@@ -110,13 +110,9 @@ static bool put_is_good(const struct call *call, ptl_ack_req_t ack_req, ptl_size
 	return !(options & PTL_MD_VOLATILE) || length <= call->ni->limits.max_volatile_size;
 }
 
-int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
-	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-	ptl_hdr_data_t hdr_data)
+static int put_begin(ptl_handle_md_t md_handle, const struct movement *movement,
+	ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const struct due *due)
 {
-	const struct movement movement = {
-		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
 	struct call_line line = {.message = MESSAGE_STORE};
 	struct long_command command = {.command = {.move = {.value = hdr_data}}};
 	struct call call;
@@ -124,14 +120,40 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
 
 	if (code != PTL_OK)
 		return code;
-	if (put_is_good(&call, ack_req, length)) {
+	if (put_is_good(&call, ack_req, movement->length)) {
 		line.want = wants[ack_req];
-		code = movement_begin(&call, &movement, &command, &line);
+		code = movement_begin(&call, movement, &command, &line, due);
 	} else {
 		code = PTL_ARG_INVALID;
 	}
 	call_leave(&call);
 	return code;
+}
+
+static int get_begin(
+	ptl_handle_md_t md_handle, const struct movement *movement, const struct due *due)
+{
+	struct call_line line = {.message = MESSAGE_LOAD};
+	struct long_command command = {0};
+	struct call call;
+	int code = call_enter(&call, md_handle, NAME_MD);
+
+	if (code != PTL_OK)
+		return code;
+	code = movement_begin(&call, movement, &command, &line, due);
+	call_leave(&call);
+	return code;
+}
+
+int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	ptl_hdr_data_t hdr_data)
+{
+	const struct movement movement = {
+		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
+
+	return put_begin(md_handle, &movement, ack_req, hdr_data, NULL);
 }
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
@@ -140,14 +162,30 @@ int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
 {
 	const struct movement movement = {
 		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
-	struct call_line line = {.message = MESSAGE_LOAD};
-	struct long_command command = {0};
-	struct call call;
-	int code = call_enter(&call, md_handle, NAME_MD);
 
-	if (code != PTL_OK)
-		return code;
-	code = movement_begin(&call, &movement, &command, &line);
-	call_leave(&call);
-	return code;
+	return get_begin(md_handle, &movement, NULL);
+}
+
+int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct movement movement = {
+		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
+	const struct due due = {trig_ct_handle, threshold};
+
+	return put_begin(md_handle, &movement, ack_req, hdr_data, &due);
+}
+
+int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, void *user_ptr, ptl_handle_ct_t trig_ct_handle,
+	ptl_size_t threshold)
+{
+	const struct movement movement = {
+		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
+	const struct due due = {trig_ct_handle, threshold};
+
+	return get_begin(md_handle, &movement, &due);
 }
