@@ -62,8 +62,8 @@ static unsigned movement_copy(
 	return 2 + (unsigned)(line->length + RING_BYTES - 1) / RING_BYTES;
 }
 
-/* Checks a call, and posts it. due: as of call_post(); then the data are read when it is carried out,
- * also with PTL_MD_VOLATILE. */
+/* Checks a call, and posts it. due: as of call_post(); then the data are read when it is carried
+ * out, also with PTL_MD_VOLATILE. */
 static int movement_begin(const struct call *call, const struct movement *movement,
 	struct long_command *command, struct call_line *line, const struct due *due)
 {

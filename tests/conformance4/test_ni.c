@@ -38,6 +38,8 @@ static void functions__say_no_init_before_ptl_init(void **state)
 	assert_code(PtlLEUnlink(0), PTL_NO_INIT);
 	assert_code(PtlMEAppend(0, 0, NULL, 9, NULL, NULL), PTL_NO_INIT);
 	assert_code(PtlMEUnlink(0), PTL_NO_INIT);
+	assert_code(PtlLESearch(0, 0, NULL, 9, NULL), PTL_NO_INIT);
+	assert_code(PtlMESearch(0, 0, NULL, 9, NULL), PTL_NO_INIT);
 	assert_code(PtlCTAlloc(0, NULL), PTL_NO_INIT);
 	assert_code(PtlCTFree(0), PTL_NO_INIT);
 	assert_code(PtlCTGet(0, &count), PTL_NO_INIT);
@@ -45,6 +47,11 @@ static void functions__say_no_init_before_ptl_init(void **state)
 	assert_code(PtlCTPoll(&handle, &size, 0, 0, &count, &which), PTL_NO_INIT);
 	assert_code(PtlCTSet(0, (ptl_ct_event_t){0, 0}), PTL_NO_INIT);
 	assert_code(PtlCTInc(0, (ptl_ct_event_t){1, 1}), PTL_NO_INIT);
+	assert_code(PtlCTCancelTriggered(0), PTL_NO_INIT);
+	assert_code(PtlTriggeredPut(0, 0, 0, 9, ANYONE, 0, 0, 0, NULL, 0, 0, 0), PTL_NO_INIT);
+	assert_code(PtlTriggeredGet(0, 0, 0, ANYONE, 0, 0, 0, NULL, 0, 0), PTL_NO_INIT);
+	assert_code(PtlTriggeredCTInc(0, (ptl_ct_event_t){1, 1}, 0, 0), PTL_NO_INIT);
+	assert_code(PtlTriggeredCTSet(0, (ptl_ct_event_t){1, 1}, 0, 0), PTL_NO_INIT);
 	assert_code(PtlPut(0, 0, 0, 9, ANYONE, 0, 0, 0, NULL, 0), PTL_NO_INIT);
 	assert_code(PtlGet(0, 0, 0, ANYONE, 0, 0, 0, NULL), PTL_NO_INIT);
 	assert_code(PtlEQAlloc(0, 1, NULL), PTL_NO_INIT);
