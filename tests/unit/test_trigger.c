@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_trigger.c - triggered operations, against an oracle that keeps all of them in one list in
- * the order in which they were given. */
+ * the order in which they were given.
+ *
+ * Covers: lib/engine/trigger.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
