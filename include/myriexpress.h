@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* myriexpress.h - the MX message passing interface, version 1.2.
+ *
+ * Names, numbers and layouts are those that programs written for Myrinet Express have in them.
+ * mx_extensions.h has more functions.
+ *
+ * Every function may be called from any thread. A function that returns mx_return_t returns
+ * MX_NOT_INITIALIZED before mx_init() and after mx_finalize(), and in a child made by fork().
+ * Every code but MX_SUCCESS first goes through the error handler (mx_set_error_handler()), which by
+ * default ends the process. A function that fails changes nothing, except that a result named
+ * `result` is 0 then.
+ *
+ * Where a function's codes are listed, MX_SUCCESS, MX_NOT_INITIALIZED and, for a bad endpoint,
+ * MX_BAD_ENDPOINT are left out.
+ */
+#ifndef MYRIEXPRESS_H
+#define MYRIEXPRESS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MX_FUNCTION __attribute__((visibility("default")))
+#else
+#define MX_FUNCTION
+#endif
+
+/* --- Constants */
+
+#define MX_API             0x301 /* of these headers: major in the high bits, minor in the low 8 */
+#define MX_HAS_ICONNECT_V2 1     /* mx_iconnect() takes match_info */
+
+#define MX_ANY_NIC             0xffffffffU
+#define MX_ANY_ENDPOINT        0xffffffffU
+#define MX_INFINITE            0 /* as a timeout: for ever */
+#define MX_MATCH_MASK_NONE     (~(uint64_t)0)
+#define MX_MAX_SEGMENTS        256 /* of one message */
+#define MX_SIZEOF_ADDR         16  /* bytes of an mx_endpoint_addr_t */
+#define MX_MAX_HOSTNAME_LEN    80  /* bytes of "host:board" and its NUL */
+#define MX_MAX_STR_LEN         128 /* bytes of a text of mx_get_info(), with its NUL */
+#define MX_CONTEXT_ID_BITS_MAX 16
+
+/* Halves of 64 bits, for printing. */
+#define MX_U32(x) ((uint32_t)((uint64_t)(x) >> 32))
+#define MX_L32(x) ((uint32_t)((uint64_t)(x)&0xffffffffU))
+
+/* What a function returns. */
+enum mx_return_code {
+	MX_SUCCESS = 0,
+	MX_BAD_BAD_BAD = 1, /* an error that has no code of its own */
+	MX_FAILURE = 2,
+	MX_ALREADY_INITIALIZED = 3,
+	MX_NOT_INITIALIZED = 4,
+	MX_NO_DEV = 5,
+	MX_NO_DRIVER = 6,
+	MX_NO_PERM = 7,
+	MX_BOARD_UNKNOWN = 8,
+	MX_BAD_ENDPOINT = 9,
+	MX_BAD_SEG_LIST = 10,
+	MX_BAD_SEG_MEM = 11,
+	MX_BAD_SEG_CNT = 12,
+	MX_BAD_REQUEST = 13,
+	MX_BAD_MATCH_MASK = 14,
+	MX_NO_RESOURCES = 15,
+	MX_BAD_ADDR_LIST = 16,
+	MX_BAD_ADDR_COUNT = 17,
+	MX_BAD_ROOT = 18,
+	MX_NOT_COMPLETED = 19,
+	MX_BUSY = 20,
+	MX_BAD_INFO_KEY = 21,
+	MX_BAD_INFO_VAL = 22,
+	MX_BAD_NIC = 23,
+	MX_BAD_PARAM_LIST = 24,
+	MX_BAD_PARAM_NAME = 25,
+	MX_BAD_PARAM_VAL = 26,
+	MX_BAD_HOSTNAME_ARGS = 27,
+	MX_HOST_NOT_FOUND = 28,
+	MX_REQUEST_PENDING = 29,
+	MX_TIMEOUT = 30,
+	MX_NO_MATCH = 31,
+	MX_BAD_ENDPOINT_ID = 32,
+	MX_CONNECTION_FAILED = 33,
+	MX_BAD_CONNECTION_KEY = 34,
+	MX_BAD_INFO_LENGTH = 35,
+	MX_NIC_NOT_FOUND = 36,
+	MX_BAD_KERNEL_VERSION = 37,
+	MX_BAD_LIB_VERSION = 38,
+	MX_NIC_DEAD = 39,
+	MX_CANCEL_NOT_SUPPORTED = 40,
+	MX_CLOSE_IN_HANDLER = 41,
+	MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK = 42,
+	MX_NOT_SUPPORTED_WITH_CONTEXT_ID = 43
+};
+typedef enum mx_return_code mx_return_t;
+
+/* How a request has ended. */
+enum mx_status_code {
+	MX_STATUS_SUCCESS = 0,
+	MX_STATUS_PENDING = 1,  /* never of a request that has ended */
+	MX_STATUS_BUFFERED = 2, /* never of a request that has ended */
+	MX_STATUS_REJECTED = 3, /* the peer's filter differs */
+	MX_STATUS_TIMEOUT = 4,  /* the request's own time is over */
+	MX_STATUS_TRUNCATED = 5,
+	MX_STATUS_CANCELLED = 6,
+	MX_STATUS_ENDPOINT_UNKNOWN = 7,     /* nobody has that NIC id */
+	MX_STATUS_ENDPOINT_CLOSED = 8,      /* the peer has closed its endpoint */
+	MX_STATUS_ENDPOINT_UNREACHABLE = 9, /* the peer is silent, dead, or disconnected */
+	MX_STATUS_BAD_SESSION = 10,         /* the address is of an endpoint's earlier life */
+	MX_STATUS_BAD_KEY = 11,             /* of a connect: the filter differs */
+	MX_STATUS_BAD_ENDPOINT = 12,        /* the peer cannot have that endpoint id */
+	MX_STATUS_BAD_RDMAWIN = 13,         /* the sender does not know its long message any more */
+	MX_STATUS_ABORTED = 14,             /* the peer has given the transfer up */
+	MX_STATUS_EVENTQ_FULL = 15,         /* never given to programs */
+	MX_STATUS_NO_RESOURCES = 16
+};
+typedef enum mx_status_code mx_status_code_t;
+
+/* Keys of mx_get_info(). in: in_val; out: out_val. */
+enum mx_get_info_key {
+	MX_NIC_COUNT = 1,            /* out: uint32_t, boards of this host */
+	MX_NIC_IDS = 2,              /* out: uint64_t for each board, then 0 */
+	MX_MAX_NATIVE_ENDPOINTS = 3, /* out: uint32_t; endpoint ids are below it */
+	MX_NATIVE_REQUESTS = 4,      /* out: uint32_t, 0xffffffff: no bound */
+	MX_COUNTERS_COUNT = 5,       /* in: board. out: uint32_t */
+	MX_COUNTERS_LABELS = 6,      /* in: board. out: MX_MAX_STR_LEN bytes each */
+	MX_COUNTERS_VALUES = 7,      /* in: board. out: uint32_t each, in the labels' order */
+	MX_PRODUCT_CODE = 8,         /* in: board. out: text */
+	MX_PART_NUMBER = 9,          /* in: board. out: text */
+	MX_SERIAL_NUMBER = 10,       /* in: board. out: of 4 bytes a uint32_t, else text */
+	MX_PORT_COUNT = 11,          /* in: board. out: uint32_t */
+	MX_PIO_SEND_MAX = 12,        /* out: uint32_t, bytes that leave in one piece */
+	MX_COPY_SEND_MAX = 13,       /* out: uint32_t, bytes that are sent without a receive */
+	MX_NUMA_NODE = 14,           /* in: board. out: uint32_t, 0xffffffff: unknown */
+	MX_NET_TYPE = 15,            /* out: uint32_t, enum mx_net_type */
+	MX_LINE_SPEED = 16           /* in: board. out: uint32_t, mx_line_speed_t */
+};
+typedef enum mx_get_info_key mx_get_info_key_t;
+#define MX_HAS_NET_TYPE 1
+
+typedef enum {
+	MX_SPEED_2G = 0,
+	MX_SPEED_10G = 1,
+	MX_SPEED_OPEN_MX = 2 /* neither */
+} mx_line_speed_t;
+
+enum mx_net_type { MX_NET_MYRI = 0, MX_NET_ETHER = 1 };
+
+/* --- Types */
+
+typedef struct mx_endpoint *mx_endpoint_t; /* never NULL while it is open */
+typedef union mx_request *mx_request_t;    /* never NULL while it is pending or to be tested */
+
+/* A peer, as one endpoint of this process knows it. Copied by value. */
+typedef struct {
+	uint64_t stuff[2];
+} mx_endpoint_addr_t;
+
+typedef void *mx_segment_ptr_t;
+typedef struct {
+	mx_segment_ptr_t segment_ptr;
+	uint32_t segment_length; /* bytes */
+} mx_segment_t;
+
+/* text: one line, without the code's. What it returns is what the function returns. */
+typedef mx_return_t (*mx_error_handler_t)(char *text, mx_return_t code);
+
+enum mx_param_key {
+	MX_PARAM_ERROR_HANDLER = 0,   /* val.error_handler, of this endpoint */
+	MX_PARAM_UNEXP_QUEUE_MAX = 1, /* val.unexp_queue_max: bytes of unexpected messages */
+	MX_PARAM_CONTEXT_ID = 2       /* val.context_id */
+};
+typedef enum mx_param_key mx_param_key_t;
+
+typedef struct {
+	mx_param_key_t key;
+	union {
+		mx_error_handler_t error_handler;
+		uint32_t unexp_queue_max;
+		/* so many bits of match values, from bit `shift` on, divide all messages and
+		 * requests of an endpoint into contexts with queues of their own */
+		struct {
+			uint8_t bits;
+			uint8_t shift;
+		} context_id;
+	} val;
+} mx_param_t;
+
+typedef struct mx_status {
+	mx_status_code_t code;
+	mx_endpoint_addr_t source; /* of a receive: the sender; of others: the peer */
+	uint64_t match_info;       /* of a receive: the sender's; of others: the call's */
+	uint32_t msg_length;       /* bytes, as sent */
+	uint32_t xfer_length;      /* bytes that were delivered */
+	void *context;             /* as given to the call; NULL: of a probe */
+} mx_status_t;
+
+/* --- Library */
+
+/* Call it by the macro mx_init(). Before all functions but mx_set_error_handler(), mx_strerror()
+ * and mx_strstatus().
+ *   api  MX_API of the headers that the program was compiled with
+ * Returns
+ *   MX_ALREADY_INITIALIZED  It was called before; nothing changes.
+ *   MX_BAD_LIB_VERSION      api is of another major version.
+ *   MX_NO_DEV               There is no network interface.
+ *   MX_NO_DRIVER            The network interface cannot be used; a line on stderr says why.
+ *   MX_NO_PERM              The user may not use it.
+ *   MX_NO_RESOURCES         There is not enough memory.
+ *   MX_BAD_BAD_BAD          A setting in the environment is wrong; a line on stderr says which. */
+MX_FUNCTION mx_return_t mx__init_api(int api);
+#define mx_init() mx__init_api(MX_API)
+
+/* Closes the endpoints that are open, and releases all. mx_init() may follow. */
+MX_FUNCTION mx_return_t mx_finalize(void);
+
+/* A text for a code, also for one that does not exist. It stays for ever. */
+MX_FUNCTION const char *mx_strerror(mx_return_t code);
+MX_FUNCTION const char *mx_strstatus(mx_status_code_t code);
+
+/* MX_ERRORS_ARE_FATAL prints a line on stderr and ends the process with status 255, and is the
+ * default unless the environment has MX_ERRORS_ARE_FATAL=0; MX_ERRORS_RETURN does nothing. */
+MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_ARE_FATAL;
+MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_RETURN;
+
+/* Sets the handler of errors that belong to no endpoint, or to one without a handler of its own.
+ * NULL: the default. Returns the previous handler. */
+MX_FUNCTION mx_error_handler_t mx_set_error_handler(mx_error_handler_t handler);
+
+/* Asks for a fact (enum mx_get_info_key).
+ *   endpoint  of whose board, where in_val is NULL; NULL: of no one's
+ *   in_val    a board's number (uint32_t) where the key says so, in_len bytes of it
+ *   out_val   out, out_len bytes
+ * Returns
+ *   MX_BAD_INFO_KEY     The key does not exist.
+ *   MX_BAD_INFO_VAL     out_val is NULL.
+ *   MX_BAD_INFO_LENGTH  out_len is too small, or in_len is no board's.
+ *   MX_BOARD_UNKNOWN    There is no such board. */
+MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in_val,
+	uint32_t in_len, void *out_val, uint32_t out_len);
+
+/* --- Endpoints */
+
+/* Opens an endpoint.
+ *   board_number   of the host, from 0; MX_ANY_NIC: one that has a free endpoint
+ *   endpoint_id    below MX_MAX_NATIVE_ENDPOINTS; MX_ANY_ENDPOINT: the lowest free one
+ *   filter         who connects or sends must name the same
+ *   params         params_count of them, or NULL with 0
+ *   endpoint       out
+ * Returns
+ *   MX_BOARD_UNKNOWN   There is no such board.
+ *   MX_BAD_ENDPOINT    endpoint_id is too large, or endpoint is NULL.
+ *   MX_BUSY            An endpoint of this id is open on the board, in this process or another.
+ *   MX_BAD_PARAM_LIST  params is NULL, and params_count is not 0.
+ *   MX_BAD_PARAM_NAME  A key does not exist.
+ *   MX_BAD_PARAM_VAL   context_id has more than MX_CONTEXT_ID_BITS_MAX bits, or ends beyond bit 63.
+ *   MX_NO_RESOURCES    There is not enough memory.
+ *   The codes of mx_init(), of its network interface. */
+MX_FUNCTION mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id,
+	uint32_t filter, mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint);
+
+/* Closes an endpoint. Requests that are pending end and are not told of; threads that are blocked
+ * on it return as if woken; sends whose data was taken over still leave. Then the id can be opened
+ * again.
+ * Returns
+ *   MX_CLOSE_IN_HANDLER  It is called by the endpoint's unexpected handler. */
+MX_FUNCTION mx_return_t mx_close_endpoint(mx_endpoint_t endpoint);
+
+/* Every thread that is blocked on the endpoint now returns: with `result` 0, or MX_TIMEOUT from
+ * mx_connect(). Requests stay pending. */
+MX_FUNCTION mx_return_t mx_wakeup(mx_endpoint_t endpoint);
+
+/* From the first to the second no unexpected handler of the endpoint runs, in any thread; the first
+ * waits for one that is running in another thread. Transfers go on. A second call of either does
+ * nothing. */
+MX_FUNCTION mx_return_t mx_disable_progression(mx_endpoint_t endpoint);
+MX_FUNCTION mx_return_t mx_reenable_progression(mx_endpoint_t endpoint);
+
+/* --- Names and addresses */
+
+/* The NIC id of "host:board", or of "host", which is its board 0. May ask the network, for a second
+ * at most.
+ * Returns
+ *   MX_BAD_HOSTNAME_ARGS  An argument is NULL.
+ *   MX_HOST_NOT_FOUND     Nobody has that name. */
+MX_FUNCTION mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id);
+
+/* The name of a NIC, as mx_hostname_to_nic_id() takes it.
+ *   hostname  out, MX_MAX_HOSTNAME_LEN bytes
+ * Returns
+ *   MX_BAD_HOSTNAME_ARGS  hostname is NULL.
+ *   MX_HOST_NOT_FOUND     Nobody answers for that NIC. */
+MX_FUNCTION mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname);
+
+/* Boards of this host and their NIC ids.
+ * Returns
+ *   MX_BOARD_UNKNOWN  There is no such board here. */
+MX_FUNCTION mx_return_t mx_board_number_to_nic_id(uint32_t board_number, uint64_t *nic_id);
+MX_FUNCTION mx_return_t mx_nic_id_to_board_number(uint64_t nic_id, uint32_t *board_number);
+
+/* The endpoint's own address, which it can send to. */
+MX_FUNCTION mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *addr);
+
+/* What an address names. An address that is none gives zeros. The second one also gives the
+ * session: another one each time the peer opens its endpoint. Results may be NULL. */
+MX_FUNCTION mx_return_t mx_decompose_endpoint_addr(
+	mx_endpoint_addr_t addr, uint64_t *nic_id, uint32_t *endpoint_id);
+MX_FUNCTION mx_return_t mx_decompose_endpoint_addr2(
+	mx_endpoint_addr_t addr, uint64_t *nic_id, uint32_t *endpoint_id, uint32_t *session_id);
+
+/* A pointer of the program's own for the peer that the address names: the same for all addresses of
+ * that peer at one endpoint, also after the peer's restart, until mx_disconnect(). An address that
+ * names no peer keeps none. get: *context is NULL where none was set. */
+MX_FUNCTION mx_return_t mx_set_endpoint_addr_context(mx_endpoint_addr_t addr, void *context);
+MX_FUNCTION mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, void **context);
+
+/* Asks a peer for its address, and blocks until it is known.
+ *   filter   the peer's
+ *   timeout  milliseconds, or MX_INFINITE: until the peer counts as dead
+ *   addr     out
+ * Returns
+ *   MX_NIC_NOT_FOUND       nic_id cannot be any NIC's.
+ *   MX_BAD_ENDPOINT_ID     The peer cannot have such an endpoint id.
+ *   MX_CONNECTION_FAILED   The NIC answers, and has no such endpoint open.
+ *   MX_BAD_CONNECTION_KEY  The peer's filter differs.
+ *   MX_TIMEOUT             Nobody answered in time, or mx_wakeup() was called.
+ *   MX_NO_RESOURCES        There is not enough memory. */
+MX_FUNCTION mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoint_id,
+	uint32_t filter, uint32_t timeout, mx_endpoint_addr_t *addr);
+
+/* --- Messages
+ *
+ * segments_list, segments_count: pieces of memory, in their order; the list is read during the call
+ * only. Pieces of no bytes are left out. A request is given back once: by the function that returns
+ * its status, by mx_cancel() with result 1, or by mx_forget(); then *request is NULL. request NULL:
+ * as if mx_forget() followed at once.
+ *
+ * MX_BAD_SEG_LIST  segments_list is NULL, and segments_count is not 0.
+ * MX_BAD_SEG_CNT   segments_count is beyond MX_MAX_SEGMENTS.
+ * MX_BAD_SEG_MEM   The pieces have 2^32 bytes or more, or one that has bytes is at NULL.
+ * MX_NO_RESOURCES  There is not enough memory.
+ */
+
+/* Sends. The request ends when the memory may be changed: at once for MX_COPY_SEND_MAX bytes or
+ * fewer, else when the receiver has them.
+ *   destination  an address of this endpoint's
+ *   match_info   what receives are matched by
+ *   context      returned in the status
+ *   request      out, may be NULL
+ * Returns
+ *   the codes above */
+MX_FUNCTION mx_return_t mx_isend(mx_endpoint_t endpoint, mx_segment_t *segments_list,
+	uint32_t segments_count, mx_endpoint_addr_t destination, uint64_t match_info, void *context,
+	mx_request_t *request);
+
+/* The same, and the request ends when a receive of the peer's has matched the message, or the
+ * peer's unexpected handler has finished it. */
+MX_FUNCTION mx_return_t mx_issend(mx_endpoint_t endpoint, mx_segment_t *segments_list,
+	uint32_t segments_count, mx_endpoint_addr_t destination, uint64_t match_info, void *context,
+	mx_request_t *request);
+
+/* Receives the oldest unexpected message whose match_info & match_mask is match_info; if there is
+ * none, the first one that comes and that no receive posted earlier takes. What the memory has no
+ * room for is dropped, and the status is MX_STATUS_TRUNCATED.
+ * Returns
+ *   MX_BAD_MATCH_MASK                    match_info has a bit that match_mask has not.
+ *   MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK  match_mask leaves out a bit of the context id.
+ *   the codes above */
+MX_FUNCTION mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list,
+	uint32_t segments_count, uint64_t match_info, uint64_t match_mask, void *context,
+	mx_request_t *request);
+
+/* Takes a receive, or a connect, back.
+ *   result  out. 1: it has matched nothing, will never do so, and is gone. 0: it is too late
+ * Returns
+ *   MX_BAD_REQUEST           *request is no request of this endpoint.
+ *   MX_CANCEL_NOT_SUPPORTED  It is a send. */
+MX_FUNCTION mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
+
+/* May a send's memory be changed?
+ *   result  out. 1: yes
+ * Returns
+ *   MX_BAD_REQUEST  *request is no request of this endpoint, or no send. */
+MX_FUNCTION mx_return_t mx_ibuffered(
+	mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
+
+/* The same; blocks until it is so, or for timeout milliseconds. */
+MX_FUNCTION mx_return_t mx_buffered(
+	mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout, uint32_t *result);
+
+/* The context that a request was posted with.
+ * Returns
+ *   MX_BAD_REQUEST  *request is no request. */
+MX_FUNCTION mx_return_t mx_context(mx_request_t *request, void **context);
+
+/* --- Completion
+ *
+ * timeout: milliseconds, MX_INFINITE: for ever. When it is over, or mx_wakeup() is called, a
+ * function that blocks returns MX_SUCCESS with result 0.
+ *
+ * MX_BAD_REQUEST     *request is no request of this endpoint.
+ * MX_BAD_MATCH_MASK  match_info has a bit that match_mask has not.
+ */
+
+/* Has a request ended?
+ *   status  out, if it has; may be NULL
+ *   result  out. 1: it has, and is given back */
+MX_FUNCTION mx_return_t mx_test(
+	mx_endpoint_t endpoint, mx_request_t *request, mx_status_t *status, uint32_t *result);
+/* The same; blocks. */
+MX_FUNCTION mx_return_t mx_wait(mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout,
+	mx_status_t *status, uint32_t *result);
+
+/* Gives back the request that ended first of those whose status says a match_info that, masked by
+ * match_mask, is match_info. */
+MX_FUNCTION mx_return_t mx_test_any(mx_endpoint_t endpoint, uint64_t match_info,
+	uint64_t match_mask, mx_status_t *status, uint32_t *result);
+/* The same; blocks. */
+MX_FUNCTION mx_return_t mx_wait_any(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
+	uint64_t match_mask, mx_status_t *status, uint32_t *result);
+
+/* Which request has ended first? It is not given back: mx_test() will do that.
+ *   request  out, if there is one
+ *   result   out. 1: there is one */
+MX_FUNCTION mx_return_t mx_ipeek(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
+/* The same; blocks. */
+MX_FUNCTION mx_return_t mx_peek(
+	mx_endpoint_t endpoint, uint32_t timeout, mx_request_t *request, uint32_t *result);
+
+/* The oldest unexpected message that mx_irecv() with these would take.
+ *   status  out, if there is one
+ *   result  out. 1: there is one */
+MX_FUNCTION mx_return_t mx_iprobe(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,
+	mx_status_t *status, uint32_t *result);
+/* The same; blocks. */
+MX_FUNCTION mx_return_t mx_probe(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
+	uint64_t match_mask, mx_status_t *status, uint32_t *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
