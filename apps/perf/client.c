@@ -11,7 +11,7 @@
 #include "complain.h"
 #include "lend.h"
 
-/* a process that lives but is no server is given up after this */
+/* a process that acknowledges HELLOs and does not answer them is given up after this */
 #define HELLO_TIME   (10 * SECOND)
 #define WINDOW_BYTES (16 << 20) /* windows of large messages shrink to this */
 #define WINDOW_LEAST 4          /* but to no fewer messages, unless fewer were asked for */
@@ -86,7 +86,7 @@ static void control_reached(struct client *client, const ptl_event_t *event)
 	struct peer *peer = peer_of(client, control.session);
 
 	if (control.kind == CONTROL_HELLO && peer)
-		peer->reached = true;
+		peer->hellos--;
 }
 
 /* Whose put or get has failed? Gets do not say it, but their descriptors do. */
@@ -156,30 +156,32 @@ static void wait_heard(struct client *client, struct peer *peer, enum control_ki
 	}
 }
 
+static void hello(struct client *client, struct peer *peer)
+{
+	const struct control hello = {
+		.kind = CONTROL_HELLO,
+		.measure = PROTOCOL,
+		.session = peer->stream.session,
+		.argument = client->options->window,
+		.number = peer->landing.size,
+	};
+
+	endpoint_say(client->endpoint, peer->stream.peer, &hello);
+	peer->hellos++;
+}
+
 /* HELLO is said again every second, because a server that is just starting up may have missed the
- * first. */
+ * first. Only a process that has acknowledged all of them and is still silent is no server: if it
+ * leaves one unacknowledged it has died, and that HELLO ends in an event that says so. */
 static void meet(struct client *client, struct peer *peer)
 {
 	const ptl_process_id_t id = peer->stream.peer;
-	uint64_t deadline = 0;
+	uint64_t deadline = 0;         /* 0: no HELLO has been acknowledged yet */
+	unsigned said = client->ticks; /* tick of the last HELLO */
 	bool told = false;
-	unsigned said = 0; /* tick of the last HELLO, plus 1 */
 
+	hello(client, peer);
 	for (;;) {
-		if (said == 0 || client->ticks - (said - 1) >= TICKS_A_SECOND) {
-			const struct control hello = {
-				.kind = CONTROL_HELLO,
-				.measure = PROTOCOL,
-				.session = peer->stream.session,
-				.argument = client->options->window,
-				.number = peer->landing.size,
-			};
-
-			endpoint_say(client->endpoint, id, &hello);
-			said = client->ticks + 1;
-		}
-		if (!peer->reached)
-			deadline = clock_look() + HELLO_TIME;
 		client_event(client);
 		if (peer->heard == CONTROL_WELCOME)
 			return;
@@ -191,12 +193,17 @@ static void meet(struct client *client, struct peer *peer)
 						"client; waiting for my turn.\n");
 			told = true;
 			peer->heard = CONTROL_NONE;
-			deadline = clock_look() + HELLO_TIME;
+			deadline = 0;
 		}
-		/* A HELLO that nobody takes ends in an event that says so. */
-		if (peer->reached && clock_look() > deadline)
+		if (peer->hellos == 0 && deadline == 0)
+			deadline = clock_look() + HELLO_TIME;
+		if (peer->hellos == 0 && clock_look() > deadline)
 			complain("a process is at %s, but no postern-perf --server.",
 				process_text(id).text);
+		if (client->ticks - said >= TICKS_A_SECOND) {
+			hello(client, peer);
+			said = client->ticks;
+		}
 	}
 }
 

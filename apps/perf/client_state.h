@@ -21,7 +21,7 @@ struct peer {
 	struct landing landing;
 	struct server *server;
 	enum control_kind heard; /* its last answer */
-	bool reached;            /* there is a process that has taken a HELLO */
+	unsigned hellos;         /* said and not yet acknowledged */
 	struct control refusal;
 	uint64_t address; /* of its port */
 };

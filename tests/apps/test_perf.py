@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import xml.etree.ElementTree
 
 import programs
@@ -455,6 +456,30 @@ class Remote(programs.Case):
                 code, _, err = self.finish(client)
                 self.assertEqual(code, 1)
                 self.assertIn("the server at 1:1 is gone", err)
+
+    def test_a_server_that_dies_under_bare_frames_ends_the_client(self):
+        server = self.server()
+        client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time", "600", "--raw", "latency",
+                            **self.node(PTL_PEER_TIMEOUT="2s"))
+        self.await_line(client, "# Latency of put")
+        time.sleep(1)  # bare frames come first, and no message goes meanwhile
+        server.kill()
+        server.wait()
+        code, _, err = self.finish(client)
+        self.assertEqual(code, 1)
+        self.assertIn("the server at 1:1 is gone", err)
+
+    def test_only_a_process_that_goes_on_acknowledging_is_no_server(self):
+        # They take HELLOs and answer none.
+        processes = [self.start("postern-perf", "--pid", pid, "--peer", "1:9", **self.node(PTL_PEER_TIMEOUT="60s"))
+                     for pid in ("1", "2")]
+        clients = [self.start("postern-perf", "--peer", f"1:{pid}", **self.node(PTL_PEER_TIMEOUT="4s")) for pid in ("1", "2")]
+        time.sleep(8)
+        processes[1].kill()  # 2 s before a process is said to be no server
+        for client, words in zip(clients, ("a process is at 1:1, but no postern-perf --server", "the server at 1:2 is gone")):
+            code, _, err = self.finish(client)
+            self.assertEqual(code, 1)
+            self.assertIn(words, err)
 
     def test_a_client_that_dies_does_not_end_the_server(self):
         server = self.server(PTL_PEER_TIMEOUT="2s")
