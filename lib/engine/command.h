@@ -29,7 +29,8 @@ enum command_kind {
 	/* SPACE_TIERS. posted; two lines: struct call_line is the second, and says whether there
 	 * are more */
 	COMMAND_CALL,
-	/* posted; entry, region and attachment of this index are filled in; to portal */
+	/* posted; entry, region and attachment of this index are filled in; to portal. other: 1: to
+	 * the head of its list */
 	COMMAND_APPEND,
 	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET or COUNTER_ADD of `lines` lines
 	 * begins at the second one, and is carried out when the sum of the counter of this index

@@ -227,6 +227,7 @@ struct attachment {
 	uint64_t min_free; /* less room behind the local offset unlinks it; 0: never */
 	uint32_t headers;  /* that refer to its memory (unexpected.h); the poll core's */
 	uint32_t places;   /* kept in the queue for its last events; the poll core's */
+	uint32_t most;     /* bytes: longer messages pass it over; 0: none does */
 };
 static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
 

@@ -247,7 +247,11 @@ void tiers_append(struct space *space, const struct command *command)
 		return;
 	}
 	entry->linked = true;
-	match_push_back(&space->entries, tier_list(space, portal, attachment->tier), index);
+	if (command->object.other == 1)
+		match_push_front(
+			&space->entries, tier_list(space, portal, attachment->tier), index);
+	else
+		match_push_back(&space->entries, tier_list(space, portal, attachment->tier), index);
 	entry_log(space, region, TIER_LINK);
 }
 
@@ -341,12 +345,15 @@ bool tier_process(const struct space *space, struct process from,
 	return known->nid == from.nid && known->pid == from.pid;
 }
 
-/* What a request would move; false: the entry is passed over, because it is too small. */
-static bool entry_fits(const struct region *region, const struct message_header *header,
-	struct placement *placement)
+/* What a request would move; false: the entry is passed over, because it is too small, or for
+ * shorter messages. */
+static bool entry_fits(const struct region *region, uint32_t most,
+	const struct message_header *header, struct placement *placement)
 {
 	uint64_t room;
 
+	if (most != 0 && header->requested > most)
+		return false;
 	placement->offset =
 		region->options & REGION_REMOTE_OFFSET ? header->offset : region->offset;
 	placement->length = header->requested;
@@ -371,7 +378,8 @@ static struct region *entry_search(struct space *space, struct process process,
 		for (; i != MATCH_NONE; i = match_next(&space->entries, list, i, &key)) {
 			struct region *region = segment_region(space->segment, i);
 
-			if (entry_fits(region, header, placement))
+			if (entry_fits(
+				    region, attachment_of(space, region)->most, header, placement))
 				return region;
 		}
 	}

@@ -67,6 +67,8 @@ struct rig_tier {
 	uint16_t counts;
 	uint8_t flags; /* ATTACHMENT_... */
 	uint8_t tier;
+	bool first; /* at the head of its list */
+	uint32_t most;
 	uint32_t portal;
 };
 uint64_t rig_append(struct rig *rig, const struct rig_tier *entry);

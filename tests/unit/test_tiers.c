@@ -238,6 +238,24 @@ static void entry__that_must_not_truncate_is_passed_over(void **state)
 	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
 }
 
+static void entry__for_shorter_messages_is_passed_over(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 10);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .user = 1, .options = BOTH});
+	append(target, (struct rig_tier){.ignore = UINT64_MAX,
+			       .user = 2,
+			       .first = true,
+			       .most = 10,
+			       .options = BOTH});
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
+	header.requested = 11;
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 1);
+}
+
 /* The transport has no messages that are longer, whatever a peer asks of an entry that is. */
 static void load__of_more_than_a_message_has_is_discarded(void **state)
 {
@@ -589,6 +607,7 @@ int main(void)
 		test(unlink__comes_after_the_event_of_the_last_message_in_progress),
 		test(local_offset__grows_and_the_answer_tells_it),
 		test(entry__that_must_not_truncate_is_passed_over),
+		test(entry__for_shorter_messages_is_passed_over),
 		test(load__of_more_than_a_message_has_is_discarded),
 		test(second_tier__takes_what_the_first_does_not),
 		test(refusal__tells_why_and_leaves_no_trace),

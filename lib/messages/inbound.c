@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* inbound.c - receives, from the post to the last byte; probe and cancel. */
+#include <messages/state.h>
+
+#include <string.h>
+
+#include <base/clock.h>
+#include <wire/message.h>
+
+#define RECEIVE_LOG                                                                                \
+	(TIER_BIT(TIER_PUT) | TIER_BIT_FAILED(TIER_PUT) | TIER_BIT(TIER_PUT_KEPT) |                \
+		TIER_BIT_FAILED(TIER_PUT_KEPT))
+#define PAUSE (500 * MICROSECOND) /* before a fetch that was refused is tried again */
+
+static bool receive_post(struct messages *messages, struct transfer *message)
+{
+	const struct entry_wish wish = {
+		.portal = PORTAL_MATCH,
+		.bits = message->bits,
+		.ignore = message->ignore,
+		.peer = UINT32_MAX,
+		.start = message->buffer,
+		.length = message->length,
+		.options = REGION_PUT | REGION_TRUNCATE,
+		.flags = ATTACHMENT_ONCE,
+		.log = RECEIVE_LOG,
+		.item = message,
+	};
+
+	message->posted = messages->posted < RECEIVES_MAX &&
+			  entry_append(messages, &wish, &message->entry, &message->generation);
+	messages->posted += message->posted;
+	return message->posted;
+}
+
+void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
+	uint64_t ignore, void *buffer, uint64_t room)
+{
+	*message = (struct transfer){.kind = ITEM_RECEIVE,
+		.bits = bits & ~ignore,
+		.ignore = ignore,
+		.buffer = buffer,
+		.length = room};
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	if (!list_empty(&messages->waiting) || !receive_post(messages, message))
+		list_append(&messages->waiting, &message->link);
+	visit_leave(&messages->visit);
+}
+
+void receives_resume(struct messages *messages)
+{
+	list_each (struct transfer, message, &messages->waiting, link) {
+		if (!receive_post(messages, message))
+			return;
+		link_remove(&message->link);
+	}
+}
+
+bool messages_cancel(struct messages *messages, struct transfer *message)
+{
+	bool taken_back;
+
+	if (message->kind != ITEM_RECEIVE || message->acknowledged)
+		return false;
+	if (!message->posted) {
+		link_remove(&message->link);
+		return true;
+	}
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return false;
+	taken_back = entry_withdraw(messages, message->entry, message->generation);
+	messages->posted -= taken_back;
+	visit_leave(&messages->visit);
+	return taken_back;
+}
+
+/* A message has come for a receive: what its event says of it. */
+static void receive_matched(
+	struct messages *messages, struct transfer *message, const struct news *news)
+{
+	messages->posted--;
+	message->acknowledged = true;
+	message->peer = news->peer;
+	message->bits = news->bits;
+	message->value = news->value;
+	message->whole = news->requested;
+	message->result = news->requested > message->length ? TRANSFER_CUT : TRANSFER_DONE;
+	if (news->requested < message->length)
+		message->length = news->requested;
+}
+
+static void receive_fail(
+	struct messages *messages, struct transfer *message, enum tier_verdict verdict)
+{
+	message->length = 0;
+	peer_lose(messages, message->peer, verdict);
+	messages_finish(messages, message, TRANSFER_FAILED);
+}
+
+void receive_placed(struct messages *messages, struct transfer *message, const struct news *news)
+{
+	receive_matched(messages, message, news);
+	if (news->verdict == TIER_OK)
+		messages_finish(messages, message, message->result);
+	else
+		receive_fail(messages, message, news->verdict);
+}
+
+/* Fetches what a receive wants of the data that is still at its sender. */
+static void fetch_post(struct messages *messages, struct transfer *message, uint64_t length)
+{
+	const struct move move = {
+		.portal = PORTAL_SIDE,
+		.match_bits = VALUE_NAME(message->value),
+		.offset = (uint32_t)message->value,
+	};
+	const struct call_line line = {.local = (uintptr_t)message->buffer,
+		.length = length,
+		.user = item_name(message),
+		.message = MESSAGE_LOAD};
+
+	call_post(messages, move, line, message->peer);
+}
+
+void receive_kept(struct messages *messages, struct transfer *message, const struct news *news)
+{
+	bool here;
+
+	receive_matched(messages, message, news);
+	credit_count(messages, message->peer);
+	if (news->verdict != TIER_OK) {
+		receive_fail(messages, message, news->verdict);
+		return;
+	}
+	here = news->moved == news->requested;
+	if (here && message->length > 0)
+		memcpy(message->buffer, (const void *)(uintptr_t)news->start, message->length);
+	message->kept = !here;
+	if (here && !(news->value & VALUE_SYNCHRONOUS))
+		messages_finish(messages, message, message->result);
+	else
+		fetch_post(messages, message, here ? 0 : message->length);
+}
+
+void receive_fetched(struct messages *messages, struct transfer *message, const struct news *news)
+{
+	uint64_t wanted = message->kept ? message->length : 0;
+
+	if (news->verdict == TIER_REFUSED) {
+		message->due = messages_now() + PAUSE;
+		list_append(&messages->refused, &message->link);
+	} else if (news->verdict != TIER_OK || news->moved != wanted) {
+		receive_fail(messages, message,
+			news->verdict != TIER_OK ? news->verdict : TIER_OPERATION);
+	} else {
+		messages_finish(messages, message, message->result);
+	}
+}
+
+void fetches_resume(struct messages *messages)
+{
+	uint64_t now;
+
+	if (list_empty(&messages->refused))
+		return;
+	now = messages_now();
+	list_each (struct transfer, message, &messages->refused, link) {
+		if (message->due > now)
+			return;
+		link_remove(&message->link);
+		fetch_post(messages, message, message->kept ? message->length : 0);
+	}
+}
+
+bool messages_probe(
+	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
+{
+	struct probe probe = {.kind = ITEM_PROBE};
+	struct search_lines lines = {.bits = bits & ~ignore,
+		.ignore = ignore,
+		.nid = UINT32_MAX,
+		.pid = UINT32_MAX,
+		.user = item_name(&probe),
+		.log = TIER_BIT(TIER_SEARCH),
+		.flags = ATTACHMENT_ONCE,
+		.options = REGION_TRUNCATE};
+	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
+
+	/* What has come by now counts, too. */
+	messages_progress(messages);
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return false;
+	command.command.object.portal = PORTAL_MATCH;
+	memcpy(command.further, &lines, sizeof(lines));
+	(void)visit_call(&messages->visit, &command.command, NULL, NULL);
+	visit_leave(&messages->visit);
+	/* The event was logged before the answer. */
+	messages_progress(messages);
+	*found = probe.what;
+	return probe.found;
+}

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* messages.c - see messages.h: the space, its entries and events, blocks, words to peers. */
+#include <messages/state.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <pmd-glue/glue.h>
+#include <wire/message.h>
+
+#define ENTRIES     65536
+#define EVENTS      60000
+#define EVENT_BYTES (UINT64_C(32) << 20)
+
+uint64_t messages_now(void)
+{
+	return glue_now(NULL);
+}
+
+/* --- entries and calls */
+
+bool entry_append(struct messages *messages, const struct entry_wish *wish, uint32_t *index,
+	uint32_t *generation)
+{
+	struct segment *segment = messages->visit.segment;
+	struct command command = {.kind = COMMAND_APPEND};
+	struct attachment *attachment;
+	struct match_entry *match;
+	struct region *region;
+
+	*index = segment_take(segment, segment->free_entries);
+	if (*index == INDEX_NONE)
+		return false;
+	*generation = segment_generation(segment);
+	atomic_fetch_add_explicit(&segment_portal(segment, wish->portal)->length[wish->tier], 1,
+		memory_order_acquire);
+	region = segment_region(segment, *index);
+	region->start = (uintptr_t)wish->start;
+	region->length = wish->length;
+	region->vector = NULL;
+	region->user = item_name(wish->item);
+	region->options = wish->options;
+	region->log = wish->log;
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	attachment = segment_attachment(segment, *index);
+	attachment->counter = 0;
+	attachment->counts = 0;
+	attachment->flags = wish->flags;
+	attachment->tier = (uint8_t)wish->tier;
+	attachment->uid = messages->visit.interface->uid;
+	attachment->min_free = wish->min_free;
+	attachment->most = wish->most;
+	match = segment_match(segment, *index);
+	match->bits = wish->bits;
+	match->ignore = wish->ignore;
+	match->nid = wish->peer; /* in a space with ranks */
+	match->pid = UINT32_MAX;
+	command.object.index = *index;
+	command.object.generation = *generation;
+	command.object.portal = wish->portal;
+	command.object.other = wish->first;
+	atomic_store_explicit(&segment_entry(segment, *index)->gate, gate_make(*generation, 0),
+		memory_order_release);
+	submission_post(&messages->visit.interface->submission, &command);
+	return true;
+}
+
+bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generation)
+{
+	struct command command = {.kind = COMMAND_WITHDRAW};
+
+	command.object.index = index;
+	command.object.generation = generation;
+	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
+}
+
+void call_post(struct messages *messages, struct move move, struct call_line line, uint32_t peer)
+{
+	struct long_command command = {.command = {.kind = COMMAND_CALL, .move = move}};
+
+	command.command.move.region = messages->region;
+	command.command.move.generation = messages->generation;
+	command.command.move.to = messages->options.peers[peer];
+	command.command.move.cookie = messages->options.self;
+	memcpy(command.further[0], &line, sizeof(line));
+	submission_post_lines(&messages->visit.interface->submission, &command, 2);
+}
+
+/* --- blocks */
+
+/* A block comes before those that are partly full. */
+static void block_link(struct messages *messages, struct block *block)
+{
+	const struct entry_wish wish = {
+		.portal = PORTAL_MATCH,
+		.tier = 1,
+		.first = true,
+		.ignore = UINT64_MAX,
+		.peer = UINT32_MAX,
+		.start = block->memory,
+		.length = sizeof(block->memory),
+		.min_free = messages->options.eager,
+		.most = messages->options.eager,
+		.options = REGION_PUT,
+		.log = TIER_BIT(TIER_UNLINK) | TIER_BIT(TIER_FREE),
+		.item = block,
+	};
+	uint32_t index, generation;
+
+	if (entry_append(messages, &wish, &index, &generation)) {
+		messages->blocks_linked++;
+		return;
+	}
+	block->next = messages->spare;
+	messages->spare = block;
+}
+
+/* Two blocks are linked if there is memory: one fills while the other is renewed. */
+static void blocks_renew(struct messages *messages)
+{
+	while (messages->blocks_linked < 2) {
+		struct block *block = messages->spare;
+		uint32_t linked = messages->blocks_linked;
+
+		if (block) {
+			messages->spare = block->next;
+		} else {
+			if (messages->blocks == messages->blocks_max ||
+				!(block = malloc(sizeof(*block))))
+				return;
+			block->kind = ITEM_BLOCK;
+			block->older = messages->every;
+			messages->every = block;
+			messages->blocks++;
+		}
+		block_link(messages, block);
+		if (messages->blocks_linked == linked)
+			return;
+	}
+}
+
+/* The last entry of the second tier: it keeps headers alone. */
+static bool last_entry_make(struct messages *messages)
+{
+	const struct entry_wish wish = {
+		.portal = PORTAL_MATCH,
+		.tier = 1,
+		.ignore = UINT64_MAX,
+		.peer = UINT32_MAX,
+		.options = REGION_PUT | REGION_TRUNCATE,
+		.item = &messages->told,
+	};
+	uint32_t index, generation;
+
+	return entry_append(messages, &wish, &index, &generation);
+}
+
+/* --- words to peers */
+
+static void word_post(struct messages *messages, struct tell *tell, unsigned kind, uint64_t word)
+{
+	const struct move move = {.portal = PORTAL_SIDE,
+		.match_bits = BITS_TOLD,
+		.value = (uint64_t)kind << MESSAGES_WORD |
+			 (word & ((UINT64_C(1) << MESSAGES_WORD) - 1))};
+	const struct call_line line = {
+		.user = item_name(tell), .message = MESSAGE_STORE, .want = WANT_EVENT};
+
+	messages->pending++;
+	call_post(messages, move, line, tell->peer);
+}
+
+static void credit_post(struct messages *messages, struct peer *peer)
+{
+	peer->tell.busy = true;
+	peer->tell.again = false;
+	peer->told = peer->taken;
+	word_post(messages, &peer->tell, WORD_CREDIT, peer->taken);
+}
+
+/* M5. A message of a peer's that was kept has been taken. */
+void credit_count(struct messages *messages, uint32_t index)
+{
+	struct peer *peer = &messages->peers[index];
+
+	peer->taken++;
+	if (peer->taken - peer->told < (messages->share + 3) / 4)
+		return;
+	if (peer->tell.busy)
+		peer->tell.again = true;
+	else
+		credit_post(messages, peer);
+}
+
+static void word_sent(struct messages *messages, struct tell *tell, const struct news *news)
+{
+	struct peer *peer;
+
+	messages->pending--;
+	if (tell == &messages->whisper)
+		return;
+	peer = &messages->peers[tell->peer];
+	tell->busy = false;
+	if (news->verdict == TIER_REFUSED || tell->again)
+		credit_post(messages, peer);
+	else if (news->verdict != TIER_OK)
+		peer_lose(messages, tell->peer, news->verdict);
+}
+
+static void word_heard(struct messages *messages, const struct news *news)
+{
+	uint64_t word = news->value & ((UINT64_C(1) << MESSAGES_WORD) - 1);
+	struct peer *peer = &messages->peers[news->peer];
+
+	if (news->value >> MESSAGES_WORD == WORD_USER)
+		messages->options.told(messages->options.owner, news->peer, word);
+	else if (word > peer->credited && word <= peer->kept + peer->flying)
+		peer->credited = word;
+}
+
+void messages_tell(struct messages *messages, uint32_t peer, uint64_t word)
+{
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	messages->whisper.peer = peer;
+	word_post(messages, &messages->whisper, WORD_USER, word);
+	visit_leave(&messages->visit);
+}
+
+/* --- ends */
+
+void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdict)
+{
+	if (messages->peers[peer].failed)
+		return;
+	messages->peers[peer].failed = true;
+	messages->options.failed(messages->options.owner, peer,
+		verdict == TIER_UNDELIVERABLE ? "is gone, or does not answer"
+		: verdict == TIER_FAULT       ? "was given a buffer that is no memory"
+					      : "refuses a message, which it should not");
+}
+
+void messages_finish(
+	struct messages *messages, struct transfer *message, enum transfer_result result)
+{
+	message->result = (uint8_t)result;
+	messages->options.done(messages->options.owner, message);
+}
+
+/* --- events */
+
+static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+{
+	struct news *news = to;
+	uint64_t word;
+
+	(void)attributes;
+	(void)second;
+#define WORD(name) atomic_load_explicit(&slot->words[name], memory_order_relaxed)
+	word = WORD(EVENT_REGION);
+	news->event = TIER_FIELD(word, TIER_KIND_AT);
+	news->tier = TIER_FIELD(word, TIER_LIST_AT);
+	news->verdict = TIER_FIELD(word, TIER_VERDICT_AT);
+	news->peer = (uint32_t)WORD(EVENT_INITIATOR);
+	news->user = WORD(EVENT_USER);
+	news->start = WORD(EVENT_START);
+	news->value = WORD(EVENT_VALUE);
+	news->bits = WORD(EVENT_MATCH_BITS);
+	news->requested = WORD(EVENT_REQUESTED);
+	news->moved = WORD(EVENT_MOVED);
+	news->offset = WORD(EVENT_OFFSET);
+#undef WORD
+}
+
+static void block_heard(struct messages *messages, struct block *block, const struct news *news)
+{
+	if (news->event == TIER_UNLINK) {
+		messages->blocks_linked--;
+	} else {
+		block->next = messages->spare;
+		messages->spare = block;
+	}
+	blocks_renew(messages);
+}
+
+static void receive_heard(
+	struct messages *messages, struct transfer *message, const struct news *news)
+{
+	if (news->event == TIER_PUT)
+		receive_placed(messages, message, news);
+	else if (news->event == TIER_PUT_KEPT)
+		receive_kept(messages, message, news);
+	else
+		receive_fetched(messages, message, news);
+}
+
+static void news_handle(struct messages *messages, const struct news *news)
+{
+	void *item = (void *)(uintptr_t)news->user;
+
+	if (news->event == TIER_DISABLED) {
+		messages->disabled = true;
+		return;
+	}
+	switch (*(const uint8_t *)item) {
+	case ITEM_SEND:
+		if (news->event == TIER_GET)
+			send_fetched(messages, item, news);
+		else
+			send_acknowledged(messages, item, news);
+		break;
+	case ITEM_RECEIVE:
+		receive_heard(messages, item, news);
+		break;
+	case ITEM_SLOT:
+		slot_acknowledged(messages, item, news);
+		break;
+	case ITEM_CHUNK:
+		chunk_fetched(messages, item, news);
+		break;
+	case ITEM_BLOCK:
+		block_heard(messages, item, news);
+		break;
+	case ITEM_TELL:
+		word_sent(messages, item, news);
+		break;
+	case ITEM_TOLD:
+		word_heard(messages, news);
+		break;
+	default: {
+		struct probe *probe = item;
+
+		probe->found = true;
+		probe->what = (struct message_found){news->peer, news->bits, news->requested};
+	}
+	}
+}
+
+/* All events that are here, and what they make possible. Returns how many there were. */
+static unsigned events_run(struct messages *messages)
+{
+	unsigned count = 0;
+	struct news news;
+
+	for (;;) {
+		enum queue_answer answer = queue_take_oldest(&messages->queue, news_copy, &news);
+
+		if (answer == QUEUE_EVENT_AFTER_GAP)
+			messages->options.failed(messages->options.owner, messages->options.self,
+				"has lost events, because its queue was full");
+		else if (answer != QUEUE_EVENT)
+			break;
+		news_handle(messages, &news);
+		count++;
+	}
+	if (messages->disabled) {
+		struct command command = {.kind = COMMAND_PORTAL_ENABLE};
+
+		messages->disabled = false;
+		command.object.index = PORTAL_SIDE;
+		(void)visit_call(&messages->visit, &command, NULL, NULL);
+	}
+	if (!list_empty(&messages->waiting))
+		receives_resume(messages);
+	if (!list_empty(&messages->blocked))
+		sends_resume(messages);
+	fetches_resume(messages);
+	return count;
+}
+
+unsigned messages_progress(struct messages *messages)
+{
+	unsigned count;
+
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return 0;
+	count = events_run(messages);
+	if (count == 0 && messages->visit.interface->inlined && interface_drive() != 0)
+		count = events_run(messages);
+	visit_leave(&messages->visit);
+	return count;
+}
+
+struct wait {
+	struct messages *messages;
+	bool (*look)(void *context);
+	void *context;
+};
+
+static bool wait_look(void *context)
+{
+	const struct wait *wait = context;
+
+	return wait->look(wait->context) ||
+	       (events_run(wait->messages) != 0 && wait->look(wait->context));
+}
+
+bool messages_wait(
+	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout)
+{
+	struct wait wait = {messages, look, context};
+	const uint64_t start = messages_now();
+	enum waiting_answer answer;
+
+	if (look(context))
+		return true;
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return false;
+	do {
+		uint64_t passed = messages_now() - start;
+		uint64_t left = passed < timeout ? timeout - passed : 0;
+
+		/* Fetches that were refused want a look in between. */
+		if (!list_empty(&messages->refused) && left > MILLISECOND)
+			left = MILLISECOND;
+		answer =
+			events_await(&messages->visit, &messages->queue, 1, wait_look, &wait, left);
+	} while (answer == WAITING_TIMEOUT && messages_now() - start < timeout);
+	visit_leave(&messages->visit);
+	return answer == WAITING_FOUND;
+}
+
+uint64_t messages_pending(const struct messages *messages)
+{
+	return messages->pending;
+}
+
+/* --- opening and closing */
+
+static bool portal_make(struct messages *messages, unsigned index, bool controlled)
+{
+	struct portal *portal = segment_portal(messages->visit.segment, index);
+	struct command command = {.kind = COMMAND_PORTAL_OPEN, .update = controlled};
+
+	atomic_store_explicit(&portal->state, PORTAL_CLAIMED, memory_order_relaxed);
+	command.object.index = index;
+	command.object.other = messages->queue_handle;
+	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
+}
+
+static void region_make(struct messages *messages)
+{
+	struct segment *segment = messages->visit.segment;
+	struct command command = {.kind = COMMAND_REGION_BIND};
+	struct attachment *attachment;
+	struct region *region;
+
+	messages->region = segment->limits.attached + segment_take(segment, segment->free_regions);
+	messages->generation = segment_generation(segment);
+	region = segment_region(segment, messages->region);
+	attachment = segment_attachment(segment, messages->region);
+	region->start = 0;
+	region->length = UINT64_MAX;
+	region->vector = NULL;
+	region->queue = messages->queue_handle;
+	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
+	region->log = TIER_BIT(TIER_ACK) | TIER_BIT_FAILED(TIER_ACK) | TIER_BIT(TIER_REPLY) |
+		      TIER_BIT_FAILED(TIER_REPLY);
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	attachment->counter = 0;
+	attachment->counts = 0;
+	attachment->flags = 0;
+	command.object.index = messages->region;
+	command.object.generation = messages->generation;
+	atomic_store_explicit(&region->gate,
+		gate_make(messages->generation, GATE_THRESHOLD_INFINITE), memory_order_release);
+	submission_post(&messages->visit.interface->submission, &command);
+}
+
+static bool told_make(struct messages *messages)
+{
+	const struct entry_wish wish = {
+		.portal = PORTAL_SIDE,
+		.bits = BITS_TOLD,
+		.peer = UINT32_MAX,
+		.options = REGION_PUT | REGION_TRUNCATE,
+		.log = TIER_BIT(TIER_PUT),
+		.item = &messages->told,
+	};
+	uint32_t index, generation;
+
+	return entry_append(messages, &wish, &index, &generation);
+}
+
+/* What the space needs before a message may come. */
+static enum answer space_furnish(struct messages *messages)
+{
+	struct command command = {.kind = COMMAND_MAP};
+	enum answer answer = events_make(&messages->visit, EVENTS, &messages->queue_handle);
+
+	if (answer != ANSWER_OK)
+		return answer;
+	messages->queue = queue_view(messages->visit.segment,
+		segment_queue(messages->visit.segment, handle_index(messages->queue_handle)),
+		messages->queue_handle);
+	region_make(messages);
+	command.object.index = messages->options.count;
+	command.object.other = (uintptr_t)messages->options.peers;
+	if (visit_call(&messages->visit, &command, NULL, NULL) != ANSWER_OK ||
+		!portal_make(messages, PORTAL_SIDE, true) ||
+		!portal_make(messages, PORTAL_MATCH, false) || !told_make(messages) ||
+		!last_entry_make(messages))
+		return ANSWER_FAILED;
+	blocks_renew(messages);
+	return ANSWER_OK;
+}
+
+static enum answer space_open(struct messages *messages)
+{
+	const struct messages_options *options = &messages->options;
+	const struct space_choice choice = {
+		.number = options->space, .kind = SPACE_TIERS, .ranked = true};
+	const struct segment_limits limits = {
+		.entries = ENTRIES,
+		.attached = ENTRIES,
+		.regions = ENTRIES + 1,
+		.queues = 1,
+		.counters = 1,
+		.unexpected = options->headers,
+		.portals = PORTALS,
+		.access = 1,
+		.list_length = ENTRIES,
+		.event_bytes = EVENT_BYTES,
+	};
+	enum answer answer = interface_open_space(
+		options->front, options->interface, &choice, &limits, &messages->handle);
+
+	if (answer != ANSWER_OK)
+		return answer;
+	if (front_visit(options->front, &messages->visit, messages->handle, HANDLE_INTERFACE, -1) !=
+		0)
+		return ANSWER_FAILED;
+	answer = space_furnish(messages);
+	visit_leave(&messages->visit);
+	return answer;
+}
+
+enum answer messages_open(const struct messages_options *options, struct messages **opened)
+{
+	struct messages *messages =
+		calloc(1, sizeof(*messages) + options->count * sizeof(messages->peers[0]));
+	enum answer answer;
+
+	if (!messages)
+		return ANSWER_NO_MEMORY;
+	messages->options = *options;
+	messages->told = ITEM_TOLD;
+	messages->whisper.kind = ITEM_TELL;
+	messages->share = options->headers / options->count;
+	messages->blocks_max = (uint32_t)(options->memory / BLOCK_BYTES);
+	list_init(&messages->waiting);
+	list_init(&messages->refused);
+	list_init(&messages->blocked);
+	for (uint32_t i = 0; i < options->count; i++) {
+		messages->peers[i].tell = (struct tell){.kind = ITEM_TELL, .peer = i};
+		list_init(&messages->peers[i].waiting);
+	}
+	answer = space_open(messages);
+	if (answer == ANSWER_OK)
+		*opened = messages;
+	else
+		messages_close(messages);
+	return answer;
+}
+
+void messages_close(struct messages *messages)
+{
+	if (messages->handle != 0)
+		(void)interface_close(messages->options.front, messages->handle);
+	while (messages->every) {
+		struct block *block = messages->every;
+
+		messages->every = block->older;
+		free(block);
+	}
+	for (uint32_t i = 0; i < messages->options.count; i++)
+		while (messages->peers[i].chunks) {
+			struct chunk *chunk = messages->peers[i].chunks;
+
+			messages->peers[i].chunks = chunk->next;
+			free(chunk);
+		}
+	free(messages);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* messages.h - two-sided messages with 64 match bits: send, synchronous send, receive, probe,
+ * cancel, wait. A receive has match bits and bits to ignore; the oldest message that matches is its
+ * own. It stands on a space with tiers (engine/tiers.h) and knows no ranks, tags or requests: a
+ * front end does. One thread at a time calls; callbacks are made inside calls only and make none.
+ *
+ * Where a message lives
+ *
+ *     receive posted        an entry of the first tier: the poll core puts the data into the user's
+ *                           buffer, whatever the length and whatever the program does meanwhile
+ *     none, up to `eager`   a block of the second tier, as long as one has room
+ *     none, longer; or no   the second tier's last entry, which has no memory: the header is kept
+ *     block has room        here and the data at its sender, until a receive takes the header and
+ *                           fetches the data by a get
+ *
+ * M1. Posting a receive is one step of the poll core: it takes the oldest kept header that matches,
+ *     or is linked. So messages of one sender match in the order in which they were sent.
+ * M2. A message of at most `eager` bytes is copied to a slot before it is sent, and if it is not
+ *     synchronous it is done then. Slots belong to one peer, and only this peer can read them.
+ * M3. A slot, or the buffer of a longer message, is free when the target has said (ACK) where the
+ *     message is, and has fetched it if it was not placed as a whole or is synchronous. A fetch of
+ *     no bytes tells the sender of a kept synchronous message that it was received.
+ * M4. A block is used again when every header that refers to it has been taken (TIER_FREE): by then
+ *     its messages have been copied, because their events come before.
+ * M5. A sender has at most `share` headers kept at a peer, counting messages whose ACK is not here
+ *     yet. The receiver tells how many it has taken after each quarter of a share. What has no
+ *     share, no slot or no entry waits at the sender, in order. All shares together fit into the
+ *     table of kept headers, so nothing is dropped.
+ * M6. No event is lost: receives linked, messages without an ACK and fetches are bounded by
+ *     RECEIVES_MAX and SENDS_MAX, and the Portal that peers fetch from refuses rather than fill the
+ *     queue; a fetch that is refused is tried again.
+ * M7. done() is called once for each message that was not cancelled, and the message is the
+ *     caller's again.
+ */
+#ifndef MESSAGES_MESSAGES_H
+#define MESSAGES_MESSAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/list.h>
+#include <host/front.h>
+#include <host/waiting.h>
+#include <transport/transport.h>
+
+enum transfer_result {
+	TRANSFER_DONE,
+	TRANSFER_CUT,   /* a receive: the message was longer than the room, and its rest is lost */
+	TRANSFER_FAILED /* the peer is gone; failed() has been called */
+};
+
+/* What an object of this library is, for the events that name it. */
+enum messages_kind {
+	ITEM_SEND,    /* struct transfer, longer than a slot */
+	ITEM_RECEIVE, /* struct transfer */
+	ITEM_SLOT,
+	ITEM_CHUNK,
+	ITEM_BLOCK,
+	ITEM_TELL, /* a word to a peer */
+	ITEM_TOLD, /* the entry for words from peers */
+	ITEM_PROBE
+};
+
+/* A message that is sent or received, in the caller's memory. */
+struct transfer {
+	uint8_t kind; /* enum messages_kind; as what follows, the library's */
+	bool synchronous;
+	bool posted; /* it is with the poll core */
+	bool acknowledged, kept, fetched;
+	uint8_t result;  /* enum transfer_result */
+	uint32_t peer;   /* to; from, when it is done */
+	uint64_t bits;   /* of a receive that is done: the sender's */
+	uint64_t ignore; /* of a receive */
+	void *buffer;
+	uint64_t length; /* of the buffer; of a receive that is done: what was delivered */
+	uint64_t whole;  /* of a receive that is done: length of the message */
+	uint64_t value;  /* what the sender says of it */
+	uint64_t due;    /* when a fetch that was refused is tried again, ns */
+	uint32_t entry;  /* index and generation of its entry */
+	uint32_t generation;
+	struct link link; /* of those that wait */
+};
+
+/* What a probe finds. */
+struct message_found {
+	uint32_t peer;
+	uint64_t bits;
+	uint64_t length;
+};
+
+struct messages;
+
+struct messages_options {
+	const struct front *front;
+	uint64_t interface;          /* handle of one that is open and without such a space */
+	uint8_t space;               /* number of the space to open */
+	const struct process *peers; /* stays as it is until messages_close() */
+	uint32_t count;
+	uint32_t self;   /* index of this process among them */
+	uint32_t eager;  /* bytes of a message that is copied, 1 to MESSAGES_EAGER_MAX */
+	uint64_t memory; /* bytes for blocks */
+	uint32_t headers;
+	void *owner;
+	void (*done)(void *owner, struct transfer *message);
+	void (*told)(void *owner, uint32_t peer, uint64_t word);
+	/* A peer is gone, or does not do as it should: nothing more will come from it. */
+	void (*failed)(void *owner, uint32_t peer, const char *why);
+};
+
+#define MESSAGES_EAGER_MAX 65536
+#define MESSAGES_WORD      56 /* bits of a word that can be told */
+
+/* OK, NO_MEMORY, FAILED. Peers may send when messages_open() has returned at both ends. */
+enum answer messages_open(const struct messages_options *options, struct messages **opened);
+/* Forgets what is under way; the space closes. */
+void messages_close(struct messages *messages);
+
+void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, const void *buffer, uint64_t length, bool synchronous);
+void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
+	uint64_t ignore, void *buffer, uint64_t room);
+/* Takes a receive back that has matched nothing. Returns false if it has, and done() will be
+ * called. */
+bool messages_cancel(struct messages *messages, struct transfer *message);
+/* Is there a kept message that such a receive would get? */
+bool messages_probe(
+	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found);
+
+/* A word to a peer's told(), of MESSAGES_WORD bits. */
+void messages_tell(struct messages *messages, uint32_t peer, uint64_t word);
+
+/* Does what there is to do. Returns how much that was. */
+unsigned messages_progress(struct messages *messages);
+/* The same until look(context) returns true, for at most timeout ns. Returns false on timeout. */
+bool messages_wait(
+	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
+/* How many messages a peer has not acknowledged, or not fetched, yet. */
+uint64_t messages_pending(const struct messages *messages);
+
+#endif

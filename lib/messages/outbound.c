@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* outbound.c - sends: slots for short messages, exposed buffers for longer ones, and those that
+ * wait for either. */
+#include <messages/state.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <wire/message.h>
+
+#define GET_LOG (TIER_BIT(TIER_GET) | TIER_BIT_FAILED(TIER_GET))
+
+static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
+{
+	struct peer *to = &messages->peers[peer];
+	struct entry_wish wish = {.portal = PORTAL_SIDE, .peer = peer, .log = GET_LOG};
+	uint64_t bytes = (uint64_t)messages->options.eager * CHUNK_SLOTS;
+	uint32_t index, generation;
+	struct chunk *chunk;
+
+	if (to->chunk_count == CHUNKS_MAX)
+		return NULL;
+	chunk = malloc(sizeof(*chunk) + bytes);
+	if (!chunk)
+		return NULL;
+	*chunk = (struct chunk){.kind = ITEM_CHUNK,
+		.peer = peer,
+		.name = NAME_CHUNK | to->chunk_count,
+		.next = to->chunks,
+		.free = UINT64_MAX};
+	for (uint32_t i = 0; i < CHUNK_SLOTS; i++)
+		chunk->slots[i] = (struct slot){.kind = ITEM_SLOT, .index = i, .chunk = chunk};
+	wish.bits = chunk->name;
+	wish.start = chunk->memory;
+	wish.length = bytes;
+	wish.options = REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE;
+	wish.item = chunk;
+	if (!entry_append(messages, &wish, &index, &generation)) {
+		free(chunk);
+		return NULL;
+	}
+	to->chunks = chunk;
+	to->chunk_count++;
+	return chunk;
+}
+
+static struct slot *slot_take(struct messages *messages, uint32_t peer)
+{
+	struct chunk *chunk = messages->peers[peer].chunks;
+	struct slot *slot;
+
+	while (chunk && chunk->free == 0)
+		chunk = chunk->next;
+	if (!chunk && !(chunk = chunk_make(messages, peer)))
+		return NULL;
+	slot = &chunk->slots[__builtin_ctzll(chunk->free)];
+	chunk->free &= chunk->free - 1;
+	messages->pending++;
+	return slot;
+}
+
+/* M3. */
+static void slot_settle(struct messages *messages, struct slot *slot, enum transfer_result result)
+{
+	struct transfer *message = slot->message;
+
+	if (!slot->acknowledged || (slot->kept && !slot->fetched))
+		return;
+	slot->used = false;
+	slot->chunk->free |= UINT64_C(1) << slot->index;
+	messages->pending--;
+	if (message)
+		messages_finish(messages, message, result);
+}
+
+static void send_settle(
+	struct messages *messages, struct transfer *message, enum transfer_result result)
+{
+	if (!message->acknowledged || (message->kept && !message->fetched))
+		return;
+	messages->pending--;
+	messages_finish(messages, message, result);
+}
+
+static void store_post(struct messages *messages, const struct transfer *message, uint64_t value,
+	const void *data, const void *item)
+{
+	const struct move move = {
+		.portal = PORTAL_MATCH, .match_bits = message->bits, .value = value};
+	const struct call_line line = {.local = (uintptr_t)data,
+		.length = message->length,
+		.user = item_name(item),
+		.message = MESSAGE_STORE,
+		.want = WANT_EVENT};
+
+	messages->peers[message->peer].flying++;
+	messages->flying++;
+	call_post(messages, move, line, message->peer);
+}
+
+static bool short_start(struct messages *messages, struct transfer *message)
+{
+	struct slot *slot = slot_take(messages, message->peer);
+	uint64_t value = message->synchronous ? VALUE_SYNCHRONOUS : 0;
+	struct chunk *chunk;
+	char *data;
+
+	if (!slot)
+		return false;
+	chunk = slot->chunk;
+	data = chunk->memory + slot->index * messages->options.eager;
+	if (message->length > 0)
+		memcpy(data, message->buffer, message->length);
+	slot->used = true;
+	slot->acknowledged = slot->kept = slot->fetched = false;
+	slot->length = message->length;
+	slot->message = message->synchronous ? message : NULL;
+	value |= (uint64_t)chunk->name << 32 | slot->index * messages->options.eager;
+	store_post(messages, message, value, data, slot);
+	if (!message->synchronous)
+		messages_finish(messages, message, TRANSFER_DONE);
+	return true;
+}
+
+static bool long_start(struct messages *messages, struct transfer *message)
+{
+	uint32_t name = messages->names & (NAME_CHUNK - 1);
+	const struct entry_wish wish = {
+		.portal = PORTAL_SIDE,
+		.bits = name,
+		.peer = message->peer,
+		.start = message->buffer,
+		.length = message->length,
+		.options = REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE,
+		.flags = ATTACHMENT_ONCE,
+		.log = GET_LOG,
+		.item = message,
+	};
+
+	if (!entry_append(messages, &wish, &message->entry, &message->generation))
+		return false;
+	messages->names++;
+	messages->pending++;
+	message->acknowledged = message->kept = message->fetched = false;
+	store_post(messages, message,
+		(message->synchronous ? VALUE_SYNCHRONOUS : 0) | (uint64_t)name << 32,
+		message->buffer, message);
+	return true;
+}
+
+/* Returns false if it has to wait. */
+static bool send_start(struct messages *messages, struct transfer *message)
+{
+	const struct peer *peer = &messages->peers[message->peer];
+
+	if (messages->flying >= SENDS_MAX ||
+		(int64_t)(peer->flying + peer->kept - peer->credited) >= (int64_t)messages->share)
+		return false;
+	return message->length <= messages->options.eager ? short_start(messages, message)
+							  : long_start(messages, message);
+}
+
+void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, const void *buffer, uint64_t length, bool synchronous)
+{
+	struct peer *to = &messages->peers[peer];
+
+	*message = (struct transfer){.kind = ITEM_SEND,
+		.synchronous = synchronous,
+		.peer = peer,
+		.bits = bits,
+		.buffer = (void *)(uintptr_t)buffer,
+		.length = length};
+	if (to->failed) {
+		messages_finish(messages, message, TRANSFER_FAILED);
+		return;
+	}
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	if (to->blocked || !send_start(messages, message)) {
+		messages->pending++;
+		list_append(&to->waiting, &message->link);
+		if (!to->blocked)
+			list_append(&messages->blocked, &to->link);
+		to->blocked = true;
+	}
+	visit_leave(&messages->visit);
+}
+
+void sends_resume(struct messages *messages)
+{
+	list_each (struct peer, peer, &messages->blocked, link) {
+		bool goes_on = true;
+
+		list_each (struct transfer, message, &peer->waiting, link) {
+			if (!goes_on)
+				break;
+			link_remove(&message->link);
+			messages->pending--;
+			if (peer->failed) {
+				messages_finish(messages, message, TRANSFER_FAILED);
+			} else if (!send_start(messages, message)) {
+				messages->pending++;
+				list_append(peer->waiting.next, &message->link);
+				goes_on = false;
+			}
+		}
+		if (goes_on) {
+			link_remove(&peer->link);
+			peer->blocked = false;
+		}
+	}
+}
+
+/* What an ACK says of a message. Returns true if the target will fetch it. */
+static bool acknowledged(struct messages *messages, uint32_t peer, uint64_t length,
+	bool synchronous, const struct news *news)
+{
+	struct peer *to = &messages->peers[peer];
+
+	messages->flying--;
+	to->flying--;
+	if (news->verdict != TIER_OK) {
+		peer_lose(messages, peer, news->verdict);
+		return false;
+	}
+	if (news->tier == 0)
+		return false;
+	to->kept++;
+	return synchronous || news->moved < length;
+}
+
+void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news)
+{
+	slot->acknowledged = true;
+	slot->kept = acknowledged(
+		messages, slot->chunk->peer, slot->length, slot->message != NULL, news);
+	slot_settle(messages, slot, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+}
+
+void send_acknowledged(struct messages *messages, struct transfer *message, const struct news *news)
+{
+	message->acknowledged = true;
+	message->kept =
+		acknowledged(messages, message->peer, message->length, message->synchronous, news);
+	/* Who does not fetch has no business with the buffer any more; one who does it all the same
+	 * is waited for. */
+	if (!message->kept && !message->fetched &&
+		!entry_withdraw(messages, message->entry, message->generation))
+		message->kept = true;
+	send_settle(messages, message, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+}
+
+void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news)
+{
+	uint64_t index = news->offset / messages->options.eager;
+	struct slot *slot;
+
+	if (index >= CHUNK_SLOTS || !chunk->slots[index].used)
+		return;
+	slot = &chunk->slots[index];
+	slot->fetched = true;
+	slot_settle(messages, slot, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+}
+
+void send_fetched(struct messages *messages, struct transfer *message, const struct news *news)
+{
+	message->fetched = true;
+	send_settle(messages, message, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* state.h - what the files of lib/messages share; nobody else includes it. */
+#ifndef MESSAGES_STATE_H
+#define MESSAGES_STATE_H
+
+#include <stddef.h>
+
+#include <engine/command.h>
+#include <engine/tier.h>
+#include <host/events.h>
+#include <messages/messages.h>
+
+#define RECEIVES_MAX 16384 /* M6 */
+#define SENDS_MAX    16384
+#define CHUNK_SLOTS  64
+#define CHUNKS_MAX   16 /* of a peer */
+#define BLOCK_BYTES  (UINT64_C(1) << 20)
+
+enum { PORTAL_MATCH, PORTAL_SIDE, PORTALS };
+
+/* The value of a message: whether it is synchronous, and what it is fetched from. */
+#define VALUE_SYNCHRONOUS (UINT64_C(1) << 63)
+#define VALUE_NAME(value) ((uint32_t)((value) >> 32) & INT32_MAX)
+#define NAME_CHUNK        (UINT32_C(1) << 30)
+/* Match bits on the side Portal of the entry for words. */
+#define BITS_TOLD (UINT64_C(1) << 40)
+/* The highest byte of a word: its kind. */
+enum { WORD_CREDIT, WORD_USER };
+
+struct chunk;
+
+struct slot {
+	uint8_t kind;
+	bool used, acknowledged, kept, fetched;
+	uint32_t index;
+	uint64_t length;
+	struct chunk *chunk;
+	struct transfer *message; /* NULL: it is done */
+};
+
+struct chunk {
+	uint8_t kind;
+	uint32_t peer;
+	uint32_t name;
+	struct chunk *next;
+	uint64_t free; /* a bit for each slot */
+	struct slot slots[CHUNK_SLOTS];
+	char memory[];
+};
+
+struct block {
+	uint8_t kind;
+	struct block *next;  /* spare */
+	struct block *older; /* of all */
+	char memory[BLOCK_BYTES];
+};
+
+struct tell {
+	uint8_t kind;
+	bool busy, again;
+	uint32_t peer;
+};
+
+struct peer {
+	uint64_t flying;      /* no ACK is here */
+	uint64_t kept;        /* messages that the peer has kept, ever */
+	uint64_t credited;    /* of them, taken: says the peer */
+	uint64_t taken;       /* kept messages of the peer's that were taken here, ever */
+	uint64_t told;        /* of them, that the peer knows of */
+	struct chunk *chunks; /* newest first */
+	unsigned chunk_count;
+	struct link waiting; /* sends */
+	struct link link;    /* in messages.blocked */
+	bool blocked, failed;
+	struct tell tell;
+};
+
+/* What a probe has found. */
+struct probe {
+	uint8_t kind;
+	bool found;
+	struct message_found what;
+};
+
+/* What an event says. */
+struct news {
+	uint8_t event, tier, verdict;
+	uint32_t peer;
+	uint64_t user, start, value, bits, requested, moved, offset;
+};
+
+struct messages {
+	struct messages_options options;
+	uint64_t handle;         /* of the interface */
+	struct visit visit;      /* that is going on */
+	struct queue_view queue; /* for all events */
+	uint64_t queue_handle;
+	uint32_t region; /* all memory, to send from and fetch into */
+	uint32_t generation;
+	uint64_t share; /* M5 */
+	uint32_t posted;
+	uint32_t flying;
+	uint64_t pending;    /* slots in use, and longer sends that have begun or wait */
+	uint32_t names;      /* of longer sends */
+	bool disabled;       /* the side Portal */
+	struct link waiting; /* receives that are not linked, in order */
+	struct link refused; /* receives whose fetch was */
+	struct link blocked; /* peers with sends that wait */
+	struct block *spare;
+	struct block *every;
+	uint32_t blocks, blocks_linked, blocks_max;
+	uint8_t told;        /* ITEM_TOLD */
+	struct tell whisper; /* words of the user's */
+	struct peer peers[];
+};
+
+static inline uint64_t item_name(const void *item)
+{
+	return (uintptr_t)item;
+}
+
+/* An entry of a Portal, as its user says it. */
+struct entry_wish {
+	unsigned portal, tier;
+	bool first;
+	uint64_t bits, ignore;
+	uint32_t peer; /* UINT32_MAX: any */
+	void *start;
+	uint64_t length;
+	uint64_t min_free;
+	uint32_t most;
+	uint8_t options, flags;
+	uint32_t log;
+	const void *item;
+};
+
+/* messages.c */
+/* Returns false without an index. */
+bool entry_append(struct messages *messages, const struct entry_wish *wish, uint32_t *index,
+	uint32_t *generation);
+/* Returns false if the entry has been used, or is in use. */
+bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generation);
+/* Begins a store or a load. */
+void call_post(struct messages *messages, struct move move, struct call_line line, uint32_t peer);
+void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdict);
+void messages_finish(
+	struct messages *messages, struct transfer *message, enum transfer_result result);
+void credit_count(struct messages *messages, uint32_t peer);
+uint64_t messages_now(void);
+
+/* outbound.c */
+void sends_resume(struct messages *messages);
+void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news);
+void send_acknowledged(
+	struct messages *messages, struct transfer *message, const struct news *news);
+void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news);
+void send_fetched(struct messages *messages, struct transfer *message, const struct news *news);
+
+/* inbound.c */
+void receives_resume(struct messages *messages);
+void fetches_resume(struct messages *messages);
+void receive_placed(struct messages *messages, struct transfer *message, const struct news *news);
+void receive_kept(struct messages *messages, struct transfer *message, const struct news *news);
+void receive_fetched(struct messages *messages, struct transfer *message, const struct news *news);
+
+#endif

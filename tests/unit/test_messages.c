@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_messages.c - two ends of one process send and receive, over loopbacks: where messages live,
+ * what happens when a table or memory is full, and random traffic against an oracle.
+ * TEST_PROGRESS, TEST_FAULT: other ways to make progress, and losses.
+ * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <base/clock.h>
+#include <base/random.h>
+#include <host/inspection.h>
+#include <messages/state.h>
+
+#define EAGER   1024
+#define LONG    100000
+#define SECONDS (20 * SECOND)
+
+static const struct words words = {.entry = "entry",
+	.region = "region",
+	.queue = "queue",
+	.entries = "entries",
+	.regions = "regions",
+	.queues = "queues",
+	.options = &(const struct option_word){0, NULL}};
+static const struct topic topics[] = {{"port", NULL, "the device", false, tell_port}};
+static struct front front = {.name = "Messages",
+	.start = "front_open",
+	.closed = -2,
+	.topics = topics,
+	.topic_count = 1,
+	.words = &words};
+
+/* A message and what became of it. */
+struct letter {
+	struct transfer message;
+	unsigned done;
+};
+
+static struct messages *ends[2];
+static struct process ids[2];
+static uint64_t words_told[2];
+
+static void letter_done(void *owner, struct transfer *message)
+{
+	(void)owner;
+	((struct letter *)(void *)message)->done++;
+}
+
+static void word_told(void *owner, uint32_t peer, uint64_t word)
+{
+	(void)owner;
+	words_told[peer] = word;
+}
+
+static void peer_failed(void *owner, uint32_t peer, const char *why)
+{
+	(void)owner;
+	fail_msg("peer %u %s", peer, why);
+}
+
+static void ends_open(uint64_t memory, uint32_t headers)
+{
+	const char *progress = getenv("TEST_PROGRESS"), *fault = getenv("TEST_FAULT");
+	const struct segment_limits none = {0};
+
+	setenv("PTL_IFACE_NAME", "loop:m;loop:m", 1);
+	setenv("PTL_PROGRESS", progress ? progress : "inline", 1);
+	if (fault)
+		setenv("PTL_FAULT", fault, 1);
+	assert_int_equal(front_open(&front), ANSWER_OK);
+	for (unsigned i = 0; i < 2; i++) {
+		library_lock();
+		assert_int_equal(interface_open(&front, i, 10 + i, &none), ANSWER_OK);
+		library_unlock();
+		ids[i] = interfaces[i].self;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		const struct messages_options options = {
+			.front = &front,
+			.interface = atomic_load(&interfaces[i].handle),
+			.space = 1,
+			.peers = ids,
+			.count = 2,
+			.self = i,
+			.eager = EAGER,
+			.memory = memory,
+			.headers = headers,
+			.done = letter_done,
+			.told = word_told,
+			.failed = peer_failed,
+		};
+
+		assert_int_equal(messages_open(&options, &ends[i]), ANSWER_OK);
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	ends_open(4 << 20, 1 << 16);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		messages_close(ends[i]);
+	front_close(&front);
+	return 0;
+}
+
+static bool letter_look(void *context)
+{
+	return ((const struct letter *)context)->done != 0;
+}
+
+static bool nothing_flies(void *context)
+{
+	const struct messages *end = context;
+
+	return end->flying == 0;
+}
+
+static bool nothing_pends(void *context)
+{
+	return messages_pending(context) == 0;
+}
+
+/* Both ends work until look() is true of `context`. */
+static void settle(bool (*look)(void *context), void *context)
+{
+	uint64_t start = messages_now();
+
+	while (!look(context)) {
+		if (messages_progress(ends[0]) + messages_progress(ends[1]) == 0)
+			sched_yield();
+		assert_true(messages_now() - start < SECONDS);
+	}
+}
+
+static void letter_settle(struct letter *letter)
+{
+	settle(letter_look, letter);
+	assert_int_equal(letter->done, 1);
+}
+
+static void send(struct letter *letter, unsigned from, uint64_t bits, const void *data,
+	uint64_t length, bool synchronous)
+{
+	letter->done = 0;
+	messages_send(ends[from], &letter->message, 1 - from, bits, data, length, synchronous);
+}
+
+static void receive(struct letter *letter, unsigned at, uint64_t bits, uint64_t ignore, void *data,
+	uint64_t room)
+{
+	letter->done = 0;
+	messages_receive(ends[at], &letter->message, bits, ignore, data, room);
+}
+
+static void fill(char *data, uint64_t length, unsigned seed)
+{
+	for (uint64_t i = 0; i < length; i++)
+		data[i] = (char)(seed + i * 7 + (i >> 8));
+}
+
+static void each_length_arrives__posted_or_not_synchronous_or_not(void **state)
+{
+	static const uint64_t lengths[] = {0, 1, EAGER, EAGER + 1, LONG};
+	static char sent[LONG], got[LONG];
+	struct letter out, in;
+
+	(void)state;
+	for (unsigned n = 0; n < 5 * 8; n++) {
+		uint64_t length = lengths[n / 8];
+		bool posted = n & 1, synchronous = n & 2;
+		unsigned to = n >> 2 & 1;
+
+		fill(sent, length, n);
+		memset(got, 0, sizeof(got));
+		if (posted)
+			receive(&in, to, n, 0, got, sizeof(got));
+		send(&out, 1 - to, n, sent, length, synchronous);
+		if (!posted) {
+			settle(nothing_flies, ends[1 - to]);
+			assert_int_equal(out.done, length <= EAGER && !synchronous);
+			receive(&in, to, n, 0, got, sizeof(got));
+		}
+		letter_settle(&in);
+		letter_settle(&out);
+		settle(nothing_pends, ends[1 - to]);
+		assert_int_equal(in.message.result, TRANSFER_DONE);
+		assert_int_equal(in.message.length, length);
+		assert_int_equal(in.message.whole, length);
+		assert_int_equal(in.message.peer, 1 - to);
+		assert_int_equal(in.message.bits, n);
+		assert_memory_equal(got, sent, length);
+	}
+}
+
+static void a_message_longer_than_the_room_is_cut(void **state)
+{
+	static const uint64_t lengths[] = {100, LONG};
+	static char sent[LONG], got[LONG];
+	struct letter out, in;
+
+	(void)state;
+	fill(sent, sizeof(sent), 3);
+	for (unsigned n = 0; n < 4; n++) {
+		memset(got, 0, sizeof(got));
+		if (n & 1)
+			receive(&in, 1, 5, 0, got, 50);
+		send(&out, 0, 5, sent, lengths[n / 2], false);
+		settle(n & 1 ? letter_look : nothing_flies, n & 1 ? (void *)&in : (void *)ends[0]);
+		if (!(n & 1))
+			receive(&in, 1, 5, 0, got, 50);
+		letter_settle(&in);
+		settle(nothing_pends, ends[0]);
+		assert_int_equal(in.message.result, TRANSFER_CUT);
+		assert_int_equal(in.message.length, 50);
+		assert_int_equal(in.message.whole, lengths[n / 2]);
+		assert_memory_equal(got, sent, 50);
+		assert_int_equal(got[50], 0);
+	}
+}
+
+static void a_probe_finds_the_message_that_a_receive_then_gets(void **state)
+{
+	struct message_found found;
+	struct letter out[2], in;
+	char got[8];
+
+	(void)state;
+	assert_false(messages_probe(ends[1], 0, UINT64_MAX, &found));
+	send(&out[0], 0, 7, "one", 4, false);
+	send(&out[1], 0, 8, "eight", 6, false);
+	settle(nothing_flies, ends[0]);
+	assert_false(messages_probe(ends[1], 9, 0, &found));
+	assert_true(messages_probe(ends[1], 8, 0, &found));
+	assert_int_equal(found.length, 6);
+	assert_true(messages_probe(ends[1], 0, UINT64_MAX, &found));
+	assert_int_equal(found.bits, 7);
+	assert_int_equal(found.peer, 0);
+	receive(&in, 1, 0, UINT64_MAX, got, sizeof(got));
+	letter_settle(&in);
+	assert_string_equal(got, "one");
+	receive(&in, 1, 0, UINT64_MAX, got, sizeof(got));
+	letter_settle(&in);
+	assert_string_equal(got, "eight");
+}
+
+static void a_receive_is_cancelled_until_it_matches(void **state)
+{
+	struct letter out, in, other;
+	char got[8], more[8];
+
+	(void)state;
+	receive(&in, 1, 7, 0, got, sizeof(got));
+	assert_true(messages_cancel(ends[1], &in.message));
+	receive(&other, 1, 7, 0, more, sizeof(more));
+	send(&out, 0, 7, "one", 4, false);
+	letter_settle(&other);
+	assert_false(messages_cancel(ends[1], &other.message));
+	assert_int_equal(in.done, 0);
+	assert_string_equal(more, "one");
+}
+
+static void words_are_told(void **state)
+{
+	(void)state;
+	messages_tell(ends[0], 1, 0x123456789abcde);
+	settle(nothing_pends, ends[0]);
+	assert_int_equal(words_told[0], 0x123456789abcde);
+}
+
+#define MANY 3000
+
+/* Sends MANY messages that nobody waits for, then receives them all, in order. */
+static void flood(uint64_t length)
+{
+	static struct letter out[MANY], in;
+	static char sent[2 * EAGER], got[2 * EAGER];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		fill(sent, length, i);
+		send(&out[i], 0, 1, sent, length, false);
+		if (i % 64 == 0)
+			messages_progress(ends[1]);
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		fill(sent, length, i);
+		receive(&in, 1, 1, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_int_equal(in.message.length, length);
+		assert_memory_equal(got, sent, length);
+	}
+	settle(nothing_pends, ends[0]);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(out[i].done, 1);
+}
+
+static void memory_for_unexpected_messages_may_end(void **state)
+{
+	(void)state;
+	ends_open(BLOCK_BYTES, 1 << 16);
+	/* Beyond CHUNKS_MAX * CHUNK_SLOTS sends wait with their buffer, which then must stay. */
+	for (unsigned round = 0; round < 3; round++) {
+		static struct letter out[CHUNKS_MAX * CHUNK_SLOTS + 1000], in;
+		static char sent[sizeof(out) / sizeof(out[0])][EAGER], got[EAGER];
+		const unsigned count = sizeof(out) / sizeof(out[0]);
+
+		for (unsigned i = 0; i < count; i++) {
+			fill(sent[i], EAGER, i + round);
+			send(&out[i], 0, 1, sent[i], EAGER, false);
+			if (i % 64 == 0)
+				for (unsigned n = 0; n < 2; n++)
+					messages_progress(ends[n]);
+		}
+		for (unsigned i = 0; i < count; i++) {
+			receive(&in, 1, 1, 0, got, sizeof(got));
+			letter_settle(&in);
+			assert_memory_equal(got, sent[i], EAGER);
+		}
+		settle(nothing_pends, ends[0]);
+	}
+	assert_int_equal(ends[1]->blocks, 1);
+	teardown(state);
+}
+
+static void headers_that_a_peer_keeps_are_bounded_by_its_share(void **state)
+{
+	(void)state;
+	ends_open(4 << 20, 64);
+	for (unsigned round = 0; round < 2; round++) {
+		flood(0);
+		assert_true(ends[1]->peers[0].taken > 64);
+		assert_true(ends[0]->peers[1].kept == ends[1]->peers[0].taken);
+	}
+	teardown(state);
+}
+
+static void receives_beyond_the_table_wait_in_order(void **state)
+{
+	enum { COUNT = RECEIVES_MAX + 500 };
+	static struct letter in[COUNT], out;
+	static uint32_t got[COUNT];
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT; i++)
+		receive(&in[i], 1, 1, 0, &got[i], sizeof(got[i]));
+	for (uint32_t i = 0; i < COUNT; i++) {
+		send(&out, 0, 1, &i, sizeof(i), true);
+		letter_settle(&out);
+	}
+	for (uint32_t i = 0; i < COUNT; i++) {
+		letter_settle(&in[i]);
+		assert_int_equal(got[i], i);
+	}
+}
+
+/* What the oracle knows: the messages and the receives that wait at an end, in order. */
+struct oracle {
+	struct {
+		uint64_t bits, ignore;
+		unsigned number;
+	} items[2][64]; /* messages, receives */
+	unsigned counts[2];
+};
+
+/* Adds an item; returns the number of its match, which goes, or -1. */
+static int oracle_add(
+	struct oracle *oracle, unsigned kind, uint64_t bits, uint64_t ignore, unsigned number)
+{
+	unsigned other = 1 - kind, *count = &oracle->counts[other];
+
+	for (unsigned i = 0; i < *count; i++) {
+		uint64_t ignored = ignore | oracle->items[other][i].ignore;
+		int found = (int)oracle->items[other][i].number;
+
+		if (((bits ^ oracle->items[other][i].bits) & ~ignored) != 0)
+			continue;
+		memmove(&oracle->items[other][i], &oracle->items[other][i + 1],
+			(*count - i - 1) * sizeof(oracle->items[0][0]));
+		--*count;
+		return found;
+	}
+	count = &oracle->counts[kind];
+	oracle->items[kind][*count].bits = bits;
+	oracle->items[kind][*count].ignore = ignore;
+	oracle->items[kind][(*count)++].number = number;
+	return -1;
+}
+
+static void random_messages_match_as_the_oracle_says(void **state)
+{
+	enum { STEPS = 2000 };
+	static struct letter letters[STEPS];
+	static char *data[STEPS];
+	static unsigned partner[STEPS];
+	static uint64_t lengths[STEPS];
+	struct oracle oracles[2] = {0};
+	uint64_t random = 1;
+
+	(void)state;
+	for (unsigned n = 0; n < STEPS; n++) {
+		uint64_t dice = random_next(&random);
+		unsigned at = dice & 1, kind = dice >> 1 & 1;
+		uint64_t bits = dice >> 2 & 3, ignore = kind ? dice >> 4 & 3 & (dice >> 6) : 0;
+		int match;
+
+		if (oracles[at].counts[kind] == 60)
+			kind = 1 - kind, ignore = 0;
+		lengths[n] = kind || dice >> 20 & 1 ? EAGER * 3 : (dice >> 32) % (EAGER * 3);
+		data[n] = malloc(EAGER * 3 + 1);
+		assert_non_null(data[n]);
+		fill(data[n], kind ? 0 : lengths[n], n);
+		match = oracle_add(&oracles[at], kind, bits, ignore, n);
+		partner[n] = match < 0 ? UINT32_MAX : (unsigned)match;
+		if (match >= 0)
+			partner[match] = n;
+		if (kind)
+			receive(&letters[n], at, bits, ignore, data[n], EAGER * 3);
+		else
+			send(&letters[n], 1 - at, bits, data[n], lengths[n], dice >> 8 & 1);
+		/* Synchronous semantics for the oracle: each step has been taken. */
+		if (kind && match >= 0)
+			letter_settle(&letters[n]);
+		settle(nothing_flies, ends[1 - at]);
+		if (match >= 0)
+			letter_settle(&letters[kind ? (unsigned)match : n]);
+		if (match >= 0)
+			letter_settle(&letters[kind ? n : (unsigned)match]);
+	}
+	for (unsigned n = 0; n < STEPS; n++) {
+		unsigned other = partner[n];
+
+		if (letters[n].message.kind == ITEM_RECEIVE) {
+			assert_int_equal(letters[n].done, other != UINT32_MAX);
+			if (other != UINT32_MAX) {
+				assert_int_equal(letters[n].message.length, lengths[other]);
+				assert_memory_equal(data[n], data[other], lengths[other]);
+			}
+		}
+	}
+	for (unsigned n = 0; n < STEPS; n++)
+		free(data[n]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(each_length_arrives__posted_or_not_synchronous_or_not),
+		TEST(a_message_longer_than_the_room_is_cut),
+		TEST(a_probe_finds_the_message_that_a_receive_then_gets),
+		TEST(a_receive_is_cancelled_until_it_matches),
+		TEST(words_are_told),
+		TEST(receives_beyond_the_table_wait_in_order),
+		TEST(random_messages_match_as_the_oracle_says),
+		cmocka_unit_test(memory_for_unexpected_messages_may_end),
+		cmocka_unit_test(headers_that_a_peer_keeps_are_bounded_by_its_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
