@@ -521,9 +521,9 @@ static void request_end(struct space *space, struct region *region, enum tier_ev
 
 /* What the answer to a message says of the region that took it. To be known before its end, which
  * may free the region. */
-static uint16_t answer_detail(const struct space *space, const struct region *region)
+static uint16_t answer_detail(const struct space *space, const struct region *region, bool store)
 {
-	if (region->options & REGION_NO_ACK)
+	if (store && region->options & REGION_NO_ACK)
 		return TIER_SILENT;
 	return attachment_of(space, region)->tier == 0 ? 0 : MESSAGE_TIER;
 }
@@ -571,7 +571,7 @@ static void store_take(struct space *space, struct region *region, struct proces
 {
 	const struct map memory = region_map(region, placement->offset, placement->length);
 	struct account account = account_of(process, header, placement);
-	uint16_t detail = answer_detail(space, region);
+	uint16_t detail = answer_detail(space, region, true);
 
 	space_count(space, puts_received);
 	entry_use(space, region, placement);
@@ -671,7 +671,7 @@ void tiers_stored(struct engine *engine, struct operation *operation, enum trans
 {
 	const struct operation copy = *operation;
 	struct space *space = operation->space;
-	uint16_t detail = answer_detail(space, operation->region);
+	uint16_t detail = answer_detail(space, operation->region, true);
 
 	request_over(operation, TIER_PUT, why);
 	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
@@ -702,7 +702,7 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 		return;
 	}
 	space_count(space, gets_received);
-	answer.detail = answer_detail(space, region) & MESSAGE_TIER;
+	answer.detail = answer_detail(space, region, false);
 	answer.value = placement.length;
 	answer.offset = placement.offset;
 	operation =

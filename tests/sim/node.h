@@ -78,12 +78,14 @@ struct node {
 	uint64_t turn_at; /* when the next turn is planned, UINT64_MAX: never */
 	uint64_t busy_until;
 	uint64_t stalled_until;
+	bool writes;          /* its program writes to memory that it sends from */
 	uint64_t events_seen; /* of the engine's count of logged events */
 	uint64_t entropy;     /* what getrandom() gives it */
 
-	bool troubled;          /* it was ever closed, crashed, or cut off for long */
-	uint64_t trouble_ended; /* ns; UINT64_MAX: it lasts */
-	void *program;          /* the workload's */
+	bool troubled;              /* it was ever closed, crashed, or cut off for long */
+	uint64_t trouble_ended;     /* ns; UINT64_MAX: it lasts */
+	void *program;              /* the workload's */
+	struct tier_program *tiers; /* tiers.c; NULL: none */
 };
 
 /* EAL, mempools; once per process. */
@@ -104,6 +106,8 @@ void node_crash(struct node *node);
 /* It takes no turn until then. */
 void node_stall(struct node *node, uint64_t until);
 
+/* The node that is entered. */
+struct node *node_current(void);
 void node_enter(struct node *node);
 void node_leave(struct node *node);
 

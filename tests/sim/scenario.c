@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <sim/silent.h>
+#include <sim/tiers.h>
 #include <sim/workload.h>
 
 #define GIGABIT        UINT64_C(1000000000)
@@ -51,6 +52,8 @@ struct plan {
 	uint64_t source_bytes;
 	bool slabs;
 	uint32_t silent;
+	uint64_t tier_steps; /* of each node (tiers.h) */
+	uint64_t tier_interval;
 	uint64_t peer_timeout;
 	bool unprotected;
 	bool expect;
@@ -213,6 +216,8 @@ static void trouble_restart(void *object, uint64_t argument)
 	else
 		node_close(node);
 	model_end(simulation->model, node);
+	if (simulation->tiers)
+		tiers_end(simulation->tiers, node);
 	sim_clock_at(&simulation->clock, simulation_now(simulation) + argument / 2, trouble_open,
 		node, 0);
 }
@@ -284,15 +289,17 @@ static void simulation_play(struct simulation *simulation)
 {
 	uint64_t patience;
 
-	while (!workload_done(simulation->workload) && simulation_now(simulation) < RUN_LIMIT &&
-		simulation_step(simulation))
+	while ((!workload_done(simulation->workload) || !tiers_done(simulation->tiers)) &&
+		simulation_now(simulation) < RUN_LIMIT && simulation_step(simulation))
 		;
 	simulation->over = true;
 	patience = simulation_now(simulation) + 4 * simulation->peer_timeout + 4 * SECOND;
 	while (!simulation_failed(simulation) && simulation_now(simulation) < patience &&
-		(!all_up(simulation) || !all_settled(simulation) || far_ends_missing(simulation)))
+		(!all_up(simulation) || !all_settled(simulation) || far_ends_missing(simulation) ||
+			!tiers_quiet(simulation->tiers)))
 		simulation_run_until(simulation, simulation_now(simulation) + QUIET_CHUNK);
 	model_finish(simulation->model);
+	tiers_finish(simulation->tiers);
 	if (!workload_done(simulation->workload))
 		simulation_fail(simulation,
 			"%" PRIu64 " tasks were not issued and %" PRIu64 " have not ended",
@@ -315,7 +322,7 @@ static void result_fill(const struct simulation *simulation, uint64_t ended, str
 {
 	result->runs = 1;
 	result->simulated = ended;
-	result->tasks = simulation->model->count;
+	result->tasks = simulation->model->count + tiers_calls(simulation->tiers);
 	result->fail_events = simulation->model->failed;
 	result->drops = simulation->model->dropped;
 	result->bytes = simulation->model->bytes;
@@ -353,6 +360,8 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		plan->silent != 0);
 	model.one_target = plan->workload.targets == TARGET_FIRST;
 	simulation.model = &model;
+	simulation.tiers = tiers_create(
+		&simulation, plan->tier_steps, plan->tier_interval, plan->workload.size_max);
 	node_library_open(plan->peer_timeout, plan->network.corrupt > 0 && !plan->unprotected,
 		plan->event_memory);
 	for (uint32_t i = 0; i < plan->nodes; i++) {
@@ -378,6 +387,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	silent_free(&silent);
 	workload_free(&workload);
 	model_free(&model);
+	tiers_free(simulation.tiers);
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		node_free(&simulation.nodes[i]);
 	free(simulation.nodes);
@@ -626,6 +636,23 @@ static void plan_random(struct plan *plan, uint64_t seed)
 	plan->node.gathers = prng_chance(&prng, 0.5);
 }
 
+/* Spaces with tiers, with a little of Portals 3 beside them on the same engines. */
+static void plan_tiers(struct plan *plan, uint64_t seed)
+{
+	struct prng prng = prng_make(seed * 2 + 7);
+
+	plan_random(plan, seed);
+	if (plan->nodes > 16)
+		plan->nodes = 16;
+	plan->workload.tasks = 100 / plan->nodes;
+	plan->workload.pause = 0;
+	plan->workload.size_max = prng_scale(&prng, 64, 16 * KIBIBYTE);
+	plan->workload.interval *= 4;
+	plan->tier_steps = 800 / plan->nodes;
+	plan->tier_interval = plan->workload.interval * plan->workload.tasks / plan->tier_steps + 1;
+	plan_troubles(plan, &prng);
+}
+
 static void plan_restart(struct plan *plan, uint64_t seed)
 {
 	struct prng prng = prng_make(seed * 2 + 1);
@@ -755,6 +782,8 @@ static void plan_latency(struct plan *plan, uint64_t seed)
 const struct scenario scenarios[] = {
 	{"random", "2 to 23 nodes, any network, faults and troubles, puts and gets of all sizes",
 		plan_random, false, 100},
+	{"tiers", "2 to 16 nodes, the same, beside them spaces of Portals 4", plan_tiers, false,
+		100},
 	{"restart", "nodes that end and crash and come again", plan_restart, false, 50},
 	{"stall", "receivers that stop for a while", plan_stall, false, 50},
 	{"incast", "32 nodes send 1 MiB each to one", plan_incast, false, 1},

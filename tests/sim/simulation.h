@@ -18,6 +18,7 @@ struct node;
 struct model;
 struct workload;
 struct silent;
+struct tiers;
 
 #define FAILURE_TEXT 400
 
@@ -31,6 +32,7 @@ struct simulation {
 	struct model *model;
 	struct workload *workload;
 	struct silent *silent;
+	struct tiers *tiers;   /* NULL: none */
 	uint64_t peer_timeout; /* ns */
 	bool tracing;          /* writes every frame and event to standard output */
 	/* the workload has ended, or taken too long: no more tasks and no more trouble */

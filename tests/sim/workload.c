@@ -9,6 +9,7 @@
 #include <engine/segment.h>
 #include <postern.h>
 #include <sim/report.h>
+#include <sim/tiers.h>
 
 #define NO_ROOM_DELAY (100 * MICROSECOND) /* until memory for a task is looked for again */
 #define PAUSE_MAX     (250 * SECOND)      /* a peer is forgotten before that */
@@ -185,6 +186,8 @@ static void workload_issue(void *object, uint64_t argument)
 void workload_begin(struct node *node)
 {
 	model_begin(node->simulation->model, node);
+	if (node->simulation->tiers)
+		tiers_begin(node->simulation->tiers, node);
 }
 
 static void event_note(

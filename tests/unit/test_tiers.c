@@ -280,6 +280,17 @@ static void load__of_more_than_a_message_has_is_discarded(void **state)
 	fake_finish(sent, TRANSPORT_DEAD);
 }
 
+static void load__of_a_silent_entry_tells_its_tier(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_LOAD, 4);
+
+	append(target, (struct rig_tier){
+			       .tier = 1, .ignore = UINT64_MAX, .options = BOTH | REGION_NO_ACK});
+	arrive(&header);
+	expect_answer(MESSAGE_LOADED, TIER_OK, 1, 4, 0);
+}
+
 static void second_tier__takes_what_the_first_does_not(void **state)
 {
 	struct target *target = *state;
@@ -609,6 +620,7 @@ int main(void)
 		test(entry__that_must_not_truncate_is_passed_over),
 		test(entry__for_shorter_messages_is_passed_over),
 		test(load__of_more_than_a_message_has_is_discarded),
+		test(load__of_a_silent_entry_tells_its_tier),
 		test(second_tier__takes_what_the_first_does_not),
 		test(refusal__tells_why_and_leaves_no_trace),
 		test(portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted),
