@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* clock.c - nanoseconds by the TSC.
  *
- * I1. The time never goes back on a CPU: until clock_calibrate() it is the kernel's monotonic
- *     clock, and the TSC's time starts at the kernel's time of that moment.
+ * The TSC's frequency is measured against the kernel's clock while the program runs, so that no
+ * start waits for it: from clock_begin() on until LEARN_TIME has passed, time is the kernel's.
+ *
+ * I1. The time never goes back on a CPU: the TSC's time starts at the kernel's time of the moment
+ *     in which it is known, or a little ahead of it.
  *
  * I2. Between CPUs it may go back by some nanoseconds: their TSCs are not quite equal, and a CPU
  *     may read its own before earlier instructions, such as taking a lock, are done. An ordered
  *     reading would cost more than the reading itself. So code that compares times of several
  *     threads must tolerate such a difference.
+ *
+ * I3. A frequency is wrong by less than 1 part in 50,000: both readings that it comes from are
+ *     known to READING_SURE, and LEARN_TIME lies between them.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,18 +25,47 @@
 #include <pmd-glue/clock.h>
 #include <pmd-glue/glue.h>
 
-#define SCALE_SHIFT 32
+#define SCALE_SHIFT  32
+#define LEARN_TIME   (100 * MILLISECOND)
+#define READING_SURE 1000 /* ns */
+#define READINGS     16u  /* of which one is likely to be undisturbed */
 
-static uint64_t clock_scale; /* nanoseconds per tick << SCALE_SHIFT */
-static uint64_t clock_start_ticks;
-static uint64_t clock_start;
-static atomic_bool clock_calibrated;
+enum clock_state {
+	CLOCK_KERNEL,
+	CLOCK_LEARNS,
+	CLOCK_SETTLES, /* one thread reads the clocks for the second time */
+	CLOCK_TICKS
+};
+
+/* The kernel's time at a tick, or up to READING_SURE after it. */
+struct reading {
+	uint64_t ticks;
+	uint64_t time;
+};
+
+static struct reading clock_begun; /* written before CLOCK_LEARNS */
+static struct reading clock_start; /* this and what follows: before CLOCK_TICKS */
+static uint64_t clock_scale;       /* nanoseconds per tick << SCALE_SHIFT */
+static atomic_int clock_state;
 
 static uint64_t clock_kernel(void)
 {
 	struct timespec time;
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+/* Reads both clocks. False: the thread was disturbed each time. */
+static bool clock_read(struct reading *reading)
+{
+	for (unsigned n = 0; n < READINGS; n++) {
+		uint64_t before = clock_kernel();
+		reading->ticks = rte_rdtsc();
+		reading->time = clock_kernel();
+		if (reading->time - before <= READING_SURE)
+			return true;
+	}
+	return false;
 }
 
 /* Does the TSC tick at one rate, whatever the CPU does? */
@@ -50,29 +85,52 @@ static bool clock_steady(void)
 #endif
 }
 
-void clock_calibrate(void)
+void clock_begin(void)
 {
-	uint64_t hertz = rte_get_tsc_hz();
-	if (atomic_load_explicit(&clock_calibrated, memory_order_relaxed) || hertz == 0 ||
-		!clock_steady())
-		return;
-	clock_scale = (uint64_t)(((unsigned __int128)SECOND << SCALE_SHIFT) / hertz);
-	clock_start = clock_kernel();
-	clock_start_ticks = rte_rdtsc();
-	/* Release: pairs with the acquire in glue_now(); without it a thread might use a start of
-	 * 0. */
-	atomic_store_explicit(&clock_calibrated, true, memory_order_release);
+	if (atomic_load_explicit(&clock_state, memory_order_relaxed) == CLOCK_KERNEL &&
+		clock_steady() && clock_read(&clock_begun))
+		/* Release: pairs with the acquire in clock_learn(). */
+		atomic_store_explicit(&clock_state, CLOCK_LEARNS, memory_order_release);
+}
+
+/* The frequency is known, if both readings are good. */
+static bool clock_settle(void)
+{
+	uint64_t ticks, time;
+	if (!clock_read(&clock_start) || clock_start.ticks <= clock_begun.ticks)
+		return false;
+	ticks = clock_start.ticks - clock_begun.ticks;
+	time = clock_start.time - clock_begun.time;
+	clock_scale = (uint64_t)(((unsigned __int128)time << SCALE_SHIFT) / ticks);
+	return true;
+}
+
+/* The kernel's time; once enough of it has passed, one of the callers sees to the TSC's. */
+static uint64_t clock_learn(void)
+{
+	int state = CLOCK_LEARNS;
+	/* Acquire: pairs with the release in clock_begin(). */
+	if (atomic_load_explicit(&clock_state, memory_order_acquire) == CLOCK_LEARNS &&
+		clock_kernel() - clock_begun.time >= LEARN_TIME &&
+		atomic_compare_exchange_strong_explicit(&clock_state, &state, CLOCK_SETTLES,
+			memory_order_acquire, memory_order_relaxed))
+		/* Release: pairs with the acquire in glue_now(); without it a thread might use a
+		 * start of 0. */
+		atomic_store_explicit(&clock_state, clock_settle() ? CLOCK_TICKS : CLOCK_LEARNS,
+			memory_order_release);
+	return clock_kernel();
 }
 
 uint64_t glue_now(void *context)
 {
 	uint64_t ticks;
 	(void)context;
-	if (!atomic_load_explicit(&clock_calibrated, memory_order_acquire))
-		return clock_kernel();
-	ticks = rte_rdtsc() - clock_start_ticks;
+	if (atomic_load_explicit(&clock_state, memory_order_acquire) != CLOCK_TICKS)
+		return clock_learn();
+	ticks = rte_rdtsc() - clock_start.ticks;
 	/* This CPU's TSC is a little behind. */
 	if ((int64_t)ticks < 0)
 		ticks = 0;
-	return clock_start + (uint64_t)(((unsigned __int128)ticks * clock_scale) >> SCALE_SHIFT);
+	return clock_start.time +
+	       (uint64_t)(((unsigned __int128)ticks * clock_scale) >> SCALE_SHIFT);
 }

@@ -3,8 +3,7 @@
 #ifndef PMD_GLUE_CLOCK_H
 #define PMD_GLUE_CLOCK_H
 
-/* Once EAL knows the TSC's frequency: from now on glue_now() reads the TSC, where the TSC can be
- * trusted. */
-void clock_calibrate(void);
+/* From now on glue_now() learns how fast the TSC ticks, where the TSC can be trusted. */
+void clock_begin(void);
 
 #endif

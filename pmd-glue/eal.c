@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* eal.c - starts DPDK's environment abstraction layer, once, quietly, without leaving a trace in
- * the program.
+ * the program, and only when something needs it: a device of DPDK's, PTL_SHARE, PTL_EAL_ARGS. It
+ * loads every driver that there is and measures the TSC for 100 ms.
  *
  * Called under the front end's lock. rte_eal_init() runs in a thread of its own: it pins its caller
  * to a CPU and starts threads that inherit the signal mask.
@@ -43,6 +44,7 @@
 #include <pmd-glue/hold.h>
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kinds.h>
+#include <pmd-glue/listener.h>
 #include <pmd-glue/pool.h>
 #include <pmd-glue/share.h>
 
@@ -77,12 +79,18 @@ struct eal_guard {
 	struct sigaction bus;
 };
 
-static pid_t eal_process; /* the process that EAL runs in; 0 before */
-static bool eal_failed;   /* it cannot be tried again */
+static pid_t glue_process; /* the process of glue_start(); 0 before */
+static pid_t eal_process;  /* the process that EAL runs in; 0 before */
+static bool eal_failed;    /* it cannot be tried again */
 static pthread_mutex_t reason_lock = PTHREAD_MUTEX_INITIALIZER;
 /* DPDK's first complaint of the gravest level: later ones are mostly its consequences */
 static char reason[REASON_MAX];
 static int reason_level = (int)RTE_LOG_NOTICE; /* its log level: a lower one is graver */
+
+bool glue_started(void)
+{
+	return glue_process != 0 && glue_process == getpid();
+}
 
 bool eal_started(void)
 {
@@ -295,15 +303,16 @@ void eal_runtime_directory(char *path, size_t size)
 	snprintf(path, size, "%s/dpdk", base);
 }
 
-/* Can telemetry make its socket? If it cannot, EAL does not start, and cannot be started again. The
- * directory may belong to another user, or to a session that is over. */
-static bool telemetry_possible(const char *prefix)
+/* The directory of telemetry's socket. Can the socket be made there? If it cannot, EAL does not
+ * start, and cannot be started again. The directory may belong to another user, or to a session
+ * that is over. */
+static bool telemetry_directory(const char *prefix, char *own, size_t size)
 {
-	char directory[PATH_MAX], own[PATH_MAX + NAME_MAX];
+	char directory[PATH_MAX];
 	if (!setting_is(SETTING_TELEMETRY, "on"))
 		return false;
 	eal_runtime_directory(directory, sizeof(directory));
-	if (snprintf(own, sizeof(own), "%s/%s", directory, prefix) + (int)sizeof(SOCKET_NAME) >
+	if (snprintf(own, size, "%s/%s", directory, prefix) + (int)sizeof(SOCKET_NAME) >
 		SOCKET_PATH_MAX)
 		return false;
 	if (mkdir(directory, 0700) != 0 && errno != EEXIST)
@@ -313,20 +322,34 @@ static bool telemetry_possible(const char *prefix)
 	return access(own, R_OK | W_OK | X_OK) == 0;
 }
 
+static void telemetry_missing(void)
+{
+	if (setting_is(SETTING_TELEMETRY, "on"))
+		log_info("this process does not answer dpdk-telemetry.py because its socket cannot "
+			 "be made in DPDK's "
+			 "runtime directory: set XDG_RUNTIME_DIR to a directory of your own");
+}
+
+/* While EAL does not run. */
+static void telemetry_begin(void)
+{
+	char own[PATH_MAX];
+	if (!telemetry_directory(EAL_PREFIX, own, sizeof(own)) || !listener_begin(own))
+		telemetry_missing();
+}
+
 static void arguments_telemetry(struct eal_arguments *arguments)
 {
 	/* All processes of a user have the same prefix, so that tools find them under one name.
 	 * Without a shared configuration they share nothing else. With PTL_SHARE a process has a
 	 * prefix of its own. */
 	const char *prefix = share_wanted() ? setting_text(SETTING_SHARE) : EAL_PREFIX;
+	char own[PATH_MAX];
 	argument_add(arguments, "--file-prefix=%s", prefix);
-	if (telemetry_possible(prefix))
+	if (telemetry_directory(prefix, own, sizeof(own)))
 		return;
 	argument_add(arguments, "--no-telemetry");
-	if (setting_is(SETTING_TELEMETRY, "on"))
-		log_info("this process does not answer dpdk-telemetry.py because its socket cannot "
-			 "be made in DPDK's "
-			 "runtime directory: set XDG_RUNTIME_DIR to a directory of your own");
+	telemetry_missing();
 }
 
 /* Adds the arguments for EAL's memory. Returns 0, or -1 after an error line. */
@@ -356,10 +379,7 @@ static int arguments_make(struct eal_arguments *arguments)
 		return -1;
 	arguments->count = 0;
 	argument_add(arguments, "postern");
-	if (share_wanted())
-		argument_add(arguments, "--lcores=(0-%u)@%d", SHARE_LCORES - 1, cpu);
-	else
-		argument_add(arguments, "--lcores=0@%d", cpu);
+	argument_add(arguments, "--lcores=0@%d", cpu);
 	if (arguments_devices(arguments) != 0 || arguments_pages(arguments) != 0)
 		return -1;
 	arguments_telemetry(arguments);
@@ -586,28 +606,53 @@ static int eal_start(struct eal_arguments *arguments)
 	return -1;
 }
 
-int glue_start(void)
+int eal_need(void)
 {
 	static struct eal_arguments arguments; /* EAL may keep pointers into it */
-	if (eal_process != 0 && eal_process != getpid()) {
-		log_error("this process was forked from one that had started Postern: call PtlInit "
-			  "only in one of them, "
-			  "or exec a program in the child");
-		return -1;
-	}
-	if (eal_process != 0)
+	if (eal_started())
 		return 0;
 	if (eal_failed) {
 		log_error("DPDK failed to start earlier in this process: correct the cause and "
 			  "start the program again");
 		return -1;
 	}
+	/* From here on DPDK answers instead. */
+	listener_end();
 	/* An EAL that the program has started itself is used as it is. */
-	if (rte_lcore_count() == 0 && eal_start(&arguments) != 0)
+	if (rte_lcore_count() == 0 && eal_start(&arguments) != 0) {
+		if (glue_started())
+			telemetry_begin();
 		return -1;
+	}
 	eal_process = getpid();
-	clock_calibrate();
 	log_debug(LOG_DPDK, "%s runs with %s", rte_version(),
 		rte_eal_has_hugepages() ? "hugepages" : "ordinary pages");
+	return 0;
+}
+
+/* Does EAL run already, or is it wanted for itself? */
+static bool eal_wanted(void)
+{
+	return rte_lcore_count() != 0 || share_wanted() || setting_text(SETTING_EAL_ARGS)[0];
+}
+
+int glue_start(void)
+{
+	if (glue_process != 0 && glue_process != getpid()) {
+		log_error("this process was forked from one that had started Postern: call PtlInit "
+			  "only in one of them, "
+			  "or exec a program in the child");
+		return -1;
+	}
+	if (glue_process != 0)
+		return 0;
+	/* First: secondary processes have DPDK's operations of pools under the same numbers. */
+	if (eal_wanted() && eal_need() != 0)
+		return -1;
+	clock_begin();
+	pool_prepare();
+	glue_process = getpid();
+	if (!eal_started())
+		telemetry_begin();
 	return 0;
 }

@@ -6,8 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns true if EAL runs in this process; false in a child made by fork(). */
+/* Has glue_start() been called, and does EAL run, in this process? False in a child made by
+ * fork(). */
+bool glue_started(void);
 bool eal_started(void);
+
+/* Starts EAL, unless it runs: who wants one of DPDK's devices, or EAL's memory, calls this before.
+ * After glue_start(). Returns 0, or -1 after an error line. */
+int eal_need(void);
 
 /* DPDK's gravest complaint since eal_reason_clear(), without its newline, or a text that says that
  * there was none. It is copied to the buffer, which is returned. */

@@ -260,13 +260,17 @@ static const struct port_operations loop_operations = {
 
 static int slot_prepare(unsigned n)
 {
-	char name[32];
+	struct rte_ring *queue;
 	if (slots[n].queue)
 		return 0;
-	snprintf(name, sizeof(name), "postern-loop-%u", n);
-	slots[n].queue = rte_ring_create(name, LOOP_QUEUE, SOCKET_ID_ANY,
+	/* The ring has a slot more than it holds. */
+	queue = aligned_alloc(RTE_CACHE_LINE_SIZE, (size_t)rte_ring_get_memsize(2 * LOOP_QUEUE));
+	if (!queue)
+		return -1;
+	(void)rte_ring_init(queue, "postern-loop", LOOP_QUEUE,
 		RING_F_MP_RTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
-	return slots[n].queue ? 0 : -1;
+	slots[n].queue = queue;
+	return 0;
 }
 
 static unsigned slot_find(void)

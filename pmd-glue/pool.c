@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_ring.h>
 
 #include <base/log.h>
 #include <pmd-glue/eal.h>
@@ -66,57 +66,24 @@ size_t pool_bytes(uint32_t frame_size, uint32_t descriptors)
 	       (pool_room(frame_size) + POOL_BESIDES);
 }
 
-/* --- pools that grow with use (I3), as DPDK's operations of a mempool --- */
+/* --- pools that grow with use (I3) --- */
 
-/* The memory of a pool whose buffers have not all been made; the free ones are kept by DPDK's own
- * operations. */
+/* Such a pool lies in memory of the process's own, and EAL need not run: DPDK's structure is filled
+ * in here, and these are its operations. This is what it has beside that structure. */
 struct growing {
 	pthread_mutex_t lock; /* who makes buffers holds it */
 	char *memory;         /* of all buffers */
-	rte_iova_t iova;
-	rte_mempool_populate_obj_cb_t *add; /* DPDK's own part in making one */
-	void *add_context;
-	atomic_uint made; /* those that have been made; the others follow them in memory */
+	atomic_uint made;     /* those that have been made; the others follow them in memory */
+	_Alignas(RTE_CACHE_LINE_SIZE) struct rte_ring free; /* last: its slots follow it */
 };
 
-static const struct rte_mempool_ops *keeping; /* DPDK's own operations */
+static int operations = -1; /* their number in DPDK's table; -1: it has no room for them */
 
+/* DPDK calls this for a pool that it makes itself, which none of these is. */
 static int growing_alloc(struct rte_mempool *pool)
 {
-	/* Not malloc()'s: only EAL's memory points to it, which leak checkers do not read. */
-	struct growing *growing = mmap(
-		NULL, sizeof(*growing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (growing == MAP_FAILED)
-		return -ENOMEM;
-	pthread_mutex_init(&growing->lock, NULL);
-	pool->pool_config = growing;
-	return keeping->alloc(pool);
-}
-
-static void growing_free(struct rte_mempool *pool)
-{
-	keeping->free(pool);
-	munmap(pool->pool_config, sizeof(struct growing));
-}
-
-/* Only notes the memory: pages become the process's when they are first touched. */
-static int growing_populate(struct rte_mempool *pool, unsigned count, void *memory, rte_iova_t iova,
-	size_t size, rte_mempool_populate_obj_cb_t *add, void *add_context)
-{
-	struct growing *growing = pool->pool_config;
-	(void)size;
-	growing->memory = memory;
-	growing->iova = iova;
-	growing->add = add;
-	growing->add_context = add_context;
-	return (int)count;
-}
-
-static void growing_make(struct rte_mempool *pool, void *context, void *buffer, rte_iova_t iova)
-{
-	struct growing *growing = context;
-	growing->add(pool, growing->add_context, buffer, iova);
-	rte_pktmbuf_init(pool, NULL, buffer, 0);
+	(void)pool;
+	return -ENOTSUP;
 }
 
 /* Makes `wanted` more buffers, or as many as the pool's size allows. Called under its lock. */
@@ -124,111 +91,151 @@ static void growing_grow(struct rte_mempool *pool, struct growing *growing, unsi
 {
 	size_t each = (size_t)pool->header_size + pool->elt_size + pool->trailer_size;
 	unsigned made = atomic_load_explicit(&growing->made, memory_order_relaxed);
-	unsigned count = RTE_MIN(wanted, pool->size - made);
-	rte_mempool_op_populate_helper(pool, 0, count, growing->memory + made * each,
-		growing->iova + made * each, count * each, growing_make, growing);
-	atomic_store_explicit(&growing->made, made + count, memory_order_relaxed);
+	unsigned end = made + RTE_MIN(wanted, pool->size - made);
+	for (; made < end; made++) {
+		void *buffer = growing->memory + made * each + pool->header_size;
+		/* DPDK finds it right in front of the buffer. */
+		struct rte_mempool_objhdr *header = (struct rte_mempool_objhdr *)buffer - 1;
+		header->mp = pool;
+		header->iova = (rte_iova_t)(uintptr_t)buffer;
+		rte_pktmbuf_init(pool, NULL, buffer, 0);
+		rte_ring_enqueue(&growing->free, buffer);
+	}
+	atomic_store_explicit(&growing->made, end, memory_order_relaxed);
 }
 
 static int growing_give(struct rte_mempool *pool, void *const *buffers, unsigned count)
 {
-	return keeping->enqueue(pool, buffers, count);
+	struct growing *growing = pool->pool_config;
+	return rte_ring_mp_enqueue_bulk(&growing->free, buffers, count, NULL) == count ? 0
+										       : -ENOBUFS;
+}
+
+static bool growing_find(struct growing *growing, void **buffers, unsigned count)
+{
+	return rte_ring_mc_dequeue_bulk(&growing->free, buffers, count, NULL) == count;
 }
 
 static int growing_take(struct rte_mempool *pool, void **buffers, unsigned count)
 {
 	struct growing *growing = pool->pool_config;
-	int result = keeping->dequeue(pool, buffers, count);
-	if (result == 0 || atomic_load_explicit(&growing->made, memory_order_relaxed) == pool->size)
-		return result;
+	bool found = growing_find(growing, buffers, count);
+	if (found || atomic_load_explicit(&growing->made, memory_order_relaxed) == pool->size)
+		return found ? 0 : -ENOBUFS;
 	pthread_mutex_lock(&growing->lock);
 	/* Others may take what is made here. */
-	while ((result = keeping->dequeue(pool, buffers, count)) != 0 &&
+	while (!(found = growing_find(growing, buffers, count)) &&
 		atomic_load_explicit(&growing->made, memory_order_relaxed) < pool->size)
 		growing_grow(pool, growing, RTE_MAX(count, POOL_STEP));
 	pthread_mutex_unlock(&growing->lock);
-	return result;
+	return found ? 0 : -ENOBUFS;
 }
 
 static unsigned growing_count(const struct rte_mempool *pool)
 {
 	const struct growing *growing = pool->pool_config;
-	return keeping->get_count(pool) + pool->size -
+	return rte_ring_count(&growing->free) + pool->size -
 	       atomic_load_explicit(&growing->made, memory_order_relaxed);
 }
 
-/* The name of the operations; DPDK's own, with which all buffers are made at once, where its table
- * is full. */
-static const char *growing_operations(void)
+void pool_prepare(void)
 {
-	static const struct rte_mempool_ops operations = {
+	static const struct rte_mempool_ops growing_operations = {
 		.name = "postern",
 		.alloc = growing_alloc,
-		.free = growing_free,
 		.enqueue = growing_give,
 		.dequeue = growing_take,
 		.get_count = growing_count,
-		.populate = growing_populate,
 	};
-	static bool tried, registered;
-	for (unsigned n = 0; !keeping && n < rte_mempool_ops_table.num_ops; n++)
-		if (strcmp(rte_mempool_ops_table.ops[n].name, RTE_MBUF_DEFAULT_MEMPOOL_OPS) == 0)
-			keeping = &rte_mempool_ops_table.ops[n];
-	if (keeping && !tried) {
-		registered = rte_mempool_register_ops(&operations) >= 0;
-		tried = true;
-	}
-	return registered ? operations.name : RTE_MBUF_DEFAULT_MEMPOOL_OPS;
+	if (operations < 0)
+		operations = rte_mempool_register_ops(&growing_operations);
 }
 
-static void pool_unmap(struct rte_mempool_memhdr *chunk, void *size)
+static void *memory_map(size_t size)
 {
-	munmap(chunk->addr, (size_t)(uintptr_t)size);
-}
-
-/* Gives a pool its buffers in ordinary pages of the process's own. EAL's memory has a fixed size
- * from its start; this has not. */
-static int pool_populate(struct rte_mempool *pool)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t least = 0, align = 0;
-	ssize_t size = rte_mempool_op_calc_mem_size_default(pool, pool->size, 0, &least, &align);
-	void *memory;
-	if (size <= 0)
-		return -1;
-	size = (ssize_t)RTE_ALIGN_CEIL((size_t)size, page);
-	memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		return -1;
-	(void)madvise(memory, (size_t)size, MADV_HUGEPAGE);
-	if (rte_mempool_populate_iova(pool, memory, (rte_iova_t)(uintptr_t)memory, (size_t)size,
-		    pool_unmap, (void *)(uintptr_t)size) == (int)pool->size)
-		return 0;
-	return -1;
+	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* What rte_pktmbuf_pool_create() does, in memory of ours. */
-static struct rte_mempool *pool_create_apart(
+/* Threads that have no number have no cache. Of those with numbers of EAL's there are some only if
+ * EAL runs. */
+static void caches_make(struct rte_mempool *pool)
+{
+	for (unsigned lcore = 0; lcore < RTE_MAX_LCORE; lcore++)
+		if (lcore >= POOL_LCORES || (eal_started() && rte_lcore_is_enabled(lcore)))
+			pool->local_cache[lcore] = (struct rte_mempool_cache){
+				.size = POOL_CACHE, .flushthresh = POOL_CACHE * 3 / 2};
+}
+
+/* Fills in what DPDK reads of a pool. */
+static void growing_describe(struct rte_mempool *pool, struct growing *growing, const char *name,
+	const struct rte_mempool_objsz *each, uint32_t buffers, int socket)
+{
+	snprintf(pool->name, sizeof(pool->name), "%s", name);
+	pool->pool_data = &growing->free;
+	pool->pool_config = growing;
+	pool->flags = RTE_MEMPOOL_F_NO_IOVA_CONTIG;
+	pool->socket_id = socket;
+	pool->size = pool->populated_size = buffers;
+	pool->cache_size = POOL_CACHE;
+	pool->elt_size = each->elt_size;
+	pool->header_size = each->header_size;
+	pool->trailer_size = each->trailer_size;
+	pool->private_data_size = sizeof(struct rte_pktmbuf_pool_private);
+	pool->ops_index = operations;
+	pool->local_cache = (void *)((char *)pool + RTE_MEMPOOL_HEADER_SIZE(pool, 0));
+	STAILQ_INIT(&pool->elt_list);
+	STAILQ_INIT(&pool->mem_list);
+	caches_make(pool);
+}
+
+/* NULL: there is no memory for it. What there is of one is kept for ever (I1). */
+static struct rte_mempool *growing_create(
 	const char *name, uint32_t buffers, uint32_t room, int socket)
 {
 	struct rte_pktmbuf_pool_private layout = {.mbuf_data_room_size = (uint16_t)room};
-	struct rte_mempool *pool =
-		rte_mempool_create_empty(name, buffers, (unsigned)sizeof(struct rte_mbuf) + room,
-			POOL_CACHE, sizeof(layout), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
-	if (!pool)
+	uint32_t slots = rte_align32pow2(buffers + 1);
+	size_t beside = offsetof(struct growing, free) + (size_t)rte_ring_get_memsize(slots);
+	struct rte_mempool_objsz each;
+	struct rte_mempool *pool;
+	struct growing *growing;
+	size_t bytes = (size_t)buffers *
+		       rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room,
+			       RTE_MEMPOOL_F_NO_IOVA_CONTIG, &each);
+	pool = memory_map(RTE_MEMPOOL_HEADER_SIZE(pool, POOL_CACHE) + sizeof(layout));
+	growing = memory_map(beside);
+	if (growing)
+		growing->memory = memory_map(bytes);
+	if (!pool || !growing || !growing->memory) {
+		rte_errno = ENOMEM;
 		return NULL;
-	if (rte_mempool_set_ops_byname(pool, growing_operations(), NULL) == 0) {
-		rte_pktmbuf_pool_init(pool, &layout);
-		if (pool_populate(pool) == 0) {
-			/* The buffers that have been made. */
-			rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
-			return pool;
-		}
 	}
-	rte_mempool_free(pool);
-	rte_errno = ENOMEM;
-	return NULL;
+	(void)madvise(growing->memory, bytes, MADV_HUGEPAGE);
+	pthread_mutex_init(&growing->lock, NULL);
+	(void)rte_ring_init(&growing->free, name, slots, 0);
+	growing_describe(pool, growing, name, &each, buffers, socket);
+	rte_pktmbuf_pool_init(pool, &layout);
+	return pool;
+}
+
+/* In EAL's memory. */
+static struct rte_mempool *eal_pool_create(
+	const char *name, uint32_t buffers, uint32_t room, int socket)
+{
+	struct eal_guard *guard = eal_enter();
+	struct rte_mempool *pool =
+		rte_pktmbuf_pool_create(name, buffers, POOL_CACHE, 0, (uint16_t)room, socket);
+	eal_leave(guard);
+	return pool;
+}
+
+/* Is a pool of so many bytes to lie in EAL's memory? Hugepages are best, as long as enough of them
+ * remain for DPDK itself. */
+static bool pool_is_eals(size_t bytes, bool copied)
+{
+	return !copied || operations < 0 ||
+	       (glue_hugepages() && hugepages_usable(bytes + POOL_RESERVE));
 }
 
 static struct rte_mempool *pool_make(
@@ -237,18 +244,12 @@ static struct rte_mempool *pool_make(
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t room = RTE_MIN(pool_room(frame_size), (uint32_t)UINT16_MAX);
 	uint32_t buffers = pool_buffers(frame_size, descriptors);
-	struct eal_guard *guard = eal_enter();
 	struct rte_mempool *pool = NULL;
 	snprintf(name, sizeof(name), "postern-%u", pools_made());
-	/* Hugepages are best, as long as enough of them remain for DPDK itself. */
-	if (!copied ||
-		(rte_eal_has_hugepages() &&
-			hugepages_usable(pool_bytes(frame_size, descriptors) + POOL_RESERVE)))
-		pool = rte_pktmbuf_pool_create(
-			name, buffers, POOL_CACHE, 0, (uint16_t)room, socket);
-	if (!pool && copied)
-		pool = pool_create_apart(name, buffers, room, socket);
-	eal_leave(guard);
+	if (pool_is_eals(pool_bytes(frame_size, descriptors), copied))
+		pool = eal_need() == 0 ? eal_pool_create(name, buffers, room, socket) : NULL;
+	if (!pool && copied && operations >= 0)
+		pool = growing_create(name, buffers, room, socket);
 	if (!pool)
 		log_error("%s: cannot have %u buffers of %u bytes, %zu MB in all (%s): %s", port,
 			buffers, room, pool_bytes(frame_size, descriptors) >> 20,

@@ -20,13 +20,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_config.h>
+
 struct rte_mempool;
 
 #define POOL_THREADS 16u
+/* Their numbers, which DPDK has for threads, are the last ones: EAL gives out the first. */
+#define POOL_LCORES (RTE_MAX_LCORE - POOL_THREADS)
 /* buffers; DPDK empties a cache of half as many more */
 #define POOL_CACHE 32u
 #define POOL_ASIDE (POOL_THREADS * POOL_CACHE * 3 / 2) /* in all caches */
 
+/* Once, before the first pool. */
+void pool_prepare(void);
 /* A pool whose buffers hold frame_size bytes behind the headroom, enough for rings of `descriptors`
  * frames and what the transport keeps. `copied`: the device copies frames, so that the buffers may
  * lie in any memory. NULL after an error line. */

@@ -56,13 +56,13 @@ static struct port *card_open(const char *name, uint32_t mtu, uint16_t vlan, boo
 
 	*found = true;
 	if ((rest = name_after(name, "xdp:")))
-		return xdp_open(rest, mtu);
+		return eal_need() == 0 ? xdp_open(rest, mtu) : NULL;
 	if (eal_is_pci(name))
-		return device_open_pci(name, mtu, vlan);
+		return eal_need() == 0 ? device_open_pci(name, mtu, vlan) : NULL;
 	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)
 		return packet_open(name, mtu);
 	if (strncmp(name, "net_", 4) == 0 || strncmp(name, "eth_", 4) == 0 || strchr(name, ','))
-		return device_open_string(name, mtu, vlan);
+		return eal_need() == 0 ? device_open_string(name, mtu, vlan) : NULL;
 	*found = false;
 	return NULL;
 }
@@ -141,7 +141,7 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, 
 {
 	struct port *port;
 
-	if (!eal_started() && glue_start() != 0)
+	if (!glue_started() && glue_start() != 0)
 		return NULL;
 	port = port_open(interface, name, mtu, pid);
 	if (!port)
@@ -156,7 +156,7 @@ struct port *glue_card_open(const char *name, uint32_t mtu)
 	struct port *port;
 	bool found;
 
-	if (!eal_started() && glue_start() != 0)
+	if (!glue_started() && glue_start() != 0)
 		return NULL;
 	port = card_open(name, mtu, vlan, &found);
 	if (!found)

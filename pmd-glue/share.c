@@ -41,11 +41,6 @@ bool share_wanted(void)
 	return setting_text(SETTING_SHARE)[0] != '\0';
 }
 
-bool share_active(void)
-{
-	return left_process != 0;
-}
-
 static bool name_usable(const char *name)
 {
 	size_t length = strlen(name);

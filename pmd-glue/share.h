@@ -7,10 +7,8 @@
 #include <stddef.h>
 
 #define SHARE_PATH_MAX 80 /* bytes of a path among EAL's arguments */
-#define SHARE_LCORES   8u /* threads of EAL; all but the first lend their numbers, see thread.c */
 
 bool share_wanted(void);
-bool share_active(void); /* EAL was started so */
 /* Before EAL starts: finds a hugetlbfs for EAL's memory. Returns 0 and its directory, or -1 after
  * an error line. */
 int share_check(char *directory, size_t size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* telemetry.c - answers to dpdk-telemetry.py: a report in the values that DPDK's telemetry has.
+ * Where EAL does not run, listener.c answers.
  *
  * DPDK calls in a thread of its own for each client, so several answers may be under way. DPDK's
  * values have no objects in arrays, no flags and no null: an array of objects becomes an object
@@ -7,6 +8,7 @@
  * of 256 are left out, and texts are cut at 127 bytes. DPDK escapes other characters than ASCII in
  * ways that are not JSON, so they become question marks.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <stdio.h>
@@ -17,6 +19,8 @@
 #include <base/report.h>
 #include <base/utf8.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/listener.h>
+#include <pmd-glue/telemetry.h>
 
 #define LEVELS 8 /* levels of objects in objects; no report has more */
 
@@ -130,7 +134,7 @@ static void answer_number(struct report *report, const char *name, uint64_t valu
 		rte_tel_data_add_array_u64(level->data, value);
 }
 
-static void text_plain(const char *text, char *plain, size_t size)
+void telemetry_plain(const char *text, char *plain, size_t size)
 {
 	size_t length = 0;
 	while (*text != '\0' && length + 1 < size) {
@@ -145,7 +149,7 @@ static void answer_text(struct report *report, const char *name, const char *tex
 {
 	struct level *level = answer_level(report, LEVEL_TEXTS);
 	char plain[RTE_TEL_MAX_STRING_LEN];
-	text_plain(text, plain, sizeof(plain));
+	telemetry_plain(text, plain, sizeof(plain));
 	if (level && level->kind == LEVEL_OBJECT)
 		rte_tel_data_add_dict_string(level->data, name, plain);
 	else if (level && level->kind == LEVEL_TEXTS)
@@ -186,6 +190,8 @@ bool glue_telemetry_add(const char *command, const char *help, glue_tell tell)
 	int error;
 	answer_tell = tell;
 	error = rte_telemetry_register_cmd(command, telemetry_ask, help);
+	if (error == 0 && !listener_add(command, help, tell))
+		error = -ENOSPC;
 	if (error != 0)
 		log_info("dpdk-telemetry.py cannot ask for %s: %s", command, strerror(-error));
 	return error == 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* thread.c - poll threads, and EAL's idea of a thread.
+/* thread.c - poll threads, and DPDK's idea of a thread.
  *
- * A thread that EAL does not know has no mempool cache, and each buffer then costs it ten times as
- * much. EAL knows POOL_THREADS of our threads at a time (pool.h, I2), the one that started EAL
- * among them.
+ * A thread without a number of DPDK's has no mempool cache, and each buffer then costs it ten times
+ * as much. POOL_THREADS of our threads have one at a time (pool.h, I2).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +18,6 @@
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/pool.h>
-#include <pmd-glue/share.h>
 
 #define THREAD_NAME_MAX 16
 
@@ -34,50 +32,40 @@ static pthread_key_t leave_key; /* its destructor gives back what glue_thread_en
 static pthread_once_t leave_once = PTHREAD_ONCE_INIT;
 static bool leave_usable;
 static _Thread_local bool entered;
-static atomic_uint registered; /* threads that EAL knows through thread_register() */
 
-/* With PTL_SHARE no thread may register: EAL would then refuse secondary processes. Instead EAL is
- * started with more threads of its own than it needs. They sleep for ever, and our threads use
- * their numbers. */
-static atomic_bool lent[SHARE_LCORES];
-static _Thread_local unsigned borrowed; /* 0: nothing, which is EAL's own */
+/* They have numbers of their own, not EAL's: EAL need not run, and if it does, it lets secondary
+ * processes in only while no thread has registered with it. */
+static atomic_bool lent[POOL_THREADS];
+static _Thread_local unsigned borrowed; /* which one */
+
+/* Threads of a program that has started EAL itself may have numbers that are so high. */
+static bool lcore_is_free(unsigned lcore)
+{
+	return !eal_started() || rte_eal_lcore_role(lcore) == ROLE_OFF;
+}
 
 static bool thread_borrow(void)
 {
-	for (unsigned id = 1; id < SHARE_LCORES; id++) {
+	for (unsigned n = 0; n < POOL_THREADS; n++) {
 		/* Acquire: pairs with the release in thread_leave(), so that the last thread of
 		 * that number has finished with its caches. */
-		if (atomic_exchange_explicit(&lent[id], true, memory_order_acquire))
+		if (!lcore_is_free(POOL_LCORES + n) ||
+			atomic_exchange_explicit(&lent[n], true, memory_order_acquire))
 			continue;
-		RTE_PER_LCORE(_lcore_id) = borrowed = id;
+		borrowed = n;
+		RTE_PER_LCORE(_lcore_id) = POOL_LCORES + n;
 		return true;
 	}
-	return false;
-}
-
-static bool thread_register(void)
-{
-	if (atomic_fetch_add_explicit(&registered, 1, memory_order_relaxed) < POOL_THREADS - 1 &&
-		rte_thread_register() == 0)
-		return true;
-	atomic_fetch_sub_explicit(&registered, 1, memory_order_relaxed);
 	return false;
 }
 
 static void thread_leave(void *unused)
 {
 	(void)unused;
-	if (eal_started())
+	if (glue_started())
 		pool_empty_caches(rte_lcore_id());
-	if (borrowed != 0) {
-		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
-		atomic_store_explicit(&lent[borrowed], false, memory_order_release);
-		borrowed = 0;
-	} else {
-		if (eal_started())
-			rte_thread_unregister();
-		atomic_fetch_sub_explicit(&registered, 1, memory_order_relaxed);
-	}
+	RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
+	atomic_store_explicit(&lent[borrowed], false, memory_order_release);
 }
 
 static void thread_leave_prepare(void)
@@ -88,7 +76,7 @@ static void thread_leave_prepare(void)
 void glue_thread_enter(void)
 {
 	static const char mark;
-	if (entered || !eal_started())
+	if (entered || !glue_started())
 		return;
 	entered = true;
 	if (rte_lcore_id() != LCORE_ID_ANY)
@@ -97,7 +85,7 @@ void glue_thread_enter(void)
 	if (!leave_usable)
 		return;
 	/* One thread too many has no cache: it is slower, not wrong. */
-	if (share_active() ? !thread_borrow() : !thread_register())
+	if (!thread_borrow())
 		return;
 	pthread_setspecific(leave_key, &mark);
 }

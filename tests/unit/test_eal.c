@@ -53,7 +53,7 @@ static int apart(int (*run)(void))
 
 static int start(void)
 {
-	return settings_load() == 0 && glue_start() == 0 ? 0 : -1;
+	return settings_load() == 0 && glue_start() == 0 && eal_need() == 0 ? 0 : -1;
 }
 
 static void handler(int signal)
@@ -140,10 +140,65 @@ static int case_refuses_open_quotes(void)
 
 static int case_starts_once(void)
 {
-	CHECK(!eal_started());
-	CHECK(start() == 0);
-	CHECK(eal_started());
+	CHECK(!glue_started());
+	CHECK(settings_load() == 0 && glue_start() == 0);
+	CHECK(glue_started() && !eal_started());
 	CHECK(glue_start() == 0);
+	CHECK(!eal_started());
+	CHECK(eal_need() == 0);
+	CHECK(eal_started());
+	CHECK(glue_start() == 0 && eal_need() == 0);
+	return 0;
+}
+
+/* Is a driver of DPDK's among what the process has mapped? */
+static bool driver_is_loaded(void)
+{
+	char line[512];
+	bool loaded = false;
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	while (maps && fgets(line, sizeof(line), maps))
+		loaded |= strstr(line, "librte_net_") || strstr(line, "librte_mempool_ring");
+	if (maps)
+		fclose(maps);
+	return loaded;
+}
+
+/* A frame of each port goes nowhere, and its buffer comes back. */
+static int send_and_receive(struct port *port)
+{
+	struct rte_mbuf *frame = rte_pktmbuf_alloc(port->pool);
+
+	CHECK(frame && rte_pktmbuf_append(frame, 100));
+	memset(rte_pktmbuf_mtod(frame, void *), 0, 100);
+	CHECK(port_transmit(port, &frame, 1) == 1);
+	CHECK(port_receive(port, &frame, 1) == 0 || frame->pkt_len > 0);
+	return 0;
+}
+
+/* EAL starts for the first device that needs it, beside a port and a thread that did not. */
+static int case_starts_for_a_device(void)
+{
+	struct port *loop, *device;
+
+	CHECK(settings_load() == 0 && glue_start() == 0);
+	glue_thread_enter();
+	CHECK(rte_lcore_id() != LCORE_ID_ANY);
+	loop = glue_port_open(0, "loop:a", 0, GLUE_PID_ANY);
+	CHECK(loop && send_and_receive(loop) == 0);
+	CHECK(!eal_started() && !driver_is_loaded());
+	device = glue_port_open(1, "net_null0", 0, GLUE_PID_ANY);
+	CHECK(device && eal_started() && driver_is_loaded());
+	CHECK(send_and_receive(device) == 0);
+	CHECK(send_and_receive(loop) == 0);
+	port_close(loop);
+	port_close(device);
+	/* A pool that is made only now has caches for this thread, too. */
+	loop = glue_port_open(0, "loop:b", 1000, GLUE_PID_ANY);
+	CHECK(loop && send_and_receive(loop) == 0);
+	CHECK(loop->pool->local_cache[rte_lcore_id()].size > 0);
+	port_close(loop);
 	return 0;
 }
 
@@ -407,6 +462,12 @@ static void glue_start__may_be_called_again(void **state)
 	assert_int_equal(apart(case_starts_once), 0);
 }
 
+static void eal_need__is_called_by_the_first_device_of_dpdks(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_starts_for_a_device), 0);
+}
+
 static void glue_start__leaves_no_descriptors_to_other_programs(void **state)
 {
 	(void)state;
@@ -474,6 +535,7 @@ int main(void)
 		cmocka_unit_test(glue_start__leaves_descriptors_of_other_threads_alone),
 		cmocka_unit_test(glue_start__refuses_bad_arguments_in_a_sentence),
 		cmocka_unit_test(glue_start__may_be_called_again),
+		cmocka_unit_test(eal_need__is_called_by_the_first_device_of_dpdks),
 		cmocka_unit_test(glue_start__leaves_no_descriptors_to_other_programs),
 		cmocka_unit_test(glue_start__refuses_a_forked_child),
 		cmocka_unit_test(glue_start__goes_on_with_an_eal_that_runs),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <base/random.h>
+#include <pmd-glue/eal.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 #include <pmd-glue/pool.h>
@@ -510,12 +511,13 @@ static void pair_receive__copies_out_what_more_than_64_tails_are_held_before(voi
 
 static void pair_receive__leaves_a_frame_until_there_are_buffers(void **state)
 {
-	struct rte_mempool *few =
-		rte_pktmbuf_pool_create("few", 1, 0, 0, RTE_PKTMBUF_HEADROOM + 4096, SOCKET_ID_ANY);
+	struct rte_mempool *few;
 	struct rte_mbuf *frame;
 	struct ends ends;
 
 	(void)state;
+	assert_int_equal(eal_need(), 0);
+	few = rte_pktmbuf_pool_create("few", 1, 0, 0, RTE_PKTMBUF_HEADROOM + 4096, SOCKET_ID_ANY);
 	assert_non_null(few);
 	memory_make();
 	ends.a = pair_open(memory, 0, pool, 4096);
