@@ -430,8 +430,7 @@ static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *l
 	return true;
 }
 
-/* What to do when a thread cannot be had. */
-static void thread_remedy(char *remedy, size_t size)
+void eal_thread_remedy(char *remedy, size_t size)
 {
 	uint64_t limit;
 	/* Root's are not counted. */
@@ -480,7 +479,7 @@ static int eal_run_apart(struct eal_arguments *arguments)
 	eal_leave(guard);
 	if (error == 0)
 		return 0;
-	thread_remedy(remedy, sizeof(remedy));
+	eal_thread_remedy(remedy, sizeof(remedy));
 	log_error("cannot start DPDK because no thread can be started (%s): %s", strerror(error),
 		remedy);
 	return -1;
@@ -501,7 +500,7 @@ static void eal_remedy(const char *why, char *remedy, size_t size)
 {
 	uint64_t limit;
 	if (strstr(why, "thread"))
-		thread_remedy(remedy, size);
+		eal_thread_remedy(remedy, size);
 	else if (limit_below(RLIMIT_NOFILE, FILES_ENOUGH, 1, &limit))
 		snprintf(remedy, size,
 			"this process may have %" PRIu64

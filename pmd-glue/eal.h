@@ -26,6 +26,9 @@ struct eal_guard;
 struct eal_guard *eal_enter(void);
 void eal_leave(struct eal_guard *guard);
 
+/* What to do when a thread cannot be had. */
+void eal_thread_remedy(char *remedy, size_t size);
+
 /* The directory where EAL keeps files of this user's running processes, found as EAL finds it. It
  * may not exist. */
 void eal_runtime_directory(char *path, size_t size);

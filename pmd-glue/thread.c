@@ -20,6 +20,7 @@
 #include <pmd-glue/pool.h>
 
 #define THREAD_NAME_MAX 16
+#define REMEDY_MAX      256
 
 struct glue_thread {
 	pthread_t thread;
@@ -160,6 +161,7 @@ struct glue_thread *glue_thread_start(
 	void (*run)(void *), void *argument, int cpu, const char *name)
 {
 	struct glue_thread *thread = calloc(1, sizeof(*thread));
+	char remedy[REMEDY_MAX];
 	int error;
 	if (!thread) {
 		log_error("cannot start the thread %s: out of memory: free some", name);
@@ -171,12 +173,13 @@ struct glue_thread *glue_thread_start(
 	error = thread_create(thread, cpu);
 	if (error == 0)
 		return thread;
+	eal_thread_remedy(remedy, sizeof(remedy));
 	if (error == EINVAL && cpu >= 0)
 		log_error("cannot run the thread %s on CPU %d: set PTL_POLL_CORE to a CPU that "
 			  "this process may use",
 			name, cpu);
 	else
-		log_error("cannot start the thread %s: %s", name, strerror(error));
+		log_error("cannot start the thread %s: %s: %s", name, strerror(error), remedy);
 	free(thread);
 	return NULL;
 }

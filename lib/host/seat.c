@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -13,6 +14,7 @@
 
 #include <rte_pause.h>
 
+#include <base/log.h>
 #include <host/patience.h>
 
 #define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
@@ -399,6 +401,9 @@ struct helper *helper_create(
 	if (helper->set >= 0 && helper->timer >= 0 && helper->bell >= 0 &&
 		epoll_ctl(helper->set, EPOLL_CTL_ADD, helper->timer, &event) == 0)
 		return helper;
+	log_error("the helper's thread cannot be told when to wake: %s: raise the limit of open "
+		  "files by ulimit -n",
+		strerror(errno));
 	helper_destroy(helper);
 	return NULL;
 }
