@@ -3,8 +3,9 @@
  *
  * DPDK's protocol: on a SOCK_SEQPACKET socket a client is greeted by an object with the process id,
  * and each message of it, "COMMAND" or "COMMAND,PARAMETERS", is answered by an object with one
- * member of the command's name. What DPDK cannot say, these answers do not say either (telemetry.c):
- * an array of objects is an object with numbered members, a flag is 0 or 1, null is left out.
+ * member of the command's name. What DPDK cannot say, these answers do not say either
+ * (telemetry.c): an array of objects is an object with numbered members, a flag is 0 or 1, null is
+ * left out.
  *
  * I1. A socket listens before it has its name, so a name behind which nobody listens is one of a
  *     process that has died. It is removed under a lock, by a process that has looked again under
