@@ -59,7 +59,8 @@ enum amo_type {
 	AMO_TYPES
 };
 
-#define AMO_SIZE_MAX 32 /* bytes of an element */
+#define AMO_SIZE_MAX  32   /* bytes of an element */
+#define AMO_BYTES_MAX 1024 /* of all elements of a message */
 
 /* Is there such an operation on such a type? Any numbers. */
 bool amo_is_valid(unsigned operation, unsigned type);

@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* call.c - stores and loads that this process begins, in spaces with tiers (tiers.h): from the
- * command until the last event.
+/* call.c - stores, loads, atomics and fetches that this process begins, in spaces with tiers
+ * (tiers.h): from the command until the last event.
  *
- *     store    request sent -> SEND -> answer, if one is wanted -> ACK
- *     load     request sent         -> answer, data placed      -> REPLY
+ *     store, atomic    request sent -> SEND -> answer, if one is wanted -> ACK
+ *     load             request sent         -> answer, data placed      -> REPLY
+ *     fetch            request sent -> SEND -> answer, data placed      -> REPLY
  *
- * C1. SEND comes before ACK. The answer may come before the transport's word on the request, and is
- *     kept until then. It proves that the request has arrived, whatever becomes of the peer.
+ * C1. SEND comes before ACK and REPLY. The answer may come before the transport's word on the
+ *     request, and is kept until then. It proves that the request has arrived, whatever becomes of
+ *     the peer.
  * C2. Every call ends: an answer that does not come is asked for (outgoing.c, O2), and a target
  *     that is gone, or does not know the call, fails it.
- * C3. Of a store that fails one event tells: SEND, or ACK if SEND is not wanted. Both count.
+ * C3. Of a store or an atomic that fails one event tells: SEND, or ACK if SEND is not wanted. Both
+ *     count. Of a fetch both SEND and REPLY tell.
+ * C4. A fetch has two regions, which may be one: SEND is the one's whose data it brings, REPLY the
+ *     one's that its answer goes to. It is pending at both.
  */
 #include <engine/call.h>
 
 #include <assert.h>
 #include <string.h>
 
+#include <engine/amo.h>
 #include <engine/tiers.h>
 
-static bool call_is_load(const struct operation *operation)
+/* Does its request bring data? */
+static bool call_stores(const struct operation *operation)
 {
-	return operation->call.message == MESSAGE_LOAD;
+	return operation->call.message != MESSAGE_LOAD;
 }
 
 static enum tier_verdict verdict_of(enum transport_fail why)
@@ -28,16 +35,41 @@ static enum tier_verdict verdict_of(enum transport_fail why)
 	return why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
 }
 
-/* The data of a store. */
-static struct map store_memory(struct operation *operation, const struct long_command *command)
+/* Bytes of the operand that a request begins with. */
+static uint64_t operand_size(const struct call_line *line)
+{
+	if (line->message != MESSAGE_FETCH || !amo_has_operand(line->amo & 0xff))
+		return 0;
+	return amo_size(line->amo >> 8);
+}
+
+/* The data of a request. */
+static struct map request_memory(struct operation *operation, const struct long_command *command)
 {
 	const struct call_line *line = (const void *)command->further[0];
+	const uint8_t *given = (const void *)command->further[1];
+	const struct map memory = region_map(operation->call.source,
+		line->message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
+	uint64_t operand = operand_size(line);
 
-	if (!line->copied)
-		return region_map(operation->region, line->local, line->length);
-	assert(line->length <= sizeof(operation->copied));
-	memcpy(operation->copied, command->further[1], line->length);
-	return map_of_piece(operation->copied, line->length);
+	if (!line->copied && operand == 0)
+		return memory;
+	assert(operand + line->length <= sizeof(operation->copied));
+	memcpy(operation->copied, given, operand);
+	if (line->copied)
+		memcpy(operation->copied + operand, given + operand, line->length);
+	else
+		map_copy_out(&memory, 0, operation->copied + operand, line->length);
+	return map_of_piece(operation->copied, operand + line->length);
+}
+
+/* The region whose data a request brings; NULL: it is gone. */
+static struct region *source_find(
+	struct space *space, struct region *region, const struct call_line *line)
+{
+	if (line->message != MESSAGE_FETCH)
+		return region;
+	return region_find(space, line->source, line->source_generation);
 }
 
 void call_begin(struct space *space, const struct long_command *command)
@@ -46,9 +78,11 @@ void call_begin(struct space *space, const struct long_command *command)
 	const struct call_line *line = (const void *)command->further[0];
 	struct engine *engine = space->engine;
 	struct region *region = region_find(space, move->region, move->generation);
+	struct region *source = source_find(space, region, line);
 	struct message_header header = {
 		.kind = line->message,
 		.space = space->number,
+		.detail = line->amo,
 		.uid = space->uid,
 		.portal = move->portal,
 		.cookie = move->cookie,
@@ -57,7 +91,7 @@ void call_begin(struct space *space, const struct long_command *command)
 	};
 	struct operation *operation;
 
-	if (!region) {
+	if (!region || !source) {
 		space_count(space, commands_stale);
 		return;
 	}
@@ -70,25 +104,26 @@ void call_begin(struct space *space, const struct long_command *command)
 		.user = line->user,
 		.local = line->local,
 		.length = line->length,
+		.source = source,
 		.message = line->message,
 		.want = line->want,
 	};
 	region->pending++;
-	operation_aim(operation, region);
-	if (call_is_load(operation)) {
+	source->pending += source != region;
+	if (call_stores(operation)) {
+		header.value = move->value;
+		operation->message.memory = request_memory(operation, command);
+	} else {
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
-	} else {
-		header.value = move->value;
-		operation->message.memory = store_memory(operation, command);
 	}
-	if (call_is_load(operation) || line->want != WANT_NOTHING)
+	if (call_loads(operation) || line->want != WANT_NOTHING)
 		header.operation = operation_name(operation);
 	outgoing_send(engine, operation, &header);
 }
 
-static void call_log(const struct operation *operation, enum tier_event kind,
-	enum tier_verdict verdict, const struct account *account)
+static void call_log(const struct operation *operation, const struct region *region,
+	enum tier_event kind, enum tier_verdict verdict, const struct account *account)
 {
 	const struct tier_news news = {
 		.kind = kind,
@@ -97,17 +132,20 @@ static void call_log(const struct operation *operation, enum tier_event kind,
 		.user = operation->call.user,
 	};
 
-	tier_log(operation->space, operation_queue(operation), &news, account);
+	tier_log(operation->space, region_queue(region), &news, account);
 }
 
 /* The call has had its last event. */
 static void call_end(struct operation *operation)
 {
 	struct space *space = operation->space;
-	struct region *region = operation->region;
+	struct region *region = operation->region, *source = operation->call.source;
 
 	region->pending--;
+	source->pending -= source != region;
 	tiers_leave(space, region);
+	if (source != region)
+		tiers_leave(space, source);
 	outgoing_finish(space->engine, operation);
 }
 
@@ -115,35 +153,35 @@ static void call_end(struct operation *operation)
 static void call_conclude(struct operation *operation)
 {
 	const struct call_state *call = &operation->call;
-	const enum tier_event kind = call_is_load(operation) ? TIER_REPLY : TIER_ACK;
+	const enum tier_event kind = call_loads(operation) ? TIER_REPLY : TIER_ACK;
 	const struct account account = {.moved = call->moved, .offset = call->offset};
-	bool wanted = call_is_load(operation) || call->want == WANT_EVENT;
+	bool wanted = call_loads(operation) || call->want == WANT_EVENT;
 
 	if (call->verdict != TIER_SILENT) {
 		tier_count(operation->space, operation->region, kind, call->verdict, call->moved,
 			call->want == WANT_END);
 		if (wanted && !call->told && tier_wanted(operation->region, kind, call->verdict))
-			call_log(operation, kind, call->verdict, &account);
+			call_log(operation, operation->region, kind, call->verdict, &account);
 	}
 	call_end(operation);
 }
 
-/* The transport is done with a store's request: SEND. */
-static void store_sent(struct operation *operation, enum tier_verdict verdict)
+/* The transport is done with a request that brings data: SEND. */
+static void call_sent(struct operation *operation, enum tier_verdict verdict)
 {
 	struct call_state *call = &operation->call;
-	const struct region *region = operation->region;
+	const struct region *source = call->source;
 	const struct account none = {0};
-	bool wanted = tier_wanted(region, TIER_SEND, verdict);
+	bool wanted = tier_wanted(source, TIER_SEND, verdict);
 
 	call->sent = true;
-	tier_count(operation->space, region, TIER_SEND, verdict, call->length, false);
-	if (verdict != TIER_OK) {
+	tier_count(operation->space, source, TIER_SEND, verdict, call->length, false);
+	if (verdict != TIER_OK && !call_loads(operation)) {
 		wanted |= call->want != WANT_EVENT;
 		call->told = wanted;
 	}
 	if (wanted)
-		call_log(operation, TIER_SEND, verdict, &none);
+		call_log(operation, source, TIER_SEND, verdict, &none);
 }
 
 void call_fail(struct operation *operation, enum tier_verdict verdict)
@@ -155,18 +193,19 @@ void call_fail(struct operation *operation, enum tier_verdict verdict)
 void call_requested(struct operation *operation, enum transport_fail why)
 {
 	struct call_state *call = &operation->call;
-	enum tier_verdict verdict = call->answered ? TIER_OK : verdict_of(why);
+	bool arrived = call->answered || operation->replying;
+	enum tier_verdict verdict = arrived ? TIER_OK : verdict_of(why);
 
 	operation->requested = false;
 	if (operation->ended) {
 		operation_free(operation->space->engine, operation);
 		return;
 	}
-	if (!call_is_load(operation) && !call->sent)
-		store_sent(operation, verdict);
+	if (call_stores(operation) && !call->sent)
+		call_sent(operation, verdict);
 	if (call->answered)
 		call_conclude(operation);
-	else if (!call_is_load(operation) && call->want == WANT_NOTHING)
+	else if (!call_loads(operation) && call->want == WANT_NOTHING)
 		call_end(operation);
 	else if (operation->replying)
 		return; /* the reply's end is its end */
@@ -186,8 +225,8 @@ static struct operation *call_find(
 	if (!operation || operation->replying || operation->ended || operation->call.answered ||
 		operation->space != space || operation->peer.nid != from.nid ||
 		operation->peer.pid != from.pid ||
-		call_is_load(operation) != (header->kind == MESSAGE_LOADED) ||
-		(!call_is_load(operation) && operation->call.want == WANT_NOTHING))
+		call_loads(operation) != (header->kind == MESSAGE_LOADED) ||
+		(!call_loads(operation) && operation->call.want == WANT_NOTHING))
 		return NULL;
 	return operation;
 }
@@ -197,7 +236,7 @@ static struct operation *call_find(
 static uint8_t verdict_heard(const struct operation *operation, uint8_t verdict)
 {
 	bool known = verdict <= TIER_FAULT && verdict != TIER_NO_MATCH;
-	bool silent = verdict == TIER_SILENT && !call_is_load(operation);
+	bool silent = verdict == TIER_SILENT && !call_loads(operation);
 
 	return known || silent ? verdict : TIER_UNDELIVERABLE;
 }
@@ -214,6 +253,15 @@ static void call_hear(struct operation *operation, const struct message_header *
 	call->moved = header->value < call->length ? header->value : call->length;
 }
 
+/* C1. All of an answer is here. */
+static void call_answered(struct operation *operation)
+{
+	if (call_stores(operation) && !operation->call.sent)
+		operation->call.answered = true;
+	else
+		call_conclude(operation);
+}
+
 void call_stored(struct space *space, struct process from, const struct message_header *header)
 {
 	struct operation *operation = call_find(space, from, header);
@@ -224,10 +272,7 @@ void call_stored(struct space *space, struct process from, const struct message_
 	}
 	space_count(space, acks_delivered);
 	call_hear(operation, header);
-	if (operation->call.sent)
-		call_conclude(operation);
-	else
-		operation->call.answered = true; /* C1 */
+	call_answered(operation);
 }
 
 /* The call that takes the data of an answer; NULL: there is none. */
@@ -261,7 +306,7 @@ void call_loaded(struct space *space, struct process from, const struct message_
 		return;
 	memory = load_map(operation);
 	map_copy_in(&memory, 0, data, operation->call.moved);
-	call_conclude(operation);
+	call_answered(operation);
 }
 
 void call_loaded_begin(struct space *space, struct process from,
@@ -274,7 +319,7 @@ void call_loaded_begin(struct space *space, struct process from,
 	inbound->memory = load_map(operation);
 	if (operation->call.moved <= record->data_length) {
 		map_copy_in(&inbound->memory, 0, record->data, operation->call.moved);
-		call_conclude(operation);
+		call_answered(operation);
 		inbound->taken = true;
 		return;
 	}
@@ -288,5 +333,5 @@ void call_placed(struct operation *operation, enum transport_fail why)
 		operation->call.verdict = TIER_UNDELIVERABLE;
 		operation->call.moved = 0;
 	}
-	call_conclude(operation);
+	call_answered(operation);
 }

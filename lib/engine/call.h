@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* call.h - stores and loads that this process begins: call.c. */
+/* call.h - stores, loads, atomics and fetches that this process begins: call.c. */
 #ifndef ENGINE_CALL_H
 #define ENGINE_CALL_H
 
 #include <engine/state.h>
 #include <engine/tier.h>
+
+/* Is its answer the data that it wants? */
+static inline bool call_loads(const struct operation *operation)
+{
+	return operation->call.message == MESSAGE_LOAD || operation->call.message == MESSAGE_FETCH;
+}
 
 /* A command; there is memory for an operation. */
 void call_begin(struct space *space, const struct long_command *command);

@@ -86,20 +86,25 @@ struct move {
 };
 
 /* What a call is told beside struct move, whose region is where a store's data is and a load's goes
- * to, whose cookie is the own rank, and whose value is a store's. */
+ * to, whose cookie is the own rank, and whose value is the header data. */
 struct call_line {
 	uint64_t local;  /* offset in the region */
 	uint64_t length; /* bytes */
 	uint64_t user;   /* returned in events */
-	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD */
-	uint8_t want;    /* enum call_want, of a store */
-	/* of a store of at most COPIED_MAX bytes: they follow from the third line on, and the
-	 * caller may change the region's memory */
+	/* of a fetch: where its data is; the region is where what comes back goes to */
+	uint64_t source_local;
+	uint32_t source;
+	uint32_t source_generation;
+	uint16_t amo;    /* of an atomic or a fetch: message_amo() */
+	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH */
+	uint8_t want;    /* enum call_want, of a store or an atomic */
+	/* data of at most COPIED_MAX bytes follow from the third line on, behind the operand if
+	 * there is one, and the caller may change the region's memory */
 	uint8_t copied;
 };
 static_assert(sizeof(struct call_line) <= RING_BYTES, "one line");
 
-#define COPIED_MAX 64
+#define COPIED_MAX 64 /* bytes of data and operand */
 static_assert(COPIED_MAX <= (RING_LINES - 2) * RING_BYTES, "the lines behind it");
 
 /* What a search is told, on its further lines. The names are those of entries, regions and

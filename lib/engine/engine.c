@@ -10,6 +10,7 @@
 #include <base/barrier.h>
 #include <base/futex.h>
 #include <engine/access.h>
+#include <engine/amo.h>
 #include <engine/call.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
@@ -51,6 +52,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
 	memcpy(engine->secret, options->transport.secret.key, sizeof(engine->secret));
 	pool_init(&engine->operations, sizeof(struct operation), OPERATION_CHUNK, OPERATIONS_MAX);
+	pool_init(&engine->copies, AMO_BYTES_MAX, COPIES_CHUNK, COPIES_MAX);
 	triggers_init(&engine->triggers, TRIGGERED_MAX);
 	engine->begun_end = &engine->begun;
 	list_init(&engine->serving);
@@ -292,6 +294,7 @@ void engine_destroy(struct engine *engine)
 	spaces_free(engine);
 	free(engine->pings);
 	pool_free(&engine->operations);
+	pool_free(&engine->copies);
 	triggers_free(&engine->triggers);
 	free(engine);
 }

@@ -90,6 +90,33 @@ void notice_send(struct engine *engine, struct process to, const struct message_
 	outgoing_send(engine, operation, header);
 }
 
+bool answer_granted(struct engine *engine, struct process to, const struct message_header *request)
+{
+	if (request->kind != MESSAGE_FETCH || request->requested <= COPIED_MAX)
+		return true;
+	return pool_reserve(&engine->copies, 1) &&
+	       (pool_taken(&engine->copies) < COPIES_SHARED ||
+		       transport_has_share(engine->transport, to, COPIES_MAX));
+}
+
+struct operation *answer_begin(struct engine *engine, struct process to, uint64_t bytes)
+{
+	struct operation *answer = operation_begin(engine, OPERATION_ANSWER);
+	const void *copy = bytes <= sizeof(answer->copied) ? answer->copied
+							   : pool_take_reserved(&engine->copies);
+
+	answer->peer = to;
+	answer->message.memory = map_of_piece(copy, bytes);
+	return answer;
+}
+
+void answer_end(struct engine *engine, struct operation *answer)
+{
+	if (answer->message.memory.length > sizeof(answer->copied))
+		pool_give(&engine->copies, (void *)(uintptr_t)answer->message.memory.start);
+	operation_free(engine, answer);
+}
+
 /* Tells the initiator of a put that it has been placed. account: of PUT_END. The rest is the put's,
  * to echo. */
 static NOINLINE void put_acknowledge(struct space *space, struct process to,
@@ -380,13 +407,12 @@ static void probe_begin(
 	get_refuse(space->engine, from, header);
 }
 
-/* Only puts, stores and their like, and what answers gets and loads have data. */
+/* Only requests that bring data, and what answers gets and loads have any. */
 static bool message_is_sound(const struct message_header *header, uint64_t length)
 {
 	bool answers = header->kind == MESSAGE_REPLY || header->kind == MESSAGE_LOADED;
 
-	return length == (answers ? header->value : 0) || header->kind == MESSAGE_PUT ||
-	       header->kind == MESSAGE_STORE;
+	return length == (answers ? header->value : 0) || message_brings(header->kind);
 }
 
 /* Is a message of a kind that such spaces have? */
@@ -402,8 +428,8 @@ static NOINLINE void message_refuse(
 	engine_count(engine, dropped_no_space);
 	if (header->kind == MESSAGE_GET || header->kind == MESSAGE_PROBE)
 		get_refuse(engine, from, header);
-	else if (header->kind == MESSAGE_STORE || header->kind == MESSAGE_LOAD ||
-		 header->kind == MESSAGE_ASK)
+	else if (header->kind >= MESSAGE_STORE && header->kind != MESSAGE_STORED &&
+		 header->kind != MESSAGE_LOADED)
 		tiers_refuse(engine, from, header, TIER_UNDELIVERABLE);
 }
 
@@ -442,6 +468,10 @@ static void message_take(struct space *space, struct process from,
 		break;
 	case MESSAGE_ASK:
 		tiers_asked(space, from, header);
+		break;
+	case MESSAGE_ATOMIC:
+	case MESSAGE_FETCH:
+		tiers_amo(space, from, header, data);
 		break;
 	default: /* message_decode() knows no other but puts */
 		break;
@@ -500,6 +530,11 @@ static void message_begin(struct space *space, struct process from,
 		break;
 	case MESSAGE_LOADED:
 		call_loaded_begin(space, from, header, record, inbound);
+		break;
+	case MESSAGE_ATOMIC:
+	case MESSAGE_FETCH:
+		/* None has more data than fit into a frame (doc/wire.md, section 11). */
+		space_count(space, dropped_bad_message);
 		break;
 	default:
 		reply_begin(space, from, header, record, inbound);

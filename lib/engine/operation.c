@@ -37,7 +37,7 @@ bool operation_names(const struct engine *engine, const struct space *space)
 		const struct operation *operation = pool_at(&engine->operations, i);
 
 		if (operation->kind != OPERATION_FREE && operation->kind != OPERATION_NOTICE &&
-			operation->space == space)
+			operation->kind != OPERATION_ANSWER && operation->space == space)
 			return true;
 	}
 	return false;

@@ -359,6 +359,9 @@ static __attribute__((noinline)) void message_done(
 	case OPERATION_NOTICE:
 		operation_free(engine, operation);
 		break;
+	case OPERATION_ANSWER:
+		answer_end(engine, operation);
+		break;
 	default: /* others send nothing */
 		break;
 	}
@@ -389,7 +392,7 @@ static void probe_send(struct engine *engine, struct operation *operation)
 
 	if (operation->kind == OPERATION_CALL) {
 		header.kind = MESSAGE_ASK;
-		header.detail = operation->call.message == MESSAGE_LOAD ? MESSAGE_ASK_LOAD : 0;
+		header.detail = call_loads(operation) ? MESSAGE_ASK_LOAD : 0;
 		operation->message.memory = map_of_piece(NULL, 0);
 	} else {
 		header.portal = operation->account.portal;

@@ -298,7 +298,10 @@ struct account {
 	uint64_t moved;     /* bytes */
 	uint64_t offset;
 	uint64_t value; /* header data */
-	uint64_t link;
+	union {
+		uint64_t link;
+		uint64_t amo; /* SPACE_TIERS: of atomics, as message_amo() */
+	};
 };
 
 /* The words of an event. Those that a front end gives away side by side are neighbours, so that it

@@ -21,6 +21,9 @@
 #define OPERATIONS_MAX  (4096 * OPERATION_CHUNK)
 /* of them: beyond that others are served up to their share */
 #define OPERATIONS_SHARED (OPERATIONS_MAX / 4 * 3)
+#define COPIES_CHUNK      64
+#define COPIES_MAX        (1024 * COPIES_CHUNK)
+#define COPIES_SHARED     (COPIES_MAX / 4 * 3)
 /* in the name of a put that no acknowledgement will name */
 #define PUT_TRACED      (UINT64_C(1) << 63)
 #define PROBES_PER_LIFE 10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
@@ -32,7 +35,8 @@ enum operation_kind {
 	OPERATION_RECEIVE, /* target: a put being placed */
 	OPERATION_SERVE,   /* target: a get, its reply on its way */
 	OPERATION_CALL,    /* initiator: call.c; from the command until its last event */
-	OPERATION_NOTICE   /* target: an acknowledgement or a refusal on its way */
+	OPERATION_NOTICE,  /* target: an acknowledgement or a refusal on its way */
+	OPERATION_ANSWER   /* target: an answer on its way whose data it owns */
 };
 
 /* What a call is (call.c). */
@@ -42,9 +46,10 @@ struct call_state {
 	uint64_t length; /* bytes */
 	uint64_t moved;  /* from here on what its answer says */
 	uint64_t offset;
-	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD */
-	uint8_t want;    /* enum call_want */
-	uint8_t verdict; /* enum tier_verdict */
+	struct region *source; /* whose data a request brings: of a fetch another one */
+	uint8_t message;       /* MESSAGE_STORE, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH */
+	uint8_t want;          /* enum call_want */
+	uint8_t verdict;       /* enum tier_verdict */
 	uint8_t tier;
 	bool sent;     /* a store: SEND has been counted */
 	bool answered; /* a store: before it was sent */
@@ -74,7 +79,7 @@ struct operation {
 	uint32_t index;
 	uint32_t generation; /* GET, CALL: of the one that a reply must name */
 	struct process peer;
-	struct space *space; /* of all but a NOTICE */
+	struct space *space; /* of all but a NOTICE and an ANSWER */
 	struct region *region;
 	uint64_t queue;         /* handle that the region had when it began */
 	struct queue *logs;     /* what that names */
@@ -88,7 +93,7 @@ struct operation {
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun */
 	struct call_state call;  /* CALL */
-	/* CALL: the data of a store that came with its command */
+	/* CALL: data of a request that came with its command. ANSWER: its own, if no more */
 	uint8_t copied[COPIED_MAX];
 	uint32_t kept; /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
 };
@@ -134,11 +139,12 @@ struct engine {
 	struct space *spaces[SPACES]; /* that take messages and commands */
 	struct space *opened[SPACES]; /* the same, and those that are closing */
 
-	struct pool operations;             /* by index */
-	struct triggers triggers;           /* triggered.h */
-	struct link serving;                /* replies on their way */
-	struct link waiting;                /* gets whose request has arrived, oldest news first */
-	uint64_t probe_interval;            /* ns */
+	struct pool operations;   /* by index */
+	struct pool copies;       /* of AMO_BYTES_MAX, for answers of more than COPIED_MAX bytes */
+	struct triggers triggers; /* triggered.h */
+	struct link serving;      /* replies on their way */
+	struct link waiting;      /* gets whose request has arrived, oldest news first */
+	uint64_t probe_interval;  /* ns */
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
 	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
 	struct operation **begun_end;
@@ -349,6 +355,13 @@ void incoming_end(void *context, void *operation, enum transport_fail why);
  * operation; a refusal of a get, which is repeated if there is none: the initiator asks after the
  * get. */
 void notice_send(struct engine *engine, struct process to, const struct message_header *header);
+
+/* Is there memory for the answer to a request, beside an operation? None but a fetch needs any. */
+bool answer_granted(struct engine *engine, struct process to, const struct message_header *request);
+/* An answer of so many bytes, which were granted, to be written where message.memory starts, and
+ * sent. */
+struct operation *answer_begin(struct engine *engine, struct process to, uint64_t bytes);
+void answer_end(struct engine *engine, struct operation *answer);
 
 /* Logs a Portals acknowledgement. */
 void incoming_acknowledged(

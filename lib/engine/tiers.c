@@ -11,12 +11,15 @@
  *     places in the queue (queue.incoming counts those that are kept). One that cannot be accepted
  *     disables the Portal; so does an event that cannot be refused and finds `refuse_at` others.
  *     Then DISABLED is logged, when messages accepted before have ended.
+ * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes
+ *     once. What it found is answered from a copy, which the answer owns.
  */
 #include <engine/tiers.h>
 
 #include <assert.h>
 
 #include <engine/access.h>
+#include <engine/amo.h>
 #include <engine/delivery.h>
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
@@ -40,7 +43,8 @@ void tier_log(struct space *space, struct queue *queue, const struct tier_news *
 	atomic_store_explicit(&logging.slot->words[word], (value), memory_order_relaxed)
 	WRITE(EVENT_REGION, (uint64_t)news->kind << TIER_KIND_AT |
 				    (uint64_t)news->tier << TIER_LIST_AT |
-				    (uint64_t)news->verdict << TIER_VERDICT_AT);
+				    (uint64_t)news->verdict << TIER_VERDICT_AT |
+				    account->amo << TIER_OPERATION_AT);
 	WRITE(EVENT_START, news->start);
 	WRITE(EVENT_USER, news->user);
 	WRITE(EVENT_VALUE, account->value);
@@ -345,8 +349,14 @@ bool tier_process(const struct space *space, struct process from,
 	return known->nid == from.nid && known->pid == from.pid;
 }
 
-/* What a request would move; false: the entry is passed over, because it is too small, or for
- * shorter messages. */
+/* Bytes of an element of a request. */
+static uint64_t element_size(const struct message_header *header)
+{
+	return header->kind < MESSAGE_ATOMIC ? 1 : amo_size(header->detail >> 8);
+}
+
+/* What a request would move, whole elements; false: the entry is passed over, because it is too
+ * small, or for shorter messages. */
 static bool entry_fits(const struct region *region, uint32_t most,
 	const struct message_header *header, struct placement *placement)
 {
@@ -356,12 +366,11 @@ static bool entry_fits(const struct region *region, uint32_t most,
 		return false;
 	placement->offset =
 		region->options & REGION_REMOTE_OFFSET ? header->offset : region->offset;
-	placement->length = header->requested;
 	room = placement->offset < region->length ? region->length - placement->offset : 0;
-	if (placement->length <= room)
-		return true;
-	placement->length = room;
-	return region->options & REGION_TRUNCATE;
+	placement->length = header->requested <= room ? header->requested : room;
+	placement->length &= -element_size(header); /* a power of two */
+	return (placement->offset <= region->length && header->requested <= room) ||
+	       region->options & REGION_TRUNCATE;
 }
 
 /* The entry that decides; NULL: there is none. */
@@ -455,7 +464,8 @@ static enum tier_verdict tiers_find(struct space *space, struct process from,
 		return TIER_REFUSED;
 	}
 	if (operation &&
-		!(operation_granted(space->engine, from) && operation_reserve(space->engine, 1))) {
+		!(operation_granted(space->engine, from) && operation_reserve(space->engine, 1) &&
+			answer_granted(space->engine, from, header))) {
 		space_count(space, dropped_no_memory_operation);
 		return TIER_DROPPED;
 	}
@@ -487,7 +497,8 @@ static struct account account_of(struct process process, const struct message_he
 	account_from(&account, process, header);
 	account.moved = placement->length;
 	account.offset = header->offset;
-	account.value = header->kind == MESSAGE_STORE ? header->value : 0;
+	account.value = header->kind == MESSAGE_LOAD ? 0 : header->value;
+	account.amo = header->kind < MESSAGE_ATOMIC ? 0 : header->detail;
 	return account;
 }
 
@@ -546,7 +557,7 @@ static void store_answer(struct space *space, struct process to, uint16_t detail
 void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
 	enum tier_verdict verdict)
 {
-	bool load = header->kind == MESSAGE_LOAD ||
+	bool load = header->kind == MESSAGE_LOAD || header->kind == MESSAGE_FETCH ||
 		    (header->kind == MESSAGE_ASK && header->detail == MESSAGE_ASK_LOAD);
 	struct message_header answer = {
 		.kind = load ? MESSAGE_LOADED : MESSAGE_STORED,
@@ -596,6 +607,89 @@ void tiers_store(struct space *space, struct process from, const struct message_
 
 	if (verdict == TIER_OK)
 		store_take(space, region, from, process, header, data, &placement);
+	else
+		tiers_refuse(space->engine, from, header, verdict);
+}
+
+/* Bytes of an atomic's operand, which come before the source. */
+static uint64_t operand_size(const struct message_header *header)
+{
+	return amo_has_operand(header->detail & 0xff) ? amo_size(header->detail >> 8) : 0;
+}
+
+/* Is an atomic one that there is, of this kind of message, and of as much data as it may have? */
+static bool amo_is_sound(const struct message_header *header)
+{
+	const unsigned operation = header->detail & 0xff, type = header->detail >> 8;
+
+	if (!amo_is_valid(operation, type))
+		return false;
+	if (!amo_has_operand(operation))
+		return header->requested <= AMO_BYTES_MAX &&
+		       (operation != AMO_SWAP || header->kind == MESSAGE_FETCH);
+	return header->kind == MESSAGE_FETCH && header->requested >= amo_size(type) &&
+	       header->requested <= 2 * amo_size(type);
+}
+
+/* An atomic that a region takes. T6 */
+static void amo_take(struct space *space, struct region *region, struct process from,
+	struct process process, const struct message_header *header, const uint8_t *data,
+	const struct placement *placement)
+{
+	const struct map memory = region_map(region, placement->offset, placement->length);
+	const uint64_t start = region_start(region, placement->offset);
+	struct account account = account_of(process, header, placement);
+	bool fetches = header->kind == MESSAGE_FETCH;
+	const enum tier_event kind = fetches ? TIER_FETCH : TIER_ATOMIC;
+	uint16_t detail = answer_detail(space, region);
+	struct operation *answer = NULL;
+
+	if (fetches) {
+		space_count(space, gets_received);
+		answer = answer_begin(space->engine, from, placement->length);
+	} else {
+		space_count(space, puts_received);
+	}
+	entry_use(space, region, placement);
+	amo_apply(&memory, 0, header->detail & 0xff, header->detail >> 8,
+		data + operand_size(header), data,
+		answer ? (void *)(uintptr_t)answer->message.memory.start : NULL, placement->length);
+	unexpected_keep(space, region, kind, &account, start, false);
+	request_end(space, region, kind, TIER_OK, start, &account);
+	if (answer)
+		outgoing_send(space->engine, answer,
+			&(struct message_header){
+				.kind = MESSAGE_LOADED,
+				.space = space->number,
+				.detail = detail & MESSAGE_TIER,
+				.value = placement->length,
+				.operation = header->operation,
+				.offset = placement->offset,
+			});
+	else if (header->operation != 0)
+		store_answer(space, from, detail, placement->length, placement->offset,
+			header->operation);
+}
+
+void tiers_amo(struct space *space, struct process from, const struct message_header *header,
+	const void *data)
+{
+	struct message_header request = *header;
+	struct placement placement;
+	struct process process;
+	struct region *region;
+	enum tier_verdict verdict;
+	bool fetches = header->kind == MESSAGE_FETCH;
+
+	if (!amo_is_sound(header)) {
+		space_count(space, dropped_bad_message);
+		return;
+	}
+	request.requested -= operand_size(header);
+	verdict = tiers_find(space, from, &request, fetches ? REGION_PUT | REGION_GET : REGION_PUT,
+		fetches || header->operation != 0, &region, &placement, &process);
+	if (verdict == TIER_OK)
+		amo_take(space, region, from, process, &request, data, &placement);
 	else
 		tiers_refuse(space->engine, from, header, verdict);
 }

@@ -5,6 +5,8 @@
  *
  *     store    tiers_find() -> data placed -> count, PUT, perhaps UNLINK -> STORED
  *     load     tiers_find() -> LOADED sent -> count, GET, perhaps UNLINK
+ *     atomic   tiers_find() -> carried out -> count, ATOMIC, perhaps UNLINK -> STORED
+ *     fetch    tiers_find() -> carried out -> count, FETCH, perhaps UNLINK -> LOADED
  *
  * An entry and the region of the same index are one object. It leaves its list with the message
  * that uses it up, and is free when the last message to it has ended.
@@ -73,13 +75,16 @@ void tier_count(struct space *space, const struct region *region, enum tier_even
 bool tier_process(const struct space *space, struct process from,
 	const struct message_header *header, struct process *process);
 
-/* Messages: stores, loads, and questions after them. */
+/* Messages: stores, loads, atomics, and questions after them. */
 void tiers_store(struct space *space, struct process from, const struct message_header *header,
 	const void *data);
 /* A store of which only the first data is here. */
 void tiers_store_begin(struct space *space, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound);
 void tiers_load(struct space *space, struct process from, const struct message_header *header);
+/* An atomic, with or without a fetch. */
+void tiers_amo(struct space *space, struct process from, const struct message_header *header,
+	const void *data);
 void tiers_asked(struct space *space, struct process from, const struct message_header *header);
 /* Answers one that is refused. */
 void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,

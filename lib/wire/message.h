@@ -11,7 +11,7 @@
  *  |                          match bits                           |  16
  *  +---------------------------------------------------------------+
  *  |                          header data (put), manipulated length (ack, reply)    24
- *  |                          requested length; 0 in a put, whose record says it    32
+ *  |                          requested length; 0 where the record says it (data)   32
  *  |                          operation: get: the initiator's name for it, echoed;  40
  *  |                                     put: link of its SEND_START, echoed by the ack
  *  |                          memory descriptor handle             |  48  high half: generation
@@ -48,13 +48,18 @@ enum message_kind {
 	MESSAGE_STORED, /* answers a store; detail: MESSAGE_VERDICT, MESSAGE_TIER */
 	MESSAGE_LOADED, /* answers a load; the same */
 	/* after a long silence: answer unless an answer is under way; detail: MESSAGE_ASK_LOAD */
-	MESSAGE_ASK
+	MESSAGE_ASK,
+	/* Atomic operations on elements of the target's memory; detail: message_amo() */
+	MESSAGE_ATOMIC, /* answered as a store */
+	/* what the elements were is wanted: answered as a load. Its data begin with one element, the
+	 * operand, if the operation has one */
+	MESSAGE_FETCH
 };
 
 /* In detail. */
 #define MESSAGE_VERDICT  15 /* enum tier_verdict */
 #define MESSAGE_TIER     16 /* it was the second tier that took the message */
-#define MESSAGE_ASK_LOAD 1  /* a load is asked after, else a store */
+#define MESSAGE_ASK_LOAD 1  /* a load or a fetch is asked after, else a store or an atomic */
 
 #define MESSAGE_HEADER_BYTES 64
 #define MESSAGE_HEADER_LEAST 24
@@ -62,7 +67,7 @@ enum message_kind {
 struct message_header {
 	uint8_t kind;
 	uint8_t space;   /* number of the space at both ends, from 0 */
-	uint16_t detail; /* 0 but in answers and questions of tiers */
+	uint16_t detail; /* 0 but in atomics, answers and questions of tiers */
 	uint32_t uid;
 	uint32_t portal;
 	uint32_t cookie;
@@ -76,6 +81,18 @@ struct message_header {
 static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES &&
 		      offsetof(struct message_header, value) == MESSAGE_HEADER_LEAST,
 	"message header");
+
+/* The detail of ATOMIC and FETCH, of numbers as in engine/amo.h. */
+static inline uint16_t message_amo(unsigned operation, unsigned type)
+{
+	return (uint16_t)(operation | type << 8);
+}
+
+/* Is the data of such a message the request's, whose length is theirs? */
+static inline bool message_brings(uint8_t kind)
+{
+	return kind == MESSAGE_PUT || kind == MESSAGE_STORE || kind >= MESSAGE_ATOMIC;
+}
 
 /* Bytes that are sent of a header. requested: as sent. */
 static inline uint32_t message_length(const struct message_header *header, uint64_t requested)
@@ -97,9 +114,7 @@ static inline uint32_t message_length(const struct message_header *header, uint6
  * never in memory. */
 static inline uint32_t message_encode(const struct message_header *header, void *to)
 {
-	uint64_t requested = header->kind == MESSAGE_PUT || header->kind == MESSAGE_STORE
-				     ? 0
-				     : header->requested;
+	uint64_t requested = message_brings(header->kind) ? 0 : header->requested;
 
 	word_store(to, 0,
 		word_of(header->kind | (uint32_t)header->space << 8 |
@@ -144,6 +159,12 @@ static inline bool message_decode_tiers(struct message_header *header, uint64_t 
 	switch (header->kind) {
 	case MESSAGE_STORE:
 		if (header->requested != 0 || header->detail != 0)
+			return false;
+		header->requested = extent;
+		return true;
+	case MESSAGE_ATOMIC:
+	case MESSAGE_FETCH:
+		if (header->requested != 0)
 			return false;
 		header->requested = extent;
 		return true;
