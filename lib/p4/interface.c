@@ -150,6 +150,9 @@ static int ni_open(struct ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 		limits_choose(desired, &ni->limits);
 		code = port_open(port, pid, &ni->port);
 	}
+	if (code == PTL_OK)
+		limits_fit(
+			&ni->limits, interfaces[port].port->frame_size - ENCAPSULATION_BYTES_MAX);
 	library_unlock();
 	if (code != PTL_OK)
 		return code;

@@ -8,12 +8,15 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <engine/amo.h>
 #include <engine/command.h>
+#include <wire/frame.h>
+#include <wire/message.h>
 
 #define ENTRIES_MAX  262144
 #define INDEX_MAX    4095
 #define MESSAGE_MAX  (UINT64_C(1) << 40)
-#define WHOLE_MAX    1024 /* bytes that are placed at once */
+#define WHOLE_MAX    AMO_BYTES_MAX
 #define VOLATILE_MAX COPIED_MAX
 
 /* A limit that is a number: where it is, its environment variable, and its values. */
@@ -103,6 +106,19 @@ void limits_choose(const ptl_ni_limits_t *desired, ptl_ni_limits_t *limits)
 			desired ? limit_clamp(limit, limit_read(limit, desired))
 				: limit_usual(limit));
 	}
+}
+
+void limits_fit(ptl_ni_limits_t *limits, uint32_t frame_bytes)
+{
+	const uint32_t overhead = FRAME_HEADER_BYTES + FRAME_SACK_BYTES + RECORD_WHOLE_BYTES +
+				  MESSAGE_HEADER_BYTES + AMO_SIZE_MAX + RECORD_ALIGN;
+	const ptl_size_t most = frame_bytes > overhead ? frame_bytes - overhead : 1;
+	ptl_size_t *const whole[] = {&limits->max_atomic_size, &limits->max_fetch_atomic_size,
+		&limits->max_waw_ordered_size, &limits->max_war_ordered_size};
+
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		if (*whole[i] > most)
+			*whole[i] = most;
 }
 
 void limits_tables(const ptl_ni_limits_t *limits, struct segment_limits *tables)

@@ -9,6 +9,9 @@
 
 /* desired may be NULL. The library's lock is held. */
 void limits_choose(const ptl_ni_limits_t *desired, ptl_ni_limits_t *limits);
+/* Lowers those of what comes in one frame to what frames of so many bytes, without what is before
+ * the transport's header, can have. */
+void limits_fit(ptl_ni_limits_t *limits, uint32_t frame_bytes);
 /* What tables such limits need. The library's lock is held. */
 void limits_tables(const ptl_ni_limits_t *limits, struct segment_limits *tables);
 

@@ -34,9 +34,16 @@ local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = 1, 2, 3, 4, 5, 6, 7, 8
 local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole"}
 local START, MORE, STOP, WHOLE = 1, 2, 3, 4
 local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe",
-	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask"}
+	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask", [12] = "Atomic", [13] = "Fetch"}
 local PUT, PUT_ACK, GET, REPLY, REFUSAL, PROBE = 1, 2, 3, 4, 5, 6
-local STORE, LOAD, STORED, LOADED, ASK_AFTER = 7, 8, 9, 10, 11
+local STORE, LOAD, STORED, LOADED, ASK_AFTER, ATOMIC, FETCH = 7, 8, 9, 10, 11, 12, 13
+-- Whose data are the request's
+local BRINGS = {[PUT] = true, [STORE] = true, [ATOMIC] = true, [FETCH] = true}
+local OPERATIONS = {[0] = "Minimum", [1] = "Maximum", [2] = "Sum", [3] = "Product", [4] = "Logical or", [5] = "Logical and", [6] = "Or", [7] = "And",
+	[8] = "Logical exclusive or", [9] = "Exclusive or", [10] = "Swap", [11] = "Swap if equal", [12] = "Swap if not equal", [13] = "Swap if at most",
+	[14] = "Swap if less", [15] = "Swap if at least", [16] = "Swap if greater", [17] = "Masked swap"}
+local ELEMENTS = {[0] = "int8", [1] = "uint8", [2] = "int16", [3] = "uint16", [4] = "int32", [5] = "uint32", [6] = "float", [7] = "int64",
+	[8] = "uint64", [9] = "double", [10] = "float complex", [11] = "double complex", [12] = "long double", [13] = "long double complex"}
 local VERDICTS = {[0] = "Done", [1] = "Undeliverable", [2] = "Dropped", [3] = "Portal disabled", [4] = "Not for this user",
 	[5] = "Not for this operation", [7] = "No such memory", [15] = "Done, nothing to tell"}
 local STATUS = {[0] = "Bad", [1] = "Good", [2] = "Unverified"}
@@ -113,6 +120,8 @@ field("msg", "none", "Message header")
 field("msg.kind", "uint8", "Kind", base.DEC, KINDS)
 field("msg.space", "uint8", "Space")
 field("msg.detail", "uint16", "Detail", base.HEX)
+field("msg.amo", "uint16", "Atomic operation", base.DEC, OPERATIONS, 0x00ff)
+field("msg.type", "uint16", "Type of elements", base.DEC, ELEMENTS, 0xff00)
 field("msg.verdict", "uint16", "What became of the request", base.DEC, VERDICTS, 0x0f)
 field("msg.list", "uint16", "List of the Portal that took it", base.DEC, nil, 0x10)
 field("msg.uid", "uint32", "User id")
@@ -309,7 +318,7 @@ end
 -- A message's first record, seen for the first time: is it a request, or an answer to one?
 local function remember_message(note, header, message)
 	local kind = message.kind
-	if kind == GET or (kind == PUT and message.handle ~= "0") or kind == LOAD or (kind == STORE and message.operation ~= "0") then
+	if kind == GET or (kind == PUT and message.handle ~= "0") or kind == LOAD or kind == FETCH or ((kind == STORE or kind == ATOMIC) and message.operation ~= "0") then
 		message.request = {frame = note.number, time = note.time}
 		ask(message_key(header, message, true), message.request)
 	elseif kind == PUT_ACK or kind == REPLY or kind == REFUSAL or kind == STORED or kind == LOADED then
@@ -602,12 +611,16 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 		item:add_le(f["msg.verdict"], buffer(at + 2, 2))
 		item:add_le(f["msg.list"], buffer(at + 2, 2))
 	end
+	if kind == ATOMIC or kind == FETCH then
+		item:add_le(f["msg.amo"], buffer(at + 2, 2))
+		item:add_le(f["msg.type"], buffer(at + 2, 2))
+	end
 	item:add_le(f["msg.uid"], buffer(at + 4, 4))
 	item:add_le(f["msg.portal"], buffer(at + 8, 4))
 	item:add_le(f["msg.cookie"], buffer(at + 12, 4))
 	item:add_le(f["msg.match_bits"], buffer(at + 16, 8))
-	show((kind == PUT or kind == STORE) and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY or kind == STORED or kind == LOADED) and "msg.manipulated" or "msg.value", 24)
-	if kind == PUT or kind == STORE then
+	show(BRINGS[kind] and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY or kind == STORED or kind == LOADED) and "msg.manipulated" or "msg.value", 24)
+	if BRINGS[kind] then
 		generated(item, "msg.requested", UInt64.new(record.extent))
 	else
 		show("msg.requested", 32)
@@ -623,7 +636,7 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 		item:add_proto_expert_info(e.refusal)
 	end
 	message.info = message.name
-	if kind == PUT or kind == GET or kind == STORE or kind == LOAD then
+	if BRINGS[kind] or kind == GET or kind == LOAD then
 		message.info = string.format("%s Portal=%d MatchBits=0x%s", message.name, message.portal,
 			message.match_bits:tohex():gsub("^0+(.)", "%1"))
 	end

@@ -718,6 +718,10 @@ struct long_command rig_call_command(uint64_t descriptor, const struct rig_call 
 		.message = call->message,
 		.want = call->want,
 		.copied = call->copied != NULL,
+		.amo = call->amo,
+		.source = handle_index(call->source),
+		.source_generation = handle_generation(call->source),
+		.source_local = call->source_local,
 	};
 
 	command.command.move = (struct move){

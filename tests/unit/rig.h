@@ -87,6 +87,8 @@ struct rig_call {
 	uint64_t bits, offset, value, local, length, user;
 	uint8_t message, want;
 	const void *copied; /* a store's data that come with its command; NULL: the region's */
+	uint16_t amo;
+	uint64_t source, source_local; /* of a fetch: the descriptor whose data it brings */
 };
 /* A search in Portal 0, with the words of struct rig_tier. */
 enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remove);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <engine/amo.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -414,6 +415,105 @@ static void space__that_closes_fails_the_calls_that_wait(void **state)
 		rig_news(caller->space, caller->queue, TIER_REPLY).verdict, TIER_UNDELIVERABLE);
 }
 
+/* Begins a fetch of 8 bytes whose source is in a descriptor of its own; the message. */
+static struct fake_sent *fetch(struct caller *caller, uint64_t source)
+{
+	rig_begin(caller->space, caller->descriptor,
+		&(struct rig_call){
+			.to = RIG_PEER,
+			.value = 11,
+			.local = 16,
+			.length = 8,
+			.user = 42,
+			.message = MESSAGE_FETCH,
+			.amo = message_amo(AMO_SUM, AMO_INT64),
+			.source = source,
+			.source_local = 8,
+		});
+	return fake_next();
+}
+
+static void expect_news(struct caller *caller, unsigned kind, unsigned verdict)
+{
+	const struct rig_news news = rig_news(caller->space, caller->queue, kind);
+
+	assert_int_equal(news.verdict, verdict);
+	assert_int_equal(news.user, 42);
+}
+
+static void expect_nothing(struct caller *caller)
+{
+	struct rig_news news;
+
+	assert_int_equal(rig_take_news(caller->space, caller->queue, &news), QUEUE_EMPTY);
+}
+
+static void fetch__tells_send_before_reply_whichever_is_first(void **state)
+{
+	struct caller *caller = *state;
+	uint64_t source = describe(caller, 0);
+	struct message_header answer;
+	struct fake_sent *sent;
+
+	for (unsigned i = 0; i < 2; i++) {
+		memset(caller->memory + 16, 0, 8);
+		sent = fetch(caller, source);
+		assert_int_equal(sent->header.kind, MESSAGE_FETCH);
+		assert_int_equal(sent->header.detail, message_amo(AMO_SUM, AMO_INT64));
+		assert_int_equal(sent->header.value, 11);
+		assert_int_equal(sent->length, 8);
+		assert_ptr_equal(sent->data, caller->memory + 8);
+		answer = answer_to(sent, 8);
+		answer.kind = MESSAGE_LOADED;
+		if (i == 0)
+			fake_finish(sent, TRANSPORT_OK);
+		arrive(&answer);
+		assert_memory_equal(caller->memory + 16, data, 8);
+		if (i == 1) {
+			expect_nothing(caller);
+			/* an answer proves that the request has arrived */
+			fake_finish(sent, TRANSPORT_DEAD);
+		}
+		expect_news(caller, TIER_SEND, TIER_OK);
+		expect_news(caller, TIER_REPLY, TIER_OK);
+		arrive(&answer); /* once more */
+		expect_nothing(caller);
+	}
+	expect_count(caller, 4 * 8, 0);
+}
+
+static void fetch__that_fails_is_told_by_both_its_events(void **state)
+{
+	struct caller *caller = *state;
+
+	fake_finish(fetch(caller, describe(caller, 0)), TRANSPORT_DEAD);
+	expect_news(caller, TIER_SEND, TIER_UNDELIVERABLE);
+	expect_news(caller, TIER_REPLY, TIER_UNDELIVERABLE);
+	expect_count(caller, 0, 2);
+}
+
+static void fetch__keeps_both_descriptors_until_it_ends(void **state)
+{
+	struct caller *caller = *state;
+	uint64_t source = describe(caller, 0);
+	struct fake_sent *sent = fetch(caller, source);
+	struct message_header answer = answer_to(sent, 8);
+	const uint64_t descriptors[] = {source, caller->descriptor};
+	struct command release = {.kind = COMMAND_REGION_RELEASE};
+
+	answer.kind = MESSAGE_LOADED;
+	for (unsigned i = 0; i < 2; i++) {
+		release.object.index = handle_index(descriptors[i]);
+		release.object.generation = handle_generation(descriptors[i]);
+		assert_int_equal(rig_ask(caller->space, &release), ANSWER_OK);
+		assert_int_equal(rig_region(caller->space, descriptors[i])->state, REGION_LEAVING);
+	}
+	arrive(&answer);
+	fake_finish(sent, TRANSPORT_OK);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(rig_region(caller->space, descriptors[i])->state, REGION_FREE);
+}
+
 int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -433,6 +533,9 @@ int main(void)
 		test(answer__that_does_not_come_is_asked_for),
 		test(descriptor__that_was_released_ends_with_its_last_call),
 		test(space__that_closes_fails_the_calls_that_wait),
+		test(fetch__tells_send_before_reply_whichever_is_first),
+		test(fetch__that_fails_is_told_by_both_its_events),
+		test(fetch__keeps_both_descriptors_until_it_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

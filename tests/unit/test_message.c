@@ -87,6 +87,27 @@ static void message_encode__leaves_the_length_of_a_put_to_its_record(void **stat
 	assert_memory_equal(&read, &header, sizeof(read));
 }
 
+static void message_decode__has_the_length_of_what_requests_bring(void **state)
+{
+	const uint8_t kinds[] = {MESSAGE_STORE, MESSAGE_ATOMIC, MESSAGE_FETCH};
+	struct message_header header, read;
+	uint8_t bytes[MESSAGE_HEADER_BYTES];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(kinds); i++) {
+		header = example;
+		header.kind = kinds[i];
+		header.detail = kinds[i] == MESSAGE_STORE ? 0 : message_amo(17, 13);
+		assert_int_equal(message_encode(&header, bytes), MESSAGE_HEADER_BYTES);
+		assert_int_equal(bytes[2] | bytes[3] << 8, header.detail);
+		header.requested = 99;
+		assert_true(message_decode(bytes, MESSAGE_HEADER_BYTES, 99, &read));
+		assert_memory_equal(&read, &header, sizeof(read));
+		bytes[32] = 7;
+		assert_false(message_decode(bytes, MESSAGE_HEADER_BYTES, 99, &read));
+	}
+}
+
 static void message_encode__writes_the_bytes_of_the_specification(void **state)
 {
 	uint8_t bytes[MESSAGE_HEADER_BYTES];
@@ -144,6 +165,7 @@ int main(void)
 		cmocka_unit_test(message_decode__reads_what_was_encoded),
 		cmocka_unit_test(message_encode__leaves_zero_words_at_the_end_out),
 		cmocka_unit_test(message_encode__leaves_the_length_of_a_put_to_its_record),
+		cmocka_unit_test(message_decode__has_the_length_of_what_requests_bring),
 		cmocka_unit_test(message_encode__writes_the_bytes_of_the_specification),
 		cmocka_unit_test(message_decode__refuses_another_length),
 		cmocka_unit_test(message_decode__refuses_kinds_and_bits_that_do_not_exist),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <engine/amo.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -608,6 +609,121 @@ static void counter__is_set_added_to_and_freed(void **state)
 	assert_int_equal(rig_ask(target->space, &command), ANSWER_GONE);
 }
 
+/* An atomic or a fetch of these bytes at the first entry's memory. */
+static void arrive_amo(
+	unsigned kind, unsigned operation, unsigned type, const void *bytes, uint64_t length)
+{
+	struct message_header header = request(kind, length);
+
+	header.detail = message_amo(operation, type);
+	fake_deliver(RIG_PEER, &header, bytes, length);
+}
+
+static void fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done(void **state)
+{
+	struct target *target = *state;
+	static uint64_t words[16], ones[16];
+	struct fake_sent *sent[4];
+
+	rig_append(target->space, &(struct rig_tier){.start = words,
+					  .length = sizeof(words),
+					  .bits = 5,
+					  .log = ~0u,
+					  .options = BOTH});
+	for (unsigned i = 0; i < 16; i++)
+		ones[i] = 1;
+	for (unsigned i = 0; i < 4; i++) {
+		arrive_amo(MESSAGE_FETCH, AMO_SUM, AMO_UINT64, ones,
+			i % 2 == 0 ? sizeof(ones) : sizeof(ones[0]));
+		sent[i] = fake_next();
+	}
+	assert_int_equal(words[0], 4);
+	assert_int_equal(words[15], 2);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(sent[i]->header.kind, MESSAGE_LOADED);
+		assert_int_equal(sent[i]->header.operation, 0x700000003);
+		assert_int_equal(sent[i]->length, i % 2 == 0 ? sizeof(ones) : sizeof(ones[0]));
+		assert_int_equal(sent[i]->header.value, sent[i]->length);
+		assert_int_equal(((const uint64_t *)sent[i]->data)[0], i);
+	}
+	assert_int_equal(((const uint64_t *)sent[2]->data)[15], 1);
+	for (unsigned i = 0; i < 4; i++)
+		fake_finish(sent[i], i == 1 ? TRANSPORT_DEAD : TRANSPORT_OK);
+	/* The copies are used again. */
+	for (unsigned i = 0; i < 1000; i++) {
+		arrive_amo(MESSAGE_FETCH, AMO_SUM, AMO_UINT64, ones, sizeof(ones));
+		fake_finish(fake_next(), TRANSPORT_OK);
+	}
+	assert_int_equal(pool_taken(&target->rig->engine->copies), 0);
+	assert_true(target->rig->engine->copies.made <= COPIES_CHUNK);
+}
+
+static void fetch__of_one_element_has_its_operand_before_its_source(void **state)
+{
+	struct target *target = *state;
+	static int32_t word;
+	const int32_t swap[2] = {7, 9};
+
+	word = 7;
+	rig_append(target->space, &(struct rig_tier){.start = &word,
+					  .length = sizeof(word),
+					  .bits = 5,
+					  .log = ~TIER_BIT(TIER_FETCH),
+					  .options = BOTH});
+	arrive_amo(MESSAGE_FETCH, AMO_CSWAP, AMO_INT32, swap, sizeof(swap));
+	assert_int_equal(word, 9);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_FETCH).requested, 4);
+	expect_answer(MESSAGE_LOADED, TIER_OK, 0, 4, 0);
+	arrive_amo(MESSAGE_FETCH, AMO_CSWAP, AMO_INT32, swap, sizeof(swap));
+	assert_int_equal(word, 9);
+	rig_news(target->space, target->queue, TIER_FETCH);
+	expect_answer(MESSAGE_LOADED, TIER_OK, 0, 4, 0);
+}
+
+static void atomics__of_hostile_peers_are_counted_and_have_no_effect(void **state)
+{
+	static const struct {
+		uint8_t kind, operation, type;
+		uint64_t length;
+	} bad[] = {
+		{MESSAGE_ATOMIC, AMO_OPERATIONS, AMO_INT8, 8},
+		{MESSAGE_ATOMIC, 255, 255, 8},
+		{MESSAGE_ATOMIC, AMO_SUM, AMO_TYPES, 8},
+		{MESSAGE_FETCH, AMO_SUM, 255, 8},
+		{MESSAGE_ATOMIC, AMO_BOR, AMO_DOUBLE, 8},
+		{MESSAGE_FETCH, AMO_MIN, AMO_FLOAT_COMPLEX, 8},
+		{MESSAGE_ATOMIC, AMO_SWAP, AMO_INT8, 8},
+		{MESSAGE_ATOMIC, AMO_CSWAP, AMO_INT8, 2},
+		{MESSAGE_ATOMIC, AMO_SUM, AMO_INT8, AMO_BYTES_MAX + 1},
+		{MESSAGE_FETCH, AMO_SWAP, AMO_INT8, AMO_BYTES_MAX + 1},
+		{MESSAGE_FETCH, AMO_CSWAP, AMO_INT64, 0},
+		{MESSAGE_FETCH, AMO_CSWAP, AMO_INT64, 7},
+		{MESSAGE_FETCH, AMO_CSWAP, AMO_INT64, 17},
+		{MESSAGE_FETCH, AMO_MSWAP, AMO_INT8, 3},
+	};
+	static const uint8_t bytes[2 * AMO_BYTES_MAX] = {1, 2, 3};
+	struct target *target = *state;
+	const char before[64] = {0};
+
+	append(target, (struct rig_tier){.bits = 5, .options = BOTH, .flags = ATTACHMENT_ONCE});
+	fake_set_frame(2 * AMO_BYTES_MAX);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		arrive_amo(bad[i].kind, bad[i].operation, bad[i].type, bytes, bad[i].length);
+		assert_int_equal(rig_counter(target->space, dropped_bad_message), i + 1);
+	}
+	/* One that comes in pieces. */
+	fake_set_frame(100);
+	arrive_amo(MESSAGE_FETCH, AMO_SUM, AMO_INT8, bytes, 200);
+	assert_int_equal(
+		rig_counter(target->space, dropped_bad_message), 1 + sizeof(bad) / sizeof(bad[0]));
+	assert_null(fake_next());
+	assert_memory_equal(target->memory, before, sizeof(before));
+	/* The entry is still there, for one message. */
+	arrive_amo(MESSAGE_ATOMIC, AMO_SUM, AMO_INT8, bytes, 3);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 3, 0);
+	assert_memory_equal(target->memory, bytes, 3);
+}
+
 int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -634,6 +750,9 @@ int main(void)
 		test(message__of_another_kind_of_space_is_dropped),
 		test(rank__must_be_that_of_the_sender),
 		test(counter__is_set_added_to_and_freed),
+		test(fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done),
+		test(fetch__of_one_element_has_its_operand_before_its_source),
+		test(atomics__of_hostile_peers_are_counted_and_have_no_effect),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
