@@ -18,6 +18,7 @@
 #define MESSAGE_MAX  (UINT64_C(1) << 40)
 #define WHOLE_MAX    AMO_BYTES_MAX
 #define VOLATILE_MAX COPIED_MAX
+#define FEATURES     PTL_COHERENT_ATOMICS
 
 /* A limit that is a number: where it is, its environment variable, and its values. */
 static const struct limit {
@@ -98,7 +99,7 @@ static uint64_t limit_usual(const struct limit *limit)
 
 void limits_choose(const ptl_ni_limits_t *desired, ptl_ni_limits_t *limits)
 {
-	*limits = (ptl_ni_limits_t){0};
+	*limits = (ptl_ni_limits_t){.features = desired ? desired->features & FEATURES : 0};
 	for (size_t i = 0; i < LIMITS; i++) {
 		const struct limit *limit = &limits_known[i];
 
