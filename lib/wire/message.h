@@ -59,7 +59,7 @@ enum message_kind {
 /* In detail. */
 #define MESSAGE_VERDICT  15 /* enum tier_verdict */
 #define MESSAGE_TIER     16 /* it was the second tier that took the message */
-#define MESSAGE_ASK_LOAD 1  /* a load or a fetch is asked after, else a store or an atomic */
+#define MESSAGE_ASK_LOAD 1  /* after a load or a fetch, else after a store or an atomic */
 
 #define MESSAGE_HEADER_BYTES 64
 #define MESSAGE_HEADER_LEAST 24

@@ -156,7 +156,7 @@ static void ptl_ni_init__has_one_process_id_for_all_kinds(void **state)
 
 static void limits__are_as_desired_and_enforced(void **state)
 {
-	const ptl_ni_limits_t desired = {4, 1, 3, 2, 4, 4, 2, 3, 5, 1000, 32, 40, 64, 8, 32, 0};
+	ptl_ni_limits_t desired = {4, 1, 3, 2, 4, 4, 2, 3, 5, 1000, 32, 40, 64, 8, 32, 0};
 	ptl_handle_any_t handle;
 	ptl_ni_limits_t actual;
 	ptl_pt_index_t portal;
@@ -170,6 +170,10 @@ static void limits__are_as_desired_and_enforced(void **state)
 	assert_memory_equal(&actual.max_msg_size, &desired.max_msg_size,
 		offsetof(ptl_ni_limits_t, features) - offsetof(ptl_ni_limits_t, max_msg_size));
 	assert_int_equal(actual.features, 0);
+	assert_ok(PtlNIFini(ni));
+	desired.features = PTL_COHERENT_ATOMICS | 1u << 31;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &desired, &actual, &ni));
+	assert_int_equal(actual.features, PTL_COHERENT_ATOMICS);
 	for (int i = 0; i < 4; i++)
 		assert_ok(PtlEQAlloc(ni, 1, &handle));
 	assert_code(PtlEQAlloc(ni, 1, &handle), PTL_NO_SPACE);
