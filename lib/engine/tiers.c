@@ -641,7 +641,7 @@ static void amo_take(struct space *space, struct region *region, struct process 
 	struct account account = account_of(process, header, placement);
 	bool fetches = header->kind == MESSAGE_FETCH;
 	const enum tier_event kind = fetches ? TIER_FETCH : TIER_ATOMIC;
-	uint16_t detail = answer_detail(space, region);
+	uint16_t detail = answer_detail(space, region, !fetches);
 	struct operation *answer = NULL;
 
 	if (fetches) {
@@ -661,7 +661,7 @@ static void amo_take(struct space *space, struct region *region, struct process 
 			&(struct message_header){
 				.kind = MESSAGE_LOADED,
 				.space = space->number,
-				.detail = detail & MESSAGE_TIER,
+				.detail = detail,
 				.value = placement->length,
 				.operation = header->operation,
 				.offset = placement->offset,

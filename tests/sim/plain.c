@@ -405,7 +405,8 @@ static struct plain_entry *entry_find(struct plain *plain, const struct message_
 				       : 0;
 			decision->moved = header->requested < room ? header->requested : room;
 			decision->start = entry->wish.start + decision->offset;
-			if (header->requested <= room || entry->wish.options & REGION_TRUNCATE)
+			if ((decision->offset <= entry->wish.length && header->requested <= room) ||
+				entry->wish.options & REGION_TRUNCATE)
 				return entry;
 		}
 	return NULL;
