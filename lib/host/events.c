@@ -89,12 +89,11 @@ enum answer events_free(const struct visit *visit)
 	return ANSWER_OK;
 }
 
-enum waiting_answer events_await(const struct visit *visit, const struct queue_view *queues,
-	unsigned count, bool (*look)(void *context), void *context, uint64_t timeout)
+/* A wait for what the caller then names. */
+static struct waiting waiting_at(
+	const struct visit *visit, bool (*look)(void *context), void *context, uint64_t timeout)
 {
-	const struct waiting waiting = {
-		.queues = queues,
-		.count = count,
+	return (struct waiting){
 		.segment = visit->segment,
 		.look = look,
 		.context = context,
@@ -105,8 +104,16 @@ enum waiting_answer events_await(const struct visit *visit, const struct queue_v
 		.now = glue_now,
 		.timeout = timeout,
 	};
+}
+
+enum waiting_answer events_await(const struct visit *visit, const struct queue_view *queues,
+	unsigned count, bool (*look)(void *context), void *context, uint64_t timeout)
+{
+	struct waiting waiting = waiting_at(visit, look, context, timeout);
 	enum waiting_answer answer;
 
+	waiting.queues = queues;
+	waiting.count = count;
 	for (unsigned i = 0; i < count; i++)
 		atomic_fetch_add_explicit(&queues[i].queue->waiters, 1, memory_order_relaxed);
 	answer = waiting_run(&waiting);
@@ -119,17 +126,10 @@ enum waiting_answer events_await(const struct visit *visit, const struct queue_v
 enum waiting_answer counters_await(const struct visit *visit, const struct counter_view *counters,
 	unsigned count, bool (*look)(void *context), void *context, uint64_t timeout)
 {
-	const struct waiting waiting = {
-		.counters = counters,
-		.counter_count = count,
-		.segment = visit->segment,
-		.look = look,
-		.context = context,
-		.drive = visit->interface->inlined ? interface_drive : NULL,
-		.now = glue_now,
-		.timeout = timeout,
-	};
+	struct waiting waiting = waiting_at(visit, look, context, timeout);
 
+	waiting.counters = counters;
+	waiting.counter_count = count;
 	return waiting_run(&waiting);
 }
 

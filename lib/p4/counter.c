@@ -3,12 +3,6 @@
  * PtlCTPoll, PtlCTSet, PtlCTInc. */
 #include <p4/interface.h>
 
-#include <base/clock.h>
-#include <host/events.h>
-#include <pmd-glue/glue.h>
-
-#define NAP (50 * MICROSECOND) /* between looks at more counters than a thread can sleep on */
-
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle)
 {
 	struct segment *segment;
@@ -110,128 +104,48 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event)
 	return code;
 }
 
-/* A wait for some counters. */
-struct count_wait {
-	const struct call *call;
-	const ptl_handle_ct_t *counters;
-	const ptl_size_t *tests;
-	unsigned count;
-	unsigned first; /* that is looked at first */
-	ptl_ct_event_t *event;
-	int code;
-	unsigned which; /* counter that the code is of */
-};
-
-static bool counts_look(void *context)
+static int count_take(const struct wait *wait, unsigned index, uint64_t handle)
 {
-	struct count_wait *wait = context;
+	ptl_ct_event_t event;
 
-	if (wait_aborted()) {
-		wait->code = PTL_ABORTED;
-		return true;
-	}
-	for (unsigned i = 0; i < wait->count; i++) {
-		unsigned which = wait->first + i < wait->count ? wait->first + i
-							       : wait->first + i - wait->count;
-		uint64_t handle = call_object(wait->call, wait->counters[which], NAME_COUNTER);
-		ptl_ct_event_t event;
-
-		wait->which = which;
-		wait->code = PTL_INTERRUPTED;
-		if (handle == 0 || !counter_look(wait->call, handle, &event))
-			return true;
-		if (event.success < wait->tests[which] && event.failure == 0)
-			continue;
-		*wait->event = event;
-		wait->code = PTL_OK;
-		return true;
-	}
-	return false;
-}
-
-/* Waits for so many ns. If `naps`, there are more counters than these. */
-static int counts_wait(struct count_wait *wait, const struct counter_view *views, unsigned count,
-	bool naps, uint64_t timeout)
-{
-	const uint64_t start = glue_now(NULL);
-	enum waiting_answer answer;
-	uint64_t left = timeout;
-
-	do {
-		uint64_t passed = timeout == UINT64_MAX ? 0 : glue_now(NULL) - start;
-
-		left = passed < timeout ? timeout - passed : 0;
-		answer = counters_await(&wait->call->visit, views, count, counts_look, wait,
-			naps && left > NAP ? NAP : left);
-	} while (answer == WAITING_TIMEOUT && naps && left > NAP);
-	if (answer == WAITING_CLOSED)
+	if (!counter_look(&wait->call, handle, &event))
 		return PTL_INTERRUPTED;
-	return answer == WAITING_TIMEOUT ? PTL_CT_NONE_REACHED : wait->code;
-}
-
-static int counts_poll(struct count_wait *wait, uint64_t timeout)
-{
-	struct counter_view views[WAITING_MAX];
-	unsigned kept = wait->count < WAITING_MAX ? wait->count : WAITING_MAX;
-	int code;
-
-	for (unsigned i = 0; i < wait->count; i++) {
-		uint64_t handle = call_object(wait->call, wait->counters[i], NAME_COUNTER);
-
-		if (handle == 0)
-			return PTL_ARG_INVALID;
-		if (i < kept)
-			views[i] = (struct counter_view){
-				counter_of(wait->call, handle), handle, wait->tests[i]};
-	}
-	wait_enter();
-	code = counts_wait(wait, views, kept, kept < wait->count, timeout);
-	wait_leave();
-	return code;
+	if (event.success < wait->tests[index] && event.failure == 0)
+		return PTL_CT_NONE_REACHED;
+	*(ptl_ct_event_t *)wait->event = event;
+	return PTL_OK;
 }
 
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)
 {
-	struct call call;
-	struct count_wait wait = {
-		.call = &call, .counters = &ct_handle, .tests = &test, .count = 1, .event = event};
-	int code = call_enter(&call, ct_handle, NAME_COUNTER);
+	unsigned which;
+	struct wait wait = {
+		.names = &ct_handle,
+		.tests = &test,
+		.count = 1,
+		.kind = NAME_COUNTER,
+		.event = event,
+		.which = &which,
+		.take = count_take,
+		.nothing = PTL_CT_NONE_REACHED,
+	};
 
-	if (code != PTL_OK)
-		return code;
-	code = event ? counts_poll(&wait, UINT64_MAX) : PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	return wait_run(&wait, UINT64_MAX);
 }
 
 int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
 	ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which)
 {
-	/* As in PtlEQPoll. */
-	static _Thread_local const ptl_handle_ct_t *last;
-	static _Thread_local unsigned next;
-	struct call call;
-	struct count_wait wait = {.call = &call,
-		.counters = ct_handles,
+	struct wait wait = {
+		.names = ct_handles,
 		.tests = tests,
-		.count = size,
-		.event = event};
-	int code;
+		.count = tests ? size : 0,
+		.kind = NAME_COUNTER,
+		.event = event,
+		.which = which,
+		.take = count_take,
+		.nothing = PTL_CT_NONE_REACHED,
+	};
 
-	if (!front_is_open(&portals4))
-		return PTL_NO_INIT;
-	if (!ct_handles || !tests || size == 0 || !event || !which)
-		return PTL_ARG_INVALID;
-	code = call_enter(&call, ct_handles[0], NAME_COUNTER);
-	if (code != PTL_OK)
-		return code;
-	wait.first = last == ct_handles && next < size ? next : 0;
-	code = counts_poll(&wait, TIMEOUT_OF(timeout));
-	call_leave(&call);
-	if (code == PTL_OK) {
-		*which = wait.which;
-		last = ct_handles;
-		next = wait.which + 1;
-	}
-	return code;
+	return wait_run(&wait, TIMEOUT_OF(timeout));
 }

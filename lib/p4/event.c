@@ -5,11 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include <base/clock.h>
 #include <host/events.h>
-#include <pmd-glue/glue.h>
-
-#define NAP (50 * MICROSECOND) /* between looks at more queues than a thread can sleep on */
 
 /* The last five fields of an event are the bytes of one word. */
 #define EVENT_BYTE(field, at)                                                                      \
@@ -154,122 +150,42 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 	return code;
 }
 
-/* A wait for the events of some queues. */
-struct event_wait {
-	const struct call *call;
-	const ptl_handle_eq_t *queues;
-	unsigned count;
-	unsigned first; /* that is looked at first */
-	ptl_event_t *event;
-	int code;
-	unsigned which; /* queue that the code is of */
-};
-
-static bool events_look(void *context)
+static int event_take(const struct wait *wait, unsigned index, uint64_t handle)
 {
-	struct event_wait *wait = context;
+	const struct queue_view view = view_of(&wait->call, handle);
 
-	if (wait_aborted()) {
-		wait->code = PTL_ABORTED;
-		return true;
-	}
-	for (unsigned i = 0; i < wait->count; i++) {
-		unsigned which = wait->first + i < wait->count ? wait->first + i
-							       : wait->first + i - wait->count;
-		uint64_t queue = call_object(wait->call, wait->queues[which], NAME_QUEUE);
-		struct queue_view view;
-
-		wait->which = which;
-		wait->code = PTL_INTERRUPTED;
-		if (queue == 0)
-			return true;
-		view = view_of(wait->call, queue);
-		wait->code = queue_code(queue_take_oldest(&view, event_tell, wait->event));
-		if (wait->code != PTL_EQ_EMPTY)
-			return true;
-	}
-	return false;
-}
-
-/* Waits for so many ns. The queues are known to live, and are more than a thread can sleep on if
- * `naps`: then these are not all. */
-static int events_wait(struct event_wait *wait, const struct queue_view *views, unsigned count,
-	bool naps, uint64_t timeout)
-{
-	const uint64_t start = glue_now(NULL);
-	enum waiting_answer answer;
-	uint64_t left = timeout;
-
-	do {
-		uint64_t passed = timeout == UINT64_MAX ? 0 : glue_now(NULL) - start;
-
-		left = passed < timeout ? timeout - passed : 0;
-		answer = events_await(&wait->call->visit, views, count, events_look, wait,
-			naps && left > NAP ? NAP : left);
-	} while (answer == WAITING_TIMEOUT && naps && left > NAP);
-	if (answer == WAITING_CLOSED)
-		return PTL_INTERRUPTED;
-	return answer == WAITING_TIMEOUT ? PTL_EQ_EMPTY : wait->code;
-}
-
-static int events_poll(struct event_wait *wait, uint64_t timeout)
-{
-	struct queue_view views[WAITING_MAX];
-	unsigned kept = wait->count < WAITING_MAX ? wait->count : WAITING_MAX;
-	int code;
-
-	for (unsigned i = 0; i < wait->count; i++) {
-		uint64_t queue = call_object(wait->call, wait->queues[i], NAME_QUEUE);
-
-		if (queue == 0)
-			return PTL_ARG_INVALID;
-		if (i < kept)
-			views[i] = view_of(wait->call, queue);
-	}
-	wait_enter();
-	code = events_wait(wait, views, kept, kept < wait->count, timeout);
-	wait_leave();
-	return code;
+	(void)index;
+	return queue_code(queue_take_oldest(&view, event_tell, wait->event));
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 {
-	struct call call;
-	struct event_wait wait = {.call = &call, .queues = &eq_handle, .count = 1, .event = event};
-	int code = call_enter(&call, eq_handle, NAME_QUEUE);
+	unsigned which;
+	struct wait wait = {
+		.names = &eq_handle,
+		.count = 1,
+		.kind = NAME_QUEUE,
+		.event = event,
+		.which = &which,
+		.take = event_take,
+		.nothing = PTL_EQ_EMPTY,
+	};
 
-	if (code != PTL_OK)
-		return code;
-	code = event ? events_poll(&wait, UINT64_MAX) : PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	return wait_run(&wait, UINT64_MAX);
 }
 
 int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
 	ptl_event_t *event, unsigned int *which)
 {
-	/* Behind the queue that gave the last event, in the array that this thread polled last. */
-	static _Thread_local const ptl_handle_eq_t *last;
-	static _Thread_local unsigned next;
-	struct call call;
-	struct event_wait wait = {
-		.call = &call, .queues = eq_handles, .count = size, .event = event};
-	int code;
+	struct wait wait = {
+		.names = eq_handles,
+		.count = size,
+		.kind = NAME_QUEUE,
+		.event = event,
+		.which = which,
+		.take = event_take,
+		.nothing = PTL_EQ_EMPTY,
+	};
 
-	if (!front_is_open(&portals4))
-		return PTL_NO_INIT;
-	if (!eq_handles || size == 0 || !event || !which)
-		return PTL_ARG_INVALID;
-	code = call_enter(&call, eq_handles[0], NAME_QUEUE);
-	if (code != PTL_OK)
-		return code;
-	wait.first = last == eq_handles && next < size ? next : 0;
-	code = events_poll(&wait, TIMEOUT_OF(timeout));
-	call_leave(&call);
-	if (code == PTL_OK || code == PTL_EQ_DROPPED) {
-		*which = wait.which;
-		last = eq_handles;
-		next = wait.which + 1;
-	}
-	return code;
+	return wait_run(&wait, TIMEOUT_OF(timeout));
 }

@@ -143,11 +143,27 @@ int call_post(const struct call *call, struct long_command *command, unsigned li
 
 /* --- waits (wait.c) */
 
-/* Around a wait. */
-void wait_enter(void);
-void wait_leave(void);
-/* Has PtlAbort ended the waits that are going on? */
-bool wait_aborted(void);
+/* A wait for queues or counters of one NI, and what came of it. */
+struct wait {
+	const uint32_t *names; /* handles */
+	const ptl_size_t *tests;
+	unsigned count;
+	enum name_kind kind; /* NAME_QUEUE; NAME_COUNTER, which have tests */
+	void *event;         /* where what is waited for goes */
+	unsigned *which;     /* where the index goes of whose it is */
+	/* Takes what is waited for from the living object at an index of names, whose handle this
+	 * is at the host. Returns the code of the call, or `nothing`. */
+	int (*take)(const struct wait *wait, unsigned index, uint64_t handle);
+	int nothing; /* the code of a wait that times out */
+	/* wait_run()'s. */
+	struct call call;
+	unsigned first; /* index that is looked at first */
+	unsigned found;
+	int code;
+};
+/* Waits for so many ns, UINT64_MAX: for ever; looks at the objects in turn. Returns the code of the
+ * call. */
+int wait_run(struct wait *wait, uint64_t timeout);
 
 #define TIMEOUT_OF(ms) ((ms) == PTL_TIME_FOREVER ? UINT64_MAX : (uint64_t)(ms)*UINT64_C(1000000))
 
