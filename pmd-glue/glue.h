@@ -29,6 +29,8 @@ bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
  * id wanted, which a node gives to one process only, or GLUE_PID_ANY. NULL after an error line. */
 #define GLUE_PID_ANY UINT32_MAX
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid);
+/* Has glue_port_open() just failed because another process of the node has the process id? */
+bool glue_pid_is_taken(void);
 
 /* The same of a card or a kernel interface alone, for posternd: this process is its only owner, and
  * no node lies over it. */

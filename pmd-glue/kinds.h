@@ -43,6 +43,9 @@ struct port *fault_open(struct port *port, unsigned interface, const char *speci
 /* The port inside the faults; the port itself when there are none. */
 struct port *fault_inside(struct port *port);
 
+/* A port cannot be opened because another process has the process id: glue_pid_is_taken(). */
+void kinds_pid_taken(void);
+
 /* Bytes of the largest frame for a wish of mtu (0: none) on a port that has no limit of its own; 0
  * after an error line. */
 uint32_t kinds_frame_size(const char *name, uint32_t mtu);

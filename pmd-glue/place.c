@@ -18,6 +18,7 @@
 #include <base/log.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
+#include <pmd-glue/kinds.h>
 
 #define NAME_DEFAULT  "default"
 #define NAME_LENGTH   32u
@@ -235,12 +236,14 @@ static bool pid_take(struct place *place, uint32_t pid)
 			break;
 		nanosleep(&pause, NULL);
 	}
-	if (error == EAGAIN || error == EACCES)
+	if (error == EAGAIN || error == EACCES) {
+		kinds_pid_taken();
 		log_error("node: process id %u is in use in %s: choose another, or PTL_PID_ANY",
 			pid, place->path);
-	else
-		log_error("node: %s/lock cannot be locked: %s: use a file system with locks",
-			place->path, strerror(error));
+		return false;
+	}
+	log_error("node: %s/lock cannot be locked: %s: use a file system with locks", place->path,
+		strerror(error));
 	return false;
 }
 

@@ -14,6 +14,18 @@
 
 #define NID_WILDCARD UINT32_MAX
 
+static bool pid_is_taken;
+
+void kinds_pid_taken(void)
+{
+	pid_is_taken = true;
+}
+
+bool glue_pid_is_taken(void)
+{
+	return pid_is_taken;
+}
+
 /* The text after a prefix, or NULL if the name does not begin with it. */
 static const char *name_after(const char *name, const char *prefix)
 {
@@ -141,6 +153,7 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, 
 {
 	struct port *port;
 
+	pid_is_taken = false;
 	if (!glue_started() && glue_start() != 0)
 		return NULL;
 	port = port_open(interface, name, mtu, pid);

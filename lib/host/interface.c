@@ -449,9 +449,10 @@ static void interface_select(const struct interface *interface)
 	port->operations->select(port, &wanted);
 }
 
-/* EAL and the port. OK or GONE. */
+/* EAL and the port. OK, GONE or TAKEN. */
 static enum answer interface_open_port(struct interface *interface, unsigned number)
 {
+	enum answer answer = ANSWER_GONE;
 	uint32_t mtu = (uint32_t)setting_number_item(SETTING_MTU, number, 0);
 
 	library_glue_lock();
@@ -459,10 +460,12 @@ static enum answer interface_open_port(struct interface *interface, unsigned num
 		telemetry_start(interface->front);
 		interface->port = glue_port_open(
 			number, setting_item(SETTING_IFACE_NAME, number), mtu, interface->self.pid);
+		if (!interface->port && glue_pid_is_taken())
+			answer = ANSWER_TAKEN;
 	}
 	library_glue_unlock();
 	if (!interface->port)
-		return ANSWER_GONE;
+		return answer;
 	if (outer_choose(number, interface->port, &interface->encapsulation) != 0) {
 		port_close(interface);
 		return ANSWER_GONE;
@@ -540,6 +543,7 @@ enum answer interface_open(const struct front *front, unsigned number, uint32_t 
 	const struct segment_limits *limits)
 {
 	struct interface *interface = &interfaces[number];
+	enum answer answer;
 
 	if (!interface_is_free(front, number))
 		return ANSWER_GONE;
@@ -548,8 +552,11 @@ enum answer interface_open(const struct front *front, unsigned number, uint32_t 
 	interface->submission.space = 0;
 	interface->self.pid = pid;
 	interface->uid = getuid();
-	if (!poll_cpu_usable(number) || interface_open_port(interface, number) != ANSWER_OK)
+	if (!poll_cpu_usable(number))
 		return ANSWER_GONE;
+	answer = interface_open_port(interface, number);
+	if (answer != ANSWER_OK)
+		return answer;
 	if (interface_open_engine(interface, number, limits) != 0) {
 		if (log_last_error()[0] == '\0') /* who knew more has said so */
 			log_error("interface %u cannot be initialised because there is not enough "

@@ -66,7 +66,7 @@ extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
 /* Opens an interface that is not open, as process `pid` of its node. Limits without Portals: its
  * engine has no space, and waits for further ones. The library's lock is held,
  * the front end is open, and number is less than setting_items(SETTING_IFACE_NAME). OK; GONE: it
- * cannot be used, or another front end has it; NO_MEMORY. */
+ * cannot be used, or another front end has it; TAKEN; NO_MEMORY. */
 enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
 	const struct segment_limits *limits) CORE_API(interface_open);
 /* Which space a further interface is. */

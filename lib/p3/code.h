@@ -14,6 +14,7 @@ static inline int code_of(enum answer answer, int gone)
 	case ANSWER_OK:
 		return PTL_OK;
 	case ANSWER_GONE:
+	case ANSWER_TAKEN:
 		return gone;
 	case ANSWER_PENDING:
 		return PTL_MD_INUSE;

@@ -68,6 +68,8 @@ int code_of(enum answer answer)
 		return PTL_NO_SPACE;
 	case ANSWER_PENDING:
 		return PTL_IN_USE;
+	case ANSWER_TAKEN:
+		return PTL_PID_IN_USE;
 	case ANSWER_GONE:
 	case ANSWER_CLOSED:
 		return PTL_ARG_INVALID;

@@ -5,6 +5,8 @@
  */
 #include "fixture.h"
 
+#include <sys/resource.h>
+
 static unsigned char memory[64];
 
 static void portals__are_taken_by_index_or_from_the_lowest(void **state)
@@ -315,6 +317,29 @@ static void waits__end_when_it_comes(void **state)
 	node_close(&node);
 }
 
+/* Where somebody else drives, a thread that waits sleeps until it is woken. */
+static void waits__are_asleep_while_nothing_comes(void **state)
+{
+	const char *progress = getenv("PTL_PROGRESS");
+	struct rusage before, after;
+	ptl_ct_event_t count;
+	ptl_size_t test = 1;
+	ptl_event_t event;
+	struct node node;
+	unsigned which;
+
+	(void)state;
+	if (progress && strcmp(progress, "inline") == 0)
+		skip();
+	node_open(&node, 0, MATCHING);
+	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+	assert_code(PtlEQPoll(&node.eq, 1, 100, &event, &which), PTL_EQ_EMPTY);
+	assert_code(PtlCTPoll(&node.ct, &test, 1, 100, &count, &which), PTL_CT_NONE_REACHED);
+	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 1, 50);
+	node_close(&node);
+}
+
 static void waits__are_interrupted_by_the_end_of_what_they_wait_for(void **state)
 {
 	struct waiter waiter;
@@ -372,6 +397,7 @@ int main(void)
 		cmocka_unit_test(ptl_ct_wait__ends_with_the_test_or_a_failure),
 		cmocka_unit_test(ptl_ct_poll__looks_at_the_counters_in_turn),
 		cmocka_unit_test(waits__end_when_it_comes),
+		cmocka_unit_test(waits__are_asleep_while_nothing_comes),
 		cmocka_unit_test(waits__are_interrupted_by_the_end_of_what_they_wait_for),
 		cmocka_unit_test(ptl_abort__lets_those_go_who_wait_and_then_waits_work_again),
 	};
