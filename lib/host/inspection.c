@@ -920,6 +920,15 @@ void tell_config(struct interface *interface, struct page page, struct report *r
 
 /* --- topics --- */
 
+const struct option_word option_words[] = {
+	{REGION_PUT, "put"},
+	{REGION_GET, "get"},
+	{REGION_REMOTE_OFFSET, "manage_remote"},
+	{REGION_TRUNCATE, "truncate"},
+	{REGION_NO_ACK, "ack_disable"},
+	{0, NULL},
+};
+
 const struct topic *inspection_topic(const struct front *front, const char *name)
 {
 	for (unsigned i = 0; i < front->topic_count; i++) {

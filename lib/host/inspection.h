@@ -47,6 +47,8 @@ struct words {
 	const struct option_word *options; /* up to one without a name */
 };
 
+extern const struct option_word option_words[] CORE_API(option_words); /* of both Portals */
+
 /* NULL: the front end has none of that name. */
 const struct topic *inspection_topic(const struct front *front, const char *name);
 
@@ -75,6 +77,24 @@ void tell_stats(struct interface *interface, struct page page, struct report *re
 	CORE_API(tell_stats);
 void tell_config(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_config);
+/* clang-format off */
+/* In a front end's table, the topics of any interface: before and behind its own. */
+#define TOPICS_OF_ALL                                                                              \
+	{"port", NULL, "the device, its address, link, rings, buffers and counters", false,        \
+		tell_port},                                                                        \
+	{"ni", NULL, "the interface: its ids, limits and what of them is in use", false,           \
+		tell_ni},                                                                          \
+	{"poll", NULL, "the thread that polls the port: how busy it is", false, tell_poll},        \
+	{"queues", NULL, "how many commands, operations and frames wait", false, tell_queues}
+#define TOPICS_OF_ALL_BEHIND                                                                       \
+	{"peers", NULL, "other processes: address, round trip time, window, losses", true,         \
+		tell_peers},                                                                       \
+	{"node", NULL, "processes of this machine: what passes between them and this", true,       \
+		tell_node},                                                                        \
+	{"drops", NULL, "what was dropped, by reason", false, tell_drops},                         \
+	{"stats", NULL, "all counters", false, tell_stats},                                        \
+	{"config", NULL, "all settings with their values", false, tell_config}
+/* clang-format on */
 /* Of the engine's objects, in the front end's words; paged: */
 void tell_portals(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_portals);

@@ -6,15 +6,6 @@
 
 #include <host/inspection.h>
 
-static const struct option_word options[] = {
-	{REGION_PUT, "put"},
-	{REGION_GET, "get"},
-	{REGION_REMOTE_OFFSET, "manage_remote"},
-	{REGION_TRUNCATE, "truncate"},
-	{REGION_NO_ACK, "ack_disable"},
-	{0, NULL},
-};
-
 static const struct words words = {
 	.entry = "entry",
 	.region = "md",
@@ -22,22 +13,12 @@ static const struct words words = {
 	.entries = "entries",
 	.regions = "memory_descriptors",
 	.queues = "event_queues",
-	.options = options,
+	.options = option_words,
 };
 
 static const struct topic topics[] = {
-	{"port", NULL, "the device, its address, link, rings, buffers and counters", false,
-		tell_port},
-	{"ni", NULL, "the interface: its ids, limits and what of them is in use", false, tell_ni},
-	{"poll", NULL, "the thread that polls the port: how busy it is", false, tell_poll},
-	{"queues", NULL, "how many commands, operations and frames wait", false, tell_queues},
-	{"peers", NULL, "other processes: address, round trip time, window, losses", true,
-		tell_peers},
-	{"node", NULL, "processes of this machine: what passes between them and this", true,
-		tell_node},
-	{"drops", NULL, "what was dropped, by reason", false, tell_drops},
-	{"stats", NULL, "all counters", false, tell_stats},
-	{"config", NULL, "all settings with their values", false, tell_config},
+	TOPICS_OF_ALL,
+	TOPICS_OF_ALL_BEHIND,
 };
 
 struct front portals4 = {

@@ -338,17 +338,20 @@ static ptl_process_t process_physical(const struct call *call)
 	return (ptl_process_t){.phys = {.nid = self.nid, .pid = self.pid}};
 }
 
-/* The rank, in a process id whose other half is 0. */
-static ptl_process_t process_logical(const struct call *call)
+/* As the NI names this process. A rank's other half is 0. */
+static ptl_process_t process_own(const struct call *call)
 {
 	const struct ranks *ranks = atomic_load_explicit(&call->ni->ranks, memory_order_acquire);
 	ptl_process_t id = {.phys = {0, 0}};
 
+	if (!ni_is_ranked(call->ni))
+		return process_physical(call);
 	id.rank = ranks ? ranks->self : PTL_RANK_ANY;
 	return id;
 }
 
-int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
+static int id_get(ptl_handle_ni_t ni_handle, ptl_process_t (*id_of)(const struct call *call),
+	ptl_process_t *id)
 {
 	struct call call;
 	int code = call_enter(&call, ni_handle, NAME_NI);
@@ -356,26 +359,21 @@ int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
 	if (code != PTL_OK)
 		return code;
 	if (id)
-		*id = ni_is_ranked(call.ni) ? process_logical(&call) : process_physical(&call);
+		*id = id_of(&call);
 	else
 		code = PTL_ARG_INVALID;
 	call_leave(&call);
 	return code;
 }
 
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
+{
+	return id_get(ni_handle, process_own, id);
+}
+
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
 {
-	struct call call;
-	int code = call_enter(&call, ni_handle, NAME_NI);
-
-	if (code != PTL_OK)
-		return code;
-	if (id)
-		*id = process_physical(&call);
-	else
-		code = PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	return id_get(ni_handle, process_physical, id);
 }
 
 /* A copy of a map in which this process is. */
