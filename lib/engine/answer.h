@@ -11,7 +11,7 @@ enum answer {
 	ANSWER_NO_QUEUE,  /* REGION_UPDATE: the test queue does not exist */
 	ANSWER_NOT_EMPTY, /* REGION_UPDATE: the test queue is not empty; nothing was changed */
 	ANSWER_NO_MEMORY,
-	ANSWER_TAKEN, /* of an interface: another process has its process id; an error line said so */
+	ANSWER_TAKEN,  /* another process has the process id; an error line has said so */
 	ANSWER_CLOSED, /* the interface is being closed */
 	ANSWER_FAILED, /* an error line has said why */
 	ANSWER_UNKNOWN /* there is no such command */
