@@ -206,6 +206,123 @@ static void limits__are_clamped_and_never_refused(void **state)
 	assert_ok(PtlNIFini(ni));
 }
 
+static void limits__of_one_interface_are_not_anothers(void **state)
+{
+	const ptl_ni_limits_t few = {.max_entries = 7, .max_cts = 3}, more = {.max_entries = 70};
+	ptl_ni_limits_t first, second;
+	ptl_handle_ni_t one, other;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &few, &first, &one));
+	assert_ok(PtlNIInit(0, LISTED, PTL_PID_ANY, &more, &second, &other));
+	assert_int_equal(first.max_entries, 7);
+	assert_int_equal(first.max_cts, 3);
+	assert_int_equal(second.max_entries, 70);
+	assert_int_equal(second.max_cts, 1);
+	assert_ok(PtlNIFini(one));
+	/* Opened again it may have others. */
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &more, &first, &one));
+	assert_int_equal(first.max_entries, 70);
+	assert_ok(PtlNIFini(one));
+	assert_ok(PtlNIFini(other));
+}
+
+/* What a program sees of each limit that its user sets to 33. */
+static void limits__have_the_names_of_the_reference(void **state)
+{
+	static const char *const names[] = {"ENTRIES", "UNEXPECTED_HEADERS", "MDS", "CTS", "EQS",
+		"PT_INDEX", "IOVECS", "LIST_SIZE", "TRIGGERED_OPS", "MSG_SIZE", "ATOMIC_SIZE",
+		"FETCH_ATOMIC_SIZE", "WAW_ORDERED_SIZE", "WAR_ORDERED_SIZE", "VOLATILE_SIZE"};
+	char name[64];
+	ptl_ni_limits_t limits;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(names); i++) {
+		snprintf(name, sizeof(name), "PTL_LIM_MAX_%s", names[i]);
+		setenv(name, "33", 1);
+	}
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, &limits, &ni));
+	assert_ok(PtlNIFini(ni));
+	for (unsigned i = 0; i < COUNT(names); i++) {
+		snprintf(name, sizeof(name), "PTL_LIM_MAX_%s", names[i]);
+		unsetenv(name);
+	}
+	for (const int *limit = &limits.max_entries; limit <= &limits.max_triggered_ops; limit++)
+		assert_int_equal(*limit, 33);
+	for (const ptl_size_t *limit = &limits.max_msg_size; limit <= &limits.max_volatile_size;
+		limit++)
+		assert_int_equal(*limit, 33);
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, &limits, &ni));
+	assert_int_equal(limits.max_entries, 65536);
+	assert_int_equal(limits.max_pt_index, 63);
+	assert_true(limits.max_volatile_size >= 32 && limits.max_atomic_size >= 32); /* SOS */
+	assert_true(limits.max_waw_ordered_size >= 64 && limits.max_war_ordered_size >= 8);
+	assert_ok(PtlNIFini(ni));
+}
+
+static void messages__are_no_longer_than_their_limit(void **state)
+{
+	const ptl_ni_limits_t small = {.max_msg_size = 10, .max_volatile_size = 4};
+	ptl_md_t md = {.length = 100, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+	ptl_handle_md_t handle;
+	unsigned char bytes[100] = {0};
+	ptl_handle_ni_t ni;
+	ptl_process_t self;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &small, NULL, &ni));
+	assert_ok(PtlGetId(ni, &self));
+	md.start = bytes;
+	assert_ok(PtlMDBind(ni, &md, &handle));
+	assert_ok(PtlPut(handle, 0, 10, PTL_NO_ACK_REQ, self, 0, 0, 0, NULL, 0));
+	assert_code(PtlPut(handle, 0, 11, PTL_NO_ACK_REQ, self, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
+	assert_code(PtlGet(handle, 0, 11, self, 0, 0, 0, NULL), PTL_ARG_INVALID);
+	assert_ok(PtlNIFini(ni));
+}
+
+static void ptl_init__counts(void **state)
+{
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	assert_ok(PtlInit());
+	assert_ok(PtlInit());
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &ni));
+	PtlFini();
+	PtlFini();
+	assert_ok(PtlStartBundle(ni));
+	assert_ok(PtlStartBundle(ni)); /* they nest */
+	assert_ok(PtlEndBundle(ni));
+	assert_ok(PtlEndBundle(ni));
+	PtlFini(); /* the last; the interface is still open */
+	assert_code(PtlNIFini(ni), PTL_NO_INIT);
+	assert_true(PtlHandleIsEqual(ni, ni)); /* defined all the same */
+	assert_false(PtlHandleIsEqual(ni, PTL_INVALID_HANDLE));
+	PtlAbort();
+	PtlFini();
+	assert_ok(PtlInit());
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &ni));
+	assert_ok(PtlNIFini(ni));
+}
+
+static void node_65535__means_any_node_and_is_refused(void **state)
+{
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	PtlFini();
+	setenv("PTL_NID", "65535;2", 1);
+	assert_ok(PtlInit());
+	assert_code(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &ni), PTL_FAIL);
+	assert_ok(PtlNIInit(1, MATCHING, PTL_PID_ANY, NULL, NULL, &ni));
+	PtlFini();
+	setenv("PTL_NID", "1;2", 1);
+	assert_ok(PtlInit());
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &ni));
+	assert_ok(PtlNIFini(ni));
+}
+
 static void limits__of_the_environment_are_defaults(void **state)
 {
 	const ptl_ni_limits_t desired = {.max_entries = 9};
@@ -348,6 +465,11 @@ int main(void)
 		cmocka_unit_test(ptl_ni_init__has_one_process_id_for_all_kinds),
 		cmocka_unit_test(limits__are_as_desired_and_enforced),
 		cmocka_unit_test(limits__are_clamped_and_never_refused),
+		cmocka_unit_test(limits__of_one_interface_are_not_anothers),
+		cmocka_unit_test(limits__have_the_names_of_the_reference),
+		cmocka_unit_test(messages__are_no_longer_than_their_limit),
+		cmocka_unit_test(ptl_init__counts),
+		cmocka_unit_test(node_65535__means_any_node_and_is_refused),
 		cmocka_unit_test(limits__of_the_environment_are_defaults),
 		cmocka_unit_test(handles__name_their_interface_and_never_a_constant),
 		cmocka_unit_test(

@@ -213,6 +213,34 @@ static void puts__are_triggered_by_what_arrives(void **state)
 	}
 }
 
+static void progress__needs_no_call(void **state)
+{
+	const char *progress = getenv("PTL_PROGRESS");
+	_Atomic uint64_t *last = (_Atomic uint64_t *)&target[7];
+	ptl_me_t me = {.start = target,
+		.length = sizeof(target),
+		.ct_handle = here.ct,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
+		.match_id = ANYONE};
+	ptl_handle_md_t back;
+	ptl_handle_me_t handle;
+
+	(void)state;
+	if (progress && strcmp(progress, "inline") == 0)
+		skip();
+	/* A put to the other side, which is answered by one that triggers the last. */
+	assert_ok(PtlMEAppend(here.ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
+	assert_ok(put_word(7, here.ct, 1));
+	back = md_make(&there, source, sizeof(source), 0);
+	assert_ok(PtlTriggeredPut(
+		back, 0, 8, PTL_NO_ACK_REQ, here.id, 0, 0, 0, NULL, 0, there.ct, 1));
+	assert_ok(PtlTriggeredCTInc(there.ct, (ptl_ct_event_t){1, 0}, there.ct, 0));
+	for (unsigned i = 0; i < 60000 && atomic_load(last) == 0; i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(last), 8);
+}
+
 static void limit__is_of_all_that_waits_and_is_given_back(void **state)
 {
 	const ptl_ni_limits_t few = {.max_triggered_ops = 3, .max_cts = 2, .max_mds = 1};
@@ -362,6 +390,7 @@ int main(void)
 		TEST(counters__change_each_other),
 		TEST(counters__may_trigger_increments_of_themselves),
 		TEST(puts__are_triggered_by_what_arrives),
+		TEST(progress__needs_no_call),
 		TEST(limit__is_of_all_that_waits_and_is_given_back),
 		TEST(cancelling__leaves_the_counter_and_nothing_that_waits),
 		TEST(arguments__are_checked_by_the_call),

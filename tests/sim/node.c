@@ -567,6 +567,11 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, 
 	return &node->port;
 }
 
+bool glue_pid_is_taken(void)
+{
+	return false;
+}
+
 uint32_t glue_port_nid(const struct port *port, unsigned interface)
 {
 	(void)port;
