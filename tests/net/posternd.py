@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs exchange processes of an ordinary user between two network namespaces, in each of which posternd has the interface.
 
-    posternd.py PROGRAM POSTERND SCENARIO
+    posternd.py PROGRAM POSTERND SCENARIO [DRIVER]
 
-PROGRAM and POSTERND are the paths of exchange and of posternd. SCENARIO:
+PROGRAM and POSTERND are the paths of exchange and of posternd. DRIVER is one of DPDK's that opens the interface in the place of a card's.
+SCENARIO:
 
     share      three processes on one end, two on the other: two pairs across, one pair on the same interface
     between    a pair on the same interface without a directory in common, as in two containers: posternd forwards for them
@@ -33,6 +34,7 @@ START_TIME = 60  # s
 class Daemons(exchange.Veth):
     """The interfaces have names of their own, because all namespaces share /run/postern."""
     posternd = None
+    driver = None
 
     def __init__(self, mtu):
         self.daemons = [None, None]
@@ -46,16 +48,19 @@ class Daemons(exchange.Veth):
         for name in self.names:
             self.made.append(name)
             exchange.run("ip", "netns", "add", name)
-        exchange.run("ip", "link", "add", self.interface(0), "mtu", mtu, "netns", self.names[0], "type", "veth",
-                     "peer", "name", self.interface(1), "mtu", mtu, "netns", self.names[1])
+        exchange.run("ip", "link", "add", self.link(0), "mtu", mtu, "netns", self.names[0], "type", "veth",
+                     "peer", "name", self.link(1), "mtu", mtu, "netns", self.names[1])
         for side, name in enumerate(self.names):
             exchange.run("ip", "-n", name, "link", "set", "lo", "up")
-            exchange.run("ip", "-n", name, "link", "set", self.interface(side), "up")
+            exchange.run("ip", "-n", name, "link", "set", self.link(side), "up")
         for side in (0, 1):
             self.start(side)
 
-    def interface(self, side):
+    def link(self, side):
         return f"pd{os.getpid()}{'ab'[side]}"
+
+    def interface(self, side):
+        return f"{self.driver}{side},iface={self.link(side)}" if self.driver else self.link(side)
 
     def start(self, side):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
@@ -154,10 +159,11 @@ def refused(program, device):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         print(__doc__, file=sys.stderr)
         return 2
-    program, Daemons.posternd, scenario = sys.argv[1:]
+    program, Daemons.posternd, scenario = sys.argv[1:4]
+    Daemons.driver = sys.argv[4] if len(sys.argv) == 5 else None
     exchange.KINDS["posternd"] = Daemons
 
     def play(device):
