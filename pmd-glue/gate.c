@@ -178,11 +178,16 @@ static bool gate_trusted(const struct gate *gate, int socket)
 	return status.st_uid == peer.uid && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-static int gate_connect(const struct gate *gate)
+/* wait: for a place in posternd's queue, which an attacker may keep full. */
+static int gate_connect(const struct gate *gate, bool wait)
 {
 	const struct sockaddr *address = (const struct sockaddr *)&gate->address;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
+	const struct timeval most = {.tv_sec = ANSWER_TIME / SECOND};
+	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK);
+	int fd = socket(AF_UNIX, type, 0), error;
 
+	if (fd >= 0 && wait)
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
 	if (fd >= 0 && connect(fd, address, sizeof(gate->address)) == 0 && gate_trusted(gate, fd))
 		return fd;
 	error = errno;
@@ -215,12 +220,13 @@ static bool gate_hello(struct gate *gate)
 }
 
 /* Connects and says HELLO. False: errno says why not. */
-static bool gate_call(struct gate *gate)
+static bool gate_call(struct gate *gate, bool wait)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	int error;
 
-	gate->link = (struct hall_link){.socket = gate_connect(gate), .cheap = gate->link.cheap};
+	gate->link =
+		(struct hall_link){.socket = gate_connect(gate, wait), .cheap = gate->link.cheap};
 	if (gate->link.socket >= 0 &&
 		epoll_ctl(gate->set, EPOLL_CTL_ADD, gate->link.socket, &event) == 0 &&
 		gate_hello(gate)) {
@@ -324,7 +330,7 @@ static void gate_tick(struct gate *gate)
 	if (gate->link.socket >= 0)
 		gate_hear(gate);
 	else if (now >= gate->deadline)
-		(void)gate_call(gate);
+		(void)gate_call(gate, false);
 	if (gate->pair && !pair_sound(gate->pair)) {
 		log_warning("%s: posternd has broken the rules of the memory that it shares with "
 			    "this process, which calls it anew",
@@ -581,6 +587,10 @@ static bool call_tell(const struct gate *gate, int error)
 		log_error("%s: %s is not called, because users other than its owner can write "
 			  "there: chmod go-w its directory",
 			name, gate->address.sun_path);
+	else if (error == EAGAIN)
+		log_error("%s: posternd is stopped, or too many processes call it: start this "
+			  "program again, and see /posternd/counters for who is refused",
+			name);
 	else
 		log_error("%s: posternd cannot be called: %s: free some memory, or raise the "
 			  "limits of open files and of file sizes (ulimit -n, ulimit -f)",
@@ -611,7 +621,7 @@ struct port *gate_open(
 	gate->address = address;
 	gate->word = shared_page_make(&gate->page_file);
 	if (gate->word) {
-		if (!gate_call(gate))
+		if (!gate_call(gate, true))
 			*absent = !call_tell(gate, errno);
 		else if (gate_start(gate, mtu, interface))
 			return &gate->port;

@@ -268,6 +268,15 @@ uint16_t pair_transmit(struct pair *pair, struct rte_mbuf **frames, uint16_t cou
 	return n;
 }
 
+unsigned pair_room(struct pair *pair)
+{
+	struct outgoing *out = &pair->out;
+
+	if (out->sent - out->taken >= PAIR_SLOTS / 2)
+		out_look(pair);
+	return (unsigned)(PAIR_SLOTS - (out->sent - out->taken));
+}
+
 /* --- receiving --- */
 
 /* The first byte of bulk that is not free. */

@@ -46,9 +46,11 @@
 #define HALF_OPEN_SHARE 16u /* of a user */
 #define HALF_OPEN_TIME  SECOND
 #define BACKLOG         256
+/* In a look, once a millisecond: */
 #define ACCEPTS_AT_ONCE 16u
+#define VAIN_AT_ONCE    4u /* of these, connections that are refused, or have said nothing yet */
 #define EVENTS_AT_ONCE  64
-#define WAKES_AT_ONCE   64u
+#define WAKES_AT_ONCE   4u /* of a process, which need not send more than one */
 #define BUCKETS         1024u
 #define PIDS_TRIED      65536u
 #define PID_MAX         0x7fffffffu /* of those that GATE_PID_ANY finds */
@@ -248,15 +250,12 @@ static bool pid_free(struct switch_state *state, uint32_t pid)
 	return true;
 }
 
-/* A process id for a newcomer. False: there is none. */
-static bool pid_choose(struct switch_state *state, const struct gate_hello *hello, uint32_t *pid)
+/* A process id for a newcomer who wants any. False: there is none. */
+static bool pid_choose(struct switch_state *state, uint32_t wish, uint32_t *pid)
 {
-	*pid = hello->pid;
-	if (*pid != GATE_PID_ANY)
-		return pid_free(state, *pid);
 	for (uint32_t n = 0; n < PIDS_TRIED; n++) {
-		*pid = (hello->wish + n) & PID_MAX;
-		if (pid_free(state, *pid))
+		*pid = (wish + n) & PID_MAX;
+		if (!client_find(state, *pid))
 			return true;
 	}
 	return false;
@@ -350,6 +349,7 @@ static enum gate_verdict client_open(struct switch_state *state, struct client *
 static enum gate_verdict client_enter(struct switch_state *state, int socket,
 	const struct parcel *parcel, const struct ucred *who)
 {
+	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
 	enum gate_verdict verdict = hello_check(parcel);
 	struct client *client, **bucket;
 	struct user *user;
@@ -357,11 +357,14 @@ static enum gate_verdict client_enter(struct switch_state *state, int socket,
 
 	if (verdict != GATE_WELCOME)
 		return verdict;
-	if (!pid_choose(state, (const struct gate_hello *)(const void *)parcel->bytes, &pid))
+	pid = hello->pid;
+	if (pid != GATE_PID_ANY && !pid_free(state, pid))
 		return GATE_PID;
 	verdict = share_check(state, who->uid);
 	if (verdict != GATE_WELCOME)
 		return verdict;
+	if (pid == GATE_PID_ANY && !pid_choose(state, hello->wish, &pid))
+		return GATE_PID;
 	client = calloc(1, sizeof(*client));
 	user = client ? user_of(state, who->uid) : NULL;
 	if (!user) {
@@ -397,8 +400,13 @@ static struct ucred socket_owner(int socket)
 	return who;
 }
 
-/* True: it has said nothing yet. Else it has become a process, or its socket is closed. */
-static bool newcomer_waits(struct switch_state *state, int socket)
+enum newcomer {
+	NEWCOMER_WAITS, /* it has said nothing yet */
+	NEWCOMER_IN,    /* it has become a process */
+	NEWCOMER_OUT    /* it is refused, and its socket closed */
+};
+
+static enum newcomer newcomer_hear(struct switch_state *state, int socket)
 {
 	struct ucred who = socket_owner(socket);
 	enum gate_verdict verdict = GATE_SILENT;
@@ -406,19 +414,19 @@ static bool newcomer_waits(struct switch_state *state, int socket)
 	enum heard heard = parcel_receive(&parcel, socket, PARCEL_DESCRIPTORS);
 
 	if (heard == HEARD_NOTHING)
-		return true;
+		return NEWCOMER_WAITS;
 	if (heard == HEARD_MESSAGE)
 		verdict = client_enter(state, socket, &parcel, &who);
 	parcel_close(&parcel);
 	if (verdict == GATE_WELCOME)
-		return false;
+		return NEWCOMER_IN;
 	if (state->count.refused[verdict]++ == 0)
 		log_info("%s: a process of user %u is refused, reason %u", state->options.name,
 			who.uid, verdict);
 	if (heard == HEARD_MESSAGE)
 		(void)answer_send(state, socket, verdict, NULL);
 	socket_close(state, socket);
-	return false;
+	return NEWCOMER_OUT;
 }
 
 static void half_open_remove(struct switch_state *state, unsigned n)
@@ -468,7 +476,7 @@ static void half_open_look(struct switch_state *state)
 	uint64_t now = state->half_open_count > 0 ? glue_now(NULL) : 0;
 
 	for (unsigned n = 0; n < state->half_open_count;) {
-		if (!newcomer_waits(state, state->half_open[n].socket))
+		if (newcomer_hear(state, state->half_open[n].socket) != NEWCOMER_WAITS)
 			half_open_remove(state, n);
 		else if (now >= state->half_open[n].deadline)
 			half_open_drop(state, n);
@@ -477,18 +485,24 @@ static void half_open_look(struct switch_state *state)
 	}
 }
 
+/* A process that attacks by connections costs the others little of each millisecond. */
 static void newcomers_accept(struct switch_state *state)
 {
-	for (unsigned n = 0; n < ACCEPTS_AT_ONCE; n++) {
+	unsigned vain = 0;
+
+	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && vain < VAIN_AT_ONCE; n++) {
 		int socket = accept4(state->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		enum newcomer newcomer;
 
 		if (socket < 0) {
 			if (errno == EMFILE || errno == ENFILE)
 				state->count.refused[GATE_RESOURCES]++;
 			return;
 		}
-		if (newcomer_waits(state, socket))
+		newcomer = newcomer_hear(state, socket);
+		if (newcomer == NEWCOMER_WAITS)
 			half_open_add(state, socket);
+		vain += newcomer != NEWCOMER_IN;
 	}
 }
 
@@ -516,10 +530,13 @@ static bool frame_target(
 	       rte_le_to_cpu_32(nid) == state->options.nid;
 }
 
-/* W2. */
-static void client_give(struct switch_state *state, struct client *client, struct rte_mbuf *frame)
+/* W2. uid: whose frame it is; the client's own for one of the port. */
+static void client_give(
+	struct switch_state *state, struct client *client, struct rte_mbuf *frame, uid_t uid)
 {
-	if (pair_transmit(client->pair, &frame, 1) == 1) {
+	bool room = uid == client->link.uid || pair_room(client->pair) > PAIR_SLOTS / 2;
+
+	if (room && pair_transmit(client->pair, &frame, 1) == 1) {
 		hall_wake(&client->link);
 		return;
 	}
@@ -589,7 +606,7 @@ static unsigned switch_inward(struct switch_state *state)
 		}
 		client = client_find(state, pid);
 		if (client)
-			client_give(state, client, frames[n]);
+			client_give(state, client, frames[n], client->link.uid);
 		else
 			frame_unknown(state, frames[n], pid);
 	}
@@ -639,9 +656,9 @@ static void switch_forward(
 		frame_hold(state, frame);
 	} else if ((other = client_find(state, pid))) {
 		state->count.between++;
-		client_give(state, other, frame);
+		client_give(state, other, frame, client->link.uid);
 	} else if ((answer = farewell_make(state, frame, pid))) {
-		client_give(state, client, answer);
+		client_give(state, client, answer, client->link.uid);
 		rte_pktmbuf_free(frame);
 	} else {
 		frame_hold(state, frame);

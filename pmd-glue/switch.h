@@ -7,7 +7,8 @@
  * W1. What a process sends is copied before anything of it is looked at. Only a frame that names
  *     this node, the process's id and its user leaves; each other one is dropped and counted. A
  *     process id is one process's, for as long as it is connected.
- * W2. No process waits for another: a full pair loses frames, as a full switch does.
+ * W2. No process waits for another: a full pair loses frames, as a full switch does. Frames of
+ *     other users find it full when half of its slots are taken, so they crowd nobody out.
  * W3. Users take turns at sending, 32 frames each, and so do the processes of a user. A user has at
  *     most 256 processes, and at most 16 connections that have said nothing, for 1 s each.
  * W4. Nothing of the state is needed after a restart: processes call again (G1 of gate.h).

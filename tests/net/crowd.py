@@ -16,21 +16,26 @@ down since. SCENARIO:
     hostile     three processes beside hostile.c's (next to PROGRAM), which attacks them for AMOUNT seconds (default 2) in each of its
                 ways: nothing fails, each kind of attack is counted, and how quick they are meanwhile is printed, beside a process
                 that only computes
+    hostile-posternd  the same with processes that reach each other through posternd only, and hostile.c's as another user, which attacks
+                posternd, too. In each attack a process is killed and comes again
     containers  two processes in user, mount and process namespaces of their own, with one directory mounted in both: they talk
                 for AMOUNT seconds (default 1)
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
+import glob
 import json
 import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 import exchange
+import posternd
 from exchange import Failure, Node, Process, Skip, die_with_parent
 
 KILLED = 8           # processes in "kills"
@@ -40,9 +45,14 @@ FILES_SLACK = 16     # open files: those of connections come and go
 MEMORY_SLACK = 1024  # kilobytes that malloc() gives out
 WINDOW = 1.0         # s in which a rate is measured
 MTU = "33024"        # of all processes; hostile.c must have the same
-# Ways of hostile.c's, and the counters of which one at least must count them.
+INTRUDER = 65533      # user
+# Ways of hostile.c's, and the counters that must count them.
 WAYS = {"visit": ("silent", "not_postern"), "unsealed": ("bad_memory",), "scribble": ("broke_rules",), "flood": ("frames_received",),
         "wake": ("wakes_received",)}
+POSTERND_WAYS = {"visit": ("refused_silent", "refused_not_postern"), "unsealed": ("refused_bad_memory",), "scribble": ("refused_broke_rules",),
+                 "flood": ("frames_between_processes", "frames_to_port"),
+                 "claim": tuple("dropped_" + what for what in ("not_postern", "malformed", "other_address", "other_nid", "other_pid",
+                                                               "other_uid"))}
 
 
 class Member(Process):
@@ -121,6 +131,15 @@ class Crowd:
         time.sleep(WINDOW)
         after, now = between()
         return (after - before) / (now - then)
+
+    def all_get_on(self):
+        """Waits until an operation of each with each has ended."""
+        before, patience = self.counts(), time.monotonic() + exchange.TIMEOUT
+        while any(count <= before[pid][other - 1] for pid, counts in self.counts().items()
+                  for other, count in enumerate(counts, 1) if other != pid):
+            if time.monotonic() > patience:
+                raise Failure("two processes do not get on with each other")
+            time.sleep(0.01)
 
     def kill(self, pid):
         self.down[pid].append((time.monotonic(), None))
@@ -237,38 +256,87 @@ def counted(crowd):
     return sums
 
 
-def hostile(crowd, amount, _draw):
+def hostile_ways(crowd, amount, ways, intruder, counted_by, meanwhile=lambda: None):
+    """intruder: how the program is started, and where."""
     program = os.path.join(os.path.dirname(crowd.program), "hostile")
-    environment = dict(os.environ, **crowd.device.settings(0), PTL_IFACE_NAME=crowd.device.interface(0), PTL_MTU=MTU)
+    prefix, environment = intruder
 
     def attack(way):
         """The rate meanwhile, and what has been counted."""
-        attacker = subprocess.Popen([program, way, str(crowd.count)], env=environment, preexec_fn=die_with_parent,
+        attacker = subprocess.Popen([*prefix, program, way, str(crowd.count)], env=environment, preexec_fn=die_with_parent,
                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             if attacker.stdout.readline() != "at it\n":
                 raise Failure(f"hostile {way} ended with code {attacker.wait()}")
             rate = crowd.rate(crowd.members)
             time.sleep(max(0, amount - WINDOW))
+            if way != "spin":
+                meanwhile()
+                crowd.all_get_on()
             if attacker.poll() is not None:
                 raise Failure(f"hostile {way} ended with code {attacker.returncode}")
-            return rate, counted(crowd)
+            return rate, counted_by()
         finally:
             attacker.kill()
             attacker.wait()
 
     crowd.go()
     time.sleep(WINDOW / 4)
-    for way, names in WAYS.items():
+    for way, names in ways.items():
         alone, before = attack("spin")
-        meanwhile, after = attack(way)
+        rate, after = attack(way)
         told = {name: after.get(name, 0) - before.get(name, 0) for name in names}
-        print(f"{way}: {meanwhile / alone:.2f} of the rate beside a process that computes; {told}", flush=True)
-        if not any(told.values()):
-            raise Failure(f"{way}: none of the counters {', '.join(names)} has counted")
+        print(f"{way}: {rate / alone:.2f} of the rate beside a process that computes; {told}", flush=True)
+        if not all(told.values()):
+            raise Failure(f"{way}: not all of the counters {', '.join(names)} have counted")
+    crowd.leaves_nothing = False  # the attacker was killed, and the next process to come removes its socket
+
+
+def hostile(crowd, amount, _draw):
+    environment = dict(os.environ, **crowd.device.settings(0), PTL_IFACE_NAME=crowd.device.interface(0))
+    hostile_ways(crowd, amount, WAYS, ([], environment), lambda: counted(crowd))
     if crowd.failures:
         raise Failure(f"{crowd.failures} operations failed")
-    crowd.leaves_nothing = False  # the attacker was killed, and the next process to come removes its socket
+
+
+class Shared(posternd.Daemons):
+    """posternd's interface, for processes that have no directory in common."""
+
+    def __init__(self):
+        posternd.Daemons.posternd = os.path.join(os.path.dirname(sys.argv[1]), "../../apps/posternd")
+        super().__init__("1500")
+        self.apart = True
+
+    def intruder(self):
+        """How another user's process is started."""
+        home = self.home()
+        os.chown(home, INTRUDER, INTRUDER)
+        prefix = exchange.Veth.prefix(self, 0) + ["setpriv", f"--reuid={INTRUDER}", f"--regid={INTRUDER}", "--clear-groups"]
+        return prefix, dict(os.environ, PTL_IFACE_NAME=self.interface(0), XDG_RUNTIME_DIR=home)
+
+    def counters(self):
+        """Those of posternd."""
+        for path in glob.glob("/var/run/dpdk/*/dpdk_telemetry.v2*"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                client.settimeout(exchange.TIMEOUT)
+                try:
+                    client.connect(path)
+                    if json.loads(client.recv(20000))["pid"] == self.daemons[0].pid:
+                        client.send(b"/posternd/counters")
+                        return json.loads(client.recv(20000))["/posternd/counters"]
+                except (OSError, ValueError):
+                    continue  # of a process that has died
+        raise Failure("posternd does not tell what it has counted")
+
+
+def hostile_posternd(crowd, amount, _draw):
+    def again():
+        crowd.kill(1)
+        crowd.start(1)
+        crowd.started(1)
+        crowd.members[1].tell("go", "going")
+
+    hostile_ways(crowd, amount, POSTERND_WAYS, crowd.device.intruder(), crowd.device.counters, again)
 
 
 class Containers(Node):
@@ -294,7 +362,7 @@ def containers(crowd, amount, _draw):
 
 
 SCENARIOS = {"kills": (kills, KILLED, "12"), "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "2"),
-             "containers": (containers, 2, "1")}
+             "hostile-posternd": (hostile_posternd, 3, "1"), "containers": (containers, 2, "1")}
 
 
 def may_have_containers(device):
@@ -311,7 +379,8 @@ def main():
     play, count, amount = SCENARIOS[scenario]
     amount = float(sys.argv[3] if len(sys.argv) > 3 else amount)
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    os.environ["PTL_MTU"] = MTU
+    if scenario != "hostile-posternd":
+        os.environ["PTL_MTU"] = MTU
 
     def run(device):
         if scenario == "containers":
@@ -323,8 +392,8 @@ def main():
         finally:
             crowd.close()
 
-    exchange.PLAIN["containers"] = Containers
-    code = exchange.exit_code("containers" if scenario == "containers" else "node", run)
+    exchange.PLAIN.update({"containers": Containers, "hostile-posternd": Shared})
+    code = exchange.exit_code(scenario if scenario in exchange.PLAIN else "node", run)
     if code == 1:
         print(f"again: {sys.argv[0]} {program} {scenario} {amount:g} {seed}")
     return code

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hostile.c - a process that attacks the processes 1 to COUNT of its node until it is killed. It
- * says "at it" when it has begun. The node is PTL_IFACE_NAME=node:NAME in $XDG_RUNTIME_DIR.
+ * says "at it" when it has begun. The node is PTL_IFACE_NAME=node:NAME in $XDG_RUNTIME_DIR, or the
+ * one that posternd makes of the interface PTL_IFACE_NAME: then it attacks posternd as well.
  *
  *     hostile WAY COUNT
  *
@@ -9,8 +10,10 @@
  *     unsealed   offers memory that is not sealed, and truncates it
  *     scribble   sends frames, while a second thread writes anything anywhere in the memory that it
  *                shares with the others
- *     flood      sends frames of random bytes as quickly as they are taken
- *     wake       wakes the others again and again, though it has nothing to say
+ *     flood      sends frames as quickly as they are taken: of random bytes, through posternd such
+ *                as it lets pass
+ *     claim      sends frames through posternd in the names of others
+ *     wake       wakes the others again and again, though it has nothing to say; not posternd
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,9 +31,12 @@
 #include <rte_mbuf.h>
 
 #include <base/settings.h>
+#include <pmd-glue/gate.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
 #include <pmd-glue/pair.h>
+#include <wire/frame.h>
+#include <wire/message.h>
 
 #define PID        99u
 #define BURST      32u
@@ -47,7 +53,8 @@ struct hello {
 };
 
 static unsigned count;
-static const char *node;
+static const char *interface;
+static const char *node; /* NULL: posternd's */
 static _Thread_local uint64_t seed = 88172645463325252;
 
 static _Noreturn void fail(const char *what)
@@ -77,7 +84,7 @@ static void begun(void)
 
 /* --- by a socket of its own */
 
-/* -1: it cannot take any more. */
+/* To a process, or to posternd. -1: it cannot take any more. */
 static int attach(unsigned pid)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -85,8 +92,11 @@ static int attach(unsigned pid)
 
 	if (fd < 0)
 		fail("socket");
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/postern/%s/%u",
-		getenv("XDG_RUNTIME_DIR"), node, pid);
+	if (node)
+		snprintf(address.sun_path, sizeof(address.sun_path), "%s/postern/%s/%u",
+			getenv("XDG_RUNTIME_DIR"), node, pid);
+	else
+		(void)gate_address(&address, interface);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
 	close(fd);
@@ -132,22 +142,13 @@ static void hello_send(int fd, const int *files)
 		.frame_size = (uint32_t)setting_number_item(SETTING_MTU, 0, 0) + HEADER,
 		.pair_bytes = pair_bytes(),
 		.incarnation = 1};
-	struct iovec vector = {.iov_base = &hello, .iov_len = sizeof(hello)};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = &vector,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+	struct gate_hello call = {.magic = GATE_MAGIC,
+		.version = GATE_VERSION,
+		.pid = PID,
+		.pair_bytes = pair_bytes()};
 
-	part->cmsg_level = SOL_SOCKET;
-	part->cmsg_type = SCM_RIGHTS;
-	part->cmsg_len = CMSG_LEN(2 * sizeof(int));
-	memcpy(CMSG_DATA(part), files, 2 * sizeof(int));
-	(void)sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)parcel_send(fd, node ? (void *)&hello : (void *)&call,
+		node ? sizeof(hello) : sizeof(call), files, 2);
 }
 
 static void unsealed(void)
@@ -203,9 +204,14 @@ static void wake(void)
 
 static struct port *port_open(void)
 {
-	struct port *port = glue_port_open(0, getenv("PTL_IFACE_NAME"),
-		(uint32_t)setting_number_item(SETTING_MTU, 0, 0), GLUE_PID_ANY);
+	struct port *port;
+	bool absent;
 
+	if (node)
+		port = glue_port_open(0, interface,
+			(uint32_t)setting_number_item(SETTING_MTU, 0, 0), GLUE_PID_ANY);
+	else
+		port = gate_open(interface, 0, 0, GATE_PID_ANY, &absent);
 	if (!port)
 		exit(1);
 	return port;
@@ -235,14 +241,62 @@ static struct rte_mbuf *frame_make(struct port *port, unsigned pid, uint32_t siz
 	return frame;
 }
 
+/* What a frame is wrong in: a bit each. */
+enum lie { LIE_NID = 1, LIE_PID = 2, LIE_UID = 4, LIE_ADDRESS = 8, LIE_TYPE = 16, LIE_SUM = 32 };
+
+/* A frame with a message, for a process of posternd's node or another one. NULL: no buffer. */
+static struct rte_mbuf *frame_claim(struct port *port, unsigned pid, unsigned lies)
+{
+	struct message_header header = {
+		.kind = MESSAGE_PUT, .uid = port->uid + ((lies & LIE_UID) != 0)};
+	struct record record = {.kind = RECORD_WHOLE, .header_length = MESSAGE_HEADER_LEAST};
+	uint32_t psn = (uint32_t)draw();
+	struct frame frame = {.type = FRAME_DATA,
+		.flags = FRAME_FIRST | FRAME_START,
+		.records = 1,
+		.length = FRAME_HEADER_BYTES + RECORD_WHOLE_BYTES + MESSAGE_HEADER_LEAST,
+		.destination_nid = port->nid + (draw() % 4 == 0),
+		.destination_pid = pid,
+		.destination_incarnation = (uint32_t)draw(),
+		.source_nid = port->nid + ((lies & LIE_NID) != 0),
+		.source_pid = lies & LIE_PID ? pid : port->pid,
+		.source_incarnation = 1,
+		.psn = psn,
+		.first = psn};
+	struct rte_mbuf *mbuf = frame_make(port, pid, HEADER + frame.length);
+	uint8_t *bytes, encoded[MESSAGE_HEADER_BYTES];
+
+	if (!mbuf)
+		return NULL;
+	bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	memset(bytes, 0xff, 6);
+	bytes[11] = (uint8_t)(bytes[11] + ((lies & LIE_ADDRESS) != 0));
+	bytes[13] = (uint8_t)(bytes[13] + ((lies & LIE_TYPE) != 0));
+	(void)message_encode(&header, encoded);
+	memcpy(record_write(bytes + HEADER + FRAME_HEADER_BYTES, &record), encoded,
+		MESSAGE_HEADER_LEAST);
+	frame_encode(&frame, bytes + HEADER);
+	bytes[HEADER + FRAME_HEADER_BYTES - 1] ^= (uint8_t)((lies & LIE_SUM) != 0);
+	return mbuf;
+}
+
+static struct rte_mbuf *frame_any(struct port *port, unsigned n, bool lying)
+{
+	unsigned pid = n % count + 1;
+
+	if (node)
+		return frame_make(port, pid,
+			64 + (uint32_t)(draw() % (draw() % 16 == 0 ? port->frame_size - 64 : 400)));
+	return frame_claim(port, pid, lying ? 1u << draw() % 6 : 0);
+}
+
 /* Sends, and takes what comes, for ever. */
-static void port_run(struct port *port)
+static _Noreturn void port_run(struct port *port, bool lying)
 {
 	struct rte_mbuf *frames[BURST];
 
 	for (unsigned n = 0;; n++) {
-		struct rte_mbuf *frame = frame_make(port, n % count + 1,
-			64 + (uint32_t)(draw() % (draw() % 16 == 0 ? port->frame_size - 64 : 400)));
+		struct rte_mbuf *frame = frame_any(port, n, lying);
 		uint16_t taken = port_receive(port, frames, BURST);
 
 		rte_pktmbuf_free_bulk(frames, taken);
@@ -255,7 +309,12 @@ static void port_run(struct port *port)
 
 static void flood(void)
 {
-	port_run(port_open());
+	port_run(port_open(), false);
+}
+
+static void claim(void)
+{
+	port_run(port_open(), true);
 }
 
 /* The memory of all pairs, as it is mapped now. */
@@ -313,7 +372,7 @@ static void scribble(void)
 
 	if (pthread_create(&thread, NULL, scribble_run, NULL) != 0)
 		fail("pthread_create");
-	port_run(port);
+	port_run(port, false);
 }
 
 int main(int argc, char **words)
@@ -322,14 +381,14 @@ int main(int argc, char **words)
 		const char *name;
 		void (*run)(void);
 	} ways[] = {{"spin", spin}, {"visit", visit}, {"unsealed", unsealed},
-		{"scribble", scribble}, {"flood", flood}, {"wake", wake}};
-	const char *name = getenv("PTL_IFACE_NAME");
+		{"scribble", scribble}, {"flood", flood}, {"claim", claim}, {"wake", wake}};
 
-	if (argc != 3 || !name || strncmp(name, "node:", 5) != 0) {
-		fprintf(stderr, "usage: PTL_IFACE_NAME=node:NAME hostile WAY COUNT\n");
+	interface = getenv("PTL_IFACE_NAME");
+	if (argc != 3 || !interface) {
+		fprintf(stderr, "usage: PTL_IFACE_NAME=NAME hostile WAY COUNT\n");
 		return 2;
 	}
-	node = name + 5;
+	node = strncmp(interface, "node:", 5) == 0 ? interface + 5 : NULL;
 	count = (unsigned)atoi(words[2]);
 	if (settings_load() != 0 || glue_start() != 0)
 		return 1;

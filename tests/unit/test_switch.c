@@ -371,6 +371,45 @@ static void switch_run__gives_users_turns(void **state)
 	end();
 }
 
+static bool half_lost(const struct switch_count *count)
+{
+	return count->full >= 300 - PAIR_SLOTS / 2;
+}
+
+/* W2: a process takes nothing while another user floods it. */
+static void switch_run__keeps_room_for_a_users_own_processes(void **state)
+{
+	struct port *one, *two, *three;
+	unsigned came[4] = {0};
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	three = open_as(3);
+	for (unsigned n = 0; n < 300; n++)
+		send_to(two, NID, 1, 0);
+	look_until(half_lost);
+	for (unsigned n = 0; n < 100; n++)
+		send_to(three, NID, 1, 0);
+	while (came[3] < 100) {
+		struct rte_mbuf *frame = port_take(one);
+		const struct frame_header *header;
+
+		assert_non_null(frame);
+		header = rte_pktmbuf_mtod_offset(
+			frame, const struct frame_header *, FRAME_ETHERNET_BYTES);
+		came[header->source_pid]++;
+		rte_pktmbuf_free(frame);
+	}
+	assert_int_equal(came[2], PAIR_SLOTS / 2);
+	assert_int_equal(look().full, 300 - PAIR_SLOTS / 2);
+	port_close(one);
+	port_close(two);
+	port_close(three);
+	end();
+}
+
 /* --- processes that keep to nothing --- */
 
 struct rogue {
@@ -765,6 +804,7 @@ int main(void)
 		cmocka_unit_test(switch_run__forwards_between_processes_and_the_port),
 		cmocka_unit_test(switch_run__lets_nobody_be_another),
 		cmocka_unit_test(switch_run__gives_users_turns),
+		cmocka_unit_test(switch_run__keeps_room_for_a_users_own_processes),
 		cmocka_unit_test(switch_run__refuses_memory_that_could_be_taken_away),
 		cmocka_unit_test(switch_run__refuses_nonsense),
 		cmocka_unit_test(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
