@@ -42,7 +42,7 @@
 #define TICK          MILLISECOND /* between two looks at the socket */
 #define TICK_CALLS    32u         /* calls between two looks at the time */
 #define CALL_TIME     (5 * MILLISECOND)
-#define ANSWER_TIME   (2 * SECOND)
+#define ANSWER_TIME   (5 * SECOND)
 #define STALL_TIME    (10 * MILLISECOND)
 #define WAKES_AT_ONCE 64u
 

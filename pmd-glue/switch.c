@@ -46,9 +46,12 @@
 #define HALF_OPEN_SHARE 16u /* of a user */
 #define HALF_OPEN_TIME  SECOND
 #define BACKLOG         256
-/* In a look, once a millisecond: */
-#define ACCEPTS_AT_ONCE 16u
-#define VAIN_AT_ONCE    4u /* of these, connections that are refused, or have said nothing yet */
+/* Connections that are refused, or say nothing at first: so many for each millisecond, and in a
+ * look, which may be late on a busy machine. */
+#define VAIN_SHARE   4u
+#define VAIN_AT_ONCE 64u
+/* In a look: */
+#define ACCEPTS_AT_ONCE 64u
 #define EVENTS_AT_ONCE  64
 #define WAKES_AT_ONCE   4u /* of a process, which need not send more than one */
 #define BUCKETS         1024u
@@ -124,6 +127,8 @@ struct switch_state {
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
 	uint64_t tick;
+	uint64_t looked_at; /* the time of the last look, in which `vain` was counted up */
+	unsigned vain;      /* connections in vain that may be heard in this look */
 	unsigned user_count;
 	unsigned user_turn; /* whose turn it is */
 	unsigned client_count;
@@ -486,11 +491,21 @@ static void half_open_look(struct switch_state *state)
 }
 
 /* A process that attacks by connections costs the others little of each millisecond. */
+static void vain_allow(struct switch_state *state)
+{
+	uint64_t now = glue_now(NULL);
+	uint64_t passed = RTE_MIN((now - state->looked_at) / TICK, (uint64_t)VAIN_AT_ONCE);
+
+	state->looked_at += passed * TICK;
+	if (passed == VAIN_AT_ONCE)
+		state->looked_at = now;
+	state->vain = (unsigned)RTE_MIN(state->vain + passed * VAIN_SHARE, VAIN_AT_ONCE);
+}
+
 static void newcomers_accept(struct switch_state *state)
 {
-	unsigned vain = 0;
-
-	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && vain < VAIN_AT_ONCE; n++) {
+	vain_allow(state);
+	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && state->vain > 0; n++) {
 		int socket = accept4(state->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		enum newcomer newcomer;
 
@@ -502,7 +517,7 @@ static void newcomers_accept(struct switch_state *state)
 		newcomer = newcomer_hear(state, socket);
 		if (newcomer == NEWCOMER_WAITS)
 			half_open_add(state, socket);
-		vain += newcomer != NEWCOMER_IN;
+		state->vain -= newcomer != NEWCOMER_IN;
 	}
 }
 

@@ -55,6 +55,28 @@ POSTERND_WAYS = {"visit": ("refused_silent", "refused_not_postern"), "unsealed":
                                                                "other_uid"))}
 
 
+def cpu_time(pid):
+    """Seconds that the threads of a process have run."""
+    total = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+        try:
+            with open(path, encoding="ascii") as file:
+                total += int(file.read().split()[0])
+        except OSError:
+            continue  # it has ended
+    return total / 1e9
+
+
+class Rate:
+    """Operations a second, and for each second that somebody ran for them, which says more on a busy machine."""
+
+    def __init__(self, operations, seconds, cpu):
+        self.by_time, self.by_cpu = operations / seconds, operations / max(cpu, 1e-9)
+
+    def beside(self, other):
+        return f"{self.by_time / max(other.by_time, 1e-9):.2f} ({self.by_cpu / max(other.by_cpu, 1e-9):.2f} of the CPU's time)"
+
+
 class Member(Process):
     """One of the crowd. What it reports at any time is judged as it is heard."""
 
@@ -122,15 +144,17 @@ class Crowd:
     def counts(self, *without):
         return {pid: [int(word) for word in said.split()] for pid, said in self.say_all("count", "counted", *without).items()}
 
-    def rate(self, pids):
-        """Operations a second between these."""
+    def rate(self, pids, servants=()):
+        """How quick these are with each other, while these processes serve them."""
+        running = [self.members[pid].process.pid for pid in pids] + list(servants)
+
         def between():
             counts = self.counts(*(set(self.members) - set(pids)))
-            return sum(counts[pid][other - 1] for pid in pids for other in pids if pid != other), time.monotonic()
-        before, then = between()
+            return (sum(counts[pid][other - 1] for pid in pids for other in pids if pid != other), time.monotonic(),
+                    sum(cpu_time(pid) for pid in running))
+        before = between()
         time.sleep(WINDOW)
-        after, now = between()
-        return (after - before) / (now - then)
+        return Rate(*(now - then for now, then in zip(between(), before)))
 
     def all_get_on(self):
         """Waits until an operation of each with each has ended."""
@@ -238,8 +262,9 @@ def stopped(crowd, amount, _draw):
         after = crowd.counts()
         if any(after[victim][pid - 1] <= before[victim][pid - 1] for pid in others):
             raise Failure(f"process {victim} was stopped, and does not go on")
-        print(f"process {victim} was stopped for {amount} s: the others do {rates[0] / alone:.2f} of what they did before in the first "
-              f"second, {min(rates) / alone:.2f} in the worst; its memory was found full {full} times", flush=True)
+        worst = min(rates, key=lambda rate: rate.by_time)
+        print(f"process {victim} was stopped for {amount} s: the others do {rates[0].beside(alone)} of what they did before in the first "
+              f"second, {worst.beside(alone)} in the worst; its memory was found full {full} times", flush=True)
     if crowd.failures:
         raise Failure(f"{crowd.failures} operations failed")
 
@@ -256,8 +281,8 @@ def counted(crowd):
     return sums
 
 
-def hostile_ways(crowd, amount, ways, intruder, counted_by, meanwhile=lambda: None):
-    """intruder: how the program is started, and where."""
+def hostile_ways(crowd, amount, ways, intruder, counted_by, meanwhile=lambda: None, servants=()):
+    """intruder: how the program is started, and where. servants: processes that forward for the others."""
     program = os.path.join(os.path.dirname(crowd.program), "hostile")
     prefix, environment = intruder
 
@@ -268,7 +293,7 @@ def hostile_ways(crowd, amount, ways, intruder, counted_by, meanwhile=lambda: No
         try:
             if attacker.stdout.readline() != "at it\n":
                 raise Failure(f"hostile {way} ended with code {attacker.wait()}")
-            rate = crowd.rate(crowd.members)
+            rate = crowd.rate(crowd.members, servants)
             time.sleep(max(0, amount - WINDOW))
             if way != "spin":
                 meanwhile()
@@ -286,7 +311,7 @@ def hostile_ways(crowd, amount, ways, intruder, counted_by, meanwhile=lambda: No
         alone, before = attack("spin")
         rate, after = attack(way)
         told = {name: after.get(name, 0) - before.get(name, 0) for name in names}
-        print(f"{way}: {rate / alone:.2f} of the rate beside a process that computes; {told}", flush=True)
+        print(f"{way}: {rate.beside(alone)} of the rate beside a process that computes; {told}", flush=True)
         if not all(told.values()):
             raise Failure(f"{way}: not all of the counters {', '.join(names)} have counted")
     crowd.leaves_nothing = False  # the attacker was killed, and the next process to come removes its socket
@@ -336,7 +361,8 @@ def hostile_posternd(crowd, amount, _draw):
         crowd.started(1)
         crowd.members[1].tell("go", "going")
 
-    hostile_ways(crowd, amount, POSTERND_WAYS, crowd.device.intruder(), crowd.device.counters, again)
+    hostile_ways(crowd, amount, POSTERND_WAYS, crowd.device.intruder(), crowd.device.counters, again,
+                 [crowd.device.daemons[0].pid])
 
 
 class Containers(Node):
