@@ -622,6 +622,24 @@ static struct rte_mbuf *farewell_of(struct port *asker, const struct claim *clai
 	return answer;
 }
 
+/* Takes frames until this one has come: what was sent before it has been answered by then. */
+static void take_until(struct port *port, uint8_t fill)
+{
+	uint8_t last;
+
+	do {
+		struct rte_mbuf *frame = port_take(port);
+
+		assert_non_null(frame);
+		last = frame->pkt_len <= FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES
+			       ? (uint8_t)~fill
+			       : *rte_pktmbuf_mtod_offset(frame, uint8_t *,
+					 FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES +
+						 RECORD_WHOLE_BYTES + 16);
+		rte_pktmbuf_free(frame);
+	} while (last != fill);
+}
+
 static void farewell_check(struct rte_mbuf *answer, const struct port *asker)
 {
 	const uint8_t *bytes = rte_pktmbuf_mtod(answer, const uint8_t *);
@@ -669,6 +687,10 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	others.nid = NID;
 	others.uid = one->uid;
 	farewell_check(farewell_of(one, &others), one);
+	send_to(one, FAR_NID, 1, 9);
+	take_until(far, 9);
+	port_send(far, claim_make(far, &(struct claim){.to_nid = NID, .to_pid = 1, .kind = 1}, 9));
+	take_until(one, 9);
 	/* Not for another life, nor once somebody has its process id. */
 	told = look().farewells;
 	others.nid = FAR_NID;
