@@ -699,15 +699,16 @@ static void name_check(const char *name, size_t length)
 			width, name);
 }
 
-/* Names that other implementations of Portals read, which users may have set for those; a front end
- * may read the first. */
+/* Names that front ends read themselves, or that other implementations of Portals read, which users
+ * may have set for those. */
 static bool name_is_foreign(const char *name, size_t length)
 {
 	static const char *const foreign[] = {"PTL_ENABLE_MEM", "PTL_DISABLE_MEM_REG_CACHE"};
-	static const char limits[] = "PTL_LIM_";
+	static const char *const begin[] = {"PTL_LIM_", "PTL_ADI_"};
 
-	if (strncmp(name, limits, strlen(limits)) == 0)
-		return true;
+	for (unsigned i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
+		if (strncmp(name, begin[i], strlen(begin[i])) == 0)
+			return true;
 	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		if (strlen(foreign[i]) == length && memcmp(foreign[i], name, length) == 0)
 			return true;

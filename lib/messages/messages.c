@@ -432,6 +432,18 @@ uint64_t messages_pending(const struct messages *messages)
 	return messages->pending;
 }
 
+uint64_t messages_arrived(struct messages *messages)
+{
+	uint64_t arrived;
+
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return 0;
+	arrived = counter_read(&messages->visit.segment->counters.puts_received);
+	visit_leave(&messages->visit);
+	return arrived;
+}
+
 /* --- opening and closing */
 
 static bool portal_make(struct messages *messages, unsigned index, bool controlled)

@@ -136,5 +136,7 @@ bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
 /* How many messages a peer has not acknowledged, or not fetched, yet. */
 uint64_t messages_pending(const struct messages *messages);
+/* Grows with each message that arrives, kept or not. */
+uint64_t messages_arrived(struct messages *messages);
 
 #endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * postern-adi.h - the device of MPICH's abstract device interface (ADI), as far as it needs no
+ * Request: ranks, sends, receives, the job. Programs do not include it: share/adi/A.h and device.c
+ * do, which are compiled with an API's D.h.
+ *
+ * One thread at a time calls. Every error that the interface has no code for is one line on standard
+ * error and then adi_abort(): a peer that has gone, an argument out of range, no memory.
+ */
+#ifndef POSTERN_ADI_H
+#define POSTERN_ADI_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ADI_ANY_SOURCE (-2)
+#define ADI_ANY_TAG    (-1)
+#define ADI_TAG_MAX    1073741823
+#define ADI_TRUNCATED  14 /* of a receive: the message was longer than the room */
+#define ADI_NAME_ROOM  256
+
+/* A send or a receive that is under way. It ends when the done() of adi_start() is called with its
+ * owner, and is gone then. */
+struct adi_operation;
+
+/* What became of a receive, or is found by a probe. */
+struct adi_result {
+	int source; /* as the sender presents itself */
+	int tag;
+	int bytes; /* delivered; of a probe: the whole message's */
+	int error; /* 0, ADI_TRUNCATED */
+};
+
+/* Begins: the first call. done(owner, result) is called inside later calls, once for each
+ * operation whose owner is not NULL. Returns 0, or -1 after an error line. */
+int adi_start(void (*done)(void *owner, const struct adi_result *result));
+/* Ends: waits until all that was sent has arrived, and for the others of the job. */
+void adi_end(void);
+/* Ends all processes of the job with this exit code, 0: 1. */
+void adi_abort(int code) __attribute__((noreturn));
+
+int adi_rank(void);
+int adi_size(void);
+
+/* Begins a send to a rank of the world. presented: the sender's rank as the receiver names it.
+ * buffer: must stay as it is until the operation is done; owned: it is malloc()ed, and freed then.
+ * *operation is NULL when the send is done at once. */
+void adi_send(struct adi_operation **operation, void *owner, int to, int presented, int tag,
+	int context, int synchronous, void *buffer, int bytes, int owned);
+/* source, tag: -1: any. */
+void adi_receive(struct adi_operation **operation, void *owner, int source, int tag, int context,
+	void *buffer, int room, int owned);
+/* Returns when done() has made *operation NULL. */
+void adi_wait(struct adi_operation *const *operation);
+/* The owner is gone; the operation goes on. */
+void adi_detach(struct adi_operation *operation);
+/* Takes a receive back; returns 0 if it has got its message, and goes on. */
+int adi_cancel(struct adi_operation *operation);
+/* Looks for a message that such a receive would get. blocking: waits for it. */
+int adi_probe(int source, int tag, int context, int blocking, struct adi_result *result);
+/* Does what there is to do. blocking: returns only after something has happened. */
+void adi_check(int blocking);
+
+double adi_time(void); /* seconds */
+double adi_tick(void); /* resolution of it */
+void adi_name(char *name, int room);
+/* One line about the device, of less than 128 bytes. */
+void adi_version(char *text);
+/* An error line about this process, and adi_abort(1). */
+void adi_fail(const char *why) __attribute__((noreturn));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* adi.c - libpostern-adi: see postern-adi.h. Ranks, tags and contexts on lib/messages.
+ *
+ * Match bits are context (17), the sender's rank as it presents itself (17), and tag (30), so
+ * wildcards are ignored bits. An operation is this library's from its begin to done(), and holds
+ * nothing of the Request but its address, which adi_detach() forgets: an API may copy, free and use
+ * again the Request's memory as it likes.
+ */
+#include <postern-adi.h>
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <adi/job.h>
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/settings.h>
+#include <engine/segment.h>
+#include <host/inspection.h>
+#include <host/interface.h>
+#include <messages/messages.h>
+#include <pmd-glue/glue.h>
+
+#define API __attribute__((visibility("default")))
+
+#define TAG_BITS     30
+#define RANK_BITS    17
+#define CONTEXT_BITS 17
+#define ADI_SPACE    1
+#define HEADERS      (UINT32_C(1) << 20)
+#define MEMORY       (UINT64_C(16) << 20)
+#define EAGER        4096
+#define PATIENCE     64 /* fruitless looks before the processor is given away */
+#define NAP          (50 * MICROSECOND)
+#define START_TIME   (60 * SECOND)
+#define SAY_INTERVAL (20 * MILLISECOND)
+
+/* Words between processes without a launcher: kind, and 48 bits. */
+enum { WORD_HERE = 1, WORD_GO, WORD_ABORT };
+#define WORD_AT 48
+
+struct adi_operation {
+	struct transfer message;
+	void *owner; /* NULL: nobody */
+	struct adi_operation **at;
+	void *owned; /* to be freed */
+	struct adi_operation *next;
+};
+
+static const struct option_word options[] = {
+	{REGION_PUT, "put"}, {REGION_GET, "get"}, {REGION_TRUNCATE, "truncate"}, {0, NULL}};
+static const struct words words = {.entry = "receive",
+	.region = "memory",
+	.queue = "queue",
+	.entries = "receives",
+	.regions = "memory_regions",
+	.queues = "queues",
+	.options = options};
+static const struct topic topics[] = {
+	{"port", NULL, "the device, its address, link, rings, buffers and counters", false,
+		tell_port},
+	{"ni", NULL, "the interface: its ids, limits and what of them is in use", false, tell_ni},
+	{"poll", NULL, "the thread that polls the port: how busy it is", false, tell_poll},
+	{"queues", NULL, "how many commands, operations and frames wait", false, tell_queues},
+	{"peers", NULL, "other processes: address, round trip time, window, losses", true,
+		tell_peers},
+	{"node", NULL, "processes of this machine: what passes between them and this", true,
+		tell_node},
+	{"drops", NULL, "what was dropped, by reason", false, tell_drops},
+	{"stats", NULL, "all counters", false, tell_stats},
+	{"config", NULL, "all settings with their values", false, tell_config},
+};
+static struct front front = {
+	.name = "ADI",
+	.start = "A_INIT",
+	.closed = -2,
+	.topics = topics,
+	.topic_count = sizeof(topics) / sizeof(topics[0]),
+	.words = &words,
+};
+
+static struct {
+	struct messages *messages; /* NULL: not started, or ended */
+	struct job job;
+	void (*done)(void *owner, const struct adi_result *result);
+	struct adi_operation *free;
+	unsigned fruitless;
+	/* Without a launcher: which barrier each process has come to, as far as rank 0 knows, and
+	 * which one is open. */
+	uint32_t *here;
+	uint32_t barrier, open;
+} adi;
+
+/* --- the end of all */
+
+static uint64_t now(void)
+{
+	return glue_now(NULL);
+}
+
+static void word_tell(uint32_t rank, unsigned kind, uint64_t value)
+{
+	messages_tell(adi.messages, rank, (uint64_t)kind << WORD_AT | value);
+}
+
+static bool nothing_pends(void *context)
+{
+	(void)context;
+	return messages_pending(adi.messages) == 0;
+}
+
+API void adi_abort(int code)
+{
+	static bool ending;
+	const struct timespec second = {.tv_sec = 1};
+
+	code &= 255;
+	if (code == 0)
+		code = EXIT_FAILURE;
+	fflush(NULL);
+	if (!ending) {
+		ending = true;
+		job_abort(&adi.job, code);
+		/* A launcher kills this process, too. */
+		if (adi.job.socket > 0)
+			nanosleep(&second, NULL);
+		if (adi.job.listed && adi.messages) {
+			for (uint32_t rank = 0; rank < adi.job.size; rank++)
+				if (rank != adi.job.rank)
+					word_tell(rank, WORD_ABORT, (unsigned)code);
+			(void)messages_wait(adi.messages, nothing_pends, NULL, SECOND);
+		}
+	}
+	_exit(code);
+}
+
+API void adi_fail(const char *why)
+{
+	log_error("rank %u: %s", adi.job.rank, why);
+	adi_abort(EXIT_FAILURE);
+}
+
+#define die(...)                                                                                   \
+	do {                                                                                       \
+		char line[256];                                                                    \
+		snprintf(line, sizeof(line), __VA_ARGS__);                                         \
+		adi_fail(line);                                                                    \
+	} while (0)
+
+/* --- what the messages say */
+
+static void peer_failed(void *owner, uint32_t peer, const char *why)
+{
+	(void)owner;
+	/* Before the first barrier a process that is not there may come yet. */
+	if (adi.job.listed && adi.open == 0)
+		return;
+	die("rank %u of this job %s; the job ends", peer, why);
+}
+
+static void word_told(void *owner, uint32_t peer, uint64_t word)
+{
+	uint32_t value = (uint32_t)word;
+
+	(void)owner;
+	switch (word >> WORD_AT) {
+	case WORD_HERE:
+		if (adi.here && value > adi.here[peer])
+			adi.here[peer] = value;
+		/* One that has not heard that it may go on. */
+		if (adi.job.rank == 0 && value <= adi.open && adi.messages)
+			word_tell(peer, WORD_GO, adi.open);
+		break;
+	case WORD_GO:
+		if (value > adi.open)
+			adi.open = value;
+		break;
+	case WORD_ABORT:
+		_exit((int)(value & 255) != 0 ? (int)(value & 255) : EXIT_FAILURE);
+	default:
+		break;
+	}
+}
+
+static struct adi_result result_of(uint64_t bits, uint64_t bytes, int error)
+{
+	return (struct adi_result){
+		.source = (int)(bits >> TAG_BITS & ((1u << RANK_BITS) - 1)),
+		.tag = (int)(bits & ((UINT32_C(1) << TAG_BITS) - 1)),
+		.bytes = (int)bytes,
+		.error = error,
+	};
+}
+
+static void operation_done(void *owner, struct transfer *message)
+{
+	struct adi_operation *operation = (struct adi_operation *)(void *)message;
+	const struct adi_result result = result_of(message->bits, message->length,
+		message->result == TRANSFER_CUT ? ADI_TRUNCATED : 0);
+
+	(void)owner;
+	if (operation->at)
+		*operation->at = NULL;
+	if (operation->owner)
+		adi.done(operation->owner, &result);
+	free(operation->owned);
+	operation->next = adi.free;
+	adi.free = operation;
+}
+
+/* --- starting and ending */
+
+static void progress(void)
+{
+	if (adi.messages)
+		(void)messages_progress(adi.messages);
+}
+
+/* A size of bytes from the environment. */
+static uint64_t bytes_wanted(const char *name, uint64_t usual, uint64_t least, uint64_t most)
+{
+	const char *text = getenv(name);
+	char *end;
+	unsigned long long value;
+
+	if (!text || !*text)
+		return usual;
+	value = strtoull(text, &end, 10);
+	if (*end == '\0' && text[0] != '-' && value >= least && value <= most)
+		return value;
+	log_error("%s is \"%s\": give a number of bytes from %llu to %llu; using %llu", name, text,
+		(unsigned long long)least, (unsigned long long)most, (unsigned long long)usual);
+	return usual;
+}
+
+static bool here_look(void *context)
+{
+	const uint32_t *barrier = context;
+
+	for (uint32_t rank = 1; adi.job.rank == 0 && rank < adi.job.size; rank++)
+		if (adi.here[rank] < *barrier)
+			return false;
+	return adi.job.rank == 0 || adi.open >= *barrier;
+}
+
+/* A barrier without a launcher: all tell rank 0 that they are here until it says that all are. */
+static bool barrier_listed(uint64_t limit)
+{
+	const uint64_t start = now();
+
+	adi.barrier++;
+	do {
+		if (adi.job.rank != 0)
+			word_tell(0, WORD_HERE, adi.barrier);
+		if (now() - start > limit)
+			return false;
+	} while (!messages_wait(adi.messages, here_look, &adi.barrier, SAY_INTERVAL));
+	adi.open = adi.barrier;
+	for (uint32_t rank = 1; adi.job.rank == 0 && rank < adi.job.size; rank++)
+		word_tell(rank, WORD_GO, adi.barrier);
+	return true;
+}
+
+static bool job_together(void)
+{
+	if (!adi.job.listed || adi.job.size == 1)
+		return job_barrier(&adi.job);
+	return barrier_listed(START_TIME) || (snprintf(adi.job.why, sizeof(adi.job.why),
+						      "not all of the %u processes in "
+						      "PTL_ADI_HOSTS were there within 60 s: start "
+						      "each of them, with the same list",
+						      adi.job.size),
+						     false);
+}
+
+static enum answer interface_make(struct process *self, uint64_t *handle)
+{
+	const struct segment_limits none = {0};
+	enum answer answer;
+
+	library_lock();
+	answer = interface_open(&front, 0,
+		adi.job.listed ? adi.job.processes[adi.job.rank].pid : GLUE_PID_ANY, &none);
+	*self = interfaces[0].self;
+	*handle = atomic_load_explicit(&interfaces[0].handle, memory_order_relaxed);
+	library_unlock();
+	return answer;
+}
+
+static bool messages_make(uint64_t interface)
+{
+	const struct messages_options wanted = {
+		.front = &front,
+		.interface = interface,
+		.space = ADI_SPACE,
+		.peers = adi.job.processes,
+		.count = adi.job.size,
+		.self = adi.job.rank,
+		.eager = (uint32_t)bytes_wanted("PTL_ADI_EAGER", EAGER, 1, MESSAGES_EAGER_MAX),
+		.memory = bytes_wanted("PTL_ADI_MEMORY", MEMORY, 0, UINT64_C(1) << 40),
+		.headers = HEADERS,
+		.done = operation_done,
+		.told = word_told,
+		.failed = peer_failed,
+	};
+
+	return messages_open(&wanted, &adi.messages) == ANSWER_OK;
+}
+
+static bool process_is_mine(struct process self)
+{
+	const struct process *listed = &adi.job.processes[adi.job.rank];
+
+	if (adi.job.socket >= 0 || (listed->nid == self.nid && listed->pid == self.pid))
+		return true;
+	if (!adi.job.listed) {
+		adi.job.processes[0] = self;
+		return true;
+	}
+	snprintf(adi.job.why, sizeof(adi.job.why),
+		"PTL_ADI_HOSTS says that rank %u is %u:%u, but this process is %u:%u: mend the "
+		"list, or set PTL_NID",
+		adi.job.rank, listed->nid, listed->pid, self.nid, self.pid);
+	return false;
+}
+
+static bool start(void)
+{
+	struct process self;
+	uint64_t handle;
+
+	if (!job_find(&adi.job))
+		return false;
+	snprintf(adi.job.why, sizeof(adi.job.why), "no interface can be opened");
+	if (front_open(&front) != ANSWER_OK || interface_make(&self, &handle) != ANSWER_OK)
+		return false;
+	adi.here = calloc(adi.job.size, sizeof(*adi.here));
+	if (!adi.here)
+		return false;
+	if (!process_is_mine(self) || !job_meet(&adi.job, self))
+		return false;
+	snprintf(adi.job.why, sizeof(adi.job.why), "there is no memory for messages");
+	if (!messages_make(handle))
+		return false;
+	adi.job.idle = progress;
+	return job_together();
+}
+
+API int adi_start(void (*done)(void *owner, const struct adi_result *result))
+{
+	if (adi.done) {
+		log_error("A_INIT was called before in this process: call it once");
+		return -1;
+	}
+	adi.done = done;
+	if (start())
+		return 0;
+	log_error("rank %u: %s", adi.job.rank, adi.job.why);
+	return -1;
+}
+
+API void adi_end(void)
+{
+	uint64_t limit = setting_number(SETTING_PEER_TIMEOUT);
+
+	if (!adi.messages)
+		return;
+	if (!messages_wait(adi.messages, nothing_pends, NULL, limit))
+		log_error(
+			"rank %u ends, but %llu messages of its own have not been received within "
+			"%.1f s (PTL_PEER_TIMEOUT): they are lost",
+			adi.job.rank, (unsigned long long)messages_pending(adi.messages),
+			(double)limit / SECOND);
+	if (adi.job.listed && adi.job.size > 1) {
+		(void)barrier_listed(limit);
+		(void)messages_wait(adi.messages, nothing_pends, NULL, limit);
+	} else if (!job_barrier(&adi.job)) {
+		log_error("rank %u: %s", adi.job.rank, adi.job.why);
+	}
+	adi.job.idle = NULL;
+	messages_close(adi.messages);
+	adi.messages = NULL;
+	front_close(&front);
+	job_leave(&adi.job);
+}
+
+API int adi_rank(void)
+{
+	return (int)adi.job.rank;
+}
+
+API int adi_size(void)
+{
+	return (int)adi.job.size;
+}
+
+/* --- sends and receives */
+
+static struct adi_operation *operation_make(struct adi_operation **at, void *owner)
+{
+	struct adi_operation *operation = adi.free;
+
+	if (operation)
+		adi.free = operation->next;
+	else if (!(operation = malloc(sizeof(*operation))))
+		adi_fail("there is no memory for another send or receive");
+	operation->owner = owner;
+	operation->at = at;
+	operation->owned = NULL;
+	*at = operation;
+	return operation;
+}
+
+/* Match bits; any of the three below 0: ignored. */
+static uint64_t bits_make(int context, int rank, int tag, uint64_t *ignore)
+{
+	const uint64_t tags = (UINT64_C(1) << TAG_BITS) - 1;
+	const uint64_t ranks = ((UINT64_C(1) << RANK_BITS) - 1) << TAG_BITS;
+
+	if (context < 0 || context >> CONTEXT_BITS != 0)
+		die("context %d is beyond the %d that this device can tell apart: free "
+		    "communicators do not give theirs back, so make fewer",
+			context, 1 << CONTEXT_BITS);
+	if (rank >> RANK_BITS != 0 && rank >= 0)
+		die("rank %d is beyond the %d that this device can tell apart", rank,
+			1 << RANK_BITS);
+	if (tag > ADI_TAG_MAX)
+		die("tag %d is larger than the largest, %d", tag, ADI_TAG_MAX);
+	*ignore = (rank < 0 ? ranks : 0) | (tag < 0 ? tags : 0);
+	return (uint64_t)context << (TAG_BITS + RANK_BITS) |
+	       (rank < 0 ? 0 : (uint64_t)rank << TAG_BITS) | (tag < 0 ? 0 : (uint64_t)tag);
+}
+
+API void adi_send(struct adi_operation **at, void *owner, int to, int presented, int tag,
+	int context, int synchronous, void *buffer, int bytes, int owned)
+{
+	struct adi_operation *operation;
+	uint64_t ignore, bits = bits_make(context, presented, tag, &ignore);
+
+	if (!adi.messages)
+		adi_fail("a send before A_INIT, or after A_END");
+	if (to < 0 || to >= (int)adi.job.size || ignore != 0 || bytes < 0)
+		die("a send of %d bytes to rank %d of %u, from rank %d with tag %d, is impossible",
+			bytes, to, adi.job.size, presented, tag);
+	operation = operation_make(at, owner);
+	if (owned)
+		operation->owned = buffer;
+	messages_send(adi.messages, &operation->message, (uint32_t)to, bits, buffer,
+		(uint64_t)bytes, synchronous);
+}
+
+API void adi_receive(struct adi_operation **at, void *owner, int source, int tag, int context,
+	void *buffer, int room, int owned)
+{
+	struct adi_operation *operation;
+	uint64_t ignore, bits = bits_make(context, source, tag, &ignore);
+
+	if (!adi.messages)
+		adi_fail("a receive before A_INIT, or after A_END");
+	if (room < 0)
+		die("a receive into a buffer of %d bytes is impossible", room);
+	operation = operation_make(at, owner);
+	if (owned)
+		operation->owned = buffer;
+	messages_receive(adi.messages, &operation->message, bits, ignore, buffer, (uint64_t)room);
+	progress();
+}
+
+static bool operation_look(void *context)
+{
+	return *(struct adi_operation *const *)context == NULL;
+}
+
+API void adi_wait(struct adi_operation *const *operation)
+{
+	if (*operation)
+		(void)messages_wait(
+			adi.messages, operation_look, (void *)(uintptr_t)operation, UINT64_MAX);
+}
+
+API void adi_detach(struct adi_operation *operation)
+{
+	operation->owner = NULL;
+	operation->at = NULL;
+}
+
+API int adi_cancel(struct adi_operation *operation)
+{
+	if (!messages_cancel(adi.messages, &operation->message))
+		return 0;
+	if (operation->at)
+		*operation->at = NULL;
+	free(operation->owned);
+	operation->next = adi.free;
+	adi.free = operation;
+	return 1;
+}
+
+/* A look has found nothing: others get the processor from time to time. */
+static void give_way(void)
+{
+	const struct timespec nap = {.tv_nsec = NAP};
+
+	if (++adi.fruitless < PATIENCE)
+		return;
+	if (adi.fruitless < 2 * PATIENCE)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
+}
+
+API int adi_probe(int source, int tag, int context, int blocking, struct adi_result *result)
+{
+	uint64_t ignore, bits = bits_make(context, source, tag, &ignore);
+	struct message_found found;
+
+	if (!adi.messages)
+		adi_fail("a probe before A_INIT, or after A_END");
+	for (;;) {
+		if (messages_probe(adi.messages, bits, ignore, &found)) {
+			adi.fruitless = 0;
+			*result = result_of(found.bits, found.length, 0);
+			return 1;
+		}
+		give_way();
+		if (!blocking)
+			return 0;
+	}
+}
+
+API void adi_check(int blocking)
+{
+	uint64_t arrived;
+
+	if (!adi.messages)
+		return;
+	arrived = messages_arrived(adi.messages);
+	do {
+		if (messages_progress(adi.messages) != 0 ||
+			messages_arrived(adi.messages) != arrived) {
+			adi.fruitless = 0;
+			return;
+		}
+		give_way();
+	} while (blocking);
+}
+
+/* --- the machine */
+
+API double adi_time(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+API double adi_tick(void)
+{
+	struct timespec tick;
+
+	clock_getres(CLOCK_MONOTONIC, &tick);
+	return (double)tick.tv_sec + (double)tick.tv_nsec * 1e-9;
+}
+
+API void adi_name(char *name, int room)
+{
+	char whole[ADI_NAME_ROOM];
+
+	if (room <= 0)
+		return;
+	if (gethostname(whole, sizeof(whole)) != 0)
+		snprintf(whole, sizeof(whole), "unknown");
+	whole[sizeof(whole) - 1] = '\0';
+	snprintf(name, (size_t)room, "%s", whole);
+}
+
+API void adi_version(char *text)
+{
+	snprintf(text, 128, "ADI version 1, device postern " ADI_RELEASE);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* job.c - see job.h. */
+#include <adi/job.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/clock.h>
+
+#define NAP (200 * MICROSECOND)
+
+#define job_wrong(job, ...) (snprintf((job)->why, sizeof((job)->why), __VA_ARGS__), false)
+
+/* A number of digits alone, which ends at one of `ends`. */
+static bool number_read(const char **text, const char *ends, uint32_t *number)
+{
+	char *end;
+	unsigned long value;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	value = strtoul(*text, &end, 10);
+	if (errno != 0 || value > UINT32_MAX || !strchr(ends, *end))
+		return false;
+	*number = (uint32_t)value;
+	*text = end;
+	return true;
+}
+
+uint32_t job_hosts(const char *text, struct process *processes)
+{
+	uint32_t count = 0;
+
+	for (;;) {
+		struct process process;
+
+		if (count == JOB_MAX || !number_read(&text, ":", &process.nid) || *text++ != ':' ||
+			!number_read(&text, ",", &process.pid) || process.nid == UINT32_MAX ||
+			process.pid == UINT32_MAX)
+			return 0;
+		if (processes)
+			processes[count] = process;
+		count++;
+		if (*text == '\0')
+			return count;
+		text++;
+	}
+}
+
+/* A number from the environment. */
+static bool environment_read(struct job *job, const char *name, uint32_t least, uint32_t most,
+	uint32_t *number, const char *advice)
+{
+	const char *text = getenv(name), *at = text;
+
+	if (text && number_read(&at, "", number) && *number >= least && *number <= most)
+		return true;
+	return job_wrong(job, "%s is %s%.64s%s, which is no number from %u to %u: %s", name,
+		text ? "\"" : "not set", text ? text : "", text ? "\"" : "", least, most, advice);
+}
+
+static bool hosts_find(struct job *job)
+{
+	const char *text = getenv("PTL_ADI_HOSTS");
+
+	job->size = text ? job_hosts(text, NULL) : 0;
+	if (job->size == 0)
+		return job_wrong(job,
+			"PTL_ADI_HOSTS is %s%.64s%s: give node id and process id of each rank, "
+			"such as 1:1000,2:1001",
+			text ? "\"" : "not set", text ? text : "", text ? "\"" : "");
+	if (!environment_read(job, "PTL_ADI_RANK", 0, job->size - 1, &job->rank,
+		    "give this process's place in PTL_ADI_HOSTS"))
+		return false;
+	job->listed = true;
+	return true;
+}
+
+static bool launcher_find(struct job *job)
+{
+	static const char advice[] = "start the job by postern-run or mpiexec.hydra, or unset "
+				     "PMI_FD, PMI_RANK and PMI_SIZE";
+	uint32_t socket;
+
+	if (!environment_read(job, "PMI_FD", 0, INT32_MAX, &socket, advice) ||
+		!environment_read(job, "PMI_SIZE", 1, JOB_MAX, &job->size, advice) ||
+		!environment_read(job, "PMI_RANK", 0, job->size - 1, &job->rank, advice))
+		return false;
+	job->socket = (int)socket;
+	(void)fcntl(job->socket, F_SETFD, FD_CLOEXEC);
+	return true;
+}
+
+bool job_find(struct job *job)
+{
+	job->socket = -1;
+	job->rank = 0;
+	job->size = 1;
+	if (getenv("PMI_FD") || getenv("PMI_RANK") || getenv("PMI_SIZE")) {
+		if (!launcher_find(job))
+			return false;
+	} else if (getenv("PTL_ADI_HOSTS") || getenv("PTL_ADI_RANK")) {
+		if (!hosts_find(job))
+			return false;
+	}
+	job->processes = calloc(job->size, sizeof(*job->processes));
+	if (!job->processes)
+		return job_wrong(job, "there is no memory for %u processes", job->size);
+	if (job->listed)
+		(void)job_hosts(getenv("PTL_ADI_HOSTS"), job->processes);
+	return true;
+}
+
+/* --- the launcher */
+
+/* Waits until the launcher has said something, or is gone. */
+static void launcher_await(struct job *job)
+{
+	struct pollfd socket = {.fd = job->socket, .events = POLLIN};
+	const struct timespec nap = {.tv_nsec = NAP};
+
+	do {
+		if (job->idle)
+			job->idle();
+		socket.revents = 0;
+		(void)ppoll(&socket, 1, job->idle ? &nap : NULL, NULL);
+	} while (socket.revents == 0);
+}
+
+/* The launcher's answer, cmd=ANSWER, to a question that was sent; NULL: job.why. */
+static const char *answer_await(struct job *job, const char *answer, bool sent)
+{
+	char command[PMI_KEY], code[PMI_KEY];
+	const char *line = NULL;
+
+	while (sent && !(line = pmi_line(&job->lines))) {
+		launcher_await(job);
+		sent = pmi_read(&job->lines, job->socket);
+	}
+	if (!line) {
+		(void)job_wrong(job,
+			"the launcher of this job has ended, or PMI_FD=%d is not its socket: "
+			"start the job again",
+			job->socket);
+		return NULL;
+	}
+	if (pmi_word(line, "cmd", command, sizeof(command)) && strcmp(command, answer) == 0 &&
+		(!pmi_word(line, "rc", code, sizeof(code)) || strcmp(code, "0") == 0))
+		return line;
+	(void)job_wrong(job,
+		"the launcher of this job answered \"%.200s\" where cmd=%s was expected: start "
+		"the job by postern-run or mpiexec.hydra",
+		line, answer);
+	return NULL;
+}
+
+#define job_ask(job, answer, ...) answer_await(job, answer, pmi_write((job)->socket, __VA_ARGS__))
+
+static bool address_fetch(struct job *job, uint32_t rank)
+{
+	char value[sizeof("4294967295:4294967295")];
+	const char *line =
+		job_ask(job, "get_result", "cmd=get kvsname=%s key=postern-%u\n", job->space, rank);
+
+	if (!line)
+		return false;
+	if (pmi_word(line, "value", value, sizeof(value)) && job_hosts(value, NULL) == 1)
+		return job_hosts(value, &job->processes[rank]) == 1;
+	return job_wrong(job,
+		"the launcher of this job has no address of rank %u: start the job "
+		"again",
+		rank);
+}
+
+bool job_meet(struct job *job, struct process self)
+{
+	const char *line;
+
+	if (job->socket < 0)
+		return true;
+	line = job_ask(job, "response_to_init", "cmd=init pmi_version=1 pmi_subversion=1\n");
+	if (!line || !(line = job_ask(job, "my_kvsname", "cmd=get_my_kvsname\n")))
+		return false;
+	if (!pmi_word(line, "kvsname", job->space, sizeof(job->space)))
+		return job_wrong(job, "the launcher of this job names no key-value space: start "
+				      "the job by postern-run or mpiexec.hydra");
+	if (!job_ask(job, "put_result", "cmd=put kvsname=%s key=postern-%u value=%u:%u\n",
+		    job->space, job->rank, self.nid, self.pid) ||
+		!job_barrier(job))
+		return false;
+	for (uint32_t rank = 0; rank < job->size; rank++)
+		if (!address_fetch(job, rank))
+			return false;
+	return true;
+}
+
+bool job_barrier(struct job *job)
+{
+	return job->socket < 0 || job_ask(job, "barrier_out", "cmd=barrier_in\n");
+}
+
+void job_leave(struct job *job)
+{
+	if (job->socket >= 0)
+		(void)job_ask(job, "finalize_ack", "cmd=finalize\n");
+}
+
+void job_abort(struct job *job, int code)
+{
+	if (job->socket >= 0)
+		(void)pmi_write(job->socket, "cmd=abort exitcode=%d\n", code);
+}

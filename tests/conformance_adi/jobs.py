@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""jobs.py POSTERN_RUN PROGRAM - how jobs of the abstract device start and end: by postern-run, by Hydra, by a list of addresses; with
+an exit code, or with a rank that was killed."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+POSTERN_RUN, PROGRAM = sys.argv.pop(1), sys.argv.pop(1)
+TIMEOUT = 100
+
+
+def run(*words, **settings):
+    return subprocess.run(words, env={**os.environ, **settings}, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+
+
+class Jobs(unittest.TestCase):
+    def test_abort_ends_all_with_its_code(self):
+        done = run(POSTERN_RUN, "-n", "3", PROGRAM, "abort", "42")
+        self.assertEqual(done.returncode, 42, done.stderr)
+
+    def test_a_killed_rank_ends_the_job(self):
+        start = time.monotonic()
+        done = run(POSTERN_RUN, "-n", "3", PROGRAM, "die")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("rank 2", done.stderr)
+        self.assertLess(time.monotonic() - start, 30)
+
+    def test_what_was_sent_arrives_although_the_sender_ends(self):
+        for _ in range(3):
+            done = run(POSTERN_RUN, "-n", "4", PROGRAM, "end")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    @unittest.skipUnless(shutil.which("mpiexec.hydra"), "mpiexec.hydra is not installed")
+    def test_hydra_starts_a_job(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = run("mpiexec.hydra", "-n", "2", PROGRAM, XDG_RUNTIME_DIR=directory)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+            self.assertEqual(run("mpiexec.hydra", "-n", "2", PROGRAM, "abort", "7", XDG_RUNTIME_DIR=directory).returncode, 7)
+
+    def listed(self, *words):
+        """A job of two without a launcher."""
+        with tempfile.TemporaryDirectory() as directory:
+            ranks = [subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={
+                **os.environ, "XDG_RUNTIME_DIR": directory, "PTL_IFACE_NAME": "node:listed", "PTL_NID": "7",
+                "PTL_ADI_HOSTS": "7:1000,7:1001", "PTL_ADI_RANK": str(rank)}) for rank in range(2)]
+            ends = [rank.communicate(timeout=TIMEOUT) for rank in ranks]
+            return [rank.returncode for rank in ranks], ends
+
+    def test_a_list_of_addresses_makes_a_job(self):
+        codes, ends = self.listed()
+        self.assertEqual(codes, [0, 0], ends)
+        codes, ends = self.listed("abort", "9")
+        self.assertEqual(codes, [9, 9], ends)
+
+    def test_a_wrong_list_is_named(self):
+        done = run(PROGRAM, PTL_ADI_HOSTS="7:1000;7:1001", PTL_ADI_RANK="0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('PTL_ADI_HOSTS is "7:1000;7:1001"', done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_adi.c - a job of any number of ranks checks sequences S1 to S9 of the abstract device and the
+ * traps that upper layers set it. Each rank sends to its right neighbour and receives from its left
+ * one; alone it is both.
+ * Covers: lib/adi/adi.c.
+ *
+ * With an argument it does one thing more: abort N, die, hang, wait.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "D.h"
+
+#define LONG 300000
+
+static int rank, size, right, left, context = 4;
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "rank %d of %d, line %d: %s\n", rank, size, __LINE__,      \
+				#condition);                                                       \
+			A_ABORT(3);                                                                \
+		}                                                                                  \
+	} while (0)
+
+/* A Request in memory that is not zeroed: T4. */
+static Request request(int type, int peer, int tag, void *data, int bytes, int nonblocking)
+{
+	Request r;
+
+	memset(&r, 0x5a, sizeof(r));
+	r.handle_type = type;
+	r.tag = tag;
+	r.context_id = context;
+	r.mode = MPIR_STANDARD;
+	r.completed = 0;
+	r.data = data;
+	r.bytes = bytes;
+	r.piece = r.stride = bytes > 0 ? bytes : 1;
+	memset(r.calls, 0, sizeof(r.calls));
+	if (type == MPIR_SEND) {
+		r.dest = peer;
+		A_alloc_send_handle(&r);
+		A_set_send_is_nonblocking(&r, nonblocking);
+		A_set_send_contig_buffer(&r, data, bytes);
+	} else {
+		r.source = peer;
+		A_alloc_recv_handle(&r);
+		A_set_recv_is_nonblocking(&r, nonblocking);
+		A_set_recv_contig_buffer(&r, data, bytes);
+	}
+	return r;
+}
+
+static void fill(char *data, int bytes, int seed)
+{
+	for (int i = 0; i < bytes; i++)
+		data[i] = (char)(seed + i * 7 + (i >> 8));
+}
+
+static int is_filled(const char *data, int bytes, int seed)
+{
+	for (int i = 0; i < bytes; i++)
+		if (data[i] != (char)(seed + i * 7 + (i >> 8)))
+			return 0;
+	return 1;
+}
+
+/* All wait for all: a message round the ring, twice. */
+static void together(void)
+{
+	int word = 0, complete, others = context;
+	Status status;
+
+	context = 99; /* no wildcard of a test's own matches */
+	for (int round = 0; round < 2 && size > 1; round++) {
+		Request s = request(MPIR_SEND, right, 99, &word, sizeof(word), 0);
+		Request r = request(MPIR_RECV, left, 99, &word, sizeof(word), 0);
+
+		if (rank == 0)
+			A_post_send(&s);
+		A_post_recv(&r, &complete);
+		A_complete_recv(&r, &status);
+		if (rank != 0)
+			A_post_send(&s);
+		A_complete_send(&s, &status);
+	}
+	context = others;
+}
+
+/* S1, S3, S5, S6, T8, T12: blocking sends and receives. A long one waits for its receive, so one of
+ * two neighbours receives first. */
+static void blocking(int bytes)
+{
+	static char out[LONG], in[LONG];
+	int complete, first = bytes <= 1024;
+	Status status;
+	Request s, r;
+
+	fill(out, bytes, rank);
+	s = request(MPIR_SEND, right, 1, out, bytes, !first);
+	CHECK(A_post_send(&s) == 0);
+	CHECK(!first || s.completed);
+	r = request(MPIR_RECV, left, 1, in, bytes, 0);
+	A_post_recv(&r, &complete);
+	CHECK(complete && r.completed);
+	for (int twice = 0; twice < 2; twice++) { /* T6 */
+		CHECK(A_complete_recv(&r, &status) == 0);
+		A_complete_send(&s, &status);
+	}
+	CHECK(status.count == bytes && status.source == left && status.tag == 1);
+	CHECK(is_filled(in, bytes, left));
+	CHECK(strcmp(s.calls, "M") == 0 && strcmp(r.calls, "m") == 0);
+	A_free_send_handle(&s);
+	A_free_recv_handle(&r);
+}
+
+/* S2, S4, S7: all modes, posted before or after; with T2 and T6. */
+static void nonblocking(int bytes, int mode, int early)
+{
+	static char out[LONG], in[LONG];
+	int complete;
+	Status status;
+	Request s, r, user;
+
+	fill(out, bytes, rank + mode);
+	memset(in, 0, sizeof(in));
+	user = request(MPIR_SEND, right, 2, out, bytes, 1);
+	user.mode = mode;
+	memcpy(&s, &user, sizeof(s)); /* T2 */
+	A_free_send_handle(&user);
+	r = request(MPIR_RECV, A_ANY_SOURCE, A_ANY_TAG, in, LONG, 1);
+	if (early || mode == MPIR_READY) {
+		A_post_recv(&r, &complete);
+		together();
+	}
+	CHECK(A_post_send(&s) == 0);
+	if (!early && mode != MPIR_READY) {
+		if (mode == MPIR_SYNCHRONOUS)
+			for (int i = 0; i < 20; i++)
+				CHECK(!A_test_send(&s));
+		A_probe(2, left, context, &status);
+		CHECK(status.count == bytes && status.source == left && status.tag == 2);
+		A_post_recv(&r, &complete);
+	}
+	while (!A_test_recv(&r))
+		;
+	A_complete_send(&s, &status);
+	CHECK(A_complete_recv(&r, &status) == 0);
+	CHECK(status.count == bytes && status.source == left && status.tag == 2);
+	CHECK(s.completed && is_filled(in, bytes, left + mode) && in[bytes] == 0);
+	A_free_send_handle(&s);
+	A_free_recv_handle(&r);
+	together();
+}
+
+/* Strided data, through D_get_ and D_put_. */
+static void strided(int bytes, int early)
+{
+	static char out[3 * LONG], in[3 * LONG], packed[LONG];
+	int complete;
+	Status status;
+	Request s = request(MPIR_SEND, right, 3, out, bytes, 1);
+	Request r = request(MPIR_RECV, left, 3, in, bytes + 10, 1);
+
+	memset(in, 1, sizeof(in));
+	fill(packed, bytes, rank);
+	s.piece = r.piece = 7;
+	s.stride = 16;
+	r.stride = 9;
+	A_alloc_send_handle(&s);
+	A_alloc_recv_handle(&r);
+	A_set_send_is_nonblocking(&s, 1);
+	A_set_recv_is_nonblocking(&r, 1);
+	for (int i = 0; i < bytes; i++)
+		out[i / 7 * 16 + i % 7] = packed[i];
+	if (early)
+		A_post_recv(&r, &complete);
+	A_post_send(&s);
+	if (!early)
+		A_post_recv(&r, &complete);
+	A_complete_recv(&r, &status);
+	A_complete_send(&s, &status);
+	CHECK(r.dev_rhandle.delivered == bytes);
+	for (int i = 0; i < bytes; i++)
+		CHECK(in[i / 7 * 9 + i % 7] == (char)(left + i * 7 + (i >> 8)));
+	CHECK(in[7] == 1 && in[bytes / 7 * 9 + bytes % 7] == 1);
+	CHECK(strcmp(s.calls, bytes ? "TGM" : "TM") == 0);
+	CHECK(strcmp(r.calls, bytes ? "Ttpm" : "Ttm") == 0);
+	together();
+}
+
+/* T13, T7: the error is the receive's; what follows is whole. */
+static void truncated(int bytes, int early)
+{
+	static char out[LONG], in[64];
+	int complete;
+	Status status;
+	Request s = request(MPIR_SEND, right, 4, out, bytes, 1);
+	Request r = request(MPIR_RECV, left, 4, in, 20, 1);
+
+	fill(out, bytes, rank);
+	memset(in, 0, sizeof(in));
+	if (early)
+		A_post_recv(&r, &complete);
+	A_post_send(&s);
+	if (!early)
+		A_post_recv(&r, &complete);
+	CHECK(A_complete_recv(&r, &status) == ADI_TRUNCATED);
+	A_complete_send(&s, &status);
+	CHECK(r.dev_rhandle.delivered == 20 && is_filled(in, 20, left) && in[20] == 0);
+	blocking(100);
+}
+
+/* T5: no process. */
+static void nobody(void)
+{
+	int complete = 0;
+	Status status;
+	Request s = request(MPIR_SEND, -1, 5, NULL, 0, 1);
+	Request r = request(MPIR_RECV, -1, 5, NULL, 0, 1);
+
+	A_alloc_send_handle(&s);
+	A_alloc_recv_handle(&r);
+	A_post_send(&s);
+	A_post_recv(&r, &complete);
+	CHECK(s.completed && complete && A_test_send(&s) && A_test_recv(&r));
+	A_complete_send(&s, &status);
+	A_complete_recv(&r, &status);
+	CHECK(status.count == 0);
+}
+
+/* T3: Requests are freed, and their memory used again, while their operations are under way. T9, T14,
+ * and the order of long and short messages. */
+static void detached(void)
+{
+	static char out[8][LONG], in[8][LONG];
+	Request *s = malloc(8 * sizeof(*s)), r[8];
+	int complete;
+	Status status;
+
+	for (int i = 0; i < 8; i++) {
+		int bytes = i % 2 ? 10 + i : LONG - i;
+
+		fill(out[i], bytes, rank + i);
+		s[i] = request(MPIR_SEND, right, 6, out[i], bytes, 1);
+		s[i].mode = i < 4 ? MPIR_STANDARD : MPIR_SYNCHRONOUS;
+		A_post_send(&s[i]);
+	}
+	for (int i = 0; i < 8; i++)
+		A_free_send_handle(&s[i]);
+	memset(s, 0x77, 8 * sizeof(*s));
+	free(s);
+	for (int i = 0; i < 8; i++) {
+		r[i] = request(MPIR_RECV, left, 6, in[i], LONG, 1);
+		A_post_recv(&r[i], &complete);
+	}
+	for (int i = 7; i >= 0; i--) {
+		A_complete_recv(&r[i], &status);
+		CHECK(status.count == (i % 2 ? 10 + i : LONG - i));
+		CHECK(is_filled(in[i], status.count, left + i));
+	}
+	together();
+}
+
+/* S9: one Request, again and again; T10. */
+static void persistent(void)
+{
+	char out[32], in[32];
+	int complete;
+	Status status;
+	Request s = request(MPIR_SEND, right, 7, NULL, 0, 1);
+	Request r = request(MPIR_RECV, left, 7, NULL, 0, 1);
+
+	for (int i = 0; i < 20; i++) {
+		fill(out, sizeof(out), rank + i);
+		s.completed = r.completed = 0;
+		r.source = i % 2 ? A_ANY_SOURCE : left;
+		r.tag = 7;
+		A_set_send_contig_buffer(&s, i ? out : NULL, i ? 32 : 0);
+		A_set_recv_contig_buffer(&r, in, sizeof(in));
+		A_post_recv(&r, &complete);
+		A_post_send(&s);
+		A_complete_recv(&r, &status);
+		A_complete_send(&s, &status);
+		CHECK(status.count == (i ? 32 : 0) && status.source == left);
+		CHECK(is_filled(in, status.count, left + i));
+	}
+	A_free_send_handle(&s);
+	A_free_recv_handle(&r);
+}
+
+/* S8, and A_cancel. */
+static void exchange(void)
+{
+	char out[8] = "abcdefg", in[8] = "";
+	int complete, found;
+	Status status;
+	Request s = request(MPIR_SEND, right, 8, out, 8, 1);
+	Request r = request(MPIR_RECV, left, 8, in, 8, 1);
+
+	CHECK(A_execute_send_recv(&r, &s, &status) == 0);
+	CHECK(strcmp(in, out) == 0 && status.count == 8);
+	r = request(MPIR_RECV, left, 8, in, 8, 1);
+	A_post_recv(&r, &complete);
+	CHECK(!complete && A_cancel(&r) && r.completed && r.tag == A_TAG_CANCELLED);
+	A_iprobe(8, left, context, &found, &status);
+	CHECK(!found);
+	A_iprobe(A_ANY_TAG, A_ANY_SOURCE, context, &found, &status);
+	CHECK(!found);
+	together();
+}
+
+/* Contexts keep messages apart; the oldest match wins whatever wildcards are involved. */
+static void matching(void)
+{
+	enum { COUNT = 40 };
+	int out[COUNT], in, complete;
+	Status status;
+
+	for (int i = 0; i < COUNT; i++) {
+		Request s;
+
+		out[i] = i;
+		context = 4 + i % 2;
+		s = request(MPIR_SEND, right, i % 5, &out[i], sizeof(int), 0);
+		A_post_send(&s);
+	}
+	for (int i = 0; i < COUNT; i++) {
+		int tag = i % 4 ? i % 5 : A_ANY_TAG;
+		Request r;
+
+		context = 4 + i % 2;
+		r = request(MPIR_RECV, i % 3 ? A_ANY_SOURCE : left, tag, &in, sizeof(in), 0);
+		A_post_recv(&r, &complete);
+		A_complete_recv(&r, &status);
+		CHECK(in == i && status.tag == i % 5 && status.source == left);
+	}
+	context = 4;
+	together();
+}
+
+static void information(void)
+{
+	char name[A_MAX_MACHINE_NAME_LEN], four[4] = "xyz";
+	double then = A_WTIME();
+	int high;
+
+	A_tag_range(&high);
+	CHECK(high >= 32767);
+	A_NODE_NAME(name, sizeof(name));
+	A_machine_name(four, 3);
+	CHECK(strlen(name) > 0 && strlen(four) <= 2 && strncmp(four, name, strlen(four)) == 0);
+	CHECK(A_WTICK() > 0 && A_WTICK() < 1e-3);
+	usleep(2000);
+	CHECK(A_WTIME() >= then + 0.002);
+	A_check_device(0);
+}
+
+static void special(const char *what, const char *value)
+{
+	char byte;
+	int complete;
+	Request r = request(MPIR_RECV, left, 50, &byte, 1, 0);
+
+	if (strcmp(what, "abort") == 0 && rank == size - 1)
+		A_ABORT(atoi(value));
+	if (strcmp(what, "die") == 0 && rank == size - 1)
+		raise(SIGKILL);
+	if (strcmp(what, "end") == 0) { /* what was completed arrives although the sender ends */
+		Request s = request(MPIR_SEND, right, 51, &byte, 1, 0);
+
+		r.tag = 51;
+		A_post_send(&s);
+		if (rank % 2)
+			usleep(300000);
+	}
+	A_post_recv(&r, &complete);
+}
+
+int main(int argc, char **argv)
+{
+	static const int lengths[] = {0, 1, 1000, 4096, 4097, LONG - 1};
+
+	A_INIT(&argc, &argv);
+	A_mysize(&size);
+	A_myrank(&rank);
+	right = (rank + 1) % size;
+	left = (rank + size - 1) % size;
+	if (argc > 1) {
+		special(argv[1], argc > 2 ? argv[2] : "");
+		A_END();
+		return 0;
+	}
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		blocking(lengths[i]);
+		for (int n = 0; n < 6; n++)
+			nonblocking(lengths[i], n / 2, n % 2);
+		for (int early = 0; early < 2; early++) {
+			strided(lengths[i], early);
+			if (lengths[i] > 20)
+				truncated(lengths[i], early);
+		}
+	}
+	nobody();
+	detached();
+	persistent();
+	exchange();
+	matching();
+	information();
+	A_END();
+	return 0;
+}
