@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * postern-adi.h - the device of MPICH's abstract device interface (ADI), as far as it needs no
- * Request: ranks, sends, receives, the job. Programs do not include it: share/adi/A.h and device.c
- * do, which are compiled with an API's D.h.
+ * Request: ranks, sends, receives, the job. Programs do not include it: share/adi/A.h and
+ * device.c do, which are compiled with an API's D.h.
  *
- * One thread at a time calls. Every error that the interface has no code for is one line on standard
- * error and then adi_abort(): a peer that has gone, an argument out of range, no memory.
+ * One thread at a time calls. Every error that the interface has no code for is one line on
+ * standard error and then adi_abort(): a peer that has gone, an argument out of range, no memory.
  */
 #ifndef POSTERN_ADI_H
 #define POSTERN_ADI_H

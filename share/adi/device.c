@@ -78,6 +78,7 @@ int a_error(const A_RHANDLE *handle)
 	return handle->error;
 }
 
+#ifndef A_NO_DATA_CALLS
 static void *copy_make(int bytes)
 {
 	void *copy = malloc(bytes > 0 ? (size_t)bytes : 1);
@@ -86,6 +87,7 @@ static void *copy_make(int bytes)
 		adi_fail("there is no memory for a message without a contiguous buffer");
 	return copy;
 }
+#endif
 
 int a_post_send(void *request, int synchronous)
 {

@@ -53,9 +53,9 @@ class Install(programs.Case):
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
-    def flags(self, *words):
+    def flags(self, *words, package="postern"):
         """From pkg-config alone, as if the root were where it was installed."""
-        return shlex.split(self.shell("pkg-config", f"--define-variable=prefix={self.prefix}", *words, "postern",
+        return shlex.split(self.shell("pkg-config", f"--define-variable=prefix={self.prefix}", *words, package,
                                       PKG_CONFIG_LIBDIR=os.path.join(self.lib, "pkgconfig")))
 
     def expect_hello(self, *command):
@@ -116,6 +116,12 @@ class Install(programs.Case):
         if shutil.which("c++"):
             self.shell("c++", "-std=c++20", "-Wall", "-Werror", "hello.cpp", "-o", "hello-cpp", *flags)
             self.expect_hello("./hello-cpp")
+
+    def test_the_abstract_device_is_compiled_with_an_api(self):
+        path = os.path.join(self.prefix, "share/postern/adi")
+        flags = self.flags("--cflags", "--libs", package="postern-adi")
+        self.shell("cc", "-Wall", "-Wextra", "-Werror", f"{path}/example/adi_ring.c", f"{path}/device.c", f"-I{path}/example", "-o", "ring", *flags)
+        self.assertIn("a token has passed 1 ranks", self.shell("./ring", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:a"))
 
     def test_pkg_config_looks_where_it_is_installed(self):
         looked_into = self.shell("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":")

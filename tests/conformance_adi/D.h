@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* D.h - the tests' own API on the abstract device: Requests with data that is contiguous or strided,
- * which note the calls that are made of them. */
+/* D.h - the tests' own API on the abstract device: Requests with data that is contiguous or
+ * strided, which note the calls that are made of them. */
 #ifndef D_H
 #define D_H
 

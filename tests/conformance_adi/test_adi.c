@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_adi.c - a job of any number of ranks checks sequences S1 to S9 of the abstract device and the
- * traps that upper layers set it. Each rank sends to its right neighbour and receives from its left
- * one; alone it is both.
+ * test_adi.c - a job of any number of ranks checks sequences S1 to S9 of the abstract device and
+ * the traps that upper layers set it. Each rank sends to its right neighbour and receives from
+ * its left one; alone it is both.
  * Covers: lib/adi/adi.c.
  *
- * With an argument it does one thing more: abort N, die, hang, wait.
+ * With an argument it does something else: abort N, die, end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -234,8 +234,8 @@ static void nobody(void)
 	CHECK(status.count == 0);
 }
 
-/* T3: Requests are freed, and their memory used again, while their operations are under way. T9, T14,
- * and the order of long and short messages. */
+/* T3: Requests are freed, and their memory used again, while their operations are under way. T9,
+ * T14, and the order of long and short messages. */
 static void detached(void)
 {
 	static char out[8][LONG], in[8][LONG];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_names.c - every name of the device, in each spelling, in places where macros break: compiling
- * is the test. */
+/* test_names.c - every name of the device, in each spelling, in places where macros break:
+ * compiling it is the test. */
 #include <stdio.h>
 
 #include "D.h"
