@@ -5,7 +5,9 @@
  * The input is a script of steps (struct script). A step makes a frame of two other processes that
  * are modelled just so far that frames are right by default, and wrong where the script says so; or
  * hands in raw bytes; or lets the application attach, put, get, update, unlink and ping; or lets
- * time pass. Checksums are always right, but for raw frames.
+ * time pass. Checksums are always right, but for raw frames. In some scripts the engine has a space
+ * with tiers as well, whose application appends, searches, withdraws, stores, loads, triggers and
+ * disables, and whose messages the others send and answer, asked or not.
  *
  * Whatever comes, it holds that
  *
@@ -14,7 +16,9 @@
  * F3. every operation that started ends in one END or FAIL, at the latest when the engine is
  * destroyed;
  * F4. every mbuf is back in its pool then, and no region is pending;
- * F5. an echo is never longer than its question, and every question of our own ends.
+ * F5. an echo is never longer than its question, and every question of our own ends;
+ * F6. in the space with tiers, each store has one SEND, each load one REPLY, and a triggered one
+ * has at most one.
  */
 #include <string.h>
 
@@ -40,6 +44,7 @@
 #define HANDLES     24
 #define OWN_LIFE    1000
 #define PINGS       16
+#define MEMORY      512 /* bytes of the space with tiers */
 
 static const uint8_t own_address[FRAME_ADDRESS_BYTES] = {2, 0, 0, 0, 0, 1};
 
@@ -105,10 +110,11 @@ struct fellow {
 	uint32_t own_next;          /* after the last frame of that stream */
 	uint64_t operation, handle; /* of our last get */
 	uint64_t put_operation, put_handle;
-	uint32_t question; /* of our last ping */
-	uint32_t asked[2]; /* the number of our last question */
-	bool owes;         /* an answer to it */
-	bool mute;         /* but gives none */
+	uint64_t store, load; /* names of our last calls */
+	uint32_t question;    /* of our last ping */
+	uint32_t asked[2];    /* the number of our last question */
+	bool owes;            /* an answer to it */
+	bool mute;            /* but gives none */
 };
 
 struct world {
@@ -129,6 +135,17 @@ struct world {
 	unsigned events[EVENT_KINDS];
 	uint32_t pings[PINGS]; /* reply slots */
 	unsigned ping_count;
+	/* the space with tiers */
+	struct rig *space; /* NULL: there is none */
+	uint64_t tier_queue;
+	uint64_t stores, loads; /* descriptors */
+	uint64_t sent, replied; /* their counters */
+	uint64_t begun[2];      /* stores, loads */
+	uint64_t triggered[2];  /* that may begin */
+	uint64_t appended[HANDLES];
+	unsigned appended_count;
+	uint8_t *memory;
+	struct process map[FELLOWS + 1];
 };
 
 static uint16_t world_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
@@ -155,6 +172,10 @@ static void record_note(struct fellow *fellow, const struct record *record)
 	} else if (header.kind == MESSAGE_PUT && header.handle != 0) {
 		fellow->put_operation = header.operation;
 		fellow->put_handle = header.handle;
+	} else if (header.kind == MESSAGE_STORE && header.operation != 0) {
+		fellow->store = header.operation;
+	} else if (header.kind == MESSAGE_LOAD) {
+		fellow->load = header.operation;
 	}
 }
 
@@ -249,6 +270,15 @@ static bool world_link(struct port *port)
 static const struct port_operations world_operations = {
 	.receive = world_receive, .transmit = world_transmit, .link = world_link};
 
+static void news_drain(struct world *world)
+{
+	struct rig_news news;
+
+	while (rig_take_news(world->space, world->tier_queue, &news) != QUEUE_EMPTY)
+		fuzz_assert(news.kind < TIER_EVENTS && news.verdict <= TIER_FAULT &&
+			    news.tier < TIERS && news.portal < 2);
+}
+
 /* Counts what was logged. */
 static void events_drain(struct world *world)
 {
@@ -261,6 +291,8 @@ static void events_drain(struct world *world)
 		world->events[event.kind]++;
 	}
 	fuzz_assert(answer == QUEUE_EMPTY); /* it is large enough: none was lost */
+	if (world->space)
+		news_drain(world);
 }
 
 /* Fellows answer questions, but for those that are mute. */
@@ -427,6 +459,47 @@ static void step_network(struct world *world, struct script *script)
 	}
 }
 
+/* A message of a space with tiers: to it, and as an answer to what it has sent, or has not. */
+static void tier_message_make(const struct world *world, const struct fellow *fellow,
+	struct script *script, uint64_t length, struct message_header *header)
+{
+	static const uint8_t kinds[] = {MESSAGE_STORE, MESSAGE_STORE, MESSAGE_STORE, MESSAGE_LOAD,
+		MESSAGE_STORED, MESSAGE_LOADED, MESSAGE_LOADED, MESSAGE_ASK};
+	uint8_t what = script_byte(script);
+
+	header->kind = kinds[what % 8];
+	header->space = world->space->space;
+	header->portal = what >> 3 & 1;
+	header->match_bits = what >> 4 & 3;
+	header->cookie = (uint32_t)(fellow - world->fellows);
+	header->handle = 0;
+	header->value = length;
+	header->requested = length;
+	header->offset = script_instead(script, 0);
+	switch (header->kind) {
+	case MESSAGE_STORE:
+		header->operation = what >> 6;
+		break;
+	case MESSAGE_LOAD:
+		header->requested = script_word(script) % (MEMORY + 64);
+		header->operation = what >> 6;
+		break;
+	case MESSAGE_STORED:
+		header->detail = script_byte(script) & (MESSAGE_VERDICT | MESSAGE_TIER);
+		header->operation = what & 64 ? fellow->load : fellow->store;
+		break;
+	case MESSAGE_LOADED:
+		header->detail =
+			what & 128 ? script_byte(script) & (MESSAGE_VERDICT | MESSAGE_TIER) : 0;
+		header->operation = what & 64 ? fellow->store : fellow->load;
+		break;
+	default:
+		header->detail = what >> 6 & 1;
+		header->operation = what >> 5;
+		break;
+	}
+}
+
 static void message_make(struct world *world, const struct fellow *fellow, struct script *script,
 	uint64_t length, struct message_header *header)
 {
@@ -464,6 +537,8 @@ static void message_make(struct world *world, const struct fellow *fellow, struc
 		break;
 	}
 	strange = script_byte(script);
+	if (world->space && strange % 2 == 0)
+		tier_message_make(world, fellow, script, length, header);
 	if (strange < 128)
 		return;
 	if (strange >= 256 - sizeof(spaces))
@@ -714,6 +789,102 @@ static void step_move(struct world *world, struct script *script)
 		rig_put(world->rig, region, &move);
 }
 
+static struct rig_tier tier_make(const struct world *world, struct script *script)
+{
+	static const uint32_t lengths[] = {0, 1, 100, MEMORY};
+	uint8_t what = script_byte(script), more = script_byte(script);
+	struct rig_tier tier = {
+		.length = lengths[what & 3],
+		.bits = what >> 2 & 3,
+		.ignore = what & 16 ? UINT64_MAX : 0,
+		.portal = what >> 5 & 1,
+		.tier = what >> 6 & 1,
+		.uid = what & 128 ? RIG_UID : 0,
+		.options = (more & REGION_OPTIONS) ^ (REGION_PUT | REGION_GET | REGION_TRUNCATE),
+		.flags = more >> 4 & ATTACHMENT_OPTIONS,
+		.min_free = more & 128 ? 10 : 0,
+	};
+
+	/* The end of the memory, so that one byte beyond it is seen. */
+	tier.start = world->memory + MEMORY - tier.length;
+	return tier;
+}
+
+static void step_call(struct world *world, struct script *script)
+{
+	uint8_t what = script_byte(script), where = script_byte(script);
+	bool load = what & 4;
+	struct rig_call call = {
+		.to = what & 2 ? RIG_SELF : world->fellows[what & 1].process,
+		.portal = where & 1,
+		.cookie = FELLOWS,
+		.bits = where >> 1 & 3,
+		.offset = where >> 3,
+		.local = where & 63,
+		.length = (uint64_t)where * 3 / 2,
+		.message = load ? MESSAGE_LOAD : MESSAGE_STORE,
+		.want = what >> 3 & 3,
+	};
+	uint64_t descriptor = load ? world->loads : world->stores;
+	struct long_command command = rig_call_command(descriptor, &call);
+
+	if (what & 32) {
+		world->triggered[load]++;
+		rig_trigger(world->space, what & 64 ? world->sent : world->replied, world->begun[0],
+			&command, 2);
+	} else {
+		world->begun[load]++;
+		rig_begin(world->space, descriptor, &call);
+	}
+}
+
+/* What the application of the space with tiers does. */
+static void step_tiers(struct world *world, struct script *script)
+{
+	uint8_t what = script_byte(script);
+	struct command command = {.kind = COMMAND_WITHDRAW};
+	struct rig_tier tier;
+	uint64_t entry;
+
+	switch (what & 7) {
+	case 0:
+	case 1:
+		tier = tier_make(world, script);
+		entry = 0;
+		if (world->appended_count == HANDLES)
+			return;
+		entry = rig_append(world->space, &tier);
+		world->appended[world->appended_count++] = entry;
+		return;
+	case 2:
+		tier = tier_make(world, script);
+		rig_search(world->space, &tier, what & 8);
+		return;
+	case 3:
+		if (world->appended_count == 0)
+			return;
+		entry = world->appended[(what >> 3) % world->appended_count];
+		command.object.index = handle_index(entry);
+		command.object.generation = handle_generation(entry);
+		break;
+	case 4:
+		command.kind = what & 16 ? COMMAND_PORTAL_ENABLE : COMMAND_PORTAL_DISABLE;
+		command.object.index = what >> 3 & 1;
+		break;
+	case 5:
+		command.kind = COMMAND_COUNTER_CANCEL;
+		command.count.index = handle_index(world->replied);
+		command.count.generation = handle_generation(world->replied);
+		if (what & 8)
+			return; /* later */
+		break;
+	default:
+		step_call(world, script);
+		return;
+	}
+	rig_ask(world->space, &command);
+}
+
 /* Nobody waits for the answer until the end. */
 static void step_ping(struct world *world, struct script *script)
 {
@@ -776,6 +947,52 @@ static void step_time(struct world *world, struct script *script)
 
 /* --- a run */
 
+static void space_begin(struct world *world, bool ranked)
+{
+	struct command map = {.kind = COMMAND_MAP};
+	struct rig_tier descriptor = {.length = MEMORY, .options = REGION_REMOTE_OFFSET};
+
+	world->space = rig_tiers(world->rig, ranked, &world->tier_queue);
+	world->memory = calloc(1, MEMORY);
+	fuzz_assert(world->memory);
+	for (unsigned i = 0; i < FELLOWS; i++)
+		world->map[i] = world->fellows[i].process;
+	world->map[FELLOWS] = RIG_SELF;
+	map.object.index = FELLOWS + 1;
+	map.object.other = (uintptr_t)world->map;
+	rig_ask(world->space, &map);
+	world->sent = rig_event_counter(world->space);
+	world->replied = rig_event_counter(world->space);
+	descriptor.start = world->memory;
+	descriptor.queue = world->tier_queue;
+	descriptor.counter = world->sent;
+	descriptor.counts = TIER_BIT(TIER_SEND);
+	world->stores = rig_describe(world->space, &descriptor);
+	descriptor.counter = world->replied;
+	descriptor.counts = TIER_BIT(TIER_REPLY);
+	world->loads = rig_describe(world->space, &descriptor);
+}
+
+/* After the engine: its memory is still there. */
+static void space_end(struct world *world)
+{
+	const uint64_t counters[] = {world->sent, world->replied};
+	struct segment *segment = world->space->segment;
+
+	news_drain(world);
+	/* F6 */
+	for (unsigned i = 0; i < 2; i++) {
+		struct event_count count = rig_counted(world->space, counters[i]);
+
+		fuzz_assert(count.success + count.failure >= world->begun[i]);
+		fuzz_assert(count.success + count.failure <= world->begun[i] + world->triggered[i]);
+	}
+	for (uint32_t i = 0; i < segment->limits.regions; i++)
+		fuzz_assert(segment_region(segment, i)->pending == 0);
+	rig_space_free(world->space);
+	free(world->memory);
+}
+
 static void world_begin(struct world *world, struct script *script)
 {
 	uint8_t what = script_byte(script);
@@ -818,6 +1035,8 @@ static void world_begin(struct world *world, struct script *script)
 	}
 	world->rig = rig_create(&world->port, &options);
 	world->queue_handle = rig_queue(world->rig, 2048);
+	if (what & 64)
+		space_begin(world, what & 32);
 }
 
 static void world_end(struct world *world)
@@ -848,6 +1067,8 @@ static void world_end(struct world *world)
 	fuzz_assert(rte_mempool_avail_count(pool) == POOL_FRAMES);
 	for (uint32_t i = 0; i < segment->limits.regions; i++)
 		fuzz_assert(segment_region(segment, i)->pending == 0);
+	if (world->space)
+		space_end(world);
 	rig_destroy(world->rig);
 	for (unsigned i = 0; i < world->buffer_count; i++)
 		free(world->buffers[i]);
@@ -893,14 +1114,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		case 3:
 		case 4:
-			step_attach(&world, &script);
+			if (world.space && what & 32)
+				step_tiers(&world, &script);
+			else
+				step_attach(&world, &script);
 			break;
 		case 5:
 		case 6:
 			step_move(&world, &script);
 			break;
 		case 7:
-			step_unlink(&world, &script);
+			if (world.space && what & 32)
+				step_tiers(&world, &script);
+			else
+				step_unlink(&world, &script);
 			break;
 		case 8:
 			step_time(&world, &script);
