@@ -181,6 +181,6 @@ int main(void)
 		TEST_BOTH(ptl_ni_fini__does_not_wait_for_operations_to_nobody_to_succeed),
 	};
 
-	environment_default("PTL_PEER_TIMEOUT", "2s");
+	environment_default("PTL_PEER_TIMEOUT", "1s");
 	return cmocka_run_group_tests_name("fail", tests, group_open, group_close);
 }
