@@ -179,8 +179,8 @@ PTL_API int postern_capture_stop(ptl_handle_ni_t interface);
 
 /* Inspection */
 
-/* What can be looked at in an interface: "port", "ni", "peers", ... name and help are static.
- * paged: the topic is a list, of which postern_inspect() gives a part at a time. */
+/* A part of an interface that can be inspected: "port", "ni", "peers", ... name and help are
+ * static. paged: the topic is a list, of which postern_inspect() gives a part at a time. */
 struct postern_topic {
 	const char *name;
 	const char *help;
@@ -235,7 +235,7 @@ enum postern_ping_status {
 	POSTERN_PING_BAD_SIZE
 };
 
-/* What postern_ping() learnt. Sizes are bytes of a frame after its Ethernet header, as PTL_MTU
+/* The result of postern_ping(). Sizes are bytes of a frame after its Ethernet header, as PTL_MTU
  * counts them; times are nanoseconds. */
 struct postern_ping {
 	int status; /* enum postern_ping_status */

@@ -22,7 +22,7 @@ static inline uint64_t access_word(uint32_t low, uint32_t high)
 	return (uint64_t)high << 32 | low;
 }
 
-/* What must not differ of a word whose halves may be UINT32_MAX: any. */
+/* Returns the bits in which two words must be equal, where a half of UINT32_MAX stands for any. */
 static inline uint64_t access_mask(uint32_t low, uint32_t high)
 {
 	return access_word(low == UINT32_MAX ? 0 : UINT32_MAX, high == UINT32_MAX ? 0 : UINT32_MAX);

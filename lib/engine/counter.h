@@ -100,7 +100,7 @@ static inline struct event_count event_counter_now(const struct event_counter *c
 	return (struct event_count){counter->success, counter->failure};
 }
 
-/* What triggered operations look at. */
+/* Triggered operations compare this sum with their thresholds. */
 static inline uint64_t event_counter_sum(const struct event_counter *counter)
 {
 	return counter->success + counter->failure;

@@ -9,13 +9,13 @@
 #include <engine/access.h>
 #include <engine/state.h>
 
-/* What a put or a get is to do to the region that took it. */
+/* The bytes of a region that a put or a get moves. */
 struct placement {
 	uint64_t offset;
 	uint64_t length; /* manipulated length */
 };
 
-/* What events say of a message that came. */
+/* Fills in the sender's part of the account of an incoming message. */
 static inline void account_from(
 	struct account *account, struct process from, const struct message_header *header)
 {

@@ -347,7 +347,7 @@ static __attribute__((noinline)) unsigned turn_owed(struct engine *engine)
 	return turn_end(engine);
 }
 
-/* What came: so many frames, and commands. */
+/* The turn of an engine that has received frames, or has commands in its rings. */
 static __attribute__((noinline)) unsigned turn_work(struct engine *engine, unsigned frames)
 {
 	unsigned commands;
@@ -422,8 +422,8 @@ static __attribute__((noinline)) unsigned look_end(struct engine *engine, unsign
 	return turn_count(engine, sent);
 }
 
-/* What threads that wait do all the time: nothing is there. Whatever else is so goes the general
- * way. */
+/* A waiting thread calls this all the time, and mostly there is no work. If there is any, the
+ * general way does it. */
 unsigned engine_look(struct engine *engine)
 {
 	unsigned frames, sent;
@@ -482,13 +482,13 @@ bool engine_execute(struct engine *engine, const struct command *command)
 		      command->kind == COMMAND_CALL;
 
 	owner_check(&engine->owner);
-	/* What a look has put off may be what the caller waits for: a descriptor is in use until an
+	/* The caller may wait for work that a look has put off: a descriptor is in use until an
 	 * acknowledgement has been read. */
 	if (engine->owes && !begins)
 		turn_owed(engine);
-	/* What is still in the ring then goes first: it waits for memory too. A producer that was
-	 * preempted inside its enqueue hides those behind it, perhaps an earlier command of this
-	 * very thread: then this one must go behind them. */
+	/* Commands that are still in the ring then go first: they wait for memory too. A producer
+	 * that was preempted inside its enqueue hides those behind it, perhaps an earlier command
+	 * of this very thread: then this one must go behind them. */
 	if (engine_called(engine)) {
 		engine_drain(engine, COMMAND_RING);
 		if (engine_called(engine))

@@ -40,7 +40,7 @@ enum space_kind {
 	SPACE_TIERS  /* by two tiers of match lists, whose entry decides */
 };
 
-/* What a space beside the first, which is SPACE_LISTS, is made of. */
+/* Options of a further space. The first space is SPACE_LISTS and has none. */
 struct space_options {
 	enum space_kind kind;
 	struct segment *segment; /* of its own, with limits.further */

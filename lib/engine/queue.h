@@ -82,7 +82,7 @@ static inline void event_pair_write(struct event_slot *slot, unsigned word, even
 #endif
 }
 
-/* What a reader must know of a queue; good for as long as the segment is. */
+/* A queue as its reader sees it. It is valid for as long as the segment is mapped. */
 struct queue_view {
 	uint64_t handle;
 	struct queue *queue;

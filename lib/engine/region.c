@@ -210,7 +210,7 @@ void region_free(struct space *space, uint32_t index)
 	}
 }
 
-/* What the application leaves open when it fills a region in. */
+/* Fills in those fields of a region that the application leaves to the engine. */
 static void region_open(struct space *space, struct region *region)
 {
 	region->handle = region_handle(space, region);

@@ -133,7 +133,7 @@ enum region_option {
 	REGION_OPTIONS = 31
 };
 
-/* What a caller says of a region, and what is told of it in events. */
+/* A region as a caller describes it, and as events report it. */
 struct region_description {
 	uint64_t start;      /* an address of the owner's */
 	uint64_t length;     /* bytes */
@@ -248,7 +248,7 @@ struct access_entry {
 	uint64_t target_mask;
 };
 
-/* What an event tells. A FAILED takes the place of the END before it and says why. */
+/* Kinds of events. A FAILED takes the place of the END before it and says why. */
 enum event_kind {
 	EVENT_GET_START, /* target */
 	EVENT_GET_END,
@@ -276,7 +276,7 @@ enum event_kind {
 /* in link, of an event that is not logged yet: its own sequence */
 #define LINK_OWN UINT64_MAX
 
-/* What an event says of its message: words EVENT_INITIATOR to EVENT_OFFSET, EVENT_VALUE and
+/* The message that an event reports: words EVENT_INITIATOR to EVENT_OFFSET, EVENT_VALUE and
  * EVENT_LINK. */
 struct account {
 	union {
@@ -424,7 +424,7 @@ static_assert(sizeof(struct queue) == 3 * CACHE_LINE, "queue: three lines");
 
 /* Where a waiting call finds its answer. */
 enum { REPLY_PENDING, REPLY_DONE };
-/* What came of a ping; as in struct ping. Sizes are bytes of a frame after its Ethernet header. */
+/* The result of a ping, as in struct ping. Sizes are bytes of a frame after its Ethernet header. */
 struct ping_report {
 	uint32_t outcome; /* enum ping_outcome */
 	uint32_t incarnation;

@@ -39,7 +39,7 @@ enum operation_kind {
 	OPERATION_ANSWER   /* target: an answer on its way whose data it owns */
 };
 
-/* What a call is (call.c). */
+/* The state of a call (call.c). */
 struct call_state {
 	uint64_t user;
 	uint64_t local;  /* offset in the region */
@@ -410,7 +410,7 @@ void ping_duplicate(void *context, const uint8_t *address);
 /* engine.c */
 /* Answers the call that waits at a reply slot. */
 void engine_answer(struct engine *engine, uint32_t slot, enum answer answer);
-/* What names a queue in the list of those that have news for sleepers; never 0. */
+/* The name of a queue in the list of those that have news for sleepers; never 0. */
 #define MARK_SPACE_AT 24
 static_assert(LIMIT_QUEUES < 1 << MARK_SPACE_AT, "indices fit");
 static inline uint32_t queue_mark(const struct space *space, uint32_t index)

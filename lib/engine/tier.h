@@ -31,7 +31,7 @@ enum tier_event {
 #define TIER_BIT(kind)        (UINT32_C(1) << (kind))
 #define TIER_BIT_FAILED(kind) (UINT32_C(1) << ((kind) + TIER_EVENTS))
 
-/* What became of a message; on the wire. */
+/* The outcome of a message, as an answer carries it on the wire. */
 enum tier_verdict {
 	TIER_OK,
 	TIER_UNDELIVERABLE, /* the target process is not there, or no longer */

@@ -16,7 +16,7 @@
 
 #include <engine/state.h>
 
-/* What the poll core knows of a Portal. */
+/* A Portal's state that the poll core alone uses. */
 struct tier_portal {
 	uint64_t queue;     /* handle, 0: none */
 	struct queue *logs; /* what it names */

@@ -26,7 +26,7 @@ static_assert(sizeof(struct kept) == 128, "two cache lines");
 #define BUCKETS_MIN  16 /* a power of two */
 #define BUCKETS_EACH 2  /* for each chain: so that the first of a bucket is mostly the one */
 
-/* What is seldom needs registers that the usual case then need not save. */
+/* For rare cases: the usual case then need not save the registers that they use. */
 #define NOINLINE __attribute__((noinline))
 
 struct mask {
@@ -54,7 +54,7 @@ struct kept_views {
 	struct view views[KEPT_VIEWS];
 };
 
-/* What an entry asks for. */
+/* The messages that an entry accepts. */
 struct question {
 	struct mask mask;
 	uint64_t bits;

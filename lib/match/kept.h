@@ -32,7 +32,7 @@
 #define KEPT_NONE  MATCH_NONE /* no message */
 #define KEPT_VIEWS 8
 
-/* What a message is to one view. */
+/* A message's place in one view. */
 struct kept_link {
 	uint32_t next; /* of its chain, a ring */
 	uint32_t previous;

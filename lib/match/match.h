@@ -29,8 +29,8 @@
 #define MATCH_NONE UINT32_MAX /* no entry */
 #define MATCH_ANY  UINT32_MAX /* nid, pid: every value */
 
-/* What an entry asks for, what whoever finds it wants next, and what the list needs to keep it in
- * order: one cache line. */
+/* An entry: the messages that it accepts, the fields that are read next when it is found, and its
+ * place in the list; one cache line. */
 struct match_entry {
 	uint64_t bits;
 	uint64_t ignore; /* bits that do not count */
@@ -50,7 +50,7 @@ struct match_entry {
 
 enum match_wildcard { MATCH_ANY_NID = 1, MATCH_ANY_PID = 2 };
 
-/* What a message asks for. */
+/* The fields of a message that entries match. */
 struct match_key {
 	uint64_t bits;
 	uint32_t nid;
