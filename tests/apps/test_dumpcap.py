@@ -91,7 +91,7 @@ class Dumpcap(programs.Case):
             self.assertNotEqual(said, "", "the client has ended")
         self.assertIn(f"dpdk-dumpcap --file-prefix={self.name} captures from this process", said)
         while "net_memif0" not in (listed := self.dumpcap("-D")):
-            self.assertIsNone(client.poll(), listed)
+            self.assertIsNone(client.poll(), listed + (client.stderr.read() if client.poll() is not None else ""))
         self.dumpcap("-i", "net_memif0", "-c", str(FRAMES), "-w", file)
         with open(file, "rb") as stream:
             content = stream.read()
