@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pool.c - the buffers of ports. See pool.h. Called under the front end's lock, but for
  * pool_empty_caches(). */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +14,6 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
-#include <rte_ring.h>
 
 #include <base/log.h>
 #include <pmd-glue/eal.h>
@@ -71,10 +71,11 @@ size_t pool_bytes(uint32_t frame_size, uint32_t descriptors)
 /* Such a pool lies in memory of the process's own, and EAL need not run: DPDK's structure is filled
  * in here, and these are its operations. This is what it has beside that structure. */
 struct growing {
-	pthread_mutex_t lock; /* who makes buffers holds it */
+	pthread_mutex_t lock; /* guards what follows; caches see to it that it is rarely taken */
 	char *memory;         /* of all buffers */
-	atomic_uint made;     /* those that have been made; the others follow them in memory */
-	_Alignas(RTE_CACHE_LINE_SIZE) struct rte_ring free; /* last: its slots follow it */
+	unsigned made;        /* those that have been made; the others follow them in memory */
+	unsigned count;       /* of those that are free, the last one freed at the end */
+	void *free[];
 };
 
 static int operations = -1; /* their number in DPDK's table; -1: it has no room for them */
@@ -86,56 +87,57 @@ static int growing_alloc(struct rte_mempool *pool)
 	return -ENOTSUP;
 }
 
-/* Makes `wanted` more buffers, or as many as the pool's size allows. Called under its lock. */
+/* Makes `wanted` more buffers, or as many as the pool's size allows. Under the lock. */
 static void growing_grow(struct rte_mempool *pool, struct growing *growing, unsigned wanted)
 {
 	size_t each = (size_t)pool->header_size + pool->elt_size + pool->trailer_size;
-	unsigned made = atomic_load_explicit(&growing->made, memory_order_relaxed);
-	unsigned end = made + RTE_MIN(wanted, pool->size - made);
-	for (; made < end; made++) {
-		void *buffer = growing->memory + made * each + pool->header_size;
+	unsigned end = growing->made + RTE_MIN(wanted, pool->size - growing->made);
+	for (; growing->made < end; growing->made++) {
+		void *buffer = growing->memory + growing->made * each + pool->header_size;
 		/* DPDK finds it right in front of the buffer. */
 		struct rte_mempool_objhdr *header = (struct rte_mempool_objhdr *)buffer - 1;
 		header->mp = pool;
 		header->iova = (rte_iova_t)(uintptr_t)buffer;
 		rte_pktmbuf_init(pool, NULL, buffer, 0);
-		rte_ring_enqueue(&growing->free, buffer);
+		growing->free[growing->count++] = buffer;
 	}
-	atomic_store_explicit(&growing->made, end, memory_order_relaxed);
 }
 
 static int growing_give(struct rte_mempool *pool, void *const *buffers, unsigned count)
 {
 	struct growing *growing = pool->pool_config;
-	return rte_ring_mp_enqueue_bulk(&growing->free, buffers, count, NULL) == count ? 0
-										       : -ENOBUFS;
-}
-
-static bool growing_find(struct growing *growing, void **buffers, unsigned count)
-{
-	return rte_ring_mc_dequeue_bulk(&growing->free, buffers, count, NULL) == count;
+	pthread_mutex_lock(&growing->lock);
+	assert(growing->count + count <= growing->made);
+	memcpy(growing->free + growing->count, buffers, count * sizeof(*buffers));
+	growing->count += count;
+	pthread_mutex_unlock(&growing->lock);
+	return 0;
 }
 
 static int growing_take(struct rte_mempool *pool, void **buffers, unsigned count)
 {
 	struct growing *growing = pool->pool_config;
-	bool found = growing_find(growing, buffers, count);
-	if (found || atomic_load_explicit(&growing->made, memory_order_relaxed) == pool->size)
-		return found ? 0 : -ENOBUFS;
+	bool found;
 	pthread_mutex_lock(&growing->lock);
-	/* Others may take what is made here. */
-	while (!(found = growing_find(growing, buffers, count)) &&
-		atomic_load_explicit(&growing->made, memory_order_relaxed) < pool->size)
-		growing_grow(pool, growing, RTE_MAX(count, POOL_STEP));
+	if (growing->count < count)
+		growing_grow(pool, growing, RTE_MAX(count - growing->count, POOL_STEP));
+	found = growing->count >= count;
+	if (found) {
+		growing->count -= count;
+		memcpy(buffers, growing->free + growing->count, count * sizeof(*buffers));
+	}
 	pthread_mutex_unlock(&growing->lock);
 	return found ? 0 : -ENOBUFS;
 }
 
 static unsigned growing_count(const struct rte_mempool *pool)
 {
-	const struct growing *growing = pool->pool_config;
-	return rte_ring_count(&growing->free) + pool->size -
-	       atomic_load_explicit(&growing->made, memory_order_relaxed);
+	struct growing *growing = pool->pool_config;
+	unsigned count;
+	pthread_mutex_lock(&growing->lock);
+	count = growing->count + pool->size - growing->made;
+	pthread_mutex_unlock(&growing->lock);
+	return count;
 }
 
 void pool_prepare(void)
@@ -173,7 +175,6 @@ static void growing_describe(struct rte_mempool *pool, struct growing *growing, 
 	const struct rte_mempool_objsz *each, uint32_t buffers, int socket)
 {
 	snprintf(pool->name, sizeof(pool->name), "%s", name);
-	pool->pool_data = &growing->free;
 	pool->pool_config = growing;
 	pool->flags = RTE_MEMPOOL_F_NO_IOVA_CONTIG;
 	pool->socket_id = socket;
@@ -195,8 +196,6 @@ static struct rte_mempool *growing_create(
 	const char *name, uint32_t buffers, uint32_t room, int socket)
 {
 	struct rte_pktmbuf_pool_private layout = {.mbuf_data_room_size = (uint16_t)room};
-	uint32_t slots = rte_align32pow2(buffers + 1);
-	size_t beside = offsetof(struct growing, free) + (size_t)rte_ring_get_memsize(slots);
 	struct rte_mempool_objsz each;
 	struct rte_mempool *pool;
 	struct growing *growing;
@@ -204,7 +203,7 @@ static struct rte_mempool *growing_create(
 		       rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room,
 			       RTE_MEMPOOL_F_NO_IOVA_CONTIG, &each);
 	pool = memory_map(RTE_MEMPOOL_HEADER_SIZE(pool, POOL_CACHE) + sizeof(layout));
-	growing = memory_map(beside);
+	growing = memory_map(sizeof(*growing) + buffers * sizeof(growing->free[0]));
 	if (growing)
 		growing->memory = memory_map(bytes);
 	if (!pool || !growing || !growing->memory) {
@@ -213,7 +212,6 @@ static struct rte_mempool *growing_create(
 	}
 	(void)madvise(growing->memory, bytes, MADV_HUGEPAGE);
 	pthread_mutex_init(&growing->lock, NULL);
-	(void)rte_ring_init(&growing->free, name, slots, 0);
 	growing_describe(pool, growing, name, &each, buffers, socket);
 	rte_pktmbuf_pool_init(pool, &layout);
 	return pool;

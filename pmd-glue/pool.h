@@ -10,8 +10,8 @@
  *     as all caches can hold (POOL_ASIDE), so they never leave others without.
  *
  * I3. In memory of the process's own a buffer is made when none of those made is free. Before that,
- *     none of its pages are touched. A thread that finds none free makes some, under a lock that
- *     guards nothing else.
+ *     none of its pages are touched. A thread that finds none free makes some. Free ones are used
+ *     again in the order last in, first out, under one lock, which caches keep from being busy.
  */
 #ifndef PMD_GLUE_POOL_H
 #define PMD_GLUE_POOL_H
