@@ -143,6 +143,7 @@ static void nonblocking(int bytes, int mode, int early)
 		if (mode == MPIR_SYNCHRONOUS)
 			for (int i = 0; i < 20; i++)
 				CHECK(!A_test_send(&s));
+		together(); /* nobody receives before all have looked */
 		A_probe(2, left, context, &status);
 		CHECK(status.count == bytes && status.source == left && status.tag == 2);
 		A_post_recv(&r, &complete);
