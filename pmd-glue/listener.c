@@ -80,9 +80,12 @@ struct answer {
 static const char *answer_item(
 	struct answer *answer, const char *name, bool object, char *number, size_t size)
 {
-	struct level *level = &answer->levels[answer->depth - 1];
+	struct level *level;
 
-	if (answer->depth == 0 || !level->array)
+	if (answer->depth == 0)
+		return name;
+	level = &answer->levels[answer->depth - 1];
+	if (!level->array)
 		return name;
 	if (!level->begun) {
 		level->begun = true;

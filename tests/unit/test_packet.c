@@ -20,6 +20,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include <pmd-glue/eal.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/kernel.h>
 
@@ -756,7 +757,7 @@ static void xdp_open__carries_frames_in_one_piece(void **state)
 
 	(void)state;
 	need_namespace();
-	one = xdp_open("ptg0", 0);
+	one = eal_need() == 0 ? xdp_open("ptg0", 0) : NULL;
 	if (!one && !getenv("CI")) {
 		print_message("skipped: this kernel or this DPDK has no af_xdp\n");
 		skip();
