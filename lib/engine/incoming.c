@@ -16,6 +16,7 @@
 #include <engine/logging.h>
 
 #include <base/handle.h>
+#include <engine/amo.h>
 #include <engine/call.h>
 #include <engine/lists.h>
 #include <engine/tiers.h>
@@ -92,7 +93,8 @@ void notice_send(struct engine *engine, struct process to, const struct message_
 
 bool answer_granted(struct engine *engine, struct process to, const struct message_header *request)
 {
-	if (request->kind != MESSAGE_FETCH || request->requested <= COPIED_MAX)
+	if ((request->kind != MESSAGE_FETCH && request->kind != MESSAGE_LOAD) ||
+		request->requested <= COPIED_MAX || request->requested > AMO_BYTES_MAX)
 		return true;
 	return pool_reserve(&engine->copies, 1) &&
 	       (pool_taken(&engine->copies) < COPIES_SHARED ||

@@ -13,6 +13,8 @@
  *     Then DISABLED is logged, when messages accepted before have ended.
  * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes
  *     once. What it found is answered from a copy, which the answer owns.
+ * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: what comes later does not
+ *     change what it returns.
  */
 #include <engine/tiers.h>
 
@@ -554,6 +556,21 @@ static void store_answer(struct space *space, struct process to, uint16_t detail
 	notice_send(space->engine, to, &answer);
 }
 
+/* Sends the answer to a load or a fetch. */
+static void load_answer(struct space *space, struct operation *answer, uint16_t detail,
+	const struct message_header *header, const struct placement *placement)
+{
+	outgoing_send(space->engine, answer,
+		&(struct message_header){
+			.kind = MESSAGE_LOADED,
+			.space = space->number,
+			.detail = detail,
+			.value = placement->length,
+			.operation = header->operation,
+			.offset = placement->offset,
+		});
+}
+
 void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
 	enum tier_verdict verdict)
 {
@@ -657,15 +674,7 @@ static void amo_take(struct space *space, struct region *region, struct process 
 	unexpected_keep(space, region, kind, &account, start, false);
 	request_end(space, region, kind, TIER_OK, start, &account);
 	if (answer)
-		outgoing_send(space->engine, answer,
-			&(struct message_header){
-				.kind = MESSAGE_LOADED,
-				.space = space->number,
-				.detail = detail,
-				.value = placement->length,
-				.operation = header->operation,
-				.offset = placement->offset,
-			});
+		load_answer(space, answer, detail, header, placement);
 	else if (header->operation != 0)
 		store_answer(space, from, detail, placement->length, placement->offset,
 			header->operation);
@@ -775,11 +784,29 @@ void tiers_stored(struct engine *engine, struct operation *operation, enum trans
 			copy.remote);
 }
 
+/* T7. */
+static void load_take(struct space *space, struct region *region, struct process from,
+	struct process process, const struct message_header *header,
+	const struct placement *placement)
+{
+	const struct map memory = region_map(region, placement->offset, placement->length);
+	const uint64_t start = region_start(region, placement->offset);
+	struct operation *answer = answer_begin(space->engine, from, placement->length);
+	struct account account = account_of(process, header, placement);
+	uint16_t detail = answer_detail(space, region, false);
+
+	entry_use(space, region, placement);
+	map_copy_out(
+		&memory, 0, (void *)(uintptr_t)answer->message.memory.start, placement->length);
+	unexpected_keep(space, region, TIER_GET, &account, start, false);
+	request_end(space, region, TIER_GET, TIER_OK, start, &account);
+	load_answer(space, answer, detail, header, placement);
+}
+
 void tiers_load(struct space *space, struct process from, const struct message_header *header)
 {
-	struct message_header answer = {
-		.kind = MESSAGE_LOADED, .space = space->number, .operation = header->operation};
 	struct operation *operation;
+	uint16_t detail;
 	struct placement placement;
 	struct process process;
 	struct region *region;
@@ -796,14 +823,16 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 		return;
 	}
 	space_count(space, gets_received);
-	answer.detail = answer_detail(space, region, false);
-	answer.value = placement.length;
-	answer.offset = placement.offset;
+	if (header->requested <= AMO_BYTES_MAX) {
+		load_take(space, region, from, process, header, &placement);
+		return;
+	}
+	detail = answer_detail(space, region, false);
 	operation =
 		request_begin(space, OPERATION_SERVE, region, from, process, header, &placement);
 	list_append(&space->engine->serving, &operation->link);
 	operation->message.memory = region_map(region, placement.offset, placement.length);
-	outgoing_send(space->engine, operation, &answer);
+	load_answer(space, operation, detail, header, &placement);
 }
 
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why)

@@ -161,6 +161,7 @@ static void entries__without_truncation_are_passed_over_by_what_does_not_fit(voi
 	assert_int_equal(ack.mlength, 0);
 	assert_int_equal(ack.remote_offset, 101);
 	expect_taken(put(0, 5, 100, 0), target + 1);
+	expect_taken(put(0, 5, 101, 0), target + 2); /* nor does nothing, behind the end */
 }
 
 static void the_entry_that_is_found__decides(void **state)

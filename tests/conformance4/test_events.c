@@ -432,6 +432,29 @@ static void messages__that_were_sent_arrive_after_the_interface_closed(void **st
 	node_open(&here, 0, MATCHING);
 }
 
+/* A write after a read does not change what was read, nor a read after a write what was written. */
+static void messages__of_one_process_keep_the_order_of_small_data(void **state)
+{
+	enum { WHOLE = 1024, ROUNDS = 50 };
+	ptl_handle_md_t from = md_make(&here, source, BYTES, PTL_MD_EVENT_SUCCESS_DISABLE);
+	ptl_handle_md_t into =
+		md_make(&here, target, BYTES, PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_REPLY);
+	static unsigned char memory[WHOLE];
+
+	(void)state;
+	assert_true(here.limits.max_war_ordered_size >= WHOLE);
+	assert_true(here.limits.max_waw_ordered_size >= WHOLE);
+	entry_make(&there, memory, WHOLE, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE,
+		5, NULL);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		assert_ok(
+			PtlPut(from, i * WHOLE, WHOLE, PTL_NO_ACK_REQ, there.id, 0, 5, 0, NULL, 0));
+		assert_ok(PtlGet(into, i * WHOLE, WHOLE, there.id, 0, 5, 0, NULL));
+	}
+	expect_count(here.ct, ROUNDS, 0);
+	assert_memory_equal(target, source, ROUNDS * WHOLE);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -449,6 +472,7 @@ int main(void)
 		TEST(descriptors__without_a_queue_or_memory_count),
 		TEST(gets__that_are_shortened_leave_the_rest),
 		TEST(messages__that_were_sent_arrive_after_the_interface_closed),
+		TEST(messages__of_one_process_keep_the_order_of_small_data),
 	};
 #undef TEST
 

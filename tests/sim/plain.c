@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <engine/amo.h>
 
 /* --- events and counts */
 
@@ -529,7 +530,8 @@ struct plain_decision plain_request(struct plain *plain, struct process from,
 	entry->pending++;
 	entry->headers += (*message)->kept;
 	entry_use(plain, entry, decision.moved);
-	if (header->kind == MESSAGE_STORE && decision.moved <= here) {
+	if (header->kind == MESSAGE_STORE ? decision.moved <= here
+					  : header->requested <= AMO_BYTES_MAX) {
 		plain_ended(plain, *message, TIER_OK);
 		*message = NULL;
 	}

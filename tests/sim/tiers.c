@@ -217,21 +217,28 @@ static struct flight *flight_find(struct tier_program *program, const void *name
 	return NULL;
 }
 
+/* Keeps what a load finds now. Returns true if a message in progress may change it meanwhile. */
+static bool load_expect(struct tier_program *program, struct call_task *task)
+{
+	const struct plain_decision *decision = &task->decision;
+	bool tainted = flights_taint(program, decision->start, decision->moved, false);
+
+	task->tainted |= tainted;
+	program->node->writes |= tainted;
+	task->expected = report_memory(malloc(decision->moved + 1));
+	if (decision->moved > 0)
+		memcpy(task->expected, program->shadow + arena_offset(program, decision->start),
+			decision->moved);
+	return tainted;
+}
+
 static void flight_begin(
 	struct tier_program *program, const void *name, struct call_task *task, bool store)
 {
 	const struct plain_decision *decision = &task->decision;
-	bool tainted = flights_taint(program, decision->start, decision->moved, store);
+	bool tainted = store ? flights_taint(program, decision->start, decision->moved, true)
+			     : load_expect(program, task);
 
-	task->tainted |= tainted && !store;
-	program->node->writes |= tainted && !store;
-	if (!store) {
-		task->expected = report_memory(malloc(decision->moved + 1));
-		if (decision->moved > 0)
-			memcpy(task->expected,
-				program->shadow + arena_offset(program, decision->start),
-				decision->moved);
-	}
 	for (unsigned i = 0; i < FLIGHTS; i++)
 		if (!program->flights[i].task) {
 			program->flights[i] = (struct flight){
@@ -363,6 +370,8 @@ void __wrap_tiers_load(
 		task->decision = plain_request(&program->plain, from, header, 0, &message);
 	if (message) /* its data is copied from now on */
 		flight_begin(program, message, task, false);
+	else if (task && task->decision.verdict == TIER_OK) /* or at once */
+		load_expect(program, task);
 	__real_tiers_load(space, from, header);
 	if (!message)
 		return;

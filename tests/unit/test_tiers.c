@@ -485,10 +485,32 @@ static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state
 	rig_news(target->space, target->queue, TIER_PUT);
 }
 
+/* A load of little is answered from a copy, so that its answer stays what it was. */
+static void load__of_little_is_answered_from_a_copy(void **state)
+{
+	struct target *target = *state;
+	struct message_header header = request(MESSAGE_LOAD, 1024);
+	struct fake_sent *sent;
+
+	memcpy(target->memory, data, sizeof(data));
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	header.offset = 14;
+	arrive(&header);
+	assert_int_equal(rig_news(target->space, target->queue, TIER_GET).moved, 50);
+	memset(target->memory, 0, sizeof(data));
+	sent = fake_next();
+	assert_int_equal(sent->header.kind, MESSAGE_LOADED);
+	assert_int_equal(sent->header.value, 50);
+	assert_int_equal(sent->length, 50);
+	assert_memory_equal(sent->data, data + 14, 50);
+	fake_finish(sent, TRANSPORT_OK);
+	rig_no_event(target->space, target->queue);
+}
+
 static void load__is_answered_with_data_and_logged_when_that_has_left(void **state)
 {
 	struct target *target = *state;
-	struct message_header header = request(MESSAGE_LOAD, 100);
+	struct message_header header = request(MESSAGE_LOAD, 1025);
 	struct fake_sent *sent;
 
 	memcpy(target->memory, data, sizeof(data));
@@ -517,7 +539,7 @@ static void entry__that_wants_no_acknowledgement_says_only_that(void **state)
 static void question__is_answered_unless_the_answer_is_on_its_way(void **state)
 {
 	struct target *target = *state;
-	struct message_header header = request(MESSAGE_LOAD, 8);
+	struct message_header header = request(MESSAGE_LOAD, 1025);
 	struct fake_sent *sent;
 
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
@@ -744,6 +766,7 @@ int main(void)
 		test(control__keeps_places_for_the_ends_of_what_it_has_accepted),
 		test(control__is_lost_when_events_that_cannot_be_refused_fill_the_queue),
 		test(queue__that_is_full_loses_its_oldest_events_and_says_so),
+		test(load__of_little_is_answered_from_a_copy),
 		test(load__is_answered_with_data_and_logged_when_that_has_left),
 		test(entry__that_wants_no_acknowledgement_says_only_that),
 		test(question__is_answered_unless_the_answer_is_on_its_way),

@@ -426,7 +426,7 @@ static void load__leaves_a_header(void **state)
 		.space = 4,
 		.uid = RIG_UID,
 		.match_bits = 1,
-		.requested = 10,
+		.requested = 1025, /* no longer from a copy */
 		.operation = 0x700000003};
 	struct fake_sent *sent;
 
@@ -436,7 +436,7 @@ static void load__leaves_a_header(void **state)
 	append(target, (struct rig_tier){.bits = 1, .flags = ATTACHMENT_ONCE});
 	no_event(target);
 	fake_finish(sent, TRANSPORT_OK);
-	assert_int_equal(news(target, TIER_GET_KEPT).moved, 10);
+	assert_int_equal(news(target, TIER_GET_KEPT).moved, sizeof(target->memory));
 	news(target, TIER_UNLINK);
 	no_event(target);
 }
