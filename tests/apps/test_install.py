@@ -24,6 +24,51 @@ add_executable(static hello.cpp)
 target_link_libraries(static postern::static)
 """
 
+# A message of Portals 4 to the process itself, while the library of Portals 3 is open as well.
+BOTH = r"""#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <portals4.h>
+
+int main(void)
+{
+	void *other = dlopen("libpostern.so.0", RTLD_NOW | RTLD_LOCAL);
+	char inbox[8] = "", greeting[8] = "4 and 3";
+	ptl_handle_ni_t ni;
+	uint64_t interface[4];
+	ptl_handle_ct_t count;
+	ptl_handle_md_t md;
+	ptl_handle_le_t entry;
+	ptl_pt_index_t portal;
+	ptl_process_t self;
+	ptl_ct_event_t seen;
+	int (*init)(int *), (*open)(ptl_interface_t, ptl_pid_t, void *, void *, void *), interfaces;
+
+	*(void **)&init = other ? dlsym(other, "PtlInit") : NULL;
+	*(void **)&open = other ? dlsym(other, "PtlNIInit") : NULL;
+	if (!init || !open || init(&interfaces) != 0 || open(0, 7, NULL, NULL, interface) != 0)
+		return 1;
+	if (PtlInit() != PTL_OK || PtlNIInit(1, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL,
+		PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK || PtlGetPhysId(ni, &self) != PTL_OK ||
+		PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &portal) != PTL_OK ||
+		PtlCTAlloc(ni, &count) != PTL_OK)
+		return 2;
+	ptl_le_t le = {.start = inbox, .length = sizeof(inbox), .ct_handle = count, .uid = PTL_UID_ANY,
+		.options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM};
+	ptl_md_t from = {.start = greeting, .length = sizeof(greeting), .eq_handle = PTL_EQ_NONE,
+		.ct_handle = PTL_CT_NONE};
+	if (PtlLEAppend(ni, portal, &le, PTL_PRIORITY_LIST, NULL, &entry) != PTL_OK ||
+		PtlMDBind(ni, &from, &md) != PTL_OK ||
+		PtlPut(md, 0, sizeof(greeting), PTL_NO_ACK_REQ, self, portal, 0, 0, NULL, 0) != PTL_OK ||
+		PtlCTWait(count, 1, &seen) != PTL_OK)
+		return 3;
+	puts(inbox);
+	PtlNIFini(ni);
+	PtlFini();
+	return 0;
+}
+"""
+
 
 class Install(programs.Case):
     @classmethod
@@ -65,10 +110,11 @@ class Install(programs.Case):
         return re.findall(r"\(NEEDED\).*\[(.*)\]", self.shell("readelf", "-d", program))
 
     def test_what_is_installed(self):
-        for path in ("include/portals.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "bin/postern-sim", "share/man/man1/postern-perf.1",
+        for path in ("include/portals.h", "include/portals4.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "bin/postern-sim", "share/man/man1/postern-perf.1",
                      "share/man/man3/PtlPut.3", "share/man/man7/postern.7"):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
-        for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc",
+        for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc", "libportals.so",
+                     "libportals.so.4", "pkgconfig/portals4.pc",
                      "cmake/postern/postern-config.cmake", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
 
@@ -87,14 +133,23 @@ class Install(programs.Case):
             with open(os.path.join(SOURCE, "debian", "libpostern-dev.examples"), encoding="utf-8") as file:
                 self.assertTrue(fnmatch.fnmatch(os.path.relpath(example, SOURCE), file.read().strip()), example)
 
-    def test_the_package_knows_every_function(self):
-        with open(os.path.join(SOURCE, "lib/p3/postern.map"), encoding="utf-8") as file:
-            versions = re.findall(r"^(\w+) \{(.*?)^\}", file.read(), re.MULTILINE | re.DOTALL)
-        with open(os.path.join(SOURCE, "debian/libpostern0.symbols"), encoding="utf-8") as file:
-            known = file.read()
-        for version, stanza in versions:
-            functions = re.findall(r"^\t(\w+);", stanza, re.MULTILINE)
-            self.assertEqual(re.findall(rf"^ (\w+)@{version} ", known, re.MULTILINE), [version, *sorted(functions)])
+    def test_the_packages_know_every_function(self):
+        for source, package in (("lib/p3/postern.map", "libpostern0"), ("lib/p4/portals4.map", "libportals4")):
+            with open(os.path.join(SOURCE, source), encoding="utf-8") as file:
+                versions = re.findall(r"^(\w+) \{(.*?)^\}", file.read(), re.MULTILINE | re.DOTALL)
+            with open(os.path.join(SOURCE, "debian", package + ".symbols"), encoding="utf-8") as file:
+                known = file.read()
+            self.assertTrue(versions, source)
+            for version, stanza in versions:
+                functions = re.findall(r"^\t(\w+);", stanza, re.MULTILINE)
+                self.assertEqual(re.findall(rf"^ (\w+)@{version} ", known, re.MULTILINE), [version, *sorted(functions)])
+
+    def test_portals_4_has_every_function_of_its_header(self):
+        with open(os.path.join(self.prefix, "include/portals4.h"), encoding="utf-8") as file:
+            declared = set(re.findall(r"^PTL_API [^;(]*?(Ptl\w+)\(", file.read(), re.MULTILINE))
+        self.assertEqual(len(declared), 53)
+        names = self.shell("nm", "-D", "--defined-only", os.path.join(self.lib, "libportals.so.4"))
+        self.assertEqual(set(re.findall(r" T (\w+)", names)), declared)
 
     def test_programs_use_the_library_that_is_installed(self):
         for name in ("postern-console", "postern-info", "postern-perf", "postern-ping"):
@@ -116,6 +171,14 @@ class Install(programs.Case):
         if shutil.which("c++"):
             self.shell("c++", "-std=c++20", "-Wall", "-Werror", "hello.cpp", "-o", "hello-cpp", *flags)
             self.expect_hello("./hello-cpp")
+
+    def test_portals_4_beside_portals_3_in_one_process(self):
+        with open(os.path.join(self.directory, "both.c"), "w", encoding="utf-8") as file:
+            file.write(BOTH)
+        flags = self.flags("--cflags", "--libs", package="portals4")
+        self.shell("cc", "-Wall", "-Wextra", "-Werror", "both.c", "-o", "both", *flags, "-ldl")
+        self.assertIn("libportals.so.4", self.needed("both"))
+        self.assertEqual(self.shell("./both", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:both;loop:both").strip(), "4 and 3")
 
     def test_the_abstract_device_is_compiled_with_an_api(self):
         path = os.path.join(self.prefix, "share/postern/adi")
