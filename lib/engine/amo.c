@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <complex.h>
+#include <fenv.h>
 #include <string.h>
 
 /* An element. Not all bytes of a long double are its value; those that are not stay what they
@@ -206,25 +207,45 @@ static void element_change_apart(const struct map *target, uint64_t offset, unsi
 	map_vector_copy_in(target->vector, target->start + offset, &becomes, size);
 }
 
+static void elements_change(const struct map *target, uint64_t offset, unsigned size,
+	struct change *change, const void *source, void *old, uint64_t bytes)
+{
+	union element was = {.bytes = {0}};
+
+	for (uint64_t done = 0; done + size <= bytes; done += size) {
+		uint64_t run;
+		void *at = map_run(target, offset + done, &run);
+
+		memcpy(&change->source, (const char *)source + done, size);
+		if (run >= size)
+			element_change(at, size, change, &was);
+		else
+			element_change_apart(target, offset + done, size, change, &was);
+		if (old)
+			memcpy((char *)old + done, &was, size);
+	}
+}
+
+/* A4. */
+static bool type_has_exceptions(unsigned type)
+{
+	return types[type].operations != OF_INTEGERS;
+}
+
 void amo_apply(const struct map *target, uint64_t offset, unsigned operation, unsigned type,
 	const void *source, const void *operand, void *old, uint64_t bytes)
 {
 	unsigned size = types[type].size;
 	struct change change = {.apply = types[type].apply, .operation = operation};
-	union element was = {.bytes = {0}};
+	fenv_t environment;
 
 	if (amo_has_operand(operation))
 		memcpy(&change.operand, operand, size);
-	for (uint64_t done = 0; done + size <= bytes; done += size) {
-		uint64_t run;
-		void *at = map_run(target, offset + done, &run);
-
-		memcpy(&change.source, (const char *)source + done, size);
-		if (run >= size)
-			element_change(at, size, &change, &was);
-		else
-			element_change_apart(target, offset + done, size, &change, &was);
-		if (old)
-			memcpy((char *)old + done, &was, size);
+	if (type_has_exceptions(type)) {
+		feholdexcept(&environment);
+		elements_change(target, offset, size, &change, source, old, bytes);
+		fesetenv(&environment);
+	} else {
+		elements_change(target, offset, size, &change, source, old, bytes);
 	}
 }

@@ -8,6 +8,8 @@
  * A2. Integers wrap. Logical results are 0 or 1. A comparison with a NaN is false, as in C: so a
  *     NaN that comes changes nothing by MIN and MAX, and none that is there is replaced.
  * A3. Operation and type are checked by amo_is_valid() before they come to amo_apply().
+ * A4. Floating-point exceptions of an operation neither trap nor leave flags: its values are a
+ *     peer's, and the thread may be the program's, which has its own wishes.
  */
 #ifndef ENGINE_AMO_H
 #define ENGINE_AMO_H

@@ -2,6 +2,7 @@
 /* test_amo.c - atomic memory operations: each on each type, against an oracle that reckons in the
  * widest types; elements that lie anywhere; and together with the processor's own. */
 #include <complex.h>
+#include <fenv.h>
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
@@ -450,6 +451,37 @@ static void amo_apply__leaves_bytes_that_are_no_value(void **state)
 			assert_int_equal(bytes[i], 0x77);
 }
 
+/* A4. A trap would end the program. */
+static void amo_apply__neither_traps_nor_leaves_flags(void **state)
+{
+	static union {
+		float real;
+		double twice;
+		long double wide;
+		double complex pair;
+	} memory;
+	const struct map map = map_of_piece(&memory, sizeof(memory));
+	const float single = FLT_MAX;
+	const double most = DBL_MAX, nan_value = NAN, signalling = __builtin_nans("");
+	const long double wide = LDBL_MAX;
+	const double complex pair = CMPLX(DBL_MAX, DBL_MAX);
+
+	(void)state;
+	feclearexcept(FE_ALL_EXCEPT);
+	feenableexcept(FE_ALL_EXCEPT);
+	memory.real = single;
+	amo_apply(&map, 0, AMO_SUM, AMO_FLOAT, &single, NULL, NULL, sizeof(single));
+	memory.twice = most;
+	amo_apply(&map, 0, AMO_MAX, AMO_DOUBLE, &nan_value, NULL, NULL, sizeof(most));
+	amo_apply(&map, 0, AMO_SUM, AMO_DOUBLE, &signalling, NULL, NULL, sizeof(most));
+	memory.wide = wide;
+	amo_apply(&map, 0, AMO_PROD, AMO_LONG_DOUBLE, &wide, NULL, NULL, sizeof(wide));
+	memory.pair = pair;
+	amo_apply(&map, 0, AMO_PROD, AMO_DOUBLE_COMPLEX, &pair, NULL, NULL, sizeof(pair));
+	fedisableexcept(FE_ALL_EXCEPT);
+	assert_int_equal(fetestexcept(FE_ALL_EXCEPT), 0);
+}
+
 /* A1: two threads, one by amo_apply(), the other by the processor's own. */
 #define TIMES 200000
 
@@ -498,6 +530,7 @@ int main(void)
 		cmocka_unit_test(amo_apply__takes_all_whole_elements),
 		cmocka_unit_test(amo_apply__compares_with_nan_as_c_does),
 		cmocka_unit_test(amo_apply__leaves_bytes_that_are_no_value),
+		cmocka_unit_test(amo_apply__neither_traps_nor_leaves_flags),
 		cmocka_unit_test(amo_apply__is_atomic_beside_the_processors_own),
 	};
 
