@@ -850,10 +850,10 @@ static unsigned switch_turn(struct switch_state *state)
 			look_answer(state, look);
 	}
 	work = switch_inward(state);
+	/* First, because answers for ended processes are held, too. */
+	switch_push(state);
 	if (state->held_count == 0)
 		work += switch_outward(state);
-	else
-		switch_push(state);
 	return work;
 }
 

@@ -668,6 +668,25 @@ static void farewell_check(struct rte_mbuf *answer, const struct port *asker)
 	rte_pktmbuf_free(answer);
 }
 
+/* A process sends a frame and ends. Returns a frame of the far node for its life. */
+static struct claim life_end(void)
+{
+	struct port *dying = open_user(5, NOBODY);
+	struct claim own = honest(dying, FAR_NID, 1);
+
+	own.life = 1234;
+	port_send(dying, claim_make(dying, &own, 1));
+	expect(far, 1);
+	port_close(dying);
+	return (struct claim){.nid = FAR_NID,
+		.pid = 1,
+		.life = 99,
+		.to_nid = NID,
+		.to_pid = 5,
+		.to_life = 1234,
+		.kind = MESSAGE_PUT};
+}
+
 /* W6. */
 static void switch_run__answers_for_a_process_that_has_ended(void **state)
 {
@@ -678,19 +697,7 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	(void)state;
 	begin();
 	one = open_as(1);
-	dying = open_user(5, NOBODY);
-	own = honest(dying, FAR_NID, 1);
-	own.life = 1234;
-	port_send(dying, claim_make(dying, &own, 1));
-	expect(far, 1);
-	port_close(dying);
-	others = (struct claim){.nid = FAR_NID,
-		.pid = 1,
-		.life = 99,
-		.to_nid = NID,
-		.to_pid = 5,
-		.to_life = 1234,
-		.kind = MESSAGE_PUT};
+	others = life_end();
 	farewell_check(farewell_of(far, &others), far);
 	/* To a process of this machine as well. What it sent before went out (W5). */
 	others.nid = NID;
@@ -710,6 +717,41 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	expect(dying, 7);
 	assert_int_equal(look().farewells, told);
 	port_close(dying);
+	port_close(one);
+	end();
+}
+
+/* A peer that goes on sending to a life that is over keeps nobody of this node from sending. */
+static void switch_run__sends_while_it_answers_for_ended_processes(void **state)
+{
+	const unsigned asked = 512; /* bursts of the switch's */
+	struct claim own, others;
+	struct port *one;
+	struct rte_mbuf *frame;
+	bool come = false;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	others = life_end();
+	farewell_check(farewell_of(far, &others), far);
+	own = honest(one, FAR_NID, 1);
+	settle(one, &own, far);
+	switch_stop(the_switch);
+	pthread_join(thread, NULL);
+	while (port_receive(far, &frame, 1) != 0)
+		rte_pktmbuf_free(frame);
+	for (unsigned n = 0; n < asked; n++)
+		port_send(far, claim_make(far, &others, 0));
+	port_send(one, claim_make(one, &own, 8));
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	for (unsigned answers = 0; !come; answers++) {
+		frame = port_take(far);
+		assert_non_null(frame);
+		come = frame_carries(frame, 8);
+		rte_pktmbuf_free(frame);
+		assert_true(answers < asked / 2);
+	}
 	port_close(one);
 	end();
 }
@@ -841,6 +883,7 @@ int main(void)
 		cmocka_unit_test(
 			switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
 		cmocka_unit_test(switch_run__answers_for_a_process_that_has_ended),
+		cmocka_unit_test(switch_run__sends_while_it_answers_for_ended_processes),
 		cmocka_unit_test(switch_run__hangs_up_on_the_silent),
 		cmocka_unit_test(switch_run__limits_the_processes_of_a_user),
 		cmocka_unit_test(gate_receive__calls_a_switch_that_was_started_again),
