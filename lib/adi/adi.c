@@ -8,6 +8,7 @@
  */
 #include <postern-adi.h>
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +94,7 @@ static struct {
 	 * which one is open. */
 	uint32_t *here;
 	uint32_t barrier, open;
-} adi;
+} adi = {.job = {.socket = -1}};
 
 /* --- the end of all */
 
@@ -126,7 +127,7 @@ API void adi_abort(int code)
 		ending = true;
 		job_abort(&adi.job, code);
 		/* A launcher kills this process, too. */
-		if (adi.job.socket > 0)
+		if (adi.job.socket >= 0)
 			nanosleep(&second, NULL);
 		if (adi.job.listed && adi.messages) {
 			for (uint32_t rank = 0; rank < adi.job.size; rank++)
@@ -191,7 +192,7 @@ static struct adi_result result_of(uint64_t bits, uint64_t bytes, int error)
 	return (struct adi_result){
 		.source = (int)(bits >> TAG_BITS & ((1u << RANK_BITS) - 1)),
 		.tag = (int)(bits & ((UINT32_C(1) << TAG_BITS) - 1)),
-		.bytes = (int)bytes,
+		.bytes = bytes < INT_MAX ? (int)bytes : INT_MAX,
 		.error = error,
 	};
 }

@@ -4,6 +4,7 @@
 an exit code, or with a rank that was killed."""
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,8 +15,8 @@ POSTERN_RUN, PROGRAM = sys.argv.pop(1), sys.argv.pop(1)
 TIMEOUT = 100
 
 
-def run(*words, **settings):
-    return subprocess.run(words, env={**os.environ, **settings}, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+def run(*words, stdin=None, **settings):
+    return subprocess.run(words, stdin=stdin, env={**os.environ, **settings}, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
 class Jobs(unittest.TestCase):
@@ -56,6 +57,16 @@ class Jobs(unittest.TestCase):
         self.assertEqual(codes, [0, 0], ends)
         codes, ends = self.listed("abort", "9")
         self.assertEqual(codes, [9, 9], ends)
+
+    def test_a_send_before_the_start_is_named(self):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            done = run(PROGRAM, "early", stdin=theirs)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertIn("a send before A_INIT", done.stderr)
+            ours.setblocking(False)
+            # Without a launcher nobody is told.
+            self.assertRaises(BlockingIOError, ours.recv, 100)
 
     def test_a_wrong_list_is_named(self):
         done = run(PROGRAM, PTL_ADI_HOSTS="7:1000;7:1001", PTL_ADI_RANK="0")

@@ -5,7 +5,7 @@
  * its left one; alone it is both.
  * Covers: lib/adi/adi.c.
  *
- * With an argument it does something else: abort N, die, end.
+ * With an argument it does something else: abort N, die, early, end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -387,6 +387,11 @@ int main(int argc, char **argv)
 {
 	static const int lengths[] = {0, 1, 1000, 4096, 4097, LONG - 1};
 
+	if (argc > 1 && strcmp(argv[1], "early") == 0) {
+		Request s = request(MPIR_SEND, 0, 1, NULL, 0, 1);
+
+		A_post_send(&s);
+	}
 	A_INIT(&argc, &argv);
 	A_mysize(&size);
 	A_myrank(&rank);
