@@ -78,10 +78,8 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 }
 
 /* A message has come for a receive: what its event says of it. */
-static void receive_matched(
-	struct messages *messages, struct transfer *message, const struct news *news)
+static void receive_matched(struct transfer *message, const struct news *news)
 {
-	messages->posted--;
 	message->acknowledged = true;
 	message->peer = news->peer;
 	message->bits = news->bits;
@@ -92,19 +90,27 @@ static void receive_matched(
 		message->length = news->requested;
 }
 
+/* M6. A receive that fetches counts as posted until it has its data. */
+static void receive_finish(
+	struct messages *messages, struct transfer *message, enum transfer_result result)
+{
+	messages->posted--;
+	messages_finish(messages, message, result);
+}
+
 static void receive_fail(
 	struct messages *messages, struct transfer *message, enum tier_verdict verdict)
 {
 	message->length = 0;
 	peer_lose(messages, message->peer, verdict);
-	messages_finish(messages, message, TRANSFER_FAILED);
+	receive_finish(messages, message, TRANSFER_FAILED);
 }
 
 void receive_placed(struct messages *messages, struct transfer *message, const struct news *news)
 {
-	receive_matched(messages, message, news);
+	receive_matched(message, news);
 	if (news->verdict == TIER_OK)
-		messages_finish(messages, message, message->result);
+		receive_finish(messages, message, message->result);
 	else
 		receive_fail(messages, message, news->verdict);
 }
@@ -129,7 +135,7 @@ void receive_kept(struct messages *messages, struct transfer *message, const str
 {
 	bool here;
 
-	receive_matched(messages, message, news);
+	receive_matched(message, news);
 	credit_count(messages, message->peer);
 	if (news->verdict != TIER_OK) {
 		receive_fail(messages, message, news->verdict);
@@ -140,7 +146,7 @@ void receive_kept(struct messages *messages, struct transfer *message, const str
 		memcpy(message->buffer, (const void *)(uintptr_t)news->start, message->length);
 	message->kept = !here;
 	if (here && !(news->value & VALUE_SYNCHRONOUS))
-		messages_finish(messages, message, message->result);
+		receive_finish(messages, message, message->result);
 	else
 		fetch_post(messages, message, here ? 0 : message->length);
 }
@@ -156,7 +162,7 @@ void receive_fetched(struct messages *messages, struct transfer *message, const 
 		receive_fail(messages, message,
 			news->verdict != TIER_OK ? news->verdict : TIER_OPERATION);
 	} else {
-		messages_finish(messages, message, message->result);
+		receive_finish(messages, message, message->result);
 	}
 }
 

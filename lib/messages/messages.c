@@ -218,7 +218,8 @@ static void word_heard(struct messages *messages, const struct news *news)
 
 	if (news->value >> MESSAGES_WORD == WORD_USER)
 		messages->options.told(messages->options.owner, news->peer, word);
-	else if (word > peer->credited && word <= peer->kept + peer->flying)
+	else if (news->value >> MESSAGES_WORD == WORD_CREDIT && word > peer->credited &&
+		 word <= peer->kept + peer->flying)
 		peer->credited = word;
 }
 

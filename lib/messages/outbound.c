@@ -20,14 +20,15 @@ static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
 
 	if (to->chunk_count == CHUNKS_MAX)
 		return NULL;
-	chunk = malloc(sizeof(*chunk) + bytes);
+	/* Zeros: the peer may read what no message has been copied to. */
+	chunk = calloc(1, sizeof(*chunk) + bytes);
 	if (!chunk)
 		return NULL;
-	*chunk = (struct chunk){.kind = ITEM_CHUNK,
-		.peer = peer,
-		.name = NAME_CHUNK | to->chunk_count,
-		.next = to->chunks,
-		.free = UINT64_MAX};
+	chunk->kind = ITEM_CHUNK;
+	chunk->peer = peer;
+	chunk->name = NAME_CHUNK | to->chunk_count;
+	chunk->next = to->chunks;
+	chunk->free = UINT64_MAX;
 	for (uint32_t i = 0; i < CHUNK_SLOTS; i++)
 		chunk->slots[i] = (struct slot){.kind = ITEM_SLOT, .index = i, .chunk = chunk};
 	wish.bits = chunk->name;
@@ -252,6 +253,15 @@ void send_acknowledged(struct messages *messages, struct transfer *message, cons
 	send_settle(messages, message, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
 }
 
+static enum transfer_result fetch_result(
+	struct messages *messages, uint32_t peer, const struct news *news)
+{
+	if (news->verdict == TIER_OK)
+		return TRANSFER_DONE;
+	peer_lose(messages, peer, news->verdict);
+	return TRANSFER_FAILED;
+}
+
 void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news)
 {
 	uint64_t index = news->offset / messages->options.eager;
@@ -261,11 +271,11 @@ void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct 
 		return;
 	slot = &chunk->slots[index];
 	slot->fetched = true;
-	slot_settle(messages, slot, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+	slot_settle(messages, slot, fetch_result(messages, chunk->peer, news));
 }
 
 void send_fetched(struct messages *messages, struct transfer *message, const struct news *news)
 {
 	message->fetched = true;
-	send_settle(messages, message, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+	send_settle(messages, message, fetch_result(messages, message->peer, news));
 }

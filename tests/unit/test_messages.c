@@ -18,6 +18,7 @@
 #include <base/random.h>
 #include <host/inspection.h>
 #include <messages/state.h>
+#include <wire/message.h>
 
 #define EAGER   1024
 #define LONG    100000
@@ -282,6 +283,100 @@ static void words_are_told(void **state)
 	assert_int_equal(words_told[0], 0x123456789abcde);
 }
 
+/* M6. */
+static void a_receive_that_fetches_counts_as_posted(void **state)
+{
+	static char got[LONG], sent[LONG];
+	struct letter out, in;
+
+	(void)state;
+	send(&out, 0, 1, sent, LONG, false);
+	settle(nothing_flies, ends[0]);
+	receive(&in, 1, 1, 0, got, LONG);
+	assert_int_equal(ends[1]->posted, 1);
+	while (!in.message.acknowledged)
+		messages_progress(ends[1]);
+	assert_int_equal(ends[1]->posted, 1 - in.done);
+	letter_settle(&in);
+	assert_int_equal(ends[1]->posted, 0);
+}
+
+static bool probe_found(void *context)
+{
+	return ((const struct probe *)context)->found;
+}
+
+/* End 1 stores to the side Portal of end 0, or loads from it, what it likes. */
+static void forge(const struct move move, const struct call_line line)
+{
+	struct probe probe = {.kind = ITEM_PROBE};
+	struct call_line named = line;
+
+	named.user = item_name(&probe);
+	assert_int_equal(
+		front_visit(&front, &ends[1]->visit, ends[1]->handle, HANDLE_INTERFACE, -1), 0);
+	call_post(ends[1], move, named, 0);
+	visit_leave(&ends[1]->visit);
+	settle(probe_found, &probe);
+}
+
+static void forge_word(uint64_t kind, uint64_t word)
+{
+	const struct move move = {.portal = PORTAL_SIDE,
+		.match_bits = BITS_TOLD,
+		.value = kind << MESSAGES_WORD | word};
+
+	forge(move, (struct call_line){.message = MESSAGE_STORE, .want = WANT_EVENT});
+}
+
+/* Returns the first byte that came; -1: none. */
+static int forge_fetch(uint64_t name, uint64_t offset)
+{
+	static char got[EAGER];
+	const struct move move = {.portal = PORTAL_SIDE, .match_bits = name, .offset = offset};
+
+	memset(got, -1, sizeof(got));
+	forge(move,
+		(struct call_line){
+			.local = (uintptr_t)got, .length = sizeof(got), .message = MESSAGE_LOAD});
+	return got[0];
+}
+
+static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(void **state)
+{
+	static const uint64_t credits[] = {0, 2, UINT64_MAX >> (64 - MESSAGES_WORD)};
+	struct letter out, in;
+	char got[8];
+
+	(void)state;
+	send(&out, 0, 1, "one", 4, true);
+	settle(nothing_flies, ends[0]);
+	for (unsigned i = 0; i < 3; i++)
+		forge_word(WORD_CREDIT, credits[i]);
+	forge_word(WORD_USER + 1, 1);
+	forge_word(255, 1);
+	assert_int_equal(ends[0]->peers[1].credited, 0);
+	forge_word(WORD_CREDIT, 1);
+	forge_word(WORD_CREDIT, 0);
+	assert_int_equal(ends[0]->peers[1].credited, 1);
+	/* Names that are not there, a slot that is free, and what lies behind the last. */
+	assert_int_equal(forge_fetch(0, 0), -1);
+	assert_int_equal(forge_fetch(NAME_CHUNK | 1, 0), -1);
+	assert_int_equal(forge_fetch(BITS_TOLD, 0), -1);
+	assert_int_equal(forge_fetch(NAME_CHUNK, EAGER * CHUNK_SLOTS), -1);
+	assert_int_equal(forge_fetch(NAME_CHUNK, UINT64_MAX), -1);
+	assert_int_equal(forge_fetch(NAME_CHUNK, EAGER), 0);
+	assert_int_equal(out.done, 0);
+	/* Its own message, before a receive takes it: the peer has it still. */
+	assert_int_equal(forge_fetch(NAME_CHUNK, 0), 'o');
+	letter_settle(&out);
+	receive(&in, 1, 1, 0, got, sizeof(got));
+	letter_settle(&in);
+	assert_string_equal(got, "one");
+	settle(nothing_pends, ends[0]);
+	each_length_arrives__posted_or_not_synchronous_or_not(state);
+}
+
 #define MANY 3000
 
 /* Sends MANY messages that nobody waits for, then receives them all, in order. */
@@ -464,6 +559,8 @@ int main(void)
 		TEST(a_probe_finds_the_message_that_a_receive_then_gets),
 		TEST(a_receive_is_cancelled_until_it_matches),
 		TEST(words_are_told),
+		TEST(a_receive_that_fetches_counts_as_posted),
+		TEST(a_peer_that_forges_words_and_fetches_harms_only_its_own_messages),
 		TEST(receives_beyond_the_table_wait_in_order),
 		TEST(random_messages_match_as_the_oracle_says),
 		cmocka_unit_test(memory_for_unexpected_messages_may_end),
