@@ -680,6 +680,48 @@ static void fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done
 	assert_true(target->rig->engine->copies.made <= COPIES_CHUNK);
 }
 
+/* The greedy peer's requests would use up the last quarter of the copies; another peer's are
+ * answered, and so are those that need no copy. */
+static void copies__of_a_peer_that_has_its_share_are_left_to_others(void **state)
+{
+	struct target *target = *state;
+	static char words[AMO_BYTES_MAX];
+	static const char ones[COPIED_MAX + 1];
+	const struct process other = {RIG_PEER.nid + 1, RIG_PEER.pid};
+	struct message_header load = request(MESSAGE_LOAD, COPIED_MAX + 1);
+	struct pool *copies = &target->rig->engine->copies;
+	unsigned made;
+
+	rig_append(target->space, &(struct rig_tier){.start = words,
+					  .length = sizeof(words),
+					  .bits = 5,
+					  .log = ~0u,
+					  .options = BOTH});
+	fake_share_spent(RIG_PEER);
+	arrive(&load); /* there are copies for all */
+	expect_answer(MESSAGE_LOADED, TIER_OK, 0, COPIED_MAX + 1, 0);
+	made = copies->made;
+	copies->made = COPIES_MAX; /* as if all others were in use */
+	arrive(&load);
+	expect_answer(MESSAGE_LOADED, TIER_DROPPED, 0, 0, 0);
+	arrive_amo(MESSAGE_FETCH, AMO_SUM, AMO_INT8, ones, sizeof(ones));
+	expect_answer(MESSAGE_LOADED, TIER_DROPPED, 0, 0, 0);
+	assert_int_equal(rig_counter(target->space, dropped_no_memory_operation), 2);
+	arrive_amo(MESSAGE_FETCH, AMO_SUM, AMO_INT8, ones, COPIED_MAX);
+	expect_answer(MESSAGE_LOADED, TIER_OK, 0, COPIED_MAX, 0);
+	load.requested = AMO_BYTES_MAX + 1;
+	arrive(&load);
+	expect_answer(MESSAGE_LOADED, TIER_OK, 0, AMO_BYTES_MAX, 0);
+	load.requested = AMO_BYTES_MAX;
+	fake_deliver(other, &load, NULL, 0);
+	assert_int_equal(fake_next()->header.detail, TIER_OK);
+	copies->left = 0; /* and now they are */
+	fake_deliver(other, &load, NULL, 0);
+	assert_int_equal(fake_next()->header.detail, TIER_DROPPED);
+	copies->left = made - 1;
+	copies->made = made;
+}
+
 static void fetch__of_one_element_has_its_operand_before_its_source(void **state)
 {
 	struct target *target = *state;
@@ -774,6 +816,7 @@ int main(void)
 		test(rank__must_be_that_of_the_sender),
 		test(counter__is_set_added_to_and_freed),
 		test(fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done),
+		test(copies__of_a_peer_that_has_its_share_are_left_to_others),
 		test(fetch__of_one_element_has_its_operand_before_its_source),
 		test(atomics__of_hostile_peers_are_counted_and_have_no_effect),
 	};
