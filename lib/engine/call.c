@@ -231,8 +231,8 @@ static struct operation *call_find(
 	return operation;
 }
 
-/* What an answer says became of the call: nothing but what a target may say, so that a load ends in
- * its event whatever it hears. */
+/* The verdict of an answer: one that a target may give, so that a load ends in its event whatever
+ * it hears. */
 static uint8_t verdict_heard(const struct operation *operation, uint8_t verdict)
 {
 	bool known = verdict <= TIER_FAULT && verdict != TIER_NO_MATCH;

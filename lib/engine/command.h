@@ -85,13 +85,14 @@ struct move {
 	uint64_t value; /* PUT */
 };
 
-/* What a call is told beside struct move, whose region is where a store's data is and a load's goes
- * to, whose cookie is the own rank, and whose value is the header data. */
+/* The words of a call beside struct move. In that, the region has the data of a store and gets the
+ * data of a load, the cookie is the own rank, and the value is the header data. */
 struct call_line {
 	uint64_t local;  /* offset in the region */
 	uint64_t length; /* bytes */
 	uint64_t user;   /* returned in events */
-	/* of a fetch: where its data is; the region is where what comes back goes to */
+	/* of a fetch: the data of its request is here; its answer goes to the region of struct
+	 * move */
 	uint64_t source_local;
 	uint32_t source;
 	uint32_t source_generation;

@@ -44,16 +44,16 @@ struct call_state {
 	uint64_t user;
 	uint64_t local;  /* offset in the region */
 	uint64_t length; /* bytes */
-	uint64_t moved;  /* from here on what its answer says */
+	uint64_t moved;  /* this and the next one are words of its answer */
 	uint64_t offset;
-	struct region *source; /* whose data a request brings: of a fetch another one */
+	struct region *source; /* the region whose data a request brings; a fetch has two regions */
 	uint8_t message;       /* MESSAGE_STORE, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH */
 	uint8_t want;          /* enum call_want */
 	uint8_t verdict;       /* enum tier_verdict */
 	uint8_t tier;
-	bool sent;     /* a store: SEND has been counted */
-	bool answered; /* a store: before it was sent */
-	bool told;     /* a store: SEND has told that it failed */
+	bool sent;     /* not a load: SEND has been counted */
+	bool answered; /* not a load: before it was sent */
+	bool told;     /* a store, an atomic: SEND has told that it failed */
 };
 
 /*
@@ -356,10 +356,11 @@ void incoming_end(void *context, void *operation, enum transport_fail why);
  * get. */
 void notice_send(struct engine *engine, struct process to, const struct message_header *header);
 
-/* Is there memory for the answer to a request, beside an operation? None but a fetch needs any. */
+/* Is there memory for a copy that answers a request, beside an operation? A fetch and a load need
+ * one (T6, T7) if they ask for COPIED_MAX + 1 to AMO_BYTES_MAX bytes. */
 bool answer_granted(struct engine *engine, struct process to, const struct message_header *request);
-/* An answer of so many bytes, which were granted, to be written where message.memory starts, and
- * sent. */
+/* An answer of so many bytes, no more than were granted. The caller writes them where
+ * message.memory starts, and sends the message. */
 struct operation *answer_begin(struct engine *engine, struct process to, uint64_t bytes);
 void answer_end(struct engine *engine, struct operation *answer);
 

@@ -12,9 +12,9 @@
  *     disables the Portal; so does an event that cannot be refused and finds `refuse_at` others.
  *     Then DISABLED is logged, when messages accepted before have ended.
  * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes
- *     once. What it found is answered from a copy, which the answer owns.
- * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: what comes later does not
- *     change what it returns.
+ *     once. The values that it found are answered from a copy, which the answer owns.
+ * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: later messages do not change
+ *     the data that it returns.
  */
 #include <engine/tiers.h>
 
@@ -357,8 +357,8 @@ static uint64_t element_size(const struct message_header *header)
 	return header->kind < MESSAGE_ATOMIC ? 1 : amo_size(header->detail >> 8);
 }
 
-/* What a request would move, whole elements; false: the entry is passed over, because it is too
- * small, or for shorter messages. */
+/* Places a request, whole elements of it, in an entry; false: the entry is passed over, because it
+ * is too small, or for shorter messages. */
 static bool entry_fits(const struct region *region, uint32_t most,
 	const struct message_header *header, struct placement *placement)
 {
@@ -842,7 +842,9 @@ void tiers_served(struct engine *engine, struct operation *operation, enum trans
 	operation_free(engine, operation);
 }
 
-/* A store's answer was sent before this question came, so that one is not asked after in vain. */
+/* Only a load that is answered from the region's memory is found in engine.serving. All other
+ * answers were sent when their request was taken, or ended: they are before this one, and the
+ * initiator does not hear a second answer. */
 void tiers_asked(struct space *space, struct process from, const struct message_header *header)
 {
 	list_each (const struct operation, operation, &space->engine->serving, link)

@@ -89,7 +89,7 @@ enum answer events_free(const struct visit *visit)
 	return ANSWER_OK;
 }
 
-/* A wait for what the caller then names. */
+/* A wait. The caller adds the queues or the counters. */
 static struct waiting waiting_at(
 	const struct visit *visit, bool (*look)(void *context), void *context, uint64_t timeout)
 {

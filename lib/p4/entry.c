@@ -173,7 +173,7 @@ static int entry_append(const struct call *call, ptl_pt_index_t portal, const pt
 	return PTL_OK;
 }
 
-/* Fills in what a search asks for, of an entry that it looks for messages to. */
+/* Fills in the words of a search for the messages that an entry would take. */
 static void search_fill(const struct call *call, struct search_lines *lines, const ptl_me_t *me,
 	uint64_t counter, uint64_t length)
 {

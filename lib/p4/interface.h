@@ -143,14 +143,14 @@ int call_post(const struct call *call, struct long_command *command, unsigned li
 
 /* --- waits (wait.c) */
 
-/* A wait for queues or counters of one NI, and what came of it. */
+/* A wait for queues or counters of one NI, and its result. */
 struct wait {
 	const uint32_t *names; /* handles */
 	const ptl_size_t *tests;
 	unsigned count;
 	enum name_kind kind; /* NAME_QUEUE; NAME_COUNTER, which have tests */
-	void *event;         /* where what is waited for goes */
-	unsigned *which;     /* where the index goes of whose it is */
+	void *event;         /* gets the event, or the counts */
+	unsigned *which;     /* gets the index of its queue or counter in names */
 	/* Takes what is waited for from the living object at an index of names, whose handle this
 	 * is at the host. Returns the code of the call, or `nothing`. */
 	int (*take)(const struct wait *wait, unsigned index, uint64_t handle);

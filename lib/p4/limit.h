@@ -9,8 +9,8 @@
 
 /* desired may be NULL. The library's lock is held. */
 void limits_choose(const ptl_ni_limits_t *desired, ptl_ni_limits_t *limits);
-/* Lowers those of what comes in one frame to what frames of so many bytes, without what is before
- * the transport's header, can have. */
+/* Lowers the limits of messages that need a frame of their own to those of frames of so many bytes,
+ * counted from the transport's header on. */
 void limits_fit(ptl_ni_limits_t *limits, uint32_t frame_bytes);
 /* What tables such limits need. The library's lock is held. */
 void limits_tables(const ptl_ni_limits_t *limits, struct segment_limits *tables);

@@ -156,7 +156,7 @@ static int put_begin(ptl_handle_md_t md_handle, const struct movement *movement,
 	return code;
 }
 
-/* What a combination is, which must be one of those up to PTL_BXOR; or a swap. */
+/* An operation on elements of a type: one of those up to PTL_BXOR, or a swap. */
 struct combination {
 	ptl_op_t operation;
 	ptl_datatype_t datatype;

@@ -2,7 +2,7 @@
 /* trigger.c - commands that wait for a counter (10): how they are wrapped, and those that change a
  * counter: PtlTriggeredCTInc, PtlTriggeredCTSet.
  *
- * segment->triggered counts what waits in the NI: the thread that posts a command adds 1, the
+ * segment->triggered counts the waiting commands of an NI: the thread that posts one adds 1, the
  * engine subtracts it when the command has run or will not. So no more than max_triggered_ops wait.
  */
 #include <p4/interface.h>

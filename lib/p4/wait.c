@@ -74,7 +74,7 @@ static bool wait_look(void *context)
 	return false;
 }
 
-/* What a thread can sleep on. */
+/* The objects that a thread can sleep on. */
 struct views {
 	unsigned count;
 	union {

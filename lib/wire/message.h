@@ -51,8 +51,8 @@ enum message_kind {
 	MESSAGE_ASK,
 	/* Atomic operations on elements of the target's memory; detail: message_amo() */
 	MESSAGE_ATOMIC, /* answered as a store */
-	/* what the elements were is wanted: answered as a load. Its data begin with the operand,
-	 * one element, if the operation has one */
+	/* answered as a load, with the elements as they were. Its data begin with the operand, one
+	 * element, if the operation has one */
 	MESSAGE_FETCH
 };
 
