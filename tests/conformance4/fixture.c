@@ -59,6 +59,18 @@ void pair_open(struct node *here, struct node *there, unsigned options)
 	there->id.rank = 1;
 }
 
+void pair_close(struct node *here, struct node *there)
+{
+	node_close(here);
+	node_close(there);
+}
+
+void memory_fill(unsigned char *memory, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		memory[i] = (unsigned char)((uint32_t)i * 2654435761u >> 13 | 1);
+}
+
 ptl_handle_md_t md_make(const struct node *node, void *start, ptl_size_t length, unsigned options)
 {
 	const ptl_md_t md = {.start = start,
@@ -104,6 +116,13 @@ ptl_event_t event_expect(ptl_handle_eq_t eq, ptl_event_kind_t kind, const char *
 		_fail(file, line);
 	}
 	return event;
+}
+
+void none_expect(ptl_handle_eq_t eq, const char *file, int line)
+{
+	ptl_event_t event;
+
+	code_check(PtlEQGet(eq, &event), PTL_EQ_EMPTY, "PtlEQGet", file, line);
 }
 
 void expect_count(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure)

@@ -57,6 +57,10 @@ void node_open(struct node *node, ptl_interface_t iface, unsigned options);
 void node_close(struct node *node);
 /* Both ends of an interface of these options; logical ones have ranks 0 and 1. */
 void pair_open(struct node *here, struct node *there, unsigned options);
+void pair_close(struct node *here, struct node *there);
+
+/* Bytes that tell where they were; none is 0. */
+void memory_fill(unsigned char *memory, size_t bytes);
 
 ptl_handle_md_t md_make(const struct node *node, void *start, ptl_size_t length, unsigned options);
 /* An entry on the priority list of the node's portal that matches everybody. */
@@ -66,6 +70,9 @@ ptl_handle_me_t entry_make(const struct node *node, void *start, ptl_size_t leng
 /* The next event, which must be of this kind. */
 #define expect_event(eq, kind) event_expect((eq), (kind), __FILE__, __LINE__)
 ptl_event_t event_expect(ptl_handle_eq_t eq, ptl_event_kind_t kind, const char *file, int line);
+/* The queue is empty now. */
+#define expect_none(eq) none_expect((eq), __FILE__, __LINE__)
+void none_expect(ptl_handle_eq_t eq, const char *file, int line);
 /* Waits until a counter has so many successes and failures. */
 void expect_count(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure);
 

@@ -276,8 +276,7 @@ static void ptl_atomic__does_every_operation_on_every_type(void **state)
 	assert_int_equal(done, ROUNDS * (2 * 11 + 2 * 14 + 6 * 8));
 	expect_count(here.ct, done, 0);
 	expect_count(there.ct, done, 0);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 /* A fetch or a swap, which is defined. */
@@ -350,8 +349,7 @@ static void fetches_on(unsigned kind)
 	}
 	expect_count(here.ct, 2 * done, 0);
 	expect_count(there.ct, done, 0);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void ptl_fetch_atomic_and_ptl_swap__return_what_was_there(void **state)
@@ -392,8 +390,7 @@ static void ptl_fetch_atomic__moves_as_much_as_the_limit_says(void **state)
 	for (unsigned at = 0; at < most; at++)
 		assert_int_equal(target[at], 50);
 	assert_int_equal(target[most], 0);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void ptl_atomic__refuses_what_it_cannot_do(void **state)
@@ -436,8 +433,7 @@ static void ptl_atomic__refuses_what_it_cannot_do(void **state)
 	assert_code(SWAP(8, operand, PTL_CSWAP, PTL_INT32_T), PTL_ARG_INVALID);
 	assert_code(SWAP(16, operand, PTL_MSWAP, PTL_INT64_T), PTL_ARG_INVALID);
 	assert_ok(PtlAtomicSync());
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void atomics__work_on_whole_elements(void **state)
@@ -469,8 +465,7 @@ static void atomics__work_on_whole_elements(void **state)
 	assert_int_equal(expect_event(here.eq, PTL_EVENT_REPLY).mlength, 8);
 	assert_int_equal(words[0] + words[1] + words[2], 3 + 3 + 3);
 	assert_int_equal(old[0] + old[1] + old[2], 2 + 2 + 9);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void atomics__that_are_refused_say_why_and_change_nothing(void **state)
@@ -510,8 +505,7 @@ static void atomics__that_are_refused_say_why_and_change_nothing(void **state)
 	assert_ok(PtlNIStatus(there.ni, PTL_SR_OPERATION_VIOLATIONS, &count));
 	assert_int_equal(count, 3);
 	expect_count(here.ct, 0, 3);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void atomics__at_the_overflow_list_are_done_there_and_told_to_the_next_entry(void **state)
@@ -558,8 +552,7 @@ static void atomics__at_the_overflow_list_are_done_there_and_told_to_the_next_en
 	assert_int_equal(event.atomic_operation, PTL_SWAP);
 	assert_int_equal(event.atomic_type, PTL_UINT64_T);
 	expect_event(there.eq, PTL_EVENT_LINK);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void ptl_fetch_atomic__may_fetch_to_where_its_source_is(void **state)
@@ -581,8 +574,7 @@ static void ptl_fetch_atomic__may_fetch_to_where_its_source_is(void **state)
 		assert_int_equal(both, 100 + i);
 		assert_int_equal(word, 101 + i);
 	}
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void ptl_atomic__of_volatile_memory_takes_the_data_before_it_returns(void **state)
@@ -614,8 +606,7 @@ static void ptl_atomic__of_volatile_memory_takes_the_data_before_it_returns(void
 	one = 8;
 	expect_event(here.eq, PTL_EVENT_REPLY);
 	assert_int_equal(word, 7);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 /* --- together with the processor */
@@ -680,8 +671,7 @@ static void atomics__are_coherent_with_the_processors_own(void **state)
 		assert_ok(PtlAtomicSync());
 		assert_int_equal(word, (adder.added + TIMES) & mask);
 	}
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void triggered_atomics__begin_with_their_counter(void **state)
@@ -723,8 +713,7 @@ static void triggered_atomics__begin_with_their_counter(void **state)
 	assert_code(PtlTriggeredAtomic(put, 0, 8, PTL_ACK_REQ, there.id, 0, 5, 0, NULL, 0, PTL_SWAP,
 			    PTL_UINT64_T, ct, 1),
 		PTL_ARG_INVALID);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 int main(void)

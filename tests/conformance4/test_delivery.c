@@ -15,8 +15,7 @@ static ptl_handle_md_t md;
 static int setup(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < BYTES; i++)
-		source[i] = (unsigned char)(i * 2654435761u >> 13 | 1);
+	memory_fill(source, BYTES);
 	memset(target, 0, sizeof(target));
 	pair_open(&here, &there, MATCHING);
 	md = md_make(&here, source, BYTES, PTL_MD_EVENT_SEND_DISABLE);
@@ -26,8 +25,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 	return 0;
 }
 
@@ -77,13 +75,6 @@ static void expect_taken(ptl_event_t ack, void *user)
 {
 	assert_int_equal(ack.ni_fail_type, PTL_NI_OK);
 	assert_true(expect_event(there.eq, PTL_EVENT_PUT).user_ptr == user);
-}
-
-static void expect_none(ptl_handle_eq_t eq)
-{
-	ptl_event_t event;
-
-	assert_code(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
 }
 
 static void expect_drops(int count)
@@ -251,8 +242,7 @@ static void messages__of_an_interface_without_the_map_are_dropped(void **state)
 	expect_refused(expect_event(from.eq, PTL_EVENT_ACK), PTL_NI_DROPPED);
 	assert_ok(PtlNIStatus(to.ni, PTL_SR_DROP_COUNT, &drops));
 	assert_int_equal(drops, 2);
-	node_close(&from);
-	node_close(&to);
+	pair_close(&from, &to);
 }
 
 static void limits__of_entries_and_lists_are_enforced(void **state)

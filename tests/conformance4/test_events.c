@@ -22,8 +22,7 @@ static int events_group_open(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < BYTES; i++)
-		source[i] = (unsigned char)(i * 2654435761u >> 13);
+	memory_fill(source, BYTES);
 	memset(target, 0, sizeof(target));
 	pair_open(&here, &there, MATCHING);
 	return 0;
@@ -32,16 +31,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 	return 0;
-}
-
-static void expect_none(ptl_handle_eq_t eq)
-{
-	ptl_event_t event;
-
-	assert_code(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
 }
 
 /* Waits for so many events of both kinds together. */

@@ -11,8 +11,7 @@ static unsigned char source[BYTES], target[BYTES];
 
 static void fill(void)
 {
-	for (unsigned i = 0; i < BYTES; i++)
-		source[i] = (unsigned char)(i * 2654435761u >> 13);
+	memory_fill(source, BYTES);
 	memset(target, 0, sizeof(target));
 }
 
@@ -73,8 +72,7 @@ static void put_of_every_size(unsigned kind)
 		expect_count(here.ct, i + 1, 0);
 		expect_count(there.ct, i + 1, 0);
 	}
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void ptl_put__moves_every_size_on_every_kind(void **state)
@@ -113,8 +111,7 @@ static void ptl_get__reads_every_size(void **state)
 		assert_int_equal(event.hdr_data, 0);
 	}
 	expect_count(here.ct, 0 + 8 + 1500 + 65536 + BYTES - 3, 0);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void ptl_put__of_volatile_memory_takes_the_data_before_it_returns(void **state)
@@ -144,8 +141,7 @@ static void ptl_put__of_volatile_memory_takes_the_data_before_it_returns(void **
 		for (int at = 0; at < 64; at++)
 			assert_int_equal(target[at], i & 0xff);
 	}
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 /* A put whose acknowledgement says this. */
@@ -202,8 +198,7 @@ static void messages__that_are_refused_say_why_and_leave_no_trace(void **state)
 	assert_int_equal(operations, 2);
 	expect_count(here.ct, 0, 6);
 	assert_int_equal(target[0], 0);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void messages__without_a_header_left_are_dropped_and_counted(void **state)
@@ -232,8 +227,7 @@ static void messages__without_a_header_left_are_dropped_and_counted(void **state
 	refused(&here, &there, md, 0, PTL_NI_DROPPED);
 	assert_ok(PtlNIStatus(there.ni, PTL_SR_DROP_COUNT, &drops));
 	assert_int_equal(drops, 2);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void entries__that_are_used_once_leave_with_auto_unlink(void **state)
@@ -253,8 +247,7 @@ static void entries__that_are_used_once_leave_with_auto_unlink(void **state)
 	assert_code(PtlMEUnlink(me), PTL_ARG_INVALID);
 	expect_event(here.eq, PTL_EVENT_SEND);
 	refused(&here, &there, md, 0, PTL_NI_DROPPED);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void entries__manage_their_offset_until_min_free(void **state)
@@ -283,8 +276,7 @@ static void entries__manage_their_offset_until_min_free(void **state)
 	assert_true(expect_event(there.eq, PTL_EVENT_PUT).start == target + 50);
 	assert_int_equal(expect_event(here.eq, PTL_EVENT_ACK).remote_offset, 50);
 	expect_event(there.eq, PTL_EVENT_AUTO_UNLINK);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void pieces__count_through_and_are_copied_by_the_call(void **state)
@@ -317,8 +309,7 @@ static void pieces__count_through_and_are_copied_by_the_call(void **state)
 	memcpy(got + 1, target + 20, 4000);
 	memcpy(got + 4001, target + 8000, 1002);
 	assert_memory_equal(got + 2, sent + 2, 5001);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 static void calls__check_their_arguments(void **state)
@@ -347,8 +338,7 @@ static void calls__check_their_arguments(void **state)
 	assert_ok(PtlMDRelease(md));
 	assert_code(PtlMDRelease(md), PTL_ARG_INVALID);
 	assert_code(PtlGet(md, 0, 1, there.id, 0, 0, 0, NULL), PTL_ARG_INVALID);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 	node_open(&here, 0, MATCHING_L);
 	assert_ok(PtlMDBind(here.ni, &bare, &md));
 	there.id.rank = 0;
@@ -374,8 +364,7 @@ static void descriptors__span_all_memory(void **state)
 		(uintptr_t)target, NULL, 0));
 	assert_true(expect_event(there.eq, PTL_EVENT_PUT).start == target);
 	assert_memory_equal(target, source, 1000);
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 }
 
 int main(void)

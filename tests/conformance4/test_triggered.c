@@ -26,8 +26,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	node_close(&here);
-	node_close(&there);
+	pair_close(&here, &there);
 	return 0;
 }
 
