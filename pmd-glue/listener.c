@@ -10,8 +10,11 @@
  * I1. A socket listens before it has its name, so a name behind which nobody listens is one of a
  *     process that has died. It is removed under a lock, by a process that has looked again under
  *     it, so no living process loses its own.
- * I2. One thread serves all clients, and never waits for one of them: who does not take an answer
- *     is disconnected. It owns its socket and clients; when the socket is shut down, it ends.
+ * I2. One thread serves all clients, and never waits for one of them: a client that does not take
+ *     an answer is disconnected. It owns its socket and clients; when the socket is shut down, it
+ *     ends. Without a descriptor for a newcomer it tries again ten times a second.
+ *
+ * I3. Only the user of the process may connect, and root, whatever the directory's mode is.
  */
 #include <assert.h>
 #include <errno.h>
@@ -24,6 +27,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -41,6 +45,7 @@
 #define NAME_BYTES   64u
 #define TEXT_BYTES   128u
 #define ASKED_BYTES  1024u
+#define REST_TIME    100    /* ms */
 #define ANSWER_BYTES 16384u /* as clients expect */
 
 struct offer {
@@ -287,13 +292,20 @@ static bool client_serve(int client)
 
 /* --- the thread --- */
 
+/* After a failure for want of a descriptor, say, which would come again at once. */
+static bool listener_rest(void)
+{
+	(void)poll(NULL, 0, REST_TIME);
+	return true;
+}
+
 /* Takes in a client where there is room for one. False: the socket was shut down. */
 static bool client_accept(struct pollfd *clients, unsigned *count, int listener)
 {
 	int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
 	if (client < 0)
-		return errno != EINVAL;
+		return errno != EINVAL && listener_rest();
 	if (*count > CLIENTS || !client_greet(client)) {
 		close(client);
 		return true;
@@ -306,7 +318,7 @@ static bool client_accept(struct pollfd *clients, unsigned *count, int listener)
 static bool listener_turn(struct pollfd *polled, unsigned *count)
 {
 	if (poll(polled, *count, -1) < 0)
-		return true;
+		return listener_rest();
 	for (unsigned n = *count; n-- > 1;)
 		if (polled[n].revents != 0 && !client_serve(polled[n].fd)) {
 			close(polled[n].fd);
@@ -418,7 +430,8 @@ static int socket_make(struct sockaddr_un *address, const char *directory)
 		return -1;
 	/* One of an earlier process with this number. */
 	(void)unlink(address->sun_path);
-	if (length < (int)sizeof(address->sun_path) &&
+	/* The name gets this mode (I3). */
+	if (length < (int)sizeof(address->sun_path) && fchmod(listener, 0600) == 0 &&
 		bind(listener, (const struct sockaddr *)address, sizeof(*address)) == 0) {
 		if (listen(listener, (int)CLIENTS) == 0)
 			return listener;

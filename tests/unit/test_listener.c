@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <base/report.h>
@@ -164,6 +167,51 @@ static void listener__waits_for_no_client(void **state)
 	close(slow);
 }
 
+static uint64_t cpu_time(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void listener__rests_while_there_is_no_descriptor(void **state)
+{
+	struct sockaddr_un address = address_of("dpdk_telemetry.v2");
+	int client = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct pollfd polled = {.fd = client, .events = POLLIN};
+	struct rlimit before, none;
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 1; /* so that poll() still takes one */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+	start = cpu_time();
+	assert_int_equal(poll(&polled, 1, 400), 0);
+	start = cpu_time() - start;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(start < 20000000);
+	assert_non_null(strstr(hear(client), "max_output_len"));
+	close(client);
+}
+
+static void listener_begin__lets_no_other_user_in(void **state)
+{
+	struct sockaddr_un address = address_of("dpdk_telemetry.v2");
+	mode_t mask = umask(0);
+	struct stat status;
+
+	(void)state;
+	listener_end();
+	assert_true(listener_begin(directory));
+	umask(mask);
+	assert_int_equal(stat(address.sun_path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+}
+
 static void listener_end__lets_clients_go(void **state)
 {
 	int client = client_greeted();
@@ -241,6 +289,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			listener__survives_questions_that_make_no_sense, begin, end),
 		cmocka_unit_test_setup_teardown(listener__waits_for_no_client, begin, end),
+		cmocka_unit_test_setup_teardown(
+			listener__rests_while_there_is_no_descriptor, begin, end),
+		cmocka_unit_test_setup_teardown(listener_begin__lets_no_other_user_in, begin, end),
 		cmocka_unit_test_setup_teardown(listener_end__lets_clients_go, begin, end),
 		cmocka_unit_test_setup_teardown(
 			listener_begin__leaves_names_to_the_living_alone, begin, end),
