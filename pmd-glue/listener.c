@@ -147,24 +147,13 @@ static void answer_text(struct report *report, const char *name, const char *tex
 	report_text(&answer->json.report, name, plain);
 }
 
-static void answer_flag(struct report *report, const char *name, bool flag)
-{
-	answer_number(report, name, flag);
-}
-
-static void answer_nothing(struct report *report, const char *name)
-{
-	(void)report;
-	(void)name;
-}
-
 static const struct report_form answer_form = {
 	.open = answer_open,
 	.close = answer_close,
 	.number = answer_number,
 	.text = answer_text,
-	.flag = answer_flag,
-	.nothing = answer_nothing,
+	.flag = telemetry_flag,
+	.nothing = telemetry_nothing,
 };
 
 /* --- questions --- */

@@ -156,12 +156,12 @@ static void answer_text(struct report *report, const char *name, const char *tex
 		rte_tel_data_add_array_string(level->data, plain);
 }
 
-static void answer_flag(struct report *report, const char *name, bool flag)
+void telemetry_flag(struct report *report, const char *name, bool flag)
 {
-	answer_number(report, name, flag);
+	report_number(report, name, flag);
 }
 
-static void answer_nothing(struct report *report, const char *name)
+void telemetry_nothing(struct report *report, const char *name)
 {
 	(void)report;
 	(void)name;
@@ -172,8 +172,8 @@ static const struct report_form answer_form = {
 	.close = answer_close,
 	.number = answer_number,
 	.text = answer_text,
-	.flag = answer_flag,
-	.nothing = answer_nothing,
+	.flag = telemetry_flag,
+	.nothing = telemetry_nothing,
 };
 
 static int telemetry_ask(const char *command, const char *parameters, struct rte_tel_data *whole)
