@@ -11,7 +11,7 @@
 bool glue_started(void);
 bool eal_started(void);
 
-/* Starts EAL, unless it runs: who wants one of DPDK's devices, or EAL's memory, calls this before.
+/* Starts EAL, unless it runs. Called before one of DPDK's devices is opened or EAL's memory is used.
  * After glue_start(). Returns 0, or -1 after an error line. */
 int eal_need(void);
 

@@ -14,9 +14,9 @@
  * W4. Nothing of the state is needed after a restart: processes call again (G1 of gate.h).
  * W5. A frame for a process that is not here leaves by the port, also when it names this node:
  *     another process may have a socket of its own there.
- * W6. A process that ends without a word is answered for: who still sends to its life is told that
- *     it is over, once it has been away for so long that it does not just call again. The switch
- *     remembers 256 of those lives.
+ * W6. A process that ends without a word is answered for: a peer that still sends to its life is
+ *     told that the life is over, once the process has been away for 100 ms, in which it might have
+ *     called again. The switch remembers one of those lives for each process id modulo 256.
  */
 #ifndef PMD_GLUE_SWITCH_H
 #define PMD_GLUE_SWITCH_H

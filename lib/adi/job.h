@@ -25,7 +25,7 @@ struct job {
 	char space[PMI_SPACE];
 	struct pmi_lines lines;
 	void (*idle)(void); /* does what there is to do while the launcher is awaited */
-	char why[512];      /* what is wrong, after false */
+	char why[512];      /* the error, after false */
 };
 
 /* What the environment says. False: job.why. */

@@ -141,7 +141,7 @@ static void listener__survives_questions_that_make_no_sense(void **state)
 		"{\"/test/it\": {\"error\": \"the answer is too long\"}}");
 	memset(many, '/', 5000);
 	many[4999] = '\0';
-	/* Who asks so much is to go. */
+	/* A client that asks so much is disconnected. */
 	assert_string_equal(ask(client, many), "");
 	free(many);
 	close(client);
