@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A.h - the types and macros of the abstract device, for the API. The API's D.h includes it before it
- * defines Request, in which dev_shandle is an A_SHANDLE and dev_rhandle an A_RHANDLE. device.c is
- * compiled once, with D.h; the program is linked with libpostern-adi.
+ * A.h - the types and macros of the abstract device, for the API. The API's D.h includes it before
+ * it defines Request, in which dev_shandle is an A_SHANDLE and dev_rhandle an A_RHANDLE. device.c
+ * is compiled once, with D.h; the program is linked with libpostern-adi.
  *
  * An API whose Request has other names defines, before it includes this file, some of
  *
@@ -84,70 +84,71 @@ int a_complete_recv(void *r);
 int a_test_recv(void *r);
 int a_cancel(void *r);
 int a_error(const A_RHANDLE *handle);
-int a_probe(int tag, int source, int context, int blocking, int *to_source, int *to_tag, int *count);
+int a_probe(
+	int tag, int source, int context, int blocking, int *to_source, int *to_tag, int *count);
 #ifdef __cplusplus
 }
 #endif
 
 /* --- starting, ending, information */
-#define A_INIT(argc, argv)        a_init((argc), (char ***)(void *)(argv))
-#define A_END()                   adi_end()
-#define A_ABORT(code)             adi_abort(code)
-#define A_mysize(size)            (*(size) = adi_size())
-#define A_myrank(rank)            (*(rank) = adi_rank())
-#define A_NODE_NAME(name, room)   adi_name((name), (room))
+#define A_INIT(argc, argv)         a_init((argc), (char ***)(void *)(argv))
+#define A_END()                    adi_end()
+#define A_ABORT(code)              adi_abort(code)
+#define A_mysize(size)             (*(size) = adi_size())
+#define A_myrank(rank)             (*(rank) = adi_rank())
+#define A_NODE_NAME(name, room)    adi_name((name), (room))
 #define A_machine_name(name, room) adi_name((name), (room))
-#define A_MAX_MACHINE_NAME_LEN    ADI_NAME_ROOM
-#define A_WTIME()                 adi_time()
-#define A_WTICK()                 adi_tick()
-#define A_tag_range(high)         (*(high) = ADI_TAG_MAX)
-#define A_check_device(blocking)  adi_check(blocking)
-#define A_PACKET_SIZE             4096
+#define A_MAX_MACHINE_NAME_LEN     ADI_NAME_ROOM
+#define A_WTIME()                  adi_time()
+#define A_WTICK()                  adi_tick()
+#define A_tag_range(high)          (*(high) = ADI_TAG_MAX)
+#define A_check_device(blocking)   adi_check(blocking)
+#define A_PACKET_SIZE              4096
 
 /* --- what the device asks for: a contiguous buffer for each Request */
 #define A_PACK_IN_ADVANCE
 #define A_RETURN_PACKED
 
 /* --- sending */
-#define A_alloc_send_handle(r)               a_handle_alloc(&(r)->dev_shandle)
-#define A_set_send_is_nonblocking(r, flag)   ((void)((r)->dev_shandle.is_non_blocking = (flag)))
+#define A_alloc_send_handle(r)                a_handle_alloc(&(r)->dev_shandle)
+#define A_set_send_is_nonblocking(r, flag)    ((void)((r)->dev_shandle.is_non_blocking = (flag)))
 #define A_set_send_contig_buffer(r, buf, len) a_handle_set(&(r)->dev_shandle, (buf), (len))
-#define A_post_send(r)                       a_post_send((r), A_FIELD_SYNCHRONOUS(r))
-#define A_complete_send(r, status)           a_complete_send(r)
-#define A_test_send(r)                       a_test_send(r)
-#define A_free_send_handle(r)                a_handle_free(&(r)->dev_shandle)
+#define A_post_send(r)                        a_post_send((r), A_FIELD_SYNCHRONOUS(r))
+#define A_complete_send(r, status)            a_complete_send(r)
+#define A_test_send(r)                        a_test_send(r)
+#define A_free_send_handle(r)                 a_handle_free(&(r)->dev_shandle)
 
 /* --- receiving */
-#define A_alloc_recv_handle(r)               a_handle_alloc(&(r)->dev_rhandle)
-#define A_set_recv_is_nonblocking(r, flag)   ((void)((r)->dev_rhandle.is_non_blocking = (flag)))
+#define A_alloc_recv_handle(r)                a_handle_alloc(&(r)->dev_rhandle)
+#define A_set_recv_is_nonblocking(r, flag)    ((void)((r)->dev_rhandle.is_non_blocking = (flag)))
 #define A_set_recv_contig_buffer(r, buf, len) a_handle_set(&(r)->dev_rhandle, (buf), (len))
-#define A_post_recv(r, is_complete) \
+#define A_post_recv(r, is_complete)                                                                \
 	(a_post_recv(r), *(is_complete) = !!A_IS_COMPLETE(r), a_error(&(r)->dev_rhandle))
-#define A_complete_recv(r, status) \
-	(a_complete_recv(r), (status)->tag = (r)->tag, (status)->source = (r)->source, \
+#define A_complete_recv(r, status)                                                                 \
+	(a_complete_recv(r), (status)->tag = (r)->tag, (status)->source = (r)->source,             \
 		(status)->count = (r)->dev_rhandle.delivered, a_error(&(r)->dev_rhandle))
 #define A_test_recv(r)        a_test_recv(r)
 #define A_free_recv_handle(r) a_handle_free(&(r)->dev_rhandle)
-#define A_execute_send_recv(rcv, snd, status) \
+#define A_execute_send_recv(rcv, snd, status)                                                      \
 	(a_post_recv(rcv), A_post_send(snd), a_complete_send(snd), A_complete_recv(rcv, status))
 #define A_free_handle(h) a_handle_free(&(h))
-#define A_iprobe(tag_, source_, context, found, status) \
-	(*(found) = a_probe((tag_), (source_), (context), 0, &(status)->source, &(status)->tag, \
+#define A_iprobe(tag_, source_, context, found, status)                                            \
+	(*(found) = a_probe((tag_), (source_), (context), 0, &(status)->source, &(status)->tag,    \
 		 &(status)->count))
-#define A_probe(tag_, source_, context, status) \
-	((void)a_probe((tag_), (source_), (context), 1, &(status)->source, &(status)->tag, \
+#define A_probe(tag_, source_, context, status)                                                    \
+	((void)a_probe((tag_), (source_), (context), 1, &(status)->source, &(status)->tag,         \
 		&(status)->count))
 #define A_cancel(r) a_cancel(r)
 
 /* --- the other spellings */
-#define A_alloc_send(r)              A_alloc_send_handle(r)
-#define A_alloc_recv(r)              A_alloc_recv_handle(r)
-#define A_alloc_rcv_handle(r)        A_alloc_recv_handle(r)
-#define A_set_rcv_is_nonblocking(r, flag) A_set_recv_is_nonblocking(r, flag)
+#define A_alloc_send(r)                      A_alloc_send_handle(r)
+#define A_alloc_recv(r)                      A_alloc_recv_handle(r)
+#define A_alloc_rcv_handle(r)                A_alloc_recv_handle(r)
+#define A_set_rcv_is_nonblocking(r, flag)    A_set_recv_is_nonblocking(r, flag)
 #define A_set_rcv_contig_buffer(r, buf, len) A_set_recv_contig_buffer(r, buf, len)
-#define A_post_rcv(r, is_complete)   A_post_recv(r, is_complete)
-#define A_complete_rcv(r, status)    A_complete_recv(r, status)
-#define A_free_rcv_handle(r)         A_free_recv_handle(r)
+#define A_post_rcv(r, is_complete)           A_post_recv(r, is_complete)
+#define A_complete_rcv(r, status)            A_complete_recv(r, status)
+#define A_free_rcv_handle(r)                 A_free_recv_handle(r)
 #define A_execute_send_rcv(rcv, snd, status) A_execute_send_recv(rcv, snd, status)
 
 #endif

@@ -52,7 +52,7 @@ static inline void start_receive(Request *r, int source, int tag, void *data, in
 static inline int finish(Request *r, Status *status)
 {
 	return r->handle_type == MPIR_SEND ? A_complete_send(r, status)
-					    : A_complete_recv(r, status);
+					   : A_complete_recv(r, status);
 }
 
 #endif
