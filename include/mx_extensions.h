@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mx_extensions.h - functions of MX beside those of myriexpress.h, whose first page says what is
- * common to all. */
+/* mx_extensions.h - functions of MX beside those of myriexpress.h, whose first page holds for
+ * them, too. */
 #ifndef MX_EXTENSIONS_H
 #define MX_EXTENSIONS_H
 
@@ -54,8 +54,9 @@ MX_FUNCTION mx_return_t mx_progress(mx_endpoint_t endpoint);
 MX_FUNCTION mx_return_t mx_iconnect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoint_id,
 	uint32_t filter, uint64_t match_info, void *context, mx_request_t *request);
 
-/* Ends what is pending with a peer, with MX_STATUS_ENDPOINT_UNREACHABLE; its unexpected messages
- * and its address context go; what it sends is refused until one of both connects again. */
+/* Ends the requests that are pending with a peer, with MX_STATUS_ENDPOINT_UNREACHABLE. Its
+ * unexpected messages and its address context go, and its messages are refused until one of both
+ * connects again. */
 MX_FUNCTION mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr);
 
 /* A request goes on to its end, and is told of to nobody.

@@ -32,7 +32,7 @@ typedef struct {
  *   MX_BAD_INFO_VAL   handle is NULL. */
 MX_FUNCTION mx_return_t mx_open_board(int board, mx_endpt_handle_t *handle);
 
-/* What is known of the network of a board.
+/* The state of the network of a board.
  * Returns
  *   MX_BOARD_UNKNOWN  handle names no board.
  *   MX_BAD_INFO_VAL   state is NULL. */
