@@ -29,24 +29,46 @@ static inline void expect(int is_so, const char *format, ...)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* A byte at a place of a message that names its sender and itself. */
-static inline unsigned char byte_of(size_t at, int sender, unsigned message)
+/* Bytes that do not repeat. A message is a part of them, which its sender and its number choose. */
+#define LARGEST (8u << 20)
+#define PLACES  4194301u /* of a message's first byte; a prime */
+
+static unsigned char *pattern;
+
+static inline void pattern_make(void)
 {
-	return (unsigned char)(at * 31 + (at >> 8) * 7 + (unsigned)sender * 101 + message * 13);
+	unsigned long word = 88172645463325252;
+
+	pattern = malloc(LARGEST + PLACES);
+	expect(pattern != NULL, "there is no memory");
+	for (size_t at = 0; at < LARGEST + PLACES; at++) {
+		word ^= word << 13;
+		word ^= word >> 7;
+		word ^= word << 17;
+		pattern[at] = (unsigned char)word;
+	}
 }
 
-static inline void fill(unsigned char *bytes, size_t length, int sender, unsigned message)
+static inline const unsigned char *message_of(int sender, unsigned number)
 {
-	for (size_t at = 0; at < length; at++)
-		bytes[at] = byte_of(at, sender, message);
+	return pattern + ((unsigned)sender * 1000003ul + number * 7919ul) % PLACES;
 }
 
-static inline void check(const unsigned char *bytes, size_t length, int sender, unsigned message)
+static inline void fill(unsigned char *bytes, size_t length, int sender, unsigned number)
 {
+	memcpy(bytes, message_of(sender, number), length);
+}
+
+static inline void check(const unsigned char *bytes, size_t length, int sender, unsigned number)
+{
+	const unsigned char *right = message_of(sender, number);
+
+	if (memcmp(bytes, right, length) == 0)
+		return;
 	for (size_t at = 0; at < length; at++)
-		if (bytes[at] != byte_of(at, sender, message))
-			expect(0, "message %u of rank %d, %zu bytes: byte %zu is wrong", message,
-				sender, length, at);
+		expect(bytes[at] == right[at],
+			"message %u of rank %d, %zu bytes: byte %zu is wrong", number, sender,
+			length, at);
 }
 
 static inline void begin(int *count, char ***words)
@@ -54,6 +76,7 @@ static inline void begin(int *count, char ***words)
 	MPI_Init(count, words);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	pattern_make();
 	for (int n = 1; n < *count; n++) {
 		quick |= strcmp((*words)[n], "quick") == 0;
 		only_blocking |= strcmp((*words)[n], "blocking") == 0;
@@ -74,6 +97,7 @@ static inline void part(const char *name, void (*run)(void))
 
 static inline int end(void)
 {
+	free(pattern);
 	MPI_Finalize();
 	return 0;
 }

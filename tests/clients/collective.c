@@ -109,14 +109,15 @@ static void overlapping(void)
 		int mine[AT_ONCE], all[AT_ONCE];
 
 		for (int n = 0; n < AT_ONCE; n++) {
-			mine[n] = rank * (n + 1);
+			mine[n] = rank * (n + 1) + round;
+			all[n] = -1;
 			MPI_Iallreduce(&mine[n], &all[n], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
 				&requests[n]);
 		}
 		MPI_Waitall(AT_ONCE, requests, MPI_STATUSES_IGNORE);
 		for (int n = 0; n < AT_ONCE; n++)
-			expect(all[n] == ranks * (ranks - 1) / 2 * (n + 1), "sum %d of round %d", n,
-				round);
+			expect(all[n] == ranks * (ranks - 1) / 2 * (n + 1) + ranks * round,
+				"sum %d of round %d is %d", n, round, all[n]);
 	}
 }
 

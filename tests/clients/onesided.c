@@ -74,6 +74,47 @@ static void additions(void)
 	close_window();
 }
 
+/* Other operations and types, of more than one atomic operation can carry. */
+static void operations(void)
+{
+	enum { DOUBLES = WORDS / 2, INTS = WORDS };
+	const int rounds = quick ? 3 : 30;
+	double *sums = calloc(DOUBLES, sizeof(*sums));
+	int *most = calloc(INTS, sizeof(*most));
+	const double *summed;
+	const int *found;
+
+	open_window();
+	summed = (const double *)memory;
+	found = (const int *)(memory + DOUBLES);
+	for (int round = 0; round < rounds; round++) {
+		for (int n = 0; n < DOUBLES; n++)
+			sums[n] = n + rank;
+		for (int n = 0; n < INTS; n++)
+			most[n] = n * 10 + rank + round;
+		MPI_Win_lock(MPI_LOCK_SHARED, ranks - 1, 0, window);
+		MPI_Accumulate(sums, DOUBLES, MPI_DOUBLE, ranks - 1, 0, DOUBLES, MPI_DOUBLE,
+			MPI_SUM, window);
+		MPI_Accumulate(
+			most, INTS, MPI_INT, ranks - 1, DOUBLES, INTS, MPI_INT, MPI_MAX, window);
+		MPI_Win_unlock(ranks - 1, window);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == ranks - 1) {
+		MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window);
+		for (int n = 0; n < DOUBLES; n++)
+			expect(summed[n] == (double)rounds * (ranks * n + ranks * (ranks - 1) / 2),
+				"the sum %d is %g", n, summed[n]);
+		for (int n = 0; n < INTS; n++)
+			expect(found[n] == n * 10 + ranks - 1 + rounds - 1, "the maximum %d is %d",
+				n, found[n]);
+		MPI_Win_unlock(rank, window);
+	}
+	close_window();
+	free(sums);
+	free(most);
+}
+
 /* Numbers are drawn from a counter: each is drawn once. */
 static void tickets(void)
 {
@@ -134,6 +175,7 @@ int main(int count, char **words)
 	begin(&count, &words);
 	part("puts and gets", puts_and_gets);
 	part("additions", additions);
+	part("other operations", operations);
 	part("tickets", tickets);
 	part("a lock of swaps", swaps);
 	return end();
