@@ -4,14 +4,9 @@
 #ifndef CONFORMANCE4_LAYOUT_H
 #define CONFORMANCE4_LAYOUT_H
 
-#include <assert.h>
-#include <stddef.h>
-
 #include <portals4.h>
 
-#define SIZE(type, bytes)          static_assert(sizeof(type) == (bytes), #type)
-#define PLACE(type, field, offset) static_assert(offsetof(type, field) == (offset), #type)
-#define NUMBER(name, value)        static_assert((name) == (value), #name)
+#include "../layout.h"
 
 SIZE(ptl_size_t, 8);
 SIZE(ptl_pt_index_t, 4);

@@ -4,17 +4,13 @@
 #ifndef CONFORMANCE_MX_LAYOUT_H
 #define CONFORMANCE_MX_LAYOUT_H
 
-#include <assert.h>
-
 #include <mx_extensions.h>
 #include <mx_internals/mx__driver_interface.h>
 #include <mx_internals/mx__fops.h>
 #include <mx_io.h>
 #include <myriexpress.h>
 
-#define SIZE(type, bytes)          static_assert(sizeof(type) == (bytes), #type)
-#define PLACE(type, field, offset) static_assert(offsetof(type, field) == (offset), #type)
-#define NUMBER(name, value)        static_assert((name) == (value), #name)
+#include "../layout.h"
 
 SIZE(mx_endpoint_t, 8);
 SIZE(mx_request_t, 8);
