@@ -85,8 +85,11 @@ class Install(programs.Case):
         self.lib_name = self.option("libdir") + "/"
         self.lib = os.path.join(self.prefix, self.lib_name)
         for name in ("hello.c", "hello.cpp"):
-            with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
-                file.write(self.hello)
+            self.write(name, self.hello)
+
+    def write(self, name, text):
+        with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
+            file.write(text)
 
     def option(self, name):
         text = self.shell("meson", "introspect", "--buildoptions", BUILD)
@@ -173,11 +176,22 @@ class Install(programs.Case):
             self.expect_hello("./hello-cpp")
 
     def test_portals_4_beside_portals_3_in_one_process(self):
-        with open(os.path.join(self.directory, "both.c"), "w", encoding="utf-8") as file:
-            file.write(BOTH)
+        self.write("both.c", BOTH)
         flags = self.flags("--cflags", "--libs", package="portals4")
         self.shell("cc", "-Wall", "-Wextra", "-Werror", "both.c", "-o", "both", *flags, "-ldl")
         self.assertIn("libportals.so.4", self.needed("both"))
+        self.assertEqual(self.shell("./both", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:both;loop:both").strip(), "4 and 3")
+
+    def test_a_program_that_was_linked_elsewhere_runs(self):
+        """With a library of Portals 4 whose names have no versions."""
+        with open(os.path.join(SOURCE, "lib/p4/portals4.map"), encoding="utf-8") as file:
+            names = re.findall(r"^\t(Ptl\w+);", file.read(), re.MULTILINE)
+        self.write("other.c", "".join(f"int {name}(void) {{ return 99; }}\n" for name in names))
+        self.write("both.c", BOTH)
+        os.mkdir(os.path.join(self.directory, "other"))
+        self.shell("cc", "-w", "-shared", "-fPIC", "-fno-builtin", "-Wl,-soname,libportals.so.4", "other.c", "-o", "other/libportals.so")
+        self.shell("cc", f"-I{self.prefix}/include", "both.c", "-o", "both", "-Lother", "-lportals", "-ldl")
+        self.assertNotIn("PORTALS_4", self.shell("readelf", "-V", "both"))
         self.assertEqual(self.shell("./both", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:both;loop:both").strip(), "4 and 3")
 
     def test_the_abstract_device_is_compiled_with_an_api(self):
@@ -200,8 +214,7 @@ class Install(programs.Case):
     def test_cmake(self):
         if not shutil.which("cmake") or not shutil.which("c++"):
             self.skipTest("cmake or a C++ compiler is missing; install cmake and g++")
-        with open(os.path.join(self.directory, "CMakeLists.txt"), "w", encoding="utf-8") as file:
-            file.write(CMAKE)
+        self.write("CMakeLists.txt", CMAKE)
         self.shell("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.shell("cmake", "--build", "build")
         self.expect_hello("build/shared")
@@ -212,8 +225,7 @@ class Install(programs.Case):
         if not shutil.which("cmake"):
             self.skipTest("cmake is missing; install cmake")
         for wanted in ("0.0", "0.99", "1.0"):
-            with open(os.path.join(self.directory, "CMakeLists.txt"), "w", encoding="utf-8") as file:
-                file.write(CMAKE.replace("postern 0.1", f"postern {wanted}"))
+            self.write("CMakeLists.txt", CMAKE.replace("postern 0.1", f"postern {wanted}"))
             done = subprocess.run(["cmake", "-S", ".", "-B", f"build-{wanted}", f"-DCMAKE_PREFIX_PATH={self.prefix}"],
                                   cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                                   env=programs.environment(), timeout=programs.TIMEOUT)
