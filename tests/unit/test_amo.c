@@ -458,13 +458,13 @@ static void amo_apply__neither_traps_nor_leaves_flags(void **state)
 		float real;
 		double twice;
 		long double wide;
-		double complex pair;
+		double pair[2]; /* a double complex: C11 6.2.5, 13 */
 	} memory;
 	const struct map map = map_of_piece(&memory, sizeof(memory));
 	const float single = FLT_MAX;
 	const double most = DBL_MAX, nan_value = NAN, signalling = __builtin_nans("");
 	const long double wide = LDBL_MAX;
-	const double complex pair = CMPLX(DBL_MAX, DBL_MAX);
+	const double pair[2] = {DBL_MAX, DBL_MAX};
 
 	(void)state;
 	feclearexcept(FE_ALL_EXCEPT);
@@ -476,8 +476,8 @@ static void amo_apply__neither_traps_nor_leaves_flags(void **state)
 	amo_apply(&map, 0, AMO_SUM, AMO_DOUBLE, &signalling, NULL, NULL, sizeof(most));
 	memory.wide = wide;
 	amo_apply(&map, 0, AMO_PROD, AMO_LONG_DOUBLE, &wide, NULL, NULL, sizeof(wide));
-	memory.pair = pair;
-	amo_apply(&map, 0, AMO_PROD, AMO_DOUBLE_COMPLEX, &pair, NULL, NULL, sizeof(pair));
+	memory.pair[0] = memory.pair[1] = DBL_MAX;
+	amo_apply(&map, 0, AMO_PROD, AMO_DOUBLE_COMPLEX, pair, NULL, NULL, sizeof(pair));
 	fedisableexcept(FE_ALL_EXCEPT);
 	assert_int_equal(fetestexcept(FE_ALL_EXCEPT), 0);
 }
