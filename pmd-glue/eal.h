@@ -11,8 +11,8 @@
 bool glue_started(void);
 bool eal_started(void);
 
-/* Starts EAL, unless it runs. Called before one of DPDK's devices is opened or EAL's memory is used.
- * After glue_start(). Returns 0, or -1 after an error line. */
+/* Starts EAL, unless it runs. Called before one of DPDK's devices is opened or EAL's memory is
+ * used. After glue_start(). Returns 0, or -1 after an error line. */
 int eal_need(void);
 
 /* DPDK's gravest complaint since eal_reason_clear(), without its newline, or a text that says that
