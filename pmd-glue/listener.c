@@ -13,7 +13,6 @@
  * I2. One thread serves all clients, and never waits for one of them: a client that does not take
  *     an answer is disconnected. It owns its socket and clients; when the socket is shut down, it
  *     ends. Without a descriptor for a newcomer it tries again ten times a second.
- *
  * I3. Only the user of the process may connect, and root, whatever the directory's mode is.
  */
 #include <assert.h>
@@ -281,7 +280,8 @@ static bool client_serve(int client)
 
 /* --- the thread --- */
 
-/* After a failure for want of a descriptor, say, which would come again at once. */
+/* Waits after a failure that would come again at once, such as that of a process without a free
+ * descriptor. */
 static bool listener_rest(void)
 {
 	(void)poll(NULL, 0, REST_TIME);
