@@ -15,7 +15,6 @@
 
 #define ENTRIES_MAX  262144
 #define INDEX_MAX    4095
-#define MESSAGE_MAX  MESSAGE_LENGTH_MAX
 #define WHOLE_MAX    AMO_BYTES_MAX
 #define VOLATILE_MAX COPIED_MAX
 #define FEATURES     PTL_COHERENT_ATOMICS
@@ -40,7 +39,7 @@ static const struct limit {
 	LIMIT(max_iovecs, "MAX_IOVECS", false, 1, 4096, 65536),
 	LIMIT(max_list_size, "MAX_LIST_SIZE", false, 1, 65536, ENTRIES_MAX),
 	LIMIT(max_triggered_ops, "MAX_TRIGGERED_OPS", false, 1, 4096, 65536),
-	LIMIT(max_msg_size, "MAX_MSG_SIZE", true, 1, MESSAGE_MAX, MESSAGE_MAX),
+	LIMIT(max_msg_size, "MAX_MSG_SIZE", true, 1, MESSAGE_LENGTH_MAX, MESSAGE_LENGTH_MAX),
 	LIMIT(max_atomic_size, "MAX_ATOMIC_SIZE", true, 1, WHOLE_MAX, WHOLE_MAX),
 	LIMIT(max_fetch_atomic_size, "MAX_FETCH_ATOMIC_SIZE", true, 1, WHOLE_MAX, WHOLE_MAX),
 	LIMIT(max_waw_ordered_size, "MAX_WAW_ORDERED_SIZE", true, 1, WHOLE_MAX, WHOLE_MAX),
