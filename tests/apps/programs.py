@@ -15,6 +15,11 @@ HALLS = tempfile.mkdtemp(prefix="ptn-")  # where processes of these tests meet t
 atexit.register(shutil.rmtree, HALLS, ignore_errors=True)
 TIMEOUT = 120  # of anything; generous, the cores may be busy
 
+# Signals that this process was told to ignore, as under nohup, its programs would ignore as well.
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
+
 
 def program(name):
     return os.path.join(PROGRAMS, name)
