@@ -468,7 +468,6 @@ API void adi_receive(struct adi_operation **at, void *owner, int source, int tag
 	if (owned)
 		operation->owned = buffer;
 	messages_receive(adi.messages, &operation->message, bits, ignore, buffer, (uint64_t)room);
-	progress();
 }
 
 static bool operation_look(void *context)
@@ -535,14 +534,10 @@ API int adi_probe(int source, int tag, int context, int blocking, struct adi_res
 
 API void adi_check(int blocking)
 {
-	uint64_t arrived;
-
 	if (!adi.messages)
 		return;
-	arrived = messages_arrived(adi.messages);
 	do {
-		if (messages_progress(adi.messages) != 0 ||
-			messages_arrived(adi.messages) != arrived) {
+		if (messages_progress(adi.messages) != 0) {
 			adi.fruitless = 0;
 			return;
 		}

@@ -46,6 +46,7 @@ void messages_receive(struct messages *messages, struct transfer *message, uint6
 		return;
 	if (!list_empty(&messages->waiting) || !receive_post(messages, message))
 		list_append(&messages->waiting, &message->link);
+	events_run(messages);
 	visit_leave(&messages->visit);
 }
 

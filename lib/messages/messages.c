@@ -342,8 +342,7 @@ static void news_handle(struct messages *messages, const struct news *news)
 	}
 }
 
-/* All events that are here, and what they make possible. Returns how many there were. */
-static unsigned events_run(struct messages *messages)
+unsigned events_run(struct messages *messages)
 {
 	unsigned count = 0;
 	struct news news;
@@ -376,6 +375,7 @@ static unsigned events_run(struct messages *messages)
 
 unsigned messages_progress(struct messages *messages)
 {
+	uint64_t arrived;
 	unsigned count;
 
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
@@ -384,6 +384,9 @@ unsigned messages_progress(struct messages *messages)
 	count = events_run(messages);
 	if (count == 0 && messages->visit.interface->inlined && interface_drive() != 0)
 		count = events_run(messages);
+	arrived = counter_read(&messages->visit.segment->counters.puts_received);
+	count += arrived != messages->arrived;
+	messages->arrived = arrived;
 	visit_leave(&messages->visit);
 	return count;
 }
@@ -431,18 +434,6 @@ bool messages_wait(
 uint64_t messages_pending(const struct messages *messages)
 {
 	return messages->pending;
-}
-
-uint64_t messages_arrived(struct messages *messages)
-{
-	uint64_t arrived;
-
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
-		return 0;
-	arrived = counter_read(&messages->visit.segment->counters.puts_received);
-	visit_leave(&messages->visit);
-	return arrived;
 }
 
 /* --- opening and closing */

@@ -129,14 +129,13 @@ bool messages_probe(
 /* A word to a peer's told(), of MESSAGES_WORD bits. */
 void messages_tell(struct messages *messages, uint32_t peer, uint64_t word);
 
-/* Does what there is to do. Returns how much that was. */
+/* Does what there is to do. Returns how much that was: events, and whether messages have arrived
+ * since the last call, kept or not. */
 unsigned messages_progress(struct messages *messages);
 /* The same until look(context) returns true, for at most timeout ns. Returns false on timeout. */
 bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
 /* How many messages a peer has not acknowledged, or not fetched, yet. */
 uint64_t messages_pending(const struct messages *messages);
-/* Grows with each message that arrives, kept or not. */
-uint64_t messages_arrived(struct messages *messages);
 
 #endif

@@ -100,6 +100,7 @@ struct messages {
 	uint64_t share; /* M5 */
 	uint32_t posted;
 	uint32_t flying;
+	uint64_t arrived;    /* messages, when messages_progress() looked last */
 	uint64_t pending;    /* slots in use, and longer sends that have begun or wait */
 	uint32_t names;      /* of longer sends */
 	bool disabled;       /* the side Portal */
@@ -147,6 +148,8 @@ void messages_finish(
 	struct messages *messages, struct transfer *message, enum transfer_result result);
 void credit_count(struct messages *messages, uint32_t peer);
 uint64_t messages_now(void);
+/* All events that are here, and what they make possible. Returns how many there were. */
+unsigned events_run(struct messages *messages);
 
 /* outbound.c */
 void sends_resume(struct messages *messages);
