@@ -18,6 +18,7 @@
 #include <base/settings.h>
 #include <engine/engine.h>
 #include <pmd-glue/glue.h>
+#include <sim/letters.h>
 #include <sim/report.h>
 #include <sim/workload.h>
 
@@ -57,12 +58,14 @@ void node_enter(struct node *node)
 	}
 	current = node;
 	memcpy(&interfaces[0], &node->interface, sizeof(interfaces[0]));
+	memcpy(&interfaces[1], &node->further, sizeof(interfaces[1]));
 }
 
 void node_leave(struct node *node)
 {
 	memcpy(&node->interface, &interfaces[0], sizeof(interfaces[0]));
-	memset(&interfaces[0], 0, sizeof(interfaces[0]));
+	memcpy(&node->further, &interfaces[1], sizeof(interfaces[1]));
+	memset(&interfaces[0], 0, 2 * sizeof(interfaces[0]));
 	/* To the library's visitors the interface is closed: they forget what they know of it. */
 	era_end();
 	current = NULL;
@@ -337,6 +340,8 @@ static void node_turn(void *object, uint64_t argument)
 	node->busy_until = now + node->settings->turn + work * node->settings->turn_frame;
 	if (node_has_events(node))
 		workload_events(node);
+	if (simulation->letters)
+		letters_progress(node);
 	node_leave(node);
 	if (work)
 		node_plan_at(node, node->busy_until);
@@ -388,6 +393,8 @@ void node_free(struct node *node)
 {
 	if (node->interface.memory)
 		munmap(node->interface.memory, node->interface.memory_size);
+	if (node->further.memory)
+		munmap(node->further.memory, node->further.memory_size);
 	free(node->received);
 	free(node->sent);
 }

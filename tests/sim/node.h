@@ -2,7 +2,7 @@
 /* node.h - one complete stack: front end, engine and transport over a simulated device.
  *
  * A node is a process with PTL_PROGRESS=inline whose library state (struct interface number 0) is
- * laid aside while others run. It takes a turn when a frame has arrived, when its own deadline has
+ * laid aside while others run, with number 1, which is a further space if it has one. It takes a turn when a frame has arrived, when its own deadline has
  * come, and when its program has called it.
  *
  * I1. Portals calls of a node are made between node_enter() and node_leave().
@@ -64,6 +64,7 @@ struct node {
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t eq;
 	struct interface interface; /* while another node's is in place */
+	struct interface further;   /* the same */
 
 	struct port port;
 	struct port_counters port_counters;

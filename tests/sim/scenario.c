@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sim/letters.h>
 #include <sim/silent.h>
 #include <sim/tiers.h>
 #include <sim/workload.h>
@@ -54,6 +55,8 @@ struct plan {
 	uint32_t silent;
 	uint64_t tier_steps; /* of each node (tiers.h) */
 	uint64_t tier_interval;
+	uint64_t letter_steps; /* of each node (letters.h) */
+	uint64_t letter_interval;
 	uint64_t peer_timeout;
 	bool unprotected;
 	bool expect;
@@ -218,6 +221,8 @@ static void trouble_restart(void *object, uint64_t argument)
 	model_end(simulation->model, node);
 	if (simulation->tiers)
 		tiers_end(simulation->tiers, node);
+	if (simulation->letters)
+		letters_end(simulation->letters, node);
 	sim_clock_at(&simulation->clock, simulation_now(simulation) + argument / 2, trouble_open,
 		node, 0);
 }
@@ -289,17 +294,19 @@ static void simulation_play(struct simulation *simulation)
 {
 	uint64_t patience;
 
-	while ((!workload_done(simulation->workload) || !tiers_done(simulation->tiers)) &&
+	while ((!workload_done(simulation->workload) || !tiers_done(simulation->tiers) ||
+		       !letters_done(simulation->letters)) &&
 		simulation_now(simulation) < RUN_LIMIT && simulation_step(simulation))
 		;
 	simulation->over = true;
 	patience = simulation_now(simulation) + 4 * simulation->peer_timeout + 4 * SECOND;
 	while (!simulation_failed(simulation) && simulation_now(simulation) < patience &&
 		(!all_up(simulation) || !all_settled(simulation) || far_ends_missing(simulation) ||
-			!tiers_quiet(simulation->tiers)))
+			!tiers_quiet(simulation->tiers) || !letters_quiet(simulation->letters)))
 		simulation_run_until(simulation, simulation_now(simulation) + QUIET_CHUNK);
 	model_finish(simulation->model);
 	tiers_finish(simulation->tiers);
+	letters_finish(simulation->letters);
 	if (!workload_done(simulation->workload))
 		simulation_fail(simulation,
 			"%" PRIu64 " tasks were not issued and %" PRIu64 " have not ended",
@@ -322,7 +329,8 @@ static void result_fill(const struct simulation *simulation, uint64_t ended, str
 {
 	result->runs = 1;
 	result->simulated = ended;
-	result->tasks = simulation->model->count + tiers_calls(simulation->tiers);
+	result->tasks = simulation->model->count + tiers_calls(simulation->tiers) +
+			letters_count(simulation->letters);
 	result->fail_events = simulation->model->failed;
 	result->drops = simulation->model->dropped;
 	result->bytes = simulation->model->bytes;
@@ -362,6 +370,8 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	simulation.model = &model;
 	simulation.tiers = tiers_create(
 		&simulation, plan->tier_steps, plan->tier_interval, plan->workload.size_max);
+	simulation.letters = letters_create(
+		&simulation, plan->letter_steps, plan->letter_interval, plan->workload.size_max);
 	node_library_open(plan->peer_timeout, plan->network.corrupt > 0 && !plan->unprotected,
 		plan->event_memory);
 	for (uint32_t i = 0; i < plan->nodes; i++) {
@@ -388,6 +398,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	workload_free(&workload);
 	model_free(&model);
 	tiers_free(simulation.tiers);
+	letters_free(simulation.letters);
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		node_free(&simulation.nodes[i]);
 	free(simulation.nodes);
@@ -653,6 +664,15 @@ static void plan_tiers(struct plan *plan, uint64_t seed)
 	plan_troubles(plan, &prng);
 }
 
+/* Two-sided messages between the ranks of a job, with a little of Portals 3 beside them. */
+static void plan_letters(struct plan *plan, uint64_t seed)
+{
+	plan_tiers(plan, seed);
+	plan->letter_steps = plan->tier_steps;
+	plan->letter_interval = plan->tier_interval;
+	plan->tier_steps = 0;
+}
+
 static void plan_restart(struct plan *plan, uint64_t seed)
 {
 	struct prng prng = prng_make(seed * 2 + 1);
@@ -784,6 +804,7 @@ const struct scenario scenarios[] = {
 		plan_random, false, 100},
 	{"tiers", "2 to 16 nodes, the same, beside them spaces of Portals 4", plan_tiers, false,
 		100},
+	{"letters", "2 to 16 ranks, the same, sends and receives", plan_letters, false, 100},
 	{"restart", "nodes that end and crash and come again", plan_restart, false, 50},
 	{"stall", "receivers that stop for a while", plan_stall, false, 50},
 	{"incast", "32 nodes send 1 MiB each to one", plan_incast, false, 1},

@@ -19,6 +19,7 @@ struct model;
 struct workload;
 struct silent;
 struct tiers;
+struct letters;
 
 #define FAILURE_TEXT 400
 
@@ -32,9 +33,10 @@ struct simulation {
 	struct model *model;
 	struct workload *workload;
 	struct silent *silent;
-	struct tiers *tiers;   /* NULL: none */
-	uint64_t peer_timeout; /* ns */
-	bool tracing;          /* writes every frame and event to standard output */
+	struct tiers *tiers;     /* NULL: none */
+	struct letters *letters; /* NULL: none; never together with tiers */
+	uint64_t peer_timeout;   /* ns */
+	bool tracing;            /* writes every frame and event to standard output */
 	/* the workload has ended, or taken too long: no more tasks and no more trouble */
 	bool over;
 	bool lingering; /* a node is being closed: no other may open or close meanwhile */

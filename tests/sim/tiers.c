@@ -14,6 +14,7 @@
 #include <engine/tiers.h>
 #include <engine/triggered.h>
 #include <host/submission.h>
+#include <sim/letters.h>
 #include <sim/model.h>
 #include <sim/plain.h>
 #include <sim/report.h>
@@ -315,6 +316,11 @@ static void store_hush(struct call_task *task)
 void __wrap_tiers_store(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
+	if (!here()) {
+		letters_arrived(header);
+		__real_tiers_store(space, from, header, data);
+		return;
+	}
 	struct tier_program *program = here();
 	struct call_task *task = request_arrived(program, from, header);
 	struct plain_message *message;
@@ -334,6 +340,11 @@ void __wrap_tiers_store(struct space *space, struct process from,
 void __wrap_tiers_store_begin(struct space *space, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound)
 {
+	if (!here()) {
+		letters_arrived(header);
+		__real_tiers_store_begin(space, from, header, record, inbound);
+		return;
+	}
 	struct tier_program *program = here();
 	struct call_task *task = request_arrived(program, from, header);
 	struct plain_message *message = NULL;
@@ -360,6 +371,10 @@ void __wrap_tiers_store_begin(struct space *space, struct process from,
 void __wrap_tiers_load(
 	struct space *space, struct process from, const struct message_header *header)
 {
+	if (!here()) {
+		__real_tiers_load(space, from, header);
+		return;
+	}
 	struct tier_program *program = here();
 	struct call_task *task = request_arrived(program, from, header);
 	const struct link *serving = &space->engine->serving;
@@ -404,6 +419,10 @@ static void request_ended(
 void __wrap_tiers_stored(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
+	if (!here()) {
+		__real_tiers_stored(engine, operation, why);
+		return;
+	}
 	request_ended(operation, why, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE);
 	__real_tiers_stored(engine, operation, why);
 }
@@ -411,6 +430,10 @@ void __wrap_tiers_stored(
 void __wrap_tiers_served(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
+	if (!here()) {
+		__real_tiers_served(engine, operation, why);
+		return;
+	}
 	request_ended(operation, why, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE);
 	__real_tiers_served(engine, operation, why);
 }
@@ -430,6 +453,11 @@ void __wrap_call_begin(struct space *space, const struct long_command *command);
 
 void __wrap_tiers_append(struct space *space, const struct command *command)
 {
+	if (!here()) {
+		letters_appended(space, command);
+		__real_tiers_append(space, command);
+		return;
+	}
 	struct tier_program *program = here();
 	uint32_t index = command->object.index;
 
@@ -523,6 +551,14 @@ static void waits_forget(struct tier_program *program, uint32_t index, uint32_t 
 
 enum answer __wrap_tiers_answer(struct space *space, const struct command *command)
 {
+	if (!here()) {
+		enum answer answer;
+
+		letters_asked(command);
+		answer = __real_tiers_answer(space, command);
+		letters_answered(command, answer == ANSWER_OK);
+		return answer;
+	}
 	struct tier_program *program = here();
 	enum answer expected, answer;
 
@@ -548,6 +584,10 @@ static uint64_t name_of_command(const struct long_command *command)
 
 void __wrap_triggered_keep(struct space *space, const struct long_command *command)
 {
+	if (!here()) {
+		__real_triggered_keep(space, command);
+		return;
+	}
 	struct tier_program *program = here();
 	struct long_command inner = {0};
 	struct call_task *task;
@@ -567,6 +607,10 @@ void __wrap_triggered_keep(struct space *space, const struct long_command *comma
 
 void __wrap_triggered_cancel(struct space *space, const struct command *command)
 {
+	if (!here()) {
+		__real_triggered_cancel(space, command);
+		return;
+	}
 	struct tier_program *program = here();
 
 	waits_forget(program, command->count.index, command->count.generation);
@@ -576,6 +620,10 @@ void __wrap_triggered_cancel(struct space *space, const struct command *command)
 
 void __wrap_call_begin(struct space *space, const struct long_command *command)
 {
+	if (!here()) {
+		__real_call_begin(space, command);
+		return;
+	}
 	struct tier_program *program = here();
 	const struct call_line *line = (const void *)command->further[0];
 	struct call_task *task = task_of(program->tiers, line->user);
@@ -668,6 +716,10 @@ static void call_concluded(struct tier_program *program, struct call_task *task,
 void __wrap_tier_count(struct space *space, const struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, uint64_t bytes, bool once)
 {
+	if (!here()) {
+		__real_tier_count(space, region, kind, verdict, bytes, once);
+		return;
+	}
 	struct tier_program *program = here();
 	struct tiers *tiers = program->tiers;
 	uint32_t index = region_number(space, region) - space->segment->limits.attached;

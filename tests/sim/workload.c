@@ -8,6 +8,7 @@
 
 #include <engine/segment.h>
 #include <postern.h>
+#include <sim/letters.h>
 #include <sim/report.h>
 #include <sim/tiers.h>
 
@@ -188,6 +189,8 @@ void workload_begin(struct node *node)
 	model_begin(node->simulation->model, node);
 	if (node->simulation->tiers)
 		tiers_begin(node->simulation->tiers, node);
+	if (node->simulation->letters)
+		letters_begin(node->simulation->letters, node);
 }
 
 static void event_note(

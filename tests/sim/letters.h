@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* letters.h - two-sided messages (lib/messages) between the nodes' programs, which are the ranks of a
+ * job: sends of all lengths, synchronous or not, receives with wildcards, probes, cancellations and
+ * words at random, compared with an oracle of two lists for each rank.
+ *
+ *     rank -- sends, receives --> lib/messages --> engine ~~ faults ~~ engine --> lib/messages
+ *                                                    |                   |
+ *                                 receives come, messages arrive: the oracle says what matches
+ *
+ * The oracle is given each message when it arrives and each receive when the poll core takes it
+ * (tiers.c wraps the engine), so what it says does not depend on chance.
+ *
+ * K1. A message arrives once, at the rank that it was sent to, after those that were sent there
+ *     before it.
+ * K2. A receive gets what the oracle says, byte for byte, and is done once. Its memory changes
+ *     nowhere else.
+ * K3. A send is done once: a synchronous one after a receive has matched it, a long one after its
+ *     data has been read. Its buffer is written to from then on.
+ * K4. Between ranks that were never in trouble (node.h) nothing fails, and at the end nothing is
+ *     missing. A rank that ends or crashes never comes back; its successor is not of the job.
+ */
+#ifndef SIM_LETTERS_H
+#define SIM_LETTERS_H
+
+#include <sim/node.h>
+
+struct command;
+struct letters;
+struct message_header;
+struct space;
+
+/* steps: of each rank's program, an interval (ns) apart on average; 0: none. */
+struct letters *letters_create(
+	struct simulation *simulation, uint64_t steps, uint64_t interval, uint64_t size_max);
+void letters_free(struct letters *letters);
+/* A node, which is entered, has begun a life. */
+void letters_begin(struct letters *letters, struct node *node);
+/* A node's life is over, and its interface is closed. */
+void letters_end(struct letters *letters, struct node *node);
+/* What has happened is handled; the node is entered. */
+void letters_progress(struct node *node);
+bool letters_done(const struct letters *letters);
+/* Has everything come that has to? */
+bool letters_quiet(const struct letters *letters);
+/* All is quiet: nothing may be missing. */
+void letters_finish(struct letters *letters);
+/* How many sends and receives have begun. */
+uint64_t letters_count(const struct letters *letters);
+
+/* What the engine of the entered node is about to do, and the answer that it has given. */
+void letters_arrived(const struct message_header *header);
+void letters_appended(const struct space *space, const struct command *command);
+void letters_asked(const struct command *command);
+void letters_answered(const struct command *command, bool done);
+
+#endif
