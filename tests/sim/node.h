@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* node.h - one complete stack: front end, engine and transport over a simulated device.
  *
- * A node is a process with PTL_PROGRESS=inline whose library state (struct interface number 0) is
- * laid aside while others run, with number 1, which is a further space if it has one. It takes a turn when a frame has arrived, when its own deadline has
- * come, and when its program has called it.
+ * A node is a process with PTL_PROGRESS=inline whose library state (struct interface number 0,
+ * and number 1 if it has a further space) is laid aside while others run. It takes a turn when a
+ * frame has arrived, when its own deadline has come, and when its program has called it.
  *
  * I1. Portals calls of a node are made between node_enter() and node_leave().
  * I2. A node is busy for the time that a turn takes; frames that come meanwhile wait in its receive
