@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* letters.h - two-sided messages (lib/messages) between the nodes' programs, which are the ranks of
- * a job: sends of all lengths, synchronous or not, receives with wildcards, probes, cancellations and
- * words at random, compared with an oracle of two lists for each rank.
+ * a job: sends of all lengths, synchronous or not, receives with wildcards, probes, cancellations
+ * and words at random, compared with an oracle of two lists for each rank.
  *
  *     rank -- sends, receives --> lib/messages --> engine ~~ faults ~~ engine --> lib/messages
  *                                                    |                   |
