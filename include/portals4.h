@@ -4,14 +4,9 @@
  * Names, numbers and layouts are those of Portals 4.3, and the names of 4.0 to 4.2 that programs
  * use. A program includes this header or portals.h, not both.
  *
- * Every function may be called from any thread. All but PtlInit, PtlFini, PtlAbort and
- * PtlHandleIsEqual return PTL_NO_INIT before PtlInit, after PtlFini, and in a child made by fork().
- * A function that fails changes nothing. Only PtlEQWait, PtlEQPoll, PtlCTWait, PtlCTPoll,
- * PtlPTDisable, PtlPTEnable, PtlAtomicSync and PtlNIFini may block.
- *
- * Where a function's codes are listed, PTL_OK and PTL_NO_INIT are left out. A "bad" handle is one
- * of another kind, one whose object is gone, PTL_INVALID_HANDLE, or a _NONE constant where an
- * object is needed. NULL for a result that is not optional is PTL_ARG_INVALID.
+ * All functions but PtlInit, PtlFini, PtlAbort and PtlHandleIsEqual return PTL_NO_INIT before
+ * PtlInit, after PtlFini, and in a child made by fork(). Where a function's codes are listed, PTL_OK
+ * and PTL_NO_INIT are left out.
  */
 #ifndef PORTALS4_H
 #define PORTALS4_H
@@ -55,6 +50,15 @@ typedef ptl_handle_any_t ptl_handle_md_t;
 typedef ptl_handle_any_t ptl_handle_le_t;
 typedef ptl_handle_any_t ptl_handle_me_t;
 
+/* A process: its rank on a logical interface, its node and process id on a physical one. */
+typedef union {
+	ptl_rank_t rank;
+	struct {
+		ptl_nid_t nid;
+		ptl_pid_t pid;
+	} phys;
+} ptl_process_t;
+
 #define PTL_EQ_NONE        ((ptl_handle_eq_t)0x3fffffff)
 #define PTL_CT_NONE        ((ptl_handle_ct_t)0x5fffffff)
 #define PTL_INVALID_HANDLE ((ptl_handle_any_t)0xffffffff)
@@ -68,15 +72,6 @@ typedef ptl_handle_any_t ptl_handle_me_t;
 #define PTL_PT_ANY        ((ptl_pt_index_t)0xffffffff)
 #define PTL_TIME_FOREVER  ((ptl_time_t)0xffffffff)
 #define PTL_SIZE_MAX      ((ptl_size_t)0xffffffffffffffff)
-
-/* A process: its rank on a logical interface, its node and process id on a physical one. */
-typedef union {
-	ptl_rank_t rank;
-	struct {
-		ptl_nid_t nid;
-		ptl_pid_t pid;
-	} phys;
-} ptl_process_t;
 
 /* A piece of memory, laid out as struct iovec is. */
 typedef struct {
@@ -167,6 +162,14 @@ typedef struct {
 
 /* --- Memory descriptors */
 
+typedef struct {
+	void *start;
+	ptl_size_t length; /* bytes; with PTL_IOVEC: pieces */
+	unsigned int options;
+	ptl_handle_eq_t eq_handle; /* or PTL_EQ_NONE */
+	ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
+} ptl_md_t;
+
 #define PTL_IOVEC                    (1u << 0) /* start: an array of `length` ptl_iovec_t */
 #define PTL_MD_EVENT_CT_SEND         (1u << 1)
 #define PTL_MD_EVENT_CT_REPLY        (1u << 2)
@@ -179,14 +182,6 @@ typedef struct {
 #define PTL_MD_EVENT_CT_BYTES        (1u << 14) /* counters count bytes */
 #define PTL_MD_OPTIONS_MASK          0x41ffu
 
-typedef struct {
-	void *start;
-	ptl_size_t length; /* bytes; with PTL_IOVEC: pieces */
-	unsigned int options;
-	ptl_handle_eq_t eq_handle; /* or PTL_EQ_NONE */
-	ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
-} ptl_md_t;
-
 /* --- List entries and match list entries */
 
 typedef unsigned char ptl_list_t;
@@ -196,6 +191,14 @@ typedef unsigned char ptl_list_t;
 typedef unsigned char ptl_search_op_t;
 #define PTL_SEARCH_ONLY   ((ptl_search_op_t)0)
 #define PTL_SEARCH_DELETE ((ptl_search_op_t)1)
+
+typedef struct {
+	void *start;
+	ptl_size_t length; /* bytes; with PTL_IOVEC: pieces */
+	ptl_handle_ct_t ct_handle;
+	ptl_uid_t uid; /* whose messages are permitted, or PTL_UID_ANY */
+	unsigned int options;
+} ptl_le_t;
 
 #define PTL_LE_OP_PUT                 (1u << 1)
 #define PTL_LE_OP_GET                 (1u << 2)
@@ -214,6 +217,18 @@ typedef unsigned char ptl_search_op_t;
 #define PTL_LE_APPEND_OPTIONS_MASK    0x7fffu
 /* 4.0 to 4.2, outside of the mask: messages to the entry are not acknowledged. */
 #define PTL_LE_ACK_DISABLE (1u << 19)
+
+typedef struct {
+	void *start;
+	ptl_size_t length;
+	ptl_handle_ct_t ct_handle;
+	ptl_uid_t uid;
+	unsigned int options;
+	ptl_process_t match_id; /* with wildcards */
+	ptl_match_bits_t match_bits;
+	ptl_match_bits_t ignore_bits; /* bits that do not count */
+	ptl_size_t min_free;          /* with PTL_ME_MANAGE_LOCAL: less room unlinks the entry */
+} ptl_me_t;
 
 #define PTL_ME_OP_PUT                 PTL_LE_OP_PUT
 #define PTL_ME_OP_GET                 PTL_LE_OP_GET
@@ -235,26 +250,6 @@ typedef unsigned char ptl_search_op_t;
 #define PTL_ME_MAY_ALIGN              (1u << 17)
 #define PTL_ME_LOCAL_INC_UH_RLENGTH   (1u << 18)
 #define PTL_ME_APPEND_OPTIONS_MASK    0x7ffffu
-
-typedef struct {
-	void *start;
-	ptl_size_t length; /* bytes; with PTL_IOVEC: pieces */
-	ptl_handle_ct_t ct_handle;
-	ptl_uid_t uid; /* whose messages are permitted, or PTL_UID_ANY */
-	unsigned int options;
-} ptl_le_t;
-
-typedef struct {
-	void *start;
-	ptl_size_t length;
-	ptl_handle_ct_t ct_handle;
-	ptl_uid_t uid;
-	unsigned int options;
-	ptl_process_t match_id; /* with wildcards */
-	ptl_match_bits_t match_bits;
-	ptl_match_bits_t ignore_bits; /* bits that do not count */
-	ptl_size_t min_free;          /* with PTL_ME_MANAGE_LOCAL: less room unlinks the entry */
-} ptl_me_t;
 
 /* --- Data movement */
 
@@ -350,12 +345,13 @@ typedef struct {
 	ptl_datatype_t atomic_type;
 } ptl_event_t;
 
-/* --- Functions
- *
- * What all functions have in common: any thread may call them, but no signal handler. PTL_OK means
- * success. PTL_NO_INIT is checked first, then the handle, then the other arguments. Section numbers
- * are those of this header's reference, "Portals 4". A triggered function takes what the plain one
- * takes. */
+/* --- Functions. A comment's number is the section of the reference, "Portals 4". */
+
+/* What all functions have in common: any thread may call them, but no signal handler. Only PtlFini,
+ * PtlNIFini, PtlPTFree, PtlPTDisable, PtlPTEnable, PtlCTWait, PtlCTPoll, PtlEQWait, PtlEQPoll and
+ * PtlAtomicSync may block. A function that fails changes nothing. PTL_NO_INIT is checked first, then
+ * the handle, then the other arguments. A bad handle is one of another kind, one whose object is
+ * gone, PTL_INVALID_HANDLE, or a _NONE constant where an object is needed. */
 
 /* Initialisation and end */
 
@@ -473,7 +469,7 @@ PTL_API int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
  *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated. */
 PTL_API int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
-/* 5. Accepts messages again, also after the library has disabled the portal (13).
+/* 5. Accepts messages again, also after the library has disabled the portal.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated. */
 PTL_API int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
@@ -684,7 +680,7 @@ PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_si
 	ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
 
 /* 12. PtlAtomic, and what the target held before is written to a descriptor's memory.
- *   get_md_handle, local_get_offset  where that goes
+ *   get_md_handle, local_get_offset  where the old value goes
  *   put_md_handle, local_put_offset  where the source is
  *   the others as in PtlAtomic
  * Returns
@@ -709,8 +705,7 @@ PTL_API int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 	ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand,
 	ptl_op_t operation, ptl_datatype_t datatype);
 
-/* 12. Returns when this process sees in its memory what atomic operations have done there.
- * Returns nothing but PTL_OK and PTL_NO_INIT. */
+/* 12. Waits until this process sees in its memory what atomic operations have done there. */
 PTL_API int PtlAtomicSync(void);
 
 /* Triggered operations. Each begins when the sum of both numbers of a counter is at least
@@ -718,7 +713,7 @@ PTL_API int PtlAtomicSync(void);
  * counter makes ready begins in the order of the calls. Data is read when the operation begins, the
  * operand of a swap at the call. */
 
-/* 10. PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic, PtlSwap, later.
+/* 10. PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic or PtlSwap when a counter reaches a threshold.
  *   trig_ct_handle  the counter that is waited for
  *   threshold       what its numbers must come to
  *   the others as in the plain functions
@@ -750,9 +745,9 @@ PTL_API int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get
 	ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
 	ptl_size_t threshold);
 
-/* 10. PtlCTInc and PtlCTSet, later: the counter changes when its turn comes.
+/* 10. PtlCTInc or PtlCTSet when another counter, or the same, reaches a threshold.
  *   ct_handle  the counter that changes; it may be the one that is waited for
- *   the others as in the functions above
+ *   the others as in PtlCTInc and PtlTriggeredPut
  * Returns
  *   PTL_ARG_INVALID  ct_handle or trig_ct_handle is bad, they are of two interfaces, or neither
  *                    number of increment is 0.

@@ -4,8 +4,9 @@
 --help, of settings and counters from the library's tables (lists.c), of the rest from Markdown.
 
     manual.py names HEADER...                          the functions, a line each
-    manual.py functions DIRECTORY VERSION EXAMPLES HEADER...
-                                                       section 3: a page for each, into the directory; EXAMPLES is C that shows them
+    manual.py functions DIRECTORY VERSION SECTION EXAMPLES HEADER...
+                                                       section 3 or 3portals4: a page for each, into the directory; EXAMPLES is C
+                                                       that shows them
     manual.py program PAGE VERSION SUMMARY PROGRAM [COMMAND...]
                                                        section 1: of what PROGRAM --help and PROGRAM COMMAND --help say
     manual.py settings PAGE VERSION LISTS              section 7: of what the program LISTS says
@@ -21,9 +22,13 @@ import sys
 MANUAL = "Postern manual"
 DATE = "2026-11-21"  # of the release; mandoc(1) wants one
 NOTHING = "\\&"
-SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)", "7": "postern(7)"}
+SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)",
+       "3portals4": "portals4(7), postern\\-settings(7)", "7": "postern(7)"}
 SUCCESS = ("PTL_OK", "The call succeeded.")
-CLOSED = ("PTL_NOINIT", "The library is not initialised: PtlInit was not called, PtlFini was, or this is a child made by fork().")
+CLOSED = "The library is not initialised: PtlInit was not called, PtlFini was, or this is a child made by fork()."
+# Of each header of Portals: what its functions return while the library is closed, and the book whose sections its numbers are.
+PORTALS = {"portals.h": ("PTL_NOINIT", "The Portals 3.2 Message Passing Interface"), "portals4.h": ("PTL_NO_INIT", None)}
+ALWAYS = ("PtlInit", "PtlHandleIsEqual")  # may be called while it is closed
 
 
 def roff(text):
@@ -70,9 +75,9 @@ class Function:
 
     def codes_of_all(self):
         """Codes that Portals' functions have in common."""
-        if self.header != "portals.h" or not self.declarations[0].startswith("int "):
+        if self.header not in PORTALS or not self.declarations[0].startswith("int ") or self.names == ["PtlHandleIsEqual"]:
             return []
-        return [SUCCESS] if self.names == ["PtlInit"] else [SUCCESS, CLOSED]
+        return [SUCCESS] if self.names[0] in ALWAYS else [SUCCESS, (PORTALS[self.header][0], CLOSED)]
 
 
 def comment_text(comment):
@@ -98,12 +103,16 @@ def header_read(path):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     functions, types = [], {}
-    for match in re.finditer(r"^(?:typedef )?(?:struct|enum)(?: \w+)? \{\n.*?^\}[^;]*;|^typedef (?:enum \{[^\n]*\}|[^{};]*) ?\w+;",
+    for match in re.finditer(r"^(?:typedef )?(?:struct|enum|union)(?: \w+)? \{\n.*?^\}[^;]*;|^typedef (?:enum \{[^\n]*\}|[^{};]*) ?\w+;",
                              text, re.MULTILINE | re.DOTALL):
         definition = match.group(0) + defines(text[match.end():])
         for name in re.findall(r"^(?:typedef )?((?:struct|enum) \w+) \{", definition) + \
                 re.findall(r"(\w+);$", match.group(0)):
             types.setdefault(name, definition)
+    for block in re.findall(r"(?:^#define PTL_\w+ .*\n)+", text, re.MULTILINE):
+        prefixes = {"_".join(name.split("_")[:2]) for name in re.findall(r"#define (\w+)", block)}
+        if len(prefixes) == 1:
+            types[prefixes.pop() + "_..."] = block.rstrip()
     section, number, general = "", "", []
     pattern = r"/\*.*?\*/|^PTL_API [^;]*;|^[^\n]*\n"
     for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
@@ -117,7 +126,7 @@ def header_read(path):
                 if words.startswith("What all functions have in common: "):
                     words = words[len("What all functions have in common: "):]
                     general.append(words[0].upper() + words[1:])
-                section = re.sub(r"^[\d., ]*\d [^.]*(\. |$)", "", words) if re.match(r"\d", words) else ""
+                section = re.sub(r"^([\d., ]*\d )?[^.]*(\. |$)", "", words)
                 number = words
         elif item.startswith("PTL_API"):
             declaration = item[len("PTL_API "):].replace("\n\t", "\n    ")
@@ -128,21 +137,21 @@ def header_read(path):
 
 def sentence(text):
     """The first one, for NAME: without a capital and its end."""
-    text = re.split(r"(?<=[^A-Z0-9])[.;?:](?: |$)", text)[0].strip()
-    return text[0].lower() + text[1:] if not text[:2].isupper() else text
+    text = re.split(r"(?<=[^A-Z0-9])[.;?:](?: |$)", text)[0].strip().rstrip(".")
+    return text if text[:2].isupper() or text.startswith("Ptl") else text[0].lower() + text[1:]
 
 
 def parts(comment):
     """Number of the specification's section; description; arguments; what follows them; what it returns; codes."""
     lines = list(comment)
-    number = re.match(r"(\d[\d.]*) ", lines[0])
+    number = re.match(r"(\d[\d.]*(?:, \d+\.)?) ", lines[0])
     if number:
         lines[0] = lines[0][number.end():]
     arguments, codes = [], []
     description, extra, returns = [], [], []
     text, items = description, arguments
     for line in lines:
-        item = re.match(r"  (-?\w+|the others)\s+(\S.*)", line)
+        item = re.match(r"  (the others|the arguments|not 0|-?\w+(?:, \w+)*)\s+(\S.*)", line)
         if line.startswith("Returns"):
             text, items = returns, codes
         if item and not line.startswith("   "):
@@ -169,6 +178,8 @@ def types_of(function, types):
             if definition and definition not in found:
                 found.append(definition)
                 queue.append(definition)
+    words = " ".join(function.comment)
+    found += [definition for prefix, definition in types.items() if prefix.endswith("...") and prefix in words]
     return [definition for definition in found if "{" in definition or "#define" in definition]
 
 
@@ -183,9 +194,46 @@ def examples_read(path):
     return found
 
 
-def function_page(name, function, functions_of_all, types, general, examples, version):
+def references(name, text, functions_of_all, header):
+    """The functions whose pages a text such as "as in PtlPut" refers to; those without Triggered are the plain ones."""
+    text = re.sub("the plain functions?", name.replace("Triggered", ""), text)
+    return [one for other in re.findall(r"\bPtl\w+", text) for one in functions_of_all
+            if other in one.names and one.header == header]
+
+
+def arguments_told(name, function, functions_of_all):
+    """What a comment says of arguments, and what the comments say that it refers to."""
+    declared = set(re.findall(r"\w+", next(one for one in function.declarations if name + "(" in one)))
+    told = []
+    for argument, text in parts(function.comment)[2]:
+        if argument in ("the others", "the arguments"):
+            for other in references(name, text, functions_of_all, function.header):
+                more = arguments_told(other.names[0] if name not in other.names else name, other, functions_of_all)
+                known = {word for names_of, _ in told for word in names_of.split(", ")}
+                told += [(names_of, also) for names_of, also in more
+                         if declared.issuperset(names_of.split(", ")) and not known & set(names_of.split(", "))]
+        else:
+            told.append((argument, text))
+    return told
+
+
+def code_told(name, code, text, functions_of_all, header):
+    """When a function returns a code; if that is "as" another function, then also what that one's comment says of it."""
+    if not text.startswith("As "):
+        return text
+    for other in references(name, text, functions_of_all, header):
+        for known, more in parts(other.comment)[5]:
+            if known == code:
+                text += f" {other.names[0]}: {code_told(other.names[0], code, more, functions_of_all, header)}"
+    return text
+
+
+def function_page(name, section, function, functions_of_all, types, general, examples, version):
     number, description, arguments, extra, returns, codes = parts(function.comment)
-    page = head(name, "3", version, ", ".join(function.names), sentence(description))
+    if function.header == "portals4.h":
+        arguments = arguments_told(name, function, functions_of_all)
+        codes = [(code, code_told(name, code, text, functions_of_all, function.header)) for code, text in codes]
+    page = head(name, section, version, ", ".join(function.names), sentence(description))
     page += f".SH SYNOPSIS\n.nf\n.B #include <{function.header}>\n.PP\n"
     page += "\n".join(".B " + roff(line).replace('"', '\\(dq').strip() if n == 0 else roff("    " + line.strip())
                       for declaration in function.declarations
@@ -200,10 +248,10 @@ def function_page(name, function, functions_of_all, types, general, examples, ve
         page += ".SH RETURN VALUE\n" + (flow(returns) + "\n" if returns else "")
         page += "".join(tagged(code, text) for code, text in codes)
     notes = [function.group] if function.group else []
-    if function.header == "portals.h":
+    if function.header in PORTALS:
         notes += general
-    if number:
-        notes.append(f"This is section {number} of The Portals 3.2 Message Passing Interface.")
+        if number and PORTALS[function.header][1]:
+            notes.append(f"This is section {number} of {PORTALS[function.header][1]}.")
     for n, note in enumerate(notes):
         page += (".SH NOTES\n" if n == 0 else ".PP\n") + flow(note) + "\n"
     if name in examples:
@@ -216,7 +264,7 @@ def function_page(name, function, functions_of_all, types, general, examples, ve
     used = re.findall(r"\b(\w+)\(", examples.get(name, ""))
     related = [other for one in functions_of_all for other in one.names if other != name and
                (other in used or (one.number, one.header) == (function.number, function.header))]
-    return page + see("3", [other + "(3)" for other in related])
+    return page + see(section, [f"{other}({section})" for other in related])
 
 
 def headers_read(paths):
@@ -230,13 +278,13 @@ def headers_read(paths):
     return functions, types, general
 
 
-def functions(directory, version, shown, *headers):
+def functions(directory, version, section, shown, *headers):
     found, types, general = headers_read(headers)
     examples = examples_read(shown)
     for function in found:
         for name in function.names:
-            write(os.path.join(directory, name + ".3"),
-                  function_page(name, function, found, types, general, examples, version))
+            write(os.path.join(directory, f"{name}.{section}"),
+                  function_page(name, section, function, found, types, general, examples, version))
 
 
 def names(*headers):
@@ -413,7 +461,7 @@ def overview(page, version, summary, path, *others):
     for other in others:
         with open(other, encoding="utf-8") as file:
             about = re.search(r"^\.SH NAME\n(.*) \\- (.*)$", file.read(), re.MULTILINE)
-        found.setdefault(about.group(2), []).append(re.sub(r"\.(\d)$", r"(\1)", os.path.basename(other)))
+        found.setdefault(about.group(2), []).append(re.sub(r"\.(\d\w*)$", r"(\1)", os.path.basename(other)))
     for about, pages in found.items():
         result += f".TP\n.B {roff(', '.join(pages))}\n{about}\n"
     write(page, result)

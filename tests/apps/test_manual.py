@@ -20,19 +20,32 @@ def page(name):
         return file.read()
 
 
+def name_of(path):
+    return os.path.basename(path).partition(".")[0]
+
+
+def everything():
+    return glob.glob(PAGES + "/*.[17]") + functions()
+
+
+def functions():
+    return glob.glob(PAGES + "/*.3") + glob.glob(PAGES + "/*.3portals4")
+
+
 class Manual(programs.Case):
     def test_every_function_of_the_headers_has_a_page_that_names_it(self):
-        declared = []
-        for header in ("portals.h", "postern.h"):
-            with open(os.path.join(SOURCE, "include", header), encoding="utf-8") as file:
-                declared += re.findall(r"^PTL_API [^;(]*?(\w+)\(", file.read(), re.MULTILINE)
-        self.assertGreater(len(declared), 30)
-        for name in declared:
-            text = page(name + ".3")
-            self.assertRegex(text, rf"(?m)^\.TH {name} 3 ")
-            self.assertRegex(text, rf"(?s)\.SH NAME\n[^\n]*\b{name}\b[^\n]* \\- \S")
-            self.assertIn(f"{name}(", text.partition(".SH SYNOPSIS")[2])
-        self.assertEqual(sorted(os.path.basename(path)[:-2] for path in glob.glob(PAGES + "/*.3")), sorted(declared))
+        for section, headers in (("3", ("portals.h", "postern.h")), ("3portals4", ("portals4.h",))):
+            declared = []
+            for header in headers:
+                with open(os.path.join(SOURCE, "include", header), encoding="utf-8") as file:
+                    declared += re.findall(r"^PTL_API [^;(]*?(\w+)\(", file.read(), re.MULTILINE)
+            self.assertGreater(len(declared), 30)
+            for name in declared:
+                text = page(f"{name}.{section}")
+                self.assertRegex(text, rf"(?m)^\.TH {name} {section} ")
+                self.assertRegex(text, rf"(?s)\.SH NAME\n[^\n]*\b{name}\b[^\n]* \\- \S")
+                self.assertIn(f"{name}(", text.partition(".SH SYNOPSIS")[2])
+            self.assertEqual(sorted(name_of(path) for path in glob.glob(f"{PAGES}/*.{section}")), sorted(declared))
 
     def test_arguments_and_codes_are_told(self):
         text = page("PtlPut.3")
@@ -43,10 +56,20 @@ class Manual(programs.Case):
             for option in ("OP_PUT", "OP_GET", "MANAGE_REMOTE", "TRUNCATE", "ACK_DISABLE"):
                 self.assertRegex(page(name), rf"PTL_MD_{option} +\w+ [a-z]+ [a-z]+")
 
+    def test_a_page_of_portals_4_says_what_others_say_that_it_refers_to(self):
+        text = page("PtlTriggeredSwap.3portals4")
+        for words in ("get_md_handle, local_get_offset", "operand", "match_bits", "trig_ct_handle", "threshold"):
+            self.assertIn(f".TP\n.B {words}\n", text)
+        self.assertNotIn(".B ack_req\n", text)
+        self.assertIn("PtlPut: md_handle is bad", text.partition(".SH RETURN VALUE")[2])
+        self.assertIn("PTL_PT_FLOWCTRL", page("PtlPTAlloc.3portals4").partition(".SH TYPES")[2])
+        for option in ("PTL_MD_EVENT_CT_REPLY", "PTL_ACK_REQ", "PTL_RANK_ANY"):
+            self.assertIn(option, page("PtlMDBind.3portals4") + page("PtlPut.3portals4").partition(".SH TYPES")[2])
+
     def test_every_function_says_what_it_returns_in_sentences(self):
-        for path in glob.glob(PAGES + "/*.3"):
+        for path in functions():
             text = page(os.path.basename(path))
-            if re.search(r"\n\.B void \w+\(", text):
+            if re.search(r"\n\.B void \w+\(", text) or name_of(path) == "PtlHandleIsEqual":
                 continue
             returns = re.search(r"\.SH RETURN VALUE\n(.*?)\n\.SH ", text, re.DOTALL)
             self.assertTrue(returns, path)
@@ -58,16 +81,16 @@ class Manual(programs.Case):
                 self.assertIn(".B PTL_OK\n", returns.group(0), path)
 
     def test_every_function_is_shown_at_work_and_leads_to_its_siblings(self):
-        for path in glob.glob(PAGES + "/*.3"):
+        for path in functions():
             name = os.path.basename(path)
             text = page(name)
-            self.assertIn(name[:-2] + "(", text.partition(".SH EXAMPLES\n")[2].partition("\n.SH ")[0], path)
-            self.assertRegex(text.partition(".SH SEE ALSO\n")[2], r"\(3\)", path)
+            self.assertIn(name.partition(".")[0] + "(", text.partition(".SH EXAMPLES\n")[2].partition("\n.SH ")[0], path)
+            self.assertRegex(text.partition(".SH SEE ALSO\n")[2], r"\(3\)|\(3portals4\)", path)
 
     def test_the_overview_names_every_page(self):
         text = page("postern.7").partition(".SH PAGES\n")[2]
-        for path in glob.glob(PAGES + "/*.[137]"):
-            name, section = os.path.basename(path)[:-2].replace("-", "\\-"), path[-1]
+        for path in everything():
+            name, section = os.path.basename(path).replace("-", "\\-").split(".")
             if name != "postern":
                 self.assertIn(f"{name}({section})", text)
 
@@ -97,8 +120,8 @@ class Manual(programs.Case):
             self.assertIn(title.upper().replace("-", "\\-"), text)
 
     def test_every_page_that_another_names_is_there(self):
-        for path in glob.glob(PAGES + "/*.[137]"):
-            for name, section in re.findall(r"\b((?:postern|Ptl)[\w\\-]*) ?\(([137])\)", page(os.path.basename(path))):
+        for path in everything():
+            for name, section in re.findall(r"\b((?:postern|portals|Ptl)[\w\\-]*) ?\(([137](?:portals4)?)\)", page(os.path.basename(path))):
                 wanted = name.replace("\\-", "-").replace("\\", "") + "." + section
                 self.assertTrue(os.path.exists(os.path.join(PAGES, wanted)), f"{path} names {wanted}")
 
@@ -107,7 +130,7 @@ class Manual(programs.Case):
             if os.environ.get("CI") == "true":
                 self.fail("mandoc is missing; scripts/install test installs it")
             raise unittest.SkipTest("mandoc is missing; scripts/install test installs it")
-        pages = sorted(glob.glob(PAGES + "/*.[137]"))
+        pages = sorted(everything())
         done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=programs.TIMEOUT, check=False)
         self.assertEqual(done.stdout, "")
@@ -120,8 +143,10 @@ class Manual(programs.Case):
                               check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         for name in ("man1/postern-ping.1", "man3/PtlPut.3", "man3/postern_ping.3", "man7/postern.7",
-                     "man7/postern-settings.7", "man7/postern-wire.7"):
-            self.assertEqual(len(glob.glob(f"{root}/**/share/man/{name}*", recursive=True)), 1, name)
+                     "man3/PtlPut.3portals4", "man3/PtlTriggeredSwap.3portals4",
+                     "man7/portals4.7", "man7/postern-settings.7", "man7/postern-wire.7"):
+            found = glob.glob(f"{root}/**/share/man/{name}", recursive=True) + glob.glob(f"{root}/**/share/man/{name}.gz", recursive=True)
+            self.assertEqual(len(found), 1, name)
 
 
 if __name__ == "__main__":
