@@ -5,8 +5,8 @@
  * use. A program includes this header or portals.h, not both.
  *
  * All functions but PtlInit, PtlFini, PtlAbort and PtlHandleIsEqual return PTL_NO_INIT before
- * PtlInit, after PtlFini, and in a child made by fork(). Where a function's codes are listed, PTL_OK
- * and PTL_NO_INIT are left out.
+ * PtlInit, after PtlFini, and in a child made by fork(). Where a function's codes are listed,
+ * PTL_OK and PTL_NO_INIT are left out.
  */
 #ifndef PORTALS4_H
 #define PORTALS4_H
@@ -347,11 +347,11 @@ typedef struct {
 
 /* --- Functions. A comment's number is the section of the reference, "Portals 4". */
 
-/* What all functions have in common: any thread may call them, but no signal handler. Only PtlFini,
- * PtlNIFini, PtlPTFree, PtlPTDisable, PtlPTEnable, PtlCTWait, PtlCTPoll, PtlEQWait, PtlEQPoll and
- * PtlAtomicSync may block. A function that fails changes nothing. PTL_NO_INIT is checked first, then
- * the handle, then the other arguments. A bad handle is one of another kind, one whose object is
- * gone, PTL_INVALID_HANDLE, or a _NONE constant where an object is needed. */
+/* What all functions have in common: any thread may call them, but no signal handler. Only
+ * PtlFini, PtlNIFini, PtlPTFree, PtlPTDisable, PtlPTEnable, PtlCTWait, PtlCTPoll, PtlEQWait,
+ * PtlEQPoll and PtlAtomicSync may block. A function that fails changes nothing. PTL_NO_INIT is
+ * checked first, then the handle, then the other arguments. A bad handle is one of another kind,
+ * one whose object is gone, PTL_INVALID_HANDLE, or a _NONE constant where an object is needed. */
 
 /* Initialisation and end */
 

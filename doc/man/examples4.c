@@ -25,9 +25,8 @@ static ptl_handle_ni_t open_interface(void)
 {
 	ptl_handle_ni_t ni;
 
-	if (PtlInit() != PTL_OK ||
-		PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL,
-			NULL, &ni) != PTL_OK) {
+	if (PtlInit() != PTL_OK || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL,
+					   PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK) {
 		fputs("Portals cannot be used; standard error says why.\n", stderr);
 		exit(1);
 	}
@@ -53,8 +52,8 @@ static void who_am_i(ptl_handle_ni_t ni)
 	check(PtlGetId(ni, &self)); /* on a logical interface: the rank */
 	check(PtlGetPhysId(ni, &place));
 	check(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &dropped));
-	printf("I am %u:%u of user %u; %d messages were dropped.\n", place.phys.nid,
-		place.phys.pid, uid, dropped);
+	printf("I am %u:%u of user %u; %d messages were dropped.\n", place.phys.nid, place.phys.pid,
+		uid, dropped);
 }
 
 /* Example: PtlNIHandle PtlHandleIsEqual */
@@ -76,8 +75,8 @@ static void give_ranks(const ptl_process_t *processes, ptl_size_t count)
 	ptl_size_t ranks;
 	int code;
 
-	check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL,
-		NULL, &ni));
+	check(PtlNIInit(
+		PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
 	code = PtlSetMap(ni, count, processes);
 	if (code != PTL_IGNORED) /* another component of the program has set it */
 		check(code);
@@ -252,20 +251,21 @@ static uint64_t take_number(ptl_handle_ni_t ni, ptl_process_t target)
 
 	check(PtlCTAlloc(ni, &md.ct_handle));
 	check(PtlMDBind(ni, &md, &descriptor));
-	check(PtlFetchAtomic(
-		descriptor, 8, descriptor, 0, 8, target, PORTAL, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+	check(PtlFetchAtomic(descriptor, 8, descriptor, 0, 8, target, PORTAL, 7, 0, NULL, 0,
+		PTL_SUM, PTL_UINT64_T));
 	check(PtlAtomic(descriptor, 0, 8, PTL_CT_ACK_REQ, target, PORTAL, 7, 8, NULL, 0, PTL_MAX,
 		PTL_UINT64_T));
 	check(PtlSwap(descriptor, 16, descriptor, 0, 8, target, PORTAL, 7, 16, NULL, 0, &free_lock,
 		PTL_CSWAP, PTL_UINT64_T));
 	check(PtlCTWait(md.ct_handle, 3, &count));
-	check(PtlAtomicSync()); /* before this process reads what others have changed in its memory */
+	check(PtlAtomicSync()); /* before this process reads what others changed in its memory */
 	check(PtlMDRelease(descriptor));
 	check(PtlCTFree(md.ct_handle));
 	return memory[1];
 }
 
-/* Example: PtlCTGet PtlCTPoll PtlCTSet PtlCTInc PtlTriggeredCTInc PtlTriggeredCTSet PtlCTCancelTriggered */
+/* Example: PtlCTGet PtlCTPoll PtlCTSet PtlCTInc PtlTriggeredCTInc PtlTriggeredCTSet
+ * PtlCTCancelTriggered */
 static void count_to_three(ptl_handle_ni_t ni)
 {
 	ptl_handle_ct_t counters[2];
@@ -289,7 +289,8 @@ static void count_to_three(ptl_handle_ni_t ni)
 	check(PtlCTFree(counters[0]));
 }
 
-/* Example: PtlTriggeredPut PtlTriggeredGet PtlTriggeredAtomic PtlTriggeredFetchAtomic PtlTriggeredSwap */
+/* Example: PtlTriggeredPut PtlTriggeredGet PtlTriggeredAtomic PtlTriggeredFetchAtomic
+ * PtlTriggeredSwap */
 static void do_it_later(ptl_handle_ni_t ni, ptl_process_t target, uint64_t *words)
 {
 	/* All of this happens when the counter start reaches 1, without a further call: in a

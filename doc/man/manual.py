@@ -188,8 +188,8 @@ def examples_read(path):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     found = {}
-    for names_of, body in re.findall(r"^/\* Example: (.*?) \*/\n.*?\n\{\n(.*?)\n\}$", text, re.MULTILINE | re.DOTALL):
-        for name in names_of.split():
+    for names_of, body in re.findall(r"^/\* Example: ((?:[^*]| \* )*?) \*/\n.*?\n\{\n(.*?)\n\}$", text, re.MULTILINE | re.DOTALL):
+        for name in names_of.replace("*", " ").split():
             found[name] = "\n".join(line[1:] if line.startswith("\t") else line for line in body.split("\n"))
     return found
 
