@@ -48,6 +48,7 @@ struct letter {
 static struct messages *ends[2];
 static struct process ids[2];
 static uint64_t words_told[2];
+static bool hostile; /* end 1: what it does wrong is told of it, */
 
 static void letter_done(void *owner, struct transfer *message)
 {
@@ -64,7 +65,8 @@ static void word_told(void *owner, uint32_t peer, uint64_t word)
 static void peer_failed(void *owner, uint32_t peer, const char *why)
 {
 	(void)owner;
-	fail_msg("peer %u %s", peer, why);
+	if (!hostile || peer != 1)
+		fail_msg("peer %u %s", peer, why);
 }
 
 static void ends_open(uint64_t memory, uint32_t headers)
@@ -377,6 +379,130 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	each_length_arrives__posted_or_not_synchronous_or_not(state);
 }
 
+/* Any word: small numbers, names and bits that the library knows, or chance. */
+static uint64_t word_forge(uint64_t *random)
+{
+	uint64_t dice = random_next(random), word = dice >> 8;
+
+	switch (dice & 7) {
+	case 0:
+		return word;
+	case 1:
+		return word % 8;
+	case 2:
+		return UINT64_MAX - word % 4;
+	case 3:
+		return BITS_TOLD;
+	case 4:
+		return (uint64_t)(word % 256) << MESSAGES_WORD | (word >> 8) % 1000;
+	case 5:
+		return NAME_CHUNK | word % 3;
+	default:
+		return (word & 1 ? VALUE_SYNCHRONOUS : 0) | (NAME_CHUNK | (word >> 1) % 2) << 32 |
+		       (word >> 4) % (EAGER * CHUNK_SLOTS);
+	}
+}
+
+/* A store or a load of end 1's that the library would not make. */
+static void message_forge(uint64_t *random)
+{
+	static char data[3 * EAGER];
+	uint64_t dice = random_next(random);
+	const struct move move = {.portal = dice & 1 ? PORTAL_SIDE : PORTAL_MATCH,
+		.match_bits = word_forge(random) & UINT64_MAX >> 2,
+		.value = word_forge(random),
+		.offset = dice & 2 ? 0 : word_forge(random)};
+	const struct call_line line = {.local = (uintptr_t)data,
+		.length = (dice >> 8) % sizeof(data),
+		.message = dice & 12 ? MESSAGE_STORE : MESSAGE_LOAD,
+		.want = WANT_EVENT};
+
+	forge(move, line);
+}
+
+/* End 0 sends itself a message, which has the highest of bits, and receives what it likes. */
+static void self_send(unsigned seed, bool synchronous, uint64_t length)
+{
+	const uint64_t bits = UINT64_C(1) << 63 | UINT64_C(1) << 62 | seed;
+	static char sent[3 * EAGER], got[3 * EAGER];
+	struct letter out = {.done = 0}, in;
+
+	fill(sent, length, seed);
+	messages_send(ends[0], &out.message, 0, bits, sent, length, synchronous);
+	receive(&in, 0, bits, 0, got, sizeof(got));
+	letter_settle(&in);
+	letter_settle(&out);
+	assert_int_equal(in.message.result, TRANSFER_DONE);
+	assert_int_equal(in.message.length, length);
+	assert_memory_equal(got, sent, length);
+}
+
+/* Words of any bits, lengths, fetches of what is not the peer's, messages that it does not serve. */
+static void a_peer_that_sends_anything_harms_nobody_else(void **state)
+{
+	enum { STEPS = 1500, ROOM = 2 * EAGER };
+	static char got[STEPS][ROOM + 1], sent[3 * EAGER];
+	static struct letter in[STEPS], out[STEPS];
+	unsigned results[TRANSFER_FAILED + 1] = {0};
+	uint64_t random = 5, rooms[STEPS];
+
+	(void)state;
+	hostile = true;
+	for (unsigned n = 0; n < STEPS; n++) {
+		uint64_t dice = random_next(&random);
+
+		message_forge(&random);
+		rooms[n] = (dice >> 8) % ROOM;
+		memset(got[n], 'x', ROOM + 1);
+		receive(&in[n], 0, word_forge(&random) >> 2, dice & 1 ? UINT64_MAX >> 2 : 0, got[n],
+			rooms[n]);
+		if (dice & 2)
+			self_send(n, dice & 4, (dice >> 32) % sizeof(sent));
+		else
+			send(&out[n], 0, n % 8, sent, (dice >> 32) % sizeof(sent), dice & 4);
+		/* It would have no chance to do more. */
+		ends[0]->peers[1].failed = false;
+	}
+	hostile = false;
+	for (unsigned n = 0; n < STEPS; n++) {
+		assert_true(in[n].done <= 1);
+		for (uint64_t i = rooms[n]; i <= ROOM; i++)
+			assert_int_equal(got[n][i], 'x');
+		if (in[n].done) {
+			assert_true(in[n].message.length <= rooms[n]);
+			results[in[n].message.result]++;
+		}
+	}
+	/* All kinds of things have happened. */
+	assert_true(results[TRANSFER_DONE] > 50 && results[TRANSFER_CUT] > 50);
+}
+
+/* M5. A peer that minds no share fills the table with messages; what the table has no place for is
+ * refused, and once they are received all goes on. */
+static void a_peer_may_flood(void **state)
+{
+	enum { HEADERS = 64 };
+	const struct move move = {.portal = PORTAL_MATCH, .match_bits = 1};
+	const struct call_line line = {.message = MESSAGE_STORE, .want = WANT_EVENT};
+	struct message_found found;
+	struct letter in;
+
+	(void)state;
+	ends_open(BLOCK_BYTES, HEADERS);
+	for (unsigned i = 0; i < 4 * HEADERS; i++)
+		forge(move, line);
+	for (unsigned i = 0; i < HEADERS; i++) {
+		assert_true(messages_probe(ends[0], 1, 0, &found));
+		receive(&in, 0, 1, 0, NULL, 0);
+		letter_settle(&in);
+		assert_int_equal(in.message.result, TRANSFER_DONE);
+	}
+	assert_false(messages_probe(ends[0], 1, 0, &found));
+	for (unsigned i = 0; i < 2 * HEADERS; i++)
+		self_send(i, i & 1, i);
+	teardown(state);
+}
+
 #define MANY 3000
 
 /* Sends MANY messages that nobody waits for, then receives them all, in order. */
@@ -561,9 +687,11 @@ int main(void)
 		TEST(words_are_told),
 		TEST(a_receive_that_fetches_counts_as_posted),
 		TEST(a_peer_that_forges_words_and_fetches_harms_only_its_own_messages),
+		TEST(a_peer_that_sends_anything_harms_nobody_else),
 		TEST(receives_beyond_the_table_wait_in_order),
 		TEST(random_messages_match_as_the_oracle_says),
 		cmocka_unit_test(memory_for_unexpected_messages_may_end),
+		cmocka_unit_test(a_peer_may_flood),
 		cmocka_unit_test(headers_that_a_peer_keeps_are_bounded_by_its_share),
 	};
 
