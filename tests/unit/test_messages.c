@@ -437,7 +437,8 @@ static void self_send(unsigned seed, bool synchronous, uint64_t length)
 	assert_memory_equal(got, sent, length);
 }
 
-/* Words of any bits, lengths, fetches of what is not the peer's, messages that it does not serve. */
+/* Words of any bits, lengths, fetches of what is not the peer's, and messages that it never
+ * serves. */
 static void a_peer_that_sends_anything_harms_nobody_else(void **state)
 {
 	enum { STEPS = 1500, ROOM = 2 * EAGER };
