@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mpiimpl.h - what an upper layer of MPICH 1.0's time has, as far as its device sees it: requests whose
- * fields have that layer's names. mpich-1.0.h takes the place of the layer's mpid.h. */
+/* mpiimpl.h - what an upper layer of MPICH 1.0's time has, as far as its device sees it: requests
+ * whose fields have that layer's names. mpich-1.0.h takes the place of the layer's mpid.h. */
 #ifndef MPIIMPL_H
 #define MPIIMPL_H
 

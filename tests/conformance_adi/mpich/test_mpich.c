@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_mpich.c - an upper layer in the manner of MPICH 1.0.12, as small as can be, makes the calls of its
- * device that that layer makes, in that order, with all names of mpich-1.0.h; the traps that lie
- * there are played. It is compiled as that layer is: -std=gnu89, without position independence. A
- * name that is missing is no declaration, and no symbol.
+/* test_mpich.c - an upper layer in the manner of MPICH 1.0.12, as small as can be, makes the calls
+ * of its device that that layer makes, in that order, with all names of mpich-1.0.h; the traps that
+ * lie there are played. It is compiled as that layer is: -std=gnu89, without position independence.
+ * A name that is missing is no declaration, and no symbol.
  *
  * Ranks 0 and 1 talk, 2 and 3, and so on; alone and the last of an odd number talk to themselves.
  */
