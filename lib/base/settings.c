@@ -704,7 +704,7 @@ static void name_check(const char *name, size_t length)
 static bool name_is_foreign(const char *name, size_t length)
 {
 	static const char *const foreign[] = {"PTL_ENABLE_MEM", "PTL_DISABLE_MEM_REG_CACHE"};
-	static const char *const begin[] = {"PTL_LIM_", "PTL_ADI_"};
+	static const char *const begin[] = {"PTL_LIM_", "PTL_ADI_", "PTL_MX_"};
 
 	for (unsigned i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
 		if (strncmp(name, begin[i], strlen(begin[i])) == 0)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* library.c - mx_init() and mx_finalize(), and boards. */
+#include <mx/library.h>
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include <base/port.h>
+#include <base/settings.h>
+#include <engine/segment.h>
+#include <host/inspection.h>
+#include <host/interface.h>
+#include <pmd-glue/glue.h>
+
+static const struct option_word options[] = {
+	{REGION_PUT, "put"}, {REGION_GET, "get"}, {REGION_TRUNCATE, "truncate"}, {0, NULL}};
+static const struct words words = {
+	.entry = "receive",
+	.region = "memory",
+	.queue = "queue",
+	.entries = "receives",
+	.regions = "memory_regions",
+	.queues = "queues",
+	.options = options,
+};
+
+static const struct topic topics[] = {
+	TOPICS_OF_ALL,
+	TOPICS_OF_ALL_BEHIND,
+};
+
+struct front mx_front = {
+	.name = "MX",
+	.start = "mx_init",
+	.closed = MX_NOT_INITIALIZED,
+	.topics = topics,
+	.topic_count = sizeof(topics) / sizeof(topics[0]),
+	.words = &words,
+};
+
+static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static mx_return_t library_init(int api)
+{
+	enum answer answer = ANSWER_OK;
+	bool already;
+
+	if (api >> 8 != MX_API >> 8)
+		return error_raise(NULL, MX_BAD_LIB_VERSION, "mx_init",
+			"the program was compiled for MX API 0x%x, and this library has 0x%x; "
+			"compile it with this library's myriexpress.h",
+			(unsigned)api, MX_API);
+	pthread_mutex_lock(&init_lock);
+	already = front_is_open(&mx_front);
+	if (!already)
+		answer = hostname_check() ? front_open(&mx_front) : ANSWER_FAILED;
+	pthread_mutex_unlock(&init_lock);
+	if (already)
+		return error_raise(NULL, MX_ALREADY_INITIALIZED, "mx_init", "call it once");
+	if (answer != ANSWER_OK)
+		return error_raise(
+			NULL, MX_BAD_BAD_BAD, "mx_init", "the line above says what to change");
+	return MX_SUCCESS;
+}
+
+mx_return_t mx__init_api(int api)
+{
+	return library_init(api);
+}
+
+/* A function for programs that were compiled for MX 1.0; for others it is a macro. */
+#undef mx_init
+MX_FUNCTION mx_return_t mx_init(void);
+mx_return_t mx_init(void)
+{
+	return library_init(MX_API);
+}
+
+mx_return_t mx_finalize(void)
+{
+	bool open;
+
+	pthread_mutex_lock(&init_lock);
+	open = front_is_open(&mx_front);
+	if (open)
+		front_close(&mx_front);
+	pthread_mutex_unlock(&init_lock);
+	return open ? MX_SUCCESS : error_raise_closed("mx_finalize");
+}
+
+/* The library's lock is held. */
+static uint32_t boards_count_locked(void)
+{
+	return front_is_open(&mx_front) ? setting_items(SETTING_IFACE_NAME) : 0;
+}
+
+uint32_t boards_count(void)
+{
+	uint32_t count;
+
+	library_lock();
+	count = boards_count_locked();
+	library_unlock();
+	return count;
+}
+
+mx_return_t board_raise(const char *function, uint32_t number, mx_return_t code)
+{
+	switch (code) {
+	case MX_NOT_INITIALIZED:
+		return error_raise_closed(function);
+	case MX_BOARD_UNKNOWN:
+		return error_raise(NULL, code, function,
+			"board %u does not exist, because PTL_IFACE_NAME names %u, from 0; name "
+			"more",
+			number, boards_count());
+	default:
+		return error_raise(NULL, code, function,
+			"board %u cannot be opened; the line above says why", number);
+	}
+}
+
+mx_return_t board_check(const char *function, uint32_t number)
+{
+	uint32_t count = boards_count();
+
+	if (number < count)
+		return MX_SUCCESS;
+	return board_raise(function, number, count == 0 ? MX_NOT_INITIALIZED : MX_BOARD_UNKNOWN);
+}
+
+static mx_return_t board_code(enum answer answer)
+{
+	switch (answer) {
+	case ANSWER_OK:
+		return MX_SUCCESS;
+	case ANSWER_TAKEN:
+		return MX_BUSY;
+	case ANSWER_NO_MEMORY:
+		return MX_NO_RESOURCES;
+	default:
+		return MX_NO_DRIVER;
+	}
+}
+
+/* Of one that is open. The library's lock is held. */
+static void board_describe(uint32_t number, struct board *board)
+{
+	const struct interface *interface = &interfaces[number];
+
+	board->handle = atomic_load_explicit(&interface->handle, memory_order_relaxed);
+	board->nid = interface->self.nid;
+	board->socket = interface->socket;
+	(void)snprintf(board->device, sizeof(board->device), "%s", interface->port->name);
+}
+
+mx_return_t board_open(uint32_t number, struct board *board)
+{
+	const struct segment_limits none = {0};
+	mx_return_t code = MX_SUCCESS;
+
+	library_lock();
+	if (!front_is_open(&mx_front))
+		code = MX_NOT_INITIALIZED;
+	else if (number >= boards_count_locked())
+		code = MX_BOARD_UNKNOWN;
+	else if (!interface_is_open(&mx_front, number))
+		code = board_code(interface_open(&mx_front, number, GLUE_PID_ANY, &none));
+	if (code == MX_SUCCESS)
+		board_describe(number, board);
+	library_unlock();
+	return code;
+}

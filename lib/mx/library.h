@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* library.h - what all of the MX front end shares: whether it is open, boards, errors.
+ *
+ * A board is an interface of PTL_IFACE_NAME, under its number. Its NIC id is its node id with a
+ * fixed number before it, so that each is found from the other without asking. It is opened when it
+ * is first needed, and closes with mx_finalize().
+ */
+#ifndef MX_LIBRARY_H
+#define MX_LIBRARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <host/front.h>
+#include <mx_extensions.h>
+#include <mx_io.h>
+
+/* NIC ids have 48 bits, as mx_pingpong wants, and are never 0. */
+#define NIC_ID_HIGH UINT64_C(0x0250)
+
+/* Endpoint ids are below it. */
+#define ENDPOINT_IDS 1024
+/* Bytes of a message that is sent whether or not a receive waits. */
+#define COPY_SEND_MAX 32768
+
+extern struct front mx_front;
+
+static inline uint64_t nic_id_of(uint32_t nid)
+{
+	return NIC_ID_HIGH << 32 | nid;
+}
+
+/* False: no NIC has that id. */
+static inline bool nic_id_nid(uint64_t nic_id, uint32_t *nid)
+{
+	*nid = (uint32_t)nic_id;
+	return nic_id >> 32 == NIC_ID_HIGH;
+}
+
+/* --- library.c */
+
+struct board {
+	uint64_t handle; /* of its interface */
+	uint32_t nid;
+	int socket; /* NUMA node; -1: unknown */
+	char device[MX_MAX_STR_LEN];
+};
+
+/* How many boards this host has; 0 while the front end is closed. */
+uint32_t boards_count(void);
+/* Opens a board that is not open, and describes it. Takes the library's lock. MX_SUCCESS, or a code
+ * for board_raise(). */
+mx_return_t board_open(uint32_t number, struct board *board);
+/* Raises the code of board_open(). */
+mx_return_t board_raise(const char *function, uint32_t number, mx_return_t code);
+/* Does it exist? Raises MX_NOT_INITIALIZED, MX_BOARD_UNKNOWN. */
+mx_return_t board_check(const char *function, uint32_t number);
+
+/* --- info.c */
+
+/* This host's board with that NIC id. False: none has it. */
+bool board_of_nic_id(uint64_t nic_id, uint32_t *number);
+
+/* --- error.c */
+
+/* Gives an error to the endpoint's handler, NULL: the global one, and returns what the handler
+ * returns. function: that failed; the text says what is wrong and what to do. */
+mx_return_t error_raise(mx_error_handler_t own, mx_return_t code, const char *function,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same for a call before mx_init(). */
+mx_return_t error_raise_closed(const char *function);
+
+/* --- name.c */
+
+/* Bytes of a host's name at most: ":63" and a NUL fit behind it. */
+#define HOSTNAME_BYTES (MX_MAX_HOSTNAME_LEN - 4)
+
+/* Is PTL_MX_HOSTNAME a name, or not set? False after an error line. */
+bool hostname_check(void);
+
+/* Are two host names, of these lengths, one host's? Case does not count, nor does a domain that
+ * one of them leaves out. */
+bool host_is_same(const char *a, size_t a_length, const char *b, size_t b_length);
+/* Takes "host:board" or "host", whose board is 0, apart. False: it is no such name. */
+bool name_parse(const char *name, size_t length, size_t *host_length, uint32_t *board);
+/* Reads a line of PTL_MX_HOSTS, "NAME NID". 0: it is empty or a comment; -1: it is wrong; 1: *name
+ * points to a name of *length bytes in the line. */
+int hosts_line(const char *line, const char **name, size_t *length, uint32_t *nid);
+
+#endif

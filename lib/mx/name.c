@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* name.c - names of NICs, "host:board", and their NIC ids.
+ *
+ * A name is looked for, in this order, among
+ *
+ *     this host's boards     under PTL_MX_HOSTNAME or the system's name. All processes of a node
+ *                            have its node id, so they are found here, too
+ *     the file PTL_MX_HOSTS  lines "NAME NID"
+ *     DNS                    with PTL_ENCAP=udp, where a node id is an IPv4 address: board 0 only
+ */
+#include <mx/library.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <base/log.h>
+#include <base/settings.h>
+
+#define SPACES " \t\r\n"
+
+/* --- names */
+
+/* Is it an IPv4 address? Then its dots are no domain's. */
+static bool host_is_address(const char *host, size_t length)
+{
+	return length > 0 && strspn(host, "0123456789.") >= length;
+}
+
+bool host_is_same(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	const char *a_dot = memchr(a, '.', a_length), *b_dot = memchr(b, '.', b_length);
+
+	if (!a_dot != !b_dot && !host_is_address(a, a_length) && !host_is_address(b, b_length)) {
+		a_length = a_dot ? (size_t)(a_dot - a) : a_length;
+		b_length = b_dot ? (size_t)(b_dot - b) : b_length;
+	}
+	return a_length == b_length && a_length > 0 && strncasecmp(a, b, a_length) == 0;
+}
+
+/* A decimal number that takes up all of the text. */
+static bool number_parse(const char *text, size_t length, uint32_t *number)
+{
+	uint64_t value = 0;
+
+	if (length == 0)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(text[i] - '0');
+		if (value > UINT32_MAX)
+			return false;
+	}
+	*number = (uint32_t)value;
+	return true;
+}
+
+bool name_parse(const char *name, size_t length, size_t *host_length, uint32_t *board)
+{
+	const char *colon = memchr(name, ':', length);
+
+	*host_length = colon ? (size_t)(colon - name) : length;
+	*board = 0;
+	return *host_length > 0 &&
+	       (!colon || number_parse(colon + 1, length - *host_length - 1, board));
+}
+
+/* A node id as PTL_NID has it: a number, or an IPv4 address. */
+static bool nid_parse(const char *text, size_t length, uint32_t *nid)
+{
+	char copy[INET_ADDRSTRLEN];
+	struct in_addr address;
+
+	if (number_parse(text, length, nid))
+		return *nid != UINT32_MAX;
+	if (length >= sizeof(copy))
+		return false;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	if (inet_pton(AF_INET, copy, &address) != 1)
+		return false;
+	*nid = ntohl(address.s_addr);
+	return *nid != UINT32_MAX;
+}
+
+/* --- the own name */
+
+/* Returns its length. */
+static size_t hostname_own(char host[static MX_MAX_HOSTNAME_LEN])
+{
+	const char *wanted = getenv("PTL_MX_HOSTNAME");
+
+	if (wanted && *wanted)
+		(void)snprintf(host, MX_MAX_HOSTNAME_LEN, "%s", wanted);
+	else if (gethostname(host, MX_MAX_HOSTNAME_LEN) != 0)
+		(void)snprintf(host, MX_MAX_HOSTNAME_LEN, "localhost");
+	host[MX_MAX_HOSTNAME_LEN - 1] = '\0';
+	return strlen(host);
+}
+
+bool hostname_check(void)
+{
+	const char *wanted = getenv("PTL_MX_HOSTNAME");
+
+	if (!wanted || (strlen(wanted) <= HOSTNAME_BYTES && !strpbrk(wanted, ":" SPACES)))
+		return true;
+	log_error("PTL_MX_HOSTNAME is \"%.128s\": give a name of %u bytes at most, without ':' and "
+		  "spaces",
+		wanted, HOSTNAME_BYTES);
+	return false;
+}
+
+/* --- the file */
+
+/* What is looked for in it. */
+struct search {
+	const char *host; /* NULL: the name of nid; `length` bytes */
+	size_t length;
+	uint32_t board, nid;
+	char *name; /* out, for nid: MX_MAX_HOSTNAME_LEN bytes */
+};
+
+int hosts_line(const char *line, const char **name, size_t *length, uint32_t *nid)
+{
+	const size_t end = strcspn(line, "#"), start = strspn(line, SPACES);
+	const char *number;
+	size_t number_length, host_length;
+	uint32_t board;
+
+	if (start >= end)
+		return 0;
+	*name = line + start;
+	*length = strcspn(*name, SPACES "#");
+	number = *name + *length;
+	number += strspn(number, SPACES);
+	if (number >= line + end)
+		return -1;
+	number_length = strcspn(number, SPACES "#");
+	if (number + number_length + strspn(number + number_length, SPACES) < line + end)
+		return -1;
+	/* Room for the board that a name may leave out. */
+	return *length <= HOSTNAME_BYTES + 3 && name_parse(*name, *length, &host_length, &board) &&
+			       host_length <= HOSTNAME_BYTES &&
+			       nid_parse(number, number_length, nid)
+		       ? 1
+		       : -1;
+}
+
+/* Is this line what is looked for? */
+static bool search_look(struct search *search, const char *name, size_t length, uint32_t nid)
+{
+	size_t host_length;
+	uint32_t board;
+
+	(void)name_parse(name, length, &host_length, &board);
+	if (!search->host && search->nid == nid) {
+		(void)snprintf(search->name, MX_MAX_HOSTNAME_LEN, "%.*s:%u", (int)host_length, name,
+			board);
+		return true;
+	}
+	if (!search->host || search->board != board ||
+		!host_is_same(search->host, search->length, name, host_length))
+		return false;
+	search->nid = nid;
+	return true;
+}
+
+static bool search_read(struct search *search, FILE *file, const char *path)
+{
+	char *line = NULL;
+	bool found = false;
+	size_t room = 0;
+
+	for (unsigned number = 1; !found && getline(&line, &room, file) >= 0; number++) {
+		size_t length;
+		const char *name;
+		uint32_t nid;
+		int kind = hosts_line(line, &name, &length, &nid);
+
+		if (kind < 0)
+			log_error(
+				"PTL_MX_HOSTS: line %u of %s is \"%.*s\": write a name of %u bytes "
+				"at most, such as alpha or alpha:1, and a node id, such as 7 or "
+				"10.0.0.7; it is left out",
+				number, path, (int)strcspn(line, "\r\n"), line, HOSTNAME_BYTES);
+		found = kind > 0 && search_look(search, name, length, nid);
+	}
+	free(line);
+	return found;
+}
+
+static bool file_search(struct search *search)
+{
+	const char *path = getenv("PTL_MX_HOSTS");
+	bool found;
+	FILE *file;
+
+	if (!path || !*path)
+		return false;
+	file = fopen(path, "re");
+	if (!file) {
+		log_error("PTL_MX_HOSTS: %s cannot be read: %s; make it readable, or unset "
+			  "PTL_MX_HOSTS",
+			path, strerror(errno));
+		return false;
+	}
+	found = search_read(search, file, path);
+	(void)fclose(file);
+	return found;
+}
+
+/* --- DNS */
+
+static bool nodes_are_addresses(void)
+{
+	bool udp;
+
+	library_lock();
+	udp = strcmp(setting_text(SETTING_ENCAP), "udp") == 0;
+	library_unlock();
+	return udp;
+}
+
+static bool dns_search(struct search *search)
+{
+	const struct addrinfo wanted = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM};
+	struct addrinfo *found, *next;
+	char host[NI_MAXHOST];
+
+	if (search->board != 0 || search->length >= sizeof(host) || !nodes_are_addresses())
+		return false;
+	memcpy(host, search->host, search->length);
+	host[search->length] = '\0';
+	if (getaddrinfo(host, NULL, &wanted, &found) != 0)
+		return false;
+	for (next = found; next; next = next->ai_next) {
+		struct sockaddr_in address;
+
+		memcpy(&address, next->ai_addr, sizeof(address));
+		search->nid = ntohl(address.sin_addr.s_addr);
+		/* Debian gives the host's own name an address of the loopback. */
+		if (search->nid >> 24 != IN_LOOPBACKNET)
+			break;
+	}
+	freeaddrinfo(found);
+	return next != NULL;
+}
+
+static bool dns_name(uint32_t nid, char *name)
+{
+	const struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(nid)};
+	char host[NI_MAXHOST];
+
+	if (!nodes_are_addresses() ||
+		getnameinfo((const struct sockaddr *)&address, sizeof(address), host, sizeof(host),
+			NULL, 0, NI_NAMEREQD) != 0 ||
+		strlen(host) > HOSTNAME_BYTES)
+		return false;
+	(void)snprintf(name, MX_MAX_HOSTNAME_LEN, "%.*s:0", HOSTNAME_BYTES, host);
+	return true;
+}
+
+/* --- calls */
+
+/* False: it is no board of this host. */
+static bool own_search(struct search *search)
+{
+	char own[MX_MAX_HOSTNAME_LEN];
+	struct board board;
+
+	if (!host_is_same(search->host, search->length, own, hostname_own(own)) ||
+		board_open(search->board, &board) != MX_SUCCESS)
+		return false;
+	search->nid = board.nid;
+	return true;
+}
+
+mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id)
+{
+	static const char function[] = "mx_hostname_to_nic_id";
+	struct search search = {.host = hostname};
+
+	if (!front_is_open(&mx_front))
+		return error_raise_closed(function);
+	if (!hostname || !nic_id)
+		return error_raise(NULL, MX_BAD_HOSTNAME_ARGS, function, "%s is NULL",
+			hostname ? "nic_id" : "hostname");
+	if (!name_parse(hostname, strlen(hostname), &search.length, &search.board))
+		return error_raise(NULL, MX_HOST_NOT_FOUND, function,
+			"\"%.128s\" is no name; give host:board, such as alpha:0", hostname);
+	if (!own_search(&search) && !file_search(&search) && !dns_search(&search))
+		return error_raise(NULL, MX_HOST_NOT_FOUND, function,
+			"nobody is known as \"%.128s\"; write it into the file PTL_MX_HOSTS",
+			hostname);
+	*nic_id = nic_id_of(search.nid);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname)
+{
+	static const char function[] = "mx_nic_id_to_hostname";
+	struct search search = {.name = hostname};
+	char own[MX_MAX_HOSTNAME_LEN];
+	uint32_t board;
+
+	if (!front_is_open(&mx_front))
+		return error_raise_closed(function);
+	if (!hostname)
+		return error_raise(NULL, MX_BAD_HOSTNAME_ARGS, function, "hostname is NULL");
+	if (board_of_nic_id(nic_id, &board)) {
+		(void)hostname_own(own);
+		(void)snprintf(
+			hostname, MX_MAX_HOSTNAME_LEN, "%.*s:%u", HOSTNAME_BYTES, own, board);
+		return MX_SUCCESS;
+	}
+	if (nic_id_nid(nic_id, &search.nid) &&
+		(file_search(&search) || dns_name(search.nid, hostname)))
+		return MX_SUCCESS;
+	return error_raise(NULL, MX_HOST_NOT_FOUND, function,
+		"no name is known for NIC id %012llx; write it into the file PTL_MX_HOSTS",
+		(unsigned long long)nic_id);
+}

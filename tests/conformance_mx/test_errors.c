@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_errors.c - mx_init() and mx_finalize(), error handlers, texts. MX is closed before and after
+ * each test, so children may use it. */
+#include "fixture.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static char last_text[256];
+static mx_return_t last_code;
+static unsigned calls;
+
+static mx_return_t remember(char *text, mx_return_t code)
+{
+	snprintf(last_text, sizeof(last_text), "%s", text);
+	last_code = code;
+	calls++;
+	return MX_NO_MATCH;
+}
+
+static int default_restore(void **state)
+{
+	(void)state;
+	unsetenv("MX_ERRORS_ARE_FATAL");
+	mx_set_error_handler(NULL);
+	return 0;
+}
+
+static void body_error(void)
+{
+	(void)mx_finalize();
+}
+
+static void an_error_is_fatal_by_default(void **state)
+{
+	char text[512];
+
+	(void)state;
+	assert_int_equal(child_run(body_error, text, sizeof(text)), 255);
+	assert_non_null(strstr(text, "mx_finalize"));
+	assert_non_null(strstr(text, mx_strerror(MX_NOT_INITIALIZED)));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+static void the_environment_lets_errors_return(void **state)
+{
+	(void)state;
+	setenv("MX_ERRORS_ARE_FATAL", "0", 1);
+	assert_int_equal(child_run(body_error, NULL, 0), 0);
+	assert_ptr_equal(mx_set_error_handler(NULL), MX_ERRORS_RETURN);
+	setenv("MX_ERRORS_ARE_FATAL", "1", 1);
+	assert_int_equal(child_run(body_error, NULL, 0), 255);
+}
+
+static void both_handlers_can_be_called(void **state)
+{
+	char text[] = "of a test";
+
+	(void)state;
+	assert_int_equal(MX_ERRORS_RETURN(text, MX_BUSY), MX_BUSY);
+	assert_ptr_not_equal(MX_ERRORS_RETURN, MX_ERRORS_ARE_FATAL);
+}
+
+static void setting_a_handler_returns_the_previous_one(void **state)
+{
+	(void)state;
+	assert_ptr_equal(mx_set_error_handler(MX_ERRORS_RETURN), MX_ERRORS_ARE_FATAL);
+	assert_ptr_equal(mx_set_error_handler(remember), MX_ERRORS_RETURN);
+	assert_ptr_equal(mx_set_error_handler(NULL), remember);
+	assert_ptr_equal(mx_set_error_handler(NULL), MX_ERRORS_ARE_FATAL);
+}
+
+static void a_handler_decides_what_the_call_returns(void **state)
+{
+	uint64_t nic_id;
+
+	(void)state;
+	mx_set_error_handler(remember);
+	calls = 0;
+	assert_code(mx_board_number_to_nic_id(0, &nic_id), MX_NO_MATCH);
+	assert_int_equal(calls, 1);
+	assert_int_equal(last_code, MX_NOT_INITIALIZED);
+	assert_non_null(strstr(last_text, "mx_board_number_to_nic_id: "));
+	assert_null(strchr(last_text, '\n'));
+}
+
+static void every_call_before_mx_init_is_refused(void **state)
+{
+	char name[MX_MAX_HOSTNAME_LEN] = "alpha";
+	mx_mapper_state_t mapper;
+	mx_endpt_handle_t handle;
+	uint64_t nic_id;
+	uint32_t number;
+
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	assert_code(mx_finalize(), MX_NOT_INITIALIZED);
+	assert_code(mx_get_info(NULL, MX_NIC_COUNT, NULL, 0, &number, 4), MX_NOT_INITIALIZED);
+	assert_code(mx_hostname_to_nic_id(name, &nic_id), MX_NOT_INITIALIZED);
+	assert_code(mx_nic_id_to_hostname(1, name), MX_NOT_INITIALIZED);
+	assert_code(mx_nic_id_to_board_number(1, &number), MX_NOT_INITIALIZED);
+	assert_code(mx_open_board(0, &handle), MX_NOT_INITIALIZED);
+	assert_code(mx__get_mapper_state(0, &mapper), MX_NOT_INITIALIZED);
+	assert_int_equal(mx__regcache_clean(name, sizeof(name)), 0);
+}
+
+static void a_second_mx_init_changes_nothing(void **state)
+{
+	uint32_t boards;
+
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	assert_ok(mx_init());
+	assert_code(mx_init(), MX_ALREADY_INITIALIZED);
+	assert_ok(mx_get_info(NULL, MX_NIC_COUNT, NULL, 0, &boards, sizeof(boards)));
+	assert_ok(mx_finalize());
+	assert_code(mx_finalize(), MX_NOT_INITIALIZED);
+}
+
+static void mx_init_follows_mx_finalize(void **state)
+{
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t nic_id = 0;
+
+		assert_ok(mx_init());
+		assert_ok(mx_board_number_to_nic_id(0, &nic_id));
+		assert_ok(mx_finalize());
+	}
+}
+
+static void another_major_version_is_refused(void **state)
+{
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	assert_code(mx__init_api(0), MX_BAD_LIB_VERSION);
+	assert_code(mx__init_api(0x2ff), MX_BAD_LIB_VERSION);
+	assert_code(mx__init_api(0x400), MX_BAD_LIB_VERSION);
+	assert_code(mx__init_api(-1), MX_BAD_LIB_VERSION);
+	assert_ok(mx__init_api(0x3ff));
+	assert_ok(mx_finalize());
+}
+
+static void a_wrong_setting_fails_mx_init(void **state)
+{
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	setenv("PTL_MX_HOSTNAME", "alpha:0", 1);
+	assert_code(mx_init(), MX_BAD_BAD_BAD);
+	unsetenv("PTL_MX_HOSTNAME");
+	setenv("PTL_ENCAP", "smoke", 1);
+	assert_code(mx_init(), MX_BAD_BAD_BAD);
+	unsetenv("PTL_ENCAP");
+	assert_ok(mx_init());
+	assert_ok(mx_finalize());
+}
+
+static void programs_of_mx_1_0_find_a_function_mx_init(void **state)
+{
+	mx_return_t (*init)(void);
+	void *symbol = dlsym(RTLD_DEFAULT, "mx_init");
+
+	(void)state;
+	assert_non_null(symbol);
+	memcpy(&init, &symbol, sizeof(init));
+	assert_ok(init());
+	assert_ok(mx_finalize());
+}
+
+static void body_forked(void)
+{
+	uint64_t nic_id;
+
+	_exit(mx_board_number_to_nic_id(0, &nic_id) == MX_NOT_INITIALIZED &&
+				mx_init() == MX_BAD_BAD_BAD
+			? 42
+			: 1);
+}
+
+static void a_forked_child_is_refused(void **state)
+{
+	uint64_t nic_id;
+
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	assert_ok(mx_init());
+	assert_ok(mx_board_number_to_nic_id(0, &nic_id));
+	assert_int_equal(child_run(body_forked, NULL, 0), 42);
+	assert_ok(mx_finalize());
+}
+
+/* first to last have texts that differ, and the codes around them have one, too. */
+static void texts_check(const char *(*text_of)(int code), int last)
+{
+	const char *unknown = text_of(last + 1);
+
+	assert_non_null(unknown);
+	assert_ptr_equal(text_of(-1), unknown);
+	assert_ptr_equal(text_of(INT32_MAX), unknown);
+	for (int code = 0; code <= last; code++) {
+		assert_non_null(text_of(code));
+		assert_true(strlen(text_of(code)) > 0);
+		assert_string_not_equal(text_of(code), unknown);
+		for (int other = 0; other < code; other++)
+			assert_string_not_equal(text_of(code), text_of(other));
+	}
+}
+
+static const char *text_of_return(int code)
+{
+	return mx_strerror((mx_return_t)code);
+}
+
+static const char *text_of_status(int code)
+{
+	return mx_strstatus((mx_status_code_t)code);
+}
+
+static void every_code_has_a_text(void **state)
+{
+	(void)state;
+	texts_check(text_of_return, MX_NOT_SUPPORTED_WITH_CONTEXT_ID);
+	texts_check(text_of_status, MX_STATUS_NO_RESOURCES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(an_error_is_fatal_by_default, default_restore),
+		cmocka_unit_test_teardown(the_environment_lets_errors_return, default_restore),
+		cmocka_unit_test(both_handlers_can_be_called),
+		cmocka_unit_test_teardown(
+			setting_a_handler_returns_the_previous_one, default_restore),
+		cmocka_unit_test_teardown(a_handler_decides_what_the_call_returns, default_restore),
+		cmocka_unit_test_teardown(every_call_before_mx_init_is_refused, default_restore),
+		cmocka_unit_test_teardown(a_second_mx_init_changes_nothing, default_restore),
+		cmocka_unit_test_teardown(mx_init_follows_mx_finalize, default_restore),
+		cmocka_unit_test_teardown(another_major_version_is_refused, default_restore),
+		cmocka_unit_test_teardown(a_wrong_setting_fails_mx_init, default_restore),
+		cmocka_unit_test(programs_of_mx_1_0_find_a_function_mx_init),
+		cmocka_unit_test(every_code_has_a_text),
+		cmocka_unit_test_teardown(a_forked_child_is_refused, default_restore),
+	};
+
+	setenv("PTL_IFACE_NAME", "loop:a", 1);
+	setenv("PTL_LOG_LEVEL", "error", 1);
+	unsetenv("MX_ERRORS_ARE_FATAL");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
