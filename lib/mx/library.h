@@ -78,13 +78,4 @@ mx_return_t error_raise_closed(const char *function);
 /* Is PTL_MX_HOSTNAME a name, or not set? False after an error line. */
 bool hostname_check(void);
 
-/* Are two host names, of these lengths, one host's? Case does not count, nor does a domain that
- * one of them leaves out. */
-bool host_is_same(const char *a, size_t a_length, const char *b, size_t b_length);
-/* Takes "host:board" or "host", whose board is 0, apart. False: it is no such name. */
-bool name_parse(const char *name, size_t length, size_t *host_length, uint32_t *board);
-/* Reads a line of PTL_MX_HOSTS, "NAME NID". 0: it is empty or a comment; -1: it is wrong; 1: *name
- * points to a name of *length bytes in the line. */
-int hosts_line(const char *line, const char **name, size_t *length, uint32_t *nid);
-
 #endif

@@ -34,7 +34,8 @@ static bool host_is_address(const char *host, size_t length)
 	return length > 0 && strspn(host, "0123456789.") >= length;
 }
 
-bool host_is_same(const char *a, size_t a_length, const char *b, size_t b_length)
+/* Are they one host's? Case does not count, nor does a domain that one of them leaves out. */
+static bool host_is_same(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	const char *a_dot = memchr(a, '.', a_length), *b_dot = memchr(b, '.', b_length);
 
@@ -63,7 +64,8 @@ static bool number_parse(const char *text, size_t length, uint32_t *number)
 	return true;
 }
 
-bool name_parse(const char *name, size_t length, size_t *host_length, uint32_t *board)
+/* Takes "host:board" or "host", whose board is 0, apart. False: it is no such name. */
+static bool name_parse(const char *name, size_t length, size_t *host_length, uint32_t *board)
 {
 	const char *colon = memchr(name, ':', length);
 
@@ -128,7 +130,9 @@ struct search {
 	char *name; /* out, for nid: MX_MAX_HOSTNAME_LEN bytes */
 };
 
-int hosts_line(const char *line, const char **name, size_t *length, uint32_t *nid)
+/* Reads a line, "NAME NID". 0: it is empty or a comment; -1: it is wrong; 1: *name points to a name of
+ * *length bytes in the line. */
+static int hosts_line(const char *line, const char **name, size_t *length, uint32_t *nid)
 {
 	const size_t end = strcspn(line, "#"), start = strspn(line, SPACES);
 	const char *number;

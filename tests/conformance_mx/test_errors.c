@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_errors.c - mx_init() and mx_finalize(), error handlers, texts. MX is closed before and after
- * each test, so children may use it. */
+ * each test, so children may use it.
+ *
+ * Covers: lib/mx/error.c, lib/mx/library.c. */
 #include "fixture.h"
 
 #include <dlfcn.h>

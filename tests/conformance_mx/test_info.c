@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_info.c - mx_get_info(), boards and their NIC ids. */
+/* test_info.c - mx_get_info(), boards and their NIC ids.
+ *
+ * Covers: lib/mx/info.c. */
 #include "fixture.h"
 
 #define NO_BOARD 2

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_names.c - names of NICs: own ones, of the file PTL_MX_HOSTS, of DNS with UDP. */
+/* test_names.c - names of NICs: own ones, of the file PTL_MX_HOSTS, of DNS with UDP.
+ * tests/net/mx_dns.c asks the resolver.
+ *
+ * Covers: lib/mx/name.c. */
 #include "fixture.h"
 
 #include <stdio.h>
