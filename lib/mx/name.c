@@ -130,8 +130,8 @@ struct search {
 	char *name; /* out, for nid: MX_MAX_HOSTNAME_LEN bytes */
 };
 
-/* Reads a line, "NAME NID". 0: it is empty or a comment; -1: it is wrong; 1: *name points to a name of
- * *length bytes in the line. */
+/* Reads a line, "NAME NID". 0: it is empty or a comment; -1: it is wrong; 1: *name points to a
+ * name of *length bytes in the line. */
 static int hosts_line(const char *line, const char **name, size_t *length, uint32_t *nid)
 {
 	const size_t end = strcspn(line, "#"), start = strspn(line, SPACES);
