@@ -41,6 +41,7 @@
 
 #define TICK          MILLISECOND /* between two looks at the socket */
 #define TICK_CALLS    32u         /* calls between two looks at the time */
+#define REST_TIME     SECOND      /* between two looks at what memory the pair needs */
 #define CALL_TIME     (5 * MILLISECOND)
 #define ANSWER_TIME   (5 * SECOND)
 #define STALL_TIME    (10 * MILLISECOND)
@@ -57,6 +58,7 @@ struct gate {
 	_Atomic uint32_t *word; /* in this process's page */
 	unsigned calls;         /* since the last look at the time */
 	uint64_t tick;          /* the time of the next look at the socket */
+	uint64_t rest;          /* and of the next pair_rest() */
 	uint64_t deadline;      /* for the answer, or to call again */
 	uint64_t stalled;       /* since when posternd has taken nothing; 0: it has */
 	uint32_t pid;           /* GATE_PID_ANY before the first answer */
@@ -260,7 +262,7 @@ static bool gate_enter(
 	if (!gate->link.asleep)
 		return false;
 	gate->link.answered = true;
-	gate->pair = pair_open(gate->memory, 0, gate->port.pool, answer->frame_size);
+	gate->pair = pair_open(gate->memory, 0, gate->port.pool, answer->frame_size, NULL);
 	gate->memory = NULL;
 	gate->stalled = 0;
 	return gate->pair != NULL;
@@ -337,6 +339,10 @@ static void gate_tick(struct gate *gate)
 			gate->port.name);
 		gate->counters.errors++;
 		gate_leave(gate);
+	}
+	if (gate->pair && now >= gate->rest) {
+		gate->rest = now + REST_TIME;
+		pair_rest(gate->pair);
 	}
 }
 

@@ -48,6 +48,8 @@
 
 #define MTU_DEFAULT  (32u * 1024 + 256) /* 64 KiB of data fill two frames, headers included */
 #define TICK         MILLISECOND        /* between two looks at the hall */
+#define REST_TIME    SECOND             /* between two looks at what memory pairs need */
+#define BULK_MOST    ((size_t)4 << 20)  /* bytes of pairs that a process sends from (pair.h, P7) */
 #define TICK_CALLS   32u                /* calls between two looks at the time */
 #define COLD_PART    16u /* of the cold pairs one in so many is looked at in a call */
 #define STALL_TIME   (10 * MILLISECOND)
@@ -85,6 +87,7 @@ struct absence {
 struct node {
 	struct port port; /* first: a port is a node */
 	struct hall *hall;
+	struct pair_budget budget;
 	struct port *uplink; /* NULL: none */
 	int set;    /* for sleeping with an uplink: the hall's set and the uplink's descriptor */
 	int called; /* the uplink's descriptor in it; -1: none */
@@ -96,6 +99,7 @@ struct node {
 	unsigned cold;   /* the next look at cold members begins so far behind `hot` */
 	unsigned calls;  /* since the last look at the time */
 	uint64_t tick;   /* the time of the next look at the hall */
+	uint64_t rest;   /* the time of the next pair_rest() */
 	uint64_t broken; /* processes that broke the rules of a pair */
 	bool all;        /* the next call looks at all pairs (I3) */
 	struct port_counters counters; /* of pairs that have gone */
@@ -131,8 +135,8 @@ static void members_swap(struct node *node, unsigned a, unsigned b)
 /* This process's end of the memory of a link. NULL: out of memory. */
 static struct pair *node_pair(struct node *node, struct hall_link *link)
 {
-	struct pair *pair =
-		pair_open(link->memory, link->end, node->port.pool, node->port.frame_size);
+	struct pair *pair = pair_open(
+		link->memory, link->end, node->port.pool, node->port.frame_size, &node->budget);
 
 	if (pair)
 		return pair;
@@ -261,6 +265,14 @@ static void members_cool(struct node *node)
 	}
 }
 
+/* Pairs give back what memory they do not need. */
+static void members_rest(struct node *node, uint64_t now)
+{
+	node->rest = now + REST_TIME;
+	for (unsigned n = 0; n < node->count; n++)
+		pair_rest(node->members[n]->pair);
+}
+
 static void node_tick(struct node *node)
 {
 	uint64_t now = glue_now(NULL);
@@ -270,6 +282,8 @@ static void node_tick(struct node *node)
 		return;
 	node->tick = now + TICK;
 	members_cool(node);
+	if (now >= node->rest)
+		members_rest(node, now);
 	node_turn(node);
 }
 
@@ -793,6 +807,7 @@ static struct node *node_make(const struct port_operations *operations)
 		log_error("node: out of memory");
 		return NULL;
 	}
+	node->budget.most = BULK_MOST;
 	node->port.operations = operations;
 	node->set = node->called = -1;
 	return node;

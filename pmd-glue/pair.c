@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pair.c - see pair.h.
  *
- * Positions count slots, or bytes of bulk, since the pair was made, and never wrap; what lies at a
- * position is found modulo the size of its ring.
+ * Positions count slots, or bytes of bulk that frames have taken, since the pair was made, and never
+ * wrap. A slot is found modulo the size of its ring. Bytes of bulk are taken one behind the other;
+ * when a sender begins at the beginning of the bulk again, what it has left out is not counted:
+ *
+ *      bulk  | in flight, this lap |  free  | in flight, lap before | never used |
+ *            0                     at       limit                   window
+ *
+ * A sender begins a lap only when all of the lap before the last one is free, so there are at most
+ * these two parts.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,15 +29,18 @@
 
 #define LINE      64u
 #define APART     128u         /* processors fetch lines in twos */
+#define GRAIN     (16u << 10)  /* windows are multiples of it */
 #define COMMIT    (128u << 10) /* bytes of bulk that are given memory at a time */
-#define TELL      (PAIR_BULK / 8)
-#define WORD_LAP  32 /* bits; the head's length lies above the lap, */
+#define TELL      8u /* of the window, that part is free before the sender is told in a burst */
+#define LAP_MASK  0x7fffffffu
+#define WORD_ANEW (UINT64_C(1) << 31) /* the frame lies at the beginning of the bulk */
+#define WORD_LAP  32                  /* bits; the head's length lies above the lap, */
 #define WORD_TAIL 48
 
 /* --- shared memory --- */
 
 struct slot {
-	_Atomic uint64_t word; /* lap, bytes of the head, bytes of the tail */
+	_Atomic uint64_t word; /* lap, anew, bytes of the head, bytes of the tail */
 	uint8_t head[PAIR_SLOT_ROOM];
 };
 static_assert(sizeof(struct slot) == 256, "slots lie in cache lines of their own");
@@ -49,15 +59,14 @@ struct memory {
 	_Alignas(4096) uint8_t bulk[2][PAIR_BULK];
 };
 
-/* Where the pieces of a frame lie, and the position in the bulk behind them. */
+/* Where the pieces of a frame lie. */
 struct place {
 	uint8_t *head;
 	uint8_t *tail;
-	uint64_t placed;
+	uint32_t at;    /* where in the bulk */
+	uint32_t bytes; /* of bulk; 0: it lies in its slot */
 };
-/* An empty ring has room for any frame, wherever its position is: at most as much as a piece is
- * long is skipped before the piece. */
-static_assert(2 * ((uint64_t)FRAME_MAX + 2 * LINE) <= PAIR_BULK, "a frame always fits");
+static_assert(FRAME_MAX + 2 * LINE <= PAIR_BULK, "a frame always fits");
 
 /* --- private memory --- */
 
@@ -65,9 +74,19 @@ struct outgoing {
 	struct slot *slots;
 	uint8_t *bulk;
 	const struct progress *progress;
+	struct pair_budget *budget;
 	uint64_t sent;   /* slots */
 	uint64_t placed; /* bytes of bulk */
-	uint64_t backed; /* bytes of bulk that have memory; UINT64_MAX: all */
+	uint64_t start;  /* `placed` when this lap around the bulk began, */
+	uint64_t before; /* and the lap before */
+	uint32_t at;     /* where in the bulk the next frame may lie, */
+	uint32_t limit;  /* and where its room ends */
+	uint32_t window; /* bytes of bulk that are used (P7), */
+	uint32_t backed; /* and that have memory (P6) */
+	bool anew;       /* the next frame in the bulk is the first of its lap */
+	bool crowded;    /* frames of this lap had to wait for those of the lap before */
+	bool pressed;    /* more than half of the window was in flight since pair_rest() */
+	uint64_t rested; /* `placed` at the last pair_rest() */
 	uint64_t taken;  /* as the peer's progress was last seen */
 	uint64_t freed;
 	uint64_t looks; /* at the last pair_company() */
@@ -88,6 +107,8 @@ struct incoming {
 	struct progress *progress;
 	uint64_t taken;  /* slots */
 	uint64_t placed; /* bytes of bulk */
+	uint32_t at;     /* where in the bulk the next frame lies, unless it lies anew */
+	uint32_t reach;  /* where the lap before ended */
 	uint64_t told;   /* bytes of bulk that the peer knows to be free */
 	uint64_t looks;
 	uint64_t oldest;
@@ -121,29 +142,33 @@ size_t pair_bytes(void)
 
 static inline uint32_t word_lap(uint64_t position)
 {
-	return (uint32_t)(position / PAIR_SLOTS + 1);
+	return (uint32_t)(position / PAIR_SLOTS + 1) & LAP_MASK;
 }
 
-static inline uint8_t *bulk_take(uint8_t *bulk, uint64_t *placed, uint32_t bytes)
+static inline uint32_t bulk_bytes(uint32_t head, uint32_t tail)
 {
-	uint32_t at = *placed % PAIR_BULK;
-	if (at + bytes > PAIR_BULK) {
-		*placed += PAIR_BULK - at;
-		at = 0;
-	}
-	*placed += RTE_ALIGN_CEIL(bytes, LINE);
-	return bulk + at;
+	return (head > PAIR_SLOT_ROOM ? RTE_ALIGN_CEIL(head, LINE) : 0) +
+	       RTE_ALIGN_CEIL(tail, LINE);
 }
 
-static inline struct place place_find(
-	struct slot *slot, uint8_t *bulk, uint64_t placed, uint32_t head, uint32_t tail)
+/* The pieces of a frame whose bytes of bulk lie at place->at. */
+static inline void place_pieces(
+	struct place *place, struct slot *slot, uint8_t *bulk, uint32_t head, uint32_t tail)
 {
-	struct place place = {.head = slot->head, .placed = placed};
-	if (head > PAIR_SLOT_ROOM)
-		place.head = bulk_take(bulk, &place.placed, head);
-	if (tail > 0)
-		place.tail = bulk_take(bulk, &place.placed, tail);
-	return place;
+	place->head = head > PAIR_SLOT_ROOM ? bulk + place->at : slot->head;
+	place->tail = bulk + place->at + place->bytes - RTE_ALIGN_CEIL(tail, LINE);
+}
+
+/* Finds a frame by its word, behind byte `at` of the bulk. False: it cannot be there. */
+static inline bool place_find(struct place *place, struct slot *slot, uint64_t word, uint8_t *bulk,
+	uint32_t at, uint32_t head, uint32_t tail)
+{
+	place->bytes = bulk_bytes(head, tail);
+	place->at = word & WORD_ANEW ? 0 : at;
+	if (unlikely(place->at + place->bytes > PAIR_BULK))
+		return false;
+	place_pieces(place, slot, bulk, head, tail);
+	return true;
 }
 
 /* Are these lengths that a sender may have written? */
@@ -170,35 +195,104 @@ static void out_look(struct pair *pair)
 	out->freed = freed;
 }
 
-static inline bool out_fits(const struct outgoing *out, const struct place *place)
+/* Where the room ends that begins at out->at. */
+static void out_limit(struct outgoing *out)
 {
-	return out->sent - out->taken < PAIR_SLOTS && place->placed - out->freed <= PAIR_BULK;
+	out->limit = out->freed >= out->start ? out->window : (uint32_t)(out->freed - out->before);
 }
 
-/* Gives the bulk memory up to a position of the first lap. False: there is none. */
-static bool out_back(struct outgoing *out, uint64_t placed)
+/* P6: gives the bulk memory up to byte `end`. False: there is none. */
+static bool out_back(struct outgoing *out, uint32_t end)
 {
-	uint64_t end = RTE_MIN(RTE_ALIGN_CEIL(placed, (uint64_t)COMMIT), (uint64_t)PAIR_BULK);
+	end = RTE_MIN(RTE_ALIGN_CEIL(end, COMMIT), out->window);
 	/* Kernels before 5.14 do not know this advice. */
 	if (madvise(out->bulk + out->backed, end - out->backed, MADV_POPULATE_WRITE) != 0 &&
 		errno != EINVAL)
 		return false;
-	out->backed = end < PAIR_BULK ? end : UINT64_MAX;
+	out->backed = end;
 	return true;
+}
+
+static void window_set(struct outgoing *out, uint32_t window)
+{
+	if (out->budget)
+		out->budget->used += (size_t)window - out->window;
+	out->window = window;
+}
+
+/* P7. False: the window has its share. */
+static bool window_grow(struct outgoing *out)
+{
+	const struct pair_budget *budget = out->budget;
+	uint32_t window = RTE_MIN(2 * out->window, PAIR_BULK);
+	size_t others = budget ? budget->used - out->window : 0;
+	if (window == out->window ||
+		(budget && (others > budget->most || window > (budget->most - others) / 2)))
+		return false;
+	window_set(out, window);
+	return true;
+}
+
+/* Begins a lap: all of the lap before the last one is free. */
+static void out_begin(struct outgoing *out)
+{
+	out->before = out->start;
+	out->start = out->placed;
+	out->at = 0;
+	out->anew = true;
+	out->crowded = false;
+	out_limit(out);
+}
+
+/* Makes room for so many bytes at out->at, which may become 0. False: there is none yet. */
+static bool out_make(struct pair *pair, uint32_t bytes)
+{
+	struct outgoing *out = &pair->out;
+	uint64_t low; /* free bytes at the beginning */
+	out_look(pair);
+	if (pair->unsound)
+		return false;
+	out_limit(out);
+	if (out->at + bytes <= out->limit)
+		return true;
+	if (out->freed < out->start) {
+		out->crowded = out->pressed = true;
+		return false;
+	}
+	low = out->freed == out->placed ? UINT64_MAX : out->freed - out->start;
+	if (bytes > out->window)
+		window_set(out, RTE_ALIGN_CEIL(bytes, GRAIN));
+	if (low < out->window / 2 || out->crowded) {
+		out->pressed = true;
+		while (out->at + bytes > out->window && window_grow(out))
+			out->crowded = false;
+	}
+	out_limit(out);
+	if (out->at + bytes > out->window && bytes <= low)
+		out_begin(out);
+	return out->at + bytes <= out->limit;
 }
 
 /* Finds room for a frame. False: there is none, or the pair is unsound. */
 static inline bool out_place(struct pair *pair, uint32_t head, uint32_t tail, struct place *place)
 {
 	struct outgoing *out = &pair->out;
-	*place =
-		place_find(&out->slots[out->sent % PAIR_SLOTS], out->bulk, out->placed, head, tail);
-	if (unlikely(!out_fits(out, place))) {
+	*place = (struct place){.bytes = bulk_bytes(head, tail)};
+	if (unlikely(out->sent - out->taken >= PAIR_SLOTS)) {
 		out_look(pair);
-		if (pair->unsound || !out_fits(out, place))
+		if (pair->unsound || out->sent - out->taken >= PAIR_SLOTS)
 			return false;
 	}
-	return likely(place->placed <= out->backed) || out_back(out, place->placed);
+	if (place->bytes > 0) {
+		if (unlikely(out->at + place->bytes > out->limit) && !out_make(pair, place->bytes))
+			return false;
+		if (unlikely(out->at + place->bytes > out->backed) &&
+			!out_back(out, out->at + place->bytes))
+			return false;
+	}
+	place->at = out->at;
+	place_pieces(place, &out->slots[out->sent % PAIR_SLOTS], out->bulk, head, tail);
+	return true;
 }
 
 /* The frame has been copied to its place: the peer may see it. */
@@ -208,9 +302,14 @@ static inline void out_publish(
 	struct outgoing *out = &pair->out;
 	uint64_t word =
 		word_lap(out->sent) | (uint64_t)head << WORD_LAP | (uint64_t)tail << WORD_TAIL;
+	if (place->bytes > 0) {
+		word |= out->anew ? WORD_ANEW : 0;
+		out->anew = false;
+		out->at += place->bytes;
+		out->placed += place->bytes;
+	}
 	/* Release: the frame is there before its word. Pairs with in_next(). */
 	atomic_store_explicit(&out->slots[out->sent % PAIR_SLOTS].word, word, memory_order_release);
-	out->placed = place->placed;
 	out->sent++;
 	pair->counters.sent++;
 	pair->counters.bytes_sent += head + tail;
@@ -285,6 +384,12 @@ static inline uint64_t in_freed(const struct incoming *in)
 	return in->oldest == in->newest ? in->placed : in->tails[in->oldest % PAIR_TAILS].start;
 }
 
+/* Where in the bulk the sender's window ends, as far as it was seen. */
+static inline uint32_t in_reach(const struct incoming *in)
+{
+	return RTE_MAX(in->reach, in->at);
+}
+
 static inline void in_tell(struct incoming *in)
 {
 	uint64_t freed = in_freed(in);
@@ -311,7 +416,7 @@ static void tail_free(void *memory, void *context)
 	tail->held = false;
 	while (in->oldest != in->newest && !in->tails[in->oldest % PAIR_TAILS].held)
 		in->oldest++;
-	if (!pair->closed && in_freed(in) - in->told >= TELL)
+	if (!pair->closed && in_freed(in) - in->told >= in_reach(in) / TELL)
 		in_tell(in); /* the sender need not wait for the end of a burst */
 	else if (pair->closed && in->oldest == in->newest)
 		pair_free(pair);
@@ -373,14 +478,15 @@ static inline struct rte_mbuf *in_next(struct pair *pair)
 	uint32_t head = (uint16_t)(word >> WORD_LAP), tail = (uint16_t)(word >> WORD_TAIL);
 	struct place place;
 	struct rte_mbuf *frame;
-	if ((uint32_t)word == lap - 1) {
+	if ((((uint32_t)word + 1) & LAP_MASK) == lap) {
 		/* The usual small frame has a second line, which then comes with the first. */
 		rte_prefetch0(slot->head + LINE);
 		return NULL;
 	}
-	place = place_find(slot, in->bulk, in->placed, head, tail);
-	if (unlikely((uint32_t)word != lap || !lengths_fine(head, tail, pair->frame_size) ||
-		     place.placed - in_freed(in) > PAIR_BULK)) {
+	if (unlikely(((uint32_t)word & LAP_MASK) != lap ||
+		     !lengths_fine(head, tail, pair->frame_size) ||
+		     !place_find(&place, slot, word, in->bulk, in->at, head, tail) ||
+		     in->placed + place.bytes - in_freed(in) > PAIR_BULK)) {
 		pair->unsound = true;
 		return NULL;
 	}
@@ -389,7 +495,10 @@ static inline struct rte_mbuf *in_next(struct pair *pair)
 		pair->counters.no_mbuf++;
 		return NULL;
 	}
-	in->placed = place.placed;
+	if (word & WORD_ANEW)
+		in->reach = in->at;
+	in->at = place.at + place.bytes;
+	in->placed += place.bytes;
 	in->taken++;
 	pair->counters.bytes_received += head + tail;
 	return frame;
@@ -435,26 +544,53 @@ void pair_set_whole(struct pair *pair)
 
 void pair_move(struct pair *from, struct pair *to)
 {
-	uint64_t placed = 0;
+	uint32_t at = 0, window = from->out.window;
 	assert(to->out.sent == 0);
+	window_set(&from->out, 0);
+	window_set(&to->out, RTE_MAX(window, to->out.window));
+	out_limit(&to->out);
 	/* More than a ring full: the peer has taken frames, which is against the rules. */
 	for (uint64_t n = 0; n < from->out.sent && from->out.sent <= PAIR_SLOTS; n++) {
 		struct slot *slot = &from->out.slots[n];
 		/* P1 is for own words as well. */
 		uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
 		uint32_t head = (uint16_t)(word >> WORD_LAP), tail = (uint16_t)(word >> WORD_TAIL);
-		struct place there = place_find(slot, from->out.bulk, placed, head, tail), here;
-		if (!lengths_fine(head, tail, to->frame_size) || !out_place(to, head, tail, &here))
+		struct place there, here;
+		if (!lengths_fine(head, tail, to->frame_size) ||
+			!place_find(&there, slot, word, from->out.bulk, at, head, tail) ||
+			!out_place(to, head, tail, &here))
 			return;
 		memcpy(here.head, there.head, head);
 		if (tail > 0)
 			memcpy(here.tail, there.tail, tail);
 		out_publish(to, head, tail, &here);
-		placed = there.placed;
+		at = there.at + there.bytes;
 	}
 }
 
-struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uint32_t frame_size)
+void pair_rest(struct pair *pair)
+{
+	struct outgoing *out = &pair->out;
+	bool idle = out->placed == out->rested, pressed = out->pressed;
+	uint32_t window = idle ? PAIR_WINDOW : RTE_ALIGN_CEIL(out->window / 2, GRAIN);
+	out->pressed = false;
+	out->rested = out->placed;
+	if (pressed || pair->unsound || out->window <= PAIR_WINDOW)
+		return;
+	out_look(pair);
+	/* What is in flight lies below out->at, and has to lie in the new window. */
+	if (pair->unsound || out->freed < out->start ||
+		(out->freed != out->placed && out->at > window))
+		return;
+	window_set(out, window);
+	out_limit(out);
+	if (out->backed > window &&
+		madvise(out->bulk + window, out->backed - window, MADV_REMOVE) == 0)
+		out->backed = window;
+}
+
+struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uint32_t frame_size,
+	struct pair_budget *budget)
 {
 	struct memory *shared = memory;
 	struct pair *pair = aligned_alloc(LINE, sizeof(*pair));
@@ -466,6 +602,9 @@ struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uin
 	pair->out.slots = shared->slots[end];
 	pair->out.bulk = shared->bulk[end];
 	pair->out.progress = &shared->progress[end];
+	pair->out.budget = budget;
+	window_set(&pair->out, PAIR_WINDOW);
+	out_limit(&pair->out);
 	pair->in.slots = shared->slots[1 - end];
 	pair->in.bulk = shared->bulk[1 - end];
 	pair->in.progress = &shared->progress[1 - end];
@@ -475,6 +614,7 @@ struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uin
 void pair_close(struct pair *pair)
 {
 	pair->closed = true;
+	window_set(&pair->out, 0);
 	if (pair->in.oldest == pair->in.newest)
 		pair_free(pair);
 }
@@ -482,7 +622,6 @@ void pair_close(struct pair *pair)
 struct pair_counters pair_count(const struct pair *pair)
 {
 	struct pair_counters counters = pair->counters;
-	counters.memory = pair_bytes_touched() + RTE_MIN(pair->out.backed, (uint64_t)PAIR_BULK) +
-			  RTE_MIN(pair->in.placed, (uint64_t)PAIR_BULK);
+	counters.memory = pair_bytes_touched() + pair->out.backed + in_reach(&pair->in);
 	return counters;
 }

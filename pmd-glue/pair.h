@@ -2,12 +2,11 @@
 /* pair.h - one end of the memory that two processes of a machine share, through which they send
  * frames to each other. Owned by one poll core.
  *
- * In each direction there are 256 slots in a ring and 2 MiB of bulk, a ring of bytes. A slot
- * begins with a word that publishes a frame. A frame has a head and, if it was sent in two
- * segments, a tail:
+ * In each direction there are 256 slots in a ring and up to 2 MiB of bulk. A slot begins with a
+ * word that publishes a frame. A frame has a head and, if it was sent in two segments, a tail:
  *
  *      slot   [ word | head up to 248 bytes ]
- *      bulk   [ longer head ][ tail ]            each from a cache line on, in one piece
+ *      bulk   [ longer head ][ tail ]            one behind the other, each from a cache line on
  *
  *      the sender writes the slots and the bulk; the receiver writes a line: slots taken, bulk
  *      freed, looks for frames
@@ -19,7 +18,8 @@
  *     frames so far.
  * P2. A frame whose word is not there does not exist. So a process that ends in the middle of
  *     writing a frame leaves nothing behind, and neither end ever waits for the other.
- * P3. A word says in which lap around the ring it was written, so no slot has to be cleared.
+ * P3. A word says in which lap around the ring it was written, so no slot has to be cleared, and
+ *     whether the frame lies behind the frame before it in the bulk or at the beginning of the bulk.
  * P4. A head is copied before anybody looks at it. A tail stays in the shared memory, where the
  *     peer may change it while it is read: a reader must expect nothing of its bytes, least of all
  *     to read the same ones twice.
@@ -28,6 +28,11 @@
  *     copy out each frame with a tail without waiting for other frames from the same peer.
  * P6. The sender sees to it that bulk has memory before it writes there for the first time, because
  *     a page that cannot be had would end the process by SIGBUS (vm.overcommit_memory of 2).
+ * P7. The sender uses a window of the bulk, from its beginning on, which has room for two frames of
+ *     1,500 bytes at least and for one frame of any length. The window grows while more than half
+ *     of it is in flight, and shrinks when that was not so for a while (pair_rest()). Pairs that
+ *     share a budget have windows of that many bytes together, and none grows to more than half of
+ *     what the others leave. What is needed for a single frame is given in any case.
  */
 #ifndef PMD_GLUE_PAIR_H
 #define PMD_GLUE_PAIR_H
@@ -39,12 +44,19 @@
 #define PAIR_SLOTS     256u /* frames that a direction holds */
 #define PAIR_SLOT_ROOM 248u /* bytes of a head that lies in its slot */
 #define PAIR_BULK      (2u << 20)
-#define PAIR_HEAD_MAX  2048u /* bytes of a head before a tail */
-#define PAIR_TAILS     64u   /* that a receiver may hold */
+#define PAIR_WINDOW    (16u << 10) /* of the bulk, at first (P7) */
+#define PAIR_HEAD_MAX  2048u       /* bytes of a head before a tail */
+#define PAIR_TAILS     64u         /* that a receiver may hold */
 
 struct rte_mbuf;
 struct rte_mempool;
 struct pair;
+
+/* Of pairs of one poll core (P7). */
+struct pair_budget {
+	size_t most; /* bytes that their windows may have together */
+	size_t used;
+};
 
 struct pair_counters {
 	uint64_t sent;     /* frames */
@@ -66,8 +78,9 @@ size_t pair_bytes_touched(void);
 /* One end of a pair. memory: mapped MAP_SHARED, pair_bytes() long, zero when it was made; the pair
  * unmaps it. end: 0 for the process that made the memory, 1 for the other one. pool: its buffers
  * hold frame_size bytes behind the headroom. frame_size: the same at both ends, FRAME_MIN to
- * FRAME_MAX. NULL: out of memory, and the mapping stays the caller's. */
-struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uint32_t frame_size);
+ * FRAME_MAX. budget: NULL for none. NULL: out of memory, and the mapping stays the caller's. */
+struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uint32_t frame_size,
+	struct pair_budget *budget);
 /* From now on each received frame is one segment, copied out of the shared memory as a whole, which
  * the peer cannot change any more. */
 void pair_set_whole(struct pair *pair);
@@ -82,6 +95,9 @@ unsigned pair_room(struct pair *pair);
 uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
 /* Has the peer called pair_receive() since the last call of this? */
 bool pair_company(struct pair *pair);
+/* Called by the owner now and then: gives memory back that the last calls of pair_transmit() did not
+ * need (P7), half of it, or all if there were none. */
+void pair_rest(struct pair *pair);
 /* False for good once the peer has broken the rules (P1): then the pair neither takes nor gives
  * frames. */
 bool pair_sound(const struct pair *pair);

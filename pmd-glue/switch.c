@@ -64,6 +64,7 @@
 #define ENDED_MAX       256u
 #define ENDED_TIME      (100 * MILLISECOND) /* long enough for a process that calls again */
 #define TICK            MILLISECOND
+#define REST_TIME       SECOND /* between two looks at what memory pairs need */
 #define TICK_TURNS      32u
 #define SPIN_TIME       (50 * MICROSECOND) /* without work, before a sleep */
 #define SLEEP_TIME      100                /* ms at most */
@@ -127,6 +128,7 @@ struct switch_state {
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
 	uint64_t tick;
+	uint64_t rest;      /* the time of the next pair_rest() */
 	uint64_t looked_at; /* the time of the last look, in which `vain` was counted up */
 	unsigned vain;      /* connections in vain that may be heard in this look */
 	unsigned user_count;
@@ -333,7 +335,8 @@ static enum gate_verdict client_open(struct switch_state *state, struct client *
 		.process = who->pid};
 	if (page && memory) {
 		verdict = GATE_RESOURCES;
-		client->pair = pair_open(memory, 1, state->port->pool, state->port->frame_size);
+		client->pair =
+			pair_open(memory, 1, state->port->pool, state->port->frame_size, NULL);
 	}
 	if (client->pair) {
 		pair_set_whole(client->pair);
@@ -825,6 +828,15 @@ int switch_look(struct switch_state *state, struct switch_count *count,
 
 /* --- running --- */
 
+/* Pairs give back what memory they do not need. */
+static void clients_rest(struct switch_state *state, uint64_t now)
+{
+	state->rest = now + REST_TIME;
+	for (unsigned n = 0; n < state->user_count; n++)
+		for (unsigned i = 0; i < state->users[n]->count; i++)
+			pair_rest(state->users[n]->clients[i]->pair);
+}
+
 static void switch_tick(struct switch_state *state)
 {
 	uint64_t now = glue_now(NULL);
@@ -834,6 +846,8 @@ static void switch_tick(struct switch_state *state)
 		return;
 	state->tick = now + TICK;
 	switch_hear(state);
+	if (now >= state->rest)
+		clients_rest(state, now);
 	(void)state->port->operations->link(state->port);
 }
 

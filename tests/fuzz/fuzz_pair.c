@@ -35,6 +35,7 @@ struct script {
 
 struct world {
 	uint32_t frame_size;
+	struct pair_budget budget; /* most: 0 for none */
 	struct pair *ends[2];
 	uint8_t *mappings[PAIRS]; /* each with a page before and behind it that nobody may touch */
 	unsigned mapped;
@@ -80,7 +81,8 @@ static void ends_open(struct world *world, struct pair *ends[2])
 
 	fuzz_assert(fd >= 0 && ftruncate(fd, (off_t)pair_bytes()) == 0);
 	for (unsigned n = 0; n < 2; n++) {
-		ends[n] = pair_open(memory_map(world, fd), n, take_pool, world->frame_size);
+		ends[n] = pair_open(memory_map(world, fd), n, take_pool, world->frame_size,
+			world->budget.most > 0 ? &world->budget : NULL);
 		fuzz_assert(ends[n]);
 	}
 	if (!world->foreign) {
@@ -305,6 +307,8 @@ static void step(struct world *world, struct script *script)
 	default:
 		if (what & 8) {
 			pair_change(world);
+		} else if (what & 16) {
+			pair_rest(world->ends[end]);
 		} else {
 			world->written = true;
 			scribble_start(world, script_number(script, 2));
@@ -340,7 +344,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint32_t frame_sizes[] = {FRAME_MIN, 1514, 9216, FRAME_MAX};
 	struct script script = {data, data + size};
-	struct world world = {.frame_size = frame_sizes[script_number(&script, 1) & 3]};
+	unsigned first = (unsigned)script_number(&script, 1);
+	struct world world = {.frame_size = frame_sizes[first & 3],
+		.budget = {.most = (first >> 2 & 3) * (FRAME_MAX + PAIR_WINDOW)}};
 
 	if (size == 0 || size > 4096)
 		return 0;
@@ -354,6 +360,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pair_close(world.ends[1]);
 	while (world.count > 0)
 		held_free(&world, world.count - 1);
+	fuzz_assert(world.budget.most == 0 || world.budget.used == 0);
 	fuzz_assert(rte_mempool_avail_count(send_pool) == SEND_FRAMES);
 	fuzz_assert(rte_mempool_avail_count(take_pool) == TAKE_FRAMES);
 	munmap(world.foreign, pair_bytes());

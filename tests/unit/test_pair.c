@@ -78,7 +78,7 @@ static _Atomic uint64_t *word_at(unsigned n)
 
 static struct pair *end_open(unsigned end)
 {
-	struct pair *pair = pair_open(memory, end, pool, FRAME_SIZE);
+	struct pair *pair = pair_open(memory, end, pool, FRAME_SIZE, NULL);
 
 	assert_non_null(pair);
 	return pair;
@@ -364,6 +364,8 @@ static void pair__carries_frames_of_every_length_and_shape_in_order(void **state
 	(void)state;
 	random_state = 1;
 	for (unsigned n = 0; n < ROUNDS; n++) {
+		if (n % 64 == 0)
+			pair_rest(ends.a);
 		send_random(&there, ends.a);
 		take_random(&there, ends.b);
 		if (n % 8 == 0)
@@ -467,8 +469,8 @@ static void pair_transmit__drops_frames_that_are_too_long_or_too_short(void **st
 
 	(void)state;
 	memory_make();
-	ends.a = pair_open(memory, 0, pool, 1514);
-	ends.b = pair_open(memory, 1, pool, 1514);
+	ends.a = pair_open(memory, 0, pool, 1514, NULL);
+	ends.b = pair_open(memory, 1, pool, 1514, NULL);
 	assert_true(ends.a && ends.b);
 	frames[0] = frame_of(13, 0);
 	frames[1] = frame_of(1515, 0);
@@ -520,8 +522,8 @@ static void pair_receive__leaves_a_frame_until_there_are_buffers(void **state)
 	few = rte_pktmbuf_pool_create("few", 1, 0, 0, RTE_PKTMBUF_HEADROOM + 4096, SOCKET_ID_ANY);
 	assert_non_null(few);
 	memory_make();
-	ends.a = pair_open(memory, 0, pool, 4096);
-	ends.b = pair_open(memory, 1, few, 4096);
+	ends.a = pair_open(memory, 0, pool, 4096, NULL);
+	ends.b = pair_open(memory, 1, few, 4096, NULL);
 	assert_true(ends.a && ends.b);
 	send_one(ends.a, frame_of(100, 0));
 	send_one(ends.a, frame_of(101, 0));
@@ -555,6 +557,121 @@ static void pair_company__is_a_peer_that_has_looked_since(void **state)
 	expect_one(ends.b, 100);
 	assert_true(pair_company(ends.a));
 	ends_close(ends);
+}
+
+/* --- memory --- */
+
+/* Bytes of the bulk of the first direction that have memory. */
+static size_t bulk_memory(void)
+{
+	unsigned char there[PAIR_BULK / 4096];
+	size_t pages = 0;
+
+	assert_int_equal(
+		mincore((uint8_t *)alias + 4096 + 2 * PAIR_SLOTS * (size_t)256, PAIR_BULK, there),
+		0);
+	for (unsigned n = 0; n < PAIR_BULK / 4096; n++)
+		pages += there[n] & 1;
+	return pages * 4096;
+}
+
+static void exchange(struct ends ends, unsigned frames, unsigned at_once, uint32_t tail)
+{
+	for (; frames > 0; frames -= at_once) {
+		for (unsigned n = 0; n < at_once; n++)
+			send_one(ends.a, frame_of(300, tail));
+		for (unsigned n = 0; n < at_once; n++)
+			expect_one(ends.b, 300 + tail);
+	}
+}
+
+static void pair_transmit__stays_in_a_small_window_while_little_is_in_flight(void **state)
+{
+	struct ends ends = ends_open();
+
+	(void)state;
+	exchange(ends, 4096, 4, 1000);
+	assert_int_equal(bulk_memory(), PAIR_WINDOW);
+	/* The window grows for a long frame, but not by each one. */
+	exchange(ends, 512, 1, 33000);
+	assert_in_range(bulk_memory(), 33000, 65536);
+	exchange(ends, 512, 16, 33000);
+	assert_in_range(bulk_memory(), 16 * 33000, PAIR_BULK);
+	assert_int_equal(pair_count(ends.a).full, 0);
+	ends_close(ends);
+}
+
+static void pair_rest__gives_back_what_is_not_needed_any_more(void **state)
+{
+	struct ends ends = ends_open();
+	struct rte_mbuf *held;
+	size_t used;
+
+	(void)state;
+	exchange(ends, 256, 16, 33000);
+	used = bulk_memory();
+	/* Half of it was in flight at times. */
+	pair_rest(ends.a);
+	assert_int_equal(bulk_memory(), used);
+	/* It was not any more: half of it goes, and what is in flight stays what it was. */
+	exchange(ends, 64, 1, 1000);
+	send_one(ends.a, frame_of(300, 1000));
+	held = take_one(ends.b);
+	for (unsigned n = 0; n < 8; n++) {
+		exchange(ends, 64, 1, 1000);
+		pair_rest(ends.a);
+	}
+	assert_in_range(bulk_memory(), PAIR_WINDOW, used);
+	assert_memory_equal(rte_pktmbuf_mtod(held->next, void *), data + 300, 1000);
+	rte_pktmbuf_free(held);
+	assert_true(takes_nothing(ends.b));
+	exchange(ends, 64, 1, 1000);
+	pair_rest(ends.a);
+	pair_rest(ends.a);
+	assert_int_equal(bulk_memory(), PAIR_WINDOW);
+	exchange(ends, 256, 16, 33000);
+	assert_true(pair_sound(ends.a) && pair_sound(ends.b));
+	ends_close(ends);
+}
+
+static void pair_transmit__keeps_to_its_budget_and_has_room_for_any_frame(void **state)
+{
+	struct pair_budget budget = {.most = 4 * PAIR_WINDOW};
+	struct rte_mbuf *frame = frame_of(300, 1000);
+	struct pair *others[4];
+	unsigned sent = 0;
+	struct ends ends;
+
+	(void)state;
+	memory_make();
+	for (unsigned n = 0; n < 3; n++)
+		others[n] = pair_open(memory, 0, pool, FRAME_SIZE, &budget);
+	ends.a = pair_open(memory, 0, pool, FRAME_SIZE, &budget);
+	ends.b = end_open(1);
+	/* Half of what the others leave: it does not grow. */
+	while (pair_transmit(ends.a, &frame, 1) == 1) {
+		frame = frame_of(300, 1000);
+		sent++;
+	}
+	assert_int_equal(sent, PAIR_WINDOW / (320 + 1024));
+	while (sent-- > 0)
+		expect_one(ends.b, 1300);
+	send_one(ends.a, frame);
+	expect_one(ends.b, 1300);
+	/* The longest frame there is, once the sender knows that all is free. */
+	assert_true(takes_nothing(ends.b));
+	for (unsigned n = 0; n < 64; n++) {
+		send_one(ends.a, frame_of(FRAME_SIZE, 0));
+		expect_one(ends.b, FRAME_SIZE);
+	}
+	assert_in_range(bulk_memory(), FRAME_SIZE, FRAME_SIZE + PAIR_WINDOW);
+	for (unsigned n = 0; n < 3; n++)
+		pair_close(others[n]);
+	unmapped = 0;
+	pair_close(ends.a);
+	pair_close(ends.b);
+	assert_int_equal(budget.used, 0);
+	memory_drop();
 }
 
 /* --- the end --- */
@@ -840,7 +957,7 @@ static void pair__carries_everything_in_order_between_two_threads(void **state)
 	memory_make();
 	/* Processes have pools of their own. */
 	ends.a = end_open(0);
-	ends.b = pair_open(memory, 1, other, FRAME_SIZE);
+	ends.b = pair_open(memory, 1, other, FRAME_SIZE, NULL);
 	assert_non_null(ends.b);
 	assert_int_equal(pthread_create(&sender, NULL, send_numbers, ends.a), 0);
 	while (expected < THREAD_ROUND) {
@@ -888,6 +1005,9 @@ int main(void)
 		cmocka_unit_test(pair_receive__copies_out_what_more_than_64_tails_are_held_before),
 		cmocka_unit_test(pair_receive__leaves_a_frame_until_there_are_buffers),
 		cmocka_unit_test(pair_company__is_a_peer_that_has_looked_since),
+		cmocka_unit_test(pair_transmit__stays_in_a_small_window_while_little_is_in_flight),
+		cmocka_unit_test(pair_rest__gives_back_what_is_not_needed_any_more),
+		cmocka_unit_test(pair_transmit__keeps_to_its_budget_and_has_room_for_any_frame),
 		cmocka_unit_test(pair_close__unmaps_when_no_frame_refers_to_the_memory),
 		cmocka_unit_test(pair_move__sends_what_was_not_taken_in_its_order),
 		cmocka_unit_test(pair_move__moves_a_full_ring),

@@ -591,7 +591,7 @@ static void switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_en
 	claim.pid = 5;
 	claim.uid = NOBODY;
 	refill = claim_make(one, &claim, 1);
-	refilled = pair_open(rogue.memory, 0, one->pool, one->frame_size);
+	refilled = pair_open(rogue.memory, 0, one->pool, one->frame_size, NULL);
 	for (unsigned n = 0; n < PAIR_SLOTS; n++)
 		refill_send();
 	close(rogue.socket);
