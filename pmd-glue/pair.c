@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pair.c - see pair.h.
  *
- * Positions count slots, or bytes of bulk that frames have taken, since the pair was made, and never
- * wrap. A slot is found modulo the size of its ring. Bytes of bulk are taken one behind the other;
- * when a sender begins at the beginning of the bulk again, what it has left out is not counted:
+ * Positions count slots, or bytes of bulk that frames have taken, since the pair was made, and
+ * never wrap. A slot is found modulo the size of its ring. Bytes of bulk are taken one behind the
+ * other; when a sender begins at the beginning of the bulk again, what it has left out is not
+ * counted:
  *
  *      bulk  | in flight, this lap |  free  | in flight, lap before | never used |
  *            0                     at       limit                   window

@@ -18,8 +18,8 @@
  *     frames so far.
  * P2. A frame whose word is not there does not exist. So a process that ends in the middle of
  *     writing a frame leaves nothing behind, and neither end ever waits for the other.
- * P3. A word says in which lap around the ring it was written, so no slot has to be cleared, and
- *     whether the frame lies behind the frame before it in the bulk or at the beginning of the bulk.
+ * P3. A word says in which lap around the ring it was written, so no slot has to be cleared. It
+ *     also says whether the frame lies in the bulk behind the frame before it, or at the beginning.
  * P4. A head is copied before anybody looks at it. A tail stays in the shared memory, where the
  *     peer may change it while it is read: a reader must expect nothing of its bytes, least of all
  *     to read the same ones twice.
@@ -95,8 +95,8 @@ unsigned pair_room(struct pair *pair);
 uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
 /* Has the peer called pair_receive() since the last call of this? */
 bool pair_company(struct pair *pair);
-/* Called by the owner now and then: gives memory back that the last calls of pair_transmit() did not
- * need (P7), half of it, or all if there were none. */
+/* Called by the owner now and then: gives memory back that pair_transmit() has not needed since the
+ * last call (P7): half of it, or all if no frame was sent. */
 void pair_rest(struct pair *pair);
 /* False for good once the peer has broken the rules (P1): then the pair neither takes nor gives
  * frames. */
