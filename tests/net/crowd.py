@@ -20,6 +20,8 @@ down since. SCENARIO:
                 posternd, too. In each attack a process is killed and comes again
     containers  two processes in user, mount and process namespaces of their own, with one directory mounted in both: they talk
                 for AMOUNT seconds (default 1)
+    containers-posternd  three processes in mount and process namespaces of their own, which have posternd's directory in common and no
+                other: they talk for AMOUNT seconds (default 1), and so they do after posternd was killed and started again
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
@@ -387,8 +389,38 @@ def containers(crowd, amount, _draw):
         raise Failure("they see each other's process ids")
 
 
+class Visited(Shared):
+    """Each process is in namespaces of its own, where posternd's directory is mounted at its place, and all else of /run is hidden."""
+
+    def prefix(self, side):
+        return exchange.Veth.prefix(self, side) + [
+            "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec",
+            'mount --bind /run/postern /mnt; mount -t tmpfs none /run; mkdir /run/postern; mount --move /mnt /run/postern; exec "$0" "$@"',
+            "setpriv", f"--reuid={posternd.USER}", f"--regid={posternd.USER}", "--clear-groups"]
+
+    def left(self):
+        """They have no hall that could be looked into from here."""
+        return []
+
+
+def containers_posternd(crowd, amount, _draw):
+    crowd.go()
+    crowd.all_get_on()
+    time.sleep(amount)
+    crowd.device.kill(0)
+    crowd.device.start(0)
+    crowd.all_get_on()
+    nodes = {pid: crowd.node(pid)["items"] for pid in crowd.members}
+    print(f"{len(nodes)} processes in namespaces of their own through posternd: {crowd.counts()}")
+    if any(nodes.values()):
+        raise Failure(f"they know each other without posternd: {nodes}")
+    if crowd.failures:
+        raise Failure(f"{crowd.failures} operations failed")
+
+
 SCENARIOS = {"kills": (kills, KILLED, "12"), "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "2"),
-             "hostile-posternd": (hostile_posternd, 3, "1"), "containers": (containers, 2, "1")}
+             "hostile-posternd": (hostile_posternd, 3, "1"), "containers": (containers, 2, "1"),
+             "containers-posternd": (containers_posternd, 3, "1")}
 
 
 def may_have_containers(device):
@@ -405,7 +437,7 @@ def main():
     play, count, amount = SCENARIOS[scenario]
     amount = float(sys.argv[3] if len(sys.argv) > 3 else amount)
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    if scenario != "hostile-posternd":
+    if not scenario.endswith("-posternd"):
         os.environ["PTL_MTU"] = MTU
 
     def run(device):
@@ -418,7 +450,7 @@ def main():
         finally:
             crowd.close()
 
-    exchange.PLAIN.update({"containers": Containers, "hostile-posternd": Shared})
+    exchange.PLAIN.update({"containers": Containers, "hostile-posternd": Shared, "containers-posternd": Visited})
     code = exchange.exit_code(scenario if scenario in exchange.PLAIN else "node", run)
     if code == 1:
         print(f"again: {sys.argv[0]} {program} {scenario} {amount:g} {seed}")

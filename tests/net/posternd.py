@@ -10,6 +10,7 @@ SCENARIO:
     share      three processes on one end, two on the other: two pairs across, one pair on the same interface
     between    a pair on the same interface without a directory in common, as in two containers: posternd forwards for them
     restarted  as share; one posternd after the other is killed and started again, until all is done, and no operation fails
+    stopped    as share; each posternd is stopped by SIGSTOP for STOP_TIME seconds (2) in the middle of it, and no operation fails
     killed     as share, with more processes on the first end, of whom two are killed while they put: posternd tells the others
     refused    a process id in use, a node id that is not posternd's, no posternd: what processes are told
 
@@ -17,6 +18,7 @@ Exit code 0: passed; 77: skipped, after a line that says why; anything else: fai
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +31,7 @@ USER = 65534  # nobody
 UP_TIME, DOWN_TIME = 0.5, 0.05  # s: retransmission waits as long again as the network was away
 KILLS_LEAST, KILLS_MOST = 2, 300
 START_TIME = 60  # s
+STOP_TIME = float(os.environ.get("STOP_TIME", "2"))  # s
 
 
 class Daemons(exchange.Veth):
@@ -131,6 +134,21 @@ def restarted(program, device):
     many.share(program, device, kills)
 
 
+def stopped(program, device):
+    def stops():
+        for daemon in device.daemons:
+            time.sleep(UP_TIME)
+            if not any(process.words.empty() for process in exchange.Process.started):
+                raise exchange.Failure("all was done before posternd was stopped: nothing was shown")
+            daemon.send_signal(signal.SIGSTOP)
+            time.sleep(STOP_TIME)
+            daemon.send_signal(signal.SIGCONT)
+        print(f"each posternd was stopped for {STOP_TIME:g} s")
+
+    os.environ["PTL_PEER_TIMEOUT"] = f"{60 + 2 * STOP_TIME:.0f}s"
+    many.share(program, device, stops)
+
+
 def killed(program, device):
     exchange.PEER_TIMEOUT = "600s"  # nobody waits for as long
     many.killed(program, device)
@@ -168,7 +186,8 @@ def main():
 
     def play(device):
         try:
-            {"share": share, "between": between, "restarted": restarted, "killed": killed, "refused": refused}[scenario](program, device)
+            {"share": share, "between": between, "restarted": restarted, "stopped": stopped, "killed": killed,
+             "refused": refused}[scenario](program, device)
         finally:
             for process in exchange.Process.started:
                 if process.process.poll() is None:
