@@ -86,7 +86,7 @@ struct outgoing {
 	uint32_t backed; /* and that have memory (P6) */
 	bool anew;       /* the next frame in the bulk is the first of its lap */
 	bool crowded;    /* frames of this lap had to wait for those of the lap before */
-	bool pressed;    /* more than half of the window was in flight since pair_rest() */
+	bool pressed;    /* more than a quarter of the window was in flight since pair_rest() */
 	uint64_t rested; /* `placed` at the last pair_rest() */
 	uint64_t taken;  /* as the peer's progress was last seen */
 	uint64_t freed;
@@ -263,7 +263,7 @@ static bool out_make(struct pair *pair, uint32_t bytes)
 	low = out->freed == out->placed ? UINT64_MAX : out->freed - out->start;
 	if (bytes > out->window)
 		window_set(out, RTE_ALIGN_CEIL(bytes, GRAIN));
-	if (low < out->window / 2 || out->crowded) {
+	if (low < out->window - out->window / 4 || out->crowded) {
 		out->pressed = true;
 		while (out->at + bytes > out->window && window_grow(out))
 			out->crowded = false;

@@ -29,10 +29,10 @@
  * P6. The sender sees to it that bulk has memory before it writes there for the first time, because
  *     a page that cannot be had would end the process by SIGBUS (vm.overcommit_memory of 2).
  * P7. The sender uses a window of the bulk, from its beginning on, which has room for two frames of
- *     1,500 bytes at least and for one frame of any length. The window grows while more than half
- *     of it is in flight, and shrinks when that was not so for a while (pair_rest()). Pairs that
- *     share a budget have windows of that many bytes together, and none grows to more than half of
- *     what the others leave. What is needed for a single frame is given in any case.
+ *     1,500 bytes at least and for one frame of any length. The window grows while more than a
+ *     quarter of it is in flight, and shrinks when that was not so for a while (pair_rest()). The
+ *     windows of pairs that share a budget have so many bytes together, and none grows to more than
+ *     half of what the others leave. What is needed for a single frame is given in any case.
  */
 #ifndef PMD_GLUE_PAIR_H
 #define PMD_GLUE_PAIR_H

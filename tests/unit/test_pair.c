@@ -626,6 +626,7 @@ static void pair_rest__gives_back_what_is_not_needed_any_more(void **state)
 	rte_pktmbuf_free(held);
 	assert_true(takes_nothing(ends.b));
 	exchange(ends, 64, 1, 1000);
+	assert_true(takes_nothing(ends.b));
 	pair_rest(ends.a);
 	pair_rest(ends.a);
 	assert_int_equal(bulk_memory(), PAIR_WINDOW);
