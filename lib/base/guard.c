@@ -55,10 +55,11 @@ bool guard_copy_by_kernel(void *to, const void *from, uint64_t bytes)
 
 /* --- copying by instructions that the handler knows --- */
 
-/* Two functions, in one range: guard_move() as memmove(), and guard_touch(), which writes a byte as
- * it is. They return 0; the handler makes them return 1 by letting them go on at guard_fault.
- * Nothing is on their stack, so they may be left anywhere. */
+/* Three functions, in one range: guard_move() as memmove(); guard_look(), which reads a byte; and
+ * guard_touch(), which writes one as it is. They return 0; the handler makes them return 1 by
+ * letting them go on at guard_fault. Nothing is on their stack, so they may be left anywhere. */
 int guard_move(void *to, const void *from, uint64_t bytes) __attribute__((visibility("hidden")));
+int guard_look(const void *at) __attribute__((visibility("hidden")));
 int guard_touch(void *at) __attribute__((visibility("hidden")));
 extern const char guard_begin[] __attribute__((visibility("hidden")));
 extern const char guard_end[] __attribute__((visibility("hidden")));
@@ -67,9 +68,10 @@ extern const char guard_fault[] __attribute__((visibility("hidden")));
 /* clang-format off */
 __asm__(
 	"	.pushsection .text\n"
-	"	.hidden guard_move, guard_touch, guard_begin, guard_end, guard_fault\n"
-	"	.globl guard_move, guard_touch, guard_begin, guard_end, guard_fault\n"
+	"	.hidden guard_move, guard_look, guard_touch, guard_begin, guard_end, guard_fault\n"
+	"	.globl guard_move, guard_look, guard_touch, guard_begin, guard_end, guard_fault\n"
 	"	.type guard_move, @function\n"
+	"	.type guard_look, @function\n"
 	"	.type guard_touch, @function\n"
 	"	.p2align 4\n"
 	"guard_begin:\n"
@@ -102,6 +104,15 @@ __asm__(
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.size guard_move, . - guard_move\n"
+	"	.p2align 4\n"
+	"guard_look:\n" /* rdi: at */
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	mov (%rdi), %al\n"
+	"	xor %eax, %eax\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size guard_look, . - guard_look\n"
 	"	.p2align 4\n"
 	"guard_touch:\n" /* rdi: at */
 	"	.cfi_startproc\n"
@@ -250,9 +261,7 @@ bool guard_copy(void *to, const void *from, uint64_t bytes)
 
 static bool page_probe(void *at, bool write)
 {
-	char byte;
-
-	return write ? guard_touch(at) == 0 : guard_copy(&byte, at, 1);
+	return (write ? guard_touch(at) : guard_look(at)) == 0;
 }
 
 #else
@@ -285,50 +294,12 @@ static bool page_probe(void *at, bool write)
 
 #endif
 
-/* --- maps --- */
-
-/* The next part of a map that lies in a row. */
-static void *map_part(const struct map *map, uint64_t offset, uint64_t left, uint64_t *part)
-{
-	void *at = map_run(map, offset, part);
-
-	if (*part > left)
-		*part = left;
-	return at;
-}
-
-bool guard_copy_in(const struct map *map, uint64_t offset, const void *from, uint64_t bytes)
-{
-	uint64_t part;
-
-	for (uint64_t done = 0; done < bytes; done += part) {
-		void *to = map_part(map, offset + done, bytes - done, &part);
-
-		if (!guard_copy(to, (const char *)from + done, part))
-			return false;
-	}
-	return true;
-}
-
-bool guard_copy_out(const struct map *map, uint64_t offset, void *to, uint64_t bytes)
-{
-	uint64_t part;
-
-	for (uint64_t done = 0; done < bytes; done += part) {
-		const void *from = map_part(map, offset + done, bytes - done, &part);
-
-		if (!guard_copy((char *)to + done, from, part))
-			return false;
-	}
-	return true;
-}
-
 bool guard_probe(const struct map *map, uint64_t offset, uint64_t bytes, bool write)
 {
 	uint64_t step;
 
 	for (uint64_t done = 0; done < bytes; done += step) {
-		void *at = map_part(map, offset + done, bytes - done, &step);
+		void *at = map_run(map, offset + done, &step);
 		uint64_t to_page = PAGE - (uintptr_t)at % PAGE;
 
 		if (!page_probe(at, write))

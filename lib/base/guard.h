@@ -11,7 +11,9 @@
  * G2. A handler that the program installs later gets these signals first. If it passes them on, all
  *     is well; else a fault in a copy is its own to handle until guard_start() is called again,
  *     which installs this one above it.
- * G3. A thread that copies has neither signal blocked: the kernel ends a program that faults
+ * G3. The handler and the copies that it knows are in one library: front ends get all that copies
+ *     with guards from libpostern-core (CORE_API).
+ * G4. A thread that copies has neither signal blocked: the kernel ends a program that faults
  *     while it blocks the signal.
  */
 #ifndef BASE_GUARD_H
@@ -20,19 +22,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/core.h>
 #include <base/map.h>
 
 /* Installs the handler, unless it is the one that is called first. Any thread, as often as one
  * likes: when memory that may not be there is named for the first time, and when an interface is
  * opened. */
-void guard_start(void);
+void guard_start(void) CORE_API(guard_start);
 
 /* Copies; the memory may overlap. Returns false if a part of either is not there, or may not be
  * read or written; then a part of it may have been copied. After guard_start(). */
 bool guard_copy(void *to, const void *from, uint64_t bytes);
-/* As map_copy_in() and map_copy_out(). */
-bool guard_copy_in(const struct map *map, uint64_t offset, const void *from, uint64_t bytes);
-bool guard_copy_out(const struct map *map, uint64_t offset, void *to, uint64_t bytes);
 /* Is this part of a map there now, to be read, or to be written? Looks at each of its pages. */
 bool guard_probe(const struct map *map, uint64_t offset, uint64_t bytes, bool write);
 

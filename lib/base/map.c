@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include <base/guard.h>
+
 void map_vector_add(struct map_vector *vector, void *base, uint64_t length)
 {
 	uint64_t end = map_vector_length(vector) + length;
@@ -45,39 +47,40 @@ static uint8_t *piece_run(const struct map_vector *vector, const struct map_piec
 
 void *map_vector_run(const struct map_vector *vector, uint64_t at, uint64_t *bytes)
 {
+	if (vector == MAP_MEMORY)
+		return (void *)(uintptr_t)at;
 	return piece_run(vector, piece_find(vector, at), at, bytes);
 }
 
-void map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes)
+bool map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes)
 {
-	const struct map_piece *piece = piece_find(vector, at);
 	uint64_t run;
 
 	for (; bytes > 0; at += run, bytes -= run) {
-		const uint8_t *from;
+		const void *from;
 
 		run = bytes;
-		from = piece_run(vector, piece++, at, &run);
-		memcpy(to, from, run);
+		from = map_vector_run(vector, at, &run);
+		if (!guard_copy(to, from, run))
+			return false;
 		to = (uint8_t *)to + run;
 	}
+	return true;
 }
 
-void *map_vector_copy_in(
+bool map_vector_copy_in(
 	const struct map_vector *vector, uint64_t at, const void *from, uint64_t bytes)
 {
-	const struct map_piece *piece = piece_find(vector, at);
-	void *first = NULL;
 	uint64_t run;
 
 	for (; bytes > 0; at += run, bytes -= run) {
-		uint8_t *to;
+		void *to;
 
 		run = bytes;
-		to = piece_run(vector, piece++, at, &run);
-		map_piece_copy_in(to, from, run);
+		to = map_vector_run(vector, at, &run);
+		if (!guard_copy(to, from, run))
+			return false;
 		from = (const uint8_t *)from + run;
-		first = first ? first : to;
 	}
-	return first;
+	return true;
 }

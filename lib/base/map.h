@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* map.h - the memory of a message: one piece, or a vector of pieces that count as one behind the
- * other.
+ * other. Memory of a vector may not be there: copies through it are guarded (guard.h).
  *
  *     one piece    start: its address                     start          start + length
  *                                                         |##################|
@@ -13,16 +13,22 @@
  * a part of a map is made by one addition, and one piece costs one comparison. Each piece knows
  * where it ends in the vector; the piece of an offset is found by bisection.
  *
+ * MAP_MEMORY is the vector of all memory, in which an offset is an address: a map through it is one
+ * piece that may not be there.
+ *
  * A vector belongs to the caller, who keeps it as it is while a map refers to it. The functions
  * that copy expect offset + bytes to be within the map. Without any bytes there may be no memory.
  */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <rte_memcpy.h>
+
+#include <base/core.h>
 
 /* A piece of one byte or more. */
 struct map_piece {
@@ -41,6 +47,8 @@ struct map {
 	uint64_t length;                 /* bytes */
 };
 
+#define MAP_MEMORY ((const struct map_vector *)1)
+
 /* Bytes of a vector with room for so many pieces. */
 static inline size_t map_vector_size(uint32_t pieces)
 {
@@ -55,7 +63,8 @@ static inline uint64_t map_vector_length(const struct map_vector *vector)
 
 /* Adds a piece behind the others; there is room for it. An empty one leaves no trace. The sum of
  * all lengths fits into 64 bits. */
-void map_vector_add(struct map_vector *vector, void *base, uint64_t length);
+void map_vector_add(struct map_vector *vector, void *base, uint64_t length)
+	CORE_API(map_vector_add);
 
 static inline struct map map_of_piece(const void *base, uint64_t length)
 {
@@ -68,10 +77,12 @@ static inline struct map map_of_vector(const struct map_vector *vector)
 }
 
 /* What follows, in a vector. They get words and no map, so that one piece's stays in registers. */
-void *map_vector_run(const struct map_vector *vector, uint64_t at, uint64_t *bytes);
-void map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes);
-void *map_vector_copy_in(
-	const struct map_vector *vector, uint64_t at, const void *from, uint64_t bytes);
+void *map_vector_run(const struct map_vector *vector, uint64_t at, uint64_t *bytes)
+	CORE_API(map_vector_run);
+bool map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes)
+	CORE_API(map_vector_copy_out);
+bool map_vector_copy_in(const struct map_vector *vector, uint64_t at, const void *from,
+	uint64_t bytes) CORE_API(map_vector_copy_in);
 
 /* Returns the address of the byte at an offset, which is less than the length, and in *bytes how
  * many of the map lie there in a row. */
@@ -83,18 +94,20 @@ static inline void *map_run(const struct map *map, uint64_t offset, uint64_t *by
 	return (void *)(uintptr_t)(map->start + offset);
 }
 
-/* Copies out of a map. Eight bytes are the length of most small messages. */
-static inline __attribute__((always_inline)) void map_copy_out(
+/* Copies out of a map. Returns false if a part of the memory is not there, or may not be read; then
+ * a part may have been copied. Eight bytes are the length of most small messages. */
+static inline __attribute__((always_inline)) bool map_copy_out(
 	const struct map *map, uint64_t offset, void *to, uint64_t bytes)
 {
 	const void *from = (const void *)(uintptr_t)(map->start + offset);
 
 	if (__builtin_expect(map->vector != NULL, 0))
-		map_vector_copy_out(map->vector, map->start + offset, to, bytes);
-	else if (bytes == sizeof(uint64_t))
+		return map_vector_copy_out(map->vector, map->start + offset, to, bytes);
+	if (bytes == sizeof(uint64_t))
 		memcpy(to, from, sizeof(uint64_t));
 	else if (bytes != 0)
 		rte_memcpy(to, from, bytes);
+	return true;
 }
 
 /* Copies one piece. Data that lies in a sender's memory in this process may overlap with where it
@@ -113,17 +126,22 @@ static inline void map_piece_copy_in(void *to, const void *from, uint64_t bytes)
 	}
 }
 
-/* Copies into a map. Returns the address that the first byte went to, which means nothing if there
- * is none. */
-static inline void *map_copy_in(
+/* Copies into a map. Returns false if a part of the memory is not there, or may not be written;
+ * then a part may have been copied. */
+static inline bool map_copy_in(
 	const struct map *map, uint64_t offset, const void *from, uint64_t bytes)
 {
-	void *to = (void *)(uintptr_t)(map->start + offset);
-
 	if (__builtin_expect(map->vector != NULL, 0))
 		return map_vector_copy_in(map->vector, map->start + offset, from, bytes);
-	map_piece_copy_in(to, from, bytes);
-	return to;
+	map_piece_copy_in((void *)(uintptr_t)(map->start + offset), from, bytes);
+	return true;
+}
+
+/* Where a byte of a map lies, for a probe: of one piece its address, else its offset in the
+ * vector. */
+static inline const void *map_place(const struct map *map, uint64_t offset)
+{
+	return (const void *)(uintptr_t)(map->start + offset);
 }
 
 #endif

@@ -13,7 +13,11 @@
  *     that is gone, or does not know the call, fails it.
  * C3. Of a store or an atomic that fails one event tells: SEND, or ACK if SEND is not wanted. Both
  *     count. Of a fetch both SEND and REPLY tell.
- * C4. A fetch has two regions, which may be one: SEND is the one's whose data it brings, REPLY the
+ * C4. Memory that is not there fails a call with TIER_FAULT: SEND, before anything is sent, where
+ *     data would come from it; REPLY, where they would go to it. A request of up to COPIED_MAX
+ *     bytes is sent from a copy. Of a longer one memory that goes while it is under way is sent as
+ *     zeros, and SEND tells of it.
+ * C5. A fetch has two regions, which may be one: SEND is the one's whose data it brings, REPLY the
  *     one's that its answer goes to. It is pending at both.
  */
 #include <engine/call.h>
@@ -30,11 +34,6 @@ static bool call_stores(const struct operation *operation)
 	return operation->call.message != MESSAGE_LOAD;
 }
 
-static enum tier_verdict verdict_of(enum transport_fail why)
-{
-	return why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
-}
-
 /* Bytes of the operand that a request begins with. */
 static uint64_t operand_size(const struct call_line *line)
 {
@@ -43,24 +42,26 @@ static uint64_t operand_size(const struct call_line *line)
 	return amo_size(line->amo >> 8);
 }
 
-/* The data of a request. */
-static struct map request_memory(struct operation *operation, const struct long_command *command)
+/* The data of a request. False: some of it is not there. */
+static bool request_gather(struct operation *operation, const struct long_command *command)
 {
 	const struct call_line *line = (const void *)command->further[0];
 	const uint8_t *given = (const void *)command->further[1];
 	const struct map memory = region_map(operation->call.source,
 		line->message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
 	uint64_t operand = operand_size(line);
+	bool guarded = memory.vector && line->length <= sizeof(operation->copied);
 
-	if (!line->copied && operand == 0)
-		return memory;
+	operation->message.memory = memory;
+	if (!line->copied && operand == 0 && !guarded)
+		return memory_is_there(&memory);
 	assert(operand + line->length <= sizeof(operation->copied));
+	operation->message.memory = map_of_piece(operation->copied, operand + line->length);
 	memcpy(operation->copied, given, operand);
-	if (line->copied)
-		memcpy(operation->copied + operand, given + operand, line->length);
-	else
-		map_copy_out(&memory, 0, operation->copied + operand, line->length);
-	return map_of_piece(operation->copied, operand + line->length);
+	if (!line->copied)
+		return map_copy_out(&memory, 0, operation->copied + operand, line->length);
+	memcpy(operation->copied + operand, given + operand, line->length);
+	return true;
 }
 
 /* The region whose data a request brings; NULL: it is gone. */
@@ -90,6 +91,7 @@ void call_begin(struct space *space, const struct long_command *command)
 		.offset = move->offset,
 	};
 	struct operation *operation;
+	bool gathered = true;
 
 	if (!region || !source) {
 		space_count(space, commands_stale);
@@ -112,14 +114,19 @@ void call_begin(struct space *space, const struct long_command *command)
 	source->pending += source != region;
 	if (call_stores(operation)) {
 		header.value = move->value;
-		operation->message.memory = request_memory(operation, command);
+		gathered = request_gather(operation, command);
 	} else {
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
 	}
 	if (call_loads(operation) || line->want != WANT_NOTHING)
 		header.operation = operation_name(operation);
-	outgoing_send(engine, operation, &header);
+	if (gathered) {
+		outgoing_send(engine, operation, &header);
+	} else {
+		operation->message.missing = false;
+		call_requested(operation, TRANSPORT_FAULT);
+	}
 }
 
 static void call_log(const struct operation *operation, const struct region *region,
@@ -196,6 +203,8 @@ void call_requested(struct operation *operation, enum transport_fail why)
 	bool arrived = call->answered || operation->replying;
 	enum tier_verdict verdict = arrived ? TIER_OK : verdict_of(why);
 
+	if (verdict == TIER_OK && operation->message.missing)
+		verdict = TIER_FAULT;
 	operation->requested = false;
 	if (operation->ended) {
 		operation_free(operation->space->engine, operation);
@@ -210,7 +219,7 @@ void call_requested(struct operation *operation, enum transport_fail why)
 	else if (operation->replying)
 		return; /* the reply's end is its end */
 	else if (verdict != TIER_OK || operation->space->closing)
-		call_fail(operation, TIER_UNDELIVERABLE);
+		call_fail(operation, verdict == TIER_OK ? TIER_UNDELIVERABLE : verdict);
 	else
 		outgoing_await(operation);
 }
@@ -251,6 +260,13 @@ static void call_hear(struct operation *operation, const struct message_header *
 	call->tier = header->detail & MESSAGE_TIER ? 1 : 0;
 	call->offset = header->offset;
 	call->moved = header->value < call->length ? header->value : call->length;
+}
+
+/* The data of an answer have no place. */
+static void call_lose(struct operation *operation, enum tier_verdict verdict)
+{
+	operation->call.verdict = (uint8_t)verdict;
+	operation->call.moved = 0;
 }
 
 /* C1. All of an answer is here. */
@@ -305,7 +321,8 @@ void call_loaded(struct space *space, struct process from, const struct message_
 	if (!operation)
 		return;
 	memory = load_map(operation);
-	map_copy_in(&memory, 0, data, operation->call.moved);
+	if (!map_copy_in(&memory, 0, data, operation->call.moved))
+		call_lose(operation, TIER_FAULT);
 	call_answered(operation);
 }
 
@@ -318,7 +335,8 @@ void call_loaded_begin(struct space *space, struct process from,
 		return;
 	inbound->memory = load_map(operation);
 	if (operation->call.moved <= record->data_length) {
-		map_copy_in(&inbound->memory, 0, record->data, operation->call.moved);
+		if (!map_copy_in(&inbound->memory, 0, record->data, operation->call.moved))
+			call_lose(operation, TIER_FAULT);
 		call_answered(operation);
 		inbound->taken = true;
 		return;
@@ -329,9 +347,7 @@ void call_loaded_begin(struct space *space, struct process from,
 
 void call_placed(struct operation *operation, enum transport_fail why)
 {
-	if (why != TRANSPORT_OK) {
-		operation->call.verdict = TIER_UNDELIVERABLE;
-		operation->call.moved = 0;
-	}
+	if (why != TRANSPORT_OK)
+		call_lose(operation, verdict_of(why));
 	call_answered(operation);
 }

@@ -150,15 +150,14 @@ static ALWAYS_INLINE void put_take(struct space *space, struct region *region, s
 	const struct map memory = placement_map(region, placement);
 	bool traced = trace_wanted();
 	struct account account;
-	const void *to;
 	uint64_t link;
 
 	account_accepted(&account, from, header, placement);
 	account.value = header->value;
 	if (traced)
 		engine_trace(space->engine, TRACE_MATCH, from, header->operation, &account);
-	to = map_copy_in(&memory, 0, data, placement->length);
-	PROBE(place, from.nid, from.pid, to, placement->length);
+	map_copy_in(&memory, 0, data, placement->length);
+	PROBE(place, from.nid, from.pid, map_place(&memory, 0), placement->length);
 	if (traced)
 		engine_trace(space->engine, TRACE_PLACE, from, header->operation, &account);
 	link = region_log_whole(space, region, &account, EVENT_PUT_START);
@@ -314,10 +313,10 @@ static void reply_take(
 	struct region *region = operation->region;
 	struct account *account = &operation->account;
 	const struct map memory = region_map(region, 0, account->moved);
-	const void *to = map_copy_in(&memory, 0, data, account->moved);
 	uint64_t link;
 
-	PROBE(place, from.nid, from.pid, to, account->moved);
+	map_copy_in(&memory, 0, data, account->moved);
+	PROBE(place, from.nid, from.pid, map_place(&memory, 0), account->moved);
 	engine_trace(space->engine, TRACE_PLACE, space->engine->self, operation_name(operation),
 		account);
 	region->pending--; /* R2 */

@@ -15,11 +15,16 @@
  *     once. The values that it found are answered from a copy, which the answer owns.
  * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: later messages do not change
  *     the data that it returns.
+ * T8. A message to memory that is not there is one that was accepted, and failed (TIER_FAULT): its
+ *     event and its answer say so, and that it moved nothing, although a part may have been
+ *     written. Atomics look at their memory first, and longer loads at the first LOOK_MAX bytes of
+ *     theirs: memory that goes after that is sent as zeros, of which the event tells.
  */
 #include <engine/tiers.h>
 
 #include <assert.h>
 
+#include <base/guard.h>
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/delivery.h>
@@ -541,13 +546,22 @@ static uint16_t answer_detail(const struct space *space, const struct region *re
 	return attachment_of(space, region)->tier == 0 ? 0 : MESSAGE_TIER;
 }
 
-static void store_answer(struct space *space, struct process to, uint16_t detail, uint64_t moved,
-	uint64_t offset, uint64_t name)
+/* T8. How a message to a region ended whose data have been moved, or not. */
+static enum tier_verdict account_verdict(struct account *account, bool moved)
+{
+	if (moved)
+		return TIER_OK;
+	account->moved = 0;
+	return TIER_FAULT;
+}
+
+static void store_answer(struct space *space, struct process to, uint16_t detail,
+	enum tier_verdict verdict, uint64_t moved, uint64_t offset, uint64_t name)
 {
 	const struct message_header answer = {
 		.kind = MESSAGE_STORED,
 		.space = space->number,
-		.detail = detail,
+		.detail = (uint16_t)(detail | (unsigned)verdict), /* SILENT hides it */
 		.value = moved,
 		.operation = name,
 		.offset = offset,
@@ -571,15 +585,16 @@ static void load_answer(struct space *space, struct operation *answer, uint16_t 
 		});
 }
 
-void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
-	enum tier_verdict verdict)
+/* Answers a request that moves nothing. */
+static void request_refuse(struct engine *engine, struct process from,
+	const struct message_header *header, uint16_t detail)
 {
 	bool load = header->kind == MESSAGE_LOAD || header->kind == MESSAGE_FETCH ||
 		    (header->kind == MESSAGE_ASK && header->detail == MESSAGE_ASK_LOAD);
 	struct message_header answer = {
 		.kind = load ? MESSAGE_LOADED : MESSAGE_STORED,
 		.space = header->space,
-		.detail = (uint16_t)verdict,
+		.detail = detail,
 		.operation = header->operation,
 	};
 
@@ -592,6 +607,12 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 	notice_send(engine, from, &answer);
 }
 
+void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
+	enum tier_verdict verdict)
+{
+	request_refuse(engine, from, header, (uint16_t)verdict);
+}
+
 /* A store whose data, as far as it is wanted, is here. */
 static void store_take(struct space *space, struct region *region, struct process from,
 	struct process process, const struct message_header *header, const void *data,
@@ -599,17 +620,17 @@ static void store_take(struct space *space, struct region *region, struct proces
 {
 	const struct map memory = region_map(region, placement->offset, placement->length);
 	struct account account = account_of(process, header, placement);
+	const uint64_t start = region_start(region, placement->offset);
 	uint16_t detail = answer_detail(space, region, true);
+	enum tier_verdict verdict;
 
 	space_count(space, puts_received);
 	entry_use(space, region, placement);
-	map_copy_in(&memory, 0, data, placement->length);
-	unexpected_keep(
-		space, region, TIER_PUT, &account, region_start(region, placement->offset), false);
-	request_end(space, region, TIER_PUT, TIER_OK, region_start(region, placement->offset),
-		&account);
+	verdict = account_verdict(&account, map_copy_in(&memory, 0, data, placement->length));
+	unexpected_keep(space, region, TIER_PUT, verdict, &account, start, false);
+	request_end(space, region, TIER_PUT, verdict, start, &account);
 	if (header->operation != 0)
-		store_answer(space, from, detail, placement->length, placement->offset,
+		store_answer(space, from, detail, verdict, account.moved, placement->offset,
 			header->operation);
 }
 
@@ -660,23 +681,29 @@ static void amo_take(struct space *space, struct region *region, struct process 
 	const enum tier_event kind = fetches ? TIER_FETCH : TIER_ATOMIC;
 	uint16_t detail = answer_detail(space, region, !fetches);
 	struct operation *answer = NULL;
+	enum tier_verdict verdict = account_verdict(
+		&account, !memory.vector || guard_probe(&memory, 0, placement->length, true));
 
-	if (fetches) {
+	if (fetches)
 		space_count(space, gets_received);
-		answer = answer_begin(space->engine, from, placement->length);
-	} else {
+	else
 		space_count(space, puts_received);
-	}
+	if (fetches && verdict == TIER_OK)
+		answer = answer_begin(space->engine, from, placement->length);
 	entry_use(space, region, placement);
-	amo_apply(&memory, 0, header->detail & 0xff, header->detail >> 8,
-		data + operand_size(header), data,
-		answer ? (void *)(uintptr_t)answer->message.memory.start : NULL, placement->length);
-	unexpected_keep(space, region, kind, &account, start, false);
-	request_end(space, region, kind, TIER_OK, start, &account);
+	if (verdict == TIER_OK)
+		amo_apply(&memory, 0, header->detail & 0xff, header->detail >> 8,
+			data + operand_size(header), data,
+			answer ? (void *)(uintptr_t)answer->message.memory.start : NULL,
+			placement->length);
+	unexpected_keep(space, region, kind, verdict, &account, start, false);
+	request_end(space, region, kind, verdict, start, &account);
 	if (answer)
 		load_answer(space, answer, detail, header, placement);
+	else if (fetches)
+		request_refuse(space->engine, from, header, detail | TIER_FAULT);
 	else if (header->operation != 0)
-		store_answer(space, from, detail, placement->length, placement->offset,
+		store_answer(space, from, detail, verdict, account.moved, placement->offset,
 			header->operation);
 }
 
@@ -720,9 +747,9 @@ static struct operation *request_begin(struct space *space, enum operation_kind 
 	space->portals[header->portal].pending++;
 	places_keep(region, 1);
 	entry_use(space, region, placement);
-	operation->kept =
-		unexpected_keep(space, region, kind == OPERATION_RECEIVE ? TIER_PUT : TIER_GET,
-			&operation->account, region_start(region, placement->offset), true);
+	operation->kept = unexpected_keep(space, region,
+		kind == OPERATION_RECEIVE ? TIER_PUT : TIER_GET, TIER_OK, &operation->account,
+		region_start(region, placement->offset), true);
 	return operation;
 }
 
@@ -731,9 +758,10 @@ static void request_over(struct operation *operation, enum tier_event kind, enum
 {
 	struct region *region = operation->region;
 	struct space *space = operation->space;
+	enum tier_verdict verdict = verdict_of(why);
 
-	enum tier_verdict verdict = why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
-
+	if (verdict == TIER_FAULT)
+		operation->account.moved = 0;
 	region->pending--;
 	places_give(region, 1);
 	space->portals[operation->account.portal].pending--;
@@ -772,16 +800,17 @@ void tiers_store_begin(struct space *space, struct process from,
 
 void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	const struct operation copy = *operation;
 	struct space *space = operation->space;
 	uint16_t detail = answer_detail(space, operation->region, true);
+	struct operation copy;
 
 	request_over(operation, TIER_PUT, why);
+	copy = *operation;
 	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
 	operation_free(engine, operation);
-	if (why == TRANSPORT_OK && copy.remote != 0)
-		store_answer(space, copy.peer, detail, copy.account.moved, copy.request_offset,
-			copy.remote);
+	if ((why == TRANSPORT_OK || why == TRANSPORT_FAULT) && copy.remote != 0)
+		store_answer(space, copy.peer, detail, verdict_of(why), copy.account.moved,
+			copy.request_offset, copy.remote);
 }
 
 /* T7. */
@@ -795,12 +824,35 @@ static void load_take(struct space *space, struct region *region, struct process
 	struct account account = account_of(process, header, placement);
 	uint16_t detail = answer_detail(space, region, false);
 
+	enum tier_verdict verdict = account_verdict(
+		&account, map_copy_out(&memory, 0, (void *)(uintptr_t)answer->message.memory.start,
+				  placement->length));
+
 	entry_use(space, region, placement);
-	map_copy_out(
-		&memory, 0, (void *)(uintptr_t)answer->message.memory.start, placement->length);
-	unexpected_keep(space, region, TIER_GET, &account, start, false);
-	request_end(space, region, TIER_GET, TIER_OK, start, &account);
-	load_answer(space, answer, detail, header, placement);
+	unexpected_keep(space, region, TIER_GET, verdict, &account, start, false);
+	request_end(space, region, TIER_GET, verdict, start, &account);
+	if (verdict == TIER_OK) {
+		load_answer(space, answer, detail, header, placement);
+	} else {
+		answer_end(space->engine, answer);
+		request_refuse(space->engine, from, header, detail | TIER_FAULT);
+	}
+}
+
+/* A longer load, from memory that is not there. */
+static void load_fail(struct space *space, struct region *region, struct process from,
+	struct process process, const struct message_header *header,
+	const struct placement *placement)
+{
+	const uint64_t start = region_start(region, placement->offset);
+	struct account account = account_of(process, header, placement);
+	uint16_t detail = answer_detail(space, region, false);
+
+	account.moved = 0;
+	entry_use(space, region, placement);
+	unexpected_keep(space, region, TIER_GET, TIER_FAULT, &account, start, false);
+	request_end(space, region, TIER_GET, TIER_FAULT, start, &account);
+	request_refuse(space->engine, from, header, detail | TIER_FAULT);
 }
 
 void tiers_load(struct space *space, struct process from, const struct message_header *header)
@@ -809,6 +861,7 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 	uint16_t detail;
 	struct placement placement;
 	struct process process;
+	struct map memory;
 	struct region *region;
 	enum tier_verdict verdict;
 
@@ -827,17 +880,24 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 		load_take(space, region, from, process, header, &placement);
 		return;
 	}
+	memory = region_map(region, placement.offset, placement.length);
+	if (!memory_is_there(&memory)) {
+		load_fail(space, region, from, process, header, &placement);
+		return;
+	}
 	detail = answer_detail(space, region, false);
 	operation =
 		request_begin(space, OPERATION_SERVE, region, from, process, header, &placement);
 	list_append(&space->engine->serving, &operation->link);
-	operation->message.memory = region_map(region, placement.offset, placement.length);
+	operation->message.memory = memory;
 	load_answer(space, operation, detail, header, &placement);
 }
 
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	link_remove(&operation->link);
+	if (why == TRANSPORT_OK && operation->message.missing)
+		why = TRANSPORT_FAULT;
 	request_over(operation, TIER_GET, why);
 	operation_free(engine, operation);
 }

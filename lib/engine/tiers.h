@@ -14,6 +14,7 @@
 #ifndef ENGINE_TIERS_H
 #define ENGINE_TIERS_H
 
+#include <base/guard.h>
 #include <engine/state.h>
 
 /* A Portal's state that the poll core alone uses. */
@@ -41,6 +42,22 @@ static inline bool tier_wanted(
 	const struct region *region, enum tier_event kind, enum tier_verdict verdict)
 {
 	return region->log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind));
+}
+
+static inline enum tier_verdict verdict_of(enum transport_fail why)
+{
+	if (why == TRANSPORT_FAULT)
+		return TIER_FAULT;
+	return why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
+}
+
+/* T8. Is memory there from which data will be sent? A look costs some 10 ns a page, so a peer that
+ * asks for a very long range gets no look at all of it. */
+#define LOOK_MAX (UINT64_C(1) << 28)
+static inline bool memory_is_there(const struct map *memory)
+{
+	return !memory->vector ||
+	       guard_probe(memory, 0, memory->length < LOOK_MAX ? memory->length : LOOK_MAX, false);
 }
 
 static inline uint32_t region_number(const struct space *space, const struct region *region)

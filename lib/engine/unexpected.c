@@ -74,7 +74,7 @@ bool unexpected_has_room(const struct space *space, const struct region *region)
 }
 
 uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,
-	const struct account *account, uint64_t start, bool arriving)
+	enum tier_verdict verdict, const struct account *account, uint64_t start, bool arriving)
 {
 	struct attachment *attachment = attachment_of(space, region);
 	const struct match_key key = {account->match_bits, account->nid, account->pid};
@@ -89,7 +89,7 @@ uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_e
 		.region = region_number(space, region),
 		.state = arriving ? HEADER_ARRIVING : HEADER_HERE,
 		.kind = (uint8_t)kind,
-		.verdict = TIER_OK,
+		.verdict = (uint8_t)verdict,
 	};
 	attachment->headers++;
 	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
@@ -148,6 +148,8 @@ void unexpected_ended(struct space *space, uint32_t i, enum tier_verdict verdict
 		return;
 	header = &space->headers[i];
 	header->verdict = (uint8_t)verdict;
+	if (verdict == TIER_FAULT)
+		header->account.moved = 0;
 	if (header->state == HEADER_ARRIVING) {
 		header->state = HEADER_HERE;
 		return;

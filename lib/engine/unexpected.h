@@ -27,9 +27,9 @@ void unexpected_close(struct space *space);
 /* Is there a header for a message to a region, or does it need none? */
 bool unexpected_has_room(const struct space *space, const struct region *region);
 /* A message has been accepted. Returns its header, KEPT_NONE: it needs none. start: of its event;
- * arriving: unexpected_ended() follows. */
+ * verdict: how it ended; arriving: it has not, and unexpected_ended() follows. */
 uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,
-	const struct account *account, uint64_t start, bool arriving);
+	enum tier_verdict verdict, const struct account *account, uint64_t start, bool arriving);
 /* The message of a header, which may be KEPT_NONE, has ended, after its own event. */
 void unexpected_ended(struct space *space, uint32_t header, enum tier_verdict verdict);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <base/guard.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <p4/limit.h>
@@ -128,6 +129,7 @@ static int ni_open_space(struct ni *ni)
 	ni->backings = calloc(tables.regions, sizeof(*ni->backings));
 	if (!ni->backings)
 		return PTL_NO_SPACE;
+	guard_start(); /* again each time: the program may have installed handlers */
 	answer = interface_open_space(&portals4, ni->port, &choice, &tables, &ni->handle);
 	if (answer == ANSWER_OK) {
 		ni->uses = 1;

@@ -17,7 +17,7 @@
 #define INDEX_MAX    4095
 #define WHOLE_MAX    AMO_BYTES_MAX
 #define VOLATILE_MAX COPIED_MAX
-#define FEATURES     PTL_COHERENT_ATOMICS
+#define FEATURES     (PTL_COHERENT_ATOMICS | PTL_TARGET_BIND_INACCESSIBLE)
 
 /* A limit that is a number: where it is, its environment variable, and its values. */
 static const struct limit {

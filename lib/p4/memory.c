@@ -52,7 +52,7 @@ void extent_give(const struct call *call, uint32_t index, const struct extent *e
 	backing->vector = extent->vector;
 	region->start = extent->start;
 	region->length = extent->length;
-	region->vector = extent->vector;
+	region->vector = extent->vector ? extent->vector : MAP_MEMORY; /* which may not be there */
 }
 
 /* Which events of a descriptor are logged: bits of enum tier_event. */

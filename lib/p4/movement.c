@@ -72,10 +72,11 @@ static unsigned movement_copy(const struct call *call, struct call_line *line, u
 		.start = region->start, .vector = region->vector, .length = region->length};
 	uint64_t bytes = operand;
 
-	if (line->copied) {
-		map_copy_out(&memory, local, (char *)command->further[1] + operand, line->length);
+	/* Where memory is not there, the engine finds that, too, and the call's event tells. */
+	line->copied = line->copied && map_copy_out(&memory, local,
+					       (char *)command->further[1] + operand, line->length);
+	if (line->copied)
 		bytes += line->length;
-	}
 	return 2 + (unsigned)(bytes + RING_BYTES - 1) / RING_BYTES;
 }
 

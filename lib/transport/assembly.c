@@ -92,15 +92,17 @@ static void inbound_end(
 		transport->upcalls.message_end(transport->upcalls.context, context, why);
 }
 
-static inline void place_data(const struct peer *peer, const struct map *memory, uint64_t offset,
+/* False: the memory is not there. */
+static inline bool place_data(const struct peer *peer, const struct map *memory, uint64_t offset,
 	const void *data, uint64_t bytes)
 {
-	const void *to = map_copy_in(memory, offset, data, bytes);
+	bool placed = map_copy_in(memory, offset, data, bytes);
 
-	PROBE(place, peer->process.nid, peer->process.pid, to, bytes);
+	PROBE(place, peer->process.nid, peer->process.pid, map_place(memory, offset), bytes);
+	return placed;
 }
 
-/* Places the first data of a message. True when that is all that is wanted. */
+/* Places the first data of a message. True when that is all that is wanted, or can be placed. */
 static bool start_place(struct transport *transport, struct peer *peer, const struct record *record,
 	const struct inbound *inbound)
 {
@@ -108,7 +110,10 @@ static bool start_place(struct transport *transport, struct peer *peer, const st
 	uint64_t place = RTE_MIN(limit, record->data_length);
 	struct assembly *assembly;
 
-	place_data(peer, &inbound->memory, 0, record->data, place);
+	if (!place_data(peer, &inbound->memory, 0, record->data, place)) {
+		inbound_end(transport, inbound->want_end, inbound->context, TRANSPORT_FAULT);
+		return true;
+	}
 	if (place == limit) {
 		inbound_end(transport, inbound->want_end, inbound->context, TRANSPORT_OK);
 		return true;
@@ -164,16 +169,17 @@ static void assembly_remove(
 	pool_give(&transport->assembly_pool, assembly);
 }
 
-static void assembly_complete(
-	struct transport *transport, struct peer *peer, struct assembly *assembly)
+/* No more of a message is placed: all that is wanted is there, or cannot be placed. */
+static void assembly_complete(struct transport *transport, struct peer *peer,
+	struct assembly *assembly, enum transport_fail why)
 {
 	bool want_end = assembly->want_end;
 	void *context = assembly->context;
 
-	if (assembly->stop && assembly->memory.length < assembly->length)
+	if (assembly->stop && assembly->placed < assembly->length)
 		stop_queue(transport, peer, assembly->number);
 	assembly_remove(transport, peer, assembly);
-	inbound_end(transport, want_end, context, TRANSPORT_OK);
+	inbound_end(transport, want_end, context, why);
 }
 
 static void more_deliver(
@@ -188,11 +194,14 @@ static void more_deliver(
 	if (!assembly || record->extent >= assembly->memory.length)
 		return;
 	place = RTE_MIN(assembly->memory.length - record->extent, record->data_length);
-	place_data(peer, &assembly->memory, record->extent, record->data, place);
+	if (!place_data(peer, &assembly->memory, record->extent, record->data, place)) {
+		assembly_complete(transport, peer, assembly, TRANSPORT_FAULT);
+		return;
+	}
 	/* A peer that lies may send the same bytes twice: it then ends its own message early. */
 	assembly->placed += RTE_MIN(place, assembly->memory.length - assembly->placed);
 	if (assembly->placed == assembly->memory.length)
-		assembly_complete(transport, peer, assembly);
+		assembly_complete(transport, peer, assembly, TRANSPORT_OK);
 }
 
 void assembly_deliver_whole(

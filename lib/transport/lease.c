@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include <base/guard.h>
 #include <base/log.h>
 
 #define AWAIT_ROUNDS 1000000u /* turns of others that may hold a frame when a transport closes */
@@ -44,7 +45,11 @@ struct rte_mbuf *lease_tail(struct transport *transport, struct message *message
 {
 	uint64_t run;
 	void *memory = map_run(&message->memory, message->framed, &run);
-	struct lease *lease = run >= bytes ? lease_of(transport, message) : NULL;
+	/* L4 */
+	bool there = run >= bytes &&
+		     (!message->memory.vector ||
+			     guard_probe(&message->memory, message->framed, bytes, false));
+	struct lease *lease = there ? lease_of(transport, message) : NULL;
 	struct rte_mbuf *tail = lease ? rte_pktmbuf_alloc(transport->port->pool) : NULL;
 
 	if (!tail)

@@ -81,9 +81,9 @@ void outline_free(struct pool *pool, struct outline *outline)
 
 /* --- the frame again */
 
-static const struct message *list_find(const struct messages *messages, uint32_t number)
+static struct message *list_find(const struct messages *messages, uint32_t number)
 {
-	const struct message *message = messages->head;
+	struct message *message = messages->head;
 
 	while (message && message->number != number)
 		message = message->next;
@@ -91,14 +91,14 @@ static const struct message *list_find(const struct messages *messages, uint32_t
 }
 
 /* O1: it is there. Frames are sent again in their order, so it is mostly one of the first. */
-static const struct message *message_find(const struct peer *peer, uint32_t number)
+static struct message *message_find(const struct peer *peer, uint32_t number)
 {
-	const struct message *message = list_find(&peer->open, number);
+	struct message *message = list_find(&peer->open, number);
 
 	return message ? message : list_find(&peer->unacked, number);
 }
 
-static uint8_t *record_again(const struct part *part, const struct message *message, uint8_t *at)
+static uint8_t *record_again(const struct part *part, struct message *message, uint8_t *at)
 {
 	bool starts = part->kind == RECORD_START || part->kind == RECORD_WHOLE;
 	struct record record = {
@@ -114,7 +114,7 @@ static uint8_t *record_again(const struct part *part, const struct message *mess
 
 	record_pad(at, &record);
 	memcpy(to, message->header, record.header_length);
-	map_copy_out(&message->memory, from, to + record.header_length, record.data_length);
+	message_copy(message, from, to + record.header_length, record.data_length);
 	return at + record_bytes(record.kind, record.header_length, record.data_length);
 }
 
@@ -133,8 +133,7 @@ static uint8_t *part_again(const struct part *part, const struct peer *peer, uin
 	if (part->kind == RECORD_STOP)
 		return stop_again(part, at);
 	/* The messages of a row stand in a row in their list. */
-	for (const struct message *message = message_find(peer, part->message); count > 0;
-		count--) {
+	for (struct message *message = message_find(peer, part->message); count > 0; count--) {
 		at = record_again(part, message, at);
 		message = message->next;
 	}

@@ -302,6 +302,16 @@ static inline void messages_append(struct messages *messages, struct message *me
 	messages->tail = message;
 }
 
+/* Copies data of a message; zeros, if they are not there. */
+static inline __attribute__((always_inline)) void message_copy(
+	struct message *message, uint64_t offset, void *to, uint32_t bytes)
+{
+	if (__builtin_expect(map_copy_out(&message->memory, offset, to, bytes), 1))
+		return;
+	message->missing = true;
+	memset(to, 0, bytes);
+}
+
 static inline struct message *messages_take(struct messages *messages)
 {
 	struct message *message = messages->head;

@@ -92,6 +92,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	transport_stir(transport);
 	message->framed = 0;
 	message->lease = NULL;
+	message->missing = false;
 	transport->messages++;
 	COUNT(transport, messages_sent);
 	if (!peer) {
@@ -181,7 +182,7 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
 {
 	if (bytes <= filling->transport->copied_max || !fill_tail(filling, message, bytes))
-		map_copy_out(&message->memory, message->framed, to, bytes);
+		message_copy(message, message->framed, to, bytes);
 	message->framed += bytes;
 	COUNT_ADD(filling->transport, bytes_sent, bytes);
 }
@@ -532,7 +533,7 @@ static __rte_always_inline uint8_t *straight_fill(
 			bytes + RECORD_WHOLE_BYTES + MESSAGE_HEADER_MAX > (uint64_t)(end - at))
 			break;
 		to = start_begin(at, message, number++, psn, (uint32_t)bytes, MESSAGE_HEADER_MAX);
-		map_copy_out(&message->memory, 0, to, bytes);
+		message_copy(message, 0, to, (uint32_t)bytes);
 		message->framed = bytes;
 		at += record_bytes(RECORD_WHOLE, message->header_length, (uint32_t)bytes);
 		data += bytes;

@@ -41,10 +41,11 @@ struct process {
 /* Why a message failed. */
 enum transport_fail {
 	TRANSPORT_OK,
-	TRANSPORT_UNREACHABLE, /* the address was never learnt */
-	TRANSPORT_DEAD,        /* silent for peer_timeout */
-	TRANSPORT_RESTARTED,   /* another incarnation, or a BYE */
-	TRANSPORT_SHUTDOWN = 5 /* transport_close() */
+	TRANSPORT_UNREACHABLE,  /* the address was never learnt */
+	TRANSPORT_DEAD,         /* silent for peer_timeout */
+	TRANSPORT_RESTARTED,    /* another incarnation, or a BYE */
+	TRANSPORT_SHUTDOWN = 5, /* transport_close() */
+	TRANSPORT_FAULT = 6     /* memory that its data goes to is not there */
 };
 
 /* A message on its way out. The caller fills the first part and keeps the whole alive until
@@ -58,6 +59,8 @@ struct message {
 	uint32_t last_psn;
 	uint64_t framed;     /* bytes of data that have been put into frames */
 	struct lease *lease; /* frames refer to the data */
+	/* a part of the memory was not there, so zeros were sent in its place */
+	bool missing;
 	struct message *next;
 	/* the caller's again */
 	uint8_t header[MESSAGE_HEADER_MAX];

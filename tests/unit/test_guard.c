@@ -158,36 +158,36 @@ static void map__is_copied_piece_by_piece(void **state)
 	map = map_of_vector(vector);
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i + 1);
-	assert_true(guard_copy_in(&map, 0, data, 40));
+	assert_true(map_copy_in(&map, 0, data, 40));
 	assert_memory_equal(arena + 100, data + 16, 16);
-	assert_true(guard_copy_out(&map, 3, back, 37));
+	assert_true(map_copy_out(&map, 3, back, 37));
 	assert_memory_equal(back, data + 3, 37);
-	assert_false(guard_copy_in(&map, 8, data, 33));
-	assert_false(guard_copy_out(&map, 0, back, 41));
+	assert_false(map_copy_in(&map, 8, data, 33));
+	assert_false(map_copy_out(&map, 0, back, 41));
 	assert_true(guard_probe(&map, 0, 40, true));
 	assert_false(guard_probe(&map, 0, 41, false));
-	assert_true(guard_copy_in(&map, 0, NULL, 0));
+	assert_true(map_copy_in(&map, 0, NULL, 0));
 	free(vector);
 }
 
 /* Start and offset of a region of all memory make an address. */
 static void map__may_be_all_memory(void **state)
 {
-	const struct map map = map_of_piece(NULL, UINT64_MAX);
+	const struct map map = {.vector = MAP_MEMORY, .length = UINT64_MAX};
 	uint64_t word = 7;
 
 	(void)state;
 	guard_start();
-	assert_true(guard_copy_in(&map, (uintptr_t)arena, &word, sizeof(word)));
+	assert_true(map_copy_in(&map, (uintptr_t)arena, &word, sizeof(word)));
 	assert_memory_equal(arena, &word, sizeof(word));
-	assert_false(guard_copy_in(&map, (uintptr_t)nothing, &word, sizeof(word)));
-	assert_false(guard_copy_in(&map, 0, &word, sizeof(word)));
-	assert_false(guard_copy_out(&map, UINT64_MAX - 8, &word, 8));
+	assert_false(map_copy_in(&map, (uintptr_t)nothing, &word, sizeof(word)));
+	assert_false(map_copy_in(&map, 0, &word, sizeof(word)));
+	assert_false(map_copy_out(&map, UINT64_MAX - 8, &word, 8));
 }
 
 static void probe__looks_at_each_page(void **state)
 {
-	const struct map all = map_of_piece(NULL, UINT64_MAX);
+	const struct map all = {.vector = MAP_MEMORY, .length = UINT64_MAX};
 
 	(void)state;
 	guard_start();
