@@ -50,5 +50,5 @@ int main(void)
 	check(mx_nic_id_to_hostname(own + 3, name) == MX_HOST_NOT_FOUND);
 	check(mx_nic_id_to_hostname(own + 4, name) == MX_HOST_NOT_FOUND);
 	check(strcmp(name, "beta.example.org:0") == 0);
-	return mx_finalize();
+	return mx_finalize() == MX_SUCCESS ? 0 : 1;
 }
