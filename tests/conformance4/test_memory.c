@@ -137,6 +137,26 @@ static void ptl_put__to_memory_that_is_not_there_says_so_at_both_ends(void **sta
 	scene_close(&scene);
 }
 
+/* Most of the message has been placed, frame by frame, when its end finds no place. */
+static void messages__may_find_the_hole_late(void **state)
+{
+	const unsigned char *late;
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene);
+	late = arena + THERE - 190000;
+	put_fails(&scene, 200000, late);
+	get(&scene, own, 200000, late);
+	expect_segv(scene.there.eq, PTL_EVENT_GET);
+	expect_segv(scene.here.eq, PTL_EVENT_REPLY);
+	get(&scene, late, 200000, own);
+	expect_fine(scene.there.eq, PTL_EVENT_GET);
+	expect_segv(scene.here.eq, PTL_EVENT_REPLY);
+	scene_check(&scene);
+	scene_close(&scene);
+}
+
 /* Nothing lies at such an address, and nothing need. */
 static void messages__of_no_bytes_need_no_memory(void **state)
 {
@@ -414,6 +434,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ptl_put__to_memory_that_is_not_there_says_so_at_both_ends),
+		cmocka_unit_test(messages__may_find_the_hole_late),
 		cmocka_unit_test(messages__of_no_bytes_need_no_memory),
 		cmocka_unit_test(ptl_get__from_memory_that_is_not_there_says_so_at_both_ends),
 		cmocka_unit_test(ptl_get__into_memory_that_is_not_there_says_so_in_reply),
