@@ -447,7 +447,11 @@ static void rank_act(struct rank *rank)
 /* The steps are over: a receive at a time takes what is left. */
 static void rank_drain(struct rank *rank)
 {
-	if (rank->last && !rank->last->done)
+	const struct letter *last = rank->last;
+
+	/* A rank that was in trouble may never send what it has promised. */
+	if (last && !last->done &&
+		!(last->partner && troubled(here(), last->rank, last->partner->rank)))
 		return;
 	rank->last = letter_make(rank, here()->size_max);
 	rank->last->ignore = UINT64_MAX;
