@@ -12,6 +12,7 @@
 #include <p3/interface.h>
 #include <sim/model.h>
 #include <sim/report.h>
+#include <sim/workload.h>
 #include <wire/message.h>
 
 #define SPACE       1
@@ -479,6 +480,8 @@ static void letters_step(void *object, uint64_t life)
 		rank_drain(rank);
 	}
 	letters_progress(node);
+	/* Its calls were turns of the engine. */
+	workload_events(node);
 	node_leave(node);
 	node_plan(node);
 	letters_plan(letters, rank);

@@ -338,10 +338,10 @@ static void node_turn(void *object, uint64_t argument)
 	node_enter(node);
 	work = engine_poll(interfaces[0].engine);
 	node->busy_until = now + node->settings->turn + work * node->settings->turn_frame;
-	if (node_has_events(node))
-		workload_events(node);
 	if (simulation->letters)
 		letters_progress(node);
+	if (node_has_events(node))
+		workload_events(node);
 	node_leave(node);
 	if (work)
 		node_plan_at(node, node->busy_until);
