@@ -82,7 +82,7 @@ class Dumpcap(programs.Case):
 
     def test_it_captures_from_a_process_that_runs(self):
         file = os.path.join(self.directory, "file.pcapng")
-        self.start("postern-perf", "--server", **self.memif(1))
+        self.await_line(self.start("postern-perf", "--server", **self.memif(1)), "Serving")
         client = self.start("postern-perf", "--peer", "1:1", "--time", "600", "--sizes", "8", "latency",
                             **self.memif(2, PTL_SHARE=self.name, PTL_LOG_LEVEL="info"))
         said = ""
@@ -113,6 +113,7 @@ class Dumpcap(programs.Case):
         first = self.start("postern-perf", "--server", "--once", **self.memif(1, PTL_SHARE=self.name))
         while not any(name.startswith(f"{self.name}map_") for name in os.listdir(self.pages)):
             self.assertIsNone(first.poll())
+        self.await_line(first, "Serving")
         second = programs.run("postern-perf", "--peer", "1:1", "--iterations", "10", "latency",
                               **self.memif(2, PTL_SHARE=self.name))
         self.assertNotEqual(second.returncode, 0)

@@ -132,9 +132,13 @@ class Install(programs.Case):
                 path = os.path.relpath(os.path.join(folder, name), self.prefix)
                 self.assertTrue(any(fnmatch.fnmatch(path, pattern) or path.startswith(pattern + "/") for pattern in patterns),
                                 f"no package holds {path}")
-        for example in glob.glob(os.path.join(SOURCE, "apps", "examples", "*.c")):
-            with open(os.path.join(SOURCE, "debian", "libpostern-dev.examples"), encoding="utf-8") as file:
-                self.assertTrue(fnmatch.fnmatch(os.path.relpath(example, SOURCE), file.read().strip()), example)
+        examples = []
+        for path in glob.glob(os.path.join(SOURCE, "debian", "*.examples")):
+            with open(path, encoding="utf-8") as file:
+                examples += file.read().split()
+        for example in glob.glob(os.path.join(SOURCE, "apps", "examples", "*.[ch]")):
+            self.assertEqual(len([pattern for pattern in examples if fnmatch.fnmatch(os.path.relpath(example, SOURCE), pattern)]), 1,
+                             f"not in one package: {example}")
 
     def test_the_packages_know_every_function(self):
         for source, package in (("lib/p3/postern.map", "libpostern0"), ("lib/p4/portals4.map", "libportals4")):
