@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +19,9 @@
 #include <pmd-glue/descriptors.h>
 #include <pmd-glue/eal.h>
 
-#define ALARM_FAR      UINT64_C(987654321) /* s; nobody else's timer is as far away */
-#define ALARM_NEARER   UINT64_C(3600)      /* s that it may have come nearer when it is looked at */
-#define ALARM_PATIENCE 10                  /* s */
-#define WATCHED_MOST   64
+#define ALARM_FAR    UINT64_C(987654321) /* s; nobody else's timer is as far away */
+#define ALARM_NEARER UINT64_C(3600)      /* s that it may have come nearer when it is looked at */
+#define WATCHED_MOST 64
 
 void descriptors_read(struct descriptors *now)
 {
@@ -156,30 +154,6 @@ static void alarm_never(void *context)
 	(void)context;
 }
 
-static void alarm_soon(void *fired)
-{
-	sem_post(fired);
-}
-
-/* Waits until the timer has woken the interrupt thread, which watches the timer from then on. */
-static void alarm_await(void)
-{
-	struct timespec end;
-	sem_t fired;
-	sem_init(&fired, 0, 0);
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += ALARM_PATIENCE;
-	if (rte_eal_alarm_set(1, alarm_soon, &fired) == 0) {
-		int result;
-		do
-			result = sem_timedwait(&fired, &end);
-		while (result != 0 && errno == EINTR);
-		if (result != 0)
-			rte_eal_alarm_cancel(alarm_soon, &fired); /* waits, by spinning */
-	}
-	sem_destroy(&fired);
-}
-
 void descriptors_claim_interrupts(const struct descriptors *before)
 {
 	struct descriptors now;
@@ -192,7 +166,8 @@ void descriptors_claim_interrupts(const struct descriptors *before)
 	while ((alarm = descriptor_next(before, &now, alarm)) >= 0 && !descriptor_is_alarm(alarm))
 		;
 	if (alarm >= 0) {
-		alarm_await();
+		/* The thread watches the timer once it has been woken by it. */
+		eal_call(alarm_never, NULL);
 		descriptors_read(&now);
 		while ((epoll = descriptor_next(before, &now, epoll)) >= 0 &&
 			!watched_claim(before, &now, epoll, alarm))

@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -57,6 +59,7 @@
 #define SOCKET_NAME     "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
 #define SOCKET_PATH_MAX ((int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
 #define ARGUMENTS_MAX   128
+#define CALL_PATIENCE   10 /* s */
 #define REASON_MAX      256
 /* EAL touches 48 bytes for each page of it; a port needs 1 MiB. */
 #define MEMORY_LEAST (UINT64_C(96) << 20)
@@ -627,6 +630,41 @@ int eal_need(void)
 	log_debug(LOG_DPDK, "%s runs with %s", rte_version(),
 		rte_eal_has_hugepages() ? "hugepages" : "ordinary pages");
 	return 0;
+}
+
+struct call {
+	void (*function)(void *context);
+	void *context;
+	sem_t done;
+};
+
+static void call_run(void *argument)
+{
+	struct call *call = argument;
+	call->function(call->context);
+	sem_post(&call->done);
+}
+
+void eal_call(void (*function)(void *context), void *context)
+{
+	struct call call = {.function = function, .context = context};
+	struct timespec end;
+	int result;
+	sem_init(&call.done, 0, 0);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += CALL_PATIENCE;
+	result = rte_eal_alarm_set(1, call_run, &call);
+	if (result == 0) {
+		do
+			result = sem_timedwait(&call.done, &end);
+		while (result != 0 && errno == EINTR);
+		/* A call that has begun is waited for. */
+		if (result != 0 && rte_eal_alarm_cancel(call_run, &call) == 0)
+			result = 0;
+	}
+	if (result != 0)
+		function(context);
+	sem_destroy(&call.done);
 }
 
 /* Does EAL run already, or is it wanted for itself? */

@@ -26,6 +26,10 @@ struct eal_guard;
 struct eal_guard *eal_enter(void);
 void eal_leave(struct eal_guard *guard);
 
+/* Has EAL's interrupt thread call the function, and waits for it: no driver's callback runs
+ * meanwhile. This thread calls it when that one does not come to it. */
+void eal_call(void (*function)(void *context), void *context);
+
 /* What to do when a thread cannot be had. */
 void eal_thread_remedy(char *remedy, size_t size);
 

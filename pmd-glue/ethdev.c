@@ -291,13 +291,20 @@ int ethdev_open(struct ethdev *ethdev, const char *device, const struct ethdev_o
 	return -1;
 }
 
+/* On the interrupt thread, where drivers take what the other end says: memif's frees there what
+ * belongs to a peer that leaves, and another thread would free it once more at the same time. */
+static void ethdev_end(void *context)
+{
+	const struct ethdev *ethdev = context;
+	rte_eth_dev_stop(ethdev->id);
+	rte_eth_dev_close(ethdev->id);
+}
+
 void ethdev_close(struct ethdev *ethdev)
 {
 	struct eal_guard *guard = eal_enter();
-	if (ethdev->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(ethdev->id)) {
-		rte_eth_dev_stop(ethdev->id);
-		rte_eth_dev_close(ethdev->id);
-	}
+	if (ethdev->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(ethdev->id))
+		eal_call(ethdev_end, ethdev);
 	eal_leave(guard);
 	if (ethdev->remove)
 		ethdev_unplug(ethdev->device);

@@ -3,9 +3,12 @@
  * card's driver would say stands in for what it says. */
 #include "glue_fixture.h"
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_ethdev.h>
 
 #include <pmd-glue/kinds.h>
@@ -25,7 +28,11 @@ static struct {
 	bool scattered;
 	int interrupt; /* descriptor, -1: it has none */
 	uint32_t waiting;
+	bool closed;
 } card;
+
+/* of drivers, that run */
+static atomic_uint callbacks;
 
 int __real_rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *info);
 int __wrap_rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *info);
@@ -74,6 +81,15 @@ int __wrap_rte_eth_dev_start(uint16_t id)
 {
 	card.started = true;
 	return __real_rte_eth_dev_start(id);
+}
+
+int __real_rte_eth_dev_close(uint16_t id);
+int __wrap_rte_eth_dev_close(uint16_t id);
+int __wrap_rte_eth_dev_close(uint16_t id)
+{
+	assert_int_equal(atomic_load(&callbacks), 0);
+	card.closed = true;
+	return __real_rte_eth_dev_close(id);
 }
 
 int __wrap_rte_eth_dev_vlan_filter(uint16_t id, uint16_t vlan, int on);
@@ -309,6 +325,29 @@ static void ethdev_interrupt__trusts_a_queue_that_has_called_once(void **state)
 	close(card.interrupt);
 }
 
+/* A driver's callback, which takes long. */
+static void callback_run(void *begun)
+{
+	atomic_fetch_add(&callbacks, 1);
+	sem_post(begun);
+	usleep(50000);
+	atomic_fetch_sub(&callbacks, 1);
+}
+
+static void ethdev_close__waits_for_callbacks_of_drivers(void **state)
+{
+	struct port *port = card_open(CARD_MTU);
+	sem_t begun;
+
+	(void)state;
+	sem_init(&begun, 0, 0);
+	assert_int_equal(rte_eal_alarm_set(1, callback_run, &begun), 0);
+	sem_wait(&begun);
+	port_close(port);
+	assert_true(card.closed);
+	sem_destroy(&begun);
+}
+
 /* EAL has memory for as many devices as it is started for; these tests have pools of several
  * kinds. */
 static int group_start(void **state)
@@ -339,6 +378,7 @@ int main(void)
 			ethdev_interrupt__gives_up_a_queue_that_never_calls, card_reset),
 		cmocka_unit_test_setup(
 			ethdev_interrupt__trusts_a_queue_that_has_called_once, card_reset),
+		cmocka_unit_test_setup(ethdev_close__waits_for_callbacks_of_drivers, card_reset),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, NULL);
