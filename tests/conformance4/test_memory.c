@@ -36,6 +36,12 @@ static unsigned char *memory_map(size_t bytes, int protection)
 	return memory;
 }
 
+/* It is not there any more. Its addresses stay taken: another thread could map memory there. */
+static void memory_close(unsigned char *memory)
+{
+	assert_int_equal(mprotect(memory, THERE, PROT_NONE), 0);
+}
+
 static void scene_open(struct scene *scene)
 {
 	arena = memory_map(THERE + HOLE, PROT_READ | PROT_WRITE);
@@ -335,8 +341,8 @@ static void memory__may_go_before_the_message_comes(void **state)
 		assert_ok(PtlCTAlloc(scene.here.ni, &trigger));
 		assert_ok(PtlTriggeredPut(md, 0, sizes[i], PTL_ACK_REQ, scene.there.id, 0, 5,
 			(uintptr_t)own, NULL, 0, trigger, 1));
-		munmap(target, THERE);
-		munmap(from, THERE);
+		memory_close(target);
+		memory_close(from);
 		assert_ok(PtlPut(scene.all, (uintptr_t)own, sizes[i], PTL_ACK_REQ, scene.there.id,
 			0, 6, 0, NULL, 0));
 		expect_segv(scene.there.eq, PTL_EVENT_PUT);
@@ -346,6 +352,8 @@ static void memory__may_go_before_the_message_comes(void **state)
 		expect_segv(scene.here.eq, PTL_EVENT_SEND);
 		assert_ok(PtlCTFree(trigger));
 		assert_ok(PtlMDRelease(md));
+		munmap(target, THERE);
+		munmap(from, THERE);
 	}
 	scene_check(&scene);
 	scene_close(&scene);
