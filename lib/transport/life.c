@@ -12,6 +12,7 @@
 #include <transport/incoming.h>
 #include <transport/lease.h>
 #include <transport/ready.h>
+#include <transport/recovery.h>
 
 static void messages_fail(
 	struct transport *transport, struct message *message, enum transport_fail why)
@@ -211,6 +212,7 @@ void life_told(struct transport *transport, struct peer *peer, const struct fram
 		address_turn(peer, ADDRESS_UNKNOWN);
 	address_learn(transport, peer, from);
 	acknowledgement_told(transport, peer, frame);
+	recovery_answered(transport, peer);
 	if (peer->address_state != ADDRESS_KNOWN)
 		address_complete(transport, peer, frame->first);
 	else if (peer->first != frame->first)

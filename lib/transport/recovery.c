@@ -9,7 +9,9 @@
  *     probe    When nothing is heard for two round trips, the last frame is sent again: what it is
  *              answered with lets RACK find the rest.
  *     timeout  When nothing is heard for rtt + 4 variance, at least TIMEOUT_MIN, everything that is
- *              not acknowledged counts as lost; each timeout in a row doubles the next.
+ *              not acknowledged counts as lost; each timeout in a row doubles the next. After
+ *              ASK_AFTER of them the peer is asked for its address; its answer shows that frames
+ *              get through again, and the next timeout is a short one.
  *
  * I1. A peer whose acknowledgements have made no progress for peer_timeout is dead, whatever else
  *     is heard from it. A stream of which nothing was ever acknowledged is given up after
@@ -174,4 +176,13 @@ bool recovery_run(struct transport *transport, struct peer *peer)
 	if (transport->now >= flight_probe_due(peer))
 		recovery_probe(transport, peer);
 	return true;
+}
+
+void recovery_answered(struct transport *transport, struct peer *peer)
+{
+	if (!peer->flight || peer->backoff == 0)
+		return;
+	peer->backoff = 0;
+	peer->flight->timeout_from = transport->now;
+	peer_wake(transport, peer, flight_due(peer));
 }

@@ -13,6 +13,8 @@ struct transport;
 void recovery_lose(struct peer *peer, uint32_t psn);
 /* Something was delivered: is something sent before it lost? */
 void recovery_detect(struct transport *transport, struct peer *peer);
+/* The peer has answered a question. */
+void recovery_answered(struct transport *transport, struct peer *peer);
 /* Looks at the flight. Returns false if the peer is dead. */
 bool recovery_run(struct transport *transport, struct peer *peer);
 

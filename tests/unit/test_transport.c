@@ -562,6 +562,39 @@ static void discard__without_a_stop_takes_it_all(void **state)
 	network_destroy(network);
 }
 
+/* Lets data of node 0 through after the fourth timeout only. */
+static bool unlucky_filter(
+	struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	struct frame frame;
+
+	(void)to;
+	frame_recall(bytes + FRAME_ETHERNET_BYTES, &frame);
+	return from != 0 || frame.type != FRAME_DATA || network->nodes[0].counters.timeouts > 3;
+}
+
+static void timeout__is_short_again_when_the_peer_answers_a_question(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	uint64_t begin;
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network->filter = unlucky_filter;
+	begin = network->now;
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	/* Lost: the frame, a probe and three repetitions, after 1, 3 and 7 ms. The last one goes
+	 * with a question, whose answer makes the next timeout 1 ms instead of 8 ms. */
+	assert_int_equal(network->filtered, 5);
+	assert_int_equal(network->nodes[0].counters.timeouts, 4);
+	assert_in_range(network->now - begin, 7 * MILLISECOND, 12 * MILLISECOND);
+	network_destroy(network);
+}
+
 static void close__ends_every_message(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -722,6 +755,7 @@ int main(void)
 		cmocka_unit_test(limit__ends_a_message_when_all_that_is_wanted_is_here),
 		cmocka_unit_test(stop__spares_the_rest_of_a_message),
 		cmocka_unit_test(discard__without_a_stop_takes_it_all),
+		cmocka_unit_test(timeout__is_short_again_when_the_peer_answers_a_question),
 		cmocka_unit_test(close__ends_every_message),
 		cmocka_unit_test(chaos__kills_restarts_and_cuts_end_every_message_once),
 		cmocka_unit_test(transport__is_called_by_its_owner_alone),
