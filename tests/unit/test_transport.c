@@ -569,7 +569,9 @@ static bool unlucky_filter(
 	struct frame frame;
 
 	(void)to;
-	frame_recall(bytes + FRAME_ETHERNET_BYTES, &frame);
+	frame_recall(
+		bytes + encapsulation_skip(&network->nodes[from].transport->encapsulation, bytes),
+		&frame);
 	return from != 0 || frame.type != FRAME_DATA || network->nodes[0].counters.timeouts > 3;
 }
 
