@@ -79,15 +79,6 @@ static char wires[LOOP_PORTS + 1][WIRE_NAME]; /* names; under the front end's lo
 
 /* --- sending --- */
 
-/* Puts frames into a slot's queue, and their references with them. A single frame has a case of its
- * own, for which the compiler shortens the ring's code. */
-static inline unsigned slot_put(struct slot *slot, struct rte_mbuf **frames, unsigned count)
-{
-	if (count == 1)
-		return rte_ring_enqueue(slot->queue, frames[0]) == 0;
-	return rte_ring_enqueue_burst(slot->queue, (void **)frames, count, NULL);
-}
-
 static void slot_miss(struct slot *slot, unsigned count)
 {
 	atomic_fetch_add_explicit(&slot->missed, count, memory_order_relaxed);
@@ -107,7 +98,7 @@ static void loop_send_all(struct loop *loop, struct rte_mbuf *frame)
 		copy = rte_pktmbuf_copy(frame, loop->port.pool, 0, UINT32_MAX);
 		if (!copy) {
 			loop->no_mbuf++;
-		} else if (slot_put(&slots[n], &copy, 1) == 0) {
+		} else if (rte_ring_enqueue(slots[n].queue, copy) != 0) {
 			slot_miss(&slots[n], 1);
 			rte_pktmbuf_free(copy);
 		}
@@ -133,7 +124,11 @@ static unsigned loop_send_run(
 		rte_pktmbuf_free_bulk(frames, count);
 		return count;
 	}
-	put = slot_put(&slots[to], frames, count);
+	/* A single frame has a case of its own, for which the compiler shortens the ring's code. */
+	if (count == 1)
+		put = rte_ring_enqueue(slots[to].queue, frames[0]) == 0;
+	else
+		put = rte_ring_enqueue_burst(slots[to].queue, (void **)frames, count, NULL);
 	if (put > 0)
 		loop->stalled[to] = 0;
 	if (put == count || !loop_stalled(loop, to))

@@ -299,11 +299,17 @@ void engine_destroy(struct engine *engine)
 	free(engine);
 }
 
+/* May there be a command whose posting has returned? */
+static ALWAYS_INLINE bool engine_posted(const struct engine *engine)
+{
+	return engine_called(engine) || !ring_settled(&engine->commands);
+}
+
 /* E1: every command whose posting had returned when the frames were taken from the port. A producer
  * that is preempted inside its enqueue hides those behind it: it is given the CPU. */
 static unsigned engine_drain_settled(struct engine *engine)
 {
-	unsigned done = engine_called(engine) ? engine_drain(engine, COMMAND_RING) : 0;
+	unsigned done = engine_drain(engine, COMMAND_RING);
 
 	for (unsigned tries = 0; tries < SETTLE_TRIES; tries++) {
 		if (engine_called(engine) || ring_settled(&engine->commands))
@@ -354,7 +360,7 @@ static __attribute__((noinline)) unsigned turn_work(struct engine *engine, unsig
 
 	if (frames == 0)
 		return engine_drain(engine, COMMAND_RING);
-	commands = engine_drain_settled(engine);
+	commands = engine_posted(engine) ? engine_drain_settled(engine) : 0;
 	engine_announce(engine);
 	transport_process(engine->transport);
 	return frames + commands;
@@ -466,9 +472,8 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 	bool taken;
 
 	owner_check(&engine->owner);
-	if (engine_called(engine) || !ring_settled(&engine->commands) ||
-		!operation_reserve(engine, 1) || region->state == REGION_FREE ||
-		!gate_take(&region->gate, move->generation, &taken))
+	if (engine_posted(engine) || !operation_reserve(engine, 1) ||
+		region->state == REGION_FREE || !gate_take(&region->gate, move->generation, &taken))
 		return false;
 	engine_count(engine, commands);
 	outgoing_put(space, region, move, taken, acknowledge);

@@ -150,15 +150,14 @@ static unsigned cumulative_read(struct transport *transport, const struct note *
 	return delivered;
 }
 
-static unsigned selective_read(
-	struct transport *transport, const struct note *note, const uint8_t *sack)
+static unsigned selective_read(struct transport *transport, const struct note *note)
 {
 	struct flight *flight = note->peer->flight;
 	uint64_t line[BITMAP_WORDS];
 	unsigned delivered = 0;
 	unsigned i;
 
-	memcpy(line, sack, sizeof(line));
+	memcpy(line, note->sack, sizeof(line));
 	while ((i = bitmap_lowest(line)) != FRAME_WINDOW) {
 		uint32_t psn = note->ack + 1 + i;
 
@@ -183,13 +182,12 @@ static void cumulative_close(struct peer *peer)
 }
 
 /* Returns how many frames are new. */
-static __rte_noinline unsigned disturbed_read(
-	struct transport *transport, const struct note *note, const uint8_t *sack)
+static __rte_noinline unsigned disturbed_read(struct transport *transport, const struct note *note)
 {
 	unsigned delivered = cumulative_read(transport, note);
 
-	if (sack)
-		delivered += selective_read(transport, note, sack);
+	if (note->sack)
+		delivered += selective_read(transport, note);
 	cumulative_close(note->peer);
 	return delivered;
 }
@@ -332,16 +330,7 @@ static inline void note_progress(
 		congestion_delivered(transport, peer, delivered, delay, marked);
 }
 
-static inline uint16_t credit_read(const struct note *note)
-{
-	uint32_t credit = note->credit;
-
-	return (uint16_t)(credit > CREDIT_MAX ? CREDIT_MAX : credit == 0 ? 1 : credit);
-}
-
-/* sack: the bitmap of its frame; NULL: there is none. */
-static inline void note_read(
-	struct transport *transport, const struct note *note, const uint8_t *sack)
+static inline void note_read(struct transport *transport, const struct note *note)
 {
 	struct peer *peer = note->peer;
 	unsigned delivered = 0;
@@ -349,10 +338,11 @@ static inline void note_read(
 	/* I2. The stream is the same, but all of it may have been given up, or read. */
 	if (note->ack - peer->tx_una > peer_in_flight(peer))
 		return;
-	peer->credit = credit_read(note);
+	peer->credit = note->credit;
 	if (peer->flight)
-		delivered = peer->flight->disturbed || sack ? disturbed_read(transport, note, sack)
-							    : calm_read(transport, peer, note->ack);
+		delivered = peer->flight->disturbed || note->sack
+				    ? disturbed_read(transport, note)
+				    : calm_read(transport, peer, note->ack);
 	if (delivered > 0) {
 		note_progress(transport, note, delivered);
 		if (peer->tx_una == peer->tx_next) {
@@ -371,11 +361,11 @@ static inline void note_read(
 
 __rte_noinline void acknowledgement_settle(struct transport *transport)
 {
-	uint32_t count = transport->note_count;
+	const struct note *note = transport->notes, *end = note + transport->note_count;
 
 	transport->note_count = 0;
-	for (uint32_t i = 0; i < count; i++)
-		note_read(transport, &transport->notes[i], NULL);
+	for (; note != end; note++)
+		note_read(transport, note);
 }
 
 /* Frames of a burst mostly come from one peer, and the newest acknowledgement covers the others. */
@@ -383,14 +373,6 @@ static void note_renew(struct note *known, const struct note *note)
 {
 	if (!serial_before(note->ack, known->ack))
 		*known = *note;
-}
-
-/* Reads a note that cannot wait, after those that could. */
-static __rte_noinline void note_settle_now(
-	struct transport *transport, const struct note *note, const uint8_t *sack)
-{
-	acknowledgement_settle(transport);
-	note_read(transport, note, sack);
 }
 
 bool acknowledgement_sack_impossible(const struct peer *peer, const struct frame_header *frame)
@@ -414,9 +396,10 @@ void acknowledgement_take(
 	note->delay = frame->delay;
 	note->credit = frame->credit;
 	note->marks = frame->marks;
-	if (!peer->flight || (frame->flags & FRAME_SACK) || sender_has_work(peer)) {
-		note_settle_now(
-			transport, note, (frame->flags & FRAME_SACK) ? frame_sack(frame) : NULL);
+	note->sack = (frame->flags & FRAME_SACK) ? frame_sack(frame) : NULL;
+	if (!peer->flight || note->sack || sender_has_work(peer)) {
+		transport->note_count++;
+		acknowledgement_settle(transport);
 		return;
 	}
 	if (transport->note_count > 0 && note[-1].peer == peer)

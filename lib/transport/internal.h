@@ -78,6 +78,7 @@ struct pong {
 /* A frame's acknowledgement, until it is read. */
 struct note {
 	struct peer *peer;
+	const uint8_t *sack; /* the frame's bitmap: read at once; NULL: it has none */
 	uint32_t ack;
 	uint32_t echo;
 	uint32_t delay;

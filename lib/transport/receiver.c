@@ -679,8 +679,9 @@ static inline bool arrival_expected(
 		return peer->self && peer->address_state != ADDRESS_ENDED;
 	return !peer->self && peer->address_state != ADDRESS_ENDED &&
 	       memcmp(peer->address, outer->from, FRAME_ADDRESS_BYTES) == 0 &&
-	       encapsulation_on_link(&transport->encapsulation, peer->process.nid) &&
-	       (outer->source == 0 || outer->source == peer->process.nid);
+	       (outer->source == 0 || (outer->source == peer->process.nid &&
+					      encapsulation_on_link(&transport->encapsulation,
+						      peer->process.nid)));
 }
 
 /* Checks the sender of any other frame. Returns the peer whose present life has sent it; NULL: the

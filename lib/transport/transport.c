@@ -378,8 +378,9 @@ unsigned transport_transmit(struct transport *transport)
 bool transport_urgent(const struct transport *transport)
 {
 	owner_check(&transport->owner);
-	return transport_ready(transport) || !list_empty(&transport->acks[ACK_URGENT]) ||
-	       transport->echoes.busy || transport->refused.head;
+	return ((uintptr_t)transport->refused.head | transport->echoes.busy |
+		       transport->ready_count | transport->outbox_count) != 0 ||
+	       !list_empty(&transport->acks[ACK_URGENT]);
 }
 
 uint64_t transport_looked(const struct transport *transport)
