@@ -53,8 +53,9 @@ enum command_kind {
 	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
 	 * GONE */
 	COMMAND_REGION_RELEASE,
-	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: 1: it begins
-	 * disabled; update: it refuses messages rather than lose one, or an event */
+	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: POSITION_DISABLED:
+	 * it begins so, POSITION_STRANGERS: processes without a rank may send to it; update: it
+	 * refuses messages rather than lose one, or an event */
 	COMMAND_PORTAL_OPEN,
 	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */
@@ -104,6 +105,11 @@ struct call_line {
 	uint8_t copied;
 };
 static_assert(sizeof(struct call_line) <= RING_BYTES, "one line");
+
+/* Of COMMAND_PORTAL_OPEN. */
+enum { POSITION_DISABLED = 1, POSITION_STRANGERS };
+/* In a message to a space with ranks: the sender has none. */
+#define RANK_NONE UINT32_MAX
 
 #define COPIED_MAX 64 /* bytes of data and operand */
 static_assert(COPIED_MAX <= (RING_LINES - 2) * RING_BYTES, "the lines behind it");

@@ -347,7 +347,8 @@ bool tier_process(const struct space *space, struct process from,
 	const struct process *known;
 
 	*process = from;
-	if (!space->ranked)
+	if (!space->ranked ||
+		(header->cookie == RANK_NONE && space->portals[header->portal].strangers))
 		return true;
 	if (header->cookie >= space->map_count)
 		return false;
@@ -953,8 +954,10 @@ static enum answer portal_open(struct space *space, const struct command *comman
 		.queue = command->object.other,
 		.logs = queue_named(space->segment, command->object.other),
 		.controlled = command->update,
+		.strangers = command->position == POSITION_STRANGERS,
 	};
-	portal_turn(space, index, command->position ? PORTAL_DISABLED : PORTAL_ENABLED);
+	portal_turn(space, index,
+		command->position == POSITION_DISABLED ? PORTAL_DISABLED : PORTAL_ENABLED);
 	return ANSWER_OK;
 }
 

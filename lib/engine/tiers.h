@@ -23,6 +23,7 @@ struct tier_portal {
 	struct queue *logs; /* what it names */
 	uint32_t pending;   /* messages in progress */
 	bool controlled;    /* it is disabled rather than that anything is lost */
+	bool strangers;     /* of a space with ranks: who has none, RANK_NONE, may send, too */
 	bool owes;          /* DISABLED, when nothing is pending */
 };
 
@@ -88,7 +89,7 @@ void tier_count(struct space *space, const struct region *region, enum tier_even
 	enum tier_verdict verdict, uint64_t bytes, bool once);
 
 /* The process that a message says it is from, as events and lists name it; false: the space has
- * ranks, and this is not its rank. */
+ * ranks, and this is not its rank. Its Portal has been checked. */
 bool tier_process(const struct space *space, struct process from,
 	const struct message_header *header, struct process *process);
 

@@ -154,7 +154,7 @@ static void interface_wait(void)
 }
 
 static struct engine *engine_open(
-	struct interface *interface, unsigned number, struct segment *segment)
+	struct interface *interface, unsigned number, unsigned device, struct segment *segment)
 {
 	struct engine_options options = {
 		.segment = segment,
@@ -169,7 +169,7 @@ static struct engine *engine_open(
 				.peer_timeout = setting_number(SETTING_PEER_TIMEOUT),
 				.peers_max = (uint32_t)setting_number(SETTING_PEERS_MAX),
 				.secret = {{random_number(), random_number()}},
-				.full_checksum = checksum_is_full(number),
+				.full_checksum = checksum_is_full(device),
 				.wait = interface_wait,
 				.seed = random_number(),
 				.encapsulation = interface->encapsulation,
@@ -269,7 +269,8 @@ static bool progress_is_inlined(const struct port *port)
 /* Several interfaces of a process send frames to each other that no port announces. */
 static bool frames_are_external(const struct interface *interface)
 {
-	return interface->port->external || setting_items(SETTING_IFACE_NAME) > 1;
+	return interface->port->external || setting_items(SETTING_IFACE_NAME) > 1 ||
+	       interface - interfaces >= (ptrdiff_t)setting_items(SETTING_IFACE_NAME);
 }
 
 /* Wakes a thread that sleeps in the helper's place. */
@@ -487,14 +488,15 @@ static enum answer interface_open_port(struct interface *interface, unsigned num
 
 /* What lies above the port. 0, or -1 when there is no memory. */
 static int interface_open_engine(
-	struct interface *interface, unsigned number, const struct segment_limits *limits)
+	struct interface *interface, unsigned device, const struct segment_limits *limits)
 {
+	const unsigned number = (unsigned)(interface - interfaces);
 	struct segment *segment = tables_open(interface, limits);
 
 	if (!segment)
 		return -1;
 	interface->submission.segment = interface->submission.ring = segment;
-	interface->engine = engine_open(interface, number, segment);
+	interface->engine = engine_open(interface, number, device, segment);
 	if (!interface->engine)
 		goto no_engine;
 
@@ -502,8 +504,8 @@ static int interface_open_engine(
 		engine_claim(interface->engine);
 	interface->inlined = progress_is_inlined(interface->port);
 	interface->submission.seat = NULL;
-	if ((interface->inlined ? interface_seat(interface, number, segment)
-				: interface_attend(interface, number, segment)) == 0)
+	if ((interface->inlined ? interface_seat(interface, device, segment)
+				: interface_attend(interface, device, segment)) == 0)
 		return 0;
 	engine_own(interface->engine);
 	engine_destroy(interface->engine);
@@ -539,25 +541,25 @@ static void interface_publish(struct interface *interface)
 	atomic_store_explicit(&interface->segment, segment, memory_order_release);
 }
 
-enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
-	const struct segment_limits *limits)
+/* Opens an interface that is not open, on the device of this number of PTL_IFACE_NAME and with its
+ * settings. */
+static enum answer interface_open_on(const struct front *front, unsigned number, unsigned device,
+	uint32_t pid, const struct segment_limits *limits)
 {
 	struct interface *interface = &interfaces[number];
 	enum answer answer;
 
-	if (!interface_is_free(front, number))
-		return ANSWER_GONE;
 	interface->front = front;
 	interface->first = number;
 	interface->submission.space = 0;
 	interface->self.pid = pid;
 	interface->uid = getuid();
-	if (!poll_cpu_usable(number))
+	if (!poll_cpu_usable(device))
 		return ANSWER_GONE;
-	answer = interface_open_port(interface, number);
+	answer = interface_open_port(interface, device);
 	if (answer != ANSWER_OK)
 		return answer;
-	if (interface_open_engine(interface, number, limits) != 0) {
+	if (interface_open_engine(interface, device, limits) != 0) {
 		if (log_last_error()[0] == '\0') /* who knew more has said so */
 			log_error("interface %u cannot be initialised because there is not enough "
 				  "memory for its tables; ask for smaller limits or free some "
@@ -575,6 +577,14 @@ enum answer interface_open(const struct front *front, unsigned number, uint32_t 
 	return ANSWER_OK;
 }
 
+enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
+	const struct segment_limits *limits)
+{
+	return interface_is_free(front, number)
+		       ? interface_open_on(front, number, number, pid, limits)
+		       : ANSWER_GONE;
+}
+
 /* Is this number an interface's, open or on its way out? */
 static bool interface_is_taken(const struct interface *interface)
 {
@@ -585,6 +595,26 @@ static bool interface_is_taken(const struct interface *interface)
 static bool interface_shares(const struct interface *interface, uint32_t first)
 {
 	return interface_is_taken(interface) && interface->first == first;
+}
+
+enum answer interface_open_beside(const struct front *front, unsigned device, uint32_t pid,
+	const struct segment_limits *limits, uint64_t *opened)
+{
+	unsigned number = setting_items(SETTING_IFACE_NAME);
+	enum answer answer;
+
+	while (number < HANDLE_INTERFACES && interface_is_taken(&interfaces[number]))
+		number++;
+	if (number == HANDLE_INTERFACES) {
+		log_error("device %u cannot be opened once more because there are %u interfaces: "
+			  "close one",
+			device, HANDLE_INTERFACES);
+		return ANSWER_FAILED;
+	}
+	answer = interface_open_on(front, number, device, pid, limits);
+	if (answer == ANSWER_OK)
+		*opened = atomic_load_explicit(&interfaces[number].handle, memory_order_relaxed);
+	return answer;
 }
 
 /* A number for a further interface. NULL after an error line: the space is open, or there is no
@@ -705,6 +735,15 @@ static void sleepers_rouse(struct segment *segment)
 		if (atomic_load_explicit(&counter->sleepers, memory_order_relaxed) != 0)
 			event_counter_wake(counter);
 	}
+}
+
+void interface_rouse_one(struct interface *interface)
+{
+	/* Pairs with the barrier of a thread between raising `sleepers` and its last look. */
+	atomic_thread_fence(memory_order_seq_cst);
+	sleepers_rouse(interface->submission.segment);
+	if (interface->submission.seat)
+		seat_disturb(interface->submission.seat);
 }
 
 void interface_rouse(const struct front *front)

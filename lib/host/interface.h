@@ -69,6 +69,11 @@ extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
  * cannot be used, or another front end has it; TAKEN; NO_MEMORY. */
 enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
 	const struct segment_limits *limits) CORE_API(interface_open);
+/* Opens an interface with a process id of its own on the device of number `device` of
+ * PTL_IFACE_NAME, under a number beyond those of PTL_IFACE_NAME; its handle: *opened. Otherwise as
+ * interface_open(); FAILED: there is no number. */
+enum answer interface_open_beside(const struct front *front, unsigned device, uint32_t pid,
+	const struct segment_limits *limits, uint64_t *opened) CORE_API(interface_open_beside);
 /* Which space a further interface is. */
 struct space_choice {
 	uint32_t number; /* 1 to SPACES - 1 */
@@ -164,6 +169,9 @@ void interface_free(void *memory) CORE_API(interface_free);
 /* Lets every thread that waits for events or counts of a front end's interfaces look once more:
  * what it looks at has changed. Takes the library's lock. */
 void interface_rouse(const struct front *front) CORE_API(interface_rouse);
+
+/* The same for threads that wait on the interface that the caller visits. */
+void interface_rouse_one(struct interface *interface) CORE_API(interface_rouse_one);
 
 /* Closes every interface of a front end. The library's lock is held. */
 void interface_close_all(const struct front *front);
