@@ -20,6 +20,7 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 		.ignore = message->ignore,
 		.peer = UINT32_MAX,
 		.start = message->buffer,
+		.vector = message->vector,
 		.length = message->length,
 		.options = REGION_PUT | REGION_TRUNCATE,
 		.flags = ATTACHMENT_ONCE,
@@ -33,6 +34,17 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 	return message->posted;
 }
 
+static void receive_begin(struct messages *messages, struct transfer *message)
+{
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	if (!list_empty(&messages->waiting) || !receive_post(messages, message))
+		list_append(&messages->waiting, &message->link);
+	events_run(messages);
+	visit_leave(&messages->visit);
+}
+
 void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, void *buffer, uint64_t room)
 {
@@ -41,13 +53,18 @@ void messages_receive(struct messages *messages, struct transfer *message, uint6
 		.ignore = ignore,
 		.buffer = buffer,
 		.length = room};
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
-		return;
-	if (!list_empty(&messages->waiting) || !receive_post(messages, message))
-		list_append(&messages->waiting, &message->link);
-	events_run(messages);
-	visit_leave(&messages->visit);
+	receive_begin(messages, message);
+}
+
+void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
+	uint64_t ignore, const struct map_vector *vector)
+{
+	*message = (struct transfer){.kind = ITEM_RECEIVE,
+		.bits = bits & ~ignore,
+		.ignore = ignore,
+		.vector = vector,
+		.length = map_vector_length(vector)};
+	receive_begin(messages, message);
 }
 
 void receives_resume(struct messages *messages)
@@ -96,6 +113,7 @@ static void receive_finish(
 	struct messages *messages, struct transfer *message, enum transfer_result result)
 {
 	messages->posted--;
+	vector_release(messages, message);
 	messages_finish(messages, message, result);
 }
 
@@ -116,6 +134,12 @@ void receive_placed(struct messages *messages, struct transfer *message, const s
 		receive_fail(messages, message, news->verdict);
 }
 
+static void fetch_later(struct messages *messages, struct transfer *message)
+{
+	message->due = messages_now() + PAUSE;
+	list_append(&messages->refused, &message->link);
+}
+
 /* Fetches what a receive wants of the data that is still at its sender. */
 static void fetch_post(struct messages *messages, struct transfer *message, uint64_t length)
 {
@@ -129,7 +153,12 @@ static void fetch_post(struct messages *messages, struct transfer *message, uint
 		.user = item_name(message),
 		.message = MESSAGE_LOAD};
 
-	call_post(messages, move, line, message->peer);
+	if (messages->peers[message->peer].failed)
+		receive_fail(messages, message, TIER_UNDELIVERABLE);
+	else if (length > 0 && !vector_bind(messages, message))
+		fetch_later(messages, message);
+	else
+		message_call(messages, message, move, line);
 }
 
 void receive_kept(struct messages *messages, struct transfer *message, const struct news *news)
@@ -143,7 +172,10 @@ void receive_kept(struct messages *messages, struct transfer *message, const str
 		return;
 	}
 	here = news->moved == news->requested;
-	if (here && message->length > 0)
+	if (here && message->vector)
+		(void)map_vector_copy_in(
+			message->vector, 0, (const void *)(uintptr_t)news->start, message->length);
+	else if (here && message->length > 0)
 		memcpy(message->buffer, (const void *)(uintptr_t)news->start, message->length);
 	message->kept = !here;
 	if (here && !(news->value & VALUE_SYNCHRONOUS))
@@ -157,8 +189,7 @@ void receive_fetched(struct messages *messages, struct transfer *message, const 
 	uint64_t wanted = message->kept ? message->length : 0;
 
 	if (news->verdict == TIER_REFUSED) {
-		message->due = messages_now() + PAUSE;
-		list_append(&messages->refused, &message->link);
+		fetch_later(messages, message);
 	} else if (news->verdict != TIER_OK || news->moved != wanted) {
 		receive_fail(messages, message,
 			news->verdict != TIER_OK ? news->verdict : TIER_OPERATION);

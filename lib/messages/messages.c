@@ -38,9 +38,9 @@ bool entry_append(struct messages *messages, const struct entry_wish *wish, uint
 	atomic_fetch_add_explicit(&segment_portal(segment, wish->portal)->length[wish->tier], 1,
 		memory_order_acquire);
 	region = segment_region(segment, *index);
-	region->start = (uintptr_t)wish->start;
+	region->start = wish->vector ? 0 : (uintptr_t)wish->start;
 	region->length = wish->length;
-	region->vector = NULL;
+	region->vector = wish->vector;
 	region->user = item_name(wish->item);
 	region->options = wish->options;
 	region->log = wish->log;
@@ -78,16 +78,91 @@ bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generati
 	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
 }
 
+static void move_post(
+	struct messages *messages, const struct move *move, const struct call_line *line)
+{
+	struct long_command command = {.command = {.kind = COMMAND_CALL, .move = *move}};
+
+	memcpy(command.further[0], line, sizeof(*line));
+	submission_post_lines(&messages->visit.interface->submission, &command, 2);
+}
+
+/* The memory of a descriptor: pieces, or NULL: all memory. False: there is no region. */
+static bool region_make(struct messages *messages, const struct map_vector *vector, uint32_t *index,
+	uint32_t *generation)
+{
+	struct segment *segment = messages->visit.segment;
+	struct command command = {.kind = COMMAND_REGION_BIND};
+	uint32_t taken = segment_take(segment, segment->free_regions);
+	struct attachment *attachment;
+	struct region *region;
+
+	if (taken == INDEX_NONE)
+		return false;
+	*index = segment->limits.attached + taken;
+	*generation = segment_generation(segment);
+	region = segment_region(segment, *index);
+	attachment = segment_attachment(segment, *index);
+	region->start = 0;
+	region->length = vector ? map_vector_length(vector) : UINT64_MAX;
+	region->vector = vector;
+	region->queue = messages->queue_handle;
+	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
+	region->log = TIER_BIT(TIER_ACK) | TIER_BIT_FAILED(TIER_ACK) | TIER_BIT(TIER_REPLY) |
+		      TIER_BIT_FAILED(TIER_REPLY);
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	attachment->counter = 0;
+	attachment->counts = 0;
+	attachment->flags = 0;
+	command.object.index = *index;
+	command.object.generation = *generation;
+	atomic_store_explicit(&region->gate, gate_make(*generation, GATE_THRESHOLD_INFINITE),
+		memory_order_release);
+	submission_post(&messages->visit.interface->submission, &command);
+	return true;
+}
+
 void call_post(struct messages *messages, struct move move, struct call_line line, uint32_t peer)
 {
-	struct long_command command = {.command = {.kind = COMMAND_CALL, .move = move}};
+	move.to = messages->options.peers ? messages->options.peers[peer] : messages->map[peer];
+	move.cookie = messages->peers[peer].self;
+	if (move.region == 0) {
+		move.region = messages->region;
+		move.generation = messages->generation;
+	}
+	move_post(messages, &move, &line);
+}
 
-	command.command.move.region = messages->region;
-	command.command.move.generation = messages->generation;
-	command.command.move.to = messages->options.peers[peer];
-	command.command.move.cookie = messages->options.self;
-	memcpy(command.further[0], &line, sizeof(line));
-	submission_post_lines(&messages->visit.interface->submission, &command, 2);
+void message_call(struct messages *messages, struct transfer *message, struct move move,
+	struct call_line line)
+{
+	if (message->region != 0) {
+		move.region = message->region;
+		move.generation = message->region_generation;
+		line.local = 0;
+	}
+	call_post(messages, move, line, message->peer);
+}
+
+bool vector_bind(struct messages *messages, struct transfer *message)
+{
+	if (!message->vector || message->region != 0)
+		return true;
+	return region_make(
+		messages, message->vector, &message->region, &message->region_generation);
+}
+
+void vector_release(struct messages *messages, struct transfer *message)
+{
+	struct command command = {.kind = COMMAND_REGION_RELEASE};
+
+	if (message->region == 0)
+		return;
+	command.object.index = message->region;
+	command.object.generation = message->region_generation;
+	message->region = 0;
+	(void)visit_call(&messages->visit, &command, NULL, NULL);
 }
 
 /* --- blocks */
@@ -188,7 +263,7 @@ void credit_count(struct messages *messages, uint32_t index)
 	struct peer *peer = &messages->peers[index];
 
 	peer->taken++;
-	if (peer->taken - peer->told < (messages->share + 3) / 4)
+	if (!peer->joined || peer->taken - peer->told < (messages->share + 3) / 4)
 		return;
 	if (peer->tell.busy)
 		peer->tell.again = true;
@@ -205,6 +280,13 @@ static void word_sent(struct messages *messages, struct tell *tell, const struct
 		return;
 	peer = &messages->peers[tell->peer];
 	tell->busy = false;
+	if (peer->failed)
+		return;
+	if (tell == &peer->alive) {
+		if (news->verdict != TIER_OK && news->verdict != TIER_REFUSED)
+			peer_lose(messages, tell->peer, news->verdict);
+		return;
+	}
 	if (news->verdict == TIER_REFUSED || tell->again)
 		credit_post(messages, peer);
 	else if (news->verdict != TIER_OK)
@@ -221,6 +303,19 @@ static void word_heard(struct messages *messages, const struct news *news)
 	else if (news->value >> MESSAGES_WORD == WORD_CREDIT && word > peer->credited &&
 		 word <= peer->kept + peer->flying)
 		peer->credited = word;
+}
+
+void messages_ask(struct messages *messages, uint32_t index)
+{
+	struct peer *peer = &messages->peers[index];
+
+	if (!peer->joined || peer->failed || peer->alive.busy ||
+		front_visit(messages->options.front, &messages->visit, messages->handle,
+			HANDLE_INTERFACE, -1) != 0)
+		return;
+	peer->alive.busy = true;
+	word_post(messages, &peer->alive, WORD_ALIVE, 0);
+	visit_leave(&messages->visit);
 }
 
 void messages_tell(struct messages *messages, uint32_t peer, uint64_t word)
@@ -240,6 +335,7 @@ void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdi
 	if (messages->peers[peer].failed)
 		return;
 	messages->peers[peer].failed = true;
+	sends_abandon(messages, &messages->peers[peer]);
 	messages->options.failed(messages->options.owner, peer,
 		verdict == TIER_UNDELIVERABLE ? "is gone, or does not answer"
 		: verdict == TIER_FAULT       ? "was given a buffer that is no memory"
@@ -268,6 +364,8 @@ static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32
 	news->tier = TIER_FIELD(word, TIER_LIST_AT);
 	news->verdict = TIER_FIELD(word, TIER_VERDICT_AT);
 	news->peer = (uint32_t)WORD(EVENT_INITIATOR);
+	news->from =
+		(struct process){.nid = news->peer, .pid = (uint32_t)(WORD(EVENT_INITIATOR) >> 32)};
 	news->user = WORD(EVENT_USER);
 	news->start = WORD(EVENT_START);
 	news->value = WORD(EVENT_VALUE);
@@ -298,6 +396,22 @@ static void receive_heard(
 		receive_kept(messages, message, news);
 	else
 		receive_fetched(messages, message, news);
+}
+
+static void greeting_heard(struct messages *messages, const struct news *news)
+{
+	const struct greeting greeting = {
+		.kind = ITEM_GREETED, .words = {news->bits, news->value, news->offset}};
+
+	messages->options.greeted(messages->options.owner, news->from, &greeting);
+}
+
+static void portal_enable(struct messages *messages, unsigned portal)
+{
+	struct command command = {.kind = COMMAND_PORTAL_ENABLE};
+
+	command.object.index = portal;
+	(void)visit_call(&messages->visit, &command, NULL, NULL);
 }
 
 static void news_handle(struct messages *messages, const struct news *news)
@@ -333,6 +447,13 @@ static void news_handle(struct messages *messages, const struct news *news)
 	case ITEM_TOLD:
 		word_heard(messages, news);
 		break;
+	case ITEM_GREETING:
+		messages->pending--;
+		messages->options.answered(messages->options.owner, item, news->verdict == TIER_OK);
+		break;
+	case ITEM_GREETED:
+		greeting_heard(messages, news);
+		break;
 	default: {
 		struct probe *probe = item;
 
@@ -359,11 +480,10 @@ unsigned events_run(struct messages *messages)
 		count++;
 	}
 	if (messages->disabled) {
-		struct command command = {.kind = COMMAND_PORTAL_ENABLE};
-
 		messages->disabled = false;
-		command.object.index = PORTAL_SIDE;
-		(void)visit_call(&messages->visit, &command, NULL, NULL);
+		portal_enable(messages, PORTAL_SIDE);
+		if (!messages->options.peers)
+			portal_enable(messages, PORTAL_GREETINGS);
 	}
 	if (!list_empty(&messages->waiting))
 		receives_resume(messages);
@@ -436,12 +556,141 @@ uint64_t messages_pending(const struct messages *messages)
 	return messages->pending;
 }
 
+void messages_await(
+	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout)
+{
+	struct visit visit;
+
+	/* The lock is not held: messages.visit is somebody else's. */
+	if (front_visit(messages->options.front, &visit, messages->handle, HANDLE_INTERFACE, -1) !=
+		0)
+		return;
+	(void)events_await(&visit, &messages->queue, 1, look, context, timeout);
+	visit_leave(&visit);
+}
+
+void messages_rouse(struct messages *messages)
+{
+	struct visit visit;
+
+	if (front_visit(messages->options.front, &visit, messages->handle, HANDLE_INTERFACE, -1) !=
+		0)
+		return;
+	interface_rouse_one(visit.interface);
+	visit_leave(&visit);
+}
+
+/* --- peers that come and go */
+
+/* The peers, as the poll core knows them. */
+static bool map_tell(struct messages *messages, const struct process *map, uint32_t count)
+{
+	struct command command = {.kind = COMMAND_MAP};
+
+	command.object.index = count;
+	command.object.other = (uintptr_t)map;
+	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
+}
+
+/* The poll core gets a new map, and then the old one goes. */
+static bool map_change(struct messages *messages, uint32_t peer, struct process process)
+{
+	uint32_t count = peer < messages->known ? messages->known : peer + 1;
+	struct process *map = calloc(count, sizeof(*map)), *old = messages->map;
+
+	if (!map)
+		return false;
+	if (old)
+		memcpy(map, old, messages->known * sizeof(*map));
+	map[peer] = process;
+	if (!map_tell(messages, map, count)) {
+		free(map);
+		return false;
+	}
+	messages->map = map;
+	messages->known = count;
+	free(old);
+	return true;
+}
+
+bool messages_admit(struct messages *messages, struct process process, uint32_t *peer)
+{
+	bool admitted;
+
+	if (messages->known == messages->options.count ||
+		front_visit(messages->options.front, &messages->visit, messages->handle,
+			HANDLE_INTERFACE, -1) != 0)
+		return false;
+	*peer = messages->known;
+	admitted = map_change(messages, *peer, process);
+	visit_leave(&messages->visit);
+	return admitted;
+}
+
+void messages_join(struct messages *messages, uint32_t peer, uint32_t self)
+{
+	messages->peers[peer].self = self;
+	messages->peers[peer].joined = true;
+}
+
+void messages_dismiss(struct messages *messages, uint32_t index)
+{
+	const struct search_lines lines = {.ignore = UINT64_MAX,
+		.nid = index,
+		.pid = UINT32_MAX,
+		.options = REGION_TRUNCATE,
+		.remove = 1};
+	const struct process nobody = {.nid = UINT32_MAX, .pid = UINT32_MAX};
+	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
+	struct peer *peer = &messages->peers[index];
+
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	/* Without memory the peer is only deaf. */
+	(void)map_change(messages, index, nobody);
+	command.command.object.portal = PORTAL_MATCH;
+	memcpy(command.further, &lines, sizeof(lines));
+	(void)visit_call(&messages->visit, &command.command, NULL, NULL);
+	if (!peer->failed) {
+		peer->failed = true;
+		sends_abandon(messages, peer);
+	}
+	events_run(messages);
+	visit_leave(&messages->visit);
+}
+
+bool messages_greet(struct messages *messages, struct greeting *greeting)
+{
+	const struct move move = {.region = messages->region,
+		.generation = messages->generation,
+		.portal = PORTAL_GREETINGS,
+		.to = greeting->to,
+		.cookie = RANK_NONE,
+		.match_bits = greeting->words[0],
+		.value = greeting->words[1],
+		.offset = greeting->words[2]};
+	const struct call_line line = {
+		.user = item_name(greeting), .message = MESSAGE_STORE, .want = WANT_EVENT};
+
+	greeting->kind = ITEM_GREETING;
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return false;
+	messages->pending++;
+	move_post(messages, &move, &line);
+	visit_leave(&messages->visit);
+	return true;
+}
+
 /* --- opening and closing */
 
-static bool portal_make(struct messages *messages, unsigned index, bool controlled)
+static bool portal_make(struct messages *messages, unsigned index, bool controlled, bool strangers)
 {
 	struct portal *portal = segment_portal(messages->visit.segment, index);
-	struct command command = {.kind = COMMAND_PORTAL_OPEN, .update = controlled};
+	struct command command = {.kind = COMMAND_PORTAL_OPEN,
+		.update = controlled,
+		.position = strangers ? POSITION_STRANGERS : 0};
 
 	atomic_store_explicit(&portal->state, PORTAL_CLAIMED, memory_order_relaxed);
 	command.object.index = index;
@@ -449,55 +698,35 @@ static bool portal_make(struct messages *messages, unsigned index, bool controll
 	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
 }
 
-static void region_make(struct messages *messages)
-{
-	struct segment *segment = messages->visit.segment;
-	struct command command = {.kind = COMMAND_REGION_BIND};
-	struct attachment *attachment;
-	struct region *region;
-
-	messages->region = segment->limits.attached + segment_take(segment, segment->free_regions);
-	messages->generation = segment_generation(segment);
-	region = segment_region(segment, messages->region);
-	attachment = segment_attachment(segment, messages->region);
-	region->start = 0;
-	region->length = UINT64_MAX;
-	region->vector = NULL;
-	region->queue = messages->queue_handle;
-	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
-	region->log = TIER_BIT(TIER_ACK) | TIER_BIT_FAILED(TIER_ACK) | TIER_BIT(TIER_REPLY) |
-		      TIER_BIT_FAILED(TIER_REPLY);
-	region->threshold = GATE_THRESHOLD_INFINITE;
-	region->entry = INDEX_NONE;
-	attachment->counter = 0;
-	attachment->counts = 0;
-	attachment->flags = 0;
-	command.object.index = messages->region;
-	command.object.generation = messages->generation;
-	atomic_store_explicit(&region->gate,
-		gate_make(messages->generation, GATE_THRESHOLD_INFINITE), memory_order_release);
-	submission_post(&messages->visit.interface->submission, &command);
-}
-
-static bool told_make(struct messages *messages)
+/* An entry that takes messages without data, for ever. */
+static bool heard_make(struct messages *messages, unsigned portal, uint64_t bits, uint64_t ignore,
+	const uint8_t *item)
 {
 	const struct entry_wish wish = {
-		.portal = PORTAL_SIDE,
-		.bits = BITS_TOLD,
+		.portal = portal,
+		.bits = bits,
+		.ignore = ignore,
 		.peer = UINT32_MAX,
 		.options = REGION_PUT | REGION_TRUNCATE,
 		.log = TIER_BIT(TIER_PUT),
-		.item = &messages->told,
+		.item = item,
 	};
 	uint32_t index, generation;
 
 	return entry_append(messages, &wish, &index, &generation);
 }
 
+/* Where processes introduce themselves. */
+static bool greetings_make(struct messages *messages)
+{
+	return messages->options.peers ||
+	       (portal_make(messages, PORTAL_GREETINGS, true, true) &&
+		       heard_make(messages, PORTAL_GREETINGS, 0, UINT64_MAX, &messages->greeted));
+}
+
 /* What the space needs before a message may come. */
 static enum answer space_furnish(struct messages *messages)
 {
-	struct command command = {.kind = COMMAND_MAP};
 	enum answer answer = events_make(&messages->visit, EVENTS, &messages->queue_handle);
 
 	if (answer != ANSWER_OK)
@@ -505,13 +734,13 @@ static enum answer space_furnish(struct messages *messages)
 	messages->queue = queue_view(messages->visit.segment,
 		segment_queue(messages->visit.segment, handle_index(messages->queue_handle)),
 		messages->queue_handle);
-	region_make(messages);
-	command.object.index = messages->options.count;
-	command.object.other = (uintptr_t)messages->options.peers;
-	if (visit_call(&messages->visit, &command, NULL, NULL) != ANSWER_OK ||
-		!portal_make(messages, PORTAL_SIDE, true) ||
-		!portal_make(messages, PORTAL_MATCH, false) || !told_make(messages) ||
-		!last_entry_make(messages))
+	if (!region_make(messages, NULL, &messages->region, &messages->generation) ||
+		!map_tell(messages, messages->options.peers,
+			messages->options.peers ? messages->options.count : 0) ||
+		!portal_make(messages, PORTAL_SIDE, true, false) ||
+		!portal_make(messages, PORTAL_MATCH, false, false) ||
+		!heard_make(messages, PORTAL_SIDE, BITS_TOLD, 0, &messages->told) ||
+		!greetings_make(messages) || !last_entry_make(messages))
 		return ANSWER_FAILED;
 	blocks_renew(messages);
 	return ANSWER_OK;
@@ -525,7 +754,7 @@ static enum answer space_open(struct messages *messages)
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
 		.attached = ENTRIES,
-		.regions = ENTRIES + 1,
+		.regions = ENTRIES + 1 + VECTORS,
 		.queues = 1,
 		.counters = 1,
 		.unexpected = options->headers,
@@ -557,6 +786,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 		return ANSWER_NO_MEMORY;
 	messages->options = *options;
 	messages->told = ITEM_TOLD;
+	messages->greeted = ITEM_GREETED;
 	messages->whisper.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
 	messages->blocks_max = (uint32_t)(options->memory / BLOCK_BYTES);
@@ -565,7 +795,11 @@ enum answer messages_open(const struct messages_options *options, struct message
 	list_init(&messages->blocked);
 	for (uint32_t i = 0; i < options->count; i++) {
 		messages->peers[i].tell = (struct tell){.kind = ITEM_TELL, .peer = i};
+		messages->peers[i].alive = (struct tell){.kind = ITEM_TELL, .peer = i};
+		messages->peers[i].self = options->self;
+		messages->peers[i].joined = options->peers != NULL;
 		list_init(&messages->peers[i].waiting);
+		list_init(&messages->peers[i].begun);
 	}
 	answer = space_open(messages);
 	if (answer == ANSWER_OK)
@@ -592,5 +826,6 @@ void messages_close(struct messages *messages)
 			messages->peers[i].chunks = chunk->next;
 			free(chunk);
 		}
+	free(messages->map);
 	free(messages);
 }

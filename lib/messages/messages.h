@@ -31,6 +31,16 @@
  *     queue; a fetch that is refused is tried again.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
+ *
+ * Peers are known from the beginning (`peers`), or come and go: a process that has no peer's number
+ * yet introduces itself to another one by a greeting, which carries three words of the front end's.
+ * With these both tell each other which number (rank) each has at the other. The engine refuses
+ * what is not from the process of the rank that it names, so nobody else's message matches.
+ *
+ * M8. A peer's number is one process's for good. A process that comes back gets another number, so
+ *     that nothing of its earlier life is counted, freed or matched in the later one.
+ * M9. What names a peer that failed or was dismissed ends: at once if the peer might never fetch
+ *     it, else with its own last event.
  */
 #ifndef MESSAGES_MESSAGES_H
 #define MESSAGES_MESSAGES_H
@@ -39,6 +49,7 @@
 #include <stdint.h>
 
 #include <base/list.h>
+#include <base/map.h>
 #include <host/front.h>
 #include <host/waiting.h>
 #include <transport/transport.h>
@@ -58,6 +69,8 @@ enum messages_kind {
 	ITEM_BLOCK,
 	ITEM_TELL, /* a word to a peer */
 	ITEM_TOLD, /* the entry for words from peers */
+	ITEM_GREETING,
+	ITEM_GREETED, /* the entry for greetings */
 	ITEM_PROBE
 };
 
@@ -78,7 +91,11 @@ struct transfer {
 	uint64_t due;    /* when a fetch that was refused is tried again, ns */
 	uint32_t entry;  /* index and generation of its entry */
 	uint32_t generation;
-	struct link link; /* of those that wait */
+	uint32_t region; /* of a vector; 0: none */
+	uint32_t region_generation;
+	/* the pieces of the memory, and `buffer` is not used; NULL: one piece */
+	const struct map_vector *vector;
+	struct link link; /* of those that wait; of longer sends to a peer that have begun */
 };
 
 /* What a probe finds. */
@@ -88,13 +105,21 @@ struct message_found {
 	uint64_t length;
 };
 
+/* What a process says to another one whose peer it is not yet. */
+struct greeting {
+	uint8_t kind; /* enum messages_kind */
+	struct process to;
+	uint64_t words[3];
+};
+
 struct messages;
 
 struct messages_options {
 	const struct front *front;
-	uint64_t interface;          /* handle of one that is open and without such a space */
-	uint8_t space;               /* number of the space to open */
-	const struct process *peers; /* stays as it is until messages_close() */
+	uint64_t interface; /* handle of one that is open and without such a space */
+	uint8_t space;      /* number of the space to open */
+	/* stays as it is until messages_close(); NULL: peers come, at most `count` */
+	const struct process *peers;
 	uint32_t count;
 	uint32_t self;   /* index of this process among them */
 	uint32_t eager;  /* bytes of a message that is copied, 1 to MESSAGES_EAGER_MAX */
@@ -105,6 +130,9 @@ struct messages_options {
 	void (*told)(void *owner, uint32_t peer, uint64_t word);
 	/* A peer is gone, or does not do as it should: nothing more will come from it. */
 	void (*failed)(void *owner, uint32_t peer, const char *why);
+	/* With peers that come. A greeting is here; a greeting has been taken, or not. */
+	void (*greeted)(void *owner, struct process from, const struct greeting *greeting);
+	void (*answered)(void *owner, struct greeting *greeting, bool taken);
 };
 
 #define MESSAGES_EAGER_MAX 65536
@@ -119,6 +147,11 @@ void messages_send(struct messages *messages, struct transfer *message, uint32_t
 	uint64_t bits, const void *buffer, uint64_t length, bool synchronous);
 void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, void *buffer, uint64_t room);
+/* The same with memory of several pieces, which stay as they are until it is done. */
+void messages_send_pieces(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, const struct map_vector *vector, bool synchronous);
+void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
+	uint64_t ignore, const struct map_vector *vector);
 /* Takes a receive back that has matched nothing. Returns false if it has, and done() will be
  * called. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
@@ -128,6 +161,24 @@ bool messages_probe(
 
 /* A word to a peer's told(), of MESSAGES_WORD bits. */
 void messages_tell(struct messages *messages, uint32_t peer, uint64_t word);
+
+/* Gives a process a number; false: there is no number, or no memory. */
+bool messages_admit(struct messages *messages, struct process process, uint32_t *peer);
+/* A peer's number for this process: from now on the peer can be sent to. */
+void messages_join(struct messages *messages, uint32_t peer, uint32_t self);
+/* M9. Nothing more comes from the peer, and what it has sent and nobody has received is dropped. */
+void messages_dismiss(struct messages *messages, uint32_t peer);
+/* Sends a greeting, which is the library's until answered(). False: the space is closed. */
+bool messages_greet(struct messages *messages, struct greeting *greeting);
+/* Asks a peer that may be gone for a sign of life: failed() is called if there is none. */
+void messages_ask(struct messages *messages, uint32_t peer);
+
+/* For front ends with threads. They call all other functions under a lock of theirs, and this one
+ * without it: it sleeps until there is work for messages_progress(), look(context) returns true,
+ * somebody calls messages_rouse(), or the time, ns, is over. */
+void messages_await(
+	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
+void messages_rouse(struct messages *messages);
 
 /* Does what there is to do. Returns how much that was: events, and whether messages have arrived
  * since the last call, kept or not. */

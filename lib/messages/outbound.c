@@ -79,11 +79,13 @@ static void send_settle(
 {
 	if (!message->acknowledged || (message->kept && !message->fetched))
 		return;
+	link_remove(&message->link);
 	messages->pending--;
+	vector_release(messages, message);
 	messages_finish(messages, message, result);
 }
 
-static void store_post(struct messages *messages, const struct transfer *message, uint64_t value,
+static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
 	const void *data, const void *item)
 {
 	const struct move move = {
@@ -96,7 +98,7 @@ static void store_post(struct messages *messages, const struct transfer *message
 
 	messages->peers[message->peer].flying++;
 	messages->flying++;
-	call_post(messages, move, line, message->peer);
+	message_call(messages, message, move, line);
 }
 
 static bool short_start(struct messages *messages, struct transfer *message)
@@ -110,7 +112,9 @@ static bool short_start(struct messages *messages, struct transfer *message)
 		return false;
 	chunk = slot->chunk;
 	data = chunk->memory + slot->index * messages->options.eager;
-	if (message->length > 0)
+	if (message->vector)
+		map_vector_copy_out(message->vector, 0, data, message->length);
+	else if (message->length > 0)
 		memcpy(data, message->buffer, message->length);
 	slot->used = true;
 	slot->acknowledged = slot->kept = slot->fetched = false;
@@ -131,6 +135,7 @@ static bool long_start(struct messages *messages, struct transfer *message)
 		.bits = name,
 		.peer = message->peer,
 		.start = message->buffer,
+		.vector = message->vector,
 		.length = message->length,
 		.options = REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE,
 		.flags = ATTACHMENT_ONCE,
@@ -138,8 +143,10 @@ static bool long_start(struct messages *messages, struct transfer *message)
 		.item = message,
 	};
 
-	if (!entry_append(messages, &wish, &message->entry, &message->generation))
+	if (!vector_bind(messages, message) ||
+		!entry_append(messages, &wish, &message->entry, &message->generation))
 		return false;
+	list_append(&messages->peers[message->peer].begun, &message->link);
 	messages->names++;
 	messages->pending++;
 	message->acknowledged = message->kept = message->fetched = false;
@@ -154,24 +161,17 @@ static bool send_start(struct messages *messages, struct transfer *message)
 {
 	const struct peer *peer = &messages->peers[message->peer];
 
-	if (messages->flying >= SENDS_MAX ||
+	if (!peer->joined || messages->flying >= SENDS_MAX ||
 		(int64_t)(peer->flying + peer->kept - peer->credited) >= (int64_t)messages->share)
 		return false;
 	return message->length <= messages->options.eager ? short_start(messages, message)
 							  : long_start(messages, message);
 }
 
-void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, const void *buffer, uint64_t length, bool synchronous)
+static void send_begin(struct messages *messages, struct transfer *message)
 {
-	struct peer *to = &messages->peers[peer];
+	struct peer *to = &messages->peers[message->peer];
 
-	*message = (struct transfer){.kind = ITEM_SEND,
-		.synchronous = synchronous,
-		.peer = peer,
-		.bits = bits,
-		.buffer = (void *)(uintptr_t)buffer,
-		.length = length};
 	if (to->failed) {
 		messages_finish(messages, message, TRANSFER_FAILED);
 		return;
@@ -189,6 +189,50 @@ void messages_send(struct messages *messages, struct transfer *message, uint32_t
 	visit_leave(&messages->visit);
 }
 
+void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, const void *buffer, uint64_t length, bool synchronous)
+{
+	*message = (struct transfer){.kind = ITEM_SEND,
+		.synchronous = synchronous,
+		.peer = peer,
+		.bits = bits,
+		.buffer = (void *)(uintptr_t)buffer,
+		.length = length};
+	send_begin(messages, message);
+}
+
+void messages_send_pieces(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, const struct map_vector *vector, bool synchronous)
+{
+	*message = (struct transfer){.kind = ITEM_SEND,
+		.synchronous = synchronous,
+		.peer = peer,
+		.bits = bits,
+		.vector = vector,
+		.length = map_vector_length(vector)};
+	send_begin(messages, message);
+}
+
+/* The peer fetches nothing any more: what only waits for that ends. */
+void sends_abandon(struct messages *messages, struct peer *peer)
+{
+	for (struct chunk *chunk = peer->chunks; chunk; chunk = chunk->next)
+		for (uint32_t i = 0; i < CHUNK_SLOTS; i++) {
+			struct slot *slot = &chunk->slots[i];
+
+			if (!slot->used || !slot->acknowledged || slot->fetched)
+				continue;
+			slot->fetched = true;
+			slot_settle(messages, slot, TRANSFER_FAILED);
+		}
+	list_each (struct transfer, message, &peer->begun, link)
+		if (message->acknowledged && !message->fetched &&
+			entry_withdraw(messages, message->entry, message->generation)) {
+			message->fetched = true;
+			send_settle(messages, message, TRANSFER_FAILED);
+		}
+}
+
 void sends_resume(struct messages *messages)
 {
 	list_each (struct peer, peer, &messages->blocked, link) {
@@ -200,6 +244,7 @@ void sends_resume(struct messages *messages)
 			link_remove(&message->link);
 			messages->pending--;
 			if (peer->failed) {
+				vector_release(messages, message);
 				messages_finish(messages, message, TRANSFER_FAILED);
 			} else if (!send_start(messages, message)) {
 				messages->pending++;
@@ -229,7 +274,7 @@ static bool acknowledged(struct messages *messages, uint32_t peer, uint64_t leng
 	if (news->tier == 0)
 		return false;
 	to->kept++;
-	return synchronous || news->moved < length;
+	return !to->failed && (synchronous || news->moved < length);
 }
 
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news)

@@ -16,7 +16,8 @@
 #define CHUNKS_MAX   16 /* of a peer */
 #define BLOCK_BYTES  (UINT64_C(1) << 20)
 
-enum { PORTAL_MATCH, PORTAL_SIDE, PORTALS };
+enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTALS };
+#define VECTORS 1024 /* longer messages of several pieces that move at a time */
 
 /* The value of a message: whether it is synchronous, and what it is fetched from. */
 #define VALUE_SYNCHRONOUS (UINT64_C(1) << 63)
@@ -25,7 +26,7 @@ enum { PORTAL_MATCH, PORTAL_SIDE, PORTALS };
 /* Match bits on the side Portal of the entry for words. */
 #define BITS_TOLD (UINT64_C(1) << 40)
 /* The highest byte of a word: its kind. */
-enum { WORD_CREDIT, WORD_USER };
+enum { WORD_CREDIT, WORD_USER, WORD_ALIVE };
 
 struct chunk;
 
@@ -70,9 +71,13 @@ struct peer {
 	struct chunk *chunks; /* newest first */
 	unsigned chunk_count;
 	struct link waiting; /* sends */
+	struct link begun;   /* longer sends */
 	struct link link;    /* in messages.blocked */
 	bool blocked, failed;
+	bool joined;   /* `self` is known */
+	uint32_t self; /* number of this process at the peer */
 	struct tell tell;
+	struct tell alive;
 };
 
 /* What a probe has found. */
@@ -86,6 +91,7 @@ struct probe {
 struct news {
 	uint8_t event, tier, verdict;
 	uint32_t peer;
+	struct process from; /* without a rank */
 	uint64_t user, start, value, bits, requested, moved, offset;
 };
 
@@ -111,6 +117,9 @@ struct messages {
 	struct block *every;
 	uint32_t blocks, blocks_linked, blocks_max;
 	uint8_t told;        /* ITEM_TOLD */
+	uint8_t greeted;     /* ITEM_GREETED */
+	struct process *map; /* of peers that come; the poll core reads it */
+	uint32_t known;      /* of them */
 	struct tell whisper; /* words of the user's */
 	struct peer peers[];
 };
@@ -127,6 +136,7 @@ struct entry_wish {
 	uint64_t bits, ignore;
 	uint32_t peer; /* UINT32_MAX: any */
 	void *start;
+	const struct map_vector *vector;
 	uint64_t length;
 	uint64_t min_free;
 	uint32_t most;
@@ -143,6 +153,12 @@ bool entry_append(struct messages *messages, const struct entry_wish *wish, uint
 bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generation);
 /* Begins a store or a load. */
 void call_post(struct messages *messages, struct move move, struct call_line line, uint32_t peer);
+/* The same from or into a message's memory. */
+void message_call(struct messages *messages, struct transfer *message, struct move move,
+	struct call_line line);
+/* Makes a region of a longer message's pieces, if it has several. False: it has to wait. */
+bool vector_bind(struct messages *messages, struct transfer *message);
+void vector_release(struct messages *messages, struct transfer *message);
 void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdict);
 void messages_finish(
 	struct messages *messages, struct transfer *message, enum transfer_result result);
@@ -153,6 +169,8 @@ unsigned events_run(struct messages *messages);
 
 /* outbound.c */
 void sends_resume(struct messages *messages);
+/* M9. */
+void sends_abandon(struct messages *messages, struct peer *peer);
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news);
 void send_acknowledged(
 	struct messages *messages, struct transfer *message, const struct news *news);
