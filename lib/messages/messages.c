@@ -335,6 +335,7 @@ void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdi
 	if (messages->peers[peer].failed)
 		return;
 	messages->peers[peer].failed = true;
+	messages->peers[peer].stranger = verdict == TIER_DROPPED;
 	sends_abandon(messages, &messages->peers[peer]);
 	messages->options.failed(messages->options.owner, peer,
 		verdict == TIER_UNDELIVERABLE ? "is gone, or does not answer"
@@ -449,7 +450,10 @@ static void news_handle(struct messages *messages, const struct news *news)
 		break;
 	case ITEM_GREETING:
 		messages->pending--;
-		messages->options.answered(messages->options.owner, item, news->verdict == TIER_OK);
+		messages->options.answered(messages->options.owner, item,
+			news->verdict == TIER_OK              ? GREETING_TAKEN
+			: news->verdict == TIER_UNDELIVERABLE ? GREETING_LOST
+							      : GREETING_REFUSED);
 		break;
 	case ITEM_GREETED:
 		greeting_heard(messages, news);
@@ -681,6 +685,26 @@ bool messages_greet(struct messages *messages, struct greeting *greeting)
 	move_post(messages, &move, &line);
 	visit_leave(&messages->visit);
 	return true;
+}
+
+bool messages_is_stranger(const struct messages *messages, uint32_t peer)
+{
+	return messages->peers[peer].stranger;
+}
+
+bool messages_is_owed(const struct messages *messages, uint32_t index)
+{
+	const struct peer *peer = &messages->peers[index];
+
+	for (const struct chunk *chunk = peer->chunks; chunk; chunk = chunk->next)
+		if (chunk->free != UINT64_MAX)
+			return true;
+	return peer->blocked || !list_empty(&peer->begun);
+}
+
+uint64_t messages_flying(const struct messages *messages)
+{
+	return messages->flying;
 }
 
 /* --- opening and closing */

@@ -112,6 +112,12 @@ struct greeting {
 	uint64_t words[3];
 };
 
+enum greeting_result {
+	GREETING_TAKEN,
+	GREETING_REFUSED, /* the process has no place for it, or is not ready yet */
+	GREETING_LOST     /* the process is not there */
+};
+
 struct messages;
 
 struct messages_options {
@@ -132,7 +138,8 @@ struct messages_options {
 	void (*failed)(void *owner, uint32_t peer, const char *why);
 	/* With peers that come. A greeting is here; a greeting has been taken, or not. */
 	void (*greeted)(void *owner, struct process from, const struct greeting *greeting);
-	void (*answered)(void *owner, struct greeting *greeting, bool taken);
+	void (*answered)(
+		void *owner, struct greeting *greeting, enum greeting_result result);
 };
 
 #define MESSAGES_EAGER_MAX 65536
@@ -170,6 +177,8 @@ void messages_join(struct messages *messages, uint32_t peer, uint32_t self);
 void messages_dismiss(struct messages *messages, uint32_t peer);
 /* Sends a greeting, which is the library's until answered(). False: the space is closed. */
 bool messages_greet(struct messages *messages, struct greeting *greeting);
+/* Of a peer that failed: is its process there, but knows this one not, or no longer? */
+bool messages_is_stranger(const struct messages *messages, uint32_t peer);
 /* Asks a peer that may be gone for a sign of life: failed() is called if there is none. */
 void messages_ask(struct messages *messages, uint32_t peer);
 
@@ -188,5 +197,9 @@ bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
 /* How many messages a peer has not acknowledged, or not fetched, yet. */
 uint64_t messages_pending(const struct messages *messages);
+/* Has a peer messages that it has not acknowledged, or may fetch? */
+bool messages_is_owed(const struct messages *messages, uint32_t peer);
+/* Of them, how many have not been acknowledged. */
+uint64_t messages_flying(const struct messages *messages);
 
 #endif

@@ -75,6 +75,7 @@ struct peer {
 	struct link link;    /* in messages.blocked */
 	bool blocked, failed;
 	bool joined;   /* `self` is known */
+	bool stranger; /* it failed because it does not know this process */
 	uint32_t self; /* number of this process at the peer */
 	struct tell tell;
 	struct tell alive;

@@ -82,8 +82,10 @@ mx_return_t mx_finalize(void)
 
 	pthread_mutex_lock(&init_lock);
 	open = front_is_open(&mx_front);
-	if (open)
+	if (open) {
+		endpoints_close();
 		front_close(&mx_front);
+	}
 	pthread_mutex_unlock(&init_lock);
 	return open ? MX_SUCCESS : error_raise_closed("mx_finalize");
 }

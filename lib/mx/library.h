@@ -56,6 +56,11 @@ mx_return_t board_raise(const char *function, uint32_t number, mx_return_t code)
 /* Does it exist? Raises MX_NOT_INITIALIZED, MX_BOARD_UNKNOWN. */
 mx_return_t board_check(const char *function, uint32_t number);
 
+/* --- endpoint.c */
+
+/* Closes all endpoints. */
+void endpoints_close(void);
+
 /* --- info.c */
 
 /* This host's board with that NIC id. False: none has it. */

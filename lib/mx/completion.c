@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* completion.c - test, wait, peek, probe. Each is a look under the endpoint's lock; those that block
+ * repeat it (endpoint_block()). */
+#include <mx/state.h>
+
+#include <base/clock.h>
+
+#define PROBE_NAP MILLISECOND /* a kept message makes no event */
+
+static void status_fill(const struct request *request, mx_status_t *status)
+{
+	const struct mx_endpoint *endpoint = request->endpoint;
+	const struct transfer *transfer = &request->transfer;
+
+	if (!status)
+		return;
+	*status = (mx_status_t){.code = request->code,
+		.match_info = request_bits(request),
+		.context = request->context};
+	if (request->kind == REQUEST_SEND)
+		status->source = request->destination;
+	else if (request->session != SESSION_NONE)
+		status->source = session_address(endpoint, request->session);
+	if (request->kind == REQUEST_SEND)
+		status->msg_length = status->xfer_length = (uint32_t)transfer->length;
+	if (request->kind == REQUEST_RECEIVE) {
+		status->msg_length = (uint32_t)transfer->whole;
+		status->xfer_length = (uint32_t)transfer->length;
+	}
+}
+
+/* --- one request */
+
+static bool request_look(void *context)
+{
+	const struct request *request = context;
+
+	return request->done;
+}
+
+static mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_t *handle, bool blocks,
+	uint32_t timeout, mx_status_t *status, uint32_t *result, const char *name)
+{
+	struct request *request;
+	mx_return_t code;
+
+	*result = 0;
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	request = request_of(endpoint, handle);
+	if (!request)
+		return endpoint_fail(endpoint, MX_BAD_REQUEST, name,
+			"this is no request of the endpoint that is pending");
+	if (blocks)
+		(void)endpoint_block(endpoint, request_look, request, timeout, 0);
+	else if (!request->done)
+		endpoint_progress(endpoint);
+	if (request->done) {
+		status_fill(request, status);
+		request_give(request);
+		*handle = NULL;
+		*result = 1;
+	}
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_test(
+	mx_endpoint_t endpoint, mx_request_t *request, mx_status_t *status, uint32_t *result)
+{
+	return request_test(endpoint, request, false, 0, status, result, "mx_test");
+}
+
+mx_return_t mx_wait(mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout,
+	mx_status_t *status, uint32_t *result)
+{
+	return request_test(endpoint, request, true, timeout, status, result, "mx_wait");
+}
+
+/* --- any request */
+
+/* What is looked for among requests that have ended, or messages that are kept. */
+struct search {
+	struct mx_endpoint *endpoint;
+	uint64_t bits, mask;
+	struct request *found;
+	struct message_found message;
+};
+
+static bool any_look(void *context)
+{
+	struct search *search = context;
+	struct mx_endpoint *endpoint = search->endpoint;
+	const uint64_t context_mask = ((UINT64_C(1) << endpoint->context_bits) - 1)
+				      << endpoint->context_shift;
+
+	if (endpoint->context_bits == 0 || (search->mask & context_mask) == context_mask) {
+		list_each (struct request, request, context_of(endpoint, search->bits), in_context)
+			if ((request_bits(request) & search->mask) == search->bits) {
+				search->found = request;
+				return true;
+			}
+	} else {
+		list_each (struct request, request, &endpoint->completed, completed)
+			if ((request_bits(request) & search->mask) == search->bits) {
+				search->found = request;
+				return true;
+			}
+	}
+	return false;
+}
+
+static const char bad_mask[] = "match_info has a bit that match_mask has not; clear it";
+
+static mx_return_t any_test(struct mx_endpoint *endpoint, bool blocks, uint32_t timeout,
+	uint64_t match_info, uint64_t match_mask, mx_status_t *status, uint32_t *result,
+	const char *name)
+{
+	struct search search = {.endpoint = endpoint, .bits = match_info, .mask = match_mask};
+	mx_return_t code;
+
+	*result = 0;
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	if ((match_info & ~match_mask) != 0)
+		return endpoint_fail(endpoint, MX_BAD_MATCH_MASK, name, bad_mask);
+	if (blocks) {
+		(void)endpoint_block(endpoint, any_look, &search, timeout, 0);
+	} else if (!any_look(&search)) {
+		endpoint_progress(endpoint);
+		(void)any_look(&search);
+	}
+	if (search.found) {
+		status_fill(search.found, status);
+		request_give(search.found);
+		*result = 1;
+	}
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_test_any(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,
+	mx_status_t *status, uint32_t *result)
+{
+	return any_test(
+		endpoint, false, 0, match_info, match_mask, status, result, "mx_test_any");
+}
+
+mx_return_t mx_wait_any(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
+	uint64_t match_mask, mx_status_t *status, uint32_t *result)
+{
+	return any_test(
+		endpoint, true, timeout, match_info, match_mask, status, result, "mx_wait_any");
+}
+
+/* --- peeks */
+
+static mx_return_t request_peek(struct mx_endpoint *endpoint, bool blocks, uint32_t timeout,
+	mx_request_t *request, uint32_t *result, const char *name)
+{
+	struct search search = {.endpoint = endpoint};
+	mx_return_t code;
+
+	*result = 0;
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	if (blocks)
+		(void)endpoint_block(endpoint, any_look, &search, timeout, 0);
+	else
+		endpoint_progress(endpoint);
+	/* The one that ended first, also where others with context ids did. */
+	search.found = list_first(&endpoint->completed, struct request, completed);
+	if (search.found) {
+		*request = (mx_request_t)search.found;
+		*result = 1;
+	}
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_ipeek(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)
+{
+	return request_peek(endpoint, false, 0, request, result, "mx_ipeek");
+}
+
+mx_return_t mx_peek(
+	mx_endpoint_t endpoint, uint32_t timeout, mx_request_t *request, uint32_t *result)
+{
+	return request_peek(endpoint, true, timeout, request, result, "mx_peek");
+}
+
+/* --- probes */
+
+static bool probe_look(void *context)
+{
+	struct search *search = context;
+
+	return messages_probe(
+		search->endpoint->messages, search->bits, ~search->mask, &search->message);
+}
+
+static mx_return_t message_probe(struct mx_endpoint *endpoint, bool blocks, uint32_t timeout,
+	uint64_t match_info, uint64_t match_mask, mx_status_t *status, uint32_t *result,
+	const char *name)
+{
+	struct search search = {.endpoint = endpoint, .bits = match_info, .mask = match_mask};
+	mx_return_t code;
+
+	*result = 0;
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	if ((match_info & ~match_mask) != 0)
+		return endpoint_fail(endpoint, MX_BAD_MATCH_MASK, name, bad_mask);
+	if (blocks) {
+		*result = endpoint_block(endpoint, probe_look, &search, timeout, PROBE_NAP);
+	} else {
+		endpoint_progress(endpoint);
+		*result = probe_look(&search);
+	}
+	if (*result && status)
+		*status = (mx_status_t){.code = MX_STATUS_SUCCESS,
+			.source = session_address(endpoint, search.message.peer),
+			.match_info = search.message.bits,
+			.msg_length = (uint32_t)search.message.length,
+			.xfer_length = (uint32_t)search.message.length};
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_iprobe(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,
+	mx_status_t *status, uint32_t *result)
+{
+	return message_probe(
+		endpoint, false, 0, match_info, match_mask, status, result, "mx_iprobe");
+}
+
+mx_return_t mx_probe(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
+	uint64_t match_mask, mx_status_t *status, uint32_t *result)
+{
+	return message_probe(
+		endpoint, true, timeout, match_info, match_mask, status, result, "mx_probe");
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* endpoint.c - see state.h: how endpoints open and close, who is inside, progress, threads that
+ * block. */
+#include <mx/state.h>
+
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/clock.h>
+#include <engine/segment.h>
+#include <host/interface.h>
+#include <pmd-glue/glue.h>
+
+#define MESSAGES_SPACE 1
+#define LINGER         (200 * MILLISECOND) /* at most, until peers have what was sent */
+#define LOOK           (250 * MILLISECOND) /* of a thread that blocks, after what is due */
+
+static struct mx_endpoint endpoints[ENDPOINTS_MAX];
+/* Opening and closing. */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+uint64_t endpoint_now(void)
+{
+	return glue_now(NULL);
+}
+
+unsigned endpoint_place(const struct mx_endpoint *endpoint)
+{
+	return (unsigned)(endpoint - endpoints) + 1;
+}
+
+const struct mx_endpoint *endpoint_at(unsigned place)
+{
+	return place - 1 < ENDPOINTS_MAX ? &endpoints[place - 1] : NULL;
+}
+
+/* --- calls */
+
+static bool endpoint_is_one(const struct mx_endpoint *endpoint)
+{
+	uintptr_t offset = (uintptr_t)endpoint - (uintptr_t)endpoints;
+
+	return offset < sizeof(endpoints) && offset % sizeof(endpoints[0]) == 0;
+}
+
+/* A thread that is counted here is waited for by the one that closes. */
+static bool endpoint_hold(struct mx_endpoint *endpoint)
+{
+	if (!endpoint_is_one(endpoint))
+		return false;
+	atomic_fetch_add(&endpoint->inside, 1);
+	if (atomic_load(&endpoint->open))
+		return true;
+	atomic_fetch_sub(&endpoint->inside, 1);
+	return false;
+}
+
+bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_return_t *code)
+{
+	if (endpoint_hold(endpoint)) {
+		pthread_mutex_lock(&endpoint->lock);
+		return true;
+	}
+	*code = front_is_open(&mx_front)
+			? error_raise(NULL, MX_BAD_ENDPOINT, function,
+				  "the endpoint %p is not open; use one of mx_open_endpoint()",
+				  (void *)endpoint)
+			: error_raise_closed(function);
+	return false;
+}
+
+/* Lets go of the lock, and wakes threads that block if something has changed. */
+static void endpoint_unlock(struct mx_endpoint *endpoint)
+{
+	bool rouse = endpoint->news && endpoint->blocked != 0;
+
+	endpoint->news = false;
+	if (rouse)
+		atomic_fetch_add(&endpoint->changes, 1);
+	pthread_mutex_unlock(&endpoint->lock);
+	if (rouse)
+		messages_rouse(endpoint->messages);
+}
+
+void endpoint_leave(struct mx_endpoint *endpoint)
+{
+	endpoint_unlock(endpoint);
+	atomic_fetch_sub(&endpoint->inside, 1);
+}
+
+mx_return_t endpoint_fail(
+	struct mx_endpoint *endpoint, mx_return_t code, const char *function, const char *text)
+{
+	mx_error_handler_t handler = endpoint->handler;
+
+	endpoint_leave(endpoint);
+	return error_raise(handler, code, function, "%s", text);
+}
+
+void endpoint_progress(struct mx_endpoint *endpoint)
+{
+	(void)messages_progress(endpoint->messages);
+	sessions_progress(endpoint);
+}
+
+/* --- threads that block */
+
+struct block {
+	const struct mx_endpoint *endpoint;
+	uint32_t changes;
+};
+
+/* X5. Without the lock. */
+static bool block_look(void *context)
+{
+	const struct block *block = context;
+
+	return atomic_load_explicit(&block->endpoint->changes, memory_order_acquire) !=
+	       block->changes;
+}
+
+bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), void *context,
+	uint32_t milliseconds, uint64_t nap)
+{
+	const uint64_t start = endpoint_now();
+	const uint64_t time = milliseconds == MX_INFINITE ? UINT64_MAX : milliseconds * MILLISECOND;
+	const uint32_t wakeups = endpoint->wakeups;
+
+	for (;;) {
+		struct block block = {.endpoint = endpoint};
+		uint64_t passed, left;
+
+		endpoint_progress(endpoint);
+		if (found(context))
+			return true;
+		passed = endpoint_now() - start;
+		if (endpoint->closing || endpoint->wakeups != wakeups || passed >= time)
+			return false;
+		left = time - passed < LOOK ? time - passed : LOOK;
+		if (nap != 0 && nap < left)
+			left = nap;
+		block.changes = atomic_load_explicit(&endpoint->changes, memory_order_relaxed);
+		endpoint->blocked++;
+		endpoint_unlock(endpoint);
+		messages_await(endpoint->messages, block_look, &block, left);
+		pthread_mutex_lock(&endpoint->lock);
+		endpoint->blocked--;
+	}
+}
+
+mx_return_t mx_wakeup(mx_endpoint_t endpoint)
+{
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, "mx_wakeup", &code))
+		return code;
+	endpoint->wakeups++;
+	endpoint->news = true;
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+/* --- opening and closing */
+
+/* What mx_open_endpoint() is told. */
+struct wish {
+	uint32_t filter;
+	mx_error_handler_t handler;
+	uint64_t memory;
+	uint8_t context_bits, context_shift;
+};
+
+static mx_return_t params_read(const mx_param_t *params, uint32_t count, struct wish *wish)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const mx_param_t *param = &params[i];
+
+		switch (param->key) {
+		case MX_PARAM_ERROR_HANDLER:
+			wish->handler = param->val.error_handler;
+			break;
+		case MX_PARAM_UNEXP_QUEUE_MAX:
+			wish->memory = param->val.unexp_queue_max;
+			break;
+		case MX_PARAM_CONTEXT_ID:
+			wish->context_bits = param->val.context_id.bits;
+			wish->context_shift = param->val.context_id.shift;
+			if (wish->context_bits > MX_CONTEXT_ID_BITS_MAX ||
+				wish->context_bits + wish->context_shift > 64)
+				return MX_BAD_PARAM_VAL;
+			break;
+		default:
+			return MX_BAD_PARAM_NAME;
+		}
+	}
+	return MX_SUCCESS;
+}
+
+static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
+{
+	size_t contexts = (size_t)1 << wish->context_bits;
+
+	if (!endpoint->contacts)
+		endpoint->contacts = calloc(SESSIONS_MAX, sizeof(*endpoint->contacts));
+	if (!endpoint->sessions)
+		endpoint->sessions = calloc(SESSIONS_MAX, sizeof(*endpoint->sessions));
+	endpoint->contexts = malloc(contexts * sizeof(*endpoint->contexts));
+	if (!endpoint->contacts || !endpoint->sessions || !endpoint->contexts)
+		return false;
+	for (size_t i = 0; i < contexts; i++)
+		list_init(&endpoint->contexts[i]);
+	list_init(&endpoint->completed);
+	list_init(&endpoint->connects);
+	endpoint->context_bits = wish->context_bits;
+	endpoint->context_shift = wish->context_shift;
+	endpoint->visitations = NULL;
+	endpoint->visitations_end = &endpoint->visitations;
+	endpoint->filter = wish->filter;
+	endpoint->handler = wish->handler;
+	endpoint->closing = endpoint->news = false;
+	return true;
+}
+
+static mx_return_t code_of(enum answer answer)
+{
+	switch (answer) {
+	case ANSWER_OK:
+		return MX_SUCCESS;
+	case ANSWER_TAKEN:
+		return MX_BUSY;
+	case ANSWER_NO_MEMORY:
+	case ANSWER_FAILED:
+		return MX_NO_RESOURCES;
+	default:
+		return MX_NO_DRIVER;
+	}
+}
+
+static enum answer interface_make(struct mx_endpoint *endpoint)
+{
+	const struct segment_limits none = {0};
+	enum answer answer;
+
+	library_lock();
+	answer = interface_open_beside(&mx_front, endpoint->board, MX_PROCESS + endpoint->id, &none,
+		&endpoint->interface);
+	if (answer == ANSWER_OK) {
+		const struct interface *interface =
+			&interfaces[handle_interface(endpoint->interface)];
+
+		endpoint->self = interface->self;
+		endpoint->number = interface->incarnation;
+	}
+	library_unlock();
+	return answer;
+}
+
+static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish *wish)
+{
+	const struct messages_options options = {
+		.front = &mx_front,
+		.interface = endpoint->interface,
+		.space = MESSAGES_SPACE,
+		.count = SESSIONS_MAX,
+		.eager = COPY_SEND_MAX,
+		.memory = wish->memory,
+		.headers = KEPT_HEADERS,
+		.owner = endpoint,
+		.done = request_done,
+		.failed = session_failed,
+		.greeted = session_greeted,
+		.answered = session_answered,
+	};
+
+	return messages_open(&options, &endpoint->messages);
+}
+
+/* The endpoint of a place that is free, under a board and an id that it has. */
+static mx_return_t endpoint_open(struct mx_endpoint *endpoint, const struct wish *wish)
+{
+	enum answer answer = ANSWER_NO_MEMORY;
+
+	endpoint->messages = NULL;
+	if (!tables_make(endpoint, wish))
+		goto no_tables;
+	answer = interface_make(endpoint);
+	if (answer != ANSWER_OK)
+		goto no_tables;
+	answer = messages_make(endpoint, wish);
+	if (answer != ANSWER_OK)
+		goto no_messages;
+	atomic_fetch_add(&endpoint->generation, 1);
+	if (sessions_open(endpoint)) {
+		atomic_store(&endpoint->open, true);
+		return MX_SUCCESS;
+	}
+	answer = ANSWER_NO_MEMORY;
+	messages_close(endpoint->messages);
+no_messages:
+	(void)interface_close(&mx_front, endpoint->interface);
+no_tables:
+	free(endpoint->contexts);
+	endpoint->contexts = NULL;
+	return code_of(answer);
+}
+
+static bool endpoint_is_here(uint32_t board, uint32_t id)
+{
+	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
+		if (atomic_load(&endpoints[i].open) && endpoints[i].board == board &&
+			endpoints[i].id == id)
+			return true;
+	return false;
+}
+
+/* A place that is not used. */
+static struct mx_endpoint *endpoint_find_free(void)
+{
+	static bool made;
+
+	for (unsigned i = 0; i < ENDPOINTS_MAX && !made; i++)
+		pthread_mutex_init(&endpoints[i].lock, NULL);
+	made = true;
+	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
+		if (!atomic_load(&endpoints[i].open))
+			return &endpoints[i];
+	return NULL;
+}
+
+static mx_return_t open_on(struct mx_endpoint *endpoint, uint32_t board, uint32_t id,
+	const struct wish *wish)
+{
+	uint32_t first = id == MX_ANY_ENDPOINT ? 0 : id;
+	uint32_t end = id == MX_ANY_ENDPOINT ? ENDPOINT_IDS : id + 1;
+
+	endpoint->board = board;
+	for (id = first; id < end; id++) {
+		mx_return_t code;
+
+		if (endpoint_is_here(board, id))
+			continue;
+		endpoint->id = id;
+		code = endpoint_open(endpoint, wish);
+		if (code != MX_BUSY)
+			return code;
+	}
+	return MX_BUSY;
+}
+
+static mx_return_t open_anywhere(uint32_t board, uint32_t id, const struct wish *wish,
+	mx_endpoint_t *opened)
+{
+	struct mx_endpoint *endpoint = endpoint_find_free();
+	uint32_t first = board == MX_ANY_NIC ? 0 : board;
+	uint32_t end = board == MX_ANY_NIC ? boards_count() : board + 1;
+	mx_return_t code = MX_BUSY;
+
+	if (!endpoint)
+		return MX_NO_RESOURCES;
+	for (board = first; board < end && code == MX_BUSY; board++)
+		code = open_on(endpoint, board, id, wish);
+	if (code == MX_SUCCESS)
+		*opened = endpoint;
+	return code;
+}
+
+static const char *open_text(mx_return_t code)
+{
+	switch (code) {
+	case MX_BUSY:
+		return "an endpoint of this id is open; close it or use another id";
+	case MX_NO_RESOURCES:
+		return "there is not enough memory, or the process has 31 endpoints; close some";
+	case MX_BAD_PARAM_NAME:
+		return "a parameter has an unknown key; use those of enum mx_param_key";
+	case MX_BAD_PARAM_VAL:
+		return "a context id has at most 16 bits, within the 64 of a match value; give fewer";
+	default:
+		return "the board cannot be used; the line above says why";
+	}
+}
+
+mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id, uint32_t filter,
+	mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint)
+{
+	static const char name[] = "mx_open_endpoint";
+	struct wish wish = {.filter = filter, .memory = KEPT_BYTES};
+	mx_return_t code;
+
+	if (!front_is_open(&mx_front))
+		return error_raise_closed(name);
+	if (!endpoint || (endpoint_id >= ENDPOINT_IDS && endpoint_id != MX_ANY_ENDPOINT))
+		return error_raise(NULL, MX_BAD_ENDPOINT, name,
+			"endpoint is NULL, or endpoint id %u is not below %u; give another",
+			endpoint_id, ENDPOINT_IDS);
+	if (!params && params_count != 0)
+		return error_raise(NULL, MX_BAD_PARAM_LIST, name,
+			"params is NULL and params_count is %u; give the list", params_count);
+	if (board_number != MX_ANY_NIC) {
+		code = board_check(name, board_number);
+		if (board_number >= boards_count())
+			return code;
+	}
+	code = params_read(params, params_count, &wish);
+	if (code == MX_SUCCESS) {
+		pthread_mutex_lock(&opening);
+		code = open_anywhere(board_number, endpoint_id, &wish, endpoint);
+		pthread_mutex_unlock(&opening);
+	}
+	return code == MX_SUCCESS ? code
+				  : error_raise(wish.handler, code, name, "%s", open_text(code));
+}
+
+/* Sends whose data was taken over leave, as far as peers take them in a moment. */
+static void endpoint_linger(struct mx_endpoint *endpoint)
+{
+	const uint64_t start = endpoint_now();
+
+	while (messages_flying(endpoint->messages) != 0 && endpoint_now() - start < LINGER) {
+		if (messages_progress(endpoint->messages) == 0)
+			sched_yield();
+	}
+}
+
+/* The caller has it open and is counted as inside. */
+static void endpoint_close(struct mx_endpoint *endpoint)
+{
+	pthread_mutex_lock(&endpoint->lock);
+	endpoint->closing = endpoint->news = true;
+	atomic_store(&endpoint->open, false);
+	endpoint_unlock(endpoint);
+	while (atomic_load(&endpoint->inside) > 1) {
+		messages_rouse(endpoint->messages);
+		sched_yield();
+	}
+	endpoint_linger(endpoint);
+	messages_close(endpoint->messages);
+	(void)interface_close(&mx_front, endpoint->interface);
+	requests_close(endpoint);
+	sessions_close(endpoint);
+	free(endpoint->contexts);
+	endpoint->contexts = NULL;
+}
+
+mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
+{
+	mx_return_t code = MX_SUCCESS;
+	bool closes;
+
+	/* Of two threads that close it one does. */
+	pthread_mutex_lock(&opening);
+	closes = endpoint_hold(endpoint);
+	if (closes) {
+		endpoint_close(endpoint);
+		atomic_fetch_sub(&endpoint->inside, 1);
+	}
+	pthread_mutex_unlock(&opening);
+	if (closes)
+		return MX_SUCCESS;
+	if (endpoint_enter(endpoint, "mx_close_endpoint", &code))
+		endpoint_leave(endpoint); /* it has been opened again since */
+	return code;
+}
+
+void endpoints_close(void)
+{
+	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
+		if (atomic_load(&endpoints[i].open))
+			(void)mx_close_endpoint(&endpoints[i]);
+}

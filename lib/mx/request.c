@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* request.c - requests: where they live, sends, receives, cancel, forget. */
+#include <mx/state.h>
+
+#include <stdlib.h>
+
+#define BATCH 256
+
+/* Requests come in batches, which stay until the endpoint closes, so that a handle that is stale
+ * can be looked at. */
+struct batch {
+	struct batch *next;
+	struct request requests[BATCH];
+};
+
+static bool batch_make(struct mx_endpoint *endpoint)
+{
+	struct batch *batch = calloc(1, sizeof(*batch));
+
+	if (!batch)
+		return false;
+	batch->next = endpoint->batches;
+	endpoint->batches = batch;
+	for (unsigned i = BATCH; i-- > 0;) {
+		batch->requests[i].next = endpoint->free;
+		endpoint->free = &batch->requests[i];
+	}
+	return true;
+}
+
+struct request *request_take(
+	struct mx_endpoint *endpoint, enum request_kind kind, uint64_t match_info, void *context)
+{
+	struct request *request;
+
+	if (!endpoint->free && !batch_make(endpoint))
+		return NULL;
+	request = endpoint->free;
+	endpoint->free = request->next;
+	*request = (struct request){.endpoint = endpoint,
+		.kind = (uint8_t)kind,
+		.match_info = match_info,
+		.context = context};
+	return request;
+}
+
+void request_give(struct request *request)
+{
+	struct mx_endpoint *endpoint = request->endpoint;
+
+	if (link_listed(&request->in_context)) {
+		link_remove(&request->completed);
+		link_remove(&request->in_context);
+	}
+	free(request->vector);
+	request->vector = NULL;
+	request->kind = REQUEST_FREE;
+	request->next = endpoint->free;
+	endpoint->free = request;
+}
+
+uint64_t request_bits(const struct request *request)
+{
+	return request->kind == REQUEST_RECEIVE && request->done ? request->transfer.bits
+								 : request->match_info;
+}
+
+struct link *context_of(struct mx_endpoint *endpoint, uint64_t bits)
+{
+	uint64_t mask = (UINT64_C(1) << endpoint->context_bits) - 1;
+
+	return &endpoint->contexts[endpoint->context_bits == 0
+					   ? 0
+					   : bits >> endpoint->context_shift & mask];
+}
+
+void request_complete(struct request *request, mx_status_code_t code)
+{
+	struct mx_endpoint *endpoint = request->endpoint;
+
+	request->done = true;
+	request->code = code;
+	endpoint->news = true;
+	if (request->owned)
+		return;
+	if (request->forgotten) {
+		request_give(request);
+		return;
+	}
+	list_append(&endpoint->completed, &request->completed);
+	list_append(context_of(endpoint, request_bits(request)), &request->in_context);
+}
+
+/* X4. It is forgotten: at once if it has ended. */
+void request_forget(struct request *request)
+{
+	if (request->done)
+		request_give(request);
+	else
+		request->forgotten = true;
+}
+
+void request_done(void *owner, struct transfer *message)
+{
+	struct mx_endpoint *endpoint = owner;
+	struct request *request = (struct request *)(void *)message;
+	mx_status_code_t code = message->result == TRANSFER_CUT ? MX_STATUS_TRUNCATED
+								: MX_STATUS_SUCCESS;
+
+	if (message->result == TRANSFER_FAILED) {
+		code = endpoint->sessions[message->peer].code;
+		if (code == MX_STATUS_SUCCESS)
+			code = MX_STATUS_ENDPOINT_UNREACHABLE;
+	}
+	if (request->kind == REQUEST_RECEIVE)
+		request->session = message->peer;
+	request_complete(request, code);
+}
+
+struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle)
+{
+	struct request *request = handle ? &(*handle)->request : NULL;
+
+	if (!request || request->endpoint != endpoint || request->kind == REQUEST_FREE)
+		return NULL;
+	return request;
+}
+
+void requests_close(struct mx_endpoint *endpoint)
+{
+	while (endpoint->batches) {
+		struct batch *batch = endpoint->batches;
+
+		endpoint->batches = batch->next;
+		for (unsigned i = 0; i < BATCH; i++)
+			free(batch->requests[i].vector);
+		free(batch);
+	}
+	endpoint->free = NULL;
+}
+
+/* --- memory */
+
+/* What a call's segments are. */
+struct memory {
+	void *buffer; /* of one piece */
+	uint64_t length;
+	struct map_vector *vector; /* NULL: one piece, or nothing */
+};
+
+static mx_return_t memory_read(
+	const mx_segment_t *segments, uint32_t count, struct memory *memory)
+{
+	uint32_t pieces = 0;
+
+	*memory = (struct memory){0};
+	if (count > MX_MAX_SEGMENTS)
+		return MX_BAD_SEG_CNT;
+	if (!segments && count != 0)
+		return MX_BAD_SEG_LIST;
+	for (uint32_t i = 0; i < count; i++) {
+		if (segments[i].segment_length == 0)
+			continue;
+		if (!segments[i].segment_ptr)
+			return MX_BAD_SEG_MEM;
+		if (pieces++ == 0)
+			memory->buffer = segments[i].segment_ptr;
+		memory->length += segments[i].segment_length;
+	}
+	if (memory->length > UINT32_MAX)
+		return MX_BAD_SEG_MEM;
+	if (pieces < 2)
+		return MX_SUCCESS;
+	memory->vector = malloc(map_vector_size(pieces));
+	if (!memory->vector)
+		return MX_NO_RESOURCES;
+	memory->vector->count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		map_vector_add(
+			memory->vector, segments[i].segment_ptr, segments[i].segment_length);
+	return MX_SUCCESS;
+}
+
+static const char *memory_text(mx_return_t code)
+{
+	switch (code) {
+	case MX_BAD_SEG_CNT:
+		return "there are more than MX_MAX_SEGMENTS segments; pack some of them";
+	case MX_BAD_SEG_LIST:
+		return "the list of segments is NULL and its count is not 0; give the list";
+	case MX_BAD_SEG_MEM:
+		return "a segment that has bytes is at NULL, or all have 2^32 bytes or more";
+	default:
+		return "there is not enough memory; free some";
+	}
+}
+
+/* A request with its memory; NULL: *code. */
+static struct request *request_make(struct mx_endpoint *endpoint, enum request_kind kind,
+	const mx_segment_t *segments, uint32_t count, struct memory *memory, mx_return_t *code)
+{
+	struct request *request;
+
+	*code = memory_read(segments, count, memory);
+	if (*code != MX_SUCCESS)
+		return NULL;
+	request = request_take(endpoint, kind, 0, NULL);
+	if (!request) {
+		free(memory->vector);
+		*code = MX_NO_RESOURCES;
+		return NULL;
+	}
+	request->vector = memory->vector;
+	return request;
+}
+
+static void request_hand_over(struct request *request, mx_request_t *handle)
+{
+	if (handle)
+		*handle = (mx_request_t)request;
+	else
+		request_forget(request);
+}
+
+/* --- sends */
+
+static mx_return_t request_send(struct mx_endpoint *endpoint, const mx_segment_t *segments,
+	uint32_t count, mx_endpoint_addr_t destination, uint64_t match_info, void *context,
+	mx_request_t *handle, bool synchronous, const char *name)
+{
+	struct request *request;
+	struct memory memory;
+	mx_return_t code;
+	uint32_t session;
+
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	request = request_make(endpoint, REQUEST_SEND, segments, count, &memory, &code);
+	if (!request)
+		return endpoint_fail(endpoint, code, name, memory_text(code));
+	request->match_info = match_info;
+	request->context = context;
+	session = session_of(endpoint, destination);
+	request->session = session;
+	request->transfer.length = memory.length;
+	request->destination = destination;
+	if (session == SESSION_NONE)
+		request_complete(request, MX_STATUS_BAD_SESSION);
+	else if (memory.vector)
+		messages_send_pieces(endpoint->messages, &request->transfer, session, match_info,
+			memory.vector, synchronous);
+	else
+		messages_send(endpoint->messages, &request->transfer, session, match_info,
+			memory.buffer, memory.length, synchronous);
+	request_hand_over(request, handle);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_isend(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32_t segments_count,
+	mx_endpoint_addr_t destination, uint64_t match_info, void *context, mx_request_t *request)
+{
+	return request_send(endpoint, segments_list, segments_count, destination, match_info,
+		context, request, false, "mx_isend");
+}
+
+mx_return_t mx_issend(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32_t segments_count,
+	mx_endpoint_addr_t destination, uint64_t match_info, void *context, mx_request_t *request)
+{
+	return request_send(endpoint, segments_list, segments_count, destination, match_info,
+		context, request, true, "mx_issend");
+}
+
+/* --- receives */
+
+mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32_t segments_count,
+	uint64_t match_info, uint64_t match_mask, void *context, mx_request_t *request)
+{
+	static const char name[] = "mx_irecv";
+	struct request *receive;
+	struct memory memory;
+	uint64_t context_mask;
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	if ((match_info & ~match_mask) != 0)
+		return endpoint_fail(endpoint, MX_BAD_MATCH_MASK, name,
+			"match_info has a bit that match_mask has not; clear it");
+	context_mask = ((UINT64_C(1) << endpoint->context_bits) - 1) << endpoint->context_shift;
+	if (endpoint->context_bits != 0 && (match_mask & context_mask) != context_mask)
+		return endpoint_fail(endpoint, MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK, name,
+			"match_mask leaves out a bit of the context id; set all of them");
+	receive = request_make(
+		endpoint, REQUEST_RECEIVE, segments_list, segments_count, &memory, &code);
+	if (!receive)
+		return endpoint_fail(endpoint, code, name, memory_text(code));
+	receive->match_info = match_info;
+	receive->context = context;
+	request_hand_over(receive, request);
+	if (memory.vector)
+		messages_receive_pieces(endpoint->messages, &receive->transfer, match_info,
+			~match_mask, memory.vector);
+	else
+		messages_receive(endpoint->messages, &receive->transfer, match_info, ~match_mask,
+			memory.buffer, memory.length);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+static const char no_request[] = "this is no request of the endpoint that is pending";
+
+mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)
+{
+	static const char name[] = "mx_cancel";
+	struct request *cancelled;
+	mx_return_t code;
+
+	*result = 0;
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	cancelled = request_of(endpoint, request);
+	if (!cancelled)
+		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
+	if (cancelled->kind == REQUEST_SEND)
+		return endpoint_fail(endpoint, MX_CANCEL_NOT_SUPPORTED, name,
+			"a send cannot be cancelled; wait for it");
+	endpoint_progress(endpoint);
+	if (cancelled->done) {
+		*result = 0;
+	} else if (cancelled->kind == REQUEST_CONNECT) {
+		link_remove(&cancelled->completed);
+		*result = 1;
+	} else {
+		*result = messages_cancel(endpoint->messages, &cancelled->transfer);
+	}
+	if (*result) {
+		request_give(cancelled);
+		*request = NULL;
+	}
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_forget(mx_endpoint_t endpoint, mx_request_t *request)
+{
+	struct request *forgotten;
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, "mx_forget", &code))
+		return code;
+	forgotten = request_of(endpoint, request);
+	if (!forgotten)
+		return endpoint_fail(endpoint, MX_BAD_REQUEST, "mx_forget", no_request);
+	request_forget(forgotten);
+	*request = NULL;
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+/* A synchronous send of few bytes has been copied to a slot when it has left the waiting line. */
+static bool send_is_buffered(const struct request *request)
+{
+	return request->done || (request->transfer.length <= COPY_SEND_MAX &&
+					!link_listed(&request->transfer.link));
+}
+
+mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)
+{
+	static const char name[] = "mx_ibuffered";
+	const struct request *send;
+	mx_return_t code;
+
+	*result = 0;
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	send = request_of(endpoint, request);
+	if (!send || send->kind != REQUEST_SEND)
+		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
+	endpoint_progress(endpoint);
+	*result = send_is_buffered(send);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+static bool buffered_look(void *context)
+{
+	return send_is_buffered(context);
+}
+
+mx_return_t mx_buffered(
+	mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout, uint32_t *result)
+{
+	static const char name[] = "mx_buffered";
+	struct request *send;
+	mx_return_t code;
+
+	*result = 0;
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	send = request_of(endpoint, request);
+	if (!send || send->kind != REQUEST_SEND)
+		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
+	*result = endpoint_block(endpoint, buffered_look, send, timeout, 0);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_context(mx_request_t *request, void **context)
+{
+	if (!request || !*request || (*request)->request.kind == REQUEST_FREE)
+		return error_raise(NULL, MX_BAD_REQUEST, "mx_context", "%s", no_request);
+	*context = (*request)->request.context;
+	return MX_SUCCESS;
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* session.c - peers: connects, greetings, addresses and their contexts (state.h, X3).
+ *
+ *     asks                                          is asked
+ *
+ *     admits the peer: its rank here
+ *     ASK filter, own session, rank, token   ──▶    compares filters, admits the asker
+ *     joins; the connects of this token end  ◀──    ANSWER code, session, rank, token
+ *
+ * S1. A rank goes out only after the peer that has it was admitted, so the first message of a peer
+ *     finds its session here.
+ * S2. A new number of a peer's session ends the old session before the new one begins: what was
+ *     sent to the old one fails with BAD_SESSION, and nothing of it is delivered any more.
+ * S3. Two endpoints that ask each other at once take each other's ASK for the session that they
+ *     have begun, and answer; so both connects end.
+ */
+#include <mx/state.h>
+
+#include <stdlib.h>
+
+#include <base/clock.h>
+
+#define AGAIN    (5 * MILLISECOND) /* before a peer that is not ready is asked again */
+#define READY    SECOND            /* at most, until it is */
+#define PATIENCE (60 * SECOND)
+#define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
+
+/* The first word of a greeting: kind, code of an answer, filter of an ASK. */
+#define GREETING_KIND_AT 56
+#define GREETING_CODE_AT 32
+enum { GREETING_ASK = 0x41, GREETING_ANSWER };
+
+/* A greeting under way. */
+struct ask {
+	struct greeting greeting;
+	uint64_t token; /* 0: an answer */
+};
+
+/* --- addresses */
+
+#define PLACE_AT      56
+#define GENERATION_AT 32
+#define GENERATIONS   0xffffff
+
+static uint64_t address_head(const struct mx_endpoint *endpoint, uint32_t session)
+{
+	uint64_t generation = atomic_load(&endpoint->generation) & GENERATIONS;
+
+	return (uint64_t)endpoint_place(endpoint) << PLACE_AT | generation << GENERATION_AT |
+	       session;
+}
+
+static uint64_t address_tail(const struct contact *contact)
+{
+	return nic_id_of(contact->nid) << 16 | contact->id;
+}
+
+mx_endpoint_addr_t session_address(const struct mx_endpoint *endpoint, uint32_t session)
+{
+	return (mx_endpoint_addr_t){{address_head(endpoint, session),
+		address_tail(&endpoint->contacts[endpoint->sessions[session].contact])}};
+}
+
+uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address)
+{
+	uint32_t session = (uint32_t)address.stuff[0];
+
+	/* Acquire: pairs with the release of who made the session. */
+	if (session >=
+			atomic_load_explicit(&endpoint->session_count, memory_order_acquire) ||
+		address.stuff[0] != address_head(endpoint, session) ||
+		address.stuff[1] !=
+			address_tail(&endpoint->contacts[endpoint->sessions[session].contact]))
+		return SESSION_NONE;
+	return session;
+}
+
+/* The session that an address names, at any endpoint. Without a lock. */
+static struct session *session_anywhere(
+	mx_endpoint_addr_t address, const struct mx_endpoint **endpoint)
+{
+	uint32_t session;
+
+	*endpoint = endpoint_at((unsigned)(address.stuff[0] >> PLACE_AT));
+	if (!*endpoint || (session = session_of(*endpoint, address)) == SESSION_NONE)
+		return NULL;
+	return &(*endpoint)->sessions[session];
+}
+
+mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *addr)
+{
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, "mx_get_endpoint_addr", &code))
+		return code;
+	*addr = session_address(endpoint, 0);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_decompose_endpoint_addr(
+	mx_endpoint_addr_t addr, uint64_t *nic_id, uint32_t *endpoint_id)
+{
+	return mx_decompose_endpoint_addr2(addr, nic_id, endpoint_id, NULL);
+}
+
+mx_return_t mx_decompose_endpoint_addr2(
+	mx_endpoint_addr_t addr, uint64_t *nic_id, uint32_t *endpoint_id, uint32_t *session_id)
+{
+	const struct mx_endpoint *endpoint;
+	const struct session *session = session_anywhere(addr, &endpoint);
+
+	if (nic_id)
+		*nic_id = session ? addr.stuff[1] >> 16 : 0;
+	if (endpoint_id)
+		*endpoint_id = session ? addr.stuff[1] & 0xffff : 0;
+	if (session_id)
+		*session_id = session ? atomic_load(&session->number) : 0;
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_set_endpoint_addr_context(mx_endpoint_addr_t addr, void *context)
+{
+	const struct mx_endpoint *endpoint;
+	const struct session *session = session_anywhere(addr, &endpoint);
+
+	if (session)
+		atomic_store(&endpoint->contacts[session->contact].context, context);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, void **context)
+{
+	const struct mx_endpoint *endpoint;
+	const struct session *session = session_anywhere(addr, &endpoint);
+
+	*context = session ? atomic_load(&endpoint->contacts[session->contact].context) : NULL;
+	return MX_SUCCESS;
+}
+
+/* --- contacts and sessions */
+
+/* The contact of a process; NULL: it is none, and there is no place. */
+static struct contact *contact_find(struct mx_endpoint *endpoint, uint32_t nid, uint32_t id)
+{
+	uint32_t count = endpoint->contact_count;
+	struct contact *contact;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (endpoint->contacts[i].nid == nid && endpoint->contacts[i].id == id)
+			return &endpoint->contacts[i];
+	if (count == SESSIONS_MAX)
+		return NULL;
+	contact = &endpoint->contacts[count];
+	contact->nid = nid;
+	contact->id = id;
+	contact->session = SESSION_NONE;
+	atomic_store(&contact->context, NULL);
+	endpoint->contact_count = count + 1;
+	return contact;
+}
+
+static struct session *session_last(
+	const struct mx_endpoint *endpoint, const struct contact *contact)
+{
+	return contact->session == SESSION_NONE ? NULL : &endpoint->sessions[contact->session];
+}
+
+/* A session of which only the peer is known yet. S1 */
+static bool session_begin(struct mx_endpoint *endpoint, struct contact *contact)
+{
+	const struct process process = {.nid = contact->nid, .pid = MX_PROCESS + contact->id};
+	struct session *session;
+	uint32_t peer;
+
+	if (!messages_admit(endpoint->messages, process, &peer))
+		return false;
+	session = &endpoint->sessions[peer];
+	atomic_store(&session->number, 0);
+	session->contact = (uint32_t)(contact - endpoint->contacts);
+	session->state = SESSION_ASKING;
+	session->code = MX_STATUS_SUCCESS;
+	contact->session = peer;
+	atomic_store_explicit(&endpoint->session_count, peer + 1, memory_order_release);
+	return true;
+}
+
+static void session_join(
+	struct mx_endpoint *endpoint, uint32_t session, uint32_t number, uint32_t rank)
+{
+	atomic_store(&endpoint->sessions[session].number, number);
+	endpoint->sessions[session].state = SESSION_OPEN;
+	messages_join(endpoint->messages, session, rank);
+}
+
+void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code)
+{
+	endpoint->sessions[session].state = SESSION_LOST;
+	endpoint->sessions[session].code = code;
+	messages_dismiss(endpoint->messages, session);
+}
+
+void session_failed(void *owner, uint32_t session, const char *why)
+{
+	struct mx_endpoint *endpoint = owner;
+	struct session *lost = &endpoint->sessions[session];
+
+	(void)why;
+	if (lost->state == SESSION_LOST)
+		return;
+	lost->state = SESSION_LOST;
+	lost->code = messages_is_stranger(endpoint->messages, session)
+			     ? MX_STATUS_BAD_SESSION
+			     : MX_STATUS_ENDPOINT_UNREACHABLE;
+}
+
+/* --- asking */
+
+static void greeting_send(struct mx_endpoint *endpoint, struct process to, uint64_t first,
+	uint32_t rank, uint64_t token, bool asks)
+{
+	struct ask *ask = malloc(sizeof(*ask));
+
+	if (!ask)
+		return; /* as if it had been lost: it is asked again */
+	ask->token = asks ? token : 0;
+	ask->greeting = (struct greeting){.to = to,
+		.words = {first, (uint64_t)endpoint->number << 32 | rank, token}};
+	if (!messages_greet(endpoint->messages, &ask->greeting))
+		free(ask);
+}
+
+/* Asks a request's peer. False: there is no place for it. */
+static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
+{
+	struct contact *contact = &endpoint->contacts[request->session];
+	const struct session *last = session_last(endpoint, contact);
+	const struct process to = {.nid = contact->nid, .pid = MX_PROCESS + contact->id};
+
+	if ((!last || last->state == SESSION_LOST) && !session_begin(endpoint, contact))
+		return false;
+	request->due = 0;
+	greeting_send(endpoint, to, (uint64_t)GREETING_ASK << GREETING_KIND_AT | request->filter,
+		contact->session, request->token, true);
+	return true;
+}
+
+static void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code)
+{
+	link_remove(&request->completed);
+	if (code == MX_STATUS_SUCCESS)
+		request->session = endpoint->contacts[request->session].session;
+	else
+		request->session = SESSION_NONE;
+	request_complete(request, code);
+}
+
+static struct request *connect_of(struct mx_endpoint *endpoint, uint64_t token)
+{
+	list_each (struct request, request, &endpoint->connects, completed)
+		if (request->token == token)
+			return request;
+	return NULL;
+}
+
+void session_answered(void *owner, struct greeting *greeting, enum greeting_result result)
+{
+	struct mx_endpoint *endpoint = owner;
+	struct ask *ask = (struct ask *)(void *)greeting;
+	struct request *request = ask->token ? connect_of(endpoint, ask->token) : NULL;
+
+	if (request && result == GREETING_REFUSED)
+		request->due = endpoint_now() + AGAIN;
+	else if (request && result == GREETING_LOST)
+		connect_end(endpoint, request,
+			greeting->to.nid == endpoint->self.nid ? MX_STATUS_ENDPOINT_CLOSED
+							       : MX_STATUS_ENDPOINT_UNREACHABLE);
+	free(ask);
+}
+
+void session_greeted(void *owner, struct process from, const struct greeting *greeting)
+{
+	struct mx_endpoint *endpoint = owner;
+	struct visitation *visitation = malloc(sizeof(*visitation));
+
+	if (!visitation)
+		return;
+	*visitation = (struct visitation){.from = from, .greeting = *greeting};
+	*endpoint->visitations_end = visitation;
+	endpoint->visitations_end = &visitation->next;
+}
+
+/* S2, S3. The session of a peer that has asked; false: there is no place. */
+static bool session_meet(
+	struct mx_endpoint *endpoint, struct contact *contact, uint32_t number, uint32_t rank)
+{
+	const struct session *last = session_last(endpoint, contact);
+
+	if (last && last->state == SESSION_OPEN && last->number != number)
+		session_lose(endpoint, contact->session, MX_STATUS_BAD_SESSION);
+	if ((!last || last->state == SESSION_LOST) && !session_begin(endpoint, contact))
+		return false;
+	session_join(endpoint, contact->session, number, rank);
+	return true;
+}
+
+static void ask_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
+{
+	const uint64_t *words = visitation->greeting.words;
+	uint32_t id = visitation->from.pid - MX_PROCESS;
+	mx_status_code_t code = MX_STATUS_SUCCESS;
+	struct contact *contact = NULL;
+
+	if ((uint32_t)words[0] != endpoint->filter)
+		code = MX_STATUS_BAD_KEY;
+	else if (!(contact = contact_find(endpoint, visitation->from.nid, id)) ||
+		 !session_meet(endpoint, contact, (uint32_t)(words[1] >> 32), (uint32_t)words[1]))
+		code = MX_STATUS_NO_RESOURCES;
+	greeting_send(endpoint, visitation->from,
+		(uint64_t)GREETING_ANSWER << GREETING_KIND_AT | (uint64_t)code << GREETING_CODE_AT,
+		code == MX_STATUS_SUCCESS ? contact->session : 0, words[2], false);
+}
+
+static void answer_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
+{
+	const uint64_t *words = visitation->greeting.words;
+	struct request *request = connect_of(endpoint, words[2]);
+	mx_status_code_t code = words[0] >> GREETING_CODE_AT & 0xff;
+	uint32_t number = (uint32_t)(words[1] >> 32), rank = (uint32_t)words[1];
+	struct contact *contact;
+	const struct session *last;
+
+	if (!request)
+		return;
+	contact = &endpoint->contacts[request->session];
+	last = session_last(endpoint, contact);
+	if (contact->nid != visitation->from.nid ||
+		MX_PROCESS + contact->id != visitation->from.pid)
+		return;
+	if (code != MX_STATUS_SUCCESS) {
+		connect_end(endpoint, request,
+			code == MX_STATUS_BAD_KEY ? MX_STATUS_BAD_KEY : MX_STATUS_NO_RESOURCES);
+		return;
+	}
+	/* A peer that was opened again since: it must hear a rank that the old one never had. */
+	if (last->state == SESSION_OPEN && last->number != number)
+		session_lose(endpoint, contact->session, MX_STATUS_BAD_SESSION);
+	if (last->state == SESSION_LOST) {
+		if (!connect_ask(endpoint, request))
+			connect_end(endpoint, request, MX_STATUS_NO_RESOURCES);
+		return;
+	}
+	session_join(endpoint, contact->session, number, rank);
+	connect_end(endpoint, request, MX_STATUS_SUCCESS);
+}
+
+static void visitation_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
+{
+	if (visitation->from.pid - MX_PROCESS >= ENDPOINT_IDS)
+		return; /* no endpoint of MX */
+	switch (visitation->greeting.words[0] >> GREETING_KIND_AT) {
+	case GREETING_ASK:
+		ask_take(endpoint, visitation);
+		break;
+	case GREETING_ANSWER:
+		answer_take(endpoint, visitation);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Connects that are asked again, or have waited long enough. */
+static void connects_progress(struct mx_endpoint *endpoint)
+{
+	const uint64_t now = endpoint_now();
+
+	list_each (struct request, request, &endpoint->connects, completed) {
+		if (now >= request->end || (request->due != 0 && now >= request->end - PATIENCE + READY))
+			connect_end(endpoint, request,
+				request->due != 0 ? MX_STATUS_ENDPOINT_CLOSED
+						  : MX_STATUS_ENDPOINT_UNREACHABLE);
+		else if (request->due != 0 && now >= request->due &&
+			 !connect_ask(endpoint, request))
+			connect_end(endpoint, request, MX_STATUS_NO_RESOURCES);
+	}
+}
+
+/* A peer that has kept a message, and is gone, says nothing of its own. */
+static void peers_ask(struct mx_endpoint *endpoint)
+{
+	const uint64_t now = endpoint_now();
+
+	if (messages_pending(endpoint->messages) == 0 || now - endpoint->asked < ALIVE)
+		return;
+	endpoint->asked = now;
+	for (uint32_t i = 1; i < endpoint->session_count; i++)
+		if (endpoint->sessions[i].state == SESSION_OPEN &&
+			messages_is_owed(endpoint->messages, i))
+			messages_ask(endpoint->messages, i);
+}
+
+void sessions_progress(struct mx_endpoint *endpoint)
+{
+	while (endpoint->visitations) {
+		struct visitation *visitation = endpoint->visitations;
+
+		endpoint->visitations = visitation->next;
+		if (!endpoint->visitations)
+			endpoint->visitations_end = &endpoint->visitations;
+		visitation_take(endpoint, visitation);
+		free(visitation);
+	}
+	if (!list_empty(&endpoint->connects))
+		connects_progress(endpoint);
+	peers_ask(endpoint);
+}
+
+/* --- connects */
+
+/* Begins a connect under the lock. *code: what the call returns if NULL is returned. */
+static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid, uint32_t id,
+	uint32_t filter, uint64_t match_info, void *context)
+{
+	struct request *request = request_take(endpoint, REQUEST_CONNECT, match_info, context);
+	struct contact *contact;
+
+	if (!request)
+		return NULL;
+	request->token = ++endpoint->tokens;
+	request->filter = filter;
+	request->end = endpoint_now() + PATIENCE;
+	request->session = SESSION_NONE;
+	if (id >= ENDPOINT_IDS) {
+		request_complete(request, MX_STATUS_BAD_ENDPOINT);
+		return request;
+	}
+	contact = contact_find(endpoint, nid, id);
+	if (!contact)
+		goto no_place;
+	request->session = (uint32_t)(contact - endpoint->contacts);
+	if (!connect_ask(endpoint, request))
+		goto no_place;
+	list_append(&endpoint->connects, &request->completed);
+	return request;
+no_place:
+	request_give(request);
+	return NULL;
+}
+
+static const char no_nic[] = "no NIC has that id; use one of mx_hostname_to_nic_id()";
+static const char no_memory[] = "there is not enough memory, or there are 1,024 peers";
+
+mx_return_t mx_iconnect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoint_id,
+	uint32_t filter, uint64_t match_info, void *context, mx_request_t *request)
+{
+	static const char name[] = "mx_iconnect";
+	struct request *connect;
+	mx_return_t code;
+	uint32_t nid;
+
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	if (!nic_id_nid(nic_id, &nid))
+		return endpoint_fail(endpoint, MX_NIC_NOT_FOUND, name, no_nic);
+	connect = connect_begin(endpoint, nid, endpoint_id, filter, match_info, context);
+	if (!connect)
+		return endpoint_fail(endpoint, MX_NO_RESOURCES, name, no_memory);
+	if (request)
+		*request = (mx_request_t)connect;
+	else
+		request_forget(connect);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+static bool connect_done(void *context)
+{
+	const struct request *request = context;
+
+	return request->done;
+}
+
+static mx_return_t connect_code(mx_status_code_t code, const char **text)
+{
+	switch (code) {
+	case MX_STATUS_BAD_KEY:
+		*text = "the peer was opened with another filter; give that";
+		return MX_BAD_CONNECTION_KEY;
+	case MX_STATUS_BAD_ENDPOINT:
+		*text = "no endpoint has such an id; give one below MX_MAX_NATIVE_ENDPOINTS";
+		return MX_BAD_ENDPOINT_ID;
+	case MX_STATUS_ENDPOINT_CLOSED:
+		*text = "the peer has no such endpoint open; open it first";
+		return MX_CONNECTION_FAILED;
+	case MX_STATUS_NO_RESOURCES:
+		*text = no_memory;
+		return MX_NO_RESOURCES;
+	default:
+		*text = "nobody has answered in time; check that the peer runs";
+		return MX_TIMEOUT;
+	}
+}
+
+mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoint_id,
+	uint32_t filter, uint32_t timeout, mx_endpoint_addr_t *addr)
+{
+	static const char name[] = "mx_connect";
+	mx_status_code_t status = MX_STATUS_TIMEOUT;
+	struct request *request;
+	const char *text;
+	mx_return_t code;
+	uint32_t nid;
+
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	if (!nic_id_nid(nic_id, &nid))
+		return endpoint_fail(endpoint, MX_NIC_NOT_FOUND, name, no_nic);
+	request = connect_begin(endpoint, nid, endpoint_id, filter, 0, NULL);
+	if (!request)
+		return endpoint_fail(endpoint, MX_NO_RESOURCES, name, no_memory);
+	request->owned = true;
+	if (request->done || endpoint_block(endpoint, connect_done, request, timeout, AGAIN))
+		status = request->code;
+	else
+		link_remove(&request->completed);
+	if (status == MX_STATUS_SUCCESS)
+		*addr = session_address(endpoint, request->session);
+	request_give(request);
+	if (status != MX_STATUS_SUCCESS) {
+		code = connect_code(status, &text);
+		return endpoint_fail(endpoint, code, name, text);
+	}
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
+{
+	struct contact *contact;
+	mx_return_t code;
+	uint32_t session;
+
+	if (!endpoint_enter(endpoint, "mx_disconnect", &code))
+		return code;
+	session = session_of(endpoint, addr);
+	if (session != SESSION_NONE && session != 0) {
+		contact = &endpoint->contacts[endpoint->sessions[session].contact];
+		atomic_store(&contact->context, NULL);
+		list_each (struct request, request, &endpoint->connects, completed)
+			if (&endpoint->contacts[request->session] == contact)
+				connect_end(endpoint, request, MX_STATUS_ENDPOINT_UNREACHABLE);
+		if (contact->session != SESSION_NONE)
+			session_lose(endpoint, contact->session, MX_STATUS_ENDPOINT_UNREACHABLE);
+	}
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+/* --- opening and closing */
+
+bool sessions_open(struct mx_endpoint *endpoint)
+{
+	struct contact *self;
+
+	endpoint->contact_count = endpoint->session_count = 0;
+	self = contact_find(endpoint, endpoint->self.nid, endpoint->id);
+	if (!session_begin(endpoint, self))
+		return false;
+	session_join(endpoint, self->session, endpoint->number, 0);
+	return true;
+}
+
+void sessions_close(struct mx_endpoint *endpoint)
+{
+	atomic_store(&endpoint->session_count, 0);
+	while (endpoint->visitations) {
+		struct visitation *visitation = endpoint->visitations;
+
+		endpoint->visitations = visitation->next;
+		free(visitation);
+	}
+}

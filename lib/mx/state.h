@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* state.h - endpoints, sessions and requests: what the files of the core share.
+ *
+ *     endpoint.c     opens, closes, enters and leaves; progress; threads that block
+ *     session.c      peers: connects, greetings, addresses and their contexts
+ *     request.c      sends, receives, cancel, forget
+ *     completion.c   test, wait, peek, probe
+ *
+ * An endpoint is an interface with a process id of its own, MX_PROCESS + id, on its board's device,
+ * and a space with two-sided messages (messages/messages.h). Who is there under an endpoint id, and
+ * that each id is open once on a card, is therefore the port's and the transport's business.
+ *
+ * X1. Everything of an endpoint but its atomics belongs to the thread that has its lock. A thread
+ *     that blocks does not have it. The lock is held in no call of the program's.
+ * X2. Endpoints are places of a table that is never freed, with a generation: any pointer and any
+ *     bits of an address can be checked.
+ * X3. A session is one opening of a peer, and has the number (rank) of its own that lib/messages
+ *     gives it (M8): an address names it, and is of that session for good. A contact is a peer by
+ *     NIC and endpoint id: it survives sessions, and has the address context.
+ * X4. A request that has ended is in the list of all that have, and in that of its context id, in
+ *     the order of their ends, until it is given back. One that was forgotten is in none.
+ * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
+ *     ends a request, or wakes, changes it before it wakes the others.
+ */
+#ifndef MX_STATE_H
+#define MX_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <messages/messages.h>
+#include <mx/library.h>
+
+#define MX_PROCESS    UINT32_C(0x4d580000)
+#define ENDPOINTS_MAX 31 /* of a process: each needs two interfaces (base/handle.h) */
+#define SESSIONS_MAX  1024
+#define KEPT_HEADERS  (UINT32_C(1) << 18)
+#define KEPT_BYTES    (UINT64_C(16) << 20)
+#define SESSION_NONE  UINT32_MAX
+
+/* A peer. */
+struct contact {
+	uint32_t nid, id;
+	uint32_t session; /* the last one; SESSION_NONE */
+	_Atomic(void *) context;
+};
+
+enum session_state {
+	SESSION_ASKING, /* its number is not known yet */
+	SESSION_OPEN,
+	SESSION_LOST /* `code` says how */
+};
+
+struct session {
+	_Atomic uint32_t number;
+	uint32_t contact;
+	uint8_t state;         /* enum session_state */
+	mx_status_code_t code; /* of sends to it from now on */
+};
+
+enum request_kind { REQUEST_FREE, REQUEST_SEND, REQUEST_RECEIVE, REQUEST_CONNECT };
+
+struct request {
+	struct transfer transfer; /* first: messages' done() gets it */
+	struct mx_endpoint *endpoint;
+	uint8_t kind; /* enum request_kind */
+	bool done;
+	bool forgotten;
+	bool owned; /* by a call that waits for it: it comes into no list */
+	mx_status_code_t code;
+	uint32_t session; /* REQUEST_CONNECT that is pending: number of the contact */
+	mx_endpoint_addr_t destination;
+	uint64_t match_info;
+	void *context;
+	uint64_t token; /* REQUEST_CONNECT: names it to the peer */
+	uint64_t due;   /* when it is asked again, ns; 0: an answer will come */
+	uint64_t end;   /* when it fails, ns */
+	uint32_t filter;
+	struct map_vector *vector;
+	struct link completed; /* of all; REQUEST_CONNECT that is pending: of connects */
+	struct link in_context;
+	struct request *next; /* free */
+};
+
+union mx_request {
+	struct request request;
+};
+
+/* A greeting that is here, and is answered when nobody visits. */
+struct visitation {
+	struct visitation *next;
+	struct process from;
+	struct greeting greeting;
+};
+
+struct mx_endpoint {
+	_Atomic bool open;
+	_Atomic uint32_t inside; /* threads in calls */
+	_Atomic uint32_t generation;
+	_Atomic uint32_t changes; /* X5 */
+	pthread_mutex_t lock;
+	mx_error_handler_t handler;
+	uint32_t board, id, filter, number; /* number: of the session */
+	struct process self;
+	uint64_t interface;
+	struct messages *messages;
+	/* Kept from one opening to the next one, so that addresses can be looked up without the
+	 * lock. */
+	struct contact *contacts;
+	struct session *sessions;
+	_Atomic uint32_t contact_count, session_count;
+	struct request *free;
+	struct batch *batches;
+	struct link completed; /* X4 */
+	struct link *contexts; /* X4; NULL: one for all */
+	uint8_t context_bits, context_shift;
+	struct link connects; /* pending */
+	struct visitation *visitations, **visitations_end;
+	uint64_t tokens;
+	uint32_t blocked;  /* threads */
+	uint32_t wakeups;  /* ever */
+	bool news;         /* a request has ended that nobody was told of */
+	bool closing;
+	uint64_t asked; /* when peers were asked for a sign of life last, ns */
+};
+
+/* --- endpoint.c */
+
+/* A call begins: the endpoint is open and its lock is held. False: *code is the call's result. */
+bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
+/* A call ends. Wakes threads that block if there is news for them. */
+void endpoint_leave(struct mx_endpoint *endpoint);
+/* Leaves, and raises. */
+mx_return_t endpoint_fail(struct mx_endpoint *endpoint, mx_return_t code, const char *function,
+	const char *text);
+void endpoint_progress(struct mx_endpoint *endpoint);
+/* Blocks until found(context), called under the lock, returns true; milliseconds: or MX_INFINITE.
+ * nap: ns at most between two looks; 0: what found() looks at wakes. Returns false when the time is
+ * over, or if the endpoint was woken or closes. */
+bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), void *context,
+	uint32_t milliseconds, uint64_t nap);
+uint64_t endpoint_now(void);
+
+/* Places of the table, from 1; NULL: there is none of that number. */
+unsigned endpoint_place(const struct mx_endpoint *endpoint);
+const struct mx_endpoint *endpoint_at(unsigned place);
+
+/* --- session.c */
+
+bool sessions_open(struct mx_endpoint *endpoint);
+mx_endpoint_addr_t session_address(const struct mx_endpoint *endpoint, uint32_t session);
+/* The session that an address names; SESSION_NONE: it is none of this endpoint's. */
+uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address);
+void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code);
+/* Callbacks of messages. */
+void session_failed(void *owner, uint32_t session, const char *why);
+void session_greeted(void *owner, struct process from, const struct greeting *greeting);
+void session_answered(void *owner, struct greeting *greeting, enum greeting_result result);
+/* What was put off until nobody visits, and what is due. */
+void sessions_progress(struct mx_endpoint *endpoint);
+void sessions_close(struct mx_endpoint *endpoint);
+
+/* --- request.c */
+
+struct request *request_take(
+	struct mx_endpoint *endpoint, enum request_kind kind, uint64_t match_info, void *context);
+void request_give(struct request *request);
+void request_forget(struct request *request);
+/* What test_any() goes by. */
+uint64_t request_bits(const struct request *request);
+/* The list of those that have ended with the context id of these bits. */
+struct link *context_of(struct mx_endpoint *endpoint, uint64_t bits);
+/* Its end: X4. */
+void request_complete(struct request *request, mx_status_code_t code);
+void request_done(void *owner, struct transfer *message);
+void requests_close(struct mx_endpoint *endpoint);
+/* The request of a handle; NULL: it is none of this endpoint's. */
+struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle);
+
+#endif
