@@ -560,16 +560,30 @@ uint64_t messages_pending(const struct messages *messages)
 	return messages->pending;
 }
 
+struct await {
+	const struct messages *messages;
+	bool (*look)(void *context);
+	void *context;
+};
+
+static bool await_look(void *context)
+{
+	const struct await *await = context;
+
+	return queue_has_news(&await->messages->queue) || await->look(await->context);
+}
+
 void messages_await(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout)
 {
+	struct await await = {messages, look, context};
 	struct visit visit;
 
 	/* The lock is not held: messages.visit is somebody else's. */
 	if (front_visit(messages->options.front, &visit, messages->handle, HANDLE_INTERFACE, -1) !=
 		0)
 		return;
-	(void)events_await(&visit, &messages->queue, 1, look, context, timeout);
+	(void)events_await(&visit, &messages->queue, 1, await_look, &await, timeout);
 	visit_leave(&visit);
 }
 

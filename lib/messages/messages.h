@@ -138,8 +138,7 @@ struct messages_options {
 	void (*failed)(void *owner, uint32_t peer, const char *why);
 	/* With peers that come. A greeting is here; a greeting has been taken, or not. */
 	void (*greeted)(void *owner, struct process from, const struct greeting *greeting);
-	void (*answered)(
-		void *owner, struct greeting *greeting, enum greeting_result result);
+	void (*answered)(void *owner, struct greeting *greeting, enum greeting_result result);
 };
 
 #define MESSAGES_EAGER_MAX 65536

@@ -142,8 +142,7 @@ static mx_return_t any_test(struct mx_endpoint *endpoint, bool blocks, uint32_t 
 mx_return_t mx_test_any(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,
 	mx_status_t *status, uint32_t *result)
 {
-	return any_test(
-		endpoint, false, 0, match_info, match_mask, status, result, "mx_test_any");
+	return any_test(endpoint, false, 0, match_info, match_mask, status, result, "mx_test_any");
 }
 
 mx_return_t mx_wait_any(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,

@@ -244,8 +244,8 @@ static enum answer interface_make(struct mx_endpoint *endpoint)
 	enum answer answer;
 
 	library_lock();
-	answer = interface_open_beside(&mx_front, endpoint->board, MX_PROCESS + endpoint->id, &none,
-		&endpoint->interface);
+	answer = interface_open_beside(
+		&mx_front, endpoint->board, MX_PROCESS + endpoint->id, &none, &endpoint->interface);
 	if (answer == ANSWER_OK) {
 		const struct interface *interface =
 			&interfaces[handle_interface(endpoint->interface)];
@@ -329,8 +329,8 @@ static struct mx_endpoint *endpoint_find_free(void)
 	return NULL;
 }
 
-static mx_return_t open_on(struct mx_endpoint *endpoint, uint32_t board, uint32_t id,
-	const struct wish *wish)
+static mx_return_t open_on(
+	struct mx_endpoint *endpoint, uint32_t board, uint32_t id, const struct wish *wish)
 {
 	uint32_t first = id == MX_ANY_ENDPOINT ? 0 : id;
 	uint32_t end = id == MX_ANY_ENDPOINT ? ENDPOINT_IDS : id + 1;
@@ -349,8 +349,8 @@ static mx_return_t open_on(struct mx_endpoint *endpoint, uint32_t board, uint32_
 	return MX_BUSY;
 }
 
-static mx_return_t open_anywhere(uint32_t board, uint32_t id, const struct wish *wish,
-	mx_endpoint_t *opened)
+static mx_return_t open_anywhere(
+	uint32_t board, uint32_t id, const struct wish *wish, mx_endpoint_t *opened)
 {
 	struct mx_endpoint *endpoint = endpoint_find_free();
 	uint32_t first = board == MX_ANY_NIC ? 0 : board;
@@ -376,7 +376,8 @@ static const char *open_text(mx_return_t code)
 	case MX_BAD_PARAM_NAME:
 		return "a parameter has an unknown key; use those of enum mx_param_key";
 	case MX_BAD_PARAM_VAL:
-		return "a context id has at most 16 bits, within the 64 of a match value; give fewer";
+		return "a context id has at most 16 bits, within the 64 of a match value; give "
+		       "fewer";
 	default:
 		return "the board cannot be used; the line above says why";
 	}

@@ -104,8 +104,8 @@ void request_done(void *owner, struct transfer *message)
 {
 	struct mx_endpoint *endpoint = owner;
 	struct request *request = (struct request *)(void *)message;
-	mx_status_code_t code = message->result == TRANSFER_CUT ? MX_STATUS_TRUNCATED
-								: MX_STATUS_SUCCESS;
+	mx_status_code_t code =
+		message->result == TRANSFER_CUT ? MX_STATUS_TRUNCATED : MX_STATUS_SUCCESS;
 
 	if (message->result == TRANSFER_FAILED) {
 		code = endpoint->sessions[message->peer].code;
@@ -148,8 +148,7 @@ struct memory {
 	struct map_vector *vector; /* NULL: one piece, or nothing */
 };
 
-static mx_return_t memory_read(
-	const mx_segment_t *segments, uint32_t count, struct memory *memory)
+static mx_return_t memory_read(const mx_segment_t *segments, uint32_t count, struct memory *memory)
 {
 	uint32_t pieces = 0;
 
@@ -176,8 +175,7 @@ static mx_return_t memory_read(
 		return MX_NO_RESOURCES;
 	memory->vector->count = 0;
 	for (uint32_t i = 0; i < count; i++)
-		map_vector_add(
-			memory->vector, segments[i].segment_ptr, segments[i].segment_length);
+		map_vector_add(memory->vector, segments[i].segment_ptr, segments[i].segment_length);
 	return MX_SUCCESS;
 }
 
@@ -304,6 +302,8 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	else
 		messages_receive(endpoint->messages, &receive->transfer, match_info, ~match_mask,
 			memory.buffer, memory.length);
+	/* A kept message that it has got is fetched from now on. */
+	endpoint_progress(endpoint);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -361,8 +361,8 @@ mx_return_t mx_forget(mx_endpoint_t endpoint, mx_request_t *request)
 /* A synchronous send of few bytes has been copied to a slot when it has left the waiting line. */
 static bool send_is_buffered(const struct request *request)
 {
-	return request->done || (request->transfer.length <= COPY_SEND_MAX &&
-					!link_listed(&request->transfer.link));
+	return request->done ||
+	       (request->transfer.length <= COPY_SEND_MAX && !link_listed(&request->transfer.link));
 }
 
 mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)

@@ -66,8 +66,7 @@ uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t addre
 	uint32_t session = (uint32_t)address.stuff[0];
 
 	/* Acquire: pairs with the release of who made the session. */
-	if (session >=
-			atomic_load_explicit(&endpoint->session_count, memory_order_acquire) ||
+	if (session >= atomic_load_explicit(&endpoint->session_count, memory_order_acquire) ||
 		address.stuff[0] != address_head(endpoint, session) ||
 		address.stuff[1] !=
 			address_tail(&endpoint->contacts[endpoint->sessions[session].contact]))
@@ -224,8 +223,8 @@ static void greeting_send(struct mx_endpoint *endpoint, struct process to, uint6
 	if (!ask)
 		return; /* as if it had been lost: it is asked again */
 	ask->token = asks ? token : 0;
-	ask->greeting = (struct greeting){.to = to,
-		.words = {first, (uint64_t)endpoint->number << 32 | rank, token}};
+	ask->greeting = (struct greeting){
+		.to = to, .words = {first, (uint64_t)endpoint->number << 32 | rank, token}};
 	if (!messages_greet(endpoint->messages, &ask->greeting))
 		free(ask);
 }
@@ -245,7 +244,8 @@ static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 	return true;
 }
 
-static void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code)
+static void connect_end(
+	struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code)
 {
 	link_remove(&request->completed);
 	if (code == MX_STATUS_SUCCESS)
@@ -376,7 +376,8 @@ static void connects_progress(struct mx_endpoint *endpoint)
 	const uint64_t now = endpoint_now();
 
 	list_each (struct request, request, &endpoint->connects, completed) {
-		if (now >= request->end || (request->due != 0 && now >= request->end - PATIENCE + READY))
+		if (now >= request->end ||
+			(request->due != 0 && now >= request->end - PATIENCE + READY))
 			connect_end(endpoint, request,
 				request->due != 0 ? MX_STATUS_ENDPOINT_CLOSED
 						  : MX_STATUS_ENDPOINT_UNREACHABLE);

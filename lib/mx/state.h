@@ -117,9 +117,9 @@ struct mx_endpoint {
 	struct link connects; /* pending */
 	struct visitation *visitations, **visitations_end;
 	uint64_t tokens;
-	uint32_t blocked;  /* threads */
-	uint32_t wakeups;  /* ever */
-	bool news;         /* a request has ended that nobody was told of */
+	uint32_t blocked; /* threads */
+	uint32_t wakeups; /* ever */
+	bool news;        /* a request has ended that nobody was told of */
 	bool closing;
 	uint64_t asked; /* when peers were asked for a sign of life last, ns */
 };
@@ -131,8 +131,8 @@ bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_retur
 /* A call ends. Wakes threads that block if there is news for them. */
 void endpoint_leave(struct mx_endpoint *endpoint);
 /* Leaves, and raises. */
-mx_return_t endpoint_fail(struct mx_endpoint *endpoint, mx_return_t code, const char *function,
-	const char *text);
+mx_return_t endpoint_fail(
+	struct mx_endpoint *endpoint, mx_return_t code, const char *function, const char *text);
 void endpoint_progress(struct mx_endpoint *endpoint);
 /* Blocks until found(context), called under the lock, returns true; milliseconds: or MX_INFINITE.
  * nap: ns at most between two looks; 0: what found() looks at wakes. Returns false when the time is
