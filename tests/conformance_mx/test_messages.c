@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_messages.c - connects, sends, receives and their ends, between endpoints of one process. */
+/* test_messages.c - connects, sends, receives and their ends, between endpoints of one process.
+ *
+ * Covers: lib/mx/endpoint.c, lib/mx/session.c, lib/mx/request.c, lib/mx/completion.c. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -720,5 +722,6 @@ int main(void)
 		with_both(test_flood),
 	};
 
+	setenv("PTL_PEER_TIMEOUT", "2s", 1); /* of test_connect() */
 	return cmocka_run_group_tests(tests, group_open, group_close);
 }
