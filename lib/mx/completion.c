@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* completion.c - test, wait, peek, probe. Each is a look under the endpoint's lock; those that block
- * repeat it (endpoint_block()). */
+/* completion.c - test, wait, peek, probe. Each is a look under the endpoint's lock; those that
+ * block repeat it (endpoint_block()). */
 #include <mx/state.h>
 
 #include <base/clock.h>

@@ -298,7 +298,7 @@ static void test_segments(void **state)
 
 			fill(sent, whole, i);
 			memset(got, 0, whole);
-			/* The first one is empty; backwards, so that no piece is next to the last one. */
+			/* The first one is empty. Backwards: no piece is next to the last one. */
 			out[0] = in[0] = (mx_segment_t){NULL, 0};
 			for (unsigned n = 0; n < 255; n++) {
 				out[n + 1] =
