@@ -259,7 +259,8 @@ void sends_resume(struct messages *messages)
 	}
 }
 
-/* What an ACK says of a message. Returns true if the target will fetch it. */
+/* What an ACK says of a message. Returns true if the target will fetch it. If the peer is lost
+ * (M9), this message is not among those that have their ACK: its caller ends it. */
 static bool acknowledged(struct messages *messages, uint32_t peer, uint64_t length,
 	bool synchronous, const struct news *news)
 {
@@ -279,17 +280,17 @@ static bool acknowledged(struct messages *messages, uint32_t peer, uint64_t leng
 
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news)
 {
-	slot->acknowledged = true;
 	slot->kept = acknowledged(
 		messages, slot->chunk->peer, slot->length, slot->message != NULL, news);
+	slot->acknowledged = true;
 	slot_settle(messages, slot, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
 }
 
 void send_acknowledged(struct messages *messages, struct transfer *message, const struct news *news)
 {
-	message->acknowledged = true;
 	message->kept =
 		acknowledged(messages, message->peer, message->length, message->synchronous, news);
+	message->acknowledged = true;
 	/* Who does not fetch has no business with the buffer any more; one who does it all the same
 	 * is waited for. */
 	if (!message->kept && !message->fetched &&
