@@ -34,13 +34,20 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 	return message->posted;
 }
 
+void receive_start(struct messages *messages, struct transfer *message)
+{
+	if (shown_meet(messages, message))
+		return;
+	if (!list_empty(&messages->waiting) || !receive_post(messages, message))
+		list_append(&messages->waiting, &message->link);
+}
+
 static void receive_begin(struct messages *messages, struct transfer *message)
 {
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return;
-	if (!list_empty(&messages->waiting) || !receive_post(messages, message))
-		list_append(&messages->waiting, &message->link);
+	receive_start(messages, message);
 	events_run(messages);
 	visit_leave(&messages->visit);
 }
@@ -69,6 +76,9 @@ void messages_receive_pieces(struct messages *messages, struct transfer *message
 
 void receives_resume(struct messages *messages)
 {
+	/* One of them may match (U1). */
+	if (messages->show == SHOW_ASKED || messages->show == SHOW_FETCHED)
+		return;
 	list_each (struct transfer, message, &messages->waiting, link) {
 		if (!receive_post(messages, message))
 			return;
@@ -141,7 +151,7 @@ static void fetch_later(struct messages *messages, struct transfer *message)
 }
 
 /* Fetches what a receive wants of the data that is still at its sender. */
-static void fetch_post(struct messages *messages, struct transfer *message, uint64_t length)
+void fetch_post(struct messages *messages, struct transfer *message, uint64_t length)
 {
 	const struct move move = {
 		.portal = PORTAL_SIDE,
@@ -217,24 +227,19 @@ bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
 {
 	struct probe probe = {.kind = ITEM_PROBE};
-	struct search_lines lines = {.bits = bits & ~ignore,
-		.ignore = ignore,
-		.nid = UINT32_MAX,
-		.pid = UINT32_MAX,
-		.user = item_name(&probe),
-		.log = TIER_BIT(TIER_SEARCH),
-		.flags = ATTACHMENT_ONCE,
-		.options = REGION_TRUNCATE};
-	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
+	const struct transfer *seen;
 
 	/* What has come by now counts, too. */
 	messages_progress(messages);
+	seen = shown_find(messages, bits, ignore);
+	if (seen) {
+		*found = (struct message_found){seen->peer, seen->bits, seen->whole};
+		return true;
+	}
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return false;
-	command.command.object.portal = PORTAL_MATCH;
-	memcpy(command.further, &lines, sizeof(lines));
-	(void)visit_call(&messages->visit, &command.command, NULL, NULL);
+	kept_search(messages, &probe, bits, ignore, UINT32_MAX, TIER_BIT(TIER_SEARCH), false);
 	visit_leave(&messages->visit);
 	/* The event was logged before the answer. */
 	messages_progress(messages);

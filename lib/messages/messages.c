@@ -347,7 +347,10 @@ void messages_finish(
 	struct messages *messages, struct transfer *message, enum transfer_result result)
 {
 	message->result = (uint8_t)result;
-	messages->options.done(messages->options.owner, message);
+	if (message->kind == ITEM_UNEXPECTED)
+		shown_done(messages, message);
+	else
+		messages->options.done(messages->options.owner, message);
 }
 
 /* --- events */
@@ -432,6 +435,9 @@ static void news_handle(struct messages *messages, const struct news *news)
 		break;
 	case ITEM_RECEIVE:
 		receive_heard(messages, item, news);
+		break;
+	case ITEM_UNEXPECTED:
+		shown_heard(messages, item, news);
 		break;
 	case ITEM_SLOT:
 		slot_acknowledged(messages, item, news);
@@ -653,13 +659,7 @@ void messages_join(struct messages *messages, uint32_t peer, uint32_t self)
 
 void messages_dismiss(struct messages *messages, uint32_t index)
 {
-	const struct search_lines lines = {.ignore = UINT64_MAX,
-		.nid = index,
-		.pid = UINT32_MAX,
-		.options = REGION_TRUNCATE,
-		.remove = 1};
 	const struct process nobody = {.nid = UINT32_MAX, .pid = UINT32_MAX};
-	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
 	struct peer *peer = &messages->peers[index];
 
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
@@ -667,9 +667,8 @@ void messages_dismiss(struct messages *messages, uint32_t index)
 		return;
 	/* Without memory the peer is only deaf. */
 	(void)map_change(messages, index, nobody);
-	command.command.object.portal = PORTAL_MATCH;
-	memcpy(command.further, &lines, sizeof(lines));
-	(void)visit_call(&messages->visit, &command.command, NULL, NULL);
+	kept_search(messages, NULL, 0, UINT64_MAX, index, 0, true);
+	shown_dismiss(messages, index);
 	if (!peer->failed) {
 		peer->failed = true;
 		sends_abandon(messages, peer);
@@ -831,6 +830,10 @@ enum answer messages_open(const struct messages_options *options, struct message
 	list_init(&messages->waiting);
 	list_init(&messages->refused);
 	list_init(&messages->blocked);
+	list_init(&messages->unexpected);
+	list_init(&messages->seen);
+	list_init(&messages->parked);
+	messages->unseen = true;
 	for (uint32_t i = 0; i < options->count; i++) {
 		messages->peers[i].tell = (struct tell){.kind = ITEM_TELL, .peer = i};
 		messages->peers[i].alive = (struct tell){.kind = ITEM_TELL, .peer = i};
@@ -851,6 +854,7 @@ void messages_close(struct messages *messages)
 {
 	if (messages->handle != 0)
 		(void)interface_close(messages->options.front, messages->handle);
+	shown_close(messages);
 	while (messages->every) {
 		struct block *block = messages->every;
 

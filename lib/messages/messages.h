@@ -41,6 +41,10 @@
  *     that nothing of its earlier life is counted, freed or matched in the later one.
  * M9. What names a peer that failed or was dismissed ends: at once if the peer might never fetch
  *     it, else with its own last event.
+ *
+ * M10. A message that was shown (messages_show()) and was not received stands before all that were
+ *     not shown: receives and probes look there first. So does a receive that begins while a
+ *     message that it matches is being shown: it gets that one, or waits until it is received.
  */
 #ifndef MESSAGES_MESSAGES_H
 #define MESSAGES_MESSAGES_H
@@ -70,7 +74,8 @@ enum messages_kind {
 	ITEM_TELL, /* a word to a peer */
 	ITEM_TOLD, /* the entry for words from peers */
 	ITEM_GREETING,
-	ITEM_GREETED, /* the entry for greetings */
+	ITEM_GREETED,    /* the entry for greetings */
+	ITEM_UNEXPECTED, /* struct unexpected */
 	ITEM_PROBE
 };
 
@@ -96,6 +101,17 @@ struct transfer {
 	/* the pieces of the memory, and `buffer` is not used; NULL: one piece */
 	const struct map_vector *vector;
 	struct link link; /* of those that wait; of longer sends to a peer that have begun */
+};
+
+/* A message that no receive has asked for. The library's; its first `moved` bytes are `data`. */
+struct unexpected {
+	struct transfer transfer; /* first. peer, bits and whole say whose it is and how long */
+	struct link all;
+	uint64_t least; /* bytes that are to be here, if it has no more */
+	uint64_t moved; /* all of them, or none */
+	uint64_t room;  /* for data */
+	bool dismissed; /* its peer was */
+	char data[];
 };
 
 /* What a probe finds. */
@@ -164,6 +180,14 @@ bool messages_cancel(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found);
+
+/* The oldest kept message that was not shown yet, with its data if it has at most `least` bytes, and
+ * with that of a longer one if it is here. NULL: there is none, or it is not here yet, or as much
+ * memory as is for blocks is taken by those that were shown. messages_shown() is to follow. */
+struct unexpected *messages_show(struct messages *messages, uint64_t least);
+/* It has been shown: it is received and goes, or it is kept, and is the oldest of all that are not
+ * in messages_shown() yet. */
+void messages_shown(struct messages *messages, bool received);
 
 /* A word to a peer's told(), of MESSAGES_WORD bits. */
 void messages_tell(struct messages *messages, uint32_t peer, uint64_t word);

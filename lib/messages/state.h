@@ -12,6 +12,7 @@
 
 #define RECEIVES_MAX 16384 /* M6 */
 #define SENDS_MAX    16384
+#define SEEN_MAX     8192 /* M6 */
 #define CHUNK_SLOTS  64
 #define CHUNKS_MAX   16 /* of a peer */
 #define BLOCK_BYTES  (UINT64_C(1) << 20)
@@ -81,6 +82,9 @@ struct peer {
 	struct tell alive;
 };
 
+/* What becomes of the message that is shown (shown.c). */
+enum { SHOW_NOTHING, SHOW_ASKED, SHOW_FETCHED, SHOW_READY, SHOW_SHOWN };
+
 /* What a probe has found. */
 struct probe {
 	uint8_t kind;
@@ -114,6 +118,16 @@ struct messages {
 	struct link waiting; /* receives that are not linked, in order */
 	struct link refused; /* receives whose fetch was */
 	struct link blocked; /* peers with sends that wait */
+	/* shown.c */
+	struct link unexpected; /* all */
+	struct link seen;       /* oldest first */
+	struct link parked;     /* receives that match the one that is on its way */
+	struct unexpected *showing;
+	uint8_t show;
+	bool unseen;         /* there were headers when they were looked for last */
+	uint64_t searched;   /* messages, then */
+	uint64_t seen_bytes; /* of all */
+	uint32_t seen_count;
 	struct block *spare;
 	struct block *every;
 	uint32_t blocks, blocks_linked, blocks_max;
@@ -178,7 +192,24 @@ void send_acknowledged(
 void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news);
 void send_fetched(struct messages *messages, struct transfer *message, const struct news *news);
 
+/* shown.c */
+/* A receive begins: true if it has got a message, or waits for one that is on its way. */
+bool shown_meet(struct messages *messages, struct transfer *receive);
+void parked_resume(struct messages *messages);
+void shown_heard(struct messages *messages, struct transfer *message, const struct news *news);
+void shown_done(struct messages *messages, struct transfer *message);
+const struct transfer *shown_find(const struct messages *messages, uint64_t bits, uint64_t ignore);
+void shown_dismiss(struct messages *messages, uint32_t peer);
+void shown_close(struct messages *messages);
+/* Searches what is kept, during a visit: the oldest that matches, or without an item all. `log`:
+ * events that name the item. */
+void kept_search(struct messages *messages, const void *item, uint64_t bits, uint64_t ignore,
+	uint32_t peer, uint32_t log, bool remove);
+
 /* inbound.c */
+void receive_start(struct messages *messages, struct transfer *message);
+/* Fetches so many bytes of what a message's sender has. */
+void fetch_post(struct messages *messages, struct transfer *message, uint64_t length);
 void receives_resume(struct messages *messages);
 void fetches_resume(struct messages *messages);
 void receive_placed(struct messages *messages, struct transfer *message, const struct news *news);

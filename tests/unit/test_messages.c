@@ -2,7 +2,8 @@
 /* test_messages.c - two ends of one process send and receive, over loopbacks: where messages live,
  * what happens when a table or memory is full, and random traffic against an oracle.
  * TEST_PROGRESS, TEST_FAULT: other ways to make progress, and losses.
- * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c. */
+ * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c,
+ * lib/messages/shown.c. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* shown.c - messages that are shown before a receive has asked for them (messages.h, M10).
+ *
+ *     the poll core's list ──▶ asked ──▶ fetched ──▶ ready ──▶ shown ──▶ seen, until a receive
+ *     of kept headers                    if its                     ╲    matches it
+ *                                        data is needed              ──▶ received: its sender is
+ *                                        and not here                    told, and it goes
+ *
+ * One at a time is on its way to `seen`: `showing`. Receives that match it are parked until what
+ * becomes of it is known; the message may still arrive when it is asked for.
+ *
+ * U1. What was seen is older than all that the poll core keeps, and no receive that has begun, is
+ *     linked or waits for a place, matches any of it.
+ * U2. A peer gets its credit (M5) when its message is received, not when it is shown.
+ */
+#include <messages/state.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <wire/message.h>
+
+#define SHOW_LOG                                                                                   \
+	(TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_SEARCH))
+
+static bool receive_wants(const struct transfer *receive, const struct transfer *message)
+{
+	return ((receive->bits ^ message->bits) & ~receive->ignore) == 0;
+}
+
+static void shown_free(struct messages *messages, struct unexpected *unexpected)
+{
+	messages->seen_bytes -= unexpected->room;
+	messages->seen_count--;
+	link_remove(&unexpected->all);
+	if (link_listed(&unexpected->transfer.link))
+		link_remove(&unexpected->transfer.link);
+	free(unexpected);
+}
+
+/* A receive gets it, as if the poll core had given it (receive_kept()). */
+static void shown_give(
+	struct messages *messages, struct unexpected *unexpected, struct transfer *receive)
+{
+	const struct transfer *message = &unexpected->transfer;
+	const struct news news = {
+		.event = TIER_PUT_KEPT,
+		.verdict = TIER_OK,
+		.peer = message->peer,
+		.start = (uintptr_t)unexpected->data,
+		.value = message->value,
+		.bits = message->bits,
+		.requested = message->whole,
+		.moved = unexpected->moved,
+	};
+
+	messages->posted++;
+	receive_kept(messages, receive, &news);
+	shown_free(messages, unexpected);
+}
+
+/* The message that was on its way is no more. */
+static void show_drop(struct messages *messages)
+{
+	struct unexpected *gone = messages->showing;
+
+	messages->showing = NULL;
+	messages->show = SHOW_NOTHING;
+	if (gone)
+		shown_free(messages, gone);
+	parked_resume(messages);
+}
+
+void parked_resume(struct messages *messages)
+{
+	list_each (struct transfer, receive, &messages->parked, link) {
+		link_remove(&receive->link);
+		receive_start(messages, receive);
+	}
+}
+
+bool shown_meet(struct messages *messages, struct transfer *receive)
+{
+	struct unexpected *showing = messages->showing;
+
+	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
+		if (receive_wants(receive, &unexpected->transfer)) {
+			shown_give(messages, unexpected, receive);
+			return true;
+		}
+	if (messages->show == SHOW_NOTHING || !receive_wants(receive, &showing->transfer))
+		return false;
+	if (messages->show == SHOW_READY) {
+		messages->showing = NULL;
+		messages->show = SHOW_NOTHING;
+		shown_give(messages, showing, receive);
+	} else {
+		list_append(&messages->parked, &receive->link);
+	}
+	return true;
+}
+
+/* All of it that is wanted is here: a receive that has waited for a place comes first. */
+static void show_ready(struct messages *messages)
+{
+	struct unexpected *showing = messages->showing;
+
+	messages->show = SHOW_READY;
+	list_each (struct transfer, receive, &messages->waiting, link)
+		if (receive_wants(receive, &showing->transfer)) {
+			link_remove(&receive->link);
+			messages->showing = NULL;
+			messages->show = SHOW_NOTHING;
+			shown_give(messages, showing, receive);
+			break;
+		}
+	parked_resume(messages);
+}
+
+/* Its header is here, and its data unless its sender has that. */
+static void show_begin(struct messages *messages, const struct news *news)
+{
+	struct unexpected *showing = messages->showing;
+	struct transfer *message = &showing->transfer;
+
+	message->peer = news->peer;
+	message->bits = news->bits;
+	message->value = news->value;
+	message->whole = news->requested;
+	if (news->verdict != TIER_OK) {
+		credit_count(messages, message->peer);
+		peer_lose(messages, message->peer, news->verdict);
+		show_drop(messages);
+		return;
+	}
+	showing->moved = news->moved;
+	if (news->moved > 0)
+		memcpy(showing->data, (const void *)(uintptr_t)news->start, news->moved);
+	if (news->moved == news->requested || news->requested > showing->least) {
+		show_ready(messages);
+		return;
+	}
+	messages->show = SHOW_FETCHED;
+	message->kept = true;
+	message->buffer = showing->data;
+	message->length = news->requested;
+	messages->posted++;
+	fetch_post(messages, message, message->length);
+}
+
+void shown_heard(struct messages *messages, struct transfer *message, const struct news *news)
+{
+	if (news->event == TIER_SEARCH) {
+		messages->unseen = false;
+		show_drop(messages);
+	} else if (news->event == TIER_PUT_KEPT) {
+		show_begin(messages, news);
+	} else {
+		receive_fetched(messages, message, news);
+	}
+}
+
+void shown_done(struct messages *messages, struct transfer *message)
+{
+	struct unexpected *unexpected = (struct unexpected *)(void *)message;
+
+	if (unexpected != messages->showing) { /* its sender was told */
+		shown_free(messages, unexpected);
+	} else if (message->result == TRANSFER_FAILED) {
+		credit_count(messages, message->peer);
+		show_drop(messages);
+	} else {
+		/* Its sender knows by the fetch that it was received. */
+		unexpected->moved = message->whole;
+		message->value &= ~VALUE_SYNCHRONOUS;
+		show_ready(messages);
+	}
+}
+
+void kept_search(struct messages *messages, const void *item, uint64_t bits, uint64_t ignore,
+	uint32_t peer, uint32_t log, bool remove)
+{
+	const struct search_lines lines = {.bits = bits & ~ignore,
+		.ignore = ignore,
+		.nid = peer,
+		.pid = UINT32_MAX,
+		.user = item_name(item),
+		.log = log,
+		.flags = item ? ATTACHMENT_ONCE : 0,
+		.options = REGION_TRUNCATE,
+		.remove = remove};
+	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
+
+	command.command.object.portal = PORTAL_MATCH;
+	memcpy(command.further, &lines, sizeof(lines));
+	(void)visit_call(&messages->visit, &command.command, NULL, NULL);
+}
+
+/* Takes the oldest header out of the poll core's list. */
+static void show_ask(struct messages *messages, uint64_t least)
+{
+	struct unexpected *showing = malloc(sizeof(*showing) + messages->options.eager);
+	struct probe probe = {.kind = ITEM_PROBE};
+
+	if (!showing)
+		return; /* it is asked for again */
+	*showing = (struct unexpected){.transfer = {.kind = ITEM_UNEXPECTED},
+		.least = least < messages->options.eager ? least : messages->options.eager,
+		.room = messages->options.eager};
+	messages->seen_bytes += showing->room;
+	messages->seen_count++;
+	list_append(&messages->unexpected, &showing->all);
+	messages->showing = showing;
+	messages->show = SHOW_ASKED; /* no receive begins before its bits are known */
+	kept_search(messages, &probe, 0, UINT64_MAX, UINT32_MAX, TIER_BIT(TIER_SEARCH), false);
+	/* The event was logged before the answer. */
+	events_run(messages);
+	messages->unseen = probe.found;
+	if (!probe.found) {
+		show_drop(messages);
+		return;
+	}
+	showing->transfer.bits = probe.what.bits;
+	kept_search(messages, showing, 0, UINT64_MAX, UINT32_MAX, SHOW_LOG, true);
+	events_run(messages);
+}
+
+/* Is there a header that was not taken yet, as far as can be told without asking? */
+static bool unseen(struct messages *messages)
+{
+	uint64_t arrived = counter_read(&messages->visit.segment->counters.puts_received);
+
+	if (arrived == messages->searched && !messages->unseen)
+		return false;
+	messages->searched = arrived;
+	return true;
+}
+
+struct unexpected *messages_show(struct messages *messages, uint64_t least)
+{
+	struct unexpected *showing = NULL;
+
+	if (messages->show == SHOW_SHOWN ||
+		(messages->show == SHOW_NOTHING &&
+			(messages->seen_bytes >= messages->options.memory ||
+				messages->seen_count >= SEEN_MAX)) ||
+		front_visit(messages->options.front, &messages->visit, messages->handle,
+			HANDLE_INTERFACE, -1) != 0)
+		return NULL;
+	if (messages->show == SHOW_NOTHING && unseen(messages))
+		show_ask(messages, least);
+	if (messages->show == SHOW_READY) {
+		messages->show = SHOW_SHOWN;
+		showing = messages->showing;
+	}
+	visit_leave(&messages->visit);
+	return showing;
+}
+
+/* Its sender waits for a fetch, of nothing, or nobody waits. */
+static void shown_end(struct messages *messages, struct unexpected *unexpected)
+{
+	struct transfer *message = &unexpected->transfer;
+
+	credit_count(messages, message->peer);
+	if (unexpected->moved == message->whole && !(message->value & VALUE_SYNCHRONOUS)) {
+		shown_free(messages, unexpected);
+		return;
+	}
+	message->kept = false;
+	messages->posted++;
+	fetch_post(messages, message, 0);
+}
+
+/* A copy that takes no more memory than it must; if there is none, itself. */
+static struct unexpected *shown_shrink(struct messages *messages, struct unexpected *unexpected)
+{
+	uint64_t bytes = unexpected->moved;
+	struct unexpected *smaller;
+
+	link_remove(&unexpected->all);
+	smaller = realloc(unexpected, sizeof(*unexpected) + bytes);
+	if (!smaller) {
+		list_append(&messages->unexpected, &unexpected->all);
+		return unexpected;
+	}
+	list_append(&messages->unexpected, &smaller->all);
+	messages->seen_bytes -= smaller->room - bytes;
+	smaller->room = bytes;
+	return smaller;
+}
+
+void messages_shown(struct messages *messages, bool received)
+{
+	struct unexpected *shown = messages->showing;
+
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	messages->showing = NULL;
+	messages->show = SHOW_NOTHING;
+	if (shown->dismissed)
+		shown_free(messages, shown);
+	else if (received)
+		shown_end(messages, shown);
+	else {
+		shown = shown_shrink(messages, shown);
+		list_append(&messages->seen, &shown->transfer.link);
+	}
+	parked_resume(messages);
+	visit_leave(&messages->visit);
+}
+
+const struct transfer *shown_find(const struct messages *messages, uint64_t bits, uint64_t ignore)
+{
+	const struct transfer probe = {.bits = bits & ~ignore, .ignore = ignore};
+
+	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
+		if (receive_wants(&probe, &unexpected->transfer))
+			return &unexpected->transfer;
+	if (messages->show == SHOW_READY && receive_wants(&probe, &messages->showing->transfer))
+		return &messages->showing->transfer;
+	return NULL;
+}
+
+void shown_dismiss(struct messages *messages, uint32_t peer)
+{
+	struct unexpected *showing = messages->showing;
+
+	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
+		if (unexpected->transfer.peer == peer)
+			shown_free(messages, unexpected);
+	if (messages->show == SHOW_SHOWN && showing->transfer.peer == peer)
+		showing->dismissed = true;
+	else if (messages->show == SHOW_READY && showing->transfer.peer == peer)
+		show_drop(messages);
+}
+
+void shown_close(struct messages *messages)
+{
+	list_each (struct unexpected, unexpected, &messages->unexpected, all)
+		free(unexpected);
+}
