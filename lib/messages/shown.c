@@ -242,7 +242,7 @@ struct unexpected *messages_show(struct messages *messages, uint64_t least)
 
 	if (messages->show == SHOW_SHOWN ||
 		(messages->show == SHOW_NOTHING &&
-			(messages->seen_bytes >= messages->options.memory ||
+			(messages->seen_bytes > messages->options.memory ||
 				messages->seen_count >= SEEN_MAX)) ||
 		front_visit(messages->options.front, &messages->visit, messages->handle,
 			HANDLE_INTERFACE, -1) != 0)

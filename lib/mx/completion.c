@@ -45,7 +45,7 @@ static mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_t *hand
 	mx_return_t code;
 
 	*result = 0;
-	if (!endpoint_enter(endpoint, name, &code))
+	if (!(blocks ? endpoint_enter_blocking : endpoint_enter)(endpoint, name, &code))
 		return code;
 	request = request_of(endpoint, handle);
 	if (!request)
@@ -120,7 +120,7 @@ static mx_return_t any_test(struct mx_endpoint *endpoint, bool blocks, uint32_t 
 	mx_return_t code;
 
 	*result = 0;
-	if (!endpoint_enter(endpoint, name, &code))
+	if (!(blocks ? endpoint_enter_blocking : endpoint_enter)(endpoint, name, &code))
 		return code;
 	if ((match_info & ~match_mask) != 0)
 		return endpoint_fail(endpoint, MX_BAD_MATCH_MASK, name, bad_mask);
@@ -161,7 +161,7 @@ static mx_return_t request_peek(struct mx_endpoint *endpoint, bool blocks, uint3
 	mx_return_t code;
 
 	*result = 0;
-	if (!endpoint_enter(endpoint, name, &code))
+	if (!(blocks ? endpoint_enter_blocking : endpoint_enter)(endpoint, name, &code))
 		return code;
 	if (blocks)
 		(void)endpoint_block(endpoint, any_look, &search, timeout, 0);
@@ -206,7 +206,7 @@ static mx_return_t message_probe(struct mx_endpoint *endpoint, bool blocks, uint
 	mx_return_t code;
 
 	*result = 0;
-	if (!endpoint_enter(endpoint, name, &code))
+	if (!(blocks ? endpoint_enter_blocking : endpoint_enter)(endpoint, name, &code))
 		return code;
 	if ((match_info & ~match_mask) != 0)
 		return endpoint_fail(endpoint, MX_BAD_MATCH_MASK, name, bad_mask);

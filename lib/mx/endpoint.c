@@ -15,6 +15,7 @@
 
 #define MESSAGES_SPACE 1
 #define LINGER         (200 * MILLISECOND) /* at most, until peers have what was sent */
+#define HANDLER_NAP    MILLISECOND         /* a message that is kept makes no event */
 #define LOOK           (250 * MILLISECOND) /* of a thread that blocks, after what is due */
 
 static struct mx_endpoint endpoints[ENDPOINTS_MAX];
@@ -71,8 +72,7 @@ bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_retur
 	return false;
 }
 
-/* Lets go of the lock, and wakes threads that block if something has changed. */
-static void endpoint_unlock(struct mx_endpoint *endpoint)
+void endpoint_unlock(struct mx_endpoint *endpoint)
 {
 	bool rouse = endpoint->news && endpoint->blocked != 0;
 
@@ -82,6 +82,17 @@ static void endpoint_unlock(struct mx_endpoint *endpoint)
 	pthread_mutex_unlock(&endpoint->lock);
 	if (rouse)
 		messages_rouse(endpoint->messages);
+}
+
+bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function, mx_return_t *code)
+{
+	if (!endpoint_enter(endpoint, function, code))
+		return false;
+	if (!handler_is_here(endpoint))
+		return true;
+	*code = endpoint_fail(endpoint, MX_BAD_BAD_BAD, function,
+		"the unexpected handler may not block; call it when the handler has returned");
+	return false;
 }
 
 void endpoint_leave(struct mx_endpoint *endpoint)
@@ -99,10 +110,22 @@ mx_return_t endpoint_fail(
 	return error_raise(handler, code, function, "%s", text);
 }
 
+mx_return_t endpoint_refuse(struct mx_endpoint *endpoint, const char *function, const char *text)
+{
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, function, &code))
+		return code;
+	return endpoint_fail(endpoint, MX_FAILURE, function, text);
+}
+
 void endpoint_progress(struct mx_endpoint *endpoint)
 {
+	if (handler_is_here(endpoint))
+		return;
 	(void)messages_progress(endpoint->messages);
 	sessions_progress(endpoint);
+	handler_progress(endpoint);
 }
 
 /* --- threads that block */
@@ -141,6 +164,8 @@ bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), 
 		left = time - passed < LOOK ? time - passed : LOOK;
 		if (nap != 0 && nap < left)
 			left = nap;
+		if (endpoint->unexpected && left > HANDLER_NAP)
+			left = HANDLER_NAP;
 		block.changes = atomic_load_explicit(&endpoint->changes, memory_order_relaxed);
 		endpoint->blocked++;
 		endpoint_unlock(endpoint);
@@ -220,6 +245,8 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	endpoint->filter = wish->filter;
 	endpoint->handler = wish->handler;
 	endpoint->closing = endpoint->news = false;
+	endpoint->unexpected = NULL;
+	endpoint->halted = false;
 	return true;
 }
 
@@ -321,7 +348,9 @@ static struct mx_endpoint *endpoint_find_free(void)
 	static bool made;
 
 	for (unsigned i = 0; i < ENDPOINTS_MAX && !made; i++)
-		pthread_mutex_init(&endpoints[i].lock, NULL);
+		if (pthread_mutex_init(&endpoints[i].lock, NULL) != 0 ||
+			pthread_cond_init(&endpoints[i].handled, NULL) != 0)
+			return NULL;
 	made = true;
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
 		if (!atomic_load(&endpoints[i].open))
@@ -450,6 +479,12 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 	mx_return_t code = MX_SUCCESS;
 	bool closes;
 
+	if (!endpoint_enter(endpoint, "mx_close_endpoint", &code))
+		return code;
+	if (handler_is_here(endpoint))
+		return endpoint_fail(endpoint, MX_CLOSE_IN_HANDLER, "mx_close_endpoint",
+			"the unexpected handler calls it; call it when the handler has returned");
+	endpoint_leave(endpoint);
 	/* Of two threads that close it one does. */
 	pthread_mutex_lock(&opening);
 	closes = endpoint_hold(endpoint);
@@ -458,10 +493,6 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 		atomic_fetch_sub(&endpoint->inside, 1);
 	}
 	pthread_mutex_unlock(&opening);
-	if (closes)
-		return MX_SUCCESS;
-	if (endpoint_enter(endpoint, "mx_close_endpoint", &code))
-		endpoint_leave(endpoint); /* it has been opened again since */
 	return code;
 }
 

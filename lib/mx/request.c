@@ -251,6 +251,8 @@ static mx_return_t request_send(struct mx_endpoint *endpoint, const mx_segment_t
 		messages_send(endpoint->messages, &request->transfer, session, match_info,
 			memory.buffer, memory.length, synchronous);
 	request_hand_over(request, handle);
+	if (endpoint->unexpected)
+		endpoint_progress(endpoint);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -396,7 +398,7 @@ mx_return_t mx_buffered(
 	mx_return_t code;
 
 	*result = 0;
-	if (!endpoint_enter(endpoint, name, &code))
+	if (!endpoint_enter_blocking(endpoint, name, &code))
 		return code;
 	send = request_of(endpoint, request);
 	if (!send || send->kind != REQUEST_SEND)
@@ -412,4 +414,30 @@ mx_return_t mx_context(mx_request_t *request, void **context)
 		return error_raise(NULL, MX_BAD_REQUEST, "mx_context", "%s", no_request);
 	*context = (*request)->request.context;
 	return MX_SUCCESS;
+}
+
+static const char no_remote[] = "memory of peers cannot be read or written; send a message";
+
+mx_return_t mx_iput(mx_endpoint_t endpoint, void *local, uint32_t length,
+	mx_endpoint_addr_t destination, uint64_t remote, void *context, mx_request_t *request)
+{
+	(void)local;
+	(void)length;
+	(void)destination;
+	(void)remote;
+	(void)context;
+	(void)request;
+	return endpoint_refuse(endpoint, "mx_iput", no_remote);
+}
+
+mx_return_t mx_iget(mx_endpoint_t endpoint, void *local, uint32_t length,
+	mx_endpoint_addr_t destination, uint64_t remote, void *context, mx_request_t *request)
+{
+	(void)local;
+	(void)length;
+	(void)destination;
+	(void)remote;
+	(void)context;
+	(void)request;
+	return endpoint_refuse(endpoint, "mx_iget", no_remote);
 }

@@ -513,7 +513,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 	mx_return_t code;
 	uint32_t nid;
 
-	if (!endpoint_enter(endpoint, name, &code))
+	if (!endpoint_enter_blocking(endpoint, name, &code))
 		return code;
 	if (!nic_id_nid(nic_id, &nid))
 		return endpoint_fail(endpoint, MX_NIC_NOT_FOUND, name, no_nic);

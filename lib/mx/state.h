@@ -5,6 +5,7 @@
  *     session.c      peers: connects, greetings, addresses and their contexts
  *     request.c      sends, receives, cancel, forget
  *     completion.c   test, wait, peek, probe
+ *     handler.c      the unexpected handler
  *
  * An endpoint is an interface with a process id of its own, MX_PROCESS + id, on its board's device,
  * and a space with two-sided messages (messages/messages.h). Who is there under an endpoint id, and
@@ -30,6 +31,7 @@
 
 #include <messages/messages.h>
 #include <mx/library.h>
+#include <mx_extensions.h>
 
 #define MX_PROCESS    UINT32_C(0x4d580000)
 #define ENDPOINTS_MAX 31 /* of a process: each needs two interfaces (base/handle.h) */
@@ -122,17 +124,31 @@ struct mx_endpoint {
 	bool news;        /* a request has ended that nobody was told of */
 	bool closing;
 	uint64_t asked; /* when peers were asked for a sign of life last, ns */
+	/* handler.c */
+	mx_unexp_handler_t unexpected; /* NULL: there is none */
+	void *unexpected_context;
+	bool halted;              /* it is not to be called */
+	bool handling;            /* it runs, */
+	pthread_t handler_thread; /* in this thread */
+	pthread_cond_t handled;
 };
 
 /* --- endpoint.c */
 
 /* A call begins: the endpoint is open and its lock is held. False: *code is the call's result. */
 bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
+/* The same for a call that blocks, which is none for the handler. */
+bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
+/* Lets go of the lock, and wakes threads that block if there is news for them. */
+void endpoint_unlock(struct mx_endpoint *endpoint);
 /* A call ends. Wakes threads that block if there is news for them. */
 void endpoint_leave(struct mx_endpoint *endpoint);
 /* Leaves, and raises. */
 mx_return_t endpoint_fail(
 	struct mx_endpoint *endpoint, mx_return_t code, const char *function, const char *text);
+/* What a function that is not supported returns: MX_FAILURE. */
+mx_return_t endpoint_refuse(struct mx_endpoint *endpoint, const char *function, const char *text);
+/* The lock may be let go meanwhile. */
 void endpoint_progress(struct mx_endpoint *endpoint);
 /* Blocks until found(context), called under the lock, returns true; milliseconds: or MX_INFINITE.
  * nap: ns at most between two looks; 0: what found() looks at wakes. Returns false when the time is
@@ -159,6 +175,13 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 /* What was put off until nobody visits, and what is due. */
 void sessions_progress(struct mx_endpoint *endpoint);
 void sessions_close(struct mx_endpoint *endpoint);
+
+/* --- handler.c */
+
+/* Is this a call by the handler? The lock is held. */
+bool handler_is_here(const struct mx_endpoint *endpoint);
+/* Calls the handler for what it has not seen. The lock is let go meanwhile. */
+void handler_progress(struct mx_endpoint *endpoint);
 
 /* --- request.c */
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* handler.c - the unexpected handler: when it is called, and when not.
+ *
+ * A message that matches no receive is shown to it by a thread that is inside a call on the
+ * endpoint, with the lock let go. Receives that match the message wait meanwhile, whichever thread
+ * posts them (messages/messages.h, M10), so they get it and no later one.
+ *
+ * H1. `handling` is true while it runs: no other thread calls it, and it not itself.
+ */
+#include <mx/state.h>
+
+/* Clients read so many bytes without a look at the pointer. */
+#define DATA_LEAST 1024
+
+bool handler_is_here(const struct mx_endpoint *endpoint)
+{
+	return endpoint->handling && pthread_equal(endpoint->handler_thread, pthread_self());
+}
+
+/* Calls it for one message. The lock is held, but not during the call. */
+static void handler_call(struct mx_endpoint *endpoint, const struct unexpected *shown)
+{
+	const struct transfer *message = &shown->transfer;
+	const mx_unexp_handler_t handler = endpoint->unexpected;
+	void *const context = endpoint->unexpected_context;
+	const mx_endpoint_addr_t source = session_address(endpoint, message->peer);
+	/* A message without bytes has data, too. */
+	void *const data = shown->moved == message->whole ? (void *)(uintptr_t)shown->data : NULL;
+	mx_unexp_handler_action_t action;
+
+	endpoint->handling = true;
+	endpoint->handler_thread = pthread_self();
+	endpoint_unlock(endpoint);
+	action = handler(context, source, message->bits, (uint32_t)message->whole, data);
+	pthread_mutex_lock(&endpoint->lock);
+	endpoint->handling = false;
+	pthread_cond_broadcast(&endpoint->handled);
+	messages_shown(endpoint->messages, action == MX_RECV_FINISHED);
+}
+
+void handler_progress(struct mx_endpoint *endpoint)
+{
+	struct unexpected *shown;
+
+	while (endpoint->unexpected && !endpoint->handling && !endpoint->halted &&
+		(shown = messages_show(endpoint->messages, DATA_LEAST)))
+		handler_call(endpoint, shown);
+}
+
+/* Until it does not run in another thread. */
+static void handler_await(struct mx_endpoint *endpoint)
+{
+	while (endpoint->handling && !handler_is_here(endpoint))
+		pthread_cond_wait(&endpoint->handled, &endpoint->lock);
+}
+
+mx_return_t mx_register_unexp_handler(
+	mx_endpoint_t endpoint, mx_unexp_handler_t handler, void *context)
+{
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, "mx_register_unexp_handler", &code))
+		return code;
+	handler_await(endpoint);
+	endpoint->unexpected = handler;
+	endpoint->unexpected_context = context;
+	endpoint->news = true; /* threads that block look for messages from now on */
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_register_unexp_callback(
+	mx_endpoint_t endpoint, mx_matching_callback_t callback, void *context)
+{
+	(void)callback;
+	(void)context;
+	return endpoint_refuse(endpoint, "mx_register_unexp_callback",
+		"this form is not supported; use mx_register_unexp_handler()");
+}
+
+mx_return_t mx_progress(mx_endpoint_t endpoint)
+{
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, "mx_progress", &code))
+		return code;
+	endpoint_progress(endpoint);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+static mx_return_t progression_set(struct mx_endpoint *endpoint, bool halted, const char *name)
+{
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, name, &code))
+		return code;
+	endpoint->halted = halted;
+	endpoint->news = true;
+	handler_await(endpoint);
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_disable_progression(mx_endpoint_t endpoint)
+{
+	return progression_set(endpoint, true, "mx_disable_progression");
+}
+
+mx_return_t mx_reenable_progression(mx_endpoint_t endpoint)
+{
+	return progression_set(endpoint, false, "mx_reenable_progression");
+}
