@@ -238,6 +238,7 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 		list_init(&endpoint->contexts[i]);
 	list_init(&endpoint->completed);
 	list_init(&endpoint->connects);
+	list_init(&endpoint->asks);
 	endpoint->context_bits = wish->context_bits;
 	endpoint->context_shift = wish->context_shift;
 	endpoint->visitations = NULL;

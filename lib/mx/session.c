@@ -32,7 +32,8 @@ enum { GREETING_ASK = 0x41, GREETING_ANSWER };
 
 /* A greeting under way. */
 struct ask {
-	struct greeting greeting;
+	struct greeting greeting; /* first: session_answered() gets it */
+	struct link link;
 	uint64_t token; /* 0: an answer */
 };
 
@@ -215,6 +216,12 @@ void session_failed(void *owner, uint32_t session, const char *why)
 
 /* --- asking */
 
+static void ask_free(struct ask *ask)
+{
+	link_remove(&ask->link);
+	free(ask);
+}
+
 static void greeting_send(struct mx_endpoint *endpoint, struct process to, uint64_t first,
 	uint32_t rank, uint64_t token, bool asks)
 {
@@ -225,8 +232,9 @@ static void greeting_send(struct mx_endpoint *endpoint, struct process to, uint6
 	ask->token = asks ? token : 0;
 	ask->greeting = (struct greeting){
 		.to = to, .words = {first, (uint64_t)endpoint->number << 32 | rank, token}};
+	list_append(&endpoint->asks, &ask->link);
 	if (!messages_greet(endpoint->messages, &ask->greeting))
-		free(ask);
+		ask_free(ask);
 }
 
 /* Asks a request's peer. False: there is no place for it. */
@@ -275,7 +283,7 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 		connect_end(endpoint, request,
 			greeting->to.nid == endpoint->self.nid ? MX_STATUS_ENDPOINT_CLOSED
 							       : MX_STATUS_ENDPOINT_UNREACHABLE);
-	free(ask);
+	ask_free(ask);
 }
 
 void session_greeted(void *owner, struct process from, const struct greeting *greeting)
@@ -575,6 +583,8 @@ bool sessions_open(struct mx_endpoint *endpoint)
 void sessions_close(struct mx_endpoint *endpoint)
 {
 	atomic_store(&endpoint->session_count, 0);
+	list_each (struct ask, ask, &endpoint->asks, link)
+		ask_free(ask);
 	while (endpoint->visitations) {
 		struct visitation *visitation = endpoint->visitations;
 

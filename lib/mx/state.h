@@ -117,6 +117,7 @@ struct mx_endpoint {
 	struct link *contexts; /* X4; NULL: one for all */
 	uint8_t context_bits, context_shift;
 	struct link connects; /* pending */
+	struct link asks;     /* greetings under way */
 	struct visitation *visitations, **visitations_end;
 	uint64_t tokens;
 	uint32_t blocked; /* threads */

@@ -458,7 +458,7 @@ static void test_any(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		receive_from(bytes + i, 1, i, UINT64_MAX);
-		request = send_to("abc" + i, 1, i, true);
+		request = send_to(&"abc"[i], 1, i, true);
 		wait_for(one, &request);
 	}
 	assert_ok(mx_wait_any(other, PATIENCE, 2, UINT64_MAX, &status, &result));
