@@ -181,12 +181,11 @@ bool messages_cancel(struct messages *messages, struct transfer *message);
 bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found);
 
-/* The oldest kept message that was not shown yet, with its data if it has at most `least` bytes, and
- * with that of a longer one if it is here. NULL: there is none, or it is not here yet, or as much
- * memory as is for blocks is taken by those that were shown. messages_shown() is to follow. */
+/* The oldest kept message that was not shown yet, with its data if it has at most `least` bytes,
+ * and with that of a longer one if it is here. NULL: there is none, or it is not here yet, or those
+ * that were shown have as much memory as blocks may have. messages_shown() is to follow. */
 struct unexpected *messages_show(struct messages *messages, uint64_t least);
-/* It has been shown: it is received and goes, or it is kept, and is the oldest of all that are not
- * in messages_shown() yet. */
+/* It was shown: it is received and goes, or it is kept (M10). */
 void messages_shown(struct messages *messages, bool received);
 
 /* A word to a peer's told(), of MESSAGES_WORD bits. */
