@@ -61,16 +61,19 @@
 #define QUANTUM         32u  /* frames of a user in a turn, W3 */
 #define HELD_MAX        256u /* frames */
 #define HELD_TIME       (10 * MILLISECOND)
-#define ENDED_MAX       256u
-#define ENDED_TIME      (100 * MILLISECOND) /* long enough for a process that calls again */
-#define TICK            MILLISECOND
-#define REST_TIME       SECOND /* between two looks at what memory pairs need */
-#define TICK_TURNS      32u
-#define SPIN_TIME       (50 * MICROSECOND) /* without work, before a sleep */
-#define SLEEP_TIME      100                /* ms at most */
-#define SLEEP_DEAF      1                  /* the same for a port that cannot call */
-#define VLAN_TYPE       0x8100u
-#define VLAN_BYTES      4u
+/* Processes that have ended, in sets by process id: all of CLIENTS_MAX fit if their ids are in a
+ * row. */
+#define ENDED_SETS 256u
+#define ENDED_WAYS 4u
+#define ENDED_TIME (100 * MILLISECOND) /* long enough for a process that calls again */
+#define TICK       MILLISECOND
+#define REST_TIME  SECOND /* between two looks at what memory pairs need */
+#define TICK_TURNS 32u
+#define SPIN_TIME  (50 * MICROSECOND) /* without work, before a sleep */
+#define SLEEP_TIME 100                /* ms at most */
+#define SLEEP_DEAF 1                  /* the same for a port that cannot call */
+#define VLAN_TYPE  0x8100u
+#define VLAN_BYTES 4u
 
 struct user;
 
@@ -102,7 +105,7 @@ struct half_open {
 /* A process that has ended (W6). */
 struct ended {
 	struct switch_identity identity;
-	uint64_t time;
+	uint64_t time; /* 0: there is none */
 };
 
 /* What switch_look() wants. */
@@ -145,7 +148,7 @@ struct switch_state {
 	struct rte_mbuf *held[HELD_MAX];
 	struct user *users[USERS_MAX];
 	struct client *buckets[BUCKETS];
-	struct ended ended[ENDED_MAX]; /* each has one place, by its process id */
+	struct ended ended[ENDED_SETS][ENDED_WAYS];
 };
 
 /* --- processes --- */
@@ -217,17 +220,33 @@ static void client_end(struct switch_state *state, struct client *client)
 	state->client_count--;
 }
 
-static struct ended *ended_of(struct switch_state *state, uint32_t pid)
+/* NULL: no process of this id is known to have ended. */
+static struct ended *ended_find(struct switch_state *state, uint32_t pid)
 {
-	return &state->ended[pid % ENDED_MAX];
+	struct ended *set = state->ended[pid % ENDED_SETS];
+
+	for (unsigned n = 0; n < ENDED_WAYS; n++)
+		if (set[n].time != 0 && set[n].identity.pid == pid)
+			return &set[n];
+	return NULL;
+}
+
+/* Of those whose ids share a set, the one that ended first is forgotten. */
+static void ended_add(struct switch_state *state, const struct switch_identity *identity)
+{
+	struct ended *set = state->ended[identity->pid % ENDED_SETS], *first = set;
+
+	for (unsigned n = 1; n < ENDED_WAYS; n++)
+		if (set[n].time < first->time)
+			first = &set[n];
+	*first = (struct ended){*identity, glue_now(NULL)};
 }
 
 /* Its socket says that it has ended. */
 static void client_leave(struct switch_state *state, struct client *client)
 {
 	if (client->identity.life != 0)
-		*ended_of(state, client->link.pid) =
-			(struct ended){client->identity, glue_now(NULL)};
+		ended_add(state, &client->identity);
 	client_end(state, client);
 }
 
@@ -360,6 +379,7 @@ static enum gate_verdict client_enter(struct switch_state *state, int socket,
 	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
 	enum gate_verdict verdict = hello_check(parcel);
 	struct client *client, **bucket;
+	struct ended *ended;
 	struct user *user;
 	uint32_t pid;
 
@@ -394,8 +414,9 @@ static enum gate_verdict client_enter(struct switch_state *state, int socket,
 	client->next = *bucket;
 	*bucket = client;
 	state->client_count++;
-	if (ended_of(state, pid)->identity.pid == pid)
-		ended_of(state, pid)->identity.life = 0;
+	ended = ended_find(state, pid);
+	if (ended)
+		ended->time = 0;
 	return GATE_WELCOME;
 }
 
@@ -575,13 +596,12 @@ static void frame_hold(struct switch_state *state, struct rte_mbuf *frame)
 static struct rte_mbuf *farewell_make(
 	struct switch_state *state, const struct rte_mbuf *frame, uint32_t pid)
 {
-	const struct ended *ended = ended_of(state, pid);
+	const struct ended *ended = ended_find(state, pid);
 	uint8_t bytes[FAREWELL_BYTES];
 	struct rte_mbuf *answer;
 	uint32_t length;
 
-	if (ended->identity.life == 0 || ended->identity.pid != pid || frame->nb_segs != 1 ||
-		glue_now(NULL) - ended->time < ENDED_TIME)
+	if (!ended || frame->nb_segs != 1 || glue_now(NULL) - ended->time < ENDED_TIME)
 		return NULL;
 	length = state->options.farewell(
 		rte_pktmbuf_mtod(frame, const uint8_t *), frame->data_len, &ended->identity, bytes);

@@ -649,7 +649,7 @@ static void settle(struct port *from, const struct claim *claim, struct port *to
 	}
 }
 
-static void farewell_check(struct rte_mbuf *answer, const struct port *asker)
+static void farewell_check(struct rte_mbuf *answer, const struct port *asker, uint32_t pid)
 {
 	const uint8_t *bytes = rte_pktmbuf_mtod(answer, const uint8_t *);
 	struct frame_view view;
@@ -660,7 +660,7 @@ static void farewell_check(struct rte_mbuf *answer, const struct port *asker)
 		frame_decode(bytes + FRAME_ETHERNET_BYTES, FRAME_HEADER_BYTES, &view), FRAME_OK);
 	assert_int_equal(frame_type(view.header), FRAME_BYE);
 	assert_int_equal(view.header->source_nid, NID);
-	assert_int_equal(view.header->source_pid, 5);
+	assert_int_equal(view.header->source_pid, pid);
 	assert_int_equal(view.header->source_incarnation, 1234);
 	assert_int_equal(view.header->destination_incarnation, 99);
 	assert_int_equal(view.header->ack, 77);
@@ -669,9 +669,9 @@ static void farewell_check(struct rte_mbuf *answer, const struct port *asker)
 }
 
 /* A process sends a frame and ends. Returns a frame of the far node for its life. */
-static struct claim life_end(void)
+static struct claim life_end(uint32_t pid)
 {
-	struct port *dying = open_user(5, NOBODY);
+	struct port *dying = open_user(pid, NOBODY);
 	struct claim own = honest(dying, FAR_NID, 1);
 
 	own.life = 1234;
@@ -682,7 +682,7 @@ static struct claim life_end(void)
 		.pid = 1,
 		.life = 99,
 		.to_nid = NID,
-		.to_pid = 5,
+		.to_pid = pid,
 		.to_life = 1234,
 		.kind = MESSAGE_PUT};
 }
@@ -697,12 +697,12 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	(void)state;
 	begin();
 	one = open_as(1);
-	others = life_end();
-	farewell_check(farewell_of(far, &others), far);
+	others = life_end(5);
+	farewell_check(farewell_of(far, &others), far, 5);
 	/* To a process of this machine as well. What it sent before went out (W5). */
 	others.nid = NID;
 	others.uid = one->uid;
-	farewell_check(farewell_of(one, &others), one);
+	farewell_check(farewell_of(one, &others), one, 5);
 	own = honest(one, FAR_NID, 1);
 	settle(one, &own, far);
 	settle(far, &(struct claim){.to_nid = NID, .to_pid = 1, .kind = 1}, one);
@@ -721,6 +721,37 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	end();
 }
 
+/* The process whose end a frame tells. */
+static uint32_t farewell_pid(const struct rte_mbuf *answer)
+{
+	struct frame_view view;
+
+	assert_int_equal(
+		frame_decode(rte_pktmbuf_mtod_offset(answer, const uint8_t *, FRAME_ETHERNET_BYTES),
+			FRAME_HEADER_BYTES, &view),
+		FRAME_OK);
+	return view.header->source_pid;
+}
+
+static void switch_run__answers_for_ended_processes_whose_numbers_are_alike(void **state)
+{
+	static const uint32_t pids[] = {5, 5 + 256, 5 + 512, 5 + 1024};
+	struct claim others[RTE_DIM(pids)];
+	struct rte_mbuf *answer;
+
+	(void)state;
+	begin();
+	for (unsigned n = 0; n < RTE_DIM(pids); n++)
+		others[n] = life_end(pids[n]);
+	for (unsigned n = 0; n < RTE_DIM(pids); n++) {
+		/* Answers for the one before may still come. */
+		while (farewell_pid(answer = farewell_of(far, &others[n])) != pids[n])
+			rte_pktmbuf_free(answer);
+		farewell_check(answer, far, pids[n]);
+	}
+	end();
+}
+
 /* A peer that goes on sending to a life that is over keeps nobody of this node from sending. */
 static void switch_run__sends_while_it_answers_for_ended_processes(void **state)
 {
@@ -733,8 +764,8 @@ static void switch_run__sends_while_it_answers_for_ended_processes(void **state)
 	(void)state;
 	begin();
 	one = open_as(1);
-	others = life_end();
-	farewell_check(farewell_of(far, &others), far);
+	others = life_end(5);
+	farewell_check(farewell_of(far, &others), far, 5);
 	own = honest(one, FAR_NID, 1);
 	settle(one, &own, far);
 	switch_stop(the_switch);
@@ -782,6 +813,32 @@ static void switch_run__hangs_up_on_the_silent(void **state)
 	send_to(one, FAR_NID, 1, 9);
 	expect(far, 9);
 	port_close(one);
+	end();
+}
+
+static bool all_strange(const struct switch_count *count)
+{
+	return count->refused[GATE_STRANGE] >= 200;
+}
+
+/* Of connections in vain 64 are heard at once, and 4 more in each millisecond. */
+static void switch_run__takes_its_time_for_connections_in_vain(void **state)
+{
+	uint64_t begun;
+	int fds[200];
+
+	(void)state;
+	begin_stopped();
+	for (unsigned n = 0; n < RTE_DIM(fds); n++) {
+		fds[n] = rogue_connect();
+		assert_true(parcel_send(fds[n], "who?", 4, NULL, 0));
+	}
+	begun = glue_now(NULL);
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	look_until(all_strange);
+	assert_true(glue_now(NULL) - begun >= (200 - 64) / 4 * MILLISECOND);
+	for (unsigned n = 0; n < RTE_DIM(fds); n++)
+		close(fds[n]);
 	end();
 }
 
@@ -883,8 +940,10 @@ int main(void)
 		cmocka_unit_test(
 			switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
 		cmocka_unit_test(switch_run__answers_for_a_process_that_has_ended),
+		cmocka_unit_test(switch_run__answers_for_ended_processes_whose_numbers_are_alike),
 		cmocka_unit_test(switch_run__sends_while_it_answers_for_ended_processes),
 		cmocka_unit_test(switch_run__hangs_up_on_the_silent),
+		cmocka_unit_test(switch_run__takes_its_time_for_connections_in_vain),
 		cmocka_unit_test(switch_run__limits_the_processes_of_a_user),
 		cmocka_unit_test(gate_receive__calls_a_switch_that_was_started_again),
 	};
