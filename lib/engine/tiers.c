@@ -7,10 +7,7 @@
  * T3. An operation stops being pending before its event is published: whoever reads the event may
  *     withdraw the entry.
  * T4. A counter has changed before the event that tells of the same can be seen.
- * T5. A Portal that is controlled accepts a message only if the events that it will make have
- *     places in the queue (queue.incoming counts those that are kept). One that cannot be accepted
- *     disables the Portal; so does an event that cannot be refused and finds `refuse_at` others.
- *     Then DISABLED is logged, when messages accepted before have ended.
+ * T5 stands in portal.h.
  * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes
  *     once. The values that it found are answered from a copy, which the answer owns.
  * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: later messages do not change
@@ -28,10 +25,9 @@
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/delivery.h>
+#include <engine/portal.h>
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
-
-static void portals_exhaust(struct space *space, const struct queue *queue);
 
 /* --- events and counts */
 
@@ -99,11 +95,6 @@ void tier_count(struct space *space, const struct region *region, enum tier_even
 
 /* --- entries */
 
-static struct match_list *tier_list(const struct space *space, uint32_t portal, unsigned tier)
-{
-	return &space->lists[portal * TIERS + tier];
-}
-
 /* An event of the entry itself. */
 static void entry_log(struct space *space, const struct region *region, enum tier_event kind)
 {
@@ -150,7 +141,7 @@ static void entry_detach(struct space *space, struct region *region)
 	struct entry *entry = segment_entry(space->segment, index);
 	unsigned tier = segment_attachment(space->segment, index)->tier;
 
-	match_remove(&space->entries, tier_list(space, entry->portal, tier), index);
+	match_remove(&space->entries, portal_list(space, entry->portal, tier), index);
 	entry->linked = false;
 	region->state = REGION_LEAVING;
 	atomic_store_explicit(&entry->gate, 0, memory_order_release);
@@ -260,9 +251,10 @@ void tiers_append(struct space *space, const struct command *command)
 	entry->linked = true;
 	if (command->object.other == 1)
 		match_push_front(
-			&space->entries, tier_list(space, portal, attachment->tier), index);
+			&space->entries, portal_list(space, portal, attachment->tier), index);
 	else
-		match_push_back(&space->entries, tier_list(space, portal, attachment->tier), index);
+		match_push_back(
+			&space->entries, portal_list(space, portal, attachment->tier), index);
 	entry_log(space, region, TIER_LINK);
 }
 
@@ -286,57 +278,6 @@ static enum answer entry_withdraw(struct space *space, const struct command *com
 	entry_detach(space, region);
 	entry_give(space, region);
 	return ANSWER_OK;
-}
-
-/* --- Portals that are disabled */
-
-/* The queue of a Portal; NULL: none, or it is gone. */
-static struct queue *portal_queue(const struct tier_portal *portal)
-{
-	return queue_alive(portal->logs, portal->queue);
-}
-
-static void portal_turn(struct space *space, uint32_t index, enum portal_state state)
-{
-	_Atomic uint32_t *now = &segment_portal(space->segment, index)->state;
-	struct queue *queue = portal_queue(&space->portals[index]);
-	bool was = atomic_load_explicit(now, memory_order_relaxed) == PORTAL_ENABLED;
-
-	/* Release: whoever sees the Portal free may claim it. */
-	atomic_store_explicit(now, (uint32_t)state, memory_order_release);
-	if (queue && space->portals[index].controlled)
-		queue->controlled += (uint32_t)(state == PORTAL_ENABLED) - (uint32_t)was;
-}
-
-/* T5, after the end of a message. */
-static void portal_settle(struct space *space, uint32_t index)
-{
-	struct tier_portal *portal = &space->portals[index];
-	const struct account account = {.portal = index};
-	const struct tier_news news = {.kind = TIER_DISABLED, .verdict = TIER_REFUSED};
-
-	if (!portal->owes || portal->pending != 0)
-		return;
-	portal->owes = false;
-	tier_log(space, portal_queue(portal), &news, &account);
-}
-
-/* A controlled Portal has run out of something. */
-static void portal_exhaust(struct space *space, uint32_t index)
-{
-	portal_turn(space, index, PORTAL_DISABLED);
-	space->portals[index].owes = true;
-	portal_settle(space, index);
-}
-
-/* All of them that log to this queue. */
-static void portals_exhaust(struct space *space, const struct queue *queue)
-{
-	for (uint32_t i = 0; i < space->segment->limits.portals && queue->controlled != 0; i++)
-		if (space->portals[i].controlled && portal_queue(&space->portals[i]) == queue &&
-			atomic_load_explicit(&segment_portal(space->segment, i)->state,
-				memory_order_relaxed) == PORTAL_ENABLED)
-			portal_exhaust(space, i);
 }
 
 /* --- requests */
@@ -389,7 +330,7 @@ static struct region *entry_search(struct space *space, struct process process,
 		.bits = header->match_bits, .nid = process.nid, .pid = process.pid};
 
 	for (unsigned tier = 0; tier < TIERS; tier++) {
-		const struct match_list *list = tier_list(space, header->portal, tier);
+		const struct match_list *list = portal_list(space, header->portal, tier);
 		uint32_t i = match_first(&space->entries, list, &key);
 
 		for (; i != MATCH_NONE; i = match_next(&space->entries, list, i, &key)) {
@@ -915,7 +856,7 @@ void tiers_asked(struct space *space, struct process from, const struct message_
 	tiers_refuse(space->engine, from, header, TIER_UNDELIVERABLE);
 }
 
-/* --- descriptors, Portals, counters */
+/* --- descriptors, counters */
 
 void tiers_bound(struct space *space, struct region *region)
 {
@@ -944,63 +885,6 @@ static enum answer region_release(struct space *space, const struct command *com
 	region->state = REGION_LEAVING;
 	tiers_leave(space, region);
 	return ANSWER_OK;
-}
-
-static enum answer portal_open(struct space *space, const struct command *command)
-{
-	uint32_t index = command->object.index;
-
-	space->portals[index] = (struct tier_portal){
-		.queue = command->object.other,
-		.logs = queue_named(space->segment, command->object.other),
-		.controlled = command->update,
-		.strangers = command->position == POSITION_STRANGERS,
-	};
-	portal_turn(space, index,
-		command->position == POSITION_DISABLED ? PORTAL_DISABLED : PORTAL_ENABLED);
-	return ANSWER_OK;
-}
-
-static enum answer portal_close(struct space *space, uint32_t index)
-{
-	for (unsigned tier = 0; tier < TIERS; tier++)
-		if (tier_list(space, index, tier)->length != 0)
-			return ANSWER_NOT_EMPTY;
-	if (space->portals[index].pending != 0)
-		return ANSWER_PENDING;
-	unexpected_forget(space, index);
-	portal_turn(space, index, PORTAL_FREE);
-	return ANSWER_OK;
-}
-
-static enum answer portal_disable(struct space *space, uint32_t index)
-{
-	portal_turn(space, index, PORTAL_DISABLED);
-	return space->portals[index].pending != 0 ? ANSWER_PENDING : ANSWER_OK;
-}
-
-static enum answer portal_answer(struct space *space, const struct command *command)
-{
-	uint32_t index = command->object.index;
-	uint32_t state;
-
-	if (index >= space->segment->limits.portals)
-		return ANSWER_GONE;
-	state = atomic_load_explicit(
-		&segment_portal(space->segment, index)->state, memory_order_relaxed);
-	if (command->kind == COMMAND_PORTAL_OPEN)
-		return state == PORTAL_CLAIMED ? portal_open(space, command) : ANSWER_GONE;
-	if (state != PORTAL_ENABLED && state != PORTAL_DISABLED)
-		return ANSWER_GONE;
-	switch (command->kind) {
-	case COMMAND_PORTAL_CLOSE:
-		return portal_close(space, index);
-	case COMMAND_PORTAL_ENABLE:
-		portal_turn(space, index, PORTAL_ENABLED);
-		return ANSWER_OK;
-	default:
-		return portal_disable(space, index);
-	}
 }
 
 static enum answer counter_answer(struct space *space, const struct command *command)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_tiers.c - what a space with tiers does with stores and loads. */
+/* test_tiers.c - what a space with tiers does with stores and loads.
+ *
+ * Covers: lib/engine/tiers.c, lib/engine/portal.c.
+ */
 #include <string.h>
 
 #include <base/handle.h>

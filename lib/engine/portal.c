@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* portal.c - see portal.h. */
+#include <engine/portal.h>
+
+#include <engine/unexpected.h>
+
+/* The queue of a Portal; NULL: none, or it is gone. */
+static struct queue *portal_queue(const struct tier_portal *portal)
+{
+	return queue_alive(portal->logs, portal->queue);
+}
+
+static void portal_turn(struct space *space, uint32_t index, enum portal_state state)
+{
+	_Atomic uint32_t *now = &segment_portal(space->segment, index)->state;
+	struct queue *queue = portal_queue(&space->portals[index]);
+	bool was = atomic_load_explicit(now, memory_order_relaxed) == PORTAL_ENABLED;
+
+	/* Release: whoever sees the Portal free may claim it. */
+	atomic_store_explicit(now, (uint32_t)state, memory_order_release);
+	if (queue && space->portals[index].controlled)
+		queue->controlled += (uint32_t)(state == PORTAL_ENABLED) - (uint32_t)was;
+}
+
+void portal_settle(struct space *space, uint32_t index)
+{
+	struct tier_portal *portal = &space->portals[index];
+	const struct account account = {.portal = index};
+	const struct tier_news news = {.kind = TIER_DISABLED, .verdict = TIER_REFUSED};
+
+	if (!portal->owes || portal->pending != 0)
+		return;
+	portal->owes = false;
+	tier_log(space, portal_queue(portal), &news, &account);
+}
+
+void portal_exhaust(struct space *space, uint32_t index)
+{
+	portal_turn(space, index, PORTAL_DISABLED);
+	space->portals[index].owes = true;
+	portal_settle(space, index);
+}
+
+void portals_exhaust(struct space *space, const struct queue *queue)
+{
+	for (uint32_t i = 0; i < space->segment->limits.portals && queue->controlled != 0; i++)
+		if (space->portals[i].controlled && portal_queue(&space->portals[i]) == queue &&
+			atomic_load_explicit(&segment_portal(space->segment, i)->state,
+				memory_order_relaxed) == PORTAL_ENABLED)
+			portal_exhaust(space, i);
+}
+
+static enum answer portal_open(struct space *space, const struct command *command)
+{
+	uint32_t index = command->object.index;
+
+	space->portals[index] = (struct tier_portal){
+		.queue = command->object.other,
+		.logs = queue_named(space->segment, command->object.other),
+		.controlled = command->update,
+		.strangers = command->position == POSITION_STRANGERS,
+	};
+	portal_turn(space, index,
+		command->position == POSITION_DISABLED ? PORTAL_DISABLED : PORTAL_ENABLED);
+	return ANSWER_OK;
+}
+
+static enum answer portal_close(struct space *space, uint32_t index)
+{
+	for (unsigned tier = 0; tier < TIERS; tier++)
+		if (portal_list(space, index, tier)->length != 0)
+			return ANSWER_NOT_EMPTY;
+	if (space->portals[index].pending != 0)
+		return ANSWER_PENDING;
+	unexpected_forget(space, index);
+	portal_turn(space, index, PORTAL_FREE);
+	return ANSWER_OK;
+}
+
+static enum answer portal_disable(struct space *space, uint32_t index)
+{
+	portal_turn(space, index, PORTAL_DISABLED);
+	return space->portals[index].pending != 0 ? ANSWER_PENDING : ANSWER_OK;
+}
+
+enum answer portal_answer(struct space *space, const struct command *command)
+{
+	uint32_t index = command->object.index;
+	uint32_t state;
+
+	if (index >= space->segment->limits.portals)
+		return ANSWER_GONE;
+	state = atomic_load_explicit(
+		&segment_portal(space->segment, index)->state, memory_order_relaxed);
+	if (command->kind == COMMAND_PORTAL_OPEN)
+		return state == PORTAL_CLAIMED ? portal_open(space, command) : ANSWER_GONE;
+	if (state != PORTAL_ENABLED && state != PORTAL_DISABLED)
+		return ANSWER_GONE;
+	switch (command->kind) {
+	case COMMAND_PORTAL_CLOSE:
+		return portal_close(space, index);
+	case COMMAND_PORTAL_ENABLE:
+		portal_turn(space, index, PORTAL_ENABLED);
+		return ANSWER_OK;
+	default:
+		return portal_disable(space, index);
+	}
+}

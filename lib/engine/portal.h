@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* portal.h - the Portals of a space with tiers (tiers.h): opened and closed, enabled and disabled.
+ * What of them only the poll core uses is struct tier_portal; their states are in the segment.
+ *
+ * T5. A Portal that is controlled accepts a message only if the events that it will make have
+ *     places in the queue (queue.incoming counts those that are kept). One that cannot be accepted
+ *     disables the Portal; so does an event that cannot be refused and finds `refuse_at` others.
+ *     Then DISABLED is logged, when messages accepted before have ended.
+ */
+#ifndef ENGINE_PORTAL_H
+#define ENGINE_PORTAL_H
+
+#include <engine/tiers.h>
+
+/* The list of a tier. */
+static inline struct match_list *portal_list(
+	const struct space *space, uint32_t portal, unsigned tier)
+{
+	return &space->lists[portal * TIERS + tier];
+}
+
+/* A controlled Portal has run out of something. */
+void portal_exhaust(struct space *space, uint32_t index);
+/* All controlled Portals that log to this queue have. */
+void portals_exhaust(struct space *space, const struct queue *queue);
+/* After the end of a message: T5. */
+void portal_settle(struct space *space, uint32_t index);
+/* The answer to a command for a Portal. */
+enum answer portal_answer(struct space *space, const struct command *command);
+
+#endif
