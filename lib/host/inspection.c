@@ -24,6 +24,7 @@
 #include <engine/access.h>
 #include <engine/queue.h>
 #include <host/interface.h>
+#include <host/statistics.h>
 #include <pmd-glue/glue.h>
 
 #define PAGE_ITEMS     64

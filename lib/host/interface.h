@@ -100,9 +100,6 @@ static inline bool interface_is_open(const struct front *front, unsigned number)
 	       atomic_load_explicit(&interfaces[number].segment, memory_order_relaxed);
 }
 
-/* Messages that were dropped, for whatever reason. */
-uint64_t interface_drops(const struct segment *segment) CORE_API(interface_drops);
-
 /* One turn of every engine of this process that no poll thread drives; returns how much was
  * done. */
 unsigned interface_drive(void) CORE_API(interface_drive);
@@ -150,15 +147,6 @@ bool interface_poll(const struct interface *interface, struct poll_info *info);
 
 /* The open interface of a front end's handle, NULL: it is none. The library's lock is held. */
 struct interface *interface_of(const struct front *front, uint64_t handle);
-
-/* Gives every counter of an open interface to tell(). The library's lock is held. */
-void interface_tell_stats(struct interface *interface,
-	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
-	void *context);
-/* The same for the interface of a handle; OK or GONE. */
-enum answer interface_stats(const struct front *front, uint64_t handle,
-	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
-	void *context) CORE_API(interface_stats);
 
 /* Memory that lies on the NUMA node of the interface's port, in hugepages when there are any; it
  * outlives the interface. NULL: no memory is left, or the handle is none. Any thread. */

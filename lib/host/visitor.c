@@ -148,3 +148,13 @@ void visitor_await(uint32_t number)
 		while (atomic_load_explicit(&visitor->inside, memory_order_acquire) == number + 1)
 			nanosleep(&moment, NULL);
 }
+
+enum answer visit_call(const struct visit *visit, struct command *command,
+	const struct region_description *after, struct region_description *before)
+{
+	enum answer answer = submission_call(&visit->interface->submission, command, after, before);
+
+	if (answer != ANSWER_OK && visit->interface->inlined)
+		interface_drive();
+	return answer;
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <host/interface.h>
+#include <host/statistics.h>
 
 #define PIO_SEND_MAX 128
 

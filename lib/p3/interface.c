@@ -6,6 +6,7 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <host/statistics.h>
 #include <p3/code.h>
 
 #define DEFAULT_ENTRIES 32768

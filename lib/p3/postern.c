@@ -10,6 +10,7 @@
 #include <host/inspection.h>
 #include <host/recording.h>
 #include <host/setting.h>
+#include <host/statistics.h>
 #include <p3/code.h>
 #include <p3/instruments.h>
 #include <p3/interface.h>

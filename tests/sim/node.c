@@ -17,6 +17,7 @@
 
 #include <base/settings.h>
 #include <engine/engine.h>
+#include <host/statistics.h>
 #include <pmd-glue/glue.h>
 #include <sim/letters.h>
 #include <sim/report.h>

@@ -4,7 +4,7 @@
  * inline.
  *
  * Covers: lib/host/interface.c, lib/host/visitor.c, lib/host/front.c, lib/host/setting.c,
- * lib/p3/front.c, lib/p3/postern.c.
+ * lib/host/statistics.c, lib/p3/front.c, lib/p3/postern.c.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -19,6 +19,7 @@
 #include <postern.h>
 
 #include <engine/queue.h>
+#include <host/statistics.h>
 #include <p3/interface.h>
 
 #define PORTAL     3
