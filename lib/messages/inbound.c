@@ -105,6 +105,29 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 	return taken_back;
 }
 
+static bool receive_abandon(struct messages *messages, struct transfer *message)
+{
+	if (!message->acknowledged || !link_listed(&message->link))
+		return false;
+	link_remove(&message->link);
+	messages->posted--;
+	vector_release(messages, message);
+	return true;
+}
+
+bool messages_abandon(struct messages *messages, struct transfer *message)
+{
+	bool given_up;
+
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return false;
+	given_up = message->kind == ITEM_SEND ? send_abandon(messages, message)
+					      : receive_abandon(messages, message);
+	visit_leave(&messages->visit);
+	return given_up;
+}
+
 /* A message has come for a receive: what its event says of it. */
 static void receive_matched(struct transfer *message, const struct news *news)
 {

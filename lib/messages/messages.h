@@ -83,7 +83,7 @@ enum messages_kind {
 struct transfer {
 	uint8_t kind; /* enum messages_kind; as what follows, the library's */
 	bool synchronous;
-	bool posted; /* it is with the poll core */
+	bool posted; /* it is with the poll core; a longer send: it has begun */
 	bool acknowledged, kept, fetched;
 	uint8_t result;  /* enum transfer_result */
 	uint32_t peer;   /* to; from, when it is done */
@@ -144,6 +144,7 @@ struct messages_options {
 	const struct process *peers;
 	uint32_t count;
 	uint32_t self;   /* index of this process among them */
+	bool late;       /* a message that is copied is done when it was delivered */
 	uint32_t eager;  /* bytes of a message that is copied, 1 to MESSAGES_EAGER_MAX */
 	uint64_t memory; /* bytes for blocks */
 	uint32_t headers;
@@ -177,6 +178,10 @@ void messages_receive_pieces(struct messages *messages, struct transfer *message
 /* Takes a receive back that has matched nothing. Returns false if it has, and done() will be
  * called. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
+/* Gives up a send that waits for credit or for the receiver, or a receive whose fetch was refused:
+ * done() is not called. False: it ends by itself, soon or when the peer is found silent; or it is a
+ * receive that has matched nothing. */
+bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found);

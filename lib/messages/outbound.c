@@ -119,10 +119,11 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	slot->used = true;
 	slot->acknowledged = slot->kept = slot->fetched = false;
 	slot->length = message->length;
-	slot->message = message->synchronous ? message : NULL;
+	slot->synchronous = message->synchronous;
+	slot->message = message->synchronous || messages->options.late ? message : NULL;
 	value |= (uint64_t)chunk->name << 32 | slot->index * messages->options.eager;
 	store_post(messages, message, value, data, slot);
-	if (!message->synchronous)
+	if (!slot->message)
 		messages_finish(messages, message, TRANSFER_DONE);
 	return true;
 }
@@ -149,6 +150,7 @@ static bool long_start(struct messages *messages, struct transfer *message)
 	list_append(&messages->peers[message->peer].begun, &message->link);
 	messages->names++;
 	messages->pending++;
+	message->posted = true;
 	message->acknowledged = message->kept = message->fetched = false;
 	store_post(messages, message,
 		(message->synchronous ? VALUE_SYNCHRONOUS : 0) | (uint64_t)name << 32,
@@ -233,6 +235,38 @@ void sends_abandon(struct messages *messages, struct peer *peer)
 		}
 }
 
+/* The slot of a short send that is not done; NULL: there is none. */
+static struct slot *slot_of(struct messages *messages, const struct transfer *message)
+{
+	for (struct chunk *chunk = messages->peers[message->peer].chunks; chunk;
+		chunk = chunk->next)
+		for (uint32_t i = 0; i < CHUNK_SLOTS; i++)
+			if (chunk->slots[i].used && chunk->slots[i].message == message)
+				return &chunk->slots[i];
+	return NULL;
+}
+
+bool send_abandon(struct messages *messages, struct transfer *message)
+{
+	struct slot *slot;
+
+	if (!link_listed(&message->link)) {
+		slot = slot_of(messages, message);
+		if (slot)
+			slot->message = NULL;
+		return slot != NULL;
+	}
+	/* Of one that has begun the memory must be out of the peer's reach. */
+	if (message->posted &&
+		(!message->acknowledged || message->fetched ||
+			!entry_withdraw(messages, message->entry, message->generation)))
+		return false;
+	link_remove(&message->link);
+	messages->pending--;
+	vector_release(messages, message);
+	return true;
+}
+
 void sends_resume(struct messages *messages)
 {
 	list_each (struct peer, peer, &messages->blocked, link) {
@@ -280,8 +314,8 @@ static bool acknowledged(struct messages *messages, uint32_t peer, uint64_t leng
 
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news)
 {
-	slot->kept = acknowledged(
-		messages, slot->chunk->peer, slot->length, slot->message != NULL, news);
+	slot->kept =
+		acknowledged(messages, slot->chunk->peer, slot->length, slot->synchronous, news);
 	slot->acknowledged = true;
 	slot_settle(messages, slot, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
 }

@@ -33,7 +33,7 @@ struct chunk;
 
 struct slot {
 	uint8_t kind;
-	bool used, acknowledged, kept, fetched;
+	bool used, synchronous, acknowledged, kept, fetched;
 	uint32_t index;
 	uint64_t length;
 	struct chunk *chunk;
@@ -186,6 +186,7 @@ unsigned events_run(struct messages *messages);
 void sends_resume(struct messages *messages);
 /* M9. */
 void sends_abandon(struct messages *messages, struct peer *peer);
+bool send_abandon(struct messages *messages, struct transfer *message);
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news);
 void send_acknowledged(
 	struct messages *messages, struct transfer *message, const struct news *news);

@@ -125,6 +125,7 @@ void endpoint_progress(struct mx_endpoint *endpoint)
 		return;
 	(void)messages_progress(endpoint->messages);
 	sessions_progress(endpoint);
+	requests_progress(endpoint);
 	handler_progress(endpoint);
 }
 
@@ -239,6 +240,8 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	list_init(&endpoint->completed);
 	list_init(&endpoint->connects);
 	list_init(&endpoint->asks);
+	list_init(&endpoint->timed);
+	endpoint->patience = 0;
 	endpoint->context_bits = wish->context_bits;
 	endpoint->context_shift = wish->context_shift;
 	endpoint->visitations = NULL;
@@ -285,6 +288,14 @@ static enum answer interface_make(struct mx_endpoint *endpoint)
 	return answer;
 }
 
+/* MX_ZOMBIE_SEND */
+static bool sends_complete_early(void)
+{
+	const char *text = getenv("MX_ZOMBIE_SEND");
+
+	return !text || strcmp(text, "0") != 0;
+}
+
 static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish *wish)
 {
 	const struct messages_options options = {
@@ -292,6 +303,7 @@ static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish
 		.interface = endpoint->interface,
 		.space = MESSAGES_SPACE,
 		.count = SESSIONS_MAX,
+		.late = !sends_complete_early(),
 		.eager = COPY_SEND_MAX,
 		.memory = wish->memory,
 		.headers = KEPT_HEADERS,

@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
+#include <base/clock.h>
+
 #define BATCH 256
+#define AGAIN (10 * MILLISECOND) /* between looks at deadlines that have come */
 
 /* Requests come in batches, which stay until the endpoint closes, so that a handle that is stale
  * can be looked at. */
@@ -48,6 +51,7 @@ void request_give(struct request *request)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
 
+	request_limit(request, 0);
 	if (link_listed(&request->in_context)) {
 		link_remove(&request->completed);
 		link_remove(&request->in_context);
@@ -78,6 +82,7 @@ void request_complete(struct request *request, mx_status_code_t code)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
 
+	request_limit(request, 0);
 	request->done = true;
 	request->code = code;
 	endpoint->news = true;
@@ -89,6 +94,39 @@ void request_complete(struct request *request, mx_status_code_t code)
 	}
 	list_append(&endpoint->completed, &request->completed);
 	list_append(context_of(endpoint, request_bits(request)), &request->in_context);
+}
+
+void request_limit(struct request *request, uint64_t time)
+{
+	struct mx_endpoint *endpoint = request->endpoint;
+
+	if (link_listed(&request->timed))
+		link_remove(&request->timed);
+	request->deadline = 0;
+	if (time == 0)
+		return;
+	request->deadline = endpoint_now() + time;
+	if (list_empty(&endpoint->timed) || request->deadline < endpoint->timed_due)
+		endpoint->timed_due = request->deadline;
+	list_append(&endpoint->timed, &request->timed);
+}
+
+void requests_progress(struct mx_endpoint *endpoint)
+{
+	uint64_t now;
+
+	if (list_empty(&endpoint->timed) || (now = endpoint_now()) < endpoint->timed_due)
+		return;
+	/* One that cannot be ended yet is looked at again. */
+	endpoint->timed_due = now + AGAIN;
+	list_each (struct request, request, &endpoint->timed, timed) {
+		if (now < request->deadline)
+			continue;
+		if (request->kind == REQUEST_CONNECT)
+			connect_end(endpoint, request, MX_STATUS_TIMEOUT);
+		else if (messages_abandon(endpoint->messages, &request->transfer))
+			request_complete(request, MX_STATUS_TIMEOUT);
+	}
 }
 
 /* X4. It is forgotten: at once if it has ended. */
@@ -250,6 +288,8 @@ static mx_return_t request_send(struct mx_endpoint *endpoint, const mx_segment_t
 	else
 		messages_send(endpoint->messages, &request->transfer, session, match_info,
 			memory.buffer, memory.length, synchronous);
+	if (!request->done)
+		request_limit(request, endpoint->patience);
 	request_hand_over(request, handle);
 	if (endpoint->unexpected)
 		endpoint_progress(endpoint);
@@ -298,6 +338,7 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	receive->match_info = match_info;
 	receive->context = context;
 	request_hand_over(receive, request);
+	request_limit(receive, endpoint->patience);
 	if (memory.vector)
 		messages_receive_pieces(endpoint->messages, &receive->transfer, match_info,
 			~match_mask, memory.vector);
@@ -356,6 +397,27 @@ mx_return_t mx_forget(mx_endpoint_t endpoint, mx_request_t *request)
 		return endpoint_fail(endpoint, MX_BAD_REQUEST, "mx_forget", no_request);
 	request_forget(forgotten);
 	*request = NULL;
+	endpoint_leave(endpoint);
+	return MX_SUCCESS;
+}
+
+mx_return_t mx_set_request_timeout(
+	mx_endpoint_t endpoint, mx_request_t request, uint32_t milliseconds)
+{
+	const uint64_t time = milliseconds == MX_INFINITE ? 0 : milliseconds * MILLISECOND;
+	struct request *timed;
+	mx_return_t code;
+
+	if (!endpoint_enter(endpoint, "mx_set_request_timeout", &code))
+		return code;
+	timed = request ? request_of(endpoint, &request) : NULL;
+	if (request && !timed)
+		return endpoint_fail(
+			endpoint, MX_BAD_REQUEST, "mx_set_request_timeout", no_request);
+	if (!request)
+		endpoint->patience = time;
+	else if (!timed->done)
+		request_limit(timed, time);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }

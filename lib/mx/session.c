@@ -252,8 +252,7 @@ static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 	return true;
 }
 
-static void connect_end(
-	struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code)
+void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code)
 {
 	link_remove(&request->completed);
 	if (code == MX_STATUS_SUCCESS)
@@ -451,6 +450,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	if (!connect_ask(endpoint, request))
 		goto no_place;
 	list_append(&endpoint->connects, &request->completed);
+	request_limit(request, endpoint->patience);
 	return request;
 no_place:
 	request_give(request);

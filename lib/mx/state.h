@@ -20,6 +20,8 @@
  *     NIC and endpoint id: it survives sessions, and has the address context.
  * X4. A request that has ended is in the list of all that have, and in that of its context id, in
  *     the order of their ends, until it is given back. One that was forgotten is in none.
+ * X6. A request with a deadline that has not ended is in the list of those. None is looked at before
+ *     `timed_due`.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
  */
@@ -81,6 +83,8 @@ struct request {
 	struct map_vector *vector;
 	struct link completed; /* of all; REQUEST_CONNECT that is pending: of connects */
 	struct link in_context;
+	struct link timed;    /* X6 */
+	uint64_t deadline;    /* ns; 0: none */
 	struct request *next; /* free */
 };
 
@@ -117,6 +121,9 @@ struct mx_endpoint {
 	struct link *contexts; /* X4; NULL: one for all */
 	uint8_t context_bits, context_shift;
 	struct link connects; /* pending */
+	struct link timed;    /* X6 */
+	uint64_t timed_due;   /* ns */
+	uint64_t patience;    /* of requests that are posted, ns; 0: without end */
 	struct link asks;     /* greetings under way */
 	struct visitation *visitations, **visitations_end;
 	uint64_t tokens;
@@ -173,6 +180,8 @@ void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code
 void session_failed(void *owner, uint32_t session, const char *why);
 void session_greeted(void *owner, struct process from, const struct greeting *greeting);
 void session_answered(void *owner, struct greeting *greeting, enum greeting_result result);
+/* A connect that is pending ends. */
+void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code);
 /* What was put off until nobody visits, and what is due. */
 void sessions_progress(struct mx_endpoint *endpoint);
 void sessions_close(struct mx_endpoint *endpoint);
@@ -197,6 +206,10 @@ struct link *context_of(struct mx_endpoint *endpoint, uint64_t bits);
 /* Its end: X4. */
 void request_complete(struct request *request, mx_status_code_t code);
 void request_done(void *owner, struct transfer *message);
+/* From now on; 0: it has no deadline. */
+void request_limit(struct request *request, uint64_t time);
+/* Ends those whose deadline has come, as far as they can be ended. */
+void requests_progress(struct mx_endpoint *endpoint);
 void requests_close(struct mx_endpoint *endpoint);
 /* The request of a handle; NULL: it is none of this endpoint's. */
 struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle);

@@ -3,11 +3,13 @@
 #include "clients.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 pid_t peer_process;
@@ -167,6 +169,8 @@ static void run_processes(const struct client *client)
 	int status;
 
 	check(child >= 0);
+	if (client->client && child == 0)
+		check(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
 	peer_process = child;
 	check_ok(mx_init());
 	(child == 0 ? client->server : client->client)();
