@@ -203,7 +203,8 @@ static void operation_done(void *owner, struct transfer *message)
 	const struct adi_result result = result_of(message->bits, message->length,
 		message->result == TRANSFER_CUT ? ADI_TRUNCATED : 0);
 
-	(void)owner;
+	if (message->result == TRANSFER_WITHDRAWN)
+		peer_failed(owner, message->peer, "has withdrawn a message that it announced");
 	if (operation->at)
 		*operation->at = NULL;
 	if (operation->owner)

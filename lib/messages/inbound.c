@@ -223,9 +223,11 @@ void receive_fetched(struct messages *messages, struct transfer *message, const 
 
 	if (news->verdict == TIER_REFUSED) {
 		fetch_later(messages, message);
-	} else if (news->verdict != TIER_OK || news->moved != wanted) {
-		receive_fail(messages, message,
-			news->verdict != TIER_OK ? news->verdict : TIER_OPERATION);
+	} else if (news->verdict != TIER_OK) {
+		receive_fail(messages, message, news->verdict);
+	} else if (news->moved != wanted) {
+		message->length = 0;
+		receive_finish(messages, message, TRANSFER_WITHDRAWN);
 	} else {
 		receive_finish(messages, message, message->result);
 	}

@@ -218,15 +218,17 @@ static void blocks_renew(struct messages *messages)
 	}
 }
 
-/* The last entry of the second tier: it keeps headers alone. */
-static bool last_entry_make(struct messages *messages)
+/* The last entry of a tier of a Portal. It has no memory: it keeps headers alone (M5), or answers
+ * fetches of what is not there (M6); entries of what is there come before it. */
+static bool last_entry_make(
+	struct messages *messages, unsigned portal, unsigned tier, uint8_t operation)
 {
 	const struct entry_wish wish = {
-		.portal = PORTAL_MATCH,
-		.tier = 1,
+		.portal = portal,
+		.tier = tier,
 		.ignore = UINT64_MAX,
 		.peer = UINT32_MAX,
-		.options = REGION_PUT | REGION_TRUNCATE,
+		.options = operation | REGION_TRUNCATE,
 		.item = &messages->told,
 	};
 	uint32_t index, generation;
@@ -777,7 +779,9 @@ static enum answer space_furnish(struct messages *messages)
 		!portal_make(messages, PORTAL_SIDE, true, false) ||
 		!portal_make(messages, PORTAL_MATCH, false, false) ||
 		!heard_make(messages, PORTAL_SIDE, BITS_TOLD, 0, &messages->told) ||
-		!greetings_make(messages) || !last_entry_make(messages))
+		!greetings_make(messages) ||
+		!last_entry_make(messages, PORTAL_MATCH, 1, REGION_PUT) ||
+		!last_entry_make(messages, PORTAL_SIDE, 0, REGION_GET | REGION_REMOTE_OFFSET))
 		return ANSWER_FAILED;
 	blocks_renew(messages);
 	return ANSWER_OK;

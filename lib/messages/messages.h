@@ -28,7 +28,8 @@
  *     table of kept headers, so nothing is dropped.
  * M6. No event is lost: receives linked, messages without an ACK and fetches are bounded by
  *     RECEIVES_MAX and SENDS_MAX, and the Portal that peers fetch from refuses rather than fill the
- *     queue; a fetch that is refused is tried again.
+ *     queue; a fetch that is refused is tried again. One of what is not there is answered with no
+ *     bytes, by an entry behind all others, and disables nothing.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
  *
@@ -60,8 +61,9 @@
 
 enum transfer_result {
 	TRANSFER_DONE,
-	TRANSFER_CUT,   /* a receive: the message was longer than the room, and its rest is lost */
-	TRANSFER_FAILED /* the peer is gone; failed() has been called */
+	TRANSFER_CUT, /* a receive: the message was longer than the room, and its rest is lost */
+	TRANSFER_WITHDRAWN, /* a receive: its sender has no such message any more, or never had */
+	TRANSFER_FAILED     /* the peer is gone; failed() has been called */
 };
 
 /* What an object of this library is, for the events that name it. */

@@ -13,7 +13,8 @@
 static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
 {
 	struct peer *to = &messages->peers[peer];
-	struct entry_wish wish = {.portal = PORTAL_SIDE, .peer = peer, .log = GET_LOG};
+	struct entry_wish wish = {
+		.portal = PORTAL_SIDE, .first = true, .peer = peer, .log = GET_LOG};
 	uint64_t bytes = (uint64_t)messages->options.eager * CHUNK_SLOTS;
 	uint32_t index, generation;
 	struct chunk *chunk;
@@ -133,6 +134,7 @@ static bool long_start(struct messages *messages, struct transfer *message)
 	uint32_t name = messages->names & (NAME_CHUNK - 1);
 	const struct entry_wish wish = {
 		.portal = PORTAL_SIDE,
+		.first = true,
 		.bits = name,
 		.peer = message->peer,
 		.start = message->buffer,

@@ -166,7 +166,7 @@ void shown_done(struct messages *messages, struct transfer *message)
 
 	if (unexpected != messages->showing) { /* its sender was told */
 		shown_free(messages, unexpected);
-	} else if (message->result == TRANSFER_FAILED) {
+	} else if (message->result != TRANSFER_DONE) {
 		credit_count(messages, message->peer);
 		show_drop(messages);
 	} else {

@@ -145,7 +145,9 @@ void request_done(void *owner, struct transfer *message)
 	mx_status_code_t code =
 		message->result == TRANSFER_CUT ? MX_STATUS_TRUNCATED : MX_STATUS_SUCCESS;
 
-	if (message->result == TRANSFER_FAILED) {
+	if (message->result == TRANSFER_WITHDRAWN) {
+		code = MX_STATUS_BAD_RDMAWIN;
+	} else if (message->result == TRANSFER_FAILED) {
 		code = endpoint->sessions[message->peer].code;
 		if (code == MX_STATUS_SUCCESS)
 			code = MX_STATUS_ENDPOINT_UNREACHABLE;

@@ -662,6 +662,43 @@ static void test_restart(void **state)
 	assert_int_equal(wait_for(other, &request).match_info, 6);
 }
 
+/* Requests with a time of their own: sends that nobody receives, and no receive. */
+static void test_request_timeout(void **state)
+{
+	static unsigned char data[200000];
+	mx_request_t request, receive, cancelled;
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	receive = receive_from(data, 1, 99, MX_MATCH_MASK_NONE);
+	assert_ok(mx_set_request_timeout(other, receive, 20));
+	for (unsigned i = 0; i < 2; i++) {
+		request = send_to(data, i ? sizeof(data) : 5, 40 + i, true);
+		assert_false(ends_within(one, &request, 50));
+		assert_ok(mx_set_request_timeout(one, request, 50));
+		assert_int_equal(wait_for(one, &request).code, MX_STATUS_TIMEOUT);
+	}
+	assert_ok(mx_set_request_timeout(one, NULL, 50));
+	request = send_to(data, 5, 42, true);
+	assert_int_equal(wait_for(one, &request).code, MX_STATUS_TIMEOUT);
+	assert_ok(mx_set_request_timeout(one, NULL, MX_INFINITE));
+	request = send_to(data, 5, 43, true);
+	assert_false(ends_within(one, &request, 200));
+	/* What was copied is there all the same; what was not is told of. */
+	cancelled = receive_from(data, sizeof(data), 40, MX_MATCH_MASK_NONE);
+	assert_int_equal(wait_for(other, &cancelled).code, MX_STATUS_SUCCESS);
+	cancelled = receive_from(data, sizeof(data), 41, MX_MATCH_MASK_NONE);
+	assert_int_equal(wait_for(other, &cancelled).code, MX_STATUS_BAD_RDMAWIN);
+	cancelled = receive_from(data, sizeof(data), 43, MX_MATCH_MASK_NONE);
+	assert_int_equal(wait_for(other, &cancelled).code, MX_STATUS_SUCCESS);
+	assert_int_equal(wait_for(one, &request).code, MX_STATUS_SUCCESS);
+	assert_ok(mx_test(other, &receive, &status, &result));
+	assert_int_equal(result, 0); /* a receive that nobody has sent to */
+	request = NULL;
+	assert_code(mx_set_request_timeout(other, (mx_request_t)data, 1), MX_BAD_REQUEST);
+}
+
 enum { SMALL = 5000, LARGE = 2000 };
 
 /* The sender's calls let go what waits at the sender for the receiver's credit. */
@@ -719,6 +756,7 @@ int main(void)
 		with_both(test_wakeup),
 		with_both(test_threads),
 		with_both(test_restart),
+		with_both(test_request_timeout),
 		with_both(test_flood),
 	};
 

@@ -362,9 +362,11 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	forge_word(WORD_CREDIT, 1);
 	forge_word(WORD_CREDIT, 0);
 	assert_int_equal(ends[0]->peers[1].credited, 1);
-	/* Names that are not there, a slot that is free, and what lies behind the last. */
+	/* Names that are not there, a slot that is free, and what lies behind the last. Nobody else's
+	 * fetch is refused for that. */
 	assert_int_equal(forge_fetch(0, 0), -1);
 	assert_int_equal(forge_fetch(NAME_CHUNK | 1, 0), -1);
+	assert_false(ends[0]->disabled);
 	assert_int_equal(forge_fetch(BITS_TOLD, 0), -1);
 	assert_int_equal(forge_fetch(NAME_CHUNK, EAGER * CHUNK_SLOTS), -1);
 	assert_int_equal(forge_fetch(NAME_CHUNK, UINT64_MAX), -1);
@@ -377,6 +379,50 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	letter_settle(&in);
 	assert_string_equal(got, "one");
 	settle(nothing_pends, ends[0]);
+	each_length_arrives__posted_or_not_synchronous_or_not(state);
+}
+
+/* A message whose data nobody has. */
+static void a_receive_of_what_was_withdrawn_ends(void **state)
+{
+	static char data[3 * EAGER], got[3 * EAGER];
+	const struct move move = {
+		.portal = PORTAL_MATCH, .match_bits = 1, .value = UINT64_C(5) << 32};
+	const struct call_line line = {.local = (uintptr_t)data,
+		.length = sizeof(data),
+		.message = MESSAGE_STORE,
+		.want = WANT_EVENT};
+	struct letter in;
+
+	(void)state;
+	forge(move, line);
+	receive(&in, 0, 1, 0, got, sizeof(got));
+	letter_settle(&in);
+	assert_int_equal(in.message.result, TRANSFER_WITHDRAWN);
+	assert_int_equal(in.message.length, 0);
+	assert_false(ends[0]->peers[1].failed);
+}
+
+/* Who gives up a send has its memory again, and the receiver is told. */
+static void sends_are_given_up(void **state)
+{
+	static const uint64_t lengths[] = {8, LONG};
+	static char sent[LONG], got[LONG];
+	struct letter out, in;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		send(&out, 0, 1, sent, lengths[i], true);
+		while (!messages_abandon(ends[0], &out.message))
+			messages_progress(ends[0]);
+		assert_int_equal(out.done, 0);
+		receive(&in, 1, 1, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_int_equal(in.message.result,
+			lengths[i] <= EAGER ? TRANSFER_DONE : TRANSFER_WITHDRAWN);
+		settle(nothing_pends, ends[0]);
+		assert_int_equal(out.done, 0);
+	}
 	each_length_arrives__posted_or_not_synchronous_or_not(state);
 }
 
@@ -688,6 +734,8 @@ int main(void)
 		TEST(a_receive_is_cancelled_until_it_matches),
 		TEST(words_are_told),
 		TEST(a_receive_that_fetches_counts_as_posted),
+		TEST(a_receive_of_what_was_withdrawn_ends),
+		TEST(sends_are_given_up),
 		TEST(a_peer_that_forges_words_and_fetches_harms_only_its_own_messages),
 		TEST(a_peer_that_sends_anything_harms_nobody_else),
 		TEST(receives_beyond_the_table_wait_in_order),
