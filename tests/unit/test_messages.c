@@ -362,8 +362,8 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	forge_word(WORD_CREDIT, 1);
 	forge_word(WORD_CREDIT, 0);
 	assert_int_equal(ends[0]->peers[1].credited, 1);
-	/* Names that are not there, a slot that is free, and what lies behind the last. Nobody else's
-	 * fetch is refused for that. */
+	/* Names that are not there, a slot that is free, and what lies behind the last. Nobody
+	 * else's fetch is refused for that. */
 	assert_int_equal(forge_fetch(0, 0), -1);
 	assert_int_equal(forge_fetch(NAME_CHUNK | 1, 0), -1);
 	assert_false(ends[0]->disabled);
