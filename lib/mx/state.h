@@ -20,10 +20,10 @@
  *     NIC and endpoint id: it survives sessions, and has the address context.
  * X4. A request that has ended is in the list of all that have, and in that of its context id, in
  *     the order of their ends, until it is given back. One that was forgotten is in none.
- * X6. A request with a deadline that has not ended is in the list of those. None is looked at before
- *     `timed_due`.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
+ * X6. A request with a deadline that has not ended is in the list of those. None of them is looked
+ *     at before `timed_due`.
  */
 #ifndef MX_STATE_H
 #define MX_STATE_H
