@@ -117,7 +117,7 @@ class Install(programs.Case):
                      "share/man/man3/PtlPut.3", "share/man/man7/postern.7"):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
         for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc", "libportals.so",
-                     "libportals.so.4", "pkgconfig/portals4.pc",
+                     "libportals.so.4", "pkgconfig/portals4.pc", "libmyriexpress.so", "libmx.so", "pkgconfig/myriexpress.pc",
                      "cmake/postern/postern-config.cmake", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
 
@@ -178,6 +178,21 @@ class Install(programs.Case):
         if shutil.which("c++"):
             self.shell("c++", "-std=c++20", "-Wall", "-Werror", "hello.cpp", "-o", "hello-cpp", *flags)
             self.expect_hello("./hello-cpp")
+
+    def test_mx_has_every_function_of_its_headers_and_programs_run(self):
+        declared = set()
+        for name in ("myriexpress.h", "mx_extensions.h", "mx_io.h", "mx_internals/mx__fops.h", "mx_internals/mx__driver_interface.h"):
+            with open(os.path.join(self.prefix, "include", name), encoding="utf-8") as file:
+                declared |= set(re.findall(r"^MX_FUNCTION [^;(]*?(mx_\w+)\(", file.read(), re.MULTILINE))
+        self.assertGreater(len(declared), 43)
+        names = self.shell("nm", "-D", "--defined-only", os.path.join(self.lib, "libmyriexpress.so"))
+        self.assertEqual(declared - set(re.findall(r" T (\w+)", names)), set())
+        example = os.path.join(SOURCE, "apps/examples/pingpong_mx.c")
+        self.shell("cc", "-Wall", "-Wextra", "-Werror", example, "-o", "pingpong", *self.flags("--cflags", "--libs", package="myriexpress"))
+        self.assertIn("libmyriexpress.so", self.needed("pingpong"))
+        self.assertIn("1048576 bytes: ", self.shell("./pingpong", "self", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="node:install"))
+        self.shell("cc", example, f"-I{self.prefix}/include", "-o", "other", f"-L{self.lib}", "-lmx", "-lpthread")
+        self.assertIn("libmyriexpress.so", self.needed("other"))
 
     def test_portals_4_beside_portals_3_in_one_process(self):
         self.write("both.c", BOTH)
