@@ -11,7 +11,7 @@
  * output and error that are closed are kept closed to the files that the process opens, which would
  * be written to otherwise. */
 void output_watch(const char *program, int code);
-/* Writes what there is; false after it has said why that cannot be, once. */
+/* Writes buffered output. Returns false after a failure, which is reported once. */
 bool output_flush(void);
 
 #endif

@@ -19,7 +19,7 @@ struct path {
 	/* Both are 0 when nothing passes any more since larger frames were tried. */
 };
 
-/* What PTL_MTU should be for both processes; 0: no value of it helps. */
+/* The value of PTL_MTU that both processes should have; 0: none helps. */
 uint32_t path_mtu(const struct path *path);
 
 /* Looks; takes about as long as some lost frames are waited for when the path is narrower than the

@@ -40,10 +40,10 @@ void console_fail_call(int code, const char *call);
  * of its line. */
 void console_place(const char *script, unsigned line);
 
-/* Sleeps for so many nanoseconds; false when somebody pressed a key meanwhile, or interrupted the
- * program. */
+/* Sleeps for so many nanoseconds. Returns false if the user pressed a key meanwhile, or interrupted
+ * the program. */
 bool console_sleep(uint64_t nanoseconds);
-/* Somebody has interrupted the program. */
+/* Returns true if the user has interrupted the program. */
 bool console_interrupted(void);
 
 #endif

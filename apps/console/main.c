@@ -112,7 +112,7 @@ static void on_signal(int signal)
 	interrupted = 1;
 }
 
-/* Opens all interfaces; false when there is none. */
+/* Opens all interfaces. Returns false if there is none. */
 static bool interfaces_open(ptl_pid_t pid)
 {
 	bool any = false;

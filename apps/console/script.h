@@ -8,8 +8,8 @@
 
 struct cmdline;
 
-/* Runs the lines of a file up to the first that fails; false then, after a sentence with its
- * number. */
+/* Runs the lines of a file up to the first that fails. Returns false after such a line, whose
+ * number the error names. */
 bool script_run(struct cmdline *cmdline, FILE *file, const char *name);
 
 /* Reads lines from the terminal, with completion, help and history, until quit or the end of the

@@ -160,7 +160,7 @@ static void ping_run(struct traffic *traffic)
 	}
 }
 
-/* Takes the end of one message; false when the queue is gone. */
+/* Takes the end of one message. Returns false if the queue is gone. */
 static bool send_end(struct traffic *traffic)
 {
 	ptl_event_t event;
@@ -249,7 +249,7 @@ static bool sink_open(struct traffic *traffic)
 	return code == PTL_OK || traffic_fail(traffic, code, "PtlMDAttach");
 }
 
-/* What had come when it was stopped is counted, too; not what goes on coming. */
+/* Messages that had come when it was stopped are counted, later ones are not. */
 static void sink_run(struct traffic *traffic)
 {
 	unsigned left = SINK_EVENTS;
@@ -279,7 +279,7 @@ static void sink_run(struct traffic *traffic)
 	}
 }
 
-/* What a generator needs of the interface; false: error says why there is none. */
+/* Makes the objects that a generator needs of the interface. Returns false after an error. */
 static bool traffic_open(struct traffic *traffic)
 {
 	if (traffic->kind == PING)
@@ -290,7 +290,7 @@ static bool traffic_open(struct traffic *traffic)
 	return traffic->kind == SINK ? sink_open(traffic) : send_open(traffic);
 }
 
-/* What a generator made, it gives back. A message may still use the descriptor of a sink, and so
+/* A generator frees its objects. A message may still use the descriptor of a sink, and so
  * its memory. */
 static void traffic_close(struct traffic *traffic)
 {

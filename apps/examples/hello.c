@@ -36,7 +36,7 @@ static void check(int code, const char *call)
 }
 
 /* Waits for an event of this kind, for so many ns from one event to the next, and passes over
- * others. False: there was none. */
+ * others. Returns 0 if there was none. */
 static int wait_for(
 	ptl_handle_eq_t queue, ptl_event_kind_t kind, uint64_t timeout, ptl_event_t *event)
 {

@@ -32,7 +32,7 @@ static void cpus_usable(const struct doctor *doctor, struct cpu_set_list *usable
 	}
 }
 
-/* Calls look once for each CPU of PTL_POLL_CORE; false: there is none. */
+/* Calls look once for each CPU of PTL_POLL_CORE. Returns false if there is none. */
 static bool poll_cores(struct doctor *doctor, void (*look)(struct doctor *doctor, unsigned cpu))
 {
 	bool seen[HOST_CPUS] = {false};

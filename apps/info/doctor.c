@@ -115,7 +115,7 @@ static void list_item(const char *list, unsigned n, char *item, size_t size)
 	snprintf(item, size, "%.*s", (int)strcspn(list, ";"), list);
 }
 
-/* The same of a setting; false: it is blank. */
+/* The same of a setting. Returns false if it is blank. */
 static bool setting_item_read(const struct postern_setting *settings, unsigned count,
 	const char *name, unsigned n, char *item, size_t size)
 {

@@ -19,13 +19,14 @@ struct cpu_set_list {
 	unsigned count;
 };
 
-/* The first line of a file without its end; false: there is no such file. The path is printf's. */
+/* Reads the first line of a file, without its end. Returns false if there is no such file. The path
+ * is printf's. */
 bool host_line(const struct host *host, char *line, size_t size, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Its number, decimal or 0x...; otherwise `absent`. */
 long long host_number(const struct host *host, long long absent, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The name that a symbolic link ends in. False: there is none. */
+/* Reads the name that a symbolic link ends in. Returns false if there is none. */
 bool host_link(const struct host *host, char *name, size_t size, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 bool host_exists(const struct host *host, const char *format, ...)

@@ -161,7 +161,7 @@ static void print_wrapped(const char *text)
 	putchar('\n');
 }
 
-/* Who is there, and as whom an interface would be. */
+/* The processes that are present, and the identity that an interface would have. */
 static void print_node(const struct interface *interface)
 {
 	const json_t *items = json_object_get(interface->node, "items"), *item;

@@ -35,7 +35,7 @@ static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 	return 0;
 }
 
-/* What is behind a process that does not answer. */
+/* The likely reason why a process does not answer. */
 static void silence_find(struct doctor *doctor, const struct doctor_interface *interface,
 	ptl_process_id_t self, ptl_process_id_t target, const struct postern_ping *ping)
 {
@@ -236,7 +236,7 @@ static void node_tell(const char *format, ...)
 	va_end(arguments);
 }
 
-/* What processes that were killed, or others, have left. */
+/* Files and names that killed processes, or others, have left. */
 static void node_leftovers(struct doctor *doctor, const struct place_survey *survey)
 {
 	if (survey->dead > 0) {

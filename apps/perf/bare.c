@@ -40,7 +40,7 @@ static void parts_assign(struct bare *bare, uint64_t size)
 			(bare->measure == MEASURE_BIDIRECTIONAL || bare->client != asks);
 }
 
-/* What a port can hold for a receiver that is not looking, it does not lose. */
+/* A port loses no frame as long as it has room to hold frames for a receiver that does not look. */
 static uint32_t window_fit(const struct bare *bare, uint64_t frames)
 {
 	uint64_t most = bare->port->receive_frames > 0 ? bare->port->receive_frames : WINDOW_MOST;

@@ -113,7 +113,7 @@ struct bare_options {
 
 void bare_open(struct bare *bare, const struct bare_options *options);
 
-/* One turn; false when this end is DONE or LOST. */
+/* Takes one turn. Returns false when this end is DONE or LOST. */
 bool bare_turn(struct bare *bare);
 /* The part of the client's measure that is done, 0 to 1. */
 double bare_part(const struct bare *bare);

@@ -141,7 +141,7 @@ static _Noreturn void refused(const struct client *client, const struct peer *pe
 		complain("the server at %s takes windows of up to %u messages; start it with "
 			 "--window %u as well.",
 			process_text(id).text, refusal->argument, client->options->window);
-	complain("the server at %s has no memory for messages of %llu bytes.",
+	complain("the server at %s has no memory for messages of %llu bytes; give smaller --sizes.",
 		process_text(id).text, (unsigned long long)peer->landing.size);
 }
 
@@ -214,7 +214,7 @@ static void peer_open(
 
 	if (!landing_open(&peer->landing, client->endpoint, to->id, largest,
 		    i > 0 ? &client->peers[0].landing : NULL))
-		complain("there is no memory for messages of %llu bytes.",
+		complain("there is no memory for messages of %llu bytes; give smaller --sizes.",
 			(unsigned long long)largest);
 	peer->server = to->server;
 	peer->stream = (struct stream){
@@ -233,7 +233,7 @@ struct client *client_open(struct endpoint *endpoint, const struct client_peer *
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (!client)
-		complain("there is no memory for a client.");
+		complain("there is no memory for a client; end other programs.");
 	client->endpoint = endpoint;
 	client->options = options;
 	client->cost = clock_cost();
@@ -387,7 +387,7 @@ struct result client_bare(struct client *client, const struct trial *trial,
 		peer->address = lend_address(ends[1].ni);
 		other = ends[1].bare = malloc(sizeof(*other));
 		if (!other)
-			complain("there is no memory for bare frames.");
+			complain("there is no memory for bare frames; leave --raw out.");
 	} else {
 		stream_say(&peer->stream, CONTROL_BARE, 0, trial->size);
 		wait_heard(client, peer, CONTROL_BARED);

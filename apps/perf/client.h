@@ -11,7 +11,7 @@
 
 struct client;
 
-/* Whom the client measures against. */
+/* The server that the client measures against. */
 struct client_peer {
 	ptl_process_id_t id;
 	struct server *server; /* itself, where the client's thread runs it too; else NULL */

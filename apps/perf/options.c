@@ -193,7 +193,7 @@ static void mode_set(struct options *options, enum mode mode)
 	options->mode = mode;
 }
 
-/* What is given for its own sake, or for the machine's. */
+/* Options that change no measurement. */
 static bool option_plain(struct options *options, char letter)
 {
 	switch (letter) {

@@ -41,7 +41,7 @@ struct plot_point {
 static void *room_or_complain(void *memory)
 {
 	if (!memory)
-		complain("there is no memory for a plot.");
+		complain("there is no memory for a plot; end other programs.");
 	return memory;
 }
 

@@ -269,7 +269,7 @@ struct server *server_open(struct endpoint *endpoint, uint32_t window, bool quie
 	struct server *server = calloc(1, sizeof(*server));
 
 	if (!server)
-		complain("there is no memory for a server.");
+		complain("there is no memory for a server; end other programs.");
 	server->endpoint = endpoint;
 	server->window = window;
 	server->quiet = quiet;

@@ -22,8 +22,8 @@ struct shape {
 	uint32_t count; /* of those that are there */
 };
 
-/* Makes the list for messages of a peer that land in memory, unless it is there already. False:
- * there is no room for it. */
+/* Makes the list for messages of a peer that land in memory, unless it is there already. Returns
+ * false if there is no room for it. */
 bool shape_make(struct shape *shape, struct endpoint *endpoint, ptl_process_id_t peer,
 	const struct landing *landing, const struct match_shape *match, bool gets);
 /* Unlinks all of it; waits until nothing is landing any more. */

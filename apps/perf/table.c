@@ -46,7 +46,7 @@ void table_begin(const struct columns *columns, const struct trial *trial)
 	putchar('\n');
 }
 
-/* What comes before the messages; for a comment line, a word. */
+/* The first columns, before those of the messages; for a comment line, a word. */
 static void case_print(const struct columns *columns, const struct trial *trial, const char *word)
 {
 	if (word)

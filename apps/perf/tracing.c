@@ -25,7 +25,7 @@ void tracing_begin(const char *file)
 		complain("the trace cannot be written to %s: %s; give --trace another path.", file,
 			strerror(errno));
 	if (instrument->trace_start(TRACKS, RECORDS) != 0)
-		complain("there is no memory for a trace.");
+		complain("there is no memory for a trace; leave --trace out.");
 }
 
 void tracing_end(void)

@@ -100,7 +100,7 @@ static const char *status_text(const struct run *run, char *text, size_t size)
 	return text;
 }
 
-/* What the user may do about silence. */
+/* Advice to the user when nobody answers. */
 static const char *advice(int status)
 {
 	switch (status) {

@@ -219,7 +219,7 @@ static bool aborted(unsigned rank, const char *line)
 	return true;
 }
 
-/* Answers a question. False: it is none, or the rank does not read the answer. */
+/* Answers a question. Returns false if it is none, or if the rank does not read the answer. */
 static bool answer(unsigned n, const char *line)
 {
 	struct rank *rank = &ranks[n];
@@ -330,7 +330,7 @@ static _Noreturn void child_run(
 	_exit(told > 0 ? EXIT_REFUSED : EXIT_MISSING);
 }
 
-/* This process's ends and the child's. False: errno says why. */
+/* Makes this process's ends and the child's. Returns false after a failure, with errno. */
 static bool child_make(unsigned n, struct child *child)
 {
 	struct rank *rank = &ranks[n];

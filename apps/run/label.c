@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Waits for whoever reads our output. False: nobody does any more. */
+/* Waits for the reader of our output. Returns false if there is none any more. */
 static bool write_all(int to, const char *bytes, size_t count)
 {
 	while (count > 0) {

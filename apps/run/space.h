@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* False: out of memory. A key that is there gets another value. */
+/* An existing key gets another value. Returns false if there is no memory. */
 bool space_put(const char *key, const char *value);
 /* NULL: there is no such key. */
 const char *space_get(const char *key);

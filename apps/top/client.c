@@ -12,7 +12,7 @@
 #define PATIENCE_SECONDS 1
 #define ANSWER_BYTES     20000 /* DPDK sends 16 KiB at most */
 
-/* The next answer; false: none comes, or one that is no JSON. */
+/* Reads the next answer. Returns false if none comes, or one that is no JSON. */
 static bool client_receive(struct client *client)
 {
 	char bytes[ANSWER_BYTES];

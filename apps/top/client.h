@@ -18,12 +18,13 @@ struct client {
 	json_t *answer; /* to the last question; NULL: there was none */
 };
 
-/* False: nobody listens there, or it is no telemetry socket. Does not wait for long. */
+/* Returns false if nobody listens there, or if it is no telemetry socket. Does not
+ * wait for long. */
 bool client_open(struct client *client, const char *path);
 void client_close(struct client *client);
 
-/* Asks and waits a second at most; false: there is no answer, or it is no JSON, and the client is
- * of no use any more. */
+/* Asks and waits a second at most. Returns false if there is no answer, or if it is no JSON, and
+ * the client is of no use any more. */
 bool client_ask(struct client *client, const char *question);
 
 /* The member of this name, at any depth; NULL: there is none. The client's. */

@@ -114,7 +114,7 @@ static double clock_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* True: look again at once. */
+/* Returns true if the screen is to be drawn again at once. */
 static bool key_take(struct options *options)
 {
 	char key;

@@ -38,12 +38,12 @@ struct node {
 	struct pair *pairs; /* by process id */
 };
 
-/* Asks for the node of interface `number`. node: zero, or what was read before. False: the process
- * does not answer any more. */
+/* Asks for the node of interface `number`. node: zero, or as read before. Returns
+ * false if the process does not answer any more. */
 bool node_read(struct node *node, struct client *client, uint64_t number, uint64_t now);
 void node_free(struct node *node);
 
-/* What grew from `before` to `now`, per second; 0 until there are two counts. */
+/* The growth from `before` to `now`, per second; 0 until there are two counts. */
 double pair_rate(const struct pair *pair, uint64_t before, uint64_t now);
 
 #endif

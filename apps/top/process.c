@@ -123,7 +123,7 @@ static bool ask_about(struct process *process, const char *topic, uint64_t numbe
 	return client_ask(&process->client, question);
 }
 
-/* False: the process does not answer any more. */
+/* Returns false if the process does not answer any more. */
 static bool interface_read(struct process *process, struct interface *interface, bool nodes)
 {
 	struct client *client = &process->client;

@@ -57,7 +57,7 @@ const char *process_program(const struct process *process);
 unsigned process_interfaces(const struct process *process);
 const struct interface *process_interface(const struct process *process, unsigned i);
 
-/* What grew from `before` to `now`, per second; 0 until there are two counts. */
+/* The growth from `before` to `now`, per second; 0 until there are two counts. */
 double rate_of(const struct interface *interface, uint64_t before, uint64_t now);
 /* The part of the time since the last look for which the poll thread had work, 0 to 1; -1:
  * unknown. */

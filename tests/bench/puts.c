@@ -92,7 +92,7 @@ static void put(unsigned from)
 		"PtlPut");
 }
 
-/* Takes one event of a side; false when there is none. */
+/* Takes one event of a side. Returns false if there is none. */
 static bool event_take(unsigned number, ptl_event_t *event)
 {
 	int code = PtlEQGet(sides[number].queue, event);

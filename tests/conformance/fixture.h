@@ -165,7 +165,8 @@ void waiter_join(struct waiter *waiter);
 #define thread_expect(condition) thread_check((condition), #condition, __FILE__, __LINE__)
 bool thread_check(bool condition, const char *text, const char *file, int line);
 void threads_run(unsigned count, void (*body)(unsigned number));
-/* PtlEQGet until there is an event; false when there is none for too long. For threads. */
+/* Calls PtlEQGet until there is an event. Returns false if there is none for too long. For
+ * threads. */
 bool thread_next(ptl_handle_eq_t eq, ptl_event_t *event);
 
 /* Calls each of the functions that return PTL_NOINIT without initialisation; returns the name of

@@ -416,7 +416,7 @@ static void mpi_send(unsigned tag)
 	}
 }
 
-/* Takes one event from the unexpected queue; false when it is empty. */
+/* Takes one event from the unexpected queue. Returns false if the queue is empty. */
 static bool unexpected_poll(void)
 {
 	ptl_event_t event;

@@ -187,7 +187,7 @@ static void test_order_and_data(void **state)
 	assert_int_equal(seen.calls, COUNT(lengths));
 }
 
-/* What is declined is kept, before what is newer, and is shown once. */
+/* A declined message is kept, before newer ones, and is shown once. */
 static void test_declined(void **state)
 {
 	static const uint32_t lengths[] = {4, LONG, 1024, 0, 32768};

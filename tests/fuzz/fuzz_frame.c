@@ -53,7 +53,7 @@ static void frame_known(const uint8_t *bytes, struct frame *frame)
 		memcpy(frame->sack, bytes + FRAME_HEADER_BYTES, FRAME_SACK_BYTES);
 }
 
-/* What was accepted can be written, and is accepted again. */
+/* A frame that was accepted can be written, and is accepted again. */
 static void frame_again(const uint8_t *bytes)
 {
 	struct frame_view again;

@@ -838,7 +838,7 @@ static void step_call(struct world *world, struct script *script)
 	}
 }
 
-/* What the application of the space with tiers does. */
+/* The application of the space with tiers. */
 static void step_tiers(struct world *world, struct script *script)
 {
 	uint8_t what = script_byte(script);

@@ -46,7 +46,7 @@ static inline uint64_t mix(uint64_t seed, uint64_t word)
 	return x ^ x >> 31;
 }
 
-/* What a process sends is told from what another one does. */
+/* Data of one process can be told from data of another. */
 static inline uint32_t seed_of(ptl_process_id_t process)
 {
 	return process.nid + (process.pid << 16);

@@ -311,7 +311,7 @@ static void look_say(void)
 	say("looked %s", json);
 }
 
-/* False: the end. */
+/* Returns false at the end. */
 static bool word_obey(const char *word)
 {
 	unsigned pid;
@@ -338,7 +338,8 @@ static bool word_obey(const char *word)
 	return true;
 }
 
-/* Waits for an event, or for the driver. True: it has said something, or has gone. */
+/* Waits for an event, or for the driver. Returns true if the driver has written something, or has
+ * ended. */
 static bool wait_for_any(int events)
 {
 	struct pollfd fds[] = {

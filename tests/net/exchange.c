@@ -794,7 +794,8 @@ static bool hear(char *line, int size)
 	return true;
 }
 
-/* What the active one talks to is there before "ready" is said; the library does the rest. */
+/* The objects that the active process uses exist before "ready" is written; the library does the
+ * rest. */
 static void scenario_passive(void)
 {
 	char line[64];

@@ -241,7 +241,7 @@ static struct rte_mbuf *frame_make(struct port *port, unsigned pid, uint32_t siz
 	return frame;
 }
 
-/* What a frame is wrong in: a bit each. */
+/* Ways in which a frame is wrong, a bit each. */
 enum lie { LIE_NID = 1, LIE_PID = 2, LIE_UID = 4, LIE_ADDRESS = 8, LIE_TYPE = 16, LIE_SUM = 32 };
 
 /* A frame with a message, for a process of posternd's node or another one. NULL: no buffer. */

@@ -558,7 +558,7 @@ static unsigned files_open(void)
 	return count;
 }
 
-/* What malloc() has given out; frame buffers lie elsewhere. */
+/* Bytes that malloc() has given out; frame buffers lie elsewhere. */
 static size_t heap_kilobytes(void)
 {
 	struct mallinfo2 info = mallinfo2();
@@ -566,7 +566,7 @@ static size_t heap_kilobytes(void)
 	return (info.uordblks + info.hblkhd) / 1024;
 }
 
-/* True when the entry is gone. When it is not, events of it are in the queue or will come. */
+/* Returns true if the entry is gone. If it is not, events of it are in the queue or will come. */
 static bool entry_close(struct entry *entry)
 {
 	int code;
@@ -618,7 +618,7 @@ static void settle(void)
 	say("settled %u %zu", files_open(), heap_kilobytes());
 }
 
-/* False: the end. */
+/* Returns false at the end. */
 static bool word_obey(const char *line)
 {
 	uint64_t number;

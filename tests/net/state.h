@@ -51,7 +51,8 @@ static inline void state_block(void)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 }
 
-/* The interface is there, and its handle stays what it is. False: there is no thread to answer. */
+/* The interface is there, and its handle stays what it is. Returns false if there is no thread to
+ * answer. */
 static inline bool state_open(ptl_handle_ni_t *interface)
 {
 	pthread_t thread;

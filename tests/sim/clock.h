@@ -42,7 +42,8 @@ void sim_clock_at(struct sim_clock *clock, uint64_t when, happening_call *call, 
 	uint64_t argument);
 /* When the next happening is due; UINT64_MAX: never. */
 uint64_t sim_clock_next(const struct sim_clock *clock);
-/* Lets the next one happen; false when there is none. May be called from within a happening. */
+/* Lets the next one happen. Returns false if there is none. May be called from within a
+ * happening. */
 bool sim_clock_step(struct sim_clock *clock);
 
 #endif

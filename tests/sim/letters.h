@@ -37,7 +37,7 @@ void letters_free(struct letters *letters);
 void letters_begin(struct letters *letters, struct node *node);
 /* A node's life is over, and its interface is closed. */
 void letters_end(struct letters *letters, struct node *node);
-/* What has happened is handled; the node is entered. */
+/* Handles all that has happened; the node is entered. */
 void letters_progress(struct node *node);
 bool letters_done(const struct letters *letters);
 /* Has everything come that has to? */

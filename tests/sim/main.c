@@ -256,7 +256,7 @@ static void option_take(struct options *options, int option)
 		fprintf(stderr, "postern-sim --help lists the options.\n");
 		exit(2);
 	}
-	/* What changes the run belongs to the command that replays it. */
+	/* Options that change the run belong to the command that replays it. */
 	command_add("--");
 	for (const struct option *row = long_options; row->name; row++)
 		if (row->val == option)
@@ -303,7 +303,7 @@ static void death_watch(void)
 		__sanitizer_set_death_callback(replay_tell);
 }
 
-/* One seed. False: it failed, and standard error says how. */
+/* Runs one seed. Returns false after a failure, which standard error describes. */
 static bool seed_run(const struct options *options, const struct scenario *scenario, uint64_t seed,
 	struct result *result)
 {

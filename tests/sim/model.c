@@ -454,7 +454,7 @@ static void task_send(struct model *model, struct node *node, struct task *task)
 	node_plan(node);
 }
 
-/* Ranges at both ends; false when either is out of room. */
+/* Takes ranges at both ends. Returns false if either has no room. */
 static bool task_place(
 	struct model *model, struct task *task, struct node *initiator, struct node *target)
 {
@@ -617,7 +617,7 @@ static void near_event(
 {
 	const struct node *target = model_node(model, task->target);
 
-	/* Who waited no longer for a dead target's acknowledgement may still find it in the
+	/* A node that waited no longer for a dead target's acknowledgement may still find it in the
 	 * queue. */
 	if (task->finished && event->type == PTL_EVENT_ACK &&
 		(target->life != task->target_life || !target->up))
@@ -871,7 +871,7 @@ static void program_clean(struct model *model, struct node *node)
 	program->outstanding = 0;
 }
 
-/* What its tasks knew is lost with it. */
+/* The knowledge of its tasks is lost with it. */
 void model_end(struct model *model, struct node *node)
 {
 	for (uint64_t i = 1; i <= model->count; i++) {

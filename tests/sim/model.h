@@ -156,8 +156,8 @@ uint64_t model_grace(const struct model *model);
  * not come. */
 void model_trouble_over(struct model *model, const struct node *node, uint64_t ended);
 
-/* Issues a put or get now; false when there is no room for it, at either end. The initiator is not
- * entered. */
+/* Issues a put or get now. Returns NULL if there is no room for it, at either end. The initiator is
+ * not entered. */
 struct task *model_issue(struct model *model, struct node *initiator, struct node *target,
 	enum task_class class, bool get, bool acknowledge, uint64_t length);
 /* A node, which is entered, has read an event. */

@@ -112,7 +112,7 @@ static void ready_add(struct plain *plain, uint64_t name)
 	plain->ready[plain->ready_tail++ % (PLAIN_TRIGGERS * PLAIN_COUNTERS)] = name;
 }
 
-/* What is due becomes ready, in the order in which it was given. */
+/* Commands that are due become ready, in the order in which they were given. */
 static void counter_review(struct plain *plain, struct plain_counter *counter)
 {
 	uint64_t sum = counter->count.success + counter->count.failure;

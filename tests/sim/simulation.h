@@ -45,7 +45,7 @@ struct simulation {
 	char failure[FAILURE_TEXT]; /* "": none */
 };
 
-/* What must not be was seen: the first is kept, and the run ends. */
+/* Reports a failure: the first one is kept, and the run ends. */
 void simulation_fail(struct simulation *simulation, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -54,7 +54,7 @@ static inline bool simulation_failed(const struct simulation *simulation)
 	return simulation->failure[0] != '\0';
 }
 
-/* One happening; false when nothing more can happen, or something has failed. */
+/* Lets one thing happen. Returns false if nothing more can happen, or if something has failed. */
 bool simulation_step(struct simulation *simulation);
 /* Steps until then. */
 void simulation_run_until(struct simulation *simulation, uint64_t when);

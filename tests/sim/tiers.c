@@ -533,7 +533,7 @@ static enum answer command_expected(struct tier_program *program, const struct c
 	}
 }
 
-/* What waited for a counter, and does no more. */
+/* Commands that waited for a counter, and wait no more. */
 static void waits_forget(struct tier_program *program, uint32_t index, uint32_t generation)
 {
 	const struct plain_counter *counter = &program->plain.counters[index];

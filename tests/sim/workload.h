@@ -42,7 +42,7 @@ struct workload {
 	struct workload_settings settings;
 	struct model *model;
 	uint64_t left; /* tasks that have not been issued */
-	/* What was measured, if wanted: time from issue to the event, ns. */
+	/* Latencies, if wanted: time from issue to the event, ns. */
 	uint64_t *latencies; /* to the target's END */
 	uint64_t latency_count;
 };

@@ -474,7 +474,7 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 		sent->message.memory = map_of_vector(sent->scatter->vector);
 	}
 	sent->message.header_length = sizeof(stamp);
-	/* What stands behind a header, perhaps of the last message, is nobody's business. */
+	/* Bytes behind a header, perhaps of the last message, do not count. */
 	memset(sent->message.header, 0xa5, sizeof(sent->message.header));
 	memcpy(sent->message.header, &stamp, sizeof(stamp));
 	transport_send(node->transport, network->nodes[to].self, &sent->message);

@@ -90,7 +90,7 @@ struct network {
 	bool scattered;
 	struct transport_options options;
 	uint64_t frames;
-	/* sees every frame when it is sent; false: it is lost */
+	/* sees every frame when it is sent, and returns false if the frame is lost */
 	bool (*filter)(struct network *network, unsigned from, unsigned to, const uint8_t *bytes);
 	uint64_t filtered;
 };
@@ -113,7 +113,7 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 void network_ping(struct network *network, unsigned from, unsigned to, struct ping *ping);
 /* One turn of every node, then the clock moves on to what comes next. */
 void network_step(struct network *network);
-/* Until all is settled or the simulated time is over; true when settled. */
+/* Runs until all is settled or the simulated time is over. Returns true if all is settled. */
 bool network_run(struct network *network, uint64_t ns);
 /* For ns, whatever happens. */
 void network_pass(struct network *network, uint64_t ns);

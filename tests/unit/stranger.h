@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child process another thread takes the object, then this one calls. True: an assertion has
- * ended the child. */
+/* In a child process another thread takes the object, then this one calls. Returns true if an
+ * assertion has ended the child. */
 #define stranger_aborts(take, object, call)                                                        \
 	({                                                                                         \
 		pid_t child_ = fork();                                                             \

@@ -360,7 +360,7 @@ static void capture__goes_through_a_fifo(void **state)
 	for (unsigned n = 0; n < 2000; n++)
 		pass(1);
 	assert_int_equal(pthread_create(&reader, NULL, fifo_read, fifo), 0);
-	/* What was sent before somebody read is there as well. The reader makes its file once both
+	/* Frames sent before the reader came are there as well. The reader makes its file once both
 	 * have opened the FIFO. */
 	for (unsigned n = 0; n < 2000; n++)
 		pass(2);
@@ -373,7 +373,7 @@ static void capture__goes_through_a_fifo(void **state)
 	unlink(fifo);
 }
 
-/* What is written to standard error between these two is in `file`, as text. */
+/* Text that is written to standard error between these two calls is in `file`. */
 static int heard_instead = -1;
 
 static void hear_begin(void)

@@ -300,7 +300,7 @@ static int case_says_what_is_wrong_without_sys(void)
 {
 	int result;
 
-	/* Who is not root may do so in a user namespace, where there are any. */
+	/* Users other than root may do so in a user namespace, where there are any. */
 	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
 		return 0;
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||

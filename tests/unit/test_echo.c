@@ -174,7 +174,7 @@ static struct ping ping_polled(struct network *network)
 		network_pass(network, MICROSECOND);
 	network->nodes[0].pings_ended = 0;
 	assert_int_equal(ping.outcome, PING_ANSWERED);
-	/* Whoever was away: these are bounds. */
+	/* These are bounds, whichever process was away. */
 	assert_true(ping.network <= 2 * DELAY + 2 * MICROSECOND);
 	assert_true(ping.round_trip >= 2 * DELAY);
 	assert_true(ping.residence + ping.network <= ping.round_trip);

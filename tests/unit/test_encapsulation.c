@@ -500,7 +500,7 @@ static void hop__is_the_gateway_beyond_the_subnet(void **state)
 	assert_int_equal(encapsulation_hop(&encapsulation, 0xdf000001), 0xdf000001);
 }
 
-/* What a shared port is to look at is where the destination is written. */
+/* A shared port is told the place where frames name their destination. */
 static void select__names_the_place_of_the_destination(void **state)
 {
 	static const bool udp[] = {false, true};

@@ -237,7 +237,7 @@ static void engine_look__carries_out_commands_also_when_there_are_events_already
 	rig_event(rig, queue, EVENT_SEND_START);
 }
 
-/* Whatever comes next ends the turn: a look, a turn, a push. */
+/* The next call ends the turn, be it a look, a turn or a push. */
 static void engine_poll__first_does_what_a_look_has_put_off(void **state)
 {
 	struct rig *rig = *state;
@@ -596,7 +596,7 @@ static void engine_touch__remembers_a_queue_until_the_turn_ends_and_no_longer(vo
 	assert_int_equal(queues[1]->touched, 1);
 }
 
-/* Who goes to sleep later sees the event. */
+/* A thread that goes to sleep later sees the event. */
 static void engine_touch__sees_at_once_who_sleeps_where_that_is_cheap(void **state)
 {
 	struct rig *rig = *state;

@@ -139,7 +139,7 @@ static void hall_connect__gives_both_the_same_memory(void **state)
 	expect_nothing(b);
 	forget(a, to_b);
 	assert_ptr_equal(expect(b, HALL_ENDED), to_a);
-	/* What lies there still can be read. */
+	/* Frames in the ring can still be read. */
 	assert_string_equal(to_a->memory, "frame");
 	forget(b, to_a);
 	hall_close(a);
@@ -874,7 +874,7 @@ static void hall_turn__lets_floods_pass(void **state)
 		if (n % 4 == 3)
 			expect_nothing(a);
 	}
-	/* Who keeps to the rules waits until he has his turn. */
+	/* A process that keeps to the rules waits until it has its turn. */
 	assert_non_null(link = hall_connect(b, 1));
 	munmap(link->memory, BYTES);
 	munmap(expect(a, HALL_CAME)->memory, BYTES);

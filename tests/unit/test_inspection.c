@@ -373,7 +373,7 @@ int main(void)
 	};
 	int failed;
 
-	/* What a developer has set shall not decide. */
+	/* The developer's own settings must not decide the result. */
 	setenv("PTL_IFACE_NAME", "loop:alone", 1);
 	unsetenv("PTL_NID");
 	unsetenv("PTL_PROGRESS");

@@ -334,7 +334,7 @@ static void kept_first__walks_a_long_list_once_for_a_mask(void **state)
 	both_end();
 }
 
-/* What is found at once needs no view. */
+/* A message that is found at once needs no view. */
 static void kept_first__makes_no_view_for_the_oldest_message(void **state)
 {
 	(void)state;

@@ -87,7 +87,7 @@ static void manners_learn__does_not_believe_that_a_yield_took_no_time(void **sta
 	assert_int_equal(looks(&manners), MOST);
 }
 
-/* Who never was alone does not know what a short one is. */
+/* A waiting thread that was never alone does not know how long a short wait is. */
 static void manners_learn__knows_a_crowd_from_the_first_yield_on(void **state)
 {
 	struct manners manners;

@@ -334,7 +334,7 @@ static void glue_node_pair__tells_what_has_passed(void **state)
 	assert_true(glue_node_describe(one, &node));
 	assert_int_equal(node.pairs, 1);
 	assert_int_equal(node.pair_memory, used);
-	/* What carries nothing for some turns becomes cold. */
+	/* A pair that carries nothing for some turns becomes cold. */
 	for (uint64_t end = glue_now(NULL) + PATIENCE; pair.hot && glue_now(NULL) < end;) {
 		assert_true(is_silent(one) && is_silent(two));
 		assert_true(glue_node_pair(one, 2, &pair));
@@ -350,7 +350,7 @@ static void glue_node_pair__tells_what_has_passed(void **state)
 	port_close(two);
 }
 
-/* What breaks the rules of a pair ends it, and is counted. */
+/* A process that breaks the rules of a pair ends the pair, and is counted. */
 static void glue_node_describe__counts_refusals(void **state)
 {
 	struct port *one = open_as(1), *two = open_as(2);

@@ -75,7 +75,7 @@ static struct rte_mbuf *take(struct port *port)
 	}
 }
 
-/* What arrives of a frame is all of it, in one piece. */
+/* A frame arrives whole, and in one piece. */
 static void carry(
 	struct port *from, struct port *to, struct rte_mbuf *frame, uint32_t size, uint8_t fill)
 {

@@ -424,7 +424,7 @@ static void pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed(voi
 		send_one(ends.a, frame_of(300, 64700));
 	frame = frame_of(300, 64700);
 	assert_int_equal(pair_transmit(ends.a, &frame, 1), 0);
-	/* What fits into a slot finds room all the same. */
+	/* A frame that fits into a slot finds room all the same. */
 	send_one(ends.a, frame_of(200, 0));
 	for (unsigned n = 0; n < FULL; n++)
 		held[n] = take_one(ends.b);
@@ -889,7 +889,8 @@ static void *scribble(void *context)
 	return NULL;
 }
 
-/* Whatever is written: frames have the shapes that are promised, and all memory is given back. */
+/* Whatever a peer writes, frames have the shapes that are promised, and all memory is given
+ * back. */
 static void pair__survives_words_that_change_while_they_are_read(void **state)
 {
 	struct ends ends = ends_open();

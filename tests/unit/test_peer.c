@@ -81,8 +81,8 @@ static void peer__that_was_away_is_not_taken_for_near(void **state)
 	network_destroy(network);
 }
 
-/* Who joins a crowd sees a full queue from its first frame on, and would take that for the length
- * of the way. */
+/* A process that joins a crowd sees a full queue from its first frame on, and would take that for
+ * the length of the way. */
 static void peer__is_no_farther_than_its_first_answer_says(void **state)
 {
 	struct network *network = network_standard(2, network_seed());

@@ -365,7 +365,7 @@ static void queue_ring__rings_only_for_sleepers_and_only_with_events(void **stat
 
 #define CROWD_END 16
 
-/* What several readers and one writer do together. */
+/* Several readers and one writer at work together. */
 struct crowd {
 	struct rig *rig;
 	_Atomic uint64_t queue; /* the handle to read from */

@@ -376,7 +376,7 @@ static void acknowledgements__that_contradict_each_other_do_no_harm(void **state
 	network_destroy(network);
 }
 
-/* Whatever a peer says has arrived: every message ends once, and nothing is taken for what it is
+/* Whatever a peer reports as arrived, every message ends once, and nothing is taken for what it is
  * not. */
 static void acknowledgements__of_a_liar_end_every_message(void **state)
 {

@@ -324,7 +324,7 @@ static void ring_settled__is_false_once_too_often_behind_a_missing_last_word(voi
 	free(ring);
 }
 
-/* What a producer's process may leave behind, or write on purpose. */
+/* Contents that a producer's process may leave behind, or write on purpose. */
 static void ring_take__stays_within_the_ring_whatever_is_written_there(void **state)
 {
 	struct ring_reader reader;

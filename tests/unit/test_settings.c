@@ -108,7 +108,7 @@ static void settings_load__gives_the_defaults(void **state)
 	assert_true(setting_is(SETTING_LOG_LEVEL, "warning"));
 }
 
-/* What the table offers must pass its own check. */
+/* Values that the table offers must pass its own check. */
 static void settings_load__accepts_every_default_as_a_value(void **state)
 {
 	(void)state;

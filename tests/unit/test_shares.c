@@ -235,7 +235,7 @@ static void forged_inject(struct network *network, uint32_t number)
 	first_inject(network, number, number);
 }
 
-/* What node 0 tells a stranger who asks. */
+/* The answer of node 0 to a stranger's question. */
 static uint32_t stranger_told(const struct network *network, uint32_t number)
 {
 	return address_first(network->nodes[0].transport, stranger(network, number), 1);
@@ -280,7 +280,7 @@ static void newcomer__finds_room_among_strangers_who_answer(void **state)
 	number = strangers_speak(network, number, SECOND);
 	assert_int_equal(network->nodes[1].done, 1);
 	assert_true(knows(network, network->nodes[2].self));
-	/* What it said would be delivered again. */
+	/* Its messages would be delivered again. */
 	assert_false(knows(network, stranger(network, 0)));
 	first_inject(network, 0, first);
 	network_pass(network, MILLISECOND);
@@ -352,7 +352,7 @@ static void newcomer__finds_room_among_strangers_who_were_answered(void **state)
 	assert_int_equal(look(network, 0).peers, most);
 	assert_true(knows(network, network->nodes[1].self));
 	assert_false(knows(network, network->nodes[2].self));
-	/* What is sent to those that were forgotten and may remember a stream is new to them. */
+	/* Data for processes that were forgotten, and may remember a stream, is new to them. */
 	for (i = 2; look(network, 0).peers < network->options.peers_max; i++)
 		if (!knows(network, network->nodes[i].self))
 			network_send(network, 0, i, 8);

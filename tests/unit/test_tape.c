@@ -28,7 +28,7 @@ static void tape_put__is_not_seen_before_it_is_published(void **state)
 	assert_int_equal(tape_readable(&tape), 0);
 	tape_publish(&tape, middle);
 	assert_int_equal(tape_readable(&tape), 2);
-	/* What came after the position is forgotten. */
+	/* Records after the position are forgotten. */
 	tape_put(&tape, "x", 1);
 	tape_publish(&tape, tape.at);
 	assert_int_equal(tape_readable(&tape), 3);

@@ -300,7 +300,7 @@ static void node_interrupt__wakes_for_a_neighbour_and_for_the_wire(void **state)
 	one = open_as(1);
 	two = open_as(2);
 	for (uint8_t n = 1; n < 20; n++) {
-		/* What else belongs to the first meeting, and what the kernel sends. */
+		/* Other frames of the first meeting, and those of the kernel. */
 		assert_true(is_silent(one) && is_silent(two));
 		fd = two->operations->interrupt(two, true);
 		if (fd < 0)
