@@ -300,6 +300,9 @@ static void simulation_play(struct simulation *simulation)
 		;
 	simulation->over = true;
 	patience = simulation_now(simulation) + 4 * simulation->peer_timeout + 4 * SECOND;
+	/* A silent process's gets may come late for the first time, and are answered then. */
+	if (simulation->silent->count > 0)
+		patience += simulation->network.settings.late_time;
 	while (!simulation_failed(simulation) && simulation_now(simulation) < patience &&
 		(!all_up(simulation) || !all_settled(simulation) || far_ends_missing(simulation) ||
 			!tiers_quiet(simulation->tiers) || !letters_quiet(simulation->letters)))
