@@ -342,17 +342,20 @@ class Shared(posternd.Daemons):
         return prefix, dict(os.environ, PTL_IFACE_NAME=self.interface(0), XDG_RUNTIME_DIR=home)
 
     def counters(self):
-        """Those of posternd."""
-        for path in glob.glob("/var/run/dpdk/*/dpdk_telemetry.v2*"):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
-                client.settimeout(exchange.TIMEOUT)
-                try:
-                    client.connect(path)
-                    if json.loads(client.recv(20000))["pid"] == self.daemons[0].pid:
-                        client.send(b"/posternd/counters")
-                        return json.loads(client.recv(20000))["/posternd/counters"]
-                except (OSError, ValueError):
-                    continue  # of a process that has died
+        """Those of posternd. Its socket is one of all that processes of this machine have, which come and go."""
+        end = time.monotonic() + exchange.TIMEOUT
+        while time.monotonic() < end:
+            for path in glob.glob("/var/run/dpdk/*/dpdk_telemetry.v2*"):
+                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                    client.settimeout(exchange.TIMEOUT)
+                    try:
+                        client.connect(path)
+                        if json.loads(client.recv(20000))["pid"] == self.daemons[0].pid:
+                            client.send(b"/posternd/counters")
+                            return json.loads(client.recv(20000))["/posternd/counters"]
+                    except (OSError, ValueError):
+                        continue  # of a process that has died
+            time.sleep(0.1)
         raise Failure("posternd does not tell what it has counted")
 
 
