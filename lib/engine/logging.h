@@ -21,6 +21,22 @@ LOGGING_INLINE void event_copy(struct event_slot *slot, unsigned word, const uin
 	event_pair_write(slot, word, pair);
 }
 
+LOGGING_INLINE void event_word_write(struct event_slot *slot, unsigned word, uint64_t value)
+{
+	atomic_store_explicit(&slot->words[word], value, memory_order_relaxed);
+}
+
+/* The words that an account fills in the line that readers poll. */
+LOGGING_INLINE void account_write(struct event_slot *slot, const struct account *account)
+{
+	event_word_write(slot, EVENT_INITIATOR, account->initiator);
+	event_word_write(slot, EVENT_TARGET, account->target);
+	event_word_write(slot, EVENT_MATCH_BITS, account->match_bits);
+	event_word_write(slot, EVENT_REQUESTED, account->requested);
+	event_word_write(slot, EVENT_MOVED, account->moved);
+	event_word_write(slot, EVENT_OFFSET, account->offset);
+}
+
 /* Writes all words of a claimed slot but the first. link: LINK_OWN, or what it is instead of the
  * account's. What an event says of its region is the region's. Not the gate's threshold: events
  * tell of operations in the order in which they began, and sends that wait in the ring have not.
@@ -34,17 +50,10 @@ LOGGING_INLINE void event_write(struct logging *logging, const struct region *re
 	event_copy(slot, EVENT_REGION, &region->handle);
 	event_copy(slot, EVENT_LENGTH, &region->length);
 	event_copy(slot, EVENT_USER, &region->user);
-#define WRITE(word, value) atomic_store_explicit(&slot->words[word], (value), memory_order_relaxed)
-	WRITE(EVENT_VALUE, account->value);
-	WRITE(EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
-	WRITE(EVENT_SEQUENCE, logging->sequence);
-	WRITE(EVENT_INITIATOR, account->initiator);
-	WRITE(EVENT_TARGET, account->target);
-	WRITE(EVENT_MATCH_BITS, account->match_bits);
-	WRITE(EVENT_REQUESTED, account->requested);
-	WRITE(EVENT_MOVED, account->moved);
-	WRITE(EVENT_OFFSET, account->offset);
-#undef WRITE
+	event_word_write(slot, EVENT_VALUE, account->value);
+	event_word_write(slot, EVENT_LINK, link == LINK_OWN ? logging->sequence : link);
+	event_word_write(slot, EVENT_SEQUENCE, logging->sequence);
+	account_write(slot, account);
 	logging->first |= ((uint32_t)kind + (why != TRANSPORT_OK)) << EVENT_KIND_AT |
 			  why << EVENT_FAIL_AT | region->options;
 }

@@ -25,6 +25,7 @@
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/delivery.h>
+#include <engine/logging.h>
 #include <engine/portal.h>
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
@@ -42,25 +43,15 @@ void tier_log(struct space *space, struct queue *queue, const struct tier_news *
 	lost = queue->lost;
 	logging = queue_claim(queue); /* it overwrites: there is a place */
 	counter_add(&space->segment->counters.events_lost, queue->lost - lost);
-#define WRITE(word, value)                                                                         \
-	atomic_store_explicit(&logging.slot->words[word], (value), memory_order_relaxed)
-	WRITE(EVENT_REGION, (uint64_t)news->kind << TIER_KIND_AT |
-				    (uint64_t)news->tier << TIER_LIST_AT |
-				    (uint64_t)news->verdict << TIER_VERDICT_AT |
-				    account->amo << TIER_OPERATION_AT);
-	WRITE(EVENT_START, news->start);
-	WRITE(EVENT_USER, news->user);
-	WRITE(EVENT_VALUE, account->value);
-	WRITE(EVENT_INITIATOR, account->initiator);
-	WRITE(EVENT_TARGET, account->target);
-	WRITE(EVENT_MATCH_BITS, account->match_bits);
-	WRITE(EVENT_REQUESTED, account->requested);
-	WRITE(EVENT_MOVED, account->moved);
-	WRITE(EVENT_OFFSET, account->offset);
-#undef WRITE
-	queue_publish(&logging);
-	space_count(space, events_logged);
-	engine_touch(space, queue);
+	event_word_write(logging.slot, EVENT_REGION,
+		(uint64_t)news->kind << TIER_KIND_AT | (uint64_t)news->tier << TIER_LIST_AT |
+			(uint64_t)news->verdict << TIER_VERDICT_AT |
+			account->amo << TIER_OPERATION_AT);
+	event_word_write(logging.slot, EVENT_START, news->start);
+	event_word_write(logging.slot, EVENT_USER, news->user);
+	event_word_write(logging.slot, EVENT_VALUE, account->value);
+	account_write(logging.slot, account);
+	event_publish(space, queue, &logging, 1);
 	if (queue->controlled != 0 && queue_used(queue) > queue->refuse_at)
 		portals_exhaust(space, queue);
 }
