@@ -37,7 +37,7 @@ MX_FUNCTION mx_return_t mx_register_unexp_handler(
 
 /* An older form, which is not supported.
  * Returns
- *   MX_FAILURE  always */
+ *   MX_FAILURE  It is returned always. */
 MX_FUNCTION mx_return_t mx_register_unexp_callback(
 	mx_endpoint_t endpoint, mx_matching_callback_t callback, void *context);
 
@@ -74,7 +74,7 @@ MX_FUNCTION mx_return_t mx_set_request_timeout(
 
 /* One-sided transfers, which are not supported.
  * Returns
- *   MX_FAILURE  always */
+ *   MX_FAILURE  It is returned always. */
 MX_FUNCTION mx_return_t mx_iput(mx_endpoint_t endpoint, void *local, uint32_t length,
 	mx_endpoint_addr_t destination, uint64_t remote, void *context, mx_request_t *request);
 MX_FUNCTION mx_return_t mx_iget(mx_endpoint_t endpoint, void *local, uint32_t length,

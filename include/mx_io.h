@@ -38,8 +38,9 @@ MX_FUNCTION mx_return_t mx_open_board(int board, mx_endpt_handle_t *handle);
  *   MX_BAD_INFO_VAL   state is NULL. */
 MX_FUNCTION mx_return_t mx__get_mapper_state(mx_endpt_handle_t handle, mx_mapper_state_t *state);
 
-/* Memory goes away. Nothing of it is kept here, so there is nothing to do; may be called by a
- * replacement of free(). Returns 0. */
+/* Tells that memory goes away. Nothing of it is kept here, so there is nothing to do; may be
+ * called by a replacement of free().
+ * Returns 0. */
 MX_FUNCTION int mx__regcache_clean(void *address, size_t length);
 
 #ifdef __cplusplus

@@ -216,7 +216,8 @@ MX_FUNCTION mx_return_t mx__init_api(int api);
 /* Closes the endpoints that are open, and releases all. mx_init() may follow. */
 MX_FUNCTION mx_return_t mx_finalize(void);
 
-/* A text for a code, also for one that does not exist. It stays for ever. */
+/* Says a code in words.
+ * Returns a text, also for a code that does not exist. The text stays for ever. */
 MX_FUNCTION const char *mx_strerror(mx_return_t code);
 MX_FUNCTION const char *mx_strstatus(mx_status_code_t code);
 
@@ -226,7 +227,8 @@ MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_ARE_FATAL;
 MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_RETURN;
 
 /* Sets the handler of errors that belong to no endpoint, or to one without a handler of its own.
- * NULL: the default. Returns the previous handler. */
+ * NULL: the default.
+ * Returns the previous handler. */
 MX_FUNCTION mx_error_handler_t mx_set_error_handler(mx_error_handler_t handler);
 
 /* Asks for a fact (enum mx_get_info_key).
@@ -257,7 +259,7 @@ MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t ke
  *   MX_BAD_PARAM_NAME  A key does not exist.
  *   MX_BAD_PARAM_VAL   context_id has more than MX_CONTEXT_ID_BITS_MAX bits, or ends beyond bit 63.
  *   MX_NO_RESOURCES    There is not enough memory.
- *   The codes of mx_init(), of its network interface. */
+ *   MX_NO_DEV, MX_NO_DRIVER, MX_NO_PERM, MX_BAD_BAD_BAD  As mx_init() returns them. */
 MX_FUNCTION mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id,
 	uint32_t filter, mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint);
 

@@ -5,7 +5,7 @@
 
     manual.py names HEADER...                          the functions, a line each
     manual.py functions DIRECTORY VERSION SECTION EXAMPLES HEADER...
-                                                       section 3 or 3portals4: a page for each, into the directory; EXAMPLES is C
+                                                       section 3, 3portals4 or 3mx: a page for each, into the directory; EXAMPLES is C
                                                        that shows them
     manual.py program PAGE VERSION SUMMARY PROGRAM [COMMAND...]
                                                        section 1: of what PROGRAM --help and PROGRAM COMMAND --help say
@@ -23,11 +23,15 @@ MANUAL = "Postern manual"
 DATE = "2026-11-21"  # of the release; mandoc(1) wants one
 NOTHING = "\\&"
 SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)",
-       "3portals4": "portals4(7), postern\\-settings(7)", "7": "postern(7)"}
+       "3portals4": "portals4(7), postern\\-settings(7)", "3mx": "mx(7), postern\\-settings(7)", "7": "postern(7)"}
 SUCCESS = ("PTL_OK", "The call succeeded.")
 CLOSED = "The library is not initialised: PtlInit was not called, PtlFini was, or this is a child made by fork()."
 # Of each header of Portals: what its functions return while the library is closed, and the book whose sections its numbers are.
 PORTALS = {"portals.h": ("PTL_NOINIT", "The Portals 3.2 Message Passing Interface"), "portals4.h": ("PTL_NO_INIT", None)}
+MX = ("myriexpress.h", "mx_extensions.h", "mx_io.h")
+MX_ALWAYS = ("mx__init_api", "mx_set_error_handler", "mx_strerror", "mx_strstatus")
+# Which functions of MX return a code that the comment of their group tells of: those whose declarations have this.
+MX_GROUP = {"MX_BAD_REQUEST": r"mx_(test|wait)\(", "MX_BAD_MATCH_MASK": "match_mask"}
 ALWAYS = ("PtlInit", "PtlHandleIsEqual")  # may be called while it is closed
 
 
@@ -72,9 +76,18 @@ class Function:
     def __init__(self, comment, group, number, header):
         self.names, self.declarations, self.comment = [], [], comment
         self.group, self.number, self.header = group, number, header
+        self.like = None  # the function before it, if it is "the same"
 
     def codes_of_all(self):
-        """Codes that Portals' functions have in common."""
+        """Codes that an interface's functions have in common."""
+        if self.header in MX and self.declarations[0].startswith("mx_return_t "):
+            codes = [("MX_SUCCESS", "The call succeeded.")]
+            if self.names[0] not in MX_ALWAYS:
+                codes.append(("MX_NOT_INITIALIZED", "The library is not initialised: mx_init() was not called, mx_finalize() was, or this is a "
+                              "child made by fork()."))
+            if "mx_endpoint_t endpoint" in self.declarations[0]:
+                codes.append(("MX_BAD_ENDPOINT", "endpoint is no open endpoint."))
+            return codes
         if self.header not in PORTALS or not self.declarations[0].startswith("int ") or self.names == ["PtlHandleIsEqual"]:
             return []
         return [SUCCESS] if self.names[0] in ALWAYS else [SUCCESS, (PORTALS[self.header][0], CLOSED)]
@@ -114,13 +127,19 @@ def header_read(path):
         if len(prefixes) == 1:
             types[prefixes.pop() + "_..."] = block.rstrip()
     section, number, general = "", "", []
-    pattern = r"/\*.*?\*/|^PTL_API [^;]*;|^[^\n]*\n"
+    pattern = r"/\*.*?\*/|^(?:PTL_API|MX_FUNCTION) [^;]*;|^[^\n]*\n"
     for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
         item = match.group(0)
         if item.startswith("/*"):
             following = text[match.end():].lstrip("\n")
-            if following.startswith("PTL_API"):
+            if following.startswith("MX_FUNCTION extern"):
+                continue
+            if following.startswith(("PTL_API", "MX_FUNCTION")):
                 functions.append(Function(comment_text(item), section, number, os.path.basename(path)))
+                if item.startswith("/* The same"):
+                    functions[-1].like = functions[-2]
+            elif item.startswith("/* --- "):
+                number, *section = comment_text(item)
             elif not following.startswith(("typedef", "struct", "enum", "#")):
                 words = " ".join(" ".join(comment_text(item)).split())
                 if words.startswith("What all functions have in common: "):
@@ -128,8 +147,8 @@ def header_read(path):
                     general.append(words[0].upper() + words[1:])
                 section = re.sub(r"^([\d., ]*\d )?[^.]*(\. |$)", "", words)
                 number = words
-        elif item.startswith("PTL_API"):
-            declaration = item[len("PTL_API "):].replace("\n\t", "\n    ")
+        elif item.startswith(("PTL_API", "MX_FUNCTION")) and " extern " not in item:
+            declaration = item.partition(" ")[2].replace("\n\t", "\n    ")
             functions[-1].declarations.append(declaration)
             functions[-1].names.append(re.search(r"(\w+)\(", declaration).group(1))
     return functions, types, general
@@ -138,7 +157,7 @@ def header_read(path):
 def sentence(text):
     """The first one, for NAME: without a capital and its end."""
     text = re.split(r"(?<=[^A-Z0-9])[.;?:](?: |$)", text)[0].strip().rstrip(".")
-    return text if text[:2].isupper() or text.startswith("Ptl") else text[0].lower() + text[1:]
+    return text if text[:2].isupper() or text.startswith(("Ptl", "mx_")) else text[0].lower() + text[1:]
 
 
 def parts(comment):
@@ -173,7 +192,8 @@ def types_of(function, types):
     found, queue = [], [" ".join(function.declarations)]
     while queue:
         text = re.sub(r"\w+\(", " ", queue.pop(0))
-        for name in re.findall(r"(?:struct|enum) postern_\w+", text) + re.findall(r"\bptl_\w+_t\b", text):
+        for name in re.findall(r"(?:struct|enum) postern_\w+", text) + re.findall(r"\bptl_\w+_t\b", text) + \
+                re.findall(r"\bmx_(?!return_)\w+_t\b|enum mx_(?!return_)\w+", text):
             definition = types.get(name)
             if definition and definition not in found:
                 found.append(definition)
@@ -233,6 +253,19 @@ def function_page(name, section, function, functions_of_all, types, general, exa
     if function.header == "portals4.h":
         arguments = arguments_told(name, function, functions_of_all)
         codes = [(code, code_told(name, code, text, functions_of_all, function.header)) for code, text in codes]
+    group, group_codes = function.group, []
+    if function.header in MX:
+        told = [re.match(r"(MX_\w+)  +(.*)|(.*)", line).groups() for line in function.group]
+        group = " ".join(" ".join(text or "" for _, _, text in told).split())
+        group_codes = [(code, text) for code, text, _ in told
+                       if code and re.search(MX_GROUP.get(code, "segments_list"), function.declarations[0])]
+        codes = [(code, text) for code, text in codes if code != "the"]  # "the codes above" are the group's
+        if function.like:
+            description = description.replace("The same", f"The same as {function.like.names[0]}()", 1)
+            _, _, also, _, _, others = parts(function.like.comment)
+            arguments = arguments or [(argument, text) for argument, text in also if argument in function.declarations[0]]
+            codes = codes or [(code, text) for code, text in others if code != "the" and
+                              ("MASK" not in code or "mask" in function.declarations[0])]
     page = head(name, section, version, ", ".join(function.names), sentence(description))
     page += f".SH SYNOPSIS\n.nf\n.B #include <{function.header}>\n.PP\n"
     page += "\n".join(".B " + roff(line).replace('"', '\\(dq').strip() if n == 0 else roff("    " + line.strip())
@@ -243,11 +276,11 @@ def function_page(name, section, function, functions_of_all, types, general, exa
         page += tagged(argument, text)
     if extra:
         page += f".PP\n{flow(extra)}\n"
-    codes = function.codes_of_all() + codes
+    codes = function.codes_of_all() + codes + group_codes
     if returns or codes:
         page += ".SH RETURN VALUE\n" + (flow(returns) + "\n" if returns else "")
         page += "".join(tagged(code, text) for code, text in codes)
-    notes = [function.group] if function.group else []
+    notes = [group] if group else []
     if function.header in PORTALS:
         notes += general
         if number and PORTALS[function.header][1]:

@@ -29,16 +29,17 @@ def everything():
 
 
 def functions():
-    return glob.glob(PAGES + "/*.3") + glob.glob(PAGES + "/*.3portals4")
+    return glob.glob(PAGES + "/*.3") + glob.glob(PAGES + "/*.3portals4") + glob.glob(PAGES + "/*.3mx")
 
 
 class Manual(programs.Case):
     def test_every_function_of_the_headers_has_a_page_that_names_it(self):
-        for section, headers in (("3", ("portals.h", "postern.h")), ("3portals4", ("portals4.h",))):
+        for section, headers in (("3", ("portals.h", "postern.h")), ("3portals4", ("portals4.h",)),
+                                 ("3mx", ("myriexpress.h", "mx_extensions.h", "mx_io.h"))):
             declared = []
             for header in headers:
                 with open(os.path.join(SOURCE, "include", header), encoding="utf-8") as file:
-                    declared += re.findall(r"^PTL_API [^;(]*?(\w+)\(", file.read(), re.MULTILINE)
+                    declared += re.findall(r"^(?:PTL_API|MX_FUNCTION) (?!extern)[^;(]*?(\w+)\(", file.read(), re.MULTILINE)
             self.assertGreater(len(declared), 30)
             for name in declared:
                 text = page(f"{name}.{section}")
@@ -66,6 +67,16 @@ class Manual(programs.Case):
         for option in ("PTL_MD_EVENT_CT_REPLY", "PTL_ACK_REQ", "PTL_RANK_ANY"):
             self.assertIn(option, page("PtlMDBind.3portals4") + page("PtlPut.3portals4").partition(".SH TYPES")[2])
 
+    def test_a_page_of_mx_says_what_its_group_has_in_common(self):
+        for name in ("mx_isend.3mx", "mx_issend.3mx"):
+            for code in ("MX_SUCCESS", "MX_BAD_ENDPOINT", "MX_BAD_SEG_CNT"):
+                self.assertIn(f".TP\n.B {code}\n", page(name))
+            self.assertIn(".TP\n.B destination\n", page(name))
+        self.assertIn("The same as mx_test(); blocks.", page("mx_wait.3mx"))
+        self.assertIn(".B MX_BAD_REQUEST\n", page("mx_wait.3mx"))
+        self.assertNotIn(".B MX_BAD_REQUEST\n", page("mx_peek.3mx"))
+        self.assertIn("struct mx_status", page("mx_iprobe.3mx").partition(".SH TYPES")[2])
+
     def test_every_function_says_what_it_returns_in_sentences(self):
         for path in functions():
             text = page(os.path.basename(path))
@@ -73,10 +84,10 @@ class Manual(programs.Case):
                 continue
             returns = re.search(r"\.SH RETURN VALUE\n(.*?)\n\.SH ", text, re.DOTALL)
             self.assertTrue(returns, path)
-            said = re.split(r"(?:^|\n)\.TP\n\.B (?:\\-)?PTL_\w+\n", returns.group(1))
+            said = re.split(r"(?:^|\n)\.TP\n\.B (?:\\-)?(?:PTL|MX)_\w+(?:, MX_\w+)*\n", returns.group(1))
             self.assertTrue(any(said), path)
             for sentence in filter(None, said):
-                self.assertRegex(sentence, r"^[A-Za-z_].*[.:]$", path)
+                self.assertRegex(sentence, r"^\*?[A-Za-z_].*[.:]$", path)
             if os.path.basename(path).startswith("Ptl"):
                 self.assertIn(".B PTL_OK\n", returns.group(0), path)
 
@@ -85,7 +96,7 @@ class Manual(programs.Case):
             name = os.path.basename(path)
             text = page(name)
             self.assertIn(name.partition(".")[0] + "(", text.partition(".SH EXAMPLES\n")[2].partition("\n.SH ")[0], path)
-            self.assertRegex(text.partition(".SH SEE ALSO\n")[2], r"\(3\)|\(3portals4\)", path)
+            self.assertRegex(text.partition(".SH SEE ALSO\n")[2], r"\(3\)|\(3portals4\)|\(3mx\)", path)
 
     def test_the_overview_names_every_page(self):
         text = page("postern.7").partition(".SH PAGES\n")[2]
@@ -143,7 +154,7 @@ class Manual(programs.Case):
                               check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         for name in ("man1/postern-ping.1", "man3/PtlPut.3", "man3/postern_ping.3", "man7/postern.7",
-                     "man3/PtlPut.3portals4", "man3/PtlTriggeredSwap.3portals4",
+                     "man3/PtlPut.3portals4", "man3/PtlTriggeredSwap.3portals4", "man3/mx_isend.3mx", "man7/mx.7",
                      "man7/portals4.7", "man7/postern-settings.7", "man7/postern-wire.7"):
             found = glob.glob(f"{root}/**/share/man/{name}", recursive=True) + glob.glob(f"{root}/**/share/man/{name}.gz", recursive=True)
             self.assertEqual(len(found), 1, name)
