@@ -161,13 +161,20 @@ static void wait_any_server(void)
 
 			(void)request;
 		}
-	/* Those of the second kind first, in the order in which they ended. */
+	/* Those of the second kind first, in the order in which they end: a synchronous one that
+	 * was kept ends when its sender was told. */
 	for (uint64_t kind = 2; kind-- > 0;) {
-		for (uint32_t i = 0; i < MESSAGES; i++) {
+		uint64_t seen = 0;
+
+		for (uint32_t n = 0; n < MESSAGES; n++) {
+			uint64_t i;
+
 			check_ok(mx_wait_any(
 				endpoint, MX_INFINITE, kind * CONTEXT, CONTEXT, &status, &result));
 			check(result == 1 && status.code == MX_STATUS_SUCCESS);
-			check(status.match_info == (kind * CONTEXT | i));
+			i = status.match_info - kind * CONTEXT;
+			check(i < MESSAGES && (seen >> i & 1) == 0);
+			seen |= UINT64_C(1) << i;
 			check(status.context == &memory[kind][i]);
 			check(memory[kind][i] == kind * 1000 + i);
 		}
@@ -315,6 +322,15 @@ static void sleeper_post(struct sleeper *sleeper, mx_endpoint_addr_t peer)
 			&sleeper->request));
 }
 
+static bool sleeper_joins(const struct sleeper *sleeper)
+{
+	struct timespec end;
+
+	check(clock_gettime(CLOCK_REALTIME, &end) == 0);
+	end.tv_sec += 2;
+	return pthread_timedjoin_np(sleeper->thread, NULL, &end) == 0;
+}
+
 static void wakeup_server(void)
 {
 	mx_endpoint_t endpoint = endpoint_open(SERVER, NULL, 0);
@@ -345,7 +361,8 @@ static void wakeup_client(void)
 	sleep(1);
 	check_ok(mx_wakeup(endpoint));
 	for (unsigned i = 0; i < COUNT(sleepers); i++)
-		check(pthread_join(sleepers[i].thread, NULL) == 0);
+		while (!sleeper_joins(&sleepers[i])) /* it was kept from its CPU, and slept after */
+			check_ok(mx_wakeup(endpoint));
 	check(kill(peer_process, SIGCONT) == 0);
 	request = post_send(endpoint, peer, &last, 1, 1, NULL);
 	(void)request_wait(endpoint, &request);
