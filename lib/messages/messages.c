@@ -300,11 +300,13 @@ static void word_heard(struct messages *messages, const struct news *news)
 	uint64_t word = news->value & ((UINT64_C(1) << MESSAGES_WORD) - 1);
 	struct peer *peer = &messages->peers[news->peer];
 
-	if (news->value >> MESSAGES_WORD == WORD_USER)
-		messages->options.told(messages->options.owner, news->peer, word);
-	else if (news->value >> MESSAGES_WORD == WORD_CREDIT && word > peer->credited &&
-		 word <= peer->kept + peer->flying)
+	if (news->value >> MESSAGES_WORD == WORD_USER) {
+		if (messages->options.told)
+			messages->options.told(messages->options.owner, news->peer, word);
+	} else if (news->value >> MESSAGES_WORD == WORD_CREDIT && word > peer->credited &&
+		   word <= peer->kept + peer->flying) {
 		peer->credited = word;
+	}
 }
 
 void messages_ask(struct messages *messages, uint32_t index)

@@ -152,7 +152,7 @@ struct messages_options {
 	uint32_t headers;
 	void *owner;
 	void (*done)(void *owner, struct transfer *message);
-	void (*told)(void *owner, uint32_t peer, uint64_t word);
+	void (*told)(void *owner, uint32_t peer, uint64_t word); /* NULL: words mean nothing */
 	/* A peer is gone, or does not do as it should: nothing more will come from it. */
 	void (*failed)(void *owner, uint32_t peer, const char *why);
 	/* With peers that come. A greeting is here; a greeting has been taken, or not. */

@@ -357,6 +357,9 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	for (unsigned i = 0; i < 3; i++)
 		forge_word(WORD_CREDIT, credits[i]);
 	forge_word(WORD_USER + 1, 1);
+	ends[0]->options.told = NULL; /* a front end that knows no words */
+	forge_word(WORD_USER, 1);
+	ends[0]->options.told = word_told;
 	forge_word(255, 1);
 	assert_int_equal(ends[0]->peers[1].credited, 0);
 	forge_word(WORD_CREDIT, 1);
