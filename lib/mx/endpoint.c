@@ -254,21 +254,6 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	return true;
 }
 
-static mx_return_t code_of(enum answer answer)
-{
-	switch (answer) {
-	case ANSWER_OK:
-		return MX_SUCCESS;
-	case ANSWER_TAKEN:
-		return MX_BUSY;
-	case ANSWER_NO_MEMORY:
-	case ANSWER_FAILED:
-		return MX_NO_RESOURCES;
-	default:
-		return MX_NO_DRIVER;
-	}
-}
-
 static enum answer interface_make(struct mx_endpoint *endpoint)
 {
 	const struct segment_limits none = {0};
@@ -343,7 +328,7 @@ no_messages:
 no_tables:
 	free(endpoint->contexts);
 	endpoint->contexts = NULL;
-	return code_of(answer);
+	return answer_code(answer);
 }
 
 static bool endpoint_is_here(uint32_t board, uint32_t id)

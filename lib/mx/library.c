@@ -131,7 +131,7 @@ mx_return_t board_check(const char *function, uint32_t number)
 	return board_raise(function, number, count == 0 ? MX_NOT_INITIALIZED : MX_BOARD_UNKNOWN);
 }
 
-static mx_return_t board_code(enum answer answer)
+mx_return_t answer_code(enum answer answer)
 {
 	switch (answer) {
 	case ANSWER_OK:
@@ -139,6 +139,7 @@ static mx_return_t board_code(enum answer answer)
 	case ANSWER_TAKEN:
 		return MX_BUSY;
 	case ANSWER_NO_MEMORY:
+	case ANSWER_FAILED:
 		return MX_NO_RESOURCES;
 	default:
 		return MX_NO_DRIVER;
@@ -167,7 +168,7 @@ mx_return_t board_open(uint32_t number, struct board *board)
 	else if (number >= boards_count_locked())
 		code = MX_BOARD_UNKNOWN;
 	else if (!interface_is_open(&mx_front, number))
-		code = board_code(interface_open(&mx_front, number, GLUE_PID_ANY, &none));
+		code = answer_code(interface_open(&mx_front, number, GLUE_PID_ANY, &none));
 	if (code == MX_SUCCESS)
 		board_describe(number, board);
 	library_unlock();

@@ -51,6 +51,8 @@ uint32_t boards_count(void);
 /* Opens a board that is not open, and describes it. Takes the library's lock. MX_SUCCESS, or a code
  * for board_raise(). */
 mx_return_t board_open(uint32_t number, struct board *board);
+/* What became of an interface that was to be opened. */
+mx_return_t answer_code(enum answer answer);
 /* Raises the code of board_open(). */
 mx_return_t board_raise(const char *function, uint32_t number, mx_return_t code);
 /* Does it exist? Raises MX_NOT_INITIALIZED, MX_BOARD_UNKNOWN. */
