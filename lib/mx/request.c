@@ -278,7 +278,7 @@ static mx_return_t request_send(struct mx_endpoint *endpoint, const mx_segment_t
 		return endpoint_fail(endpoint, code, name, memory_text(code));
 	request->match_info = match_info;
 	request->context = context;
-	session = session_of(endpoint, destination);
+	session = session_to(endpoint, destination);
 	request->session = session;
 	request->transfer.length = memory.length;
 	request->destination = destination;

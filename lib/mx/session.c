@@ -10,7 +10,9 @@
  * S1. A rank goes out only after the peer that has it was admitted, so the first message of a peer
  *     finds its session here.
  * S2. A new number of a peer's session ends the old session before the new one begins: what was
- *     sent to the old one fails with BAD_SESSION, and nothing of it is delivered any more.
+ *     sent to the old one fails with BAD_SESSION, and nothing of it is delivered any more. So does
+ *     a new rank that the peer gives: it has lost its session, or was told to, and counts what is
+ *     kept (messages.h, M5) from the beginning.
  * S3. Two endpoints that ask each other at once take each other's ASK for the session that they
  *     have begun, and answer; so both connects end.
  */
@@ -73,6 +75,19 @@ uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t addre
 			address_tail(&endpoint->contacts[endpoint->sessions[session].contact]))
 		return SESSION_NONE;
 	return session;
+}
+
+uint32_t session_to(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address)
+{
+	uint32_t session = session_of(endpoint, address), last;
+
+	if (session == SESSION_NONE || endpoint->sessions[session].state != SESSION_LOST)
+		return session;
+	last = endpoint->contacts[endpoint->sessions[session].contact].session;
+	return endpoint->sessions[last].state == SESSION_OPEN &&
+			       endpoint->sessions[last].number == endpoint->sessions[session].number
+		       ? last
+		       : session;
 }
 
 /* The session that an address names, at any endpoint. Without a lock. */
@@ -189,8 +204,16 @@ static void session_join(
 	struct mx_endpoint *endpoint, uint32_t session, uint32_t number, uint32_t rank)
 {
 	atomic_store(&endpoint->sessions[session].number, number);
+	endpoint->sessions[session].rank = rank;
 	endpoint->sessions[session].state = SESSION_OPEN;
 	messages_join(endpoint->messages, session, rank);
+}
+
+/* S2. The session is open, but not with these. */
+static bool session_differs(const struct session *session, uint32_t number, uint32_t rank)
+{
+	return session->state == SESSION_OPEN &&
+	       (session->number != number || session->rank != rank);
 }
 
 void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code)
@@ -303,7 +326,7 @@ static bool session_meet(
 {
 	const struct session *last = session_last(endpoint, contact);
 
-	if (last && last->state == SESSION_OPEN && last->number != number)
+	if (last && session_differs(last, number, rank))
 		session_lose(endpoint, contact->session, MX_STATUS_BAD_SESSION);
 	if ((!last || last->state == SESSION_LOST) && !session_begin(endpoint, contact))
 		return false;
@@ -349,8 +372,8 @@ static void answer_take(struct mx_endpoint *endpoint, const struct visitation *v
 			code == MX_STATUS_BAD_KEY ? MX_STATUS_BAD_KEY : MX_STATUS_NO_RESOURCES);
 		return;
 	}
-	/* A peer that was opened again since: it must hear a rank that the old one never had. */
-	if (last->state == SESSION_OPEN && last->number != number)
+	/* It must hear a rank that it, or its earlier life, never had. */
+	if (session_differs(last, number, rank))
 		session_lose(endpoint, contact->session, MX_STATUS_BAD_SESSION);
 	if (last->state == SESSION_LOST) {
 		if (!connect_ask(endpoint, request))

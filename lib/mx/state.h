@@ -57,6 +57,7 @@ enum session_state {
 
 struct session {
 	_Atomic uint32_t number;
+	uint32_t rank; /* of this endpoint at the peer */
 	uint32_t contact;
 	uint8_t state;         /* enum session_state */
 	mx_status_code_t code; /* of sends to it from now on */
@@ -175,6 +176,8 @@ bool sessions_open(struct mx_endpoint *endpoint);
 mx_endpoint_addr_t session_address(const struct mx_endpoint *endpoint, uint32_t session);
 /* The session that an address names; SESSION_NONE: it is none of this endpoint's. */
 uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address);
+/* The one that messages to the address go to: of the same life of the peer, after a disconnect. */
+uint32_t session_to(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address);
 void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code);
 /* Callbacks of messages. */
 void session_failed(void *owner, uint32_t session, const char *why);

@@ -679,6 +679,40 @@ static void test_restart(void **state)
 	assert_int_equal(wait_for(other, &request).match_info, 6);
 }
 
+/* After a disconnect and a connect in the same lives messages flow as before, beyond a peer's share
+ * of kept ones, both ways and also to the address that the other end has had all along. */
+static void test_reconnect(void **state)
+{
+	enum { MANY = 300 };
+	static mx_request_t sends[MANY];
+	mx_endpoint_addr_t old = to_other;
+
+	(void)state;
+	for (unsigned turn = 0; turn < 4; turn++) {
+		unsigned char byte;
+
+		for (unsigned i = 0; i < MANY; i++)
+			sends[i] = send_to("x", 1, i, false);
+		for (unsigned i = 0; i < MANY; i++) {
+			mx_request_t receive = receive_from(&byte, 1, 0, 0);
+			mx_status_t status = wait_for(other, &receive);
+
+			assert_int_equal(status.code, MX_STATUS_SUCCESS);
+			assert_int_equal(status.match_info, i);
+		}
+		for (unsigned i = 0; i < MANY; i++)
+			assert_int_equal(wait_for(one, &sends[i]).code, MX_STATUS_SUCCESS);
+		if (turn & 1) {
+			assert_ok(mx_disconnect(one, to_other));
+			to_other = connect_with(one, other, board_nic(1), 3, FILTER).source;
+		} else {
+			assert_ok(mx_disconnect(other, to_one));
+			to_one = connect_with(other, one, board_nic(0), 3, FILTER).source;
+			to_other = old;
+		}
+	}
+}
+
 /* Requests with a time of their own: sends that nobody receives, and no receive. */
 static void test_request_timeout(void **state)
 {
@@ -773,6 +807,7 @@ int main(void)
 		with_both(test_wakeup),
 		with_both(test_threads),
 		with_both(test_restart),
+		with_both(test_reconnect),
 		with_both(test_request_timeout),
 		with_both(test_flood),
 	};
