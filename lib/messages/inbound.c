@@ -47,7 +47,7 @@ static void receive_begin(struct messages *messages, struct transfer *message)
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return;
-	receive_start(messages, message);
+	shown_begin(messages, message);
 	events_run(messages);
 	visit_leave(&messages->visit);
 }

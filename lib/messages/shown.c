@@ -7,7 +7,8 @@
  *                                        and not here                    told, and it goes
  *
  * One at a time is on its way to `seen`: `showing`. Receives that match it are parked until what
- * becomes of it is known; the message may still arrive when it is asked for.
+ * becomes of it is known, and those that begin later behind them; the message may still arrive when
+ * it is asked for.
  *
  * U1. What was seen is older than all that the poll core keeps, and no receive that has begun, is
  *     linked or waits for a place, matches any of it.
@@ -79,15 +80,23 @@ void parked_resume(struct messages *messages)
 	}
 }
 
-bool shown_meet(struct messages *messages, struct transfer *receive)
+/* A receive gets a message that was seen. */
+static bool seen_give(struct messages *messages, struct transfer *receive)
 {
-	struct unexpected *showing = messages->showing;
-
 	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
 		if (receive_wants(receive, &unexpected->transfer)) {
 			shown_give(messages, unexpected, receive);
 			return true;
 		}
+	return false;
+}
+
+bool shown_meet(struct messages *messages, struct transfer *receive)
+{
+	struct unexpected *showing = messages->showing;
+
+	if (seen_give(messages, receive))
+		return true;
 	if (messages->show == SHOW_NOTHING || !receive_wants(receive, &showing->transfer))
 		return false;
 	if (messages->show == SHOW_READY) {
@@ -100,11 +109,23 @@ bool shown_meet(struct messages *messages, struct transfer *receive)
 	return true;
 }
 
+void shown_begin(struct messages *messages, struct transfer *receive)
+{
+	if (list_empty(&messages->parked))
+		receive_start(messages, receive);
+	else if (!seen_give(messages, receive))
+		list_append(&messages->parked, &receive->link);
+}
+
 /* All of it that is wanted is here: a receive that has waited for a place comes first. */
 static void show_ready(struct messages *messages)
 {
 	struct unexpected *showing = messages->showing;
 
+	if (showing->dismissed) {
+		show_drop(messages);
+		return;
+	}
 	messages->show = SHOW_READY;
 	list_each (struct transfer, receive, &messages->waiting, link)
 		if (receive_wants(receive, &showing->transfer)) {
@@ -221,6 +242,7 @@ static void show_ask(struct messages *messages, uint64_t least)
 		return;
 	}
 	showing->transfer.bits = probe.what.bits;
+	showing->transfer.peer = probe.what.peer;
 	kept_search(messages, showing, 0, UINT64_MAX, UINT32_MAX, SHOW_LOG, true);
 	events_run(messages);
 }
@@ -330,10 +352,12 @@ void shown_dismiss(struct messages *messages, uint32_t peer)
 	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
 		if (unexpected->transfer.peer == peer)
 			shown_free(messages, unexpected);
-	if (messages->show == SHOW_SHOWN && showing->transfer.peer == peer)
-		showing->dismissed = true;
-	else if (messages->show == SHOW_READY && showing->transfer.peer == peer)
+	if (messages->show == SHOW_NOTHING || showing->transfer.peer != peer)
+		return;
+	if (messages->show == SHOW_READY)
 		show_drop(messages);
+	else
+		showing->dismissed = true;
 }
 
 void shown_close(struct messages *messages)

@@ -194,7 +194,9 @@ void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct 
 void send_fetched(struct messages *messages, struct transfer *message, const struct news *news);
 
 /* shown.c */
-/* A receive begins: true if it has got a message, or waits for one that is on its way. */
+/* A receive begins, behind those that are parked. */
+void shown_begin(struct messages *messages, struct transfer *receive);
+/* Returns true if a receive has got a message, or waits for one that is on its way. */
 bool shown_meet(struct messages *messages, struct transfer *receive);
 void parked_resume(struct messages *messages);
 void shown_heard(struct messages *messages, struct transfer *message, const struct news *news);

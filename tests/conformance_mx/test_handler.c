@@ -283,6 +283,39 @@ static void test_synchronous_ends_when_it_is_finished(void **state)
 	assert_int_equal(await_end(senders[0], &declined).code, MX_STATUS_SUCCESS);
 }
 
+/* Two receives: for anything, and for 2 alone. */
+static mx_request_t anything, two;
+
+static mx_return_t post_both(uint64_t bits, uint32_t length, mx_endpoint_addr_t source)
+{
+	(void)bits;
+	(void)length;
+	(void)source;
+	anything = receive(0, 0);
+	two = receive(2, MX_MATCH_MASK_NONE);
+	return MX_SUCCESS;
+}
+
+/* Receives stay in their order also when the message that one of them matches is finished. */
+static void test_receives_stay_in_order(void **state)
+{
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	seen.act = post_both;
+	seen.action = MX_RECV_FINISHED;
+	send_and_end(0, 8, 1);
+	await_calls(1);
+	send_and_end(0, 8, 2);
+	assert_int_equal(await_end(target, &anything).match_info, 2);
+	assert_ok(mx_test(target, &two, &status, &result));
+	assert_int_equal(result, 0);
+	send_and_end(0, 8, 2);
+	assert_int_equal(await_end(target, &two).code, MX_STATUS_SUCCESS);
+	assert_int_equal(seen.calls, 1);
+}
+
 static mx_return_t answer(uint64_t bits, uint32_t length, mx_endpoint_addr_t source)
 {
 	mx_segment_t segment = {outbox, length};
@@ -433,6 +466,7 @@ int main(void)
 		without_memory(test_order_and_data),
 		without_memory(test_declined),
 		without_memory(test_receives_of_the_handler),
+		with_all(test_receives_stay_in_order),
 		with_all(test_synchronous_ends_when_it_is_finished),
 		with_all(test_it_sends),
 		with_all(test_what_it_may_not_do),
