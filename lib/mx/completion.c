@@ -24,7 +24,7 @@ static void status_fill(const struct request *request, mx_status_t *status)
 	if (request->kind == REQUEST_SEND)
 		status->msg_length = status->xfer_length = (uint32_t)transfer->length;
 	if (request->kind == REQUEST_RECEIVE) {
-		status->msg_length = (uint32_t)transfer->whole;
+		status->msg_length = length_told(transfer->whole);
 		status->xfer_length = (uint32_t)transfer->length;
 	}
 }
@@ -220,8 +220,8 @@ static mx_return_t message_probe(struct mx_endpoint *endpoint, bool blocks, uint
 		*status = (mx_status_t){.code = MX_STATUS_SUCCESS,
 			.source = session_address(endpoint, search.message.peer),
 			.match_info = search.message.bits,
-			.msg_length = (uint32_t)search.message.length,
-			.xfer_length = (uint32_t)search.message.length};
+			.msg_length = length_told(search.message.length),
+			.xfer_length = length_told(search.message.length)};
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }

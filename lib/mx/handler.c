@@ -31,7 +31,7 @@ static void handler_call(struct mx_endpoint *endpoint, const struct unexpected *
 	endpoint->handling = true;
 	endpoint->handler_thread = pthread_self();
 	endpoint_unlock(endpoint);
-	action = handler(context, source, message->bits, (uint32_t)message->whole, data);
+	action = handler(context, source, message->bits, length_told(message->whole), data);
 	pthread_mutex_lock(&endpoint->lock);
 	endpoint->handling = false;
 	pthread_cond_broadcast(&endpoint->handled);

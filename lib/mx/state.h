@@ -165,6 +165,11 @@ void endpoint_progress(struct mx_endpoint *endpoint);
 bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), void *context,
 	uint32_t milliseconds, uint64_t nap);
 uint64_t endpoint_now(void);
+/* A length as MX tells it: a peer may announce any. */
+static inline uint32_t length_told(uint64_t bytes)
+{
+	return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
 
 /* Places of the table, from 1; NULL: there is none of that number. */
 unsigned endpoint_place(const struct mx_endpoint *endpoint);
