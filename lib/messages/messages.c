@@ -555,14 +555,18 @@ bool messages_wait(
 		uint64_t passed = messages_now() - start;
 		uint64_t left = passed < timeout ? timeout - passed : 0;
 
-		/* Fetches that were refused want a look in between. */
-		if (!list_empty(&messages->refused) && left > MILLISECOND)
+		if (messages_is_late(messages) && left > MILLISECOND)
 			left = MILLISECOND;
 		answer =
 			events_await(&messages->visit, &messages->queue, 1, wait_look, &wait, left);
 	} while (answer == WAITING_TIMEOUT && messages_now() - start < timeout);
 	visit_leave(&messages->visit);
 	return answer == WAITING_FOUND;
+}
+
+bool messages_is_late(const struct messages *messages)
+{
+	return !list_empty(&messages->refused);
 }
 
 uint64_t messages_pending(const struct messages *messages)

@@ -15,7 +15,7 @@
 
 #define MESSAGES_SPACE 1
 #define LINGER         (200 * MILLISECOND) /* at most, until peers have what was sent */
-#define HANDLER_NAP    MILLISECOND         /* a message that is kept makes no event */
+#define MOMENT         MILLISECOND         /* of a thread that blocks, see endpoint_looks() */
 #define LOOK           (250 * MILLISECOND) /* of a thread that blocks, after what is due */
 
 static struct mx_endpoint endpoints[ENDPOINTS_MAX];
@@ -145,6 +145,14 @@ static bool block_look(void *context)
 	       block->changes;
 }
 
+/* Is there something that makes no event? A message that is kept, for the handler; a fetch or a
+ * connect that is tried again. */
+static bool endpoint_looks(const struct mx_endpoint *endpoint)
+{
+	return endpoint->unexpected || !list_empty(&endpoint->connects) ||
+	       messages_is_late(endpoint->messages);
+}
+
 bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), void *context,
 	uint32_t milliseconds, uint64_t nap)
 {
@@ -165,8 +173,8 @@ bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), 
 		left = time - passed < LOOK ? time - passed : LOOK;
 		if (nap != 0 && nap < left)
 			left = nap;
-		if (endpoint->unexpected && left > HANDLER_NAP)
-			left = HANDLER_NAP;
+		if (endpoint_looks(endpoint) && left > MOMENT)
+			left = MOMENT;
 		block.changes = atomic_load_explicit(&endpoint->changes, memory_order_relaxed);
 		endpoint->blocked++;
 		endpoint_unlock(endpoint);
