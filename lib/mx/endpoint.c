@@ -359,7 +359,7 @@ static struct mx_endpoint *endpoint_find_free(void)
 			return NULL;
 	made = true;
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
-		if (!atomic_load(&endpoints[i].open))
+		if (!endpoints[i].taken)
 			return &endpoints[i];
 	return NULL;
 }
@@ -396,7 +396,8 @@ static mx_return_t open_anywhere(
 		return MX_NO_RESOURCES;
 	for (board = first; board < end && code == MX_BUSY; board++)
 		code = open_on(endpoint, board, id, wish);
-	if (code == MX_SUCCESS)
+	endpoint->taken = code == MX_SUCCESS;
+	if (endpoint->taken)
 		*opened = endpoint;
 	return code;
 }
@@ -460,46 +461,55 @@ static void endpoint_linger(struct mx_endpoint *endpoint)
 	}
 }
 
-/* The caller has it open and is counted as inside. */
-static void endpoint_close(struct mx_endpoint *endpoint)
+/* From now on no call enters it. False: another thread closes it. */
+static bool endpoint_shut(struct mx_endpoint *endpoint)
 {
+	bool shuts;
+
 	pthread_mutex_lock(&endpoint->lock);
+	shuts = !endpoint->closing;
 	endpoint->closing = endpoint->news = true;
 	atomic_store(&endpoint->open, false);
 	endpoint_unlock(endpoint);
+	return shuts;
+}
+
+/* It is shut, and the caller alone is to be inside. The handlers of others may open and close
+ * endpoints meanwhile. */
+static void endpoint_close(struct mx_endpoint *endpoint)
+{
 	while (atomic_load(&endpoint->inside) > 1) {
 		messages_rouse(endpoint->messages);
 		sched_yield();
 	}
 	endpoint_linger(endpoint);
+	pthread_mutex_lock(&opening);
 	messages_close(endpoint->messages);
 	(void)interface_close(&mx_front, endpoint->interface);
 	requests_close(endpoint);
 	sessions_close(endpoint);
 	free(endpoint->contexts);
 	endpoint->contexts = NULL;
+	endpoint->taken = false;
+	atomic_fetch_sub(&endpoint->inside, 1);
+	pthread_mutex_unlock(&opening);
 }
 
 mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 {
-	mx_return_t code = MX_SUCCESS;
-	bool closes;
+	mx_return_t code;
 
 	if (!endpoint_enter(endpoint, "mx_close_endpoint", &code))
 		return code;
 	if (handler_is_here(endpoint))
 		return endpoint_fail(endpoint, MX_CLOSE_IN_HANDLER, "mx_close_endpoint",
 			"the unexpected handler calls it; call it when the handler has returned");
-	endpoint_leave(endpoint);
-	/* Of two threads that close it one does. */
-	pthread_mutex_lock(&opening);
-	closes = endpoint_hold(endpoint);
-	if (closes) {
+	endpoint_unlock(endpoint);
+	if (endpoint_shut(endpoint))
 		endpoint_close(endpoint);
+	else
 		atomic_fetch_sub(&endpoint->inside, 1);
-	}
-	pthread_mutex_unlock(&opening);
-	return code;
+	return MX_SUCCESS;
 }
 
 void endpoints_close(void)

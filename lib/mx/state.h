@@ -132,6 +132,7 @@ struct mx_endpoint {
 	uint32_t wakeups; /* ever */
 	bool news;        /* a request has ended that nobody was told of */
 	bool closing;
+	bool taken;     /* the place is an endpoint's; under the lock of opening and closing */
 	uint64_t asked; /* when peers were asked for a sign of life last, ns */
 	/* handler.c */
 	mx_unexp_handler_t unexpected; /* NULL: there is none */

@@ -6,7 +6,10 @@
 #include "fixture.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #define FILTER   0xdecaf
 #define PATIENCE 20000
@@ -428,6 +431,51 @@ static void test_a_thread_that_blocks_runs_it(void **state)
 	assert_int_equal(status.xfer_length, ROOM);
 }
 
+static atomic_int closing;
+
+/* Opens and closes an endpoint while another thread waits for this call to close its own. */
+static mx_return_t open_another(uint64_t bits, uint32_t length, mx_endpoint_addr_t source)
+{
+	mx_endpoint_t another;
+
+	(void)bits;
+	(void)length;
+	(void)source;
+	atomic_store(&closing, 1);
+	while (atomic_load(&closing) != 2)
+		sched_yield();
+	usleep(20000);
+	assert_ok(mx_open_endpoint(0, 20, FILTER, NULL, 0, &another));
+	return mx_close_endpoint(another);
+}
+
+static void *run_handler(void *data)
+{
+	(void)data;
+	while (atomic_load(&closing) == 0)
+		(void)mx_progress(target);
+	return NULL;
+}
+
+static void test_it_opens_another_while_its_own_closes(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	atomic_store(&closing, 0);
+	seen.act = open_another;
+	seen.acted = MX_FAILURE;
+	send_from(0, 1, 1, false);
+	assert_int_equal(pthread_create(&thread, NULL, run_handler, NULL), 0);
+	while (atomic_load(&closing) == 0)
+		assert_ok(mx_progress(senders[0]));
+	atomic_store(&closing, 2);
+	assert_ok(mx_close_endpoint(target));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(seen.acted, MX_SUCCESS);
+	assert_ok(mx_open_endpoint(1, 3, FILTER, NULL, 0, &target));
+}
+
 /* A crowd that nobody receives: what is declined meets a bound, and nothing is lost. */
 static void test_a_flood_is_shown_and_kept(void **state)
 {
@@ -472,6 +520,7 @@ int main(void)
 		with_all(test_what_it_may_not_do),
 		with_all(test_what_is_not_supported),
 		with_all(test_a_thread_that_blocks_runs_it),
+		with_all(test_it_opens_another_while_its_own_closes),
 		with_all(test_a_flood_is_shown_and_kept),
 	};
 
