@@ -293,6 +293,24 @@ void check_numa(struct doctor *doctor)
 		doctor_find(doctor, LEVEL_OK, "nothing is on the wrong node");
 }
 
+/* Linux 6.18.0 to 6.18.44: a process of another session may wait for seconds, which looks to its
+ * peers as if it had fallen silent. */
+static void autogroup_look(struct doctor *doctor)
+{
+	unsigned patch;
+	char line[128];
+
+	if (!host_line(&doctor->host, line, sizeof(line), "/proc/sys/kernel/osrelease") ||
+		sscanf(line, "6.18.%u", &patch) != 1 || patch > 44 ||
+		host_number(&doctor->host, 0, "/proc/sys/kernel/sched_autogroup_enabled") == 0)
+		return;
+	doctor_find(doctor, LEVEL_WARNING,
+		"Linux %s may let a process wait for seconds when more threads want to run than "
+		"there are CPUs",
+		line);
+	doctor_mend(doctor, "sudo sysctl -w kernel.sched_autogroup_enabled=0");
+}
+
 void check_kernel(struct doctor *doctor)
 {
 	unsigned before = doctor->finding_count;
@@ -322,6 +340,7 @@ void check_kernel(struct doctor *doctor)
 			host_number(&doctor->host, 0, "/proc/sys/net/core/optmem_max"));
 		doctor_mend(doctor, "sudo sysctl -w net.core.optmem_max=131072");
 	}
+	autogroup_look(doctor);
 	if (doctor->finding_count == before)
 		doctor_find(doctor, LEVEL_OK, "nothing in its settings disturbs");
 }

@@ -120,6 +120,26 @@ static void send_near(struct port *from, struct port *to, uint8_t fill)
 	port_send(from, frame_to(from, from->address, NID, to->pid, fill));
 }
 
+/* Sends until a frame is heard: who had no CPU since its neighbour ended writes to that neighbour's
+ * last life, or to the wire. True: the first frame was heard. */
+static bool send_until_heard(struct port *from, struct port *to, uint8_t fill)
+{
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	struct rte_mbuf *frame;
+	bool first = true;
+
+	for (;; first = false) {
+		send_near(from, to, fill);
+		frame = take(to, SECOND);
+		if (frame)
+			break;
+		assert_true(glue_now(NULL) < end);
+	}
+	assert_int_equal(frame_fill(frame), fill);
+	rte_pktmbuf_free(frame);
+	return first;
+}
+
 static void uplink_open__names_its_owner(void **state)
 {
 	struct port *one, *any;
@@ -209,14 +229,17 @@ static void node_transmit__ends_with_a_process_and_begins_with_its_next_life(voi
 	need_namespace();
 	one = open_as(1);
 	for (uint8_t n = 1; n < 10; n++) {
+		bool first;
+
 		two = open_as(2);
-		send_near(one, two, n);
-		expect(two, n);
+		first = send_until_heard(one, two, n);
 		assert_true(is_silent(one)); /* it hears that it was let in */
 		send_near(one, two, n);
 		port_close(two);
 		/* The last frame went with it; and the end is seen. */
-		assert_true(is_silent(one) && is_silent(far));
+		assert_true(is_silent(one));
+		while (!is_silent(far))
+			assert_false(first);
 	}
 	/* Nobody of this name is here: somebody else on the interface may be meant. */
 	port_send(one, frame_to(one, one->address, NID, 2, ANY_FILL));
