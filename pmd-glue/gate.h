@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gate.h - what a process and posternd say to each other, and where they meet. The process's end is
- * gate.c, posternd's is switch.c.
+ * gate.c, posternd's is clients.c.
  *
  *      process                                       posternd, at /run/postern/NAME/posternd
  *      GATE_HELLO {wanted process id} + page, memory  --->  checks, maps

@@ -34,79 +34,26 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <pmd-glue/clients.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
-#include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 
-#define CLIENTS_MAX     1024u
-#define CLIENTS_OF_USER 256u
-#define USERS_MAX       CLIENTS_MAX
-#define HALF_OPEN_MAX   256u
-#define HALF_OPEN_SHARE 16u /* of a user */
-#define HALF_OPEN_TIME  SECOND
-#define BACKLOG         256
-/* Connections that are refused, or say nothing at first: so many for each millisecond, and in a
- * look, which may be late on a busy machine. */
-#define VAIN_SHARE   4u
-#define VAIN_AT_ONCE 64u
-/* In a look: */
-#define ACCEPTS_AT_ONCE 64u
-#define EVENTS_AT_ONCE  64
-#define WAKES_AT_ONCE   4u /* of a process, which need not send more than one */
-#define BUCKETS         1024u
-#define PIDS_TRIED      65536u
-#define PID_MAX         0x7fffffffu /* of those that GATE_PID_ANY finds */
-#define BURST           64u
-#define QUANTUM         32u  /* frames of a user in a turn, W3 */
-#define HELD_MAX        256u /* frames */
-#define HELD_TIME       (10 * MILLISECOND)
-/* Processes that have ended, in sets by process id: all of CLIENTS_MAX fit if their ids are in a
- * row. */
-#define ENDED_SETS 256u
-#define ENDED_WAYS 4u
-#define ENDED_TIME (100 * MILLISECOND) /* long enough for a process that calls again */
-#define TICK       MILLISECOND
-#define REST_TIME  SECOND /* between two looks at what memory pairs need */
-#define TICK_TURNS 32u
-#define SPIN_TIME  (50 * MICROSECOND) /* without work, before a sleep */
-#define SLEEP_TIME 100                /* ms at most */
-#define SLEEP_DEAF 1                  /* the same for a port that cannot call */
-#define VLAN_TYPE  0x8100u
-#define VLAN_BYTES 4u
-
-struct user;
-
-/* A process. */
-struct client {
-	struct hall_link link; /* who it is, and for wake-ups */
-	struct pair *pair;
-	struct user *user;
-	struct client *next; /* in its bucket */
-	unsigned at;         /* in its user's list */
-	struct switch_identity identity;
-	uint64_t dropped, full;
-};
-
-struct user {
-	uid_t uid;
-	unsigned count;
-	unsigned turn; /* whose turn it is */
-	struct client *clients[CLIENTS_OF_USER];
-};
-
-/* A connection that has said nothing. */
-struct half_open {
-	int socket;
-	uid_t uid;
-	uint64_t deadline;
-};
-
-/* A process that has ended (W6). */
-struct ended {
-	struct switch_identity identity;
-	uint64_t time; /* 0: there is none */
-};
+#define BACKLOG        256
+#define EVENTS_AT_ONCE 64 /* in a look */
+#define BURST          64u
+#define QUANTUM        32u  /* frames of a user in a turn, W3 */
+#define HELD_MAX       256u /* frames */
+#define HELD_TIME      (10 * MILLISECOND)
+#define ENDED_TIME     (100 * MILLISECOND) /* long enough for a process that calls again */
+#define TICK           MILLISECOND
+#define REST_TIME      SECOND /* between two looks at what memory pairs need */
+#define TICK_TURNS     32u
+#define SPIN_TIME      (50 * MICROSECOND) /* without work, before a sleep */
+#define SLEEP_TIME     100                /* ms at most */
+#define SLEEP_DEAF     1                  /* the same for a port that cannot call */
+#define VLAN_TYPE      0x8100u
+#define VLAN_BYTES     4u
 
 /* What switch_look() wants. */
 struct look {
@@ -122,428 +69,22 @@ struct switch_state {
 	char directory[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct sockaddr_un address;
 	int lock;
-	int listener;
-	int set;
-	int bell; /* an eventfd in the set */
-	int page_file;
+	int bell; /* an eventfd in the clients' set */
 	_Atomic uint32_t *word;
-	bool cheap;
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
 	uint64_t tick;
 	uint64_t rest;      /* the time of the next pair_rest() */
-	uint64_t looked_at; /* the time of the last look, in which `vain` was counted up */
-	unsigned vain;      /* connections in vain that may be heard in this look */
-	unsigned user_count;
 	unsigned user_turn; /* whose turn it is */
-	unsigned client_count;
-	unsigned half_open_count;
 	unsigned held_count;
 	uint64_t held_since;
 	struct switch_count count;
 	_Atomic(struct look *) look;
 	pthread_mutex_t look_lock; /* one thread looks at a time */
 	sem_t looked;
-	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
 	struct rte_mbuf *held[HELD_MAX];
-	struct user *users[USERS_MAX];
-	struct client *buckets[BUCKETS];
-	struct ended ended[ENDED_SETS][ENDED_WAYS];
+	struct clients clients;
 };
-
-/* --- processes --- */
-
-static struct client **bucket_of(struct switch_state *state, uint32_t pid)
-{
-	return &state->buckets[pid % BUCKETS];
-}
-
-static struct client *client_find(struct switch_state *state, uint32_t pid)
-{
-	struct client *client = *bucket_of(state, pid);
-
-	while (client && client->link.pid != pid)
-		client = client->next;
-	return client;
-}
-
-static struct user *user_find(const struct switch_state *state, uid_t uid)
-{
-	for (unsigned n = 0; n < state->user_count; n++)
-		if (state->users[n]->uid == uid)
-			return state->users[n];
-	return NULL;
-}
-
-/* NULL: no memory. */
-static struct user *user_of(struct switch_state *state, uid_t uid)
-{
-	struct user *user = user_find(state, uid);
-
-	if (user || state->user_count == USERS_MAX || !(user = calloc(1, sizeof(*user))))
-		return user;
-	user->uid = uid;
-	state->users[state->user_count++] = user;
-	return user;
-}
-
-static void user_forget(struct switch_state *state, struct user *user)
-{
-	for (unsigned n = 0; n < state->user_count; n++)
-		if (state->users[n] == user)
-			state->users[n] = state->users[--state->user_count];
-	free(user);
-}
-
-static void socket_close(const struct switch_state *state, int socket)
-{
-	(void)epoll_ctl(state->set, EPOLL_CTL_DEL, socket, NULL);
-	close(socket);
-}
-
-static void client_end(struct switch_state *state, struct client *client)
-{
-	struct user *user = client->user;
-	struct client **at = bucket_of(state, client->link.pid);
-
-	while (*at != client)
-		at = &(*at)->next;
-	*at = client->next;
-	user->clients[client->at] = user->clients[--user->count];
-	user->clients[client->at]->at = client->at;
-	if (user->count == 0)
-		user_forget(state, user);
-	socket_close(state, client->link.socket);
-	munmap((void *)(uintptr_t)client->link.asleep, shared_page_bytes());
-	pair_close(client->pair);
-	free(client);
-	state->client_count--;
-}
-
-/* NULL: no process of this id is known to have ended. */
-static struct ended *ended_find(struct switch_state *state, uint32_t pid)
-{
-	struct ended *set = state->ended[pid % ENDED_SETS];
-
-	for (unsigned n = 0; n < ENDED_WAYS; n++)
-		if (set[n].time != 0 && set[n].identity.pid == pid)
-			return &set[n];
-	return NULL;
-}
-
-/* Of those whose ids share a set, the one that ended first is forgotten. */
-static void ended_add(struct switch_state *state, const struct switch_identity *identity)
-{
-	struct ended *set = state->ended[identity->pid % ENDED_SETS], *first = set;
-
-	for (unsigned n = 1; n < ENDED_WAYS; n++)
-		if (set[n].time < first->time)
-			first = &set[n];
-	*first = (struct ended){*identity, glue_now(NULL)};
-}
-
-/* Its socket says that it has ended. */
-static void client_leave(struct switch_state *state, struct client *client)
-{
-	if (client->identity.life != 0)
-		ended_add(state, &client->identity);
-	client_end(state, client);
-}
-
-/* Takes wake-ups off its socket; true: it has ended. */
-static bool client_hear(struct client *client)
-{
-	char byte;
-	ssize_t length = 1;
-
-	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
-		length = recv(client->link.socket, &byte, sizeof(byte), MSG_DONTWAIT);
-	return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
-}
-
-/* --- newcomers --- */
-
-/* Is this process id free, now that a process which had it may have ended? */
-static bool pid_free(struct switch_state *state, uint32_t pid)
-{
-	struct client *client = client_find(state, pid);
-
-	if (!client)
-		return true;
-	if (!client_hear(client))
-		return false;
-	client_leave(state, client);
-	return true;
-}
-
-/* A process id for a newcomer who wants any. False: there is none. */
-static bool pid_choose(struct switch_state *state, uint32_t wish, uint32_t *pid)
-{
-	for (uint32_t n = 0; n < PIDS_TRIED; n++) {
-		*pid = (wish + n) & PID_MAX;
-		if (!client_find(state, *pid))
-			return true;
-	}
-	return false;
-}
-
-/* May a process of this user come in at all? */
-static enum gate_verdict share_check(const struct switch_state *state, uid_t uid)
-{
-	const struct user *user = user_find(state, uid);
-
-	if (user && user->count == CLIENTS_OF_USER)
-		return GATE_SHARE;
-	return state->client_count == CLIENTS_MAX ? GATE_FULL : GATE_WELCOME;
-}
-
-static enum gate_verdict hello_check(const struct parcel *parcel)
-{
-	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
-
-	if (parcel->length < offsetof(struct gate_hello, pid) || hello->magic != GATE_MAGIC)
-		return GATE_STRANGE;
-	if (hello->version != GATE_VERSION || parcel->length != sizeof(*hello) ||
-		hello->pair_bytes != pair_bytes())
-		return GATE_VERSIONS;
-	return GATE_WELCOME;
-}
-
-static bool answer_send(const struct switch_state *state, int socket, enum gate_verdict verdict,
-	const struct switch_identity *who)
-{
-	struct gate_answer answer = {.magic = GATE_MAGIC,
-		.version = GATE_VERSION,
-		.verdict = verdict,
-		.frame_size = state->port->frame_size};
-
-	if (who) {
-		answer.nid = who->nid;
-		answer.pid = who->pid;
-		answer.uid = who->uid;
-		answer.vlan = who->vlan;
-		memcpy(answer.address, who->address, sizeof(answer.address));
-	}
-	return parcel_send(socket, &answer, sizeof(answer), &state->page_file, 1);
-}
-
-/* Maps what a newcomer brings, opens its pair and answers. The socket stays the caller's unless
- * GATE_WELCOME is returned. */
-static enum gate_verdict client_open(struct switch_state *state, struct client *client,
-	const struct parcel *parcel, const struct ucred *who, uint32_t pid)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
-	struct hall_link *link = &client->link;
-	void *page =
-		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
-	void *memory =
-		shared_accept(parcel->fds[1], pair_bytes(), SHARED_SEALS, PROT_READ | PROT_WRITE);
-	enum gate_verdict verdict = GATE_MEMORY;
-
-	client->identity = (struct switch_identity){.nid = state->options.nid,
-		.pid = pid,
-		.uid = who->uid,
-		.vlan = state->options.vlan};
-	memcpy(client->identity.address, state->port->address, sizeof(client->identity.address));
-	*link = (struct hall_link){.asleep = page,
-		.cheap = state->cheap,
-		.answered = true,
-		.socket = link->socket,
-		.pid = pid,
-		.uid = who->uid,
-		.process = who->pid};
-	if (page && memory) {
-		verdict = GATE_RESOURCES;
-		client->pair =
-			pair_open(memory, 1, state->port->pool, state->port->frame_size, NULL);
-	}
-	if (client->pair) {
-		pair_set_whole(client->pair);
-		memory = NULL;
-		if ((epoll_ctl(state->set, EPOLL_CTL_MOD, link->socket, &event) == 0 ||
-			    epoll_ctl(state->set, EPOLL_CTL_ADD, link->socket, &event) == 0) &&
-			answer_send(state, link->socket, GATE_WELCOME, &client->identity))
-			return GATE_WELCOME;
-		pair_close(client->pair);
-	}
-	if (memory)
-		munmap(memory, pair_bytes());
-	if (page)
-		munmap(page, shared_page_bytes());
-	return verdict;
-}
-
-static enum gate_verdict client_enter(struct switch_state *state, int socket,
-	const struct parcel *parcel, const struct ucred *who)
-{
-	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
-	enum gate_verdict verdict = hello_check(parcel);
-	struct client *client, **bucket;
-	struct ended *ended;
-	struct user *user;
-	uint32_t pid;
-
-	if (verdict != GATE_WELCOME)
-		return verdict;
-	pid = hello->pid;
-	if (pid != GATE_PID_ANY && !pid_free(state, pid))
-		return GATE_PID;
-	verdict = share_check(state, who->uid);
-	if (verdict != GATE_WELCOME)
-		return verdict;
-	if (pid == GATE_PID_ANY && !pid_choose(state, hello->wish, &pid))
-		return GATE_PID;
-	client = calloc(1, sizeof(*client));
-	user = client ? user_of(state, who->uid) : NULL;
-	if (!user) {
-		free(client);
-		return GATE_RESOURCES;
-	}
-	client->link.socket = socket;
-	verdict = client_open(state, client, parcel, who, pid);
-	if (verdict != GATE_WELCOME) {
-		if (user->count == 0)
-			user_forget(state, user);
-		free(client);
-		return verdict;
-	}
-	client->user = user;
-	client->at = user->count;
-	user->clients[user->count++] = client;
-	bucket = bucket_of(state, pid);
-	client->next = *bucket;
-	*bucket = client;
-	state->client_count++;
-	ended = ended_find(state, pid);
-	if (ended)
-		ended->time = 0;
-	return GATE_WELCOME;
-}
-
-static struct ucred socket_owner(int socket)
-{
-	struct ucred who = {.uid = (uid_t)-1};
-	socklen_t size = sizeof(who);
-
-	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size);
-	return who;
-}
-
-enum newcomer {
-	NEWCOMER_WAITS, /* it has said nothing yet */
-	NEWCOMER_IN,    /* it has become a process */
-	NEWCOMER_OUT    /* it is refused, and its socket closed */
-};
-
-static enum newcomer newcomer_hear(struct switch_state *state, int socket)
-{
-	struct ucred who = socket_owner(socket);
-	enum gate_verdict verdict = GATE_SILENT;
-	struct parcel parcel;
-	enum heard heard = parcel_receive(&parcel, socket, PARCEL_DESCRIPTORS);
-
-	if (heard == HEARD_NOTHING)
-		return NEWCOMER_WAITS;
-	if (heard == HEARD_MESSAGE)
-		verdict = client_enter(state, socket, &parcel, &who);
-	parcel_close(&parcel);
-	if (verdict == GATE_WELCOME)
-		return NEWCOMER_IN;
-	if (state->count.refused[verdict]++ == 0)
-		log_info("%s: a process of user %u is refused, reason %u", state->options.name,
-			who.uid, verdict);
-	if (heard == HEARD_MESSAGE)
-		(void)answer_send(state, socket, verdict, NULL);
-	socket_close(state, socket);
-	return NEWCOMER_OUT;
-}
-
-static void half_open_remove(struct switch_state *state, unsigned n)
-{
-	struct half_open *half_open = &state->half_open[n];
-
-	state->half_open_count--;
-	memmove(half_open, half_open + 1, (state->half_open_count - n) * sizeof(*half_open));
-}
-
-static void half_open_drop(struct switch_state *state, unsigned n)
-{
-	state->count.refused[GATE_SILENT]++;
-	socket_close(state, state->half_open[n].socket);
-	half_open_remove(state, n);
-}
-
-/* Which one makes room: the oldest of the same user, if that has its share, else the oldest. */
-static void half_open_make_room(struct switch_state *state, uid_t uid)
-{
-	unsigned count = 0, oldest = 0;
-
-	for (unsigned n = state->half_open_count; n-- > 0;)
-		if (state->half_open[n].uid == uid) {
-			count++;
-			oldest = n;
-		}
-	if (count >= HALF_OPEN_SHARE)
-		half_open_drop(state, oldest);
-	else if (state->half_open_count == HALF_OPEN_MAX)
-		half_open_drop(state, 0);
-}
-
-static void half_open_add(struct switch_state *state, int socket)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	uid_t uid = socket_owner(socket).uid;
-
-	half_open_make_room(state, uid);
-	state->half_open[state->half_open_count++] =
-		(struct half_open){socket, uid, glue_now(NULL) + HALF_OPEN_TIME};
-	(void)epoll_ctl(state->set, EPOLL_CTL_ADD, socket, &event);
-}
-
-static void half_open_look(struct switch_state *state)
-{
-	uint64_t now = state->half_open_count > 0 ? glue_now(NULL) : 0;
-
-	for (unsigned n = 0; n < state->half_open_count;) {
-		if (newcomer_hear(state, state->half_open[n].socket) != NEWCOMER_WAITS)
-			half_open_remove(state, n);
-		else if (now >= state->half_open[n].deadline)
-			half_open_drop(state, n);
-		else
-			n++;
-	}
-}
-
-/* A process that attacks by connections costs the others little of each millisecond. */
-static void vain_allow(struct switch_state *state)
-{
-	uint64_t now = glue_now(NULL);
-	uint64_t passed = RTE_MIN((now - state->looked_at) / TICK, (uint64_t)VAIN_AT_ONCE);
-
-	state->looked_at += passed * TICK;
-	if (passed == VAIN_AT_ONCE)
-		state->looked_at = now;
-	state->vain = (unsigned)RTE_MIN(state->vain + passed * VAIN_SHARE, VAIN_AT_ONCE);
-}
-
-static void newcomers_accept(struct switch_state *state)
-{
-	vain_allow(state);
-	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && state->vain > 0; n++) {
-		int socket = accept4(state->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		enum newcomer newcomer;
-
-		if (socket < 0) {
-			if (errno == EMFILE || errno == ENFILE)
-				state->count.refused[GATE_RESOURCES]++;
-			return;
-		}
-		newcomer = newcomer_hear(state, socket);
-		if (newcomer == NEWCOMER_WAITS)
-			half_open_add(state, socket);
-		state->vain -= newcomer != NEWCOMER_IN;
-	}
-}
 
 /* --- frames --- */
 
@@ -596,7 +137,7 @@ static void frame_hold(struct switch_state *state, struct rte_mbuf *frame)
 static struct rte_mbuf *farewell_make(
 	struct switch_state *state, const struct rte_mbuf *frame, uint32_t pid)
 {
-	const struct ended *ended = ended_find(state, pid);
+	const struct ended *ended = ended_find(&state->clients, pid);
 	uint8_t bytes[FAREWELL_BYTES];
 	struct rte_mbuf *answer;
 	uint32_t length;
@@ -642,7 +183,7 @@ static unsigned switch_inward(struct switch_state *state)
 			rte_pktmbuf_free(frames[n]);
 			continue;
 		}
-		client = client_find(state, pid);
+		client = client_find(&state->clients, pid);
 		if (client)
 			client_give(state, client, frames[n], client->link.uid);
 		else
@@ -692,7 +233,7 @@ static void switch_forward(
 		rte_pktmbuf_free(frame);
 	} else if (!frame_target(state, frame, &pid)) {
 		frame_hold(state, frame);
-	} else if ((other = client_find(state, pid))) {
+	} else if ((other = client_find(&state->clients, pid))) {
 		state->count.between++;
 		client_give(state, other, frame, client->link.uid);
 	} else if ((answer = farewell_make(state, frame, pid))) {
@@ -722,7 +263,7 @@ static unsigned user_forward(struct switch_state *state, struct user *user)
 		log_info("%s: process id %u of user %u has broken the rules of its memory and is "
 			 "dropped",
 			state->options.name, client->link.pid, client->link.uid);
-		client_end(state, client);
+		client_end(&state->clients, client);
 		break; /* the user may have gone with it */
 	}
 	return taken;
@@ -733,10 +274,11 @@ static unsigned switch_outward(struct switch_state *state)
 {
 	unsigned work = 0;
 
-	for (unsigned n = state->user_count; n > 0 && state->held_count < HELD_MAX; n--) {
-		if (state->user_count == 0)
+	for (unsigned n = state->clients.user_count; n > 0 && state->held_count < HELD_MAX; n--) {
+		if (state->clients.user_count == 0)
 			break;
-		work += user_forward(state, state->users[state->user_turn++ % state->user_count]);
+		work += user_forward(state,
+			state->clients.users[state->user_turn++ % state->clients.user_count]);
 	}
 	switch_push(state);
 	return work;
@@ -767,7 +309,7 @@ static void client_drain(struct switch_state *state, struct client *client)
 static void switch_hear(struct switch_state *state)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
-	int count = epoll_wait(state->set, events, EVENTS_AT_ONCE, 0);
+	int count = epoll_wait(state->clients.set, events, EVENTS_AT_ONCE, 0);
 	bool others = false;
 	eventfd_t rung;
 
@@ -777,14 +319,14 @@ static void switch_hear(struct switch_state *state)
 		others |= !client;
 		if (client && client_hear(client)) {
 			client_drain(state, client);
-			client_leave(state, client);
+			client_leave(&state->clients, client);
 		}
 	}
 	if (others)
 		(void)eventfd_read(state->bell, &rung);
-	half_open_look(state);
+	half_open_look(&state->clients);
 	if (others)
-		newcomers_accept(state);
+		newcomers_accept(&state->clients);
 }
 
 /* --- looking --- */
@@ -794,12 +336,13 @@ static void look_answer(struct switch_state *state, struct look *look)
 	unsigned at = 0;
 
 	*look->count = state->count;
-	look->count->users = state->user_count;
-	look->count->processes = state->client_count;
+	memcpy(look->count->refused, state->clients.refused, sizeof(look->count->refused));
+	look->count->users = state->clients.user_count;
+	look->count->processes = state->clients.count;
 	look->found = 0;
-	for (unsigned n = 0; n < state->user_count; n++)
-		for (unsigned i = 0; i < state->users[n]->count; i++, at++) {
-			const struct client *client = state->users[n]->clients[i];
+	for (unsigned n = 0; n < state->clients.user_count; n++)
+		for (unsigned i = 0; i < state->clients.users[n]->count; i++, at++) {
+			const struct client *client = state->clients.users[n]->clients[i];
 			struct pair_counters own;
 
 			if (at < look->first || (unsigned)look->found == look->room)
@@ -852,9 +395,9 @@ int switch_look(struct switch_state *state, struct switch_count *count,
 static void clients_rest(struct switch_state *state, uint64_t now)
 {
 	state->rest = now + REST_TIME;
-	for (unsigned n = 0; n < state->user_count; n++)
-		for (unsigned i = 0; i < state->users[n]->count; i++)
-			pair_rest(state->users[n]->clients[i]->pair);
+	for (unsigned n = 0; n < state->clients.user_count; n++)
+		for (unsigned i = 0; i < state->clients.users[n]->count; i++)
+			pair_rest(state->clients.users[n]->clients[i]->pair);
 }
 
 static void switch_tick(struct switch_state *state)
@@ -896,7 +439,7 @@ static unsigned switch_turn(struct switch_state *state)
 static void switch_sleep(struct switch_state *state)
 {
 	const struct port_operations *port = state->port->operations;
-	struct pollfd descriptors[2] = {{.fd = state->set, .events = POLLIN}};
+	struct pollfd descriptors[2] = {{.fd = state->clients.set, .events = POLLIN}};
 	int called = port->interrupt ? port->interrupt(state->port, true) : -1;
 	bool asleep = shared_sleep(state->word, true);
 
@@ -976,21 +519,22 @@ static bool listener_open(struct switch_state *state)
 	mode_t mask;
 	bool bound;
 
-	state->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	state->set = epoll_create1(EPOLL_CLOEXEC);
+	state->clients.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	state->clients.set = epoll_create1(EPOLL_CLOEXEC);
 	state->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	(void)unlink(path);
 	mask = umask(0777); /* nobody calls before the mode is right */
-	bound = state->listener >= 0 && state->set >= 0 && state->bell >= 0 &&
-		bind(state->listener, (const struct sockaddr *)&state->address,
+	bound = state->clients.listener >= 0 && state->clients.set >= 0 && state->bell >= 0 &&
+		bind(state->clients.listener, (const struct sockaddr *)&state->address,
 			sizeof(state->address)) == 0;
 	umask(mask);
-	if (bound && listen(state->listener, BACKLOG) == 0 &&
+	if (bound && listen(state->clients.listener, BACKLOG) == 0 &&
 		(state->options.group == (gid_t)-1 ||
 			chown(path, (uid_t)-1, state->options.group) == 0) &&
 		chmod(path, state->options.mode) == 0 &&
-		epoll_ctl(state->set, EPOLL_CTL_ADD, state->listener, &event) == 0 &&
-		epoll_ctl(state->set, EPOLL_CTL_ADD, state->bell, &event) == 0)
+		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->clients.listener, &event) ==
+			0 &&
+		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->bell, &event) == 0)
 		return true;
 	log_error("%s: %s cannot be listened at: %s: make room for it, or raise the limit of open "
 		  "files by ulimit -n",
@@ -1007,10 +551,13 @@ struct switch_state *switch_open(const struct switch_options *options)
 		return NULL;
 	}
 	state->options = *options;
-	state->lock = state->listener = state->set = state->bell = state->page_file = -1;
+	state->clients.options = &state->options;
+	state->lock = state->clients.listener = state->clients.set = state->bell =
+		state->clients.page_file = -1;
 	pthread_mutex_init(&state->look_lock, NULL);
 	sem_init(&state->looked, 0, 0);
-	state->cheap = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	state->clients.cheap =
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 	if (!gate_address(&state->address, options->name)) {
 		log_error("%s: posternd cannot have a device of this name: name a kernel "
 			  "interface, a PCI address or xdp:INTERFACE",
@@ -1019,7 +566,7 @@ struct switch_state *switch_open(const struct switch_options *options)
 		snprintf(state->directory, sizeof(state->directory), "%s", state->address.sun_path);
 		*strrchr(state->directory, '/') = 0;
 		if (directory_enter(state) && listener_open(state))
-			state->word = shared_page_make(&state->page_file);
+			state->word = shared_page_make(&state->clients.page_file);
 	}
 	if (state->word) {
 		state->port = options->port;
@@ -1031,21 +578,18 @@ struct switch_state *switch_open(const struct switch_options *options)
 
 void switch_close(struct switch_state *state)
 {
-	while (state->user_count > 0)
-		client_end(state, state->users[0]->clients[0]);
-	while (state->half_open_count > 0)
-		half_open_drop(state, state->half_open_count - 1);
+	clients_close(&state->clients);
 	rte_pktmbuf_free_bulk(state->held, state->held_count);
-	if (state->listener >= 0 && state->lock >= 0) {
+	if (state->clients.listener >= 0 && state->lock >= 0) {
 		(void)unlink(state->address.sun_path);
-		close(state->listener);
+		close(state->clients.listener);
 	}
-	if (state->set >= 0)
-		close(state->set);
+	if (state->clients.set >= 0)
+		close(state->clients.set);
 	if (state->bell >= 0)
 		close(state->bell);
-	if (state->page_file >= 0)
-		close(state->page_file);
+	if (state->clients.page_file >= 0)
+		close(state->clients.page_file);
 	if (state->lock >= 0)
 		close(state->lock);
 	if (state->word)

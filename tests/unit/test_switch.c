@@ -2,7 +2,7 @@
 /* test_switch.c - tests of posternd: its switch runs in a thread, over a loop instead of a card.
  * The processes are this one, as root and as another user, and some of them keep to nothing.
  *
- * Covers: pmd-glue/switch.c, pmd-glue/gate.c.
+ * Covers: pmd-glue/switch.c, pmd-glue/clients.c, pmd-glue/gate.c.
  */
 #include "glue_fixture.h"
 

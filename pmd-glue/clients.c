@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* clients.c - see clients.h. */
+#include <pmd-glue/clients.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/port.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/pair.h>
+
+#define HALF_OPEN_SHARE 16u /* of a user */
+#define HALF_OPEN_TIME  SECOND
+/* Connections that are refused, or say nothing at first: so many for each millisecond, and in a
+ * look, which may be late on a busy machine. */
+#define VAIN_TIME    MILLISECOND
+#define VAIN_SHARE   4u
+#define VAIN_AT_ONCE 64u
+/* In a look: */
+#define ACCEPTS_AT_ONCE 64u
+#define WAKES_AT_ONCE   4u /* of a process, which need not send more than one */
+#define PIDS_TRIED      65536u
+#define PID_MAX         0x7fffffffu /* of those that GATE_PID_ANY finds */
+
+/* --- processes --- */
+
+static struct client **bucket_of(struct clients *clients, uint32_t pid)
+{
+	return &clients->buckets[pid % CLIENT_BUCKETS];
+}
+
+struct client *client_find(struct clients *clients, uint32_t pid)
+{
+	struct client *client = *bucket_of(clients, pid);
+
+	while (client && client->link.pid != pid)
+		client = client->next;
+	return client;
+}
+
+static struct user *user_find(const struct clients *clients, uid_t uid)
+{
+	for (unsigned n = 0; n < clients->user_count; n++)
+		if (clients->users[n]->uid == uid)
+			return clients->users[n];
+	return NULL;
+}
+
+/* NULL: no memory. */
+static struct user *user_of(struct clients *clients, uid_t uid)
+{
+	struct user *user = user_find(clients, uid);
+
+	if (user || clients->user_count == USERS_MAX || !(user = calloc(1, sizeof(*user))))
+		return user;
+	user->uid = uid;
+	clients->users[clients->user_count++] = user;
+	return user;
+}
+
+static void user_forget(struct clients *clients, struct user *user)
+{
+	for (unsigned n = 0; n < clients->user_count; n++)
+		if (clients->users[n] == user)
+			clients->users[n] = clients->users[--clients->user_count];
+	free(user);
+}
+
+static void socket_close(const struct clients *clients, int socket)
+{
+	(void)epoll_ctl(clients->set, EPOLL_CTL_DEL, socket, NULL);
+	close(socket);
+}
+
+void client_end(struct clients *clients, struct client *client)
+{
+	struct user *user = client->user;
+	struct client **at = bucket_of(clients, client->link.pid);
+
+	while (*at != client)
+		at = &(*at)->next;
+	*at = client->next;
+	user->clients[client->at] = user->clients[--user->count];
+	user->clients[client->at]->at = client->at;
+	if (user->count == 0)
+		user_forget(clients, user);
+	socket_close(clients, client->link.socket);
+	munmap((void *)(uintptr_t)client->link.asleep, shared_page_bytes());
+	pair_close(client->pair);
+	free(client);
+	clients->count--;
+}
+
+/* NULL: no process of this id is known to have ended. */
+struct ended *ended_find(struct clients *clients, uint32_t pid)
+{
+	struct ended *set = clients->ended[pid % ENDED_SETS];
+
+	for (unsigned n = 0; n < ENDED_WAYS; n++)
+		if (set[n].time != 0 && set[n].identity.pid == pid)
+			return &set[n];
+	return NULL;
+}
+
+/* Of those whose ids share a set, the one that ended first is forgotten. */
+static void ended_add(struct clients *clients, const struct switch_identity *identity)
+{
+	struct ended *set = clients->ended[identity->pid % ENDED_SETS], *first = set;
+
+	for (unsigned n = 1; n < ENDED_WAYS; n++)
+		if (set[n].time < first->time)
+			first = &set[n];
+	*first = (struct ended){*identity, glue_now(NULL)};
+}
+
+/* Its socket says that it has ended. */
+void client_leave(struct clients *clients, struct client *client)
+{
+	if (client->identity.life != 0)
+		ended_add(clients, &client->identity);
+	client_end(clients, client);
+}
+
+/* Takes wake-ups off its socket; true: it has ended. */
+bool client_hear(struct client *client)
+{
+	char byte;
+	ssize_t length = 1;
+
+	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
+		length = recv(client->link.socket, &byte, sizeof(byte), MSG_DONTWAIT);
+	return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* --- newcomers --- */
+
+/* Is this process id free, now that a process which had it may have ended? */
+static bool pid_free(struct clients *clients, uint32_t pid)
+{
+	struct client *client = client_find(clients, pid);
+
+	if (!client)
+		return true;
+	if (!client_hear(client))
+		return false;
+	client_leave(clients, client);
+	return true;
+}
+
+/* A process id for a newcomer who wants any. False: there is none. */
+static bool pid_choose(struct clients *clients, uint32_t wish, uint32_t *pid)
+{
+	for (uint32_t n = 0; n < PIDS_TRIED; n++) {
+		*pid = (wish + n) & PID_MAX;
+		if (!client_find(clients, *pid))
+			return true;
+	}
+	return false;
+}
+
+/* May a process of this user come in at all? */
+static enum gate_verdict share_check(const struct clients *clients, uid_t uid)
+{
+	const struct user *user = user_find(clients, uid);
+
+	if (user && user->count == CLIENTS_OF_USER)
+		return GATE_SHARE;
+	return clients->count == CLIENTS_MAX ? GATE_FULL : GATE_WELCOME;
+}
+
+static enum gate_verdict hello_check(const struct parcel *parcel)
+{
+	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
+
+	if (parcel->length < offsetof(struct gate_hello, pid) || hello->magic != GATE_MAGIC)
+		return GATE_STRANGE;
+	if (hello->version != GATE_VERSION || parcel->length != sizeof(*hello) ||
+		hello->pair_bytes != pair_bytes())
+		return GATE_VERSIONS;
+	return GATE_WELCOME;
+}
+
+static bool answer_send(const struct clients *clients, int socket, enum gate_verdict verdict,
+	const struct switch_identity *who)
+{
+	struct gate_answer answer = {.magic = GATE_MAGIC,
+		.version = GATE_VERSION,
+		.verdict = verdict,
+		.frame_size = clients->options->port->frame_size};
+
+	if (who) {
+		answer.nid = who->nid;
+		answer.pid = who->pid;
+		answer.uid = who->uid;
+		answer.vlan = who->vlan;
+		memcpy(answer.address, who->address, sizeof(answer.address));
+	}
+	return parcel_send(socket, &answer, sizeof(answer), &clients->page_file, 1);
+}
+
+/* Maps what a newcomer brings, opens its pair and answers. The socket stays the caller's unless
+ * GATE_WELCOME is returned. */
+static enum gate_verdict client_open(struct clients *clients, struct client *client,
+	const struct parcel *parcel, const struct ucred *who, uint32_t pid)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
+	struct hall_link *link = &client->link;
+	void *page =
+		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
+	void *memory =
+		shared_accept(parcel->fds[1], pair_bytes(), SHARED_SEALS, PROT_READ | PROT_WRITE);
+	enum gate_verdict verdict = GATE_MEMORY;
+
+	client->identity = (struct switch_identity){.nid = clients->options->nid,
+		.pid = pid,
+		.uid = who->uid,
+		.vlan = clients->options->vlan};
+	memcpy(client->identity.address, clients->options->port->address,
+		sizeof(client->identity.address));
+	*link = (struct hall_link){.asleep = page,
+		.cheap = clients->cheap,
+		.answered = true,
+		.socket = link->socket,
+		.pid = pid,
+		.uid = who->uid,
+		.process = who->pid};
+	if (page && memory) {
+		verdict = GATE_RESOURCES;
+		client->pair = pair_open(memory, 1, clients->options->port->pool,
+			clients->options->port->frame_size, NULL);
+	}
+	if (client->pair) {
+		pair_set_whole(client->pair);
+		memory = NULL;
+		if ((epoll_ctl(clients->set, EPOLL_CTL_MOD, link->socket, &event) == 0 ||
+			    epoll_ctl(clients->set, EPOLL_CTL_ADD, link->socket, &event) == 0) &&
+			answer_send(clients, link->socket, GATE_WELCOME, &client->identity))
+			return GATE_WELCOME;
+		pair_close(client->pair);
+	}
+	if (memory)
+		munmap(memory, pair_bytes());
+	if (page)
+		munmap(page, shared_page_bytes());
+	return verdict;
+}
+
+static enum gate_verdict client_enter(
+	struct clients *clients, int socket, const struct parcel *parcel, const struct ucred *who)
+{
+	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
+	enum gate_verdict verdict = hello_check(parcel);
+	struct client *client, **bucket;
+	struct ended *ended;
+	struct user *user;
+	uint32_t pid;
+
+	if (verdict != GATE_WELCOME)
+		return verdict;
+	pid = hello->pid;
+	if (pid != GATE_PID_ANY && !pid_free(clients, pid))
+		return GATE_PID;
+	verdict = share_check(clients, who->uid);
+	if (verdict != GATE_WELCOME)
+		return verdict;
+	if (pid == GATE_PID_ANY && !pid_choose(clients, hello->wish, &pid))
+		return GATE_PID;
+	client = calloc(1, sizeof(*client));
+	user = client ? user_of(clients, who->uid) : NULL;
+	if (!user) {
+		free(client);
+		return GATE_RESOURCES;
+	}
+	client->link.socket = socket;
+	verdict = client_open(clients, client, parcel, who, pid);
+	if (verdict != GATE_WELCOME) {
+		if (user->count == 0)
+			user_forget(clients, user);
+		free(client);
+		return verdict;
+	}
+	client->user = user;
+	client->at = user->count;
+	user->clients[user->count++] = client;
+	bucket = bucket_of(clients, pid);
+	client->next = *bucket;
+	*bucket = client;
+	clients->count++;
+	ended = ended_find(clients, pid);
+	if (ended)
+		ended->time = 0;
+	return GATE_WELCOME;
+}
+
+static struct ucred socket_owner(int socket)
+{
+	struct ucred who = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(who);
+
+	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size);
+	return who;
+}
+
+enum newcomer {
+	NEWCOMER_WAITS, /* it has said nothing yet */
+	NEWCOMER_IN,    /* it has become a process */
+	NEWCOMER_OUT    /* it is refused, and its socket closed */
+};
+
+static enum newcomer newcomer_hear(struct clients *clients, int socket)
+{
+	struct ucred who = socket_owner(socket);
+	enum gate_verdict verdict = GATE_SILENT;
+	struct parcel parcel;
+	enum heard heard = parcel_receive(&parcel, socket, PARCEL_DESCRIPTORS);
+
+	if (heard == HEARD_NOTHING)
+		return NEWCOMER_WAITS;
+	if (heard == HEARD_MESSAGE)
+		verdict = client_enter(clients, socket, &parcel, &who);
+	parcel_close(&parcel);
+	if (verdict == GATE_WELCOME)
+		return NEWCOMER_IN;
+	if (clients->refused[verdict]++ == 0)
+		log_info("%s: a process of user %u is refused, reason %u", clients->options->name,
+			who.uid, verdict);
+	if (heard == HEARD_MESSAGE)
+		(void)answer_send(clients, socket, verdict, NULL);
+	socket_close(clients, socket);
+	return NEWCOMER_OUT;
+}
+
+static void half_open_remove(struct clients *clients, unsigned n)
+{
+	struct half_open *half_open = &clients->half_open[n];
+
+	clients->half_open_count--;
+	memmove(half_open, half_open + 1, (clients->half_open_count - n) * sizeof(*half_open));
+}
+
+static void half_open_drop(struct clients *clients, unsigned n)
+{
+	clients->refused[GATE_SILENT]++;
+	socket_close(clients, clients->half_open[n].socket);
+	half_open_remove(clients, n);
+}
+
+/* Which one makes room: the oldest of the same user, if that has its share, else the oldest. */
+static void half_open_make_room(struct clients *clients, uid_t uid)
+{
+	unsigned count = 0, oldest = 0;
+
+	for (unsigned n = clients->half_open_count; n-- > 0;)
+		if (clients->half_open[n].uid == uid) {
+			count++;
+			oldest = n;
+		}
+	if (count >= HALF_OPEN_SHARE)
+		half_open_drop(clients, oldest);
+	else if (clients->half_open_count == HALF_OPEN_MAX)
+		half_open_drop(clients, 0);
+}
+
+static void half_open_add(struct clients *clients, int socket)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	uid_t uid = socket_owner(socket).uid;
+
+	half_open_make_room(clients, uid);
+	clients->half_open[clients->half_open_count++] =
+		(struct half_open){socket, uid, glue_now(NULL) + HALF_OPEN_TIME};
+	(void)epoll_ctl(clients->set, EPOLL_CTL_ADD, socket, &event);
+}
+
+void half_open_look(struct clients *clients)
+{
+	uint64_t now = clients->half_open_count > 0 ? glue_now(NULL) : 0;
+
+	for (unsigned n = 0; n < clients->half_open_count;) {
+		if (newcomer_hear(clients, clients->half_open[n].socket) != NEWCOMER_WAITS)
+			half_open_remove(clients, n);
+		else if (now >= clients->half_open[n].deadline)
+			half_open_drop(clients, n);
+		else
+			n++;
+	}
+}
+
+/* A process that attacks by connections costs the others little of each millisecond. */
+static void vain_allow(struct clients *clients)
+{
+	uint64_t now = glue_now(NULL);
+	uint64_t passed = RTE_MIN((now - clients->looked_at) / VAIN_TIME, (uint64_t)VAIN_AT_ONCE);
+
+	clients->looked_at += passed * VAIN_TIME;
+	if (passed == VAIN_AT_ONCE)
+		clients->looked_at = now;
+	clients->vain = (unsigned)RTE_MIN(clients->vain + passed * VAIN_SHARE, VAIN_AT_ONCE);
+}
+
+void newcomers_accept(struct clients *clients)
+{
+	vain_allow(clients);
+	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && clients->vain > 0; n++) {
+		int socket = accept4(clients->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		enum newcomer newcomer;
+
+		if (socket < 0) {
+			if (errno == EMFILE || errno == ENFILE)
+				clients->refused[GATE_RESOURCES]++;
+			return;
+		}
+		newcomer = newcomer_hear(clients, socket);
+		if (newcomer == NEWCOMER_WAITS)
+			half_open_add(clients, socket);
+		clients->vain -= newcomer != NEWCOMER_IN;
+	}
+}
+
+void clients_close(struct clients *clients)
+{
+	while (clients->user_count > 0)
+		client_end(clients, clients->users[0]->clients[0]);
+	while (clients->half_open_count > 0)
+		half_open_drop(clients, clients->half_open_count - 1);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* clients.h - the processes that posternd serves: who they are, how they come in, and who has
+ * ended. Part of the switch (switch.h), whose thread calls all of it.
+ *
+ * C1. A process is in the list of its user, and found by its process id. A user without processes
+ *     is forgotten.
+ */
+#ifndef PMD_GLUE_CLIENTS_H
+#define PMD_GLUE_CLIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <pmd-glue/gate.h>
+#include <pmd-glue/hall.h>
+#include <pmd-glue/switch.h>
+
+#define CLIENTS_MAX     1024u
+#define CLIENTS_OF_USER 256u
+#define USERS_MAX       CLIENTS_MAX
+#define CLIENT_BUCKETS  1024u
+#define HALF_OPEN_MAX   256u
+/* Processes that have ended, in sets by process id: all of CLIENTS_MAX fit if their ids are in a
+ * row. */
+#define ENDED_SETS 256u
+#define ENDED_WAYS 4u
+
+struct pair;
+struct user;
+
+/* A process. */
+struct client {
+	struct hall_link link; /* who it is, and for wake-ups */
+	struct pair *pair;
+	struct user *user;
+	struct client *next; /* in its bucket */
+	unsigned at;         /* in its user's list */
+	struct switch_identity identity;
+	uint64_t dropped, full;
+};
+
+struct user {
+	uid_t uid;
+	unsigned count;
+	unsigned turn; /* whose turn it is */
+	struct client *clients[CLIENTS_OF_USER];
+};
+
+/* A connection that has said nothing. */
+struct half_open {
+	int socket;
+	uid_t uid;
+	uint64_t deadline;
+};
+
+/* A process that has ended (W6 of switch.h). */
+struct ended {
+	struct switch_identity identity;
+	uint64_t time; /* 0: there is none */
+};
+
+struct clients {
+	const struct switch_options *options;
+	/* The switch's. */
+	int listener;  /* -1: none */
+	int set;       /* an epoll descriptor with all sockets; with a client's, its address */
+	int page_file; /* of the switch's page */
+	bool cheap;    /* H5 of hall.h */
+
+	uint64_t refused[GATE_VERDICTS];
+	uint64_t looked_at; /* the time of the last look at newcomers, when `vain` was counted up */
+	unsigned vain;      /* connections in vain that may be heard in this look */
+	unsigned count;
+	unsigned user_count;
+	unsigned half_open_count;
+	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
+	struct user *users[USERS_MAX];
+	struct client *buckets[CLIENT_BUCKETS];
+	struct ended ended[ENDED_SETS][ENDED_WAYS];
+};
+
+/* NULL: there is none of this process id. */
+struct client *client_find(struct clients *clients, uint32_t pid);
+/* Takes wake-ups off its socket; true: it has ended. */
+bool client_hear(struct client *client);
+/* Ends a process that has broken the rules, */
+void client_end(struct clients *clients, struct client *client);
+/* or whose socket says that it has ended. */
+void client_leave(struct clients *clients, struct client *client);
+/* NULL: no process of this id is known to have ended. */
+struct ended *ended_find(struct clients *clients, uint32_t pid);
+
+/* Connections that had said nothing may have by now. */
+void half_open_look(struct clients *clients);
+/* Those who call. */
+void newcomers_accept(struct clients *clients);
+/* Ends all. */
+void clients_close(struct clients *clients);
+
+#endif
