@@ -28,6 +28,7 @@
 /* In a look: */
 #define ACCEPTS_AT_ONCE 64u
 #define WAKES_AT_ONCE   4u /* of a process, which need not send more than one */
+#define COLD_LOOKS      4u
 #define PIDS_TRIED      65536u
 #define PID_MAX         0x7fffffffu /* of those that GATE_PID_ANY finds */
 
@@ -63,15 +64,118 @@ static struct user *user_of(struct clients *clients, uid_t uid)
 	if (user || clients->user_count == USERS_MAX || !(user = calloc(1, sizeof(*user))))
 		return user;
 	user->uid = uid;
+	user->at = clients->user_count;
 	clients->users[clients->user_count++] = user;
 	return user;
 }
 
-static void user_forget(struct clients *clients, struct user *user)
+/* --- hot and cold (C2) --- */
+
+static void users_swap(struct clients *clients, unsigned a, unsigned b)
+{
+	struct user *kept = clients->users[a];
+
+	clients->users[a] = clients->users[b];
+	clients->users[b] = kept;
+	clients->users[a]->at = a;
+	clients->users[b]->at = b;
+}
+
+static void user_swap(struct user *user, unsigned a, unsigned b)
+{
+	struct client *kept = user->clients[a];
+
+	user->clients[a] = user->clients[b];
+	user->clients[b] = kept;
+	user->clients[a]->at = a;
+	user->clients[b]->at = b;
+}
+
+static bool client_hot(const struct client *client)
+{
+	return client->at < client->user->hot;
+}
+
+static void cold_remove(struct clients *clients, struct client *client)
+{
+	struct client *last = clients->cold[--clients->cold_count];
+
+	clients->cold[client->cold_at] = last;
+	last->cold_at = client->cold_at;
+}
+
+void client_warm(struct clients *clients, struct client *client)
+{
+	struct user *user = client->user;
+
+	client->heard = true;
+	if (client_hot(client))
+		return;
+	cold_remove(clients, client);
+	user_swap(user, client->at, user->hot++);
+	if (user->hot == 1)
+		users_swap(clients, user->at, clients->hot_users++);
+}
+
+static void client_cool(struct clients *clients, struct client *client)
+{
+	struct user *user = client->user;
+
+	client->cold_at = clients->cold_count;
+	clients->cold[clients->cold_count++] = client;
+	user_swap(user, client->at, --user->hot);
+	if (user->hot == 0)
+		users_swap(clients, user->at, --clients->hot_users);
+}
+
+void clients_cool(struct clients *clients)
+{
+	clients->all = true;
+	for (unsigned n = clients->hot_users; n-- > 0;) {
+		struct user *user = clients->users[n];
+
+		for (unsigned i = user->hot; i-- > 0;) {
+			if (!user->clients[i]->heard)
+				client_cool(clients, user->clients[i]);
+			else
+				user->clients[i]->heard = false;
+		}
+	}
+}
+
+void clients_look(struct clients *clients)
+{
+	unsigned left = clients->cold_count;
+
+	if (!clients->all && left > COLD_LOOKS)
+		left = COLD_LOOKS;
+	clients->all = false;
+	for (; left > 0; left--) {
+		struct client *client;
+
+		if (clients->cold_next >= clients->cold_count)
+			clients->cold_next = 0;
+		client = clients->cold[clients->cold_next];
+		if (pair_waits(client->pair))
+			client_warm(clients, client); /* the last cold one is here now */
+		else
+			clients->cold_next++;
+	}
+}
+
+void clients_rest(struct clients *clients)
 {
 	for (unsigned n = 0; n < clients->user_count; n++)
-		if (clients->users[n] == user)
-			clients->users[n] = clients->users[--clients->user_count];
+		for (unsigned i = 0; i < clients->users[n]->count; i++)
+			pair_rest(clients->users[n]->clients[i]->pair);
+}
+
+/* --- coming and going --- */
+
+/* It has no client any more, so it is cold. */
+static void user_forget(struct clients *clients, struct user *user)
+{
+	users_swap(clients, user->at, --clients->user_count);
 	free(user);
 }
 
@@ -89,8 +193,10 @@ void client_end(struct clients *clients, struct client *client)
 	while (*at != client)
 		at = &(*at)->next;
 	*at = client->next;
-	user->clients[client->at] = user->clients[--user->count];
-	user->clients[client->at]->at = client->at;
+	if (client_hot(client))
+		client_cool(clients, client);
+	cold_remove(clients, client);
+	user_swap(user, client->at, --user->count);
 	if (user->count == 0)
 		user_forget(clients, user);
 	socket_close(clients, client->link.socket);
@@ -291,6 +397,8 @@ static enum gate_verdict client_enter(
 	client->user = user;
 	client->at = user->count;
 	user->clients[user->count++] = client;
+	client->cold_at = clients->cold_count;
+	clients->cold[clients->cold_count++] = client;
 	bucket = bucket_of(clients, pid);
 	client->next = *bucket;
 	*bucket = client;

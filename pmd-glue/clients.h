@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* clients.h - the processes that posternd serves: who they are, how they come in, and who has
- * ended. Part of the switch (switch.h), whose thread calls all of it.
+ * ended, and which of them the switch looks at. Part of the switch (switch.h), whose thread calls all of it.
  *
  * C1. A process is in the list of its user, and found by its process id. A user without processes
  *     is forgotten.
+ * C2. A process is hot while its pair carries frames, and becomes cold when it has carried none for
+ *     1 to 2 ms. Only hot processes, and users who have one, take turns (W3 of switch.h). In each
+ *     turn clients_look() looks at COLD_LOOKS cold ones, whatever their number, so that a frame
+ *     costs the same beside many idle processes; those that have sent something become hot. It
+ *     looks at all of them once a millisecond, before the switch sleeps, and once it wakes.
  */
 #ifndef PMD_GLUE_CLIENTS_H
 #define PMD_GLUE_CLIENTS_H
@@ -36,13 +41,17 @@ struct client {
 	struct user *user;
 	struct client *next; /* in its bucket */
 	unsigned at;         /* in its user's list */
+	unsigned cold_at;    /* of a cold one: in the list of these (C2) */
+	bool heard;          /* its pair has carried frames since the last clients_cool() */
 	struct switch_identity identity;
 	uint64_t dropped, full;
 };
 
 struct user {
 	uid_t uid;
+	unsigned at; /* in the list of users */
 	unsigned count;
+	unsigned hot;  /* clients below it are hot, the others cold */
 	unsigned turn; /* whose turn it is */
 	struct client *clients[CLIENTS_OF_USER];
 };
@@ -73,9 +82,14 @@ struct clients {
 	unsigned vain;      /* connections in vain that may be heard in this look */
 	unsigned count;
 	unsigned user_count;
+	unsigned hot_users; /* users below it have hot clients */
+	unsigned cold_count;
+	unsigned cold_next; /* the next look at cold clients begins there */
+	bool all;           /* the next look is at all cold ones */
 	unsigned half_open_count;
 	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
 	struct user *users[USERS_MAX];
+	struct client *cold[CLIENTS_MAX];
 	struct client *buckets[CLIENT_BUCKETS];
 	struct ended ended[ENDED_SETS][ENDED_WAYS];
 };
@@ -88,9 +102,17 @@ bool client_hear(struct client *client);
 void client_end(struct clients *clients, struct client *client);
 /* or whose socket says that it has ended. */
 void client_leave(struct clients *clients, struct client *client);
+/* Its pair carries a frame: it is hot from now on. */
+void client_warm(struct clients *clients, struct client *client);
 /* NULL: no process of this id is known to have ended. */
 struct ended *ended_find(struct clients *clients, uint32_t pid);
 
+/* Cold ones that have sent something become hot (C2). */
+void clients_look(struct clients *clients);
+/* Once a millisecond: hot ones become cold whose pairs have carried nothing since. */
+void clients_cool(struct clients *clients);
+/* Pairs give back what memory they do not need. */
+void clients_rest(struct clients *clients);
 /* Connections that had said nothing may have by now. */
 void half_open_look(struct clients *clients);
 /* Those who call. */

@@ -521,6 +521,16 @@ uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t coun
 	return n;
 }
 
+bool pair_waits(const struct pair *pair)
+{
+	const struct incoming *in = &pair->in;
+	/* Relaxed: what is to be read is read by in_next(). */
+	uint64_t word =
+		atomic_load_explicit(&in->slots[in->taken % PAIR_SLOTS].word, memory_order_relaxed);
+
+	return pair->unsound || (((uint32_t)word + 1) & LAP_MASK) != word_lap(in->taken);
+}
+
 /* --- the whole --- */
 
 bool pair_company(struct pair *pair)

@@ -93,6 +93,8 @@ unsigned pair_room(struct pair *pair);
 /* Writes up to count received frames to frames and returns how many. Each has one segment, or two,
  * of which the second is a tail (P4, P5). The pair's owner frees them. */
 uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
+/* Is a frame there, or has the peer broken the rules? One look, which the peer does not see. */
+bool pair_waits(const struct pair *pair);
 /* Has the peer called pair_receive() since the last call of this? */
 bool pair_company(struct pair *pair);
 /* Called by the owner now and then: gives memory back that pair_transmit() has not needed since the

@@ -74,7 +74,8 @@ struct switch_state {
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
 	uint64_t tick;
-	uint64_t rest;      /* the time of the next pair_rest() */
+	uint64_t cool;      /* the time of the next clients_cool(), */
+	uint64_t rest;      /* and of the next clients_rest() */
 	unsigned user_turn; /* whose turn it is */
 	unsigned held_count;
 	uint64_t held_since;
@@ -116,6 +117,7 @@ static void client_give(
 {
 	bool room = uid == client->link.uid || pair_room(client->pair) > PAIR_SLOTS / 2;
 
+	client_warm(&state->clients, client);
 	if (room && pair_transmit(client->pair, &frame, 1) == 1) {
 		hall_wake(&client->link);
 		return;
@@ -249,14 +251,15 @@ static unsigned user_forward(struct switch_state *state, struct user *user)
 {
 	unsigned left = RTE_MIN(QUANTUM, HELD_MAX - state->held_count), taken = 0;
 
-	for (unsigned n = user->count; n > 0 && taken < left; n--) {
+	for (unsigned n = user->hot; n > 0 && taken < left; n--) {
 		struct rte_mbuf *frames[QUANTUM];
-		struct client *client = user->clients[user->turn++ % user->count];
+		struct client *client = user->clients[user->turn++ % user->hot];
 		uint16_t count = pair_receive(client->pair, frames, (uint16_t)(left - taken));
 
 		for (uint16_t i = 0; i < count; i++)
 			switch_forward(state, client, frames[i]);
 		taken += count;
+		client->heard |= count > 0;
 		if (count > 0 || pair_sound(client->pair))
 			continue;
 		state->count.broken++;
@@ -272,14 +275,14 @@ static unsigned user_forward(struct switch_state *state, struct user *user)
 /* From processes to processes and to the port. */
 static unsigned switch_outward(struct switch_state *state)
 {
+	struct clients *clients = &state->clients;
 	unsigned work = 0;
 
-	for (unsigned n = state->clients.user_count; n > 0 && state->held_count < HELD_MAX; n--) {
-		if (state->clients.user_count == 0)
-			break;
-		work += user_forward(state,
-			state->clients.users[state->user_turn++ % state->clients.user_count]);
-	}
+	clients_look(clients);
+	for (unsigned n = clients->hot_users;
+		n > 0 && clients->hot_users > 0 && state->held_count < HELD_MAX; n--)
+		work += user_forward(
+			state, clients->users[state->user_turn++ % clients->hot_users]);
 	switch_push(state);
 	return work;
 }
@@ -391,15 +394,6 @@ int switch_look(struct switch_state *state, struct switch_count *count,
 
 /* --- running --- */
 
-/* Pairs give back what memory they do not need. */
-static void clients_rest(struct switch_state *state, uint64_t now)
-{
-	state->rest = now + REST_TIME;
-	for (unsigned n = 0; n < state->clients.user_count; n++)
-		for (unsigned i = 0; i < state->clients.users[n]->count; i++)
-			pair_rest(state->clients.users[n]->clients[i]->pair);
-}
-
 static void switch_tick(struct switch_state *state)
 {
 	uint64_t now = glue_now(NULL);
@@ -409,8 +403,14 @@ static void switch_tick(struct switch_state *state)
 		return;
 	state->tick = now + TICK;
 	switch_hear(state);
-	if (now >= state->rest)
-		clients_rest(state, now);
+	if (now >= state->cool) {
+		state->cool = now + TICK;
+		clients_cool(&state->clients);
+	}
+	if (now >= state->rest) {
+		state->rest = now + REST_TIME;
+		clients_rest(&state->clients);
+	}
 	(void)state->port->operations->link(state->port);
 }
 
@@ -445,6 +445,7 @@ static void switch_sleep(struct switch_state *state)
 
 	descriptors[1] = (struct pollfd){.fd = called, .events = POLLIN};
 	state->tick = 0;
+	state->clients.all = true;
 	if (switch_turn(state) == 0 && state->held_count == 0)
 		(void)poll(descriptors, called >= 0 ? 2 : 1,
 			asleep && called >= 0 ? SLEEP_TIME : SLEEP_DEAF);
@@ -453,6 +454,7 @@ static void switch_sleep(struct switch_state *state)
 	if (port->interrupt)
 		(void)port->interrupt(state->port, false);
 	state->tick = 0;
+	state->clients.all = true;
 }
 
 void switch_run(struct switch_state *state)

@@ -10,7 +10,8 @@
  * W2. No process waits for another: a full pair loses frames, as a full switch does. Frames of
  *     other users find it full when half of its slots are taken, so they crowd nobody out.
  * W3. Users take turns at sending, 32 frames each, and so do the processes of a user. A user has at
- *     most 256 processes, and at most 16 connections that have said nothing, for 1 s each.
+ *     most 256 processes, and at most 16 connections that have said nothing, for 1 s each. Idle
+ *     processes cost the others nothing (C2 of clients.h).
  * W4. Nothing of the state is needed after a restart: processes call again (G1 of gate.h).
  * W5. A frame for a process that is not here leaves by the port, also when it names this node:
  *     another process may have a socket of its own there.

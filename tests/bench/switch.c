@@ -93,7 +93,9 @@ static struct rte_mbuf *frame_put(void)
 	struct rte_mbuf *made = rte_pktmbuf_alloc(sender->pool);
 
 	need(made != NULL, "the pool of buffers");
-	bytes = (uint8_t *)rte_pktmbuf_append(made, (uint16_t)(FRAME_ETHERNET_BYTES + head.length));
+	made->data_len = (uint16_t)(FRAME_ETHERNET_BYTES + head.length);
+	made->pkt_len = made->data_len;
+	bytes = rte_pktmbuf_mtod(made, uint8_t *);
 	memcpy(bytes, receiver->address, FRAME_ADDRESS_BYTES);
 	memcpy(bytes + FRAME_ADDRESS_BYTES, sender->address, FRAME_ADDRESS_BYTES);
 	bytes[FRAME_ETHERNET_BYTES - 2] = FRAME_ETHERTYPE >> 8;

@@ -568,6 +568,55 @@ static enum switch_verdict attest_and_refill(
 	return attest(frame, length, who);
 }
 
+/* C2 of clients.h: processes that have sent nothing for a while are heard beside one that sends all
+ * the time. */
+static void switch_run__hears_the_idle_beside_the_busy(void **state)
+{
+	struct port *idle[20];
+	struct claim claim;
+	struct rogue rogue;
+
+	(void)state;
+	attest_by = attest_and_refill;
+	begin();
+	for (unsigned n = 0; n < RTE_DIM(idle); n++)
+		idle[n] = open_user(100 + n, n % 2 ? NOBODY : 0);
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+	claim = honest(idle[0], NID, 1);
+	claim.pid = 5;
+	claim.uid = NOBODY; /* so none of these leaves */
+	refill = claim_make(idle[0], &claim, 1);
+	refilled = pair_open(rogue.memory, 0, idle[0]->pool, idle[0]->frame_size, NULL);
+	refill_send();
+	for (uint8_t round = 0; round < 10; round++) {
+		uint64_t until = glue_now(NULL) + 3 * MILLISECOND;
+
+		while (glue_now(NULL) < until)
+			sched_yield();
+		for (unsigned n = 0; n < RTE_DIM(idle); n++) {
+			send_to(idle[n], FAR_NID, 1, (uint8_t)(round + n));
+			expect(far, (uint8_t)(round + n));
+		}
+		/* One that is idle takes part as soon as a frame comes for it. */
+		send_to(idle[round], NID, 119, round);
+		expect(idle[19], round);
+	}
+	assert_true(look().dropped[SWITCH_UID] > 0);
+	for (unsigned n = 0; n < RTE_DIM(idle); n++)
+		port_close(idle[n]);
+	switch_stop(the_switch);
+	pthread_join(thread, NULL);
+	close(rogue.socket);
+	close(rogue.files[0]);
+	close(rogue.files[1]);
+	rte_pktmbuf_free(refill);
+	pair_close(refilled); /* the memory, too */
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	end();
+	attest_by = attest;
+}
+
 static bool one_is_left(const struct switch_count *count)
 {
 	return count->processes == 1;
@@ -937,6 +986,7 @@ int main(void)
 		cmocka_unit_test(switch_run__refuses_memory_that_could_be_taken_away),
 		cmocka_unit_test(switch_run__refuses_nonsense),
 		cmocka_unit_test(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
+		cmocka_unit_test(switch_run__hears_the_idle_beside_the_busy),
 		cmocka_unit_test(
 			switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
 		cmocka_unit_test(switch_run__answers_for_a_process_that_has_ended),
