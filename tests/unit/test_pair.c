@@ -559,6 +559,25 @@ static void pair_company__is_a_peer_that_has_looked_since(void **state)
 	ends_close(ends);
 }
 
+static void pair_waits__is_a_frame_that_was_not_received(void **state)
+{
+	struct ends ends = ends_open();
+
+	(void)state;
+	for (unsigned n = 0; n < 2 * PAIR_SLOTS; n++) { /* in two laps */
+		assert_false(pair_waits(ends.b));
+		send_one(ends.a, frame_of(100, 0));
+		assert_true(pair_waits(ends.b));
+		assert_false(pair_waits(ends.a));
+		expect_one(ends.b, 100);
+	}
+	assert_false(pair_waits(ends.b));
+	(void)pair_company(ends.a);
+	assert_false(pair_waits(ends.b));
+	assert_false(pair_company(ends.a)); /* the peer does not see it */
+	ends_close(ends);
+}
+
 /* --- memory --- */
 
 /* Bytes of the bulk of the first direction that have memory. */
@@ -574,6 +593,8 @@ static size_t bulk_memory(void)
 		pages += there[n] & 1;
 	return pages * 4096;
 }
+
+#define SIXTEEN_LONG UINT64_C(533504)
 
 static void exchange(struct ends ends, unsigned frames, unsigned at_once, uint32_t tail)
 {
@@ -633,6 +654,86 @@ static void pair_rest__gives_back_what_is_not_needed_any_more(void **state)
 	exchange(ends, 256, 16, 33000);
 	assert_true(pair_sound(ends.a) && pair_sound(ends.b));
 	ends_close(ends);
+}
+
+/* 16 frames of 320 and 33,024 bytes of bulk, all of which are free: the window has 768 KiB, of which
+ * 533,504 bytes are used. Returns the bytes that have memory. */
+static size_t sixteen_long(struct ends ends)
+{
+	exchange(ends, 16, 16, 33000);
+	pair_rest(ends.a); /* more than a quarter was in flight */
+	return bulk_memory();
+}
+
+/* A frame is held, and so many long ones have come before and after it. Half of the window is
+ * 384 KiB. */
+static void rest_while_held(unsigned before, unsigned after)
+{
+	struct ends ends = ends_open();
+	struct rte_mbuf *held;
+	size_t used;
+
+	(void)sixteen_long(ends);
+	exchange(ends, before, 1, 33000);
+	send_one(ends.a, frame_of(300, 33000));
+	held = take_one(ends.b);
+	exchange(ends, after, 1, 33000);
+	used = bulk_memory();
+	for (unsigned n = 0; n < 3; n++)
+		pair_rest(ends.a);
+	assert_int_equal(bulk_memory(), used);
+	assert_memory_equal(rte_pktmbuf_mtod(held->next, void *), data + 300, 33000);
+	rte_pktmbuf_free(held);
+	assert_true(takes_nothing(ends.b));
+	pair_rest(ends.a);
+	assert_int_equal(bulk_memory(), PAIR_WINDOW);
+	exchange(ends, 256, 16, 33000);
+	ends_close(ends);
+}
+
+static void pair_rest__keeps_what_is_in_flight_beyond_the_next_window(void **state)
+{
+	(void)state;
+	rest_while_held(0, 0);
+	rest_while_held(0, 1);
+	/* From byte 600,192 on: less than a quarter is in flight when the fifth begins a lap. */
+	rest_while_held(2, 6);
+}
+
+static void pair_rest__keeps_what_a_peer_says_is_in_flight(void **state)
+{
+	struct ends ends = ends_open();
+	size_t used;
+
+	(void)state;
+	used = sixteen_long(ends);
+	atomic_store(word_at(FREED(0)), SIXTEEN_LONG - 64);
+	for (unsigned n = 0; n < 3; n++)
+		pair_rest(ends.a);
+	assert_true(pair_sound(ends.a));
+	assert_int_equal(bulk_memory(), used);
+	atomic_store(word_at(FREED(0)), SIXTEEN_LONG);
+	pair_rest(ends.a);
+	assert_int_equal(bulk_memory(), PAIR_WINDOW);
+	exchange(ends, 256, 16, 33000);
+	ends_close(ends);
+}
+
+static void pair_rest__ends_the_pair_for_a_position_that_cannot_be(void **state)
+{
+	static const uint64_t freed[] = {UINT64_MAX - 63, SIXTEEN_LONG + 64};
+
+	(void)state;
+	for (unsigned n = 0; n < sizeof(freed) / sizeof(freed[0]); n++) {
+		struct ends ends = ends_open();
+		size_t used = sixteen_long(ends);
+
+		atomic_store(word_at(FREED(0)), freed[n]);
+		pair_rest(ends.a);
+		assert_false(pair_sound(ends.a));
+		assert_int_equal(bulk_memory(), used);
+		ends_close(ends);
+	}
 }
 
 static void pair_transmit__keeps_to_its_budget_and_has_room_for_any_frame(void **state)
@@ -790,7 +891,10 @@ static void pair_receive__ends_the_pair_for_a_word_that_cannot_be(void **state)
 
 		atomic_store(
 			word_at(WORD(0, 0)), word_of(words[n].lap, words[n].head, words[n].tail));
+		assert_true(pair_waits(ends.b));
 		assert_true(takes_nothing(ends.b));
+		atomic_store(word_at(WORD(0, 0)), 0);
+		assert_true(pair_waits(ends.b)); /* who looks is to find that it is unsound */
 		assert_false(pair_sound(ends.b));
 		/* For good, and both ways. */
 		atomic_store(word_at(WORD(0, 0)), word_of(1, 100, 0));
@@ -1007,8 +1111,12 @@ int main(void)
 		cmocka_unit_test(pair_receive__copies_out_what_more_than_64_tails_are_held_before),
 		cmocka_unit_test(pair_receive__leaves_a_frame_until_there_are_buffers),
 		cmocka_unit_test(pair_company__is_a_peer_that_has_looked_since),
+		cmocka_unit_test(pair_waits__is_a_frame_that_was_not_received),
 		cmocka_unit_test(pair_transmit__stays_in_a_small_window_while_little_is_in_flight),
 		cmocka_unit_test(pair_rest__gives_back_what_is_not_needed_any_more),
+		cmocka_unit_test(pair_rest__keeps_what_is_in_flight_beyond_the_next_window),
+		cmocka_unit_test(pair_rest__keeps_what_a_peer_says_is_in_flight),
+		cmocka_unit_test(pair_rest__ends_the_pair_for_a_position_that_cannot_be),
 		cmocka_unit_test(pair_transmit__keeps_to_its_budget_and_has_room_for_any_frame),
 		cmocka_unit_test(pair_close__unmaps_when_no_frame_refers_to_the_memory),
 		cmocka_unit_test(pair_move__sends_what_was_not_taken_in_its_order),
