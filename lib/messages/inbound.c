@@ -265,9 +265,10 @@ bool messages_probe(
 		    HANDLE_INTERFACE, -1) != 0)
 		return false;
 	kept_search(messages, &probe, bits, ignore, UINT32_MAX, TIER_BIT(TIER_SEARCH), false);
+	/* The event was logged before the answer. What arrives behind that is for the next
+	 * messages_progress() to tell. */
+	events_run(messages);
 	visit_leave(&messages->visit);
-	/* The event was logged before the answer. */
-	messages_progress(messages);
 	*found = probe.what;
 	return probe.found;
 }
