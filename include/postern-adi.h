@@ -24,17 +24,23 @@ extern "C" {
  * owner, and is gone then. */
 struct adi_operation;
 
-/* What became of a receive, or is found by a probe. */
+/* What became of a receive, or is found by a probe, or is shown. */
 struct adi_result {
 	int source; /* as the sender presents itself */
 	int tag;
-	int bytes; /* delivered; of a probe: the whole message's */
+	int context;
+	int bytes; /* delivered; of a probe or shown: the whole message's */
 	int error; /* 0, ADI_TRUNCATED */
 };
 
 /* Begins: the first call. done(owner, result) is called inside later calls, once for each
  * operation whose owner is not NULL. Returns 0, or -1 after an error line. */
 int adi_start(void (*done)(void *owner, const struct adi_result *result));
+/* Before adi_start(): each message that is here and that no receive has asked for is shown, once,
+ * and taken back when a receive gets it; both inside later calls. At most 8192 are shown at a
+ * time. */
+void adi_show(void (*arrived)(const struct adi_result *message),
+	void (*taken)(const struct adi_result *message));
 /* Ends: waits until all that was sent has arrived, and for the others of the job. */
 void adi_end(void);
 /* Ends all processes of the job with this exit code, 0: 1. */

@@ -39,6 +39,7 @@
 #define NAP          (50 * MICROSECOND)
 #define START_TIME   (60 * SECOND)
 #define SAY_INTERVAL (20 * MILLISECOND)
+#define ASKS         4 /* in PTL_PEER_TIMEOUT */
 
 /* Words between processes without a launcher: kind, and 48 bits. */
 enum { WORD_HERE = 1, WORD_GO, WORD_ABORT };
@@ -88,12 +89,15 @@ static struct {
 	struct messages *messages; /* NULL: not started, or ended */
 	struct job job;
 	void (*done)(void *owner, const struct adi_result *result);
+	void (*arrived)(const struct adi_result *message); /* NULL: nothing is shown */
+	void (*taken)(const struct adi_result *message);
 	struct adi_operation *free;
 	unsigned fruitless;
 	/* Without a launcher: which barrier each process has come to, as far as rank 0 knows, and
 	 * which one is open. */
 	uint32_t *here;
 	uint32_t barrier, open;
+	uint64_t ask; /* when others are asked again whether they are there; 0: never */
 } adi = {.job = {.socket = -1}};
 
 /* --- the end of all */
@@ -192,6 +196,7 @@ static struct adi_result result_of(uint64_t bits, uint64_t bytes, int error)
 	return (struct adi_result){
 		.source = (int)(bits >> TAG_BITS & ((1u << RANK_BITS) - 1)),
 		.tag = (int)(bits & ((UINT32_C(1) << TAG_BITS) - 1)),
+		.context = (int)(bits >> (TAG_BITS + RANK_BITS)),
 		.bytes = bytes < INT_MAX ? (int)bytes : INT_MAX,
 		.error = error,
 	};
@@ -205,6 +210,8 @@ static void operation_done(void *owner, struct transfer *message)
 
 	if (message->result == TRANSFER_WITHDRAWN)
 		peer_failed(owner, message->peer, "has withdrawn a message that it announced");
+	if (message->seen)
+		adi.taken(&result);
 	if (operation->at)
 		*operation->at = NULL;
 	if (operation->owner)
@@ -212,6 +219,20 @@ static void operation_done(void *owner, struct transfer *message)
 	free(operation->owned);
 	operation->next = adi.free;
 	adi.free = operation;
+}
+
+/* What has come since the last look, and no receive has asked for. */
+static void unexpected_show(void)
+{
+	const struct unexpected *unexpected;
+
+	while (adi.arrived && (unexpected = messages_show(adi.messages, 0))) {
+		const struct adi_result message =
+			result_of(unexpected->transfer.bits, unexpected->transfer.whole, 0);
+
+		adi.arrived(&message);
+		messages_shown(adi.messages, false);
+	}
 }
 
 /* --- starting and ending */
@@ -239,6 +260,25 @@ static uint64_t bytes_wanted(const char *name, uint64_t usual, uint64_t least, u
 	return usual;
 }
 
+static uint64_t ask_interval(void)
+{
+	return setting_number(SETTING_PEER_TIMEOUT) / ASKS;
+}
+
+/* Without a launcher nobody else notices that a process has died: rank 0 asks all for a sign of
+ * life, and all ask rank 0. */
+static void peers_ask(void)
+{
+	uint64_t time;
+
+	if (adi.ask == 0 || (time = now()) < adi.ask)
+		return;
+	adi.ask = time + ask_interval();
+	for (uint32_t rank = 0; rank < adi.job.size; rank++)
+		if ((rank == 0) != (adi.job.rank == 0))
+			messages_ask(adi.messages, rank);
+}
+
 static bool here_look(void *context)
 {
 	const uint32_t *barrier = context;
@@ -260,6 +300,7 @@ static bool barrier_listed(uint64_t limit)
 			word_tell(0, WORD_HERE, adi.barrier);
 		if (now() - start > limit)
 			return false;
+		peers_ask();
 	} while (!messages_wait(adi.messages, here_look, &adi.barrier, SAY_INTERVAL));
 	adi.open = adi.barrier;
 	for (uint32_t rank = 1; adi.job.rank == 0 && rank < adi.job.size; rank++)
@@ -330,6 +371,12 @@ static bool process_is_mine(struct process self)
 	return false;
 }
 
+/* Does somebody answer for this process while the program computes? */
+static bool is_served(void)
+{
+	return !interfaces[0].inlined || interface_is_helped(&interfaces[0]);
+}
+
 static bool start(void)
 {
 	struct process self;
@@ -349,7 +396,11 @@ static bool start(void)
 	if (!messages_make(handle))
 		return false;
 	adi.job.idle = progress;
-	return job_together();
+	if (!job_together())
+		return false;
+	if (adi.job.listed && is_served())
+		adi.ask = now();
+	return true;
 }
 
 API int adi_start(void (*done)(void *owner, const struct adi_result *result))
@@ -378,16 +429,24 @@ API void adi_end(void)
 			adi.job.rank, (unsigned long long)messages_pending(adi.messages),
 			(double)limit / SECOND);
 	if (adi.job.listed && adi.job.size > 1) {
-		(void)barrier_listed(limit);
+		(void)barrier_listed(adi.ask == 0 ? limit : UINT64_MAX);
 		(void)messages_wait(adi.messages, nothing_pends, NULL, limit);
 	} else if (!job_barrier(&adi.job)) {
 		log_error("rank %u: %s", adi.job.rank, adi.job.why);
 	}
 	adi.job.idle = NULL;
+	adi.ask = 0;
 	messages_close(adi.messages);
 	adi.messages = NULL;
 	front_close(&front);
 	job_leave(&adi.job);
+}
+
+API void adi_show(void (*arrived)(const struct adi_result *message),
+	void (*taken)(const struct adi_result *message))
+{
+	adi.arrived = arrived;
+	adi.taken = taken;
 }
 
 API int adi_rank(void)
@@ -478,9 +537,14 @@ static bool operation_look(void *context)
 
 API void adi_wait(struct adi_operation *const *operation)
 {
-	if (*operation)
-		(void)messages_wait(
-			adi.messages, operation_look, (void *)(uintptr_t)operation, UINT64_MAX);
+	bool done = *operation == NULL;
+
+	while (!done) {
+		done = messages_wait(adi.messages, operation_look, (void *)(uintptr_t)operation,
+			adi.ask == 0 ? UINT64_MAX : ask_interval());
+		peers_ask();
+		unexpected_show();
+	}
 }
 
 API void adi_detach(struct adi_operation *operation)
@@ -508,6 +572,7 @@ static void give_way(void)
 
 	if (++adi.fruitless < PATIENCE)
 		return;
+	peers_ask();
 	if (adi.fruitless < 2 * PATIENCE)
 		sched_yield();
 	else
@@ -522,6 +587,7 @@ API int adi_probe(int source, int tag, int context, int blocking, struct adi_res
 	if (!adi.messages)
 		adi_fail("a probe before A_INIT, or after A_END");
 	for (;;) {
+		unexpected_show();
 		if (messages_probe(adi.messages, bits, ignore, &found)) {
 			adi.fruitless = 0;
 			*result = result_of(found.bits, found.length, 0);
@@ -540,6 +606,7 @@ API void adi_check(int blocking)
 	do {
 		if (messages_progress(adi.messages) != 0) {
 			adi.fruitless = 0;
+			unexpected_show();
 			return;
 		}
 		give_way();

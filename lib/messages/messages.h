@@ -87,6 +87,7 @@ struct transfer {
 	bool synchronous;
 	bool posted; /* it is with the poll core; a longer send: it has begun */
 	bool acknowledged, kept, fetched;
+	bool seen;       /* a receive: its message was shown before it asked for it */
 	uint8_t result;  /* enum transfer_result */
 	uint32_t peer;   /* to; from, when it is done */
 	uint64_t bits;   /* of a receive that is done: the sender's */

@@ -85,6 +85,7 @@ static bool seen_give(struct messages *messages, struct transfer *receive)
 {
 	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
 		if (receive_wants(receive, &unexpected->transfer)) {
+			receive->seen = true;
 			shown_give(messages, unexpected, receive);
 			return true;
 		}

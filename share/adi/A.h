@@ -11,6 +11,10 @@
  *     A_ANY_SOURCE, A_ANY_TAG            wildcards
  *     A_NO_DATA_CALLS                    there are no D_get_... and D_put_...: every Request has a
  *                                        contiguous buffer
+ *     A_SHOW_UNEXPECTED                  for device.c: the API's queue of unexpected messages shows
+ *                                        those that are here, which the device needs for nothing;
+ *                                        there are D_msg_arrived, D_free_unexpected and
+ *                                        MPIR_search_unexpected_queue
  *
  * A Request without a contiguous buffer is sent from a copy, which D_get_totallen() and
  * D_get_into_contig() make; it is received into one as long as D_get_totallen() says of it, which
@@ -79,9 +83,10 @@ void a_handle_set(A_SHANDLE *handle, void *buffer, int bytes);
 int a_post_send(void *r, int synchronous);
 int a_complete_send(void *r);
 int a_test_send(void *r);
-int a_post_recv(void *r);
+int a_post_recv(void *r, int *complete); /* complete: NULL, or for whether it is */
 int a_complete_recv(void *r);
 int a_test_recv(void *r);
+int a_execute(void *receive, void *send, int synchronous);
 int a_cancel(void *r);
 int a_error(const A_RHANDLE *handle);
 int a_probe(
@@ -122,15 +127,14 @@ int a_probe(
 #define A_alloc_recv_handle(r)                a_handle_alloc(&(r)->dev_rhandle)
 #define A_set_recv_is_nonblocking(r, flag)    ((void)((r)->dev_rhandle.is_non_blocking = (flag)))
 #define A_set_recv_contig_buffer(r, buf, len) a_handle_set(&(r)->dev_rhandle, (buf), (len))
-#define A_post_recv(r, is_complete)                                                                \
-	(a_post_recv(r), *(is_complete) = !!A_IS_COMPLETE(r), a_error(&(r)->dev_rhandle))
+#define A_post_recv(r, is_complete)           a_post_recv((r), (is_complete))
 #define A_complete_recv(r, status)                                                                 \
 	(a_complete_recv(r), (status)->tag = (r)->tag, (status)->source = (r)->source,             \
 		(status)->count = (r)->dev_rhandle.delivered, a_error(&(r)->dev_rhandle))
 #define A_test_recv(r)        a_test_recv(r)
 #define A_free_recv_handle(r) a_handle_free(&(r)->dev_rhandle)
 #define A_execute_send_recv(rcv, snd, status)                                                      \
-	(a_post_recv(rcv), A_post_send(snd), a_complete_send(snd), A_complete_recv(rcv, status))
+	(a_execute((rcv), (snd), A_FIELD_SYNCHRONOUS(snd)), A_complete_recv(rcv, status))
 #define A_free_handle(h) a_handle_free(&(h))
 #define A_iprobe(tag_, source_, context, found, status)                                            \
 	(*(found) = a_probe((tag_), (source_), (context), 0, &(status)->source, &(status)->tag,    \

@@ -40,10 +40,39 @@ static void done(void *owner, const struct adi_result *result)
 	D_mark_recv_completed(r);
 }
 
+#ifdef A_SHOW_UNEXPECTED
+/* The API's queue shows a message until a receive gets it. The API has no queue of receives. */
+static void arrived(const struct adi_result *message)
+{
+	A_RECV_REQUEST *r;
+	int is_posted;
+
+	D_msg_arrived(message->source, message->tag, message->context, &r, &is_posted);
+	if (is_posted)
+		adi_fail("the API has a queue of posted receives, which it may not have");
+	r->dev_rhandle.bytes_as_contig = message->bytes;
+	A_SET_TOTALLEN(r, message->bytes);
+}
+
+static void taken(const struct adi_result *message)
+{
+	A_RECV_REQUEST *r;
+	int found;
+
+	MPIR_search_unexpected_queue(
+		message->source, message->tag, message->context, &found, 1, &r);
+	if (found)
+		D_free_unexpected(r);
+}
+#endif
+
 int a_init(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
+#ifdef A_SHOW_UNEXPECTED
+	adi_show(arrived, taken);
+#endif
 	if (adi_start(done) != 0)
 		adi_abort(1);
 	return 0;
@@ -136,7 +165,7 @@ int a_test_send(void *request)
 	return !!A_IS_COMPLETE(r);
 }
 
-int a_post_recv(void *request)
+int a_post_recv(void *request, int *complete)
 {
 	A_RECV_REQUEST *r = request;
 	A_RHANDLE *handle = &r->dev_rhandle;
@@ -154,6 +183,8 @@ int a_post_recv(void *request)
 		A_SET_TOTALLEN(r, 0);
 		A_SET_ERROR(r, 0);
 		D_mark_recv_completed(r);
+		if (complete)
+			*complete = 1;
 		return 0;
 	}
 	if (copied) {
@@ -167,6 +198,8 @@ int a_post_recv(void *request)
 	adi_receive(&handle->operation, r, source, tag, A_FIELD_CONTEXT(r), buffer, room, copied);
 	if (!handle->is_non_blocking)
 		adi_wait(&handle->operation);
+	if (complete)
+		*complete = !!A_IS_COMPLETE(r);
 	return handle->error;
 }
 
@@ -186,6 +219,20 @@ int a_test_recv(void *request)
 	if (!A_IS_COMPLETE(r))
 		adi_check(0);
 	return !!A_IS_COMPLETE(r);
+}
+
+int a_execute(void *receive, void *send, int synchronous)
+{
+	A_RECV_REQUEST *r = receive;
+	A_SEND_REQUEST *s = send;
+
+	/* Two processes that exchange messages wait for each other only when both have sent. */
+	r->dev_rhandle.is_non_blocking = 1;
+	s->dev_shandle.is_non_blocking = 1;
+	a_post_recv(r, NULL);
+	a_post_send(s, synchronous);
+	a_complete_send(s);
+	return a_complete_recv(r);
 }
 
 int a_cancel(void *request)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpich-1.0.h - the names by which the upper layer of MPICH 1.0.9 to 1.0.12 calls its device, on
+ * mpich-1.0.h - the names by which the upper layer of MPICH 1.0.8 to 1.0.12 calls its device, on
  * A.h. It takes the place of that tree's mpid.h. Contexts are never evaluated. device.c is compiled
- * with -DA_MPICH, which makes it include the tree's mpiimpl.h.
+ * with -DA_MPICH, which makes it include the tree's mpiimpl.h; with -DA_MPICH_NO_ERRVAL, too, if
+ * that tree's MPIR_RHANDLE has no field errval.
  */
 #ifndef MPICH_1_0_H
 #define MPICH_1_0_H
@@ -15,11 +16,20 @@
 #define A_FIELD_PRESENTED(r)     ((r)->lrank)
 #define A_IS_COMPLETE(r)         ((r)->completer == 0)
 #define A_SET_TOTALLEN(r, bytes) ((void)((r)->totallen = (bytes)))
-#define A_SET_ERROR(r, error)    ((void)((r)->errval = (error)))
+#ifndef A_MPICH_NO_ERRVAL
+#define A_SET_ERROR(r, error) ((void)((r)->errval = (error)))
+#endif
 #define D_mark_send_completed(r) ((void)((r)->completer = 0))
 #define D_mark_recv_completed(r) ((void)((r)->completer = 0))
 
+#define D_msg_arrived(from, tag, context, r, is_posted)                                            \
+	DMPI_msg_arrived((from), (tag), (context), (r), (is_posted))
+#define D_free_unexpected(r) DMPI_free_unexpected(r)
+
 #include "A.h"
+
+/* Up to 1.0.8 the layer asks of a receive that it posts whether that is complete. */
+#define a_with_flag(r, flag, ...) (r), (flag)
 
 typedef A_SHANDLE MPID_SHANDLE;
 typedef A_RHANDLE MPID_RHANDLE;
@@ -58,8 +68,8 @@ enum { MPID_NOTBLOCKING, MPID_BLOCKING };
 #define MPID_Blocking_send(ctx, r)       ((void)(a_post_send((r), 0), a_complete_send(r)))
 #define MPID_Blocking_send_ready(ctx, r) MPID_Blocking_send(ctx, r)
 #define MPID_Complete_send(ctx, r)       a_complete_send(r)
-#define MPID_Post_recv(ctx, r)           a_post_recv(r)
-#define MPID_Blocking_recv(ctx, r)       (a_post_recv(r), a_complete_recv(r))
+#define MPID_Post_recv(ctx, ...)         a_post_recv(a_with_flag(__VA_ARGS__, (int *)0, 0))
+#define MPID_Blocking_recv(ctx, r)       (a_post_recv((r), NULL), a_complete_recv(r))
 #define MPID_Complete_recv(ctx, r)       a_complete_recv(r)
 #define MPID_Test_send(ctx, r)           a_test_send(r)
 #define MPID_Test_recv(ctx, r)           a_test_recv(r)

@@ -4,6 +4,7 @@
 an exit code, or with a rank that was killed."""
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -21,8 +22,9 @@ def run(*words, stdin=None, **settings):
 
 class Jobs(unittest.TestCase):
     def test_abort_ends_all_with_its_code(self):
-        done = run(POSTERN_RUN, "-n", "3", PROGRAM, "abort", "42")
-        self.assertEqual(done.returncode, 42, done.stderr)
+        for code, seen in ((42, 42), (0, 1), (256, 1)):
+            done = run(POSTERN_RUN, "-n", "3", PROGRAM, "abort", str(code))
+            self.assertEqual(done.returncode, seen, done.stderr)
 
     def test_a_killed_rank_ends_the_job(self):
         start = time.monotonic()
@@ -43,12 +45,12 @@ class Jobs(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
             self.assertEqual(run("mpiexec.hydra", "-n", "2", PROGRAM, "abort", "7", XDG_RUNTIME_DIR=directory).returncode, 7)
 
-    def listed(self, *words):
+    def listed(self, *words, **settings):
         """A job of two without a launcher."""
         with tempfile.TemporaryDirectory() as directory:
             ranks = [subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={
                 **os.environ, "XDG_RUNTIME_DIR": directory, "PTL_IFACE_NAME": "node:listed", "PTL_NID": "7",
-                "PTL_ADI_HOSTS": "7:1000,7:1001", "PTL_ADI_RANK": str(rank)}) for rank in range(2)]
+                "PTL_ADI_HOSTS": "7:1000,7:1001", "PTL_ADI_RANK": str(rank), **settings}) for rank in range(2)]
             ends = [rank.communicate(timeout=TIMEOUT) for rank in ranks]
             return [rank.returncode for rank in ranks], ends
 
@@ -57,6 +59,23 @@ class Jobs(unittest.TestCase):
         self.assertEqual(codes, [0, 0], ends)
         codes, ends = self.listed("abort", "9")
         self.assertEqual(codes, [9, 9], ends)
+
+    def test_a_killed_rank_of_a_list_ends_the_job(self):
+        codes, ends = self.listed("die", PTL_PEER_TIMEOUT="2s")
+        self.assertEqual(codes, [1, -signal.SIGKILL], ends)
+        self.assertEqual(len(ends[0][1].splitlines()), 1, ends)
+        self.assertIn("rank 1 of this job", ends[0][1])
+
+    def test_what_nobody_receives_is_named(self):
+        done = run(POSTERN_RUN, "-n", "2", PROGRAM, "lose", PTL_PEER_TIMEOUT="1s")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        for rank in range(2):
+            self.assertIn(f"rank {rank} ends, but 1 messages of its own have not been received within 1.0 s", done.stderr)
+
+    def test_a_second_start_is_named(self):
+        done = run(PROGRAM, "twice", PTL_IFACE_NAME="loop:a")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("A_INIT was called before", done.stderr)
 
     def test_a_send_before_the_start_is_named(self):
         ours, theirs = socket.socketpair()

@@ -5,9 +5,10 @@
  * its left one; alone it is both.
  * Covers: lib/adi/adi.c.
  *
- * With an argument it does something else: abort N, die, early, end.
+ * With an argument it does something else: special().
  */
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@
 #define LONG 300000
 
 static int rank, size, right, left, context = 4;
+#ifdef A_SHOW_UNEXPECTED
+Queue d_unexpected;
+#endif
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -98,7 +102,7 @@ static void blocking(int bytes)
 {
 	static char out[LONG], in[LONG];
 	int complete, first = bytes <= 1024;
-	Status status;
+	Status status, nothing;
 	Request s, r;
 
 	fill(out, bytes, rank);
@@ -113,6 +117,10 @@ static void blocking(int bytes)
 		A_complete_send(&s, &status);
 	}
 	CHECK(status.count == bytes && status.source == left && status.tag == 1);
+	memset(&nothing, 0x5a, sizeof(nothing));
+	status = nothing;
+	A_complete_send(&s, &status);
+	CHECK(memcmp(&status, &nothing, sizeof(status)) == 0);
 	CHECK(is_filled(in, bytes, left));
 	CHECK(strcmp(s.calls, "M") == 0 && strcmp(r.calls, "m") == 0);
 	A_free_send_handle(&s);
@@ -304,11 +312,24 @@ static void exchange(void)
 	Request s = request(MPIR_SEND, right, 8, out, 8, 1);
 	Request r = request(MPIR_RECV, left, 8, in, 8, 1);
 
-	CHECK(A_execute_send_recv(&r, &s, &status) == 0);
-	CHECK(strcmp(in, out) == 0 && status.count == 8);
+	for (int nonblocking = 0; nonblocking < 2; nonblocking++) {
+		memset(in, 0, sizeof(in));
+		s = request(MPIR_SEND, right, 8, out, 8, nonblocking);
+		r = request(MPIR_RECV, left, 8, in, 8, nonblocking);
+		CHECK(A_execute_send_recv(&r, &s, &status) == 0);
+		CHECK(strcmp(in, out) == 0 && status.count == 8 && s.completed && r.completed);
+		/* What has its message is not taken back, and a send never is. */
+		CHECK(!A_cancel(&r) && !A_cancel(&s) && r.tag == 8);
+	}
 	r = request(MPIR_RECV, left, 8, in, 8, 1);
 	A_post_recv(&r, &complete);
 	CHECK(!complete && A_cancel(&r) && r.completed && r.tag == A_TAG_CANCELLED);
+	CHECK(A_complete_recv(&r, &status) == 0 && status.tag == A_TAG_CANCELLED);
+	r = request(MPIR_RECV, left, 8, in, 8, 1); /* without a contiguous buffer */
+	A_alloc_recv_handle(&r);
+	A_set_recv_is_nonblocking(&r, 1);
+	A_post_recv(&r, &complete);
+	CHECK(!complete && A_cancel(&r) && r.completed);
 	A_iprobe(8, left, context, &found, &status);
 	CHECK(!found);
 	A_iprobe(A_ANY_TAG, A_ANY_SOURCE, context, &found, &status);
@@ -345,6 +366,115 @@ static void matching(void)
 	together();
 }
 
+/* Data comes into the place of a receive while the program makes no call. */
+static void computing(void)
+{
+	static char out[LONG];
+	static volatile char in[LONG];
+	double start = A_WTIME();
+	int complete;
+	Status status;
+	Request r = request(MPIR_RECV, left, 9, (void *)(uintptr_t)in, LONG, 1);
+	Request s = request(MPIR_SEND, right, 9, out, LONG, 1);
+
+	memset(out, rank + 1, sizeof(out));
+	A_post_recv(&r, &complete);
+	together();
+	A_post_send(&s);
+	while (in[LONG - 1] != (char)(left + 1))
+		CHECK(A_WTIME() < start + 60);
+	CHECK(A_complete_recv(&r, &status) == 0 && status.count == LONG);
+	A_complete_send(&s, &status);
+	together();
+}
+
+/* A blocking check returns when a message arrives, whether a receive has asked for it or not. */
+static void checked(void)
+{
+	char out = 1, in;
+	int complete, found = 0;
+	Status status;
+
+	for (int asked = 0; asked < 2; asked++) {
+		Request r = request(MPIR_RECV, left, 10, &in, 1, 1);
+		Request s = request(MPIR_SEND, right, 10, &out, 1, 1);
+
+		if (asked)
+			A_post_recv(&r, &complete);
+		A_post_send(&s);
+		while (asked ? !r.completed : !found) {
+			A_check_device(1);
+			A_iprobe(10, left, context, &found, &status);
+		}
+		if (!asked)
+			A_post_recv(&r, &complete);
+		A_complete_recv(&r, &status);
+		A_complete_send(&s, &status);
+		together();
+	}
+}
+
+#ifdef A_SHOW_UNEXPECTED
+/* The API's queue shows what is here, in order, until it is received or its receive is freed. */
+static void shown(void)
+{
+	static char out[4][LONG], in[4][LONG];
+	static const int lengths[] = {0, 10, LONG, 5000}, order[] = {2, 0, 3, 1};
+	Request s[4], r[4], *oldest;
+	int complete, found;
+	Status status;
+
+	for (int i = 0; i < 4; i++) {
+		fill(out[i], lengths[i], rank + i);
+		s[i] = request(MPIR_SEND, right, 20 + i, out[i], lengths[i], 1);
+		s[i].mode = i == 3 ? MPIR_SYNCHRONOUS : MPIR_STANDARD;
+		A_post_send(&s[i]);
+	}
+	while (d_unexpected.count < 4)
+		A_check_device(1);
+	for (int i = 0; i < 4; i++) {
+		CHECK(d_unexpected.first[i]->tag == 20 + i &&
+			d_unexpected.first[i]->source == left);
+		CHECK(d_unexpected.first[i]->dev_rhandle.bytes_as_contig == lengths[i]);
+	}
+	CHECK(!s[3].completed);
+	together();
+	for (int i = 0; i < 4; i++) {
+		int n = order[i];
+
+		MPIR_search_unexpected_queue(left, A_ANY_TAG, context, &found, 0, &oldest);
+		CHECK(found && oldest == d_unexpected.first[0] && d_unexpected.count == 4 - i);
+		A_probe(20 + n, A_ANY_SOURCE, context, &status);
+		CHECK(status.count == lengths[n] && status.source == left);
+		r[n] = request(MPIR_RECV, A_ANY_SOURCE, 20 + n, in[n], LONG, 1);
+		A_post_recv(&r[n], &complete);
+		if (n == 2) { /* T3 */
+			A_free_recv_handle(&r[n]);
+			while (d_unexpected.count > 3 - i)
+				A_check_device(0);
+			continue;
+		}
+		CHECK(A_complete_recv(&r[n], &status) == 0 && status.count == lengths[n]);
+		CHECK(is_filled(in[n], lengths[n], left + n) && d_unexpected.count == 3 - i);
+		MPIR_search_unexpected_queue(left, 20 + n, context, &found, 1, &oldest);
+		CHECK(!found);
+	}
+	for (int i = 0; i < 4; i++)
+		A_complete_send(&s[i], &status);
+	together();
+	/* What a receive was posted for is never shown. */
+	s[0] = request(MPIR_SEND, right, 20, out[1], 10, 1);
+	r[0] = request(MPIR_RECV, left, 20, in[0], LONG, 1);
+	A_post_recv(&r[0], &complete);
+	together();
+	CHECK(d_unexpected.count == 0);
+	A_post_send(&s[0]);
+	A_complete_recv(&r[0], &status);
+	A_complete_send(&s[0], &status);
+	CHECK(d_unexpected.count == 0);
+}
+#endif
+
 static void information(void)
 {
 	char name[A_MAX_MACHINE_NAME_LEN], four[4] = "xyz";
@@ -362,12 +492,23 @@ static void information(void)
 	A_check_device(0);
 }
 
+/* Nobody looks for frames then but A_ calls. */
+static int computes_inline(void)
+{
+	const char *progress = getenv("PTL_PROGRESS");
+
+	return progress && strcmp(progress, "inline") == 0;
+}
+
 static void special(const char *what, const char *value)
 {
+	static char lost[LONG];
 	char byte;
 	int complete;
 	Request r = request(MPIR_RECV, left, 50, &byte, 1, 0);
 
+	if (strcmp(what, "twice") == 0)
+		A_INIT(NULL, NULL);
 	if (strcmp(what, "abort") == 0 && rank == size - 1)
 		A_ABORT(atoi(value));
 	if (strcmp(what, "die") == 0 && rank == size - 1)
@@ -379,6 +520,13 @@ static void special(const char *what, const char *value)
 		A_post_send(&s);
 		if (rank % 2)
 			usleep(300000);
+	}
+	if (strcmp(what, "lose") == 0) { /* nobody receives what is longer than a copy */
+		Request s = request(MPIR_SEND, right, 52, lost, sizeof(lost), 1);
+
+		A_post_send(&s);
+		A_free_send_handle(&s);
+		return;
 	}
 	A_post_recv(&r, &complete);
 }
@@ -417,6 +565,12 @@ int main(int argc, char **argv)
 	persistent();
 	exchange();
 	matching();
+	checked();
+	if (!computes_inline())
+		computing();
+#ifdef A_SHOW_UNEXPECTED
+	shown();
+#endif
 	information();
 	A_END();
 	return 0;

@@ -31,7 +31,10 @@ typedef struct {
 
 typedef struct {
 	MPIR_COMMON_FIELDS;
-	int source, totallen, errval;
+	int source, totallen;
+#ifndef A_MPICH_NO_ERRVAL
+	int errval;
+#endif
 	MPID_RHANDLE dev_rhandle;
 } MPIR_RHANDLE;
 
