@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clients.h - the processes that posternd serves: who they are, how they come in, and who has
- * ended, and which of them the switch looks at. Part of the switch (switch.h), whose thread calls all of it.
+/* clients.h - the processes that posternd serves: who they are, how they come in, who has
+ * ended, and which of them the switch looks at. Part of the switch (switch.h), whose thread calls
+ * all of it.
  *
  * C1. A process is in the list of its user, and found by its process id. A user without processes
  *     is forgotten.

@@ -656,8 +656,8 @@ static void pair_rest__gives_back_what_is_not_needed_any_more(void **state)
 	ends_close(ends);
 }
 
-/* 16 frames of 320 and 33,024 bytes of bulk, all of which are free: the window has 768 KiB, of which
- * 533,504 bytes are used. Returns the bytes that have memory. */
+/* 16 frames of 320 and 33,024 bytes of bulk, all of which are free: the window has 768 KiB, of
+ * which 533,504 bytes are used. Returns the bytes that have memory. */
 static size_t sixteen_long(struct ends ends)
 {
 	exchange(ends, 16, 16, 33000);
