@@ -132,3 +132,38 @@ int raw_connect(const struct hall *hall)
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	return fd;
 }
+
+void expect_nothing(struct hall *hall)
+{
+	struct hall_link *link;
+	enum hall_event event;
+
+	/* The first false ends a series, the second one has looked. */
+	for (unsigned n = 0; n < 2; n++)
+		assert_false(hall_turn(hall, &link, &event));
+}
+
+bool readable(int fd)
+{
+	struct pollfd look = {.fd = fd, .events = POLLIN};
+
+	return poll(&look, 1, 0) == 1;
+}
+
+void forget(struct hall *hall, struct hall_link *link)
+{
+	munmap(link->memory, BYTES);
+	hall_drop(hall, link);
+}
+
+unsigned descriptors(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}

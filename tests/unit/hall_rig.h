@@ -34,6 +34,13 @@ struct hall *hall_at(const char *name, uint32_t pid);
 struct hall *hall_of(uint32_t pid);
 /* Waits for the hall's next event, which must be the expected one. */
 struct hall_link *expect(struct hall *hall, enum hall_event expected);
+/* Nothing has happened in the hall. */
+void expect_nothing(struct hall *hall);
+/* Drops a link and its memory. */
+void forget(struct hall *hall, struct hall_link *link);
+bool readable(int fd);
+/* Entries of /proc/self/fd. */
+unsigned descriptors(void);
 /* A socket connected to the hall as that of a stranger. */
 int raw_connect(const struct hall *hall);
 /* Returns true if these words were logged during the case. */
