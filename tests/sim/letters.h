@@ -8,7 +8,7 @@
  *                                 receives come, messages arrive: the oracle says what matches
  *
  * The oracle is given each message when it arrives and each receive when the poll core takes it
- * (tiers.c wraps the engine), so what it says does not depend on chance.
+ * (tier_watch.c wraps the engine), so what it says does not depend on chance.
  *
  * K1. A message arrives once, at the rank that it was sent to, after those that were sent there
  *     before it.

@@ -3,8 +3,8 @@
  * are walked: the model that the engine is compared with.
  *
  * It is given each message, end of a message and command in the order in which the engine gets
- * them (tiers.c), and says what the engine must answer, which events its queues must have, and how
- * its counters must stand.
+ * them (tier_watch.c), and says what the engine must answer, which events its queues must have, and
+ * how its counters must stand.
  *
  * P1. Nothing of it is taken from the engine: neither indices of kept messages nor places in lists.
  *     An entry is named by the index that the program gave it.

@@ -7,9 +7,9 @@
  *                                |                    |
  *     plain lists <-- the same --+     compared with -+
  *
- * The linker puts this file between the engine's parts (-Wl,--wrap): so the plain lists are given
- * every message and every command just when the engine carries it out, and say what must come of
- * it, to the byte and in order. What the network does to messages is judged from both ends:
+ * The linker puts tier_watch.c between the engine's parts (-Wl,--wrap): so the plain lists are
+ * given every message and every command just when the engine carries it out, and say what must come
+ * of it, to the byte and in order. What the network does to messages is judged from both ends:
  *
  * J1. A call reaches the life of a process that it was begun for, or the next one if there was
  *     none; once; and calls of one process to another arrive in the order in which they began.

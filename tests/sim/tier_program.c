@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tier_program.c - see tier_program.h. */
+#include <sim/tier_program.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/handle.h>
+#include <engine/queue.h>
+#include <engine/tiers.h>
+#include <engine/triggered.h>
+#include <sim/report.h>
+
+#define WILD_BITS UINT64_C(0xffffffff00000000) /* a load's number is there */
+
+/* --- what a program sees */
+
+static void event_copy(
+	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+{
+	struct plain_event *event = to;
+	uint64_t word = atomic_load(&slot->words[EVENT_REGION]);
+
+	(void)attributes;
+	(void)second;
+	*event = (struct plain_event){
+		.kind = TIER_FIELD(word, TIER_KIND_AT),
+		.tier = TIER_FIELD(word, TIER_LIST_AT),
+		.verdict = TIER_FIELD(word, TIER_VERDICT_AT),
+		.start = atomic_load(&slot->words[EVENT_START]),
+		.user = atomic_load(&slot->words[EVENT_USER]),
+		.value = atomic_load(&slot->words[EVENT_VALUE]),
+		.initiator = atomic_load(&slot->words[EVENT_INITIATOR]),
+		.target = atomic_load(&slot->words[EVENT_TARGET]),
+		.match_bits = atomic_load(&slot->words[EVENT_MATCH_BITS]),
+		.requested = atomic_load(&slot->words[EVENT_REQUESTED]),
+		.moved = atomic_load(&slot->words[EVENT_MOVED]),
+		.offset = atomic_load(&slot->words[EVENT_OFFSET]),
+	};
+}
+
+/* The tier of SEND, and what a failed call says beside its verdict, mean nothing. */
+static bool event_is(const struct plain_event *event, const struct plain_event *due)
+{
+	bool loose =
+		due->kind == TIER_SEND ||
+		((due->kind == TIER_ACK || due->kind == TIER_REPLY) && due->verdict != TIER_OK);
+
+	return event->kind == due->kind && event->verdict == due->verdict &&
+	       event->user == due->user && (loose || event->tier == due->tier) &&
+	       event->start == due->start && event->value == due->value &&
+	       event->initiator == due->initiator && event->target == due->target &&
+	       event->match_bits == due->match_bits && event->requested == due->requested &&
+	       (loose || (event->moved == due->moved && event->offset == due->offset));
+}
+
+static void event_note(struct tier_program *program, const struct plain_event *event)
+{
+	struct simulation *simulation = program->tiers->simulation;
+
+	simulation_note(simulation, simulation_now(simulation));
+	simulation_note(simulation, (uint64_t)program->node->number << 32 | event->kind);
+	simulation_note(simulation, event->user ^ event->value);
+	simulation_note(simulation, event->moved);
+	if (simulation->tracing)
+		printf("%12" PRIu64 " tiers: node %u event %u of %" PRIu64
+		       ", verdict %u, value %" PRIu64 ", %" PRIu64 " bytes\n",
+			simulation_now(simulation), program->node->number, event->kind, event->user,
+			event->verdict, event->value, event->moved);
+}
+
+void program_events_read(struct tier_program *program, unsigned number, uint64_t limit)
+{
+	struct plain_queue *queue = &program->plain.queues[number];
+	const struct queue_view view = queue_view(
+		program->segment, segment_queue(program->segment, number), queue->handle);
+	struct plain_event event;
+
+	for (uint64_t i = 0; i < limit && !simulation_failed(program->tiers->simulation); i++) {
+		enum queue_answer answer = queue_take_oldest(&view, event_copy, &event);
+		bool gap = false;
+		const struct plain_event *due = plain_take(queue, &gap);
+		enum queue_answer expected = !due  ? QUEUE_EMPTY
+					     : gap ? QUEUE_EVENT_AFTER_GAP
+						   : QUEUE_EVENT;
+
+		if (answer != expected)
+			FAIL(program,
+				"tiers: node %u, queue %u: %d is told instead of %d (event %u of "
+				"%" PRIu64 ")",
+				program->node->number, number, (int)answer, (int)expected,
+				due ? due->kind : event.kind, due ? due->user : event.user);
+		else if (due && !event_is(&event, due))
+			FAIL(program,
+				"tiers: node %u, queue %u: event %u of %" PRIu64
+				" verdict %u (tier %u, %" PRIu64 " bytes at %#" PRIx64
+				", value %" PRIu64 "), but %u of %" PRIu64
+				" verdict %u (tier %u, %" PRIu64 " at %#" PRIx64 ", value %" PRIu64
+				") is due",
+				program->node->number, number, event.kind, event.user,
+				event.verdict, event.tier, event.moved, event.offset, event.value,
+				due->kind, due->user, due->verdict, due->tier, due->moved,
+				due->offset, due->value);
+		if (!due)
+			return;
+		event_note(program, &event);
+	}
+}
+
+void program_counters_look(struct tier_program *program)
+{
+	for (uint32_t i = 0; i < PLAIN_COUNTERS; i++) {
+		const struct plain_counter *counter = &program->plain.counters[i];
+		struct event_count count = {0};
+		bool alive = event_counter_read(
+			segment_counter(program->segment, i), counter->handle, &count);
+
+		if (counter->handle != 0 && (!alive || count.success != counter->count.success ||
+						    count.failure != counter->count.failure))
+			FAIL(program,
+				"tiers: node %u: counter %u is %" PRIu64 "/%" PRIu64
+				", but %" PRIu64 "/%" PRIu64 " is due",
+				program->node->number, i, count.success, count.failure,
+				counter->count.success, counter->count.failure);
+	}
+}
+
+/* --- what a program does */
+
+enum answer program_ask(struct tier_program *program, struct command *command)
+{
+	return submission_call(&program->submission, command, NULL, NULL);
+}
+
+static struct prng *chance(const struct tier_program *program)
+{
+	return &program->tiers->prng;
+}
+
+/* A mask over kinds of events: often all, sometimes a few. */
+static uint32_t mask_choose(struct prng *prng, uint32_t kinds)
+{
+	return prng_chance(prng, 0.6) ? kinds : kinds & (uint32_t)prng_next(prng);
+}
+
+static uint64_t counter_choose(const struct tier_program *program)
+{
+	return program->plain.counters[prng_below(chance(program), PLAIN_COUNTERS)].handle;
+}
+
+static struct match_entry ask_choose(struct tier_program *program)
+{
+	static const uint64_t ignores[] = {
+		0, WILD_BITS, WILD_BITS, WILD_BITS | 1, WILD_BITS | 7, UINT64_MAX, 4, 3};
+	struct tiers *tiers = program->tiers;
+	struct prng *prng = chance(program);
+	uint32_t number = (uint32_t)prng_below(prng, tiers->simulation->node_count);
+	const struct node *node = &tiers->simulation->nodes[number];
+	struct match_entry entry = {
+		.bits = prng_below(prng, 6),
+		.ignore = ignores[prng_below(prng, 8)],
+		.nid = MATCH_ANY,
+		.pid = MATCH_ANY,
+	};
+
+	if (prng_chance(prng, 0.6))
+		return entry;
+	entry.nid = tiers->ranked ? number : node->id.nid;
+	if (!tiers->ranked && prng_chance(prng, 0.8))
+		entry.pid = node->id.pid;
+	return entry;
+}
+
+#define MESSAGES_KINDS (TIER_BIT(TIER_GET) | TIER_BIT(TIER_PUT))
+#define KEPT_KINDS     (TIER_BIT(TIER_GET_KEPT) | TIER_BIT(TIER_PUT_KEPT))
+#define ENTRY_KINDS                                                                                \
+	(MESSAGES_KINDS | KEPT_KINDS | TIER_BIT(TIER_LINK) | TIER_BIT(TIER_UNLINK) |               \
+		TIER_BIT(TIER_FREE) | TIER_BIT(TIER_SEARCH))
+
+static struct plain_wish wish_choose(struct tier_program *program)
+{
+	struct prng *prng = chance(program);
+	struct plain_wish wish = {
+		.ask = ask_choose(program),
+		.length = prng_scale(prng, 1, 2 * program->tiers->size_max),
+		.user = prng_next(prng) >> 8,
+		.counter = counter_choose(program),
+		.log = mask_choose(prng, ENTRY_KINDS) |
+		       mask_choose(prng, MESSAGES_KINDS | KEPT_KINDS | TIER_BIT(TIER_SEARCH))
+			       << TIER_EVENTS,
+		.counts = (uint16_t)mask_choose(
+			prng, MESSAGES_KINDS | KEPT_KINDS | TIER_BIT(TIER_SEARCH)),
+		.options = REGION_PUT | REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE,
+		.uid = UINT32_MAX,
+	};
+
+	if (prng_chance(prng, 0.4))
+		wish.options &= (uint8_t)~REGION_REMOTE_OFFSET;
+	if (prng_chance(prng, 0.3))
+		wish.options &= (uint8_t)~REGION_TRUNCATE;
+	if (prng_chance(prng, 0.1))
+		wish.options &= (uint8_t) ~(prng_chance(prng, 0.5) ? REGION_PUT : REGION_GET);
+	if (prng_chance(prng, 0.1))
+		wish.options |= REGION_NO_ACK;
+	if (prng_chance(prng, 0.4))
+		wish.flags |= ATTACHMENT_ONCE;
+	if (prng_chance(prng, 0.3))
+		wish.flags |= ATTACHMENT_BYTES;
+	if (prng_chance(prng, 0.1))
+		wish.flags |= ATTACHMENT_NO_HEADERS;
+	if (prng_chance(prng, 0.3))
+		wish.flags |= ATTACHMENT_GROWS;
+	if (!(wish.options & REGION_REMOTE_OFFSET) && prng_chance(prng, 0.7))
+		wish.min_free = prng_below(prng, wish.length);
+	if (prng_chance(prng, 0.1))
+		wish.uid = (uint32_t)prng_below(prng, 2);
+	return wish;
+}
+
+/* Memory of entries that the engine has given back: written to by nobody since. */
+static void entries_reap(struct tier_program *program)
+{
+	for (uint32_t i = 0; i < PLAIN_ENTRIES; i++) {
+		uint64_t at = program->entry_at[i], bytes = program->entry_bytes[i];
+
+		if (!program->entry_taken[i] || program->plain.entries[i].used)
+			continue;
+		program->entry_taken[i] = false;
+		if (memcmp(program->arena + at, program->shadow + at, bytes) != 0)
+			FAIL(program,
+				"tiers: node %u: the memory of entry %u holds what no message "
+				"brought",
+				program->node->number, i);
+		extent_give(program->arena_map, at, bytes);
+	}
+}
+
+static void entry_append(struct tier_program *program)
+{
+	struct segment *segment = program->segment;
+	struct prng *prng = chance(program);
+	struct plain_wish wish = wish_choose(program);
+	uint32_t portal = (uint32_t)prng_below(prng, PLAIN_PORTALS);
+	struct command command = {.kind = COMMAND_APPEND};
+	struct attachment *attachment;
+	struct region *region;
+	uint32_t index;
+	uint64_t at;
+
+	entries_reap(program);
+	if (program->plain.portals[portal].state == PORTAL_FREE ||
+		(index = segment_take(segment, segment->free_entries)) == INDEX_NONE)
+		return;
+	at = extent_take(program->arena_map, wish.length);
+	if (at == EXTENT_NONE || program->entry_taken[index]) {
+		FAIL(program, "tiers: node %u: entry %u is given away twice, or memory is short",
+			program->node->number, index);
+		return;
+	}
+	program->entry_taken[index] = true;
+	program->entry_at[index] = at;
+	program->entry_bytes[index] = wish.length;
+	wish.start = (uintptr_t)program->arena + at;
+	program->wishes[index] = wish;
+	program->entry_tiers[index] = prng_chance(prng, 0.5) ? 1 : 0;
+	program->generations[index] = segment_generation(segment);
+	*segment_match(segment, index) = wish.ask;
+	region = segment_region(segment, index);
+	region->start = wish.start;
+	region->length = wish.length;
+	region->vector = NULL;
+	region->user = wish.user;
+	region->options = wish.options;
+	region->log = wish.log;
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	attachment = segment_attachment(segment, index);
+	attachment->counter = wish.counter;
+	attachment->counts = wish.counts;
+	attachment->flags = wish.flags;
+	attachment->tier = program->entry_tiers[index];
+	attachment->uid = wish.uid;
+	attachment->min_free = wish.min_free;
+	atomic_fetch_add(&segment_portal(segment, portal)->length[attachment->tier], 1);
+	atomic_store_explicit(&segment_entry(segment, index)->gate,
+		gate_make(program->generations[index], 0), memory_order_release);
+	command.object.index = index;
+	command.object.generation = program->generations[index];
+	command.object.portal = portal;
+	submission_post(&program->submission, &command);
+}
+
+static void entry_withdraw(struct tier_program *program)
+{
+	struct command command = {.kind = COMMAND_WITHDRAW};
+
+	command.object.index = (uint32_t)prng_below(chance(program), PLAIN_ENTRIES);
+	command.object.generation = program->generations[command.object.index];
+	program_ask(program, &command);
+}
+
+static void search(struct tier_program *program)
+{
+	struct prng *prng = chance(program);
+	const struct plain_wish wish = wish_choose(program);
+	const struct search_lines lines = {
+		.bits = wish.ask.bits,
+		.ignore = wish.ask.ignore,
+		.nid = wish.ask.nid,
+		.pid = wish.ask.pid,
+		.user = wish.user,
+		.counter = wish.counter,
+		.length = wish.length,
+		.min_free = wish.min_free,
+		.log = wish.log,
+		.counts = wish.counts,
+		.flags = wish.flags,
+		.options = wish.options,
+		.remove = prng_chance(prng, 0.5),
+	};
+	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
+
+	command.command.object.portal = (uint32_t)prng_below(prng, PLAIN_PORTALS);
+	memcpy(command.further, &lines, sizeof(lines));
+	program_ask(program, &command.command);
+}
+
+void program_portal_change(struct tier_program *program, uint32_t index)
+{
+	struct plain_portal *portal = &program->plain.portals[index];
+	struct prng *prng = chance(program);
+	struct command command = {.kind = COMMAND_PORTAL_ENABLE};
+
+	command.object.index = index;
+	if (portal->state == PORTAL_FREE) {
+		unsigned queue = (unsigned)prng_below(prng, PLAIN_QUEUES + 1);
+
+		command.kind = COMMAND_PORTAL_OPEN;
+		if (queue < PLAIN_QUEUES) {
+			command.object.other = program->plain.queues[queue].handle;
+			command.update = prng_chance(prng, 0.4);
+		}
+		command.position = prng_chance(prng, 0.1);
+		atomic_store(&segment_portal(program->segment, index)->state, PORTAL_CLAIMED);
+	} else if (portal->state == PORTAL_ENABLED && prng_chance(prng, 0.5)) {
+		command.kind = COMMAND_PORTAL_DISABLE;
+	} else if (prng_chance(prng, 0.3)) {
+		command.kind = COMMAND_PORTAL_CLOSE;
+	}
+	program_ask(program, &command);
+}
+
+/* --- calls */
+
+static void counter_line(struct tier_program *program, struct command *command)
+{
+	struct prng *prng = chance(program);
+	uint64_t counter = counter_choose(program);
+
+	*command = (struct command){
+		.kind = prng_chance(prng, 0.7) ? COMMAND_COUNTER_ADD : COMMAND_COUNTER_SET};
+	command->space = SPACE;
+	command->count.index = handle_index(counter);
+	command->count.generation = handle_generation(counter);
+	if (prng_chance(prng, 0.1))
+		command->count.by.failure = 1;
+	else
+		command->count.by.success = prng_below(prng, 4);
+}
+
+/* Keeps a command until a counter has come a little further. */
+static void trigger(struct tier_program *program, const struct long_command *inner, unsigned lines)
+{
+	uint64_t handle = counter_choose(program);
+	const struct plain_counter *counter = &program->plain.counters[handle_index(handle)];
+	struct long_command command = {.command = {.kind = COMMAND_TRIGGER}};
+
+	command.command.lines = (uint8_t)lines;
+	command.command.object.index = handle_index(handle);
+	command.command.object.generation = handle_generation(handle);
+	command.command.object.other =
+		counter->count.success + counter->count.failure + prng_below(chance(program), 6);
+	memcpy(command.further, inner, lines * RING_BYTES);
+	atomic_fetch_add(&program->segment->triggered, 1);
+	submission_post_lines(&program->submission, &command, 1 + lines);
+}
+
+static void counter_change(struct tier_program *program)
+{
+	struct prng *prng = chance(program);
+	struct long_command command = {0};
+	struct plain_counter *counter;
+	uint32_t index;
+
+	counter_line(program, &command.command);
+	index = command.command.count.index;
+	counter = &program->plain.counters[index];
+	if (prng_chance(prng, 0.4) && program->triggered < PLAIN_TRIGGERS / 2) {
+		command.command.reply = REPLY_SLOTS + ++program->changes;
+		trigger(program, &command, 1);
+		return;
+	}
+	if (prng_chance(prng, 0.1))
+		command.command.kind = COMMAND_COUNTER_CANCEL;
+	else if (prng_chance(prng, 0.1))
+		command.command.kind = COMMAND_COUNTER_FREE;
+	program_ask(program, &command.command);
+	if (command.command.kind != COMMAND_COUNTER_FREE)
+		return;
+	counter->count = (struct event_count){0};
+	counter->handle =
+		handle_make(HANDLE_COUNTER, INTERFACE, index, segment_generation(program->segment));
+	event_counter_init(segment_counter(program->segment, index), counter->handle);
+}
+
+static bool region_make(struct tier_program *program, struct call_task *task)
+{
+	struct segment *segment = program->segment;
+	struct prng *prng = chance(program);
+	uint32_t index = segment_take(segment, segment->free_regions);
+	struct command command = {.kind = COMMAND_REGION_BIND};
+	const uint32_t kinds = TIER_BIT(TIER_SEND) | TIER_BIT(TIER_ACK) | TIER_BIT(TIER_REPLY);
+	struct attachment *attachment;
+	struct region *region;
+
+	if (index == INDEX_NONE)
+		return false;
+	task->region = segment->limits.attached + index;
+	task->generation = segment_generation(segment);
+	task->log = mask_choose(prng, kinds) | kinds << TIER_EVENTS;
+	if (prng_chance(prng, 0.2))
+		task->log &= ~TIER_BIT_FAILED(TIER_SEND);
+	task->counts = (uint16_t)mask_choose(prng, kinds);
+	task->flags = prng_chance(prng, 0.3) ? ATTACHMENT_BYTES : 0;
+	task->counter = counter_choose(program);
+	task->queue = &program->plain.queues[prng_below(prng, PLAIN_QUEUES)];
+	program->regions[index] = task;
+	region = segment_region(segment, task->region);
+	region->start = (uintptr_t)program->source + task->near;
+	region->length = task->length;
+	region->vector = NULL;
+	region->user = 0;
+	region->queue = task->queue->handle;
+	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
+	region->log = task->log;
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	region->handle = handle_make(HANDLE_REGION, INTERFACE, task->region, task->generation);
+	attachment = segment_attachment(segment, task->region);
+	attachment->counter = task->counter;
+	attachment->counts = task->counts;
+	attachment->flags = task->flags;
+	command.object.index = task->region;
+	command.object.generation = task->generation;
+	atomic_store_explicit(&region->gate, gate_make(task->generation, GATE_THRESHOLD_INFINITE),
+		memory_order_release);
+	submission_post(&program->submission, &command);
+	return true;
+}
+
+static struct call_task *task_make(struct tier_program *program)
+{
+	struct tiers *tiers = program->tiers;
+	struct prng *prng = chance(program);
+	const struct node *target =
+		&tiers->simulation->nodes[prng_below(prng, tiers->simulation->node_count)];
+	struct call_task *task = report_memory(calloc(1, sizeof(*task)));
+	bool free_ = false;
+
+	*task = (struct call_task){
+		.number = tiers->count + 1,
+		.initiator = program->node->number,
+		.initiator_life = program->life,
+		.target = target->number,
+		.target_life = target->life,
+		.load = prng_chance(prng, 0.35),
+		.want = (uint8_t)prng_below(prng, 4),
+		.length = prng_chance(prng, 0.05) ? 0 : prng_scale(prng, 1, tiers->size_max),
+		.issued = simulation_now(tiers->simulation),
+	};
+	task->near = extent_take(program->source_map, task->length + 1);
+	free_ = task->near == EXTENT_NONE;
+	if (task->load)
+		task->want = WANT_EVENT;
+	if (free_ || tiers->count == CALLS_MAX || !region_make(program, task)) {
+		if (!free_)
+			extent_give(program->source_map, task->near, task->length + 1);
+		free(task);
+		return NULL;
+	}
+	if (task->load)
+		memset(program->source + task->near, POISON, task->length);
+	else
+		pattern_write(task, program->source + task->near, task->length);
+	tiers->tasks[tiers->count++] = task;
+	return task;
+}
+
+static void call_make(struct tier_program *program)
+{
+	struct call_task *task = task_make(program);
+	struct prng *prng = chance(program);
+	struct long_command command = {.command = {.kind = COMMAND_CALL}};
+	struct move *move = &command.command.move;
+	struct call_line line;
+	unsigned lines = 2;
+
+	if (!task)
+		return;
+	command.command.space = SPACE;
+	move->region = task->region;
+	move->generation = task->generation;
+	memcpy(&move->to, &program->tiers->simulation->nodes[task->target].id, sizeof(move->to));
+	move->portal =
+		(uint32_t)prng_below(prng, PLAIN_PORTALS + (prng_chance(prng, 0.05) ? 2 : 0));
+	if (program->tiers->ranked)
+		move->cookie = prng_chance(prng, 0.01) ? 1000 : program->node->number;
+	move->match_bits = prng_below(prng, 6);
+	if (task->load)
+		move->match_bits |= task->number << 32;
+	else
+		move->value = task->number;
+	move->offset = prng_chance(prng, 0.5) ? 0 : prng_below(prng, program->tiers->size_max);
+	line = (struct call_line){
+		.length = task->length,
+		.user = task->number,
+		.message = task->load ? MESSAGE_LOAD : MESSAGE_STORE,
+		.want = task->want,
+	};
+	task->triggered = prng_chance(prng, 0.15) && program->triggered < PLAIN_TRIGGERS / 2;
+	if (!task->load && !task->triggered && task->length <= COPIED_MAX &&
+		prng_chance(prng, 0.3)) {
+		line.copied = 1;
+		lines += (unsigned)(task->length + RING_BYTES - 1) / RING_BYTES;
+		memcpy(command.further[1], program->source + task->near, task->length);
+	}
+	memcpy(command.further[0], &line, sizeof(line));
+	if (task->triggered)
+		trigger(program, &command, lines);
+	else
+		submission_post_lines(&program->submission, &command, lines);
+}
+
+void program_calls_reap(struct tier_program *program)
+{
+	for (uint32_t i = 0; i < REGIONS; i++) {
+		struct call_task *task = program->regions[i];
+		struct command command = {.kind = COMMAND_REGION_RELEASE};
+
+		/* The region of a store that nobody answers is freed with it. */
+		if (!task || !task->over || task->given)
+			continue;
+		task->given = true;
+		command.object.index = task->region;
+		command.object.generation = task->generation;
+		if (program_ask(program, &command) != ANSWER_OK)
+			task_wrong(program, task, "its region is gone already", 0);
+		extent_give(program->source_map, task->near, task->length + 1);
+	}
+}
+
+void program_act(struct tier_program *program)
+{
+	double choice = prng_fraction(chance(program));
+
+	if ((choice -= 0.5) < 0)
+		call_make(program);
+	else if ((choice -= 0.25) < 0)
+		entry_append(program);
+	else if ((choice -= 0.08) < 0)
+		search(program);
+	else if ((choice -= 0.04) < 0)
+		entry_withdraw(program);
+	else if ((choice -= 0.05) < 0)
+		program_portal_change(
+			program, (uint32_t)prng_below(chance(program), PLAIN_PORTALS));
+	else
+		counter_change(program);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tier_program.h - what the parts of tiers.h share: calls, which both ends see, and the program of
+ * a node's life with its plain lists.
+ *
+ *     tiers.c          lives with their memory and queues, and the end
+ *     tier_program.c   what a program does at random, and what it reads
+ *     tier_watch.c     stands between the engine's parts, and asks the plain lists
+ *     tier_flight.c    messages in progress, and the memory that they change
+ */
+#ifndef SIM_TIER_PROGRAM_H
+#define SIM_TIER_PROGRAM_H
+
+#include <base/extent.h>
+#include <engine/call.h>
+#include <host/submission.h>
+#include <sim/plain.h>
+#include <sim/tiers.h>
+
+#define SPACE     5
+#define INTERFACE 1 /* in handles */
+#define REGIONS   128
+#define FLIGHTS   512
+#define CALLS_MAX 1000000
+
+struct call_task {
+	uint64_t number;
+	uint32_t initiator, initiator_life;
+	uint32_t target, target_life;
+	bool known; /* a call to that life had ended well when it began */
+	bool load;
+	uint8_t want;
+	uint64_t length;
+	uint64_t near; /* where in the source memory */
+	uint64_t issued;
+	uint64_t begun; /* order; 0: not yet */
+	uint32_t region, generation;
+	uint32_t log;
+	uint64_t counter;
+	uint16_t counts;
+	uint8_t flags;
+	struct plain_queue *queue;
+	bool triggered;
+	bool delivered;
+	uint32_t life; /* of its target that got it */
+	bool tainted;  /* a load whose memory others wrote to */
+	struct plain_decision decision;
+	uint8_t *expected; /* of a load */
+	bool sent, answered, told;
+	bool silent; /* its target does not answer */
+	bool over;   /* it has had its last event */
+	bool given;  /* and its region was given back */
+};
+
+/* A message in progress at a target. */
+struct flight {
+	const void *name;
+	struct call_task *task;
+	uint64_t start, moved;
+	bool store;
+	bool tainted;
+};
+
+struct tier_program {
+	struct tiers *tiers;
+	struct node *node;
+	uint32_t life;
+	struct segment *segment;
+	struct submission submission;
+	struct plain plain;
+	uint8_t *arena, *shadow, *source;
+	struct extent_map *arena_map, *source_map;
+	uint64_t entry_at[PLAIN_ENTRIES]; /* where an entry's memory is */
+	uint64_t entry_bytes[PLAIN_ENTRIES];
+	bool entry_taken[PLAIN_ENTRIES];
+	uint32_t generations[PLAIN_ENTRIES];
+	struct plain_wish wishes[PLAIN_ENTRIES];
+	uint8_t entry_tiers[PLAIN_ENTRIES];
+	struct call_task *regions[REGIONS];
+	struct flight flights[FLIGHTS];
+	uint32_t changes;   /* triggered ones of counters */
+	uint32_t triggered; /* commands that wait */
+};
+
+struct tiers {
+	struct simulation *simulation;
+	struct prng prng;
+	uint64_t steps, interval, size_max;
+	uint64_t *left;
+	bool ranked;
+	struct process *map;
+	struct tier_program **programs;
+	struct call_task **tasks;
+	uint64_t count;
+	uint64_t begun;
+	uint64_t *last; /* begun, of the last call from a node's life that another got */
+	uint64_t *met;  /* lives of which a call has ended well */
+};
+
+#define FAIL(program, ...) simulation_fail((program)->tiers->simulation, __VA_ARGS__)
+
+/* --- tier_flight.c */
+
+/* Ends the simulation with what is wrong with a call. */
+void task_wrong(const struct tier_program *program, const struct call_task *task, const char *what,
+	uint64_t value);
+/* The element of a table for each sender and receiver. */
+uint64_t *task_pair(const struct tiers *tiers, uint64_t *pairs, const struct call_task *task);
+/* The lives of both, as one number. */
+uint64_t task_lives(const struct call_task *task);
+/* Was a party in trouble (J2)? */
+bool task_may_fail(const struct tiers *tiers, const struct call_task *task);
+/* A call's bytes. */
+void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length);
+/* A store whose last byte has just been placed, or that has failed. */
+void store_look(struct tier_program *program, const struct call_task *task, uint64_t start,
+	uint64_t moved, bool exact);
+/* Others in progress that share memory with a message no longer know what they move. Returns true
+ * if there are such. */
+bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved, bool store);
+/* The message that the engine calls by this name, or NULL. */
+struct flight *flight_find(struct tier_program *program, const void *name);
+/* Keeps what a load finds now. Returns true if a message in progress may change it meanwhile. */
+bool load_expect(struct tier_program *program, struct call_task *task);
+/* A message has begun to move. */
+void flight_begin(
+	struct tier_program *program, const void *name, struct call_task *task, bool store);
+
+/* --- tier_program.c */
+
+/* Submits a command and waits for its answer. */
+enum answer program_ask(struct tier_program *program, struct command *command);
+/* Does one thing at random. */
+void program_act(struct tier_program *program);
+/* Reads up to limit events of a queue, each as it must be. */
+void program_events_read(struct tier_program *program, unsigned number, uint64_t limit);
+/* Compares all counters. */
+void program_counters_look(struct tier_program *program);
+/* Disables or enables one. */
+void program_portal_change(struct tier_program *program, uint32_t index);
+/* Gives back regions and memory of calls that have ended. */
+void program_calls_reap(struct tier_program *program);
+
+#endif

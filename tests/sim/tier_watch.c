@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tier_watch.c - see tier_program.h. */
+#include <sim/tier_program.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <base/handle.h>
+#include <engine/tiers.h>
+#include <engine/triggered.h>
+#include <sim/letters.h>
+#include <sim/model.h>
+
+#define COUNTED (UINT64_C(1) << 62) /* names of triggered changes of counters */
+
+static struct call_task *task_of(const struct tiers *tiers, uint64_t number)
+{
+	return number == 0 || number > tiers->count ? NULL : tiers->tasks[number - 1];
+}
+
+static struct tier_program *here(void)
+{
+	return node_current()->tiers;
+}
+
+/* --- messages, on their way into the engine */
+
+/* J1 */
+static struct call_task *request_arrived(
+	struct tier_program *program, struct process from, const struct message_header *header)
+{
+	struct tiers *tiers = program->tiers;
+	uint64_t number = header->kind == MESSAGE_STORE ? header->value : header->match_bits >> 32;
+	struct call_task *task = task_of(tiers, number);
+	const struct node *initiator;
+	uint64_t *last;
+
+	if (!task || task->load != (header->kind == MESSAGE_LOAD)) {
+		FAIL(program, "tiers: a message that nobody sent, number %" PRIu64, number);
+		return NULL;
+	}
+	initiator = &tiers->simulation->nodes[task->initiator];
+	if (task->delivered)
+		task_wrong(program, task, "arrives a second time", 0);
+	if (task->begun == 0)
+		task_wrong(program, task, "arrives before it has begun", 0);
+	if (task->target != program->node->number || initiator->id.nid != from.nid ||
+		initiator->id.pid != from.pid || header->requested != task->length)
+		task_wrong(program, task, "arrives at another process, or another one does", 0);
+	if (program->life < task->target_life ||
+		(program->life != task->target_life && task->known))
+		task_wrong(program, task, "arrives in another life", program->life);
+	last = task_pair(tiers, tiers->last, task);
+	if (*last >= task->begun)
+		task_wrong(program, task, "arrives after a later one", *last);
+	*last = task->begun;
+	task->delivered = true;
+	task->life = program->life;
+	return task;
+}
+
+void __real_tiers_store(struct space *space, struct process from,
+	const struct message_header *header, const void *data);
+void __wrap_tiers_store(struct space *space, struct process from,
+	const struct message_header *header, const void *data);
+void __real_tiers_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound);
+void __wrap_tiers_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound);
+void __real_tiers_load(
+	struct space *space, struct process from, const struct message_header *header);
+void __wrap_tiers_load(
+	struct space *space, struct process from, const struct message_header *header);
+void __real_tiers_stored(
+	struct engine *engine, struct operation *operation, enum transport_fail why);
+void __wrap_tiers_stored(
+	struct engine *engine, struct operation *operation, enum transport_fail why);
+void __real_tiers_served(
+	struct engine *engine, struct operation *operation, enum transport_fail why);
+void __wrap_tiers_served(
+	struct engine *engine, struct operation *operation, enum transport_fail why);
+
+/* The initiator of a store that nobody answers has had its last event with SEND. */
+static void store_hush(struct call_task *task)
+{
+	task->silent = task->decision.verdict == TIER_OK && task->decision.silent;
+	task->over |= task->sent && task->silent;
+}
+
+void __wrap_tiers_store(struct space *space, struct process from,
+	const struct message_header *header, const void *data)
+{
+	if (!here()) {
+		letters_arrived(header);
+		__real_tiers_store(space, from, header, data);
+		return;
+	}
+	struct tier_program *program = here();
+	struct call_task *task = request_arrived(program, from, header);
+	struct plain_message *message;
+
+	if (task)
+		task->decision =
+			plain_request(&program->plain, from, header, header->requested, &message);
+	__real_tiers_store(space, from, header, data);
+	if (task)
+		store_hush(task);
+	if (!task || task->decision.verdict != TIER_OK)
+		return;
+	flights_taint(program, task->decision.start, task->decision.moved, true);
+	store_look(program, task, task->decision.start, task->decision.moved, true);
+}
+
+void __wrap_tiers_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	if (!here()) {
+		letters_arrived(header);
+		__real_tiers_store_begin(space, from, header, record, inbound);
+		return;
+	}
+	struct tier_program *program = here();
+	struct call_task *task = request_arrived(program, from, header);
+	struct plain_message *message = NULL;
+
+	if (task)
+		task->decision =
+			plain_request(&program->plain, from, header, record->data_length, &message);
+	__real_tiers_store_begin(space, from, header, record, inbound);
+	if (task)
+		store_hush(task);
+	if (!task || task->decision.verdict != TIER_OK)
+		return;
+	if (inbound->taken == (message != NULL)) {
+		task_wrong(program, task, "ends at once, or should", inbound->taken);
+	} else if (message) {
+		message->name = inbound->context;
+		flight_begin(program, inbound->context, task, true);
+	} else {
+		flights_taint(program, task->decision.start, task->decision.moved, true);
+		store_look(program, task, task->decision.start, task->decision.moved, true);
+	}
+}
+
+void __wrap_tiers_load(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	if (!here()) {
+		__real_tiers_load(space, from, header);
+		return;
+	}
+	struct tier_program *program = here();
+	struct call_task *task = request_arrived(program, from, header);
+	const struct link *serving = &space->engine->serving;
+	struct plain_message *message = NULL;
+	const void *operation;
+
+	if (task)
+		task->decision = plain_request(&program->plain, from, header, 0, &message);
+	if (message) /* its data is copied from now on */
+		flight_begin(program, message, task, false);
+	else if (task && task->decision.verdict == TIER_OK) /* or at once */
+		load_expect(program, task);
+	__real_tiers_load(space, from, header);
+	if (!message)
+		return;
+	operation = list_empty(serving) ? NULL : link_entry(serving->prev, struct operation, link);
+	flight_find(program, message)->name = operation;
+	message->name = operation;
+}
+
+static void request_ended(
+	struct operation *operation, enum transport_fail why, enum tier_verdict verdict)
+{
+	struct tier_program *program = here();
+	struct plain_message *message = plain_message(&program->plain, operation);
+	struct flight *flight = flight_find(program, operation);
+
+	if (!message || !flight) {
+		FAIL(program, "tiers: node %u: an operation ends that never began",
+			program->node->number);
+		return;
+	}
+	if (why != TRANSPORT_OK && !task_may_fail(program->tiers, flight->task))
+		task_wrong(program, flight->task, "fails at its target for no reason", why);
+	if (flight->store)
+		store_look(program, flight->task, flight->start, flight->moved,
+			why == TRANSPORT_OK && !flight->tainted);
+	flight->task = NULL;
+	plain_ended(&program->plain, message, verdict);
+}
+
+void __wrap_tiers_stored(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	if (!here()) {
+		__real_tiers_stored(engine, operation, why);
+		return;
+	}
+	request_ended(operation, why, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE);
+	__real_tiers_stored(engine, operation, why);
+}
+
+void __wrap_tiers_served(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	if (!here()) {
+		__real_tiers_served(engine, operation, why);
+		return;
+	}
+	request_ended(operation, why, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE);
+	__real_tiers_served(engine, operation, why);
+}
+
+/* --- commands, on their way into the engine */
+
+void __real_tiers_append(struct space *space, const struct command *command);
+void __wrap_tiers_append(struct space *space, const struct command *command);
+enum answer __real_tiers_answer(struct space *space, const struct command *command);
+enum answer __wrap_tiers_answer(struct space *space, const struct command *command);
+void __real_triggered_keep(struct space *space, const struct long_command *command);
+void __wrap_triggered_keep(struct space *space, const struct long_command *command);
+void __real_triggered_cancel(struct space *space, const struct command *command);
+void __wrap_triggered_cancel(struct space *space, const struct command *command);
+void __real_call_begin(struct space *space, const struct long_command *command);
+void __wrap_call_begin(struct space *space, const struct long_command *command);
+
+void __wrap_tiers_append(struct space *space, const struct command *command)
+{
+	if (!here()) {
+		letters_appended(space, command);
+		__real_tiers_append(space, command);
+		return;
+	}
+	struct tier_program *program = here();
+	uint32_t index = command->object.index;
+
+	plain_append(&program->plain, index, command->object.generation, command->object.portal,
+		program->entry_tiers[index], &program->wishes[index]);
+	__real_tiers_append(space, command);
+}
+
+/* A command that was triggered is run: it must be the first that is ready. */
+static void ready_expect(struct tier_program *program, uint64_t name)
+{
+	uint64_t due = plain_ready(&program->plain);
+
+	program->triggered--;
+	if (due != name)
+		FAIL(program,
+			"tiers: node %u runs the triggered command %#" PRIx64 ", but %#" PRIx64
+			" is due",
+			program->node->number, name, due);
+}
+
+static struct plain_wish wish_of_search(const struct search_lines *lines)
+{
+	return (struct plain_wish){
+		.ask = {.bits = lines->bits,
+			.ignore = lines->ignore,
+			.nid = lines->nid,
+			.pid = lines->pid},
+		.length = lines->length,
+		.user = lines->user,
+		.counter = lines->counter,
+		.min_free = lines->min_free,
+		.log = lines->log,
+		.counts = lines->counts,
+		.flags = lines->flags,
+		.options = lines->options,
+	};
+}
+
+static enum answer command_expected(struct tier_program *program, const struct command *command)
+{
+	const struct long_command *search = (const void *)command;
+	struct plain *plain = &program->plain;
+	struct search_lines lines;
+	struct plain_wish wish;
+	struct plain_queue *queue = NULL;
+
+	switch (command->kind) {
+	case COMMAND_SEARCH:
+		memcpy(&lines, search->further, sizeof(lines));
+		wish = wish_of_search(&lines);
+		plain_search(plain, command->object.portal, &wish, lines.remove);
+		return ANSWER_OK;
+	case COMMAND_WITHDRAW:
+		return plain_withdraw(plain, command->object.index, command->object.generation);
+	case COMMAND_PORTAL_OPEN:
+	case COMMAND_PORTAL_CLOSE:
+	case COMMAND_PORTAL_ENABLE:
+	case COMMAND_PORTAL_DISABLE:
+		for (unsigned i = 0; i < PLAIN_QUEUES; i++)
+			if (plain->queues[i].handle == command->object.other)
+				queue = &plain->queues[i];
+		return plain_portal(plain, command, queue);
+	case COMMAND_COUNTER_SET:
+	case COMMAND_COUNTER_ADD:
+		if (command->reply >= REPLY_SLOTS)
+			ready_expect(program, COUNTED | command->reply);
+		return plain_counter(plain, command);
+	case COMMAND_COUNTER_FREE:
+		return plain_counter(plain, command);
+	default:
+		return ANSWER_OK;
+	}
+}
+
+/* Commands that waited for a counter, and wait no more. */
+static void waits_forget(struct tier_program *program, uint32_t index, uint32_t generation)
+{
+	const struct plain_counter *counter = &program->plain.counters[index];
+
+	if (counter->handle == 0 || handle_generation(counter->handle) != generation)
+		return;
+	for (uint32_t i = 0; i < counter->waits; i++) {
+		struct call_task *task = task_of(program->tiers, counter->waiting[i].name);
+
+		program->triggered--;
+		if (!(counter->waiting[i].name & COUNTED))
+			task->over = true;
+	}
+}
+
+enum answer __wrap_tiers_answer(struct space *space, const struct command *command)
+{
+	if (!here()) {
+		enum answer answer;
+
+		letters_asked(command);
+		answer = __real_tiers_answer(space, command);
+		letters_answered(command, answer == ANSWER_OK);
+		return answer;
+	}
+	struct tier_program *program = here();
+	enum answer expected, answer;
+
+	if (command->kind == COMMAND_COUNTER_FREE)
+		waits_forget(program, command->count.index, command->count.generation);
+	expected = command_expected(program, command);
+	answer = __real_tiers_answer(space, command);
+	if (answer != expected)
+		FAIL(program,
+			"tiers: node %u: command %u to object %u is answered %d, but %d is due",
+			program->node->number, command->kind, command->object.index, (int)answer,
+			(int)expected);
+	return answer;
+}
+
+static uint64_t name_of_command(const struct long_command *command)
+{
+	const struct call_line *line = (const void *)command->further[0];
+
+	return command->command.kind == COMMAND_CALL ? line->user
+						     : COUNTED | command->command.reply;
+}
+
+void __wrap_triggered_keep(struct space *space, const struct long_command *command)
+{
+	if (!here()) {
+		__real_triggered_keep(space, command);
+		return;
+	}
+	struct tier_program *program = here();
+	struct long_command inner = {0};
+	struct call_task *task;
+	uint64_t name;
+
+	memcpy(&inner, command->further, command->command.lines * RING_BYTES);
+	name = name_of_command(&inner);
+	if (plain_trigger(&program->plain, command->command.object.index,
+		    command->command.object.generation, command->command.object.other, name)) {
+		program->triggered++;
+	} else if (!(name & COUNTED)) {
+		task = task_of(program->tiers, name);
+		task->over = true;
+	}
+	__real_triggered_keep(space, command);
+}
+
+void __wrap_triggered_cancel(struct space *space, const struct command *command)
+{
+	if (!here()) {
+		__real_triggered_cancel(space, command);
+		return;
+	}
+	struct tier_program *program = here();
+
+	waits_forget(program, command->count.index, command->count.generation);
+	plain_cancel(&program->plain, command);
+	__real_triggered_cancel(space, command);
+}
+
+void __wrap_call_begin(struct space *space, const struct long_command *command)
+{
+	if (!here()) {
+		__real_call_begin(space, command);
+		return;
+	}
+	struct tier_program *program = here();
+	const struct call_line *line = (const void *)command->further[0];
+	struct call_task *task = task_of(program->tiers, line->user);
+	const struct node *target = &program->tiers->simulation->nodes[task->target];
+
+	if (task->triggered)
+		ready_expect(program, task->number);
+	if (task->begun != 0)
+		task_wrong(program, task, "begins a second time", 0);
+	task->begun = ++program->tiers->begun;
+	task->target_life = target->life;
+	task->known = target->up &&
+		      *task_pair(program->tiers, program->tiers->met, task) == task_lives(task);
+	if (line->copied)
+		memset(program->source + task->near, POISON, task->length);
+	__real_call_begin(space, command);
+}
+
+/* --- ends of calls, on their way to counters and queues */
+
+void __real_tier_count(struct space *space, const struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once);
+void __wrap_tier_count(struct space *space, const struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once);
+
+static void call_sent(struct tier_program *program, struct call_task *task,
+	enum tier_verdict verdict, uint64_t bytes)
+{
+	struct plain_event event = {
+		.kind = TIER_SEND, .verdict = (uint8_t)verdict, .user = task->number};
+
+	if (task->load || task->sent || bytes != task->length)
+		task_wrong(program, task, "SEND is not due", bytes);
+	task->sent = true;
+	task->told = verdict != TIER_OK &&
+		     (task->want != WANT_EVENT || task->log & TIER_BIT_FAILED(TIER_SEND));
+	if (task->told || (verdict == TIER_OK && task->log & TIER_BIT(TIER_SEND)))
+		plain_log(&program->plain, task->queue, &event);
+	task->over =
+		task->want == WANT_NOTHING ||
+		(task->delivered && task->decision.verdict == TIER_OK && task->decision.silent);
+}
+
+static void load_look(const struct tier_program *program, const struct call_task *task)
+{
+	const uint8_t *bytes = program->source + task->near;
+
+	for (uint64_t i = 0; i < task->length; i++) {
+		bool moved = i < task->decision.moved;
+
+		if (moved && task->tainted)
+			continue;
+		if (bytes[i] != (moved ? task->expected[i] : POISON)) {
+			task_wrong(program, task, "brought a wrong byte", i);
+			return;
+		}
+	}
+}
+
+static void call_concluded(struct tier_program *program, struct call_task *task,
+	enum tier_event kind, enum tier_verdict verdict, uint64_t bytes, bool once)
+{
+	const struct plain_decision *decision = &task->decision;
+	bool decided = task->delivered && verdict == decision->verdict;
+	struct plain_event event = {
+		.kind = (uint8_t)kind, .verdict = (uint8_t)verdict, .user = task->number};
+
+	if (kind != (task->load ? TIER_REPLY : TIER_ACK) ||
+		(!task->load && (!task->sent || task->want == WANT_NOTHING)) || task->answered ||
+		once != (task->want == WANT_END))
+		task_wrong(program, task, "ACK or REPLY is not due", kind);
+	if (decided && bytes != decision->moved)
+		task_wrong(program, task, "is answered with another length", bytes);
+	if (!decided && bytes != 0)
+		task_wrong(program, task, "fails with a length", bytes);
+	if (decided) {
+		event.tier = decision->tier;
+		event.moved = decision->moved;
+		event.offset = decision->offset;
+	}
+	if (decided && verdict == TIER_OK && task->load)
+		load_look(program, task);
+	task->answered = true;
+	task->over = true;
+	if ((task->load || (task->want == WANT_EVENT && !task->told)) &&
+		task->log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind)))
+		plain_log(&program->plain, task->queue, &event);
+}
+
+void __wrap_tier_count(struct space *space, const struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once)
+{
+	if (!here()) {
+		__real_tier_count(space, region, kind, verdict, bytes, once);
+		return;
+	}
+	struct tier_program *program = here();
+	struct tiers *tiers = program->tiers;
+	uint32_t index = region_number(space, region) - space->segment->limits.attached;
+	struct call_task *task = program->regions[index];
+
+	/* J2 */
+	if (verdict != TIER_OK && !(task->delivered && task->decision.verdict == verdict) &&
+		(verdict != TIER_UNDELIVERABLE || !task_may_fail(tiers, task)))
+		task_wrong(program, task, "fails for no reason", verdict);
+	if (verdict == TIER_OK && task->delivered && task->life == task->target_life)
+		*task_pair(tiers, tiers->met, task) = task_lives(task);
+	if (task->counts & TIER_BIT(kind))
+		plain_count(&program->plain, task->counter, verdict,
+			task->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
+	if (kind == TIER_SEND)
+		call_sent(program, task, verdict, bytes);
+	else
+		call_concluded(program, task, kind, verdict, bytes, once);
+	__real_tier_count(space, region, kind, verdict, bytes, once);
+}
