@@ -146,7 +146,7 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	xdp->ethdev.socket = socket_new(sockets, count);
 	xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
 	log_warning("%s: af_xdp is not ready for use, frames may arrive late or never: "
-		    "set PTL_IFACE_NAME=%s",
+		    "use %s itself",
 		options->name, xdp->interface);
 	return 0;
 }
