@@ -55,7 +55,7 @@ static uint64_t clock_kernel(void)
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* Reads both clocks. False: the thread was disturbed each time. */
+/* Reads both clocks. Returns false if the thread was disturbed each time. */
 static bool clock_read(struct reading *reading)
 {
 	for (unsigned n = 0; n < READINGS; n++) {

@@ -221,7 +221,7 @@ static bool gate_hello(struct gate *gate)
 	return sent;
 }
 
-/* Connects and says HELLO. False: errno says why not. */
+/* Connects and says HELLO. Returns false if it cannot; then errno says why. */
 static bool gate_call(struct gate *gate, bool wait)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -578,7 +578,7 @@ static struct gate *gate_make(const char *name, uint32_t pid)
 	return NULL;
 }
 
-/* Why posternd cannot be reached, though it may be there. False: it is not. */
+/* Why posternd cannot be reached, though it may be there. Returns false if it is not there. */
 static bool call_tell(const struct gate *gate, int error)
 {
 	const char *name = gate->port.name;

@@ -67,7 +67,8 @@ struct gate_answer {
 };
 static_assert(sizeof(struct gate_answer) <= PARCEL_BYTES, "a parcel holds it");
 
-/* The socket of the posternd that has a card or interface of this name. False: it can have none. */
+/* The socket of the posternd that has a card or interface of this name. Returns false if it can
+ * have none. */
 bool gate_address(struct sockaddr_un *address, const char *name);
 
 /* A port through posternd. *absent: NULL was returned without an error line because there is none

@@ -52,7 +52,7 @@ struct glue_node {
 		uint64_t count;
 	} refused[GLUE_REFUSALS];
 };
-/* Of a node, while nobody polls the port. False: the port is no node's. */
+/* Of a node, while nobody polls the port. Returns false if the port is no node's. */
 bool glue_node_describe(struct port *port, struct glue_node *node);
 /* Other processes of the node. Writes up to `count`, sorted by process id, and returns how many
  * there are; 0 if the port is no node's. While somebody polls the port. */
@@ -60,7 +60,7 @@ struct glue_process {
 	uint32_t pid, uid;
 };
 unsigned glue_node_present(struct port *port, struct glue_process *processes, unsigned count);
-/* The pair with one of them, while nobody polls the port. False: there is none. */
+/* The pair with one of them, while nobody polls the port. Returns false if there is none. */
 struct glue_pair {
 	uint32_t process; /* the system's number; 0: it is of another container */
 	bool hot;         /* it is looked at in every turn */
@@ -122,7 +122,8 @@ void glue_thread_enter(void);
 /* Answers dpdk-telemetry.py: for `command`, such as "/postern/peers", tell() writes members of an
  * object that is open. parameters: the text after the command and a comma, or "". It is called in
  * threads of DPDK's, of which several may run; one function serves all commands. help: less than 64
- * bytes. After glue_start(), once for each command. False: DPDK has no room for another command. */
+ * bytes. After glue_start(), once for each command. Returns false if DPDK has no room for another
+ * command. */
 struct report;
 typedef void (*glue_tell)(const char *command, const char *parameters, struct report *report);
 bool glue_telemetry_add(const char *command, const char *help, glue_tell tell);

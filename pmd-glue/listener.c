@@ -177,7 +177,7 @@ static void tell_commands(struct report *report)
 	report_close(report);
 }
 
-/* False: there is no such command. */
+/* Returns false if there is no such command. */
 static bool offer_find(const char *command, struct offer *offer)
 {
 	bool found = false;
@@ -228,7 +228,7 @@ static void answer_begin(struct answer *answer, char *text)
 	report_object(&answer->report, NULL);
 }
 
-/* False: the client does not take it. */
+/* Returns false if the client does not take it. */
 static bool answer_send(struct answer *answer, int client, const char *command)
 {
 	uint64_t length;
@@ -257,7 +257,7 @@ static bool client_greet(int client)
 	return answer_send(&answer, client, "");
 }
 
-/* Reads a question and answers it. False: the client has gone, or is to go. */
+/* Reads a question and answers it. Returns false if the client has gone, or is to go. */
 static bool client_serve(int client)
 {
 	char asked[ASKED_BYTES], text[ANSWER_BYTES], *comma;
@@ -288,7 +288,7 @@ static bool listener_rest(void)
 	return true;
 }
 
-/* Takes in a client where there is room for one. False: the socket was shut down. */
+/* Takes in a client where there is room for one. Returns false if the socket was shut down. */
 static bool client_accept(struct pollfd *clients, unsigned *count, int listener)
 {
 	int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -303,7 +303,7 @@ static bool client_accept(struct pollfd *clients, unsigned *count, int listener)
 	return true;
 }
 
-/* One turn. False: the socket was shut down. */
+/* One turn. Returns false if the socket was shut down. */
 static bool listener_turn(struct pollfd *polled, unsigned *count)
 {
 	if (poll(polled, *count, -1) < 0)
@@ -329,7 +329,7 @@ static void *listener_run(void *context)
 	return NULL;
 }
 
-/* Its thread owns the socket from here on. False: there is none. */
+/* Its thread owns the socket from here on. Returns false if there is none. */
 static bool thread_begin(int listener)
 {
 	int *argument = malloc(sizeof(*argument));
@@ -368,7 +368,7 @@ static bool address_lives(const struct sockaddr_un *address)
 	return lives;
 }
 
-/* Removes a name that is no living process's (I1). True: it may be free now. */
+/* Removes a name that is no living process's (I1). Returns true if it may be free now. */
 static bool address_clear(const struct sockaddr_un *address, const char *directory)
 {
 	int lock;

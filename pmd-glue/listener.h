@@ -10,9 +10,11 @@
 
 #define LISTENER_COMMANDS 64u /* that can be asked for, beside the usual ones */
 
-/* From now on this is answered. False: there is no room for it. help: less than 64 bytes. */
+/* From now on this is answered. Returns false if there is no room for it. help: less than 64
+ * bytes. */
 bool listener_add(const char *command, const char *help, glue_tell tell);
-/* Makes a socket in this directory and a thread that answers there. False: it cannot be. */
+/* Makes a socket in this directory and a thread that answers there. Returns false if it cannot
+ * be. */
 bool listener_begin(const char *directory);
 /* The socket goes at once; an answer that is under way need not have ended. */
 void listener_end(void);

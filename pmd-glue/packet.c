@@ -410,7 +410,7 @@ struct arrival {
 	uint32_t count; /* of frames */
 };
 
-/* Reads what the kernel says beside the bytes. False: it is nothing that can be taken. */
+/* Reads what the kernel says beside the bytes. Returns false if it is nothing that can be taken. */
 static bool arrival_split(const struct packet *packet, struct arrival *arrival)
 {
 	struct virtio_net_hdr vnet;
@@ -482,7 +482,7 @@ static void arrival_heads(const struct arrival *arrival, struct rte_mbuf **frame
 	}
 }
 
-/* The next frame of the socket's queue (I3). False: it is not what was announced. */
+/* The next frame of the socket's queue (I3). Returns false if it is not what was announced. */
 static bool queue_take(const struct packet *packet, struct iovec *to, unsigned pieces, size_t bytes)
 {
 	struct msghdr message = {.msg_iov = to, .msg_iovlen = pieces};
@@ -502,7 +502,7 @@ static void arrival_copy(const struct arrival *arrival, const struct iovec *to, 
 	}
 }
 
-/* Copies a message to frames. False: it was not what was announced. */
+/* Copies a message to frames. Returns false if it was not what was announced. */
 static bool arrival_take(
 	const struct packet *packet, const struct arrival *arrival, struct rte_mbuf **frames)
 {
@@ -571,8 +571,8 @@ static uint32_t slot_tag(const struct tpacket2_hdr *slot)
 	return bytes;
 }
 
-/* Takes what is in the next slot, if something is, to `ready`. False: nothing is, or it must
- * wait. */
+/* Takes what is in the next slot, if something is, to `ready`. Returns false if nothing is, or it
+ * must wait. */
 static bool slot_receive(struct packet *packet)
 {
 	struct tpacket2_hdr *slot =

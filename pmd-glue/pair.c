@@ -160,7 +160,7 @@ static inline void place_pieces(
 	place->tail = bulk + place->at + place->bytes - RTE_ALIGN_CEIL(tail, LINE);
 }
 
-/* Finds a frame by its word, behind byte `at` of the bulk. False: it cannot be there. */
+/* Finds a frame by its word, behind byte `at` of the bulk. Returns false if it cannot be there. */
 static inline bool place_find(struct place *place, struct slot *slot, uint64_t word, uint8_t *bulk,
 	uint32_t at, uint32_t head, uint32_t tail)
 {
@@ -202,7 +202,7 @@ static void out_limit(struct outgoing *out)
 	out->limit = out->freed >= out->start ? out->window : (uint32_t)(out->freed - out->before);
 }
 
-/* P6: gives the bulk memory up to byte `end`. False: there is none. */
+/* P6: gives the bulk memory up to byte `end`. Returns false if there is none. */
 static bool out_back(struct outgoing *out, uint32_t end)
 {
 	end = RTE_MIN(RTE_ALIGN_CEIL(end, COMMIT), out->window);
@@ -221,7 +221,7 @@ static void window_set(struct outgoing *out, uint32_t window)
 	out->window = window;
 }
 
-/* P7. False: the window has its share. */
+/* P7. Returns false if the window has its share. */
 static bool window_grow(struct outgoing *out)
 {
 	const struct pair_budget *budget = out->budget;
@@ -245,7 +245,8 @@ static void out_begin(struct outgoing *out)
 	out_limit(out);
 }
 
-/* Makes room for so many bytes at out->at, which may become 0. False: there is none yet. */
+/* Makes room for so many bytes at out->at, which may become 0. Returns false if there is none
+ * yet. */
 static bool out_make(struct pair *pair, uint32_t bytes)
 {
 	struct outgoing *out = &pair->out;
@@ -274,7 +275,7 @@ static bool out_make(struct pair *pair, uint32_t bytes)
 	return out->at + bytes <= out->limit;
 }
 
-/* Finds room for a frame. False: there is none, or the pair is unsound. */
+/* Finds room for a frame. Returns false if there is none, or the pair is unsound. */
 static inline bool out_place(struct pair *pair, uint32_t head, uint32_t tail, struct place *place)
 {
 	struct outgoing *out = &pair->out;
@@ -333,7 +334,7 @@ static inline uint32_t frame_head(const struct rte_mbuf *frame)
 	return frame->pkt_len;
 }
 
-/* False: no room. */
+/* Returns false if there is no room. */
 static inline bool frame_send(struct pair *pair, const struct rte_mbuf *frame)
 {
 	uint32_t head = frame_head(frame), tail = frame->pkt_len - head;

@@ -31,7 +31,7 @@ void *shared_accept(int fd, size_t bytes, int seals, int protection);
 /* Makes this process's page (S2) and its file. NULL after an error line. */
 _Atomic uint32_t *shared_page_make(int *file);
 /* Changes the word, odd while asleep, and has the kernel make the fence that lets senders do
- * without (H5). False: the kernel cannot, and nothing has changed. */
+ * without (H5). Returns false if the kernel cannot; then nothing has changed. */
 bool shared_sleep(_Atomic uint32_t *word, bool asleep);
 
 /* What came with one message. */

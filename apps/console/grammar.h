@@ -20,8 +20,8 @@ bool grammar_run(struct cmdline *cmdline, const char *line);
 
 /* A list of choices begins, as the terminal completes a line. */
 void grammar_choices_begin(void);
-/* Makes one line of it of what DPDK's library says of a choice, "WORD [KIND]: HELP". False: the
- * line would say nothing new. */
+/* Makes one line of it of what DPDK's library says of a choice, "WORD [KIND]: HELP". Returns false
+ * if the line would say nothing new. */
 bool grammar_choice(char *text, size_t size);
 
 /* Prints the form of the commands that begin with the word, or of all. Returns false if there is

@@ -34,7 +34,7 @@ bool host_exists(const struct host *host, const char *format, ...)
 /* May this process read and write it? */
 bool host_writable(const struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* A list such as "0-3,8". False: there is no such file. */
+/* A list such as "0-3,8". Returns false if there is no such file. */
 bool host_cpus(const struct host *host, struct cpu_set_list *cpus, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* What a line of a table of names and values says behind the name and a colon or blanks:

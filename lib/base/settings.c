@@ -482,8 +482,8 @@ static uint32_t module_parse(const char *name)
 	return log_module_find(strcmp(name, "1") == 0 ? "all" : name);
 }
 
-/* The modules that a list names, a bit each; "0" is none. False: one of the names is no module's;
- * it is copied to wrong, of NAME_MAX_BYTES. */
+/* The modules that a list names, a bit each; "0" is none. Returns false if one of the names is no
+ * module's; that name is copied to wrong, of NAME_MAX_BYTES. */
 static bool modules_parse(const char *text, uint32_t *modules, char *wrong)
 {
 	char name[NAME_MAX_BYTES];

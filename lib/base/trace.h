@@ -59,8 +59,8 @@ extern uint64_t trace_mask CORE_API(trace_mask); /* records of a track - 1 */
 int trace_start(uint32_t tracks, uint32_t records);
 void trace_stop(void);
 /* Writes it in the JSON of chrome://tracing and Perfetto: each record on the row of its thread, and
- * a bar for each message from its first record to its last. False: there is no memory, or the file
- * cannot be written (errno). */
+ * a bar for each message from its first record to its last. Returns false if there is no memory, or
+ * the file cannot be written (errno). */
 bool trace_write(FILE *file);
 /* How many records were made, and how many of them are still there. */
 void trace_count(uint64_t *made, uint64_t *kept);

@@ -42,7 +42,7 @@ static uint64_t operand_size(const struct call_line *line)
 	return amo_size(line->amo >> 8);
 }
 
-/* The data of a request. False: some of it is not there. */
+/* The data of a request. Returns false if some of it is not there. */
 static bool request_gather(struct operation *operation, const struct long_command *command)
 {
 	const struct call_line *line = (const void *)command->further[0];

@@ -79,9 +79,9 @@ unsigned engine_look(struct engine *engine);
  * if that was not done for a while, or nothing could leave. */
 void engine_push(struct engine *engine);
 /* Carries out one command at once, after those that were posted before it: for PTL_PROGRESS=inline,
- * by the thread that owns the engine. False: nothing was done, because there is no memory for an
- * operation or a command posted earlier cannot be seen yet; the ring is the place for the command.
- * engine_push() follows. */
+ * by the thread that owns the engine. Returns false if nothing was done, because there is no memory
+ * for an operation or a command posted earlier cannot be seen yet; the ring is the place for the
+ * command. engine_push() follows. */
 bool engine_execute(struct engine *engine, const struct command *command);
 /* The same for a put that nothing stands in the way of, which then is on its way, without a
  * command. region: move->region's, which is below the limit of that space, which is open. False:

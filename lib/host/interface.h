@@ -142,7 +142,8 @@ struct poll_info {
 	uint64_t elapsed;    /* ns since it was started */
 	unsigned interfaces; /* that it polls */
 };
-/* False: inline, there is none. The library's lock is held, and the interface is open. */
+/* Returns false if there is none, as with PTL_PROGRESS=inline. The library's lock is held, and the
+ * interface is open. */
 bool interface_poll(const struct interface *interface, struct poll_info *info);
 
 /* The open interface of a front end's handle, NULL: it is none. The library's lock is held. */

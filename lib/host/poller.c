@@ -341,8 +341,8 @@ static void poller_disarm(struct poller *poller)
 	eventfd_read(poller->bell, &rung);
 }
 
-/* P2 holds for frames as well: the ports are asked to call, then looked at once more. True: there
- * was something. */
+/* P2 holds for frames as well: the ports are asked to call, then looked at once more. Returns true
+ * if there was something. */
 static bool poller_sleep_called(struct poller *poller)
 {
 	struct pollfd descriptors[POLLER_ENGINES + 1];

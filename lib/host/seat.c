@@ -51,7 +51,8 @@ static void helper_set_timer(const struct helper *helper, uint64_t time)
 	timerfd_settime(helper->timer, 0, &when, NULL);
 }
 
-/* The thread wakes once when this descriptor becomes readable, or is. False: it cannot. */
+/* The thread wakes once when this descriptor becomes readable, or is. Returns false if it
+ * cannot. */
 static bool helper_watch(struct helper *helper, int port)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
@@ -104,8 +105,8 @@ static uint64_t seat_ready(struct seat *seat, int *port)
 	return 0;
 }
 
-/* The same, at last: leaves an armed seat, whose timer is set. False: somebody has called, and the
- * caller still sits there. */
+/* The same, at last: leaves an armed seat, whose timer is set. Returns false if somebody has
+ * called; then the caller still sits there. */
 static bool seat_leave_armed(struct seat *seat)
 {
 	struct helper *helper = seat->helper;
@@ -122,8 +123,8 @@ static bool seat_leave_armed(struct seat *seat)
 	return false;
 }
 
-/* For who sits there: arms the seat for the helper and leaves it (S2). False: there is something to
- * do, and the caller still sits there. */
+/* For who sits there: arms the seat for the helper and leaves it (S2). Returns false if there is
+ * something to do; then the caller still sits there. */
 static bool seat_arm(struct seat *seat)
 {
 	struct helper *helper = seat->helper;
@@ -308,7 +309,7 @@ enum engine_company seat_company(struct seat *seat)
 
 /* --- the helper --- */
 
-/* *armed: the seat was armed. False: the program drives. */
+/* *armed: the seat was armed. Returns false if the program drives. */
 static bool helper_take(struct seat *seat, bool *armed)
 {
 	uint32_t state = SEAT_ARMED;
@@ -322,7 +323,8 @@ static bool helper_take(struct seat *seat, bool *armed)
 }
 
 /* A turn of a seat that the helper has taken. *turn: the time of its last turn, 0 before the first.
- * *idle: since when it has found nothing. False: the program drives, or the engine is going. */
+ * *idle: since when it has found nothing. Returns false if the program drives, or the engine is
+ * going. */
 static bool helper_turn(
 	const struct helper *helper, bool armed, uint64_t *turn, uint64_t *idle, uint64_t now)
 {

@@ -62,10 +62,10 @@ static inline void seat_own(const struct seat *seat)
 		engine_own(seat->engine);
 }
 
-/* Takes a seat that is armed. False: it is not, any more. */
+/* Takes a seat that is armed. Returns false if it is armed no more. */
 bool seat_take_armed(struct seat *seat) CORE_API(seat_take_armed);
 
-/* False: somebody else sits there. */
+/* Returns false if somebody else sits there. */
 static inline bool seat_take(struct seat *seat)
 {
 	uint32_t free = atomic_load_explicit(&seat->state, memory_order_relaxed);

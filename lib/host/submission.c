@@ -27,8 +27,8 @@ static ALWAYS_INLINE void command_put(
 	}
 }
 
-/* The caller's own turn at the engine. False: somebody else sits there, or the command must wait in
- * the ring. */
+/* The caller's own turn at the engine. Returns false if somebody else sits there, or the command
+ * must wait in the ring. */
 static bool command_drive(const struct submission *submission, const struct command *command)
 {
 	struct seat *seat = submission->seat;

@@ -30,8 +30,8 @@ struct submission {
 			      poll thread does */
 };
 
-/* PTL_PROGRESS=inline: a put that can be carried out at once, by this thread. False: nothing was
- * done; it is to be charged and posted, if it can be. */
+/* PTL_PROGRESS=inline: a put that can be carried out at once, by this thread. Returns false if
+ * nothing was done; then it is to be charged and posted, if it can be. */
 static inline bool submission_put(const struct submission *submission, struct region *region,
 	const struct move *move, bool acknowledge)
 {

@@ -44,8 +44,8 @@ static void sleepers_leave(const struct waiting *waiting)
 		event_counter_leave(waiting->counters[i].counter);
 }
 
-/* Sleeps until a bell rings, for at most limit ns, unless there is something to see. True: there
- * was. */
+/* Sleeps until a bell rings, for at most limit ns, unless there is something to see. Returns true
+ * if there was. */
 static bool waiting_sleep(const struct waiting *waiting, uint64_t limit)
 {
 	struct futex_sleep bells[WAITING_MAX];
@@ -96,7 +96,7 @@ static bool over_look(void *context)
 	return over->found || segment_is_closed(over->waiting->segment);
 }
 
-/* Sleeps for at most limit ns. True: something was found. *slept: on bells (W1). */
+/* Sleeps for at most limit ns. Returns true if something was found. *slept: on bells (W1). */
 static bool waiting_rest(const struct waiting *waiting, uint64_t limit, bool *slept)
 {
 	struct over over = {.waiting = waiting};
@@ -107,7 +107,7 @@ static bool waiting_rest(const struct waiting *waiting, uint64_t limit, bool *sl
 	return waiting_sleep(waiting, limit);
 }
 
-/* A moment of a thread that has found nothing to do. False: it is time to sleep. */
+/* A moment of a thread that has found nothing to do. Returns false if it is time to sleep. */
 static bool waiting_wait(const struct waiting *waiting, struct patience *patience)
 {
 	enum engine_company company;
@@ -177,7 +177,7 @@ enum waiting_answer waiting_run(const struct waiting *waiting)
 
 /* --- descriptors */
 
-/* W4. False: the queue is gone. */
+/* W4. Returns false if the queue is gone. */
 static bool queue_enter(const struct queue_view *view)
 {
 	atomic_fetch_add_explicit(&view->queue->waiters, 1, memory_order_relaxed);

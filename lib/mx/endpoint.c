@@ -461,7 +461,7 @@ static void endpoint_linger(struct mx_endpoint *endpoint)
 	}
 }
 
-/* From now on no call enters it. False: another thread closes it. */
+/* From now on no call enters it. Returns false if another thread closes it. */
 static bool endpoint_shut(struct mx_endpoint *endpoint)
 {
 	bool shuts;

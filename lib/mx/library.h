@@ -30,7 +30,7 @@ static inline uint64_t nic_id_of(uint32_t nid)
 	return NIC_ID_HIGH << 32 | nid;
 }
 
-/* False: no NIC has that id. */
+/* Returns false if no NIC has that id. */
 static inline bool nic_id_nid(uint64_t nic_id, uint32_t *nid)
 {
 	*nid = (uint32_t)nic_id;
@@ -65,7 +65,7 @@ void endpoints_close(void);
 
 /* --- info.c */
 
-/* This host's board with that NIC id. False: none has it. */
+/* This host's board with that NIC id. Returns false if none has it. */
 bool board_of_nic_id(uint64_t nic_id, uint32_t *number);
 
 /* --- error.c */

@@ -64,7 +64,7 @@ static bool number_parse(const char *text, size_t length, uint32_t *number)
 	return true;
 }
 
-/* Takes "host:board" or "host", whose board is 0, apart. False: it is no such name. */
+/* Takes "host:board" or "host", whose board is 0, apart. Returns false if it is no such name. */
 static bool name_parse(const char *name, size_t length, size_t *host_length, uint32_t *board)
 {
 	const char *colon = memchr(name, ':', length);
@@ -274,7 +274,7 @@ static bool dns_name(uint32_t nid, char *name)
 
 /* --- calls */
 
-/* False: it is no board of this host. */
+/* Returns false if it is no board of this host. */
 static bool own_search(struct search *search)
 {
 	char own[MX_MAX_HOSTNAME_LEN];

@@ -260,7 +260,7 @@ static void greeting_send(struct mx_endpoint *endpoint, struct process to, uint6
 		ask_free(ask);
 }
 
-/* Asks a request's peer. False: there is no place for it. */
+/* Asks a request's peer. Returns false if there is no place for it. */
 static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 {
 	struct contact *contact = &endpoint->contacts[request->session];

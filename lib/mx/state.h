@@ -145,7 +145,8 @@ struct mx_endpoint {
 
 /* --- endpoint.c */
 
-/* A call begins: the endpoint is open and its lock is held. False: *code is the call's result. */
+/* A call begins: the endpoint is open and its lock is held. Returns false if it is not; then *code
+ * is the call's result. */
 bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
 /* The same for a call that blocks, which is none for the handler. */
 bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);

@@ -97,8 +97,8 @@ static int port_open(unsigned port, ptl_pid_t pid, uint64_t *handle)
 	return answer == ANSWER_GONE ? PTL_FAIL : code_of(answer);
 }
 
-/* May the port's NIs be of this process? False: the port has another process id than the caller
- * wants, or an id that programs cannot name. */
+/* May the port's NIs be of this process? Returns false if the port has another process id than the
+ * caller wants, or an id that programs cannot name. */
 static int port_check(unsigned port, ptl_pid_t pid)
 {
 	const struct process self = interfaces[port].self;

@@ -26,8 +26,8 @@ struct movement {
 	void *user_ptr;
 };
 
-/* The process of a target, and who this process is to it. False: the target is a wildcard, or not
- * in the map. */
+/* The process of a target, and who this process is to it. Returns false if the target is a
+ * wildcard, or not in the map. */
 static bool target_find(const struct call *call, ptl_process_t target, struct move *move)
 {
 	const struct ranks *ranks;

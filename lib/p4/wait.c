@@ -94,7 +94,7 @@ static enum waiting_answer views_await(
 				 visit, views->counters, views->count, wait_look, wait, timeout);
 }
 
-/* False: a handle is bad. Has the first WAITING_MAX objects in views. */
+/* Returns false if a handle is bad. Has the first WAITING_MAX objects in views. */
 static bool views_make(const struct wait *wait, struct views *views)
 {
 	struct segment *segment = wait->call.visit.segment;

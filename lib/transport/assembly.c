@@ -92,7 +92,7 @@ static void inbound_end(
 		transport->upcalls.message_end(transport->upcalls.context, context, why);
 }
 
-/* False: the memory is not there. */
+/* Returns false if the memory is not there. */
 static inline bool place_data(const struct peer *peer, const struct map *memory, uint64_t offset,
 	const void *data, uint64_t bytes)
 {

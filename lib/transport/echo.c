@@ -55,7 +55,7 @@ uint32_t transport_ping_most(const struct transport *transport)
 }
 
 /* Sends an echo frame whose fields but source and timestamp are filled in. to: NULL: this process.
- * False: no room now. */
+ * Returns false if there is no room now. */
 static bool echo_send(struct transport *transport, struct frame *frame, const uint8_t *to)
 {
 	struct rte_mbuf *mbuf = outbox_begin(transport, to ? NULL : transport->self);

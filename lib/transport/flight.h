@@ -29,8 +29,8 @@ static inline void slot_free(struct transport *transport, struct flight *flight,
 	slot->frame = NULL;
 }
 
-/* A frame in flight gives up its buffer: an outline is kept of it. False: no memory, it keeps its
- * buffer. */
+/* A frame in flight gives up its buffer: an outline is kept of it. Returns false if there is no
+ * memory; then the frame keeps its buffer. */
 bool flight_outline(struct transport *transport, struct peer *peer, uint32_t psn);
 /* A frame in flight has arrived, or is given up: lets go of its buffer or outline. */
 void flight_forget(struct transport *transport, struct peer *peer, uint32_t psn);

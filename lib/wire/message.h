@@ -131,8 +131,8 @@ static inline uint32_t message_encode(const struct message_header *header, void 
 	return message_length(header, requested);
 }
 
-/* The words of a header that were sent, of those that need not be. False: the last of them is zero,
- * or there is no such header. */
+/* The words of a header that were sent, of those that need not be. Returns false if the last of
+ * them is zero, or there is no such header. */
 static inline bool message_read(const void *from, uint32_t length, struct message_header *header)
 {
 #define WORD(member) word_read(from, offsetof(struct message_header, member))
@@ -180,8 +180,8 @@ static inline bool message_decode_tiers(struct message_header *header, uint64_t 
 	}
 }
 
-/* extent: bytes of data of the whole message. False: length, kind or words are not as specified.
- * Field by field, so that a compiler may keep them in registers. */
+/* extent: bytes of data of the whole message. Returns false if length, kind or words are not as
+ * specified. Field by field, so that a compiler may keep them in registers. */
 static inline bool message_decode(
 	const void *from, uint32_t length, uint64_t extent, struct message_header *header)
 {
