@@ -55,6 +55,7 @@ struct engine *engine_create(const struct engine_options *options)
 	pool_init(&engine->copies, AMO_BYTES_MAX, COPIES_CHUNK, COPIES_MAX);
 	triggers_init(&engine->triggers, TRIGGERED_MAX);
 	engine->begun_end = &engine->begun;
+	engine->late_end = &engine->late;
 	list_init(&engine->serving);
 	list_init(&engine->waiting);
 	for (unsigned i = 0; i < SENDING_LISTS; i++)
@@ -285,6 +286,7 @@ void engine_destroy(struct engine *engine)
 	owner_check(&engine->owner);
 	engine_drain(engine, COMMAND_RING); /* every call is answered, every put ends in an event */
 	engine_announce(engine);
+	notices_send(engine);
 	for (unsigned i = 0; i < SPACES; i++)
 		if (engine->opened[i])
 			triggered_close(engine->opened[i]);
@@ -338,6 +340,8 @@ static void puts_push(struct engine *engine)
 /* The last part of a turn: frames out, timers. */
 static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 {
+	if (engine->late)
+		notices_send(engine);
 	if (engine->begun)
 		puts_push(engine);
 	engine->owes = triggers_are_ready(&engine->triggers);
@@ -449,8 +453,11 @@ unsigned engine_look(struct engine *engine)
 
 static ALWAYS_INLINE void push(struct engine *engine)
 {
-	bool left = transport_push(engine->transport);
+	bool left;
 
+	if (engine->late)
+		notices_send(engine);
+	left = transport_push(engine->transport);
 	engine_announce(engine);
 	if (!left || transport_unlooked(engine->transport) >= PUSH_LOOK)
 		engine_poll(engine);
@@ -536,7 +543,8 @@ enum engine_company engine_company(struct engine *engine)
 bool engine_settled(const struct engine *engine)
 {
 	owner_check(&engine->owner);
-	return ring_empty(&engine->commands) && transport_settled(engine->transport);
+	return ring_empty(&engine->commands) && !engine->late &&
+	       transport_settled(engine->transport);
 }
 
 bool engine_called(const struct engine *engine)

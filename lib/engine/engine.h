@@ -47,6 +47,10 @@ struct space_options {
 	uint32_t interface;      /* for handles; another one for each space of an engine */
 	uint32_t uid;
 	bool ranked; /* SPACE_TIERS: processes have ranks */
+	/* SPACE_TIERS: an answer to a store may wait as an acknowledgement does, for the end of a
+	 * turn that is put off to the next call; so it leaves in the frame of what the program
+	 * sends. */
+	bool patient;
 };
 
 /* NULL when there is no memory. The engine has one space, number 0, of the options' segment, whose

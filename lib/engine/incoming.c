@@ -78,17 +78,51 @@ static struct operation *operation_accept(struct space *space, enum operation_ki
 	return operation;
 }
 
-void notice_send(struct engine *engine, struct process to, const struct message_header *header)
+/* NULL, and counted: there is no memory. */
+static struct operation *notice_begin(struct engine *engine, struct process to)
 {
 	struct operation *operation = operation_take(engine, OPERATION_NOTICE);
 
 	if (!operation) {
 		engine_count(engine, dropped_no_memory_operation);
-		return;
+		return NULL;
 	}
 	operation->peer = to;
 	operation->message.memory = map_of_piece(NULL, 0);
+	return operation;
+}
+
+void notice_send(struct engine *engine, struct process to, const struct message_header *header)
+{
+	struct operation *operation = notice_begin(engine, to);
+
+	if (!operation)
+		return;
 	outgoing_send(engine, operation, header);
+}
+
+void notice_send_late(struct engine *engine, struct process to, const struct message_header *header)
+{
+	struct operation *operation = notice_begin(engine, to);
+
+	if (!operation)
+		return;
+	operation->message.header_length = message_encode(header, operation->message.header);
+	operation->next = NULL;
+	*engine->late_end = operation;
+	engine->late_end = &operation->next;
+	engine->owes = true;
+}
+
+void notices_send(struct engine *engine)
+{
+	while (engine->late) {
+		struct operation *operation = engine->late;
+
+		engine->late = operation->next;
+		transport_send(engine->transport, operation->peer, &operation->message);
+	}
+	engine->late_end = &engine->late;
 }
 
 bool answer_granted(struct engine *engine, struct process to, const struct message_header *request)

@@ -69,6 +69,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->uid = options->uid;
 	space->kind = options->kind;
 	space->ranked = options->ranked;
+	space->patient = options->patient;
 	if (!lists_create(space)) {
 		space->list_count = 0; /* they may not have been made */
 		space_free(space);

@@ -91,7 +91,7 @@ struct operation {
 	uint64_t handle;         /* RECEIVE: the initiator's descriptor, to echo */
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
-	struct operation *next;  /* PUT: in engine.begun */
+	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
 	struct call_state call;  /* CALL */
 	/* CALL: data of a request that came with its command. ANSWER: its own, if no more */
 	uint8_t copied[COPIED_MAX];
@@ -122,6 +122,7 @@ struct space {
 	struct kept_list *kept_lists; /* one per Portal */
 	struct header *headers;       /* unexpected.c, by kept message */
 	bool ranked;                  /* processes have ranks, which are indices in the map */
+	bool patient;                 /* its answers to stores may be late */
 	const struct process *map;    /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 };
@@ -148,6 +149,8 @@ struct engine {
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
 	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
 	struct operation **begun_end;
+	struct operation *late; /* answers that leave when the turn ends: then `owes` is set */
+	struct operation **late_end;
 
 	uint64_t secret[2]; /* of what peers must not foresee */
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
@@ -355,6 +358,11 @@ void incoming_end(void *context, void *operation, enum transport_fail why);
  * operation; a refusal of a get, which is repeated if there is none: the initiator asks after the
  * get. */
 void notice_send(struct engine *engine, struct process to, const struct message_header *header);
+/* The same at the end of the turn, or with what is sent before. */
+void notice_send_late(
+	struct engine *engine, struct process to, const struct message_header *header);
+/* The notices that are late. */
+void notices_send(struct engine *engine);
 
 /* Is there memory for a copy that answers a request, beside an operation? A fetch and a load need
  * one (T6, T7) if they ask for COPIED_MAX + 1 to AMO_BYTES_MAX bytes. */

@@ -500,7 +500,10 @@ static void store_answer(struct space *space, struct process to, uint16_t detail
 		.offset = offset,
 	};
 
-	notice_send(space->engine, to, &answer);
+	if (space->patient)
+		notice_send_late(space->engine, to, &answer);
+	else
+		notice_send(space->engine, to, &answer);
 }
 
 /* Sends the answer to a load or a fetch. */
@@ -836,10 +839,11 @@ void tiers_served(struct engine *engine, struct operation *operation, enum trans
 }
 
 /* Only a load that is answered from the region's memory is found in engine.serving. All other
- * answers were sent when their request was taken, or ended: they are before this one, and the
- * initiator does not hear a second answer. */
+ * answers were sent when their request was taken, or ended, or are late and are sent now: they are
+ * before this one, and the initiator does not hear a second answer. */
 void tiers_asked(struct space *space, struct process from, const struct message_header *header)
 {
+	notices_send(space->engine);
 	list_each (const struct operation, operation, &space->engine->serving, link)
 		if (operation->space == space && operation->remote == header->operation &&
 			operation->peer.nid == from.nid && operation->peer.pid == from.pid)

@@ -649,6 +649,7 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 	struct space_options options = {
 		.kind = choice->kind,
 		.ranked = choice->ranked,
+		.patient = choice->patient,
 		.interface = (uint32_t)(interface - interfaces),
 		.uid = interface->uid,
 	};

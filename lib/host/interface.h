@@ -78,7 +78,8 @@ enum answer interface_open_beside(const struct front *front, unsigned device, ui
 struct space_choice {
 	uint32_t number; /* 1 to SPACES - 1 */
 	enum space_kind kind;
-	bool ranked; /* SPACE_TIERS: processes have ranks */
+	bool ranked;  /* SPACE_TIERS: processes have ranks */
+	bool patient; /* SPACE_TIERS: nobody waits for answers to stores (engine.h) */
 };
 
 /* Opens a further interface, another space of the engine of an open

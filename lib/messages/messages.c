@@ -797,7 +797,7 @@ static enum answer space_open(struct messages *messages)
 {
 	const struct messages_options *options = &messages->options;
 	const struct space_choice choice = {
-		.number = options->space, .kind = SPACE_TIERS, .ranked = true};
+		.number = options->space, .kind = SPACE_TIERS, .ranked = true, .patient = true};
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
 		.attached = ENTRIES,
