@@ -53,7 +53,7 @@ static void throw(mx_endpoint_t endpoint, mx_endpoint_addr_t peer, unsigned char
 	await(endpoint, &request);
 }
 
-/* Returns who has sent it. */
+/* Returns the address of the sender. */
 static mx_endpoint_addr_t catch (
 	mx_endpoint_t endpoint, unsigned char *ball, uint32_t size, unsigned round, uint64_t bits)
 {

@@ -219,7 +219,8 @@ static void blocks_renew(struct messages *messages)
 }
 
 /* The last entry of a tier of a Portal. It has no memory: it keeps headers alone (M5), or answers
- * fetches of what is not there (M6); entries of what is there come before it. */
+ * fetches of a message that is not there (M6); the entries of messages that are there come before
+ * it. */
 static bool last_entry_make(
 	struct messages *messages, unsigned portal, unsigned tier, uint8_t operation)
 {
