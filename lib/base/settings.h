@@ -68,7 +68,7 @@ int settings_load(void);
 /* Gives a setting, of a list its item n, another value until the next load; what it has been stays
  * readable for who has its text. 0, or -1 after an error line, and nothing has changed. Not
  * thread-safe, as settings_load(). */
-int setting_change(enum setting setting, unsigned n, const char *text);
+int setting_change(enum setting setting, unsigned n, const char *text) CORE_API(setting_change);
 
 /* The value as text, as set or by default; item n of a list (interface n). Never NULL. Valid until
  * the next load. */
@@ -87,6 +87,6 @@ uint64_t setting_number_item(enum setting setting, unsigned n, uint64_t fallback
 bool setting_subnet_item(enum setting setting, unsigned n, uint32_t *address, uint8_t *prefix);
 bool setting_is(enum setting setting, const char *choice);
 /* Does the environment, or a later change, give it a value? */
-bool setting_is_given(enum setting setting);
+bool setting_is_given(enum setting setting) CORE_API(setting_is_given);
 
 #endif

@@ -4,13 +4,18 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
 #include <engine/segment.h>
 #include <host/inspection.h>
 #include <host/interface.h>
 #include <pmd-glue/glue.h>
+
+#define RETRY_MS    500u
+#define RETRIES_MAX 172800u /* a day */
 
 static const struct option_word options[] = {
 	{REGION_PUT, "put"}, {REGION_GET, "get"}, {REGION_TRUNCATE, "truncate"}, {0, NULL}};
@@ -40,6 +45,40 @@ struct front mx_front = {
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* MX_MAX_RETRIES: how often a silent peer is tried, a half second each. PTL_PEER_TIMEOUT, if it is
+ * set, says it instead. Returns false after an error line. */
+static bool patience_set(void)
+{
+	const char *text = getenv("MX_MAX_RETRIES");
+	unsigned tries = 0;
+	char patience[16], rest;
+	int result;
+
+	if (!text || setting_is_given(SETTING_PEER_TIMEOUT))
+		return true;
+	if (sscanf(text, "%u%c", &tries, &rest) != 1 || tries == 0 || tries > RETRIES_MAX) {
+		log_error(
+			"MX_MAX_RETRIES is \"%.64s\": set it to a number from 1 to %u, or unset it",
+			text, RETRIES_MAX);
+		return false;
+	}
+	(void)snprintf(patience, sizeof(patience), "%ums", tries * RETRY_MS);
+	library_lock();
+	result = setting_change(SETTING_PEER_TIMEOUT, 0, patience);
+	library_unlock();
+	return result == 0;
+}
+
+static enum answer library_open(void)
+{
+	enum answer answer = hostname_check() ? front_open(&mx_front) : ANSWER_FAILED;
+
+	if (answer != ANSWER_OK || patience_set())
+		return answer;
+	front_close(&mx_front);
+	return ANSWER_FAILED;
+}
+
 static mx_return_t library_init(int api)
 {
 	enum answer answer = ANSWER_OK;
@@ -53,7 +92,7 @@ static mx_return_t library_init(int api)
 	pthread_mutex_lock(&init_lock);
 	already = front_is_open(&mx_front);
 	if (!already)
-		answer = hostname_check() ? front_open(&mx_front) : ANSWER_FAILED;
+		answer = library_open();
 	pthread_mutex_unlock(&init_lock);
 	if (already)
 		return error_raise(NULL, MX_ALREADY_INITIALIZED, "mx_init", "call it once");

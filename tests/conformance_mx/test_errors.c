@@ -6,7 +6,9 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char last_text[256];
@@ -227,9 +229,100 @@ static void every_code_has_a_text(void **state)
 	texts_check(text_of_status, MX_STATUS_NO_RESOURCES);
 }
 
+static void body_retries(void)
+{
+	if (mx_init() == MX_SUCCESS)
+		_exit(1);
+}
+
+static void a_wrong_number_of_retries_fails_mx_init(void **state)
+{
+	static const char *const wrong[] = {"0", "many", "4x", "172801", "-1", ""};
+	char text[512];
+
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		setenv("MX_MAX_RETRIES", wrong[i], 1);
+		assert_int_equal(child_run(body_retries, text, sizeof(text)), 0);
+		assert_non_null(strstr(text, "MX_MAX_RETRIES"));
+		assert_non_null(strstr(text, "172800"));
+	}
+	unsetenv("MX_MAX_RETRIES");
+}
+
+/* A process with an endpoint, which makes progress until it is stopped. */
+static pid_t peer_start(void)
+{
+	pid_t child = fork();
+	mx_endpoint_t endpoint;
+
+	if (child != 0)
+		return child;
+	if (mx_init() != MX_SUCCESS || mx_open_endpoint(0, 2, 7, NULL, 0, &endpoint) != MX_SUCCESS)
+		_exit(1);
+	while (mx_progress(endpoint) == MX_SUCCESS)
+		usleep(1000);
+	_exit(1);
+}
+
+/* Sends to a process that is stopped. Returns how the send has ended, or -1. */
+static int send_to_silence(pid_t peer)
+{
+	static char data[100000];
+	mx_segment_t segment = {data, sizeof(data)};
+	mx_endpoint_t one;
+	mx_endpoint_addr_t self, address;
+	mx_request_t request;
+	mx_status_t status;
+	uint64_t nic_id;
+	uint32_t id, done = 0;
+
+	if (mx_init() != MX_SUCCESS || mx_open_endpoint(0, 1, 7, NULL, 0, &one) != MX_SUCCESS ||
+		mx_get_endpoint_addr(one, &self) != MX_SUCCESS ||
+		mx_decompose_endpoint_addr(self, &nic_id, &id) != MX_SUCCESS ||
+		mx_connect(one, nic_id, 2, 7, 30000, &address) != MX_SUCCESS ||
+		kill(peer, SIGSTOP) != 0 ||
+		mx_issend(one, &segment, 1, address, 0, NULL, &request) != MX_SUCCESS ||
+		mx_wait(one, &request, 8000, &status, &done) != MX_SUCCESS || done == 0)
+		return -1;
+	return (int)status.code;
+}
+
+static void body_silence(void)
+{
+	char node[64];
+	pid_t peer;
+	int code;
+
+	(void)snprintf(node, sizeof(node), "node:retries-%d", (int)getpid());
+	setenv("PTL_IFACE_NAME", node, 1);
+	peer = peer_start();
+	code = send_to_silence(peer);
+	kill(peer, SIGKILL);
+	waitpid(peer, NULL, 0);
+	_exit(code == MX_STATUS_ENDPOINT_UNREACHABLE ? 0 : 1);
+}
+
+static void the_number_of_retries_is_the_patience(void **state)
+{
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	setenv("MX_MAX_RETRIES", "2", 1);
+	assert_int_equal(child_run(body_silence, NULL, 0), 0);
+	setenv("PTL_PEER_TIMEOUT", "60s", 1);
+	setenv("MX_MAX_RETRIES", "many", 1); /* nobody reads it */
+	assert_int_equal(child_run(body_retries, NULL, 0), 1);
+	unsetenv("PTL_PEER_TIMEOUT");
+	unsetenv("MX_MAX_RETRIES");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* First, while this process has not started MX, so that its children can. */
+		cmocka_unit_test_teardown(a_wrong_number_of_retries_fails_mx_init, default_restore),
+		cmocka_unit_test_teardown(the_number_of_retries_is_the_patience, default_restore),
 		cmocka_unit_test_teardown(an_error_is_fatal_by_default, default_restore),
 		cmocka_unit_test_teardown(the_environment_lets_errors_return, default_restore),
 		cmocka_unit_test(both_handlers_can_be_called),
