@@ -205,18 +205,21 @@ static struct adi_result result_of(uint64_t bits, uint64_t bytes, int error)
 static void operation_done(void *owner, struct transfer *message)
 {
 	struct adi_operation *operation = (struct adi_operation *)(void *)message;
-	const struct adi_result result = result_of(message->bits, message->length,
-		message->result == TRANSFER_CUT ? ADI_TRUNCATED : 0);
+	struct adi_result result;
 
 	if (message->result == TRANSFER_WITHDRAWN)
 		peer_failed(owner, message->peer, "has withdrawn a message that it announced");
-	if (message->seen)
-		adi.taken(&result);
 	if (operation->at)
 		*operation->at = NULL;
+	if (operation->owner || message->seen)
+		result = result_of(message->bits, message->length,
+			message->result == TRANSFER_CUT ? ADI_TRUNCATED : 0);
+	if (message->seen)
+		adi.taken(&result);
 	if (operation->owner)
 		adi.done(operation->owner, &result);
-	free(operation->owned);
+	if (operation->owned)
+		free(operation->owned);
 	operation->next = adi.free;
 	adi.free = operation;
 }

@@ -86,8 +86,9 @@ void tier_count(struct space *space, const struct region *region, enum tier_even
 
 /* --- entries */
 
-/* An event of the entry itself. */
-static void entry_log(struct space *space, const struct region *region, enum tier_event kind)
+/* An event of the entry itself, which is wanted. */
+static __attribute__((noinline)) void entry_tell(
+	struct space *space, const struct region *region, enum tier_event kind)
 {
 	const struct attachment *attachment = attachment_of(space, region);
 	const uint32_t portal = segment_entry(space->segment, region_number(space, region))->portal;
@@ -95,8 +96,13 @@ static void entry_log(struct space *space, const struct region *region, enum tie
 	const struct tier_news news = {
 		.kind = kind, .tier = attachment->tier, .user = region->user};
 
+	tier_log(space, region_queue(region), &news, &account);
+}
+
+static inline void entry_log(struct space *space, const struct region *region, enum tier_event kind)
+{
 	if (tier_wanted(region, kind, TIER_OK))
-		tier_log(space, region_queue(region), &news, &account);
+		entry_tell(space, region, kind);
 }
 
 /* T5. How many events tell that an entry has left. */

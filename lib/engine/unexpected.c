@@ -238,7 +238,12 @@ static enum wish_answer wish_run(
 bool unexpected_take(struct space *space, struct region *region, uint32_t portal)
 {
 	const struct attachment *attachment = attachment_of(space, region);
-	struct wish wish = {
+	struct wish wish;
+	bool used_up;
+
+	if (space->kept_lists[portal].length == 0)
+		return false;
+	wish = (struct wish){
 		.taker =
 			{
 				.user = region->user,
@@ -254,9 +259,7 @@ bool unexpected_take(struct space *space, struct region *region, uint32_t portal
 		.min_free = attachment->min_free,
 		.options = region->options,
 	};
-	bool used_up = space->kept_lists[portal].length > 0 &&
-		       wish_run(space, portal, &wish, true) == WISH_USED_UP;
-
+	used_up = wish_run(space, portal, &wish, true) == WISH_USED_UP;
 	region->offset = wish.offset;
 	return used_up;
 }

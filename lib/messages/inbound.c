@@ -235,11 +235,8 @@ void receive_fetched(struct messages *messages, struct transfer *message, const 
 
 void fetches_resume(struct messages *messages)
 {
-	uint64_t now;
+	uint64_t now = messages_now();
 
-	if (list_empty(&messages->refused))
-		return;
-	now = messages_now();
 	list_each (struct transfer, message, &messages->refused, link) {
 		if (message->due > now)
 			return;

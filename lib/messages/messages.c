@@ -504,7 +504,8 @@ unsigned events_run(struct messages *messages)
 		receives_resume(messages);
 	if (!list_empty(&messages->blocked))
 		sends_resume(messages);
-	fetches_resume(messages);
+	if (!list_empty(&messages->refused))
+		fetches_resume(messages);
 	return count;
 }
 

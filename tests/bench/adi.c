@@ -20,7 +20,6 @@ struct line;
 struct landing {
 	struct line *line;
 	struct adi_operation *operation;
-	char *memory;
 };
 
 struct line {
@@ -29,6 +28,7 @@ struct line {
 	uint32_t arrived; /* since the last look */
 	uint32_t taken;   /* receives that are done and not yet posted again */
 	char *to_send;
+	char *memory;   /* of all receives, as the puts of postern-perf go to one place */
 	uint32_t depth; /* receives that are posted */
 	uint32_t next;  /* that has its message first */
 	struct landing *landings;
@@ -36,8 +36,8 @@ struct line {
 
 static void landing_post(struct landing *landing)
 {
-	adi_receive(&landing->operation, landing, landing->line->other, TAG, 0, landing->memory,
-		(int)landing->line->in, 0);
+	adi_receive(&landing->operation, landing, landing->line->other, TAG, 0,
+		landing->line->memory, (int)landing->line->in, 0);
 }
 
 static void message_done(void *owner, const struct adi_result *result)
@@ -97,18 +97,16 @@ static void *line_open(const struct rival_end *end)
 	line->in = end->in;
 	line->depth = end->request->window * STREAM_WINDOWS + 1;
 	line->to_send = calloc(1, line->out);
+	line->memory = calloc(1, line->in);
 	line->landings = calloc(line->depth, sizeof(*line->landings));
 	setenv("PTL_ADI_HOSTS", HOSTS, 1);
 	setenv("PTL_ADI_RANK", end->server ? "0" : "1", 1);
-	if (!line->to_send || !line->landings || adi_start(message_done) != 0)
+	if (!line->to_send || !line->memory || !line->landings || adi_start(message_done) != 0)
 		rival_complain("the device does not start.");
 	for (uint32_t i = 0; i < line->depth; i++) {
 		struct landing *landing = &line->landings[i];
 
 		landing->line = line;
-		landing->memory = calloc(1, line->in);
-		if (!landing->memory)
-			rival_complain("there is no memory.");
 		landing_post(landing);
 	}
 	rival_swap(end, &ready, &ready, sizeof(ready));
