@@ -11,11 +11,17 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <host/visitor.h>
+#include <pmd-glue/glue.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t glue_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct front *fronts; /* that were ever open; the list only grows */
 static _Atomic bool forked;
+
+uint64_t library_now(void)
+{
+	return glue_now(NULL);
+}
 
 void library_lock(void)
 {

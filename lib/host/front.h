@@ -15,6 +15,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <base/core.h>
 #include <engine/answer.h>
@@ -49,6 +50,11 @@ void front_close(struct front *front) CORE_API(front_close);
 
 /* Is this a child made by fork() from a process with a front end in use? */
 bool library_is_forked(void) CORE_API(library_is_forked);
+
+/* Nanoseconds by the TSC, on the clock of the engines. Front ends call this one: a glue_now() that
+ * is linked into a library beside libpostern-core asks the kernel each time, because no
+ * glue_start() of that copy has made it learn the TSC. Any thread. */
+uint64_t library_now(void) CORE_API(library_now);
 
 /* Settings, interfaces coming and going. */
 void library_lock(void) CORE_API(library_lock);

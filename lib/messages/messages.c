@@ -8,7 +8,6 @@
 
 #include <base/clock.h>
 #include <base/log.h>
-#include <pmd-glue/glue.h>
 #include <wire/message.h>
 
 #define ENTRIES     65536
@@ -17,7 +16,7 @@
 
 uint64_t messages_now(void)
 {
-	return glue_now(NULL);
+	return library_now();
 }
 
 /* --- entries and calls */

@@ -11,7 +11,6 @@
 #include <base/clock.h>
 #include <engine/segment.h>
 #include <host/interface.h>
-#include <pmd-glue/glue.h>
 
 #define MESSAGES_SPACE 1
 #define LINGER         (200 * MILLISECOND) /* at most, until peers have what was sent */
@@ -24,7 +23,7 @@ static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
 uint64_t endpoint_now(void)
 {
-	return glue_now(NULL);
+	return library_now();
 }
 
 unsigned endpoint_place(const struct mx_endpoint *endpoint)

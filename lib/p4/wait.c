@@ -8,7 +8,6 @@
 
 #include <base/clock.h>
 #include <host/events.h>
-#include <pmd-glue/glue.h>
 
 #define ABORTED (UINT32_C(1) << 31)
 #define NAP     (50 * MICROSECOND) /* between looks at more objects than a thread can sleep on */
@@ -121,12 +120,12 @@ static bool views_make(const struct wait *wait, struct views *views)
 static int wait_sleep(struct wait *wait, const struct views *views, uint64_t timeout)
 {
 	const bool naps = views->count < wait->count;
-	const uint64_t start = glue_now(NULL);
+	const uint64_t start = library_now();
 	enum waiting_answer answer;
 	uint64_t left = timeout;
 
 	do {
-		uint64_t passed = timeout == UINT64_MAX ? 0 : glue_now(NULL) - start;
+		uint64_t passed = timeout == UINT64_MAX ? 0 : library_now() - start;
 
 		left = passed < timeout ? timeout - passed : 0;
 		answer = views_await(wait, views, naps && left > NAP ? NAP : left);

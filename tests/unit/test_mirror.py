@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_mirror.py - every source of the library has a test, and every unit test names what it tests.
+"""test_mirror.py - every source of the library has a test, every unit test names what it tests, and pmd-glue has one caller.
 
 A source lib/ROOM/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c, or by any test whose head names it:
 
     Covers: lib/match/chains.c, lib/match/index.c.
 
-A source whose name another room uses as well must be named.
+A source whose name another room uses as well must be named. A front end calls no function of pmd-glue: lib/host alone does.
 """
 import collections
 import pathlib
@@ -16,6 +16,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD_LINES = 30
 COVERS = re.compile(r"Covers: ((?:[\w./-]+\.c,? )*[\w./-]+\.c)\.")
+FRONT_ENDS = ("adi", "messages", "mx", "p3", "p4")
+GLUE_CALL = re.compile(r"\bglue_\w+\(")
 
 
 def head_words(path):
@@ -54,6 +56,9 @@ def main():
         own = test in headers or (ROOT / f"tests/unit/{test}.c").exists()
         if path not in named and f"{test}.c" not in rooms and not own:
             complaints.append(f'{path}: tests no source of its name: name in its head what it tests ("Covers: ...")')
+    for source in sources:
+        if source.split("/")[1] in FRONT_ENDS and GLUE_CALL.search((ROOT / source).read_text()):
+            complaints.append(f"{source}: calls pmd-glue, of which its library would have a copy with data of its own: let lib/host call it")
     print("\n".join(complaints) or f"{len(sources)} sources have tests")
     sys.exit(bool(complaints))
 
