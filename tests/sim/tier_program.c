@@ -76,7 +76,7 @@ void program_events_read(struct tier_program *program, unsigned number, uint64_t
 	struct plain_queue *queue = &program->plain.queues[number];
 	const struct queue_view view = queue_view(
 		program->segment, segment_queue(program->segment, number), queue->handle);
-	struct plain_event event;
+	struct plain_event event = {0};
 
 	for (uint64_t i = 0; i < limit && !simulation_failed(program->tiers->simulation); i++) {
 		enum queue_answer answer = queue_take_oldest(&view, event_copy, &event);
