@@ -51,6 +51,7 @@ struct adi_operation {
 	struct adi_operation **at;
 	void *owned; /* to be freed */
 	struct adi_operation *next;
+	struct adi_operation *made; /* the one that was made before */
 };
 
 static const struct option_word options[] = {
@@ -92,6 +93,7 @@ static struct {
 	void (*arrived)(const struct adi_result *message); /* NULL: nothing is shown */
 	void (*taken)(const struct adi_result *message);
 	struct adi_operation *free;
+	struct adi_operation *made; /* all: a Request may name one that was pending at adi_end() */
 	unsigned fruitless;
 	/* Without a launcher: which barrier each process has come to, as far as rank 0 knows, and
 	 * which one is open. */
@@ -468,10 +470,15 @@ static struct adi_operation *operation_make(struct adi_operation **at, void *own
 {
 	struct adi_operation *operation = adi.free;
 
-	if (operation)
+	if (operation) {
 		adi.free = operation->next;
-	else if (!(operation = malloc(sizeof(*operation))))
-		adi_fail("there is no memory for another send or receive");
+	} else {
+		operation = malloc(sizeof(*operation));
+		if (!operation)
+			adi_fail("there is no memory for another send or receive");
+		operation->made = adi.made;
+		adi.made = operation;
+	}
 	operation->owner = owner;
 	operation->at = at;
 	operation->owned = NULL;
