@@ -32,8 +32,8 @@ import many
 
 USER = 65534  # nobody
 UP_TIMES, DOWN_TIME = (0.1, 0.5), 0.05  # s: retransmission waits as long again as the network was away
-STOP_AFTER = 0.5  # s
 KILLS_LEAST, KILLS_MOST = 2, 300  # in all, and while the same messages are on their way
+STOPS_MOST = 20  # times that all messages are sent, until each posternd was stopped in the midst of them
 START_TIME = 60  # s
 STOP_TIME = float(os.environ.get("STOP_TIME", "2"))  # s
 
@@ -143,18 +143,24 @@ def restarted(program, device, wanted):
 
 
 def stopped(program, device):
-    def stops():
-        for daemon in device.daemons:
-            time.sleep(STOP_AFTER)
-            if not any(process.words.empty() for process in exchange.Process.started):
-                raise exchange.Failure("all was done before posternd was stopped: nothing was shown")
+    left = list(device.daemons)
+
+    def stop():
+        time.sleep(random.uniform(*UP_TIMES))
+        if any(process.words.empty() for process in exchange.Process.started):
+            daemon = left.pop()
             daemon.send_signal(signal.SIGSTOP)
             time.sleep(STOP_TIME)
             daemon.send_signal(signal.SIGCONT)
-        print(f"each posternd was stopped for {STOP_TIME:g} s")
 
     os.environ["PTL_PEER_TIMEOUT"] = f"{60 + 2 * STOP_TIME:.0f}s"
-    many.share(program, device, stops)
+    for _ in range(STOPS_MOST):
+        exchange.Process.started.clear()
+        many.share(program, device, stop)
+        if not left:
+            print(f"each posternd was stopped for {STOP_TIME:g} s")
+            return
+    raise exchange.Failure(f"all was done {STOPS_MOST} times before posternd was stopped: nothing was shown")
 
 
 def killed(program, device):
