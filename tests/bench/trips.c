@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trips.c - 8-byte messages through the abstract device's library from a process to itself, for
- * scripts/instructions to count their instructions: as a program in a ping-pong does, each is
+/* trips.c - 8-byte messages through the abstract device's library or MX's from a process to itself,
+ * for scripts/instructions to count their instructions: as a program in a ping-pong does, each is
  * received into memory that was posted before, and the next receive is posted after the answer was
  * sent.
  *
- *     trips adi N
+ *     trips adi|mx N
  *
  * All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every look at
  * the clock, as in puts.c.
@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <myriexpress.h>
 #include <postern-adi.h>
 
 #define CLOCK_STEP 50
@@ -36,16 +38,14 @@ static void done(void *owner, const struct adi_result *result)
 	arrived += result->bytes == BYTES;
 }
 
-int main(int argc, char **argv)
+/* Returns how many messages came. */
+static unsigned long device_run(unsigned long count)
 {
 	static char out[BYTES], in[BYTES];
 	struct adi_operation *receive, *send;
-	unsigned long count = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
 
-	setenv("PTL_IFACE_NAME", "loop:trips", 1);
-	setenv("PTL_PROGRESS", "inline", 1);
 	if (adi_start(done) != 0)
-		return 1;
+		exit(EXIT_FAILURE);
 	adi_receive(&receive, in, 0, 1, 0, in, BYTES, 0);
 	for (unsigned long i = 0; i < count; i++) {
 		adi_send(&send, NULL, 0, 0, 1, 0, 0, out, BYTES, 0);
@@ -53,9 +53,53 @@ int main(int argc, char **argv)
 		while (arrived == i)
 			adi_check(0);
 	}
-	if (arrived != count) {
-		fprintf(stderr, "trips: %lu of %lu messages have arrived\n", arrived, count);
-		return 1;
+	return arrived;
+}
+
+static void request_end(mx_endpoint_t endpoint, mx_request_t request)
+{
+	mx_status_t status;
+	uint32_t result;
+
+	do
+		mx_test(endpoint, &request, &status, &result);
+	while (!result);
+	arrived += status.code == MX_STATUS_SUCCESS && status.xfer_length == BYTES;
+}
+
+static unsigned long mx_run(unsigned long count)
+{
+	static char out[BYTES], in[2][BYTES];
+	mx_segment_t from = {out, BYTES}, to[2] = {{in[0], BYTES}, {in[1], BYTES}};
+	mx_request_t send, receives[2];
+	mx_endpoint_addr_t self;
+	mx_endpoint_t endpoint;
+
+	mx_init();
+	mx_open_endpoint(MX_ANY_NIC, 0, 0, NULL, 0, &endpoint);
+	mx_get_endpoint_addr(endpoint, &self);
+	mx_irecv(endpoint, &to[0], 1, 1, UINT64_MAX, NULL, &receives[0]);
+	for (unsigned long i = 0; i < count; i++) {
+		unsigned next = (i + 1) % 2;
+
+		mx_isend(endpoint, &from, 1, self, 1, NULL, &send);
+		mx_irecv(endpoint, &to[next], 1, 1, UINT64_MAX, NULL, &receives[next]);
+		request_end(endpoint, send);
+		request_end(endpoint, receives[i % 2]);
 	}
-	_Exit(0);
+	return arrived / 2;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long count = argc == 3 ? strtoul(argv[2], NULL, 10) : 0, came;
+
+	setenv("PTL_IFACE_NAME", "loop:trips", 1);
+	setenv("PTL_PROGRESS", "inline", 1);
+	came = argc == 3 && strcmp(argv[1], "mx") == 0 ? mx_run(count) : device_run(count);
+	if (came != count) {
+		fprintf(stderr, "trips: %lu of %lu messages have arrived\n", came, count);
+		return EXIT_FAILURE;
+	}
+	_Exit(EXIT_SUCCESS);
 }
