@@ -51,10 +51,12 @@ static mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_t *hand
 	if (!request)
 		return endpoint_fail(endpoint, MX_BAD_REQUEST, name,
 			"this is no request of the endpoint that is pending");
-	if (blocks)
-		(void)endpoint_block(endpoint, request_look, request, timeout, 0);
-	else if (!request->done)
-		endpoint_progress(endpoint);
+	if (!request->done) {
+		if (blocks)
+			(void)endpoint_block(endpoint, request_look, request, timeout, 0);
+		else
+			endpoint_progress(endpoint);
+	}
 	if (request->done) {
 		status_fill(request, status);
 		request_give(request);
@@ -124,10 +126,11 @@ static mx_return_t any_test(struct mx_endpoint *endpoint, bool blocks, uint32_t 
 		return code;
 	if ((match_info & ~match_mask) != 0)
 		return endpoint_fail(endpoint, MX_BAD_MATCH_MASK, name, bad_mask);
-	if (blocks) {
-		(void)endpoint_block(endpoint, any_look, &search, timeout, 0);
-	} else if (!any_look(&search)) {
-		endpoint_progress(endpoint);
+	if (!any_look(&search)) {
+		if (blocks)
+			(void)endpoint_block(endpoint, any_look, &search, timeout, 0);
+		else
+			endpoint_progress(endpoint);
 		(void)any_look(&search);
 	}
 	if (search.found) {

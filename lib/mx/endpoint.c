@@ -45,24 +45,24 @@ static bool endpoint_is_one(const struct mx_endpoint *endpoint)
 	return offset < sizeof(endpoints) && offset % sizeof(endpoints[0]) == 0;
 }
 
-/* A thread that is counted here is waited for by the one that closes. */
+/* X7. */
 static bool endpoint_hold(struct mx_endpoint *endpoint)
 {
-	if (!endpoint_is_one(endpoint))
+	if (!endpoint_is_one(endpoint) || !atomic_load(&endpoint->open))
 		return false;
-	atomic_fetch_add(&endpoint->inside, 1);
-	if (atomic_load(&endpoint->open))
+	pthread_mutex_lock(&endpoint->lock);
+	if (atomic_load_explicit(&endpoint->open, memory_order_relaxed)) {
+		endpoint->inside++;
 		return true;
-	atomic_fetch_sub(&endpoint->inside, 1);
+	}
+	pthread_mutex_unlock(&endpoint->lock);
 	return false;
 }
 
 bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_return_t *code)
 {
-	if (endpoint_hold(endpoint)) {
-		pthread_mutex_lock(&endpoint->lock);
+	if (endpoint_hold(endpoint))
 		return true;
-	}
 	*code = front_is_open(&mx_front)
 			? error_raise(NULL, MX_BAD_ENDPOINT, function,
 				  "the endpoint %p is not open; use one of mx_open_endpoint()",
@@ -96,8 +96,14 @@ bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function,
 
 void endpoint_leave(struct mx_endpoint *endpoint)
 {
-	endpoint_unlock(endpoint);
-	atomic_fetch_sub(&endpoint->inside, 1);
+	/* What is roused must be there until then. */
+	if (endpoint->news && endpoint->blocked != 0) {
+		endpoint_unlock(endpoint);
+		pthread_mutex_lock(&endpoint->lock);
+	}
+	endpoint->news = false;
+	endpoint->inside--;
+	pthread_mutex_unlock(&endpoint->lock);
 }
 
 mx_return_t endpoint_fail(
@@ -163,6 +169,7 @@ bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), 
 		struct block block = {.endpoint = endpoint};
 		uint64_t passed, left;
 
+		endpoint->looks = 0;
 		endpoint_progress(endpoint);
 		if (found(context))
 			return true;
@@ -460,24 +467,22 @@ static void endpoint_linger(struct mx_endpoint *endpoint)
 	}
 }
 
-/* From now on no call enters it. Returns false if another thread closes it. */
-static bool endpoint_shut(struct mx_endpoint *endpoint)
+/* X7. */
+static bool endpoint_is_left(struct mx_endpoint *endpoint)
 {
-	bool shuts;
+	bool left;
 
 	pthread_mutex_lock(&endpoint->lock);
-	shuts = !endpoint->closing;
-	endpoint->closing = endpoint->news = true;
-	atomic_store(&endpoint->open, false);
-	endpoint_unlock(endpoint);
-	return shuts;
+	left = endpoint->inside == 1;
+	pthread_mutex_unlock(&endpoint->lock);
+	return left;
 }
 
-/* It is shut, and the caller alone is to be inside. The handlers of others may open and close
- * endpoints meanwhile. */
+/* No call enters it any more, and the caller alone is to be inside. The handlers of others may open
+ * and close endpoints meanwhile. */
 static void endpoint_close(struct mx_endpoint *endpoint)
 {
-	while (atomic_load(&endpoint->inside) > 1) {
+	while (!endpoint_is_left(endpoint)) {
 		messages_rouse(endpoint->messages);
 		sched_yield();
 	}
@@ -489,8 +494,8 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 	sessions_close(endpoint);
 	free(endpoint->contexts);
 	endpoint->contexts = NULL;
+	endpoint->inside = 0;
 	endpoint->taken = false;
-	atomic_fetch_sub(&endpoint->inside, 1);
 	pthread_mutex_unlock(&opening);
 }
 
@@ -503,11 +508,10 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 	if (handler_is_here(endpoint))
 		return endpoint_fail(endpoint, MX_CLOSE_IN_HANDLER, "mx_close_endpoint",
 			"the unexpected handler calls it; call it when the handler has returned");
+	endpoint->closing = endpoint->news = true;
+	atomic_store(&endpoint->open, false);
 	endpoint_unlock(endpoint);
-	if (endpoint_shut(endpoint))
-		endpoint_close(endpoint);
-	else
-		atomic_fetch_sub(&endpoint->inside, 1);
+	endpoint_close(endpoint);
 	return MX_SUCCESS;
 }
 

@@ -347,8 +347,8 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	else
 		messages_receive(endpoint->messages, &receive->transfer, match_info, ~match_mask,
 			memory.buffer, memory.length);
-	/* A kept message that it has got is fetched from now on. */
-	endpoint_progress(endpoint);
+	if (endpoint->unexpected)
+		endpoint_progress(endpoint);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }

@@ -26,6 +26,7 @@
 #define READY    SECOND            /* at most, until it is */
 #define PATIENCE (60 * SECOND)
 #define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
+#define LOOKS    16                  /* of threads that do not block, for one at the clock */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -417,12 +418,14 @@ static void connects_progress(struct mx_endpoint *endpoint)
 	}
 }
 
-/* A peer that has kept a message, and is gone, says nothing of its own. */
+/* A peer that has kept a message, and is gone, says nothing of its own. The clock is read by a
+ * thread that blocks, and now and then by others. */
 static void peers_ask(struct mx_endpoint *endpoint)
 {
-	const uint64_t now = endpoint_now();
+	uint64_t now;
 
-	if (messages_pending(endpoint->messages) == 0 || now - endpoint->asked < ALIVE)
+	if (endpoint->looks++ % LOOKS != 0 || messages_pending(endpoint->messages) == 0 ||
+		(now = endpoint_now()) - endpoint->asked < ALIVE)
 		return;
 	endpoint->asked = now;
 	for (uint32_t i = 1; i < endpoint->session_count; i++)

@@ -24,6 +24,9 @@
  *     ends a request, or wakes, changes it before it wakes the others.
  * X6. A request with a deadline that has not ended is in the list of those. None of them is looked
  *     at before `timed_due`.
+ * X7. A thread counts itself `inside` when it has got the lock and found the endpoint open, and
+ *     leaves with the lock. Who closes says first that the endpoint is not open, and then waits
+ *     until no other thread is inside.
  */
 #ifndef MX_STATE_H
 #define MX_STATE_H
@@ -102,7 +105,6 @@ struct visitation {
 
 struct mx_endpoint {
 	_Atomic bool open;
-	_Atomic uint32_t inside; /* threads in calls */
 	_Atomic uint32_t generation;
 	_Atomic uint32_t changes; /* X5 */
 	pthread_mutex_t lock;
@@ -128,8 +130,10 @@ struct mx_endpoint {
 	struct link asks;     /* greetings under way */
 	struct visitation *visitations, **visitations_end;
 	uint64_t tokens;
+	uint32_t inside;  /* X7 */
 	uint32_t blocked; /* threads */
 	uint32_t wakeups; /* ever */
+	uint32_t looks;   /* since a thread blocked, see peers_ask() */
 	bool news;        /* a request has ended that nobody was told of */
 	bool closing;
 	bool taken;     /* the place is an endpoint's; under the lock of opening and closing */
