@@ -24,7 +24,6 @@
 #include <host/inspection.h>
 #include <host/interface.h>
 #include <messages/messages.h>
-#include <pmd-glue/glue.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -332,7 +331,7 @@ static enum answer interface_make(struct process *self, uint64_t *handle)
 
 	library_lock();
 	answer = interface_open(&front, 0,
-		adi.job.listed ? adi.job.processes[adi.job.rank].pid : GLUE_PID_ANY, &none);
+		adi.job.listed ? adi.job.processes[adi.job.rank].pid : INTERFACE_PID_ANY, &none);
 	*self = interfaces[0].self;
 	*handle = atomic_load_explicit(&interfaces[0].handle, memory_order_relaxed);
 	library_unlock();

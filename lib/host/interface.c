@@ -32,6 +32,7 @@ struct interface interfaces[HANDLE_INTERFACES];
 /* Which interfaces are open and driven inline, a bit each; written under the library's lock. */
 static _Atomic uint64_t inlined_interfaces;
 static_assert(HANDLE_INTERFACES == 64, "a bit each");
+static_assert(INTERFACE_PID_ANY == GLUE_PID_ANY, "passed on to the port");
 
 /* A poll thread and what it is for. */
 struct poll_thread {
@@ -478,7 +479,7 @@ static enum answer interface_open_port(struct interface *interface, unsigned num
 			SETTING_NID, number, glue_port_nid(interface->port, number));
 	if (interface->port->named)
 		interface->self.pid = interface->port->pid;
-	else if (interface->self.pid == GLUE_PID_ANY)
+	else if (interface->self.pid == INTERFACE_PID_ANY)
 		interface->self.pid = (uint32_t)getpid();
 	if (interface->port->attested)
 		interface->uid = interface->port->uid;

@@ -63,6 +63,9 @@ struct interface {
 
 extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
 
+/* As a process id: the one that the port has named, or else the system's of this process. */
+#define INTERFACE_PID_ANY UINT32_MAX
+
 /* Opens an interface that is not open, as process `pid` of its node. Limits without Portals: its
  * engine has no space, and waits for further ones. The library's lock is held,
  * the front end is open, and number is less than setting_items(SETTING_IFACE_NAME). OK; GONE: it

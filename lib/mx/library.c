@@ -12,7 +12,6 @@
 #include <engine/segment.h>
 #include <host/inspection.h>
 #include <host/interface.h>
-#include <pmd-glue/glue.h>
 
 #define RETRY_MS    500u
 #define RETRIES_MAX 172800u /* a day */
@@ -207,7 +206,7 @@ mx_return_t board_open(uint32_t number, struct board *board)
 	else if (number >= boards_count_locked())
 		code = MX_BOARD_UNKNOWN;
 	else if (!interface_is_open(&mx_front, number))
-		code = answer_code(interface_open(&mx_front, number, GLUE_PID_ANY, &none));
+		code = answer_code(interface_open(&mx_front, number, INTERFACE_PID_ANY, &none));
 	if (code == MX_SUCCESS)
 		board_describe(number, board);
 	library_unlock();

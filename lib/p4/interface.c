@@ -9,7 +9,6 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <p4/limit.h>
-#include <pmd-glue/glue.h>
 
 /* Stands for this process where its own process id would be PTL_PID_ANY. */
 #define PID_INSTEAD (UINT32_C(1) << 30)
@@ -80,7 +79,7 @@ static uint32_t pid_wanted(ptl_pid_t pid)
 {
 	if (pid != PTL_PID_ANY)
 		return pid;
-	return getpid() == PTL_PID_ANY ? PID_INSTEAD : GLUE_PID_ANY;
+	return getpid() == PTL_PID_ANY ? PID_INSTEAD : INTERFACE_PID_ANY;
 }
 
 /* Opens the port's interface unless it is open; *handle: the host's. Both locks are held. */
