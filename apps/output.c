@@ -27,7 +27,7 @@ bool output_flush(void)
 			"%s: standard output could not be written to, or only in part; send it "
 			"elsewhere\n",
 			watched_program);
-	else if (errno != EPIPE) /* who reads it wants no more */
+	else if (errno != EPIPE) /* its reader wants no more */
 		fprintf(stderr, "%s: standard output cannot be written to: %s; send it elsewhere\n",
 			watched_program, strerror(errno));
 	return false;

@@ -262,7 +262,7 @@ static bool pid_free(struct clients *clients, uint32_t pid)
 	return true;
 }
 
-/* A process id for a newcomer who wants any. False: there is none. */
+/* Chooses a process id for a newcomer that wants any. Returns false if none is free. */
 static bool pid_choose(struct clients *clients, uint32_t wish, uint32_t *pid)
 {
 	for (uint32_t n = 0; n < PIDS_TRIED; n++) {

@@ -451,7 +451,7 @@ static const struct port_operations gate_operations = {
 
 /* --- opening --- */
 
-/* Waits for the first answer. False after an error line. */
+/* Waits for the first answer. Returns false after an error line. */
 static bool answer_wait(struct gate *gate, struct parcel *parcel)
 {
 	struct pollfd one = {.fd = gate->link.socket, .events = POLLIN};
@@ -488,7 +488,7 @@ static void refusal_tell(const struct gate *gate, const struct gate_answer *answ
 			name, answer->verdict);
 }
 
-/* Do the settings say what posternd does? False after an error line. */
+/* Do the settings say what posternd does? Returns false after an error line. */
 static bool answer_fits(
 	const struct gate *gate, unsigned interface, const struct gate_answer *answer)
 {
@@ -512,7 +512,7 @@ static bool answer_fits(
 	return false;
 }
 
-/* Becomes what the answer says. False after an error line. */
+/* Becomes what the answer says. Returns false after an error line. */
 static bool gate_start(struct gate *gate, uint32_t mtu, unsigned interface)
 {
 	struct port *port = &gate->port;

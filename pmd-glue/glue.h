@@ -110,7 +110,7 @@ uint64_t glue_now(void *context);
 /* A poll thread: signals blocked, named, pinned to cpu (or -1), registered with EAL so that it has
  * a mempool cache. 0 or -1. */
 struct glue_thread;
-/* May a thread of this process be pinned to this CPU? False after an error line. */
+/* May a thread of this process be pinned to this CPU? Returns false after an error line. */
 bool glue_cpu_usable(int cpu);
 struct glue_thread *glue_thread_start(
 	void (*run)(void *), void *argument, int cpu, const char *name);

@@ -522,7 +522,7 @@ static int node_interrupt(struct port *port, bool on)
 {
 	struct node *node = (struct node *)port;
 
-	node->tick = 0; /* who came while the owner slept is seen to at once */
+	node->tick = 0; /* newcomers are seen to at once */
 	node->all = true;
 	return hall_sleep(node->hall, on) && on ? hall_set(node->hall) : -1;
 }

@@ -100,8 +100,8 @@ bool pair_company(struct pair *pair);
 /* Called by the owner now and then: gives memory back that pair_transmit() has not needed since the
  * last call (P7): half of it, or all if no frame was sent. */
 void pair_rest(struct pair *pair);
-/* False for good once the peer has broken the rules (P1): then the pair neither takes nor gives
- * frames. */
+/* Has the peer kept to the rules (P1)? Once it has not, the answer is false for good, and the pair
+ * neither takes nor gives frames. */
 bool pair_sound(const struct pair *pair);
 /* Sends the frames again that were sent through `from`, of which the peer has taken none, through
  * `to`, which has sent nothing yet: two processes have connected to each other at once, and `from`

@@ -80,7 +80,7 @@ static bool directory_is_there(int upper, const char *name, int directory)
 	       named.st_dev == status.st_dev;
 }
 
-/* May only this user enter it? False after an error line. */
+/* May only this user enter it? Returns false after an error line. */
 static bool level_fine(const struct place *place, const struct stat *status)
 {
 	if (!S_ISDIR(status->st_mode) || status->st_uid != place->uid) {
@@ -127,7 +127,7 @@ static int level_open(const struct place *place, int upper, const char *name, bo
 }
 
 /* Goes a level down, to a directory that only this user may enter. path: of the upper level, and
- * then of this one. False after an error line. */
+ * then of this one. Returns false after an error line. */
 static bool level_enter(struct place *place, const char *name)
 {
 	size_t length = strlen(place->path);

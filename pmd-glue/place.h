@@ -26,10 +26,10 @@ struct place {
 };
 
 /* Enters the directory of that name ("" or NULL: "default"), which it makes if need be. place: to
- * be closed in any case. False after a line through tell(). */
+ * be closed in any case. Returns false after a line through tell(). */
 bool place_open(struct place *place, const char *name, place_tell *tell);
 /* Takes a process id, or any (HALL_PID_ANY); then removes the sockets that dead processes left.
- * False after an error line. */
+ * Returns false after an error line. */
 bool place_take(struct place *place, uint32_t pid);
 /* Of a process's socket. */
 struct sockaddr_un place_address(const struct place *place, uint32_t pid);
@@ -55,7 +55,8 @@ struct place_survey {
 	unsigned idle;     /* other nodes that nobody is in */
 	char idle_one[64]; /* the name of one of them */
 };
-/* Looks, and makes the directory if need be; removes nothing. False after a line through tell(). */
+/* Looks, and makes the directory if need be; removes nothing. Returns false after a line through
+ * tell(). */
 bool place_survey(const char *name, struct place_survey *survey, place_tell *tell);
 
 #endif

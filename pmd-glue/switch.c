@@ -489,7 +489,8 @@ void switch_stop(struct switch_state *state)
 
 /* --- opening --- */
 
-/* Makes the directory, unless it is there, and takes its lock. False after an error line. */
+/* Makes the directory, unless it is there, and takes its lock. Returns false after an error
+ * line. */
 static bool directory_enter(struct switch_state *state)
 {
 	const char *name = state->options.name, *path = state->directory;

@@ -13,8 +13,8 @@ void grammar_prepare(void);
 /* The table, ended by NULL. */
 cmdline_parse_ctx_t *grammar(void);
 
-/* Runs a line, a comment or nothing among them. False after a sentence about what was wrong: with
- * an unknown command, which ones there are; with wrong words, how it is written. */
+/* Runs a line, a comment or nothing among them. Returns false after a sentence about what was
+ * wrong: with an unknown command, which ones there are; with wrong words, how it is written. */
 struct cmdline;
 bool grammar_run(struct cmdline *cmdline, const char *line);
 

@@ -558,7 +558,7 @@ static bool traffic_is(const struct traffic *traffic, const char *which)
 	       (parse_number(which, UINT32_MAX, &number) && number == traffic->number);
 }
 
-/* False after a complaint: there is none of this number. */
+/* Is there traffic of this number? Returns false after a complaint. */
 static bool traffic_known(const char *which)
 {
 	list_each (struct traffic, traffic, &all, link)

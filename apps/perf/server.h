@@ -15,10 +15,10 @@ void server_close(struct server *server);
 
 /* Serves until a client has been served, or for ever. Returns false when that client died. */
 bool server_run(struct server *server, bool once);
-/* Handles what has come, without waiting: for who serves beside other work. */
+/* Handles what has come, without waiting: for a program that serves beside other work. */
 void server_turn(struct server *server);
 
-/* The server's end of bare frames, for who runs both. */
+/* The server's end of bare frames, for a process that runs both. */
 void server_bare(const struct server *server, struct lend_end *end);
 
 #endif

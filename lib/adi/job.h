@@ -25,10 +25,10 @@ struct job {
 	char space[PMI_SPACE];
 	struct pmi_lines lines;
 	void (*idle)(void); /* does what there is to do while the launcher is awaited */
-	char why[512];      /* the error, after false */
+	char why[512];      /* the error, after a function returned false */
 };
 
-/* What the environment says. False: job.why. */
+/* Reads what the environment says. Returns false after an error: job.why. */
 bool job_find(struct job *job);
 /* With a launcher: tells it where this process is, and learns where the others are. */
 bool job_meet(struct job *job, struct process self);

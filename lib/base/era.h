@@ -2,8 +2,8 @@
 /* era.h - how often something has changed that threads otherwise do not look at: an interface
  * closed, a trace began.
  *
- * Whoever changes it does so before he adds one; who has learnt something keeps the number that he
- * read before he looked, and needs not look again while it is the same.
+ * A writer changes the thing and then adds one. A reader keeps the number that it read before it
+ * looked, and needs not look again while the number is the same.
  */
 #ifndef BASE_ERA_H
 #define BASE_ERA_H

@@ -7,8 +7,8 @@
  * F2. The top carries a count of its changes: a thread that was away between looking at the top and
  *     moving it fails, although the same index may be on top again (unless 2^32 changes went by
  *     meanwhile).
- * F3. Every change of the top is a compare-and-swap, so who takes an index sees what the thread
- *     that gave it did before, whatever went over it meanwhile (a release sequence).
+ * F3. Every change of the top is a compare-and-swap, so a thread that takes an index sees what
+ *     the thread that gave it did before, whatever went over it meanwhile (a release sequence).
  */
 #ifndef BASE_FREELIST_H
 #define BASE_FREELIST_H

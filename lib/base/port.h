@@ -41,7 +41,7 @@ struct port_counters {
 	X(captured, "port_captured", "frames in the capture under way")                            \
 	X(uncaptured, "port_capture_dropped", "frames that the capture under way was too slow for")
 
-/* What a port says of itself, for who looks inside. */
+/* What a port says of itself, for topics and programs that look inside. */
 struct port_description {
 	char driver[32];          /* "node", "loop" */
 	char device[64];          /* its name in DPDK; "" */
@@ -79,9 +79,9 @@ struct port_operations {
 	/* May be NULL. description: zeroed before. */
 	void (*describe)(struct port *port, struct port_description *description);
 	/* May be NULL: the port cannot call. on: from now on the descriptor that is returned is
-	 * readable when a frame waits, or comes, that has not been received; who wants to sleep on
-	 * it looks once more first. -1: not at present. off: the caller is awake and polls again;
-	 * returns -1. */
+	 * readable when a frame waits, or comes, that has not been received; a thread that wants to
+	 * sleep on it looks once more first. -1: not at present. off: the caller is awake and polls
+	 * again; returns -1. */
 	int (*interrupt)(struct port *port, bool on);
 	/* May be NULL: not known. Has another process, from which frames came lately, looked for
 	 * frames since the last call? Then it runs on another CPU than the caller, who may well

@@ -2,8 +2,8 @@
 /* report.h - a tree of names and values on its way to a reader: JSON text, or what DPDK's telemetry
  * takes.
  *
- * Who knows the facts calls report_open(), report_number(), ... in the order in which they are
- * read; who knows the form implements struct report_form. Of one thread.
+ * The function that knows the facts calls report_open(), report_number(), ... in the order in which
+ * they are read; the file that knows the form implements struct report_form. Of one thread.
  */
 #ifndef BASE_REPORT_H
 #define BASE_REPORT_H

@@ -83,7 +83,7 @@ static ALWAYS_INLINE bool element_put(struct ring *ring, const void *element, un
 	for (unsigned i = 1; i < lines; i++)
 		memcpy(ring->slots[(begin + i) & mask].words,
 			(const uint8_t *)element + (size_t)i * RING_BYTES, RING_BYTES);
-	/* R2. Acquire: what hides the element before is seen by whoever sees this one. */
+	/* R2. Acquire: what hides the element before is seen by a thread that sees this one. */
 	if (atomic_load_explicit(
 		    &ring->slots[(position - 1) & mask].sequence, memory_order_acquire) < position)
 		word_raise(&ring->hidden, end);

@@ -66,8 +66,8 @@ const struct setting_description *setting_describe(enum setting setting) CORE_AP
 int settings_load(void);
 
 /* Gives a setting, of a list its item n, another value until the next load; what it has been stays
- * readable for who has its text. 0, or -1 after an error line, and nothing has changed. Not
- * thread-safe, as settings_load(). */
+ * readable for threads that have its text. 0, or -1 after an error line, and nothing has changed.
+ * Not thread-safe, as settings_load(). */
 int setting_change(enum setting setting, unsigned n, const char *text) CORE_API(setting_change);
 
 /* The value as text, as set or by default; item n of a list (interface n). Never NULL. Valid until

@@ -6,8 +6,8 @@
  * trace_start() makes the tracks, and a thread takes one with its first record. A full track keeps
  * the latest records.
  *
- * T1. A track is written by one thread; who writes the file does so when no thread makes records
- *     any more: after trace_stop(), and after the interfaces have been closed.
+ * T1. A track is written by one thread. The file is written when no thread makes records any
+ *     more: after trace_stop(), and after the interfaces have been closed.
  * T2. A process makes one trace in its life, so a thread's track never goes stale.
  */
 #ifndef BASE_TRACE_H

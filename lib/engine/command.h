@@ -36,7 +36,7 @@ enum command_kind {
 	 * begins at the second one, and is carried out when the sum of the counter of this index
 	 * and generation has reached `other` */
 	COMMAND_TRIGGER,
-	/* posted, once the segment is closed: who waits for an echo waits no longer */
+	/* posted, once the segment is closed: a thread that waits for an echo waits no longer */
 	COMMAND_PING_ABANDON,
 	/* answered: OK, GONE: the current entry is, and the sender keeps the new one */
 	COMMAND_ENTRY_INSERT,

@@ -11,12 +11,12 @@ static_assert(sizeof(struct event_counter) == 64, "a cache line");
 
 void event_counter_init(struct event_counter *counter, uint64_t handle)
 {
-	/* Release: N4. Whoever reads these counts sees that the gate before was cleared. */
+	/* Release: N4. A thread that reads these counts sees that the gate before was cleared. */
 	__atomic_store_n(&counter->success, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&counter->failure, 0, __ATOMIC_RELEASE);
 	/* Sleepers of the life before were woken, and find the gate changed. */
 	atomic_store_explicit(&counter->wake_at, UINT64_MAX, memory_order_relaxed);
-	/* Release: who sees the gate sees the counter behind it. */
+	/* Release: a thread that sees the gate sees the counter behind it. */
 	atomic_store_explicit(&counter->gate, handle, memory_order_release);
 }
 

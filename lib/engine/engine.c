@@ -420,7 +420,7 @@ static __attribute__((noinline)) unsigned look_owed(struct engine *engine)
 {
 	unsigned work = engine->owes ? turn_owed(engine) : 0;
 
-	/* Commands do not wait: who has posted them may rely on this thread (host/seat.h, S1). */
+	/* Commands do not wait: their threads may rely on this one (host/seat.h, S1). */
 	if (engine->news && !engine_called(engine))
 		return turn_count(engine, work);
 	return look_on(engine, work, transport_receive(engine->transport));

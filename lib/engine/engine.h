@@ -10,7 +10,7 @@
  *               -> timers, acknowledgements
  *
  * E1. Commands that were posted before a frame arrived take effect before the frame is processed:
- *     so who has attached a descriptor and then told a peer of it is never too late.
+ *     so a program that attaches a descriptor and then tells a peer of it is never too late.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -61,8 +61,8 @@ struct engine *engine_create(const struct engine_options *options);
  * engine. */
 void engine_destroy(struct engine *engine);
 
-/* Spaces, by who owns the engine. number: 1 to SPACES - 1, of a space that is not open yet. Returns
- * false when there is no memory. The segment stays the caller's. */
+/* Spaces, for the thread that owns the engine. number: 1 to SPACES - 1, of a space that is not open
+ * yet. Returns false when there is no memory. The segment stays the caller's. */
 bool engine_space_open(struct engine *engine, uint32_t number, const struct space_options *options);
 /* Ends an open space other than 0: it takes no message and no command any more. Returns true when
  * nothing of it is in flight: its segment is not looked at again. Else turns of the engine, and
@@ -87,15 +87,14 @@ void engine_push(struct engine *engine);
  * for an operation or a command posted earlier cannot be seen yet; the ring is the place for the
  * command. engine_push() follows. */
 bool engine_execute(struct engine *engine, const struct command *command);
-/* The same for a put that nothing stands in the way of, which then is on its way, without a
- * command. region: move->region's, which is below the limit of that space, which is open. False:
- * nothing was done, because it is none of these, or the region is dead or inactive. */
+/* The same for a put, without a command. region: move->region's, which is below the limit of that
+ * space, which is open. Returns false if nothing was done, because commands wait that were posted
+ * before, there is no operation left, or the region is dead or inactive. */
 bool engine_put(struct engine *engine, uint32_t space, struct region *region,
 	const struct move *move, bool acknowledge) CORE_API(engine_put);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
-/* True when nothing is in flight: an interface about to close polls until then (or its patience
- * ends). */
+/* Is nothing in flight? An interface about to close polls until then (or its patience ends). */
 bool engine_settled(const struct engine *engine);
 /* The port's descriptor to sleep on (port.h); -1: it has none, or off. */
 int engine_interrupt(struct engine *engine, bool on);
@@ -111,7 +110,7 @@ void engine_claim(struct engine *engine);
 
 const struct transport *engine_transport(const struct engine *engine);
 
-/* For looking inside, by who owns the engine. */
+/* For looking inside, by the thread that owns the engine. */
 /* Carries out every command whose posting had returned, as far as there is memory for operations. A
  * turn follows. */
 void engine_catch_up(struct engine *engine);

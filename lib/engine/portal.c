@@ -16,7 +16,7 @@ static void portal_turn(struct space *space, uint32_t index, enum portal_state s
 	struct queue *queue = portal_queue(&space->portals[index]);
 	bool was = atomic_load_explicit(now, memory_order_relaxed) == PORTAL_ENABLED;
 
-	/* Release: whoever sees the Portal free may claim it. */
+	/* Release: a thread that sees the Portal free may claim it. */
 	atomic_store_explicit(now, (uint32_t)state, memory_order_release);
 	if (queue && space->portals[index].controlled)
 		queue->controlled += (uint32_t)(state == PORTAL_ENABLED) - (uint32_t)was;

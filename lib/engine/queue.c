@@ -48,7 +48,7 @@ void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64
 	queue->memory = (uint64_t)((char *)segment_at(segment, slots) - (char *)queue);
 	queue->mask = ((UINT64_C(1) << order) - 1) * sizeof(struct event_slot);
 	atomic_store_explicit(&queue->slots, slots | order, memory_order_relaxed);
-	/* Release: whoever sees the gate sees the queue behind it. */
+	/* Release: a thread that sees the gate sees the queue behind it. */
 	atomic_store_explicit(&queue->gate, handle, memory_order_release);
 }
 

@@ -132,8 +132,8 @@ uint64_t region_log_apart(struct space *space, const struct region *region,
 	return link;
 }
 
-/* R3: the end of a region that nothing is pending on. R2 again: whoever reads the event may attach
- * another region to the entry. */
+/* R3: the end of a region that nothing is pending on. R2 again: a program that reads the event may
+ * attach another region to the entry. */
 static void region_depart(struct space *space, struct region *region, const struct account *account)
 {
 	struct queue *queue = region_queue(region);

@@ -283,7 +283,7 @@ static inline void region_review(struct region *region)
 bool region_charge(struct region *region, bool taken, uint64_t moved);
 
 /* An operation has begun: counts it, if it was taken from the gate, and grows the local offset by
- * moved bytes. True when that made the region inactive. */
+ * moved bytes. Returns true when that made the region inactive. */
 static inline bool region_spend(struct region *region, bool taken, uint64_t moved)
 {
 	if (region->threshold == GATE_THRESHOLD_INFINITE &&
@@ -434,8 +434,8 @@ static inline struct queue *queue_marked(const struct engine *engine, uint32_t m
 }
 
 /* A queue has been written: there is news, and its sleepers are woken at the end of the turn. Where
- * the kernel does the light side's part of a barrier, who sleeps is seen at once, and mostly nobody
- * does; else there is one fence for all queues, in engine_ring(). */
+ * the kernel does the light side's part of a barrier, sleepers are seen at once, and mostly there
+ * are none; else there is one fence for all queues, in engine_ring(). */
 static inline void engine_touch(struct space *space, struct queue *queue)
 {
 	struct engine *engine = space->engine;

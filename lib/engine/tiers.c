@@ -4,8 +4,8 @@
  * T1. Nothing of a request that is refused is seen at the target but a count of drops.
  * T2. An entry that was unlinked is LEAVING. It is freed, with its UNLINK event, when nothing is
  *     pending on it: after the event of the last message, whichever message unlinked it.
- * T3. An operation stops being pending before its event is published: whoever reads the event may
- *     withdraw the entry.
+ * T3. An operation stops being pending before its event is published: a program that reads the
+ *     event may withdraw the entry.
  * T4. A counter has changed before the event that tells of the same can be seen.
  * T5 stands in portal.h.
  * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes

@@ -23,8 +23,8 @@ struct tier_portal {
 	struct queue *logs; /* what it names */
 	uint32_t pending;   /* messages in progress */
 	bool controlled;    /* it is disabled rather than that anything is lost */
-	bool strangers;     /* of a space with ranks: who has none, RANK_NONE, may send, too */
-	bool owes;          /* DISABLED, when nothing is pending */
+	bool strangers; /* of a space with ranks: processes without one, RANK_NONE, may send, too */
+	bool owes;      /* DISABLED, when nothing is pending */
 };
 
 /* An event of a region is logged, if it is wanted. user, start: what it says of both; account: the

@@ -7,7 +7,7 @@
 
 enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED };
 
-/* Who takes headers: an entry, or a search, as far as events and counters want to know. */
+/* What takes headers: an entry, or a search, as far as events and counters want to know. */
 struct taker {
 	uint64_t user;
 	struct event_counter *counted; /* alive or not; NULL: none */
@@ -217,7 +217,7 @@ static enum wish_answer wish_run(
 		uint64_t requested = header->account.requested;
 		uint32_t current = i;
 
-		/* The next is found before the current one goes; who takes one needs no next. */
+		/* The next is found before the current one goes; a taker of one needs no next. */
 		i = wish->taker.flags & ATTACHMENT_ONCE && wish_fits(wish, &header->account)
 			    ? KEPT_NONE
 			    : kept_next(&space->kept, list, wish->ask, i);

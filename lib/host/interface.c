@@ -200,7 +200,7 @@ static enum poller_manner poll_manner(void)
 	return setting_is(SETTING_POLL, "adaptive") ? POLLER_ADAPTIVE : POLLER_BUSY;
 }
 
-/* Is the CPU that the user wants for the thread to be had? False after an error line. */
+/* Is the CPU that the user wants for the thread to be had? Returns false after an error line. */
 static bool poll_cpu_usable(unsigned number)
 {
 	uint64_t cpu = poll_cpu(number);
@@ -516,7 +516,7 @@ no_engine:
 	return -1;
 }
 
-/* False after an error line: the interface is another front end's. */
+/* Is the interface no other front end's? Returns false after an error line. */
 static bool interface_is_free(const struct front *front, unsigned number)
 {
 	const struct interface *interface = &interfaces[number];
@@ -561,7 +561,7 @@ static enum answer interface_open_on(const struct front *front, unsigned number,
 	if (answer != ANSWER_OK)
 		return answer;
 	if (interface_open_engine(interface, device, limits) != 0) {
-		if (log_last_error()[0] == '\0') /* who knew more has said so */
+		if (log_last_error()[0] == '\0') /* no function below has said more */
 			log_error("interface %u cannot be initialised because there is not enough "
 				  "memory for its tables; ask for smaller limits or free some "
 				  "memory",

@@ -43,7 +43,7 @@ struct interface {
 	bool inlined;   /* calls drive: PTL_PROGRESS=inline or both */
 	int socket;     /* NUMA node of its port */
 	uint32_t first; /* number of the interface whose engine it uses, mostly its own */
-	/* Whoever drives the engine. */
+	/* Of the thread that drives the engine. */
 	struct seat seat;
 	/* Under the library's lock. */
 	struct port *port;
@@ -130,8 +130,8 @@ static inline bool interface_is_helped(const struct interface *interface)
 void interface_pause(struct interface *interface);
 void interface_resume(struct interface *interface);
 
-/* Calls look(interface, context) while nobody drives the interface's engine: who polls it stands
- * aside for the moment. The library's lock is held, and the interface is open. */
+/* Calls look(interface, context) while nobody drives the interface's engine: its poll thread
+ * stands aside for the moment. The library's lock is held, and the interface is open. */
 void interface_look(struct interface *interface,
 	void (*look)(struct interface *interface, void *context), void *context);
 

@@ -60,7 +60,7 @@ void poller_call(struct poller *poller);
 /* How long the thread has been in turns that found something to do, ns. Any thread. */
 uint64_t poller_busy(const struct poller *poller);
 
-/* Wakes who has said that it sleeps. */
+/* Wakes the thread that has said that it sleeps. */
 void doorbell_wake(struct doorbell *doorbell);
 
 /* Wakes the poll thread that sleeps on a doorbell, if it sleeps. After a barrier (P2). Any

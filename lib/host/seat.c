@@ -31,7 +31,7 @@ struct helper {
 	int timer; /* S3 */
 	_Atomic bool stopping;
 	uint64_t nap; /* the thread's own, ns */
-	/* Of who sits in the seat. */
+	/* Of the thread in the seat. */
 	struct segment *segment;
 	bool external;
 	int port;      /* the descriptor of the port in the set; -1: none */
@@ -89,8 +89,8 @@ static void helper_unwatch(struct helper *helper)
 
 /* --- the seat --- */
 
-/* For who sits there: the port is to signal. Returns for how long there will be nothing to do, ns;
- * 0: there is something, and the port does not signal. */
+/* For the thread in the seat: the port is to signal. Returns for how long there will be nothing to
+ * do, ns; 0: there is something, and the port does not signal. */
 static uint64_t seat_ready(struct seat *seat, int *port)
 {
 	uint64_t leisure;
@@ -123,8 +123,8 @@ static bool seat_leave_armed(struct seat *seat)
 	return false;
 }
 
-/* For who sits there: arms the seat for the helper and leaves it (S2). Returns false if there is
- * something to do; then the caller still sits there. */
+/* For the thread in the seat: arms the seat for the helper and leaves it (S2). Returns false if
+ * there is something to do; then the caller still sits there. */
 static bool seat_arm(struct seat *seat)
 {
 	struct helper *helper = seat->helper;
@@ -227,7 +227,7 @@ static void sleep_armed(const struct helper *helper, int port, uint64_t limit)
 		eventfd_read(helper->bell, &rung);
 }
 
-/* Returns false if the seat has another one by now, who has woken the caller (S4). */
+/* Returns false if another thread has the seat by now, which has woken the caller (S4). */
 static bool seat_take_back(struct seat *seat)
 {
 	uint32_t armed = SEAT_ARMED;
@@ -242,7 +242,7 @@ static bool seat_take_back(struct seat *seat)
 	return true;
 }
 
-/* For who sits there: as seat_sleep(), and leaves the seat. */
+/* For the thread in the seat: as seat_sleep(), and leaves the seat. */
 static enum seat_slept seat_sleep_in(
 	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit)
 {

@@ -17,10 +17,10 @@
  *     thread can leave only a seat that no other has called since.
  *
  * S2. With a helper no frame, command or timer is left unserved: in each of the four states
- *     somebody is awake, or will be. Whoever arms the seat sits in it, has the port signal, then
- *     takes a turn of the engine, which finds what came before, and then sets the timer. Whoever
- *     takes an armed seat sets the timer before it leaves. The helper sleeps only after it has
- *     armed the seat or has set the timer to at most HELPER_NAP_MAX.
+ *     somebody is awake, or will be. The thread that arms the seat sits in it, has the port signal,
+ *     then takes a turn of the engine, which finds what came before, and then sets the timer.
+ *     Whoever takes an armed seat sets the timer before it leaves. The helper sleeps only after it
+ *     has armed the seat or has set the timer to at most HELPER_NAP_MAX.
  *
  *     A thread that waits for an event may sleep in the helper's place: the port then wakes this
  *     thread, and the helper's timer ends a millisecond later than what is due.
@@ -50,7 +50,7 @@ enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED, SEAT_ARMED };
 struct seat {
 	_Alignas(CACHE_LINE) _Atomic uint32_t state;
 	_Atomic bool slept; /* S4: a thread is in seat_sleep() */
-	/* Of who sits here. */
+	/* Of the thread in the seat. */
 	struct engine *engine; /* NULL: there is none */
 	struct helper *helper; /* NULL: there is none */
 };
@@ -92,7 +92,7 @@ static inline bool seat_try_leave(struct seat *seat)
 	return false;
 }
 
-/* Who sits there has been called: turns until the seat is given up. */
+/* For the thread in the seat, once it was called: turns until it gives the seat up. */
 unsigned seat_turn(struct seat *seat) CORE_API(seat_turn);
 
 /* One turn of the engine, unless somebody else sits there; returns how much was done. */
@@ -113,7 +113,8 @@ static inline void seat_leave(struct seat *seat)
 		seat_turn(seat);
 }
 
-/* After a command was put into the ring: whoever sits there carries it out, or this thread does. */
+/* After a command was put into the ring: the thread in the seat carries it out, or this thread
+ * does. */
 void seat_call(struct seat *seat);
 
 /* The calling thread is about to sleep: the helper takes over at once. Does nothing without a

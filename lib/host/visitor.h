@@ -43,7 +43,7 @@
 /* V4. A queue that a thread takes events from. */
 struct reader {
 	_Alignas(CACHE_LINE) struct queue_view view;
-	/* when it was found open; ERA_NEVER: it was not, or who reads it must look each time */
+	/* when it was found open; ERA_NEVER: it was not, or readers must look each time */
 	uint64_t era;
 	uint32_t number; /* of its interface + 1 */
 	bool drives;     /* this is inline */
@@ -136,7 +136,8 @@ static inline _Atomic uint64_t *handle_gate(
 
 static inline bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
 {
-	/* Acquire: pairs with the release of who made the object, so that it is seen whole. */
+	/* Acquire: pairs with the release of the thread that made the object, so that it is seen
+	 * whole. */
 	return gate &&
 	       gate_is(atomic_load_explicit(gate, memory_order_acquire), handle_generation(handle));
 }

@@ -187,7 +187,7 @@ static bool queue_enter(const struct queue_view *view)
 
 static void queue_leave(const struct queue_view *view)
 {
-	/* Release: pairs with who frees the queue, and looks at `waiters`. */
+	/* Release: pairs with the thread that frees the queue, and looks at `waiters`. */
 	atomic_fetch_sub_explicit(&view->queue->waiters, 1, memory_order_release);
 }
 
@@ -236,7 +236,7 @@ static int event_make(const struct queue_view *view, const struct segment *segme
 	if (event < 0)
 		return -1;
 	atomic_store_explicit(&queue->event, event + 1, memory_order_relaxed);
-	/* Release: who sees the state finds the eventfd. */
+	/* Release: a thread that sees the state finds the eventfd. */
 	atomic_store_explicit(&queue->watch, WATCH_RAISED, memory_order_release);
 	watch_lower(view, segment);
 	return event;

@@ -31,8 +31,8 @@
  *
  *     WATCH_RAISED     readable, or about to be. A reader that finds the queue empty makes it
  *     WATCH_LOWERING   and alone reads the eventfd. Then it is
- *     WATCH_ARMED      not readable, and a sleeper. Who wakes sleepers makes it WATCH_RAISED and
- *                      writes to the eventfd
+ *     WATCH_ARMED      not readable, and a sleeper. A thread that wakes sleepers makes it
+ *                      WATCH_RAISED and writes to the eventfd
  *
  * W2. The eventfd is written once each time the state becomes WATCH_RAISED, just afterwards; a
  *     reader that lowers it waits for that. So a reader that returns with nothing leaves no
@@ -94,7 +94,7 @@ enum waiting_answer waiting_run(const struct waiting *waiting);
 /* --- descriptors */
 
 /* A descriptor of the queue for the caller, who closes it. The eventfd is made if there is none:
- * the caller holds a lock against others who call this. -1: there is none to be had; the queue may
+ * the caller holds a lock against other callers. -1: there is none to be had; the queue may
  * be gone. */
 int queue_watch(const struct queue_view *view, const struct segment *segment);
 /* A reader has found the queue empty while its descriptor was readable. */

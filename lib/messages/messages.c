@@ -86,7 +86,8 @@ static void move_post(
 	submission_post_lines(&messages->visit.interface->submission, &command, 2);
 }
 
-/* The memory of a descriptor: pieces, or NULL: all memory. False: there is no region. */
+/* Makes a region of a descriptor's pieces; vector NULL: of all memory. Returns false if no region
+ * is left. */
 static bool region_make(struct messages *messages, const struct map_vector *vector, uint32_t *index,
 	uint32_t *generation)
 {

@@ -182,8 +182,8 @@ void messages_receive_pieces(struct messages *messages, struct transfer *message
  * called. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
 /* Gives up a send that waits for credit or for the receiver, or a receive whose fetch was refused:
- * done() is not called. False: it ends by itself, soon or when the peer is found silent; or it is a
- * receive that has matched nothing. */
+ * done() is not called. Returns false if it ends by itself, soon or when the peer is found silent,
+ * or is a receive that has matched nothing. */
 bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(
@@ -199,13 +199,14 @@ void messages_shown(struct messages *messages, bool received);
 /* A word to a peer's told(), of MESSAGES_WORD bits. */
 void messages_tell(struct messages *messages, uint32_t peer, uint64_t word);
 
-/* Gives a process a number; false: there is no number, or no memory. */
+/* Gives a process a number. Returns false if there is no number, or no memory. */
 bool messages_admit(struct messages *messages, struct process process, uint32_t *peer);
 /* A peer's number for this process: from now on the peer can be sent to. */
 void messages_join(struct messages *messages, uint32_t peer, uint32_t self);
 /* M9. Nothing more comes from the peer, and what it has sent and nobody has received is dropped. */
 void messages_dismiss(struct messages *messages, uint32_t peer);
-/* Sends a greeting, which is the library's until answered(). False: the space is closed. */
+/* Sends a greeting, which is the library's until answered(). Returns false if the space is
+ * closed. */
 bool messages_greet(struct messages *messages, struct greeting *greeting);
 /* Of a peer that failed: is its process there, but knows this one not, or no longer? */
 bool messages_is_stranger(const struct messages *messages, uint32_t peer);

@@ -327,8 +327,8 @@ void send_acknowledged(struct messages *messages, struct transfer *message, cons
 	message->kept =
 		acknowledged(messages, message->peer, message->length, message->synchronous, news);
 	message->acknowledged = true;
-	/* Who does not fetch has no business with the buffer any more; one who does it all the same
-	 * is waited for. */
+	/* A peer that does not fetch has no business with the buffer any more; one that does all
+	 * the same is waited for. */
 	if (!message->kept && !message->fetched &&
 		!entry_withdraw(messages, message->entry, message->generation))
 		message->kept = true;

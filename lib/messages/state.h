@@ -171,7 +171,8 @@ void call_post(struct messages *messages, struct move move, struct call_line lin
 /* The same from or into a message's memory. */
 void message_call(struct messages *messages, struct transfer *message, struct move move,
 	struct call_line line);
-/* Makes a region of a longer message's pieces, if it has several. False: it has to wait. */
+/* Makes a region of a longer message's pieces, if it has several. Returns false if the message has
+ * to wait for one. */
 bool vector_bind(struct messages *messages, struct transfer *message);
 void vector_release(struct messages *messages, struct transfer *message);
 void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdict);

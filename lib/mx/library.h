@@ -82,7 +82,7 @@ mx_return_t error_raise_closed(const char *function);
 /* Bytes of a host's name at most: ":63" and a NUL fit behind it. */
 #define HOSTNAME_BYTES (MX_MAX_HOSTNAME_LEN - 4)
 
-/* Is PTL_MX_HOSTNAME a name, or not set? False after an error line. */
+/* Is PTL_MX_HOSTNAME a name, or not set? Returns false after an error line. */
 bool hostname_check(void);
 
 #endif

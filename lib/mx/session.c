@@ -69,7 +69,7 @@ uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t addre
 {
 	uint32_t session = (uint32_t)address.stuff[0];
 
-	/* Acquire: pairs with the release of who made the session. */
+	/* Acquire: pairs with the release of the thread that made the session. */
 	if (session >= atomic_load_explicit(&endpoint->session_count, memory_order_acquire) ||
 		address.stuff[0] != address_head(endpoint, session) ||
 		address.stuff[1] !=

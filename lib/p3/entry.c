@@ -50,7 +50,7 @@ static uint32_t portal_claim(struct segment *segment)
 	return INDEX_NONE;
 }
 
-/* Fills in an entry from the free list; `command` says which. False when there is none. */
+/* Fills in an entry from the free list; `command` says which. Returns false when there is none. */
 static bool entry_make(struct segment *segment, const struct criteria *criteria, uint32_t portal,
 	struct command *command)
 {
@@ -70,7 +70,7 @@ static bool entry_make(struct segment *segment, const struct criteria *criteria,
 	command->object.index = index;
 	command->object.generation = segment_generation(segment);
 	command->object.portal = portal;
-	/* Release: who sees the gate sees the entry; PtlMEInsert reads its Portal. */
+	/* Release: a thread that sees the gate sees the entry; PtlMEInsert reads its Portal. */
 	atomic_store_explicit(&entry->portal, portal, memory_order_relaxed);
 	atomic_store_explicit(
 		&entry->gate, gate_make(command->object.generation, 0), memory_order_release);

@@ -31,7 +31,7 @@ enum job_state { JOB_NONE, JOB_JOINED, JOB_LEFT };
 struct job {
 	enum job_state state;
 	int socket;  /* to the launcher; -1: there is none */
-	bool drives; /* the interface has no poll thread: who waits here moves its messages */
+	bool drives; /* the interface has no poll thread: a waiting thread moves its messages */
 	uint32_t rank;
 	uint32_t size;
 	ptl_process_id_t *addresses; /* by rank; one that is not known yet has PTL_NID_ANY */
@@ -131,7 +131,7 @@ static bool address_fetch(uint32_t rank, ptl_process_id_t *address)
 
 /* --- joining */
 
-/* A number that the launcher has put into the environment. False after an error line. */
+/* A number that the launcher has put into the environment. Returns false after an error line. */
 static bool environment_number(const char *name, uint32_t least, uint32_t most, uint32_t *number)
 {
 	const char *text = getenv(name);
@@ -149,8 +149,8 @@ static bool environment_number(const char *name, uint32_t least, uint32_t most, 
 	return false;
 }
 
-/* What the environment says of the job; fd: the socket to the launcher, -1: there is none. False
- * after an error line. */
+/* What the environment says of the job; fd: the socket to the launcher, -1: there is none. Returns
+ * false after an error line. */
 static bool launcher_find(int *fd)
 {
 	uint32_t number;

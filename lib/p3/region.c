@@ -55,7 +55,7 @@ static_assert(REGION_PUT == PTL_MD_OP_PUT && REGION_GET == PTL_MD_OP_GET &&
 		      REGION_NO_ACK == PTL_MD_ACK_DISABLE,
 	"options are the engine's");
 
-/* Fills in a region from the free list; `command` says which. False when there is none. */
+/* Fills in a region from the free list; `command` says which. Returns false when there is none. */
 static bool region_make(struct segment *segment, const ptl_md_t *md, struct command *command)
 {
 	uint32_t index = segment_take(segment, segment->free_regions);

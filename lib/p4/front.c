@@ -101,7 +101,7 @@ static int call_begin(
 	if (atomic_load_explicit(&ni->number, memory_order_relaxed) == number) {
 		if (kind == NAME_NI)
 			return PTL_OK;
-		/* Acquire: pairs with the release of who made the object. */
+		/* Acquire: pairs with the release of the thread that made the object. */
 		found = name_resolve(ni, number - 1, name, kind,
 			atomic_load_explicit(visit->gate, memory_order_acquire));
 	}

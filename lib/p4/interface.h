@@ -43,8 +43,8 @@ struct ranks {
 	struct process processes[];
 };
 
-/* What belongs to a region and is not the engine's, by the region's index. Written by who takes the
- * index. */
+/* What belongs to a region and is not the engine's, by the region's index. Written by the
+ * thread that takes the index. */
 struct backing {
 	struct map_vector *vector; /* of PTL_IOVEC, freed when the index is taken again */
 	uint32_t options;          /* of a descriptor */

@@ -221,7 +221,7 @@ static inline void message_complete(
 	message_done(transport, message, TRANSPORT_OK);
 }
 
-/* Messages beyond a gap, all of whose frames have arrived: whoever waits for them need not wait
+/* Messages beyond a gap, all of whose frames have arrived: threads that wait for them need not wait
  * until the gap is closed. */
 static void complete_beyond(struct transport *transport, struct peer *peer)
 {

@@ -102,7 +102,8 @@ static inline bool place_data(const struct peer *peer, const struct map *memory,
 	return placed;
 }
 
-/* Places the first data of a message. True when that is all that is wanted, or can be placed. */
+/* Places the first data of a message. Returns true when that is all that is wanted, or can be
+ * placed. */
 static bool start_place(struct transport *transport, struct peer *peer, const struct record *record,
 	const struct inbound *inbound)
 {

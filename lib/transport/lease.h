@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lease.h - frames that refer to the application's memory instead of having a copy of it. One poll
- * core's, but for the references themselves, which whoever frees a frame drops.
+ * core's, but for the references themselves, which are dropped when a frame is freed.
  *
  *      head: outer header, transport header, records, the last record's header      (the pool's
  *                                                                                   buffer)

@@ -385,13 +385,13 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 	return true;
 }
 
-/* Small frames have a window of their own: whoever sends messages faster than the peer acknowledges
- * them would fill the peer's ring with frames that cost both ends more than the messages in them.
- * What waits for this window shares the frame that leaves when it opens, a round trip later at
- * most, or earlier when so much has gathered that the frame is worth it, so that there is one on
- * its way while the peer is busy with another. Where the network makes a round trip no longer than
- * some frames take in two hosts, the window is small; else it is as large as that of a new stream.
- * While many share a frame, it is there for the first message alone. */
+/* Small frames have a window of their own: a program that sends messages faster than the peer
+ * acknowledges them would fill the peer's ring with frames that cost both ends more than the
+ * messages in them. Messages held back by this window share the frame that leaves when it opens, a
+ * round trip later at most, or earlier when so much has gathered that the frame is worth it, so
+ * that there is one on its way while the peer is busy with another. Where the network makes a round
+ * trip no longer than some frames take in two hosts, the window is small; else it is as large as
+ * that of a new stream. While many share a frame, it is there for the first message alone. */
 static inline bool sender_small_open(const struct transport *transport, const struct peer *peer)
 {
 	const struct message *next = peer->waiting.head;

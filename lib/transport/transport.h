@@ -123,8 +123,9 @@ struct transport_upcalls {
 		uint32_t header_length, const void *data, uint32_t length);
 	/* The next message of this peer starts, and data of it is still to come. record: its
 	 * header, its length (extent), and the first of its data; fills inbound (zeroed before).
-	 * Whoever wants no more than that data may place it at once. Else the transport places it
-	 * after the upcall, and the rest as it comes; a message that wants no data ends at once. */
+	 * An engine that wants no more than that data may place it at once. Else the transport
+	 * places it after the upcall, and the rest as it comes; a message that wants no data ends
+	 * at once. */
 	void (*message_begin)(void *context, struct process from, const struct record *record,
 		struct inbound *inbound);
 	/* All data of the message is in place (0), or no more will come (why). context:

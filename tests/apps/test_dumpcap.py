@@ -23,7 +23,7 @@ CLONE_NEWNS = 0x20000
 
 
 def skip_reason(directory):
-    """Makes hugepages that only those find who look into a directory; why not, or None."""
+    """Makes hugepages that a process finds only if it looks into a directory; returns why it could not, or None."""
     if os.geteuid() != 0:
         return "hugepages need root"
     if shutil.which("dpdk-dumpcap") is None:

@@ -239,7 +239,7 @@ static int server(const char *address, const char *port)
 	}
 }
 
-/* Who runs both may kill the server once this end is gone: that closes first. */
+/* A script that runs both may kill the server once this end is gone: the server closes first. */
 static _Noreturn void client_end(int control, void *line)
 {
 	char over;

@@ -3,7 +3,7 @@
  * See rival.h for its use.
  *
  * Nothing is added to what the kernel does: no header, no matching. TCP sends at once
- * (TCP_NODELAY). Whoever receives takes with one call as many small messages as are there.
+ * (TCP_NODELAY). The receiver takes with one call as many small messages as are there.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -37,7 +37,7 @@ static void postern_ping__is_answered_by_another_interface(void **state)
 	assert_true(ping.residence + ping.network <= ping.round_trip);
 }
 
-/* Who has just answered looks for more: sooner or later nobody was away. */
+/* A process that has just answered looks for more: sooner or later no process was away. */
 static void postern_ping__says_when_its_times_are_exact(void **state)
 {
 	struct postern_ping ping = {0};

@@ -336,7 +336,7 @@ static void get_end__means_that_the_memory_may_be_freed(void **state)
 	free(place);
 }
 
-/* Whoever has read that an operation ended is not told that it is pending. */
+/* A program that has read that an operation ended is not told that it is pending. */
 static void end__read_at_the_target_means_that_descriptor_and_entry_can_go_at_once(void **state)
 {
 	struct end source = source_make(&here, from, 8);

@@ -161,7 +161,7 @@ static void frame_check(const struct world *world, const struct rte_mbuf *frame)
 
 static void frame_free(struct rte_mbuf *frame)
 {
-	/* As who places a tail does. */
+	/* As a function that places a tail does. */
 	if (frame->next)
 		(void)rte_pktmbuf_mtod(
 			frame->next, const volatile uint8_t *)[frame->next->data_len - 1];

@@ -4,8 +4,8 @@
  *     postern-run -n N compute [SECONDS]
  *
  * Each process puts a block to each other one and then computes, without a call, until the blocks
- * of all have arrived in its own memory, which it only reads. So who moves the messages must be
- * somebody else than the program. It fails after SECONDS (60).
+ * of all have arrived in its own memory, which it only reads. So something else than the
+ * program must move the messages. It fails after SECONDS (60).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -350,7 +350,7 @@ class Process:
                     raise Failure(f"process {self.name} did not say \"{word}\" in {TIMEOUT:.0f} s") from None
 
     def mourn(self, word):
-        """Who waits for one that has failed waits in vain."""
+        """Ends the test if a process has failed: waiting for it would be in vain."""
         for one in Process.started:
             code = one.process.poll()
             if one is not self and not one.killed and code not in (None, 0):

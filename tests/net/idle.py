@@ -18,7 +18,7 @@ import exchange
 from exchange import Failure, Node, Veth, die_with_parent
 
 WINDOW = 1.0  # s
-MOST = 20     # wakes of all threads in that time; who looks for frames wakes 2,000 times
+MOST = 20     # wakes of all threads in that time; a thread that looks for frames wakes 2,000 times
 PATIENCE = 30 # s until one window must have been quiet: what has just begun or ended is settled by then
 
 

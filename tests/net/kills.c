@@ -17,8 +17,8 @@
  *                      use, and opens everything anew: "settled FILES KILOBYTES", what the process
  *                      has open, and has taken from malloc()
  *     floor NUMBER     no put that arrives from now on may have this number or a lower one
- *     knock            one put, which may fail: who had nothing under way when the other process
- *                      died learns only now that it did: "knocked"
+ *     knock            one put, which may fail: a process that had nothing under way when the
+ *                      other one died learns it only now: "knocked"
  *     talk             one operation after the other, none of which may fail: "talked"
  *     look             the books, on standard error
  *     quit             ends

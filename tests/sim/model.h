@@ -6,9 +6,9 @@
  * every byte has one owner:
  *
  *     before the first event   the source holds the task's pattern, the destination poison
- *     SEND_END, GET_END        the source is poisoned: who reads it later sends poison
+ *     SEND_END, GET_END        the source is poisoned: a node that reads it later sends poison
  *     PUT_END, REPLY_END       the destination holds the pattern; it is checked, and poisoned again
- *     when it is given again   it must still be poison: who wrote late is found
+ *     when it is given again   it must still be poison: a late write is found
  *
  * I1. Each task has at most one START, one END or FAIL after it, at each end; at most one ACK,
  * after its send's end.

@@ -221,8 +221,8 @@ static void engine_look__sends_what_is_urgent_before_it_returns(void **state)
 	rig_event(rig, queue, EVENT_SEND_START);
 }
 
-/* As what was put off may bring events. Who posted them may have been told that the thread that
- * looks sees to them. */
+/* What was put off may have brought the events, and the thread that posted the commands may rely on
+ * the one that looks. */
 static void engine_look__carries_out_commands_also_when_there_are_events_already(void **state)
 {
 	struct rig *rig = *state;

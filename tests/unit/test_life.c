@@ -63,8 +63,8 @@ static struct peer_info info_of(struct network *network, unsigned from, unsigned
 	return (struct peer_info){0};
 }
 
-/* A frame to node 0 in the name of node 1, as right as somebody can make it who reads nothing but
- * what is told to everybody. */
+/* A frame to node 0 in the name of node 1, as right as a stranger can make it that reads nothing
+ * but what is told to everybody. */
 static struct frame forged(const struct network *network, uint8_t type, uint32_t life)
 {
 	const struct node *to = &network->nodes[0], *from = &network->nodes[1];

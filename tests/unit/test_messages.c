@@ -406,7 +406,7 @@ static void a_receive_of_what_was_withdrawn_ends(void **state)
 	assert_false(ends[0]->peers[1].failed);
 }
 
-/* Who gives up a send has its memory again, and the receiver is told. */
+/* A program that gives up a send has its memory again, and the receiver is told. */
 static void sends_are_given_up(void **state)
 {
 	static const uint64_t lengths[] = {8, LONG};

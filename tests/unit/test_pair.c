@@ -453,7 +453,7 @@ static void pair_receive__ends_the_pair_for_a_word_that_cannot_be(void **state)
 		assert_true(pair_waits(ends.b));
 		assert_true(takes_nothing(ends.b));
 		atomic_store(word_at(WORD(0, 0)), 0);
-		assert_true(pair_waits(ends.b)); /* who looks is to find that it is unsound */
+		assert_true(pair_waits(ends.b)); /* the next look is to find that it is unsound */
 		assert_false(pair_sound(ends.b));
 		/* For good, and both ways. */
 		atomic_store(word_at(WORD(0, 0)), word_of(1, 100, 0));

@@ -43,7 +43,7 @@ struct fixture {
 	pthread_t thread;
 };
 
-/* The CPUs of poll threads; NULL: those of who starts them. */
+/* The CPUs of poll threads; NULL: those of the thread that starts them. */
 static const cpu_set_t *start_apart;
 
 static void fixture_start(struct fixture *fixture, unsigned engines, enum poller_manner manner)

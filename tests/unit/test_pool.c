@@ -95,7 +95,7 @@ static void pool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(void 
 
 	(void)state;
 	assert_true(memory_own() - before < UINT64_C(4) << 20);
-	/* All the same, whoever wants all of them has them, and each is sound. */
+	/* All the same, a thread that wants all of them has them, and each is sound. */
 	while (count < 8192 && (buffers[count] = rte_pktmbuf_alloc(pool))) {
 		assert_ptr_equal(buffers[count]->pool, pool);
 		assert_int_equal(rte_mbuf_refcnt_read(buffers[count]), 1);

@@ -407,7 +407,7 @@ static void region_update__does_not_charge_waiting_sends_to_the_new_threshold(vo
 	assert_int_equal(rig_region(rig, handle)->threshold, 5);
 }
 
-/* R2 holds for the UNLINK event too: who reads it may use the entry's place at once. */
+/* R2 holds for the UNLINK event too: its reader may use the entry's place at once. */
 static void region_settle__has_freed_the_region_when_its_unlink_event_can_be_read(void **state)
 {
 	struct rig *rig = *state;

@@ -185,7 +185,8 @@ static void *descriptor_run(void *argument)
 	return NULL;
 }
 
-/* Logs an event in either queue, mostly when all who wait have taken what was there and sleep. */
+/* Logs an event in either queue, mostly when all threads that wait have taken what was there and
+ * sleep. */
 static void threads_feed(void)
 {
 	unsigned logged[QUEUES] = {0};
