@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kills one of three MX processes that send to each other at any moment, again and again.
+
+    mx_kills.py PROGRAM DEVICE [ROUNDS [SEED]]
+
+PROGRAM is mx_kills.c's. DEVICE is one of exchange.py's: node, veth:MTU and others; one process is on its first end, two are on the
+second. In each of ROUNDS (default 4) rounds one of them is killed with SIGKILL in the middle of its messages, and started again with the
+same endpoint id, at once or after the others have missed it. Each request of the others must end once, and those between the others with
+success; the new life receives nothing that was meant for the earlier one; the others find its address context again. What is drawn
+comes from SEED; the moments are as the machine has them.
+
+Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+"""
+import os
+import random
+import sys
+import time
+
+import exchange
+from exchange import Failure, Process
+
+PEER_TIMEOUT = os.environ.get("PTL_PEER_TIMEOUT", "2s")  # as short as a machine with much else to do allows
+LONGEST_TRAFFIC = 0.25  # s until a process is killed
+SIDES = {3: 0, 4: 1, 5: 1}  # of endpoint ids
+NOBODY = 9  # an endpoint id that is nobody's
+FILES_SLACK = 16    # open files: those of a connection come and go
+MEMORY_SLACK = 4096  # kilobytes, likewise: batches of requests, slots for a peer
+WARM = 3            # rounds of a life until it has found its size
+
+
+class Job:
+    """All processes, by endpoint id."""
+
+    def __init__(self, program, device, draw):
+        self.program = program
+        self.device = device
+        self.draw = draw
+        self.life = 0
+        self.lives = {}
+        self.processes = {}
+        self.sizes = {}
+
+    def others(self, endpoint):
+        return [one for one in SIDES if one != endpoint]
+
+    def start(self, endpoint):
+        self.life += 1
+        self.lives[endpoint] = self.life
+        self.sizes[endpoint] = []
+        process = Process(self.program, self.device, SIDES[endpoint], str(self.life), PEER_TIMEOUT, endpoint, "-")
+        process.name = f"{endpoint}, life {self.life}"
+        self.processes[endpoint] = process
+        process.expect("ready")
+        process.say("go")
+
+    def tell(self, endpoints, said, heard):
+        for endpoint in endpoints:
+            self.processes[endpoint].say(said)
+        for endpoint in endpoints:
+            self.processes[endpoint].expect(heard)
+
+    def connect(self, one, other):
+        self.tell([one], f"connect {self.device.node(SIDES[other])} {other} {self.lives[other]}", "connected")
+
+    def exchange(self):
+        for process in self.processes.values():
+            process.say("exchange")
+        for endpoint, process in self.processes.items():
+            sizes = self.sizes[endpoint]
+            sizes.append([int(number) for number in process.hear("exchanged").split()[1:]])
+            if len(sizes) > WARM and (sizes[-1][0] > sizes[WARM - 1][0] + FILES_SLACK or sizes[-1][1] > sizes[WARM - 1][1] + MEMORY_SLACK):
+                raise Failure(f"endpoint {endpoint} has open files and KB: {sizes}")
+
+    def close(self):
+        for process in self.processes.values():
+            if process.process.poll() is None:
+                process.kill()
+
+
+def play(job):
+    """One round. Returns whether the others missed the one that was killed before it came again."""
+    victim = job.draw.choice(list(SIDES))
+    others = job.others(victim)
+    for other in others:
+        job.processes[other].say(f"mortal {victim} 1")
+    time.sleep(job.draw.uniform(0, LONGEST_TRAFFIC))
+    job.processes[victim].kill()
+    missed = job.draw.choice((False, True))
+    if missed:
+        job.tell(others, f"mourn {victim}", "mourned")
+    job.start(victim)
+    for other in others:
+        job.connect(victim, other)
+        job.connect(other, victim)
+    job.exchange()
+    for other in others:
+        job.processes[other].say(f"mortal {victim} 0")
+    return missed
+
+
+def play_all(job, rounds):
+    counts = [0, 0]
+    for endpoint in SIDES:
+        job.start(endpoint)
+    for endpoint in SIDES:
+        for other in job.others(endpoint):
+            job.connect(endpoint, other)
+    job.exchange()
+    for number in range(rounds):
+        try:
+            counts[play(job)] += 1
+        except Failure as why:
+            raise Failure(f"round {number + 1} of {rounds}: {why}") from None
+    for endpoint in SIDES:
+        job.tell([endpoint], f"nobody {job.device.node(SIDES[endpoint])} {NOBODY}", "nobody")
+    job.tell(list(SIDES), "stop", "stopped")
+    for process in job.processes.values():
+        process.say("quit")
+    for process in job.processes.values():
+        process.end()
+    print(f"{rounds} kills: {counts[True]} missed by silence, {counts[False]} by the new life; "
+          + ", ".join(f"endpoint {endpoint} at last {sizes[-1][0]} open files, {sizes[-1][1]} KB" for endpoint, sizes in job.sizes.items()))
+
+
+def main():
+    if not 3 <= len(sys.argv) <= 5:
+        print(__doc__, file=sys.stderr)
+        return 2
+    program, kind = sys.argv[1:3]
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 4
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+
+    def play_device(device):
+        job = Job(program, device, random.Random(seed))
+        try:
+            play_all(job, rounds)
+        finally:
+            job.close()
+
+    return exchange.exit_code(kind, play_device)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
