@@ -30,7 +30,7 @@ static inline uint64_t clock_look(void)
 }
 
 /* ns that pass between two looks with nothing between them: it is taken off every time that was
- * measured with two looks. */
+ * measured with two looks. The first call takes 150 ms; it is made while there is one thread. */
 uint64_t clock_cost(void);
 static inline uint64_t clock_between(uint64_t start, uint64_t end, uint64_t cost)
 {
