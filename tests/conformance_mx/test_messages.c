@@ -646,6 +646,98 @@ static void test_threads(void **state)
 	}
 }
 
+enum { THREADS = 4, TURNS = 150, LONGEST = 100000 };
+
+struct turn {
+	unsigned thread, number;
+	uint64_t bits;
+	uint32_t length;
+	unsigned char *sent, *got;
+};
+
+static mx_status_t wait_in_turn(
+	const struct turn *turn, mx_endpoint_t endpoint, mx_request_t *request)
+{
+	uint32_t result = 0;
+	mx_status_t status;
+
+	switch (turn->number % 3) {
+	case 0:
+		assert_ok(mx_wait(endpoint, request, PATIENCE, &status, &result));
+		break;
+	case 1:
+		assert_ok(mx_wait_any(
+			endpoint, PATIENCE, turn->bits, MX_MATCH_MASK_NONE, &status, &result));
+		break;
+	default:
+		while (result == 0)
+			assert_ok(mx_test(endpoint, request, &status, &result));
+	}
+	assert_int_equal(result, 1);
+	assert_int_equal(status.code, MX_STATUS_SUCCESS);
+	assert_int_equal(status.match_info, turn->bits);
+	return status;
+}
+
+/* A message from one endpoint to the other, and a receive that is taken back. */
+static void turn_take(const struct turn *turn)
+{
+	bool early = turn->number % 2 == 0;
+	mx_request_t receive = NULL, send, never;
+	mx_status_t status;
+	uint32_t result;
+
+	fill(turn->sent, turn->length, turn->thread + turn->number);
+	if (early)
+		receive = receive_from(turn->got, LONGEST, turn->bits, MX_MATCH_MASK_NONE);
+	never = receive_from(turn->got, 1, ~turn->bits, MX_MATCH_MASK_NONE);
+	send = send_to(turn->sent, turn->length, turn->bits, turn->number % 5 == 0);
+	if (!early) {
+		result = 0;
+		while (result == 0)
+			assert_ok(
+				mx_iprobe(other, turn->bits, MX_MATCH_MASK_NONE, &status, &result));
+		assert_int_equal(status.msg_length, turn->length);
+		receive = receive_from(turn->got, LONGEST, turn->bits, MX_MATCH_MASK_NONE);
+	}
+	status = wait_in_turn(turn, other, &receive);
+	assert_int_equal(status.xfer_length, turn->length);
+	assert_memory_equal(turn->got, turn->sent, turn->length);
+	wait_in_turn(turn, one, &send);
+	assert_ok(mx_cancel(other, &never, &result));
+	assert_int_equal(result, 1);
+}
+
+static void *takes_turns(void *number)
+{
+	static const uint32_t lengths[] = {0, 1, 100, EAGER, EAGER + 1, LONGEST};
+	struct turn turn = {.thread = (unsigned)(uintptr_t)number,
+		.sent = malloc(LONGEST),
+		.got = malloc(LONGEST)};
+
+	for (; turn.number < TURNS; turn.number++) {
+		turn.bits = (uint64_t)turn.thread << 32 | turn.number;
+		turn.length = lengths[(turn.thread + turn.number) % COUNT(lengths)];
+		turn_take(&turn);
+	}
+	free(turn.sent);
+	free(turn.got);
+	return NULL;
+}
+
+/* Four threads send, receive, test, wait, probe and cancel on the same two endpoints. */
+static void test_four_threads(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, takes_turns, (void *)(uintptr_t)i), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
 /* --- sessions */
 
 static void test_restart(void **state)
@@ -806,6 +898,7 @@ int main(void)
 		with_both(test_buffered),
 		with_both(test_wakeup),
 		with_both(test_threads),
+		with_both(test_four_threads),
 		with_both(test_restart),
 		with_both(test_reconnect),
 		with_both(test_request_timeout),

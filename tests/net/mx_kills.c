@@ -13,9 +13,9 @@
  *     nobody NID ID         connects to an endpoint that is not there, which must fail: "nobody"
  *     mortal ID 1|0         this endpoint may die from now on, or may not
  *     mourn ID              sends to it until a send fails, and until all have ended: "mourned"
- *     exchange              waits until EXCHANGED more messages have gone to and come from each peer
- *                           that is connected, and all to earlier lives have ended: "exchanged FILES
- *                           KILOBYTES", what the process has open, and has taken from malloc()
+ *     exchange              waits until EXCHANGED more messages have gone to and come from each
+ *                           peer that is connected, and all to earlier lives have ended: "exchanged
+ *                           FILES KILOBYTES", what the process has open, and has from malloc()
  *     stop                  no new sends: "stopped" is said when all have ended
  *     quit                  ends
  *
