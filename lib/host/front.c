@@ -89,10 +89,10 @@ static enum answer library_open(const struct front *front)
 {
 	if (library_start(front) != ANSWER_OK || settings_load() != 0)
 		return ANSWER_FAILED;
-	if (setting_items(SETTING_IFACE_NAME) > HANDLE_INTERFACES) {
+	if (setting_items(SETTING_IFACE_NAME) > ENGINES_MAX) {
 		log_error("PTL_IFACE_NAME names %u interfaces, but a process can have %u at most; "
 			  "name fewer",
-			setting_items(SETTING_IFACE_NAME), HANDLE_INTERFACES);
+			setting_items(SETTING_IFACE_NAME), ENGINES_MAX);
 		return ANSWER_FAILED;
 	}
 	return ANSWER_OK;

@@ -31,7 +31,7 @@ struct interface interfaces[HANDLE_INTERFACES];
 
 /* Which interfaces are open and driven inline, a bit each; written under the library's lock. */
 static _Atomic uint64_t inlined_interfaces;
-static_assert(HANDLE_INTERFACES == 64, "a bit each");
+static_assert(ENGINES_MAX == 64, "a bit each");
 static_assert(INTERFACE_PID_ANY == GLUE_PID_ANY, "passed on to the port");
 
 /* A poll thread and what it is for. */
@@ -604,12 +604,12 @@ enum answer interface_open_beside(const struct front *front, unsigned device, ui
 	unsigned number = setting_items(SETTING_IFACE_NAME);
 	enum answer answer;
 
-	while (number < HANDLE_INTERFACES && interface_is_taken(&interfaces[number]))
+	while (number < ENGINES_MAX && interface_is_taken(&interfaces[number]))
 		number++;
-	if (number == HANDLE_INTERFACES) {
+	if (number == ENGINES_MAX) {
 		log_error("device %u cannot be opened once more because there are %u interfaces: "
 			  "close one",
-			device, HANDLE_INTERFACES);
+			device, ENGINES_MAX);
 		return ANSWER_FAILED;
 	}
 	answer = interface_open_on(front, number, device, pid, limits);
@@ -633,13 +633,13 @@ static struct interface *interface_find_free(uint32_t first, uint32_t space)
 				space, first);
 			return NULL;
 		}
-		if (i >= setting_items(SETTING_IFACE_NAME) && !interface_is_taken(interface))
+		if (i >= ENGINES_MAX && !interface_is_taken(interface))
 			found = interface;
 	}
 	if (!found)
 		log_error("space %u of interface %u cannot be opened because there are %u "
-			  "interfaces: close one",
-			space, first, HANDLE_INTERFACES);
+			  "further ones: close one",
+			space, first, HANDLE_INTERFACES - ENGINES_MAX);
 	return found;
 }
 
@@ -802,8 +802,9 @@ static void interface_leave(unsigned number)
 	struct interface *interface = &interfaces[number];
 
 	log_debug(LOG_INTERFACE, "interface %u closes", number);
-	atomic_fetch_and_explicit(
-		&inlined_interfaces, ~(UINT64_C(1) << number), memory_order_relaxed);
+	if (number < ENGINES_MAX)
+		atomic_fetch_and_explicit(
+			&inlined_interfaces, ~(UINT64_C(1) << number), memory_order_relaxed);
 	atomic_store_explicit(&interface->segment, NULL, memory_order_seq_cst);
 	era_end(); /* V4 */
 	interface_wake(interface);
@@ -864,23 +865,22 @@ static void interface_end_further(struct interface *interface)
  * in flight. */
 static void interface_end_first(struct interface *interface)
 {
-	uint32_t first = interface->first;
-	uint64_t ended = 0;
+	uint32_t first = interface->first, ended[HANDLE_INTERFACES], count = 0;
 
 	for (uint32_t i = 0; i < HANDLE_INTERFACES; i++)
 		if (interface_shares(&interfaces[i], first))
-			ended |= UINT64_C(1) << i;
-	for (uint64_t left = ended; left != 0; left &= left - 1)
-		interface_leave((unsigned)__builtin_ctzll(left));
-	for (uint64_t left = ended; left != 0; left &= left - 1)
-		visitor_await((uint32_t)__builtin_ctzll(left));
+			ended[count++] = i;
+	for (uint32_t i = 0; i < count; i++)
+		interface_leave(ended[i]);
+	for (uint32_t i = 0; i < count; i++)
+		visitor_await(ended[i]);
 	interface_desert(interface);
 	interface_linger(interface);
 	engine_destroy(interface->engine);
 	interface->engine = NULL;
 	port_close(interface);
-	for (; ended != 0; ended &= ended - 1)
-		interface_free_tables(&interfaces[__builtin_ctzll(ended)]);
+	for (uint32_t i = 0; i < count; i++)
+		interface_free_tables(&interfaces[ended[i]]);
 }
 
 /* The library's lock is held, and the interface is open. For a further one the lock may be free

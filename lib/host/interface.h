@@ -61,6 +61,8 @@ struct interface {
 	struct extent_map *events; /* which event memory is taken */
 };
 
+/* Those with an engine have the numbers below it. */
+#define ENGINES_MAX 64
 extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
 
 /* As a process id: the one that the port has named, or else the system's of this process. */

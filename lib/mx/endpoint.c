@@ -414,7 +414,7 @@ static const char *open_text(mx_return_t code)
 	case MX_BUSY:
 		return "an endpoint of this id is open; close it or use another id";
 	case MX_NO_RESOURCES:
-		return "there is not enough memory, or the process has 31 endpoints; close some";
+		return "there is not enough memory, or the process has 32 endpoints; close some";
 	case MX_BAD_PARAM_NAME:
 		return "a parameter has an unknown key; use those of enum mx_param_key";
 	case MX_BAD_PARAM_VAL:

@@ -39,7 +39,7 @@
 #include <mx_extensions.h>
 
 #define MX_PROCESS    UINT32_C(0x4d580000)
-#define ENDPOINTS_MAX 31 /* of a process: each needs two interfaces (base/handle.h) */
+#define ENDPOINTS_MAX 32 /* of a process */
 #define SESSIONS_MAX  1024
 #define KEPT_HEADERS  (UINT32_C(1) << 18)
 #define KEPT_BYTES    (UINT64_C(16) << 20)

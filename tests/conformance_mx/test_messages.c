@@ -151,6 +151,31 @@ static void test_open(void **state)
 	assert_code(mx_open_endpoint(0, 0, FILTER, &param, 1, &endpoint), MX_BAD_PARAM_NAME);
 }
 
+/* As many as MX promises, each reached from the first; and one more. */
+static void test_many(void **state)
+{
+	enum { MANY = 32 };
+	mx_endpoint_t endpoints[MANY], more;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++)
+		assert_ok(mx_open_endpoint(i % 2, i, FILTER, NULL, 0, &endpoints[i]));
+	for (unsigned i = 0; i < MANY; i++) {
+		mx_endpoint_addr_t address =
+			connect_with(endpoints[0], endpoints[i], board_nic(i % 2), i, FILTER)
+				.source;
+		mx_request_t send, receive;
+
+		assert_ok(mx_irecv(endpoints[i], NULL, 0, i, MX_MATCH_MASK_NONE, NULL, &receive));
+		assert_ok(mx_isend(endpoints[0], NULL, 0, address, i, NULL, &send));
+		assert_true(ends_within(endpoints[i], &receive, PATIENCE));
+		assert_true(ends_within(endpoints[0], &send, PATIENCE));
+	}
+	assert_code(mx_open_endpoint(0, MANY, FILTER, NULL, 0, &more), MX_NO_RESOURCES);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_ok(mx_close_endpoint(endpoints[i]));
+}
+
 static void test_connect(void **state)
 {
 	uint32_t session, again, id;
@@ -882,6 +907,7 @@ int main(void)
 #define with_both(test) cmocka_unit_test_setup_teardown(test, open_both, close_both)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_many),
 		with_both(test_connect),
 		with_both(test_address),
 		with_both(test_lengths),
