@@ -59,14 +59,15 @@ void node_enter(struct node *node)
 	}
 	current = node;
 	memcpy(&interfaces[0], &node->interface, sizeof(interfaces[0]));
-	memcpy(&interfaces[1], &node->further, sizeof(interfaces[1]));
+	memcpy(&interfaces[ENGINES_MAX], &node->further, sizeof(node->further));
 }
 
 void node_leave(struct node *node)
 {
 	memcpy(&node->interface, &interfaces[0], sizeof(interfaces[0]));
-	memcpy(&node->further, &interfaces[1], sizeof(interfaces[1]));
-	memset(&interfaces[0], 0, 2 * sizeof(interfaces[0]));
+	memcpy(&node->further, &interfaces[ENGINES_MAX], sizeof(node->further));
+	memset(&interfaces[0], 0, sizeof(interfaces[0]));
+	memset(&interfaces[ENGINES_MAX], 0, sizeof(interfaces[0]));
 	/* To the library's visitors the interface is closed: they forget what they know of it. */
 	era_end();
 	current = NULL;

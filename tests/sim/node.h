@@ -2,7 +2,7 @@
 /* node.h - one complete stack: front end, engine and transport over a simulated device.
  *
  * A node is a process with PTL_PROGRESS=inline whose library state (struct interface number 0,
- * and number 1 if it has a further space) is laid aside while others run. It takes a turn when a
+ * and ENGINES_MAX if it has a further space) is laid aside while others run. It takes a turn when a
  * frame has arrived, when its own deadline has come, and when its program has called it.
  *
  * I1. Portals calls of a node are made between node_enter() and node_leave().
