@@ -51,6 +51,9 @@ struct space_options {
 	 * turn that is put off to the next call; so it leaves in the frame of what the program
 	 * sends. */
 	bool patient;
+	/* SPACE_TIERS with ranks: how many there may be, and how many headers are kept of each at a
+	 * time; 0: there is no such bound. */
+	uint32_t ranks, kept_share;
 };
 
 /* NULL when there is no memory. The engine has one space, number 0, of the options' segment, whose

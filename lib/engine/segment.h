@@ -472,7 +472,8 @@ struct doorbell {
 	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
 	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
 	X(dropped_disabled, "messages for a Portal that is disabled")                              \
-	X(dropped_no_header, "messages to the second tier for which no header was left")           \
+	X(dropped_no_header, "messages to the second tier for which no header was left, or none "  \
+			     "of the sender's share")                                              \
 	X(dropped_permission, "messages to an entry that is for another user")                     \
 	X(dropped_operation, "messages to an entry that is for other operations")                  \
 	X(dropped_no_memory_operation,                                                             \

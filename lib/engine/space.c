@@ -70,6 +70,8 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->kind = options->kind;
 	space->ranked = options->ranked;
 	space->patient = options->patient;
+	space->ranks = options->ranks;
+	space->kept_share = options->kept_share;
 	if (!lists_create(space)) {
 		space->list_count = 0; /* they may not have been made */
 		space_free(space);

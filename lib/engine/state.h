@@ -121,6 +121,9 @@ struct space {
 	struct kept_table kept;
 	struct kept_list *kept_lists; /* one per Portal */
 	struct header *headers;       /* unexpected.c, by kept message */
+	uint32_t kept_share;          /* U4; 0: there is none */
+	uint32_t ranks;               /* of which messages may be kept, then */
+	uint32_t *kept_of;            /* messages, by rank, then */
 	bool ranked;                  /* processes have ranks, which are indices in the map */
 	bool patient;                 /* its answers to stores may be late */
 	const struct process *map;    /* the front end's; NULL: it is not set */

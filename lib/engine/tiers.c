@@ -423,7 +423,7 @@ static enum tier_verdict tiers_find(struct space *space, struct process from,
 	verdict = entry_judge(space, *region, header, needs);
 	if (verdict != TIER_OK)
 		return verdict;
-	header_left = unexpected_has_room(space, *region);
+	header_left = unexpected_has_room(space, *region, *process);
 	if (space->portals[header->portal].controlled &&
 		!(header_left && portal_has_places(space, *region, placement)))
 		return request_drop(space, from, header);

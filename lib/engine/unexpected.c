@@ -44,8 +44,10 @@ bool unexpected_open(struct space *space)
 
 	space->headers = calloc(limits->unexpected, sizeof(*space->headers));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
+	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
-		!space->kept_lists || (!space->headers && limits->unexpected > 0))
+		!space->kept_lists || (!space->headers && limits->unexpected > 0) ||
+		(!space->kept_of && space->ranks > 0))
 		return false;
 	for (uint32_t i = 0; i < limits->portals; i++)
 		kept_list_init(&space->kept_lists[i]);
@@ -59,6 +61,7 @@ void unexpected_close(struct space *space)
 	kept_table_free(&space->kept);
 	free(space->kept_lists);
 	free(space->headers);
+	free(space->kept_of);
 }
 
 /* --- messages */
@@ -68,9 +71,18 @@ static bool needs_header(const struct attachment *attachment)
 	return attachment->tier != 0 && !(attachment->flags & ATTACHMENT_NO_HEADERS);
 }
 
-bool unexpected_has_room(const struct space *space, const struct region *region)
+/* U4. */
+static bool rank_has_room(const struct space *space, uint32_t rank)
 {
-	return !needs_header(attachment_of(space, region)) || kept_has_room(&space->kept);
+	return space->kept_share == 0 ||
+	       (rank < space->ranks && space->kept_of[rank] < space->kept_share);
+}
+
+bool unexpected_has_room(
+	const struct space *space, const struct region *region, struct process process)
+{
+	return !needs_header(attachment_of(space, region)) ||
+	       (kept_has_room(&space->kept) && rank_has_room(space, process.nid));
 }
 
 uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,
@@ -92,6 +104,8 @@ uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_e
 		.verdict = (uint8_t)verdict,
 	};
 	attachment->headers++;
+	if (space->kept_share != 0)
+		space->kept_of[account->nid]++;
 	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
 	return i;
 }
@@ -102,6 +116,8 @@ static void header_free(struct space *space, uint32_t i)
 	struct region *region = segment_region(space->segment, space->headers[i].region);
 
 	attachment_of(space, region)->headers--;
+	if (space->kept_share != 0)
+		space->kept_of[space->headers[i].account.nid]--;
 	kept_give(&space->kept, i);
 	entry_settle(space, region);
 }

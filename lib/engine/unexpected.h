@@ -14,6 +14,8 @@
  * U3. An entry of the second tier whose headers refer to its memory is not freed, nor withdrawn:
  *     attachment.headers. An entry of the first tier that has claimed a header counts that in
  *     region.pending.
+ * U4. In a space with shares at most kept_share messages of a rank are kept at a time, so one
+ *     sender cannot take the headers of others.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H
@@ -24,8 +26,9 @@
 bool unexpected_open(struct space *space);
 void unexpected_close(struct space *space);
 
-/* Is there a header for a message to a region, or does it need none? */
-bool unexpected_has_room(const struct space *space, const struct region *region);
+/* Is there a header for a message of a process to a region, or does it need none? */
+bool unexpected_has_room(
+	const struct space *space, const struct region *region, struct process process);
 /* A message has been accepted. Returns its header, KEPT_NONE: it needs none. start: of its event;
  * verdict: how it ended; arriving: it has not, and unexpected_ended() follows. */
 uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,

@@ -651,6 +651,8 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 		.kind = choice->kind,
 		.ranked = choice->ranked,
 		.patient = choice->patient,
+		.ranks = choice->ranks,
+		.kept_share = choice->kept_share,
 		.interface = (uint32_t)(interface - interfaces),
 		.uid = interface->uid,
 	};

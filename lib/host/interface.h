@@ -83,8 +83,9 @@ enum answer interface_open_beside(const struct front *front, unsigned device, ui
 struct space_choice {
 	uint32_t number; /* 1 to SPACES - 1 */
 	enum space_kind kind;
-	bool ranked;  /* SPACE_TIERS: processes have ranks */
-	bool patient; /* SPACE_TIERS: nobody waits for answers to stores (engine.h) */
+	bool ranked;                /* SPACE_TIERS: processes have ranks */
+	bool patient;               /* SPACE_TIERS: nobody waits for answers to stores (engine.h) */
+	uint32_t ranks, kept_share; /* engine.h */
 };
 
 /* Opens a further interface, another space of the engine of an open

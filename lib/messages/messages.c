@@ -798,8 +798,12 @@ static enum answer space_furnish(struct messages *messages)
 static enum answer space_open(struct messages *messages)
 {
 	const struct messages_options *options = &messages->options;
-	const struct space_choice choice = {
-		.number = options->space, .kind = SPACE_TIERS, .ranked = true, .patient = true};
+	const struct space_choice choice = {.number = options->space,
+		.kind = SPACE_TIERS,
+		.ranked = true,
+		.patient = true,
+		.ranks = options->count,
+		.kept_share = (uint32_t)messages->share};
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
 		.attached = ENTRIES,

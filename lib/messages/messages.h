@@ -25,7 +25,8 @@
  * M5. A sender has at most `share` headers kept at a peer, counting messages whose ACK is not here
  *     yet. The receiver tells how many it has taken after each quarter of a share. What has no
  *     share, no slot or no entry waits at the sender, in order. All shares together fit into the
- *     table of kept headers, so nothing is dropped.
+ *     table of kept headers, so nothing is dropped; the receiver refuses what a peer sends beyond
+ *     its share.
  * M6. No event is lost: receives linked, messages without an ACK and fetches are bounded by
  *     RECEIVES_MAX and SENDS_MAX, and the Portal that peers fetch from refuses rather than fill the
  *     queue; a fetch that is refused is tried again. One of what is not there is answered with no
