@@ -28,8 +28,6 @@
  * V2. What is put follows from a number; what is gotten must be what was last put, or nothing at
  *     all, if the target has been started anew.
  */
-#include <dirent.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -38,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "books.h"
 #include "checks.h"
 #include "state.h"
 
@@ -51,7 +50,6 @@
 #define LIFE_SHIFT    40
 #define SETTLE_LOOKS  3000 /* at the buffers in use, LOOK_NS apart */
 #define LOOK_NS       10000000L
-#define STATS_MAX     256
 #define JSON_BYTES    65536
 
 enum state { FREE, ASKED, STARTED };
@@ -228,29 +226,6 @@ static void event_handle(const ptl_event_t *event)
 
 /* --- the driver's words */
 
-static uint64_t buffers_used(void)
-{
-	struct postern_stat stats[STATS_MAX];
-	unsigned count = postern_stats(me.ni, stats, STATS_MAX);
-
-	for (unsigned i = 0; i < count && i < STATS_MAX; i++)
-		if (strcmp(stats[i].name, "port_buffers") == 0)
-			return stats[i].value;
-	fail("there is no counter port_buffers");
-}
-
-static unsigned files_open(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	expect(directory != NULL);
-	while (readdir(directory) != NULL)
-		count++;
-	closedir(directory);
-	return count;
-}
-
 static void pour(unsigned pid)
 {
 	const ptl_md_t md = {.start = me.sink,
@@ -270,7 +245,6 @@ static void pour(unsigned pid)
 static void settle(void)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_NS};
-	struct mallinfo2 info;
 	unsigned looks = 0;
 
 	expect_equal(me.going, 0);
@@ -281,14 +255,13 @@ static void settle(void)
 		me.poured = code != PTL_OK;
 		nanosleep(&pause, NULL);
 	}
-	for (; buffers_used() != 0 && looks < SETTLE_LOOKS; looks++)
+	for (; buffers_used(me.ni) != 0 && looks < SETTLE_LOOKS; looks++)
 		nanosleep(&pause, NULL);
 	if (looks == SETTLE_LOOKS) {
 		state_tell(me.ni);
-		fail("%" PRIu64 " frame buffers stay in use", buffers_used());
+		fail("%" PRIu64 " frame buffers stay in use", buffers_used(me.ni));
 	}
-	info = mallinfo2();
-	say("settled %u %zu", files_open(), (info.uordblks + info.hblkhd) / 1024);
+	say("settled %u %zu", files_open(), heap_kilobytes());
 }
 
 static void count_say(void)

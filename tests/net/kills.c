@@ -34,9 +34,7 @@
  * V3. The length and the bytes of a put follow from its number, those of a get from its place: each
  * is checked.
  */
-#include <dirent.h>
 #include <inttypes.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdarg.h>
@@ -51,6 +49,7 @@
 #include <portals.h>
 #include <postern.h>
 
+#include "books.h"
 #include "checks.h"
 #include "state.h"
 
@@ -535,37 +534,6 @@ static void look(void)
 			fprintf(stderr, "%16" PRIu64 "  %s\n", stats[i].value, stats[i].name);
 }
 
-static uint64_t buffers_used(void)
-{
-	struct postern_stat stats[STATS_MAX];
-	unsigned count = postern_stats(me.ni, stats, STATS_MAX);
-
-	for (unsigned i = 0; i < count && i < STATS_MAX; i++)
-		if (strcmp(stats[i].name, "port_buffers") == 0)
-			return stats[i].value;
-	fail("there is no counter port_buffers");
-}
-
-static unsigned files_open(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	expect(directory != NULL);
-	while (readdir(directory) != NULL)
-		count++;
-	closedir(directory);
-	return count;
-}
-
-/* Bytes that malloc() has given out; frame buffers lie elsewhere. */
-static size_t heap_kilobytes(void)
-{
-	struct mallinfo2 info = mallinfo2();
-
-	return (info.uordblks + info.hblkhd) / 1024;
-}
-
 /* Returns true if the entry is gone. If it is not, events of it are in the queue or will come. */
 static bool entry_close(struct entry *entry)
 {
@@ -607,11 +575,11 @@ static void settle(void)
 	while (me.begun > 0)
 		event_await();
 	entries_close();
-	for (; buffers_used() != 0 && looks < SETTLE_LOOKS; looks++)
+	for (; buffers_used(me.ni) != 0 && looks < SETTLE_LOOKS; looks++)
 		nanosleep(&pause, NULL);
 	if (looks == SETTLE_LOOKS) {
 		look();
-		fail("%" PRIu64 " frame buffers stay in use", buffers_used());
+		fail("%" PRIu64 " frame buffers stay in use", buffers_used(me.ni));
 	}
 	me.settling = false;
 	entries_open();

@@ -24,8 +24,6 @@
  * K2. All receives match everything, so messages match them in the order in which they were posted,
  *     and the numbers of a sender come one after the other.
  */
-#include <dirent.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -37,6 +35,7 @@
 
 #include <mx_extensions.h>
 
+#include "books.h"
 #include "bytes.h"
 
 #define FILTER     7
@@ -282,18 +281,6 @@ static void mourn(struct peer *peer)
 	while (peer->connected || peer->under_way != 0)
 		requests_take();
 	say("mourned");
-}
-
-static unsigned files_open(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	while (directory && readdir(directory))
-		count++;
-	if (directory)
-		closedir(directory);
-	return count;
 }
 
 /* Has every send to an earlier life of its peer ended? */

@@ -7,7 +7,9 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <portals.h>
 #include <postern.h>
@@ -20,6 +22,18 @@ static void state_tell(ptl_handle_ni_t interface)
 	for (unsigned i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
 		if (postern_inspect(interface, topics[i], 0, 0, json, sizeof(json)) >= 0)
 			fprintf(stderr, "%s %s\n", topics[i], json);
+}
+
+/* Frame buffers of the interface's port that are in use. */
+static inline uint64_t buffers_used(ptl_handle_ni_t interface)
+{
+	struct postern_stat stats[256];
+	unsigned count = postern_stats(interface, stats, 256);
+
+	for (unsigned i = 0; i < count && i < 256; i++)
+		if (strcmp(stats[i].name, "port_buffers") == 0)
+			return stats[i].value;
+	return UINT64_MAX; /* there is no such counter */
 }
 
 static sigset_t state_signals(void)
