@@ -9,6 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "rig.h"
+
 struct queued {
 	struct process from;
 	struct message_header header;
@@ -372,4 +374,26 @@ bool transport_settled(const struct transport *transport)
 {
 	(void)transport;
 	return fake_unfinished() == 0;
+}
+
+int fake_target_setup(void **state)
+{
+	struct fake_target *target = calloc(1, sizeof(*target));
+
+	assert_non_null(target);
+	rig_setup((void **)&target->rig);
+	fake_set_frame(FAKE_FRAME);
+	target->space = rig_tiers(target->rig, false, &target->queue);
+	*state = target;
+	return 0;
+}
+
+int fake_target_teardown(void **state)
+{
+	struct fake_target *target = *state;
+
+	rig_destroy(target->rig);
+	rig_space_free(target->space);
+	free(target);
+	return 0;
 }

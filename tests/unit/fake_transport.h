@@ -95,4 +95,14 @@ void fake_on_receive(void (*hook)(void *), void *argument);
 void fake_on_push(void (*hook)(void *), void *argument);
 void fake_set_deadline(uint64_t deadline);
 
+/* For tests of a space with tiers on this transport: it has no ranks; and memory for its
+ * entries. */
+struct fake_target {
+	struct rig *rig, *space;
+	uint64_t queue;
+	char memory[256];
+};
+int fake_target_setup(void **state);
+int fake_target_teardown(void **state);
+
 #endif

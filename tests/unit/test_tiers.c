@@ -14,37 +14,7 @@
 #define BOTH  (REGION_PUT | REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE)
 #define LOCAL (REGION_PUT | REGION_GET | REGION_TRUNCATE)
 
-struct target {
-	struct rig *rig, *space;
-	uint64_t queue;
-	char memory[64];
-};
-
 static const char data[64] = "fifty bytes that are put where they belong, or not";
-
-static int setup(void **state)
-{
-	struct target *target = calloc(1, sizeof(*target));
-
-	assert_non_null(target);
-	rig_setup((void **)&target->rig);
-	fake_set_frame(FAKE_FRAME);
-	target->space = rig_tiers(target->rig, false, &target->queue);
-	*state = target;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct target *target = *state;
-
-	if (target->rig->engine)
-		rig_stop(target->rig);
-	rig_space_free(target->space);
-	rig_destroy(target->rig);
-	free(target);
-	return 0;
-}
 
 /* A store or a load of so many bytes, whose answer is wanted. */
 static struct message_header request(unsigned kind, uint64_t length)
@@ -83,19 +53,19 @@ static void expect_answer(
 	fake_finish(sent, TRANSPORT_OK);
 }
 
-static uint64_t append(struct target *target, struct rig_tier tier)
+static uint64_t append(struct fake_target *target, struct rig_tier tier)
 {
 	uint64_t handle;
 
 	tier.start = target->memory;
-	tier.length = tier.length ? tier.length : sizeof(target->memory);
+	tier.length = tier.length ? tier.length : sizeof(data);
 	handle = rig_append(target->space, &tier);
 	if (!(tier.log & TIER_BIT(TIER_LINK)))
 		rig_news(target->space, target->queue, TIER_LINK);
 	return handle;
 }
 
-static enum answer withdraw(struct target *target, uint64_t entry)
+static enum answer withdraw(struct fake_target *target, uint64_t entry)
 {
 	struct command command = {.kind = COMMAND_WITHDRAW};
 
@@ -104,7 +74,7 @@ static enum answer withdraw(struct target *target, uint64_t entry)
 	return rig_ask(target->space, &command);
 }
 
-static enum answer portal(struct target *target, enum command_kind kind)
+static enum answer portal(struct fake_target *target, enum command_kind kind)
 {
 	struct command command = {.kind = (uint8_t)kind};
 
@@ -113,7 +83,7 @@ static enum answer portal(struct target *target, enum command_kind kind)
 
 static void store__is_placed_counted_logged_and_answered(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t counter = rig_event_counter(target->space);
 	struct message_header header = request(MESSAGE_STORE, 10);
 	struct rig_news news;
@@ -144,7 +114,7 @@ static void store__is_placed_counted_logged_and_answered(void **state)
 
 static void store__in_pieces_ends_with_the_last(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 50);
 	struct fake_arrival *arrival;
 	uint64_t entry = append(target,
@@ -164,7 +134,7 @@ static void store__in_pieces_ends_with_the_last(void **state)
 
 static void store__whose_sender_dies_fails_and_is_not_answered(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 50);
 	uint64_t counter = rig_event_counter(target->space);
 	struct fake_arrival *arrival;
@@ -183,7 +153,7 @@ static void store__whose_sender_dies_fails_and_is_not_answered(void **state)
 
 static void unlink__comes_after_the_event_of_the_last_message_in_progress(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 30);
 	struct fake_arrival *first, *second;
 
@@ -206,7 +176,7 @@ static void unlink__comes_after_the_event_of_the_last_message_in_progress(void *
 
 static void local_offset__grows_and_the_answer_tells_it(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 40);
 
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = LOCAL});
@@ -224,7 +194,7 @@ static void local_offset__grows_and_the_answer_tells_it(void **state)
 
 static void entry__that_must_not_truncate_is_passed_over(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 20);
 
 	append(target, (struct rig_tier){.ignore = UINT64_MAX,
@@ -244,7 +214,7 @@ static void entry__that_must_not_truncate_is_passed_over(void **state)
 
 static void entry__for_shorter_messages_is_passed_over(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 10);
 
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .user = 1, .options = BOTH});
@@ -264,7 +234,7 @@ static void entry__for_shorter_messages_is_passed_over(void **state)
 static void load__of_more_than_a_message_has_is_discarded(void **state)
 {
 	static const uint64_t wrong[] = {MESSAGE_LENGTH_MAX + 1, UINT64_MAX - 63, UINT64_MAX};
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_LOAD, 0);
 	struct fake_sent *sent;
 
@@ -286,7 +256,7 @@ static void load__of_more_than_a_message_has_is_discarded(void **state)
 
 static void load__of_a_silent_entry_tells_its_tier(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_LOAD, 4);
 
 	append(target, (struct rig_tier){
@@ -297,7 +267,7 @@ static void load__of_a_silent_entry_tells_its_tier(void **state)
 
 static void second_tier__takes_what_the_first_does_not(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 1);
 
 	append(target,
@@ -315,7 +285,7 @@ static void second_tier__takes_what_the_first_does_not(void **state)
 /* T1 */
 static void refusal__tells_why_and_leaves_no_trace(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 8);
 	uint64_t counter = rig_event_counter(target->space);
 
@@ -354,7 +324,7 @@ static void refusal__tells_why_and_leaves_no_trace(void **state)
 
 static void portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 50);
 	uint64_t entry = append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
 	struct fake_arrival *arrival = fake_begin(RIG_PEER, &header, 50);
@@ -378,7 +348,7 @@ static void portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted(
 }
 
 /* A Portal that is controlled, with a queue of its own for 4 events; what was open is closed. */
-static uint64_t control(struct target *target)
+static uint64_t control(struct fake_target *target)
 {
 	uint64_t queue = rig_queue(target->space, 4);
 	struct command open = {.kind = COMMAND_PORTAL_OPEN, .update = 1};
@@ -393,7 +363,7 @@ static uint64_t control(struct target *target)
 /* T5 */
 static void control__refuses_what_finds_no_entry_or_no_place_and_says_so_once(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 8);
 	uint64_t queue = control(target);
 
@@ -422,7 +392,7 @@ static void control__refuses_what_finds_no_entry_or_no_place_and_says_so_once(vo
 
 static void control__keeps_places_for_the_ends_of_what_it_has_accepted(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 20);
 	uint64_t queue = control(target);
 	struct fake_arrival *first, *second, *third;
@@ -450,7 +420,7 @@ static void control__keeps_places_for_the_ends_of_what_it_has_accepted(void **st
 
 static void control__is_lost_when_events_that_cannot_be_refused_fill_the_queue(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t queue = control(target);
 
 	for (int i = 0; i < 4; i++)
@@ -467,7 +437,7 @@ static void control__is_lost_when_events_that_cannot_be_refused_fill_the_queue(v
 
 static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 1);
 	struct rig_news news;
 
@@ -491,7 +461,7 @@ static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state
 /* A load of little is answered from a copy, so that its answer stays what it was. */
 static void load__of_little_is_answered_from_a_copy(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_LOAD, 1024);
 	struct fake_sent *sent;
 
@@ -512,7 +482,7 @@ static void load__of_little_is_answered_from_a_copy(void **state)
 
 static void load__is_answered_with_data_and_logged_when_that_has_left(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_LOAD, 1025);
 	struct fake_sent *sent;
 
@@ -531,7 +501,7 @@ static void load__is_answered_with_data_and_logged_when_that_has_left(void **sta
 
 static void entry__that_wants_no_acknowledgement_says_only_that(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 8);
 
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH | REGION_NO_ACK});
@@ -541,7 +511,7 @@ static void entry__that_wants_no_acknowledgement_says_only_that(void **state)
 
 static void question__is_answered_unless_the_answer_is_on_its_way(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_LOAD, 1025);
 	struct fake_sent *sent;
 
@@ -562,7 +532,7 @@ static void question__is_answered_unless_the_answer_is_on_its_way(void **state)
 
 static void answer__of_a_patient_space_waits_for_the_end_of_the_turn(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 1);
 
 	target->rig->engine->opened[target->space->space]->patient = true;
@@ -589,7 +559,7 @@ static void answer__of_a_patient_space_waits_for_the_end_of_the_turn(void **stat
 
 static void message__of_another_kind_of_space_is_dropped(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 8);
 	struct message_header put = rig_put_header(8);
 
@@ -609,7 +579,7 @@ static void message__of_another_kind_of_space_is_dropped(void **state)
 /* A rank is believed when the target's own map says the same. */
 static void rank__must_be_that_of_the_sender(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	const struct process map[] = {RIG_SELF, RIG_PEER};
 	struct message_header header = request(MESSAGE_STORE, 8);
 	struct command set = {.kind = COMMAND_MAP};
@@ -643,7 +613,7 @@ static void rank__must_be_that_of_the_sender(void **state)
 
 static void counter__is_set_added_to_and_freed(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t counter = rig_event_counter(target->space);
 	struct command command = {.kind = COMMAND_COUNTER_SET};
 
@@ -673,7 +643,7 @@ static void arrive_amo(
 
 static void fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	static uint64_t words[16], ones[16];
 	struct fake_sent *sent[4];
 
@@ -714,7 +684,7 @@ static void fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done
  * answered, and so are those that need no copy. */
 static void copies__of_a_peer_that_has_its_share_are_left_to_others(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	static char words[AMO_BYTES_MAX];
 	static const char ones[COPIED_MAX + 1];
 	const struct process other = {RIG_PEER.nid + 1, RIG_PEER.pid};
@@ -754,7 +724,7 @@ static void copies__of_a_peer_that_has_its_share_are_left_to_others(void **state
 
 static void fetch__of_one_element_has_its_operand_before_its_source(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	static int32_t word;
 	const int32_t swap[2] = {7, 9};
 
@@ -796,7 +766,7 @@ static void atomics__of_hostile_peers_are_counted_and_have_no_effect(void **stat
 		{MESSAGE_FETCH, AMO_MSWAP, AMO_INT8, 3},
 	};
 	static const uint8_t bytes[2 * AMO_BYTES_MAX] = {1, 2, 3};
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	const char before[64] = {0};
 
 	append(target, (struct rig_tier){.bits = 5, .options = BOTH, .flags = ATTACHMENT_ONCE});
@@ -820,7 +790,8 @@ static void atomics__of_hostile_peers_are_counted_and_have_no_effect(void **stat
 
 int main(void)
 {
-#define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define test(function)                                                                             \
+	cmocka_unit_test_setup_teardown(function, fake_target_setup, fake_target_teardown)
 	const struct CMUnitTest tests[] = {
 		test(store__is_placed_counted_logged_and_answered),
 		test(store__in_pieces_ends_with_the_last),

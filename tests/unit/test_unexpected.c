@@ -14,39 +14,9 @@
 #define ALL     UINT64_MAX /* ignored bits */
 #define KEPT    (TIER_BIT(TIER_PUT_KEPT) | TIER_BIT(TIER_SEARCH))
 
-struct target {
-	struct rig *rig, *space;
-	uint64_t queue;
-	char memory[256];
-};
-
 static const char data[64] = "fifty bytes that are put where they belong, or not";
 
-static int setup(void **state)
-{
-	struct target *target = calloc(1, sizeof(*target));
-
-	assert_non_null(target);
-	rig_setup((void **)&target->rig);
-	fake_set_frame(FAKE_FRAME);
-	target->space = rig_tiers(target->rig, false, &target->queue);
-	*state = target;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct target *target = *state;
-
-	if (target->rig->engine)
-		rig_stop(target->rig);
-	rig_space_free(target->space);
-	rig_destroy(target->rig);
-	free(target);
-	return 0;
-}
-
-static uint64_t append(struct target *target, struct rig_tier tier)
+static uint64_t append(struct fake_target *target, struct rig_tier tier)
 {
 	tier.start = target->memory;
 	tier.length = tier.length ? tier.length : sizeof(target->memory);
@@ -55,7 +25,7 @@ static uint64_t append(struct target *target, struct rig_tier tier)
 }
 
 /* An entry of the second tier for everything, which logs nothing of its own but UNLINK and FREE. */
-static uint64_t overflow(struct target *target, uint8_t flags, uint64_t min_free)
+static uint64_t overflow(struct fake_target *target, uint8_t flags, uint64_t min_free)
 {
 	return append(target, (struct rig_tier){.ignore = ALL,
 				      .user = 9,
@@ -66,7 +36,7 @@ static uint64_t overflow(struct target *target, uint8_t flags, uint64_t min_free
 				      .log = NO_LINK | TIER_BIT(TIER_PUT) | TIER_BIT(TIER_GET)});
 }
 
-static enum answer withdraw(struct target *target, uint64_t entry)
+static enum answer withdraw(struct fake_target *target, uint64_t entry)
 {
 	struct command command = {.kind = COMMAND_WITHDRAW};
 
@@ -92,12 +62,12 @@ static void arrive(uint64_t bits, uint64_t length)
 	fake_deliver(RIG_PEER, &header, data, length);
 }
 
-static struct rig_news news(struct target *target, unsigned kind)
+static struct rig_news news(struct fake_target *target, unsigned kind)
 {
 	return rig_news(target->space, target->queue, kind);
 }
 
-static void no_event(struct target *target)
+static void no_event(struct fake_target *target)
 {
 	rig_no_event(target->space, target->queue);
 }
@@ -106,7 +76,7 @@ static void no_event(struct target *target)
 
 static void append__of_an_entry_for_one_takes_the_oldest_and_is_used_up(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct rig_news event;
 	uint64_t entry;
 
@@ -134,7 +104,7 @@ static void append__of_an_entry_for_one_takes_the_oldest_and_is_used_up(void **s
 
 static void append__of_a_persistent_entry_takes_all_in_order_and_is_linked(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 
 	overflow(target, 0, 0);
 	arrive(2, 10);
@@ -155,7 +125,7 @@ static void append__of_a_persistent_entry_takes_all_in_order_and_is_linked(void 
 
 static void append__passes_over_what_does_not_fit(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 
 	overflow(target, 0, 0);
 	arrive(1, 40);
@@ -169,7 +139,7 @@ static void append__passes_over_what_does_not_fit(void **state)
 
 static void append__that_grows_stops_when_it_is_full(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 
 	overflow(target, 0, 0);
 	arrive(1, 40);
@@ -190,7 +160,7 @@ static void append__that_grows_stops_when_it_is_full(void **state)
 
 static void append__counts_what_it_takes(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t counter = rig_event_counter(target->space);
 
 	overflow(target, 0, 0);
@@ -209,7 +179,7 @@ static void append__counts_what_it_takes(void **state)
 
 static void free__comes_with_the_last_header_before_the_takers_unlink(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t entry = overflow(target, 0, 230);
 
 	arrive(1, 20);
@@ -230,7 +200,7 @@ static void free__comes_with_the_last_header_before_the_takers_unlink(void **sta
 
 static void free__comes_at_once_where_no_header_is_left(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 
 	overflow(target, ATTACHMENT_ONCE | ATTACHMENT_NO_HEADERS, 0);
 	arrive(1, 20);
@@ -242,7 +212,7 @@ static void free__comes_at_once_where_no_header_is_left(void **state)
 
 static void entry__whose_headers_are_not_taken_is_in_use(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t entry = overflow(target, 0, 0);
 
 	arrive(1, 20);
@@ -255,7 +225,7 @@ static void entry__whose_headers_are_not_taken_is_in_use(void **state)
 
 static void message__without_a_header_left_is_dropped(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 
 	overflow(target, 0, 0);
 	for (unsigned i = 0; i < RIG_UNEXPECTED; i++)
@@ -271,7 +241,7 @@ static void message__without_a_header_left_is_dropped(void **state)
 
 static void portal__that_closes_forgets_what_is_kept(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct command close = {.kind = COMMAND_PORTAL_CLOSE};
 
 	overflow(target, ATTACHMENT_ONCE, 0);
@@ -287,7 +257,7 @@ static void portal__that_closes_forgets_what_is_kept(void **state)
 
 static void claim__ends_with_the_message(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	const struct message_header header = store(1, 50);
 	struct fake_arrival *arrival;
 	uint64_t entry;
@@ -315,7 +285,7 @@ static void claim__ends_with_the_message(void **state)
 
 static void claim__of_a_message_that_fails_says_so(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t counter = rig_event_counter(target->space);
 	const struct message_header header = store(1, 50);
 	struct fake_arrival *arrival;
@@ -339,7 +309,7 @@ static void claim__of_a_message_that_fails_says_so(void **state)
 
 static void message__that_ends_unclaimed_waits_for_its_taker(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	const struct message_header header = store(1, 50);
 	struct fake_arrival *arrival;
 
@@ -357,7 +327,7 @@ static void message__that_ends_unclaimed_waits_for_its_taker(void **state)
 /* A search has no entry: what it claims outlives it. */
 static void search__claims_as_well(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	const struct message_header header = store(1, 50);
 	struct fake_arrival *arrival;
 
@@ -375,7 +345,7 @@ static void search__claims_as_well(void **state)
 
 static void search__tells_and_counts(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	uint64_t counter = rig_event_counter(target->space);
 	struct rig_tier one = {.ignore = ALL,
 		.user = 4,
@@ -421,7 +391,7 @@ static void search__tells_and_counts(void **state)
 /* A load of the second tier leaves a header as well. */
 static void load__leaves_a_header(void **state)
 {
-	struct target *target = *state;
+	struct fake_target *target = *state;
 	struct message_header header = {.kind = MESSAGE_LOAD,
 		.space = 4,
 		.uid = RIG_UID,
@@ -443,7 +413,8 @@ static void load__leaves_a_header(void **state)
 
 int main(void)
 {
-#define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define test(function)                                                                             \
+	cmocka_unit_test_setup_teardown(function, fake_target_setup, fake_target_teardown)
 	const struct CMUnitTest tests[] = {
 		test(append__of_an_entry_for_one_takes_the_oldest_and_is_used_up),
 		test(append__of_a_persistent_entry_takes_all_in_order_and_is_linked),
