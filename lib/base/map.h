@@ -71,11 +71,6 @@ static inline struct map map_of_piece(const void *base, uint64_t length)
 	return (struct map){.start = (uintptr_t)base, .length = length};
 }
 
-static inline struct map map_of_vector(const struct map_vector *vector)
-{
-	return (struct map){.vector = vector, .length = map_vector_length(vector)};
-}
-
 /* What follows, in a vector. They get words and no map, so that one piece's stays in registers. */
 void *map_vector_run(const struct map_vector *vector, uint64_t at, uint64_t *bytes)
 	CORE_API(map_vector_run);

@@ -77,15 +77,6 @@ static inline bool event_counter_read(
 	return atomic_load_explicit(&counter->gate, memory_order_acquire) == handle;
 }
 
-/* Any thread. Is a waiting thread's test reached, or the counter gone? */
-static inline bool event_counter_has_news(
-	const struct event_counter *counter, uint64_t handle, uint64_t test)
-{
-	struct event_count count;
-
-	return !event_counter_read(counter, handle, &count) || event_count_reached(count, test);
-}
-
 /* A thread that is about to sleep: returns what the bell is. barrier_heavy(), a last look at the
  * counter, the sleep and event_counter_leave() follow. */
 uint32_t event_counter_enter(struct event_counter *counter, uint64_t test);

@@ -329,21 +329,17 @@ void engine_catch_up(struct engine *engine)
 	engine_announce(engine); /* the turn that follows may be a look, which takes it for done */
 }
 
-/* Puts have begun, and are counted as commands: their frames leave, then their events are
- * logged. */
-static void puts_push(struct engine *engine)
-{
-	transport_push(engine->transport);
-	outgoing_announce(engine);
-}
-
 /* The last part of a turn: frames out, timers. */
 static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 {
 	if (engine->late)
 		notices_send(engine);
-	if (engine->begun)
-		puts_push(engine);
+	/* Puts have begun, and are counted as commands: their frames leave, then their events are
+	 * logged. */
+	if (engine->begun) {
+		transport_push(engine->transport);
+		outgoing_announce(engine);
+	}
 	engine->owes = triggers_are_ready(&engine->triggers);
 	if (!list_empty(&engine->waiting))
 		outgoing_probe(engine);

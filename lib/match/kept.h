@@ -112,20 +112,6 @@ uint32_t kept_first(
 uint32_t kept_next(const struct kept_table *table, struct kept_list *list,
 	const struct match_entry *entry, uint32_t current);
 
-/* The next one of all. The first is the list's head. */
-static inline uint32_t kept_after(const struct kept_table *table, uint32_t i)
-{
-	return table->base[i].next;
-}
-
-static inline struct match_key kept_key(const struct kept_table *table, uint32_t i)
-{
-	const struct kept *kept = &table->base[i];
-
-	return (struct match_key){
-		kept->bits, (uint32_t)kept->process, (uint32_t)(kept->process >> 32)};
-}
-
 /* For looking inside: the masks that have a view. */
 uint32_t kept_views(const struct kept_list *list);
 

@@ -257,11 +257,6 @@ void echo_answered(
 
 /* --- the turn */
 
-void echo_init(struct transport *transport)
-{
-	list_init(&transport->echoes.pings);
-}
-
 void echo_run(struct transport *transport)
 {
 	struct echoes *echoes = &transport->echoes;

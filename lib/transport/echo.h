@@ -9,7 +9,6 @@ struct frame_header;
 struct peer;
 struct transport;
 
-void echo_init(struct transport *transport);
 /* A question for this process. from: MAC address, NULL: this process. */
 void echo_asked(struct transport *transport, const struct frame_header *frame, const uint8_t *from);
 /* An answer from a peer, of whatever life. */

@@ -128,7 +128,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	list_init(&transport->ready);
 	for (unsigned i = 0; i < ACK_LISTS; i++)
 		list_init(&transport->acks[i]);
-	echo_init(transport);
+	list_init(&transport->echoes.pings);
 	wheel_init(&transport->wheel, transport->now);
 	encapsulation_init(&transport->encapsulation, &options->encapsulation, port->address,
 		port->checksum_offload);

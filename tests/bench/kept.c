@@ -152,7 +152,9 @@ static __attribute__((noinline)) void take(struct scenery *scenery, uint32_t cou
 {
 	for (uint32_t k = 0; k < count; k++) {
 		uint32_t i = found(scenery, k);
-		struct match_key key = kept_key(&scenery->table, i);
+		const struct kept *kept = &scenery->table.base[i];
+		struct match_key key = {
+			kept->bits, (uint32_t)kept->process, (uint32_t)(kept->process >> 32)};
 
 		kept_remove(&scenery->table, &scenery->list, i);
 		kept_give(&scenery->table, i);

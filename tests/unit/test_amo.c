@@ -17,6 +17,8 @@
 #include <base/random.h>
 #include <engine/amo.h>
 
+#include "scatter.h"
+
 #define VALUES 12
 
 static uint64_t random_state = 1;

@@ -65,23 +65,30 @@ static void event_counter__is_stale_once_it_is_closed(void **state)
 	fresh();
 	event_counter_close(&counter);
 	assert_false(event_counter_read(&counter, HANDLE, &count));
-	assert_true(event_counter_has_news(&counter, HANDLE, 100));
 	event_counter_init(&counter, OTHER);
 	assert_false(event_counter_read(&counter, HANDLE, &count));
 	assert_true(event_counter_read(&counter, OTHER, &count));
 	assert_int_equal(count.success, 0);
 }
 
-static void event_counter_has_news__by_successes_or_any_failure(void **state)
+static bool has_reached(uint64_t test)
+{
+	struct event_count count;
+
+	assert_true(event_counter_read(&counter, HANDLE, &count));
+	return event_count_reached(count, test);
+}
+
+static void event_count_reached__by_successes_or_any_failure(void **state)
 {
 	(void)state;
 	fresh();
-	assert_true(event_counter_has_news(&counter, HANDLE, 0));
-	assert_false(event_counter_has_news(&counter, HANDLE, 2));
+	assert_true(has_reached(0));
+	assert_false(has_reached(2));
 	event_counter_add(&counter, 1, 0);
-	assert_false(event_counter_has_news(&counter, HANDLE, 2));
+	assert_false(has_reached(2));
 	event_counter_add(&counter, 0, 1);
-	assert_true(event_counter_has_news(&counter, HANDLE, 2));
+	assert_true(has_reached(2));
 }
 
 /* N3. */
@@ -123,19 +130,19 @@ static void event_counter_wakes__at_the_least_test(void **state)
  * or false when the counter is gone. */
 static bool wait_until(uint64_t handle, uint64_t test, struct event_count *count)
 {
-	for (;;) {
+	while (event_counter_read(&counter, handle, count)) {
+		struct event_count last;
 		uint32_t bell;
 
-		if (!event_counter_read(&counter, handle, count))
-			return false;
 		if (event_count_reached(*count, test))
 			return true;
 		bell = event_counter_enter(&counter, test);
 		barrier_heavy();
-		if (!event_counter_has_news(&counter, handle, test))
+		if (event_counter_read(&counter, handle, &last) && !event_count_reached(last, test))
 			futex_wait(&counter.bell, bell, UINT64_MAX);
 		event_counter_leave(&counter);
 	}
+	return false;
 }
 
 static void change_tell(void)
@@ -272,7 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(event_counter__counts_successes_and_failures),
 		cmocka_unit_test(event_counter__is_stale_once_it_is_closed),
-		cmocka_unit_test(event_counter_has_news__by_successes_or_any_failure),
+		cmocka_unit_test(event_count_reached__by_successes_or_any_failure),
 		cmocka_unit_test(event_counter_wakes__at_the_least_test),
 		cmocka_unit_test(waiting_threads__each_see_every_test_of_theirs),
 		cmocka_unit_test(waiting_threads__leave_by_a_failure),

@@ -20,6 +20,8 @@
 #include <base/guard.h>
 #include <base/random.h>
 
+#include "scatter.h"
+
 #ifdef __x86_64__
 #define COPY_SIGNALS 1 /* SIGSEGVs that copy_faults() meets */
 #else

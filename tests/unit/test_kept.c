@@ -130,13 +130,15 @@ static void check_order(void)
 	uint32_t i = list.head;
 
 	for (uint32_t at = 0; at < oracle_count; at++) {
-		struct match_key key = kept_key(&table, i);
+		const struct kept *kept = &table.base[i];
+		const struct match_key *key = &oracle[at].key;
 
 		assert_int_equal(i, oracle[at].i);
-		assert_int_equal(table.base[i].previous, previous);
-		assert_memory_equal(&key, &oracle[at].key, sizeof(key));
+		assert_int_equal(kept->previous, previous);
+		assert_int_equal(kept->bits, key->bits);
+		assert_int_equal(kept->process, (uint64_t)key->pid << 32 | key->nid);
 		previous = i;
-		i = kept_after(&table, i);
+		i = kept->next;
 	}
 	assert_int_equal(i, KEPT_NONE);
 	assert_int_equal(list.tail, previous);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <base/random.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -581,13 +582,15 @@ static void ledger_note(struct ledger *ledger, const struct event *event, bool s
 	ledger->stored[event->value] |= event->kind == EVENT_PUT_END ? CROWD_END : 1;
 }
 
+static uint64_t seed;
+
 /* A single event, or START and END as the engine logs them. */
 static void ledger_log(struct rig *rig, struct ledger *ledger, uint64_t value)
 {
 	uint64_t handle = atomic_load(&crowd.queue);
 	struct event event = crowd_event(value);
 
-	event.kind = rand() % 3 != 0 ? EVENT_PUT_START : EVENT_ACK;
+	event.kind = random_next(&seed) % 3 != 0 ? EVENT_PUT_START : EVENT_ACK;
 	if (event.kind == EVENT_PUT_START && pair_log(rig, handle, &event)) {
 		ledger_note(ledger, &event, true);
 		event.kind = EVENT_PUT_END;
@@ -608,7 +611,7 @@ static void queue_take__by_many_threads_of_pairs_gets_each_event_exactly_once(vo
 	pthread_t threads[READERS];
 	struct ledger ledger = {.stored = calloc(EVENTS, 1)};
 
-	srand(1);
+	seed = 1;
 	for (unsigned round = 0; round < sizeof(counts) / sizeof(counts[0]); round++) {
 		memset(ledger.stored, 0, EVENTS);
 		ledger.gaps = 0;
@@ -643,9 +646,9 @@ static void queue_take__gives_what_a_plain_list_would(void **state)
 	bool gap = false;
 	struct event event;
 
-	srand(2);
+	seed = 2;
 	for (uint64_t value = 0; value < 300000; value++) {
-		unsigned act = (unsigned)rand() % 1000;
+		unsigned act = (unsigned)(random_next(&seed) % 1000);
 
 		if (act < 10) {
 			struct event_slot *slot = segment_at(rig->segment, slots);
@@ -655,7 +658,7 @@ static void queue_take__gives_what_a_plain_list_would(void **state)
 				atomic_store_explicit(&slot[i].words[0], 0, memory_order_relaxed);
 			handle = handle_make(HANDLE_QUEUE, RIG_INTERFACE, handle_index(handle),
 				segment_generation(rig->segment));
-			count = (unsigned)rand() % 9;
+			count = (unsigned)(random_next(&seed) % 9);
 			queue_init(rig->segment, handle, count, slots);
 			used = 0;
 			sequence = 1;
