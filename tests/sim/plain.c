@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <base/handle.h>
-#include <engine/amo.h>
+#include <elements.h>
 
 /* --- events and counts */
 
@@ -372,6 +372,35 @@ void plain_search(struct plain *plain, uint32_t portal, const struct plain_wish 
 
 /* --- requests */
 
+bool plain_brings(uint8_t kind)
+{
+	return kind != MESSAGE_LOAD;
+}
+
+bool plain_fetches(uint8_t kind)
+{
+	return kind == MESSAGE_LOAD || kind == MESSAGE_FETCH;
+}
+
+static bool request_is_atomic(const struct message_header *header)
+{
+	return header->kind == MESSAGE_ATOMIC || header->kind == MESSAGE_FETCH;
+}
+
+static uint8_t request_event(const struct message_header *header)
+{
+	switch (header->kind) {
+	case MESSAGE_STORE:
+		return TIER_PUT;
+	case MESSAGE_ATOMIC:
+		return TIER_ATOMIC;
+	case MESSAGE_FETCH:
+		return TIER_FETCH;
+	default:
+		return TIER_GET;
+	}
+}
+
 static enum tier_verdict request_drop(struct plain *plain, uint32_t portal, uint64_t *counted)
 {
 	if (plain->portals[portal].controlled) {
@@ -405,6 +434,9 @@ static struct plain_entry *entry_find(struct plain *plain, const struct message_
 				       ? entry->wish.length - decision->offset
 				       : 0;
 			decision->moved = header->requested < room ? header->requested : room;
+			if (request_is_atomic(header))
+				decision->moved -=
+					decision->moved % element_size(header->detail >> 8);
 			decision->start = entry->wish.start + decision->offset;
 			if ((decision->offset <= entry->wish.length && header->requested <= room) ||
 				entry->wish.options & REGION_TRUNCATE)
@@ -418,7 +450,8 @@ static enum tier_verdict request_judge(struct plain *plain, const struct message
 	struct plain_entry **accepting)
 {
 	const struct plain_portal *portal = &plain->portals[header->portal];
-	uint8_t needs = header->kind == MESSAGE_STORE ? REGION_PUT : REGION_GET;
+	uint8_t needs = (uint8_t)((plain_brings(header->kind) ? REGION_PUT : 0) |
+				  (plain_fetches(header->kind) ? REGION_GET : 0));
 	struct plain_entry *entry = entry_find(plain, header, event, decision);
 	uint64_t headers = 0, used;
 	bool header_left;
@@ -486,8 +519,9 @@ struct plain_decision plain_request(struct plain *plain, struct process from,
 {
 	struct plain_decision decision = {.verdict = TIER_DROPPED};
 	struct plain_event event = {
-		.kind = header->kind == MESSAGE_STORE ? TIER_PUT : TIER_GET,
-		.value = header->kind == MESSAGE_STORE ? header->value : 0,
+		.kind = request_event(header),
+		.amo = request_is_atomic(header) ? header->detail : 0,
+		.value = plain_brings(header->kind) ? header->value : 0,
 		.target = header->uid | (uint64_t)header->portal << 32,
 		.match_bits = header->match_bits,
 		.requested = header->requested,
@@ -513,7 +547,7 @@ struct plain_decision plain_request(struct plain *plain, struct process from,
 		decision.moved = decision.offset = decision.tier = 0;
 		return decision;
 	}
-	decision.silent = header->kind == MESSAGE_STORE && entry->wish.options & REGION_NO_ACK;
+	decision.silent = !plain_fetches(header->kind) && entry->wish.options & REGION_NO_ACK;
 	event.tier = entry->tier;
 	event.user = entry->wish.user;
 	event.start = decision.start;
@@ -530,8 +564,8 @@ struct plain_decision plain_request(struct plain *plain, struct process from,
 	entry->pending++;
 	entry->headers += (*message)->kept;
 	entry_use(plain, entry, decision.moved);
-	if (header->kind == MESSAGE_STORE ? decision.moved <= here
-					  : header->requested <= AMO_BYTES_MAX) {
+	if (plain_brings(header->kind) ? decision.moved <= here
+				       : header->requested <= AMO_BYTES_MAX) {
 		plain_ended(plain, *message, TIER_OK);
 		*message = NULL;
 	}

@@ -31,6 +31,7 @@ struct plain_event {
 	uint8_t kind; /* enum tier_event */
 	uint8_t tier;
 	uint8_t verdict; /* enum tier_verdict */
+	uint16_t amo;    /* of an atomic: message_amo() */
 	uint64_t start;
 	uint64_t user;
 	uint64_t value;
@@ -149,8 +150,13 @@ struct plain_decision {
 	uint64_t user;   /* of the entry */
 };
 
-/* A request has come; here: bytes of data that came with it, of a store. If it is accepted and does
- * not end at once, *message is it. */
+/* Does a message bring data? Does it want some? */
+bool plain_brings(uint8_t kind);
+bool plain_fetches(uint8_t kind);
+
+/* A request has come; here: bytes of data that came with it, of one that brings some; of an
+ * atomic's data without its operand, and so is the header's length. If it is accepted and does not
+ * end at once, *message is it. */
 struct plain_decision plain_request(struct plain *plain, struct process from,
 	const struct message_header *header, uint64_t here, struct plain_message **message);
 /* It has ended. */

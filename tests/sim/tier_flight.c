@@ -6,17 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <elements.h>
 #include <sim/model.h>
 #include <sim/report.h>
 
 void task_wrong(const struct tier_program *program, const struct call_task *task, const char *what,
 	uint64_t value)
 {
+	static const char *const names[] = {
+		[MESSAGE_STORE] = "store",
+		[MESSAGE_LOAD] = "load",
+		[MESSAGE_ATOMIC] = "atomic",
+		[MESSAGE_FETCH] = "fetch",
+	};
+
 	FAIL(program,
-		"tiers: call %" PRIu64 ", a %s of %" PRIu64
+		"tiers: call %" PRIu64 ", a %s (%#x) of %" PRIu64
 		" bytes from node %u (life %u) to node %u "
 		"(life %u): %s (%" PRIu64 "; at node %u, decided %d)",
-		task->number, task->load ? "load" : "store", task->length, task->initiator,
+		task->number, names[task->message], task->amo, task->length, task->initiator,
 		task->initiator_life, task->target, task->target_life, what, value,
 		program->node->number, task->delivered ? (int)task->decision.verdict : -1);
 }
@@ -57,8 +65,33 @@ static uint8_t pattern(uint64_t number, uint64_t at)
 	return (uint8_t)(prng_mix(number * UINT64_C(0x9e3779b97f4a7c15) + at / 8) >> at % 8 * 8);
 }
 
+uint64_t task_operand(const struct call_task *task)
+{
+	return task->message == MESSAGE_FETCH && (task->amo & 0xff) > AMO_SWAP
+		       ? element_size(task->amo >> 8)
+		       : 0;
+}
+
+/* Of an atomic, which is no longer than AMO_BYTES_MAX: values that often meet others. */
+static void elements_write(const struct call_task *task, uint8_t *bytes, uint64_t length)
+{
+	const unsigned size = element_size(task->amo >> 8);
+	uint8_t element[AMO_SIZE_MAX] = {0};
+
+	for (uint64_t i = 0; i < length; i += size) {
+		uint64_t chance = prng_mix(task->number * UINT64_C(0x9e3779b97f4a7c15) + i);
+
+		element_make(element, task->amo >> 8, (unsigned)(chance % ELEMENT_VALUES), chance);
+		memcpy(bytes + i, element, length - i < size ? length - i : size);
+	}
+}
+
 void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length)
 {
+	if (task->message == MESSAGE_ATOMIC || task->message == MESSAGE_FETCH) {
+		elements_write(task, bytes, length);
+		return;
+	}
 	for (uint64_t i = 0; i < length; i++)
 		bytes[i] = pattern(task->number, i);
 }
@@ -120,6 +153,46 @@ bool load_expect(struct tier_program *program, struct call_task *task)
 		memcpy(task->expected, program->shadow + arena_offset(program, decision->start),
 			decision->moved);
 	return tainted;
+}
+
+/* J4 */
+void atomic_expect(struct tier_program *program, struct call_task *task)
+{
+	const struct plain_decision *decision = &task->decision;
+	const uint64_t at = arena_offset(program, decision->start);
+	bool tainted = flights_taint(program, decision->start, decision->moved, true);
+
+	memcpy(program->before, program->arena + at, decision->moved);
+	if (!tainted && memcmp(program->before, program->shadow + at, decision->moved) != 0)
+		task_wrong(program, task, "finds what no message brought", at);
+	if (task->message != MESSAGE_FETCH)
+		return;
+	task->expected = report_memory(malloc(decision->moved + 1));
+	memcpy(task->expected, program->before, decision->moved);
+}
+
+void atomic_look(struct tier_program *program, struct call_task *task)
+{
+	const struct plain_decision *decision = &task->decision;
+	const unsigned operation = task->amo & 0xff, type = task->amo >> 8;
+	const unsigned size = element_size(type);
+	const uint64_t at = arena_offset(program, decision->start);
+	uint8_t source[AMO_BYTES_MAX];
+
+	pattern_write(task, source, task->length);
+	for (uint64_t i = 0; i < decision->moved; i += size) {
+		uint8_t *element = program->before + i;
+
+		element_change(operation, type, element, source + i, task->operand);
+		/* Complex products that are no numbers are the compiler's business. */
+		if (operation == AMO_PROD && !element_is_number(element, type))
+			continue;
+		if (!element_is(program->arena + at + i, element, type)) {
+			task_wrong(program, task, "made something else of an element", i);
+			return;
+		}
+	}
+	memcpy(program->shadow + at, program->arena + at, decision->moved);
 }
 
 void flight_begin(

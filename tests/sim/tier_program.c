@@ -11,7 +11,10 @@
 #include <engine/queue.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
+#include <elements.h>
 #include <sim/report.h>
+#include <wire/encapsulation.h>
+#include <wire/frame.h>
 
 #define WILD_BITS UINT64_C(0xffffffff00000000) /* a load's number is there */
 
@@ -29,6 +32,7 @@ static void event_copy(
 		.kind = TIER_FIELD(word, TIER_KIND_AT),
 		.tier = TIER_FIELD(word, TIER_LIST_AT),
 		.verdict = TIER_FIELD(word, TIER_VERDICT_AT),
+		.amo = (uint16_t)(word >> TIER_OPERATION_AT),
 		.start = atomic_load(&slot->words[EVENT_START]),
 		.user = atomic_load(&slot->words[EVENT_USER]),
 		.value = atomic_load(&slot->words[EVENT_VALUE]),
@@ -49,10 +53,11 @@ static bool event_is(const struct plain_event *event, const struct plain_event *
 		((due->kind == TIER_ACK || due->kind == TIER_REPLY) && due->verdict != TIER_OK);
 
 	return event->kind == due->kind && event->verdict == due->verdict &&
-	       event->user == due->user && (loose || event->tier == due->tier) &&
-	       event->start == due->start && event->value == due->value &&
-	       event->initiator == due->initiator && event->target == due->target &&
-	       event->match_bits == due->match_bits && event->requested == due->requested &&
+	       event->amo == due->amo && event->user == due->user &&
+	       (loose || event->tier == due->tier) && event->start == due->start &&
+	       event->value == due->value && event->initiator == due->initiator &&
+	       event->target == due->target && event->match_bits == due->match_bits &&
+	       event->requested == due->requested &&
 	       (loose || (event->moved == due->moved && event->offset == due->offset));
 }
 
@@ -173,8 +178,9 @@ static struct match_entry ask_choose(struct tier_program *program)
 	return entry;
 }
 
-#define MESSAGES_KINDS (TIER_BIT(TIER_GET) | TIER_BIT(TIER_PUT))
-#define KEPT_KINDS     (TIER_BIT(TIER_GET_KEPT) | TIER_BIT(TIER_PUT_KEPT))
+#define MESSAGES_KINDS                                                                             \
+	(TIER_BIT(TIER_GET) | TIER_BIT(TIER_PUT) | TIER_BIT(TIER_ATOMIC) | TIER_BIT(TIER_FETCH))
+#define KEPT_KINDS (MESSAGES_KINDS << 1) /* GET_KEPT and the others follow theirs */
 #define ENTRY_KINDS                                                                                \
 	(MESSAGES_KINDS | KEPT_KINDS | TIER_BIT(TIER_LINK) | TIER_BIT(TIER_UNLINK) |               \
 		TIER_BIT(TIER_FREE) | TIER_BIT(TIER_SEARCH))
@@ -415,7 +421,40 @@ static void counter_change(struct tier_program *program)
 	event_counter_init(segment_counter(program->segment, index), counter->handle);
 }
 
-static bool region_make(struct tier_program *program, struct call_task *task)
+static void region_release(
+	struct tier_program *program, const struct call_task *task, const struct call_end *end)
+{
+	struct command command = {.kind = COMMAND_REGION_RELEASE};
+
+	command.object.index = end->region;
+	command.object.generation = end->generation;
+	if (program_ask(program, &command) != ANSWER_OK)
+		task_wrong(program, task, "its region is gone already", end->region);
+}
+
+/* A program may do so while the call is under way. */
+static void task_release(struct tier_program *program, struct call_task *task)
+{
+	task->released = true;
+	region_release(program, task, &task->end);
+	if (task->source.region != task->end.region)
+		region_release(program, task, &task->source);
+}
+
+/* A call is over: gives back its memory, and its regions unless they were released before. */
+static void task_give(struct tier_program *program, struct call_task *task)
+{
+	if (!task->over)
+		task_wrong(program, task, "its region is given away while it is in progress", 0);
+	task->given = true;
+	if (!task->released)
+		task_release(program, task);
+	extent_give(program->source_map, task->near, task->bytes);
+}
+
+/* A region of a call's, of so much source memory from there on. */
+static bool region_make(struct tier_program *program, struct call_task *task, struct call_end *end,
+	uint64_t at, uint64_t length)
 {
 	struct segment *segment = program->segment;
 	struct prng *prng = chance(program);
@@ -427,47 +466,115 @@ static bool region_make(struct tier_program *program, struct call_task *task)
 
 	if (index == INDEX_NONE)
 		return false;
-	task->region = segment->limits.attached + index;
-	task->generation = segment_generation(segment);
-	task->log = mask_choose(prng, kinds) | kinds << TIER_EVENTS;
+	*end = (struct call_end){
+		.region = segment->limits.attached + index,
+		.generation = segment_generation(segment),
+		.log = mask_choose(prng, kinds) | kinds << TIER_EVENTS,
+		.counts = (uint16_t)mask_choose(prng, kinds),
+		.flags = prng_chance(prng, 0.3) ? ATTACHMENT_BYTES : 0,
+		.counter = counter_choose(program),
+		.queue = &program->plain.queues[prng_below(prng, PLAIN_QUEUES)],
+	};
 	if (prng_chance(prng, 0.2))
-		task->log &= ~TIER_BIT_FAILED(TIER_SEND);
-	task->counts = (uint16_t)mask_choose(prng, kinds);
-	task->flags = prng_chance(prng, 0.3) ? ATTACHMENT_BYTES : 0;
-	task->counter = counter_choose(program);
-	task->queue = &program->plain.queues[prng_below(prng, PLAIN_QUEUES)];
+		end->log &= ~TIER_BIT_FAILED(TIER_SEND);
+	if (program->regions[index] && !program->regions[index]->given)
+		task_give(program, program->regions[index]);
 	program->regions[index] = task;
-	region = segment_region(segment, task->region);
-	region->start = (uintptr_t)program->source + task->near;
-	region->length = task->length;
+	region = segment_region(segment, end->region);
+	region->start = (uintptr_t)program->source + at;
+	region->length = length;
 	region->vector = NULL;
 	region->user = 0;
-	region->queue = task->queue->handle;
+	region->queue = end->queue->handle;
 	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
-	region->log = task->log;
+	region->log = end->log;
 	region->threshold = GATE_THRESHOLD_INFINITE;
 	region->entry = INDEX_NONE;
-	region->handle = handle_make(HANDLE_REGION, INTERFACE, task->region, task->generation);
-	attachment = segment_attachment(segment, task->region);
-	attachment->counter = task->counter;
-	attachment->counts = task->counts;
-	attachment->flags = task->flags;
-	command.object.index = task->region;
-	command.object.generation = task->generation;
-	atomic_store_explicit(&region->gate, gate_make(task->generation, GATE_THRESHOLD_INFINITE),
+	region->handle = handle_make(HANDLE_REGION, INTERFACE, end->region, end->generation);
+	attachment = segment_attachment(segment, end->region);
+	attachment->counter = end->counter;
+	attachment->counts = end->counts;
+	attachment->flags = end->flags;
+	command.object.index = end->region;
+	command.object.generation = end->generation;
+	atomic_store_explicit(&region->gate, gate_make(end->generation, GATE_THRESHOLD_INFINITE),
 		memory_order_release);
 	submission_post(&program->submission, &command);
 	return true;
 }
 
+/* An atomic fits into one frame, which its sender sees to: lib/p4/limit.c. */
+static uint64_t atomic_most(void)
+{
+	const uint32_t overhead = ENCAPSULATION_BYTES_MAX + FRAME_HEADER_BYTES + FRAME_SACK_BYTES +
+				  RECORD_WHOLE_BYTES + MESSAGE_HEADER_BYTES + RECORD_ALIGN;
+	const uint32_t frame = interfaces[0].port->frame_size;
+
+	return frame < overhead + AMO_BYTES_MAX ? frame - overhead : AMO_BYTES_MAX;
+}
+
+/* What a call does, and how much. */
+static void task_choose(struct tier_program *program, struct call_task *task)
+{
+	static const uint8_t messages[] = {MESSAGE_STORE, MESSAGE_STORE, MESSAGE_STORE,
+		MESSAGE_LOAD, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH, MESSAGE_FETCH};
+	struct prng *prng = chance(program);
+	uint64_t most = program->tiers->size_max;
+	unsigned operation, type, size = 1;
+
+	task->message = messages[prng_below(prng, sizeof(messages))];
+	if (task->message == MESSAGE_ATOMIC || task->message == MESSAGE_FETCH) {
+		unsigned operations =
+			task->message == MESSAGE_ATOMIC ? AMO_SWAP : (unsigned)AMO_OPERATIONS;
+
+		do {
+			operation = (unsigned)prng_below(prng, operations);
+			type = (unsigned)prng_below(prng, AMO_TYPES);
+		} while (!element_valid(operation, type));
+		size = element_size(type);
+		task->amo = message_amo(operation, type);
+		element_make(task->operand, type, (unsigned)prng_below(prng, ELEMENT_VALUES),
+			prng_next(prng));
+		most = operation > AMO_SWAP ? size : atomic_most();
+	}
+	task->length = prng_chance(prng, 0.05) ? 0 : prng_scale(prng, size, most);
+	if (task->amo != 0 && prng_chance(prng, 0.8))
+		task->length -= task->length % size;
+	task->want = (uint8_t)prng_below(prng, 4);
+	if (plain_fetches(task->message))
+		task->want = WANT_EVENT;
+}
+
+/* The regions of a call, and where it finds memory in them. */
+static bool task_bind(struct tier_program *program, struct call_task *task)
+{
+	bool fetch = task->message == MESSAGE_FETCH, apart;
+
+	task->bytes = (fetch ? 2 : 1) * task->length + 1;
+	task->near = extent_take(program->source_map, task->bytes);
+	if (task->near == EXTENT_NONE)
+		return false;
+	task->data = task->near + (fetch ? task->length : 0);
+	apart = fetch && prng_chance(chance(program), 0.5);
+	if (region_make(program, task, &task->end, task->near,
+		    apart ? task->length : task->bytes - 1)) {
+		task->source = task->end;
+		if (!apart || region_make(program, task, &task->source, task->data, task->length))
+			return true;
+		region_release(program, task, &task->end);
+		program->regions[task->end.region - program->segment->limits.attached] = NULL;
+	}
+	extent_give(program->source_map, task->near, task->bytes);
+	return false;
+}
+
 static struct call_task *task_make(struct tier_program *program)
 {
 	struct tiers *tiers = program->tiers;
-	struct prng *prng = chance(program);
 	const struct node *target =
-		&tiers->simulation->nodes[prng_below(prng, tiers->simulation->node_count)];
+		&tiers->simulation
+			 ->nodes[prng_below(chance(program), tiers->simulation->node_count)];
 	struct call_task *task = report_memory(calloc(1, sizeof(*task)));
-	bool free_ = false;
 
 	*task = (struct call_task){
 		.number = tiers->count + 1,
@@ -475,27 +582,36 @@ static struct call_task *task_make(struct tier_program *program)
 		.initiator_life = program->life,
 		.target = target->number,
 		.target_life = target->life,
-		.load = prng_chance(prng, 0.35),
-		.want = (uint8_t)prng_below(prng, 4),
-		.length = prng_chance(prng, 0.05) ? 0 : prng_scale(prng, 1, tiers->size_max),
 		.issued = simulation_now(tiers->simulation),
 	};
-	task->near = extent_take(program->source_map, task->length + 1);
-	free_ = task->near == EXTENT_NONE;
-	if (task->load)
-		task->want = WANT_EVENT;
-	if (free_ || tiers->count == CALLS_MAX || !region_make(program, task)) {
-		if (!free_)
-			extent_give(program->source_map, task->near, task->length + 1);
+	task_choose(program, task);
+	if (tiers->count == CALLS_MAX || !task_bind(program, task)) {
 		free(task);
 		return NULL;
 	}
-	if (task->load)
+	if (plain_fetches(task->message))
 		memset(program->source + task->near, POISON, task->length);
-	else
-		pattern_write(task, program->source + task->near, task->length);
+	if (plain_brings(task->message))
+		pattern_write(task, program->source + task->data, task->length);
 	tiers->tasks[tiers->count++] = task;
 	return task;
+}
+
+/* Puts what goes with a command into it: an operand, and perhaps data. Returns its lines. */
+static unsigned call_copy(const struct tier_program *program, const struct call_task *task,
+	struct call_line *line, struct long_command *command)
+{
+	uint64_t bytes = task_operand(task);
+
+	memcpy(command->further[1], task->operand, bytes);
+	if (plain_brings(task->message) && !task->triggered && bytes + task->length <= COPIED_MAX &&
+		prng_chance(chance(program), 0.3)) {
+		line->copied = 1;
+		memcpy((uint8_t *)command->further[1] + bytes, program->source + task->data,
+			task->length);
+		bytes += task->length;
+	}
+	return 2 + (unsigned)((bytes + RING_BYTES - 1) / RING_BYTES);
 }
 
 static void call_make(struct tier_program *program)
@@ -505,37 +621,37 @@ static void call_make(struct tier_program *program)
 	struct long_command command = {.command = {.kind = COMMAND_CALL}};
 	struct move *move = &command.command.move;
 	struct call_line line;
-	unsigned lines = 2;
+	unsigned lines;
 
 	if (!task)
 		return;
 	command.command.space = SPACE;
-	move->region = task->region;
-	move->generation = task->generation;
+	move->region = task->end.region;
+	move->generation = task->end.generation;
 	memcpy(&move->to, &program->tiers->simulation->nodes[task->target].id, sizeof(move->to));
 	move->portal =
 		(uint32_t)prng_below(prng, PLAIN_PORTALS + (prng_chance(prng, 0.05) ? 2 : 0));
 	if (program->tiers->ranked)
 		move->cookie = prng_chance(prng, 0.01) ? 1000 : program->node->number;
 	move->match_bits = prng_below(prng, 6);
-	if (task->load)
-		move->match_bits |= task->number << 32;
-	else
+	if (plain_brings(task->message))
 		move->value = task->number;
+	else
+		move->match_bits |= task->number << 32;
 	move->offset = prng_chance(prng, 0.5) ? 0 : prng_below(prng, program->tiers->size_max);
 	line = (struct call_line){
 		.length = task->length,
 		.user = task->number,
-		.message = task->load ? MESSAGE_LOAD : MESSAGE_STORE,
+		.source = task->source.region,
+		.source_generation = task->source.generation,
+		.source_local =
+			task->source.region == task->end.region ? task->data - task->near : 0,
+		.amo = task->amo,
+		.message = task->message,
 		.want = task->want,
 	};
 	task->triggered = prng_chance(prng, 0.15) && program->triggered < PLAIN_TRIGGERS / 2;
-	if (!task->load && !task->triggered && task->length <= COPIED_MAX &&
-		prng_chance(prng, 0.3)) {
-		line.copied = 1;
-		lines += (unsigned)(task->length + RING_BYTES - 1) / RING_BYTES;
-		memcpy(command.further[1], program->source + task->near, task->length);
-	}
+	lines = call_copy(program, task, &line, &command);
 	memcpy(command.further[0], &line, sizeof(line));
 	if (task->triggered)
 		trigger(program, &command, lines);
@@ -547,17 +663,12 @@ void program_calls_reap(struct tier_program *program)
 {
 	for (uint32_t i = 0; i < REGIONS; i++) {
 		struct call_task *task = program->regions[i];
-		struct command command = {.kind = COMMAND_REGION_RELEASE};
 
-		/* The region of a store that nobody answers is freed with it. */
-		if (!task || !task->over || task->given)
-			continue;
-		task->given = true;
-		command.object.index = task->region;
-		command.object.generation = task->generation;
-		if (program_ask(program, &command) != ANSWER_OK)
-			task_wrong(program, task, "its region is gone already", 0);
-		extent_give(program->source_map, task->near, task->length + 1);
+		if (task && task->over && !task->given)
+			task_give(program, task);
+		else if (task && task->begun != 0 && !task->released &&
+			 prng_chance(chance(program), 0.05))
+			task_release(program, task);
 	}
 }
 

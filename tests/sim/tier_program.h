@@ -11,6 +11,7 @@
 #define SIM_TIER_PROGRAM_H
 
 #include <base/extent.h>
+#include <engine/amo.h>
 #include <engine/call.h>
 #include <host/submission.h>
 #include <sim/plain.h>
@@ -22,33 +23,44 @@
 #define FLIGHTS   512
 #define CALLS_MAX 1000000
 
-struct call_task {
-	uint64_t number;
-	uint32_t initiator, initiator_life;
-	uint32_t target, target_life;
-	bool known; /* a call to that life had ended well when it began */
-	bool load;
-	uint8_t want;
-	uint64_t length;
-	uint64_t near; /* where in the source memory */
-	uint64_t issued;
-	uint64_t begun; /* order; 0: not yet */
+/* The region that a call gets its data from, or puts what it gets into. */
+struct call_end {
 	uint32_t region, generation;
 	uint32_t log;
 	uint64_t counter;
 	uint16_t counts;
 	uint8_t flags;
 	struct plain_queue *queue;
+};
+
+struct call_task {
+	uint64_t number;
+	uint32_t initiator, initiator_life;
+	uint32_t target, target_life;
+	bool known;      /* a call to that life had ended well when it began */
+	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH */
+	uint16_t amo;    /* of the last two */
+	uint8_t operand[AMO_SIZE_MAX];
+	uint8_t want;
+	uint64_t length;
+	uint64_t bytes; /* of source memory: */
+	uint64_t near;  /* where what is got comes to, or else where the data are */
+	uint64_t data;  /* where the data of a fetch are */
+	uint64_t issued;
+	uint64_t begun; /* order; 0: not yet */
+	struct call_end end;
+	struct call_end source; /* of a fetch's data; perhaps the same */
 	bool triggered;
 	bool delivered;
 	uint32_t life; /* of its target that got it */
 	bool tainted;  /* a load whose memory others wrote to */
 	struct plain_decision decision;
-	uint8_t *expected; /* of a load */
+	uint8_t *expected; /* of a load or a fetch */
 	bool sent, answered, told;
-	bool silent; /* its target does not answer */
-	bool over;   /* it has had its last event */
-	bool given;  /* and its region was given back */
+	bool silent;   /* its target does not answer */
+	bool over;     /* it has had its last event */
+	bool released; /* its regions were */
+	bool given;    /* and its memory was given back */
 };
 
 /* A message in progress at a target. */
@@ -77,8 +89,9 @@ struct tier_program {
 	uint8_t entry_tiers[PLAIN_ENTRIES];
 	struct call_task *regions[REGIONS];
 	struct flight flights[FLIGHTS];
-	uint32_t changes;   /* triggered ones of counters */
-	uint32_t triggered; /* commands that wait */
+	uint32_t changes;              /* triggered ones of counters */
+	uint32_t triggered;            /* commands that wait */
+	uint8_t before[AMO_BYTES_MAX]; /* what an atomic that is carried out just now found */
 };
 
 struct tiers {
@@ -109,7 +122,9 @@ uint64_t *task_pair(const struct tiers *tiers, uint64_t *pairs, const struct cal
 uint64_t task_lives(const struct call_task *task);
 /* Was a party in trouble (J2)? */
 bool task_may_fail(const struct tiers *tiers, const struct call_task *task);
-/* A call's bytes. */
+/* Bytes of an operand, which come before an atomic's data. */
+uint64_t task_operand(const struct call_task *task);
+/* A call's bytes, but an operand. */
 void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length);
 /* A store whose last byte has just been placed, or that has failed. */
 void store_look(struct tier_program *program, const struct call_task *task, uint64_t start,
@@ -121,6 +136,9 @@ bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved,
 struct flight *flight_find(struct tier_program *program, const void *name);
 /* Keeps what a load finds now. Returns true if a message in progress may change it meanwhile. */
 bool load_expect(struct tier_program *program, struct call_task *task);
+/* An atomic that was accepted, before and after it is carried out. */
+void atomic_expect(struct tier_program *program, struct call_task *task);
+void atomic_look(struct tier_program *program, struct call_task *task);
 /* A message has begun to move. */
 void flight_begin(
 	struct tier_program *program, const void *name, struct call_task *task, bool store);

@@ -30,12 +30,12 @@ static struct call_task *request_arrived(
 	struct tier_program *program, struct process from, const struct message_header *header)
 {
 	struct tiers *tiers = program->tiers;
-	uint64_t number = header->kind == MESSAGE_STORE ? header->value : header->match_bits >> 32;
+	uint64_t number = plain_brings(header->kind) ? header->value : header->match_bits >> 32;
 	struct call_task *task = task_of(tiers, number);
 	const struct node *initiator;
 	uint64_t *last;
 
-	if (!task || task->load != (header->kind == MESSAGE_LOAD)) {
+	if (!task || task->message != header->kind || task->amo != header->detail) {
 		FAIL(program, "tiers: a message that nobody sent, number %" PRIu64, number);
 		return NULL;
 	}
@@ -45,7 +45,8 @@ static struct call_task *request_arrived(
 	if (task->begun == 0)
 		task_wrong(program, task, "arrives before it has begun", 0);
 	if (task->target != program->node->number || initiator->id.nid != from.nid ||
-		initiator->id.pid != from.pid || header->requested != task->length)
+		initiator->id.pid != from.pid ||
+		header->requested != task_operand(task) + task->length)
 		task_wrong(program, task, "arrives at another process, or another one does", 0);
 	if (program->life < task->target_life ||
 		(program->life != task->target_life && task->known))
@@ -71,6 +72,10 @@ void __real_tiers_load(
 	struct space *space, struct process from, const struct message_header *header);
 void __wrap_tiers_load(
 	struct space *space, struct process from, const struct message_header *header);
+void __real_tiers_amo(struct space *space, struct process from, const struct message_header *header,
+	const void *data);
+void __wrap_tiers_amo(struct space *space, struct process from, const struct message_header *header,
+	const void *data);
 void __real_tiers_stored(
 	struct engine *engine, struct operation *operation, enum transport_fail why);
 void __wrap_tiers_stored(
@@ -167,6 +172,34 @@ void __wrap_tiers_load(
 	operation = list_empty(serving) ? NULL : link_entry(serving->prev, struct operation, link);
 	flight_find(program, message)->name = operation;
 	message->name = operation;
+}
+
+void __wrap_tiers_amo(struct space *space, struct process from, const struct message_header *header,
+	const void *data)
+{
+	struct tier_program *program = here();
+	struct call_task *task;
+	struct message_header request = *header;
+	struct plain_message *message;
+	bool accepted;
+
+	if (!program) {
+		__real_tiers_amo(space, from, header, data);
+		return;
+	}
+	task = request_arrived(program, from, header);
+	if (!task)
+		return;
+	request.requested = task->length;
+	task->decision = plain_request(&program->plain, from, &request, task->length, &message);
+	accepted = task->decision.verdict == TIER_OK;
+	if (accepted)
+		atomic_expect(program, task);
+	__real_tiers_amo(space, from, header, data);
+	if (accepted)
+		atomic_look(program, task);
+	if (!plain_fetches(task->message))
+		store_hush(task);
 }
 
 static void request_ended(
@@ -412,7 +445,7 @@ void __wrap_call_begin(struct space *space, const struct long_command *command)
 	task->known = target->up &&
 		      *task_pair(program->tiers, program->tiers->met, task) == task_lives(task);
 	if (line->copied)
-		memset(program->source + task->near, POISON, task->length);
+		memset(program->source + task->data, POISON, task->length);
 	__real_call_begin(space, command);
 }
 
@@ -423,19 +456,33 @@ void __real_tier_count(struct space *space, const struct region *region, enum ti
 void __wrap_tier_count(struct space *space, const struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, uint64_t bytes, bool once);
 
+/* The region whose SEND a call has. */
+static const struct call_end *send_end(const struct call_task *task)
+{
+	return task->message == MESSAGE_FETCH ? &task->source : &task->end;
+}
+
 static void call_sent(struct tier_program *program, struct call_task *task,
 	enum tier_verdict verdict, uint64_t bytes)
 {
 	struct plain_event event = {
 		.kind = TIER_SEND, .verdict = (uint8_t)verdict, .user = task->number};
+	const struct call_end *end = send_end(task);
+	bool fetches = plain_fetches(task->message), told;
 
-	if (task->load || task->sent || bytes != task->length)
+	if (!plain_brings(task->message) || task->sent || bytes != task->length)
 		task_wrong(program, task, "SEND is not due", bytes);
 	task->sent = true;
-	task->told = verdict != TIER_OK &&
-		     (task->want != WANT_EVENT || task->log & TIER_BIT_FAILED(TIER_SEND));
-	if (task->told || (verdict == TIER_OK && task->log & TIER_BIT(TIER_SEND)))
-		plain_log(&program->plain, task->queue, &event);
+	if (verdict == TIER_OK)
+		told = end->log & TIER_BIT(TIER_SEND);
+	else
+		told = end->log & TIER_BIT_FAILED(TIER_SEND) ||
+		       (!fetches && task->want != WANT_EVENT);
+	if (told)
+		plain_log(&program->plain, end->queue, &event);
+	if (fetches)
+		return;
+	task->told = told && verdict != TIER_OK;
 	task->over =
 		task->want == WANT_NOTHING ||
 		(task->delivered && task->decision.verdict == TIER_OK && task->decision.silent);
@@ -462,11 +509,13 @@ static void call_concluded(struct tier_program *program, struct call_task *task,
 {
 	const struct plain_decision *decision = &task->decision;
 	bool decided = task->delivered && verdict == decision->verdict;
+	bool fetches = plain_fetches(task->message);
 	struct plain_event event = {
 		.kind = (uint8_t)kind, .verdict = (uint8_t)verdict, .user = task->number};
 
-	if (kind != (task->load ? TIER_REPLY : TIER_ACK) ||
-		(!task->load && (!task->sent || task->want == WANT_NOTHING)) || task->answered ||
+	if (kind != (fetches ? TIER_REPLY : TIER_ACK) ||
+		(plain_brings(task->message) && !task->sent) ||
+		(!fetches && task->want == WANT_NOTHING) || task->answered ||
 		once != (task->want == WANT_END))
 		task_wrong(program, task, "ACK or REPLY is not due", kind);
 	if (decided && bytes != decision->moved)
@@ -478,13 +527,13 @@ static void call_concluded(struct tier_program *program, struct call_task *task,
 		event.moved = decision->moved;
 		event.offset = decision->offset;
 	}
-	if (decided && verdict == TIER_OK && task->load)
+	if (decided && verdict == TIER_OK && fetches)
 		load_look(program, task);
 	task->answered = true;
 	task->over = true;
-	if ((task->load || (task->want == WANT_EVENT && !task->told)) &&
-		task->log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind)))
-		plain_log(&program->plain, task->queue, &event);
+	if ((fetches || (task->want == WANT_EVENT && !task->told)) &&
+		task->end.log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind)))
+		plain_log(&program->plain, task->end.queue, &event);
 }
 
 void __wrap_tier_count(struct space *space, const struct region *region, enum tier_event kind,
@@ -498,16 +547,19 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 	struct tiers *tiers = program->tiers;
 	uint32_t index = region_number(space, region) - space->segment->limits.attached;
 	struct call_task *task = program->regions[index];
+	const struct call_end *end = kind == TIER_SEND ? send_end(task) : &task->end;
 
+	if (end->region != region_number(space, region))
+		task_wrong(program, task, "tells of another region", kind);
 	/* J2 */
 	if (verdict != TIER_OK && !(task->delivered && task->decision.verdict == verdict) &&
 		(verdict != TIER_UNDELIVERABLE || !task_may_fail(tiers, task)))
 		task_wrong(program, task, "fails for no reason", verdict);
 	if (verdict == TIER_OK && task->delivered && task->life == task->target_life)
 		*task_pair(tiers, tiers->met, task) = task_lives(task);
-	if (task->counts & TIER_BIT(kind))
-		plain_count(&program->plain, task->counter, verdict,
-			task->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
+	if (end->counts & TIER_BIT(kind))
+		plain_count(&program->plain, end->counter, verdict,
+			end->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
 	if (kind == TIER_SEND)
 		call_sent(program, task, verdict, bytes);
 	else

@@ -267,12 +267,28 @@ static void drops_look(struct tier_program *program)
 				program->node->number, rows[i].name, rows[i].is, rows[i].due);
 }
 
+/* Only calls that still wait for a counter have regions. */
+static void regions_look(const struct tier_program *program)
+{
+	const struct segment *segment = program->segment;
+	const uint32_t count = segment->limits.regions - segment->limits.attached;
+	const uint32_t free_ = freelist_count(segment_at(segment, segment->free_regions), count);
+	uint32_t held = 0;
+
+	for (uint32_t i = 0; i < REGIONS; i++)
+		held += program->regions[i] && !program->regions[i]->over;
+	if (free_ + held != count)
+		FAIL(program, "tiers: node %u: %u regions of %u are free, and %u are held",
+			program->node->number, free_, count, held);
+}
+
 static void program_finish(struct tier_program *program)
 {
 	for (unsigned i = 0; i < PLAIN_QUEUES; i++)
 		program_events_read(program, i, UINT64_MAX);
 	program_counters_look(program);
 	program_calls_reap(program);
+	regions_look(program);
 	drops_look(program);
 	if (program->plain.ready_head != program->plain.ready_tail)
 		FAIL(program, "tiers: node %u: triggered commands are ready, and were never run",

@@ -16,6 +16,8 @@
  * J2. Each call ends, with what its target decided, or as undeliverable where a party was in
  *     trouble (node.h).
  * J3. A node's memory changes where messages were placed, and nowhere else.
+ * J4. An atomic changes each element as elements.h says, once, from what the messages before it
+ *     have left; a fetch brings what it found, whatever comes later.
  */
 #ifndef SIM_TIERS_H
 #define SIM_TIERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_amo.c - atomic memory operations: each on each type, against an oracle that reckons in the
- * widest types; elements that lie anywhere; and together with the processor's own. */
+/* test_amo.c - atomic memory operations: each on each type, against the model of
+ * elements.h; elements that lie anywhere; and together with the processor's own. */
 #include <complex.h>
 #include <fenv.h>
 #include <float.h>
@@ -15,286 +15,17 @@
 #include <cmocka.h>
 
 #include <base/random.h>
-#include <engine/amo.h>
+#include <elements.h>
 
 #include "scatter.h"
 
-#define VALUES 12
+#define VALUES ELEMENT_VALUES
 
 static uint64_t random_state = 1;
 
 static uint32_t random_below(uint32_t n)
 {
 	return (uint32_t)(random_next(&random_state) % n);
-}
-
-/* --- the oracle --- */
-
-enum class { SIGNED, UNSIGNED, REAL, COMPLEX };
-
-static const struct {
-	enum class class;
-	unsigned size;
-} types[AMO_TYPES] = {
-	[AMO_INT8] = {SIGNED, 1},
-	[AMO_UINT8] = {UNSIGNED, 1},
-	[AMO_INT16] = {SIGNED, 2},
-	[AMO_UINT16] = {UNSIGNED, 2},
-	[AMO_INT32] = {SIGNED, 4},
-	[AMO_UINT32] = {UNSIGNED, 4},
-	[AMO_FLOAT] = {REAL, 4},
-	[AMO_INT64] = {SIGNED, 8},
-	[AMO_UINT64] = {UNSIGNED, 8},
-	[AMO_DOUBLE] = {REAL, 8},
-	[AMO_FLOAT_COMPLEX] = {COMPLEX, 8},
-	[AMO_DOUBLE_COMPLEX] = {COMPLEX, 16},
-	[AMO_LONG_DOUBLE] = {REAL, 16},
-	[AMO_LONG_DOUBLE_COMPLEX] = {COMPLEX, 32},
-};
-
-/* An integer of so many bytes, in the low half of the wide word. */
-static __int128 integer_read(const uint8_t *bytes, enum class class, unsigned size)
-{
-	unsigned __int128 value = 0;
-
-	for (unsigned i = size; i-- > 0;)
-		value = value << 8 | bytes[i];
-	if (class == SIGNED && bytes[size - 1] >= 0x80)
-		return (__int128)value - ((__int128)1 << 8 * size);
-	return (__int128)value;
-}
-
-static void integer_write(uint8_t *bytes, unsigned size, unsigned __int128 value)
-{
-	for (unsigned i = 0; i < size; i++, value >>= 8)
-		bytes[i] = (uint8_t)value;
-}
-
-static bool relation(unsigned operation, bool less, bool equal)
-{
-	switch (operation) {
-	case AMO_CSWAP:
-		return equal;
-	case AMO_CSWAP_NE:
-		return !equal;
-	case AMO_CSWAP_LE:
-		return less || equal;
-	case AMO_CSWAP_LT:
-		return less;
-	case AMO_CSWAP_GE:
-		return !less;
-	default:
-		return !less && !equal;
-	}
-}
-
-static void integer_oracle(unsigned operation, unsigned type, uint8_t *target,
-	const uint8_t *source, const uint8_t *operand)
-{
-	unsigned size = types[type].size;
-	__int128 t = integer_read(target, types[type].class, size);
-	__int128 s = integer_read(source, types[type].class, size);
-	__int128 o = integer_read(operand, types[type].class, size);
-	unsigned __int128 result;
-
-	switch (operation) {
-	case AMO_MIN:
-		result = (unsigned __int128)(s < t ? s : t);
-		break;
-	case AMO_MAX:
-		result = (unsigned __int128)(s < t ? t : s);
-		break;
-	case AMO_SUM:
-		result = (unsigned __int128)t + (unsigned __int128)s;
-		break;
-	case AMO_PROD:
-		result = (unsigned __int128)t * (unsigned __int128)s;
-		break;
-	case AMO_LOR:
-		result = t != 0 || s != 0;
-		break;
-	case AMO_LAND:
-		result = t != 0 && s != 0;
-		break;
-	case AMO_LXOR:
-		result = (t != 0) ^ (s != 0);
-		break;
-	case AMO_SWAP:
-		result = (unsigned __int128)s;
-		break;
-	case AMO_BOR:
-	case AMO_BAND:
-	case AMO_BXOR:
-	case AMO_MSWAP:
-		for (unsigned i = 0; i < size; i++)
-			target[i] = operation == AMO_BOR    ? target[i] | source[i]
-				    : operation == AMO_BAND ? target[i] & source[i]
-				    : operation == AMO_BXOR
-					    ? target[i] ^ source[i]
-					    : (source[i] & operand[i]) |
-						      (target[i] & (uint8_t)~operand[i]);
-		return;
-	default:
-		result = (unsigned __int128)(relation(operation, o < t, o == t) ? s : t);
-	}
-	integer_write(target, size, result);
-}
-
-static long double real_read(const uint8_t *bytes, unsigned size)
-{
-	long double value = 0;
-	double twofold;
-	float single;
-
-	if (size == sizeof(single)) {
-		memcpy(&single, bytes, sizeof(single));
-		return single;
-	}
-	if (size == sizeof(twofold)) {
-		memcpy(&twofold, bytes, sizeof(twofold));
-		return twofold;
-	}
-	memcpy(&value, bytes, sizeof(value));
-	return value;
-}
-
-static void real_write(uint8_t *bytes, unsigned size, long double value)
-{
-	float single = (float)value;
-	double twofold = (double)value;
-
-	if (size == sizeof(single))
-		memcpy(bytes, &single, sizeof(single));
-	else if (size == sizeof(twofold))
-		memcpy(bytes, &twofold, sizeof(twofold));
-	else
-		memcpy(bytes, &value, sizeof(value));
-}
-
-/* Values are chosen so that sums and products are exact: rounding is the compiler's business. */
-static void real_oracle(unsigned operation, unsigned type, uint8_t *target, const uint8_t *source,
-	const uint8_t *operand)
-{
-	unsigned size = types[type].size;
-	long double t = real_read(target, size);
-	long double s = real_read(source, size);
-	long double o = real_read(operand, size);
-
-	if (operation == AMO_MIN)
-		t = s < t ? s : t;
-	else if (operation == AMO_MAX)
-		t = s > t ? s : t;
-	else if (operation == AMO_SUM)
-		t = t + s;
-	else if (operation == AMO_PROD)
-		t = t * s;
-	else if (operation == AMO_SWAP)
-		t = s;
-	else if (relation(operation, o < t, o == t))
-		t = s;
-	real_write(target, size, t);
-}
-
-static void complex_oracle(unsigned operation, unsigned type, uint8_t *target,
-	const uint8_t *source, const uint8_t *operand)
-{
-	unsigned half = types[type].size / 2;
-	long double a = real_read(target, half), b = real_read(target + half, half);
-	long double c = real_read(source, half), d = real_read(source + half, half);
-	bool equal = real_read(operand, half) == a && real_read(operand + half, half) == b;
-
-	if (operation == AMO_SUM) {
-		real_write(target, half, a + c);
-		real_write(target + half, half, b + d);
-	} else if (operation == AMO_PROD) {
-		real_write(target, half, a * c - b * d);
-		real_write(target + half, half, a * d + b * c);
-	} else if (operation == AMO_SWAP || equal == (operation == AMO_CSWAP)) {
-		real_write(target, half, c);
-		real_write(target + half, half, d);
-	}
-}
-
-static void oracle(unsigned operation, unsigned type, uint8_t *target, const uint8_t *source,
-	const uint8_t *operand)
-{
-	if (types[type].class == REAL)
-		real_oracle(operation, type, target, source, operand);
-	else if (types[type].class == COMPLEX)
-		complex_oracle(operation, type, target, source, operand);
-	else
-		integer_oracle(operation, type, target, source, operand);
-}
-
-/* Which pairs there are, from the words of Portals 4's table. */
-static bool oracle_is_valid(unsigned operation, unsigned type)
-{
-	switch (operation) {
-	case AMO_SUM:
-	case AMO_PROD:
-	case AMO_SWAP:
-	case AMO_CSWAP:
-	case AMO_CSWAP_NE:
-		return true;
-	case AMO_MIN:
-	case AMO_MAX:
-	case AMO_CSWAP_LE:
-	case AMO_CSWAP_LT:
-	case AMO_CSWAP_GE:
-	case AMO_CSWAP_GT:
-		return types[type].class != COMPLEX;
-	default:
-		return types[type].class == SIGNED || types[type].class == UNSIGNED;
-	}
-}
-
-/* --- values --- */
-
-static void real_value(uint8_t *bytes, unsigned size, unsigned which)
-{
-	static const long double values[VALUES] = {
-		0, 1, -1, 2, -3, 0.5L, 1000, -0.25L, 7, -0.0L, 12, 3};
-
-	real_write(bytes, size, values[which]);
-}
-
-/* The last ones are random. */
-static void integer_value(uint8_t *bytes, unsigned size, unsigned which)
-{
-	const unsigned __int128 top = (unsigned __int128)1 << (8 * size - 1);
-	const unsigned __int128 values[] = {
-		0, 1, 2, 3, top, top - 1, top + 1, 2 * top - 1, 2 * top - 2};
-
-	integer_write(bytes, size,
-		which < sizeof(values) / sizeof(values[0]) ? values[which]
-							   : random_next(&random_state));
-}
-
-/* The which-th interesting value of a type. */
-static void value_make(uint8_t *bytes, unsigned type, unsigned which)
-{
-	unsigned size = types[type].size;
-
-	if (types[type].class == REAL) {
-		real_value(bytes, size, which);
-	} else if (types[type].class == COMPLEX) {
-		real_value(bytes, size / 2, which);
-		real_value(bytes + size / 2, size / 2, (which * 5 + 3) % VALUES);
-	} else {
-		integer_value(bytes, size, which);
-	}
-}
-
-static bool value_is(const uint8_t *a, const uint8_t *b, unsigned type)
-{
-	unsigned size = types[type].size;
-
-	if (types[type].class == SIGNED || types[type].class == UNSIGNED)
-		return memcmp(a, b, size) == 0;
-	if (types[type].class == REAL)
-		return real_read(a, size) == real_read(b, size);
-	return real_read(a, size / 2) == real_read(b, size / 2) &&
-	       real_read(a + size / 2, size / 2) == real_read(b + size / 2, size / 2);
 }
 
 /* --- tests --- */
@@ -305,7 +36,7 @@ static void amo_is_valid__by_the_table(void **state)
 	for (unsigned operation = 0; operation < AMO_OPERATIONS; operation++)
 		for (unsigned type = 0; type < AMO_TYPES; type++)
 			assert_int_equal(
-				amo_is_valid(operation, type), oracle_is_valid(operation, type));
+				amo_is_valid(operation, type), element_valid(operation, type));
 	for (unsigned i = 0; i < 300; i++) {
 		assert_false(amo_is_valid(AMO_OPERATIONS + i, AMO_INT8));
 		assert_false(amo_is_valid(AMO_SUM, AMO_TYPES + i));
@@ -317,7 +48,7 @@ static void amo_size__is_that_of_the_type(void **state)
 {
 	(void)state;
 	for (unsigned type = 0; type < AMO_TYPES; type++)
-		assert_int_equal(amo_size(type), types[type].size);
+		assert_int_equal(amo_size(type), element_size(type));
 	assert_int_equal(amo_size(AMO_TYPES), 0);
 	assert_int_equal(amo_size(UINT32_MAX), 0);
 }
@@ -327,7 +58,7 @@ static void check_one(unsigned operation, unsigned type, unsigned target, unsign
 	unsigned operand, unsigned shift, unsigned cut, bool fetch)
 {
 	static _Alignas(64) uint8_t memory[128];
-	unsigned size = types[type].size;
+	unsigned size = element_size(type);
 	uint8_t before[AMO_SIZE_MAX], expected[AMO_SIZE_MAX], old[AMO_SIZE_MAX + 2];
 	uint8_t sources[AMO_SIZE_MAX + 1], operands[AMO_SIZE_MAX + 1], result[AMO_SIZE_MAX];
 	struct map_vector *vector = malloc(map_vector_size(2));
@@ -338,11 +69,11 @@ static void check_one(unsigned operation, unsigned type, unsigned target, unsign
 	memset(memory, 0xa5, sizeof(memory));
 	memset(before, 0, sizeof(before));
 	memset(old, 0x5a, sizeof(old));
-	value_make(before, type, target);
-	value_make(sources + 1, type, source);
-	value_make(operands + 1, type, operand);
+	element_make(before, type, target, random_next(&random_state));
+	element_make(sources + 1, type, source, random_next(&random_state));
+	element_make(operands + 1, type, operand, random_next(&random_state));
 	memcpy(expected, before, sizeof(before));
-	oracle(operation, type, expected, sources + 1, operands + 1);
+	element_change(operation, type, expected, sources + 1, operands + 1);
 	if (cut > 0) {
 		vector->count = 0;
 		map_vector_add(vector, memory + shift, cut);
@@ -354,7 +85,7 @@ static void check_one(unsigned operation, unsigned type, unsigned target, unsign
 		amo_has_operand(operation) ? operands + 1 : NULL, fetch ? old + 1 : NULL, size);
 	for (unsigned i = 0; i < size; i++)
 		result[i] = memory[shift + i + (i >= cut ? gap : 0)];
-	assert_true(value_is(result, expected, type));
+	assert_true(element_is(result, expected, type));
 	if (fetch)
 		assert_memory_equal(old + 1, before, size);
 	assert_int_equal(old[0], 0x5a);
@@ -372,7 +103,7 @@ static void amo_apply__does_as_the_oracle(void **state)
 	for (unsigned operation = 0; operation < AMO_OPERATIONS; operation++)
 		for (unsigned type = 0; type < AMO_TYPES; type++)
 			for (unsigned i = 0; i < VALUES * VALUES * VALUES; i++)
-				if (oracle_is_valid(operation, type))
+				if (element_valid(operation, type))
 					check_one(operation, type, i % VALUES, i / VALUES % VALUES,
 						i / VALUES / VALUES, 0, 0, i % 3 != 0);
 }
@@ -383,10 +114,10 @@ static void amo_apply__works_anywhere(void **state)
 	for (unsigned operation = 0; operation < AMO_OPERATIONS; operation++)
 		for (unsigned type = 0; type < AMO_TYPES; type++)
 			for (unsigned i = 0; i < 200; i++)
-				if (oracle_is_valid(operation, type))
+				if (element_valid(operation, type))
 					check_one(operation, type, random_below(VALUES),
 						random_below(VALUES), random_below(VALUES),
-						random_below(16), random_below(types[type].size),
+						random_below(16), random_below(element_size(type)),
 						true);
 }
 
