@@ -655,6 +655,7 @@ bool messages_admit(struct messages *messages, struct process process, uint32_t 
 		front_visit(messages->options.front, &messages->visit, messages->handle,
 			HANDLE_INTERFACE, -1) != 0)
 		return false;
+	chunks_retire(messages);
 	*peer = messages->known;
 	admitted = map_change(messages, *peer, process);
 	visit_leave(&messages->visit);

@@ -16,7 +16,6 @@ static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
 	struct entry_wish wish = {
 		.portal = PORTAL_SIDE, .first = true, .peer = peer, .log = GET_LOG};
 	uint64_t bytes = (uint64_t)messages->options.eager * CHUNK_SLOTS;
-	uint32_t index, generation;
 	struct chunk *chunk;
 
 	if (to->chunk_count == CHUNKS_MAX)
@@ -37,13 +36,51 @@ static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
 	wish.length = bytes;
 	wish.options = REGION_GET | REGION_REMOTE_OFFSET | REGION_TRUNCATE;
 	wish.item = chunk;
-	if (!entry_append(messages, &wish, &index, &generation)) {
+	if (!entry_append(messages, &wish, &chunk->entry, &chunk->generation)) {
 		free(chunk);
 		return NULL;
 	}
 	to->chunks = chunk;
 	to->chunk_count++;
 	return chunk;
+}
+
+/* Takes those out of a peer's list that nothing can refer to any more but events that are here. */
+static struct chunk *chunks_take_idle(
+	struct messages *messages, struct peer *peer, struct chunk *taken)
+{
+	struct chunk **link = &peer->chunks;
+
+	while (*link) {
+		struct chunk *chunk = *link;
+
+		if (chunk->free != UINT64_MAX ||
+			!entry_withdraw(messages, chunk->entry, chunk->generation)) {
+			link = &chunk->next;
+			continue;
+		}
+		*link = chunk->next;
+		chunk->next = taken;
+		taken = chunk;
+	}
+	return taken;
+}
+
+void chunks_retire(struct messages *messages)
+{
+	struct chunk *idle = NULL;
+
+	for (uint32_t i = 0; i < messages->known; i++)
+		if (messages->peers[i].failed)
+			idle = chunks_take_idle(messages, &messages->peers[i], idle);
+	if (idle)
+		events_run(messages);
+	while (idle) {
+		struct chunk *chunk = idle;
+
+		idle = chunk->next;
+		free(chunk);
+	}
 }
 
 static struct slot *slot_take(struct messages *messages, uint32_t peer)

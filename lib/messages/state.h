@@ -45,7 +45,9 @@ struct chunk {
 	uint32_t peer;
 	uint32_t name;
 	struct chunk *next;
-	uint64_t free; /* a bit for each slot */
+	uint64_t free;  /* a bit for each slot */
+	uint32_t entry; /* index and generation */
+	uint32_t generation;
 	struct slot slots[CHUNK_SLOTS];
 	char memory[];
 };
@@ -187,6 +189,8 @@ unsigned events_run(struct messages *messages);
 void sends_resume(struct messages *messages);
 /* M9. */
 void sends_abandon(struct messages *messages, struct peer *peer);
+/* M9. Gives back the slots of peers that failed, as far as nothing refers to them. */
+void chunks_retire(struct messages *messages);
 bool send_abandon(struct messages *messages, struct transfer *message);
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news);
 void send_acknowledged(

@@ -4,6 +4,7 @@
  * Covers: lib/mx/endpoint.c, lib/mx/session.c, lib/mx/request.c, lib/mx/completion.c. */
 #include "fixture.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -796,18 +797,29 @@ static void test_restart(void **state)
 	assert_int_equal(wait_for(other, &request).match_info, 6);
 }
 
+static size_t bytes_in_use(void)
+{
+	const struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
 /* After a disconnect and a connect in the same lives messages flow as before, beyond a peer's share
- * of kept ones, both ways and also to the address that the other end has had all along. */
+ * of kept ones, both ways and also to the address that the other end has had all along; and it takes
+ * no more memory. */
 static void test_reconnect(void **state)
 {
-	enum { MANY = 300 };
+	enum { MANY = 300, WARM = 4, TURNS_MOST = 10 };
 	static mx_request_t sends[MANY];
 	mx_endpoint_addr_t old = to_other;
+	size_t before = 0;
 
 	(void)state;
-	for (unsigned turn = 0; turn < 4; turn++) {
+	for (unsigned turn = 0; turn < TURNS_MOST; turn++) {
 		unsigned char byte;
 
+		if (turn == WARM)
+			before = bytes_in_use();
 		for (unsigned i = 0; i < MANY; i++)
 			sends[i] = send_to("x", 1, i, false);
 		for (unsigned i = 0; i < MANY; i++) {
@@ -828,6 +840,7 @@ static void test_reconnect(void **state)
 			to_other = old;
 		}
 	}
+	assert_true(bytes_in_use() < before + EAGER * 64);
 }
 
 /* Requests with a time of their own: sends that nobody receives, and no receive. */
