@@ -805,8 +805,8 @@ static size_t bytes_in_use(void)
 }
 
 /* After a disconnect and a connect in the same lives messages flow as before, beyond a peer's share
- * of kept ones, both ways and also to the address that the other end has had all along; and it takes
- * no more memory. */
+ * of kept ones, both ways and also to the address that the other end has had all along; and they
+ * take no more memory. */
 static void test_reconnect(void **state)
 {
 	enum { MANY = 300, WARM = 4, TURNS_MOST = 10 };
