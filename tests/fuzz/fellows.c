@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fellows.c - see world.h. */
+#include <engine/amo.h>
+
 #include "world.h"
 
 /* A frame's mbuf with these bytes, NULL when there is no room for it. */
@@ -117,6 +119,18 @@ void step_network(struct world *world, struct script *script)
 	}
 }
 
+/* An atomic in place of a store: mostly an operation and a type that there are. */
+static void atomic_make(struct script *script, struct message_header *header)
+{
+	uint8_t what = script_byte(script);
+
+	header->kind = what & 64 ? MESSAGE_FETCH : MESSAGE_ATOMIC;
+	header->detail =
+		message_amo(what % (AMO_OPERATIONS + 1), script_byte(script) % (AMO_TYPES + 1));
+	if (what & 128)
+		header->detail = (uint16_t)script_instead(script, header->detail);
+}
+
 /* A message of a space with tiers: to it, and as an answer to what it has sent, or has not. */
 static void tier_message_make(const struct world *world, const struct fellow *fellow,
 	struct script *script, uint64_t length, struct message_header *header)
@@ -137,6 +151,8 @@ static void tier_message_make(const struct world *world, const struct fellow *fe
 	switch (header->kind) {
 	case MESSAGE_STORE:
 		header->operation = what >> 6;
+		if (what >> 6 == 3)
+			atomic_make(script, header);
 		break;
 	case MESSAGE_LOAD:
 		header->requested = script_word(script) % (MEMORY + 64);

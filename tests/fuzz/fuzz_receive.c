@@ -6,8 +6,8 @@
  * are modelled just so far that frames are right by default, and wrong where the script says so; or
  * hands in raw bytes; or lets the application attach, put, get, update, unlink and ping; or lets
  * time pass. Checksums are always right, but for raw frames. In some scripts the engine has a space
- * with tiers as well, whose application appends, searches, withdraws, stores, loads, triggers and
- * disables, and whose messages the others send and answer, asked or not.
+ * with tiers as well, whose application appends, searches, withdraws, stores, loads, makes atomics,
+ * triggers and disables, and whose messages the others send and answer, asked or not.
  *
  * Whatever comes, it holds that
  *
@@ -17,8 +17,8 @@
  * destroyed;
  * F4. every mbuf is back in its pool then, and no region is pending;
  * F5. an echo is never longer than its question, and every question of our own ends;
- * F6. in the space with tiers, each store has one SEND, each load one REPLY, and a triggered one
- * has at most one.
+ * F6. in the space with tiers, each store and atomic has one SEND, each load one REPLY, each fetch
+ * both, and a triggered one has at most one of each.
  */
 #include <rte_eal.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* steps.c - see world.h. */
+#include <engine/amo.h>
+
 #include "world.h"
 
 static struct region_description region_make(struct world *world, struct script *script)
@@ -81,10 +83,25 @@ static struct rig_tier tier_make(const struct world *world, struct script *scrip
 	return tier;
 }
 
+/* Makes an atomic of a call: one without an operand. */
+static void atomic_choose(const struct world *world, struct script *script, struct rig_call *call)
+{
+	uint8_t what = script_byte(script);
+	bool fetch = call->message == MESSAGE_LOAD;
+	unsigned operation = what % (fetch ? (unsigned)AMO_CSWAP : AMO_SWAP), type = AMO_UINT64;
+
+	if (amo_is_valid(operation, (what >> 4) % AMO_TYPES))
+		type = (what >> 4) % AMO_TYPES;
+	call->message = fetch ? MESSAGE_FETCH : MESSAGE_ATOMIC;
+	call->amo = message_amo(operation, type);
+	call->source = world->stores;
+	call->source_local = call->local;
+}
+
 static void step_call(struct world *world, struct script *script)
 {
 	uint8_t what = script_byte(script), where = script_byte(script);
-	bool load = what & 4;
+	bool load = what & 4, atomic = what & 128;
 	struct rig_call call = {
 		.to = what & 2 ? RIG_SELF : world->fellows[what & 1].process,
 		.portal = where & 1,
@@ -97,14 +114,20 @@ static void step_call(struct world *world, struct script *script)
 		.want = what >> 3 & 3,
 	};
 	uint64_t descriptor = load ? world->loads : world->stores;
-	struct long_command command = rig_call_command(descriptor, &call);
+	struct long_command command;
+
+	if (atomic)
+		atomic_choose(world, script, &call);
+	command = rig_call_command(descriptor, &call);
 
 	if (what & 32) {
 		world->triggered[load]++;
+		world->triggered[0] += load && atomic;
 		rig_trigger(world->space, what & 64 ? world->sent : world->replied, world->begun[0],
 			&command, 2);
 	} else {
 		world->begun[load]++;
+		world->begun[0] += load && atomic;
 		rig_begin(world->space, descriptor, &call);
 	}
 }

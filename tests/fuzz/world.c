@@ -64,9 +64,10 @@ static void record_note(struct fellow *fellow, const struct record *record)
 	} else if (header.kind == MESSAGE_PUT && header.handle != 0) {
 		fellow->put_operation = header.operation;
 		fellow->put_handle = header.handle;
-	} else if (header.kind == MESSAGE_STORE && header.operation != 0) {
+	} else if ((header.kind == MESSAGE_STORE || header.kind == MESSAGE_ATOMIC) &&
+		   header.operation != 0) {
 		fellow->store = header.operation;
-	} else if (header.kind == MESSAGE_LOAD) {
+	} else if (header.kind == MESSAGE_LOAD || header.kind == MESSAGE_FETCH) {
 		fellow->load = header.operation;
 	}
 }
