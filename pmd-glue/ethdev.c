@@ -156,7 +156,7 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	ethdev->port.receive_frames = receive;
 	ethdev->port.aside = POOL_ASIDE;
 	ethdev->transmit_frames = transmit;
-	ethdev->port.pool = pool_take(ethdev->port.name, ethdev_room(ethdev, info, options),
+	ethdev->port.pool = mempool_take(ethdev->port.name, ethdev_room(ethdev, info, options),
 		(uint32_t)receive + transmit, ethdev->port.socket, ethdev->copies);
 	if (!ethdev->port.pool)
 		return -1;
@@ -309,7 +309,7 @@ void ethdev_close(struct ethdev *ethdev)
 	if (ethdev->remove)
 		ethdev_unplug(ethdev->device);
 	if (ethdev->port.pool)
-		pool_give(ethdev->port.pool);
+		mempool_give(ethdev->port.pool);
 	ethdev->port.pool = NULL;
 }
 

@@ -430,7 +430,7 @@ static void gate_free(struct gate *gate)
 	if (gate->page_file >= 0)
 		close(gate->page_file);
 	if (gate->port.pool)
-		pool_give(gate->port.pool);
+		mempool_give(gate->port.pool);
 	free(gate);
 }
 
@@ -536,7 +536,7 @@ static bool gate_start(struct gate *gate, uint32_t mtu, unsigned interface)
 				port->name, RTE_MIN(mtu, answer->frame_size - FRAME_HEADER));
 		memcpy(port->address, answer->address, sizeof(port->address));
 		if (port->frame_size != 0)
-			port->pool = pool_take(
+			port->pool = mempool_take(
 				port->name, gate->pair_frame, PAIR_SLOTS, SOCKET_ID_ANY, true);
 		entered = port->pool && gate_enter(gate, answer, &parcel);
 		if (port->pool && !entered)

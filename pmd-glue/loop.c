@@ -234,7 +234,7 @@ static void loop_close(struct port *port)
 {
 	struct loop *loop = (struct loop *)port;
 	slot_close(&slots[loop->slot]);
-	pool_give(port->pool);
+	mempool_give(port->pool);
 	free(loop);
 }
 
@@ -345,7 +345,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	loop->slot = (uint8_t)slot;
 	loop->queue = slots[slot].queue;
 	loop->wire = wire_find(wire, slot);
-	loop->port.pool = pool_take(name, frame_size, LOOP_QUEUE, SOCKET_ID_ANY, true);
+	loop->port.pool = mempool_take(name, frame_size, LOOP_QUEUE, SOCKET_ID_ANY, true);
 	if (!loop->port.pool) {
 		free(loop);
 		return NULL;

@@ -648,7 +648,7 @@ static void node_close(struct port *port)
 	if (node->uplink)
 		node->uplink->operations->close(node->uplink);
 	else
-		pool_give(port->pool);
+		mempool_give(port->pool);
 	if (node->set >= 0)
 		close(node->set);
 	free(node);
@@ -795,7 +795,7 @@ static bool node_start(struct node *node, struct hall_options *options)
 	address = rte_cpu_to_be_32(port->pid);
 	memcpy(port->address, node_prefix, sizeof(node_prefix));
 	memcpy(port->address + sizeof(node_prefix), &address, sizeof(address));
-	port->pool = pool_take(port->name, port->frame_size, PAIR_SLOTS, SOCKET_ID_ANY, true);
+	port->pool = mempool_take(port->name, port->frame_size, PAIR_SLOTS, SOCKET_ID_ANY, true);
 	return port->pool != NULL;
 }
 

@@ -832,7 +832,7 @@ static void packet_free(struct packet *packet)
 	if (packet->sink >= 0)
 		close(packet->sink);
 	if (packet->port.pool)
-		pool_give(packet->port.pool);
+		mempool_give(packet->port.pool);
 	free(packet);
 }
 
@@ -935,7 +935,7 @@ static int packet_start(struct packet *packet, uint32_t mtu)
 		port->joins = (uint16_t)((MESSAGE_MAX - HEADERS_MAX) /
 					 (port->frame_size - FRAME_HEADER - UDP_HEADERS));
 	port->checksum_offload = packet->vnet;
-	port->pool = pool_take(
+	port->pool = mempool_take(
 		name, RTE_MAX(port->frame_size + TAG, SLOT_LEAST), SLOTS, SOCKET_ID_ANY, true);
 	if (!port->pool)
 		return -1;

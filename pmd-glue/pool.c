@@ -257,7 +257,7 @@ static struct rte_mempool *pool_make(
 	return pool;
 }
 
-struct rte_mempool *pool_take(
+struct rte_mempool *mempool_take(
 	const char *port, uint32_t frame_size, uint32_t descriptors, int socket, bool copied)
 {
 	uint32_t room = pool_room(frame_size);
@@ -289,7 +289,7 @@ struct rte_mempool *pool_take(
 	return pool;
 }
 
-void pool_give(struct rte_mempool *pool)
+void mempool_give(struct rte_mempool *pool)
 {
 	for (unsigned n = 0; n < pools_made(); n++)
 		if (pools[n].pool == pool)

@@ -36,9 +36,9 @@ void pool_prepare(void);
 /* A pool whose buffers hold frame_size bytes behind the headroom, enough for rings of `descriptors`
  * frames and what the transport keeps. `copied`: the device copies frames, so that the buffers may
  * lie in any memory. NULL after an error line. */
-struct rte_mempool *pool_take(
+struct rte_mempool *mempool_take(
 	const char *port, uint32_t frame_size, uint32_t descriptors, int socket, bool copied);
-void pool_give(struct rte_mempool *pool);
+void mempool_give(struct rte_mempool *pool);
 /* Empties the caches of the thread that has this number in EAL: the caller itself, or one that has
  * ended. Needs no lock. */
 void pool_empty_caches(unsigned lcore);

@@ -232,7 +232,7 @@ int pool_make(void **state)
 {
 	if (fixture_start(state) != 0)
 		return -1;
-	pool = pool_take("test", FRAME_SIZE, 256, SOCKET_ID_ANY, true);
+	pool = mempool_take("test", FRAME_SIZE, 256, SOCKET_ID_ANY, true);
 	for (unsigned n = 0; n < sizeof(data); n++)
 		data[n] = (uint8_t)random_next(&random_state);
 	return pool ? 0 : -1;

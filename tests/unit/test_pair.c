@@ -611,7 +611,7 @@ static void *send_numbers(void *context)
 
 static void pair__carries_everything_in_order_between_two_threads(void **state)
 {
-	struct rte_mempool *other = pool_take("other", FRAME_SIZE, 256, SOCKET_ID_ANY, true);
+	struct rte_mempool *other = mempool_take("other", FRAME_SIZE, 256, SOCKET_ID_ANY, true);
 	struct rte_mbuf *frames[BURST];
 	uint32_t expected = 0;
 	struct ends ends;
@@ -646,7 +646,7 @@ static void pair__carries_everything_in_order_between_two_threads(void **state)
 	assert_true(takes_nothing(ends.b));
 	ends_close(ends);
 	assert_int_equal(pool_used(other), 0);
-	pool_give(other);
+	mempool_give(other);
 }
 
 int main(void)

@@ -10,13 +10,14 @@
 
 #include <pmd-glue/pool.h>
 
-static void pool_take__gives_buffers_that_hold_a_frame_behind_the_headroom(void **state)
+static void mempool_take__gives_buffers_that_hold_a_frame_behind_the_headroom(void **state)
 {
 	static const uint32_t sizes[] = {270, 1514, 9216, 65294};
 
 	(void)state;
 	for (unsigned n = 0; n < 4; n++) {
-		struct rte_mempool *pool = pool_take("test", sizes[n], 1024, SOCKET_ID_ANY, true);
+		struct rte_mempool *pool =
+			mempool_take("test", sizes[n], 1024, SOCKET_ID_ANY, true);
 		struct rte_mbuf *buffer;
 		assert_non_null(pool);
 		buffer = rte_pktmbuf_alloc(pool);
@@ -24,39 +25,39 @@ static void pool_take__gives_buffers_that_hold_a_frame_behind_the_headroom(void 
 		assert_true(rte_pktmbuf_tailroom(buffer) >= sizes[n]);
 		memset(rte_pktmbuf_mtod(buffer, void *), 1, sizes[n]);
 		rte_pktmbuf_free(buffer);
-		pool_give(pool);
+		mempool_give(pool);
 	}
 }
 
-static void pool_take__has_enough_for_the_rings_and_more(void **state)
+static void mempool_take__has_enough_for_the_rings_and_more(void **state)
 {
-	struct rte_mempool *pool = pool_take("test", 1514, 2048, SOCKET_ID_ANY, true);
+	struct rte_mempool *pool = mempool_take("test", 1514, 2048, SOCKET_ID_ANY, true);
 
 	(void)state;
 	assert_true(pool->size >= 2048 + 4096);
-	pool_give(pool);
-	pool = pool_take("test", 65294, 2048, SOCKET_ID_ANY, true);
+	mempool_give(pool);
+	pool = mempool_take("test", 65294, 2048, SOCKET_ID_ANY, true);
 	assert_true(pool->size >= 2048 + 1024);
-	pool_give(pool);
+	mempool_give(pool);
 }
 
-static void pool_take__takes_over_what_was_given_back_and_fits(void **state)
+static void mempool_take__takes_over_what_was_given_back_and_fits(void **state)
 {
-	struct rte_mempool *pool = pool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
-	struct rte_mempool *other = pool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
+	struct rte_mempool *pool = mempool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
+	struct rte_mempool *other = mempool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
 
 	(void)state;
 	assert_ptr_not_equal(pool, other);
-	pool_give(pool);
-	assert_ptr_equal(pool_take("test", 1514, 1024, SOCKET_ID_ANY, true), pool);
-	pool_give(pool);
-	assert_ptr_not_equal(pool_take("test", 1515 + 64, 1024, SOCKET_ID_ANY, true), pool);
-	pool_give(other);
+	mempool_give(pool);
+	assert_ptr_equal(mempool_take("test", 1514, 1024, SOCKET_ID_ANY, true), pool);
+	mempool_give(pool);
+	assert_ptr_not_equal(mempool_take("test", 1515 + 64, 1024, SOCKET_ID_ANY, true), pool);
+	mempool_give(other);
 }
 
 static void pool_used__counts_the_buffers_that_are_not_free(void **state)
 {
-	struct rte_mempool *pool = pool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
+	struct rte_mempool *pool = mempool_take("test", 1514, 1024, SOCKET_ID_ANY, true);
 	struct rte_mbuf *first = rte_pktmbuf_alloc(pool);
 	struct rte_mbuf *second = rte_pktmbuf_alloc(pool);
 
@@ -66,7 +67,7 @@ static void pool_used__counts_the_buffers_that_are_not_free(void **state)
 	assert_int_equal(pool_used(pool), 1);
 	rte_pktmbuf_free(second);
 	assert_int_equal(pool_used(pool), 0);
-	pool_give(pool);
+	mempool_give(pool);
 }
 
 /* Bytes of this process that are in memory and in no program's file. */
@@ -86,10 +87,10 @@ static uint64_t memory_own(void)
 }
 
 /* Its buffers take 33 MB with a long frame, and its structure 1 MB, of which DPDK touches half. */
-static void pool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(void **state)
+static void mempool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(void **state)
 {
 	uint64_t before = memory_own();
-	struct rte_mempool *pool = pool_take("test", 33024 + 128, 1024, SOCKET_ID_ANY, true);
+	struct rte_mempool *pool = mempool_take("test", 33024 + 128, 1024, SOCKET_ID_ANY, true);
 	static struct rte_mbuf *buffers[8192];
 	unsigned count = 0;
 
@@ -107,7 +108,7 @@ static void pool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(void 
 	assert_int_equal(pool_used(pool), pool->size);
 	rte_pktmbuf_free_bulk(buffers, count);
 	assert_int_equal(pool_used(pool), 0);
-	pool_give(pool);
+	mempool_give(pool);
 }
 
 #define TAKERS 4
@@ -132,9 +133,9 @@ static void *take_and_give(void *context)
 	return NULL;
 }
 
-static void pool_take__gives_each_buffer_to_one_thread_while_several_make_them(void **state)
+static void mempool_take__gives_each_buffer_to_one_thread_while_several_make_them(void **state)
 {
-	struct rte_mempool *pool = pool_take("test", 512, 256, SOCKET_ID_ANY, true);
+	struct rte_mempool *pool = mempool_take("test", 512, 256, SOCKET_ID_ANY, true);
 	static struct rte_mbuf *buffers[8192];
 	pthread_t threads[TAKERS];
 	unsigned count = 0;
@@ -151,7 +152,7 @@ static void pool_take__gives_each_buffer_to_one_thread_while_several_make_them(v
 	for (unsigned n = 0; n < count; n++)
 		assert_int_equal(rte_mbuf_refcnt_read(buffers[n]), 1);
 	rte_pktmbuf_free_bulk(buffers, count);
-	pool_give(pool);
+	mempool_give(pool);
 }
 
 struct turn {
@@ -195,9 +196,9 @@ static unsigned pool_drain(struct rte_mempool *pool)
 	return all;
 }
 
-static void pool_take__has_enough_whatever_idle_threads_keep(void **state)
+static void mempool_take__has_enough_whatever_idle_threads_keep(void **state)
 {
-	struct turn turn = {.pool = pool_take("test", 33024, 1024, SOCKET_ID_ANY, true)};
+	struct turn turn = {.pool = mempool_take("test", 33024, 1024, SOCKET_ID_ANY, true)};
 	pthread_t threads[THREADS];
 
 	(void)state;
@@ -216,36 +217,37 @@ static void pool_take__has_enough_whatever_idle_threads_keep(void **state)
 	assert_int_equal(pool_drain(turn.pool), turn.pool->size);
 	pthread_barrier_destroy(&turn.taken);
 	pthread_barrier_destroy(&turn.over);
-	pool_give(turn.pool);
+	mempool_give(turn.pool);
 }
 
-static void pool_take__says_what_to_do_without_memory(void **state)
+static void mempool_take__says_what_to_do_without_memory(void **state)
 {
 	struct rte_mempool *pools[64];
 	unsigned count = 0;
 
 	(void)state;
 	/* EAL's own memory has an end. */
-	while (count < 64 && (pools[count] = pool_take("test", 65294, 2048, SOCKET_ID_ANY, false)))
+	while (count < 64 &&
+		(pools[count] = mempool_take("test", 65294, 2048, SOCKET_ID_ANY, false)))
 		count++;
 	assert_true(count < 64);
 	assert_non_null(strstr(log_last_error(), "test: cannot have"));
 	while (count > 0)
-		pool_give(pools[--count]);
+		mempool_give(pools[--count]);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pool_take__gives_buffers_that_hold_a_frame_behind_the_headroom),
-		cmocka_unit_test(pool_take__has_enough_for_the_rings_and_more),
-		cmocka_unit_test(pool_take__takes_over_what_was_given_back_and_fits),
+		cmocka_unit_test(mempool_take__gives_buffers_that_hold_a_frame_behind_the_headroom),
+		cmocka_unit_test(mempool_take__has_enough_for_the_rings_and_more),
+		cmocka_unit_test(mempool_take__takes_over_what_was_given_back_and_fits),
 		cmocka_unit_test(pool_used__counts_the_buffers_that_are_not_free),
-		cmocka_unit_test(pool_take__costs_no_memory_but_for_the_buffers_that_are_in_use),
+		cmocka_unit_test(mempool_take__costs_no_memory_but_for_the_buffers_that_are_in_use),
 		cmocka_unit_test(
-			pool_take__gives_each_buffer_to_one_thread_while_several_make_them),
-		cmocka_unit_test(pool_take__has_enough_whatever_idle_threads_keep),
-		cmocka_unit_test(pool_take__says_what_to_do_without_memory),
+			mempool_take__gives_each_buffer_to_one_thread_while_several_make_them),
+		cmocka_unit_test(mempool_take__has_enough_whatever_idle_threads_keep),
+		cmocka_unit_test(mempool_take__says_what_to_do_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, NULL);
