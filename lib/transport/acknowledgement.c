@@ -267,12 +267,10 @@ static inline void messages_complete(struct transport *transport, struct peer *p
 }
 
 /* The round trip of the peer's newest timestamp, with all the time that it spent in hosts: what a
- * timeout must allow for. 0 if it cannot be told. */
+ * timeout must allow for. It cannot be told if this is RTT_SANE or more. */
 static uint32_t echo_rtt(const struct transport *transport, uint32_t echo)
 {
-	uint32_t rtt = (uint32_t)transport->now_received - echo;
-
-	return rtt >= RTT_SANE ? 0 : RTE_MAX(rtt, 1u);
+	return (uint32_t)transport->now_received - echo;
 }
 
 /* The part of a round trip that was spent in the two hosts, as they report it. A host whose poll
@@ -298,7 +296,7 @@ void acknowledgement_told(
 	uint32_t rtt = echo_rtt(transport, frame->echo);
 	uint64_t hosts = echo_hosts(transport, frame->delay);
 
-	if (peer->rtt == 0 && rtt != 0 && rtt <= ANSWER_SANE)
+	if (peer->rtt == 0 && rtt <= ANSWER_SANE)
 		congestion_rtt(transport, peer, rtt, echo_delay(rtt, hosts), hosts < GAP_LEAST);
 }
 
@@ -321,7 +319,7 @@ static inline void note_progress(
 	peer->flight->timeout_from = transport->now;
 	peer->flight->excused = false;
 	peer->flight->probed = false;
-	if (rtt != 0) {
+	if (rtt < RTT_SANE) {
 		delay = echo_delay(rtt, hosts);
 		if (congestion_measures(transport, peer))
 			congestion_rtt(transport, peer, rtt, delay, hosts < GAP_LEAST);

@@ -66,6 +66,7 @@ void congestion_rtt(
 {
 	uint32_t difference = rtt > peer->rtt ? rtt - peer->rtt : peer->rtt - rtt;
 
+	rtt = RTE_MAX(rtt, 1u);
 	peer->measured = (uint32_t)transport->now;
 	if (peer->rtt == 0)
 		peer->delay_min = rtt;

@@ -268,7 +268,7 @@ struct peer *peer_table_search(const struct peer_table *table, struct process pr
 
 static inline bool process_same(struct process a, struct process b)
 {
-	return a.nid == b.nid && a.pid == b.pid;
+	return ((a.nid ^ b.nid) | (a.pid ^ b.pid)) == 0;
 }
 
 static inline struct peer *peer_table_find(const struct peer_table *table, struct process process)

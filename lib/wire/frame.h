@@ -343,17 +343,20 @@ static inline uint32_t record_read(
 static inline bool records_whole(const uint8_t *at, uint32_t bytes, unsigned count)
 {
 	/* What all headers have alike: all but the header's length and the data's. */
-	const uint64_t alike = UINT64_C(0xffffffff000000ff) | (RECORD_ALIGN - 1) << 8;
-	uint64_t expected;
+	uint64_t alike = UINT64_C(0xffffffff000000ff) | (RECORD_ALIGN - 1) << 8;
+	uint64_t expected = RECORD_WHOLE;
+	uint64_t compared = (uint32_t)alike; /* of the first one, without the number */
 
-	if (count == 0 || bytes < RECORD_WHOLE_BYTES)
-		return false;
-	expected = RECORD_WHOLE | word_read(at, 0) >> 32 << 32;
+	/* No record at all is one short, too: the bytes end before the count does. */
 	do {
 		struct record_header header;
+		uint64_t word;
 		uint32_t next;
 
-		if (bytes < RECORD_WHOLE_BYTES || ((word_read(at, 0) ^ expected) & alike) != 0)
+		if (bytes < RECORD_WHOLE_BYTES)
+			return false;
+		word = word_read(at, 0);
+		if (((word ^ expected) & compared) != 0)
 			return false;
 		memcpy(&header, at, RECORD_WHOLE_BYTES);
 		next = record_bytes(RECORD_WHOLE, header.header_length, header.data_length);
@@ -361,7 +364,8 @@ static inline bool records_whole(const uint8_t *at, uint32_t bytes, unsigned cou
 			return false;
 		at += next;
 		bytes -= next;
-		expected += UINT64_C(1) << 32;
+		expected = (word & ~(uint64_t)UINT32_MAX) + (UINT64_C(1) << 32 | RECORD_WHOLE);
+		compared = alike;
 	} while (--count > 0);
 	return bytes == 0;
 }
