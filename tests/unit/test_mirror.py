@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_mirror.py - every source of the library has a test, every unit test names what it tests, and pmd-glue has one caller.
+"""test_mirror.py - every source of the library has a test, every unit test names what it tests, and arrows between rooms point down.
 
 A source lib/ROOM/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c, or by any test whose head names it:
 
     Covers: lib/match/chains.c, lib/match/index.c.
 
-A source whose name another room uses as well must be named. A front end includes no header of pmd-glue
-and calls none of its functions: lib/host alone does.
+A source whose name another room uses as well must be named. A file includes headers of its own room and of those below it alone; lib/host
+alone includes those of pmd-glue. A front end calls no function of pmd-glue either.
 """
 import collections
 import pathlib
@@ -18,7 +18,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD_LINES = 30
 COVERS = re.compile(r"Covers: ((?:[\w./-]+\.c,? )*[\w./-]+\.c)\.")
 FRONT_ENDS = ("adi", "messages", "mx", "p3", "p4")
-GLUE_USE = re.compile(r"^#include <pmd-glue/|\bglue_\w+\(", re.MULTILINE)
+INCLUDE = re.compile(r"^#include <([\w-]+)/", re.MULTILINE)
+GLUE_CALL = re.compile(r"\bglue_\w+\(")
+CORE = ["host", "engine", "transport", "match", "wire", "base"]  # transport and match are beside each other
+BELOW = {room: CORE[at + 1:] for at, room in enumerate(CORE)} | {"pmd-glue": ["base"], "messages": CORE, "p3": CORE, "p4": CORE}
+BELOW |= {"transport": ["wire", "base"], "match": ["base"], "host": BELOW["host"] + ["pmd-glue"]}
+BELOW |= {"mx": CORE + ["messages"], "adi": CORE + ["messages"]}
 
 
 def head_words(path):
@@ -57,10 +62,15 @@ def main():
         own = test in headers or (ROOT / f"tests/unit/{test}.c").exists()
         if path not in named and f"{test}.c" not in rooms and not own:
             complaints.append(f'{path}: tests no source of its name: name in its head what it tests ("Covers: ...")')
-    for path in (path for room in FRONT_ENDS for path in sorted((ROOT / "lib" / room).glob("*.[ch]"))):
-        if GLUE_USE.search(path.read_text(encoding="utf-8")):
-            complaints.append(f"{path.relative_to(ROOT)}: uses pmd-glue, of which its library would have a copy with data of its own: "
-                              "let lib/host do it")
+    for room, below in BELOW.items():
+        for path in sorted((ROOT / (room if room == "pmd-glue" else f"lib/{room}")).glob("*.[ch]")):
+            text = path.read_text(encoding="utf-8")
+            for other in sorted(set(INCLUDE.findall(text)) & BELOW.keys() - {room, *below}):
+                complaints.append(f"{path.relative_to(ROOT)}: includes a header of {other}, which is not below {room}: "
+                                  f"let a room above both use it, or move it down")
+            if room in FRONT_ENDS and GLUE_CALL.search(text):
+                complaints.append(f"{path.relative_to(ROOT)}: calls pmd-glue, of which its library would have a copy with data of its "
+                                  "own: let lib/host call it")
     print("\n".join(complaints) or f"{len(sources)} sources have tests")
     sys.exit(bool(complaints))
 
