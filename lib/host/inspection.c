@@ -23,6 +23,7 @@
 #include <base/settings.h>
 #include <engine/access.h>
 #include <engine/queue.h>
+#include <engine/trigger.h>
 #include <host/interface.h>
 #include <host/statistics.h>
 #include <pmd-glue/glue.h>
@@ -38,10 +39,19 @@ static uint32_t interface_number(const struct interface *interface)
 	return (uint32_t)(interface - interfaces);
 }
 
+/* A handle, as programs know it. */
+static uint64_t handle_name(const struct interface *interface, uint64_t handle)
+{
+	const struct words *words = interface->front->words;
+
+	return handle != 0 && words->name ? words->name(handle) : handle;
+}
+
 static uint64_t object_handle(
 	const struct interface *interface, enum handle_kind kind, uint32_t index, uint64_t gate)
 {
-	return handle_make(kind, interface_number(interface), index, gate_generation(gate));
+	return handle_name(interface,
+		handle_make(kind, interface_number(interface), index, gate_generation(gate)));
 }
 
 /* An id that may be a wildcard. */
@@ -215,8 +225,10 @@ static void tell_limits(
 {
 	report_object(report, "limits");
 	report_number(report, words->entries, limits->entries);
-	report_number(report, words->regions, limits->regions);
+	report_number(report, words->regions, limits->regions - limits->attached);
 	report_number(report, words->queues, limits->queues);
+	if (limits->counters != 0)
+		report_number(report, "event_counters", limits->counters);
 	report_number(report, "portals", limits->portals);
 	report_number(report, "access_entries", limits->access);
 	report_number(report, "list_entries", limits->list_length);
@@ -233,10 +245,16 @@ static void tell_in_use(
 	report_number(report, words->entries,
 		objects_in_use(segment, segment->free_entries, limits->entries));
 	report_number(report, words->regions,
-		objects_in_use(segment, segment->free_regions, limits->regions));
+		objects_in_use(segment, segment->free_regions, limits->regions - limits->attached));
 	report_number(report, words->queues,
 		objects_in_use(segment, segment->free_queues, limits->queues));
+	if (limits->counters != 0)
+		report_number(report, "event_counters",
+			objects_in_use(segment, segment->free_counters, limits->counters));
 	report_number(report, "portals", portals_in_use(segment));
+	if (limits->counters != 0)
+		report_number(report, "triggered_operations",
+			atomic_load_explicit(&segment->triggered, memory_order_relaxed));
 	report_close(report);
 }
 
@@ -256,8 +274,9 @@ void tell_ni(struct interface *interface, struct page page, struct report *repor
 	interface_look(interface, look_engine, &look);
 	report_number(report, "interface", interface_number(interface));
 	report_text(report, "name", interface->port->name);
-	report_bits(
-		report, "handle", atomic_load_explicit(&interface->handle, memory_order_relaxed));
+	report_bits(report, "handle",
+		handle_name(
+			interface, atomic_load_explicit(&interface->handle, memory_order_relaxed)));
 	report_number(report, "nid", interface->self.nid);
 	report_number(report, "pid", interface->self.pid);
 	report_number(report, "uid", interface->uid);
@@ -365,6 +384,42 @@ void tell_portals(struct interface *interface, struct page page, struct report *
 	report_close(report);
 }
 
+static bool tier_portal_in_use(struct segment *segment, uint32_t index)
+{
+	uint32_t state =
+		atomic_load_explicit(&segment_portal(segment, index)->state, memory_order_relaxed);
+
+	return state == PORTAL_ENABLED || state == PORTAL_DISABLED;
+}
+
+/* All that is told stands in tables that any thread may read. */
+void tell_tiers(struct interface *interface, struct page page, struct report *report)
+{
+	const struct words *words = interface->front->words;
+	struct segment *segment = interface->submission.segment;
+	struct selection selection;
+	uint32_t total = 0;
+
+	for (uint32_t i = 0; i < segment->limits.portals; i++)
+		total += tier_portal_in_use(segment, i);
+	select_page(&selection, segment, page, segment->limits.portals, tier_portal_in_use);
+	list_open(report, total, page, selection.next);
+	for (uint32_t i = 0; i < selection.count; i++) {
+		const struct portal *portal = segment_portal(segment, selection.indices[i]);
+
+		report_object(report, NULL);
+		report_number(report, "portal", selection.indices[i]);
+		report_flag(report, "enabled",
+			atomic_load_explicit(&portal->state, memory_order_relaxed) ==
+				PORTAL_ENABLED);
+		for (unsigned tier = 0; tier < TIERS; tier++)
+			report_number(report, words->tiers[tier],
+				atomic_load_explicit(&portal->length[tier], memory_order_relaxed));
+		report_close(report);
+	}
+	report_close(report);
+}
+
 static bool entry_in_use(struct segment *segment, uint32_t index)
 {
 	return atomic_load_explicit(&segment_entry(segment, index)->gate, memory_order_relaxed) !=
@@ -378,6 +433,13 @@ struct entry_copy {
 	uint64_t next;   /* handle of the entry behind it in its list, 0: none */
 	uint32_t portal;
 	bool unlink;
+	/* of a tier */
+	unsigned tier;
+	uint64_t start;
+	uint64_t length;
+	uint64_t offset;
+	uint32_t pending;
+	uint32_t kept;
 };
 
 struct entry_look {
@@ -407,6 +469,20 @@ static uint64_t entry_next(struct interface *interface, const struct match_entry
 			memory_order_acquire));
 }
 
+/* An entry of a tier and the region of the same index are one. */
+static void entry_copy_tier(const struct segment *segment, uint32_t index, struct entry_copy *copy)
+{
+	const struct region *region = segment_region(segment, index);
+	const struct attachment *attachment = segment_attachment(segment, index);
+
+	copy->tier = attachment->tier;
+	copy->start = region->start;
+	copy->length = region->length;
+	copy->offset = region->offset;
+	copy->pending = region->pending;
+	copy->kept = attachment->headers;
+}
+
 static void look_entries(struct interface *interface, void *context)
 {
 	struct entry_look *look = context;
@@ -429,7 +505,20 @@ static void look_entries(struct interface *interface, void *context)
 			.portal = atomic_load_explicit(&entry->portal, memory_order_relaxed),
 			.unlink = entry->unlink,
 		};
+		if (segment->limits.attached != 0)
+			entry_copy_tier(segment, index, &look->entries[i]);
 	}
+}
+
+static void tell_tier_entry(
+	const struct words *words, const struct entry_copy *entry, struct report *report)
+{
+	report_text(report, "list", words->tiers[entry->tier]);
+	report_bits(report, "start", entry->start);
+	report_number(report, "length", entry->length);
+	report_number(report, "offset", entry->offset);
+	report_number(report, "pending", entry->pending);
+	report_number(report, "unexpected", entry->kept);
 }
 
 void tell_entries(struct interface *interface, struct page page, struct report *report)
@@ -460,6 +549,11 @@ void tell_entries(struct interface *interface, struct page page, struct report *
 		report_bits(report, "ignore_bits", entry->match.ignore);
 		tell_id(report, "nid", entry->match.nid);
 		tell_id(report, "pid", entry->match.pid);
+		if (words->tiers) {
+			tell_tier_entry(words, entry, report);
+			report_close(report);
+			continue;
+		}
 		if (entry->region == 0)
 			report_nothing(report, words->region);
 		else
@@ -508,7 +602,7 @@ static void region_copy(struct interface *interface, uint32_t index, struct regi
 				.start = region->start,
 				.length = region->length,
 				.user = region->user,
-				.queue = region->queue,
+				.queue = handle_name(interface, region->queue),
 				.threshold = region->threshold,
 				.max_offset = region->max_offset,
 				.options = region->options,
@@ -583,7 +677,9 @@ void tell_regions(struct interface *interface, struct page page, struct report *
 
 	select_page(&look.selection, segment, page, segment->limits.regions, region_in_use);
 	interface_look(interface, look_regions, &look);
-	list_open(report, objects_in_use(segment, segment->free_regions, segment->limits.regions),
+	list_open(report,
+		objects_in_use(segment, segment->free_regions,
+			segment->limits.regions - segment->limits.attached),
 		page, look.selection.next);
 	for (uint32_t i = 0; i < look.selection.count; i++)
 		if (look.regions[i].handle != 0)
@@ -666,6 +762,71 @@ void tell_event_queues(struct interface *interface, struct page page, struct rep
 		report_number(report, "incoming", queue->incoming);
 		report_number(report, "waiters", queue->waiters);
 		report_number(report, "sleepers", queue->sleepers);
+		report_close(report);
+	}
+	report_close(report);
+}
+
+/* --- event counters --- */
+
+static bool counter_in_use(struct segment *segment, uint32_t index)
+{
+	return atomic_load_explicit(&segment_counter(segment, index)->gate, memory_order_relaxed) !=
+	       0;
+}
+
+struct counter_copy {
+	uint64_t handle; /* 0: it has gone */
+	struct event_count count;
+	uint32_t triggers;
+	uint32_t sleepers;
+};
+
+struct counter_look {
+	struct selection selection;
+	struct counter_copy counters[PAGE_ITEMS];
+};
+
+static void look_counters(struct interface *interface, void *context)
+{
+	struct counter_look *look = context;
+
+	engine_catch_up(interface->engine);
+	for (uint32_t i = 0; i < look->selection.count; i++) {
+		const struct event_counter *counter =
+			segment_counter(interface->submission.segment, look->selection.indices[i]);
+		uint64_t handle = atomic_load_explicit(&counter->gate, memory_order_acquire);
+		struct counter_copy *copy = &look->counters[i];
+
+		*copy = (struct counter_copy){.handle = handle_name(interface, handle)};
+		if (handle == 0)
+			continue;
+		event_counter_read(counter, handle, &copy->count);
+		copy->triggers = counter->triggers ? counter->triggers->count : 0;
+		copy->sleepers = atomic_load_explicit(&counter->sleepers, memory_order_relaxed);
+	}
+}
+
+void tell_event_counters(struct interface *interface, struct page page, struct report *report)
+{
+	struct segment *segment = interface->submission.segment;
+	struct counter_look look;
+
+	select_page(&look.selection, segment, page, segment->limits.counters, counter_in_use);
+	interface_look(interface, look_counters, &look);
+	list_open(report, objects_in_use(segment, segment->free_counters, segment->limits.counters),
+		page, look.selection.next);
+	for (uint32_t i = 0; i < look.selection.count; i++) {
+		const struct counter_copy *counter = &look.counters[i];
+
+		if (counter->handle == 0)
+			continue;
+		report_object(report, NULL);
+		report_bits(report, "handle", counter->handle);
+		report_number(report, "success", counter->count.success);
+		report_number(report, "failure", counter->count.failure);
+		report_number(report, "triggered", counter->triggers);
+		report_number(report, "sleepers", counter->sleepers);
 		report_close(report);
 	}
 	report_close(report);

@@ -45,6 +45,10 @@ struct words {
 	const char *regions;
 	const char *queues;
 	const struct option_word *options; /* up to one without a name */
+	/* The lists of a Portal of a space with tiers; NULL: Portals have one, without a name. */
+	const char *const *tiers;
+	/* The number by which programs know what the host's handle names; NULL: the handle. */
+	uint64_t (*name)(uint64_t handle);
 };
 
 extern const struct option_word option_words[] CORE_API(option_words); /* of both Portals */
@@ -104,6 +108,11 @@ void tell_regions(struct interface *interface, struct page page, struct report *
 	CORE_API(tell_regions);
 void tell_event_queues(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_event_queues);
+/* Of a space with tiers: */
+void tell_tiers(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_tiers);
+void tell_event_counters(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_event_counters);
 void tell_access(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_access);
 

@@ -94,7 +94,7 @@ static void entry_make(const struct call *call, uint32_t index, const ptl_me_t *
 	const uint32_t generation = segment_generation(segment);
 	struct command command = {.kind = COMMAND_APPEND};
 
-	extent_give(call, index, extent);
+	extent_place(call, index, extent);
 	region->user = (uintptr_t)user_ptr;
 	region->options = entry_options(me->options);
 	region->log = entry_log(me->options);

@@ -6,6 +6,42 @@
 
 #include <host/inspection.h>
 
+static const char *const lists[TIERS] = {"priority", "overflow"};
+
+static enum name_kind kind_of_handle(enum handle_kind kind)
+{
+	switch (kind) {
+	case HANDLE_REGION:
+		return NAME_MD;
+	case HANDLE_ENTRY:
+		return NAME_ENTRY;
+	case HANDLE_QUEUE:
+		return NAME_QUEUE;
+	case HANDLE_COUNTER:
+		return NAME_COUNTER;
+	default:
+		return NAME_NI;
+	}
+}
+
+/* What programs call an object of the host's; its handle is told of an interface that is no NI. */
+static uint64_t handle_told(uint64_t handle)
+{
+	const enum name_kind kind = kind_of_handle(handle_kind(handle));
+
+	for (uint32_t i = 0; i < NAME_NIS; i++) {
+		const struct ni *ni = &nis[i];
+
+		if (atomic_load_explicit(&ni->number, memory_order_acquire) !=
+			handle_interface(handle) + 1)
+			continue;
+		if (kind == NAME_NI)
+			return name_make(kind, i);
+		return name_of(ni, kind, handle_index(handle), handle_generation(handle));
+	}
+	return handle;
+}
+
 static const struct words words = {
 	.entry = "entry",
 	.region = "md",
@@ -14,10 +50,20 @@ static const struct words words = {
 	.regions = "memory_descriptors",
 	.queues = "event_queues",
 	.options = option_words,
+	.tiers = lists,
+	.name = handle_told,
 };
 
 static const struct topic topics[] = {
 	TOPICS_OF_ALL,
+	{"portals", "pt", "Portals: whether they are enabled, and the lengths of their lists", true,
+		tell_tiers},
+	{"me", NULL, "entries of both lists", true, tell_entries},
+	{"md", NULL, "memory descriptors", true, tell_regions},
+	{"eq", NULL, "event queues: their size, and what is in them or was lost", true,
+		tell_event_queues},
+	{"ct", NULL, "counters: their values, and how many operations wait for them", true,
+		tell_event_counters},
 	TOPICS_OF_ALL_BEHIND,
 };
 

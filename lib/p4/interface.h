@@ -179,6 +179,6 @@ struct extent {
 int extent_make(
 	const struct ni *ni, void *start, ptl_size_t length, bool pieces, struct extent *extent);
 /* A region, whose index is the caller's, gets its memory. */
-void extent_give(const struct call *call, uint32_t index, const struct extent *extent);
+void extent_place(const struct call *call, uint32_t index, const struct extent *extent);
 
 #endif

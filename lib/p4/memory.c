@@ -43,7 +43,7 @@ int extent_make(
 	return vector_make(start, (uint32_t)length, &extent->vector, &extent->length);
 }
 
-void extent_give(const struct call *call, uint32_t index, const struct extent *extent)
+void extent_place(const struct call *call, uint32_t index, const struct extent *extent)
 {
 	struct region *region = segment_region(call->visit.segment, index);
 	struct backing *backing = &call->ni->backings[index];
@@ -83,7 +83,7 @@ static void md_make(const struct call *call, uint32_t index, const ptl_md_t *md,
 	struct command command = {.kind = COMMAND_REGION_BIND};
 	const uint32_t generation = segment_generation(segment);
 
-	extent_give(call, index, extent);
+	extent_place(call, index, extent);
 	call->ni->backings[index].options = md->options;
 	region->user = 0;
 	region->queue = queue;
