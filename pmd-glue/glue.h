@@ -94,10 +94,13 @@ int glue_fault_change(struct port *port, unsigned interface, const char *specifi
 
 /* Memory of a segment: a mapping of a memfd, zeroed and sparse, in hugepages if there are enough.
  * fd, for tests, may be NULL. glue_segment_commit() makes sure that a range has
- * memory, and returns -1 if there is none. glue_segment_reset() gives the memory back and leaves
- * zeroed, readable address space, which the caller unmaps when no thread reads it any more. */
+ * memory, and returns -1 if there is none; glue_segment_warm() maps a range that has, so that the
+ * first use of a page is as quick as the next ones. glue_segment_reset() gives the memory back and
+ * leaves zeroed, readable address space, which the caller unmaps when no thread reads it any more.
+ */
 void *glue_segment_create(size_t size, int socket, int *fd);
 int glue_segment_commit(void *segment, size_t offset, size_t size);
+void glue_segment_warm(void *segment, size_t offset, size_t size);
 void glue_segment_reset(void *segment, size_t size);
 
 /* postern_alloc()'s memory. */

@@ -158,12 +158,17 @@ int glue_segment_commit(void *memory, size_t offset, size_t size)
 		do
 			result = fallocate(segment->fd, 0, (off_t)start, (off_t)(end - start));
 		while (result != 0 && errno == EINTR);
-		/* So that the first use of a page is as quick as the next ones. */
-		if (result == 0)
-			(void)madvise((char *)memory + start, end - start, MADV_POPULATE_WRITE);
 	}
 	pthread_mutex_unlock(&segments_lock);
 	return result == 0 ? 0 : -1;
+}
+
+void glue_segment_warm(void *memory, size_t offset, size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), start = offset / page * page;
+
+	(void)madvise(
+		(char *)memory + start, round_up(offset + size, page) - start, MADV_POPULATE_WRITE);
 }
 
 void glue_segment_reset(void *memory, size_t size)

@@ -24,6 +24,9 @@ static uint64_t events_take(const struct visit *visit, uint64_t bytes)
 		extent_give(visit->interface->events, offset, bytes);
 		offset = EXTENT_NONE;
 	}
+	/* A queue goes through all of its pages, again and again. */
+	if (offset != EXTENT_NONE)
+		glue_segment_warm(segment, segment->events + offset, bytes);
 	library_glue_unlock();
 	return offset == EXTENT_NONE ? EXTENT_NONE : segment->events + offset;
 }
