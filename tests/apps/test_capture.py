@@ -16,7 +16,8 @@ SMALL, LARGE = 8, 65536
 WORK = ("--iterations", "20", "--window", "8", "--sizes", f"{SMALL},{LARGE}", "--stats")
 DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = range(1, 9)
 START, MORE, STOP = range(1, 4)
-PUT, PUT_ACK, GET, REPLY = range(1, 5)
+PUT, PUT_ACK, GET, REPLY, REFUSE, PROBE, STORE, LOAD, STORED, LOADED, ASK_AFTER, ATOMIC, FETCH = range(1, 14)
+OK, DROPPED = 0, 2  # verdicts
 OUTBOUND, INBOUND = 2, 1
 FUZZED = 3000
 
@@ -358,6 +359,71 @@ class Made(Case):
         rows = self.sound("retransmission_of", "retransmission")
         self.assertEqual([row["retransmission_of"] for row in rows], [[], ["1"], ["1"], ["2"]])
         self.assertEqual([bool(row["retransmission"]) for row in rows], [False, True, False, False])
+
+
+class Portals4(Case):
+    """Each kind of message of Portals 4, with what was asked for and what became of it."""
+
+    FIELDS = ("msg.kind", "msg.match_bits", "msg.portal", "msg.requested", "msg.manipulated", "msg.hdr_data", "msg.offset", "msg.amo", "msg.type",
+              "msg.verdict", "record.length", "request_in", "response_in", "reassembled.length", "retransmission",
+              "spurious_retransmission")
+    # match bits, kind, kind of the answer, portal, length, header data, offset, operation and type, answer's verdict and length
+    CALLS = ((0x51, STORE, STORED, 4, 40, 0xabc, 16, None, OK, 40),
+             (0x52, STORE, STORED, 4, 30000, 0, 0, None, OK, 30000),
+             (0x53, STORE, STORED, 5, 8, 0, 0, None, DROPPED, 0),
+             (0x54, LOAD, LOADED, 4, 30000, None, 24, None, OK, 30000),
+             (0x55, ATOMIC, STORED, 4, 24, 7, 32, (2, 8), OK, 24),
+             (0x56, FETCH, LOADED, 4, 12, 8, 8, (1, 4), OK, 12),
+             (0x57, FETCH, LOADED, 4, 16, 9, 8, (11, 9), OK, 8))  # the operand is of the request's data
+
+    def test_requests_are_decoded_and_linked_to_their_answers(self):
+        self.expect_success(programs.run(os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/requests4"), PTL_IFACE_NAME="loop:a;loop:a",
+                                         PTL_CAPTURE=os.path.join(self.directory, "%i.pcapng")))
+        self.file = os.path.join(self.directory, "0.pcapng")
+        self.number = {int(row["frame.number"][0]): row for row in self.sound(*self.FIELDS)}
+        self.first = {number: row for number, row in self.number.items()
+                      if not row["retransmission"] and not row["spurious_retransmission"]}
+        kinds = [int(kind) for row in self.first.values() for kind in row["msg.kind"]]
+        self.assertEqual(sorted(kinds), sorted(kind for call in self.CALLS for kind in call[1:3]))
+        for call in self.CALLS:
+            with self.subTest(call=hex(call[0])):
+                self.call(*call)
+
+    def call(self, bits, kind, answering, portal, length, hdr_data, offset, amo, verdict, moved):
+        (number, request), = ((number, row) for number, row in self.first.items() if bits in [int(word, 16) for word in row["msg.match_bits"]])
+        self.assertEqual(request["msg.kind"], [str(kind)])
+        self.assertEqual(request["msg.portal"], [str(portal)])
+        self.assertEqual(request["msg.requested"], [str(length)])
+        self.assertEqual([int(word, 16) for word in request["msg.hdr_data"]], [] if hdr_data is None else [hdr_data])
+        self.assertEqual(request["msg.offset"], [str(offset)])
+        self.assertEqual([int(word) for word in request["msg.amo"] + request["msg.type"]], list(amo or ()))
+        self.assertEqual(request["msg.verdict"], [])
+        if kind != LOAD:
+            self.assertEqual(request["record.length"], [str(length)])
+        answer = self.number[int(request["response_in"][0])]
+        self.assertEqual(answer["request_in"], [str(number)])
+        self.assertEqual(answer["msg.kind"], [str(answering)])
+        self.assertEqual(answer["msg.verdict"], [str(verdict)])
+        self.assertEqual(answer["msg.manipulated"], [str(moved)])
+        if answering == LOADED:
+            self.assertEqual(answer["record.length"], [str(moved)])
+        whole = {frame for frame, row in self.first.items() if row["reassembled.length"] == ["30000"]}
+        self.assertEqual(len(whole), 2)  # a store and a load
+
+    def test_questions_and_refusals(self):
+        """What is sent after a long silence alone, by hand."""
+        near, far = (1, 2), (2, 1)
+
+        def sent(kind, detail, stamp, source, target):
+            message = struct.pack("<BBHI", 4, 56, 0, 0) + struct.pack("<BBHIIIQ4Q", kind, 0, detail, 0, 4, 0, 0x61, 0, 0, 77, 5)
+            return header(DATA, 16 | 4 | 2, 64 + len(message), target, source, (9, 7), (stamp, 0), (stamp, 0, 0), first=1, padding=message,
+                          records=1, streams=(1, 0))
+        write_pcap(self.file, [sent(PROBE, 0, 1, near, far), sent(ASK_AFTER, 1, 2, near, far), sent(REFUSE, 0, 1, far, near)])
+        rows = self.sound("msg.kind", "msg.detail", "msg.operation", "msg.handle")
+        self.assertEqual([row["msg.kind"] for row in rows], [[str(PROBE)], [str(ASK_AFTER)], [str(REFUSE)]])
+        self.assertEqual([int(row["msg.detail"][0], 16) for row in rows], [0, 1, 0])
+        self.assertEqual({row["msg.operation"][0] for row in rows}, {"77"})
+        self.assertEqual({int(row["msg.handle"][0], 16) for row in rows}, {5})
 
 
 class Damaged(Case):
