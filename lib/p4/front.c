@@ -114,55 +114,13 @@ enum answer call_until(const struct call *call, struct command *command)
 	return answer;
 }
 
-/* The host's handle of an object, by its generation in a gate; 0: the handle is another one's. */
-static uint64_t name_resolve(
-	const struct ni *ni, uint32_t number, uint32_t name, enum name_kind kind, uint64_t gate)
-{
-	uint32_t index = name & ((UINT32_C(1) << ni_index_bits(ni, kind)) - 1);
-	uint32_t generation = gate_generation(gate);
-
-	if (!name_is(ni, name, kind, generation))
-		return 0;
-	return handle_make(name_handle_kind(kind), number, index, generation);
-}
-
-/* F2. */
-static int call_begin(
-	struct call *call, uint32_t number, uint32_t name, enum name_kind kind, struct ni *ni)
-{
-	const enum handle_kind object = name_handle_kind(kind);
-	const uint32_t mask = (UINT32_C(1) << ni_index_bits(ni, kind)) - 1;
-	const uint64_t handle =
-		handle_make(object, number - 1, kind == NAME_NI ? 0 : name & mask, 0);
-	struct visit *visit = &call->visit;
-	uint64_t found = 0;
-
-	if (!front_visit_begin(&portals4, visit, handle, object)) {
-		int code = front_visit_retry(&portals4, visit, handle, object, PTL_ARG_INVALID);
-
-		if (code != 0)
-			return code;
-	}
-	call->ni = ni;
-	if (atomic_load_explicit(&ni->number, memory_order_relaxed) == number) {
-		if (kind == NAME_NI)
-			return PTL_OK;
-		/* Acquire: pairs with the release of the thread that made the object. */
-		found = name_resolve(ni, number - 1, name, kind,
-			atomic_load_explicit(visit->gate, memory_order_acquire));
-	}
-	if (found != 0) {
-		visit->generation = handle_generation(found);
-		return PTL_OK;
-	}
-	visit_leave(visit);
-	return PTL_ARG_INVALID;
-}
-
-int call_enter(struct call *call, uint32_t name, enum name_kind kind)
+int call_enter_again(struct call *call, uint32_t name, enum name_kind kind)
 {
 	struct ni *ni = &nis[name_ni(name)];
+	const enum handle_kind object = name_handle_kind(kind);
+	uint64_t handle;
 	uint32_t number;
+	int code;
 
 	if (name_kind(name) != (uint32_t)kind || (kind == NAME_NI && (name & NAME_LOW) != 0))
 		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
@@ -170,23 +128,31 @@ int call_enter(struct call *call, uint32_t name, enum name_kind kind)
 	number = atomic_load_explicit(&ni->number, memory_order_acquire);
 	if (number == 0)
 		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
-	return call_begin(call, number, name, kind, ni);
+	handle = handle_make(object, number - 1, name_index(ni, name, kind), 0);
+	code = front_visit_retry(&portals4, &call->visit, handle, object, PTL_ARG_INVALID);
+	if (code != 0)
+		return code;
+	if (call_confirm(call, ni, number, name, kind))
+		return PTL_OK;
+	call_leave(call);
+	return PTL_ARG_INVALID;
 }
 
 uint64_t call_object(const struct call *call, uint32_t name, enum name_kind kind)
 {
 	const struct ni *ni = call->ni;
 	const uint32_t number = (uint32_t)(call->visit.interface - interfaces);
+	const enum handle_kind object = name_handle_kind(kind);
 	_Atomic uint64_t *gate;
-	uint64_t handle;
+	uint32_t index, generation;
 
 	if (name_kind(name) != (uint32_t)kind || &nis[name_ni(name)] != ni)
 		return 0;
-	handle = handle_make(name_handle_kind(kind), number,
-		name & ((UINT32_C(1) << ni_index_bits(ni, kind)) - 1), 0);
-	gate = handle_gate(call->visit.segment, handle, name_handle_kind(kind));
+	index = name_index(ni, name, kind);
+	gate = handle_gate(call->visit.segment, handle_make(object, number, index, 0), object);
 	if (!gate)
 		return 0;
-	return name_resolve(
-		ni, number, name, kind, atomic_load_explicit(gate, memory_order_acquire));
+	generation = gate_generation(atomic_load_explicit(gate, memory_order_acquire));
+	return name_is(ni, name, kind, generation) ? handle_make(object, number, index, generation)
+						   : 0;
 }

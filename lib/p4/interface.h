@@ -88,6 +88,12 @@ static inline uint32_t ni_index_bits(const struct ni *ni, enum name_kind kind)
 	       31;
 }
 
+/* What a handle names in the table of its kind. */
+static inline uint32_t name_index(const struct ni *ni, uint32_t name, enum name_kind kind)
+{
+	return kind == NAME_NI ? 0 : name & ((UINT32_C(1) << ni_index_bits(ni, kind)) - 1);
+}
+
 /* The handle of an object of an NI. */
 static inline uint32_t name_of(
 	const struct ni *ni, enum name_kind kind, uint32_t index, uint32_t generation)
@@ -112,12 +118,50 @@ struct call {
 	struct ni *ni;
 };
 
-/* Visits what a handle of this kind names. PTL_OK, PTL_NO_INIT or PTL_ARG_INVALID: then there is no
- * visit. */
-int call_enter(struct call *call, uint32_t name, enum name_kind kind);
 static inline void call_leave(const struct call *call)
 {
 	visit_leave(&call->visit);
+}
+
+/* F2. Does a handle name a living object of the NI that is visited, whose number this was? */
+static inline bool call_confirm(
+	struct call *call, struct ni *ni, uint32_t number, uint32_t name, enum name_kind kind)
+{
+	uint64_t gate;
+
+	call->ni = ni;
+	if (atomic_load_explicit(&ni->number, memory_order_relaxed) != number)
+		return false;
+	if (kind == NAME_NI)
+		return true;
+	/* Acquire: pairs with the release of the thread that made the object. */
+	gate = atomic_load_explicit(call->visit.gate, memory_order_acquire);
+	call->visit.generation = gate_generation(gate);
+	return name_is(ni, name, kind, call->visit.generation);
+}
+
+/* After a call_enter() that has failed: prepares the thread, or says why. */
+int call_enter_again(struct call *call, uint32_t name, enum name_kind kind);
+
+/* Visits what a handle of this kind names. PTL_OK, PTL_NO_INIT or PTL_ARG_INVALID: then there is no
+ * visit. Inline, because each call makes it with a kind that is known. */
+static inline int call_enter(struct call *call, uint32_t name, enum name_kind kind)
+{
+	struct ni *ni = &nis[name_ni(name)];
+	const enum handle_kind object = name_handle_kind(kind);
+	/* Acquire: pairs with the release in ni_publish(). */
+	uint32_t number = atomic_load_explicit(&ni->number, memory_order_acquire);
+
+	if (name_kind(name) == (uint32_t)kind && (kind != NAME_NI || (name & NAME_LOW) == 0) &&
+		number != 0 &&
+		front_visit_begin(&portals4, &call->visit,
+			handle_make(object, number - 1, name_index(ni, name, kind), 0), object)) {
+		if (call_confirm(call, ni, number, name, kind))
+			return PTL_OK;
+		call_leave(call);
+		return PTL_ARG_INVALID;
+	}
+	return call_enter_again(call, name, kind);
 }
 
 /* The host's handle of an object of the NI that is visited; 0: the handle is bad. */

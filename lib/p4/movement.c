@@ -67,34 +67,40 @@ static bool md_is_volatile(const struct call *call, uint32_t md)
 static unsigned movement_copy(const struct call *call, struct call_line *line, uint32_t md,
 	uint64_t local, uint64_t operand, struct long_command *command)
 {
-	const struct region *region = segment_region(call->visit.segment, md);
-	const struct map memory = {
-		.start = region->start, .vector = region->vector, .length = region->length};
 	uint64_t bytes = operand;
 
-	/* Where memory is not there, the engine finds that, too, and the call's event tells. */
-	line->copied = line->copied && map_copy_out(&memory, local,
-					       (char *)command->further[1] + operand, line->length);
-	if (line->copied)
-		bytes += line->length;
+	if (line->copied) {
+		const struct region *region = segment_region(call->visit.segment, md);
+		const struct map memory = {
+			.start = region->start, .vector = region->vector, .length = region->length};
+
+		/* Where memory is not there, the engine finds that, too, and the call's event
+		 * tells. */
+		line->copied = map_copy_out(
+			&memory, local, (char *)command->further[1] + operand, line->length);
+		bytes += line->copied ? line->length : 0;
+	}
 	return 2 + (unsigned)(bytes + RING_BYTES - 1) / RING_BYTES;
 }
 
 /* Checks a call, and posts it. due: as of call_post(); then the data are read when it is carried
  * out, also with PTL_MD_VOLATILE. An operand, so many bytes, is there. */
-static int movement_begin(const struct call *call, const struct movement *movement,
-	struct long_command *command, struct call_line *line, uint64_t operand,
-	const struct due *due)
+static inline int movement_begin(const struct call *call, const struct movement *movement,
+	ptl_hdr_data_t hdr_data, struct long_command *command, struct call_line *line,
+	uint64_t operand, const struct due *due)
 {
 	bool fetches = line->message == MESSAGE_FETCH;
 	uint32_t md = fetches ? line->source : call->visit.index;
 	struct move *move = &command->command.move;
 	unsigned lines;
 
+	command->command = (struct command){
+		.kind = COMMAND_CALL,
+		.move = {.value = hdr_data},
+	};
 	if (!range_is_good(call, call->visit.index, movement->local_offset, movement->length) ||
 		!target_find(call, movement->target, move))
 		return PTL_ARG_INVALID;
-	command->command.kind = COMMAND_CALL;
 	move->region = call->visit.index;
 	move->generation = call->visit.generation;
 	move->portal = movement->portal;
@@ -139,7 +145,7 @@ static int put_begin(ptl_handle_md_t md_handle, const struct movement *movement,
 	ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, struct call_line line,
 	const struct due *due)
 {
-	struct long_command command = {.command = {.move = {.value = hdr_data}}};
+	struct long_command command; /* lines are written as far as they are used */
 	struct call call;
 	int code = call_enter(&call, md_handle, NAME_MD);
 
@@ -149,7 +155,7 @@ static int put_begin(ptl_handle_md_t md_handle, const struct movement *movement,
 		(line.message != MESSAGE_ATOMIC ||
 			movement->length <= call.ni->limits.max_atomic_size)) {
 		line.want = wants[ack_req];
-		code = movement_begin(&call, movement, &command, &line, 0, due);
+		code = movement_begin(&call, movement, hdr_data, &command, &line, 0, due);
 	} else {
 		code = PTL_ARG_INVALID;
 	}
@@ -202,7 +208,7 @@ static int fetch_post(const struct call *call, const struct movement *movement,
 	const struct due *due)
 {
 	const uint64_t md = call_object(call, source->md, NAME_MD);
-	struct long_command command = {.command = {.move = {.value = hdr_data}}};
+	struct long_command command; /* lines are written as far as they are used */
 	struct call_line line = {
 		.source_local = source->offset,
 		.source = handle_index(md),
@@ -221,7 +227,7 @@ static int fetch_post(const struct call *call, const struct movement *movement,
 		operand = amo_size(combination->datatype);
 		memcpy(command.further[1], combination->operand, operand);
 	}
-	return movement_begin(call, movement, &command, &line, operand, due);
+	return movement_begin(call, movement, hdr_data, &command, &line, operand, due);
 }
 
 static int fetch_begin(ptl_handle_md_t md_handle, const struct movement *movement,
@@ -245,13 +251,13 @@ static int get_begin(
 	ptl_handle_md_t md_handle, const struct movement *movement, const struct due *due)
 {
 	struct call_line line = {.message = MESSAGE_LOAD};
-	struct long_command command = {0};
+	struct long_command command; /* lines are written as far as they are used */
 	struct call call;
 	int code = call_enter(&call, md_handle, NAME_MD);
 
 	if (code != PTL_OK)
 		return code;
-	code = movement_begin(&call, movement, &command, &line, 0, due);
+	code = movement_begin(&call, movement, 0, &command, &line, 0, due);
 	call_leave(&call);
 	return code;
 }
