@@ -484,6 +484,21 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 	return true;
 }
 
+bool engine_call(struct engine *engine, uint32_t number, const struct long_command *command)
+{
+	struct space *space = engine->spaces[number];
+
+	owner_check(&engine->owner);
+	if (engine_posted(engine) || !operation_reserve(engine, 1))
+		return false;
+	engine_count(engine, commands);
+	engine_announce(engine);
+	call_begin(space, command);
+	triggered_settle(engine);
+	push(engine);
+	return true;
+}
+
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET ||

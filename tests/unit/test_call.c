@@ -98,6 +98,25 @@ static void expect_count(struct caller *caller, uint64_t success, uint64_t failu
 	assert_int_equal(count.failure, failure);
 }
 
+static void engine_call__comes_after_what_is_in_the_ring(void **state)
+{
+	struct caller *caller = *state;
+	struct rig *space = caller->space;
+	struct rig_call call = {
+		.to = RIG_PEER, .portal = 3, .length = 20, .message = MESSAGE_STORE};
+	struct long_command first = rig_call_command(caller->descriptor, &call), second;
+
+	call.portal = 5;
+	second = rig_call_command(caller->descriptor, &call);
+	first.command.space = second.command.space = 4;
+	assert_true(ring_put_lines(segment_ring(space->ring), &first, 2));
+	assert_false(engine_call(space->engine, 4, &second));
+	engine_poll(space->engine);
+	assert_int_equal(fake_next()->header.portal, 3);
+	assert_true(engine_call(space->engine, 4, &second));
+	assert_int_equal(fake_next()->header.portal, 5);
+}
+
 static void store__says_what_was_asked_and_tells_when_it_was_sent(void **state)
 {
 	struct caller *caller = *state;
@@ -523,6 +542,7 @@ int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		test(engine_call__comes_after_what_is_in_the_ring),
 		test(store__says_what_was_asked_and_tells_when_it_was_sent),
 		test(store__sends_the_data_that_came_with_it),
 		test(acknowledgement__comes_after_send),
