@@ -52,7 +52,8 @@ void *map_vector_run(const struct map_vector *vector, uint64_t at, uint64_t *byt
 	return piece_run(vector, piece_find(vector, at), at, bytes);
 }
 
-bool map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes)
+static __attribute__((noinline)) bool pieces_copy_out(
+	const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes)
 {
 	uint64_t run;
 
@@ -68,7 +69,14 @@ bool map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to,
 	return true;
 }
 
-bool map_vector_copy_in(
+bool map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes)
+{
+	if (vector == MAP_MEMORY)
+		return guard_copy(to, (const void *)(uintptr_t)at, bytes);
+	return pieces_copy_out(vector, at, to, bytes);
+}
+
+static __attribute__((noinline)) bool pieces_copy_in(
 	const struct map_vector *vector, uint64_t at, const void *from, uint64_t bytes)
 {
 	uint64_t run;
@@ -83,4 +91,12 @@ bool map_vector_copy_in(
 		from = (const uint8_t *)from + run;
 	}
 	return true;
+}
+
+bool map_vector_copy_in(
+	const struct map_vector *vector, uint64_t at, const void *from, uint64_t bytes)
+{
+	if (vector == MAP_MEMORY)
+		return guard_copy((void *)(uintptr_t)at, from, bytes);
+	return pieces_copy_in(vector, at, from, bytes);
 }

@@ -50,11 +50,14 @@ static bool request_gather(struct operation *operation, const struct long_comman
 	const struct map memory = region_map(operation->call.source,
 		line->message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
 	uint64_t operand = operand_size(line);
-	bool guarded = memory.vector && line->length <= sizeof(operation->copied);
 
 	operation->message.memory = memory;
-	if (!line->copied && operand == 0 && !guarded)
-		return memory_is_there(&memory);
+	if (!line->copied && operand == 0) {
+		if (!memory.vector || line->length > sizeof(operation->copied))
+			return memory_is_there(&memory);
+		operation->message.memory = map_of_piece(operation->copied, line->length);
+		return map_copy_out(&memory, 0, operation->copied, line->length);
+	}
 	assert(operand + line->length <= sizeof(operation->copied));
 	operation->message.memory = map_of_piece(operation->copied, operand + line->length);
 	memcpy(operation->copied, given, operand);

@@ -548,7 +548,12 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 		const struct message_header copy =
 			header; /* so that the original stays in registers */
 
-		message_whole(engine, from, &copy, data, length);
+		if (copy.kind == MESSAGE_STORE && space && space->kind == SPACE_TIERS) {
+			tiers_store(space, from, &copy, data);
+			triggered_settle(engine);
+		} else {
+			message_whole(engine, from, &copy, data, length);
+		}
 	}
 }
 

@@ -30,6 +30,9 @@
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
 
+/* Into the way of a store, the usual message. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* --- events and counts */
 
 void tier_log(struct space *space, struct queue *queue, const struct tier_news *news,
@@ -73,8 +76,8 @@ void counter_count(struct engine *engine, struct event_counter *counter, enum ti
 		counter_change(engine, counter, 0, 1);
 }
 
-void tier_count(struct space *space, const struct region *region, enum tier_event kind,
-	enum tier_verdict verdict, uint64_t bytes, bool once)
+static ALWAYS_INLINE void event_count(struct space *space, const struct region *region,
+	enum tier_event kind, enum tier_verdict verdict, uint64_t bytes, bool once)
 {
 	const struct attachment *attachment = attachment_of(space, region);
 
@@ -82,6 +85,12 @@ void tier_count(struct space *space, const struct region *region, enum tier_even
 		counter_count(space->engine,
 			counter_alive(attachment->counted, attachment->counter), verdict,
 			attachment->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
+}
+
+void tier_count(struct space *space, const struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once)
+{
+	event_count(space, region, kind, verdict, bytes, once);
 }
 
 /* --- entries */
@@ -320,7 +329,7 @@ static bool entry_fits(const struct region *region, uint32_t most,
 }
 
 /* The entry that decides; NULL: there is none. */
-static struct region *entry_search(struct space *space, struct process process,
+static ALWAYS_INLINE struct region *entry_search(struct space *space, struct process process,
 	const struct message_header *header, struct placement *placement)
 {
 	const struct match_key key = {
@@ -385,7 +394,7 @@ static enum tier_verdict request_drop(
 /* Finds the region that takes a request, which needs these of REGION_PUT and REGION_GET. On TIER_OK
  * *region, *placement and *process are written, and if `operation` there is memory for one; else
  * the refusal has been counted. */
-static enum tier_verdict tiers_find(struct space *space, struct process from,
+static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct process from,
 	const struct message_header *header, uint8_t needs, bool operation, struct region **region,
 	struct placement *placement, struct process *process)
 {
@@ -459,8 +468,9 @@ static uint64_t region_start(const struct region *region, uint64_t offset)
 }
 
 /* T3, T4. A message that took a region has ended; start: of its event. */
-static void request_end(struct space *space, struct region *region, enum tier_event kind,
-	enum tier_verdict verdict, uint64_t start, const struct account *account)
+static ALWAYS_INLINE void request_end(struct space *space, struct region *region,
+	enum tier_event kind, enum tier_verdict verdict, uint64_t start,
+	const struct account *account)
 {
 	const struct tier_news news = {
 		.kind = kind,
@@ -470,7 +480,7 @@ static void request_end(struct space *space, struct region *region, enum tier_ev
 		.start = start,
 	};
 
-	tier_count(space, region, kind, verdict, account->moved, false);
+	event_count(space, region, kind, verdict, account->moved, false);
 	if (tier_wanted(region, kind, verdict))
 		tier_log(space, region_queue(region), &news, account);
 	entry_settle(space, region);
@@ -556,9 +566,9 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 }
 
 /* A store whose data, as far as it is wanted, is here. */
-static void store_take(struct space *space, struct region *region, struct process from,
-	struct process process, const struct message_header *header, const void *data,
-	const struct placement *placement)
+static ALWAYS_INLINE void store_take(struct space *space, struct region *region,
+	struct process from, struct process process, const struct message_header *header,
+	const void *data, const struct placement *placement)
 {
 	const struct map memory = region_map(region, placement->offset, placement->length);
 	struct account account = account_of(process, header, placement);

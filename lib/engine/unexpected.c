@@ -66,11 +66,6 @@ void unexpected_close(struct space *space)
 
 /* --- messages */
 
-static bool needs_header(const struct attachment *attachment)
-{
-	return attachment->tier != 0 && !(attachment->flags & ATTACHMENT_NO_HEADERS);
-}
-
 /* U4. */
 static bool rank_has_room(const struct space *space, uint32_t rank)
 {
@@ -78,23 +73,18 @@ static bool rank_has_room(const struct space *space, uint32_t rank)
 	       (rank < space->ranks && space->kept_of[rank] < space->kept_share);
 }
 
-bool unexpected_has_room(
-	const struct space *space, const struct region *region, struct process process)
+bool header_has_room(const struct space *space, struct process process)
 {
-	return !needs_header(attachment_of(space, region)) ||
-	       (kept_has_room(&space->kept) && rank_has_room(space, process.nid));
+	return kept_has_room(&space->kept) && rank_has_room(space, process.nid);
 }
 
-uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,
+uint32_t header_keep(struct space *space, struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, const struct account *account, uint64_t start, bool arriving)
 {
 	struct attachment *attachment = attachment_of(space, region);
 	const struct match_key key = {account->match_bits, account->nid, account->pid};
-	uint32_t i;
+	uint32_t i = kept_take(&space->kept);
 
-	if (!needs_header(attachment))
-		return KEPT_NONE;
-	i = kept_take(&space->kept);
 	space->headers[i] = (struct header){
 		.account = *account,
 		.start = start,

@@ -26,13 +26,34 @@
 bool unexpected_open(struct space *space);
 void unexpected_close(struct space *space);
 
-/* Is there a header for a message of a process to a region, or does it need none? */
-bool unexpected_has_room(
-	const struct space *space, const struct region *region, struct process process);
+static inline bool header_is_needed(const struct attachment *attachment)
+{
+	return attachment->tier != 0 && !(attachment->flags & ATTACHMENT_NO_HEADERS);
+}
+
+/* Is there a header for a message of a process? */
+bool header_has_room(const struct space *space, struct process process);
+/* The same for one to a region, or does it need none? */
+static inline bool unexpected_has_room(
+	const struct space *space, const struct region *region, struct process process)
+{
+	return !header_is_needed(attachment_of(space, region)) || header_has_room(space, process);
+}
+
+/* unexpected_keep() of a message that needs a header. */
+uint32_t header_keep(struct space *space, struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, const struct account *account, uint64_t start, bool arriving);
 /* A message has been accepted. Returns its header, KEPT_NONE: it needs none. start: of its event;
  * verdict: how it ended; arriving: it has not, and unexpected_ended() follows. */
-uint32_t unexpected_keep(struct space *space, struct region *region, enum tier_event kind,
-	enum tier_verdict verdict, const struct account *account, uint64_t start, bool arriving);
+static inline uint32_t unexpected_keep(struct space *space, struct region *region,
+	enum tier_event kind, enum tier_verdict verdict, const struct account *account,
+	uint64_t start, bool arriving)
+{
+	if (!header_is_needed(attachment_of(space, region)))
+		return KEPT_NONE;
+	return header_keep(space, region, kind, verdict, account, start, arriving);
+}
+
 /* The message of a header, which may be KEPT_NONE, has ended, after its own event. */
 void unexpected_ended(struct space *space, uint32_t header, enum tier_verdict verdict);
 
