@@ -180,8 +180,8 @@ static void call_conclude(struct operation *operation)
 static void call_sent(struct operation *operation, enum tier_verdict verdict)
 {
 	struct call_state *call = &operation->call;
+	static const struct account none;
 	const struct region *source = call->source;
-	const struct account none = {0};
 	bool wanted = tier_wanted(source, TIER_SEND, verdict);
 
 	call->sent = true;

@@ -66,25 +66,9 @@ void submission_post(const struct submission *submission, struct command *comman
 	command_post(submission, command, 1);
 }
 
-/* The same for a call to a space with tiers. */
-static bool call_drive(const struct submission *submission, const struct long_command *command)
-{
-	struct seat *seat = submission->seat;
-	bool done;
-
-	if (!seat_take(seat))
-		return false;
-	done = engine_call(seat->engine, submission->space, command); /* S2 */
-	seat_leave(seat);
-	return done;
-}
-
 void submission_post_lines(
 	const struct submission *submission, struct long_command *command, unsigned lines)
 {
-	if (submission->seat && command->command.kind == COMMAND_CALL &&
-		call_drive(submission, command))
-		return;
 	command_post(submission, &command->command, lines);
 }
 

@@ -45,6 +45,20 @@ static inline bool submission_put(const struct submission *submission, struct re
 	return done;
 }
 
+/* The same for a COMMAND_CALL. Returns false if nothing was done; then it is to be posted. */
+static inline bool submission_begin(
+	const struct submission *submission, const struct long_command *command)
+{
+	struct seat *seat = submission->seat;
+	bool done;
+
+	if (!seat || !seat_take(seat))
+		return false;
+	done = engine_call(seat->engine, submission->space, command); /* S2 */
+	seat_leave(seat);
+	return done;
+}
+
 /* Posts a command that has no answer. The command gets the number of its space. */
 void submission_post(const struct submission *submission, struct command *command)
 	CORE_API(submission_post);

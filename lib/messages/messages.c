@@ -80,10 +80,13 @@ bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generati
 static void move_post(
 	struct messages *messages, const struct move *move, const struct call_line *line)
 {
-	struct long_command command = {.command = {.kind = COMMAND_CALL, .move = *move}};
+	const struct submission *submission = &messages->visit.interface->submission;
+	struct long_command command; /* lines are written as far as they are used */
 
+	command.command = (struct command){.kind = COMMAND_CALL, .move = *move};
 	memcpy(command.further[0], line, sizeof(*line));
-	submission_post_lines(&messages->visit.interface->submission, &command, 2);
+	if (!submission_begin(submission, &command))
+		submission_post_lines(submission, &command, 2);
 }
 
 /* Makes a region of a descriptor's pieces; vector NULL: of all memory. Returns false if no region

@@ -193,6 +193,11 @@ static mx_return_t memory_read(const mx_segment_t *segments, uint32_t count, str
 	uint32_t pieces = 0;
 
 	*memory = (struct memory){0};
+	if (count == 1 && segments && segments->segment_length > 0 && segments->segment_ptr) {
+		memory->buffer = segments->segment_ptr;
+		memory->length = segments->segment_length;
+		return MX_SUCCESS;
+	}
 	if (count > MX_MAX_SEGMENTS)
 		return MX_BAD_SEG_CNT;
 	if (!segments && count != 0)

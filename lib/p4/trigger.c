@@ -44,9 +44,12 @@ static int call_keep(const struct call *call, const struct long_command *command
 int call_post(const struct call *call, struct long_command *command, unsigned lines,
 	const struct due *due)
 {
+	const struct submission *submission = &call->visit.interface->submission;
+
 	if (due)
 		return call_keep(call, command, lines, due);
-	submission_post_lines(&call->visit.interface->submission, command, lines);
+	if (command->command.kind != COMMAND_CALL || !submission_begin(submission, command))
+		submission_post_lines(submission, command, lines);
 	return PTL_OK;
 }
 
