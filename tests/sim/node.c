@@ -607,6 +607,13 @@ int glue_segment_commit(void *segment, size_t offset, size_t size)
 	return 0;
 }
 
+void glue_segment_warm(void *segment, size_t offset, size_t size)
+{
+	(void)segment;
+	(void)offset;
+	(void)size;
+}
+
 void glue_segment_reset(void *segment, size_t size)
 {
 	madvise(segment, size, MADV_DONTNEED);
