@@ -144,6 +144,32 @@ static void ptl_put__of_volatile_memory_takes_the_data_before_it_returns(void **
 	pair_close(&here, &there);
 }
 
+/* What is unreliable or unordered may arrive as any other, and does. */
+static void ptl_put__from_unreliable_memory_takes_no_acknowledgement(void **state)
+{
+	static const ptl_ack_req_t wanted[] = {PTL_ACK_REQ, PTL_CT_ACK_REQ, PTL_OC_ACK_REQ};
+	struct node here, there;
+	ptl_handle_md_t md, unordered;
+
+	(void)state;
+	pair_open(&here, &there, MATCHING);
+	md = md_make(&here, source, BYTES, PTL_MD_UNRELIABLE | PTL_MD_EVENT_SEND_DISABLE);
+	unordered = md_make(&here, source, BYTES, PTL_MD_UNORDERED | PTL_MD_EVENT_SEND_DISABLE);
+	entry_make(&there, target, BYTES, PTL_ME_OP_PUT, 5, NULL);
+	memory_fill(source, BYTES);
+	for (unsigned i = 0; i < COUNT(wanted); i++)
+		assert_code(
+			PtlPut(md, 0, 8, wanted[i], there.id, 0, 5, 0, NULL, 0), PTL_ARG_INVALID);
+	expect_none(there.eq);
+	assert_ok(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, there.id, 0, 5, 0, NULL, 1));
+	assert_int_equal(expect_event(there.eq, PTL_EVENT_PUT).hdr_data, 1);
+	assert_ok(PtlPut(unordered, 8, 8, PTL_ACK_REQ, there.id, 0, 5, 8, NULL, 2));
+	assert_int_equal(expect_event(there.eq, PTL_EVENT_PUT).hdr_data, 2);
+	assert_int_equal(expect_event(here.eq, PTL_EVENT_ACK).mlength, 8);
+	assert_memory_equal(target, source, 16);
+	pair_close(&here, &there);
+}
+
 /* A put whose acknowledgement says this. */
 static void refused(const struct node *here, const struct node *there, ptl_handle_md_t md,
 	ptl_pt_index_t portal, ptl_ni_fail_t why)
@@ -372,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ptl_put__moves_every_size_on_every_kind),
 		cmocka_unit_test(ptl_put__of_volatile_memory_takes_the_data_before_it_returns),
+		cmocka_unit_test(ptl_put__from_unreliable_memory_takes_no_acknowledgement),
 		cmocka_unit_test(ptl_get__reads_every_size),
 		cmocka_unit_test(messages__that_are_refused_say_why_and_leave_no_trace),
 		cmocka_unit_test(messages__without_a_header_left_are_dropped_and_counted),

@@ -3,6 +3,8 @@
  *
  * Covers: lib/p4/front.c, lib/p4/interface.c, lib/p4/limit.c.
  */
+#include <stdio.h>
+
 #include "fixture.h"
 
 static const unsigned kinds[] = {MATCHING, LISTED, MATCHING_L, LISTED_L};
@@ -340,6 +342,43 @@ static void limits__of_the_environment_are_defaults(void **state)
 	unsetenv("PTL_LIM_MAX_ENTRIES");
 }
 
+/* This program with the word: what a program does that says nothing. */
+static int quiet(void)
+{
+	struct node here, there;
+
+	if (PtlInit() != PTL_OK)
+		return 1;
+	pair_open(&here, &there, MATCHING);
+	pair_close(&here, &there);
+	PtlFini();
+	return 0;
+}
+
+/* Names of the reference that a user's shell may have: none stops anything, and standard output is
+ * the program's. */
+static void environment__of_the_reference_is_accepted_without_a_word(void **state)
+{
+	static const char *const names[] = {"PTL_DEBUG=0", "PTL_DEBUG=1", "PTL_LOG_LEVEL=0",
+		"PTL_LOG_LEVEL=1", "PTL_LOG_LEVEL=2", "PTL_LOG_LEVEL=3", "PTL_ENABLE_MEM=1",
+		"PTL_DISABLE_MEM_REG_CACHE=1", "PTL_LIM_MAX_MDS=77"};
+	char self[512], command[600];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	(void)state;
+	assert_true(length > 0);
+	self[length] = '\0';
+	for (unsigned i = 0; i < COUNT(names); i++) {
+		FILE *output;
+
+		snprintf(command, sizeof(command), "%s '%s' quiet 2>/dev/null", names[i], self);
+		output = popen(command, "r");
+		assert_non_null(output);
+		assert_int_equal(fgetc(output), EOF);
+		assert_int_equal(pclose(output), 0);
+	}
+}
+
 static void handles__name_their_interface_and_never_a_constant(void **state)
 {
 	ptl_handle_any_t handles[4];
@@ -454,7 +493,7 @@ static void ptl_ni_status__reads_registers_that_exist(void **state)
 	assert_ok(PtlNIFini(ni));
 }
 
-int main(void)
+int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions__say_no_init_before_ptl_init),
@@ -471,6 +510,7 @@ int main(void)
 		cmocka_unit_test(ptl_init__counts),
 		cmocka_unit_test(node_65535__means_any_node_and_is_refused),
 		cmocka_unit_test(limits__of_the_environment_are_defaults),
+		cmocka_unit_test(environment__of_the_reference_is_accepted_without_a_word),
 		cmocka_unit_test(handles__name_their_interface_and_never_a_constant),
 		cmocka_unit_test(
 			handles__that_are_stale_are_refused_when_their_place_is_used_again),
@@ -479,5 +519,7 @@ int main(void)
 		cmocka_unit_test(ptl_ni_status__reads_registers_that_exist),
 	};
 
+	if (count == 2 && strcmp(words[1], "quiet") == 0)
+		return quiet();
 	return cmocka_run_group_tests(tests, group_open, group_close);
 }
