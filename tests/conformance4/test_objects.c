@@ -318,25 +318,30 @@ static void waits__end_when_it_comes(void **state)
 }
 
 /* Where somebody else drives, a thread that waits sleeps until it is woken. */
+/* A thread spins before it sleeps, and on a busy machine a whole wait may pass with that. */
 static void waits__are_asleep_while_nothing_comes(void **state)
 {
+	enum { TRIES = 20, WAKES_MOST = 50 };
 	const char *progress = getenv("PTL_PROGRESS");
 	struct rusage before, after;
 	ptl_ct_event_t count;
 	ptl_size_t test = 1;
 	ptl_event_t event;
 	struct node node;
-	unsigned which;
+	unsigned which, tries = 0;
 
 	(void)state;
 	if (progress && strcmp(progress, "inline") == 0)
 		skip();
 	node_open(&node, 0, MATCHING);
 	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
-	assert_code(PtlEQPoll(&node.eq, 1, 100, &event, &which), PTL_EQ_EMPTY);
-	assert_code(PtlCTPoll(&node.ct, &test, 1, 100, &count, &which), PTL_CT_NONE_REACHED);
-	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
-	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 1, 50);
+	do {
+		assert_code(PtlEQPoll(&node.eq, 1, 100, &event, &which), PTL_EQ_EMPTY);
+		assert_code(
+			PtlCTPoll(&node.ct, &test, 1, 100, &count, &which), PTL_CT_NONE_REACHED);
+		assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+	} while (after.ru_nvcsw == before.ru_nvcsw && ++tries < TRIES);
+	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 1, WAKES_MOST);
 	node_close(&node);
 }
 
