@@ -470,8 +470,11 @@ static void refusal_tell(const struct gate *gate, const struct gate_answer *answ
 {
 	const char *name = gate->port.name;
 
-	if (answer && answer->verdict == GATE_PID)
+	if (answer && answer->verdict == GATE_PID) {
 		kinds_pid_taken();
+		if (kinds_pid_is_tried())
+			return;
+	}
 	if (!answer || answer->verdict == GATE_VERSIONS)
 		log_error("%s: posternd is of another version of Postern: install one version of "
 			  "both",

@@ -45,6 +45,7 @@ struct port *fault_inside(struct port *port);
 
 /* A port cannot be opened because another process has the process id: glue_pid_is_taken(). */
 void kinds_pid_taken(void);
+bool kinds_pid_is_tried(void); /* glue_pid_try() */
 
 /* Bytes of the largest frame for a wish of mtu (0: none) on a port that has no limit of its own; 0
  * after an error line. */

@@ -25,6 +25,7 @@
 #define PID_MAX       0x7fffffffu /* of those that HALL_PID_ANY finds */
 #define PIDS_TRIED    4096u
 #define PID_WAIT      200u /* ms for a lock that is held */
+#define PID_TRY       10u  /* the same when another process id will do */
 #define SWEPT_AT_ONCE 4096u
 #define LOCK_WAIT     200u  /* ms for a directory that is locked */
 #define ENTER_TRIES   1000u /* into a directory that others remove */
@@ -226,9 +227,10 @@ static bool pid_take_any(struct place *place)
 static bool pid_take(struct place *place, uint32_t pid)
 {
 	const struct timespec pause = {.tv_nsec = MILLISECOND};
+	const unsigned wait = kinds_pid_is_tried() ? PID_TRY : PID_WAIT;
 	int error = 0;
 	place->pid = pid;
-	for (unsigned n = 0; n < PID_WAIT; n++) {
+	for (unsigned n = 0; n < wait; n++) {
 		if (pid_lock(place, pid, F_WRLCK))
 			return true;
 		error = errno;
@@ -238,8 +240,10 @@ static bool pid_take(struct place *place, uint32_t pid)
 	}
 	if (error == EAGAIN || error == EACCES) {
 		kinds_pid_taken();
-		log_error("node: process id %u is in use in %s: choose another, or PTL_PID_ANY",
-			pid, place->path);
+		if (!kinds_pid_is_tried())
+			log_error("node: process id %u is in use in %s: choose another, or "
+				  "PTL_PID_ANY",
+				pid, place->path);
 		return false;
 	}
 	log_error("node: %s/lock cannot be locked: %s: use a file system with locks", place->path,

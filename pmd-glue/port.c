@@ -14,7 +14,7 @@
 
 #define NID_WILDCARD UINT32_MAX
 
-static bool pid_is_taken;
+static bool pid_is_taken, pid_is_tried;
 
 void kinds_pid_taken(void)
 {
@@ -24,6 +24,16 @@ void kinds_pid_taken(void)
 bool glue_pid_is_taken(void)
 {
 	return pid_is_taken;
+}
+
+void glue_pid_try(bool tries)
+{
+	pid_is_tried = tries;
+}
+
+bool kinds_pid_is_tried(void)
+{
+	return pid_is_tried;
 }
 
 /* The text after a prefix, or NULL if the name does not begin with it. */

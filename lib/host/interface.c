@@ -598,8 +598,15 @@ static bool interface_shares(const struct interface *interface, uint32_t first)
 	return interface_is_taken(interface) && interface->first == first;
 }
 
+static void pid_try(bool tries)
+{
+	library_glue_lock();
+	glue_pid_try(tries);
+	library_glue_unlock();
+}
+
 enum answer interface_open_beside(const struct front *front, unsigned device, uint32_t pid,
-	const struct segment_limits *limits, uint64_t *opened)
+	bool tries, const struct segment_limits *limits, uint64_t *opened)
 {
 	unsigned number = setting_items(SETTING_IFACE_NAME);
 	enum answer answer;
@@ -612,7 +619,9 @@ enum answer interface_open_beside(const struct front *front, unsigned device, ui
 			device, ENGINES_MAX);
 		return ANSWER_FAILED;
 	}
+	pid_try(tries);
 	answer = interface_open_on(front, number, device, pid, limits);
+	pid_try(false);
 	if (answer == ANSWER_OK)
 		*opened = atomic_load_explicit(&interfaces[number].handle, memory_order_relaxed);
 	return answer;

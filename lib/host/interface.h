@@ -75,10 +75,12 @@ extern struct interface interfaces[HANDLE_INTERFACES] CORE_API(interfaces);
 enum answer interface_open(const struct front *front, unsigned number, uint32_t pid,
 	const struct segment_limits *limits) CORE_API(interface_open);
 /* Opens an interface with a process id of its own on the device of number `device` of
- * PTL_IFACE_NAME, under a number beyond those of PTL_IFACE_NAME; its handle: *opened. Otherwise as
+ * PTL_IFACE_NAME, under a number beyond those of PTL_IFACE_NAME; its handle: *opened. tries: if the
+ * process id is in use, another one will do, and there is no error line. Otherwise as
  * interface_open(); FAILED: there is no number. */
 enum answer interface_open_beside(const struct front *front, unsigned device, uint32_t pid,
-	const struct segment_limits *limits, uint64_t *opened) CORE_API(interface_open_beside);
+	bool tries, const struct segment_limits *limits, uint64_t *opened)
+	CORE_API(interface_open_beside);
 /* Which space a further interface is. */
 struct space_choice {
 	uint32_t number; /* 1 to SPACES - 1 */

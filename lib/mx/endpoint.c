@@ -268,14 +268,14 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	return true;
 }
 
-static enum answer interface_make(struct mx_endpoint *endpoint)
+static enum answer interface_make(struct mx_endpoint *endpoint, bool tries)
 {
 	const struct segment_limits none = {0};
 	enum answer answer;
 
 	library_lock();
-	answer = interface_open_beside(
-		&mx_front, endpoint->board, MX_PROCESS + endpoint->id, &none, &endpoint->interface);
+	answer = interface_open_beside(&mx_front, endpoint->board, MX_PROCESS + endpoint->id, tries,
+		&none, &endpoint->interface);
 	if (answer == ANSWER_OK) {
 		const struct interface *interface =
 			&interfaces[handle_interface(endpoint->interface)];
@@ -316,15 +316,16 @@ static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish
 	return messages_open(&options, &endpoint->messages);
 }
 
-/* The endpoint of a place that is free, under a board and an id that it has. */
-static mx_return_t endpoint_open(struct mx_endpoint *endpoint, const struct wish *wish)
+/* The endpoint of a place that is free, under a board and an id that it has. tries: another id will
+ * do if this one is in use. */
+static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const struct wish *wish)
 {
 	enum answer answer = ANSWER_NO_MEMORY;
 
 	endpoint->messages = NULL;
 	if (!tables_make(endpoint, wish))
 		goto no_tables;
-	answer = interface_make(endpoint);
+	answer = interface_make(endpoint, tries);
 	if (answer != ANSWER_OK)
 		goto no_tables;
 	answer = messages_make(endpoint, wish);
@@ -375,6 +376,7 @@ static mx_return_t open_on(
 {
 	uint32_t first = id == MX_ANY_ENDPOINT ? 0 : id;
 	uint32_t end = id == MX_ANY_ENDPOINT ? ENDPOINT_IDS : id + 1;
+	bool tries = id == MX_ANY_ENDPOINT;
 
 	endpoint->board = board;
 	for (id = first; id < end; id++) {
@@ -383,7 +385,7 @@ static mx_return_t open_on(
 		if (endpoint_is_here(board, id))
 			continue;
 		endpoint->id = id;
-		code = endpoint_open(endpoint, wish);
+		code = endpoint_open(endpoint, tries, wish);
 		if (code != MX_BUSY)
 			return code;
 	}

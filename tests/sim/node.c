@@ -581,6 +581,11 @@ bool glue_pid_is_taken(void)
 	return false;
 }
 
+void glue_pid_try(bool tries)
+{
+	(void)tries;
+}
+
 uint32_t glue_port_nid(const struct port *port, unsigned interface)
 {
 	(void)port;

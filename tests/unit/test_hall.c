@@ -25,6 +25,7 @@
 
 #include <base/log.h>
 #include <base/random.h>
+#include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
 
 #include "hall_rig.h"
@@ -444,6 +445,20 @@ static void hall_open__refuses_a_process_id_in_use(void **state)
 	hall_close(hall_of(7));
 }
 
+static void hall_open__says_nothing_of_a_process_id_that_is_tried(void **state)
+{
+	struct hall *a = hall_of(5);
+
+	(void)state;
+	log_clear_error();
+	glue_pid_try(true);
+	assert_null(hall_at(NULL, 5));
+	glue_pid_try(false);
+	assert_true(glue_pid_is_taken());
+	assert_string_equal(log_last_error(), "");
+	hall_close(a);
+}
+
 static void hall_open__finds_a_free_process_id(void **state)
 {
 	struct hall *first = hall_at("", HALL_PID_ANY), *second = hall_at(NULL, HALL_PID_ANY);
@@ -566,6 +581,7 @@ int main(void)
 		CASE(hall_connect__leaves_nothing_behind),
 		CASE(hall_sleep__misses_no_call),
 		CASE(hall_open__refuses_a_process_id_in_use),
+		CASE(hall_open__says_nothing_of_a_process_id_that_is_tried),
 		CASE(hall_open__finds_a_free_process_id),
 		CASE(hall_open__takes_what_a_killed_process_had),
 		CASE(hall_open__leaves_the_sockets_of_the_living),
