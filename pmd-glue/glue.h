@@ -31,8 +31,8 @@ bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid);
 /* Has glue_port_open() just failed because another process of the node has the process id? */
 bool glue_pid_is_taken(void);
-/* For who tries one process id after the other: with true an id that is in use is no error line from
- * now on, and is waited for only as long as a process needs that is being killed. */
+/* For who tries one process id after the other: with true an id that is in use is no error line
+ * from now on, and is waited for only as long as a process needs that is being killed. */
 void glue_pid_try(bool tries);
 
 /* The same of a card or a kernel interface alone, for posternd: this process is its only owner, and
