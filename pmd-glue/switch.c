@@ -457,11 +457,13 @@ static void switch_sleep(struct switch_state *state)
 	state->clients.all = true;
 }
 
+/* Others get the CPU after each turn, also while there is work: a sender that always has frames
+ * would else keep posternd on it, and who shares it would wait for whole time slices. */
 void switch_run(struct switch_state *state)
 {
 	uint64_t idle = 0; /* since when */
 
-	while (!atomic_load_explicit(&state->stop, memory_order_relaxed)) {
+	for (; !atomic_load_explicit(&state->stop, memory_order_relaxed); sched_yield()) {
 		uint64_t now;
 
 		if (switch_turn(state) > 0 || state->held_count > 0) {
@@ -471,10 +473,8 @@ void switch_run(struct switch_state *state)
 		now = glue_now(NULL);
 		if (idle == 0)
 			idle = now;
-		if (now - idle < SPIN_TIME) {
-			sched_yield();
+		if (now - idle < SPIN_TIME)
 			continue;
-		}
 		switch_sleep(state);
 		idle = 0;
 	}
