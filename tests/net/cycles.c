@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cycles.c - opens two interfaces, sends a message between them and closes them, again and again.
- * In the end the process may hold no more than after the first times.
+ * In the end a process may hold no more than after the first times.
  *
- *     PTL_IFACE_NAME="ONE;OTHER" cycles COUNT
+ *     PTL_IFACE_NAME="ONE;OTHER" cycles COUNT          one process has both and sends from one to the other
+ *     PTL_IFACE_NAME="DEVICE" cycles COUNT [SEED]      two processes open one each at the same moment, and then send to each
+ *                                                      other at the same moment: each finds or makes the way to the other
  */
 #include <dirent.h>
 #include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <portals.h>
 #include <postern.h>
@@ -19,12 +28,14 @@
 
 #define PORTAL 4
 #define PID    5
-#define WARM   8 /* cycles until memory that stays has been touched */
+#define WORDS  64    /* bytes of a message */
+#define LATE   20000 /* turns of an empty loop by which one of two is late */
+#define WARM   8     /* cycles until memory that stays has been touched */
 #ifdef __SANITIZE_ADDRESS__
 #define SLACK (1 << 20) /* KiB: the sanitizer holds back what was freed; it finds leaks itself */
 #else
-/* KiB: allocators keep a little now and then; 33 KiB a cycle are more after 100 */
-#define SLACK 3072
+/* KiB: allocators keep a little now and then; 33 KiB a cycle are more after 150 */
+#define SLACK 4096
 #endif
 
 struct held {
@@ -68,60 +79,141 @@ static struct held process_holds(void)
 	return held;
 }
 
-static void await(ptl_handle_eq_t queue, ptl_event_kind_t kind)
-{
-	ptl_event_t event;
+/* One end of the way, for one cycle. */
+struct end {
+	ptl_handle_ni_t interface;
+	ptl_handle_eq_t queue;
+	ptl_process_id_t id;
+	char in[WORDS], out[WORDS];
+};
 
-	do {
-		check(PtlEQWait(queue, &event));
-		expect_equal(event.ni_fail_type, PTL_NI_OK);
-	} while (event.type != kind);
-}
+/* Events by kind. */
+struct seen {
+	unsigned sent, acknowledged, put;
+};
 
-static void cycle(void)
+/* How the two processes come to the same moment. */
+struct meeting {
+	_Atomic uint64_t *arrivals; /* of both, in memory that they share */
+	uint64_t times;             /* how often this one has come */
+	uint64_t random;            /* never 0 */
+};
+
+static void end_open(struct end *end, ptl_interface_t number, ptl_pid_t pid)
 {
 	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_handle_ni_t interfaces[2];
-	ptl_handle_eq_t queues[2];
 	ptl_handle_me_t entry;
-	ptl_handle_md_t descriptor;
-	ptl_process_id_t target;
-	char bytes[2][64] = {"from one", ""};
-	ptl_md_t memory = {.length = sizeof(bytes[0]),
+	ptl_md_t memory = {.start = end->in,
+		.length = sizeof(end->in),
 		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_OP_PUT};
 
-	for (unsigned n = 0; n < 2; n++) {
-		check(PtlNIInit((ptl_interface_t)n, PID + n, NULL, NULL, &interfaces[n]));
-		check(PtlEQAlloc(interfaces[n], 8, &queues[n]));
-	}
-	check(PtlGetId(interfaces[1], &target));
-	memory.start = bytes[1];
-	memory.eventq = queues[1];
-	check(PtlMEAttach(interfaces[1], PORTAL, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry));
+	check(PtlNIInit(number, pid, NULL, NULL, &end->interface));
+	check(PtlEQAlloc(end->interface, 8, &end->queue));
+	check(PtlGetId(end->interface, &end->id));
+	memory.eventq = end->queue;
+	check(PtlMEAttach(
+		end->interface, PORTAL, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &entry));
 	check(PtlMDAttach(entry, memory, PTL_RETAIN, PTL_RETAIN, NULL));
-	memory.start = bytes[0];
-	memory.eventq = queues[0];
-	check(PtlMDBind(interfaces[0], memory, &descriptor));
-	check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, 0, 0, 0));
-	await(queues[1], PTL_EVENT_PUT_END);
-	await(queues[0], PTL_EVENT_ACK);
-	expect(memcmp(bytes[0], bytes[1], sizeof(bytes[0])) == 0);
-	for (unsigned n = 0; n < 2; n++)
-		check(PtlNIFini(interfaces[n]));
 }
 
-int main(int count, char **words)
+static void words_write(char *words, ptl_pid_t pid, unsigned round)
 {
-	unsigned cycles = count == 2 ? (unsigned)strtoul(words[1], NULL, 10) : 0;
+	memset(words, 0, WORDS);
+	snprintf(words, WORDS, "from %u in round %u", pid, round);
+}
+
+static void end_send(struct end *end, ptl_process_id_t target, unsigned round)
+{
+	ptl_handle_md_t descriptor;
+	ptl_md_t memory = {.start = end->out,
+		.length = sizeof(end->out),
+		.threshold = PTL_MD_THRESH_INF,
+		.eventq = end->queue};
+
+	words_write(end->out, end->id.pid, round);
+	check(PtlMDBind(end->interface, memory, &descriptor));
+	check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, 0, 0, 0));
+}
+
+/* Waits until the end has seen all that is wanted, and fails if it sees more. */
+static void end_await(struct end *end, struct seen wanted)
+{
+	struct seen seen = {0};
+
+	while (memcmp(&seen, &wanted, sizeof(seen)) != 0) {
+		ptl_event_t event;
+
+		check(PtlEQWait(end->queue, &event));
+		expect_equal(event.ni_fail_type, PTL_NI_OK);
+		seen.sent += event.type == PTL_EVENT_SEND_END;
+		seen.acknowledged += event.type == PTL_EVENT_ACK;
+		seen.put += event.type == PTL_EVENT_PUT_END;
+		expect(seen.sent <= wanted.sent && seen.acknowledged <= wanted.acknowledged &&
+			seen.put <= wanted.put);
+	}
+}
+
+static void cycle(unsigned round)
+{
+	struct end ends[2];
+
+	for (unsigned n = 0; n < 2; n++)
+		end_open(&ends[n], (ptl_interface_t)n, PID + n);
+	end_send(&ends[0], ends[1].id, round);
+	end_await(&ends[1], (struct seen){.put = 1});
+	end_await(&ends[0], (struct seen){.sent = 1, .acknowledged = 1});
+	expect(memcmp(ends[0].out, ends[1].in, sizeof(ends[0].out)) == 0);
+	for (unsigned n = 0; n < 2; n++)
+		check(PtlNIFini(ends[n].interface));
+}
+
+/* Returns at the same moment in both processes, give or take some microseconds. */
+static void meet(struct meeting *meeting)
+{
+	meeting->random ^= meeting->random << 13;
+	meeting->random ^= meeting->random >> 7;
+	meeting->random ^= meeting->random << 17;
+	meeting->times++;
+	atomic_fetch_add(meeting->arrivals, 1);
+	while (atomic_load(meeting->arrivals) < 2 * meeting->times)
+		sched_yield();
+	for (volatile uint64_t turns = meeting->random % LATE; turns > 0; turns--)
+		;
+}
+
+static void cycle_of_two(unsigned round, unsigned side, struct meeting *meeting)
+{
+	struct end end;
+	ptl_event_t event;
+	ptl_process_id_t peer;
+	char wanted[sizeof(end.in)] = "";
+
+	meet(meeting);
+	end_open(&end, 0, PID + side);
+	peer = (ptl_process_id_t){end.id.nid, PID + 1 - side};
+	meet(meeting);
+	end_send(&end, peer, round);
+	end_await(&end, (struct seen){.sent = 1, .acknowledged = 1, .put = 1});
+	words_write(wanted, peer.pid, round);
+	expect(memcmp(end.in, wanted, sizeof(wanted)) == 0);
+	meet(meeting);
+	expect(PtlEQGet(end.queue, &event) == PTL_EQ_EMPTY);
+	check(PtlNIFini(end.interface));
+}
+
+/* What a process does, `side` is its number if there are two. */
+static void cycles_run(unsigned cycles, unsigned side, struct meeting *meeting)
+{
 	struct held first = {0}, last;
 	int interfaces;
 
-	if (cycles <= WARM)
-		fail("usage: cycles COUNT, of more than %d", WARM);
 	check(PtlInit(&interfaces));
 	for (unsigned n = 1; n <= cycles; n++) {
-		cycle();
+		if (meeting)
+			cycle_of_two(n, side, meeting);
+		else
+			cycle(n);
 		if (n == WARM)
 			first = process_holds();
 	}
@@ -134,5 +226,51 @@ int main(int count, char **words)
 	expect_equal(last.descriptors, first.descriptors);
 	expect_equal(last.threads, first.threads);
 	expect(last.kilobytes <= first.kilobytes + SLACK);
+}
+
+/* Two processes; if one fails, the other does not wait for it. */
+static void cycles_run_in_two(unsigned cycles, uint64_t seed)
+{
+	pid_t children[2];
+	void *arrivals = mmap(NULL, sizeof(_Atomic uint64_t), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	expect(arrivals != MAP_FAILED);
+	printf("seed %" PRIu64 "\n", seed);
+	fflush(stdout);
+	for (unsigned side = 0; side < 2; side++) {
+		children[side] = fork();
+		expect(children[side] >= 0);
+		if (children[side] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			cycles_run(cycles, side,
+				&(struct meeting){
+					.arrivals = arrivals, .random = 2 * seed + side + 1});
+			exit(0);
+		}
+	}
+	for (unsigned ended = 0; ended < 2; ended++) {
+		int status;
+		pid_t child = wait(&status);
+
+		expect(child >= 0);
+		if (status != 0) {
+			kill(children[child == children[0]], SIGKILL);
+			fail("process %d ended with status %#x", child == children[1],
+				(unsigned)status);
+		}
+	}
+}
+
+int main(int count, char **words)
+{
+	unsigned cycles = count == 2 || count == 3 ? (unsigned)strtoul(words[1], NULL, 10) : 0;
+
+	if (cycles <= WARM)
+		fail("usage: cycles COUNT [SEED], COUNT of more than %d", WARM);
+	if (count == 3)
+		cycles_run_in_two(cycles, strtoull(words[2], NULL, 10));
+	else
+		cycles_run(cycles, 0, NULL);
 	return 0;
 }
