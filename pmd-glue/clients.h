@@ -48,12 +48,21 @@ struct client {
 	uint64_t dropped, full;
 };
 
+/* Of frames of a user that found no room at other users' processes (W2 of switch.h). */
+struct crowding {
+	uint64_t since;  /* the time from which these */
+	unsigned frames; /* are counted */
+	uint64_t rest;   /* the last one, ns */
+};
+
 struct user {
 	uid_t uid;
 	unsigned at; /* in the list of users */
 	unsigned count;
-	unsigned hot;  /* clients below it are hot, the others cold */
-	unsigned turn; /* whose turn it is */
+	unsigned hot;   /* clients below it are hot, the others cold */
+	unsigned turn;  /* whose turn it is */
+	uint64_t rests; /* until then nothing is taken from his processes (W2) */
+	struct crowding crowding;
 	struct client *clients[CLIENTS_OF_USER];
 };
 

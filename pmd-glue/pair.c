@@ -28,9 +28,11 @@
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 
-#define LINE      64u
-#define APART     128u         /* processors fetch lines in twos */
-#define GRAIN     (16u << 10)  /* windows are multiples of it */
+#define LINE  64u
+#define APART 128u        /* processors fetch lines in twos */
+#define GRAIN (16u << 10) /* windows are multiples of it */
+#define SHARED_LEAST                                                                               \
+	(64u << 10) /* bytes of bulk of which parts are counted, as windows are small at first */
 #define COMMIT    (128u << 10) /* bytes of bulk that are given memory at a time */
 #define TELL      8u /* of the window, that part is free before the sender is told in a burst */
 #define LAP_MASK  0x7fffffffu
@@ -369,13 +371,20 @@ uint16_t pair_transmit(struct pair *pair, struct rte_mbuf **frames, uint16_t cou
 	return n;
 }
 
-unsigned pair_room(struct pair *pair)
+static inline bool out_leaves(const struct outgoing *out, unsigned quarters)
 {
-	struct outgoing *out = &pair->out;
+	uint64_t bulk = RTE_MAX(out->window, SHARED_LEAST);
 
-	if (out->sent - out->taken >= PAIR_SLOTS / 2)
-		out_look(pair);
-	return (unsigned)(PAIR_SLOTS - (out->sent - out->taken));
+	return 4 * (out->sent - out->taken) < (4 - quarters) * (uint64_t)PAIR_SLOTS &&
+	       4 * (out->placed - out->freed) <= (4 - quarters) * bulk;
+}
+
+bool pair_leaves(struct pair *pair, unsigned quarters)
+{
+	if (out_leaves(&pair->out, quarters))
+		return true;
+	out_look(pair);
+	return out_leaves(&pair->out, quarters);
 }
 
 /* --- receiving --- */

@@ -88,8 +88,8 @@ void pair_set_whole(struct pair *pair);
  * freed when it returns, the rest stay the caller's. Frames that are too long or too short are
  * dropped and counted. */
 uint16_t pair_transmit(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
-/* Free slots; it need not be exact while half of them are. */
-unsigned pair_room(struct pair *pair);
+/* Are more than so many quarters (1 to 3) of its slots free, and of its bulk? */
+bool pair_leaves(struct pair *pair, unsigned quarters);
 /* Writes up to count received frames to frames and returns how many. Each has one segment, or two,
  * of which the second is a tail (P4, P5). The pair's owner frees them. */
 uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count);

@@ -4,7 +4,8 @@
  *      port --- burst ---> process id ---> pair_transmit()
  *      pairs, in turns --- attest() ---> pair of a process here, or `held` ---> port
  *
- * Frames that the port does not take are held, and no more are taken from pairs until it does.
+ * Frames that the port does not take are held. From a user whose share of these is used up no more
+ * are taken until it does.
  */
 #include <pmd-glue/switch.h>
 
@@ -42,8 +43,15 @@
 #define BACKLOG        256
 #define EVENTS_AT_ONCE 64 /* in a look */
 #define BURST          64u
-#define QUANTUM        32u  /* frames of a user in a turn, W3 */
+#define QUANTUM        32u /* frames of a user in a turn, W3 */
+#define CROWDING_MAX   32u /* frames of a user in a TICK that may find others' pairs full, W2 */
+#define CROWDING_REST  (64 * MILLISECOND)
+#define REFORM_TIME    (16 * MILLISECOND)
+#define LEFT_BY_OTHERS 3u   /* quarters of a pair that frames of other users leave free, */
+#define LEFT_BY_PORT   1u   /* and those of the port */
 #define HELD_MAX       256u /* frames */
+#define HELD_SHARE     64u  /* of a user */
+#define NOBODY         ((uid_t)-1)
 #define HELD_TIME      (10 * MILLISECOND)
 #define ENDED_TIME     (100 * MILLISECOND) /* long enough for a process that calls again */
 #define TICK           MILLISECOND
@@ -51,7 +59,7 @@
 #define TICK_TURNS     32u
 #define SPIN_TIME      (50 * MICROSECOND) /* without work, before a sleep */
 #define SLEEP_TIME     100                /* ms at most */
-#define SLEEP_DEAF     1                  /* the same for a port that cannot call */
+#define SLEEP_SHORT    1 /* the same for a port that cannot call, and while a user rests */
 #define VLAN_TYPE      0x8100u
 #define VLAN_BYTES     4u
 
@@ -73,7 +81,9 @@ struct switch_state {
 	_Atomic uint32_t *word;
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
+	uint64_t now;   /* as of that look */
 	uint64_t tick;
+	uint64_t resting;   /* until then a user rests, W2 */
 	uint64_t cool;      /* the time of the next clients_cool(), */
 	uint64_t rest;      /* and of the next clients_rest() */
 	unsigned user_turn; /* whose turn it is */
@@ -84,6 +94,7 @@ struct switch_state {
 	pthread_mutex_t look_lock; /* one thread looks at a time */
 	sem_t looked;
 	struct rte_mbuf *held[HELD_MAX];
+	uid_t held_of[HELD_MAX];
 	struct clients clients;
 };
 
@@ -111,28 +122,65 @@ static bool frame_target(
 	       rte_le_to_cpu_32(nid) == state->options.nid;
 }
 
-/* W2. uid: whose frame it is; the client's own for one of the port. */
-static void client_give(
-	struct switch_state *state, struct client *client, struct rte_mbuf *frame, uid_t uid)
+/* A frame of this user found no room at another's process. */
+static void user_crowds(struct switch_state *state, struct user *user)
 {
-	bool room = uid == client->link.uid || pair_room(client->pair) > PAIR_SLOTS / 2;
+	struct crowding *crowding = &user->crowding;
+
+	if (user->rests > state->now)
+		return; /* his turn is not over yet */
+	if (state->now - crowding->since >= TICK) {
+		crowding->since = state->now;
+		crowding->frames = 0;
+	}
+	if (++crowding->frames <= CROWDING_MAX)
+		return;
+	crowding->rest = state->now - user->rests >= REFORM_TIME
+				 ? TICK
+				 : RTE_MIN(2 * crowding->rest, CROWDING_REST);
+	crowding->frames = 0;
+	user->rests = state->now + crowding->rest;
+	state->resting = RTE_MAX(state->resting, user->rests);
+	state->count.rested++;
+}
+
+/* W2. sender: whose frame it is; NULL: the port's. */
+static void client_give(struct switch_state *state, struct client *client, struct rte_mbuf *frame,
+	struct client *sender)
+{
+	bool own = sender && sender->user == client->user;
+	unsigned left = own ? 0 : sender ? LEFT_BY_OTHERS : LEFT_BY_PORT;
 
 	client_warm(&state->clients, client);
-	if (room && pair_transmit(client->pair, &frame, 1) == 1) {
+	if ((own || pair_leaves(client->pair, left)) &&
+		pair_transmit(client->pair, &frame, 1) == 1) {
 		hall_wake(&client->link);
 		return;
 	}
 	client->full++;
 	state->count.full++;
 	rte_pktmbuf_free(frame);
+	if (sender && !own)
+		user_crowds(state, sender->user);
 }
 
-/* There is room. */
-static void frame_hold(struct switch_state *state, struct rte_mbuf *frame)
+/* There is room. uid: whose frame it is; NOBODY: the switch's. */
+static void frame_hold(struct switch_state *state, struct rte_mbuf *frame, uid_t uid)
 {
 	if (state->held_count == 0)
 		state->held_since = glue_now(NULL);
+	state->held_of[state->held_count] = uid;
 	state->held[state->held_count++] = frame;
+}
+
+/* Frames that may be held for this user besides those that are. */
+static unsigned held_room(const struct switch_state *state, uid_t uid)
+{
+	unsigned count = 0;
+
+	for (unsigned n = 0; n < state->held_count; n++)
+		count += state->held_of[n] == uid;
+	return RTE_MIN(HELD_SHARE - RTE_MIN(count, HELD_SHARE), HELD_MAX - state->held_count);
 }
 
 /* The answer to a frame for a process that is not here (W6). NULL: there is none. */
@@ -162,10 +210,10 @@ static struct rte_mbuf *farewell_make(
 static void frame_unknown(struct switch_state *state, struct rte_mbuf *frame, uint32_t pid)
 {
 	struct rte_mbuf *answer =
-		state->held_count < HELD_MAX ? farewell_make(state, frame, pid) : NULL;
+		held_room(state, NOBODY) > 0 ? farewell_make(state, frame, pid) : NULL;
 
 	if (answer)
-		frame_hold(state, answer);
+		frame_hold(state, answer, NOBODY);
 	state->count.unknown++;
 	rte_pktmbuf_free(frame);
 }
@@ -187,7 +235,7 @@ static unsigned switch_inward(struct switch_state *state)
 		}
 		client = client_find(&state->clients, pid);
 		if (client)
-			client_give(state, client, frames[n], client->link.uid);
+			client_give(state, client, frames[n], NULL);
 		else
 			frame_unknown(state, frames[n], pid);
 	}
@@ -207,6 +255,7 @@ static void switch_push(struct switch_state *state)
 	state->count.to_port += sent;
 	state->held_count -= sent;
 	memmove(state->held, state->held + sent, state->held_count * sizeof(*state->held));
+	memmove(state->held_of, state->held_of + sent, state->held_count * sizeof(*state->held_of));
 	if (state->held_count == 0)
 		return;
 	now = glue_now(NULL);
@@ -234,23 +283,25 @@ static void switch_forward(
 		client->dropped++;
 		rte_pktmbuf_free(frame);
 	} else if (!frame_target(state, frame, &pid)) {
-		frame_hold(state, frame);
+		frame_hold(state, frame, client->link.uid);
 	} else if ((other = client_find(&state->clients, pid))) {
 		state->count.between++;
-		client_give(state, other, frame, client->link.uid);
+		client_give(state, other, frame, client);
 	} else if ((answer = farewell_make(state, frame, pid))) {
-		client_give(state, client, answer, client->link.uid);
+		client_give(state, client, answer, client);
 		rte_pktmbuf_free(frame);
 	} else {
-		frame_hold(state, frame);
+		frame_hold(state, frame, client->link.uid);
 	}
 }
 
 /* What a user sends, up to its quantum and what can be held. */
 static unsigned user_forward(struct switch_state *state, struct user *user)
 {
-	unsigned left = RTE_MIN(QUANTUM, HELD_MAX - state->held_count), taken = 0;
+	unsigned left = RTE_MIN(QUANTUM, held_room(state, user->uid)), taken = 0;
 
+	if (user->rests > state->now)
+		return 0;
 	for (unsigned n = user->hot; n > 0 && taken < left; n--) {
 		struct rte_mbuf *frames[QUANTUM];
 		struct client *client = user->clients[user->turn++ % user->hot];
@@ -399,6 +450,7 @@ static void switch_tick(struct switch_state *state)
 	uint64_t now = glue_now(NULL);
 
 	state->turns = 0;
+	state->now = now;
 	if (now < state->tick)
 		return;
 	state->tick = now + TICK;
@@ -427,11 +479,7 @@ static unsigned switch_turn(struct switch_state *state)
 			look_answer(state, look);
 	}
 	work = switch_inward(state);
-	/* First, because answers for ended processes are held, too. */
-	switch_push(state);
-	if (state->held_count == 0)
-		work += switch_outward(state);
-	return work;
+	return work + switch_outward(state);
 }
 
 /* Sleeps until something comes. Both ends' words, and the port, are asked to call before the last
@@ -448,7 +496,8 @@ static void switch_sleep(struct switch_state *state)
 	state->clients.all = true;
 	if (switch_turn(state) == 0 && state->held_count == 0)
 		(void)poll(descriptors, called >= 0 ? 2 : 1,
-			asleep && called >= 0 ? SLEEP_TIME : SLEEP_DEAF);
+			asleep && called >= 0 && state->resting <= state->now ? SLEEP_TIME
+									      : SLEEP_SHORT);
 	if (asleep)
 		(void)shared_sleep(state->word, false);
 	if (port->interrupt)

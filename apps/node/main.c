@@ -180,6 +180,7 @@ static void counters_tell(struct report *report, const struct switch_count *coun
 	report_number(report, "frames_processes_did_not_take", count->full);
 	report_number(report, "frames_port_did_not_take", count->lost);
 	report_number(report, "answers_for_ended_processes", count->farewells);
+	report_number(report, "users_rested", count->rested);
 	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
 		report_number(report, dropped[n], count->dropped[n]);
 	for (unsigned n = 1; n < GATE_VERDICTS; n++)

@@ -169,6 +169,33 @@ static void pair_transmit__stops_at_256_frames_until_some_are_received(void **st
 	ends_close(ends);
 }
 
+static void pair_leaves__counts_slots_and_bulk(void **state)
+{
+	struct ends ends = ends_open();
+
+	(void)state;
+	for (unsigned n = 0; n < PAIR_SLOTS; n++) {
+		assert_int_equal(pair_leaves(ends.a, 3), n < PAIR_SLOTS / 4);
+		assert_int_equal(pair_leaves(ends.a, 1), n < 3 * PAIR_SLOTS / 4);
+		send_one(ends.a, frame_of(100, 0));
+	}
+	for (unsigned n = 0; n < PAIR_SLOTS; n++)
+		expect_one(ends.b, 100);
+	assert_true(takes_nothing(ends.b));
+	/* Of bulk, a pair that has sent little has 64 KiB. */
+	for (unsigned n = 0; n < 4; n++) {
+		assert_int_equal(pair_leaves(ends.a, 3), n < 2);
+		assert_int_equal(pair_leaves(ends.a, 1), n < 4);
+		send_one(ends.a, frame_of(300, 14000));
+	}
+	assert_false(pair_leaves(ends.a, 3));
+	for (unsigned n = 0; n < 4; n++)
+		expect_one(ends.b, 14300);
+	assert_true(takes_nothing(ends.b));
+	assert_true(pair_leaves(ends.a, 3));
+	ends_close(ends);
+}
+
 #define FULL (PAIR_BULK / 65536) /* frames of 65,000 bytes with a tail, which fill the bulk */
 
 static void pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed(void **state)
@@ -654,6 +681,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pair__carries_frames_of_every_length_and_shape_in_order),
 		cmocka_unit_test(pair_transmit__stops_at_256_frames_until_some_are_received),
+		cmocka_unit_test(pair_leaves__counts_slots_and_bulk),
 		cmocka_unit_test(pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed),
 		cmocka_unit_test(pair_receive__gives_back_a_short_tail_though_nothing_has_come),
 		cmocka_unit_test(pair_transmit__drops_frames_that_are_too_long_or_too_short),

@@ -29,6 +29,9 @@
 
 static char name[32];    /* of the "card" */
 static struct port *far; /* the other end of the wire */
+static const struct port_operations *loop;
+static bool card_deaf;      /* the "card" takes nothing, */
+static unsigned card_turns; /* and the switch stops after so many turns; 0: it does not */
 static struct switch_state *the_switch;
 static pthread_t thread;
 static enum switch_verdict (*attest_by)(
@@ -52,6 +55,26 @@ static void *run(void *unused)
 	return NULL;
 }
 
+static uint16_t card_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	if (!card_deaf)
+		return loop->transmit(port, frames, count);
+	if (card_turns > 0 && --card_turns == 0)
+		switch_stop(the_switch);
+	return 0;
+}
+
+/* From now on the port can be told to take nothing. */
+static void card_make(struct port *port)
+{
+	static struct port_operations card;
+
+	loop = port->operations;
+	card = *loop;
+	card.transmit = card_transmit;
+	port->operations = &card;
+}
+
 static void begin_stopped(void)
 {
 	struct switch_options options = {.name = name,
@@ -68,6 +91,7 @@ static void begin_stopped(void)
 	options.port = loop_open("switch", 0);
 	assert_non_null(far);
 	assert_non_null(options.port);
+	card_make(options.port);
 	the_switch = switch_open(&options);
 	assert_non_null(the_switch);
 }
@@ -189,15 +213,20 @@ static void send_to(struct port *port, uint32_t nid, uint32_t pid, uint8_t fill)
 	port_send(port, claim_make(port, &claim, fill));
 }
 
+/* Does a frame carry this? */
+static bool frame_carries(const struct rte_mbuf *frame, uint8_t fill)
+{
+	const uint32_t at = FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES + RECORD_WHOLE_BYTES + 16;
+
+	return frame->pkt_len > at && *rte_pktmbuf_mtod_offset(frame, uint8_t *, at) == fill;
+}
+
 static void expect(struct port *port, uint8_t fill)
 {
 	struct rte_mbuf *frame = port_take(port);
 
 	assert_non_null(frame);
-	assert_int_equal(
-		*rte_pktmbuf_mtod_offset(frame, uint8_t *,
-			FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES + RECORD_WHOLE_BYTES + 16),
-		fill);
+	assert_true(frame_carries(frame, fill));
 	rte_pktmbuf_free(frame);
 }
 
@@ -371,9 +400,33 @@ static void switch_run__gives_users_turns(void **state)
 	end();
 }
 
-static bool half_lost(const struct switch_count *count)
+#define FLOOD         300u
+#define OTHERS_FRAMES (PAIR_SLOTS / 4)     /* that a pair holds of other users, */
+#define PORTS_FRAMES  (3 * PAIR_SLOTS / 4) /* and of the port */
+
+static bool others_lost(const struct switch_count *count)
 {
-	return count->full >= 300 - PAIR_SLOTS / 2;
+	return count->full >= FLOOD - OTHERS_FRAMES;
+}
+
+static bool ports_lost(const struct switch_count *count)
+{
+	return count->full >= FLOOD - PORTS_FRAMES;
+}
+
+/* Takes frames until so many of this process have come. Counts all by their senders. */
+static void take_of(struct port *port, unsigned *came, uint32_t pid, unsigned wanted)
+{
+	while (came[pid] < wanted) {
+		struct rte_mbuf *frame = port_take(port);
+		const struct frame_header *header;
+
+		assert_non_null(frame);
+		header = rte_pktmbuf_mtod_offset(
+			frame, const struct frame_header *, FRAME_ETHERNET_BYTES);
+		came[header->source_pid]++;
+		rte_pktmbuf_free(frame);
+	}
 }
 
 /* W2: a process takes nothing while another user floods it. */
@@ -387,27 +440,131 @@ static void switch_run__keeps_room_for_a_users_own_processes(void **state)
 	one = open_as(1);
 	two = open_user(2, NOBODY);
 	three = open_as(3);
-	for (unsigned n = 0; n < 300; n++)
+	for (unsigned n = 0; n < FLOOD; n++)
 		send_to(two, NID, 1, 0);
-	look_until(half_lost);
+	look_until(others_lost);
 	for (unsigned n = 0; n < 100; n++)
 		send_to(three, NID, 1, 0);
-	while (came[3] < 100) {
-		struct rte_mbuf *frame = port_take(one);
-		const struct frame_header *header;
-
-		assert_non_null(frame);
-		header = rte_pktmbuf_mtod_offset(
-			frame, const struct frame_header *, FRAME_ETHERNET_BYTES);
-		came[header->source_pid]++;
-		rte_pktmbuf_free(frame);
-	}
-	assert_int_equal(came[2], PAIR_SLOTS / 2);
-	assert_int_equal(look().full, 300 - PAIR_SLOTS / 2);
+	take_of(one, came, 3, 100);
+	assert_int_equal(came[2], OTHERS_FRAMES);
+	assert_int_equal(look().full, FLOOD - OTHERS_FRAMES);
 	port_close(one);
 	port_close(two);
 	port_close(three);
 	end();
+}
+
+/* W2: and while the network does. */
+static void switch_run__keeps_room_from_the_port(void **state)
+{
+	const struct claim claim = {.to_nid = NID, .to_pid = 1, .kind = MESSAGE_PUT};
+	struct port *one, *three;
+	unsigned came[4] = {0};
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	three = open_as(3);
+	for (unsigned n = 0; n < FLOOD; n++)
+		port_send(far, claim_make(far, &claim, 0));
+	look_until(ports_lost);
+	for (unsigned n = 0; n < PAIR_SLOTS - PORTS_FRAMES; n++)
+		send_to(three, NID, 1, 0);
+	take_of(one, came, 3, PAIR_SLOTS - PORTS_FRAMES);
+	assert_int_equal(came[0], PORTS_FRAMES);
+	assert_int_equal(look().full, FLOOD - PORTS_FRAMES);
+	port_close(one);
+	port_close(three);
+	end();
+}
+
+/* W2: who crowds others rests for 1 ms at least each time; who crowds his own user does not. */
+static void switch_run__lets_those_rest_who_crowd_others(void **state)
+{
+	struct port *one, *two, *three;
+	uint64_t begun, rests;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	three = open_as(3);
+	for (unsigned n = 0; n < 2 * FLOOD; n++)
+		send_to(three, NID, 1, 0);
+	look_until(others_lost);
+	assert_int_equal(look().rested, 0);
+	begun = glue_now(NULL);
+	for (unsigned n = 0; n < 2 * FLOOD; n++)
+		send_to(two, NID, 1, 0);
+	/* Frames are lost while posternd takes none. */
+	for (struct rte_mbuf *frame = NULL; !frame; sched_yield()) {
+		send_to(two, FAR_NID, 1, 9);
+		if (port_receive(far, &frame, 1) == 1)
+			rte_pktmbuf_free(frame);
+	}
+	rests = look().rested;
+	assert_true(rests > 2);
+	assert_true(glue_now(NULL) - begun >= (rests - 2) * MILLISECOND);
+	port_close(one);
+	port_close(two);
+	port_close(three);
+	end();
+}
+
+/* How many frames have been taken from another user's processes. */
+static uint64_t taken_of_others(void)
+{
+	struct switch_process processes[ROOM];
+	struct switch_count count;
+	int found = switch_look(the_switch, &count, processes, 0, ROOM);
+	uint64_t taken = 0;
+
+	assert_int_not_equal(found, -1);
+	for (int n = 0; n < found; n++)
+		taken += processes[n].uid == NOBODY ? processes[n].sent : 0;
+	return taken;
+}
+
+/* W3: while the port takes nothing, 64 frames of a user are held, and other users' processes go on. */
+static void switch_run__holds_a_share_of_each_user_for_the_port(void **state)
+{
+	const unsigned frames =
+		200; /* six turns of a user's and some more, and fewer than a pair holds */
+	struct port *one, *two, *three, *four;
+	struct rte_mbuf *frame;
+	uint64_t taken;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	three = open_as(3);
+	four = open_user(4, NOBODY);
+	switch_stop(the_switch);
+	pthread_join(thread, NULL);
+	for (unsigned i = 0; i < frames; i++) {
+		send_to(two, FAR_NID, 1, 1);
+		send_to(four, FAR_NID, 1, 1);
+		send_to(three, NID, 1, 2);
+	}
+	card_deaf = true;
+	card_turns = 8;
+	run(NULL);
+	for (unsigned i = 0; i < frames; i++) {
+		assert_int_equal(port_receive(one, &frame, 1), 1);
+		assert_true(frame_carries(frame, 2));
+		rte_pktmbuf_free(frame);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	/* What is held for long is lost. */
+	taken = taken_of_others();
+	assert_true(taken <= 64 + look().lost);
+	port_close(one);
+	port_close(two);
+	port_close(three);
+	port_close(four);
+	end();
+	card_deaf = false;
 }
 
 /* --- processes that keep to nothing --- */
@@ -669,14 +826,6 @@ static struct rte_mbuf *farewell_of(struct port *asker, const struct claim *clai
 		sched_yield();
 	} while (!answer);
 	return answer;
-}
-
-/* Does a frame carry this? */
-static bool frame_carries(const struct rte_mbuf *frame, uint8_t fill)
-{
-	const uint32_t at = FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES + RECORD_WHOLE_BYTES + 16;
-
-	return frame->pkt_len > at && *rte_pktmbuf_mtod_offset(frame, uint8_t *, at) == fill;
 }
 
 /* Sends from one port to another until a frame has come: what was sent there before has been
@@ -983,6 +1132,9 @@ int main(void)
 		cmocka_unit_test(switch_run__lets_nobody_be_another),
 		cmocka_unit_test(switch_run__gives_users_turns),
 		cmocka_unit_test(switch_run__keeps_room_for_a_users_own_processes),
+		cmocka_unit_test(switch_run__keeps_room_from_the_port),
+		cmocka_unit_test(switch_run__lets_those_rest_who_crowd_others),
+		cmocka_unit_test(switch_run__holds_a_share_of_each_user_for_the_port),
 		cmocka_unit_test(switch_run__refuses_memory_that_could_be_taken_away),
 		cmocka_unit_test(switch_run__refuses_nonsense),
 		cmocka_unit_test(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
