@@ -2,9 +2,10 @@
 /* cycles.c - opens two interfaces, sends a message between them and closes them, again and again.
  * In the end a process may hold no more than after the first times.
  *
- *     PTL_IFACE_NAME="ONE;OTHER" cycles COUNT          one process has both and sends from one to the other
- *     PTL_IFACE_NAME="DEVICE" cycles COUNT [SEED]      two processes open one each at the same moment, and then send to each
- *                                                      other at the same moment: each finds or makes the way to the other
+ *     PTL_IFACE_NAME="ONE;OTHER" cycles COUNT
+ *          one process has both and sends from one to the other
+ *     PTL_IFACE_NAME=DEVICE cycles COUNT SEED
+ *          two processes open one each at the same moment, and send to each other at the same moment
  */
 #include <dirent.h>
 #include <inttypes.h>
