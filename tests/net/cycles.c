@@ -5,7 +5,7 @@
  *     PTL_IFACE_NAME="ONE;OTHER" cycles COUNT
  *          one process has both and sends from one to the other
  *     PTL_IFACE_NAME=DEVICE cycles COUNT SEED
- *          two processes open one each at the same moment, and send to each other at the same moment
+ *          two processes open one each at the same moment, and then send to each other at once
  */
 #include <dirent.h>
 #include <inttypes.h>

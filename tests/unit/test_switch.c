@@ -525,7 +525,7 @@ static uint64_t taken_of_others(void)
 	return taken;
 }
 
-/* W3: while the port takes nothing, 64 frames of a user are held, and other users' processes go on. */
+const unsigned frames = 200; /* more than six turns, and fewer than a pair holds */
 static void switch_run__holds_a_share_of_each_user_for_the_port(void **state)
 {
 	const unsigned frames =
