@@ -48,8 +48,8 @@ struct client {
 	uint64_t dropped, full;
 };
 
-/* Of frames of a user that found no room at other users' processes (W2 of switch.h). */
-struct crowding {
+/* Frames of a user that were dropped, or found no room at others' processes (W2 of switch.h). */
+struct offences {
 	uint64_t since;  /* the time from which these */
 	unsigned frames; /* are counted */
 	uint64_t rest;   /* the last one, ns */
@@ -62,7 +62,7 @@ struct user {
 	unsigned hot;   /* clients below it are hot, the others cold */
 	unsigned turn;  /* whose turn it is */
 	uint64_t rests; /* until then nothing is taken from his processes (W2) */
-	struct crowding crowding;
+	struct offences offences;
 	struct client *clients[CLIENTS_OF_USER];
 };
 

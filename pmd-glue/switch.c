@@ -44,8 +44,8 @@
 #define EVENTS_AT_ONCE 64 /* in a look */
 #define BURST          64u
 #define QUANTUM        32u /* frames of a user in a turn, W3 */
-#define CROWDING_MAX   32u /* frames of a user in a TICK that may find others' pairs full, W2 */
-#define CROWDING_REST  (64 * MILLISECOND)
+#define OFFENCES_MAX   32u /* of a user in a TICK, W2 */
+#define OFFENCES_REST  (64 * MILLISECOND)
 #define REFORM_TIME    (16 * MILLISECOND)
 #define LEFT_BY_OTHERS 3u   /* quarters of a pair that frames of other users leave free, */
 #define LEFT_BY_PORT   1u   /* and those of the port */
@@ -122,24 +122,24 @@ static bool frame_target(
 	       rte_le_to_cpu_32(nid) == state->options.nid;
 }
 
-/* A frame of this user found no room at another's process. */
-static void user_crowds(struct switch_state *state, struct user *user)
+/* A frame of this user was dropped, or found no room at another's process (W2). */
+static void user_offends(struct switch_state *state, struct user *user)
 {
-	struct crowding *crowding = &user->crowding;
+	struct offences *offences = &user->offences;
 
 	if (user->rests > state->now)
 		return; /* his turn is not over yet */
-	if (state->now - crowding->since >= TICK) {
-		crowding->since = state->now;
-		crowding->frames = 0;
+	if (state->now - offences->since >= TICK) {
+		offences->since = state->now;
+		offences->frames = 0;
 	}
-	if (++crowding->frames <= CROWDING_MAX)
+	if (++offences->frames <= OFFENCES_MAX)
 		return;
-	crowding->rest = state->now - user->rests >= REFORM_TIME
+	offences->rest = state->now - user->rests >= REFORM_TIME
 				 ? TICK
-				 : RTE_MIN(2 * crowding->rest, CROWDING_REST);
-	crowding->frames = 0;
-	user->rests = state->now + crowding->rest;
+				 : RTE_MIN(2 * offences->rest, OFFENCES_REST);
+	offences->frames = 0;
+	user->rests = state->now + offences->rest;
 	state->resting = RTE_MAX(state->resting, user->rests);
 	state->count.rested++;
 }
@@ -161,7 +161,7 @@ static void client_give(struct switch_state *state, struct client *client, struc
 	state->count.full++;
 	rte_pktmbuf_free(frame);
 	if (sender && !own)
-		user_crowds(state, sender->user);
+		user_offends(state, sender->user);
 }
 
 /* There is room. uid: whose frame it is; NOBODY: the switch's. */
@@ -282,6 +282,7 @@ static void switch_forward(
 		state->count.dropped[verdict]++;
 		client->dropped++;
 		rte_pktmbuf_free(frame);
+		user_offends(state, client->user);
 	} else if (!frame_target(state, frame, &pid)) {
 		frame_hold(state, frame, client->link.uid);
 	} else if ((other = client_find(&state->clients, pid))) {
@@ -512,18 +513,21 @@ void switch_run(struct switch_state *state)
 {
 	uint64_t idle = 0; /* since when */
 
-	for (; !atomic_load_explicit(&state->stop, memory_order_relaxed); sched_yield()) {
+	while (!atomic_load_explicit(&state->stop, memory_order_relaxed)) {
 		uint64_t now;
 
 		if (switch_turn(state) > 0 || state->held_count > 0) {
 			idle = 0;
+			sched_yield();
 			continue;
 		}
 		now = glue_now(NULL);
 		if (idle == 0)
 			idle = now;
-		if (now - idle < SPIN_TIME)
+		if (now - idle < SPIN_TIME) {
+			sched_yield();
 			continue;
+		}
 		switch_sleep(state);
 		idle = 0;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* patience.h - how a thread waits for another one: it spins briefly, then gives its CPU away, then
- * is told to sleep.
+ * is told to sleep; at once where a program that computes would keep the CPU (yielding.h).
  *
  * A core's length of spinning pays only when the other thread can run meanwhile; where all threads
  * that wait for each other have one CPU, they give way at once.
@@ -8,7 +8,6 @@
 #ifndef HOST_PATIENCE_H
 #define HOST_PATIENCE_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <rte_pause.h>
@@ -25,6 +24,9 @@ struct patience {
  * up when it asks first; poll threads ask when they start. Any thread. */
 unsigned patience_cpus(void);
 
+/* Yields, or says false at once where it is better to sleep. Any thread. */
+bool patience_yield(void);
+
 /* Waits a moment and says true, or says false at once when it is time to sleep. */
 static inline bool patience_wait(struct patience *patience)
 {
@@ -32,10 +34,9 @@ static inline bool patience_wait(struct patience *patience)
 		patience->turns = PATIENCE_SPINS;
 	if (patience->turns >= PATIENCE_SPINS + PATIENCE_YIELDS)
 		return false;
-	if (patience->turns++ < PATIENCE_SPINS)
-		rte_pause();
-	else
-		sched_yield();
+	if (patience->turns++ >= PATIENCE_SPINS)
+		return patience_yield();
+	rte_pause();
 	return true;
 }
 

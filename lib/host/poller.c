@@ -15,7 +15,9 @@
 #include <base/barrier.h>
 #include <base/manners.h>
 #include <base/owner.h>
+#include <base/yielding.h>
 #include <host/patience.h>
+#include <pmd-glue/glue.h>
 
 #define IDLE_BEFORE_SLEEP  MILLISECOND
 #define IDLE_INTERRUPT     (10 * MICROSECOND)
@@ -74,6 +76,18 @@ unsigned patience_cpus(void)
 		cpus += (unsigned)__builtin_popcountll(
 			atomic_load_explicit(&all[i], memory_order_relaxed));
 	return cpus;
+}
+
+bool patience_yield(void)
+{
+	static _Thread_local struct yielding yielding;
+	uint64_t now = glue_now(NULL);
+
+	if (!yielding_pays(&yielding, now))
+		return false;
+	sched_yield();
+	yielding_learn(&yielding, now, glue_now(NULL));
+	return true;
 }
 
 struct poller *poller_create(enum poller_manner manner, const struct clock *clock)
