@@ -15,6 +15,8 @@
  *     kept (messages.h, M5) from the beginning.
  * S3. Two endpoints that ask each other at once take each other's ASK for the session that they
  *     have begun, and answer; so both connects end.
+ * S4. What becomes of a greeting may be heard while a peer is admitted or dismissed, amid a loop
+ *     over the connects or an answer: it is noted, and connects_progress() ends the connect.
  */
 #include <mx/state.h>
 
@@ -294,6 +296,7 @@ static struct request *connect_of(struct mx_endpoint *endpoint, uint64_t token)
 	return NULL;
 }
 
+/* S4 */
 void session_answered(void *owner, struct greeting *greeting, enum greeting_result result)
 {
 	struct mx_endpoint *endpoint = owner;
@@ -303,9 +306,9 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 	if (request && result == GREETING_REFUSED)
 		request->due = endpoint_now() + AGAIN;
 	else if (request && result == GREETING_LOST)
-		connect_end(endpoint, request,
-			greeting->to.nid == endpoint->self.nid ? MX_STATUS_ENDPOINT_CLOSED
-							       : MX_STATUS_ENDPOINT_UNREACHABLE);
+		request->code = greeting->to.nid == endpoint->self.nid
+					? MX_STATUS_ENDPOINT_CLOSED
+					: MX_STATUS_ENDPOINT_UNREACHABLE;
 	ask_free(ask);
 }
 
@@ -407,8 +410,10 @@ static void connects_progress(struct mx_endpoint *endpoint)
 	const uint64_t now = endpoint_now();
 
 	list_each (struct request, request, &endpoint->connects, completed) {
-		if (now >= request->end ||
-			(request->due != 0 && now >= request->end - PATIENCE + READY))
+		if (request->code != MX_STATUS_PENDING)
+			connect_end(endpoint, request, request->code); /* S4 */
+		else if (now >= request->end ||
+			 (request->due != 0 && now >= request->end - PATIENCE + READY))
 			connect_end(endpoint, request,
 				request->due != 0 ? MX_STATUS_ENDPOINT_CLOSED
 						  : MX_STATUS_ENDPOINT_UNREACHABLE);
@@ -463,6 +468,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 		return NULL;
 	request->token = ++endpoint->tokens;
 	request->filter = filter;
+	request->code = MX_STATUS_PENDING;
 	request->end = endpoint_now() + PATIENCE;
 	request->session = SESSION_NONE;
 	if (id >= ENDPOINT_IDS) {
