@@ -173,7 +173,7 @@ static mx_return_t request_peek(struct mx_endpoint *endpoint, bool blocks, uint3
 	/* The one that ended first, also where others with context ids did. */
 	search.found = list_first(&endpoint->completed, struct request, completed);
 	if (search.found) {
-		*request = (mx_request_t)search.found;
+		*request = request_handle(search.found);
 		*result = 1;
 	}
 	endpoint_leave(endpoint);

@@ -2,48 +2,71 @@
 /* request.c - requests: where they live, sends, receives, cancel, forget. */
 #include <mx/state.h>
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include <base/clock.h>
 
-#define BATCH 256
-#define AGAIN (10 * MILLISECOND) /* between looks at deadlines that have come */
+#define BATCH_BITS 8                  /* of the number of requests in the first batch */
+#define AGAIN      (10 * MILLISECOND) /* between looks at deadlines that have come */
 
-/* Requests come in batches, which stay until the endpoint closes, so that a handle that is stale
- * can be looked at. */
-struct batch {
-	struct batch *next;
-	struct request requests[BATCH];
-};
+/* A handle's bits. */
+#define PLACE_AT      56
+#define GENERATION_AT 32
+#define GENERATIONS   0xffffffu
+#define LIFE_AT       12 /* each life of an endpoint begins with other generations */
 
-static bool batch_make(struct mx_endpoint *endpoint)
+static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for all of them");
+
+/* Requests stay until the endpoint closes, and no batch moves, so that any handle can be looked up,
+ * without the lock too. NULL: there is no batch for it yet. */
+static struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index)
 {
-	struct batch *batch = calloc(1, sizeof(*batch));
+	uint64_t number = (uint64_t)index + (1u << BATCH_BITS);
+	unsigned last = 63u - (unsigned)__builtin_clzll(number), batch = last - BATCH_BITS;
 
-	if (!batch)
-		return false;
-	batch->next = endpoint->batches;
-	endpoint->batches = batch;
-	for (unsigned i = BATCH; i-- > 0;) {
-		batch->requests[i].next = endpoint->free;
-		endpoint->free = &batch->requests[i];
+	if (batch >= REQUEST_BATCHES || !endpoint->batches[batch])
+		return NULL;
+	return &endpoint->batches[batch][number - (UINT64_C(1) << last)];
+}
+
+/* NULL: no memory. */
+static struct request *slot_make(struct mx_endpoint *endpoint)
+{
+	struct request *request = request_at(endpoint, endpoint->request_count);
+	unsigned batch = 0;
+
+	if (!request) {
+		while (batch < REQUEST_BATCHES && endpoint->batches[batch])
+			batch++;
+		if (batch == REQUEST_BATCHES)
+			return NULL;
+		endpoint->batches[batch] =
+			calloc(UINT64_C(1) << (BATCH_BITS + batch), sizeof(*request));
+		request = request_at(endpoint, endpoint->request_count);
+		if (!request)
+			return NULL;
 	}
-	return true;
+	request->index = endpoint->request_count++;
+	request->generation = atomic_load(&endpoint->generation) << LIFE_AT;
+	return request;
 }
 
 struct request *request_take(
 	struct mx_endpoint *endpoint, enum request_kind kind, uint64_t match_info, void *context)
 {
-	struct request *request;
+	struct request *request = endpoint->free;
 
-	if (!endpoint->free && !batch_make(endpoint))
+	if (request)
+		endpoint->free = request->next;
+	else if (!(request = slot_make(endpoint)))
 		return NULL;
-	request = endpoint->free;
-	endpoint->free = request->next;
 	*request = (struct request){.endpoint = endpoint,
 		.kind = (uint8_t)kind,
 		.match_info = match_info,
-		.context = context};
+		.context = context,
+		.index = request->index,
+		.generation = request->generation};
 	return request;
 }
 
@@ -59,6 +82,7 @@ void request_give(struct request *request)
 	free(request->vector);
 	request->vector = NULL;
 	request->kind = REQUEST_FREE;
+	request->generation++;
 	request->next = endpoint->free;
 	endpoint->free = request;
 }
@@ -157,25 +181,38 @@ void request_done(void *owner, struct transfer *message)
 	request_complete(request, code);
 }
 
+mx_request_t request_handle(const struct request *request)
+{
+	uint64_t bits = (uint64_t)endpoint_place(request->endpoint) << PLACE_AT |
+			(uint64_t)(request->generation & GENERATIONS) << GENERATION_AT |
+			request->index;
+
+	return (mx_request_t)(uintptr_t)bits;
+}
+
 struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle)
 {
-	struct request *request = handle ? &(*handle)->request : NULL;
+	uint64_t bits = handle ? (uintptr_t)*handle : 0;
+	struct request *request;
 
-	if (!request || request->endpoint != endpoint || request->kind == REQUEST_FREE)
+	if (bits >> PLACE_AT != endpoint_place(endpoint))
+		return NULL;
+	request = request_at(endpoint, (uint32_t)bits);
+	if (!request || request->kind == REQUEST_FREE ||
+		((request->generation ^ bits >> GENERATION_AT) & GENERATIONS) != 0)
 		return NULL;
 	return request;
 }
 
 void requests_close(struct mx_endpoint *endpoint)
 {
-	while (endpoint->batches) {
-		struct batch *batch = endpoint->batches;
-
-		endpoint->batches = batch->next;
-		for (unsigned i = 0; i < BATCH; i++)
-			free(batch->requests[i].vector);
-		free(batch);
+	for (uint32_t i = 0; i < endpoint->request_count; i++)
+		free(request_at(endpoint, i)->vector);
+	for (unsigned i = 0; i < REQUEST_BATCHES; i++) {
+		free(endpoint->batches[i]);
+		endpoint->batches[i] = NULL;
 	}
+	endpoint->request_count = 0;
 	endpoint->free = NULL;
 }
 
@@ -260,7 +297,7 @@ static struct request *request_make(struct mx_endpoint *endpoint, enum request_k
 static void request_hand_over(struct request *request, mx_request_t *handle)
 {
 	if (handle)
-		*handle = (mx_request_t)request;
+		*handle = request_handle(request);
 	else
 		request_forget(request);
 }
@@ -479,9 +516,13 @@ mx_return_t mx_buffered(
 
 mx_return_t mx_context(mx_request_t *request, void **context)
 {
-	if (!request || !*request || (*request)->request.kind == REQUEST_FREE)
+	const struct mx_endpoint *endpoint =
+		request ? endpoint_at((unsigned)((uintptr_t)*request >> PLACE_AT)) : NULL;
+	const struct request *found = endpoint ? request_of(endpoint, request) : NULL;
+
+	if (!found)
 		return error_raise(NULL, MX_BAD_REQUEST, "mx_context", "%s", no_request);
-	*context = (*request)->request.context;
+	*context = found->context;
 	return MX_SUCCESS;
 }
 

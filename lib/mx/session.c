@@ -508,7 +508,7 @@ mx_return_t mx_iconnect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoi
 	if (!connect)
 		return endpoint_fail(endpoint, MX_NO_RESOURCES, name, no_memory);
 	if (request)
-		*request = (mx_request_t)connect;
+		*request = request_handle(connect);
 	else
 		request_forget(connect);
 	endpoint_leave(endpoint);

@@ -90,10 +90,8 @@ struct request {
 	struct link timed;    /* X6 */
 	uint64_t deadline;    /* ns; 0: none */
 	struct request *next; /* free */
-};
-
-union mx_request {
-	struct request request;
+	uint32_t index;       /* of all of the endpoint's */
+	uint32_t generation;  /* of the slot: a handle that is stale has another one */
 };
 
 /* A greeting that is here, and is answered when nobody visits. */
@@ -102,6 +100,8 @@ struct visitation {
 	struct process from;
 	struct greeting greeting;
 };
+
+#define REQUEST_BATCHES 20u /* each is twice as long as the one before: 268 million */
 
 struct mx_endpoint {
 	_Atomic bool open;
@@ -119,9 +119,10 @@ struct mx_endpoint {
 	struct session *sessions;
 	_Atomic uint32_t contact_count, session_count;
 	struct request *free;
-	struct batch *batches;
-	struct link completed; /* X4 */
-	struct link *contexts; /* X4; NULL: one for all */
+	struct request *batches[REQUEST_BATCHES]; /* from the first one on; the others NULL */
+	uint32_t request_count;                   /* free ones among them */
+	struct link completed;                    /* X4 */
+	struct link *contexts;                    /* X4; NULL: one for all */
 	uint8_t context_bits, context_shift;
 	struct link connects; /* pending */
 	struct link timed;    /* X6 */
@@ -225,7 +226,9 @@ void request_limit(struct request *request, uint64_t time);
 /* Ends those whose deadline has come, as far as they can be ended. */
 void requests_progress(struct mx_endpoint *endpoint);
 void requests_close(struct mx_endpoint *endpoint);
-/* The request of a handle; NULL: it is none of this endpoint's. */
+/* What a program knows a request by: a number that is never NULL, whose bits are checked. */
+mx_request_t request_handle(const struct request *request);
+/* The request of a handle; NULL: it is none of this endpoint's that is pending. */
 struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle);
 
 #endif

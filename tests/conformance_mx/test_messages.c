@@ -876,8 +876,60 @@ static void test_request_timeout(void **state)
 	assert_int_equal(wait_for(one, &request).code, MX_STATUS_SUCCESS);
 	assert_ok(mx_test(other, &receive, &status, &result));
 	assert_int_equal(result, 0); /* a receive that nobody has sent to */
-	request = NULL;
-	assert_code(mx_set_request_timeout(other, (mx_request_t)data, 1), MX_BAD_REQUEST);
+}
+
+/* Every call that takes a handle knows that these bits are none. */
+static void check_no_request(mx_endpoint_t endpoint, uint64_t bits)
+{
+	mx_request_t handle = (mx_request_t)(uintptr_t)bits;
+	mx_status_t status;
+	uint32_t result;
+	void *context;
+
+	assert_code(mx_test(endpoint, &handle, &status, &result), MX_BAD_REQUEST);
+	assert_code(mx_wait(endpoint, &handle, 1, &status, &result), MX_BAD_REQUEST);
+	assert_code(mx_ibuffered(endpoint, &handle, &result), MX_BAD_REQUEST);
+	assert_code(mx_buffered(endpoint, &handle, 1, &result), MX_BAD_REQUEST);
+	assert_code(mx_cancel(endpoint, &handle, &result), MX_BAD_REQUEST);
+	assert_code(mx_forget(endpoint, &handle), MX_BAD_REQUEST);
+	assert_code(mx_context(&handle, &context), MX_BAD_REQUEST);
+	if (handle)
+		assert_code(mx_set_request_timeout(endpoint, handle, 1), MX_BAD_REQUEST);
+	assert_ptr_equal(handle, (mx_request_t)(uintptr_t)bits);
+}
+
+static void test_handles_of_any_bits(void **state)
+{
+	unsigned char data[8];
+	mx_request_t receive = receive_from(data, sizeof(data), 1, UINT64_MAX), cancelled = receive;
+	uint64_t bits = (uint64_t)(uintptr_t)receive, random = 1;
+	void *context;
+	uint32_t result;
+
+	(void)state;
+	assert_ok(mx_context(&receive, &context));
+	check_no_request(other, 0);
+	check_no_request(other, (uint64_t)(uintptr_t)data);
+	for (unsigned bit = 0; bit < 64; bit++)
+		check_no_request(other, bits ^ UINT64_C(1) << bit);
+	for (unsigned n = 0; n < 2000; n++) {
+		random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+		check_no_request(other, random | 1);
+		check_no_request(
+			other, (bits & ~UINT64_C(0xffffffff)) | random >> (32 + n % 32) | 1);
+	}
+	/* It is a request of one endpoint only, until it has ended; its place is used again. */
+	assert_code(mx_cancel(one, &cancelled, &result), MX_BAD_REQUEST);
+	assert_ok(mx_cancel(other, &cancelled, &result));
+	assert_int_equal(result, 1);
+	check_no_request(other, bits);
+	receive = receive_from(data, sizeof(data), 1, UINT64_MAX);
+	check_no_request(other, bits);
+	assert_ok(mx_cancel(other, &receive, &result));
+	assert_ok(mx_close_endpoint(other));
+	assert_ok(mx_open_endpoint(1, 3, FILTER, NULL, 0, &other));
+	receive = receive_from(data, sizeof(data), 1, UINT64_MAX);
+	check_no_request(other, bits);
 }
 
 enum { SMALL = 5000, LARGE = 2000 };
@@ -941,6 +993,7 @@ int main(void)
 		with_both(test_restart),
 		with_both(test_reconnect),
 		with_both(test_request_timeout),
+		with_both(test_handles_of_any_bits),
 		with_both(test_flood),
 	};
 
