@@ -244,6 +244,8 @@ static unsigned arguments_memory(void)
 		if (eal_is_pci(name) || strchr(name, ',') || strncmp(name, "net_", 4) == 0)
 			bytes += pool_bytes(
 				ETHDEV_ROOM((uint32_t)mtu + FRAME_HEADER), 2 * DESCRIPTORS);
+		else if (strncmp(name, "xdp:", 4) == 0)
+			bytes += pool_bytes(XDP_ROOM, XDP_HELD);
 	}
 	return (unsigned)((bytes < MEMORY_MOST ? bytes : MEMORY_MOST) >> 20);
 }

@@ -157,7 +157,8 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	ethdev->port.aside = POOL_ASIDE;
 	ethdev->transmit_frames = transmit;
 	ethdev->port.pool = mempool_take(ethdev->port.name, ethdev_room(ethdev, info, options),
-		(uint32_t)receive + transmit, ethdev->port.socket, ethdev->copies);
+		RTE_MAX((uint32_t)receive + transmit, options->held), ethdev->port.socket,
+		ethdev->copies);
 	if (!ethdev->port.pool)
 		return -1;
 	rxconf.offloads = conf->rxmode.offloads;

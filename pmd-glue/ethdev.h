@@ -42,7 +42,9 @@ struct ethdev_options {
 	const char *name;    /* for messages and port.name */
 	uint32_t frame_size; /* 0: the device is told the mtu and asked for its own */
 	uint32_t room; /* bytes that a buffer holds at least, should that be more than a frame */
-	uint32_t mtu;  /* inner bytes wanted, 0 for the device's own */
+	uint32_t
+		held; /* frames that the driver keeps at most, should that be more than its rings */
+	uint32_t mtu; /* inner bytes wanted, 0 for the device's own */
 	uint16_t vlan; /* of the tag that frames carry, 0: they carry none */
 	bool remove;   /* it was plugged in for this port */
 	bool external;

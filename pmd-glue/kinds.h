@@ -14,6 +14,11 @@
 #define FRAME_MIN     (PORT_MTU_MIN + FRAME_HEADER)
 #define GATHER_BYTES  2048u /* of data: from here on one more mbuf costs less than a copy */
 #define DESCRIPTORS   1024u /* of each ring, for devices that take any number */
+#define XDP_ROOM      2048u /* the kernel wants buffers of at least that */
+/* Frames in af_xdp's rings: 2,048 that wait to be filled, as many to be sent, and as many that were
+ * sent, which the driver frees when it sends others. With fewer buffers a process that waits for a
+ * frame would have none to receive it in. */
+#define XDP_HELD (3u * 2048)
 
 struct port *loop_open(const char *wire, uint32_t mtu); /* loop.c */
 /* node.c; name: "" for the usual one; pid: as with glue_port_open(). optional: where there is no

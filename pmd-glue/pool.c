@@ -13,6 +13,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
 #include <base/log.h>
@@ -222,8 +223,25 @@ static struct rte_mempool *eal_pool_create(
 	const char *name, uint32_t buffers, uint32_t room, int socket)
 {
 	struct eal_guard *guard = eal_enter();
+	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = (uint16_t)room};
+	/* Where devices are given virtual addresses, buffers may cross pages and lie one behind the
+	 * other: af_xdp's driver expects that of a pool, and loses the frames of buffers that lie
+	 * behind as many bytes as they would take then. */
+	unsigned flags = rte_eal_iova_mode() == RTE_IOVA_VA ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
 	struct rte_mempool *pool =
-		rte_pktmbuf_pool_create(name, buffers, POOL_CACHE, 0, (uint16_t)room, socket);
+		rte_mempool_create_empty(name, buffers, (unsigned)sizeof(struct rte_mbuf) + room,
+			POOL_CACHE, sizeof(private), socket, flags);
+
+	if (pool) {
+		rte_pktmbuf_pool_init(pool, &private);
+		if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL) != 0 ||
+			rte_mempool_populate_default(pool) < 0) {
+			rte_mempool_free(pool);
+			pool = NULL;
+		}
+	}
+	if (pool)
+		(void)rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
 	eal_leave(guard);
 	return pool;
 }

@@ -24,8 +24,7 @@
 
 #define XDP_FRAME      1518u
 #define XDP_FRAME_HUGE 3542u
-#define XDP_ROOM       2048u /* the kernel wants buffers of at least that */
-#define SOCKETS_MAX    256u  /* of a kind in this process */
+#define SOCKETS_MAX    256u /* of a kind in this process */
 #define LINK_INTERVAL  (100 * MILLISECOND)
 
 struct xdp {
@@ -48,10 +47,24 @@ static bool xdp_link(struct port *port)
 	return ethdev->up;
 }
 
+static bool socket_is_xdp(int fd)
+{
+	int is = -1;
+	socklen_t size = sizeof(is);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &is, &size) == 0 && is == AF_XDP;
+}
+
+/* The driver of DPDK 22.11 forgets its socket, and the kernel would not let another one have the
+ * queue. */
 static void xdp_close(struct port *port)
 {
 	struct xdp *xdp = (struct xdp *)port;
+	int socket = xdp->ethdev.socket;
+
 	ethdev_close(&xdp->ethdev);
+	if (socket >= 0 && socket_is_xdp(socket))
+		close(socket);
 	close(xdp->query);
 	free(xdp);
 }
@@ -77,9 +90,9 @@ static unsigned sockets_list(int *sockets, unsigned count)
 	if (!directory)
 		return 0;
 	while (found < count && (entry = readdir(directory))) {
-		int fd = atoi(entry->d_name), is = -1;
-		socklen_t size = sizeof(is);
-		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &is, &size) == 0 && is == AF_XDP)
+		int fd = atoi(entry->d_name);
+
+		if (socket_is_xdp(fd))
 			sockets[found++] = fd;
 	}
 	closedir(directory);
@@ -130,7 +143,8 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	int sockets[SOCKETS_MAX];
 	unsigned count = sockets_list(sockets, SOCKETS_MAX);
 	snprintf(device, sizeof(device), "net_af_xdp_postern%u", xdp_count++);
-	snprintf(arguments, sizeof(arguments), "%s,iface=%s", device, xdp->interface);
+	/* Else the kernel holds frames back until the driver asks for them. */
+	snprintf(arguments, sizeof(arguments), "%s,iface=%s,busy_budget=0", device, xdp->interface);
 	if (ethdev_plug(arguments) != 0) {
 		if (driver_missing(options->name, device))
 			return -1;
@@ -145,9 +159,6 @@ static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
 	xdp->ethdev.port.operations = &xdp_operations;
 	xdp->ethdev.socket = socket_new(sockets, count);
 	xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
-	log_warning("%s: af_xdp is not ready for use, frames may arrive late or never: "
-		    "use %s itself",
-		options->name, xdp->interface);
 	return 0;
 }
 
@@ -156,7 +167,7 @@ static int xdp_prepare(struct xdp *xdp, uint32_t mtu)
 	char name[IFNAMSIZ + 8];
 	uint32_t has = kernel_check(xdp->query, xdp->interface, "xdp:");
 	struct ethdev_options options = {
-		.name = name, .room = XDP_ROOM, .remove = true, .external = true};
+		.name = name, .room = XDP_ROOM, .held = XDP_HELD, .remove = true, .external = true};
 	if (has == 0)
 		return -1;
 	snprintf(name, sizeof(name), "xdp:%s", xdp->interface);

@@ -12,6 +12,7 @@ DEVICE is node, or one of these, all on veth pairs between network namespaces th
     udp-vlan:MTU  the same with VLAN tags
     router:MTU  two subnets with a router between, a third namespace in which the kernel forwards; over UDP/IPv4
     tap:1500    the same with tap devices, which know checksums
+    xdp:1500    as veth, by af_xdp
     marks:MTU   as router; the router sets "congestion experienced" in one of 16 packets
 SCENARIO is one of exchange.c's, or one of those here that kill and restart a process.
 
@@ -201,6 +202,13 @@ class Udp(Veth):
 
     def settings(self, side):
         return {"PTL_ENCAP": "udp", "PTL_IP": f"{self.address(side)}/24", "XDG_RUNTIME_DIR": self.directory}
+
+
+class Xdp(Veth):
+    """Each end by af_xdp."""
+
+    def interface(self, _side):
+        return "xdp:ptn0"
 
 
 class UdpVlan(Udp):
@@ -481,7 +489,7 @@ def sender_dies(stage):
 
 PLAIN = {"loop": Loop, "node": Node}
 KINDS = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
-         "tap": Tap}
+         "tap": Tap, "xdp": Xdp}
 
 
 def device_make(kind):

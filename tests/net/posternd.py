@@ -4,7 +4,8 @@
 
     posternd.py PROGRAM POSTERND SCENARIO [DRIVER | KILLS]
 
-PROGRAM and POSTERND are the paths of exchange and of posternd. DRIVER is one of DPDK's that opens the interface in the place of a card's.
+PROGRAM and POSTERND are the paths of exchange and of posternd. DRIVER is one of DPDK's that opens the interface in the place of a card's,
+or xdp.
 SCENARIO:
 
     share      three processes on one end, two on the other: two pairs across, one pair on the same interface
@@ -67,6 +68,8 @@ class Daemons(exchange.Veth):
         return f"pd{os.getpid()}{'ab'[side]}"
 
     def interface(self, side):
+        if self.driver == "xdp":
+            return f"xdp:{self.link(side)}"
         return f"{self.driver}{side},iface={self.link(side)}" if self.driver else self.link(side)
 
     def start(self, side):

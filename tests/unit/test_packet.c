@@ -778,6 +778,37 @@ static void xdp_open__carries_frames_in_one_piece(void **state)
 	port_close(two);
 }
 
+/* The driver takes a part of the pool's memory for all of it if buffers do not lie one behind the
+ * other. */
+static void xdp_open__sends_from_every_buffer_of_its_pool(void **state)
+{
+	struct rte_mbuf **frames;
+	struct port *one, *two;
+	unsigned count;
+
+	(void)state;
+	need_namespace();
+	one = eal_need() == 0 ? xdp_open("ptg0", 0) : NULL;
+	if (!one && !getenv("CI")) {
+		print_message("skipped: this kernel or this DPDK has no af_xdp\n");
+		skip();
+	}
+	two = xdp_open("ptg1", 0);
+	assert_non_null(one);
+	assert_non_null(two);
+	wait_for_link(one, true);
+	count = rte_mempool_avail_count(one->pool) - 64;
+	frames = calloc(count, sizeof(*frames));
+	assert_non_null(frames);
+	for (unsigned n = 0; n < count; n++)
+		frames[n] = frame_make(one, two->address, 100, (uint8_t)n);
+	for (unsigned n = 0; n < count; n++)
+		carry(one, two, frames[n], 100, (uint8_t)n);
+	free(frames);
+	port_close(one);
+	port_close(two);
+}
+
 static void glue_port_open__takes_dpdk_s_own_af_packet_by_its_device_string(void **state)
 {
 	struct port *port;
@@ -820,6 +851,7 @@ int main(void)
 			packet_receive__takes_datagrams_whose_checksum_a_device_was_to_fill_in),
 		cmocka_unit_test(packet_open__names_the_capability_that_is_missing),
 		cmocka_unit_test(xdp_open__carries_frames_in_one_piece),
+		cmocka_unit_test(xdp_open__sends_from_every_buffer_of_its_pool),
 		cmocka_unit_test(glue_port_open__takes_dpdk_s_own_af_packet_by_its_device_string),
 	};
 
