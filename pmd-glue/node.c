@@ -456,7 +456,7 @@ static uint16_t node_receive_hot(struct node *node, struct rte_mbuf **frames, ui
 	return done;
 }
 
-/* A part of the cold members, or all. */
+/* A part of the cold members, or all. A look at one that has sent nothing writes nothing. */
 static uint16_t node_receive_cold(
 	struct node *node, struct rte_mbuf **frames, uint16_t count, uint16_t done)
 {
@@ -471,6 +471,10 @@ static uint16_t node_receive_cold(
 		if (node->hot + node->cold >= node->count)
 			node->cold = 0;
 		at = node->hot + node->cold;
+		if (node->members[at]->link && !pair_waits(node->members[at]->pair)) {
+			node->cold++;
+			continue;
+		}
 		if (!member_receive(node, at, frames, count, &done))
 			continue;
 		if (done > before)
