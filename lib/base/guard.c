@@ -55,12 +55,17 @@ bool guard_copy_by_kernel(void *to, const void *from, uint64_t bytes)
 
 /* --- copying by instructions that the handler knows --- */
 
-/* Three functions, in one range: guard_move() as memmove(); guard_look(), which reads a byte; and
- * guard_touch(), which writes one as it is. They return 0; the handler makes them return 1 by
- * letting them go on at guard_fault. Nothing is on their stack, so they may be left anywhere. */
+/* Five functions, in one range: guard_move() as memmove(); guard_look(), which reads a byte;
+ * guard_touch(), which writes one as it is; guard_read(), which loads a word; and guard_swap(),
+ * which exchanges one if it is *was, else writes it to *was and returns 2. They return 0; the
+ * handler makes them return 1 by letting them go on at guard_fault. Nothing is on their stack, so
+ * they may be left anywhere. */
 int guard_move(void *to, const void *from, uint64_t bytes) __attribute__((visibility("hidden")));
 int guard_look(const void *at) __attribute__((visibility("hidden")));
 int guard_touch(void *at) __attribute__((visibility("hidden")));
+int guard_read(const void *at, uint64_t *word, unsigned size) __attribute__((visibility("hidden")));
+int guard_swap(void *at, uint64_t *was, uint64_t becomes, unsigned size)
+	__attribute__((visibility("hidden")));
 extern const char guard_begin[] __attribute__((visibility("hidden")));
 extern const char guard_end[] __attribute__((visibility("hidden")));
 extern const char guard_fault[] __attribute__((visibility("hidden")));
@@ -68,11 +73,15 @@ extern const char guard_fault[] __attribute__((visibility("hidden")));
 /* clang-format off */
 __asm__(
 	"	.pushsection .text\n"
-	"	.hidden guard_move, guard_look, guard_touch, guard_begin, guard_end, guard_fault\n"
-	"	.globl guard_move, guard_look, guard_touch, guard_begin, guard_end, guard_fault\n"
+	"	.hidden guard_move, guard_look, guard_touch, guard_read, guard_swap\n"
+	"	.hidden guard_begin, guard_end, guard_fault\n"
+	"	.globl guard_move, guard_look, guard_touch, guard_read, guard_swap\n"
+	"	.globl guard_begin, guard_end, guard_fault\n"
 	"	.type guard_move, @function\n"
 	"	.type guard_look, @function\n"
 	"	.type guard_touch, @function\n"
+	"	.type guard_read, @function\n"
+	"	.type guard_swap, @function\n"
 	"	.p2align 4\n"
 	"guard_begin:\n"
 	"guard_move:\n" /* rdi: to, rsi: from, rdx: bytes */
@@ -122,6 +131,51 @@ __asm__(
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.size guard_touch, . - guard_touch\n"
+	"	.p2align 4\n"
+	"guard_read:\n" /* rdi: at, rsi: word, edx: size */
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	cmp $4, %edx\n"
+	"	je 4f\n"
+	"	ja 8f\n"
+	"	cmp $1, %edx\n"
+	"	je 1f\n"
+	"	movzwl (%rdi), %eax\n"
+	"	jmp 9f\n"
+	"1:	movzbl (%rdi), %eax\n"
+	"	jmp 9f\n"
+	"4:	mov (%rdi), %eax\n"
+	"	jmp 9f\n"
+	"8:	mov (%rdi), %rax\n"
+	"9:	mov %rax, (%rsi)\n"
+	"	xor %eax, %eax\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size guard_read, . - guard_read\n"
+	"	.p2align 4\n"
+	"guard_swap:\n" /* rdi: at, rsi: was, rdx: becomes, ecx: size */
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	mov (%rsi), %rax\n"
+	"	cmp $4, %ecx\n"
+	"	je 4f\n"
+	"	ja 8f\n"
+	"	cmp $1, %ecx\n"
+	"	je 1f\n"
+	"	lock cmpxchg %dx, (%rdi)\n"
+	"	jmp 9f\n"
+	"1:	lock cmpxchg %dl, (%rdi)\n"
+	"	jmp 9f\n"
+	"4:	lock cmpxchg %edx, (%rdi)\n"
+	"	jmp 9f\n"
+	"8:	lock cmpxchg %rdx, (%rdi)\n"
+	"9:	mov %rax, (%rsi)\n"
+	"	mov $2, %eax\n"
+	"	mov $0, %ecx\n" /* leaves the flags of cmpxchg */
+	"	cmove %ecx, %eax\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size guard_swap, . - guard_swap\n"
 	"guard_end:\n"
 	"	.cfi_startproc\n"
 	"guard_fault:\n"
@@ -259,6 +313,19 @@ bool guard_copy(void *to, const void *from, uint64_t bytes)
 	return guard_move(to, from, bytes) == 0;
 }
 
+bool guard_load(const void *at, unsigned size, uint64_t *word)
+{
+	return guard_read(at, word, size) == 0;
+}
+
+bool guard_exchange(void *at, unsigned size, uint64_t *was, uint64_t becomes, bool *stored)
+{
+	int outcome = guard_swap(at, was, becomes, size);
+
+	*stored = outcome == 0;
+	return outcome != 1;
+}
+
 static bool page_probe(void *at, bool write)
 {
 	return (write ? guard_touch(at) : guard_look(at)) == 0;
@@ -273,6 +340,47 @@ void guard_start(void)
 bool guard_copy(void *to, const void *from, uint64_t bytes)
 {
 	return guard_copy_by_kernel(to, from, bytes);
+}
+
+/* No system call changes a word of any size atomically. */
+#define WORD(bits)                                                                                 \
+	typedef uint##bits##_t __attribute__((may_alias)) word##bits;                              \
+                                                                                                   \
+	static uint64_t word##bits##_load(const void *at)                                          \
+	{                                                                                          \
+		return __atomic_load_n((const word##bits *)at, __ATOMIC_ACQUIRE);                  \
+	}                                                                                          \
+                                                                                                   \
+	static bool word##bits##_exchange(void *at, uint64_t *was, uint64_t becomes)               \
+	{                                                                                          \
+		uint##bits##_t found = (uint##bits##_t) * was;                                     \
+		bool stored = __atomic_compare_exchange_n((word##bits *)at, &found,                \
+			(uint##bits##_t)becomes, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);       \
+                                                                                                   \
+		*was = found;                                                                      \
+		return stored;                                                                     \
+	}
+WORD(8)
+WORD(16)
+WORD(32)
+WORD(64)
+
+bool guard_load(const void *at, unsigned size, uint64_t *word)
+{
+	*word = size == 1   ? word8_load(at)
+		: size == 2 ? word16_load(at)
+		: size == 4 ? word32_load(at)
+			    : word64_load(at);
+	return true;
+}
+
+bool guard_exchange(void *at, unsigned size, uint64_t *was, uint64_t becomes, bool *stored)
+{
+	*stored = size == 1   ? word8_exchange(at, was, becomes)
+		  : size == 2 ? word16_exchange(at, was, becomes)
+		  : size == 4 ? word32_exchange(at, was, becomes)
+			      : word64_exchange(at, was, becomes);
+	return true;
 }
 
 /* Of the system calls that write, this one can write what is there: the or of a word and 0. */

@@ -7,6 +7,8 @@
 #include <fenv.h>
 #include <string.h>
 
+#include <base/guard.h>
+
 /* An element. Not all bytes of a long double are its value; those that are not stay what they
  * were. */
 union element {
@@ -147,83 +149,68 @@ unsigned amo_size(unsigned type)
 
 /* --- how an element is changed --- */
 
-/* A1. An element that stays what it was is not written. */
-#define WORD(bits)                                                                                 \
-	typedef uint##bits##_t __attribute__((may_alias)) word##bits;                              \
-                                                                                                   \
-	static void word##bits##_change(void *at, const struct change *change, union element *was) \
-	{                                                                                          \
-		word##bits *word = at;                                                             \
-		union element becomes;                                                             \
-                                                                                                   \
-		was->uint##bits = __atomic_load_n(word, __ATOMIC_ACQUIRE);                         \
-		do {                                                                               \
-			becomes = *was;                                                            \
-			change->apply(change, &becomes);                                           \
-		} while (becomes.uint##bits != was->uint##bits &&                                  \
-			 !__atomic_compare_exchange_n(word, &was->uint##bits, becomes.uint##bits,  \
-				 true, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));                       \
-	}
-WORD(8)
-WORD(16)
-WORD(32)
-WORD(64)
+/* A1. An element that stays what it was is not written. An element's first bytes are the word, as the
+ * bytes of a word are in order. */
+static bool word_change(void *at, unsigned size, const struct change *change, union element *was)
+{
+	union element becomes;
+	bool stored = true;
 
-static void bytes_change(void *at, unsigned size, const struct change *change, union element *was)
+	if (!guard_load(at, size, &was->uint64))
+		return false;
+	do {
+		becomes = *was;
+		change->apply(change, &becomes);
+		if (memcmp(&becomes, was, size) != 0 &&
+			!guard_exchange(at, size, &was->uint64, becomes.uint64, &stored))
+			return false;
+	} while (!stored);
+	return true;
+}
+
+static bool bytes_change(
+	const struct map *at, unsigned size, const struct change *change, union element *was)
 {
 	union element becomes;
 
-	memcpy(was, at, size);
+	if (!map_copy_out(at, 0, was, size))
+		return false;
 	becomes = *was;
 	change->apply(change, &becomes);
-	memcpy(at, &becomes, size);
+	return map_copy_in(at, 0, &becomes, size);
 }
 
-static void element_change(void *at, unsigned size, const struct change *change, union element *was)
+static bool element_change(
+	const struct map *element, const struct change *change, union element *was)
 {
-	if (((uintptr_t)at & (size - 1)) != 0)
-		bytes_change(at, size, change, was);
-	else if (size == sizeof(uint64_t))
-		word64_change(at, change, was);
-	else if (size == sizeof(uint32_t))
-		word32_change(at, change, was);
-	else if (size == sizeof(uint16_t))
-		word16_change(at, change, was);
-	else if (size == sizeof(uint8_t))
-		word8_change(at, change, was);
-	else
-		bytes_change(at, size, change, was);
+	unsigned size = (unsigned)element->length;
+	uint64_t run;
+	void *at = map_run(element, 0, &run);
+
+	if (run >= size && size <= sizeof(uint64_t) && ((uintptr_t)at & (size - 1)) == 0)
+		return word_change(at, size, change, was);
+	return bytes_change(element, size, change, was);
 }
 
-/* An element that lies in several pieces of a map. */
-static void element_change_apart(const struct map *target, uint64_t offset, unsigned size,
-	const struct change *change, union element *was)
-{
-	union element becomes;
-
-	map_vector_copy_out(target->vector, target->start + offset, was, size);
-	becomes = *was;
-	change->apply(change, &becomes);
-	map_vector_copy_in(target->vector, target->start + offset, &becomes, size);
-}
-
-static void elements_change(const struct map *target, uint64_t offset, unsigned size,
+static bool elements_change(const struct map *target, uint64_t offset, unsigned size,
 	struct change *change, const void *source, void *old, uint64_t bytes)
 {
 	union element was = {.bytes = {0}};
 
 	for (uint64_t done = 0; done + size <= bytes; done += size) {
-		uint64_t run;
-		void *at = map_run(target, offset + done, &run);
+		const struct map element = {
+			.start = target->start + offset + done,
+			.vector = target->vector,
+			.length = size,
+		};
 
 		memcpy(&change->source, (const char *)source + done, size);
-		if (run >= size)
-			element_change(at, size, change, &was);
-		else
-			element_change_apart(target, offset + done, size, change, &was);
+		if (!element_change(&element, change, &was))
+			return false;
 		if (old)
 			memcpy((char *)old + done, &was, size);
 	}
+	return true;
 }
 
 /* A4. */
@@ -232,20 +219,22 @@ static bool type_has_exceptions(unsigned type)
 	return types[type].operations != OF_INTEGERS;
 }
 
-void amo_apply(const struct map *target, uint64_t offset, unsigned operation, unsigned type,
+bool amo_apply(const struct map *target, uint64_t offset, unsigned operation, unsigned type,
 	const void *source, const void *operand, void *old, uint64_t bytes)
 {
 	unsigned size = types[type].size;
 	struct change change = {.apply = types[type].apply, .operation = operation};
 	fenv_t environment;
+	bool there;
 
 	if (amo_has_operand(operation))
 		memcpy(&change.operand, operand, size);
 	if (type_has_exceptions(type)) {
 		feholdexcept(&environment);
-		elements_change(target, offset, size, &change, source, old, bytes);
+		there = elements_change(target, offset, size, &change, source, old, bytes);
 		fesetenv(&environment);
 	} else {
-		elements_change(target, offset, size, &change, source, old, bytes);
+		there = elements_change(target, offset, size, &change, source, old, bytes);
 	}
+	return there;
 }

@@ -4,7 +4,7 @@
  * A1. An element of 1, 2, 4 or 8 bytes that is aligned to its size is changed by one instruction of
  *     the processor's: atomically among all threads that use such instructions, and among all
  *     engines. Other elements are changed atomically among the operations of one engine, since one
- *     thread does them.
+ *     thread does them. Memory that is not there ends an operation, not the program (guard.h).
  * A2. Integers wrap. Logical results are 0 or 1. A comparison with a NaN is false, as in C: so a
  *     NaN that comes changes nothing by MIN and MAX, and none that is there is replaced.
  * A3. Operation and type are checked by amo_is_valid() before they come to amo_apply().
@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/core.h>
 #include <base/map.h>
 
 /* The numbers are part of the wire format. */
@@ -65,9 +66,9 @@ enum amo_type {
 #define AMO_BYTES_MAX 1024 /* of all elements of a message */
 
 /* Is there such an operation on such a type? Any numbers. */
-bool amo_is_valid(unsigned operation, unsigned type);
+bool amo_is_valid(unsigned operation, unsigned type) CORE_API(amo_is_valid);
 /* Bytes of an element; 0: there is no such type. */
-unsigned amo_size(unsigned type);
+unsigned amo_size(unsigned type) CORE_API(amo_size);
 
 /* Does it look at an operand, one element that comes beside the source? */
 static inline bool amo_has_operand(unsigned operation)
@@ -78,8 +79,9 @@ static inline bool amo_has_operand(unsigned operation)
 /* Changes the elements of a map from an offset on, as many as there are whole ones in `bytes`; they
  * lie within the map. source: the other side of the operation, element by element. operand: used
  * for each element, by operations that look at one. old: gets what the elements were; NULL: nobody
- * wants it. These three need not be aligned; source and old may be the same memory. */
-void amo_apply(const struct map *target, uint64_t offset, unsigned operation, unsigned type,
+ * wants it. These three need not be aligned; source and old may be the same memory. Returns false if
+ * an element is not there, or may not be written; then those before it have been changed. */
+bool amo_apply(const struct map *target, uint64_t offset, unsigned operation, unsigned type,
 	const void *source, const void *operand, void *old, uint64_t bytes);
 
 #endif

@@ -559,6 +559,18 @@ static void request_refuse(struct engine *engine, struct process from,
 	notice_send(engine, from, &answer);
 }
 
+/* Answers a load or a fetch whose data have been copied to its answer, or were not there. */
+static void copy_answer(struct space *space, struct operation *answer, struct process from,
+	unsigned detail, const struct message_header *header, const struct placement *placement)
+{
+	if ((detail & MESSAGE_VERDICT) == TIER_OK) {
+		load_answer(space, answer, (uint16_t)detail, header, placement);
+		return;
+	}
+	answer_end(space->engine, answer);
+	request_refuse(space->engine, from, header, (uint16_t)detail);
+}
+
 void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
 	enum tier_verdict verdict)
 {
@@ -621,6 +633,18 @@ static bool amo_is_sound(const struct message_header *header)
 	       header->requested <= 2 * amo_size(type);
 }
 
+/* Carries out an atomic; answer: gets the elements as they were, or NULL. Returns false if some of
+ * the memory is not there. */
+static bool amo_do(const struct map *memory, const struct message_header *header,
+	const uint8_t *data, const struct operation *answer)
+{
+	void *old = answer ? (void *)(uintptr_t)answer->message.memory.start : NULL;
+
+	return (!memory->vector || guard_probe(memory, 0, memory->length, true)) &&
+	       amo_apply(memory, 0, header->detail & 0xff, header->detail >> 8,
+		       data + operand_size(header), data, old, memory->length);
+}
+
 /* An atomic that a region takes. T6 */
 static void amo_take(struct space *space, struct region *region, struct process from,
 	struct process process, const struct message_header *header, const uint8_t *data,
@@ -632,28 +656,20 @@ static void amo_take(struct space *space, struct region *region, struct process 
 	bool fetches = header->kind == MESSAGE_FETCH;
 	const enum tier_event kind = fetches ? TIER_FETCH : TIER_ATOMIC;
 	uint16_t detail = answer_detail(space, region, !fetches);
-	struct operation *answer = NULL;
-	enum tier_verdict verdict = account_verdict(
-		&account, !memory.vector || guard_probe(&memory, 0, placement->length, true));
+	struct operation *answer =
+		fetches ? answer_begin(space->engine, from, placement->length) : NULL;
+	enum tier_verdict verdict;
 
 	if (fetches)
 		space_count(space, gets_received);
 	else
 		space_count(space, puts_received);
-	if (fetches && verdict == TIER_OK)
-		answer = answer_begin(space->engine, from, placement->length);
 	entry_use(space, region, placement);
-	if (verdict == TIER_OK)
-		amo_apply(&memory, 0, header->detail & 0xff, header->detail >> 8,
-			data + operand_size(header), data,
-			answer ? (void *)(uintptr_t)answer->message.memory.start : NULL,
-			placement->length);
+	verdict = account_verdict(&account, amo_do(&memory, header, data, answer));
 	unexpected_keep(space, region, kind, verdict, &account, start, false);
 	request_end(space, region, kind, verdict, start, &account);
-	if (answer)
-		load_answer(space, answer, detail, header, placement);
-	else if (fetches)
-		request_refuse(space->engine, from, header, detail | TIER_FAULT);
+	if (fetches)
+		copy_answer(space, answer, from, detail | (unsigned)verdict, header, placement);
 	else if (header->operation != 0)
 		store_answer(space, from, detail, verdict, account.moved, placement->offset,
 			header->operation);
@@ -783,12 +799,7 @@ static void load_take(struct space *space, struct region *region, struct process
 	entry_use(space, region, placement);
 	unexpected_keep(space, region, TIER_GET, verdict, &account, start, false);
 	request_end(space, region, TIER_GET, verdict, start, &account);
-	if (verdict == TIER_OK) {
-		load_answer(space, answer, detail, header, placement);
-	} else {
-		answer_end(space->engine, answer);
-		request_refuse(space->engine, from, header, detail | TIER_FAULT);
-	}
+	copy_answer(space, answer, from, detail | (unsigned)verdict, header, placement);
 }
 
 /* A longer load, from memory that is not there. */

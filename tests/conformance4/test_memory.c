@@ -359,6 +359,74 @@ static void memory__may_go_before_the_message_comes(void **state)
 	scene_close(&scene);
 }
 
+/* Memory that another thread takes away and gives back until it is told to stop. */
+struct flicker {
+	unsigned char *memory;
+	atomic_bool stop;
+	pthread_t thread;
+};
+
+static void *flicker_run(void *argument)
+{
+	struct flicker *flicker = argument;
+
+	while (!atomic_load(&flicker->stop)) {
+		mprotect(flicker->memory, PAGE, PROT_NONE);
+		mprotect(flicker->memory, PAGE, PROT_READ | PROT_WRITE);
+	}
+	return NULL;
+}
+
+static void flicker_begin(struct flicker *flicker, unsigned char *memory)
+{
+	flicker->memory = memory;
+	atomic_init(&flicker->stop, false);
+	assert_int_equal(pthread_create(&flicker->thread, NULL, flicker_run, flicker), 0);
+}
+
+static void flicker_end(struct flicker *flicker)
+{
+	atomic_store(&flicker->stop, true);
+	assert_int_equal(pthread_join(flicker->thread, NULL), 0);
+}
+
+/* Both ends say the same, and what they say is true. */
+static void memory__may_go_while_an_atomic_is_carried_out(void **state)
+{
+	enum { TIMES = 3000, WORDS = 128 };
+	uint64_t sources[WORDS], words[WORDS];
+	struct flicker flicker;
+	struct scene scene;
+	unsigned fine = 0;
+
+	(void)state;
+	scene_open(&scene);
+	for (unsigned i = 0; i < WORDS; i++)
+		sources[i] = 1;
+	flicker_begin(&flicker, arena);
+	for (unsigned i = 0; i < TIMES; i++) {
+		ptl_event_t there, here;
+
+		assert_ok(PtlFetchAtomic(scene.all, (uintptr_t)own, scene.all, (uintptr_t)sources,
+			sizeof(sources), scene.there.id, 0, 5, (uintptr_t)arena, NULL, 0, PTL_SUM,
+			PTL_UINT64_T));
+		there = expect_event(scene.there.eq, PTL_EVENT_FETCH_ATOMIC);
+		expect_fine(scene.here.eq, PTL_EVENT_SEND);
+		here = expect_event(scene.here.eq, PTL_EVENT_REPLY);
+		assert_int_equal(here.ni_fail_type, there.ni_fail_type);
+		assert_int_equal(here.mlength, there.mlength);
+		assert_int_equal(
+			here.mlength, here.ni_fail_type == PTL_NI_OK ? sizeof(sources) : 0);
+		fine += here.ni_fail_type == PTL_NI_OK;
+	}
+	flicker_end(&flicker);
+	memcpy(words, arena, sizeof(words));
+	for (unsigned i = 0; i < WORDS; i++)
+		assert_in_range(words[i], fine, TIMES);
+	scene_check(&scene);
+	scene_close(&scene);
+}
+
 static void pieces__may_not_all_be_there(void **state)
 {
 	ptl_iovec_t pieces[3];
@@ -450,6 +518,7 @@ int main(void)
 		cmocka_unit_test(atomics__on_memory_that_is_not_there_say_so_at_both_ends),
 		cmocka_unit_test(fetches__name_the_memory_of_the_initiator_that_is_not_there),
 		cmocka_unit_test(memory__may_go_before_the_message_comes),
+		cmocka_unit_test(memory__may_go_while_an_atomic_is_carried_out),
 		cmocka_unit_test(pieces__may_not_all_be_there),
 		cmocka_unit_test(messages__that_nothing_expected_fail_in_their_overflow_event),
 		cmocka_unit_test(ptl_ni_init__has_the_feature_of_memory_that_is_not_there),

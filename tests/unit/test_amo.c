@@ -14,6 +14,10 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <base/guard.h>
 #include <base/random.h>
 #include <elements.h>
 
@@ -253,6 +257,39 @@ static void amo_apply__is_atomic_beside_the_processors_own(void **state)
 	assert_int_equal(shared[3], (uint8_t)(2 * TIMES));
 }
 
+#ifdef __x86_64__
+/* The first element of two is there, and changed; the second one is not, in part or at all. */
+static void amo_apply__ends_where_memory_ends(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint8_t sources[2 * AMO_SIZE_MAX] = {1};
+	uint8_t old[2 * AMO_SIZE_MAX];
+
+	(void)state;
+	assert_true(memory != MAP_FAILED);
+	assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
+	guard_start();
+	for (unsigned type = 0; type < AMO_TYPES; type++)
+		for (unsigned there = 0; there < amo_size(type); there++) {
+			const unsigned size = amo_size(type);
+			const struct map map = {
+				.start = (uintptr_t)memory + page - size - there,
+				.vector = MAP_MEMORY,
+				.length = 2 * size,
+			};
+
+			memset(memory, 0, page);
+			assert_false(
+				amo_apply(&map, 0, AMO_SUM, type, sources, NULL, old, 2 * size));
+			assert_memory_equal((void *)(uintptr_t)map.start, sources, size);
+			assert_true(amo_apply(&map, 0, AMO_SUM, type, sources, NULL, old, size));
+		}
+	munmap(memory, 2 * page);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +302,9 @@ int main(void)
 		cmocka_unit_test(amo_apply__leaves_bytes_that_are_no_value),
 		cmocka_unit_test(amo_apply__neither_traps_nor_leaves_flags),
 		cmocka_unit_test(amo_apply__is_atomic_beside_the_processors_own),
+#ifdef __x86_64__
+		cmocka_unit_test(amo_apply__ends_where_memory_ends),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

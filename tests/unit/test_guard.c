@@ -204,6 +204,49 @@ static void probe__looks_at_each_page(void **state)
 	assert_true(guard_probe(&all, 0, 0, true));
 }
 
+static void load__and_exchange_take_words_of_each_size(void **state)
+{
+	(void)state;
+	guard_start();
+	for (unsigned size = 1; size <= 8; size *= 2) {
+		const uint64_t mask = UINT64_MAX >> (64 - 8 * size);
+		const uint64_t first = UINT64_C(0x8182838485868788), next = ~first;
+		uint64_t memory[2] = {first, first}, word, was = next & mask;
+		bool stored = true;
+
+		assert_true(guard_load(memory, size, &word));
+		assert_int_equal(word, first & mask);
+		assert_true(guard_exchange(memory, size, &was, next, &stored));
+		assert_false(stored);
+		assert_int_equal(was, first & mask);
+		assert_int_equal(memory[0], first);
+		assert_true(guard_exchange(memory, size, &was, next, &stored));
+		assert_true(stored);
+		assert_int_equal(memory[0], (first & ~mask) | (next & mask));
+		assert_int_equal(memory[1], first);
+	}
+}
+
+#ifdef __x86_64__
+static void load__and_exchange_refuse_what_is_not_there(void **state)
+{
+	uint64_t word, was = 0;
+	bool stored;
+
+	(void)state;
+	guard_start();
+	for (unsigned size = 1; size <= 8; size *= 2) {
+		assert_false(guard_load(nothing, size, &word));
+		assert_false(guard_exchange(nothing, size, &was, 1, &stored));
+		assert_true(guard_load(fixed, size, &word));
+		assert_false(guard_exchange(fixed, size, &was, 1, &stored));
+		assert_false(guard_load(cut + page, size, &word));
+		assert_false(guard_exchange(cut + page, size, &was, 1, &stored));
+		assert_true(guard_exchange(nothing - size, size, &was, 0, &stored));
+	}
+}
+#endif
+
 static void *copy_badly(void *argument)
 {
 	uint8_t buffer[100];
@@ -460,6 +503,10 @@ int main(void)
 		cmocka_unit_test(map__is_copied_piece_by_piece),
 		cmocka_unit_test(map__may_be_all_memory),
 		cmocka_unit_test(probe__looks_at_each_page),
+		cmocka_unit_test(load__and_exchange_take_words_of_each_size),
+#ifdef __x86_64__
+		cmocka_unit_test(load__and_exchange_refuse_what_is_not_there),
+#endif
 		cmocka_unit_test(copy__may_fault_in_many_threads),
 		cmocka_unit_test(guard__leaves_other_faults_to_an_earlier_handler),
 		cmocka_unit_test(guard__lives_below_and_above_a_later_handler),
