@@ -3,10 +3,15 @@
  * one poll core.
  *
  * I1. The peer's assemblies are the messages that have begun, whose data is not all here and is
- *     wanted. Data of any other message that has begun is passed over.
+ *     wanted, and those that wait for them (I4). Data of any other message that has begun is passed
+ *     over.
  * I2. Nothing is placed beyond an inbound's memory, nor after its message_end().
  * I3. A frame is delivered as a whole or not at all: assembly_check() says beforehand whether it
  *     can be.
+ * I4. Messages in several frames end in the order in which they began. A sender frames the oldest
+ *     first, so only a lost frame makes a later one complete before: it waits. Programs rely on that
+ *     order: Open MPI's coll/portals4 counts the segments of a broadcast that have come, and passes
+ *     on as many of the first ones.
  */
 #include <transport/assembly.h>
 
@@ -127,6 +132,7 @@ static bool start_place(struct transport *transport, struct peer *peer, const st
 	assembly->memory.length = limit;
 	assembly->placed = place;
 	assembly->number = record->message;
+	assembly->over = false;
 	assembly->want_end = inbound->want_end;
 	assembly->stop = inbound->stop;
 	peer->assemblies = assembly;
@@ -170,17 +176,37 @@ static void assembly_remove(
 	pool_give(&transport->assembly_pool, assembly);
 }
 
-/* No more of a message is placed: all that is wanted is there, or cannot be placed. */
-static void assembly_complete(struct transport *transport, struct peer *peer,
-	struct assembly *assembly, enum transport_fail why)
+static void assembly_end(struct transport *transport, struct peer *peer, struct assembly *assembly,
+	enum transport_fail why)
 {
 	bool want_end = assembly->want_end;
 	void *context = assembly->context;
 
-	if (assembly->stop && assembly->placed < assembly->length)
-		stop_queue(transport, peer, assembly->number);
 	assembly_remove(transport, peer, assembly);
 	inbound_end(transport, want_end, context, why);
+}
+
+/* The message that began first. */
+static struct assembly *assembly_oldest(const struct peer *peer)
+{
+	struct assembly *assembly = peer->assemblies;
+
+	while (assembly && assembly->next)
+		assembly = assembly->next;
+	return assembly;
+}
+
+/* No more of a message is placed: all that is wanted is there, or cannot be placed. I4. */
+static void assembly_complete(struct transport *transport, struct peer *peer,
+	struct assembly *assembly, enum transport_fail why)
+{
+	if (assembly->stop && assembly->placed < assembly->length)
+		stop_queue(transport, peer, assembly->number);
+	assembly->memory.length = 0;
+	assembly->over = true;
+	assembly->why = why;
+	while ((assembly = assembly_oldest(peer)) && assembly->over)
+		assembly_end(transport, peer, assembly, assembly->why);
 }
 
 static void more_deliver(
@@ -246,11 +272,6 @@ void assembly_end_all(struct transport *transport, struct peer *peer, enum trans
 {
 	struct assembly *assembly;
 
-	while ((assembly = peer->assemblies)) {
-		bool want_end = assembly->want_end;
-		void *context = assembly->context;
-
-		assembly_remove(transport, peer, assembly);
-		inbound_end(transport, want_end, context, why);
-	}
+	while ((assembly = assembly_oldest(peer)))
+		assembly_end(transport, peer, assembly, assembly->over ? assembly->why : why);
 }

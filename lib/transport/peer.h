@@ -153,6 +153,8 @@ struct assembly {
 	uint32_t number;
 	bool want_end;
 	bool stop;
+	bool over;               /* nothing more is placed: it waits for older ones to end, */
+	enum transport_fail why; /* as this says */
 };
 
 struct peer {

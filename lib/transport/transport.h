@@ -6,8 +6,9 @@
  * here; none of it is thread-safe, none blocks, none makes a system call.
  *
  * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() and
- *     message_whole() upcalls come in that order. Ends may come in any order. Each message is begun
- *     and ended at most once, whatever the network does.
+ *     message_whole() upcalls come in that order. So do the ends of messages that are placed in
+ *     several parts; those that are here as a whole end before them. Each message is begun and ended
+ *     at most once, whatever the network does.
  * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport
  *     has all of it (data placed or discarded), else why not. Its memory is not read after that,
  *     neither here nor by a port.

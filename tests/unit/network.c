@@ -50,6 +50,8 @@ struct received {
 	struct scatter *scatter; /* or there */
 	uint64_t length;
 	uint64_t where;
+	unsigned from;
+	uint64_t sequence;
 	struct node *node;
 };
 
@@ -332,6 +334,7 @@ static void upcall_begin(
 		assert_true((int32_t)(stamp.life - node->next_life[f]) > 0);
 		node->next_life[f] = stamp.life;
 		node->next[f] = 0;
+		node->end_next[f] = 0;
 	}
 	/* T1: in order, once; holes only where something failed. */
 	if (node->lost_ok)
@@ -354,6 +357,8 @@ static void upcall_begin(
 	memset(received->bytes + length, 0xa5, 16);
 	received->length = length;
 	received->where = stamp.where;
+	received->from = f;
+	received->sequence = stamp.sequence;
 	received->node = node;
 	received->scatter = scatter_perhaps(node->network, length);
 	inbound->memory = received->scatter != NULL ? map_of_vector(received->scatter->vector)
@@ -401,6 +406,20 @@ static void upcall_end(void *context, void *inbound_context, enum transport_fail
 	received->node = NULL;
 	free(received->bytes);
 	free(received);
+}
+
+/* Messages in several frames end in order; one of which little is wanted ends at once. */
+static void upcall_end_ordered(void *context, void *inbound_context, enum transport_fail why)
+{
+	struct node *node = context;
+	const struct received *received = inbound_context;
+	uint64_t *next = &node->end_next[received->from];
+
+	if (why == TRANSPORT_OK && node->limit == 0) {
+		assert_true(received->sequence >= *next);
+		*next = received->sequence + 1;
+	}
+	upcall_end(context, inbound_context, why);
 }
 
 static void upcall_done(void *context, struct message *message, enum transport_fail why)
@@ -504,7 +523,7 @@ void node_start(struct network *network, unsigned index, uint32_t incarnation)
 	struct node *node = &network->nodes[index];
 	struct transport_upcalls upcalls = {.message_whole = upcall_whole,
 		.message_begin = upcall_begin,
-		.message_end = upcall_end,
+		.message_end = upcall_end_ordered,
 		.message_done = upcall_done,
 		.ping_done = upcall_ping,
 		.duplicate = upcall_duplicate,
@@ -519,6 +538,7 @@ void node_start(struct network *network, unsigned index, uint32_t incarnation)
 	node->dead = false;
 	memset(node->sent, 0, sizeof(node->sent));
 	memset(node->next, 0, sizeof(node->next));
+	memset(node->end_next, 0, sizeof(node->end_next));
 	node->transport =
 		transport_create(&options, &node->port, &network->clock, &upcalls, &node->counters);
 	assert_non_null(node->transport);

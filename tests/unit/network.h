@@ -58,6 +58,7 @@ struct node {
 	uint64_t sent[NETWORK_NODES];      /* messages to each node in this life */
 	uint64_t next[NETWORK_NODES];      /* expected from each node's present life */
 	uint32_t next_life[NETWORK_NODES]; /* that life */
+	uint64_t end_next[NETWORK_NODES];  /* no message in several frames before it will end */
 	uint64_t lost_ok;                  /* order may have holes: something failed */
 	uint64_t done;
 	uint64_t done_before; /* of these: before the last message began here */
