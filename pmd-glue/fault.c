@@ -494,6 +494,7 @@ struct port *fault_open(struct port *port, unsigned interface, const char *speci
 	}
 	fault->port = *port;
 	fault->port.operations = &fault_operations;
+	fault->port.guards = false; /* fault_copy() is not */
 	fault->inside = port;
 	fault_begin(fault, interface, &plan);
 	return &fault->port;

@@ -562,6 +562,7 @@ static struct gate *gate_make(const char *name, uint32_t pid)
 	gate->port.aside = POOL_ASIDE;
 	gate->port.socket = -1;
 	gate->port.gathers = true;
+	gate->port.guards = true;
 	gate->port.parts = true;
 	gate->port.gather_bytes = GATHER_BYTES;
 	gate->port.receive_frames = PAIR_SLOTS;

@@ -784,6 +784,7 @@ static bool node_meet(struct node *node, struct hall_options *options)
 	port->named = true;
 	port->external = true;
 	port->gathers = true;
+	port->guards = true;
 	port->parts = true;
 	port->gather_bytes = GATHER_BYTES;
 	return true;

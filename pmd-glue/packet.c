@@ -963,6 +963,7 @@ struct port *packet_open(const char *interface, uint32_t mtu)
 	packet->port.aside = POOL_ASIDE;
 	packet->port.socket = -1;
 	packet->port.gathers = true;
+	packet->port.guards = true;
 	packet->port.gather_bytes = GATHER_BYTES;
 	snprintf(packet->port.name, sizeof(packet->port.name), "%s", interface);
 	snprintf(packet->interface, sizeof(packet->interface), "%s", interface);

@@ -25,6 +25,8 @@
 #include <rte_mbuf.h>
 #include <rte_prefetch.h>
 
+#include <base/guard.h>
+
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 
@@ -319,12 +321,16 @@ static inline void out_publish(
 	pair->counters.bytes_sent += head + tail;
 }
 
-static void segments_copy(uint8_t *to, const struct rte_mbuf *segment)
+/* Copies what follows a frame's first segment: memory of a program, which may have gone. Returns
+ * false if it has. */
+static bool segments_copy(uint8_t *to, const struct rte_mbuf *segment)
 {
 	for (; segment; segment = segment->next) {
-		memcpy(to, rte_pktmbuf_mtod(segment, const void *), segment->data_len);
+		if (!guard_copy(to, rte_pktmbuf_mtod(segment, const void *), segment->data_len))
+			return false;
 		to += segment->data_len;
 	}
+	return true;
 }
 
 /* How many bytes of a frame are its head: all, unless it is worth a tail. */
@@ -343,13 +349,11 @@ static inline bool frame_send(struct pair *pair, const struct rte_mbuf *frame)
 	struct place place;
 	if (!out_place(pair, head, tail, &place))
 		return false;
-	if (tail == 0) {
-		segments_copy(place.head, frame);
-	} else {
-		memcpy(place.head, rte_pktmbuf_mtod(frame, const void *), head);
-		memcpy(place.tail, rte_pktmbuf_mtod(frame->next, const void *), tail);
-	}
-	out_publish(pair, head, tail, &place);
+	memcpy(place.head, rte_pktmbuf_mtod(frame, const void *), frame->data_len);
+	if (segments_copy(tail > 0 ? place.tail : place.head + frame->data_len, frame->next))
+		out_publish(pair, head, tail, &place);
+	else
+		pair->counters.errors++; /* lost: its place is the next frame's */
 	return true;
 }
 

@@ -63,10 +63,11 @@ struct pair_counters {
 	uint64_t received; /* frames */
 	uint64_t bytes_sent;
 	uint64_t bytes_received;
-	uint64_t memory;  /* bytes of the shared memory that have been used, now */
-	uint64_t copied;  /* received frames whose tails were copied out (P5) */
-	uint64_t full;    /* calls of pair_transmit() that found too little room */
-	uint64_t errors;  /* frames to send that were too long or too short */
+	uint64_t memory; /* bytes of the shared memory that have been used, now */
+	uint64_t copied; /* received frames whose tails were copied out (P5) */
+	uint64_t full;   /* calls of pair_transmit() that found too little room */
+	/* frames to send that were too long or too short, or whose memory had gone */
+	uint64_t errors;
 	uint64_t no_mbuf; /* calls of pair_receive() that found no buffer for a frame */
 };
 

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <base/guard.h>
+
 #include <pmd-glue/tape.h>
 
 int tape_open(struct tape *tape, size_t size)
@@ -35,14 +37,21 @@ bool tape_room(struct tape *tape, size_t length)
 	return tape->at + length - tape->seen <= tape->size;
 }
 
+/* A frame may refer to memory of a program that has gone. */
+static void bytes_copy(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	if (!guard_copy(to, from, bytes))
+		memset(to, 0, bytes);
+}
+
 void tape_put(struct tape *tape, const void *bytes, size_t length)
 {
 	size_t start = tape->at & (tape->size - 1);
 	size_t first = length < tape->size - start ? length : tape->size - start;
 
-	memcpy(tape->bytes + start, bytes, first);
+	bytes_copy(tape->bytes + start, bytes, first);
 	if (first < length)
-		memcpy(tape->bytes, (const uint8_t *)bytes + first, length - first);
+		bytes_copy(tape->bytes, (const uint8_t *)bytes + first, length - first);
 	tape->at += length;
 }
 

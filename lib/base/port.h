@@ -110,6 +110,9 @@ struct port {
 	 * buffer anywhere in the process's memory, and to let go of both as soon as they have left,
 	 * not only when other frames follow. */
 	bool gathers;
+	/* Memory of the second segment that has gone before it was read costs the frame, not the
+	 * program. */
+	bool guards;
 	/* A received frame of two segments has them from its sender: the second one is all the data
 	 * of the last record, if the sender keeps the rules. */
 	bool parts;

@@ -149,8 +149,8 @@ unsigned amo_size(unsigned type)
 
 /* --- how an element is changed --- */
 
-/* A1. An element that stays what it was is not written. An element's first bytes are the word, as the
- * bytes of a word are in order. */
+/* A1. An element that stays what it was is not written. Its first bytes are the word, as the bytes
+ * of a word are in order. */
 static bool word_change(void *at, unsigned size, const struct change *change, union element *was)
 {
 	union element becomes;

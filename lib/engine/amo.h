@@ -79,8 +79,8 @@ static inline bool amo_has_operand(unsigned operation)
 /* Changes the elements of a map from an offset on, as many as there are whole ones in `bytes`; they
  * lie within the map. source: the other side of the operation, element by element. operand: used
  * for each element, by operations that look at one. old: gets what the elements were; NULL: nobody
- * wants it. These three need not be aligned; source and old may be the same memory. Returns false if
- * an element is not there, or may not be written; then those before it have been changed. */
+ * wants it. These three need not be aligned; source and old may be the same memory. Returns false
+ * if an element is not there, or may not be written; then those before it have been changed. */
 bool amo_apply(const struct map *target, uint64_t offset, unsigned operation, unsigned type,
 	const void *source, const void *operand, void *old, uint64_t bytes);
 

@@ -15,8 +15,8 @@
  *     count. Of a fetch both SEND and REPLY tell.
  * C4. Memory that is not there fails a call with TIER_FAULT: SEND, before anything is sent, where
  *     data would come from it; REPLY, where they would go to it. A request of up to COPIED_MAX
- *     bytes is sent from a copy. Of a longer one memory that goes while it is under way is sent as
- *     zeros, and SEND tells of it.
+ *     bytes is sent from a copy. A longer one becomes void when memory goes while it is under way:
+ *     SEND tells of it, and the target's event, if the request had begun there.
  * C5. A fetch has two regions, which may be one: SEND is the one's whose data it brings, REPLY the
  *     one's that its answer goes to. It is pending at both.
  */
@@ -206,7 +206,9 @@ void call_requested(struct operation *operation, enum transport_fail why)
 	bool arrived = call->answered || operation->replying;
 	enum tier_verdict verdict = arrived ? TIER_OK : verdict_of(why);
 
-	if (verdict == TIER_OK && operation->message.missing)
+	/* The target may have had all of it, and says so. */
+	if (verdict == TIER_OK && operation->message.missing &&
+		!(arrived && call->verdict == TIER_OK))
 		verdict = TIER_FAULT;
 	operation->requested = false;
 	if (operation->ended) {

@@ -637,6 +637,9 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 {
 	struct operation *operation = inbound_context;
 
+	/* Memory of lists is there: a peer has voided what it began. */
+	if (why == TRANSPORT_FAULT && operation->space->kind == SPACE_LISTS)
+		why = (enum transport_fail)FAIL_UNDELIVERABLE;
 	if (operation->kind == OPERATION_GET)
 		reply_end(context, operation, why);
 	else if (operation->kind == OPERATION_CALL)

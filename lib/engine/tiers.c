@@ -15,7 +15,7 @@
  * T8. A message to memory that is not there is one that was accepted, and failed (TIER_FAULT): its
  *     event and its answer say so, and that it moved nothing, although a part may have been
  *     written. Atomics look at their memory first, and longer loads at the first LOOK_MAX bytes of
- *     theirs: memory that goes after that is sent as zeros, of which the event tells.
+ *     theirs: memory that goes after that makes the answer void, of which both events tell.
  */
 #include <engine/tiers.h>
 

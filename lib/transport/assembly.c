@@ -9,9 +9,9 @@
  * I3. A frame is delivered as a whole or not at all: assembly_check() says beforehand whether it
  *     can be.
  * I4. Messages in several frames end in the order in which they began. A sender frames the oldest
- *     first, so only a lost frame makes a later one complete before: it waits. Programs rely on that
- *     order: Open MPI's coll/portals4 counts the segments of a broadcast that have come, and passes
- *     on as many of the first ones.
+ *     first, so only a lost frame makes a later one complete before: it waits. Programs rely on
+ *     that order: Open MPI's coll/portals4 counts the segments of a broadcast that have come, and
+ *     passes on as many of the first ones.
  */
 #include <transport/assembly.h>
 
@@ -62,7 +62,7 @@ enum assembly_verdict assembly_check_records(struct transport *transport, const 
 			if (record.message != started++)
 				return ASSEMBLY_BAD;
 			incomplete += record.data_length < record.extent;
-		} else if (record.kind == RECORD_MORE) {
+		} else if (record.kind == RECORD_MORE || record.kind == RECORD_VOID) {
 			verdict = more_check(peer, started, &record);
 			if (verdict == ASSEMBLY_UNKNOWN && in_order)
 				return ASSEMBLY_BAD;
@@ -231,6 +231,18 @@ static void more_deliver(
 		assembly_complete(transport, peer, assembly, TRANSPORT_OK);
 }
 
+/* The sender could not read the rest of a message. */
+static void void_deliver(
+	struct transport *transport, struct peer *peer, const struct record *record)
+{
+	struct assembly *assembly = assembly_find(peer, record->message);
+
+	if (!assembly || assembly->over)
+		return;
+	assembly->stop = false;
+	assembly_complete(transport, peer, assembly, TRANSPORT_FAULT);
+}
+
 void assembly_deliver_whole(
 	struct transport *transport, struct peer *peer, const uint8_t *records, unsigned count)
 {
@@ -259,6 +271,9 @@ void assembly_deliver_records(
 			break;
 		case RECORD_MORE:
 			more_deliver(transport, peer, &record);
+			break;
+		case RECORD_VOID:
+			void_deliver(transport, peer, &record);
 			break;
 		default:
 			if (peer->outgoing != OUTGOING_CLOSED && record.extent == peer->tx_stream)

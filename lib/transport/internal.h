@@ -141,6 +141,7 @@ struct transport {
 	uint32_t held_max;
 	uint64_t messages; /* not done yet */
 	bool plain;        /* raw Ethernet without a tag, and no checksum of all bytes */
+	bool guards;       /* so does the port (port.h), and no checksum here reads data */
 	bool closing;
 	bool blocked; /* the last turn could not send all it wanted for lack of room */
 

@@ -14,9 +14,9 @@
  *     process when it has placed it, this transport when it is acknowledged. When a transport
  *     closes, the port is asked to let go (port_recall()).
  * L3. Only a port that is known to gather (port->gathers) is given frames in two pieces.
- * L4. Memory that may not be there is looked at just before a tail refers to it, and copied if it
- *     is not (message_copy()). A program that unmaps it after that, before the port has read it,
- *     gets the fault: as with a card that reads by DMA, the memory must stay while it is sent.
+ * L4. Memory that may not be there is lent only to a port that is guarded against that
+ *     (port->guards), and is looked at just before a tail refers to it. If it goes after that, the
+ *     frame is lost, and is voided when it is made again (outline.h, O2).
  */
 #ifndef TRANSPORT_LEASE_H
 #define TRANSPORT_LEASE_H

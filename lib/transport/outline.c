@@ -2,6 +2,7 @@
 /* outline.c - see outline.h. */
 #include <transport/outline.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include <base/pool.h>
@@ -98,7 +99,36 @@ static struct message *message_find(const struct peer *peer, uint32_t number)
 	return message ? message : list_find(&peer->unacked, number);
 }
 
-static uint8_t *record_again(const struct part *part, struct message *message, uint8_t *at)
+/* A record that is its header: STOP, VOID. */
+static uint8_t *bare_again(uint8_t kind, uint32_t message, uint64_t extent, uint8_t *at)
+{
+	const struct record record = {.kind = kind, .message = message, .extent = extent};
+
+	return record_write(at, &record);
+}
+
+/* O2. *records: one more if it has become two. */
+static uint8_t *record_void(
+	const struct part *part, const struct message *message, uint8_t *at, uint8_t *records)
+{
+	const struct record record = {
+		.kind = RECORD_START,
+		.header_length = (uint8_t)message->header_length,
+		.message = message->number,
+		.extent = message->memory.length,
+	};
+
+	assert(message->memory.length > VOID_BYTES);
+	if (part->kind != RECORD_MORE) {
+		memcpy(record_write(at, &record), message->header, record.header_length);
+		at += record_bytes(record.kind, record.header_length, 0);
+		++*records;
+	}
+	return bare_again(RECORD_VOID, message->number, 0, at);
+}
+
+static uint8_t *record_again(
+	const struct part *part, struct message *message, uint8_t *at, uint8_t *records)
 {
 	bool starts = part->kind == RECORD_START || part->kind == RECORD_WHOLE;
 	struct record record = {
@@ -114,27 +144,21 @@ static uint8_t *record_again(const struct part *part, struct message *message, u
 
 	record_pad(at, &record);
 	memcpy(to, message->header, record.header_length);
-	message_copy(message, from, to + record.header_length, record.data_length);
+	if (!message_copy(message, from, to + record.header_length, record.data_length))
+		return record_void(part, message, at, records);
 	return at + record_bytes(record.kind, record.header_length, record.data_length);
 }
 
-static uint8_t *stop_again(const struct part *part, uint8_t *at)
-{
-	const struct record record = {
-		.kind = RECORD_STOP, .message = part->message, .extent = part->extent};
-
-	return record_write(at, &record);
-}
-
-static uint8_t *part_again(const struct part *part, const struct peer *peer, uint8_t *at)
+static uint8_t *part_again(
+	const struct part *part, const struct peer *peer, uint8_t *at, uint8_t *records)
 {
 	unsigned count = part->kind == RECORD_WHOLE ? part->count : 1;
 
-	if (part->kind == RECORD_STOP)
-		return stop_again(part, at);
+	if (part->kind == RECORD_STOP || part->kind == RECORD_VOID)
+		return bare_again(part->kind, part->message, part->extent, at);
 	/* The messages of a row stand in a row in their list. */
 	for (struct message *message = message_find(peer, part->message); count > 0; count--) {
-		at = record_again(part, message, at);
+		at = record_again(part, message, at, records);
 		message = message->next;
 	}
 	return at;
@@ -151,6 +175,6 @@ void outline_write(
 	frame->records = outline->records;
 	for (; outline; outline = outline->next)
 		for (unsigned i = 0; i < outline->count; i++)
-			at = part_again(&outline->parts[i], peer, at);
+			at = part_again(&outline->parts[i], peer, at, &frame->records);
 	frame->length = (uint16_t)(at - bytes);
 }

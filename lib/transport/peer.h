@@ -304,14 +304,14 @@ static inline void messages_append(struct messages *messages, struct message *me
 	messages->tail = message;
 }
 
-/* Copies data of a message; zeros, if they are not there. */
-static inline __attribute__((always_inline)) void message_copy(
+/* Copies data of a message. Returns false if they are not there: the message is to be voided. */
+static inline __attribute__((always_inline)) bool message_copy(
 	struct message *message, uint64_t offset, void *to, uint32_t bytes)
 {
 	if (__builtin_expect(map_copy_out(&message->memory, offset, to, bytes), 1))
-		return;
+		return true;
 	message->missing = true;
-	memset(to, 0, bytes);
+	return false;
 }
 
 static inline struct message *messages_take(struct messages *messages)

@@ -21,6 +21,9 @@
  *     flight: so peers that have more wait until those that have less are served.
  * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h);
  *     such a frame is not written again but made again.
+ * I5. A message whose data are not there when they are to be copied is `missing` from then on: it
+ *     is begun, without data, if it has not been, and RECORD_VOID ends it. Nothing is sent in the
+ *     place of data.
  */
 #include <transport/sender.h>
 
@@ -144,18 +147,15 @@ static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *mes
 static inline void fill_advance(struct filling *filling, uint32_t bytes)
 {
 	filling->at += bytes;
-	if (++filling->frame->records == RECORDS_MAX)
+	if (++filling->frame->records == RECORDS_MAX || filling->tail)
 		filling->end = filling->at;
 }
 
-static uint8_t *fill_record(struct filling *filling, const struct record *record)
+/* A record that is its header. */
+static void fill_bare(struct filling *filling, const struct record *record)
 {
-	uint8_t *to = record_write(filling->at, record);
-
-	record_pad(filling->at, record);
-	fill_advance(
-		filling, record_bytes(record->kind, record->header_length, record->data_length));
-	return to;
+	record_write(filling->at, record);
+	fill_advance(filling, RECORD_HEADER_BYTES);
 }
 
 static inline uint32_t fill_room(const struct filling *filling)
@@ -170,21 +170,23 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 	bool ends = message->framed + bytes == message->memory.length;
 
 	if (bytes % RECORD_ALIGN != 0 || (ends && filling->peer->waiting.head) ||
-		!filling->transport->port->gathers)
+		!filling->transport->port->gathers ||
+		(message->memory.vector && (!filling->transport->guards || filling->peer->self)))
 		return false;
 	filling->tail = lease_tail(filling->transport, message, bytes);
-	if (!filling->tail)
-		return false;
-	filling->end = filling->at;
-	return true;
+	return filling->tail != NULL;
 }
 
-static void fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
+/* I5. Returns false if the data are not there; then nothing has been filled in. */
+static bool fill_data(struct filling *filling, struct message *message, uint8_t *to, uint32_t bytes)
 {
-	if (bytes <= filling->transport->copied_max || !fill_tail(filling, message, bytes))
-		message_copy(message, message->framed, to, bytes);
+	if (message->missing ||
+		((bytes <= filling->transport->copied_max || !fill_tail(filling, message, bytes)) &&
+			!message_copy(message, message->framed, to, bytes)))
+		return false;
 	message->framed += bytes;
 	COUNT_ADD(filling->transport, bytes_sent, bytes);
+	return true;
 }
 
 /* How many of the bytes that are left go into `room` bytes: all, or an aligned part. */
@@ -208,7 +210,7 @@ static void fill_stops(struct filling *filling)
 			.extent = peer->stop_stream,
 		};
 
-		fill_record(filling, &record);
+		fill_bare(filling, &record);
 	}
 }
 
@@ -244,11 +246,18 @@ static bool fill_start(struct filling *filling)
 		return false;
 	messages_take(&peer->waiting);
 	bytes = fill_part(filling, message->memory.length, room);
-	to = start_begin(filling->at, message, peer->tx_message++, filling->psn, bytes,
+	to = start_begin(filling->at, message, peer->tx_message, filling->psn, bytes,
 		message->header_length);
+	if (!fill_data(filling, message, to, bytes)) {
+		/* There is room: the data that were to be here pad the longer header. */
+		kind = RECORD_START;
+		bytes = 0;
+		start_begin(filling->at, message, peer->tx_message, filling->psn, bytes,
+			message->header_length);
+	}
+	peer->tx_message++;
 	fill_advance(filling, record_bytes(kind, message->header_length, bytes));
 	filling->frame->flags |= FRAME_START;
-	fill_data(filling, message, to, bytes);
 	if (message->framed < message->memory.length) {
 		messages_append(&peer->open, message);
 		peer->open_count++;
@@ -264,6 +273,24 @@ static void fill_starts(struct filling *filling)
 		;
 }
 
+/* More of a message's data; bytes: at least 1. Returns false if it is not there. */
+static bool fill_part_more(struct filling *filling, struct message *message, uint32_t bytes)
+{
+	const struct record record = {
+		.kind = RECORD_MORE,
+		.data_length = (uint16_t)bytes,
+		.message = message->number,
+		.extent = message->framed,
+	};
+	uint8_t *to = record_write(filling->at, &record);
+
+	record_pad(filling->at, &record);
+	if (!fill_data(filling, message, to, bytes))
+		return false;
+	fill_advance(filling, record_bytes(RECORD_MORE, 0, bytes));
+	return true;
+}
+
 /* More of the messages that have begun, the oldest first. */
 static void fill_more(struct filling *filling)
 {
@@ -273,18 +300,14 @@ static void fill_more(struct filling *filling)
 		struct message *message = peer->open.head;
 		uint64_t left = message->memory.length - message->framed;
 		uint32_t room = fill_room(filling) - RECORD_HEADER_BYTES;
-		struct record record = {
-			.kind = RECORD_MORE,
-			.message = message->number,
-			.extent = message->framed,
-		};
+		const struct record end = {.kind = RECORD_VOID, .message = message->number};
 
 		if (left > room && room < PART_MIN && filling->frame->records > 0)
 			return;
-		record.data_length = (uint16_t)fill_part(filling, left, room);
-		fill_data(filling, message, fill_record(filling, &record), record.data_length);
+		if (!fill_part_more(filling, message, fill_part(filling, left, room)))
+			fill_bare(filling, &end);
 		message->last_psn = filling->psn;
-		if (message->framed < message->memory.length)
+		if (message->framed < message->memory.length && !message->missing)
 			continue;
 		messages_take(&peer->open);
 		peer->open_count--;
@@ -532,8 +555,10 @@ static __rte_always_inline uint8_t *straight_fill(
 		if (bytes > copied_max || number == number_end ||
 			bytes + RECORD_WHOLE_BYTES + MESSAGE_HEADER_MAX > (uint64_t)(end - at))
 			break;
-		to = start_begin(at, message, number++, psn, (uint32_t)bytes, MESSAGE_HEADER_MAX);
-		message_copy(message, 0, to, (uint32_t)bytes);
+		to = start_begin(at, message, number, psn, (uint32_t)bytes, MESSAGE_HEADER_MAX);
+		if (unlikely(!message_copy(message, 0, to, (uint32_t)bytes)))
+			break;
+		number++;
 		message->framed = bytes;
 		at += record_bytes(RECORD_WHOLE, message->header_length, (uint32_t)bytes);
 		data += bytes;

@@ -134,6 +134,8 @@ struct transport *transport_create(const struct transport_options *options, stru
 		port->checksum_offload);
 	transport->plain =
 		encapsulation_plain(&transport->encapsulation) && !options->full_checksum;
+	transport->guards = port->guards && !options->full_checksum &&
+			    (!options->encapsulation.udp || port->checksum_offload);
 	limits_set(transport);
 	pools_init(transport);
 	if (peer_table_init(&transport->peers, RTE_MAX(options->peers_max, 2u),

@@ -7,11 +7,11 @@
  *
  * T1. Messages to one peer start at the peer in the order of transport_send(): message_begin() and
  *     message_whole() upcalls come in that order. So do the ends of messages that are placed in
- *     several parts; those that are here as a whole end before them. Each message is begun and ended
- *     at most once, whatever the network does.
+ *     several parts; those that are here as a whole end before them. Each message is begun and
+ *     ended at most once, whatever the network does.
  * T2. Every message that was sent ends in one message_done() upcall: 0 when the peer's transport
- *     has all of it (data placed or discarded), else why not. Its memory is not read after that,
- *     neither here nor by a port.
+ *     has all of it (data placed or discarded, or `missing`), else why not. Its memory is not read
+ *     after that, neither here nor by a port.
  * T3. Every message that was begun ends in one message_end() upcall, unless it was whole, or
  *     discarded or taken in message_begin(); memory is not written after that.
  * T4. Nothing read from a frame is believed before it is checked; a bad frame costs a counter.
@@ -46,7 +46,8 @@ enum transport_fail {
 	TRANSPORT_DEAD,         /* silent for peer_timeout */
 	TRANSPORT_RESTARTED,    /* another incarnation, or a BYE */
 	TRANSPORT_SHUTDOWN = 5, /* transport_close() */
-	TRANSPORT_FAULT = 6     /* memory that its data goes to is not there */
+	/* memory that its data goes to is not there, or of its sender's that it comes from */
+	TRANSPORT_FAULT = 6
 };
 
 /* A message on its way out. The caller fills the first part and keeps the whole alive until
@@ -60,7 +61,8 @@ struct message {
 	uint32_t last_psn;
 	uint64_t framed;     /* bytes of data that have been put into frames */
 	struct lease *lease; /* frames refer to the data */
-	/* a part of the memory was not there, so zeros were sent in its place */
+	/* a part of the memory was not there, and the message has ended at the peer with
+	 * TRANSPORT_FAULT; unless the peer had all of it when that part was to be sent again */
 	bool missing;
 	struct message *next;
 	/* the caller's again */

@@ -58,6 +58,9 @@ static bool record_valid(const struct record *record)
 	case RECORD_STOP:
 		return record->header_length == 0 && record->data_length == 0 &&
 		       record->extent <= UINT16_MAX;
+	case RECORD_VOID:
+		return record->header_length == 0 && record->data_length == 0 &&
+		       record->extent == 0;
 	default:
 		return false;
 	}

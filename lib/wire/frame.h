@@ -28,7 +28,7 @@
 #include <wire/word.h>
 
 #define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
-#define FRAME_VERSION   3
+#define FRAME_VERSION   4
 
 enum frame_type {
 	FRAME_DATA = 1, /* sequenced: records */
@@ -125,7 +125,8 @@ enum record_kind {
 	RECORD_START = 1, /* a message: its header, and its first data */
 	RECORD_MORE,      /* later data of a message */
 	RECORD_STOP,      /* to the message's sender: the rest of its data is not wanted */
-	RECORD_WHOLE      /* a message: its header, and all its data */
+	RECORD_WHOLE,     /* a message: its header, and all its data */
+	RECORD_VOID       /* to the message's receiver: the rest of its data cannot be read */
 };
 
 /*  +-------+---------------+-------------------------------+
@@ -134,7 +135,7 @@ enum record_kind {
  *  |                        message                        |  4  number of the message, per stream
  *  +-------------------------------------------------------+
  *  |         START: bytes of the message's data (64)       |  8   not in WHOLE
- *  |         MORE: where in it this data lies              |
+ *  |         MORE: where in it this data lies; VOID: 0     |
  *  +-------------------------------------------------------+
  */
 struct record_header {

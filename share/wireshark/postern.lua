@@ -18,7 +18,7 @@ local postern = Proto("postern", "Postern")
 
 local ETHERTYPE = 0x88b5
 local UDP_PORT = 34997
-local VERSION = 3
+local VERSION = 4
 local HEADER = 64
 local SACK = 32
 local WINDOW = 256 -- frames in flight at most
@@ -31,8 +31,8 @@ local REASSEMBLED_MAX = 256 * 2 ^ 20 -- bytes of all messages that are kept in p
 
 local TYPES = {[1] = "Data", [2] = "Ack", [3] = "Ask", [4] = "Tell", [5] = "Reset", [6] = "Bye", [7] = "Ping", [8] = "Pong"}
 local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = 1, 2, 3, 4, 5, 6, 7, 8
-local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole"}
-local START, MORE, STOP, WHOLE = 1, 2, 3, 4
+local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole", [5] = "Void"}
+local START, MORE, STOP, WHOLE, VOID = 1, 2, 3, 4, 5
 local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe",
 	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask", [12] = "Atomic", [13] = "Fetch"}
 local PUT, PUT_ACK, GET, REPLY, REFUSAL, PROBE = 1, 2, 3, 4, 5, 6
@@ -671,8 +671,9 @@ local function record_fault(record)
 	return record.header_length ~= 0 and "a message header where there is none"
 		or record.kind == MORE and record.data_length == 0 and "no data"
 		or record.kind == MORE and record.extent > 2 ^ 40 and "data beyond any message"
-		or record.kind == STOP and record.data_length ~= 0 and "data where there is none"
+		or (record.kind == STOP or record.kind == VOID) and record.data_length ~= 0 and "data where there is none"
 		or record.kind == STOP and record.extent >= 2 ^ 16 and "a stream of more than 16 bits"
+		or record.kind == VOID and record.extent ~= 0 and "an extent where there is none"
 		or nil
 end
 
@@ -693,14 +694,14 @@ local function record_show(buffer, at, tree, record)
 	tree:add_le(f["record.message"], buffer(at + 4, 4))
 	if record.kind == WHOLE then
 		generated(tree, "record.length", UInt64.new(record.data_length))
-	else
+	elseif record.kind ~= VOID then
 		tree:add_le(f[extents[record.kind] or "record.length"], buffer(at + 8, 8))
 	end
 end
 
 local function record_info(record, message)
-	if record.kind == STOP then
-		return "Stop Msg=" .. record.message
+	if record.kind == STOP or record.kind == VOID then
+		return RECORDS[record.kind] .. " Msg=" .. record.message
 	elseif record.kind == MORE then
 		return string.format("More Msg=%d Offset=%.0f Len=%d", record.message, record.extent, record.data_length)
 	end
@@ -714,7 +715,7 @@ end
 -- What a record of a sound frame tells of messages: remembered once, shown each time.
 local function record_link(note, header, record, message, data)
 	local messages = note.flow and note.flow.messages
-	if not messages or record.kind == STOP then
+	if not messages or record.kind == STOP or record.kind == VOID then
 		return nil
 	end
 	if not note.visited then

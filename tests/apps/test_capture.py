@@ -63,7 +63,7 @@ def crc32c(data):
 def header(kind, flags, length, target, source, incarnations, numbers, times, first=0, padding=b"", records=0, streams=(0, 0), marks=0):
     """A frame by hand, for what no program here sends at will. numbers: psn, ack; times: timestamp, echo, delay."""
     def made(checksum):
-        return struct.pack("<BBHI4I2I2I2H3IHBBI", 0x30 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
+        return struct.pack("<BBHI4I2I2I2H3IHBBI", 0x40 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
                            *streams, *times, 0, records, marks, first)
     covered = made(0) + padding
     return bytes(12) + b"\x88\xb5" + made(crc32c(covered + bytes(-len(covered) % 8))) + padding
@@ -360,6 +360,15 @@ class Made(Case):
         self.assertEqual([row["retransmission_of"] for row in rows], [[], ["1"], ["1"], ["2"]])
         self.assertEqual([bool(row["retransmission"]) for row in rows], [False, True, False, False])
 
+    def test_a_message_may_be_void(self):
+        near, far = (1, 10), (2, 20)
+        records = (struct.pack("<BBHIQ", 1, 24, 0, 0, 5000) + struct.pack("<BBHIIIQ", PUT, 0, 0, 0, 0, 0, 0) +
+                   struct.pack("<BBHIQ", 5, 0, 0, 0, 0))
+        write_pcap(self.file, [header(DATA, 16 | 4 | 2, 64 + len(records), near, far, (9, 7), (5, 0), (100, 0, 0), first=5, padding=records,
+                                      records=2, streams=(1, 0))])
+        row, = self.sound("record.kind", "record.message", "record.length")
+        self.assertEqual((row["record.kind"], row["record.message"], row["record.length"]), (["1", "5"], ["0", "0"], ["5000"]))
+
 
 class Portals4(Case):
     """Each kind of message of Portals 4, with what was asked for and what became of it."""
@@ -446,7 +455,7 @@ class Damaged(Case):
         if kind == 0:  # any bytes
             return bytes(12) + b"\x88\xb5" + draw.randbytes(draw.randrange(300))
         if kind == 1:  # any bytes that begin like a frame of each type
-            body = bytes([0x30 | draw.randrange(1, 9)]) + draw.randbytes(draw.randrange(400))
+            body = bytes([0x40 | draw.randrange(1, 9)]) + draw.randbytes(draw.randrange(400))
             return bytes(12) + b"\x88\xb5" + body
         frame = bytearray(draw.choice(sound))
         if kind == 2:  # a frame that ends too early

@@ -17,9 +17,10 @@
 #define COUNTED  (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY)
 
 static const ptl_size_t sizes[] = {8, 50, 64, 65, 1000, 1024, 1025, 5000, 200000};
-static unsigned char *arena; /* THERE bytes, then a hole */
-static unsigned char *fixed; /* THERE bytes that may only be read */
-static unsigned char *own;   /* THERE bytes */
+static unsigned char *arena;      /* THERE bytes, then a hole */
+static unsigned char *fixed;      /* THERE bytes that may only be read */
+static unsigned char *own;        /* THERE bytes */
+static unsigned char kept[THERE]; /* what own has at first */
 
 /* Two processes, here and there, which offers all of memory. */
 struct scene {
@@ -51,6 +52,7 @@ static void scene_open(struct scene *scene)
 	assert_int_equal(mprotect(fixed, THERE, PROT_READ), 0);
 	own = memory_map(THERE, PROT_READ | PROT_WRITE);
 	memory_fill(own, THERE);
+	memcpy(kept, own, THERE);
 	pair_open(&scene->here, &scene->there, MATCHING);
 	entry_make(&scene->there, NULL, PTL_SIZE_MAX, ANYTHING, 5, arena);
 	scene->all = md_make(&scene->here, NULL, PTL_SIZE_MAX, COUNTED);
@@ -183,14 +185,10 @@ static void messages__of_no_bytes_need_no_memory(void **state)
 static void ptl_get__from_memory_that_is_not_there_says_so_at_both_ends(void **state)
 {
 	const void *places[] = {NULL, NULL, NULL, (void *)((uintptr_t)1 << 63)};
-	unsigned char *kept;
 	struct scene scene;
 
 	(void)state;
 	scene_open(&scene);
-	kept = malloc(THERE);
-	assert_non_null(kept);
-	memcpy(kept, own, THERE);
 	places[0] = arena + THERE;
 	places[1] = arena + LATE;
 	for (unsigned i = 0; i < COUNT(sizes); i++) {
@@ -208,7 +206,6 @@ static void ptl_get__from_memory_that_is_not_there_says_so_at_both_ends(void **s
 		assert_memory_equal(arena, fixed, sizes[i]);
 		scene_check(&scene);
 	}
-	free(kept);
 	scene_close(&scene);
 }
 
@@ -372,7 +369,9 @@ static void *flicker_run(void *argument)
 
 	while (!atomic_load(&flicker->stop)) {
 		mprotect(flicker->memory, PAGE, PROT_NONE);
+		sched_yield();
 		mprotect(flicker->memory, PAGE, PROT_READ | PROT_WRITE);
+		sched_yield();
 	}
 	return NULL;
 }
@@ -393,7 +392,7 @@ static void flicker_end(struct flicker *flicker)
 /* Both ends say the same, and what they say is true. */
 static void memory__may_go_while_an_atomic_is_carried_out(void **state)
 {
-	enum { TIMES = 3000, WORDS = 128 };
+	enum { TIMES = 1000, WORDS = 128 };
 	uint64_t sources[WORDS], words[WORDS];
 	struct flicker flicker;
 	struct scene scene;
@@ -423,6 +422,98 @@ static void memory__may_go_while_an_atomic_is_carried_out(void **state)
 	memcpy(words, arena, sizeof(words));
 	for (unsigned i = 0; i < WORDS; i++)
 		assert_in_range(words[i], fine, TIMES);
+	scene_check(&scene);
+	scene_close(&scene);
+}
+
+#define GOES_TIMES 15 /* messages of each size, while memory comes and goes */
+
+/* Their last page comes and goes. */
+static const ptl_size_t long_sizes[] = {1025, 5000, 30000, 200000};
+
+/* What the target has seen of the last put: its event, if there is one. */
+static bool put_seen(const struct scene *scene, ptl_hdr_data_t number, ptl_event_t *event)
+{
+	while (PtlEQGet(scene->there.eq, event) == PTL_OK) {
+		assert_int_equal(event->type, PTL_EVENT_PUT);
+		if (event->hdr_data == number)
+			return true;
+	}
+	return false;
+}
+
+/* The target's event, if it has begun the message, is the initiator's; but the target may have had
+ * all before the last frame was to be sent again. */
+static void memory__may_go_while_a_put_from_it_is_under_way(void **state)
+{
+	ptl_hdr_data_t number = 1;
+	struct flicker flicker;
+	struct scene scene;
+	ptl_event_t there;
+
+	(void)state;
+	scene_open(&scene);
+	flicker_begin(&flicker, own + THERE - PAGE);
+	for (unsigned i = 0; i < COUNT(long_sizes) * GOES_TIMES; i++, number++) {
+		const ptl_size_t bytes = long_sizes[i % COUNT(long_sizes)];
+		ptl_event_t send;
+
+		memset(arena, 0, bytes);
+		assert_ok(PtlPut(scene.all, (uintptr_t)own + THERE - bytes, bytes, PTL_ACK_REQ,
+			scene.there.id, 0, 5, (uintptr_t)arena, NULL, number));
+		send = expect_event(scene.here.eq, PTL_EVENT_SEND);
+		if (send.ni_fail_type == PTL_NI_OK) {
+			expect_fine(scene.here.eq, PTL_EVENT_ACK);
+			assert_true(put_seen(&scene, number, &there));
+			assert_int_equal(there.ni_fail_type, PTL_NI_OK);
+			assert_memory_equal(arena, kept + THERE - bytes, bytes);
+		} else {
+			assert_int_equal(send.ni_fail_type, PTL_NI_SEGV);
+			if (!put_seen(&scene, number, &there))
+				continue;
+			if (there.ni_fail_type == PTL_NI_OK)
+				assert_memory_equal(arena, kept + THERE - bytes, bytes);
+			else
+				assert_int_equal(there.ni_fail_type, PTL_NI_SEGV);
+		}
+	}
+	flicker_end(&flicker);
+	put(&scene, own, 8, arena);
+	expect_fine(scene.here.eq, PTL_EVENT_SEND);
+	expect_fine(scene.here.eq, PTL_EVENT_ACK);
+	assert_true(put_seen(&scene, 0, &there));
+	scene_check(&scene);
+	scene_close(&scene);
+}
+
+/* Both ends say the same; but the initiator may have had all before its last frame was to be sent
+ * again. */
+static void memory__may_go_while_a_get_from_it_is_under_way(void **state)
+{
+	struct flicker flicker;
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene);
+	flicker_begin(&flicker, own + THERE - PAGE);
+	for (unsigned i = 0; i < COUNT(long_sizes) * GOES_TIMES; i++) {
+		const ptl_size_t bytes = long_sizes[i % COUNT(long_sizes)];
+		ptl_event_t there, here;
+
+		memset(arena, 0, bytes);
+		get(&scene, arena, bytes, own + THERE - bytes);
+		here = expect_event(scene.here.eq, PTL_EVENT_REPLY);
+		there = expect_event(scene.there.eq, PTL_EVENT_GET);
+		if (here.ni_fail_type == PTL_NI_OK)
+			assert_memory_equal(arena, kept + THERE - bytes, bytes);
+		else
+			assert_int_equal(here.ni_fail_type, PTL_NI_SEGV);
+		if (there.ni_fail_type == PTL_NI_OK)
+			assert_int_equal(here.ni_fail_type, PTL_NI_OK);
+		else
+			assert_int_equal(there.ni_fail_type, PTL_NI_SEGV);
+	}
+	flicker_end(&flicker);
 	scene_check(&scene);
 	scene_close(&scene);
 }
@@ -519,6 +610,8 @@ int main(void)
 		cmocka_unit_test(fetches__name_the_memory_of_the_initiator_that_is_not_there),
 		cmocka_unit_test(memory__may_go_before_the_message_comes),
 		cmocka_unit_test(memory__may_go_while_an_atomic_is_carried_out),
+		cmocka_unit_test(memory__may_go_while_a_put_from_it_is_under_way),
+		cmocka_unit_test(memory__may_go_while_a_get_from_it_is_under_way),
 		cmocka_unit_test(pieces__may_not_all_be_there),
 		cmocka_unit_test(messages__that_nothing_expected_fail_in_their_overflow_event),
 		cmocka_unit_test(ptl_ni_init__has_the_feature_of_memory_that_is_not_there),

@@ -261,10 +261,11 @@ static uint32_t record_make(struct world *world, struct fellow *fellow, struct s
 		record.extent = script_instead(script, script_word(script));
 		break;
 	default:
-		record.kind = RECORD_STOP;
+		record.kind = what & 4 ? RECORD_VOID : RECORD_STOP;
 		record.data_length = 0;
-		record.message = script_byte(script);
-		record.extent = script_instead(script, fellow->own_stream);
+		record.message =
+			what & 4 ? fellow->message - 1 + script_error(script) : script_byte(script);
+		record.extent = script_instead(script, what & 4 ? 0 : fellow->own_stream);
 		break;
 	}
 	to = record_write(body + at, &record);

@@ -433,7 +433,9 @@ static void upcall_done(void *context, struct message *message, enum transport_f
 		node->done++;
 	else
 		node->failed[why]++;
-	memset(sent->memory, 0xee, sent->message.memory.length);
+	node->missing += message->missing;
+	if (sent->memory != NULL)
+		memset(sent->memory, 0xee, sent->message.memory.length);
 	if (sent->scatter != NULL) {
 		scatter_write(sent->scatter, sent->memory);
 		scatter_free(sent->scatter);
@@ -469,22 +471,48 @@ void network_ping(struct network *network, unsigned from, unsigned to, struct pi
 	transport_ping(node->transport, ping);
 }
 
-void network_send(struct network *network, unsigned from, unsigned to, uint64_t length)
+/* Sends data that is in place: those of the pattern at an offset. */
+static void sent_post(
+	struct network *network, unsigned from, unsigned to, struct sent *sent, uint64_t where)
 {
 	struct node *node = &network->nodes[from];
-	struct sent *sent = calloc(1, sizeof(*sent));
-	struct stamp stamp = {
+	const struct stamp stamp = {
 		.from = from,
 		.life = node->incarnation,
 		.sequence = node->sent[to]++,
-		.where = network_random(network) % (NETWORK_PATTERN - length + 1),
+		.where = where,
 	};
 
-	assert_non_null(sent);
 	sent->node = node;
+	sent->message.header_length = sizeof(stamp);
+	/* Bytes behind a header, perhaps of the last message, do not count. */
+	memset(sent->message.header, 0xa5, sizeof(sent->message.header));
+	memcpy(sent->message.header, &stamp, sizeof(stamp));
+	transport_send(node->transport, network->nodes[to].self, &sent->message);
+}
+
+void network_send_from(
+	struct network *network, unsigned from, unsigned to, uint8_t *memory, uint64_t length)
+{
+	uint64_t where = network_random(network) % (NETWORK_PATTERN - length + 1);
+	struct sent *sent = calloc(1, sizeof(*sent));
+
+	assert_non_null(sent);
+	memcpy(memory, network->pattern + where, length);
+	sent->message.memory =
+		(struct map){.start = (uintptr_t)memory, .vector = MAP_MEMORY, .length = length};
+	sent_post(network, from, to, sent, where);
+}
+
+void network_send(struct network *network, unsigned from, unsigned to, uint64_t length)
+{
+	uint64_t where = network_random(network) % (NETWORK_PATTERN - length + 1);
+	struct sent *sent = calloc(1, sizeof(*sent));
+
+	assert_non_null(sent);
 	sent->memory = malloc(length + 1);
 	assert_non_null(sent->memory);
-	memcpy(sent->memory, network->pattern + stamp.where, length);
+	memcpy(sent->memory, network->pattern + where, length);
 	sent->message.memory = map_of_piece(sent->memory, length);
 	sent->scatter = scatter_perhaps(network, length);
 	if (sent->scatter != NULL) {
@@ -492,11 +520,7 @@ void network_send(struct network *network, unsigned from, unsigned to, uint64_t 
 		memset(sent->memory, 0xee, length);
 		sent->message.memory = map_of_vector(sent->scatter->vector);
 	}
-	sent->message.header_length = sizeof(stamp);
-	/* Bytes behind a header, perhaps of the last message, do not count. */
-	memset(sent->message.header, 0xa5, sizeof(sent->message.header));
-	memcpy(sent->message.header, &stamp, sizeof(stamp));
-	transport_send(node->transport, network->nodes[to].self, &sent->message);
+	sent_post(network, from, to, sent, where);
 }
 
 void ethernet_write(uint8_t *bytes, const uint8_t *to, const uint8_t *from)
@@ -558,6 +582,7 @@ static void encapsulation_choose(struct encapsulation_options *options)
 static void gather_choose(struct port *port)
 {
 	port->gathers = getenv("TEST_GATHER") != NULL;
+	port->guards = true;
 	port->gather_bytes = GATHER_BYTES;
 }
 

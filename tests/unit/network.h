@@ -62,6 +62,7 @@ struct node {
 	uint64_t lost_ok;                  /* order may have holes: something failed */
 	uint64_t done;
 	uint64_t done_before; /* of these: before the last message began here */
+	uint64_t missing;     /* messages whose memory had gone */
 	uint64_t failed[8];
 	uint64_t begun;
 	uint64_t ended;
@@ -110,6 +111,9 @@ void node_start(struct network *network, unsigned index, uint32_t incarnation);
 /* As if killed: no farewell. Its frames in the network live on. */
 void node_kill(struct network *network, unsigned index);
 void network_send(struct network *network, unsigned from, unsigned to, uint64_t length);
+/* The same from memory that may go before the message has ended; it is filled. */
+void network_send_from(
+	struct network *network, unsigned from, unsigned to, uint8_t *memory, uint64_t length);
 /* Asks for an echo; the ping stays the caller's. A timeout of 0 is a second. */
 void network_ping(struct network *network, unsigned from, unsigned to, struct ping *ping);
 /* One turn of every node, then the clock moves on to what comes next. */

@@ -438,6 +438,45 @@ static void frame_decode__refuses_records_beyond_the_limits(void **state)
 		assert_int_equal(decode_record(&bad[i]), FRAME_BAD_CONTENT);
 }
 
+/* A record that is its header and what it says to follow. */
+static enum frame_status decode_bare(const struct record *record)
+{
+	struct built built;
+	struct frame_view frame;
+
+	build(&built, 0);
+	record_write(built.bytes + FRAME_HEADER_BYTES, record);
+	built.frame.flags &= (uint8_t)~FRAME_START;
+	built.frame.length =
+		(uint16_t)(FRAME_HEADER_BYTES +
+			   record_bytes(record->kind, record->header_length, record->data_length));
+	seal(&built);
+	return decode(&built, &frame);
+}
+
+static void frame_decode__refuses_bare_records_that_are_not(void **state)
+{
+	const struct record good[] = {
+		{RECORD_STOP, 0, 0, 3, UINT16_MAX, NULL, NULL},
+		{RECORD_VOID, 0, 0, 3, 0, NULL, NULL},
+	};
+	const struct record bad[] = {
+		{RECORD_STOP, 0, 0, 3, UINT16_MAX + 1, NULL, NULL},
+		{RECORD_STOP, 0, 8, 3, 0, NULL, NULL},
+		{RECORD_STOP, 8, 0, 3, 0, NULL, NULL},
+		{RECORD_VOID, 0, 0, 3, 1, NULL, NULL},
+		{RECORD_VOID, 0, 8, 3, 0, NULL, NULL},
+		{RECORD_VOID, 8, 0, 3, 0, NULL, NULL},
+		{RECORD_VOID + 1, 0, 0, 3, 0, NULL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+		assert_int_equal(decode_bare(&good[i]), FRAME_OK);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(decode_bare(&bad[i]), FRAME_BAD_CONTENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +492,7 @@ int main(void)
 		cmocka_unit_test(frame_decode__refuses_a_psn_that_no_stream_begins_with),
 		cmocka_unit_test(frame_decode__refuses_a_wrong_count_of_records),
 		cmocka_unit_test(frame_decode__refuses_records_beyond_the_limits),
+		cmocka_unit_test(frame_decode__refuses_bare_records_that_are_not),
 		cmocka_unit_test(frame_decode__accepts_an_echo_of_any_length),
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_an_echo),
 		cmocka_unit_test(frame_decode__refuses_an_echo_that_asks_for_more_than_it_is),

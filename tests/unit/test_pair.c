@@ -3,7 +3,9 @@
 #include "pair_rig.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
+#include <base/guard.h>
 #include <base/random.h>
 #include <pmd-glue/pool.h>
 
@@ -265,6 +267,34 @@ static void pair_transmit__drops_frames_that_are_too_long_or_too_short(void **st
 	expect_one(ends.b, 1514);
 	assert_true(takes_nothing(ends.b));
 	ends_close(ends);
+}
+
+/* Its place is the next one's, whether the tail would have lain in the bulk or behind its head. */
+static void pair_transmit__loses_a_frame_whose_memory_has_gone(void **state)
+{
+	static const uint32_t tails[] = {100, 3000, 60000};
+	const size_t bytes = 65536;
+	struct ends ends = ends_open();
+	uint8_t *gone = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	guard_start();
+	assert_true(gone != MAP_FAILED);
+	for (unsigned n = 0; n < 3 * PAIR_SLOTS; n++) {
+		struct rte_mbuf *frame = frame_of(100, tails[n % 3]);
+
+		send_one(ends.a, frame_of(100 + n, n % 5 * 900));
+		frame->next->buf_addr = gone;
+		send_one(ends.a, frame);
+		send_one(ends.a, frame_of(200, n % 3 * 1000));
+		expect_one(ends.b, 100 + n + n % 5 * 900);
+		expect_one(ends.b, 200 + n % 3 * 1000);
+		assert_true(takes_nothing(ends.b));
+	}
+	assert_int_equal(pair_count(ends.a).errors, 3 * PAIR_SLOTS);
+	assert_true(pair_sound(ends.b));
+	ends_close(ends);
+	munmap(gone, bytes);
 }
 
 static void pair_receive__copies_out_what_more_than_64_tails_are_held_before(void **state)
@@ -685,6 +715,7 @@ int main(void)
 		cmocka_unit_test(pair_transmit__stops_when_the_bulk_is_full_until_tails_are_freed),
 		cmocka_unit_test(pair_receive__gives_back_a_short_tail_though_nothing_has_come),
 		cmocka_unit_test(pair_transmit__drops_frames_that_are_too_long_or_too_short),
+		cmocka_unit_test(pair_transmit__loses_a_frame_whose_memory_has_gone),
 		cmocka_unit_test(pair_receive__copies_out_what_more_than_64_tails_are_held_before),
 		cmocka_unit_test(pair_receive__leaves_a_frame_until_there_are_buffers),
 		cmocka_unit_test(pair_company__is_a_peer_that_has_looked_since),
