@@ -124,10 +124,12 @@ struct space {
 	uint32_t kept_share;          /* U4; 0: there is none */
 	uint32_t ranks;               /* of which messages may be kept, then */
 	uint32_t *kept_of;            /* messages, by rank, then */
+	uint32_t *arriving_of;        /* messages under way, by rank, then */
 	bool ranked;                  /* processes have ranks, which are indices in the map */
 	bool patient;                 /* its answers to stores may be late */
 	const struct process *map;    /* the front end's; NULL: it is not set */
 	uint32_t map_count;
+	const uint32_t *names; /* of the processes of the map; NULL: a cookie is a rank */
 };
 
 struct engine {

@@ -291,17 +291,19 @@ static enum answer entry_withdraw(struct space *space, const struct command *com
 bool tier_process(const struct space *space, struct process from,
 	const struct message_header *header, struct process *process)
 {
+	const uint32_t rank = space->names ? header->cookie & RANK_MASK : header->cookie;
 	const struct process *known;
 
 	*process = from;
 	if (!space->ranked ||
 		(header->cookie == RANK_NONE && space->portals[header->portal].strangers))
 		return true;
-	if (header->cookie >= space->map_count)
+	if (rank >= space->map_count)
 		return false;
-	known = &space->map[header->cookie];
-	*process = (struct process){.nid = header->cookie};
-	return known->nid == from.nid && known->pid == from.pid;
+	known = &space->map[rank];
+	*process = (struct process){.nid = rank};
+	return known->nid == from.nid && known->pid == from.pid &&
+	       (!space->names || space->names[rank] == header->cookie);
 }
 
 /* Bytes of an element of a request. */
@@ -698,6 +700,13 @@ void tiers_amo(struct space *space, struct process from, const struct message_he
 		tiers_refuse(space->engine, from, header, verdict);
 }
 
+/* A message of a rank's begins (1) or is over (-1). */
+static void arriving_count(struct space *space, uint32_t rank, int more)
+{
+	if (rank < space->ranks)
+		space->arriving_of[rank] += (uint32_t)more;
+}
+
 /* Begins an operation that a remote process asked for. */
 static struct operation *request_begin(struct space *space, enum operation_kind kind,
 	struct region *region, struct process from, struct process process,
@@ -711,6 +720,7 @@ static struct operation *request_begin(struct space *space, enum operation_kind 
 	operation->remote = header->operation;
 	operation->request_offset = placement->offset;
 	operation->account = account_of(process, header, placement);
+	arriving_count(space, process.nid, 1);
 	region->pending++;
 	space->portals[header->portal].pending++;
 	places_keep(region, 1);
@@ -730,6 +740,7 @@ static void request_over(struct operation *operation, enum tier_event kind, enum
 
 	if (verdict == TIER_FAULT)
 		operation->account.moved = 0;
+	arriving_count(space, operation->account.nid, -1);
 	region->pending--;
 	places_give(region, 1);
 	space->portals[operation->account.portal].pending--;
@@ -942,7 +953,19 @@ static enum answer map_set(struct space *space, const struct command *command)
 {
 	space->map = (const struct process *)(uintptr_t)command->object.other;
 	space->map_count = command->object.index;
+	space->names = command->object.portal != 0
+			       ? (const uint32_t *)(const void *)(space->map + space->map_count)
+			       : NULL;
 	return ANSWER_OK;
+}
+
+static enum answer rank_ended(const struct space *space, const struct command *command)
+{
+	uint32_t rank = command->object.index;
+
+	return rank < space->ranks && space->kept_of[rank] == 0 && space->arriving_of[rank] == 0
+		       ? ANSWER_OK
+		       : ANSWER_PENDING;
 }
 
 enum answer tiers_answer(struct space *space, const struct command *command)
@@ -965,6 +988,8 @@ enum answer tiers_answer(struct space *space, const struct command *command)
 		return counter_answer(space, command);
 	case COMMAND_MAP:
 		return map_set(space, command);
+	case COMMAND_RANK_ENDED:
+		return rank_ended(space, command);
 	default:
 		return ANSWER_UNKNOWN;
 	}

@@ -45,9 +45,10 @@ bool unexpected_open(struct space *space)
 	space->headers = calloc(limits->unexpected, sizeof(*space->headers));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
 	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
+	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
 		!space->kept_lists || (!space->headers && limits->unexpected > 0) ||
-		(!space->kept_of && space->ranks > 0))
+		((!space->kept_of || !space->arriving_of) && space->ranks > 0))
 		return false;
 	for (uint32_t i = 0; i < limits->portals; i++)
 		kept_list_init(&space->kept_lists[i]);
@@ -62,6 +63,7 @@ void unexpected_close(struct space *space)
 	free(space->kept_lists);
 	free(space->headers);
 	free(space->kept_of);
+	free(space->arriving_of);
 }
 
 /* --- messages */

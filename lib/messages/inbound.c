@@ -190,8 +190,18 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 		receive_fail(messages, message, TIER_UNDELIVERABLE);
 	else if (length > 0 && !vector_bind(messages, message))
 		fetch_later(messages, message);
-	else
+	else {
+		messages->peers[message->peer].fetches++;
 		message_call(messages, message, move, line);
+	}
+}
+
+bool receives_ended(const struct messages *messages, uint32_t peer)
+{
+	list_each (const struct transfer, message, &messages->refused, link)
+		if (message->peer == peer)
+			return false;
+	return messages->peers[peer].fetches == 0;
 }
 
 void receive_kept(struct messages *messages, struct transfer *message, const struct news *news)
@@ -221,6 +231,7 @@ void receive_fetched(struct messages *messages, struct transfer *message, const 
 {
 	uint64_t wanted = message->kept ? message->length : 0;
 
+	messages->peers[message->peer].fetches--;
 	if (news->verdict == TIER_REFUSED) {
 		fetch_later(messages, message);
 	} else if (news->verdict != TIER_OK) {

@@ -269,7 +269,7 @@ void credit_count(struct messages *messages, uint32_t index)
 	struct peer *peer = &messages->peers[index];
 
 	peer->taken++;
-	if (!peer->joined || peer->taken - peer->told < (messages->share + 3) / 4)
+	if (!peer->joined || peer->failed || peer->taken - peer->told < (messages->share + 3) / 4)
 		return;
 	if (peer->tell.busy)
 		peer->tell.again = true;
@@ -619,50 +619,120 @@ void messages_rouse(struct messages *messages)
 
 /* --- peers that come and go */
 
-/* The peers, as the poll core knows them. */
-static bool map_tell(struct messages *messages, const struct process *map, uint32_t count)
+/* The peers, as the poll core knows them; names: theirs follow. */
+static bool map_tell(
+	struct messages *messages, const struct process *map, uint32_t count, bool names)
 {
 	struct command command = {.kind = COMMAND_MAP};
 
 	command.object.index = count;
+	command.object.portal = names;
 	command.object.other = (uintptr_t)map;
 	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
+}
+
+uint32_t messages_name(const struct messages *messages, uint32_t peer)
+{
+	return messages->peers[peer].uses << RANK_BITS | peer;
+}
+
+uint32_t messages_named(uint32_t name)
+{
+	return name & RANK_MASK;
 }
 
 /* The poll core gets a new map, and then the old one goes. */
 static bool map_change(struct messages *messages, uint32_t peer, struct process process)
 {
 	uint32_t count = peer < messages->known ? messages->known : peer + 1;
-	struct process *map = calloc(count, sizeof(*map)), *old = messages->map;
+	struct process *map = calloc(count, sizeof(*map) + sizeof(uint32_t));
+	uint32_t *names;
 
 	if (!map)
 		return false;
-	if (old)
-		memcpy(map, old, messages->known * sizeof(*map));
+	if (messages->map)
+		memcpy(map, messages->map, messages->known * sizeof(*map));
 	map[peer] = process;
-	if (!map_tell(messages, map, count)) {
+	names = (uint32_t *)(void *)(map + count);
+	for (uint32_t i = 0; i < count; i++)
+		names[i] = messages_name(messages, i);
+	if (!map_tell(messages, map, count, true)) {
 		free(map);
 		return false;
 	}
+	free(messages->map);
 	messages->map = map;
 	messages->known = count;
-	free(old);
 	return true;
+}
+
+static void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
+{
+	struct peer *peer = &messages->peers[index];
+
+	*peer = (struct peer){.tell = {.kind = ITEM_TELL, .peer = index},
+		.alive = {.kind = ITEM_TELL, .peer = index},
+		.self = messages->options.self,
+		.joined = messages->options.peers != NULL,
+		.uses = uses};
+	list_init(&peer->waiting);
+	list_init(&peer->begun);
 }
 
 bool messages_admit(struct messages *messages, struct process process, uint32_t *peer)
 {
+	struct peer *again = messages->retired;
 	bool admitted;
 
-	if (messages->known == messages->options.count ||
+	if ((messages->known == messages->options.count && !again) ||
 		front_visit(messages->options.front, &messages->visit, messages->handle,
 			HANDLE_INTERFACE, -1) != 0)
 		return false;
 	chunks_retire(messages);
 	*peer = messages->known;
+	if (*peer == messages->options.count)
+		*peer = (uint32_t)(again - messages->peers);
 	admitted = map_change(messages, *peer, process);
+	if (admitted && again == &messages->peers[*peer]) {
+		messages->retired = again->next;
+		if (!messages->retired)
+			messages->retired_end = &messages->retired;
+		again->retired = false;
+	}
 	visit_leave(&messages->visit);
 	return admitted;
+}
+
+/* Has the poll core no message from a peer that was dismissed any more? Its events are here. */
+static bool rank_ended(struct messages *messages, uint32_t peer)
+{
+	struct command command = {.kind = COMMAND_RANK_ENDED};
+	bool ended;
+
+	command.object.index = peer;
+	ended = visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
+	events_run(messages);
+	return ended;
+}
+
+bool messages_retire(struct messages *messages, uint32_t index)
+{
+	struct peer *peer = &messages->peers[index];
+
+	if (!peer->dismissed || peer->retired ||
+		front_visit(messages->options.front, &messages->visit, messages->handle,
+			HANDLE_INTERFACE, -1) != 0)
+		return false;
+	chunks_retire(messages);
+	if (rank_ended(messages, index) && sends_ended(peer) && receives_ended(messages, index) &&
+		shown_ended(messages, index)) {
+		peer_reset(messages, index, peer->uses + 1);
+		peer->retired = true;
+		*messages->retired_end = peer;
+		messages->retired_end = &peer->next;
+	}
+	visit_leave(&messages->visit);
+	return peer->retired;
 }
 
 void messages_join(struct messages *messages, uint32_t peer, uint32_t self)
@@ -679,8 +749,8 @@ void messages_dismiss(struct messages *messages, uint32_t index)
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return;
-	/* Without memory the peer is only deaf. */
-	(void)map_change(messages, index, nobody);
+	/* Without memory the peer is only deaf, and keeps its number. */
+	peer->dismissed = map_change(messages, index, nobody) || peer->dismissed;
 	kept_search(messages, NULL, 0, UINT64_MAX, index, 0, true);
 	shown_dismiss(messages, index);
 	if (!peer->failed) {
@@ -787,7 +857,7 @@ static enum answer space_furnish(struct messages *messages)
 		messages->queue_handle);
 	if (!region_make(messages, NULL, &messages->region, &messages->generation) ||
 		!map_tell(messages, messages->options.peers,
-			messages->options.peers ? messages->options.count : 0) ||
+			messages->options.peers ? messages->options.count : 0, false) ||
 		!portal_make(messages, PORTAL_SIDE, true, false) ||
 		!portal_make(messages, PORTAL_MATCH, false, false) ||
 		!heard_make(messages, PORTAL_SIDE, BITS_TOLD, 0, &messages->told) ||
@@ -854,14 +924,9 @@ enum answer messages_open(const struct messages_options *options, struct message
 	list_init(&messages->seen);
 	list_init(&messages->parked);
 	messages->unseen = true;
-	for (uint32_t i = 0; i < options->count; i++) {
-		messages->peers[i].tell = (struct tell){.kind = ITEM_TELL, .peer = i};
-		messages->peers[i].alive = (struct tell){.kind = ITEM_TELL, .peer = i};
-		messages->peers[i].self = options->self;
-		messages->peers[i].joined = options->peers != NULL;
-		list_init(&messages->peers[i].waiting);
-		list_init(&messages->peers[i].begun);
-	}
+	messages->retired_end = &messages->retired;
+	for (uint32_t i = 0; i < options->count; i++)
+		peer_reset(messages, i, 0);
 	answer = space_open(messages);
 	if (answer == ANSWER_OK)
 		*opened = messages;

@@ -39,8 +39,11 @@
  * With these both tell each other which number (rank) each has at the other. The engine refuses
  * what is not from the process of the rank that it names, so nobody else's message matches.
  *
- * M8. A peer's number is one process's for good. A process that comes back gets another number, so
- *     that nothing of its earlier life is counted, freed or matched in the later one.
+ * M8. A peer's number is one process's until it was dismissed and then given back, which it is only
+ *     when nothing under way, here or from the peer, names it. A process that comes back gets
+ *     another number meanwhile, so that nothing of its earlier life is counted, freed or matched in
+ *     the later one. What peers are told is the number with a count of its uses, its name: a
+ *     message of an earlier use is not one of a later use.
  * M9. What names a peer that failed or was dismissed ends: at once if the peer might never fetch
  *     it, else with its own last event.
  *
@@ -200,9 +203,17 @@ void messages_shown(struct messages *messages, bool received);
 /* A word to a peer's told(), of MESSAGES_WORD bits. */
 void messages_tell(struct messages *messages, uint32_t peer, uint64_t word);
 
-/* Gives a process a number. Returns false if there is no number, or no memory. */
+/* Gives a process a number that was never used, else the one that was given back first. Returns
+ * false if there is no number, or no memory. */
 bool messages_admit(struct messages *messages, struct process process, uint32_t *peer);
-/* A peer's number for this process: from now on the peer can be sent to. */
+/* What a peer is to know its number by (M8). It names this use of the number alone. */
+uint32_t messages_name(const struct messages *messages, uint32_t peer);
+/* The number that a name is of, which may be in another use by now, or in none. */
+uint32_t messages_named(uint32_t name);
+/* Gives a number back. Returns false if its peer was not dismissed, or something that names it is
+ * still under way (M8). */
+bool messages_retire(struct messages *messages, uint32_t peer);
+/* A peer's name for this process: from now on the peer can be sent to. */
 void messages_join(struct messages *messages, uint32_t peer, uint32_t self);
 /* M9. Nothing more comes from the peer, and what it has sent and nobody has received is dropped. */
 void messages_dismiss(struct messages *messages, uint32_t peer);

@@ -83,6 +83,12 @@ void chunks_retire(struct messages *messages)
 	}
 }
 
+bool sends_ended(const struct peer *peer)
+{
+	return !peer->chunks && peer->flying == 0 && !peer->blocked && list_empty(&peer->begun) &&
+	       !peer->tell.busy && !peer->alive.busy;
+}
+
 static struct slot *slot_take(struct messages *messages, uint32_t peer)
 {
 	struct chunk *chunk = messages->peers[peer].chunks;

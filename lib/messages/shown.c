@@ -361,6 +361,14 @@ void shown_dismiss(struct messages *messages, uint32_t peer)
 		showing->dismissed = true;
 }
 
+bool shown_ended(const struct messages *messages, uint32_t peer)
+{
+	list_each (const struct unexpected, unexpected, &messages->unexpected, all)
+		if (unexpected->transfer.peer == peer)
+			return false;
+	return true;
+}
+
 void shown_close(struct messages *messages)
 {
 	list_each (struct unexpected, unexpected, &messages->unexpected, all)

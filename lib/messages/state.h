@@ -77,9 +77,14 @@ struct peer {
 	struct link begun;   /* longer sends */
 	struct link link;    /* in messages.blocked */
 	bool blocked, failed;
-	bool joined;   /* `self` is known */
-	bool stranger; /* it failed because it does not know this process */
-	uint32_t self; /* number of this process at the peer */
+	bool joined; /* `self` is known */
+	bool dismissed;
+	bool retired;      /* its number is free */
+	bool stranger;     /* it failed because it does not know this process */
+	uint32_t self;     /* name of this process at the peer */
+	uint32_t uses;     /* of the number */
+	uint32_t fetches;  /* by receives, that were not answered */
+	struct peer *next; /* retired */
 	struct tell tell;
 	struct tell alive;
 };
@@ -135,9 +140,10 @@ struct messages {
 	uint32_t blocks, blocks_linked, blocks_max;
 	uint8_t told;        /* ITEM_TOLD */
 	uint8_t greeted;     /* ITEM_GREETED */
-	struct process *map; /* of peers that come; the poll core reads it */
+	struct process *map; /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;      /* of them */
-	struct tell whisper; /* words of the user's */
+	struct peer *retired, **retired_end; /* their numbers are free */
+	struct tell whisper;                 /* words of the user's */
 	struct peer peers[];
 };
 
@@ -191,6 +197,8 @@ void sends_resume(struct messages *messages);
 void sends_abandon(struct messages *messages, struct peer *peer);
 /* M9. Gives back the slots of peers that failed, as far as nothing refers to them. */
 void chunks_retire(struct messages *messages);
+/* Is nothing under way that was sent to a peer which failed? */
+bool sends_ended(const struct peer *peer);
 bool send_abandon(struct messages *messages, struct transfer *message);
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news);
 void send_acknowledged(
@@ -214,7 +222,12 @@ void shown_close(struct messages *messages);
 void kept_search(struct messages *messages, const void *item, uint64_t bits, uint64_t ignore,
 	uint32_t peer, uint32_t log, bool remove);
 
+/* Does no message that was, or is to be, shown name the peer? */
+bool shown_ended(const struct messages *messages, uint32_t peer);
+
 /* inbound.c */
+/* The same of receives that fetch, or are to. */
+bool receives_ended(const struct messages *messages, uint32_t peer);
 void receive_start(struct messages *messages, struct transfer *message);
 /* Fetches so many bytes of what a message's sender has. */
 void fetch_post(struct messages *messages, struct transfer *message, uint64_t length);

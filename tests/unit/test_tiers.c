@@ -581,6 +581,10 @@ static void rank__must_be_that_of_the_sender(void **state)
 {
 	struct fake_target *target = *state;
 	const struct process map[] = {RIG_SELF, RIG_PEER};
+	const struct {
+		struct process map[2];
+		uint32_t names[2];
+	} named = {{RIG_SELF, RIG_PEER}, {0, 2 << RANK_BITS | 1}};
 	struct message_header header = request(MESSAGE_STORE, 8);
 	struct command set = {.kind = COMMAND_MAP};
 	struct rig *space;
@@ -607,6 +611,17 @@ static void rank__must_be_that_of_the_sender(void **state)
 	arrive(&header);
 	rig_no_event(space, queue);
 	assert_int_equal(rig_counter(space, dropped_bad_cookie), 3);
+	/* The rank is used again: the cookie of its earlier process is not the later one's. */
+	set.object.portal = 1;
+	set.object.other = (uintptr_t)&named;
+	assert_int_equal(rig_ask(space, &set), ANSWER_OK);
+	for (uint32_t use = 0; use < 4; use++) {
+		header.cookie = use << RANK_BITS | 1;
+		arrive(&header);
+	}
+	assert_int_equal(rig_news(space, queue, TIER_PUT).nid, 1);
+	rig_no_event(space, queue);
+	assert_int_equal(rig_counter(space, dropped_bad_cookie), 6);
 	rig_stop(target->rig);
 	rig_space_free(space);
 }
