@@ -719,6 +719,8 @@ bool messages_retire(struct messages *messages, uint32_t index)
 {
 	struct peer *peer = &messages->peers[index];
 
+	if (!peer->dismissed)
+		messages_dismiss(messages, index);
 	if (!peer->dismissed || peer->retired ||
 		front_visit(messages->options.front, &messages->visit, messages->handle,
 			HANDLE_INTERFACE, -1) != 0)

@@ -210,8 +210,8 @@ bool messages_admit(struct messages *messages, struct process process, uint32_t 
 uint32_t messages_name(const struct messages *messages, uint32_t peer);
 /* The number that a name is of, which may be in another use by now, or in none. */
 uint32_t messages_named(uint32_t name);
-/* Gives a number back. Returns false if its peer was not dismissed, or something that names it is
- * still under way (M8). */
+/* Dismisses a peer, and gives its number back. Returns false if something that names it is still
+ * under way (M8). */
 bool messages_retire(struct messages *messages, uint32_t peer);
 /* A peer's name for this process: from now on the peer can be sent to. */
 void messages_join(struct messages *messages, uint32_t peer, uint32_t self);

@@ -9,18 +9,14 @@
 
 static void status_fill(const struct request *request, mx_status_t *status)
 {
-	const struct mx_endpoint *endpoint = request->endpoint;
 	const struct transfer *transfer = &request->transfer;
 
 	if (!status)
 		return;
 	*status = (mx_status_t){.code = request->code,
 		.match_info = request_bits(request),
-		.context = request->context};
-	if (request->kind == REQUEST_SEND)
-		status->source = request->destination;
-	else if (request->session != SESSION_NONE)
-		status->source = session_address(endpoint, request->session);
+		.context = request->context,
+		.source = request->peer};
 	if (request->kind == REQUEST_SEND)
 		status->msg_length = status->xfer_length = (uint32_t)transfer->length;
 	if (request->kind == REQUEST_RECEIVE) {

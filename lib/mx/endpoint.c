@@ -31,7 +31,7 @@ unsigned endpoint_place(const struct mx_endpoint *endpoint)
 	return (unsigned)(endpoint - endpoints) + 1;
 }
 
-const struct mx_endpoint *endpoint_at(unsigned place)
+struct mx_endpoint *endpoint_at(unsigned place)
 {
 	return place - 1 < ENDPOINTS_MAX ? &endpoints[place - 1] : NULL;
 }

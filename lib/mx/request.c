@@ -177,7 +177,7 @@ void request_done(void *owner, struct transfer *message)
 			code = MX_STATUS_ENDPOINT_UNREACHABLE;
 	}
 	if (request->kind == REQUEST_RECEIVE)
-		request->session = message->peer;
+		request->peer = session_address(endpoint, message->peer);
 	request_complete(request, code);
 }
 
@@ -321,9 +321,8 @@ static mx_return_t request_send(struct mx_endpoint *endpoint, const mx_segment_t
 	request->match_info = match_info;
 	request->context = context;
 	session = session_to(endpoint, destination);
-	request->session = session;
 	request->transfer.length = memory.length;
-	request->destination = destination;
+	request->peer = destination;
 	if (session == SESSION_NONE)
 		request_complete(request, MX_STATUS_BAD_SESSION);
 	else if (memory.vector)

@@ -17,6 +17,13 @@
  *     have begun, and answer; so both connects end.
  * S4. What becomes of a greeting may be heard while a peer is admitted or dismissed, amid a loop
  *     over the connects or an answer: it is noted, and connects_progress() ends the connect.
+ * S5. A session that was lost keeps its number as long as there are others, so that its addresses
+ *     say how it ended. When all have been used, the one that was lost first goes whose number
+ *     nothing names any more (M8), or else one that only a connect which has failed has asked for;
+ *     one that is open never does. Peers that ask have shares: a node has no more sessions that are
+ *     open than are left for all others. So half of them at most are one node's; the own node and
+ *     the program's connects are not bound by that. A contact goes when its place is needed and it
+ *     has no session: one with a context last.
  */
 #include <mx/state.h>
 
@@ -29,6 +36,8 @@
 #define PATIENCE (60 * SECOND)
 #define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
 #define LOOKS    16                  /* of threads that do not block, for one at the clock */
+#define RECLAIMS 16                  /* sessions that are tried, for one that is needed */
+#define REVIEWS  4                   /* sessions that are asked, for one that begins */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -53,7 +62,7 @@ static uint64_t address_head(const struct mx_endpoint *endpoint, uint32_t sessio
 	uint64_t generation = atomic_load(&endpoint->generation) & GENERATIONS;
 
 	return (uint64_t)endpoint_place(endpoint) << PLACE_AT | generation << GENERATION_AT |
-	       session;
+	       endpoint->sessions[session].name;
 }
 
 static uint64_t address_tail(const struct contact *contact)
@@ -69,15 +78,14 @@ mx_endpoint_addr_t session_address(const struct mx_endpoint *endpoint, uint32_t 
 
 uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address)
 {
-	uint32_t session = (uint32_t)address.stuff[0];
+	uint32_t session = messages_named((uint32_t)address.stuff[0]);
+	mx_endpoint_addr_t own;
 
-	/* Acquire: pairs with the release of the thread that made the session. */
-	if (session >= atomic_load_explicit(&endpoint->session_count, memory_order_acquire) ||
-		address.stuff[0] != address_head(endpoint, session) ||
-		address.stuff[1] !=
-			address_tail(&endpoint->contacts[endpoint->sessions[session].contact]))
+	if (session >= endpoint->session_count || endpoint->sessions[session].state == SESSION_FREE)
 		return SESSION_NONE;
-	return session;
+	own = session_address(endpoint, session);
+	return address.stuff[0] == own.stuff[0] && address.stuff[1] == own.stuff[1] ? session
+										    : SESSION_NONE;
 }
 
 uint32_t session_to(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address)
@@ -87,22 +95,33 @@ uint32_t session_to(const struct mx_endpoint *endpoint, mx_endpoint_addr_t addre
 	if (session == SESSION_NONE || endpoint->sessions[session].state != SESSION_LOST)
 		return session;
 	last = endpoint->contacts[endpoint->sessions[session].contact].session;
-	return endpoint->sessions[last].state == SESSION_OPEN &&
+	return last != SESSION_NONE && endpoint->sessions[last].state == SESSION_OPEN &&
 			       endpoint->sessions[last].number == endpoint->sessions[session].number
 		       ? last
 		       : session;
 }
 
-/* The session that an address names, at any endpoint. Without a lock. */
-static struct session *session_anywhere(
-	mx_endpoint_addr_t address, const struct mx_endpoint **endpoint)
+/* Looks an address up at its endpoint, whichever that is, and holds the lock of that. *session is
+ * NULL if there is none. Returns NULL, without a lock, if there is no such endpoint. */
+static struct mx_endpoint *session_anywhere(mx_endpoint_addr_t address, struct session **session)
 {
-	uint32_t session;
+	struct mx_endpoint *endpoint = endpoint_at((unsigned)(address.stuff[0] >> PLACE_AT));
+	uint32_t number;
 
-	*endpoint = endpoint_at((unsigned)(address.stuff[0] >> PLACE_AT));
-	if (!*endpoint || (session = session_of(*endpoint, address)) == SESSION_NONE)
+	*session = NULL;
+	if (!endpoint || !atomic_load(&endpoint->open))
 		return NULL;
-	return &(*endpoint)->sessions[session];
+	pthread_mutex_lock(&endpoint->lock);
+	if (atomic_load(&endpoint->open) &&
+		(number = session_of(endpoint, address)) != SESSION_NONE)
+		*session = &endpoint->sessions[number];
+	return endpoint;
+}
+
+static void session_done(struct mx_endpoint *endpoint)
+{
+	if (endpoint)
+		pthread_mutex_unlock(&endpoint->lock);
 }
 
 mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *addr)
@@ -125,38 +144,133 @@ mx_return_t mx_decompose_endpoint_addr(
 mx_return_t mx_decompose_endpoint_addr2(
 	mx_endpoint_addr_t addr, uint64_t *nic_id, uint32_t *endpoint_id, uint32_t *session_id)
 {
-	const struct mx_endpoint *endpoint;
-	const struct session *session = session_anywhere(addr, &endpoint);
+	struct session *session;
+	struct mx_endpoint *endpoint = session_anywhere(addr, &session);
 
 	if (nic_id)
 		*nic_id = session ? addr.stuff[1] >> 16 : 0;
 	if (endpoint_id)
 		*endpoint_id = session ? addr.stuff[1] & 0xffff : 0;
 	if (session_id)
-		*session_id = session ? atomic_load(&session->number) : 0;
+		*session_id = session ? session->number : 0;
+	session_done(endpoint);
 	return MX_SUCCESS;
 }
 
 mx_return_t mx_set_endpoint_addr_context(mx_endpoint_addr_t addr, void *context)
 {
-	const struct mx_endpoint *endpoint;
-	const struct session *session = session_anywhere(addr, &endpoint);
+	struct session *session;
+	struct mx_endpoint *endpoint = session_anywhere(addr, &session);
 
 	if (session)
-		atomic_store(&endpoint->contacts[session->contact].context, context);
+		endpoint->contacts[session->contact].context = context;
+	session_done(endpoint);
 	return MX_SUCCESS;
 }
 
 mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, void **context)
 {
-	const struct mx_endpoint *endpoint;
-	const struct session *session = session_anywhere(addr, &endpoint);
+	struct session *session;
+	struct mx_endpoint *endpoint = session_anywhere(addr, &session);
 
-	*context = session ? atomic_load(&endpoint->contacts[session->contact].context) : NULL;
+	*context = session ? endpoint->contacts[session->contact].context : NULL;
+	session_done(endpoint);
 	return MX_SUCCESS;
 }
 
 /* --- contacts and sessions */
+
+/* Does a connect that is pending ask this contact? */
+static bool contact_is_asked(const struct mx_endpoint *endpoint, const struct contact *contact)
+{
+	list_each (const struct request, request, &endpoint->connects, completed)
+		if (&endpoint->contacts[request->contact] == contact)
+			return true;
+	return false;
+}
+
+/* S5. A contact without a session, if possible one that has no context; NULL: there is none. */
+static struct contact *contact_spare(struct mx_endpoint *endpoint)
+{
+	struct contact *spare = NULL;
+
+	for (uint32_t i = 0; i < SESSIONS_MAX; i++) {
+		struct contact *contact = &endpoint->contacts[i];
+
+		if (contact->session != SESSION_NONE || contact_is_asked(endpoint, contact))
+			continue;
+		if (!contact->context)
+			return contact;
+		spare = contact;
+	}
+	return spare;
+}
+
+static struct session *session_last(
+	const struct mx_endpoint *endpoint, const struct contact *contact)
+{
+	return contact->session == SESSION_NONE ? NULL : &endpoint->sessions[contact->session];
+}
+
+static bool session_is_over(const struct session *session)
+{
+	return !session || session->state == SESSION_LOST;
+}
+
+/* Nothing more is sent to it. */
+static void session_end(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code)
+{
+	struct session *ended = &endpoint->sessions[session];
+
+	if (session_is_over(ended))
+		return;
+	ended->state = SESSION_LOST;
+	ended->code = code;
+	if (session != 0)
+		list_append(&endpoint->lost, &ended->lost);
+}
+
+void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code)
+{
+	session_end(endpoint, session, code);
+	messages_dismiss(endpoint->messages, session);
+}
+
+/* S5. A session's number is free. Its contact stays. */
+static bool session_free(struct mx_endpoint *endpoint, uint32_t session)
+{
+	struct session *freed = &endpoint->sessions[session];
+	struct contact *contact = &endpoint->contacts[freed->contact];
+
+	if (!messages_retire(endpoint->messages, session))
+		return false;
+	if (contact->session == session)
+		contact->session = SESSION_NONE;
+	link_remove(&freed->lost);
+	freed->state = SESSION_FREE;
+	return true;
+}
+
+/* S5. All numbers were used: one is free again if a session that was lost lets go of it. */
+static void session_reclaim(struct mx_endpoint *endpoint)
+{
+	unsigned tries = RECLAIMS;
+
+	for (uint32_t i = 1; i < endpoint->session_count && list_empty(&endpoint->lost); i++) {
+		const struct session *session = &endpoint->sessions[i];
+
+		if (session->state == SESSION_ASKING &&
+			!contact_is_asked(endpoint, &endpoint->contacts[session->contact]))
+			session_lose(endpoint, i, MX_STATUS_ENDPOINT_UNREACHABLE);
+	}
+	list_each (struct session, session, &endpoint->lost, lost) {
+		if (tries-- == 0 ||
+			session_free(endpoint, (uint32_t)(session - endpoint->sessions)))
+			return;
+		link_remove(&session->lost);
+		list_append(&endpoint->lost, &session->lost);
+	}
+}
 
 /* The contact of a process; NULL: it is none, and there is no place. */
 static struct contact *contact_find(struct mx_endpoint *endpoint, uint32_t nid, uint32_t id)
@@ -167,21 +281,32 @@ static struct contact *contact_find(struct mx_endpoint *endpoint, uint32_t nid, 
 	for (uint32_t i = 0; i < count; i++)
 		if (endpoint->contacts[i].nid == nid && endpoint->contacts[i].id == id)
 			return &endpoint->contacts[i];
-	if (count == SESSIONS_MAX)
-		return NULL;
-	contact = &endpoint->contacts[count];
-	contact->nid = nid;
-	contact->id = id;
-	contact->session = SESSION_NONE;
-	atomic_store(&contact->context, NULL);
-	endpoint->contact_count = count + 1;
+	if (count < SESSIONS_MAX)
+		contact = &endpoint->contacts[endpoint->contact_count++];
+	else if (!(contact = contact_spare(endpoint))) {
+		session_reclaim(endpoint);
+		if (!(contact = contact_spare(endpoint)))
+			return NULL;
+	}
+	*contact = (struct contact){.nid = nid, .id = id, .session = SESSION_NONE};
 	return contact;
 }
 
-static struct session *session_last(
-	const struct mx_endpoint *endpoint, const struct contact *contact)
+/* S5. A peer that has gone in silence is found out before its number is needed. */
+static void sessions_review(struct mx_endpoint *endpoint)
 {
-	return contact->session == SESSION_NONE ? NULL : &endpoint->sessions[contact->session];
+	unsigned asks = REVIEWS;
+
+	if (endpoint->session_count < SESSIONS_MAX / 4 * 3)
+		return;
+	for (uint32_t i = 0; i < SESSIONS_MAX && asks != 0; i++) {
+		uint32_t session = ++endpoint->reviewed % SESSIONS_MAX;
+
+		if (session == 0 || endpoint->sessions[session].state != SESSION_OPEN)
+			continue;
+		messages_ask(endpoint->messages, session);
+		asks--;
+	}
 }
 
 /* A session of which only the peer is known yet. S1 */
@@ -191,22 +316,45 @@ static bool session_begin(struct mx_endpoint *endpoint, struct contact *contact)
 	struct session *session;
 	uint32_t peer;
 
-	if (!messages_admit(endpoint->messages, process, &peer))
-		return false;
+	sessions_review(endpoint);
+	if (!messages_admit(endpoint->messages, process, &peer)) {
+		session_reclaim(endpoint);
+		if (!messages_admit(endpoint->messages, process, &peer))
+			return false;
+	}
 	session = &endpoint->sessions[peer];
-	atomic_store(&session->number, 0);
-	session->contact = (uint32_t)(contact - endpoint->contacts);
-	session->state = SESSION_ASKING;
-	session->code = MX_STATUS_SUCCESS;
+	*session = (struct session){.name = messages_name(endpoint->messages, peer),
+		.contact = (uint32_t)(contact - endpoint->contacts),
+		.state = SESSION_ASKING,
+		.code = MX_STATUS_SUCCESS};
 	contact->session = peer;
-	atomic_store_explicit(&endpoint->session_count, peer + 1, memory_order_release);
+	if (peer == endpoint->session_count)
+		endpoint->session_count = peer + 1;
 	return true;
+}
+
+/* S5. May a peer that has asked have one more session? */
+static bool node_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
+{
+	uint32_t has = 0, used = 0;
+
+	if (nid == endpoint->self.nid)
+		return true;
+	for (uint32_t i = 0; i < endpoint->session_count; i++) {
+		const struct session *session = &endpoint->sessions[i];
+
+		if (session->state != SESSION_ASKING && session->state != SESSION_OPEN)
+			continue;
+		used++;
+		has += endpoint->contacts[session->contact].nid == nid;
+	}
+	return has < SESSIONS_MAX - used;
 }
 
 static void session_join(
 	struct mx_endpoint *endpoint, uint32_t session, uint32_t number, uint32_t rank)
 {
-	atomic_store(&endpoint->sessions[session].number, number);
+	endpoint->sessions[session].number = number;
 	endpoint->sessions[session].rank = rank;
 	endpoint->sessions[session].state = SESSION_OPEN;
 	messages_join(endpoint->messages, session, rank);
@@ -215,29 +363,18 @@ static void session_join(
 /* S2. The session is open, but not with these. */
 static bool session_differs(const struct session *session, uint32_t number, uint32_t rank)
 {
-	return session->state == SESSION_OPEN &&
+	return session && session->state == SESSION_OPEN &&
 	       (session->number != number || session->rank != rank);
-}
-
-void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code)
-{
-	endpoint->sessions[session].state = SESSION_LOST;
-	endpoint->sessions[session].code = code;
-	messages_dismiss(endpoint->messages, session);
 }
 
 void session_failed(void *owner, uint32_t session, const char *why)
 {
 	struct mx_endpoint *endpoint = owner;
-	struct session *lost = &endpoint->sessions[session];
 
 	(void)why;
-	if (lost->state == SESSION_LOST)
-		return;
-	lost->state = SESSION_LOST;
-	lost->code = messages_is_stranger(endpoint->messages, session)
-			     ? MX_STATUS_BAD_SESSION
-			     : MX_STATUS_ENDPOINT_UNREACHABLE;
+	session_end(endpoint, session,
+		messages_is_stranger(endpoint->messages, session) ? MX_STATUS_BAD_SESSION
+								  : MX_STATUS_ENDPOINT_UNREACHABLE);
 }
 
 /* --- asking */
@@ -266,15 +403,14 @@ static void greeting_send(struct mx_endpoint *endpoint, struct process to, uint6
 /* Asks a request's peer. Returns false if there is no place for it. */
 static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 {
-	struct contact *contact = &endpoint->contacts[request->session];
-	const struct session *last = session_last(endpoint, contact);
+	struct contact *contact = &endpoint->contacts[request->contact];
 	const struct process to = {.nid = contact->nid, .pid = MX_PROCESS + contact->id};
 
-	if ((!last || last->state == SESSION_LOST) && !session_begin(endpoint, contact))
+	if (session_is_over(session_last(endpoint, contact)) && !session_begin(endpoint, contact))
 		return false;
 	request->due = 0;
 	greeting_send(endpoint, to, (uint64_t)GREETING_ASK << GREETING_KIND_AT | request->filter,
-		contact->session, request->token, true);
+		endpoint->sessions[contact->session].name, request->token, true);
 	return true;
 }
 
@@ -282,9 +418,8 @@ void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_statu
 {
 	link_remove(&request->completed);
 	if (code == MX_STATUS_SUCCESS)
-		request->session = endpoint->contacts[request->session].session;
-	else
-		request->session = SESSION_NONE;
+		request->peer =
+			session_address(endpoint, endpoint->contacts[request->contact].session);
 	request_complete(request, code);
 }
 
@@ -328,11 +463,10 @@ void session_greeted(void *owner, struct process from, const struct greeting *gr
 static bool session_meet(
 	struct mx_endpoint *endpoint, struct contact *contact, uint32_t number, uint32_t rank)
 {
-	const struct session *last = session_last(endpoint, contact);
-
-	if (last && session_differs(last, number, rank))
+	if (session_differs(session_last(endpoint, contact), number, rank))
 		session_lose(endpoint, contact->session, MX_STATUS_BAD_SESSION);
-	if ((!last || last->state == SESSION_LOST) && !session_begin(endpoint, contact))
+	if (session_is_over(session_last(endpoint, contact)) &&
+		(!node_has_share(endpoint, contact->nid) || !session_begin(endpoint, contact)))
 		return false;
 	session_join(endpoint, contact->session, number, rank);
 	return true;
@@ -352,7 +486,8 @@ static void ask_take(struct mx_endpoint *endpoint, const struct visitation *visi
 		code = MX_STATUS_NO_RESOURCES;
 	greeting_send(endpoint, visitation->from,
 		(uint64_t)GREETING_ANSWER << GREETING_KIND_AT | (uint64_t)code << GREETING_CODE_AT,
-		code == MX_STATUS_SUCCESS ? contact->session : 0, words[2], false);
+		code == MX_STATUS_SUCCESS ? endpoint->sessions[contact->session].name : 0, words[2],
+		false);
 }
 
 static void answer_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
@@ -362,12 +497,10 @@ static void answer_take(struct mx_endpoint *endpoint, const struct visitation *v
 	mx_status_code_t code = words[0] >> GREETING_CODE_AT & 0xff;
 	uint32_t number = (uint32_t)(words[1] >> 32), rank = (uint32_t)words[1];
 	struct contact *contact;
-	const struct session *last;
 
 	if (!request)
 		return;
-	contact = &endpoint->contacts[request->session];
-	last = session_last(endpoint, contact);
+	contact = &endpoint->contacts[request->contact];
 	if (contact->nid != visitation->from.nid ||
 		MX_PROCESS + contact->id != visitation->from.pid)
 		return;
@@ -377,9 +510,9 @@ static void answer_take(struct mx_endpoint *endpoint, const struct visitation *v
 		return;
 	}
 	/* It must hear a rank that it, or its earlier life, never had. */
-	if (session_differs(last, number, rank))
+	if (session_differs(session_last(endpoint, contact), number, rank))
 		session_lose(endpoint, contact->session, MX_STATUS_BAD_SESSION);
-	if (last->state == SESSION_LOST) {
+	if (session_is_over(session_last(endpoint, contact))) {
 		if (!connect_ask(endpoint, request))
 			connect_end(endpoint, request, MX_STATUS_NO_RESOURCES);
 		return;
@@ -470,7 +603,6 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	request->filter = filter;
 	request->code = MX_STATUS_PENDING;
 	request->end = endpoint_now() + PATIENCE;
-	request->session = SESSION_NONE;
 	if (id >= ENDPOINT_IDS) {
 		request_complete(request, MX_STATUS_BAD_ENDPOINT);
 		return request;
@@ -478,7 +610,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	contact = contact_find(endpoint, nid, id);
 	if (!contact)
 		goto no_place;
-	request->session = (uint32_t)(contact - endpoint->contacts);
+	request->contact = (uint32_t)(contact - endpoint->contacts);
 	if (!connect_ask(endpoint, request))
 		goto no_place;
 	list_append(&endpoint->connects, &request->completed);
@@ -566,7 +698,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 	else
 		link_remove(&request->completed);
 	if (status == MX_STATUS_SUCCESS)
-		*addr = session_address(endpoint, request->session);
+		*addr = request->peer;
 	request_give(request);
 	if (status != MX_STATUS_SUCCESS) {
 		code = connect_code(status, &text);
@@ -587,9 +719,9 @@ mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
 	session = session_of(endpoint, addr);
 	if (session != SESSION_NONE && session != 0) {
 		contact = &endpoint->contacts[endpoint->sessions[session].contact];
-		atomic_store(&contact->context, NULL);
+		contact->context = NULL;
 		list_each (struct request, request, &endpoint->connects, completed)
-			if (&endpoint->contacts[request->session] == contact)
+			if (&endpoint->contacts[request->contact] == contact)
 				connect_end(endpoint, request, MX_STATUS_ENDPOINT_UNREACHABLE);
 		if (contact->session != SESSION_NONE)
 			session_lose(endpoint, contact->session, MX_STATUS_ENDPOINT_UNREACHABLE);
@@ -605,6 +737,7 @@ bool sessions_open(struct mx_endpoint *endpoint)
 	struct contact *self;
 
 	endpoint->contact_count = endpoint->session_count = 0;
+	list_init(&endpoint->lost);
 	self = contact_find(endpoint, endpoint->self.nid, endpoint->id);
 	if (!session_begin(endpoint, self))
 		return false;
@@ -614,7 +747,7 @@ bool sessions_open(struct mx_endpoint *endpoint)
 
 void sessions_close(struct mx_endpoint *endpoint)
 {
-	atomic_store(&endpoint->session_count, 0);
+	endpoint->session_count = 0;
 	list_each (struct ask, ask, &endpoint->asks, link)
 		ask_free(ask);
 	while (endpoint->visitations) {

@@ -16,8 +16,9 @@
  * X2. Endpoints are places of a table that is never freed, with a generation: any pointer and any
  *     bits of an address can be checked.
  * X3. A session is one opening of a peer, and has the number (rank) of its own that lib/messages
- *     gives it (M8): an address names it, and is of that session for good. A contact is a peer by
- *     NIC and endpoint id: it survives sessions, and has the address context.
+ *     gives it (M8). An address has the number's name, and is of that session for good, also when
+ *     the number is another session's. A contact is a peer by NIC and endpoint id: it survives
+ *     sessions, and has the address context.
  * X4. A request that has ended is in the list of all that have, and in that of its context id, in
  *     the order of their ends, until it is given back. One that was forgotten is in none.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
@@ -49,21 +50,24 @@
 struct contact {
 	uint32_t nid, id;
 	uint32_t session; /* the last one; SESSION_NONE */
-	_Atomic(void *) context;
+	void *context;
 };
 
 enum session_state {
+	SESSION_FREE,
 	SESSION_ASKING, /* its number is not known yet */
 	SESSION_OPEN,
 	SESSION_LOST /* `code` says how */
 };
 
 struct session {
-	_Atomic uint32_t number;
-	uint32_t rank; /* of this endpoint at the peer */
+	uint32_t name;   /* of its number: messages_name() */
+	uint32_t number; /* the peer's */
+	uint32_t rank;   /* name of this endpoint at the peer */
 	uint32_t contact;
 	uint8_t state;         /* enum session_state */
 	mx_status_code_t code; /* of sends to it from now on */
+	struct link lost;      /* of those, in the order of their ends */
 };
 
 enum request_kind { REQUEST_FREE, REQUEST_SEND, REQUEST_RECEIVE, REQUEST_CONNECT };
@@ -76,8 +80,9 @@ struct request {
 	bool forgotten;
 	bool owned; /* by a call that waits for it: it comes into no list */
 	mx_status_code_t code;
-	uint32_t session; /* REQUEST_CONNECT that is pending: number of the contact */
-	mx_endpoint_addr_t destination;
+	uint32_t contact; /* REQUEST_CONNECT that is pending: its number */
+	/* what a status says: of a receive and a connect, when it is done */
+	mx_endpoint_addr_t peer;
 	uint64_t match_info;
 	void *context;
 	uint64_t token; /* REQUEST_CONNECT: names it to the peer */
@@ -113,11 +118,11 @@ struct mx_endpoint {
 	struct process self;
 	uint64_t interface;
 	struct messages *messages;
-	/* Kept from one opening to the next one, so that addresses can be looked up without the
-	 * lock. */
 	struct contact *contacts;
 	struct session *sessions;
-	_Atomic uint32_t contact_count, session_count;
+	uint32_t contact_count, session_count; /* that were ever used */
+	struct link lost;                      /* sessions, oldest first */
+	uint32_t reviewed;                     /* session that was asked last, see session_find() */
 	struct request *free;
 	struct request *batches[REQUEST_BATCHES]; /* from the first one on; the others NULL */
 	uint32_t request_count;                   /* free ones among them */
@@ -180,7 +185,7 @@ static inline uint32_t length_told(uint64_t bytes)
 
 /* Places of the table, from 1; NULL: there is none of that number. */
 unsigned endpoint_place(const struct mx_endpoint *endpoint);
-const struct mx_endpoint *endpoint_at(unsigned place);
+struct mx_endpoint *endpoint_at(unsigned place);
 
 /* --- session.c */
 

@@ -843,6 +843,64 @@ static void test_reconnect(void **state)
 	assert_true(bytes_in_use() < before + EAGER * 64);
 }
 
+/* An endpoint has room for 1,023 sessions at a time, and those that are over make room. Their
+ * addresses are nobody's then. */
+static void test_sessions_without_end(void **state)
+{
+	enum { MANY = 1100 };
+	mx_endpoint_addr_t first = to_other;
+	mx_request_t request, receive;
+	void *context;
+	uint64_t nic;
+	int mark;
+
+	(void)state;
+	for (unsigned turn = 0; turn < MANY; turn++) {
+		unsigned char byte;
+
+		assert_ok(mx_disconnect(one, to_other));
+		to_other = connect_with(one, other, board_nic(1), 3, FILTER).source;
+		request = send_to("x", 1, turn, turn % 2 == 0);
+		receive = receive_from(&byte, 1, 0, 0);
+		assert_int_equal(wait_for(other, &receive).match_info, turn);
+		assert_int_equal(wait_for(one, &request).code, MX_STATUS_SUCCESS);
+	}
+	assert_ok(mx_set_endpoint_addr_context(to_other, &mark));
+	assert_ok(mx_set_endpoint_addr_context(first, &context));
+	assert_ok(mx_get_endpoint_addr_context(first, &context));
+	assert_null(context);
+	assert_ok(mx_decompose_endpoint_addr(first, &nic, NULL));
+	assert_int_equal(nic, 0);
+	assert_ok(mx_isend(one, NULL, 0, first, 5, NULL, &request));
+	assert_int_equal(wait_for(one, &request).code, MX_STATUS_BAD_SESSION);
+	assert_ok(mx_disconnect(one, first));
+	assert_ok(mx_get_endpoint_addr_context(to_other, &context));
+	assert_ptr_equal(context, &mark);
+	request = send_to("x", 1, 1, true);
+	receive = receive_from(NULL, 0, 0, 0);
+	wait_for(other, &receive);
+	assert_int_equal(wait_for(one, &request).code, MX_STATUS_SUCCESS);
+}
+
+/* Connects that fail take no room for good. */
+static void test_connects_that_fail(void **state)
+{
+	enum { IDS = 512, NODES = 3 };
+	static mx_request_t requests[IDS];
+
+	(void)state;
+	for (unsigned node = 0; node < NODES; node++) {
+		for (unsigned id = 0; id < IDS; id++) {
+			assert_ok(mx_iconnect(
+				one, board_nic(1) + 10 + node, id, FILTER, 0, NULL, &requests[id]));
+			assert_ok(mx_set_request_timeout(one, requests[id], 1));
+		}
+		for (unsigned id = 0; id < IDS; id++)
+			assert_int_equal(wait_for(one, &requests[id]).code, MX_STATUS_TIMEOUT);
+	}
+	(void)connect_with(one, other, board_nic(1), 3, FILTER);
+}
+
 /* Requests with a time of their own: sends that nobody receives, and no receive. */
 static void test_request_timeout(void **state)
 {
@@ -992,6 +1050,8 @@ int main(void)
 		with_both(test_four_threads),
 		with_both(test_restart),
 		with_both(test_reconnect),
+		with_both(test_sessions_without_end),
+		with_both(test_connects_that_fail),
 		with_both(test_request_timeout),
 		with_both(test_handles_of_any_bits),
 		with_both(test_flood),
