@@ -484,6 +484,7 @@ struct doorbell {
 	X(gets_received, "gets accepted")                                                          \
 	X(acks_delivered, "Portals acknowledgements logged")                                       \
 	X(replies_received, "replies accepted")                                                    \
+	X(greetings_dropped, "greetings of processes whose node has its share of those that wait") \
 	X(refusals_late, "refusals of gets that had ended, or never were")                         \
 	X(commands, "commands taken from the ring")                                                \
 	X(triggers_lost, "commands to wait for a counter for which there was no memory")           \

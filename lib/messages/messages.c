@@ -415,7 +415,8 @@ static void greeting_heard(struct messages *messages, const struct news *news)
 	const struct greeting greeting = {
 		.kind = ITEM_GREETED, .words = {news->bits, news->value, news->offset}};
 
-	messages->options.greeted(messages->options.owner, news->from, &greeting);
+	if (!messages->options.greeted(messages->options.owner, news->from, &greeting))
+		counter_add(&messages->visit.segment->counters.greetings_dropped, 1);
 }
 
 static void portal_enable(struct messages *messages, unsigned portal)

@@ -160,8 +160,9 @@ struct messages_options {
 	void (*told)(void *owner, uint32_t peer, uint64_t word); /* NULL: words mean nothing */
 	/* A peer is gone, or does not do as it should: nothing more will come from it. */
 	void (*failed)(void *owner, uint32_t peer, const char *why);
-	/* With peers that come. A greeting is here; a greeting has been taken, or not. */
-	void (*greeted)(void *owner, struct process from, const struct greeting *greeting);
+	/* With peers that come. A greeting is here, and is dropped if false is returned; a greeting
+	 * has been taken, or not. */
+	bool (*greeted)(void *owner, struct process from, const struct greeting *greeting);
 	void (*answered)(void *owner, struct greeting *greeting, enum greeting_result result);
 };
 

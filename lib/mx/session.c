@@ -24,6 +24,9 @@
  *     open than are left for all others. So half of them at most are one node's; the own node and
  *     the program's connects are not bound by that. A contact goes when its place is needed and it
  *     has no session: one with a context last.
+ * S6. Greetings that wait, and answers that are under way, are GREETINGS at most; a node has no
+ *     more of them than are left for all others. What is beyond is dropped and counted: a connect
+ *     asks again each second, and an ASK that is answered twice makes no second session.
  */
 #include <mx/state.h>
 
@@ -31,13 +34,15 @@
 
 #include <base/clock.h>
 
-#define AGAIN    (5 * MILLISECOND) /* before a peer that is not ready is asked again */
-#define READY    SECOND            /* at most, until it is */
-#define PATIENCE (60 * SECOND)
-#define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS    16                  /* of threads that do not block, for one at the clock */
-#define RECLAIMS 16                  /* sessions that are tried, for one that is needed */
-#define REVIEWS  4                   /* sessions that are asked, for one that begins */
+#define AGAIN     (5 * MILLISECOND) /* before a peer that is not ready is asked again */
+#define REPEAT    SECOND            /* before a peer that has not answered is asked again */
+#define READY     SECOND            /* at most, until it is */
+#define PATIENCE  (60 * SECOND)
+#define ALIVE     (500 * MILLISECOND) /* between signs of life that are asked for */
+#define LOOKS     16                  /* of threads that do not block, for one at the clock */
+#define GREETINGS 1024                /* S6 */
+#define RECLAIMS  16                  /* sessions that are tried, for one that is needed */
+#define REVIEWS   4                   /* sessions that are asked, for one that begins */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -47,6 +52,7 @@ enum { GREETING_ASK = 0x41, GREETING_ANSWER };
 /* A greeting under way. */
 struct ask {
 	struct greeting greeting; /* first: session_answered() gets it */
+	struct mx_endpoint *endpoint;
 	struct link link;
 	uint64_t token; /* 0: an answer */
 };
@@ -381,23 +387,30 @@ void session_failed(void *owner, uint32_t session, const char *why)
 
 static void ask_free(struct ask *ask)
 {
+	ask->endpoint->greetings -= ask->token == 0;
 	link_remove(&ask->link);
 	free(ask);
 }
 
-static void greeting_send(struct mx_endpoint *endpoint, struct process to, uint64_t first,
+/* Returns false if it could not be sent. */
+static bool greeting_send(struct mx_endpoint *endpoint, struct process to, uint64_t first,
 	uint32_t rank, uint64_t token, bool asks)
 {
 	struct ask *ask = malloc(sizeof(*ask));
+	bool sent;
 
 	if (!ask)
-		return; /* as if it had been lost: it is asked again */
+		return false;
+	ask->endpoint = endpoint;
 	ask->token = asks ? token : 0;
+	endpoint->greetings += ask->token == 0;
 	ask->greeting = (struct greeting){
 		.to = to, .words = {first, (uint64_t)endpoint->number << 32 | rank, token}};
 	list_append(&endpoint->asks, &ask->link);
-	if (!messages_greet(endpoint->messages, &ask->greeting))
+	sent = messages_greet(endpoint->messages, &ask->greeting);
+	if (!sent)
 		ask_free(ask);
+	return sent;
 }
 
 /* Asks a request's peer. Returns false if there is no place for it. */
@@ -408,9 +421,12 @@ static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 
 	if (session_is_over(session_last(endpoint, contact)) && !session_begin(endpoint, contact))
 		return false;
-	request->due = 0;
-	greeting_send(endpoint, to, (uint64_t)GREETING_ASK << GREETING_KIND_AT | request->filter,
-		endpoint->sessions[contact->session].name, request->token, true);
+	request->refused = false;
+	request->due = UINT64_MAX;
+	if (!greeting_send(endpoint, to,
+		    (uint64_t)GREETING_ASK << GREETING_KIND_AT | request->filter,
+		    endpoint->sessions[contact->session].name, request->token, true))
+		request->due = endpoint_now() + REPEAT;
 	return true;
 }
 
@@ -438,25 +454,48 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 	struct ask *ask = (struct ask *)(void *)greeting;
 	struct request *request = ask->token ? connect_of(endpoint, ask->token) : NULL;
 
-	if (request && result == GREETING_REFUSED)
+	if (request && result == GREETING_TAKEN)
+		request->due = endpoint_now() + REPEAT;
+	else if (request && result == GREETING_REFUSED) {
 		request->due = endpoint_now() + AGAIN;
-	else if (request && result == GREETING_LOST)
+		request->refused = true;
+	} else if (request && result == GREETING_LOST)
 		request->code = greeting->to.nid == endpoint->self.nid
 					? MX_STATUS_ENDPOINT_CLOSED
 					: MX_STATUS_ENDPOINT_UNREACHABLE;
 	ask_free(ask);
 }
 
-void session_greeted(void *owner, struct process from, const struct greeting *greeting)
+/* S6. */
+static bool greeting_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
+{
+	const struct visitation *visitation = endpoint->visitations;
+	uint32_t has = 0;
+
+	if (endpoint->greetings >= GREETINGS)
+		return false;
+	if (endpoint->greetings < GREETINGS / 2)
+		return true;
+	for (; visitation; visitation = visitation->next)
+		has += visitation->from.nid == nid;
+	list_each (const struct ask, ask, &endpoint->asks, link)
+		has += ask->token == 0 && ask->greeting.to.nid == nid;
+	return has < GREETINGS - endpoint->greetings;
+}
+
+bool session_greeted(void *owner, struct process from, const struct greeting *greeting)
 {
 	struct mx_endpoint *endpoint = owner;
-	struct visitation *visitation = malloc(sizeof(*visitation));
+	struct visitation *visitation =
+		greeting_has_share(endpoint, from.nid) ? malloc(sizeof(*visitation)) : NULL;
 
 	if (!visitation)
-		return;
+		return false;
 	*visitation = (struct visitation){.from = from, .greeting = *greeting};
 	*endpoint->visitations_end = visitation;
 	endpoint->visitations_end = &visitation->next;
+	endpoint->greetings++;
+	return true;
 }
 
 /* S2, S3. The session of a peer that has asked; false: there is no place. */
@@ -484,7 +523,7 @@ static void ask_take(struct mx_endpoint *endpoint, const struct visitation *visi
 	else if (!(contact = contact_find(endpoint, visitation->from.nid, id)) ||
 		 !session_meet(endpoint, contact, (uint32_t)(words[1] >> 32), (uint32_t)words[1]))
 		code = MX_STATUS_NO_RESOURCES;
-	greeting_send(endpoint, visitation->from,
+	(void)greeting_send(endpoint, visitation->from,
 		(uint64_t)GREETING_ANSWER << GREETING_KIND_AT | (uint64_t)code << GREETING_CODE_AT,
 		code == MX_STATUS_SUCCESS ? endpoint->sessions[contact->session].name : 0, words[2],
 		false);
@@ -546,12 +585,11 @@ static void connects_progress(struct mx_endpoint *endpoint)
 		if (request->code != MX_STATUS_PENDING)
 			connect_end(endpoint, request, request->code); /* S4 */
 		else if (now >= request->end ||
-			 (request->due != 0 && now >= request->end - PATIENCE + READY))
+			 (request->refused && now >= request->end - PATIENCE + READY))
 			connect_end(endpoint, request,
-				request->due != 0 ? MX_STATUS_ENDPOINT_CLOSED
-						  : MX_STATUS_ENDPOINT_UNREACHABLE);
-		else if (request->due != 0 && now >= request->due &&
-			 !connect_ask(endpoint, request))
+				request->refused ? MX_STATUS_ENDPOINT_CLOSED
+						 : MX_STATUS_ENDPOINT_UNREACHABLE);
+		else if (now >= request->due && !connect_ask(endpoint, request))
 			connect_end(endpoint, request, MX_STATUS_NO_RESOURCES);
 	}
 }
@@ -580,6 +618,7 @@ void sessions_progress(struct mx_endpoint *endpoint)
 		endpoint->visitations = visitation->next;
 		if (!endpoint->visitations)
 			endpoint->visitations_end = &endpoint->visitations;
+		endpoint->greetings--;
 		visitation_take(endpoint, visitation);
 		free(visitation);
 	}
@@ -736,7 +775,7 @@ bool sessions_open(struct mx_endpoint *endpoint)
 {
 	struct contact *self;
 
-	endpoint->contact_count = endpoint->session_count = 0;
+	endpoint->contact_count = endpoint->session_count = endpoint->greetings = 0;
 	list_init(&endpoint->lost);
 	self = contact_find(endpoint, endpoint->self.nid, endpoint->id);
 	if (!session_begin(endpoint, self))

@@ -86,7 +86,8 @@ struct request {
 	uint64_t match_info;
 	void *context;
 	uint64_t token; /* REQUEST_CONNECT: names it to the peer */
-	uint64_t due;   /* when it is asked again, ns; 0: an answer will come */
+	uint64_t due;   /* when it is asked again, ns */
+	bool refused;   /* the peer is not ready */
 	uint64_t end;   /* when it fails, ns */
 	uint32_t filter;
 	struct map_vector *vector;
@@ -135,6 +136,7 @@ struct mx_endpoint {
 	uint64_t patience;    /* of requests that are posted, ns; 0: without end */
 	struct link asks;     /* greetings under way */
 	struct visitation *visitations, **visitations_end;
+	uint32_t greetings; /* visitations, and answers under way */
 	uint64_t tokens;
 	uint32_t inside;  /* X7 */
 	uint32_t blocked; /* threads */
@@ -198,7 +200,7 @@ uint32_t session_to(const struct mx_endpoint *endpoint, mx_endpoint_addr_t addre
 void session_lose(struct mx_endpoint *endpoint, uint32_t session, mx_status_code_t code);
 /* Callbacks of messages. */
 void session_failed(void *owner, uint32_t session, const char *why);
-void session_greeted(void *owner, struct process from, const struct greeting *greeting);
+bool session_greeted(void *owner, struct process from, const struct greeting *greeting);
 void session_answered(void *owner, struct greeting *greeting, enum greeting_result result);
 /* A connect that is pending ends. */
 void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_session.c - an endpoint of MX is greeted by strangers: how many sessions, and how many
+ * greetings that wait, a node may have, and what becomes of others' meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <mx/state.h>
+
+#define FILTER 0x1234
+#define ASK    (UINT64_C(0x41) << 56)
+
+enum { ENEMY = 900, OTHER = 901 };
+
+static mx_endpoint_t one, other;
+
+static int setup(void **state)
+{
+	(void)state;
+	setenv("PTL_IFACE_NAME", "loop:a;loop:a", 1);
+	setenv("PTL_NID", "1;2", 1);
+	setenv("PTL_PROGRESS", "inline", 1);
+	setenv("PTL_PEER_TIMEOUT", "100ms", 1);
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	assert_int_equal(mx_init(), MX_SUCCESS);
+	assert_int_equal(mx_open_endpoint(0, 3, FILTER, NULL, 0, &one), MX_SUCCESS);
+	assert_int_equal(mx_open_endpoint(1, 3, FILTER, NULL, 0, &other), MX_SUCCESS);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(mx_finalize(), MX_SUCCESS);
+	return 0;
+}
+
+/* An ASK of the endpoint `id` of a node. Returns whether it was kept. */
+static bool greet(uint32_t nid, uint32_t id, uint32_t number)
+{
+	const struct greeting greeting = {.words = {ASK | FILTER, (uint64_t)number << 32, number}};
+	const struct process from = {.nid = nid, .pid = MX_PROCESS + id};
+	bool kept;
+
+	pthread_mutex_lock(&one->lock);
+	kept = session_greeted(one, from, &greeting);
+	pthread_mutex_unlock(&one->lock);
+	return kept;
+}
+
+static void work(mx_endpoint_t endpoint)
+{
+	mx_request_t request;
+	uint32_t result;
+
+	assert_int_equal(mx_ipeek(endpoint, &request, &result), MX_SUCCESS);
+}
+
+/* Until nothing waits, and all answers have been given up. */
+static void settle(void)
+{
+	while (one->visitations || !list_empty(&one->asks)) {
+		work(one);
+		work(other);
+	}
+}
+
+/* Sessions of a node that are open. */
+static uint32_t sessions_of(uint32_t nid)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < one->session_count; i++)
+		count += one->sessions[i].state == SESSION_OPEN &&
+			 one->contacts[one->sessions[i].contact].nid == nid;
+	return count;
+}
+
+static bool is_open(uint32_t nid, uint32_t id)
+{
+	for (uint32_t i = 0; i < one->contact_count; i++)
+		if (one->contacts[i].nid == nid && one->contacts[i].id == id)
+			return one->contacts[i].session != SESSION_NONE &&
+			       one->sessions[one->contacts[i].session].state == SESSION_OPEN;
+	return false;
+}
+
+static void connect_both(void)
+{
+	uint32_t result = 0;
+	mx_request_t request;
+	mx_status_t status;
+
+	assert_int_equal(mx_iconnect(one, nic_id_of(2), 3, FILTER, 0, NULL, &request), MX_SUCCESS);
+	while (result == 0) {
+		work(other);
+		assert_int_equal(mx_test(one, &request, &status, &result), MX_SUCCESS);
+	}
+	assert_int_equal(status.code, MX_STATUS_SUCCESS);
+}
+
+static void a_process_with_ever_new_numbers_has_one_session(void **state)
+{
+	(void)state;
+	for (uint32_t number = 1; number <= 2 * SESSIONS_MAX; number++) {
+		assert_true(greet(ENEMY, 5, number));
+		work(one);
+		if (number % 256 == 0)
+			settle();
+		assert_int_equal(sessions_of(ENEMY), 1);
+	}
+	connect_both();
+}
+
+static void a_node_has_no_more_sessions_than_are_left_for_others(void **state)
+{
+	uint32_t most = 0;
+
+	(void)state;
+	for (uint32_t number = 1; number <= 2; number++)
+		for (uint32_t id = 0; id < ENDPOINT_IDS; id++) {
+			assert_true(greet(ENEMY, id, number));
+			work(one);
+			most = sessions_of(ENEMY) > most ? sessions_of(ENEMY) : most;
+			if (id % 256 == 255)
+				settle();
+		}
+	assert_int_equal(most, SESSIONS_MAX / 2);
+	for (uint32_t id = 0; id < 100; id++) {
+		assert_true(greet(OTHER, id, 1));
+		work(one);
+		assert_true(is_open(OTHER, id));
+	}
+	connect_both();
+}
+
+static void a_node_has_no_more_greetings_that_wait_than_are_left_for_others(void **state)
+{
+	uint32_t kept = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5000; i++)
+		kept += greet(ENEMY, 5, 1);
+	assert_int_equal(kept, 512);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_true(greet(OTHER, i, 1));
+	/* The answers count until they are given up. */
+	work(one);
+	assert_false(greet(ENEMY, 5, 1));
+	settle();
+	assert_true(greet(ENEMY, 5, 1));
+	assert_true(is_open(OTHER, 99));
+	connect_both();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_process_with_ever_new_numbers_has_one_session),
+		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
+		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
