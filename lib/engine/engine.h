@@ -130,6 +130,17 @@ void engine_describe(const struct engine *engine, struct engine_info *info);
 /* space is open, portal below its limit. */
 void engine_list(
 	const struct engine *engine, uint32_t space, uint32_t portal, struct match_list_info *info);
+/* A Portal of a space with tiers. */
+struct portal_info {
+	uint64_t queue;      /* handle, 0: none */
+	uint32_t pending;    /* messages that have been accepted and have not ended */
+	uint32_t unexpected; /* headers that nothing has taken */
+	bool controlled;     /* flow control */
+	bool owes;           /* DISABLED is to come, when nothing is pending */
+};
+/* space is open and has tiers, portal is below its limit. */
+void engine_portal(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct portal_info *info);
 /* When the last turn began. */
 uint64_t engine_turn(const struct engine *engine);
 

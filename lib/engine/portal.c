@@ -106,3 +106,19 @@ enum answer portal_answer(struct space *space, const struct command *command)
 		return portal_disable(space, index);
 	}
 }
+
+void engine_portal(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct portal_info *info)
+{
+	const struct space *told = engine->spaces[space];
+	const struct tier_portal *state = &told->portals[portal];
+
+	owner_check(&engine->owner);
+	*info = (struct portal_info){
+		.queue = state->queue,
+		.pending = state->pending,
+		.unexpected = told->kept_lists[portal].length,
+		.controlled = state->controlled,
+		.owes = state->owes,
+	};
+}

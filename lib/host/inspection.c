@@ -23,36 +23,15 @@
 #include <base/settings.h>
 #include <engine/access.h>
 #include <engine/queue.h>
-#include <engine/trigger.h>
 #include <host/interface.h>
+#include <host/page.h>
 #include <host/statistics.h>
 #include <pmd-glue/glue.h>
 
-#define PAGE_ITEMS     64
 #define ACCESS_LOOK    1024 /* access control entries in one look */
 #define NODE_PROCESSES 4096 /* of a node that are told */
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
-static uint32_t interface_number(const struct interface *interface)
-{
-	return (uint32_t)(interface - interfaces);
-}
-
-/* A handle, as programs know it. */
-static uint64_t handle_name(const struct interface *interface, uint64_t handle)
-{
-	const struct words *words = interface->front->words;
-
-	return handle != 0 && words->name ? words->name(handle) : handle;
-}
-
-static uint64_t object_handle(
-	const struct interface *interface, enum handle_kind kind, uint32_t index, uint64_t gate)
-{
-	return handle_name(interface,
-		handle_make(kind, interface_number(interface), index, gate_generation(gate)));
-}
 
 /* An id that may be a wildcard. */
 static void tell_id(struct report *report, const char *name, uint32_t id)
@@ -73,50 +52,6 @@ static void tell_ipv4(struct report *report, const char *name, uint32_t address)
 {
 	report_format(report, name, "%u.%u.%u.%u", address >> 24, address >> 16 & 255,
 		address >> 8 & 255, address & 255);
-}
-
-/* --- pages --- */
-
-static uint32_t page_count(struct page page)
-{
-	return page.count == 0 || page.count > PAGE_ITEMS ? PAGE_ITEMS : page.count;
-}
-
-/* next: UINT32_MAX at the end of the list. */
-static void list_open(struct report *report, uint32_t total, struct page page, uint32_t next)
-{
-	report_number(report, "total", total);
-	report_number(report, "first", page.first);
-	if (next == UINT32_MAX)
-		report_nothing(report, "next");
-	else
-		report_number(report, "next", next);
-	report_array(report, "items");
-}
-
-/* The objects of a page, by index. */
-struct selection {
-	uint32_t count;
-	uint32_t next;
-	uint32_t indices[PAGE_ITEMS];
-};
-
-/* I2: those of `limit` objects for which in_use() holds. */
-static void select_page(struct selection *selection, struct segment *segment, struct page page,
-	uint32_t limit, bool (*in_use)(struct segment *segment, uint32_t index))
-{
-	uint32_t most = page_count(page), i;
-
-	selection->count = 0;
-	for (i = page.first; i < limit && selection->count < most; i++)
-		if (in_use(segment, i))
-			selection->indices[selection->count++] = i;
-	selection->next = i < limit ? i : UINT32_MAX;
-}
-
-static uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit)
-{
-	return limit - freelist_count(segment_at(segment, free_list), limit);
 }
 
 /* --- port --- */
@@ -392,31 +327,58 @@ static bool tier_portal_in_use(struct segment *segment, uint32_t index)
 	return state == PORTAL_ENABLED || state == PORTAL_DISABLED;
 }
 
-/* All that is told stands in tables that any thread may read. */
-void tell_tiers(struct interface *interface, struct page page, struct report *report)
+struct tier_look {
+	struct selection selection;
+	struct portal_info portals[PAGE_ITEMS];
+};
+
+static void look_tiers(struct interface *interface, void *context)
+{
+	struct tier_look *look = context;
+
+	engine_catch_up(interface->engine);
+	for (uint32_t i = 0; i < look->selection.count; i++)
+		engine_portal(interface->engine, interface->submission.space,
+			look->selection.indices[i], &look->portals[i]);
+}
+
+static void tell_tier_portal(struct interface *interface, uint32_t index,
+	const struct portal_info *info, struct report *report)
 {
 	const struct words *words = interface->front->words;
+	const struct portal *portal = segment_portal(interface->submission.segment, index);
+
+	report_object(report, NULL);
+	report_number(report, "portal", index);
+	report_flag(report, "enabled",
+		atomic_load_explicit(&portal->state, memory_order_relaxed) == PORTAL_ENABLED);
+	report_flag(report, "flow_control", info->controlled);
+	report_flag(report, "owes_disabled", info->owes);
+	if (info->queue == 0)
+		report_nothing(report, words->queue);
+	else
+		report_bits(report, words->queue, handle_name(interface, info->queue));
+	for (unsigned tier = 0; tier < TIERS; tier++)
+		report_number(report, words->tiers[tier],
+			atomic_load_explicit(&portal->length[tier], memory_order_relaxed));
+	report_number(report, "unexpected", info->unexpected);
+	report_number(report, "pending", info->pending);
+	report_close(report);
+}
+
+void tell_tiers(struct interface *interface, struct page page, struct report *report)
+{
 	struct segment *segment = interface->submission.segment;
-	struct selection selection;
+	struct tier_look look;
 	uint32_t total = 0;
 
 	for (uint32_t i = 0; i < segment->limits.portals; i++)
 		total += tier_portal_in_use(segment, i);
-	select_page(&selection, segment, page, segment->limits.portals, tier_portal_in_use);
-	list_open(report, total, page, selection.next);
-	for (uint32_t i = 0; i < selection.count; i++) {
-		const struct portal *portal = segment_portal(segment, selection.indices[i]);
-
-		report_object(report, NULL);
-		report_number(report, "portal", selection.indices[i]);
-		report_flag(report, "enabled",
-			atomic_load_explicit(&portal->state, memory_order_relaxed) ==
-				PORTAL_ENABLED);
-		for (unsigned tier = 0; tier < TIERS; tier++)
-			report_number(report, words->tiers[tier],
-				atomic_load_explicit(&portal->length[tier], memory_order_relaxed));
-		report_close(report);
-	}
+	select_page(&look.selection, segment, page, segment->limits.portals, tier_portal_in_use);
+	interface_look(interface, look_tiers, &look);
+	list_open(report, total, page, look.selection.next);
+	for (uint32_t i = 0; i < look.selection.count; i++)
+		tell_tier_portal(interface, look.selection.indices[i], &look.portals[i], report);
 	report_close(report);
 }
 
@@ -762,71 +724,6 @@ void tell_event_queues(struct interface *interface, struct page page, struct rep
 		report_number(report, "incoming", queue->incoming);
 		report_number(report, "waiters", queue->waiters);
 		report_number(report, "sleepers", queue->sleepers);
-		report_close(report);
-	}
-	report_close(report);
-}
-
-/* --- event counters --- */
-
-static bool counter_in_use(struct segment *segment, uint32_t index)
-{
-	return atomic_load_explicit(&segment_counter(segment, index)->gate, memory_order_relaxed) !=
-	       0;
-}
-
-struct counter_copy {
-	uint64_t handle; /* 0: it has gone */
-	struct event_count count;
-	uint32_t triggers;
-	uint32_t sleepers;
-};
-
-struct counter_look {
-	struct selection selection;
-	struct counter_copy counters[PAGE_ITEMS];
-};
-
-static void look_counters(struct interface *interface, void *context)
-{
-	struct counter_look *look = context;
-
-	engine_catch_up(interface->engine);
-	for (uint32_t i = 0; i < look->selection.count; i++) {
-		const struct event_counter *counter =
-			segment_counter(interface->submission.segment, look->selection.indices[i]);
-		uint64_t handle = atomic_load_explicit(&counter->gate, memory_order_acquire);
-		struct counter_copy *copy = &look->counters[i];
-
-		*copy = (struct counter_copy){.handle = handle_name(interface, handle)};
-		if (handle == 0)
-			continue;
-		event_counter_read(counter, handle, &copy->count);
-		copy->triggers = counter->triggers ? counter->triggers->count : 0;
-		copy->sleepers = atomic_load_explicit(&counter->sleepers, memory_order_relaxed);
-	}
-}
-
-void tell_event_counters(struct interface *interface, struct page page, struct report *report)
-{
-	struct segment *segment = interface->submission.segment;
-	struct counter_look look;
-
-	select_page(&look.selection, segment, page, segment->limits.counters, counter_in_use);
-	interface_look(interface, look_counters, &look);
-	list_open(report, objects_in_use(segment, segment->free_counters, segment->limits.counters),
-		page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++) {
-		const struct counter_copy *counter = &look.counters[i];
-
-		if (counter->handle == 0)
-			continue;
-		report_object(report, NULL);
-		report_bits(report, "handle", counter->handle);
-		report_number(report, "success", counter->count.success);
-		report_number(report, "failure", counter->count.failure);
-		report_number(report, "triggered", counter->triggers);
-		report_number(report, "sleepers", counter->sleepers);
 		report_close(report);
 	}
 	report_close(report);

@@ -113,6 +113,8 @@ void tell_tiers(struct interface *interface, struct page page, struct report *re
 	CORE_API(tell_tiers);
 void tell_event_counters(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_event_counters);
+void tell_triggers(struct interface *interface, struct page page, struct report *report)
+	CORE_API(tell_triggers);
 void tell_access(struct interface *interface, struct page page, struct report *report)
 	CORE_API(tell_access);
 

@@ -64,6 +64,8 @@ static const struct topic topics[] = {
 		tell_event_queues},
 	{"ct", NULL, "counters: their values, and how many operations wait for them", true,
 		tell_event_counters},
+	{"triggered", NULL, "operations that wait for a counter: its value, their threshold", true,
+		tell_triggers},
 	TOPICS_OF_ALL_BEHIND,
 };
 

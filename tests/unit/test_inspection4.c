@@ -2,7 +2,7 @@
 /* test_inspection4.c - what interfaces of Portals 4 tell of themselves: lists, descriptors, queues,
  * counters and what waits for them, by the handles that programs have.
  *
- * Covers: lib/host/inspection.c, lib/p4/front.c.
+ * Covers: lib/host/inspection.c, lib/host/page.c, lib/host/triggers.c, lib/p4/front.c.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -94,9 +94,11 @@ static void counters__with_what_waits_for_them(void **state)
 	assert_int_equal(value_of(text, ct, "success"), 7);
 	assert_int_equal(value_of(text, ct, "failure"), 2);
 	assert_int_equal(value_of(text, ct, "triggered"), 2);
+	assert_int_equal(value_of(text, ct, "threshold"), 100);
 	assert_int_equal(value_of(text, ct, "sleepers"), 0);
 	assert_int_equal(value_of(text, other, "success"), 1);
 	assert_int_equal(value_of(text, other, "triggered"), 0);
+	assert_non_null(strstr(text, "\"threshold\": null"));
 	inspect("ct", 0, 1);
 	assert_null(strstr(strstr(text, "handle") + 1, "handle"));
 	inspect("ni", 0, 0);
@@ -109,6 +111,77 @@ static void counters__with_what_waits_for_them(void **state)
 	assert_int_equal(PtlCTFree(other), PTL_OK);
 	inspect("ct", 0, 0);
 	assert_told(text, "\"total\": %" PRIu64, 0);
+}
+
+/* How many items of a page there are with a text. */
+static unsigned items_with(const char *json, const char *member)
+{
+	unsigned count = 0;
+
+	while ((json = strstr(json, member)) != NULL) {
+		json++;
+		count++;
+	}
+	return count;
+}
+
+static void commands_that_wait__with_the_counter_and_the_threshold(void **state)
+{
+	const ptl_ct_event_t three = {.success = 3};
+	const ptl_process_t target = {.phys = {7, 8}};
+	ptl_md_t memory = {.start = text, .length = 64, .eq_handle = PTL_EQ_NONE};
+	ptl_handle_ct_t ct, other, between[100]; /* more than one look sees */
+	ptl_handle_md_t md;
+
+	(void)state;
+	assert_int_equal(PtlCTAlloc(ni, &ct), PTL_OK);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(PtlCTAlloc(ni, &between[i]), PTL_OK);
+	assert_int_equal(PtlCTAlloc(ni, &other), PTL_OK);
+	memory.ct_handle = PTL_CT_NONE;
+	assert_int_equal(PtlMDBind(ni, &memory, &md), PTL_OK);
+	assert_int_equal(PtlCTInc(ct, (ptl_ct_event_t){.success = 5}), PTL_OK);
+	assert_int_equal(
+		PtlTriggeredPut(md, 0, 48, PTL_NO_ACK_REQ, target, 9, 0xbeef, 0, NULL, 0, ct, 77),
+		PTL_OK);
+	assert_int_equal(PtlTriggeredAtomic(md, 0, 8, PTL_NO_ACK_REQ, target, 9, 0, 0, NULL, 0,
+				 PTL_SUM, PTL_UINT64_T, ct, 78),
+		PTL_OK);
+	assert_int_equal(PtlTriggeredCTInc(other, three, ct, 70), PTL_OK);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(PtlTriggeredCTSet(ct, three, other, 1000 + i), PTL_OK);
+	inspect("triggered", 0, 0);
+	assert_told(text, "\"total\": %" PRIu64, 8);
+	assert_non_null(strstr(text, "\"next\": null"));
+	assert_int_equal(items_with(text, "\"operation\": \"put\""), 1);
+	assert_int_equal(items_with(text, "\"operation\": \"atomic\""), 1);
+	assert_int_equal(items_with(text, "\"operation\": \"ct_inc\""), 1);
+	assert_int_equal(items_with(text, "\"operation\": \"ct_set\""), 5);
+	assert_told(text, "\"success\": 5, \"failure\": 0, \"threshold\": %" PRIu64, 77);
+	assert_told(text, "\"nid\": 7, \"pid\": 8, \"portal\": 9, \"match_bits\": \"0x%" PRIx64,
+		0xbeef);
+	assert_told(text, "\"bytes\": %" PRIu64, 48);
+	assert_told(text, "\"target\": \"0x%" PRIx64 "\", \"by_success\": 3", other);
+	for (unsigned i = 0; i < 5; i++)
+		assert_told(text, "\"threshold\": %" PRIu64, 1000 + i);
+	/* what is next to be due comes first */
+	assert_told(strstr(text, "\"items\""), "[{\"counter\": \"0x%" PRIx64, ct);
+	assert_told(strstr(text, "\"items\""), "\"threshold\": %" PRIu64, 70);
+	/* the pages have each of them once */
+	for (unsigned first = 0; first < 8; first += 3) {
+		inspect("triggered", first, 3);
+		assert_int_equal(items_with(text, "operation"), first < 6 ? 3 : 2);
+		if (first < 6)
+			assert_told(text, "\"next\": %" PRIu64, first + 3);
+	}
+	assert_int_equal(PtlCTFree(ct), PTL_OK);
+	inspect("triggered", 0, 0);
+	assert_int_equal(items_with(text, "operation"), 5);
+	assert_int_equal(PtlCTFree(other), PTL_OK);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(PtlCTFree(between[i]), PTL_OK);
+	assert_int_equal(PtlMDRelease(md), PTL_OK);
+	assert_told(inspect("triggered", 0, 0), "\"total\": %" PRIu64, 0);
 }
 
 static void objects__by_the_handles_of_programs(void **state)
@@ -165,6 +238,10 @@ static void objects__by_the_handles_of_programs(void **state)
 	assert_told(text, "\"priority\": %" PRIu64, 1);
 	assert_told(text, "\"overflow\": %" PRIu64, 1);
 	assert_non_null(strstr(text, "\"enabled\": true"));
+	assert_non_null(strstr(text, "\"flow_control\": false"));
+	assert_told(text, "\"eq\": \"0x%" PRIx64, eq);
+	assert_told(text, "\"unexpected\": %" PRIu64, 1);
+	assert_told(text, "\"pending\": %" PRIu64, 0);
 	assert_int_equal(PtlPTDisable(ni, pt), PTL_OK);
 	assert_non_null(strstr(inspect("portals", 0, 0), "\"enabled\": false"));
 	inspect("md", 0, 0);
@@ -184,6 +261,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			counters__with_what_waits_for_them, open_ni, close_ni),
+		cmocka_unit_test_setup_teardown(
+			commands_that_wait__with_the_counter_and_the_threshold, open_ni, close_ni),
 		cmocka_unit_test_setup_teardown(
 			objects__by_the_handles_of_programs, open_ni, close_ni),
 	};

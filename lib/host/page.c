@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* page.c - see page.h. */
+#include <host/page.h>
+
+#include <host/interface.h>
+
+uint32_t interface_number(const struct interface *interface)
+{
+	return (uint32_t)(interface - interfaces);
+}
+
+uint64_t handle_name(const struct interface *interface, uint64_t handle)
+{
+	const struct words *words = interface->front->words;
+
+	return handle != 0 && words->name ? words->name(handle) : handle;
+}
+
+uint64_t object_handle(
+	const struct interface *interface, enum handle_kind kind, uint32_t index, uint64_t gate)
+{
+	return handle_name(interface,
+		handle_make(kind, interface_number(interface), index, gate_generation(gate)));
+}
+
+uint32_t page_count(struct page page)
+{
+	return page.count == 0 || page.count > PAGE_ITEMS ? PAGE_ITEMS : page.count;
+}
+
+void list_open(struct report *report, uint32_t total, struct page page, uint32_t next)
+{
+	report_number(report, "total", total);
+	report_number(report, "first", page.first);
+	if (next == UINT32_MAX)
+		report_nothing(report, "next");
+	else
+		report_number(report, "next", next);
+	report_array(report, "items");
+}
+
+void select_page(struct selection *selection, struct segment *segment, struct page page,
+	uint32_t limit, bool (*in_use)(struct segment *segment, uint32_t index))
+{
+	uint32_t most = page_count(page), i;
+
+	selection->count = 0;
+	for (i = page.first; i < limit && selection->count < most; i++)
+		if (in_use(segment, i))
+			selection->indices[selection->count++] = i;
+	selection->next = i < limit ? i : UINT32_MAX;
+}
+
+uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit)
+{
+	return limit - freelist_count(segment_at(segment, free_list), limit);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* page.h - pages of an interface's objects, for the functions that tell of them (inspection.h). Any
+ * thread, with the library's lock. */
+#ifndef HOST_PAGE_H
+#define HOST_PAGE_H
+
+#include <base/handle.h>
+#include <base/report.h>
+#include <engine/segment.h>
+#include <host/inspection.h>
+
+#define PAGE_ITEMS 64 /* at most */
+
+/* The objects of a page, by index. */
+struct selection {
+	uint32_t count;
+	uint32_t next; /* where the next page begins; UINT32_MAX: there is none */
+	uint32_t indices[PAGE_ITEMS];
+};
+
+/* How many items a page may have. */
+uint32_t page_count(struct page page);
+/* Opens the array of a page's items. next: as in struct selection. */
+void list_open(struct report *report, uint32_t total, struct page page, uint32_t next);
+/* Those of `limit` objects for which in_use() holds. */
+void select_page(struct selection *selection, struct segment *segment, struct page page,
+	uint32_t limit, bool (*in_use)(struct segment *segment, uint32_t index));
+/* How many of `limit` objects are not in their free list. */
+uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit);
+
+/* A number below HANDLE_INTERFACES. */
+uint32_t interface_number(const struct interface *interface);
+/* A handle, as programs know it; 0: none. */
+uint64_t handle_name(const struct interface *interface, uint64_t handle);
+uint64_t object_handle(
+	const struct interface *interface, enum handle_kind kind, uint32_t index, uint64_t gate);
+
+#endif
