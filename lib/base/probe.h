@@ -2,8 +2,9 @@
 /* probe.h - places where bpftrace, perf and SystemTap can look on (USDT): a nop each, while nobody
  * does.
  *
- *     put          operation, nid, pid, portal, match bits, bytes          a put is handed to the
- *                                                                          transport
+ *     put          operation, nid, pid, portal, match bits, bytes          a put, or any request of
+ *                                                                          Portals 4, is handed to
+ *                                                                          the transport
  *     acknowledge  operation, nid, pid, portal, match bits, why            its peer has it (why is
  *                                                                          0), or it failed
  *     match        nid, pid, portal, match bits, bytes, descriptor         a request's search;
@@ -13,9 +14,16 @@
  *     retransmit   nid, pid, frame's number, how many before               a frame is sent again
  *     drop         reason, nid, pid                                        of this process itself;
  *                                                                          a counter's name
+ *     count        counter, successes, failures                            a counter has changed;
+ *                                                                          what it is now
+ *     trigger      counter, threshold, successes and failures              a command that waited for
+ *                                                                          it is to run
+ *     disable      portal, nid, pid                                        flow control refuses
+ *                                                                          messages; of this process
  *
- * nid and pid are the other process's but for drop; operation names a put from its begin to its
- * end. Without sys/sdt.h (Debian: systemtap-sdt-dev) there are none. share/bpftrace has scripts.
+ * nid and pid are the other process's but for drop and disable; operation names a put from its begin
+ * to its end. A counter's lowest 22 bits are its index, which the topic ct tells. Without sys/sdt.h
+ * (Debian: systemtap-sdt-dev) there are none. share/bpftrace has scripts.
  */
 #ifndef BASE_PROBE_H
 #define BASE_PROBE_H

@@ -125,6 +125,8 @@ void call_begin(struct space *space, const struct long_command *command)
 	if (call_loads(operation) || line->want != WANT_NOTHING)
 		header.operation = operation_name(operation);
 	if (gathered) {
+		PROBE(put, operation, move->to.nid, move->to.pid, move->portal, move->match_bits,
+			line->length);
 		outgoing_send(engine, operation, &header);
 	} else {
 		operation->message.missing = false;

@@ -345,6 +345,12 @@ static __attribute__((noinline)) void message_done(
 		get_requested(engine, operation, why);
 		break;
 	case OPERATION_CALL:
+		PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
+			(uint32_t)word_read(
+				operation->message.header, offsetof(struct message_header, portal)),
+			word_read(operation->message.header,
+				offsetof(struct message_header, match_bits)),
+			why);
 		call_requested(operation, why);
 		break;
 	case OPERATION_SERVE:

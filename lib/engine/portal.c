@@ -36,6 +36,7 @@ void portal_settle(struct space *space, uint32_t index)
 
 void portal_exhaust(struct space *space, uint32_t index)
 {
+	PROBE(disable, index, space->engine->self.nid, space->engine->self.pid);
 	portal_turn(space, index, PORTAL_DISABLED);
 	space->portals[index].owes = true;
 	portal_settle(space, index);

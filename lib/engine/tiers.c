@@ -59,12 +59,20 @@ void tier_log(struct space *space, struct queue *queue, const struct tier_news *
 		portals_exhaust(space, queue);
 }
 
+/* A counter has been changed. */
+static void counter_review(struct engine *engine, struct event_counter *counter)
+{
+	PROBE(count, atomic_load_explicit(&counter->gate, memory_order_relaxed), counter->success,
+		counter->failure);
+	trigger_review(&engine->triggers, counter->triggers, event_counter_sum(counter));
+	engine_touch_counter(engine, counter);
+}
+
 static void counter_change(
 	struct engine *engine, struct event_counter *counter, uint64_t success, uint64_t failure)
 {
 	event_counter_add(counter, success, failure);
-	trigger_review(&engine->triggers, counter->triggers, event_counter_sum(counter));
-	engine_touch_counter(engine, counter);
+	counter_review(engine, counter);
 }
 
 void counter_count(struct engine *engine, struct event_counter *counter, enum tier_verdict verdict,
@@ -593,6 +601,7 @@ static ALWAYS_INLINE void store_take(struct space *space, struct region *region,
 	space_count(space, puts_received);
 	entry_use(space, region, placement);
 	verdict = account_verdict(&account, map_copy_in(&memory, 0, data, placement->length));
+	PROBE(place, from.nid, from.pid, start, placement->length);
 	unexpected_keep(space, region, TIER_PUT, verdict, &account, start, false);
 	request_end(space, region, TIER_PUT, verdict, start, &account);
 	if (header->operation != 0)
@@ -938,9 +947,7 @@ static enum answer counter_answer(struct space *space, const struct command *com
 		break;
 	case COMMAND_COUNTER_SET:
 		event_counter_set(counter, command->count.by);
-		trigger_review(
-			&space->engine->triggers, counter->triggers, event_counter_sum(counter));
-		engine_touch_counter(space->engine, counter);
+		counter_review(space->engine, counter);
 		break;
 	default:
 		triggered_drop(space, counter);

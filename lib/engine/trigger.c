@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/probe.h>
+
 #define TRIGGER_CHUNK 64
 #define ROOM_MIN      16 /* of a heap; a power of two */
 
@@ -120,6 +122,7 @@ void trigger_add(struct triggers *triggers, struct trigger_list *list, uint64_t 
 	struct trigger *trigger = trigger_make(triggers, command, lines);
 
 	if (sum >= threshold) {
+		PROBE(trigger, list->counter, threshold, sum);
 		ready_append(triggers, trigger);
 		return;
 	}
@@ -163,8 +166,10 @@ void trigger_release(struct triggers *triggers, struct trigger_list *list, uint6
 	while (list->count > 0 && list->heap[0].threshold <= sum)
 		heap_pop(list->heap, &list->count, is_due_before);
 	due_order(&list->heap[list->count], all - list->count);
-	for (uint32_t i = all; i-- > list->count;)
+	for (uint32_t i = all; i-- > list->count;) {
+		PROBE(trigger, list->counter, list->heap[i].threshold, sum);
 		ready_append(triggers, list->heap[i].trigger);
+	}
 }
 
 unsigned triggers_run(struct triggers *triggers, unsigned limit,

@@ -38,6 +38,7 @@ struct trigger_due {
 
 /* Those of one counter. */
 struct trigger_list {
+	uint64_t counter; /* its handle, for probes; trigger_reserve()'s caller sets it */
 	uint32_t count;
 	uint32_t room;
 	struct trigger_due heap[];

@@ -44,6 +44,7 @@ void triggered_keep(struct space *space, const struct long_command *command)
 		triggered_give(space, 1);
 		return;
 	}
+	counter->triggers->counter = atomic_load_explicit(&counter->gate, memory_order_relaxed);
 	memcpy(&kept, command->further, lines * RING_BYTES);
 	kept.command.space = space->number;
 	trigger_add(triggers, counter->triggers, event_counter_sum(counter),

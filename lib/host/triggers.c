@@ -87,6 +87,7 @@ void tell_event_counters(struct interface *interface, struct page page, struct r
 			continue;
 		report_object(report, NULL);
 		report_bits(report, "handle", counter->handle);
+		report_number(report, "index", look.selection.indices[i]);
 		report_number(report, "success", counter->count.success);
 		report_number(report, "failure", counter->count.failure);
 		report_number(report, "triggered", counter->triggers);

@@ -10,7 +10,8 @@ import unittest
 
 SOURCE = os.environ.get("POSTERN_SOURCE", ".")
 BUILD = os.environ.get("POSTERN_BUILD", ".")
-ARGUMENTS = {"put": 6, "acknowledge": 6, "match": 6, "place": 4, "retransmit": 4, "drop": 3}
+ARGUMENTS = {"put": 6, "acknowledge": 6, "match": 6, "place": 4, "retransmit": 4, "drop": 3,
+             "count": 3, "trigger": 3, "disable": 3}
 
 
 def probes():
