@@ -38,7 +38,7 @@ static const char help_text[] =
 	"sent (>) per second, retransmissions, drops, peers, and how busy the thread is that\n"
 	"polls the device. INST is the number by which dpdk-telemetry.py -f postern -i INST\n"
 	"finds the process with this PID. On a terminal: q ends it, a blank looks\n"
-	"again at once, + and - change the interval, n shows the nodes.\n"
+	"again at once, + and - change the interval, n shows the nodes, c the counters.\n"
 	"\n"
 	"  -i, --interval TIME  between two looks, 0.1 to 3600 seconds, such as 2 or 500ms\n"
 	"                       (default 1)\n"
@@ -51,7 +51,13 @@ static const char help_text[] =
 	"other\n"
 	"                       did not take (DROP), shared memory in use (MEM), and how often a\n"
 	"                       process was refused (REFUSED)\n"
-	"  -j, --json           one JSON object per look, in a line; with -n also the nodes\n"
+	"  -c, --counters       the counters of Portals 4 that something waits for instead: the\n"
+	"                       operations that wait (WAITING), the least of their thresholds "
+	"(AT),\n"
+	"                       the operation that is due first (NEXT), the threads that sleep\n"
+	"                       (SLEEP) and the least count that one of them waits for (TEST)\n"
+	"  -j, --json           one JSON object per look, in a line; with -n also the nodes, with\n"
+	"                       -c all counters\n"
 	"  -h, --help           this text\n"
 	"  -V, --version        the version\n"
 	"\n"
@@ -62,7 +68,7 @@ struct options {
 	double interval; /* s */
 	bool once;
 	bool json;
-	bool nodes; /* pairs instead of interfaces */
+	enum view view;
 };
 
 static volatile sig_atomic_t ended;
@@ -130,7 +136,11 @@ static bool key_take(struct options *options)
 		return true;
 	case 'n':
 	case 'N':
-		options->nodes = !options->nodes;
+		options->view = options->view == VIEW_NODES ? VIEW_INTERFACES : VIEW_NODES;
+		return true;
+	case 'c':
+	case 'C':
+		options->view = options->view == VIEW_COUNTERS ? VIEW_INTERFACES : VIEW_COUNTERS;
 		return true;
 	case '+':
 		if (options->interval * 2 <= INTERVAL_MOST)
@@ -169,17 +179,21 @@ static unsigned terminal_width(void)
 static int print_all(const struct options *options)
 {
 	if (options->json) {
-		table_print_json(options->nodes);
+		table_print_json(options->view);
 		return output_flush() ? 0 : 1;
 	}
 	if (terminal)
 		printf(CLEAR
-			"postern-top %s, every %g s: q ends, + and - change that, n shows %s\n",
+			"postern-top %s, every %g s: q ends, + and - change that, n shows %s, c "
+			"%s\n",
 			VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
 				POSTERN_VERSION_PATCH),
-			options->interval, options->nodes ? "interfaces" : "nodes");
-	if (options->nodes)
+			options->interval, options->view == VIEW_NODES ? "interfaces" : "nodes",
+			options->view == VIEW_COUNTERS ? "interfaces" : "counters");
+	if (options->view == VIEW_NODES)
 		table_print_pairs(terminal_width());
+	else if (options->view == VIEW_COUNTERS)
+		table_print_counters(terminal_width());
 	else
 		table_print(terminal_width());
 	return output_flush() ? 0 : 1;
@@ -187,7 +201,7 @@ static int print_all(const struct options *options)
 
 static int run(struct options *options)
 {
-	processes_look(options->nodes);
+	processes_look(options->view);
 	/* Rates need two looks, but a person shall not wait for the first. */
 	if (terminal && print_all(options) != 0)
 		return 1;
@@ -195,7 +209,7 @@ static int run(struct options *options)
 		wait_interval(options);
 		if (ended)
 			break;
-		processes_look(options->nodes);
+		processes_look(options->view);
 		if (print_all(options) != 0)
 			return 1;
 	} while (!options->once);
@@ -218,6 +232,7 @@ int main(int count, char **words)
 		{"interval", required_argument, NULL, 'i'},
 		{"once", no_argument, NULL, '1'},
 		{"node", no_argument, NULL, 'n'},
+		{"counters", no_argument, NULL, 'c'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
@@ -227,7 +242,7 @@ int main(int count, char **words)
 	int letter;
 
 	output_watch("postern-top", 1);
-	while ((letter = getopt_long(count, words, "i:1njhV", names, NULL)) != -1) {
+	while ((letter = getopt_long(count, words, "i:1ncjhV", names, NULL)) != -1) {
 		switch (letter) {
 		case 'i':
 			if (interval_read(optarg, &options.interval))
@@ -241,7 +256,10 @@ int main(int count, char **words)
 			options.once = true;
 			break;
 		case 'n':
-			options.nodes = true;
+			options.view = VIEW_NODES;
+			break;
+		case 'c':
+			options.view = VIEW_COUNTERS;
 			break;
 		case 'j':
 			options.json = true;

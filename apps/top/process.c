@@ -40,11 +40,17 @@ static uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static void interface_free(struct interface *interface)
+{
+	node_free(&interface->node);
+	counters_free(&interface->counters);
+}
+
 static void process_forget(struct process *process)
 {
 	link_remove(&process->link);
 	for (unsigned i = 0; i < process->count; i++)
-		node_free(&process->interfaces[i].node);
+		interface_free(&process->interfaces[i]);
 	client_close(&process->client);
 	free(process->path);
 	free(process);
@@ -124,7 +130,7 @@ static bool ask_about(struct process *process, const char *topic, uint64_t numbe
 }
 
 /* Returns false if the process does not answer any more. */
-static bool interface_read(struct process *process, struct interface *interface, bool nodes)
+static bool interface_read(struct process *process, struct interface *interface, enum view view)
 {
 	struct client *client = &process->client;
 	struct counts *now = &interface->now;
@@ -155,7 +161,10 @@ static bool interface_read(struct process *process, struct interface *interface,
 		return false;
 	now->busy = client_number(client, "busy_ns");
 	now->elapsed = client_number(client, "elapsed_ns");
-	if (nodes && !node_read(&interface->node, client, interface->number, now->at))
+	if (view == VIEW_NODES && !node_read(&interface->node, client, interface->number, now->at))
+		return false;
+	if (view == VIEW_COUNTERS &&
+		!counters_read(&interface->counters, client, interface->number))
 		return false;
 	/* Another life of the interface counts from nothing. */
 	interface->rated = interface->before.at != 0 && nid == interface->nid &&
@@ -173,11 +182,11 @@ static void process_drop_unseen(struct process *process)
 		if (process->interfaces[i].seen)
 			process->interfaces[kept++] = process->interfaces[i];
 		else
-			node_free(&process->interfaces[i].node);
+			interface_free(&process->interfaces[i]);
 	process->count = kept;
 }
 
-static bool process_read(struct process *process, bool nodes)
+static bool process_read(struct process *process, enum view view)
 {
 	uint64_t numbers[INTERFACES_MAX];
 	unsigned count;
@@ -190,14 +199,14 @@ static bool process_read(struct process *process, bool nodes)
 	for (unsigned i = 0; i < count; i++) {
 		struct interface *interface = process_slot(process, numbers[i]);
 
-		if (interface && !interface_read(process, interface, nodes))
+		if (interface && !interface_read(process, interface, view))
 			return false;
 	}
 	process_drop_unseen(process);
 	return true;
 }
 
-void processes_look(bool nodes)
+void processes_look(enum view view)
 {
 	const char *session = getenv("XDG_RUNTIME_DIR");
 
@@ -211,7 +220,7 @@ void processes_look(bool nodes)
 			directory_look("/tmp");
 	}
 	list_each (struct process, process, &processes, link)
-		if (!process_read(process, nodes))
+		if (!process_read(process, view))
 			process_forget(process);
 }
 

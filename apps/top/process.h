@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "counter.h"
 #include "node.h"
 
 #define INTERFACES_MAX 64
@@ -34,16 +35,20 @@ struct interface {
 	bool inlined; /* no poll thread */
 	struct counts now;
 	struct counts before;
-	struct node node; /* of the last look that asked for it */
-	bool seen;        /* at the last look */
-	bool rated;       /* at the one before, too */
+	struct node node;         /* of the last look that asked for it */
+	struct counters counters; /* the same */
+	bool seen;                /* at the last look */
+	bool rated;               /* at the one before, too */
 };
 
 struct process;
 
-/* Looks for processes that came, asks all for their counts, and for their nodes if those are
- * wanted, forgets those that went. */
-void processes_look(bool nodes);
+/* What is shown. */
+enum view { VIEW_INTERFACES, VIEW_NODES, VIEW_COUNTERS };
+
+/* Looks for processes that came, asks all for their counts, and for their nodes or counters if those
+ * are to be shown, forgets those that went. */
+void processes_look(enum view view);
 
 /* The first, and the one after; NULL at the end. */
 struct process *process_first(void);

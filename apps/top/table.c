@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "../json.h"
-#include "process.h"
 
 #define LINE_BYTES 512
 #define CELL_BYTES 64
@@ -352,6 +351,88 @@ void table_print_pairs(unsigned width)
 		     "PTL_TELEMETRY=off.");
 }
 
+/* --- counters --- */
+
+enum counter_column {
+	COUNTER_PID,
+	COUNTER_PROGRAM,
+	COUNTER_SELF,
+	COUNTER_NAME,
+	COUNTER_SUCCESS,
+	COUNTER_FAILURE,
+	COUNTER_WAITING,
+	COUNTER_THRESHOLD,
+	COUNTER_NEXT,
+	COUNTER_SLEEPERS,
+	COUNTER_TEST,
+	COUNTER_COLUMNS
+};
+_Static_assert((int)COUNTER_COLUMNS <= (int)COLUMNS, "a line has room for a counter");
+
+static const struct heading counter_columns[COLUMNS] = {
+	[COUNTER_PID] = {"PID", 7, 0, false},
+	[COUNTER_PROGRAM] = {"PROGRAM", 15, 0, true},
+	[COUNTER_SELF] = {"NID:PID", 21, 3, true},
+	[COUNTER_NAME] = {"COUNTER", 18, 0, false},
+	[COUNTER_SUCCESS] = {"SUCCESS", 20, 0, false},
+	[COUNTER_FAILURE] = {"FAILURE", 20, 1, false},
+	[COUNTER_WAITING] = {"WAITING", 7, 1, false},
+	[COUNTER_THRESHOLD] = {"AT", 20, 0, false},
+	[COUNTER_NEXT] = {"NEXT", OPERATION_BYTES, 4, true},
+	[COUNTER_SLEEPERS] = {"SLEEP", 5, 2, false},
+	[COUNTER_TEST] = {"TEST", 20, 2, false},
+};
+
+static void counter_cells_fill(line_cells cells, const struct process *process,
+	const struct interface *interface, const struct counter *counter)
+{
+	for (unsigned i = 0; i < COLUMNS; i++)
+		cells[i][0] = '\0';
+#define TEXT(column, ...)     snprintf(cells[column], CELL_BYTES, __VA_ARGS__)
+#define NUMBER(column, value) TEXT(column, "%llu", (unsigned long long)(value))
+	NUMBER(COUNTER_PID, process_id(process));
+	TEXT(COUNTER_PROGRAM, "%s", process_program(process));
+	TEXT(COUNTER_SELF, "%llu:%llu", (unsigned long long)interface->nid,
+		(unsigned long long)interface->pid);
+	TEXT(COUNTER_NAME, "%s", counter->name);
+	NUMBER(COUNTER_SUCCESS, counter->success);
+	NUMBER(COUNTER_FAILURE, counter->failure);
+	NUMBER(COUNTER_WAITING, counter->waiting);
+	if (counter->waiting > 0)
+		NUMBER(COUNTER_THRESHOLD, counter->threshold);
+	TEXT(COUNTER_NEXT, "%s", counter->next);
+	NUMBER(COUNTER_SLEEPERS, counter->sleepers);
+	if (counter->sleepers > 0)
+		NUMBER(COUNTER_TEST, counter->test);
+#undef NUMBER
+#undef TEXT
+}
+
+static unsigned counters_fill(
+	const struct process *process, const struct interface *interface, unsigned count)
+{
+	for (unsigned i = 0; i < interface->counters.count && count < ROWS_MAX; i++) {
+		const struct counter *counter = &interface->counters.items[i];
+
+		if (counter->waiting > 0 || counter->sleepers > 0)
+			counter_cells_fill(table[++count], process, interface, counter);
+	}
+	return count;
+}
+
+void table_print_counters(unsigned width)
+{
+	unsigned count = 0;
+
+	for (struct process *process = process_first(); process; process = process_next(process))
+		for (unsigned i = 0; i < process_interfaces(process); i++)
+			count = counters_fill(process, process_interface(process, i), count);
+	lines_print(counter_columns, count, width);
+	if (count == 0)
+		puts("Nothing waits for a counter in a process of this user, or all have "
+		     "PTL_TELEMETRY=off.");
+}
+
 /* --- JSON --- */
 
 static void json_rate(
@@ -400,7 +481,27 @@ static void node_print_json(const struct node *node)
 	printf("]}");
 }
 
-static void row_print_json(const struct row *row, bool nodes)
+static void counters_print_json(const struct counters *counters)
+{
+	printf(", \"counters\": [");
+	for (unsigned i = 0; i < counters->count; i++) {
+		const struct counter *counter = &counters->items[i];
+
+		printf("%s{\"counter\": ", i > 0 ? ", " : "");
+		json_text(counter->name);
+		printf(", \"success\": %llu, \"failure\": %llu, \"waiting\": %llu, \"at\": %llu, "
+		       "\"sleepers\": %llu, \"test\": %llu, \"next\": ",
+			(unsigned long long)counter->success, (unsigned long long)counter->failure,
+			(unsigned long long)counter->waiting,
+			(unsigned long long)counter->threshold,
+			(unsigned long long)counter->sleepers, (unsigned long long)counter->test);
+		json_text(counter->next);
+		printf("}");
+	}
+	printf("]");
+}
+
+static void row_print_json(const struct row *row, enum view view)
 {
 	const struct interface *interface = row->interface;
 	const struct counts *before = &interface->before, *now = &interface->now;
@@ -430,12 +531,14 @@ static void row_print_json(const struct row *row, bool nodes)
 		printf("null");
 	else
 		printf("%.4f", busy_of(interface));
-	if (nodes)
+	if (view == VIEW_NODES)
 		node_print_json(&interface->node);
+	if (view == VIEW_COUNTERS)
+		counters_print_json(&interface->counters);
 	printf("}");
 }
 
-void table_print_json(bool nodes)
+void table_print_json(enum view view)
 {
 	static struct row rows[ROWS_MAX];
 	unsigned count = rows_collect(rows);
@@ -444,7 +547,7 @@ void table_print_json(bool nodes)
 	printf("{\"interfaces\": [");
 	for (unsigned i = 0; i < count; i++) {
 		printf("%s", i > 0 ? ", " : "");
-		row_print_json(&rows[i], nodes);
+		row_print_json(&rows[i], view);
 	}
 	printf("]}\n");
 }

@@ -82,7 +82,27 @@ class Case(programs.Case):
         return server, client, peer
 
 
+    def hanging(self):
+        """A process of Portals 4 that hangs, and the handles of its two counters."""
+        program = os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/waits4")
+        process = self.start(program, PTL_IFACE_NAME="loop:a", PTL_NID="1")
+        return process, *re.findall(r"0x[0-9a-f]+", self.await_line(process, "Waiting"))
+
+
 class Telemetry(Case):
+    def test_counters_and_what_waits_for_them(self):
+        process, arrived, done = self.hanging()
+        client = self.client_of(process)
+        number = next(i for i in client.ask("/postern/process")["interfaces"] if client.ask(f"/postern/ct,{i}").get("total"))
+        counters = {counter["handle"]: counter for counter in client.ask(f"/postern/ct,{number}")["items"].values()}
+        self.assertEqual([counters[arrived][name] for name in ("success", "failure", "triggered", "threshold")], [5, 0, 2, 6])
+        first, second = client.ask(f"/postern/triggered,{number}")["items"].values()
+        self.assertEqual([first[name] for name in ("counter", "success", "threshold", "number", "operation")],
+                         [arrived, 5, 6, 1, "put"])
+        self.assertEqual([first[name] for name in ("nid", "pid", "portal", "match_bits", "bytes")], [7, 8, 4, "0x2a", 8])
+        self.assertEqual([second[name] for name in ("counter", "threshold", "number", "operation", "target", "by_success")],
+                         [arrived, 9, 0, "ct_inc", done, 1])
+
     def test_every_topic_answers(self):
         server, client, peer = self.traffic()
         commands = client.ask("/")
@@ -223,6 +243,24 @@ class Top(Case):
         while not re.search(rf"(?m)^ *{server.pid} postern-perf +1:1 +{peer.pid} +{peer.pid} +{os.getuid()} +(yes|no) ", out):
             out = self.expect_success(programs.run("postern-top", "-n", "-1", "-i", "0.1")).stdout
         self.assertIn("REFUSED", out)
+
+    def test_counters_that_something_waits_for_are_shown(self):
+        process, arrived, done = self.hanging()
+        counters = {}
+        while not counters or not counters[done]["sleepers"]:  # it spins first
+            table = self.expect_json(programs.run("postern-top", "--counters", "--once", "--json", "-i", "0.1"))
+            for row in table["interfaces"]:
+                if row["process"] == process.pid and row["counters"]:
+                    counters = {counter["counter"]: counter for counter in row["counters"]}
+        self.assertEqual(counters[arrived], {"counter": arrived, "success": 5, "failure": 0, "waiting": 2, "at": 6, "sleepers": 0,
+                                             "test": 0, "next": "put 7:8 pt 4 0x2a"})
+        self.assertEqual(counters[done], {"counter": done, "success": 0, "failure": 0, "waiting": 0, "at": 0, "sleepers": 1,
+                                          "test": 3, "next": ""})
+        out = ""
+        while not re.search(rf"(?m)^ *{process.pid} ", out):  # it may be slow to answer
+            out = self.expect_success(programs.run("postern-top", "-c", "-1", "-i", "0.1")).stdout
+        self.assertRegex(out, rf"{process.pid} waits4 +1:\d+ +{arrived} +5 +0 +2 +6 +put 7:8 pt 4 0x2a")
+        self.assertRegex(out, rf"{process.pid} waits4 +1:\d+ +{done} +0 +0 +0 +1 +3")
 
     def test_dpdks_own_script_finds_a_process_by_what_top_tells(self):
         script = shutil.which("dpdk-telemetry.py")
