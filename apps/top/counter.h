@@ -28,8 +28,8 @@ struct counters {
 	struct counter *items; /* by index */
 };
 
-/* Asks for the counters of interface `number`, none if it is not of Portals 4. counters: zero, or as
- * read before. Returns false if the process does not answer any more. */
+/* Asks for the counters of interface `number`, none if it is not of Portals 4. counters: zero, or
+ * as read before. Returns false if the process does not answer any more. */
 bool counters_read(struct counters *counters, struct client *client, uint64_t number);
 void counters_free(struct counters *counters);
 

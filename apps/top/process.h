@@ -46,8 +46,8 @@ struct process;
 /* What is shown. */
 enum view { VIEW_INTERFACES, VIEW_NODES, VIEW_COUNTERS };
 
-/* Looks for processes that came, asks all for their counts, and for their nodes or counters if those
- * are to be shown, forgets those that went. */
+/* Looks for processes that came, asks all for their counts, and for their nodes or counters if
+ * those are to be shown, forgets those that went. */
 void processes_look(enum view view);
 
 /* The first, and the one after; NULL at the end. */

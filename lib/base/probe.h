@@ -14,16 +14,17 @@
  *     retransmit   nid, pid, frame's number, how many before               a frame is sent again
  *     drop         reason, nid, pid                                        of this process itself;
  *                                                                          a counter's name
- *     count        counter, successes, failures                            a counter has changed;
+ *     count        counter, successes, failures                            a counter has changed:
  *                                                                          what it is now
- *     trigger      counter, threshold, successes and failures              a command that waited for
- *                                                                          it is to run
+ *     trigger      counter, threshold, successes and failures              a command is to run that
+ *                                                                          waited for the counter
  *     disable      portal, nid, pid                                        flow control refuses
- *                                                                          messages; of this process
+ *                                                                          what comes; of this
+ *                                                                          process itself
  *
- * nid and pid are the other process's but for drop and disable; operation names a put from its begin
- * to its end. A counter's lowest 22 bits are its index, which the topic ct tells. Without sys/sdt.h
- * (Debian: systemtap-sdt-dev) there are none. share/bpftrace has scripts.
+ * nid and pid are the other process's but for drop and disable; operation names a put from its
+ * begin to its end. A counter's lowest 22 bits are its index, which the topic ct tells. Without
+ * sys/sdt.h (Debian: systemtap-sdt-dev) there are none. share/bpftrace has scripts.
  */
 #ifndef BASE_PROBE_H
 #define BASE_PROBE_H
