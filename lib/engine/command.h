@@ -68,7 +68,7 @@ enum command_kind {
 	/* answered: OK. Processes by their rank, at the address `other`, as many as `index`; they
 	 * stay as long as the space does. portal: if not 0, as many names of 32 bits follow them:
 	 * messages of a rank are its process's only if their cookie is its name, whose low
-	 * RANK_BITS are the rank */
+	 * NAME_RANK_BITS are the rank */
 	COMMAND_MAP,
 	/* answered, in a space with shares (kept_share): OK; PENDING: a message of the rank `index`
 	 * is under way or kept */
@@ -116,8 +116,8 @@ enum { POSITION_DISABLED = 1, POSITION_STRANGERS };
 /* In a message to a space with ranks: the sender has none. */
 #define RANK_NONE UINT32_MAX
 /* Of a name: COMMAND_MAP. */
-#define RANK_BITS 16
-#define RANK_MASK ((UINT32_C(1) << RANK_BITS) - 1)
+#define NAME_RANK_BITS 16
+#define NAME_RANK_MASK ((UINT32_C(1) << NAME_RANK_BITS) - 1)
 
 #define COPIED_MAX 64 /* bytes of data and operand */
 static_assert(COPIED_MAX <= (RING_LINES - 2) * RING_BYTES, "the lines behind it");

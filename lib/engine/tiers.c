@@ -299,7 +299,7 @@ static enum answer entry_withdraw(struct space *space, const struct command *com
 bool tier_process(const struct space *space, struct process from,
 	const struct message_header *header, struct process *process)
 {
-	const uint32_t rank = space->names ? header->cookie & RANK_MASK : header->cookie;
+	const uint32_t rank = space->names ? header->cookie & NAME_RANK_MASK : header->cookie;
 	const struct process *known;
 
 	*process = from;

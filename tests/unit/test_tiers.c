@@ -584,7 +584,7 @@ static void rank__must_be_that_of_the_sender(void **state)
 	const struct {
 		struct process map[2];
 		uint32_t names[2];
-	} named = {{RIG_SELF, RIG_PEER}, {0, 2 << RANK_BITS | 1}};
+	} named = {{RIG_SELF, RIG_PEER}, {0, 2 << NAME_RANK_BITS | 1}};
 	struct message_header header = request(MESSAGE_STORE, 8);
 	struct command set = {.kind = COMMAND_MAP};
 	struct rig *space;
@@ -616,7 +616,7 @@ static void rank__must_be_that_of_the_sender(void **state)
 	set.object.other = (uintptr_t)&named;
 	assert_int_equal(rig_ask(space, &set), ANSWER_OK);
 	for (uint32_t use = 0; use < 4; use++) {
-		header.cookie = use << RANK_BITS | 1;
+		header.cookie = use << NAME_RANK_BITS | 1;
 		arrive(&header);
 	}
 	assert_int_equal(rig_news(space, queue, TIER_PUT).nid, 1);
