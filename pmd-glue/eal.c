@@ -36,6 +36,7 @@
 #include <rte_log.h>
 #include <rte_version.h>
 
+#include <base/guard.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/clock.h>
@@ -152,12 +153,10 @@ static void eal_listen(void)
 
 struct eal_guard *eal_enter(void)
 {
-	sigset_t all;
 	struct eal_guard *guard = calloc(1, sizeof(*guard));
 	if (!guard)
 		return NULL;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &guard->signals);
+	guard_block_signals(&guard->signals);
 	pthread_getaffinity_np(pthread_self(), sizeof(guard->affinity), &guard->affinity);
 	sigaction(SIGBUS, NULL, &guard->bus);
 	descriptors_read(&guard->descriptors);

@@ -32,6 +32,7 @@
 
 #include <rte_version.h>
 
+#include <base/guard.h>
 #include <base/log.h>
 #include <base/report.h>
 #include <pmd-glue/listener.h>
@@ -333,15 +334,14 @@ static void *listener_run(void *context)
 static bool thread_begin(int listener)
 {
 	int *argument = malloc(sizeof(*argument));
-	sigset_t all, before;
+	sigset_t before;
 	pthread_t thread;
 	int error;
 
 	if (!argument)
 		return false;
 	*argument = listener;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	guard_block_signals(&before); /* it looks at engines, which may copy */
 	error = pthread_create(&thread, NULL, listener_run, argument);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error != 0) {

@@ -14,6 +14,7 @@
 
 #include <rte_lcore.h>
 
+#include <base/guard.h>
 #include <base/log.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
@@ -102,9 +103,8 @@ static void *thread_main(void *context)
 
 static int thread_create(struct glue_thread *thread, int cpu)
 {
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 	pthread_attr_t attributes;
-	sigset_t all, before;
+	sigset_t before;
 	int error = pthread_attr_init(&attributes);
 	if (error != 0)
 		return error;
@@ -119,12 +119,7 @@ static int thread_create(struct glue_thread *thread, int cpu)
 			error = pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
 	}
 	if (error == 0) {
-		sigfillset(&all);
-		/* A fault with its signal blocked would end the program without a call of its
-		 * handler, and of guard.h's. */
-		for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-			sigdelset(&all, faults[i]);
-		pthread_sigmask(SIG_SETMASK, &all, &before);
+		guard_block_signals(&before);
 		error = pthread_create(&thread->thread, &attributes, thread_main, thread);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}

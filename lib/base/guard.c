@@ -15,6 +15,17 @@
 #define PAGE   4096 /* the smallest that there are */
 #define BOUNCE 4096 /* bytes that the kernel copies at once where memory overlaps */
 
+void guard_block_signals(sigset_t *before)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+	sigset_t all;
+
+	sigfillset(&all);
+	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(&all, faults[i]);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
 /* --- copying by the kernel --- */
 
 static bool kernel_copy(void *to, const void *from, uint64_t bytes)

@@ -19,6 +19,7 @@
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +30,10 @@
  * likes: when memory that may not be there is named for the first time, and when an interface is
  * opened. */
 void guard_start(void) CORE_API(guard_start);
+
+/* G4. Blocks all signals of the calling thread but those of faults, for threads that it makes until
+ * it sets them back to *before. */
+void guard_block_signals(sigset_t *before);
 
 /* Copies; the memory may overlap. Returns false if a part of either is not there, or may not be
  * read or written; then a part of it may have been copied. After guard_start(). */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,11 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <base/guard.h>
 #include <base/report.h>
 #include <pmd-glue/listener.h>
 
 #define ANSWER_BYTES 16384
 
+static void *nowhere; /* memory that is not there */
 static char directory[] = "/tmp/postern-test-XXXXXX";
 
 static void tell(const char *command, const char *parameters, struct report *report)
@@ -25,6 +28,12 @@ static void tell(const char *command, const char *parameters, struct report *rep
 	if (strcmp(parameters, "long") == 0) {
 		for (unsigned n = 0; n < ANSWER_BYTES; n++)
 			report_number(report, "n", n);
+		return;
+	}
+	if (strcmp(parameters, "fault") == 0) {
+		uint64_t word;
+
+		report_flag(report, "there", guard_copy(&word, nowhere, sizeof(word)));
 		return;
 	}
 	report_text(report, "parameters", parameters);
@@ -124,6 +133,20 @@ static void listener__answers_as_dpdk_would(void **state)
 	assert_string_equal(
 		ask(client, "/help,/test/it"), "{\"/help\": {\"/test/it\": \"what it is\"}}");
 	assert_non_null(strstr(ask(client, "/info"), "\"max_output_len\": 16384"));
+	close(client);
+}
+
+/* Its thread looks at engines, which may copy just then. */
+static void listener__survives_memory_that_is_not_there(void **state)
+{
+	int client = client_greeted();
+
+	(void)state;
+	nowhere = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(nowhere != MAP_FAILED);
+	guard_start();
+	assert_string_equal(ask(client, "/test/it,fault"), "{\"/test/it\": {\"there\": 0}}");
+	munmap(nowhere, 1);
 	close(client);
 }
 
@@ -288,6 +311,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(listener__answers_as_dpdk_would, begin, end),
 		cmocka_unit_test_setup_teardown(
 			listener__survives_questions_that_make_no_sense, begin, end),
+		cmocka_unit_test_setup_teardown(
+			listener__survives_memory_that_is_not_there, begin, end),
 		cmocka_unit_test_setup_teardown(listener__waits_for_no_client, begin, end),
 		cmocka_unit_test_setup_teardown(
 			listener__rests_while_there_is_no_descriptor, begin, end),
