@@ -119,8 +119,9 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 {
 	bool given_up;
 
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if ((message->kind == ITEM_RECEIVE && !message->acknowledged) ||
+		front_visit(messages->options.front, &messages->visit, messages->handle,
+			HANDLE_INTERFACE, -1) != 0)
 		return false;
 	given_up = message->kind == ITEM_SEND ? send_abandon(messages, message)
 					      : receive_abandon(messages, message);

@@ -254,7 +254,8 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	list_init(&endpoint->completed);
 	list_init(&endpoint->connects);
 	list_init(&endpoint->asks);
-	list_init(&endpoint->timed);
+	wheel_init(&endpoint->timers, endpoint_now());
+	endpoint->timed = 0;
 	endpoint->patience = 0;
 	endpoint->context_bits = wish->context_bits;
 	endpoint->context_shift = wish->context_shift;

@@ -3,12 +3,14 @@
 #include <mx/state.h>
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include <base/clock.h>
 
 #define BATCH_BITS 8                  /* of the number of requests in the first batch */
-#define AGAIN      (10 * MILLISECOND) /* between looks at deadlines that have come */
+#define AGAIN      (10 * MILLISECOND) /* at least, between looks at a deadline that has come */
+#define LOOKS      256                /* at them, of a call; the next one goes on */
 
 /* A handle's bits. */
 #define PLACE_AT      56
@@ -124,32 +126,54 @@ void request_limit(struct request *request, uint64_t time)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
 
-	if (link_listed(&request->timed))
-		link_remove(&request->timed);
-	request->deadline = 0;
+	if (timer_set(&request->timer)) {
+		wheel_stop(&request->timer);
+		endpoint->timed--;
+	}
 	if (time == 0)
 		return;
 	request->deadline = endpoint_now() + time;
-	if (list_empty(&endpoint->timed) || request->deadline < endpoint->timed_due)
-		endpoint->timed_due = request->deadline;
-	list_append(&endpoint->timed, &request->timed);
+	wheel_set(&endpoint->timers, &request->timer, request->deadline);
+	endpoint->timed++;
 }
 
+/* X6. The longer its deadline has passed, the longer it can wait. */
+static void request_look_again(struct request *request, uint64_t now)
+{
+	uint64_t pause = (now - request->deadline) / 4;
+
+	pause = pause < AGAIN ? AGAIN : pause > SECOND ? SECOND : pause;
+	wheel_set(&request->endpoint->timers, &request->timer, now + pause);
+	request->endpoint->timed++;
+}
+
+/* X6 */
 void requests_progress(struct mx_endpoint *endpoint)
 {
+	struct wheel *timers = &endpoint->timers;
+	bool resumes = !list_empty(&timers->running);
+	unsigned looks = LOOKS;
+	struct timer *timer;
 	uint64_t now;
 
-	if (list_empty(&endpoint->timed) || (now = endpoint_now()) < endpoint->timed_due)
+	if (endpoint->timed == 0)
 		return;
-	/* One that cannot be ended yet is looked at again. */
-	endpoint->timed_due = now + AGAIN;
-	list_each (struct request, request, &endpoint->timed, timed) {
-		if (now < request->deadline)
-			continue;
+	now = endpoint_now();
+	if (!resumes && !wheel_is_due(timers, now))
+		return;
+	if (!resumes)
+		wheel_advance(timers, now);
+	while (looks-- != 0 && (timer = wheel_take(timers))) {
+		struct request *request =
+			(struct request *)(void *)((char *)timer - offsetof(struct request, timer));
+
+		endpoint->timed--;
 		if (request->kind == REQUEST_CONNECT)
 			connect_end(endpoint, request, MX_STATUS_TIMEOUT);
 		else if (messages_abandon(endpoint->messages, &request->transfer))
 			request_complete(request, MX_STATUS_TIMEOUT);
+		else
+			request_look_again(request, now);
 	}
 }
 

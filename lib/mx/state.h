@@ -23,8 +23,8 @@
  *     the order of their ends, until it is given back. One that was forgotten is in none.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
- * X6. A request with a deadline that has not ended is in the list of those. None of them is looked
- *     at before `timed_due`.
+ * X6. A request with a deadline that has not ended has a timer, and is looked at when that is due,
+ *     and again a little later if it cannot be ended yet.
  * X7. A thread counts itself `inside` when it has got the lock and found the endpoint open, and
  *     leaves with the lock. Who closes says first that the endpoint is not open, and then waits
  *     until no other thread is inside.
@@ -38,6 +38,7 @@
 #include <messages/messages.h>
 #include <mx/library.h>
 #include <mx_extensions.h>
+#include <transport/wheel.h>
 
 #define MX_PROCESS    UINT32_C(0x4d580000)
 #define ENDPOINTS_MAX 32 /* of a process */
@@ -93,8 +94,8 @@ struct request {
 	struct map_vector *vector;
 	struct link completed; /* of all; REQUEST_CONNECT that is pending: of connects */
 	struct link in_context;
-	struct link timed;    /* X6 */
-	uint64_t deadline;    /* ns; 0: none */
+	struct timer timer;   /* X6 */
+	uint64_t deadline;    /* ns */
 	struct request *next; /* free */
 	uint32_t index;       /* of all of the endpoint's */
 	uint32_t generation;  /* of the slot: a handle that is stale has another one */
@@ -131,8 +132,8 @@ struct mx_endpoint {
 	struct link *contexts;                    /* X4; NULL: one for all */
 	uint8_t context_bits, context_shift;
 	struct link connects; /* pending */
-	struct link timed;    /* X6 */
-	uint64_t timed_due;   /* ns */
+	struct wheel timers;  /* X6 */
+	uint32_t timed;       /* requests in it */
 	uint64_t patience;    /* of requests that are posted, ns; 0: without end */
 	struct link asks;     /* greetings under way */
 	struct visitation *visitations, **visitations_end;

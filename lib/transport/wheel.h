@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/core.h>
 #include <base/list.h>
 
 #define WHEEL_TICK_SHIFT 10
@@ -34,15 +35,15 @@ struct wheel {
 	struct link slots[WHEEL_LEVELS][WHEEL_SLOTS];
 };
 
-void wheel_init(struct wheel *wheel, uint64_t now);
+void wheel_init(struct wheel *wheel, uint64_t now) CORE_API(wheel_init);
 /* Sets a timer that may be set already; a time that is past is due in the next run. */
-void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at);
-void wheel_stop(struct timer *timer);
+void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at) CORE_API(wheel_set);
+void wheel_stop(struct timer *timer) CORE_API(wheel_stop);
 
 /* A run: wheel_advance(), then wheel_take() until NULL. Each timer taken is no longer set. A timer
  * that is set meanwhile for a time in the past is left for the next run. */
-void wheel_advance(struct wheel *wheel, uint64_t now);
-struct timer *wheel_take(struct wheel *wheel);
+void wheel_advance(struct wheel *wheel, uint64_t now) CORE_API(wheel_advance);
+struct timer *wheel_take(struct wheel *wheel) CORE_API(wheel_take);
 
 /* ns until a run is needed: never later than a timer's time needs, perhaps earlier. UINT64_MAX
  * without timers. */

@@ -936,6 +936,34 @@ static void test_request_timeout(void **state)
 	assert_int_equal(result, 0); /* a receive that nobody has sent to */
 }
 
+/* Deadlines that have come while nobody called end their requests in their order, whatever that
+ * of the calls was. */
+static void test_timeouts_in_order(void **state)
+{
+	enum { MANY = 32, LATE = 500 };
+	static mx_request_t sends[MANY];
+	const struct timespec pause = {.tv_nsec = (LATE + 100) * 1000000L};
+	mx_request_t request;
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++)
+		sends[i] = send_to("x", 1, i, true);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_ok(mx_set_request_timeout(one, sends[i], i % 2 == 0 ? LATE : 1));
+	assert_int_equal(nanosleep(&pause, NULL), 0);
+	for (unsigned n = 0; n < MANY; n++) {
+		do {
+			assert_ok(mx_ipeek(one, &request, &result));
+		} while (result == 0);
+		assert_ok(mx_test(one, &request, &status, &result));
+		assert_int_equal(result, 1);
+		assert_int_equal(status.code, MX_STATUS_TIMEOUT);
+		assert_int_equal(status.match_info % 2, n < MANY / 2);
+	}
+}
+
 /* Every call that takes a handle knows that these bits are none. */
 static void check_no_request(mx_endpoint_t endpoint, uint64_t bits)
 {
@@ -1053,6 +1081,7 @@ int main(void)
 		with_both(test_sessions_without_end),
 		with_both(test_connects_that_fail),
 		with_both(test_request_timeout),
+		with_both(test_timeouts_in_order),
 		with_both(test_handles_of_any_bits),
 		with_both(test_flood),
 	};
