@@ -20,7 +20,7 @@
 
 #define PAGE   4096
 #define ARENA  (40 * PAGE)
-#define LOSSES 300 /* runs with lost frames */
+#define LOSSES 100 /* runs with lost frames */
 
 /* The memory, and when it goes: with the so many-th frame of node 0. */
 static uint8_t *arena;
