@@ -491,8 +491,9 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 	}
 	endpoint_linger(endpoint);
 	pthread_mutex_lock(&opening);
-	messages_close(endpoint->messages);
+	/* With what is in flight: the space alone would wait until peers answer or fall silent. */
 	(void)interface_close(&mx_front, endpoint->interface);
+	messages_close(endpoint->messages);
 	requests_close(endpoint);
 	sessions_close(endpoint);
 	free(endpoint->contexts);

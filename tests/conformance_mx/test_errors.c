@@ -317,12 +317,39 @@ static void the_number_of_retries_is_the_patience(void **state)
 	unsetenv("MX_MAX_RETRIES");
 }
 
+/* A signal ends it if the endpoint waits for a peer that does not answer. */
+static void body_close_under_way(void)
+{
+	mx_endpoint_t endpoint;
+	mx_request_t request;
+	uint64_t nic_id;
+
+	(void)alarm(60);
+	assert_ok(mx_init());
+	assert_ok(mx_board_number_to_nic_id(0, &nic_id));
+	assert_ok(mx_open_endpoint(0, 1, 1, NULL, 0, &endpoint));
+	assert_ok(mx_iconnect(endpoint, nic_id + 1, 1, 1, 0, NULL, &request));
+	assert_ok(mx_close_endpoint(endpoint));
+	assert_ok(mx_finalize());
+}
+
+static void closing_an_endpoint_waits_for_no_peer_that_is_silent(void **state)
+{
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	setenv("PTL_PEER_TIMEOUT", "1000s", 1);
+	assert_int_equal(child_run(body_close_under_way, NULL, 0), 0);
+	unsetenv("PTL_PEER_TIMEOUT");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		/* First, while this process has not started MX, so that its children can. */
 		cmocka_unit_test_teardown(a_wrong_number_of_retries_fails_mx_init, default_restore),
 		cmocka_unit_test_teardown(the_number_of_retries_is_the_patience, default_restore),
+		cmocka_unit_test_teardown(
+			closing_an_endpoint_waits_for_no_peer_that_is_silent, default_restore),
 		cmocka_unit_test_teardown(an_error_is_fatal_by_default, default_restore),
 		cmocka_unit_test_teardown(the_environment_lets_errors_return, default_restore),
 		cmocka_unit_test(both_handlers_can_be_called),
