@@ -7,8 +7,8 @@
  *     puts4 p4count N  windows of 64 puts one way into a non-matching list, which a counter counts
  *
  * An entry that stays takes them. A put that is not counted logs one event, PUT, and a get one,
- * REPLY. All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every look at the clock,
- * as in puts.c.
+ * REPLY. All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every
+ * look at the clock, as in puts.c.
  */
 #include <stdbool.h>
 #include <stdint.h>
