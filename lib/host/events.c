@@ -8,6 +8,7 @@
 #include <pmd-glue/glue.h>
 
 #define EVENT_PAGE 4096
+#define WARM_MAX   (UINT64_C(256) << 10)
 
 static_assert(offsetof(struct queue, gate) == 0, "a gate is its queue's address");
 
@@ -24,9 +25,11 @@ static uint64_t events_take(const struct visit *visit, uint64_t bytes)
 		extent_give(visit->interface->events, offset, bytes);
 		offset = EXTENT_NONE;
 	}
-	/* A queue goes through all of its pages, again and again. */
+	/* A queue goes through all of its pages, again and again; but a long one may be long only
+	 * so that it never overflows, and few of its events ever come. */
 	if (offset != EXTENT_NONE)
-		glue_segment_warm(segment, segment->events + offset, bytes);
+		glue_segment_warm(
+			segment, segment->events + offset, bytes < WARM_MAX ? bytes : WARM_MAX);
 	library_glue_unlock();
 	return offset == EXTENT_NONE ? EXTENT_NONE : segment->events + offset;
 }

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -581,6 +583,23 @@ static void flood(uint64_t length)
 		assert_int_equal(out[i].done, 1);
 }
 
+/* Its queue is so long that no event is lost (M6), and needs memory for the events that come. */
+static void messages_that_nobody_sends_take_little_memory(void **state)
+{
+	static unsigned char pages[1 << 16];
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t start = (uintptr_t)ends[0]->queue.slots & ~(page - 1);
+	const uint64_t bytes = ends[0]->queue.mask;
+	uint64_t resident = 0;
+
+	(void)state;
+	assert_true(bytes > 4 << 20 && bytes / page < sizeof(pages));
+	assert_int_equal(mincore((void *)start, bytes, pages), 0);
+	for (uint64_t i = 0; i < bytes / page; i++)
+		resident += (pages[i] & 1) * page;
+	assert_true(resident <= 1 << 20);
+}
+
 static void memory_for_unexpected_messages_may_end(void **state)
 {
 	(void)state;
@@ -744,6 +763,7 @@ int main(void)
 		TEST(a_peer_that_sends_anything_harms_nobody_else),
 		TEST(receives_beyond_the_table_wait_in_order),
 		TEST(random_messages_match_as_the_oracle_says),
+		TEST(messages_that_nobody_sends_take_little_memory),
 		cmocka_unit_test(memory_for_unexpected_messages_may_end),
 		cmocka_unit_test(a_peer_may_flood),
 		cmocka_unit_test(headers_that_a_peer_keeps_are_bounded_by_its_share),
