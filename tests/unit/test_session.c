@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <base/random.h>
 #include <mx/state.h>
 
 #define FILTER 0x1234
@@ -158,6 +159,54 @@ static void a_node_has_no_more_greetings_that_wait_than_are_left_for_others(void
 	connect_both();
 }
 
+/* A greeting of any bits, more often than not nearly a right one. */
+static void greet_with_anything(uint64_t *seed)
+{
+	const uint32_t nids[] = {1, 2, ENEMY, OTHER};
+	uint64_t kind = random_next(seed) % 8, code = random_next(seed) % 8 == 0;
+	struct greeting greeting = {
+		.words = {
+			(kind < 7 ? 0x41 + kind % 2 : random_next(seed)) << 56 | code << 32 |
+				(random_next(seed) % 4 != 0 ? FILTER : (uint32_t)random_next(seed)),
+			(random_next(seed) % 3) << 32 | random_next(seed) % 3,
+			one->tokens + 2 - random_next(seed) % 4}};
+	struct process from = {.nid = nids[random_next(seed) % 4],
+		/* not 3: that is the other endpoint, for which nobody else can speak */
+		.pid = MX_PROCESS + (random_next(seed) % 16 == 0 ? (uint32_t)random_next(seed)
+								 : 4 + random_next(seed) % 4)};
+
+	for (unsigned i = 0; i < 3; i++)
+		if (random_next(seed) % 16 == 0)
+			greeting.words[i] = random_next(seed);
+	pthread_mutex_lock(&one->lock);
+	(void)session_greeted(one, from, &greeting);
+	pthread_mutex_unlock(&one->lock);
+}
+
+static void greetings_of_any_bits_harm_no_other_peer(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned n = 0; n < 8000; n++) {
+		greet_with_anything(&seed);
+		if (random_next(&seed) % 64 == 0) {
+			uint32_t id = (uint32_t)(4 + random_next(&seed) % 4);
+
+			assert_int_equal(
+				mx_iconnect(one, nic_id_of(ENEMY), id, FILTER, 0, NULL, NULL),
+				MX_SUCCESS);
+		}
+		if (random_next(&seed) % 8 == 0)
+			work(one);
+		if (n % 500 == 0)
+			connect_both();
+	}
+	settle();
+	connect_both();
+	assert_true(is_open(2, 3));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -165,6 +214,7 @@ int main(void)
 		TEST(a_process_with_ever_new_numbers_has_one_session),
 		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
 		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
+		TEST(greetings_of_any_bits_harm_no_other_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
