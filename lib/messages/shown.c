@@ -244,6 +244,7 @@ static void show_ask(struct messages *messages, uint64_t least)
 	}
 	showing->transfer.bits = probe.what.bits;
 	showing->transfer.peer = probe.what.peer;
+	showing->transfer.whole = probe.what.length;
 	kept_search(messages, showing, 0, UINT64_MAX, UINT32_MAX, SHOW_LOG, true);
 	events_run(messages);
 }
@@ -341,7 +342,9 @@ const struct transfer *shown_find(const struct messages *messages, uint64_t bits
 	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
 		if (receive_wants(&probe, &unexpected->transfer))
 			return &unexpected->transfer;
-	if (messages->show == SHOW_READY && receive_wants(&probe, &messages->showing->transfer))
+	if (messages->show != SHOW_NOTHING && messages->show != SHOW_SHOWN &&
+		!messages->showing->dismissed &&
+		receive_wants(&probe, &messages->showing->transfer))
 		return &messages->showing->transfer;
 	return NULL;
 }
