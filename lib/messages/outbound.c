@@ -338,44 +338,52 @@ void sends_resume(struct messages *messages)
 	}
 }
 
-/* What an ACK says of a message. Returns true if the target will fetch it. If the peer is lost
- * (M9), this message is not among those that have their ACK: its caller ends it. */
-static bool acknowledged(struct messages *messages, uint32_t peer, uint64_t length,
-	bool synchronous, const struct news *news)
+/* What an ACK says of a message. *fetches: the target fetches it, or has. If the peer is lost (M9),
+ * this message is not among those that have their ACK: its caller ends it. */
+static enum transfer_result acknowledged(struct messages *messages, uint32_t peer, uint64_t length,
+	bool synchronous, bool fetched, const struct news *news, bool *fetches)
 {
 	struct peer *to = &messages->peers[peer];
 
 	messages->flying--;
 	to->flying--;
+	*fetches = false;
 	if (news->verdict != TIER_OK) {
 		peer_lose(messages, peer, news->verdict);
-		return false;
+		return TRANSFER_FAILED;
 	}
 	if (news->tier == 0)
-		return false;
+		return TRANSFER_DONE;
 	to->kept++;
-	return !to->failed && (synchronous || news->moved < length);
+	*fetches = synchronous || news->moved < length;
+	if (!*fetches || fetched || !to->failed)
+		return TRANSFER_DONE;
+	/* A peer that was dismissed meanwhile fetches no more. */
+	*fetches = false;
+	return TRANSFER_FAILED;
 }
 
 void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news)
 {
-	slot->kept =
-		acknowledged(messages, slot->chunk->peer, slot->length, slot->synchronous, news);
+	enum transfer_result result = acknowledged(messages, slot->chunk->peer, slot->length,
+		slot->synchronous, slot->fetched, news, &slot->kept);
+
 	slot->acknowledged = true;
-	slot_settle(messages, slot, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+	slot_settle(messages, slot, result);
 }
 
 void send_acknowledged(struct messages *messages, struct transfer *message, const struct news *news)
 {
-	message->kept =
-		acknowledged(messages, message->peer, message->length, message->synchronous, news);
+	enum transfer_result result = acknowledged(messages, message->peer, message->length,
+		message->synchronous, message->fetched, news, &message->kept);
+
 	message->acknowledged = true;
 	/* A peer that does not fetch has no business with the buffer any more; one that does all
 	 * the same is waited for. */
 	if (!message->kept && !message->fetched &&
 		!entry_withdraw(messages, message->entry, message->generation))
 		message->kept = true;
-	send_settle(messages, message, news->verdict == TIER_OK ? TRANSFER_DONE : TRANSFER_FAILED);
+	send_settle(messages, message, result);
 }
 
 static enum transfer_result fetch_result(
