@@ -19,6 +19,7 @@
 #include <engine/engine.h>
 #include <host/statistics.h>
 #include <pmd-glue/glue.h>
+#include <sim/cluster.h>
 #include <sim/letters.h>
 #include <sim/report.h>
 #include <sim/workload.h>
@@ -40,6 +41,12 @@ static uint64_t crash_skip;              /* what a crashing node's clock is ahea
 
 /* --- library state */
 
+/* Endpoints of MX have the numbers behind that of the device. */
+static struct interface *place_of(const struct node *node)
+{
+	return &interfaces[node->simulation->cluster ? 1 : 0];
+}
+
 static bool interface_in_place(void)
 {
 	return current != NULL;
@@ -58,15 +65,15 @@ void node_enter(struct node *node)
 		abort();
 	}
 	current = node;
-	memcpy(&interfaces[0], &node->interface, sizeof(interfaces[0]));
+	memcpy(place_of(node), &node->interface, sizeof(node->interface));
 	memcpy(&interfaces[ENGINES_MAX], &node->further, sizeof(node->further));
 }
 
 void node_leave(struct node *node)
 {
-	memcpy(&node->interface, &interfaces[0], sizeof(interfaces[0]));
+	memcpy(&node->interface, place_of(node), sizeof(node->interface));
 	memcpy(&node->further, &interfaces[ENGINES_MAX], sizeof(node->further));
-	memset(&interfaces[0], 0, sizeof(interfaces[0]));
+	memset(place_of(node), 0, sizeof(node->interface));
 	memset(&interfaces[ENGINES_MAX], 0, sizeof(interfaces[0]));
 	/* To the library's visitors the interface is closed: they forget what they know of it. */
 	era_end();
@@ -75,7 +82,7 @@ void node_leave(struct node *node)
 
 static const struct interface *node_interface(const struct node *node)
 {
-	return current == node ? &interfaces[0] : &node->interface;
+	return current == node ? place_of(node) : &node->interface;
 }
 
 static struct segment *node_segment(const struct node *node)
@@ -108,8 +115,14 @@ uint32_t node_find(void *context, uint32_t nid, uint32_t pid)
 	const struct simulation *simulation = context;
 	uint32_t per_host = simulation->nodes[0].settings->processes_per_host;
 	uint32_t first = simulation->nodes[0].id.nid;
+	uint32_t endpoint = pid - simulation->nodes[0].id.pid;
 	uint64_t number = (uint64_t)(nid - first) * per_host + (pid - NODE_PID_BASE);
 
+	if (simulation->cluster)
+		return endpoint < simulation->node_count &&
+				       simulation->nodes[endpoint].id.nid == nid
+			       ? endpoint
+			       : UINT32_MAX;
 	return nid < first || pid - NODE_PID_BASE >= per_host || number >= simulation->node_count
 		       ? UINT32_MAX
 		       : (uint32_t)number;
@@ -302,6 +315,8 @@ static void node_plan_at(struct node *node, uint64_t when)
 /* Calls drive the engine too, so events may be there that no turn has read. */
 static bool node_has_events(const struct node *node)
 {
+	if (node->simulation->cluster)
+		return false;
 	return counter_read(&node_segment(node)->counters.events_logged) != node->events_seen;
 }
 
@@ -338,7 +353,7 @@ static void node_turn(void *object, uint64_t argument)
 		return;
 	}
 	node_enter(node);
-	work = engine_poll(interfaces[0].engine);
+	work = engine_poll(place_of(node)->engine);
 	node->busy_until = now + node->settings->turn + work * node->settings->turn_frame;
 	if (simulation->letters)
 		letters_progress(node);
@@ -387,6 +402,8 @@ void node_init(struct node *node, struct simulation *simulation,
 					    : number / settings->processes_per_host + 1,
 			.pid = NODE_PID_BASE + number % settings->processes_per_host},
 	};
+	if (simulation->cluster)
+		node->id.pid = CLUSTER_PID_BASE + number;
 	node->received = report_memory(calloc(settings->receive_ring, sizeof(*node->received)));
 	node->sent = report_memory(calloc(settings->transmit_ring, sizeof(*node->sent)));
 }
@@ -401,11 +418,19 @@ void node_free(struct node *node)
 	free(node->sent);
 }
 
-void node_open(struct node *node)
+static void portals_open(struct node *node)
 {
 	ptl_ni_limits_t limits = node->settings->limits;
-	int code;
+	int code = PtlNIInit(PTL_IFACE_DEFAULT, node->id.pid, &limits, NULL, &node->ni);
 
+	if (code == PTL_OK)
+		code = PtlEQAlloc(node->ni, node->settings->queue_events, &node->eq);
+	if (code != PTL_OK)
+		report_stop("node %u cannot be opened: code %d", node->number, code);
+}
+
+void node_open(struct node *node)
+{
 	node->silent = false;
 	node->life++;
 	/* A new process knows nothing of the one before it. */
@@ -413,13 +438,14 @@ void node_open(struct node *node)
 	node->interface.generation = 0;
 	node->events_seen = 0;
 	node_enter(node);
-	code = PtlNIInit(PTL_IFACE_DEFAULT, node->id.pid, &limits, NULL, &node->ni);
-	if (code == PTL_OK)
-		code = PtlEQAlloc(node->ni, node->settings->queue_events, &node->eq);
-	if (code != PTL_OK)
-		report_stop("node %u cannot be opened: code %d", node->number, code);
-	node->up = true;
-	workload_begin(node);
+	if (node->simulation->cluster) {
+		cluster_begin(node);
+		node->up = true;
+	} else {
+		portals_open(node);
+		node->up = true;
+		workload_begin(node);
+	}
 	node_leave(node);
 	node_plan(node);
 }
@@ -432,7 +458,10 @@ static void node_end(struct node *node)
 	node->simulation->lingering = true;
 	node->closing = true;
 	node->turn_at = UINT64_MAX;
-	PtlNIFini(node->ni);
+	if (node->simulation->cluster)
+		cluster_end(node);
+	else
+		PtlNIFini(node->ni);
 	node->simulation->lingering = false;
 	node->closing = false;
 	node->up = false;
@@ -466,7 +495,7 @@ void node_system_start(void)
 		report_stop("DPDK's EAL does not start");
 }
 
-void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memory)
+void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memory, bool mx)
 {
 	char text[32];
 	int interfaces_max;
@@ -477,7 +506,7 @@ void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memo
 	setenv("PTL_PEER_TIMEOUT", text, 1);
 	snprintf(text, sizeof(text), "%" PRIu64, event_memory);
 	setenv("PTL_EVENT_MEMORY", text, 1);
-	if (PtlInit(&interfaces_max) != PTL_OK)
+	if (mx ? !cluster_library_open() : PtlInit(&interfaces_max) != PTL_OK)
 		report_stop("the library does not start");
 }
 
@@ -492,7 +521,10 @@ static void pool_check(struct simulation *simulation, uint32_t number)
 
 void node_library_close(struct simulation *simulation, const struct node_settings *settings)
 {
-	PtlFini();
+	if (simulation->cluster)
+		cluster_library_close();
+	else
+		PtlFini();
 	running = NULL;
 	for (uint32_t i = 0; i < settings->pools && i < simulation->node_count; i++) {
 		if (pools[i])
@@ -760,11 +792,14 @@ int __wrap_sched_yield(void)
 	if (!node)
 		return 0;
 	simulation = node->simulation;
+	/* To the library it is open only while no other one closes. */
+	if (simulation->cluster)
+		(void)seat_drive(&place_of(node)->seat);
 	if (node->silent || simulation_failed(simulation)) {
 		crash_skip += CRASH_SKIP;
 		return 0;
 	}
-	deadline = engine_deadline(interfaces[0].engine);
+	deadline = engine_deadline(place_of(node)->engine);
 	deadline = deadline > SECOND ? SECOND : deadline < TURN_LEAST ? TURN_LEAST : deadline;
 	deadline += simulation_now(simulation);
 	node_leave(node);

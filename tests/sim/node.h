@@ -92,7 +92,8 @@ struct node {
 /* EAL, mempools; once per process. */
 void node_system_start(void);
 /* Per run, before the first and after the last node. timeout: PTL_PEER_TIMEOUT, ns. */
-void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memory);
+/* mx: the nodes are endpoints of MX. */
+void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memory, bool mx);
 void node_library_close(struct simulation *simulation, const struct node_settings *settings);
 
 void node_init(struct node *node, struct simulation *simulation,

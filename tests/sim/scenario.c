@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sim/cluster.h>
 #include <sim/letters.h>
 #include <sim/silent.h>
 #include <sim/tiers.h>
@@ -57,6 +58,8 @@ struct plan {
 	uint64_t tier_interval;
 	uint64_t letter_steps; /* of each node (letters.h) */
 	uint64_t letter_interval;
+	uint64_t cluster_steps; /* of each node (cluster.h) */
+	uint64_t cluster_interval;
 	uint64_t peer_timeout;
 	bool unprotected;
 	bool expect;
@@ -218,7 +221,8 @@ static void trouble_restart(void *object, uint64_t argument)
 		node_crash(node);
 	else
 		node_close(node);
-	model_end(simulation->model, node);
+	if (!simulation->cluster)
+		model_end(simulation->model, node);
 	if (simulation->tiers)
 		tiers_end(simulation->tiers, node);
 	if (simulation->letters)
@@ -295,7 +299,7 @@ static void simulation_play(struct simulation *simulation)
 	uint64_t patience;
 
 	while ((!workload_done(simulation->workload) || !tiers_done(simulation->tiers) ||
-		       !letters_done(simulation->letters)) &&
+		       !letters_done(simulation->letters) || !cluster_done(simulation->cluster)) &&
 		simulation_now(simulation) < RUN_LIMIT && simulation_step(simulation))
 		;
 	simulation->over = true;
@@ -303,13 +307,18 @@ static void simulation_play(struct simulation *simulation)
 	/* A silent process's gets may come late for the first time, and are answered then. */
 	if (simulation->silent->count > 0)
 		patience += simulation->network.settings.late_time;
+	if (simulation->cluster)
+		patience += CLUSTER_PATIENCE;
 	while (!simulation_failed(simulation) && simulation_now(simulation) < patience &&
 		(!all_up(simulation) || !all_settled(simulation) || far_ends_missing(simulation) ||
-			!tiers_quiet(simulation->tiers) || !letters_quiet(simulation->letters)))
+			!tiers_quiet(simulation->tiers) || !letters_quiet(simulation->letters) ||
+			!cluster_quiet(simulation->cluster)))
 		simulation_run_until(simulation, simulation_now(simulation) + QUIET_CHUNK);
-	model_finish(simulation->model);
+	if (!simulation->cluster)
+		model_finish(simulation->model);
 	tiers_finish(simulation->tiers);
 	letters_finish(simulation->letters);
+	cluster_finish(simulation->cluster);
 	if (!workload_done(simulation->workload))
 		simulation_fail(simulation,
 			"%" PRIu64 " tasks were not issued and %" PRIu64 " have not ended",
@@ -333,7 +342,7 @@ static void result_fill(const struct simulation *simulation, uint64_t ended, str
 	result->runs = 1;
 	result->simulated = ended;
 	result->tasks = simulation->model->count + tiers_calls(simulation->tiers) +
-			letters_count(simulation->letters);
+			letters_count(simulation->letters) + cluster_count(simulation->cluster);
 	result->fail_events = simulation->model->failed;
 	result->drops = simulation->model->dropped;
 	result->bytes = simulation->model->bytes;
@@ -375,8 +384,10 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		&simulation, plan->tier_steps, plan->tier_interval, plan->workload.size_max);
 	simulation.letters = letters_create(
 		&simulation, plan->letter_steps, plan->letter_interval, plan->workload.size_max);
+	simulation.cluster = cluster_create(
+		&simulation, plan->cluster_steps, plan->cluster_interval, plan->workload.size_max);
 	node_library_open(plan->peer_timeout, plan->network.corrupt > 0 && !plan->unprotected,
-		plan->event_memory);
+		plan->event_memory, simulation.cluster != NULL);
 	for (uint32_t i = 0; i < plan->nodes; i++) {
 		node_init(&simulation.nodes[i], &simulation, &plan->node, i);
 		node_open(&simulation.nodes[i]);
@@ -402,6 +413,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	model_free(&model);
 	tiers_free(simulation.tiers);
 	letters_free(simulation.letters);
+	cluster_free(simulation.cluster);
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		node_free(&simulation.nodes[i]);
 	free(simulation.nodes);
@@ -676,6 +688,19 @@ static void plan_letters(struct plan *plan, uint64_t seed)
 	plan->tier_steps = 0;
 }
 
+/* Endpoints of MX, alone. */
+static void plan_mx(struct plan *plan, uint64_t seed)
+{
+	struct prng prng = prng_make(seed * 2 + 9);
+
+	plan_letters(plan, seed);
+	plan->cluster_steps = plan->letter_steps;
+	plan->cluster_interval = plan->letter_interval;
+	plan->letter_steps = plan->workload.tasks = 0;
+	plan->troubles.long_cuts = 0;
+	plan->workload.size_max = prng_scale(&prng, 64, 128 * KIBIBYTE);
+}
+
 static void plan_restart(struct plan *plan, uint64_t seed)
 {
 	struct prng prng = prng_make(seed * 2 + 1);
@@ -808,6 +833,7 @@ const struct scenario scenarios[] = {
 	{"tiers", "2 to 16 nodes, the same, beside them spaces of Portals 4", plan_tiers, false,
 		100},
 	{"letters", "2 to 16 ranks, the same, sends and receives", plan_letters, false, 100},
+	{"mx", "2 to 16 endpoints of MX, the same, handlers, disconnects", plan_mx, false, 100},
 	{"restart", "nodes that end and crash and come again", plan_restart, false, 50},
 	{"stall", "receivers that stop for a while", plan_stall, false, 50},
 	{"incast", "32 nodes send 1 MiB each to one", plan_incast, false, 1},

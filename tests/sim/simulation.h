@@ -20,6 +20,7 @@ struct workload;
 struct silent;
 struct tiers;
 struct letters;
+struct cluster;
 
 #define FAILURE_TEXT 400
 
@@ -35,6 +36,7 @@ struct simulation {
 	struct silent *silent;
 	struct tiers *tiers;     /* NULL: none */
 	struct letters *letters; /* NULL: none; never together with tiers */
+	struct cluster *cluster; /* NULL: none; never together with anything else */
 	uint64_t peer_timeout;   /* ns */
 	bool tracing;            /* writes every frame and event to standard output */
 	/* the workload has ended, or taken too long: no more tasks and no more trouble */

@@ -8,6 +8,7 @@
 #include <base/handle.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
+#include <sim/cluster.h>
 #include <sim/letters.h>
 #include <sim/model.h>
 
@@ -21,6 +22,24 @@ static struct call_task *task_of(const struct tiers *tiers, uint64_t number)
 static struct tier_program *here(void)
 {
 	return node_current()->tiers;
+}
+
+/* Without tiers it is two-sided messages that are watched. */
+static void arrived(
+	const struct space *space, struct process from, const struct message_header *header)
+{
+	if (node_current()->simulation->cluster)
+		cluster_arrived(space, from, header);
+	else
+		letters_arrived(header);
+}
+
+static void appended(const struct space *space, const struct command *command)
+{
+	if (node_current()->simulation->cluster)
+		cluster_appended(space, command);
+	else
+		letters_appended(space, command);
 }
 
 /* --- messages, on their way into the engine */
@@ -96,7 +115,7 @@ void __wrap_tiers_store(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
 	if (!here()) {
-		letters_arrived(header);
+		arrived(space, from, header);
 		__real_tiers_store(space, from, header, data);
 		return;
 	}
@@ -120,7 +139,7 @@ void __wrap_tiers_store_begin(struct space *space, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound)
 {
 	if (!here()) {
-		letters_arrived(header);
+		arrived(space, from, header);
 		__real_tiers_store_begin(space, from, header, record, inbound);
 		return;
 	}
@@ -261,7 +280,7 @@ void __wrap_call_begin(struct space *space, const struct long_command *command);
 void __wrap_tiers_append(struct space *space, const struct command *command)
 {
 	if (!here()) {
-		letters_appended(space, command);
+		appended(space, command);
 		__real_tiers_append(space, command);
 		return;
 	}
@@ -361,6 +380,12 @@ enum answer __wrap_tiers_answer(struct space *space, const struct command *comma
 	if (!here()) {
 		enum answer answer;
 
+		if (node_current()->simulation->cluster) {
+			cluster_asked(space, command);
+			answer = __real_tiers_answer(space, command);
+			cluster_answered(space, command, answer == ANSWER_OK);
+			return answer;
+		}
 		letters_asked(command);
 		answer = __real_tiers_answer(space, command);
 		letters_answered(command, answer == ANSWER_OK);

@@ -49,6 +49,8 @@ static bool node_issues(const struct workload *workload, const struct node *node
 
 static void workload_plan(struct workload *workload, struct node *node, uint64_t delay)
 {
+	if (workload->settings.tasks == 0)
+		return;
 	sim_clock_at(&workload->simulation->clock, simulation_now(workload->simulation) + delay,
 		workload_issue, node, node->life);
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cluster_oracle.h - requests of a cluster's programs, and which message each receive is to get. */
+#ifndef SIM_CLUSTER_ORACLE_H
+#define SIM_CLUSTER_ORACLE_H
+
+#include <inttypes.h>
+
+#include <messages/state.h>
+#include <mx/state.h>
+#include <sim/cluster.h>
+
+#define NUMBER_AT   32 /* match bits: number of the send, sender's node, tag */
+#define NODE_AT     4
+#define TAGS        4
+#define BITS_TAG    UINT64_C(0xf)
+#define BITS_NODE   UINT64_C(0xfffffff0)
+#define BITS_NUMBER UINT64_C(0xffffffff00000000)
+#define POISON      0xa5
+
+enum post_kind { POST_SEND, POST_RECEIVE, POST_CONNECT };
+
+/* A request. */
+struct post {
+	enum post_kind kind;
+	bool synchronous;
+	bool arrived;  /* a send */
+	bool taken;    /* a message: the library has it, for the handler */
+	bool shown;    /* and the handler has left it */
+	bool consumed; /* the handler has used it, or its peer was dismissed */
+	bool linked;   /* a receive: the poll core has it, or had it */
+	bool done, cancelled, forgotten;
+	bool over;       /* its endpoint has closed */
+	uint32_t number; /* from 1 */
+	uint32_t node;   /* whose it is */
+	uint32_t life;
+	uint32_t to;      /* of a send or a connect */
+	uint32_t session; /* of a send: that it goes to */
+	uint32_t rank;    /* of a message: its sender's number at the receiver */
+	uint64_t bits, mask;
+	uint64_t length; /* of the data, or the room */
+	uint8_t *data;
+	mx_request_t request;
+	struct post *partner; /* what the oracle says that it matches */
+};
+
+#define POSTS_MAX  1000000
+#define LINE_POSTS 16384
+
+/* Posts that wait, in order. */
+struct line {
+	struct post *posts[LINE_POSTS];
+	uint32_t count;
+};
+
+/* How an endpoint reaches another one. */
+struct route {
+	bool known;
+	mx_endpoint_addr_t address;
+	const struct post *connect; /* under way; NULL */
+};
+
+/* A node's program and its endpoint. */
+struct member {
+	mx_endpoint_t endpoint; /* NULL: it is not open */
+	struct node *node;
+	uint32_t session;
+	uint64_t left;       /* steps */
+	struct line posted;  /* receives that the poll core has */
+	struct line kept;    /* messages that nobody has got */
+	struct line pending; /* requests of this life that have not ended */
+	struct post *showing;
+	struct post *withdrawn; /* by mx_cancel() that is under way */
+	bool withdraws;         /* and the oracle says that it will be taken back */
+	struct post ask;        /* criteria of mx_iprobe() */
+	struct post *found;     /* by it, says the oracle */
+	bool handles, halted;
+	struct post *last; /* wildcard receive of the end */
+	struct route *routes;
+};
+
+struct cluster {
+	struct simulation *simulation;
+	struct prng prng;
+	uint64_t interval, size_max;
+	struct member *members;
+	struct post **all;
+	uint32_t count;
+	uint32_t *arrived; /* number of the last message from a node that another has got */
+	uint32_t *lives;   /* and the sender's life */
+	bool *severed;     /* a pair: one has disconnected the other */
+};
+
+#define FAIL(cluster, ...) simulation_fail((cluster)->simulation, __VA_ARGS__)
+
+struct cluster *cluster_here(void);
+struct member *member_here(void);
+void post_wrong(const struct post *post, const char *what, uint64_t value);
+/* May requests between them fail? */
+bool cluster_troubled(const struct cluster *cluster, uint32_t one, uint32_t other);
+uint8_t post_pattern(uint32_t number, uint64_t at);
+
+bool post_matches(const struct post *receive, const struct post *message);
+struct post *line_find(const struct line *line, const struct post *receive, bool shown);
+void line_add(struct line *line, struct post *post);
+bool line_remove(struct line *line, const struct post *post);
+void oracle_pair(struct member *member, struct post *receive, struct post *message);
+/* What the library had taken for the handler and gave to a receive. */
+void oracle_catch_up(struct member *member);
+/* A receive is about to be posted: it may match what the handler has left. */
+void oracle_receive(struct member *member, struct post *receive);
+/* The handler has been given a message, and has returned. */
+struct post *oracle_show(struct member *member, uint64_t bits);
+void oracle_shown(struct member *member, bool finished);
+/* C6. */
+void oracle_check_credits(const struct member *member);
+
+#endif
