@@ -4,7 +4,7 @@
  *
  *     puts4 p4put N    N puts back and forth, each the answer to the one before
  *     puts4 p4get N    N gets
- *     puts4 p4count N  windows of 64 puts one way into a non-matching list, which a counter counts
+ *     puts4 p4count N  windows of 64 puts one way into a non-matching list, counted
  *
  * An entry that stays takes them. A put that is not counted logs one event, PUT, and a get one,
  * REPLY. All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every
