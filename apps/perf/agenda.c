@@ -15,6 +15,8 @@ static struct numbers sizes_of(const struct options *options, enum measure measu
 		       options->pairs.items[0] > 1 || options->fault_count > 0;
 	struct numbers sizes = options->sizes;
 
+	if (measure == MEASURE_FETCH_LATENCY) /* an element */
+		return (struct numbers){.count = 1, .items = {SMALL}};
 	if (sizes.count > 0)
 		return sizes;
 	if (measure_is_rate(measure) || special)

@@ -135,7 +135,7 @@ static void answered(struct bare *bare)
 {
 	uint64_t now = clock_look();
 	/* what goes there and back is two messages, a question is none */
-	unsigned ways = bare->measure == MEASURE_GET_LATENCY ? 1 : 2;
+	unsigned ways = measure_gets(bare->measure) ? 1 : 2;
 
 	histogram_add(&bare->times, clock_between(bare->start, now, bare->cost) / ways);
 	if (course_part(&bare->course, bare->times.count, now) >= 1)

@@ -69,9 +69,12 @@ static void control_heard(struct client *client, const struct control *control)
 		peer->address = control->number;
 		peer->heard = control->kind;
 		break;
+	case CONTROL_READY:
+		peer->line = (struct line_address){control->number, control->argument};
+		peer->heard = control->kind;
+		break;
 	case CONTROL_WELCOME:
 	case CONTROL_BUSY:
-	case CONTROL_READY:
 	case CONTROL_STOPPED:
 		peer->heard = control->kind;
 		break;
@@ -103,29 +106,72 @@ static struct peer *peer_failed(
 	return &client->peers[0];
 }
 
-void client_event(struct client *client)
+static void event_heard(struct client *client, const ptl_event_t *event)
 {
-	ptl_event_t event;
 	struct control control;
 	struct peer *peer;
 
-	endpoint_next(client->endpoint, &event);
-	if (event.ni_fail_type != PTL_NI_OK || event.portal == PORTAL_CONTROL) {
-		control = endpoint_control(client->endpoint, &event);
-		if (event.ni_fail_type != PTL_NI_OK)
-			send_failed(peer_failed(client, &control, &event), &event);
+	if (event->ni_fail_type != PTL_NI_OK || event->portal == PORTAL_CONTROL) {
+		control = endpoint_control(client->endpoint, event);
+		if (event->ni_fail_type != PTL_NI_OK)
+			send_failed(peer_failed(client, &control, event), event);
 		else if (control.kind != CONTROL_NONE)
 			control_heard(client, &control);
 		else
-			control_reached(client, &event);
-	} else if (event.type == PTL_EVENT_REPLY_END) {
+			control_reached(client, event);
+	} else if (event->type == PTL_EVENT_REPLY_END) {
 		client->arrived++;
-	} else if (event.type == PTL_EVENT_PUT_END) {
+	} else if (event->type == PTL_EVENT_PUT_END) {
 		client->arrived++;
-		peer = peer_of(client, (uint16_t)event.hdr_data);
+		peer = peer_of(client, (uint16_t)event->hdr_data);
 		if (client->trial.measure == MEASURE_BIDIRECTIONAL && peer)
 			stream_received(&peer->stream);
 	}
+}
+
+void client_event(struct client *client)
+{
+	ptl_event_t event;
+
+	endpoint_next(client->endpoint, &event);
+	event_heard(client, &event);
+}
+
+static _Noreturn void line_failed(const struct client *client)
+{
+	complain("the server at %s is gone: a message of %s to it has failed.",
+		process_text(client->peers[0].stream.peer).text,
+		library_title(client->options->library));
+}
+
+static void line_credited(struct client *client, struct stream *stream, uint64_t windows)
+{
+	stream->credited += windows;
+	client->credited += windows;
+}
+
+void client_turn(struct client *client)
+{
+	struct stream *stream = &client->peers[0].stream;
+	ptl_event_t event;
+	int arrived;
+
+	if (!stream->line) {
+		client_event(client);
+		return;
+	}
+	arrived = stream->module->receive(stream->line);
+	if (arrived < 0)
+		line_failed(client);
+	if (arrived <= 0)
+		endpoint_idle(client->endpoint);
+	else if (measure_is_latency(client->trial.measure) || measure_gets(client->trial.measure))
+		client->arrived += (uint64_t)arrived;
+	else
+		line_credited(client, stream, (uint64_t)arrived);
+	if (++client->looks % CONTROL_LOOKS == 0)
+		while (endpoint_try(client->endpoint, &event))
+			event_heard(client, &event);
 }
 
 static _Noreturn void refused(const struct client *client, const struct peer *peer)
@@ -148,6 +194,12 @@ static _Noreturn void refused(const struct client *client, const struct peer *pe
 static void wait_heard(struct client *client, struct peer *peer, enum control_kind kind)
 {
 	while (peer->heard != kind) {
+		if (peer->heard == CONTROL_REFUSED && peer->stream.line)
+			complain("the server at %s cannot take messages of %s and says why; start "
+				 "it with --library %s as well.",
+				process_text(peer->stream.peer).text,
+				library_title(client->options->library),
+				library_name(client->options->library));
 		if (peer->heard == CONTROL_REFUSED)
 			complain("the server at %s has no room for a match list of %u entries; "
 				 "PTL_LIST_MAX limits it.",
@@ -296,6 +348,28 @@ static void load_open(struct client *client, struct peer *peer)
 	complain_unless_ok(PtlMDBind(client->endpoint->ni, load, &peer->stream.load), "PtlMDBind");
 }
 
+/* Messages of another library: the server is told where they come from. */
+static void line_open(struct client *client, struct peer *peer)
+{
+	enum library library = client->options->library;
+	struct line_address own = {0};
+	struct control meet = {
+		.kind = CONTROL_MEET, .measure = (uint8_t)library, .session = peer->stream.session};
+	struct line_request request = {
+		.measure = client->trial.measure,
+		.memory = peer->landing.memory,
+		.size = client->trial.size,
+		.messages = client->window * STREAM_WINDOWS,
+	};
+	char why[WHY_ROOM];
+
+	if (!stream_line_open(&peer->stream, library, &request, &own, why, sizeof(why)))
+		complain("%s cannot be measured: %s.", library_title(library), why);
+	meet.argument = own.argument;
+	meet.number = own.number;
+	endpoint_say(client->endpoint, peer->stream.peer, &meet);
+}
+
 static void prepare(struct client *client, struct peer *peer)
 {
 	struct stream *stream = &peer->stream;
@@ -307,6 +381,8 @@ static void prepare(struct client *client, struct peer *peer)
 	stream->arrived = 0;
 	stream->shape = *shape;
 	load_open(client, peer);
+	if (client->options->library != LIBRARY_PORTALS3)
+		line_open(client, peer);
 	stream_say(stream, CONTROL_SHAPE, shape->depth,
 		(uint64_t)shape->position << 32 | shape->wildcards);
 	stream_say(stream, CONTROL_PREPARE, client->window, client->trial.size);
@@ -316,7 +392,14 @@ static void stop(struct client *client, struct peer *peer)
 {
 	stream_say(&peer->stream, CONTROL_STOP, 0, 0);
 	wait_heard(client, peer, CONTROL_STOPPED);
+	stream_line_close(&peer->stream);
 	descriptor_close(peer->stream.load);
+}
+
+static void line_meet(const struct peer *peer)
+{
+	if (peer->stream.line)
+		peer->stream.module->meet(peer->stream.line, &peer->line);
 }
 
 struct result client_measure(struct client *client, const struct trial *trial,
@@ -340,6 +423,7 @@ struct result client_measure(struct client *client, const struct trial *trial,
 		prepare(client, &client->peers[i]);
 	for (unsigned i = 0; i < client->used; i++)
 		wait_heard(client, &client->peers[i], CONTROL_READY);
+	line_meet(&client->peers[0]);
 	measure_run(client, &result);
 	for (unsigned i = 0; i < client->used; i++)
 		stop(client, &client->peers[i]);

@@ -7,6 +7,8 @@
  * K2. A measure starts when all its servers are READY, and the next one after they have STOPPED,
  *     when nothing of the last is on its way.
  * K3. The session with server i has the number session + i, and all that comes from it says so.
+ * K4. While a line takes the messages, events of the control session are looked at once in
+ *     CONTROL_LOOKS looks at the line, and in the waits outside the measure.
  */
 #ifndef PERF_CLIENT_STATE_H
 #define PERF_CLIENT_STATE_H
@@ -23,7 +25,8 @@ struct peer {
 	enum control_kind heard; /* its last answer */
 	unsigned hellos;         /* said and not yet acknowledged */
 	struct control refusal;
-	uint64_t address; /* of its port */
+	uint64_t address;         /* of its port */
+	struct line_address line; /* of its end of a line */
 };
 
 struct client {
@@ -42,6 +45,7 @@ struct client {
 	uint64_t credited; /* windows, of all peers */
 	uint64_t cost;     /* of a look at the clock, ns */
 	unsigned ticks;
+	unsigned looks; /* at the line */
 	void (*progress)(void *context, double part);
 	void *context;
 	double part; /* done of this measure */
@@ -51,6 +55,8 @@ struct client {
 
 /* Waits for one event and takes note of it. */
 void client_event(struct client *client);
+/* Inside a measure: the same, or a look at the line that takes the messages (K4). */
+void client_turn(struct client *client);
 
 /* Messages on their way at a time. */
 uint32_t client_window(const struct client *client, const struct trial *trial);

@@ -188,8 +188,7 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
 	return true;
 }
 
-/* To be called after a look that found nothing: a thread must not keep the CPU that it shares with
- * the thread it waits for. */
+/* A thread must not keep the CPU that it shares with the thread it waits for. */
 static void give_way(struct manners *manners)
 {
 	uint64_t start;
@@ -201,17 +200,21 @@ static void give_way(struct manners *manners)
 	manners_learn(manners, clock_look() - start);
 }
 
+void endpoint_idle(struct endpoint *endpoint)
+{
+	if (endpoint->aside)
+		endpoint->aside(endpoint->aside_context);
+	give_way(&endpoint->manners);
+}
+
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)
 {
 	if (!endpoint->poll && !endpoint->aside) {
 		event_taken(endpoint, event, PtlEQWait(endpoint->eq, event), "PtlEQWait");
 		return;
 	}
-	while (!endpoint_try(endpoint, event)) {
-		if (endpoint->aside)
-			endpoint->aside(endpoint->aside_context);
-		give_way(&endpoint->manners);
-	}
+	while (!endpoint_try(endpoint, event))
+		endpoint_idle(endpoint);
 }
 
 static void retry_pause(void)

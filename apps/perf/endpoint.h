@@ -45,18 +45,21 @@ enum control_kind {
 	CONTROL_SHAPE,   /* client: the form of the match list for the next measure; argument =
 			  * depth, number = wildcards, and position in its upper half */
 	CONTROL_PREPARE, /* client: a measure begins; argument = window, number = size */
-	CONTROL_READY,   /* server: the first message may come */
+	CONTROL_READY,   /* server: the first message may come; argument and number = where its end
+			  * of the line is, after a MEET */
 	CONTROL_CREDIT,  /* either: a window of messages has arrived */
 	CONTROL_STOP,    /* client: the measure is over */
 	CONTROL_STOPPED, /* server: nothing of it is on its way any more */
 	CONTROL_PING,    /* either: fails if the other has died */
 	CONTROL_BYE,     /* client: the session is over; argument = BYE_FOR_NOW: another follows */
-	CONTROL_BARE, /* client: bare frames follow; until they end, nobody listens to messages */
-	CONTROL_BARED /* server: they may come; number = own MAC address */
+	CONTROL_BARE,  /* client: bare frames follow; until they end, nobody listens to messages */
+	CONTROL_BARED, /* server: they may come; number = own MAC address */
+	CONTROL_MEET   /* client: messages of the next measure are of another library; measure =
+		       * enum library, argument and number = where its end of the line is */
 };
 
 #define BYE_FOR_NOW 1
-#define PROTOCOL    3 /* of the control messages */
+#define PROTOCOL    4 /* of the control messages */
 
 struct control {
 	enum control_kind kind;
@@ -67,6 +70,7 @@ struct control {
 };
 
 struct endpoint {
+	unsigned line_interface; /* the number of the one that lines use; its opener sets it */
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
 	ptl_handle_eq_t eq;
@@ -96,6 +100,10 @@ void endpoint_close(struct endpoint *endpoint);
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event);
 /* The next event, if there is one. */
 bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event);
+
+/* To be called after a look that found nothing, at events or elsewhere: the other end in the same
+ * thread and other threads have their turns. */
+void endpoint_idle(struct endpoint *endpoint);
 
 /* The control message that an event brings, or, for a SEND_FAIL, the one that failed; kind is
  * CONTROL_NONE if it is about something else. */

@@ -158,7 +158,9 @@ static void setup_describe(struct machine *machine, const struct options *option
 	if (servers == 0)
 		fact_add(machine, "measured", "this process against %s; events are %s",
 			options->server_count > 1 ? "others" : "another",
-			options->poll ? "asked for in a loop" : "waited for");
+			options->poll || options->library != LIBRARY_PORTALS3
+				? "asked for in a loop"
+				: "waited for");
 	else
 		fact_add(machine, "measured",
 			"%s in this process, one thread for %s application%s%s",
@@ -189,6 +191,7 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	fact_add(machine, "cpu", "%s", text);
 	uname(&name);
 	fact_add(machine, "kernel", "%.40s %.60s", name.sysname, name.release);
+	fact_add(machine, "library", "%s", library_title(options->library));
 	fact_add(machine, "interface", "%s", setting("PTL_IFACE_NAME"));
 	fact_add(machine, "encapsulation", "%s", setting("PTL_ENCAP"));
 	fact_add(machine, "mtu", "%u", lend_mtu(ni));

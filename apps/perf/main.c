@@ -108,6 +108,23 @@ static void serve_aside(void *context)
 		server_turn(lane->peers[i].server);
 }
 
+/* A line has an interface of its own, on the same device: those of lines come first, because
+ * Portals 4 uses the first two. Returns the number of the control session's interface. */
+static ptl_interface_t interface_number(const struct options *options, unsigned i)
+{
+	unsigned lines = options->library == LIBRARY_PORTALS3 ? 0
+			 : options->mode == MODE_LOCAL        ? 2
+							      : 1;
+
+	return PTL_IFACE_DEFAULT + lines + i;
+}
+
+/* How many interfaces that many ends need. */
+static unsigned interfaces_of(const struct options *options, unsigned ends)
+{
+	return options->library == LIBRARY_PORTALS3 ? ends : 2 * ends;
+}
+
 /* Servers and client in one thread: whenever one finds nothing to do, the others have their
  * turn. */
 static void open_local(struct life *life, struct lane *lane, unsigned first)
@@ -120,12 +137,17 @@ static void open_local(struct life *life, struct lane *lane, unsigned first)
 	for (unsigned i = 0; i < life->servers; i++) {
 		struct endpoint *endpoint = &life->endpoints[first + i];
 
-		endpoint_open(endpoint, first + i, first + i + 1, events, true);
+		endpoint_open(endpoint, interface_number(options, first + i), first + i + 1, events,
+			true);
+		endpoint->line_interface = first + i;
 		lane->peers[i].id = endpoint->id;
-		lane->peers[i].server = server_open(endpoint, options->window, true);
+		lane->peers[i].server =
+			server_open(endpoint, options->window, options->library, true);
 	}
 	first += life->servers;
-	endpoint_open(lane->own, first, first + 1, events * life->servers, true);
+	endpoint_open(lane->own, interface_number(options, first), first + 1,
+		events * life->servers, true);
+	lane->own->line_interface = first;
 	lane->own->aside = serve_aside;
 	lane->own->aside_context = lane;
 }
@@ -137,7 +159,8 @@ static void open_remote(struct life *life, struct lane *lane, unsigned first)
 
 	lane->own = &life->endpoints[first];
 	lane->peers = &life->peers[first];
-	endpoint_open(lane->own, PTL_IFACE_DEFAULT + first, options->pid, events, options->poll);
+	endpoint_open(
+		lane->own, interface_number(options, first), options->pid, events, options->poll);
 	for (unsigned i = 0; i < life->agenda->peers; i++) {
 		lane->peers[i] = (struct client_peer){.id = options->servers[first + i]};
 		if (lane->own->id.nid == lane->peers[i].id.nid &&
@@ -235,14 +258,14 @@ static void library_open(const struct options *options, unsigned wanted)
 }
 
 /* The faults are the clients', whose interface is the last of each lane. */
-static void faults_set(const char *faults, unsigned servers, unsigned lanes)
+static void faults_set(const char *faults, unsigned servers, unsigned lanes, unsigned ends)
 {
 	char text[SETTING_BYTES] = "";
 	size_t used = 0;
 
 	if (strcmp(faults, "none") == 0)
 		faults = "";
-	for (unsigned i = 0; i < lanes * (servers + 1) && used < sizeof(text); i++)
+	for (unsigned i = 0; i < ends && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "",
 			i % (servers + 1) == servers ? faults : "");
 	if (used >= sizeof(text))
@@ -251,21 +274,39 @@ static void faults_set(const char *faults, unsigned servers, unsigned lanes)
 }
 
 /* A wire for each lane. */
-static void wires_set(unsigned servers, unsigned lanes)
+static void wires_set(unsigned servers, unsigned lanes, unsigned ends)
 {
 	char wire[sizeof(LOCAL_WIRE) + 12];
 	char text[SETTING_BYTES] = "";
 	const char *given = getenv("PTL_IFACE_NAME");
 	size_t used = 0;
 
-	for (unsigned i = 0; i < lanes * (servers + 1) && used < sizeof(text); i++) {
+	for (unsigned i = 0; i < ends && used < sizeof(text); i++) {
 		snprintf(wire, sizeof(wire), lanes == 1 ? LOCAL_WIRE : LOCAL_WIRE "%u",
-			i / (servers + 1));
+			i / (servers + 1) % lanes);
 		used += (size_t)snprintf(
 			text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "", wire);
 	}
 	/* To the library a blank setting is one that is not set. */
 	setenv("PTL_IFACE_NAME", text, !given || given[strspn(given, " \t")] == '\0');
+}
+
+/* The device of the control session is that of lines, too. */
+static void line_interface_set(const struct options *options)
+{
+	const char *given = getenv("PTL_IFACE_NAME");
+	char text[SETTING_BYTES];
+
+	if (options->library == LIBRARY_PORTALS3)
+		return;
+	if (!given || given[strspn(given, " \t")] == '\0')
+		given = "node";
+	if (strchr(given, ';'))
+		complain_usage("--library %s needs one interface, but PTL_IFACE_NAME is \"%s\".",
+			library_name(options->library), given);
+	if (snprintf(text, sizeof(text), "%s;%s", given, given) >= (int)sizeof(text))
+		complain_usage("PTL_IFACE_NAME is too long.");
+	setenv("PTL_IFACE_NAME", text, 1);
 }
 
 static void run_client(const struct options *options)
@@ -274,10 +315,13 @@ static void run_client(const struct options *options)
 	struct agenda agenda = agenda_make(options);
 	unsigned servers = options->mode == MODE_LOCAL ? agenda.peers : 0;
 	unsigned lives = options->fault_count > 0 ? options->fault_count : 1;
+	unsigned ends = interfaces_of(options, (servers + 1) * agenda.pairs);
 	struct report report;
 
 	if (options->mode == MODE_LOCAL)
-		wires_set(servers, agenda.pairs);
+		wires_set(servers, agenda.pairs, ends);
+	else
+		line_interface_set(options);
 	report_open(&report, options, agenda.steps * lives);
 	life.options = options;
 	life.agenda = &agenda;
@@ -286,8 +330,8 @@ static void run_client(const struct options *options)
 		const char *faults = options->fault_count > 0 ? options->faults[i] : NULL;
 
 		if (faults)
-			faults_set(faults, servers, agenda.pairs);
-		library_open(options, (servers + 1) * agenda.pairs);
+			faults_set(faults, servers, agenda.pairs, ends);
+		library_open(options, ends);
 		live(&life, faults, i + 1 == lives);
 		PtlFini();
 	}
@@ -301,14 +345,15 @@ static bool run_server(const struct options *options)
 	struct server *server;
 	bool well;
 
-	library_open(options, 1);
-	endpoint_open(&endpoint, PTL_IFACE_DEFAULT, options->pid, STREAM_EVENTS(options->window),
-		options->poll);
+	line_interface_set(options);
+	library_open(options, interfaces_of(options, 1));
+	endpoint_open(&endpoint, interface_number(options, 0), options->pid,
+		STREAM_EVENTS(options->window), options->poll);
 	counters_begin(&counters, endpoint.ni);
 	printf("Serving at %s; measure with: postern-perf --peer %s\n",
 		process_text(endpoint.id).text, process_text(endpoint.id).text);
 	fflush(stdout);
-	server = server_open(&endpoint, options->window, false);
+	server = server_open(&endpoint, options->window, options->library, false);
 	well = server_run(server, options->once);
 	server_close(server);
 	if (options->stats)

@@ -17,18 +17,18 @@ static void round_trip(struct client *client, struct stream *stream)
 {
 	uint64_t wanted = client->arrived + 1;
 
-	if (client->trial.measure == MEASURE_GET_LATENCY)
+	if (measure_gets(client->trial.measure))
 		stream_get(stream);
 	else
 		stream_put(stream);
 	while (client->arrived < wanted)
-		client_event(client);
+		client_turn(client);
 }
 
 static void measure_latency(struct client *client, struct result *result)
 {
 	/* a put is timed there and back, and half of that is its way */
-	unsigned ways = client->trial.measure == MEASURE_GET_LATENCY ? 1 : 2;
+	unsigned ways = measure_gets(client->trial.measure) ? 1 : 2;
 	struct course course = course_begin(&client->effort, 1, true);
 	unsigned turn = 0;
 	uint64_t start;
@@ -61,7 +61,7 @@ static void window_next(struct client *client)
 	for (unsigned i = 0; i < client->used; i++)
 		stream_fill(&client->peers[i].stream);
 	while (client->credited == seen)
-		client_event(client);
+		client_turn(client);
 }
 
 static void measure_puts(struct client *client, struct result *result)
@@ -83,7 +83,7 @@ static void measure_puts(struct client *client, struct result *result)
 	result->messages = (client->credited - from) * client->window + client->arrived - arrived;
 	for (unsigned i = 0; i < client->used; i++)
 		while (!stream_idle(&client->peers[i].stream))
-			client_event(client);
+			client_turn(client);
 }
 
 /* A window of gets on their way, each followed by the next. */
@@ -101,7 +101,7 @@ static void measure_get_windows(struct client *client, struct result *result)
 			stream_get(&client->peers[turn].stream);
 			turn = turn + 1 < client->used ? turn + 1 : 0;
 		}
-		client_event(client);
+		client_turn(client);
 		client->part = course_part(
 			&course, (client->arrived - from) / client->window, clock_look());
 		if (client->part < 1)
@@ -115,7 +115,7 @@ static void measure_get_windows(struct client *client, struct result *result)
 	result->seconds = seconds_since(&course, clock_look());
 	result->messages = client->arrived - from;
 	while (client->arrived < asked)
-		client_event(client);
+		client_turn(client);
 }
 
 void measure_run(struct client *client, struct result *result)

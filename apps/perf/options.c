@@ -37,6 +37,8 @@ static const struct option_row {
 	{'c', ANY_SIDE, "peer", "NID:PID",
 		"measure against the server at this process id; several of them for --peers"},
 	{'p', ANY_SIDE, "pid", "PID", "own process id (a server's default is 1)"},
+	{'l', ANY_SIDE, "library", "NAME",
+		"whose messages are measured, and taken by a server: portals3 (default), portals4"},
 	{'z', OF_CLIENT, "sizes", "LIST",
 		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
 		"rate and with --depth, --peers or --faults)"},
@@ -110,6 +112,10 @@ static const char help_before[] =
 	"  get-rate       small gets per second\n"
 	"  get-bandwidth  bytes per second of gets\n"
 	"  all            every one of these\n"
+	"With --library portals4 not bidirectional, and also:\n"
+	"  fetch-latency      round trip of a fetching addition to 8 bytes\n"
+	"  triggered-latency  as latency, answered by puts that wait for a counter\n"
+	"  counted-rate       small puts per second that are counted and bring no events\n"
 	"\n"
 	"Options:\n";
 
@@ -167,16 +173,21 @@ static void names_list(char *text, size_t room)
 static void measure_word(struct options *options, const char *word)
 {
 	bool all = strcmp(word, "all") == 0;
-	bool any = all;
+	char names[1024] = "";
+	size_t used = 0;
+	bool known = false;
 
-	for (unsigned i = 0; i < MEASURE_COUNT; i++)
+	for (unsigned i = 0; i < MEASURE_COUNT; i++) {
+		if (!library_has(options->library, i))
+			continue;
+		used += (size_t)snprintf(
+			names + used, sizeof(names) - used, "%s, ", measure_name(i));
 		if (all || strcmp(word, measure_name(i)) == 0)
-			any = options->measures[i] = true;
-	if (!any)
-		complain_usage(
-			"\"%s\" is not a measure; give latency, rate, bandwidth, bidirectional, "
-			"get-latency, get-rate, get-bandwidth or all.",
-			word);
+			options->measures[i] = known = true;
+	}
+	if (!known)
+		complain_usage("\"%s\" is not a measure of %s; give %sor all.", word,
+			library_title(options->library), names);
 }
 
 static void server_add(struct options *options, const char *name, const char *text)
@@ -235,6 +246,9 @@ static void option_value(struct options *options, const struct option_row *row, 
 		break;
 	case 'p':
 		options->pid = (ptl_pid_t)value_number(name, text, 0, PTL_PID_MAX);
+		break;
+	case 'l':
+		options->library = value_library(name, text);
 		break;
 	case 'z':
 		values_list(&options->sizes, name, text, 0, SIZE_MAX_BYTES, NULL, 0);
@@ -365,6 +379,14 @@ static void pairs_check(const struct options *options)
 	}
 }
 
+static void library_check(const struct options *options, uint64_t given)
+{
+	if (options->library != LIBRARY_PORTALS3 &&
+		(has(given, 'd') || has(given, 'P') || has(given, 'm')))
+		complain_usage("--depth, --peers and --pairs measure Portals 3.2; leave --library "
+			       "out.");
+}
+
 static void defaults_choose(struct options *options, uint64_t given, bool measures)
 {
 	if (options->mode == MODE_SERVER && !has(given, 'p'))
@@ -421,5 +443,6 @@ void options_parse(struct options *options, int count, char **words)
 	sides_check(options, given, measures);
 	peers_check(options);
 	pairs_check(options);
+	library_check(options, given);
 	defaults_choose(options, given, measures);
 }

@@ -8,6 +8,7 @@
 #include <portals.h>
 
 #include "effort.h"
+#include "library.h"
 #include "trial.h"
 
 #define LIST_MAX       256                 /* items of an option that takes several */
@@ -39,6 +40,7 @@ struct options {
 	ptl_process_id_t servers[PEERS_MAX]; /* of a client */
 	ptl_pid_t pid;                       /* own, or PTL_PID_ANY */
 	bool once;                           /* a server that ends after one client */
+	enum library library;                /* of the messages */
 	bool measures[MEASURE_COUNT];
 	struct numbers sizes; /* none: each measure's own */
 	struct numbers depths;

@@ -22,6 +22,7 @@
 struct server {
 	struct endpoint *endpoint;
 	uint32_t window; /* the largest */
+	enum library offered;
 	bool quiet;
 	bool serving;
 	bool measuring; /* between PREPARE and STOPPED: stream.load is bound */
@@ -32,6 +33,9 @@ struct server {
 	struct stream stream;
 	struct landing landing;
 	struct match_shape wanted; /* for the next measure */
+	enum library library;      /* of its messages, */
+	struct line_address meet;  /* and where the client's end of the line is */
+	unsigned looks;            /* at the line */
 	struct shape shape;
 };
 
@@ -54,6 +58,8 @@ static void measure_end(struct server *server)
 {
 	if (server->measuring)
 		descriptor_close(server->stream.load);
+	stream_line_close(&server->stream);
+	server->library = LIBRARY_PORTALS3;
 	server->measuring = server->stopping = false;
 }
 
@@ -123,9 +129,42 @@ static void shape_heard(struct server *server, const struct control *control)
 		};
 }
 
+static void meet_heard(struct server *server, const struct control *control)
+{
+	if (server->measuring || control->measure >= LIBRARY_COUNT)
+		return;
+	server->library = (enum library)control->measure;
+	server->meet = (struct line_address){control->number, control->argument};
+}
+
+/* Messages of another library. */
+static bool line_open(
+	struct server *server, const struct control *prepare, struct line_address *own)
+{
+	struct line_request request = {
+		.measure = (enum measure)prepare->measure,
+		.server = true,
+		.memory = server->landing.memory,
+		.size = prepare->number,
+		.messages = prepare->argument * STREAM_WINDOWS,
+	};
+	char why[WHY_ROOM] = "the --server was not started with this --library";
+
+	if (server->library == server->offered && library_has(server->library, request.measure) &&
+		stream_line_open(
+			&server->stream, server->library, &request, own, why, sizeof(why))) {
+		server->stream.module->meet(server->stream.line, &server->meet);
+		return true;
+	}
+	fprintf(stderr, "postern-perf: %s cannot be measured: %s.\n",
+		library_title(server->library), why);
+	return false;
+}
+
 static void prepare(struct server *server, const struct control *control)
 {
 	struct stream *stream = &server->stream;
+	struct line_address own = {0};
 	const ptl_md_t load = {
 		.start = server->landing.memory,
 		.length = control->number,
@@ -136,6 +175,10 @@ static void prepare(struct server *server, const struct control *control)
 	if (server->measuring || control->number > server->landing.size || control->argument == 0 ||
 		control->argument > server->window || control->measure >= MEASURE_COUNT)
 		return;
+	if (server->library != LIBRARY_PORTALS3 && !line_open(server, control, &own)) {
+		stream_say(stream, CONTROL_REFUSED, 0, 0);
+		return;
+	}
 	stream->measure = control->measure;
 	stream->shape = server->wanted;
 	if (!shape_make(&server->shape, server->endpoint, stream->peer, &server->landing,
@@ -148,7 +191,7 @@ static void prepare(struct server *server, const struct control *control)
 	stream->window = control->argument;
 	stream->sent = stream->credited = 0;
 	stream->arrived = 0;
-	stream_say(stream, CONTROL_READY, 0, 0);
+	stream_say(stream, CONTROL_READY, own.argument, own.number);
 	if (stream->measure == MEASURE_BIDIRECTIONAL)
 		stream_fill(stream);
 }
@@ -203,6 +246,8 @@ static void control_heard(
 		return;
 	if (control->kind == CONTROL_SHAPE) {
 		shape_heard(server, control);
+	} else if (control->kind == CONTROL_MEET) {
+		meet_heard(server, control);
 	} else if (control->kind == CONTROL_PREPARE) {
 		prepare(server, control);
 	} else if (control->kind == CONTROL_BARE && !server->measuring) {
@@ -264,7 +309,8 @@ static void server_event(struct server *server, const ptl_event_t *event)
 		control_heard(server, &control, event->initiator);
 }
 
-struct server *server_open(struct endpoint *endpoint, uint32_t window, bool quiet)
+struct server *server_open(
+	struct endpoint *endpoint, uint32_t window, enum library library, bool quiet)
 {
 	struct server *server = calloc(1, sizeof(*server));
 
@@ -272,6 +318,7 @@ struct server *server_open(struct endpoint *endpoint, uint32_t window, bool quie
 		complain("there is no memory for a server; end other programs.");
 	server->endpoint = endpoint;
 	server->window = window;
+	server->offered = library;
 	server->quiet = quiet;
 	return server;
 }
@@ -281,12 +328,28 @@ void server_close(struct server *server)
 	free(server);
 }
 
-void server_turn(struct server *server)
+/* Returns false if there is no line, or nothing has come over it. */
+static bool line_turn(struct server *server)
 {
+	const struct stream *stream = &server->stream;
+	int arrived = stream->line ? stream->module->receive(stream->line) : 0;
+
+	/* A message that has failed was the client's: its control session says so. */
+	for (int i = 0; i < arrived; i++)
+		data_heard(server);
+	return arrived > 0;
+}
+
+bool server_turn(struct server *server)
+{
+	bool busy = line_turn(server);
 	ptl_event_t event;
 
+	if (server->stream.line && ++server->looks % CONTROL_LOOKS != 0)
+		return busy;
 	while (endpoint_try(server->endpoint, &event))
 		server_event(server, &event);
+	return busy;
 }
 
 bool server_run(struct server *server, bool once)
@@ -294,6 +357,11 @@ bool server_run(struct server *server, bool once)
 	ptl_event_t event;
 
 	while (!once || server->served == 0) {
+		if (server->stream.line) {
+			if (!server_turn(server))
+				endpoint_idle(server->endpoint);
+			continue;
+		}
 		endpoint_next(server->endpoint, &event);
 		server_event(server, &event);
 	}

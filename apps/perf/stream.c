@@ -21,6 +21,10 @@ void stream_put(struct stream *stream)
 {
 	bool deep = stream->shape.depth > 0;
 
+	if (stream->line) {
+		stream->module->send(stream->line);
+		return;
+	}
 	complain_unless_ok(
 		PtlPut(stream->load, PTL_NOACK_REQ, stream->peer, deep ? PORTAL_SHAPE : PORTAL_DATA,
 			0, deep ? shape_target(&stream->shape, &stream->random) : MATCH_PUT, 0,
@@ -32,6 +36,10 @@ void stream_get(struct stream *stream)
 {
 	bool deep = stream->shape.depth > 0;
 
+	if (stream->line) {
+		stream->module->send(stream->line);
+		return;
+	}
 	complain_unless_ok(
 		PtlGet(stream->load, stream->peer, deep ? PORTAL_SHAPE : PORTAL_DATA, 0,
 			deep ? shape_target(&stream->shape, &stream->random) : MATCH_GET, 0),
@@ -50,5 +58,26 @@ void stream_received(struct stream *stream)
 	if (++stream->arrived < stream->window)
 		return;
 	stream->arrived = 0;
-	stream_say(stream, CONTROL_CREDIT, 0, 0);
+	if (stream->line)
+		stream->module->credit(stream->line);
+	else
+		stream_say(stream, CONTROL_CREDIT, 0, 0);
+}
+
+bool stream_line_open(struct stream *stream, enum library library, struct line_request *request,
+	struct line_address *own, char *why, size_t room)
+{
+	request->interface = stream->endpoint->line_interface;
+	request->complain = complain;
+	stream->module = library_module(library, why, room);
+	if (stream->module)
+		stream->line = stream->module->open(request, own, why, room);
+	return stream->line;
+}
+
+void stream_line_close(struct stream *stream)
+{
+	if (stream->line)
+		stream->module->close(stream->line);
+	stream->line = NULL;
 }

@@ -10,9 +10,12 @@
 #define PERF_STREAM_H
 
 #include "endpoint.h"
+#include "library.h"
 #include "trial.h"
 
 #define STREAM_WINDOWS 2
+#define CONTROL_LOOKS  4096u /* at a line, for one at events */
+#define WHY_ROOM       512   /* of a sentence on what cannot be */
 
 /* Room in an event queue for windows of so many messages, START and END each, and for the control
  * messages meanwhile. */
@@ -23,8 +26,10 @@ struct stream {
 	ptl_process_id_t peer;
 	uint16_t session;
 	uint8_t measure;
-	uint32_t window;      /* messages */
-	ptl_handle_md_t load; /* what is put, or got into */
+	uint32_t window;                  /* messages */
+	ptl_handle_md_t load;             /* what is put, or got into */
+	const struct line_module *module; /* of the line */
+	struct line *line; /* that takes the messages; NULL: they are of Portals 3.2 */
 	struct match_shape shape;
 	uint64_t random;   /* state, not 0 */
 	uint64_t sent;     /* windows */
@@ -44,6 +49,13 @@ static inline bool stream_idle(const struct stream *stream)
 {
 	return stream->sent == stream->credited;
 }
+
+/* Opens a line of another library for the stream's messages, of what the request names beside the
+ * interface. Returns false if there is none; why then has a sentence on it. */
+bool stream_line_open(struct stream *stream, enum library library, struct line_request *request,
+	struct line_address *own, char *why, size_t room);
+/* Closes the line, if there is one. */
+void stream_line_close(struct stream *stream);
 
 /* Counts a message that arrived; says CREDIT after each window. */
 void stream_received(struct stream *stream);

@@ -13,6 +13,11 @@ static const struct {
 	[MEASURE_GET_LATENCY] = {"get-latency", "Latency of get: round trip, microseconds"},
 	[MEASURE_GET_RATE] = {"get-rate", "Rate of gets"},
 	[MEASURE_GET_BANDWIDTH] = {"get-bandwidth", "Bandwidth of get"},
+	[MEASURE_FETCH_LATENCY] = {"fetch-latency",
+		"Latency of a fetching addition: round trip, microseconds"},
+	[MEASURE_TRIGGERED_LATENCY] = {"triggered-latency",
+		"Latency of counted and triggered put: half of the round trip, microseconds"},
+	[MEASURE_COUNTED_RATE] = {"counted-rate", "Rate of puts that are counted, without events"},
 };
 
 static const char *const positions[POSITION_COUNT] = {

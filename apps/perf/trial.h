@@ -15,6 +15,9 @@ enum measure {
 	MEASURE_GET_LATENCY,
 	MEASURE_GET_RATE,
 	MEASURE_GET_BANDWIDTH,
+	MEASURE_FETCH_LATENCY,
+	MEASURE_TRIGGERED_LATENCY,
+	MEASURE_COUNTED_RATE,
 	MEASURE_COUNT
 };
 
@@ -45,19 +48,22 @@ const char *position_name(enum position position);
 
 static inline bool measure_is_latency(enum measure measure)
 {
-	return measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY;
+	return measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY ||
+	       measure == MEASURE_FETCH_LATENCY || measure == MEASURE_TRIGGERED_LATENCY;
 }
 
 /* Is it about the number of messages, whatever is in them? */
 static inline bool measure_is_rate(enum measure measure)
 {
-	return measure == MEASURE_RATE || measure == MEASURE_GET_RATE;
+	return measure == MEASURE_RATE || measure == MEASURE_GET_RATE ||
+	       measure == MEASURE_COUNTED_RATE;
 }
 
+/* Does the client wait for replies? */
 static inline bool measure_gets(enum measure measure)
 {
 	return measure == MEASURE_GET_LATENCY || measure == MEASURE_GET_RATE ||
-	       measure == MEASURE_GET_BANDWIDTH;
+	       measure == MEASURE_GET_BANDWIDTH || measure == MEASURE_FETCH_LATENCY;
 }
 
 static inline uint32_t shape_wildcards(const struct match_shape *shape)

@@ -173,6 +173,14 @@ unsigned values_cores(unsigned *cores, unsigned max, const char *option, const c
 	complain_usage("--%s takes numbers of CPUs such as 0,1, not \"%s\".", option, text);
 }
 
+enum library value_library(const char *option, const char *text)
+{
+	for (unsigned i = 0; i < LIBRARY_COUNT; i++)
+		if (strcmp(text, library_name(i)) == 0)
+			return (enum library)i;
+	complain_usage("--%s takes portals3 or portals4, not \"%s\".", option, text);
+}
+
 ptl_process_id_t value_process(const char *option, const char *text)
 {
 	ptl_process_id_t process = {0};

@@ -8,6 +8,7 @@
 
 uint64_t value_number(const char *option, const char *text, uint64_t min, uint64_t max);
 double value_seconds(const char *option, const char *text);
+enum library value_library(const char *option, const char *text);
 ptl_process_id_t value_process(const char *option, const char *text);
 
 /* "8,64K" or "1..4M" (each power of two, and both ends) or both, added to numbers. word (may be

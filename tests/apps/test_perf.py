@@ -292,7 +292,91 @@ class Local(programs.Case):
             programs.run("postern-perf", PTL_IFACE_NAME="loop:alone"), "two interfaces")
 
 
+class Portals4(programs.Case):
+    """Messages of Portals 4, beside a control session of Portals 3.2."""
+    MEASURES = ["latency", "rate", "bandwidth", "get-latency", "get-rate", "get-bandwidth", "fetch-latency",
+                "triggered-latency", "counted-rate"]
+
+    def expect_all(self, report, sizes):
+        """A result for each size of each measure; fetching additions have one size."""
+        found = [(result["measure"], result["size"]) for result in report["results"]]
+        self.assertEqual(found, [(measure, size) for measure in self.MEASURES
+                                 for size in ([8] if measure == "fetch-latency" else sizes)])
+        self.assertEqual(report["machine"]["library"], "Portals 4")
+        for result in report["results"]:
+            self.assertGreaterEqual(result["messages"], 200)
+            self.assertEqual("latency_ns" in result, "latency" in result["measure"])
+
+    def test_every_measure_in_one_process(self):
+        for progress in ("core", "inline"):
+            self.expect_all(self.expect_json(programs.run(
+                "postern-perf", "--library", "portals4", "--json", "--sizes", "0,8,64K", *QUICK, "all",
+                PTL_PROGRESS=progress)), [0, 8, 65536])
+
+    def test_every_measure_between_processes(self):
+        for settings in ({}, {"PTL_PROGRESS": "inline"}):
+            server = self.server("--once", "--library", "portals4", **settings)
+            report = self.expect_json(programs.run(
+                "postern-perf", "--library", "portals4", "--peer", "1:1", "--json", "--sizes", "0,8,64K", *QUICK, "all",
+                **self.node(**settings)))
+            self.expect_all(report, [0, 8, 65536])
+            code, _, err = self.finish(server)
+            self.assertEqual(code, 0, err)
+
+    def test_its_messages_meet_faults_and_bare_frames(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--library", "portals4", "--json", "--raw", "--faults", "none;drop=0.02,seed=1", "--sizes", "8",
+            "--iterations", "2000", "latency", "fetch-latency", "counted-rate"))
+        self.assertEqual([result["faults"] for result in report["results"]], ["none"] * 3 + ["drop=0.02,seed=1"] * 3)
+        for calm, lossy in zip(report["results"][:2], report["results"][3:]):
+            self.assertGreater(calm["ratio"], 0)
+            self.assertGreater(lossy["latency_ns"]["max"], 0)
+
+    def test_a_server_takes_portals_3_as_well(self):
+        self.server("--library", "portals4")
+        self.expect_json(programs.run("postern-perf", "--peer", "1:1", "--json", "--sizes", "8", *QUICK, "all", **self.node()))
+
+    def test_a_server_without_it_refuses_it(self):
+        server = self.server()
+        done = programs.run("postern-perf", "--library", "portals4", "--peer", "1:1", **self.node())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("with --library portals4 as well", done.stderr)
+        self.expect_success(programs.run("postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency", **self.node()))
+        server.terminate()
+        self.assertIn("was not started with this --library", self.finish(server)[2])
+
+    def test_one_that_dies_ends_the_client_but_not_the_server(self):
+        for measure in ("get-latency", "bandwidth", "triggered-latency"):
+            words = ("postern-perf", "--library", "portals4", "--peer", "1:1", "--sizes", "8", "--time", "600", measure)
+            with self.subTest(measure=measure):
+                server = self.server("--library", "portals4", PTL_PEER_TIMEOUT="2s")
+                client = self.start(*words, **self.node())
+                self.await_line(server, "Serving 1:")
+                self.await_line(client, "# Size")
+                client.kill()
+                client.wait()
+                self.await_line(server, "is gone")
+                client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="2s"))
+                self.await_line(client, "# Size")
+                server.kill()
+                server.wait()
+                code, _, err = self.finish(client)
+                self.assertEqual(code, 1)
+                self.assertIn("the server at 1:1 is gone", err)
+
+    def test_a_module_that_is_missing_is_told(self):
+        program = shutil.copy(programs.program("postern-perf"), self.directory)
+        done = subprocess.run([program, "--library", "portals4", *QUICK], capture_output=True, text=True, timeout=programs.TIMEOUT,
+                              env=programs.environment(LD_LIBRARY_PATH=os.path.join(programs.PROGRAMS, "../lib/p3")), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("its module cannot be loaded", done.stderr)
+
+
 class Options(programs.Case):
+    def test_a_library_beside_portals_3_needs_one_interface(self):
+        self.expect_usage_error(programs.run("postern-perf", "--library", "portals4", "--server", PTL_IFACE_NAME="node;node:b"),
+                                "needs one interface")
+
     def test_help_and_version_say_what_they_should(self):
         done = self.expect_success(programs.run("postern-perf", "--help"))
         for word in ("--server", "--peer", "--sizes", "--window", "--json", "bidirectional"):
@@ -341,6 +425,11 @@ class Options(programs.Case):
                 (["--pairs", "2", "--peer", "1:1"], "given 1 times"),
                 (["--pairs", "33"], "--pairs takes numbers"),
                 (["--repeat", "0"], "--repeat takes a number"),
+                (["--library", "portals5"], "takes portals3 or portals4"),
+                (["--library", "portals4", "bidirectional"], "not a measure of Portals 4"),
+                (["fetch-latency"], "not a measure of Portals 3.2"),
+                (["--library", "portals4", "--depth", "8"], "leave --library out"),
+                (["--library", "portals4", "--pairs", "2"], "leave --library out"),
                 (["--warm-up", "soon"], "--warm-up takes seconds"),
                 (["--cores", "100000"], "--cores takes numbers of CPUs"),
                 (["--cores", "1023"], "may not use"),

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* library.c - see library.h.
+ *
+ * A module lies beside the program, where it was built, or in the directory of the library's
+ * modules, where it was installed.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "library.h"
+
+#define PATH_ROOM (PATH_MAX + 128)
+
+#define BIT(measure) (1u << (measure))
+/* What each library has. */
+#define MEASURES_COMMON                                                                            \
+	(BIT(MEASURE_LATENCY) | BIT(MEASURE_RATE) | BIT(MEASURE_BANDWIDTH) |                       \
+		BIT(MEASURE_GET_LATENCY) | BIT(MEASURE_GET_RATE) | BIT(MEASURE_GET_BANDWIDTH))
+
+static const struct {
+	const char *name;
+	const char *title;
+	const char *file; /* of the module */
+	unsigned measures;
+} libraries[LIBRARY_COUNT] = {
+	[LIBRARY_PORTALS3] = {"portals3", "Portals 3.2", NULL,
+		MEASURES_COMMON | BIT(MEASURE_BIDIRECTIONAL)},
+	[LIBRARY_PORTALS4] = {"portals4", "Portals 4", "postern-perf-portals4.so",
+		MEASURES_COMMON | BIT(MEASURE_FETCH_LATENCY) | BIT(MEASURE_TRIGGERED_LATENCY) |
+			BIT(MEASURE_COUNTED_RATE)},
+};
+
+const char *library_name(enum library library)
+{
+	return libraries[library].name;
+}
+
+const char *library_title(enum library library)
+{
+	return libraries[library].title;
+}
+
+bool library_has(enum library library, enum measure measure)
+{
+	return libraries[library].measures & BIT(measure);
+}
+
+/* The path of a file beside this program, or in the modules' directory. */
+static void module_path(char *path, size_t room, const char *file)
+{
+	char own[PATH_MAX] = "";
+	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	char *slash = length > 0 ? strrchr(own, '/') : NULL;
+
+	if (slash)
+		*slash = '\0';
+	snprintf(path, room, "%s/%s", own, file);
+	if (access(path, R_OK) != 0)
+		snprintf(path, room, "%s/" PERF_MODULES "/%s", own, file);
+}
+
+const struct line_module *library_module(enum library library, char *why, size_t room)
+{
+	const struct line_module *module;
+	char path[PATH_ROOM];
+	void *handle;
+
+	module_path(path, sizeof(path), libraries[library].file);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* once: later calls find it open */
+	if (!handle) {
+		snprintf(why, room, "its module cannot be loaded: %s", dlerror());
+		return NULL;
+	}
+	module = dlsym(handle, LINE_MODULE);
+	if (module && strcmp(module->release, PERF_RELEASE) == 0)
+		return module;
+	snprintf(why, room, "%s is not of release " PERF_RELEASE "; install both of the same one",
+		path);
+	dlclose(handle);
+	return NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* library.h - the libraries whose messages can be measured. */
+#ifndef PERF_LIBRARY_H
+#define PERF_LIBRARY_H
+
+#include "line.h"
+
+/* The numbers travel in control messages. */
+enum library { LIBRARY_PORTALS3, LIBRARY_PORTALS4, LIBRARY_COUNT };
+
+const char *library_name(enum library library);
+/* For people. */
+const char *library_title(enum library library);
+bool library_has(enum library library, enum measure measure);
+
+/* The module of a library other than Portals 3.2. Returns NULL if it cannot be had; why then has a
+ * sentence on it. */
+const struct line_module *library_module(enum library library, char *why, size_t room);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* portals4.c - a module of postern-perf: messages of Portals 4 (portals4.h). See line.h.
+ *
+ *     latency, rate, bandwidth   puts into a matching list, with an event at the target
+ *     get-...                    gets from a matching list, until their REPLY
+ *     fetch-latency              a fetching addition to 8 bytes, until its REPLY
+ *     triggered-latency          puts into a non-matching list, counted; the server's answers are
+ *                                triggered puts, which were given before
+ *     counted-rate               puts into a non-matching list, counted, without events
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <portals4.h>
+
+#include "line.h"
+
+#define BITS  7
+#define AHEAD 64 /* triggered puts that wait at once */
+#define SPARE 64 /* events beside those of messages */
+#define WORD  sizeof(uint64_t)
+
+struct line {
+	struct line_request request;
+	bool counts; /* a counter takes the place of events, and a non-matching list */
+	bool asks;   /* replies are awaited */
+	ptl_handle_ni_t interface;
+	ptl_handle_eq_t queue;
+	ptl_handle_ct_t landed;
+	ptl_handle_md_t load;  /* what is put, or added */
+	ptl_handle_md_t reply; /* where replies go */
+	ptl_pt_index_t portal;
+	ptl_process_t other;
+	ptl_pt_index_t target; /* the other's Portal */
+	uint64_t arrived;      /* messages that were counted */
+	uint64_t armed;        /* triggered puts */
+	uint64_t addend;
+	uint64_t sum; /* the server's is added to */
+};
+
+static void need(const struct line *line, int code, const char *function)
+{
+	if (code != PTL_OK)
+		line->request.complain("%s of Portals 4 returns %d.", function, code);
+}
+
+static bool is_fetch(const struct line *line)
+{
+	return line->request.measure == MEASURE_FETCH_LATENCY;
+}
+
+/* What both ends put or get from, and where it lands. */
+static ptl_md_t memory_of(struct line *line, uint64_t *word)
+{
+	return (ptl_md_t){
+		.start = is_fetch(line) ? (void *)word : line->request.memory,
+		.length = is_fetch(line) ? WORD : line->request.size,
+		.options = PTL_MD_EVENT_SEND_DISABLE,
+		.eq_handle = PTL_EQ_NONE,
+		.ct_handle = PTL_CT_NONE,
+	};
+}
+
+static int entry_append(struct line *line)
+{
+	const ptl_md_t memory = memory_of(line, &line->sum);
+	const ptl_me_t me = {
+		.start = memory.start,
+		.length = memory.length,
+		.ct_handle = line->counts ? line->landed : PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
+			   (line->counts ? PTL_ME_EVENT_CT_COMM : 0) |
+			   (line->counts || line->asks ? PTL_ME_EVENT_COMM_DISABLE : 0),
+		.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY},
+		.match_bits = BITS,
+	};
+	const ptl_le_t le = {
+		.start = me.start,
+		.length = me.length,
+		.ct_handle = me.ct_handle,
+		.uid = me.uid,
+		.options = me.options,
+	};
+	ptl_handle_me_t entry;
+
+	if (line->counts)
+		return PtlLEAppend(
+			line->interface, line->portal, &le, PTL_PRIORITY_LIST, NULL, &entry);
+	return PtlMEAppend(line->interface, line->portal, &me, PTL_PRIORITY_LIST, NULL, &entry);
+}
+
+static int interface_open(struct line *line)
+{
+	unsigned list = line->counts ? PTL_NI_NO_MATCHING : PTL_NI_MATCHING;
+
+	return PtlNIInit(line->request.interface, PTL_NI_PHYSICAL | list, PTL_PID_ANY, NULL, NULL,
+		&line->interface);
+}
+
+/* Returns the name of the function that failed, or NULL. */
+static const char *objects_make(struct line *line)
+{
+	ptl_md_t load = memory_of(line, &line->addend);
+	ptl_md_t reply = memory_of(line, &line->sum);
+
+	if (PtlEQAlloc(line->interface, line->request.messages + SPARE, &line->queue) != PTL_OK)
+		return "PtlEQAlloc";
+	if (PtlCTAlloc(line->interface, &line->landed) != PTL_OK)
+		return "PtlCTAlloc";
+	if (PtlPTAlloc(line->interface, 0, line->queue, PTL_PT_ANY, &line->portal) != PTL_OK)
+		return "PtlPTAlloc";
+	if (entry_append(line) != PTL_OK)
+		return "PtlMEAppend";
+	reply.eq_handle = line->queue;
+	if (PtlMDBind(line->interface, &load, &line->load) != PTL_OK ||
+		PtlMDBind(line->interface, &reply, &line->reply) != PTL_OK)
+		return "PtlMDBind";
+	return NULL;
+}
+
+static void line_close(struct line *line)
+{
+	PtlNIFini(line->interface); /* takes the objects with it */
+	PtlFini();
+	free(line);
+}
+
+static bool objects_open(struct line *line, struct line_address *own, char *why, size_t room)
+{
+	const char *failed = objects_make(line);
+	ptl_process_t id;
+
+	if (!failed && PtlGetPhysId(line->interface, &id) != PTL_OK)
+		failed = "PtlGetPhysId";
+	if (failed) {
+		snprintf(why, room, "%s fails", failed);
+		return false;
+	}
+	*own = (struct line_address){
+		.number = (uint64_t)id.phys.nid << 32 | id.phys.pid, .argument = line->portal};
+	return true;
+}
+
+static struct line *line_open(
+	const struct line_request *request, struct line_address *own, char *why, size_t room)
+{
+	enum measure measure = request->measure;
+	struct line *line = calloc(1, sizeof(*line));
+
+	if (!line || PtlInit() != PTL_OK) {
+		snprintf(why, room, "it does not start");
+		free(line);
+		return NULL;
+	}
+	line->request = *request;
+	line->counts = measure == MEASURE_TRIGGERED_LATENCY || measure == MEASURE_COUNTED_RATE;
+	line->asks = measure_gets(measure);
+	line->addend = 1;
+	if (interface_open(line) != PTL_OK) {
+		snprintf(why, room, "interface %u cannot be opened once more", request->interface);
+		PtlFini();
+		free(line);
+		return NULL;
+	}
+	if (objects_open(line, own, why, room))
+		return line;
+	line_close(line);
+	return NULL;
+}
+
+static void answers_arm(struct line *line)
+{
+	for (; line->armed < line->arrived + AHEAD; line->armed++)
+		need(line,
+			PtlTriggeredPut(line->load, 0, line->request.size, PTL_NO_ACK_REQ,
+				line->other, line->target, BITS, 0, NULL, 0, line->landed,
+				line->armed + 1),
+			"PtlTriggeredPut");
+}
+
+static bool answers_itself(const struct line *line)
+{
+	return line->request.server && line->request.measure == MEASURE_TRIGGERED_LATENCY;
+}
+
+static void line_meet(struct line *line, const struct line_address *other)
+{
+	line->other.phys.nid = (ptl_nid_t)(other->number >> 32);
+	line->other.phys.pid = (ptl_pid_t)other->number;
+	line->target = other->argument;
+	if (answers_itself(line))
+		answers_arm(line);
+}
+
+static void put(struct line *line, uint64_t size)
+{
+	need(line,
+		PtlPut(line->load, 0, size, PTL_NO_ACK_REQ, line->other, line->target, BITS, 0,
+			NULL, 0),
+		"PtlPut");
+}
+
+static void line_send(struct line *line)
+{
+	if (is_fetch(line))
+		need(line,
+			PtlFetchAtomic(line->reply, 0, line->load, 0, WORD, line->other,
+				line->target, BITS, 0, NULL, 0, PTL_SUM, PTL_UINT64_T),
+			"PtlFetchAtomic");
+	else if (line->asks)
+		need(line,
+			PtlGet(line->reply, 0, line->request.size, line->other, line->target, BITS,
+				0, NULL),
+			"PtlGet");
+	else
+		put(line, line->request.size);
+}
+
+static void line_credit(struct line *line)
+{
+	put(line, 0);
+}
+
+static int counted_receive(struct line *line)
+{
+	const ptl_size_t test = line->arrived + 1;
+	ptl_ct_event_t count;
+	unsigned which;
+	int arrived;
+
+	if (PtlCTPoll(&line->landed, &test, 1, 0, &count, &which) != PTL_OK)
+		return 0;
+	if (count.failure > 0)
+		return -1;
+	arrived = (int)(count.success - line->arrived);
+	line->arrived = count.success;
+	if (!answers_itself(line))
+		return arrived;
+	answers_arm(line);
+	return 0;
+}
+
+static int logged_receive(struct line *line)
+{
+	ptl_event_kind_t wanted = line->asks ? PTL_EVENT_REPLY : PTL_EVENT_PUT;
+	int most = measure_is_latency(line->request.measure) ? 1 : (int)line->request.messages;
+	ptl_event_t event;
+	int arrived = 0;
+
+	while (arrived < most) {
+		int code = PtlEQGet(line->queue, &event);
+
+		if (code == PTL_EQ_EMPTY)
+			break;
+		need(line, code, "PtlEQGet");
+		if (event.ni_fail_type != PTL_NI_OK)
+			return -1;
+		arrived += event.type == wanted;
+	}
+	return arrived;
+}
+
+static int line_receive(struct line *line)
+{
+	return line->counts ? counted_receive(line) : logged_receive(line);
+}
+
+extern const struct line_module perf_line __attribute__((visibility("default")));
+
+const struct line_module perf_line = {
+	.release = PERF_RELEASE,
+	.open = line_open,
+	.meet = line_meet,
+	.send = line_send,
+	.credit = line_credit,
+	.receive = line_receive,
+	.close = line_close,
+};
