@@ -46,6 +46,9 @@ local ELEMENTS = {[0] = "int8", [1] = "uint8", [2] = "int16", [3] = "uint16", [4
 	[8] = "uint64", [9] = "double", [10] = "float complex", [11] = "double complex", [12] = "long double", [13] = "long double complex"}
 local VERDICTS = {[0] = "Done", [1] = "Undeliverable", [2] = "Dropped", [3] = "Portal disabled", [4] = "Not for this user",
 	[5] = "Not for this operation", [7] = "No such memory", [15] = "Done, nothing to tell"}
+local SPACES = {[0] = "Portals 3.2", [1] = "Two-sided messages", [4] = "Portals 4", [5] = "Portals 4, matching", [6] = "Portals 4, ranks",
+	[7] = "Portals 4, matching, ranks"}
+local ASKED = {[0] = "A store or an atomic", [1] = "A load or a fetch"}
 local STATUS = {[0] = "Bad", [1] = "Good", [2] = "Unverified"}
 
 local preferences = postern.prefs
@@ -118,8 +121,9 @@ field("record.padding", "bytes", "Padding")
 field("data", "bytes", "Data")
 field("msg", "none", "Message header")
 field("msg.kind", "uint8", "Kind", base.DEC, KINDS)
-field("msg.space", "uint8", "Space")
+field("msg.space", "uint8", "Space", base.DEC, SPACES)
 field("msg.detail", "uint16", "Detail", base.HEX)
+field("msg.ask", "uint16", "Asked about", base.DEC, ASKED)
 field("msg.amo", "uint16", "Atomic operation", base.DEC, OPERATIONS, 0x00ff)
 field("msg.type", "uint16", "Type of elements", base.DEC, ELEMENTS, 0xff00)
 field("msg.verdict", "uint16", "What became of the request", base.DEC, VERDICTS, 0x0f)
@@ -610,6 +614,9 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 	if kind == STORED or kind == LOADED then
 		item:add_le(f["msg.verdict"], buffer(at + 2, 2))
 		item:add_le(f["msg.list"], buffer(at + 2, 2))
+	end
+	if kind == ASK_AFTER then
+		item:add_le(f["msg.ask"], buffer(at + 2, 2))
 	end
 	if kind == ATOMIC or kind == FETCH then
 		item:add_le(f["msg.amo"], buffer(at + 2, 2))

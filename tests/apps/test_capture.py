@@ -373,7 +373,7 @@ class Made(Case):
 class Portals4(Case):
     """Each kind of message of Portals 4, with what was asked for and what became of it."""
 
-    FIELDS = ("msg.kind", "msg.match_bits", "msg.portal", "msg.requested", "msg.manipulated", "msg.hdr_data", "msg.offset", "msg.amo", "msg.type",
+    FIELDS = ("msg.kind", "msg.space", "msg.match_bits", "msg.portal", "msg.requested", "msg.manipulated", "msg.hdr_data", "msg.offset", "msg.amo", "msg.type",
               "msg.verdict", "record.length", "request_in", "response_in", "reassembled.length", "retransmission",
               "spurious_retransmission")
     # match bits, kind, kind of the answer, portal, length, header data, offset, operation and type, answer's verdict and length
@@ -401,6 +401,7 @@ class Portals4(Case):
     def call(self, bits, kind, answering, portal, length, hdr_data, offset, amo, verdict, moved):
         (number, request), = ((number, row) for number, row in self.first.items() if bits in [int(word, 16) for word in row["msg.match_bits"]])
         self.assertEqual(request["msg.kind"], [str(kind)])
+        self.assertEqual(request["msg.space"], ["5"])  # matching, without ranks
         self.assertEqual(request["msg.portal"], [str(portal)])
         self.assertEqual(request["msg.requested"], [str(length)])
         self.assertEqual([int(word, 16) for word in request["msg.hdr_data"]], [] if hdr_data is None else [hdr_data])
@@ -428,9 +429,10 @@ class Portals4(Case):
             return header(DATA, 16 | 4 | 2, 64 + len(message), target, source, (9, 7), (stamp, 0), (stamp, 0, 0), first=1, padding=message,
                           records=1, streams=(1, 0))
         write_pcap(self.file, [sent(PROBE, 0, 1, near, far), sent(ASK_AFTER, 1, 2, near, far), sent(REFUSE, 0, 1, far, near)])
-        rows = self.sound("msg.kind", "msg.detail", "msg.operation", "msg.handle")
+        rows = self.sound("msg.kind", "msg.detail", "msg.operation", "msg.handle", "msg.ask")
         self.assertEqual([row["msg.kind"] for row in rows], [[str(PROBE)], [str(ASK_AFTER)], [str(REFUSE)]])
         self.assertEqual([int(row["msg.detail"][0], 16) for row in rows], [0, 1, 0])
+        self.assertEqual([row["msg.ask"] for row in rows], [[], ["1"], []])
         self.assertEqual({row["msg.operation"][0] for row in rows}, {"77"})
         self.assertEqual({int(row["msg.handle"][0], 16) for row in rows}, {5})
 
