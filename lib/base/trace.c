@@ -42,8 +42,26 @@ uint64_t trace_mask;
 
 static struct trace all;
 
-static const char *const point_names[TRACE_POINTS] = {
-	"call", "command", "match", "place", "event", "acknowledged", "ack", "taken"};
+static const struct {
+	const char *name;
+	const char *number; /* what the length is */
+} points[TRACE_POINTS] = {
+	[TRACE_CALL] = {"call", "bytes"},
+	[TRACE_COMMAND] = {"command", "bytes"},
+	[TRACE_MATCH] = {"match", "bytes"},
+	[TRACE_PLACE] = {"place", "bytes"},
+	[TRACE_EVENT] = {"event", "bytes"},
+	[TRACE_ACKNOWLEDGED] = {"acknowledged", "bytes"},
+	[TRACE_ACK] = {"ack", "bytes"},
+	[TRACE_TAKEN] = {"taken", "bytes"},
+	[TRACE_ARRIVED] = {"arrived", "bytes"},
+	[TRACE_DONE] = {"done", "bytes"},
+	[TRACE_ATOMIC] = {"atomic", "bytes"},
+	[TRACE_TRIGGER] = {"trigger", "threshold"},
+	[TRACE_COUNT] = {"count", "sum"},
+	[TRACE_WAKE] = {"wake", "sum"},
+	[TRACE_SEARCH] = {"search", "found"},
+};
 
 static struct moment moment_now(void)
 {
@@ -196,9 +214,10 @@ static void rows_write(FILE *file, const struct mark *marks, uint64_t count)
 			"{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"core\",\"pid\":1,\"tid\":%u,"
 			"\"ts\":%.3f,"
 			"\"dur\":%.3f,\"args\":{\"interface\":%u,\"message\":\"%016" PRIx64
-			"\",\"bytes\":%" PRIu64 "}},\n",
-			point_names[mark->record.point], mark->track + 1, at, length,
-			mark->record.interface, mark->record.message, mark->record.length);
+			"\",\"%s\":%" PRIu64 "}},\n",
+			points[mark->record.point].name, mark->track + 1, at, length,
+			mark->record.interface, mark->record.message,
+			points[mark->record.point].number, mark->record.length);
 	}
 }
 
@@ -213,7 +232,7 @@ static void step_write(FILE *file, const struct mark *mark, char bar, char arrow
 		"\",\"pid\":1,\"tid\":%u,\"ts\":%.3f},\n"
 		"{\"ph\":\"%c\",\"name\":\"message\",\"cat\":\"way\",\"bp\":\"e\",\"id\":\"%"
 		"016" PRIx64 "\",\"pid\":1,\"tid\":%u,\"ts\":%.3f},\n",
-		bar, bar == 'n' ? point_names[mark->record.point] : "message", mark->record.message,
+		bar, bar == 'n' ? points[mark->record.point].name : "message", mark->record.message,
 		mark->track + 1, at, arrow, mark->record.message, mark->track + 1, at);
 }
 

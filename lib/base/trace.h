@@ -31,13 +31,23 @@ enum trace_point {
 	TRACE_ACKNOWLEDGED, /* the initiator's transport knows that every byte has arrived */
 	TRACE_ACK,          /* the initiator has the Portals acknowledgement */
 	TRACE_TAKEN,        /* the application has taken an event; without a name, too */
+
+	/* of Portals 4, and of whatever else has tiers (engine/tracing.h) */
+	TRACE_ARRIVED, /* the target's poll core has a request */
+	TRACE_DONE,    /* the target has carried out a put or a get, or has refused it */
+	TRACE_ATOMIC,  /* the same of an atomic, or of a fetching one */
+	/* without a name; the length is another number: */
+	TRACE_TRIGGER, /* what waited for a counter is due; its threshold */
+	TRACE_COUNT,   /* the application, or what was triggered, has changed a counter; its sum */
+	TRACE_WAKE,    /* a counter has woken those who wait for it; its sum */
+	TRACE_SEARCH,  /* a search of kept messages; whether it found one */
 	TRACE_POINTS
 };
 
 struct trace_record {
 	uint64_t time;    /* TSC */
 	uint64_t message; /* names it on both sides; 0: it has no name */
-	uint64_t length;  /* bytes */
+	uint64_t length;  /* bytes, or what the point says */
 	uint32_t interface;
 	uint32_t point; /* enum trace_point */
 };

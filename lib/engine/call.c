@@ -76,6 +76,15 @@ static struct region *source_find(
 	return region_find(space, line->source, line->source_generation);
 }
 
+static __attribute__((noinline)) void call_trace(const struct operation *operation)
+{
+	const struct engine *engine = operation->space->engine;
+
+	trace(TRACE_COMMAND, engine->interface,
+		trace_message(engine->self.nid, engine->self.pid, operation_name(operation)),
+		operation->call.length);
+}
+
 void call_begin(struct space *space, const struct long_command *command)
 {
 	const struct move *move = &command->command.move;
@@ -122,8 +131,12 @@ void call_begin(struct space *space, const struct long_command *command)
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
 	}
-	if (call_loads(operation) || line->want != WANT_NOTHING)
+	if (call_loads(operation) || line->want != WANT_NOTHING) {
 		header.operation = operation_name(operation);
+		/* A request without a name has no record, so most puts pay nothing for it. */
+		if (trace_wanted())
+			call_trace(operation);
+	}
 	if (gathered) {
 		PROBE(put, operation, move->to.nid, move->to.pid, move->portal, move->match_bits,
 			line->length);

@@ -6,6 +6,8 @@
 #include <limits.h>
 
 #include <base/futex.h>
+#include <base/handle.h>
+#include <base/trace.h>
 
 static_assert(sizeof(struct event_counter) == 64, "a cache line");
 
@@ -53,6 +55,9 @@ void event_counter_ring(struct event_counter *counter)
 		return;
 	atomic_store_explicit(&counter->wake_at, UINT64_MAX, memory_order_relaxed);
 	event_counter_wake(counter);
+	trace(TRACE_WAKE,
+		handle_interface(atomic_load_explicit(&counter->gate, memory_order_relaxed)), 0,
+		event_counter_sum(counter));
 }
 
 void event_counter_close(struct event_counter *counter)

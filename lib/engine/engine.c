@@ -13,6 +13,7 @@
 #include <engine/amo.h>
 #include <engine/call.h>
 #include <engine/tiers.h>
+#include <engine/tracing.h>
 #include <engine/triggered.h>
 
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it
@@ -41,6 +42,8 @@ struct engine *engine_create(const struct engine_options *options)
 
 	if (!engine)
 		return NULL;
+	if (trace_wanted())
+		tracing_wrap(&upcalls);
 	owner_take(&engine->owner);
 	engine->segment = options->segment;
 	ring_reader_init(&engine->commands, segment_ring(engine->segment));

@@ -944,10 +944,12 @@ static enum answer counter_answer(struct space *space, const struct command *com
 	case COMMAND_COUNTER_ADD:
 		counter_change(space->engine, counter, command->count.by.success,
 			command->count.by.failure);
+		trace(TRACE_COUNT, space->engine->interface, 0, event_counter_sum(counter));
 		break;
 	case COMMAND_COUNTER_SET:
 		event_counter_set(counter, command->count.by);
 		counter_review(space->engine, counter);
+		trace(TRACE_COUNT, space->engine->interface, 0, event_counter_sum(counter));
 		break;
 	default:
 		triggered_drop(space, counter);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/handle.h>
 #include <base/probe.h>
+#include <base/trace.h>
 
 #define TRIGGER_CHUNK 64
 #define ROOM_MIN      16 /* of a heap; a power of two */
@@ -123,6 +125,7 @@ void trigger_add(struct triggers *triggers, struct trigger_list *list, uint64_t 
 
 	if (sum >= threshold) {
 		PROBE(trigger, list->counter, threshold, sum);
+		trace(TRACE_TRIGGER, handle_interface(list->counter), 0, threshold);
 		ready_append(triggers, trigger);
 		return;
 	}
@@ -168,6 +171,7 @@ void trigger_release(struct triggers *triggers, struct trigger_list *list, uint6
 	due_order(&list->heap[list->count], all - list->count);
 	for (uint32_t i = all; i-- > list->count;) {
 		PROBE(trigger, list->counter, list->heap[i].threshold, sum);
+		trace(TRACE_TRIGGER, handle_interface(list->counter), 0, list->heap[i].threshold);
 		ready_append(triggers, list->heap[i].trigger);
 	}
 }

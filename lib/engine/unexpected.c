@@ -303,6 +303,7 @@ enum answer unexpected_search(struct space *space, const struct long_command *co
 		.options = lines.options,
 	};
 	found = wish_run(space, portal, &wish, lines.remove) != WISH_NOTHING;
+	trace(TRACE_SEARCH, space->engine->interface, 0, found);
 	/* A search for one fails when there is none; a search for all ends so always. */
 	if (lines.counts & TIER_BIT(TIER_SEARCH) && (!found || !(lines.flags & ATTACHMENT_ONCE)))
 		counter_count(space->engine, counter_alive(wish.taker.counted, wish.taker.counter),

@@ -38,6 +38,17 @@ class Trace(programs.Case):
         lives = self.lives(self.trace("--iterations", "100", "get-latency"))
         self.assertGreaterEqual(sum(life == ["command", "match", "place", "event"] for life in lives), 100)
 
+    def test_portals_4_has_lives_atomics_and_triggers(self):
+        for progress in ("core", "inline"):
+            for measure, life in (("get-latency", ["command", "arrived", "done", "event"]),
+                                  ("fetch-latency", ["command", "arrived", "atomic", "event"])):
+                events = self.trace("--library", "portals4", "--iterations", "100", measure, PTL_PROGRESS=progress)
+                lives = [[step for step in life if step != "acknowledged"] for life in self.lives(events)]
+                self.assertGreaterEqual(lives.count(life), 100, measure)
+        events = self.trace("--library", "portals4", "--iterations", "100", "triggered-latency")
+        thresholds = [event["args"]["threshold"] for event in events if event["name"] == "trigger" and event["ph"] == "X"]
+        self.assertEqual(thresholds[:100], list(range(1, 101)))
+
     def test_rows_bars_and_arrows_go_together(self):
         events = self.trace("--iterations", "100", "latency")
         kinds = collections.Counter(event["ph"] for event in events)
