@@ -116,7 +116,7 @@ enum { POSITION_DISABLED = 1, POSITION_STRANGERS };
 /* In a message to a space with ranks: the sender has none. */
 #define RANK_NONE UINT32_MAX
 /* Of a name: COMMAND_MAP. */
-#define NAME_RANK_BITS 16
+#define NAME_RANK_BITS 11
 #define NAME_RANK_MASK ((UINT32_C(1) << NAME_RANK_BITS) - 1)
 
 #define COPIED_MAX 64 /* bytes of data and operand */

@@ -2,6 +2,7 @@
 /* messages.c - see messages.h: the space, its entries and events, blocks, words to peers. */
 #include <messages/state.h>
 
+#include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -908,10 +909,12 @@ static enum answer space_open(struct messages *messages)
 
 enum answer messages_open(const struct messages_options *options, struct messages **opened)
 {
+	const struct interface *first = &interfaces[handle_interface(options->interface)];
 	struct messages *messages =
 		calloc(1, sizeof(*messages) + options->count * sizeof(messages->peers[0]));
 	enum answer answer;
 
+	assert(options->peers || options->count <= NAME_RANK_MASK); /* no name is RANK_NONE */
 	if (!messages)
 		return ANSWER_NO_MEMORY;
 	messages->options = *options;
@@ -929,7 +932,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->unseen = true;
 	messages->retired_end = &messages->retired;
 	for (uint32_t i = 0; i < options->count; i++)
-		peer_reset(messages, i, 0);
+		peer_reset(messages, i, first->incarnation); /* M8 */
 	answer = space_open(messages);
 	if (answer == ANSWER_OK)
 		*opened = messages;

@@ -43,7 +43,8 @@
  *     when nothing under way, here or from the peer, names it. A process that comes back gets
  *     another number meanwhile, so that nothing of its earlier life is counted, freed or matched in
  *     the later one. What peers are told is the number with a count of its uses, its name: a
- *     message of an earlier use is not one of a later use.
+ *     message of an earlier use is not one of a later use. The count begins at this process's
+ *     incarnation, a random number, so a message to its earlier life is not one to this life.
  * M9. What names a peer that failed or was dismissed ends: at once if the peer might never fetch
  *     it, else with its own last event.
  *

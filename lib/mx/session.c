@@ -780,7 +780,8 @@ bool sessions_open(struct mx_endpoint *endpoint)
 	self = contact_find(endpoint, endpoint->self.nid, endpoint->id);
 	if (!session_begin(endpoint, self))
 		return false;
-	session_join(endpoint, self->session, endpoint->number, 0);
+	session_join(
+		endpoint, self->session, endpoint->number, endpoint->sessions[self->session].name);
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <engine/state.h>
+#include <engine/tiers.h>
 #include <sim/report.h>
 #include <wire/message.h>
 
@@ -213,11 +214,11 @@ void cluster_arrived(
 	struct member *member = member_here();
 	uint32_t number = (uint32_t)(header->match_bits >> NUMBER_AT);
 	struct post *message, *receive = NULL;
+	struct process process;
 
 	/* The engine refuses what is not from the process of the rank. */
-	if (!space_is_watched(space, header->portal) || header->cookie >= space->map_count ||
-		space->map[header->cookie].nid != from.nid ||
-		space->map[header->cookie].pid != from.pid)
+	if (!space_is_watched(space, header->portal) ||
+		!tier_process(space, from, header, &process))
 		return;
 	if (number == 0 || number > cluster->count || cluster->all[number - 1]->kind != POST_SEND ||
 		cluster->all[number - 1]->bits != header->match_bits ||
@@ -226,7 +227,7 @@ void cluster_arrived(
 		return;
 	}
 	message = cluster->all[number - 1];
-	message->rank = header->cookie;
+	message->rank = process.nid;
 	arrival_check(cluster, member, message);
 	shares_check(space, message);
 	message->arrived = true;

@@ -105,6 +105,55 @@ static void connect_both(void)
 	assert_int_equal(status.code, MX_STATUS_SUCCESS);
 }
 
+/* The session of `one` with `other`. */
+static mx_endpoint_addr_t other_address(void)
+{
+	mx_endpoint_addr_t address = {{0, 0}};
+
+	for (uint32_t i = 1; i < one->session_count; i++)
+		if (one->contacts[one->sessions[i].contact].nid == 2)
+			address = session_address(one, i);
+	return address;
+}
+
+/* Until `one` has a greeting, of which its sessions have not heard yet. */
+static void await_greeting(void)
+{
+	while (!one->visitations) {
+		work(other);
+		pthread_mutex_lock(&one->lock);
+		messages_progress(one->messages);
+		pthread_mutex_unlock(&one->lock);
+	}
+}
+
+/* `other` closes, opens again and gives `one` the same rank. */
+static void a_send_to_a_session_is_not_delivered_to_the_next_life(void **state)
+{
+	char text[] = "old";
+	mx_segment_t segment = {text, sizeof(text)};
+	mx_request_t connect, send;
+	mx_endpoint_addr_t old;
+	uint32_t result = 0;
+	mx_status_t status;
+
+	(void)state;
+	connect_both();
+	old = other_address();
+	assert_int_equal(mx_close_endpoint(other), MX_SUCCESS);
+	assert_int_equal(mx_open_endpoint(1, 3, FILTER, NULL, 0, &other), MX_SUCCESS);
+	assert_int_equal(
+		mx_iconnect(other, nic_id_of(1), 3, FILTER, 0, NULL, &connect), MX_SUCCESS);
+	await_greeting();
+	assert_int_equal(mx_issend(one, &segment, 1, old, 7, NULL, &send), MX_SUCCESS);
+	while (result == 0) {
+		assert_int_equal(mx_iprobe(other, 0, 0, &status, &result), MX_SUCCESS);
+		assert_int_equal(result, 0);
+		assert_int_equal(mx_test(one, &send, &status, &result), MX_SUCCESS);
+	}
+	assert_int_equal(status.code, MX_STATUS_BAD_SESSION);
+}
+
 static void a_process_with_ever_new_numbers_has_one_session(void **state)
 {
 	(void)state;
@@ -211,6 +260,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(a_send_to_a_session_is_not_delivered_to_the_next_life),
 		TEST(a_process_with_ever_new_numbers_has_one_session),
 		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
 		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
