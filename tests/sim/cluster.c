@@ -576,6 +576,7 @@ static void member_drain(struct member *member)
 	if (member->halted)
 		handler_change(member);
 	tests_peeked(member);
+	oracle_catch_up(member);
 	while ((!member->last || member->last->done) &&
 		!simulation_failed(cluster_here()->simulation)) {
 		member->last = post_make(member, POST_RECEIVE, cluster_here()->size_max);
@@ -741,7 +742,8 @@ bool cluster_quiet(const struct cluster *cluster)
 			return false;
 	for (uint32_t i = 0; cluster && i < cluster->simulation->node_count; i++)
 		if (cluster->members[i].endpoint &&
-			messages_pending(cluster->members[i].endpoint->messages) != 0)
+			(messages_pending(cluster->members[i].endpoint->messages) != 0 ||
+				oracle_awaits_handler(&cluster->members[i])))
 			return false;
 	return true;
 }

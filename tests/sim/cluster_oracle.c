@@ -131,6 +131,14 @@ void oracle_catch_up(struct member *member)
 	}
 }
 
+bool oracle_awaits_handler(const struct member *member)
+{
+	for (uint32_t i = 0; i < member->kept.count; i++)
+		if (member->kept.posts[i]->taken && !member->kept.posts[i]->shown)
+			return true;
+	return false;
+}
+
 void oracle_receive(struct member *member, struct post *receive)
 {
 	struct post *message;

@@ -106,6 +106,8 @@ bool line_remove(struct line *line, const struct post *post);
 void oracle_pair(struct member *member, struct post *receive, struct post *message);
 /* What the library had taken for the handler and gave to a receive. */
 void oracle_catch_up(struct member *member);
+/* Is a message on its way to the handler? A receive may get it yet. */
+bool oracle_awaits_handler(const struct member *member);
 /* A receive is about to be posted: it may match what the handler has left. */
 void oracle_receive(struct member *member, struct post *receive);
 /* The handler has been given a message, and has returned. */
