@@ -296,11 +296,12 @@ static void cancelled(struct member *member, struct post *post)
 
 static void post_cancel(struct member *member, struct post *post)
 {
+	struct post *outer = member->withdrawn; /* the handler may cancel, too */
 	uint32_t result;
 
 	member->withdrawn = post;
 	mx_cancel(member->endpoint, &post->request, &result);
-	member->withdrawn = NULL;
+	member->withdrawn = outer;
 	oracle_catch_up(member);
 	if (result)
 		cancelled(member, post);
@@ -318,7 +319,8 @@ static void cancel_any(struct member *member)
 {
 	struct post *post = pending_choose(member);
 
-	if (post && post->kind != POST_SEND && post != member->last)
+	if (post && post->kind != POST_SEND && post != member->last && post != member->withdrawn &&
+		post != member->tested)
 		post_cancel(member, post);
 }
 
@@ -369,7 +371,9 @@ static void post_test(struct member *member, struct post *post, bool certain)
 	mx_status_t status;
 	uint32_t result;
 
+	member->tested = post;
 	mx_test(member->endpoint, &post->request, &status, &result);
+	member->tested = NULL;
 	if (result)
 		post_done(member, post, &status);
 	else if (certain)
@@ -786,9 +790,10 @@ void cluster_finish(struct cluster *cluster)
 		if (missing)
 			FAIL(cluster,
 				"mx: request %u (kind %u) of node %u to %u, %" PRIu64
-				" bytes%s, %s",
+				" bytes%s, %s (the oracle's match is %u)",
 				post->number, post->kind, post->node, post->to, post->length,
-				post->synchronous ? ", synchronous" : "", missing);
+				post->synchronous ? ", synchronous" : "", missing,
+				post->partner ? post->partner->number : 0);
 	}
 	for (uint32_t i = 0; cluster && i < cluster->simulation->node_count; i++)
 		if (cluster->members[i].endpoint && !simulation_failed(cluster->simulation))

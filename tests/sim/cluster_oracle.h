@@ -70,6 +70,7 @@ struct member {
 	struct line pending; /* requests of this life that have not ended */
 	struct post *showing;
 	struct post *withdrawn; /* by mx_cancel() that is under way */
+	struct post *tested;    /* by mx_test() that is under way: the handler does not cancel it */
 	bool withdraws;         /* and the oracle says that it will be taken back */
 	struct post ask;        /* criteria of mx_iprobe() */
 	struct post *found;     /* by it, says the oracle */
