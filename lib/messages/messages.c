@@ -337,6 +337,62 @@ void messages_tell(struct messages *messages, uint32_t peer, uint64_t word)
 	visit_leave(&messages->visit);
 }
 
+/* --- names of peers */
+
+/* The peers, as the poll core knows them; names: theirs follow. */
+static bool map_tell(
+	struct messages *messages, const struct process *map, uint32_t count, bool names)
+{
+	struct command command = {.kind = COMMAND_MAP};
+
+	command.object.index = count;
+	command.object.portal = names;
+	command.object.other = (uintptr_t)map;
+	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
+}
+
+uint32_t messages_name(const struct messages *messages, uint32_t peer)
+{
+	return messages->peers[peer].uses << NAME_RANK_BITS | peer;
+}
+
+uint32_t messages_named(uint32_t name)
+{
+	return name & NAME_RANK_MASK;
+}
+
+/* The poll core gets a new map, and then the old one goes. */
+static bool map_change(struct messages *messages, uint32_t peer, struct process process)
+{
+	uint32_t count = peer < messages->known ? messages->known : peer + 1;
+	struct process *map = calloc(count, sizeof(*map) + sizeof(uint32_t));
+	uint32_t *names;
+
+	if (!map)
+		return false;
+	if (messages->map)
+		memcpy(map, messages->map, messages->known * sizeof(*map));
+	map[peer] = process;
+	names = (uint32_t *)(void *)(map + count);
+	for (uint32_t i = 0; i < count; i++)
+		names[i] = messages_name(messages, i);
+	if (!map_tell(messages, map, count, true)) {
+		free(map);
+		return false;
+	}
+	free(messages->map);
+	messages->map = map;
+	messages->known = count;
+	return true;
+}
+
+/* The engine refuses what comes from the peer, who so learns that it was given up. Returns false
+ * without memory. */
+static bool peer_shut_out(struct messages *messages, uint32_t peer)
+{
+	return map_change(messages, peer, (struct process){.nid = UINT32_MAX, .pid = UINT32_MAX});
+}
+
 /* --- ends */
 
 void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdict)
@@ -345,11 +401,13 @@ void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdi
 		return;
 	messages->peers[peer].failed = true;
 	messages->peers[peer].stranger = verdict == TIER_DROPPED;
-	sends_abandon(messages, &messages->peers[peer]);
+	if (!messages->options.peers)
+		(void)peer_shut_out(messages, peer);
 	messages->options.failed(messages->options.owner, peer,
 		verdict == TIER_UNDELIVERABLE ? "is gone, or does not answer"
 		: verdict == TIER_FAULT       ? "was given a buffer that is no memory"
 					      : "refuses a message, which it should not");
+	sends_abandon(messages, &messages->peers[peer]);
 }
 
 void messages_finish(
@@ -621,53 +679,6 @@ void messages_rouse(struct messages *messages)
 
 /* --- peers that come and go */
 
-/* The peers, as the poll core knows them; names: theirs follow. */
-static bool map_tell(
-	struct messages *messages, const struct process *map, uint32_t count, bool names)
-{
-	struct command command = {.kind = COMMAND_MAP};
-
-	command.object.index = count;
-	command.object.portal = names;
-	command.object.other = (uintptr_t)map;
-	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
-}
-
-uint32_t messages_name(const struct messages *messages, uint32_t peer)
-{
-	return messages->peers[peer].uses << NAME_RANK_BITS | peer;
-}
-
-uint32_t messages_named(uint32_t name)
-{
-	return name & NAME_RANK_MASK;
-}
-
-/* The poll core gets a new map, and then the old one goes. */
-static bool map_change(struct messages *messages, uint32_t peer, struct process process)
-{
-	uint32_t count = peer < messages->known ? messages->known : peer + 1;
-	struct process *map = calloc(count, sizeof(*map) + sizeof(uint32_t));
-	uint32_t *names;
-
-	if (!map)
-		return false;
-	if (messages->map)
-		memcpy(map, messages->map, messages->known * sizeof(*map));
-	map[peer] = process;
-	names = (uint32_t *)(void *)(map + count);
-	for (uint32_t i = 0; i < count; i++)
-		names[i] = messages_name(messages, i);
-	if (!map_tell(messages, map, count, true)) {
-		free(map);
-		return false;
-	}
-	free(messages->map);
-	messages->map = map;
-	messages->known = count;
-	return true;
-}
-
 static void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 {
 	struct peer *peer = &messages->peers[index];
@@ -747,14 +758,13 @@ void messages_join(struct messages *messages, uint32_t peer, uint32_t self)
 
 void messages_dismiss(struct messages *messages, uint32_t index)
 {
-	const struct process nobody = {.nid = UINT32_MAX, .pid = UINT32_MAX};
 	struct peer *peer = &messages->peers[index];
 
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return;
 	/* Without memory the peer is only deaf, and keeps its number. */
-	peer->dismissed = map_change(messages, index, nobody) || peer->dismissed;
+	peer->dismissed = peer_shut_out(messages, index) || peer->dismissed;
 	kept_search(messages, NULL, 0, UINT64_MAX, index, 0, true);
 	shown_dismiss(messages, index);
 	if (!peer->failed) {

@@ -46,7 +46,8 @@
  *     message of an earlier use is not one of a later use. The count begins at this process's
  *     incarnation, a random number, so a message to its earlier life is not one to this life.
  * M9. What names a peer that failed or was dismissed ends: at once if the peer might never fetch
- *     it, else with its own last event.
+ *     it, else with its own last event. Of peers that come and go the engine refuses what such a
+ *     peer sends from then on: so a peer that lives, but was cut off, ends what it had for us.
  *
  * M10. A message that was shown (messages_show()) and was not received stands before all that were
  *     not shown: receives and probes look there first. So does a receive that begins while a

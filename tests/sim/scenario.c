@@ -697,7 +697,6 @@ static void plan_mx(struct plan *plan, uint64_t seed)
 	plan->cluster_steps = plan->letter_steps;
 	plan->cluster_interval = plan->letter_interval;
 	plan->letter_steps = plan->workload.tasks = 0;
-	plan->troubles.long_cuts = 0;
 	plan->workload.size_max = prng_scale(&prng, 64, 128 * KIBIBYTE);
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <base/random.h>
+#include <messages/state.h>
 #include <mx/state.h>
 
 #define FILTER 0x1234
@@ -154,6 +155,57 @@ static void a_send_to_a_session_is_not_delivered_to_the_next_life(void **state)
 	assert_int_equal(status.code, MX_STATUS_BAD_SESSION);
 }
 
+/* `other` takes `one` for dead, as after a cut that was longer than its patience. */
+static void give_up(void)
+{
+	uint32_t session = 1;
+
+	while (other->contacts[other->sessions[session].contact].nid != 1)
+		session++;
+	pthread_mutex_lock(&other->lock);
+	assert_int_equal(front_visit(other->messages->options.front, &other->messages->visit,
+				 other->messages->handle, HANDLE_INTERFACE, -1),
+		0);
+	peer_lose(other->messages, session, TIER_UNDELIVERABLE);
+	visit_leave(&other->messages->visit);
+	pthread_mutex_unlock(&other->lock);
+}
+
+static void a_peer_that_was_given_up_hears_of_it(void **state)
+{
+	char text[] = "kept";
+	mx_segment_t segment = {text, sizeof(text)};
+	uint32_t session, result = 0;
+	mx_endpoint_addr_t address;
+	mx_request_t send;
+	mx_status_t status;
+
+	(void)state;
+	connect_both();
+	address = other_address();
+	session = session_of(one, address);
+	assert_int_equal(mx_issend(one, &segment, 1, address, 7, NULL, &send), MX_SUCCESS);
+	while (result == 0) {
+		work(one);
+		assert_int_equal(mx_iprobe(other, 0, 0, &status, &result), MX_SUCCESS);
+	}
+	settle();
+	give_up();
+	pthread_mutex_lock(&one->lock);
+	messages_ask(one->messages, session);
+	pthread_mutex_unlock(&one->lock);
+	while (one->messages->peers[session].alive.busy) {
+		work(one);
+		work(other);
+	}
+	assert_int_equal(mx_test(one, &send, &status, &result), MX_SUCCESS);
+	assert_int_equal(result, 1);
+	assert_int_equal(status.code, MX_STATUS_BAD_SESSION);
+	/* What came before is still received. */
+	assert_int_equal(mx_iprobe(other, 0, 0, &status, &result), MX_SUCCESS);
+	assert_int_equal(result, 1);
+}
+
 static void a_process_with_ever_new_numbers_has_one_session(void **state)
 {
 	(void)state;
@@ -261,6 +313,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_send_to_a_session_is_not_delivered_to_the_next_life),
+		TEST(a_peer_that_was_given_up_hears_of_it),
 		TEST(a_process_with_ever_new_numbers_has_one_session),
 		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
 		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
