@@ -51,6 +51,25 @@ void select_page(struct selection *selection, struct segment *segment, struct pa
 	selection->next = i < limit ? i : UINT32_MAX;
 }
 
+bool portal_is_used(const struct segment *segment, uint32_t index)
+{
+	const struct portal *portal = segment_portal(segment, index);
+
+	for (unsigned tier = 0; tier < TIERS; tier++)
+		if (atomic_load_explicit(&portal->length[tier], memory_order_relaxed) != 0)
+			return true;
+	return false;
+}
+
+uint32_t portals_in_use(const struct segment *segment)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < segment->limits.portals; i++)
+		count += portal_is_used(segment, i);
+	return count;
+}
+
 uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit)
 {
 	return limit - freelist_count(segment_at(segment, free_list), limit);

@@ -27,6 +27,9 @@ void select_page(struct selection *selection, struct segment *segment, struct pa
 	uint32_t limit, bool (*in_use)(struct segment *segment, uint32_t index));
 /* How many of `limit` objects are not in their free list. */
 uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit);
+/* A Portal is in use that has an entry. */
+bool portal_is_used(const struct segment *segment, uint32_t index);
+uint32_t portals_in_use(const struct segment *segment);
 
 /* A number below HANDLE_INTERFACES. */
 uint32_t interface_number(const struct interface *interface);

@@ -2,7 +2,8 @@
 /* test_inspection4.c - what interfaces of Portals 4 tell of themselves: lists, descriptors, queues,
  * counters and what waits for them, by the handles that programs have.
  *
- * Covers: lib/host/inspection.c, lib/host/page.c, lib/host/triggers.c, lib/p4/front.c.
+ * Covers: lib/host/inspection.c, lib/host/objects.c, lib/host/page.c, lib/host/triggers.c,
+ * lib/p4/front.c.
  */
 #include <inttypes.h>
 #include <setjmp.h>
