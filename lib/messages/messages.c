@@ -386,11 +386,15 @@ static bool map_change(struct messages *messages, uint32_t peer, struct process 
 	return true;
 }
 
-/* The engine refuses what comes from the peer, who so learns that it was given up. Returns false
- * without memory. */
+/* From now on the engine refuses what the peer sends, and the refusals tell the peer that it was
+ * given up. Returns false without memory. */
 static bool peer_shut_out(struct messages *messages, uint32_t peer)
 {
-	return map_change(messages, peer, (struct process){.nid = UINT32_MAX, .pid = UINT32_MAX});
+	const struct process nobody = {.nid = UINT32_MAX, .pid = UINT32_MAX};
+
+	if (peer < messages->known && messages->map[peer].pid == nobody.pid)
+		return true; /* a peer that failed, and is dismissed */
+	return map_change(messages, peer, nobody);
 }
 
 /* --- ends */

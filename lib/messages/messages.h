@@ -44,10 +44,11 @@
  *     another number meanwhile, so that nothing of its earlier life is counted, freed or matched in
  *     the later one. What peers are told is the number with a count of its uses, its name: a
  *     message of an earlier use is not one of a later use. The count begins at this process's
- *     incarnation, a random number, so a message to its earlier life is not one to this life.
+ *     incarnation, of which a name has 21 random bits: a message to an earlier life is refused, but
+ *     for one chance in two million.
  * M9. What names a peer that failed or was dismissed ends: at once if the peer might never fetch
- *     it, else with its own last event. Of peers that come and go the engine refuses what such a
- *     peer sends from then on: so a peer that lives, but was cut off, ends what it had for us.
+ *     it, else with its own last event. Where peers come and go, the engine refuses what such a
+ *     peer sends from then on: a peer that was only cut off ends its requests by that.
  *
  * M10. A message that was shown (messages_show()) and was not received stands before all that were
  *     not shown: receives and probes look there first. So does a receive that begins while a
