@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_threads.c - threads that block in calls, wake each other, and share an endpoint.
+ *
+ * Covers: lib/mx/completion.c, lib/mx/endpoint.c. */
+#include "pair.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static void *blocks_in_wait(void *data)
+{
+	mx_request_t request = receive_from(data, 1, 0x77, UINT64_MAX);
+	mx_status_t status;
+	uint32_t result = 9;
+
+	assert_ok(mx_wait(other, &request, MX_INFINITE, &status, &result));
+	return result == 0 ? request : NULL;
+}
+
+static void *blocks_in_probe(void *data)
+{
+	mx_status_t status;
+	uint32_t result = 9;
+
+	(void)data;
+	assert_ok(mx_probe(other, MX_INFINITE, 0x78, UINT64_MAX, &status, &result));
+	return (void *)(uintptr_t)(result + 1);
+}
+
+static void *blocks_in_peek(void *data)
+{
+	mx_request_t request;
+	uint32_t result = 9;
+
+	(void)data;
+	assert_ok(mx_peek(other, MX_INFINITE, &request, &result));
+	return (void *)(uintptr_t)(result + 1);
+}
+
+static void nap(long milliseconds)
+{
+	const struct timespec time = {.tv_nsec = milliseconds * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+/* A busy CPU may have kept the thread from blocking by then: then it is woken again. */
+static void *wake_and_join(pthread_t thread)
+{
+	struct timespec end;
+	void *ended;
+
+	for (;;) {
+		assert_int_equal(clock_gettime(CLOCK_REALTIME, &end), 0);
+		end.tv_sec += 2;
+		if (pthread_timedjoin_np(thread, &ended, &end) == 0)
+			return ended;
+		assert_ok(mx_wakeup(other));
+	}
+}
+
+static void test_wakeup(void **state)
+{
+	void *(*const bodies[])(void *) = {blocks_in_wait, blocks_in_probe, blocks_in_peek};
+	pthread_t threads[COUNT(bodies)];
+	mx_request_t request;
+	unsigned char byte;
+	uint32_t result;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(bodies); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, bodies[i], &byte), 0);
+	nap(100);
+	assert_ok(mx_wakeup(other));
+	request = wake_and_join(threads[0]);
+	assert_non_null(request);
+	for (unsigned i = 1; i < COUNT(bodies); i++)
+		assert_ptr_equal(wake_and_join(threads[i]), (void *)1);
+	assert_ok(mx_cancel(other, &request, &result));
+	assert_int_equal(result, 1);
+}
+
+static void *waits(void *data)
+{
+	mx_request_t *request = data;
+	mx_status_t status;
+	uint32_t result;
+
+	assert_ok(mx_wait(other, request, PATIENCE, &status, &result));
+	return (void *)(uintptr_t)result;
+}
+
+/* Four threads wait for a receive each; one of them hears of all. */
+static void test_threads(void **state)
+{
+	unsigned char bytes[4];
+	mx_request_t receives[4], send;
+	pthread_t threads[4];
+	void *ended;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		receives[i] = receive_from(bytes + i, 1, i, UINT64_MAX);
+		assert_int_equal(pthread_create(&threads[i], NULL, waits, &receives[i]), 0);
+	}
+	nap(20);
+	for (unsigned i = 0; i < 4; i++) {
+		send = send_to("w", 1, i, false);
+		wait_for(one, &send);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(pthread_join(threads[i], &ended), 0);
+		assert_ptr_equal(ended, (void *)1);
+	}
+}
+
+enum { THREADS = 4, TURNS = 150, LONGEST = 100000 };
+
+struct turn {
+	unsigned thread, number;
+	uint64_t bits;
+	uint32_t length;
+	unsigned char *sent, *got;
+};
+
+static mx_status_t wait_in_turn(
+	const struct turn *turn, mx_endpoint_t endpoint, mx_request_t *request)
+{
+	uint32_t result = 0;
+	mx_status_t status;
+
+	switch (turn->number % 3) {
+	case 0:
+		assert_ok(mx_wait(endpoint, request, PATIENCE, &status, &result));
+		break;
+	case 1:
+		assert_ok(mx_wait_any(
+			endpoint, PATIENCE, turn->bits, MX_MATCH_MASK_NONE, &status, &result));
+		break;
+	default:
+		while (result == 0)
+			assert_ok(mx_test(endpoint, request, &status, &result));
+	}
+	assert_int_equal(result, 1);
+	assert_int_equal(status.code, MX_STATUS_SUCCESS);
+	assert_int_equal(status.match_info, turn->bits);
+	return status;
+}
+
+/* A message from one endpoint to the other, and a receive that is taken back. */
+static void turn_take(const struct turn *turn)
+{
+	bool early = turn->number % 2 == 0;
+	mx_request_t receive = NULL, send, never;
+	mx_status_t status;
+	uint32_t result;
+
+	fill(turn->sent, turn->length, turn->thread + turn->number);
+	if (early)
+		receive = receive_from(turn->got, LONGEST, turn->bits, MX_MATCH_MASK_NONE);
+	never = receive_from(turn->got, 1, ~turn->bits, MX_MATCH_MASK_NONE);
+	send = send_to(turn->sent, turn->length, turn->bits, turn->number % 5 == 0);
+	if (!early) {
+		result = 0;
+		while (result == 0)
+			assert_ok(
+				mx_iprobe(other, turn->bits, MX_MATCH_MASK_NONE, &status, &result));
+		assert_int_equal(status.msg_length, turn->length);
+		receive = receive_from(turn->got, LONGEST, turn->bits, MX_MATCH_MASK_NONE);
+	}
+	status = wait_in_turn(turn, other, &receive);
+	assert_int_equal(status.xfer_length, turn->length);
+	assert_memory_equal(turn->got, turn->sent, turn->length);
+	wait_in_turn(turn, one, &send);
+	assert_ok(mx_cancel(other, &never, &result));
+	assert_int_equal(result, 1);
+}
+
+static void *takes_turns(void *number)
+{
+	static const uint32_t lengths[] = {0, 1, 100, EAGER, EAGER + 1, LONGEST};
+	struct turn turn = {.thread = (unsigned)(uintptr_t)number,
+		.sent = malloc(LONGEST),
+		.got = malloc(LONGEST)};
+
+	for (; turn.number < TURNS; turn.number++) {
+		turn.bits = (uint64_t)turn.thread << 32 | turn.number;
+		turn.length = lengths[(turn.thread + turn.number) % COUNT(lengths)];
+		turn_take(&turn);
+	}
+	free(turn.sent);
+	free(turn.got);
+	return NULL;
+}
+
+/* Four threads send, receive, test, wait, probe and cancel on the same two endpoints. */
+static void test_four_threads(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, takes_turns, (void *)(uintptr_t)i), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+enum { SMALL = 5000, LARGE = 2000 };
+
+/* The sender's calls let go what waits at the sender for the receiver's credit. */
+static void *floods(void *data)
+{
+	static mx_request_t sends[SMALL];
+
+	for (unsigned i = 0; i < SMALL; i++)
+		sends[i] = send_to(data, i < LARGE ? EAGER : 1, i, false);
+	for (unsigned i = 0; i < SMALL; i++)
+		assert_int_equal(wait_for(one, &sends[i]).code, MX_STATUS_SUCCESS);
+	return NULL;
+}
+
+/* More messages than a share of headers, and than the blocks hold. */
+static void test_flood(void **state)
+{
+	unsigned char *sent = calloc(1, EAGER), *got = calloc(1, EAGER);
+	pthread_t sender;
+
+	(void)state;
+	assert_int_equal(pthread_create(&sender, NULL, floods, sent), 0);
+	nap(200);
+	for (unsigned i = 0; i < SMALL; i++) {
+		mx_request_t receive = receive_from(got, EAGER, 0, 0);
+		mx_status_t status = wait_for(other, &receive);
+
+		assert_int_equal(status.match_info, i);
+		assert_int_equal(status.msg_length, i < LARGE ? EAGER : 1);
+	}
+	assert_int_equal(pthread_join(sender, NULL), 0);
+	free(sent);
+	free(got);
+}
+
+int main(void)
+{
+#define with_both(test) cmocka_unit_test_setup_teardown(test, open_both, close_both)
+	const struct CMUnitTest tests[] = {
+		with_both(test_wakeup),
+		with_both(test_threads),
+		with_both(test_four_threads),
+		with_both(test_flood),
+	};
+
+	return cmocka_run_group_tests(tests, group_open, group_close);
+}
