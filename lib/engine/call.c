@@ -215,12 +215,33 @@ void call_fail(struct operation *operation, enum tier_verdict verdict)
 	call_conclude(operation);
 }
 
+/* call_requested() of most puts: a store or an atomic that wants no answer has arrived, so SEND is
+ * all that is left. The general way costs 66 instructions more, of 1,524 (scripts/instructions,
+ * p4count). */
+static inline void call_over(struct operation *operation)
+{
+	struct space *space = operation->space;
+	struct region *region = operation->region;
+
+	if (attachment_of(space, region)->counts & TIER_BIT(TIER_SEND) ||
+		tier_wanted(region, TIER_SEND, TIER_OK))
+		call_sent(operation, TIER_OK);
+	region->pending--;
+	tiers_leave(space, region);
+	operation_free(space->engine, operation);
+}
+
 void call_requested(struct operation *operation, enum transport_fail why)
 {
 	struct call_state *call = &operation->call;
 	bool arrived = call->answered || operation->replying;
 	enum tier_verdict verdict = arrived ? TIER_OK : verdict_of(why);
 
+	if (why == TRANSPORT_OK && call->want == WANT_NOTHING && !call_loads(operation) &&
+		!operation->message.missing) {
+		call_over(operation);
+		return;
+	}
 	/* The target may have had all of it, and says so. */
 	if (verdict == TIER_OK && operation->message.missing &&
 		!(arrived && call->verdict == TIER_OK))

@@ -27,15 +27,6 @@
 #include <engine/tiers.h>
 #include <engine/triggered.h>
 
-void outgoing_send(
-	struct engine *engine, struct operation *operation, const struct message_header *header)
-{
-	struct message *message = &operation->message;
-
-	message->header_length = message_encode(header, message->header);
-	transport_send(engine->transport, operation->peer, message);
-}
-
 static struct link *sending_list(struct engine *engine, uint64_t link)
 {
 	return &engine->sending[link % SENDING_LISTS];

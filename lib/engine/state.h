@@ -396,8 +396,15 @@ static inline void engine_announce(struct engine *engine)
 		outgoing_announce(engine);
 }
 void outgoing_get(struct space *space, struct region *region, const struct move *move);
-void outgoing_send(
-	struct engine *engine, struct operation *operation, const struct message_header *header);
+/* Inline, so that the header is never in memory. */
+static inline void outgoing_send(
+	struct engine *engine, struct operation *operation, const struct message_header *header)
+{
+	struct message *message = &operation->message;
+
+	message->header_length = message_encode(header, message->header);
+	transport_send(engine->transport, operation->peer, message);
+}
 /* A transport upcall. */
 void outgoing_done(void *context, struct message *message, enum transport_fail why);
 /* A get whose reply will not come: its REPLY_END says why. */

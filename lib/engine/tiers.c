@@ -360,7 +360,7 @@ static ALWAYS_INLINE struct region *entry_search(struct space *space, struct pro
 	return NULL;
 }
 
-static enum tier_verdict entry_judge(struct space *space, const struct region *region,
+static inline enum tier_verdict entry_judge(struct space *space, const struct region *region,
 	const struct message_header *header, uint8_t needs)
 {
 	uint32_t uid = attachment_of(space, region)->uid;
@@ -472,7 +472,8 @@ static uint64_t region_start(const struct region *region, uint64_t offset)
 {
 	uint64_t bytes;
 
-	if (region->vector && offset < region->length)
+	/* of all memory, too, an offset is an address */
+	if (region->vector && region->vector != MAP_MEMORY && offset < region->length)
 		return (uintptr_t)map_vector_run(region->vector, region->start + offset, &bytes);
 	return region->start + offset;
 }
@@ -595,7 +596,7 @@ static ALWAYS_INLINE void store_take(struct space *space, struct region *region,
 	const struct map memory = region_map(region, placement->offset, placement->length);
 	struct account account = account_of(process, header, placement);
 	const uint64_t start = region_start(region, placement->offset);
-	uint16_t detail = answer_detail(space, region, true);
+	uint16_t detail = header->operation != 0 ? answer_detail(space, region, true) : 0;
 	enum tier_verdict verdict;
 
 	space_count(space, puts_received);
@@ -907,9 +908,9 @@ void tiers_bound(struct space *space, struct region *region)
 	attachment->counted = counter_named(space->segment, attachment->counter);
 }
 
-void tiers_leave(struct space *space, struct region *region)
+void tiers_release(struct space *space, struct region *region)
 {
-	if (region->state != REGION_LEAVING || region->pending != 0)
+	if (region->pending != 0)
 		return;
 	region->state = REGION_FREE;
 	segment_give(space->segment, space->segment->free_regions,
@@ -925,7 +926,7 @@ static enum answer region_release(struct space *space, const struct command *com
 		return ANSWER_GONE;
 	atomic_store_explicit(&region->gate, 0, memory_order_release);
 	region->state = REGION_LEAVING;
-	tiers_leave(space, region);
+	tiers_release(space, region);
 	return ANSWER_OK;
 }
 

@@ -120,7 +120,13 @@ void tiers_append(struct space *space, const struct command *command);
 enum answer tiers_answer(struct space *space, const struct command *command);
 /* A descriptor's region has been bound. */
 void tiers_bound(struct space *space, struct region *region);
+/* A descriptor that was released goes, unless an operation is pending. */
+void tiers_release(struct space *space, struct region *region);
 /* An operation of a descriptor's region is over. */
-void tiers_leave(struct space *space, struct region *region);
+static inline void tiers_leave(struct space *space, struct region *region)
+{
+	if (region->state == REGION_LEAVING)
+		tiers_release(space, region);
+}
 
 #endif

@@ -180,10 +180,23 @@ struct due {
 	ptl_handle_ct_t counter;
 	ptl_size_t threshold;
 };
-/* Posts a command of so many lines to the NI that is visited; due: NULL: at once. OK, ARG_INVALID:
- * the counter is bad, NO_SPACE: too many wait already. */
-int call_post(const struct call *call, struct long_command *command, unsigned lines,
+/* Keeps a command of so many lines of the NI that is visited. OK, ARG_INVALID: the counter is bad,
+ * NO_SPACE: too many wait already. */
+int call_keep(const struct call *call, const struct long_command *command, unsigned lines,
 	const struct due *due);
+
+/* Posts it, or keeps it; due: NULL: at once. */
+static inline int call_post(const struct call *call, struct long_command *command, unsigned lines,
+	const struct due *due)
+{
+	const struct submission *submission = &call->visit.interface->submission;
+
+	if (due)
+		return call_keep(call, command, lines, due);
+	if (command->command.kind != COMMAND_CALL || !submission_begin(submission, command))
+		submission_post_lines(submission, command, lines);
+	return PTL_OK;
+}
 
 /* --- waits (wait.c) */
 

@@ -110,8 +110,10 @@ static inline int movement_begin(const struct call *call, const struct movement 
 	line->length = movement->length;
 	line->user = (uintptr_t)movement->user_ptr;
 	line->copied = !due && line->message != MESSAGE_LOAD && md_is_volatile(call, md);
-	lines = movement_copy(
-		call, line, md, fetches ? line->source_local : line->local, operand, command);
+	lines = 2;
+	if (line->copied || operand > 0)
+		lines = movement_copy(call, line, md, fetches ? line->source_local : line->local,
+			operand, command);
 	memcpy(command->further[0], line, sizeof(*line));
 	return call_post(call, command, lines, due);
 }

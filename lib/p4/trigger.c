@@ -21,7 +21,7 @@ static bool triggered_take(const struct call *call)
 	return false;
 }
 
-static int call_keep(const struct call *call, const struct long_command *command, unsigned lines,
+int call_keep(const struct call *call, const struct long_command *command, unsigned lines,
 	const struct due *due)
 {
 	const uint64_t counter = call_object(call, due->counter, NAME_COUNTER);
@@ -38,18 +38,6 @@ static int call_keep(const struct call *call, const struct long_command *command
 	keeper.command.object.other = due->threshold;
 	memcpy(keeper.further, command, lines * sizeof(keeper.further[0]));
 	submission_post_lines(&call->visit.interface->submission, &keeper, 1 + lines);
-	return PTL_OK;
-}
-
-int call_post(const struct call *call, struct long_command *command, unsigned lines,
-	const struct due *due)
-{
-	const struct submission *submission = &call->visit.interface->submission;
-
-	if (due)
-		return call_keep(call, command, lines, due);
-	if (command->command.kind != COMMAND_CALL || !submission_begin(submission, command))
-		submission_post_lines(submission, command, lines);
 	return PTL_OK;
 }
 

@@ -561,6 +561,15 @@ static void call_concluded(struct tier_program *program, struct call_task *task,
 		plain_log(&program->plain, task->end.queue, &event);
 }
 
+/* The initiator knows that the target's life is the one it meant. */
+static void call_met(struct tier_program *program, const struct call_task *task)
+{
+	struct tiers *tiers = program->tiers;
+
+	if (task->delivered && task->life == task->target_life)
+		*task_pair(tiers, tiers->met, task) = task_lives(task);
+}
+
 void __wrap_tier_count(struct space *space, const struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, uint64_t bytes, bool once)
 {
@@ -580,8 +589,8 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 	if (verdict != TIER_OK && !(task->delivered && task->decision.verdict == verdict) &&
 		(verdict != TIER_UNDELIVERABLE || !task_may_fail(tiers, task)))
 		task_wrong(program, task, "fails for no reason", verdict);
-	if (verdict == TIER_OK && task->delivered && task->life == task->target_life)
-		*task_pair(tiers, tiers->met, task) = task_lives(task);
+	if (verdict == TIER_OK)
+		call_met(program, task);
 	if (end->counts & TIER_BIT(kind))
 		plain_count(&program->plain, end->counter, verdict,
 			end->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
@@ -590,4 +599,31 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 	else
 		call_concluded(program, task, kind, verdict, bytes, once);
 	__real_tier_count(space, region, kind, verdict, bytes, once);
+}
+
+void __real_call_requested(struct operation *operation, enum transport_fail why);
+void __wrap_call_requested(struct operation *operation, enum transport_fail why);
+
+/* A store whose SEND nobody counts or wants ends here, and tier_count() is not told. */
+void __wrap_call_requested(struct operation *operation, enum transport_fail why)
+{
+	struct tier_program *program = here();
+	struct call_task *task;
+	uint32_t index;
+
+	if (!program) {
+		__real_call_requested(operation, why);
+		return;
+	}
+	index = region_number(operation->space, operation->region) -
+		operation->space->segment->limits.attached;
+	task = program->regions[index];
+	__real_call_requested(operation, why);
+	if (why != TRANSPORT_OK || task->sent || plain_fetches(task->message) ||
+		!plain_brings(task->message))
+		return;
+	if ((task->end.counts | task->end.log) & TIER_BIT(TIER_SEND))
+		task_wrong(program, task, "ends without SEND", 0);
+	call_met(program, task);
+	call_sent(program, task, TIER_OK, task->length);
 }
