@@ -313,7 +313,7 @@ static void exchange(void)
 	}
 	while (!exchanged())
 		requests_take();
-	printf("exchanged %u %zu\n", files_open(), mallinfo2().uordblks / 1024);
+	printf("exchanged %u %zu\n", files_open(), heap_kilobytes());
 	fflush(stdout);
 }
 

@@ -5,7 +5,7 @@
     mx_kills.py PROGRAM DEVICE [ROUNDS [SEED]]
 
 PROGRAM is mx_kills.c's. DEVICE is one of exchange.py's: node, veth:MTU and others; one process is on its first end, two are on the
-second. In each of ROUNDS (default 4) rounds one of them is killed with SIGKILL in the middle of its messages, and started again with the
+second. In each of ROUNDS (default 4) rounds one of the first two is killed with SIGKILL in the middle of its messages, and started again with the
 same endpoint id, at once or after the others have missed it. Each request of the others must end once, and those between the others with
 success; the new life receives nothing that was meant for the earlier one; the others find its address context again. What is drawn
 comes from SEED; the moments are as the machine has them.
@@ -23,10 +23,13 @@ from exchange import Failure, Process
 PEER_TIMEOUT = os.environ.get("PTL_PEER_TIMEOUT", "2s")  # as short as a machine with much else to do allows
 LONGEST_TRAFFIC = 0.25  # s until a process is killed
 SIDES = {3: 0, 4: 1, 5: 1}  # of endpoint ids
+VICTIMS = (3, 4)  # 5 lives through all rounds, so that it shows what the others' lives leave behind
 NOBODY = 9  # an endpoint id that is nobody's
-FILES_SLACK = 16    # open files: those of a connection come and go
-MEMORY_SLACK = 4096  # kilobytes, likewise: batches of requests, slots for a peer
-WARM = 3            # rounds of a life until it has found its size
+FILES_MOST = 48       # open files, of which those of a connection come and go
+# Kilobytes from malloc() beyond those of a life's first exchange. It may not have had the slots for both its peers, 2 MB each, and all
+# blocks for unexpected messages, 1 MB each. The slots for a life that was killed go when all that names it has ended.
+MEMORY_SLACK = 8 << 10
+SETTLED = 20          # s until they have
 
 
 class Job:
@@ -39,7 +42,8 @@ class Job:
         self.life = 0
         self.lives = {}
         self.processes = {}
-        self.sizes = {}
+        self.sizes = {}  # open files, and kilobytes
+        self.first = {}  # kilobytes after the first exchange of a life
 
     def others(self, endpoint):
         return [one for one in SIDES if one != endpoint]
@@ -47,7 +51,7 @@ class Job:
     def start(self, endpoint):
         self.life += 1
         self.lives[endpoint] = self.life
-        self.sizes[endpoint] = []
+        self.first.pop(endpoint, None)
         process = Process(self.program, self.device, SIDES[endpoint], str(self.life), PEER_TIMEOUT, endpoint, "-")
         process.name = f"{endpoint}, life {self.life}"
         self.processes[endpoint] = process
@@ -64,13 +68,20 @@ class Job:
         self.tell([one], f"connect {self.device.node(SIDES[other])} {other} {self.lives[other]}", "connected")
 
     def exchange(self):
-        for process in self.processes.values():
-            process.say("exchange")
-        for endpoint, process in self.processes.items():
-            sizes = self.sizes[endpoint]
-            sizes.append([int(number) for number in process.hear("exchanged").split()[1:]])
-            if len(sizes) > WARM and (sizes[-1][0] > sizes[WARM - 1][0] + FILES_SLACK or sizes[-1][1] > sizes[WARM - 1][1] + MEMORY_SLACK):
-                raise Failure(f"endpoint {endpoint} has open files and KB: {sizes}")
+        """Messages go between all. What a process has open must be within its bounds, at once or when the past is over."""
+        deadline = time.monotonic() + SETTLED
+        while True:
+            for process in self.processes.values():
+                process.say("exchange")
+            for endpoint, process in self.processes.items():
+                self.sizes[endpoint] = [int(number) for number in process.hear("exchanged").split()[1:]]
+                self.first.setdefault(endpoint, self.sizes[endpoint][1])
+            large = [endpoint for endpoint, (files, memory) in self.sizes.items()
+                     if files > FILES_MOST or memory > self.first[endpoint] + MEMORY_SLACK]
+            if not large:
+                return
+            if time.monotonic() > deadline:
+                raise Failure(f"endpoints {large} have too much of open files and KB: {self.sizes}, and at first {self.first} KB")
 
     def close(self):
         for process in self.processes.values():
@@ -80,7 +91,7 @@ class Job:
 
 def play(job):
     """One round. Returns whether the others missed the one that was killed before it came again."""
-    victim = job.draw.choice(list(SIDES))
+    victim = job.draw.choice(VICTIMS)
     others = job.others(victim)
     for other in others:
         job.processes[other].say(f"mortal {victim} 1")
@@ -120,7 +131,7 @@ def play_all(job, rounds):
     for process in job.processes.values():
         process.end()
     print(f"{rounds} kills: {counts[True]} missed by silence, {counts[False]} by the new life; "
-          + ", ".join(f"endpoint {endpoint} at last {sizes[-1][0]} open files, {sizes[-1][1]} KB" for endpoint, sizes in job.sizes.items()))
+          + ", ".join(f"endpoint {endpoint} at last {files} open files, {memory} KB" for endpoint, (files, memory) in job.sizes.items()))
 
 
 def main():
