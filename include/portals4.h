@@ -757,6 +757,31 @@ PTL_API int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t incremen
 PTL_API int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
+/* 10. PtlMEAppend when a counter reaches a threshold: an extension of the Sandia implementation.
+ * The structure, the pieces that it names, and the place of the handle are used then, so they must
+ * stay until then. If the structure is not valid then, or a limit of the interface is reached,
+ * nothing is appended, the handle becomes PTL_INVALID_HANDLE, and a warning says why.
+ *   me         as in PtlMEAppend
+ *   me_handle  out, when the entry is appended: before messages can match it
+ *   the others as in PtlMEAppend and PtlTriggeredPut
+ * Returns
+ *   PTL_ARG_INVALID  ni_handle is bad or of an interface without matching, pt_index is larger than
+ *                    max_pt_index, ptl_list does not exist, me or me_handle is NULL, or
+ *                    trig_ct_handle is bad or of another interface.
+ *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
+PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t *me,
+	ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle,
+	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+
+/* 10. PtlMEUnlink when a counter reaches a threshold: an extension of the Sandia implementation.
+ * An entry that is in use then, or has gone, stays as it is.
+ *   the arguments as in PtlMEUnlink and PtlTriggeredPut
+ * Returns
+ *   PTL_ARG_INVALID  me_handle or trig_ct_handle is bad, or they are of two interfaces.
+ *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
+PTL_API int PtlTriggeredMEUnlink(
+	ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+
 /* Event queues */
 
 /* 8. Makes an event queue.

@@ -324,6 +324,32 @@ static void do_it_later(ptl_handle_ni_t ni, ptl_process_t target, uint64_t *word
 	check(PtlCTFree(start));
 }
 
+/* Example: PtlTriggeredMEAppend PtlTriggeredMEUnlink */
+static void open_for_one_round(ptl_handle_ni_t ni, uint64_t *word)
+{
+	/* Memory that is open from the first count to the second one. The structure, and the place
+	 * of the handle, stay until it is. */
+	static ptl_handle_me_t entry;
+	static ptl_me_t me = {
+		.length = sizeof(*word),
+		.ct_handle = PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT,
+		.match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+		.match_bits = 9,
+	};
+	ptl_handle_ct_t round;
+
+	me.start = word;
+	check(PtlCTAlloc(ni, &round));
+	check(PtlTriggeredMEAppend(ni, PORTAL, &me, PTL_PRIORITY_LIST, NULL, &entry, round, 1));
+	check(PtlCTInc(round, (ptl_ct_event_t){1, 0}));
+	check(PtlCTCancelTriggered(round)); /* returns when what was due has happened */
+	check(PtlTriggeredMEUnlink(entry, round, 2));
+	check(PtlCTInc(round, (ptl_ct_event_t){1, 0}));
+	check(PtlCTFree(round));
+}
+
 /* What the examples did is compared with what they should have done. */
 static void expect(uint64_t got, uint64_t wanted, const char *what)
 {
@@ -365,6 +391,7 @@ int main(void)
 	expect(words[2], 110, "what was fetched");
 	expect(words[3], 120, "what was swapped");
 	expect(words[4], 100, "what was gotten");
+	open_for_one_round(ni, words);
 	close_memory(ni, entry, queue);
 	close_interface(ni);
 	return 0;

@@ -37,7 +37,7 @@ void guard_block_signals(sigset_t *before);
 
 /* Copies; the memory may overlap. Returns false if a part of either is not there, or may not be
  * read or written; then a part of it may have been copied. After guard_start(). */
-bool guard_copy(void *to, const void *from, uint64_t bytes);
+bool guard_copy(void *to, const void *from, uint64_t bytes) CORE_API(guard_copy);
 
 /* Atomic access to an aligned word of 1, 2, 4 or 8 bytes. Returns false if it is not there, or may
  * not be written. After guard_start(). */

@@ -32,10 +32,13 @@ enum command_kind {
 	/* posted; entry, region and attachment of this index are filled in; to portal. other: 1: to
 	 * the head of its list */
 	COMMAND_APPEND,
-	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET or COUNTER_ADD of `lines` lines
-	 * begins at the second one, and is carried out when the sum of the counter of this index
-	 * and generation has reached `other` */
+	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET, COUNTER_ADD, WITHDRAW or ASK of
+	 * `lines` lines begins at the second one, and is carried out when the sum of the counter of
+	 * this index and generation has reached `other`. One that has an answer gives none */
 	COMMAND_TRIGGER,
+	/* in a TRIGGER alone; two lines: struct ask_line is the second. A COMMAND_APPEND whose
+	 * words are found out when it is carried out */
+	COMMAND_ASK,
 	/* posted, once the segment is closed: a thread that waits for an echo waits no longer */
 	COMMAND_PING_ABANDON,
 	/* answered: OK, GONE: the current entry is, and the sender keeps the new one */
@@ -140,6 +143,16 @@ struct search_lines {
 	uint8_t remove; /* what is found is taken */
 };
 static_assert(sizeof(struct search_lines) <= 2 * RING_BYTES, "two lines");
+
+struct command;
+/* Of COMMAND_ASK. */
+struct ask_line {
+	/* Its sender's function, which the poll core calls: it fills in the command, the entry, the
+	 * region and the attachment. Returns false if nothing is to be appended. */
+	bool (*ask)(const struct ask_line *line, struct command *append);
+	uint64_t words[RING_BYTES / 8 - 1]; /* the function's */
+};
+static_assert(sizeof(struct ask_line) <= RING_BYTES, "one line");
 
 /* Lines of an answered command. */
 static inline unsigned command_lines(uint8_t kind)

@@ -51,6 +51,16 @@ void triggered_keep(struct space *space, const struct long_command *command)
 		command->command.object.other, &kept, lines);
 }
 
+/* COMMAND_ASK. */
+static void append_asked(struct space *space, const struct long_command *command)
+{
+	const struct ask_line *line = (const struct ask_line *)(const void *)command->further[0];
+	struct command append = {.kind = COMMAND_APPEND, .space = space->number};
+
+	if (line->ask(line, &append))
+		tiers_append(space, &append);
+}
+
 static void command_triggered(void *context, const struct long_command *command)
 {
 	struct engine *engine = context;
@@ -64,8 +74,12 @@ static void command_triggered(void *context, const struct long_command *command)
 		break;
 	case COMMAND_COUNTER_SET:
 	case COMMAND_COUNTER_ADD:
+	case COMMAND_WITHDRAW:
 		if (tiers_answer(space, &command->command) != ANSWER_OK)
 			space_count(space, commands_stale);
+		break;
+	case COMMAND_ASK:
+		append_asked(space, command);
 		break;
 	case COMMAND_COUNTER_CANCEL:
 		engine_answer(engine, command->command.reply, ANSWER_OK);

@@ -178,7 +178,14 @@ static const char *command_name(const struct trigger_copy *copy)
 		return copy->call.message == MESSAGE_FETCH && (copy->call.amo & 0xff) >= AMO_SWAP
 			       ? "swap"
 			       : calls[copy->call.message];
-	return copy->command.kind == COMMAND_COUNTER_SET ? "ct_set" : "ct_inc";
+	switch (copy->command.kind) {
+	case COMMAND_ASK:
+		return "me_append";
+	case COMMAND_WITHDRAW:
+		return "me_unlink";
+	default:
+		return copy->command.kind == COMMAND_COUNTER_SET ? "ct_set" : "ct_inc";
+	}
 }
 
 static void tell_call(const struct trigger_copy *copy, struct report *report)
@@ -214,7 +221,11 @@ static void tell_trigger(
 	report_text(report, "operation", command_name(copy));
 	if (copy->command.kind == COMMAND_CALL)
 		tell_call(copy, report);
-	else
+	else if (copy->command.kind == COMMAND_WITHDRAW)
+		report_bits(report, "target",
+			object_handle(interface, HANDLE_ENTRY, copy->command.object.index,
+				gate_make(copy->command.object.generation, 0)));
+	else if (copy->command.kind != COMMAND_ASK)
 		tell_change(interface, &copy->command, report);
 	report_close(report);
 }

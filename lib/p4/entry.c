@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* entry.c - list entries and match list entries: PtlLEAppend, PtlLEUnlink, PtlLESearch,
- * PtlMEAppend, PtlMEUnlink, PtlMESearch. A list entry is a match list entry that matches
- * everything. */
+ * PtlMEAppend, PtlMEUnlink, PtlMESearch, PtlTriggeredMEAppend, PtlTriggeredMEUnlink. A list entry
+ * is a match list entry that matches everything. */
 #include <p4/interface.h>
 
 #include <stdlib.h>
 #include <string.h>
+
+#include <base/guard.h>
+#include <base/log.h>
 
 #define ME_OPTIONS (PTL_ME_APPEND_OPTIONS_MASK | PTL_ME_ACK_DISABLE)
 #define LE_OPTIONS (PTL_LE_APPEND_OPTIONS_MASK | PTL_LE_ACK_DISABLE)
@@ -84,31 +87,37 @@ static void entry_fill_match(const struct call *call, struct match_entry *match,
 		match->pid = me->match_id.phys.pid;
 }
 
-/* Brings an entry to life whose index is the caller's. */
+/* What an entry is appended to, and what its events return. */
+struct place {
+	ptl_pt_index_t portal;
+	ptl_list_t list;
+	void *user_ptr;
+};
+
+/* Brings an entry to life whose index is the caller's. *command appends it. */
 static void entry_make(const struct call *call, uint32_t index, const ptl_me_t *me,
-	ptl_pt_index_t portal, ptl_list_t list, uint64_t counter, const struct extent *extent,
-	void *user_ptr, ptl_handle_me_t *me_handle)
+	const struct place *place, uint64_t counter, const struct extent *extent,
+	ptl_handle_me_t *me_handle, struct command *command)
 {
 	struct segment *segment = call->visit.segment;
 	struct region *region = segment_region(segment, index);
 	const uint32_t generation = segment_generation(segment);
-	struct command command = {.kind = COMMAND_APPEND};
 
 	extent_place(call, index, extent);
-	region->user = (uintptr_t)user_ptr;
+	region->user = (uintptr_t)place->user_ptr;
 	region->options = entry_options(me->options);
 	region->log = entry_log(me->options);
 	region->threshold = GATE_THRESHOLD_INFINITE;
 	region->entry = INDEX_NONE;
-	entry_fill_attachment(segment_attachment(segment, index), me, list, counter);
+	entry_fill_attachment(segment_attachment(segment, index), me, place->list, counter);
 	entry_fill_match(call, segment_match(segment, index), me);
-	command.object.index = index;
-	command.object.generation = generation;
-	command.object.portal = portal;
+	*command = (struct command){.kind = COMMAND_APPEND};
+	command->object.index = index;
+	command->object.generation = generation;
+	command->object.portal = place->portal;
 	atomic_store_explicit(&segment_entry(segment, index)->gate, gate_make(generation, 0),
 		memory_order_release);
 	*me_handle = name_of(call->ni, NAME_ENTRY, index, generation);
-	submission_post(&call->visit.interface->submission, &command);
 }
 
 /* May entries be appended to a portal? */
@@ -154,23 +163,35 @@ static int entry_check(const struct call *call, ptl_pt_index_t portal, const ptl
 	return extent_make(call->ni, me->start, me->length, me->options & PTL_IOVEC, extent);
 }
 
-static int entry_append(const struct call *call, ptl_pt_index_t portal, const ptl_me_t *me,
-	ptl_list_t list, void *user_ptr, ptl_handle_me_t *me_handle)
+/* Makes an entry; *command appends it. */
+static int entry_open(const struct call *call, const struct place *place, const ptl_me_t *me,
+	ptl_handle_me_t *me_handle, struct command *command)
 {
 	uint64_t counter;
 	struct extent extent;
 	uint32_t index;
-	int code = entry_check(call, portal, me, &counter, &extent);
+	int code = entry_check(call, place->portal, me, &counter, &extent);
 
 	if (code != PTL_OK)
 		return code;
-	index = entry_take(call, portal, list);
+	index = entry_take(call, place->portal, place->list);
 	if (index == INDEX_NONE) {
 		free(extent.vector);
 		return PTL_NO_SPACE;
 	}
-	entry_make(call, index, me, portal, list, counter, &extent, user_ptr, me_handle);
+	entry_make(call, index, me, place, counter, &extent, me_handle, command);
 	return PTL_OK;
+}
+
+static int entry_append(const struct call *call, const struct place *place, const ptl_me_t *me,
+	ptl_handle_me_t *me_handle)
+{
+	struct command command;
+	int code = entry_open(call, place, me, me_handle, &command);
+
+	if (code == PTL_OK)
+		submission_post(&call->visit.interface->submission, &command);
+	return code;
 }
 
 /* Fills in the words of a search for the messages that an entry would take. */
@@ -244,6 +265,7 @@ static bool me_is_good(const struct call *call, const ptl_me_t *me)
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
 	ptl_list_t ptl_list, void *user_ptr, ptl_handle_le_t *le_handle)
 {
+	const struct place place = {pt_index, ptl_list, user_ptr};
 	struct call call;
 	ptl_me_t me;
 	int code = call_enter(&call, ni_handle, NAME_NI);
@@ -254,7 +276,7 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
 		code = PTL_ARG_INVALID;
 	} else {
 		me = me_of(&call, le);
-		code = entry_append(&call, pt_index, &me, ptl_list, user_ptr, le_handle);
+		code = entry_append(&call, &place, &me, le_handle);
 	}
 	call_leave(&call);
 	return code;
@@ -263,6 +285,7 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
 	ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle)
 {
+	const struct place place = {pt_index, ptl_list, user_ptr};
 	struct call call;
 	int code = call_enter(&call, ni_handle, NAME_NI);
 
@@ -271,7 +294,7 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 	if (!me_handle || !me_is_good(&call, me) || ptl_list > PTL_OVERFLOW_LIST)
 		code = PTL_ARG_INVALID;
 	else
-		code = entry_append(&call, pt_index, me, ptl_list, user_ptr, me_handle);
+		code = entry_append(&call, &place, me, me_handle);
 	call_leave(&call);
 	return code;
 }
@@ -311,29 +334,138 @@ int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 	return code;
 }
 
-static int entry_unlink(ptl_handle_me_t handle, bool matches)
+/* due: NULL: at once. */
+static int entry_unlink(ptl_handle_me_t handle, bool matches, const struct due *due)
 {
-	struct command command = {.kind = COMMAND_WITHDRAW};
+	struct long_command command = {.command = {.kind = COMMAND_WITHDRAW}};
 	struct call call;
 	int code = call_enter(&call, handle, NAME_ENTRY);
 
 	if (code != PTL_OK)
 		return code;
-	command.object.index = call.visit.index;
-	command.object.generation = call.visit.generation;
-	code = ni_matches(call.ni) == matches
-		       ? code_of(visit_call(&call.visit, &command, NULL, NULL))
-		       : PTL_ARG_INVALID;
+	command.command.object.index = call.visit.index;
+	command.command.object.generation = call.visit.generation;
+	if (ni_matches(call.ni) != matches)
+		code = PTL_ARG_INVALID;
+	else if (due)
+		code = call_keep(&call, &command, 1, due);
+	else
+		code = code_of(visit_call(&call.visit, &command.command, NULL, NULL));
 	call_leave(&call);
 	return code;
 }
 
 int PtlLEUnlink(ptl_handle_le_t le_handle)
 {
-	return entry_unlink(le_handle, false);
+	return entry_unlink(le_handle, false, NULL);
 }
 
 int PtlMEUnlink(ptl_handle_me_t me_handle)
 {
-	return entry_unlink(me_handle, true);
+	return entry_unlink(me_handle, true, NULL);
+}
+
+int PtlTriggeredMEUnlink(
+	ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct due due = {trig_ct_handle, threshold};
+
+	return entry_unlink(me_handle, true, &due);
+}
+
+/* --- an entry that waits for a counter */
+
+/* The words of a struct ask_line. */
+enum { ASK_NI, ASK_ME, ASK_HANDLE, ASK_USER, ASK_PLACE };
+
+/* Reads the program's structure, and its pieces; their memory may have gone. *pieces is to be
+ * freed. */
+static int me_read(const struct call *call, uint64_t at, ptl_me_t *me, ptl_iovec_t **pieces)
+{
+	*pieces = NULL;
+	if (!guard_copy(me, (const void *)(uintptr_t)at, sizeof(*me)) || !me_is_good(call, me))
+		return PTL_ARG_INVALID;
+	if (!(me->options & PTL_IOVEC) || me->length == 0)
+		return PTL_OK;
+	if (me->length > (ptl_size_t)call->ni->limits.max_iovecs)
+		return PTL_ARG_INVALID;
+	*pieces = malloc(me->length * sizeof(**pieces));
+	if (!*pieces)
+		return PTL_NO_SPACE;
+	if (!guard_copy(*pieces, me->start, me->length * sizeof(**pieces)))
+		return PTL_ARG_INVALID;
+	me->start = *pieces;
+	return PTL_OK;
+}
+
+/* Visits an NI from its own poll core, while a command of its space is carried out: so it stays
+ * open. Returns false if it is about to close. */
+static bool call_from_core(struct call *call, struct ni *ni)
+{
+	uint32_t number = atomic_load_explicit(&ni->number, memory_order_acquire);
+
+	if (number == 0)
+		return false;
+	*call = (struct call){.ni = ni, .visit = {.interface = &interfaces[number - 1]}};
+	call->visit.segment =
+		atomic_load_explicit(&call->visit.interface->segment, memory_order_acquire);
+	return call->visit.segment != NULL;
+}
+
+/* The counter has come so far. Poll core. */
+static bool append_due(const struct ask_line *line, struct command *append)
+{
+	const struct place place = {(ptl_pt_index_t)line->words[ASK_PLACE],
+		(ptl_list_t)(line->words[ASK_PLACE] >> 32),
+		(void *)(uintptr_t)line->words[ASK_USER]};
+	ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+	ptl_iovec_t *pieces;
+	struct call call;
+	ptl_me_t me;
+	int code;
+
+	if (!call_from_core(&call, (struct ni *)(uintptr_t)line->words[ASK_NI]))
+		return false;
+	code = me_read(&call, line->words[ASK_ME], &me, &pieces);
+	if (code == PTL_OK)
+		code = entry_open(&call, &place, &me, &handle, append);
+	free(pieces);
+	if (code != PTL_OK)
+		log_warning("PtlTriggeredMEAppend: nothing is appended to Portal %u, because %s",
+			place.portal,
+			code == PTL_NO_SPACE
+				? "max_entries or max_list_size is reached, or there is no memory"
+				: "the structure is not valid or not there any more, or the Portal "
+				  "is not allocated: keep them until the counter has come so far");
+	if (!guard_copy((void *)(uintptr_t)line->words[ASK_HANDLE], &handle, sizeof(handle)))
+		log_warning("PtlTriggeredMEAppend: the place for the handle is not there any more: "
+			    "keep it until the counter has come so far");
+	return code == PTL_OK;
+}
+
+int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t *me,
+	ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle,
+	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct due due = {trig_ct_handle, threshold};
+	struct long_command command = {.command = {.kind = COMMAND_ASK}};
+	struct ask_line line = {.ask = append_due};
+	struct call call;
+	int code = call_enter(&call, ni_handle, NAME_NI);
+
+	if (code != PTL_OK)
+		return code;
+	line.words[ASK_NI] = (uintptr_t)call.ni;
+	line.words[ASK_ME] = (uintptr_t)me;
+	line.words[ASK_HANDLE] = (uintptr_t)me_handle;
+	line.words[ASK_USER] = (uintptr_t)user_ptr;
+	line.words[ASK_PLACE] = (uint64_t)ptl_list << 32 | pt_index;
+	memcpy(command.further[0], &line, sizeof(line));
+	if (!me || !me_handle || !ni_matches(call.ni) || ptl_list > PTL_OVERFLOW_LIST ||
+		pt_index >= call.visit.segment->limits.portals)
+		code = PTL_ARG_INVALID;
+	else
+		code = call_keep(&call, &command, 2, &due);
+	call_leave(&call);
+	return code;
 }

@@ -54,6 +54,8 @@ static void functions__say_no_init_before_ptl_init(void **state)
 	assert_code(PtlTriggeredGet(0, 0, 0, ANYONE, 0, 0, 0, NULL, 0, 0), PTL_NO_INIT);
 	assert_code(PtlTriggeredCTInc(0, (ptl_ct_event_t){1, 1}, 0, 0), PTL_NO_INIT);
 	assert_code(PtlTriggeredCTSet(0, (ptl_ct_event_t){1, 1}, 0, 0), PTL_NO_INIT);
+	assert_code(PtlTriggeredMEAppend(0, 0, NULL, 9, NULL, NULL, 0, 0), PTL_NO_INIT);
+	assert_code(PtlTriggeredMEUnlink(0, 0, 0), PTL_NO_INIT);
 	assert_code(PtlPut(0, 0, 0, 9, ANYONE, 0, 0, 0, NULL, 0), PTL_NO_INIT);
 	assert_code(PtlGet(0, 0, 0, ANYONE, 0, 0, 0, NULL), PTL_NO_INIT);
 	assert_code(PtlEQAlloc(0, 1, NULL), PTL_NO_INIT);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_triggered.c - triggered operations (10), and their cancelling.
  *
- * Covers: lib/p4/trigger.c, lib/p4/movement.c, lib/p4/counter.c.
+ * Covers: lib/p4/trigger.c, lib/p4/movement.c, lib/p4/counter.c, lib/p4/entry.c.
  */
+#include <sys/mman.h>
+
 #include "fixture.h"
 
 static uint64_t source[64], target[64];
@@ -376,6 +378,185 @@ static void interfaces__that_close_drop_what_waits(void **state)
 	here = again;
 }
 
+/* --- entries that come and go when a counter has come so far */
+
+static char inbox[64];
+
+static ptl_me_t inbox_entry(unsigned options)
+{
+	return (ptl_me_t){.start = inbox,
+		.length = sizeof(inbox),
+		.ct_handle = PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | options,
+		.match_id = ANYONE,
+		.match_bits = 8};
+}
+
+/* Puts "hello" to the entry of inbox_entry(). Returns what becomes of it. */
+static ptl_ni_fail_t inbox_put(void)
+{
+	static char hello[] = "hello";
+	ptl_handle_md_t from = md_make(&here, hello, sizeof(hello), PTL_MD_EVENT_SEND_DISABLE);
+	ptl_ni_fail_t verdict;
+
+	assert_ok(
+		PtlPut(from, 0, sizeof(hello), PTL_ACK_REQ, there.id, there.portal, 8, 0, NULL, 0));
+	verdict = expect_event(here.eq, PTL_EVENT_ACK).ni_fail_type;
+	assert_ok(PtlMDRelease(from));
+	return verdict;
+}
+
+static void entries__are_read_and_appended_when_the_threshold_is_reached(void **state)
+{
+	ptl_me_t me = {.options = UINT32_MAX}; /* not valid yet */
+	ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+	ptl_event_t event;
+
+	(void)state;
+	memset(inbox, 0, sizeof(inbox));
+	assert_ok(PtlTriggeredMEAppend(
+		there.ni, there.portal, &me, PTL_PRIORITY_LIST, inbox, &handle, there.ct, 2));
+	count(there.ct, 1);
+	assert_int_equal(inbox_put(), PTL_NI_DROPPED);
+	assert_int_equal(handle, PTL_INVALID_HANDLE);
+	me = inbox_entry(0);
+	count(there.ct, 1);
+	event = expect_event(there.eq, PTL_EVENT_LINK);
+	assert_ptr_equal(event.user_ptr, inbox);
+	assert_int_not_equal(handle, PTL_INVALID_HANDLE);
+	assert_int_equal(inbox_put(), PTL_NI_OK);
+	assert_string_equal(inbox, "hello");
+	expect_event(there.eq, PTL_EVENT_PUT);
+	assert_ok(PtlMEUnlink(handle));
+	assert_code(PtlMEUnlink(handle), PTL_ARG_INVALID);
+}
+
+static void entries__of_several_pieces_are_appended_with_them(void **state)
+{
+	ptl_iovec_t pieces[] = {{inbox, 2}, {inbox + 10, 20}};
+	ptl_me_t me = inbox_entry(PTL_IOVEC);
+	ptl_handle_me_t handle;
+
+	(void)state;
+	memset(inbox, 0, sizeof(inbox));
+	me.start = pieces;
+	me.length = 2;
+	assert_ok(PtlTriggeredMEAppend(
+		there.ni, there.portal, &me, PTL_PRIORITY_LIST, NULL, &handle, there.ct, 1));
+	count(there.ct, 1);
+	expect_event(there.eq, PTL_EVENT_LINK);
+	memset(pieces, 0, sizeof(pieces)); /* they have been copied */
+	assert_int_equal(inbox_put(), PTL_NI_OK);
+	assert_memory_equal(inbox, "he", 3);
+	assert_string_equal(inbox + 10, "llo");
+	assert_ok(PtlMEUnlink(handle));
+}
+
+/* One that arrived before is claimed at once. */
+static void entries__that_are_triggered_take_what_was_kept(void **state)
+{
+	static char block[64];
+	ptl_me_t over = inbox_entry(PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE);
+	ptl_me_t me = inbox_entry(PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+	ptl_handle_me_t kept, handle;
+
+	(void)state;
+	over.start = block;
+	assert_ok(PtlMEAppend(there.ni, there.portal, &over, PTL_OVERFLOW_LIST, NULL, &kept));
+	assert_int_equal(inbox_put(), PTL_NI_OK);
+	assert_ok(PtlTriggeredMEAppend(
+		there.ni, there.portal, &me, PTL_PRIORITY_LIST, NULL, &handle, there.ct, 1));
+	expect_none(there.eq);
+	count(there.ct, 1);
+	assert_ptr_equal(expect_event(there.eq, PTL_EVENT_PUT_OVERFLOW).start, block);
+	assert_ok(PtlMEUnlink(kept));
+}
+
+static void entries__that_cannot_be_appended_have_no_handle(void **state)
+{
+	void *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ptl_me_t me = inbox_entry(0);
+	ptl_handle_me_t handle = 1, other = 1;
+	struct node third;
+
+	(void)state;
+	node_open(&third, 1, LISTED); /* the library's handler of SIGSEGV is above cmocka's again */
+	me.options = UINT32_MAX;
+	assert_ok(PtlTriggeredMEAppend(
+		there.ni, there.portal, &me, PTL_PRIORITY_LIST, NULL, &handle, there.ct, 1));
+	assert_ok(PtlTriggeredMEAppend(
+		there.ni, there.portal, gone, PTL_PRIORITY_LIST, NULL, &other, there.ct, 1));
+	assert_ok(PtlTriggeredMEAppend(
+		there.ni, there.portal, &me, PTL_PRIORITY_LIST, NULL, gone, there.ct, 1));
+	assert_int_equal(munmap(gone, 4096), 0);
+	count(there.ct, 1);
+	assert_int_equal(inbox_put(), PTL_NI_DROPPED); /* and the program lives */
+	assert_int_equal(handle, PTL_INVALID_HANDLE);
+	assert_int_equal(other, PTL_INVALID_HANDLE);
+	node_close(&third);
+}
+
+static void entries__are_unlinked_when_the_threshold_is_reached(void **state)
+{
+	ptl_me_t me = inbox_entry(PTL_ME_EVENT_LINK_DISABLE);
+	ptl_handle_me_t handle;
+
+	(void)state;
+	assert_ok(PtlMEAppend(there.ni, there.portal, &me, PTL_PRIORITY_LIST, NULL, &handle));
+	assert_ok(PtlTriggeredMEUnlink(handle, there.ct, 2));
+	assert_ok(PtlTriggeredMEUnlink(handle, there.ct, 3)); /* it has gone by then */
+	count(there.ct, 1);
+	assert_int_equal(inbox_put(), PTL_NI_OK);
+	count(there.ct, 2);
+	assert_int_equal(inbox_put(), PTL_NI_DROPPED);
+	assert_code(PtlMEUnlink(handle), PTL_ARG_INVALID);
+}
+
+static void entries__that_wait_are_checked_by_the_call(void **state)
+{
+	ptl_me_t me = inbox_entry(0);
+	ptl_handle_me_t handle;
+	struct node other;
+
+	(void)state;
+	node_open(&other, 1, LISTED);
+#define APPEND(ni, portal, me, list, handle, ct)                                                   \
+	assert_code(                                                                               \
+		PtlTriggeredMEAppend(ni, portal, me, list, NULL, handle, ct, 1), PTL_ARG_INVALID)
+	APPEND(there.eq, 0, &me, PTL_PRIORITY_LIST, &handle, there.ct);
+	APPEND(other.ni, 0, &me, PTL_PRIORITY_LIST, &handle, other.ct);
+	APPEND(there.ni, (ptl_pt_index_t)there.limits.max_pt_index + 1, &me, PTL_PRIORITY_LIST,
+		&handle, there.ct);
+	APPEND(there.ni, 0, NULL, PTL_PRIORITY_LIST, &handle, there.ct);
+	APPEND(there.ni, 0, &me, 2, &handle, there.ct);
+	APPEND(there.ni, 0, &me, PTL_PRIORITY_LIST, NULL, there.ct);
+	APPEND(there.ni, 0, &me, PTL_PRIORITY_LIST, &handle, PTL_CT_NONE);
+	APPEND(there.ni, 0, &me, PTL_PRIORITY_LIST, &handle, other.ct);
+#undef APPEND
+	assert_ok(PtlMEAppend(there.ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
+	assert_code(PtlTriggeredMEUnlink(there.eq, there.ct, 1), PTL_ARG_INVALID);
+	assert_code(PtlTriggeredMEUnlink(handle, other.ct, 1), PTL_ARG_INVALID);
+	assert_ok(PtlMEUnlink(handle));
+	assert_code(PtlTriggeredMEUnlink(handle, there.ct, 1), PTL_ARG_INVALID);
+	node_close(&other);
+}
+
+static void entries__that_wait_go_with_their_interface(void **state)
+{
+	ptl_me_t me = inbox_entry(0);
+	ptl_handle_me_t handle = 1;
+
+	(void)state;
+	assert_ok(PtlTriggeredMEAppend(
+		there.ni, there.portal, &me, PTL_PRIORITY_LIST, NULL, &handle, there.ct, 1));
+	node_close(&there);
+	node_open(&there, 1, MATCHING);
+	count(there.ct, 1);
+	assert_int_equal(inbox_put(), PTL_NI_DROPPED);
+	assert_int_equal(handle, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -395,6 +576,13 @@ int main(void)
 		TEST(arguments__are_checked_by_the_call),
 		TEST(descriptors__that_are_gone_by_then_make_the_operation_vanish),
 		TEST(interfaces__that_close_drop_what_waits),
+		TEST(entries__are_read_and_appended_when_the_threshold_is_reached),
+		TEST(entries__of_several_pieces_are_appended_with_them),
+		TEST(entries__that_are_triggered_take_what_was_kept),
+		TEST(entries__that_cannot_be_appended_have_no_handle),
+		TEST(entries__are_unlinked_when_the_threshold_is_reached),
+		TEST(entries__that_wait_are_checked_by_the_call),
+		TEST(entries__that_wait_go_with_their_interface),
 	};
 #undef TEST
 
