@@ -174,12 +174,19 @@ static void fetch_later(struct messages *messages, struct transfer *message)
 	list_append(&messages->refused, &message->link);
 }
 
+/* Is data fetched of a message that nobody has received, and whose sender waits for that? */
+static bool fetch_is_early(const struct transfer *message, uint64_t length)
+{
+	return message->kind == ITEM_UNEXPECTED && length > 0 && message->value & VALUE_SYNCHRONOUS;
+}
+
 /* Fetches what a receive wants of the data that is still at its sender. */
 void fetch_post(struct messages *messages, struct transfer *message, uint64_t length)
 {
+	const uint64_t early = fetch_is_early(message, length) ? BITS_EARLY : 0;
 	const struct move move = {
 		.portal = PORTAL_SIDE,
-		.match_bits = VALUE_NAME(message->value),
+		.match_bits = VALUE_NAME(message->value) | early,
 		.offset = (uint32_t)message->value,
 	};
 	const struct call_line line = {.local = (uintptr_t)message->buffer,

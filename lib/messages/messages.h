@@ -19,7 +19,8 @@
  *     synchronous it is done then. Slots belong to one peer, and only this peer can read them.
  * M3. A slot, or the buffer of a longer message, is free when the target has said (ACK) where the
  *     message is, and has fetched it if it was not placed as a whole or is synchronous. A fetch of
- *     no bytes tells the sender of a kept synchronous message that it was received.
+ *     no bytes tells the sender of a kept synchronous message that it was received; a fetch that
+ *     is made only to show its data says that of itself, and frees nothing.
  * M4. A block is used again when every header that refers to it has been taken (TIER_FREE): by then
  *     its messages have been copied, because their events come before.
  * M5. A sender has at most `share` headers kept at a peer, counting messages whose ACK is not here

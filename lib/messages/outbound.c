@@ -13,8 +13,11 @@
 static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
 {
 	struct peer *to = &messages->peers[peer];
-	struct entry_wish wish = {
-		.portal = PORTAL_SIDE, .first = true, .peer = peer, .log = GET_LOG};
+	struct entry_wish wish = {.portal = PORTAL_SIDE,
+		.first = true,
+		.ignore = BITS_EARLY,
+		.peer = peer,
+		.log = GET_LOG};
 	uint64_t bytes = (uint64_t)messages->options.eager * CHUNK_SLOTS;
 	struct chunk *chunk;
 
@@ -401,6 +404,8 @@ void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct 
 	struct slot *slot;
 
 	if (index >= CHUNK_SLOTS || !chunk->slots[index].used)
+		return;
+	if (news->bits & BITS_EARLY && news->verdict == TIER_OK)
 		return;
 	slot = &chunk->slots[index];
 	slot->fetched = true;

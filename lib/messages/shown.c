@@ -192,9 +192,7 @@ void shown_done(struct messages *messages, struct transfer *message)
 		credit_count(messages, message->peer);
 		show_drop(messages);
 	} else {
-		/* Its sender knows by the fetch that it was received. */
 		unexpected->moved = message->whole;
-		message->value &= ~VALUE_SYNCHRONOUS;
 		show_ready(messages);
 	}
 }

@@ -24,8 +24,10 @@ enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTALS };
 #define VALUE_SYNCHRONOUS (UINT64_C(1) << 63)
 #define VALUE_NAME(value) ((uint32_t)((value) >> 32) & INT32_MAX)
 #define NAME_CHUNK        (UINT32_C(1) << 30)
-/* Match bits on the side Portal of the entry for words. */
-#define BITS_TOLD (UINT64_C(1) << 40)
+/* Match bits on the side Portal: of the entry for words; beside a chunk's name, of a fetch that says
+ * nothing of a receive (M3). */
+#define BITS_TOLD  (UINT64_C(1) << 40)
+#define BITS_EARLY (UINT64_C(1) << 41)
 /* The highest byte of a word: its kind. */
 enum { WORD_CREDIT, WORD_USER, WORD_ALIVE };
 

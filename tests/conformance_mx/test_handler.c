@@ -256,34 +256,45 @@ static void test_receives_of_the_handler(void **state)
 	}
 }
 
-static void test_synchronous_ends_when_it_is_finished(void **state)
+/* It has not ended, however long one waits. */
+static void stays_pending(mx_request_t *request)
 {
-	mx_request_t small, large, declined;
 	mx_status_t status;
 	uint32_t result;
 
+	for (unsigned i = 0; i < 1000; i++)
+		progress();
+	assert_ok(mx_test(senders[0], request, &status, &result));
+	assert_int_equal(result, 0);
+}
+
+/* A synchronous send ends when the handler finishes its message, or when a receive has matched it:
+ * not when it was shown, also where its data was fetched for that. */
+static void test_synchronous_ends_when_it_is_received(void **state)
+{
+	static const uint32_t lengths[] = {0, 5, 1024, 1025, 32768, 32769, LONG};
+
 	(void)state;
-	assert_ok(mx_disable_progression(target));
-	small = send_from(0, 5, 1, true);
-	for (unsigned i = 0; i < 1000; i++)
-		progress();
-	assert_int_equal(seen.calls, 0);
-	assert_ok(mx_test(senders[0], &small, &status, &result));
-	assert_int_equal(result, 0);
-	seen.action = MX_RECV_FINISHED;
-	assert_ok(mx_reenable_progression(target));
-	assert_int_equal(await_end(senders[0], &small).code, MX_STATUS_SUCCESS);
-	large = send_from(0, LONG, 2, true);
-	assert_int_equal(await_end(senders[0], &large).code, MX_STATUS_SUCCESS);
-	seen.action = MX_RECV_CONTINUE;
-	declined = send_from(0, 5, 3, true);
-	await_calls(3);
-	for (unsigned i = 0; i < 1000; i++)
-		progress();
-	assert_ok(mx_test(senders[0], &declined, &status, &result));
-	assert_int_equal(result, 0);
-	assert_int_equal(receive_and_end(3, MX_MATCH_MASK_NONE).xfer_length, 5);
-	assert_int_equal(await_end(senders[0], &declined).code, MX_STATUS_SUCCESS);
+	for (unsigned i = 0; i < COUNT(lengths); i++) {
+		mx_request_t send;
+
+		seen.calls = 0;
+		assert_ok(mx_disable_progression(target));
+		send = send_from(0, lengths[i], 1, true);
+		stays_pending(&send);
+		assert_int_equal(seen.calls, 0);
+		seen.action = MX_RECV_FINISHED;
+		assert_ok(mx_reenable_progression(target));
+		assert_int_equal(await_end(senders[0], &send).code, MX_STATUS_SUCCESS);
+		seen.action = MX_RECV_CONTINUE;
+		send = send_from(0, lengths[i], 3, true);
+		await_calls(2);
+		stays_pending(&send);
+		assert_int_equal(receive_and_end(3, MX_MATCH_MASK_NONE).xfer_length, lengths[i]);
+		assert_memory_equal(inbox, outbox, lengths[i]);
+		assert_int_equal(await_end(senders[0], &send).code, MX_STATUS_SUCCESS);
+		assert_int_equal(seen.calls, 2);
+	}
 }
 
 /* Two receives: for anything, and for 2 alone. */
@@ -515,7 +526,8 @@ int main(void)
 		without_memory(test_declined),
 		without_memory(test_receives_of_the_handler),
 		with_all(test_receives_stay_in_order),
-		with_all(test_synchronous_ends_when_it_is_finished),
+		with_all(test_synchronous_ends_when_it_is_received),
+		without_memory(test_synchronous_ends_when_it_is_received),
 		with_all(test_it_sends),
 		with_all(test_what_it_may_not_do),
 		with_all(test_what_is_not_supported),
