@@ -51,7 +51,8 @@ struct letter {
 static struct messages *ends[2];
 static struct process ids[2];
 static uint64_t words_told[2];
-static bool hostile; /* end 1: what it does wrong is told of it, */
+static const char *losses; /* of ends that are opened; NULL: TEST_FAULT */
+static bool hostile;       /* end 1: what it does wrong is told of it, */
 
 static void letter_done(void *owner, struct transfer *message)
 {
@@ -72,15 +73,19 @@ static void peer_failed(void *owner, uint32_t peer, const char *why)
 		fail_msg("peer %u %s", peer, why);
 }
 
-static void ends_open(uint64_t memory, uint32_t headers)
+/* strangers: peers come and go, and these two know each other. */
+static void ends_open_as(bool strangers, uint64_t memory, uint32_t headers, uint32_t eager)
 {
-	const char *progress = getenv("TEST_PROGRESS"), *fault = getenv("TEST_FAULT");
+	const char *progress = getenv("TEST_PROGRESS");
+	const char *fault = losses ? losses : getenv("TEST_FAULT");
 	const struct segment_limits none = {0};
 
 	setenv("PTL_IFACE_NAME", "loop:m;loop:m", 1);
 	setenv("PTL_PROGRESS", progress ? progress : "inline", 1);
 	if (fault)
 		setenv("PTL_FAULT", fault, 1);
+	else
+		unsetenv("PTL_FAULT");
 	assert_int_equal(front_open(&front), ANSWER_OK);
 	for (unsigned i = 0; i < 2; i++) {
 		library_lock();
@@ -93,10 +98,10 @@ static void ends_open(uint64_t memory, uint32_t headers)
 			.front = &front,
 			.interface = atomic_load(&interfaces[i].handle),
 			.space = 1,
-			.peers = ids,
+			.peers = strangers ? NULL : ids,
 			.count = 2,
 			.self = i,
-			.eager = EAGER,
+			.eager = eager,
 			.memory = memory,
 			.headers = headers,
 			.done = letter_done,
@@ -106,6 +111,20 @@ static void ends_open(uint64_t memory, uint32_t headers)
 
 		assert_int_equal(messages_open(&options, &ends[i]), ANSWER_OK);
 	}
+	for (unsigned i = 0; strangers && i < 2; i++)
+		for (uint32_t peer = 0; peer < 2; peer++) {
+			uint32_t rank;
+
+			assert_true(messages_admit(ends[i], ids[peer], &rank));
+			assert_int_equal(rank, peer);
+		}
+	for (unsigned i = 0; strangers && i < 2; i++)
+		messages_join(ends[i], 1 - i, messages_name(ends[1 - i], i));
+}
+
+static void ends_open(uint64_t memory, uint32_t headers)
+{
+	ends_open_as(false, memory, headers, EAGER);
 }
 
 static int setup(void **state)
@@ -264,6 +283,138 @@ static void a_probe_finds_the_message_that_a_receive_then_gets(void **state)
 	assert_string_equal(got, "eight");
 }
 
+/* An end refuses fetches, or serves them again. */
+static void fetches_let(unsigned end, bool served)
+{
+	struct command command = {.kind = served ? COMMAND_PORTAL_ENABLE : COMMAND_PORTAL_DISABLE};
+
+	command.object.index = PORTAL_SIDE;
+	assert_int_equal(
+		front_visit(&front, &ends[end]->visit, ends[end]->handle, HANDLE_INTERFACE, -1), 0);
+	assert_int_equal(visit_call(&ends[end]->visit, &command, NULL, NULL), ANSWER_OK);
+	visit_leave(&ends[end]->visit);
+}
+
+static struct unexpected *shown;
+
+static bool message_shown(void *context)
+{
+	shown = messages_show(context, EAGER);
+	return shown != NULL;
+}
+
+/* Probes at end 1 find a message of so many bytes with bits 1, which is before others. */
+static void probes_find_the_first(uint64_t length)
+{
+	struct message_found found = {.bits = 0};
+
+	for (unsigned any = 0; any < 2; any++) {
+		assert_true(messages_probe(ends[1], 1, any ? UINT64_MAX : 0, &found));
+		assert_int_equal(found.bits, 1);
+		assert_int_equal(found.peer, 0);
+		assert_int_equal(found.length, length);
+	}
+}
+
+/* Its data is being fetched. */
+static void a_probe_finds_what_is_fetched_to_be_shown(void **state)
+{
+	struct letter out[2], in;
+	char got[8];
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	send(&out[0], 0, 1, "one", 4, false);
+	send(&out[1], 0, 2, "two", 4, false);
+	settle(nothing_flies, ends[0]);
+	fetches_let(0, false);
+	assert_false(message_shown(ends[1]));
+	for (unsigned i = 0; i < 10; i++)
+		messages_progress(ends[i % 2]);
+	assert_int_equal(ends[1]->show, SHOW_FETCHED);
+	probes_find_the_first(4);
+	fetches_let(0, true);
+	settle(message_shown, ends[1]);
+	assert_string_equal(shown->data, "one");
+	messages_shown(ends[1], false);
+	receive(&in, 1, 0, UINT64_MAX, got, sizeof(got));
+	letter_settle(&in);
+	assert_string_equal(got, "one");
+	teardown(state);
+}
+
+static void a_probe_finds_nothing_of_a_peer_that_was_dismissed(void **state)
+{
+	struct message_found found;
+	struct letter out;
+
+	(void)state;
+	ends_open_as(true, 0, 1 << 10, EAGER);
+	send(&out, 0, 1, "one", 4, false);
+	settle(nothing_flies, ends[0]);
+	fetches_let(0, false);
+	assert_false(message_shown(ends[1]));
+	messages_dismiss(ends[1], 0);
+	assert_int_not_equal(ends[1]->show, SHOW_NOTHING);
+	assert_false(messages_probe(ends[1], 1, UINT64_MAX, &found));
+	teardown(state);
+}
+
+/* It has been asked for and has not arrived as a whole: frames of it are lost, and come later. */
+static void a_probe_finds_what_arrives_to_be_shown(void **state)
+{
+	static char sent[MESSAGES_EAGER_MAX];
+	unsigned arriving = 0;
+
+	(void)state;
+	losses = "drop=0.2";
+	ends_open_as(false, 4 << 20, 1 << 16, MESSAGES_EAGER_MAX);
+	for (unsigned round = 0; round < 100 && arriving < 3; round++) {
+		struct letter out[2];
+
+		send(&out[0], 0, 1, sent, sizeof(sent), false);
+		send(&out[1], 0, 2, "two", 4, false);
+		while (!message_shown(ends[1]) && ends[1]->show == SHOW_NOTHING)
+			messages_progress(ends[0]);
+		if (ends[1]->show == SHOW_ASKED) {
+			probes_find_the_first(sizeof(sent));
+			arriving++;
+		}
+		if (ends[1]->show != SHOW_SHOWN)
+			settle(message_shown, ends[1]);
+		messages_shown(ends[1], true);
+		settle(message_shown, ends[1]);
+		assert_string_equal(shown->data, "two");
+		messages_shown(ends[1], true);
+		settle(nothing_pends, ends[0]);
+	}
+	assert_int_equal(arriving, 3);
+	teardown(state);
+	losses = NULL;
+}
+
+/* M9. The peer keeps it, and fetches it no more. */
+static void a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack(void **state)
+{
+	static const uint64_t lengths[] = {0, 8, EAGER, LONG};
+	static char sent[LONG];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct letter out;
+
+		ends_open_as(true, 4 << 20, 1 << 10, EAGER);
+		send(&out, 0, 1, sent, lengths[i], true);
+		assert_int_equal(ends[0]->flying, 1);
+		messages_dismiss(ends[0], 1);
+		settle(letter_look, &out);
+		assert_int_equal(out.done, 1);
+		assert_int_equal(out.message.result, TRANSFER_FAILED);
+		assert_int_equal(messages_pending(ends[0]), 0);
+		teardown(state);
+	}
+}
+
 static void a_receive_is_cancelled_until_it_matches(void **state)
 {
 	struct letter out, in, other;
@@ -376,8 +527,12 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	assert_int_equal(forge_fetch(NAME_CHUNK, EAGER * CHUNK_SLOTS), -1);
 	assert_int_equal(forge_fetch(NAME_CHUNK, UINT64_MAX), -1);
 	assert_int_equal(forge_fetch(NAME_CHUNK, EAGER), 0);
+	/* Its own message, before a receive takes it: the peer has it still. The first fetch says
+	 * that it is not received yet. */
+	assert_int_equal(forge_fetch(BITS_EARLY | NAME_CHUNK, 0), 'o');
+	assert_int_equal(forge_fetch(BITS_EARLY | NAME_CHUNK | 1, 0), -1);
+	settle(nothing_flies, ends[0]);
 	assert_int_equal(out.done, 0);
-	/* Its own message, before a receive takes it: the peer has it still. */
 	assert_int_equal(forge_fetch(NAME_CHUNK, 0), 'o');
 	letter_settle(&out);
 	receive(&in, 1, 1, 0, got, sizeof(got));
@@ -764,6 +919,10 @@ int main(void)
 		TEST(receives_beyond_the_table_wait_in_order),
 		TEST(random_messages_match_as_the_oracle_says),
 		TEST(messages_that_nobody_sends_take_little_memory),
+		cmocka_unit_test(a_probe_finds_what_is_fetched_to_be_shown),
+		cmocka_unit_test(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
+		cmocka_unit_test(a_probe_finds_what_arrives_to_be_shown),
+		cmocka_unit_test(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
 		cmocka_unit_test(memory_for_unexpected_messages_may_end),
 		cmocka_unit_test(a_peer_may_flood),
 		cmocka_unit_test(headers_that_a_peer_keeps_are_bounded_by_its_share),
