@@ -498,6 +498,7 @@ static void news_handle(struct messages *messages, const struct news *news)
 		messages->disabled = true;
 		return;
 	}
+	messages->told_of += news->event == TIER_PUT || news->event == TIER_PUT_KEPT;
 	switch (*(const uint8_t *)item) {
 	case ITEM_SEND:
 		if (news->event == TIER_GET)

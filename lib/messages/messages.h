@@ -180,6 +180,7 @@ void messages_close(struct messages *messages);
 
 void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
 	uint64_t bits, const void *buffer, uint64_t length, bool synchronous);
+/* If a message that it matches is here as a whole, done() is called before this returns. */
 void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, void *buffer, uint64_t room);
 /* The same with memory of several pieces, which stay as they are until it is done. */

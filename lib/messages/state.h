@@ -121,6 +121,7 @@ struct messages {
 	uint32_t posted;
 	uint32_t flying;
 	uint64_t arrived;    /* messages, when messages_progress() looked last */
+	uint64_t told_of;    /* of them, whose events were here, or that receives have taken */
 	uint64_t pending;    /* slots in use, and longer sends that have begun or wait */
 	uint32_t names;      /* of longer sends */
 	bool disabled;       /* the side Portal */

@@ -4,7 +4,19 @@
  * Covers: lib/mx/request.c, lib/mx/completion.c. */
 #include "pair.h"
 
+#include <sched.h>
+#include <stdlib.h>
 #include <time.h>
+
+/* Larger by hand: test_messages TIMES. */
+static unsigned times = 1;
+
+static void pause_for(long milliseconds)
+{
+	const struct timespec time = {.tv_nsec = milliseconds * 1000000};
+
+	nanosleep(&time, NULL);
+}
 
 static void test_lengths(void **state)
 {
@@ -40,6 +52,61 @@ static void test_lengths(void **state)
 			if (send)
 				assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
 		}
+	free(sent);
+	free(got);
+}
+
+/* A short message is with the receiver, so the first test after the receive finds it complete. */
+static void test_first_test(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 1024, EAGER};
+	unsigned char *sent = malloc(EAGER), *got = malloc(EAGER);
+
+	(void)state;
+	for (unsigned n = 0; n < 100; n++) {
+		uint32_t length = lengths[n % COUNT(lengths)], result = 0;
+		mx_request_t send, receive;
+		mx_status_t status;
+
+		fill(sent, length, n);
+		send = send_to(sent, length, n, false);
+		assert_true(ends_within(one, &send, PATIENCE));
+		/* Until it is here as a whole: what arrives is found, too. */
+		while (result == 0)
+			assert_ok(mx_iprobe(other, n, MX_MATCH_MASK_NONE, &status, &result));
+		pause_for(length > 1024 ? 20 : 0);
+		receive = receive_from(got, EAGER, n, MX_MATCH_MASK_NONE);
+		assert_ok(mx_test(other, &receive, &status, &result));
+		assert_int_equal(result, 1);
+		assert_int_equal(status.xfer_length, length);
+		assert_memory_equal(got, sent, length);
+	}
+	free(sent);
+	free(got);
+}
+
+/* A long message moves while its sender makes no call. */
+static void test_sender_that_makes_no_call(void **state)
+{
+	unsigned char *sent = malloc(1 << 20), *got = malloc(1 << 20);
+	mx_request_t send, receive;
+	mx_status_t status;
+
+	(void)state;
+	fill(sent, 1 << 20, 1);
+	send = send_to(sent, 1 << 20, 1, false);
+	receive = receive_from(got, 1 << 20, 1, MX_MATCH_MASK_NONE);
+	assert_true(ends_within(other, &receive, PATIENCE));
+	assert_memory_equal(got, sent, 1 << 20);
+	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
+	/* The same where the receive was there first. */
+	fill(sent, 1 << 20, 2);
+	receive = receive_from(got, 1 << 20, 1, MX_MATCH_MASK_NONE);
+	send = send_to(sent, 1 << 20, 1, false);
+	assert_ok(mx_wait(other, &receive, PATIENCE, &status, &(uint32_t){0}));
+	assert_null(receive);
+	assert_memory_equal(got, sent, 1 << 20);
+	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
 	free(sent);
 	free(got);
 }
@@ -111,6 +178,41 @@ static void test_segments(void **state)
 	free(got);
 }
 
+/* A piece against 256, either way. */
+static void test_one_segment_against_many(void **state)
+{
+	static const uint32_t pieces[] = {1, 128, 129, 4000};
+	unsigned char *sent = malloc(256 * 4000), *got = malloc(256 * 4000 + 1);
+	mx_segment_t many[256], whole;
+
+	(void)state;
+	for (unsigned n = 0; n < 2 * 2 * COUNT(pieces); n++) {
+		uint32_t piece = pieces[n / 4];
+		bool posted = n & 1, gathers = n & 2;
+		mx_request_t send, receive = NULL;
+
+		fill(sent, 256 * piece, n);
+		memset(got, 0xee, 256 * 4000 + 1);
+		for (unsigned i = 0; i < 256; i++)
+			many[i] = (mx_segment_t){(gathers ? sent : got) + i * piece, piece};
+		whole = (mx_segment_t){gathers ? got : sent, 256 * piece};
+		if (posted)
+			assert_ok(mx_irecv(other, gathers ? &whole : many, gathers ? 1 : 256, n,
+				MX_MATCH_MASK_NONE, NULL, &receive));
+		assert_ok(mx_isend(
+			one, gathers ? many : &whole, gathers ? 256 : 1, to_other, n, NULL, &send));
+		if (!posted)
+			assert_ok(mx_irecv(other, gathers ? &whole : many, gathers ? 1 : 256, n,
+				MX_MATCH_MASK_NONE, NULL, &receive));
+		assert_int_equal(wait_for(other, &receive).xfer_length, 256 * piece);
+		assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
+		assert_memory_equal(got, sent, 256 * piece);
+		assert_int_equal(got[256 * piece], 0xee);
+	}
+	free(sent);
+	free(got);
+}
+
 static void test_order(void **state)
 {
 	unsigned char *longer = malloc(1 << 20), *first = malloc(1 << 20), second[1] = {0},
@@ -167,6 +269,93 @@ static void test_synchronous(void **state)
 		assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
 	}
 	free(data);
+}
+
+static void test_synchronous_to_oneself(void **state)
+{
+	static const uint32_t lengths[] = {0, 100, EAGER, EAGER + 1, 1 << 20};
+	unsigned char *sent = malloc(1 << 20), *got = malloc(1 << 20);
+	mx_endpoint_addr_t own;
+
+	(void)state;
+	assert_ok(mx_get_endpoint_addr(one, &own));
+	for (unsigned n = 0; n < 2 * COUNT(lengths); n++) {
+		mx_segment_t from = {sent, lengths[n / 2]}, to = {got, lengths[n / 2]};
+		mx_request_t send, receive = NULL;
+		bool posted = n & 1;
+
+		fill(sent, from.segment_length, n);
+		if (posted)
+			assert_ok(mx_irecv(one, &to, 1, n, UINT64_MAX, NULL, &receive));
+		assert_ok(mx_issend(one, &from, 1, own, n, NULL, &send));
+		if (!posted) {
+			assert_false(ends_within(one, &send, 5));
+			assert_ok(mx_irecv(one, &to, 1, n, UINT64_MAX, NULL, &receive));
+		}
+		assert_int_equal(wait_for(one, &receive).code, MX_STATUS_SUCCESS);
+		assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
+		assert_memory_equal(got, sent, from.segment_length);
+	}
+	free(sent);
+	free(got);
+}
+
+static void test_wait_lasts(void **state)
+{
+	unsigned char byte;
+	mx_request_t receive = receive_from(&byte, 1, 6, UINT64_MAX);
+	struct timespec begin, end;
+	mx_status_t status;
+	uint32_t result = 9;
+
+	(void)state;
+	assert_int_equal(MX_INFINITE, 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_ok(mx_wait(other, &receive, 50, &status, &result));
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_int_equal(result, 0);
+	assert_non_null(receive);
+	assert_true((end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec >=
+		    50 * 1000000);
+	assert_ok(mx_cancel(other, &receive, &result));
+	assert_int_equal(result, 1);
+}
+
+/* A receive is taken back while its message comes: the message is in it, or there for another one,
+ * never both or neither. */
+static void test_cancel_races(void **state)
+{
+	unsigned cancelled = 0, late = 0, races = 5000 * times;
+
+	(void)state;
+	for (uint32_t n = 0; n < races; n++) {
+		uint32_t got = UINT32_MAX, again = UINT32_MAX, result = 9;
+		mx_request_t receive = receive_from(&got, sizeof(got), 6, UINT64_MAX);
+		mx_request_t send = send_to(&n, sizeof(n), 6, n % 3 == 0), second = NULL;
+		mx_status_t status;
+
+		for (volatile unsigned spin = 0; spin < n % 64 * 64;)
+			spin = spin + 1;
+		for (unsigned i = 0; n % 4 == 3 && i < n / 4 % 16; i++)
+			sched_yield();
+		assert_ok(mx_cancel(other, &receive, &result));
+		if (result != 0) {
+			assert_null(receive);
+			second = receive_from(&again, sizeof(again), 6, UINT64_MAX);
+			assert_int_equal(wait_for(other, &second).code, MX_STATUS_SUCCESS);
+			assert_int_equal(got, UINT32_MAX);
+			assert_int_equal(again, n);
+			cancelled++;
+		} else {
+			assert_int_equal(wait_for(other, &receive).code, MX_STATUS_SUCCESS);
+			assert_int_equal(got, n);
+			late++;
+		}
+		assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
+		assert_ok(mx_iprobe(other, 0, 0, &status, &result));
+		assert_int_equal(result, 0);
+	}
+	print_message("%u receives were taken back, %u had matched\n", cancelled, late);
 }
 
 static void test_cancel(void **state)
@@ -267,6 +456,61 @@ static void test_any(void **state)
 	assert_int_equal(result, 0);
 	assert_code(mx_test_any(other, 1, 0, &status, &result), MX_BAD_MATCH_MASK);
 	assert_memory_equal(bytes, "abc", 3);
+}
+
+/* Requests of each kind are found by their context id among many others that have ended. */
+static void test_any_among_many(void **state)
+{
+	const uint64_t mine = UINT64_C(1) << 63;
+	mx_param_t param = {.key = MX_PARAM_CONTEXT_ID, .val.context_id = {.bits = 1, .shift = 63}};
+	const uint64_t others = UINT64_C(10000) * times;
+	mx_endpoint_t endpoint;
+	mx_endpoint_addr_t own;
+	mx_request_t request;
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	assert_ok(mx_open_endpoint(0, 9, FILTER, &param, 1, &endpoint));
+	assert_ok(mx_get_endpoint_addr(endpoint, &own));
+	for (uint64_t n = 0; n < others / 2; n++) {
+		assert_ok(mx_irecv(endpoint, NULL, 0, n, UINT64_MAX, NULL, &request));
+		assert_ok(mx_isend(endpoint, NULL, 0, own, n, NULL, NULL));
+		assert_ok(mx_isend(endpoint, NULL, 0, own, n, NULL, &request));
+		assert_ok(mx_irecv(endpoint, NULL, 0, n, UINT64_MAX, NULL, NULL));
+	}
+	for (uint64_t n = 0; n < 3 * 50; n++) {
+		uint64_t bits = mine | n;
+
+		assert_ok(mx_test_any(endpoint, mine, mine, &status, &result));
+		assert_int_equal(result, 0);
+		if (n % 3 == 0) {
+			assert_ok(mx_isend(endpoint, NULL, 0, own, bits, &param, &request));
+			assert_ok(mx_irecv(endpoint, NULL, 0, bits, UINT64_MAX, NULL, NULL));
+		} else if (n % 3 == 1) {
+			assert_ok(mx_irecv(endpoint, NULL, 0, bits, UINT64_MAX, &param, &request));
+			assert_ok(mx_isend(endpoint, NULL, 0, own, bits, NULL, NULL));
+		} else {
+			assert_ok(mx_iconnect(
+				endpoint, board_nic(0), 9, FILTER, bits, &param, &request));
+		}
+		assert_ok(mx_wait_any(endpoint, PATIENCE, mine, mine, &status, &result));
+		assert_int_equal(result, 1);
+		assert_int_equal(status.code, MX_STATUS_SUCCESS);
+		assert_int_equal(status.match_info, bits);
+		assert_ptr_equal(status.context, &param);
+	}
+	/* The others are all there, oldest first, or any by their value. */
+	assert_ok(mx_test_any(endpoint, others / 2 - 1, UINT64_MAX, &status, &result));
+	assert_int_equal(result, 1);
+	for (uint64_t n = 1; n < others; n++) {
+		assert_ok(mx_wait_any(endpoint, PATIENCE, 0, mine, &status, &result));
+		assert_int_equal(result, 1);
+		assert_int_equal(status.code, MX_STATUS_SUCCESS);
+	}
+	assert_ok(mx_test_any(endpoint, 0, 0, &status, &result));
+	assert_int_equal(result, 0);
+	assert_ok(mx_close_endpoint(endpoint));
 }
 
 static void test_contexts(void **state)
@@ -439,20 +683,27 @@ static void test_handles_of_any_bits(void **state)
 	check_no_request(other, bits);
 }
 
-int main(void)
+int main(int count, char **words)
 {
 #define with_both(test) cmocka_unit_test_setup_teardown(test, open_both, close_both)
 	const struct CMUnitTest tests[] = {
 		with_both(test_lengths),
+		with_both(test_first_test),
+		with_both(test_sender_that_makes_no_call),
 		with_both(test_truncated),
 		with_both(test_segments),
+		with_both(test_one_segment_against_many),
 		with_both(test_order),
 		with_both(test_masks),
 		with_both(test_synchronous),
+		with_both(test_synchronous_to_oneself),
+		with_both(test_wait_lasts),
 		with_both(test_cancel),
+		with_both(test_cancel_races),
 		with_both(test_forget),
 		with_both(test_probe),
 		with_both(test_any),
+		with_both(test_any_among_many),
 		with_both(test_contexts),
 		with_both(test_buffered),
 		with_both(test_request_timeout),
@@ -460,5 +711,7 @@ int main(void)
 		with_both(test_handles_of_any_bits),
 	};
 
+	if (count > 1)
+		times = (unsigned)strtoul(words[1], NULL, 10);
 	return cmocka_run_group_tests(tests, group_open, group_close);
 }
