@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clients.c - runs a stand-in: clients NAME processes|threads. See clients.h. */
+/* clients.c - runs a stand-in: clients NAME processes|threads; or clients crowd SIZE ROUNDS. See
+ * clients.h. */
 #include "clients.h"
 
 #include <pthread.h>
@@ -191,15 +192,21 @@ int main(int count, char **words)
 {
 	const struct client *client = NULL;
 
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	if (count == 4 && strcmp(words[1], "crowd") == 0) {
+		crowd_run((unsigned)strtoul(words[2], NULL, 10),
+			(unsigned)strtoul(words[3], NULL, 10));
+		return 0;
+	}
 	if (count == 3)
 		client = client_find(test_clients, words[1]);
 	if (count == 3 && !client)
 		client = client_find(mpi_clients, words[1]);
 	if (!client) {
-		fprintf(stderr, "usage: clients NAME processes|threads\n");
+		fprintf(stderr,
+			"usage: clients NAME processes|threads, or clients crowd SIZE ROUNDS\n");
 		return 2;
 	}
-	mx_set_error_handler(MX_ERRORS_RETURN);
 	if (strcmp(words[2], "threads") != 0)
 		run_processes(client);
 	else if (!client->processes_alone)

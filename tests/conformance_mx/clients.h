@@ -56,6 +56,9 @@ struct client {
 	void (*client)(void); /* NULL: it talks to itself */
 	bool processes_alone; /* it stops its peer's process */
 };
+/* So many processes that send to all of them in so many rounds. */
+void crowd_run(unsigned size, unsigned rounds);
+
 extern const struct client test_clients[], mpi_clients[]; /* each up to one without a name */
 
 #endif

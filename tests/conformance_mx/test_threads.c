@@ -5,7 +5,12 @@
 #include "pair.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static void *blocks_in_wait(void *data)
 {
@@ -37,6 +42,35 @@ static void *blocks_in_peek(void *data)
 	return (void *)(uintptr_t)(result + 1);
 }
 
+static void *blocks_in_wait_any(void *data)
+{
+	mx_status_t status;
+	uint32_t result = 9;
+
+	(void)data;
+	assert_ok(mx_wait_any(other, MX_INFINITE, 0x79, UINT64_MAX, &status, &result));
+	return (void *)(uintptr_t)(result + 1);
+}
+
+/* A send that nobody receives; other sends it to itself. */
+static void *blocks_in_buffered(void *data)
+{
+	mx_endpoint_addr_t own;
+	mx_segment_t segment = {calloc(1, EAGER + 1), EAGER + 1};
+	mx_request_t request, receive;
+	uint32_t result = 9;
+
+	(void)data;
+	assert_ok(mx_get_endpoint_addr(other, &own));
+	assert_ok(mx_isend(other, &segment, 1, own, 0x7a, NULL, &request));
+	assert_ok(mx_buffered(other, &request, MX_INFINITE, &result));
+	assert_ok(mx_irecv(other, NULL, 0, 0x7a, UINT64_MAX, NULL, &receive));
+	assert_int_equal(wait_for(other, &receive).code, MX_STATUS_TRUNCATED);
+	assert_int_equal(wait_for(other, &request).code, MX_STATUS_SUCCESS);
+	free(segment.segment_ptr);
+	return (void *)(uintptr_t)(result + 1);
+}
+
 static void nap(long milliseconds)
 {
 	const struct timespec time = {.tv_nsec = milliseconds * 1000000};
@@ -61,7 +95,8 @@ static void *wake_and_join(pthread_t thread)
 
 static void test_wakeup(void **state)
 {
-	void *(*const bodies[])(void *) = {blocks_in_wait, blocks_in_probe, blocks_in_peek};
+	void *(*const bodies[])(void *) = {blocks_in_wait, blocks_in_probe, blocks_in_peek,
+		blocks_in_wait_any, blocks_in_buffered};
 	pthread_t threads[COUNT(bodies)];
 	mx_request_t request;
 	unsigned char byte;
@@ -78,6 +113,121 @@ static void test_wakeup(void **state)
 		assert_ptr_equal(wake_and_join(threads[i]), (void *)1);
 	assert_ok(mx_cancel(other, &request, &result));
 	assert_int_equal(result, 1);
+}
+
+/* A wakeup is not remembered for those who block later. */
+static void test_wakeup_is_not_remembered(void **state)
+{
+	unsigned char byte;
+	mx_request_t request = receive_from(&byte, 1, 0x77, UINT64_MAX), peeked;
+	struct timespec begin, end;
+	mx_status_t status;
+	uint32_t result = 9;
+
+	(void)state;
+	assert_ok(mx_wakeup(other));
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_ok(mx_wait(other, &request, 20, &status, &result));
+	assert_int_equal(result, 0);
+	assert_ok(mx_peek(other, 20, &peeked, &result));
+	assert_int_equal(result, 0);
+	assert_ok(mx_probe(other, 20, 0x78, UINT64_MAX, &status, &result));
+	assert_int_equal(result, 0);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true((end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec >=
+		    60 * 1000000);
+	assert_ok(mx_cancel(other, &request, &result));
+}
+
+static atomic_uint returned;
+
+static void *probes_once(void *data)
+{
+	mx_status_t *status = data;
+	uint32_t result = 0;
+
+	assert_ok(mx_probe(other, MX_INFINITE, 0x78, UINT64_MAX, status, &result));
+	atomic_fetch_add(&returned, 1);
+	return (void *)(uintptr_t)(result + 1);
+}
+
+static void *peeks_once(void *data)
+{
+	mx_request_t *request = data;
+	uint32_t result = 0;
+
+	assert_ok(mx_peek(other, MX_INFINITE, request, &result));
+	atomic_fetch_add(&returned, 1);
+	return (void *)(uintptr_t)(result + 1);
+}
+
+static void returned_await(void)
+{
+	for (unsigned i = 0; i < PATIENCE && atomic_load(&returned) == 0; i++)
+		nap(1);
+	assert_int_not_equal(atomic_load(&returned), 0);
+}
+
+enum { CROWD = 4 };
+
+/* Threads probe for one message: at least one returns with it, and it is there for one receive. */
+static void test_threads_that_probe(void **state)
+{
+	mx_status_t statuses[CROWD];
+	pthread_t threads[CROWD];
+	mx_request_t send, receive;
+	unsigned found = 0;
+	char got[8];
+
+	(void)state;
+	atomic_store(&returned, 0);
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, probes_once, &statuses[i]), 0);
+	nap(50);
+	send = send_to("crowd", 6, 0x78, true);
+	returned_await();
+	receive = receive_from(got, sizeof(got), 0x78, UINT64_MAX);
+	assert_int_equal(wait_for(other, &receive).code, MX_STATUS_SUCCESS);
+	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
+	assert_ok(mx_wakeup(other));
+	for (unsigned i = 0; i < CROWD; i++)
+		if (wake_and_join(threads[i]) == (void *)2) {
+			assert_int_equal(statuses[i].match_info, 0x78);
+			assert_int_equal(statuses[i].msg_length, 6);
+			found++;
+		}
+	assert_true(found >= 1);
+}
+
+/* Threads peek for one completion: at least one returns with it, and a test takes it. */
+static void test_threads_that_peek(void **state)
+{
+	mx_request_t requests[CROWD] = {NULL}, send, receive;
+	pthread_t threads[CROWD];
+	mx_status_t status;
+	unsigned found = 0;
+	uint32_t result;
+	char got[8];
+
+	(void)state;
+	atomic_store(&returned, 0);
+	receive = receive_from(got, sizeof(got), 0x78, UINT64_MAX);
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, peeks_once, &requests[i]), 0);
+	nap(50);
+	send = send_to("crowd", 6, 0x78, true);
+	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
+	returned_await();
+	assert_ok(mx_wakeup(other));
+	for (unsigned i = 0; i < CROWD; i++)
+		if (wake_and_join(threads[i]) == (void *)2) {
+			assert_ptr_equal(requests[i], receive);
+			found++;
+		}
+	assert_true(found >= 1);
+	assert_ok(mx_test(other, &receive, &status, &result));
+	assert_int_equal(result, 1);
+	assert_string_equal(got, "crowd");
 }
 
 static void *waits(void *data)
@@ -206,50 +356,77 @@ static void test_four_threads(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-enum { SMALL = 5000, LARGE = 2000 };
+/* Larger by hand: test_threads SMALL LARGE. */
+static unsigned small = 5000, large = 2000;
 
 /* The sender's calls let go what waits at the sender for the receiver's credit. */
 static void *floods(void *data)
 {
-	static mx_request_t sends[SMALL];
+	mx_request_t *sends = malloc((small + large) * sizeof(*sends));
 
-	for (unsigned i = 0; i < SMALL; i++)
-		sends[i] = send_to(data, i < LARGE ? EAGER : 1, i, false);
-	for (unsigned i = 0; i < SMALL; i++)
+	for (unsigned i = 0; i < small + large; i++)
+		sends[i] = send_to(data, i < large ? EAGER : 1, i, false);
+	for (unsigned i = 0; i < small + large; i++)
 		assert_int_equal(wait_for(one, &sends[i]).code, MX_STATUS_SUCCESS);
+	free(sends);
 	return NULL;
+}
+
+#define FLOOD_BYTES   (UINT64_C(64) << 20) /* of what both ends keep */
+#define REQUEST_BYTES UINT64_C(1024)
+
+/* Bytes of the process in memory. */
+static uint64_t resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	uint64_t pages = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %" SCNu64, &pages), 1);
+	fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* More messages than a share of headers, and than the blocks hold. */
 static void test_flood(void **state)
 {
 	unsigned char *sent = calloc(1, EAGER), *got = calloc(1, EAGER);
+	uint64_t before = resident();
 	pthread_t sender;
 
 	(void)state;
 	assert_int_equal(pthread_create(&sender, NULL, floods, sent), 0);
 	nap(200);
-	for (unsigned i = 0; i < SMALL; i++) {
+	for (unsigned i = 0; i < small + large; i++) {
 		mx_request_t receive = receive_from(got, EAGER, 0, 0);
 		mx_status_t status = wait_for(other, &receive);
 
 		assert_int_equal(status.match_info, i);
-		assert_int_equal(status.msg_length, i < LARGE ? EAGER : 1);
+		assert_int_equal(status.msg_length, i < large ? EAGER : 1);
 	}
 	assert_int_equal(pthread_join(sender, NULL), 0);
+	/* Requests of the sender's, blocks, slots; not a copy of each message. */
+	assert_true(resident() < before + FLOOD_BYTES + (small + large) * REQUEST_BYTES);
 	free(sent);
 	free(got);
 }
 
-int main(void)
+int main(int count, char **words)
 {
 #define with_both(test) cmocka_unit_test_setup_teardown(test, open_both, close_both)
 	const struct CMUnitTest tests[] = {
 		with_both(test_wakeup),
+		with_both(test_wakeup_is_not_remembered),
+		with_both(test_threads_that_probe),
+		with_both(test_threads_that_peek),
 		with_both(test_threads),
 		with_both(test_four_threads),
 		with_both(test_flood),
 	};
 
+	if (count == 3) {
+		small = (unsigned)strtoul(words[1], NULL, 10);
+		large = (unsigned)strtoul(words[2], NULL, 10);
+	}
 	return cmocka_run_group_tests(tests, group_open, group_close);
 }
