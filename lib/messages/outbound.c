@@ -10,18 +10,28 @@
 
 #define GET_LOG (TIER_BIT(TIER_GET) | TIER_BIT_FAILED(TIER_GET))
 
-static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
+/* Short messages have slots of their own, because those of all that is eager lie so far apart that
+ * each is on a page of its own, and in the same lines of a cache. */
+static uint32_t slot_room(const struct messages *messages, uint64_t length)
 {
+	return length <= SLOT_SMALL && SLOT_SMALL < messages->options.eager
+		       ? SLOT_SMALL
+		       : messages->options.eager;
+}
+
+static struct chunk *chunk_make(struct messages *messages, uint32_t peer, uint32_t room)
+{
+	bool small = room < messages->options.eager;
 	struct peer *to = &messages->peers[peer];
 	struct entry_wish wish = {.portal = PORTAL_SIDE,
 		.first = true,
 		.ignore = BITS_EARLY,
 		.peer = peer,
 		.log = GET_LOG};
-	uint64_t bytes = (uint64_t)messages->options.eager * CHUNK_SLOTS;
+	uint64_t bytes = (uint64_t)room * CHUNK_SLOTS;
 	struct chunk *chunk;
 
-	if (to->chunk_count == CHUNKS_MAX)
+	if ((small ? to->chunks_small : to->chunk_count - to->chunks_small) == CHUNKS_MAX)
 		return NULL;
 	/* Zeros: the peer may read what no message has been copied to. */
 	chunk = calloc(1, sizeof(*chunk) + bytes);
@@ -30,6 +40,7 @@ static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
 	chunk->kind = ITEM_CHUNK;
 	chunk->peer = peer;
 	chunk->name = NAME_CHUNK | to->chunk_count;
+	chunk->room = room;
 	chunk->next = to->chunks;
 	chunk->free = UINT64_MAX;
 	for (uint32_t i = 0; i < CHUNK_SLOTS; i++)
@@ -45,6 +56,7 @@ static struct chunk *chunk_make(struct messages *messages, uint32_t peer)
 	}
 	to->chunks = chunk;
 	to->chunk_count++;
+	to->chunks_small += small;
 	return chunk;
 }
 
@@ -92,14 +104,15 @@ bool sends_ended(const struct peer *peer)
 	       !peer->tell.busy && !peer->alive.busy;
 }
 
-static struct slot *slot_take(struct messages *messages, uint32_t peer)
+static struct slot *slot_take(struct messages *messages, uint32_t peer, uint64_t length)
 {
+	const uint32_t room = slot_room(messages, length);
 	struct chunk *chunk = messages->peers[peer].chunks;
 	struct slot *slot;
 
-	while (chunk && chunk->free == 0)
+	while (chunk && (chunk->free == 0 || chunk->room != room))
 		chunk = chunk->next;
-	if (!chunk && !(chunk = chunk_make(messages, peer)))
+	if (!chunk && !(chunk = chunk_make(messages, peer, room)))
 		return NULL;
 	slot = &chunk->slots[__builtin_ctzll(chunk->free)];
 	chunk->free &= chunk->free - 1;
@@ -150,7 +163,7 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 
 static bool short_start(struct messages *messages, struct transfer *message)
 {
-	struct slot *slot = slot_take(messages, message->peer);
+	struct slot *slot = slot_take(messages, message->peer, message->length);
 	uint64_t value = message->synchronous ? VALUE_SYNCHRONOUS : 0;
 	struct chunk *chunk;
 	char *data;
@@ -158,7 +171,7 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	if (!slot)
 		return false;
 	chunk = slot->chunk;
-	data = chunk->memory + slot->index * messages->options.eager;
+	data = chunk->memory + slot->index * chunk->room;
 	if (message->vector)
 		map_vector_copy_out(message->vector, 0, data, message->length);
 	else if (message->length > 0)
@@ -168,7 +181,7 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	slot->length = message->length;
 	slot->synchronous = message->synchronous;
 	slot->message = message->synchronous || messages->options.late ? message : NULL;
-	value |= (uint64_t)chunk->name << 32 | slot->index * messages->options.eager;
+	value |= (uint64_t)chunk->name << 32 | slot->index * chunk->room;
 	store_post(messages, message, value, data, slot);
 	if (!slot->message)
 		messages_finish(messages, message, TRANSFER_DONE);
@@ -400,7 +413,7 @@ static enum transfer_result fetch_result(
 
 void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news)
 {
-	uint64_t index = news->offset / messages->options.eager;
+	uint64_t index = news->offset / chunk->room;
 	struct slot *slot;
 
 	if (index >= CHUNK_SLOTS || !chunk->slots[index].used)

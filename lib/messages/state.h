@@ -14,7 +14,8 @@
 #define SENDS_MAX    16384
 #define SEEN_MAX     8192 /* M6 */
 #define CHUNK_SLOTS  64
-#define CHUNKS_MAX   16 /* of a peer */
+#define CHUNKS_MAX   16 /* of a peer and a size of slots */
+#define SLOT_SMALL   256
 #define BLOCK_BYTES  (UINT64_C(1) << 20)
 
 enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTALS };
@@ -24,8 +25,8 @@ enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTALS };
 #define VALUE_SYNCHRONOUS (UINT64_C(1) << 63)
 #define VALUE_NAME(value) ((uint32_t)((value) >> 32) & INT32_MAX)
 #define NAME_CHUNK        (UINT32_C(1) << 30)
-/* Match bits on the side Portal: of the entry for words; beside a chunk's name, of a fetch that says
- * nothing of a receive (M3). */
+/* Match bits on the side Portal: of the entry for words; beside a chunk's name, of a fetch that
+ * says nothing of a receive (M3). */
 #define BITS_TOLD  (UINT64_C(1) << 40)
 #define BITS_EARLY (UINT64_C(1) << 41)
 /* The highest byte of a word: its kind. */
@@ -46,6 +47,7 @@ struct chunk {
 	uint8_t kind;
 	uint32_t peer;
 	uint32_t name;
+	uint32_t room; /* bytes of a slot: SLOT_SMALL at most, or all that is eager */
 	struct chunk *next;
 	uint64_t free;  /* a bit for each slot */
 	uint32_t entry; /* index and generation */
@@ -75,6 +77,7 @@ struct peer {
 	uint64_t told;        /* of them, that the peer knows of */
 	struct chunk *chunks; /* newest first */
 	unsigned chunk_count;
+	unsigned chunks_small; /* of them */
 	struct link waiting; /* sends */
 	struct link begun;   /* longer sends */
 	struct link link;    /* in messages.blocked */

@@ -524,9 +524,9 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	assert_int_equal(forge_fetch(NAME_CHUNK | 1, 0), -1);
 	assert_false(ends[0]->disabled);
 	assert_int_equal(forge_fetch(BITS_TOLD, 0), -1);
-	assert_int_equal(forge_fetch(NAME_CHUNK, EAGER * CHUNK_SLOTS), -1);
+	assert_int_equal(forge_fetch(NAME_CHUNK, SLOT_SMALL * CHUNK_SLOTS), -1);
 	assert_int_equal(forge_fetch(NAME_CHUNK, UINT64_MAX), -1);
-	assert_int_equal(forge_fetch(NAME_CHUNK, EAGER), 0);
+	assert_int_equal(forge_fetch(NAME_CHUNK, SLOT_SMALL), 0);
 	/* Its own message, before a receive takes it: the peer has it still. The first fetch says
 	 * that it is not received yet. */
 	assert_int_equal(forge_fetch(BITS_EARLY | NAME_CHUNK, 0), 'o');
