@@ -78,9 +78,9 @@ struct peer {
 	struct chunk *chunks; /* newest first */
 	unsigned chunk_count;
 	unsigned chunks_small; /* of them */
-	struct link waiting; /* sends */
-	struct link begun;   /* longer sends */
-	struct link link;    /* in messages.blocked */
+	struct link waiting;   /* sends */
+	struct link begun;     /* longer sends */
+	struct link link;      /* in messages.blocked */
 	bool blocked, failed;
 	bool joined; /* `self` is known */
 	bool dismissed;
