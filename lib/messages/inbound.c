@@ -42,14 +42,22 @@ void receive_start(struct messages *messages, struct transfer *message)
 		list_append(&messages->waiting, &message->link);
 }
 
-/* May a message be kept, or be under way? Then the poll core has to carry out what was posted
- * before it is known what a receive gets. */
+/* May a message be kept, or be under way? */
+static bool receive_may_match(const struct messages *messages)
+{
+	return counter_read(&messages->visit.segment->counters.puts_received) != messages->told_of;
+}
+
+/* The poll core has to carry out what was posted before it is known what a receive gets. */
 static void receive_catch_up(struct messages *messages)
 {
 	struct command command = {.kind = COMMAND_RANK_ENDED};
 
-	if (counter_read(&messages->visit.segment->counters.puts_received) != messages->told_of)
-		(void)visit_call(&messages->visit, &command, NULL, NULL);
+	events_run(messages);
+	if (!receive_may_match(messages))
+		return;
+	(void)visit_call(&messages->visit, &command, NULL, NULL);
+	events_run(messages);
 }
 
 static void receive_begin(struct messages *messages, struct transfer *message)
@@ -58,8 +66,8 @@ static void receive_begin(struct messages *messages, struct transfer *message)
 		    HANDLE_INTERFACE, -1) != 0)
 		return;
 	shown_begin(messages, message);
-	receive_catch_up(messages);
-	events_run(messages);
+	if (receive_may_match(messages))
+		receive_catch_up(messages);
 	visit_leave(&messages->visit);
 }
 
@@ -195,12 +203,12 @@ static bool fetch_is_early(const struct transfer *message, uint64_t length)
 void fetch_post(struct messages *messages, struct transfer *message, uint64_t length)
 {
 	const uint64_t early = fetch_is_early(message, length) ? BITS_EARLY : 0;
-	const struct move move = {
+	struct move move = {
 		.portal = PORTAL_SIDE,
 		.match_bits = VALUE_NAME(message->value) | early,
 		.offset = (uint32_t)message->value,
 	};
-	const struct call_line line = {.local = (uintptr_t)message->buffer,
+	struct call_line line = {.local = (uintptr_t)message->buffer,
 		.length = length,
 		.user = item_name(message),
 		.message = MESSAGE_LOAD};
@@ -211,7 +219,7 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 		fetch_later(messages, message);
 	else {
 		messages->peers[message->peer].fetches++;
-		message_call(messages, message, move, line);
+		message_call(messages, message, &move, &line);
 	}
 }
 

@@ -127,24 +127,25 @@ static bool region_make(struct messages *messages, const struct map_vector *vect
 	return true;
 }
 
-void call_post(struct messages *messages, struct move move, struct call_line line, uint32_t peer)
+void call_post(
+	struct messages *messages, struct move *move, const struct call_line *line, uint32_t peer)
 {
-	move.to = messages->options.peers ? messages->options.peers[peer] : messages->map[peer];
-	move.cookie = messages->peers[peer].self;
-	if (move.region == 0) {
-		move.region = messages->region;
-		move.generation = messages->generation;
+	move->to = messages->options.peers ? messages->options.peers[peer] : messages->map[peer];
+	move->cookie = messages->peers[peer].self;
+	if (move->region == 0) {
+		move->region = messages->region;
+		move->generation = messages->generation;
 	}
-	move_post(messages, &move, &line);
+	move_post(messages, move, line);
 }
 
-void message_call(struct messages *messages, struct transfer *message, struct move move,
-	struct call_line line)
+void message_call(struct messages *messages, const struct transfer *message, struct move *move,
+	struct call_line *line)
 {
 	if (message->region != 0) {
-		move.region = message->region;
-		move.generation = message->region_generation;
-		line.local = 0;
+		move->region = message->region;
+		move->generation = message->region_generation;
+		line->local = 0;
 	}
 	call_post(messages, move, line, message->peer);
 }
@@ -245,7 +246,7 @@ static bool last_entry_make(
 
 static void word_post(struct messages *messages, struct tell *tell, unsigned kind, uint64_t word)
 {
-	const struct move move = {.portal = PORTAL_SIDE,
+	struct move move = {.portal = PORTAL_SIDE,
 		.match_bits = BITS_TOLD,
 		.value = (uint64_t)kind << MESSAGES_WORD |
 			 (word & ((UINT64_C(1) << MESSAGES_WORD) - 1))};
@@ -253,7 +254,7 @@ static void word_post(struct messages *messages, struct tell *tell, unsigned kin
 		.user = item_name(tell), .message = MESSAGE_STORE, .want = WANT_EVENT};
 
 	messages->pending++;
-	call_post(messages, move, line, tell->peer);
+	call_post(messages, &move, &line, tell->peer);
 }
 
 static void credit_post(struct messages *messages, struct peer *peer)

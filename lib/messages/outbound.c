@@ -148,9 +148,8 @@ static void send_settle(
 static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
 	const void *data, const void *item)
 {
-	const struct move move = {
-		.portal = PORTAL_MATCH, .match_bits = message->bits, .value = value};
-	const struct call_line line = {.local = (uintptr_t)data,
+	struct move move = {.portal = PORTAL_MATCH, .match_bits = message->bits, .value = value};
+	struct call_line line = {.local = (uintptr_t)data,
 		.length = message->length,
 		.user = item_name(item),
 		.message = MESSAGE_STORE,
@@ -158,7 +157,7 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 
 	messages->peers[message->peer].flying++;
 	messages->flying++;
-	message_call(messages, message, move, line);
+	message_call(messages, message, &move, &line);
 }
 
 static bool short_start(struct messages *messages, struct transfer *message)

@@ -26,11 +26,6 @@ uint64_t endpoint_now(void)
 	return library_now();
 }
 
-unsigned endpoint_place(const struct mx_endpoint *endpoint)
-{
-	return (unsigned)(endpoint - endpoints) + 1;
-}
-
 struct mx_endpoint *endpoint_at(unsigned place)
 {
 	return place - 1 < ENDPOINTS_MAX ? &endpoints[place - 1] : NULL;
@@ -361,10 +356,12 @@ static struct mx_endpoint *endpoint_find_free(void)
 {
 	static bool made;
 
-	for (unsigned i = 0; i < ENDPOINTS_MAX && !made; i++)
+	for (unsigned i = 0; i < ENDPOINTS_MAX && !made; i++) {
+		endpoints[i].place = i + 1;
 		if (pthread_mutex_init(&endpoints[i].lock, NULL) != 0 ||
 			pthread_cond_init(&endpoints[i].handled, NULL) != 0)
 			return NULL;
+	}
 	made = true;
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
 		if (!endpoints[i].taken)

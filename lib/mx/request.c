@@ -63,12 +63,15 @@ struct request *request_take(
 		endpoint->free = request->next;
 	else if (!(request = slot_make(endpoint)))
 		return NULL;
-	*request = (struct request){.endpoint = endpoint,
-		.kind = (uint8_t)kind,
-		.match_info = match_info,
-		.context = context,
-		.index = request->index,
-		.generation = request->generation};
+	/* What a send, a receive and a connect set by themselves stays as it is. One that is free
+	 * has no timer, is in no list and has no vector: request_give(). */
+	request->endpoint = endpoint;
+	request->kind = (uint8_t)kind;
+	request->done = request->forgotten = request->owned = request->refused = false;
+	request->code = MX_STATUS_SUCCESS;
+	request->peer = (mx_endpoint_addr_t){{0, 0}};
+	request->match_info = match_info;
+	request->context = context;
 	return request;
 }
 
@@ -207,7 +210,7 @@ void request_done(void *owner, struct transfer *message)
 
 mx_request_t request_handle(const struct request *request)
 {
-	uint64_t bits = (uint64_t)endpoint_place(request->endpoint) << PLACE_AT |
+	uint64_t bits = (uint64_t)request->endpoint->place << PLACE_AT |
 			(uint64_t)(request->generation & GENERATIONS) << GENERATION_AT |
 			request->index;
 
@@ -219,7 +222,7 @@ struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_
 	uint64_t bits = handle ? (uintptr_t)*handle : 0;
 	struct request *request;
 
-	if (bits >> PLACE_AT != endpoint_place(endpoint))
+	if (bits >> PLACE_AT != endpoint->place)
 		return NULL;
 	request = request_at(endpoint, (uint32_t)bits);
 	if (!request || request->kind == REQUEST_FREE ||

@@ -67,7 +67,7 @@ static uint64_t address_head(const struct mx_endpoint *endpoint, uint32_t sessio
 {
 	uint64_t generation = atomic_load(&endpoint->generation) & GENERATIONS;
 
-	return (uint64_t)endpoint_place(endpoint) << PLACE_AT | generation << GENERATION_AT |
+	return (uint64_t)endpoint->place << PLACE_AT | generation << GENERATION_AT |
 	       endpoint->sessions[session].name;
 }
 

@@ -112,6 +112,7 @@ struct visitation {
 
 struct mx_endpoint {
 	_Atomic bool open;
+	uint32_t place; /* in the table, from 1 */
 	_Atomic uint32_t generation;
 	_Atomic uint32_t changes; /* X5 */
 	pthread_mutex_t lock;
@@ -186,8 +187,7 @@ static inline uint32_t length_told(uint64_t bytes)
 	return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
-/* Places of the table, from 1; NULL: there is none of that number. */
-unsigned endpoint_place(const struct mx_endpoint *endpoint);
+/* NULL: there is no such place. */
 struct mx_endpoint *endpoint_at(unsigned place);
 
 /* --- session.c */

@@ -463,7 +463,7 @@ static bool probe_found(void *context)
 }
 
 /* End 1 stores to the side Portal of end 0, or loads from it, what it likes. */
-static void forge(const struct move move, const struct call_line line)
+static void forge(struct move move, const struct call_line line)
 {
 	struct probe probe = {.kind = ITEM_PROBE};
 	struct call_line named = line;
@@ -471,7 +471,7 @@ static void forge(const struct move move, const struct call_line line)
 	named.user = item_name(&probe);
 	assert_int_equal(
 		front_visit(&front, &ends[1]->visit, ends[1]->handle, HANDLE_INTERFACE, -1), 0);
-	call_post(ends[1], move, named, 0);
+	call_post(ends[1], &move, &named, 0);
 	visit_leave(&ends[1]->visit);
 	settle(probe_found, &probe);
 }
