@@ -4,7 +4,9 @@
  * received into memory that was posted before, and the next receive is posted after the answer was
  * sent.
  *
- *     trips adi|mx N
+ *     trips adi|mx|mxwindow N
+ *
+ * mxwindow: WINDOW receives are posted, as many messages sent, then all of both tested.
  *
  * All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every look at
  * the clock, as in puts.c.
@@ -19,6 +21,7 @@
 
 #define CLOCK_STEP 50
 #define BYTES      8
+#define WINDOW     64
 
 static unsigned long arrived;
 
@@ -67,17 +70,49 @@ static void request_end(mx_endpoint_t endpoint, mx_request_t request)
 	arrived += status.code == MX_STATUS_SUCCESS && status.xfer_length == BYTES;
 }
 
+/* Returns the address of an endpoint for itself. */
+static mx_endpoint_addr_t mx_open(mx_endpoint_t *endpoint)
+{
+	mx_endpoint_addr_t self;
+
+	mx_init();
+	mx_open_endpoint(MX_ANY_NIC, 0, 0, NULL, 0, endpoint);
+	mx_get_endpoint_addr(*endpoint, &self);
+	return self;
+}
+
+static unsigned long mx_window(unsigned long count)
+{
+	static char out[BYTES], in[WINDOW][BYTES];
+	mx_request_t sends[WINDOW], receives[WINDOW];
+	mx_segment_t from = {out, BYTES};
+	mx_endpoint_t endpoint;
+	const mx_endpoint_addr_t self = mx_open(&endpoint);
+
+	for (unsigned long i = 0; i < count; i += WINDOW) {
+		for (unsigned n = 0; n < WINDOW; n++) {
+			mx_segment_t to = {in[n], BYTES};
+
+			mx_irecv(endpoint, &to, 1, 1, UINT64_MAX, NULL, &receives[n]);
+		}
+		for (unsigned n = 0; n < WINDOW; n++)
+			mx_isend(endpoint, &from, 1, self, 1, NULL, &sends[n]);
+		for (unsigned n = 0; n < WINDOW; n++)
+			request_end(endpoint, sends[n]);
+		for (unsigned n = 0; n < WINDOW; n++)
+			request_end(endpoint, receives[n]);
+	}
+	return arrived / 2;
+}
+
 static unsigned long mx_run(unsigned long count)
 {
 	static char out[BYTES], in[2][BYTES];
 	mx_segment_t from = {out, BYTES}, to[2] = {{in[0], BYTES}, {in[1], BYTES}};
 	mx_request_t send, receives[2];
-	mx_endpoint_addr_t self;
 	mx_endpoint_t endpoint;
+	const mx_endpoint_addr_t self = mx_open(&endpoint);
 
-	mx_init();
-	mx_open_endpoint(MX_ANY_NIC, 0, 0, NULL, 0, &endpoint);
-	mx_get_endpoint_addr(endpoint, &self);
 	mx_irecv(endpoint, &to[0], 1, 1, UINT64_MAX, NULL, &receives[0]);
 	for (unsigned long i = 0; i < count; i++) {
 		unsigned next = (i + 1) % 2;
@@ -96,7 +131,12 @@ int main(int argc, char **argv)
 
 	setenv("PTL_IFACE_NAME", "loop:trips", 1);
 	setenv("PTL_PROGRESS", "inline", 1);
-	came = argc == 3 && strcmp(argv[1], "mx") == 0 ? mx_run(count) : device_run(count);
+	if (argc == 3 && strcmp(argv[1], "mx") == 0)
+		came = mx_run(count);
+	else if (argc == 3 && strcmp(argv[1], "mxwindow") == 0)
+		came = mx_window(count);
+	else
+		came = device_run(count);
 	if (came != count) {
 		fprintf(stderr, "trips: %lu of %lu messages have arrived\n", came, count);
 		return EXIT_FAILURE;
