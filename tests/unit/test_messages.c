@@ -783,6 +783,34 @@ static void memory_for_unexpected_messages_may_end(void **state)
 	teardown(state);
 }
 
+/* Their data stays at the sender until receives fetch it. */
+static void short_messages_take_no_slot_of_longer_ones(void **state)
+{
+	enum { SLOTS = CHUNKS_MAX * CHUNK_SLOTS };
+	static struct letter shorts[SLOTS + 1], longer, in;
+	static char sent[EAGER], got[EAGER];
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	fill(sent, EAGER, 9);
+	for (unsigned i = 0; i < SLOTS; i++)
+		send(&shorts[i], 0, 1, &i, sizeof(i), false);
+	send(&longer, 0, 2, sent, EAGER, false);
+	assert_int_equal(longer.done, 1);
+	send(&shorts[SLOTS], 0, 1, sent, sizeof(unsigned), false);
+	assert_int_equal(shorts[SLOTS].done, 0);
+	receive(&in, 1, 2, 0, got, EAGER);
+	letter_settle(&in);
+	assert_memory_equal(got, sent, EAGER);
+	for (unsigned i = 0; i <= SLOTS; i++) {
+		receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, i < SLOTS ? (const void *)&i : sent, sizeof(i));
+	}
+	settle(nothing_pends, ends[0]);
+	teardown(state);
+}
+
 static void headers_that_a_peer_keeps_are_bounded_by_its_share(void **state)
 {
 	(void)state;
@@ -924,6 +952,7 @@ int main(void)
 		cmocka_unit_test(a_probe_finds_what_arrives_to_be_shown),
 		cmocka_unit_test(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
 		cmocka_unit_test(memory_for_unexpected_messages_may_end),
+		cmocka_unit_test(short_messages_take_no_slot_of_longer_ones),
 		cmocka_unit_test(a_peer_may_flood),
 		cmocka_unit_test(headers_that_a_peer_keeps_are_bounded_by_its_share),
 	};
