@@ -54,8 +54,8 @@ enum command_kind {
 	 * GONE */
 	COMMAND_REGION_RELEASE,
 	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: POSITION_DISABLED:
-	 * it begins so, POSITION_STRANGERS: processes without a rank may send to it; update: it
-	 * refuses messages rather than lose one, or an event */
+	 * it begins so, POSITION_STRANGERS: every process may send to it, and none by its
+	 * rank; update: it refuses messages rather than lose one, or an event */
 	COMMAND_PORTAL_OPEN,
 	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */

@@ -303,8 +303,7 @@ bool tier_process(const struct space *space, struct process from,
 	const struct process *known;
 
 	*process = from;
-	if (!space->ranked ||
-		(header->cookie == RANK_NONE && space->portals[header->portal].strangers))
+	if (!space->ranked || space->portals[header->portal].strangers)
 		return true;
 	if (rank >= space->map_count)
 		return false;
