@@ -16,7 +16,7 @@
 #ifndef MYRIEXPRESS_H
 #define MYRIEXPRESS_H
 
-#include <stdint.h>
+#include <inttypes.h>
 
 #ifdef __cplusplus
 extern "C" {
