@@ -20,6 +20,8 @@
 
 /* Endpoint ids are below it. */
 #define ENDPOINT_IDS 1024
+/* Endpoints of a process. */
+#define ENDPOINTS_MAX 32
 /* Bytes of a message that is sent whether or not a receive waits. */
 #define COPY_SEND_MAX 32768
 

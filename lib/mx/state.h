@@ -40,12 +40,11 @@
 #include <mx_extensions.h>
 #include <transport/wheel.h>
 
-#define MX_PROCESS    UINT32_C(0x4d580000)
-#define ENDPOINTS_MAX 32 /* of a process */
-#define SESSIONS_MAX  1024
-#define KEPT_HEADERS  (UINT32_C(1) << 18)
-#define KEPT_BYTES    (UINT64_C(16) << 20)
-#define SESSION_NONE  UINT32_MAX
+#define MX_PROCESS   UINT32_C(0x4d580000)
+#define SESSIONS_MAX 1024
+#define KEPT_HEADERS (UINT32_C(1) << 18)
+#define KEPT_BYTES   (UINT64_C(16) << 20)
+#define SESSION_NONE UINT32_MAX
 
 /* A peer. */
 struct contact {
