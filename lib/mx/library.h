@@ -64,6 +64,8 @@ mx_return_t board_check(const char *function, uint32_t number);
 
 /* Closes all endpoints. */
 void endpoints_close(void);
+/* In a child made by fork(): no call gets at the parent's endpoints. */
+void endpoints_forget(void);
 
 /* --- info.c */
 
