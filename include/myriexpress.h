@@ -199,8 +199,8 @@ typedef struct mx_status {
 
 /* --- Library */
 
-/* Call it by the macro mx_init(). Before all functions but mx_set_error_handler(), mx_strerror()
- * and mx_strstatus().
+/* Starts the library. Programs call it by the macro mx_init(), before all functions but
+ * mx_set_error_handler(), mx_strerror() and mx_strstatus().
  *   api  MX_API of the headers that the program was compiled with
  * Returns
  *   MX_ALREADY_INITIALIZED  It was called before; nothing changes.
