@@ -47,7 +47,8 @@ enum command_kind {
 	/* answered: OK, GONE; then the memory of the events is the sender's again and so
 	 * is the index, which it gives back to the free list after the memory */
 	COMMAND_QUEUE_FREE,
-	/* answered: OK, GONE. Three lines: struct search_lines; in object.portal */
+	/* answered: OK, GONE; PENDING: nothing was found that is here, but something is on its way.
+	 * Three lines: struct search_lines; in object.portal */
 	COMMAND_SEARCH,
 	COMMAND_WITHDRAW, /* answered: the entry is unlinked. OK, GONE, PENDING */
 	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
