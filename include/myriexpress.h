@@ -16,7 +16,7 @@
 #ifndef MYRIEXPRESS_H
 #define MYRIEXPRESS_H
 
-#include <stdint.h>
+#include <inttypes.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -122,7 +122,7 @@ typedef enum mx_status_code mx_status_code_t;
 enum mx_get_info_key {
 	MX_NIC_COUNT = 1,            /* out: uint32_t, boards of this host */
 	MX_NIC_IDS = 2,              /* out: uint64_t for each board, then 0 */
-	MX_MAX_NATIVE_ENDPOINTS = 3, /* out: uint32_t; endpoint ids are below it */
+	MX_MAX_NATIVE_ENDPOINTS = 3, /* out: uint32_t, that a process may have open */
 	MX_NATIVE_REQUESTS = 4,      /* out: uint32_t, 0xffffffff: no bound */
 	MX_COUNTERS_COUNT = 5,       /* in: board. out: uint32_t */
 	MX_COUNTERS_LABELS = 6,      /* in: board. out: MX_MAX_STR_LEN bytes each */
@@ -199,8 +199,8 @@ typedef struct mx_status {
 
 /* --- Library */
 
-/* Call it by the macro mx_init(). Before all functions but mx_set_error_handler(), mx_strerror()
- * and mx_strstatus().
+/* Starts the library. Programs call it by the macro mx_init(), before all functions but
+ * mx_set_error_handler(), mx_strerror() and mx_strstatus().
  *   api  MX_API of the headers that the program was compiled with
  * Returns
  *   MX_ALREADY_INITIALIZED  It was called before; nothing changes.
@@ -247,7 +247,7 @@ MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t ke
 
 /* Opens an endpoint.
  *   board_number   of the host, from 0; MX_ANY_NIC: one that has a free endpoint
- *   endpoint_id    below MX_MAX_NATIVE_ENDPOINTS; MX_ANY_ENDPOINT: the lowest free one
+ *   endpoint_id    below 1,024; MX_ANY_ENDPOINT: the lowest free one
  *   filter         who connects or sends must name the same
  *   params         params_count of them, or NULL with 0
  *   endpoint       out

@@ -12,7 +12,7 @@
 #define FILTER 0x4d58
 #define ID     3
 
-/* Example: mx__init_api mx_set_error_handler mx_strerror mx_open_endpoint mx_get_info */
+/* Example: mx_init mx__init_api mx_set_error_handler mx_strerror mx_open_endpoint mx_get_info */
 static mx_endpoint_t open_endpoint(void)
 {
 	mx_endpoint_t endpoint;

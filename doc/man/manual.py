@@ -111,6 +111,14 @@ def defines(text):
     return "\n".join(lines[:end])
 
 
+def macro_add(function, line):
+    """A macro without arguments that calls the function before it is a function, too, to a program."""
+    macro = re.match(r"#define (\w+)\(\) (\w+)\(", line)
+    if macro and macro.group(2) in function.names:
+        function.declarations.append(f"{function.declarations[0].split()[0]} {macro.group(1)}(void);")
+        function.names.append(macro.group(1))
+
+
 def header_read(path):
     """Its functions in order, and the definitions of its types by name."""
     with open(path, encoding="utf-8") as file:
@@ -151,6 +159,8 @@ def header_read(path):
             declaration = item.partition(" ")[2].replace("\n\t", "\n    ")
             functions[-1].declarations.append(declaration)
             functions[-1].names.append(re.search(r"(\w+)\(", declaration).group(1))
+        elif functions and item.startswith("#define "):
+            macro_add(functions[-1], item)
     return functions, types, general
 
 

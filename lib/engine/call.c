@@ -281,12 +281,13 @@ static struct operation *call_find(
 	return operation;
 }
 
-/* The verdict of an answer: one that a target may give, so that a load ends in its event whatever
- * it hears. */
+/* The verdict of an answer: one that a target may give, so that a load, or a send of two-sided
+ * messages, ends in its event whatever it hears. */
 static uint8_t verdict_heard(const struct operation *operation, uint8_t verdict)
 {
 	bool known = verdict <= TIER_FAULT && verdict != TIER_NO_MATCH;
-	bool silent = verdict == TIER_SILENT && !call_loads(operation);
+	bool silent =
+		verdict == TIER_SILENT && !call_loads(operation) && !operation->space->two_sided;
 
 	return known || silent ? verdict : TIER_UNDELIVERABLE;
 }

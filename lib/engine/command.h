@@ -50,15 +50,16 @@ enum command_kind {
 	/* answered: OK, GONE; then the memory of the events is the sender's again and so
 	 * is the index, which it gives back to the free list after the memory */
 	COMMAND_QUEUE_FREE,
-	/* answered: OK, GONE. Three lines: struct search_lines; in object.portal */
+	/* answered: OK, GONE; PENDING: nothing was found that is here, but something is on its way.
+	 * Three lines: struct search_lines; in object.portal */
 	COMMAND_SEARCH,
 	COMMAND_WITHDRAW, /* answered: the entry is unlinked. OK, GONE, PENDING */
 	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
 	 * GONE */
 	COMMAND_REGION_RELEASE,
 	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: POSITION_DISABLED:
-	 * it begins so, POSITION_STRANGERS: processes without a rank may send to it; update: it
-	 * refuses messages rather than lose one, or an event */
+	 * it begins so, POSITION_STRANGERS: every process may send to it, and none by its
+	 * rank; update: it refuses messages rather than lose one, or an event */
 	COMMAND_PORTAL_OPEN,
 	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */

@@ -47,10 +47,11 @@ struct space_options {
 	uint32_t interface;      /* for handles; another one for each space of an engine */
 	uint32_t uid;
 	bool ranked; /* SPACE_TIERS: processes have ranks */
-	/* SPACE_TIERS: an answer to a store may wait as an acknowledgement does, for the end of a
-	 * turn that is put off to the next call; so it leaves in the frame of what the program
-	 * sends. */
-	bool patient;
+	/* SPACE_TIERS: of two-sided messages, which are stores and loads. An answer to a store may
+	 * wait as an acknowledgement does, for the end of a turn that is put off to the next call;
+	 * so it leaves in the frame of what the program sends. An answer that says nothing is none
+	 * that a peer gives, and atomics are refused: no event would tell of either. */
+	bool two_sided;
 	/* SPACE_TIERS with ranks: how many there may be, and how many headers are kept of each at a
 	 * time; 0: there is no such bound. */
 	uint32_t ranks, kept_share;

@@ -238,6 +238,7 @@ static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
 #define ATTACHMENT_GROWS    8
 #define ATTACHMENT_OPTIONS  15
 #define ATTACHMENT_UNLINKED 16 /* the poll core's: UNLINK has been logged */
+#define ATTACHMENT_HERE     32 /* of a search: for what has arrived (unexpected.h, U5) */
 
 /* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and
  * ones where that counts. */

@@ -69,7 +69,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->uid = options->uid;
 	space->kind = options->kind;
 	space->ranked = options->ranked;
-	space->patient = options->patient;
+	space->two_sided = options->two_sided;
 	space->ranks = options->ranks;
 	space->kept_share = options->kept_share;
 	if (!lists_create(space)) {

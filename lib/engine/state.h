@@ -126,7 +126,7 @@ struct space {
 	uint32_t *kept_of;            /* messages, by rank, then */
 	uint32_t *arriving_of;        /* messages under way, by rank, then */
 	bool ranked;                  /* processes have ranks, which are indices in the map */
-	bool patient;                 /* its answers to stores may be late */
+	bool two_sided;               /* of two-sided messages (engine.h) */
 	const struct process *map;    /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 	const uint32_t *names; /* of the processes of the map; NULL: a cookie is a rank */

@@ -303,8 +303,7 @@ bool tier_process(const struct space *space, struct process from,
 	const struct process *known;
 
 	*process = from;
-	if (!space->ranked ||
-		(header->cookie == RANK_NONE && space->portals[header->portal].strangers))
+	if (!space->ranked || space->portals[header->portal].strangers)
 		return true;
 	if (rank >= space->map_count)
 		return false;
@@ -527,7 +526,7 @@ static void store_answer(struct space *space, struct process to, uint16_t detail
 		.offset = offset,
 	};
 
-	if (space->patient)
+	if (space->two_sided)
 		notice_send_late(space->engine, to, &answer);
 	else
 		notice_send(space->engine, to, &answer);
@@ -699,6 +698,11 @@ void tiers_amo(struct space *space, struct process from, const struct message_he
 
 	if (!amo_is_sound(header)) {
 		space_count(space, dropped_bad_message);
+		return;
+	}
+	if (space->two_sided) {
+		space_count(space, dropped_operation);
+		tiers_refuse(space->engine, from, header, TIER_OPERATION);
 		return;
 	}
 	request.requested -= operand_size(header);

@@ -23,7 +23,7 @@ struct tier_portal {
 	struct queue *logs; /* what it names */
 	uint32_t pending;   /* messages in progress */
 	bool controlled;    /* it is disabled rather than that anything is lost */
-	bool strangers; /* of a space with ranks: processes without one, RANK_NONE, may send, too */
+	bool strangers; /* of a space with ranks: every process may send, and none by its rank */
 	bool owes;      /* DISABLED, when nothing is pending */
 };
 

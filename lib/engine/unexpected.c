@@ -28,10 +28,15 @@ struct header {
 	struct taker taker; /* CLAIMED */
 };
 
+/* U5. Processes that have a message on its way are told apart by so many numbers: the last bits of
+ * their ranks, or of their node ids. No ranks of MX are taken for each other. */
+#define LATE 1024
+
 /* What a taker asks for. */
 struct wish {
 	struct taker taker;
 	const struct match_entry *ask;
+	uint64_t *late; /* LATE bits; NULL: what arrives will do as well */
 	uint64_t length;
 	uint64_t offset; /* locally managed */
 	uint64_t min_free;
@@ -210,7 +215,20 @@ static bool wish_grow(struct wish *wish, uint64_t requested)
 	return wish->length - wish->offset < wish->min_free;
 }
 
-enum wish_answer { WISH_NOTHING, WISH_FOUND, WISH_USED_UP };
+/* U5 */
+static bool wish_passes_over(const struct wish *wish, const struct header *header)
+{
+	const uint32_t process = header->account.nid % LATE;
+	uint64_t *late = &wish->late[process / 64];
+	const uint64_t bit = UINT64_C(1) << process % 64;
+
+	if (header->state == HEADER_ARRIVING)
+		*late |= bit;
+	return *late & bit;
+}
+
+/* WISH_LATE: nothing, but something is on its way. */
+enum wish_answer { WISH_NOTHING, WISH_LATE, WISH_FOUND, WISH_USED_UP };
 
 /* The headers that are wished for, in their order: each is taken, or told of by a SEARCH event. */
 static enum wish_answer wish_run(
@@ -225,6 +243,12 @@ static enum wish_answer wish_run(
 		uint64_t requested = header->account.requested;
 		uint32_t current = i;
 
+		if (wish->late && wish_passes_over(wish, header)) {
+			if (answer == WISH_NOTHING)
+				answer = WISH_LATE;
+			i = kept_next(&space->kept, list, wish->ask, i);
+			continue;
+		}
 		/* The next is found before the current one goes; a taker of one needs no next. */
 		i = wish->taker.flags & ATTACHMENT_ONCE && wish_fits(wish, &header->account)
 			    ? KEPT_NONE
@@ -277,6 +301,8 @@ enum answer unexpected_search(struct space *space, const struct long_command *co
 	uint32_t portal = command->command.object.portal;
 	const struct account account = {.portal = portal};
 	struct search_lines lines;
+	uint64_t late[LATE / 64] = {0};
+	enum wish_answer answer;
 	struct match_entry ask;
 	struct wish wish;
 	bool found;
@@ -298,11 +324,13 @@ enum answer unexpected_search(struct space *space, const struct long_command *co
 				.entry = INDEX_NONE,
 			},
 		.ask = &ask,
+		.late = lines.flags & ATTACHMENT_HERE ? late : NULL,
 		.length = lines.length,
 		.min_free = lines.min_free,
 		.options = lines.options,
 	};
-	found = wish_run(space, portal, &wish, lines.remove) != WISH_NOTHING;
+	answer = wish_run(space, portal, &wish, lines.remove);
+	found = answer >= WISH_FOUND;
 	trace(TRACE_SEARCH, space->engine->interface, 0, found);
 	/* A search for one fails when there is none; a search for all ends so always. */
 	if (lines.counts & TIER_BIT(TIER_SEARCH) && (!found || !(lines.flags & ATTACHMENT_ONCE)))
@@ -312,7 +340,7 @@ enum answer unexpected_search(struct space *space, const struct long_command *co
 		wish.taker.counts = 0;
 		taker_tell(space, &wish.taker, TIER_SEARCH, TIER_NO_MATCH, 0, &account);
 	}
-	return ANSWER_OK;
+	return answer == WISH_LATE ? ANSWER_PENDING : ANSWER_OK;
 }
 
 void unexpected_forget(struct space *space, uint32_t portal)

@@ -16,6 +16,9 @@
  *     region.pending.
  * U4. In a space with shares at most kept_share messages of a rank are kept at a time, so one
  *     sender cannot take the headers of others.
+ * U5. A search for what is here passes over a header that is ARRIVING, and over later ones of the
+ *     same process. So each process's messages are found in their order, and a process that never
+ *     sends the rest of a message holds up its own alone.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H

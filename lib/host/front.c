@@ -52,9 +52,13 @@ bool library_is_forked(void)
  * keeps its hands off. */
 static void library_fork_child(void)
 {
-	for (struct front *front = fronts; front; front = front->next)
-		if (atomic_exchange_explicit(&front->open, false, memory_order_relaxed))
-			atomic_store_explicit(&forked, true, memory_order_relaxed);
+	for (struct front *front = fronts; front; front = front->next) {
+		if (!atomic_exchange_explicit(&front->open, false, memory_order_relaxed))
+			continue;
+		atomic_store_explicit(&forked, true, memory_order_relaxed);
+		if (front->forked)
+			front->forked();
+	}
 	visitor_self = NULL;
 }
 

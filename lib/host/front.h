@@ -30,6 +30,9 @@ struct front {
 	const struct topic *topics; /* inspection.h */
 	unsigned topic_count;
 	const struct words *words;
+	/* In a child made by fork(), which has none of what is open; NULL: the interfaces are all
+	 * there is. */
+	void (*forked)(void);
 	/* The host's. */
 	_Atomic bool open;
 	unsigned uses; /* calls of front_open() that no front_close() has answered */

@@ -659,7 +659,7 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 	struct space_options options = {
 		.kind = choice->kind,
 		.ranked = choice->ranked,
-		.patient = choice->patient,
+		.two_sided = choice->two_sided,
 		.ranks = choice->ranks,
 		.kept_share = choice->kept_share,
 		.interface = (uint32_t)(interface - interfaces),

@@ -86,7 +86,7 @@ struct space_choice {
 	uint32_t number; /* 1 to SPACES - 1 */
 	enum space_kind kind;
 	bool ranked;                /* SPACE_TIERS: processes have ranks */
-	bool patient;               /* SPACE_TIERS: nobody waits for answers to stores (engine.h) */
+	bool two_sided;             /* SPACE_TIERS: of two-sided messages (engine.h) */
 	uint32_t ranks, kept_share; /* engine.h */
 };
 

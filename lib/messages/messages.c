@@ -895,7 +895,7 @@ static enum answer space_open(struct messages *messages)
 	const struct space_choice choice = {.number = options->space,
 		.kind = SPACE_TIERS,
 		.ranked = true,
-		.patient = true,
+		.two_sided = true,
 		.ranks = options->count,
 		.kept_share = (uint32_t)messages->share};
 	const struct segment_limits limits = {

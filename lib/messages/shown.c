@@ -7,11 +7,12 @@
  *                                        and not here                    told, and it goes
  *
  * One at a time is on its way to `seen`: `showing`. Receives that match it are parked until what
- * becomes of it is known, and those that begin later behind them; the message may still arrive when
- * it is asked for.
+ * becomes of it is known, and those that begin later behind them. A message is asked for when it is
+ * here, after those of its sender that are older: a sender that keeps the rest of a message back
+ * holds up nobody else's.
  *
- * U1. What was seen is older than all that the poll core keeps, and no receive that has begun, is
- *     linked or waits for a place, matches any of it.
+ * U1. What was seen is older than all of its sender's that the poll core keeps, and no receive that
+ *     has begun, is linked or waits for a place, matches any of it.
  * U2. A peer gets its credit (M5) when its message is received, not when it is shown.
  */
 #include <messages/state.h>
@@ -197,6 +198,15 @@ void shown_done(struct messages *messages, struct transfer *message)
 	}
 }
 
+static enum answer lines_search(struct messages *messages, const struct search_lines *lines)
+{
+	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
+
+	command.command.object.portal = PORTAL_MATCH;
+	memcpy(command.further, lines, sizeof(*lines));
+	return visit_call(&messages->visit, &command.command, NULL, NULL);
+}
+
 void kept_search(struct messages *messages, const void *item, uint64_t bits, uint64_t ignore,
 	uint32_t peer, uint32_t log, bool remove)
 {
@@ -209,18 +219,32 @@ void kept_search(struct messages *messages, const void *item, uint64_t bits, uin
 		.flags = item ? ATTACHMENT_ONCE : 0,
 		.options = REGION_TRUNCATE,
 		.remove = remove};
-	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
 
-	command.command.object.portal = PORTAL_MATCH;
-	memcpy(command.further, &lines, sizeof(lines));
-	(void)visit_call(&messages->visit, &command.command, NULL, NULL);
+	(void)lines_search(messages, &lines);
 }
 
-/* Takes the oldest header out of the poll core's list. */
+/* For the oldest message that is here. PENDING: there is none yet. */
+static enum answer show_search(
+	struct messages *messages, const void *item, uint32_t log, bool remove)
+{
+	const struct search_lines lines = {.ignore = UINT64_MAX,
+		.nid = UINT32_MAX,
+		.pid = UINT32_MAX,
+		.user = item_name(item),
+		.log = log,
+		.flags = ATTACHMENT_ONCE | ATTACHMENT_HERE,
+		.options = REGION_TRUNCATE,
+		.remove = remove};
+
+	return lines_search(messages, &lines);
+}
+
+/* Takes the oldest header out of the poll core's list whose message is here. */
 static void show_ask(struct messages *messages, uint64_t least)
 {
 	struct unexpected *showing = malloc(sizeof(*showing) + messages->options.eager);
 	struct probe probe = {.kind = ITEM_PROBE};
+	enum answer answer;
 
 	if (!showing)
 		return; /* it is asked for again */
@@ -232,10 +256,10 @@ static void show_ask(struct messages *messages, uint64_t least)
 	list_append(&messages->unexpected, &showing->all);
 	messages->showing = showing;
 	messages->show = SHOW_ASKED; /* no receive begins before its bits are known */
-	kept_search(messages, &probe, 0, UINT64_MAX, UINT32_MAX, TIER_BIT(TIER_SEARCH), false);
+	answer = show_search(messages, &probe, TIER_BIT(TIER_SEARCH), false);
 	/* The event was logged before the answer. */
 	events_run(messages);
-	messages->unseen = probe.found;
+	messages->unseen = probe.found || answer == ANSWER_PENDING;
 	if (!probe.found) {
 		show_drop(messages);
 		return;
@@ -243,7 +267,7 @@ static void show_ask(struct messages *messages, uint64_t least)
 	showing->transfer.bits = probe.what.bits;
 	showing->transfer.peer = probe.what.peer;
 	showing->transfer.whole = probe.what.length;
-	kept_search(messages, showing, 0, UINT64_MAX, UINT32_MAX, SHOW_LOG, true);
+	(void)show_search(messages, showing, SHOW_LOG, true);
 	events_run(messages);
 }
 

@@ -29,9 +29,9 @@ static void status_fill(const struct request *request, mx_status_t *status)
 
 static bool request_look(void *context)
 {
-	const struct request *request = context;
+	const struct held *held = context;
 
-	return request->done;
+	return held_is_gone(held) || held->request->done;
 }
 
 static mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_t *handle, bool blocks,
@@ -45,13 +45,16 @@ static mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_t *hand
 		return code;
 	request = request_of(endpoint, handle);
 	if (!request)
-		return endpoint_fail(endpoint, MX_BAD_REQUEST, name,
-			"this is no request of the endpoint that is pending");
+		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
 	if (!request->done) {
+		struct held held = request_hold(request);
+
 		if (blocks)
-			(void)endpoint_block(endpoint, request_look, request, timeout, 0);
+			(void)endpoint_block(endpoint, request_look, &held, timeout, 0);
 		else
 			endpoint_progress(endpoint);
+		if (held_is_gone(&held))
+			return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
 	}
 	if (request->done) {
 		status_fill(request, status);

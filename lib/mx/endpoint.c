@@ -516,6 +516,12 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 	return MX_SUCCESS;
 }
 
+void endpoints_forget(void)
+{
+	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
+		atomic_store(&endpoints[i].open, false);
+}
+
 void endpoints_close(void)
 {
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)

@@ -152,7 +152,7 @@ static const struct fact {
 } facts[] = {
 	[MX_NIC_COUNT] = {.answer = answer_nic_count},
 	[MX_NIC_IDS] = {.answer = answer_nic_ids},
-	[MX_MAX_NATIVE_ENDPOINTS] = {.number = ENDPOINT_IDS},
+	[MX_MAX_NATIVE_ENDPOINTS] = {.number = ENDPOINTS_MAX},
 	[MX_NATIVE_REQUESTS] = {.number = UINT32_MAX},
 	[MX_COUNTERS_COUNT] = {.answer = answer_counters, .of_board = true},
 	[MX_COUNTERS_LABELS] = {.answer = answer_counters, .of_board = true},

@@ -40,6 +40,7 @@ struct front mx_front = {
 	.topics = topics,
 	.topic_count = sizeof(topics) / sizeof(topics[0]),
 	.words = &words,
+	.forked = endpoints_forget,
 };
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -20,6 +20,8 @@
 
 /* Endpoint ids are below it. */
 #define ENDPOINT_IDS 1024
+/* Endpoints of a process. */
+#define ENDPOINTS_MAX 32
 /* Bytes of a message that is sent whether or not a receive waits. */
 #define COPY_SEND_MAX 32768
 
@@ -62,6 +64,8 @@ mx_return_t board_check(const char *function, uint32_t number);
 
 /* Closes all endpoints. */
 void endpoints_close(void);
+/* In a child made by fork(): no call gets at the parent's endpoints. */
+void endpoints_forget(void);
 
 /* --- info.c */
 

@@ -421,12 +421,13 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	return MX_SUCCESS;
 }
 
-static const char no_request[] = "this is no request of the endpoint that is pending";
+const char no_request[] = "this is no request of the endpoint that is pending";
 
 mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)
 {
 	static const char name[] = "mx_cancel";
 	struct request *cancelled;
+	struct held held;
 	mx_return_t code;
 
 	*result = 0;
@@ -438,7 +439,10 @@ mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *r
 	if (cancelled->kind == REQUEST_SEND)
 		return endpoint_fail(endpoint, MX_CANCEL_NOT_SUPPORTED, name,
 			"a send cannot be cancelled; wait for it");
+	held = request_hold(cancelled);
 	endpoint_progress(endpoint);
+	if (held_is_gone(&held))
+		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
 	if (cancelled->done) {
 		*result = 0;
 	} else if (cancelled->kind == REQUEST_CONNECT) {
@@ -493,9 +497,11 @@ mx_return_t mx_set_request_timeout(
 }
 
 /* A synchronous send of few bytes has been copied to a slot when it has left the waiting line. */
-static bool send_is_buffered(const struct request *request)
+static bool send_is_buffered(const struct held *held)
 {
-	return request->done ||
+	const struct request *request = held->request;
+
+	return held_is_gone(held) || request->done ||
 	       (request->transfer.length <= COPY_SEND_MAX && !link_listed(&request->transfer.link));
 }
 
@@ -503,6 +509,7 @@ mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t
 {
 	static const char name[] = "mx_ibuffered";
 	const struct request *send;
+	struct held held;
 	mx_return_t code;
 
 	*result = 0;
@@ -511,8 +518,9 @@ mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t
 	send = request_of(endpoint, request);
 	if (!send || send->kind != REQUEST_SEND)
 		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
+	held = request_hold(send);
 	endpoint_progress(endpoint);
-	*result = send_is_buffered(send);
+	*result = send_is_buffered(&held);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -526,7 +534,8 @@ mx_return_t mx_buffered(
 	mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout, uint32_t *result)
 {
 	static const char name[] = "mx_buffered";
-	struct request *send;
+	const struct request *send;
+	struct held held;
 	mx_return_t code;
 
 	*result = 0;
@@ -535,7 +544,8 @@ mx_return_t mx_buffered(
 	send = request_of(endpoint, request);
 	if (!send || send->kind != REQUEST_SEND)
 		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
-	*result = endpoint_block(endpoint, buffered_look, send, timeout, 0);
+	held = request_hold(send);
+	*result = endpoint_block(endpoint, buffered_look, &held, timeout, 0);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }

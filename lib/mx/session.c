@@ -700,7 +700,7 @@ static mx_return_t connect_code(mx_status_code_t code, const char **text)
 		*text = "the peer was opened with another filter; give that";
 		return MX_BAD_CONNECTION_KEY;
 	case MX_STATUS_BAD_ENDPOINT:
-		*text = "no endpoint has such an id; give one below MX_MAX_NATIVE_ENDPOINTS";
+		*text = "no endpoint has such an id; give one below 1,024";
 		return MX_BAD_ENDPOINT_ID;
 	case MX_STATUS_ENDPOINT_CLOSED:
 		*text = "the peer has no such endpoint open; open it first";

@@ -40,12 +40,11 @@
 #include <mx_extensions.h>
 #include <transport/wheel.h>
 
-#define MX_PROCESS    UINT32_C(0x4d580000)
-#define ENDPOINTS_MAX 32 /* of a process */
-#define SESSIONS_MAX  1024
-#define KEPT_HEADERS  (UINT32_C(1) << 18)
-#define KEPT_BYTES    (UINT64_C(16) << 20)
-#define SESSION_NONE  UINT32_MAX
+#define MX_PROCESS   UINT32_C(0x4d580000)
+#define SESSIONS_MAX 1024
+#define KEPT_HEADERS (UINT32_C(1) << 18)
+#define KEPT_BYTES   (UINT64_C(16) << 20)
+#define SESSION_NONE UINT32_MAX
 
 /* A peer. */
 struct contact {
@@ -238,5 +237,22 @@ void requests_close(struct mx_endpoint *endpoint);
 mx_request_t request_handle(const struct request *request);
 /* The request of a handle; NULL: it is none of this endpoint's that is pending. */
 struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle);
+extern const char no_request[]; /* then */
+
+/* A request that a call works for. While the lock is let go another thread may complete it. */
+struct held {
+	const struct request *request;
+	uint32_t generation;
+};
+
+static inline struct held request_hold(const struct request *request)
+{
+	return (struct held){request, request->generation};
+}
+
+static inline bool held_is_gone(const struct held *held)
+{
+	return held->request->generation != held->generation;
+}
 
 #endif

@@ -39,7 +39,9 @@ class Manual(programs.Case):
             declared = []
             for header in headers:
                 with open(os.path.join(SOURCE, "include", header), encoding="utf-8") as file:
-                    declared += re.findall(r"^(?:PTL_API|MX_FUNCTION) (?!extern)[^;(]*?(\w+)\(", file.read(), re.MULTILINE)
+                    text = file.read()
+                declared += re.findall(r"^(?:PTL_API|MX_FUNCTION) (?!extern)[^;(]*?(\w+)\(", text, re.MULTILINE)
+                declared += re.findall(r"^#define (mx_\w+)\(\)", text, re.MULTILINE)
             self.assertGreater(len(declared), 30)
             for name in declared:
                 text = page(f"{name}.{section}")

@@ -4,11 +4,17 @@
 #ifndef CONFORMANCE_MX_LAYOUT_H
 #define CONFORMANCE_MX_LAYOUT_H
 
+#include <myriexpress.h>
+
+/* Myricom's own programs print and scan NIC ids with that header alone. */
+#if !defined(PRIx64) || !defined(SCNx64)
+#error "myriexpress.h has no formats for NIC ids"
+#endif
+
 #include <mx_extensions.h>
 #include <mx_internals/mx__driver_interface.h>
 #include <mx_internals/mx__fops.h>
 #include <mx_io.h>
-#include <myriexpress.h>
 
 #include "../layout.h"
 

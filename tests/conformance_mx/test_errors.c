@@ -173,11 +173,24 @@ static void programs_of_mx_1_0_find_a_function_mx_init(void **state)
 	assert_ok(mx_finalize());
 }
 
+static mx_endpoint_t inherited;
+
+/* The parent's endpoint is not the child's, whose calls would wait for ever. */
 static void body_forked(void)
 {
+	mx_endpoint_addr_t address;
+	mx_request_t request;
+	mx_status_t status;
 	uint64_t nic_id;
+	uint32_t result;
 
 	_exit(mx_board_number_to_nic_id(0, &nic_id) == MX_NOT_INITIALIZED &&
+				mx_get_endpoint_addr(inherited, &address) == MX_NOT_INITIALIZED &&
+				mx_irecv(inherited, NULL, 0, 0, 0, NULL, &request) ==
+					MX_NOT_INITIALIZED &&
+				mx_probe(inherited, MX_INFINITE, 0, 0, &status, &result) ==
+					MX_NOT_INITIALIZED &&
+				mx_close_endpoint(inherited) == MX_NOT_INITIALIZED &&
 				mx_init() == MX_BAD_BAD_BAD
 			? 42
 			: 1);
@@ -191,6 +204,7 @@ static void a_forked_child_is_refused(void **state)
 	mx_set_error_handler(MX_ERRORS_RETURN);
 	assert_ok(mx_init());
 	assert_ok(mx_board_number_to_nic_id(0, &nic_id));
+	assert_ok(mx_open_endpoint(0, MX_ANY_ENDPOINT, 1, NULL, 0, &inherited));
 	assert_int_equal(child_run(body_forked, NULL, 0), 42);
 	assert_ok(mx_finalize());
 }
@@ -301,7 +315,19 @@ static void body_silence(void)
 	code = send_to_silence(peer);
 	kill(peer, SIGKILL);
 	waitpid(peer, NULL, 0);
-	_exit(code == MX_STATUS_ENDPOINT_UNREACHABLE ? 0 : 1);
+	_exit(code == MX_STATUS_ENDPOINT_UNREACHABLE ? 0 : code == -1 ? 2 : 1);
+}
+
+/* A peer that a busy machine keeps from answering for a second is not there, before it is stopped:
+ * then another one is tried. */
+static int silence_heard(void)
+{
+	int code;
+
+	do
+		code = child_run(body_silence, NULL, 0);
+	while (code == 2);
+	return code;
 }
 
 static void the_number_of_retries_is_the_patience(void **state)
@@ -309,7 +335,7 @@ static void the_number_of_retries_is_the_patience(void **state)
 	(void)state;
 	mx_set_error_handler(MX_ERRORS_RETURN);
 	setenv("MX_MAX_RETRIES", "2", 1);
-	assert_int_equal(child_run(body_silence, NULL, 0), 0);
+	assert_int_equal(silence_heard(), 0);
 	setenv("PTL_PEER_TIMEOUT", "60s", 1);
 	setenv("MX_MAX_RETRIES", "many", 1); /* nobody reads it */
 	assert_int_equal(child_run(body_retries, NULL, 0), 1);

@@ -264,6 +264,65 @@ static void test_threads(void **state)
 	}
 }
 
+static void *waits_in_vain(void *data)
+{
+	mx_request_t request = *(mx_request_t *)data;
+	mx_status_t status;
+	uint32_t result = 0;
+	mx_return_t code;
+
+	do /* it may be woken before the message is here */
+		code = mx_wait(other, &request, PATIENCE, &status, &result);
+	while (code == MX_SUCCESS && result == 0);
+	return (void *)(uintptr_t)(code == MX_BAD_REQUEST && result == 0);
+}
+
+/* A thread waits for a request that another one takes from it, in three ways. The waiter must not
+ * take it, too, or the next request that gets its place. */
+static void a_request_that_two_threads_complete_is_completed_once(void **state)
+{
+	unsigned char bytes[3];
+	mx_request_t taken, again[2], send;
+	mx_status_t status;
+	pthread_t thread;
+	uint32_t result;
+	void *ended;
+
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	for (unsigned way = 0; way < 3; way++) {
+		mx_request_t waited = taken = receive_from(bytes, 1, 0x99, UINT64_MAX);
+
+		assert_int_equal(pthread_create(&thread, NULL, waits_in_vain, &waited), 0);
+		nap(50);
+		if (way == 0) {
+			assert_ok(mx_cancel(other, &taken, &result));
+			assert_int_equal(result, 1);
+		} else {
+			if (way == 1)
+				assert_ok(mx_forget(other, &taken));
+			send = send_to("x", 1, 0x99, false);
+			wait_for(one, &send);
+			while (way == 2 && mx_test(other, &taken, &status, &result) == MX_SUCCESS &&
+				result == 0)
+				;
+		}
+		/* These get the place of the first. */
+		for (unsigned i = 0; i < 2; i++)
+			again[i] = receive_from(bytes + i, 1, 0x100 + i, UINT64_MAX);
+		assert_ok(mx_wakeup(other));
+		assert_int_equal(pthread_join(thread, &ended), 0);
+		for (unsigned i = 0; i < 2; i++) {
+			send = send_to("yz" + i, 1, 0x100 + i, false);
+			wait_for(one, &send);
+			wait_for(other, &again[i]);
+			assert_int_equal(bytes[i], "yz"[i]);
+		}
+		/* The waiter may have been the first to take the message of the third way. */
+		assert_true(way == 2 || ended);
+	}
+}
+
 enum { THREADS = 4, TURNS = 150, LONGEST = 100000 };
 
 struct turn {
@@ -420,6 +479,7 @@ int main(int count, char **words)
 		with_both(test_threads_that_probe),
 		with_both(test_threads_that_peek),
 		with_both(test_threads),
+		with_both(a_request_that_two_threads_complete_is_completed_once),
 		with_both(test_four_threads),
 		with_both(test_flood),
 	};

@@ -19,6 +19,7 @@
 
 #include <base/clock.h>
 #include <base/random.h>
+#include <engine/amo.h>
 #include <host/inspection.h>
 #include <messages/state.h>
 #include <wire/message.h>
@@ -542,6 +543,61 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 	each_length_arrives__posted_or_not_synchronous_or_not(state);
 }
 
+/* An atomic is none of the library's messages: it would use a receive up, or be kept, and no event
+ * would tell of it. */
+static void a_peer_that_sends_atomics_uses_nothing_up(void **state)
+{
+	const struct move move = {.portal = PORTAL_MATCH, .match_bits = 1};
+	const struct call_line line = {.length = 8,
+		.local = (uintptr_t)&ids,
+		.message = MESSAGE_ATOMIC,
+		.amo = AMO_SUM | AMO_UINT64 << 8,
+		.want = WANT_EVENT};
+	struct message_found found;
+	struct letter in, out;
+	char got[8];
+
+	(void)state;
+	forge(move, line);
+	assert_false(messages_probe(ends[0], 1, 0, &found));
+	assert_null(messages_show(ends[0], 0));
+	receive(&in, 0, 1, 0, got, sizeof(got));
+	forge(move, line);
+	send(&out, 1, 1, "one", 4, true);
+	letter_settle(&in);
+	letter_settle(&out);
+	assert_string_equal(got, "one");
+}
+
+/* M7. A send ends whatever its peer answers. */
+static void a_peer_that_answers_with_silence_fails(void **state)
+{
+	static char text[LONG];
+	const struct segment *segment = NULL;
+	struct letter out[2];
+
+	(void)state;
+	hostile = true;
+	assert_int_equal(
+		front_visit(&front, &ends[1]->visit, ends[1]->handle, HANDLE_INTERFACE, -1), 0);
+	segment = ends[1]->visit.segment;
+	for (uint32_t i = 0; i < 16; i++)
+		segment_region(segment, i)->options |= REGION_NO_ACK;
+	visit_leave(&ends[1]->visit);
+	send(&out[0], 0, 1, text, 8, true);
+	send(&out[1], 0, 1, text, sizeof(text), false);
+	messages_tell(ends[0], 1, 5);
+	settle(nothing_pends, ends[0]);
+	assert_int_equal(ends[0]->flying, 0);
+	assert_int_equal(ends[0]->peers[1].flying, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(out[i].done, 1);
+		assert_int_equal(out[i].message.result, TRANSFER_FAILED);
+	}
+	assert_true(ends[0]->peers[1].failed);
+	hostile = false;
+}
+
 /* A message whose data nobody has. */
 static void a_receive_of_what_was_withdrawn_ends(void **state)
 {
@@ -944,6 +1000,8 @@ int main(void)
 		TEST(sends_are_given_up),
 		TEST(a_peer_that_forges_words_and_fetches_harms_only_its_own_messages),
 		TEST(a_peer_that_sends_anything_harms_nobody_else),
+		TEST(a_peer_that_sends_atomics_uses_nothing_up),
+		TEST(a_peer_that_answers_with_silence_fails),
 		TEST(receives_beyond_the_table_wait_in_order),
 		TEST(random_messages_match_as_the_oracle_says),
 		TEST(messages_that_nobody_sends_take_little_memory),

@@ -13,6 +13,7 @@
 #include <base/random.h>
 #include <messages/state.h>
 #include <mx/state.h>
+#include <wire/message.h>
 
 #define FILTER 0x1234
 #define ASK    (UINT64_C(0x41) << 56)
@@ -126,6 +127,33 @@ static void await_greeting(void)
 		messages_progress(one->messages);
 		pthread_mutex_unlock(&one->lock);
 	}
+}
+
+/* S6. A process that has a session names its rank, so that its greeting would count as another
+ * node's. */
+static void a_greeting_is_of_the_node_that_sends_it(void **state)
+{
+	const struct move move = {.portal = PORTAL_GREETINGS, .match_bits = ASK | FILTER};
+	struct messages *messages = other->messages;
+	struct probe probe = {.kind = ITEM_PROBE};
+	const struct call_line line = {
+		.user = item_name(&probe), .message = MESSAGE_STORE, .want = WANT_EVENT};
+	uint32_t session = 1;
+
+	(void)state;
+	connect_both();
+	while (other->contacts[other->sessions[session].contact].nid != 1)
+		session++;
+	assert_int_equal(front_visit(messages->options.front, &messages->visit, messages->handle,
+				 HANDLE_INTERFACE, -1),
+		0);
+	call_post(messages, move, line, session);
+	visit_leave(&messages->visit);
+	await_greeting();
+	assert_int_equal(one->visitations->from.nid, 2);
+	assert_int_equal(one->visitations->from.pid, MX_PROCESS + 3);
+	while (!probe.found)
+		work(other);
 }
 
 /* `other` closes, opens again and gives `one` the same rank. */
@@ -318,6 +346,7 @@ int main(void)
 		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
 		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
 		TEST(greetings_of_any_bits_harm_no_other_peer),
+		TEST(a_greeting_is_of_the_node_that_sends_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

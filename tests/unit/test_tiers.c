@@ -530,12 +530,12 @@ static void question__is_answered_unless_the_answer_is_on_its_way(void **state)
 	expect_answer(MESSAGE_STORED, TIER_UNDELIVERABLE, 0, 0, 0);
 }
 
-static void answer__of_a_patient_space_waits_for_the_end_of_the_turn(void **state)
+static void answer__of_a_two_sided_space_waits_for_the_end_of_the_turn(void **state)
 {
 	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 1);
 
-	target->rig->engine->opened[target->space->space]->patient = true;
+	target->rig->engine->opened[target->space->space]->two_sided = true;
 	append(target, (struct rig_tier){.bits = 5, .options = BOTH});
 	arrive(&header);
 	header.offset = 1;
@@ -828,7 +828,7 @@ int main(void)
 		test(load__is_answered_with_data_and_logged_when_that_has_left),
 		test(entry__that_wants_no_acknowledgement_says_only_that),
 		test(question__is_answered_unless_the_answer_is_on_its_way),
-		test(answer__of_a_patient_space_waits_for_the_end_of_the_turn),
+		test(answer__of_a_two_sided_space_waits_for_the_end_of_the_turn),
 		test(message__of_another_kind_of_space_is_dropped),
 		test(rank__must_be_that_of_the_sender),
 		test(counter__is_set_added_to_and_freed),

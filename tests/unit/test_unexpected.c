@@ -341,6 +341,35 @@ static void search__claims_as_well(void **state)
 	no_event(target);
 }
 
+/* U5. A process that never sends the rest of a message holds up its own alone. */
+static void search__for_what_is_here_passes_over_what_arrives(void **state)
+{
+	const struct rig_tier here = {
+		.ignore = ALL, .options = BOTH, .flags = ATTACHMENT_ONCE | ATTACHMENT_HERE};
+	const struct process another = {.nid = RIG_PEER.nid + 1, .pid = 1};
+	const struct message_header first = store(1, 50), other = store(3, 5);
+	struct fake_target *target = *state;
+	struct fake_arrival *arrival;
+
+	overflow(target, 0, 0);
+	assert_int_equal(rig_search(target->space, &here, true), ANSWER_OK);
+	assert_int_equal(news(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
+	arrival = fake_begin(RIG_PEER, &first, 50);
+	arrive(2, 5);
+	fake_deliver(another, &other, data, 5);
+	assert_int_equal(rig_search(target->space, &here, true), ANSWER_OK);
+	assert_int_equal(news(target, TIER_PUT_KEPT).bits, 3);
+	assert_int_equal(rig_search(target->space, &here, true), ANSWER_PENDING);
+	assert_int_equal(news(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
+	fake_place(arrival, 0, data, 50);
+	fake_end(arrival, TRANSPORT_OK);
+	for (uint64_t bits = 1; bits <= 2; bits++) {
+		assert_int_equal(rig_search(target->space, &here, true), ANSWER_OK);
+		assert_int_equal(news(target, TIER_PUT_KEPT).bits, bits);
+	}
+	no_event(target);
+}
+
 /* --- searches: how many events, successes and failures, for one and for all */
 
 static void search__tells_and_counts(void **state)
@@ -430,6 +459,7 @@ int main(void)
 		test(claim__of_a_message_that_fails_says_so),
 		test(message__that_ends_unclaimed_waits_for_its_taker),
 		test(search__claims_as_well),
+		test(search__for_what_is_here_passes_over_what_arrives),
 		test(search__tells_and_counts),
 		test(load__leaves_a_header),
 	};
