@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_oracle.c - see cluster_oracle.h. */
-#include <sim/cluster_oracle.h>
+/* cluster_oracle.c - see cluster_state.h. */
+#include <sim/cluster_state.h>
 
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_oracle.h - requests of a cluster's programs, and which message each receive is to get. */
-#ifndef SIM_CLUSTER_ORACLE_H
-#define SIM_CLUSTER_ORACLE_H
+/* cluster_state.h - what the files of a cluster share: requests of its programs, their endpoints,
+ * and which message each receive is to get. */
+#ifndef SIM_CLUSTER_STATE_H
+#define SIM_CLUSTER_STATE_H
 
 #include <inttypes.h>
 
@@ -16,6 +17,7 @@
 #define BITS_NODE   UINT64_C(0xfffffff0)
 #define BITS_NUMBER UINT64_C(0xffffffff00000000)
 #define POISON      0xa5
+#define FILTER      0x9a7e
 
 enum post_kind { POST_SEND, POST_RECEIVE, POST_CONNECT };
 
@@ -91,6 +93,30 @@ struct cluster {
 	bool *severed;     /* a pair: one has disconnected the other */
 };
 
+/* cluster_requests.c */
+struct post *post_make(struct member *member, enum post_kind kind, uint64_t length);
+uint64_t length_choose(struct cluster *cluster);
+/* Connects instead if there is no address. */
+void send_make(struct member *member, uint32_t to, uint64_t length);
+void receive_make(struct member *member);
+void receive_post(struct member *member, struct post *post);
+void post_cancel(struct member *member, struct post *post);
+void cancel_any(struct member *member);
+void forget_any(struct member *member);
+void probe_any(struct member *member);
+
+/* cluster_results.c */
+void bytes_check(const struct post *receive, const struct post *message, uint64_t length);
+void source_check(const struct cluster *cluster, const struct post *post, mx_endpoint_addr_t source,
+	uint32_t of);
+/* Looks for requests that have ended, in one of MX's ways; by peeks, until there are none. */
+void tests(struct member *member);
+void tests_peeked(struct member *member);
+
+/* cluster_program.c */
+void member_plan(struct cluster *cluster, struct member *member);
+
+/* cluster_oracle.c */
 #define FAIL(cluster, ...) simulation_fail((cluster)->simulation, __VA_ARGS__)
 
 struct cluster *cluster_here(void);
