@@ -8,6 +8,8 @@
 #include <base/clock.h>
 #include <sim/report.h>
 
+#define GREED 0.2 /* runs with a program that overdraws its credit */
+
 /* --- what the library tells */
 
 static mx_return_t error_tell(char *text, mx_return_t code)
@@ -51,10 +53,14 @@ struct cluster *cluster_create(
 		.size_max = size_max,
 		.members = report_memory(calloc(nodes, sizeof(struct member))),
 		.all = report_memory(calloc(POSTS_MAX, sizeof(struct post *))),
+		.accounts = report_memory(calloc(nodes * nodes, sizeof(struct credit))),
 		.arrived = report_memory(calloc(nodes * nodes, sizeof(uint32_t))),
 		.lives = report_memory(calloc(nodes * nodes, sizeof(uint32_t))),
 		.severed = report_memory(calloc(nodes * nodes, sizeof(bool))),
 	};
+	cluster->share = credits_choose(&cluster->prng);
+	if (prng_chance(&cluster->prng, GREED))
+		cluster->members[prng_below(&cluster->prng, nodes)].greedy = true;
 	for (uint64_t i = 0; i < nodes; i++) {
 		cluster->members[i].left = steps;
 		cluster->members[i].routes = report_memory(calloc(nodes, sizeof(struct route)));
@@ -74,6 +80,7 @@ void cluster_free(struct cluster *cluster)
 	}
 	free(cluster->members);
 	free(cluster->all);
+	free(cluster->accounts);
 	free(cluster->arrived);
 	free(cluster->lives);
 	free(cluster->severed);
@@ -114,6 +121,7 @@ void cluster_end(struct node *node)
 	member->endpoint = NULL;
 	member->posted.count = member->kept.count = member->pending.count = 0;
 	member->handles = member->halted = false;
+	member->refusals = 0;
 	member->last = NULL;
 	memset(member->routes, 0, cluster->simulation->node_count * sizeof(member->routes[0]));
 }
@@ -184,7 +192,7 @@ static void member_finish(struct cluster *cluster, struct member *member)
 		if (!post->cancelled)
 			post_wrong(post, "has no match, and cannot be cancelled", 0);
 	}
-	oracle_check_credits(member);
+	credits_settle(member);
 	node_leave(member->node);
 }
 

@@ -156,13 +156,15 @@ static void member_step(void *object, uint64_t life)
 	node_enter(node);
 	if (member->left > 0) {
 		member->left--;
-		for (uint64_t i = prng_between(&cluster->prng, 1, 4); i > 0; i--)
+		for (uint64_t i = prng_between(&cluster->prng, 1, 4); i > 0; i--) {
+			credits_forge(member);
 			member_act(member);
+		}
 		tests(member);
 	} else {
 		member_drain(member);
 	}
-	oracle_check_credits(member);
+	credits_check(member);
 	node_leave(node);
 	node_plan(node);
 	member_plan(cluster, member);

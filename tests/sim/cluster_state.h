@@ -10,14 +10,15 @@
 #include <mx/state.h>
 #include <sim/cluster.h>
 
-#define NUMBER_AT   32 /* match bits: number of the send, sender's node, tag */
-#define NODE_AT     4
-#define TAGS        4
-#define BITS_TAG    UINT64_C(0xf)
-#define BITS_NODE   UINT64_C(0xfffffff0)
-#define BITS_NUMBER UINT64_C(0xffffffff00000000)
-#define POISON      0xa5
-#define FILTER      0x9a7e
+#define NUMBER_AT     32 /* match bits: number of the send, sender's node, tag */
+#define NODE_AT       4
+#define TAGS          4
+#define BITS_TAG      UINT64_C(0xf)
+#define BITS_NODE     UINT64_C(0xfffffff0)
+#define BITS_NUMBER   UINT64_C(0xffffffff00000000)
+#define POISON        0xa5
+#define CLUSTER_SPACE 1
+#define FILTER        0x9a7e
 
 enum post_kind { POST_SEND, POST_RECEIVE, POST_CONNECT };
 
@@ -35,9 +36,11 @@ struct post {
 	uint32_t number; /* from 1 */
 	uint32_t node;   /* whose it is */
 	uint32_t life;
-	uint32_t to;      /* of a send or a connect */
-	uint32_t session; /* of a send: that it goes to */
-	uint32_t rank;    /* of a message: its sender's number at the receiver */
+	uint32_t to;            /* of a send or a connect */
+	uint32_t session;       /* of a send: that it goes to */
+	uint32_t rank;          /* of a message: its sender's number at the receiver */
+	struct credit *account; /* of a message that is kept; NULL: it was taken */
+	uint32_t name;          /* of the session that is the account's */
 	uint64_t bits, mask;
 	uint64_t length; /* of the data, or the room */
 	uint8_t *data;
@@ -61,6 +64,14 @@ struct route {
 	const struct post *connect; /* under way; NULL */
 };
 
+/* Messages of one endpoint that another one kept, in their session, ever. */
+struct credit {
+	uint32_t name; /* of the session: the sender's rank, at the receiver */
+	uint64_t kept;
+	uint64_t taken; /* of them */
+	uint64_t heard; /* of these: what the sender has got credit for */
+};
+
 /* A node's program and its endpoint. */
 struct member {
 	mx_endpoint_t endpoint; /* NULL: it is not open */
@@ -77,6 +88,8 @@ struct member {
 	struct post ask;        /* criteria of mx_iprobe() */
 	struct post *found;     /* by it, says the oracle */
 	bool handles, halted;
+	bool greedy;       /* it sends more than it has credit for */
+	uint64_t refusals; /* of messages without credit, in this life */
 	struct post *last; /* wildcard receive of the end */
 	struct route *routes;
 };
@@ -85,6 +98,8 @@ struct cluster {
 	struct simulation *simulation;
 	struct prng prng;
 	uint64_t interval, size_max;
+	uint32_t share;          /* of credit */
+	struct credit *accounts; /* of each pair, from and to */
 	struct member *members;
 	struct post **all;
 	uint32_t count;
@@ -140,7 +155,21 @@ void oracle_receive(struct member *member, struct post *receive);
 /* The handler has been given a message, and has returned. */
 struct post *oracle_show(struct member *member, uint64_t bits);
 void oracle_shown(struct member *member, bool finished);
-/* C6. */
-void oracle_check_credits(const struct member *member);
+
+/* cluster_credits.c */
+/* The credit of each pair, in this run. */
+uint32_t credits_choose(struct prng *prng);
+/* A message comes that no receive has got: is it kept? */
+bool credits_admit(struct member *member, const struct space *space, const struct post *message);
+void credits_keep(struct member *member, struct post *message, uint32_t name);
+/* It has been received, or used. */
+void credits_take(struct post *message);
+/* A word of a peer's comes. */
+void credits_word(struct member *member, uint32_t from, const struct message_header *header);
+/* A greedy program is about to send. */
+void credits_forge(const struct member *member);
+/* C6; and when all is quiet. */
+void credits_check(struct member *member);
+void credits_settle(struct member *member);
 
 #endif
