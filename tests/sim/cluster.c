@@ -92,16 +92,27 @@ void cluster_begin(struct node *node)
 	struct cluster *cluster = node->simulation->cluster;
 	struct member *member = &cluster->members[node->number];
 	struct route *self = &member->routes[node->number];
-	mx_param_t memory = {.key = MX_PARAM_UNEXP_QUEUE_MAX};
+	mx_param_t params[2] = {{.key = MX_PARAM_UNEXP_QUEUE_MAX}, {.key = MX_PARAM_CONTEXT_ID}};
+	uint32_t bits = 0, shift = 0;
 	mx_endpoint_t endpoint;
 
 	member->node = node;
-	memory.val.unexp_queue_max = prng_chance(&cluster->prng, 0.3)
-					     ? 0
-					     : (uint32_t)prng_between(&cluster->prng, 1, 4) << 20;
-	if (mx_open_endpoint(0, node->number, FILTER, &memory, 1, &endpoint) != MX_SUCCESS)
+	if (prng_chance(&cluster->prng, 0.4)) {
+		bits = (uint32_t)prng_between(&cluster->prng, 1, 2);
+		shift = (uint32_t)prng_below(&cluster->prng, 3 - bits);
+	}
+	params[1].val.context_id.bits = (uint8_t)bits;
+	params[1].val.context_id.shift = (uint8_t)shift;
+	member->context = ((UINT64_C(1) << bits) - 1) << shift;
+	member->filter = FILTER + prng_chance(&cluster->prng, 0.25);
+	params[0].val.unexp_queue_max = prng_chance(&cluster->prng, 0.3)
+						? 0
+						: (uint32_t)prng_between(&cluster->prng, 1, 4)
+							  << 20;
+	if (mx_open_endpoint(0, node->number, member->filter, params, 2, &endpoint) != MX_SUCCESS)
 		report_stop("node %u: the endpoint cannot be opened", node->number);
 	member->endpoint = endpoint;
+	connects_meet(cluster, node->number);
 	self->known = true;
 	mx_get_endpoint_addr(endpoint, &self->address);
 	mx_decompose_endpoint_addr2(self->address, NULL, NULL, &member->session);
@@ -122,7 +133,8 @@ void cluster_end(struct node *node)
 	member->posted.count = member->kept.count = member->pending.count = 0;
 	member->handles = member->halted = false;
 	member->refusals = 0;
-	member->last = NULL;
+	memset(member->last, 0, sizeof(member->last));
+	member->patience = 0;
 	memset(member->routes, 0, cluster->simulation->node_count * sizeof(member->routes[0]));
 }
 
@@ -146,12 +158,27 @@ static const char *post_missing(const struct cluster *cluster, const struct post
 	if (post->kind == POST_RECEIVE)
 		return partner && !post->done && !post->forgotten ? "never got its message" : NULL;
 	if (!post->done && !post->forgotten)
-		return "never ends";
-	if (post->kind == POST_CONNECT || cluster_troubled(cluster, post->node, post->to))
+		return partner && post_may_vanish(partner) ? NULL : "never ends";
+	if (post->kind == POST_CONNECT || post_may_vanish(post) ||
+		cluster_troubled(cluster, post->node, post->to))
 		return NULL;
 	return !post->arrived                ? "never arrived"
 	       : !partner && !post->consumed ? "was never received"
 					     : NULL;
+}
+
+/* Sends whose receivers have given up what they were to fetch, and do not say so. */
+static uint64_t sends_left(const struct cluster *cluster, uint32_t node)
+{
+	uint64_t left = 0;
+
+	for (uint32_t i = 0; i < cluster->count; i++) {
+		const struct post *post = cluster->all[i];
+
+		left += post->node == node && post->kind == POST_SEND && !post->over &&
+			post->partner && post_may_vanish(post->partner);
+	}
+	return left;
 }
 
 bool cluster_quiet(const struct cluster *cluster)
@@ -161,7 +188,8 @@ bool cluster_quiet(const struct cluster *cluster)
 			return false;
 	for (uint32_t i = 0; cluster && i < cluster->simulation->node_count; i++)
 		if (cluster->members[i].endpoint &&
-			(messages_pending(cluster->members[i].endpoint->messages) != 0 ||
+			(messages_pending(cluster->members[i].endpoint->messages) >
+					sends_left(cluster, i) ||
 				oracle_awaits_handler(&cluster->members[i])))
 			return false;
 	return true;
@@ -174,7 +202,8 @@ static void forgotten_check(const struct cluster *cluster, const struct member *
 		const struct post *post = cluster->all[i], *from = post->partner;
 
 		if (post->node == member->node->number && post->kind == POST_RECEIVE &&
-			post->forgotten && !post->over && from &&
+			post->forgotten && !post->over && from && !post_may_vanish(post) &&
+			!post_may_vanish(from) &&
 			!cluster_troubled(cluster, post->node, from->node))
 			bytes_check(post, from,
 				post->length < from->length ? post->length : from->length);
@@ -185,9 +214,14 @@ static void member_finish(struct cluster *cluster, struct member *member)
 {
 	node_enter(member->node);
 	forgotten_check(cluster, member);
-	while (member->pending.count > 0 && !simulation_failed(cluster->simulation)) {
-		struct post *post = member->pending.posts[0];
+	for (uint32_t i = 0;
+		i < member->pending.count && !simulation_failed(cluster->simulation);) {
+		struct post *post = member->pending.posts[i];
 
+		if (post->kind == POST_SEND) {
+			i++;
+			continue;
+		}
 		post_cancel(member, post);
 		if (!post->cancelled)
 			post_wrong(post, "has no match, and cannot be cancelled", 0);

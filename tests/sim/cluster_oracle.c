@@ -40,6 +40,11 @@ bool cluster_troubled(const struct cluster *cluster, uint32_t one, uint32_t othe
 	       cluster->members[one].greedy || cluster->members[other].greedy;
 }
 
+bool post_may_vanish(const struct post *post)
+{
+	return post->expired || (post->forgotten && post->deadline != 0);
+}
+
 uint8_t post_pattern(uint32_t number, uint64_t at)
 {
 	return (uint8_t)(prng_mix(number * UINT64_C(0x9e3779b97f4a7c15) + at / 8) >> at % 8 * 8);
@@ -121,7 +126,8 @@ void oracle_catch_up(struct member *member)
 		if (!message->taken || message->shown || message_is_on_its_way(member, message))
 			continue;
 		receive = held_find(member, message);
-		if (!receive && !cluster_troubled(cluster_here(), message->node, message->to))
+		if (!receive && !post_may_vanish(message) &&
+			!cluster_troubled(cluster_here(), message->node, message->to))
 			post_wrong(message, "was taken for the handler, and is nowhere", 0);
 		if (receive) {
 			oracle_pair(member, receive, message);
@@ -274,7 +280,8 @@ void cluster_appended(const struct space *space, const struct command *command)
 	oracle_catch_up(member);
 	/* It was held back for a message whose data its sender did not give any more. */
 	if (!receive->linked && receive->partner &&
-		cluster_troubled(cluster_here(), receive->node, receive->partner->node)) {
+		(post_may_vanish(receive->partner) ||
+			cluster_troubled(cluster_here(), receive->node, receive->partner->node))) {
 		receive->partner->partner = NULL;
 		receive->partner = NULL;
 	}

@@ -122,10 +122,26 @@ static void member_act(struct member *member)
 		forget_any(member);
 	else if ((choice -= 0.03) < 0)
 		handler_change(member);
+	else if ((choice -= 0.005) < 0)
+		patience_change(member);
 	else if ((choice -= 0.002) < 0)
 		flood(member, peer);
 	else if ((choice -= 0.004) < 0)
 		peer_disconnect(member, peer);
+}
+
+static void context_drain(struct member *member, uint64_t bits)
+{
+	struct post **last = &member->last[bits];
+
+	while ((!*last || (*last)->done) && !simulation_failed(cluster_here()->simulation)) {
+		*last = post_make(member, POST_RECEIVE, cluster_here()->size_max);
+		(*last)->wildcard = true;
+		(*last)->mask = member->context;
+		(*last)->bits = bits;
+		receive_post(member, *last);
+		tests_peeked(member);
+	}
 }
 
 /* The steps are over: receives, one at a time, take what is left. */
@@ -135,12 +151,9 @@ static void member_drain(struct member *member)
 		handler_change(member);
 	tests_peeked(member);
 	oracle_catch_up(member);
-	while ((!member->last || member->last->done) &&
-		!simulation_failed(cluster_here()->simulation)) {
-		member->last = post_make(member, POST_RECEIVE, cluster_here()->size_max);
-		receive_post(member, member->last);
-		tests_peeked(member);
-	}
+	for (uint64_t i = 0; i < CONTEXTS; i++)
+		if ((i & member->context) == i)
+			context_drain(member, i);
 }
 
 static void member_step(void *object, uint64_t life)
@@ -165,6 +178,8 @@ static void member_step(void *object, uint64_t life)
 		member_drain(member);
 	}
 	credits_check(member);
+	limits_check(member);
+	member->looked = simulation_now(cluster->simulation);
 	node_leave(node);
 	node_plan(node);
 	member_plan(cluster, member);

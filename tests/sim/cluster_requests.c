@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/clock.h>
 #include <sim/report.h>
 
 #define SEGMENTS_MAX 4
@@ -49,6 +50,79 @@ uint64_t length_choose(struct cluster *cluster)
 						 : prng_scale(&cluster->prng, 1, cluster->size_max);
 }
 
+/* --- time limits */
+
+#define LIMIT_MOST 64                 /* ms */
+#define LATE       (50 * MILLISECOND) /* of a request that can be ended at any time */
+
+void patience_change(struct member *member)
+{
+	struct cluster *cluster = cluster_here();
+	uint32_t time = prng_chance(&cluster->prng, 0.7)
+				? MX_INFINITE
+				: (uint32_t)prng_scale(&cluster->prng, 1, LIMIT_MOST);
+
+	member->patience = time == MX_INFINITE ? 0 : time * MILLISECOND;
+	mx_set_request_timeout(member->endpoint, NULL, time);
+}
+
+/* It is about to be posted. */
+static void limit_begin(const struct member *member, struct post *post)
+{
+	if (member->patience != 0)
+		post->deadline = simulation_now(member->node->simulation) + member->patience;
+}
+
+/* It is posted. The handler may have cancelled it meanwhile. */
+static void limit_change(struct member *member, struct post *post)
+{
+	struct cluster *cluster = cluster_here();
+	uint32_t time = (uint32_t)prng_scale(&cluster->prng, 1, LIMIT_MOST);
+
+	if (post->cancelled || post->forgotten || !prng_chance(&cluster->prng, 0.1))
+		return;
+	if (prng_chance(&cluster->prng, 0.2))
+		time = MX_INFINITE;
+	mx_set_request_timeout(member->endpoint, post->request, time);
+	post->deadline =
+		time == MX_INFINITE ? 0 : simulation_now(cluster->simulation) + time * MILLISECOND;
+}
+
+/* Sends that have been copied, or wait, and connects. A longer one may be under way. */
+void limits_check(const struct member *member)
+{
+	for (uint32_t i = 0; i < member->pending.count; i++) {
+		const struct post *post = member->pending.posts[i];
+
+		if (post->kind != POST_RECEIVE && post->length <= COPY_SEND_MAX &&
+			post->deadline != 0 && post->deadline + LATE < member->looked)
+			post_wrong(post, "has not ended, and its time is over", post->deadline);
+	}
+}
+
+/* --- connects and sends */
+
+static void connect_meet(const struct cluster *cluster, struct post *post)
+{
+	const struct member *to = &cluster->members[post->to];
+
+	if (!to->endpoint)
+		return;
+	post->met |= post->filter == to->filter;
+	post->missed |= post->filter != to->filter;
+}
+
+void connects_meet(struct cluster *cluster, uint32_t to)
+{
+	for (uint32_t i = 0; i < cluster->simulation->node_count; i++) {
+		struct line *pending = &cluster->members[i].pending;
+
+		for (uint32_t k = 0; k < pending->count; k++)
+			if (pending->posts[k]->kind == POST_CONNECT && pending->posts[k]->to == to)
+				connect_meet(cluster, pending->posts[k]);
+	}
+}
+
 static void connect_make(struct member *member, uint32_t to)
 {
 	struct cluster *cluster = cluster_here();
@@ -59,10 +133,14 @@ static void connect_make(struct member *member, uint32_t to)
 	post = post_make(member, POST_CONNECT, 0);
 	post->to = to;
 	post->bits = (uint64_t)post->number << NUMBER_AT;
+	post->filter = cluster->members[to].filter + prng_chance(&cluster->prng, 0.1);
+	connect_meet(cluster, post);
 	member->routes[to].connect = post;
+	limit_begin(member, post);
 	line_add(&member->pending, post);
-	mx_iconnect(member->endpoint, nic_id_of(cluster->simulation->nodes[to].id.nid), to, FILTER,
-		post->bits, post, &post->request);
+	mx_iconnect(member->endpoint, nic_id_of(cluster->simulation->nodes[to].id.nid), to,
+		post->filter, post->bits, post, &post->request);
+	limit_change(member, post);
 }
 
 void send_make(struct member *member, uint32_t to, uint64_t length)
@@ -85,12 +163,15 @@ void send_make(struct member *member, uint32_t to, uint64_t length)
 	for (uint64_t i = 0; i < length; i++)
 		post->data[i] = post_pattern(post->number, i);
 	count = segments_cut(&cluster->prng, post, segments);
+	limit_begin(member, post);
 	line_add(&member->pending, post);
 	(post->synchronous ? mx_issend : mx_isend)(member->endpoint, segments, count,
 		member->routes[to].address, post->bits, post, &post->request);
+	limit_change(member, post);
 }
 
-static void criteria_choose(struct cluster *cluster, struct post *post)
+/* What a receive or a probe asks for; a receive has these bits in its mask. */
+static void criteria_choose(struct cluster *cluster, struct post *post, uint64_t context)
 {
 	uint64_t from = prng_below(&cluster->prng, cluster->simulation->node_count);
 
@@ -99,6 +180,7 @@ static void criteria_choose(struct cluster *cluster, struct post *post)
 		post->mask &= ~BITS_NODE;
 	if (prng_chance(&cluster->prng, 0.4))
 		post->mask &= ~BITS_TAG;
+	post->mask |= context;
 	post->bits = (from << NODE_AT | prng_below(&cluster->prng, TAGS)) & post->mask;
 }
 
@@ -108,8 +190,10 @@ void receive_post(struct member *member, struct post *post)
 	uint32_t count = segments_cut(&cluster_here()->prng, post, segments);
 
 	oracle_receive(member, post);
+	limit_begin(member, post);
 	line_add(&member->pending, post);
 	mx_irecv(member->endpoint, segments, count, post->bits, post->mask, post, &post->request);
+	limit_change(member, post);
 }
 
 void receive_make(struct member *member)
@@ -118,7 +202,7 @@ void receive_make(struct member *member)
 	struct post *post = post_make(member, POST_RECEIVE,
 		prng_chance(&cluster->prng, 0.7) ? cluster->size_max : length_choose(cluster));
 
-	criteria_choose(cluster, post);
+	criteria_choose(cluster, post, member->context);
 	receive_post(member, post);
 }
 
@@ -163,7 +247,7 @@ void cancel_any(struct member *member)
 {
 	struct post *post = pending_choose(member);
 
-	if (post && post->kind != POST_SEND && post != member->last && post != member->withdrawn &&
+	if (post && post->kind != POST_SEND && !post->wildcard && post != member->withdrawn &&
 		post != member->tested)
 		post_cancel(member, post);
 }
@@ -173,7 +257,7 @@ void forget_any(struct member *member)
 {
 	struct post *post = pending_choose(member);
 
-	if (!post || post == member->last || post->kind == POST_CONNECT ||
+	if (!post || post->wildcard || post->kind == POST_CONNECT ||
 		(post->kind == POST_RECEIVE && !post->linked))
 		return;
 	post->forgotten = true;
@@ -188,7 +272,7 @@ void probe_any(struct member *member)
 	uint32_t result;
 	struct post *found;
 
-	criteria_choose(cluster, &member->ask);
+	criteria_choose(cluster, &member->ask, 0);
 	mx_iprobe(member->endpoint, member->ask.bits, member->ask.mask, &status, &result);
 	oracle_catch_up(member);
 	/* What the handler has left, or is to be shown next, is found without a search. */

@@ -21,11 +21,26 @@ static bool code_is_of_trouble(mx_status_code_t code)
 	       code == MX_STATUS_BAD_SESSION || code == MX_STATUS_BAD_RDMAWIN;
 }
 
-static bool failure_check(const struct cluster *cluster, const struct post *post,
-	mx_status_code_t code, uint32_t peer)
+/* C7. */
+static void expiry_check(const struct cluster *cluster, struct post *post)
+{
+	post->expired = true;
+	if (post->deadline == 0 || simulation_now(cluster->simulation) < post->deadline)
+		post_wrong(post, "ends because its time is over, and it is not", post->deadline);
+}
+
+static bool failure_check(
+	const struct cluster *cluster, struct post *post, mx_status_code_t code, uint32_t peer)
 {
 	if (code == MX_STATUS_SUCCESS || code == MX_STATUS_TRUNCATED)
 		return false;
+	if (code == MX_STATUS_TIMEOUT) {
+		expiry_check(cluster, post);
+		return true;
+	}
+	if (code == MX_STATUS_BAD_RDMAWIN && post->kind == POST_RECEIVE &&
+		post_may_vanish(post->partner))
+		return true;
 	if (!cluster_troubled(cluster, post->node, peer))
 		post_wrong(post, "fails for no reason", code);
 	else if (!code_is_of_trouble(code))
@@ -46,8 +61,7 @@ void source_check(const struct cluster *cluster, const struct post *post, mx_end
 }
 
 /* C2 */
-static void receive_done(
-	struct cluster *cluster, const struct post *post, const mx_status_t *status)
+static void receive_done(struct cluster *cluster, struct post *post, const mx_status_t *status)
 {
 	const struct post *from = post->partner;
 	uint64_t length;
@@ -67,14 +81,16 @@ static void receive_done(
 }
 
 /* C4 */
-static void send_done(struct cluster *cluster, const struct post *post, const mx_status_t *status)
+static void send_done(struct cluster *cluster, struct post *post, const mx_status_t *status)
 {
 	struct route *route = &cluster->members[post->node].routes[post->to];
 
 	if (status->match_info != post->bits || status->msg_length != post->length)
 		post_wrong(post, "has another length", status->msg_length);
 	if (failure_check(cluster, post, status->code, post->to)) {
-		route->known = false;
+		route->known &= post->expired;
+		if (post->expired)
+			memset(post->data, POISON, post->length + 1);
 		return;
 	}
 	oracle_catch_up(&cluster->members[post->to]);
@@ -84,16 +100,22 @@ static void send_done(struct cluster *cluster, const struct post *post, const mx
 	memset(post->data, POISON, post->length + 1);
 }
 
-static void connect_done(
-	struct cluster *cluster, const struct post *post, const mx_status_t *status)
+static void connect_done(struct cluster *cluster, struct post *post, const mx_status_t *status)
 {
 	const struct member *to = &cluster->members[post->to];
 	struct route *route = &cluster->members[post->node].routes[post->to];
 	uint32_t session;
 
 	route->connect = NULL;
+	if (status->code == MX_STATUS_BAD_KEY) {
+		if (!post->missed)
+			post_wrong(post, "is refused, and has the peer's filter", post->filter);
+		return;
+	}
 	if (failure_check(cluster, post, status->code, post->to))
 		return;
+	if (!post->met)
+		post_wrong(post, "succeeds with another filter", post->filter);
 	source_check(cluster, post, status->source, post->to);
 	mx_decompose_endpoint_addr2(status->source, NULL, NULL, &session);
 	if (session != to->session && !cluster_troubled(cluster, post->node, post->to))
@@ -182,17 +204,33 @@ void tests_peeked(struct member *member)
 	}
 }
 
-/* Of any kind, or of one tag. */
+/* The request that ended first, of such bits; NULL: none has. */
+static const struct post *ended_first(const struct member *member, uint64_t bits, uint64_t mask)
+{
+	list_each (const struct request, request, &member->endpoint->completed, completed)
+		if ((request_bits(request) & mask) == bits)
+			return request->context;
+	return NULL;
+}
+
+/* Of any kind, of one tag, or of one context. C8 */
 static void tests_any(struct member *member)
 {
 	struct cluster *cluster = cluster_here();
-	uint64_t mask = prng_chance(&cluster->prng, 0.3) ? BITS_TAG : 0;
+	const uint64_t masks[] = {0, BITS_TAG, member->context, member->context};
+	uint64_t mask = masks[prng_below(&cluster->prng, 4)];
 	uint64_t bits = prng_below(&cluster->prng, TAGS) & mask;
 	mx_status_t status;
 	uint32_t result;
 
 	while (!simulation_failed(cluster->simulation)) {
+		const struct post *due = ended_first(member, bits, mask);
+
 		mx_test_any(member->endpoint, bits, mask, &status, &result);
+		if (!result)
+			due = ended_first(member, bits, mask);
+		if (due && (!result || status.context != due))
+			post_wrong(due, "is not the one that is told, and ended first", result);
 		if (!result)
 			return;
 		if ((status.match_info & mask) != bits)

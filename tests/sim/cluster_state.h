@@ -18,6 +18,7 @@
 #define BITS_NUMBER   UINT64_C(0xffffffff00000000)
 #define POISON        0xa5
 #define CLUSTER_SPACE 1
+#define CONTEXTS      4 /* at most */
 #define FILTER        0x9a7e
 
 enum post_kind { POST_SEND, POST_RECEIVE, POST_CONNECT };
@@ -32,7 +33,13 @@ struct post {
 	bool consumed; /* the handler has used it, or its peer was dismissed */
 	bool linked;   /* a receive: the poll core has it, or had it */
 	bool done, cancelled, forgotten;
-	bool over;       /* its endpoint has closed */
+	bool over;         /* its endpoint has closed */
+	bool wildcard;     /* a receive of the end, for whatever comes */
+	bool met, missed;  /* a connect: its filter was the peer's, or was not, meanwhile */
+	bool expired;      /* it has ended because its time was over */
+	uint64_t deadline; /* ns, before which it does not expire; 0: never */
+	uint32_t filter;   /* of a connect */
+
 	uint32_t number; /* from 1 */
 	uint32_t node;   /* whose it is */
 	uint32_t life;
@@ -88,9 +95,13 @@ struct member {
 	struct post ask;        /* criteria of mx_iprobe() */
 	struct post *found;     /* by it, says the oracle */
 	bool handles, halted;
-	bool greedy;       /* it sends more than it has credit for */
-	uint64_t refusals; /* of messages without credit, in this life */
-	struct post *last; /* wildcard receive of the end */
+	bool greedy;                 /* it sends more than it has credit for */
+	uint64_t refusals;           /* of messages without credit, in this life */
+	struct post *last[CONTEXTS]; /* wildcard receives of the end */
+	uint32_t filter;
+	uint64_t context;  /* bits of the context id */
+	uint64_t patience; /* of requests from now on, ns; 0: without end */
+	uint64_t looked;   /* when the last step ended, ns */
 	struct route *routes;
 };
 
@@ -119,6 +130,12 @@ void post_cancel(struct member *member, struct post *post);
 void cancel_any(struct member *member);
 void forget_any(struct member *member);
 void probe_any(struct member *member);
+/* Another time limit for all requests that come. */
+void patience_change(struct member *member);
+/* An endpoint has opened: its filter is another one, maybe. */
+void connects_meet(struct cluster *cluster, uint32_t to);
+/* Requests that have a limit end in time. */
+void limits_check(const struct member *member);
 
 /* cluster_results.c */
 void bytes_check(const struct post *receive, const struct post *message, uint64_t length);
@@ -139,6 +156,8 @@ struct member *member_here(void);
 void post_wrong(const struct post *post, const char *what, uint64_t value);
 /* May requests between them fail? */
 bool cluster_troubled(const struct cluster *cluster, uint32_t one, uint32_t other);
+/* May its message, or its data, be withdrawn? It expired, or may have: nobody knows. */
+bool post_may_vanish(const struct post *post);
 uint8_t post_pattern(uint32_t number, uint64_t at);
 
 bool post_matches(const struct post *receive, const struct post *message);
