@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_oracle.c - see cluster_oracle.h. */
-#include <sim/cluster_oracle.h>
+/* cluster_oracle.c - see cluster_state.h. */
+#include <sim/cluster_state.h>
 
 #include <string.h>
 
@@ -8,8 +8,6 @@
 #include <engine/tiers.h>
 #include <sim/report.h>
 #include <wire/message.h>
-
-#define SPACE 1
 
 struct cluster *cluster_here(void)
 {
@@ -38,7 +36,13 @@ bool cluster_troubled(const struct cluster *cluster, uint32_t one, uint32_t othe
 	const struct simulation *simulation = cluster->simulation;
 
 	return simulation->nodes[one].troubled || simulation->nodes[other].troubled ||
-	       cluster->severed[one * simulation->node_count + other];
+	       cluster->severed[one * simulation->node_count + other] ||
+	       cluster->members[one].greedy || cluster->members[other].greedy;
+}
+
+bool post_may_vanish(const struct post *post)
+{
+	return post->expired || (post->forgotten && post->deadline != 0);
 }
 
 uint8_t post_pattern(uint32_t number, uint64_t at)
@@ -89,6 +93,7 @@ void oracle_pair(struct member *member, struct post *receive, struct post *messa
 	line_remove(&member->posted, receive);
 	receive->partner = message;
 	message->partner = receive;
+	credits_take(message);
 }
 
 /* The oldest receive that the library holds back, and that a message is for. */
@@ -121,12 +126,15 @@ void oracle_catch_up(struct member *member)
 		if (!message->taken || message->shown || message_is_on_its_way(member, message))
 			continue;
 		receive = held_find(member, message);
-		if (!receive && !cluster_troubled(cluster_here(), message->node, message->to))
+		if (!receive && !post_may_vanish(message) &&
+			!cluster_troubled(cluster_here(), message->node, message->to))
 			post_wrong(message, "was taken for the handler, and is nowhere", 0);
-		if (receive)
+		if (receive) {
 			oracle_pair(member, receive, message);
-		else
+		} else {
 			line_remove(&member->kept, message);
+			credits_take(message);
+		}
 		i--;
 	}
 }
@@ -176,6 +184,7 @@ void oracle_shown(struct member *member, bool finished)
 	if (finished) {
 		message->consumed = true;
 		line_remove(&member->kept, message);
+		credits_take(message);
 		return;
 	}
 	message->shown = true;
@@ -189,14 +198,7 @@ void oracle_shown(struct member *member, bool finished)
 /* Of this endpoint's messages, and open? */
 static bool space_is_watched(const struct space *space, unsigned portal)
 {
-	return space->number == SPACE && portal == PORTAL_MATCH && member_here()->endpoint;
-}
-
-/* C6. The engine has not counted the one that comes. */
-static void shares_check(const struct space *space, const struct post *message)
-{
-	if (space->kept_of[message->rank] > space->kept_share)
-		post_wrong(message, "finds more than a share kept", space->kept_of[message->rank]);
+	return space->number == CLUSTER_SPACE && portal == PORTAL_MATCH && member_here()->endpoint;
 }
 
 /* C1 */
@@ -225,9 +227,13 @@ void cluster_arrived(
 	struct process process;
 
 	/* The engine refuses what is not from the process of the rank. */
-	if (!space_is_watched(space, header->portal) ||
+	if (space->number != CLUSTER_SPACE || !member->endpoint || header->portal >= PORTALS ||
 		!tier_process(space, from, header, &process))
 		return;
+	if (header->portal != PORTAL_MATCH) {
+		credits_word(member, node_find(cluster->simulation, from.nid, from.pid), header);
+		return;
+	}
 	if (number == 0 || number > cluster->count || cluster->all[number - 1]->kind != POST_SEND ||
 		cluster->all[number - 1]->bits != header->match_bits ||
 		cluster->all[number - 1]->length != header->requested) {
@@ -237,14 +243,18 @@ void cluster_arrived(
 	message = cluster->all[number - 1];
 	message->rank = process.nid;
 	arrival_check(cluster, member, message);
-	shares_check(space, message);
 	message->arrived = true;
 	for (uint32_t i = 0; i < member->posted.count && !receive; i++)
 		if (post_matches(member->posted.posts[i], message))
 			receive = member->posted.posts[i];
-	line_add(&member->kept, message);
-	if (receive)
+	if (receive) {
 		oracle_pair(member, receive, message);
+		return;
+	}
+	if (!credits_admit(member, space, message))
+		return;
+	credits_keep(member, message, header->cookie);
+	line_add(&member->kept, message);
 }
 
 /* The receive whose entry it is; NULL: it is none. */
@@ -270,7 +280,8 @@ void cluster_appended(const struct space *space, const struct command *command)
 	oracle_catch_up(member);
 	/* It was held back for a message whose data its sender did not give any more. */
 	if (!receive->linked && receive->partner &&
-		cluster_troubled(cluster_here(), receive->node, receive->partner->node)) {
+		(post_may_vanish(receive->partner) ||
+			cluster_troubled(cluster_here(), receive->node, receive->partner->node))) {
 		receive->partner->partner = NULL;
 		receive->partner = NULL;
 	}
@@ -315,7 +326,7 @@ void cluster_asked(const struct space *space, const struct command *command)
 	struct member *member = member_here();
 	struct search_lines lines;
 
-	if (space->number != SPACE || !member->endpoint)
+	if (space->number != CLUSTER_SPACE || !member->endpoint)
 		return;
 	if (command->kind == COMMAND_SEARCH) {
 		memcpy(&lines, ((const struct long_command *)(const void *)command)->further,
@@ -336,29 +347,9 @@ void cluster_answered(const struct space *space, const struct command *command, 
 {
 	const struct member *member = member_here();
 
-	if (space->number == SPACE && command->kind == COMMAND_WITHDRAW && member->withdrawn &&
+	if (space->number == CLUSTER_SPACE && command->kind == COMMAND_WITHDRAW &&
+		member->withdrawn &&
 		entry_receive(space, command->object.index) == member->withdrawn &&
 		done != member->withdraws)
 		post_wrong(member->withdrawn, "is taken back, or is not", done);
-}
-
-/* --- credits */
-
-void oracle_check_credits(const struct member *member)
-{
-	const struct messages *messages = member->endpoint->messages;
-
-	for (uint32_t i = 0; i < messages->known; i++) {
-		const struct peer *peer = &messages->peers[i];
-		int64_t used = (int64_t)(peer->flying + peer->kept - peer->credited);
-
-		if (used < 0 || used > (int64_t)messages->share || peer->told > peer->taken)
-			FAIL(cluster_here(),
-				"mx: node %u has %" PRId64 " credits of peer %u in use",
-				member->node->number, used, i);
-	}
-	if (messages->seen_bytes > messages->options.memory + 2 * messages->options.eager ||
-		messages->blocks > messages->blocks_max)
-		FAIL(cluster_here(), "mx: node %u keeps %" PRIu64 " bytes and %u blocks",
-			member->node->number, messages->seen_bytes, messages->blocks);
 }

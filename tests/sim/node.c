@@ -100,6 +100,11 @@ const struct engine_counters *node_engine_counters(const struct node *node)
 	return &node_segment(node)->counters;
 }
 
+struct engine *node_engine(const struct node *node)
+{
+	return node_interface(node)->engine;
+}
+
 uint64_t node_drops(const struct node *node)
 {
 	return interface_drops(node_segment(node));

@@ -122,6 +122,7 @@ void node_deliver(struct node *node, struct parcel *parcel);
 struct segment;
 const struct transport_counters *node_transport_counters(const struct node *node);
 const struct engine_counters *node_engine_counters(const struct node *node);
+struct engine *node_engine(const struct node *node);
 uint64_t node_drops(const struct node *node);
 bool node_settled(const struct node *node);
 
