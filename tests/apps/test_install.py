@@ -118,7 +118,7 @@ class Install(programs.Case):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
         for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc", "libportals.so",
                      "libportals.so.4", "pkgconfig/portals4.pc", "libmyriexpress.so", "libmx.so", "pkgconfig/myriexpress.pc",
-                     "cmake/postern/postern-config.cmake", "postern/postern-perf-portals4.so", "wireshark/plugins/postern.lua"):
+                     "cmake/postern/postern-config.cmake", "postern/postern-perf-mx.so", "postern/postern-perf-portals4.so", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
 
     def test_the_packages_hold_all_that_is_installed(self):
