@@ -3,8 +3,8 @@
  * turned round. An entry asks, and the first message that it matches is the answer.
  *
  * A message is named by its index in a table that the lists of a space share; what else is known of
- * it is the caller's, who has an array of his own for that. All of it is private memory of the thread
- * that calls: the poll core, or a front end whose lists are not of messages.
+ * it is the caller's, who has an array of his own for that. All of it is private memory of the
+ * thread that calls: the poll core, or a front end whose lists are not of messages.
  *
  * Questions with the same mask, that is the same ignore bits and the same wildcards, have a view of
  * the list: a hash table of chains (kept.c). A chain holds the messages that are alike under the
@@ -20,8 +20,8 @@
  * K4. A view learns of messages when it is asked and there are more than a few that it does not
  *     know: kept_add() costs the same with any number of views, and a message that comes and goes
  *     never enters them.
- * K5. No call here can fail but kept_table_init(), kept_table_grow() and kept_take(): without memory for a view the
- *     list is walked.
+ * K5. No call here can fail but kept_table_init(), kept_table_grow() and kept_take(): without memory
+ *     for a view the list is walked.
  * K6. Which chains share a bucket depends on a secret, so peers cannot make searches slow by their
  *     choice of bits.
  */

@@ -19,8 +19,8 @@
  *     gives it (M8). An address has the number's name, and is of that session for good, also when
  *     the number is another session's. A contact is a peer by NIC and endpoint id: it survives
  *     sessions, and has the address context.
- * X4. A request that has ended is in the list of all that have, in the order of their ends, until it
- *     is given back. One that was forgotten is not. The list is one of match/kept.h, so that a
+ * X4. A request that has ended is in the list of all that have, in the order of their ends, until
+ *     it is given back. One that was forgotten is not. The list is one of match/kept.h, so that a
  *     search does not grow with the requests that it is not about; a request's place in its table
  *     is its index.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
