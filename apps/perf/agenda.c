@@ -19,7 +19,7 @@ static struct numbers sizes_of(const struct options *options, enum measure measu
 		return (struct numbers){.count = 1, .items = {SMALL}};
 	if (sizes.count > 0)
 		return sizes;
-	if (measure_is_rate(measure) || special)
+	if (measure_is_rate(measure) || measure_is_search(measure) || special)
 		return (struct numbers){.count = 1, .items = {SMALL}};
 	for (uint64_t size = 1; size <= SWEEP_LAST; size <<= 1)
 		sizes.items[sizes.count++] = size;
@@ -71,6 +71,7 @@ void agenda_run(const struct agenda *agenda, const char *faults,
 				.peers = (unsigned)options->peers.items[i % options->peers.count],
 				.pairs = (unsigned)options->pairs.items[i % options->pairs.count],
 				.faults = faults,
+				.two_sided = options->library == LIBRARY_MX,
 			};
 
 			shapes_run(agenda, &trial, run, context);

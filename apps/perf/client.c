@@ -165,7 +165,7 @@ void client_turn(struct client *client)
 		line_failed(client);
 	if (arrived <= 0)
 		endpoint_idle(client->endpoint);
-	else if (measure_is_latency(client->trial.measure) || measure_gets(client->trial.measure))
+	else if (measure_is_single(client->trial.measure) || measure_gets(client->trial.measure))
 		client->arrived += (uint64_t)arrived;
 	else
 		line_credited(client, stream, (uint64_t)arrived);
@@ -321,7 +321,7 @@ uint32_t client_window(const struct client *client, const struct trial *trial)
 {
 	uint64_t window = client->options->window;
 
-	if (measure_is_latency(trial->measure))
+	if (measure_is_single(trial->measure))
 		return 1;
 	if (trial->size * window > WINDOW_BYTES) {
 		uint64_t fewer = WINDOW_BYTES / trial->size;
@@ -360,6 +360,7 @@ static void line_open(struct client *client, struct peer *peer)
 		.memory = peer->landing.memory,
 		.size = client->trial.size,
 		.messages = client->window * STREAM_WINDOWS,
+		.depth = client->trial.shape.depth,
 	};
 	char why[WHY_ROOM];
 
@@ -370,21 +371,28 @@ static void line_open(struct client *client, struct peer *peer)
 	endpoint_say(client->endpoint, peer->stream.peer, &meet);
 }
 
+/* Of the Portals of the control session. */
+static struct match_shape list_shape(const struct client *client)
+{
+	return client->options->library == LIBRARY_PORTALS3 ? client->trial.shape
+							    : (struct match_shape){0};
+}
+
 static void prepare(struct client *client, struct peer *peer)
 {
 	struct stream *stream = &peer->stream;
-	const struct match_shape *shape = &client->trial.shape;
+	const struct match_shape shape = list_shape(client);
 
 	stream->measure = (uint8_t)client->trial.measure;
 	stream->window = client->window;
 	stream->sent = stream->credited = 0;
 	stream->arrived = 0;
-	stream->shape = *shape;
+	stream->shape = shape;
 	load_open(client, peer);
 	if (client->options->library != LIBRARY_PORTALS3)
 		line_open(client, peer);
-	stream_say(stream, CONTROL_SHAPE, shape->depth,
-		(uint64_t)shape->position << 32 | shape->wildcards);
+	stream_say(stream, CONTROL_SHAPE, shape.depth,
+		(uint64_t)shape.position << 32 | shape.wildcards);
 	stream_say(stream, CONTROL_PREPARE, client->window, client->trial.size);
 }
 
@@ -396,16 +404,18 @@ static void stop(struct client *client, struct peer *peer)
 	descriptor_close(peer->stream.load);
 }
 
-static void line_meet(const struct peer *peer)
+static void line_meet(struct client *client, const struct peer *peer)
 {
 	if (peer->stream.line)
-		peer->stream.module->meet(peer->stream.line, &peer->line);
+		while (!peer->stream.module->meet(peer->stream.line, &peer->line))
+			client_turn(client);
 }
 
 struct result client_measure(struct client *client, const struct trial *trial,
 	const struct effort *effort, void (*progress)(void *context, double part), void *context)
 {
 	struct result result = {.trial = *trial, .window = client_window(client, trial)};
+	struct match_shape shape;
 
 	client->trial = *trial;
 	client->effort = *effort;
@@ -415,15 +425,16 @@ struct result client_measure(struct client *client, const struct trial *trial,
 	client->progress = progress;
 	client->context = context;
 	client->part = 0;
+	shape = list_shape(client);
 	if (!shape_make(&client->shape, client->endpoint, client->peers[0].stream.peer,
-		    &client->peers[0].landing, &trial->shape, measure_gets(trial->measure)))
+		    &client->peers[0].landing, &shape, measure_gets(trial->measure)))
 		complain("there is no room for a match list of %u entries; PTL_LIST_MAX limits it.",
 			trial->shape.depth);
 	for (unsigned i = 0; i < client->used; i++)
 		prepare(client, &client->peers[i]);
 	for (unsigned i = 0; i < client->used; i++)
 		wait_heard(client, &client->peers[i], CONTROL_READY);
-	line_meet(&client->peers[0]);
+	line_meet(client, &client->peers[0]);
 	measure_run(client, &result);
 	for (unsigned i = 0; i < client->used; i++)
 		stop(client, &client->peers[i]);

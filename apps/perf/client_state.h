@@ -50,6 +50,7 @@ struct client {
 	void *context;
 	double part; /* done of this measure */
 	struct histogram times;
+	struct histogram others; /* of an overlap: messages alone */
 	struct bare bare;
 };
 

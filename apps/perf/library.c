@@ -23,14 +23,20 @@
 static const struct {
 	const char *name;
 	const char *title;
-	const char *file; /* of the module */
+	const char *file;    /* of the module, */
+	const char *package; /* and Debian's package that has it */
 	unsigned measures;
 } libraries[LIBRARY_COUNT] = {
-	[LIBRARY_PORTALS3] = {"portals3", "Portals 3.2", NULL,
+	[LIBRARY_PORTALS3] = {"portals3", "Portals 3.2", NULL, NULL,
 		MEASURES_COMMON | BIT(MEASURE_BIDIRECTIONAL)},
-	[LIBRARY_PORTALS4] = {"portals4", "Portals 4", "postern-perf-portals4.so",
+	[LIBRARY_PORTALS4] = {"portals4", "Portals 4", "postern-perf-portals4.so", "postern-utils",
 		MEASURES_COMMON | BIT(MEASURE_FETCH_LATENCY) | BIT(MEASURE_TRIGGERED_LATENCY) |
 			BIT(MEASURE_COUNTED_RATE)},
+	[LIBRARY_MX] = {"mx", "MX", "postern-perf-mx.so", "postern-mx",
+		BIT(MEASURE_LATENCY) | BIT(MEASURE_RATE) | BIT(MEASURE_BANDWIDTH) |
+			BIT(MEASURE_UNEXPECTED_RATE) | BIT(MEASURE_OVERLAP_SEND) |
+			BIT(MEASURE_OVERLAP_RECEIVE) | BIT(MEASURE_ANY_LATENCY) |
+			BIT(MEASURE_KEPT_LATENCY)},
 };
 
 const char *library_name(enum library library)
@@ -71,7 +77,8 @@ const struct line_module *library_module(enum library library, char *why, size_t
 	module_path(path, sizeof(path), libraries[library].file);
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* once: later calls find it open */
 	if (!handle) {
-		snprintf(why, room, "its module cannot be loaded: %s", dlerror());
+		snprintf(why, room, "its module cannot be loaded: %s; package %s has it", dlerror(),
+			libraries[library].package);
 		return NULL;
 	}
 	module = dlsym(handle, LINE_MODULE);

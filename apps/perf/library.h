@@ -6,7 +6,7 @@
 #include "line.h"
 
 /* The numbers travel in control messages. */
-enum library { LIBRARY_PORTALS3, LIBRARY_PORTALS4, LIBRARY_COUNT };
+enum library { LIBRARY_PORTALS3, LIBRARY_PORTALS4, LIBRARY_MX, LIBRARY_COUNT };
 
 const char *library_name(enum library library);
 /* For people. */

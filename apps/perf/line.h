@@ -34,6 +34,7 @@ struct line_request {
 	void *memory;       /* what is sent, and where messages land */
 	uint64_t size;      /* of a message, bytes */
 	uint32_t messages;  /* on their way at once, at most */
+	uint32_t depth;     /* of a search: what is there beside what is looked for */
 	/* complain.h's, which does not return */
 	void (*complain)(const char *format, ...) __attribute__((format(printf, 1, 2)));
 };
@@ -43,7 +44,8 @@ struct line_module {
 	/* Returns NULL if it cannot be opened; why then has a sentence on it. */
 	struct line *(*open)(const struct line_request *request, struct line_address *own,
 		char *why, size_t room);
-	void (*meet)(struct line *line, const struct line_address *other);
+	/* Returns false if it is to be called again, after the other end has had its turn. */
+	bool (*meet)(struct line *line, const struct line_address *other);
 	/* Sends a message, or asks for one. */
 	void (*send)(struct line *line);
 	/* Sends a message of no bytes. */
@@ -51,6 +53,9 @@ struct line_module {
 	/* Returns how many messages, or what was asked for, have come since the last call; negative
 	 * if one has failed. */
 	int (*receive)(struct line *line);
+	/* Of a search, by the client: makes ready what is to be found; and finds it. */
+	void (*stage)(struct line *line);
+	void (*find)(struct line *line);
 	void (*close)(struct line *line);
 };
 

@@ -118,9 +118,89 @@ static void measure_get_windows(struct client *client, struct result *result)
 		client_turn(client);
 }
 
+static void arrive(struct client *client)
+{
+	uint64_t wanted = client->arrived + 1;
+
+	while (client->arrived < wanted)
+		client_turn(client);
+}
+
+/* A message, while the client computes for so many ns and makes no call; returns ns. */
+static uint64_t overlap_round(struct client *client, uint64_t compute)
+{
+	struct stream *stream = &client->peers[0].stream;
+	uint64_t start = clock_look();
+
+	stream_put(stream);
+	if (client->trial.measure == MEASURE_OVERLAP_RECEIVE) {
+		arrive(client); /* it has begun */
+		start = clock_look();
+	}
+	while (clock_look() - start < compute)
+		;
+	arrive(client);
+	return clock_look() - start;
+}
+
+/* Messages alone, and others while the client computes as long as one takes alone, in turns: what
+ * the second kind takes beyond the computation was not hidden behind it. */
+static void measure_overlap(struct client *client, struct result *result)
+{
+	struct course course = course_begin(&client->effort, 1, true);
+	struct histogram *both = &client->times, *alone = &client->others;
+	uint64_t median = 0;
+
+	histogram_clear(alone);
+	histogram_clear(both);
+	do {
+		histogram_add(alone, overlap_round(client, 0));
+	} while (course_part(&course, alone->count, clock_look()) < 1);
+	course = course_begin(&client->effort, 1, false);
+	do {
+		histogram_add(alone, overlap_round(client, 0));
+		median = histogram_percentile(alone, 50);
+		histogram_add(both, overlap_round(client, median));
+		client->part = course_part(&course, both->count, clock_look());
+	} while (client->part < 1);
+	result->messages = both->count;
+	result->seconds = seconds_since(&course, clock_look());
+	result->part = 2 - (double)histogram_percentile(both, 50) / (double)median;
+	result->part = result->part < 0 ? 0 : result->part > 1 ? 1 : result->part;
+}
+
+static void measure_search(struct client *client, struct result *result)
+{
+	const struct stream *stream = &client->peers[0].stream;
+	struct course course = course_begin(&client->effort, 1, true);
+	uint64_t start, end;
+
+	for (uint64_t i = 0; course_part(&course, i, clock_look()) < 1; i++) {
+		stream->module->stage(stream->line);
+		stream->module->find(stream->line);
+	}
+	histogram_clear(&client->times);
+	course = course_begin(&client->effort, 1, false);
+	do {
+		stream->module->stage(stream->line);
+		start = clock_look();
+		stream->module->find(stream->line);
+		end = clock_look();
+		histogram_add(&client->times, clock_between(start, end, client->cost));
+		client->part = course_part(&course, client->times.count, end);
+	} while (client->part < 1);
+	result->messages = client->times.count;
+	result->seconds = seconds_since(&course, end);
+	result->times = &client->times;
+}
+
 void measure_run(struct client *client, struct result *result)
 {
-	if (measure_is_latency(client->trial.measure))
+	if (measure_is_search(client->trial.measure))
+		measure_search(client, result);
+	else if (measure_is_overlap(client->trial.measure))
+		measure_overlap(client, result);
+	else if (measure_is_latency(client->trial.measure))
 		measure_latency(client, result);
 	else if (measure_gets(client->trial.measure))
 		measure_get_windows(client, result);

@@ -38,7 +38,8 @@ static const struct option_row {
 		"measure against the server at this process id; several of them for --peers"},
 	{'p', ANY_SIDE, "pid", "PID", "own process id (a server's default is 1)"},
 	{'l', ANY_SIDE, "library", "NAME",
-		"whose messages are measured, and taken by a server: portals3 (default), portals4"},
+		"whose messages are measured, and taken by a server: portals3 (default), portals4, "
+		"mx"},
 	{'z', OF_CLIENT, "sizes", "LIST",
 		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
 		"rate and with --depth, --peers or --faults)"},
@@ -46,7 +47,9 @@ static const struct option_row {
 		"messages on their way before an answer is awaited (default 64; fewer for "
 		"messages over 256K); of a server: the largest it serves"},
 	{'d', OF_CLIENT, "depth", "LIST",
-		"entries of the match list, at both ends, up to 64K: 1..64K is a sweep"},
+		"entries of the match list, at both ends, up to 64K: 1..64K is a sweep; of a "
+		"search of "
+		"MX: what is there beside what is looked for, up to 1M"},
 	{'o', OF_CLIENT, "position", "LIST",
 		"where in that list the entry is that a message meets: first, middle, last "
 		"(default), random"},
@@ -116,6 +119,15 @@ static const char help_before[] =
 	"  fetch-latency      round trip of a fetching addition to 8 bytes\n"
 	"  triggered-latency  as latency, answered by puts that wait for a counter\n"
 	"  counted-rate       small puts per second that are counted and bring no events\n"
+	"With --library mx latency, rate and bandwidth, of messages, and also:\n"
+	"  unexpected-rate    small messages per second that no receive was posted for\n"
+	"  overlap-send       part of a message's time that passes while its sender computes, and\n"
+	"                     makes no call\n"
+	"  overlap-receive    the same while its receiver does\n"
+	"  any-latency        mx_test_any() for one request, among others that are done (--depth)\n"
+	"  kept-latency       mx_irecv() and mx_test() of a message that is here, among others "
+	"that\n"
+	"                     are kept (--depth)\n"
 	"\n"
 	"Options:\n";
 
@@ -257,7 +269,7 @@ static void option_value(struct options *options, const struct option_row *row, 
 		options->window = (uint32_t)value_number(name, text, 1, WINDOW_MAX);
 		break;
 	case 'd':
-		values_list(&options->depths, name, text, 1, DEPTH_MAX, NULL, 0);
+		values_list(&options->depths, name, text, 1, DEPTH_OF_SEARCH, NULL, 0);
 		break;
 	case 'o':
 		values_positions(&options->positions, name, text);
@@ -379,12 +391,43 @@ static void pairs_check(const struct options *options)
 	}
 }
 
+/* Of MX a search has a depth, and nothing else. */
+static void searches_check(const struct options *options, uint64_t given)
+{
+	for (unsigned i = 0; i < MEASURE_COUNT; i++) {
+		if (!options->measures[i])
+			continue;
+		if (has(given, 'd') && !measure_is_search(i))
+			complain_usage("--depth of MX goes with any-latency and kept-latency, not "
+				       "with %s; leave one of the two out.",
+				measure_name(i));
+		if (options->raw && (measure_is_search(i) || measure_is_overlap(i)))
+			complain_usage("--raw has nothing to compare %s with; leave one of the two "
+				       "out.",
+				measure_name(i));
+	}
+	for (unsigned i = 0; i < options->sizes.count; i++)
+		if (options->sizes.items[i] > UINT32_MAX)
+			complain_usage("A message of MX has less than 4G bytes; give smaller "
+				       "--sizes.");
+	if (has(given, 'o') || has(given, 'W'))
+		complain_usage("--position and --wildcards are of lists of Portals 3.2; leave "
+			       "them out.");
+}
+
 static void library_check(const struct options *options, uint64_t given)
 {
-	if (options->library != LIBRARY_PORTALS3 &&
-		(has(given, 'd') || has(given, 'P') || has(given, 'm')))
+	bool deep = has(given, 'd') && options->library != LIBRARY_MX;
+
+	for (unsigned i = 0; i < options->depths.count; i++)
+		if (options->library != LIBRARY_MX && options->depths.items[i] > DEPTH_MAX)
+			complain_usage("--depth takes numbers from 1 to 64K, not %llu.",
+				(unsigned long long)options->depths.items[i]);
+	if (options->library != LIBRARY_PORTALS3 && (deep || has(given, 'P') || has(given, 'm')))
 		complain_usage("--depth, --peers and --pairs measure Portals 3.2; leave --library "
 			       "out.");
+	if (options->library == LIBRARY_MX)
+		searches_check(options, given);
 }
 
 static void defaults_choose(struct options *options, uint64_t given, bool measures)

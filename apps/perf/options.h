@@ -11,14 +11,15 @@
 #include "library.h"
 #include "trial.h"
 
-#define LIST_MAX       256                 /* items of an option that takes several */
-#define SIZE_MAX_BYTES (UINT64_C(1) << 32) /* one buffer of it on either side */
-#define WINDOW_MAX     16384u
-#define DEPTH_MAX      65536u
-#define PEERS_MAX      63u /* with the client's own, as many interfaces as a process can have */
-#define CORES_MAX      64u
-#define RUNS_MAX       99u
-#define PAIRS_MAX      32u /* each has two interfaces where both ends are in this process */
+#define LIST_MAX        256                 /* items of an option that takes several */
+#define SIZE_MAX_BYTES  (UINT64_C(1) << 32) /* one buffer of it on either side */
+#define WINDOW_MAX      16384u
+#define DEPTH_MAX       65536u
+#define DEPTH_OF_SEARCH 1048576u /* of MX, at most */
+#define PEERS_MAX       63u /* with the client's own, as many interfaces as a process can have */
+#define CORES_MAX       64u
+#define RUNS_MAX        99u
+#define PAIRS_MAX       32u /* each has two interfaces where both ends are in this process */
 
 enum mode {
 	MODE_LOCAL,  /* both ends in this process, on a loop */

@@ -31,6 +31,7 @@
 #define TERMINAL_HIGH 30
 #define MICRO         1e3
 #define MEGA          1e6
+#define PERCENT       100
 
 struct plot_point {
 	struct result result;
@@ -252,7 +253,8 @@ struct chart {
 	const char *x_title;
 	const char *y_title;
 	bool distribution;
-	bool zero; /* a point has an x of 0, which a logarithm has not */
+	bool zero;   /* a point has an x of 0, which a logarithm has not */
+	bool linear; /* its heights are parts of 100 */
 	unsigned count;
 	unsigned left_out; /* results that found no room */
 	struct series series[SERIES_MAX];
@@ -337,7 +339,7 @@ static void distribution_fill(struct chart *chart, const struct plot *plot)
 }
 
 enum abscissa { BY_SIZE, BY_DEPTH, BY_PEERS, BY_PAIRS, ABSCISSAS };
-enum ordinate { MEDIAN_US, MEGA_MESSAGES, MEGABYTES, ORDINATES };
+enum ordinate { MEDIAN_US, MEGA_MESSAGES, MEGABYTES, OVERLAP, ORDINATES };
 
 static double abscissa_of(const struct trial *trial, enum abscissa abscissa)
 {
@@ -353,6 +355,8 @@ static enum ordinate ordinate_of(enum measure measure)
 {
 	if (measure_is_latency(measure))
 		return MEDIAN_US;
+	if (measure_is_overlap(measure))
+		return OVERLAP;
 	return measure_is_rate(measure) ? MEGA_MESSAGES : MEGABYTES;
 }
 
@@ -363,6 +367,8 @@ static double height_of(const struct result *result)
 		return (double)histogram_percentile(result->times, 50) / MICRO;
 	case MEGA_MESSAGES:
 		return result->rate / MEGA;
+	case OVERLAP:
+		return result->rate * PERCENT;
 	default:
 		return bytes_rate(result) / MEGA;
 	}
@@ -436,7 +442,9 @@ static void axes_write(FILE *script, const struct chart *chart)
 	word(script, "set title ", title);
 	word(script, "set xlabel ", chart->x_title);
 	word(script, "set ylabel ", chart->y_title);
-	fputs("unset logscale\nset logscale y\nset xtics auto\n", script);
+	fputs("unset logscale\nset xtics auto\n", script);
+	fputs(chart->linear ? "set yrange [0:100]\n" : "set logscale y\nset yrange [*:*]\n",
+		script);
 	if (chart->distribution) {
 		fputs("set format x '%g'\nset xtics ('0%%' 0, '90%%' 1", script);
 		for (int nines = 2; nines <= NINES_MOST; nines++)
@@ -488,18 +496,21 @@ static unsigned sweep_write(
 {
 	static const char *const titles[] = {[MEDIAN_US] = "Median latency",
 		[MEGA_MESSAGES] = "Rate",
-		[MEGABYTES] = "Bandwidth"};
+		[MEGABYTES] = "Bandwidth",
+		[OVERLAP] = "Overlap with computing"};
 	static const char *const x_titles[] = {[BY_SIZE] = "message size, bytes",
 		[BY_DEPTH] = "entries of the match list",
 		[BY_PEERS] = "peers that the messages go to, in turns",
 		[BY_PAIRS] = "pairs at once"};
 	static const char *const y_titles[] = {[MEDIAN_US] = "microseconds",
 		[MEGA_MESSAGES] = "million messages a second",
-		[MEGABYTES] = "MB/s"};
+		[MEGABYTES] = "MB/s",
+		[OVERLAP] = "% of a message's time"};
 	struct chart chart = {
 		.title = titles[ordinate],
 		.x_title = x_titles[abscissa],
 		.y_title = y_titles[ordinate],
+		.linear = ordinate == OVERLAP,
 	};
 
 	sweep_fill(&chart, plot, abscissa, ordinate);

@@ -184,13 +184,14 @@ static bool answers_itself(const struct line *line)
 	return line->request.server && line->request.measure == MEASURE_TRIGGERED_LATENCY;
 }
 
-static void line_meet(struct line *line, const struct line_address *other)
+static bool line_meet(struct line *line, const struct line_address *other)
 {
 	line->other.phys.nid = (ptl_nid_t)(other->number >> 32);
 	line->other.phys.pid = (ptl_pid_t)other->number;
 	line->target = other->argument;
 	if (answers_itself(line))
 		answers_arm(line);
+	return true;
 }
 
 static void put(struct line *line, uint64_t size)

@@ -32,6 +32,11 @@ static void json_times(const double *figures)
 	putchar('}');
 }
 
+static bool is_overlap(const struct result *result)
+{
+	return measure_is_overlap(result->trial.measure);
+}
+
 static void json_runs(const struct result *result)
 {
 	printf(", \"runs\": [");
@@ -40,7 +45,7 @@ static void json_runs(const struct result *result)
 		if (result->times)
 			json_times(result->runs[i].figures);
 		else
-			printf("%.0f", result->runs[i].rate);
+			printf(is_overlap(result) ? "%.4f" : "%.0f", result->runs[i].rate);
 	}
 	putchar(']');
 }
@@ -54,6 +59,8 @@ static void json_figures(const struct result *result)
 		figures_take(result->times, figures);
 		printf("\"latency_ns\": ");
 		json_times(figures);
+	} else if (is_overlap(result)) {
+		printf("\"overlap\": %.4f", result->rate);
 	} else {
 		printf("\"window\": %u, \"bytes_per_second\": %.0f, \"messages_per_second\": %.0f",
 			result->window, bytes_rate(result), result->rate);
@@ -104,7 +111,7 @@ void csv_machine(const struct machine *machine, ptl_process_id_t self, ptl_proce
 			printf(",%s%s_ns", prefix, figure_table[i].name);
 	}
 	printf(",ratio,runs,lowest_messages_per_second,highest_messages_per_second,lowest_p50_ns,"
-	       "highest_p50_ns\n");
+	       "highest_p50_ns,overlap,lowest_overlap,highest_overlap\n");
 }
 
 static void csv_figures(const struct result *result)
@@ -117,6 +124,12 @@ static void csv_figures(const struct result *result)
 		return;
 	}
 	printf(",%" PRIu64 ",%.6f,", result->messages, result->seconds);
+	if (is_overlap(result)) {
+		printf(",");
+		for (unsigned i = 0; i < FIGURES; i++)
+			putchar(',');
+		return;
+	}
 	if (!result->times) {
 		printf("%.0f,%.0f", bytes_rate(result), result->rate);
 		for (unsigned i = 0; i < FIGURES; i++)
@@ -143,10 +156,12 @@ static void csv_runs(const struct result *result)
 	struct run highest = result_highest(result);
 
 	printf(",%u,", result->run_count);
-	if (!result->times)
-		printf("%.0f,%.0f,,\n", lowest.rate, highest.rate);
+	if (is_overlap(result))
+		printf(",,,,%.4f,%.4f,%.4f\n", result->rate, lowest.rate, highest.rate);
+	else if (!result->times)
+		printf("%.0f,%.0f,,,,,\n", lowest.rate, highest.rate);
 	else
-		printf(",,%.0f,%.0f\n", lowest.figures[FIGURES_MEDIAN],
+		printf(",,%.0f,%.0f,,,\n", lowest.figures[FIGURES_MEDIAN],
 			highest.figures[FIGURES_MEDIAN]);
 }
 

@@ -11,7 +11,7 @@
 
 /* What one of several runs of a trial found. */
 struct run {
-	double rate;             /* messages a second */
+	double rate;             /* messages a second; of an overlap: the part */
 	double figures[FIGURES]; /* of a latency */
 };
 
@@ -20,7 +20,8 @@ struct result {
 	uint32_t window;
 	uint64_t messages;
 	double seconds;
-	double rate;                   /* messages a second; of several runs the median */
+	double part; /* of an overlap, 0 to 1 */
+	double rate; /* messages a second, or the part; of several runs the median */
 	const struct histogram *times; /* nanoseconds; NULL but for the latencies */
 	const struct run *runs;
 	unsigned run_count;
@@ -44,6 +45,8 @@ struct run result_highest(const struct result *result);
 
 static inline double result_rate(const struct result *result)
 {
+	if (measure_is_overlap(result->trial.measure))
+		return result->part;
 	return result->seconds > 0 ? (double)result->messages / result->seconds : 0;
 }
 

@@ -153,8 +153,7 @@ static bool line_open(
 	if (server->library == server->offered && library_has(server->library, request.measure) &&
 		stream_line_open(
 			&server->stream, server->library, &request, own, why, sizeof(why))) {
-		server->stream.module->meet(server->stream.line, &server->meet);
-		return true;
+		return server->stream.module->meet(server->stream.line, &server->meet);
 	}
 	fprintf(stderr, "postern-perf: %s cannot be measured: %s.\n",
 		library_title(server->library), why);
@@ -287,7 +286,7 @@ static void data_heard(struct server *server)
 
 	if (!server->measuring)
 		return;
-	if (stream->measure == MEASURE_LATENCY)
+	if (stream->measure == MEASURE_LATENCY || measure_is_overlap(stream->measure))
 		stream_put(stream);
 	else
 		stream_received(stream);

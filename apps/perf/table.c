@@ -7,8 +7,9 @@
 #include "figures.h"
 #include "table.h"
 
-#define MICRO 1e3 /* ns */
-#define MEGA  1e6
+#define MICRO   1e3 /* ns */
+#define MEGA    1e6
+#define PERCENT 100
 
 #define FIGURES_ALL ((1u << FIGURES) - 1)
 
@@ -22,7 +23,7 @@ void table_machine(const struct machine *machine, ptl_process_id_t self, ptl_pro
 
 void table_begin(const struct columns *columns, const struct trial *trial)
 {
-	printf("\n# %s\n", measure_title(trial->measure));
+	printf("\n# %s\n", measure_title(trial->measure, trial->two_sided));
 	if (trial->faults)
 		printf("# under faults: %s\n", trial->faults);
 	printf("%10s", "# Size");
@@ -36,6 +37,10 @@ void table_begin(const struct columns *columns, const struct trial *trial)
 	if (measure_is_latency(trial->measure)) {
 		for (unsigned i = 0; i < FIGURES; i++)
 			printf(" %9s", figure_table[i].heading);
+	} else if (measure_is_overlap(trial->measure)) {
+		printf(" %10s", "Overlap, %");
+		if (columns->runs)
+			printf(" %10s %10s", "Lowest", "Highest");
 	} else {
 		printf(" %8s %12s %12s", "Window", "MB/s", "Messages/s");
 		if (columns->runs)
@@ -125,6 +130,15 @@ static void latency_row(
 	figures_print(ratios, 1, FIGURES_COMPARED);
 }
 
+static void overlap_print(const struct columns *columns, const struct result *result)
+{
+	printf(" %10" PRIu64 " %10.1f", result->messages, result->rate * PERCENT);
+	if (columns->runs)
+		printf(" %10.1f %10.1f", result_lowest(result).rate * PERCENT,
+			result_highest(result).rate * PERCENT);
+	putchar('\n');
+}
+
 void table_row(
 	const struct columns *columns, const struct result *result, const struct result *bare)
 {
@@ -133,6 +147,10 @@ void table_row(
 		return;
 	}
 	case_print(columns, &result->trial, NULL);
+	if (measure_is_overlap(result->trial.measure)) {
+		overlap_print(columns, result);
+		return;
+	}
 	printf(" %10" PRIu64 " %8u %12.2f %12.0f", result->messages, result->window,
 		bytes_rate(result) / MEGA, result->rate);
 	if (columns->runs)

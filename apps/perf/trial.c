@@ -5,10 +5,12 @@
 static const struct {
 	const char *name;
 	const char *title;
+	const char *two_sided; /* the title when messages are not put; NULL: the same */
 } measures[MEASURE_COUNT] = {
-	[MEASURE_LATENCY] = {"latency", "Latency of put: half of the round trip, microseconds"},
-	[MEASURE_RATE] = {"rate", "Rate of puts"},
-	[MEASURE_BANDWIDTH] = {"bandwidth", "Bandwidth of put"},
+	[MEASURE_LATENCY] = {"latency", "Latency of put: half of the round trip, microseconds",
+		"Latency of a message: half of the round trip, microseconds"},
+	[MEASURE_RATE] = {"rate", "Rate of puts", "Rate of messages"},
+	[MEASURE_BANDWIDTH] = {"bandwidth", "Bandwidth of put", "Bandwidth of messages"},
 	[MEASURE_BIDIRECTIONAL] = {"bidirectional", "Bandwidth of put, both ways at once, summed"},
 	[MEASURE_GET_LATENCY] = {"get-latency", "Latency of get: round trip, microseconds"},
 	[MEASURE_GET_RATE] = {"get-rate", "Rate of gets"},
@@ -18,6 +20,16 @@ static const struct {
 	[MEASURE_TRIGGERED_LATENCY] = {"triggered-latency",
 		"Latency of counted and triggered put: half of the round trip, microseconds"},
 	[MEASURE_COUNTED_RATE] = {"counted-rate", "Rate of puts that are counted, without events"},
+	[MEASURE_UNEXPECTED_RATE] = {"unexpected-rate",
+		"Rate of messages that no receive was posted for"},
+	[MEASURE_OVERLAP_SEND] = {"overlap-send",
+		"Part of a message's time that passes while its sender computes"},
+	[MEASURE_OVERLAP_RECEIVE] = {"overlap-receive",
+		"Part of a message's time that passes while its receiver computes"},
+	[MEASURE_ANY_LATENCY] = {"any-latency",
+		"Finding a request that is done, among those that are done: microseconds"},
+	[MEASURE_KEPT_LATENCY] = {"kept-latency",
+		"Receiving a message that is here, among those that are: microseconds"},
 };
 
 static const char *const positions[POSITION_COUNT] = {
@@ -32,9 +44,10 @@ const char *measure_name(enum measure measure)
 	return measures[measure].name;
 }
 
-const char *measure_title(enum measure measure)
+const char *measure_title(enum measure measure, bool two_sided)
 {
-	return measures[measure].title;
+	return two_sided && measures[measure].two_sided ? measures[measure].two_sided
+							: measures[measure].title;
 }
 
 const char *position_name(enum position position)

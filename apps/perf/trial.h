@@ -18,6 +18,11 @@ enum measure {
 	MEASURE_FETCH_LATENCY,
 	MEASURE_TRIGGERED_LATENCY,
 	MEASURE_COUNTED_RATE,
+	MEASURE_UNEXPECTED_RATE,
+	MEASURE_OVERLAP_SEND,
+	MEASURE_OVERLAP_RECEIVE,
+	MEASURE_ANY_LATENCY,
+	MEASURE_KEPT_LATENCY,
 	MEASURE_COUNT
 };
 
@@ -40,23 +45,43 @@ struct trial {
 	unsigned peers;     /* servers that the messages go to, in turns */
 	unsigned pairs;     /* of a client and a server, at once */
 	const char *faults; /* PTL_FAULT of the client; NULL: as it is */
+	bool two_sided;     /* messages are sent and received, not put */
 };
 
 const char *measure_name(enum measure measure);
-const char *measure_title(enum measure measure);
+const char *measure_title(enum measure measure, bool two_sided);
 const char *position_name(enum position position);
+
+/* Does the client look for something among others, as many as the depth of its list? */
+static inline bool measure_is_search(enum measure measure)
+{
+	return measure == MEASURE_ANY_LATENCY || measure == MEASURE_KEPT_LATENCY;
+}
 
 static inline bool measure_is_latency(enum measure measure)
 {
 	return measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY ||
-	       measure == MEASURE_FETCH_LATENCY || measure == MEASURE_TRIGGERED_LATENCY;
+	       measure == MEASURE_FETCH_LATENCY || measure == MEASURE_TRIGGERED_LATENCY ||
+	       measure_is_search(measure);
+}
+
+/* How much of a message's time passes while the client computes. */
+static inline bool measure_is_overlap(enum measure measure)
+{
+	return measure == MEASURE_OVERLAP_SEND || measure == MEASURE_OVERLAP_RECEIVE;
+}
+
+/* Is a message, or its answer, awaited before the next one is sent? */
+static inline bool measure_is_single(enum measure measure)
+{
+	return measure_is_latency(measure) || measure_is_overlap(measure);
 }
 
 /* Is it about the number of messages, whatever is in them? */
 static inline bool measure_is_rate(enum measure measure)
 {
 	return measure == MEASURE_RATE || measure == MEASURE_GET_RATE ||
-	       measure == MEASURE_COUNTED_RATE;
+	       measure == MEASURE_COUNTED_RATE || measure == MEASURE_UNEXPECTED_RATE;
 }
 
 /* Does the client wait for replies? */

@@ -178,7 +178,7 @@ enum library value_library(const char *option, const char *text)
 	for (unsigned i = 0; i < LIBRARY_COUNT; i++)
 		if (strcmp(text, library_name(i)) == 0)
 			return (enum library)i;
-	complain_usage("--%s takes portals3 or portals4, not \"%s\".", option, text);
+	complain_usage("--%s takes portals3, portals4 or mx, not \"%s\".", option, text);
 }
 
 ptl_process_id_t value_process(const char *option, const char *text)

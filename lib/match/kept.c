@@ -15,6 +15,7 @@
  */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <match/kept.h>
 
@@ -24,6 +25,7 @@ static_assert(sizeof(struct kept) == 128, "two cache lines");
 #define WALK_UP_TO   16
 #define VIEWS_BELOW  8
 #define BUCKETS_MIN  16 /* a power of two */
+#define NEW_UP_TO    4  /* messages that a view need not know: they are looked at instead */
 #define BUCKETS_EACH 2  /* for each chain: so that the first of a bucket is mostly the one */
 
 /* For rare cases: the usual case then need not save the registers that they use. */
@@ -323,8 +325,35 @@ static NOINLINE struct view *view_turn(struct kept_views *views, const struct ma
 	return view;
 }
 
-/* The view of a mask, which knows all messages; NULL: it has none. The question that takes all
- * never has: its walks have no steps. */
+/* Are there more messages that a view does not know than may be? */
+static inline bool view_is_late(
+	const struct kept_table *table, const struct kept_list *list, const struct view *view)
+{
+	uint32_t i = list->tail;
+
+	for (unsigned n = 0; n < NEW_UP_TO; n++) {
+		if (i == KEPT_NONE || table->base[i].number < view->end)
+			return false;
+		i = table->base[i].previous;
+	}
+	return i != KEPT_NONE && table->base[i].number >= view->end;
+}
+
+/* The first message that a question accepts of those from a number on, which are few. */
+static uint32_t new_find(const struct kept_table *table, const struct kept_list *list,
+	uint64_t number, const struct question *question)
+{
+	uint32_t found = KEPT_NONE;
+
+	for (uint32_t i = list->tail; i != KEPT_NONE && table->base[i].number >= number;
+		i = table->base[i].previous)
+		if (kept_is(&table->base[i], &question->mask, question->bits, question->process))
+			found = i;
+	return found;
+}
+
+/* The view of a mask, which knows all messages but a few of the last; NULL: it has none. The
+ * question that takes all never has: its walks have no steps. */
 static inline struct view *view_of(const struct kept_table *table, const struct kept_list *list,
 	const struct match_entry *entry, const struct mask *mask)
 {
@@ -338,7 +367,7 @@ static inline struct view *view_of(const struct kept_table *table, const struct 
 	if (!view)
 		return NULL;
 	view->used++;
-	if (table->base[list->tail].number >= view->end)
+	if (view_is_late(table, list, view))
 		view_learn(table, list, view);
 	return view;
 }
@@ -354,6 +383,20 @@ bool kept_table_init(struct kept_table *table, uint32_t count, const uint64_t se
 		.secret = {secret[0], secret[1]},
 	};
 	return table->base != NULL || count == 0;
+}
+
+bool kept_table_grow(struct kept_table *table, uint32_t count)
+{
+	struct kept *base = aligned_alloc(64, (size_t)count * sizeof(struct kept));
+
+	if (!base)
+		return false;
+	if (table->made != 0)
+		memcpy(base, table->base, table->made * sizeof(struct kept));
+	free(table->base);
+	table->base = base;
+	table->count = count;
+	return true;
 }
 
 void kept_table_free(struct kept_table *table)
@@ -440,6 +483,7 @@ uint32_t kept_first(
 {
 	const struct question question = question_of(entry);
 	const struct view *view;
+	uint32_t found;
 
 	if (!list->views && list->head != KEPT_NONE &&
 		kept_is(&table->base[list->head], &question.mask, question.bits, question.process))
@@ -447,7 +491,8 @@ uint32_t kept_first(
 	view = view_of(table, list, entry, &question.mask);
 	if (!view)
 		return list_walk(table, list, list->head, entry);
-	return chain_find(table, view, question.bits, question.process);
+	found = chain_find(table, view, question.bits, question.process);
+	return found != KEPT_NONE ? found : new_find(table, list, view->end, &question);
 }
 
 uint32_t kept_next(const struct kept_table *table, struct kept_list *list,
@@ -460,8 +505,12 @@ uint32_t kept_next(const struct kept_table *table, struct kept_list *list,
 
 	if (!view)
 		return list_walk(table, list, kept->next, entry);
+	if (kept->number >= view->end)
+		return new_find(table, list, kept->number + 1, &question);
 	next = link_of(table, view, current)->next;
-	return table->base[next].number > kept->number ? next : KEPT_NONE;
+	return table->base[next].number > kept->number
+		       ? next
+		       : new_find(table, list, view->end, &question);
 }
 
 uint32_t kept_views(const struct kept_list *list)

@@ -3,8 +3,8 @@
  * turned round. An entry asks, and the first message that it matches is the answer.
  *
  * A message is named by its index in a table that the lists of a space share; what else is known of
- * it is the caller's, who has an array of his own for that. All of it is private memory of the poll
- * core.
+ * it is the caller's, who has an array of his own for that. All of it is private memory of the
+ * thread that calls: the poll core, or a front end whose lists are not of messages.
  *
  * Questions with the same mask, that is the same ignore bits and the same wildcards, have a view of
  * the list: a hash table of chains (kept.c). A chain holds the messages that are alike under the
@@ -17,16 +17,18 @@
  * K3. A question that has no view walks the list. A mask gets a view when such walks have been as
  *     long as the list, so a view costs little more than the walks that it replaces. There are
  *     KEPT_VIEWS at most: a further mask takes the place of the least used one.
- * K4. A view learns of messages when it is asked: kept_add() costs the same with any number of
- *     views, and a message that is gone before a view is asked again never enters it.
- * K5. No call here can fail but kept_table_init() and kept_take(): without memory for a view the
- *     list is walked.
+ * K4. A view learns of messages when it is asked and there are more than a few that it does not
+ *     know: kept_add() costs the same with any number of views, and a message that comes and goes
+ *     never enters them.
+ * K5. No call here can fail but kept_table_init(), kept_table_grow() and kept_take(): without memory
+ *     for a view the list is walked.
  * K6. Which chains share a bucket depends on a secret, so peers cannot make searches slow by their
  *     choice of bits.
  */
 #ifndef MATCH_KEPT_H
 #define MATCH_KEPT_H
 
+#include <base/core.h>
 #include <match/match.h>
 
 #define KEPT_NONE  MATCH_NONE /* no message */
@@ -68,8 +70,12 @@ struct kept_list {
 };
 
 /* Makes room for count messages; memory is used as messages come. Returns false without memory. */
-bool kept_table_init(struct kept_table *table, uint32_t count, const uint64_t secret[2]);
-void kept_table_free(struct kept_table *table);
+bool kept_table_init(struct kept_table *table, uint32_t count, const uint64_t secret[2])
+	CORE_API(kept_table_init);
+/* Makes room for count messages, more than before. Returns false without memory, and changes
+ * nothing then. */
+bool kept_table_grow(struct kept_table *table, uint32_t count) CORE_API(kept_table_grow);
+void kept_table_free(struct kept_table *table) CORE_API(kept_table_free);
 
 /* Is one of them free? */
 static inline bool kept_has_room(const struct kept_table *table)
@@ -96,19 +102,20 @@ static inline void kept_give(struct kept_table *table, uint32_t i)
 	table->free = i;
 }
 
-void kept_list_init(struct kept_list *list);
+void kept_list_init(struct kept_list *list) CORE_API(kept_list_init);
 /* Forgets all messages, which stay taken, and frees the views. */
-void kept_list_clear(struct kept_list *list);
+void kept_list_clear(struct kept_list *list) CORE_API(kept_list_clear);
 
 /* A message has come. */
 void kept_add(const struct kept_table *table, struct kept_list *list, uint32_t i,
-	const struct match_key *key);
-void kept_remove(const struct kept_table *table, struct kept_list *list, uint32_t i);
+	const struct match_key *key) CORE_API(kept_add);
+void kept_remove(const struct kept_table *table, struct kept_list *list, uint32_t i)
+	CORE_API(kept_remove);
 
 /* The first message that the entry asks for, and the first after current; KEPT_NONE at the end. Of
  * the entry only bits, ignore, nid and pid are looked at. */
-uint32_t kept_first(
-	const struct kept_table *table, struct kept_list *list, const struct match_entry *entry);
+uint32_t kept_first(const struct kept_table *table, struct kept_list *list,
+	const struct match_entry *entry) CORE_API(kept_first);
 uint32_t kept_next(const struct kept_table *table, struct kept_list *list,
 	const struct match_entry *entry, uint32_t current);
 

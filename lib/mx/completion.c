@@ -91,24 +91,9 @@ struct search {
 static bool any_look(void *context)
 {
 	struct search *search = context;
-	struct mx_endpoint *endpoint = search->endpoint;
-	const uint64_t context_mask = ((UINT64_C(1) << endpoint->context_bits) - 1)
-				      << endpoint->context_shift;
 
-	if (endpoint->context_bits == 0 || (search->mask & context_mask) == context_mask) {
-		list_each (struct request, request, context_of(endpoint, search->bits), in_context)
-			if ((request_bits(request) & search->mask) == search->bits) {
-				search->found = request;
-				return true;
-			}
-	} else {
-		list_each (struct request, request, &endpoint->completed, completed)
-			if ((request_bits(request) & search->mask) == search->bits) {
-				search->found = request;
-				return true;
-			}
-	}
-	return false;
+	search->found = request_ended(search->endpoint, search->bits, search->mask);
+	return search->found;
 }
 
 static const char bad_mask[] = "match_info has a bit that match_mask has not; clear it";
@@ -169,9 +154,7 @@ static mx_return_t request_peek(struct mx_endpoint *endpoint, bool blocks, uint3
 		(void)endpoint_block(endpoint, any_look, &search, timeout, 0);
 	else
 		endpoint_progress(endpoint);
-	/* The one that ended first, also where others with context ids did. */
-	search.found = list_first(&endpoint->completed, struct request, completed);
-	if (search.found) {
+	if (any_look(&search)) { /* the one that ended first */
 		*request = request_handle(search.found);
 		*result = 1;
 	}

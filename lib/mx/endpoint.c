@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <base/clock.h>
 #include <engine/segment.h>
@@ -235,18 +236,18 @@ static mx_return_t params_read(const mx_param_t *params, uint32_t count, struct 
 
 static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 {
-	size_t contexts = (size_t)1 << wish->context_bits;
+	uint64_t secret[2] = {0};
 
 	if (!endpoint->contacts)
 		endpoint->contacts = calloc(SESSIONS_MAX, sizeof(*endpoint->contacts));
 	if (!endpoint->sessions)
 		endpoint->sessions = calloc(SESSIONS_MAX, sizeof(*endpoint->sessions));
-	endpoint->contexts = malloc(contexts * sizeof(*endpoint->contexts));
-	if (!endpoint->contacts || !endpoint->sessions || !endpoint->contexts)
+	/* Peers choose bits that are searched for. */
+	(void)!getrandom(secret, sizeof(secret), GRND_NONBLOCK);
+	if (!endpoint->contacts || !endpoint->sessions ||
+		!kept_table_init(&endpoint->places, 0, secret))
 		return false;
-	for (size_t i = 0; i < contexts; i++)
-		list_init(&endpoint->contexts[i]);
-	list_init(&endpoint->completed);
+	kept_list_init(&endpoint->ended);
 	list_init(&endpoint->connects);
 	list_init(&endpoint->asks);
 	wheel_init(&endpoint->timers, endpoint_now());
@@ -337,8 +338,7 @@ static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const
 no_messages:
 	(void)interface_close(&mx_front, endpoint->interface);
 no_tables:
-	free(endpoint->contexts);
-	endpoint->contexts = NULL;
+	kept_table_free(&endpoint->places);
 	return answer_code(answer);
 }
 
@@ -493,8 +493,6 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 	messages_close(endpoint->messages);
 	requests_close(endpoint);
 	sessions_close(endpoint);
-	free(endpoint->contexts);
-	endpoint->contexts = NULL;
 	endpoint->inside = 0;
 	endpoint->taken = false;
 	pthread_mutex_unlock(&opening);

@@ -39,9 +39,15 @@ static struct request *slot_make(struct mx_endpoint *endpoint)
 	unsigned batch = 0;
 
 	if (!request) {
+		uint64_t count;
+
 		while (batch < REQUEST_BATCHES && endpoint->batches[batch])
 			batch++;
 		if (batch == REQUEST_BATCHES)
+			return NULL;
+		count = (UINT64_C(2) << (BATCH_BITS + batch)) - (1u << BATCH_BITS);
+		if (endpoint->places.count < count &&
+			!kept_table_grow(&endpoint->places, (uint32_t)count))
 			return NULL;
 		endpoint->batches[batch] =
 			calloc(UINT64_C(1) << (BATCH_BITS + batch), sizeof(*request));
@@ -49,7 +55,9 @@ static struct request *slot_make(struct mx_endpoint *endpoint)
 		if (!request)
 			return NULL;
 	}
-	request->index = endpoint->request_count++;
+	request->index = kept_take(&endpoint->places);
+	assert(request->index == endpoint->request_count);
+	endpoint->request_count++;
 	request->generation = atomic_load(&endpoint->generation) << LIFE_AT;
 	return request;
 }
@@ -80,10 +88,8 @@ void request_give(struct request *request)
 	struct mx_endpoint *endpoint = request->endpoint;
 
 	request_limit(request, 0);
-	if (link_listed(&request->in_context)) {
-		link_remove(&request->completed);
-		link_remove(&request->in_context);
-	}
+	if (request->listed)
+		kept_remove(&endpoint->places, &endpoint->ended, request->index);
 	free(request->vector);
 	request->vector = NULL;
 	request->kind = REQUEST_FREE;
@@ -98,18 +104,10 @@ uint64_t request_bits(const struct request *request)
 								 : request->match_info;
 }
 
-struct link *context_of(struct mx_endpoint *endpoint, uint64_t bits)
-{
-	uint64_t mask = (UINT64_C(1) << endpoint->context_bits) - 1;
-
-	return &endpoint->contexts[endpoint->context_bits == 0
-					   ? 0
-					   : bits >> endpoint->context_shift & mask];
-}
-
 void request_complete(struct request *request, mx_status_code_t code)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
+	struct match_key key;
 
 	request_limit(request, 0);
 	request->done = true;
@@ -121,8 +119,18 @@ void request_complete(struct request *request, mx_status_code_t code)
 		request_give(request);
 		return;
 	}
-	list_append(&endpoint->completed, &request->completed);
-	list_append(context_of(endpoint, request_bits(request)), &request->in_context);
+	key = (struct match_key){.bits = request_bits(request)};
+	kept_add(&endpoint->places, &endpoint->ended, request->index, &key);
+	request->listed = true;
+}
+
+struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint64_t mask)
+{
+	const struct match_entry any = {
+		.bits = bits, .ignore = ~mask, .nid = MATCH_ANY, .pid = MATCH_ANY};
+	uint32_t index = kept_first(&endpoint->places, &endpoint->ended, &any);
+
+	return index == KEPT_NONE ? NULL : request_at(endpoint, index);
 }
 
 void request_limit(struct request *request, uint64_t time)
@@ -241,6 +249,8 @@ void requests_close(struct mx_endpoint *endpoint)
 	}
 	endpoint->request_count = 0;
 	endpoint->free = NULL;
+	kept_list_clear(&endpoint->ended);
+	kept_table_free(&endpoint->places);
 }
 
 /* --- memory */
@@ -446,7 +456,7 @@ mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *r
 	if (cancelled->done) {
 		*result = 0;
 	} else if (cancelled->kind == REQUEST_CONNECT) {
-		link_remove(&cancelled->completed);
+		link_remove(&cancelled->link);
 		*result = 1;
 	} else {
 		*result = messages_cancel(endpoint->messages, &cancelled->transfer);

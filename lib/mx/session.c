@@ -189,7 +189,7 @@ mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, void **context
 /* Does a connect that is pending ask this contact? */
 static bool contact_is_asked(const struct mx_endpoint *endpoint, const struct contact *contact)
 {
-	list_each (const struct request, request, &endpoint->connects, completed)
+	list_each (const struct request, request, &endpoint->connects, link)
 		if (&endpoint->contacts[request->contact] == contact)
 			return true;
 	return false;
@@ -432,7 +432,7 @@ static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 
 void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code)
 {
-	link_remove(&request->completed);
+	link_remove(&request->link);
 	if (code == MX_STATUS_SUCCESS)
 		request->peer =
 			session_address(endpoint, endpoint->contacts[request->contact].session);
@@ -441,7 +441,7 @@ void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_statu
 
 static struct request *connect_of(struct mx_endpoint *endpoint, uint64_t token)
 {
-	list_each (struct request, request, &endpoint->connects, completed)
+	list_each (struct request, request, &endpoint->connects, link)
 		if (request->token == token)
 			return request;
 	return NULL;
@@ -581,7 +581,7 @@ static void connects_progress(struct mx_endpoint *endpoint)
 {
 	const uint64_t now = endpoint_now();
 
-	list_each (struct request, request, &endpoint->connects, completed) {
+	list_each (struct request, request, &endpoint->connects, link) {
 		if (request->code != MX_STATUS_PENDING)
 			connect_end(endpoint, request, request->code); /* S4 */
 		else if (now >= request->end ||
@@ -652,7 +652,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	request->contact = (uint32_t)(contact - endpoint->contacts);
 	if (!connect_ask(endpoint, request))
 		goto no_place;
-	list_append(&endpoint->connects, &request->completed);
+	list_append(&endpoint->connects, &request->link);
 	request_limit(request, endpoint->patience);
 	return request;
 no_place:
@@ -735,7 +735,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 	if (request->done || endpoint_block(endpoint, connect_done, request, timeout, AGAIN))
 		status = request->code;
 	else
-		link_remove(&request->completed);
+		link_remove(&request->link);
 	if (status == MX_STATUS_SUCCESS)
 		*addr = request->peer;
 	request_give(request);
@@ -759,7 +759,7 @@ mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
 	if (session != SESSION_NONE && session != 0) {
 		contact = &endpoint->contacts[endpoint->sessions[session].contact];
 		contact->context = NULL;
-		list_each (struct request, request, &endpoint->connects, completed)
+		list_each (struct request, request, &endpoint->connects, link)
 			if (&endpoint->contacts[request->contact] == contact)
 				connect_end(endpoint, request, MX_STATUS_ENDPOINT_UNREACHABLE);
 		if (contact->session != SESSION_NONE)

@@ -19,8 +19,10 @@
  *     gives it (M8). An address has the number's name, and is of that session for good, also when
  *     the number is another session's. A contact is a peer by NIC and endpoint id: it survives
  *     sessions, and has the address context.
- * X4. A request that has ended is in the list of all that have, and in that of its context id, in
- *     the order of their ends, until it is given back. One that was forgotten is in none.
+ * X4. A request that has ended is in the list of all that have, in the order of their ends, until
+ *     it is given back. One that was forgotten is not. The list is one of match/kept.h, so that a
+ *     search does not grow with the requests that it is not about; a request's place in its table
+ *     is its index.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
  * X6. A request with a deadline that has not ended has a timer, and is looked at when that is due,
@@ -35,6 +37,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <match/kept.h>
 #include <messages/messages.h>
 #include <mx/library.h>
 #include <mx_extensions.h>
@@ -78,7 +81,8 @@ struct request {
 	uint8_t kind; /* enum request_kind */
 	bool done;
 	bool forgotten;
-	bool owned; /* by a call that waits for it: it comes into no list */
+	bool owned;  /* by a call that waits for it: it comes into no list */
+	bool listed; /* X4 */
 	mx_status_code_t code;
 	uint32_t contact; /* REQUEST_CONNECT that is pending: its number */
 	/* what a status says: of a receive and a connect, when it is done */
@@ -91,8 +95,7 @@ struct request {
 	uint64_t end;   /* when it fails, ns */
 	uint32_t filter;
 	struct map_vector *vector;
-	struct link completed; /* of all; REQUEST_CONNECT that is pending: of connects */
-	struct link in_context;
+	struct link link;     /* REQUEST_CONNECT that is pending: of connects */
 	struct timer timer;   /* X6 */
 	uint64_t deadline;    /* ns */
 	struct request *next; /* free */
@@ -128,8 +131,8 @@ struct mx_endpoint {
 	struct request *free;
 	struct request *batches[REQUEST_BATCHES]; /* from the first one on; the others NULL */
 	uint32_t request_count;                   /* free ones among them */
-	struct link completed;                    /* X4 */
-	struct link *contexts;                    /* X4; NULL: one for all */
+	struct kept_table places;                 /* X4 */
+	struct kept_list ended;
 	uint8_t context_bits, context_shift;
 	struct link connects; /* pending */
 	struct wheel timers;  /* X6 */
@@ -223,8 +226,8 @@ void request_give(struct request *request);
 void request_forget(struct request *request);
 /* What test_any() goes by. */
 uint64_t request_bits(const struct request *request);
-/* The list of those that have ended with the context id of these bits. */
-struct link *context_of(struct mx_endpoint *endpoint, uint64_t bits);
+/* The oldest that has ended and has these bits under the mask; NULL: there is none. */
+struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint64_t mask);
 /* Its end: X4. */
 void request_complete(struct request *request, mx_status_code_t code);
 void request_done(void *owner, struct transfer *message);

@@ -118,7 +118,7 @@ class Install(programs.Case):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
         for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc", "libportals.so",
                      "libportals.so.4", "pkgconfig/portals4.pc", "libmyriexpress.so", "libmx.so", "pkgconfig/myriexpress.pc",
-                     "cmake/postern/postern-config.cmake", "postern/postern-perf-portals4.so", "wireshark/plugins/postern.lua"):
+                     "cmake/postern/postern-config.cmake", "postern/postern-perf-mx.so", "postern/postern-perf-portals4.so", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
 
     def test_the_packages_hold_all_that_is_installed(self):
@@ -163,8 +163,9 @@ class Install(programs.Case):
             self.assertIn("libpostern.so.0", self.needed(os.path.join(self.prefix, "bin", name)), name)
 
     def test_postern_perf_finds_its_modules(self):
-        self.shell(os.path.join(self.prefix, "bin", "postern-perf"), "--library", "portals4", "--iterations", "50", "--sizes", "8",
-                   "latency", LD_LIBRARY_PATH=self.lib)
+        for library in ("mx", "portals4"):
+            self.shell(os.path.join(self.prefix, "bin", "postern-perf"), "--library", library, "--iterations", "50", "--sizes", "8",
+                       "latency", LD_LIBRARY_PATH=self.lib)
 
     def test_the_core_is_private(self):
         version = self.shell("pkg-config", "--modversion", "postern", PKG_CONFIG_LIBDIR=os.path.join(self.lib, "pkgconfig")).strip()

@@ -370,6 +370,108 @@ class Portals4(programs.Case):
                               env=programs.environment(LD_LIBRARY_PATH=os.path.join(programs.PROGRAMS, "../lib/p3")), check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("its module cannot be loaded", done.stderr)
+        self.assertIn("package postern-utils", done.stderr)
+
+
+class Mx(programs.Case):
+    """The same with messages of MX."""
+
+    TIMED = {"latency", "any-latency", "kept-latency"}
+    RATES = {"rate", "bandwidth", "unexpected-rate"}
+    OVERLAPS = {"overlap-send", "overlap-receive"}
+
+    def expect_all(self, report, sizes):
+        self.assertEqual(report["machine"]["library"], "MX")
+        self.assertEqual([result["size"] for result in report["results"]], sizes * 8)
+        self.assertEqual({result["measure"] for result in report["results"]}, self.TIMED | self.RATES | self.OVERLAPS)
+        for result in report["results"]:
+            with self.subTest(measure=result["measure"], size=result["size"]):
+                self.assertGreaterEqual(result["messages"], 200)
+                if result["measure"] in self.TIMED:
+                    times = [result["latency_ns"][name] for name in PERCENTILES]
+                    self.assertEqual(times, sorted(times))
+                    self.assertGreater(times[-1], 0)
+                elif result["measure"] in self.RATES:
+                    self.assertGreater(result["messages_per_second"], 0)
+                else:
+                    self.assertGreaterEqual(result["overlap"], 0)
+                    self.assertLessEqual(result["overlap"], 1)
+
+    def test_every_measure_in_one_process(self):
+        for progress in ("core", "inline"):
+            self.expect_all(self.expect_json(programs.run(
+                "postern-perf", "--library", "mx", "--json", "--sizes", "0,1,64K", *QUICK, "all", PTL_PROGRESS=progress)),
+                [0, 1, 65536])
+
+    def test_every_measure_between_processes(self):
+        for settings in ({}, {"PTL_PROGRESS": "inline"}):
+            server = self.server("--once", "--library", "mx", **settings)
+            report = self.expect_json(programs.run(
+                "postern-perf", "--library", "mx", "--peer", "1:1", "--json", "--sizes", "0,8,64K", *QUICK, "all",
+                **self.node(**settings)))
+            self.expect_all(report, [0, 8, 65536])
+            code, _, err = self.finish(server)
+            self.assertEqual(code, 0, err)
+
+    def test_a_search_is_among_as_many_as_its_depth(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--library", "mx", "--json", "--depth", "1,500", *QUICK, "any-latency", "kept-latency",
+            PTL_PROGRESS="inline"))
+        self.assertEqual([result["depth"] for result in report["results"]], [1, 500] * 2)
+        done = programs.run("postern-perf", "--library", "mx", "--depth", "8000", *QUICK, "kept-latency", PTL_PROGRESS="inline")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("8000 messages cannot be kept", done.stderr)
+
+    def test_the_overlap_of_several_runs_is_their_median(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--library", "mx", "--json", "--repeat", "3", "--sizes", "4M", "overlap-send", "overlap-receive"))
+        for result in report["results"]:
+            self.assertEqual(len(result["runs"]), 3)
+            self.assertEqual(result["overlap"], sorted(result["runs"])[1])
+
+    def test_results_as_a_table_csv_and_a_plot(self):
+        words = ("postern-perf", "--library", "mx", "--repeat", "2", "--sizes", "1,64K", *QUICK, "all")
+        done = self.expect_success(programs.run(*words))
+        for title in ("Latency of a message", "Rate of messages", "Bandwidth of messages", "no receive was posted for",
+                      "its sender computes", "its receiver computes", "Finding a request", "Receiving a message"):
+            self.assertIn(title, done.stdout)
+        done = self.expect_success(programs.run(*words, "--csv", "--plot", os.path.join(self.directory, "plot.svg")))
+        rows = list(csv.DictReader(line for line in done.stdout.splitlines() if not line.startswith("#")))
+        self.assertEqual(len(rows), 16)
+        for row in rows:
+            if row["measure"] in self.OVERLAPS:
+                self.assertEqual(row["messages_per_second"], "")
+                self.assertLessEqual(float(row["overlap"]), 1)
+            else:
+                self.assertEqual(row["overlap"], "")
+        xml.etree.ElementTree.parse(os.path.join(self.directory, "plot.svg"))
+
+    def test_one_that_dies_ends_the_client_but_not_the_server(self):
+        for measure in ("latency", "bandwidth", "unexpected-rate", "overlap-receive"):
+            words = ("postern-perf", "--library", "mx", "--peer", "1:1", "--sizes", "64K", "--time", "600", measure)
+            with self.subTest(measure=measure):
+                server = self.server("--library", "mx", PTL_PEER_TIMEOUT="2s")
+                client = self.start(*words, **self.node())
+                self.await_line(server, "Serving 1:")
+                self.await_line(client, "# Size")
+                client.kill()
+                client.wait()
+                self.await_line(server, "is gone")
+                client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="2s"))
+                self.await_line(client, "# Size")
+                server.kill()
+                server.wait()
+                code, _, err = self.finish(client)
+                self.assertEqual(code, 1)
+                self.assertIn("the server at 1:1 is gone", err)
+
+    def test_its_messages_meet_faults_and_bare_frames(self):
+        report = self.expect_json(programs.run(
+            "postern-perf", "--library", "mx", "--json", "--raw", "--faults", "none;drop=0.02,seed=1", "--sizes", "8",
+            "--iterations", "2000", "latency", "rate", "unexpected-rate"))
+        self.assertEqual([result["faults"] for result in report["results"]], ["none"] * 3 + ["drop=0.02,seed=1"] * 3)
+        for result in report["results"]:
+            self.assertGreater(result["ratio"], 0)
 
 
 class Options(programs.Case):
@@ -425,7 +527,13 @@ class Options(programs.Case):
                 (["--pairs", "2", "--peer", "1:1"], "given 1 times"),
                 (["--pairs", "33"], "--pairs takes numbers"),
                 (["--repeat", "0"], "--repeat takes a number"),
-                (["--library", "portals5"], "takes portals3 or portals4"),
+                (["--library", "portals5"], "takes portals3, portals4 or mx"),
+                (["--library", "mx", "get-rate"], "not a measure of MX"),
+                (["--library", "mx", "--depth", "8", "latency"], "not with latency"),
+                (["--library", "mx", "--raw", "overlap-send"], "nothing to compare overlap-send with"),
+                (["--library", "mx", "--sizes", "4G"], "less than 4G bytes"),
+                (["--library", "mx", "--depth", "8", "--wildcards", "1", "any-latency"], "leave them out"),
+                (["--depth", "128K"], "--depth takes numbers from 1 to 64K"),
                 (["--library", "portals4", "bidirectional"], "not a measure of Portals 4"),
                 (["fetch-latency"], "not a measure of Portals 3.2"),
                 (["--library", "portals4", "--depth", "8"], "leave --library out"),

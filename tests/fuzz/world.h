@@ -3,7 +3,7 @@
  * other processes, and an application on an engine. A step reads the bytes that it needs from the
  * script, and does one thing.
  *
- *     world.c      the script, the port, and what may leave through it (F2, F3, F5)
+ *     world.c      the port, and what may leave through it (F2, F3, F5)
  *     fellows.c    steps of the network: what the other processes send, right or wrong
  *     steps.c      steps of the application, and of time
  */
@@ -22,6 +22,7 @@
 
 #include "../unit/rig.h"
 #include "fuzz.h"
+#include "script.h"
 
 #define FRAME_SIZE  1024
 #define QUEUED_MAX  64
@@ -32,11 +33,6 @@
 #define OWN_LIFE    1000
 #define PINGS       16
 #define MEMORY      512 /* bytes of the space with tiers */
-
-struct script {
-	const uint8_t *at;
-	const uint8_t *end;
-};
 
 /* Another process, as far as it must be known to make frames of it. */
 struct fellow {
@@ -97,13 +93,6 @@ extern struct rte_mempool *pool;
 
 /* --- world.c */
 
-/* The next bytes of a script, which ends in zeros. */
-uint8_t script_byte(struct script *script);
-uint32_t script_word(struct script *script);
-/* Mostly 0; else a small step up or down, or something wild. */
-uint32_t script_error(struct script *script);
-/* Mostly what it should be. */
-uint64_t script_instead(struct script *script, uint64_t value);
 /* Takes the events of the space with tiers, and checks their fields. */
 void world_news_drain(struct world *world);
 /* Counts the events of Portals 3. */

@@ -48,6 +48,14 @@ void *__wrap_calloc(size_t count, size_t size)
 	return memory_fails() ? NULL : __real_calloc(count, size);
 }
 
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return memory_fails() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
 void *__real_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 
@@ -295,6 +303,35 @@ static void kept_take__hands_out_each_message_once(void **state)
 	both_end();
 }
 
+/* Lists stay as they are, and memory that runs out changes nothing. */
+static void kept_table_grow__keeps_lists(void **state)
+{
+	const struct match_entry asks = {
+		.bits = 2000, .nid = MATCH_ANY, .pid = MATCH_ANY}; /* of none, until it is there */
+	uint32_t count = 0;
+
+	(void)state;
+	both_init(0);
+	for (uint32_t room = 256; room < 4096; room = 2 * room + 256) {
+		memory_failures = 100;
+		assert_false(kept_table_grow(&table, room));
+		memory_failures = 0;
+		assert_int_equal(kept_take(&table), KEPT_NONE);
+		assert_true(kept_table_grow(&table, room));
+		for (; count < room; count++) {
+			const struct match_key key = {.bits = count, .nid = 1, .pid = 2};
+
+			assert_int_equal(
+				kept_first(&table, &list, &asks), count > 2000 ? 2000 : KEPT_NONE);
+			assert_int_equal(kept_take(&table), count);
+			kept_add(&table, &list, count, &key);
+		}
+	}
+	assert_int_not_equal(kept_views(&list), 0);
+	kept_list_clear(&list);
+	kept_table_free(&table);
+}
+
 static struct match_key numbered(uint32_t i)
 {
 	return (struct match_key){.bits = i, .nid = i % 7, .pid = 1};
@@ -407,6 +444,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kept_take__hands_out_each_message_once),
+		cmocka_unit_test(kept_table_grow__keeps_lists),
 		cmocka_unit_test(kept_first__walks_a_long_list_once_for_a_mask),
 		cmocka_unit_test(kept_first__makes_no_view_for_the_oldest_message),
 		cmocka_unit_test(kept_first__of_everything_is_the_head),
