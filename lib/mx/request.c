@@ -22,7 +22,7 @@ static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for a
 
 /* Requests stay until the endpoint closes, and no batch moves, so that any handle can be looked up,
  * without the lock too. NULL: there is no batch for it yet. */
-static struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index)
+struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index)
 {
 	uint64_t number = (uint64_t)index + (1u << BATCH_BITS);
 	unsigned last = 63u - (unsigned)__builtin_clzll(number), batch = last - BATCH_BITS;

@@ -228,6 +228,8 @@ void request_forget(struct request *request);
 uint64_t request_bits(const struct request *request);
 /* The oldest that has ended and has these bits under the mask; NULL: there is none. */
 struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint64_t mask);
+/* The request of a place; NULL: there is none. */
+struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index);
 /* Its end: X4. */
 void request_complete(struct request *request, mx_status_code_t code);
 void request_done(void *owner, struct transfer *message);

@@ -207,9 +207,15 @@ void tests_peeked(struct member *member)
 /* The request that ended first, of such bits; NULL: none has. */
 static const struct post *ended_first(const struct member *member, uint64_t bits, uint64_t mask)
 {
-	list_each (const struct request, request, &member->endpoint->completed, completed)
+	const struct mx_endpoint *endpoint = member->endpoint;
+
+	/* In their order, without the index that the endpoint itself searches by. */
+	for (uint32_t i = endpoint->ended.head; i != KEPT_NONE; i = endpoint->places.base[i].next) {
+		const struct request *request = request_at(endpoint, i);
+
 		if ((request_bits(request) & mask) == bits)
 			return request->context;
+	}
 	return NULL;
 }
 
