@@ -20,8 +20,8 @@
  * K4. A view learns of messages when it is asked and there are more than a few that it does not
  *     know: kept_add() costs the same with any number of views, and a message that comes and goes
  *     never enters them.
- * K5. No call here can fail but kept_table_init(), kept_table_grow() and kept_take(): without memory
- *     for a view the list is walked.
+ * K5. No call here can fail but kept_table_init(), kept_table_grow() and kept_take(): without
+ *     memory for a view the list is walked.
  * K6. Which chains share a bucket depends on a secret, so peers cannot make searches slow by their
  *     choice of bits.
  */

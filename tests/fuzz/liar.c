@@ -95,7 +95,7 @@ static void header_change(struct message_header *header)
 	uint8_t what = script_byte(script), more = script_byte(script);
 
 	if (what & 1)
-		header->kind = more % 16 + (more == 255 ? 240 : 0);
+		header->kind = (uint8_t)(more % 16 + (more == 255 ? 240 : 0));
 	if (what & 2)
 		header->portal = more >> 4 & 3;
 	if (what & 4)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_requests.c - what a program asks its endpoint for: connects, sends, receives, cancels, probes. */
+/* cluster_requests.c - what a program asks its endpoint for: connects, sends, receives,
+ * cancels, probes. */
 #include <sim/cluster_state.h>
 
 #include <stdlib.h>

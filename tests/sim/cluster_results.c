@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_results.c - ends of requests, as the library reports them, compared with the oracle (cluster.h). */
+/* cluster_results.c - ends of requests, as the library reports them, compared with the oracle
+ * (cluster.h). */
 #include <sim/cluster_state.h>
 
 #include <stdio.h>

@@ -133,7 +133,7 @@ static void await_greeting(void)
  * node's. */
 static void a_greeting_is_of_the_node_that_sends_it(void **state)
 {
-	const struct move move = {.portal = PORTAL_GREETINGS, .match_bits = ASK | FILTER};
+	struct move move = {.portal = PORTAL_GREETINGS, .match_bits = ASK | FILTER};
 	struct messages *messages = other->messages;
 	struct probe probe = {.kind = ITEM_PROBE};
 	const struct call_line line = {
@@ -147,7 +147,7 @@ static void a_greeting_is_of_the_node_that_sends_it(void **state)
 	assert_int_equal(front_visit(messages->options.front, &messages->visit, messages->handle,
 				 HANDLE_INTERFACE, -1),
 		0);
-	call_post(messages, move, line, session);
+	call_post(messages, &move, &line, session);
 	visit_leave(&messages->visit);
 	await_greeting();
 	assert_int_equal(one->visitations->from.nid, 2);
