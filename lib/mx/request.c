@@ -90,6 +90,7 @@ void request_give(struct request *request)
 	request_limit(request, 0);
 	if (request->listed)
 		kept_remove(&endpoint->places, &endpoint->ended, request->index);
+	request->listed = false;
 	free(request->vector);
 	request->vector = NULL;
 	request->kind = REQUEST_FREE;

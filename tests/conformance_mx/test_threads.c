@@ -95,8 +95,8 @@ static void *wake_and_join(pthread_t thread)
 
 static void test_wakeup(void **state)
 {
-	void *(*const bodies[])(void *) = {blocks_in_wait, blocks_in_probe, blocks_in_peek,
-		blocks_in_wait_any, blocks_in_buffered};
+	void *(*const bodies[])(void *) = {
+		blocks_in_wait, blocks_in_probe, blocks_in_peek, blocks_in_wait_any};
 	pthread_t threads[COUNT(bodies)];
 	mx_request_t request;
 	unsigned char byte;
@@ -113,6 +113,11 @@ static void test_wakeup(void **state)
 		assert_ptr_equal(wake_and_join(threads[i]), (void *)1);
 	assert_ok(mx_cancel(other, &request, &result));
 	assert_int_equal(result, 1);
+	/* By itself: its requests end, which others would see. */
+	assert_int_equal(pthread_create(&threads[0], NULL, blocks_in_buffered, NULL), 0);
+	nap(100);
+	assert_ok(mx_wakeup(other));
+	assert_ptr_equal(wake_and_join(threads[0]), (void *)1);
 }
 
 /* A wakeup is not remembered for those who block later. */

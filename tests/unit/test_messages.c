@@ -52,7 +52,6 @@ struct letter {
 static struct messages *ends[2];
 static struct process ids[2];
 static uint64_t words_told[2];
-static const char *losses; /* of ends that are opened; NULL: TEST_FAULT */
 static bool hostile;       /* end 1: what it does wrong is told of it, */
 
 static void letter_done(void *owner, struct transfer *message)
@@ -78,7 +77,7 @@ static void peer_failed(void *owner, uint32_t peer, const char *why)
 static void ends_open_as(bool strangers, uint64_t memory, uint32_t headers, uint32_t eager)
 {
 	const char *progress = getenv("TEST_PROGRESS");
-	const char *fault = losses ? losses : getenv("TEST_FAULT");
+	const char *fault = getenv("TEST_FAULT");
 	const struct segment_limits none = {0};
 
 	setenv("PTL_IFACE_NAME", "loop:m;loop:m", 1);
@@ -359,39 +358,6 @@ static void a_probe_finds_nothing_of_a_peer_that_was_dismissed(void **state)
 	assert_int_not_equal(ends[1]->show, SHOW_NOTHING);
 	assert_false(messages_probe(ends[1], 1, UINT64_MAX, &found));
 	teardown(state);
-}
-
-/* It has been asked for and has not arrived as a whole: frames of it are lost, and come later. */
-static void a_probe_finds_what_arrives_to_be_shown(void **state)
-{
-	static char sent[MESSAGES_EAGER_MAX];
-	unsigned arriving = 0;
-
-	(void)state;
-	losses = "drop=0.2";
-	ends_open_as(false, 4 << 20, 1 << 16, MESSAGES_EAGER_MAX);
-	for (unsigned round = 0; round < 100 && arriving < 3; round++) {
-		struct letter out[2];
-
-		send(&out[0], 0, 1, sent, sizeof(sent), false);
-		send(&out[1], 0, 2, "two", 4, false);
-		while (!message_shown(ends[1]) && ends[1]->show == SHOW_NOTHING)
-			messages_progress(ends[0]);
-		if (ends[1]->show == SHOW_ASKED) {
-			probes_find_the_first(sizeof(sent));
-			arriving++;
-		}
-		if (ends[1]->show != SHOW_SHOWN)
-			settle(message_shown, ends[1]);
-		messages_shown(ends[1], true);
-		settle(message_shown, ends[1]);
-		assert_string_equal(shown->data, "two");
-		messages_shown(ends[1], true);
-		settle(nothing_pends, ends[0]);
-	}
-	assert_int_equal(arriving, 3);
-	teardown(state);
-	losses = NULL;
 }
 
 /* M9. The peer keeps it, and fetches it no more. */
@@ -1007,7 +973,6 @@ int main(void)
 		TEST(messages_that_nobody_sends_take_little_memory),
 		cmocka_unit_test(a_probe_finds_what_is_fetched_to_be_shown),
 		cmocka_unit_test(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
-		cmocka_unit_test(a_probe_finds_what_arrives_to_be_shown),
 		cmocka_unit_test(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
 		cmocka_unit_test(memory_for_unexpected_messages_may_end),
 		cmocka_unit_test(short_messages_take_no_slot_of_longer_ones),
