@@ -109,7 +109,8 @@ void cluster_begin(struct node *node)
 						? 0
 						: (uint32_t)prng_between(&cluster->prng, 1, 4)
 							  << 20;
-	if (mx_open_endpoint(0, node->number, member->filter, params, 2, &endpoint) != MX_SUCCESS)
+	if (mx_open_endpoint(node->number % CLUSTER_BOARDS, node->number / CLUSTER_BOARDS,
+		    member->filter, params, 2, &endpoint) != MX_SUCCESS)
 		report_stop("node %u: the endpoint cannot be opened", node->number);
 	member->endpoint = endpoint;
 	connects_meet(cluster, node->number);

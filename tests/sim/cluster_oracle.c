@@ -14,9 +14,9 @@ struct cluster *cluster_here(void)
 	return node_current()->simulation->cluster;
 }
 
-struct member *member_here(void)
+struct member *member_of(const struct space *space)
 {
-	return &cluster_here()->members[node_current()->number];
+	return &cluster_here()->members[node_of(space->engine)->number];
 }
 
 void post_wrong(const struct post *post, const char *what, uint64_t value)
@@ -198,7 +198,8 @@ void oracle_shown(struct member *member, bool finished)
 /* Of this endpoint's messages, and open? */
 static bool space_is_watched(const struct space *space, unsigned portal)
 {
-	return space->number == CLUSTER_SPACE && portal == PORTAL_MATCH && member_here()->endpoint;
+	return space->number == CLUSTER_SPACE && portal == PORTAL_MATCH &&
+	       member_of(space)->endpoint;
 }
 
 /* C1 */
@@ -221,7 +222,7 @@ void cluster_arrived(
 	const struct space *space, struct process from, const struct message_header *header)
 {
 	struct cluster *cluster = cluster_here();
-	struct member *member = member_here();
+	struct member *member = member_of(space);
 	uint32_t number = (uint32_t)(header->match_bits >> NUMBER_AT);
 	struct post *message, *receive = NULL;
 	struct process process;
@@ -271,7 +272,7 @@ static struct post *entry_receive(const struct space *space, uint32_t index)
 
 void cluster_appended(const struct space *space, const struct command *command)
 {
-	struct member *member = member_here();
+	struct member *member = member_of(space);
 	struct post *receive, *message;
 
 	if (!space_is_watched(space, command->object.portal) ||
@@ -323,7 +324,7 @@ static void message_take(struct member *member)
 
 void cluster_asked(const struct space *space, const struct command *command)
 {
-	struct member *member = member_here();
+	struct member *member = member_of(space);
 	struct search_lines lines;
 
 	if (space->number != CLUSTER_SPACE || !member->endpoint)
@@ -345,7 +346,7 @@ void cluster_asked(const struct space *space, const struct command *command)
 
 void cluster_answered(const struct space *space, const struct command *command, bool done)
 {
-	const struct member *member = member_here();
+	const struct member *member = member_of(space);
 
 	if (space->number == CLUSTER_SPACE && command->kind == COMMAND_WITHDRAW &&
 		member->withdrawn &&

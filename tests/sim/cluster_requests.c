@@ -139,8 +139,8 @@ static void connect_make(struct member *member, uint32_t to)
 	member->routes[to].connect = post;
 	limit_begin(member, post);
 	line_add(&member->pending, post);
-	mx_iconnect(member->endpoint, nic_id_of(cluster->simulation->nodes[to].id.nid), to,
-		post->filter, post->bits, post, &post->request);
+	mx_iconnect(member->endpoint, nic_id_of(cluster->simulation->nodes[to].id.nid),
+		to / CLUSTER_BOARDS, post->filter, post->bits, post, &post->request);
 	limit_change(member, post);
 }
 

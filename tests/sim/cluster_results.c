@@ -57,7 +57,7 @@ void source_check(const struct cluster *cluster, const struct post *post, mx_end
 	uint32_t id;
 
 	mx_decompose_endpoint_addr(source, &nic, &id);
-	if (nic != nic_id_of(node->id.nid) || id != of)
+	if (nic != nic_id_of(node->id.nid) || id != of / CLUSTER_BOARDS)
 		post_wrong(post, "has another source", id);
 }
 

@@ -152,7 +152,8 @@ void member_plan(struct cluster *cluster, struct member *member);
 #define FAIL(cluster, ...) simulation_fail((cluster)->simulation, __VA_ARGS__)
 
 struct cluster *cluster_here(void);
-struct member *member_here(void);
+/* The endpoint whose engine is at work: of the node that is entered, or one beside it. */
+struct member *member_of(const struct space *space);
 void post_wrong(const struct post *post, const char *what, uint64_t value);
 /* May requests between them fail? */
 bool cluster_troubled(const struct cluster *cluster, uint32_t one, uint32_t other);

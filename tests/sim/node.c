@@ -41,10 +41,32 @@ static uint64_t crash_skip;              /* what a crashing node's clock is ahea
 
 /* --- library state */
 
-/* Endpoints of MX have the numbers behind that of the device. */
+/* Endpoints of MX have the numbers behind those of the devices. */
 static struct interface *place_of(const struct node *node)
 {
-	return &interfaces[node->simulation->cluster ? 1 : 0];
+	return &interfaces[node->simulation->cluster ? CLUSTER_BOARDS + node->slot : 0];
+}
+
+static struct interface *further_of(const struct node *node)
+{
+	return &interfaces[ENGINES_MAX + node->slot];
+}
+
+struct node *node_process(const struct node *node, struct node **end)
+{
+	struct node *nodes = node->simulation->nodes;
+	uint32_t count = node->simulation->cluster ? node->settings->endpoints : 1;
+	uint32_t first = node->number - node->number % count;
+	uint32_t last = first + count;
+
+	*end = &nodes[last < node->simulation->node_count ? last : node->simulation->node_count];
+	return &nodes[first];
+}
+
+/* Is a node's state in place while another one of its process is entered? */
+static bool node_is_beside(const struct node *node, const struct node *entered)
+{
+	return node == entered || (node->up && !node->closing);
 }
 
 static bool interface_in_place(void)
@@ -57,32 +79,89 @@ struct node *node_current(void)
 	return current;
 }
 
+struct node *node_of(const struct engine *engine)
+{
+	struct node *end;
+
+	for (struct node *node = node_process(current, &end); node < end; node++)
+		if (node_is_beside(node, current) && place_of(node)->engine == engine)
+			return node;
+	return current;
+}
+
 void node_enter(struct node *node)
 {
+	struct node *end;
+
 	if (interface_in_place()) {
 		fprintf(stderr, "node %u entered while %u is inside\n", node->number,
 			current->number);
 		abort();
 	}
 	current = node;
-	memcpy(place_of(node), &node->interface, sizeof(node->interface));
-	memcpy(&interfaces[ENGINES_MAX], &node->further, sizeof(node->further));
+	for (struct node *one = node_process(node, &end); one < end; one++)
+		if (node_is_beside(one, node)) {
+			memcpy(place_of(one), &one->interface, sizeof(one->interface));
+			memcpy(further_of(one), &one->further, sizeof(one->further));
+		}
 }
 
 void node_leave(struct node *node)
 {
-	memcpy(&node->interface, place_of(node), sizeof(node->interface));
-	memcpy(&node->further, &interfaces[ENGINES_MAX], sizeof(node->further));
-	memset(place_of(node), 0, sizeof(node->interface));
-	memset(&interfaces[ENGINES_MAX], 0, sizeof(interfaces[0]));
+	struct node *end;
+
+	for (struct node *one = node_process(node, &end); one < end; one++)
+		if (node_is_beside(one, node)) {
+			memcpy(&one->interface, place_of(one), sizeof(one->interface));
+			memcpy(&one->further, further_of(one), sizeof(one->further));
+			memset(place_of(one), 0, sizeof(one->interface));
+			memset(further_of(one), 0, sizeof(one->further));
+		}
 	/* To the library's visitors the interface is closed: they forget what they know of it. */
 	era_end();
 	current = NULL;
 }
 
+/* The lowest that no other one of its process has, as the library chooses. */
+static uint32_t slot_choose(const struct node *node)
+{
+	struct node *end;
+	uint32_t taken = 0;
+
+	for (const struct node *one = node_process(node, &end); one < end; one++)
+		if (one != node && one->up)
+			taken |= UINT32_C(1) << one->slot;
+	return (uint32_t)__builtin_ctz(~taken);
+}
+
+unsigned __real_postern_core_interface_drive(void);
+unsigned __wrap_postern_core_interface_drive(void);
+
+/* To the library an interface has gone when another process's of its number has. */
+unsigned __wrap_postern_core_interface_drive(void)
+{
+	unsigned work = 0;
+	struct node *end;
+
+	if (!current || !current->simulation->cluster)
+		return __real_postern_core_interface_drive();
+	for (const struct node *one = node_process(current, &end); one < end; one++)
+		if (node_is_beside(one, current))
+			work += seat_drive(&place_of(one)->seat);
+	return work;
+}
+
+/* Is a node's state in place? */
+static bool node_shares(const struct node *node)
+{
+	struct node *end, *first = node_process(current, &end);
+
+	return node >= first && node < end && node_is_beside(node, current);
+}
+
 static const struct interface *node_interface(const struct node *node)
 {
-	return current == node ? place_of(node) : &node->interface;
+	return current && node_shares(node) ? place_of(node) : &node->interface;
 }
 
 static struct segment *node_segment(const struct node *node)
@@ -115,19 +194,26 @@ bool node_settled(const struct node *node)
 	return engine_settled(node_interface(node)->engine);
 }
 
+/* The boards of a host have the same endpoint ids. */
+static uint32_t cluster_find(const struct simulation *simulation, uint32_t nid, uint32_t pid)
+{
+	uint64_t number = (uint64_t)(pid - CLUSTER_PID_BASE) * CLUSTER_BOARDS;
+
+	for (uint32_t board = 0; board < CLUSTER_BOARDS; board++, number++)
+		if (number < simulation->node_count && simulation->nodes[number].id.nid == nid)
+			return (uint32_t)number;
+	return UINT32_MAX;
+}
+
 uint32_t node_find(void *context, uint32_t nid, uint32_t pid)
 {
 	const struct simulation *simulation = context;
 	uint32_t per_host = simulation->nodes[0].settings->processes_per_host;
 	uint32_t first = simulation->nodes[0].id.nid;
-	uint32_t endpoint = pid - simulation->nodes[0].id.pid;
 	uint64_t number = (uint64_t)(nid - first) * per_host + (pid - NODE_PID_BASE);
 
 	if (simulation->cluster)
-		return endpoint < simulation->node_count &&
-				       simulation->nodes[endpoint].id.nid == nid
-			       ? endpoint
-			       : UINT32_MAX;
+		return cluster_find(simulation, nid, pid);
 	return nid < first || pid - NODE_PID_BASE >= per_host || number >= simulation->node_count
 		       ? UINT32_MAX
 		       : (uint32_t)number;
@@ -387,8 +473,11 @@ void node_deliver(struct node *node, struct parcel *parcel)
 
 void node_stall(struct node *node, uint64_t until)
 {
-	if (node->stalled_until < until)
-		node->stalled_until = until;
+	struct node *end;
+
+	for (struct node *one = node_process(node, &end); one < end; one++)
+		if (one->stalled_until < until)
+			one->stalled_until = until;
 }
 
 /* --- life */
@@ -407,8 +496,13 @@ void node_init(struct node *node, struct simulation *simulation,
 					    : number / settings->processes_per_host + 1,
 			.pid = NODE_PID_BASE + number % settings->processes_per_host},
 	};
-	if (simulation->cluster)
-		node->id.pid = CLUSTER_PID_BASE + number;
+	if (simulation->cluster) {
+		node->id.pid = CLUSTER_PID_BASE + number / CLUSTER_BOARDS;
+		if (!settings->udp)
+			node->id.nid = number / CLUSTER_BOARDS / settings->processes_per_host *
+					       CLUSTER_BOARDS +
+				       number % CLUSTER_BOARDS + 1;
+	}
 	node->received = report_memory(calloc(settings->receive_ring, sizeof(*node->received)));
 	node->sent = report_memory(calloc(settings->transmit_ring, sizeof(*node->sent)));
 }
@@ -442,6 +536,8 @@ void node_open(struct node *node)
 	node->interface.incarnation = 0;
 	node->interface.generation = 0;
 	node->events_seen = 0;
+	if (node->simulation->cluster)
+		node->slot = slot_choose(node);
 	node_enter(node);
 	if (node->simulation->cluster) {
 		cluster_begin(node);
@@ -511,6 +607,8 @@ void node_library_open(uint64_t timeout, bool full_checksum, uint64_t event_memo
 	setenv("PTL_PEER_TIMEOUT", text, 1);
 	snprintf(text, sizeof(text), "%" PRIu64, event_memory);
 	setenv("PTL_EVENT_MEMORY", text, 1);
+	if (mx)
+		setenv("PTL_IFACE_NAME", "sim0;sim1", 1);
 	if (mx ? !cluster_library_open() : PtlInit(&interfaces_max) != PTL_OK)
 		report_stop("the library does not start");
 }

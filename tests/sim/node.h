@@ -11,6 +11,8 @@
  *     when that is full.
  * I3. A device holds a frame until it has sent it; the sender may not write to it meanwhile. The
  * node checks that.
+ * I4. An endpoint of MX is a node. Those of one process are in place together, and each call drives
+ * all of them.
  */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
@@ -26,8 +28,11 @@
 #define NODE_IPV4_PREFIX 8
 #define NODE_PID_BASE    100
 
+#define CLUSTER_BOARDS 2
+
 struct node_settings {
 	uint32_t processes_per_host; /* that share a node id */
+	uint32_t endpoints;          /* of a process of MX; its neighbours in number */
 	uint16_t receive_ring;       /* frames */
 	uint16_t transmit_ring;
 	uint32_t pool_frames; /* of the mempool; nodes share one when there are many */
@@ -53,10 +58,13 @@ struct sent_frame {
 	uint64_t hash;
 };
 
+struct engine;
+
 struct node {
 	struct simulation *simulation;
 	const struct node_settings *settings;
 	uint32_t number;
+	uint32_t slot; /* of the interfaces of its process, while it is up */
 	bool up;
 	bool closing;  /* PtlNIFini drives it: it takes no turns */
 	uint32_t life; /* counts from 1 */
@@ -105,11 +113,14 @@ void node_open(struct node *node);
 /* Ends it: with PtlNIFini, or as by SIGKILL, without another frame. */
 void node_close(struct node *node);
 void node_crash(struct node *node);
-/* It takes no turn until then. */
+/* It, and whatever else its process has, takes no turn until then. */
 void node_stall(struct node *node, uint64_t until);
 
-/* The node that is entered. */
+/* The node that is entered, and that of its process whose engine it is. */
 struct node *node_current(void);
+struct node *node_of(const struct engine *engine);
+/* The nodes of its process: from the first one to before *end. */
+struct node *node_process(const struct node *node, struct node **end);
 void node_enter(struct node *node);
 void node_leave(struct node *node);
 

@@ -201,19 +201,11 @@ static void trouble_open(void *object, uint64_t argument)
 	workload_resume(simulation->workload, node);
 }
 
-/* argument: how long it stays down, twice; the lowest bit says that it crashes. */
-static void trouble_restart(void *object, uint64_t argument)
+/* argument: as of trouble_restart(). */
+static void trouble_end(struct node *node, uint64_t argument)
 {
-	struct node *node = object;
 	struct simulation *simulation = node->simulation;
 
-	if (simulation->over || !node->up || simulation_failed(simulation))
-		return;
-	if (simulation->lingering) {
-		sim_clock_at(&simulation->clock, simulation_now(simulation) + MILLISECOND,
-			trouble_restart, node, argument);
-		return;
-	}
 	node->troubled = true;
 	node->trouble_ended = UINT64_MAX;
 	trouble_trace(node, argument & 1 ? "crashes" : "closes", argument / 2);
@@ -229,6 +221,37 @@ static void trouble_restart(void *object, uint64_t argument)
 		letters_end(simulation->letters, node);
 	sim_clock_at(&simulation->clock, simulation_now(simulation) + argument / 2, trouble_open,
 		node, 0);
+}
+
+/* All endpoints of a process go at once. */
+static void process_crash(struct node *node, uint64_t length)
+{
+	struct node *end, *first = node_process(node, &end);
+
+	for (struct node *one = first; one < end; one++)
+		one->silent = true;
+	for (struct node *one = first; one < end; one++)
+		if (one->up)
+			trouble_end(one, length * 2 + 1);
+}
+
+/* argument: how long it stays down, twice; the lowest bit says that it crashes. */
+static void trouble_restart(void *object, uint64_t argument)
+{
+	struct node *node = object;
+	struct simulation *simulation = node->simulation;
+
+	if (simulation->over || !node->up || simulation_failed(simulation))
+		return;
+	if (simulation->lingering) {
+		sim_clock_at(&simulation->clock, simulation_now(simulation) + MILLISECOND,
+			trouble_restart, node, argument);
+		return;
+	}
+	if (simulation->cluster && argument & 1)
+		process_crash(node, argument / 2);
+	else
+		trouble_end(node, argument);
 }
 
 static void trouble_plan(struct simulation *simulation, const struct troubles *troubles,
@@ -249,9 +272,11 @@ static void trouble_plan(struct simulation *simulation, const struct troubles *t
 static void troubles_plan(struct simulation *simulation, const struct troubles *troubles)
 {
 	uint64_t timeout = simulation->peer_timeout;
+	struct node *end;
 
 	for (uint32_t i = 0; i < simulation->node_count; i++)
-		if (simulation->nodes[i].settings->slice_run)
+		if (simulation->nodes[i].settings->slice_run &&
+			node_process(&simulation->nodes[i], &end) == &simulation->nodes[i])
 			trouble_slice(&simulation->nodes[i], 0);
 	trouble_plan(simulation, troubles, troubles->stalls, trouble_stall, MICROSECOND,
 		troubles->stall_most, 0);
@@ -388,10 +413,10 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		&simulation, plan->cluster_steps, plan->cluster_interval, plan->workload.size_max);
 	node_library_open(plan->peer_timeout, plan->network.corrupt > 0 && !plan->unprotected,
 		plan->event_memory, simulation.cluster != NULL);
-	for (uint32_t i = 0; i < plan->nodes; i++) {
+	for (uint32_t i = 0; i < plan->nodes; i++)
 		node_init(&simulation.nodes[i], &simulation, &plan->node, i);
+	for (uint32_t i = 0; i < plan->nodes; i++)
 		node_open(&simulation.nodes[i]);
-	}
 	workload_init(&workload, &simulation, &model, &plan->workload);
 	silent_init(&silent, &simulation, &plan->node, plan->silent);
 	simulation.silent = &silent;
@@ -688,6 +713,8 @@ static void plan_letters(struct plan *plan, uint64_t seed)
 	plan->tier_steps = 0;
 }
 
+#define ENDPOINTS_MOST 4 /* of a process */
+
 /* Endpoints of MX, alone. */
 static void plan_mx(struct plan *plan, uint64_t seed)
 {
@@ -697,6 +724,7 @@ static void plan_mx(struct plan *plan, uint64_t seed)
 	plan->cluster_steps = plan->letter_steps;
 	plan->cluster_interval = plan->letter_interval;
 	plan->letter_steps = plan->workload.tasks = 0;
+	plan->node.endpoints = (uint32_t)prng_between(&prng, 1, ENDPOINTS_MOST);
 	plan->workload.size_max = prng_scale(&prng, 64, 128 * KIBIBYTE);
 }
 
