@@ -265,13 +265,20 @@ static void credit_post(struct messages *messages, struct peer *peer)
 	word_post(messages, &peer->tell, WORD_CREDIT, peer->taken);
 }
 
-/* M5. A message of a peer's that was kept has been taken. */
+/* M5. Is a peer to be told now how many of its messages have been taken? */
+static bool credit_is_due(const struct messages *messages, const struct peer *peer)
+{
+	return peer->joined && !peer->failed &&
+	       peer->taken - peer->told >= (messages->share + 3) / 4;
+}
+
+/* A message of a peer's that was kept has been taken. */
 void credit_count(struct messages *messages, uint32_t index)
 {
 	struct peer *peer = &messages->peers[index];
 
 	peer->taken++;
-	if (!peer->joined || peer->failed || peer->taken - peer->told < (messages->share + 3) / 4)
+	if (!credit_is_due(messages, peer))
 		return;
 	if (peer->tell.busy)
 		peer->tell.again = true;
@@ -756,10 +763,19 @@ bool messages_retire(struct messages *messages, uint32_t index)
 	return peer->retired;
 }
 
-void messages_join(struct messages *messages, uint32_t peer, uint32_t self)
+void messages_join(struct messages *messages, uint32_t index, uint32_t self)
 {
-	messages->peers[peer].self = self;
-	messages->peers[peer].joined = true;
+	struct peer *peer = &messages->peers[index];
+
+	peer->self = self;
+	peer->joined = true;
+	/* The peer may have sent a whole share before. */
+	if (!credit_is_due(messages, peer) || peer->tell.busy ||
+		front_visit(messages->options.front, &messages->visit, messages->handle,
+			HANDLE_INTERFACE, -1) != 0)
+		return;
+	credit_post(messages, peer);
+	visit_leave(&messages->visit);
 }
 
 void messages_dismiss(struct messages *messages, uint32_t index)

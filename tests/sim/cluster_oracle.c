@@ -312,14 +312,33 @@ static void messages_drop(struct member *member, uint32_t rank)
 	}
 }
 
-/* The oldest that the handler has not seen is taken for it. */
+/* The oldest that the handler has not seen is taken for it, of those that are here and behind none
+ * of their senders' that is not. */
 static void message_take(struct member *member)
 {
-	for (uint32_t i = 0; i < member->kept.count; i++)
-		if (!member->kept.posts[i]->taken) {
-			member->kept.posts[i]->taken = true;
-			return;
-		}
+	bool late[SESSIONS_MAX] = {false};
+
+	for (uint32_t i = 0; i < member->kept.count; i++) {
+		struct post *message = member->kept.posts[i];
+		bool *waits = &late[message->rank % SESSIONS_MAX];
+
+		if (message->taken)
+			continue;
+		*waits |= !message->whole;
+		if (*waits)
+			continue;
+		message->taken = true;
+		return;
+	}
+}
+
+void cluster_whole(const struct space *space, uint64_t bits)
+{
+	struct cluster *cluster = cluster_here();
+	uint32_t number = (uint32_t)(bits >> NUMBER_AT);
+
+	if (space->number == CLUSTER_SPACE && number > 0 && number <= cluster->count)
+		cluster->all[number - 1]->whole = true;
 }
 
 void cluster_asked(const struct space *space, const struct command *command)

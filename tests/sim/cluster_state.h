@@ -28,6 +28,7 @@ struct post {
 	enum post_kind kind;
 	bool synchronous;
 	bool arrived;  /* a send */
+	bool whole;    /* and all of its data that comes by itself */
 	bool taken;    /* a message: the library has it, for the handler */
 	bool shown;    /* and the handler has left it */
 	bool consumed; /* the handler has used it, or its peer was dismissed */

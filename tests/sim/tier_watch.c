@@ -34,6 +34,13 @@ static void arrived(
 		letters_arrived(header);
 }
 
+/* All of its data is here, or no more will come. */
+static void whole(const struct space *space, uint64_t bits)
+{
+	if (node_current()->simulation->cluster)
+		cluster_whole(space, bits);
+}
+
 static void appended(const struct space *space, const struct command *command)
 {
 	if (node_current()->simulation->cluster)
@@ -116,6 +123,7 @@ void __wrap_tiers_store(struct space *space, struct process from,
 {
 	if (!here()) {
 		arrived(space, from, header);
+		whole(space, header->match_bits);
 		__real_tiers_store(space, from, header, data);
 		return;
 	}
@@ -141,6 +149,8 @@ void __wrap_tiers_store_begin(struct space *space, struct process from,
 	if (!here()) {
 		arrived(space, from, header);
 		__real_tiers_store_begin(space, from, header, record, inbound);
+		if (!inbound->context)
+			whole(space, header->match_bits);
 		return;
 	}
 	struct tier_program *program = here();
@@ -246,6 +256,7 @@ void __wrap_tiers_stored(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	if (!here()) {
+		whole(operation->space, operation->account.match_bits);
 		__real_tiers_stored(engine, operation, why);
 		return;
 	}

@@ -52,7 +52,7 @@ struct letter {
 static struct messages *ends[2];
 static struct process ids[2];
 static uint64_t words_told[2];
-static bool hostile;       /* end 1: what it does wrong is told of it, */
+static bool hostile; /* end 1: what it does wrong is told of it, */
 
 static void letter_done(void *owner, struct transfer *message)
 {

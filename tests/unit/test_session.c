@@ -234,6 +234,33 @@ static void a_peer_that_was_given_up_hears_of_it(void **state)
 	assert_int_equal(result, 1);
 }
 
+/* The peer sends to a session that it was asked for, and whose answer is not read yet. */
+static void what_is_taken_before_a_session_is_joined_is_credited_then(void **state)
+{
+	const uint32_t share = KEPT_HEADERS / SESSIONS_MAX;
+	struct peer *peer;
+	uint32_t session;
+
+	(void)state;
+	connect_both();
+	session = session_of(one, other_address());
+	peer = &one->messages->peers[session];
+	pthread_mutex_lock(&one->lock);
+	peer->joined = false;
+	assert_int_equal(front_visit(one->messages->options.front, &one->messages->visit,
+				 one->messages->handle, HANDLE_INTERFACE, -1),
+		0);
+	for (uint32_t i = 0; i < share; i++)
+		credit_count(one->messages, session);
+	visit_leave(&one->messages->visit);
+	assert_int_equal(peer->told, 0);
+	messages_join(one->messages, session, peer->self);
+	assert_int_equal(peer->told, share);
+	while (peer->tell.busy)
+		messages_progress(one->messages);
+	pthread_mutex_unlock(&one->lock);
+}
+
 static void a_process_with_ever_new_numbers_has_one_session(void **state)
 {
 	(void)state;
@@ -342,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_send_to_a_session_is_not_delivered_to_the_next_life),
 		TEST(a_peer_that_was_given_up_hears_of_it),
+		TEST(what_is_taken_before_a_session_is_joined_is_credited_then),
 		TEST(a_process_with_ever_new_numbers_has_one_session),
 		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
 		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
