@@ -313,21 +313,25 @@ static void messages_drop(struct member *member, uint32_t rank)
 }
 
 /* The oldest that the handler has not seen is taken for it, of those that are here and behind none
- * of their senders' that is not. */
+ * of their senders' that is not. From then on it stands before all that are not taken (M10). */
 static void message_take(struct member *member)
 {
 	bool late[SESSIONS_MAX] = {false};
+	struct post **posts = member->kept.posts;
+	uint32_t taken = 0;
 
-	for (uint32_t i = 0; i < member->kept.count; i++) {
+	while (taken < member->kept.count && posts[taken]->taken)
+		taken++;
+	for (uint32_t i = taken; i < member->kept.count; i++) {
 		struct post *message = member->kept.posts[i];
 		bool *waits = &late[message->rank % SESSIONS_MAX];
 
-		if (message->taken)
-			continue;
 		*waits |= !message->whole;
 		if (*waits)
 			continue;
 		message->taken = true;
+		memmove(&posts[taken + 1], &posts[taken], (i - taken) * sizeof(posts[0]));
+		posts[taken] = message;
 		return;
 	}
 }
