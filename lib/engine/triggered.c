@@ -70,7 +70,7 @@ static void command_triggered(void *context, const struct long_command *command)
 		return;
 	switch (command->command.kind) {
 	case COMMAND_CALL:
-		call_begin(space, command);
+		call_command(space, command);
 		break;
 	case COMMAND_COUNTER_SET:
 	case COMMAND_COUNTER_ADD:
