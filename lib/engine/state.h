@@ -95,7 +95,7 @@ struct operation {
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
-	uint32_t kept; /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
+	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
 };
 
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its

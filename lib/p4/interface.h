@@ -152,7 +152,7 @@ static inline bool call_confirm(struct call *call, uint32_t name, enum name_kind
 int call_prepare(uint32_t name, enum name_kind kind);
 
 /* A visit to what a handle of this kind may name; false: there is none, call_prepare() may help.
- * Inline, because each call makes it with a kind that is known; and nothing gets a pointer to *call,
+ * Inline, because each call makes it with a kind that is known. Nothing gets a pointer to *call,
  * which may stay in registers. */
 static ALWAYS_INLINE bool call_begins(struct call *call, uint32_t name, enum name_kind kind)
 {

@@ -47,8 +47,8 @@ static bool target_find(const struct call *call, ptl_process_t target, struct mo
 }
 
 /* Is a range within a descriptor, and no longer than a message may be? */
-static bool range_is_good(const struct call *call, const struct region *md, ptl_size_t offset,
-	ptl_size_t length)
+static bool range_is_good(
+	const struct call *call, const struct region *md, ptl_size_t offset, ptl_size_t length)
 {
 	const uint64_t bytes = md->length;
 
@@ -113,8 +113,8 @@ static ALWAYS_INLINE int movement_begin(const struct call *call, const struct mo
 		.value = hdr_data,
 	};
 
-	if (!range_is_good(call, visit_region(&call->visit), movement->local_offset,
-		    movement->length) ||
+	if (!range_is_good(
+		    call, visit_region(&call->visit), movement->local_offset, movement->length) ||
 		!target_find(call, movement->target, &move))
 		return PTL_ARG_INVALID;
 	line->local = movement->local_offset;
@@ -122,8 +122,8 @@ static ALWAYS_INLINE int movement_begin(const struct call *call, const struct mo
 	line->user = (uintptr_t)movement->user_ptr;
 	line->copied = source && !due && md_is_volatile(source) &&
 		       luggage_take(luggage, source, local, movement->length);
-	if (!due && submission_begin(
-			    &call->visit.interface->submission, &move, line, luggage->data))
+	if (!due &&
+		submission_begin(&call->visit.interface->submission, &move, line, luggage->data))
 		return PTL_OK;
 	{
 		const struct call copy = *call; /* so that the original stays in registers */
@@ -146,14 +146,12 @@ static bool put_is_good(const struct call *call, ptl_ack_req_t ack_req, ptl_size
 	const struct attachment *attachment =
 		segment_attachment(call->visit.segment, call->visit.index);
 
-	if (ack_req > PTL_OC_ACK_REQ ||
-		(ack_req == PTL_ACK_REQ && md->queue == 0) ||
+	if (ack_req > PTL_OC_ACK_REQ || (ack_req == PTL_ACK_REQ && md->queue == 0) ||
 		(ack_req == PTL_CT_ACK_REQ && attachment->counter == 0))
 		return false;
 	if (md->extra & PTL_MD_UNRELIABLE && ack_req != PTL_NO_ACK_REQ)
 		return false;
-	return !md_is_volatile(md) ||
-	       length <= call->ni->limits.max_volatile_size;
+	return !md_is_volatile(md) || length <= call->ni->limits.max_volatile_size;
 }
 
 /* A put, or an atomic. */
@@ -238,15 +236,13 @@ static int fetch_post(const struct call *call, const struct movement *movement,
 	luggage.bytes = 0;
 	if (md == 0 || movement->length > call->ni->limits.max_fetch_atomic_size ||
 		!range_is_good(call, from, source->offset, movement->length) ||
-		(md_is_volatile(from) &&
-			movement->length > call->ni->limits.max_volatile_size))
+		(md_is_volatile(from) && movement->length > call->ni->limits.max_volatile_size))
 		return PTL_ARG_INVALID;
 	if (amo_has_operand(combination->operation)) {
 		luggage.bytes = amo_size(combination->datatype);
 		memcpy(luggage.data, combination->operand, luggage.bytes);
 	}
-	return movement_begin(
-		call, movement, hdr_data, &line, from, source->offset, &luggage, due);
+	return movement_begin(call, movement, hdr_data, &line, from, source->offset, &luggage, due);
 }
 
 static int fetch_begin(ptl_handle_md_t md_handle, const struct movement *movement,
