@@ -12,6 +12,7 @@
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/call.h>
+#include <engine/tier_entry.h>
 #include <engine/tiers.h>
 #include <engine/tracing.h>
 #include <engine/triggered.h>

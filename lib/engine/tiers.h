@@ -118,17 +118,7 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why);
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why);
 
-/* entry_settle() of one that has left its list. */
-void entry_settle_leaving(struct space *space, struct region *region);
-/* After an event of an entry's: frees one that has left its list if nothing refers to it. */
-static inline void entry_settle(struct space *space, struct region *region)
-{
-	if (__builtin_expect(region->state == REGION_LEAVING, 0))
-		entry_settle_leaving(space, region);
-}
-
 /* Commands. */
-void tiers_append(struct space *space, const struct command *command);
 /* The answer to a command of a space with tiers; UNKNOWN: there is no such. */
 enum answer tiers_answer(struct space *space, const struct command *command);
 /* A descriptor's region has been bound. */

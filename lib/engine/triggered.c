@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <engine/call.h>
+#include <engine/tier_entry.h>
 #include <engine/tiers.h>
 
 /* So many of a space wait no longer: their sender may give others. */
