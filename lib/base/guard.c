@@ -66,15 +66,16 @@ bool guard_copy_by_kernel(void *to, const void *from, uint64_t bytes)
 
 /* --- copying by instructions that the handler knows --- */
 
-/* Five functions, in one range: guard_move() as memmove(); guard_look(), which reads a byte;
+/* Five functions, in one range: guard_move(), as memmove(); guard_look(), which reads a byte;
  * guard_touch(), which writes one as it is; guard_read(), which loads a word; and guard_swap(),
- * which exchanges one if it is *was, else writes it to *was and returns 2. They return 0; the
- * handler makes them return 1 by letting them go on at guard_fault. Nothing is on their stack, so
+ * which exchanges one if it is *was, else writes it to *was and returns 2. They return 1; the
+ * handler makes them return 0 by letting them go on at guard_fault. Nothing is on their stack, so
  * they may be left anywhere. */
-int guard_move(void *to, const void *from, uint64_t bytes) __attribute__((visibility("hidden")));
-int guard_look(const void *at) __attribute__((visibility("hidden")));
-int guard_touch(void *at) __attribute__((visibility("hidden")));
-int guard_read(const void *at, uint64_t *word, unsigned size) __attribute__((visibility("hidden")));
+bool guard_move(void *to, const void *from, uint64_t bytes) __attribute__((visibility("hidden")));
+bool guard_look(const void *at) __attribute__((visibility("hidden")));
+bool guard_touch(void *at) __attribute__((visibility("hidden")));
+bool guard_read(const void *at, uint64_t *word, unsigned size)
+	__attribute__((visibility("hidden")));
 int guard_swap(void *at, uint64_t *was, uint64_t becomes, unsigned size)
 	__attribute__((visibility("hidden")));
 extern const char guard_begin[] __attribute__((visibility("hidden")));
@@ -105,7 +106,7 @@ __asm__(
 	"	mov -8(%rsi, %rdx), %rcx\n"
 	"	mov %rax, (%rdi)\n"
 	"	mov %rcx, -8(%rdi, %rdx)\n"
-	"	xor %eax, %eax\n"
+	"	mov $1, %eax\n"
 	"	ret\n"
 	"1:	mov %rdx, %rcx\n"
 	"	mov %rdi, %rax\n"
@@ -113,14 +114,14 @@ __asm__(
 	"	cmp %rdx, %rax\n"
 	"	jb 2f\n" /* from the start it would overwrite bytes that it has not read */
 	"	rep movsb\n"
-	"	xor %eax, %eax\n"
+	"	mov $1, %eax\n"
 	"	ret\n"
 	"2:	lea -1(%rdi, %rdx), %rdi\n"
 	"	lea -1(%rsi, %rdx), %rsi\n"
 	"	std\n"
 	"	rep movsb\n"
 	"	cld\n"
-	"	xor %eax, %eax\n"
+	"	mov $1, %eax\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.size guard_move, . - guard_move\n"
@@ -129,7 +130,7 @@ __asm__(
 	"	.cfi_startproc\n"
 	"	endbr64\n"
 	"	mov (%rdi), %al\n"
-	"	xor %eax, %eax\n"
+	"	mov $1, %eax\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.size guard_look, . - guard_look\n"
@@ -138,7 +139,7 @@ __asm__(
 	"	.cfi_startproc\n"
 	"	endbr64\n"
 	"	lock orb $0, (%rdi)\n"
-	"	xor %eax, %eax\n"
+	"	mov $1, %eax\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.size guard_touch, . - guard_touch\n"
@@ -159,7 +160,7 @@ __asm__(
 	"	jmp 9f\n"
 	"8:	mov (%rdi), %rax\n"
 	"9:	mov %rax, (%rsi)\n"
-	"	xor %eax, %eax\n"
+	"	mov $1, %eax\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.size guard_read, . - guard_read\n"
@@ -182,7 +183,7 @@ __asm__(
 	"8:	lock cmpxchg %rdx, (%rdi)\n"
 	"9:	mov %rax, (%rsi)\n"
 	"	mov $2, %eax\n"
-	"	mov $0, %ecx\n" /* leaves the flags of cmpxchg */
+	"	mov $1, %ecx\n" /* leaves the flags of cmpxchg */
 	"	cmove %ecx, %eax\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
@@ -191,7 +192,7 @@ __asm__(
 	"	.cfi_startproc\n"
 	"guard_fault:\n"
 	"	cld\n"
-	"	mov $1, %eax\n"
+	"	xor %eax, %eax\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	"	.popsection\n");
@@ -321,25 +322,25 @@ void guard_start(void)
 
 bool guard_copy(void *to, const void *from, uint64_t bytes)
 {
-	return guard_move(to, from, bytes) == 0;
+	return guard_move(to, from, bytes);
 }
 
 bool guard_load(const void *at, unsigned size, uint64_t *word)
 {
-	return guard_read(at, word, size) == 0;
+	return guard_read(at, word, size);
 }
 
 bool guard_exchange(void *at, unsigned size, uint64_t *was, uint64_t becomes, bool *stored)
 {
 	int outcome = guard_swap(at, was, becomes, size);
 
-	*stored = outcome == 0;
-	return outcome != 1;
+	*stored = outcome == 1;
+	return outcome != 0;
 }
 
 static bool page_probe(void *at, bool write)
 {
-	return (write ? guard_touch(at) : guard_look(at)) == 0;
+	return write ? guard_touch(at) : guard_look(at);
 }
 
 #else

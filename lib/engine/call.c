@@ -28,6 +28,8 @@
 #include <engine/amo.h>
 #include <engine/tiers.h>
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* Does its request bring data? */
 static bool call_stores(const struct operation *operation)
 {
@@ -35,45 +37,46 @@ static bool call_stores(const struct operation *operation)
 }
 
 /* Bytes of the operand that a request begins with. */
-static uint64_t operand_size(const struct call_line *line)
+static uint64_t operand_size(const struct call_line *line, uint8_t message)
 {
-	if (line->message != MESSAGE_FETCH || !amo_has_operand(line->amo & 0xff))
+	if (message != MESSAGE_FETCH || !amo_has_operand(line->amo & 0xff))
 		return 0;
 	return amo_size(line->amo >> 8);
 }
 
-/* The data of a request. Returns false if some of it is not there. */
-static bool request_gather(struct operation *operation, const struct long_command *command)
+/* request_gather() of what came with the call, and where there is an operand. */
+static __attribute__((noinline)) bool request_unpack(struct operation *operation,
+	const struct call_line *line, const uint8_t *given, const struct map *memory)
 {
-	const struct call_line *line = (const void *)command->further[0];
-	const uint8_t *given = (const void *)command->further[1];
-	const struct map memory = region_map(operation->call.source,
-		line->message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
-	uint64_t operand = operand_size(line);
+	uint64_t operand = operand_size(line, line->message);
 
-	operation->message.memory = memory;
-	if (!line->copied && operand == 0) {
-		if (!memory.vector || line->length > sizeof(operation->copied))
-			return memory_is_there(&memory);
-		operation->message.memory = map_of_piece(operation->copied, line->length);
-		return map_copy_out(&memory, 0, operation->copied, line->length);
-	}
 	assert(operand + line->length <= sizeof(operation->copied));
 	operation->message.memory = map_of_piece(operation->copied, operand + line->length);
 	memcpy(operation->copied, given, operand);
 	if (!line->copied)
-		return map_copy_out(&memory, 0, operation->copied + operand, line->length);
+		return map_copy_out(memory, 0, operation->copied + operand, line->length);
 	memcpy(operation->copied + operand, given + operand, line->length);
 	return true;
 }
 
-/* The region whose data a request brings; NULL: it is gone. */
-static struct region *source_find(
-	struct space *space, struct region *region, const struct call_line *line)
+/* The data of a request. Returns false if some of it is not there. */
+static ALWAYS_INLINE bool request_gather(struct operation *operation, const struct call_line *line,
+	const uint8_t *given, uint8_t message)
 {
-	if (line->message != MESSAGE_FETCH)
-		return region;
-	return region_find(space, line->source, line->source_generation);
+	const struct map memory = region_map(operation->call.source,
+		message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
+
+	if (line->copied || operand_size(line, message) != 0) {
+		const struct map copy = memory; /* so that the original stays in registers */
+
+		return request_unpack(operation, line, given, &copy);
+	}
+	if (!memory.vector || line->length > sizeof(operation->copied)) {
+		operation->message.memory = memory;
+		return memory_is_there(&operation->message.memory);
+	}
+	operation->message.memory = map_of_piece(operation->copied, line->length);
+	return map_copy_out(&memory, 0, operation->copied, line->length);
 }
 
 static __attribute__((noinline)) void call_trace(const struct operation *operation)
@@ -85,17 +88,19 @@ static __attribute__((noinline)) void call_trace(const struct operation *operati
 		operation->call.length);
 }
 
-void call_begin(struct space *space, const struct long_command *command)
+/* call_begin() of a kind of message. */
+static ALWAYS_INLINE void call_start(struct space *space, const struct move *move,
+	const struct call_line *line, const void *given, uint8_t message)
 {
-	const struct move *move = &command->command.move;
-	const struct call_line *line = (const void *)command->further[0];
+	const bool fetches = message == MESSAGE_FETCH, loads = fetches || message == MESSAGE_LOAD;
 	struct engine *engine = space->engine;
 	struct region *region = region_find(space, move->region, move->generation);
-	struct region *source = source_find(space, region, line);
+	struct region *source =
+		fetches ? region_find(space, line->source, line->source_generation) : region;
 	struct message_header header = {
-		.kind = line->message,
+		.kind = message,
 		.space = space->number,
-		.detail = line->amo,
+		.detail = message >= MESSAGE_ATOMIC ? line->amo : 0,
 		.uid = space->uid,
 		.portal = move->portal,
 		.cookie = move->cookie,
@@ -114,24 +119,26 @@ void call_begin(struct space *space, const struct long_command *command)
 	operation->region = region;
 	operation->peer = move->to;
 	operation->requested = true;
+	operation->acknowledge = loads || line->want != WANT_NOTHING;
 	operation->call = (struct call_state){
 		.user = line->user,
 		.local = line->local,
 		.length = line->length,
 		.source = source,
-		.message = line->message,
+		.message = message,
 		.want = line->want,
 	};
 	region->pending++;
-	source->pending += source != region;
-	if (call_stores(operation)) {
+	if (fetches)
+		source->pending += source != region;
+	if (message != MESSAGE_LOAD) {
 		header.value = move->value;
-		gathered = request_gather(operation, command);
+		gathered = request_gather(operation, line, given, message);
 	} else {
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
 	}
-	if (call_loads(operation) || line->want != WANT_NOTHING) {
+	if (operation->acknowledge) {
 		header.operation = operation_name(operation);
 		/* A request without a name has no record, so most puts pay nothing for it. */
 		if (trace_wanted())
@@ -145,6 +152,15 @@ void call_begin(struct space *space, const struct long_command *command)
 		operation->message.missing = false;
 		call_requested(operation, TRANSPORT_FAULT);
 	}
+}
+
+void call_begin(struct space *space, const struct move *move, const struct call_line *line,
+	const void *given)
+{
+	if (line->message == MESSAGE_STORE)
+		call_start(space, move, line, given, MESSAGE_STORE);
+	else
+		call_start(space, move, line, given, line->message);
 }
 
 static void call_log(const struct operation *operation, const struct region *region,
@@ -215,7 +231,7 @@ void call_fail(struct operation *operation, enum tier_verdict verdict)
 	call_conclude(operation);
 }
 
-/* call_requested() of most puts: a store or an atomic that wants no answer has arrived, so SEND is
+/* request_done() of most puts: a store or an atomic that wants no answer has arrived, so SEND is
  * all that is left. The general way costs 66 instructions more, of 1,524 (scripts/instructions,
  * p4count). */
 static inline void call_over(struct operation *operation)
@@ -231,17 +247,13 @@ static inline void call_over(struct operation *operation)
 	operation_free(space->engine, operation);
 }
 
-void call_requested(struct operation *operation, enum transport_fail why)
+static __attribute__((noinline)) void request_done(
+	struct operation *operation, enum transport_fail why)
 {
 	struct call_state *call = &operation->call;
 	bool arrived = call->answered || operation->replying;
 	enum tier_verdict verdict = arrived ? TIER_OK : verdict_of(why);
 
-	if (why == TRANSPORT_OK && call->want == WANT_NOTHING && !call_loads(operation) &&
-		!operation->message.missing) {
-		call_over(operation);
-		return;
-	}
 	/* The target may have had all of it, and says so. */
 	if (verdict == TIER_OK && operation->message.missing &&
 		!(arrived && call->verdict == TIER_OK))
@@ -263,6 +275,14 @@ void call_requested(struct operation *operation, enum transport_fail why)
 		call_fail(operation, verdict == TIER_OK ? TIER_UNDELIVERABLE : verdict);
 	else
 		outgoing_await(operation);
+}
+
+void call_requested(struct operation *operation, enum transport_fail why)
+{
+	if (!operation->acknowledge && why == TRANSPORT_OK && !operation->message.missing)
+		call_over(operation);
+	else
+		request_done(operation, why);
 }
 
 /* The call that an answer names, if it really was sent to that process and still waits. */

@@ -12,8 +12,16 @@ static inline bool call_loads(const struct operation *operation)
 	return operation->call.message == MESSAGE_LOAD || operation->call.message == MESSAGE_FETCH;
 }
 
-/* A command; there is memory for an operation. */
-void call_begin(struct space *space, const struct long_command *command);
+/* Begins what the lines of a COMMAND_CALL say; given: those from the third on, of which there may
+ * be none. There is memory for an operation. */
+void call_begin(struct space *space, const struct move *move, const struct call_line *line,
+	const void *given);
+/* The same of a command. */
+static inline void call_command(struct space *space, const struct long_command *command)
+{
+	call_begin(space, &command->command.move, (const void *)command->further[0],
+		command->further[1]);
+}
 /* The transport is done with the request, or with a question after its answer. */
 void call_requested(struct operation *operation, enum transport_fail why);
 /* Its answer will not come. */

@@ -12,6 +12,7 @@
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/call.h>
+#include <engine/tier_entry.h>
 #include <engine/tiers.h>
 #include <engine/tracing.h>
 #include <engine/triggered.h>
@@ -192,7 +193,7 @@ static void command_tiers(struct space *space, const struct command *command)
 	else if (command->kind == COMMAND_TRIGGER)
 		triggered_keep(space, (const struct long_command *)(const void *)command);
 	else
-		call_begin(space, (const struct long_command *)(const void *)command);
+		call_command(space, (const struct long_command *)(const void *)command);
 }
 
 /* A command to the objects of a space. */
@@ -487,7 +488,8 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 	return true;
 }
 
-bool engine_call(struct engine *engine, uint32_t number, const struct long_command *command)
+bool engine_call(struct engine *engine, uint32_t number, const struct move *move,
+	const struct call_line *line, const void *given)
 {
 	struct space *space = engine->spaces[number];
 
@@ -496,7 +498,7 @@ bool engine_call(struct engine *engine, uint32_t number, const struct long_comma
 		return false;
 	engine_count(engine, commands);
 	engine_announce(engine);
-	call_begin(space, command);
+	call_begin(space, move, line, given);
 	triggered_settle(engine);
 	push(engine);
 	return true;

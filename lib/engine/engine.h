@@ -96,10 +96,11 @@ bool engine_execute(struct engine *engine, const struct command *command);
  * before, there is no operation left, or the region is dead or inactive. */
 bool engine_put(struct engine *engine, uint32_t space, struct region *region,
 	const struct move *move, bool acknowledge) CORE_API(engine_put);
-/* The same for a COMMAND_CALL to such a space, which has tiers. Returns false if nothing was done,
- * because commands wait that were posted before, or there is no operation left. */
-bool engine_call(struct engine *engine, uint32_t space, const struct long_command *command)
-	CORE_API(engine_call);
+/* The same for a call to such a space, which has tiers; given: what follows the call's words in a
+ * COMMAND_CALL, if it has operands or copied data. Returns false if nothing was done, because
+ * commands wait that were posted before, or there is no operation left. */
+bool engine_call(struct engine *engine, uint32_t space, const struct move *move,
+	const struct call_line *line, const void *given) CORE_API(engine_call);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
 /* Is nothing in flight? An interface about to close polls until then (or its patience ends). */

@@ -328,21 +328,22 @@ static void get_requested(
 	}
 }
 
+static inline void call_done(struct operation *operation, enum transport_fail why)
+{
+	PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
+		(uint32_t)word_read(
+			operation->message.header, offsetof(struct message_header, portal)),
+		word_read(operation->message.header, offsetof(struct message_header, match_bits)),
+		why);
+	call_requested(operation, why);
+}
+
 static __attribute__((noinline)) void message_done(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	switch (operation->kind) {
 	case OPERATION_GET:
 		get_requested(engine, operation, why);
-		break;
-	case OPERATION_CALL:
-		PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
-			(uint32_t)word_read(
-				operation->message.header, offsetof(struct message_header, portal)),
-			word_read(operation->message.header,
-				offsetof(struct message_header, match_bits)),
-			why);
-		call_requested(operation, why);
 		break;
 	case OPERATION_SERVE:
 		if (operation->space->kind == SPACE_TIERS) {
@@ -362,7 +363,6 @@ static __attribute__((noinline)) void message_done(
 	default: /* others send nothing */
 		break;
 	}
-	triggered_settle(engine);
 }
 
 void outgoing_done(void *context, struct message *message, enum transport_fail why)
@@ -371,10 +371,15 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 	struct operation *operation =
 		(struct operation *)(void *)((char *)message - offsetof(struct operation, message));
 
-	if (operation->kind == OPERATION_PUT)
+	if (operation->kind == OPERATION_PUT) {
 		put_done(engine, operation, why);
-	else
+	} else if (operation->kind == OPERATION_CALL) {
+		call_done(operation, why);
+		triggered_settle(engine);
+	} else {
 		message_done(engine, operation, why);
+		triggered_settle(engine);
+	}
 }
 
 /* Asks after the answer to a get or a call. */

@@ -17,19 +17,6 @@
 #include <base/handle.h>
 #include <engine/tiers.h>
 
-struct region *region_find(struct space *space, uint32_t index, uint32_t generation)
-{
-	struct region *region;
-
-	if (index >= space->segment->limits.regions)
-		return NULL;
-	region = segment_region(space->segment, index);
-	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
-		region->state == REGION_FREE)
-		return NULL;
-	return region;
-}
-
 struct region *region_of(struct space *space, uint64_t handle)
 {
 	if (handle_kind(handle) != HANDLE_REGION || handle_interface(handle) != space->interface)

@@ -158,7 +158,7 @@ struct region {
 	/* the poll core's: REGION_PUT, REGION_GET, as long as its gate is not spent; R4 in
 	 * region.c */
 	uint8_t accepts;
-	uint16_t reserved;
+	uint16_t extra; /* the front end's own: options that are none of the engine's */
 	/* which of its events are logged: EVENT_BIT() of each kind; by the application */
 	uint32_t log;
 	/* what events tell of it, as words EVENT_REGION to EVENT_QUEUE, which are copied in

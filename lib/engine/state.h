@@ -68,7 +68,7 @@ struct operation {
 	_Alignas(uint64_t) uint8_t kind; /* enum operation_kind */
 	bool exhausts;                   /* it made its region inactive */
 	/* RECEIVE: the initiator wants to know. PUT: so does this process, and it is in
-	 * engine.sending */
+	 * engine.sending. CALL: an answer is to come */
 	bool acknowledge;
 	bool acknowledged; /* PUT: the acknowledgement came before the transport was done; see
 			    * outgoing.c, O3 */
@@ -81,6 +81,9 @@ struct operation {
 	struct process peer;
 	struct space *space; /* of all but a NOTICE and an ANSWER */
 	struct region *region;
+	struct call_state call; /* CALL */
+	/* CALL: data of a request that came with its command. ANSWER: its own, if no more */
+	uint8_t copied[COPIED_MAX];
 	uint64_t queue;         /* handle that the region had when it began */
 	struct queue *logs;     /* what that names */
 	struct account account; /* what its events have in common */
@@ -92,10 +95,7 @@ struct operation {
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
-	struct call_state call;  /* CALL */
-	/* CALL: data of a request that came with its command. ANSWER: its own, if no more */
-	uint8_t copied[COPIED_MAX];
-	uint32_t kept; /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
+	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
 };
 
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
@@ -252,7 +252,20 @@ static inline struct map region_map(const struct region *region, uint64_t offset
 }
 
 /* NULL: stale. */
-struct region *region_find(struct space *space, uint32_t index, uint32_t generation);
+static inline struct region *region_find(
+	const struct space *space, uint32_t index, uint32_t generation)
+{
+	struct region *region;
+
+	if (index >= space->segment->limits.regions)
+		return NULL;
+	region = segment_region(space->segment, index);
+	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
+		region->state == REGION_FREE)
+		return NULL;
+	return region;
+}
+
 struct region *region_of(struct space *space, uint64_t handle);
 /* region_take() where there is a bound; gate: what it was. */
 bool region_take_one(struct region *region, uint64_t gate);

@@ -2,8 +2,7 @@
 /* tiers.c - see tiers.h.
  *
  * T1. Nothing of a request that is refused is seen at the target but a count of drops.
- * T2. An entry that was unlinked is LEAVING. It is freed, with its UNLINK event, when nothing is
- *     pending on it: after the event of the last message, whichever message unlinked it.
+ * T2 stands in tier_entry.h.
  * T3. An operation stops being pending before its event is published: a program that reads the
  *     event may withdraw the entry.
  * T4. A counter has changed before the event that tells of the same can be seen.
@@ -27,6 +26,7 @@
 #include <engine/delivery.h>
 #include <engine/logging.h>
 #include <engine/portal.h>
+#include <engine/tier_entry.h>
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
 
@@ -84,11 +84,9 @@ void counter_count(struct engine *engine, struct event_counter *counter, enum ti
 		counter_change(engine, counter, 0, 1);
 }
 
-static ALWAYS_INLINE void event_count(struct space *space, const struct region *region,
+static ALWAYS_INLINE void event_count(struct space *space, const struct attachment *attachment,
 	enum tier_event kind, enum tier_verdict verdict, uint64_t bytes, bool once)
 {
-	const struct attachment *attachment = attachment_of(space, region);
-
 	if (attachment->counts & TIER_BIT(kind))
 		counter_count(space->engine,
 			counter_alive(attachment->counted, attachment->counter), verdict,
@@ -98,212 +96,26 @@ static ALWAYS_INLINE void event_count(struct space *space, const struct region *
 void tier_count(struct space *space, const struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, uint64_t bytes, bool once)
 {
-	event_count(space, region, kind, verdict, bytes, once);
-}
-
-/* --- entries */
-
-/* An event of the entry itself, which is wanted. */
-static __attribute__((noinline)) void entry_tell(
-	struct space *space, const struct region *region, enum tier_event kind)
-{
-	const struct attachment *attachment = attachment_of(space, region);
-	const uint32_t portal = segment_entry(space->segment, region_number(space, region))->portal;
-	const struct account account = {.portal = portal};
-	const struct tier_news news = {
-		.kind = kind, .tier = attachment->tier, .user = region->user};
-
-	tier_log(space, region_queue(region), &news, &account);
-}
-
-static inline void entry_log(struct space *space, const struct region *region, enum tier_event kind)
-{
-	if (tier_wanted(region, kind, TIER_OK))
-		entry_tell(space, region, kind);
-}
-
-/* T5. How many events tell that an entry has left. */
-static uint32_t entry_places(const struct space *space, const struct region *region)
-{
-	bool frees = attachment_of(space, region)->tier != 0;
-
-	return (uint32_t)tier_wanted(region, TIER_UNLINK, TIER_OK) +
-	       (uint32_t)(frees && tier_wanted(region, TIER_FREE, TIER_OK));
-}
-
-/* Keeps places in the queue of a region for events to come; and uses or gives them up. */
-static void places_keep(const struct region *region, uint32_t count)
-{
-	struct queue *queue = region_queue(region);
-
-	if (queue)
-		queue->incoming += count;
-}
-
-static void places_give(const struct region *region, uint32_t count)
-{
-	struct queue *queue = region_queue(region);
-
-	if (queue)
-		queue->incoming -= count;
-}
-
-/* An entry leaves its list: no message finds it any more, and its handle is stale. */
-static void entry_detach(struct space *space, struct region *region)
-{
-	uint32_t index = region_number(space, region);
-	struct entry *entry = segment_entry(space->segment, index);
-	unsigned tier = segment_attachment(space->segment, index)->tier;
-
-	match_remove(&space->entries, portal_list(space, entry->portal, tier), index);
-	entry->linked = false;
-	region->state = REGION_LEAVING;
-	atomic_store_explicit(&entry->gate, 0, memory_order_release);
-	atomic_fetch_sub_explicit(&segment_portal(space->segment, entry->portal)->length[tier], 1,
-		memory_order_release);
-}
-
-static void entry_give(struct space *space, struct region *region)
-{
-	atomic_store_explicit(&segment_entry(space->segment, region_number(space, region))->gate, 0,
-		memory_order_release);
-	region->state = REGION_FREE;
-	segment_give(space->segment, space->segment->free_entries, region_number(space, region));
-}
-
-void entry_settle(struct space *space, struct region *region)
-{
-	struct attachment *attachment = attachment_of(space, region);
-
-	if (region->state != REGION_LEAVING || region->pending != 0)
-		return;
-	if (!(attachment->flags & ATTACHMENT_UNLINKED)) {
-		attachment->flags |= ATTACHMENT_UNLINKED;
-		if (attachment->places != 0 && tier_wanted(region, TIER_UNLINK, TIER_OK)) {
-			attachment->places--;
-			places_give(region, 1);
-		}
-		entry_log(space, region, TIER_UNLINK);
-	}
-	if (attachment->headers != 0)
-		return;
-	places_give(region, attachment->places);
-	attachment->places = 0;
-	if (attachment->tier != 0)
-		entry_log(space, region, TIER_FREE);
-	entry_give(space, region);
-}
-
-/* Does a message use the entry up? */
-static bool entry_ends(
-	const struct space *space, const struct region *region, const struct placement *placement)
-{
-	const struct attachment *attachment = attachment_of(space, region);
-
-	return attachment->flags & ATTACHMENT_ONCE ||
-	       (!(region->options & REGION_REMOTE_OFFSET) &&
-		       region->length - region->offset - placement->length < attachment->min_free);
-}
-
-/* A message has been accepted: what that costs the entry. */
-static void entry_use(struct space *space, struct region *region, const struct placement *placement)
-{
-	bool ends = entry_ends(space, region, placement);
-
-	if (!(region->options & REGION_REMOTE_OFFSET))
-		region->offset += placement->length;
-	if (!ends)
-		return;
-	attachment_of(space, region)->places = entry_places(space, region);
-	places_keep(region, entry_places(space, region));
-	entry_detach(space, region);
-}
-
-/* An entry that what was kept has used up comes into no list. While it has claimed a message its
- * handle stays good, and it is in use. */
-static void entry_drop(struct space *space, struct region *region)
-{
-	const struct entry *entry = segment_entry(space->segment, region_number(space, region));
-
-	/* of the first tier: what was kept is for its entries */
-	atomic_fetch_sub_explicit(
-		&segment_portal(space->segment, entry->portal)->length[0], 1, memory_order_release);
-	region->state = REGION_LEAVING;
-	entry_settle(space, region);
-}
-
-void tiers_append(struct space *space, const struct command *command)
-{
-	struct segment *segment = space->segment;
-	uint32_t index = command->object.index, portal = command->object.portal;
-	struct attachment *attachment;
-	struct region *region;
-	struct entry *entry;
-
-	if (index >= segment->limits.entries || portal >= segment->limits.portals)
-		return;
-	region = segment_region(segment, index);
-	entry = segment_entry(segment, index);
-	attachment = segment_attachment(segment, index);
-	if (entry->linked || region->state != REGION_FREE || attachment->tier >= TIERS)
-		return;
-	atomic_store_explicit(&entry->portal, portal, memory_order_relaxed);
-	segment_match(segment, index)->region = index;
-	region->queue = space->portals[portal].queue;
-	region->logs = space->portals[portal].logs;
-	region->offset = 0;
-	region->pending = 0;
-	region->state = REGION_LIVE;
-	attachment->counted = counter_named(segment, attachment->counter);
-	attachment->headers = 0;
-	attachment->places = 0;
-	attachment->flags &= ATTACHMENT_OPTIONS;
-	if (attachment->tier == 0 && unexpected_take(space, region, portal)) {
-		entry_drop(space, region);
-		return;
-	}
-	entry->linked = true;
-	if (command->object.other == 1)
-		match_push_front(
-			&space->entries, portal_list(space, portal, attachment->tier), index);
-	else
-		match_push_back(
-			&space->entries, portal_list(space, portal, attachment->tier), index);
-	entry_log(space, region, TIER_LINK);
-}
-
-static enum answer entry_withdraw(struct space *space, const struct command *command)
-{
-	struct segment *segment = space->segment;
-	uint32_t index = command->object.index;
-	struct region *region;
-
-	if (index >= segment->limits.entries ||
-		!gate_is(atomic_load_explicit(
-				 &segment_entry(segment, index)->gate, memory_order_relaxed),
-			command->object.generation))
-		return ANSWER_GONE;
-	region = segment_region(segment, index);
-	if (region->state == REGION_FREE)
-		return ANSWER_GONE;
-	/* Also that of an entry which has claimed a message and is in no list: entry_drop(). */
-	if (region->pending != 0 || attachment_of(space, region)->headers != 0)
-		return ANSWER_PENDING;
-	entry_detach(space, region);
-	entry_give(space, region);
-	return ANSWER_OK;
+	event_count(space, attachment_of(space, region), kind, verdict, bytes, once);
 }
 
 /* --- requests */
 
-bool tier_process(const struct space *space, struct process from,
-	const struct message_header *header, struct process *process)
+/* What a request has found. */
+struct find {
+	struct region *region; /* that takes it */
+	struct attachment *attachment;
+	struct placement placement;
+	struct process process; /* of the initiator, as events name it */
+};
+
+bool tier_rank(const struct space *space, struct process from, const struct message_header *header,
+	struct process *process)
 {
 	const uint32_t rank = space->names ? header->cookie & NAME_RANK_MASK : header->cookie;
 	const struct process *known;
 
-	*process = from;
-	if (!space->ranked || space->portals[header->portal].strangers)
+	if (space->portals[header->portal].strangers)
 		return true;
 	if (rank >= space->map_count)
 		return false;
@@ -313,16 +125,10 @@ bool tier_process(const struct space *space, struct process from,
 	       (!space->names || space->names[rank] == header->cookie);
 }
 
-/* Bytes of an element of a request. */
-static uint64_t element_size(const struct message_header *header)
-{
-	return header->kind < MESSAGE_ATOMIC ? 1 : amo_size(header->detail >> 8);
-}
-
 /* Places a request, whole elements of it, in an entry; false: the entry is passed over, because it
  * is too small, or for shorter messages. */
-static bool entry_fits(const struct region *region, uint32_t most,
-	const struct message_header *header, struct placement *placement)
+static ALWAYS_INLINE bool entry_fits(const struct region *region, uint32_t most,
+	const struct message_header *header, uint64_t element, struct placement *placement)
 {
 	uint64_t room;
 
@@ -332,43 +138,43 @@ static bool entry_fits(const struct region *region, uint32_t most,
 		region->options & REGION_REMOTE_OFFSET ? header->offset : region->offset;
 	room = placement->offset < region->length ? region->length - placement->offset : 0;
 	placement->length = header->requested <= room ? header->requested : room;
-	placement->length &= -element_size(header); /* a power of two */
+	placement->length &= -element; /* a power of two */
 	return (placement->offset <= region->length && header->requested <= room) ||
 	       region->options & REGION_TRUNCATE;
 }
 
-/* The entry that decides; NULL: there is none. */
-static ALWAYS_INLINE struct region *entry_search(struct space *space, struct process process,
-	const struct message_header *header, struct placement *placement)
+/* The entry that decides; false: there is none. find->process is known. */
+static ALWAYS_INLINE bool entry_search(struct space *space, const struct message_header *header,
+	uint64_t element, struct find *find)
 {
 	const struct match_key key = {
-		.bits = header->match_bits, .nid = process.nid, .pid = process.pid};
+		.bits = header->match_bits, .nid = find->process.nid, .pid = find->process.pid};
 
 	for (unsigned tier = 0; tier < TIERS; tier++) {
 		const struct match_list *list = portal_list(space, header->portal, tier);
 		uint32_t i = match_first(&space->entries, list, &key);
 
 		for (; i != MATCH_NONE; i = match_next(&space->entries, list, i, &key)) {
-			struct region *region = segment_region(space->segment, i);
-
-			if (entry_fits(
-				    region, attachment_of(space, region)->most, header, placement))
-				return region;
+			find->region = segment_region(space->segment, i);
+			find->attachment = segment_attachment(space->segment, i);
+			if (entry_fits(find->region, find->attachment->most, header, element,
+				    &find->placement))
+				return true;
 		}
 	}
-	return NULL;
+	return false;
 }
 
-static inline enum tier_verdict entry_judge(struct space *space, const struct region *region,
+static inline enum tier_verdict entry_judge(struct space *space, const struct find *find,
 	const struct message_header *header, uint8_t needs)
 {
-	uint32_t uid = attachment_of(space, region)->uid;
+	uint32_t uid = find->attachment->uid;
 
 	if (uid != UINT32_MAX && uid != header->uid) {
 		space_count(space, dropped_permission);
 		return TIER_PERMISSION;
 	}
-	if ((region->options & needs) != needs) {
+	if ((find->region->options & needs) != needs) {
 		space_count(space, dropped_operation);
 		return TIER_OPERATION;
 	}
@@ -376,36 +182,38 @@ static inline enum tier_verdict entry_judge(struct space *space, const struct re
 }
 
 /* T5 */
-static bool portal_has_places(
-	const struct space *space, const struct region *region, const struct placement *placement)
+static __attribute__((noinline)) bool portal_has_places(const struct space *space,
+	const struct region *region, const struct attachment *attachment, uint64_t length)
 {
+	const struct placement placement = {.length = length};
 	const struct queue *queue = region_queue(region);
 	uint64_t places =
-		1 + (entry_ends(space, region, placement) ? entry_places(space, region) : 0);
+		1 + (entry_ends(region, attachment, &placement) ? entry_places(space, region) : 0);
 
 	return !queue || queue_used(queue) + queue->incoming + places <= queue->refuse_at;
 }
 
-/* A request that no entry takes, or that there is no place for. */
-static enum tier_verdict request_drop(
+/* A request that no entry takes, or that there is no place for. Returns true if that disables its
+ * Portal. */
+static bool request_drop(
 	struct space *space, struct process from, const struct message_header *header)
 {
 	if (space->portals[header->portal].controlled) {
 		space_count(space, dropped_disabled);
 		portal_exhaust(space, header->portal);
-		return TIER_REFUSED;
+		return true;
 	}
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested, -1);
 	space_count(space, dropped_no_match);
-	return TIER_DROPPED;
+	return false;
 }
 
-/* Finds the region that takes a request, which needs these of REGION_PUT and REGION_GET. On TIER_OK
- * *region, *placement and *process are written, and if `operation` there is memory for one; else
- * the refusal has been counted. */
+/* Finds the region that takes a request of elements of this size, which needs these of REGION_PUT
+ * and REGION_GET. On TIER_OK *find is written, and if `operation` there is memory for one; else the
+ * refusal has been counted. */
 static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct process from,
-	const struct message_header *header, uint8_t needs, bool operation, struct region **region,
-	struct placement *placement, struct process *process)
+	const struct message_header *header, uint8_t needs, uint64_t element, bool operation,
+	struct find *find)
 {
 	const struct segment *segment = space->segment;
 	uint32_t state = PORTAL_FREE;
@@ -419,7 +227,7 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		space_count(space, dropped_no_portal);
 		return TIER_DROPPED;
 	}
-	if (!tier_process(space, from, header, process)) {
+	if (!tier_process(space, from, header, &find->process)) {
 		space_count(space, dropped_bad_cookie);
 		return TIER_DROPPED;
 	}
@@ -433,18 +241,18 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		space_count(space, dropped_no_memory_operation);
 		return TIER_DROPPED;
 	}
-	*region = entry_search(space, *process, header, placement);
-	if (!*region)
-		return request_drop(space, from, header);
+	if (!entry_search(space, header, element, find))
+		return request_drop(space, from, header) ? TIER_REFUSED : TIER_DROPPED;
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
-		(int)region_number(space, *region));
-	verdict = entry_judge(space, *region, header, needs);
+		(int)region_number(space, find->region));
+	verdict = entry_judge(space, find, header, needs);
 	if (verdict != TIER_OK)
 		return verdict;
-	header_left = unexpected_has_room(space, *region, *process);
+	header_left = unexpected_has_room(space, find->attachment, find->process);
 	if (space->portals[header->portal].controlled &&
-		!(header_left && portal_has_places(space, *region, placement)))
-		return request_drop(space, from, header);
+		!(header_left && portal_has_places(space, find->region, find->attachment,
+					 find->placement.length)))
+		return request_drop(space, from, header) ? TIER_REFUSED : TIER_DROPPED;
 	if (!header_left) {
 		space_count(space, dropped_no_header);
 		return TIER_DROPPED;
@@ -453,13 +261,13 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 }
 
 /* What the event of a request says. */
-static struct account account_of(struct process process, const struct message_header *header,
-	const struct placement *placement)
+static ALWAYS_INLINE struct account account_of(
+	const struct find *find, const struct message_header *header)
 {
 	struct account account;
 
-	account_from(&account, process, header);
-	account.moved = placement->length;
+	account_from(&account, find->process, header);
+	account.moved = find->placement.length;
 	account.offset = header->offset;
 	account.value = header->kind == MESSAGE_LOAD ? 0 : header->value;
 	account.amo = header->kind < MESSAGE_ATOMIC ? 0 : header->detail;
@@ -479,30 +287,32 @@ static uint64_t region_start(const struct region *region, uint64_t offset)
 
 /* T3, T4. A message that took a region has ended; start: of its event. */
 static ALWAYS_INLINE void request_end(struct space *space, struct region *region,
-	enum tier_event kind, enum tier_verdict verdict, uint64_t start,
-	const struct account *account)
+	const struct attachment *attachment, enum tier_event kind, enum tier_verdict verdict,
+	uint64_t start, const struct account *account)
 {
-	const struct tier_news news = {
-		.kind = kind,
-		.verdict = verdict,
-		.tier = attachment_of(space, region)->tier,
-		.user = region->user,
-		.start = start,
-	};
+	event_count(space, attachment, kind, verdict, account->moved, false);
+	if (tier_wanted(region, kind, verdict)) {
+		const struct tier_news news = {
+			.kind = kind,
+			.verdict = verdict,
+			.tier = attachment->tier,
+			.user = region->user,
+			.start = start,
+		};
 
-	event_count(space, region, kind, verdict, account->moved, false);
-	if (tier_wanted(region, kind, verdict))
 		tier_log(space, region_queue(region), &news, account);
+	}
 	entry_settle(space, region);
 }
 
 /* What the answer to a message says of the region that took it. To be known before its end, which
  * may free the region. */
-static uint16_t answer_detail(const struct space *space, const struct region *region, bool store)
+static uint16_t answer_detail(
+	const struct region *region, const struct attachment *attachment, bool store)
 {
 	if (store && region->options & REGION_NO_ACK)
 		return TIER_SILENT;
-	return attachment_of(space, region)->tier == 0 ? 0 : MESSAGE_TIER;
+	return attachment->tier == 0 ? 0 : MESSAGE_TIER;
 }
 
 /* T8. How a message to a region ended whose data have been moved, or not. */
@@ -588,38 +398,38 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 }
 
 /* A store whose data, as far as it is wanted, is here. */
-static ALWAYS_INLINE void store_take(struct space *space, struct region *region,
-	struct process from, struct process process, const struct message_header *header,
-	const void *data, const struct placement *placement)
+static ALWAYS_INLINE void store_take(struct space *space, struct process from,
+	const struct message_header *header, const void *data, const struct find *find)
 {
-	const struct map memory = region_map(region, placement->offset, placement->length);
-	struct account account = account_of(process, header, placement);
-	const uint64_t start = region_start(region, placement->offset);
-	uint16_t detail = header->operation != 0 ? answer_detail(space, region, true) : 0;
+	struct region *region = find->region;
+	const struct map memory =
+		region_map(region, find->placement.offset, find->placement.length);
+	struct account account = account_of(find, header);
+	const uint64_t start = region_start(region, find->placement.offset);
+	uint16_t detail =
+		header->operation != 0 ? answer_detail(region, find->attachment, true) : 0;
 	enum tier_verdict verdict;
 
 	space_count(space, puts_received);
-	entry_use(space, region, placement);
-	verdict = account_verdict(&account, map_copy_in(&memory, 0, data, placement->length));
-	PROBE(place, from.nid, from.pid, start, placement->length);
-	unexpected_keep(space, region, TIER_PUT, verdict, &account, start, false);
-	request_end(space, region, TIER_PUT, verdict, start, &account);
+	entry_use(space, region, find->attachment, &find->placement);
+	verdict = account_verdict(&account, map_copy_in(&memory, 0, data, find->placement.length));
+	PROBE(place, from.nid, from.pid, start, find->placement.length);
+	unexpected_keep(space, region, find->attachment, TIER_PUT, verdict, &account, start, false);
+	request_end(space, region, find->attachment, TIER_PUT, verdict, start, &account);
 	if (header->operation != 0)
-		store_answer(space, from, detail, verdict, account.moved, placement->offset,
+		store_answer(space, from, detail, verdict, account.moved, find->placement.offset,
 			header->operation);
 }
 
 void tiers_store(struct space *space, struct process from, const struct message_header *header,
 	const void *data)
 {
-	struct placement placement;
-	struct process process;
-	struct region *region;
-	enum tier_verdict verdict = tiers_find(space, from, header, REGION_PUT,
-		header->operation != 0, &region, &placement, &process);
+	struct find find;
+	enum tier_verdict verdict =
+		tiers_find(space, from, header, REGION_PUT, 1, header->operation != 0, &find);
 
 	if (verdict == TIER_OK)
-		store_take(space, region, from, process, header, data, &placement);
+		store_take(space, from, header, data, &find);
 	else
 		tiers_refuse(space->engine, from, header, verdict);
 }
@@ -657,16 +467,17 @@ static bool amo_do(const struct map *memory, const struct message_header *header
 }
 
 /* An atomic that a region takes. T6 */
-static void amo_take(struct space *space, struct region *region, struct process from,
-	struct process process, const struct message_header *header, const uint8_t *data,
-	const struct placement *placement)
+static void amo_take(struct space *space, struct process from, const struct message_header *header,
+	const uint8_t *data, const struct find *find)
 {
+	const struct placement *placement = &find->placement;
+	struct region *region = find->region;
 	const struct map memory = region_map(region, placement->offset, placement->length);
 	const uint64_t start = region_start(region, placement->offset);
-	struct account account = account_of(process, header, placement);
+	struct account account = account_of(find, header);
 	bool fetches = header->kind == MESSAGE_FETCH;
 	const enum tier_event kind = fetches ? TIER_FETCH : TIER_ATOMIC;
-	uint16_t detail = answer_detail(space, region, !fetches);
+	uint16_t detail = answer_detail(region, find->attachment, !fetches);
 	struct operation *answer =
 		fetches ? answer_begin(space->engine, from, placement->length) : NULL;
 	enum tier_verdict verdict;
@@ -675,10 +486,10 @@ static void amo_take(struct space *space, struct region *region, struct process 
 		space_count(space, gets_received);
 	else
 		space_count(space, puts_received);
-	entry_use(space, region, placement);
+	entry_use(space, region, find->attachment, placement);
 	verdict = account_verdict(&account, amo_do(&memory, header, data, answer));
-	unexpected_keep(space, region, kind, verdict, &account, start, false);
-	request_end(space, region, kind, verdict, start, &account);
+	unexpected_keep(space, region, find->attachment, kind, verdict, &account, start, false);
+	request_end(space, region, find->attachment, kind, verdict, start, &account);
 	if (fetches)
 		copy_answer(space, answer, from, detail | (unsigned)verdict, header, placement);
 	else if (header->operation != 0)
@@ -690,10 +501,8 @@ void tiers_amo(struct space *space, struct process from, const struct message_he
 	const void *data)
 {
 	struct message_header request = *header;
-	struct placement placement;
-	struct process process;
-	struct region *region;
 	enum tier_verdict verdict;
+	struct find find;
 	bool fetches = header->kind == MESSAGE_FETCH;
 
 	if (!amo_is_sound(header)) {
@@ -707,9 +516,9 @@ void tiers_amo(struct space *space, struct process from, const struct message_he
 	}
 	request.requested -= operand_size(header);
 	verdict = tiers_find(space, from, &request, fetches ? REGION_PUT | REGION_GET : REGION_PUT,
-		fetches || header->operation != 0, &region, &placement, &process);
+		amo_size(header->detail >> 8), fetches || header->operation != 0, &find);
 	if (verdict == TIER_OK)
-		amo_take(space, region, from, process, &request, data, &placement);
+		amo_take(space, from, &request, data, &find);
 	else
 		tiers_refuse(space->engine, from, header, verdict);
 }
@@ -723,25 +532,25 @@ static void arriving_count(struct space *space, uint32_t rank, int more)
 
 /* Begins an operation that a remote process asked for. */
 static struct operation *request_begin(struct space *space, enum operation_kind kind,
-	struct region *region, struct process from, struct process process,
-	const struct message_header *header, const struct placement *placement)
+	struct process from, const struct message_header *header, const struct find *find)
 {
 	struct operation *operation = operation_begin(space->engine, kind);
+	struct region *region = find->region;
 
 	operation->peer = from;
 	operation->space = space;
 	operation->region = region;
 	operation->remote = header->operation;
-	operation->request_offset = placement->offset;
-	operation->account = account_of(process, header, placement);
-	arriving_count(space, process.nid, 1);
+	operation->request_offset = find->placement.offset;
+	operation->account = account_of(find, header);
+	arriving_count(space, find->process.nid, 1);
 	region->pending++;
 	space->portals[header->portal].pending++;
 	places_keep(region, 1);
-	entry_use(space, region, placement);
-	operation->kept = unexpected_keep(space, region,
+	entry_use(space, region, find->attachment, &find->placement);
+	operation->kept = unexpected_keep(space, region, find->attachment,
 		kind == OPERATION_RECEIVE ? TIER_PUT : TIER_GET, TIER_OK, &operation->account,
-		region_start(region, placement->offset), true);
+		region_start(region, find->placement.offset), true);
 	return operation;
 }
 
@@ -758,8 +567,8 @@ static void request_over(struct operation *operation, enum tier_event kind, enum
 	region->pending--;
 	places_give(region, 1);
 	space->portals[operation->account.portal].pending--;
-	request_end(space, region, kind, verdict, region_start(region, operation->request_offset),
-		&operation->account);
+	request_end(space, region, attachment_of(space, region), kind, verdict,
+		region_start(region, operation->request_offset), &operation->account);
 	unexpected_ended(space, operation->kept, verdict);
 	portal_settle(space, operation->account.portal);
 }
@@ -768,25 +577,21 @@ void tiers_store_begin(struct space *space, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound)
 {
 	struct operation *operation;
-	struct placement placement;
-	struct process process;
-	struct region *region;
-	enum tier_verdict verdict =
-		tiers_find(space, from, header, REGION_PUT, true, &region, &placement, &process);
+	struct find find;
+	enum tier_verdict verdict = tiers_find(space, from, header, REGION_PUT, 1, true, &find);
 
 	if (verdict != TIER_OK) {
 		tiers_refuse(space->engine, from, header, verdict);
 		return;
 	}
-	if (placement.length <= record->data_length) {
-		store_take(space, region, from, process, header, record->data, &placement);
+	if (find.placement.length <= record->data_length) {
+		store_take(space, from, header, record->data, &find);
 		inbound->taken = true;
 		return;
 	}
 	space_count(space, puts_received);
-	operation =
-		request_begin(space, OPERATION_RECEIVE, region, from, process, header, &placement);
-	inbound->memory = region_map(region, placement.offset, placement.length);
+	operation = request_begin(space, OPERATION_RECEIVE, from, header, &find);
+	inbound->memory = region_map(find.region, find.placement.offset, find.placement.length);
 	inbound->context = operation;
 	inbound->want_end = true;
 }
@@ -794,7 +599,8 @@ void tiers_store_begin(struct space *space, struct process from,
 void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	struct space *space = operation->space;
-	uint16_t detail = answer_detail(space, operation->region, true);
+	uint16_t detail =
+		answer_detail(operation->region, attachment_of(space, operation->region), true);
 	struct operation copy;
 
 	request_over(operation, TIER_PUT, why);
@@ -807,78 +613,84 @@ void tiers_stored(struct engine *engine, struct operation *operation, enum trans
 }
 
 /* T7. */
-static void load_take(struct space *space, struct region *region, struct process from,
-	struct process process, const struct message_header *header,
-	const struct placement *placement)
+static void load_take(struct space *space, struct process from, const struct message_header *header,
+	const struct find *find)
 {
+	const struct placement *placement = &find->placement;
+	struct region *region = find->region;
 	const struct map memory = region_map(region, placement->offset, placement->length);
 	const uint64_t start = region_start(region, placement->offset);
 	struct operation *answer = answer_begin(space->engine, from, placement->length);
-	struct account account = account_of(process, header, placement);
-	uint16_t detail = answer_detail(space, region, false);
+	struct account account = account_of(find, header);
+	uint16_t detail = answer_detail(region, find->attachment, false);
 
 	enum tier_verdict verdict = account_verdict(
 		&account, map_copy_out(&memory, 0, (void *)(uintptr_t)answer->message.memory.start,
 				  placement->length));
 
-	entry_use(space, region, placement);
-	unexpected_keep(space, region, TIER_GET, verdict, &account, start, false);
-	request_end(space, region, TIER_GET, verdict, start, &account);
+	entry_use(space, region, find->attachment, placement);
+	unexpected_keep(space, region, find->attachment, TIER_GET, verdict, &account, start, false);
+	request_end(space, region, find->attachment, TIER_GET, verdict, start, &account);
 	copy_answer(space, answer, from, detail | (unsigned)verdict, header, placement);
 }
 
 /* A longer load, from memory that is not there. */
-static void load_fail(struct space *space, struct region *region, struct process from,
-	struct process process, const struct message_header *header,
-	const struct placement *placement)
+static void load_fail(struct space *space, struct process from, const struct message_header *header,
+	const struct find *find)
 {
-	const uint64_t start = region_start(region, placement->offset);
-	struct account account = account_of(process, header, placement);
-	uint16_t detail = answer_detail(space, region, false);
+	struct region *region = find->region;
+	const uint64_t start = region_start(region, find->placement.offset);
+	struct account account = account_of(find, header);
+	uint16_t detail = answer_detail(region, find->attachment, false);
 
 	account.moved = 0;
-	entry_use(space, region, placement);
-	unexpected_keep(space, region, TIER_GET, TIER_FAULT, &account, start, false);
-	request_end(space, region, TIER_GET, TIER_FAULT, start, &account);
+	entry_use(space, region, find->attachment, &find->placement);
+	unexpected_keep(
+		space, region, find->attachment, TIER_GET, TIER_FAULT, &account, start, false);
+	request_end(space, region, find->attachment, TIER_GET, TIER_FAULT, start, &account);
 	request_refuse(space->engine, from, header, detail | TIER_FAULT);
+}
+
+/* A longer load: it is answered from where it lies. */
+static void load_serve(struct space *space, struct process from,
+	const struct message_header *header, const struct find *find)
+{
+	const struct map memory =
+		region_map(find->region, find->placement.offset, find->placement.length);
+	struct operation *operation;
+	uint16_t detail;
+
+	if (!memory_is_there(&memory)) {
+		load_fail(space, from, header, find);
+		return;
+	}
+	detail = answer_detail(find->region, find->attachment, false);
+	operation = request_begin(space, OPERATION_SERVE, from, header, find);
+	list_append(&space->engine->serving, &operation->link);
+	operation->message.memory = memory;
+	load_answer(space, operation, detail, header, &find->placement);
 }
 
 void tiers_load(struct space *space, struct process from, const struct message_header *header)
 {
-	struct operation *operation;
-	uint16_t detail;
-	struct placement placement;
-	struct process process;
-	struct map memory;
-	struct region *region;
 	enum tier_verdict verdict;
+	struct find find;
 
 	/* An entry may be longer: it may be all memory. */
 	if (header->requested > MESSAGE_LENGTH_MAX) {
 		space_count(space, dropped_bad_message);
 		return;
 	}
-	verdict = tiers_find(space, from, header, REGION_GET, true, &region, &placement, &process);
+	verdict = tiers_find(space, from, header, REGION_GET, 1, true, &find);
 	if (verdict != TIER_OK) {
 		tiers_refuse(space->engine, from, header, verdict);
 		return;
 	}
 	space_count(space, gets_received);
-	if (header->requested <= AMO_BYTES_MAX) {
-		load_take(space, region, from, process, header, &placement);
-		return;
-	}
-	memory = region_map(region, placement.offset, placement.length);
-	if (!memory_is_there(&memory)) {
-		load_fail(space, region, from, process, header, &placement);
-		return;
-	}
-	detail = answer_detail(space, region, false);
-	operation =
-		request_begin(space, OPERATION_SERVE, region, from, process, header, &placement);
-	list_append(&space->engine->serving, &operation->link);
-	operation->message.memory = memory;
-	load_answer(space, operation, detail, header, &placement);
+	if (header->requested <= AMO_BYTES_MAX)
+		load_take(space, from, header, &find);
+	else
+		load_serve(space, from, header, &find);
 }
 
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why)
@@ -988,7 +800,7 @@ enum answer tiers_answer(struct space *space, const struct command *command)
 	case COMMAND_SEARCH:
 		return unexpected_search(space, (const struct long_command *)(const void *)command);
 	case COMMAND_WITHDRAW:
-		return entry_withdraw(space, command);
+		return tiers_withdraw(space, command);
 	case COMMAND_REGION_RELEASE:
 		return region_release(space, command);
 	case COMMAND_PORTAL_OPEN:

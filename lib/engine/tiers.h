@@ -88,10 +88,17 @@ void counter_count(struct engine *engine, struct event_counter *counter, enum ti
 void tier_count(struct space *space, const struct region *region, enum tier_event kind,
 	enum tier_verdict verdict, uint64_t bytes, bool once);
 
+/* tier_process() in a space with ranks. */
+bool tier_rank(const struct space *space, struct process from, const struct message_header *header,
+	struct process *process);
 /* The process that a message says it is from, as events and lists name it; false: the space has
  * ranks, and this is not its rank. Its Portal has been checked. */
-bool tier_process(const struct space *space, struct process from,
-	const struct message_header *header, struct process *process);
+static inline bool tier_process(const struct space *space, struct process from,
+	const struct message_header *header, struct process *process)
+{
+	*process = from;
+	return !space->ranked || tier_rank(space, from, header, process);
+}
 
 /* Messages: stores, loads, atomics, and questions after them. */
 void tiers_store(struct space *space, struct process from, const struct message_header *header,
@@ -111,11 +118,7 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why);
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why);
 
-/* After an event of an entry's: frees one that has left its list if nothing refers to it. */
-void entry_settle(struct space *space, struct region *region);
-
 /* Commands. */
-void tiers_append(struct space *space, const struct command *command);
 /* The answer to a command of a space with tiers; UNKNOWN: there is no such. */
 enum answer tiers_answer(struct space *space, const struct command *command);
 /* A descriptor's region has been bound. */

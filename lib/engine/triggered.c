@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <engine/call.h>
+#include <engine/tier_entry.h>
 #include <engine/tiers.h>
 
 /* So many of a space wait no longer: their sender may give others. */
@@ -70,7 +71,7 @@ static void command_triggered(void *context, const struct long_command *command)
 		return;
 	switch (command->command.kind) {
 	case COMMAND_CALL:
-		call_begin(space, command);
+		call_command(space, command);
 		break;
 	case COMMAND_COUNTER_SET:
 	case COMMAND_COUNTER_ADD:

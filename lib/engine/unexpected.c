@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <engine/tier_entry.h>
+
 enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED };
 
 /* What takes headers: an entry, or a search, as far as events and counters want to know. */

@@ -38,9 +38,9 @@ static inline bool header_is_needed(const struct attachment *attachment)
 bool header_has_room(const struct space *space, struct process process);
 /* The same for one to a region, or does it need none? */
 static inline bool unexpected_has_room(
-	const struct space *space, const struct region *region, struct process process)
+	const struct space *space, const struct attachment *attachment, struct process process)
 {
-	return !header_is_needed(attachment_of(space, region)) || header_has_room(space, process);
+	return !header_is_needed(attachment) || header_has_room(space, process);
 }
 
 /* unexpected_keep() of a message that needs a header. */
@@ -49,10 +49,10 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 /* A message has been accepted. Returns its header, KEPT_NONE: it needs none. start: of its event;
  * verdict: how it ended; arriving: it has not, and unexpected_ended() follows. */
 static inline uint32_t unexpected_keep(struct space *space, struct region *region,
-	enum tier_event kind, enum tier_verdict verdict, const struct account *account,
-	uint64_t start, bool arriving)
+	const struct attachment *attachment, enum tier_event kind, enum tier_verdict verdict,
+	const struct account *account, uint64_t start, bool arriving)
 {
-	if (!header_is_needed(attachment_of(space, region)))
+	if (!header_is_needed(attachment))
 		return KEPT_NONE;
 	return header_keep(space, region, kind, verdict, account, start, arriving);
 }

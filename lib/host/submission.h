@@ -45,16 +45,17 @@ static inline bool submission_put(const struct submission *submission, struct re
 	return done;
 }
 
-/* The same for a COMMAND_CALL. Returns false if nothing was done; then it is to be posted. */
-static inline bool submission_begin(
-	const struct submission *submission, const struct long_command *command)
+/* The same for a call, as engine_call() has it. Returns false if nothing was done; then it is to be
+ * posted as a COMMAND_CALL. */
+static inline bool submission_begin(const struct submission *submission, const struct move *move,
+	const struct call_line *line, const void *given)
 {
 	struct seat *seat = submission->seat;
 	bool done;
 
 	if (!seat || !seat_take(seat))
 		return false;
-	done = engine_call(seat->engine, submission->space, command); /* S2 */
+	done = engine_call(seat->engine, submission->space, move, line, given); /* S2 */
 	seat_leave(seat);
 	return done;
 }

@@ -110,12 +110,10 @@ static inline void visit_leave(const struct visit *visit)
 	visitor_leave(visit->visitor);
 }
 
-/* The gate of the object that a handle names; NULL when its index is beyond the table. */
-static inline _Atomic uint64_t *handle_gate(
-	struct segment *segment, uint64_t handle, enum handle_kind kind)
+/* The gate of an object; NULL when its index is beyond the table. */
+static inline _Atomic uint64_t *object_gate(
+	struct segment *segment, uint32_t index, enum handle_kind kind)
 {
-	uint32_t index = handle_index(handle);
-
 	switch (kind) {
 	case HANDLE_REGION:
 		return index < segment->limits.regions ? &segment_region(segment, index)->gate
@@ -134,6 +132,12 @@ static inline _Atomic uint64_t *handle_gate(
 	return NULL;
 }
 
+static inline _Atomic uint64_t *handle_gate(
+	struct segment *segment, uint64_t handle, enum handle_kind kind)
+{
+	return object_gate(segment, handle_index(handle), kind);
+}
+
 static inline bool gate_open(const _Atomic uint64_t *gate, uint64_t handle)
 {
 	/* Acquire: pairs with the release of the thread that made the object, so that it is seen
@@ -148,42 +152,51 @@ static inline struct region *visit_region(const struct visit *visit)
 	return (struct region *)(uintptr_t)visit->gate;
 }
 
-/* What a visit says of itself follows from the handle and the thread (self). segment: NULL, the
- * interface is not open; gate: NULL, the index is beyond the table, or the handle is an
- * interface's. */
-static inline void visit_describe(
-	struct visit *visit, struct visitor *self, uint64_t handle, enum handle_kind kind)
+/* What a visit to an object says of itself follows from where it is and the thread (self). segment:
+ * NULL, the interface is not open; gate: NULL, the index is beyond the table, or the object is the
+ * interface. The generation is the caller's to fill in. */
+static inline void visit_describe(struct visit *visit, struct visitor *self, uint32_t interface,
+	uint32_t index, enum handle_kind kind)
 {
 	visit->visitor = self;
-	visit->interface = &interfaces[handle_interface(handle)];
+	visit->interface = &interfaces[interface];
 	/* Acquire: pairs with the release when the interface was opened. */
 	visit->segment = atomic_load_explicit(&visit->interface->segment, memory_order_acquire);
-	visit->index = handle_index(handle);
-	visit->generation = handle_generation(handle);
-	visit->gate = visit->segment ? handle_gate(visit->segment, handle, kind) : NULL;
+	visit->index = index;
+	visit->gate = visit->segment ? object_gate(visit->segment, index, kind) : NULL;
 }
 
-/* V1. Visits the interface of a front end's handle that must be of this kind, and calls nothing:
- * false, and there is no visit, when the front end or the interface is not open, the interface is
- * another front end's, the handle is of another kind or beyond its table, or the thread has yet to
- * be prepared. */
-static inline bool front_visit_begin(
-	const struct front *front, struct visit *visit, uint64_t handle, enum handle_kind kind)
+/* V1. Visits an interface of a front end, for an object of it, and calls nothing: false, and there
+ * is no visit, when the front end or the interface is not open, the interface is another front
+ * end's, the index is beyond the table, or the thread has yet to be prepared. */
+static inline bool front_visit_object(const struct front *front, struct visit *visit,
+	uint32_t interface, uint32_t index, enum handle_kind kind)
 {
 	struct visitor *self = visitor_self;
 
 	/* A front end that is not open has no interface that is, and a child made by fork() no
 	 * visitor. */
-	if (handle_kind(handle) != (uint32_t)kind || !self)
+	if (!self)
 		return false;
-	visitor_enter(self, handle_interface(handle) + 1);
-	visit_describe(visit, self, handle, kind);
+	visitor_enter(self, interface + 1);
+	visit_describe(visit, self, interface, index, kind);
 	if (visit->segment && visit->interface->front == front &&
 		(visit->gate || kind == HANDLE_INTERFACE) &&
 		(visit->visitor->entered || !visit->interface->inlined))
 		return true;
 	visit_leave(visit);
 	return false;
+}
+
+/* The same for what a handle names, which must be of this kind. */
+static inline bool front_visit_begin(
+	const struct front *front, struct visit *visit, uint64_t handle, enum handle_kind kind)
+{
+	if (handle_kind(handle) != (uint32_t)kind)
+		return false;
+	visit->generation = handle_generation(handle);
+	return front_visit_object(
+		front, visit, handle_interface(handle), handle_index(handle), kind);
 }
 
 /* After a front_visit_begin() that has failed: prepares the thread and begins the visit. Returns 0;

@@ -84,10 +84,11 @@ static void move_post(
 	const struct submission *submission = &messages->visit.interface->submission;
 	struct long_command command; /* lines are written as far as they are used */
 
+	if (submission_begin(submission, move, line, NULL))
+		return;
 	command.command = (struct command){.kind = COMMAND_CALL, .move = *move};
 	memcpy(command.further[0], line, sizeof(*line));
-	if (!submission_begin(submission, &command))
-		submission_post_lines(submission, &command, 2);
+	submission_post_lines(submission, &command, 2);
 }
 
 /* Makes a region of a descriptor's pieces; vector NULL: of all memory. Returns false if no region

@@ -406,7 +406,12 @@ static bool call_from_core(struct call *call, struct ni *ni)
 
 	if (number == 0)
 		return false;
-	*call = (struct call){.ni = ni, .visit = {.interface = &interfaces[number - 1]}};
+	*call = (struct call){
+		.visit = {.interface = &interfaces[number - 1]},
+		.ni = ni,
+		.number = number,
+		.ranked = ni_is_ranked(ni),
+	};
 	call->visit.segment =
 		atomic_load_explicit(&call->visit.interface->segment, memory_order_acquire);
 	return call->visit.segment != NULL;

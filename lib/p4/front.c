@@ -116,28 +116,24 @@ enum answer call_until(const struct call *call, struct command *command)
 	return answer;
 }
 
-int call_enter_again(struct call *call, uint32_t name, enum name_kind kind)
+int call_prepare(uint32_t name, enum name_kind kind)
 {
 	struct ni *ni = &nis[name_ni(name)];
 	const enum handle_kind object = name_handle_kind(kind);
-	uint64_t handle;
+	struct visit visit;
 	uint32_t number;
 	int code;
 
-	if (name_kind(name) != (uint32_t)kind || (kind == NAME_NI && (name & NAME_LOW) != 0))
-		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
 	/* Acquire: pairs with the release in ni_publish(). */
 	number = atomic_load_explicit(&ni->number, memory_order_acquire);
-	if (number == 0)
+	if (!name_is_sound(name, kind) || number == 0)
 		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
-	handle = handle_make(object, number - 1, name_index(ni, name, kind), 0);
-	code = front_visit_retry(&portals4, &call->visit, handle, object, PTL_ARG_INVALID);
-	if (code != 0)
-		return code;
-	if (call_confirm(call, ni, number, name, kind))
-		return PTL_OK;
-	call_leave(call);
-	return PTL_ARG_INVALID;
+	code = front_visit_retry(&portals4, &visit,
+		handle_make(object, number - 1, name_index(ni, name, kind), 0), object,
+		PTL_ARG_INVALID);
+	if (code == PTL_OK)
+		visit_leave(&visit);
+	return code;
 }
 
 uint64_t call_object(const struct call *call, uint32_t name, enum name_kind kind)
@@ -151,7 +147,7 @@ uint64_t call_object(const struct call *call, uint32_t name, enum name_kind kind
 	if (name_kind(name) != (uint32_t)kind || &nis[name_ni(name)] != ni)
 		return 0;
 	index = name_index(ni, name, kind);
-	gate = handle_gate(call->visit.segment, handle_make(object, number, index, 0), object);
+	gate = object_gate(call->visit.segment, index, object);
 	if (!gate)
 		return 0;
 	generation = gate_generation(atomic_load_explicit(gate, memory_order_acquire));

@@ -28,6 +28,8 @@
 #include <host/visitor.h>
 #include <p4/handle.h>
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 #define PORTS       2 /* of PTL_IFACE_NAME that Portals 4 uses */
 #define PORT_NIS    4
 #define SPACE_FIRST 4 /* number of the space of the first kind of NI */
@@ -47,7 +49,6 @@ struct ranks {
  * thread that takes the index. */
 struct backing {
 	struct map_vector *vector; /* of PTL_IOVEC, freed when the index is taken again */
-	uint32_t options;          /* of a descriptor */
 };
 
 struct ni {
@@ -112,10 +113,18 @@ static inline bool name_is(
 	       (generation << bits & NAME_LOW) >> bits == (name & NAME_LOW) >> bits;
 }
 
+/* Is it a handle of this kind? Whether its object lives is another question. */
+static inline bool name_is_sound(uint32_t name, enum name_kind kind)
+{
+	return name_kind(name) == (uint32_t)kind && (kind != NAME_NI || (name & NAME_LOW) == 0);
+}
+
 /* A visit to an NI, and to an object of it. */
 struct call {
 	struct visit visit;
 	struct ni *ni;
+	uint32_t number; /* of the NI, when the visit began */
+	bool ranked;     /* ni_is_ranked() */
 };
 
 static inline void call_leave(const struct call *call)
@@ -123,45 +132,53 @@ static inline void call_leave(const struct call *call)
 	visit_leave(&call->visit);
 }
 
-/* F2. Does a handle name a living object of the NI that is visited, whose number this was? */
-static inline bool call_confirm(
-	struct call *call, struct ni *ni, uint32_t number, uint32_t name, enum name_kind kind)
+/* F2. Does a handle name a living object of the NI that is visited? */
+static inline bool call_confirm(struct call *call, uint32_t name, enum name_kind kind)
 {
 	uint64_t gate;
 
-	call->ni = ni;
-	if (atomic_load_explicit(&ni->number, memory_order_relaxed) != number)
+	if (atomic_load_explicit(&call->ni->number, memory_order_relaxed) != call->number)
 		return false;
 	if (kind == NAME_NI)
 		return true;
 	/* Acquire: pairs with the release of the thread that made the object. */
 	gate = atomic_load_explicit(call->visit.gate, memory_order_acquire);
 	call->visit.generation = gate_generation(gate);
-	return name_is(ni, name, kind, call->visit.generation);
+	return name_is(call->ni, name, kind, call->visit.generation);
 }
 
-/* After a call_enter() that has failed: prepares the thread, or says why. */
-int call_enter_again(struct call *call, uint32_t name, enum name_kind kind);
+/* After a visit that could not begin: prepares the thread, so that the next one can (PTL_OK), or
+ * says why there is none. */
+int call_prepare(uint32_t name, enum name_kind kind);
+
+/* A visit to what a handle of this kind may name; false: there is none, call_prepare() may help.
+ * Inline, because each call makes it with a kind that is known. Nothing gets a pointer to *call,
+ * which may stay in registers. */
+static ALWAYS_INLINE bool call_begins(struct call *call, uint32_t name, enum name_kind kind)
+{
+	call->ni = &nis[name_ni(name)];
+	call->ranked = name_ni(name) & NI_RANKED;
+	/* Acquire: pairs with the release in ni_publish(). */
+	call->number = atomic_load_explicit(&call->ni->number, memory_order_acquire);
+	return name_is_sound(name, kind) && call->number != 0 &&
+	       front_visit_object(&portals4, &call->visit, call->number - 1,
+		       name_index(call->ni, name, kind), name_handle_kind(kind));
+}
 
 /* Visits what a handle of this kind names. PTL_OK, PTL_NO_INIT or PTL_ARG_INVALID: then there is no
- * visit. Inline, because each call makes it with a kind that is known. */
-static inline int call_enter(struct call *call, uint32_t name, enum name_kind kind)
+ * visit. */
+static ALWAYS_INLINE int call_enter(struct call *call, uint32_t name, enum name_kind kind)
 {
-	struct ni *ni = &nis[name_ni(name)];
-	const enum handle_kind object = name_handle_kind(kind);
-	/* Acquire: pairs with the release in ni_publish(). */
-	uint32_t number = atomic_load_explicit(&ni->number, memory_order_acquire);
+	while (__builtin_expect(!call_begins(call, name, kind), 0)) {
+		int code = call_prepare(name, kind);
 
-	if (name_kind(name) == (uint32_t)kind && (kind != NAME_NI || (name & NAME_LOW) == 0) &&
-		number != 0 &&
-		front_visit_begin(&portals4, &call->visit,
-			handle_make(object, number - 1, name_index(ni, name, kind), 0), object)) {
-		if (call_confirm(call, ni, number, name, kind))
-			return PTL_OK;
-		call_leave(call);
-		return PTL_ARG_INVALID;
+		if (code != PTL_OK)
+			return code;
 	}
-	return call_enter_again(call, name, kind);
+	if (call_confirm(call, name, kind))
+		return PTL_OK;
+	call_leave(call);
+	return PTL_ARG_INVALID;
 }
 
 /* The host's handle of an object of the NI that is visited; 0: the handle is bad. */
@@ -184,19 +201,6 @@ struct due {
  * NO_SPACE: too many wait already. */
 int call_keep(const struct call *call, const struct long_command *command, unsigned lines,
 	const struct due *due);
-
-/* Posts it, or keeps it; due: NULL: at once. */
-static inline int call_post(const struct call *call, struct long_command *command, unsigned lines,
-	const struct due *due)
-{
-	const struct submission *submission = &call->visit.interface->submission;
-
-	if (due)
-		return call_keep(call, command, lines, due);
-	if (command->command.kind != COMMAND_CALL || !submission_begin(submission, command))
-		submission_post_lines(submission, command, lines);
-	return PTL_OK;
-}
 
 /* --- waits (wait.c) */
 

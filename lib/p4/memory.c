@@ -73,6 +73,8 @@ static uint16_t md_counts(unsigned options)
 			  (options & PTL_MD_EVENT_CT_ACK ? TIER_BIT(TIER_ACK) : 0));
 }
 
+static_assert(PTL_MD_OPTIONS_MASK <= UINT16_MAX, "options fit into region.extra");
+
 /* Fills in the region of a descriptor and brings it to life. */
 static void md_make(const struct call *call, uint32_t index, const ptl_md_t *md,
 	const struct extent *extent, uint64_t queue, uint64_t counter, ptl_handle_md_t *md_handle)
@@ -84,7 +86,7 @@ static void md_make(const struct call *call, uint32_t index, const ptl_md_t *md,
 	const uint32_t generation = segment_generation(segment);
 
 	extent_place(call, index, extent);
-	call->ni->backings[index].options = md->options;
+	region->extra = (uint16_t)md->options;
 	region->user = 0;
 	region->queue = queue;
 	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;

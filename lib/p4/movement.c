@@ -32,7 +32,7 @@ static bool target_find(const struct call *call, ptl_process_t target, struct mo
 {
 	const struct ranks *ranks;
 
-	if (!ni_is_ranked(call->ni)) {
+	if (!call->ranked) {
 		move->to = (struct process){.nid = target.phys.nid, .pid = target.phys.pid};
 		return target.phys.nid != PTL_NID_ANY && target.phys.pid != PTL_PID_ANY &&
 		       target.phys.nid != UINT32_MAX && target.phys.pid != UINT32_MAX;
@@ -48,74 +48,88 @@ static bool target_find(const struct call *call, ptl_process_t target, struct mo
 
 /* Is a range within a descriptor, and no longer than a message may be? */
 static bool range_is_good(
-	const struct call *call, uint32_t md, ptl_size_t offset, ptl_size_t length)
+	const struct call *call, const struct region *md, ptl_size_t offset, ptl_size_t length)
 {
-	const uint64_t bytes = segment_region(call->visit.segment, md)->length;
+	const uint64_t bytes = md->length;
 
 	return length <= call->ni->limits.max_msg_size && offset <= bytes &&
 	       length <= bytes - offset;
 }
 
 /* Do the data of calls go with their commands? */
-static bool md_is_volatile(const struct call *call, uint32_t md)
+static bool md_is_volatile(const struct region *md)
 {
-	return call->ni->backings[md].options & PTL_MD_VOLATILE;
+	return md->extra & PTL_MD_VOLATILE;
 }
 
-/* PTL_MD_VOLATILE: the data of a call go with its command, behind the operand. The lines of the
- * command. */
-static unsigned movement_copy(const struct call *call, struct call_line *line, uint32_t md,
-	uint64_t local, uint64_t operand, struct long_command *command)
+/* What goes with a call: its operand, so many bytes, and behind it data (PTL_MD_VOLATILE). */
+struct luggage {
+	uint64_t bytes;
+	uint8_t data[COPIED_MAX];
+};
+
+/* PTL_MD_VOLATILE: the data of a call go with it. Returns false where memory is not there: the
+ * engine finds that, too, and the call's event tells. */
+static __attribute__((noinline)) bool luggage_take(
+	struct luggage *luggage, const struct region *region, uint64_t local, uint64_t length)
 {
-	uint64_t bytes = operand;
+	const struct map memory = {
+		.start = region->start, .vector = region->vector, .length = region->length};
+	bool there = map_copy_out(&memory, local, luggage->data + luggage->bytes, length);
 
-	if (line->copied) {
-		const struct region *region = segment_region(call->visit.segment, md);
-		const struct map memory = {
-			.start = region->start, .vector = region->vector, .length = region->length};
-
-		/* Where memory is not there, the engine finds that, too, and the call's event
-		 * tells. */
-		line->copied = map_copy_out(
-			&memory, local, (char *)command->further[1] + operand, line->length);
-		bytes += line->copied ? line->length : 0;
-	}
-	return 2 + (unsigned)(bytes + RING_BYTES - 1) / RING_BYTES;
+	luggage->bytes += there ? length : 0;
+	return there;
 }
 
-/* Checks a call, and posts it. due: as of call_post(); then the data are read when it is carried
- * out, also with PTL_MD_VOLATILE. An operand, so many bytes, is there. */
-static inline int movement_begin(const struct call *call, const struct movement *movement,
-	ptl_hdr_data_t hdr_data, struct long_command *command, struct call_line *line,
-	uint64_t operand, const struct due *due)
+/* Posts a call as a command, or keeps it. */
+static __attribute__((noinline)) int movement_post(const struct call *call, const struct move *move,
+	const struct call_line *line, const struct luggage *luggage, const struct due *due)
 {
-	bool fetches = line->message == MESSAGE_FETCH;
-	uint32_t md = fetches ? line->source : call->visit.index;
-	struct move *move = &command->command.move;
-	unsigned lines;
+	unsigned lines = 2 + (unsigned)(luggage->bytes + RING_BYTES - 1) / RING_BYTES;
+	struct long_command command; /* lines are written as far as they are used */
 
-	command->command = (struct command){
-		.kind = COMMAND_CALL,
-		.move = {.value = hdr_data},
+	command.command = (struct command){.kind = COMMAND_CALL, .move = *move};
+	memcpy(command.further[0], line, sizeof(*line));
+	memcpy(command.further[1], luggage->data, luggage->bytes);
+	if (due)
+		return call_keep(call, &command, lines, due);
+	submission_post_lines(&call->visit.interface->submission, &command, lines);
+	return PTL_OK;
+}
+
+/* Checks a call, and begins it, or keeps it until it is due; then the data are read when it is
+ * carried out, also with PTL_MD_VOLATILE. source: the descriptor whose data it brings, from `local`
+ * on; NULL: it brings none. */
+static ALWAYS_INLINE int movement_begin(const struct call *call, const struct movement *movement,
+	ptl_hdr_data_t hdr_data, struct call_line *line, const struct region *source,
+	uint64_t local, struct luggage *luggage, const struct due *due)
+{
+	struct move move = {
+		.region = call->visit.index,
+		.generation = call->visit.generation,
+		.portal = movement->portal,
+		.match_bits = movement->match_bits,
+		.offset = movement->remote_offset,
+		.value = hdr_data,
 	};
-	if (!range_is_good(call, call->visit.index, movement->local_offset, movement->length) ||
-		!target_find(call, movement->target, move))
+
+	if (!range_is_good(
+		    call, visit_region(&call->visit), movement->local_offset, movement->length) ||
+		!target_find(call, movement->target, &move))
 		return PTL_ARG_INVALID;
-	move->region = call->visit.index;
-	move->generation = call->visit.generation;
-	move->portal = movement->portal;
-	move->match_bits = movement->match_bits;
-	move->offset = movement->remote_offset;
 	line->local = movement->local_offset;
 	line->length = movement->length;
 	line->user = (uintptr_t)movement->user_ptr;
-	line->copied = !due && line->message != MESSAGE_LOAD && md_is_volatile(call, md);
-	lines = 2;
-	if (line->copied || operand > 0)
-		lines = movement_copy(call, line, md, fetches ? line->source_local : line->local,
-			operand, command);
-	memcpy(command->further[0], line, sizeof(*line));
-	return call_post(call, command, lines, due);
+	line->copied = source && !due && md_is_volatile(source) &&
+		       luggage_take(luggage, source, local, movement->length);
+	if (!due &&
+		submission_begin(&call->visit.interface->submission, &move, line, luggage->data))
+		return PTL_OK;
+	{
+		const struct call copy = *call; /* so that the original stays in registers */
+
+		return movement_post(&copy, &move, line, luggage, due);
+	}
 }
 
 static const uint8_t wants[] = {
@@ -128,36 +142,37 @@ static const uint8_t wants[] = {
 /* Can the descriptor that is visited take such an acknowledgement, and make such a put? */
 static bool put_is_good(const struct call *call, ptl_ack_req_t ack_req, ptl_size_t length)
 {
-	const unsigned options = call->ni->backings[call->visit.index].options;
+	const struct region *md = visit_region(&call->visit);
 	const struct attachment *attachment =
 		segment_attachment(call->visit.segment, call->visit.index);
 
-	if (ack_req > PTL_OC_ACK_REQ ||
-		(ack_req == PTL_ACK_REQ && visit_region(&call->visit)->queue == 0) ||
+	if (ack_req > PTL_OC_ACK_REQ || (ack_req == PTL_ACK_REQ && md->queue == 0) ||
 		(ack_req == PTL_CT_ACK_REQ && attachment->counter == 0))
 		return false;
-	if (options & PTL_MD_UNRELIABLE && ack_req != PTL_NO_ACK_REQ)
+	if (md->extra & PTL_MD_UNRELIABLE && ack_req != PTL_NO_ACK_REQ)
 		return false;
-	return !md_is_volatile(call, call->visit.index) ||
-	       length <= call->ni->limits.max_volatile_size;
+	return !md_is_volatile(md) || length <= call->ni->limits.max_volatile_size;
 }
 
 /* A put, or an atomic. */
-static int put_begin(ptl_handle_md_t md_handle, const struct movement *movement,
-	ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, struct call_line line,
+static ALWAYS_INLINE int put_begin(ptl_handle_md_t md_handle, const struct movement *movement,
+	ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, uint8_t message, uint16_t amo,
 	const struct due *due)
 {
-	struct long_command command; /* lines are written as far as they are used */
+	struct luggage luggage; /* written as far as it is used */
 	struct call call;
 	int code = call_enter(&call, md_handle, NAME_MD);
 
+	luggage.bytes = 0;
 	if (code != PTL_OK)
 		return code;
 	if (put_is_good(&call, ack_req, movement->length) &&
-		(line.message != MESSAGE_ATOMIC ||
+		(message != MESSAGE_ATOMIC ||
 			movement->length <= call.ni->limits.max_atomic_size)) {
-		line.want = wants[ack_req];
-		code = movement_begin(&call, movement, hdr_data, &command, &line, 0, due);
+		struct call_line line = {.message = message, .amo = amo, .want = wants[ack_req]};
+
+		code = movement_begin(&call, movement, hdr_data, &line, visit_region(&call.visit),
+			movement->local_offset, &luggage, due);
 	} else {
 		code = PTL_ARG_INVALID;
 	}
@@ -188,14 +203,12 @@ static int atomic_begin(ptl_handle_md_t md_handle, const struct movement *moveme
 	ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const struct combination *combination,
 	const struct due *due)
 {
-	const struct call_line line = {.message = MESSAGE_ATOMIC,
-		.amo = message_amo(combination->operation, combination->datatype)};
-
 	if (!front_is_open(&portals4))
 		return PTL_NO_INIT;
 	if (!combination_is_good(combination, movement->length))
 		return PTL_ARG_INVALID;
-	return put_begin(md_handle, movement, ack_req, hdr_data, line, due);
+	return put_begin(md_handle, movement, ack_req, hdr_data, MESSAGE_ATOMIC,
+		message_amo(combination->operation, combination->datatype), due);
 }
 
 /* The descriptor whose data a fetch brings. */
@@ -210,7 +223,8 @@ static int fetch_post(const struct call *call, const struct movement *movement,
 	const struct due *due)
 {
 	const uint64_t md = call_object(call, source->md, NAME_MD);
-	struct long_command command; /* lines are written as far as they are used */
+	const struct region *from = segment_region(call->visit.segment, handle_index(md));
+	struct luggage luggage; /* written as far as it is used */
 	struct call_line line = {
 		.source_local = source->offset,
 		.source = handle_index(md),
@@ -218,18 +232,17 @@ static int fetch_post(const struct call *call, const struct movement *movement,
 		.amo = message_amo(combination->operation, combination->datatype),
 		.message = MESSAGE_FETCH,
 	};
-	uint64_t operand = 0;
 
+	luggage.bytes = 0;
 	if (md == 0 || movement->length > call->ni->limits.max_fetch_atomic_size ||
-		!range_is_good(call, line.source, source->offset, movement->length) ||
-		(md_is_volatile(call, line.source) &&
-			movement->length > call->ni->limits.max_volatile_size))
+		!range_is_good(call, from, source->offset, movement->length) ||
+		(md_is_volatile(from) && movement->length > call->ni->limits.max_volatile_size))
 		return PTL_ARG_INVALID;
 	if (amo_has_operand(combination->operation)) {
-		operand = amo_size(combination->datatype);
-		memcpy(command.further[1], combination->operand, operand);
+		luggage.bytes = amo_size(combination->datatype);
+		memcpy(luggage.data, combination->operand, luggage.bytes);
 	}
-	return movement_begin(call, movement, hdr_data, &command, &line, operand, due);
+	return movement_begin(call, movement, hdr_data, &line, from, source->offset, &luggage, due);
 }
 
 static int fetch_begin(ptl_handle_md_t md_handle, const struct movement *movement,
@@ -249,17 +262,18 @@ static int fetch_begin(ptl_handle_md_t md_handle, const struct movement *movemen
 	return code;
 }
 
-static int get_begin(
+static ALWAYS_INLINE int get_begin(
 	ptl_handle_md_t md_handle, const struct movement *movement, const struct due *due)
 {
 	struct call_line line = {.message = MESSAGE_LOAD};
-	struct long_command command; /* lines are written as far as they are used */
+	struct luggage luggage; /* a get has none */
 	struct call call;
 	int code = call_enter(&call, md_handle, NAME_MD);
 
+	luggage.bytes = 0;
 	if (code != PTL_OK)
 		return code;
-	code = movement_begin(&call, movement, 0, &command, &line, 0, due);
+	code = movement_begin(&call, movement, 0, &line, NULL, 0, &luggage, due);
 	call_leave(&call);
 	return code;
 }
@@ -272,8 +286,7 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
 	const struct movement movement = {
 		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
 
-	return put_begin(md_handle, &movement, ack_req, hdr_data,
-		(struct call_line){.message = MESSAGE_STORE}, NULL);
+	return put_begin(md_handle, &movement, ack_req, hdr_data, MESSAGE_STORE, 0, NULL);
 }
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
@@ -295,8 +308,7 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
 		local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr};
 	const struct due due = {trig_ct_handle, threshold};
 
-	return put_begin(md_handle, &movement, ack_req, hdr_data,
-		(struct call_line){.message = MESSAGE_STORE}, &due);
+	return put_begin(md_handle, &movement, ack_req, hdr_data, MESSAGE_STORE, 0, &due);
 }
 
 int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,

@@ -54,7 +54,7 @@ static int counter_change(ptl_handle_ct_t ct_handle, enum command_kind kind, ptl
 	command.command.count.index = call.visit.index;
 	command.command.count.generation = call.visit.generation;
 	command.command.count.by = (struct event_count){event.success, event.failure};
-	code = call_post(&call, &command, 1, due);
+	code = call_keep(&call, &command, 1, due);
 	call_leave(&call);
 	return code;
 }

@@ -53,13 +53,9 @@ void PtlAbort(void)
 		interface_rouse(&portals4);
 }
 
-static bool wait_look(void *context)
+/* Looks at the objects in turn. Returns true if that ends the wait. */
+static bool objects_look(struct wait *wait)
 {
-	struct wait *wait = context;
-
-	wait->code = PTL_ABORTED;
-	if (wait_aborted())
-		return true;
 	for (unsigned i = 0; i < wait->count; i++) {
 		uint64_t handle;
 
@@ -71,6 +67,28 @@ static bool wait_look(void *context)
 			return true;
 	}
 	return false;
+}
+
+static bool wait_look(void *context)
+{
+	struct wait *wait = context;
+
+	wait->code = PTL_ABORTED;
+	return wait_aborted() || objects_look(wait);
+}
+
+/* What a thread does before it is one that waits, if it has one object, which it visits: mostly
+ * there is something, or the timeout is 0, and then it needs no more. Of half a round trip with
+ * counters that is some 30 ns (scripts/compare, Portals 4 counted). */
+static bool wait_first(struct wait *wait, uint64_t timeout)
+{
+	if (wait->count != 1)
+		return false;
+	if (objects_look(wait))
+		return true;
+	if (wait->call.visit.interface->inlined && interface_drive() != 0 && objects_look(wait))
+		return true;
+	return timeout == 0;
 }
 
 /* The objects that a thread can sleep on. */
@@ -161,7 +179,7 @@ int wait_run(struct wait *wait, uint64_t timeout)
 		return code;
 	if (turns[wait->kind].names == wait->names && turns[wait->kind].next < wait->count)
 		wait->first = turns[wait->kind].next;
-	code = wait_visiting(wait, timeout);
+	code = wait_first(wait, timeout) ? wait->code : wait_visiting(wait, timeout);
 	call_leave(&wait->call);
 	if (code == PTL_OK || code == PTL_EQ_DROPPED) {
 		*wait->which = wait->found;

@@ -285,8 +285,10 @@ void __real_triggered_keep(struct space *space, const struct long_command *comma
 void __wrap_triggered_keep(struct space *space, const struct long_command *command);
 void __real_triggered_cancel(struct space *space, const struct command *command);
 void __wrap_triggered_cancel(struct space *space, const struct command *command);
-void __real_call_begin(struct space *space, const struct long_command *command);
-void __wrap_call_begin(struct space *space, const struct long_command *command);
+void __real_call_begin(struct space *space, const struct move *move, const struct call_line *line,
+	const void *given);
+void __wrap_call_begin(struct space *space, const struct move *move, const struct call_line *line,
+	const void *given);
 
 void __wrap_tiers_append(struct space *space, const struct command *command)
 {
@@ -461,14 +463,14 @@ void __wrap_triggered_cancel(struct space *space, const struct command *command)
 	__real_triggered_cancel(space, command);
 }
 
-void __wrap_call_begin(struct space *space, const struct long_command *command)
+void __wrap_call_begin(struct space *space, const struct move *move, const struct call_line *line,
+	const void *given)
 {
 	if (!here()) {
-		__real_call_begin(space, command);
+		__real_call_begin(space, move, line, given);
 		return;
 	}
 	struct tier_program *program = here();
-	const struct call_line *line = (const void *)command->further[0];
 	struct call_task *task = task_of(program->tiers, line->user);
 	const struct node *target = &program->tiers->simulation->nodes[task->target];
 
@@ -482,7 +484,7 @@ void __wrap_call_begin(struct space *space, const struct long_command *command)
 		      *task_pair(program->tiers, program->tiers->met, task) == task_lives(task);
 	if (line->copied)
 		memset(program->source + task->data, POISON, task->length);
-	__real_call_begin(space, command);
+	__real_call_begin(space, move, line, given);
 }
 
 /* --- ends of calls, on their way to counters and queues */

@@ -110,10 +110,12 @@ static void engine_call__comes_after_what_is_in_the_ring(void **state)
 	second = rig_call_command(caller->descriptor, &call);
 	first.command.space = second.command.space = 4;
 	assert_true(ring_put_lines(segment_ring(space->ring), &first, 2));
-	assert_false(engine_call(space->engine, 4, &second));
+	assert_false(engine_call(
+		space->engine, 4, &second.command.move, (const void *)second.further[0], NULL));
 	engine_poll(space->engine);
 	assert_int_equal(fake_next()->header.portal, 3);
-	assert_true(engine_call(space->engine, 4, &second));
+	assert_true(engine_call(
+		space->engine, 4, &second.command.move, (const void *)second.further[0], NULL));
 	assert_int_equal(fake_next()->header.portal, 5);
 }
 

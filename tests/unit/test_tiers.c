@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_tiers.c - what a space with tiers does with stores and loads.
  *
- * Covers: lib/engine/tiers.c, lib/engine/portal.c.
+ * Covers: lib/engine/tiers.c, lib/engine/tier_entry.c, lib/engine/portal.c.
  */
 #include <string.h>
 
