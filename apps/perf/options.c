@@ -112,10 +112,15 @@ static const char help_before[] =
 	"  get-rate       small gets per second\n"
 	"  get-bandwidth  bytes per second of gets\n"
 	"  all            every one of these\n"
-	"With --library portals4 not bidirectional, and also:\n"
+	"With --library portals4 also:\n"
 	"  fetch-latency      round trip of a fetching addition to 8 bytes\n"
 	"  triggered-latency  as latency, answered by puts that wait for a counter\n"
 	"  counted-rate       small puts per second that are counted and bring no events\n"
+	"These two use lists without matching, unless --depth gives lists a length. A process has "
+	"at\n"
+	"most two interfaces of Portals 4, so --peers wants servers that --peer names, and "
+	"--pairs\n"
+	"is at most 2, with --peer as well.\n"
 	"\n"
 	"Options:\n";
 
@@ -379,12 +384,22 @@ static void pairs_check(const struct options *options)
 	}
 }
 
-static void library_check(const struct options *options, uint64_t given)
+/* A process has LINES_MAX interfaces of another library. */
+static void library_check(const struct options *options)
 {
-	if (options->library != LIBRARY_PORTALS3 &&
-		(has(given, 'd') || has(given, 'P') || has(given, 'm')))
-		complain_usage("--depth, --peers and --pairs measure Portals 3.2; leave --library "
-			       "out.");
+	if (options->library == LIBRARY_PORTALS3)
+		return;
+	for (unsigned i = 0; i < options->peers.count; i++)
+		if (options->mode == MODE_LOCAL && options->peers.items[i] > 1)
+			complain_usage(
+				"--peers of --library %s wants servers in processes of their "
+				"own; start them, and name each with --peer.",
+				library_name(options->library));
+	for (unsigned i = 0; i < options->pairs.count; i++)
+		if (options->pairs.items[i] > (options->mode == MODE_LOCAL ? 1 : LINES_MAX))
+			complain_usage("--pairs of --library %s is at most %u, with servers that "
+				       "--peer names; start several postern-perf instead.",
+				library_name(options->library), LINES_MAX);
 }
 
 static void defaults_choose(struct options *options, uint64_t given, bool measures)
@@ -443,6 +458,6 @@ void options_parse(struct options *options, int count, char **words)
 	sides_check(options, given, measures);
 	peers_check(options);
 	pairs_check(options);
-	library_check(options, given);
+	library_check(options);
 	defaults_choose(options, given, measures);
 }

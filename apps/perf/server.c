@@ -147,6 +147,7 @@ static bool line_open(
 		.memory = server->landing.memory,
 		.size = prepare->number,
 		.messages = prepare->argument * STREAM_WINDOWS,
+		.shape = server->wanted,
 	};
 	char why[WHY_ROOM] = "the --server was not started with this --library";
 
@@ -181,8 +182,9 @@ static void prepare(struct server *server, const struct control *control)
 	}
 	stream->measure = control->measure;
 	stream->shape = server->wanted;
-	if (!shape_make(&server->shape, server->endpoint, stream->peer, &server->landing,
-		    &server->wanted, measure_gets(stream->measure))) {
+	if (server->library == LIBRARY_PORTALS3 &&
+		!shape_make(&server->shape, server->endpoint, stream->peer, &server->landing,
+			&server->wanted, measure_gets(stream->measure))) {
 		stream_say(stream, CONTROL_REFUSED, server->wanted.depth, 0);
 		return;
 	}
@@ -227,6 +229,18 @@ static void stopped_if_idle(struct server *server)
 	stream_say(&server->stream, CONTROL_STOPPED, 0, 0);
 }
 
+static void credited(struct server *server)
+{
+	struct stream *stream = &server->stream;
+
+	if (!server->measuring || stream_idle(stream))
+		return;
+	stream->credited++;
+	if (!server->stopping)
+		stream_fill(stream);
+	stopped_if_idle(server);
+}
+
 static void control_heard(
 	struct server *server, const struct control *control, ptl_process_id_t from)
 {
@@ -252,11 +266,8 @@ static void control_heard(
 		prepare(server, control);
 	} else if (control->kind == CONTROL_BARE && !server->measuring) {
 		bare_serve(server);
-	} else if (control->kind == CONTROL_CREDIT && server->measuring && !stream_idle(stream)) {
-		stream->credited++;
-		if (!server->stopping)
-			stream_fill(stream);
-		stopped_if_idle(server);
+	} else if (control->kind == CONTROL_CREDIT) {
+		credited(server);
 	} else if (control->kind == CONTROL_STOP && server->measuring) {
 		server->stopping = true;
 		stopped_if_idle(server);
@@ -333,10 +344,15 @@ static bool line_turn(struct server *server)
 {
 	const struct stream *stream = &server->stream;
 	int arrived = stream->line ? stream->module->receive(stream->line) : 0;
+	int credits = arrived > 0 && stream->measure == MEASURE_BIDIRECTIONAL
+			      ? stream->module->credits(stream->line)
+			      : 0;
 
 	/* A message that has failed was the client's: its control session says so. */
-	for (int i = 0; i < arrived; i++)
+	for (int i = credits; i < arrived; i++)
 		data_heard(server);
+	for (int i = 0; i < credits; i++) /* the last of them may end the measure */
+		credited(server);
 	return arrived > 0;
 }
 
