@@ -128,6 +128,20 @@ void store_look(struct tier_program *program, const struct call_task *task, uint
 	memcpy(program->shadow + at, bytes, moved);
 }
 
+static bool flight_meets(const struct flight *flight, uint64_t start, uint64_t bytes)
+{
+	return flight->task && start < flight->start + flight->moved &&
+	       flight->start < start + bytes;
+}
+
+bool flights_store(const struct tier_program *program, uint64_t start, uint64_t bytes)
+{
+	for (unsigned i = 0; i < FLIGHTS; i++)
+		if (program->flights[i].store && flight_meets(&program->flights[i], start, bytes))
+			return true;
+	return false;
+}
+
 bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved, bool store)
 {
 	bool tainted = false;
@@ -135,8 +149,7 @@ bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved,
 	for (unsigned i = 0; i < FLIGHTS; i++) {
 		struct flight *flight = &program->flights[i];
 
-		if (!flight->task || (!store && !flight->store) ||
-			start >= flight->start + flight->moved || flight->start >= start + moved)
+		if (!flight_meets(flight, start, moved) || (!store && !flight->store))
 			continue;
 		flight->tainted = true;
 		flight->task->tainted |= !flight->store;

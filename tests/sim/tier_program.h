@@ -150,6 +150,8 @@ bool task_missed(
 /* Others in progress that share memory with a message no longer know what they move. Returns true
  * if there are such. */
 bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved, bool store);
+/* Are bytes of this memory being stored? Some of them may be there. */
+bool flights_store(const struct tier_program *program, uint64_t start, uint64_t bytes);
 /* The message that the engine calls by this name, or NULL. */
 struct flight *flight_find(struct tier_program *program, const void *name);
 /* Keeps what a load finds now. Returns true if a message in progress may change it meanwhile. */
