@@ -181,7 +181,7 @@ static bool line_turn(struct client *client, struct stream *stream)
 void client_turn(struct client *client)
 {
 	ptl_event_t event;
-	bool busy = false;
+	bool busy = false, rested;
 
 	if (client->options->library == LIBRARY_PORTALS3) {
 		client_event(client);
@@ -189,9 +189,8 @@ void client_turn(struct client *client)
 	}
 	for (unsigned i = 0; i < client->used; i++)
 		busy |= line_turn(client, &client->peers[i].stream);
-	if (!busy)
-		endpoint_idle(client->endpoint);
-	if (++client->looks % CONTROL_LOOKS == 0)
+	rested = !busy && endpoint_idle(client->endpoint);
+	if (++client->looks % CONTROL_LOOKS == 0 || rested)
 		while (endpoint_try(client->endpoint, &event))
 			event_heard(client, &event);
 }

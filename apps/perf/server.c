@@ -35,7 +35,7 @@ struct server {
 	struct match_shape wanted; /* for the next measure */
 	enum library library;      /* of its messages, */
 	struct line_address meet;  /* and where the client's end of the line is */
-	unsigned looks;            /* at the line */
+	unsigned looks;            /* at the line, since one at events */
 	struct shape shape;
 };
 
@@ -361,8 +361,9 @@ bool server_turn(struct server *server)
 	bool busy = line_turn(server);
 	ptl_event_t event;
 
-	if (server->stream.line && ++server->looks % CONTROL_LOOKS != 0)
+	if (server->stream.line && ++server->looks < CONTROL_LOOKS)
 		return busy;
+	server->looks = 0;
 	while (endpoint_try(server->endpoint, &event))
 		server_event(server, &event);
 	return busy;
@@ -374,8 +375,8 @@ bool server_run(struct server *server, bool once)
 
 	while (!once || server->served == 0) {
 		if (server->stream.line) {
-			if (!server_turn(server))
-				endpoint_idle(server->endpoint);
+			if (!server_turn(server) && endpoint_idle(server->endpoint))
+				server->looks = CONTROL_LOOKS - 1;
 			continue;
 		}
 		endpoint_next(server->endpoint, &event);
