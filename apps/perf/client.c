@@ -137,11 +137,10 @@ void client_event(struct client *client)
 	event_heard(client, &event);
 }
 
-static _Noreturn void line_failed(const struct client *client)
+static _Noreturn void line_failed(const struct client *client, const struct stream *stream)
 {
 	complain("the server at %s is gone: a message of %s to it has failed.",
-		process_text(client->peers[0].stream.peer).text,
-		library_title(client->options->library));
+		process_text(stream->peer).text, library_title(client->options->library));
 }
 
 static void line_credited(struct client *client, struct stream *stream, uint64_t windows)
@@ -150,26 +149,48 @@ static void line_credited(struct client *client, struct stream *stream, uint64_t
 	client->credited += windows;
 }
 
+static void line_both(struct client *client, struct stream *stream, int arrived)
+{
+	int credits = stream->module->credits(stream->line);
+
+	line_credited(client, stream, (uint64_t)credits);
+	client->arrived += (uint64_t)(arrived - credits);
+	for (int i = credits; i < arrived; i++)
+		stream_received(stream);
+}
+
+/* Returns false if nothing has come over the peer's line. */
+static bool line_turn(struct client *client, struct stream *stream)
+{
+	enum measure measure = client->trial.measure;
+	int arrived = stream->line ? stream->module->receive(stream->line) : 0;
+
+	if (arrived < 0)
+		line_failed(client, stream);
+	if (arrived <= 0)
+		return false;
+	if (measure_is_single(measure) || measure_gets(measure))
+		client->arrived += (uint64_t)arrived;
+	else if (measure == MEASURE_BIDIRECTIONAL)
+		line_both(client, stream, arrived);
+	else
+		line_credited(client, stream, (uint64_t)arrived);
+	return true;
+}
+
 void client_turn(struct client *client)
 {
-	struct stream *stream = &client->peers[0].stream;
 	ptl_event_t event;
-	int arrived;
+	bool busy = false, rested;
 
-	if (!stream->line) {
+	if (client->options->library == LIBRARY_PORTALS3) {
 		client_event(client);
 		return;
 	}
-	arrived = stream->module->receive(stream->line);
-	if (arrived < 0)
-		line_failed(client);
-	if (arrived <= 0)
-		endpoint_idle(client->endpoint);
-	else if (measure_is_single(client->trial.measure) || measure_gets(client->trial.measure))
-		client->arrived += (uint64_t)arrived;
-	else
-		line_credited(client, stream, (uint64_t)arrived);
-	if (++client->looks % CONTROL_LOOKS == 0)
+	for (unsigned i = 0; i < client->used; i++)
+		busy |= line_turn(client, &client->peers[i].stream);
+	rested = !busy && endpoint_idle(client->endpoint);
+	if (++client->looks % CONTROL_LOOKS == 0 || rested)
 		while (endpoint_try(client->endpoint, &event))
 			event_heard(client, &event);
 }
@@ -191,7 +212,9 @@ static _Noreturn void refused(const struct client *client, const struct peer *pe
 		process_text(id).text, (unsigned long long)peer->landing.size);
 }
 
-static void wait_heard(struct client *client, struct peer *peer, enum control_kind kind)
+/* turn: client_event(), or client_turn() if messages may come meanwhile. */
+static void wait_heard(struct client *client, struct peer *peer, enum control_kind kind,
+	void (*turn)(struct client *client))
 {
 	while (peer->heard != kind) {
 		if (peer->heard == CONTROL_REFUSED && peer->stream.line)
@@ -204,7 +227,7 @@ static void wait_heard(struct client *client, struct peer *peer, enum control_ki
 			complain("the server at %s has no room for a match list of %u entries; "
 				 "PTL_LIST_MAX limits it.",
 				process_text(peer->stream.peer).text, client->trial.shape.depth);
-		client_event(client);
+		turn(client);
 	}
 }
 
@@ -360,7 +383,7 @@ static void line_open(struct client *client, struct peer *peer)
 		.memory = peer->landing.memory,
 		.size = client->trial.size,
 		.messages = client->window * STREAM_WINDOWS,
-		.depth = client->trial.shape.depth,
+		.shape = client->trial.shape,
 	};
 	char why[WHY_ROOM];
 
@@ -399,7 +422,7 @@ static void prepare(struct client *client, struct peer *peer)
 static void stop(struct client *client, struct peer *peer)
 {
 	stream_say(&peer->stream, CONTROL_STOP, 0, 0);
-	wait_heard(client, peer, CONTROL_STOPPED);
+	wait_heard(client, peer, CONTROL_STOPPED, client_turn);
 	stream_line_close(&peer->stream);
 	descriptor_close(peer->stream.load);
 }
@@ -411,11 +434,22 @@ static void line_meet(struct client *client, const struct peer *peer)
 			client_turn(client);
 }
 
+/* The match list of Portals 3.2. */
+static void list_make(struct client *client)
+{
+	const struct trial *trial = &client->trial;
+
+	if (client->options->library == LIBRARY_PORTALS3 &&
+		!shape_make(&client->shape, client->endpoint, client->peers[0].stream.peer,
+			&client->peers[0].landing, &trial->shape, measure_gets(trial->measure)))
+		complain("there is no room for a match list of %u entries; PTL_LIST_MAX limits it.",
+			trial->shape.depth);
+}
+
 struct result client_measure(struct client *client, const struct trial *trial,
 	const struct effort *effort, void (*progress)(void *context, double part), void *context)
 {
 	struct result result = {.trial = *trial, .window = client_window(client, trial)};
-	struct match_shape shape;
 
 	client->trial = *trial;
 	client->effort = *effort;
@@ -425,16 +459,13 @@ struct result client_measure(struct client *client, const struct trial *trial,
 	client->progress = progress;
 	client->context = context;
 	client->part = 0;
-	shape = list_shape(client);
-	if (!shape_make(&client->shape, client->endpoint, client->peers[0].stream.peer,
-		    &client->peers[0].landing, &shape, measure_gets(trial->measure)))
-		complain("there is no room for a match list of %u entries; PTL_LIST_MAX limits it.",
-			trial->shape.depth);
+	list_make(client);
 	for (unsigned i = 0; i < client->used; i++)
 		prepare(client, &client->peers[i]);
 	for (unsigned i = 0; i < client->used; i++)
-		wait_heard(client, &client->peers[i], CONTROL_READY);
-	line_meet(client, &client->peers[0]);
+		wait_heard(client, &client->peers[i], CONTROL_READY, client_event);
+	for (unsigned i = 0; i < client->used; i++)
+		line_meet(client, &client->peers[i]);
 	measure_run(client, &result);
 	for (unsigned i = 0; i < client->used; i++)
 		stop(client, &client->peers[i]);
@@ -485,7 +516,7 @@ struct result client_bare(struct client *client, const struct trial *trial,
 			complain("there is no memory for bare frames; leave --raw out.");
 	} else {
 		stream_say(&peer->stream, CONTROL_BARE, 0, trial->size);
-		wait_heard(client, peer, CONTROL_BARED);
+		wait_heard(client, peer, CONTROL_BARED, client_event);
 	}
 	ends[0].options.to = peer->address;
 	if (!lend_run(ends, count, progress, context))

@@ -8,7 +8,7 @@
  *     when nothing of the last is on its way.
  * K3. The session with server i has the number session + i, and all that comes from it says so.
  * K4. While a line takes the messages, events of the control session are looked at once in
- *     CONTROL_LOOKS looks at the line, and in the waits outside the measure.
+ *     CONTROL_LOOKS looks at the line, after a rest, and in the waits outside the measure.
  */
 #ifndef PERF_CLIENT_STATE_H
 #define PERF_CLIENT_STATE_H

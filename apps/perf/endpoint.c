@@ -189,22 +189,23 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
 }
 
 /* A thread must not keep the CPU that it shares with the thread it waits for. */
-static void give_way(struct manners *manners)
+static bool give_way(struct manners *manners)
 {
 	uint64_t start;
 
 	if (!manners_due(manners))
-		return;
+		return false;
 	start = clock_look();
 	sched_yield();
 	manners_learn(manners, clock_look() - start);
+	return true;
 }
 
-void endpoint_idle(struct endpoint *endpoint)
+bool endpoint_idle(struct endpoint *endpoint)
 {
 	if (endpoint->aside)
 		endpoint->aside(endpoint->aside_context);
-	give_way(&endpoint->manners);
+	return give_way(&endpoint->manners);
 }
 
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)

@@ -102,8 +102,9 @@ void endpoint_next(struct endpoint *endpoint, ptl_event_t *event);
 bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event);
 
 /* To be called after a look that found nothing, at events or elsewhere: the other end in the same
- * thread and other threads have their turns. */
-void endpoint_idle(struct endpoint *endpoint);
+ * thread and other threads have their turns. Returns true if it took a while: other threads may
+ * have had the CPU. */
+bool endpoint_idle(struct endpoint *endpoint);
 
 /* The control message that an event brings, or, for a SEND_FAIL, the one that failed; kind is
  * CONTROL_NONE if it is about something else. */

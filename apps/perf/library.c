@@ -18,7 +18,8 @@
 /* What each library has. */
 #define MEASURES_COMMON                                                                            \
 	(BIT(MEASURE_LATENCY) | BIT(MEASURE_RATE) | BIT(MEASURE_BANDWIDTH) |                       \
-		BIT(MEASURE_GET_LATENCY) | BIT(MEASURE_GET_RATE) | BIT(MEASURE_GET_BANDWIDTH))
+		BIT(MEASURE_BIDIRECTIONAL) | BIT(MEASURE_GET_LATENCY) | BIT(MEASURE_GET_RATE) |    \
+		BIT(MEASURE_GET_BANDWIDTH))
 
 static const struct {
 	const char *name;
@@ -27,8 +28,7 @@ static const struct {
 	const char *package; /* and Debian's package that has it */
 	unsigned measures;
 } libraries[LIBRARY_COUNT] = {
-	[LIBRARY_PORTALS3] = {"portals3", "Portals 3.2", NULL, NULL,
-		MEASURES_COMMON | BIT(MEASURE_BIDIRECTIONAL)},
+	[LIBRARY_PORTALS3] = {"portals3", "Portals 3.2", NULL, NULL, MEASURES_COMMON},
 	[LIBRARY_PORTALS4] = {"portals4", "Portals 4", "postern-perf-portals4.so", "postern-utils",
 		MEASURES_COMMON | BIT(MEASURE_FETCH_LATENCY) | BIT(MEASURE_TRIGGERED_LATENCY) |
 			BIT(MEASURE_COUNTED_RATE)},

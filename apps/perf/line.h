@@ -6,7 +6,7 @@
  * J1. A line serves one measure, between one client and one server, which have met on a control
  *     session of Portals 3.2. One thread owns it.
  * J2. What the server sends are credits, or the answers of a latency; so an end need not tell what
- *     kind of message has come.
+ *     kind of message has come. Only when both send windows does it count credits apart.
  */
 #ifndef PERF_LINE_H
 #define PERF_LINE_H
@@ -30,11 +30,11 @@ struct line_address {
 struct line_request {
 	enum measure measure;
 	bool server;
-	unsigned interface; /* its number in PTL_IFACE_NAME */
-	void *memory;       /* what is sent, and where messages land */
-	uint64_t size;      /* of a message, bytes */
-	uint32_t messages;  /* on their way at once, at most */
-	uint32_t depth;     /* of a search: what is there beside what is looked for */
+	unsigned interface;       /* its number in PTL_IFACE_NAME */
+	void *memory;             /* what is sent, and where messages land */
+	uint64_t size;            /* of a message, bytes */
+	uint32_t messages;        /* on their way at once, at most */
+	struct match_shape shape; /* of the match list; of a search its depth */
 	/* complain.h's, which does not return */
 	void (*complain)(const char *format, ...) __attribute__((format(printf, 1, 2)));
 };
@@ -56,6 +56,8 @@ struct line_module {
 	/* Of a search, by the client: makes ready what is to be found; and finds it. */
 	void (*stage)(struct line *line);
 	void (*find)(struct line *line);
+	/* When both send windows: how many messages of the last receive() were credits. */
+	int (*credits)(struct line *line);
 	void (*close)(struct line *line);
 };
 

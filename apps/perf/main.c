@@ -48,6 +48,7 @@ struct life {
 	struct report *report;
 	unsigned lane_count;
 	unsigned servers; /* of each lane in this process */
+	unsigned ends;    /* of all lanes in this process */
 	struct lane lanes[PAIRS_MAX];
 	struct endpoint endpoints[ENDS_MAX];
 	struct client_peer peers[ENDS_MAX];
@@ -108,21 +109,17 @@ static void serve_aside(void *context)
 		server_turn(lane->peers[i].server);
 }
 
-/* A line has an interface of its own, on the same device: those of lines come first, because
- * Portals 4 uses the first two. Returns the number of the control session's interface. */
-static ptl_interface_t interface_number(const struct options *options, unsigned i)
-{
-	unsigned lines = options->library == LIBRARY_PORTALS3 ? 0
-			 : options->mode == MODE_LOCAL        ? 2
-							      : 1;
-
-	return PTL_IFACE_DEFAULT + lines + i;
-}
-
-/* How many interfaces that many ends need. */
+/* How many interfaces that many ends need. A line has one of its own, on the same device. */
 static unsigned interfaces_of(const struct options *options, unsigned ends)
 {
 	return options->library == LIBRARY_PORTALS3 ? ends : 2 * ends;
+}
+
+/* The interface of the control session of end i of so many: those of lines come first, because
+ * Portals 4 uses the first LINES_MAX. */
+static ptl_interface_t interface_number(const struct options *options, unsigned ends, unsigned i)
+{
+	return PTL_IFACE_DEFAULT + interfaces_of(options, ends) - ends + i;
 }
 
 /* Servers and client in one thread: whenever one finds nothing to do, the others have their
@@ -137,15 +134,15 @@ static void open_local(struct life *life, struct lane *lane, unsigned first)
 	for (unsigned i = 0; i < life->servers; i++) {
 		struct endpoint *endpoint = &life->endpoints[first + i];
 
-		endpoint_open(endpoint, interface_number(options, first + i), first + i + 1, events,
-			true);
+		endpoint_open(endpoint, interface_number(options, life->ends, first + i),
+			first + i + 1, events, true);
 		endpoint->line_interface = first + i;
 		lane->peers[i].id = endpoint->id;
 		lane->peers[i].server =
 			server_open(endpoint, options->window, options->library, true);
 	}
 	first += life->servers;
-	endpoint_open(lane->own, interface_number(options, first), first + 1,
+	endpoint_open(lane->own, interface_number(options, life->ends, first), first + 1,
 		events * life->servers, true);
 	lane->own->line_interface = first;
 	lane->own->aside = serve_aside;
@@ -159,8 +156,9 @@ static void open_remote(struct life *life, struct lane *lane, unsigned first)
 
 	lane->own = &life->endpoints[first];
 	lane->peers = &life->peers[first];
-	endpoint_open(
-		lane->own, interface_number(options, first), options->pid, events, options->poll);
+	endpoint_open(lane->own, interface_number(options, life->ends, first), options->pid, events,
+		options->poll);
+	lane->own->line_interface = first;
 	for (unsigned i = 0; i < life->agenda->peers; i++) {
 		lane->peers[i] = (struct client_peer){.id = options->servers[first + i]};
 		if (lane->own->id.nid == lane->peers[i].id.nid &&
@@ -214,14 +212,13 @@ static void live(struct life *life, const char *faults, bool last)
 {
 	const struct options *options = life->options;
 	struct machine machine;
-	unsigned ends;
 
 	life->lane_count = life->agenda->pairs;
 	life->servers = options->mode == MODE_LOCAL ? life->agenda->peers : 0;
-	ends = life->lane_count * (life->servers + 1);
+	life->ends = life->lane_count * (life->servers + 1);
 	for (unsigned i = 0; i < life->lane_count; i++)
 		lane_open(life, i);
-	for (unsigned i = 0; i < ends; i++)
+	for (unsigned i = 0; i < life->ends; i++)
 		counters_begin(&life->counters[i], life->endpoints[i].ni);
 	machine_describe(&machine, options, life->lanes[0].own->ni, life->servers);
 	report_begin(life->report, &machine, life->lanes[0].own->id, life->lanes[0].peers[0].id);
@@ -291,19 +288,23 @@ static void wires_set(unsigned servers, unsigned lanes, unsigned ends)
 	setenv("PTL_IFACE_NAME", text, !given || given[strspn(given, " \t")] == '\0');
 }
 
-/* The device of the control session is that of lines, too. */
-static void line_interface_set(const struct options *options)
+/* The devices of the control sessions, one of each end, are those of lines, too. */
+static void line_interfaces_set(const struct options *options, unsigned ends)
 {
 	const char *given = getenv("PTL_IFACE_NAME");
+	unsigned devices = 1;
 	char text[SETTING_BYTES];
 
 	if (options->library == LIBRARY_PORTALS3)
 		return;
 	if (!given || given[strspn(given, " \t")] == '\0')
 		given = "node";
-	if (strchr(given, ';'))
-		complain_usage("--library %s needs one interface, but PTL_IFACE_NAME is \"%s\".",
-			library_name(options->library), given);
+	for (const char *rest = given; (rest = strchr(rest, ';')); rest++)
+		devices++;
+	if (devices != ends)
+		complain_usage("--library %s needs an interface for each pair, here %u, but "
+			       "PTL_IFACE_NAME is \"%s\".",
+			library_name(options->library), ends, given);
 	if (snprintf(text, sizeof(text), "%s;%s", given, given) >= (int)sizeof(text))
 		complain_usage("PTL_IFACE_NAME is too long.");
 	setenv("PTL_IFACE_NAME", text, 1);
@@ -321,7 +322,7 @@ static void run_client(const struct options *options)
 	if (options->mode == MODE_LOCAL)
 		wires_set(servers, agenda.pairs, ends);
 	else
-		line_interface_set(options);
+		line_interfaces_set(options, agenda.pairs);
 	report_open(&report, options, agenda.steps * lives);
 	life.options = options;
 	life.agenda = &agenda;
@@ -345,9 +346,9 @@ static bool run_server(const struct options *options)
 	struct server *server;
 	bool well;
 
-	line_interface_set(options);
+	line_interfaces_set(options, 1);
 	library_open(options, interfaces_of(options, 1));
-	endpoint_open(&endpoint, interface_number(options, 0), options->pid,
+	endpoint_open(&endpoint, interface_number(options, 1, 0), options->pid,
 		STREAM_EVENTS(options->window), options->poll);
 	counters_begin(&counters, endpoint.ni);
 	printf("Serving at %s; measure with: postern-perf --peer %s\n",

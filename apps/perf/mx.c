@@ -258,7 +258,7 @@ static mx_endpoint_addr_t sender_open(struct line *line, mx_endpoint_t *sender)
 		line->request.complain(
 			"%u messages cannot be kept: each sender has %u at most, and "
 			"a process has 32 endpoints; give a smaller --depth.",
-			line->request.depth, KEPT_EACH);
+			line->request.shape.depth, KEPT_EACH);
 	line->sender_count++;
 	mx_decompose_endpoint_addr(line->own, &nic, &id);
 	need(line, mx_iconnect(*sender, nic, id, FILTER, 0, NULL, &connect), "mx_iconnect");
@@ -278,7 +278,7 @@ static void kept_fill(struct line *line)
 	mx_endpoint_addr_t to = sender_open(line, sender);
 	mx_segment_t segment = {line->request.memory, (uint32_t)line->request.size};
 
-	for (unsigned i = 0; i < KEPT_EACH && line->done < line->request.depth; i++)
+	for (unsigned i = 0; i < KEPT_EACH && line->done < line->request.shape.depth; i++)
 		need(line, mx_isend(*sender, &segment, 1, to, BITS_KEPT | line->done++, NULL, NULL),
 			"mx_isend");
 	while (!own_probe(line, BITS_KEPT | (line->done - 1)))
@@ -289,7 +289,7 @@ static void line_stage(struct line *line)
 {
 	bool any = line->request.measure == MEASURE_ANY_LATENCY;
 
-	while (line->done < line->request.depth) {
+	while (line->done < line->request.shape.depth) {
 		if (any) {
 			own_pass(line, BITS_OTHER);
 			line->done++;

@@ -115,10 +115,15 @@ static const char help_before[] =
 	"  get-rate       small gets per second\n"
 	"  get-bandwidth  bytes per second of gets\n"
 	"  all            every one of these\n"
-	"With --library portals4 not bidirectional, and also:\n"
+	"With --library portals4 also:\n"
 	"  fetch-latency      round trip of a fetching addition to 8 bytes\n"
 	"  triggered-latency  as latency, answered by puts that wait for a counter\n"
 	"  counted-rate       small puts per second that are counted and bring no events\n"
+	"These two use lists without matching, unless --depth gives lists a length. A process has "
+	"at\n"
+	"most two interfaces of Portals 4, so --peers wants servers that --peer names, and "
+	"--pairs\n"
+	"is at most 2, with --peer as well.\n"
 	"With --library mx latency, rate and bandwidth, of messages, and also:\n"
 	"  unexpected-rate    small messages per second that no receive was posted for\n"
 	"  overlap-send       part of a message's time that passes while its sender computes, and\n"
@@ -415,19 +420,35 @@ static void searches_check(const struct options *options, uint64_t given)
 			       "them out.");
 }
 
+/* A process has LINES_MAX interfaces of another library, of MX one. */
+static void lines_check(const struct options *options, uint64_t given)
+{
+	if (options->library == LIBRARY_MX && (has(given, 'P') || has(given, 'm')))
+		complain_usage("--peers and --pairs go with the libraries of Portals alone; leave "
+			       "them out.");
+	for (unsigned i = 0; i < options->peers.count; i++)
+		if (options->mode == MODE_LOCAL && options->peers.items[i] > 1)
+			complain_usage(
+				"--peers of --library %s wants servers in processes of their "
+				"own; start them, and name each with --peer.",
+				library_name(options->library));
+	for (unsigned i = 0; i < options->pairs.count; i++)
+		if (options->pairs.items[i] > (options->mode == MODE_LOCAL ? 1 : LINES_MAX))
+			complain_usage("--pairs of --library %s is at most %u, with servers that "
+				       "--peer names; start several postern-perf instead.",
+				library_name(options->library), LINES_MAX);
+}
+
 static void library_check(const struct options *options, uint64_t given)
 {
-	bool deep = has(given, 'd') && options->library != LIBRARY_MX;
-
 	for (unsigned i = 0; i < options->depths.count; i++)
 		if (options->library != LIBRARY_MX && options->depths.items[i] > DEPTH_MAX)
 			complain_usage("--depth takes numbers from 1 to 64K, not %llu.",
 				(unsigned long long)options->depths.items[i]);
-	if (options->library != LIBRARY_PORTALS3 && (deep || has(given, 'P') || has(given, 'm')))
-		complain_usage("--depth, --peers and --pairs measure Portals 3.2; leave --library "
-			       "out.");
 	if (options->library == LIBRARY_MX)
 		searches_check(options, given);
+	if (options->library != LIBRARY_PORTALS3)
+		lines_check(options, given);
 }
 
 static void defaults_choose(struct options *options, uint64_t given, bool measures)

@@ -19,6 +19,7 @@
 #define PEERS_MAX       63u /* with the client's own, as many interfaces as a process can have */
 #define CORES_MAX       64u
 #define RUNS_MAX        99u
+#define LINES_MAX       2u  /* interfaces of a process that another library's messages use */
 #define PAIRS_MAX       32u /* each has two interfaces where both ends are in this process */
 
 enum mode {

@@ -35,7 +35,7 @@ struct server {
 	struct match_shape wanted; /* for the next measure */
 	enum library library;      /* of its messages, */
 	struct line_address meet;  /* and where the client's end of the line is */
-	unsigned looks;            /* at the line */
+	unsigned looks;            /* at the line, since one at events */
 	struct shape shape;
 };
 
@@ -147,6 +147,7 @@ static bool line_open(
 		.memory = server->landing.memory,
 		.size = prepare->number,
 		.messages = prepare->argument * STREAM_WINDOWS,
+		.shape = server->wanted,
 	};
 	char why[WHY_ROOM] = "the --server was not started with this --library";
 
@@ -180,8 +181,9 @@ static void prepare(struct server *server, const struct control *control)
 	}
 	stream->measure = control->measure;
 	stream->shape = server->wanted;
-	if (!shape_make(&server->shape, server->endpoint, stream->peer, &server->landing,
-		    &server->wanted, measure_gets(stream->measure))) {
+	if (server->library == LIBRARY_PORTALS3 &&
+		!shape_make(&server->shape, server->endpoint, stream->peer, &server->landing,
+			&server->wanted, measure_gets(stream->measure))) {
 		stream_say(stream, CONTROL_REFUSED, server->wanted.depth, 0);
 		return;
 	}
@@ -226,6 +228,18 @@ static void stopped_if_idle(struct server *server)
 	stream_say(&server->stream, CONTROL_STOPPED, 0, 0);
 }
 
+static void credited(struct server *server)
+{
+	struct stream *stream = &server->stream;
+
+	if (!server->measuring || stream_idle(stream))
+		return;
+	stream->credited++;
+	if (!server->stopping)
+		stream_fill(stream);
+	stopped_if_idle(server);
+}
+
 static void control_heard(
 	struct server *server, const struct control *control, ptl_process_id_t from)
 {
@@ -251,11 +265,8 @@ static void control_heard(
 		prepare(server, control);
 	} else if (control->kind == CONTROL_BARE && !server->measuring) {
 		bare_serve(server);
-	} else if (control->kind == CONTROL_CREDIT && server->measuring && !stream_idle(stream)) {
-		stream->credited++;
-		if (!server->stopping)
-			stream_fill(stream);
-		stopped_if_idle(server);
+	} else if (control->kind == CONTROL_CREDIT) {
+		credited(server);
 	} else if (control->kind == CONTROL_STOP && server->measuring) {
 		server->stopping = true;
 		stopped_if_idle(server);
@@ -332,10 +343,15 @@ static bool line_turn(struct server *server)
 {
 	const struct stream *stream = &server->stream;
 	int arrived = stream->line ? stream->module->receive(stream->line) : 0;
+	int credits = arrived > 0 && stream->measure == MEASURE_BIDIRECTIONAL
+			      ? stream->module->credits(stream->line)
+			      : 0;
 
 	/* A message that has failed was the client's: its control session says so. */
-	for (int i = 0; i < arrived; i++)
+	for (int i = credits; i < arrived; i++)
 		data_heard(server);
+	for (int i = 0; i < credits; i++) /* the last of them may end the measure */
+		credited(server);
 	return arrived > 0;
 }
 
@@ -344,8 +360,9 @@ bool server_turn(struct server *server)
 	bool busy = line_turn(server);
 	ptl_event_t event;
 
-	if (server->stream.line && ++server->looks % CONTROL_LOOKS != 0)
+	if (server->stream.line && ++server->looks < CONTROL_LOOKS)
 		return busy;
+	server->looks = 0;
 	while (endpoint_try(server->endpoint, &event))
 		server_event(server, &event);
 	return busy;
@@ -357,8 +374,8 @@ bool server_run(struct server *server, bool once)
 
 	while (!once || server->served == 0) {
 		if (server->stream.line) {
-			if (!server_turn(server))
-				endpoint_idle(server->endpoint);
+			if (!server_turn(server) && endpoint_idle(server->endpoint))
+				server->looks = CONTROL_LOOKS - 1;
 			continue;
 		}
 		endpoint_next(server->endpoint, &event);

@@ -6,33 +6,6 @@
 #include "complain.h"
 #include "shape.h"
 
-#define IGNORED (UINT64_C(1) << 63)
-
-ptl_match_bits_t shape_target(const struct match_shape *match, uint64_t *random)
-{
-	switch (match->position) {
-	case POSITION_FIRST:
-		return 0;
-	case POSITION_MIDDLE:
-		return match->depth / 2;
-	case POSITION_RANDOM:
-		*random ^= *random << 13;
-		*random ^= *random >> 7;
-		*random ^= *random << 17;
-		return (*random >> 32) * match->depth >> 32;
-	default:
-		return match->depth - 1;
-	}
-}
-
-/* Is entry i one of the wildcards, which are spread evenly? */
-static bool is_wildcard(const struct match_shape *match, uint32_t i)
-{
-	uint64_t wildcards = shape_wildcards(match);
-
-	return i * wildcards / match->depth != (i + 1) * wildcards / match->depth;
-}
-
 static bool entry_make(struct shape *shape, struct endpoint *endpoint, ptl_process_id_t peer,
 	const struct landing *landing, uint32_t i)
 {
@@ -46,8 +19,8 @@ static bool entry_make(struct shape *shape, struct endpoint *endpoint, ptl_proce
 	};
 
 	if (PtlMEAttach(endpoint->ni, PORTAL_SHAPE, peer, i,
-		    is_wildcard(&shape->match, i) ? IGNORED : 0, PTL_RETAIN, PTL_INS_AFTER,
-		    &shape->entries[i]) != PTL_OK)
+		    shape_is_wildcard(&shape->match, i) ? SHAPE_IGNORED : 0, PTL_RETAIN,
+		    PTL_INS_AFTER, &shape->entries[i]) != PTL_OK)
 		return false;
 	shape->count++;
 	return PtlMDAttach(shape->entries[i], descriptor, PTL_RETAIN, PTL_RETAIN, NULL) == PTL_OK;

@@ -29,7 +29,4 @@ bool shape_make(struct shape *shape, struct endpoint *endpoint, ptl_process_id_t
 /* Unlinks all of it; waits until nothing is landing any more. */
 void shape_free(struct shape *shape);
 
-/* The match bits of the next message; random: its state, not 0. */
-ptl_match_bits_t shape_target(const struct match_shape *match, uint64_t *random);
-
 #endif

@@ -54,3 +54,27 @@ const char *position_name(enum position position)
 {
 	return positions[position];
 }
+
+uint64_t shape_target(const struct match_shape *shape, uint64_t *random)
+{
+	switch (shape->position) {
+	case POSITION_FIRST:
+		return 0;
+	case POSITION_MIDDLE:
+		return shape->depth / 2;
+	case POSITION_RANDOM:
+		*random ^= *random << 13;
+		*random ^= *random >> 7;
+		*random ^= *random << 17;
+		return (*random >> 32) * shape->depth >> 32;
+	default:
+		return shape->depth - 1;
+	}
+}
+
+bool shape_is_wildcard(const struct match_shape *shape, uint32_t i)
+{
+	uint64_t wildcards = shape_wildcards(shape);
+
+	return i * wildcards / shape->depth != (i + 1) * wildcards / shape->depth;
+}

@@ -31,6 +31,9 @@ enum position { POSITION_FIRST, POSITION_MIDDLE, POSITION_LAST, POSITION_RANDOM,
 
 #define WILDCARDS_ALL UINT32_MAX
 
+/* A bit that a wildcard ignores, and no message has. */
+#define SHAPE_IGNORED (UINT64_C(1) << 63)
+
 /* A match list at both ends: every entry takes messages, each its own match bits. */
 struct match_shape {
 	uint32_t depth;     /* entries; 0: a list that is made for nothing but the messages */
@@ -90,6 +93,11 @@ static inline bool measure_gets(enum measure measure)
 	return measure == MEASURE_GET_LATENCY || measure == MEASURE_GET_RATE ||
 	       measure == MEASURE_GET_BANDWIDTH || measure == MEASURE_FETCH_LATENCY;
 }
+
+/* The match bits of the next message; random: its state, not 0. */
+uint64_t shape_target(const struct match_shape *shape, uint64_t *random);
+/* Is entry i one of the wildcards, which are spread evenly? */
+bool shape_is_wildcard(const struct match_shape *shape, uint32_t i);
 
 static inline uint32_t shape_wildcards(const struct match_shape *shape)
 {

@@ -85,6 +85,12 @@ class Case(unittest.TestCase):
         self.assertIn("--peer 1:1", self.await_line(process, "Serving at 1:1"))
         return process
 
+    def server_at(self, pid, *words, **settings):
+        """One of several, at 1:PID."""
+        process = self.start("postern-perf", "--server", "--pid", str(pid), *words, **self.node(**settings))
+        self.await_line(process, f"Serving at 1:{pid};")
+        return process
+
     def finish(self, process):
         """Its exit code and what it has said since."""
         out, err = process.communicate(timeout=TIMEOUT)

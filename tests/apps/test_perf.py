@@ -294,7 +294,7 @@ class Local(programs.Case):
 
 class Portals4(programs.Case):
     """Messages of Portals 4, beside a control session of Portals 3.2."""
-    MEASURES = ["latency", "rate", "bandwidth", "get-latency", "get-rate", "get-bandwidth", "fetch-latency",
+    MEASURES = ["latency", "rate", "bandwidth", "bidirectional", "get-latency", "get-rate", "get-bandwidth", "fetch-latency",
                 "triggered-latency", "counted-rate"]
 
     def expect_all(self, report, sizes):
@@ -320,6 +320,46 @@ class Portals4(programs.Case):
                 "postern-perf", "--library", "portals4", "--peer", "1:1", "--json", "--sizes", "0,8,64K", *QUICK, "all",
                 **self.node(**settings)))
             self.expect_all(report, [0, 8, 65536])
+            code, _, err = self.finish(server)
+            self.assertEqual(code, 0, err)
+
+    def test_match_lists_of_any_depth_position_and_kind(self):
+        for progress in ("core", "inline"):
+            report = self.expect_json(programs.run(
+                "postern-perf", "--library", "portals4", "--json", "--depth", "1,300", "--position", "first,random",
+                "--wildcards", "0,16,all", *QUICK, "all", PTL_PROGRESS=progress))
+            found = [(result["measure"], result["depth"], result["wildcards"], result["position"])
+                     for result in report["results"]]
+            self.assertEqual(len(found), len(self.MEASURES) * 2 * 3 * 2)
+            self.assertIn(("counted-rate", 300, 16, "random"), found)
+            self.assertIn(("bidirectional", 300, 300, "first"), found)
+
+    def test_a_match_list_can_have_65536_entries(self):
+        done = self.expect_success(programs.run(
+            "postern-perf", "--library", "portals4", "--depth", "64K", "--sizes", "8", *QUICK, "latency"))
+        self.assertRegex(done.stdout, r"\n +8 +65536 +0 +last +200 ")
+
+    def test_messages_go_to_many_peers(self):
+        servers = [self.server_at(pid, "--once", "--library", "portals4") for pid in (1, 2, 3)]
+        report = self.expect_json(programs.run(
+            "postern-perf", "--library", "portals4", "--json", "--peers", "1,3", "--iterations", "640",
+            *(word for pid in (1, 2, 3) for word in ("--peer", f"1:{pid}")), "all", **self.node()))
+        self.assertEqual([result.get("peers", 1) for result in report["results"]], [1, 3] * len(self.MEASURES))
+        self.assertGreaterEqual(min(result["messages"] for result in report["results"]), 640)
+        for server in servers:
+            code, _, err = self.finish(server)
+            self.assertEqual(code, 0, err)
+
+    def test_pairs_measure_at_once(self):
+        servers = [self.server_at(pid, "--once", "--library", "portals4") for pid in (1, 2)]
+        node = self.node()
+        node["PTL_IFACE_NAME"] = ";".join([node["PTL_IFACE_NAME"]] * 2)
+        report = self.expect_json(programs.run(
+            "postern-perf", "--library", "portals4", "--json", "--pairs", "1,2", "--sizes", "8", "--iterations", "640", "--peer",
+            "1:1", "--peer", "1:2", "latency", "rate", "bidirectional", **node))
+        self.assertEqual([result.get("pairs", 1) for result in report["results"]], [1, 2] * 3)
+        self.assertEqual([result["messages"] >= 640 * result.get("pairs", 1) for result in report["results"]], [True] * 6)
+        for server in servers:
             code, _, err = self.finish(server)
             self.assertEqual(code, 0, err)
 
@@ -477,7 +517,7 @@ class Mx(programs.Case):
 class Options(programs.Case):
     def test_a_library_beside_portals_3_needs_one_interface(self):
         self.expect_usage_error(programs.run("postern-perf", "--library", "portals4", "--server", PTL_IFACE_NAME="node;node:b"),
-                                "needs one interface")
+                                "needs an interface for each pair, here 1")
 
     def test_help_and_version_say_what_they_should(self):
         done = self.expect_success(programs.run("postern-perf", "--help"))
@@ -534,10 +574,11 @@ class Options(programs.Case):
                 (["--library", "mx", "--sizes", "4G"], "less than 4G bytes"),
                 (["--library", "mx", "--depth", "8", "--wildcards", "1", "any-latency"], "leave them out"),
                 (["--depth", "128K"], "--depth takes numbers from 1 to 64K"),
-                (["--library", "portals4", "bidirectional"], "not a measure of Portals 4"),
                 (["fetch-latency"], "not a measure of Portals 3.2"),
-                (["--library", "portals4", "--depth", "8"], "leave --library out"),
-                (["--library", "portals4", "--pairs", "2"], "leave --library out"),
+                (["fetch-latency"], "not a measure of Portals 3.2"),
+                (["--library", "portals4", "--peers", "2"], "in processes of their own"),
+                (["--library", "portals4", "--pairs", "2"], "is at most 2, with servers"),
+                (["--library", "portals4", "--pairs", "3", "--peer", "1:1", "--peer", "1:2", "--peer", "1:3"], "is at most 2"),
                 (["--warm-up", "soon"], "--warm-up takes seconds"),
                 (["--cores", "100000"], "--cores takes numbers of CPUs"),
                 (["--cores", "1023"], "may not use"),

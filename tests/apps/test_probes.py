@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library has the probes that lib/base/probe.h promises, and the scripts in share/bpftrace use no others."""
+"""The library has the probes that lib/base/probe.h promises, and the scripts in share/bpftrace use no others and show what happens."""
 import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 import unittest
+
+import programs
 
 SOURCE = os.environ.get("POSTERN_SOURCE", ".")
 BUILD = os.environ.get("POSTERN_BUILD", ".")
@@ -65,6 +69,73 @@ class Scripts(unittest.TestCase):
             if done.returncode != 0 and ("privilege" in done.stdout or "root" in done.stdout):
                 self.skipTest("bpftrace wants root")
             self.assertEqual(done.returncode, 0, script + done.stdout[-2000:])
+
+
+class Attached(programs.Case):
+    """Each script looks on while a server of postern-perf serves messages of Portals 4."""
+
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("bpftrace"):
+            self.skipTest("bpftrace is not here")
+        if os.environ.get("POSTERN_PROBES") == "no":
+            self.skipTest("built without sys/sdt.h (package systemtap-sdt-dev)")
+        self.serving = self.server("--library", "portals4")
+        done = subprocess.run(["bpftrace", "-p", str(self.serving.pid), "-e", "usdt:*:postern:match { exit(); } interval:ms:1 { exit(); }"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=programs.TIMEOUT, check=False)
+        if done.returncode != 0:
+            self.skipTest(f"bpftrace cannot attach here: {done.stdout}")
+        self.client = self.start("postern-perf", "--library", "portals4", "--peer", "1:1", "--sizes", "8", "--time", "600", "--faults",
+                                 "dup=0.1,on=both", "triggered-latency", **self.node())
+        self.await_line(self.client, "# Size")
+
+    @staticmethod
+    def interrupt(process):
+        """Again and again: while bpftrace attaches, it does not hear."""
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(timeout=1)
+            except subprocess.TimeoutExpired:
+                pass
+
+    def look(self, script, *parts):
+        """What a script prints once it has seen all parts. It takes a while to attach."""
+        seconds, told = 1, ""
+        while seconds < programs.TIMEOUT / 2:
+            with open(os.path.join(self.directory, "told"), "w+", encoding="utf-8") as file:
+                looking = subprocess.Popen(["bpftrace", "-p", str(self.serving.pid), os.path.join(SOURCE, "share/bpftrace", script)],
+                                           stdout=file, stderr=subprocess.STDOUT)
+                self.addCleanup(looking.wait)
+                self.addCleanup(looking.kill)
+                time.sleep(seconds)
+                self.interrupt(looking)
+                file.seek(0)
+                told = file.read()
+            if all(part in told for part in parts):
+                return told
+            seconds *= 2
+        raise AssertionError(f"{script} does not print {parts}: {told[-2000:]}")
+
+    def test_counters(self):
+        told = self.look("counters.bt", "@changes[0]")
+        counts = [int(count) for count in re.findall(r"counter 0 is (\d+), failures 0", told)]
+        self.assertGreater(len(counts), 2)
+        self.assertEqual(counts, list(range(counts[0], counts[0] + len(counts))))
+        # A put that waits for a count is run when it has come.
+        for sum_, threshold in re.findall(r"is (\d+) and triggers what waited for (\d+)", told):
+            self.assertEqual(sum_, threshold)
+
+    def test_traffic(self):
+        told = self.look("traffic.bt", "@matched[1, ", "@placed[1, ")
+        self.assertNotIn("@unmatched", told)
+        self.assertRegex(told, r"\[8, 16\) +\d+")
+
+    def test_latency(self):
+        self.assertNotIn("@failed", self.look("latency.bt", "@ns[1, "))
+
+    def test_drops(self):
+        self.look("drops.bt", "@drops[dropped_duplicate, 1, ")
 
 
 if __name__ == "__main__":

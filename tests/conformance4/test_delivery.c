@@ -127,6 +127,96 @@ static void entries__are_passed_over_unless_all_of_it_matches(void **state)
 	expect_taken(put(0, 0xf1ee, 0, 8), target + 4);
 }
 
+static void wildcards__of_node_and_process_are_apart(void **state)
+{
+	ptl_me_t me = me_of(0, 5);
+
+	(void)state;
+	me.match_id = (ptl_process_t){.phys = {PTL_NID_ANY, there.id.phys.pid}};
+	append(&me, PTL_PRIORITY_LIST, target + 1);
+	me.match_id = (ptl_process_t){.phys = {PTL_NID_ANY, here.id.phys.pid}};
+	append(&me, PTL_PRIORITY_LIST, target + 2);
+	expect_taken(
+		put(0, 5, 0, 8), here.id.phys.pid == there.id.phys.pid ? target + 1 : target + 2);
+}
+
+static void entries__of_logical_interfaces_match_ranks(void **state)
+{
+	struct node from, to;
+	ptl_me_t me = me_of(PTL_ME_EVENT_LINK_DISABLE, 5);
+	ptl_handle_me_t handle;
+	ptl_handle_md_t own, far;
+
+	(void)state;
+	pair_open(&from, &to, MATCHING_L);
+	for (ptl_rank_t rank = 0; rank < 2; rank++) {
+		me.match_id.rank = rank;
+		assert_ok(PtlMEAppend(to.ni, 0, &me, PTL_PRIORITY_LIST, target + rank, &handle));
+	}
+	me.match_id.rank = PTL_RANK_ANY;
+	me.match_bits = 6;
+	assert_ok(PtlMEAppend(to.ni, 0, &me, PTL_PRIORITY_LIST, target + 2, &handle));
+	far = md_make(&from, source, BYTES, PTL_MD_EVENT_SEND_DISABLE);
+	own = md_make(&to, source, BYTES, PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE);
+	for (ptl_match_bits_t bits = 5; bits <= 6; bits++) {
+		ptl_event_t event;
+
+		assert_ok(PtlPut(own, 0, 8, PTL_NO_ACK_REQ, to.id, 0, bits, 0, NULL, 0));
+		event = expect_event(to.eq, PTL_EVENT_PUT);
+		assert_int_equal(event.initiator.rank, 1);
+		assert_true(event.user_ptr == target + (bits == 5 ? 1 : 2));
+		assert_ok(PtlPut(far, 0, 8, PTL_NO_ACK_REQ, to.id, 0, bits, 0, NULL, 0));
+		event = expect_event(to.eq, PTL_EVENT_PUT);
+		assert_int_equal(event.initiator.rank, 0);
+		assert_true(event.user_ptr == target + (bits == 5 ? 0 : 2));
+	}
+	pair_close(&from, &to);
+}
+
+/* Of an interface without matching the first entry takes all, and decides. */
+static void lists__without_matching_have_their_first_entry_decide(void **state)
+{
+	ptl_le_t le = {.start = target,
+		.length = BYTES,
+		.ct_handle = PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options =
+			PTL_LE_OP_PUT | PTL_LE_EVENT_LINK_DISABLE | PTL_LE_UNEXPECTED_HDR_DISABLE};
+	struct node from, to;
+	ptl_handle_le_t first, second, last;
+	ptl_handle_md_t descriptor;
+	ptl_event_t ack;
+
+	(void)state;
+	pair_open(&from, &to, LISTED);
+	descriptor = md_make(&from, source, BYTES, PTL_MD_EVENT_SEND_DISABLE);
+	assert_ok(PtlLEAppend(to.ni, 0, &le, PTL_OVERFLOW_LIST, target + 3, &last));
+	assert_ok(PtlLEAppend(to.ni, 0, &le, PTL_PRIORITY_LIST, target + 1, &first));
+	le.options |= PTL_LE_OP_GET;
+	assert_ok(PtlLEAppend(to.ni, 0, &le, PTL_PRIORITY_LIST, target + 2, &second));
+#define PUT_ACKED(bits)                                                                            \
+	(assert_ok(PtlPut(descriptor, 0, 8, PTL_ACK_REQ, to.id, 0, bits, 0, NULL, 0)),             \
+		expect_event(from.eq, PTL_EVENT_ACK))
+	ack = PUT_ACKED(1);
+	assert_int_equal(ack.ptl_list, PTL_PRIORITY_LIST);
+	assert_true(expect_event(to.eq, PTL_EVENT_PUT).user_ptr == target + 1);
+	/* The second would take a get, but is not asked. */
+	assert_ok(PtlGet(descriptor, 0, 8, to.id, 0, 2, 0, NULL));
+	assert_int_equal(expect_event(from.eq, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_OP_VIOLATION);
+	assert_ok(PtlLEUnlink(first));
+	assert_ok(PtlGet(descriptor, 0, 8, to.id, 0, 2, 0, NULL));
+	assert_int_equal(expect_event(from.eq, PTL_EVENT_REPLY).mlength, 8);
+	assert_true(expect_event(to.eq, PTL_EVENT_GET).user_ptr == target + 2);
+	assert_ok(PtlLEUnlink(second));
+	ack = PUT_ACKED(3);
+	assert_int_equal(ack.ptl_list, PTL_OVERFLOW_LIST);
+	assert_true(expect_event(to.eq, PTL_EVENT_PUT).user_ptr == target + 3);
+	assert_ok(PtlLEUnlink(last));
+	expect_refused(PUT_ACKED(4), PTL_NI_DROPPED);
+#undef PUT_ACKED
+	pair_close(&from, &to);
+}
+
 static void entries__without_truncation_are_passed_over_by_what_does_not_fit(void **state)
 {
 	ptl_me_t me = me_of(PTL_ME_NO_TRUNCATE, 5);
@@ -243,6 +333,31 @@ static void messages__of_an_interface_without_the_map_are_dropped(void **state)
 	assert_ok(PtlNIStatus(to.ni, PTL_SR_DROP_COUNT, &drops));
 	assert_int_equal(drops, 2);
 	pair_close(&from, &to);
+}
+
+static void limits__of_headers_are_of_the_interface(void **state)
+{
+	ptl_me_t me = me_of(PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE, 5);
+	ptl_handle_me_t handle;
+	ptl_pt_index_t portal;
+
+	(void)state;
+	setenv("PTL_LIM_MAX_UNEXPECTED_HEADERS", "2", 1);
+	node_close(&there);
+	node_open(&there, 1, MATCHING);
+	unsetenv("PTL_LIM_MAX_UNEXPECTED_HEADERS");
+	assert_ok(PtlPTAlloc(there.ni, 0, there.eq, 1, &portal));
+	for (ptl_pt_index_t i = 0; i < 2; i++)
+		assert_ok(PtlMEAppend(there.ni, i, &me, PTL_OVERFLOW_LIST, NULL, &handle));
+	assert_int_equal(put(0, 5, 0, 8).ni_fail_type, PTL_NI_OK);
+	assert_int_equal(put(1, 5, 0, 8).ni_fail_type, PTL_NI_OK);
+	expect_refused(put(0, 5, 0, 8), PTL_NI_DROPPED);
+	expect_refused(put(1, 5, 0, 8), PTL_NI_DROPPED);
+	me.options = PTL_ME_USE_ONCE | PTL_ME_EVENT_OVER_DISABLE;
+	assert_ok(PtlMESearch(there.ni, 1, &me, PTL_SEARCH_DELETE, NULL));
+	assert_int_equal(put(0, 5, 0, 8).ni_fail_type, PTL_NI_OK);
+	expect_refused(put(1, 5, 0, 8), PTL_NI_DROPPED);
+	expect_drops(3);
 }
 
 static void limits__of_entries_and_lists_are_enforced(void **state)
@@ -485,17 +600,68 @@ static void portals__are_disabled_by_events_that_cannot_be_refused(void **state)
 	expect_none(there.eq);
 }
 
+/* A message that uses its entry up makes two events, which want places. */
+static void portals__keep_places_for_all_events_of_a_message(void **state)
+{
+	ptl_me_t me = me_of(PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE, 5);
+	ptl_handle_me_t handle;
+
+	(void)state;
+	control(1);
+	assert_ok(PtlMEAppend(there.ni, 0, &me, PTL_PRIORITY_LIST, target, &handle));
+	expect_refused(put(0, 5, 0, 8), PTL_NI_PT_DISABLED);
+	expect_disabled();
+	assert_int_equal(target[0], 0);
+	assert_ok(PtlMEUnlink(handle)); /* it was not used */
+	me.options |= PTL_ME_EVENT_UNLINK_DISABLE;
+	assert_ok(PtlMEAppend(there.ni, 0, &me, PTL_PRIORITY_LIST, target, &handle));
+	assert_ok(PtlPTEnable(there.ni, 0));
+	expect_taken(put(0, 5, 0, 8), target);
+	expect_none(there.eq);
+}
+
+static void portals__that_share_a_queue_are_disabled_with_it(void **state)
+{
+	const ptl_me_t me = me_of(0, 5);
+	bool disabled[2] = {false};
+	ptl_handle_me_t handle;
+	ptl_pt_index_t other;
+	ptl_event_t event;
+
+	(void)state;
+	control(4);
+	assert_ok(PtlPTAlloc(there.ni, PTL_PT_FLOWCTRL, there.eq, 1, &other));
+	for (unsigned i = 0; i < 6; i++) /* LINK cannot be refused */
+		assert_ok(PtlMEAppend(there.ni, i % 2, &me, PTL_PRIORITY_LIST, NULL, &handle));
+	expect_refused(put(0, 5, 0, 8), PTL_NI_PT_DISABLED);
+	expect_refused(put(1, 5, 0, 8), PTL_NI_PT_DISABLED);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_ok(PtlEQGet(there.eq, &event));
+		if (event.type == PTL_EVENT_LINK)
+			continue;
+		assert_int_equal(event.type, PTL_EVENT_PT_DISABLED);
+		assert_false(disabled[event.pt_index]);
+		disabled[event.pt_index] = true;
+	}
+	assert_true(disabled[0] && disabled[1]);
+	expect_none(there.eq);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(lists__are_searched_from_the_priority_lists_head),
 		TEST(entries__are_passed_over_unless_all_of_it_matches),
+		TEST(wildcards__of_node_and_process_are_apart),
+		TEST(entries__of_logical_interfaces_match_ranks),
+		TEST(lists__without_matching_have_their_first_entry_decide),
 		TEST(entries__without_truncation_are_passed_over_by_what_does_not_fit),
 		TEST(the_entry_that_is_found__decides),
 		TEST(min_free__counts_with_managed_offsets_alone),
 		TEST(entries__that_acknowledge_nothing_are_silent),
 		TEST(messages__of_an_interface_without_the_map_are_dropped),
+		TEST(limits__of_headers_are_of_the_interface),
 		TEST(limits__of_entries_and_lists_are_enforced),
 		TEST(entries__that_left_count_until_they_are_free),
 		TEST(portals__that_begin_disabled_refuse_until_they_are_enabled),
@@ -505,6 +671,8 @@ int main(void)
 		TEST(portals__with_flow_control_refuse_what_matches_nothing),
 		TEST(portals__with_flow_control_refuse_what_no_header_is_left_for),
 		TEST(portals__are_disabled_by_events_that_cannot_be_refused),
+		TEST(portals__keep_places_for_all_events_of_a_message),
+		TEST(portals__that_share_a_queue_are_disabled_with_it),
 	};
 #undef TEST
 

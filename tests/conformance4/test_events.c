@@ -84,6 +84,34 @@ static void queues__overwrite_their_oldest_events_and_say_so(void **state)
 	expect_none(eq);
 }
 
+static void queues__say_that_they_have_dropped_in_each_way_to_read(void **state)
+{
+	ptl_me_t me = {.uid = PTL_UID_ANY, .ct_handle = PTL_CT_NONE, .match_id = ANYONE};
+	ptl_handle_me_t handle;
+	ptl_pt_index_t portal;
+	ptl_handle_eq_t eq;
+	ptl_event_t event;
+	unsigned which;
+
+	(void)state;
+	assert_ok(PtlEQAlloc(here.ni, 4, &eq));
+	assert_ok(PtlPTAlloc(here.ni, 0, eq, PTL_PT_ANY, &portal));
+	for (unsigned way = 0; way < 2; way++) {
+		for (uintptr_t i = 1; i <= 200; i++)
+			assert_ok(PtlMEAppend(
+				here.ni, portal, &me, PTL_PRIORITY_LIST, (void *)i, &handle));
+		assert_ok(PtlMEUnlink(handle)); /* behind all of them */
+		if (way == 0)
+			assert_code(PtlEQWait(eq, &event), PTL_EQ_DROPPED);
+		else
+			assert_code(PtlEQPoll(&eq, 1, 0, &event, &which), PTL_EQ_DROPPED);
+		assert_int_equal(event.type, PTL_EVENT_LINK);
+		while (PtlEQGet(eq, &event) == PTL_OK)
+			;
+		assert_int_equal((uintptr_t)event.user_ptr, 200);
+	}
+}
+
 static void queues__may_be_freed_while_they_are_named(void **state)
 {
 	ptl_handle_md_t md = md_make(&here, source, 8, PTL_MD_EVENT_CT_ACK);
@@ -231,7 +259,161 @@ static void events__set_the_fields_of_their_kind(void **state)
 	}
 }
 
+static void events__of_lists_have_no_match_bits(void **state)
+{
+	const ptl_le_t le = {.start = target,
+		.length = 8,
+		.ct_handle = PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options = PTL_LE_OP_PUT | PTL_LE_EVENT_LINK_DISABLE};
+	struct node from, to;
+	ptl_handle_le_t handle;
+	ptl_event_t event;
+
+	(void)state;
+	pair_open(&from, &to, LISTED);
+	assert_ok(PtlLEAppend(to.ni, 0, &le, PTL_PRIORITY_LIST, NULL, &handle));
+	assert_ok(PtlPut(md_make(&from, source, 8, 0), 0, 8, PTL_ACK_REQ, to.id, 0, 5, 0, NULL, 9));
+	event = expect_event(to.eq, PTL_EVENT_PUT); /* whatever the bits were */
+	assert_int_equal(event.hdr_data, 9);
+	assert_int_equal(event.mlength, 8);
+	pair_close(&from, &to);
+}
+
+/* The acknowledgement of a message leaves behind all its events at the target. */
+static void events__of_the_target_come_before_the_answer(void **state)
+{
+	static const ptl_event_kind_t own[] = {
+		PTL_EVENT_LINK, PTL_EVENT_PUT, PTL_EVENT_AUTO_UNLINK, PTL_EVENT_AUTO_FREE};
+	const ptl_me_t me = {.start = target,
+		.length = BYTES,
+		.ct_handle = there.ct,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_UNEXPECTED_HDR_DISABLE |
+			   PTL_ME_EVENT_CT_COMM,
+		.match_id = ANYONE,
+		.match_bits = 5};
+	const ptl_size_t sizes[] = {0, 8, 5000, BYTES};
+	ptl_handle_md_t md = md_make(&here, source, BYTES, PTL_MD_EVENT_SEND_DISABLE);
+	ptl_handle_me_t handle;
+	ptl_ct_event_t count;
+	ptl_event_t event;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(sizes); i++) {
+		memset(target, 0, BYTES);
+		assert_ok(PtlMEAppend(there.ni, 0, &me, PTL_OVERFLOW_LIST, NULL, &handle));
+		assert_ok(PtlPut(md, 0, sizes[i], PTL_ACK_REQ, there.id, 0, 5, 0, NULL, 0));
+		expect_event(here.eq, PTL_EVENT_ACK);
+		assert_memory_equal(target, source, sizes[i]);
+		assert_ok(PtlCTGet(there.ct, &count));
+		assert_int_equal(count.success, i + 1);
+		for (unsigned k = 0; k < COUNT(own); k++) {
+			assert_ok(PtlEQGet(there.eq, &event));
+			assert_int_equal(event.type, own[k]);
+		}
+		expect_none(there.eq);
+	}
+}
+
 /* --- counters */
+
+/* Whoever has read an event finds it counted. */
+static void counters__change_before_the_event_can_be_read(void **state)
+{
+	ptl_handle_ct_t cts[4];
+	ptl_me_t me = {.start = target,
+		.length = 8,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_CT_COMM,
+		.match_id = ANYONE,
+		.match_bits = 5};
+	ptl_md_t md = {.start = source, .length = 8, .eq_handle = here.eq};
+	ptl_handle_md_t send, reply;
+	ptl_handle_me_t handle;
+	ptl_ct_event_t count;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		assert_ok(PtlCTAlloc(i == 3 ? there.ni : here.ni, &cts[i]));
+	md.options = PTL_MD_EVENT_CT_SEND;
+	md.ct_handle = cts[0];
+	assert_ok(PtlMDBind(here.ni, &md, &send));
+	md.options = PTL_MD_EVENT_CT_REPLY;
+	md.ct_handle = cts[1];
+	assert_ok(PtlMDBind(here.ni, &md, &reply));
+	me.ct_handle = cts[3];
+	assert_ok(PtlMEAppend(there.ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
+	expect_event(there.eq, PTL_EVENT_LINK);
+	for (unsigned i = 1; i <= 100; i++) {
+		assert_ok(PtlPut(send, 0, 8, PTL_NO_ACK_REQ, there.id, 0, 5, 0, NULL, 0));
+		expect_event(here.eq, PTL_EVENT_SEND);
+		assert_ok(PtlCTGet(cts[0], &count));
+		assert_int_equal(count.success, i);
+		expect_event(there.eq, PTL_EVENT_PUT);
+		assert_ok(PtlCTGet(cts[3], &count));
+		assert_int_equal(count.success, 2 * i - 1);
+		assert_ok(PtlGet(reply, 0, 8, there.id, 0, 5, 0, NULL));
+		expect_event(there.eq, PTL_EVENT_GET);
+		assert_ok(PtlCTGet(cts[3], &count));
+		assert_int_equal(count.success, 2 * i);
+		expect_event(here.eq, PTL_EVENT_REPLY);
+		assert_ok(PtlCTGet(cts[1], &count));
+		assert_int_equal(count.success, i);
+	}
+}
+
+static void entries__count_messages_or_their_bytes(void **state)
+{
+	ptl_handle_md_t md = md_make(&here, source, 100, PTL_MD_EVENT_SEND_DISABLE);
+	uint64_t words[2] = {0};
+
+	(void)state;
+	entry_make(&there, target, 60,
+		PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES |
+			PTL_ME_EVENT_COMM_DISABLE,
+		5, NULL);
+	entry_make(&there, words, 12,
+		PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES |
+			PTL_ME_EVENT_COMM_DISABLE,
+		6, NULL);
+	entry_make(&there, target, 60, PTL_ME_EVENT_CT_COMM, 7, NULL);
+	put(md, PTL_ACK_REQ, 7); /* a refusal does not count there */
+	expect_event(here.eq, PTL_EVENT_ACK);
+	expect_count(there.ct, 0, 0);
+	assert_ok(PtlPut(md, 0, 100, PTL_ACK_REQ, there.id, 0, 5, 10, NULL, 0));
+	expect_event(here.eq, PTL_EVENT_ACK);
+	expect_count(there.ct, 50, 0);
+	assert_ok(PtlGet(md, 0, 100, there.id, 0, 5, 40, NULL));
+	expect_event(here.eq, PTL_EVENT_REPLY);
+	expect_count(there.ct, 70, 0);
+	assert_ok(PtlAtomic(
+		md, 0, 16, PTL_ACK_REQ, there.id, 0, 6, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+	expect_event(here.eq, PTL_EVENT_ACK);
+	expect_count(there.ct, 78, 0);
+	assert_ok(
+		PtlFetchAtomic(md, 0, md, 8, 8, there.id, 0, 6, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+	expect_event(here.eq, PTL_EVENT_REPLY);
+	expect_count(there.ct, 86, 0);
+}
+
+static void counters__that_are_gone_count_no_more(void **state)
+{
+	ptl_handle_md_t md = md_make(&here, source, 8, EVERY | PTL_MD_EVENT_SEND_DISABLE);
+
+	(void)state;
+	entry_make(&there, target, 8, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, 5, NULL);
+	assert_ok(PtlCTFree(here.ct));
+	assert_ok(PtlCTFree(there.ct));
+	/* Another one may have their places. */
+	assert_ok(PtlCTAlloc(here.ni, &here.ct));
+	assert_ok(PtlCTAlloc(there.ni, &there.ct));
+	put(md, PTL_ACK_REQ, 5);
+	expect_event(here.eq, PTL_EVENT_ACK);
+	expect_event(there.eq, PTL_EVENT_PUT);
+	expect_count(here.ct, 0, 0);
+	expect_count(there.ct, 0, 0);
+}
 
 static void descriptors__count_what_their_options_say(void **state)
 {
@@ -451,10 +633,16 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(queues__overwrite_their_oldest_events_and_say_so),
+		TEST(queues__say_that_they_have_dropped_in_each_way_to_read),
 		TEST(queues__may_be_freed_while_they_are_named),
 		TEST(entries__tell_what_their_options_leave),
 		TEST(descriptors__tell_what_their_options_leave),
 		TEST(events__set_the_fields_of_their_kind),
+		TEST(events__of_lists_have_no_match_bits),
+		TEST(events__of_the_target_come_before_the_answer),
+		TEST(counters__change_before_the_event_can_be_read),
+		TEST(entries__count_messages_or_their_bytes),
+		TEST(counters__that_are_gone_count_no_more),
 		TEST(descriptors__count_what_their_options_say),
 		TEST(puts__to_nobody_fail_in_one_event_and_each_count),
 		TEST(gets__from_nobody_fail),

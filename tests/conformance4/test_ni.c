@@ -58,6 +58,20 @@ static void functions__say_no_init_before_ptl_init(void **state)
 	assert_code(PtlTriggeredMEUnlink(0, 0, 0), PTL_NO_INIT);
 	assert_code(PtlPut(0, 0, 0, 9, ANYONE, 0, 0, 0, NULL, 0), PTL_NO_INIT);
 	assert_code(PtlGet(0, 0, 0, ANYONE, 0, 0, 0, NULL), PTL_NO_INIT);
+	assert_code(PtlAtomic(0, 0, 0, 9, ANYONE, 0, 0, 0, NULL, 0, PTL_OP_LAST, 99), PTL_NO_INIT);
+	assert_code(PtlFetchAtomic(0, 0, 0, 0, 0, ANYONE, 0, 0, 0, NULL, 0, PTL_OP_LAST, 99),
+		PTL_NO_INIT);
+	assert_code(PtlSwap(0, 0, 0, 0, 0, ANYONE, 0, 0, 0, NULL, 0, NULL, PTL_OP_LAST, 99),
+		PTL_NO_INIT);
+	assert_code(PtlTriggeredAtomic(0, 0, 0, 9, ANYONE, 0, 0, 0, NULL, 0, PTL_OP_LAST, 99, 0, 0),
+		PTL_NO_INIT);
+	assert_code(PtlTriggeredFetchAtomic(
+			    0, 0, 0, 0, 0, ANYONE, 0, 0, 0, NULL, 0, PTL_OP_LAST, 99, 0, 0),
+		PTL_NO_INIT);
+	assert_code(PtlTriggeredSwap(
+			    0, 0, 0, 0, 0, ANYONE, 0, 0, 0, NULL, 0, NULL, PTL_OP_LAST, 99, 0, 0),
+		PTL_NO_INIT);
+	assert_code(PtlAtomicSync(), PTL_NO_INIT);
 	assert_code(PtlEQAlloc(0, 1, NULL), PTL_NO_INIT);
 	assert_code(PtlEQFree(0), PTL_NO_INIT);
 	assert_code(PtlEQGet(0, &event), PTL_NO_INIT);
@@ -381,9 +395,79 @@ static void environment__of_the_reference_is_accepted_without_a_word(void **stat
 	}
 }
 
+/* All four kinds are open at both ends, with the same numbers of Portals. */
+static void messages__go_to_the_interface_of_their_own_kind(void **state)
+{
+	struct node here[4], there[4];
+	unsigned char byte = 1, bytes[4] = {0};
+	ptl_sr_value_t drops;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		pair_open(&here[i], &there[i], kinds[i]);
+		if (kinds[i] & PTL_NI_MATCHING) {
+			entry_make(&there[i], &bytes[i], 1, PTL_ME_OP_PUT, 0, &bytes[i]);
+		} else {
+			const ptl_le_t le = {.start = &bytes[i],
+				.length = 1,
+				.ct_handle = PTL_CT_NONE,
+				.uid = PTL_UID_ANY,
+				.options = PTL_LE_OP_PUT | PTL_LE_EVENT_LINK_DISABLE};
+			ptl_handle_le_t handle;
+
+			assert_ok(PtlLEAppend(
+				there[i].ni, 0, &le, PTL_PRIORITY_LIST, &bytes[i], &handle));
+		}
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		ptl_handle_md_t md = md_make(&here[i], &byte, 1, PTL_MD_EVENT_SEND_DISABLE);
+		ptl_event_t event;
+
+		assert_ok(PtlPut(md, 0, 1, PTL_ACK_REQ, there[i].id, 0, 0, 0, NULL, 0));
+		assert_int_equal(expect_event(here[i].eq, PTL_EVENT_ACK).mlength, 1);
+		event = expect_event(there[i].eq, PTL_EVENT_PUT);
+		assert_true(event.user_ptr == &bytes[i]);
+		assert_memory_equal(&event.initiator, &here[i].id,
+			kinds[i] & PTL_NI_LOGICAL ? sizeof(ptl_rank_t) : sizeof(ptl_process_t));
+		assert_int_equal(bytes[i], 1);
+		/* Each has registers of its own. */
+		assert_ok(PtlPut(md, 0, 1, PTL_ACK_REQ, there[i].id, 9, 0, 0, NULL, 0));
+		assert_int_equal(
+			expect_event(here[i].eq, PTL_EVENT_ACK).ni_fail_type, PTL_NI_DROPPED);
+		for (unsigned j = 0; j < 4; j++) {
+			expect_none(there[j].eq);
+			assert_ok(PtlNIStatus(there[j].ni, PTL_SR_DROP_COUNT, &drops));
+			assert_int_equal(drops, j <= i);
+		}
+	}
+	for (unsigned i = 0; i < 4; i++)
+		pair_close(&here[i], &there[i]);
+}
+
+/* What is got here is held back no longer than until the bundle has ended. */
+static void bundles__hold_nothing_back_after_their_end(void **state)
+{
+	struct node here, there;
+	uint64_t word = 7, into = 0;
+	ptl_handle_md_t md;
+
+	(void)state;
+	pair_open(&here, &there, MATCHING);
+	entry_make(&there, &word, 8, PTL_ME_OP_GET, 5, NULL);
+	md = md_make(&here, &into, 8, 0);
+	assert_ok(PtlStartBundle(here.ni));
+	assert_ok(PtlStartBundle(here.ni));
+	assert_ok(PtlGet(md, 0, 8, there.id, 0, 5, 0, NULL));
+	assert_ok(PtlEndBundle(here.ni));
+	assert_ok(PtlEndBundle(here.ni));
+	expect_event(here.eq, PTL_EVENT_REPLY);
+	assert_int_equal(into, 7);
+	pair_close(&here, &there);
+}
+
 static void handles__name_their_interface_and_never_a_constant(void **state)
 {
-	ptl_handle_any_t handles[4];
+	ptl_handle_any_t handles[5];
 	struct node node;
 	ptl_handle_ni_t ni;
 
@@ -393,7 +477,8 @@ static void handles__name_their_interface_and_never_a_constant(void **state)
 	handles[1] = node.eq;
 	handles[2] = node.ct;
 	handles[3] = md_make(&node, NULL, 0, 0);
-	for (unsigned i = 0; i < 4; i++) {
+	handles[4] = entry_make(&node, NULL, 0, 0, 0, NULL);
+	for (unsigned i = 0; i < 5; i++) {
 		assert_ok(PtlNIHandle(handles[i], &ni));
 		assert_true(ni == node.ni);
 		assert_true(handles[i] != PTL_EQ_NONE && handles[i] != PTL_CT_NONE &&
@@ -409,7 +494,7 @@ static void handles__name_their_interface_and_never_a_constant(void **state)
 	assert_code(PtlMDRelease(node.eq), PTL_ARG_INVALID);
 	assert_code(PtlEQFree(node.ct), PTL_ARG_INVALID);
 	node_close(&node);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 5; i++)
 		assert_code(PtlNIHandle(handles[i], &ni), PTL_ARG_INVALID);
 }
 
@@ -458,6 +543,12 @@ static void ptl_get_id__is_the_rank_on_a_logical_interface(void **state)
 	assert_ok(PtlGetMap(ni, 2, read, NULL));
 	assert_memory_equal(read, map, 2 * sizeof(map[0]));
 	assert_int_equal(read[2].phys.nid, 0);
+	map[1] = (ptl_process_t){.phys = {8, 8}}; /* the interface has a copy */
+	assert_ok(PtlGetPhysId(ni, &id));
+	size = 0;
+	assert_ok(PtlGetMap(ni, 100, read, &size)); /* no more than there are */
+	assert_int_equal(size, 3);
+	assert_memory_equal(&read[1], &id, sizeof(id));
 	assert_ok(PtlNIFini(ni));
 }
 
@@ -513,6 +604,8 @@ int main(int count, char **words)
 		cmocka_unit_test(node_65535__means_any_node_and_is_refused),
 		cmocka_unit_test(limits__of_the_environment_are_defaults),
 		cmocka_unit_test(environment__of_the_reference_is_accepted_without_a_word),
+		cmocka_unit_test(messages__go_to_the_interface_of_their_own_kind),
+		cmocka_unit_test(bundles__hold_nothing_back_after_their_end),
 		cmocka_unit_test(handles__name_their_interface_and_never_a_constant),
 		cmocka_unit_test(
 			handles__that_are_stale_are_refused_when_their_place_is_used_again),

@@ -120,6 +120,21 @@ static void entries__are_refused_by_the_other_kind_of_list_and_without_a_portal(
 	assert_code(PtlMEAppend(matching.ni, 0, &me, 0, NULL, &handle), PTL_ARG_INVALID);
 	le.options = PTL_ME_MANAGE_LOCAL;
 	assert_code(PtlLEAppend(listed.ni, 0, &le, 0, NULL, &handle), PTL_ARG_INVALID);
+	le.options = PTL_IOVEC;
+	le.start = memory;
+	le.length = (ptl_size_t)listed.limits.max_iovecs + 1;
+	assert_code(PtlLEAppend(listed.ni, 0, &le, 0, NULL, &handle), PTL_ARG_INVALID);
+	me.ct_handle = PTL_CT_NONE;
+	me.options = PTL_IOVEC;
+	me.start = memory;
+	me.length = le.length;
+	assert_code(PtlMEAppend(matching.ni, 0, &me, 0, NULL, &handle), PTL_ARG_INVALID);
+	le = (ptl_le_t){
+		.uid = PTL_UID_ANY, .ct_handle = PTL_CT_NONE, .options = PTL_LE_ACK_DISABLE};
+	assert_ok(PtlLEAppend(listed.ni, 0, &le, 0, NULL, &handle));
+	assert_code(PtlMEUnlink(handle), PTL_ARG_INVALID);
+	assert_ok(PtlLEUnlink(handle));
+	assert_code(PtlLEUnlink(handle), PTL_ARG_INVALID);
 	node_close(&matching);
 	node_close(&listed);
 }
@@ -166,7 +181,7 @@ static void ptl_eq_poll__looks_at_the_queues_in_turn(void **state)
 	ptl_handle_eq_t eqs[200];
 	ptl_pt_index_t portals[2];
 	ptl_event_t event;
-	struct node node;
+	struct node node, other;
 	unsigned which;
 
 	(void)state;
@@ -190,6 +205,12 @@ static void ptl_eq_poll__looks_at_the_queues_in_turn(void **state)
 	assert_code(PtlEQPoll(eqs, 1, 0, &event, NULL), PTL_ARG_INVALID);
 	assert_ok(PtlEQFree(eqs[7]));
 	assert_code(PtlEQPoll(eqs, 9, 0, &event, &which), PTL_ARG_INVALID);
+	node_open(&other, 0, LISTED);
+	eqs[1] = other.eq;
+	assert_code(PtlEQPoll(eqs, 2, 0, &event, &which), PTL_ARG_INVALID); /* of two interfaces */
+	eqs[1] = PTL_EQ_NONE;
+	assert_code(PtlEQPoll(eqs, 2, 0, &event, &which), PTL_ARG_INVALID);
+	node_close(&other);
 	node_close(&node);
 }
 
@@ -244,7 +265,7 @@ static void ptl_ct_poll__looks_at_the_counters_in_turn(void **state)
 	const ptl_size_t tests[] = {1, 1, 1};
 	ptl_handle_ct_t cts[3];
 	ptl_ct_event_t count;
-	struct node node;
+	struct node node, other;
 	unsigned which;
 
 	(void)state;
@@ -262,33 +283,59 @@ static void ptl_ct_poll__looks_at_the_counters_in_turn(void **state)
 	assert_code(PtlCTPoll(cts, NULL, 3, 0, &count, &which), PTL_ARG_INVALID);
 	cts[1] = node.eq;
 	assert_code(PtlCTPoll(cts, tests, 3, 0, &count, &which), PTL_ARG_INVALID);
+	node_open(&other, 0, LISTED);
+	cts[1] = other.ct; /* of another interface */
+	assert_code(PtlCTPoll(cts, tests, 3, 0, &count, &which), PTL_ARG_INVALID);
+	cts[1] = PTL_CT_NONE;
+	assert_code(PtlCTPoll(cts, tests, 3, 0, &count, &which), PTL_ARG_INVALID);
+	node_close(&other);
 	node_close(&node);
 }
+
+/* The four calls that wait. */
+enum way { EQ_WAIT, CT_WAIT, EQ_POLL, CT_POLL, WAYS };
 
 /* A thread that waits. */
 struct waiter {
 	pthread_t thread;
 	struct node *node;
-	bool counts;
+	enum way way;
 	_Atomic bool inside;
 	int code;
+	ptl_event_t event;
 };
+
+static int waiter_wait(struct waiter *waiter)
+{
+	const struct node *node = waiter->node;
+	const ptl_size_t test = 1;
+	ptl_ct_event_t count;
+	unsigned which;
+
+	switch (waiter->way) {
+	case EQ_WAIT:
+		return PtlEQWait(node->eq, &waiter->event);
+	case CT_WAIT:
+		return PtlCTWait(node->ct, 1, &count);
+	case EQ_POLL:
+		return PtlEQPoll(&node->eq, 1, PTL_TIME_FOREVER, &waiter->event, &which);
+	default:
+		return PtlCTPoll(&node->ct, &test, 1, PTL_TIME_FOREVER, &count, &which);
+	}
+}
 
 static void *waiter_run(void *argument)
 {
 	struct waiter *waiter = argument;
-	ptl_ct_event_t count;
-	ptl_event_t event;
 
 	atomic_store(&waiter->inside, true);
-	waiter->code = waiter->counts ? PtlCTWait(waiter->node->ct, 1, &count)
-				      : PtlEQWait(waiter->node->eq, &event);
+	waiter->code = waiter_wait(waiter);
 	return NULL;
 }
 
-static void waiter_start(struct waiter *waiter, struct node *node, bool counts)
+static void waiter_start(struct waiter *waiter, struct node *node, enum way way)
 {
-	*waiter = (struct waiter){.node = node, .counts = counts};
+	*waiter = (struct waiter){.node = node, .way = way};
 	assert_int_equal(pthread_create(&waiter->thread, NULL, waiter_run, waiter), 0);
 	while (!atomic_load(&waiter->inside))
 		sched_yield();
@@ -308,12 +355,38 @@ static void waits__end_when_it_comes(void **state)
 
 	(void)state;
 	node_open(&node, 0, MATCHING);
-	waiter_start(&waiter, &node, true);
-	assert_ok(PtlCTInc(node.ct, (ptl_ct_event_t){1, 0}));
-	assert_int_equal(waiter_join(&waiter), PTL_OK);
-	waiter_start(&waiter, &node, false);
-	event_make(&node, NULL);
-	assert_int_equal(waiter_join(&waiter), PTL_OK);
+	for (enum way way = 0; way < WAYS; way++) {
+		assert_ok(PtlCTSet(node.ct, (ptl_ct_event_t){0, 0}));
+		waiter_start(&waiter, &node, way);
+		if (way == CT_WAIT || way == CT_POLL)
+			assert_ok(PtlCTInc(node.ct, (ptl_ct_event_t){1, 0}));
+		else
+			event_make(&node, NULL);
+		assert_int_equal(waiter_join(&waiter), PTL_OK);
+	}
+	node_close(&node);
+}
+
+static void events__wake_one_thread_each(void **state)
+{
+	enum { THREADS = 4 };
+	struct waiter waiters[THREADS];
+	unsigned char *const first = memory;
+	unsigned seen = 0;
+	struct node node;
+
+	(void)state;
+	node_open(&node, 0, MATCHING);
+	for (unsigned i = 0; i < THREADS; i++)
+		waiter_start(&waiters[i], &node, i % 2 ? EQ_POLL : EQ_WAIT);
+	for (unsigned i = 0; i < THREADS; i++)
+		event_make(&node, first + i);
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(waiter_join(&waiters[i]), PTL_OK);
+		seen |= 1u << ((unsigned char *)waiters[i].event.user_ptr - first);
+	}
+	assert_int_equal(seen, (1u << THREADS) - 1);
+	expect_none(node.eq);
 	node_close(&node);
 }
 
@@ -351,17 +424,17 @@ static void waits__are_interrupted_by_the_end_of_what_they_wait_for(void **state
 	struct node node;
 
 	(void)state;
-	node_open(&node, 0, MATCHING);
-	waiter_start(&waiter, &node, true);
-	assert_ok(PtlCTFree(node.ct));
-	assert_int_equal(waiter_join(&waiter), PTL_INTERRUPTED);
-	waiter_start(&waiter, &node, false);
-	assert_ok(PtlEQFree(node.eq));
-	assert_int_equal(waiter_join(&waiter), PTL_INTERRUPTED);
-	node_close(&node);
-	for (int counts = 0; counts < 2; counts++) {
+	for (enum way way = 0; way < WAYS; way++) {
 		node_open(&node, 0, MATCHING);
-		waiter_start(&waiter, &node, counts);
+		waiter_start(&waiter, &node, way);
+		if (way == CT_WAIT || way == CT_POLL)
+			assert_ok(PtlCTFree(node.ct));
+		else
+			assert_ok(PtlEQFree(node.eq));
+		assert_int_equal(waiter_join(&waiter), PTL_INTERRUPTED);
+		node_close(&node);
+		node_open(&node, 0, MATCHING);
+		waiter_start(&waiter, &node, way);
 		node_close(&node);
 		assert_int_equal(waiter_join(&waiter), PTL_INTERRUPTED);
 	}
@@ -369,7 +442,7 @@ static void waits__are_interrupted_by_the_end_of_what_they_wait_for(void **state
 
 static void ptl_abort__lets_those_go_who_wait_and_then_waits_work_again(void **state)
 {
-	struct waiter waiters[4];
+	struct waiter waiters[WAYS];
 	struct node node;
 
 	(void)state;
@@ -377,7 +450,7 @@ static void ptl_abort__lets_those_go_who_wait_and_then_waits_work_again(void **s
 	node_open(&node, 0, MATCHING);
 	for (int round = 0; round < 2; round++) {
 		for (unsigned i = 0; i < 4; i++)
-			waiter_start(&waiters[i], &node, i % 2);
+			waiter_start(&waiters[i], &node, (enum way)i);
 		PtlAbort();
 		for (unsigned i = 0; i < 4; i++)
 			assert_int_equal(waiter_join(&waiters[i]), PTL_ABORTED);
@@ -402,6 +475,7 @@ int main(void)
 		cmocka_unit_test(ptl_ct_wait__ends_with_the_test_or_a_failure),
 		cmocka_unit_test(ptl_ct_poll__looks_at_the_counters_in_turn),
 		cmocka_unit_test(waits__end_when_it_comes),
+		cmocka_unit_test(events__wake_one_thread_each),
 		cmocka_unit_test(waits__are_asleep_while_nothing_comes),
 		cmocka_unit_test(waits__are_interrupted_by_the_end_of_what_they_wait_for),
 		cmocka_unit_test(ptl_abort__lets_those_go_who_wait_and_then_waits_work_again),

@@ -367,6 +367,35 @@ static void appends__count_what_they_take(void **state)
 	assert_int_equal(count.success, 22);
 }
 
+/* Options of the entry that takes count, not of the one that has the data. */
+static void events__of_what_appends_take_are_suppressed_by_the_taker(void **state)
+{
+	ptl_me_t me = me_of(target, BLOCK, PTL_ME_OP_PUT | PTL_ME_EVENT_SUCCESS_DISABLE, 5);
+	ptl_me_t over = me_of(block, BLOCK,
+		PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_OVER_DISABLE |
+			PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_USE_ONCE,
+		5);
+	ptl_handle_me_t handle;
+
+	(void)state;
+	for (unsigned round = 0; round < 3; round++) {
+		assert_ok(PtlMEAppend(there.ni, 0, &over, PTL_OVERFLOW_LIST, block, &handle));
+		assert_ok(PtlPut(md, 0, 8, PTL_ACK_REQ, there.id, 0, 5, 0, NULL, round));
+		expect_event(here.eq, PTL_EVENT_ACK);
+		expect_none(there.eq); /* neither PUT nor AUTO_UNLINK */
+		me.options = PTL_ME_OP_PUT | (round == 0          ? PTL_ME_EVENT_SUCCESS_DISABLE
+						     : round == 1 ? PTL_ME_EVENT_OVER_DISABLE
+								  : PTL_ME_EVENT_COMM_DISABLE);
+		handle = append(&me, target);
+		if (round == 2)
+			assert_int_equal(
+				expect_event(there.eq, PTL_EVENT_PUT_OVERFLOW).hdr_data, round);
+		expect_event(there.eq, PTL_EVENT_LINK);
+		expect_none(there.eq); /* nor AUTO_FREE */
+		assert_ok(PtlMEUnlink(handle));
+	}
+}
+
 static void appends__count_without_a_queue(void **state)
 {
 	ptl_me_t me = me_of(block, BLOCK, PTL_ME_OP_PUT, 0);
@@ -518,6 +547,7 @@ int main(void)
 		TEST(list_entries__match_all_that_is_kept),
 		TEST(appends__take_what_is_kept_before_they_link),
 		TEST(appends__count_what_they_take),
+		TEST(events__of_what_appends_take_are_suppressed_by_the_taker),
 		TEST(appends__count_without_a_queue),
 		TEST(appends__that_grow_stop_where_min_free_is_violated),
 		TEST(appends__without_growing_leave_the_offset),

@@ -15,6 +15,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include <base/guard.h>
 #include <base/settings.h>
 #include <engine/engine.h>
 #include <host/statistics.h>
@@ -226,23 +227,35 @@ static struct node *port_node(struct port *port)
 	return (struct node *)(void *)((char *)port - offsetof(struct node, port));
 }
 
-static uint64_t mbuf_hash(const struct rte_mbuf *mbuf)
+/* Returns false if the application's memory, which a frame refers to, is not there. */
+static bool mbuf_read(const struct rte_mbuf *mbuf, uint8_t *bytes)
 {
-	uint64_t hash = mbuf->pkt_len, word;
+	for (; mbuf; bytes += mbuf->data_len, mbuf = mbuf->next)
+		if (!guard_copy(bytes, rte_pktmbuf_mtod(mbuf, const void *), mbuf->data_len))
+			return false;
+	return true;
+}
 
-	for (; mbuf; mbuf = mbuf->next) {
-		const char *data = rte_pktmbuf_mtod(mbuf, const char *);
-		uint32_t left = mbuf->data_len;
+static uint64_t bytes_hash(const uint8_t *bytes, uint32_t left)
+{
+	uint64_t hash = left, word;
 
-		for (; left >= 8; left -= 8, data += 8) {
-			memcpy(&word, data, 8);
-			hash = prng_rotate(hash ^ word, 29) * UINT64_C(0x9e3779b97f4a7c15);
-		}
-		word = 0;
-		memcpy(&word, data, left);
+	for (; left >= 8; left -= 8, bytes += 8) {
+		memcpy(&word, bytes, 8);
 		hash = prng_rotate(hash ^ word, 29) * UINT64_C(0x9e3779b97f4a7c15);
 	}
-	return hash;
+	word = 0;
+	memcpy(&word, bytes, left);
+	return prng_rotate(hash ^ word, 29) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* Is a frame as it was? Of one that cannot be read it is not known. */
+static bool frame_is_same(const struct sent_frame *frame)
+{
+	static uint8_t bytes[UINT16_MAX];
+
+	return frame->mbuf->pkt_len > sizeof(bytes) || !mbuf_read(frame->mbuf, bytes) ||
+	       bytes_hash(bytes, frame->mbuf->pkt_len) == frame->hash;
 }
 
 /* Lets go of what has been sent. All of it has stayed as it was while the device held it: what lies
@@ -255,7 +268,7 @@ static void device_reap(struct node *node, uint64_t until)
 
 		if (frame->departs > until)
 			return;
-		if (!node->writes && mbuf_hash(frame->mbuf) != frame->hash)
+		if (!node->writes && frame->sent && !frame_is_same(frame))
 			simulation_fail(node->simulation,
 				"node %u wrote to a frame while its device held it", node->number);
 		rte_pktmbuf_free(frame->mbuf);
@@ -273,16 +286,14 @@ static void device_trace(const struct node *node, const struct parcel *parcel)
 	report_frame(bytes, parcel->length);
 }
 
+/* A frame that cannot be read is lost. */
 static void device_send(struct node *node, struct rte_mbuf *mbuf)
 {
 	struct simulation *simulation = node->simulation;
 	struct sent_frame *frame = &node->sent[node->sent_tail++ % node->settings->transmit_ring];
 	struct parcel *parcel;
-	uint32_t done = 0;
 
-	frame->mbuf = mbuf;
-	frame->hash = mbuf_hash(mbuf);
-	frame->departs = simulation_now(simulation);
+	*frame = (struct sent_frame){.mbuf = mbuf, .departs = simulation_now(simulation)};
 	if (mbuf->pkt_len > node->port.frame_size || mbuf->pkt_len < 14) {
 		simulation_fail(simulation, "node %u sent a frame of %u bytes", node->number,
 			mbuf->pkt_len);
@@ -291,10 +302,12 @@ static void device_send(struct node *node, struct rte_mbuf *mbuf)
 	if (node->silent)
 		return;
 	parcel = star_parcel(&simulation->network, node->number, mbuf->pkt_len);
-	for (const struct rte_mbuf *part = mbuf; part; part = part->next) {
-		memcpy(parcel->bytes + done, rte_pktmbuf_mtod(part, const void *), part->data_len);
-		done += part->data_len;
+	if (!mbuf_read(mbuf, parcel->bytes)) {
+		star_release(&simulation->network, parcel);
+		return;
 	}
+	frame->sent = true;
+	frame->hash = bytes_hash(parcel->bytes, mbuf->pkt_len);
 	simulation_note(simulation, simulation_now(simulation));
 	simulation_note(simulation, frame->hash);
 	if (simulation->tracing)

@@ -56,6 +56,7 @@ struct sent_frame {
 	struct rte_mbuf *mbuf;
 	uint64_t departs;
 	uint64_t hash;
+	bool sent;
 };
 
 struct engine;

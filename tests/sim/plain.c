@@ -502,6 +502,16 @@ static struct plain_message *message_take(struct plain *plain)
 	abort(); /* more than there are tasks */
 }
 
+/* Does a message end where it is taken? Of a store all has to be here; of a load what is copied
+ * then, or nothing. */
+static bool request_ends(
+	const struct message_header *header, uint64_t here, const struct plain_decision *decision)
+{
+	if (plain_brings(header->kind))
+		return decision->moved <= here;
+	return header->requested <= AMO_BYTES_MAX || decision->fault;
+}
+
 static void entry_use(struct plain *plain, struct plain_entry *entry, uint64_t moved)
 {
 	bool ends = entry_ends(entry, moved);
@@ -564,10 +574,13 @@ struct plain_decision plain_request(struct plain *plain, struct process from,
 	entry->pending++;
 	entry->headers += (*message)->kept;
 	entry_use(plain, entry, decision.moved);
-	if (plain_brings(header->kind) ? decision.moved <= here
-				       : header->requested <= AMO_BYTES_MAX) {
-		plain_ended(plain, *message, TIER_OK);
+	decision.fault = !plain->there(
+		plain->context, decision.start, decision.moved, plain_brings(header->kind));
+	if (request_ends(header, here, &decision)) {
+		plain_ended(plain, *message, decision.fault ? TIER_FAULT : TIER_OK);
 		*message = NULL;
+	} else {
+		decision.fault = false; /* its end says so */
 	}
 	return decision;
 }
@@ -590,6 +603,8 @@ void plain_ended(struct plain *plain, struct plain_message *message, enum tier_v
 	message->arriving = false;
 	message->used = message->kept;
 	message->event.verdict = (uint8_t)verdict;
+	if (verdict == TIER_FAULT)
+		message->event.moved = 0;
 	wish_tell(plain, &entry->wish, portal, &message->event);
 	entry_settle(plain, entry);
 	if (message->kept && message->claimed) {

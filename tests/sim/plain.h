@@ -135,6 +135,9 @@ struct plain {
 	uint64_t ready[PLAIN_TRIGGERS * PLAIN_COUNTERS]; /* commands, a ring */
 	uint64_t ready_head;
 	uint64_t ready_tail;
+	/* May these bytes be written, or read? */
+	bool (*there)(const void *context, uint64_t start, uint64_t length, bool write);
+	const void *context;
 	/* as the engine counts */
 	uint64_t no_portal, bad_cookie, disabled, no_match, permission, operation, no_header;
 };
@@ -144,6 +147,7 @@ struct plain_decision {
 	enum tier_verdict verdict;
 	uint8_t tier;
 	bool silent; /* a store's initiator is told nothing */
+	bool fault;  /* it was accepted, and its memory is not there */
 	uint64_t moved;
 	uint64_t offset; /* in the entry */
 	uint64_t start;  /* address of the first byte */

@@ -96,23 +96,50 @@ void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length
 		bytes[i] = pattern(task->number, i);
 }
 
-static uint64_t arena_offset(const struct tier_program *program, uint64_t start)
+static const struct tier_program *initiator_of(
+	const struct tiers *tiers, const struct call_task *task)
 {
-	return start - (uintptr_t)program->arena;
+	const struct node *node = &tiers->simulation->nodes[task->initiator];
+
+	return node->up && node->life == task->initiator_life ? node->tiers : NULL;
+}
+
+bool task_missed(const struct tiers *tiers, const struct call_task *task, enum memory_access access)
+{
+	const struct tier_program *initiator = initiator_of(tiers, task);
+	uint64_t at = access == MEMORY_READ ? task->data : task->near;
+
+	return !initiator || memory_misses(&initiator->source, initiator->source.at + at,
+				     task->length, access, MISSING_ONCE, task->moment);
 }
 
 void store_look(struct tier_program *program, const struct call_task *task, uint64_t start,
-	uint64_t moved, bool exact)
+	uint64_t moved, enum store_left left)
 {
-	uint64_t at = arena_offset(program, start);
+	uint64_t at = memory_offset(&program->arena, start, &moved);
+	const uint8_t *bytes = program->arena.bytes + at;
 
-	for (uint64_t i = 0; exact && i < moved; i++)
-		if (program->arena[at + i] != pattern(task->number, i)) {
+	for (uint64_t i = 0; left != LEFT_ANY && i < moved; i++)
+		if (bytes[i] != pattern(task->number, i) &&
+			(left == LEFT_ALL || bytes[i] != program->shadow[at + i])) {
 			task_wrong(program, task, "arrived with a wrong byte", i);
 			return;
 		}
-	if (moved > 0)
-		memcpy(program->shadow + at, program->arena + at, moved);
+	memcpy(program->shadow + at, bytes, moved);
+}
+
+static bool flight_meets(const struct flight *flight, uint64_t start, uint64_t bytes)
+{
+	return flight->task && start < flight->start + flight->moved &&
+	       flight->start < start + bytes;
+}
+
+bool flights_store(const struct tier_program *program, uint64_t start, uint64_t bytes)
+{
+	for (unsigned i = 0; i < FLIGHTS; i++)
+		if (program->flights[i].store && flight_meets(&program->flights[i], start, bytes))
+			return true;
+	return false;
 }
 
 bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved, bool store)
@@ -122,8 +149,7 @@ bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved,
 	for (unsigned i = 0; i < FLIGHTS; i++) {
 		struct flight *flight = &program->flights[i];
 
-		if (!flight->task || (!store && !flight->store) ||
-			start >= flight->start + flight->moved || flight->start >= start + moved)
+		if (!flight_meets(flight, start, moved) || (!store && !flight->store))
 			continue;
 		flight->tainted = true;
 		flight->task->tainted |= !flight->store;
@@ -144,14 +170,14 @@ struct flight *flight_find(struct tier_program *program, const void *name)
 bool load_expect(struct tier_program *program, struct call_task *task)
 {
 	const struct plain_decision *decision = &task->decision;
-	bool tainted = flights_taint(program, decision->start, decision->moved, false);
+	uint64_t moved = decision->moved;
+	const uint64_t at = memory_offset(&program->arena, decision->start, &moved);
+	bool tainted = flights_taint(program, decision->start, moved, false);
 
 	task->tainted |= tainted;
 	program->node->writes |= tainted;
-	task->expected = report_memory(malloc(decision->moved + 1));
-	if (decision->moved > 0)
-		memcpy(task->expected, program->shadow + arena_offset(program, decision->start),
-			decision->moved);
+	task->expected = report_memory(malloc(moved + 1));
+	memcpy(task->expected, program->shadow + at, moved);
 	return tainted;
 }
 
@@ -159,16 +185,17 @@ bool load_expect(struct tier_program *program, struct call_task *task)
 void atomic_expect(struct tier_program *program, struct call_task *task)
 {
 	const struct plain_decision *decision = &task->decision;
-	const uint64_t at = arena_offset(program, decision->start);
-	bool tainted = flights_taint(program, decision->start, decision->moved, true);
+	uint64_t moved = decision->moved;
+	const uint64_t at = memory_offset(&program->arena, decision->start, &moved);
+	bool tainted = flights_taint(program, decision->start, moved, true);
 
-	memcpy(program->before, program->arena + at, decision->moved);
-	if (!tainted && memcmp(program->before, program->shadow + at, decision->moved) != 0)
+	memcpy(program->before, program->arena.bytes + at, moved);
+	if (!tainted && memcmp(program->before, program->shadow + at, moved) != 0)
 		task_wrong(program, task, "finds what no message brought", at);
-	if (task->message != MESSAGE_FETCH)
+	if (task->message != MESSAGE_FETCH || decision->fault)
 		return;
-	task->expected = report_memory(malloc(decision->moved + 1));
-	memcpy(task->expected, program->before, decision->moved);
+	task->expected = report_memory(malloc(moved + 1));
+	memcpy(task->expected, program->before, moved);
 }
 
 void atomic_look(struct tier_program *program, struct call_task *task)
@@ -176,9 +203,15 @@ void atomic_look(struct tier_program *program, struct call_task *task)
 	const struct plain_decision *decision = &task->decision;
 	const unsigned operation = task->amo & 0xff, type = task->amo >> 8;
 	const unsigned size = element_size(type);
-	const uint64_t at = arena_offset(program, decision->start);
+	uint64_t moved = decision->moved;
+	const uint64_t at = memory_offset(&program->arena, decision->start, &moved);
 	uint8_t source[AMO_BYTES_MAX];
 
+	if (decision->fault) {
+		if (memcmp(program->before, program->arena.bytes + at, moved) != 0)
+			task_wrong(program, task, "changed memory although it failed", at);
+		return;
+	}
 	pattern_write(task, source, task->length);
 	for (uint64_t i = 0; i < decision->moved; i += size) {
 		uint8_t *element = program->before + i;
@@ -187,12 +220,12 @@ void atomic_look(struct tier_program *program, struct call_task *task)
 		/* Complex products that are no numbers are the compiler's business. */
 		if (operation == AMO_PROD && !element_is_number(element, type))
 			continue;
-		if (!element_is(program->arena + at + i, element, type)) {
+		if (!element_is(program->arena.bytes + at + i, element, type)) {
 			task_wrong(program, task, "made something else of an element", i);
 			return;
 		}
 	}
-	memcpy(program->shadow + at, program->arena + at, decision->moved);
+	memcpy(program->shadow + at, program->arena.bytes + at, moved);
 }
 
 void flight_begin(
@@ -205,7 +238,14 @@ void flight_begin(
 	for (unsigned i = 0; i < FLIGHTS; i++)
 		if (!program->flights[i].task) {
 			program->flights[i] = (struct flight){
-				name, task, decision->start, decision->moved, store, tainted};
+				.name = name,
+				.task = task,
+				.start = decision->start,
+				.moved = decision->moved,
+				.moment = program->tiers->moment,
+				.store = store,
+				.tainted = tainted,
+			};
 			return;
 		}
 	abort();

@@ -234,13 +234,52 @@ static void entries_reap(struct tier_program *program)
 		if (!program->entry_taken[i] || program->plain.entries[i].used)
 			continue;
 		program->entry_taken[i] = false;
-		if (memcmp(program->arena + at, program->shadow + at, bytes) != 0)
+		/* Through an entry that is all memory others may write there. */
+		if (!flights_store(program, program->arena.at + at, bytes) &&
+			memcmp(program->arena.bytes + at, program->shadow + at, bytes) != 0)
 			FAIL(program,
 				"tiers: node %u: the memory of entry %u holds what no message "
 				"brought",
 				program->node->number, i);
-		extent_give(program->arena_map, at, bytes);
+		if (bytes != 0)
+			memory_give(&program->arena, at, bytes);
 	}
+}
+
+/* Memory of an entry: a part that is always there, one that comes and goes, or all memory that
+ * there is. Returns false if there is none left. */
+static bool entry_place(struct tier_program *program, uint32_t index, struct plain_wish *wish)
+{
+	struct prng *prng = chance(program);
+	bool wild = prng_chance(prng, 0.5);
+	uint64_t at;
+
+	program->entry_at[index] = program->entry_bytes[index] = 0;
+	if (prng_chance(prng, 0.1)) {
+		wish->start = 0;
+		wish->length = UINT64_MAX;
+		wish->options |= REGION_REMOTE_OFFSET;
+		wish->min_free = 0;
+		return true;
+	}
+	at = memory_take(&program->arena, wish->length, wild);
+	if (at == EXTENT_NONE)
+		at = memory_take(&program->arena, wish->length, false);
+	if (at == EXTENT_NONE)
+		return false;
+	program->entry_at[index] = at;
+	program->entry_bytes[index] = wish->length;
+	wish->start = program->arena.at + at;
+	return true;
+}
+
+/* Memory that may not be there is in a vector; other memory, too, for half of all regions. */
+static const struct map_vector *vector_choose(
+	struct tier_program *program, const struct tier_memory *memory, uint64_t start)
+{
+	bool kept = start >= memory->at && start < memory->at + MEMORY_KEPT;
+
+	return kept && prng_chance(chance(program), 0.5) ? NULL : MAP_MEMORY;
 }
 
 static void entry_append(struct tier_program *program)
@@ -253,22 +292,17 @@ static void entry_append(struct tier_program *program)
 	struct attachment *attachment;
 	struct region *region;
 	uint32_t index;
-	uint64_t at;
 
 	entries_reap(program);
 	if (program->plain.portals[portal].state == PORTAL_FREE ||
 		(index = segment_take(segment, segment->free_entries)) == INDEX_NONE)
 		return;
-	at = extent_take(program->arena_map, wish.length);
-	if (at == EXTENT_NONE || program->entry_taken[index]) {
+	if (program->entry_taken[index] || !entry_place(program, index, &wish)) {
 		FAIL(program, "tiers: node %u: entry %u is given away twice, or memory is short",
 			program->node->number, index);
 		return;
 	}
 	program->entry_taken[index] = true;
-	program->entry_at[index] = at;
-	program->entry_bytes[index] = wish.length;
-	wish.start = (uintptr_t)program->arena + at;
 	program->wishes[index] = wish;
 	program->entry_tiers[index] = prng_chance(prng, 0.5) ? 1 : 0;
 	program->generations[index] = segment_generation(segment);
@@ -276,7 +310,7 @@ static void entry_append(struct tier_program *program)
 	region = segment_region(segment, index);
 	region->start = wish.start;
 	region->length = wish.length;
-	region->vector = NULL;
+	region->vector = vector_choose(program, &program->arena, wish.start);
 	region->user = wish.user;
 	region->options = wish.options;
 	region->log = wish.log;
@@ -449,10 +483,10 @@ static void task_give(struct tier_program *program, struct call_task *task)
 	task->given = true;
 	if (!task->released)
 		task_release(program, task);
-	extent_give(program->source_map, task->near, task->bytes);
+	memory_give(&program->source, task->near, task->bytes);
 }
 
-/* A region of a call's, of so much source memory from there on. */
+/* A region of a call's, of so much source memory from there on, or of all memory. */
 static bool region_make(struct tier_program *program, struct call_task *task, struct call_end *end,
 	uint64_t at, uint64_t length)
 {
@@ -481,9 +515,10 @@ static bool region_make(struct tier_program *program, struct call_task *task, st
 		task_give(program, program->regions[index]);
 	program->regions[index] = task;
 	region = segment_region(segment, end->region);
-	region->start = (uintptr_t)program->source + at;
-	region->length = length;
-	region->vector = NULL;
+	end->all = prng_chance(prng, 0.2);
+	region->start = end->all ? 0 : program->source.at + at;
+	region->length = end->all ? UINT64_MAX : length;
+	region->vector = vector_choose(program, &program->source, region->start);
 	region->user = 0;
 	region->queue = end->queue->handle;
 	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
@@ -551,7 +586,7 @@ static bool task_bind(struct tier_program *program, struct call_task *task)
 	bool fetch = task->message == MESSAGE_FETCH, apart;
 
 	task->bytes = (fetch ? 2 : 1) * task->length + 1;
-	task->near = extent_take(program->source_map, task->bytes);
+	task->near = memory_take(&program->source, task->bytes, prng_chance(chance(program), 0.5));
 	if (task->near == EXTENT_NONE)
 		return false;
 	task->data = task->near + (fetch ? task->length : 0);
@@ -564,7 +599,7 @@ static bool task_bind(struct tier_program *program, struct call_task *task)
 		region_release(program, task, &task->end);
 		program->regions[task->end.region - program->segment->limits.attached] = NULL;
 	}
-	extent_give(program->source_map, task->near, task->bytes);
+	memory_give(&program->source, task->near, task->bytes);
 	return false;
 }
 
@@ -590,15 +625,15 @@ static struct call_task *task_make(struct tier_program *program)
 		return NULL;
 	}
 	if (plain_fetches(task->message))
-		memset(program->source + task->near, POISON, task->length);
+		memset(program->source.bytes + task->near, POISON, task->length);
 	if (plain_brings(task->message))
-		pattern_write(task, program->source + task->data, task->length);
+		pattern_write(task, program->source.bytes + task->data, task->length);
 	tiers->tasks[tiers->count++] = task;
 	return task;
 }
 
 /* Puts what goes with a command into it: an operand, and perhaps data. Returns its lines. */
-static unsigned call_copy(const struct tier_program *program, const struct call_task *task,
+static unsigned call_copy(const struct tier_program *program, struct call_task *task,
 	struct call_line *line, struct long_command *command)
 {
 	uint64_t bytes = task_operand(task);
@@ -606,12 +641,38 @@ static unsigned call_copy(const struct tier_program *program, const struct call_
 	memcpy(command->further[1], task->operand, bytes);
 	if (plain_brings(task->message) && !task->triggered && bytes + task->length <= COPIED_MAX &&
 		prng_chance(chance(program), 0.3)) {
+		task->copied = true;
 		line->copied = 1;
-		memcpy((uint8_t *)command->further[1] + bytes, program->source + task->data,
+		memcpy((uint8_t *)command->further[1] + bytes, program->source.bytes + task->data,
 			task->length);
 		bytes += task->length;
 	}
 	return 2 + (unsigned)((bytes + RING_BYTES - 1) / RING_BYTES);
+}
+
+/* Where in an entry a call goes: near its beginning, or, for one that is all of memory, to memory
+ * of the target's that comes and goes, to the end of it, or to an address that nothing has. */
+static uint64_t offset_choose(struct tier_program *program, const struct call_task *task)
+{
+	struct prng *prng = chance(program);
+	uint64_t arena = memory_address(task->target, 0);
+
+	if (prng_chance(prng, 0.4))
+		return 0;
+	if (prng_chance(prng, 0.6))
+		return prng_below(prng, program->tiers->size_max);
+	if (prng_chance(prng, 0.8))
+		return arena + MEMORY_KEPT + prng_below(prng, MEMORY_BYTES - MEMORY_KEPT);
+	if (prng_chance(prng, 0.5))
+		return arena + MEMORY_BYTES - prng_below(prng, 64);
+	return prng_next(prng) | UINT64_C(1) << 63;
+}
+
+/* Where a call's part of the source memory is in its region. */
+static uint64_t local_of(
+	const struct tier_program *program, const struct call_end *end, uint64_t at, uint64_t from)
+{
+	return end->all ? program->source.at + at : at - from;
 }
 
 static void call_make(struct tier_program *program)
@@ -638,14 +699,15 @@ static void call_make(struct tier_program *program)
 		move->value = task->number;
 	else
 		move->match_bits |= task->number << 32;
-	move->offset = prng_chance(prng, 0.5) ? 0 : prng_below(prng, program->tiers->size_max);
+	move->offset = offset_choose(program, task);
 	line = (struct call_line){
 		.length = task->length,
 		.user = task->number,
+		.local = local_of(program, &task->end, task->near, task->near),
 		.source = task->source.region,
 		.source_generation = task->source.generation,
-		.source_local =
-			task->source.region == task->end.region ? task->data - task->near : 0,
+		.source_local = local_of(program, &task->source, task->data,
+			task->source.region == task->end.region ? task->near : task->data),
 		.amo = task->amo,
 		.message = task->message,
 		.want = task->want,

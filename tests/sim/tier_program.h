@@ -6,15 +6,16 @@
  *     tier_program.c   what a program does at random, and what it reads
  *     tier_watch.c     stands between the engine's parts, and asks the plain lists
  *     tier_flight.c    messages in progress, and the memory that they change
+ *     tier_memory.c    memory that comes and goes
  */
 #ifndef SIM_TIER_PROGRAM_H
 #define SIM_TIER_PROGRAM_H
 
-#include <base/extent.h>
 #include <engine/amo.h>
 #include <engine/call.h>
 #include <host/submission.h>
 #include <sim/plain.h>
+#include <sim/tier_memory.h>
 #include <sim/tiers.h>
 
 #define SPACE     5
@@ -30,6 +31,7 @@ struct call_end {
 	uint64_t counter;
 	uint16_t counts;
 	uint8_t flags;
+	bool all; /* it is all of memory: offsets in it are addresses */
 	struct plain_queue *queue;
 };
 
@@ -47,7 +49,11 @@ struct call_task {
 	uint64_t near;  /* where what is got comes to, or else where the data are */
 	uint64_t data;  /* where the data of a fetch are */
 	uint64_t issued;
-	uint64_t begun; /* order; 0: not yet */
+	uint64_t begun;  /* order; 0: not yet */
+	uint64_t moment; /* of memory, when it began */
+	bool copied;     /* its data came with the command */
+	bool absent;     /* its data were not there: it does not leave */
+	bool fault;      /* it failed for its target's memory, or void, and its target knows */
 	struct call_end end;
 	struct call_end source; /* of a fetch's data; perhaps the same */
 	bool triggered;
@@ -68,6 +74,7 @@ struct flight {
 	const void *name;
 	struct call_task *task;
 	uint64_t start, moved;
+	uint64_t moment; /* of memory, when it began */
 	bool store;
 	bool tainted;
 };
@@ -79,8 +86,8 @@ struct tier_program {
 	struct segment *segment;
 	struct submission submission;
 	struct plain plain;
-	uint8_t *arena, *shadow, *source;
-	struct extent_map *arena_map, *source_map;
+	struct tier_memory arena, source;
+	uint8_t *shadow;                  /* of the arena: what messages have brought */
 	uint64_t entry_at[PLAIN_ENTRIES]; /* where an entry's memory is */
 	uint64_t entry_bytes[PLAIN_ENTRIES];
 	bool entry_taken[PLAIN_ENTRIES];
@@ -105,8 +112,9 @@ struct tiers {
 	struct call_task **tasks;
 	uint64_t count;
 	uint64_t begun;
-	uint64_t *last; /* begun, of the last call from a node's life that another got */
-	uint64_t *met;  /* lives of which a call has ended well */
+	uint64_t moment; /* of memory */
+	uint64_t *last;  /* begun, of the last call from a node's life that another got */
+	uint64_t *met;   /* lives of which a call has ended well */
 };
 
 #define FAIL(program, ...) simulation_fail((program)->tiers->simulation, __VA_ARGS__)
@@ -126,12 +134,24 @@ bool task_may_fail(const struct tiers *tiers, const struct call_task *task);
 uint64_t task_operand(const struct call_task *task);
 /* A call's bytes, but an operand. */
 void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length);
-/* A store whose last byte has just been placed, or that has failed. */
+/* What a message has left in memory: */
+enum store_left {
+	LEFT_ALL,  /* its bytes */
+	LEFT_SOME, /* of its bytes some, in their places */
+	LEFT_ANY   /* others were written there meanwhile */
+};
+/* A message to this memory is over. */
 void store_look(struct tier_program *program, const struct call_task *task, uint64_t start,
-	uint64_t moved, bool exact);
+	uint64_t moved, enum store_left left);
+/* Was memory of an initiator missing since a call began, that its data are in, or that an answer
+ * goes to? Of a life that is over it is not known. */
+bool task_missed(
+	const struct tiers *tiers, const struct call_task *task, enum memory_access access);
 /* Others in progress that share memory with a message no longer know what they move. Returns true
  * if there are such. */
 bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved, bool store);
+/* Are bytes of this memory being stored? Some of them may be there. */
+bool flights_store(const struct tier_program *program, uint64_t start, uint64_t bytes);
 /* The message that the engine calls by this name, or NULL. */
 struct flight *flight_find(struct tier_program *program, const void *name);
 /* Keeps what a load finds now. Returns true if a message in progress may change it meanwhile. */

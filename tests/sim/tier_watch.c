@@ -70,6 +70,8 @@ static struct call_task *request_arrived(
 		task_wrong(program, task, "arrives a second time", 0);
 	if (task->begun == 0)
 		task_wrong(program, task, "arrives before it has begun", 0);
+	if (task->absent)
+		task_wrong(program, task, "leaves without its data", 0);
 	if (task->target != program->node->number || initiator->id.nid != from.nid ||
 		initiator->id.pid != from.pid ||
 		header->requested != task_operand(task) + task->length)
@@ -111,6 +113,19 @@ void __real_tiers_served(
 void __wrap_tiers_served(
 	struct engine *engine, struct operation *operation, enum transport_fail why);
 
+/* A store that was accepted and has ended where it was taken. */
+static void store_taken(struct tier_program *program, struct call_task *task)
+{
+	const struct plain_decision *decision = &task->decision;
+
+	bool tainted = flights_taint(program, decision->start, decision->moved, true);
+	enum store_left left = tainted ? LEFT_ANY : LEFT_SOME;
+
+	task->fault = decision->fault;
+	store_look(
+		program, task, decision->start, decision->moved, decision->fault ? left : LEFT_ALL);
+}
+
 /* The initiator of a store that nobody answers has had its last event with SEND. */
 static void store_hush(struct call_task *task)
 {
@@ -137,10 +152,8 @@ void __wrap_tiers_store(struct space *space, struct process from,
 	__real_tiers_store(space, from, header, data);
 	if (task)
 		store_hush(task);
-	if (!task || task->decision.verdict != TIER_OK)
-		return;
-	flights_taint(program, task->decision.start, task->decision.moved, true);
-	store_look(program, task, task->decision.start, task->decision.moved, true);
+	if (task && task->decision.verdict == TIER_OK)
+		store_taken(program, task);
 }
 
 void __wrap_tiers_store_begin(struct space *space, struct process from,
@@ -171,8 +184,7 @@ void __wrap_tiers_store_begin(struct space *space, struct process from,
 		message->name = inbound->context;
 		flight_begin(program, inbound->context, task, true);
 	} else {
-		flights_taint(program, task->decision.start, task->decision.moved, true);
-		store_look(program, task, task->decision.start, task->decision.moved, true);
+		store_taken(program, task);
 	}
 }
 
@@ -193,8 +205,11 @@ void __wrap_tiers_load(
 		task->decision = plain_request(&program->plain, from, header, 0, &message);
 	if (message) /* its data is copied from now on */
 		flight_begin(program, message, task, false);
-	else if (task && task->decision.verdict == TIER_OK) /* or at once */
+	else if (task && task->decision.verdict == TIER_OK &&
+		 !task->decision.fault) /* or at once */
 		load_expect(program, task);
+	if (task)
+		task->fault = task->decision.fault;
 	__real_tiers_load(space, from, header);
 	if (!message)
 		return;
@@ -225,10 +240,28 @@ void __wrap_tiers_amo(struct space *space, struct process from, const struct mes
 	if (accepted)
 		atomic_expect(program, task);
 	__real_tiers_amo(space, from, header, data);
+	task->fault = task->decision.fault;
 	if (accepted)
 		atomic_look(program, task);
 	if (!plain_fetches(task->message))
 		store_hush(task);
+}
+
+/* J5: how a message in progress may end, of whose memory some was missing for a while. */
+static void fault_look(
+	const struct tier_program *program, const struct flight *flight, enum tier_verdict verdict)
+{
+	enum memory_access access = flight->store ? MEMORY_WRITE : MEMORY_READ;
+	bool once = memory_misses(&program->arena, flight->start, flight->moved, access,
+		MISSING_ONCE, flight->moment);
+	bool always = memory_misses(&program->arena, flight->start, flight->moved, access,
+		MISSING_ALWAYS, flight->moment);
+
+	once |= flight->store && task_missed(program->tiers, flight->task, MEMORY_READ);
+	if (verdict == TIER_FAULT && !once)
+		task_wrong(program, flight->task, "finds no memory where there is", 0);
+	if (verdict == TIER_OK && always)
+		task_wrong(program, flight->task, "ends well without memory", 0);
 }
 
 static void request_ended(
@@ -243,11 +276,15 @@ static void request_ended(
 			program->node->number);
 		return;
 	}
-	if (why != TRANSPORT_OK && !task_may_fail(program->tiers, flight->task))
+	if (verdict == TIER_UNDELIVERABLE && !task_may_fail(program->tiers, flight->task))
 		task_wrong(program, flight->task, "fails at its target for no reason", why);
+	fault_look(program, flight, verdict);
+	flight->task->fault = verdict == TIER_FAULT;
 	if (flight->store)
 		store_look(program, flight->task, flight->start, flight->moved,
-			why == TRANSPORT_OK && !flight->tainted);
+			flight->tainted      ? LEFT_ANY
+			: verdict == TIER_OK ? LEFT_ALL
+					     : LEFT_SOME);
 	flight->task = NULL;
 	plain_ended(&program->plain, message, verdict);
 }
@@ -260,7 +297,7 @@ void __wrap_tiers_stored(
 		__real_tiers_stored(engine, operation, why);
 		return;
 	}
-	request_ended(operation, why, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE);
+	request_ended(operation, why, verdict_of(why));
 	__real_tiers_stored(engine, operation, why);
 }
 
@@ -271,7 +308,8 @@ void __wrap_tiers_served(
 		__real_tiers_served(engine, operation, why);
 		return;
 	}
-	request_ended(operation, why, why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE);
+	request_ended(operation, why,
+		why == TRANSPORT_OK && operation->message.missing ? TIER_FAULT : verdict_of(why));
 	__real_tiers_served(engine, operation, why);
 }
 
@@ -482,8 +520,12 @@ void __wrap_call_begin(struct space *space, const struct move *move, const struc
 	task->target_life = target->life;
 	task->known = target->up &&
 		      *task_pair(program->tiers, program->tiers->met, task) == task_lives(task);
+	task->moment = program->tiers->moment;
+	task->absent = plain_brings(task->message) && !task->copied &&
+		       memory_misses(&program->source, program->source.at + task->data,
+			       task->length, MEMORY_READ, MISSING_NOW, 0);
 	if (line->copied)
-		memset(program->source + task->data, POISON, task->length);
+		memset(program->source.bytes + task->data, POISON, task->length);
 	__real_call_begin(space, move, line, given);
 }
 
@@ -526,20 +568,65 @@ static void call_sent(struct tier_program *program, struct call_task *task,
 		(task->delivered && task->decision.verdict == TIER_OK && task->decision.silent);
 }
 
-static void load_look(const struct tier_program *program, const struct call_task *task)
+/* whole: all of an answer has arrived, else some of it, or nothing. */
+static void load_look(const struct tier_program *program, const struct call_task *task, bool whole)
 {
-	const uint8_t *bytes = program->source + task->near;
+	const uint8_t *bytes = program->source.bytes + task->near;
 
 	for (uint64_t i = 0; i < task->length; i++) {
-		bool moved = i < task->decision.moved;
+		bool moved = i < task->decision.moved && task->expected;
 
-		if (moved && task->tainted)
+		if ((moved && task->tainted) || (!whole && bytes[i] == POISON))
 			continue;
 		if (bytes[i] != (moved ? task->expected[i] : POISON)) {
 			task_wrong(program, task, "brought a wrong byte", i);
 			return;
 		}
 	}
+}
+
+/* J5: may a call end well that its target has accepted? Only of a long load an initiator may have
+ * all when the target finds its memory gone, to send a frame again. What is got has its place. */
+static bool outcome_is_whole(const struct tier_program *program, const struct call_task *task)
+{
+	bool resent = task->message == MESSAGE_LOAD && task->length > AMO_BYTES_MAX;
+
+	if (task->fault && !resent)
+		return false;
+	return !plain_fetches(task->message) ||
+	       !memory_misses(&program->source, program->source.at + task->near,
+		       task->decision.moved, MEMORY_WRITE, MISSING_ALWAYS, task->moment);
+}
+
+/* Was memory of a call's missing, so that it may fail for that? SEND is about what it brings. */
+static bool fault_may_be(
+	const struct tiers *tiers, const struct call_task *task, enum tier_event kind)
+{
+	const struct node *target = &tiers->simulation->nodes[task->target];
+	bool brings = plain_brings(task->message) && !task->copied;
+
+	if (brings && task_missed(tiers, task, MEMORY_READ))
+		return true;
+	if (kind == TIER_SEND)
+		return false;
+	if (task->fault || (plain_fetches(task->message) && task_missed(tiers, task, MEMORY_WRITE)))
+		return true;
+	if (task->message != MESSAGE_LOAD || !task->delivered)
+		return false;
+	return !target->up || target->life != task->life ||
+	       memory_misses(&target->tiers->arena, task->decision.start, task->decision.moved,
+		       MEMORY_READ, MISSING_ONCE, task->moment);
+}
+
+/* J2, J5 */
+static bool failure_may_be(const struct tiers *tiers, const struct call_task *task,
+	enum tier_event kind, enum tier_verdict verdict)
+{
+	if (verdict == TIER_FAULT)
+		return fault_may_be(tiers, task, kind);
+	if (verdict == TIER_UNDELIVERABLE && task_may_fail(tiers, task))
+		return true;
+	return task->delivered && task->decision.verdict == verdict;
 }
 
 static void call_concluded(struct tier_program *program, struct call_task *task,
@@ -565,8 +652,10 @@ static void call_concluded(struct tier_program *program, struct call_task *task,
 		event.moved = decision->moved;
 		event.offset = decision->offset;
 	}
-	if (decided && verdict == TIER_OK && fetches)
-		load_look(program, task);
+	if (verdict == TIER_OK && (!decided || !outcome_is_whole(program, task)))
+		task_wrong(program, task, "ends well although it cannot", 0);
+	if (fetches)
+		load_look(program, task, verdict == TIER_OK);
 	task->answered = true;
 	task->over = true;
 	if ((fetches || (task->want == WANT_EVENT && !task->told)) &&
@@ -598,10 +687,10 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 
 	if (end->region != region_number(space, region))
 		task_wrong(program, task, "tells of another region", kind);
-	/* J2 */
-	if (verdict != TIER_OK && !(task->delivered && task->decision.verdict == verdict) &&
-		(verdict != TIER_UNDELIVERABLE || !task_may_fail(tiers, task)))
+	if (verdict != TIER_OK && !failure_may_be(tiers, task, kind, verdict))
 		task_wrong(program, task, "fails for no reason", verdict);
+	if (verdict != TIER_FAULT && task->absent)
+		task_wrong(program, task, "has no data, and does not say so", verdict);
 	if (verdict == TIER_OK)
 		call_met(program, task);
 	if (end->counts & TIER_BIT(kind))

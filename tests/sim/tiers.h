@@ -18,6 +18,9 @@
  * J3. A node's memory changes where messages were placed, and nowhere else.
  * J4. An atomic changes each element as elements.h says, once, from what the messages before it
  *     have left; a fetch brings what it found, whatever comes later.
+ * J5. A call whose memory was missing (tier_memory.h), of either end, when it was looked at, fails
+ *     for that, and no other does; it has left bytes of its own, or none. The ends may differ where
+ *     all had arrived before the memory went.
  */
 #ifndef SIM_TIERS_H
 #define SIM_TIERS_H
