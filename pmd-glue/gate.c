@@ -559,6 +559,7 @@ static struct gate *gate_make(const char *name, uint32_t pid)
 	gate->port.operations = &gate_operations;
 	gate->port.external = true;
 	gate->port.calls = true;
+	gate->port.helped = true;
 	gate->port.aside = POOL_ASIDE;
 	gate->port.socket = -1;
 	gate->port.gathers = true;

@@ -167,17 +167,20 @@ static uint32_t subnet_mask(const char *subnet)
 	return prefix <= 0 ? 0 : UINT32_MAX << (32 - prefix);
 }
 
-/* As PTL_PROGRESS says. */
+/* Does an interface have a poll thread, as PTL_PROGRESS says? */
 static bool poll_thread_wanted(
-	const struct postern_setting *settings, unsigned count, const char *names)
+	const struct doctor *doctor, const struct postern_setting *settings, unsigned count)
 {
 	const char *progress = setting_value(settings, count, "PTL_PROGRESS");
+	bool own = strcmp(setting_value(settings, count, "PTL_POLL"), "adaptive") != 0 ||
+		   setting_value(settings, count, "PTL_POLL_CORE")[0] != '\0';
 
 	if (strcmp(progress, "auto") != 0)
 		return strcmp(progress, "core") == 0;
-	return strncmp(names, "node", strlen("node")) != 0 ||
-	       strcmp(setting_value(settings, count, "PTL_POLL"), "adaptive") != 0 ||
-	       setting_value(settings, count, "PTL_POLL_CORE")[0] != '\0';
+	for (unsigned i = 0; i < doctor->interface_count && !own; i++)
+		own = doctor->interfaces[i].kind != KIND_NODE &&
+		      doctor->interfaces[i].kind != KIND_KERNEL;
+	return own;
 }
 
 static void settings_read(struct doctor *doctor)
@@ -193,7 +196,6 @@ static void settings_read(struct doctor *doctor)
 	count = count > SETTINGS_MAX ? SETTINGS_MAX : count;
 	names = setting_value(settings, count, "PTL_IFACE_NAME");
 	doctor->named = getenv("PTL_IFACE_NAME") != NULL;
-	doctor->poll_thread = poll_thread_wanted(settings, count, names);
 	doctor->udp = strcmp(setting_value(settings, count, "PTL_ENCAP"), "udp") == 0;
 	doctor->poll_busy = strcmp(setting_value(settings, count, "PTL_POLL"), "busy") == 0;
 	if (interfaces < 1)
@@ -217,6 +219,7 @@ static void settings_read(struct doctor *doctor)
 		interface->cpu = item[0] >= '0' && item[0] <= '9' ? atoi(item) : -1;
 		doctor->interface_count++;
 	}
+	doctor->poll_thread = poll_thread_wanted(doctor, settings, count);
 }
 
 /* --- what is printed */

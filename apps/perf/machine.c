@@ -116,31 +116,24 @@ static const char *or_word(const char *text, const char *word)
 	return text[0] != '\0' ? text : word;
 }
 
-/* PTL_PROGRESS, or what it is where it is auto. */
-static const char *progress_name(void)
+/* PTL_PROGRESS, or what it is on this interface where it is auto. */
+static const char *progress_name(ptl_handle_ni_t ni)
 {
 	const char *progress = setting("PTL_PROGRESS");
 
 	if (strcmp(progress, "auto") != 0)
 		return progress;
-	return strncmp(setting("PTL_IFACE_NAME"), "node", strlen("node")) == 0 &&
-			       strcmp(setting("PTL_POLL"), "adaptive") == 0 &&
+	return instrument->port(ni)->helped && strcmp(setting("PTL_POLL"), "adaptive") == 0 &&
 			       setting("PTL_POLL_CORE")[0] == '\0'
 		       ? "both"
 		       : "core";
 }
 
-/* Do this program's calls move the messages? */
-static bool progress_is_inline(void)
-{
-	return strcmp(progress_name(), "core") != 0;
-}
-
-static void cores_describe(struct machine *machine, const struct options *options)
+static void cores_describe(struct machine *machine, const struct options *options, bool inlined)
 {
 	const char *poll = setting("PTL_POLL_CORE");
 
-	if (progress_is_inline())
+	if (inlined)
 		poll = "none";
 	if (options->core_count > 0)
 		fact_add(machine, "cores", "application on CPU %u, poll threads: %s",
@@ -151,10 +144,9 @@ static void cores_describe(struct machine *machine, const struct options *option
 }
 
 /* What exactly is being measured. */
-static void setup_describe(struct machine *machine, const struct options *options, unsigned servers)
+static void setup_describe(
+	struct machine *machine, const struct options *options, unsigned servers, bool inlined)
 {
-	bool inlined = progress_is_inline();
-
 	if (servers == 0)
 		fact_add(machine, "measured", "this process against %s; events are %s",
 			options->server_count > 1 ? "others" : "another",
@@ -178,6 +170,8 @@ static void setup_describe(struct machine *machine, const struct options *option
 void machine_describe(struct machine *machine, const struct options *options, ptl_handle_ni_t ni,
 	unsigned servers)
 {
+	const char *progress = progress_name(ni);
+	bool inlined = strcmp(progress, "core") != 0; /* this program's calls move the messages */
 	char text[256];
 	struct utsname name;
 	cpu_set_t set;
@@ -197,9 +191,9 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	fact_add(machine, "mtu", "%u", lend_mtu(ni));
 	hugepages_describe(text, sizeof(text));
 	fact_add(machine, "hugepages", "%s%s", text, instrument->hugepages() ? ", used" : "");
-	fact_add(machine, "progress", "%.20s, polling %.20s", progress_name(), setting("PTL_POLL"));
-	cores_describe(machine, options);
-	setup_describe(machine, options, servers);
+	fact_add(machine, "progress", "%.20s, polling %.20s", progress, setting("PTL_POLL"));
+	cores_describe(machine, options, inlined);
+	setup_describe(machine, options, servers, inlined);
 	fact_add(machine, "clock", "TSC; %u ns a look, taken off every time",
 		(unsigned)clock_cost());
 	fact_add(machine, "build", "%s", PERF_BUILD);

@@ -122,8 +122,10 @@ struct port {
 	 * send than one; 0: all cost the same. */
 	uint16_t joins;
 	bool calls; /* interrupt() works */
-	/* what it carries comes from processes of this machine, which want the same CPUs */
-	bool local;
+	/* Unless the user says otherwise the program's calls drive it (PTL_PROGRESS=both). Its
+	 * frames come from other processes or from the kernel, which wake a thread that sleeps and
+	 * want CPUs of their own, so that a polling thread would stand in their way. */
+	bool helped;
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;
 	uint8_t address[6]; /* own MAC address */

@@ -257,13 +257,13 @@ static int interface_attend(struct interface *interface, unsigned number, struct
 	return interface->thread ? 0 : -1;
 }
 
-/* Do the program's calls drive the engine? Without PTL_PROGRESS they do where peers want the same
- * CPUs, unless the user has said how a poll thread is to be. */
+/* Do the program's calls drive the engine? Without PTL_PROGRESS the port decides, unless the user
+ * has said how a poll thread is to be. */
 static bool progress_is_inlined(const struct port *port)
 {
 	if (!setting_is(SETTING_PROGRESS, "auto"))
 		return !setting_is(SETTING_PROGRESS, "core");
-	return port->local && !setting_is_given(SETTING_POLL) &&
+	return port->helped && !setting_is_given(SETTING_POLL) &&
 	       !setting_is_given(SETTING_POLL_CORE);
 }
 
