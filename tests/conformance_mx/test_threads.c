@@ -318,7 +318,7 @@ static void a_request_that_two_threads_complete_is_completed_once(void **state)
 		assert_ok(mx_wakeup(other));
 		assert_int_equal(pthread_join(thread, &ended), 0);
 		for (unsigned i = 0; i < 2; i++) {
-			send = send_to("yz" + i, 1, 0x100 + i, false);
+			send = send_to(&"yz"[i], 1, 0x100 + i, false);
 			wait_for(one, &send);
 			wait_for(other, &again[i]);
 			assert_int_equal(bytes[i], "yz"[i]);
