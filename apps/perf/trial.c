@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* trial.c - the words for trial.h. */
+#include <stddef.h>
+
 #include "trial.h"
 
 static const struct {
