@@ -71,8 +71,9 @@ class Scripts(unittest.TestCase):
             self.assertEqual(done.returncode, 0, script + done.stdout[-2000:])
 
 
+@unittest.skipUnless(os.environ.get("POSTERN_ATTACH"), "it takes minutes of both CPUs; set POSTERN_ATTACH=1")
 class Attached(programs.Case):
-    """Each script looks on while a server of postern-perf serves messages of Portals 4."""
+    """Each script looks on while a server of postern-perf serves messages of Portals 4. By hand: probes slow down all that the machine does."""
 
     def setUp(self):
         super().setUp()
