@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* client_nemesis.c - as MPICH's nemesis netmod for Portals 4: a physical matching interface, which
- * is opened twice in a row; six portals wherever they are free; queues and limits of 65,536.
+/* client_nemesis.c - as MPICH's nemesis netmod for Portals 4: a physical matching interface,
+ * which is opened twice in a row; six portals wherever they are free; queues and limits of
+ * 65,536.
  *
- * Unexpected messages go to overflow blocks that take only what fits. A long message is a put of its
- * first part and a get of the rest. The data portal has flow control of the netmod's own: the target
- * asks all peers by the control portal to pause, and sends refused again when it is enabled.
+ * Unexpected messages go to overflow blocks that take only what fits. A long message is a put
+ * of its first part and a get of the rest. The data portal has flow control of the netmod's
+ * own: the target asks all peers by the control portal to pause, and sends refused again when
+ * it is enabled.
  */
 #include "clients.h"
 

@@ -102,8 +102,8 @@ static void interface_open(void)
 	check_ok(PtlPTAlloc(ni, PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL,
 		receive_eq, MESSAGE_PORTAL, &index));
 	check(index == MESSAGE_PORTAL);
-	check_ok(PtlPTAlloc(ni, PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE, send_eq, READ_PORTAL,
-		&index));
+	check_ok(PtlPTAlloc(
+		ni, PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE, send_eq, READ_PORTAL, &index));
 	check(index == READ_PORTAL);
 	own.eq_handle = send_eq;
 	check_ok(PtlMDBind(ni, &own, &md));
@@ -111,8 +111,7 @@ static void interface_open(void)
 		PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE |
 			PTL_ME_EVENT_UNLINK_DISABLE,
 		PROTOCOL_LONG, ~PROTOCOL);
-	check_ok(PtlMEAppend(
-		ni, MESSAGE_PORTAL, &me, PTL_OVERFLOW_LIST, NULL, &long_entry));
+	check_ok(PtlMEAppend(ni, MESSAGE_PORTAL, &me, PTL_OVERFLOW_LIST, NULL, &long_entry));
 	for (unsigned i = 0; i < BLOCKS; i++)
 		block_append(&blocks[i]);
 	job_map(self, map);
@@ -243,16 +242,15 @@ static void receive_begin(struct request *receive, unsigned from, uint64_t tag, 
 	receive->kind = RECEIVE;
 	if (!any)
 		me.match_id = map[from];
-	check_ok(PtlMEAppend(
-		ni, MESSAGE_PORTAL, &me, PTL_PRIORITY_LIST, receive, &receive->entry));
+	check_ok(PtlMEAppend(ni, MESSAGE_PORTAL, &me, PTL_PRIORITY_LIST, receive, &receive->entry));
 	while (room > SHORT_MAX && !receive->linked)
 		progress();
 }
 
 static void probe(struct request *probe, unsigned from, uint64_t tag)
 {
-	ptl_me_t me = me_of(NULL, 0, PTL_ME_OP_PUT | PTL_ME_USE_ONCE,
-		(uint64_t)from << 24 | tag, PROTOCOL);
+	ptl_me_t me = me_of(
+		NULL, 0, PTL_ME_OP_PUT | PTL_ME_USE_ONCE, (uint64_t)from << 24 | tag, PROTOCOL);
 
 	*probe = (struct request){.kind = PROBE};
 	me.match_id = map[from];
@@ -346,8 +344,8 @@ static int64_t compare_and_swap(_Atomic int64_t *variable, int64_t compare, int6
 static void window_open(void)
 {
 	const ptl_md_t memory = {.length = PTL_SIZE_MAX,
-		.options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_REPLY |
-			   PTL_MD_EVENT_CT_ACK,
+		.options =
+			PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK,
 		.eq_handle = send_eq};
 	ptl_md_t own = memory;
 	ptl_pt_index_t index;
@@ -361,8 +359,7 @@ static void window_open(void)
 	check_ok(PtlMDBind(ni, &own, &window_md));
 	check_ok(PtlPTAlloc(ni, 0, send_eq, WINDOW_PORTAL, &index));
 	check(index == WINDOW_PORTAL);
-	check_ok(PtlMEAppend(
-		ni, WINDOW_PORTAL, &me, PTL_PRIORITY_LIST, &window, &window_entry));
+	check_ok(PtlMEAppend(ni, WINDOW_PORTAL, &me, PTL_PRIORITY_LIST, &window, &window_entry));
 	check_ok(PtlEQWait(send_eq, &event));
 	check(event.type == PTL_EVENT_LINK && event.user_ptr == &window);
 	job_barrier();
@@ -389,8 +386,8 @@ static void windows(void)
 		operations++;
 		operations_wait();
 		value++;
-		check_ok(PtlPut(window_md, (ptl_size_t)(uintptr_t)&value, sizeof(value), PTL_ACK_REQ,
-			map[0], WINDOW_PORTAL, 1, at(&window.guarded), NULL, 0));
+		check_ok(PtlPut(window_md, (ptl_size_t)(uintptr_t)&value, sizeof(value),
+			PTL_ACK_REQ, map[0], WINDOW_PORTAL, 1, at(&window.guarded), NULL, 0));
 		operations++;
 		operations_wait();
 		check(compare_and_swap(&window.lock, rank + 1, 0) == rank + 1);

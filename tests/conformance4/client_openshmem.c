@@ -165,8 +165,8 @@ static void puts_and_flags(void)
 		quiet();
 		flag = n;
 		put_small(DATA_PORTAL,
-			(ptl_size_t)((uintptr_t)&data.flags[rank] - (uintptr_t)&data),
-			&flag, sizeof(flag), target);
+			(ptl_size_t)((uintptr_t)&data.flags[rank] - (uintptr_t)&data), &flag,
+			sizeof(flag), target);
 		memset(&flag, 0xee, sizeof(flag));
 		while (atomic_load_explicit(&data.flags[from], memory_order_acquire) < n)
 			sched_yield();
