@@ -394,11 +394,11 @@ static void line_open(struct client *client, struct peer *peer)
 	endpoint_say(client->endpoint, peer->stream.peer, &meet);
 }
 
-/* Of the Portals of the control session. */
+/* What the server's list is to be; one of MX has none. */
 static struct match_shape list_shape(const struct client *client)
 {
-	return client->options->library == LIBRARY_PORTALS3 ? client->trial.shape
-							    : (struct match_shape){0};
+	return client->options->library == LIBRARY_MX ? (struct match_shape){0}
+						      : client->trial.shape;
 }
 
 static void prepare(struct client *client, struct peer *peer)
