@@ -25,7 +25,7 @@
 #define BURST        400
 #define PIECES       7
 
-enum control { PAUSE = 1, PAUSED, RESUME };
+enum control { PAUSE = 1, PAUSED, RESUME, ALL_RECEIVED };
 
 #define TAG_BITS  0xffffffffull
 #define BITS(tag) ((ptl_match_bits_t)7 << 48 | (tag))
@@ -62,7 +62,7 @@ static struct block blocks[BLOCKS];
 static ptl_handle_me_t control_entries[2];
 static uint8_t control_bytes[2][8];
 static unsigned pauses, paused_peers, resent;
-static bool paused[RANKS_MAX], pausing;
+static bool paused[RANKS_MAX], pausing, all_received;
 static struct send *sends;
 static unsigned send_count;
 
@@ -252,6 +252,8 @@ static void control_heard(const ptl_event_t *event)
 		control_say(from, PAUSED);
 	} else if (event->hdr_data == PAUSED) {
 		paused_peers++;
+	} else if (event->hdr_data == ALL_RECEIVED) {
+		all_received = true;
 	} else {
 		check(event->hdr_data == RESUME);
 		paused[from] = false;
@@ -499,7 +501,8 @@ static void probe_and_take(void)
 	free(got);
 }
 
-/* All send to rank 0 more than its queue holds, which looks at it only when some were refused. */
+/* All send to rank 0 more than its queue holds, which looks at it only when some were refused. Who
+ * has sent all still answers what rank 0 asks, until that has received all. */
 static void overrun(void)
 {
 	struct receive *receives = calloc((size_t)BURST * (ranks - 1), sizeof(*receives));
@@ -539,13 +542,13 @@ static void overrun(void)
 		while (!send_done(&sends[n]))
 			poll_both();
 	check(rank == 0 ? pauses > 0 : resent > 0);
-	/* Rank 0 may still be asked to let somebody go on. */
-	while (pausing)
+	while (pausing || (rank != 0 && !all_received))
 		poll_both();
-	job_barrier();
-	poll_both();
+	for (unsigned i = 1; i < ranks && rank == 0; i++)
+		control_say(i, ALL_RECEIVED);
 	for (unsigned i = 0; i < ranks; i++)
-		check(!paused[i] || rank != 0);
+		check(!paused[i]);
+	job_barrier();
 	free(sends);
 	free(receives);
 	free(data);
