@@ -136,9 +136,9 @@ static void portals_close(void)
 {
 	job_barrier();
 	for (unsigned i = 0; i < BLOCKS; i++)
-		check_ok(PtlMEUnlink(blocks[i].entry));
-	check_ok(PtlMEUnlink(control_entries[0]));
-	check_ok(PtlMEUnlink(control_entries[1]));
+		entry_unlink(PtlMEUnlink, blocks[i].entry);
+	entry_unlink(PtlMEUnlink, control_entries[0]);
+	entry_unlink(PtlMEUnlink, control_entries[1]);
 	check_ok(PtlMDRelease(md));
 	for (unsigned i = 0; i < COUNT(other_portals); i++)
 		check_ok(PtlPTFree(ni, other_portals[i]));

@@ -399,7 +399,7 @@ static void windows(void)
 		check(atomic_load(&window.sum) == (int64_t)ADDITIONS * ranks);
 		check(atomic_load(&window.guarded) == (int64_t)(ADDITIONS / 10) * ranks);
 	}
-	check_ok(PtlMEUnlink(window_entry));
+	entry_unlink(PtlMEUnlink, window_entry);
 	check_ok(PtlMDRelease(window_md));
 	check_ok(PtlCTFree(window_ct));
 	check_ok(PtlPTFree(ni, WINDOW_PORTAL));
@@ -415,8 +415,8 @@ void client_openmpi(void)
 	messages();
 	windows();
 	for (unsigned i = 0; i < BLOCKS; i++)
-		check_ok(PtlMEUnlink(blocks[i].entry));
-	check_ok(PtlMEUnlink(long_entry));
+		entry_unlink(PtlMEUnlink, blocks[i].entry);
+	entry_unlink(PtlMEUnlink, long_entry);
 	check_ok(PtlMDRelease(md));
 	check_ok(PtlPTFree(ni, MESSAGE_PORTAL));
 	check_ok(PtlPTFree(ni, READ_PORTAL));

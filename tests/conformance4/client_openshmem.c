@@ -289,8 +289,8 @@ void client_openshmem(void)
 	check_ok(PtlMDRelease(put_md));
 	check_ok(PtlMDRelease(volatile_md));
 	check_ok(PtlMDRelease(get_md));
-	check_ok(PtlLEUnlink(data_entry));
-	check_ok(PtlLEUnlink(heap_entry));
+	entry_unlink(PtlLEUnlink, data_entry);
+	entry_unlink(PtlLEUnlink, heap_entry);
 	check_ok(PtlCTFree(target_ct));
 	check_ok(PtlCTFree(put_ct));
 	check_ok(PtlCTFree(get_ct));

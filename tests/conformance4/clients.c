@@ -2,6 +2,7 @@
 /* clients.c - runs a stand-in: postern-run -n N clients4 NAME. See clients.h. */
 #include "clients.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,15 @@ void check_code(int code, const char *call, const char *file, int line)
 		return;
 	fprintf(stderr, "%s:%d: rank %u: %s returned %d\n", file, line, rank, call, code);
 	_exit(1);
+}
+
+void entry_unlink(int (*unlink)(ptl_handle_any_t), ptl_handle_any_t entry)
+{
+	int code;
+
+	while ((code = unlink(entry)) == PTL_IN_USE)
+		sched_yield();
+	check(code == PTL_OK);
 }
 
 static uint8_t pattern_byte(size_t at, uint32_t seed)

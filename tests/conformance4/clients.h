@@ -28,6 +28,10 @@ _Noreturn void check_fail(const char *what, const char *file, int line);
 #define check_ok(call) check_code(call, #call, __FILE__, __LINE__)
 void check_code(int code, const char *call, const char *file, int line);
 
+/* Unlinks an entry by PtlMEUnlink or PtlLEUnlink when its last message has ended: the target of a
+ * get may learn that later than the initiator. */
+void entry_unlink(int (*unlink)(ptl_handle_any_t), ptl_handle_any_t entry);
+
 /* `bytes` bytes that depend on seed, and whether they are these. */
 void pattern_fill(void *memory, size_t bytes, uint32_t seed);
 void pattern_check(const void *memory, size_t bytes, uint32_t seed);
