@@ -26,6 +26,7 @@
 #include <transport/neighbour.h>
 #include <transport/outbox.h>
 #include <transport/ready.h>
+#include <transport/silence.h>
 
 #define ASK_FIRST_WAIT (1 * MILLISECOND)
 #define ASK_LAST_WAIT  (500 * MILLISECOND)
@@ -275,7 +276,7 @@ bool address_run(struct transport *transport, struct peer *peer)
 		return true;
 	}
 	if (address_wanted(transport, peer)
-			? transport->now - peer->progress < transport->options.peer_timeout
+			? transport->now < silence_end(transport, peer->progress)
 			: peer->asks < ASKS_DOUBT) {
 		address_question(transport, peer);
 		return true;

@@ -40,6 +40,7 @@
 #include <transport/neighbour.h>
 #include <transport/ready.h>
 #include <transport/recovery.h>
+#include <transport/silence.h>
 
 #define GROUP_ADDRESS  1 /* in a MAC address's first byte */
 #define PREFETCH_AHEAD 3
@@ -274,7 +275,7 @@ static bool frame_hold(
 		}
 		memset(peer->reorder, 0, sizeof(*peer->reorder));
 		/* From now on its silence matters. */
-		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
+		peer_wake(transport, peer, transport->now + silence_look(transport));
 	}
 	if (!held) {
 		COUNT(transport, dropped_no_memory);
@@ -318,7 +319,7 @@ static inline void frame_in_order(
 			return;
 	}
 	if (unlikely(peer->assemblies) && !assembling)
-		peer_wake(transport, peer, transport->now + transport->options.peer_timeout);
+		peer_wake(transport, peer, transport->now + silence_look(transport));
 	acknowledgement_owe(transport, peer, header->length, list);
 }
 

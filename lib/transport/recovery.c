@@ -13,9 +13,10 @@
  *              ASK_AFTER of them the peer is asked for its address; its answer shows that frames
  *              get through again, and the next timeout is a short one.
  *
- * I1. A peer whose acknowledgements have made no progress for peer_timeout is dead, whatever else
- *     is heard from it. A stream of which nothing was ever acknowledged is given up after
- *     FRAME_LIFE at the latest: its receiver may have forgotten by STREAM_MEMORY that it had it.
+ * I1. A peer whose acknowledgements have made no progress for peer_timeout (but see silence.h) is
+ *     dead, whatever else is heard from it. A stream of which nothing was ever acknowledged is
+ *     given up after FRAME_LIFE at the latest: its receiver may have forgotten by STREAM_MEMORY
+ *     that it had it.
  */
 #include <transport/recovery.h>
 
@@ -27,15 +28,16 @@
 #include <transport/flight.h>
 #include <transport/ready.h>
 #include <transport/sender.h>
+#include <transport/silence.h>
 
 #define DELIVERED_FOR_LOSS 3 /* frames beyond a gap, while no reordering was seen */
 #define ASK_AFTER          3 /* timeouts in a row: it may have moved or restarted */
 
-static uint64_t recovery_silence(const struct transport *transport, const struct peer *peer)
+static uint64_t recovery_end(const struct transport *transport, const struct peer *peer)
 {
-	uint64_t silence = transport->options.peer_timeout;
+	const uint64_t end = silence_end(transport, peer->progress);
 
-	return peer->outgoing == OUTGOING_FIRST ? RTE_MIN(silence, FRAME_LIFE) : silence;
+	return peer->outgoing == OUTGOING_FIRST ? RTE_MIN(end, peer->progress + FRAME_LIFE) : end;
 }
 
 static uint64_t reorder_window(const struct peer *peer)
@@ -160,7 +162,7 @@ bool recovery_run(struct transport *transport, struct peer *peer)
 		flight->timeout_from = transport->now;
 		peer->progress = transport->now;
 	}
-	if (transport->now - peer->progress >= recovery_silence(transport, peer)) {
+	if (transport->now >= recovery_end(transport, peer)) {
 		COUNT(transport, peers_dead);
 		log_debug(LOG_TRANSPORT, "%s: %u:%u acknowledges nothing any more",
 			transport->port->name, peer->process.nid, peer->process.pid);

@@ -14,13 +14,22 @@
 #include <transport/life.h>
 #include <transport/ready.h>
 #include <transport/recovery.h>
+#include <transport/silence.h>
 
 /* When its silence makes a message that it has begun a failure. */
 static uint64_t inbound_due(const struct transport *transport, const struct peer *peer)
 {
 	if (!peer->assemblies && !peer->reorder)
 		return UINT64_MAX;
-	return peer->heard + transport->options.peer_timeout;
+	return silence_end(transport, peer->heard);
+}
+
+/* When to look at a peer of which more is expected: silence.h I1. */
+static uint64_t look_due(const struct transport *transport, const struct peer *peer)
+{
+	const uint64_t due = inbound_due(transport, peer);
+
+	return due == UINT64_MAX ? due : RTE_MIN(due, transport->now + silence_look(transport));
 }
 
 /* When a window below one frame lets the next one go. */
@@ -44,6 +53,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 {
 	uint64_t due;
 
+	silence_note(transport, peer);
 	if (peer->asking && !address_run(transport, peer))
 		peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
 	if (!recovery_run(transport, peer))
@@ -61,7 +71,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 		return;
 	}
 	due = RTE_MIN(address_due(peer), flight_due(peer));
-	due = RTE_MIN(due, inbound_due(transport, peer));
+	due = RTE_MIN(due, look_due(transport, peer));
 	due = RTE_MIN(due, pace_due(peer));
 	due = RTE_MIN(due, forget_due(transport, peer));
 	peer_wake(transport, peer, due);

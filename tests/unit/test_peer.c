@@ -394,6 +394,56 @@ static void peer__that_falls_silent_is_dead_and_may_come_back(void **state)
 	network_destroy(network);
 }
 
+/* The machine was stopped: longer than a peer may be silent, in the middle of messages. */
+static void peer__is_not_dead_when_all_were_stopped(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+
+	(void)state;
+	network_start(network);
+	for (unsigned n = 0; n < 10; n++) {
+		const uint64_t stop = 10 + 5 * n; /* less than a stream is kept in mind */
+
+		network_send(network, 0, 1, 1000000);
+		network_send(network, 1, 0, 1000000);
+		network_pass(network, (1 + n * 7) * MICROSECOND);
+		for (unsigned i = 0; i < 2; i++)
+			network->nodes[i].stalled_until = network->now + stop * SECOND;
+		network_pass(network, stop * SECOND);
+		assert_true(network_run(network, SECOND));
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(network->nodes[i].counters.peers_dead, 0);
+		assert_int_equal(network->nodes[i].done, 10);
+	}
+	network_check(network);
+	network_destroy(network);
+}
+
+/* A process that runs once in two seconds, as one may that makes progress in its calls. */
+static void peer__that_falls_silent_is_dead_however_seldom_the_core_runs(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+	uint64_t start;
+
+	(void)state;
+	network->nodes[1].lost_ok = 1;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network->nodes[1].cut = true;
+	start = network->now;
+	network_send(network, 0, 1, 8);
+	while (node->failed[TRANSPORT_DEAD] < 1) {
+		network_pass(network, MICROSECOND);
+		node->stalled_until = network->now + 2 * SECOND;
+		network_pass(network, 2 * SECOND);
+		assert_true(network->now - start < 20 * SECOND);
+	}
+	network_destroy(network);
+}
+
 static void peer__that_is_silent_does_not_block_another(void **state)
 {
 	struct network *network = network_standard(3, network_seed());
@@ -565,6 +615,8 @@ int main(void)
 		cmocka_unit_test(self__goes_on_after_a_stop_in_the_middle_of_messages),
 		cmocka_unit_test(peer__that_does_not_exist_is_unreachable),
 		cmocka_unit_test(peer__that_falls_silent_is_dead_and_may_come_back),
+		cmocka_unit_test(peer__is_not_dead_when_all_were_stopped),
+		cmocka_unit_test(peer__that_falls_silent_is_dead_however_seldom_the_core_runs),
 		cmocka_unit_test(peer__that_is_silent_does_not_block_another),
 		cmocka_unit_test(peer__restarted_ends_the_old_life_and_begins_a_new_one),
 		cmocka_unit_test(peer__restarted_after_its_death_gets_what_waits_for_it),
