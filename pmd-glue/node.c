@@ -840,6 +840,7 @@ struct port *node_open(
 	node->port.receive_frames = PAIR_SLOTS;
 	node->port.calls = true;
 	node->port.helped = true;
+	node->port.lone = true;
 	node->port.aside = POOL_ASIDE;
 	node->port.socket = -1;
 	snprintf(node->port.name, sizeof(node->port.name), name[0] ? "node:%s" : "node", name);

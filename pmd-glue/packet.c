@@ -745,6 +745,11 @@ static void sink_open(struct packet *packet, uint16_t udp_port)
 	packet->sink = -1;
 }
 
+static uint32_t key_word(const uint8_t *key)
+{
+	return (uint32_t)key[0] << 24 | (uint32_t)key[1] << 16 | (uint32_t)key[2] << 8 | key[3];
+}
+
 static void packet_select(struct port *port, const struct port_selection *wanted)
 {
 	struct packet *packet = (struct packet *)port;
@@ -770,10 +775,12 @@ static void packet_select(struct port *port, const struct port_selection *wanted
 						  offsetof(struct rte_udp_hdr, dst_port)));
 		program_require(&program, wanted->udp_port);
 	}
-	for (uint32_t n = 0; n < (wanted->any_process ? 4 : sizeof(wanted->key)); n += 4) {
-		program_load(&program, BPF_W | BPF_IND, wanted->at + n);
-		program_require(&program, (uint32_t)key[n] << 24 | (uint32_t)key[n + 1] << 16 |
-						  (uint32_t)key[n + 2] << 8 | key[n + 3]);
+	program_load(&program, BPF_W | BPF_IND, wanted->at);
+	program_jump(&program, key_word(key), 1, 0);
+	program_require(&program, PORT_ANY_NODE);
+	if (!wanted->any_process) {
+		program_load(&program, BPF_W | BPF_IND, wanted->at + 4);
+		program_require(&program, key_word(key + 4));
 	}
 	program_finish(&program);
 	filter = (struct sock_fprog){(unsigned short)program.count, program.code};

@@ -100,9 +100,10 @@ struct switch_state {
 
 /* --- frames --- */
 
-/* The process that a frame names; false: a process of another node, or none. */
+/* The process of this node that a frame names; false: a process of another node, or none. inward: a
+ * frame from the port may be for a process of any node. */
 static bool frame_target(
-	const struct switch_state *state, const struct rte_mbuf *frame, uint32_t *pid)
+	const struct switch_state *state, const struct rte_mbuf *frame, bool inward, uint32_t *pid)
 {
 	const uint8_t *bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
 	uint32_t at = state->options.at, type_at = 2 * sizeof(state->port->address), nid;
@@ -118,8 +119,9 @@ static bool frame_target(
 	memcpy(&nid, bytes + at, sizeof(nid));
 	memcpy(pid, bytes + at + sizeof(nid), sizeof(*pid));
 	*pid = rte_le_to_cpu_32(*pid);
+	nid = rte_le_to_cpu_32(nid);
 	return rte_be_to_cpu_16(type) == state->options.ethertype &&
-	       rte_le_to_cpu_32(nid) == state->options.nid;
+	       (nid == state->options.nid || (inward && nid == PORT_ANY_NODE));
 }
 
 /* A frame of this user was dropped, or found no room at another's process (W2). */
@@ -228,7 +230,7 @@ static unsigned switch_inward(struct switch_state *state)
 		struct client *client;
 		uint32_t pid;
 
-		if (!frame_target(state, frames[n], &pid)) {
+		if (!frame_target(state, frames[n], true, &pid)) {
 			state->count.unknown++;
 			rte_pktmbuf_free(frames[n]);
 			continue;
@@ -283,7 +285,7 @@ static void switch_forward(
 		client->dropped++;
 		rte_pktmbuf_free(frame);
 		user_offends(state, client->user);
-	} else if (!frame_target(state, frame, &pid)) {
+	} else if (!frame_target(state, frame, false, &pid)) {
 		frame_hold(state, frame, client->link.uid);
 	} else if ((other = client_find(&state->clients, pid))) {
 		state->count.between++;

@@ -40,7 +40,8 @@
 	X(SWITCH_ADDRESS, "other_address") /* it claims another MAC address, */                    \
 	X(SWITCH_NID, "other_nid")         /* node id, */                                          \
 	X(SWITCH_PID, "other_pid")         /* process id, */                                       \
-	X(SWITCH_UID, "other_uid")         /* or user */
+	X(SWITCH_UID, "other_uid")         /* or user, */                                          \
+	X(SWITCH_NAME, "other_name")       /* or gives another name for its host */
 
 enum switch_verdict {
 	SWITCH_FINE,

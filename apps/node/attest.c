@@ -8,7 +8,9 @@
 
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <base/hostname.h>
 #include <wire/encapsulation.h>
 #include <wire/frame.h>
 #include <wire/message.h>
@@ -69,6 +71,23 @@ static bool messages_are(const struct frame_view *frame, uint32_t uid)
 	return true;
 }
 
+/* Has an answer that names its host the name that the system has? Without privilege nobody may
+ * answer for another host. */
+static bool name_is(const struct frame_view *frame)
+{
+	struct frame_name name;
+	char own[sizeof(name.host)];
+
+	if (frame_type(frame->header) != FRAME_FOUND)
+		return true;
+	memcpy(&name, frame->body, sizeof(name));
+	name.host[sizeof(name.host) - 1] = '\0';
+	if (gethostname(own, sizeof(own)) != 0)
+		return false;
+	own[sizeof(own) - 1] = '\0';
+	return hostname_is_same(name.host, strlen(name.host), own, strlen(own));
+}
+
 enum switch_verdict attest(const uint8_t *frame, uint32_t length, struct switch_identity *who)
 {
 	uint32_t at = transport_at(frame, length, who->vlan);
@@ -86,6 +105,8 @@ enum switch_verdict attest(const uint8_t *frame, uint32_t length, struct switch_
 		return SWITCH_PID;
 	if (!messages_are(&view, who->uid))
 		return SWITCH_UID;
+	if (!name_is(&view))
+		return SWITCH_NAME;
 	who->life = view.header->source_incarnation;
 	return SWITCH_FINE;
 }

@@ -49,6 +49,8 @@ struct port_description {
 	bool faults;              /* PTL_FAULT is at work */
 };
 
+#define PORT_ANY_NODE UINT32_MAX /* a node id that every process takes for its own */
+
 /* Which frames an owner wants: for a port that others share. */
 struct port_selection {
 	uint16_t ethertype;
@@ -57,7 +59,8 @@ struct port_selection {
 	uint16_t udp_port;
 	/* where in a frame without a VLAN tag, bytes from the Ethernet header on, */
 	uint32_t at;
-	uint8_t key[8];   /* this stands: it names the owner, node id and process id */
+	/* this stands: it names the owner, node id (or PORT_ANY_NODE) and process id */
+	uint8_t key[8];
 	bool any_process; /* the owner stands for all of its node: the process id does not count */
 };
 
@@ -126,6 +129,8 @@ struct port {
 	 * frames come from other processes or from the kernel, which wake a thread that sleeps and
 	 * want CPUs of their own, so that a polling thread would stand in their way. */
 	bool helped;
+	/* all whom it reaches have this process's node id: it is no network of nodes */
+	bool lone;
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;
 	uint8_t address[6]; /* own MAC address */

@@ -119,7 +119,18 @@ static bool first_valid(const struct frame_header *header)
 	return !(header->flags & FRAME_FIRST) || header->psn - header->first < FRAME_WINDOW;
 }
 
-/* A sequenced frame has records, an echo has padding, any other has nothing after the header. */
+/* A question for a name, or its answer: all of it under the checksum, and in one piece. */
+static bool name_valid(const struct frame_view *frame, uint32_t bytes)
+{
+	const struct frame_header *header = frame->header;
+
+	return header->flags == FRAME_FULL_SUM && header->records == 0 &&
+	       bytes == sizeof(struct frame_name) && frame->split == UINT32_MAX &&
+	       (frame_type(header) == FRAME_FOUND || header->destination_incarnation == 0);
+}
+
+/* A sequenced frame has records, an echo has padding, one about a name has that, any other has
+ * nothing after the header. */
 bool frame_content_valid(struct frame_view frame, uint32_t bytes)
 {
 	const struct frame_header *header = frame.header;
@@ -132,6 +143,9 @@ bool frame_content_valid(struct frame_view frame, uint32_t bytes)
 	case FRAME_PING:
 	case FRAME_PONG:
 		return echo_valid(header);
+	case FRAME_FIND:
+	case FRAME_FOUND:
+		return name_valid(&frame, bytes);
 	default:
 		return bytes == 0 && header->records == 0 && !(header->flags & FRAME_START);
 	}

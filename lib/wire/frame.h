@@ -40,8 +40,14 @@ enum frame_type {
 	FRAME_BYE,   /* this process life ends now */
 	/* echo question, to whatever life of the destination there is; padding behind the header */
 	FRAME_PING,
-	FRAME_PONG /* its answer, no longer than the question */
+	FRAME_PONG, /* its answer, no longer than the question */
+	/* what node has this host's name; or, of a named node, what is its host's name? To all that
+	 * have the destination's process id */
+	FRAME_FIND,
+	FRAME_FOUND /* its answer: the name of the host */
 };
+
+#define FRAME_NID_ANY UINT32_MAX /* destination of FRAME_FIND: whatever node has the name */
 
 enum frame_flag {
 	FRAME_SACK = 1, /* the bitmap follows the header */
@@ -114,6 +120,14 @@ static_assert(sizeof(struct frame_header) == 64, "transport header");
 static_assert(offsetof(struct frame_header, psn) == 32, "psn");
 static_assert(offsetof(struct frame_header, credit) == 56, "credit");
 
+/* The name of a host, and which of its NICs: all that is behind the header of FRAME_FIND and
+ * FRAME_FOUND. */
+struct frame_name {
+	char host[84]; /* zeros behind it, one at least; FRAME_FIND: zeros alone: it is asked for */
+	uint32_t board;
+};
+static_assert(sizeof(struct frame_name) == 88, "name");
+
 #define FRAME_ETHERNET_BYTES 14
 #define FRAME_ADDRESS_BYTES  6 /* of a MAC address */
 #define FRAME_HEADER_BYTES   64
@@ -163,7 +177,8 @@ static_assert(sizeof(struct record_header) == 16, "record header");
  * streams to its sender begin with. FRAME_BYE: stream and psn: the own stream and its next psn.
  * Echo frames: psn: number of the question. ack: PING: length that the answer shall have,
  * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the
- * answerer's own frames. */
+ * answerer's own frames. FRAME_FIND: psn and ack are the halves of the question's number, which
+ * FRAME_FOUND repeats. */
 
 /* A frame that is to be sent, in the host's byte order. */
 struct frame {
@@ -390,7 +405,7 @@ static __rte_always_inline enum frame_status frame_decode_pieces(const void *byt
 		return FRAME_BAD_SHORT;
 	start = word_read(bytes, 0);
 	if ((uint8_t)(header->version_type - (FRAME_VERSION << 4 | FRAME_DATA)) >
-		FRAME_PONG - FRAME_DATA)
+		FRAME_FOUND - FRAME_DATA)
 		return FRAME_BAD_VERSION;
 	rest = header->length - (uint32_t)FRAME_HEADER_BYTES;
 	if (rest > available - FRAME_HEADER_BYTES + tail_length || rest < tail_length)

@@ -315,6 +315,8 @@ void step_frame(struct world *world, struct script *script)
 	uint32_t header_bytes, length = 0;
 
 	frame.type = (uint8_t)(FRAME_DATA + (what >> 1 & 7));
+	if (frame.type == FRAME_RESET && what & 128)
+		frame.type = what & 16 ? FRAME_FIND : FRAME_FOUND;
 	if (frame.type == FRAME_TELL) {
 		frame.flags = 0;
 		frame.psn = fellow->asked[0];

@@ -36,7 +36,9 @@ static void records_check(const struct frame_view *frame)
 		for (uint32_t j = 0; j < record.data_length; j++)
 			sum = (uint8_t)(sum + data[j]);
 	}
-	if (frame_type(header) != FRAME_PING && frame_type(header) != FRAME_PONG)
+	if (frame_type(header) == FRAME_FIND || frame_type(header) == FRAME_FOUND)
+		fuzz_assert(frame->body + sizeof(struct frame_name) == end);
+	else if (frame_type(header) != FRAME_PING && frame_type(header) != FRAME_PONG)
 		fuzz_assert(frame->body + at == end);
 	else
 		fuzz_assert(header->flags == FRAME_FULL_SUM && header->ack >= FRAME_HEADER_BYTES);

@@ -239,7 +239,7 @@ static void frame_decode__refuses_types_that_do_not_exist(void **state)
 	built.frame.type = 0;
 	seal(&built);
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
-	built.frame.type = FRAME_PONG + 1;
+	built.frame.type = FRAME_FOUND + 1;
 	seal(&built);
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
 }
@@ -387,6 +387,50 @@ static void frame_decode__refuses_an_echo_with_fields_of_other_frames(void **sta
 	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.first = 65536), FRAME_BAD_CONTENT);
 }
 
+static void build_name(struct built *built, enum frame_type type)
+{
+	struct frame_name name = {.host = "beta", .board = 1};
+
+	build_echo(built, type, FRAME_HEADER_BYTES + sizeof(name));
+	memcpy(built->bytes + FRAME_HEADER_BYTES, &name, sizeof(name));
+	seal(built);
+}
+
+static void frame_decode__accepts_names_of_one_length(void **state)
+{
+	static const enum frame_type types[] = {FRAME_FIND, FRAME_FOUND};
+	struct built built;
+	struct frame_view frame;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		build_name(&built, types[i]);
+		assert_int_equal(decode(&built, &frame), FRAME_OK);
+		assert_string_equal((const char *)frame.body, "beta");
+		for (uint16_t length = FRAME_HEADER_BYTES; length < 200; length += 4) {
+			build_echo(&built, types[i], length);
+			assert_int_equal(decode(&built, &frame),
+				length == FRAME_HEADER_BYTES + sizeof(struct frame_name)
+					? FRAME_OK
+					: FRAME_BAD_CONTENT);
+		}
+		build_name(&built, types[i]);
+		built.frame.flags = 0;
+		seal(&built);
+		assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+		build_name(&built, types[i]);
+		built.frame.records = 1;
+		seal(&built);
+		assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+	}
+	build_name(&built, FRAME_FIND);
+	built.frame.destination_incarnation = 1;
+	seal(&built);
+	assert_int_equal(decode(&built, &frame), FRAME_BAD_CONTENT);
+	build_name(&built, FRAME_FIND);
+	finds_every_flipped_bit(&built, built.frame.length);
+}
+
 static void frame_decode__takes_padding_for_an_echo_alone(void **state)
 {
 	struct built built;
@@ -497,6 +541,7 @@ int main(void)
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_an_echo),
 		cmocka_unit_test(frame_decode__refuses_an_echo_that_asks_for_more_than_it_is),
 		cmocka_unit_test(frame_decode__refuses_an_echo_with_fields_of_other_frames),
+		cmocka_unit_test(frame_decode__accepts_names_of_one_length),
 		cmocka_unit_test(frame_decode__takes_padding_for_an_echo_alone),
 	};
 

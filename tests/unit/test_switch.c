@@ -315,7 +315,7 @@ static bool six_dropped(const struct switch_count *count)
 {
 	uint64_t sum = 0;
 
-	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
+	for (unsigned n = 1; n <= SWITCH_UID; n++)
 		sum += count->dropped[n];
 	return sum >= 6;
 }
@@ -343,7 +343,7 @@ static void switch_run__lets_nobody_be_another(void **state)
 		port_send(two, claim_make(two, &claims[n], 1));
 	look_until(six_dropped);
 	count = look();
-	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
+	for (unsigned n = 1; n <= SWITCH_UID; n++)
 		assert_int_equal(count.dropped[n], 1);
 	/* A get asks, too; an answer's user means nothing. Nothing of the above has come before. */
 	claims[0] = honest(two, NID, 1);
@@ -358,6 +358,70 @@ static void switch_run__lets_nobody_be_another(void **state)
 	assert_int_equal(look().dropped[SWITCH_UID], 2);
 	port_close(one);
 	port_close(two);
+	end();
+}
+
+/* A question for a name, or its answer. */
+static struct rte_mbuf *name_make(
+	struct port *port, enum frame_type type, uint32_t to_nid, uint32_t to_pid, const char *host)
+{
+	struct frame_name title = {.board = 0};
+	struct frame frame = {.type = (uint8_t)type,
+		.flags = FRAME_FULL_SUM,
+		.length = FRAME_HEADER_BYTES + sizeof(title),
+		.destination_nid = to_nid,
+		.destination_pid = to_pid,
+		.destination_incarnation = type == FRAME_FOUND ? 1 : 0,
+		.source_nid = port == far ? FAR_NID : NID,
+		.source_pid = port == far ? 1 : port->pid,
+		.source_incarnation = 5};
+	struct rte_mbuf *mbuf = frame_make(port, everybody, FRAME_ETHERNET_BYTES + frame.length, 0);
+	uint8_t *transport = rte_pktmbuf_mtod(mbuf, uint8_t *) + FRAME_ETHERNET_BYTES;
+
+	(void)snprintf(title.host, sizeof(title.host), "%s", host);
+	memcpy(transport + FRAME_HEADER_BYTES, &title, sizeof(title));
+	frame_encode(&frame, transport);
+	return mbuf;
+}
+
+static void expect_type(struct port *port, enum frame_type type)
+{
+	struct rte_mbuf *frame = port_take(port);
+	const uint8_t *transport;
+
+	assert_non_null(frame);
+	transport = rte_pktmbuf_mtod_offset(frame, const uint8_t *, FRAME_ETHERNET_BYTES);
+	assert_int_equal(frame_type((const struct frame_header *)(const void *)transport), type);
+	rte_pktmbuf_free(frame);
+}
+
+static bool name_dropped(const struct switch_count *count)
+{
+	return count->dropped[SWITCH_NAME] == 1;
+}
+
+/* A question goes to the process id that it names, on whatever node; and a process answers for this
+ * host, and for no other. */
+static void switch_run__lets_processes_answer_for_their_own_host(void **state)
+{
+	char own[sizeof(((struct frame_name *)NULL)->host)] = "";
+	struct port *one;
+
+	(void)state;
+	assert_int_equal(gethostname(own, sizeof(own) - 1), 0);
+	begin();
+	one = open_user(2, NOBODY);
+	port_send(far, name_make(far, FRAME_FIND, PORT_ANY_NODE, 3, "beta"));
+	port_send(far, name_make(far, FRAME_FIND, PORT_ANY_NODE, 2, "beta"));
+	expect_type(one, FRAME_FIND);
+	port_send(one, name_make(one, FRAME_FIND, PORT_ANY_NODE, 2, "beta"));
+	expect_type(far, FRAME_FIND);
+	port_send(one, name_make(one, FRAME_FOUND, FAR_NID, 1, "another-host"));
+	look_until(name_dropped);
+	port_send(one, name_make(one, FRAME_FOUND, FAR_NID, 1, own));
+	expect_type(far, FRAME_FOUND);
+	assert_int_equal(look().unknown, 1);
+	port_close(one);
 	end();
 }
 
@@ -1160,6 +1224,7 @@ int main(void)
 		cmocka_unit_test(gate_open__says_what_does_not_fit),
 		cmocka_unit_test(switch_run__forwards_between_processes_and_the_port),
 		cmocka_unit_test(switch_run__lets_nobody_be_another),
+		cmocka_unit_test(switch_run__lets_processes_answer_for_their_own_host),
 		cmocka_unit_test(switch_run__gives_users_turns),
 		cmocka_unit_test(switch_run__keeps_room_for_a_users_own_processes),
 		cmocka_unit_test(switch_run__keeps_room_from_the_port),
