@@ -335,6 +335,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	loop->port.operations = &loop_operations;
 	loop->port.frame_size = frame_size;
 	loop->port.receive_frames = LOOP_QUEUE;
+	loop->port.lone = true;
 	loop->port.aside = POOL_ASIDE;
 	loop->port.socket = -1;
 	loop->port.gathers = true;

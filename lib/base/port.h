@@ -129,7 +129,7 @@ struct port {
 	 * frames come from other processes or from the kernel, which wake a thread that sleeps and
 	 * want CPUs of their own, so that a polling thread would stand in their way. */
 	bool helped;
-	/* all whom it reaches have this process's node id: it is no network of nodes */
+	/* it reaches nobody on other hosts */
 	bool lone;
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;

@@ -22,6 +22,7 @@
 #include <rte_mbuf.h>
 
 #include <transport/address.h>
+#include <transport/name.h>
 #include <transport/neighbour.h>
 #include <transport/outbox.h>
 
@@ -264,7 +265,8 @@ void echo_run(struct transport *transport)
 
 	pongs_send(transport);
 	pings_run(transport);
-	echoes->busy = !list_empty(&echoes->pings);
+	names_run(transport);
+	echoes->busy = !list_empty(&echoes->pings) || !list_empty(&transport->names.queries);
 	if (transport->outbox_count > before && !transport->blocked)
 		outbox_flush(transport);
 }

@@ -87,12 +87,19 @@ struct note {
 };
 
 struct echoes {
-	bool busy; /* there is something in what follows */
+	bool busy; /* there is something in what follows, or a question for a name */
 	unsigned pong_count;
 	struct link pings;     /* own questions */
 	uint32_t number;       /* of the last one */
 	uint64_t answers_paid; /* until when the answers given have used up their share */
 	struct pong pongs[PONGS_MAX];
+};
+
+struct names {
+	struct frame_name own;
+	struct link queries; /* own questions */
+	uint64_t number;     /* of questions */
+	uint64_t paid;       /* until when the answers given have used up their share */
 };
 
 struct transport {
@@ -173,6 +180,7 @@ struct transport {
 	unsigned sent; /* frames in this turn */
 
 	struct echoes echoes;
+	struct names names;
 	/* the time of the port's first refusal since it took the last frame */
 	uint64_t full_since;
 	uint64_t full_sent;     /* frames sent until then */

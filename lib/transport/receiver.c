@@ -37,6 +37,7 @@
 #include <transport/incoming.h>
 #include <transport/lease.h>
 #include <transport/life.h>
+#include <transport/name.h>
 #include <transport/neighbour.h>
 #include <transport/ready.h>
 #include <transport/recovery.h>
@@ -468,7 +469,7 @@ static bool processes_fine(struct transport *transport, const struct arrival *ar
 		return false;
 	}
 	if (frame_type(frame) == FRAME_ASK || frame_type(frame) == FRAME_PING ||
-		process_same(to, transport->options.self))
+		frame_type(frame) == FRAME_FIND || process_same(to, transport->options.self))
 		return true;
 	COUNT(transport, dropped_no_process);
 	return false;
@@ -699,10 +700,18 @@ static __rte_noinline struct peer *arrival_admit(
 		question_receive(transport, &arrival);
 		return NULL;
 	}
+	if (frame_type(frame) == FRAME_FIND) {
+		name_asked(transport, &arrival.frame, arrival.outer.from);
+		return NULL;
+	}
 	if (frame->destination_incarnation != transport->options.incarnation) {
 		COUNT(transport, dropped_stale);
 		if (frame_type(frame) == FRAME_DATA)
 			reset_send(transport, &arrival, false, 0);
+		return NULL;
+	}
+	if (frame_type(frame) == FRAME_FOUND) {
+		name_told(transport, &arrival.frame);
 		return NULL;
 	}
 	peer = peer_for(transport, &arrival);

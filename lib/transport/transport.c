@@ -22,6 +22,7 @@
 #include <transport/incoming.h>
 #include <transport/lease.h>
 #include <transport/life.h>
+#include <transport/name.h>
 #include <transport/neighbour.h>
 #include <transport/outbox.h>
 #include <transport/outline.h>
@@ -129,6 +130,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	for (unsigned i = 0; i < ACK_LISTS; i++)
 		list_init(&transport->acks[i]);
 	list_init(&transport->echoes.pings);
+	list_init(&transport->names.queries);
 	wheel_init(&transport->wheel, transport->now);
 	encapsulation_init(&transport->encapsulation, &options->encapsulation, port->address,
 		port->checksum_offload);
@@ -411,6 +413,7 @@ static uint64_t transport_due(const struct transport *transport)
 {
 	uint64_t due = RTE_MIN(acknowledgement_deadline(transport), echo_deadline(transport));
 
+	due = RTE_MIN(due, names_deadline(transport));
 	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
 		transport->refused.head || transport->note_count > 0)
 		return 0;
@@ -499,6 +502,7 @@ void transport_close(struct transport *transport)
 	acknowledgement_settle(transport);
 	time_read(transport);
 	transport_ping_abandon(transport);
+	transport_find_abandon(transport);
 	peers_end(transport);
 	frames_free(transport);
 	lease_await(transport);

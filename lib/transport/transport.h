@@ -119,6 +119,34 @@ struct ping {
 	struct link link;
 };
 
+enum name_outcome {
+	NAME_FOUND,
+	NAME_UNKNOWN,   /* nobody has answered */
+	NAME_AMBIGUOUS, /* two nodes have the name */
+	NAME_CLOSED     /* transport_find_abandon() */
+};
+
+/* A question for the node that has a name, or for the name of a node. */
+struct name_query {
+	struct frame_name wanted; /* the name; no host: that of node `nid` is wanted */
+	uint32_t nid;             /* also the result, with NAME_FOUND and NAME_AMBIGUOUS */
+	uint32_t pid, pids;       /* process ids that are asked: the first, and how many; not 0 */
+	uint64_t timeout;         /* ns */
+	uint32_t reply;           /* the caller's */
+	/* Result. The rest of it means something with NAME_FOUND. */
+	enum name_outcome outcome;
+	uint32_t other; /* with NAME_AMBIGUOUS: the other node that has it */
+	struct frame_name name;
+	/* the transport's */
+	bool found, ambiguous;
+	uint32_t asked;
+	uint64_t number;
+	uint64_t begun; /* 0: not yet */
+	uint64_t next;  /* question */
+	uint64_t ends;
+	struct link link;
+};
+
 struct transport_upcalls {
 	/* The next message of this peer starts, and all its data is here: it ends with the upcall,
 	 * whatever becomes of it. */
@@ -138,6 +166,8 @@ struct transport_upcalls {
 	void (*message_done)(void *context, struct message *message, enum transport_fail why);
 	/* A ping has ended. */
 	void (*ping_done)(void *context, struct ping *ping);
+	/* A transport_find() has ended. */
+	void (*name_done)(void *context, struct name_query *query);
 	/* Another process has this one's nid and pid, or another host its IPv4 address, and this
 	 * MAC address. Told seldom. */
 	void (*duplicate)(void *context, const uint8_t *address);
@@ -215,6 +245,11 @@ struct transport_options {
 	X(pongs_received, "answers to own echo questions")                                         \
 	X(dropped_ping, "echo questions not answered, because there were too many of them")        \
 	X(dropped_pong, "answers to echo questions that came too late, twice, or unasked")         \
+	X(finds_sent, "questions for a host's name sent")                                          \
+	X(finds_received, "questions for this host's name")                                        \
+	X(founds_received, "answers to own questions for a name")                                  \
+	X(dropped_find, "questions for a name not answered, because there were too many of them")  \
+	X(dropped_found, "answers about names that came too late, or that nobody asked for")       \
 	X(duplicates_seen,                                                                         \
 		"frames by which another process claims this one's node and process id")           \
 	X(peers_made, "peers met")                                                                 \
@@ -251,6 +286,13 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 void transport_ping(struct transport *transport, struct ping *ping);
 /* Ends all pings with PING_CLOSED. */
 void transport_ping_abandon(struct transport *transport);
+/* From now on this process answers for its host's name. No host: for none. */
+void transport_name(struct transport *transport, const struct frame_name *name);
+/* Asks the network; ends in name_done(), which may come at once. The query is the transport's until
+ * then. */
+void transport_find(struct transport *transport, struct name_query *query);
+/* Ends all with NAME_CLOSED. */
+void transport_find_abandon(struct transport *transport);
 /* The least and largest size of a ping, bytes. */
 uint32_t transport_ping_least(const struct transport *transport);
 uint32_t transport_ping_most(const struct transport *transport);

@@ -20,6 +20,7 @@ local ETHERTYPE = 0x88b5
 local UDP_PORT = 34997
 local VERSION = 4
 local HEADER = 64
+local NAME = 88
 local SACK = 32
 local WINDOW = 256 -- frames in flight at most
 local RECORD, RECORD_WHOLE = 16, 8
@@ -29,8 +30,9 @@ local REMEMBERED = 1024 -- psns behind the acknowledged ones that a late copy is
 local QUICK = 256 -- bytes that a checksum is quickly computed of
 local REASSEMBLED_MAX = 256 * 2 ^ 20 -- bytes of all messages that are kept in pieces
 
-local TYPES = {[1] = "Data", [2] = "Ack", [3] = "Ask", [4] = "Tell", [5] = "Reset", [6] = "Bye", [7] = "Ping", [8] = "Pong"}
-local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = 1, 2, 3, 4, 5, 6, 7, 8
+local TYPES = {[1] = "Data", [2] = "Ack", [3] = "Ask", [4] = "Tell", [5] = "Reset", [6] = "Bye", [7] = "Ping", [8] = "Pong",
+	[9] = "Find", [10] = "Found"}
+local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG, FIND, FOUND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole", [5] = "Void"}
 local START, MORE, STOP, WHOLE, VOID = 1, 2, 3, 4, 5
 local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe",
@@ -105,6 +107,8 @@ field("ping.wanted", "uint32", "Length wanted of the answer")
 field("ping.arrived", "uint32", "Length of the question as it arrived")
 field("ping.largest", "uint32", "Largest length of the answerer's own frames")
 field("ping.padding", "bytes", "Padding of the echo")
+field("name.host", "stringz", "Name of the host")
+field("name.board", "uint32", "NIC of the host")
 field("sack", "bytes", "Bitmap")
 field("sack.le", "uint32", "Arrived from")
 field("sack.re", "uint32", "Arrived up to and including")
@@ -484,6 +488,7 @@ local function header_read(buffer)
 	header.destination = node_name(buffer(8, 4):le_uint()) .. ":" .. buffer(12, 4):le_uint()
 	header.source = node_name(buffer(16, 4):le_uint()) .. ":" .. buffer(20, 4):le_uint()
 	header.echoing = header.type == PING or header.type == PONG
+	header.naming = header.type == FIND or header.type == FOUND
 	return header
 end
 
@@ -500,7 +505,7 @@ local function numbers_show(buffer, tree, header)
 		tree:add_le(f[header.type == PING and "ping.wanted" or "ping.arrived"], buffer(36, 4))
 		return
 	end
-	if header.type == ASK or header.type == TELL then
+	if header.type == ASK or header.type == TELL or header.naming then
 		tree:add_le(f["question"], buffer(32, 8))
 		return
 	end
@@ -816,7 +821,7 @@ local function records_dissect(buffer, tree, pinfo, note, header)
 			return
 		end
 	end
-	if at ~= header.length and not header.echoing then
+	if at ~= header.length and not header.echoing and not header.naming then
 		malformed(tree, pinfo, "bytes between the last record and the length")
 	end
 end
@@ -1007,6 +1012,9 @@ function postern.dissector(buffer, pinfo, root)
 	records_dissect(buffer, tree, pinfo, note, header)
 	if header.echoing and header.length > HEADER and there(buffer, HEADER, header.length - HEADER, tree, pinfo, "the padding") then
 		tree:add(f["ping.padding"], buffer(HEADER, header.length - HEADER))
+	elseif header.naming and header.length == HEADER + NAME then
+		tree:add(f["name.host"], buffer(HEADER, NAME - 4))
+		tree:add_le(f["name.board"], buffer(HEADER + NAME - 4, 4))
 	end
 	links(tree, pinfo, note, header)
 	wholes_show(tree, note)

@@ -14,7 +14,7 @@ import programs
 DISSECTOR = os.path.join(os.environ.get("POSTERN_SOURCE", "."), "share/wireshark/postern.lua")
 SMALL, LARGE = 8, 65536
 WORK = ("--iterations", "20", "--window", "8", "--sizes", f"{SMALL},{LARGE}", "--stats")
-DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG = range(1, 9)
+DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG, FIND, FOUND = range(1, 11)
 START, MORE, STOP = range(1, 4)
 PUT, PUT_ACK, GET, REPLY, REFUSE, PROBE, STORE, LOAD, STORED, LOADED, ASK_AFTER, ATOMIC, FETCH = range(1, 14)
 OK, DROPPED = 0, 2  # verdicts
@@ -325,6 +325,16 @@ class Local(Case):
 
 class Made(Case):
     """Frames that were made by hand."""
+
+    def test_names_of_hosts(self):
+        near, far = (1, 10), (2, 20)
+        write_pcap(self.file, [
+            header(FIND, 16, 152, (0xffffffff, 20), near, (7, 0), (5, 70), (1000, 0, 0), padding=b"beta".ljust(84, b"\0") + b"\1\0\0\0"),
+            header(FOUND, 16, 152, near, far, (9, 7), (5, 70), (50, 0, 0), padding=b"beta.example.org".ljust(84, b"\0") + b"\1\0\0\0"),
+        ])
+        find, found = self.sound("question", "name.host", "name.board", "checksum.status")
+        self.assertEqual((find["name.host"], find["name.board"], find["checksum.status"]), (["beta"], ["1"], ["1"]))
+        self.assertEqual((found["name.host"], found["question"]), (["beta.example.org"], find["question"]))
 
     def test_echoes_resets_and_congestion(self):
         near, far = (1, 10), (2, 20)

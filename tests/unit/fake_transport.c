@@ -29,6 +29,8 @@ struct transport {
 	unsigned queued_count, received;
 	struct ping *pings[FAKE_PINGS];
 	unsigned ping_count;
+	struct name_query *query;
+	struct frame_name name;
 	bool claimed;
 	bool closed;
 	struct fake_turn turn;
@@ -160,6 +162,43 @@ void transport_ping(struct transport *transport, struct ping *ping)
 void transport_ping_abandon(struct transport *transport)
 {
 	pings_end(transport, PING_CLOSED);
+}
+
+struct name_query *fake_find(void)
+{
+	return fake->query;
+}
+
+const struct frame_name *fake_name(void)
+{
+	return &fake->name;
+}
+
+void fake_find_end(enum name_outcome outcome)
+{
+	struct name_query *query = fake->query;
+
+	fake->query = NULL;
+	query->outcome = outcome;
+	fake->upcalls.name_done(fake->upcalls.context, query);
+}
+
+void transport_name(struct transport *transport, const struct frame_name *name)
+{
+	transport->name = *name;
+}
+
+void transport_find(struct transport *transport, struct name_query *query)
+{
+	assert_false(transport->closed);
+	assert_null(transport->query);
+	transport->query = query;
+}
+
+void transport_find_abandon(struct transport *transport)
+{
+	if (transport->query)
+		fake_find_end(NAME_CLOSED);
 }
 
 uint32_t transport_ping_least(const struct transport *transport)

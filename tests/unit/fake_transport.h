@@ -54,6 +54,10 @@ void fake_share_spent(struct process by);
 /* The oldest ping that waits, NULL: none; and the end of all. */
 struct ping *fake_ping(void);
 void fake_pings_end(enum ping_outcome outcome);
+/* The question for a name that waits, NULL: none; its end; and the name that is answered for. */
+struct name_query *fake_find(void);
+void fake_find_end(enum name_outcome outcome);
+const struct frame_name *fake_name(void);
 bool fake_claimed(void);
 
 struct fake_sent *fake_next(void);

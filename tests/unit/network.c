@@ -452,6 +452,14 @@ static void upcall_ping(void *context, struct ping *ping)
 	node->pings_ended++;
 }
 
+static void upcall_name(void *context, struct name_query *query)
+{
+	struct node *node = context;
+
+	assert_in_range(query->outcome, NAME_FOUND, NAME_CLOSED);
+	node->names_ended++;
+}
+
 static void upcall_duplicate(void *context, const uint8_t *address)
 {
 	struct node *node = context;
@@ -550,6 +558,7 @@ void node_start(struct network *network, unsigned index, uint32_t incarnation)
 		.message_end = upcall_end_ordered,
 		.message_done = upcall_done,
 		.ping_done = upcall_ping,
+		.name_done = upcall_name,
 		.duplicate = upcall_duplicate,
 		.context = node};
 	struct transport_options options = network->options;

@@ -70,6 +70,7 @@ struct node {
 	uint64_t bytes;
 	uint64_t dropped_full;
 	unsigned pings_ended;
+	unsigned names_ended; /* questions for names */
 	unsigned duplicates;  /* times the user would have been told */
 	uint8_t duplicate[6]; /* the address of the last */
 	uint64_t limit;       /* bytes that it takes of a message; 0: all */
