@@ -39,7 +39,8 @@ enum command_kind {
 	/* in a TRIGGER alone; two lines: struct ask_line is the second. A COMMAND_APPEND whose
 	 * words are found out when it is carried out */
 	COMMAND_ASK,
-	/* posted, once the segment is closed: a thread that waits for an echo waits no longer */
+	/* posted, once the segment is closed: a thread that waits for an echo, or for the name of a
+	 * host, waits no longer */
 	COMMAND_PING_ABANDON,
 	/* answered: OK, GONE: the current entry is, and the sender keeps the new one */
 	COMMAND_ENTRY_INSERT,
@@ -78,7 +79,13 @@ enum command_kind {
 	 * is under way or kept */
 	COMMAND_RANK_ENDED,
 	/* answered, after its timeout at the latest: OK, with reply.ping; NO_MEMORY, CLOSED */
-	COMMAND_PING
+	COMMAND_PING,
+	/* answered: OK. This process answers for its host's name, a struct frame_name at the
+	 * address `other` */
+	COMMAND_HOST_NAME,
+	/* answered, after its timeout at the latest: OK, with the result of the struct name_query
+	 * at the address `other`; CLOSED */
+	COMMAND_HOST_FIND
 };
 
 enum command_position { POSITION_BEFORE, POSITION_AFTER };

@@ -37,6 +37,7 @@ struct engine *engine_create(const struct engine_options *options)
 		.message_end = incoming_end,
 		.message_done = outgoing_done,
 		.ping_done = ping_done,
+		.name_done = name_done,
 		.duplicate = ping_duplicate,
 		.context = engine,
 	};
@@ -244,6 +245,23 @@ static void command_stale(struct engine *engine, const struct command *command)
 		engine_answer(engine, command->reply, ANSWER_CLOSED);
 }
 
+/* A thread asks another process, or the network. */
+static void command_question(struct engine *engine, const struct command *command)
+{
+	if (!command_is_answered(command))
+		return;
+	if (command->kind == COMMAND_PING)
+		ping_begin(engine, command);
+	else
+		name_command(engine, command);
+}
+
+static void questions_abandon(struct engine *engine)
+{
+	transport_ping_abandon(engine->transport);
+	transport_find_abandon(engine->transport);
+}
+
 static void command_run(struct engine *engine, const struct command *command)
 {
 	struct space *space = space_find(engine, command->space);
@@ -251,10 +269,10 @@ static void command_run(struct engine *engine, const struct command *command)
 	engine_count(engine, commands);
 	if (command->kind != COMMAND_PUT)
 		engine_announce(engine);
-	if (command->kind == COMMAND_PING_ABANDON)
-		transport_ping_abandon(engine->transport);
-	else if (command->kind == COMMAND_PING && command_is_answered(command))
-		ping_begin(engine, command);
+	if (command->kind >= COMMAND_PING && command->kind <= COMMAND_HOST_FIND)
+		command_question(engine, command);
+	else if (command->kind == COMMAND_PING_ABANDON)
+		questions_abandon(engine);
 	else if (!space)
 		command_stale(engine, command);
 	else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ping.c - echo questions for application threads, and the warning that another process has this
- * one's name.
+/* ping.c - echo questions and questions for names of hosts for application threads, and the warning
+ * that another process has this one's name.
  *
  * A thread waits at its reply slot until the transport says how its question ended, which it does
  * after the question's timeout at the latest. Each slot has one struct ping, so there is no other
- * bound on how many wait.
+ * bound on how many wait. A struct name_query lies in the memory of the thread that waits.
  */
 #include <engine/state.h>
 
@@ -72,6 +72,28 @@ void ping_begin(struct engine *engine, const struct command *command)
 	if (ping->size == 0)
 		ping->size = transport_ping_least(engine->transport);
 	transport_ping(engine->transport, ping);
+}
+
+void name_done(void *context, struct name_query *query)
+{
+	engine_answer(
+		context, query->reply, query->outcome == NAME_CLOSED ? ANSWER_CLOSED : ANSWER_OK);
+}
+
+void name_command(struct engine *engine, const struct command *command)
+{
+	struct name_query *query = (struct name_query *)(uintptr_t)command->object.other;
+
+	if (command->kind == COMMAND_HOST_NAME) {
+		transport_name(engine->transport,
+			(const struct frame_name *)(uintptr_t)command->object.other);
+		engine_answer(engine, command->reply, ANSWER_OK);
+	} else if (atomic_load_explicit(&engine->segment->closed, memory_order_relaxed)) {
+		engine_answer(engine, command->reply, ANSWER_CLOSED); /* as in ping_begin() */
+	} else {
+		query->reply = command->reply;
+		transport_find(engine->transport, query);
+	}
 }
 
 void ping_duplicate(void *context, const uint8_t *address)

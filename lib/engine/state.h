@@ -437,6 +437,9 @@ void outgoing_abandon(struct engine *engine);
 
 /* ping.c */
 void ping_begin(struct engine *engine, const struct command *command);
+/* COMMAND_HOST_NAME, COMMAND_HOST_FIND. */
+void name_command(struct engine *engine, const struct command *command);
+void name_done(void *context, struct name_query *query);
 /* Transport upcalls. */
 void ping_done(void *context, struct ping *ping);
 void ping_duplicate(void *context, const uint8_t *address);

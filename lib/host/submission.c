@@ -143,7 +143,8 @@ enum answer submission_ping(const struct submission *submission, struct command 
 	const struct reply *reply = command_call(submission, command, slot, drive);
 	enum answer answer = reply->answer;
 
-	*report = reply->ping;
+	if (report)
+		*report = reply->ping;
 	segment_give(submission->ring, submission->ring->free_replies, slot);
 	return answer;
 }

@@ -73,9 +73,9 @@ void submission_post_lines(const struct submission *submission, struct long_comm
  * answer says so. */
 enum answer submission_call(const struct submission *submission, struct command *command,
 	const struct region_description *after, struct region_description *before);
-/* The same for COMMAND_PING. The answer may come from another engine of this process: with a seat,
- * drive() gives all of them a turn and says how much was done. report is written when the answer is
- * ANSWER_OK. */
+/* The same for COMMAND_PING and COMMAND_HOST_FIND. The answer may come from another engine of this
+ * process: with a seat, drive() gives all of them a turn and says how much was done. report is
+ * written when the answer is ANSWER_OK; NULL: COMMAND_HOST_FIND. */
 enum answer submission_ping(const struct submission *submission, struct command *command,
 	unsigned (*drive)(void), struct ping_report *report) CORE_API(submission_ping);
 

@@ -137,6 +137,57 @@ static void claim__reaches_the_transport(void **state)
 	assert_true(fake_claimed());
 }
 
+/* Posts a command about a name; its reply slot. */
+static struct reply *name_post(struct rig *rig, enum command_kind kind, const void *other)
+{
+	struct command command = {.kind = (uint8_t)kind};
+	struct reply *reply;
+
+	command.reply = segment_take(rig->segment, rig->segment->free_replies);
+	command.object.other = (uintptr_t)other;
+	reply = segment_reply(rig->segment, command.reply);
+	memset(reply, 0, sizeof(*reply));
+	rig_post(rig, &command);
+	engine_poll(rig->engine);
+	return reply;
+}
+
+static void name__is_given_and_found(void **state)
+{
+	const struct frame_name name = {.host = "alpha", .board = 2};
+	struct name_query query = {.wanted = {.host = "beta"}};
+	struct rig *rig = *state;
+	struct reply *reply = name_post(rig, COMMAND_HOST_NAME, &name);
+
+	assert_true(reply_done(reply));
+	assert_int_equal(reply->answer, ANSWER_OK);
+	assert_memory_equal(fake_name(), &name, sizeof(name));
+	reply = name_post(rig, COMMAND_HOST_FIND, &query);
+	assert_false(reply_done(reply));
+	assert_ptr_equal(fake_find(), &query);
+	fake_find_end(NAME_FOUND);
+	assert_true(reply_done(reply));
+	assert_int_equal(reply->answer, ANSWER_OK);
+	assert_int_equal(query.outcome, NAME_FOUND);
+}
+
+static void name__is_looked_for_no_more_when_the_interface_goes(void **state)
+{
+	const struct command abandon = {.kind = COMMAND_PING_ABANDON};
+	struct name_query query = {.wanted = {.host = "beta"}};
+	struct rig *rig = *state;
+	struct reply *reply = name_post(rig, COMMAND_HOST_FIND, &query);
+
+	atomic_store(&rig->segment->closed, true);
+	rig_post(rig, &abandon);
+	engine_poll(rig->engine);
+	assert_true(reply_done(reply));
+	assert_int_equal(reply->answer, ANSWER_CLOSED);
+	reply = name_post(rig, COMMAND_HOST_FIND, &query);
+	assert_true(reply_done(reply));
+	assert_int_equal(reply->answer, ANSWER_CLOSED);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -148,6 +199,8 @@ int main(void)
 		TEST(ping__ends_when_the_interface_goes),
 		TEST(ping__ends_with_the_engine),
 		TEST(claim__reaches_the_transport),
+		TEST(name__is_given_and_found),
+		TEST(name__is_looked_for_no_more_when_the_interface_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
