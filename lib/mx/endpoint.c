@@ -328,6 +328,7 @@ static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const
 	answer = messages_make(endpoint, wish);
 	if (answer != ANSWER_OK)
 		goto no_messages;
+	hostname_announce(endpoint->interface, endpoint->board);
 	atomic_fetch_add(&endpoint->generation, 1);
 	if (sessions_open(endpoint)) {
 		atomic_store(&endpoint->open, true);

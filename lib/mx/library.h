@@ -83,6 +83,9 @@ mx_return_t error_raise_closed(const char *function);
 
 /* --- name.c */
 
+/* The interface of an endpoint on a board answers for this host's name. */
+void hostname_announce(uint64_t interface, uint32_t board);
+
 /* Bytes of a host's name at most: ":63" and a NUL fit behind it. */
 #define HOSTNAME_BYTES (MX_MAX_HOSTNAME_LEN - 4)
 

@@ -7,6 +7,8 @@
  *                            have its node id, so they are found here, too
  *     the file PTL_MX_HOSTS  lines "NAME NID"
  *     DNS                    with PTL_ENCAP=udp, where a node id is an IPv4 address: board 0 only
+ *     the network            of each board without PTL_ENCAP=udp: an endpoint answers for its host
+ *                            (transport/name.c), if its id is below NAMED_IDS
  */
 #include <mx/library.h>
 
@@ -17,34 +19,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <base/hostname.h>
 #include <base/log.h>
 #include <base/settings.h>
+#include <host/submission.h>
+#include <host/visitor.h>
+#include <mx/state.h>
 
-#define SPACES " \t\r\n"
+#define BLANKS       " \t\r\n"
+#define NAMED_IDS    64u             /* endpoint ids that are asked for a name */
+#define NAME_TIMEOUT (1000000000ull) /* ns, for each board */
 
 /* --- names */
-
-/* Is it an IPv4 address? Then its dots are no domain's. */
-static bool host_is_address(const char *host, size_t length)
-{
-	return length > 0 && strspn(host, "0123456789.") >= length;
-}
-
-/* Are they one host's? Case does not count, nor does a domain that one of them leaves out. */
-static bool host_is_same(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-	const char *a_dot = memchr(a, '.', a_length), *b_dot = memchr(b, '.', b_length);
-
-	if (!a_dot != !b_dot && !host_is_address(a, a_length) && !host_is_address(b, b_length)) {
-		a_length = a_dot ? (size_t)(a_dot - a) : a_length;
-		b_length = b_dot ? (size_t)(b_dot - b) : b_length;
-	}
-	return a_length == b_length && a_length > 0 && strncasecmp(a, b, a_length) == 0;
-}
 
 /* A decimal number that takes up all of the text. */
 static bool number_parse(const char *text, size_t length, uint32_t *number)
@@ -112,7 +101,7 @@ bool hostname_check(void)
 {
 	const char *wanted = getenv("PTL_MX_HOSTNAME");
 
-	if (!wanted || (strlen(wanted) <= HOSTNAME_BYTES && !strpbrk(wanted, ":" SPACES)))
+	if (!wanted || (strlen(wanted) <= HOSTNAME_BYTES && !strpbrk(wanted, ":" BLANKS)))
 		return true;
 	log_error("PTL_MX_HOSTNAME is \"%.128s\": give a name of %u bytes at most, without ':' and "
 		  "spaces",
@@ -134,7 +123,7 @@ struct search {
  * name of *length bytes in the line. */
 static int hosts_line(const char *line, const char **name, size_t *length, uint32_t *nid)
 {
-	const size_t end = strcspn(line, "#"), start = strspn(line, SPACES);
+	const size_t end = strcspn(line, "#"), start = strspn(line, BLANKS);
 	const char *number;
 	size_t number_length, host_length;
 	uint32_t board;
@@ -142,13 +131,13 @@ static int hosts_line(const char *line, const char **name, size_t *length, uint3
 	if (start >= end)
 		return 0;
 	*name = line + start;
-	*length = strcspn(*name, SPACES "#");
+	*length = strcspn(*name, BLANKS "#");
 	number = *name + *length;
-	number += strspn(number, SPACES);
+	number += strspn(number, BLANKS);
 	if (number >= line + end)
 		return -1;
-	number_length = strcspn(number, SPACES "#");
-	if (number + number_length + strspn(number + number_length, SPACES) < line + end)
+	number_length = strcspn(number, BLANKS "#");
+	if (number + number_length + strspn(number + number_length, BLANKS) < line + end)
 		return -1;
 	/* Room for the board that a name may leave out. */
 	return *length <= HOSTNAME_BYTES + 3 && name_parse(*name, *length, &host_length, &board) &&
@@ -171,7 +160,7 @@ static bool search_look(struct search *search, const char *name, size_t length, 
 		return true;
 	}
 	if (!search->host || search->board != board ||
-		!host_is_same(search->host, search->length, name, host_length))
+		!hostname_is_same(search->host, search->length, name, host_length))
 		return false;
 	search->nid = nid;
 	return true;
@@ -272,6 +261,97 @@ static bool dns_name(uint32_t nid, char *name)
 	return true;
 }
 
+/* --- the network */
+
+static_assert(HOSTNAME_BYTES < sizeof(((struct frame_name *)NULL)->host), "a name fits");
+
+void hostname_announce(uint64_t interface, uint32_t board)
+{
+	struct frame_name name = {.board = board};
+	struct command command = {.kind = COMMAND_HOST_NAME};
+	char own[MX_MAX_HOSTNAME_LEN];
+	struct visit visit;
+
+	(void)hostname_own(own);
+	(void)snprintf(name.host, sizeof(name.host), "%.*s", HOSTNAME_BYTES, own);
+	command.object.other = (uintptr_t)&name;
+	if (front_visit(&mx_front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
+		return;
+	(void)visit_call(&visit, &command, NULL, NULL);
+	visit_leave(&visit);
+}
+
+/* Asks the network of a board. Returns false if there is no answer, or more than one. */
+static bool board_ask(uint32_t number, struct name_query *query)
+{
+	struct command command = {.kind = COMMAND_HOST_FIND};
+	enum answer answer = ANSWER_CLOSED;
+	struct visit visit;
+	struct board board;
+
+	if (board_open(number, &board) != MX_SUCCESS)
+		return false;
+	command.object.other = (uintptr_t)query;
+	if (front_visit(&mx_front, &visit, board.handle, HANDLE_INTERFACE, -1) == 0) {
+		answer = submission_ping(
+			&visit.interface->submission, &command, interface_drive, NULL);
+		visit_leave(&visit);
+	}
+	if (answer != ANSWER_OK)
+		return false;
+	if (query->outcome == NAME_AMBIGUOUS)
+		log_error("nodes %u and %u both say that they are \"%s:%u\": give one of them "
+			  "another PTL_MX_HOSTNAME, or write the name into the file PTL_MX_HOSTS",
+			query->nid, query->other, query->name.host, query->name.board);
+	return query->outcome == NAME_FOUND;
+}
+
+/* Asks the network of each board for what is wanted. */
+static bool network_ask(const struct frame_name *wanted, uint32_t nid, struct name_query *query)
+{
+	const uint32_t boards = boards_count();
+
+	for (uint32_t i = 0; i < boards; i++) {
+		*query = (struct name_query){
+			.wanted = *wanted,
+			.nid = nid,
+			.pid = MX_PROCESS,
+			.pids = NAMED_IDS,
+			.timeout = NAME_TIMEOUT,
+		};
+		if (board_ask(i, query))
+			return true;
+	}
+	return false;
+}
+
+static bool network_search(struct search *search)
+{
+	struct frame_name wanted = {.board = search->board};
+	struct name_query query;
+
+	if (search->length > HOSTNAME_BYTES)
+		return false;
+	memcpy(wanted.host, search->host, search->length);
+	if (!network_ask(&wanted, 0, &query))
+		return false;
+	search->nid = query.nid;
+	return true;
+}
+
+static bool network_name(uint32_t nid, char *name)
+{
+	const struct frame_name none = {.board = 0};
+	struct name_query query;
+
+	if (!network_ask(&none, nid, &query) || strlen(query.name.host) > HOSTNAME_BYTES ||
+		query.name.board > 99)
+		return false;
+	(void)snprintf(name, MX_MAX_HOSTNAME_LEN, "%.*s:%u", HOSTNAME_BYTES, query.name.host,
+		query.name.board);
+	return true;
+}
+
 /* --- calls */
 
 /* Returns false if it is no board of this host. */
@@ -280,7 +360,7 @@ static bool own_search(struct search *search)
 	char own[MX_MAX_HOSTNAME_LEN];
 	struct board board;
 
-	if (!host_is_same(search->host, search->length, own, hostname_own(own)) ||
+	if (!hostname_is_same(search->host, search->length, own, hostname_own(own)) ||
 		board_open(search->board, &board) != MX_SUCCESS)
 		return false;
 	search->nid = board.nid;
@@ -300,9 +380,11 @@ mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id)
 	if (!name_parse(hostname, strlen(hostname), &search.length, &search.board))
 		return error_raise(NULL, MX_HOST_NOT_FOUND, function,
 			"\"%.128s\" is no name; give host:board, such as alpha:0", hostname);
-	if (!own_search(&search) && !file_search(&search) && !dns_search(&search))
+	if (!own_search(&search) && !file_search(&search) && !dns_search(&search) &&
+		!network_search(&search))
 		return error_raise(NULL, MX_HOST_NOT_FOUND, function,
-			"nobody is known as \"%.128s\"; write it into the file PTL_MX_HOSTS",
+			"nobody is known as \"%.128s\"; start a program with an endpoint there, "
+			"or write the name into the file PTL_MX_HOSTS",
 			hostname);
 	*nic_id = nic_id_of(search.nid);
 	return MX_SUCCESS;
@@ -326,9 +408,11 @@ mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname)
 		return MX_SUCCESS;
 	}
 	if (nic_id_nid(nic_id, &search.nid) &&
-		(file_search(&search) || dns_name(search.nid, hostname)))
+		(file_search(&search) || dns_name(search.nid, hostname) ||
+			network_name(search.nid, hostname)))
 		return MX_SUCCESS;
 	return error_raise(NULL, MX_HOST_NOT_FOUND, function,
-		"no name is known for NIC id %012llx; write it into the file PTL_MX_HOSTS",
+		"no name is known for NIC id %012llx; start a program with an endpoint there, or "
+		"write the name into the file PTL_MX_HOSTS",
 		(unsigned long long)nic_id);
 }
