@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include <mx/board.h>
 #include <postern.h>
 #include <pmd-glue/glue.h>
 
@@ -34,10 +35,11 @@ static const char help_text[] =
 	"       postern-info doctor [OPTION...] [NID:PID ...]\n"
 	"\n"
 	"Shows the version, the devices that an interface can use, the interfaces that\n"
-	"PTL_IFACE_NAME names with their limits, and every setting with its value, default and\n"
-	"meaning. Each interface is opened for a moment to see whether it can be. With \"doctor\"\n"
-	"it looks for obstacles, and prints the commands that remove them; see postern-info\n"
-	"doctor --help.\n"
+	"PTL_IFACE_NAME names with their limits and the names that they have as boards of MX, and\n"
+	"every setting with its value, default and meaning. Each interface is opened for a moment\n"
+	"to see whether it can be. With \"doctor\" it looks for obstacles, and prints the "
+	"commands\n"
+	"that remove them; see postern-info doctor --help.\n"
 	"\n"
 	"  -j, --json     one JSON object\n"
 	"  -h, --help     this text\n"
@@ -180,15 +182,33 @@ static void print_node(const struct interface *interface)
 		puts("     others are there            none");
 }
 
+/* An interface as MX sees it. */
+struct board {
+	char name[272]; /* HOST:NUMBER */
+	unsigned long long nic_id;
+};
+
+static struct board board_of(unsigned number, const struct interface *interface)
+{
+	struct board board = {.nic_id = nic_id_of(interface->id.nid)};
+	char host[256];
+
+	(void)hostname_own(host, sizeof(host));
+	(void)snprintf(board.name, sizeof(board.name), "%s:%u", host, number);
+	return board;
+}
+
 static void print_interface(unsigned number, const struct interface *interface)
 {
 	const ptl_ni_limits_t *limits = &interface->limits;
+	const struct board board = board_of(number, interface);
 
 	if (interface->code != PTL_OK) {
 		printf("  %u  cannot be opened: %s\n", number, interface->error);
 		return;
 	}
 	printf("  %u  is node %u\n", number, interface->id.nid);
+	printf("     for MX it is board          %s, NIC id %012llx\n", board.name, board.nic_id);
 	printf("     match entries               %d\n", limits->max_match_entries);
 	printf("     memory descriptors          %d\n", limits->max_mem_descriptors);
 	printf("     event queues                %d\n", limits->max_event_queues);
@@ -231,19 +251,22 @@ static void json_member(const char *name, const char *value, const char *after)
 	fputs(after, stdout);
 }
 
-static void print_interface_json(const struct interface *interface)
+static void print_interface_json(unsigned number, const struct interface *interface)
 {
 	const ptl_ni_limits_t *limits = &interface->limits;
+	const struct board board = board_of(number, interface);
 
 	if (interface->code != PTL_OK) {
 		printf("{\"usable\": false, ");
 		json_member("error", interface->error, "}");
 		return;
 	}
-	printf("{\"usable\": true, \"nid\": %u, \"limits\": {\"max_match_entries\": %d, "
+	printf("{\"usable\": true, \"nid\": %u, \"board\": ", interface->id.nid);
+	json_text(board.name);
+	printf(", \"nic_id\": \"%012llx\", \"limits\": {\"max_match_entries\": %d, "
 	       "\"max_mem_descriptors\": %d, \"max_event_queues\": %d, \"max_atable_index\": %u, "
 	       "\"max_ptable_index\": %u}, \"node\": ",
-		interface->id.nid, limits->max_match_entries, limits->max_mem_descriptors,
+		board.nic_id, limits->max_match_entries, limits->max_mem_descriptors,
 		limits->max_event_queues, limits->max_atable_index, limits->max_ptable_index);
 	if (interface->node)
 		json_dumpf(interface->node, stdout, JSON_COMPACT);
@@ -268,7 +291,7 @@ static void print_json(const struct info *info)
 	printf("\n  ],\n  \"interfaces\": [");
 	for (unsigned i = 0; i < info->interface_count; i++) {
 		printf("%s\n    ", i > 0 ? "," : "");
-		print_interface_json(&info->interfaces[i]);
+		print_interface_json(i, &info->interfaces[i]);
 	}
 	printf("\n  ],\n  \"settings\": [");
 	for (unsigned i = 0; i < info->setting_count; i++) {

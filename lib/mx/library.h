@@ -12,11 +12,9 @@
 #include <stdint.h>
 
 #include <host/front.h>
+#include <mx/board.h>
 #include <mx_extensions.h>
 #include <mx_io.h>
-
-/* NIC ids have 48 bits, as mx_pingpong wants, and are never 0. */
-#define NIC_ID_HIGH UINT64_C(0x0250)
 
 /* Endpoint ids are below it. */
 #define ENDPOINT_IDS 1024
@@ -26,18 +24,6 @@
 #define COPY_SEND_MAX 32768
 
 extern struct front mx_front;
-
-static inline uint64_t nic_id_of(uint32_t nid)
-{
-	return NIC_ID_HIGH << 32 | nid;
-}
-
-/* Returns false if no NIC has that id. */
-static inline bool nic_id_nid(uint64_t nic_id, uint32_t *nid)
-{
-	*nid = (uint32_t)nic_id;
-	return nic_id >> 32 == NIC_ID_HIGH;
-}
 
 /* --- library.c */
 

@@ -84,19 +84,6 @@ static bool nid_parse(const char *text, size_t length, uint32_t *nid)
 
 /* --- the own name */
 
-/* Returns its length. */
-static size_t hostname_own(char host[static MX_MAX_HOSTNAME_LEN])
-{
-	const char *wanted = getenv("PTL_MX_HOSTNAME");
-
-	if (wanted && *wanted)
-		(void)snprintf(host, MX_MAX_HOSTNAME_LEN, "%s", wanted);
-	else if (gethostname(host, MX_MAX_HOSTNAME_LEN) != 0)
-		(void)snprintf(host, MX_MAX_HOSTNAME_LEN, "localhost");
-	host[MX_MAX_HOSTNAME_LEN - 1] = '\0';
-	return strlen(host);
-}
-
 bool hostname_check(void)
 {
 	const char *wanted = getenv("PTL_MX_HOSTNAME");
@@ -272,7 +259,7 @@ void hostname_announce(uint64_t interface, uint32_t board)
 	char own[MX_MAX_HOSTNAME_LEN];
 	struct visit visit;
 
-	(void)hostname_own(own);
+	(void)hostname_own(own, sizeof(own));
 	(void)snprintf(name.host, sizeof(name.host), "%.*s", HOSTNAME_BYTES, own);
 	command.object.other = (uintptr_t)&name;
 	if (front_visit(&mx_front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
@@ -360,7 +347,7 @@ static bool own_search(struct search *search)
 	char own[MX_MAX_HOSTNAME_LEN];
 	struct board board;
 
-	if (!hostname_is_same(search->host, search->length, own, hostname_own(own)) ||
+	if (!hostname_is_same(search->host, search->length, own, hostname_own(own, sizeof(own))) ||
 		board_open(search->board, &board) != MX_SUCCESS)
 		return false;
 	search->nid = board.nid;
@@ -402,7 +389,7 @@ mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname)
 	if (!hostname)
 		return error_raise(NULL, MX_BAD_HOSTNAME_ARGS, function, "hostname is NULL");
 	if (board_of_nic_id(nic_id, &board)) {
-		(void)hostname_own(own);
+		(void)hostname_own(own, sizeof(own));
 		(void)snprintf(
 			hostname, MX_MAX_HOSTNAME_LEN, "%.*s:%u", HOSTNAME_BYTES, own, board);
 		return MX_SUCCESS;

@@ -31,6 +31,14 @@ class Info(programs.Case):
         self.assertEqual(len(info["interfaces"]), 3)
         self.assertTrue(all(interface["usable"] for interface in info["interfaces"]))
 
+    def test_an_interface_is_told_as_a_board_of_mx(self):
+        setting = {"PTL_NID": "17", "PTL_MX_HOSTNAME": "alpha.example.org", "PTL_IFACE_NAME": "loop:a;loop:b"}
+        done = self.expect_success(programs.run("postern-info", **setting))
+        self.assertRegex(done.stdout, r"(?m)^ +for MX it is board +alpha\.example\.org:1, NIC id 0250[0-9a-f]{8}$")
+        boards = self.expect_json(programs.run("postern-info", "--json", **setting))["interfaces"]
+        self.assertEqual([board["board"] for board in boards], ["alpha.example.org:0", "alpha.example.org:1"])
+        self.assertTrue(all(int(board["nic_id"], 16) == 0x0250 << 32 | board["nid"] for board in boards))
+
     def test_an_interface_that_cannot_be_opened_is_told(self):
         done = programs.run("postern-info", PTL_IFACE_NAME="nonesuch0")
         self.assertEqual(done.returncode, 1)
