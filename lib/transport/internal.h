@@ -106,9 +106,10 @@ struct transport {
 	uint64_t now;
 	uint64_t now_received; /* when frames were taken, */
 	uint64_t polled;       /* and when before that */
-	uint64_t returned;     /* when this core was last found to have been away: silence.h */
-	uint64_t arrival;      /* since when the frames of this burst may have waited here */
-	uint64_t quiet_until;  /* I3; 0: not known */
+	/* silence.h: when this core was last found to have been away, and when before that */
+	uint64_t returned, returned_before;
+	uint64_t arrival;     /* since when the frames of this burst may have waited here */
+	uint64_t quiet_until; /* I3; 0: not known */
 	struct port *port;
 	const struct clock *clock;
 	struct transport_counters *counters;

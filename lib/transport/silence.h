@@ -7,7 +7,8 @@
  * I1. While something is expected of a peer, its timer runs at least SILENCE_LOOKS times in
  *     peer_timeout; so one that runs later than that by a whole look shows that the core was away.
  * I2. Then all peers have half of peer_timeout at least from the return on. A core returns once in
- *     peer_timeout at most: however seldom it runs, a dead peer is found out.
+ *     peer_timeout at most, and a peer has that of the first return since it was heard: however
+ *     seldom the core runs, a dead peer is found out.
  */
 #ifndef TRANSPORT_SILENCE_H
 #define TRANSPORT_SILENCE_H
@@ -30,8 +31,10 @@ static inline uint64_t silence_look(const struct transport *transport)
 static inline uint64_t silence_end(const struct transport *transport, uint64_t since)
 {
 	const uint64_t timeout = transport->options.peer_timeout, end = since + timeout;
+	const uint64_t first = transport->returned_before > since ? transport->returned_before
+								  : transport->returned;
 
-	return transport->returned > since ? RTE_MAX(end, transport->returned + timeout / 2) : end;
+	return first > since ? RTE_MAX(end, first + timeout / 2) : end;
 }
 
 /* The peer's timer runs. */
@@ -40,8 +43,10 @@ static inline void silence_note(struct transport *transport, const struct peer *
 	const uint64_t planned = peer->timer.tick << WHEEL_TICK_SHIFT;
 
 	if (transport->now > planned + silence_look(transport) &&
-		transport->now - transport->returned >= transport->options.peer_timeout)
+		transport->now - transport->returned >= transport->options.peer_timeout) {
+		transport->returned_before = transport->returned;
 		transport->returned = transport->now;
+	}
 }
 
 #endif
