@@ -284,7 +284,8 @@ static void switch_forward(
 		state->count.dropped[verdict]++;
 		client->dropped++;
 		rte_pktmbuf_free(frame);
-		user_offends(state, client->user);
+		if (verdict != SWITCH_NAME) /* W2 */
+			user_offends(state, client->user);
 	} else if (!frame_target(state, frame, false, &pid)) {
 		frame_hold(state, frame, client->link.uid);
 	} else if ((other = client_find(&state->clients, pid))) {

@@ -72,7 +72,8 @@ static bool messages_are(const struct frame_view *frame, uint32_t uid)
 }
 
 /* Has an answer that names its host the name that the system has? Without privilege nobody may
- * answer for another host. */
+ * answer for another host. Which NIC of the host this is posternd does not know: a process may
+ * answer for another one. */
 static bool name_is(const struct frame_view *frame)
 {
 	struct frame_name name;
@@ -137,6 +138,7 @@ uint32_t farewell(
 	if (at == 0 || (frame[FRAME_ADDRESS_BYTES] & GROUP_ADDRESS) != 0 ||
 		frame_decode(frame + at, length - at, &view) != FRAME_OK ||
 		frame_type(view.header) != FRAME_DATA ||
+		view.header->destination_nid != ended->nid ||
 		view.header->destination_incarnation != ended->life)
 		return 0;
 	memcpy(answer, frame, at); /* the VLAN's tag, too */
