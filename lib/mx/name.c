@@ -293,10 +293,11 @@ static bool board_ask(uint32_t number, struct name_query *query)
 	return query->outcome == NAME_FOUND;
 }
 
-/* Asks the network of each board for what is wanted. */
+/* Asks the network of one board after the other for what is wanted. If two nodes say that they have
+ * the name, that is the answer. */
 static bool network_ask(const struct frame_name *wanted, uint32_t nid, struct name_query *query)
 {
-	const uint32_t boards = boards_count();
+	const uint32_t boards = nodes_are_addresses() ? 0 : boards_count();
 
 	for (uint32_t i = 0; i < boards; i++) {
 		*query = (struct name_query){
@@ -305,9 +306,12 @@ static bool network_ask(const struct frame_name *wanted, uint32_t nid, struct na
 			.pid = MX_PROCESS,
 			.pids = NAMED_IDS,
 			.timeout = NAME_TIMEOUT,
+			.outcome = NAME_UNKNOWN,
 		};
 		if (board_ask(i, query))
 			return true;
+		if (query->outcome == NAME_AMBIGUOUS)
+			return false;
 	}
 	return false;
 }

@@ -19,8 +19,8 @@
  * N3. Two nodes that claim one name within NAME_SETTLE make the answer ambiguous: neither is
  *     believed.
  * N4. Each transport_find() ends in one name_done().
- * N5. Nobody is asked with udp, where node ids are IPv4 addresses, whose names the system knows,
- *     nor on a port that reaches no other host.
+ * N5. Nobody is asked, and nobody answers, with udp, where node ids are IPv4 addresses, whose names
+ *     the system knows; nor is anybody asked on a port that reaches no other host.
  */
 #include <transport/name.h>
 
@@ -29,14 +29,16 @@
 #include <rte_mbuf.h>
 
 #include <base/hostname.h>
+#include <base/random.h>
 #include <transport/address.h>
 #include <transport/outbox.h>
 
-#define NAME_SPACING     (100 * MICROSECOND) /* between two questions */
-#define NAME_FIRST_PAUSE (20 * MILLISECOND)  /* before the process ids begin again; doubles, */
-#define NAME_LAST_PAUSE  (200 * MILLISECOND) /* up to this */
-#define NAME_SETTLE      (15 * MILLISECOND)  /* after the first answer */
-#define NAME_RUN         4                   /* questions in a turn, at most */
+#define NAME_SPACING      (100 * MICROSECOND) /* between two questions */
+#define NAME_FIRST_SPREAD (5 * MILLISECOND)   /* within which the first question is sent */
+#define NAME_FIRST_PAUSE  (20 * MILLISECOND)  /* before the process ids begin again; doubles, */
+#define NAME_LAST_PAUSE   (200 * MILLISECOND) /* up to this */
+#define NAME_SETTLE       (15 * MILLISECOND)  /* after the first answer */
+#define NAME_RUN          4                   /* questions in a turn, at most */
 /* what an answer counts for: itself, and what it costs to read the question */
 #define FOUND_BYTES 256
 
@@ -80,15 +82,15 @@ static void name_read(const struct frame_view *frame, struct frame_name *name)
 	name->board = rte_le_to_cpu_32(name->board);
 }
 
-/* Sends a frame with a name behind its header. */
-static void name_send(struct transport *transport, struct frame *frame,
+/* Sends a frame with a name behind its header. Returns false without room or memory. */
+static bool name_send(struct transport *transport, struct frame *frame,
 	const struct frame_name *name, const uint8_t *to)
 {
 	struct rte_mbuf *mbuf = outbox_begin(transport, NULL);
 	struct frame_name wire = *name;
 
 	if (!mbuf)
-		return;
+		return false;
 	wire.board = rte_cpu_to_le_32(wire.board);
 	frame->flags = FRAME_FULL_SUM;
 	frame->length = FRAME_HEADER_BYTES + sizeof(wire);
@@ -96,6 +98,7 @@ static void name_send(struct transport *transport, struct frame *frame,
 	sender_sign(transport, frame);
 	frame_encode(frame, outbox_header(mbuf));
 	outbox_put(transport, mbuf, frame, to);
+	return true;
 }
 
 /* --- answering */
@@ -114,7 +117,7 @@ static bool question_is_mine(const struct transport *transport, const struct fra
 	const struct frame_name *own = &transport->names.own;
 	struct frame_name wanted;
 
-	if (own->host[0] == '\0' || header->destination_pid != self.pid ||
+	if (transport->neighbours || own->host[0] == '\0' || header->destination_pid != self.pid ||
 		(header->destination_nid != FRAME_NID_ANY && header->destination_nid != self.nid))
 		return false;
 	name_read(frame, &wanted);
@@ -139,9 +142,8 @@ void name_asked(struct transport *transport, const struct frame_view *view, cons
 		return;
 	}
 	COUNT(transport, finds_received);
-	if (answer_spend(transport, &transport->names.paid, FOUND_BYTES))
-		name_send(transport, &answer, &transport->names.own, from);
-	else
+	if (!answer_spend(transport, &transport->names.paid, FOUND_BYTES) ||
+		!name_send(transport, &answer, &transport->names.own, from))
 		COUNT(transport, dropped_find);
 }
 
@@ -182,13 +184,21 @@ void transport_find_abandon(struct transport *transport)
 		query_end(transport, query, NAME_CLOSED);
 }
 
-/* When the question after this one is sent. */
-static uint64_t query_wait(const struct name_query *query)
+/* Down to half of it, by chance: the processes of a job begin to ask at the same time. */
+static uint64_t wait_spread(struct transport *transport, uint64_t wait)
 {
-	const uint32_t rounds = query->asked / query->pids;
-	const uint64_t pause = NAME_FIRST_PAUSE << RTE_MIN(rounds, 10u);
+	return wait - random_next(&transport->random) % (wait / 2);
+}
 
-	return query->asked % query->pids == 0 ? RTE_MIN(pause, NAME_LAST_PAUSE) : NAME_SPACING;
+/* When the question after this one is sent. */
+static uint64_t query_wait(struct transport *transport, const struct name_query *query)
+{
+	const uint32_t rounds = query->asked / query->pids; /* with this one */
+
+	if (query->asked % query->pids != 0)
+		return NAME_SPACING;
+	return wait_spread(
+		transport, RTE_MIN(NAME_FIRST_PAUSE << RTE_MIN(rounds - 1, 10u), NAME_LAST_PAUSE));
 }
 
 static void query_send(struct transport *transport, struct name_query *query)
@@ -201,17 +211,21 @@ static void query_send(struct transport *transport, struct name_query *query)
 		.ack = (uint32_t)(query->number >> 32),
 	};
 
-	name_send(transport, &question, &query->wanted, broadcast);
+	if (!name_send(transport, &question, &query->wanted, broadcast)) {
+		query->next = transport->now + NAME_SPACING;
+		return;
+	}
 	COUNT(transport, finds_sent);
 	query->asked++;
-	query->next = transport->now + query_wait(query);
+	query->next = transport->now + query_wait(transport, query);
 }
 
 /* Sends what is due of a query. Returns how many questions that was. */
 static unsigned query_run(struct transport *transport, struct name_query *query)
 {
 	if (query->begun == 0) {
-		query->begun = query->next = transport->now;
+		query->begun = transport->now;
+		query->next = transport->now + random_next(&transport->random) % NAME_FIRST_SPREAD;
 		query->ends = transport->now + RTE_MIN(query->timeout, UINT64_MAX - transport->now);
 	}
 	if (transport->now >= query->ends) {
@@ -261,7 +275,7 @@ void name_told(struct transport *transport, const struct frame_view *view)
 			query->found = true;
 			query->name = name;
 			query->nid = header->source_nid;
-		} else if (query->nid != header->source_nid || !name_is_same(&query->name, &name)) {
+		} else if (query->nid != header->source_nid) {
 			query->ambiguous = true; /* N3 */
 			query->other = header->source_nid;
 		}

@@ -387,7 +387,7 @@ static void frame_decode__refuses_an_echo_with_fields_of_other_frames(void **sta
 	assert_int_equal(ECHO_WITH(FRAME_PONG, built.frame.first = 65536), FRAME_BAD_CONTENT);
 }
 
-static void build_name(struct built *built, enum frame_type type)
+static void build_name(struct built *built, uint8_t type)
 {
 	struct frame_name name = {.host = "beta", .board = 1};
 
@@ -398,7 +398,7 @@ static void build_name(struct built *built, enum frame_type type)
 
 static void frame_decode__accepts_names_of_one_length(void **state)
 {
-	static const enum frame_type types[] = {FRAME_FIND, FRAME_FOUND};
+	static const uint8_t types[] = {FRAME_FIND, FRAME_FOUND};
 	struct built built;
 	struct frame_view frame;
 
