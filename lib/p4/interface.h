@@ -220,6 +220,7 @@ struct wait {
 	struct call call;
 	unsigned first; /* index that is looked at first */
 	unsigned found;
+	uint32_t aborts; /* when the wait began */
 	int code;
 };
 /* Waits for so many ns, UINT64_MAX: for ever; looks at the objects in turn. Returns the code of the

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wait.c - threads that wait for queues or counters, and PtlAbort, which lets them go.
  *
- * `waits` counts the threads that are inside a wait; its highest bit says that PtlAbort was called
- * while there was one. The last thread that leaves clears it with the same step.
+ * `waits` counts the threads that wait; its highest bit says that PtlAbort was called while there
+ * was one. The last thread that leaves clears it with the same step. A thread that has not found
+ * out yet whether it must wait is not counted: it sees that `aborts` has changed since it came.
  */
 #include <p4/interface.h>
 
@@ -13,6 +14,7 @@
 #define NAP     (50 * MICROSECOND) /* between looks at more objects than a thread can sleep on */
 
 static _Atomic uint32_t waits;
+static _Atomic uint32_t aborts; /* calls of PtlAbort */
 
 /* Behind the object that gave something last, in the array that this thread polled last. */
 static _Thread_local struct {
@@ -22,7 +24,8 @@ static _Thread_local struct {
 
 static void wait_enter(void)
 {
-	atomic_fetch_add_explicit(&waits, 1, memory_order_relaxed);
+	/* Before it looks at aborts: PtlAbort counts there, and then looks here. */
+	atomic_fetch_add_explicit(&waits, 1, memory_order_seq_cst);
 }
 
 static void wait_leave(void)
@@ -35,15 +38,18 @@ static void wait_leave(void)
 }
 
 /* Has PtlAbort ended the waits that are going on? */
-static bool wait_aborted(void)
+static bool wait_aborted(const struct wait *wait)
 {
-	return atomic_load_explicit(&waits, memory_order_relaxed) & ABORTED;
+	return (atomic_load_explicit(&waits, memory_order_relaxed) & ABORTED) ||
+	       atomic_load_explicit(&aborts, memory_order_seq_cst) != wait->aborts;
 }
 
 void PtlAbort(void)
 {
-	uint32_t seen = atomic_load_explicit(&waits, memory_order_relaxed);
+	uint32_t seen;
 
+	atomic_fetch_add_explicit(&aborts, 1, memory_order_seq_cst);
+	seen = atomic_load_explicit(&waits, memory_order_seq_cst);
 	do {
 		if ((seen & ~ABORTED) == 0)
 			return;
@@ -74,7 +80,7 @@ static bool wait_look(void *context)
 	struct wait *wait = context;
 
 	wait->code = PTL_ABORTED;
-	return wait_aborted() || objects_look(wait);
+	return wait_aborted(wait) || objects_look(wait);
 }
 
 /* What a thread does before it is one that waits, if it has one object, which it visits: mostly
@@ -84,9 +90,9 @@ static bool wait_first(struct wait *wait, uint64_t timeout)
 {
 	if (wait->count != 1)
 		return false;
-	if (objects_look(wait))
+	if (wait_look(wait))
 		return true;
-	if (wait->call.visit.interface->inlined && interface_drive() != 0 && objects_look(wait))
+	if (wait->call.visit.interface->inlined && interface_drive() != 0 && wait_look(wait))
 		return true;
 	return timeout == 0;
 }
@@ -177,6 +183,7 @@ int wait_run(struct wait *wait, uint64_t timeout)
 	code = call_enter(&wait->call, wait->names[0], wait->kind);
 	if (code != PTL_OK)
 		return code;
+	wait->aborts = atomic_load_explicit(&aborts, memory_order_relaxed);
 	if (turns[wait->kind].names == wait->names && turns[wait->kind].next < wait->count)
 		wait->first = turns[wait->kind].next;
 	code = wait_first(wait, timeout) ? wait->code : wait_visiting(wait, timeout);

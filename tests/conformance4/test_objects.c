@@ -460,6 +460,33 @@ static void ptl_abort__lets_those_go_who_wait_and_then_waits_work_again(void **s
 	node_close(&node);
 }
 
+/* What it waits for is there each time. */
+static void *waiter_never_idle(void *context)
+{
+	const struct node *node = context;
+	ptl_ct_event_t count;
+	int code;
+
+	while ((code = PtlCTWait(node->ct, 0, &count)) == PTL_OK)
+		;
+	return (void *)(intptr_t)code;
+}
+
+static void ptl_abort__reaches_who_never_sleeps(void **state)
+{
+	struct node node;
+	pthread_t thread;
+	void *code;
+
+	(void)state;
+	node_open(&node, 0, MATCHING);
+	assert_int_equal(pthread_create(&thread, NULL, waiter_never_idle, &node), 0);
+	while (pthread_tryjoin_np(thread, &code) != 0)
+		PtlAbort();
+	assert_int_equal((intptr_t)code, PTL_ABORTED);
+	node_close(&node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +506,7 @@ int main(void)
 		cmocka_unit_test(waits__are_asleep_while_nothing_comes),
 		cmocka_unit_test(waits__are_interrupted_by_the_end_of_what_they_wait_for),
 		cmocka_unit_test(ptl_abort__lets_those_go_who_wait_and_then_waits_work_again),
+		cmocka_unit_test(ptl_abort__reaches_who_never_sleeps),
 	};
 
 	return cmocka_run_group_tests(tests, group_open, group_close);
