@@ -159,3 +159,10 @@ struct process_text process_text(ptl_process_id_t id)
 		snprintf(process.text, sizeof(process.text), "%u:%u", id.nid, id.pid);
 	return process;
 }
+
+bool parse_given(const char *setting)
+{
+	const char *value = getenv(setting);
+
+	return value && value[strspn(value, " \t")] != '\0';
+}

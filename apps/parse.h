@@ -29,6 +29,9 @@ struct process_text {
 };
 struct process_text process_text(ptl_process_id_t id);
 
+/* Is a setting in the environment, and not blank? */
+bool parse_given(const char *setting);
+
 /* The same from the front of a text, which is moved on: readers of lists call these. */
 bool parse_digits(const char **text, uint64_t max, uint64_t *value);
 bool parse_sized(const char **text, uint64_t max, uint64_t *value);

@@ -167,20 +167,12 @@ static uint32_t subnet_mask(const char *subnet)
 	return prefix <= 0 ? 0 : UINT32_MAX << (32 - prefix);
 }
 
-/* Is the user's word for it in the environment? */
-static bool setting_given(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && value[strspn(value, " \t")] != '\0';
-}
-
 /* Does an interface have a poll thread, as PTL_PROGRESS says? */
 static bool poll_thread_wanted(
 	const struct doctor *doctor, const struct postern_setting *settings, unsigned count)
 {
 	const char *progress = setting_value(settings, count, "PTL_PROGRESS");
-	bool own = setting_given("PTL_POLL") || setting_given("PTL_POLL_CORE");
+	bool own = parse_given("PTL_POLL") || parse_given("PTL_POLL_CORE");
 
 	if (strcmp(progress, "auto") != 0)
 		return strcmp(progress, "core") == 0;

@@ -11,6 +11,7 @@
 
 #include <postern.h>
 
+#include "../parse.h"
 #include "lend.h"
 #include "machine.h"
 
@@ -116,14 +117,6 @@ static const char *or_word(const char *text, const char *word)
 	return text[0] != '\0' ? text : word;
 }
 
-/* Is the user's word for it in the environment? */
-static bool setting_given(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && value[strspn(value, " \t")] != '\0';
-}
-
 /* PTL_PROGRESS, or what it is on this interface where it is auto. */
 static const char *progress_name(ptl_handle_ni_t ni)
 {
@@ -131,8 +124,8 @@ static const char *progress_name(ptl_handle_ni_t ni)
 
 	if (strcmp(progress, "auto") != 0)
 		return progress;
-	return instrument->port(ni)->helped && !setting_given("PTL_POLL") &&
-			       !setting_given("PTL_POLL_CORE")
+	return instrument->port(ni)->helped && !parse_given("PTL_POLL") &&
+			       !parse_given("PTL_POLL_CORE")
 		       ? "both"
 		       : "core";
 }
