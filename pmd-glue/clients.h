@@ -44,6 +44,9 @@ struct client {
 	unsigned at;         /* in its user's list */
 	unsigned cold_at;    /* of a cold one: in the list of these (C2) */
 	bool heard;          /* its pair has carried frames since the last clients_cool() */
+	/* frames that it sent to others' processes, less those to it for which it had no room (W2
+	 * of switch.h) */
+	uint64_t asked;
 	struct switch_identity identity;
 	uint64_t dropped, full;
 };

@@ -156,13 +156,19 @@ static void client_give(struct switch_state *state, struct client *client, struc
 	client_warm(&state->clients, client);
 	if ((own || pair_leaves(client->pair, left)) &&
 		pair_transmit(client->pair, &frame, 1) == 1) {
+		if (sender && !own)
+			sender->asked++;
 		hall_wake(&client->link);
 		return;
 	}
 	client->full++;
 	state->count.full++;
 	rte_pktmbuf_free(frame);
-	if (sender && !own)
+	if (!sender || own)
+		return;
+	if (client->asked > 0)
+		client->asked--;
+	else
 		user_offends(state, sender->user);
 }
 

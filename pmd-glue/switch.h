@@ -10,10 +10,11 @@
  * W2. No process waits for another: a full pair loses frames, as a full switch does. Frames of
  *     other users find it full when a quarter of its slots or of its bulk is taken, and those of
  *     the port when three quarters are, so they crowd nobody out. A user of whose frames more than
- *     32 in 1 ms were dropped (W1; but not for a wrong name, which any stranger can ask for) or
- *     found others' pairs full rests for 1 ms: nothing is taken from his processes. If he does so
- *     again within 16 ms after a rest, the next one is twice as long, up to 64 ms. So who is
- *     attacked has the CPU for other things.
+ *     32 in 1 ms were dropped (W1) or found others' pairs full rests for 1 ms: nothing is taken
+ *     from his processes. If he does so again within 16 ms after a rest, the next one is twice as
+ *     long, up to 64 ms. So who is attacked has the CPU for other things. Nobody rests for what a
+ *     stranger can make him send: a wrong name, or as many frames to a process that does not take
+ *     them as it has sent itself.
  * W3. Users take turns at sending, 32 frames each, and so do the processes of a user. While the
  *     port takes nothing, up to 64 frames of a user are held for it, and only he waits. A user has
  *     at most 256 processes, and at most 16 connections that have said nothing, for 1 s each. Idle

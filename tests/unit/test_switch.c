@@ -604,6 +604,38 @@ static void switch_run__lets_those_rest_who_lie(void **state)
 	end();
 }
 
+#define MANY   (OTHERS_FRAMES - 4)
+#define ROUNDS 20u
+
+static bool answers_lost(const struct switch_count *count)
+{
+	return count->full == ROUNDS * MANY - OTHERS_FRAMES;
+}
+
+/* W2: who answers to one that does not listen does not rest. */
+static void switch_run__lets_nobody_rest_who_answers(void **state)
+{
+	struct port *one, *two;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned n = 0; n < MANY; n++)
+			send_to(two, NID, 1, 1);
+		for (unsigned n = 0; n < MANY; n++)
+			expect(one, 1);
+		for (unsigned n = 0; n < MANY; n++)
+			send_to(one, NID, 2, 2);
+	}
+	look_until(answers_lost);
+	assert_int_equal(look().rested, 0);
+	port_close(one);
+	port_close(two);
+	end();
+}
+
 /* How many frames have been taken from another user's processes. */
 static uint64_t taken_of_others(void)
 {
@@ -1234,6 +1266,7 @@ int main(void)
 		cmocka_unit_test(switch_run__keeps_room_from_the_port),
 		cmocka_unit_test(switch_run__lets_those_rest_who_crowd_others),
 		cmocka_unit_test(switch_run__lets_those_rest_who_lie),
+		cmocka_unit_test(switch_run__lets_nobody_rest_who_answers),
 		cmocka_unit_test(switch_run__holds_a_share_of_each_user_for_the_port),
 		cmocka_unit_test(switch_run__refuses_memory_that_could_be_taken_away),
 		cmocka_unit_test(switch_run__refuses_nonsense),
