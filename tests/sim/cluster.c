@@ -159,8 +159,8 @@ static const char *post_missing(const struct cluster *cluster, const struct post
 	if (post->kind == POST_RECEIVE)
 		return partner && !post->done && !post->forgotten ? "never got its message" : NULL;
 	if (!post->done && !post->forgotten)
-		return partner && post_may_vanish(partner) ? NULL : "never ends";
-	if (post->kind == POST_CONNECT || post_may_vanish(post) ||
+		return partner && post_may_vanish(cluster, partner) ? NULL : "never ends";
+	if (post->kind == POST_CONNECT || post_may_vanish(cluster, post) ||
 		cluster_troubled(cluster, post->node, post->to))
 		return NULL;
 	return !post->arrived                ? "never arrived"
@@ -177,7 +177,7 @@ static uint64_t sends_left(const struct cluster *cluster, uint32_t node)
 		const struct post *post = cluster->all[i];
 
 		left += post->node == node && post->kind == POST_SEND && !post->over &&
-			post->partner && post_may_vanish(post->partner);
+			post->partner && post_may_vanish(cluster, post->partner);
 	}
 	return left;
 }
@@ -203,8 +203,8 @@ static void forgotten_check(const struct cluster *cluster, const struct member *
 		const struct post *post = cluster->all[i], *from = post->partner;
 
 		if (post->node == member->node->number && post->kind == POST_RECEIVE &&
-			post->forgotten && !post->over && from && !post_may_vanish(post) &&
-			!post_may_vanish(from) &&
+			post->forgotten && !post->over && from && !post_may_vanish(cluster, post) &&
+			!post_may_vanish(cluster, from) &&
 			!cluster_troubled(cluster, post->node, from->node))
 			bytes_check(post, from,
 				post->length < from->length ? post->length : from->length);

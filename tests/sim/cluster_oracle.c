@@ -40,9 +40,13 @@ bool cluster_troubled(const struct cluster *cluster, uint32_t one, uint32_t othe
 	       cluster->members[one].greedy || cluster->members[other].greedy;
 }
 
-bool post_may_vanish(const struct post *post)
+bool post_may_vanish(const struct cluster *cluster, const struct post *post)
 {
-	return post->expired || (post->forgotten && post->deadline != 0);
+	if (post->deadline == 0)
+		return false;
+	/* One that its program has not asked after yet ends nevertheless. */
+	return post->expired || post->forgotten ||
+	       (!post->done && simulation_now(cluster->simulation) >= post->deadline);
 }
 
 uint8_t post_pattern(uint32_t number, uint64_t at)
@@ -126,7 +130,7 @@ void oracle_catch_up(struct member *member)
 		if (!message->taken || message->shown || message_is_on_its_way(member, message))
 			continue;
 		receive = held_find(member, message);
-		if (!receive && !post_may_vanish(message) &&
+		if (!receive && !post_may_vanish(cluster_here(), message) &&
 			!cluster_troubled(cluster_here(), message->node, message->to))
 			post_wrong(message, "was taken for the handler, and is nowhere", 0);
 		if (receive) {
@@ -281,7 +285,7 @@ void cluster_appended(const struct space *space, const struct command *command)
 	oracle_catch_up(member);
 	/* It was held back for a message whose data its sender did not give any more. */
 	if (!receive->linked && receive->partner &&
-		(post_may_vanish(receive->partner) ||
+		(post_may_vanish(cluster_here(), receive->partner) ||
 			cluster_troubled(cluster_here(), receive->node, receive->partner->node))) {
 		receive->partner->partner = NULL;
 		receive->partner = NULL;

@@ -40,7 +40,7 @@ static bool failure_check(
 		return true;
 	}
 	if (code == MX_STATUS_BAD_RDMAWIN && post->kind == POST_RECEIVE &&
-		post_may_vanish(post->partner))
+		post_may_vanish(cluster, post->partner))
 		return true;
 	if (!cluster_troubled(cluster, post->node, peer))
 		post_wrong(post, "fails for no reason", code);

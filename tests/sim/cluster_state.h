@@ -158,8 +158,8 @@ struct member *member_of(const struct space *space);
 void post_wrong(const struct post *post, const char *what, uint64_t value);
 /* May requests between them fail? */
 bool cluster_troubled(const struct cluster *cluster, uint32_t one, uint32_t other);
-/* May its message, or its data, be withdrawn? It expired, or may have: nobody knows. */
-bool post_may_vanish(const struct post *post);
+/* May its message, or its data, be withdrawn? It expired, or may have: nobody knows yet. */
+bool post_may_vanish(const struct cluster *cluster, const struct post *post);
 uint8_t post_pattern(uint32_t number, uint64_t at);
 
 bool post_matches(const struct post *receive, const struct post *message);
