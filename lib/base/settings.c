@@ -98,9 +98,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"Who moves messages: core, a thread of the library's own; inline, "
 				"the program's own Portals calls; both, these calls, and a thread "
 				"that sleeps meanwhile and looks after messages when the program "
-				"does not call. auto is both on a node, on a kernel interface "
-				"and through posternd, unless PTL_POLL or PTL_POLL_CORE is set, "
-				"and "
+				"does not call. auto is both on a node, on a kernel interface and "
+				"through posternd, unless PTL_POLL or PTL_POLL_CORE is set, and "
 				"core otherwise."},
 			.type = TYPE_CHOICE,
 			.choices = {"auto", "core", "inline", "both"},

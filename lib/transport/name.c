@@ -118,7 +118,7 @@ static bool question_is_mine(const struct transport *transport, const struct fra
 	struct frame_name wanted;
 
 	if (transport->neighbours || own->host[0] == '\0' || header->destination_pid != self.pid ||
-		(header->destination_nid != FRAME_NID_ANY && header->destination_nid != self.nid))
+		(header->destination_nid != PORT_ANY_NODE && header->destination_nid != self.nid))
 		return false;
 	name_read(frame, &wanted);
 	if (wanted.host[0] == '\0')
@@ -205,7 +205,7 @@ static void query_send(struct transport *transport, struct name_query *query)
 {
 	struct frame question = {
 		.type = FRAME_FIND,
-		.destination_nid = query->wanted.host[0] != '\0' ? FRAME_NID_ANY : query->nid,
+		.destination_nid = query->wanted.host[0] != '\0' ? PORT_ANY_NODE : query->nid,
 		.destination_pid = query->pid + query->asked % query->pids,
 		.psn = (uint32_t)query->number,
 		.ack = (uint32_t)(query->number >> 32),

@@ -41,13 +41,11 @@ enum frame_type {
 	/* echo question, to whatever life of the destination there is; padding behind the header */
 	FRAME_PING,
 	FRAME_PONG, /* its answer, no longer than the question */
-	/* what node has this host's name; or, of a named node, what is its host's name? To all that
-	 * have the destination's process id */
+	/* The question for the node that has a host's name, to all that have the destination's
+	 * process id (and to PORT_ANY_NODE); or for the name of the destination's host. */
 	FRAME_FIND,
 	FRAME_FOUND /* its answer: the name of the host */
 };
-
-#define FRAME_NID_ANY UINT32_MAX /* destination of FRAME_FIND: whatever node has the name */
 
 enum frame_flag {
 	FRAME_SACK = 1, /* the bitmap follows the header */

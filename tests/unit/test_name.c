@@ -262,7 +262,7 @@ static void questions__in_a_flood_are_answered_within_bounds(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 5000; i++) {
 		struct frame frame = {.type = FRAME_FIND,
-			.destination_nid = FRAME_NID_ANY,
+			.destination_nid = PORT_ANY_NODE,
 			.destination_pid = PROCESS};
 
 		name_inject(network, 1, &frame, &wanted);
@@ -282,7 +282,7 @@ static void question__with_a_name_that_is_none_is_not_answered(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		struct frame frame = {.type = FRAME_FIND,
-			.destination_nid = i == 3 ? network->nodes[2].self.nid : FRAME_NID_ANY,
+			.destination_nid = i == 3 ? network->nodes[2].self.nid : PORT_ANY_NODE,
 			.destination_pid = PROCESS};
 
 		memset(&wanted, 0, sizeof(wanted));
