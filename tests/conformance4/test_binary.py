@@ -7,12 +7,15 @@ its header.
 """
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
 LIBRARY, SOURCE = sys.argv.pop(1), sys.argv.pop(1)
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+
+import binary
+from binary import run
+
 INCLUDE = "-I" + os.path.join(SOURCE, "include")
 
 # Puts eight bytes to itself.
@@ -51,45 +54,20 @@ int main(void)
 """
 
 
-def run(*command, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C", **environment))
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def symbols():
-    """Exported names, each with its version."""
-    lines = run("nm", "-D", "--defined-only", "--with-symbol-versions", LIBRARY).splitlines()
-    names = (line.split()[-1] for line in lines if line.split()[-2] != "A")
-    return {name.partition("@")[0]: name.partition("@")[2].lstrip("@") for name in names}
-
-
 def declared():
     with open(os.path.join(SOURCE, "include", "portals4.h"), encoding="utf-8") as file:
         return set(re.findall(r"^PTL_API [^;(]*?\b(Ptl\w+)\(", file.read(), re.MULTILINE))
 
 
-class Binary(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = scratch.name
-
-    def write(self, name, text):
-        path = os.path.join(self.scratch, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
+class Binary(binary.Case):
     def test_the_soname_is_the_reference_s(self):
         self.assertEqual(re.findall(r"soname: \[(.*)\]", run("readelf", "-d", LIBRARY)), ["libportals.so.4"])
 
     def test_the_names_are_those_of_the_header(self):
-        found = symbols()
+        found = binary.symbols(LIBRARY)
         self.assertEqual(len(declared()), 55)
         self.assertEqual(set(found), declared())
-        self.assertEqual(set(found.values()), {"PORTALS_4"})
+        self.assertEqual(set(found.values()), {"@PORTALS_4"})
 
     def test_a_program_that_was_linked_with_the_reference_works(self):
         """The reference's library has no symbol versions; nothing in this stub of it works."""

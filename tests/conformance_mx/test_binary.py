@@ -7,12 +7,15 @@ but those of its headers.
 """
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
 LIBRARY, SOURCE = sys.argv.pop(1), sys.argv.pop(1)
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+
+import binary
+from binary import run
+
 VERSIONS = {"mx_open_endpoint": "MX_0.9", "mx_decompose_endpoint_addr": "MX_0.9", "mx_get_info": "MX_0.91", "mx_test": "MX_0.91",
             "mx_wait": "MX_0.91", "mx_iprobe": "MX_0.91", "mx__init_api": "MX_0.92"}
 NODES = [("MX_0.0", ""), ("MX_0.9", ""), ("MX_0.91", "MX_0.9"), ("MX_0.92", "MX_0.91")]
@@ -51,20 +54,6 @@ mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in,
 """
 
 
-def run(*command, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C", **environment))
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def symbols():
-    """Exported names, each with its version, "" for none."""
-    lines = run("nm", "-D", "--defined-only", "--with-symbol-versions", LIBRARY).splitlines()
-    names = (line.split()[-1] for line in lines if line.split()[-2] != "A")
-    return {name.partition("@")[0]: name.partition("@")[2] for name in names}
-
-
 def declared():
     text = ""
     for name in ("myriexpress.h", "mx_extensions.h", "mx_io.h"):
@@ -73,18 +62,7 @@ def declared():
     return set(re.findall(r"^MX_FUNCTION [^;(]*?\b(mx_\w+)\(", text, re.MULTILINE))
 
 
-class Binary(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = scratch.name
-
-    def write(self, name, text):
-        path = os.path.join(self.scratch, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
+class Binary(binary.Case):
     def start(self, *stub_flags):
         """Links a program with a stub of these flags, and starts it with the library."""
         include = "-I" + os.path.join(SOURCE, "include")
@@ -107,12 +85,12 @@ class Binary(unittest.TestCase):
         self.assertEqual(found, NODES)
 
     def test_each_symbol_has_its_version(self):
-        for name, version in symbols().items():
+        for name, version in binary.symbols(LIBRARY).items():
             self.assertEqual(version, "@" + VERSIONS[name] if name in VERSIONS else "", name)
 
     def test_only_names_of_the_headers_are_exported(self):
-        self.assertEqual(set(symbols()) - declared() - OBJECTS - {"mx_init"}, set())
-        self.assertEqual(OBJECTS - set(symbols()), set())
+        self.assertEqual(set(binary.symbols(LIBRARY)) - declared() - OBJECTS - {"mx_init"}, set())
+        self.assertEqual(OBJECTS - set(binary.symbols(LIBRARY)), set())
 
     def test_a_program_that_was_linked_on_myrinet_starts(self):
         found = self.start("-Wl,--version-script=" + os.path.join(SOURCE, "lib", "mx", "mx.map"))
