@@ -293,8 +293,8 @@ static bool board_ask(uint32_t number, struct name_query *query)
 	return query->outcome == NAME_FOUND;
 }
 
-/* Asks the network of one board after the other for what is wanted. If two nodes say that they have
- * the name, that is the answer. */
+/* Asks the network of one board after the other for what is wanted. An ambiguous answer ends the
+ * search: the next board's nodes must not settle it. */
 static bool network_ask(const struct frame_name *wanted, uint32_t nid, struct name_query *query)
 {
 	const uint32_t boards = nodes_are_addresses() ? 0 : boards_count();
