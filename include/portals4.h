@@ -852,6 +852,33 @@ PTL_API int PtlEndBundle(ptl_handle_ni_t ni_handle);
  *   0      They do not. */
 PTL_API int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
+/* Names, for messages and logs. They are extensions, with the names that they have in Atos's
+ * implementations of Portals 4. Neither needs PtlInit. */
+
+typedef enum ptl_str_type {
+	PTL_STR_ERROR,    /* a return code */
+	PTL_STR_EVENT,    /* the type of an event */
+	PTL_STR_FAIL_TYPE /* the ni_fail_type of an event */
+} ptl_str_type_t;
+
+#define PTL_EV_STR_SIZE 256 /* bytes that PtlEvToStr() writes at most */
+
+/* Extension. Gives the name of a number, such as "PTL_EQ_EMPTY".
+ *   rc    a return code, the type of an event, or its ni_fail_type
+ *   type  which of these rc is
+ * Returns the name, or "Unknown". The text is the library's and stays valid. */
+PTL_API const char *PtlToStr(int rc, ptl_str_type_t type);
+
+/* Extension. Writes an event as one line of text: the names of its type and failure, and the fields
+ * that its type fills.
+ *   ni_options  the interface's options; PTL_NI_PHYSICAL: the initiator is a node and process id,
+ *               else a rank
+ *   event       an event that one of the PtlEQ functions has given
+ *   msg         out: PTL_EV_STR_SIZE bytes
+ * Returns the number of characters written, without the terminating null character; 0 if event or
+ * msg is NULL. */
+PTL_API int PtlEvToStr(unsigned int ni_options, const ptl_event_t *event, char *msg);
+
 #ifdef __cplusplus
 }
 #endif

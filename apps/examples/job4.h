@@ -34,7 +34,7 @@ static inline void check(int code, const char *call)
 {
 	if (code == PTL_OK)
 		return;
-	fprintf(stderr, "%s: code %d\n", call, code);
+	fprintf(stderr, "%s: %s\n", call, PtlToStr(code, PTL_STR_ERROR));
 	exit(1);
 }
 

@@ -16,7 +16,7 @@ static void check(int code)
 {
 	if (code == PTL_OK)
 		return;
-	fprintf(stderr, "code %d\n", code);
+	fprintf(stderr, "%s\n", PtlToStr(code, PTL_STR_ERROR));
 	exit(1);
 }
 
@@ -64,6 +64,19 @@ static int same_interface(ptl_handle_any_t one, ptl_handle_any_t other)
 	check(PtlNIHandle(one, &first));
 	check(PtlNIHandle(other, &second));
 	return PtlHandleIsEqual(first, second);
+}
+
+/* Example: PtlToStr PtlEvToStr */
+static void print_next_event(ptl_handle_eq_t queue)
+{
+	ptl_event_t event;
+	char text[PTL_EV_STR_SIZE];
+	int code = PtlEQGet(queue, &event);
+
+	if (code == PTL_OK || code == PTL_EQ_DROPPED)
+		printf("%.*s\n", PtlEvToStr(PTL_NI_PHYSICAL, &event, text), text);
+	else
+		printf("PtlEQGet: %s\n", PtlToStr(code, PTL_STR_ERROR));
 }
 
 /* Example: PtlSetMap PtlGetMap */
@@ -375,6 +388,7 @@ int main(void)
 	entry = open_memory(ni, memory, sizeof(memory), &queue);
 	expect((uint64_t)same_interface(entry, queue), 1, "same_interface()");
 	look_for_message(ni, queue);
+	print_next_event(queue);
 	send_greeting(ni, self);
 	drain(queue);
 	expect((uint64_t)strcmp((char *)memory, "Hello."), 0, "strcmp()");
