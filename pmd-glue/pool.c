@@ -218,6 +218,15 @@ static struct rte_mempool *growing_create(
 	return pool;
 }
 
+/* DPDK records no I/O address of a buffer that may cross pages. Where devices are given virtual
+ * addresses, its virtual address is it, whatever pages it lies on. */
+static void eal_buffer_init(struct rte_mempool *pool, void *unused, void *buffer, unsigned number)
+{
+	if (pool->flags & RTE_MEMPOOL_F_NO_IOVA_CONTIG)
+		((struct rte_mempool_objhdr *)buffer - 1)->iova = (rte_iova_t)(uintptr_t)buffer;
+	rte_pktmbuf_init(pool, unused, buffer, number);
+}
+
 /* In EAL's memory. */
 static struct rte_mempool *eal_pool_create(
 	const char *name, uint32_t buffers, uint32_t room, int socket)
@@ -241,7 +250,7 @@ static struct rte_mempool *eal_pool_create(
 		}
 	}
 	if (pool)
-		(void)rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
+		(void)rte_mempool_obj_iter(pool, eal_buffer_init, NULL);
 	eal_leave(guard);
 	return pool;
 }

@@ -27,6 +27,7 @@
 
 #include <pmd-glue/eal.h>
 #include <pmd-glue/place.h>
+#include <pmd-glue/pool.h>
 
 /* Runs a case in a child; its result is what the case returns. */
 static int apart(int (*run)(void))
@@ -493,6 +494,49 @@ static void glue_start__works_in_any_thread_and_on_one_cpu(void **state)
 	assert_int_equal(apart(case_runs_on_one_cpu), 0);
 }
 
+/* A device reads and writes at the I/O addresses that buffers have. */
+static int buffers_have_true_addresses(void)
+{
+	struct rte_mempool *pool;
+	struct rte_mbuf *buffer;
+	unsigned count = 0;
+
+	CHECK(start() == 0);
+	pool = mempool_take("test", 1514, 1024, SOCKET_ID_ANY, false);
+	CHECK(pool);
+	while ((buffer = rte_pktmbuf_alloc(pool))) {
+		CHECK(buffer->buf_iova != RTE_BAD_IOVA);
+		CHECK(buffer->buf_iova == rte_mem_virt2iova(buffer->buf_addr));
+		CHECK(rte_mempool_virt2iova(buffer) == rte_mem_virt2iova(buffer));
+		count++;
+	}
+	CHECK(count == pool->size);
+	return 0;
+}
+
+static int buffers_of_virtual_addresses(void)
+{
+	setenv("PTL_EAL_ARGS", "--iova-mode=va", 1);
+	CHECK(buffers_have_true_addresses() == 0);
+	CHECK(rte_eal_iova_mode() == RTE_IOVA_VA);
+	return 0;
+}
+
+/* Without hugepages EAL has virtual addresses all the same. */
+static int buffers_of_physical_addresses(void)
+{
+	setenv("PTL_EAL_ARGS", "--iova-mode=pa", 1);
+	CHECK(buffers_have_true_addresses() == 0);
+	return 0;
+}
+
+static void mempool_take__gives_buffers_with_true_io_addresses(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(buffers_of_virtual_addresses), 0);
+	assert_int_equal(apart(buffers_of_physical_addresses), 0);
+}
+
 static void eal_split__reads_words_as_a_shell_does(void **state)
 {
 	static const char text[] = "  -m 64 'a b'\"c\\\"d\" e\\ f '' \t";
@@ -540,6 +584,7 @@ int main(void)
 		cmocka_unit_test(glue_start__refuses_a_forked_child),
 		cmocka_unit_test(glue_start__goes_on_with_an_eal_that_runs),
 		cmocka_unit_test(glue_start__works_in_any_thread_and_on_one_cpu),
+		cmocka_unit_test(mempool_take__gives_buffers_with_true_io_addresses),
 		cmocka_unit_test(eal_split__reads_words_as_a_shell_does),
 		cmocka_unit_test(eal_is_pci__knows_an_address_when_it_sees_one),
 	};
