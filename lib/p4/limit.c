@@ -15,6 +15,8 @@
 
 #define ENTRIES_MAX  262144
 #define INDEX_MAX    4095
+#define SIZE_LEAST   8  /* bytes, by the specification */
+#define WAW_LEAST    64 /* likewise */
 #define WHOLE_MAX    AMO_BYTES_MAX
 #define VOLATILE_MAX COPIED_MAX
 #define FEATURES     (PTL_COHERENT_ATOMICS | PTL_TARGET_BIND_INACCESSIBLE)
@@ -40,11 +42,12 @@ static const struct limit {
 	LIMIT(max_list_size, "MAX_LIST_SIZE", false, 1, 65536, ENTRIES_MAX),
 	LIMIT(max_triggered_ops, "MAX_TRIGGERED_OPS", false, 1, 4096, 65536),
 	LIMIT(max_msg_size, "MAX_MSG_SIZE", true, 1, MESSAGE_LENGTH_MAX, MESSAGE_LENGTH_MAX),
-	LIMIT(max_atomic_size, "MAX_ATOMIC_SIZE", true, 1, WHOLE_MAX, WHOLE_MAX),
-	LIMIT(max_fetch_atomic_size, "MAX_FETCH_ATOMIC_SIZE", true, 1, WHOLE_MAX, WHOLE_MAX),
-	LIMIT(max_waw_ordered_size, "MAX_WAW_ORDERED_SIZE", true, 1, WHOLE_MAX, WHOLE_MAX),
-	LIMIT(max_war_ordered_size, "MAX_WAR_ORDERED_SIZE", true, 1, WHOLE_MAX, WHOLE_MAX),
-	LIMIT(max_volatile_size, "MAX_VOLATILE_SIZE", true, 1, VOLATILE_MAX, VOLATILE_MAX),
+	LIMIT(max_atomic_size, "MAX_ATOMIC_SIZE", true, SIZE_LEAST, WHOLE_MAX, WHOLE_MAX),
+	LIMIT(max_fetch_atomic_size, "MAX_FETCH_ATOMIC_SIZE", true, SIZE_LEAST, WHOLE_MAX,
+		WHOLE_MAX),
+	LIMIT(max_waw_ordered_size, "MAX_WAW_ORDERED_SIZE", true, WAW_LEAST, WHOLE_MAX, WHOLE_MAX),
+	LIMIT(max_war_ordered_size, "MAX_WAR_ORDERED_SIZE", true, SIZE_LEAST, WHOLE_MAX, WHOLE_MAX),
+	LIMIT(max_volatile_size, "MAX_VOLATILE_SIZE", true, SIZE_LEAST, VOLATILE_MAX, VOLATILE_MAX),
 #undef LIMIT
 };
 #define LIMITS (sizeof(limits_known) / sizeof(limits_known[0]))
@@ -102,9 +105,10 @@ void limits_choose(const ptl_ni_limits_t *desired, ptl_ni_limits_t *limits)
 	for (size_t i = 0; i < LIMITS; i++) {
 		const struct limit *limit = &limits_known[i];
 
-		limit_write(limit, limits,
-			desired ? limit_clamp(limit, limit_read(limit, desired))
-				: limit_usual(limit));
+		const uint64_t value = desired ? limit_read(limit, desired) : 0;
+
+		/* Programs of Portals 4.0 leave 0 in the fields that they do not know. */
+		limit_write(limit, limits, value ? limit_clamp(limit, value) : limit_usual(limit));
 	}
 }
 

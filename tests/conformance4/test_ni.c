@@ -224,6 +224,44 @@ static void limits__are_clamped_and_never_refused(void **state)
 	assert_ok(PtlNIFini(ni));
 }
 
+/* Programs of Portals 4.0 fill in the fields that they know, and zero the rest. */
+static void limits__that_are_0_are_the_defaults(void **state)
+{
+	const ptl_ni_limits_t nothing = {0};
+	ptl_ni_limits_t usual, actual;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, &usual, &ni));
+	assert_ok(PtlNIFini(ni));
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &nothing, &actual, &ni));
+	assert_ok(PtlNIFini(ni));
+	assert_memory_equal(&actual.max_entries, &usual.max_entries,
+		offsetof(ptl_ni_limits_t, max_triggered_ops) + sizeof(int));
+	assert_memory_equal(&actual.max_msg_size, &usual.max_msg_size,
+		offsetof(ptl_ni_limits_t, features) - offsetof(ptl_ni_limits_t, max_msg_size));
+}
+
+static void limits__of_order_and_size_have_a_least_value(void **state)
+{
+	const ptl_ni_limits_t small = {.max_atomic_size = 1,
+		.max_fetch_atomic_size = 1,
+		.max_waw_ordered_size = 1,
+		.max_war_ordered_size = 1,
+		.max_volatile_size = 1};
+	ptl_ni_limits_t actual;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &small, &actual, &ni));
+	assert_ok(PtlNIFini(ni));
+	assert_int_equal(actual.max_waw_ordered_size, 64);
+	assert_int_equal(actual.max_war_ordered_size, 8);
+	assert_int_equal(actual.max_atomic_size, 8);
+	assert_int_equal(actual.max_fetch_atomic_size, 8);
+	assert_int_equal(actual.max_volatile_size, 8);
+}
+
 static void limits__of_one_interface_are_not_anothers(void **state)
 {
 	const ptl_ni_limits_t few = {.max_entries = 7, .max_cts = 3}, more = {.max_entries = 70};
@@ -236,7 +274,7 @@ static void limits__of_one_interface_are_not_anothers(void **state)
 	assert_int_equal(first.max_entries, 7);
 	assert_int_equal(first.max_cts, 3);
 	assert_int_equal(second.max_entries, 70);
-	assert_int_equal(second.max_cts, 1);
+	assert_int_equal(second.max_cts, 4096); /* 0 is the default */
 	assert_ok(PtlNIFini(one));
 	/* Opened again it may have others. */
 	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, &more, &first, &one));
@@ -245,7 +283,7 @@ static void limits__of_one_interface_are_not_anothers(void **state)
 	assert_ok(PtlNIFini(other));
 }
 
-/* What a program sees of each limit that its user sets to 33. */
+/* What a program sees of each limit that its user sets to 64. */
 static void limits__have_the_names_of_the_reference(void **state)
 {
 	static const char *const names[] = {"ENTRIES", "UNEXPECTED_HEADERS", "MDS", "CTS", "EQS",
@@ -258,7 +296,7 @@ static void limits__have_the_names_of_the_reference(void **state)
 	(void)state;
 	for (unsigned i = 0; i < COUNT(names); i++) {
 		snprintf(name, sizeof(name), "PTL_LIM_MAX_%s", names[i]);
-		setenv(name, "33", 1);
+		setenv(name, "64", 1);
 	}
 	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, &limits, &ni));
 	assert_ok(PtlNIFini(ni));
@@ -267,10 +305,10 @@ static void limits__have_the_names_of_the_reference(void **state)
 		unsetenv(name);
 	}
 	for (const int *limit = &limits.max_entries; limit <= &limits.max_triggered_ops; limit++)
-		assert_int_equal(*limit, 33);
+		assert_int_equal(*limit, 64);
 	for (const ptl_size_t *limit = &limits.max_msg_size; limit <= &limits.max_volatile_size;
 		limit++)
-		assert_int_equal(*limit, 33);
+		assert_int_equal(*limit, 64);
 	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, &limits, &ni));
 	assert_int_equal(limits.max_entries, 65536);
 	assert_int_equal(limits.max_pt_index, 63);
@@ -597,6 +635,8 @@ int main(int count, char **words)
 		cmocka_unit_test(ptl_ni_init__has_one_process_id_for_all_kinds),
 		cmocka_unit_test(limits__are_as_desired_and_enforced),
 		cmocka_unit_test(limits__are_clamped_and_never_refused),
+		cmocka_unit_test(limits__that_are_0_are_the_defaults),
+		cmocka_unit_test(limits__of_order_and_size_have_a_least_value),
 		cmocka_unit_test(limits__of_one_interface_are_not_anothers),
 		cmocka_unit_test(limits__have_the_names_of_the_reference),
 		cmocka_unit_test(messages__are_no_longer_than_their_limit),
