@@ -863,13 +863,13 @@ typedef enum ptl_str_type {
 
 #define PTL_EV_STR_SIZE 256 /* bytes that PtlEvToStr() writes at most */
 
-/* Extension. Gives the name of a number, such as "PTL_EQ_EMPTY".
+/* Gives the name of a number, such as "PTL_EQ_EMPTY".
  *   rc    a return code, the type of an event, or its ni_fail_type
  *   type  which of these rc is
  * Returns the name, or "Unknown". The text is the library's and stays valid. */
 PTL_API const char *PtlToStr(int rc, ptl_str_type_t type);
 
-/* Extension. Writes an event as one line of text: the names of its type and failure, and the fields
+/* Writes an event as one line of text: the names of its type and failure, and the fields
  * that its type fills.
  *   ni_options  the interface's options; PTL_NI_PHYSICAL: the initiator is a node and process id,
  *               else a rank

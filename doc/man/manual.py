@@ -32,7 +32,8 @@ MX = ("myriexpress.h", "mx_extensions.h", "mx_io.h")
 MX_ALWAYS = ("mx__init_api", "mx_set_error_handler", "mx_strerror", "mx_strstatus")
 # Which functions of MX return a code that the comment of their group tells of: those whose declarations have this.
 MX_GROUP = {"MX_BAD_REQUEST": r"mx_(test|wait)\(", "MX_BAD_MATCH_MASK": "match_mask"}
-ALWAYS = ("PtlInit", "PtlHandleIsEqual")  # may be called while it is closed
+ALWAYS = ("PtlInit",)  # may be called while it is closed
+NO_CODES = ("PtlHandleIsEqual", "PtlEvToStr")  # return a number that is no code
 
 
 def roff(text):
@@ -88,7 +89,7 @@ class Function:
             if "mx_endpoint_t endpoint" in self.declarations[0]:
                 codes.append(("MX_BAD_ENDPOINT", "endpoint is no open endpoint."))
             return codes
-        if self.header not in PORTALS or not self.declarations[0].startswith("int ") or self.names == ["PtlHandleIsEqual"]:
+        if self.header not in PORTALS or not self.declarations[0].startswith("int ") or self.names[0] in NO_CODES:
             return []
         return [SUCCESS] if self.names[0] in ALWAYS else [SUCCESS, (PORTALS[self.header][0], CLOSED)]
 
