@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* info.c - mx_get_info(), and what programs ask of a board without an endpoint. */
-#include <mx/library.h>
+#include <mx/state.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 /* A question, and where its answer goes. */
 struct question {
 	mx_get_info_key_t key;
-	struct board board; /* of keys that ask for one */
+	mx_error_handler_t handler; /* the endpoint's; NULL: there is none */
+	struct board board;         /* of keys that ask for one */
 	void *out;
 	uint32_t length; /* of out */
 	uint64_t needed; /* bytes, after MX_BAD_INFO_LENGTH */
@@ -169,22 +170,22 @@ static const struct fact {
 	[MX_LINE_SPEED] = {.number = MX_SPEED_10G, .of_board = true},
 };
 
-/* The board that in_val names. */
-static mx_return_t board_named(
-	const char *function, const void *in_val, uint32_t in_length, struct board *board)
-{
-	uint32_t number;
-	mx_return_t code;
+static const char function[] = "mx_get_info";
 
-	if (!in_val)
-		return error_raise(NULL, MX_BOARD_UNKNOWN, function,
-			"in_val is NULL, and so is the endpoint; give one of them");
-	if (in_length != sizeof(number))
-		return error_raise(NULL, MX_BAD_INFO_LENGTH, function,
+/* The board that in_val names, else the endpoint's, whose number *board is. Returns false if there
+ * is none; then *code is the call's result. */
+static bool board_number(const struct question *question, const void *in_val, uint32_t in_length,
+	const struct mx_endpoint *endpoint, uint32_t *board, mx_return_t *code)
+{
+	if (in_val && in_length == sizeof(*board))
+		memcpy(board, in_val, sizeof(*board));
+	else if (in_val)
+		*code = error_raise(question->handler, MX_BAD_INFO_LENGTH, function,
 			"in_len is %u; give the 4 bytes of a board's number", in_length);
-	memcpy(&number, in_val, sizeof(number));
-	code = board_open(number, board);
-	return code == MX_SUCCESS ? code : board_raise(function, number, code);
+	else if (!endpoint)
+		*code = error_raise(NULL, MX_BOARD_UNKNOWN, function,
+			"in_val is NULL, and so is the endpoint; give one of them");
+	return in_val ? in_length == sizeof(*board) : endpoint != NULL;
 }
 
 static mx_return_t info_answer(const struct fact *fact, struct question *question)
@@ -196,11 +197,11 @@ static mx_return_t info_answer(const struct fact *fact, struct question *questio
 	case MX_SUCCESS:
 		return MX_SUCCESS;
 	case MX_BAD_INFO_LENGTH:
-		return error_raise(NULL, code, "mx_get_info",
+		return error_raise(question->handler, code, function,
 			"out_len is %u, but key %u needs %llu bytes", question->length,
 			(unsigned)question->key, (unsigned long long)question->needed);
 	default:
-		return board_raise("mx_get_info", 0, code);
+		return board_raise(question->handler, function, 0, code);
 	}
 }
 
@@ -209,21 +210,31 @@ mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in_
 {
 	struct question question = {.key = key, .out = out_val, .length = out_len};
 	mx_return_t code = MX_SUCCESS;
+	uint32_t board = 0;
 
 	if (!front_is_open(&mx_front))
-		return error_raise_closed("mx_get_info");
-	if (endpoint)
-		return error_raise(
-			NULL, MX_BAD_ENDPOINT, "mx_get_info", "no such endpoint is open");
+		return error_raise_closed(function);
+	if (endpoint) {
+		if (!endpoint_enter(endpoint, function, &code))
+			return code;
+		question.handler = endpoint->handler;
+		board = endpoint->board;
+		endpoint_leave(endpoint);
+	}
 	if (key < MX_NIC_COUNT || (unsigned)key >= sizeof(facts) / sizeof(facts[0]))
-		return error_raise(NULL, MX_BAD_INFO_KEY, "mx_get_info",
+		return error_raise(question.handler, MX_BAD_INFO_KEY, function,
 			"key %u is not one of enum mx_get_info_key", (unsigned)key);
 	if (!out_val)
-		return error_raise(NULL, MX_BAD_INFO_VAL, "mx_get_info",
+		return error_raise(question.handler, MX_BAD_INFO_VAL, function,
 			"out_val is NULL; give memory for the answer");
-	if (facts[key].of_board)
-		code = board_named("mx_get_info", in_val, in_len, &question.board);
-	return code == MX_SUCCESS ? info_answer(&facts[key], &question) : code;
+	if (facts[key].of_board) {
+		if (!board_number(&question, in_val, in_len, endpoint, &board, &code))
+			return code;
+		code = board_open(board, &question.board);
+		if (code != MX_SUCCESS)
+			return board_raise(question.handler, function, board, code);
+	}
+	return info_answer(&facts[key], &question);
 }
 
 /* --- boards without an endpoint: the handle is the board's number */
@@ -268,18 +279,18 @@ int mx__regcache_clean(void *address, size_t length)
 
 mx_return_t mx_board_number_to_nic_id(uint32_t board_number, uint64_t *nic_id)
 {
-	static const char function[] = "mx_board_number_to_nic_id";
-	mx_return_t code = board_check(function, board_number);
+	static const char name[] = "mx_board_number_to_nic_id";
+	mx_return_t code = board_check(name, board_number);
 	struct board board;
 
 	if (code != MX_SUCCESS)
 		return code;
 	if (!nic_id)
 		return error_raise(
-			NULL, MX_BAD_INFO_VAL, function, "nic_id is NULL; give memory for it");
+			NULL, MX_BAD_INFO_VAL, name, "nic_id is NULL; give memory for it");
 	code = board_open(board_number, &board);
 	if (code != MX_SUCCESS)
-		return board_raise(function, board_number, code);
+		return board_raise(NULL, name, board_number, code);
 	*nic_id = nic_id_of(board.nid);
 	return MX_SUCCESS;
 }
@@ -300,15 +311,15 @@ bool board_of_nic_id(uint64_t nic_id, uint32_t *number)
 
 mx_return_t mx_nic_id_to_board_number(uint64_t nic_id, uint32_t *board_number)
 {
-	static const char function[] = "mx_nic_id_to_board_number";
+	static const char name[] = "mx_nic_id_to_board_number";
 
 	if (!front_is_open(&mx_front))
-		return error_raise_closed(function);
+		return error_raise_closed(name);
 	if (!board_number)
-		return error_raise(NULL, MX_BAD_INFO_VAL, function,
-			"board_number is NULL; give memory for it");
+		return error_raise(
+			NULL, MX_BAD_INFO_VAL, name, "board_number is NULL; give memory for it");
 	if (board_of_nic_id(nic_id, board_number))
 		return MX_SUCCESS;
-	return error_raise(NULL, MX_BOARD_UNKNOWN, function,
-		"no board of this host has NIC id %012llx", (unsigned long long)nic_id);
+	return error_raise(NULL, MX_BOARD_UNKNOWN, name, "no board of this host has NIC id %012llx",
+		(unsigned long long)nic_id);
 }

@@ -145,18 +145,19 @@ uint32_t boards_count(void)
 	return count;
 }
 
-mx_return_t board_raise(const char *function, uint32_t number, mx_return_t code)
+mx_return_t board_raise(
+	mx_error_handler_t own, const char *function, uint32_t number, mx_return_t code)
 {
 	switch (code) {
 	case MX_NOT_INITIALIZED:
 		return error_raise_closed(function);
 	case MX_BOARD_UNKNOWN:
-		return error_raise(NULL, code, function,
+		return error_raise(own, code, function,
 			"board %u does not exist, because PTL_IFACE_NAME names %u, from 0; name "
 			"more",
 			number, boards_count());
 	default:
-		return error_raise(NULL, code, function,
+		return error_raise(own, code, function,
 			"board %u cannot be opened; the line above says why", number);
 	}
 }
@@ -167,7 +168,8 @@ mx_return_t board_check(const char *function, uint32_t number)
 
 	if (number < count)
 		return MX_SUCCESS;
-	return board_raise(function, number, count == 0 ? MX_NOT_INITIALIZED : MX_BOARD_UNKNOWN);
+	return board_raise(
+		NULL, function, number, count == 0 ? MX_NOT_INITIALIZED : MX_BOARD_UNKNOWN);
 }
 
 mx_return_t answer_code(enum answer answer)

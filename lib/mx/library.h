@@ -41,8 +41,9 @@ uint32_t boards_count(void);
 mx_return_t board_open(uint32_t number, struct board *board);
 /* What became of an interface that was to be opened. */
 mx_return_t answer_code(enum answer answer);
-/* Raises the code of board_open(). */
-mx_return_t board_raise(const char *function, uint32_t number, mx_return_t code);
+/* Gives the code of board_open() to an endpoint's error handler, NULL: the global one. */
+mx_return_t board_raise(
+	mx_error_handler_t own, const char *function, uint32_t number, mx_return_t code);
 /* Does it exist? Raises MX_NOT_INITIALIZED, MX_BOARD_UNKNOWN. */
 mx_return_t board_check(const char *function, uint32_t number);
 

@@ -218,13 +218,12 @@ static mx_unexp_handler_action_t nem_handler(
 static mx_endpoint_t nem_open(uint32_t id)
 {
 	mx_param_t param = {.key = MX_PARAM_CONTEXT_ID, .val.context_id = {.bits = 1, .shift = 63}};
-	uint32_t boards = 0, eager = 0;
+	mx_endpoint_t endpoint = endpoint_open(id, &param, 1);
+	uint32_t eager = 0;
 
-	check_ok(mx_get_info(NULL, MX_NIC_COUNT, NULL, 0, &boards, sizeof(boards)));
-	check(boards >= 1);
-	check_ok(mx_get_info(NULL, MX_COPY_SEND_MAX, NULL, 0, &eager, sizeof(eager)));
+	check_ok(mx_get_info(endpoint, MX_COPY_SEND_MAX, NULL, 0, &eager, sizeof(eager)));
 	check(eager == 32768);
-	return endpoint_open(id, &param, 1);
+	return endpoint;
 }
 
 static void nem_cancel(mx_endpoint_t endpoint)
@@ -390,23 +389,48 @@ static mx_unexp_handler_action_t btl_handler(
 	return MX_RECV_FINISHED;
 }
 
+/* What it asks its endpoint; all but the line's speed for people who look for faults. */
+static void btl_ask(mx_endpoint_t endpoint, uint32_t board)
+{
+	char text[MX_MAX_STR_LEN], labels[512][MX_MAX_STR_LEN];
+	uint32_t number = 99, values[512];
+
+	check_ok(mx_get_info(
+		endpoint, MX_LINE_SPEED, &board, sizeof(board), &number, sizeof(number)));
+	check(number == MX_SPEED_2G || number == MX_SPEED_10G);
+	check_ok(mx_get_info(endpoint, MX_PIO_SEND_MAX, NULL, 0, &number, sizeof(number)));
+	check(number > 0);
+	check_ok(mx_get_info(endpoint, MX_COPY_SEND_MAX, NULL, 0, &number, sizeof(number)));
+	check(number == 32768);
+	check_ok(mx_get_info(
+		endpoint, MX_PRODUCT_CODE, &board, sizeof(board), text, MX_MAX_STR_LEN));
+	check_ok(mx_get_info(
+		endpoint, MX_COUNTERS_COUNT, &board, sizeof(board), &number, sizeof(number)));
+	check(number > 0 && number <= COUNT(values));
+	check_ok(mx_get_info(endpoint, MX_COUNTERS_LABELS, &board, sizeof(board), labels,
+		number * MX_MAX_STR_LEN));
+	check_ok(mx_get_info(endpoint, MX_COUNTERS_VALUES, &board, sizeof(board), values,
+		number * (uint32_t)sizeof(values[0])));
+}
+
 static mx_endpoint_t btl_open(uint32_t id)
 {
-	int board = 0;
-	uint32_t number = 0;
-	char product[MX_MAX_STR_LEN];
+	uint32_t count = 0, board = 99;
+	uint64_t nic_ids[8];
 	mx_mapper_state_t mapper;
 	mx_endpt_handle_t handle;
+	mx_endpoint_t endpoint;
 
-	check_ok(mx_open_board(board, &handle));
-	check_ok(mx__get_mapper_state(handle, &mapper));
-	check_ok(mx_get_info(NULL, MX_LINE_SPEED, &board, sizeof(board), &number, sizeof(number)));
-	check(number == MX_SPEED_2G || number == MX_SPEED_10G);
-	check_ok(mx_get_info(NULL, MX_PIO_SEND_MAX, NULL, 0, &number, sizeof(number)));
-	check(number > 0);
+	check_ok(mx_get_info(NULL, MX_NIC_COUNT, NULL, 0, &count, sizeof(count)));
+	check(count >= 1 && count < COUNT(nic_ids));
 	check_ok(mx_get_info(
-		NULL, MX_PRODUCT_CODE, &board, sizeof(board), product, sizeof(product)));
-	return endpoint_open(id, NULL, 0);
+		NULL, MX_NIC_IDS, NULL, 0, nic_ids, (count + 1) * (uint32_t)sizeof(nic_ids[0])));
+	check_ok(mx_nic_id_to_board_number(nic_ids[0], &board));
+	check_ok(mx_open_board((int)board, &handle));
+	check_ok(mx__get_mapper_state(handle, &mapper));
+	check_ok(mx_open_endpoint(board, id, FILTER, NULL, 0, &endpoint));
+	btl_ask(endpoint, board);
+	return endpoint;
 }
 
 static void btl_server(void)

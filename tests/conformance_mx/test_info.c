@@ -195,6 +195,92 @@ static void bad_arguments_are_refused(void **state)
 		MX_BAD_ENDPOINT);
 }
 
+/* --- with an endpoint */
+
+static unsigned failures;
+
+static mx_return_t failures_count(char *text, mx_return_t code)
+{
+	(void)text;
+	failures++;
+	return code;
+}
+
+static mx_endpoint_t endpoint_of_board_1(void)
+{
+	mx_param_t handler = {.key = MX_PARAM_ERROR_HANDLER, .val.error_handler = failures_count};
+	mx_endpoint_t endpoint;
+
+	assert_ok(mx_open_endpoint(1, 3, 77, &handler, 1, &endpoint));
+	return endpoint;
+}
+
+/* Bytes of the answer to a key. */
+static uint32_t answer_size(mx_get_info_key_t key, uint32_t *board)
+{
+	switch (key) {
+	case MX_NIC_IDS:
+		return 3 * sizeof(uint64_t);
+	case MX_PRODUCT_CODE:
+	case MX_PART_NUMBER:
+		return MX_MAX_STR_LEN;
+	case MX_COUNTERS_LABELS:
+		return number_get(MX_COUNTERS_COUNT, board, sizeof(*board)) * MX_MAX_STR_LEN;
+	case MX_COUNTERS_VALUES:
+		return number_get(MX_COUNTERS_COUNT, board, sizeof(*board)) *
+		       (uint32_t)sizeof(uint32_t);
+	default:
+		return sizeof(uint32_t);
+	}
+}
+
+/* Each with a board's number in in_val, as Open MPI asks, and without one, as MPICH does. */
+static void an_endpoint_may_ask_for_every_key(void **state)
+{
+	mx_endpoint_t endpoint = endpoint_of_board_1();
+	uint32_t board = 0, own = 1;
+
+	(void)state;
+	for (int key = MX_NIC_COUNT; key <= MX_LINE_SPEED; key++) {
+		const mx_get_info_key_t asked = (mx_get_info_key_t)key;
+		const uint32_t size = answer_size(asked, &board);
+		char *expected = test_calloc(1, size), *answer = test_calloc(1, size);
+
+		assert_ok(mx_get_info(NULL, asked, &board, sizeof(board), expected, size));
+		assert_ok(mx_get_info(endpoint, asked, &board, sizeof(board), answer, size));
+		if (asked != MX_COUNTERS_VALUES) /* which may move */
+			assert_memory_equal(answer, expected, size);
+		memset(answer, 0, size);
+		assert_ok(mx_get_info(NULL, asked, &own, sizeof(own), expected, size));
+		assert_ok(mx_get_info(endpoint, asked, NULL, 0, answer, size));
+		if (asked != MX_COUNTERS_VALUES)
+			assert_memory_equal(answer, expected, size);
+		test_free(answer);
+		test_free(expected);
+	}
+	assert_int_equal(failures, 0);
+	assert_ok(mx_close_endpoint(endpoint));
+	assert_code(mx_get_info(endpoint, MX_NIC_COUNT, NULL, 0, &board, 4), MX_BAD_ENDPOINT);
+}
+
+static void errors_of_an_endpoint_go_to_its_handler(void **state)
+{
+	mx_endpoint_t endpoint = endpoint_of_board_1();
+	uint32_t board = NO_BOARD, number;
+
+	(void)state;
+	failures = 0;
+	assert_code(
+		mx_get_info(endpoint, (mx_get_info_key_t)17, NULL, 0, &number, 4), MX_BAD_INFO_KEY);
+	assert_code(mx_get_info(endpoint, MX_NIC_COUNT, NULL, 0, NULL, 4), MX_BAD_INFO_VAL);
+	assert_code(mx_get_info(endpoint, MX_NIC_COUNT, NULL, 0, &number, 3), MX_BAD_INFO_LENGTH);
+	assert_code(
+		mx_get_info(endpoint, MX_PORT_COUNT, &board, 3, &number, 4), MX_BAD_INFO_LENGTH);
+	assert_code(mx_get_info(endpoint, MX_PORT_COUNT, &board, 4, &number, 4), MX_BOARD_UNKNOWN);
+	assert_int_equal(failures, 5);
+	assert_ok(mx_close_endpoint(endpoint));
+}
+
 static void all_boards_are_of_one_network(void **state)
 {
 	mx_mapper_state_t states[2];
@@ -230,6 +316,8 @@ int main(void)
 		cmocka_unit_test(counters_have_labels_and_values),
 		cmocka_unit_test(a_board_must_exist),
 		cmocka_unit_test(bad_arguments_are_refused),
+		cmocka_unit_test(an_endpoint_may_ask_for_every_key),
+		cmocka_unit_test(errors_of_an_endpoint_go_to_its_handler),
 		cmocka_unit_test(all_boards_are_of_one_network),
 	};
 
