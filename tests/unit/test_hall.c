@@ -359,6 +359,63 @@ static void hall_connect__leaves_nothing_behind(void **state)
 	hall_close(b);
 }
 
+/* A child of this process has none of these links' sockets, and all of these files. */
+static bool child_has(struct hall_link *const *links, const int *files, unsigned count)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		for (unsigned n = 0; n < count; n++) {
+			if (links[n] && fcntl(links[n]->socket, F_GETFD) != -1)
+				_exit(1);
+			if (!links[n] && fcntl(files[n], F_GETFD) == -1)
+				_exit(2);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status == 0;
+}
+
+/* Of each link that is left the hall still knows the socket, and it has forgotten those of the
+ * others: a file that has the number of a dropped link's socket is no business of the hall's. */
+static void hall_drop__leaves_the_other_links_as_they_are(void **state)
+{
+	enum { LINKS = 4 };
+	static const unsigned order[LINKS] = {0, 3, 2, 1};
+	struct hall *hall = hall_of(1), *others[LINKS];
+	struct hall_link *links[LINKS], *ends[LINKS];
+	int files[LINKS];
+
+	(void)state;
+	for (unsigned n = 0; n < LINKS; n++) {
+		others[n] = hall_of(2 + n);
+		links[n] = hall_connect(hall, 2 + n);
+		ends[n] = expect(others[n], HALL_CAME);
+		assert_ptr_equal(expect(hall, HALL_ANSWERED), links[n]);
+	}
+	for (unsigned n = 0; n < LINKS; n++) {
+		unsigned which = order[n];
+		int number = links[which]->socket;
+
+		assert_true(child_has(links, files, LINKS));
+		forget(hall, links[which]);
+		links[which] = NULL;
+		files[which] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, number);
+		assert_int_equal(files[which], number);
+		assert_ptr_equal(expect(others[which], HALL_ENDED), ends[which]);
+		assert_true(child_has(links, files, LINKS));
+	}
+	for (unsigned n = 0; n < LINKS; n++) {
+		close(files[n]);
+		forget(others[n], ends[n]);
+		hall_close(others[n]);
+	}
+	hall_close(hall);
+}
+
 /* --- sleep --- */
 
 struct sleeper {
@@ -579,6 +636,7 @@ int main(void)
 		CASE(hall_turn__looks_once_in_a_series),
 		CASE(hall_turn__ends_an_old_life_before_a_new_one_comes),
 		CASE(hall_connect__leaves_nothing_behind),
+		CASE(hall_drop__leaves_the_other_links_as_they_are),
 		CASE(hall_sleep__misses_no_call),
 		CASE(hall_open__refuses_a_process_id_in_use),
 		CASE(hall_open__says_nothing_of_a_process_id_that_is_tried),

@@ -250,6 +250,25 @@ static void hall_turn__refuses_other_descriptors(void **state)
 	hall_close(hall);
 }
 
+/* S1 and S2 of shared.h: each seal is needed. */
+static void hall_turn__refuses_memory_that_lacks_a_seal(void **state)
+{
+	static const int lacking[] = {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_FUTURE_WRITE};
+
+	(void)state;
+	for (unsigned n = 0; n < 7; n++) {
+		const int page = n < 4 ? lacking[n] : 0, memory = n < 4 ? 0 : lacking[n - 4];
+		int fds[] = {file_make(PAGE, (SEALS | F_SEAL_FUTURE_WRITE) & ~page),
+			file_make(BYTES, SEALS & ~memory)};
+		struct hall *hall = hall_of(1);
+
+		refused(hall, &good_hello, sizeof(good_hello), fds, 2,
+			"unsealed, of another size or cannot");
+		assert_counted(hall, REFUSED_MEMORY);
+		hall_close(hall);
+	}
+}
+
 /* A listener that answers wrongly. */
 static void hall_connect__refuses_another_answer(void **state)
 {
@@ -456,6 +475,7 @@ int main(void)
 		CASE(hall_turn__refuses_another_hello),
 		CASE(hall_connect__tells_what_does_not_fit),
 		CASE(hall_turn__refuses_other_descriptors),
+		CASE(hall_turn__refuses_memory_that_lacks_a_seal),
 		CASE(hall_connect__refuses_another_answer),
 		CASE(hall_turn__lets_floods_pass),
 		CASE(hall_turn__finds_its_replacement_behind_a_flood),

@@ -30,8 +30,10 @@
 static char name[32];    /* of the "card" */
 static struct port *far; /* the other end of the wire */
 static const struct port_operations *loop;
-static bool card_deaf;      /* the "card" takes nothing, */
-static unsigned card_turns; /* and the switch stops after so many turns; 0: it does not */
+static bool card_deaf;        /* the "card" takes nothing, */
+static unsigned card_room;    /* but so many of the first frames that are more, */
+static unsigned card_took[2]; /* of processes with even and odd ids, */
+static unsigned card_turns;   /* and the switch stops after so many turns; 0: it does not */
 static struct switch_state *the_switch;
 static pthread_t thread;
 static enum switch_verdict (*attest_by)(
@@ -55,10 +57,26 @@ static void *run(void *unused)
 	return NULL;
 }
 
+static uint32_t source_of(const struct rte_mbuf *frame)
+{
+	struct frame_header header;
+
+	memcpy(&header, rte_pktmbuf_mtod_offset(frame, const void *, FRAME_ETHERNET_BYTES),
+		sizeof(header));
+	return header.source_pid;
+}
+
 static uint16_t card_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	if (!card_deaf)
 		return loop->transmit(port, frames, count);
+	if (card_room > 0 && count > card_room) {
+		for (unsigned n = 0; n < card_room; n++)
+			card_took[source_of(frames[n]) % 2]++;
+		count = loop->transmit(port, frames, (uint16_t)card_room);
+		card_room = 0;
+		return count;
+	}
 	if (card_turns > 0 && --card_turns == 0)
 		switch_stop(the_switch);
 	return 0;
@@ -636,8 +654,8 @@ static void switch_run__lets_nobody_rest_who_answers(void **state)
 	end();
 }
 
-/* How many frames have been taken from another user's processes. */
-static uint64_t taken_of_others(void)
+/* How many frames have been taken from a user's processes. */
+static uint64_t taken_of(uid_t uid)
 {
 	struct switch_process processes[ROOM];
 	struct switch_count count;
@@ -646,7 +664,7 @@ static uint64_t taken_of_others(void)
 
 	assert_int_not_equal(found, -1);
 	for (int n = 0; n < found; n++)
-		taken += processes[n].uid == NOBODY ? processes[n].sent : 0;
+		taken += processes[n].uid == uid ? processes[n].sent : 0;
 	return taken;
 }
 
@@ -682,12 +700,47 @@ static void switch_run__holds_a_share_of_each_user_for_the_port(void **state)
 	}
 	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
 	/* What is held for long is lost. */
-	taken = taken_of_others();
+	taken = taken_of(NOBODY);
 	assert_true(taken <= 64 + look().lost);
 	port_close(one);
 	port_close(two);
 	port_close(three);
 	port_close(four);
+	end();
+	card_deaf = false;
+}
+
+/* Whose frames are held is known also after the card has taken some of them. */
+static void switch_run__knows_whose_frames_are_left_when_some_have_gone(void **state)
+{
+	const unsigned sent = 200, room = 32; /* a turn's frames of a user */
+	uint64_t of_root, of_nobody;
+	struct port *one, *two;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	two = open_user(2, NOBODY);
+	switch_stop(the_switch);
+	pthread_join(thread, NULL);
+	for (unsigned i = 0; i < sent; i++) {
+		send_to(one, FAR_NID, 1, 1);
+		send_to(two, FAR_NID, 1, 1);
+	}
+	card_took[0] = card_took[1] = 0;
+	card_deaf = true;
+	card_room = room;
+	card_turns = 8;
+	run(NULL);
+	assert_int_equal(card_took[0] + card_took[1], room);
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	/* What is held for long is lost. */
+	of_root = taken_of(0);
+	of_nobody = taken_of(NOBODY);
+	assert_true(of_nobody <= 64 + card_took[0] + look().lost);
+	assert_true(of_root <= 64 + card_took[1] + look().lost);
+	port_close(one);
+	port_close(two);
 	end();
 	card_deaf = false;
 }
@@ -710,17 +763,22 @@ static int rogue_connect(void)
 	return fd;
 }
 
-static struct rogue rogue_make(int seals, size_t bytes)
+static struct rogue rogue_sealed(int page_seals, int seals, size_t bytes)
 {
 	struct rogue rogue = {.files = {shared_file(shared_page_bytes(), shared_page_bytes()),
 				      shared_file(bytes, 0)}};
 
-	assert_int_equal(fcntl(rogue.files[0], F_ADD_SEALS, SHARED_PAGE_SEALS), 0);
+	assert_int_equal(fcntl(rogue.files[0], F_ADD_SEALS, page_seals), 0);
 	assert_int_equal(fcntl(rogue.files[1], F_ADD_SEALS, seals), 0);
 	rogue.memory = shared_map(rogue.files[1], bytes, PROT_READ | PROT_WRITE);
 	assert_non_null(rogue.memory);
 	rogue.socket = rogue_connect();
 	return rogue;
+}
+
+static struct rogue rogue_make(int seals, size_t bytes)
+{
+	return rogue_sealed(SHARED_PAGE_SEALS, seals, bytes);
 }
 
 /* What posternd answers; -1: it hangs up. */
@@ -767,6 +825,27 @@ static void switch_run__refuses_memory_that_could_be_taken_away(void **state)
 	rogue = rogue_make(SHARED_SEALS, pair_bytes());
 	assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
 	rogue_end(&rogue, pair_bytes());
+	end();
+}
+
+/* S1 and S2 of shared.h: each seal is needed. */
+static void switch_run__refuses_memory_that_lacks_a_seal(void **state)
+{
+	static const int seals[] = {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_FUTURE_WRITE};
+	struct rogue rogue;
+
+	(void)state;
+	begin();
+	for (unsigned n = 0; n < RTE_DIM(seals); n++) {
+		rogue = rogue_sealed(SHARED_PAGE_SEALS & ~seals[n], SHARED_SEALS, pair_bytes());
+		assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+		rogue_end(&rogue, pair_bytes());
+		if (!(SHARED_SEALS & seals[n]))
+			continue;
+		rogue = rogue_make(SHARED_SEALS & ~seals[n], pair_bytes());
+		assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+		rogue_end(&rogue, pair_bytes());
+	}
 	end();
 }
 
@@ -972,7 +1051,8 @@ static void settle(struct port *from, const struct claim *claim, struct port *to
 	}
 }
 
-static void farewell_check(struct rte_mbuf *answer, const struct port *asker, uint32_t pid)
+static void farewell_check(
+	struct rte_mbuf *answer, const struct port *asker, uint32_t pid, uint32_t life)
 {
 	const uint8_t *bytes = rte_pktmbuf_mtod(answer, const uint8_t *);
 	struct frame_view view;
@@ -984,7 +1064,7 @@ static void farewell_check(struct rte_mbuf *answer, const struct port *asker, ui
 	assert_int_equal(frame_type(view.header), FRAME_BYE);
 	assert_int_equal(view.header->source_nid, NID);
 	assert_int_equal(view.header->source_pid, pid);
-	assert_int_equal(view.header->source_incarnation, 1234);
+	assert_int_equal(view.header->source_incarnation, life);
 	assert_int_equal(view.header->destination_incarnation, 99);
 	assert_int_equal(view.header->ack, 77);
 	assert_int_equal(view.header->ack_stream, 3);
@@ -992,12 +1072,12 @@ static void farewell_check(struct rte_mbuf *answer, const struct port *asker, ui
 }
 
 /* A process sends a frame and ends. Returns a frame of the far node for its life. */
-static struct claim life_end(uint32_t pid)
+static struct claim life_end(uint32_t pid, uint32_t life)
 {
 	struct port *dying = open_user(pid, NOBODY);
 	struct claim own = honest(dying, FAR_NID, 1);
 
-	own.life = 1234;
+	own.life = life;
 	port_send(dying, claim_make(dying, &own, 1));
 	expect(far, 1);
 	port_close(dying);
@@ -1006,7 +1086,7 @@ static struct claim life_end(uint32_t pid)
 		.life = 99,
 		.to_nid = NID,
 		.to_pid = pid,
-		.to_life = 1234,
+		.to_life = life,
 		.kind = MESSAGE_PUT};
 }
 
@@ -1020,12 +1100,12 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	(void)state;
 	begin();
 	one = open_as(1);
-	others = life_end(5);
-	farewell_check(farewell_of(far, &others), far, 5);
+	others = life_end(5, 1234);
+	farewell_check(farewell_of(far, &others), far, 5, 1234);
 	/* To a process of this machine as well. What it sent before went out (W5). */
 	others.nid = NID;
 	others.uid = one->uid;
-	farewell_check(farewell_of(one, &others), one, 5);
+	farewell_check(farewell_of(one, &others), one, 5, 1234);
 	own = honest(one, FAR_NID, 1);
 	settle(one, &own, far);
 	settle(far, &(struct claim){.to_nid = NID, .to_pid = 1, .kind = 1}, one);
@@ -1041,6 +1121,19 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	assert_int_equal(look().farewells, told);
 	port_close(dying);
 	port_close(one);
+	end();
+}
+
+/* The life that ended last is the one that is answered for. */
+static void switch_run__answers_for_a_process_that_has_ended_again(void **state)
+{
+	struct claim others;
+
+	(void)state;
+	begin();
+	(void)life_end(5, 1234);
+	others = life_end(5, 1235);
+	farewell_check(farewell_of(far, &others), far, 5, 1235);
 	end();
 }
 
@@ -1065,12 +1158,12 @@ static void switch_run__answers_for_ended_processes_whose_numbers_are_alike(void
 	(void)state;
 	begin();
 	for (unsigned n = 0; n < RTE_DIM(pids); n++)
-		others[n] = life_end(pids[n]);
+		others[n] = life_end(pids[n], 1234);
 	for (unsigned n = 0; n < RTE_DIM(pids); n++) {
 		/* Answers for the one before may still come. */
 		while (farewell_pid(answer = farewell_of(far, &others[n])) != pids[n])
 			rte_pktmbuf_free(answer);
-		farewell_check(answer, far, pids[n]);
+		farewell_check(answer, far, pids[n], 1234);
 	}
 	end();
 }
@@ -1087,8 +1180,8 @@ static void switch_run__sends_while_it_answers_for_ended_processes(void **state)
 	(void)state;
 	begin();
 	one = open_as(1);
-	others = life_end(5);
-	farewell_check(farewell_of(far, &others), far, 5);
+	others = life_end(5, 1234);
+	farewell_check(farewell_of(far, &others), far, 5, 1234);
 	own = honest(one, FAR_NID, 1);
 	settle(one, &own, far);
 	switch_stop(the_switch);
@@ -1268,13 +1361,16 @@ int main(void)
 		cmocka_unit_test(switch_run__lets_those_rest_who_lie),
 		cmocka_unit_test(switch_run__lets_nobody_rest_who_answers),
 		cmocka_unit_test(switch_run__holds_a_share_of_each_user_for_the_port),
+		cmocka_unit_test(switch_run__knows_whose_frames_are_left_when_some_have_gone),
 		cmocka_unit_test(switch_run__refuses_memory_that_could_be_taken_away),
+		cmocka_unit_test(switch_run__refuses_memory_that_lacks_a_seal),
 		cmocka_unit_test(switch_run__refuses_nonsense),
 		cmocka_unit_test(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
 		cmocka_unit_test(switch_run__hears_the_idle_beside_the_busy),
 		cmocka_unit_test(
 			switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
 		cmocka_unit_test(switch_run__answers_for_a_process_that_has_ended),
+		cmocka_unit_test(switch_run__answers_for_a_process_that_has_ended_again),
 		cmocka_unit_test(switch_run__answers_for_ended_processes_whose_numbers_are_alike),
 		cmocka_unit_test(switch_run__sends_while_it_answers_for_ended_processes),
 		cmocka_unit_test(switch_run__hangs_up_on_the_silent),
