@@ -487,6 +487,100 @@ static void messages__incomplete_when_their_life_ends_have_failed(void **state)
 	network_destroy(network);
 }
 
+/* A frame that is kept from the network, to come later. */
+struct late {
+	uint8_t bytes[NETWORK_FRAME];
+	uint32_t length; /* 0: none */
+};
+
+static struct late late_data, late_sack; /* the oldest of node 0's, node 1's answer to the others */
+static bool answers_lost;                /* all of node 1's are */
+static bool asked;                       /* node 0 has asked */
+
+static void late_keep(struct late *late, const uint8_t *bytes, const struct frame *frame)
+{
+	late->length = FRAME_ETHERNET_BYTES + frame->length;
+	memcpy(late->bytes, bytes, late->length);
+}
+
+static bool late_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	struct frame frame;
+
+	(void)network;
+	(void)to;
+	frame_recall(bytes + FRAME_ETHERNET_BYTES, &frame);
+	asked = asked || (from == 0 && frame.type == FRAME_ASK);
+	if (from == 1 && answers_lost)
+		return false;
+	if (from == 0 && frame.type == FRAME_DATA && late_data.length == 0) {
+		late_keep(&late_data, bytes, &frame);
+		return false;
+	}
+	if (from == 1 && (frame.flags & FRAME_SACK) && late_sack.length == 0) {
+		late_keep(&late_sack, bytes, &frame);
+		return false;
+	}
+	return true;
+}
+
+static void life_begin_again(struct network *network)
+{
+	node_kill(network, 1);
+	node_start(network, 1, LIFE + 1);
+}
+
+/* The message has failed, and the second life has seen nothing of it. */
+static void failed_once(struct network *network, uint64_t ended)
+{
+	network_pass(network, SECOND);
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_RESTARTED], 1);
+	assert_int_equal(network->nodes[1].ended, ended);
+	network_destroy(network);
+}
+
+/* A second life refuses a frame of which the first life may have had a copy. */
+static void message__sent_again_is_not_for_the_next_life(void **state)
+{
+	struct network *network = acquaintances();
+	uint64_t ended = network->nodes[1].ended;
+
+	(void)state;
+	network->nodes[0].lost_ok = 1;
+	network->filter = late_filter;
+	late_data.length = late_sack.length = 1; /* nothing is kept */
+	answers_lost = true;
+	network_send(network, 0, 1, 8);
+	while (network->nodes[1].ended == ended)
+		network_step(network);
+	life_begin_again(network);
+	answers_lost = false;
+	failed_once(network, ended + 1);
+}
+
+/* The second life refuses the oldest frame, and then it is heard that the first one had others. */
+static void message__acknowledged_in_part_is_not_for_the_next_life(void **state)
+{
+	struct network *network = acquaintances();
+	uint64_t ended = network->nodes[1].ended;
+
+	(void)state;
+	network->nodes[0].lost_ok = 1;
+	network->filter = late_filter;
+	late_data.length = late_sack.length = 0;
+	answers_lost = asked = false;
+	network_send(network, 0, 1, 3 * NETWORK_FRAME);
+	while (late_sack.length == 0)
+		network_step(network);
+	life_begin_again(network);
+	assert_false(asked);
+	network_inject(network, 1, late_data.bytes, late_data.length);
+	while (!asked)
+		network_step(network);
+	network_inject(network, 0, late_sack.bytes, late_sack.length);
+	failed_once(network, ended);
+}
+
 /* Each stream of node 1 is after the last one, also where their numbers wrap round. */
 static uint16_t streams[16];
 static unsigned stream_count;
@@ -537,6 +631,8 @@ int main(void)
 		cmocka_unit_test(restart__elsewhere_is_noticed_within_milliseconds),
 		cmocka_unit_test(move__is_followed),
 		cmocka_unit_test(messages__incomplete_when_their_life_ends_have_failed),
+		cmocka_unit_test(message__sent_again_is_not_for_the_next_life),
+		cmocka_unit_test(message__acknowledged_in_part_is_not_for_the_next_life),
 		cmocka_unit_test(streams__go_on_where_their_numbers_wrap_round),
 	};
 
