@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each script answers --help, and says which argument it does not understand."""
+import os
+import subprocess
+import unittest
+
+SCRIPTS = os.path.join(os.environ["POSTERN_SOURCE"], "scripts")
+
+
+def run(name, *words):
+    return subprocess.run([os.path.join(SCRIPTS, name), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+class Scripts(unittest.TestCase):
+    names = sorted(set(os.listdir(SCRIPTS)) - {"__pycache__"})
+
+    def test_help_is_on_standard_output(self):
+        for name in self.names:
+            with self.subTest(name):
+                done = run(name, "--help")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"scripts/{name}", done.stdout)
+                self.assertEqual(done.stderr, "")
+
+    def test_an_argument_that_is_not_understood_is_named(self):
+        for name in self.names:
+            with self.subTest(name):
+                done = run(name, "--no-such")
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn("--no-such", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
