@@ -117,7 +117,7 @@ class Install(programs.Case):
                      "share/man/man3/PtlPut.3", "share/man/man7/postern.7"):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
         for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc", "libportals.so",
-                     "libportals.so.4", "pkgconfig/portals4.pc", "libmyriexpress.so", "libmx.so", "pkgconfig/myriexpress.pc",
+                     "libportals.so.4", "pkgconfig/portals4.pc", "libmyriexpress.a", "libmyriexpress.so", "libmx.so", "pkgconfig/myriexpress.pc",
                      "cmake/postern/postern-config.cmake", "postern/postern-perf-mx.so", "postern/postern-perf-portals4.so", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
 
@@ -198,6 +198,16 @@ class Install(programs.Case):
         self.assertIn("1048576 bytes: ", self.shell("./pingpong", "self", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="node:install"))
         self.shell("cc", example, f"-I{self.prefix}/include", "-o", "other", f"-L{self.lib}", "-lmx", "-lpthread")
         self.assertIn("libmyriexpress.so", self.needed("other"))
+
+    def test_mx_links_statically(self):
+        for library in glob.glob(os.path.join(self.lib, "libmyriexpress.so*")):
+            os.unlink(library)
+        names = self.shell("nm", "-g", "--defined-only", os.path.join(self.lib, "libmyriexpress.a"))
+        self.assertEqual({name for name in re.findall(r" [A-Z] (\S+)", names) if not name.startswith("mx_")}, set())
+        self.shell("cc", os.path.join(SOURCE, "apps/examples/pingpong_mx.c"), "-o", "pingpong",
+                   *self.flags("--cflags", "--libs", "--static", package="myriexpress"))
+        self.assertEqual([name for name in self.needed("pingpong") if "postern" in name or "myriexpress" in name], [])
+        self.assertIn("1048576 bytes: ", self.shell("./pingpong", "self", PTL_IFACE_NAME="node:install"))
 
     def test_portals_4_beside_portals_3_in_one_process(self):
         self.write("both.c", BOTH)
