@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
+#include <net/if.h>
 #include <net/if_arp.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,12 @@
 #include <base/log.h>
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
+
+/* The kernel would look up eth1 for eth1:2. */
+bool kernel_has(const char *name)
+{
+	return strlen(name) < IF_NAMESIZE && !strchr(name, ':') && if_nametoindex(name) != 0;
+}
 
 int kernel_query(const char *interface)
 {

@@ -13,6 +13,8 @@
 	"needs CAP_NET_RAW: start `posternd --iface %s` as root, or run as root or setcap "        \
 	"cap_net_raw+ep PROGRAM"
 
+/* Has the kernel an interface of this name? */
+bool kernel_has(const char *name);
 /* A socket to ask the kernel with; -1 after an error line. */
 int kernel_query(const char *interface);
 /* As ioctl(2): SIOCGIF... for the interface of this name. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* port.c - finds the kind of port from an interface's name. Called under the front end's lock. */
-#include <net/if.h>
 #include <string.h>
 
 #include <rte_mempool.h>
@@ -10,6 +9,7 @@
 #include <pmd-glue/capture.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 
 #define NID_WILDCARD UINT32_MAX
@@ -81,7 +81,7 @@ static struct port *card_open(const char *name, uint32_t mtu, uint16_t vlan, boo
 		return eal_need() == 0 ? xdp_open(rest, mtu) : NULL;
 	if (eal_is_pci(name))
 		return eal_need() == 0 ? device_open_pci(name, mtu, vlan) : NULL;
-	if (strlen(name) < IF_NAMESIZE && if_nametoindex(name) != 0)
+	if (kernel_has(name))
 		return packet_open(name, mtu);
 	if (strncmp(name, "net_", 4) == 0 || strncmp(name, "eth_", 4) == 0 || strchr(name, ','))
 		return eal_need() == 0 ? device_open_string(name, mtu, vlan) : NULL;
@@ -124,7 +124,7 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 	port = uplink_open_gate(name, mtu, interface, pid, &absent);
 	if (port || !absent)
 		return port;
-	if (strlen(name) < IF_NAMESIZE && !eal_is_pci(name) && if_nametoindex(name) != 0)
+	if (kernel_has(name))
 		return uplink_open(name, mtu, interface, pid);
 	port = card_open(name, mtu, vlan, &found);
 	return found ? port : card_missing(name);

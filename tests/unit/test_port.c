@@ -16,6 +16,7 @@ static void glue_port_open__says_what_is_wrong_with_a_name(void **state)
 		{"memif:", "write node"},
 		{"memif:/run/y", "net_memif0,role=client,socket=/run/y"},
 		{"lo", "not an Ethernet"},
+		{"lo:1", "ip link"},
 		{"xdp:nowhere9", "no such interface"},
 		{"xdp:0123456789012345678901234567890123456789", "no such interface"},
 		{"ffff:ff:1f.7", "no such PCI device"},
