@@ -88,9 +88,11 @@ int main(int count, char **words)
 	ptl_handle_md_t descriptor;
 	ptl_process_id_t self, target;
 	int interfaces;
+	char rest;
 
-	if ((!send && !receive) || (count > 2 && (receive || sscanf(words[2], "%u:%u", &target.nid,
-								     &target.pid) != 2))) {
+	if ((!send && !receive) || count > 3 ||
+		(count > 2 && (receive || sscanf(words[2], "%u:%u%c", &target.nid, &target.pid,
+						  &rest) != 2))) {
 		fprintf(stderr, "usage: hello [receive | send [NID:PID]]\n");
 		return 2;
 	}
