@@ -39,6 +39,8 @@ static const char help_text[] =
 	"polls the device. INST is the number by which dpdk-telemetry.py -f postern -i INST\n"
 	"finds the process with this PID. On a terminal: q ends it, a blank looks\n"
 	"again at once, + and - change the interval, n shows the nodes, c the counters.\n"
+	"Processes in other network namespaces are not seen; run it there, too:\n"
+	"ip netns exec NAME postern-top.\n"
 	"\n"
 	"  -i, --interval TIME  between two looks, 0.1 to 3600 seconds, such as 2 or 500ms\n"
 	"                       (default 1)\n"
@@ -167,13 +169,16 @@ static void wait_interval(struct options *options)
 	}
 }
 
-static unsigned terminal_width(void)
+/* For the table. A table that is drawn again and again leaves a line for the title, and one for the
+ * cursor, which would else push the title out. */
+static struct room terminal_room(void)
 {
 	struct winsize size;
 
 	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
-		return 0;
-	return size.ws_col;
+		return (struct room){0};
+	return (struct room){
+		.width = size.ws_col, .height = terminal && size.ws_row > 2 ? size.ws_row - 2u : 0};
 }
 
 static int print_all(const struct options *options)
@@ -191,11 +196,11 @@ static int print_all(const struct options *options)
 			options->interval, options->view == VIEW_NODES ? "interfaces" : "nodes",
 			options->view == VIEW_COUNTERS ? "interfaces" : "counters");
 	if (options->view == VIEW_NODES)
-		table_print_pairs(terminal_width());
+		table_print_pairs(terminal_room());
 	else if (options->view == VIEW_COUNTERS)
-		table_print_counters(terminal_width());
+		table_print_counters(terminal_room());
 	else
-		table_print(terminal_width());
+		table_print(terminal_room());
 	return output_flush() ? 0 : 1;
 }
 

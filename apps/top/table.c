@@ -21,7 +21,23 @@ struct row {
 	double bytes; /* per second, both ways */
 };
 
-static unsigned rows_collect(struct row *rows)
+/* Has an earlier interface the same port? Portals 4's have, and count the same. */
+static bool port_is_shown(struct process *process, unsigned number)
+{
+	const struct interface *interface = process_interface(process, number);
+
+	for (unsigned i = 0; i < number; i++) {
+		const struct interface *other = process_interface(process, i);
+
+		if (other->nid == interface->nid && other->pid == interface->pid &&
+			strcmp(other->device, interface->device) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* `all`: also those whose port another one has. */
+static unsigned rows_collect(struct row *rows, bool all)
 {
 	unsigned count = 0;
 
@@ -29,6 +45,8 @@ static unsigned rows_collect(struct row *rows)
 		for (unsigned i = 0; i < process_interfaces(process) && count < ROWS_MAX; i++) {
 			const struct interface *interface = process_interface(process, i);
 
+			if (!all && port_is_shown(process, i))
+				continue;
 			rows[count++] = (struct row){process, interface,
 				rate_of(interface, interface->before.bytes_in,
 					interface->now.bytes_in) +
@@ -196,27 +214,32 @@ static void widths_choose(const struct heading *columns, unsigned *widths, const
 
 static line_cells table[ROWS_MAX + 1]; /* and the headings */
 
-/* Prints so many lines below the headings. */
-static void lines_print(const struct heading *columns, unsigned count, unsigned width)
+/* Prints so many lines below the headings, or as many as there is room for. */
+static void lines_print(const struct heading *columns, unsigned count, struct room room)
 {
-	unsigned widths[COLUMNS];
+	unsigned widths[COLUMNS], shown = count;
+
+	if (room.height > 0 && count + 1 > room.height)
+		shown = room.height > 2 ? room.height - 2 : 0;
 
 	for (unsigned i = 0; i < COLUMNS; i++)
 		snprintf(table[0][i], CELL_BYTES, "%s", columns[i].text ? columns[i].text : "");
-	widths_choose(columns, widths, table, count + 1, width);
-	for (unsigned i = 0; i <= count; i++)
-		line_print(columns, table[i], widths, width);
+	widths_choose(columns, widths, table, shown + 1, room.width);
+	for (unsigned i = 0; i <= shown; i++)
+		line_print(columns, table[i], widths, room.width);
+	if (shown < count)
+		printf("%u more\n", count - shown);
 }
 
-void table_print(unsigned width)
+void table_print(struct room room)
 {
 	static struct row rows[ROWS_MAX];
-	unsigned count = rows_collect(rows);
+	unsigned count = rows_collect(rows, false);
 
 	qsort(rows, count, sizeof(rows[0]), row_compare);
 	for (unsigned i = 0; i < count; i++)
 		cells_fill(table[i + 1], &rows[i]);
-	lines_print(interface_columns, count, width);
+	lines_print(interface_columns, count, room);
 	if (count == 0)
 		puts("No process of this user has a Postern interface open, or all have "
 		     "PTL_TELEMETRY=off.");
@@ -337,7 +360,7 @@ static void pair_cells_fill(line_cells cells, const struct pair_row *row)
 #undef CELL
 }
 
-void table_print_pairs(unsigned width)
+void table_print_pairs(struct room room)
 {
 	static struct pair_row rows[ROWS_MAX];
 	unsigned count = pairs_collect(rows);
@@ -345,7 +368,7 @@ void table_print_pairs(unsigned width)
 	qsort(rows, count, sizeof(rows[0]), pair_row_compare);
 	for (unsigned i = 0; i < count; i++)
 		pair_cells_fill(table[i + 1], &rows[i]);
-	lines_print(pair_columns, count, width);
+	lines_print(pair_columns, count, room);
 	if (count == 0)
 		puts("No process of this user is on a node with others, or all have "
 		     "PTL_TELEMETRY=off.");
@@ -420,14 +443,14 @@ static unsigned counters_fill(
 	return count;
 }
 
-void table_print_counters(unsigned width)
+void table_print_counters(struct room room)
 {
 	unsigned count = 0;
 
 	for (struct process *process = process_first(); process; process = process_next(process))
 		for (unsigned i = 0; i < process_interfaces(process); i++)
 			count = counters_fill(process, process_interface(process, i), count);
-	lines_print(counter_columns, count, width);
+	lines_print(counter_columns, count, room);
 	if (count == 0)
 		puts("Nothing waits for a counter in a process of this user, or all have "
 		     "PTL_TELEMETRY=off.");
@@ -541,7 +564,7 @@ static void row_print_json(const struct row *row, enum view view)
 void table_print_json(enum view view)
 {
 	static struct row rows[ROWS_MAX];
-	unsigned count = rows_collect(rows);
+	unsigned count = rows_collect(rows, true);
 
 	qsort(rows, count, sizeof(rows[0]), row_compare);
 	printf("{\"interfaces\": [");

@@ -5,15 +5,20 @@
 
 #include "process.h"
 
-/* Prints one line for each interface, the busiest first; lines are cut at `width` columns (0:
- * never). */
-void table_print(unsigned width);
+/* Of the terminal; 0: without bound. */
+struct room {
+	unsigned width;  /* columns: lines are cut there */
+	unsigned height; /* lines, also for the headings: the last one counts the rows left out */
+};
+
+/* Prints one line for each port of a process, the busiest first. */
+void table_print(struct room room);
 
 /* Prints one line for each pair of a process of this user with another process of its node. */
-void table_print_pairs(unsigned width);
+void table_print_pairs(struct room room);
 
 /* Prints one line for each counter that operations or threads wait for. */
-void table_print_counters(unsigned width);
+void table_print_counters(struct room room);
 
 /* Prints one JSON object in one line, with the nodes or the counters of all interfaces if they are
  * to be shown. */
