@@ -34,7 +34,7 @@ static const char help_text[] =
 	"The job ends when all its processes have ended. If one fails, the others are ended by\n"
 	"SIGTERM, and after two seconds by SIGKILL. A process fails if its exit code is not 0, a\n"
 	"signal ends it, it ends without postern_job_leave() after postern_job_join(), or others\n"
-	"wait for it at a barrier after its end.\n"
+	"wait for it at a barrier after its end. An abort by PMI with exit code 0 counts as 1.\n"
 	"\n"
 	"  -n, --number N      of processes, 1 to 1024\n"
 	"  -l, --label         write the rank before each line of output\n"

@@ -98,7 +98,8 @@ static struct {
 	 * which one is open. */
 	uint32_t *here;
 	uint32_t barrier, open;
-	uint64_t ask; /* when others are asked again whether they are there; 0: never */
+	uint32_t last; /* the barrier of adi_end(); 0: not yet */
+	uint64_t ask;  /* when others are asked again whether they are there; 0: never */
 } adi = {.job = {.socket = -1}};
 
 /* --- the end of all */
@@ -159,11 +160,21 @@ API void adi_fail(const char *why)
 
 /* --- what the messages say */
 
+/* A peer that has come to the last barrier may leave. Without a launcher it is known to have come
+ * if it has told rank 0, and for all others when that barrier is open; a launcher notices by itself
+ * that a process has died. */
+static bool peer_may_leave(uint32_t peer)
+{
+	if (adi.last == 0 || peer == adi.job.rank)
+		return false;
+	return !adi.job.listed || adi.open >= adi.last || adi.here[peer] >= adi.last;
+}
+
 static void peer_failed(void *owner, uint32_t peer, const char *why)
 {
 	(void)owner;
 	/* Before the first barrier a process that is not there may come yet. */
-	if (adi.job.listed && adi.open == 0)
+	if (peer_may_leave(peer) || (adi.job.listed && adi.open == 0))
 		return;
 	die("rank %u of this job %s; the job ends", peer, why);
 }
@@ -432,6 +443,7 @@ API void adi_end(void)
 			"%.1f s (PTL_PEER_TIMEOUT): they are lost",
 			adi.job.rank, (unsigned long long)messages_pending(adi.messages),
 			(double)limit / SECOND);
+	adi.last = adi.barrier + 1;
 	if (adi.job.listed && adi.job.size > 1) {
 		(void)barrier_listed(adi.ask == 0 ? limit : UINT64_MAX);
 		(void)messages_wait(adi.messages, nothing_pends, NULL, limit);
