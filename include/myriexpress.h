@@ -264,8 +264,10 @@ MX_FUNCTION mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoin
 	uint32_t filter, mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint);
 
 /* Closes an endpoint. Requests that are pending end and are not told of; threads that are blocked
- * on it return as if woken; sends whose data was taken over still leave: the call waits for peers
- * that have not acknowledged them, 0.4 s at most. Then the id can be opened again.
+ * on it return as if woken; sends whose data was taken over still leave: the call waits until peers
+ * have acknowledged them, or have acknowledged none of them for PTL_PEER_TIMEOUT, and then warns of
+ * those that may not have arrived. SIGTERM and SIGINT, unless they are ignored, end the wait, and
+ * have their effect after it. Then the id can be opened again.
  * Returns
  *   MX_CLOSE_IN_HANDLER  It is called by the endpoint's unexpected handler. */
 MX_FUNCTION mx_return_t mx_close_endpoint(mx_endpoint_t endpoint);

@@ -396,8 +396,11 @@ PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid
 	const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
 
 /* 4. Ends one use of an interface. The last one closes it and releases all its objects. Threads
- * that wait for its events and counters return PTL_INTERRUPTED. May wait until what was sent has
- * been acknowledged, at most about PTL_PEER_TIMEOUT.
+ * that wait for its events and counters return PTL_INTERRUPTED. It waits until what was sent before
+ * has been acknowledged, or its target has closed, or nothing new has been acknowledged for
+ * PTL_PEER_TIMEOUT; then a warning says how many messages may not have arrived. While the port's
+ * last interface closes, SIGTERM and SIGINT, unless they are ignored, end the wait, and have their
+ * effect after it; other threads open and close no interface meanwhile.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle);

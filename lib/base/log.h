@@ -34,7 +34,8 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 /* What failed, on what, why, and what to do, in one sentence without a full stop's newline. Any
  * thread. */
 void log_error(const char *format, ...) CORE_API(log_error) __attribute__((format(printf, 1, 2)));
-void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_warning(const char *format, ...) CORE_API(log_warning)
+	__attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(enum log_module module, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -581,6 +581,12 @@ bool engine_settled(const struct engine *engine)
 	       transport_settled(engine->transport);
 }
 
+void engine_await(struct engine *engine)
+{
+	engine_catch_up(engine);
+	transport_await(engine->transport);
+}
+
 bool engine_called(const struct engine *engine)
 {
 	owner_check(&engine->owner);

@@ -103,6 +103,8 @@ bool engine_call(struct engine *engine, uint32_t space, const struct move *move,
 	const struct call_line *line, const void *given) CORE_API(engine_call);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
+/* Takes the commands that are there, and then transport_await(). */
+void engine_await(struct engine *engine);
 /* Is nothing in flight? An interface about to close polls until then (or its patience ends). */
 bool engine_settled(const struct engine *engine);
 /* The port's descriptor to sleep on (port.h); -1: it has none, or off. */

@@ -16,6 +16,7 @@
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
+#include <host/linger.h>
 #include <host/outer.h>
 #include <host/poller.h>
 #include <host/telemetry.h>
@@ -23,7 +24,6 @@
 #include <host/waiting.h>
 #include <pmd-glue/glue.h>
 
-#define LINGER      (200 * MILLISECOND) /* at most, until the last acknowledgements have left */
 #define EVENT_ALIGN 4096
 #define CPU_ANY     UINT64_MAX
 
@@ -792,19 +792,25 @@ static void interface_wake(struct interface *interface)
 		seat_disturb(interface->submission.seat);
 }
 
-/* Drives the engine until what was sent has been acknowledged, or patience ends. */
-static void interface_linger(struct interface *interface)
+/* The rest of an interface whose engine is the caller's: what was sent is awaited (linger.h). */
+static void engine_end(struct interface *interface)
 {
-	uint64_t start = glue_now(NULL);
+	bool settled;
 
 	if (!interface->inlined)
 		glue_thread_enter();
-	while (!engine_settled(interface->engine) && glue_now(NULL) - start < LINGER) {
-		unsigned work = engine_poll(interface->engine);
-
-		if (work + interface_drive_others() == 0)
-			sched_yield();
+	engine_await(interface->engine);
+	settled = engine_settled(interface->engine);
+	if (!settled) {
+		linger_begin();
+		linger_settle(interface->engine, (unsigned)(interface - interfaces),
+			interface_drive_others);
 	}
+	engine_destroy(interface->engine);
+	interface->engine = NULL;
+	port_close(interface);
+	if (!settled)
+		linger_end();
 }
 
 /* No visitor comes any more, and those that are inside leave: visitor_await(). */
@@ -886,10 +892,7 @@ static void interface_end_first(struct interface *interface)
 	for (uint32_t i = 0; i < count; i++)
 		visitor_await(ended[i]);
 	interface_desert(interface);
-	interface_linger(interface);
-	engine_destroy(interface->engine);
-	interface->engine = NULL;
-	port_close(interface);
+	engine_end(interface);
 	for (uint32_t i = 0; i < count; i++)
 		interface_free_tables(&interfaces[ended[i]]);
 }

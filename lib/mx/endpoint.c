@@ -10,11 +10,13 @@
 #include <sys/random.h>
 
 #include <base/clock.h>
+#include <base/log.h>
+#include <base/settings.h>
 #include <engine/segment.h>
 #include <host/interface.h>
+#include <host/linger.h>
 
 #define MESSAGES_SPACE 1
-#define LINGER         (200 * MILLISECOND) /* at most, until peers have what was sent */
 #define MOMENT         MILLISECOND         /* of a thread that blocks, see endpoint_looks() */
 #define LOOK           (250 * MILLISECOND) /* of a thread that blocks, after what is due */
 
@@ -457,15 +459,25 @@ mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id, uint32
 				  : error_raise(wish.handler, code, name, "%s", open_text(code));
 }
 
-/* Sends whose data was taken over leave, as far as peers take them in a moment. */
+/* Sends whose data was taken over leave, as long as peers take some of them (linger.h). */
 static void endpoint_linger(struct mx_endpoint *endpoint)
 {
-	const uint64_t start = endpoint_now();
+	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
+	uint64_t flying = messages_flying(endpoint->messages), since = endpoint_now();
 
-	while (messages_flying(endpoint->messages) != 0 && endpoint_now() - start < LINGER) {
+	while (flying != 0 && endpoint_now() - since < patience && !linger_is_stopped()) {
 		if (messages_progress(endpoint->messages) == 0)
 			sched_yield();
+		if (messages_flying(endpoint->messages) == flying)
+			continue;
+		flying = messages_flying(endpoint->messages);
+		since = endpoint_now();
 	}
+	if (flying != 0)
+		log_warning("endpoint %u closes, and %llu sends may not have arrived: %s",
+			endpoint->id, (unsigned long long)flying,
+			linger_is_stopped() ? "a signal ended the wait"
+					    : "their peers took none for PTL_PEER_TIMEOUT");
 }
 
 /* X7. */
@@ -487,6 +499,7 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 		messages_rouse(endpoint->messages);
 		sched_yield();
 	}
+	linger_begin();
 	endpoint_linger(endpoint);
 	pthread_mutex_lock(&opening);
 	/* With what is in flight: the space alone would wait until peers answer or fall silent. */
@@ -497,6 +510,7 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 	endpoint->inside = 0;
 	endpoint->taken = false;
 	pthread_mutex_unlock(&opening);
+	linger_end();
 }
 
 mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)

@@ -149,6 +149,8 @@ struct transport {
 	uint32_t held;
 	uint32_t held_max;
 	uint64_t messages; /* not done yet */
+	uint64_t awaited;  /* of these: transport_await() */
+	uint64_t lost;     /* were awaited */
 	bool plain;        /* raw Ethernet without a tag, and no checksum of all bytes */
 	bool guards;       /* so does the port (port.h), and no checksum here reads data */
 	bool closing;

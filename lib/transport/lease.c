@@ -103,13 +103,6 @@ static bool lease_free(const struct lease *lease)
 	return __atomic_load_n(&lease->shared.refcnt, __ATOMIC_ACQUIRE) == 1;
 }
 
-static void message_tell(
-	struct transport *transport, struct message *message, enum transport_fail why)
-{
-	transport->messages--;
-	transport->upcalls.message_done(transport->upcalls.context, message, why);
-}
-
 /* Frames to a peer that has failed may wait for a port that takes none. */
 static void outbox_purge(struct transport *transport, const struct lease *lease)
 {

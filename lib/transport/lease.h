@@ -54,6 +54,18 @@ void lease_run(struct transport *transport);
 /* Closing: waits for all. */
 void lease_await(struct transport *transport);
 
+/* T2 */
+static inline void message_tell(
+	struct transport *transport, struct message *message, enum transport_fail why)
+{
+	transport->messages--;
+	if (__builtin_expect(message->awaited, 0)) {
+		transport->awaited--;
+		transport->lost += why == TRANSPORT_UNREACHABLE || why == TRANSPORT_DEAD;
+	}
+	transport->upcalls.message_done(transport->upcalls.context, message, why);
+}
+
 /* T2, also when frames may still refer to the message's memory. */
 static inline void message_done(
 	struct transport *transport, struct message *message, enum transport_fail why)
@@ -62,8 +74,7 @@ static inline void message_done(
 		lease_done(transport, message, why);
 		return;
 	}
-	transport->messages--;
-	transport->upcalls.message_done(transport->upcalls.context, message, why);
+	message_tell(transport, message, why);
 }
 
 #endif

@@ -96,6 +96,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 	message->framed = 0;
 	message->lease = NULL;
 	message->missing = false;
+	message->awaited = false;
 	transport->messages++;
 	COUNT(transport, messages_sent);
 	if (!peer) {

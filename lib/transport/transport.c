@@ -452,6 +452,59 @@ bool transport_settled(const struct transport *transport)
 
 /* --- end */
 
+static void messages_await(struct transport *transport, const struct messages *messages)
+{
+	for (struct message *message = messages->head; message; message = message->next) {
+		message->awaited = true;
+		transport->awaited++;
+	}
+}
+
+void transport_await(struct transport *transport)
+{
+	const struct peer_table *table = &transport->peers;
+
+	owner_check(&transport->owner);
+	for (uint32_t i = 0; i <= table->mask; i++) {
+		const struct peer *peer = table->cells[i].peer;
+
+		if (!peer)
+			continue;
+		messages_await(transport, &peer->waiting);
+		messages_await(transport, &peer->open);
+		messages_await(transport, &peer->unacked);
+	}
+	messages_await(transport, &transport->refused);
+}
+
+bool transport_awaits(const struct transport *transport)
+{
+	owner_check(&transport->owner);
+	return transport->awaited != 0;
+}
+
+/* The oldest ones come first. */
+static bool peer_is_awaited(const struct peer *peer)
+{
+	return (peer->unacked.head && peer->unacked.head->awaited) ||
+	       (peer->open.head && peer->open.head->awaited) ||
+	       (peer->waiting.head && peer->waiting.head->awaited);
+}
+
+void transport_awaited(const struct transport *transport, struct transport_awaited *awaited)
+{
+	const struct peer_table *table = &transport->peers;
+
+	owner_check(&transport->owner);
+	*awaited = (struct transport_awaited){.left = transport->awaited, .lost = transport->lost};
+	for (uint32_t i = 0; i <= table->mask; i++) {
+		const struct peer *peer = table->cells[i].peer;
+
+		if (peer && peer_is_awaited(peer))
+			awaited->progress = RTE_MAX(awaited->progress, peer->progress);
+	}
+}
+
 static void bye_send(struct transport *transport, const struct peer *peer)
 {
 	struct frame bye = {.type = FRAME_BYE, .stream = peer->tx_stream, .psn = peer->tx_next};

@@ -64,6 +64,7 @@ struct message {
 	/* a part of the memory was not there, and the message has ended at the peer with
 	 * TRANSPORT_FAULT; unless the peer had all of it when that part was to be sent again */
 	bool missing;
+	bool awaited; /* transport_await() has counted it */
 	struct message *next;
 	/* the caller's again */
 	uint8_t header[MESSAGE_HEADER_MAX];
@@ -327,6 +328,18 @@ uint64_t transport_deadline(const struct transport *transport);
 
 /* Is nothing in flight or owed: no unacknowledged frame, no acknowledgement to send? */
 bool transport_settled(const struct transport *transport);
+
+/* For a caller that is about to close: which of the messages sent until now have not ended. What is
+ * sent later, to peers that go on sending, does not count. */
+struct transport_awaited {
+	uint64_t left;
+	uint64_t lost;     /* have ended since, because their peer was unreachable or dead */
+	uint64_t progress; /* when a peer that some are for last acknowledged something new */
+};
+void transport_await(struct transport *transport); /* once */
+bool transport_awaits(const struct transport *transport);
+/* Looks at each peer. */
+void transport_awaited(const struct transport *transport, struct transport_awaited *awaited);
 
 /* For looking inside: one peer's state. */
 struct peer_info {

@@ -409,6 +409,11 @@ uint64_t transport_deadline(const struct transport *transport)
 	return fake_deadline;
 }
 
+void transport_await(struct transport *transport)
+{
+	(void)transport;
+}
+
 bool transport_settled(const struct transport *transport)
 {
 	(void)transport;
