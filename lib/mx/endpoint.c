@@ -393,6 +393,14 @@ static mx_return_t open_on(
 	return MX_BUSY;
 }
 
+/* Is the id of no endpoint of this process, on one of these boards? */
+static bool id_is_free(uint32_t first, uint32_t end, uint32_t id)
+{
+	while (first < end && id != MX_ANY_ENDPOINT && endpoint_is_here(first, id))
+		first++;
+	return first < end;
+}
+
 static mx_return_t open_anywhere(
 	uint32_t board, uint32_t id, const struct wish *wish, mx_endpoint_t *opened)
 {
@@ -402,7 +410,7 @@ static mx_return_t open_anywhere(
 	mx_return_t code = MX_BUSY;
 
 	if (!endpoint)
-		return MX_NO_RESOURCES;
+		return id_is_free(first, end, id) ? MX_NO_RESOURCES : MX_BUSY;
 	for (board = first; board < end && code == MX_BUSY; board++)
 		code = open_on(endpoint, board, id, wish);
 	endpoint->taken = code == MX_SUCCESS;

@@ -61,6 +61,9 @@ static void test_many(void **state)
 		assert_true(ends_within(endpoints[0], &send, PATIENCE));
 	}
 	assert_code(mx_open_endpoint(0, MANY, FILTER, NULL, 0, &more), MX_NO_RESOURCES);
+	assert_code(mx_open_endpoint(MX_ANY_NIC, 1, FILTER, NULL, 0, &more), MX_NO_RESOURCES);
+	assert_code(mx_open_endpoint(0, MX_ANY_ENDPOINT, FILTER, NULL, 0, &more), MX_NO_RESOURCES);
+	assert_code(mx_open_endpoint(1, 1, FILTER, NULL, 0, &more), MX_BUSY);
 	for (unsigned i = 0; i < MANY; i++)
 		assert_ok(mx_close_endpoint(endpoints[i]));
 }
