@@ -283,19 +283,18 @@ void fetches_resume(struct messages *messages)
 	}
 }
 
-bool messages_probe(
+static struct message_found found_of(const struct unexpected *shown)
+{
+	return (struct message_found){
+		shown->transfer.peer, shown->transfer.bits, shown->transfer.whole};
+}
+
+/* Among the headers that the poll core keeps. */
+static bool kept_find(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
 {
 	struct probe probe = {.kind = ITEM_PROBE};
-	const struct transfer *seen;
 
-	/* What has come by now counts, too. */
-	messages_progress(messages);
-	seen = shown_find(messages, bits, ignore);
-	if (seen) {
-		*found = (struct message_found){seen->peer, seen->bits, seen->whole};
-		return true;
-	}
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return false;
@@ -306,4 +305,38 @@ bool messages_probe(
 	visit_leave(&messages->visit);
 	*found = probe.what;
 	return probe.found;
+}
+
+bool messages_probe(
+	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
+{
+	const struct unexpected *shown;
+
+	/* What has come by now counts, too. */
+	messages_progress(messages);
+	shown = shown_find(messages, bits, ignore, true);
+	if (!shown)
+		return kept_find(messages, bits, ignore, found);
+	*found = found_of(shown);
+	return true;
+}
+
+bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, bool again,
+	bool shows, struct message_found *found)
+{
+	struct unexpected *shown;
+
+	messages_progress(messages);
+	while (!(shown = shown_find(messages, bits, ignore, again))) {
+		if (!kept_find(messages, bits, ignore, found))
+			return false;
+		if (!shows || shown_is_full(messages))
+			return true;
+		if (!messages_show(messages, 0))
+			return again; /* the message is not wholly here: a little later */
+		messages_shown(messages, false);
+	}
+	shown->claimed = true;
+	*found = found_of(shown);
+	return true;
 }

@@ -122,6 +122,7 @@ struct unexpected {
 	uint64_t moved; /* all of them, or none */
 	uint64_t room;  /* for data */
 	bool dismissed; /* its peer was */
+	bool claimed;   /* messages_claim() */
 	char data[];
 };
 
@@ -198,6 +199,11 @@ bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found);
+/* The same for one of several that look for messages at a time. A message that it finds counts as
+ * claimed from then on, and is found only if `again`; receives and probes do not care. shows: a
+ * message may be taken as if it had been shown, without which it cannot be claimed. */
+bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, bool again,
+	bool shows, struct message_found *found);
 
 /* The oldest kept message that was not shown yet, with its data if it has at most `least` bytes,
  * and with that of a longer one if it is here. NULL: there is none, or it is not here yet, or those

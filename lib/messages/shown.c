@@ -282,14 +282,17 @@ static bool unseen(struct messages *messages)
 	return true;
 }
 
+bool shown_is_full(const struct messages *messages)
+{
+	return messages->seen_bytes > messages->options.memory || messages->seen_count >= SEEN_MAX;
+}
+
 struct unexpected *messages_show(struct messages *messages, uint64_t least)
 {
 	struct unexpected *showing = NULL;
 
 	if (messages->show == SHOW_SHOWN ||
-		(messages->show == SHOW_NOTHING &&
-			(messages->seen_bytes > messages->options.memory ||
-				messages->seen_count >= SEEN_MAX)) ||
+		(messages->show == SHOW_NOTHING && shown_is_full(messages)) ||
 		front_visit(messages->options.front, &messages->visit, messages->handle,
 			HANDLE_INTERFACE, -1) != 0)
 		return NULL;
@@ -357,17 +360,19 @@ void messages_shown(struct messages *messages, bool received)
 	visit_leave(&messages->visit);
 }
 
-const struct transfer *shown_find(const struct messages *messages, uint64_t bits, uint64_t ignore)
+struct unexpected *shown_find(
+	const struct messages *messages, uint64_t bits, uint64_t ignore, bool claimed)
 {
 	const struct transfer probe = {.bits = bits & ~ignore, .ignore = ignore};
 
 	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
-		if (receive_wants(&probe, &unexpected->transfer))
-			return &unexpected->transfer;
+		if (receive_wants(&probe, &unexpected->transfer) &&
+			(claimed || !unexpected->claimed))
+			return unexpected;
 	if (messages->show != SHOW_NOTHING && messages->show != SHOW_SHOWN &&
-		!messages->showing->dismissed &&
+		!messages->showing->dismissed && (claimed || !messages->showing->claimed) &&
 		receive_wants(&probe, &messages->showing->transfer))
-		return &messages->showing->transfer;
+		return messages->showing;
 	return NULL;
 }
 

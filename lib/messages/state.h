@@ -221,7 +221,10 @@ bool shown_meet(struct messages *messages, struct transfer *receive);
 void parked_resume(struct messages *messages);
 void shown_heard(struct messages *messages, struct transfer *message, const struct news *news);
 void shown_done(struct messages *messages, struct transfer *message);
-const struct transfer *shown_find(const struct messages *messages, uint64_t bits, uint64_t ignore);
+struct unexpected *shown_find(
+	const struct messages *messages, uint64_t bits, uint64_t ignore, bool claimed);
+/* Those that were shown have as much memory as they may have. */
+bool shown_is_full(const struct messages *messages);
 void shown_dismiss(struct messages *messages, uint32_t peer);
 void shown_close(struct messages *messages);
 /* Searches what is kept, during a visit: the oldest that matches, or without an item all. `log`:

@@ -86,6 +86,7 @@ struct search {
 	uint64_t bits, mask;
 	struct request *found;
 	struct message_found message;
+	bool waits; /* a probe: it has looked, and blocks */
 };
 
 static bool any_look(void *context)
@@ -175,12 +176,31 @@ mx_return_t mx_peek(
 
 /* --- probes */
 
+/* Of several threads that block one returns for a message: each claims what it has found. One that
+ * begins finds every message. A message that the handler has not seen yet cannot be claimed. */
 static bool probe_look(void *context)
 {
 	struct search *search = context;
+	const struct mx_endpoint *endpoint = search->endpoint;
+	bool waits = search->waits;
 
-	return messages_probe(
-		search->endpoint->messages, search->bits, ~search->mask, &search->message);
+	search->waits = true;
+	return endpoint->crowded ? messages_claim(endpoint->messages, search->bits, ~search->mask,
+					   !waits, !endpoint->unexpected, &search->message)
+				 : messages_probe(endpoint->messages, search->bits, ~search->mask,
+					   &search->message);
+}
+
+static bool probe_block(struct search *search, uint32_t timeout)
+{
+	struct mx_endpoint *endpoint = search->endpoint;
+	bool found;
+
+	endpoint->crowded = endpoint->probers++ != 0;
+	found = endpoint_block(endpoint, probe_look, search, timeout, PROBE_NAP);
+	if (--endpoint->probers == 0)
+		endpoint->crowded = false;
+	return found;
 }
 
 static mx_return_t message_probe(struct mx_endpoint *endpoint, bool blocks, uint32_t timeout,
@@ -196,10 +216,11 @@ static mx_return_t message_probe(struct mx_endpoint *endpoint, bool blocks, uint
 	if ((match_info & ~match_mask) != 0)
 		return endpoint_fail(endpoint, MX_BAD_MATCH_MASK, name, bad_mask);
 	if (blocks) {
-		*result = endpoint_block(endpoint, probe_look, &search, timeout, PROBE_NAP);
+		*result = probe_block(&search, timeout);
 	} else {
 		endpoint_progress(endpoint);
-		*result = probe_look(&search);
+		*result = messages_probe(
+			endpoint->messages, match_info, ~match_mask, &search.message);
 	}
 	if (*result && status)
 		*status = (mx_status_t){.code = MX_STATUS_SUCCESS,

@@ -144,6 +144,8 @@ struct mx_endpoint {
 	uint64_t tokens;
 	uint32_t inside;  /* X7 */
 	uint32_t blocked; /* threads */
+	uint32_t probers; /* of them, in mx_probe() */
+	bool crowded;     /* there were several at a time, and have not all left */
 	uint32_t wakeups; /* ever */
 	uint32_t looks;   /* since a thread blocked, see peers_ask() */
 	bool news;        /* a request has ended that nobody was told of */

@@ -166,21 +166,23 @@ static void *peeks_once(void *data)
 	return (void *)(uintptr_t)(result + 1);
 }
 
-static void returned_await(void)
+static void returned_await(unsigned count)
 {
-	for (unsigned i = 0; i < PATIENCE && atomic_load(&returned) == 0; i++)
+	for (unsigned i = 0; i < PATIENCE && atomic_load(&returned) < count; i++)
 		nap(1);
-	assert_int_not_equal(atomic_load(&returned), 0);
+	assert_true(atomic_load(&returned) >= count);
 }
 
 enum { CROWD = 4 };
 
-/* Threads probe for one message: at least one returns with it, and it is there for one receive. */
+/* Of the threads that probe one returns for each message, which stays there for one receive, and
+ * for whoever probes then. */
 static void test_threads_that_probe(void **state)
 {
-	mx_status_t statuses[CROWD];
+	mx_status_t statuses[CROWD], status;
 	pthread_t threads[CROWD];
 	mx_request_t send, receive;
+	uint32_t result;
 	unsigned found = 0;
 	char got[8];
 
@@ -190,9 +192,24 @@ static void test_threads_that_probe(void **state)
 		assert_int_equal(pthread_create(&threads[i], NULL, probes_once, &statuses[i]), 0);
 	nap(50);
 	send = send_to("crowd", 6, 0x78, true);
-	returned_await();
-	receive = receive_from(got, sizeof(got), 0x78, UINT64_MAX);
-	assert_int_equal(wait_for(other, &receive).code, MX_STATUS_SUCCESS);
+	returned_await(1);
+	nap(50);
+	assert_int_equal(atomic_load(&returned), 1);
+	assert_ok(mx_probe(other, PATIENCE, 0x78, UINT64_MAX, &status, &result));
+	assert_int_equal(result, 1);
+	/* The first message is not received yet. */
+	for (unsigned i = 2; i < CROWD; i++) {
+		mx_request_t further = send_to("crowd", 6, 0x78, false);
+
+		assert_int_equal(wait_for(one, &further).code, MX_STATUS_SUCCESS);
+		returned_await(i);
+		nap(50);
+		assert_int_equal(atomic_load(&returned), i);
+	}
+	for (unsigned i = 1; i < CROWD; i++) {
+		receive = receive_from(got, sizeof(got), 0x78, UINT64_MAX);
+		assert_int_equal(wait_for(other, &receive).code, MX_STATUS_SUCCESS);
+	}
 	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
 	assert_ok(mx_wakeup(other));
 	for (unsigned i = 0; i < CROWD; i++)
@@ -201,7 +218,7 @@ static void test_threads_that_probe(void **state)
 			assert_int_equal(statuses[i].msg_length, 6);
 			found++;
 		}
-	assert_true(found >= 1);
+	assert_int_equal(found, CROWD - 1);
 }
 
 /* Threads peek for one completion: at least one returns with it, and a test takes it. */
@@ -222,7 +239,7 @@ static void test_threads_that_peek(void **state)
 	nap(50);
 	send = send_to("crowd", 6, 0x78, true);
 	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
-	returned_await();
+	returned_await(1);
 	assert_ok(mx_wakeup(other));
 	for (unsigned i = 0; i < CROWD; i++)
 		if (wake_and_join(threads[i]) == (void *)2) {
