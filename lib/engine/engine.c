@@ -39,6 +39,7 @@ struct engine *engine_create(const struct engine_options *options)
 		.ping_done = ping_done,
 		.name_done = name_done,
 		.duplicate = ping_duplicate,
+		.stranger = ping_stranger,
 		.context = engine,
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ping.c - echo questions and questions for names of hosts for application threads, and the warning
- * that another process has this one's name.
+ * that another process has this one's name, or speaks another version of the wire.
  *
  * A thread waits at its reply slot until the transport says how its question ended, which it does
  * after the question's timeout at the latest. Each slot has one struct ping, so there is no other
@@ -107,4 +107,14 @@ void ping_duplicate(void *context, const uint8_t *address)
 		engine->interface, engine->self.pid, engine->self.nid, address[0], address[1],
 		address[2], address[3], address[4], address[5],
 		engine->udp ? " by another PTL_IP" : " or process id");
+}
+
+void ping_stranger(void *context, struct process process, unsigned version)
+{
+	const struct engine *engine = context;
+
+	log_warning("interface %" PRIu32 ": %" PRIu32 ":%" PRIu32
+		    " speaks version %u of the wire, this process %u: install the same release on "
+		    "both",
+		engine->interface, process.nid, process.pid, version, FRAME_VERSION);
 }

@@ -470,6 +470,7 @@ struct doorbell {
 	X(dropped_access_denied, "messages that access control did not admit")                     \
 	X(dropped_no_match, "messages that no match entry's descriptor accepted")                  \
 	X(dropped_bad_message, "messages whose header is not well-formed")                         \
+	X(dropped_two_sided, "two-sided messages of kinds 14 to 17, which no space takes")         \
 	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
 	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
 	X(dropped_disabled, "messages for a Portal that is disabled")                              \

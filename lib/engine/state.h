@@ -443,6 +443,7 @@ void name_done(void *context, struct name_query *query);
 /* Transport upcalls. */
 void ping_done(void *context, struct ping *ping);
 void ping_duplicate(void *context, const uint8_t *address);
+void ping_stranger(void *context, struct process process, unsigned version);
 
 /* engine.c */
 /* Answers the call that waits at a reply slot. */

@@ -298,6 +298,7 @@ void address_asked(
 		.destination_incarnation = frame->source_incarnation,
 		.psn = frame->psn,
 		.ack = frame->ack,
+		.stream = (uint16_t)transport->generation,
 		.echo = frame->timestamp,
 		.first = address_first(transport, asker, frame->source_incarnation),
 	};

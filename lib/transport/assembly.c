@@ -68,6 +68,8 @@ enum assembly_verdict assembly_check_records(struct transport *transport, const 
 				return ASSEMBLY_BAD;
 			if (verdict != ASSEMBLY_FINE)
 				return verdict;
+		} else if (record.kind == RECORD_RING) {
+			return ASSEMBLY_RING;
 		}
 	}
 	if (incomplete == 0)

@@ -8,7 +8,13 @@
 #include <transport/peer.h>
 #include <transport/transport.h>
 
-enum assembly_verdict { ASSEMBLY_FINE, ASSEMBLY_UNKNOWN, ASSEMBLY_BAD, ASSEMBLY_NO_MEMORY };
+enum assembly_verdict {
+	ASSEMBLY_FINE,
+	ASSEMBLY_UNKNOWN,
+	ASSEMBLY_BAD,
+	ASSEMBLY_NO_MEMORY,
+	ASSEMBLY_RING /* RECORD_RING, which nobody takes yet */
+};
 /* May this frame be delivered? UNKNOWN: it has data of messages that have not started. in_order:
  * nothing is missing before it. */
 enum assembly_verdict assembly_check_records(struct transport *transport, const struct peer *peer,

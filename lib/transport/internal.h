@@ -188,7 +188,8 @@ struct transport {
 	uint64_t full_since;
 	uint64_t full_sent;     /* frames sent until then */
 	unsigned claims_left;   /* questions for the own process to send */
-	uint64_t duplicate_due; /* the user is not told of another duplicate before */
+	uint64_t duplicate_due; /* the user is not told of another duplicate before, */
+	uint64_t stranger_due;  /* nor of another version of the wire */
 
 	struct wheel wheel;
 	struct owner owner;

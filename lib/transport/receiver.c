@@ -46,6 +46,7 @@
 #define GROUP_ADDRESS  1 /* in a MAC address's first byte */
 #define PREFETCH_AHEAD 3
 #define ECHO_MEMORY    (1 * SECOND)
+#define STRANGER_WAIT  (60 * SECOND) /* until the user is told of another version again */
 static_assert(ECHO_MEMORY <= STREAM_MEMORY, "a stream whose echo is remembered has not expired");
 
 /* A frame that has been checked, and where it comes from. outer.from is NULL when that is this
@@ -182,6 +183,16 @@ static inline bool stream_accept(
 
 /* --- delivery */
 
+static void verdict_count(struct transport *transport, enum assembly_verdict verdict)
+{
+	if (verdict == ASSEMBLY_NO_MEMORY)
+		COUNT(transport, dropped_no_memory);
+	else if (verdict == ASSEMBLY_RING)
+		COUNT(transport, dropped_ring);
+	else
+		COUNT(transport, dropped_malformed);
+}
+
 static void held_free(struct transport *transport, struct peer *peer, uint32_t psn)
 {
 	struct reorder *reorder = peer->reorder;
@@ -197,22 +208,23 @@ static void held_free(struct transport *transport, struct peer *peer, uint32_t p
 
 /* Delivers a frame that was held until its turn. It was checked, but for what depends on the frames
  * before it. */
-static bool held_deliver(
+static enum assembly_verdict held_deliver(
 	struct transport *transport, struct peer *peer, const struct rte_mbuf *mbuf)
 {
 	const struct encapsulation *encapsulation = &transport->encapsulation;
 	uint32_t at = peer->self ? encapsulation->bytes
 				 : encapsulation_skip(
 					   encapsulation, rte_pktmbuf_mtod(mbuf, const void *));
+	enum assembly_verdict verdict;
 	struct frame_view frame;
 
 	if (frame_decode(rte_pktmbuf_mtod_offset(mbuf, const void *, at), mbuf->data_len - at,
 		    &frame) != FRAME_OK)
-		return false;
-	if (assembly_check(transport, peer, &frame, true) != ASSEMBLY_FINE)
-		return false;
-	assembly_deliver(transport, peer, &frame);
-	return true;
+		return ASSEMBLY_BAD;
+	verdict = assembly_check(transport, peer, &frame, true);
+	if (verdict == ASSEMBLY_FINE)
+		assembly_deliver(transport, peer, &frame);
+	return verdict;
 }
 
 /* The next frame has been delivered: what was waiting for it follows. */
@@ -224,12 +236,12 @@ static __rte_noinline void held_advance(struct transport *transport, struct peer
 			peer->reorder ? peer->reorder->held[psn % FRAME_WINDOW] : NULL;
 
 		if (held) {
-			bool delivered = held_deliver(transport, peer, held);
+			enum assembly_verdict verdict = held_deliver(transport, peer, held);
 
 			held_free(transport, peer, psn);
-			if (!delivered) {
+			if (verdict != ASSEMBLY_FINE) {
 				/* The frame is acknowledged already, so the stream has to end. */
-				COUNT(transport, dropped_malformed);
+				verdict_count(transport, verdict);
 				incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_DEAD);
 				return;
 			}
@@ -288,14 +300,6 @@ static bool frame_hold(
 	peer->reorder->count++;
 	transport->held++;
 	return true;
-}
-
-static void verdict_count(struct transport *transport, enum assembly_verdict verdict)
-{
-	if (verdict == ASSEMBLY_NO_MEMORY)
-		COUNT(transport, dropped_no_memory);
-	else
-		COUNT(transport, dropped_malformed);
 }
 
 /* Delivers the next frame of the stream. */
@@ -406,14 +410,35 @@ static inline void echo_note(
 	peer->echo_at = (uint32_t)transport->arrival;
 }
 
-static __rte_noinline void status_count(struct transport *transport, enum frame_status status)
+/* A frame of another version of the wire, or of a type that this one does not have. Where the
+ * processes stand in the header has been the same in all versions. */
+static void version_note(struct transport *transport, const struct frame_header *frame)
+{
+	struct process from = {frame->source_nid, frame->source_pid};
+	struct process to = {frame->destination_nid, frame->destination_pid};
+	unsigned version = frame->version_type >> 4;
+
+	COUNT(transport, dropped_version);
+	if (version == FRAME_VERSION || !process_same(to, transport->options.self) ||
+		transport->now < transport->stranger_due)
+		return;
+	transport->stranger_due = transport->now + STRANGER_WAIT;
+	transport->upcalls.stranger(transport->upcalls.context, from, version);
+}
+
+/* bytes: the transport header of a frame that is dropped. */
+static __rte_noinline void status_count(
+	struct transport *transport, enum frame_status status, const void *bytes)
 {
 	switch (status) {
 	case FRAME_BAD_SHORT:
 		COUNT(transport, dropped_short);
 		break;
 	case FRAME_BAD_VERSION:
-		COUNT(transport, dropped_version);
+		version_note(transport, bytes);
+		break;
+	case FRAME_BAD_SEALED:
+		COUNT(transport, dropped_sealed);
 		break;
 	case FRAME_BAD_CHECKSUM:
 		COUNT(transport, dropped_checksum);
@@ -864,7 +889,8 @@ static inline void receiver_frame(struct transport *transport, struct rte_mbuf *
 	if (likely(outer_find(transport, mbuf, looped, &arrival.outer))) {
 		status = arrival_decode(&arrival);
 		if (unlikely(status != FRAME_OK))
-			status_count(transport, status);
+			status_count(transport, status,
+				rte_pktmbuf_mtod_offset(mbuf, const void *, arrival.outer.at));
 		else if (arrival_process(transport, &arrival))
 			return; /* held */
 	}

@@ -362,8 +362,10 @@ static void sender_put(
 	if (peer->outgoing == OUTGOING_FIRST) {
 		frame->flags |= FRAME_FIRST;
 		frame->first = peer->first;
-		if (!(frame->flags & FRAME_ACK_VALID))
+		if (!(frame->flags & FRAME_ACK_VALID)) {
 			frame->ack = address_first(transport, peer->process, peer->incarnation);
+			frame->ack_stream = (uint16_t)transport->generation;
+		}
 	}
 	sender_address(transport, peer, frame);
 	frame_encode(frame, outbox_header(mbuf));

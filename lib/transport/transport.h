@@ -172,6 +172,8 @@ struct transport_upcalls {
 	/* Another process has this one's nid and pid, or another host its IPv4 address, and this
 	 * MAC address. Told seldom. */
 	void (*duplicate)(void *context, const uint8_t *address);
+	/* A process speaks another version of the wire to this one. Told seldom. */
+	void (*stranger)(void *context, struct process process, unsigned version);
 	void *context;
 };
 
@@ -222,6 +224,8 @@ struct transport_options {
 	X(dropped_arp, "ARP messages that are wrong, or answers that nobody asked for")            \
 	X(dropped_short, "frames shorter than their headers say")                                  \
 	X(dropped_version, "frames of another protocol version or type")                           \
+	X(dropped_sealed, "frames that are sealed, or bear a will, which is not read here")        \
+	X(dropped_ring, "frames after which a stream would go on in a ring, which is not here")    \
 	X(dropped_checksum, "frames whose checksum is wrong")                                      \
 	X(dropped_malformed, "frames whose fields contradict each other")                          \
 	X(dropped_no_process, "frames for a process that does not live here")                      \

@@ -16,9 +16,6 @@
 
 #include <wire/crc.h>
 
-#define FLAGS_KNOWN                                                                                \
-	(FRAME_SACK | FRAME_FIRST | FRAME_START | FRAME_ACK_NOW | FRAME_FULL_SUM | FRAME_ACK_VALID)
-
 static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
 
 /* The checksum goes on behind the header, over the bitmap or with FRAME_FULL_SUM over `length`
@@ -61,6 +58,9 @@ static bool record_valid(const struct record *record)
 	case RECORD_VOID:
 		return record->header_length == 0 && record->data_length == 0 &&
 		       record->extent == 0;
+	case RECORD_RING:
+		return record->header_length == 0 && record->data_length == 0 &&
+		       record->message == 0 && record->extent == 0;
 	default:
 		return false;
 	}
@@ -92,7 +92,7 @@ static bool records_valid(const struct frame_view *frame, uint32_t bytes)
 		next = record_read(frame, at, &record);
 		if (next > bytes || !record_whole(frame, at, &record))
 			return false;
-		if (!record_valid(&record))
+		if (!record_valid(&record) || (record.kind == RECORD_RING && next != bytes))
 			return false;
 		starts |= record.kind == RECORD_START || record.kind == RECORD_WHOLE;
 		at = next;
@@ -135,8 +135,6 @@ bool frame_content_valid(struct frame_view frame, uint32_t bytes)
 {
 	const struct frame_header *header = frame.header;
 
-	if (header->flags & ~FLAGS_KNOWN)
-		return false;
 	switch (frame_type(header)) {
 	case FRAME_DATA:
 		return header->records > 0 && first_valid(header) && records_valid(&frame, bytes);

@@ -28,7 +28,7 @@
 #include <wire/word.h>
 
 #define FRAME_ETHERTYPE 0x88b5 /* IEEE 802 local experimental 1 */
-#define FRAME_VERSION   4
+#define FRAME_VERSION   5
 
 enum frame_type {
 	FRAME_DATA = 1, /* sequenced: records */
@@ -58,7 +58,10 @@ enum frame_flag {
 	/* the checksum covers all bytes, not only the transport header and the bitmap */
 	FRAME_FULL_SUM = 16,
 	/* ack, ack_stream, credit, echo, delay and marks mean something */
-	FRAME_ACK_VALID = 32
+	FRAME_ACK_VALID = 32,
+	/* reserved: the will of a process that has ended is behind the header, and */
+	FRAME_WILL = 64,
+	FRAME_SEALED = 128 /* the frame is encrypted: psn and what follows, with a trailer */
 };
 
 /*   0       4       8               16                            31
@@ -138,7 +141,8 @@ enum record_kind {
 	RECORD_MORE,      /* later data of a message */
 	RECORD_STOP,      /* to the message's sender: the rest of its data is not wanted */
 	RECORD_WHOLE,     /* a message: its header, and all its data */
-	RECORD_VOID       /* to the message's receiver: the rest of its data cannot be read */
+	RECORD_VOID,      /* to the message's receiver: the rest of its data cannot be read */
+	RECORD_RING       /* reserved: the stream goes on in the pair's own ring; the last record */
 };
 
 /*  +-------+---------------+-------------------------------+
@@ -171,9 +175,10 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 
 /* Some frames use fields in their own way. FRAME_ASK: psn and ack are the halves of the question's
  * number, which FRAME_TELL repeats. FRAME_TELL: first: the psn that the asker's streams to the
- * teller begin with. FRAME_DATA with FRAME_FIRST and without FRAME_ACK_VALID: ack: the psn that
- * streams to its sender begin with. FRAME_BYE: stream and psn: the own stream and its next psn.
- * Echo frames: psn: number of the question. ack: PING: length that the answer shall have,
+ * teller begin with; stream: the lower 16 bits of that psn's generation. FRAME_DATA with
+ * FRAME_FIRST and without FRAME_ACK_VALID: ack: the psn that streams to its sender begin with;
+ * ack_stream: those bits of its generation. FRAME_BYE: stream and psn: the own stream and its
+ * next psn. Echo frames: psn: number of the question. ack: PING: length that the answer shall have,
  * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the
  * answerer's own frames. FRAME_FIND: psn and ack are the halves of the question's number, which
  * FRAME_FOUND repeats. */
@@ -240,6 +245,7 @@ enum frame_status {
 	FRAME_OK,
 	FRAME_BAD_SHORT,   /* fewer bytes than the header or its length field say */
 	FRAME_BAD_VERSION, /* another version, or a type that does not exist */
+	FRAME_BAD_SEALED,  /* FRAME_WILL or FRAME_SEALED, which nobody reads yet */
 	FRAME_BAD_CHECKSUM,
 	FRAME_BAD_CONTENT /* fields or records contradict each other or the limits */
 };
@@ -414,9 +420,12 @@ static __rte_always_inline enum frame_status frame_decode_pieces(const void *byt
 	frame->body = (const uint8_t *)bytes + FRAME_HEADER_BYTES;
 	frame->tail = tail;
 	crc = crc_header((uint32_t)start, bytes);
-	if (unlikely(header->flags & (FRAME_SACK | FRAME_FULL_SUM))) {
+	if (unlikely(header->flags & (FRAME_SACK | FRAME_FULL_SUM | FRAME_WILL | FRAME_SEALED))) {
 		uint32_t bitmap = frame_header_bytes(header->flags) - FRAME_HEADER_BYTES;
 
+		/* What stands in the place of the checksum is the seal's. */
+		if (header->flags & (FRAME_WILL | FRAME_SEALED))
+			return FRAME_BAD_SEALED;
 		if (rest - tail_length < bitmap)
 			return FRAME_BAD_SHORT;
 		crc = frame_sum_rest(crc, header, tail, tail_length);

@@ -18,7 +18,7 @@ local postern = Proto("postern", "Postern")
 
 local ETHERTYPE = 0x88b5
 local UDP_PORT = 34997
-local VERSION = 4
+local VERSION = 5
 local HEADER = 64
 local NAME = 88
 local SACK = 32
@@ -33,14 +33,16 @@ local REASSEMBLED_MAX = 256 * 2 ^ 20 -- bytes of all messages that are kept in p
 local TYPES = {[1] = "Data", [2] = "Ack", [3] = "Ask", [4] = "Tell", [5] = "Reset", [6] = "Bye", [7] = "Ping", [8] = "Pong",
 	[9] = "Find", [10] = "Found"}
 local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG, FIND, FOUND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole", [5] = "Void"}
-local START, MORE, STOP, WHOLE, VOID = 1, 2, 3, 4, 5
+local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole", [5] = "Void", [6] = "Ring"}
+local START, MORE, STOP, WHOLE, VOID, RING = 1, 2, 3, 4, 5, 6
 local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe",
-	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask", [12] = "Atomic", [13] = "Fetch"}
+	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask", [12] = "Atomic", [13] = "Fetch",
+	[14] = "Letter", [15] = "Told", [16] = "Word", [17] = "Greeting"}
 local PUT, PUT_ACK, GET, REPLY, REFUSAL, PROBE = 1, 2, 3, 4, 5, 6
 local STORE, LOAD, STORED, LOADED, ASK_AFTER, ATOMIC, FETCH = 7, 8, 9, 10, 11, 12, 13
+local LETTER, TOLD, WORD, GREETING = 14, 15, 16, 17
 -- Whose data are the request's
-local BRINGS = {[PUT] = true, [STORE] = true, [ATOMIC] = true, [FETCH] = true}
+local BRINGS = {[PUT] = true, [STORE] = true, [ATOMIC] = true, [FETCH] = true, [LETTER] = true}
 local OPERATIONS = {[0] = "Minimum", [1] = "Maximum", [2] = "Sum", [3] = "Product", [4] = "Logical or", [5] = "Logical and", [6] = "Or", [7] = "And",
 	[8] = "Logical exclusive or", [9] = "Exclusive or", [10] = "Swap", [11] = "Swap if equal", [12] = "Swap if not equal", [13] = "Swap if at most",
 	[14] = "Swap if less", [15] = "Swap if at least", [16] = "Swap if greater", [17] = "Masked swap"}
@@ -50,6 +52,7 @@ local VERDICTS = {[0] = "Done", [1] = "Undeliverable", [2] = "Dropped", [3] = "P
 	[5] = "Not for this operation", [7] = "No such memory", [15] = "Done, nothing to tell"}
 local SPACES = {[0] = "Portals 3.2", [1] = "Two-sided messages", [4] = "Portals 4", [5] = "Portals 4, matching", [6] = "Portals 4, ranks",
 	[7] = "Portals 4, matching, ranks"}
+local WORDS = {[0] = "The user's", [1] = "Credit", [2] = "Give credit back", [3] = "Credit given back"}
 local ASKED = {[0] = "A store or an atomic", [1] = "A load or a fetch"}
 local STATUS = {[0] = "Bad", [1] = "Good", [2] = "Unverified"}
 
@@ -77,7 +80,8 @@ field("flags.start", "bool", "Start: a message starts here", 8, nil, 0x04)
 field("flags.ack_now", "bool", "Acknowledge now", 8, nil, 0x08)
 field("flags.full_sum", "bool", "Checksum covers all", 8, nil, 0x10)
 field("flags.ack_valid", "bool", "Acknowledgement valid", 8, nil, 0x20)
-field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0xc0)
+field("flags.will", "bool", "The will of a process that has ended", 8, nil, 0x40)
+field("flags.sealed", "bool", "Sealed", 8, nil, 0x80)
 field("length", "uint16", "Length")
 field("checksum", "uint32", "Checksum", base.HEX)
 field("checksum.status", "uint8", "Checksum status", base.DEC, STATUS)
@@ -101,6 +105,9 @@ field("records", "uint8", "Records")
 field("marks", "uint8", "Frames that met congestion, modulo 256")
 field("first", "uint32", "First sequence number of the stream")
 field("told", "uint32", "First sequence number of streams to the sender")
+field("generation", "uint16", "Generation of that number, lower half")
+field("key", "uint32", "Key id", base.HEX)
+field("sealed", "bytes", "Sealed")
 field("question", "uint64", "Number of the question", base.HEX)
 field("ping.seq", "uint32", "Number of the question")
 field("ping.wanted", "uint32", "Length wanted of the answer")
@@ -132,6 +139,12 @@ field("msg.amo", "uint16", "Atomic operation", base.DEC, OPERATIONS, 0x00ff)
 field("msg.type", "uint16", "Type of elements", base.DEC, ELEMENTS, 0xff00)
 field("msg.verdict", "uint16", "What became of the request", base.DEC, VERDICTS, 0x0f)
 field("msg.list", "uint16", "List of the Portal that took it", base.DEC, nil, 0x10)
+field("msg.letter.synchronous", "bool", "Synchronous", 16, nil, 0x01)
+field("msg.letter.untagged", "bool", "Untagged", 16, nil, 0x02)
+field("msg.letter.value", "bool", "The value is the user's", 16, nil, 0x04)
+field("msg.named", "bool", "The cookie is a name that is refused", 16, nil, 0x20)
+field("msg.word", "uint16", "What the word is for", base.DEC, WORDS)
+field("msg.credit", "uint32", "Credit")
 field("msg.uid", "uint32", "User id")
 field("msg.portal", "uint32", "Portal")
 field("msg.cookie", "uint32", "Cookie")
@@ -326,10 +339,11 @@ end
 -- A message's first record, seen for the first time: is it a request, or an answer to one?
 local function remember_message(note, header, message)
 	local kind = message.kind
-	if kind == GET or (kind == PUT and message.handle ~= "0") or kind == LOAD or kind == FETCH or ((kind == STORE or kind == ATOMIC) and message.operation ~= "0") then
+	if kind == GET or (kind == PUT and message.handle ~= "0") or kind == LOAD or kind == FETCH or
+		((kind == STORE or kind == ATOMIC or kind == LETTER or kind == WORD or kind == GREETING) and message.operation ~= "0") then
 		message.request = {frame = note.number, time = note.time}
 		ask(message_key(header, message, true), message.request)
-	elseif kind == PUT_ACK or kind == REPLY or kind == REFUSAL or kind == STORED or kind == LOADED then
+	elseif kind == PUT_ACK or kind == REPLY or kind == REFUSAL or kind == STORED or kind == LOADED or (kind == TOLD and message.operation ~= "0") then
 		message.answered = answer(message_key(header, message, false), note)
 	elseif kind == PROBE or kind == ASK_AFTER then
 		message.answered = answer(message_key(header, message, true), note, true)
@@ -476,7 +490,7 @@ local function header_read(buffer)
 	local header = {
 		version = math.floor(buffer(0, 1):uint() / 16), type = buffer(0, 1):uint() % 16,
 		sack = flag(1), first = flag(2), start = flag(4), ack_now = flag(8), full_sum = flag(16), ack_valid = flag(32),
-		reserved = flags >= 64,
+		will = flag(64), sealed = flag(128),
 		length = buffer(2, 2):le_uint(), checksum = buffer(4, 4):le_uint(),
 		source_incarnation = buffer(24, 4):le_uint(), destination_incarnation = buffer(28, 4):le_uint(),
 		psn = buffer(32, 4):le_uint(), ack = buffer(36, 4):le_uint(),
@@ -494,7 +508,7 @@ end
 
 local function flags_show(buffer, tree)
 	local flags = tree:add(f["flags"], buffer(1, 1))
-	for _, name in ipairs({"sack", "first", "start", "ack_now", "full_sum", "ack_valid", "reserved"}) do
+	for _, name in ipairs({"sack", "first", "start", "ack_now", "full_sum", "ack_valid", "will", "sealed"}) do
 		flags:add(f["flags." .. name], buffer(1, 1))
 	end
 end
@@ -507,6 +521,9 @@ local function numbers_show(buffer, tree, header)
 	end
 	if header.type == ASK or header.type == TELL or header.naming then
 		tree:add_le(f["question"], buffer(32, 8))
+		if header.type == TELL then
+			tree:add_le(f["generation"], buffer(40, 2))
+		end
 		return
 	end
 	if header.type == DATA or header.type == BYE then
@@ -522,6 +539,8 @@ local function numbers_show(buffer, tree, header)
 	end
 	if header.ack_valid or header.type == RESET then
 		tree:add_le(f["ack_stream"], buffer(42, 2))
+	elseif header.type == DATA and header.first then
+		tree:add_le(f["generation"], buffer(42, 2))
 	end
 end
 
@@ -530,6 +549,13 @@ local function header_show(buffer, tree, header)
 	tree:add(f["type"], buffer(0, 1))
 	flags_show(buffer, tree)
 	tree:add_le(f["length"], buffer(2, 2))
+	if header.sealed or header.will then -- its checksum is a seal's
+		tree:add_le(f["key"], buffer(4, 4))
+		generated(tree, "dst", header.destination)
+		generated(tree, "src", header.source)
+		tree:add(f["sealed"], buffer(32, buffer:len() - 32))
+		return 2
+	end
 	local checksum = tree:add_le(f["checksum"], buffer(4, 4))
 	local status = checksum_status(buffer, header)
 	generated(tree, "checksum.status", status)
@@ -586,6 +612,28 @@ local function sack_show(buffer, tree, header)
 	return set, count
 end
 
+-- What a two-sided message may not say; nil when it is well. word: its words by their offset.
+local function letter_fault(kind, detail, cookie, match_bits, word)
+	local none = UInt64.new(0)
+	local value, requested, operation, handle, offset = word(24), word(32), word(40), word(48), word(56)
+	if kind < LETTER or kind > GREETING then
+		return nil
+	end
+	local allowed = {[LETTER] = 7, [TOLD] = 63, [WORD] = 3, [GREETING] = 0}
+	return detail > allowed[kind] and "a detail of " .. detail
+		or requested ~= none and "a requested length where there is none"
+		or kind ~= LETTER and handle ~= none and "a handle where there is none"
+		or kind ~= GREETING and offset ~= none and "an offset where there is none"
+		or kind == LETTER and detail < 4 and value ~= none and "a value that its detail denies"
+		or kind == LETTER and handle ~= none and operation == none and "a handle without an operation"
+		or kind == TOLD and detail < 32 and cookie ~= 0 and "a name that its detail denies"
+		or kind == TOLD and value ~= none and "a value where there is none"
+		or (kind == TOLD or kind == WORD) and match_bits ~= none and "match bits where there are none"
+		or kind == WORD and value >= UInt64.new(0, 2 ^ 24) and "a word of more than 56 bits"
+		or kind == GREETING and cookie ~= PSNS - 1 and "a name in a greeting"
+		or nil
+end
+
 local function message_show(buffer, at, length, tree, pinfo, record)
 	local item = tree:add(f["msg"], buffer(at, length))
 	if length < MESSAGE_LEAST or length > MESSAGE or length % 8 ~= 0 then
@@ -616,7 +664,16 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 	item:add(f["msg.kind"], buffer(at, 1))
 	item:add(f["msg.space"], buffer(at + 1, 1))
 	item:add_le(f["msg.detail"], buffer(at + 2, 2))
-	if kind == STORED or kind == LOADED then
+	if kind == LETTER then
+		for _, name in ipairs({"synchronous", "untagged", "value"}) do
+			item:add_le(f["msg.letter." .. name], buffer(at + 2, 2))
+		end
+	elseif kind == TOLD then
+		item:add_le(f["msg.named"], buffer(at + 2, 2))
+	elseif kind == WORD then
+		item:add_le(f["msg.word"], buffer(at + 2, 2))
+	end
+	if kind == STORED or kind == LOADED or kind == TOLD then
 		item:add_le(f["msg.verdict"], buffer(at + 2, 2))
 		item:add_le(f["msg.list"], buffer(at + 2, 2))
 	end
@@ -628,7 +685,7 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 		item:add_le(f["msg.type"], buffer(at + 2, 2))
 	end
 	item:add_le(f["msg.uid"], buffer(at + 4, 4))
-	item:add_le(f["msg.portal"], buffer(at + 8, 4))
+	item:add_le(f[kind >= LETTER and kind <= GREETING and "msg.credit" or "msg.portal"], buffer(at + 8, 4))
 	item:add_le(f["msg.cookie"], buffer(at + 12, 4))
 	item:add_le(f["msg.match_bits"], buffer(at + 16, 8))
 	show(BRINGS[kind] and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY or kind == STORED or kind == LOADED) and "msg.manipulated" or "msg.value", 24)
@@ -643,6 +700,10 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 	item:append_text(": " .. message.name)
 	if not KINDS[kind] then
 		malformed(item, pinfo, "a message of kind " .. kind)
+	end
+	local fault = letter_fault(kind, buffer(at + 2, 2):le_uint(), buffer(at + 12, 4):le_uint(), message.match_bits, word)
+	if fault then
+		malformed(item, pinfo, fault)
 	end
 	if kind == REFUSAL then
 		item:add_proto_expert_info(e.refusal)
@@ -683,9 +744,10 @@ local function record_fault(record)
 	return record.header_length ~= 0 and "a message header where there is none"
 		or record.kind == MORE and record.data_length == 0 and "no data"
 		or record.kind == MORE and record.extent > 2 ^ 40 and "data beyond any message"
-		or (record.kind == STOP or record.kind == VOID) and record.data_length ~= 0 and "data where there is none"
+		or record.kind ~= MORE and record.data_length ~= 0 and "data where there is none"
 		or record.kind == STOP and record.extent >= 2 ^ 16 and "a stream of more than 16 bits"
-		or record.kind == VOID and record.extent ~= 0 and "an extent where there is none"
+		or (record.kind == VOID or record.kind == RING) and record.extent ~= 0 and "an extent where there is none"
+		or record.kind == RING and record.message ~= 0 and "a message where there is none"
 		or nil
 end
 
@@ -706,13 +768,15 @@ local function record_show(buffer, at, tree, record)
 	tree:add_le(f["record.message"], buffer(at + 4, 4))
 	if record.kind == WHOLE then
 		generated(tree, "record.length", UInt64.new(record.data_length))
-	elseif record.kind ~= VOID then
+	elseif record.kind ~= VOID and record.kind ~= RING then
 		tree:add_le(f[extents[record.kind] or "record.length"], buffer(at + 8, 8))
 	end
 end
 
 local function record_info(record, message)
-	if record.kind == STOP or record.kind == VOID then
+	if record.kind == RING then
+		return "Ring"
+	elseif record.kind == STOP or record.kind == VOID then
 		return RECORDS[record.kind] .. " Msg=" .. record.message
 	elseif record.kind == MORE then
 		return string.format("More Msg=%d Offset=%.0f Len=%d", record.message, record.extent, record.data_length)
@@ -727,7 +791,7 @@ end
 -- What a record of a sound frame tells of messages: remembered once, shown each time.
 local function record_link(note, header, record, message, data)
 	local messages = note.flow and note.flow.messages
-	if not messages or record.kind == STOP or record.kind == VOID then
+	if not messages or record.kind == STOP or record.kind == VOID or record.kind == RING then
 		return nil
 	end
 	if not note.visited then
@@ -781,6 +845,10 @@ local function record_dissect(buffer, at, limit, number, tree, pinfo, note, head
 	end
 	if at + padded > limit then
 		malformed(item, pinfo, "record " .. number .. " ends beyond the length")
+		return nil
+	end
+	if record.kind == RING and at + padded ~= limit then
+		malformed(item, pinfo, "something behind a ring")
 		return nil
 	end
 	if record.header_length > 0 then
@@ -929,7 +997,9 @@ end
 
 local function info_text(header)
 	local text = string.format("%s %s → %s", TYPES[header.type] or "Type " .. header.type, header.source, header.destination)
-	if header.type == ASK then
+	if header.sealed or header.will then
+		return text .. (header.sealed and " Sealed" or " Will")
+	elseif header.type == ASK then
 		return string.format("Who is %s? Tell %s", header.destination, header.source)
 	elseif header.type == TELL then
 		return string.format("%s is here, incarnation 0x%08x, to %s", header.source, header.source_incarnation, header.destination)
@@ -951,7 +1021,6 @@ end
 local function header_fault(header)
 	local least = HEADER + (header.sack and SACK or 0)
 	return not TYPES[header.type] and "type " .. header.type
-		or header.reserved and "a flag that does not exist"
 		or header.length < least and "a length of " .. header.length .. " bytes, at least " .. least .. " are needed"
 		or header.length % 8 ~= 0 and not header.echoing and "a length that is no multiple of 8"
 		or (header.type == DATA) ~= (header.records > 0) and header.records .. " records"
@@ -989,6 +1058,9 @@ function postern.dissector(buffer, pinfo, root)
 	local status = header_show(buffer, tree, header)
 	local fault = header_fault(header)
 	local set, count = {}, 0
+	if header.sealed or header.will then
+		return buffer:len()
+	end
 	if fault then
 		malformed(tree, pinfo, fault)
 		return buffer:len()

@@ -11,7 +11,9 @@ import unittest
 
 import programs
 
-DISSECTOR = os.path.join(os.environ.get("POSTERN_SOURCE", "."), "share/wireshark/postern.lua")
+SOURCE = os.environ.get("POSTERN_SOURCE", ".")
+DISSECTOR = os.path.join(SOURCE, "share/wireshark/postern.lua")
+VERSION = 5
 SMALL, LARGE = 8, 65536
 WORK = ("--iterations", "20", "--window", "8", "--sizes", f"{SMALL},{LARGE}", "--stats")
 DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG, FIND, FOUND = range(1, 11)
@@ -63,7 +65,7 @@ def crc32c(data):
 def header(kind, flags, length, target, source, incarnations, numbers, times, first=0, padding=b"", records=0, streams=(0, 0), marks=0):
     """A frame by hand, for what no program here sends at will. numbers: psn, ack; times: timestamp, echo, delay."""
     def made(checksum):
-        return struct.pack("<BBHI4I2I2I2H3IHBBI", 0x40 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
+        return struct.pack("<BBHI4I2I2I2H3IHBBI", VERSION << 4 | kind, flags, length, checksum, *target, *source, *incarnations, *numbers,
                            *streams, *times, 0, records, marks, first)
     covered = made(0) + padding
     return bytes(12) + b"\x88\xb5" + made(crc32c(covered + bytes(-len(covered) % 8))) + padding
@@ -447,6 +449,92 @@ class Portals4(Case):
         self.assertEqual({int(row["msg.handle"][0], 16) for row in rows}, {5})
 
 
+def read(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def named(text, prefix, kind):
+    """The constants of an enum, by their values."""
+    body = re.sub(r"/\*.*?\*/", "", re.search(rf"enum {kind} {{(.*?)}};", text, re.DOTALL)[1], flags=re.DOTALL)
+    values, value = {}, 0
+    for item in body.replace("\n", " ").split(","):
+        name, _, given = (word.strip() for word in item.partition("="))
+        value = int(given) if given else value + 1
+        values[value] = name[len(prefix):]
+    return values
+
+
+class Agreement(Case):
+    """The headers, doc/wire.md, the dissector and the fuzz corpora are of one version, and know the same."""
+
+    def setUp(self):
+        super().setUp()
+        self.frame, self.message, self.page, self.lua = (read(path) for path in (
+            "lib/wire/frame.h", "lib/wire/message.h", "doc/wire.md", "share/wireshark/postern.lua"))
+
+    def table(self, name):
+        return {int(value): word for value, word in re.findall(r'\[(\d+)\] = "(.*?)"', re.search(rf"^local {name} = {{(.*?)}}$", self.lua, re.M | re.S)[1])}
+
+    def test_all_name_one_version(self):
+        self.assertEqual(re.search(r"#define FRAME_VERSION +(\d+)", self.frame)[1], str(VERSION))
+        self.assertEqual(re.search(r"^local VERSION = (\d+)$", self.lua, re.MULTILINE)[1], str(VERSION))
+        self.assertIn(f"the version ({VERSION}) in its high half", self.page)
+
+    def test_all_name_the_same_constants(self):
+        types, records = named(self.frame, "FRAME_", "frame_type"), named(self.frame, "RECORD_", "record_kind")
+        flags, kinds = named(self.frame, "FRAME_", "frame_flag"), named(self.message, "MESSAGE_", "message_kind")
+        self.assertEqual({int(value): name for name, value in re.findall(r"^\| RECORD_(\w+) \| (\d+) \|", self.page, re.MULTILINE)}, records)
+        for value, name in [*types.items(), *flags.items()]:
+            self.assertRegex(self.page, rf"(?m)^\| FRAME_{name} \| {value} \|")
+        self.assertEqual({value: name.upper() for value, name in self.table("TYPES").items()}, types)
+        self.assertEqual({value: name.upper() for value, name in self.table("RECORDS").items()}, records)
+        self.assertEqual(sorted(self.table("KINDS")), sorted(kinds))
+        for value, name in flags.items():
+            self.assertRegex(self.lua, rf'field\("flags\.{name.lower()}", "bool", .*0x{value:02x}\)')
+        for value, name in kinds.items():
+            if value >= 7:
+                self.assertRegex(self.page, rf"(?m)^\| {value} {name.lower()} \|")
+
+    def test_the_corpus_has_each_frame_as_the_dissector_shows_it(self):
+        directory = os.path.join(SOURCE, "tests/fuzz/corpus/frame")
+        frames = []
+        for name in sorted(os.listdir(directory)):
+            with open(os.path.join(directory, name), "rb") as file:
+                frames.append(file.read())
+        # The dissector takes frames by their EtherType, which the decoder does not look at.
+        write_pcap(self.file, [frame[:12] + b"\x88\xb5" + frame[14:] for frame in frames])
+        rows = self.rows(self.file, "postern", "version", "type", "malformed", "checksum.bad", "record.kind", "msg.kind", "flags.sealed",
+                         "flags.will")
+        sound = [row for row in rows if not row["malformed"] and not row["checksum.bad"] and row["version"] == [str(VERSION)]]
+        self.assertEqual({value for row in sound for value in row["type"]}, {str(value) for value in range(1, 11)})
+        self.assertEqual({value for row in sound for value in row["record.kind"]}, {str(value) for value in range(1, 7)})
+        self.assertLessEqual({str(value) for value in range(14, 18)}, {value for row in sound for value in row["msg.kind"]})
+        self.assertTrue(any(row["flags.sealed"] in (["True"], ["1"]) for row in rows))
+
+    # kind, detail, cookie, match bits, value, requested length, operation, handle, offset
+    SOUND = ((14, 7, 3, 4, 5, 0, 6, 7, 0), (14, 3, 3, 4, 0, 0, 0, 0, 0), (15, 31, 0, 0, 0, 0, 6, 0, 0), (15, 34, 3, 0, 0, 0, 0, 0, 0),
+             (16, 3, 3, 0, 2 ** 56 - 1, 0, 6, 0, 0), (17, 0, 2 ** 32 - 1, 4, 5, 0, 6, 0, 8))
+    WRONG = ((14, 8, 3, 4, 0, 0, 0, 0, 0), (14, 3, 3, 4, 5, 0, 0, 0, 0), (14, 0, 3, 4, 0, 1, 0, 0, 0), (14, 0, 3, 4, 0, 0, 0, 7, 0),
+             (14, 0, 3, 4, 0, 0, 0, 0, 8), (15, 64, 0, 0, 0, 0, 6, 0, 0), (15, 0, 3, 0, 0, 0, 6, 0, 0), (15, 0, 0, 1, 0, 0, 6, 0, 0),
+             (15, 0, 0, 0, 1, 0, 6, 0, 0), (15, 0, 0, 0, 0, 1, 6, 0, 0), (15, 0, 0, 0, 0, 0, 6, 1, 0), (15, 0, 0, 0, 0, 0, 6, 0, 1),
+             (16, 4, 3, 0, 0, 0, 0, 0, 0), (16, 0, 3, 1, 0, 0, 0, 0, 0), (16, 0, 3, 0, 2 ** 56, 0, 0, 0, 0), (16, 0, 3, 0, 0, 1, 0, 0, 0),
+             (16, 0, 3, 0, 0, 0, 0, 1, 0), (16, 0, 3, 0, 0, 0, 0, 0, 1), (17, 1, 2 ** 32 - 1, 4, 0, 0, 0, 0, 0), (17, 0, 3, 4, 0, 0, 0, 0, 0),
+             (17, 0, 2 ** 32 - 1, 4, 0, 1, 0, 0, 0), (17, 0, 2 ** 32 - 1, 4, 0, 0, 0, 1, 0))
+
+    def test_two_sided_messages_have_the_words_of_the_page(self):
+        def sent(number, kind, detail, cookie, match_bits, *words):
+            message = struct.pack("<BBHIIIQ5Q", kind, 1, detail, 0, 9, cookie, match_bits, *words).rstrip(b"\0")
+            message += bytes(max(24 - len(message), -len(message) % 8))
+            message = struct.pack("<BBHI", 4, len(message), 0, 0) + message
+            return header(DATA, 16 | 4 | 2, 64 + len(message), (1, 2), (2, 1), (9, 7), (number, 0), (number, 0, 0), first=1, padding=message,
+                          records=1, streams=(1, 0))
+        write_pcap(self.file, [sent(1 + number, *words) for number, words in enumerate(self.SOUND + self.WRONG)])
+        rows = self.rows(self.file, "postern", "malformed", "msg.credit")
+        self.assertEqual([bool(row["malformed"]) for row in rows], [False] * len(self.SOUND) + [True] * len(self.WRONG))
+        self.assertEqual({credit for row in rows for credit in row["msg.credit"]}, {"9"})
+
+
 class Damaged(Case):
     """Frames of any bytes are shown, as malformed if they are, and never stop the dissector."""
 
@@ -467,7 +555,7 @@ class Damaged(Case):
         if kind == 0:  # any bytes
             return bytes(12) + b"\x88\xb5" + draw.randbytes(draw.randrange(300))
         if kind == 1:  # any bytes that begin like a frame of each type
-            body = bytes([0x40 | draw.randrange(1, 9)]) + draw.randbytes(draw.randrange(400))
+            body = bytes([VERSION << 4 | draw.randrange(1, 11)]) + draw.randbytes(draw.randrange(400))
             return bytes(12) + b"\x88\xb5" + body
         frame = bytearray(draw.choice(sound))
         if kind == 2:  # a frame that ends too early

@@ -32,6 +32,7 @@ static void records_check(const struct frame_view *frame)
 		fuzz_assert(frame->body + at <= end);
 		fuzz_assert(data + record.data_length <= end);
 		fuzz_assert(record.header_length <= MESSAGE_HEADER_MAX);
+		fuzz_assert(record.kind != RECORD_RING || i + 1 == header->records);
 		fuzz_assert(record.kind == RECORD_STOP || record.extent <= MESSAGE_LENGTH_MAX);
 		for (uint32_t j = 0; j < record.data_length; j++)
 			sum = (uint8_t)(sum + data[j]);

@@ -468,6 +468,15 @@ static void upcall_duplicate(void *context, const uint8_t *address)
 	node->duplicates++;
 }
 
+static void upcall_stranger(void *context, struct process process, unsigned version)
+{
+	struct node *node = context;
+
+	node->stranger = process;
+	node->stranger_version = version;
+	node->strangers++;
+}
+
 void network_ping(struct network *network, unsigned from, unsigned to, struct ping *ping)
 {
 	struct node *node = &network->nodes[from];
@@ -560,6 +569,7 @@ void node_start(struct network *network, unsigned index, uint32_t incarnation)
 		.ping_done = upcall_ping,
 		.name_done = upcall_name,
 		.duplicate = upcall_duplicate,
+		.stranger = upcall_stranger,
 		.context = node};
 	struct transport_options options = network->options;
 

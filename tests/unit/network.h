@@ -70,12 +70,15 @@ struct node {
 	uint64_t bytes;
 	uint64_t dropped_full;
 	unsigned pings_ended;
-	unsigned names_ended; /* questions for names */
-	unsigned duplicates;  /* times the user would have been told */
-	uint8_t duplicate[6]; /* the address of the last */
-	uint64_t limit;       /* bytes that it takes of a message; 0: all */
-	bool discard;         /* takes no data */
-	bool stop;            /* and says so */
+	unsigned names_ended;    /* questions for names */
+	unsigned duplicates;     /* times the user would have been told */
+	uint8_t duplicate[6];    /* the address of the last */
+	unsigned strangers;      /* times that he would have been told of another version, */
+	struct process stranger; /* of this process last, */
+	unsigned stranger_version;
+	uint64_t limit; /* bytes that it takes of a message; 0: all */
+	bool discard;   /* takes no data */
+	bool stop;      /* and says so */
 };
 
 struct network {

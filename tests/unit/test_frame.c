@@ -244,6 +244,25 @@ static void frame_decode__refuses_types_that_do_not_exist(void **state)
 	assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
 }
 
+static void frame_decode__knows_what_is_sealed_before_it_looks_at_a_checksum(void **state)
+{
+	const uint8_t flags[] = {FRAME_WILL, FRAME_SEALED, FRAME_WILL | FRAME_SEALED};
+	struct built built;
+	struct frame_view frame;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(flags); i++) {
+		build(&built, 0);
+		built.frame.flags |= flags[i];
+		seal(&built);
+		assert_int_equal(decode(&built, &frame), FRAME_BAD_SEALED);
+		built.bytes[offsetof(struct frame_header, checksum)] ^= 1;
+		assert_int_equal(decode(&built, &frame), FRAME_BAD_SEALED);
+		built.bytes[0] ^= 1 << 4;
+		assert_int_equal(decode(&built, &frame), FRAME_BAD_VERSION);
+	}
+}
+
 static void frame_decode__refuses_a_start_flag_that_lies(void **state)
 {
 	struct built built;
@@ -503,6 +522,7 @@ static void frame_decode__refuses_bare_records_that_are_not(void **state)
 	const struct record good[] = {
 		{RECORD_STOP, 0, 0, 3, UINT16_MAX, NULL, NULL},
 		{RECORD_VOID, 0, 0, 3, 0, NULL, NULL},
+		{RECORD_RING, 0, 0, 0, 0, NULL, NULL},
 	};
 	const struct record bad[] = {
 		{RECORD_STOP, 0, 0, 3, UINT16_MAX + 1, NULL, NULL},
@@ -511,7 +531,11 @@ static void frame_decode__refuses_bare_records_that_are_not(void **state)
 		{RECORD_VOID, 0, 0, 3, 1, NULL, NULL},
 		{RECORD_VOID, 0, 8, 3, 0, NULL, NULL},
 		{RECORD_VOID, 8, 0, 3, 0, NULL, NULL},
-		{RECORD_VOID + 1, 0, 0, 3, 0, NULL, NULL},
+		{RECORD_RING, 0, 0, 3, 0, NULL, NULL},
+		{RECORD_RING, 0, 0, 0, 1, NULL, NULL},
+		{RECORD_RING, 0, 8, 0, 0, NULL, NULL},
+		{RECORD_RING, 8, 0, 0, 0, NULL, NULL},
+		{RECORD_RING + 1, 0, 0, 0, 0, NULL, NULL},
 	};
 
 	(void)state;
@@ -519,6 +543,32 @@ static void frame_decode__refuses_bare_records_that_are_not(void **state)
 		assert_int_equal(decode_bare(&good[i]), FRAME_OK);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_int_equal(decode_bare(&bad[i]), FRAME_BAD_CONTENT);
+}
+
+/* Two bare records, the first of such a kind. */
+static enum frame_status decode_two(uint8_t kind, uint8_t next)
+{
+	struct record record = {.kind = kind};
+	struct built built;
+	struct frame_view frame;
+
+	build(&built, 0);
+	record_write(built.bytes + FRAME_HEADER_BYTES, &record);
+	record.kind = next;
+	record_write(built.bytes + FRAME_HEADER_BYTES + RECORD_HEADER_BYTES, &record);
+	built.frame.flags &= (uint8_t)~FRAME_START;
+	built.frame.records = 2;
+	built.frame.length = FRAME_HEADER_BYTES + 2 * RECORD_HEADER_BYTES;
+	seal(&built);
+	return decode(&built, &frame);
+}
+
+static void frame_decode__refuses_what_follows_a_ring(void **state)
+{
+	(void)state;
+	assert_int_equal(decode_two(RECORD_VOID, RECORD_RING), FRAME_OK);
+	assert_int_equal(decode_two(RECORD_RING, RECORD_VOID), FRAME_BAD_CONTENT);
+	assert_int_equal(decode_two(RECORD_RING, RECORD_RING), FRAME_BAD_CONTENT);
 }
 
 int main(void)
@@ -531,12 +581,14 @@ int main(void)
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_the_header),
 		cmocka_unit_test(frame_decode__accepts_padding_behind_the_frame),
 		cmocka_unit_test(frame_decode__refuses_types_that_do_not_exist),
+		cmocka_unit_test(frame_decode__knows_what_is_sealed_before_it_looks_at_a_checksum),
 		cmocka_unit_test(frame_decode__refuses_a_start_flag_that_lies),
 		cmocka_unit_test(frame_decode__refuses_records_in_other_types),
 		cmocka_unit_test(frame_decode__refuses_a_psn_that_no_stream_begins_with),
 		cmocka_unit_test(frame_decode__refuses_a_wrong_count_of_records),
 		cmocka_unit_test(frame_decode__refuses_records_beyond_the_limits),
 		cmocka_unit_test(frame_decode__refuses_bare_records_that_are_not),
+		cmocka_unit_test(frame_decode__refuses_what_follows_a_ring),
 		cmocka_unit_test(frame_decode__accepts_an_echo_of_any_length),
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_an_echo),
 		cmocka_unit_test(frame_decode__refuses_an_echo_that_asks_for_more_than_it_is),

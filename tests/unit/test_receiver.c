@@ -11,6 +11,8 @@
 
 #include <rte_common.h>
 
+#include <transport/internal.h>
+
 #include "network.h"
 
 #define FRAME_SIZE 1514
@@ -225,6 +227,84 @@ static void frame__with_a_wrong_message_number_is_dropped(void **state)
 	network_destroy(network);
 }
 
+/* Frames with what is reserved cost a counter each. */
+static void frame__that_goes_on_in_a_ring_is_counted(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	forge(network, &forged);
+	forged.frame.flags = FRAME_FIRST;
+	forged.record = (struct record){.kind = RECORD_RING};
+	forged_send(network, &forged);
+	forged.frame.psn = 1;
+	forged_send(network, &forged);
+	assert_int_equal(counters(network)->dropped_ring, 2);
+	assert_int_equal(counters(network)->reordered, 0);
+	assert_int_equal(counters(network)->dropped_malformed, 0);
+	network_destroy(network);
+}
+
+static void frame__that_is_sealed_is_counted(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		forge(network, &forged);
+		forged.frame.flags |= i == 0 ? FRAME_SEALED : FRAME_WILL;
+		forged_send(network, &forged);
+	}
+	assert_int_equal(counters(network)->dropped_sealed, 2);
+	assert_int_equal(counters(network)->peers_made, 1);
+	network_destroy(network);
+}
+
+static void version_send(struct network *network, unsigned version, uint8_t type, unsigned pid)
+{
+	struct frame frame = {.type = type,
+		.length = FRAME_HEADER_BYTES,
+		.source_nid = STRANGER,
+		.source_pid = 7,
+		.source_incarnation = 1,
+		.destination_nid = network->nodes[0].self.nid,
+		.destination_pid = network->nodes[0].self.pid + pid};
+	uint8_t bytes[FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES];
+
+	ethernet_write(bytes, network->nodes[0].port.address, (uint8_t[]){2, 9, 9, 9, 9, 9});
+	frame_encode(&frame, bytes + FRAME_ETHERNET_BYTES);
+	bytes[FRAME_ETHERNET_BYTES] = (uint8_t)(version << 4 | type);
+	network_inject(network, 0, bytes, sizeof(bytes));
+	network_pass(network, 1000);
+}
+
+static void frame__of_another_version_is_told_once_a_minute(void **state)
+{
+	struct network *network = network_make();
+	const struct node *node = &network->nodes[0];
+
+	(void)state;
+	version_send(network, FRAME_VERSION, FRAME_FOUND + 1, 0);
+	version_send(network, FRAME_VERSION - 1, FRAME_ASK, 1); /* to another process */
+	assert_int_equal(node->strangers, 0);
+	version_send(network, FRAME_VERSION - 1, FRAME_ASK, 0);
+	assert_int_equal(node->strangers, 1);
+	assert_int_equal(node->stranger.nid, STRANGER);
+	assert_int_equal(node->stranger.pid, 7);
+	assert_int_equal(node->stranger_version, FRAME_VERSION - 1);
+	network_pass(network, 59 * SECOND);
+	version_send(network, FRAME_VERSION + 1, FRAME_DATA, 0);
+	assert_int_equal(node->strangers, 1);
+	network_pass(network, SECOND);
+	version_send(network, FRAME_VERSION + 1, FRAME_DATA, 0);
+	assert_int_equal(node->strangers, 2);
+	assert_int_equal(node->stranger_version, FRAME_VERSION + 1);
+	assert_int_equal(counters(network)->dropped_version, 5);
+	network_destroy(network);
+}
+
 /* Frames from node 0 to node 1: the last one, and whether they are lost. */
 static struct frame overheard;
 static bool overheard_lost;
@@ -252,6 +332,34 @@ static struct network *acquaintances(uint64_t seed)
 	network_send(network, 1, 0, 8);
 	assert_true(network_run(network, SECOND));
 	return network;
+}
+
+/* Both ways to tell a psn say of which generation it is. */
+static void psn__is_told_with_its_generation(void **state)
+{
+	struct network *network = network_create(2, 1, FRAME_SIZE, MBUFS);
+
+	(void)state;
+	network->filter = overhear_filter;
+	overheard_lost = false;
+	node_start(network, 0, 5);
+	node_start(network, 1, 1);
+	network->nodes[0].transport->generation = 0x1234;
+	network_send(network, 1, 0, 8);
+	overheard.type = 0;
+	while (overheard.type != FRAME_TELL)
+		network_pass(network, MICROSECOND);
+	assert_int_equal(overheard.stream, 0x1234);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, 31 * SECOND);
+	network->nodes[0].transport->generation = 0x2345;
+	network_send(network, 0, 1, 8);
+	while (overheard.type != FRAME_DATA)
+		network_pass(network, MICROSECOND);
+	assert_int_equal(overheard.flags & (FRAME_FIRST | FRAME_ACK_VALID), FRAME_FIRST);
+	assert_int_equal(overheard.ack_stream, 0x2345);
+	assert_true(network_run(network, SECOND));
+	network_destroy(network);
 }
 
 static struct peer_info peer_look(struct network *network, unsigned index)
@@ -526,6 +634,10 @@ int main(void)
 		cmocka_unit_test(frame__that_goes_on_with_an_unknown_stream_makes_no_state),
 		cmocka_unit_test(frame__beyond_the_window_is_dropped),
 		cmocka_unit_test(frame__with_a_wrong_message_number_is_dropped),
+		cmocka_unit_test(frame__that_goes_on_in_a_ring_is_counted),
+		cmocka_unit_test(frame__that_is_sealed_is_counted),
+		cmocka_unit_test(frame__of_another_version_is_told_once_a_minute),
+		cmocka_unit_test(psn__is_told_with_its_generation),
 		cmocka_unit_test(frame__that_acknowledges_what_was_never_sent_changes_nothing),
 		cmocka_unit_test(acknowledgements__that_contradict_each_other_do_no_harm),
 		cmocka_unit_test(acknowledgements__of_a_liar_end_every_message),
