@@ -39,6 +39,8 @@
 #define CPU_MAX          4095
 #define VLAN_MAX         4094
 #define PREFIX_MAX       32
+#define RANGE_MIN        16u
+#define RANGE_MAX        16384u
 #define PEER_TIMEOUT_MIN (10 * MILLISECOND) /* ten times the least retransmission timeout */
 #define PEER_TIMEOUT_MAX (86400 * SECOND)
 #define PEERS_MAX        (UINT64_C(1) << 24)
@@ -54,6 +56,7 @@ enum setting_type {
 	TYPE_NODE,    /* a number, or an address */
 	TYPE_ADDRESS, /* IPv4, four numbers with dots */
 	TYPE_SUBNET,  /* the same with the length of a prefix */
+	TYPE_RANGE,   /* UDP ports, "FIRST-LAST" */
 	TYPE_MODULES  /* of log.h, with commas between them */
 };
 
@@ -73,8 +76,10 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_IFACE_NAME", "node",
 				"The port of each interface, separated by ';': node or node:NAME "
-				"for the processes of this machine, the name of a kernel "
-				"interface, a PCI address, loop:NAME for interfaces of this "
+				"for the processes of this machine, udp, udp:INTERFACE or "
+				"udp:ADDRESS for UDP sockets, which every user may have, the name "
+				"of a kernel interface, a PCI address, loop:NAME for interfaces of "
+				"this "
 				"process, or any DPDK device string. Where no node can be had, a "
 				"process without this setting reaches itself only."},
 			.type = TYPE_TEXT,
@@ -189,6 +194,15 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.min = 1,
 			.max = UINT16_MAX,
 			.remedy = "set it to a number such as 34997",
+		},
+	[SETTING_UDP_PORTS] =
+		{
+			.description = {"PTL_UDP_PORTS", "20480-21503",
+				"With PTL_IFACE_NAME=udp, the range of UDP ports in which "
+				"processes have theirs; the same on all hosts. A firewall must let "
+				"them pass."},
+			.type = TYPE_RANGE,
+			.remedy = "set it to a range such as 20480-21503",
 		},
 	[SETTING_PEER_TIMEOUT] =
 		{
@@ -369,6 +383,7 @@ static const struct unit *type_units(enum setting_type type)
 	case TYPE_NODE:
 	case TYPE_ADDRESS:
 	case TYPE_SUBNET:
+	case TYPE_RANGE:
 	case TYPE_MODULES:
 		break;
 	}
@@ -442,12 +457,32 @@ static const char *address_parse(const char *text, uint64_t *address)
 	return text;
 }
 
+/* The last port is in the high half. */
+static bool range_parse(const char *text, uint64_t *number)
+{
+	uint64_t ends[2] = {0};
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (i > 0 && *text++ != '-')
+			return false;
+		if (digit_value(*text) >= 10)
+			return false;
+		for (; digit_value(*text) < 10 && ends[i] <= UINT16_MAX; text++)
+			ends[i] = ends[i] * 10 + (uint64_t)digit_value(*text);
+	}
+	*number = ends[0] | ends[1] << 32;
+	return *text == '\0' && ends[0] > 0 && ends[1] <= UINT16_MAX &&
+	       ends[1] + 1 >= ends[0] + RANGE_MIN && ends[1] < ends[0] + RANGE_MAX;
+}
+
 /* A subnet's prefix is in the high half. */
 static bool item_parse(const struct setting_row *row, const char *text, uint64_t *number)
 {
 	const char *rest;
 	unsigned prefix;
 
+	if (row->type == TYPE_RANGE)
+		return range_parse(text, number);
 	if (row->type != TYPE_NODE && row->type != TYPE_ADDRESS && row->type != TYPE_SUBNET)
 		return number_parse(text, type_units(row->type), number);
 	rest = address_parse(text, number);
@@ -531,6 +566,7 @@ static const char *item_fault(
 		[TYPE_NODE] = "is not a number",
 		[TYPE_ADDRESS] = "is not an IPv4 address",
 		[TYPE_SUBNET] = "is not an IPv4 address with the length of its prefix",
+		[TYPE_RANGE] = "is not a range of 16 to 16384 UDP ports",
 	};
 	char wrong[NAME_MAX_BYTES];
 	uint64_t number = 0;
@@ -934,6 +970,24 @@ bool setting_subnet_item(enum setting setting, unsigned n, uint32_t *address, ui
 	*address = (uint32_t)number;
 	*prefix = (uint8_t)(number >> 32);
 	return true;
+}
+
+void setting_range(enum setting setting, uint16_t *first, uint16_t *last)
+{
+	uint64_t number = 0;
+
+	assert(setting_row(setting)->type == TYPE_RANGE);
+	(void)range_parse(setting_text(setting), &number); /* checked, I1 */
+	*first = (uint16_t)number;
+	*last = (uint16_t)(number >> 32);
+}
+
+bool setting_nodes_are_addresses(unsigned n)
+{
+	const char *name = setting_item(SETTING_IFACE_NAME, n);
+
+	return setting_is(SETTING_ENCAP, "udp") || strcmp(name, "udp") == 0 ||
+	       strncmp(name, "udp:", strlen("udp:")) == 0;
 }
 
 uint64_t setting_number(enum setting setting)

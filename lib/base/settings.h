@@ -33,6 +33,7 @@ enum setting {
 	/* address list: the router for nodes beyond that prefix; "" is none */
 	SETTING_GATEWAY,
 	SETTING_UDP_PORT,        /* number: UDP port of all processes */
+	SETTING_UDP_PORTS,       /* range: UDP ports of processes on UDP sockets, "20480-21503" */
 	SETTING_PEER_TIMEOUT,    /* duration: silence after which a peer is dead, "10s" */
 	SETTING_PEERS_MAX,       /* number: peers per interface */
 	SETTING_LIST_MAX,        /* number: entries in one match list */
@@ -85,6 +86,10 @@ uint64_t setting_number(enum setting setting) CORE_API(setting_number);
 uint64_t setting_number_item(enum setting setting, unsigned n, uint64_t fallback);
 /* An address and the length of its prefix; false when the item is empty. */
 bool setting_subnet_item(enum setting setting, unsigned n, uint32_t *address, uint8_t *prefix);
+/* The first and the last UDP port of a range. */
+void setting_range(enum setting setting, uint16_t *first, uint16_t *last);
+/* Are the node ids of interface n, and of those that it meets, IPv4 addresses? */
+bool setting_nodes_are_addresses(unsigned n) CORE_API(setting_nodes_are_addresses);
 bool setting_is(enum setting setting, const char *choice);
 /* Does the environment, or a later change, give it a value? */
 bool setting_is_given(enum setting setting) CORE_API(setting_is_given);

@@ -204,7 +204,7 @@ static bool nodes_are_addresses(void)
 	bool udp;
 
 	library_lock();
-	udp = strcmp(setting_text(SETTING_ENCAP), "udp") == 0;
+	udp = setting_nodes_are_addresses(0);
 	library_unlock();
 	return udp;
 }

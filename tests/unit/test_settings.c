@@ -487,11 +487,61 @@ static void setting_find__knows_all_names_and_no_other(void **state)
 	assert_int_equal(setting_find("PTL_NIDD"), SETTING_COUNT);
 }
 
+static void setting_range__gives_both_ends(void **state)
+{
+	static const char *const wrong[] = {"20480", "20480-", "-21503", "20480-20494",
+		"21503-20480", "0-100", "65530-65536", "1-16385", "20480-21503x", "20480 -21503",
+		"70000-70100", "20480--21503", "99999999999999999999-99999999999999999999"};
+	uint16_t first, last;
+
+	(void)state;
+	assert_int_equal(settings_load(), 0);
+	setting_range(SETTING_UDP_PORTS, &first, &last);
+	assert_int_equal(first, 20480);
+	assert_int_equal(last, 21503);
+	setenv("PTL_UDP_PORTS", "1-16384", 1);
+	assert_int_equal(settings_load(), 0);
+	setting_range(SETTING_UDP_PORTS, &first, &last);
+	assert_int_equal(first, 1);
+	assert_int_equal(last, 16384);
+	setenv("PTL_UDP_PORTS", "65520-65535", 1);
+	assert_int_equal(settings_load(), 0);
+	setting_range(SETTING_UDP_PORTS, &first, &last);
+	assert_int_equal(first, 65520);
+	assert_int_equal(last, 65535);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		setenv("PTL_UDP_PORTS", wrong[i], 1);
+		assert_int_not_equal(settings_load(), 0);
+	}
+	unsetenv("PTL_UDP_PORTS");
+	assert_int_equal(settings_load(), 0);
+}
+
+static void setting_nodes_are_addresses__on_udp_in_every_form(void **state)
+{
+	static const char *const names[] = {"eth1;udp", "eth1;udp:eth1", "eth1;udp:10.0.0.5"};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		setenv("PTL_IFACE_NAME", names[i], 1);
+		assert_int_equal(settings_load(), 0);
+		assert_false(setting_nodes_are_addresses(0));
+		assert_true(setting_nodes_are_addresses(1));
+	}
+	setenv("PTL_IFACE_NAME", "udpate", 1);
+	assert_int_equal(settings_load(), 0);
+	assert_false(setting_nodes_are_addresses(0));
+	unsetenv("PTL_IFACE_NAME");
+	assert_int_equal(settings_load(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(
 			setting_describe__names_every_setting_and_says_what_it_does, reset),
+		cmocka_unit_test_setup(setting_range__gives_both_ends, reset),
+		cmocka_unit_test_setup(setting_nodes_are_addresses__on_udp_in_every_form, reset),
 		cmocka_unit_test_setup(settings_load__gives_the_defaults, reset),
 		cmocka_unit_test_setup(settings_load__accepts_every_default_as_a_value, reset),
 		cmocka_unit_test_setup(settings_load__reads_again, reset),
