@@ -129,6 +129,8 @@ struct port {
 	 * frames come from other processes or from the kernel, which wake a thread that sleeps and
 	 * want CPUs of their own, so that a polling thread would stand in their way. */
 	bool helped;
+	/* ns that a look takes which finds no frame; 0: next to nothing */
+	uint32_t look;
 	/* it reaches nobody on other hosts */
 	bool lone;
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
@@ -137,6 +139,8 @@ struct port {
 	/* The node id and the process id of the owner are the port's to give, and are these. */
 	bool named;
 	uint32_t nid, pid;
+	/* Node ids are IPv4 addresses, whose names the system knows. */
+	bool addressed;
 	/* So is the user whose id all messages must bear: frames with another one do not leave. */
 	bool attested;
 	uint32_t uid;

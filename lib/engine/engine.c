@@ -20,8 +20,11 @@
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it
  * must. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define SETTLE_TRIES  10000       /* yields to a thread that was preempted inside an enqueue */
-#define PUSH_LOOK     MICROSECOND /* a program that only sends looks for frames so often */
+#define SETTLE_TRIES  10000 /* yields to a thread that was preempted inside an enqueue */
+/* A program that only sends looks for frames so often, and where a look takes long, no oftener than
+ * this times as long: on UDP sockets this doubles the rate. */
+#define PUSH_LOOK  MICROSECOND
+#define PUSH_LOOKS 25
 
 struct engine *engine_create(const struct engine_options *options)
 {
@@ -53,6 +56,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->interface = options->interface;
 	engine->port = options->port;
 	engine->clock = options->clock;
+	engine->push_look = RTE_MAX(PUSH_LOOK, (uint64_t)options->port->look * PUSH_LOOKS);
 	engine->self = options->transport.self;
 	engine->udp = options->transport.encapsulation.udp;
 	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
@@ -478,7 +482,7 @@ static ALWAYS_INLINE void push(struct engine *engine)
 		notices_send(engine);
 	left = transport_push(engine->transport);
 	engine_announce(engine);
-	if (!left || transport_unlooked(engine->transport) >= PUSH_LOOK)
+	if (!left || transport_unlooked(engine->transport) >= engine->push_look)
 		engine_poll(engine);
 	else if (engine->owes)
 		turn_owed(engine);

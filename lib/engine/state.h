@@ -151,6 +151,7 @@ struct engine {
 	struct link serving;      /* replies on their way */
 	struct link waiting;      /* gets whose request has arrived, oldest news first */
 	uint64_t probe_interval;  /* ns */
+	uint64_t push_look;       /* ns between looks for frames while the program only sends */
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
 	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
 	struct operation **begun_end;

@@ -19,8 +19,8 @@
  * N3. Two nodes that claim one name within NAME_SETTLE make the answer ambiguous: neither is
  *     believed.
  * N4. Each transport_find() ends in one name_done().
- * N5. Nobody is asked, and nobody answers, with udp, where node ids are IPv4 addresses, whose names
- *     the system knows; nor is anybody asked on a port that reaches no other host.
+ * N5. Nobody is asked, and nobody answers, where node ids are IPv4 addresses, whose names the
+ *     system knows; nor is anybody asked on a port that reaches no other host.
  */
 #include <transport/name.h>
 
@@ -45,6 +45,12 @@
 static const uint8_t broadcast[FRAME_ADDRESS_BYTES] = {255, 255, 255, 255, 255, 255};
 
 /* --- names */
+
+/* N5: by the system. */
+static bool names_known(const struct transport *transport)
+{
+	return transport->neighbours || transport->port->addressed;
+}
 
 /* Is it a name: printable, at least one character, and zeros behind it? Names are ASCII or UTF-8.
  */
@@ -117,7 +123,7 @@ static bool question_is_mine(const struct transport *transport, const struct fra
 	const struct frame_name *own = &transport->names.own;
 	struct frame_name wanted;
 
-	if (transport->neighbours || own->host[0] == '\0' || header->destination_pid != self.pid ||
+	if (names_known(transport) || own->host[0] == '\0' || header->destination_pid != self.pid ||
 		(header->destination_nid != PORT_ANY_NODE && header->destination_nid != self.nid))
 		return false;
 	name_read(frame, &wanted);
@@ -169,7 +175,7 @@ void transport_find(struct transport *transport, struct name_query *query)
 	query->number = secret_number(&transport->options.secret, ++transport->names.number,
 		transport->options.incarnation, 0);
 	list_append(&transport->names.queries, &query->link);
-	if (transport->neighbours || transport->port->lone) /* N5 */
+	if (names_known(transport) || transport->port->lone) /* N5 */
 		query_end(transport, query, NAME_UNKNOWN);
 	else
 		transport->echoes.busy = true;

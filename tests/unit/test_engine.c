@@ -19,8 +19,11 @@ static const struct rig_move move = {.to = RIG_PEER};
 static void engine_create__without_a_transport_or_memory_is_none(void **state)
 {
 	struct rig *rig = *state;
-	struct engine_options options = {
-		.segment = rig->segment, .clock = &rig->clock, .transport = {.self = RIG_SELF}};
+	struct port port = {0};
+	struct engine_options options = {.segment = rig->segment,
+		.port = &port,
+		.clock = &rig->clock,
+		.transport = {.self = RIG_SELF}};
 
 	fake_refuse_create();
 	assert_null(engine_create(&options));
@@ -284,6 +287,23 @@ static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_take
 	engine_push(rig->engine);
 	assert_int_equal(rig_counter(rig, polls_idle), 2);
 	assert_int_equal(turn->pushes, 3);
+}
+
+/* Where a look takes long, a program that only sends looks less often. */
+static void engine_push__looks_seldom_where_a_look_is_dear(void **state)
+{
+	const struct transport_options options = {.self = RIG_SELF, .peer_timeout = RIG_PATIENCE};
+	static struct port dear = {.look = 400};
+	struct rig *rig = rig_create(&dear, &options);
+
+	*state = rig;
+	fake_turn()->left = true;
+	fake_turn()->looked_ago = 9999;
+	engine_push(rig->engine);
+	assert_int_equal(rig_counter(rig, polls_idle), 0);
+	fake_turn()->looked_ago = 10000;
+	engine_push(rig->engine);
+	assert_int_equal(rig_counter(rig, polls_idle), 1);
 }
 
 static void engine_execute__begins_nothing_without_memory(void **state)
@@ -759,6 +779,8 @@ int main(void)
 		test(engine_look__carries_out_commands_also_when_there_are_events_already),
 		test(engine_poll__first_does_what_a_look_has_put_off),
 		test(engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long),
+		cmocka_unit_test_teardown(
+			engine_push__looks_seldom_where_a_look_is_dear, rig_teardown),
 		test(engine_execute__begins_nothing_without_memory),
 		test(engine_put__does_what_the_command_does),
 		test(engine_put__leaves_to_the_ring_what_something_stands_in_the_way_of),
