@@ -17,6 +17,7 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kernel.h>
+#include <pmd-glue/kinds.h>
 
 #define INTERFACES    "/sys/class/net"
 #define PCI_DEVICES   "/sys/bus/pci/devices"
@@ -85,7 +86,7 @@ static void list_interface(struct device_list *list, const char *name)
 	else if (gate_address(&gate, name) && access(gate.sun_path, F_OK) == 0)
 		list_add(list, name, driver, true, "usable, through posternd");
 	else if (!kernel_may_open())
-		list_add(list, name, driver, false, KERNEL_NEEDS, name);
+		list_add(list, name, driver, false, KERNEL_NEEDS, name, name);
 	else
 		list_add(list, name, driver, true, "usable, MTU %ld",
 			file_number(INTERFACES, name, "mtu"));
@@ -161,6 +162,10 @@ unsigned glue_devices(struct glue_device *devices, unsigned count)
 	list_add(&list, "node", "node", true,
 		"usable, and the usual one: joins the processes of this user here");
 	list_add(&list, "loop:NAME", "loopback", true, "usable: joins interfaces of one process");
+	if (udp_is_usable())
+		list_add(&list, "udp", "udp", true, "usable by every user: joins hosts by IP");
+	else
+		list_add(&list, "udp", "udp", false, "has no route: ip route");
 	list_directory(&list, INTERFACES, list_interface);
 	list_directory(&list, PCI_DEVICES, list_card);
 	return list.found;

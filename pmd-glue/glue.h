@@ -23,10 +23,11 @@ int glue_start(void);
 bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
 
 /* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",
- * "node" or "node:NAME", a kernel interface ("eth1", "xdp:eth1" for af_xdp), a PCI
- * address, any other DPDK device string. It is captured if PTL_CAPTURE is set, and has faults
- * injected if PTL_FAULT is set. mtu: inner bytes wanted, 0 for the device's own. pid: the process
- * id wanted, which a node gives to one process only, or GLUE_PID_ANY. NULL after an error line. */
+ * "node" or "node:NAME", UDP sockets ("udp", "udp:eth1", "udp:10.0.0.5"), a kernel interface
+ * ("eth1", "xdp:eth1" for af_xdp), a PCI address, any other DPDK device string. It is captured if
+ * PTL_CAPTURE is set, and has faults injected if PTL_FAULT is set. mtu: inner bytes wanted, 0 for
+ * the device's own. pid: the process id wanted, which a node gives to one process only, or
+ * GLUE_PID_ANY. NULL after an error line. */
 #define GLUE_PID_ANY UINT32_MAX
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid);
 /* Has glue_port_open() just failed because another process of the node has the process id? */
@@ -138,7 +139,7 @@ bool glue_telemetry_add(const char *command, const char *help, glue_tell tell);
 struct glue_device {
 	char name[64]; /* what to write into PTL_IFACE_NAME */
 	char driver[32];
-	char note[192]; /* "usable", or what is missing and how to get it */
+	char note[256]; /* "usable", or what is missing and how to get it */
 	bool usable;
 };
 unsigned glue_devices(struct glue_device *devices, unsigned count);

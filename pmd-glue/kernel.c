@@ -100,7 +100,8 @@ uint32_t kernel_check(int query, const char *interface, const char *kind)
 				  "with sudo, or start `posternd --iface %s%s` as root",
 				kind, interface, kind, interface);
 		else
-			log_error("%s: sending raw frames " KERNEL_NEEDS, interface, interface);
+			log_error("%s: sending raw frames " KERNEL_NEEDS, interface, interface,
+				interface);
 		return 0;
 	}
 	if (kernel_ask(query, interface, SIOCGIFHWADDR, &answer) != 0 ||

@@ -11,7 +11,7 @@
 /* The remedy for a process that may not open one. */
 #define KERNEL_NEEDS                                                                               \
 	"needs CAP_NET_RAW: start `posternd --iface %s` as root, or run as root or setcap "        \
-	"cap_net_raw+ep PROGRAM"
+	"cap_net_raw+ep PROGRAM, or set PTL_IFACE_NAME=udp:%s on all hosts"
 
 /* Has the kernel an interface of this name? */
 bool kernel_has(const char *name);

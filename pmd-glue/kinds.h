@@ -30,6 +30,15 @@ struct port *node_open(
  * the caller's; after a line of information if there is no directory to meet in, else after an
  * error line. */
 struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid);
+/* udp.c: a port on a UDP socket. name: an interface or an IPv4 address of this host; "": the usual
+ * one. first_only: only the first UDP port of that process id will do, and no error line is written
+ * if another program has it. */
+struct port *udp_open(
+	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool first_only);
+/* udp.c: can a port be opened without a name? */
+bool udp_is_usable(void);
+/* uplink.c: the same, and the node of the processes that have it. */
+struct port *uplink_open_udp(const char *name, uint32_t mtu, unsigned number, uint32_t pid);
 /* uplink.c: the port of a process on a kernel interface that others may have as well. */
 struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid);
 /* The same of any device that posternd has. *absent: NULL was returned without an error line,

@@ -598,6 +598,7 @@ static void node_counters_both(struct port *port, struct port_counters *counters
 	counters->missed += outer.missed;
 	counters->errors += outer.errors;
 	counters->no_mbuf += outer.no_mbuf;
+	counters->buffers = outer.buffers; /* there is one pool for both */
 }
 
 static bool node_link_both(struct port *port)

@@ -121,6 +121,8 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 			name, rest[0] ? rest : "/run/x");
 		return NULL;
 	}
+	if (strcmp(name, "udp") == 0 || name_after(name, "udp:"))
+		return uplink_open_udp(name[3] == ':' ? name + 4 : "", mtu, interface, pid);
 	port = uplink_open_gate(name, mtu, interface, pid, &absent);
 	if (port || !absent)
 		return port;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uplink.c - the port of a process on a network that others of this machine share: for frames that
- * leave the machine posternd (gate.c) or a socket of its own (packet.c), and the node (node.c) of
- * those processes that have the same network and the same user. Called under the front end's
- * lock.
+ * leave the machine posternd (gate.c) or a socket of its own (packet.c, udp.c), and the node
+ * (node.c) of those processes that have the same network and the same user. Called under the front
+ * end's lock.
  *
  * The node's directory is named after all that two processes must have in common to hear each other
- * on the interface: its name and network namespace, their node id, VLAN and UDP port. Without the
+ * on the interface: its name and network namespace, their node id, VLAN and UDP ports. Without the
  * directory the process has the socket alone, through which it hears the others as well.
  */
 #include <ctype.h>
@@ -13,6 +13,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <base/log.h>
 #include <base/settings.h>
@@ -22,6 +23,10 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 #define HASH_PRIME UINT64_C(0x100000001b3)
+/* Process ids that a process which may have any tries, and how far they lie apart: further than the
+ * system's own numbers of the processes of a host. */
+#define PID_TRIES 16u
+#define PID_STEP  (UINT32_C(1) << 23)
 
 static uint64_t hash_add(uint64_t hash, uint64_t number)
 {
@@ -39,6 +44,14 @@ static uint32_t uplink_nid(const struct port *port, unsigned number)
 	if (setting_is(SETTING_ENCAP, "udp"))
 		return setting_subnet_item(SETTING_IP, number, &address, &prefix) ? address : 0;
 	return (uint32_t)setting_number_item(SETTING_NID, number, glue_port_nid(port, number));
+}
+
+/* Of the network namespace. */
+static uint64_t space_number(void)
+{
+	struct stat space;
+
+	return stat("/proc/self/ns/net", &space) == 0 ? space.st_ino : 1;
 }
 
 /* A name of a directory for an interface, which may have any name. */
@@ -88,11 +101,42 @@ struct port *uplink_open_gate(
 struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid)
 {
 	struct port *socket = packet_open(interface, mtu);
-	struct stat space;
 	uint64_t hash = HASH_START;
 
 	if (!socket)
 		return NULL;
-	hash = hash_add(hash, stat("/proc/self/ns/net", &space) == 0 ? space.st_ino : 1);
+	hash = hash_add(hash, space_number());
 	return uplink_join(socket, interface, pid, hash, uplink_nid(socket, number), number);
+}
+
+/* The port of a process id, and its node. NULL after an error line, or, if the process id is in use
+ * and only tried, without one. */
+static struct port *udp_join(
+	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool first_only)
+{
+	struct port *socket = udp_open(name, mtu, number, pid, first_only);
+	uint64_t hash = HASH_START;
+	uint16_t first, last;
+
+	if (!socket)
+		return NULL;
+	setting_range(SETTING_UDP_PORTS, &first, &last);
+	hash = hash_add(hash, space_number());
+	hash = hash_add(hash, (uint32_t)first << 16 | last);
+	return uplink_join(socket, "udp", pid, hash, socket->nid, number);
+}
+
+struct port *uplink_open_udp(const char *name, uint32_t mtu, unsigned number, uint32_t pid)
+{
+	struct port *port = NULL;
+	bool tried = kinds_pid_is_tried();
+
+	if (pid != GLUE_PID_ANY)
+		return udp_join(name, mtu, number, pid, false);
+	pid = (uint32_t)getpid();
+	glue_pid_try(true);
+	for (unsigned n = 0; n < PID_TRIES && !port && (n == 0 || glue_pid_is_taken()); n++)
+		port = udp_join(name, mtu, number, pid + n * PID_STEP, true);
+	glue_pid_try(tried);
+	return port || !glue_pid_is_taken() ? port : udp_join(name, mtu, number, pid, false);
 }

@@ -8,10 +8,11 @@
 
 #include "doctor.h"
 
-#define CPU_FILES  "/sys/devices/system/cpu"
-#define NODE_FILES "/sys/devices/system/node"
-#define HUGE_FILES "/sys/kernel/mm/hugepages"
-#define NODES_MAX  64
+#define CPU_FILES              "/sys/devices/system/cpu"
+#define NODE_FILES             "/sys/devices/system/node"
+#define HUGE_FILES             "/sys/kernel/mm/hugepages"
+#define NODES_MAX              64
+#define RECEIVE_MEMORY_ADVISED (4 << 20) /* bytes that an ordinary user's socket may have */
 
 /* CPUs that are on and that this process may use. */
 static void cpus_usable(const struct doctor *doctor, struct cpu_set_list *usable)
@@ -250,7 +251,8 @@ static long long device_node(const struct doctor *doctor, const struct doctor_in
 	if (interface->kind == KIND_PCI)
 		return host_number(
 			&doctor->host, -1, "/sys/bus/pci/devices/%s/numa_node", interface->device);
-	if (interface->kind == KIND_KERNEL || interface->kind == KIND_XDP)
+	if (interface->kind == KIND_KERNEL || interface->kind == KIND_XDP ||
+		(interface->kind == KIND_UDP && interface->device[0] != '\0'))
 		return host_number(
 			&doctor->host, -1, "/sys/class/net/%s/device/numa_node", interface->device);
 	return -1;
@@ -314,7 +316,10 @@ static void autogroup_look(struct doctor *doctor)
 void check_kernel(struct doctor *doctor)
 {
 	unsigned before = doctor->finding_count;
-	bool kernel = doctor_has(doctor, KIND_KERNEL) || doctor_has(doctor, KIND_XDP);
+	bool packets = doctor_has(doctor, KIND_KERNEL) || doctor_has(doctor, KIND_XDP);
+	bool kernel = packets || doctor_has(doctor, KIND_UDP);
+	long long receive_memory =
+		host_number(&doctor->host, RECEIVE_MEMORY_ADVISED, "/proc/sys/net/core/rmem_max");
 	char line[128];
 
 	if (host_line(&doctor->host, line, sizeof(line),
@@ -333,12 +338,18 @@ void check_kernel(struct doctor *doctor)
 			host_number(&doctor->host, 0, "/proc/sys/net/core/netdev_max_backlog"));
 		doctor_mend(doctor, "sudo sysctl -w net.core.netdev_max_backlog=10000");
 	}
-	if (kernel &&
+	if (packets &&
 		host_number(&doctor->host, 1000000, "/proc/sys/net/core/optmem_max") < 20480) {
 		doctor_find(doctor, LEVEL_WARNING,
 			"net.core.optmem_max is %lld bytes: packet sockets may be refused",
 			host_number(&doctor->host, 0, "/proc/sys/net/core/optmem_max"));
 		doctor_mend(doctor, "sudo sysctl -w net.core.optmem_max=131072");
+	}
+	if (doctor_has(doctor, KIND_UDP) && receive_memory < RECEIVE_MEMORY_ADVISED) {
+		doctor_find(doctor, LEVEL_WARNING,
+			"a UDP socket holds %lld KiB, which many senders fill at once",
+			receive_memory / 1024);
+		doctor_mend(doctor, "sudo sysctl -w net.core.rmem_max=%d", RECEIVE_MEMORY_ADVISED);
 	}
 	autogroup_look(doctor);
 	if (doctor->finding_count == before)

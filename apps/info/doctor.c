@@ -2,6 +2,7 @@
 /* doctor.c - see doctor.h: the table of checks, and their results as text. */
 #include "doctor.h"
 
+#include <arpa/inet.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,6 +147,12 @@ static void interface_sort(struct doctor_interface *interface)
 		interface->kind = KIND_NODE;
 		snprintf(interface->device, sizeof(interface->device), "%s",
 			name[4] == ':' ? name + 5 : "");
+	} else if (strcmp(name, "udp") == 0 || strncmp(name, "udp:", 4) == 0) {
+		struct in_addr address;
+		interface->kind = KIND_UDP;
+		snprintf(interface->device, sizeof(interface->device), "%s",
+			name[3] == ':' && inet_pton(AF_INET, name + 4, &address) != 1 ? name + 4
+										      : "");
 	} else if (strncmp(name, "xdp:", 4) == 0) {
 		interface->kind = KIND_XDP;
 		snprintf(interface->device, sizeof(interface->device), "%s", name + 4);
@@ -178,7 +185,8 @@ static bool poll_thread_wanted(
 		return strcmp(progress, "core") == 0;
 	for (unsigned i = 0; i < doctor->interface_count && !own; i++)
 		own = doctor->interfaces[i].kind != KIND_NODE &&
-		      doctor->interfaces[i].kind != KIND_KERNEL;
+		      doctor->interfaces[i].kind != KIND_KERNEL &&
+		      doctor->interfaces[i].kind != KIND_UDP;
 	return own;
 }
 

@@ -18,16 +18,18 @@
 enum level { LEVEL_OK, LEVEL_WARNING, LEVEL_FAILURE };
 
 /* What a port is, by its name in PTL_IFACE_NAME. */
-enum kind { KIND_LOOP, KIND_NODE, KIND_KERNEL, KIND_XDP, KIND_PCI, KIND_OTHER };
+enum kind { KIND_LOOP, KIND_NODE, KIND_KERNEL, KIND_UDP, KIND_XDP, KIND_PCI, KIND_OTHER };
 
 struct doctor_interface {
 	enum kind kind;
-	char name[128];   /* as given */
-	char device[128]; /* of it: the kernel interface, the PCI address, or the node's name */
-	long mtu;         /* PTL_MTU, 0: the device's */
-	int cpu;          /* PTL_POLL_CORE, -1: the system's choice */
-	uint32_t mask;    /* with PTL_IP: the bits that its subnet shares, 0: no subnet is known */
-	bool gateway;     /* PTL_GATEWAY */
+	char name[128]; /* as given */
+	/* of it: the kernel interface, the PCI address, or the node's name; "" for UDP sockets
+	 * whose interface the kernel chooses */
+	char device[128];
+	long mtu;      /* PTL_MTU, 0: the device's */
+	int cpu;       /* PTL_POLL_CORE, -1: the system's choice */
+	uint32_t mask; /* with PTL_IP: the bits that its subnet shares, 0: no subnet is known */
+	bool gateway;  /* PTL_GATEWAY */
 };
 
 struct finding {

@@ -131,6 +131,13 @@ static bool capable(const struct doctor *doctor, unsigned capability)
 	return strtoull(value, NULL, 16) >> capability & 1;
 }
 
+/* The name of a kernel interface is known. */
+static bool is_linked(const struct doctor_interface *interface)
+{
+	return is_kernel(interface) ||
+	       (interface->kind == KIND_UDP && interface->device[0] != '\0');
+}
+
 static bool is_guarded(const struct doctor_interface *interface)
 {
 	return is_kernel(interface) || interface->kind == KIND_PCI;
@@ -191,8 +198,9 @@ static void permission_look(struct doctor *doctor, const struct doctor_interface
 	} else if (!capable(doctor, CAP_NET_RAW)) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s needs CAP_NET_RAW", interface->device);
 		doctor_mend(doctor,
-			"sudo posternd --iface %s; or sudo setcap cap_net_raw+ep PROGRAM",
-			interface->device);
+			"sudo posternd --iface %s; or sudo setcap cap_net_raw+ep PROGRAM; or "
+			"export PTL_IFACE_NAME=udp:%s, on all hosts",
+			interface->device, interface->device);
 	} else {
 		doctor_find(doctor, LEVEL_OK, "%s may be opened", interface->device);
 	}
@@ -266,5 +274,5 @@ static void link_look(struct doctor *doctor, const struct doctor_interface *inte
 
 void check_link(struct doctor *doctor)
 {
-	each(doctor, is_kernel, link_look, "no interface is one of the kernel's");
+	each(doctor, is_linked, link_look, "no interface is one of the kernel's");
 }

@@ -51,6 +51,14 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	}
 	switch (ping->status) {
 	case POSTERN_PING_NO_ADDRESS:
+		if (interface->kind == KIND_UDP) {
+			doctor_find(doctor, LEVEL_FAILURE,
+				"nothing comes back from %s: it does not run, it has another "
+				"PTL_UDP_PORTS, a firewall does not let these UDP ports pass, or "
+				"the address of a host is translated on the way (NAT)",
+				peer);
+			break;
+		}
 		doctor_find(doctor, LEVEL_FAILURE,
 			"nobody says where %s is: it does not run, or not on "
 			"this network, VLAN or encapsulation",

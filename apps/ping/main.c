@@ -107,7 +107,8 @@ static const char *advice(int status)
 	case POSTERN_PING_NO_ADDRESS:
 		return "No process has that id here, or the link is down, or it is on another VLAN "
 		       "or "
-		       "encapsulation; is PTL_IFACE_NAME the right port?";
+		       "encapsulation; is PTL_IFACE_NAME the right port? With udp, do firewalls "
+		       "let PTL_UDP_PORTS pass?";
 	case POSTERN_PING_NO_NODE:
 		return "The node is off, or on another network; check PTL_IP and PTL_GATEWAY.";
 	case POSTERN_PING_NOT_SENT:

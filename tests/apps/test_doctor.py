@@ -186,6 +186,8 @@ class Doctor(programs.Case):
         for caps in (0, 1 << 12):  # none, CAP_NET_ADMIN
             self.write("proc/self/status", STATUS.format(caps=f"{caps:016x}", cpus="0-3"))
             self.expect("permissions", "failure", "eth9 needs CAP_NET_RAW", "setcap cap_net_raw+ep", "eth9")
+            self.expect("permissions", "failure", "eth9 needs CAP_NET_RAW", "PTL_IFACE_NAME=udp:eth9", "eth9")
+            self.expect("permissions", "ok", "no interface needs any", "", "udp:eth9")
         self.write("run/postern/eth9/posternd", "")
         self.expect("permissions", "ok", "posternd has eth9", "", "eth9")
         self.remove("run/postern/eth9/posternd")
@@ -222,12 +224,24 @@ class Doctor(programs.Case):
         self.write("proc/sys/net/core/netdev_max_backlog", "300")
         self.expect("kernel", "ok", "nothing", "")
         self.expect("kernel", "warning", "300", "netdev_max_backlog=", "eth9")
+        self.expect("kernel", "warning", "300", "netdev_max_backlog=", "udp")
         self.write("proc/sys/net/core/netdev_max_backlog", "1000")
+        self.write("proc/sys/net/core/rmem_max", "212992")
+        self.expect("kernel", "ok", "nothing", "", "eth9")
+        for port in ("udp", "udp:eth9", "udp:10.0.0.5"):
+            self.expect("kernel", "warning", "a UDP socket holds 208 KiB", "net.core.rmem_max=", port)
+        self.write("proc/sys/net/core/rmem_max", "4194304")
+        self.expect("kernel", "ok", "nothing", "", "udp")
         self.write("proc/sys/net/core/optmem_max", "4096")
+        self.expect("kernel", "ok", "nothing", "", "udp")
         self.expect("kernel", "warning", "4096", "optmem_max=", "xdp:eth9")
 
     def test_link(self):
         self.expect("link", "ok", "eth9 is up, MTU 9000", "", "eth9")
+        self.expect("link", "ok", "eth9 is up, MTU 9000", "", "udp:eth9")
+        self.expect("link", "failure", "no network interface eth8", "ip -brief link", "udp:eth8")
+        for port in ("udp", "udp:10.0.0.5"):
+            self.expect("link", "ok", "no interface is one of the kernel's", "", port)
         self.expect("link", "failure", "PTL_MTU is 9001", "mtu 9001", "eth9", PTL_MTU="9001")
         self.write("sys/class/net/eth9/carrier", "0")
         self.expect("link", "failure", "carrier", "ip -d link show eth9", "eth9")

@@ -1,0 +1,842 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* udp.c - ports on ordinary UDP sockets of the kernel, which every user may have, and every network
+ * carries.
+ *
+ *      run of frames to one process, of one length  --->  a message with UDP_SEGMENT
+ *      frames, an Ethernet header in front of each  <---  a message with UDP_GRO (parts.h)
+ *
+ * A datagram holds what follows the Ethernet header of a frame. Headers of IP and UDP, routes, ARP
+ * and fragments are the kernel's. Node ids are IPv4 addresses; candidate.h has the UDP ports of a
+ * process, and the addresses that stand for them.
+ *
+ * Opened and closed under the front end's lock; owned by one poll core in between.
+ *
+ * I1. No frame longer than frame_size is sent. Longer ones are received.
+ * I2. A frame that the kernel refuses is lost and counted, as on a wire: it stops no other. Only a
+ *     full socket makes frames wait.
+ * I3. A received frame comes from the node that it names, and from a UDP port that the process may
+ *     have which it names. Others are dropped and counted.
+ * I4. No broadcast is sent. A frame for everybody names a process: it goes to one UDP port of that
+ *     process after the other, a port each time. One for the own process, which asks for another of
+ *     its name, goes to all of its ports but the own one.
+ * I5. The own port is exclusive, so that no other process, of whatever user, receives its
+ *     datagrams.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <linux/sockios.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <rte_mbuf.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/settings.h>
+#include <pmd-glue/candidate.h>
+#include <pmd-glue/glue.h>
+#include <pmd-glue/kernel.h>
+#include <pmd-glue/kinds.h>
+#include <pmd-glue/line.h>
+#include <pmd-glue/parts.h>
+#include <pmd-glue/pool.h>
+
+#define BURST       64u
+#define PIECES      (4 * BURST) /* of memory, in all messages of one call */
+#define SLOTS       1024u
+#define MESSAGE_MAX 65507u /* bytes of data in a datagram, and in joined ones */
+#define HEADERS     28u    /* of IPv4 and UDP */
+/* the kernel's memory for a datagram: a power of two that holds it, what lies around it, and */
+#define SOCKET_AROUND 384u
+#define SOCKET_BESIDE 256u
+#define LOOK_PRICE    400u /* ns that a look takes which finds nothing */
+#define LINK_INTERVAL (100 * MILLISECOND)
+#define QUESTIONS     256u
+#define NARROW        64u           /* nodes whose path takes smaller frames */
+#define NARROW_TIME   (60 * SECOND) /* that frames for them are not joined */
+#define NEWS_MOST     64u           /* taken at a time */
+/* where a transport header has them, in bytes from the Ethernet header on */
+#define TO_AT   (FRAME_HEADER + 8u)
+#define FROM_AT (FRAME_HEADER + 16u)
+#define NAME    8u /* bytes of node id and process id */
+#define TYPE_AT 12u
+
+static_assert(FRAME_HEADER == PARTS_BEFORE, "an Ethernet header is put before a datagram");
+
+struct batch {
+	struct mmsghdr messages[BURST];
+	struct sockaddr_in to[BURST];
+	uint16_t frames[BURST]; /* in each message */
+	_Alignas(struct cmsghdr) uint8_t control[BURST][CMSG_SPACE(sizeof(uint16_t))];
+	struct iovec pieces[PIECES];
+	unsigned count; /* of messages */
+	unsigned piece_count;
+};
+
+/* How often a process was asked for. */
+struct question {
+	uint32_t nid, pid;
+	uint32_t asked;
+};
+
+struct udp {
+	struct port port; /* first: a port is a udp port */
+	struct line line;
+	struct candidate_range range;
+	uint32_t index; /* of the own UDP port */
+	bool alone;     /* the system refuses sendmmsg() */
+	bool narrow_told;
+	int query; /* a socket to ask the kernel with */
+	bool up;   /* as last seen */
+	uint64_t look;
+	uint64_t missed, errors;
+	uint64_t strange; /* I3 */
+	/* the last sender that was found to be right */
+	uint32_t known_pid, known_index;
+	struct rte_mbuf *ready[PARTS]; /* of a message: not yet given to the owner */
+	unsigned ready_at, ready_count;
+	char interface[IFNAMSIZ];
+	struct question questions[QUESTIONS];
+	struct {
+		uint32_t node;
+		uint64_t until;
+	} narrow[NARROW];
+	struct batch batch;
+	struct parts parts;
+};
+
+static uint32_t frame_word(const struct rte_mbuf *frame, uint32_t at)
+{
+	uint32_t word;
+
+	memcpy(&word, rte_pktmbuf_mtod_offset(frame, const uint8_t *, at), sizeof(word));
+	return rte_le_to_cpu_32(word);
+}
+
+static struct sockaddr_in udp_name(const struct udp *udp, uint32_t node, uint32_t index)
+{
+	return (struct sockaddr_in){.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)(udp->range.first + index)),
+		.sin_addr.s_addr = htonl(node)};
+}
+
+static bool udp_link(struct port *port)
+{
+	struct udp *udp = (struct udp *)port;
+	uint64_t now = glue_now(NULL);
+
+	if (now < udp->look)
+		return udp->up;
+	udp->look = now + LINK_INTERVAL;
+	udp->up = kernel_runs(udp->query, udp->interface);
+	return udp->up;
+}
+
+/* --- news of datagrams that did not arrive --- */
+
+/* Without this the next calls fail, and the socket counts as readable. */
+static void news_take(struct udp *udp)
+{
+	struct line_news news;
+
+	for (unsigned n = 0; udp->line.news && n < NEWS_MOST && line_hear(&udp->line, &news); n++)
+		;
+}
+
+/* --- sending --- */
+
+static bool frame_for_all(const struct rte_mbuf *frame)
+{
+	return (*rte_pktmbuf_mtod(frame, const uint8_t *) & 1) != 0;
+}
+
+static bool frames_alike(const struct rte_mbuf *one, const struct rte_mbuf *two)
+{
+	return two->pkt_len <= one->pkt_len && two->data_len > FRAME_HEADER &&
+	       memcmp(rte_pktmbuf_mtod(one, const void *), rte_pktmbuf_mtod(two, const void *),
+		       sizeof(((struct port *)NULL)->address)) == 0;
+}
+
+/* Is the path to a node known to take smaller frames? The kernel cannot split these from joined
+ * ones. */
+static bool node_narrow(const struct udp *udp, uint32_t node)
+{
+	return udp->narrow[node % NARROW].node == node && udp->narrow[node % NARROW].until != 0 &&
+	       glue_now(NULL) < udp->narrow[node % NARROW].until;
+}
+
+/* How many of the frames go as one message: all but the last are of one length. */
+static uint16_t frames_joined(const struct udp *udp, struct rte_mbuf **frames, uint16_t count)
+{
+	const struct rte_mbuf *first = frames[0];
+	unsigned pieces = udp->batch.piece_count + first->nb_segs;
+	uint32_t bytes = first->pkt_len - FRAME_HEADER;
+	uint16_t joined = 1;
+
+	if (!udp->line.segments || count == 1 ||
+		node_narrow(udp, candidate_node(rte_pktmbuf_mtod(first, const uint8_t *))))
+		return 1;
+	while (joined < count && joined < PARTS && frames[joined - 1]->pkt_len == first->pkt_len &&
+		frames_alike(first, frames[joined]) &&
+		(bytes += frames[joined]->pkt_len - FRAME_HEADER) <= MESSAGE_MAX &&
+		(pieces += frames[joined]->nb_segs) <= PIECES)
+		joined++;
+	return joined;
+}
+
+/* Adds a frame to the message that is being made. */
+static void batch_pieces(struct batch *batch, const struct rte_mbuf *frame)
+{
+	for (uint32_t skip = FRAME_HEADER; frame; frame = frame->next, skip = 0)
+		batch->pieces[batch->piece_count++] =
+			(struct iovec){.iov_base = rte_pktmbuf_mtod_offset(frame, void *, skip),
+				.iov_len = frame->data_len - skip};
+}
+
+static void message_join(struct msghdr *message, void *control, uint32_t length)
+{
+	uint16_t part = (uint16_t)length;
+	struct cmsghdr *one;
+
+	message->msg_control = control;
+	message->msg_controllen = CMSG_SPACE(sizeof(part));
+	one = CMSG_FIRSTHDR(message);
+	one->cmsg_level = SOL_UDP;
+	one->cmsg_type = UDP_SEGMENT;
+	one->cmsg_len = CMSG_LEN(sizeof(part));
+	memcpy(CMSG_DATA(one), &part, sizeof(part));
+}
+
+/* Makes a message of the first frame, or of the first ones; returns how many. */
+static uint16_t batch_add(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
+{
+	struct batch *batch = &udp->batch;
+	struct iovec *first = &batch->pieces[batch->piece_count];
+	const uint8_t *address = rte_pktmbuf_mtod(frames[0], const uint8_t *);
+	struct msghdr *message = &batch->messages[batch->count].msg_hdr;
+	uint16_t joined = frames_joined(udp, frames, count);
+
+	for (uint16_t n = 0; n < joined; n++)
+		batch_pieces(batch, frames[n]);
+	batch->to[batch->count] = udp_name(udp, candidate_node(address), candidate_read(address));
+	*message = (struct msghdr){.msg_name = &batch->to[batch->count],
+		.msg_namelen = sizeof(batch->to[0]),
+		.msg_iov = first,
+		.msg_iovlen = (size_t)(batch->pieces + batch->piece_count - first)};
+	if (joined > 1)
+		message_join(
+			message, batch->control[batch->count], frames[0]->pkt_len - FRAME_HEADER);
+	batch->frames[batch->count++] = joined;
+	return joined;
+}
+
+static bool frame_fits(const struct udp *udp, const struct rte_mbuf *frame)
+{
+	return frame->pkt_len <= udp->port.frame_size && frame->data_len > FRAME_HEADER &&
+	       candidate_read(rte_pktmbuf_mtod(frame, const uint8_t *)) < udp->range.count;
+}
+
+/* Makes messages of the first frames, as many as there is room for. */
+static void batch_fill(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
+{
+	struct batch *batch = &udp->batch;
+	uint16_t done = 0;
+
+	batch->count = 0;
+	batch->piece_count = 0;
+	while (done < count && batch->count < BURST && !frame_for_all(frames[done]) &&
+		frame_fits(udp, frames[done]) &&
+		batch->piece_count + frames[done]->nb_segs <= PIECES)
+		done = (uint16_t)(done + batch_add(udp, frames + done, (uint16_t)(count - done)));
+}
+
+/* The path to a node takes smaller frames: each goes alone from now on, and the kernel sends it in
+ * fragments. */
+static void node_narrows(struct udp *udp, uint32_t node)
+{
+	struct in_addr address = {htonl(node)};
+	char text[INET_ADDRSTRLEN];
+
+	udp->narrow[node % NARROW].node = node;
+	udp->narrow[node % NARROW].until = glue_now(NULL) + NARROW_TIME;
+	if (udp->narrow_told)
+		return;
+	udp->narrow_told = true;
+	log_warning(
+		"%s: the path to %s takes smaller frames than the interface, so frames are sent "
+		"in fragments, which is slow: set PTL_MTU to the path's MTU",
+		udp->port.name, inet_ntop(AF_INET, &address, text, sizeof(text)));
+}
+
+/* Does the kernel, which has refused the first message, take it later, or in another form? If not,
+ * it is lost. */
+static bool refusal_passes(struct udp *udp, int error, bool *wait)
+{
+	struct batch *batch = &udp->batch;
+
+	*wait = error == EAGAIN || error == ENOMEM;
+	if (*wait || error == EINTR)
+		return true;
+	if (batch->frames[0] == 1)
+		return false;
+	if (error == EMSGSIZE || error == EINVAL) {
+		node_narrows(udp, ntohl(batch->to[0].sin_addr.s_addr));
+		return true;
+	}
+	if (error == EIO || error == EOPNOTSUPP) {
+		udp->line.segments = false;
+		return true;
+	}
+	return false;
+}
+
+/* Errors of earlier datagrams are reported by a call that has nothing to do with them. */
+static bool error_is_old(int error)
+{
+	return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
+	       error == ENOPROTOOPT || error == EACCES || error == EPROTO || error == EHOSTDOWN;
+}
+
+static int message_send(struct udp *udp, const struct msghdr *message)
+{
+	ssize_t sent = sendmsg(udp->line.socket, message, MSG_DONTWAIT);
+
+	if (sent < 0 && error_is_old(errno)) {
+		news_take(udp);
+		sent = sendmsg(udp->line.socket, message, MSG_DONTWAIT);
+	}
+	return sent < 0 ? -1 : 1;
+}
+
+/* A message alone costs less without the vector. */
+static int batch_send(struct udp *udp)
+{
+	struct batch *batch = &udp->batch;
+	int sent;
+
+	if (batch->count == 1 || udp->alone)
+		return message_send(udp, &batch->messages[0].msg_hdr);
+	sent = sendmmsg(udp->line.socket, batch->messages, batch->count, MSG_DONTWAIT);
+	if (sent >= 0 || errno == EAGAIN || errno == EINTR)
+		return sent;
+	sent = errno;
+	if (message_send(udp, &batch->messages[0].msg_hdr) < 0)
+		return -1;
+	/* It is the call that is refused, not the message. */
+	udp->alone = sent == ENOSYS || sent == EPERM;
+	return 1;
+}
+
+/* I4. */
+static void question_send(
+	struct udp *udp, const struct rte_mbuf *frame, uint32_t node, uint32_t index)
+{
+	struct sockaddr_in to = udp_name(udp, node, index);
+	struct batch *batch = &udp->batch;
+	struct msghdr message = {
+		.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = batch->pieces};
+
+	batch->piece_count = 0;
+	batch_pieces(batch, frame);
+	message.msg_iovlen = batch->piece_count;
+	if (message_send(udp, &message) < 0)
+		udp->errors++;
+}
+
+/* How often this process was asked for before. */
+static uint32_t question_count(struct udp *udp, uint32_t nid, uint32_t pid)
+{
+	uint64_t hash = ((uint64_t)nid << 32 | pid) * UINT64_C(0x9e3779b97f4a7c15);
+	struct question *question = &udp->questions[(hash >> 32) % QUESTIONS];
+
+	if (question->nid != nid || question->pid != pid)
+		*question = (struct question){.nid = nid, .pid = pid};
+	return question->asked++;
+}
+
+static void question_ask(struct udp *udp, struct rte_mbuf *frame)
+{
+	uint32_t nid, pid;
+
+	if (frame->data_len < TO_AT + NAME || frame->nb_segs > PIECES ||
+		frame->pkt_len > udp->port.frame_size) {
+		udp->errors++;
+		return;
+	}
+	nid = frame_word(frame, TO_AT);
+	pid = frame_word(frame, TO_AT + sizeof(nid));
+	if (nid == udp->port.nid && pid == udp->port.pid) {
+		for (uint32_t k = 0; k < CANDIDATES; k++)
+			if (candidate_index(udp->range, pid, k) != udp->index)
+				question_send(udp, frame, nid, candidate_index(udp->range, pid, k));
+	} else if (nid != PORT_ANY_NODE) {
+		question_send(udp, frame, nid,
+			candidate_index(
+				udp->range, pid, question_count(udp, nid, pid) % CANDIDATES));
+	} else {
+		udp->errors++;
+	}
+}
+
+static uint16_t batch_sent(const struct udp *udp, struct rte_mbuf **frames, unsigned messages)
+{
+	uint16_t done = 0;
+
+	for (unsigned n = 0; n < messages; n++)
+		done = (uint16_t)(done + udp->batch.frames[n]);
+	rte_pktmbuf_free_bulk(frames, done);
+	return done;
+}
+
+/* Throws away the frames of the first message, or a frame that fits no message. */
+static uint16_t batch_lose(struct udp *udp, struct rte_mbuf **frames)
+{
+	uint16_t lost = udp->batch.count > 0 ? udp->batch.frames[0] : 1;
+
+	udp->errors += lost;
+	rte_pktmbuf_free_bulk(frames, lost);
+	return lost;
+}
+
+static uint16_t udp_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct udp *udp = (struct udp *)port;
+	uint16_t done = 0;
+	bool wait = false;
+
+	while (done < count && !wait) {
+		int sent = -1;
+
+		if (frame_for_all(frames[done])) {
+			question_ask(udp, frames[done]);
+			rte_pktmbuf_free(frames[done++]);
+			continue;
+		}
+		batch_fill(udp, frames + done, (uint16_t)(count - done));
+		if (udp->batch.count > 0)
+			sent = batch_send(udp);
+		if (sent > 0)
+			done = (uint16_t)(done + batch_sent(udp, frames + done, (unsigned)sent));
+		else if (udp->batch.count == 0 || !refusal_passes(udp, errno, &wait))
+			done = (uint16_t)(done + batch_lose(udp, frames + done));
+	}
+	return done;
+}
+
+/* --- receiving --- */
+
+/* I3. The datagrams of a message come from one socket, but its owner may have written anything. */
+static bool sender_fits(
+	struct udp *udp, const struct rte_mbuf *frame, uint32_t node, uint32_t index)
+{
+	uint32_t pid;
+
+	if (frame->data_len < FROM_AT + NAME || frame_word(frame, FROM_AT) != node)
+		return false;
+	pid = frame_word(frame, FROM_AT + sizeof(node));
+	if (pid == udp->known_pid && index == udp->known_index)
+		return true;
+	if (!candidate_fits(udp->range, pid, index))
+		return false;
+	udp->known_pid = pid;
+	udp->known_index = index;
+	return true;
+}
+
+/* Writes the Ethernet headers of a message's frames to `header`; returns how many frames stay. */
+static unsigned frames_admit(struct udp *udp, struct rte_mbuf **frames, unsigned count,
+	const struct parts_origin *origin)
+{
+	uint32_t node = ntohl(origin->from.sin_addr.s_addr);
+	uint32_t index = (uint32_t)ntohs(origin->from.sin_port) - udp->range.first;
+	uint8_t header[FRAME_HEADER];
+	unsigned kept = 0;
+
+	memcpy(header, udp->port.address, sizeof(udp->port.address));
+	candidate_write(header + sizeof(udp->port.address), node, index);
+	header[TYPE_AT] = 0x88;
+	header[TYPE_AT + 1] = 0xb5;
+	for (unsigned n = 0; n < count; n++) {
+		if (index >= udp->range.count || !sender_fits(udp, frames[n], node, index)) {
+			udp->strange++;
+			rte_pktmbuf_free(frames[n]);
+			continue;
+		}
+		memcpy(rte_pktmbuf_mtod(frames[n], void *), header, sizeof(header));
+		frames[kept++] = frames[n];
+	}
+	return kept;
+}
+
+/* One look; a second one if an error of an earlier datagram came instead. */
+static bool udp_look(struct udp *udp)
+{
+	if (parts_look(&udp->parts, udp->line.socket) > 0)
+		return true;
+	if (!error_is_old(errno))
+		return false;
+	news_take(udp);
+	return parts_look(&udp->parts, udp->line.socket) > 0;
+}
+
+/* Takes the next message that has come to `ready`. Returns false if there is none. */
+static bool message_take(struct udp *udp)
+{
+	struct parts_origin origin;
+	unsigned count;
+
+	if (!parts_wait(&udp->parts))
+		return false;
+	count = parts_take(&udp->parts, udp->ready, &origin);
+	udp->ready_at = 0;
+	udp->ready_count = frames_admit(udp, udp->ready, count, &origin);
+	return true;
+}
+
+static uint16_t udp_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)
+{
+	struct udp *udp = (struct udp *)port;
+	bool looked = false;
+	uint16_t done = 0;
+
+	while (done < count) {
+		if (udp->ready_at < udp->ready_count) {
+			frames[done++] = udp->ready[udp->ready_at++];
+			continue;
+		}
+		if (message_take(udp))
+			continue;
+		if ((looked && !udp->parts.joined) || !udp_look(udp))
+			break;
+		looked = true;
+	}
+	return done;
+}
+
+/* --- the port --- */
+
+static void udp_counters(struct port *port, struct port_counters *counters)
+{
+	struct udp *udp = (struct udp *)port;
+
+	counters->missed = udp->parts.missed;
+	counters->errors = udp->errors + udp->strange + udp->parts.errors;
+	counters->no_mbuf = udp->parts.no_mbuf;
+	counters->buffers = pool_used(port->pool) - parts_held(&udp->parts);
+}
+
+static int udp_interrupt(struct port *port, bool on)
+{
+	struct udp *udp = (struct udp *)port;
+
+	if (!on)
+		return -1;
+	news_take(udp);
+	return udp->line.socket;
+}
+
+static void udp_describe(struct port *port, struct port_description *description)
+{
+	(void)port;
+	snprintf(description->driver, sizeof(description->driver), "udp");
+}
+
+static void udp_free(struct udp *udp)
+{
+	while (udp->ready_at < udp->ready_count)
+		rte_pktmbuf_free(udp->ready[udp->ready_at++]);
+	parts_end(&udp->parts);
+	line_close(&udp->line);
+	if (udp->query >= 0)
+		close(udp->query);
+	if (udp->port.pool)
+		mempool_give(udp->port.pool);
+	free(udp);
+}
+
+static void udp_close(struct port *port)
+{
+	udp_free((struct udp *)port);
+}
+
+static const struct port_operations udp_operations = {
+	.receive = udp_receive,
+	.transmit = udp_transmit,
+	.link = udp_link,
+	.counters = udp_counters,
+	.interrupt = udp_interrupt,
+	.describe = udp_describe,
+	.close = udp_close,
+};
+
+/* --- the own address --- */
+
+/* The address that the kernel sends from to hosts for which it has no special route; 0: it has no
+ * route to them. Nothing is sent. */
+static uint32_t address_usual(void)
+{
+	/* of a network that is kept for documentation (RFC 5737) */
+	const struct sockaddr_in far = {.sin_family = AF_INET,
+		.sin_port = htons(9),
+		.sin_addr.s_addr = htonl(UINT32_C(0xc0000201))};
+	struct sockaddr_in own = {.sin_family = AF_INET};
+	socklen_t size = sizeof(own);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&far, sizeof(far)) != 0 ||
+		getsockname(fd, (struct sockaddr *)&own, &size) != 0)
+		own.sin_addr.s_addr = 0;
+	if (fd >= 0)
+		close(fd);
+	return ntohl(own.sin_addr.s_addr);
+}
+
+bool udp_is_usable(void)
+{
+	return address_usual() != 0;
+}
+
+/* Is this entry the interface, or the address, that is looked for? Without either, any that reaches
+ * other hosts will do. */
+static bool entry_fits(const struct ifaddrs *one, const char *name, uint32_t address, uint32_t has)
+{
+	uint32_t mask = 0;
+
+	if (name)
+		return strcmp(one->ifa_name, name) == 0;
+	if (address == 0)
+		return (one->ifa_flags & IFF_LOOPBACK) == 0 && (one->ifa_flags & IFF_UP) != 0;
+	/* Every address of a loopback's network is the host's own. */
+	if ((one->ifa_flags & IFF_LOOPBACK) != 0 && one->ifa_netmask)
+		mask = ntohl(((const struct sockaddr_in *)(const void *)one->ifa_netmask)
+				     ->sin_addr.s_addr);
+	return mask != 0 ? ((has ^ address) & mask) == 0 : has == address;
+}
+
+/* Finds an interface of this host that has an IPv4 address, by its name or that address (0: by
+ * none). Returns the address; 0: there is none. */
+static uint32_t interface_find(const char *name, uint32_t address, char *interface)
+{
+	struct ifaddrs *all, *one;
+	uint32_t has = 0;
+
+	if (getifaddrs(&all) != 0)
+		return 0;
+	for (one = all; one; one = one->ifa_next) {
+		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET)
+			continue;
+		has = ntohl(
+			((const struct sockaddr_in *)(const void *)one->ifa_addr)->sin_addr.s_addr);
+		if (entry_fits(one, name, address, has))
+			break;
+	}
+	if (one)
+		snprintf(interface, IFNAMSIZ, "%s", one->ifa_name);
+	freeifaddrs(all);
+	if (!one)
+		return 0;
+	return address != 0 ? address : has;
+}
+
+/* name: "", or an interface, or an address. Returns 0 after an error line. */
+static uint32_t address_choose(struct udp *udp, const char *name)
+{
+	bool named = name[0] != '\0';
+	struct in_addr given = {0};
+	uint32_t address;
+
+	if (named && inet_pton(AF_INET, name, &given) == 1) {
+		address = interface_find(NULL, ntohl(given.s_addr), udp->interface);
+		if (address == 0 || given.s_addr == 0)
+			log_error("PTL_IFACE_NAME: no interface of this host has the address %s: "
+				  "ip address lists those that there are",
+				name);
+		return given.s_addr == 0 ? 0 : address;
+	}
+	if (!named)
+		given.s_addr = htonl(address_usual());
+	address = interface_find(named ? name : NULL, ntohl(given.s_addr), udp->interface);
+	if (address != 0)
+		return address;
+	if (!named)
+		log_error("udp: this host has no IPv4 address: write the one to use, such as "
+			  "udp:127.0.0.1 for processes of this host");
+	else if (if_nametoindex(name) == 0)
+		log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the "
+			  "kernel's",
+			name);
+	else
+		log_error("udp:%s: the interface has no IPv4 address: ip address add ADDRESS/24 "
+			  "dev %s",
+			name, name);
+	return 0;
+}
+
+/* --- opening --- */
+
+/* Settings of ports that make the headers of IP and UDP themselves. Returns false after an error
+ * line. */
+static bool settings_fit(unsigned number)
+{
+	static const enum setting own[] = {SETTING_IP, SETTING_GATEWAY, SETTING_VLAN, SETTING_NID};
+
+	if (setting_is(SETTING_ENCAP, "udp")) {
+		log_error("PTL_ENCAP=udp is for interfaces whose frames this process makes whole: "
+			  "with PTL_IFACE_NAME=udp the kernel puts them into UDP: unset PTL_ENCAP");
+		return false;
+	}
+	for (unsigned n = 0; n < RTE_DIM(own); n++) {
+		if (setting_item(own[n], number)[0] == '\0')
+			continue;
+		log_error("%s is \"%s\" for interface %u, but with PTL_IFACE_NAME=udp the kernel's "
+			  "address is the node id, and its routes are used: leave %s out",
+			setting_describe(own[n])->name, setting_item(own[n], number), number,
+			setting_describe(own[n])->name);
+		return false;
+	}
+	return true;
+}
+
+/* Of frames with their Ethernet header; 0 after an error line. */
+static uint32_t frame_size_choose(const struct udp *udp, uint32_t mtu)
+{
+	struct ifreq answer;
+	uint32_t has = FRAME_DEFAULT;
+
+	if (kernel_ask(udp->query, udp->interface, SIOCGIFMTU, &answer) == 0)
+		has = (uint32_t)answer.ifr_mtu;
+	if (mtu == 0)
+		mtu = RTE_MIN(has, FRAME_DEFAULT - FRAME_HEADER + HEADERS);
+	has = RTE_MIN(has, MESSAGE_MAX + HEADERS);
+	mtu = kernel_frame_size(udp->interface, has, mtu, FRAME_MAX);
+	if (mtu != 0 && mtu < FRAME_MIN + HEADERS)
+		log_error("%s: frames of %u bytes are impossible: set PTL_MTU to %u or more",
+			udp->port.name, mtu - FRAME_HEADER, FRAME_MIN - FRAME_HEADER + HEADERS);
+	return mtu < FRAME_MIN + HEADERS ? 0 : mtu - HEADERS;
+}
+
+/* How many datagrams, which come one by one, the socket holds. */
+static uint16_t socket_holds(uint32_t room, uint32_t frame_size)
+{
+	uint32_t bytes = rte_align32pow2(frame_size + SOCKET_AROUND) + SOCKET_BESIDE;
+
+	return (uint16_t)RTE_MAX(RTE_MIN(room / bytes, SLOTS), 2u);
+}
+
+/* Takes the first UDP port of the process that is free. A process that may have any process id
+ * takes one whose first port is free. Returns false with errno. */
+static bool port_bind(struct udp *udp, uint32_t pid, bool first_only)
+{
+	for (uint32_t k = 0; k < (first_only ? 1 : CANDIDATES); k++) {
+		udp->index = candidate_index(udp->range, pid, k);
+		if (line_bind(&udp->line, udp->port.nid, (uint16_t)(udp->range.first + udp->index)))
+			return true;
+		if (errno != EADDRINUSE && errno != EACCES)
+			return false;
+	}
+	errno = EADDRINUSE;
+	return false;
+}
+
+/* Returns false after an error line. */
+static bool udp_bind(struct udp *udp, uint32_t pid, bool first_only)
+{
+	if (port_bind(udp, pid, first_only)) {
+		udp->port.pid = pid;
+		candidate_write(udp->port.address, udp->port.nid, udp->index);
+		return true;
+	}
+	if (errno == EADDRINUSE) {
+		kinds_pid_taken();
+		if (!kinds_pid_is_tried() && !first_only)
+			log_error("%s: other programs have all %u UDP ports of process id %u: set "
+				  "PTL_UDP_PORTS, which is %s, to another range on all hosts",
+				udp->port.name, CANDIDATES, pid, setting_text(SETTING_UDP_PORTS));
+		return false;
+	}
+	log_error("%s: the kernel gives no UDP port: %s", udp->port.name, strerror(errno));
+	return false;
+}
+
+static bool udp_make(struct udp *udp, uint32_t mtu)
+{
+	struct port *port = &udp->port;
+	uint32_t room;
+
+	port->frame_size = frame_size_choose(udp, mtu);
+	if (port->frame_size == 0)
+		return false;
+	/* Hosts with other MTUs are understood. */
+	room = RTE_MAX(port->frame_size, FRAME_DEFAULT);
+	port->receive_frames = socket_holds(udp->line.room, port->frame_size);
+	if (udp->line.segments)
+		port->joins =
+			(uint16_t)RTE_MIN(MESSAGE_MAX / (port->frame_size - FRAME_HEADER), PARTS);
+	port->pool = mempool_take(port->name, room, SLOTS, SOCKET_ID_ANY, true);
+	if (!port->pool)
+		return false;
+	if (parts_init(&udp->parts, port->pool, room - FRAME_HEADER))
+		return true;
+	log_error("%s: out of memory", port->name);
+	return false;
+}
+
+static bool udp_start(
+	struct udp *udp, const char *name, uint32_t mtu, uint32_t pid, bool first_only)
+{
+	uint16_t last;
+
+	setting_range(SETTING_UDP_PORTS, &udp->range.first, &last);
+	udp->range.count = (uint16_t)(last - udp->range.first + 1);
+	udp->query = kernel_query(udp->port.name);
+	if (udp->query < 0)
+		return false;
+	udp->port.nid = address_choose(udp, name);
+	if (udp->port.nid == 0)
+		return false;
+	if (!line_open(&udp->line)) {
+		log_error(
+			"%s: the kernel gives no UDP socket: %s", udp->port.name, strerror(errno));
+		return false;
+	}
+	return udp_bind(udp, pid, first_only) && udp_make(udp, mtu);
+}
+
+struct port *udp_open(
+	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool first_only)
+{
+	struct udp *udp;
+
+	if (!settings_fit(number))
+		return NULL;
+	udp = calloc(1, sizeof(*udp));
+	if (!udp) {
+		log_error("udp: out of memory");
+		return NULL;
+	}
+	udp->port.operations = &udp_operations;
+	udp->port.external = true;
+	udp->port.calls = true;
+	udp->port.helped = true;
+	udp->port.named = true;
+	udp->port.addressed = true;
+	udp->port.aside = POOL_ASIDE + PARTS;
+	udp->port.socket = -1;
+	udp->port.gathers = true;
+	udp->port.guards = true;
+	udp->port.gather_bytes = GATHER_BYTES;
+	udp->port.look = LOOK_PRICE;
+	snprintf(udp->port.name, sizeof(udp->port.name), name[0] ? "udp:%s" : "udp", name);
+	udp->line.socket = udp->query = -1;
+	if (udp_start(udp, name, mtu, pid, first_only))
+		return &udp->port;
+	udp_free(udp);
+	return NULL;
+}

@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_udp.c - tests of pmd-glue/udp.c: ports of several processes, and sockets that pretend to be
+ * some, on addresses of the loopback interface. All of them are this process, and need no right. */
+#include "glue_fixture.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <pmd-glue/candidate.h>
+#include <pmd-glue/kinds.h>
+
+#define HERE       UINT32_C(0x7f4d0301) /* 127.77.3.1 */
+#define THERE      UINT32_C(0x7f4d0302)
+#define HERE_NAME  "127.77.3.1"
+#define THERE_NAME "127.77.3.2"
+#define PID        4711u
+#define FAR_PID    815u
+/* in a frame */
+#define TO_AT   22u
+#define FROM_AT 30u
+#define DATA_AT 38u
+#define MANY    200u
+
+static const struct candidate_range range = {20480, 1024};
+static struct port *near, *far;
+
+/* The next calls fail: refusals of so many, with this error, of joined messages alone or of all. */
+static int refused_error;
+static unsigned refused_count;
+static bool refused_joined;
+static unsigned messages_sent, calls_made;
+
+static bool refuses(const struct msghdr *message)
+{
+	if (refused_count == 0 || (refused_joined && message->msg_controllen == 0))
+		return false;
+	refused_count--;
+	errno = refused_error;
+	return true;
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	calls_made++;
+	if (refuses(message))
+		return -1;
+	messages_sent++;
+	return __real_sendmsg(fd, message, flags);
+}
+
+static int vector_error; /* of sendmmsg(); 0: it is there */
+static unsigned vectors_made;
+
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+	vectors_made++;
+	if (vector_error != 0) {
+		errno = vector_error;
+		return -1;
+	}
+	for (unsigned n = 0; n < count; n++) {
+		ssize_t bytes = __wrap_sendmsg(fd, &messages[n].msg_hdr, flags);
+		if (bytes < 0)
+			return n > 0 ? (int)n : -1;
+		messages[n].msg_len = (unsigned)bytes;
+	}
+	return (int)count;
+}
+
+static void refuse(int error, unsigned count, bool joined)
+{
+	refused_error = error;
+	refused_count = count;
+	refused_joined = joined;
+	messages_sent = calls_made = vectors_made = 0;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	near = udp_open(HERE_NAME, 0, 0, PID, false);
+	far = udp_open(THERE_NAME, 0, 0, FAR_PID, false);
+	refuse(0, 0, false);
+	vector_error = 0;
+	return near && far ? 0 : -1;
+}
+
+/* Every buffer comes back. */
+static int tear_down(void **state)
+{
+	(void)state;
+	fixture_set("PTL_UDP_PORTS", NULL);
+	if (near)
+		port_close(near);
+	if (far)
+		port_close(far);
+	near = far = NULL;
+	return 0;
+}
+
+static void word_put(struct rte_mbuf *frame, uint32_t at, uint32_t word)
+{
+	word = rte_cpu_to_le_32(word);
+	memcpy(rte_pktmbuf_mtod_offset(frame, void *, at), &word, sizeof(word));
+}
+
+/* A frame that names both ends, as the transport's do. */
+static struct rte_mbuf *frame_named(struct port *from, struct port *to, uint32_t size, uint8_t fill)
+{
+	struct rte_mbuf *frame = frame_make(from, to->address, size, fill);
+
+	word_put(frame, TO_AT, to->nid);
+	word_put(frame, TO_AT + 4, to->pid);
+	word_put(frame, FROM_AT, from->nid);
+	word_put(frame, FROM_AT + 4, from->pid);
+	return frame;
+}
+
+static void check_frame(
+	struct rte_mbuf *frame, struct port *from, struct port *to, uint32_t size, uint8_t fill)
+{
+	const uint8_t *bytes;
+
+	assert_non_null(frame);
+	bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
+	assert_int_equal(frame->pkt_len, size);
+	assert_int_equal(frame->nb_segs, 1);
+	assert_memory_equal(bytes, to->address, 6);
+	assert_memory_equal(bytes + 6, from->address, 6);
+	assert_int_equal(bytes[12] << 8 | bytes[13], 0x88b5);
+	for (uint32_t n = DATA_AT; n < size; n++)
+		assert_int_equal(bytes[n], fill);
+	rte_pktmbuf_free(frame);
+}
+
+static void exchange(struct port *from, struct port *to, uint32_t size, uint8_t fill)
+{
+	port_send(from, frame_named(from, to, size, fill));
+	check_frame(port_take(to), from, to, size, fill);
+}
+
+static void check_nothing(struct port *port)
+{
+	struct rte_mbuf *frame;
+
+	for (unsigned n = 0; n < 10; n++)
+		assert_int_equal(port_receive(port, &frame, 1), 0);
+}
+
+/* A run of frames of these sizes: each of `count` is sizes[n % number]. All arrive, in order. */
+static void check_run(unsigned count, const uint32_t *sizes, unsigned number)
+{
+	struct rte_mbuf *frames[MANY];
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	unsigned sent = 0, got = 0;
+
+	assert_true(count <= MANY);
+	for (unsigned n = 0; n < count; n++)
+		frames[n] = frame_named(near, far, sizes[n % number], (uint8_t)n);
+	while (got < count) {
+		struct rte_mbuf *frame;
+		sent += port_transmit(near, frames + sent, (uint16_t)(count - sent));
+		if (port_receive(far, &frame, 1) == 1) {
+			check_frame(frame, near, far, sizes[got % number], (uint8_t)got);
+			got++;
+		}
+		assert_true(glue_now(NULL) < end);
+	}
+	assert_int_equal(sent, count);
+	assert_int_equal(port_count(near).errors, 0);
+}
+
+static void udp_open__has_an_address_and_a_name(void **state)
+{
+	(void)state;
+	assert_true(near->named && near->addressed && near->external);
+	assert_int_equal(near->nid, HERE);
+	assert_int_equal(near->pid, PID);
+	assert_int_equal(candidate_node(near->address), HERE);
+	assert_int_equal(candidate_read(near->address), candidate_index(range, PID, 0));
+	assert_true(near->operations->link(near));
+	assert_true(near->receive_frames > 16);
+	assert_true(near->look > 0);
+}
+
+static void udp_transmit__carries_frames_of_every_size(void **state)
+{
+	(void)state;
+	for (uint32_t size = DATA_AT; size < near->frame_size; size = size * 5 / 4 + 1) {
+		exchange(near, far, size, (uint8_t)size);
+		exchange(far, near, size, (uint8_t)(size + 1));
+	}
+	exchange(near, far, near->frame_size, 1);
+}
+
+static void udp_transmit__joins_runs(void **state)
+{
+	static const unsigned counts[] = {1, 2, 63, 64, 65, MANY};
+	static const uint32_t small[] = {60}, usual[] = {1500},
+			      mixed[] = {1500, 1500, 60, 61, 1500, 1400, 1400};
+
+	(void)state;
+	for (unsigned n = 0; n < RTE_DIM(counts); n++) {
+		check_run(counts[n], small, 1);
+		check_run(counts[n], usual, 1);
+		check_run(counts[n], mixed, RTE_DIM(mixed));
+	}
+	refuse(0, 0, false);
+	check_run(64, small, 1);
+	assert_int_equal(messages_sent, 1);
+}
+
+/* Frames of one burst for two processes reach the right one each. */
+static void udp_transmit__tells_receivers_apart(void **state)
+{
+	struct port *third = udp_open(THERE_NAME, 0, 0, FAR_PID + 1, false);
+	struct rte_mbuf *frames[64];
+	uint64_t end = glue_now(NULL) + PATIENCE;
+	unsigned sent = 0;
+
+	(void)state;
+	assert_non_null(third);
+	for (unsigned n = 0; n < 64; n++)
+		frames[n] = frame_named(near, n % 3 == 0 ? far : third, 100, (uint8_t)n);
+	while (sent < 64) {
+		sent += port_transmit(near, frames + sent, (uint16_t)(64 - sent));
+		assert_true(glue_now(NULL) < end);
+	}
+	for (unsigned n = 0; n < 64; n++) {
+		struct port *to = n % 3 == 0 ? far : third;
+		check_frame(port_take(to), near, to, 100, (uint8_t)n);
+	}
+	check_nothing(far);
+	check_nothing(third);
+	port_close(third);
+}
+
+static void udp_transmit__sends_frames_of_several_pieces(void **state)
+{
+	struct rte_mbuf *frame = frame_named(near, far, 100, 7);
+	struct rte_mbuf *rest = frame_make(near, far->address, 1000, 7);
+
+	(void)state;
+	memset(rte_pktmbuf_mtod(rest, void *), 7, 1000);
+	assert_int_equal(rte_pktmbuf_chain(frame, rest), 0);
+	port_send(near, frame);
+	check_frame(port_take(far), near, far, 1100, 7);
+}
+
+/* I1. */
+static void udp_transmit__loses_frames_that_are_too_long(void **state)
+{
+	struct port *small = udp_open(HERE_NAME, 1500, 0, PID + 1, false);
+
+	(void)state;
+	assert_non_null(small);
+	assert_int_equal(small->frame_size, 1500 - 28 + 14);
+	port_send(small, frame_named(small, far, small->frame_size + 1, 1));
+	assert_int_equal(port_count(small).errors, 1);
+	exchange(small, far, small->frame_size, 2);
+	/* A host with a larger MTU is understood. */
+	exchange(far, small, far->frame_size, 3);
+	port_close(small);
+}
+
+static void check_lost(int error)
+{
+	uint64_t before = port_count(near).errors;
+
+	refuse(error, 1, false);
+	port_send(near, frame_named(near, far, 100, 1));
+	assert_int_equal(port_count(near).errors, before + 1);
+	exchange(near, far, 100, 2);
+}
+
+/* I2. */
+static void udp_transmit__loses_what_the_kernel_refuses(void **state)
+{
+	(void)state;
+	check_lost(ENOBUFS);
+	check_lost(EPERM);
+	check_lost(EMSGSIZE);
+	check_lost(EINVAL);
+}
+
+static void udp_transmit__waits_for_a_full_socket(void **state)
+{
+	struct rte_mbuf *frame = frame_named(near, far, 100, 1);
+
+	(void)state;
+	refuse(EAGAIN, 1, false);
+	assert_int_equal(port_transmit(near, &frame, 1), 0);
+	assert_int_equal(port_count(near).errors, 0);
+	port_send(near, frame);
+	check_frame(port_take(far), near, far, 100, 1);
+}
+
+/* An error of an earlier datagram costs none. */
+static void udp_transmit__repeats_after_old_errors(void **state)
+{
+	static const int errors[] = {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EACCES};
+
+	(void)state;
+	for (unsigned n = 0; n < RTE_DIM(errors); n++) {
+		refuse(errors[n], 1, false);
+		exchange(near, far, 100, (uint8_t)n);
+		assert_int_equal(calls_made, 2);
+	}
+	assert_int_equal(port_count(near).errors, 0);
+}
+
+/* D9: frames of a run go one by one where they are too long for the path. */
+static void udp_transmit__splits_runs_on_narrow_paths(void **state)
+{
+	static const uint32_t usual[] = {1500};
+
+	(void)state;
+	refuse(EMSGSIZE, 1, true);
+	check_run(40, usual, 1);
+	assert_int_equal(messages_sent, 40);
+	refuse(EMSGSIZE, 1, true);
+	check_run(40, usual, 1);
+	assert_int_equal(messages_sent, 40); /* and so they do from then on */
+	assert_int_equal(refused_count, 1);
+	refuse(0, 0, false);
+}
+
+static void udp_transmit__joins_no_more_where_joins_fail(void **state)
+{
+	static const uint32_t usual[] = {1500};
+
+	(void)state;
+	refuse(EIO, 1000, true);
+	check_run(40, usual, 1);
+	assert_int_equal(messages_sent, 40);
+	assert_int_equal(refused_count, 999);
+}
+
+static void check_vector(int error)
+{
+	static const uint32_t mixed[] = {100, 200, 300};
+
+	vector_error = error;
+	refuse(0, 0, false);
+	check_run(30, mixed, 3);
+	assert_int_equal(vectors_made, 1);
+	port_close(near);
+	near = udp_open(HERE_NAME, 0, 0, PID, false);
+	assert_non_null(near);
+}
+
+static void udp_transmit__does_without_sendmmsg(void **state)
+{
+	(void)state;
+	check_vector(ENOSYS);
+	check_vector(EPERM);
+}
+
+/* --- sockets that pretend to be ports */
+
+static int socket_bind(uint32_t node, uint32_t udp_port)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)udp_port),
+		.sin_addr.s_addr = htonl(node)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_true(fd >= 0);
+	if (bind(fd, (const struct sockaddr *)&name, sizeof(name)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int socket_candidate(uint32_t node, uint32_t pid, uint32_t k)
+{
+	return socket_bind(node, range.first + candidate_index(range, pid, k));
+}
+
+/* A datagram from a node and process, whether it is or not. */
+static void pretend(int fd, uint32_t nid, uint32_t pid, uint32_t length)
+{
+	uint8_t bytes[64] = {0};
+	uint32_t words[] = {rte_cpu_to_le_32(nid), rte_cpu_to_le_32(pid)};
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)(range.first + candidate_read(near->address))),
+		.sin_addr.s_addr = htonl(HERE)};
+
+	memcpy(bytes + FROM_AT - FRAME_HEADER, words, sizeof(words));
+	assert_int_equal(
+		sendto(fd, bytes, length, 0, (const struct sockaddr *)&to, sizeof(to)), length);
+}
+
+static void check_strange(int fd, uint32_t nid, uint32_t pid, uint32_t length)
+{
+	uint64_t end = glue_now(NULL) + PATIENCE, before = port_count(near).errors;
+	struct rte_mbuf *frame;
+
+	pretend(fd, nid, pid, length);
+	while (port_count(near).errors == before) {
+		assert_int_equal(port_receive(near, &frame, 1), 0);
+		assert_true(glue_now(NULL) < end);
+	}
+	assert_int_equal(port_count(near).errors, before + 1);
+}
+
+/* I3 */
+static void udp_receive__drops_what_names_another_sender(void **state)
+{
+	int fd = socket_candidate(THERE, 99, 3);
+	int outside = socket_bind(THERE, 0);
+	struct rte_mbuf *frame;
+
+	(void)state;
+	assert_true(fd >= 0 && outside >= 0);
+	pretend(fd, THERE, 99, 64);
+	frame = port_take(near);
+	assert_non_null(frame);
+	assert_int_equal(candidate_node(rte_pktmbuf_mtod_offset(frame, const uint8_t *, 6)), THERE);
+	assert_int_equal(candidate_read(rte_pktmbuf_mtod_offset(frame, const uint8_t *, 6)),
+		candidate_index(range, 99, 3));
+	rte_pktmbuf_free(frame);
+	check_strange(fd, HERE, 99, 64);       /* another node */
+	check_strange(fd, THERE, FAR_PID, 64); /* another process, whose port it cannot have */
+	check_strange(fd, THERE, 100, 64);
+	check_strange(fd, THERE, 99, FROM_AT - FRAME_HEADER + 7); /* it names nobody */
+	check_strange(fd, THERE, 99, 1);
+	check_strange(outside, THERE, 99, 64); /* no port of the range */
+	pretend(fd, THERE, 99, 64);
+	frame = port_take(near);
+	assert_non_null(frame);
+	rte_pktmbuf_free(frame);
+	close(fd);
+	close(outside);
+}
+
+static void ask(struct port *from, uint32_t nid, uint32_t pid)
+{
+	struct rte_mbuf *frame = frame_make(from, everybody, 100, 1);
+
+	word_put(frame, TO_AT, nid);
+	word_put(frame, TO_AT + 4, pid);
+	word_put(frame, FROM_AT, from->nid);
+	word_put(frame, FROM_AT + 4, from->pid);
+	port_send(from, frame);
+}
+
+static bool has_datagram(int fd)
+{
+	uint8_t bytes[128];
+
+	return recv(fd, bytes, sizeof(bytes), 0) == 100 - (int)FRAME_HEADER;
+}
+
+/* I4: the question reaches each of a process's ports in turn. Some of them coincide with those of
+ * others, so that a process with eight different ones is taken. */
+static uint32_t pid_distinct(uint32_t pid)
+{
+	for (;; pid++) {
+		bool distinct = true;
+		for (uint32_t k = 0; k < CANDIDATES; k++)
+			for (uint32_t m = 0; m < k; m++)
+				distinct &= candidate_index(range, pid, k) !=
+					    candidate_index(range, pid, m);
+		if (distinct)
+			return pid;
+	}
+}
+
+static void udp_transmit__asks_each_port_of_a_process(void **state)
+{
+	uint32_t pid = pid_distinct(5000);
+	int fds[CANDIDATES];
+
+	(void)state;
+	for (uint32_t k = 0; k < CANDIDATES; k++) {
+		fds[k] = socket_candidate(THERE, pid, k);
+		assert_true(fds[k] >= 0);
+	}
+	for (uint32_t n = 0; n < 2 * CANDIDATES; n++) {
+		ask(near, THERE, pid);
+		for (uint32_t k = 0; k < CANDIDATES; k++)
+			assert_int_equal(has_datagram(fds[k]), k == n % CANDIDATES);
+	}
+	for (uint32_t k = 0; k < CANDIDATES; k++)
+		close(fds[k]);
+}
+
+/* A claim: all ports that a process of the same name may have hear it, but the own one. */
+static void udp_transmit__claims_the_name(void **state)
+{
+	uint32_t pid = pid_distinct(6000);
+	struct port *port = udp_open(HERE_NAME, 0, 0, pid, false);
+	int fds[CANDIDATES];
+
+	(void)state;
+	assert_non_null(port);
+	for (uint32_t k = 1; k < CANDIDATES; k++) {
+		fds[k] = socket_candidate(HERE, pid, k);
+		assert_true(fds[k] >= 0);
+	}
+	ask(port, HERE, pid);
+	for (uint32_t k = 1; k < CANDIDATES; k++) {
+		assert_true(has_datagram(fds[k]));
+		close(fds[k]);
+	}
+	check_nothing(port);
+	port_close(port);
+}
+
+/* A broadcast that names nobody would be for all hosts, which are not known. */
+static void udp_transmit__sends_no_broadcast(void **state)
+{
+	(void)state;
+	ask(near, PORT_ANY_NODE, FAR_PID);
+	assert_int_equal(port_count(near).errors, 1);
+	check_nothing(far);
+}
+
+/* --- opening */
+
+static void udp_open__takes_the_first_free_port(void **state)
+{
+	uint32_t pid = pid_distinct(7000);
+	int fds[CANDIDATES];
+	struct port *port;
+
+	(void)state;
+	for (uint32_t k = 0; k < CANDIDATES; k++) {
+		port = udp_open(HERE_NAME, 0, 0, pid, false);
+		assert_non_null(port);
+		assert_int_equal(candidate_read(port->address), candidate_index(range, pid, k));
+		exchange(port, far, 100, (uint8_t)k);
+		exchange(far, port, 100, (uint8_t)k);
+		port_close(port);
+		fds[k] = socket_candidate(HERE, pid, k);
+		assert_true(fds[k] >= 0);
+		glue_pid_try(true);
+		assert_null(udp_open(HERE_NAME, 0, 0, pid, true));
+		assert_true(glue_pid_is_taken());
+		glue_pid_try(false);
+	}
+	assert_null(udp_open(HERE_NAME, 0, 0, pid, false)); /* all eight are taken */
+	for (uint32_t k = 0; k < CANDIDATES; k++)
+		close(fds[k]);
+	port = udp_open(HERE_NAME, 0, 0, pid, false);
+	assert_non_null(port);
+	port_close(port);
+}
+
+/* I5 */
+static void udp_open__has_a_port_of_its_own(void **state)
+{
+	struct port *second = udp_open(HERE_NAME, 0, 0, PID, false);
+
+	(void)state;
+	assert_int_equal(socket_bind(HERE, range.first + candidate_read(near->address)), -1);
+	assert_int_equal(errno, EADDRINUSE);
+	assert_non_null(second); /* the transport finds that the name is taken */
+	assert_memory_not_equal(second->address, near->address, 6);
+	port_close(second);
+}
+
+static void udp_open__takes_ports_from_the_range(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	fixture_set("PTL_UDP_PORTS", "21600-21615");
+	port = udp_open(HERE_NAME, 0, 0, PID, false);
+	assert_non_null(port);
+	assert_int_equal(socket_bind(HERE, 21600 + candidate_read(port->address)), -1);
+	port_close(port);
+	for (uint32_t n = 0; n < 16; n++)
+		(void)socket_bind(HERE, 21600 + n); /* stay until the end */
+	assert_null(udp_open(HERE_NAME, 0, 0, PID, false));
+}
+
+static void check_setting(const char *name, const char *value)
+{
+	fixture_set(name, value);
+	assert_null(udp_open(HERE_NAME, 0, 0, PID + 1, false));
+	fixture_set(name, NULL);
+}
+
+static void udp_open__wants_no_setting_that_means_nothing(void **state)
+{
+	(void)state;
+	check_setting("PTL_IP", "10.0.0.1/24");
+	check_setting("PTL_VLAN", "7");
+	check_setting("PTL_NID", "7");
+}
+
+static void udp_open__wants_an_address_of_this_host(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	assert_null(udp_open("ptg7", 0, 0, PID + 1, false));
+	assert_null(udp_open("192.0.2.1", 0, 0, PID + 1, false));
+	assert_null(udp_open("0.0.0.0", 0, 0, PID + 1, false));
+	assert_null(udp_open("127.77.3", 0, 0, PID + 1, false));
+	port = udp_open("lo", 0, 0, PID + 1, false);
+	assert_non_null(port);
+	assert_int_equal(port->nid, 0x7f000001);
+	port_close(port);
+}
+
+static void udp_open__wants_an_mtu_that_there_is(void **state)
+{
+	(void)state;
+	assert_null(udp_open(HERE_NAME, 70000, 0, PID + 1, false));
+}
+
+/* A process that may have any process id takes another one where ports are taken. */
+static void uplink_open_udp__takes_a_process_id_whose_first_port_is_free(void **state)
+{
+	uint32_t own = (uint32_t)getpid();
+	struct port *one, *two;
+
+	(void)state;
+	one = uplink_open_udp(HERE_NAME, 0, 0, GLUE_PID_ANY);
+	two = uplink_open_udp(HERE_NAME, 0, 0, GLUE_PID_ANY);
+	assert_non_null(one);
+	assert_non_null(two);
+	assert_int_equal(one->pid, own);
+	assert_int_not_equal(two->pid, own);
+	assert_true(candidate_read(two->address) == candidate_index(range, two->pid, 0));
+	assert_true(one->named && one->addressed && two->named);
+	assert_null(uplink_open_udp("192.0.2.1", 0, 0, GLUE_PID_ANY));
+	port_close(two);
+	port_close(one);
+}
+
+/* Buffers that wait for datagrams are not in use. */
+static void udp_counters__show_no_buffers_while_nothing_is_sent(void **state)
+{
+	static const uint32_t usual[] = {1500};
+
+	(void)state;
+	assert_int_equal(port_count(far).buffers, 0);
+	exchange(near, far, 100, 1);
+	assert_int_equal(port_count(far).buffers, 0);
+	check_run(40, usual, 1);
+	check_run(40, usual, 1);
+	assert_int_equal(port_count(far).buffers, 0);
+	assert_int_equal(port_count(near).buffers, 0);
+}
+
+/* --- sleeping */
+
+static void udp_interrupt__wakes_for_frames_alone(void **state)
+{
+	struct pollfd ready = {.events = POLLIN};
+
+	(void)state;
+	ready.fd = near->operations->interrupt(near, true);
+	assert_true(ready.fd >= 0);
+	assert_int_equal(poll(&ready, 1, 0), 0);
+	ask(near, THERE, 12345); /* nobody has the port: the refusal makes the socket readable */
+	assert_int_equal(poll(&ready, 1, 1000), 1);
+	assert_int_equal(near->operations->interrupt(near, true), ready.fd);
+	assert_int_equal(poll(&ready, 1, 0), 0);
+	port_send(far, frame_named(far, near, 100, 1));
+	assert_int_equal(poll(&ready, 1, 1000), 1);
+	check_frame(port_take(near), far, near, 100, 1);
+	(void)near->operations->interrupt(near, false);
+}
+
+/* A refusal costs no frame that waits behind it. */
+static void udp_receive__goes_on_after_refusals(void **state)
+{
+	(void)state;
+	for (unsigned n = 0; n < 20; n++) {
+		ask(near, THERE, 12345);
+		exchange(far, near, 100, (uint8_t)n);
+		exchange(near, far, 100, (uint8_t)n);
+	}
+	assert_int_equal(port_count(near).errors, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(udp_open__has_an_address_and_a_name),
+		CASE(udp_transmit__carries_frames_of_every_size),
+		CASE(udp_transmit__joins_runs),
+		CASE(udp_transmit__tells_receivers_apart),
+		CASE(udp_transmit__sends_frames_of_several_pieces),
+		CASE(udp_transmit__loses_frames_that_are_too_long),
+		CASE(udp_transmit__loses_what_the_kernel_refuses),
+		CASE(udp_transmit__waits_for_a_full_socket),
+		CASE(udp_transmit__repeats_after_old_errors),
+		CASE(udp_transmit__splits_runs_on_narrow_paths),
+		CASE(udp_transmit__joins_no_more_where_joins_fail),
+		CASE(udp_transmit__does_without_sendmmsg),
+		CASE(udp_receive__drops_what_names_another_sender),
+		CASE(udp_transmit__asks_each_port_of_a_process),
+		CASE(udp_transmit__claims_the_name),
+		CASE(udp_transmit__sends_no_broadcast),
+		CASE(udp_open__takes_the_first_free_port),
+		CASE(udp_open__has_a_port_of_its_own),
+		CASE(udp_open__takes_ports_from_the_range),
+		CASE(udp_open__wants_no_setting_that_means_nothing),
+		CASE(udp_open__wants_an_address_of_this_host),
+		CASE(udp_open__wants_an_mtu_that_there_is),
+		CASE(uplink_open_udp__takes_a_process_id_whose_first_port_is_free),
+		CASE(udp_counters__show_no_buffers_while_nothing_is_sent),
+		CASE(udp_interrupt__wakes_for_frames_alone),
+		CASE(udp_receive__goes_on_after_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, NULL);
+}
