@@ -13,6 +13,10 @@ DEVICE is node, or one of these, all on veth pairs between network namespaces th
     router:MTU  two subnets with a router between, a third namespace in which the kernel forwards; over UDP/IPv4
     tap:1500    the same with tap devices, which know checksums
     xdp:1500    as veth, by af_xdp
+    socket:MTU  a pair, by UDP sockets of users without capabilities; PTL_IFACE_NAME=udp:...
+    socket-router:MTU, socket-marks:MTU  the same over a router
+    socket-narrow:MTU  as socket-router; the far half of the path takes frames of 1400 bytes
+                (TEST_WITHIN in the environment: a command with arguments that starts each of these users' programs)
     marks:MTU   as router; the router sets "congestion experienced" in one of 16 packets
 SCENARIO is one of exchange.c's, or one of those here that kill and restart a process.
 
@@ -258,6 +262,63 @@ class Marks(Router):
             "add rule ip marks way ip ecn ect0 numgen random mod 16 0 ip ecn set ce")
 
 
+def without_rights():
+    """The start of a command that an ordinary user runs, without any capability."""
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
+            "--pdeathsig=KILL"]
+
+
+class Unprivileged:
+    """UDP sockets of the kernel, which has the addresses; the processes are an ordinary user's."""
+
+    def interface(self, _side):
+        return "udp:ptn0"
+
+    def prefix(self, side):
+        return super().prefix(side) + without_rights() + os.environ.get("TEST_WITHIN", "").split()
+
+    def settings(self, _side):
+        os.chown(self.directory, 65534, 65534)
+        return {"XDG_RUNTIME_DIR": self.directory}
+
+
+class Socket(Unprivileged, Udp):
+    """On one link."""
+
+    def make(self, mtu):
+        super().make(mtu)
+        for side, name in enumerate(self.names):
+            run("ip", "-n", name, "address", "add", f"{self.address(side)}/24", "dev", "ptn0")
+
+
+class SocketRouted:
+    """With a router between, whose routes the kernel has."""
+
+    def make(self, mtu):
+        super().make(mtu)
+        for side, name in enumerate(self.names):
+            run("ip", "-n", name, "address", "add", f"{self.address(side)}/24", "dev", "ptn0")
+            run("ip", "-n", name, "route", "add", "default", "via", str(self.gateway(side)))
+
+
+class SocketRouter(Unprivileged, SocketRouted, Router):
+    def interface(self, _side):
+        return "udp"
+
+
+class SocketNarrow(SocketRouter):
+    """Hosts with different MTUs."""
+
+    def make(self, mtu):
+        super().make(mtu)
+        for where, link in ((self.made[-1], "ptn1"), (self.names[1], "ptn0")):
+            run("ip", "-n", where, "link", "set", link, "mtu", "1400")
+
+
+class SocketMarks(Unprivileged, SocketRouted, Marks):
+    pass
+
+
 class Tap(Udp):
     """Two tap devices in one namespace, whose kernel forwards between them: they fill in and verify checksums."""
 
@@ -489,6 +550,7 @@ def sender_dies(stage):
 
 PLAIN = {"loop": Loop, "node": Node}
 KINDS = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
+         "socket": Socket, "socket-router": SocketRouter, "socket-narrow": SocketNarrow, "socket-marks": SocketMarks,
          "tap": Tap, "xdp": Xdp}
 
 

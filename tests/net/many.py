@@ -61,7 +61,7 @@ def bare(program, device):
 
 def sent(device):
     """Frames that have left by the first end's interface."""
-    return int(subprocess.run(device.prefix(0) + ["cat", f"/sys/class/net/{device.interface(0)}/statistics/tx_packets"],
+    return int(subprocess.run(device.prefix(0) + ["cat", f"/sys/class/net/{device.interface(0).removeprefix('udp:')}/statistics/tx_packets"],
                               stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
