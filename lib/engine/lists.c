@@ -24,7 +24,7 @@ struct region *lists_walk(struct space *space, struct process from,
 	const struct message_header *header, struct placement *placement)
 {
 	const struct match_key key = {.bits = header->match_bits, .nid = from.nid, .pid = from.pid};
-	const struct match_list *list = &space->lists[header->portal];
+	struct match_list *list = &space->lists[header->portal];
 	uint32_t next;
 
 	for (uint32_t i = match_first(&space->entries, list, &key); i != MATCH_NONE; i = next) {

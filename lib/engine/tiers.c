@@ -151,7 +151,7 @@ static ALWAYS_INLINE bool entry_search(struct space *space, const struct message
 		.bits = header->match_bits, .nid = find->process.nid, .pid = find->process.pid};
 
 	for (unsigned tier = 0; tier < TIERS; tier++) {
-		const struct match_list *list = portal_list(space, header->portal, tier);
+		struct match_list *list = portal_list(space, header->portal, tier);
 		uint32_t i = match_first(&space->entries, list, &key);
 
 		for (; i != MATCH_NONE; i = match_next(&space->entries, list, i, &key)) {

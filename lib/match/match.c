@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* match.c - the links of a match list, and the walk of a short one. See match.h. The poll core owns
- * all of it.
+/* match.c - the links of a match list, and the walk of one without an index. See match.h. The
+ * poll core owns all of it.
  */
 #include <assert.h>
 
@@ -10,9 +10,11 @@
 
 static_assert(sizeof(struct match_entry) == 64, "one cache line");
 
-/* Above the one a list gets an index, below the other it loses it. */
-#define INDEX_ABOVE 16
-#define INDEX_BELOW 8
+/* A list gets its index from a search that passes more entries than the first number, or when it
+ * becomes longer than the second; below the third it loses the index. */
+#define WALK_UP_TO   16
+#define LENGTH_UP_TO 256
+#define INDEX_BELOW  8
 
 void match_list_init(struct match_list *list)
 {
@@ -45,10 +47,10 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 		match_entry(table, next)->previous = i;
 	list->length++;
 
-	if (!list->index && list->length > INDEX_ABOVE)
-		list->index = index_create(table, list); /* NULL is fine: I4 */
-	else if (list->index)
+	if (list->index)
 		index_add(table, list->index, i);
+	else if (list->length > LENGTH_UP_TO)
+		list->index = index_create(table, list); /* NULL is fine: I4 */
 }
 
 void match_push_front(const struct match_table *table, struct match_list *list, uint32_t entry)
@@ -95,27 +97,34 @@ void match_remove(const struct match_table *table, struct match_list *list, uint
 	}
 }
 
-static uint32_t list_walk(const struct match_table *table, uint32_t i, const struct match_key *key)
+/* The first entry from i on that matches. The search that walks far goes on to its end, so that the
+ * ones behind it find the index. */
+static uint32_t list_walk(const struct match_table *table, struct match_list *list, uint32_t i,
+	const struct match_key *key)
 {
-	while (i != MATCH_NONE && !entry_matches(match_entry(table, i), key))
+	uint32_t passed = 0;
+
+	for (; i != MATCH_NONE && !entry_matches(match_entry(table, i), key); passed++)
 		i = match_entry(table, i)->next;
+	if (passed > WALK_UP_TO)
+		list->index = index_create(table, list); /* NULL is fine: I4 */
 	return i;
 }
 
 uint32_t match_search(
-	const struct match_table *table, const struct match_list *list, const struct match_key *key)
+	const struct match_table *table, struct match_list *list, const struct match_key *key)
 {
 	if (list->index)
 		return index_first(table, list->index, key);
-	return list_walk(table, list->head, key);
+	return list_walk(table, list, list->head, key);
 }
 
-uint32_t match_next(const struct match_table *table, const struct match_list *list,
-	uint32_t current, const struct match_key *key)
+uint32_t match_next(const struct match_table *table, struct match_list *list, uint32_t current,
+	const struct match_key *key)
 {
 	if (list->index)
 		return index_next(table, list->index, current, key);
-	return list_walk(table, match_entry(table, current)->next, key);
+	return list_walk(table, list, match_entry(table, current)->next, key);
 }
 
 void match_list_describe(const struct match_list *list, struct match_list_info *info)

@@ -16,8 +16,11 @@
  *     look for them.
  * I3. match_next() may be given an entry only while it is in the list: find the next before
  *     removing one.
- * I4. Short lists are walked; longer ones have an index (index.h). Without memory for one they are
- *     walked too: no call here can fail.
+ * I4. A list is walked until a search has passed more than a few entries, or an insertion makes
+ *     the list long: then the list gets an index (index.h), and loses it when the list is short.
+ *     So a list whose entries are found near the front has none, and a search without an index
+ *     looks at 256 entries at most. Without memory for an index any list is walked: no call here
+ *     can fail.
  */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H
@@ -67,7 +70,7 @@ struct match_list {
 	uint32_t head;
 	uint32_t tail;
 	uint32_t length;
-	struct match_index *index; /* NULL while the list is short; private memory */
+	struct match_index *index; /* NULL: the list is walked; private memory */
 };
 
 static inline struct match_entry *match_entry(const struct match_table *table, uint32_t i)
@@ -113,11 +116,11 @@ void match_insert_after(
 void match_remove(const struct match_table *table, struct match_list *list, uint32_t entry);
 
 /* match_first() of a list whose first entry does not match, or which has an index. */
-uint32_t match_search(const struct match_table *table, const struct match_list *list,
-	const struct match_key *key);
+uint32_t match_search(
+	const struct match_table *table, struct match_list *list, const struct match_key *key);
 /* The first entry that matches key, and the first after current; MATCH_NONE at the end. */
 static inline uint32_t match_first(
-	const struct match_table *table, const struct match_list *list, const struct match_key *key)
+	const struct match_table *table, struct match_list *list, const struct match_key *key)
 {
 	uint32_t head = list->head;
 
@@ -125,8 +128,8 @@ static inline uint32_t match_first(
 		return head;
 	return match_search(table, list, key);
 }
-uint32_t match_next(const struct match_table *table, const struct match_list *list,
-	uint32_t current, const struct match_key *key);
+uint32_t match_next(const struct match_table *table, struct match_list *list, uint32_t current,
+	const struct match_key *key);
 
 /* For looking inside. */
 struct match_list_info {

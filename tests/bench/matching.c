@@ -138,7 +138,7 @@ static void scenery_make(struct scenery *scenery)
 	}
 }
 
-static __attribute__((noinline)) void search(const struct scenery *scenery, uint32_t count)
+static __attribute__((noinline)) void search(struct scenery *scenery, uint32_t count)
 {
 	for (uint32_t k = 0; k < count; k++) {
 		const struct match_key *key = &scenery->keys[k % KEYS];

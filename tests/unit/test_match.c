@@ -206,6 +206,13 @@ static void check_first(const struct match_key *key)
 	assert_int_equal(match_first(&table, &list, key), oracle_after(END, key));
 }
 
+/* No entry is for this process. If the list is longer than 16, it has an index after that. */
+static void search_in_vain(void)
+{
+	check_first(&(struct match_key){0, 4711, 4711});
+	assert_true(list.index != NULL || list.length <= 16);
+}
+
 /* Every match, in order. With removal, some go on the way, each after the next one was fetched;
  * with a chance of other_removal an entry that is not the next one goes as well. */
 static void check_walk(const struct match_key *key, bool removal)
@@ -252,6 +259,7 @@ static const struct flavour flavours[] = {
 	{300, 100, 2, 10, 60, 0, 0},  /* mostly different keys */
 	{300, 4, 20, 30, 60, 0, 0},   /* more masks than classes */
 	{300, 8, 40, 50, 55, 0, 0},   /* many more */
+	{300, 1000, 1, 0, 90, 0, 0},  /* around the length that gets an index without a search */
 	{1000, 1000, 1, 0, 70, 0, 0}, /* exact */
 	{1000, 2, 1, 50, 60, 0, 0},   /* few chains, long and interleaved */
 	{300, 50, 6, 20, 60, 50, 0},  /* little memory */
@@ -393,17 +401,78 @@ static void match_first__knows_wildcards_of_nid_and_pid_apart(void **state)
 	match_list_clear(&list);
 }
 
-static void match_list__gets_an_index_when_long_and_loses_it_when_short(void **state)
+/* A search that passes more than 16 entries gives the list its index. */
+static void match_list__gets_an_index_from_a_search_and_loses_it_when_short(void **state)
 {
 	(void)state;
 	both_init(64);
 	for (uint32_t i = 0; i < 64; i++)
 		both_push_back(entry_take(i, 0, 1, 1));
+	for (uint32_t i = 0; i <= 16; i++)
+		check_first(&(struct match_key){i, 1, 1});
+	assert_null(list.index);
+	check_first(&(struct match_key){17, 1, 1});
+	assert_non_null(list.index);
+	check_first(&(struct match_key){17, 1, 1});
+	while (list.length > 8)
+		both_remove(list.head);
 	assert_non_null(list.index);
 	while (list.length > 1)
 		both_remove(list.head);
 	assert_null(list.index);
 	check_order();
+	match_list_clear(&list);
+}
+
+static void match_list__gets_an_index_from_a_walk_on(void **state)
+{
+	struct match_key key = {0, 1, 1};
+
+	(void)state;
+	both_init(64);
+	both_push_back(entry_take(0, 0, 1, 1));
+	for (uint32_t i = 1; i < 17; i++)
+		both_push_back(entry_take(i, 0, 1, 1));
+	both_push_back(entry_take(0, 0, 1, 1));
+	assert_int_equal(match_next(&table, &list, list.head, &key), list.tail);
+	assert_null(list.index);
+	both_insert_before(list.tail, entry_take(17, 0, 1, 1));
+	check_walk(&key, false);
+	assert_non_null(list.index);
+	check_walk(&key, false);
+	match_list_clear(&list);
+}
+
+static void match_list__of_257_entries_gets_an_index(void **state)
+{
+	(void)state;
+	both_init(300);
+	while (list.length < 256)
+		both_push_front(entry_take(list.length, 0, 1, 1));
+	assert_null(list.index);
+	both_insert_after(list.head, entry_take(256, 0, 1, 1));
+	assert_non_null(list.index);
+	for (uint32_t i = 0; i < 258; i++)
+		check_walk(&(struct match_key){i, 1, 1}, false);
+	match_list_clear(&list);
+}
+
+/* Programs whose messages come in the order of the entries pay for no index. */
+static void match_list__that_matches_at_its_front_needs_no_memory(void **state)
+{
+	uint32_t calls = memory_calls;
+
+	(void)state;
+	both_init(256);
+	for (uint32_t round = 0; round < 100; round++) {
+		for (uint32_t i = 0; i < 256; i++)
+			both_push_back(entry_take(i, i % 3, 1, 1));
+		for (uint32_t i = 0; i < 256; i++) {
+			check_first(&(struct match_key){i, 1, 1});
+			both_remove(list.head);
+		}
+	}
+	assert_int_equal(memory_calls, calls);
 	match_list_clear(&list);
 }
 
@@ -416,11 +485,10 @@ static void match_list__works_without_memory_for_an_index(void **state)
 	memory_failures = 100;
 	for (uint32_t i = 0; i < 64; i++)
 		both_push_back(entry_take(i, 0, 1, 1));
-	memory_failures = 0;
-	assert_null(list.index);
 	check_first(&key);
-	both_remove(list.head);
-	both_push_back(entry_take(0, 0, 1, 1));
+	assert_null(list.index);
+	memory_failures = 0;
+	check_first(&key);
 	assert_non_null(list.index); /* when there is memory again */
 	check_first(&key);
 	match_list_clear(&list);
@@ -433,6 +501,7 @@ static void match_list__finds_all_when_its_index_cannot_grow(void **state)
 	both_init(4000);
 	for (uint32_t i = 0; i < 20; i++)
 		both_push_back(entry_take(i, 0, 1, 1));
+	search_in_vain();
 	memory_failures = 100;
 	for (uint32_t i = 20; unused_count > 0; i++)
 		both_push_back(entry_take(i, i % 10 == 0 ? 0xf : 0, 1, 1));
@@ -477,6 +546,7 @@ static void match_list__needs_no_memory_while_entries_come_and_go(void **state)
 	both_init(64);
 	for (uint32_t i = 0; i < 40; i++)
 		both_push_back(entry_take(i, i % 3, 1, 1)); /* a class takes memory, and keeps it */
+	search_in_vain();
 	calls = memory_calls;
 	for (uint32_t i = 0; i < 10000; i++) {
 		both_push_back(entry_take(1000 + i, i % 3, 1, 1));
@@ -493,6 +563,7 @@ static void match_list__uses_classes_again(void **state)
 	both_init(64);
 	for (uint32_t i = 0; i < 20; i++)
 		both_push_back(entry_take(i, i % 2, 1, 1));
+	search_in_vain();
 	for (uint32_t round = 0; round < 100; round++) {
 		uint32_t first = entry_take(round, UINT64_C(1) << (round % 50 + 4), 1, 1);
 		uint32_t second = entry_take(round, UINT64_C(3) << (round % 50 + 4), 1, 1);
@@ -521,6 +592,7 @@ static void match_list__has_classes_for_the_first_masks(void **state)
 	both_init(64);
 	for (uint32_t i = 0; i < 40; i++)
 		both_push_back(entry_take(i, i < 10 ? UINT64_C(1) << i : 0, 1, 1));
+	search_in_vain();
 	expect_classes(CLASSES, 32); /* of 11 masks; the last one has 30 entries */
 	while (list.length > 8)
 		both_remove(list.head);
@@ -712,7 +784,10 @@ int main(void)
 		cmocka_unit_test(match_first__of_an_empty_list_is_none),
 		cmocka_unit_test(match_first__ignores_the_bits_that_do_not_count),
 		cmocka_unit_test(match_first__knows_wildcards_of_nid_and_pid_apart),
-		cmocka_unit_test(match_list__gets_an_index_when_long_and_loses_it_when_short),
+		cmocka_unit_test(match_list__gets_an_index_from_a_search_and_loses_it_when_short),
+		cmocka_unit_test(match_list__gets_an_index_from_a_walk_on),
+		cmocka_unit_test(match_list__of_257_entries_gets_an_index),
+		cmocka_unit_test(match_list__that_matches_at_its_front_needs_no_memory),
 		cmocka_unit_test(match_list__works_without_memory_for_an_index),
 		cmocka_unit_test(match_list__needs_no_memory_while_entries_come_and_go),
 		cmocka_unit_test(match_list__uses_classes_again),
