@@ -307,23 +307,38 @@ void eal_runtime_directory(char *path, size_t size)
 	snprintf(path, size, "%s/dpdk", base);
 }
 
-/* The directory of telemetry's socket. Can the socket be made there? If it cannot, EAL does not
- * start, and cannot be started again. The directory may belong to another user, or to a session
- * that is over. */
-static bool telemetry_directory(const char *prefix, char *own, size_t size)
+bool eal_directory_make(const char *path)
+{
+	struct stat status;
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return false;
+	if (lstat(path, &status) != 0)
+		return false;
+	if (S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+		(status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+		return true;
+	errno = EPERM;
+	return false;
+}
+
+/* DPDK's own directory for the processes of a prefix. Can files be made there? If they cannot,
+ * EAL does not start, and cannot be started again. The directory may belong to another user, who
+ * could lead DPDK's files and its socket elsewhere, or to a session that is over. */
+static bool prefix_directory(const char *prefix, char *own, size_t size)
 {
 	char directory[PATH_MAX];
-	if (!setting_is(SETTING_TELEMETRY, "on"))
-		return false;
 	eal_runtime_directory(directory, sizeof(directory));
 	if (snprintf(own, size, "%s/%s", directory, prefix) + (int)sizeof(SOCKET_NAME) >
 		SOCKET_PATH_MAX)
 		return false;
-	if (mkdir(directory, 0700) != 0 && errno != EEXIST)
-		return false;
-	if (mkdir(own, 0700) != 0 && errno != EEXIST)
-		return false;
-	return access(own, R_OK | W_OK | X_OK) == 0;
+	return eal_directory_make(directory) && eal_directory_make(own) &&
+	       access(own, R_OK | W_OK | X_OK) == 0;
+}
+
+/* The directory of telemetry's socket, if there is to be one. */
+static bool telemetry_directory(const char *prefix, char *own, size_t size)
+{
+	return setting_is(SETTING_TELEMETRY, "on") && prefix_directory(prefix, own, size);
 }
 
 static void telemetry_missing(void)
@@ -359,10 +374,20 @@ static void arguments_telemetry(struct eal_arguments *arguments)
 /* Adds the arguments for EAL's memory. Returns 0, or -1 after an error line. */
 static int arguments_pages(struct eal_arguments *arguments)
 {
+	char own[PATH_MAX] = "";
 	if (share_wanted()) {
 		if (share_check(arguments->hugetlbfs, sizeof(arguments->hugetlbfs)) != 0)
 			return -1;
 		argument_add(arguments, "--huge-dir=%s", arguments->hugetlbfs);
+		if (!prefix_directory(setting_text(SETTING_SHARE), own, sizeof(own))) {
+			log_error("PTL_SHARE=%s needs a directory of this user's for DPDK's files, "
+				  "and %s "
+				  "cannot be made or may be written to by others: set "
+				  "XDG_RUNTIME_DIR to "
+				  "a directory of your own",
+				setting_text(SETTING_SHARE), own);
+			return -1;
+		}
 	} else if (hugepages_usable(HUGEPAGES_LEAST)) {
 		argument_add(arguments, "--in-memory");
 		argument_add(arguments, "--single-file-segments");

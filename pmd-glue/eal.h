@@ -36,6 +36,9 @@ void eal_thread_remedy(char *remedy, size_t size);
 /* The directory where EAL keeps files of this user's running processes, found as EAL finds it. It
  * may not exist. */
 void eal_runtime_directory(char *path, size_t size);
+/* Makes it, or another that only this user writes to; one that is there is taken if it is this
+ * user's, and no one else may write there. Returns false with errno. */
+bool eal_directory_make(const char *path);
 
 /* Is this a PCI address ("3:0.0", "0000:03:00.0")? */
 bool eal_is_pci(const char *name);

@@ -35,14 +35,9 @@ static bool hold_has(const char *address)
 static int hold_open(const char *address)
 {
 	char directory[PATH_MAX], path[PATH_MAX + NAME_MAX];
-	struct stat status;
 	eal_runtime_directory(directory, sizeof(directory));
-	if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+	if (!eal_directory_make(directory)) /* I2 */
 		return -1;
-	if (lstat(directory, &status) != 0 || status.st_uid != geteuid()) {
-		errno = EPERM; /* I2 */
-		return -1;
-	}
 	snprintf(path, sizeof(path), "%s/postern-%s.lock", directory, address);
 	return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 
 #include <base/clock.h>
+#include <base/file.h>
 #include <base/futex.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
@@ -242,7 +243,7 @@ static bool recorder_has_file(struct recorder *recorder)
 {
 	if (recorder->fd >= 0)
 		return true;
-	recorder->fd = open(recorder->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	recorder->fd = file_write(recorder->name, O_NONBLOCK, 0, &(const char *){NULL});
 	return recorder->fd >= 0;
 }
 
@@ -280,7 +281,7 @@ static void recorder_run(void *argument)
 
 /* --- opening and closing --- */
 
-static int file_complain(const char *name, int error)
+static int file_complain(const char *name, int error, const char *reason)
 {
 	const char *remedy = "check the path of PTL_CAPTURE";
 
@@ -296,7 +297,7 @@ static int file_complain(const char *name, int error)
 		remedy = "choose a place that this user may write to";
 	else if (error == EISDIR)
 		remedy = "write the name of a file";
-	log_error("cannot capture to %s: %s: %s", name, strerror(error), remedy);
+	log_error("cannot capture to %s: %s: %s", name, reason, remedy);
 	return -1;
 }
 
@@ -323,21 +324,22 @@ static int standard_open(void)
 static int file_open(struct recorder *recorder)
 {
 	struct stat status;
+	const char *reason = NULL;
 	bool standard = strcmp(recorder->name, "-") == 0;
 
 	/* In a set-uid program the caller chooses the environment, and the owner's permissions
 	 * apply. */
 	if (getuid() != geteuid() || getgid() != getegid())
-		return file_complain(recorder->name, EPERM);
+		return file_complain(recorder->name, EPERM, strerror(EPERM));
 	if (standard)
 		recorder->fd = standard_open();
 	else
-		recorder->fd = open(recorder->name,
-			O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
+		recorder->fd =
+			file_write(recorder->name, O_CREAT | O_NONBLOCK | O_NOCTTY, 0600, &reason);
 	if (recorder->fd < 0 && (errno != ENXIO || stat(recorder->name, &status) != 0))
-		return file_complain(recorder->name, errno);
+		return file_complain(recorder->name, errno, reason ? reason : strerror(errno));
 	if (recorder->fd >= 0 && fstat(recorder->fd, &status) != 0)
-		return file_complain(recorder->name, errno);
+		return file_complain(recorder->name, errno, strerror(errno));
 	recorder->device = status.st_dev;
 	recorder->inode = status.st_ino;
 	recorder->pipe = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) ||
@@ -346,8 +348,10 @@ static int file_open(struct recorder *recorder)
 		return 0;
 	recorder->seekable = true;
 	if (flock(recorder->fd, LOCK_EX | LOCK_NB) != 0)
-		return file_complain(recorder->name, errno);
-	return ftruncate(recorder->fd, 0) == 0 ? 0 : file_complain(recorder->name, errno);
+		return file_complain(recorder->name, errno, strerror(errno));
+	return ftruncate(recorder->fd, 0) == 0
+		       ? 0
+		       : file_complain(recorder->name, errno, strerror(errno));
 }
 
 static void recorder_free(struct recorder *recorder)

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <base/file.h>
+
 #include "complain.h"
 #include "figures.h"
 #include "plot.h"
@@ -91,6 +93,7 @@ static int gnuplot_run(FILE *script, FILE *complaints)
 
 void plot_open(struct plot *plot, const char *path)
 {
+	const char *reason;
 	FILE *file;
 	FILE *nothing;
 
@@ -108,10 +111,10 @@ void plot_open(struct plot *plot, const char *path)
 	fclose(nothing);
 	if (strcmp(path, "-") == 0)
 		return;
-	file = fopen(path, "we");
+	file = file_stream(path, &reason);
 	if (!file)
 		complain("the plot cannot be written to %s: %s; give --plot another path.", path,
-			strerror(errno));
+			reason);
 	fclose(file);
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/file.h>
+
 #include "complain.h"
 #include "instrument.h"
 #include "tracing.h"
@@ -17,13 +19,15 @@ static const char *trace_name;
 
 void tracing_begin(const char *file)
 {
+	const char *reason;
+
 	if (!file)
 		return;
 	trace_name = file;
-	trace_file = fopen(file, "we");
+	trace_file = file_stream(file, &reason);
 	if (!trace_file)
 		complain("the trace cannot be written to %s: %s; give --trace another path.", file,
-			strerror(errno));
+			reason);
 	if (instrument->trace_start(TRACKS, RECORDS) != 0)
 		complain("there is no memory for a trace; leave --trace out.");
 }

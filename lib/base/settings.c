@@ -265,7 +265,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_CAPTURE", "",
 				"The pcapng file that the frames of each interface are captured "
 				"to, separated by ';'; %p in it is the process id, %i the "
-				"interface's number."},
+				"interface's number. A file that is there must be this user's."},
 			.type = TYPE_TEXT,
 			.list = true,
 		},
