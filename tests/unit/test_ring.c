@@ -9,14 +9,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include <base/random.h>
 #include <base/ring.h>
 
 #define PRODUCERS 3
-#define EACH      30000 /* elements of a producer */
-#define SMALL     8     /* a ring that is full most of the time */
+#define EACH      30000 /* elements of a producer, */
+#define LEAST     100   /* or so many at least, when its time is over */
+#define TIME      5 /* s: on a busy machine each turn of a small ring takes a turn of all others */
+#define SMALL     8 /* a ring that is full most of the time */
 
 struct element {
 	uint32_t producer;
@@ -356,7 +359,9 @@ static void ring_take__stays_within_the_ring_whatever_is_written_there(void **st
 
 static struct ring *shared;
 static uint32_t payloads[PRODUCERS][EACH];
+static uint32_t made[PRODUCERS]; /* elements, when it is done */
 static uint32_t producers_done;
+static time_t end;
 static unsigned longest; /* lines of an element */
 
 static unsigned lines_of(uint32_t producer, uint32_t number)
@@ -364,11 +369,25 @@ static unsigned lines_of(uint32_t producer, uint32_t number)
 	return 1 + (unsigned)(random_mix((uint64_t)producer << 32 | number) % longest);
 }
 
+static time_t seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+static bool goes_on(uint32_t count, uint32_t all)
+{
+	return count < all && (count < LEAST || seconds() < end);
+}
+
 static void *produce(void *argument)
 {
 	uint32_t producer = (uint32_t)(uintptr_t)argument;
+	uint32_t i;
 
-	for (uint32_t i = 0; i < EACH; i++) {
+	for (i = 0; goes_on(i, EACH); i++) {
 		unsigned lines = lines_of(producer, i);
 		struct lines element;
 
@@ -381,6 +400,7 @@ static void *produce(void *argument)
 				    : ring_put_lines(shared, &element, lines)))
 			sched_yield();
 	}
+	made[producer] = i;
 	__atomic_add_fetch(&producers_done, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -401,6 +421,19 @@ static void element_check(const struct lines *whole, unsigned lines, uint32_t *n
 	assert_int_equal(*element->payload, element->producer ^ element->number);
 }
 
+static void producers_start(pthread_t *threads, unsigned count)
+{
+	producers_done = 0;
+	end = seconds() + TIME;
+	for (uintptr_t i = 0; i < count; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, produce, (void *)i), 0);
+}
+
+static unsigned producers_that_are_done(void)
+{
+	return __atomic_load_n(&producers_done, __ATOMIC_ACQUIRE);
+}
+
 static void run_threads(uint32_t count, unsigned lines_max)
 {
 	pthread_t threads[PRODUCERS];
@@ -408,20 +441,21 @@ static void run_threads(uint32_t count, unsigned lines_max)
 	struct ring_reader reader;
 	struct lines element;
 	unsigned lines;
+	bool last;
 
 	longest = lines_max;
 	shared = ring_new(count, &reader);
-	for (uintptr_t i = 0; i < PRODUCERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, produce, (void *)i), 0);
-	for (uint32_t taken = 0; taken < PRODUCERS * EACH;)
-		if ((lines = ring_take(&reader, &element)) != 0) {
+	producers_start(threads, PRODUCERS);
+	do {
+		last = producers_that_are_done() == PRODUCERS;
+		while ((lines = ring_take(&reader, &element)) != 0)
 			element_check(&element, lines, next);
-			taken++;
-		} else {
-			sched_yield();
-		}
-	for (unsigned i = 0; i < PRODUCERS; i++)
+		sched_yield();
+	} while (!last);
+	for (unsigned i = 0; i < PRODUCERS; i++) {
 		pthread_join(threads[i], NULL);
+		assert_int_equal(next[i], made[i]);
+	}
 	assert_true(ring_empty(&reader));
 	assert_true(ring_settled(&reader));
 	free(shared);
@@ -452,10 +486,8 @@ static void ring_settled__means_that_own_elements_are_visible(void **state)
 	(void)state;
 	longest = RING_LINES;
 	shared = ring_new(1024, &reader);
-	producers_done = 0;
-	for (uintptr_t i = 0; i + 1 < PRODUCERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, produce, (void *)i), 0);
-	for (uint32_t i = 0; i < EACH / 10; i++) {
+	producers_start(threads, PRODUCERS - 1);
+	for (uint32_t i = 0; goes_on(i, EACH / 10); i++) {
 		const struct lines own = {.first = {.producer = PRODUCERS - 1, .number = i}};
 
 		while (!ring_put_lines(shared, &own, 1 + i % RING_LINES))
@@ -470,7 +502,7 @@ static void ring_settled__means_that_own_elements_are_visible(void **state)
 		}
 		assert_int_equal(seen, i + 1);
 	}
-	while (__atomic_load_n(&producers_done, __ATOMIC_ACQUIRE) < PRODUCERS - 1)
+	while (producers_that_are_done() < PRODUCERS - 1)
 		if (!ring_take(&reader, &element))
 			sched_yield();
 	for (unsigned i = 0; i + 1 < PRODUCERS; i++)
