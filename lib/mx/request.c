@@ -149,6 +149,11 @@ void request_limit(struct request *request, uint64_t time)
 	endpoint->timed++;
 }
 
+bool request_is_late(const struct request *request, uint64_t now)
+{
+	return timer_set(&request->timer) && now >= request->deadline;
+}
+
 /* X6. The longer its deadline has passed, the longer it can wait. */
 static void request_look_again(struct request *request, uint64_t now)
 {
@@ -211,6 +216,8 @@ void request_done(void *owner, struct transfer *message)
 		code = endpoint->sessions[message->peer].code;
 		if (code == MX_STATUS_SUCCESS)
 			code = MX_STATUS_ENDPOINT_UNREACHABLE;
+		if (request_is_late(request, endpoint_now()))
+			code = MX_STATUS_TIMEOUT;
 	}
 	if (request->kind == REQUEST_RECEIVE)
 		request->peer = session_address(endpoint, message->peer);

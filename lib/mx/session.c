@@ -576,19 +576,28 @@ static void visitation_take(struct mx_endpoint *endpoint, const struct visitatio
 	}
 }
 
+/* Why a connect ends that nobody has answered; PENDING: it does not yet. */
+static mx_status_code_t connect_failure(const struct request *request, uint64_t now)
+{
+	if (request_is_late(request, now))
+		return MX_STATUS_TIMEOUT;
+	if (request->code != MX_STATUS_PENDING)
+		return request->code; /* S4 */
+	if (request->refused && now >= request->end - PATIENCE + READY)
+		return MX_STATUS_ENDPOINT_CLOSED;
+	return now >= request->end ? MX_STATUS_ENDPOINT_UNREACHABLE : MX_STATUS_PENDING;
+}
+
 /* Connects that are asked again, or have waited long enough. */
 static void connects_progress(struct mx_endpoint *endpoint)
 {
 	const uint64_t now = endpoint_now();
 
 	list_each (struct request, request, &endpoint->connects, link) {
-		if (request->code != MX_STATUS_PENDING)
-			connect_end(endpoint, request, request->code); /* S4 */
-		else if (now >= request->end ||
-			 (request->refused && now >= request->end - PATIENCE + READY))
-			connect_end(endpoint, request,
-				request->refused ? MX_STATUS_ENDPOINT_CLOSED
-						 : MX_STATUS_ENDPOINT_UNREACHABLE);
+		mx_status_code_t code = connect_failure(request, now);
+
+		if (code != MX_STATUS_PENDING)
+			connect_end(endpoint, request, code);
 		else if (now >= request->due && !connect_ask(endpoint, request))
 			connect_end(endpoint, request, MX_STATUS_NO_RESOURCES);
 	}

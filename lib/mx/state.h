@@ -26,7 +26,8 @@
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
  * X6. A request with a deadline that has not ended has a timer, and is looked at when that is due,
- *     and again a little later if it cannot be ended yet.
+ *     and again a little later if it cannot be ended yet. If it fails after its deadline, however
+ *     seldom the program has called, the deadline is why.
  * X7. A thread counts itself `inside` when it has got the lock and found the endpoint open, and
  *     leaves with the lock. Who closes says first that the endpoint is not open, and then waits
  *     until no other thread is inside.
@@ -237,6 +238,7 @@ void request_complete(struct request *request, mx_status_code_t code);
 void request_done(void *owner, struct transfer *message);
 /* From now on; 0: it has no deadline. */
 void request_limit(struct request *request, uint64_t time);
+bool request_is_late(const struct request *request, uint64_t now);
 /* Ends those whose deadline has come, as far as they can be ended. */
 void requests_progress(struct mx_endpoint *endpoint);
 void requests_close(struct mx_endpoint *endpoint);
