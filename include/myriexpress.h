@@ -324,6 +324,8 @@ MX_FUNCTION mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, vo
  *   filter   the peer's
  *   timeout  milliseconds, or MX_INFINITE: until the peer counts as dead
  *   addr     out
+ * The peer answers within about 50 ms without calls of its program, but not with
+ * PTL_PROGRESS=inline.
  * Returns
  *   MX_NIC_NOT_FOUND       nic_id cannot be any NIC's.
  *   MX_BAD_ENDPOINT_ID     The peer cannot have such an endpoint id.

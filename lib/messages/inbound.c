@@ -340,3 +340,8 @@ bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, b
 	*found = found_of(shown);
 	return true;
 }
+
+bool messages_has_news(const struct messages *messages)
+{
+	return queue_has_news(&messages->queue);
+}

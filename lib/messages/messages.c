@@ -663,7 +663,7 @@ static bool await_look(void *context)
 {
 	const struct await *await = context;
 
-	return queue_has_news(&await->messages->queue) || await->look(await->context);
+	return messages_has_news(await->messages) || await->look(await->context);
 }
 
 void messages_await(

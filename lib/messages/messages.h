@@ -250,6 +250,8 @@ unsigned messages_progress(struct messages *messages);
 /* The same until look(context) returns true, for at most timeout ns. Returns false on timeout. */
 bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
+/* Are there events for messages_progress()? Without the lock, too. */
+bool messages_has_news(const struct messages *messages);
 /* Does messages_progress() have to be called soon, whatever happens? A fetch was refused. */
 bool messages_is_late(const struct messages *messages);
 /* How many messages a peer has not acknowledged, or not fetched, yet. */

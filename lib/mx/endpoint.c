@@ -132,6 +132,25 @@ void endpoint_progress(struct mx_endpoint *endpoint)
 	handler_progress(endpoint);
 }
 
+bool endpoint_serve(struct mx_endpoint *endpoint)
+{
+	bool connecting;
+
+	if (!atomic_load(&endpoint->open) || pthread_mutex_trylock(&endpoint->lock) != 0)
+		return false;
+	if (!atomic_load_explicit(&endpoint->open, memory_order_relaxed)) {
+		pthread_mutex_unlock(&endpoint->lock);
+		return false;
+	}
+	endpoint->inside++;
+	if (messages_has_news(endpoint->messages))
+		(void)messages_progress(endpoint->messages);
+	sessions_progress(endpoint);
+	connecting = !list_empty(&endpoint->connects);
+	endpoint_leave(endpoint);
+	return connecting;
+}
+
 /* --- threads that block */
 
 struct block {
@@ -414,8 +433,10 @@ static mx_return_t open_anywhere(
 	for (board = first; board < end && code == MX_BUSY; board++)
 		code = open_on(endpoint, board, id, wish);
 	endpoint->taken = code == MX_SUCCESS;
-	if (endpoint->taken)
+	if (endpoint->taken) {
+		service_begin();
 		*opened = endpoint;
+	}
 	return code;
 }
 
@@ -517,6 +538,7 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 	sessions_close(endpoint);
 	endpoint->inside = 0;
 	endpoint->taken = false;
+	service_end();
 	pthread_mutex_unlock(&opening);
 	linger_end();
 }
@@ -539,6 +561,7 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 
 void endpoints_forget(void)
 {
+	service_forget();
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
 		atomic_store(&endpoints[i].open, false);
 }

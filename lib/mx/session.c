@@ -663,6 +663,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 		goto no_place;
 	list_append(&endpoint->connects, &request->link);
 	request_limit(request, endpoint->patience);
+	service_call(); /* the peer may be an endpoint of this process */
 	return request;
 no_place:
 	request_give(request);

@@ -6,6 +6,7 @@
  *     request.c      sends, receives, cancel, forget
  *     completion.c   test, wait, peek, probe
  *     handler.c      the unexpected handler
+ *     service.c      answers while the program makes no calls
  *
  * An endpoint is an interface with a process id of its own, MX_PROCESS + id, on its board's device,
  * and a space with two-sided messages (messages/messages.h). Who is there under an endpoint id, and
@@ -194,6 +195,18 @@ static inline uint32_t length_told(uint64_t bytes)
 
 /* NULL: there is no such place. */
 struct mx_endpoint *endpoint_at(unsigned place);
+/* Does what peers wait for, unless a call has the endpoint. Is a connect of its pending? */
+bool endpoint_serve(struct mx_endpoint *endpoint);
+
+/* --- service.c */
+
+/* An endpoint has been opened, is to be closed: under the lock of both. */
+void service_begin(void);
+void service_end(void);
+/* A connect begins. */
+void service_call(void);
+/* After a fork. */
+void service_forget(void);
 
 /* --- session.c */
 

@@ -97,6 +97,32 @@ static void test_connect(void **state)
 		MX_CONNECTION_FAILED);
 }
 
+/* Nobody makes calls on the endpoint that is asked, nor on the one that receives. */
+static void test_connect_to_a_sleeper(void **state)
+{
+	mx_endpoint_t asks, sleeps;
+	mx_endpoint_addr_t address;
+	mx_request_t request;
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	for (unsigned board = 0; board < 2; board++) {
+		assert_ok(mx_open_endpoint(0, 7, FILTER, NULL, 0, &asks));
+		assert_ok(mx_open_endpoint(board, 8, FILTER, NULL, 0, &sleeps));
+		assert_ok(mx_connect(asks, board_nic(board), 8, FILTER, PATIENCE, &address));
+		assert_code(mx_connect(asks, board_nic(board), 8, FILTER + 1, PATIENCE, &address),
+			MX_BAD_CONNECTION_KEY);
+		assert_ok(mx_isend(asks, NULL, 0, address, 5, NULL, &request));
+		assert_true(ends_within(asks, &request, PATIENCE));
+		assert_ok(mx_probe(sleeps, PATIENCE, 5, MX_MATCH_MASK_NONE, &status, &result));
+		assert_int_equal(result, 1);
+		assert_ok(mx_connect(sleeps, board_nic(0), 7, FILTER, PATIENCE, &address));
+		assert_ok(mx_close_endpoint(asks));
+		assert_ok(mx_close_endpoint(sleeps));
+	}
+}
+
 static void test_address(void **state)
 {
 	mx_endpoint_addr_t odd = {{0, 0}};
@@ -272,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_many),
 		with_both(test_connect),
+		cmocka_unit_test(test_connect_to_a_sleeper),
 		with_both(test_address),
 		with_both(test_restart),
 		with_both(test_reconnect),
