@@ -268,7 +268,8 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	if (!endpoint->contacts || !endpoint->sessions ||
 		!kept_table_init(&endpoint->places, 0, secret))
 		return false;
-	kept_list_init(&endpoint->ended);
+	list_init(&endpoint->ended);
+	kept_list_init(&endpoint->searched);
 	list_init(&endpoint->connects);
 	list_init(&endpoint->asks);
 	wheel_init(&endpoint->timers, endpoint_now());

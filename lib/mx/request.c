@@ -88,9 +88,11 @@ void request_give(struct request *request)
 	struct mx_endpoint *endpoint = request->endpoint;
 
 	request_limit(request, 0);
-	if (request->listed)
-		kept_remove(&endpoint->places, &endpoint->ended, request->index);
-	request->listed = false;
+	if (link_listed(&request->link))
+		link_remove(&request->link);
+	if (request->searched)
+		kept_remove(&endpoint->places, &endpoint->searched, request->index);
+	request->searched = false;
 	free(request->vector);
 	request->vector = NULL;
 	request->kind = REQUEST_FREE;
@@ -108,7 +110,6 @@ uint64_t request_bits(const struct request *request)
 void request_complete(struct request *request, mx_status_code_t code)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
-	struct match_key key;
 
 	request_limit(request, 0);
 	request->done = true;
@@ -120,17 +121,29 @@ void request_complete(struct request *request, mx_status_code_t code)
 		request_give(request);
 		return;
 	}
-	key = (struct match_key){.bits = request_bits(request)};
-	kept_add(&endpoint->places, &endpoint->ended, request->index, &key);
-	request->listed = true;
+	list_append(&endpoint->ended, &request->link);
+}
+
+/* X4. Most requests are asked for by their handles and never come here. */
+static void ended_enter(struct mx_endpoint *endpoint)
+{
+	list_each (struct request, request, &endpoint->ended, link) {
+		const struct match_key key = {.bits = request_bits(request)};
+
+		link_remove(&request->link);
+		kept_add(&endpoint->places, &endpoint->searched, request->index, &key);
+		request->searched = true;
+	}
 }
 
 struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint64_t mask)
 {
 	const struct match_entry any = {
 		.bits = bits, .ignore = ~mask, .nid = MATCH_ANY, .pid = MATCH_ANY};
-	uint32_t index = kept_first(&endpoint->places, &endpoint->ended, &any);
+	uint32_t index;
 
+	ended_enter(endpoint);
+	index = kept_first(&endpoint->places, &endpoint->searched, &any);
 	return index == KEPT_NONE ? NULL : request_at(endpoint, index);
 }
 
@@ -257,7 +270,7 @@ void requests_close(struct mx_endpoint *endpoint)
 	}
 	endpoint->request_count = 0;
 	endpoint->free = NULL;
-	kept_list_clear(&endpoint->ended);
+	kept_list_clear(&endpoint->searched);
 	kept_table_free(&endpoint->places);
 }
 

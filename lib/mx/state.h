@@ -20,10 +20,11 @@
  *     gives it (M8). An address has the number's name, and is of that session for good, also when
  *     the number is another session's. A contact is a peer by NIC and endpoint id: it survives
  *     sessions, and has the address context.
- * X4. A request that has ended is in the list of all that have, in the order of their ends, until
- *     it is given back. One that was forgotten is not. The list is one of match/kept.h, so that a
- *     search does not grow with the requests that it is not about; a request's place in its table
- *     is its index.
+ * X4. A request that has ended is in a list in the order of ends until it is given back: in
+ *     `searched`, or behind all of those in `ended`, a plain list, which costs little. A search
+ *     moves those in `ended` to `searched` first. That is a list of match/kept.h, so a search does
+ *     not grow with the requests that it is not about; a request's place in its table is its index.
+ *     A request that was forgotten is in neither.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
  * X6. A request with a deadline that has not ended has a timer, and is looked at when that is due,
@@ -83,8 +84,8 @@ struct request {
 	uint8_t kind; /* enum request_kind */
 	bool done;
 	bool forgotten;
-	bool owned;  /* by a call that waits for it: it comes into no list */
-	bool listed; /* X4 */
+	bool owned;    /* by a call that waits for it: it comes into no list */
+	bool searched; /* it is in the list of that name: X4 */
 	mx_status_code_t code;
 	uint32_t contact; /* REQUEST_CONNECT that is pending: its number */
 	/* what a status says: of a receive and a connect, when it is done */
@@ -97,7 +98,7 @@ struct request {
 	uint64_t end;   /* when it fails, ns */
 	uint32_t filter;
 	struct map_vector *vector;
-	struct link link;     /* REQUEST_CONNECT that is pending: of connects */
+	struct link link;     /* of ended, X4; a REQUEST_CONNECT that is pending: of connects */
 	struct timer timer;   /* X6 */
 	uint64_t deadline;    /* ns */
 	struct request *next; /* free */
@@ -133,8 +134,9 @@ struct mx_endpoint {
 	struct request *free;
 	struct request *batches[REQUEST_BATCHES]; /* from the first one on; the others NULL */
 	uint32_t request_count;                   /* free ones among them */
-	struct kept_table places;                 /* X4 */
-	struct kept_list ended;
+	struct link ended;                        /* X4, as the next two */
+	struct kept_list searched;
+	struct kept_table places;
 	uint8_t context_bits, context_shift;
 	struct link connects; /* pending */
 	struct wheel timers;  /* X6 */

@@ -459,6 +459,48 @@ static void test_any(void **state)
 }
 
 /* Requests of each kind are found by their context id among many others that have ended. */
+/* A message of one byte that has been received, whose request nobody has asked for. */
+static mx_request_t received_from(unsigned char *byte, uint64_t bits)
+{
+	mx_request_t receive = receive_from(byte, 1, bits, UINT64_MAX);
+	mx_request_t send = send_to("a", 1, bits, true);
+
+	wait_for(one, &send);
+	return receive;
+}
+
+/* Requests that ended before a search and after it, asked for by their handles and by bits. */
+static void test_any_of_old_and_new(void **state)
+{
+	unsigned char bytes[8];
+	mx_request_t requests[COUNT(bytes)];
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		requests[i] = received_from(bytes + i, i % 2);
+	assert_ok(mx_test_any(other, 7, UINT64_MAX, &status, &result));
+	assert_int_equal(result, 0);
+	for (unsigned i = 4; i < 8; i++)
+		requests[i] = received_from(bytes + i, i % 2);
+	assert_true(ends_within(other, &requests[1], PATIENCE));
+	assert_true(ends_within(other, &requests[5], PATIENCE));
+	for (unsigned i = 3; i < 8; i += i == 3 ? 4 : 2) {
+		assert_ok(mx_test_any(other, 1, UINT64_MAX, &status, &result));
+		assert_int_equal(result, 1);
+		assert_ptr_equal(status.context, bytes + i);
+	}
+	assert_true(ends_within(other, &requests[6], PATIENCE));
+	for (unsigned i = 0; i < 6; i += 2) {
+		assert_ok(mx_test_any(other, 0, 0, &status, &result));
+		assert_int_equal(result, 1);
+		assert_ptr_equal(status.context, bytes + i);
+	}
+	assert_ok(mx_test_any(other, 0, 0, &status, &result));
+	assert_int_equal(result, 0);
+}
+
 static void test_any_among_many(void **state)
 {
 	const uint64_t mine = UINT64_C(1) << 63;
@@ -703,6 +745,7 @@ int main(int count, char **words)
 		with_both(test_forget),
 		with_both(test_probe),
 		with_both(test_any),
+		with_both(test_any_of_old_and_new),
 		with_both(test_any_among_many),
 		with_both(test_contexts),
 		with_both(test_buffered),

@@ -211,12 +211,16 @@ static const struct post *ended_first(const struct member *member, uint64_t bits
 	const struct mx_endpoint *endpoint = member->endpoint;
 
 	/* In their order, without the index that the endpoint itself searches by. */
-	for (uint32_t i = endpoint->ended.head; i != KEPT_NONE; i = endpoint->places.base[i].next) {
+	for (uint32_t i = endpoint->searched.head; i != KEPT_NONE;
+		i = endpoint->places.base[i].next) {
 		const struct request *request = request_at(endpoint, i);
 
 		if ((request_bits(request) & mask) == bits)
 			return request->context;
 	}
+	list_each (const struct request, request, &endpoint->ended, link)
+		if ((request_bits(request) & mask) == bits)
+			return request->context;
 	return NULL;
 }
 
