@@ -48,12 +48,12 @@ static bool endpoint_hold(struct mx_endpoint *endpoint)
 {
 	if (!endpoint_is_one(endpoint) || !atomic_load(&endpoint->open))
 		return false;
-	pthread_mutex_lock(&endpoint->lock);
+	lock_take(&endpoint->lock);
 	if (atomic_load_explicit(&endpoint->open, memory_order_relaxed)) {
 		endpoint->inside++;
 		return true;
 	}
-	pthread_mutex_unlock(&endpoint->lock);
+	lock_give(&endpoint->lock);
 	return false;
 }
 
@@ -76,7 +76,7 @@ void endpoint_unlock(struct mx_endpoint *endpoint)
 	endpoint->news = false;
 	if (rouse)
 		atomic_fetch_add(&endpoint->changes, 1);
-	pthread_mutex_unlock(&endpoint->lock);
+	lock_give(&endpoint->lock);
 	if (rouse)
 		messages_rouse(endpoint->messages);
 }
@@ -97,11 +97,11 @@ void endpoint_leave(struct mx_endpoint *endpoint)
 	/* What is roused must be there until then. */
 	if (endpoint->news && endpoint->blocked != 0) {
 		endpoint_unlock(endpoint);
-		pthread_mutex_lock(&endpoint->lock);
+		lock_take(&endpoint->lock);
 	}
 	endpoint->news = false;
 	endpoint->inside--;
-	pthread_mutex_unlock(&endpoint->lock);
+	lock_give(&endpoint->lock);
 }
 
 mx_return_t endpoint_fail(
@@ -136,10 +136,10 @@ bool endpoint_serve(struct mx_endpoint *endpoint)
 {
 	bool connecting;
 
-	if (!atomic_load(&endpoint->open) || pthread_mutex_trylock(&endpoint->lock) != 0)
+	if (!atomic_load(&endpoint->open) || !lock_try(&endpoint->lock))
 		return false;
 	if (!atomic_load_explicit(&endpoint->open, memory_order_relaxed)) {
-		pthread_mutex_unlock(&endpoint->lock);
+		lock_give(&endpoint->lock);
 		return false;
 	}
 	endpoint->inside++;
@@ -202,7 +202,7 @@ bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), 
 		endpoint->blocked++;
 		endpoint_unlock(endpoint);
 		messages_await(endpoint->messages, block_look, &block, left);
-		pthread_mutex_lock(&endpoint->lock);
+		lock_take(&endpoint->lock);
 		endpoint->blocked--;
 	}
 }
@@ -379,12 +379,8 @@ static struct mx_endpoint *endpoint_find_free(void)
 {
 	static bool made;
 
-	for (unsigned i = 0; i < ENDPOINTS_MAX && !made; i++) {
+	for (unsigned i = 0; i < ENDPOINTS_MAX && !made; i++)
 		endpoints[i].place = i + 1;
-		if (pthread_mutex_init(&endpoints[i].lock, NULL) != 0 ||
-			pthread_cond_init(&endpoints[i].handled, NULL) != 0)
-			return NULL;
-	}
 	made = true;
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
 		if (!endpoints[i].taken)
@@ -515,9 +511,9 @@ static bool endpoint_is_left(struct mx_endpoint *endpoint)
 {
 	bool left;
 
-	pthread_mutex_lock(&endpoint->lock);
+	lock_take(&endpoint->lock);
 	left = endpoint->inside == 1;
-	pthread_mutex_unlock(&endpoint->lock);
+	lock_give(&endpoint->lock);
 	return left;
 }
 

@@ -32,9 +32,12 @@ static void handler_call(struct mx_endpoint *endpoint, const struct unexpected *
 	endpoint->handler_thread = pthread_self();
 	endpoint_unlock(endpoint);
 	action = handler(context, source, message->bits, length_told(message->whole), data);
-	pthread_mutex_lock(&endpoint->lock);
+	lock_take(&endpoint->lock);
 	endpoint->handling = false;
-	pthread_cond_broadcast(&endpoint->handled);
+	if (endpoint->awaiting != 0) {
+		atomic_fetch_add_explicit(&endpoint->handled, 1, memory_order_relaxed);
+		futex_wake(&endpoint->handled, INT_MAX);
+	}
 	messages_shown(endpoint->messages, action == MX_RECV_FINISHED);
 }
 
@@ -50,8 +53,15 @@ void handler_progress(struct mx_endpoint *endpoint)
 /* Until it does not run in another thread. */
 static void handler_await(struct mx_endpoint *endpoint)
 {
-	while (endpoint->handling && !handler_is_here(endpoint))
-		pthread_cond_wait(&endpoint->handled, &endpoint->lock);
+	while (endpoint->handling && !handler_is_here(endpoint)) {
+		uint32_t handled = atomic_load_explicit(&endpoint->handled, memory_order_relaxed);
+
+		endpoint->awaiting++;
+		lock_give(&endpoint->lock);
+		futex_wait(&endpoint->handled, handled, UINT64_MAX);
+		lock_take(&endpoint->lock);
+		endpoint->awaiting--;
+	}
 }
 
 mx_return_t mx_register_unexp_handler(

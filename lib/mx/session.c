@@ -117,7 +117,7 @@ static struct mx_endpoint *session_anywhere(mx_endpoint_addr_t address, struct s
 	*session = NULL;
 	if (!endpoint || !atomic_load(&endpoint->open))
 		return NULL;
-	pthread_mutex_lock(&endpoint->lock);
+	lock_take(&endpoint->lock);
 	if (atomic_load(&endpoint->open) &&
 		(number = session_of(endpoint, address)) != SESSION_NONE)
 		*session = &endpoint->sessions[number];
@@ -127,7 +127,7 @@ static struct mx_endpoint *session_anywhere(mx_endpoint_addr_t address, struct s
 static void session_done(struct mx_endpoint *endpoint)
 {
 	if (endpoint)
-		pthread_mutex_unlock(&endpoint->lock);
+		lock_give(&endpoint->lock);
 }
 
 mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *addr)

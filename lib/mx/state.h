@@ -40,6 +40,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <base/lock.h>
 #include <match/kept.h>
 #include <messages/messages.h>
 #include <mx/library.h>
@@ -120,7 +121,7 @@ struct mx_endpoint {
 	uint32_t place; /* in the table, from 1 */
 	_Atomic uint32_t generation;
 	_Atomic uint32_t changes; /* X5 */
-	pthread_mutex_t lock;
+	_Atomic uint32_t lock;    /* base/lock.h */
 	mx_error_handler_t handler;
 	uint32_t board, id, filter, number; /* number: of the session */
 	struct process self;
@@ -162,7 +163,8 @@ struct mx_endpoint {
 	bool halted;              /* it is not to be called */
 	bool handling;            /* it runs, */
 	pthread_t handler_thread; /* in this thread */
-	pthread_cond_t handled;
+	uint32_t awaiting;        /* threads that sleep until it does not run, ... */
+	_Atomic uint32_t handled; /* ... on this futex word */
 };
 
 /* --- endpoint.c */

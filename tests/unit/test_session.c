@@ -55,9 +55,9 @@ static bool greet(uint32_t nid, uint32_t id, uint32_t number)
 	const struct process from = {.nid = nid, .pid = MX_PROCESS + id};
 	bool kept;
 
-	pthread_mutex_lock(&one->lock);
+	lock_take(&one->lock);
 	kept = session_greeted(one, from, &greeting);
-	pthread_mutex_unlock(&one->lock);
+	lock_give(&one->lock);
 	return kept;
 }
 
@@ -128,9 +128,9 @@ static void await_greeting(void)
 {
 	while (!one->visitations) {
 		work(other);
-		pthread_mutex_lock(&one->lock);
+		lock_take(&one->lock);
 		messages_progress(one->messages);
-		pthread_mutex_unlock(&one->lock);
+		lock_give(&one->lock);
 	}
 }
 
@@ -195,13 +195,13 @@ static void give_up(void)
 
 	while (other->contacts[other->sessions[session].contact].nid != 1)
 		session++;
-	pthread_mutex_lock(&other->lock);
+	lock_take(&other->lock);
 	assert_int_equal(front_visit(other->messages->options.front, &other->messages->visit,
 				 other->messages->handle, HANDLE_INTERFACE, -1),
 		0);
 	peer_lose(other->messages, session, TIER_UNDELIVERABLE);
 	visit_leave(&other->messages->visit);
-	pthread_mutex_unlock(&other->lock);
+	lock_give(&other->lock);
 }
 
 static void a_peer_that_was_given_up_hears_of_it(void **state)
@@ -224,9 +224,9 @@ static void a_peer_that_was_given_up_hears_of_it(void **state)
 	}
 	settle();
 	give_up();
-	pthread_mutex_lock(&one->lock);
+	lock_take(&one->lock);
 	messages_ask(one->messages, session);
-	pthread_mutex_unlock(&one->lock);
+	lock_give(&one->lock);
 	while (one->messages->peers[session].alive.busy) {
 		work(one);
 		work(other);
@@ -242,9 +242,9 @@ static void a_peer_that_was_given_up_hears_of_it(void **state)
 /* Messages come and go as when the program does not call, which is when deadlines are looked at. */
 static void progress(void)
 {
-	pthread_mutex_lock(&one->lock);
+	lock_take(&one->lock);
 	messages_progress(one->messages);
-	pthread_mutex_unlock(&one->lock);
+	lock_give(&one->lock);
 }
 
 static void times_out(mx_request_t *request)
@@ -296,7 +296,7 @@ static void what_is_taken_before_a_session_is_joined_is_credited_then(void **sta
 	connect_both();
 	session = session_of(one, other_address());
 	peer = &one->messages->peers[session];
-	pthread_mutex_lock(&one->lock);
+	lock_take(&one->lock);
 	peer->joined = false;
 	assert_int_equal(front_visit(one->messages->options.front, &one->messages->visit,
 				 one->messages->handle, HANDLE_INTERFACE, -1),
@@ -309,7 +309,7 @@ static void what_is_taken_before_a_session_is_joined_is_credited_then(void **sta
 	assert_int_equal(peer->told, share);
 	while (peer->tell.busy)
 		messages_progress(one->messages);
-	pthread_mutex_unlock(&one->lock);
+	lock_give(&one->lock);
 }
 
 static void a_process_with_ever_new_numbers_has_one_session(void **state)
@@ -412,9 +412,9 @@ static void greet_with_anything(uint64_t *seed)
 	for (unsigned i = 0; i < 3; i++)
 		if (random_next(seed) % 16 == 0)
 			greeting.words[i] = random_next(seed);
-	pthread_mutex_lock(&one->lock);
+	lock_take(&one->lock);
 	(void)session_greeted(one, from, &greeting);
-	pthread_mutex_unlock(&one->lock);
+	lock_give(&one->lock);
 }
 
 static void greetings_of_any_bits_harm_no_other_peer(void **state)
