@@ -16,13 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <adi/job.h>
 #include <base/clock.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <engine/segment.h>
 #include <host/inspection.h>
 #include <host/interface.h>
+#include <job/job.h>
 #include <messages/messages.h>
 
 #define API __attribute__((visibility("default")))
@@ -30,6 +30,7 @@
 #define TAG_BITS     30
 #define RANK_BITS    17
 #define CONTEXT_BITS 17
+#define RANKS_MAX    (1u << RANK_BITS)
 #define ADI_SPACE    1
 #define HEADERS      (UINT32_C(1) << 20)
 #define MEMORY       (UINT64_C(16) << 20)
@@ -88,6 +89,7 @@ static struct front front = {
 static struct {
 	struct messages *messages; /* NULL: not started, or ended */
 	struct job job;
+	struct process *processes; /* of the job, by rank */
 	void (*done)(void *owner, const struct adi_result *result);
 	void (*arrived)(const struct adi_result *message); /* NULL: nothing is shown */
 	void (*taken)(const struct adi_result *message);
@@ -133,7 +135,7 @@ API void adi_abort(int code)
 		ending = true;
 		job_abort(&adi.job, code);
 		/* A launcher kills this process, too. */
-		if (adi.job.socket >= 0)
+		if (job_is_launched(&adi.job))
 			nanosleep(&second, NULL);
 		if (adi.job.listed && adi.messages) {
 			for (uint32_t rank = 0; rank < adi.job.size; rank++)
@@ -252,10 +254,9 @@ static void unexpected_show(void)
 
 /* --- starting and ending */
 
-static void progress(void)
+static bool progress(void)
 {
-	if (adi.messages)
-		(void)messages_progress(adi.messages);
+	return adi.messages && messages_progress(adi.messages) != 0;
 }
 
 /* A size of bytes from the environment. */
@@ -342,7 +343,7 @@ static enum answer interface_make(struct process *self, uint64_t *handle)
 
 	library_lock();
 	answer = interface_open(&front, 0,
-		adi.job.listed ? adi.job.processes[adi.job.rank].pid : INTERFACE_PID_ANY, &none);
+		adi.job.listed ? adi.processes[adi.job.rank].pid : INTERFACE_PID_ANY, &none);
 	*self = interfaces[0].self;
 	*handle = atomic_load_explicit(&interfaces[0].handle, memory_order_relaxed);
 	library_unlock();
@@ -355,7 +356,7 @@ static bool messages_make(uint64_t interface)
 		.front = &front,
 		.interface = interface,
 		.space = ADI_SPACE,
-		.peers = adi.job.processes,
+		.peers = adi.processes,
 		.count = adi.job.size,
 		.self = adi.job.rank,
 		.eager = (uint32_t)bytes_wanted("PTL_ADI_EAGER", EAGER, 1, MESSAGES_EAGER_MAX),
@@ -371,12 +372,12 @@ static bool messages_make(uint64_t interface)
 
 static bool process_is_mine(struct process self)
 {
-	const struct process *listed = &adi.job.processes[adi.job.rank];
+	const struct process *listed = &adi.processes[adi.job.rank];
 
-	if (adi.job.socket >= 0 || (listed->nid == self.nid && listed->pid == self.pid))
+	if (job_is_launched(&adi.job) || (listed->nid == self.nid && listed->pid == self.pid))
 		return true;
 	if (!adi.job.listed) {
-		adi.job.processes[0] = self;
+		adi.processes[0] = self;
 		return true;
 	}
 	snprintf(adi.job.why, sizeof(adi.job.why),
@@ -392,12 +393,37 @@ static bool is_served(void)
 	return !interfaces[0].inlined || interface_is_helped(&interfaces[0]);
 }
 
+/* Room for all, and what a list says of them. */
+static bool processes_make(void)
+{
+	if (adi.job.size > RANKS_MAX)
+		return job_wrong(&adi.job, "this job has %u processes: start %u at most",
+			adi.job.size, RANKS_MAX);
+	adi.processes = calloc(adi.job.size, sizeof(*adi.processes));
+	if (!adi.processes)
+		return job_wrong(&adi.job, "there is no memory for %u processes", adi.job.size);
+	if (adi.job.listed)
+		(void)job_hosts(getenv("PTL_ADI_HOSTS"), adi.processes);
+	return true;
+}
+
+/* A launcher says where all are. */
+static bool processes_meet(struct process self)
+{
+	if (!job_meet(&adi.job, self))
+		return false;
+	for (uint32_t rank = 0; job_is_launched(&adi.job) && rank < adi.job.size; rank++)
+		if (!job_address(&adi.job, rank, &adi.processes[rank]))
+			return false;
+	return true;
+}
+
 static bool start(void)
 {
 	struct process self;
 	uint64_t handle;
 
-	if (!job_find(&adi.job))
+	if (!job_find(&adi.job, true) || !processes_make())
 		return false;
 	snprintf(adi.job.why, sizeof(adi.job.why), "no interface can be opened");
 	if (front_open(&front) != ANSWER_OK || interface_make(&self, &handle) != ANSWER_OK)
@@ -405,12 +431,12 @@ static bool start(void)
 	adi.here = calloc(adi.job.size, sizeof(*adi.here));
 	if (!adi.here)
 		return false;
-	if (!process_is_mine(self) || !job_meet(&adi.job, self))
+	if (!process_is_mine(self) || !processes_meet(self))
 		return false;
 	snprintf(adi.job.why, sizeof(adi.job.why), "there is no memory for messages");
 	if (!messages_make(handle))
 		return false;
-	adi.job.idle = progress;
+	adi.job.drive = progress;
 	if (!job_together())
 		return false;
 	if (adi.job.listed && is_served())
@@ -450,12 +476,12 @@ API void adi_end(void)
 	} else if (!job_barrier(&adi.job)) {
 		log_error("rank %u: %s", adi.job.rank, adi.job.why);
 	}
-	adi.job.idle = NULL;
+	adi.job.drive = NULL;
 	adi.ask = 0;
 	messages_close(adi.messages);
 	adi.messages = NULL;
 	front_close(&front);
-	job_leave(&adi.job);
+	(void)job_leave(&adi.job);
 }
 
 API void adi_show(void (*arrived)(const struct adi_result *message),

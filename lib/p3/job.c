@@ -1,187 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job.c - postern_job_...: this process's place in its job, by PMI (base/pmi.h).
+/* job.c - postern_job_...: this process's place in its job (lib/job).
  *
- * Each process writes its address into the launcher's key-value space under its rank, and enters
- * the first barrier. Behind it all addresses are there, and each is read when it is first asked
- * for. A process that no launcher started is a job of one, which speaks to nobody.
+ * Each address is read when it is first asked for. A process that no launcher started is a job of
+ * one, which speaks to nobody.
  */
 #include <postern.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <base/clock.h>
 #include <base/log.h>
-#include <base/pmi.h>
 #include <base/port.h>
+#include <job/job.h>
 #include <p3/interface.h>
-
-#define SIZE_MOST (1u << 20)
-#define NAP       (200 * MICROSECOND) /* of a thread that drives and waits for the launcher */
 
 enum job_state { JOB_NONE, JOB_JOINED, JOB_LEFT };
 
-struct job {
-	enum job_state state;
-	int socket;  /* to the launcher; -1: there is none */
-	bool drives; /* the interface has no poll thread: a waiting thread moves its messages */
-	uint32_t rank;
-	uint32_t size;
-	ptl_process_id_t *addresses; /* by rank; one that is not known yet has PTL_NID_ANY */
-	char space[PMI_SPACE];       /* name of the launcher's key-value space */
-	struct pmi_lines lines;
-};
-
 /* One thread at a time speaks to the launcher. */
 static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER;
+static enum job_state job_state;
+static struct process *addresses; /* by rank; one that is not known yet has PTL_NID_ANY */
 static struct job job = {.socket = -1};
 
-/* --- the launcher */
-
-/* Waits until the launcher has said something, or is gone. */
-static void launcher_await(void)
+/* Returns `done`; false, after an error line. */
+static bool job_succeeds(bool done)
 {
-	struct pollfd socket = {.fd = job.socket, .events = POLLIN};
-	const struct timespec nap = {.tv_nsec = NAP}, none = {0};
-
-	do {
-		bool drove = job.drives && interface_drive() != 0;
-
-		socket.revents = 0;
-		(void)ppoll(&socket, 1, drove ? &none : job.drives ? &nap : NULL, NULL);
-	} while (socket.revents == 0);
-}
-
-/* The launcher's answer, cmd=ANSWER, to a question that was sent. NULL after an error line. */
-static const char *answer_await(const char *answer, bool sent)
-{
-	char command[PMI_KEY], code[PMI_KEY];
-	const char *line = NULL;
-
-	while (sent && !(line = pmi_line(&job.lines))) {
-		launcher_await();
-		sent = pmi_read(&job.lines, job.socket);
-	}
-	if (!line) {
-		log_error("rank %u: the launcher of this job has ended, or PMI_FD=%d is not its "
-			  "socket: start the job again",
-			job.rank, job.socket);
-		return NULL;
-	}
-	if (pmi_word(line, "cmd", command, sizeof(command)) && strcmp(command, answer) == 0 &&
-		(!pmi_word(line, "rc", code, sizeof(code)) || strcmp(code, "0") == 0))
-		return line;
-	log_error(
-		"rank %u: the launcher of this job answered \"%.200s\" where cmd=%s was expected: "
-		"start the job by postern-run or mpiexec.hydra",
-		job.rank, line, answer);
-	return NULL;
-}
-
-#define job_ask(answer, ...) answer_await(answer, pmi_write(job.socket, __VA_ARGS__))
-
-static bool barrier_pass(void)
-{
-	return job_ask("barrier_out", "cmd=barrier_in\n");
-}
-
-/* Tells the launcher where this process is, and waits until all others have done so. */
-static bool address_publish(ptl_process_id_t self)
-{
-	const char *line = job_ask("response_to_init", "cmd=init pmi_version=1 pmi_subversion=1\n");
-
-	if (!line || !(line = job_ask("my_kvsname", "cmd=get_my_kvsname\n")))
-		return false;
-	if (!pmi_word(line, "kvsname", job.space, sizeof(job.space))) {
-		log_error("rank %u: the launcher of this job names no key-value space: start the "
-			  "job by postern-run or mpiexec.hydra",
-			job.rank);
-		return false;
-	}
-	return job_ask("put_result", "cmd=put kvsname=%s key=postern-%u value=%u:%u\n", job.space,
-		       job.rank, self.nid, self.pid) &&
-	       barrier_pass();
-}
-
-static bool address_fetch(uint32_t rank, ptl_process_id_t *address)
-{
-	char value[sizeof("4294967295:4294967295")];
-	const char *line =
-		job_ask("get_result", "cmd=get kvsname=%s key=postern-%u\n", job.space, rank);
-
-	if (!line)
-		return false;
-	if (pmi_word(line, "value", value, sizeof(value)) &&
-		sscanf(value, "%u:%u", &address->nid, &address->pid) == 2 &&
-		process_is_valid(*address))
-		return true;
-	log_error(
-		"rank %u: the launcher of this job has no address of rank %u: start the job again",
-		job.rank, rank);
-	address->nid = PTL_NID_ANY;
-	return false;
+	if (!done)
+		log_error("rank %u: %s", job.rank, job.why);
+	return done;
 }
 
 /* --- joining */
 
-/* A number that the launcher has put into the environment. Returns false after an error line. */
-static bool environment_number(const char *name, uint32_t least, uint32_t most, uint32_t *number)
+static bool interfaces_drive(void)
 {
-	const char *text = getenv(name);
-	char word[32];
-
-	snprintf(word, sizeof(word), "n=%s", text ? text : "");
-	if (text && !strpbrk(text, " \t\r") && pmi_number(word, "n", number) && *number >= least &&
-		*number <= most)
-		return true;
-	log_error("%s is %s%s%s, where this process's launcher should have put a number from %u "
-		  "to %u: start the job by postern-run or mpiexec.hydra, or unset PMI_FD, PMI_RANK "
-		  "and "
-		  "PMI_SIZE",
-		name, text ? "\"" : "not set", text ? text : "", text ? "\"" : "", least, most);
-	return false;
-}
-
-/* What the environment says of the job; fd: the socket to the launcher, -1: there is none. Returns
- * false after an error line. */
-static bool launcher_find(int *fd)
-{
-	uint32_t number;
-
-	*fd = -1;
-	job.rank = 0;
-	job.size = 1;
-	if (!getenv("PMI_FD") && !getenv("PMI_RANK") && !getenv("PMI_SIZE"))
-		return true;
-	if (!environment_number("PMI_FD", 0, INT32_MAX, &number) ||
-		!environment_number("PMI_SIZE", 1, SIZE_MOST, &job.size) ||
-		!environment_number("PMI_RANK", 0, job.size - 1, &job.rank))
-		return false;
-	*fd = (int)number;
-	return true;
+	return interface_drive() != 0;
 }
 
 static void job_end(void)
 {
-	if (job.socket >= 0)
-		close(job.socket);
-	job.socket = -1;
-	free(job.addresses);
-	job.addresses = NULL;
-	job.state = JOB_LEFT;
+	free(addresses);
+	addresses = NULL;
+	job_state = JOB_LEFT;
 }
 
 /* What the job is to know of an interface. */
 struct member {
-	ptl_process_id_t address;
-	bool drives;
+	struct process address;
+	bool drives; /* it has no poll thread: a waiting thread moves its messages */
 	char port[sizeof(((struct port *)NULL)->name)];
 };
 
@@ -199,30 +66,26 @@ static bool member_reaches_others(const struct member *member)
 
 static int job_join(const struct member *member)
 {
-	int fd;
-
-	if (job.state != JOB_NONE) {
+	if (job_state != JOB_NONE) {
 		log_error("this process has %s its job already: postern_job_join() is called once",
-			job.state == JOB_JOINED ? "joined" : "left");
+			job_state == JOB_JOINED ? "joined" : "left");
 		return PTL_FAIL;
 	}
-	if (!launcher_find(&fd) || !member_reaches_others(member))
+	if (!job_succeeds(job_find(&job, false)) || !member_reaches_others(member))
 		return PTL_FAIL;
-	job.addresses = malloc(job.size * sizeof(*job.addresses));
-	if (!job.addresses)
+	addresses = malloc(job.size * sizeof(*addresses));
+	if (!addresses)
 		return PTL_NOSPACE;
 	for (uint32_t n = 0; n < job.size; n++)
-		job.addresses[n].nid = PTL_NID_ANY;
-	job.addresses[job.rank] = member->address;
-	job.drives = member->drives;
-	job.socket = fd;
-	if (fd >= 0)
-		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	if (fd >= 0 && !address_publish(member->address)) {
+		addresses[n].nid = PTL_NID_ANY;
+	addresses[job.rank] = member->address;
+	job.drive = member->drives ? interfaces_drive : NULL;
+	if (!job_succeeds(job_meet(&job, member->address))) {
+		job_close(&job);
 		job_end();
 		return PTL_FAIL;
 	}
-	job.state = JOB_JOINED;
+	job_state = JOB_JOINED;
 	return PTL_OK;
 }
 
@@ -235,7 +98,7 @@ int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size)
 	if (code != PTL_OK)
 		return code;
 	member = (struct member){
-		.address = {visit.interface->self.nid, visit.interface->self.pid},
+		.address = visit.interface->self,
 		.drives = visit.interface->inlined,
 	};
 	memcpy(member.port, visit.interface->port->name, sizeof(member.port));
@@ -263,12 +126,18 @@ static int job_enter(const char *function)
 		return PTL_NOINIT;
 	log_clear_error();
 	pthread_mutex_lock(&job_lock);
-	if (job.state == JOB_JOINED)
+	if (job_state == JOB_JOINED)
 		return PTL_OK;
 	log_error("%s: this process %s: call postern_job_join() first", function,
-		job.state == JOB_LEFT ? "has left its job" : "has not joined its job");
+		job_state == JOB_LEFT ? "has left its job" : "has not joined its job");
 	pthread_mutex_unlock(&job_lock);
 	return PTL_FAIL;
+}
+
+static bool address_know(uint32_t rank)
+{
+	return addresses[rank].nid != PTL_NID_ANY ||
+	       job_succeeds(job_address(&job, rank, &addresses[rank]));
 }
 
 int postern_job_address(unsigned rank, ptl_process_id_t *address)
@@ -281,11 +150,10 @@ int postern_job_address(unsigned rank, ptl_process_id_t *address)
 		code = PTL_SEGV;
 	else if (rank >= job.size)
 		code = PTL_INV_PROC;
-	else if (job.addresses[rank].nid == PTL_NID_ANY &&
-		 !address_fetch(rank, &job.addresses[rank]))
+	else if (!address_know(rank))
 		code = PTL_FAIL;
 	else
-		*address = job.addresses[rank];
+		*address = (ptl_process_id_t){addresses[rank].nid, addresses[rank].pid};
 	pthread_mutex_unlock(&job_lock);
 	return code;
 }
@@ -296,7 +164,7 @@ int postern_job_barrier(void)
 
 	if (code != PTL_OK)
 		return code;
-	if (job.socket >= 0 && !barrier_pass())
+	if (!job_succeeds(job_barrier(&job)))
 		code = PTL_FAIL;
 	pthread_mutex_unlock(&job_lock);
 	return code;
@@ -308,7 +176,7 @@ int postern_job_leave(void)
 
 	if (code != PTL_OK)
 		return code;
-	if (job.socket >= 0 && !job_ask("finalize_ack", "cmd=finalize\n"))
+	if (!job_succeeds(job_leave(&job)))
 		code = PTL_FAIL;
 	job_end();
 	pthread_mutex_unlock(&job_lock);

@@ -20,8 +20,9 @@ COVERS = re.compile(r"Covers: ((?:[\w./-]+\.c,? )*[\w./-]+\.c)\.")
 FRONT_ENDS = ("adi", "messages", "mx", "p3", "p4")
 INCLUDE = re.compile(r"^#include <([\w-]+)/", re.MULTILINE)
 GLUE_CALL = re.compile(r"\bglue_\w+\(")
-CORE = ["host", "engine", "transport", "match", "wire", "base"]  # transport and match are beside each other
+CORE = ["host", "engine", "job", "transport", "match", "wire", "base"]  # engine and job are beside each other, and transport and match
 BELOW = {room: CORE[at + 1:] for at, room in enumerate(CORE)} | {"pmd-glue": ["base"], "messages": CORE, "p3": CORE, "p4": CORE}
+BELOW |= {"job": ["transport", "wire", "base"], "engine": ["transport", "match", "wire", "base"]}
 BELOW |= {"transport": ["wire", "base"], "match": ["base"], "host": BELOW["host"] + ["pmd-glue"]}
 BELOW |= {"mx": CORE + ["messages"], "adi": CORE + ["messages"]}
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_job.c - the list of hosts, whatever is in it.
- * Covers: lib/adi/job.c. */
+/* test_job.c - which job a process is in, and the list of hosts, whatever is in it.
+ * Covers: lib/job/hosts.c, lib/job/job.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include <adi/job.h>
 #include <base/random.h>
+#include <job/job.h>
 
 static void hosts__are_pairs_of_numbers(void **state)
 {
@@ -55,18 +55,17 @@ static void environment__that_is_wrong_is_named(void **state)
 
 	(void)state;
 	setenv("PTL_ADI_HOSTS", "1:1,2:2", 1);
-	assert_false(job_find(&job));
+	assert_false(job_find(&job, true));
 	assert_non_null(strstr(job.why, "PTL_ADI_RANK is not set"));
 	setenv("PTL_ADI_RANK", "2", 1);
-	assert_false(job_find(&job));
+	assert_false(job_find(&job, true));
 	assert_non_null(strstr(job.why, "PTL_ADI_RANK is \"2\""));
 	setenv("PTL_ADI_RANK", "1", 1);
-	assert_true(job_find(&job));
+	assert_true(job_find(&job, true));
 	assert_int_equal(job.rank, 1);
 	assert_int_equal(job.size, 2);
-	free(job.processes);
 	setenv("PMI_RANK", "0", 1);
-	assert_false(job_find(&job));
+	assert_false(job_find(&job, true));
 	assert_non_null(strstr(job.why, "PMI_FD is not set"));
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job.c - see job.h. */
-#include <adi/job.h>
+/* job.c - see job.h.
+ *
+ * Each process writes its address into the launcher's key-value space under its rank, and enters
+ * the first barrier. Behind it all addresses are there.
+ */
+#include <job/job.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,49 +15,12 @@
 #include <unistd.h>
 
 #include <base/clock.h>
+#include <job/number.h>
 
-#define NAP (200 * MICROSECOND)
+#define NAP (200 * MICROSECOND) /* of a thread that drives and waits for the launcher */
 
-#define job_wrong(job, ...) (snprintf((job)->why, sizeof((job)->why), __VA_ARGS__), false)
+/* --- the environment */
 
-/* A number of digits alone, which ends at one of `ends`. */
-static bool number_read(const char **text, const char *ends, uint32_t *number)
-{
-	char *end;
-	unsigned long value;
-
-	if (**text < '0' || **text > '9')
-		return false;
-	errno = 0;
-	value = strtoul(*text, &end, 10);
-	if (errno != 0 || value > UINT32_MAX || !strchr(ends, *end))
-		return false;
-	*number = (uint32_t)value;
-	*text = end;
-	return true;
-}
-
-uint32_t job_hosts(const char *text, struct process *processes)
-{
-	uint32_t count = 0;
-
-	for (;;) {
-		struct process process;
-
-		if (count == JOB_MAX || !number_read(&text, ":", &process.nid) || *text++ != ':' ||
-			!number_read(&text, ",", &process.pid) || process.nid == UINT32_MAX ||
-			process.pid == UINT32_MAX)
-			return 0;
-		if (processes)
-			processes[count] = process;
-		count++;
-		if (*text == '\0')
-			return count;
-		text++;
-	}
-}
-
-/* A number from the environment. */
 static bool environment_read(struct job *job, const char *name, uint32_t least, uint32_t most,
 	uint32_t *number, const char *advice)
 {
@@ -90,31 +56,22 @@ static bool launcher_find(struct job *job)
 	uint32_t socket;
 
 	if (!environment_read(job, "PMI_FD", 0, INT32_MAX, &socket, advice) ||
-		!environment_read(job, "PMI_SIZE", 1, JOB_MAX, &job->size, advice) ||
+		!environment_read(job, "PMI_SIZE", 1, JOB_SIZE_MAX, &job->size, advice) ||
 		!environment_read(job, "PMI_RANK", 0, job->size - 1, &job->rank, advice))
 		return false;
 	job->socket = (int)socket;
-	(void)fcntl(job->socket, F_SETFD, FD_CLOEXEC);
 	return true;
 }
 
-bool job_find(struct job *job)
+bool job_find(struct job *job, bool lists)
 {
 	job->socket = -1;
 	job->rank = 0;
 	job->size = 1;
-	if (getenv("PMI_FD") || getenv("PMI_RANK") || getenv("PMI_SIZE")) {
-		if (!launcher_find(job))
-			return false;
-	} else if (getenv("PTL_ADI_HOSTS") || getenv("PTL_ADI_RANK")) {
-		if (!hosts_find(job))
-			return false;
-	}
-	job->processes = calloc(job->size, sizeof(*job->processes));
-	if (!job->processes)
-		return job_wrong(job, "there is no memory for %u processes", job->size);
-	if (job->listed)
-		(void)job_hosts(getenv("PTL_ADI_HOSTS"), job->processes);
+	if (getenv("PMI_FD") || getenv("PMI_RANK") || getenv("PMI_SIZE"))
+		return launcher_find(job);
+	if (lists && (getenv("PTL_ADI_HOSTS") || getenv("PTL_ADI_RANK")))
+		return hosts_find(job);
 	return true;
 }
 
@@ -124,17 +81,17 @@ bool job_find(struct job *job)
 static void launcher_await(struct job *job)
 {
 	struct pollfd socket = {.fd = job->socket, .events = POLLIN};
-	const struct timespec nap = {.tv_nsec = NAP};
+	const struct timespec nap = {.tv_nsec = NAP}, none = {0};
 
 	do {
-		if (job->idle)
-			job->idle();
+		bool drove = job->drive && job->drive();
+
 		socket.revents = 0;
-		(void)ppoll(&socket, 1, job->idle ? &nap : NULL, NULL);
+		(void)ppoll(&socket, 1, drove ? &none : job->drive ? &nap : NULL, NULL);
 	} while (socket.revents == 0);
 }
 
-/* The launcher's answer, cmd=ANSWER, to a question that was sent; NULL: job.why. */
+/* The launcher's answer, cmd=ANSWER, to a question that was sent. NULL after an error: job.why. */
 static const char *answer_await(struct job *job, const char *answer, bool sent)
 {
 	char command[PMI_KEY], code[PMI_KEY];
@@ -163,7 +120,25 @@ static const char *answer_await(struct job *job, const char *answer, bool sent)
 
 #define job_ask(job, answer, ...) answer_await(job, answer, pmi_write((job)->socket, __VA_ARGS__))
 
-static bool address_fetch(struct job *job, uint32_t rank)
+bool job_meet(struct job *job, struct process self)
+{
+	const char *line;
+
+	if (!job_is_launched(job))
+		return true;
+	(void)fcntl(job->socket, F_SETFD, FD_CLOEXEC);
+	line = job_ask(job, "response_to_init", "cmd=init pmi_version=1 pmi_subversion=1\n");
+	if (!line || !(line = job_ask(job, "my_kvsname", "cmd=get_my_kvsname\n")))
+		return false;
+	if (!pmi_word(line, "kvsname", job->space, sizeof(job->space)))
+		return job_wrong(job, "the launcher of this job names no key-value space: start "
+				      "the job by postern-run or mpiexec.hydra");
+	return job_ask(job, "put_result", "cmd=put kvsname=%s key=postern-%u value=%u:%u\n",
+		       job->space, job->rank, self.nid, self.pid) &&
+	       job_barrier(job);
+}
+
+bool job_address(struct job *job, uint32_t rank, struct process *address)
 {
 	char value[sizeof("4294967295:4294967295")];
 	const char *line =
@@ -172,48 +147,33 @@ static bool address_fetch(struct job *job, uint32_t rank)
 	if (!line)
 		return false;
 	if (pmi_word(line, "value", value, sizeof(value)) && job_hosts(value, NULL) == 1)
-		return job_hosts(value, &job->processes[rank]) == 1;
+		return job_hosts(value, address) == 1;
 	return job_wrong(job,
-		"the launcher of this job has no address of rank %u: start the job "
-		"again",
-		rank);
-}
-
-bool job_meet(struct job *job, struct process self)
-{
-	const char *line;
-
-	if (job->socket < 0)
-		return true;
-	line = job_ask(job, "response_to_init", "cmd=init pmi_version=1 pmi_subversion=1\n");
-	if (!line || !(line = job_ask(job, "my_kvsname", "cmd=get_my_kvsname\n")))
-		return false;
-	if (!pmi_word(line, "kvsname", job->space, sizeof(job->space)))
-		return job_wrong(job, "the launcher of this job names no key-value space: start "
-				      "the job by postern-run or mpiexec.hydra");
-	if (!job_ask(job, "put_result", "cmd=put kvsname=%s key=postern-%u value=%u:%u\n",
-		    job->space, job->rank, self.nid, self.pid) ||
-		!job_barrier(job))
-		return false;
-	for (uint32_t rank = 0; rank < job->size; rank++)
-		if (!address_fetch(job, rank))
-			return false;
-	return true;
+		"the launcher of this job has no address of rank %u: start the job again", rank);
 }
 
 bool job_barrier(struct job *job)
 {
-	return job->socket < 0 || job_ask(job, "barrier_out", "cmd=barrier_in\n");
+	return !job_is_launched(job) || job_ask(job, "barrier_out", "cmd=barrier_in\n");
 }
 
-void job_leave(struct job *job)
+bool job_leave(struct job *job)
 {
-	if (job->socket >= 0)
-		(void)job_ask(job, "finalize_ack", "cmd=finalize\n");
+	bool left = !job_is_launched(job) || job_ask(job, "finalize_ack", "cmd=finalize\n");
+
+	job_close(job);
+	return left;
+}
+
+void job_close(struct job *job)
+{
+	if (job_is_launched(job))
+		close(job->socket);
+	job->socket = -1;
 }
 
 void job_abort(struct job *job, int code)
 {
-	if (job->socket >= 0)
+	if (job_is_launched(job))
 		(void)pmi_write(job->socket, "cmd=abort exitcode=%d\n", code);
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* job.h - the processes of a job, for all front ends: which launcher has started them, what they
+ * tell each other, barriers, the end of all. They were started
+ *
+ *     by a PMI 1 launcher   PMI_FD, PMI_RANK, PMI_SIZE: postern-run, mpiexec.hydra
+ *     one by one            PTL_ADI_RANK, PTL_ADI_HOSTS=NID:PID,NID:PID,...: no launcher, and what
+ *                           concerns all is the front end's
+ *     alone                 none of these: a job of one
+ *
+ * One thread at a time.
+ */
+#ifndef JOB_JOB_H
+#define JOB_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/core.h>
+#include <base/pmi.h>
+#include <transport/transport.h>
+
+#define JOB_SIZE_MAX (UINT32_C(1) << 20)
+
+struct job {
+	uint32_t rank, size;
+	int socket;  /* to the launcher; -1: none */
+	bool listed; /* by PTL_ADI_HOSTS */
+	/* Moves messages while the launcher is awaited, and returns whether there were any; NULL:
+	 * somebody else does. */
+	bool (*drive)(void);
+	char space[PMI_SPACE]; /* name of the launcher's key-value space */
+	struct pmi_lines lines;
+	char why[512]; /* the error, after a function returned false */
+};
+
+/* Sets what the last function that returned false says. */
+#define job_wrong(job, ...) (snprintf((job)->why, sizeof((job)->why), __VA_ARGS__), false)
+
+/* Reads what the environment says. lists: the front end takes PTL_ADI_HOSTS. Returns false after an
+ * error: job.why. */
+bool job_find(struct job *job, bool lists) CORE_API(job_find);
+/* Does a launcher connect the processes? Without one the functions below succeed at once. */
+static inline bool job_is_launched(const struct job *job)
+{
+	return job->socket >= 0;
+}
+
+/* Tells the launcher where this process is, and returns when all others have done so. */
+bool job_meet(struct job *job, struct process self) CORE_API(job_meet);
+/* Where a process is. Only with a launcher. */
+bool job_address(struct job *job, uint32_t rank, struct process *address) CORE_API(job_address);
+/* Returns when all others have come here, too. */
+bool job_barrier(struct job *job) CORE_API(job_barrier);
+/* This process leaves the job; then there is no launcher any more, whatever it answered. */
+bool job_leave(struct job *job) CORE_API(job_leave);
+/* Ends what job_meet() has begun, without a word to the launcher. */
+void job_close(struct job *job) CORE_API(job_close);
+/* The launcher shall end all processes of the job. */
+void job_abort(struct job *job, int code) CORE_API(job_abort);
+
+/* "NID:PID,NID:PID,...": how many; 0: it is no such list. processes: NULL, or room for them. */
+uint32_t job_hosts(const char *text, struct process *processes) CORE_API(job_hosts);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* number.h - a number in a text from outside. */
+#ifndef JOB_NUMBER_H
+#define JOB_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Reads a number of digits alone, which ends at one of `ends` or with the text, and sets *text
+ * behind it. Returns false if there is none. */
+bool number_read(const char **text, const char *ends, uint32_t *number);
+
+#endif
