@@ -246,10 +246,11 @@ PTL_API int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t 
 
 /* 3.4 Shuts an interface down and releases all its objects. Threads that wait in PtlEQWait return
  * PTL_INV_EQ. It waits until what was sent before has been acknowledged, or its target has closed,
- * or nothing new has been acknowledged for PTL_PEER_TIMEOUT; then a warning says how many messages
- * may not have arrived, operations still in flight end unnoticed, and their memory is no longer
- * touched. SIGTERM and SIGINT, unless they are ignored, end the wait, and have their effect after
- * it. Other threads open and close no interface meanwhile.
+ * or nothing new has been acknowledged for PTL_PEER_TIMEOUT (one second if its target has never
+ * answered); then a warning says how many messages may not have arrived, operations still in flight
+ * end unnoticed, and their memory is no longer touched. SIGTERM and SIGINT, unless they are
+ * ignored, end the wait, and have their effect after it. Other threads open and close no interface
+ * meanwhile.
  * Returns
  *   PTL_INV_NI  interface is not a valid interface handle. */
 PTL_API int PtlNIFini(ptl_handle_ni_t interface);

@@ -398,9 +398,10 @@ PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid
 /* 4. Ends one use of an interface. The last one closes it and releases all its objects. Threads
  * that wait for its events and counters return PTL_INTERRUPTED. It waits until what was sent before
  * has been acknowledged, or its target has closed, or nothing new has been acknowledged for
- * PTL_PEER_TIMEOUT; then a warning says how many messages may not have arrived. While the port's
- * last interface closes, SIGTERM and SIGINT, unless they are ignored, end the wait, and have their
- * effect after it; other threads open and close no interface meanwhile.
+ * PTL_PEER_TIMEOUT (one second if its target has never answered); then a warning says how many
+ * messages may not have arrived. While the port's last interface closes, SIGTERM and SIGINT, unless
+ * they are ignored, end the wait, and have their effect after it; other threads open and close no
+ * interface meanwhile.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle);

@@ -17,6 +17,8 @@
 
 /* at most, for acknowledgements and answers that peers wait for and no message here does */
 #define COURTESY (200 * MILLISECOND)
+/* at most, for processes that have never answered */
+#define UNKNOWN (1 * SECOND)
 
 /* --- signals */
 
@@ -95,9 +97,21 @@ static bool engine_is_awaited(const struct engine *engine, uint64_t start, uint6
 	if (now < *until)
 		return true;
 	transport_awaited(transport, &awaited);
-	*until = setting_number(SETTING_PEER_TIMEOUT) +
-		 (awaited.progress > start ? awaited.progress : start);
+	*until = start + UNKNOWN;
+	if (awaited.known)
+		*until = setting_number(SETTING_PEER_TIMEOUT) +
+			 (awaited.progress > start ? awaited.progress : start);
 	return now < *until;
+}
+
+static const char *settle_end(const struct transport_awaited *awaited)
+{
+	if (linger_is_stopped())
+		return "a signal ended the wait";
+	if (awaited->left != 0 && !awaited->known)
+		return "no process has answered yet; does it run?";
+	return "no acknowledgement came for PTL_PEER_TIMEOUT; is the other process there, and "
+	       "does it run?";
 }
 
 void linger_settle(struct engine *engine, unsigned number, unsigned (*others)(void))
@@ -116,9 +130,5 @@ void linger_settle(struct engine *engine, unsigned number, unsigned (*others)(vo
 		log_warning("interface %u closes, and %" PRIu64 " message%s that it sent may not "
 			    "have arrived: %s",
 			number, awaited.left + awaited.lost,
-			awaited.left + awaited.lost == 1 ? "" : "s",
-			linger_is_stopped()
-				? "a signal ended the wait"
-				: "no acknowledgement came for PTL_PEER_TIMEOUT; is the other "
-				  "process there, and does it run?");
+			awaited.left + awaited.lost == 1 ? "" : "s", settle_end(&awaited));
 }

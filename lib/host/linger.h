@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* linger.h - how long an end waits for peers to have what was sent.
  *
- * Until everything is acknowledged, or for PTL_PEER_TIMEOUT since the last new acknowledgement; a
- * peer that goes on sending makes work for ever, so only messages count that were sent before the
- * end began. SIGTERM and SIGINT end the wait, unless they are ignored, and have their usual effect
+ * Until everything is acknowledged, or for PTL_PEER_TIMEOUT since the last new acknowledgement, or
+ * for a second if no target has ever answered: a process that was never there need not come. A peer
+ * that goes on sending makes work for ever, so only messages count that were sent before the end
+ * began. SIGTERM and SIGINT end the wait, unless they are ignored, and have their usual effect
  * when the end is over.
  */
 #ifndef HOST_LINGER_H

@@ -500,8 +500,10 @@ void transport_awaited(const struct transport *transport, struct transport_await
 	for (uint32_t i = 0; i <= table->mask; i++) {
 		const struct peer *peer = table->cells[i].peer;
 
-		if (peer && peer_is_awaited(peer))
-			awaited->progress = RTE_MAX(awaited->progress, peer->progress);
+		if (!peer || !peer_is_awaited(peer))
+			continue;
+		awaited->progress = RTE_MAX(awaited->progress, peer->progress);
+		awaited->known |= peer->incarnation != 0;
 	}
 }
 

@@ -339,6 +339,7 @@ struct transport_awaited {
 	uint64_t left;
 	uint64_t lost;     /* have ended since, because their peer was unreachable or dead */
 	uint64_t progress; /* when a peer that some are for last acknowledged something new */
+	bool known;        /* has such a peer ever answered? */
 };
 void transport_await(struct transport *transport); /* once */
 bool transport_awaits(const struct transport *transport);

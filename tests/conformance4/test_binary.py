@@ -65,7 +65,7 @@ class Binary(binary.Case):
 
     def test_the_names_are_those_of_the_header(self):
         found = binary.symbols(LIBRARY)
-        self.assertEqual(len(declared()), 55)
+        self.assertEqual(len(declared()), 57)
         self.assertEqual(set(found), declared())
         self.assertEqual(set(found.values()), {"@PORTALS_4"})
 
