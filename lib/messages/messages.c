@@ -200,10 +200,11 @@ static void block_link(struct messages *messages, struct block *block)
 	messages->spare = block;
 }
 
-/* Two blocks are linked if there is memory: one fills while the other is renewed. */
+/* All blocks are linked as long as there is memory: the poll core keeps messages in them however
+ * long the program makes no call, so its senders go on. Memory of a block is used as it fills. */
 static void blocks_renew(struct messages *messages)
 {
-	while (messages->blocks_linked < 2) {
+	while (messages->blocks_linked < BLOCKS_LINKED) {
 		struct block *block = messages->spare;
 		uint32_t linked = messages->blocks_linked;
 

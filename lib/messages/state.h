@@ -10,13 +10,14 @@
 #include <host/events.h>
 #include <messages/messages.h>
 
-#define RECEIVES_MAX 16384 /* M6 */
-#define SENDS_MAX    16384
-#define SEEN_MAX     8192 /* M6 */
-#define CHUNK_SLOTS  64
-#define CHUNKS_MAX   16 /* of a peer and a size of slots */
-#define SLOT_SMALL   256
-#define BLOCK_BYTES  (UINT64_C(1) << 20)
+#define RECEIVES_MAX  16384 /* M6 */
+#define SENDS_MAX     16384
+#define SEEN_MAX      8192 /* M6 */
+#define CHUNK_SLOTS   64
+#define CHUNKS_MAX    16 /* of a peer and a size of slots */
+#define SLOT_SMALL    256
+#define BLOCK_BYTES   (UINT64_C(1) << 20)
+#define BLOCKS_LINKED 1024 /* at a time, at most */
 
 enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTALS };
 #define VECTORS 1024 /* longer messages of several pieces that move at a time */

@@ -777,6 +777,34 @@ static void messages_that_nobody_sends_take_little_memory(void **state)
 	assert_true(resident <= 1 << 20);
 }
 
+/* Its poll core keeps what comes as long as memory is left, and the sender goes on. */
+static void a_program_that_makes_no_call_holds_up_no_sender(void **state)
+{
+	enum { COUNT = 4000, BYTES = 1000 };
+	static struct letter out[COUNT], in;
+	static char sent[BYTES], got[BYTES];
+
+	(void)state;
+	ends_open(16 << 20, 1 << 16);
+	for (unsigned i = 0; i < COUNT; i++) {
+		uint64_t start = messages_now();
+
+		fill(sent, BYTES, i);
+		send(&out[i], 0, 1, sent, BYTES, false);
+		while (messages_flying(ends[0]) != 0 || !out[i].done) {
+			messages_progress(ends[0]);
+			assert_true(messages_now() - start < SECONDS);
+		}
+	}
+	for (unsigned i = 0; i < COUNT; i++) {
+		fill(sent, BYTES, i);
+		receive(&in, 1, 1, 0, got, BYTES);
+		letter_settle(&in);
+		assert_memory_equal(got, sent, BYTES);
+	}
+	teardown(state);
+}
+
 static void memory_for_unexpected_messages_may_end(void **state)
 {
 	(void)state;
@@ -974,6 +1002,7 @@ int main(void)
 		cmocka_unit_test(a_probe_finds_what_is_fetched_to_be_shown),
 		cmocka_unit_test(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
 		cmocka_unit_test(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
+		cmocka_unit_test(a_program_that_makes_no_call_holds_up_no_sender),
 		cmocka_unit_test(memory_for_unexpected_messages_may_end),
 		cmocka_unit_test(short_messages_take_no_slot_of_longer_ones),
 		cmocka_unit_test(a_peer_may_flood),
