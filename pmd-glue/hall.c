@@ -799,7 +799,7 @@ struct hall *hall_open(const struct hall_options *options)
 		return NULL;
 	}
 	if (place_open(
-		    &hall->place, hall->options.name, options->optional ? log_info : log_error) &&
+		    &hall->place, hall->options.name, options->tell ? options->tell : log_error) &&
 		page_make(hall) && place_take(&hall->place, options->pid) && listener_open(hall)) {
 		hall->options.name = NULL; /* the caller's */
 		return hall;

@@ -43,6 +43,7 @@
 #include <sys/types.h>
 
 #include <base/list.h>
+#include <pmd-glue/place.h>
 
 #define HALL_PID_ANY UINT32_MAX
 
@@ -70,11 +71,9 @@ struct hall;
 struct hall_options {
 	const char *name; /* NULL or "": "default" */
 	uint32_t nid;
-	/* A directory that cannot be had is worth a line of information only; then log_last_error()
-	 * is what it was. */
-	bool optional;
-	bool passing; /* the directory goes with the last process */
-	uint32_t pid; /* HALL_PID_ANY: the system's, or a free one where that is taken */
+	place_tell *tell; /* why the directory cannot be had; NULL: log_error() */
+	bool passing;     /* the directory goes with the last process */
+	uint32_t pid;     /* HALL_PID_ANY: the system's, or a free one where that is taken */
 	/* These must be equal in all processes of a hall. */
 	uint32_t frame_size; /* bytes */
 	size_t pair_bytes;   /* of a link's memory */

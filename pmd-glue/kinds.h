@@ -22,14 +22,16 @@
 
 struct port *loop_open(const char *wire, uint32_t mtu); /* loop.c */
 /* node.c; name: "" for the usual one; pid: as with glue_port_open(). optional: where there is no
- * directory to meet in, NULL after a line of information. */
+ * directory to meet in, NULL without a line, and node_lack() says why. */
 struct port *node_open(
 	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool optional);
 /* node.c: the node of those processes of this machine that have the same uplink. name: of its
  * directory, which goes with the last process. The port closes the uplink. NULL: the uplink stays
- * the caller's; after a line of information if there is no directory to meet in, else after an
- * error line. */
+ * the caller's; without a line and with node_lack() if there is no directory to meet in, else after
+ * an error line. */
 struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid);
+/* Why the last of these two found no directory to meet in; "" if that was not the reason. */
+const char *node_lack(void);
 /* udp.c: a port on a UDP socket. name: an interface or an IPv4 address of this host; "": the usual
  * one. first_only: only the first UDP port of that process id will do, and no error line is written
  * if another program has it. */

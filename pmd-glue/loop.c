@@ -336,6 +336,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	loop->port.frame_size = frame_size;
 	loop->port.receive_frames = LOOP_QUEUE;
 	loop->port.lone = true;
+	loop->port.alone = !wire;
 	loop->port.aside = POOL_ASIDE;
 	loop->port.socket = -1;
 	loop->port.gathers = true;

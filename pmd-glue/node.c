@@ -28,6 +28,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@
 #define BUCKETS      256u
 #define ABSENCES     64u
 #define REFUSED_TIME SECOND
+#define LACK_BYTES   512u
 #define VLAN_TYPE    0x8100u
 #define VLAN_BYTES   4u
 /* Beside a process id: */
@@ -769,7 +771,7 @@ static uint32_t machine_number(void)
 	return number != 0 && number != UINT32_MAX ? number : (uint32_t)gethostid() | 1;
 }
 
-/* Meets the other processes. options: name, optional, pid and nid are given. */
+/* Meets the other processes. options: name, tell, pid and nid are given. */
 static bool node_meet(struct node *node, struct hall_options *options)
 {
 	struct port *port = &node->port;
@@ -805,10 +807,29 @@ static bool node_start(struct node *node, struct hall_options *options)
 	return port->pool != NULL;
 }
 
+static char lack[LACK_BYTES];
+
+static void lack_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void lack_tell(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(lack, sizeof(lack), format, arguments);
+	va_end(arguments);
+}
+
+const char *node_lack(void)
+{
+	return lack;
+}
+
 static struct node *node_make(const struct port_operations *operations)
 {
 	struct node *node = calloc(1, sizeof(*node));
 
+	lack[0] = '\0';
 	if (!node) {
 		log_error("node: out of memory");
 		return NULL;
@@ -822,7 +843,8 @@ static struct node *node_make(const struct port_operations *operations)
 struct port *node_open(
 	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool optional)
 {
-	struct hall_options options = {.name = name, .pid = pid, .optional = optional};
+	struct hall_options options = {
+		.name = name, .pid = pid, .tell = optional ? lack_tell : NULL};
 	struct node *node;
 	uint32_t frame_size = kinds_frame_size("node", mtu != 0 ? mtu : MTU_DEFAULT);
 
@@ -856,7 +878,7 @@ struct port *node_open(
 struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid)
 {
 	struct hall_options options = {
-		.name = name, .nid = nid, .pid = pid, .optional = true, .passing = true};
+		.name = name, .nid = nid, .pid = pid, .tell = lack_tell, .passing = true};
 	struct node *node = node_make(&both_operations);
 
 	if (!node)

@@ -165,6 +165,7 @@ static bool base_enter(struct place *place, char *name, size_t size)
 		}
 		close_and_forget(&place->directory);
 	}
+	place->displaced = runtime && runtime[0] != '\0';
 	snprintf(name, size, "postern-%u", place->uid);
 	snprintf(place->path, sizeof(place->path), "/tmp");
 	place->directory = open("/tmp", flags);
@@ -176,7 +177,21 @@ static bool base_enter(struct place *place, char *name, size_t size)
 	return place->directory >= 0;
 }
 
-bool place_open(struct place *place, const char *name, place_tell *tell)
+/* Processes of the user that have the right setting are in another directory. */
+static void displaced_warn(const struct place *place)
+{
+	static bool warned;
+
+	if (!place->displaced || warned)
+		return;
+	warned = true;
+	log_warning(
+		"XDG_RUNTIME_DIR=%.200s is no directory of user %u, so this process meets others "
+		"in %.200s: set it as the other processes have it, or unset it for all",
+		getenv("XDG_RUNTIME_DIR"), place->uid, place->path);
+}
+
+static bool directory_open(struct place *place, const char *name, place_tell *tell)
 {
 	char base[sizeof("postern-4294967295")];
 
@@ -201,6 +216,14 @@ bool place_open(struct place *place, const char *name, place_tell *tell)
 		place->tell("node: %s/lock cannot be opened: %s: remove it, or make room for it",
 			place->path, strerror(errno));
 	return place->lock >= 0;
+}
+
+bool place_open(struct place *place, const char *name, place_tell *tell)
+{
+	if (!directory_open(place, name, tell))
+		return false;
+	displaced_warn(place);
+	return true;
 }
 
 /* H1. type: F_WRLCK takes the lock unless another process has it; F_UNLCK gives it back. */
@@ -427,8 +450,8 @@ static void survey_nodes(const struct place *place, struct place_survey *survey)
 bool place_survey(const char *name, struct place_survey *survey, place_tell *tell)
 {
 	struct place place;
-	bool opened = place_open(&place, name, tell);
-	*survey = (struct place_survey){.uid = place.uid};
+	bool opened = directory_open(&place, name, tell);
+	*survey = (struct place_survey){.uid = place.uid, .displaced = place.displaced};
 	place.pid = HALL_PID_ANY;
 	memcpy(survey->path, place.path, sizeof(survey->path));
 	if (opened) {

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-/* log_error() or log_info(). */
+/* log_error(), or a function that keeps the line for later. */
 typedef void place_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct glue_process;
@@ -22,6 +22,7 @@ struct place {
 	int lock;
 	uint32_t pid;
 	uid_t uid;
+	bool displaced; /* XDG_RUNTIME_DIR is set, but is no directory of this user */
 	char path[PATH_MAX];
 };
 
@@ -49,6 +50,7 @@ void place_remove(const char *name);
 struct place_survey {
 	char path[PATH_MAX];
 	uid_t uid;         /* whose it is */
+	bool displaced;    /* XDG_RUNTIME_DIR is set, but is no directory of this user */
 	unsigned living;   /* processes */
 	unsigned dead;     /* sockets of processes that have died */
 	unsigned strange;  /* files that are not Postern's */

@@ -61,13 +61,15 @@ static struct port *port_open_usual(unsigned interface, uint32_t mtu, uint32_t p
 {
 	struct port *port;
 
-	if (setting_is(SETTING_ENCAP, "udp"))
+	if (setting_is(SETTING_ENCAP, "udp")) {
+		log_warning("PTL_ENCAP=udp without PTL_IFACE_NAME: this process reaches itself "
+			    "only; set PTL_IFACE_NAME to a network interface, or unset PTL_ENCAP");
 		return loop_open(NULL, mtu);
-	log_clear_error();
+	}
 	port = node_open("", mtu, interface, pid, true);
-	if (port || log_last_error()[0] != '\0')
+	if (port || node_lack()[0] == '\0')
 		return port;
-	log_info("without a node this process reaches itself only");
+	log_warning("this process reaches itself only, for want of a node: %s", node_lack());
 	return loop_open(NULL, mtu);
 }
 

@@ -6,7 +6,8 @@
  *
  * The node's directory is named after all that two processes must have in common to hear each other
  * on the interface: its name and network namespace, their node id, VLAN and UDP ports. Without the
- * directory the process has the socket alone, through which it hears the others as well.
+ * directory the process has the socket alone, through which it hears the others as well; if the
+ * process id is in use there, it has nothing.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -76,16 +77,15 @@ static struct port *uplink_join(struct port *uplink, const char *name, uint32_t 
 	hash = hash_add(hash,
 		setting_is(SETTING_ENCAP, "udp") ? setting_number(SETTING_UDP_PORT) | 1 << 16 : 0);
 	place_name(place, sizeof(place), name, hash);
-	log_clear_error();
 	port = node_open_over(uplink, place, nid, pid);
 	if (port)
 		return port;
-	if (log_last_error()[0] != '\0') {
+	if (node_lack()[0] == '\0') {
 		uplink->operations->close(uplink);
 		return NULL;
 	}
-	log_info("%s: without a node, frames between processes of this machine go by the interface",
-		name);
+	log_info("%s: frames between processes of this machine go by the interface: %s", name,
+		node_lack());
 	return uplink;
 }
 

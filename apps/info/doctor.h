@@ -52,6 +52,7 @@ struct doctor {
 	struct doctor_interface interfaces[DOCTOR_INTERFACES];
 	bool udp;   /* PTL_ENCAP: node ids are addresses */
 	bool named; /* PTL_IFACE_NAME is set */
+	bool alone; /* an interface without a name reaches this process only */
 	int started;
 	/* the result */
 	const char *check; /* the one that runs */

@@ -43,7 +43,7 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	char peer[32];
 
 	snprintf(peer, sizeof(peer), "%s", process_text(target).text);
-	if (interface->kind == KIND_LOOP) {
+	if (interface->kind == KIND_LOOP || doctor->alone) {
 		doctor_find(doctor, LEVEL_FAILURE,
 			"%s cannot be reached by this interface, which leads to nobody else", peer);
 		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1, or another of postern-info's");
@@ -272,12 +272,25 @@ static void node_look(struct doctor *doctor, const struct doctor_interface *inte
 {
 	struct place_survey survey;
 
+	if (doctor->udp && !doctor->named) {
+		doctor->alone = true;
+		doctor_find(doctor, LEVEL_WARNING,
+			"PTL_ENCAP=udp is set without PTL_IFACE_NAME, so a process reaches itself "
+			"only");
+		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1, or another of postern-info's");
+		return;
+	}
 	if (place_survey(interface->device, &survey, node_tell)) {
-		doctor_find(doctor, LEVEL_OK, "%s is user %u's, with %u processes in it",
-			survey.path, (unsigned)survey.uid, survey.living);
+		doctor_find(doctor, survey.displaced ? LEVEL_WARNING : LEVEL_OK,
+			"%s is user %u's, with %u processes in it%s", survey.path,
+			(unsigned)survey.uid, survey.living,
+			survey.displaced ? "; XDG_RUNTIME_DIR is no directory of this user" : "");
+		if (survey.displaced)
+			doctor_mend(doctor, "unset XDG_RUNTIME_DIR, for all processes");
 		node_leftovers(doctor, &survey);
 		return;
 	}
+	doctor->alone = !doctor->named;
 	doctor_find(doctor, doctor->named ? LEVEL_FAILURE : LEVEL_WARNING, "%s%s", node_why,
 		doctor->named ? "" : "; until then a process reaches itself only");
 	doctor_mend(doctor, "export XDG_RUNTIME_DIR=$(mktemp -d), the same for all processes");

@@ -133,6 +133,7 @@ struct port {
 	uint32_t look;
 	/* it reaches nobody on other hosts */
 	bool lone;
+	bool alone; /* it reaches nobody else at all */
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;
 	uint8_t address[6]; /* own MAC address */

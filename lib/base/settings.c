@@ -81,7 +81,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"of a kernel interface, a PCI address, loop:NAME for interfaces of "
 				"this "
 				"process, or any DPDK device string. Where no node can be had, a "
-				"process without this setting reaches itself only."},
+				"process without this setting reaches itself only, after a "
+				"warning."},
 			.type = TYPE_TEXT,
 			.list = true,
 		},

@@ -190,6 +190,7 @@ struct transport {
 	unsigned claims_left;   /* questions for the own process to send */
 	uint64_t duplicate_due; /* the user is not told of another duplicate before, */
 	uint64_t stranger_due;  /* nor of another version of the wire */
+	bool alone_told;        /* that the port leads to nobody else */
 
 	struct wheel wheel;
 	struct owner owner;

@@ -48,14 +48,28 @@ static uint64_t forget_due(const struct transport *transport, const struct peer 
 	return due > transport->now ? due : transport->now + PEER_MEMORY;
 }
 
+/* The program names another process, and never hears the reason otherwise. */
+static void alone_tell(struct transport *transport, const struct peer *peer)
+{
+	if (!transport->port->alone || transport->alone_told)
+		return;
+	transport->alone_told = true;
+	log_error("%s: process %u:%u cannot be reached, because this interface leads to no other "
+		  "process: set PTL_IFACE_NAME to node, udp or a network interface; a warning at "
+		  "its start says why it has none without",
+		transport->port->name, peer->process.nid, peer->process.pid);
+}
+
 /* A peer's timer: whatever is due, and the timer set anew. */
 static void peer_run(struct transport *transport, struct peer *peer)
 {
 	uint64_t due;
 
 	silence_note(transport, peer);
-	if (peer->asking && !address_run(transport, peer))
+	if (peer->asking && !address_run(transport, peer)) {
+		alone_tell(transport, peer);
 		peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
+	}
 	if (!recovery_run(transport, peer))
 		peer_fail(transport, peer, TRANSPORT_DEAD);
 	if (transport->now >= inbound_due(transport, peer)) {

@@ -323,6 +323,19 @@ class Live(programs.Case):
         self.assertIn("leads to nobody else", found["peer"]["text"])
         self.assertIn("PTL_IFACE_NAME", found["peer"]["mend"])
 
+    def test_a_process_that_would_be_alone_is_told(self):
+        with open(f"{self.directory}/postern", "w", encoding="ascii"):
+            pass
+        code, found, _ = self.findings("9:9", XDG_RUNTIME_DIR=self.directory)
+        self.assertEqual((code, found["node"]["level"]), (1, "warning"))
+        self.assertIn("until then a process reaches itself only", found["node"]["text"])
+        self.assertIn("leads to nobody else", found["peer"]["text"])
+        code, found, _ = self.findings(PTL_ENCAP="udp", PTL_IP="198.18.7.1/24")
+        self.assertEqual((code, found["node"]["level"]), (0, "warning"))
+        self.assertIn("a process reaches itself only", found["node"]["text"])
+        done = programs.run("postern-info", "doctor", XDG_RUNTIME_DIR="/proc/nowhere")
+        self.assertRegex(done.stdout, r"(?m)^warning  node: .*; XDG_RUNTIME_DIR is no directory of this user\n +mend: unset XDG_RUNTIME_DIR")
+
     def test_another_subnet_without_a_router_is_told(self):
         settings = {**self.memif(1), "PTL_NID": "", "PTL_ENCAP": "udp", "PTL_IP": "198.18.7.1/24"}
         code, found, done = self.findings("198.18.8.1:1", **settings)

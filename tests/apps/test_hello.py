@@ -56,13 +56,33 @@ class Hello(programs.Case):
     def test_without_a_place_to_meet_a_process_is_alone(self):
         with open(f"{self.directory}/postern", "w", encoding="ascii"):
             pass
-        done = programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory, PTL_LOG_LEVEL="info")
+        done = programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("this process reaches itself only", done.stderr)
-        self.assertNotIn("reaches itself only", programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory).stderr)
+        self.assertIn(f"this process reaches itself only, for want of a node: node: {self.directory}/postern is no directory", done.stderr)
+        self.assertIn("remove it, or set XDG_RUNTIME_DIR", done.stderr)
+        self.assertNotIn("cannot be reached", done.stderr)
+        self.assertEqual(programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME=";").stderr, "")
         done = programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME="node")
         self.assertEqual(done.returncode, 1)
         self.assertIn("no directory", done.stderr)
+
+    def test_a_process_that_is_alone_and_names_another_is_told(self):
+        with open(f"{self.directory}/postern", "w", encoding="ascii"):
+            pass
+        for settings in ({"XDG_RUNTIME_DIR": self.directory}, {"PTL_ENCAP": "udp", "PTL_IP": "198.18.7.1/24"}, {"PTL_IFACE_NAME": ";"}):
+            done = programs.run("examples/hello", "send", "7:1", PTL_PEER_TIMEOUT="1s", **settings)
+            self.assertEqual(done.returncode, 1, settings)
+            self.assertIn("process 7:1 cannot be reached, because this interface leads to no other process", done.stderr, settings)
+            if "PTL_IFACE_NAME" not in settings:
+                self.assertIn("this process reaches itself only", done.stderr, settings)
+
+    def test_a_runtime_directory_that_cannot_be_used_is_told(self):
+        for runtime in ("/proc/nowhere", "relative", "/dev/null"):
+            done = programs.run("examples/hello", XDG_RUNTIME_DIR=runtime)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"XDG_RUNTIME_DIR={runtime} is no directory of user {os.getuid()}", done.stderr)
+            self.assertIn("unset it for all", done.stderr)
+        self.assertEqual(programs.run("examples/hello", XDG_RUNTIME_DIR="").stderr, "")
 
     def test_a_process_has_little_memory_before_it_sends_and_no_driver(self):
         for settings in ({"PTL_IFACE_NAME": "loop:a"}, self.node()):

@@ -178,6 +178,46 @@ static void glue_port_open__wraps_a_port_in_faults(void **state)
 	fixture_set("PTL_FAULT", NULL);
 }
 
+/* With another id to try, too: a process that is alone on an id of others is known to nobody. */
+static void glue_port_open__is_not_alone_because_a_process_id_is_in_use(void **state)
+{
+	static const char *const names[] = {"node", "udp"};
+
+	(void)state;
+	for (size_t n = 0; n < 2; n++) {
+		struct port *one = glue_port_open(0, names[n], 0, 77), *two;
+
+		assert_non_null(one);
+		assert_false(one->alone);
+		log_clear_error();
+		glue_pid_try(true);
+		assert_null(glue_port_open(0, names[n], 0, 77));
+		assert_true(glue_pid_is_taken());
+		assert_string_equal(log_last_error(), "");
+		two = glue_port_open(0, names[n], 0, 78);
+		glue_pid_try(false);
+		assert_non_null(two);
+		assert_false(glue_pid_is_taken());
+		port_close(two);
+		assert_null(glue_port_open(0, names[n], 0, 77));
+		assert_non_null(strstr(log_last_error(), "process id 77 is in use"));
+		port_close(one);
+	}
+}
+
+static void glue_port_open__is_alone_on_a_wire_without_a_name(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	port = glue_port_open(0, "", 0, GLUE_PID_ANY);
+	assert_true(port->alone);
+	port_close(port);
+	port = glue_port_open(0, "loop:x", 0, GLUE_PID_ANY);
+	assert_false(port->alone);
+	port_close(port);
+}
+
 static void glue_port_nid__comes_from_the_device_and_is_never_the_wildcard(void **state)
 {
 	struct port port = {.external = true, .address = {2, 0, 0x11, 0x22, 0x33, 0x44}};
@@ -202,6 +242,8 @@ int main(void)
 		cmocka_unit_test(glue_port_open__gives_a_device_frames_that_it_can_read),
 		cmocka_unit_test(glue_port_open__gathers_over_a_memif),
 		cmocka_unit_test(glue_port_open__wraps_a_port_in_faults),
+		cmocka_unit_test(glue_port_open__is_not_alone_because_a_process_id_is_in_use),
+		cmocka_unit_test(glue_port_open__is_alone_on_a_wire_without_a_name),
 		cmocka_unit_test(glue_port_nid__comes_from_the_device_and_is_never_the_wildcard),
 	};
 
