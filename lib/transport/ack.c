@@ -24,7 +24,7 @@ void acknowledgement_write(
 	/* A peer that may have forgotten this process is told what psn its streams begin with,
 	 * instead. */
 	if (peer->outgoing == OUTGOING_FIRST && !bitmap &&
-		transport->now - peer->heard > STREAM_IDLE)
+		transport->now - peer->heard > transport->spans.stream_idle)
 		return;
 	acknowledgement_fields(transport, peer, frame);
 	if (bitmap) {

@@ -115,6 +115,7 @@ struct transport {
 	struct transport_counters *counters;
 	struct transport_upcalls upcalls;
 	struct transport_options options;
+	struct spans spans;
 	struct encapsulation encapsulation;
 	struct neighbours *neighbours; /* NULL without udp */
 	struct peer_table peers;

@@ -150,7 +150,9 @@ static bool stream_may_return(const struct transport *transport, const struct pe
 {
 	uint16_t ahead = (uint16_t)(peer->tx_stream - stream_before(transport) - 1);
 
-	return peer->data_sent != 0 && ahead <= (STREAM_MEMORY + FRAME_LIFE) / STREAM_TICK;
+	return peer->data_sent != 0 &&
+	       ahead <=
+		       (transport->spans.stream_memory + transport->spans.frame_life) / STREAM_TICK;
 }
 
 static bool peer_expendable(const struct transport *transport, const struct peer *peer)
@@ -162,7 +164,8 @@ static bool peer_expendable(const struct transport *transport, const struct peer
 /* Was it sent data of late? Then it is likely to be a client that goes on. */
 static bool peer_answered(const struct transport *transport, const struct peer *peer)
 {
-	return peer->data_sent != 0 && transport->now - peer->data_sent <= STREAM_MEMORY;
+	return peer->data_sent != 0 &&
+	       transport->now - peer->data_sent <= transport->spans.stream_memory;
 }
 
 /* Is `peer` to be forgotten rather than `other`? */
@@ -250,7 +253,7 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 	peer->wanted = !inbound;
 	table_insert(table->cells, table->mask, peer);
 	table->count++;
-	peer_wake(transport, peer, transport->now + PEER_MEMORY);
+	peer_wake(transport, peer, transport->now + transport->spans.peer_memory);
 	COUNT(transport, peers_made);
 	log_debug(LOG_TRANSPORT, "%s: met %u:%u, who %s", transport->port->name, process.nid,
 		process.pid, inbound ? "sent a frame" : "is sent a message");

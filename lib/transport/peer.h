@@ -38,10 +38,15 @@
 
 #define CREDIT_INITIAL 16 /* frames in flight before the peer has said what it can take */
 
-#define FRAME_LIFE     (30 * SECOND)
-#define STREAM_IDLE    (30 * SECOND)
-#define STREAM_MEMORY  (STREAM_IDLE + FRAME_LIFE)
-#define PEER_MEMORY    (2 * STREAM_MEMORY)
+#define FRAME_LIFE    (30 * SECOND)
+#define STREAM_IDLE   (30 * SECOND)
+#define STREAM_MEMORY (STREAM_IDLE + FRAME_LIFE)
+#define PEER_MEMORY   (2 * STREAM_MEMORY)
+/* These as the transport has them: divided by options.haste. */
+struct spans {
+	uint64_t frame_life, stream_idle, stream_memory, peer_memory;
+};
+
 #define STREAM_TICK    (UINT64_C(1) << 22) /* ns in which the number of a first stream grows by 1 */
 #define OPEN_MAX       8                   /* messages to one peer that are partly framed */
 #define ASSEMBLIES_MAX 16   /* messages from one peer that are partly here; more than OPEN_MAX */

@@ -600,7 +600,7 @@ static bool address_other(
 /* A stream that has been silent for so long is no longer known to its sender. */
 static inline void stream_expire(struct transport *transport, struct peer *peer)
 {
-	if (unlikely(transport->now - peer->heard > STREAM_MEMORY) &&
+	if (unlikely(transport->now - peer->heard > transport->spans.stream_memory) &&
 		peer->incoming != INCOMING_NONE)
 		incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_DEAD);
 }

@@ -37,7 +37,9 @@ static uint64_t recovery_end(const struct transport *transport, const struct pee
 {
 	const uint64_t end = silence_end(transport, peer->progress);
 
-	return peer->outgoing == OUTGOING_FIRST ? RTE_MIN(end, peer->progress + FRAME_LIFE) : end;
+	return peer->outgoing == OUTGOING_FIRST
+		       ? RTE_MIN(end, peer->progress + transport->spans.frame_life)
+		       : end;
 }
 
 static uint64_t reorder_window(const struct peer *peer)

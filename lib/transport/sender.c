@@ -383,7 +383,7 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 	outgoing_turn(peer, OUTGOING_FIRST);
 	peer->backoff = 0;
 	/* The measures of a path long unused may be out of date. */
-	if (transport->now - peer->data_sent >= STREAM_IDLE)
+	if (transport->now - peer->data_sent >= transport->spans.stream_idle)
 		congestion_reset(peer);
 }
 
@@ -392,7 +392,8 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 static inline bool stream_over(const struct transport *transport, const struct peer *peer)
 {
 	return peer->outgoing == OUTGOING_CLOSED ||
-	       (!peer->open.head && transport->now - peer->data_sent >= STREAM_IDLE);
+	       (!peer->open.head &&
+		       transport->now - peer->data_sent >= transport->spans.stream_idle);
 }
 
 static bool flight_begin(struct transport *transport, struct peer *peer)

@@ -43,9 +43,9 @@ static uint64_t pace_due(const struct peer *peer)
 
 static uint64_t forget_due(const struct transport *transport, const struct peer *peer)
 {
-	uint64_t due = RTE_MAX(peer->heard, peer->sent) + PEER_MEMORY;
+	uint64_t due = RTE_MAX(peer->heard, peer->sent) + transport->spans.peer_memory;
 
-	return due > transport->now ? due : transport->now + PEER_MEMORY;
+	return due > transport->now ? due : transport->now + transport->spans.peer_memory;
 }
 
 /* The program names another process, and never hears the reason otherwise. */
@@ -80,7 +80,8 @@ static void peer_run(struct transport *transport, struct peer *peer)
 	}
 	if (transport->now >= pace_due(peer))
 		sender_ready(transport, peer);
-	if (peer_idle(peer) && transport->now - RTE_MAX(peer->heard, peer->sent) >= PEER_MEMORY) {
+	if (peer_idle(peer) &&
+		transport->now - RTE_MAX(peer->heard, peer->sent) >= transport->spans.peer_memory) {
 		peer_forget(transport, peer);
 		return;
 	}

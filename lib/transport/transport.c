@@ -104,6 +104,14 @@ static bool self_make(struct transport *transport)
 	return true;
 }
 
+static struct spans spans_of(uint32_t haste)
+{
+	return (struct spans){.frame_life = FRAME_LIFE / haste,
+		.stream_idle = STREAM_IDLE / haste,
+		.stream_memory = STREAM_MEMORY / haste,
+		.peer_memory = PEER_MEMORY / haste};
+}
+
 struct transport *transport_create(const struct transport_options *options, struct port *port,
 	const struct clock *clock, const struct transport_upcalls *upcalls,
 	struct transport_counters *counters)
@@ -116,6 +124,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	memset(transport, 0, sizeof(*transport));
 	owner_take(&transport->owner);
 	transport->options = *options;
+	transport->spans = spans_of(RTE_MAX(options->haste, 1u));
 	transport->port = port;
 	transport->clock = clock;
 	transport->upcalls = *upcalls;

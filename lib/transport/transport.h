@@ -182,6 +182,9 @@ struct transport_options {
 	/* not 0; another one than that of the last life of this process id */
 	uint32_t incarnation;
 	uint64_t peer_timeout; /* ns */
+	/* What the times for which streams and peers are remembered (peer.h) are divided by, in
+	 * simulations; 0 is 1. All peers must have the same, and peer_timeout be divided, too. */
+	uint32_t haste;
 	uint32_t peers_max;
 	/* Nobody else knows it. All zero, in tests: peers are told to begin their streams with
 	 * first_psn. */

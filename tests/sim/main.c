@@ -66,6 +66,8 @@ static void usage(FILE *file)
 		"  --frame N        largest frame, bytes from the Ethernet header on\n"
 		"  --silent N       N processes beside the nodes ask these for data and never "
 		"acknowledge it\n"
+		"  --haste N        divides by N the times after which streams and peers are "
+		"forgotten, and PTL_PEER_TIMEOUT\n"
 		"  --help           this text\n"
 		"  --version        the library's version\n"
 		"\nExit codes: 0 all went well, 1 a seed failed, 2 the options were wrong.\n");
@@ -97,6 +99,7 @@ enum {
 	OPTION_DELAY,
 	OPTION_FRAME,
 	OPTION_SILENT,
+	OPTION_HASTE,
 	OPTION_HELP,
 	OPTION_VERSION
 };
@@ -127,6 +130,7 @@ static const struct option long_options[] = {
 	{"delay", required_argument, NULL, OPTION_DELAY},
 	{"frame", required_argument, NULL, OPTION_FRAME},
 	{"silent", required_argument, NULL, OPTION_SILENT},
+	{"haste", required_argument, NULL, OPTION_HASTE},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"version", no_argument, NULL, OPTION_VERSION},
 	{NULL, 0, NULL, 0},
@@ -245,6 +249,9 @@ static void option_take(struct options *options, int option)
 		break;
 	case OPTION_SILENT:
 		scenario->silent = (uint32_t)number_read(optarg, 1, 1000000);
+		break;
+	case OPTION_HASTE:
+		scenario->haste = (uint32_t)number_read(optarg, 1, 1000);
 		break;
 	case OPTION_HELP:
 		usage(stdout);

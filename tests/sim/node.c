@@ -889,6 +889,9 @@ struct engine *__wrap_engine_create(const struct engine_options *options)
 		.prefix = NODE_IPV4_PREFIX,
 		.address = current->settings->udp ? current->id.nid : 0,
 	};
+	/* The setting has a minimum, and says how long programs are patient: it stays. */
+	mine.transport.haste = current->simulation->haste;
+	mine.transport.peer_timeout = current->simulation->peer_timeout;
 	if (current->settings->wrap) {
 		current->entropy = prng_mix(current->entropy);
 		mine.transport.secret = (struct secret){0};

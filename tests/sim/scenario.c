@@ -26,7 +26,10 @@
 #define SILENT_SHARE  0.5  /* of the goodput, that silent processes leave to the others */
 
 #define RUN_LIMIT   (3600 * SECOND)
-#define LATE_MAX    (20 * SECOND) /* less than the protocol's FRAME_LIFE */
+#define LATE_MAX    (20 * SECOND)     /* less than the protocol's FRAME_LIFE */
+#define DOWN_LEAST  (2 * MILLISECOND) /* that a node is gone */
+#define STALL_SHARE 4                 /* of PTL_PEER_TIMEOUT in haste is the longest stall */
+#define PAUSE_HASTY 0.02              /* of tasks, that a program pauses before in haste */
 #define QUIET_CHUNK MILLISECOND
 #define OUTER_MORE  32 /* bytes of a tag, IPv4 and UDP */
 #define POOLS       24
@@ -61,6 +64,7 @@ struct plan {
 	uint64_t cluster_steps; /* of each node (cluster.h) */
 	uint64_t cluster_interval;
 	uint64_t peer_timeout;
+	uint32_t haste;
 	bool unprotected;
 	bool expect;
 	uint64_t event_memory;
@@ -284,7 +288,7 @@ static void troubles_plan(struct simulation *simulation, const struct troubles *
 		troubles->cut_most, 0);
 	trouble_plan(
 		simulation, troubles, troubles->long_cuts, trouble_cut, timeout, 2 * timeout, 0);
-	trouble_plan(simulation, troubles, troubles->restarts, trouble_restart, 2 * MILLISECOND,
+	trouble_plan(simulation, troubles, troubles->restarts, trouble_restart, DOWN_LEAST,
 		troubles->down_most, troubles->crash);
 }
 
@@ -328,7 +332,9 @@ static void simulation_play(struct simulation *simulation)
 		simulation_now(simulation) < RUN_LIMIT && simulation_step(simulation))
 		;
 	simulation->over = true;
-	patience = simulation_now(simulation) + 4 * simulation->peer_timeout + 4 * SECOND;
+	/* Programs that end are as patient as the setting says. */
+	patience = simulation_now(simulation) + 4 * simulation->peer_timeout * simulation->haste +
+		   4 * SECOND;
 	/* A silent process's gets may come late for the first time, and are answered then. */
 	if (simulation->silent->count > 0)
 		patience += simulation->network.settings.late_time;
@@ -383,7 +389,8 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		.seed = seed,
 		.prng = prng_make(prng_mix(seed)),
 		.node_count = plan->nodes,
-		.peer_timeout = plan->peer_timeout,
+		.peer_timeout = plan->peer_timeout / plan->haste,
+		.haste = plan->haste,
 		.tracing = tracing,
 		.hash = seed,
 	};
@@ -898,6 +905,21 @@ static void plan_room(struct plan *plan)
 		plan->window_bytes = inbound;
 }
 
+/* What the library's times say how long it may last is divided as they are. Programs pause, so that
+ * these times are met. */
+static void plan_hasten(struct plan *plan)
+{
+	struct troubles *troubles = &plan->troubles;
+
+	plan->peer_timeout = 10 * SECOND;
+	plan->network.late_time /= plan->haste;
+	troubles->cut_most = MICROSECOND + troubles->cut_most / plan->haste;
+	troubles->down_most = DOWN_LEAST + troubles->down_most / plan->haste;
+	if (troubles->stall_most > plan->peer_timeout / plan->haste / STALL_SHARE)
+		troubles->stall_most = plan->peer_timeout / plan->haste / STALL_SHARE;
+	plan->workload.pause = PAUSE_HASTY;
+}
+
 static void plan_override(struct plan *plan, const struct scenario_options *options)
 {
 	struct star_settings *network = &plan->network;
@@ -932,6 +954,9 @@ static void plan_override(struct plan *plan, const struct scenario_options *opti
 	if (options->frame)
 		network->frame_size = options->frame;
 	plan->silent = options->silent;
+	plan->haste = options->haste ? options->haste : 1;
+	if (options->haste)
+		plan_hasten(plan);
 	network->drop = options->drop >= 0 ? options->drop : network->drop;
 	network->burst = options->burst >= 0 ? options->burst : network->burst;
 	network->duplicate = options->duplicate >= 0 ? options->duplicate : network->duplicate;

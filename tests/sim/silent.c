@@ -106,8 +106,9 @@ static void silent_ask(void *object, uint64_t number)
 	silent->streams[number]++;
 	frame_send(silent, (uint32_t)number, &simulation->nodes[number % simulation->node_count],
 		&question, NULL, 0);
-	sim_clock_at(&simulation->clock, simulation_now(simulation) + SILENT_PERIOD, silent_ask,
-		silent, number);
+	sim_clock_at(&simulation->clock,
+		simulation_now(simulation) + SILENT_PERIOD / simulation->haste, silent_ask, silent,
+		number);
 }
 
 static void silent_told(struct silent *silent, const struct frame_header *told)

@@ -37,7 +37,8 @@ struct simulation {
 	struct tiers *tiers;     /* NULL: none */
 	struct letters *letters; /* NULL: none; never together with tiers */
 	struct cluster *cluster; /* NULL: none; never together with anything else */
-	uint64_t peer_timeout;   /* ns */
+	uint64_t peer_timeout;   /* ns, divided by haste */
+	uint32_t haste;          /* of transport_options */
 	bool tracing;            /* writes every frame and event to standard output */
 	/* the workload has ended, or taken too long: no more tasks and no more trouble */
 	bool over;

@@ -156,7 +156,7 @@ static uint64_t interval_choose(struct workload *workload)
 	struct prng *prng = &workload->simulation->prng;
 
 	if (prng_chance(prng, workload->settings.pause))
-		return prng_scale(prng, SECOND, PAUSE_MAX);
+		return prng_scale(prng, SECOND, PAUSE_MAX) / workload->simulation->haste;
 	return prng_below(prng, 2 * workload->settings.interval);
 }
 

@@ -112,6 +112,25 @@ static void peer__is_no_farther_than_its_first_answer_says(void **state)
 	network_destroy(network);
 }
 
+/* In a simulation that is so hasty a peer is forgotten after as much less. */
+static void peer__is_forgotten_sooner_in_haste(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct transport_counters *counters = &network->nodes[1].counters;
+
+	(void)state;
+	network->options.haste = 250;
+	network->options.peer_timeout /= 250;
+	network_start(network);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, PEER_MEMORY / 250 - 20 * MILLISECOND);
+	assert_int_equal(counters->peers_forgotten, 0);
+	network_pass(network, 40 * MILLISECOND);
+	assert_int_equal(counters->peers_forgotten, 1);
+	network_destroy(network);
+}
+
 /* Answers to pings leave no trace at the one who answers: it forgets the peer that still hears from
  * it, and must not be taken for going on with a stream of which it knows nothing more. */
 static void stream__is_forgotten_though_pings_are_answered(void **state)
@@ -606,6 +625,7 @@ static void peer__idle_for_any_time_goes_on_without_a_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer__is_forgotten_sooner_in_haste),
 		cmocka_unit_test(stream__is_forgotten_though_pings_are_answered),
 		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
 		cmocka_unit_test(peer__that_was_away_is_not_taken_for_near),
