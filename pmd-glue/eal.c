@@ -36,6 +36,7 @@
 #include <rte_log.h>
 #include <rte_version.h>
 
+#include <base/environment.h>
 #include <base/guard.h>
 #include <base/log.h>
 #include <base/settings.h>
@@ -298,13 +299,13 @@ static int arguments_devices(struct eal_arguments *arguments)
 
 void eal_runtime_directory(char *path, size_t size)
 {
-	const char *base = "/var/run";
-	if (getuid() != 0) {
-		base = getenv("XDG_RUNTIME_DIR");
-		if (!base)
-			base = "/tmp";
-	}
-	snprintf(path, size, "%s/dpdk", base);
+	size_t length;
+	if (getuid() == 0)
+		snprintf(path, size, "/var/run");
+	else if (!environment_runtime(path, size))
+		snprintf(path, size, "/tmp");
+	length = strlen(path);
+	snprintf(path + length, size - length, "/dpdk");
 }
 
 bool eal_directory_make(const char *path)
@@ -335,15 +336,20 @@ static bool prefix_directory(const char *prefix, char *own, size_t size)
 	       access(own, R_OK | W_OK | X_OK) == 0;
 }
 
-/* The directory of telemetry's socket, if there is to be one. */
+/* The directory of telemetry's socket, if there is to be one. The user of a program with more
+ * rights than his could exchange the directory meanwhile. */
 static bool telemetry_directory(const char *prefix, char *own, size_t size)
 {
-	return setting_is(SETTING_TELEMETRY, "on") && prefix_directory(prefix, own, size);
+	return setting_is(SETTING_TELEMETRY, "on") && !environment_is_privileged() &&
+	       prefix_directory(prefix, own, size);
 }
 
 static void telemetry_missing(void)
 {
-	if (setting_is(SETTING_TELEMETRY, "on"))
+	if (environment_is_privileged())
+		log_info("this process does not answer dpdk-telemetry.py because it has more "
+			 "rights than its user");
+	else if (setting_is(SETTING_TELEMETRY, "on"))
 		log_info("this process does not answer dpdk-telemetry.py because its socket cannot "
 			 "be made in DPDK's "
 			 "runtime directory: set XDG_RUNTIME_DIR to a directory of your own");

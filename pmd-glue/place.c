@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <base/clock.h>
+#include <base/environment.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
@@ -38,12 +39,14 @@ static void close_and_forget(int *fd)
 }
 
 /* A long path is reached by the directory's descriptor; place_open() has seen to it that this is
- * possible. */
+ * possible. So is each path in a program with more rights than its user, who may exchange the
+ * directories above. */
 struct sockaddr_un place_address(const struct place *place, uint32_t pid)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t room = sizeof(address.sun_path);
-	if ((size_t)snprintf(address.sun_path, room, "%s/%u", place->path, pid) >= room)
+	if (environment_is_privileged() ||
+		(size_t)snprintf(address.sun_path, room, "%s/%u", place->path, pid) >= room)
 		snprintf(address.sun_path, room, "/proc/self/fd/%d/%u", place->directory, pid);
 	return address;
 }
@@ -152,20 +155,22 @@ static bool level_enter(struct place *place, const char *name)
 /* Opens the directory that all halls of this user lie below, and gives the name of that level. */
 static bool base_enter(struct place *place, char *name, size_t size)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	const uid_t owner = environment_is_privileged() ? getuid() : place->uid;
 	struct stat status;
 	snprintf(name, size, "postern");
-	if (runtime && runtime[0] == '/' && strlen(runtime) < sizeof(place->path)) {
-		place->directory = open(runtime, flags);
+	if (environment_runtime(place->path, sizeof(place->path))) {
+		place->directory = open(place->path, flags);
 		if (place->directory >= 0 && fstat(place->directory, &status) == 0 &&
-			status.st_uid == place->uid) {
-			snprintf(place->path, sizeof(place->path), "%s", runtime);
+			status.st_uid == owner) {
+			/* Of a set-uid program, beside the user's. */
+			if (owner != place->uid)
+				snprintf(name, size, "postern-%u", place->uid);
 			return true;
 		}
 		close_and_forget(&place->directory);
 	}
-	place->displaced = runtime && runtime[0] != '\0';
+	place->displaced = place->path[0] != '\0';
 	snprintf(name, size, "postern-%u", place->uid);
 	snprintf(place->path, sizeof(place->path), "/tmp");
 	place->directory = open("/tmp", flags);
@@ -181,14 +186,16 @@ static bool base_enter(struct place *place, char *name, size_t size)
 static void displaced_warn(const struct place *place)
 {
 	static bool warned;
+	char given[sizeof(place->path)];
 
 	if (!place->displaced || warned)
 		return;
 	warned = true;
+	(void)environment_runtime(given, sizeof(given));
 	log_warning(
 		"XDG_RUNTIME_DIR=%.200s is no directory of user %u, so this process meets others "
 		"in %.200s: set it as the other processes have it, or unset it for all",
-		getenv("XDG_RUNTIME_DIR"), place->uid, place->path);
+		given, place->uid, place->path);
 }
 
 static bool directory_open(struct place *place, const char *name, place_tell *tell)
@@ -201,9 +208,10 @@ static bool directory_open(struct place *place, const char *name, place_tell *te
 	if (!name_valid(name) || !base_enter(place, base, sizeof(base)) ||
 		!level_enter(place, base) || !level_enter(place, name))
 		return false;
-	if (strlen(place->path) + sizeof("/4294967295") >
-			sizeof(((struct sockaddr_un *)NULL)->sun_path) &&
-		access("/proc/self/fd", X_OK) != 0) {
+	if ((environment_is_privileged() ||
+		    strlen(place->path) + sizeof("/4294967295") >
+			    sizeof(((struct sockaddr_un *)NULL)->sun_path)) &&
+		faccessat(AT_FDCWD, "/proc/self/fd", X_OK, AT_EACCESS) != 0) {
 		place->tell(
 			"node: %s is too long for the path of a socket: set XDG_RUNTIME_DIR to a "
 			"shorter one, or mount /proc",
@@ -386,12 +394,16 @@ void place_close(struct place *place)
  * leave at once both may find the other there; then the directory stays. */
 void place_discard(struct place *place)
 {
+	int upper;
 	if (place->lock < 0 || flock(place->directory, LOCK_EX | LOCK_NB) != 0)
 		return;
 	place->pid = HALL_PID_ANY;
 	place_sweep(place);
 	unlinkat(place->directory, "lock", 0);
-	(void)rmdir(place->path);
+	upper = openat(place->directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (upper >= 0)
+		unlinkat(upper, strrchr(place->path, '/') + 1, AT_REMOVEDIR);
+	close_and_forget(&upper);
 }
 
 static void survey_sockets(const struct place *place, struct place_survey *survey)

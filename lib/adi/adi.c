@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <base/clock.h>
+#include <base/environment.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <engine/segment.h>
@@ -262,7 +263,7 @@ static bool progress(void)
 /* A size of bytes from the environment. */
 static uint64_t bytes_wanted(const char *name, uint64_t usual, uint64_t least, uint64_t most)
 {
-	const char *text = getenv(name);
+	const char *text = environment_text(name);
 	char *end;
 	unsigned long long value;
 
@@ -403,7 +404,7 @@ static bool processes_make(void)
 	if (!adi.processes)
 		return job_wrong(&adi.job, "there is no memory for %u processes", adi.job.size);
 	if (adi.job.listed)
-		(void)job_hosts(getenv("PTL_ADI_HOSTS"), adi.processes);
+		(void)job_hosts(environment_text("PTL_ADI_HOSTS"), adi.processes);
 	return true;
 }
 

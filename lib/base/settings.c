@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include <base/clock.h>
+#include <base/environment.h>
 #include <base/handle.h>
 #include <base/log.h>
 #include <base/port.h>
@@ -62,6 +63,7 @@ enum setting_type {
 
 struct setting_row {
 	struct setting_description description;
+	enum trust trust;
 	enum setting_type type;
 	bool list;
 	uint64_t min; /* of numbers, sizes and durations */
@@ -83,6 +85,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"process, or any DPDK device string. Where no node can be had, a "
 				"process without this setting reaches itself only, after a "
 				"warning."},
+			.trust = TRUST_INTERFACE,
 			.type = TYPE_TEXT,
 			.list = true,
 		},
@@ -92,6 +95,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"The node id of each interface, a number or four with dots, "
 				"separated by ';'; nothing derives it from the device, or from "
 				"PTL_IP."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NODE,
 			.list = true,
 			.min = 0,
@@ -107,6 +111,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"does not call. auto is both on a node, on a kernel interface and "
 				"through posternd, unless PTL_POLL or PTL_POLL_CORE is set, and "
 				"core otherwise."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"auto", "core", "inline", "both"},
 			.remedy = "set it to core, inline or both",
@@ -117,6 +122,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"How the library's thread waits: busy never gives its CPU away, "
 				"adaptive does when others need it or nothing comes, interrupt "
 				"sleeps until the device calls."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"busy", "adaptive", "interrupt"},
 			.remedy = "set it to busy, adaptive or interrupt",
@@ -126,6 +132,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_POLL_CORE", "",
 				"The CPU for the library's thread of each interface, separated by "
 				"';'; nothing leaves it to the system."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
 			.min = 0,
@@ -138,6 +145,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"Largest frame of each interface in bytes after the Ethernet "
 				"header, separated by ';'; nothing takes what the device has. All "
 				"processes of a node have the same."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
 			.min = PORT_MTU_MIN,
@@ -149,6 +157,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_ENCAP", "ethernet",
 				"What frames travel in: ethernet, or udp for UDP/IPv4, which "
 				"routers forward and which needs PTL_IP."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"ethernet", "udp"},
 			.remedy = "set it to ethernet or udp",
@@ -158,6 +167,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_VLAN", "",
 				"The VLAN whose tag (802.1Q) frames of each interface carry, "
 				"separated by ';'; nothing sends them without."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
 			.min = 1,
@@ -170,6 +180,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"With PTL_ENCAP=udp, the IPv4 address of each interface, which is "
 				"its node id, and the length of its subnet's prefix, separated by "
 				"';'."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_SUBNET,
 			.list = true,
 			.remedy = "set it to the interface's own address and prefix such as "
@@ -181,6 +192,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"With PTL_ENCAP=udp, the router to nodes in other subnets, for "
 				"each "
 				"interface, separated by ';'."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_ADDRESS,
 			.list = true,
 			.remedy = "set it to the router's address such as 192.168.1.1",
@@ -191,6 +203,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"With PTL_ENCAP=udp, the UDP port of all processes; the same on "
 				"all "
 				"nodes."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.min = 1,
 			.max = UINT16_MAX,
@@ -202,6 +215,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"With PTL_IFACE_NAME=udp, the range of UDP ports in which "
 				"processes have theirs; the same on all hosts. A firewall must let "
 				"them pass."},
+			.trust = TRUST_PORTS,
 			.type = TYPE_RANGE,
 			.remedy = "set it to a range such as 20480-21503",
 		},
@@ -210,6 +224,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_PEER_TIMEOUT", "10s",
 				"How long a peer may be silent before it counts as dead and "
 				"operations towards it fail."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_DURATION,
 			.min = PEER_TIMEOUT_MIN,
 			.max = PEER_TIMEOUT_MAX,
@@ -219,6 +234,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_PEERS_MAX", "131072",
 				"How many peers one interface keeps in mind at a time."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.min = 1,
 			.max = PEERS_MAX,
@@ -228,6 +244,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_LIST_MAX", "1048576",
 				"How many entries one match list may have."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.min = 1,
 			.max = HANDLE_INDEX_MAX,
@@ -238,6 +255,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_EVENT_MEMORY", "256M",
 				"Memory for all event queues of one interface; only what is used "
 				"is taken from the system."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_SIZE,
 			.min = EVENT_MEMORY_MIN,
 			.max = EVENT_MEMORY_MAX,
@@ -249,6 +267,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"What the checksum of a frame covers: header, full (all of it), or "
 				"auto, full only where the device does "
 				"not protect frames itself."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"auto", "header", "full"},
 			.remedy = "set it to auto, header or full",
@@ -274,6 +293,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_CAPTURE_SNAPLEN", "0",
 				"How many bytes of each frame a capture keeps; 0 keeps all."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.min = 0,
 			.max = UINT32_MAX,
@@ -284,6 +304,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_TELEMETRY", "on",
 				"Whether the process answers dpdk-telemetry.py and postern-top, on "
 				"a socket that only its own user can open: on or off."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"on", "off"},
 			.remedy = "set it to on or off",
@@ -308,6 +329,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_DEBUG", "",
 				"Modules whose debug messages go to standard error, whatever "
 				"PTL_LOG_LEVEL says, separated by ',': " MODULE_NAMES "all."},
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_MODULES,
 			.remedy = "there are " MODULE_NAMES "and all",
 		},
@@ -317,6 +339,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 				"What is written to standard error: error, warning, info or debug, "
 				"each with those before it."},
 			/* in the order of enum log_level */
+			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"error", "warning", "info", "debug"},
 			.numbered = true,
@@ -653,6 +676,22 @@ static int value_check(const struct setting_row *row, const struct setting_value
 	return 0;
 }
 
+/* The same for a program with more rights than its user, whose environment is the user's. */
+static int value_trust(const struct setting_row *row, const struct setting_value *value)
+{
+	const char *item = value->items;
+
+	for (unsigned i = 0; i < value->count; i++, item += strlen(item) + 1) {
+		const char *fault = environment_fault(row->trust, item);
+
+		if (!fault)
+			continue;
+		log_error("%s is \"%s\", %s", row->description.name, item, fault);
+		return -1;
+	}
+	return 0;
+}
+
 static bool text_blank(const char *text)
 {
 	for (; *text != '\0'; text++)
@@ -737,27 +776,11 @@ static void name_check(const char *name, size_t length)
 			width, name);
 }
 
-/* Names that front ends read themselves, or that other implementations of Portals read, which users
- * may have set for those. */
-static bool name_is_foreign(const char *name, size_t length)
-{
-	static const char *const foreign[] = {"PTL_ENABLE_MEM", "PTL_DISABLE_MEM_REG_CACHE"};
-	static const char *const begin[] = {"PTL_LIM_", "PTL_ADI_", "PTL_MX_"};
-
-	for (unsigned i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
-		if (strncmp(name, begin[i], strlen(begin[i])) == 0)
-			return true;
-	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		if (strlen(foreign[i]) == length && memcmp(foreign[i], name, length) == 0)
-			return true;
-	return false;
-}
-
 static void names_check(void)
 {
 	for (char **variable = environ; variable && *variable; variable++)
 		if (strncmp(*variable, PREFIX, strlen(PREFIX)) == 0 &&
-			!name_is_foreign(*variable, strcspn(*variable, "=")))
+			!environment_is_foreign(*variable, strcspn(*variable, "=")))
 			name_check(*variable, strcspn(*variable, "="));
 }
 
@@ -852,9 +875,12 @@ int settings_load(void)
 	struct setting_value values[SETTING_COUNT] = {0};
 	int result = 0;
 
-	for (unsigned i = 0; i < SETTING_COUNT && result == 0; i++)
+	for (unsigned i = 0; i < SETTING_COUNT && result == 0; i++) {
 		result = value_take(
 			&setting_table[i], &values[i], getenv(setting_table[i].description.name));
+		if (result == 0)
+			result = value_trust(&setting_table[i], &values[i]);
+	}
 	if (result == 0)
 		result = nodes_check(&values[SETTING_NID], &values[SETTING_IFACE_NAME]);
 	for (unsigned i = 0; i < SETTING_COUNT; i++) {

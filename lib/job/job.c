@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <base/clock.h>
+#include <base/environment.h>
 #include <job/number.h>
 
 #define NAP (200 * MICROSECOND) /* of a thread that drives and waits for the launcher */
@@ -24,7 +25,7 @@
 static bool environment_read(struct job *job, const char *name, uint32_t least, uint32_t most,
 	uint32_t *number, const char *advice)
 {
-	const char *text = getenv(name), *at = text;
+	const char *text = environment_text(name), *at = text;
 
 	if (text && number_read(&at, "", number) && *number >= least && *number <= most)
 		return true;
@@ -34,7 +35,7 @@ static bool environment_read(struct job *job, const char *name, uint32_t least, 
 
 static bool hosts_find(struct job *job)
 {
-	const char *text = getenv("PTL_ADI_HOSTS");
+	const char *text = environment_text("PTL_ADI_HOSTS");
 
 	job->size = text ? job_hosts(text, NULL) : 0;
 	if (job->size == 0)
@@ -68,9 +69,10 @@ bool job_find(struct job *job, bool lists)
 	job->socket = -1;
 	job->rank = 0;
 	job->size = 1;
-	if (getenv("PMI_FD") || getenv("PMI_RANK") || getenv("PMI_SIZE"))
+	if (environment_text("PMI_FD") || environment_text("PMI_RANK") ||
+		environment_text("PMI_SIZE"))
 		return launcher_find(job);
-	if (lists && (getenv("PTL_ADI_HOSTS") || getenv("PTL_ADI_RANK")))
+	if (lists && (environment_text("PTL_ADI_HOSTS") || environment_text("PTL_ADI_RANK")))
 		return hosts_find(job);
 	return true;
 }

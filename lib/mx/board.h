@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/environment.h>
+
 /* A NIC id is the node id with these 16 bits above it: it has 48 bits, as mx_pingpong wants, and is
  * never 0. */
 #define NIC_ID_HIGH UINT64_C(0x0250)
@@ -30,7 +32,7 @@ static inline bool nic_id_nid(uint64_t nic_id, uint32_t *nid)
  * length. */
 static inline size_t hostname_own(char *host, size_t size)
 {
-	const char *wanted = getenv("PTL_MX_HOSTNAME");
+	const char *wanted = environment_text("PTL_MX_HOSTNAME");
 
 	if (wanted && *wanted)
 		(void)snprintf(host, size, "%s", wanted);

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include <base/clock.h>
+#include <base/environment.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <engine/segment.h>
@@ -309,7 +310,7 @@ static enum answer interface_make(struct mx_endpoint *endpoint, bool tries)
 /* MX_ZOMBIE_SEND */
 static bool sends_complete_early(void)
 {
-	const char *text = getenv("MX_ZOMBIE_SEND");
+	const char *text = environment_text("MX_ZOMBIE_SEND");
 
 	return !text || strcmp(text, "0") != 0;
 }

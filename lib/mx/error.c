@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/environment.h>
 #include <base/log.h>
 
 #define TEXT_BYTES 512
@@ -34,7 +35,7 @@ const mx_error_handler_t MX_ERRORS_RETURN = error_returns;
 
 static mx_error_handler_t handler_default(void)
 {
-	const char *fatal = getenv("MX_ERRORS_ARE_FATAL");
+	const char *fatal = environment_text("MX_ERRORS_ARE_FATAL");
 
 	return fatal && strcmp(fatal, "0") == 0 ? error_returns : error_is_fatal;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <base/environment.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
@@ -49,7 +50,7 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
  * set, says it instead. Returns false after an error line. */
 static bool patience_set(void)
 {
-	const char *text = getenv("MX_MAX_RETRIES");
+	const char *text = environment_text("MX_MAX_RETRIES");
 	unsigned tries = 0;
 	char patience[16], rest;
 	int result;

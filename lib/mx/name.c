@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <base/environment.h>
 #include <base/hostname.h>
 #include <base/log.h>
 #include <base/settings.h>
@@ -86,7 +87,7 @@ static bool nid_parse(const char *text, size_t length, uint32_t *nid)
 
 bool hostname_check(void)
 {
-	const char *wanted = getenv("PTL_MX_HOSTNAME");
+	const char *wanted = environment_text("PTL_MX_HOSTNAME");
 
 	if (!wanted || (strlen(wanted) <= HOSTNAME_BYTES && !strpbrk(wanted, ":" BLANKS)))
 		return true;
@@ -179,13 +180,13 @@ static bool search_read(struct search *search, FILE *file, const char *path)
 
 static bool file_search(struct search *search)
 {
-	const char *path = getenv("PTL_MX_HOSTS");
+	const char *path = environment_text("PTL_MX_HOSTS");
 	bool found;
 	FILE *file;
 
 	if (!path || !*path)
 		return false;
-	file = fopen(path, "re");
+	file = environment_open(path);
 	if (!file) {
 		log_error("PTL_MX_HOSTS: %s cannot be read: %s; make it readable, or unset "
 			  "PTL_MX_HOSTS",

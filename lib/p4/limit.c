@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include <base/environment.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <engine/amo.h>
@@ -84,7 +85,7 @@ static uint64_t limit_clamp(const struct limit *limit, uint64_t value)
 /* What the environment, or else the library, has for a limit that nobody asks for. */
 static uint64_t limit_usual(const struct limit *limit)
 {
-	const char *text = getenv(limit->variable);
+	const char *text = environment_text(limit->variable);
 	char *end;
 	unsigned long long value;
 

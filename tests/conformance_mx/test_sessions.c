@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_sessions.c - endpoints of one process, their connects, and their ends.
  *
- * Covers: lib/mx/endpoint.c, lib/mx/session.c. */
+ * Covers: lib/mx/endpoint.c, lib/mx/service.c, lib/mx/session.c. */
 #include "pair.h"
 
 #include <malloc.h>

@@ -7,7 +7,8 @@ A source lib/ROOM/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c,
     Covers: lib/match/chains.c, lib/match/index.c.
 
 A source whose name another room uses as well must be named. A file includes headers of its own room and of those below it alone; lib/host
-alone includes those of pmd-glue. A front end calls no function of pmd-glue either.
+alone includes those of pmd-glue. A front end calls no function of pmd-glue either. The environment may be that of a user who has fewer rights than
+the program, so lib/base/environment.c alone reads it, and settings.c, whose table says of each variable how it is taken there.
 """
 import collections
 import pathlib
@@ -19,6 +20,8 @@ HEAD_LINES = 30
 COVERS = re.compile(r"Covers: ((?:[\w./-]+\.c,? )*[\w./-]+\.c)\.")
 FRONT_ENDS = ("adi", "messages", "mx", "p3", "p4")
 INCLUDE = re.compile(r"^#include <([\w-]+)/", re.MULTILINE)
+ENVIRONMENT_CALL = re.compile(r"\b(secure_)?getenv\(")
+ENVIRONMENT_READERS = ("lib/base/environment.c", "lib/base/settings.c")
 GLUE_CALL = re.compile(r"\bglue_\w+\(")
 CORE = ["host", "engine", "job", "transport", "match", "wire", "base"]  # engine and job are beside each other, and transport and match
 BELOW = {room: CORE[at + 1:] for at, room in enumerate(CORE)} | {"pmd-glue": ["base"], "messages": CORE, "p3": CORE, "p4": CORE}
@@ -63,6 +66,9 @@ def main():
         own = test in headers or (ROOT / f"tests/unit/{test}.c").exists()
         if path not in named and f"{test}.c" not in rooms and not own:
             complaints.append(f'{path}: tests no source of its name: name in its head what it tests ("Covers: ...")')
+    for source in sources:
+        if source not in ENVIRONMENT_READERS and ENVIRONMENT_CALL.search((ROOT / source).read_text(encoding="utf-8")):
+            complaints.append(f"{source}: calls getenv(): add the variable to the table of environment.c, and call environment_text()")
     for room, below in BELOW.items():
         for path in sorted((ROOT / (room if room == "pmd-glue" else f"lib/{room}")).glob("*.[ch]")):
             text = path.read_text(encoding="utf-8")
