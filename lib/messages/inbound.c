@@ -149,8 +149,10 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 }
 
 /* A message has come for a receive: what its event says of it. */
-static void receive_matched(struct transfer *message, const struct news *news)
+static void receive_matched(
+	struct messages *messages, struct transfer *message, const struct news *news)
 {
+	messages->peers[news->peer].carried = true;
 	message->acknowledged = true;
 	message->peer = news->peer;
 	message->bits = news->bits;
@@ -180,7 +182,7 @@ static void receive_fail(
 
 void receive_placed(struct messages *messages, struct transfer *message, const struct news *news)
 {
-	receive_matched(message, news);
+	receive_matched(messages, message, news);
 	if (news->verdict == TIER_OK)
 		receive_finish(messages, message, message->result);
 	else
@@ -235,7 +237,7 @@ void receive_kept(struct messages *messages, struct transfer *message, const str
 {
 	bool here;
 
-	receive_matched(message, news);
+	receive_matched(messages, message, news);
 	credit_count(messages, message->peer);
 	if (news->verdict != TIER_OK) {
 		receive_fail(messages, message, news->verdict);
@@ -289,22 +291,32 @@ static struct message_found found_of(const struct unexpected *shown)
 		shown->transfer.peer, shown->transfer.bits, shown->transfer.whole};
 }
 
-/* Among the headers that the poll core keeps. */
-static bool kept_find(
-	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
+/* Among the headers that the poll core keeps, of a peer or, for UINT32_MAX, of all. */
+static bool kept_find(struct messages *messages, uint64_t bits, uint64_t ignore, uint32_t peer,
+	struct message_found *found)
 {
 	struct probe probe = {.kind = ITEM_PROBE};
 
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return false;
-	kept_search(messages, &probe, bits, ignore, UINT32_MAX, TIER_BIT(TIER_SEARCH), false);
+	kept_search(messages, &probe, bits, ignore, peer, TIER_BIT(TIER_SEARCH), false);
 	/* The event was logged before the answer. What arrives behind that is for the next
 	 * messages_progress() to tell. */
 	events_run(messages);
 	visit_leave(&messages->visit);
 	*found = probe.what;
 	return probe.found;
+}
+
+bool messages_has_carried(struct messages *messages, uint32_t index)
+{
+	struct peer *peer = &messages->peers[index];
+	struct message_found found;
+
+	if (!peer->carried && kept_find(messages, 0, UINT64_MAX, index, &found))
+		peer->carried = true;
+	return peer->carried;
 }
 
 bool messages_probe(
@@ -316,7 +328,7 @@ bool messages_probe(
 	messages_progress(messages);
 	shown = shown_find(messages, bits, ignore, true);
 	if (!shown)
-		return kept_find(messages, bits, ignore, found);
+		return kept_find(messages, bits, ignore, UINT32_MAX, found);
 	*found = found_of(shown);
 	return true;
 }
@@ -328,7 +340,7 @@ bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, b
 
 	messages_progress(messages);
 	while (!(shown = shown_find(messages, bits, ignore, again))) {
-		if (!kept_find(messages, bits, ignore, found))
+		if (!kept_find(messages, bits, ignore, UINT32_MAX, found))
 			return false;
 		if (!shows || shown_is_full(messages))
 			return true;

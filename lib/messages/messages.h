@@ -258,6 +258,8 @@ bool messages_is_late(const struct messages *messages);
 uint64_t messages_pending(const struct messages *messages);
 /* Has a peer messages that it has not acknowledged, or may fetch? */
 bool messages_is_owed(const struct messages *messages, uint32_t peer);
+/* Was there a message to a peer or from it, in this use of its number? */
+bool messages_has_carried(struct messages *messages, uint32_t peer);
 /* Of them, how many have not been acknowledged. */
 uint64_t messages_flying(const struct messages *messages);
 

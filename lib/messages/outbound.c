@@ -234,6 +234,7 @@ static void send_begin(struct messages *messages, struct transfer *message)
 {
 	struct peer *to = &messages->peers[message->peer];
 
+	to->carried = true;
 	if (to->failed) {
 		messages_finish(messages, message, TRANSFER_FAILED);
 		return;

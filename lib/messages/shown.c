@@ -147,6 +147,7 @@ static void show_begin(struct messages *messages, const struct news *news)
 	struct transfer *message = &showing->transfer;
 
 	message->peer = news->peer;
+	messages->peers[news->peer].carried = true;
 	message->bits = news->bits;
 	message->value = news->value;
 	message->whole = news->requested;

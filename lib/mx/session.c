@@ -19,14 +19,19 @@
  *     over the connects or an answer: it is noted, and connects_progress() ends the connect.
  * S5. A session that was lost keeps its number as long as there are others, so that its addresses
  *     say how it ended. When all have been used, the one that was lost first goes whose number
- *     nothing names any more (M8), or else one that only a connect which has failed has asked for;
- *     one that is open never does. Peers that ask have shares: a node has no more sessions that are
- *     open than are left for all others. So half of them at most are one node's; the own node and
- *     the program's connects are not bound by that. A contact goes when its place is needed and it
- *     has no session: one with a context last.
- * S6. Greetings that wait, and answers that are under way, are GREETINGS at most; a node has no
- *     more of them than are left for all others. What is beyond is dropped and counted: a connect
- *     asks again each second, and an ASK that is answered twice makes no second session.
+ *     nothing names any more (M8), or else one that only a connect which has failed has asked for.
+ *     Peers that ask have shares: a node has no more sessions that are open than are left for all
+ *     others. So half of them at most are one node's; the own node and the program's connects are
+ *     not bound by that. But whoever greets can forge the node as well as the process. So when the
+ *     share, or the table, is full, the oldest session makes room that is idle: it has carried no
+ *     message, and the program has neither connected to its peer nor given it a context. Its peer
+ *     may have been honest: then it hears BAD_SESSION, and connects again. No other open session
+ *     goes. A contact goes when its place is needed and it has no session: one with a context last.
+ * S6. Greetings that wait are GREETINGS at most, and answers that are under way ANSWERS; of both a
+ *     node has no more than are left for all others. What is beyond is dropped and counted: a
+ *     connect asks again each second, and an ASK that is answered twice makes no second session.
+ *     There are more answers than sessions, because one that nobody takes is under way for
+ *     PTL_PEER_TIMEOUT, and its session may go earlier.
  */
 #include <mx/state.h>
 
@@ -41,8 +46,10 @@
 #define ALIVE     (500 * MILLISECOND) /* between signs of life that are asked for */
 #define LOOKS     16                  /* of threads that do not block, for one at the clock */
 #define GREETINGS 1024                /* S6 */
-#define RECLAIMS  16                  /* sessions that are tried, for one that is needed */
-#define REVIEWS   4                   /* sessions that are asked, for one that begins */
+#define ANSWERS   8192
+#define RECLAIMS  16 /* sessions that are tried, for one that is needed */
+#define REVIEWS   4  /* sessions that are asked, for one that begins */
+#define REVIEWED  16 /* of as many that are looked at */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -257,6 +264,34 @@ static bool session_free(struct mx_endpoint *endpoint, uint32_t session)
 	return true;
 }
 
+/* S5 */
+static bool session_is_idle(struct mx_endpoint *endpoint, uint32_t session)
+{
+	const struct contact *contact = &endpoint->contacts[endpoint->sessions[session].contact];
+
+	return endpoint->sessions[session].state == SESSION_OPEN && !contact->wanted &&
+	       !contact->context && !contact_is_asked(endpoint, contact) &&
+	       !messages_has_carried(endpoint->messages, session);
+}
+
+/* The oldest idle session of a node, or of any node, ends. Returns false if there is none. */
+static bool session_yield(struct mx_endpoint *endpoint, bool any, uint32_t nid)
+{
+	uint32_t oldest = 0;
+
+	for (uint32_t i = 1; i < endpoint->session_count; i++) {
+		const struct session *session = &endpoint->sessions[i];
+
+		if ((any || endpoint->contacts[session->contact].nid == nid) &&
+			(oldest == 0 || session->begun < endpoint->sessions[oldest].begun) &&
+			session_is_idle(endpoint, i))
+			oldest = i;
+	}
+	if (oldest != 0)
+		session_lose(endpoint, oldest, MX_STATUS_BAD_SESSION);
+	return oldest != 0;
+}
+
 /* S5. All numbers were used: one is free again if a session that was lost lets go of it. */
 static void session_reclaim(struct mx_endpoint *endpoint)
 {
@@ -269,6 +304,8 @@ static void session_reclaim(struct mx_endpoint *endpoint)
 			!contact_is_asked(endpoint, &endpoint->contacts[session->contact]))
 			session_lose(endpoint, i, MX_STATUS_ENDPOINT_UNREACHABLE);
 	}
+	if (list_empty(&endpoint->lost))
+		(void)session_yield(endpoint, true, 0);
 	list_each (struct session, session, &endpoint->lost, lost) {
 		if (tries-- == 0 ||
 			session_free(endpoint, (uint32_t)(session - endpoint->sessions)))
@@ -278,16 +315,22 @@ static void session_reclaim(struct mx_endpoint *endpoint)
 	}
 }
 
+static struct contact *contact_known(struct mx_endpoint *endpoint, uint32_t nid, uint32_t id)
+{
+	for (uint32_t i = 0; i < endpoint->contact_count; i++)
+		if (endpoint->contacts[i].nid == nid && endpoint->contacts[i].id == id)
+			return &endpoint->contacts[i];
+	return NULL;
+}
+
 /* The contact of a process; NULL: it is none, and there is no place. */
 static struct contact *contact_find(struct mx_endpoint *endpoint, uint32_t nid, uint32_t id)
 {
-	uint32_t count = endpoint->contact_count;
-	struct contact *contact;
+	struct contact *contact = contact_known(endpoint, nid, id);
 
-	for (uint32_t i = 0; i < count; i++)
-		if (endpoint->contacts[i].nid == nid && endpoint->contacts[i].id == id)
-			return &endpoint->contacts[i];
-	if (count < SESSIONS_MAX)
+	if (contact)
+		return contact;
+	if (endpoint->contact_count < SESSIONS_MAX)
 		contact = &endpoint->contacts[endpoint->contact_count++];
 	else if (!(contact = contact_spare(endpoint))) {
 		session_reclaim(endpoint);
@@ -298,17 +341,19 @@ static struct contact *contact_find(struct mx_endpoint *endpoint, uint32_t nid, 
 	return contact;
 }
 
-/* S5. A peer that has gone in silence is found out before its number is needed. */
+/* S5. A peer that has gone in silence is found out before its number is needed. One that is idle is
+ * not asked: it goes without, and its number would not be free before the question has ended. */
 static void sessions_review(struct mx_endpoint *endpoint)
 {
 	unsigned asks = REVIEWS;
 
 	if (endpoint->session_count < SESSIONS_MAX / 4 * 3)
 		return;
-	for (uint32_t i = 0; i < SESSIONS_MAX && asks != 0; i++) {
+	for (uint32_t i = 0; i < REVIEWED && asks != 0; i++) {
 		uint32_t session = ++endpoint->reviewed % SESSIONS_MAX;
 
-		if (session == 0 || endpoint->sessions[session].state != SESSION_OPEN)
+		if (session == 0 || endpoint->sessions[session].state != SESSION_OPEN ||
+			session_is_idle(endpoint, session))
 			continue;
 		messages_ask(endpoint->messages, session);
 		asks--;
@@ -332,15 +377,17 @@ static bool session_begin(struct mx_endpoint *endpoint, struct contact *contact)
 	*session = (struct session){.name = messages_name(endpoint->messages, peer),
 		.contact = (uint32_t)(contact - endpoint->contacts),
 		.state = SESSION_ASKING,
-		.code = MX_STATUS_SUCCESS};
+		.code = MX_STATUS_SUCCESS,
+		.begun = endpoint->sessions_begun++};
 	contact->session = peer;
 	if (peer == endpoint->session_count)
 		endpoint->session_count = peer + 1;
 	return true;
 }
 
-/* S5. May a peer that has asked have one more session? */
-static bool node_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
+/* S5. May a peer that has asked have one more session? If its node has had its share, or all are
+ * open, one that is idle goes for it, and one of its own if half of all are its node's. */
+static bool node_has_share(struct mx_endpoint *endpoint, uint32_t nid)
 {
 	uint32_t has = 0, used = 0;
 
@@ -354,7 +401,8 @@ static bool node_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
 		used++;
 		has += endpoint->contacts[session->contact].nid == nid;
 	}
-	return has < SESSIONS_MAX - used;
+	return has < SESSIONS_MAX - used ||
+	       session_yield(endpoint, used == SESSIONS_MAX && has < SESSIONS_MAX / 2, nid);
 }
 
 static void session_join(
@@ -387,7 +435,7 @@ void session_failed(void *owner, uint32_t session, const char *why)
 
 static void ask_free(struct ask *ask)
 {
-	ask->endpoint->greetings -= ask->token == 0;
+	ask->endpoint->answers -= ask->token == 0;
 	link_remove(&ask->link);
 	free(ask);
 }
@@ -403,7 +451,7 @@ static bool greeting_send(struct mx_endpoint *endpoint, struct process to, uint6
 		return false;
 	ask->endpoint = endpoint;
 	ask->token = asks ? token : 0;
-	endpoint->greetings += ask->token == 0;
+	endpoint->answers += ask->token == 0;
 	ask->greeting = (struct greeting){
 		.to = to, .words = {first, (uint64_t)endpoint->number << 32 | rank, token}};
 	list_append(&endpoint->asks, &ask->link);
@@ -466,21 +514,25 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 	ask_free(ask);
 }
 
-/* S6. */
+/* S6. Of `most`, of which `used` are in use, may a node that has `has` of them have one more? */
+static bool is_within_share(uint32_t has, uint32_t used, uint32_t most)
+{
+	return used < most && has < most - used;
+}
+
 static bool greeting_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
 {
 	const struct visitation *visitation = endpoint->visitations;
-	uint32_t has = 0;
+	uint32_t waiting = 0, answers = 0;
 
-	if (endpoint->greetings >= GREETINGS)
-		return false;
-	if (endpoint->greetings < GREETINGS / 2)
-		return true;
-	for (; visitation; visitation = visitation->next)
-		has += visitation->from.nid == nid;
-	list_each (const struct ask, ask, &endpoint->asks, link)
-		has += ask->token == 0 && ask->greeting.to.nid == nid;
-	return has < GREETINGS - endpoint->greetings;
+	if (endpoint->greetings >= GREETINGS / 2)
+		for (; visitation; visitation = visitation->next)
+			waiting += visitation->from.nid == nid;
+	if (endpoint->answers >= ANSWERS / 2)
+		list_each (const struct ask, ask, &endpoint->asks, link)
+			answers += ask->token == 0 && ask->greeting.to.nid == nid;
+	return is_within_share(waiting, endpoint->greetings, GREETINGS) &&
+	       is_within_share(answers, endpoint->answers, ANSWERS);
 }
 
 bool session_greeted(void *owner, struct process from, const struct greeting *greeting)
@@ -498,30 +550,36 @@ bool session_greeted(void *owner, struct process from, const struct greeting *gr
 	return true;
 }
 
-/* S2, S3. The session of a peer that has asked; false: there is no place. */
-static bool session_meet(
-	struct mx_endpoint *endpoint, struct contact *contact, uint32_t number, uint32_t rank)
+/* S2, S3. The contact of a peer that has asked, with a session; NULL: there is no place. The share
+ * is looked at first: what takes a place of another's may not be one too many. */
+static struct contact *session_meet(
+	struct mx_endpoint *endpoint, struct process from, uint32_t number, uint32_t rank)
 {
-	if (session_differs(session_last(endpoint, contact), number, rank))
+	const uint32_t id = from.pid - MX_PROCESS;
+	struct contact *contact = contact_known(endpoint, from.nid, id);
+
+	if (contact && session_differs(session_last(endpoint, contact), number, rank))
 		session_lose(endpoint, contact->session, MX_STATUS_BAD_SESSION);
-	if (session_is_over(session_last(endpoint, contact)) &&
-		(!node_has_share(endpoint, contact->nid) || !session_begin(endpoint, contact)))
-		return false;
+	if (!contact || session_is_over(session_last(endpoint, contact))) {
+		if (!node_has_share(endpoint, from.nid) ||
+			!(contact = contact_find(endpoint, from.nid, id)) ||
+			!session_begin(endpoint, contact))
+			return NULL;
+	}
 	session_join(endpoint, contact->session, number, rank);
-	return true;
+	return contact;
 }
 
 static void ask_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
 {
 	const uint64_t *words = visitation->greeting.words;
-	uint32_t id = visitation->from.pid - MX_PROCESS;
 	mx_status_code_t code = MX_STATUS_SUCCESS;
 	struct contact *contact = NULL;
 
 	if ((uint32_t)words[0] != endpoint->filter)
 		code = MX_STATUS_BAD_KEY;
-	else if (!(contact = contact_find(endpoint, visitation->from.nid, id)) ||
-		 !session_meet(endpoint, contact, (uint32_t)(words[1] >> 32), (uint32_t)words[1]))
+	else if (!(contact = session_meet(endpoint, visitation->from, (uint32_t)(words[1] >> 32),
+			   (uint32_t)words[1])))
 		code = MX_STATUS_NO_RESOURCES;
 	(void)greeting_send(endpoint, visitation->from,
 		(uint64_t)GREETING_ANSWER << GREETING_KIND_AT | (uint64_t)code << GREETING_CODE_AT,
@@ -659,6 +717,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	if (!contact)
 		goto no_place;
 	request->contact = (uint32_t)(contact - endpoint->contacts);
+	contact->wanted = true;
 	if (!connect_ask(endpoint, request))
 		goto no_place;
 	list_append(&endpoint->connects, &request->link);
@@ -769,6 +828,7 @@ mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
 	if (session != SESSION_NONE && session != 0) {
 		contact = &endpoint->contacts[endpoint->sessions[session].contact];
 		contact->context = NULL;
+		contact->wanted = false;
 		list_each (struct request, request, &endpoint->connects, link)
 			if (&endpoint->contacts[request->contact] == contact)
 				connect_end(endpoint, request, MX_STATUS_ENDPOINT_UNREACHABLE);
@@ -785,7 +845,8 @@ bool sessions_open(struct mx_endpoint *endpoint)
 {
 	struct contact *self;
 
-	endpoint->contact_count = endpoint->session_count = endpoint->greetings = 0;
+	endpoint->contact_count = endpoint->session_count = 0;
+	endpoint->greetings = endpoint->answers = 0;
 	list_init(&endpoint->lost);
 	self = contact_find(endpoint, endpoint->self.nid, endpoint->id);
 	if (!session_begin(endpoint, self))

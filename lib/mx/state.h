@@ -57,6 +57,7 @@
 struct contact {
 	uint32_t nid, id;
 	uint32_t session; /* the last one; SESSION_NONE */
+	bool wanted;      /* the program has connected to it */
 	void *context;
 };
 
@@ -74,6 +75,7 @@ struct session {
 	uint32_t contact;
 	uint8_t state;         /* enum session_state */
 	mx_status_code_t code; /* of sends to it from now on */
+	uint64_t begun;        /* how many sessions of the endpoint began before */
 	struct link lost;      /* of those, in the order of their ends */
 };
 
@@ -130,8 +132,9 @@ struct mx_endpoint {
 	struct contact *contacts;
 	struct session *sessions;
 	uint32_t contact_count, session_count; /* that were ever used */
-	struct link lost;                      /* sessions, oldest first */
-	uint32_t reviewed;                     /* session that was asked last, see session_find() */
+	uint64_t sessions_begun;
+	struct link lost;  /* sessions, oldest first */
+	uint32_t reviewed; /* session that was asked last, see session_find() */
 	struct request *free;
 	struct request *batches[REQUEST_BATCHES]; /* from the first one on; the others NULL */
 	uint32_t request_count;                   /* free ones among them */
@@ -145,7 +148,8 @@ struct mx_endpoint {
 	uint64_t patience;    /* of requests that are posted, ns; 0: without end */
 	struct link asks;     /* greetings under way */
 	struct visitation *visitations, **visitations_end;
-	uint32_t greetings; /* visitations, and answers under way */
+	uint32_t greetings; /* visitations */
+	uint32_t answers;   /* among the asks */
 	uint64_t tokens;
 	uint32_t inside;  /* X7 */
 	uint32_t blocked; /* threads */
