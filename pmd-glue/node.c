@@ -28,6 +28,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@
 #define TICK_CALLS   32u                /* calls between two looks at the time */
 #define COLD_PART    16u /* of the cold pairs one in so many is looked at in a call */
 #define STALL_TIME   (10 * MILLISECOND)
-#define COMPANY_MOST 16u   /* hot pairs that node_company() looks at */
+#define SHARES_MOST  16u   /* hot pairs that node_shares_cpu() looks at */
 #define NODE_MEMBERS 2048u /* those that have ended included */
 #define BUCKETS      256u
 #define ABSENCES     64u
@@ -275,11 +276,19 @@ static void members_rest(struct node *node, uint64_t now)
 		pair_rest(node->members[n]->pair);
 }
 
+/* Where this thread looks for frames. */
+static void members_tell(struct node *node, int cpu)
+{
+	for (unsigned n = 0; n < node->hot && cpu >= 0; n++)
+		pair_set_cpu(node->members[n]->pair, (unsigned)cpu);
+}
+
 static void node_tick(struct node *node)
 {
 	uint64_t now = glue_now(NULL);
 
 	node->calls = 0;
+	members_tell(node, sched_getcpu());
 	if (now < node->tick)
 		return;
 	node->tick = now + TICK;
@@ -559,17 +568,17 @@ static int node_interrupt_both(struct port *port, bool on)
 	return on && hall >= 0 && node_watch(node, called) ? node->set : -1;
 }
 
-/* One is enough, but each is looked at, or what the others did long ago would count the next time.
- */
-static bool node_company(struct port *port)
+/* One is enough. Of a peer behind the uplink nothing is known. */
+static bool node_shares_cpu(struct port *port)
 {
 	struct node *node = (struct node *)port;
-	unsigned hot = node->hot < COMPANY_MOST ? node->hot : COMPANY_MOST;
-	bool company = false;
+	unsigned hot = node->hot < SHARES_MOST ? node->hot : SHARES_MOST;
+	int cpu = sched_getcpu();
 
-	for (unsigned n = 0; n < hot; n++)
-		company |= pair_company(node->members[n]->pair);
-	return company;
+	for (unsigned n = 0; n < hot && cpu >= 0; n++)
+		if (pair_is_on(node->members[n]->pair, (unsigned)cpu))
+			return true;
+	return false;
 }
 
 /* --- the port --- */
@@ -669,7 +678,7 @@ static const struct port_operations node_operations = {
 	.select = node_select,
 	.describe = node_describe,
 	.interrupt = node_interrupt,
-	.company = node_company,
+	.shares_cpu = node_shares_cpu,
 	.close = node_close,
 };
 
@@ -681,7 +690,7 @@ static const struct port_operations both_operations = {
 	.select = node_select,
 	.describe = node_describe_both,
 	.interrupt = node_interrupt_both,
-	.company = node_company,
+	.shares_cpu = node_shares_cpu,
 	.recall = node_recall,
 	.close = node_close,
 };

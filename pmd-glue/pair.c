@@ -54,7 +54,7 @@ static_assert(sizeof(struct slot) == 256, "slots lie in cache lines of their own
 struct progress {
 	_Alignas(APART) _Atomic uint64_t taken; /* slots */
 	_Atomic uint64_t freed;                 /* bytes of bulk */
-	_Atomic uint64_t looks;                 /* for frames; a hint */
+	_Atomic uint32_t cpu;                   /* that it looks for frames on, + 1; a hint */
 };
 
 /* Of each, the first is of the direction from end 0 to end 1. */
@@ -94,7 +94,6 @@ struct outgoing {
 	uint64_t rested; /* `placed` at the last pair_rest() */
 	uint64_t taken;  /* as the peer's progress was last seen */
 	uint64_t freed;
-	uint64_t looks; /* at the last pair_company() */
 };
 
 /* A tail that a received frame refers to. */
@@ -115,7 +114,7 @@ struct incoming {
 	uint32_t at;     /* where in the bulk the next frame lies, unless it lies anew */
 	uint32_t reach;  /* where the lap before ended */
 	uint64_t told;   /* bytes of bulk that the peer knows to be free */
-	uint64_t looks;
+	uint32_t cpu;    /* as progress->cpu */
 	uint64_t oldest;
 	uint64_t newest; /* the next one's number */
 	struct tail tails[PAIR_TAILS];
@@ -525,8 +524,6 @@ uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t coun
 	uint16_t n = 0;
 	if (unlikely(pair->unsound))
 		return 0;
-	/* Relaxed: nothing depends on it. The line is the peer's to read only when it waits. */
-	atomic_store_explicit(&in->progress->looks, ++in->looks, memory_order_relaxed);
 	while (n < count && (frames[n] = in_next(pair)))
 		n++;
 	if (n > 0 || in_freed(in) != in->told)
@@ -547,14 +544,20 @@ bool pair_waits(const struct pair *pair)
 
 /* --- the whole --- */
 
-bool pair_company(struct pair *pair)
+/* Relaxed, as its reading: nothing depends on it. */
+void pair_set_cpu(struct pair *pair, unsigned cpu)
 {
-	struct outgoing *out = &pair->out;
-	uint64_t looks = atomic_load_explicit(&out->progress->looks, memory_order_relaxed);
-	bool looked = looks != out->looks;
+	struct incoming *in = &pair->in;
 
-	out->looks = looks;
-	return looked;
+	if (in->cpu == cpu + 1)
+		return;
+	in->cpu = cpu + 1;
+	atomic_store_explicit(&in->progress->cpu, in->cpu, memory_order_relaxed);
+}
+
+bool pair_is_on(const struct pair *pair, unsigned cpu)
+{
+	return atomic_load_explicit(&pair->out.progress->cpu, memory_order_relaxed) == cpu + 1;
 }
 
 bool pair_sound(const struct pair *pair)

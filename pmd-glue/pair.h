@@ -9,7 +9,7 @@
  *      bulk   [ longer head ][ tail ]            one behind the other, each from a cache line on
  *
  *      the sender writes the slots and the bulk; the receiver writes a line: slots taken, bulk
- *      freed, looks for frames
+ *      freed, the CPU it is on
  *
  * P1. The peer is hostile: it may write anything anywhere at any moment. What a process needs to
  *     know of its own positions lies in its private memory. A word or a position of the peer's is
@@ -96,8 +96,10 @@ bool pair_leaves(struct pair *pair, unsigned quarters);
 uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count);
 /* Is a frame there, or has the peer broken the rules? One look, which the peer does not see. */
 bool pair_waits(const struct pair *pair);
-/* Has the peer called pair_receive() since the last call of this? */
-bool pair_company(struct pair *pair);
+/* The owner looks for frames on this CPU, by sched_getcpu(). */
+void pair_set_cpu(struct pair *pair, unsigned cpu);
+/* Does the peer, as far as it has said so lately, look for frames on this one? */
+bool pair_is_on(const struct pair *pair, unsigned cpu);
 /* Called by the owner now and then: gives memory back that pair_transmit() has not needed since the
  * last call (P7): half of it, or all if no frame was sent. */
 void pair_rest(struct pair *pair);

@@ -87,9 +87,9 @@ struct port_operations {
 	 * again; returns -1. */
 	int (*interrupt)(struct port *port, bool on);
 	/* May be NULL: not known. Has another process, from which frames came lately, looked for
-	 * frames since the last call? Then it runs on another CPU than the caller, who may well
-	 * wait for it awake. Any answer is safe. */
-	bool (*company)(struct port *port);
+	 * frames last on the CPU that the caller is on? Then it needs this CPU to answer. Any
+	 * answer is safe. */
+	bool (*shares_cpu)(struct port *port);
 	/* May be NULL. Lets go of the frames of two segments that the port still holds to send:
 	 * they are lost or copied. */
 	void (*recall)(struct port *port);

@@ -569,14 +569,12 @@ int engine_interrupt(struct engine *engine, bool on)
 	return port->operations->interrupt ? port->operations->interrupt(port, on) : -1;
 }
 
-enum engine_company engine_company(struct engine *engine)
+bool engine_shares_cpu(struct engine *engine)
 {
 	struct port *port = engine->port;
 
 	owner_check(&engine->owner);
-	if (!port->operations->company)
-		return COMPANY_UNKNOWN;
-	return port->operations->company(port) ? COMPANY_AWAKE : COMPANY_NONE;
+	return port->operations->shares_cpu && port->operations->shares_cpu(port);
 }
 
 bool engine_settled(const struct engine *engine)

@@ -109,9 +109,8 @@ void engine_await(struct engine *engine);
 bool engine_settled(const struct engine *engine);
 /* The port's descriptor to sleep on (port.h); -1: it has none, or off. */
 int engine_interrupt(struct engine *engine, bool on);
-/* Is the process that frames came from lately awake on another CPU (port.h, company)? */
-enum engine_company { COMPANY_UNKNOWN, COMPANY_NONE, COMPANY_AWAKE };
-enum engine_company engine_company(struct engine *engine);
+/* Does a process that frames came from lately need the caller's CPU (port.h)? false: not known. */
+bool engine_shares_cpu(struct engine *engine);
 /* Commands waiting in the ring? */
 bool engine_called(const struct engine *engine);
 

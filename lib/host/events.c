@@ -106,7 +106,7 @@ static struct waiting waiting_at(
 		.drive = visit->interface->inlined ? interface_drive : NULL,
 		.rest = interface_is_helped(visit->interface) ? interface_rest : NULL,
 		.sleep = interface_sleep,
-		.company = interface_company,
+		.shares_cpu = visit->interface->inlined ? interface_shares_cpu : NULL,
 		.now = glue_now,
 		.timeout = timeout,
 	};

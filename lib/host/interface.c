@@ -960,23 +960,14 @@ enum seat_slept interface_sleep(bool (*look)(void *context), void *context, uint
 	return seat_sleep(&interfaces[__builtin_ctzll(all)].seat, look, context, limit);
 }
 
-enum engine_company interface_company(void)
+bool interface_shares_cpu(void)
 {
 	uint64_t left = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
-	enum engine_company company = COMPANY_NONE;
 
-	for (; left != 0; left &= left - 1) {
-		switch (seat_company(&interfaces[__builtin_ctzll(left)].seat)) {
-		case COMPANY_UNKNOWN:
-			return COMPANY_UNKNOWN;
-		case COMPANY_AWAKE:
-			company = COMPANY_AWAKE;
-			break;
-		case COMPANY_NONE:
-			break;
-		}
-	}
-	return company;
+	for (; left != 0; left &= left - 1)
+		if (seat_shares_cpu(&interfaces[__builtin_ctzll(left)].seat))
+			return true;
+	return false;
 }
 
 void *interface_alloc(const struct front *front, uint64_t handle, size_t size)

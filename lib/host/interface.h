@@ -120,8 +120,8 @@ unsigned interface_rest(void) CORE_API(interface_rest);
 /* seat_sleep(), in the seat of the only interface that calls drive; with several of them
  * SEAT_UNSLEPT. */
 enum seat_slept interface_sleep(bool (*look)(void *context), void *context, uint64_t limit);
-/* seat_company() of any of them. */
-enum engine_company interface_company(void);
+/* seat_shares_cpu() of any of them. */
+bool interface_shares_cpu(void);
 
 /* Does a helper look after the interface while no call drives it? Of an interface that is open. */
 static inline bool interface_is_helped(const struct interface *interface)

@@ -247,7 +247,7 @@ static enum seat_slept seat_sleep_in(
 	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit)
 {
 	struct helper *helper = seat->helper;
-	enum seat_slept slept = SEAT_SLEPT;
+	enum seat_slept slept = SEAT_WORKED;
 	int port;
 	uint64_t leisure = seat_ready(seat, &port);
 
@@ -264,15 +264,14 @@ static enum seat_slept seat_sleep_in(
 	helper_set_timer(helper, leisure + HELPER_NAP_MAX);
 	if (!seat_leave_armed(seat)) {
 		seat_leave(seat);
-		return SEAT_SLEPT;
+		return SEAT_WORKED;
 	}
-	if (look(context))
-		slept = SEAT_FOUND;
-	else
+	slept = look(context) ? SEAT_FOUND : SEAT_SLEPT;
+	if (slept == SEAT_SLEPT)
 		sleep_armed(helper, port, leisure < limit ? leisure : limit);
 	if (seat_take_back(seat)) {
-		if (slept == SEAT_SLEPT)
-			engine_look(seat->engine);
+		if (slept == SEAT_SLEPT && engine_look(seat->engine) != 0)
+			slept = SEAT_WORKED;
 		seat_leave(seat);
 	}
 	return slept;
@@ -295,16 +294,15 @@ enum seat_slept seat_sleep(
 	return slept;
 }
 
-enum engine_company seat_company(struct seat *seat)
+bool seat_shares_cpu(struct seat *seat)
 {
-	enum engine_company company = COMPANY_UNKNOWN;
+	bool shares;
 
 	if (!seat_take(seat))
-		return COMPANY_UNKNOWN;
-	if (seat->engine)
-		company = engine_company(seat->engine);
+		return false;
+	shares = seat->engine && engine_shares_cpu(seat->engine);
 	seat_leave(seat);
-	return company;
+	return shares;
 }
 
 /* --- the helper --- */

@@ -126,15 +126,16 @@ unsigned seat_rest(struct seat *seat);
  * thread drives, or limit ns are over. look(): called once the seat is armed; true: the thread does
  * not sleep. The helper stays until the call returns. */
 enum seat_slept {
-	SEAT_SLEPT,   /* or there was something to do, which is done */
+	SEAT_SLEPT,   /* nothing has come */
+	SEAT_WORKED,  /* there was something to do, which is done */
 	SEAT_FOUND,   /* look() returned true */
 	SEAT_UNSLEPT, /* somebody else drives or sleeps so, or the port cannot signal */
 };
 enum seat_slept seat_sleep(
 	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit);
 
-/* engine_company(); unknown while another thread sits there. */
-enum engine_company seat_company(struct seat *seat);
+/* engine_shares_cpu(); false while another thread sits there. */
+bool seat_shares_cpu(struct seat *seat);
 
 /* Gives a seat with an engine a helper; the caller starts its thread. segment: the engine's.
  * external: frames may come at any time. NULL: no memory, or no descriptor. The library's lock is

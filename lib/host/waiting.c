@@ -7,13 +7,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_pause.h>
+
 #include <base/barrier.h>
 #include <base/clock.h>
-#include <host/patience.h>
+#include <base/spinning.h>
 
 #define SLEEP_INLINE     (50 * MICROSECOND) /* of a thread that drives, at first; doubled up to */
 #define SLEEP_INLINE_MAX (500 * MICROSECOND)
-#define COMPANY_ROUNDS   64    /* of PATIENCE_SPINS each: about a millisecond */
 #define LOWER_TRIES      10000 /* yields to a thread that was preempted before it wrote */
 
 static bool segment_is_closed(const struct segment *segment)
@@ -96,33 +97,41 @@ static bool over_look(void *context)
 	return over->found || segment_is_closed(over->waiting->segment);
 }
 
+/* Of the calling thread, over all its waits. */
+static _Thread_local struct spinning spinning;
+
+/* Something has come, or the wait is over. */
+static void waiting_news(const struct waiting *waiting)
+{
+	spinning_end(&spinning, spinning.slept != 0 ? waiting->now(NULL) : 0);
+}
+
+/* A look was in vain. Returns false if it is time to sleep. */
+static bool waiting_spins(const struct waiting *waiting, uint64_t now)
+{
+	if (!spinning_goes_on(&spinning, now))
+		return false;
+	if (waiting->shares_cpu && spinning_asks(&spinning, now) && waiting->shares_cpu()) {
+		spinning_stop(&spinning, now);
+		return false;
+	}
+	rte_pause();
+	return true;
+}
+
 /* Sleeps for at most limit ns. Returns true if something was found. *slept: on bells (W1). */
 static bool waiting_rest(const struct waiting *waiting, uint64_t limit, bool *slept)
 {
 	struct over over = {.waiting = waiting};
+	enum seat_slept how =
+		waiting->rest ? waiting->sleep(over_look, &over, limit) : SEAT_UNSLEPT;
 
-	if (waiting->rest && waiting->sleep(over_look, &over, limit) != SEAT_UNSLEPT)
+	if (how == SEAT_WORKED)
+		waiting_news(waiting);
+	if (how != SEAT_UNSLEPT)
 		return over.found;
 	*slept = true;
 	return waiting_sleep(waiting, limit);
-}
-
-/* A moment of a thread that has found nothing to do. Returns false if it is time to sleep. */
-static bool waiting_wait(const struct waiting *waiting, struct patience *patience)
-{
-	enum engine_company company;
-
-	if (waiting->rest && patience->turns == 0 && patience_cpus() < 2)
-		patience->turns = PATIENCE_SPINS;
-	if (!waiting->rest || patience->turns == 0 || patience->turns % PATIENCE_SPINS != 0)
-		return patience_wait(patience);
-	company = waiting->company();
-	if (company == COMPANY_UNKNOWN)
-		return patience_wait(patience);
-	if (company == COMPANY_NONE || ++patience->rounds == COMPANY_ROUNDS)
-		return false;
-	patience->turns = 1;
-	return true;
 }
 
 /* Waits until something is found, or the time is over, in sleeps and looks. */
@@ -132,9 +141,9 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 	bool alone = waiting->drive && !waiting->rest; /* nobody drives while this thread sleeps */
 	uint64_t nap = alone ? SLEEP_INLINE : UINT64_MAX;
 	uint64_t left = waiting->timeout;
-	struct patience patience = {0};
 
 	for (;;) {
+		uint64_t now;
 		bool drove;
 
 		if (waiting->look(waiting->context))
@@ -143,23 +152,24 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 			return WAITING_CLOSED;
 		drove = waiting->drive && waiting->drive() != 0;
 		if (drove) {
-			patience = (struct patience){0};
+			waiting_news(waiting);
 			nap = alone ? SLEEP_INLINE : UINT64_MAX;
+			if (waiting->timeout == UINT64_MAX)
+				continue;
 		}
+		now = waiting->now(NULL);
 		if (waiting->timeout != UINT64_MAX) {
-			uint64_t passed = waiting->now(NULL) - start;
+			uint64_t passed = now - start;
 
 			if (passed >= waiting->timeout)
 				return drove && waiting->look(waiting->context) ? WAITING_FOUND
 										: WAITING_TIMEOUT;
 			left = waiting->timeout - passed;
 		}
-		if (drove || waiting_wait(waiting, &patience))
+		if (drove || waiting_spins(waiting, now))
 			continue;
 		if (waiting_rest(waiting, nap < left ? nap : left, slept))
 			return WAITING_FOUND;
-		if (waiting->rest)
-			patience = (struct patience){0};
 		if (alone && nap < SLEEP_INLINE_MAX)
 			nap = nap * 2 < SLEEP_INLINE_MAX ? nap * 2 : SLEEP_INLINE_MAX;
 	}
@@ -170,6 +180,7 @@ enum waiting_answer waiting_run(const struct waiting *waiting)
 	bool slept = false;
 	enum waiting_answer answer = waiting_loop(waiting, &slept);
 
+	waiting_news(waiting);
 	if (slept)
 		wake_up_pass_on(waiting);
 	return answer;

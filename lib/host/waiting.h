@@ -3,12 +3,9 @@
  * of a queue, for programs with an event loop of their own. Neutral: what an event is, is its
  * reader's business.
  *
- * A thread that waits in a call spins, yields, then sleeps. One that drives, and has a helper,
- * sleeps in the helper's place, where the next frame wakes it (host/seat.h). It does not yield
- * where the port knows whether another process is awake: a yield may cost a whole time slice of a
- * program that has nothing to do with the message. It spins while such a process is awake on
- * another CPU, and sleeps otherwise, so that this process gets the CPU if it waits for it. All
- * others sleep on the queues' bells:
+ * A thread that waits in a call spins, then sleeps (base/spinning.h). One that drives, and has a
+ * helper, sleeps in the helper's place, where the next frame wakes it (host/seat.h). All others
+ * sleep on the queues' bells:
  *
  *     reader                                      poll core
  *     sleepers++                                  publishes the event
@@ -74,10 +71,10 @@ struct waiting {
 	/* The thread is about to sleep: others drive from now on. Returns how much was done by a
 	 * last turn, 0: the thread may sleep; NULL: nobody else would drive. */
 	unsigned (*rest)(void);
-	/* With rest(). sleep(): as seat_sleep(), where frames wake the thread. company(): is it
-	 * worth while to stay awake instead? */
+	/* With rest(): as seat_sleep(), where frames wake the thread. */
 	enum seat_slept (*sleep)(bool (*look)(void *context), void *context, uint64_t limit);
-	enum engine_company (*company)(void);
+	/* NULL: not known. Does somebody whom the thread waits for need its CPU? */
+	bool (*shares_cpu)(void);
 	uint64_t (*now)(void *); /* ns */
 	uint64_t timeout;        /* ns; UINT64_MAX: none */
 };
@@ -88,7 +85,8 @@ enum waiting_answer {
 	WAITING_CLOSED   /* the interface goes */
 };
 
-/* Waits. The caller is counted in `waiters` of each queue. */
+/* Waits, as long awake as the thread's earlier waits make worth while. The caller is counted in
+ * `waiters` of each queue. */
 enum waiting_answer waiting_run(const struct waiting *waiting);
 
 /* --- descriptors */

@@ -38,6 +38,15 @@ static void targets_make(ptl_size_t count)
 	source = region_bind(&here, region(NULL, 0, 0, PTL_EQ_NONE));
 }
 
+/* Of this thread, ns. */
+static uint64_t cpu_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
 /* Two events for queue i, START and END. */
 static void put_on(unsigned i, ptl_hdr_data_t value)
 {
@@ -83,6 +92,24 @@ static void postern_eq_poll__says_which_queue_had_the_event(void **state)
 	assert_ok(postern_eq_poll(&queues[1], 1, 0, &event, &which));
 	assert_int_equal(which, 0);
 	assert_int_equal(event.hdr_data, 1);
+}
+
+/* A thread that waits sleeps. By PTL_PROGRESS=inline it alone looks for frames, and has to wake for
+ * that. */
+static void postern_eq_poll__for_a_second_takes_hardly_any_cpu(void **state)
+{
+	const char *progress = getenv("PTL_PROGRESS");
+	uint64_t before;
+	ptl_event_t event;
+	unsigned which;
+
+	(void)state;
+	if (SANITIZED || (progress && strcmp(progress, "inline") == 0))
+		skip();
+	targets_make(EQ_ROOM);
+	before = cpu_now();
+	assert_code(poll_queues(500 * MOMENT, &event, &which), PTL_EQ_EMPTY);
+	assert_true(cpu_now() - before < MOMENT / 2);
 }
 
 static void postern_eq_poll__of_empty_queues_ends_after_its_timeout(void **state)
@@ -477,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST_BOTH(postern_eq_poll__says_which_queue_had_the_event),
 		TEST_BOTH(postern_eq_poll__of_empty_queues_ends_after_its_timeout),
+		TEST_BOTH(postern_eq_poll__for_a_second_takes_hardly_any_cpu),
 		TEST_BOTH(postern_eq_poll__says_dropped_as_ptl_eq_get_does),
 		TEST_BOTH(postern_eq_poll__refuses_what_it_should),
 		TEST_BOTH(postern_eq_poll__blocks_until_an_event_comes_to_any_queue),

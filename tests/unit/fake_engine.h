@@ -199,10 +199,10 @@ int engine_interrupt(struct engine *engine, bool on)
 	return on ? descriptor : -1;
 }
 
-enum engine_company engine_company(struct engine *engine)
+bool engine_shares_cpu(struct engine *engine)
 {
 	(void)engine;
-	return COMPANY_UNKNOWN;
+	return false;
 }
 
 uint64_t engine_turn(const struct engine *engine)

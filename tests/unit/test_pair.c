@@ -355,21 +355,21 @@ static void pair_receive__leaves_a_frame_until_there_are_buffers(void **state)
 	rte_mempool_free(few);
 }
 
-/* --- company --- */
+/* --- looks for frames --- */
 
-static void pair_company__is_a_peer_that_has_looked_since(void **state)
+static void pair_is_on__the_cpu_that_the_peer_has_said(void **state)
 {
 	struct ends ends = ends_open();
 
 	(void)state;
-	assert_false(pair_company(ends.a));
-	assert_true(takes_nothing(ends.b));
-	assert_true(pair_company(ends.a));
-	assert_false(pair_company(ends.a));
-	assert_false(pair_company(ends.b));
-	send_one(ends.a, frame_of(100, 0));
-	expect_one(ends.b, 100);
-	assert_true(pair_company(ends.a));
+	for (unsigned cpu = 0; cpu < 3; cpu++)
+		assert_false(pair_is_on(ends.a, cpu)); /* not known */
+	for (unsigned n = 0; n < 6; n++) {
+		pair_set_cpu(ends.b, n / 2);
+		assert_true(pair_is_on(ends.a, n / 2));
+		assert_false(pair_is_on(ends.a, n / 2 + 1));
+		assert_false(pair_is_on(ends.b, n / 2));
+	}
 	ends_close(ends);
 }
 
@@ -386,9 +386,6 @@ static void pair_waits__is_a_frame_that_was_not_received(void **state)
 		expect_one(ends.b, 100);
 	}
 	assert_false(pair_waits(ends.b));
-	(void)pair_company(ends.a);
-	assert_false(pair_waits(ends.b));
-	assert_false(pair_company(ends.a)); /* the peer does not see it */
 	ends_close(ends);
 }
 
@@ -718,7 +715,7 @@ int main(void)
 		cmocka_unit_test(pair_transmit__loses_a_frame_whose_memory_has_gone),
 		cmocka_unit_test(pair_receive__copies_out_what_more_than_64_tails_are_held_before),
 		cmocka_unit_test(pair_receive__leaves_a_frame_until_there_are_buffers),
-		cmocka_unit_test(pair_company__is_a_peer_that_has_looked_since),
+		cmocka_unit_test(pair_is_on__the_cpu_that_the_peer_has_said),
 		cmocka_unit_test(pair_waits__is_a_frame_that_was_not_received),
 		cmocka_unit_test(pair_close__unmaps_when_no_frame_refers_to_the_memory),
 		cmocka_unit_test(pair_move__sends_what_was_not_taken_in_its_order),

@@ -4,12 +4,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/eventfd.h>
 
 #include <base/barrier.h>
 #include <base/handle.h>
-#include <host/patience.h>
 #include <host/waiting.h>
 
 #include "rig.h"
@@ -153,6 +153,15 @@ static bool look(void *context)
 	return atomic_load(&stop);
 }
 
+static uint64_t now_real(void *context)
+{
+	struct timespec time;
+
+	(void)context;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
 static void *wait_run(void *argument)
 {
 	unsigned *set = argument;
@@ -162,6 +171,7 @@ static void *wait_run(void *argument)
 		.segment = rig->segment,
 		.look = look,
 		.context = set,
+		.now = now_real,
 		.timeout = UINT64_MAX};
 
 	while (!atomic_load(&stop))
@@ -250,7 +260,15 @@ static void queue_watch__of_threads_misses_nothing(void **state)
 /* --- with a helper */
 
 static unsigned drives, sleeps, found;
-static enum engine_company company;
+static bool shares;   /* the peer has the caller's CPU */
+static uint64_t told; /* ns */
+
+/* Each look takes a microsecond. */
+static uint64_t now_told(void *context)
+{
+	(void)context;
+	return told += MICROSECOND;
+}
 
 static unsigned drive_nothing(void)
 {
@@ -263,9 +281,9 @@ static unsigned rest_nothing(void)
 	return 0;
 }
 
-static enum engine_company company_told(void)
+static bool shares_told(void)
 {
-	return company;
+	return shares;
 }
 
 /* An event comes to a thread that sleeps, or to one that stays awake for so many turns. */
@@ -278,6 +296,7 @@ static enum seat_slept sleep_told(bool (*looks)(void *context), void *context, u
 {
 	(void)limit;
 	sleeps++;
+	told += MILLISECOND;
 	found += looks(context);
 	return found ? SEAT_FOUND : SEAT_SLEPT;
 }
@@ -293,7 +312,8 @@ static void wait_helped(unsigned turns)
 		.drive = drive_nothing,
 		.rest = rest_nothing,
 		.sleep = sleep_told,
-		.company = company_told,
+		.shares_cpu = shares_told,
+		.now = now_told,
 		.timeout = UINT64_MAX,
 	};
 
@@ -301,25 +321,36 @@ static void wait_helped(unsigned turns)
 	assert_int_equal(waiting_run(&waiting), WAITING_FOUND);
 }
 
-static void waiting_run__without_company_sleeps_soon(void **state)
+/* Also where nothing is known of the peer, as behind a node's uplink, and in a process that has one
+ * CPU, whose peers have others. */
+static void waiting_run__spins_before_it_sleeps(void **state)
 {
+	cpu_set_t all, one;
+
 	(void)state;
-	company = COMPANY_NONE;
-	wait_helped(UINT32_MAX);
-	assert_int_equal(sleeps, 1);
-	assert_in_range(drives, 1, PATIENCE_SPINS + 1); /* none of them followed by a yield */
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	shares = false;
+	for (unsigned pinned = 0; pinned < 2; pinned++) {
+		assert_int_equal(sched_setaffinity(0, sizeof(one), pinned ? &one : &all), 0);
+		wait_helped(10); /* what comes soon is worth while */
+		assert_int_equal(sleeps, 0);
+		wait_helped(UINT32_MAX);
+		assert_int_equal(sleeps, 1);
+		assert_in_range(drives, 40, 60); /* 50 us */
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
-static void waiting_run__in_company_stays_awake_but_not_for_ever(void **state)
+static void waiting_run__of_a_thread_that_shares_its_cpu_sleeps_soon(void **state)
 {
 	(void)state;
-	if (patience_cpus() < 2)
-		skip();
-	company = COMPANY_AWAKE;
-	wait_helped(10 * PATIENCE_SPINS);
-	assert_int_equal(sleeps, 0);
+	shares = true;
+	wait_helped(3);
 	wait_helped(UINT32_MAX);
 	assert_int_equal(sleeps, 1);
+	assert_in_range(drives, 1, 8);
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, waiting_setup, rig_teardown)
@@ -332,8 +363,8 @@ int main(void)
 		test(queue_watch__of_an_interface_that_goes_stays_readable),
 		test(waiting_run__of_threads_with_different_queues_misses_nothing),
 		test(queue_watch__of_threads_misses_nothing),
-		test(waiting_run__without_company_sleeps_soon),
-		test(waiting_run__in_company_stays_awake_but_not_for_ever),
+		test(waiting_run__spins_before_it_sleeps),
+		test(waiting_run__of_a_thread_that_shares_its_cpu_sleeps_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
