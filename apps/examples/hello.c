@@ -69,7 +69,10 @@ static void greet(ptl_handle_md_t descriptor, ptl_process_id_t target, ptl_handl
 		if (wait_for(queue, PTL_EVENT_ACK, TRY_AGAIN, &event))
 			return;
 	}
-	fprintf(stderr, "%u:%u is there, but takes no greeting\n", target.nid, target.pid);
+	fprintf(stderr,
+		"%u:%u is there, but takes no greeting: it waits for none, or it admits its own "
+		"user only (PtlACEntry)\n",
+		target.nid, target.pid);
 	exit(1);
 }
 
@@ -112,6 +115,8 @@ int main(int count, char **words)
 			.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
 			.eventq = queue};
 
+		/* Until then only processes of this user are admitted. */
+		check(PtlACEntry(ni, 0, anybody, PTL_UID_ANY, PORTAL), "PtlACEntry");
 		check(PtlMEAttach(
 			      ni, PORTAL, anybody, GREETINGS, 0, PTL_RETAIN, PTL_INS_AFTER, &entry),
 			"PtlMEAttach");

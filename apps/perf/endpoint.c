@@ -129,6 +129,9 @@ static void control_open(struct endpoint *endpoint)
 	};
 	const ptl_md_t voice = {.threshold = PTL_MD_THRESH_INF, .eventq = endpoint->eq};
 
+	/* of any user: client and server need not be the same one's */
+	complain_unless_ok(
+		PtlACEntry(endpoint->ni, 0, anybody, PTL_UID_ANY, PTL_PT_INDEX_ANY), "PtlACEntry");
 	complain_unless_ok(PtlMEAttach(endpoint->ni, PORTAL_CONTROL, anybody, 0, ~UINT64_C(0),
 				   PTL_RETAIN, PTL_INS_AFTER, &endpoint->control_entry),
 		"PtlMEAttach");

@@ -86,6 +86,8 @@ void lists_refuse(struct space *space, struct process from, const struct message
 		break;
 	case REFUSED_ACCESS:
 		space_count(space, dropped_access_denied);
+		space_deny(space, from, header, "the entry of access control that it names",
+			"dropped_access_denied");
 		break;
 	case REFUSED_MEMORY:
 		space_count(space, dropped_no_memory_operation);

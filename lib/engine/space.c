@@ -7,8 +7,10 @@
 #include <engine/state.h>
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include <base/log.h>
 #include <engine/access.h>
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
@@ -21,6 +23,25 @@ static void access_init(const struct space *space)
 	access_admit(segment_access(space->segment, 0), any, space->uid, UINT32_MAX);
 	for (uint32_t i = 1; i < space->segment->limits.access; i++)
 		access_admit_nobody(segment_access(space->segment, i));
+}
+
+void space_deny(struct space *space, struct process from, const struct message_header *header,
+	const char *by, const char *counter)
+{
+	if (!log_wants(LOG_LEVEL_INFO))
+		return;
+	for (uint32_t i = 0; i < space->denied_count; i++)
+		if (space->denied[i].nid == from.nid && space->denied[i].pid == from.pid)
+			return;
+	if (space->denied_count == DENIED_MOST)
+		return;
+	space->denied[space->denied_count++] = from;
+	log_info("interface %" PRIu32 ": a message from %" PRIu32 ":%" PRIu32 " of user %" PRIu32
+		 " to Portal %" PRIu32 " was dropped, because %s does not admit it; let this "
+		 "program, which is user %" PRIu32 "'s, admit that user, or all users (further "
+		 "drops of that process are only counted, in %s)",
+		space->interface, from.nid, from.pid, header->uid, header->portal, by, space->uid,
+		counter);
 }
 
 static bool lists_create(struct space *space)

@@ -100,6 +100,8 @@ struct operation {
 
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
  * number at the other end. */
+#define DENIED_MOST 32u
+
 struct space {
 	struct engine *engine;
 	struct segment *segment;
@@ -114,7 +116,10 @@ struct space {
 	uint32_t list_count;
 	/* one per Portal: the user has been told that it drops requests */
 	bool *unmatched;
-	bool absent; /* and that it drops those to Portals that it does not have */
+	bool absent; /* and that it drops those to Portals that it does not have, */
+	/* and those of these processes, which another user has (space_deny()) */
+	struct process denied[DENIED_MOST];
+	uint32_t denied_count;
 
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
@@ -526,6 +531,10 @@ static inline void engine_ring(struct engine *engine)
 		counter_add(&(engine)->segment->counters.counter, 1);                              \
 		PROBE_COUNTER(#counter, (engine)->self.nid, (engine)->self.pid);                   \
 	} while (0)
+/* A request was dropped because its user is not admitted; the line says by what, and in which
+ * counter. At level info, once for each process; later ones of many are only counted. */
+void space_deny(struct space *space, struct process from, const struct message_header *header,
+	const char *by, const char *counter);
 #define space_count(space, counter)                                                                \
 	do {                                                                                       \
 		counter_add(&(space)->segment->counters.counter, 1);                               \

@@ -246,6 +246,8 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
 		(int)region_number(space, find->region));
 	verdict = entry_judge(space, find, header, needs);
+	if (verdict == TIER_PERMISSION)
+		space_deny(space, from, header, "the entry that it matches", "dropped_permission");
 	if (verdict != TIER_OK)
 		return verdict;
 	header_left = unexpected_has_room(space, find->attachment, find->process);

@@ -38,6 +38,9 @@ def run(name, *words, **settings):
                           text=True, timeout=TIMEOUT, env=environment(**settings), check=False)
 
 
+OTHER_USER = 64999  # nobody's
+
+
 class Case(unittest.TestCase):
     """A test with a directory of its own, whose processes end with it."""
 
@@ -72,6 +75,17 @@ class Case(unittest.TestCase):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+    @staticmethod
+    def all_users():
+        """Where processes of all users meet: an address of this test's own."""
+        pid = os.getpid()
+        return f"127.{pid >> 16 & 255}.{pid >> 8 & 255}.{pid & 255}"
+
+    def other_user(self, name, *words):
+        """Run by another user, at the same address."""
+        return subprocess.run([program(name), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
+                              env=environment(PTL_IFACE_NAME=f"udp:{self.all_users()}", XDG_RUNTIME_DIR=""), check=False, user=OTHER_USER)
 
     def await_line(self, process, part):
         for line in process.stdout:

@@ -11,8 +11,6 @@ import subprocess
 
 import programs
 
-
-FREE_UID = 64999  # nobody's
 DEVICE = "net_null0"  # for which DPDK must start
 
 
@@ -81,14 +79,14 @@ class Complaints(programs.Case):
     def test_too_few_threads_are_told(self):
         if os.getuid() != 0:
             self.skipTest("only root may become a user who has no processes")
-        os.chown(self.directory, FREE_UID, -1)
+        os.chown(self.directory, programs.OTHER_USER, -1)
         for limit in range(1, 4):
             try:
-                done = self.info(resource.RLIMIT_NPROC, limit, user=FREE_UID, XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME=DEVICE)
+                done = self.info(resource.RLIMIT_NPROC, limit, user=programs.OTHER_USER, XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME=DEVICE)
             except PermissionError:
                 self.skipTest("the build is where only root may look")
             self.expect(done, 1, "cannot start DPDK", f"may have {limit} processes and threads", "ulimit -u")
-        done = self.info(resource.RLIMIT_NPROC, 1, user=FREE_UID, XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME="loop:a")
+        done = self.info(resource.RLIMIT_NPROC, 1, user=programs.OTHER_USER, XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME="loop:a")
         self.expect(done, 1, "cannot start the thread", "may have 1 processes and threads", "ulimit -u")
 
     def shell(self, line):

@@ -3,6 +3,7 @@
 """The README's example between two processes."""
 import os
 import re
+import unittest
 
 import programs
 
@@ -35,6 +36,15 @@ class Hello(programs.Case):
         receiver = self.start("examples/hello", "receive", **node)
         self.await_line(receiver, "waiting at ")
         self.expect_success(programs.run("examples/hello", "send", **node))
+        code, out, err = self.finish(receiver)
+        self.assertEqual(code, 0, err)
+        self.assertIn("says: Hello from the other side.", out)
+
+    @unittest.skipUnless(os.getuid() == 0, "another user's program is started by root")
+    def test_a_greeting_arrives_in_another_user_s_process(self):
+        receiver = self.start("examples/hello", "receive", PTL_IFACE_NAME=f"udp:{self.all_users()}")
+        self.await_line(receiver, "waiting at ")
+        self.expect_success(self.other_user("examples/hello", "send"))
         code, out, err = self.finish(receiver)
         self.assertEqual(code, 0, err)
         self.assertIn("says: Hello from the other side.", out)

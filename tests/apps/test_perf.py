@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
+import unittest
 import xml.etree.ElementTree
 
 import programs
@@ -718,6 +719,12 @@ class Remote(programs.Case):
             code, _, err = self.finish(client)
             self.assertEqual(code, 1)
             self.assertIn(words, err)
+
+    @unittest.skipUnless(os.getuid() == 0, "another user's program is started by root")
+    def test_two_users_measure(self):
+        server = self.start("postern-perf", "--server", "--pid", "1", PTL_IFACE_NAME=f"udp:{self.all_users()}")
+        self.await_line(server, "Serving at")
+        self.expect_success(self.other_user("postern-perf", "--peer", f"{self.all_users()}:1", "--sizes", "8", *QUICK, "latency"))
 
     def test_a_client_that_dies_does_not_end_the_server(self):
         server = self.server(PTL_PEER_TIMEOUT="2s")

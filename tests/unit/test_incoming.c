@@ -393,7 +393,7 @@ static void put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sen
 /* What `body` writes to standard error. */
 static const char *lines_of(void (*body)(struct rig *rig), struct rig *rig)
 {
-	static char text[4096];
+	static char text[16384];
 	char name[] = "/tmp/test_incoming-XXXXXX";
 	int file = mkstemp(name), standard_error = dup(STDERR_FILENO);
 	ssize_t length;
@@ -482,6 +482,42 @@ static void put__to_a_portal_that_there_is_not_is_told_once_to_who_wants_to_know
 	assert_string_equal(lines_of(puts_to_no_portal, rig), "");
 	log_set_level(LOG_LEVEL_WARNING);
 	assert_int_equal(rig_counter(rig, dropped_no_portal), 9);
+}
+
+static void puts_of_other_users(struct rig *rig)
+{
+	struct message_header header = rig_put_header(0);
+
+	(void)rig;
+	for (unsigned i = 0; i < 3 * (DENIED_MOST + 1); i++) {
+		const struct process from = {.nid = 8, .pid = 80 + i / 3};
+
+		header.uid = RIG_UID + 1;
+		header.requested = 10;
+		fake_deliver(from, &header, data, 10);
+	}
+}
+
+static void put__of_a_user_who_is_not_admitted_is_told_once_for_each_process(void **state)
+{
+	struct rig *rig = *state;
+	char wanted[200];
+	const char *lines;
+
+	assert_string_equal(lines_of(puts_of_other_users, rig), "");
+	log_set_level(LOG_LEVEL_INFO);
+	lines = lines_of(puts_of_other_users, rig);
+	snprintf(wanted, sizeof(wanted),
+		"a message from 8:81 of user %u to Portal 0 was dropped, because the entry of "
+		"access control that it names does not admit it; let this program, which is user "
+		"%u's, admit that user",
+		RIG_UID + 1, RIG_UID);
+	assert_int_equal(lines_with(lines, wanted), 1);
+	assert_int_equal(lines_with(lines, "dropped_access_denied)\n"), DENIED_MOST);
+	assert_int_equal(lines_with(lines, "\n"), DENIED_MOST);
+	assert_string_equal(lines_of(puts_of_other_users, rig), "");
+	log_set_level(LOG_LEVEL_WARNING);
+	assert_int_equal(rig_counter(rig, dropped_access_denied), 9 * (DENIED_MOST + 1));
 }
 
 /* --- hostile headers */
@@ -749,6 +785,7 @@ int main(void)
 		test(requests__for_which_there_is_no_memory_are_dropped_and_change_nothing),
 		test(requests__of_a_peer_that_has_its_share_leave_operations_to_others),
 		test(put__to_a_portal_that_there_is_not_is_told_once_to_who_wants_to_know),
+		test(put__of_a_user_who_is_not_admitted_is_told_once_for_each_process),
 		test(put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know),
 		test(put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent),
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),
