@@ -12,8 +12,6 @@
 
 #include "library.h"
 
-#define PATH_ROOM (PATH_MAX + 128)
-
 #define BIT(measure) (1u << (measure))
 /* What each library has. */
 #define MEASURES_COMMON                                                                            \
@@ -54,8 +52,7 @@ bool library_has(enum library library, enum measure measure)
 	return libraries[library].measures & BIT(measure);
 }
 
-/* The path of a file beside this program, or in the modules' directory. */
-static void module_path(char *path, size_t room, const char *file)
+void library_path(char *path, size_t room, const char *file)
 {
 	char own[PATH_MAX] = "";
 	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -71,10 +68,10 @@ static void module_path(char *path, size_t room, const char *file)
 const struct line_module *library_module(enum library library, char *why, size_t room)
 {
 	const struct line_module *module;
-	char path[PATH_ROOM];
+	char path[LIBRARY_PATH_ROOM];
 	void *handle;
 
-	module_path(path, sizeof(path), libraries[library].file);
+	library_path(path, sizeof(path), libraries[library].file);
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* once: later calls find it open */
 	if (!handle) {
 		snprintf(why, room, "its module cannot be loaded: %s; package %s has it", dlerror(),

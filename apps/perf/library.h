@@ -5,6 +5,8 @@
 
 #include "line.h"
 
+#define LIBRARY_PATH_ROOM 4224 /* PATH_MAX and a name */
+
 /* The numbers travel in control messages. */
 enum library { LIBRARY_PORTALS3, LIBRARY_PORTALS4, LIBRARY_MX, LIBRARY_COUNT };
 
@@ -12,6 +14,10 @@ const char *library_name(enum library library);
 /* For people. */
 const char *library_title(enum library library);
 bool library_has(enum library library, enum measure measure);
+
+/* The path of a file beside this program, where it was built, or in the modules' directory, where
+ * it was installed. */
+void library_path(char *path, size_t room, const char *file);
 
 /* The module of a library other than Portals 3.2. Returns NULL if it cannot be had; why then has a
  * sentence on it. */

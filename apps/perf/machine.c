@@ -24,8 +24,8 @@ static void line_end(char *text)
 	text[strcspn(text, "\n")] = '\0';
 }
 
-/* The first line of /proc/cpuinfo that names the model; not every architecture has one. */
-static void cpu_describe(char *cpu, size_t size)
+/* From the first line of /proc/cpuinfo that has it; not every architecture has one. */
+void machine_cpu(char *cpu, size_t size)
 {
 	char line[LINE_MAX_BYTES];
 	FILE *file = fopen("/proc/cpuinfo", "re");
@@ -182,7 +182,7 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	machine->cpus = sched_getaffinity(0, sizeof(set), &set) == 0
 				? CPU_COUNT(&set)
 				: sysconf(_SC_NPROCESSORS_ONLN);
-	cpu_describe(text, sizeof(text));
+	machine_cpu(text, sizeof(text));
 	fact_add(machine, "cpu", "%s", text);
 	uname(&name);
 	fact_add(machine, "kernel", "%.40s %.60s", name.sysname, name.release);

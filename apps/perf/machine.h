@@ -23,4 +23,7 @@ struct machine {
 void machine_describe(struct machine *machine, const struct options *options, ptl_handle_ni_t ni,
 	unsigned servers);
 
+/* The model of the CPU. */
+void machine_cpu(char *cpu, size_t size);
+
 #endif

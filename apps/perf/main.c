@@ -11,6 +11,7 @@
 #include "../output.h"
 #include "../parse.h"
 #include "agenda.h"
+#include "card.h"
 #include "client.h"
 #include "complain.h"
 #include "endpoint.h"
@@ -394,6 +395,8 @@ int main(int count, char **words)
 	leave_on_signals();
 	output_watch("postern-perf", EXIT_RUN);
 	options_parse(&options, count, words);
+	if (options.mode == MODE_CARD)
+		return card_print(&options);
 	cores_take(&options);
 	tracing_begin(options.trace);
 	if (options.mode == MODE_SERVER)

@@ -18,7 +18,7 @@
 
 #define WINDOW_DEFAULT  64
 #define SECONDS_DEFAULT 0.5
-#define RUNS_RAW        5 /* an odd number has a middle one */
+#define RUNS_TURNS      5 /* of two things in turns; an odd number has a middle one */
 #define SERVER_PID      1 /* where a server is found unless it is told otherwise */
 #define HELP_COLUMN     24
 #define HELP_WIDTH      98
@@ -36,6 +36,10 @@ static const struct option_row {
 	{'1', ANY_SIDE, "once", NULL, "with --server: end after the first client"},
 	{'c', ANY_SIDE, "peer", "NID:PID",
 		"measure against the server at this process id; several of them for --peers"},
+	{'k', ANY_SIDE, "card", NULL,
+		"what Postern is worth on this machine, in a minute: five ratios, four of them to "
+		"TCP over loopback; takes --cores A,B, --time (default 0.5) and --repeat (default "
+		"5)"},
 	{'p', ANY_SIDE, "pid", "PID", "own process id (a server's default is 1)"},
 	{'l', ANY_SIDE, "library", "NAME",
 		"whose messages are measured, and taken by a server: portals3 (default), portals4, "
@@ -102,6 +106,7 @@ static const char help_before[] =
 	"Usage: postern-perf [OPTION...] [MEASURE...]\n"
 	"       postern-perf --server [OPTION...]\n"
 	"       postern-perf --peer NID:PID [OPTION...] [MEASURE...]\n"
+	"       postern-perf --card [OPTION...]\n"
 	"\n"
 	"Measures how fast Portals messages go from one process to another. Without --server and\n"
 	"--peer both ends are in this process, in one thread, on two interfaces of a loop.\n"
@@ -217,7 +222,7 @@ static void server_add(struct options *options, const char *name, const char *te
 static void mode_set(struct options *options, enum mode mode)
 {
 	if (options->mode != MODE_LOCAL && options->mode != mode)
-		complain_usage("A process is either the --server or has a --peer.");
+		complain_usage("A process is the --server, has a --peer, or prints a --card.");
 	options->mode = mode;
 }
 
@@ -227,6 +232,9 @@ static bool option_plain(struct options *options, char letter)
 	switch (letter) {
 	case 's':
 		mode_set(options, MODE_SERVER);
+		return true;
+	case 'k':
+		mode_set(options, MODE_CARD);
 		return true;
 	case '1':
 		return options->once = true;
@@ -355,6 +363,10 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 			complain_usage(
 				"A --server takes no measures and no options for them; give them "
 				"to the client.");
+	for (unsigned i = 0; i < ROWS && options->mode == MODE_CARD; i++)
+		if (measures || (given >> i & 1 && !strchr("kCtR", rows[i].letter)))
+			complain_usage("--card has measures of its own, and takes --cores, --time "
+				       "and --repeat.");
 	if (options->mode == MODE_LOCAL && has(given, 'p'))
 		complain_usage("--pid goes with --server or --peer.");
 	if (has(given, 'j') && has(given, 'v'))
@@ -465,7 +477,7 @@ static void defaults_choose(struct options *options, uint64_t given, bool measur
 	if (options->positions.count == 0)
 		options->positions = (struct numbers){.count = 1, .items = {POSITION_LAST}};
 	if (options->runs == 0)
-		options->runs = options->raw ? RUNS_RAW : 1;
+		options->runs = options->raw || options->mode == MODE_CARD ? RUNS_TURNS : 1;
 	if (options->pairs.count == 0)
 		options->pairs = (struct numbers){.count = 1, .items = {1}};
 	if (options->peers.count == 0)

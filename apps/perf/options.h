@@ -25,7 +25,8 @@
 enum mode {
 	MODE_LOCAL,  /* both ends in this process, on a loop */
 	MODE_SERVER, /* answers clients */
-	MODE_CLIENT  /* measures against a server, or several */
+	MODE_CLIENT, /* measures against a server, or several */
+	MODE_CARD    /* starts both, and TCP beside them */
 };
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV };

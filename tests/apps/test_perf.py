@@ -750,5 +750,27 @@ class Remote(programs.Case):
                                                  **self.node()), "this process itself")
 
 
+class Card(programs.Case):
+    """The five ratios that README names, on any machine."""
+
+    def test_it_has_five_ratios_and_what_they_depend_on(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("two CPUs are needed")
+        done = self.expect_success(programs.run("postern-perf", "--card", "--time", "0.02", "--repeat", "2", PTL_MTU="nonsense"))
+        rows = re.findall(r"^  \S.* ([\d.e+-]+) +(?:us|million|GB/s) +([\d.e+-]+) +(?:TCP, \w+|bare frames) +([\d.e+-]+)", done.stdout, re.MULTILINE)
+        self.assertEqual(len(rows), 5, done.stdout)
+        for row in rows:
+            for figure in row:
+                self.assertGreater(float(figure), 0)
+        for fact in ("cpu", "kernel", "commit ", "load", "date"):
+            self.assertIn(fact, done.stdout)
+
+    def test_it_has_measures_of_its_own(self):
+        self.expect_usage_error(programs.run("postern-perf", "--card", "latency"), "measures of its own")
+        self.expect_usage_error(programs.run("postern-perf", "--card", "--sizes", "8"), "measures of its own")
+        self.expect_usage_error(programs.run("postern-perf", "--card", "--server"), "--card")
+        self.expect_usage_error(programs.run("postern-perf", "--card", "--cores", "0"), "two CPUs")
+
+
 if __name__ == "__main__":
     programs.main()

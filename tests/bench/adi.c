@@ -10,7 +10,7 @@
 
 #include <postern-adi.h>
 
-#include "rival.h"
+#include "../../apps/perf/rival.h"
 
 #define HOSTS "1:2000,1:2001" /* PTL_NID=1 */
 #define TAG   1

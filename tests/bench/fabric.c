@@ -18,7 +18,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
-#include "rival.h"
+#include "../../apps/perf/rival.h"
 
 #define VERSION        FI_VERSION(1, 15)
 #define NAME_MAX_BYTES 256

@@ -10,7 +10,7 @@
 
 #include <myriexpress.h>
 
-#include "rival.h"
+#include "../../apps/perf/rival.h"
 
 #define FILTER   0x62656e63
 #define BITS     UINT64_C(1)

@@ -13,7 +13,7 @@
 
 #include <portals.h>
 
-#include "rival.h"
+#include "../../apps/perf/rival.h"
 
 #define BITS  7
 #define QUEUE 4096 /* two events and an unlink of each message on its way */

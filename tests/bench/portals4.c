@@ -20,7 +20,7 @@
 
 #include <portals4.h>
 
-#include "rival.h"
+#include "../../apps/perf/rival.h"
 
 #define BITS  7
 #define AHEAD 64 /* triggered puts that are armed, and use-once entries that are posted */

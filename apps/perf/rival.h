@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rival.h - what the programs share that scripts/compare runs beside postern-perf: the exchanges,
- * the command line and the report. A rival brings nothing but the functions that move messages.
+/* rival.h - what the programs share that postern-perf --card and scripts/compare hold messages of
+ * Postern against: the exchanges, the command line and the report. A rival brings nothing but the
+ * functions that move messages.
  *
  *     PROGRAM --server ADDRESS PORT
  *     PROGRAM ADDRESS PORT TRANSPORT MANNER latency|stream SIZE WINDOW SECONDS
  *
- * A server answers clients one after another, each in a process of its own, until it is killed. A
+ * A server answers clients one after another, each in a process of its own, until it is killed. It
+ * prints the number of its port, which the kernel chooses if PORT is 0. A
  * client says over a TCP connection, the control connection, what it wants measured, and prints
  * one line of JSON.
  *

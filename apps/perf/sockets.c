@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sockets.c - TCP and UDP, as quick as sockets can be, for scripts/compare to hold Postern against.
- * See rival.h for its use.
+/* sockets.c - postern-perf-sockets: TCP and UDP as fast as sockets can be, for postern-perf --card
+ * and scripts/compare to hold Postern against. See rival.h for its use.
  *
  * Nothing is added to what the kernel does: no header, no matching. TCP sends at once
  * (TCP_NODELAY). The receiver takes with one call as many small messages as are there.
@@ -217,7 +217,7 @@ static void *line_open(const struct rival_end *end)
 int main(int argc, char **argv)
 {
 	static const struct rival sockets = {
-		.name = "bench-sockets",
+		.name = "postern-perf-sockets",
 		.transports =
 			"TRANSPORT is tcp or udp; MANNER is poll or block, and of small messages:\n"
 			"poll-more: MSG_MORE; poll-gather: a window in one call.\n",

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../apps/perf/histogram.h"
+#include "histogram.h"
 #include "rival.h"
 
 #define WARM_UP_PART 10   /* a tenth of the time goes before it and is not counted */
@@ -79,8 +79,9 @@ static struct sockaddr_in address_of(const char *address, const char *port)
 	struct sockaddr_in name = {.sin_family = AF_INET};
 	int number = atoi(port);
 
-	if (inet_pton(AF_INET, address, &name.sin_addr) != 1 || number <= 0 || number > 65535)
-		rival_complain("%s port %s is no IPv4 address and port.", address, port);
+	if (inet_pton(AF_INET, address, &name.sin_addr) != 1 || number < 0 || number > 65535)
+		rival_complain(
+			"%s port %s: give an IPv4 address and a port up to 65535.", address, port);
 	name.sin_port = htons((uint16_t)number);
 	return name;
 }
@@ -214,13 +215,15 @@ static void serve(const char *address, int control)
 static int server(const char *address, const char *port)
 {
 	struct sockaddr_in name = address_of(address, port);
+	socklen_t length = sizeof(name);
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
 	int on = 1;
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(listener, (struct sockaddr *)&name, sizeof(name)) != 0 || listen(listener, 8) != 0)
+	if (bind(listener, (struct sockaddr *)&name, length) != 0 || listen(listener, 8) != 0 ||
+		getsockname(listener, (struct sockaddr *)&name, &length) != 0)
 		rival_complain("cannot listen at %s port %s: %m.", address, port);
-	printf("Serving\n");
+	printf("Serving at port %u\n", ntohs(name.sin_port));
 	fflush(stdout);
 	for (;;) {
 		int control = accept(listener, NULL, NULL);
