@@ -198,15 +198,20 @@ static void displaced_warn(const struct place *place)
 		given, place->uid, place->path);
 }
 
-static bool directory_open(struct place *place, const char *name, place_tell *tell)
+/* Enters the directory of all halls of this user. */
+static bool halls_enter(struct place *place, place_tell *tell)
 {
 	char base[sizeof("postern-4294967295")];
 
+	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid(), .tell = tell};
+	return base_enter(place, base, sizeof(base)) && level_enter(place, base);
+}
+
+static bool directory_open(struct place *place, const char *name, place_tell *tell)
+{
 	if (!name || !name[0])
 		name = NAME_DEFAULT;
-	*place = (struct place){.directory = -1, .lock = -1, .uid = geteuid(), .tell = tell};
-	if (!name_valid(name) || !base_enter(place, base, sizeof(base)) ||
-		!level_enter(place, base) || !level_enter(place, name))
+	if (!halls_enter(place, tell) || !name_valid(name) || !level_enter(place, name))
 		return false;
 	if ((environment_is_privileged() ||
 		    strlen(place->path) + sizeof("/4294967295") >
@@ -481,4 +486,25 @@ void place_remove(const char *name)
 	if (place_open(&place, name, log_info))
 		place_discard(&place);
 	place_close(&place);
+}
+
+void place_remove_numbered(const char *begin)
+{
+	const size_t length = strlen(begin);
+	struct dirent *entry;
+	struct place halls;
+	DIR *directory = NULL;
+
+	if (halls_enter(&halls, log_info))
+		directory = fdopendir(fcntl(halls.directory, F_DUPFD_CLOEXEC, 0));
+	while (directory && (entry = readdir(directory))) {
+		const char *number = entry->d_name + length;
+
+		if (strncmp(entry->d_name, begin, length) == 0 && *number != '\0' &&
+			number[strspn(number, "0123456789")] == '\0')
+			place_remove(entry->d_name);
+	}
+	if (directory)
+		closedir(directory);
+	place_close(&halls);
 }

@@ -45,6 +45,8 @@ void place_close(struct place *place);
 
 /* Removes the directory of that name, unless a process is in it. */
 void place_remove(const char *name);
+/* The same for all whose names are `begin` and a number. */
+void place_remove_numbered(const char *begin);
 
 /* What lies in a directory, and beside it. */
 struct place_survey {

@@ -16,6 +16,7 @@
 #include "job.h"
 
 #define HYDRA            "mpiexec.hydra"
+#define JOB_NODE         "job-" /* and the process id */
 #define NAME_BYTES       32
 #define TEXT_OF(x)       #x
 #define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
@@ -166,11 +167,12 @@ int main(int count, char **words)
 	options_read(count, words, &options);
 	if (options.hosts)
 		return hydra_run(&options, count - optind);
-	snprintf(name, sizeof(name), "job-%d", (int)getpid());
+	snprintf(name, sizeof(name), JOB_NODE "%d", (int)getpid());
 	snprintf(port, sizeof(port), "node:%s", name);
 	if (getenv("PTL_IFACE_NAME"))
 		return job_run(&options.job);
 	setenv("PTL_IFACE_NAME", port, 1);
+	place_remove_numbered(JOB_NODE); /* of those that were killed */
 	code = job_run(&options.job);
 	place_remove(name);
 	return code;

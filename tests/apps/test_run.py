@@ -253,6 +253,20 @@ time.sleep(1000)
         job.wait(programs.TIMEOUT)
         self.expect_gone(processes)
 
+    def test_the_node_of_a_launcher_that_was_killed_goes_with_the_next_job(self):
+        nodes = os.path.join(self.directory, "postern")
+        job = subprocess.Popen([programs.program("postern-run"), "-n", "2", "sh", "-c", f"{RING} 10 && echo done && exec sleep 1000"],
+                               stdout=subprocess.PIPE, text=True, env=programs.environment(XDG_RUNTIME_DIR=self.directory))
+        for line in job.stdout:
+            if line == "done\n":
+                break
+        job.kill()
+        job.wait(programs.TIMEOUT)
+        job.stdout.close()
+        self.assertEqual(os.listdir(nodes), [f"job-{job.pid}"])
+        self.expect_success(self.job(1, "true"))
+        self.assertEqual(os.listdir(nodes), [])
+
     # --- usage
 
     def test_wrong_words_are_told(self):

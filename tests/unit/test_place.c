@@ -110,6 +110,28 @@ static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+static void place_remove_numbered__leaves_what_is_in_use_or_named_otherwise(void **state)
+{
+	static const char *const names[] = {"job-1", "job-22", "job-", "job-1x", "jobs-1"};
+	struct hall *hall = hall_at("job-333", 1);
+	char path[PATH_MAX];
+
+	(void)state;
+	for (unsigned n = 0; n < 5; n++)
+		hall_close(hall_at(names[n], 1));
+	place_remove_numbered("job-");
+	for (unsigned n = 0; n < 5; n++) {
+		snprintf(path, sizeof(path), "%s/postern/%s", runtime, names[n]);
+		assert_int_equal(access(path, F_OK), n < 2 ? -1 : 0);
+		place_remove(names[n]);
+	}
+	assert_int_equal(access(hall_path(hall), F_OK), 0);
+	hall_close(hall);
+	place_remove_numbered("job-");
+	snprintf(path, sizeof(path), "%s/postern/job-333", runtime);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static atomic_bool removing;
 
 static void *remover_run(void *context)
@@ -197,6 +219,7 @@ int main(void)
 		CASE(hall_open__refuses_a_directory_that_is_not_its_own),
 		CASE(hall_open__reaches_long_paths),
 		CASE(place_remove__removes_a_directory_that_nobody_is_in),
+		CASE(place_remove_numbered__leaves_what_is_in_use_or_named_otherwise),
 		CASE(place_remove__spares_a_newcomer),
 		CASE(place_survey__tells_the_living_from_the_dead),
 		CASE(hall_open__goes_to_tmp_otherwise),
