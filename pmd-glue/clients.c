@@ -16,6 +16,7 @@
 #include <base/log.h>
 #include <base/port.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/kernel.h>
 #include <pmd-glue/pair.h>
 
 #define HALF_OPEN_SHARE 16u /* of a user */
@@ -292,7 +293,7 @@ static enum gate_verdict hello_check(const struct parcel *parcel)
 	if (hello->version != GATE_VERSION || parcel->length != sizeof(*hello) ||
 		hello->pair_bytes != pair_bytes())
 		return GATE_VERSIONS;
-	return GATE_WELCOME;
+	return hello->space == 0 || hello->space == kernel_space() ? GATE_WELCOME : GATE_SPACE;
 }
 
 static bool answer_send(const struct clients *clients, int socket, enum gate_verdict verdict,

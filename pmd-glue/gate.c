@@ -35,6 +35,7 @@
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
+#include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 #include <pmd-glue/pool.h>
@@ -199,13 +200,24 @@ static int gate_connect(const struct gate *gate, bool wait)
 	return -1;
 }
 
+/* The network namespace, if this process has an interface of the port's name there. */
+static uint64_t gate_space(const struct gate *gate)
+{
+	const char *name = gate->port.name;
+
+	if (strncmp(name, "xdp:", strlen("xdp:")) == 0)
+		name += strlen("xdp:");
+	return kernel_has(name) ? kernel_space() : 0;
+}
+
 static bool gate_hello(struct gate *gate)
 {
 	struct gate_hello hello = {.magic = GATE_MAGIC,
 		.version = GATE_VERSION,
 		.pid = gate->pid,
 		.wish = (uint32_t)getpid(),
-		.pair_bytes = pair_bytes()};
+		.pair_bytes = pair_bytes(),
+		.space = gate_space(gate)};
 	int fds[] = {gate->page_file, shared_file(pair_bytes(), pair_bytes_touched())};
 	bool sent = false;
 	int error;
@@ -479,6 +491,11 @@ static void refusal_tell(const struct gate *gate, const struct gate_answer *answ
 		log_error("%s: posternd is of another version of Postern: install one version of "
 			  "both",
 			name);
+	else if (answer->verdict == GATE_SPACE)
+		log_info(
+			"%s: posternd has the interface of that name in another network namespace, "
+			"so this process opens its own",
+			name);
 	else if (answer->verdict == GATE_PID)
 		log_error("%s: process id %u is in use at posternd: choose another, or PTL_PID_ANY",
 			name, gate->pid);
@@ -515,8 +532,8 @@ static bool answer_fits(
 	return false;
 }
 
-/* Becomes what the answer says. Returns false after an error line. */
-static bool gate_start(struct gate *gate, uint32_t mtu, unsigned interface)
+/* Becomes what the answer says. Returns false after an error line, or with *absent. */
+static bool gate_start(struct gate *gate, uint32_t mtu, unsigned interface, bool *absent)
 {
 	struct port *port = &gate->port;
 	const struct gate_answer *answer;
@@ -527,6 +544,7 @@ static bool gate_start(struct gate *gate, uint32_t mtu, unsigned interface)
 		return false;
 	answer = answer_of(&parcel);
 	if (!answer || answer->verdict != GATE_WELCOME) {
+		*absent = answer && answer->verdict == GATE_SPACE;
 		refusal_tell(gate, answer);
 	} else if (answer_fits(gate, interface, answer)) {
 		port->nid = answer->nid;
@@ -634,7 +652,7 @@ struct port *gate_open(
 	if (gate->word) {
 		if (!gate_call(gate, true))
 			*absent = !call_tell(gate, errno);
-		else if (gate_start(gate, mtu, interface))
+		else if (gate_start(gate, mtu, interface, absent))
 			return &gate->port;
 	}
 	gate_free(gate);

@@ -23,7 +23,7 @@
 
 #define GATE_DIRECTORY "/run/postern"
 #define GATE_MAGIC     UINT32_C(0x65746147)
-#define GATE_VERSION   1u
+#define GATE_VERSION   2u
 #define GATE_PID_ANY   UINT32_MAX
 
 /* Why posternd refuses a process: X(constant, name). */
@@ -35,7 +35,8 @@
 	X(GATE_SHARE, "too_many_of_user") /* processes */                                          \
 	X(GATE_FULL, "too_many_processes")                                                         \
 	X(GATE_RESOURCES, "no_resources") /* no memory or no descriptor */                         \
-	X(GATE_SILENT, "silent")          /* it connected and said nothing */
+	X(GATE_SILENT, "silent")          /* it connected and said nothing */                      \
+	X(GATE_SPACE, "other_network")    /* it has another interface of this name */
 
 enum gate_verdict {
 	GATE_WELCOME,
@@ -51,6 +52,9 @@ struct gate_hello {
 	uint32_t pid;  /* GATE_PID_ANY: */
 	uint32_t wish; /* this one, if it is free */
 	uint64_t pair_bytes;
+	/* kernel_space(), if it has an interface of the name there; otherwise 0: a container may
+	 * use an interface that only posternd's network namespace has, but not one for another */
+	uint64_t space;
 };
 static_assert(sizeof(struct gate_hello) <= PARCEL_BYTES, "a parcel holds it");
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +22,12 @@
 bool kernel_has(const char *name)
 {
 	return strlen(name) < IF_NAMESIZE && !strchr(name, ':') && if_nametoindex(name) != 0;
+}
+
+uint64_t kernel_space(void)
+{
+	struct stat space;
+	return stat("/proc/thread-self/ns/net", &space) == 0 ? space.st_ino : 1;
 }
 
 int kernel_query(const char *interface)

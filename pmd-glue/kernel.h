@@ -15,6 +15,8 @@
 
 /* Has the kernel an interface of this name? */
 bool kernel_has(const char *name);
+/* The number of this thread's network namespace; 1 if it cannot be had. */
+uint64_t kernel_space(void);
 /* A socket to ask the kernel with; -1 after an error line. */
 int kernel_query(const char *interface);
 /* As ioctl(2): SIOCGIF... for the interface of this name. */

@@ -13,13 +13,13 @@
 #include <inttypes.h>
 #include <net/if.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/gate.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
@@ -45,14 +45,6 @@ static uint32_t uplink_nid(const struct port *port, unsigned number)
 	if (setting_is(SETTING_ENCAP, "udp"))
 		return setting_subnet_item(SETTING_IP, number, &address, &prefix) ? address : 0;
 	return (uint32_t)setting_number_item(SETTING_NID, number, glue_port_nid(port, number));
-}
-
-/* Of the network namespace. */
-static uint64_t space_number(void)
-{
-	struct stat space;
-
-	return stat("/proc/self/ns/net", &space) == 0 ? space.st_ino : 1;
 }
 
 /* A name of a directory for an interface, which may have any name. */
@@ -105,7 +97,7 @@ struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, u
 
 	if (!socket)
 		return NULL;
-	hash = hash_add(hash, space_number());
+	hash = hash_add(hash, kernel_space());
 	return uplink_join(socket, interface, pid, hash, uplink_nid(socket, number), number);
 }
 
@@ -121,7 +113,7 @@ static struct port *udp_join(
 	if (!socket)
 		return NULL;
 	setting_range(SETTING_UDP_PORTS, &first, &last);
-	hash = hash_add(hash, space_number());
+	hash = hash_add(hash, kernel_space());
 	hash = hash_add(hash, (uint32_t)first << 16 | last);
 	return uplink_join(socket, "udp", pid, hash, socket->nid, number);
 }
