@@ -43,7 +43,8 @@ void adi_show(void (*arrived)(const struct adi_result *message),
 	void (*taken)(const struct adi_result *message));
 /* Ends: waits until all that was sent has arrived, and for the others of the job. */
 void adi_end(void);
-/* Ends all processes of the job with this exit code, 0: 1. */
+/* Ends all processes of the job with this exit code, of which the last byte counts, or 1 if that
+ * alone is 0. */
 void adi_abort(int code) __attribute__((noreturn));
 
 int adi_rank(void);

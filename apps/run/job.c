@@ -212,7 +212,7 @@ static bool aborted(unsigned rank, const char *line)
 	char what[64];
 	uint32_t code;
 
-	if (!pmi_number(line, "exitcode", &code) || code > UINT8_MAX || code == 0)
+	if (!pmi_number(line, "exitcode", &code) || code > UINT8_MAX)
 		code = EXIT_FAILURE;
 	snprintf(what, sizeof(what), "has ended the job with exit code %u", code);
 	job_fail(rank, (int)code, what);

@@ -128,9 +128,10 @@ API void adi_abort(int code)
 	static bool ending;
 	const struct timespec second = {.tv_sec = 1};
 
-	code &= 255;
-	if (code == 0)
+	/* Of a code that is not 0 the system would show its last byte. */
+	if (code != 0 && (code & 255) == 0)
 		code = EXIT_FAILURE;
+	code &= 255;
 	fflush(NULL);
 	if (!ending) {
 		ending = true;
@@ -200,7 +201,7 @@ static void word_told(void *owner, uint32_t peer, uint64_t word)
 			adi.open = value;
 		break;
 	case WORD_ABORT:
-		_exit((int)(value & 255) != 0 ? (int)(value & 255) : EXIT_FAILURE);
+		_exit((int)(value & 255));
 	default:
 		break;
 	}

@@ -183,7 +183,7 @@ signal.pause()
 
     def test_nonsense_and_aborts_end_the_job(self):
         for line, code, part in (("cmd=abort exitcode=9", 9, "rank 1 has ended the job with exit code 9"),
-                                 ("cmd=abort exitcode=0", 1, "rank 1 has ended the job with exit code 1"),
+                                 ("cmd=abort exitcode=0", 0, "rank 1 has ended the job with exit code 0"),
                                  ("cmd=abort exitcode=99999", 1, "exit code 1"),
                                  ("cmd=nonsense", 1, 'rank 1 asked by PMI "cmd=nonsense", which has no answer here'),
                                  ("", 1, "which has no answer here"), ("cmd=put key=a", 1, "cmd=put key=a"),
