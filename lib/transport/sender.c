@@ -523,7 +523,7 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 /* --- the straight path: what waits for a peer is small, and fits into one frame, of which nothing
  * is special. Such a frame is what sender_new() would make of it, made in one go. Whatever turns
  * out not to fit is left to sender_fill(), which goes on with the frame. It saves 11.5 % of the
- * instructions of a put back and forth, 6 % in a window (doc/performance.md). */
+ * instructions of a put back and forth, 6 % in a window (doc/notebook.md). */
 
 /* May the next frame go straight? */
 static __rte_always_inline bool straight(const struct transport *transport, const struct peer *peer)

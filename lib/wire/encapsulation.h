@@ -100,7 +100,7 @@ static inline uint64_t encapsulation_to(const void *bytes)
 
 /* Is this the usual frame: raw Ethernet without a tag, to this host alone? Then fills outer as
  * encapsulation_read_any() would. Saves 3.8 % of the instructions of a put back and forth
- * (doc/performance.md). */
+ * (doc/notebook.md). */
 static inline bool encapsulation_read_plain(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, struct outer *outer)
 {

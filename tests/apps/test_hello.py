@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The README's example between two processes."""
+"""The guide's example between two processes."""
 import os
 import re
 import unittest

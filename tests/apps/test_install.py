@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `meson install` lays out serves a stranger: README's program is compiled against it, in C and in C++, with pkg-config or CMake
+"""What `meson install` lays out serves a stranger: doc/guide.md's program is compiled against it, in C and in C++, with pkg-config or CMake
 alone, and runs with the shared and with the static library."""
 import fnmatch
 import glob
@@ -74,7 +74,7 @@ class Install(programs.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCE, "doc", "guide.md"), encoding="utf-8") as file:
             cls.hello = re.search(r"```c\n(.*?)```", file.read(), re.DOTALL).group(1)
 
     def setUp(self):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the README tells a newcomer is true: its settings and files exist. test_install.py compiles its program."""
+"""What README and doc/guide.md tell a newcomer is true: settings and files exist. test_install.py compiles the guide's program."""
 import os
 import re
+import subprocess
 
 import programs
 
@@ -21,7 +22,7 @@ def text(name):
 class Readme(programs.Case):
     def test_its_settings_are_settings_of_the_library(self):
         info = self.expect_json(programs.run("postern-info", "--json"))
-        told = set(re.findall(r"PTL_(?:[A-Z]+_)*[A-Z]+(?=[`= ;])", "".join(re.findall(r"`PTL_[^`]*`", text("README.md")))))
+        told = set(re.findall(r"PTL_(?:[A-Z]+_)*[A-Z]+(?=[`= ;])", "".join(re.findall(r"`PTL_[^`]*`", text("doc/guide.md")))))
         self.assertGreater(len(told), 5)
         self.assertLessEqual(told, {setting["name"] for setting in info["settings"]})
 
@@ -29,6 +30,15 @@ class Readme(programs.Case):
         for name in DOCUMENTS:
             for target in re.findall(r"\]\(([^):#]+)[^):]*\)", text(name)):
                 self.assertTrue(os.path.exists(os.path.join(SOURCE, os.path.dirname(name), target)), f"{name}: {target}")
+
+
+    def test_the_drawing_is_that_of_its_text(self):
+        done = subprocess.run([os.path.join(SOURCE, "scripts", "drawing"), "--check"], stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_the_first_screen_names_is_built(self):
+        for program in re.findall(r"build/apps/(\S+)", text("README.md")):
+            self.assertTrue(os.path.exists(programs.program(program)), program)
 
 
 if __name__ == "__main__":
