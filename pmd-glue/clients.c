@@ -274,14 +274,16 @@ static bool pid_choose(struct clients *clients, uint32_t wish, uint32_t *pid)
 	return false;
 }
 
-/* May a process of this user come in at all? */
+/* C3. May a process of this user come in at all? */
 static enum gate_verdict share_check(const struct clients *clients, uid_t uid)
 {
 	const struct user *user = user_find(clients, uid);
+	unsigned has = user ? user->count : 0;
+	unsigned most = clients->options->user_most ? clients->options->user_most : CLIENTS_OF_USER;
 
-	if (user && user->count == CLIENTS_OF_USER)
-		return GATE_SHARE;
-	return clients->count == CLIENTS_MAX ? GATE_FULL : GATE_WELCOME;
+	if (clients->count == CLIENTS_MAX)
+		return GATE_FULL;
+	return has < RTE_MIN(most, CLIENTS_MAX - clients->count) ? GATE_WELCOME : GATE_SHARE;
 }
 
 static enum gate_verdict hello_check(const struct parcel *parcel)

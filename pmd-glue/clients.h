@@ -10,6 +10,9 @@
  *     turn clients_look() looks at COLD_LOOKS cold ones, whatever their number, so that a frame
  *     costs the same beside many idle processes; those that have sent something become hot. It
  *     looks at all of them once a millisecond, before the switch sleeps, and once it wakes.
+ * C3. A user has no more processes than are left for all others, and CLIENTS_OF_USER, or what
+ *     switch_options says, at most: so whoever comes first leaves places for the users who come
+ *     later.
  */
 #ifndef PMD_GLUE_CLIENTS_H
 #define PMD_GLUE_CLIENTS_H

@@ -74,8 +74,9 @@ struct switch_options {
 	uint16_t vlan;
 	uint32_t at; /* where a frame without a tag names its receiver: node id, process id */
 	uint16_t ethertype;
-	mode_t mode; /* of the socket */
-	gid_t group; /* its group; (gid_t)-1: as it is */
+	mode_t mode;        /* of the socket */
+	gid_t group;        /* its group; (gid_t)-1: as it is */
+	unsigned user_most; /* processes of a user, up to CLIENTS_OF_USER; 0: as many */
 	/* Looks at a frame of a process, which nobody else can change, and learns its life. */
 	enum switch_verdict (*attest)(
 		const uint8_t *frame, uint32_t length, struct switch_identity *who);

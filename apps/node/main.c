@@ -15,6 +15,7 @@
 #include <base/port.h>
 #include <base/report.h>
 #include <base/settings.h>
+#include <pmd-glue/clients.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/switch.h>
 #include <postern.h>
@@ -50,11 +51,16 @@ static const char help_text[] =
 	"{PTL_NID_ANY, PTL_PID_ANY}; an entry of Portals 4 has its uid; MX is for one user.\n"
 	"With PTL_LOG_LEVEL=info a program says of whom it drops messages.\n"
 	"\n"
+	"It has places for 1,024 processes. A user has 256 of them at most, and no more than are\n"
+	"left for all others. Where a user may not be trusted with so many, --per-user lowers\n"
+	"that, and --group keeps users out.\n"
+	"\n"
 	"posternd can end and start again at any moment. Processes notice, and call again; what\n"
 	"was on its way is sent again.\n"
 	"\n"
 	"  -i, --iface NAME    the card or the interface\n"
 	"  -g, --group GROUP   only root and members of this group may use it; otherwise all may\n"
+	"  -u, --per-user N    places of a user, at most: 1 to 256\n"
 	"  -m, --mtu N         bytes in a frame; otherwise as many as the device takes\n"
 	"  -c, --capture FILE  write all frames of the device into this pcapng file\n"
 	"  -h, --help          this text\n"
@@ -68,6 +74,7 @@ static const char help_text[] =
 static const struct option long_options[] = {
 	{"iface", required_argument, NULL, 'i'},
 	{"group", required_argument, NULL, 'g'},
+	{"per-user", required_argument, NULL, 'u'},
 	{"mtu", required_argument, NULL, 'm'},
 	{"capture", required_argument, NULL, 'c'},
 	{"help", no_argument, NULL, 'h'},
@@ -77,8 +84,9 @@ static const struct option long_options[] = {
 
 struct options {
 	const char *iface;
-	gid_t group;  /* (gid_t)-1: all may */
-	uint64_t mtu; /* 0: the device's own */
+	gid_t group;        /* (gid_t)-1: all may */
+	uint64_t mtu;       /* 0: the device's own */
+	uint64_t user_most; /* processes of a user; 0: as many as the switch has */
 };
 
 /* For signals and telemetry, which have no argument. */
@@ -123,6 +131,14 @@ static void option_take(int letter, char *value, struct options *options)
 	case 'g':
 		options->group = group_read(value);
 		break;
+	case 'u':
+		if (!parse_number(value, CLIENTS_OF_USER, &options->user_most) ||
+			options->user_most == 0) {
+			tell("--per-user takes a number from 1 to %u, not \"%s\"", CLIENTS_OF_USER,
+				value);
+			usage();
+		}
+		break;
 	case 'm':
 		if (!parse_number(value, PORT_MTU_MAX, &options->mtu) ||
 			options->mtu < PORT_MTU_MIN) {
@@ -150,7 +166,7 @@ static void options_read(int count, char **words, struct options *options)
 {
 	int letter;
 
-	while ((letter = getopt_long(count, words, "i:g:m:c:hV", long_options, NULL)) != -1)
+	while ((letter = getopt_long(count, words, "i:g:u:m:c:hV", long_options, NULL)) != -1)
 		option_take(letter, optarg, options);
 	if (optind < count) {
 		tell("\"%s\" is no option", words[optind]);
@@ -261,6 +277,7 @@ static struct switch_state *open_all(const struct options *options)
 		.vlan = outer.vlan,
 		.mode = options->group == (gid_t)-1 ? MODE_ALL : MODE_GROUP,
 		.group = options->group,
+		.user_most = (unsigned)options->user_most,
 		.attest = attest,
 		.farewell = farewell};
 	struct port_selection selection;

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ static bool card_deaf;              /* the "card" takes nothing, */
 static unsigned card_room;          /* but so many of the first frames that are more, */
 static unsigned card_took[2];       /* of processes with even and odd ids, */
 static _Atomic unsigned card_turns; /* for so many turns */
+static unsigned user_most;
 static struct switch_state *the_switch;
 static pthread_t thread;
 static bool runs; /* it does */
@@ -104,6 +106,7 @@ static void begin_stopped(void)
 		.ethertype = FRAME_ETHERTYPE,
 		.mode = 0666,
 		.group = (gid_t)-1,
+		.user_most = user_most,
 		.attest = attest_by,
 		.farewell = farewell};
 
@@ -1371,6 +1374,71 @@ static void switch_run__limits_the_processes_of_a_user(void **state)
 	end();
 }
 
+/* C3. */
+static void switch_run__leaves_places_for_the_users_who_come_later(void **state)
+{
+	static const unsigned most[] = {256, 256, 256, 128, 64, 32, 16, 8, 4, 2, 1, 1, 0};
+	enum { PLACES = 1024, FIRST_USER = 60000 };
+	struct rlimit files, more;
+	static int sockets[PLACES];
+	struct rogue rogue;
+	unsigned count = 0;
+
+	(void)state;
+	need_root();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	more = (struct rlimit){RTE_MAX(files.rlim_cur, (rlim_t)8192), files.rlim_max};
+	if (setrlimit(RLIMIT_NOFILE, &more) != 0)
+		skip();
+	begin();
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	for (unsigned user = 0; user < RTE_DIM(most); user++) {
+		unsigned has = 0;
+		int verdict;
+
+		assert_int_equal(seteuid(FIRST_USER + user), 0);
+		for (;;) {
+			close(rogue.socket);
+			rogue.socket = rogue_connect();
+			verdict = rogue_hello(&rogue, count + 1);
+			if (verdict != GATE_WELCOME)
+				break;
+			sockets[count++] = rogue.socket;
+			rogue.socket = -1;
+			has++;
+		}
+		assert_int_equal(seteuid(0), 0);
+		assert_int_equal(has, most[user]);
+		assert_int_equal(verdict, count == PLACES ? GATE_FULL : GATE_SHARE);
+	}
+	while (count > 0)
+		close(sockets[--count]);
+	rogue_end(&rogue, pair_bytes());
+	end();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
+static void switch_run__has_as_many_processes_of_a_user_as_its_options_say(void **state)
+{
+	struct port *one, *two, *other;
+
+	(void)state;
+	user_most = 2;
+	begin();
+	user_most = 0;
+	one = open_as(1);
+	two = open_as(2);
+	log_clear_error();
+	assert_null(open_as(3));
+	assert_non_null(strstr(log_last_error(), "of one user"));
+	other = open_user(3, NOBODY);
+	assert_non_null(other);
+	port_close(one);
+	port_close(two);
+	port_close(other);
+	end();
+}
+
 /* W4, G1. */
 static void gate_receive__calls_a_switch_that_was_started_again(void **state)
 {
@@ -1454,6 +1522,8 @@ int main(void)
 		TEST(switch_run__hangs_up_on_the_silent),
 		TEST(switch_run__takes_its_time_for_connections_in_vain),
 		TEST(switch_run__limits_the_processes_of_a_user),
+		TEST(switch_run__leaves_places_for_the_users_who_come_later),
+		TEST(switch_run__has_as_many_processes_of_a_user_as_its_options_say),
 		TEST(gate_receive__calls_a_switch_that_was_started_again),
 		TEST(gate_open__takes_no_interface_for_another_of_its_name),
 	};
