@@ -16,6 +16,7 @@
  *     full socket makes frames wait.
  * I3. A received frame comes from the node that it names, and from a UDP port that the process may
  *     have which it names. Others are dropped and counted.
+ *     What a host refused is as the kernel was told by ICMP (port.h, addressed).
  * I4. No broadcast is sent. A frame for everybody names a process: it goes to one UDP port of that
  *     process after the other, a port each time. One for the own process, which asks for another of
  *     its name, goes to all of its ports but the own one.
@@ -62,6 +63,7 @@
 #define NARROW        64u           /* nodes whose path takes smaller frames */
 #define NARROW_TIME   (60 * SECOND) /* that frames for them are not joined */
 #define NEWS_MOST     64u           /* taken at a time */
+#define REFUSALS_MOST 16u           /* that wait for the owner */
 /* where a transport header has them, in bytes from the Ethernet header on */
 #define TO_AT   (FRAME_HEADER + 8u)
 #define FROM_AT (FRAME_HEADER + 16u)
@@ -100,6 +102,8 @@ struct udp {
 	uint64_t strange; /* I3 */
 	/* the last sender that was found to be right */
 	uint32_t known_pid, known_index;
+	struct rte_mbuf *refusals[REFUSALS_MOST];
+	unsigned refusal_count;
 	struct rte_mbuf *ready[PARTS]; /* of a message: not yet given to the owner */
 	unsigned ready_at, ready_count;
 	char interface[IFNAMSIZ];
@@ -141,13 +145,40 @@ static bool udp_link(struct port *port)
 
 /* --- news of datagrams that did not arrive --- */
 
+/* Tells the owner what a host has refused. Those that there is no room for are forgotten: each
+ * frame that is sent again is refused again. */
+static void refusal_add(struct udp *udp, const struct line_news *news)
+{
+	uint32_t index = (uint32_t)ntohs(news->to.sin_port) - udp->range.first;
+	struct rte_mbuf *frame;
+	uint8_t *bytes;
+
+	/* Nobody else has the own name: this is good news. */
+	if (memcmp(news->quote + TO_AT - FRAME_HEADER, news->quote + FROM_AT - FRAME_HEADER,
+		    NAME) == 0)
+		return;
+	if (news->error != ECONNREFUSED || news->bytes < PORT_REFUSAL_BYTES ||
+		index >= udp->range.count || udp->refusal_count == REFUSALS_MOST)
+		return;
+	frame = rte_pktmbuf_alloc(udp->port.pool);
+	if (!frame)
+		return;
+	bytes = (uint8_t *)rte_pktmbuf_append(frame, FRAME_HEADER + PORT_REFUSAL_BYTES);
+	memcpy(bytes, udp->port.address, sizeof(udp->port.address));
+	candidate_write(bytes + sizeof(udp->port.address), ntohl(news->to.sin_addr.s_addr), index);
+	bytes[TYPE_AT] = PORT_REFUSED >> 8;
+	bytes[TYPE_AT + 1] = PORT_REFUSED & 255;
+	memcpy(bytes + FRAME_HEADER, news->quote, PORT_REFUSAL_BYTES);
+	udp->refusals[udp->refusal_count++] = frame;
+}
+
 /* Without this the next calls fail, and the socket counts as readable. */
 static void news_take(struct udp *udp)
 {
 	struct line_news news;
 
 	for (unsigned n = 0; udp->line.news && n < NEWS_MOST && line_hear(&udp->line, &news); n++)
-		;
+		refusal_add(udp, &news);
 }
 
 /* --- sending --- */
@@ -483,6 +514,8 @@ static bool udp_look(struct udp *udp)
 	if (!error_is_old(errno))
 		return false;
 	news_take(udp);
+	if (udp->refusal_count > 0)
+		return true;
 	return parts_look(&udp->parts, udp->line.socket) > 0;
 }
 
@@ -509,6 +542,10 @@ static uint16_t udp_receive(struct port *port, struct rte_mbuf **frames, uint16_
 	while (done < count) {
 		if (udp->ready_at < udp->ready_count) {
 			frames[done++] = udp->ready[udp->ready_at++];
+			continue;
+		}
+		if (udp->refusal_count > 0) {
+			frames[done++] = udp->refusals[--udp->refusal_count];
 			continue;
 		}
 		if (message_take(udp))
@@ -538,7 +575,7 @@ static int udp_interrupt(struct port *port, bool on)
 
 	if (!on)
 		return -1;
-	news_take(udp);
+	news_take(udp); /* the owner looks once more before it sleeps */
 	return udp->line.socket;
 }
 
@@ -552,6 +589,7 @@ static void udp_free(struct udp *udp)
 {
 	while (udp->ready_at < udp->ready_count)
 		rte_pktmbuf_free(udp->ready[udp->ready_at++]);
+	rte_pktmbuf_free_bulk(udp->refusals, udp->refusal_count);
 	parts_end(&udp->parts);
 	line_close(&udp->line);
 	if (udp->query >= 0)

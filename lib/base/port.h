@@ -49,7 +49,9 @@ struct port_description {
 	bool faults;              /* PTL_FAULT is at work */
 };
 
-#define PORT_ANY_NODE UINT32_MAX /* a node id that every process takes for its own */
+#define PORT_REFUSED       0x88b6 /* IEEE 802 local experimental 2; never on a wire */
+#define PORT_REFUSAL_BYTES 64u
+#define PORT_ANY_NODE      UINT32_MAX /* a node id that every process takes for its own */
 
 /* Which frames an owner wants: for a port that others share. */
 struct port_selection {
@@ -140,7 +142,10 @@ struct port {
 	/* The node id and the process id of the owner are the port's to give, and are these. */
 	bool named;
 	uint32_t nid, pid;
-	/* Node ids are IPv4 addresses, whose names the system knows. */
+	/* Node ids are IPv4 addresses, whose names the system knows. Such a port hears of frames
+	 * that the host refused which they were for: it gives the owner PORT_REFUSAL_BYTES of what
+	 * followed the frame's Ethernet header, as a frame from that address with the type
+	 * PORT_REFUSED. Anybody may have forged it. */
 	bool addressed;
 	/* So is the user whose id all messages must bear: frames with another one do not leave. */
 	bool attested;

@@ -141,6 +141,10 @@ static void address_question(struct transport *transport, struct peer *peer)
 		peer->asks++;
 	peer->ask_due = transport->now + wait;
 	to = question_way(transport, peer);
+	/* A host refuses few frames a second, and its refusal counts only if it is of this address.
+	 */
+	if (to == broadcast && transport->port->addressed && peer->flight)
+		question_send(transport, peer, peer->address);
 	if (to)
 		question_send(transport, peer, to);
 }
@@ -310,12 +314,18 @@ void address_asked(
 		COUNT(transport, dropped_ask);
 }
 
-bool address_answered(
-	struct transport *transport, struct peer *peer, const struct frame_header *frame)
+bool address_asks(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *frame)
 {
 	uint64_t number = (uint64_t)frame->ack << 32 | frame->psn;
 
-	if (!peer->asking || peer->self || number != question_number(transport, peer))
+	return peer->asking && !peer->self && number == question_number(transport, peer);
+}
+
+bool address_answered(
+	struct transport *transport, struct peer *peer, const struct frame_header *frame)
+{
+	if (!address_asks(transport, peer, frame))
 		return false;
 	peer->asking = false;
 	peer->ask_due = transport->now + DOUBT_SPACING;

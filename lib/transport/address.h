@@ -49,6 +49,9 @@ bool address_run(struct transport *transport, struct peer *peer);
 /* A question for this process. */
 void address_asked(
 	struct transport *transport, const struct frame_header *frame, const uint8_t *from);
+/* Does the frame bear the number of the question that the peer is asked? */
+bool address_asks(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *frame);
 /* Is FRAME_TELL from a peer the answer to its question? Then it is not asked any more. */
 bool address_answered(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);

@@ -137,6 +137,9 @@ struct flight {
 	bool disturbed;
 	bool probed;  /* a tail loss probe is out */
 	bool refused; /* another life has refused all of it */
+	/* frames of it that the peer's host refused, and since when; void once the peer is heard */
+	uint8_t refusals;
+	uint64_t refused_from;
 	/* the last frame that had to wait for a window took MANY_RECORDS messages or more */
 	bool many;
 	struct slot slots[FRAME_WINDOW];

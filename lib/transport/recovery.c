@@ -16,7 +16,8 @@
  * I1. A peer whose acknowledgements have made no progress for peer_timeout (but see silence.h) is
  *     dead, whatever else is heard from it. A stream of which nothing was ever acknowledged is
  *     given up after FRAME_LIFE at the latest: its receiver may have forgotten by STREAM_MEMORY
- *     that it had it.
+ *     that it had it. A peer whose host refuses what is in flight to it is dead after REFUSED_LIFE,
+ *     unless it is heard, or answers: refusals are no proof.
  */
 #include <transport/recovery.h>
 
@@ -31,15 +32,28 @@
 #include <transport/silence.h>
 
 #define DELIVERED_FOR_LOSS 3 /* frames beyond a gap, while no reordering was seen */
+#define REFUSALS           2 /* of frames in flight, or questions, after which */
+#define REFUSED_LIFE       (100 * MILLISECOND) /* of silence are enough */
 #define ASK_AFTER          3 /* timeouts in a row: it may have moved or restarted */
 
 static uint64_t recovery_end(const struct transport *transport, const struct peer *peer)
 {
-	const uint64_t end = silence_end(transport, peer->progress);
+	uint64_t end = silence_end(transport, peer->progress);
 
+	if (peer->flight->refusals >= REFUSALS && peer->heard < peer->flight->refused_from)
+		end = RTE_MIN(end, peer->flight->refused_from + REFUSED_LIFE);
 	return peer->outgoing == OUTGOING_FIRST
 		       ? RTE_MIN(end, peer->progress + transport->spans.frame_life)
 		       : end;
+}
+
+uint64_t recovery_due(const struct transport *transport, const struct peer *peer)
+{
+	uint64_t due = flight_due(peer);
+
+	if (!peer->flight || peer->flight->refusals < REFUSALS)
+		return due;
+	return RTE_MIN(due, RTE_MAX(recovery_end(transport, peer), transport->now));
 }
 
 static uint64_t reorder_window(const struct peer *peer)
@@ -182,9 +196,26 @@ bool recovery_run(struct transport *transport, struct peer *peer)
 	return true;
 }
 
+void recovery_refused(struct transport *transport, struct peer *peer)
+{
+	struct flight *flight = peer->flight;
+
+	if (flight->refusals == 0 || peer->heard >= flight->refused_from) {
+		flight->refusals = 0;
+		flight->refused_from = transport->now;
+	}
+	if (flight->refusals < REFUSALS)
+		flight->refusals++;
+	address_doubt(transport, peer, NULL);
+	peer_wake(transport, peer, RTE_MIN(recovery_due(transport, peer), address_due(peer)));
+}
+
 void recovery_answered(struct transport *transport, struct peer *peer)
 {
-	if (!peer->flight || peer->backoff == 0)
+	if (!peer->flight)
+		return;
+	peer->flight->refusals = 0;
+	if (peer->backoff == 0)
 		return;
 	peer->backoff = 0;
 	peer->flight->timeout_from = transport->now;

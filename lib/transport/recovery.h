@@ -13,8 +13,12 @@ struct transport;
 void recovery_lose(struct peer *peer, uint32_t psn);
 /* Something was delivered: is something sent before it lost? */
 void recovery_detect(struct transport *transport, struct peer *peer);
+/* The peer's host has refused a frame in flight: no process has the address. */
+void recovery_refused(struct transport *transport, struct peer *peer);
 /* The peer has answered a question. */
 void recovery_answered(struct transport *transport, struct peer *peer);
+/* When to look at it again. */
+uint64_t recovery_due(const struct transport *transport, const struct peer *peer);
 /* Looks at the flight. Returns false if the peer is dead. */
 bool recovery_run(struct transport *transport, struct peer *peer);
 

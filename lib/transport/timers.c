@@ -85,7 +85,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 		peer_forget(transport, peer);
 		return;
 	}
-	due = RTE_MIN(address_due(peer), flight_due(peer));
+	due = RTE_MIN(address_due(peer), recovery_due(transport, peer));
 	due = RTE_MIN(due, look_due(transport, peer));
 	due = RTE_MIN(due, pace_due(peer));
 	due = RTE_MIN(due, forget_due(transport, peer));

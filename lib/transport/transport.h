@@ -235,6 +235,7 @@ struct transport_options {
 	X(dropped_stale, "frames of or for another life of a process, or an unasked answer")       \
 	X(dropped_window, "frames beyond the receive window")                                      \
 	X(dropped_no_memory, "frames refused for lack of buffers or peers")                        \
+	X(refusals_received, "frames in flight, or questions for it, that a peer's host refused")  \
 	X(dropped_bad_ack, "acknowledgements of what was never sent")                              \
 	X(marks_received, "frames that met congestion on their way (ECN)")                         \
 	X(arps_sent, "ARP questions sent")                                                         \

@@ -308,6 +308,8 @@ enum encapsulation_status encapsulation_read_any(const struct encapsulation *enc
 	outer->source = 0;
 	outer->from = at + FRAME_ADDRESS_BYTES;
 	outer->marked = false;
+	if (!encapsulation->options.udp && type == PORT_REFUSED)
+		return ENCAPSULATION_REFUSED;
 	if (!encapsulation->options.udp)
 		return type == FRAME_ETHERTYPE ? ENCAPSULATION_FINE : ENCAPSULATION_FOREIGN;
 	if (type == ARP_ETHERTYPE)

@@ -66,6 +66,7 @@ void encapsulation_select(const struct encapsulation_options *options, uint32_t 
 enum encapsulation_status {
 	ENCAPSULATION_FINE,
 	ENCAPSULATION_ARP,     /* an ARP message, with udp only */
+	ENCAPSULATION_REFUSED, /* the start of a refused frame (port.h), without udp only */
 	ENCAPSULATION_FOREIGN, /* another protocol, port, host or VLAN */
 	ENCAPSULATION_BAD_IPV4,
 	ENCAPSULATION_FRAGMENT,
@@ -82,7 +83,7 @@ struct outer {
 };
 
 /* Reads bytes that came from anywhere. flags: the mbuf's ol_flags, which say what the device has
- * verified already. ENCAPSULATION_FINE and _ARP fill outer. */
+ * verified already. ENCAPSULATION_FINE, _ARP and _REFUSED fill outer. */
 enum encapsulation_status encapsulation_read_any(const struct encapsulation *encapsulation,
 	const void *bytes, uint32_t available, uint64_t flags, struct outer *outer);
 

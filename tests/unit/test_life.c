@@ -617,9 +617,138 @@ static void streams__go_on_where_their_numbers_wrap_round(void **state)
 	network_destroy(network);
 }
 
+/* --- refusals */
+
+static uint64_t refused;     /* frames to node 1 */
+static unsigned refuse_most; /* in one look */
+static unsigned refuse_ever; /* before the host is silent, as kernels are: 0 for no end */
+static bool refuse_blindly;  /* as somebody does who knows the lives of both, but no number */
+static bool refuse_lost;     /* and the frame is lost */
+
+/* Tells node 0 that a frame of its was refused. */
+static bool refuse(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	uint8_t told[FRAME_ETHERNET_BYTES + PORT_REFUSAL_BYTES];
+	struct frame_header *quote = (void *)(told + FRAME_ETHERNET_BYTES);
+
+	if (from != 0 || to != 1)
+		return true;
+	memcpy(told, bytes, sizeof(told));
+	if ((frame_type(quote) != FRAME_DATA && frame_type(quote) != FRAME_ASK) ||
+		(refuse_ever != 0 && refused >= refuse_ever))
+		return !refuse_lost;
+	ethernet_write(told, network->nodes[0].port.address, network->nodes[1].port.address);
+	told[2 * FRAME_ADDRESS_BYTES] = PORT_REFUSED >> 8;
+	told[2 * FRAME_ADDRESS_BYTES + 1] = PORT_REFUSED & 255;
+	for (unsigned n = 0; n < refuse_most; n++) {
+		if (refuse_blindly) {
+			quote->psn = (uint32_t)network_random(network);
+			quote->ack = (uint32_t)network_random(network);
+			quote->stream = (uint16_t)network_random(network);
+		}
+		network_inject(network, 0, told, sizeof(told));
+		refused++;
+	}
+	return !refuse_lost;
+}
+
+static struct network *refusing(bool lost, bool blindly, unsigned most)
+{
+	struct network *network = acquaintances();
+
+	network->nodes[0].port.addressed = true;
+	refused = 0;
+	refuse_ever = 0;
+	refuse_lost = lost;
+	refuse_blindly = blindly;
+	refuse_most = most;
+	network->filter = refuse;
+	return network;
+}
+
+/* How long node 0 waits in vain for a message to node 1, which has gone. */
+static uint64_t patience_of(struct network *network)
+{
+	uint64_t begun = network->now, failed = network->nodes[0].failed[TRANSPORT_DEAD];
+
+	network->nodes[0].lost_ok = 1;
+	node_kill(network, 1);
+	network_send(network, 0, 1, 8);
+	for (unsigned n = 0; n < 20000 && network->nodes[0].failed[TRANSPORT_DEAD] == failed; n++)
+		network_pass(network, MILLISECOND);
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_DEAD], failed + 1);
+	return network->now - begun;
+}
+
+static void refusals__end_the_wait_for_a_dead_process(void **state)
+{
+	struct network *network = refusing(true, false, 1);
+
+	(void)state;
+	assert_in_range(patience_of(network), 100 * MILLISECOND, 300 * MILLISECOND);
+	assert_true(network->nodes[0].counters.refusals_received >= 2);
+	network_destroy(network);
+}
+
+/* Linux sends six at once, and then one a second. */
+static void refusals__that_are_few_are_enough(void **state)
+{
+	struct network *network = refusing(true, false, 1);
+
+	(void)state;
+	refuse_ever = 6;
+	assert_in_range(patience_of(network), 100 * MILLISECOND, 150 * MILLISECOND);
+	network_destroy(network);
+}
+
+static void refusals__that_are_blind_end_nothing(void **state)
+{
+	struct network *network = refusing(true, true, 100);
+
+	(void)state;
+	assert_true(patience_of(network) > SECOND);
+	assert_int_equal(network->nodes[0].counters.refusals_received, 0);
+	assert_true(refused >= 500);
+	network_destroy(network);
+}
+
+/* Somebody reads all frames and forges refusals of each. */
+static void refusals__end_no_process_that_lives(void **state)
+{
+	struct network *network = refusing(false, false, 10);
+
+	(void)state;
+	for (unsigned n = 0; n < 1000; n++) {
+		network_send(network, 0, 1, 8);
+		network_pass(network, MILLISECOND);
+	}
+	network_send(network, 0, 1, LONG);
+	assert_true(network_run(network, 10 * SECOND));
+	assert_true(network->nodes[0].counters.refusals_received >= 10000);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* On other ports nobody says so but who forges it. */
+static void refusals__on_a_port_that_hears_of_none_are_dropped(void **state)
+{
+	struct network *network = refusing(true, false, 1);
+
+	(void)state;
+	network->nodes[0].port.addressed = false;
+	assert_true(patience_of(network) > SECOND);
+	assert_int_equal(network->nodes[0].counters.refusals_received, 0);
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refusals__end_the_wait_for_a_dead_process),
+		cmocka_unit_test(refusals__that_are_few_are_enough),
+		cmocka_unit_test(refusals__that_are_blind_end_nothing),
+		cmocka_unit_test(refusals__end_no_process_that_lives),
+		cmocka_unit_test(refusals__on_a_port_that_hears_of_none_are_dropped),
 		cmocka_unit_test(blind_frames__do_not_disturb_a_pair),
 		cmocka_unit_test(blind_frame__holds_up_a_pair_for_a_round_trip_at_most),
 		cmocka_unit_test(blind_frames__before_the_first_message_do_not_matter),

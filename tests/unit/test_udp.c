@@ -667,10 +667,41 @@ static void udp_interrupt__wakes_for_frames_alone(void **state)
 	assert_int_equal(poll(&ready, 1, 1000), 1);
 	assert_int_equal(near->operations->interrupt(near, true), ready.fd);
 	assert_int_equal(poll(&ready, 1, 0), 0);
+	rte_pktmbuf_free(port_take(near)); /* which waits for the look before sleep */
 	port_send(far, frame_named(far, near, 100, 1));
 	assert_int_equal(poll(&ready, 1, 1000), 1);
 	check_frame(port_take(near), far, near, 100, 1);
 	(void)near->operations->interrupt(near, false);
+}
+
+/* What nobody takes comes back, as far as a transport header goes. */
+static void udp_receive__tells_what_was_refused(void **state)
+{
+	uint32_t index = candidate_read(far->address);
+	uint8_t address[6];
+	struct rte_mbuf *frame = frame_named(near, far, 500, 9), *told;
+	uint8_t sent[PORT_REFUSAL_BYTES];
+
+	(void)state;
+	memcpy(sent, rte_pktmbuf_mtod_offset(frame, uint8_t *, FRAME_HEADER), sizeof(sent));
+	memcpy(address, far->address, sizeof(address));
+	port_close(far);
+	far = NULL;
+	port_send(near, frame);
+	told = port_take(near);
+	assert_non_null(told);
+	assert_int_equal(told->pkt_len, FRAME_HEADER + PORT_REFUSAL_BYTES);
+	assert_memory_equal(rte_pktmbuf_mtod(told, uint8_t *), near->address, 6);
+	assert_memory_equal(rte_pktmbuf_mtod(told, uint8_t *) + 6, address, 6);
+	assert_int_equal(candidate_read(address), index);
+	assert_int_equal(
+		rte_pktmbuf_mtod(told, uint8_t *)[12] << 8 | rte_pktmbuf_mtod(told, uint8_t *)[13],
+		PORT_REFUSED);
+	assert_memory_equal(
+		rte_pktmbuf_mtod_offset(told, uint8_t *, FRAME_HEADER), sent, sizeof(sent));
+	rte_pktmbuf_free(told);
+	for (unsigned n = 0; n < 100; n++) /* more than are kept: those go with the port */
+		port_send(near, frame_make(near, address, 100, 1));
 }
 
 /* A refusal costs no frame that waits behind it. */
@@ -678,9 +709,15 @@ static void udp_receive__goes_on_after_refusals(void **state)
 {
 	(void)state;
 	for (unsigned n = 0; n < 20; n++) {
+		struct rte_mbuf *told;
+
 		ask(near, THERE, 12345);
-		exchange(far, near, 100, (uint8_t)n);
 		exchange(near, far, 100, (uint8_t)n);
+		port_send(far, frame_named(far, near, 100, (uint8_t)n));
+		told = port_take(near);
+		assert_int_equal(told->pkt_len, FRAME_HEADER + PORT_REFUSAL_BYTES);
+		rte_pktmbuf_free(told);
+		check_frame(port_take(near), far, near, 100, (uint8_t)n);
 	}
 	assert_int_equal(port_count(near).errors, 0);
 }
@@ -715,6 +752,7 @@ int main(void)
 		CASE(uplink_open_udp__takes_a_process_id_whose_first_port_is_free),
 		CASE(udp_counters__show_no_buffers_while_nothing_is_sent),
 		CASE(udp_interrupt__wakes_for_frames_alone),
+		CASE(udp_receive__tells_what_was_refused),
 		CASE(udp_receive__goes_on_after_refusals),
 	};
 
