@@ -29,8 +29,9 @@ struct adi_result {
 	int source; /* as the sender presents itself */
 	int tag;
 	int context;
-	int bytes; /* delivered; of a probe or shown: the whole message's */
-	int error; /* 0, ADI_TRUNCATED */
+	int bytes;  /* delivered; of a probe or shown: the whole message's */
+	int error;  /* 0, ADI_TRUNCATED */
+	void *data; /* of a receive without a buffer: the message, during done() */
 };
 
 /* Begins: the first call. done(owner, result) is called inside later calls, once for each
@@ -41,7 +42,8 @@ int adi_start(void (*done)(void *owner, const struct adi_result *result));
  * time. */
 void adi_show(void (*arrived)(const struct adi_result *message),
 	void (*taken)(const struct adi_result *message));
-/* Ends: waits until all that was sent has arrived, and for the others of the job. */
+/* Ends: waits for the others of the job to end. What was sent and no peer has received by then is
+ * lost without a word. */
 void adi_end(void);
 /* Ends all processes of the job with this exit code, of which the last byte counts, or 1 if that
  * alone is 0. */
@@ -55,9 +57,9 @@ int adi_size(void);
  * *operation is NULL when the send is done at once. */
 void adi_send(struct adi_operation **operation, void *owner, int to, int presented, int tag,
 	int context, int synchronous, void *buffer, int bytes, int owned);
-/* source, tag: -1: any. */
+/* source, tag: -1: any. room: -1: there is no buffer, and a message of any length comes as data. */
 void adi_receive(struct adi_operation **operation, void *owner, int source, int tag, int context,
-	void *buffer, int room, int owned);
+	void *buffer, int room);
 /* Returns when done() has made *operation NULL. */
 void adi_wait(struct adi_operation *const *operation);
 /* The owner is gone; the operation goes on. */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/mman.h>
 
 #include <base/clock.h>
 #include <base/environment.h>
@@ -40,6 +41,7 @@
 #define NAP          (50 * MICROSECOND)
 #define START_TIME   (60 * SECOND)
 #define SAY_INTERVAL (20 * MILLISECOND)
+#define SETTLE_TIME  (500 * MILLISECOND)
 #define ASKS         4 /* in PTL_PEER_TIMEOUT */
 
 /* Words between processes without a launcher: kind, and 48 bits. */
@@ -50,7 +52,8 @@ struct adi_operation {
 	struct transfer message;
 	void *owner; /* NULL: nobody */
 	struct adi_operation **at;
-	void *owned; /* to be freed */
+	void *owned; /* to be freed, */
+	size_t room; /* as a mapping of so many bytes; 0: it is malloc()ed */
 	struct adi_operation *next;
 	struct adi_operation *made; /* the one that was made before */
 };
@@ -218,6 +221,32 @@ static struct adi_result result_of(uint64_t bits, uint64_t bytes, int error)
 	};
 }
 
+/* Address space for a message of any length, of which memory is what the message touches. Less
+ * where the system gives no more. */
+static void *room_make(size_t *room)
+{
+	void *memory = MAP_FAILED;
+
+	for (*room = INT_MAX; memory == MAP_FAILED && *room >= MESSAGES_EAGER_MAX; *room /= 2)
+		memory = mmap(NULL, *room, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	*room = *room * 2 + 1;
+	if (memory == MAP_FAILED)
+		adi_fail("there is no memory to receive a message without a contiguous buffer");
+	return memory;
+}
+
+/* Lets go of memory that is the operation's, and of the operation. */
+static void operation_free(struct adi_operation *operation)
+{
+	if (operation->room != 0)
+		munmap(operation->owned, operation->room);
+	else
+		free(operation->owned);
+	operation->next = adi.free;
+	adi.free = operation;
+}
+
 static void operation_done(void *owner, struct transfer *message)
 {
 	struct adi_operation *operation = (struct adi_operation *)(void *)message;
@@ -232,12 +261,11 @@ static void operation_done(void *owner, struct transfer *message)
 			message->result == TRANSFER_CUT ? ADI_TRUNCATED : 0);
 	if (message->seen)
 		adi.taken(&result);
-	if (operation->owner)
+	if (operation->owner) {
+		result.data = operation->owned;
 		adi.done(operation->owner, &result);
-	if (operation->owned)
-		free(operation->owned);
-	operation->next = adi.free;
-	adi.free = operation;
+	}
+	operation_free(operation);
 }
 
 /* What has come since the last look, and no receive has asked for. */
@@ -459,22 +487,28 @@ API int adi_start(void (*done)(void *owner, const struct adi_result *result))
 	return -1;
 }
 
+/* Words of the last barrier, the first of which may go on pending: sends that nobody receives. */
+static void words_settle(void)
+{
+	uint64_t pending, since = now();
+
+	while ((pending = messages_pending(adi.messages)) != 0 && now() - since < SETTLE_TIME) {
+		(void)messages_wait(adi.messages, nothing_pends, NULL, SAY_INTERVAL);
+		if (messages_pending(adi.messages) != pending)
+			since = now();
+	}
+}
+
+/* A process that has come to the barrier receives nothing more, so what pends then is lost. */
 API void adi_end(void)
 {
-	uint64_t limit = setting_number(SETTING_PEER_TIMEOUT);
-
 	if (!adi.messages)
 		return;
-	if (!messages_wait(adi.messages, nothing_pends, NULL, limit))
-		log_error(
-			"rank %u ends, but %llu messages of its own have not been received within "
-			"%.1f s (PTL_PEER_TIMEOUT): they are lost",
-			adi.job.rank, (unsigned long long)messages_pending(adi.messages),
-			(double)limit / SECOND);
 	adi.last = adi.barrier + 1;
 	if (adi.job.listed && adi.job.size > 1) {
-		(void)barrier_listed(adi.ask == 0 ? limit : UINT64_MAX);
-		(void)messages_wait(adi.messages, nothing_pends, NULL, limit);
+		(void)barrier_listed(
+			adi.ask == 0 ? setting_number(SETTING_PEER_TIMEOUT) : UINT64_MAX);
+		words_settle();
 	} else if (!job_barrier(&adi.job)) {
 		log_error("rank %u: %s", adi.job.rank, adi.job.why);
 	}
@@ -521,6 +555,7 @@ static struct adi_operation *operation_make(struct adi_operation **at, void *own
 	operation->owner = owner;
 	operation->at = at;
 	operation->owned = NULL;
+	operation->room = 0;
 	*at = operation;
 	return operation;
 }
@@ -564,19 +599,21 @@ API void adi_send(struct adi_operation **at, void *owner, int to, int presented,
 }
 
 API void adi_receive(struct adi_operation **at, void *owner, int source, int tag, int context,
-	void *buffer, int room, int owned)
+	void *buffer, int room)
 {
 	struct adi_operation *operation;
+	size_t size;
 	uint64_t ignore, bits = bits_make(context, source, tag, &ignore);
 
 	if (!adi.messages)
 		adi_fail("a receive before A_INIT, or after A_END");
-	if (room < 0)
-		die("a receive into a buffer of %d bytes is impossible", room);
 	operation = operation_make(at, owner);
-	if (owned)
-		operation->owned = buffer;
-	messages_receive(adi.messages, &operation->message, bits, ignore, buffer, (uint64_t)room);
+	size = (size_t)room;
+	if (room < 0) {
+		buffer = operation->owned = room_make(&operation->room);
+		size = operation->room;
+	}
+	messages_receive(adi.messages, &operation->message, bits, ignore, buffer, size);
 }
 
 static bool operation_look(void *context)
@@ -608,9 +645,7 @@ API int adi_cancel(struct adi_operation *operation)
 		return 0;
 	if (operation->at)
 		*operation->at = NULL;
-	free(operation->owned);
-	operation->next = adi.free;
-	adi.free = operation;
+	operation_free(operation);
 	return 1;
 }
 

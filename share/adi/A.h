@@ -17,8 +17,11 @@
  *                                        MPIR_search_unexpected_queue
  *
  * A Request without a contiguous buffer is sent from a copy, which D_get_totallen() and
- * D_get_into_contig() make; it is received into one as long as D_get_totallen() says of it, which
- * D_put_totallen() and D_put_from_contig() empty.
+ * D_get_into_contig() make; it is received into one as long as the message, which D_put_totallen()
+ * and D_put_from_contig() empty. What to do with a message that is too long is the API's to say.
+ *
+ * A receive writes the message's source and tag over those of its Request, wildcards among them: an
+ * API that uses a Request again sets both anew.
  */
 #ifndef A_H
 #define A_H
@@ -33,7 +36,6 @@ typedef struct {
 	void *start;
 	int bytes_as_contig; /* -1: there is no contiguous buffer */
 	struct adi_operation *operation;
-	void *copy;    /* of a receive without such a buffer */
 	int delivered; /* bytes, of a receive that is complete */
 	int error;
 } A_SHANDLE, A_RHANDLE;

@@ -30,11 +30,10 @@ static void done(void *owner, const struct adi_result *result)
 	A_SET_TOTALLEN(r, result->bytes);
 	A_SET_ERROR(r, result->error);
 #ifndef A_NO_DATA_CALLS
-	if (r->dev_rhandle.copy) {
+	if (result->data) {
 		D_put_totallen(r, result->bytes);
 		if (result->bytes > 0)
-			D_put_from_contig(r, r->dev_rhandle.copy, result->bytes);
-		r->dev_rhandle.copy = NULL;
+			D_put_from_contig(r, result->data, result->bytes);
 	}
 #endif
 	D_mark_recv_completed(r);
@@ -84,7 +83,6 @@ void a_handle_alloc(A_SHANDLE *handle)
 	handle->start = NULL;
 	handle->bytes_as_contig = -1;
 	handle->operation = NULL;
-	handle->copy = NULL;
 	handle->delivered = 0;
 	handle->error = 0;
 }
@@ -173,10 +171,8 @@ int a_post_recv(void *request, int *complete)
 	void *buffer = handle->start;
 	int source = r->source == A_ANY_SOURCE ? -1 : r->source;
 	int tag = r->tag == A_ANY_TAG ? -1 : r->tag;
-	int copied = room < 0;
 
 	handle->operation = NULL;
-	handle->copy = NULL;
 	handle->delivered = 0;
 	handle->error = 0;
 	if (r->source < 0 && r->source != A_ANY_SOURCE) { /* no process */
@@ -187,15 +183,11 @@ int a_post_recv(void *request, int *complete)
 			*complete = 1;
 		return 0;
 	}
-	if (copied) {
-#ifndef A_NO_DATA_CALLS
-		D_get_totallen(r, &room);
-		buffer = handle->copy = copy_make(room);
-#else
-		room = copied = 0;
+#ifdef A_NO_DATA_CALLS
+	if (room < 0)
+		room = 0;
 #endif
-	}
-	adi_receive(&handle->operation, r, source, tag, A_FIELD_CONTEXT(r), buffer, room, copied);
+	adi_receive(&handle->operation, r, source, tag, A_FIELD_CONTEXT(r), buffer, room);
 	if (!handle->is_non_blocking)
 		adi_wait(&handle->operation);
 	if (complete)
@@ -242,7 +234,6 @@ int a_cancel(void *request)
 	if (((A_SEND_REQUEST *)request)->handle_type == MPIR_SEND || A_IS_COMPLETE(r) ||
 		!r->dev_rhandle.operation || !adi_cancel(r->dev_rhandle.operation))
 		return 0;
-	r->dev_rhandle.copy = NULL;
 	r->dev_rhandle.delivered = 0;
 	r->tag = A_TAG_CANCELLED;
 	A_SET_TOTALLEN(r, 0);

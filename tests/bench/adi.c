@@ -37,7 +37,7 @@ struct line {
 static void landing_post(struct landing *landing)
 {
 	adi_receive(&landing->operation, landing, landing->line->other, TAG, 0,
-		landing->line->memory, (int)landing->line->in, 0);
+		landing->line->memory, (int)landing->line->in);
 }
 
 static void message_done(void *owner, const struct adi_result *result)

@@ -26,6 +26,7 @@ typedef struct {
 	/* the data: pieces of `piece` bytes, of which each begins `stride` after the last */
 	char *data;
 	int bytes, piece, stride, position;
+	int told; /* by D_put_totallen() */
 	char calls[16];
 } Request;
 
@@ -34,10 +35,10 @@ static inline void d_note(Request *r, char call)
 	r->calls[strlen(r->calls) % (sizeof(r->calls) - 1)] = call;
 }
 
-/* Copies the next bytes, one by one. */
+/* Copies the next bytes, one by one, and no more than there is room for. */
 static inline void d_move(Request *r, char *buffer, int len, int out)
 {
-	for (int i = 0; i < len; i++, r->position++) {
+	for (int i = 0; i < len && r->position < r->bytes; i++, r->position++) {
 		char *at = r->data + r->position / r->piece * r->stride + r->position % r->piece;
 
 		if (out)
@@ -49,7 +50,7 @@ static inline void d_move(Request *r, char *buffer, int len, int out)
 
 #define D_get_totallen(r, len)            (d_note(r, 'T'), (r)->position = 0, *(len) = (r)->bytes)
 #define D_get_into_contig(r, buffer, len) (d_note(r, 'G'), d_move(r, buffer, len, 1))
-#define D_put_totallen(r, len)            (d_note(r, 't'), (r)->position = 0, (void)(len))
+#define D_put_totallen(r, len)            (d_note(r, 't'), (r)->position = 0, (r)->told = (len))
 #define D_put_from_contig(r, buffer, len) (d_note(r, 'p'), d_move(r, buffer, len, 0))
 #define D_mark_send_completed(r)          (d_note(r, 'M'), (void)((r)->completed = 1))
 #define D_mark_recv_completed(r)          (d_note(r, 'm'), (void)((r)->completed = 1))

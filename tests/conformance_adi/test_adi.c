@@ -167,14 +167,14 @@ static void nonblocking(int bytes, int mode, int early)
 	together();
 }
 
-/* Strided data, through D_get_ and D_put_. */
-static void strided(int bytes, int early)
+/* Strided data, through D_get_ and D_put_. The API cuts off what it has no room for. */
+static void strided(int bytes, int room, int early)
 {
 	static char out[3 * LONG], in[3 * LONG], packed[LONG];
 	int complete;
 	Status status;
 	Request s = request(MPIR_SEND, right, 3, out, bytes, 1);
-	Request r = request(MPIR_RECV, left, 3, in, bytes + 10, 1);
+	Request r = request(MPIR_RECV, left, 3, in, room, 1);
 
 	memset(in, 1, sizeof(in));
 	fill(packed, bytes, rank);
@@ -194,12 +194,15 @@ static void strided(int bytes, int early)
 		A_post_recv(&r, &complete);
 	A_complete_recv(&r, &status);
 	A_complete_send(&s, &status);
-	CHECK(r.dev_rhandle.delivered == bytes);
-	for (int i = 0; i < bytes; i++)
+	CHECK(r.dev_rhandle.delivered == bytes && r.told == bytes);
+	CHECK(r.dev_rhandle.error == 0);
+	for (int i = 0; i < bytes && i < room; i++)
 		CHECK(in[i / 7 * 9 + i % 7] == (char)(left + i * 7 + (i >> 8)));
-	CHECK(in[7] == 1 && in[bytes / 7 * 9 + bytes % 7] == 1);
 	CHECK(strcmp(s.calls, bytes ? "TGM" : "TM") == 0);
-	CHECK(strcmp(r.calls, bytes ? "Ttpm" : "Ttm") == 0);
+	CHECK(strcmp(r.calls, bytes ? "tpm" : "tm") == 0);
+	if (bytes > room)
+		bytes = room;
+	CHECK(in[7] == 1 && in[bytes / 7 * 9 + bytes % 7] == 1);
 	together();
 }
 
@@ -565,7 +568,8 @@ int main(int argc, char **argv)
 		for (int n = 0; n < 6; n++)
 			nonblocking(lengths[i], n / 2, n % 2);
 		for (int early = 0; early < 2; early++) {
-			strided(lengths[i], early);
+			strided(lengths[i], lengths[i] + 10, early);
+			strided(lengths[i], lengths[i] / 2, early);
 			if (lengths[i] > 20)
 				truncated(lengths[i], early);
 		}
