@@ -292,7 +292,9 @@ PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uin
  * version 1 of PMI by PMI_FD, such as mpiexec.hydra, has started together. Each of them has a rank,
  * 0 to size - 1. All call this function once; it returns when all have done so, so that what a
  * process attached before is attached when another one returns. A process that no launcher started
- * is a job of one.
+ * is a job of one, and so is one with PTL_JOB=alone in its environment. A launcher that has started
+ * several processes and cannot be used is an error, so that no process is alone unnoticed. The
+ * environment counts as it was when the process first initialised an interface.
  *   interface  the interface by which the others reach this process
  *   rank       out: the rank of this process
  *   size       out: the number of processes in the job
@@ -305,8 +307,8 @@ PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uin
  *   PTL_SEGV     rank or size is not a legal address.
  *   PTL_NOSPACE  There is no memory.
  *   PTL_FAIL     The process has joined or left already, the interface reaches no other process,
- *                the launcher has ended, or what it says makes no sense. postern_last_error() says
- *                which. */
+ *                the launcher cannot be used or has ended, or what it says makes no sense.
+ *                postern_last_error() says which. */
 PTL_API int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size);
 
 /* The address of a process of the job. The launcher is asked for it once, which may take a moment.

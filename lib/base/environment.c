@@ -42,6 +42,16 @@ static const struct outer {
 	{"PMI_RANK", false, TRUST_HARMLESS},
 	{"PMI_SIZE", false, TRUST_HARMLESS},
 	{"PMI_FD", false, TRUST_SOCKET},
+	{"PMI_PORT", false, TRUST_HARMLESS},
+	{"PMIX_NAMESPACE", false, TRUST_HARMLESS},
+	{"PMIX_RANK", false, TRUST_HARMLESS},
+	{"PTL_JOB", false, TRUST_HARMLESS},
+	{"SLURM_STEP_NUM_TASKS", false, TRUST_HARMLESS},
+	{"OMPI_COMM_WORLD_SIZE", false, TRUST_HARMLESS},
+	{"RANK", false, TRUST_HARMLESS},
+	{"WORLD_SIZE", false, TRUST_HARMLESS},
+	{"MASTER_ADDR", false, TRUST_HARMLESS},
+	{"MASTER_PORT", false, TRUST_HARMLESS},
 };
 
 /* Other names with PTL_: of the front ends, and of other implementations of Portals, for which
@@ -53,6 +63,7 @@ static const struct {
 	{"PTL_LIM_", true},
 	{"PTL_ADI_", true},
 	{"PTL_MX_", true},
+	{"PTL_JOB", false},
 	{"PTL_ENABLE_MEM", false},
 	{"PTL_DISABLE_MEM_REG_CACHE", false},
 };

@@ -11,6 +11,7 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <host/visitor.h>
+#include <job/launchers.h>
 #include <pmd-glue/glue.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -85,6 +86,7 @@ static enum answer library_start(const struct front *front)
 		return ANSWER_FAILED;
 	}
 	visitor_start();
+	(void)launcher_find(false); /* L3 */
 	started = true;
 	return ANSWER_OK;
 }

@@ -9,72 +9,24 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <base/clock.h>
-#include <base/environment.h>
-#include <job/number.h>
+#include <job/launchers.h>
 
 #define NAP (200 * MICROSECOND) /* of a thread that drives and waits for the launcher */
 
-/* --- the environment */
-
-static bool environment_read(struct job *job, const char *name, uint32_t least, uint32_t most,
-	uint32_t *number, const char *advice)
-{
-	const char *text = environment_text(name), *at = text;
-
-	if (text && number_read(&at, "", number) && *number >= least && *number <= most)
-		return true;
-	return job_wrong(job, "%s is %s%.64s%s, which is no number from %u to %u: %s", name,
-		text ? "\"" : "not set", text ? text : "", text ? "\"" : "", least, most, advice);
-}
-
-static bool hosts_find(struct job *job)
-{
-	const char *text = environment_text("PTL_ADI_HOSTS");
-
-	job->size = text ? job_hosts(text, NULL) : 0;
-	if (job->size == 0)
-		return job_wrong(job,
-			"PTL_ADI_HOSTS is %s%.64s%s: give node id and process id of each rank, "
-			"such as 1:1000,2:1001",
-			text ? "\"" : "not set", text ? text : "", text ? "\"" : "");
-	if (!environment_read(job, "PTL_ADI_RANK", 0, job->size - 1, &job->rank,
-		    "give this process's place in PTL_ADI_HOSTS"))
-		return false;
-	job->listed = true;
-	return true;
-}
-
-static bool launcher_find(struct job *job)
-{
-	static const char advice[] = "start the job by postern-run or mpiexec.hydra, or unset "
-				     "PMI_FD, PMI_RANK and PMI_SIZE";
-	uint32_t socket;
-
-	if (!environment_read(job, "PMI_FD", 0, INT32_MAX, &socket, advice) ||
-		!environment_read(job, "PMI_SIZE", 1, JOB_SIZE_MAX, &job->size, advice) ||
-		!environment_read(job, "PMI_RANK", 0, job->size - 1, &job->rank, advice))
-		return false;
-	job->socket = (int)socket;
-	return true;
-}
-
 bool job_find(struct job *job, bool lists)
 {
-	job->socket = -1;
-	job->rank = 0;
-	job->size = 1;
-	if (environment_text("PMI_FD") || environment_text("PMI_RANK") ||
-		environment_text("PMI_SIZE"))
-		return launcher_find(job);
-	if (lists && (environment_text("PTL_ADI_HOSTS") || environment_text("PTL_ADI_RANK")))
-		return hosts_find(job);
-	return true;
+	const struct launcher *launcher = launcher_find(lists);
+
+	job->socket = launcher->kind == LAUNCHER_PMI ? launcher->socket : -1;
+	job->listed = launcher->kind == LAUNCHER_LIST;
+	job->rank = launcher->rank;
+	job->size = launcher->size;
+	return launcher->why[0] == '\0' || job_wrong(job, "%s", launcher->why);
 }
 
 /* --- the launcher */

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job.h - the processes of a job, for all front ends: which launcher has started them, what they
- * tell each other, barriers, the end of all. They were started
- *
- *     by a PMI 1 launcher   PMI_FD, PMI_RANK, PMI_SIZE: postern-run, mpiexec.hydra
- *     one by one            PTL_ADI_RANK, PTL_ADI_HOSTS=NID:PID,NID:PID,...: no launcher, and what
- *                           concerns all is the front end's
- *     alone                 none of these: a job of one
+/* job.h - the processes of a job, for all front ends: which launcher has started them
+ * (launchers.h), what they tell each other, barriers, the end of all.
  *
  * One thread at a time.
  */
@@ -23,8 +18,9 @@
 
 struct job {
 	uint32_t rank, size;
-	int socket;  /* to the launcher; -1: none */
-	bool listed; /* by PTL_ADI_HOSTS */
+	int socket; /* to the launcher; -1: none */
+	/* by PTL_ADI_HOSTS: the front end does what concerns all */
+	bool listed;
 	/* Moves messages while the launcher is awaited, and returns whether there were any; NULL:
 	 * somebody else does. */
 	bool (*drive)(void);
@@ -36,8 +32,8 @@ struct job {
 /* Sets what the last function that returned false says. */
 #define job_wrong(job, ...) (snprintf((job)->why, sizeof((job)->why), __VA_ARGS__), false)
 
-/* Reads what the environment says. lists: the front end takes PTL_ADI_HOSTS. Returns false after an
- * error: job.why. */
+/* Takes what the environment said when this process first opened an interface. lists: the front end
+ * takes PTL_ADI_HOSTS. Returns false after an error: job.why. */
 bool job_find(struct job *job, bool lists) CORE_API(job_find);
 /* Does a launcher connect the processes? Without one the functions below succeed at once. */
 static inline bool job_is_launched(const struct job *job)

@@ -77,6 +77,18 @@ class Run(programs.Case):
     def test_without_a_launcher_it_is_a_job_of_one(self):
         self.assertIn("1 ranks", self.expect_success(programs.run("examples/ring_allreduce")).stdout)
 
+    def test_a_launcher_that_cannot_be_used_leaves_no_rank_alone(self):
+        for settings, part in (({"SLURM_STEP_NUM_TASKS": "4"}, "srun has started 4 tasks without a PMI"),
+                               ({"OMPI_COMM_WORLD_SIZE": "4"}, "mpirun has started 4 processes"),
+                               ({"PMI_FD": "999", "PMI_RANK": "0", "PMI_SIZE": "4"}, "PMI_FD=999 is no open socket"),
+                               ({"PTL_JOB": "x"}, 'PTL_JOB is "x"')):
+            done = programs.run("examples/ring_allreduce", **settings)
+            self.expect_end(done, 1, part, "PTL_JOB=alone" if "PTL_JOB" not in settings else "set it to alone")
+            self.assertEqual(done.stdout, "")
+            done = programs.run("examples/ring_allreduce", **{**settings, "PTL_JOB": "alone"})
+            self.assertIn("1 ranks", self.expect_success(done).stdout)
+            self.assertEqual(done.stderr, "")
+
     def test_a_port_that_reaches_nobody_is_refused(self):
         self.expect_end(self.job(2, RING, PTL_IFACE_NAME="loop:a"), 1, "loop:a, which reaches no other process", "set PTL_IFACE_NAME to node")
 

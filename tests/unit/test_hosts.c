@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_job.c - which job a process is in, and the list of hosts, whatever is in it.
- * Covers: lib/job/hosts.c, lib/job/job.c. */
+/* test_hosts.c - the list of hosts, whatever is in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,32 +48,11 @@ static void hosts__of_random_text_are_as_many_as_their_colons(void **state)
 	}
 }
 
-static void environment__that_is_wrong_is_named(void **state)
-{
-	struct job job = {0};
-
-	(void)state;
-	setenv("PTL_ADI_HOSTS", "1:1,2:2", 1);
-	assert_false(job_find(&job, true));
-	assert_non_null(strstr(job.why, "PTL_ADI_RANK is not set"));
-	setenv("PTL_ADI_RANK", "2", 1);
-	assert_false(job_find(&job, true));
-	assert_non_null(strstr(job.why, "PTL_ADI_RANK is \"2\""));
-	setenv("PTL_ADI_RANK", "1", 1);
-	assert_true(job_find(&job, true));
-	assert_int_equal(job.rank, 1);
-	assert_int_equal(job.size, 2);
-	setenv("PMI_RANK", "0", 1);
-	assert_false(job_find(&job, true));
-	assert_non_null(strstr(job.why, "PMI_FD is not set"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hosts__are_pairs_of_numbers),
 		cmocka_unit_test(hosts__of_random_text_are_as_many_as_their_colons),
-		cmocka_unit_test(environment__that_is_wrong_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
