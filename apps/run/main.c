@@ -43,7 +43,8 @@ static const char help_text[] =
 	"  -l, --label         write the rank before each line of output\n"
 	"  -H, --hosts LIST    start them on these hosts, such as a,b or a:4,b:4, by "
 	"mpiexec.hydra\n"
-	"                      of Debian's package mpich; PTL_IFACE_NAME must name a network\n"
+	"                      of Debian's package mpich; if PTL_IFACE_NAME is not set, the\n"
+	"                      processes use UDP sockets (udp)\n"
 	"  -h, --help          this text\n"
 	"  -V, --version       the version\n"
 	"\n"
@@ -134,12 +135,15 @@ static int hydra_run(const struct options *options, int count)
 	char **words = calloc((size_t)count + 8, sizeof(*words));
 	unsigned n = 0;
 
-	if (!port || !port[0] || is_node(port)) {
-		job_tell("PTL_IFACE_NAME is %s, but processes on several hosts need a network: set "
-			 "it to a network interface that all of them have, such as eth1",
-			port && port[0] ? port : "not set");
+	if (port && is_node(port)) {
+		job_tell("PTL_IFACE_NAME is %s, but processes on several hosts need a network: "
+			 "unset it, or set it to one that all of them have, such as udp or eth1",
+			port);
 		usage();
 	}
+	/* Hydra gives its environment to all processes. */
+	if (!port || !port[0])
+		setenv("PTL_IFACE_NAME", "udp", 1);
 	if (!words) {
 		job_tell("out of memory");
 		return EXIT_FAILURE;

@@ -283,11 +283,10 @@ time.sleep(1000)
 
     def test_wrong_words_are_told(self):
         for words, part in ((("true",), "Give -n N"), (("-n", "0", "true"), 'not "0"'), (("-n", "1025", "true"), 'not "1025"'),
-                            (("-n", "x", "true"), "1 to 1024"), (("-n", "2"), "which program"), (("--nonesuch",), "nonesuch"),
-                            (("-n", "2", "-H", "a,b", "true"), "PTL_IFACE_NAME is not set, but processes on several hosts")):
+                            (("-n", "x", "true"), "1 to 1024"), (("-n", "2"), "which program"), (("--nonesuch",), "nonesuch")):
             self.expect_usage_error(programs.run("postern-run", *words), part)
         done = programs.run("postern-run", "-n", "2", "-H", "a", "true", PTL_IFACE_NAME="node:x")
-        self.expect_usage_error(done, "PTL_IFACE_NAME is node:x")
+        self.expect_usage_error(done, "PTL_IFACE_NAME is node:x, but processes on several hosts")
         self.assertRegex(programs.run("postern-run", "--version").stdout, r"^postern-run \d+\.\d+\.\d+\n$")
 
     def test_without_hydra_several_hosts_are_not_possible(self):
@@ -318,6 +317,12 @@ class Hydra(programs.Case):
         done = self.expect_success(self.hydra(programs.program("postern-run"), "-n", "2", "-l", "-H", "localhost", "sh", "-c",
                                               "echo of $PMI_SIZE", PTL_IFACE_NAME="eth1"))
         self.assertEqual(sorted(done.stdout.split("\n")), ["", "[0] of 2", "[1] of 2"])
+
+    def test_processes_of_several_hosts_use_udp_if_nothing_is_set(self):
+        for settings, port in (({}, "udp"), ({"PTL_IFACE_NAME": ""}, "udp"), ({"PTL_IFACE_NAME": "eth1"}, "eth1")):
+            done = self.expect_success(self.hydra(programs.program("postern-run"), "-n", "2", "-H", "localhost", "sh", "-c",
+                                                  "echo by $PTL_IFACE_NAME", **settings))
+            self.assertEqual(done.stdout.split("\n"), [f"by {port}"] * 2 + [""])
 
 
 class Launcher(programs.Case):
