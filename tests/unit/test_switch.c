@@ -156,7 +156,8 @@ static int clean(void **state)
 	(void)seteuid(0);
 	attest_by = attest;
 	card_deaf = false;
-	card_room = card_turns = 0;
+	card_room = 0;
+	card_turns = 0;
 	if (the_switch)
 		end();
 	return 0;
