@@ -189,6 +189,8 @@ void client_turn(struct client *client)
 	}
 	for (unsigned i = 0; i < client->used; i++)
 		busy |= line_turn(client, &client->peers[i].stream);
+	if (busy)
+		endpoint_busy(client->endpoint);
 	rested = !busy && endpoint_idle(client->endpoint);
 	if (++client->looks % CONTROL_LOOKS == 0 || rested)
 		while (endpoint_try(client->endpoint, &event))

@@ -13,8 +13,10 @@
 #include "options.h"
 #include "shape.h"
 
-#define YIELD_LOOKS 256 /* empty looks at the queue before another thread gets a turn, at most */
-#define RETRY_NS    1000000 /* between looks at a descriptor that is in use */
+#define IDLE_LOOKS 256     /* in vain, between two looks at the clock */
+#define IDLE_SPINS 1000000 /* ns in vain, before other threads have the CPU, */
+#define IDLE_NAP   50000   /* for so many ns each time */
+#define RETRY_NS   1000000 /* between looks at a descriptor that is in use */
 
 static struct control control_unpack(ptl_match_bits_t bits, ptl_hdr_data_t number)
 {
@@ -157,7 +159,6 @@ void endpoint_open(struct endpoint *endpoint, ptl_interface_t interface, ptl_pid
 	complain_unless_ok(PtlGetId(endpoint->ni, &endpoint->id), "PtlGetId");
 	complain_unless_ok(PtlEQAlloc(endpoint->ni, events, &endpoint->eq), "PtlEQAlloc");
 	endpoint->poll = poll;
-	manners_init(&endpoint->manners, YIELD_LOOKS);
 	control_open(endpoint);
 	ticker_start(endpoint);
 }
@@ -188,27 +189,24 @@ bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
 	if (code == PTL_EQ_EMPTY)
 		return false;
 	event_taken(endpoint, event, code, "PtlEQGet");
-	return true;
-}
-
-/* A thread must not keep the CPU that it shares with the thread it waits for. */
-static bool give_way(struct manners *manners)
-{
-	uint64_t start;
-
-	if (!manners_due(manners))
-		return false;
-	start = clock_look();
-	sched_yield();
-	manners_learn(manners, clock_look() - start);
+	endpoint_busy(endpoint);
 	return true;
 }
 
 bool endpoint_idle(struct endpoint *endpoint)
 {
+	const struct timespec nap = {.tv_nsec = IDLE_NAP};
+
 	if (endpoint->aside)
 		endpoint->aside(endpoint->aside_context);
-	return give_way(&endpoint->manners);
+	if (++endpoint->empty % IDLE_LOOKS != 0)
+		return false;
+	if (endpoint->since == 0)
+		endpoint->since = clock_look();
+	if (clock_look() - endpoint->since < IDLE_SPINS)
+		return false;
+	nanosleep(&nap, NULL);
+	return true;
 }
 
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)

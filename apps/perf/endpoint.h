@@ -27,7 +27,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <base/manners.h>
 #include <portals.h>
 
 #define PORTAL_CONTROL 0
@@ -80,7 +79,9 @@ struct endpoint {
 	/* Called while nothing has come, if not NULL: the other end in the same thread. */
 	void (*aside)(void *context);
 	void *aside_context;
-	struct manners manners; /* of the thread that looks for events */
+	/* Of the thread that looks for events. */
+	uint32_t empty; /* looks in vain in a row */
+	uint64_t since; /* when those began, ns; 0: too few yet */
 
 	pthread_t ticker;
 	pthread_mutex_t lock; /* of what follows */
@@ -102,9 +103,15 @@ void endpoint_next(struct endpoint *endpoint, ptl_event_t *event);
 bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event);
 
 /* To be called after a look that found nothing, at events or elsewhere: the other end in the same
- * thread and other threads have their turns. Returns true if it took a while: other threads may
- * have had the CPU. */
+ * thread has its turn, and other threads after a millisecond in vain: they may want this CPU.
+ * Returns true if they had it. */
 bool endpoint_idle(struct endpoint *endpoint);
+/* A look elsewhere has found something. */
+static inline void endpoint_busy(struct endpoint *endpoint)
+{
+	endpoint->empty = 0;
+	endpoint->since = 0;
+}
 
 /* The control message that an event brings, or, for a SEND_FAIL, the one that failed; kind is
  * CONTROL_NONE if it is about something else. */

@@ -374,7 +374,9 @@ bool server_run(struct server *server, bool once)
 
 	while (!once || server->served == 0) {
 		if (server->stream.line) {
-			if (!server_turn(server) && endpoint_idle(server->endpoint))
+			if (server_turn(server))
+				endpoint_busy(server->endpoint);
+			else if (endpoint_idle(server->endpoint))
 				server->looks = CONTROL_LOOKS - 1;
 			continue;
 		}

@@ -119,9 +119,9 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_POLL] =
 		{
 			.description = {"PTL_POLL", "adaptive",
-				"How the library's thread waits: busy never gives its CPU away, "
-				"adaptive does when others need it or nothing comes, interrupt "
-				"sleeps until the device calls."},
+				"How the library's thread waits: busy never sleeps, adaptive does "
+				"when something seldom comes soon, interrupt as soon as nothing "
+				"comes and until the device calls."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"busy", "adaptive", "interrupt"},

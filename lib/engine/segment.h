@@ -454,11 +454,12 @@ struct reply {
 	};
 };
 
-/* The poll core's bell: it sets sleeping, looks once more at the ring, and sleeps on it, or on an
- * eventfd of this process together with descriptors of ports. */
+/* The poll thread's bell: it sets sleeping, looks once more at the ring, and sleeps on an eventfd
+ * of this process together with descriptors of ports. */
 struct doorbell {
 	_Alignas(CACHE_LINE) _Atomic uint32_t sleeping;
-	_Atomic int32_t event; /* that eventfd + 1; 0: sleeping is a futex */
+	_Atomic int32_t event; /* that eventfd + 1 */
+	_Atomic uint32_t cpu;  /* where the thread was last seen idle, + 1; 0: there is none */
 };
 
 /* Reasons of the engine's own to drop a message: X(name, help). Their sum is the drop count of

@@ -366,17 +366,13 @@ static void interface_desert(struct interface *interface)
 	free(thread);
 }
 
-int interface_change_poll(void)
+void interface_change_poll(void)
 {
-	int result = 0;
-
 	list_each (struct poll_thread, thread, &poll_threads, link) {
 		poller_pause(thread->poller);
-		if (poller_set_manner(thread->poller, poll_manner()) != 0)
-			result = -1;
+		poller_set_manner(thread->poller, poll_manner());
 		poller_resume(thread->poller);
 	}
-	return result;
 }
 
 void interface_pause(struct interface *interface)

@@ -140,9 +140,8 @@ void interface_resume(struct interface *interface);
 void interface_look(struct interface *interface,
 	void (*look)(struct interface *interface, void *context), void *context);
 
-/* Lets all poll threads wait as PTL_POLL now says. 0, or -1: there is no descriptor for one to
- * sleep on, and it waits as before. The library's lock is held. */
-int interface_change_poll(void);
+/* Lets all poll threads wait as PTL_POLL now says. The library's lock is held. */
+void interface_change_poll(void);
 
 /* The thread that polls an interface. */
 struct poll_info {

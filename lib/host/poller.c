@@ -13,18 +13,13 @@
 #include <rte_pause.h>
 
 #include <base/barrier.h>
-#include <base/manners.h>
 #include <base/owner.h>
-#include <base/yielding.h>
-#include <host/patience.h>
-#include <pmd-glue/glue.h>
+#include <base/spinning.h>
 
-#define IDLE_BEFORE_SLEEP  MILLISECOND
-#define IDLE_INTERRUPT     (10 * MICROSECOND)
 #define SLEEP_MAX          SECOND
 #define SLEEP_EXTERNAL     (50 * MICROSECOND) /* the first sleep; doubled up to the next */
 #define SLEEP_EXTERNAL_MAX (500 * MICROSECOND)
-#define YIELD_TURNS        64 /* empty turns between two yields when nobody needs the CPU */
+#define AWAIT_SPINS        100 /* looks, some microseconds, at a thread that parks or starts */
 
 enum poller_request { REQUEST_RUN, REQUEST_PAUSE, REQUEST_STOP };
 
@@ -37,13 +32,13 @@ struct poller_engine {
 struct poller {
 	/* The thread's own. */
 	enum poller_manner manner;
-	int bell; /* eventfd to sleep on together with ports; -1: there is none */
+	int bell; /* eventfd to sleep on together with ports */
+	int cpu;  /* that it has told of */
 	const struct clock *clock;
-	uint64_t idle_since;    /* ns; 0 while there is work */
-	uint64_t sleep;         /* ns, the next sleep when frames may come at any time */
-	struct manners manners; /* its looks are turns */
-	uint64_t turn;          /* when the last turn began, ns; 0: it found nothing to do */
-	_Atomic uint64_t busy;  /* ns in turns that found something; read by others */
+	struct spinning spinning;
+	uint64_t sleep;        /* ns, the next sleep when frames may come at any time */
+	uint64_t turn;         /* when the last turn began, ns; 0: it found nothing to do */
+	_Atomic uint64_t busy; /* ns in turns that found something; read by others */
 	/* P1 */
 	unsigned count;
 	struct poller_engine engines[POLLER_ENGINES];
@@ -52,44 +47,6 @@ struct poller {
 	_Atomic uint32_t parked; /* futex word: the thread touches no engine */
 };
 
-unsigned patience_cpus(void)
-{
-	static _Atomic uint64_t all[CPU_SETSIZE / 64]; /* a bit for each */
-	static _Thread_local bool told;
-	unsigned cpus = 0;
-	union {
-		uint64_t words[CPU_SETSIZE / 64];
-		cpu_set_t set;
-	} own = {{0}};
-
-	if (!told) {
-		told = true;
-		/* More CPUs than cpu_set_t holds make the call fail: surely two, then. */
-		if (sched_getaffinity(0, sizeof(own.set), &own.set) != 0)
-			own.words[0] = 3;
-		for (unsigned i = 0; i < CPU_SETSIZE / 64; i++)
-			if (own.words[i])
-				atomic_fetch_or_explicit(
-					&all[i], own.words[i], memory_order_relaxed);
-	}
-	for (unsigned i = 0; i < CPU_SETSIZE / 64; i++)
-		cpus += (unsigned)__builtin_popcountll(
-			atomic_load_explicit(&all[i], memory_order_relaxed));
-	return cpus;
-}
-
-bool patience_yield(void)
-{
-	static _Thread_local struct yielding yielding;
-	uint64_t now = glue_now(NULL);
-
-	if (!yielding_pays(&yielding, now))
-		return false;
-	sched_yield();
-	yielding_learn(&yielding, now, glue_now(NULL));
-	return true;
-}
-
 struct poller *poller_create(enum poller_manner manner, const struct clock *clock)
 {
 	struct poller *poller = aligned_alloc(CACHE_LINE, sizeof(*poller));
@@ -97,43 +54,30 @@ struct poller *poller_create(enum poller_manner manner, const struct clock *cloc
 	if (!poller)
 		return NULL;
 	*poller = (struct poller){
-		.bell = -1,
+		.bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+		.cpu = -1,
 		.clock = clock,
 		.sleep = SLEEP_EXTERNAL,
 		.request = REQUEST_PAUSE,
 		.parked = 1,
 	};
-	manners_init(&poller->manners, YIELD_TURNS);
-	if (poller_set_manner(poller, manner) != 0) {
-		free(poller);
-		return NULL;
-	}
-	return poller;
+	poller_set_manner(poller, manner);
+	if (poller->bell >= 0)
+		return poller;
+	free(poller);
+	return NULL;
 }
 
-/* What wakes the thread is what it sleeps on. */
-static void poller_give_bell(const struct poller *poller, struct segment *segment)
+void poller_set_manner(struct poller *poller, enum poller_manner manner)
 {
-	atomic_store_explicit(&segment->doorbell.event,
-		poller->manner == POLLER_INTERRUPT ? poller->bell + 1 : 0, memory_order_relaxed);
-}
-
-int poller_set_manner(struct poller *poller, enum poller_manner manner)
-{
-	if (manner == POLLER_INTERRUPT && poller->bell < 0) {
-		poller->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-		if (poller->bell < 0)
-			return -1;
-	}
 	poller->manner = manner;
-	for (unsigned i = 0; i < poller->count; i++)
-		poller_give_bell(poller, poller->engines[i].segment);
-	return 0;
+	/* By interrupt it never spins for long: a pause without end (W7). */
+	poller->spinning = (struct spinning){.pause = manner == POLLER_INTERRUPT ? UINT64_MAX : 0};
 }
 
 void poller_destroy(struct poller *poller)
 {
-	if (poller && poller->bell >= 0)
+	if (poller)
 		close(poller->bell);
 	free(poller);
 }
@@ -154,12 +98,14 @@ static void poller_ask(struct poller *poller, enum poller_request request)
 
 static void poller_await(struct poller *poller, uint32_t parked)
 {
-	struct patience patience = {0};
+	unsigned looks = 0;
 
 	/* Acquire: pairs with the release in poller_park(), so that the engines are this thread's,
 	 * or the thread's again. */
 	while (atomic_load_explicit(&poller->parked, memory_order_acquire) != parked)
-		if (!patience_wait(&patience))
+		if (looks++ < AWAIT_SPINS)
+			rte_pause();
+		else
 			futex_wait(&poller->parked, !parked, UINT64_MAX);
 }
 
@@ -191,7 +137,7 @@ void poller_stop(struct poller *poller)
 void poller_add(
 	struct poller *poller, struct engine *engine, struct segment *segment, bool external)
 {
-	poller_give_bell(poller, segment);
+	atomic_store_explicit(&segment->doorbell.event, poller->bell + 1, memory_order_relaxed);
 	poller->engines[poller->count++] =
 		(struct poller_engine){.engine = engine, .segment = segment, .external = external};
 }
@@ -226,7 +172,8 @@ static bool poller_park(struct poller *poller)
 	poller_own(poller);
 	atomic_store_explicit(&poller->parked, 0, memory_order_release);
 	futex_wake(&poller->parked, 1);
-	poller->idle_since = 0;
+	poller->spinning.began = poller->spinning.slept = 0;
+	poller->cpu = -1;
 	poller->turn = 0;
 	return true;
 }
@@ -274,47 +221,9 @@ static void poller_doorbells(struct poller *poller, uint32_t sleeping)
 			memory_order_relaxed);
 }
 
-static bool poller_is_external(const struct poller *poller)
-{
-	bool external = false;
-
-	for (unsigned i = 0; i < poller->count; i++)
-		external |= poller->engines[i].external;
-	return external;
-}
-
-static void poller_sleep(struct poller *poller, uint64_t leisure)
-{
-	struct futex_sleep bells[POLLER_ENGINES];
-
-	if (poller_is_external(poller))
-		leisure = poller_nap(poller, leisure);
-
-	for (unsigned i = 0; i < poller->count; i++) {
-		struct segment *segment = poller->engines[i].segment;
-
-		bells[i] = (struct futex_sleep){.word = &segment->doorbell.sleeping, .value = 1};
-		counter_add(&segment->counters.sleeps, 1);
-	}
-	poller_doorbells(poller, 1);
-	barrier_heavy(); /* P2 */
-	if (!poller_called(poller)) {
-		if (poller->count == 1)
-			futex_wait(bells[0].word, 1, leisure);
-		else
-			futex_wait_any(bells, poller->count, leisure);
-	}
-	poller_doorbells(poller, 0);
-}
-
 void doorbell_wake(struct doorbell *doorbell)
 {
-	int event = atomic_load_explicit(&doorbell->event, memory_order_relaxed);
-
-	if (event == 0)
-		futex_wake(&doorbell->sleeping, 1);
-	else
-		eventfd_write(event - 1, 1);
+	eventfd_write(atomic_load_explicit(&doorbell->event, memory_order_relaxed) - 1, 1);
 }
 
 /* One turn of every engine; returns how much was done. */
@@ -355,9 +264,9 @@ static void poller_disarm(struct poller *poller)
 	eventfd_read(poller->bell, &rung);
 }
 
-/* P2 holds for frames as well: the ports are asked to call, then looked at once more. Returns true
- * if there was something. */
-static bool poller_sleep_called(struct poller *poller)
+/* Sleeps until something comes or is due. P2 holds for frames as well: the ports are asked to call,
+ * then looked at once more. Returns true if there was something. */
+static bool poller_sleep(struct poller *poller)
 {
 	struct pollfd descriptors[POLLER_ENGINES + 1];
 	struct timespec limit;
@@ -384,36 +293,35 @@ static bool poller_sleep_called(struct poller *poller)
 	return work != 0;
 }
 
+/* There is work. */
+static void poller_news(struct poller *poller)
+{
+	spinning_end(&poller->spinning, poller->spinning.slept != 0 ? clock_now(poller->clock) : 0);
+	poller->sleep = SLEEP_EXTERNAL;
+}
+
+/* Those that wait for this thread learn where it runs. */
+static void poller_tell(struct poller *poller)
+{
+	int cpu = sched_getcpu();
+
+	if (cpu == poller->cpu)
+		return;
+	poller->cpu = cpu;
+	for (unsigned i = 0; i < poller->count; i++)
+		atomic_store_explicit(&poller->engines[i].segment->doorbell.cpu, (uint32_t)cpu + 1,
+			memory_order_relaxed);
+}
+
 /* After a turn that found nothing to do. */
 static void poller_idle(struct poller *poller)
 {
-	uint64_t now, leisure;
-
-	if (poller->manner == POLLER_BUSY) {
+	poller_tell(poller);
+	if (poller->manner == POLLER_BUSY ||
+		spinning_goes_on(&poller->spinning, clock_now(poller->clock)))
 		rte_pause();
-		return;
-	}
-	now = clock_now(poller->clock);
-	if (poller->idle_since == 0)
-		poller->idle_since = now;
-	if (poller->manner == POLLER_INTERRUPT && now - poller->idle_since >= IDLE_INTERRUPT) {
-		if (poller_sleep_called(poller))
-			poller->idle_since = 0;
-		return;
-	}
-	if (now - poller->idle_since >= IDLE_BEFORE_SLEEP) {
-		leisure = poller_leisure(poller);
-		if (leisure >= MICROSECOND) {
-			poller_sleep(poller, leisure);
-			return;
-		}
-	}
-	if (manners_due(&poller->manners)) {
-		sched_yield();
-		manners_learn(&poller->manners, clock_now(poller->clock) - now);
-	} else {
-		rte_pause();
-	}
+	else if (poller_sleep(poller))
+		poller_news(poller);
 }
 
 /* A turn lasts until the next one begins, which reads the clock anyway. */
@@ -441,7 +349,6 @@ void poller_run(void *argument)
 {
 	struct poller *poller = argument;
 
-	(void)patience_cpus(); /* those that wait for this thread learn where it may run */
 	/* It begins parked, as poller_resume() expects. */
 	if (!poller_park(poller))
 		return;
@@ -457,9 +364,7 @@ void poller_run(void *argument)
 		if (work == 0) {
 			poller_idle(poller);
 		} else {
-			poller->idle_since = 0;
-			manners_work(&poller->manners);
-			poller->sleep = SLEEP_EXTERNAL;
+			poller_news(poller);
 		}
 	}
 }

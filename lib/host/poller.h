@@ -2,11 +2,10 @@
 /* poller.h - a poll thread, which calls engine_poll() for one or more engines. Without poll threads
  * an engine is driven from its seat (host/seat.h).
  *
- * How the thread waits (PTL_POLL): busy, it spins. Adaptive, it spins for some microseconds, then
- * offers the CPU between looks, more often once that let somebody else run, and after a millisecond
- * sleeps on its engines' doorbells. By interrupt, it spins for some microseconds and then sleeps on
- * the doorbells and the ports' descriptors; where frames may come to a port that has none, it looks
- * for them as often as adaptive does.
+ * How the thread waits (PTL_POLL): busy, it spins. Adaptive, it spins for as long as is worth while
+ * (base/spinning.h), then sleeps on an eventfd, which is its engines' doorbell, and on the ports'
+ * descriptors; where frames may come to a port that has none, it looks for them now and then. By
+ * interrupt, it does the same, but never spins for long.
  *
  * P1. A poller's list of engines changes only while it is paused; the caller of all but
  *     poller_run() holds one lock.
@@ -19,6 +18,7 @@
 #ifndef HOST_POLLER_H
 #define HOST_POLLER_H
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,8 +35,8 @@ enum poller_manner { POLLER_BUSY, POLLER_ADAPTIVE, POLLER_INTERRUPT };
 
 /* A poller that is paused and has no engines; NULL: no memory, or no descriptor. */
 struct poller *poller_create(enum poller_manner manner, const struct clock *clock);
-/* While it is paused. 0, or -1: there is no descriptor to sleep on, and it waits as before. */
-int poller_set_manner(struct poller *poller, enum poller_manner manner);
+/* While it is paused. */
+void poller_set_manner(struct poller *poller, enum poller_manner manner);
 void poller_destroy(struct poller *poller); /* its thread has ended, or never began */
 
 /* The poll thread's body; argument: the poller. Returns after poller_stop(). */
@@ -59,6 +59,16 @@ void poller_call(struct poller *poller);
 
 /* How long the thread has been in turns that found something to do, ns. Any thread. */
 uint64_t poller_busy(const struct poller *poller);
+
+/* Is there a poll thread that is awake and, as far as it has said, on the caller's CPU? Then it
+ * needs this CPU. */
+static inline bool doorbell_is_here(const struct doorbell *doorbell)
+{
+	uint32_t cpu = atomic_load_explicit(&doorbell->cpu, memory_order_relaxed);
+
+	return cpu != 0 && cpu == (uint32_t)sched_getcpu() + 1 &&
+	       !atomic_load_explicit(&doorbell->sleeping, memory_order_relaxed);
+}
 
 /* Wakes the thread that has said that it sleeps. */
 void doorbell_wake(struct doorbell *doorbell);

@@ -15,7 +15,6 @@
 #include <rte_pause.h>
 
 #include <base/log.h>
-#include <host/patience.h>
 
 #define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
 #define HELPER_NAP     (50 * MICROSECOND) /* the first; doubled while the program drives, up to */
@@ -365,7 +364,6 @@ void helper_run(void *argument)
 {
 	struct helper *helper = argument;
 
-	(void)patience_cpus(); /* those that wait for this thread learn where it may run */
 	while (!atomic_load_explicit(&helper->stopping, memory_order_acquire)) {
 		if (helper_turns(helper)) {
 			helper->nap = HELPER_NAP;

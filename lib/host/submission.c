@@ -2,28 +2,43 @@
 /* submission.c - see submission.h. */
 #include <host/submission.h>
 
-#include <sched.h>
+#include <rte_pause.h>
 
 #include <base/barrier.h>
-#include <host/patience.h>
+#include <base/spinning.h>
 #include <host/poller.h>
+#include <pmd-glue/glue.h>
 
 #define SLEEP_INLINE (50 * MICROSECOND) /* between looks at an engine that another drives */
 
+#define MOMENT_LOOKS 100 /* some microseconds, before each sleep for room */
+
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* While there is no room: looks again, and now and then lets the thread that makes room run. */
+static void moment(unsigned *looks)
+{
+	const struct timespec nap = {.tv_nsec = SLEEP_INLINE};
+
+	if (++*looks % MOMENT_LOOKS != 0)
+		rte_pause();
+	else
+		nanosleep(&nap, NULL);
+}
 
 static ALWAYS_INLINE void command_put(
 	const struct submission *submission, const struct command *command, unsigned lines)
 {
 	struct segment *segment = submission->ring;
 	struct ring *ring = segment_ring(segment);
+	unsigned looks = 0;
 
 	while (!(lines == 1 ? ring_put(ring, command) : ring_put_lines(ring, command, lines))) {
 		if (submission->seat)
 			seat_drive(submission->seat);
 		barrier_light();
 		doorbell_ring(&segment->doorbell);
-		sched_yield();
+		moment(&looks);
 	}
 }
 
@@ -75,34 +90,41 @@ void submission_post_lines(
 static uint32_t reply_take(const struct submission *submission)
 {
 	struct segment *segment = submission->ring;
+	unsigned looks = 0;
 	uint32_t slot;
 
 	while ((slot = segment_take(segment, segment->free_replies)) == INDEX_NONE) {
 		if (submission->seat)
 			seat_drive(submission->seat);
-		sched_yield();
+		moment(&looks);
 	}
 	return slot;
 }
+
+/* Of the calling thread's waits for answers. */
+static _Thread_local struct spinning spinning;
 
 /* drive: a turn of all engines that want one; NULL: of this one, if it has a seat. */
 static void reply_wait(
 	const struct submission *submission, struct reply *reply, unsigned (*drive)(void))
 {
-	struct patience patience = {0};
 	uint64_t limit = submission->seat ? SLEEP_INLINE : UINT64_MAX;
 
 	while (atomic_load_explicit(&reply->state, memory_order_acquire) != REPLY_DONE) {
 		if (submission->seat && (drive ? drive() : seat_drive(submission->seat)) != 0)
 			continue;
-		if (patience_wait(&patience))
+		if (!doorbell_is_here(&submission->ring->doorbell) &&
+			spinning_goes_on(&spinning, glue_now(NULL))) {
+			rte_pause();
 			continue;
+		}
 		/* Both words are seq_cst on both sides: the poll core sees that this thread is
 		 * about to sleep, or this thread sees the answer. */
 		atomic_store_explicit(&reply->sleeping, 1, memory_order_seq_cst);
 		if (atomic_load_explicit(&reply->state, memory_order_seq_cst) != REPLY_DONE)
 			futex_wait(&reply->state, REPLY_PENDING, limit);
 	}
+	spinning_end(&spinning, spinning.slept != 0 ? glue_now(NULL) : 0);
 }
 
 /* Sends a command that is to be answered in this slot, and waits until it is. */

@@ -6,11 +6,12 @@
  *
  *     reply slot: state = pending
  *     command            -- ring, doorbell -->        carries it out
- *     spins, yields,                                  slot.answer
+ *     spins,                                          slot.answer
  *     then slot.sleeping = 1, looks once more  <--    slot.state = done, looks at slot.sleeping
  *     and sleeps on slot.state
  *
- * S1. A command is never lost: while the ring is full its sender gives way until there is room.
+ * S1. A command is never lost: while the ring is full its sender sleeps a little, again and again,
+ *     until there is room.
  *
  * S2. The caller keeps the engine alive meanwhile (the front end counts its visitors).
  */

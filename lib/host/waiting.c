@@ -12,6 +12,7 @@
 #include <base/barrier.h>
 #include <base/clock.h>
 #include <base/spinning.h>
+#include <host/poller.h>
 
 #define SLEEP_INLINE     (50 * MICROSECOND) /* of a thread that drives, at first; doubled up to */
 #define SLEEP_INLINE_MAX (500 * MICROSECOND)
@@ -111,7 +112,8 @@ static bool waiting_spins(const struct waiting *waiting, uint64_t now)
 {
 	if (!spinning_goes_on(&spinning, now))
 		return false;
-	if (waiting->shares_cpu && spinning_asks(&spinning, now) && waiting->shares_cpu()) {
+	if (doorbell_is_here(&waiting->segment->doorbell) ||
+		(waiting->shares_cpu && spinning_asks(&spinning, now) && waiting->shares_cpu())) {
 		spinning_stop(&spinning, now);
 		return false;
 	}

@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include <host/patience.h>
 #include <host/poller.h>
 #include <host/submission.h>
 
@@ -280,8 +279,7 @@ static void poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_as
 	misses_no_command(POLLER_INTERRUPT);
 }
 
-/* It then sleeps on something else, up to a second. */
-static void poller_set_manner__leaves_no_bell_that_nobody_hears(void **state)
+static void poller_set_manner__of_a_thread_that_sleeps_misses_nothing(void **state)
 {
 	static const enum poller_manner manners[] = {POLLER_ADAPTIVE, POLLER_INTERRUPT};
 	struct fixture fixture;
@@ -292,9 +290,7 @@ static void poller_set_manner__leaves_no_bell_that_nobody_hears(void **state)
 		uint64_t sleeps;
 
 		poller_pause(fixture.poller);
-		assert_int_equal(poller_set_manner(fixture.poller, manners[i % 2]), 0);
-		assert_int_equal(atomic_load(&fixture.engines[0]->segment->doorbell.event) != 0,
-			manners[i % 2] == POLLER_INTERRUPT);
+		poller_set_manner(fixture.poller, manners[i % 2]);
 		sleeps = counter_read(&fixture.engines[0]->segment->counters.sleeps);
 		poller_resume(fixture.poller);
 		WAIT_FOR(counter_read(&fixture.engines[0]->segment->counters.sleeps) > sleeps &&
@@ -303,6 +299,40 @@ static void poller_set_manner__leaves_no_bell_that_nobody_hears(void **state)
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i + 1);
 	}
 	fixture_stop(&fixture);
+}
+
+/* A thread that waits for it sleeps at once where both have one CPU. */
+static void doorbell_is_here__of_an_idle_thread_on_this_cpu(void **state)
+{
+	struct fixture fixture;
+	cpu_set_t all, one;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	start_apart = &one;
+	fixture_start(&fixture, 1, POLLER_BUSY);
+	WAIT_FOR(doorbell_is_here(&fixture.engines[0]->segment->doorbell));
+	assert_false(doorbell_is_here(&fixture.engines[1]->segment->doorbell)); /* it has none */
+	atomic_store(&fixture.engines[0]->segment->doorbell.sleeping, 1);
+	assert_false(doorbell_is_here(&fixture.engines[0]->segment->doorbell));
+	atomic_store(&fixture.engines[0]->segment->doorbell.sleeping, 0);
+	fixture_stop(&fixture);
+	CPU_CLR((size_t)sched_getcpu(), &all);
+	if (CPU_COUNT(&all) > 0) {
+		start_apart = &all;
+		fixture_start(&fixture, 1, POLLER_BUSY);
+		WAIT_FOR(atomic_load(&fixture.engines[0]->segment->doorbell.cpu) != 0);
+		assert_false(doorbell_is_here(&fixture.engines[0]->segment->doorbell));
+		fixture_stop(&fixture);
+		CPU_OR(&all, &all, &one);
+	} else {
+		all = one;
+	}
+	start_apart = NULL;
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 static void poller_call__wakes_a_thread_that_sleeps(void **state)
@@ -324,47 +354,9 @@ static void poller_call__wakes_a_thread_that_sleeps(void **state)
 	fixture_stop(&fixture);
 }
 
-/* The first of all: what a thread has asked stays known. */
-static void patience_cpus__of_a_pinned_thread_has_the_poll_threads_among_them(void **state)
-{
-	struct fixture fixture;
-	cpu_set_t all, one;
-	int cpu = 0;
-
-	(void)state;
-	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
-	if (CPU_COUNT(&all) < 2)
-		skip();
-	while (!CPU_ISSET((size_t)cpu, &all))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET((size_t)cpu, &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	assert_int_equal(patience_cpus(), 1);
-	start_apart = &all;
-	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
-	start_apart = NULL;
-	assert_int_equal(patience_cpus(), CPU_COUNT(&all));
-	fixture_stop(&fixture);
-	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
-}
-
-static void patience_wait__ends(void **state)
-{
-	struct patience patience = {0};
-	unsigned turns = 0;
-
-	(void)state;
-	while (patience_wait(&patience))
-		turns++;
-	assert_in_range(turns, PATIENCE_YIELDS, PATIENCE_SPINS + PATIENCE_YIELDS);
-	assert_in_range(patience_cpus(), 1, 1 << 20);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patience_cpus__of_a_pinned_thread_has_the_poll_threads_among_them),
 		cmocka_unit_test(poller_run__polls_every_engine),
 		cmocka_unit_test(poller_pause__keeps_the_thread_off_the_engines),
 		cmocka_unit_test(poller_pause__and_resume_may_alternate_without_end),
@@ -379,9 +371,9 @@ int main(void)
 		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_port),
 		cmocka_unit_test(
 			poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
-		cmocka_unit_test(poller_set_manner__leaves_no_bell_that_nobody_hears),
+		cmocka_unit_test(poller_set_manner__of_a_thread_that_sleeps_misses_nothing),
 		cmocka_unit_test(poller_call__wakes_a_thread_that_sleeps),
-		cmocka_unit_test(patience_wait__ends),
+		cmocka_unit_test(doorbell_is_here__of_an_idle_thread_on_this_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
