@@ -22,8 +22,8 @@ void acknowledgement_write(
 	if (!incoming_is_open(peer))
 		return;
 	/* A peer that may have forgotten this process is told what psn its streams begin with,
-	 * instead. */
-	if (peer->outgoing == OUTGOING_FIRST && !bitmap &&
+	 * instead, by a frame that can say so. */
+	if (frame->type == FRAME_DATA && peer->outgoing == OUTGOING_FIRST && !bitmap &&
 		transport->now - peer->heard > transport->spans.stream_idle)
 		return;
 	acknowledgement_fields(transport, peer, frame);

@@ -587,6 +587,38 @@ static void peer__that_says_bye_fails_what_is_in_flight(void **state)
 	network_destroy(network);
 }
 
+static bool from_1_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	(void)network;
+	(void)to;
+	(void)bytes;
+	return from != 1;
+}
+
+/* It was stopped while it owed an acknowledgement, before any of its own was acknowledged. */
+static void acknowledgement__owed_for_long_is_sent_once(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[1];
+
+	(void)state;
+	network->faults.delay = 10 * MICROSECOND;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network->filter = from_1_filter;
+	network_send(network, 1, 0, 8);
+	network_pass(network, 100 * MICROSECOND);
+	network_send(network, 0, 1, 8);
+	while (node->ended < 2)
+		network_step(network);
+	network->nodes[0].cut = true;
+	network->now += STREAM_IDLE + SECOND;
+	network_pass(network, 10 * MILLISECOND);
+	assert_in_range(node->counters.acks_sent, 1, 100);
+	network_destroy(network);
+}
+
 static void peer__forgotten_when_idle_is_made_anew(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -625,6 +657,7 @@ static void peer__idle_for_any_time_goes_on_without_a_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(acknowledgement__owed_for_long_is_sent_once),
 		cmocka_unit_test(peer__is_forgotten_sooner_in_haste),
 		cmocka_unit_test(stream__is_forgotten_though_pings_are_answered),
 		cmocka_unit_test(peer__that_answers_late_is_not_taken_for_far),
