@@ -314,8 +314,10 @@ static inline void note_progress(
 		peer->tx_marks = note->marks;
 	peer->progress = transport->now;
 	peer->backoff = 0;
-	if (peer->outgoing == OUTGOING_FIRST)
+	if (peer->outgoing == OUTGOING_FIRST) {
 		outgoing_turn(peer, OUTGOING_OPEN);
+		peer->taken = true;
+	}
 	peer->flight->timeout_from = transport->now;
 	peer->flight->excused = false;
 	peer->flight->probed = false;

@@ -32,9 +32,10 @@
 #define ASK_LAST_WAIT  (500 * MILLISECOND)
 /* questions that go only to where the peer was, and with udp cast no doubt on the way to the
  * node */
-#define ASKS_TRUSTED  3
-#define ASKS_DOUBT    6                 /* questions when nothing waits for the answer */
-#define DOUBT_SPACING (1 * MILLISECOND) /* least time from an answer to the next question */
+#define ASKS_TRUSTED 3
+#define ASKS_DOUBT   6 /* questions when nothing waits for the answer */
+/* least time from the answer to a doubt to the next question */
+#define DOUBT_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
 #define TELL_BYTES     128
 #define CLAIMS         3                   /* questions for the own process */
@@ -60,7 +61,7 @@ void address_send(struct transport *transport, struct frame *frame, const uint8_
 enum { NUMBER_QUESTION, NUMBER_FIRST }; /* FIRST: in bits above, its generation */
 
 static uint64_t process_number(
-	const struct transport *transport, struct process process, uint32_t which, uint32_t kind)
+	const struct transport *transport, struct process process, uint32_t which, uint64_t kind)
 {
 	return secret_number(
 		&transport->options.secret, (uint64_t)process.nid << 32 | process.pid, which, kind);
@@ -72,14 +73,31 @@ static uint64_t question_number(const struct transport *transport, const struct 
 }
 
 uint32_t address_first_of(const struct transport *transport, struct process process,
-	uint32_t incarnation, uint16_t generation)
+	uint32_t incarnation, uint32_t generation)
 {
 	const uint64_t *key = transport->options.secret.key;
 
 	if ((key[0] | key[1]) == 0)
-		return transport->options.first_psn;
+		return transport->options.first_psn + generation;
 	return (uint32_t)process_number(
-		transport, process, incarnation, NUMBER_FIRST | (uint32_t)generation << 1);
+		transport, process, incarnation, NUMBER_FIRST | (uint64_t)generation << 1);
+}
+
+bool address_generation(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *frame, uint32_t *generation)
+{
+	const struct process from = {frame->source_nid, frame->source_pid};
+	const uint32_t newest = transport->generation;
+	const bool known = peer && peer->incoming != INCOMING_NONE;
+	const uint32_t others[] = {newest, newest - 1, known ? peer->generation : newest};
+
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		*generation = others[i];
+		if (frame->first ==
+			address_first_of(transport, from, frame->source_incarnation, others[i]))
+			return !peer || (int32_t)(others[i] - peer->generation) >= 0;
+	}
+	return false;
 }
 
 /* --- asking */
@@ -95,6 +113,10 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 		.ack = (uint32_t)(number >> 32),
 	};
 
+	if (peer->outgoing == OUTGOING_FIRST) {
+		frame.flags = FRAME_FIRST;
+		frame.first = peer->first;
+	}
 	address_send(transport, &frame, to);
 	COUNT(transport, asks_sent);
 }
@@ -295,6 +317,8 @@ void address_asked(
 	struct transport *transport, const struct frame_header *frame, const uint8_t *from)
 {
 	struct process asker = {frame->source_nid, frame->source_pid};
+	const struct peer *peer = peer_table_find(&transport->peers, asker);
+	uint32_t generation;
 	struct frame answer = {
 		.type = FRAME_TELL,
 		.destination_nid = frame->source_nid,
@@ -302,11 +326,17 @@ void address_asked(
 		.destination_incarnation = frame->source_incarnation,
 		.psn = frame->psn,
 		.ack = frame->ack,
-		.stream = (uint16_t)transport->generation,
 		.echo = frame->timestamp,
-		.first = address_first(transport, asker, frame->source_incarnation),
 	};
 
+	if (peer && peer->incarnation != frame->source_incarnation)
+		peer = NULL;
+	generation_turn(transport, transport->spans.psn_life);
+	if (!(frame->flags & FRAME_FIRST) ||
+		!address_generation(transport, peer, frame, &generation))
+		generation = transport->generation;
+	answer.stream = (uint16_t)generation;
+	answer.first = address_first_of(transport, asker, frame->source_incarnation, generation);
 	COUNT(transport, asks_received);
 	if (answer_spend(transport, &transport->tells_paid, TELL_BYTES))
 		address_send(transport, &answer, from);
@@ -328,7 +358,9 @@ bool address_answered(
 	if (!address_asks(transport, peer, frame))
 		return false;
 	peer->asking = false;
-	peer->ask_due = transport->now + DOUBT_SPACING;
+	peer->ask_due = transport->now;
+	if (peer->address_state == ADDRESS_KNOWN)
+		peer->ask_due += DOUBT_SPACING;
 	return true;
 }
 
@@ -341,9 +373,19 @@ void address_learn(struct transport *transport, struct peer *peer, const uint8_t
 	memcpy(peer->address, from, FRAME_ADDRESS_BYTES);
 }
 
-void address_complete(struct transport *transport, struct peer *peer, uint32_t first)
+void address_psn(const struct transport *transport, struct peer *peer, uint32_t first)
 {
+	peer->told = (uint16_t)(transport->now >> PSN_TICK_SHIFT);
+	peer->stale = false;
+	if (peer->first == first)
+		return;
 	peer->first = first;
+	peer->taken = false;
+	peer->tx_base = peer->tx_stream;
+}
+
+void address_complete(struct transport *transport, struct peer *peer)
+{
 	address_turn(peer, ADDRESS_KNOWN);
 	peer->asking = false;
 	if (sender_has_work(peer))

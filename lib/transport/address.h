@@ -28,7 +28,12 @@ void address_duplicate(struct transport *transport, const uint8_t *from);
 /* The psn that this life of the process is told to begin its streams to this one with, in a
  * generation of such psns (peer.h I5). */
 uint32_t address_first_of(const struct transport *transport, struct process process,
-	uint32_t incarnation, uint16_t generation);
+	uint32_t incarnation, uint32_t generation);
+/* Of which generation is the psn that the frame says its sender's stream begins with? peer: the
+ * life that sent it, NULL: it has begun no stream. Returns false if a stream that begins with it is
+ * not taken: no psn of the last two or of the peer's last stream, or one before it (peer.h I5). */
+bool address_generation(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *frame, uint32_t *generation);
 /* The same in the present generation. */
 static inline uint32_t address_first(
 	const struct transport *transport, struct process process, uint32_t incarnation)
@@ -57,8 +62,10 @@ bool address_answered(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);
 /* A frame that proves itself came from there. */
 void address_learn(struct transport *transport, struct peer *peer, const uint8_t *from);
-/* All that messages to the peer's life need is known: the psn that streams begin with came last. */
-void address_complete(struct transport *transport, struct peer *peer, uint32_t first);
+/* The peer has told the psn that streams to it begin with. */
+void address_psn(const struct transport *transport, struct peer *peer, uint32_t first);
+/* All that messages to the peer's life need is known. */
+void address_complete(struct transport *transport, struct peer *peer);
 /* The way to a process that was asked for leads over this MAC address. */
 void address_hop(struct transport *transport, struct process process, const uint8_t *hop);
 /* A frame without records to a process that may be no peer; lost when there is no room. */

@@ -131,11 +131,9 @@ struct transport {
 	uint64_t ask_next;   /* when the next first question may go */
 	uint64_t tells_paid; /* until when the answers to questions have used up their share */
 	uint32_t questions;  /* begun */
-	/* of the psns that streams to this process begin with: another one when peers have to be
-	 * forgotten early (peer.h I5) */
-	uint16_t generation;
-	uint64_t generation_due; /* no other before */
-	uint32_t capacity;       /* bytes of transport header and records in a frame */
+	uint32_t generation; /* of the psns that streams to this process begin with (peer.h I5) */
+	uint64_t generation_at; /* when it began */
+	uint32_t capacity;      /* bytes of transport header and records in a frame */
 	/* bytes of data that are copied into a frame, whatever the port can gather */
 	uint32_t copied_max;
 	unsigned turn_frames; /* to send in a turn, at most */

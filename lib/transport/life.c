@@ -142,12 +142,13 @@ void peer_fail(struct transport *transport, struct peer *peer, enum transport_fa
 
 /* The life that was known is over. Messages that wait while no life is known stay: they
  * are for the life that answers first. */
-static void peer_over(struct transport *transport, struct peer *peer)
+static void peer_over(struct transport *transport, struct peer *peer, enum incoming_state incoming)
 {
 	acknowledgement_forget(transport, peer);
 	if (peer->address_state == ADDRESS_KNOWN)
 		peer_fail(transport, peer, TRANSPORT_RESTARTED);
-	incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_RESTARTED);
+	if (incoming == INCOMING_NONE || incoming_is_open(peer))
+		incoming_close(transport, peer, incoming, TRANSPORT_RESTARTED);
 }
 
 void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation)
@@ -160,7 +161,7 @@ void peer_restarted(struct transport *transport, struct peer *peer, uint32_t inc
 	peer->delay_period = 0;
 	peer->credit = CREDIT_INITIAL;
 	congestion_reset(peer);
-	peer_over(transport, peer);
+	peer_over(transport, peer, INCOMING_NONE);
 	address_turn(peer, ADDRESS_UNKNOWN);
 }
 
@@ -170,7 +171,8 @@ void peer_ended(struct transport *transport, struct peer *peer)
 		peer->process.pid);
 	/* An answer from before is out of date, too. */
 	peer->question = ++transport->questions;
-	peer_over(transport, peer);
+	/* Should it live after all, its streams are not begun again. */
+	peer_over(transport, peer, INCOMING_GIVEN_UP);
 	address_turn(peer, ADDRESS_ENDED);
 }
 
@@ -184,15 +186,22 @@ static void life_replace(struct transport *transport, struct peer *peer, uint32_
 	peer_restarted(transport, peer, incarnation);
 }
 
-/* The peer may have forgotten this process, and streams to it begin with another psn. A
- * message in flight on a stream that began with the old one, and was never acknowledged, may have
- * arrived or not. */
+void life_psn(struct transport *transport, struct peer *peer, uint32_t first)
+{
+	/* The stream goes on, or is refused. */
+	if (peer->flight || peer->open.head)
+		return;
+	if (first != peer->first && peer->outgoing != OUTGOING_CLOSED)
+		outgoing_turn(peer, OUTGOING_CLOSED);
+	address_psn(transport, peer, first);
+}
+
+/* A stream of which nothing was acknowledged began with another psn than the peer says, who does
+ * not take that one any more. Its messages may have arrived before the peer forgot this process. */
 static void life_forgotten(struct transport *transport, struct peer *peer, uint32_t first)
 {
-	peer->first = first;
-	if (peer->outgoing != OUTGOING_FIRST)
-		return;
 	peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
+	address_psn(transport, peer, first);
 	if (sender_has_work(peer))
 		sender_ready(transport, peer);
 }
@@ -213,8 +222,12 @@ void life_told(struct transport *transport, struct peer *peer, const struct fram
 	address_learn(transport, peer, from);
 	acknowledgement_told(transport, peer, frame);
 	recovery_answered(transport, peer);
-	if (peer->address_state != ADDRESS_KNOWN)
-		address_complete(transport, peer, frame->first);
-	else if (peer->first != frame->first)
+	if (peer->address_state != ADDRESS_KNOWN) {
+		address_psn(transport, peer, frame->first);
+		address_complete(transport, peer);
+	} else if (peer->outgoing == OUTGOING_FIRST && peer->first != frame->first) {
 		life_forgotten(transport, peer, frame->first);
+	} else {
+		life_psn(transport, peer, frame->first);
+	}
 }

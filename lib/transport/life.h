@@ -20,4 +20,7 @@ void peer_ended(struct transport *transport, struct peer *peer);
 void life_told(struct transport *transport, struct peer *peer, const struct frame_header *frame,
 	const uint8_t *from);
 
+/* A stream from the peer, or an answer of it, tells the psn that streams to it begin with. */
+void life_psn(struct transport *transport, struct peer *peer, uint32_t first);
+
 #endif

@@ -17,10 +17,10 @@
 #include <transport/internal.h>
 
 #define CELLS_FIRST 256u
-/* How long one of the psns that are told lasts at least: long enough to be used, too short for the
- * table to fill, since fewer processes are told. */
-#define GENERATION  (20 * MILLISECOND)
-#define EXPEND_LOOK 64u /* cells in which one peer to forget early is looked for */
+/* How long one of the psns that are told lasts at least when the table is crowded: long enough to
+ * be used, too short for the table to fill, since fewer processes are told. */
+#define CROWDED_LIFE (20 * MILLISECOND)
+#define EXPEND_LOOK  64u /* cells in which one peer to forget early is looked for */
 
 /* --- the index */
 
@@ -66,14 +66,14 @@ struct peer *peer_table_search(const struct peer_table *table, struct process pr
 	return NULL;
 }
 
-static void table_insert(struct peer_cell *cells, uint32_t mask, struct peer *peer)
+static void table_insert(struct peer_cell *cells, uint32_t mask, struct peer *peer, uint32_t hash)
 {
-	uint32_t i = peer->hash & mask;
+	uint32_t i = hash & mask;
 
 	while (cells[i].peer)
 		i = (i + 1) & mask;
 	cells[i].peer = peer;
-	cells[i].hash = peer->hash;
+	cells[i].hash = hash;
 }
 
 /* Keeps at least half of the cells free. */
@@ -89,7 +89,7 @@ static bool table_grow(struct peer_table *table)
 		return false;
 	for (uint32_t i = 0; i <= table->mask; i++)
 		if (table->cells[i].peer)
-			table_insert(cells, mask, table->cells[i].peer);
+			table_insert(cells, mask, table->cells[i].peer, table->cells[i].hash);
 	free(table->cells);
 	table->cells = cells;
 	table->mask = mask;
@@ -100,7 +100,7 @@ static void table_remove(struct peer_table *table, const struct peer *peer)
 {
 	struct peer_cell *cells = table->cells;
 	uint32_t mask = table->mask;
-	uint32_t hole = peer->hash & mask;
+	uint32_t hole = peer_hash(table, peer->process) & mask;
 
 	while (cells[hole].peer != peer)
 		hole = (hole + 1) & mask;
@@ -126,19 +126,21 @@ bool peer_idle(const struct peer *peer)
 	       !peer->self && !link_listed(&peer->ready_link);
 }
 
-/* I5. Without a secret all generations are one. */
-static void generation_turn(struct transport *transport)
+void generation_turn(struct transport *transport, uint64_t life)
 {
-	const uint64_t *key = transport->options.secret.key;
-
-	if (transport->now < transport->generation_due || (key[0] | key[1]) == 0)
+	if (transport->now - transport->generation_at < life)
 		return;
 	transport->generation++;
-	transport->generation_due = transport->now + GENERATION;
+	transport->generation_at = transport->now;
+}
+
+bool peer_outlived(const struct transport *transport, const struct peer *peer)
+{
+	return (int32_t)(transport->generation - peer->generation) >= 2;
 }
 
 /* The number before that of the first stream to a peer that is made now. It counts the time, so
- * that a process that is forgotten and met again is sent a stream of another number (I5). */
+ * that a process that is forgotten and met again is sent a stream of another number (I6). */
 static uint16_t stream_before(const struct transport *transport)
 {
 	return (uint16_t)(transport->stream + transport->now / STREAM_TICK);
@@ -150,15 +152,13 @@ static bool stream_may_return(const struct transport *transport, const struct pe
 {
 	uint16_t ahead = (uint16_t)(peer->tx_stream - stream_before(transport) - 1);
 
-	return peer->data_sent != 0 &&
-	       ahead <=
-		       (transport->spans.stream_memory + transport->spans.frame_life) / STREAM_TICK;
+	return peer->data_sent != 0 && ahead <= transport->spans.psn_known / STREAM_TICK;
 }
 
 static bool peer_expendable(const struct transport *transport, const struct peer *peer)
 {
-	return !peer->wanted && (uint16_t)(transport->generation - peer->generation) >= 2 &&
-	       peer_idle(peer) && !stream_may_return(transport, peer);
+	return !peer->wanted && peer_outlived(transport, peer) && peer_idle(peer) &&
+	       !stream_may_return(transport, peer);
 }
 
 /* Was it sent data of late? Then it is likely to be a client that goes on. */
@@ -208,7 +208,7 @@ static bool stranger_room(struct transport *transport)
 	struct peer *peer;
 
 	if (table->count >= max / 2)
-		generation_turn(transport);
+		generation_turn(transport, CROWDED_LIFE);
 	if (table->count < max)
 		return true;
 	peer = peer_expend(transport);
@@ -224,9 +224,10 @@ static void peer_init(struct transport *transport, struct peer *peer, struct pro
 {
 	memset(peer, 0, sizeof(*peer));
 	peer->process = process;
-	peer->hash = peer_hash(&transport->peers, process);
 	peer->ack_list = ACK_NONE;
+	peer->generation = transport->generation - 2; /* it has begun no stream */
 	peer->tx_stream = stream_before(transport);
+	peer->tx_base = peer->tx_stream;
 	peer->credit = CREDIT_INITIAL;
 	peer->heard = transport->now;
 	peer->sent = transport->now;
@@ -251,7 +252,7 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 		return NULL;
 	peer_init(transport, peer, process);
 	peer->wanted = !inbound;
-	table_insert(table->cells, table->mask, peer);
+	table_insert(table->cells, table->mask, peer, peer_hash(table, process));
 	table->count++;
 	peer_wake(transport, peer, transport->now + transport->spans.peer_memory);
 	COUNT(transport, peers_made);

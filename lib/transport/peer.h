@@ -12,18 +12,24 @@
  * I3. A message is in exactly one of waiting (nothing framed), open (its start is framed), unacked
  *     (all is framed). open and unacked are in the order of their numbers and of their last psn.
  * I4. The sender begins a new stream when it has sent nothing for STREAM_IDLE and no message is
- *     open, the receiver keeps a stream in mind for STREAM_MEMORY after it last heard the peer,
- *     and a peer is forgotten only after PEER_MEMORY of silence both ways: so a sender that starts
- *     from nothing meets a receiver that remembers nothing, and stream numbers never meet their
- *     own past. It relies on no frame living longer than FRAME_LIFE in the network, and on this:
- *     only frames that their sender remembers having sent to the peer count as heard. It answers
+ *     open, the receiver goes on with a stream until it has not heard the peer for STREAM_MEMORY,
+ *     and a peer is forgotten only after PEER_MEMORY of silence both ways, unless early.
+ *     Only frames that their sender remembers having sent to the peer count as heard: it answers
  *     questions without a trace.
- * I5. When the table is crowded, strangers' peers are forgotten early: those of which nothing is
- *     under way, and whose streams began with a psn of a generation before the last two. A process
- *     that is not known must begin its stream with a psn of the last two: so no frame that came
- *     before a peer was forgotten begins a stream after. A peer that may remember a stream to it is
- *     forgotten only if the number of the next first stream, which counts the time, is another one
- *     for as long as it may: so it does not take new data for data that it has had.
+ * I5. No stream begins twice, however late its frames are, and whatever the clocks are. A stream
+ *     begins with a psn that this process has told, and psns have generations:
+ *     transport->generation counts them, and never goes back. A peer's streams are ordered by the
+ *     generation of their psn, then by their number (less than 2^15 of them have one psn). One
+ *     begins only if it is after all that the peer's life has begun, and only with a psn of the
+ *     last two generations or of that of the last one (address_generation()). A peer is forgotten
+ *     only when the psn that its last stream began with is of a generation before the last two;
+ *     then a process that is not known must begin with a psn of these. doc/wire.md, section 5, has
+ *     the proof. Nothing else depends on times. That psns are told early enough to be of use does:
+ *     they are good for PSN_LIFE at least, and asked for again when they may be older (psn_good()).
+ * I6. When the table is crowded, strangers' peers are forgotten early, as I5 says, and generations
+ *     are short. A peer that may remember a stream to it is forgotten early only if the number of
+ *     the next first stream, which counts the time, is another one for as long as it may: so it
+ *     does not take new data for data that it has had.
  */
 #ifndef TRANSPORT_PEER_H
 #define TRANSPORT_PEER_H
@@ -38,13 +44,17 @@
 
 #define CREDIT_INITIAL 16 /* frames in flight before the peer has said what it can take */
 
-#define FRAME_LIFE    (30 * SECOND)
-#define STREAM_IDLE   (30 * SECOND)
-#define STREAM_MEMORY (STREAM_IDLE + FRAME_LIFE)
-#define PEER_MEMORY   (2 * STREAM_MEMORY)
+#define STREAM_IDLE    (30 * SECOND)
+#define STREAM_MEMORY  (2 * STREAM_IDLE)
+#define PEER_MEMORY    (2 * STREAM_MEMORY)
+#define PSN_LIFE       (50 * SECOND) /* of the psns that are told at a time, at least (I5) */
+#define PSN_FRESH      STREAM_IDLE   /* a psn that was told and not used yet is as good as new */
+#define PSN_KNOWN      (3 * STREAM_IDLE) /* so is one that was used, after the last data */
+#define PSN_STREAMS    (1u << 14)        /* begin with one psn, at most */
+#define PSN_TICK_SHIFT 24                /* ns, of peer->told */
 /* These as the transport has them: divided by options.haste. */
 struct spans {
-	uint64_t frame_life, stream_idle, stream_memory, peer_memory;
+	uint64_t stream_idle, stream_memory, peer_memory, psn_life, psn_fresh, psn_known;
 };
 
 #define STREAM_TICK    (UINT64_C(1) << 22) /* ns in which the number of a first stream grows by 1 */
@@ -78,6 +88,9 @@ enum address_state { ADDRESS_UNKNOWN, ADDRESS_KNOWN, ADDRESS_LAPSED, ADDRESS_END
  *
  *     CLOSED -- first frame ---------------------> FIRST
  *     FIRST --- acknowledgement -----------------> OPEN
+ *     OPEN ---- nothing is in flight, and the
+ *               peer tells another psn, or is to
+ *               be asked for one ----------------> CLOSED
  *     OPEN ---- first frame after STREAM_IDLE ---> FIRST, of the next stream
  *     FIRST --- messages that have begun fail ---> CLOSED
  *     OPEN ---- messages that have begun fail ---> CLOSED
@@ -85,15 +98,17 @@ enum address_state { ADDRESS_UNKNOWN, ADDRESS_KNOWN, ADDRESS_LAPSED, ADDRESS_END
 enum outgoing_state { OUTGOING_CLOSED, OUTGOING_FIRST, OUTGOING_OPEN };
 
 /* The stream from a peer. GAP: `received` has bits, because a frame is missing before them.
- * GIVEN_UP: only the first frames of another stream are accepted.
+ * GIVEN_UP: only the first frames of a later stream are accepted. NONE: this life of the peer has
+ * begun no stream.
  *
  *     NONE ------- first frame ----------------> OPEN
  *     OPEN ------- frame beyond the next ------> GAP
  *     GAP -------- missing frames -------------> OPEN
- *     OPEN, GAP -- silence, or frame that was
- *                  held and is wrong ----------> GIVEN_UP
- *     any -------- another stream or life,
- *                  silence of STREAM_MEMORY ---> NONE
+ *     OPEN, GAP -- silence, the life's end, or
+ *                  frame that was held and is
+ *                  wrong ----------------------> GIVEN_UP
+ *     any -------- a later stream, another
+ *                  life -----------------------> NONE
  */
 enum incoming_state { INCOMING_NONE, INCOMING_OPEN, INCOMING_GAP, INCOMING_GIVEN_UP };
 
@@ -230,23 +245,27 @@ struct peer {
 	uint8_t tx_marks;       /* ECN marks on frames of this process, as it last told, and */
 	uint8_t rx_marks;       /* on frames from it since its stream began, modulo 256 */
 	uint32_t retransmits;
+	uint32_t generation; /* I5: of the psn that its last stream began with */
 	/* bytes of messages that came since it is stalled, up to transport->bundle */
 	uint16_t gathered;
-	uint16_t generation; /* of the psn that its stream began with */
+	uint16_t rx_base; /* number of the first stream from it that began with that psn */
 
 	/* line 5: seldom */
 	uint64_t ask_due;
 	uint64_t delay_period;  /* when the present period of delay_min ends */
 	uint32_t delay;         /* smoothed time in the network */
 	uint32_t window_before; /* the last timeout or loss */
-	uint32_t hash;
-	uint32_t queued; /* messages not acknowledged */
+	uint32_t queued;        /* messages not acknowledged */
 	uint32_t stops[STOPS_MAX];
 	uint16_t stop_stream;
 	uint8_t asks;      /* questions in a row */
 	bool wanted : 1;   /* this process was the first to send */
+	bool taken : 1;    /* a stream that began with `first` was acknowledged */
+	bool stale : 1;    /* `first` was not, and was told more than PSN_FRESH ago */
 	uint32_t measured; /* own clock when its path was measured last */
 	uint32_t first;    /* psn that own streams begin with, as it told */
+	uint16_t told;     /* when, in units of 2^PSN_TICK_SHIFT ns */
+	uint16_t tx_base;  /* number of the stream before the first one that begins with it */
 	uint32_t question; /* of those that it was asked, the last one's place */
 };
 static_assert(sizeof(struct peer) <= 384, "100,000 idle peers fit in 50 MB with their index");
@@ -292,13 +311,18 @@ static inline struct peer *peer_table_find(const struct peer_table *table, struc
 
 /* The peer of a process, made if need be; NULL when there is no room. inbound: made by a frame,
  * which leaves the last quarter of the room to those whom this process wants to reach, and may make
- * another stranger's peer be forgotten (I5). */
+ * another stranger's peer be forgotten (I6). */
 struct peer *peer_get(struct transport *transport, struct process process, bool inbound);
 
 /* Sees to it that the peer's timer runs (timers.c) at `at`, or before. */
 void peer_wake(struct transport *transport, struct peer *peer, uint64_t at);
 /* Is nothing of it under way? */
 bool peer_idle(const struct peer *peer);
+/* The psns that are told are others from now on, if the last ones have been told for `life`. */
+void generation_turn(struct transport *transport, uint64_t life);
+/* Are the psns that its streams began with of no use to others any more? Else it must not be
+ * forgotten (I5). */
+bool peer_outlived(const struct transport *transport, const struct peer *peer);
 /* Forgets such a peer. */
 void peer_forget(struct transport *transport, struct peer *peer);
 

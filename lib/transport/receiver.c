@@ -101,6 +101,7 @@ static __rte_noinline void reset_receive(
 		return;
 	}
 	peer->tx_stream = (uint16_t)(frame->stream + 1);
+	peer->tx_base = frame->stream;
 	peer->tx_marks = 0;
 	for (uint32_t psn = peer->tx_una; psn != peer->tx_next; psn++) {
 		if (!bitmap_test(peer->flight->lost, psn))
@@ -111,37 +112,36 @@ static __rte_noinline void reset_receive(
 
 /* --- the peer's stream */
 
-/* Does the frame's stream begin with the psn that its sender was told in that generation? */
-static bool stream_is_of(
-	const struct transport *transport, const struct frame_header *frame, uint16_t generation)
-{
-	struct process from = {frame->source_nid, frame->source_pid};
-
-	return frame->first ==
-	       address_first_of(transport, from, frame->source_incarnation, generation);
-}
-
-/* The generation of the psn that the frame's stream begins with: one of the last two, else
- * `else_of`. */
-static uint16_t stream_generation(
-	const struct transport *transport, const struct frame_header *frame, uint16_t else_of)
-{
-	uint16_t last = (uint16_t)(transport->generation - 1);
-
-	if (stream_is_of(transport, frame, transport->generation))
-		return transport->generation;
-	return stream_is_of(transport, frame, last) ? last : else_of;
-}
-
-/* Is the frame one of the first of a stream that begins with the psn that its sender was told? What
- * a process was told long ago counts only while the process is known. peer: NULL if it is not. */
+/* Does the frame begin a stream that is after all that its sender's life has begun? Of one that is
+ * not known the last two psns count, of others that of its last stream, too (peer.h I5). peer: NULL
+ * if it is not known. */
 static bool stream_begins_right(const struct transport *transport, const struct peer *peer,
-	const struct frame_header *frame)
+	const struct frame_header *frame, uint32_t *generation)
 {
-	uint16_t known = peer ? peer->generation : transport->generation;
+	if (frame_type(frame) != FRAME_DATA || !(frame->flags & FRAME_FIRST) ||
+		!address_generation(transport, peer, frame, generation))
+		return false;
+	return !peer || peer->incoming == INCOMING_NONE || *generation != peer->generation ||
+	       (serial_before_16(peer->rx_stream, frame->stream) &&
+		       (uint16_t)(frame->stream - peer->rx_base) < INT16_MAX);
+}
 
-	return frame_type(frame) == FRAME_DATA && (frame->flags & FRAME_FIRST) &&
-	       stream_is_of(transport, frame, stream_generation(transport, frame, known));
+/* The frame begins a stream. */
+static void stream_take(struct transport *transport, struct peer *peer,
+	const struct arrival *arrival, uint32_t generation)
+{
+	const struct frame_header *frame = arrival->frame.header;
+
+	if (peer->incoming == INCOMING_NONE || peer->generation != generation)
+		peer->rx_base = frame->stream;
+	peer->generation = generation;
+	incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_RESTARTED);
+	incoming_open(peer, frame, arrival->outer.marked);
+	if (frame->flags & FRAME_ACK_VALID)
+		return;
+	life_psn(transport, peer, frame->ack);
+	if (peer->address_state != ADDRESS_KNOWN)
+		address_complete(transport, peer);
 }
 
 /* A frame of another stream than the open one begins that stream, if it may. Returns true if it
@@ -151,24 +151,21 @@ static __rte_noinline bool stream_begin(
 {
 	const struct frame_header *frame = arrival.frame.header;
 	bool known = peer->incoming != INCOMING_NONE;
-	bool older = known && serial_before_16(frame->stream, peer->rx_stream);
+	bool later = !known || serial_before_16(peer->rx_stream, frame->stream);
 	bool first = frame->flags & FRAME_FIRST;
+	uint32_t generation;
 
-	if (older || !first || (known && frame->stream == peer->rx_stream)) {
-		COUNT(transport, dropped_stale);
+	if (stream_begins_right(transport, peer, frame, &generation)) {
+		stream_take(transport, peer, &arrival, generation);
+		return true;
+	}
+	COUNT(transport, dropped_stale);
+	if (!first || !later) {
+		bool older = known && serial_before_16(frame->stream, peer->rx_stream);
+
 		reset_send(transport, &arrival, older && first, older ? peer->rx_stream : 0);
-		return false;
 	}
-	if (!stream_begins_right(transport, peer, frame)) {
-		COUNT(transport, dropped_stale);
-		return false;
-	}
-	peer->generation = stream_generation(transport, frame, peer->generation);
-	incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_RESTARTED);
-	incoming_open(peer, frame, arrival.outer.marked);
-	if (peer->address_state != ADDRESS_KNOWN && !(frame->flags & FRAME_ACK_VALID))
-		address_complete(transport, peer, frame->ack);
-	return true;
+	return false;
 }
 
 static inline bool stream_accept(
@@ -369,6 +366,14 @@ static void sender_count(struct transport *transport, struct peer *peer)
 static __rte_noinline void frame_stray(struct transport *transport, struct peer *peer,
 	const struct frame_header *frame, uint32_t ahead)
 {
+	uint32_t generation;
+
+	if (stream_begins_right(transport, peer, frame, &generation)) {
+		/* Another stream happens to have the same number. The next copy begins it. */
+		incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_RESTARTED);
+		COUNT(transport, dropped_stale);
+		return;
+	}
 	if (ahead < FRAME_WINDOW || serial_before(frame->psn, peer->rx_next))
 		COUNT(transport, dropped_duplicate);
 	else
@@ -506,6 +511,7 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 	const struct frame_header *frame = arrival->frame.header;
 	struct process from = {frame->source_nid, frame->source_pid};
 	struct peer *peer = peer_table_find(&transport->peers, from);
+	uint32_t generation;
 
 	if (peer) {
 		transport->peers.last = peer;
@@ -520,7 +526,7 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 		reset_send(transport, arrival, false, 0);
 		return NULL;
 	}
-	if (!stream_begins_right(transport, NULL, frame)) {
+	if (!stream_begins_right(transport, NULL, frame, &generation)) {
 		COUNT(transport, dropped_stale);
 		return NULL;
 	}
@@ -545,8 +551,9 @@ static __rte_noinline bool life_other(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
 	const struct frame_header *frame = arrival->frame.header;
+	uint32_t generation;
 
-	if (peer->incarnation == 0 && stream_begins_right(transport, peer, frame)) {
+	if (peer->incarnation == 0 && stream_begins_right(transport, peer, frame, &generation)) {
 		peer->incarnation = frame->source_incarnation;
 		return true;
 	}
@@ -572,13 +579,15 @@ static inline bool life_fine(
 static inline bool frame_proven(const struct transport *transport, const struct peer *peer,
 	const struct frame_header *frame, enum acknowledged acknowledged)
 {
+	uint32_t generation;
+
 	if (acknowledged == ACKNOWLEDGED_SENT || peer->self)
 		return true;
 	if (frame_type(frame) != FRAME_DATA && frame_type(frame) != FRAME_BYE)
 		return false;
 	return (peer->incoming != INCOMING_NONE && frame->stream == peer->rx_stream &&
 		       frame->psn - peer->rx_next + FRAME_WINDOW <= 2 * FRAME_WINDOW) ||
-	       stream_begins_right(transport, peer, frame);
+	       stream_begins_right(transport, peer, frame, &generation);
 }
 
 /* The network is congested on the way from this peer, which it is told with every
@@ -597,12 +606,13 @@ static bool address_other(
 	       encapsulation_on_link(&transport->encapsulation, peer->process.nid);
 }
 
-/* A stream that has been silent for so long is no longer known to its sender. */
+/* A stream that has been silent for so long is no longer known to its sender. Here it is known to
+ * be over. */
 static inline void stream_expire(struct transport *transport, struct peer *peer)
 {
 	if (unlikely(transport->now - peer->heard > transport->spans.stream_memory) &&
-		peer->incoming != INCOMING_NONE)
-		incoming_close(transport, peer, INCOMING_NONE, TRANSPORT_DEAD);
+		incoming_is_open(peer))
+		incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_DEAD);
 }
 
 /* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer
@@ -613,7 +623,7 @@ static inline void proof_note(
 	if (unlikely(!near))
 		address_learn(transport, peer, arrival->outer.from);
 	if (unlikely(peer->address_state == ADDRESS_LAPSED))
-		address_complete(transport, peer, peer->first);
+		address_complete(transport, peer);
 	echo_note(transport, peer, arrival->frame.header);
 	peer->heard = transport->now;
 	if (unlikely(arrival->outer.marked))

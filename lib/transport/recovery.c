@@ -14,10 +14,8 @@
  *              get through again, and the next timeout is a short one.
  *
  * I1. A peer whose acknowledgements have made no progress for peer_timeout (but see silence.h) is
- *     dead, whatever else is heard from it. A stream of which nothing was ever acknowledged is
- *     given up after FRAME_LIFE at the latest: its receiver may have forgotten by STREAM_MEMORY
- *     that it had it. A peer whose host refuses what is in flight to it is dead after REFUSED_LIFE,
- *     unless it is heard, or answers: refusals are no proof.
+ *     dead, whatever else is heard from it. A peer whose host refuses what is in flight to it is
+ *     dead after REFUSED_LIFE, unless it is heard, or answers: refusals are no proof.
  */
 #include <transport/recovery.h>
 
@@ -42,9 +40,7 @@ static uint64_t recovery_end(const struct transport *transport, const struct pee
 
 	if (peer->flight->refusals >= REFUSALS && peer->heard < peer->flight->refused_from)
 		end = RTE_MIN(end, peer->flight->refused_from + REFUSED_LIFE);
-	return peer->outgoing == OUTGOING_FIRST
-		       ? RTE_MIN(end, peer->progress + transport->spans.frame_life)
-		       : end;
+	return end;
 }
 
 uint64_t recovery_due(const struct transport *transport, const struct peer *peer)

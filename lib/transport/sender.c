@@ -376,6 +376,9 @@ static void sender_put(
 static void stream_begin(struct transport *transport, struct peer *peer)
 {
 	peer->tx_stream++;
+	if (peer->self)
+		address_psn(transport, peer,
+			address_first(transport, peer->process, peer->incarnation));
 	peer->tx_una = peer->first;
 	peer->tx_next = peer->tx_una;
 	peer->tx_message = 0;
@@ -394,6 +397,35 @@ static inline bool stream_over(const struct transport *transport, const struct p
 	return peer->outgoing == OUTGOING_CLOSED ||
 	       (!peer->open.head &&
 		       transport->now - peer->data_sent >= transport->spans.stream_idle);
+}
+
+/* Does the peer take a stream that begins with the psn that it told, as far as this process knows?
+ * Its own clock and its own frames say so, nothing that others could repeat. */
+static bool psn_good(const struct transport *transport, const struct peer *peer)
+{
+	uint64_t now = transport->now;
+	uint16_t age = (uint16_t)((now >> PSN_TICK_SHIFT) - peer->told);
+
+	if ((uint16_t)(peer->tx_stream - peer->tx_base) >= PSN_STREAMS)
+		return false;
+	if (peer->taken)
+		return now - peer->data_sent <= transport->spans.psn_known;
+	return !peer->stale && age <= transport->spans.psn_fresh >> PSN_TICK_SHIFT;
+}
+
+/* The next frame begins a stream with a psn that may be too old: the peer is asked first. Returns
+ * false if there is no need. */
+static bool psn_asked(struct transport *transport, struct peer *peer)
+{
+	if (peer->flight || !stream_over(transport, peer) || peer->self ||
+		psn_good(transport, peer))
+		return false;
+	if (peer->outgoing != OUTGOING_CLOSED)
+		outgoing_turn(peer, OUTGOING_CLOSED);
+	peer->taken = false;
+	address_turn(peer, ADDRESS_UNKNOWN);
+	address_ask(transport, peer);
+	return true;
 }
 
 static bool flight_begin(struct transport *transport, struct peer *peer)
@@ -720,7 +752,7 @@ static enum step sender_step(struct transport *transport, struct peer *peer)
 		return step;
 	if (peer->flight && peer->flight->lost_count != 0)
 		return sender_repeat(transport, peer);
-	if (!sender_has_work(peer))
+	if (!sender_has_work(peer) || psn_asked(transport, peer))
 		return STEP_NOTHING;
 	if (!sender_open(transport, peer))
 		return STEP_STALLED;

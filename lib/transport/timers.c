@@ -45,7 +45,18 @@ static uint64_t forget_due(const struct transport *transport, const struct peer 
 {
 	uint64_t due = RTE_MAX(peer->heard, peer->sent) + transport->spans.peer_memory;
 
-	return due > transport->now ? due : transport->now + transport->spans.peer_memory;
+	/* This process is a peer, too: so psns are told anew in time. */
+	return due > transport->now && !peer->self ? due
+						   : transport->now + transport->spans.psn_life;
+}
+
+/* The psn to begin with was told, and not used in time. */
+static void psn_age(const struct transport *transport, struct peer *peer)
+{
+	uint16_t age = (uint16_t)((transport->now >> PSN_TICK_SHIFT) - peer->told);
+
+	if (!peer->taken && age > transport->spans.psn_fresh >> PSN_TICK_SHIFT)
+		peer->stale = true;
 }
 
 /* The program names another process, and never hears the reason otherwise. */
@@ -66,6 +77,8 @@ static void peer_run(struct transport *transport, struct peer *peer)
 	uint64_t due;
 
 	silence_note(transport, peer);
+	generation_turn(transport, transport->spans.psn_life);
+	psn_age(transport, peer);
 	if (peer->asking && !address_run(transport, peer)) {
 		alone_tell(transport, peer);
 		peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
@@ -80,7 +93,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 	}
 	if (transport->now >= pace_due(peer))
 		sender_ready(transport, peer);
-	if (peer_idle(peer) &&
+	if (peer_idle(peer) && peer_outlived(transport, peer) &&
 		transport->now - RTE_MAX(peer->heard, peer->sent) >= transport->spans.peer_memory) {
 		peer_forget(transport, peer);
 		return;

@@ -98,18 +98,18 @@ static bool self_make(struct transport *transport)
 	transport->self->self = true;
 	address_turn(transport->self, ADDRESS_KNOWN);
 	transport->self->incarnation = transport->options.incarnation;
-	transport->self->first =
-		address_first(transport, transport->options.self, transport->options.incarnation);
 	transport->self->credit = CREDIT_MAX;
 	return true;
 }
 
 static struct spans spans_of(uint32_t haste)
 {
-	return (struct spans){.frame_life = FRAME_LIFE / haste,
-		.stream_idle = STREAM_IDLE / haste,
+	return (struct spans){.stream_idle = STREAM_IDLE / haste,
 		.stream_memory = STREAM_MEMORY / haste,
-		.peer_memory = PEER_MEMORY / haste};
+		.peer_memory = PEER_MEMORY / haste,
+		.psn_life = PSN_LIFE / haste,
+		.psn_fresh = PSN_FRESH / haste,
+		.psn_known = PSN_KNOWN / haste};
 }
 
 struct transport *transport_create(const struct transport_options *options, struct port *port,
@@ -131,6 +131,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	transport->counters = counters;
 	transport->now = clock_now(clock);
 	transport->now_received = transport->now;
+	transport->generation_at = transport->now;
 	transport->full_sent = UINT64_MAX;
 	transport->random = options->seed;
 	transport->stream = (uint16_t)(random_next(&transport->random) >> 32);

@@ -174,11 +174,12 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 /* Portals messages, the message header of RECORD_START and RECORD_WHOLE: lib/wire/message.h. */
 
 /* Some frames use fields in their own way. FRAME_ASK: psn and ack are the halves of the question's
- * number, which FRAME_TELL repeats. FRAME_TELL: first: the psn that the asker's streams to the
- * teller begin with; stream: the lower 16 bits of that psn's generation. FRAME_DATA with
+ * number, which FRAME_TELL repeats; with FRAME_FIRST, first: the psn that the asker's stream, of
+ * which nothing was acknowledged, began with. FRAME_TELL: first: the psn that the asker's streams
+ * to the teller begin with; stream: the lower 16 bits of that psn's generation. FRAME_DATA with
  * FRAME_FIRST and without FRAME_ACK_VALID: ack: the psn that streams to its sender begin with;
- * ack_stream: those bits of its generation. FRAME_BYE: stream and psn: the own stream and its
- * next psn. Echo frames: psn: number of the question. ack: PING: length that the answer shall have,
+ * ack_stream: those bits of its generation. FRAME_BYE: stream and psn: the own stream and its next
+ * psn. Echo frames: psn: number of the question. ack: PING: length that the answer shall have,
  * FRAME_HEADER_BYTES to `length`; PONG: length of the question. first: PONG: largest length of the
  * answerer's own frames. FRAME_FIND: psn and ack are the halves of the question's number, which
  * FRAME_FOUND repeats. */

@@ -26,7 +26,7 @@
 #define SILENT_SHARE  0.5  /* of the goodput, that silent processes leave to the others */
 
 #define RUN_LIMIT   (3600 * SECOND)
-#define LATE_MAX    (20 * SECOND)     /* less than the protocol's FRAME_LIFE */
+#define LATE_MAX    (20 * SECOND)
 #define DOWN_LEAST  (2 * MILLISECOND) /* that a node is gone */
 #define STALL_SHARE 4                 /* of PTL_PEER_TIMEOUT in haste is the longest stall */
 #define PAUSE_HASTY 0.02              /* of tasks, that a program pauses before in haste */

@@ -11,6 +11,7 @@
 
 #include <rte_common.h>
 
+#include <transport/address.h>
 #include <transport/internal.h>
 
 #include "network.h"
@@ -613,6 +614,10 @@ static void peers__one_hundred_thousand_fit_in_50_megabytes(void **state)
 		forge(network, &forged);
 		forged.frame.flags = FRAME_FIRST;
 		forged.frame.source_nid = STRANGER + i;
+		/* as it would be told */
+		forged.frame.psn = forged.frame.first = address_first(network->nodes[0].transport,
+			(struct process){STRANGER + i, forged.frame.source_pid},
+			forged.frame.source_incarnation);
 		forged.record = (struct record){.kind = RECORD_STOP};
 		forged_send(network, &forged);
 	}
