@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fuzz_hall.c - a hall, into whose socket other programs of the user say what the input has: HELLO
+ * with any bytes, and with descriptors of any kind, in any order, from several clients. The links
+ * that come of it have mapped memory and a trusted name, and all descriptors are closed in the end.
+ *
+ * The input is steps: a byte that says what, and for a message one that says which descriptors, one
+ * for its length, and changes of its bytes, each a place and a value, until a place beyond it.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <pmd-glue/hall.h>
+#include <pmd-glue/shared.h>
+
+#include "fuzz.h"
+
+#define CLIENTS    6u
+#define PAIR_BYTES ((size_t)16384)
+#define FRAME      1514u
+#define OWN_PID    50u
+#define MESSAGE    64u
+#define LINKS      16u
+
+enum { STEP_CONNECT, STEP_CLOSE, STEP_SAY, STEP_WAKE, STEP_TURN, STEP_DROP, STEPS };
+/* What goes along with a message. */
+enum {
+	FILES_RIGHT,
+	FILES_NONE,
+	FILES_ONE,
+	FILES_SWAPPED,
+	FILES_UNSEALED,
+	FILES_SHORT,
+	FILES_KINDS
+};
+
+/* As hall.c has it. */
+struct hello {
+	uint32_t magic, version, kind, nid, pid, frame_size;
+	uint64_t pair_bytes, incarnation;
+};
+
+static char runtime[] = "/tmp/postern-fuzz-XXXXXX";
+static char path[128];
+static int page, memory, unsealed, brief;
+
+static void clean(void)
+{
+	char *slash;
+
+	rmdir(path);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	rmdir(path);
+	rmdir(runtime);
+}
+
+static int file_make(size_t bytes, int seals)
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	fuzz_assert(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
+	fuzz_assert(seals == 0 || fcntl(fd, F_ADD_SEALS, seals) == 0);
+	return fd;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	fuzz_assert(mkdtemp(runtime));
+	setenv("XDG_RUNTIME_DIR", runtime, 1);
+	page = file_make(shared_page_bytes(), SHARED_PAGE_SEALS);
+	memory = file_make(PAIR_BYTES, SHARED_SEALS);
+	unsealed = file_make(PAIR_BYTES, 0);
+	brief = file_make(PAIR_BYTES - 4096, SHARED_SEALS);
+	snprintf(path, sizeof(path), "%s/postern/fuzz", runtime);
+	return atexit(clean);
+}
+
+static unsigned descriptors_count(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	fuzz_assert(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+/* --- the input */
+
+struct script {
+	const uint8_t *at, *end;
+};
+
+static uint8_t script_byte(struct script *script)
+{
+	return script->at < script->end ? *script->at++ : 0;
+}
+
+/* --- clients */
+
+static int client_connect(const struct hall *hall)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	fuzz_assert(client >= 0);
+	fuzz_assert(snprintf(address.sun_path, sizeof(address.sun_path), "%s/%u", hall_path(hall),
+			    hall_pid(hall)) < (int)sizeof(address.sun_path));
+	if (connect(client, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return client;
+	close(client);
+	return -1;
+}
+
+static void client_say(int client, unsigned number, struct script *script)
+{
+	const struct hello hello = {.magic = UINT32_C(0x6c6c6148),
+		.version = 1,
+		.kind = 1,
+		.nid = 7,
+		.pid = OWN_PID - 2 + number,
+		.frame_size = FRAME,
+		.pair_bytes = PAIR_BYTES,
+		.incarnation = 1 + number};
+	const int files[FILES_KINDS][2] = {[FILES_RIGHT] = {page, memory},
+		[FILES_NONE] = {-1, -1},
+		[FILES_ONE] = {page, -1},
+		[FILES_SWAPPED] = {memory, page},
+		[FILES_UNSEALED] = {page, unsealed},
+		[FILES_SHORT] = {page, brief}};
+	const int *sent = files[script_byte(script) % FILES_KINDS];
+	uint8_t bytes[MESSAGE + 16] = {0};
+	size_t length = script_byte(script), at;
+
+	memcpy(bytes, &hello, sizeof(hello));
+	length = length == 0 || length > sizeof(bytes) ? sizeof(hello) : length;
+	while (script->at < script->end && (at = script_byte(script)) < length)
+		bytes[at] = script_byte(script);
+	(void)parcel_send(client, bytes, length, sent, (unsigned)((sent[0] >= 0) + (sent[1] >= 0)));
+}
+
+/* --- the hall's owner */
+
+struct world {
+	struct hall *hall;
+	int clients[CLIENTS];
+	struct hall_link *links[LINKS];
+	unsigned count;
+};
+
+static void link_forget(struct world *world, unsigned n)
+{
+	struct hall_link *link = world->links[n];
+
+	fuzz_assert(munmap(link->memory, PAIR_BYTES) == 0);
+	hall_drop(world->hall, link);
+	world->links[n] = world->links[--world->count];
+}
+
+static void link_came(struct world *world, struct hall_link *link)
+{
+	const volatile uint8_t *bytes = link->memory;
+
+	fuzz_assert(world->count < LINKS);
+	fuzz_assert(link->pid != OWN_PID && link->pid != HALL_PID_ANY);
+	fuzz_assert(link->uid == geteuid() && link->process == getpid());
+	fuzz_assert(link->incarnation != 0 && link->answered && link->end == 1);
+	for (unsigned n = 0; n < world->count; n++)
+		fuzz_assert(world->links[n]->pid != link->pid);
+	(void)bytes[0];
+	(void)bytes[PAIR_BYTES - 1];
+	hall_wake(link); /* reads the word */
+	world->links[world->count++] = link;
+}
+
+static void turn(struct world *world)
+{
+	struct hall_link *link;
+	enum hall_event event;
+
+	while (hall_turn(world->hall, &link, &event)) {
+		fuzz_assert(event == HALL_CAME || event == HALL_ENDED);
+		if (event == HALL_CAME) {
+			link_came(world, link);
+			continue;
+		}
+		for (unsigned n = 0; n < world->count; n++)
+			if (world->links[n] == link) {
+				link_forget(world, n);
+				break;
+			}
+	}
+}
+
+static void step(struct world *world, struct script *script)
+{
+	uint8_t what = script_byte(script);
+	unsigned number = what / STEPS % CLIENTS;
+	int *client = &world->clients[number];
+
+	if (*client < 0 && what % STEPS != STEP_TURN && what % STEPS != STEP_DROP)
+		*client = client_connect(world->hall);
+	switch (what % STEPS) {
+	case STEP_CLOSE:
+		if (*client >= 0)
+			close(*client);
+		*client = -1;
+		break;
+	case STEP_SAY:
+		if (*client >= 0)
+			client_say(*client, number, script);
+		break;
+	case STEP_WAKE:
+		if (*client >= 0)
+			(void)send(*client, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		break;
+	case STEP_TURN:
+		turn(world);
+		break;
+	case STEP_DROP:
+		if (world->count > 0)
+			link_forget(world, number % world->count);
+		break;
+	default:
+		break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct hall_options options = {.name = "fuzz",
+		.nid = 7,
+		.pid = OWN_PID,
+		.passing = true,
+		.frame_size = FRAME,
+		.pair_bytes = PAIR_BYTES,
+		.touched = 4096};
+	struct script script = {data, data ? data + size : data};
+	unsigned before = descriptors_count();
+	struct world world = {.hall = hall_open(&options)};
+
+	fuzz_assert(world.hall);
+	for (unsigned n = 0; n < CLIENTS; n++)
+		world.clients[n] = -1;
+	while (script.at < script.end)
+		step(&world, &script);
+	turn(&world);
+	while (world.count > 0)
+		link_forget(&world, 0);
+	hall_close(world.hall);
+	for (unsigned n = 0; n < CLIENTS; n++)
+		if (world.clients[n] >= 0)
+			close(world.clients[n]);
+	fuzz_assert(descriptors_count() == before);
+	return 0;
+}
