@@ -69,6 +69,7 @@
 #define FROM_AT (FRAME_HEADER + 16u)
 #define NAME    8u /* bytes of node id and process id */
 #define TYPE_AT 12u
+#define TYPE    0x88b5u /* doc/wire.md, section 2 */
 
 static_assert(FRAME_HEADER == PARTS_BEFORE, "an Ethernet header is put before a datagram");
 
@@ -124,6 +125,13 @@ static uint32_t frame_word(const struct rte_mbuf *frame, uint32_t at)
 	return rte_le_to_cpu_32(word);
 }
 
+/* The EtherType of a frame. */
+static void type_write(uint8_t *frame, uint32_t type)
+{
+	frame[TYPE_AT] = (uint8_t)(type >> 8);
+	frame[TYPE_AT + 1] = (uint8_t)type;
+}
+
 static struct sockaddr_in udp_name(const struct udp *udp, uint32_t node, uint32_t index)
 {
 	return (struct sockaddr_in){.sin_family = AF_INET,
@@ -166,8 +174,7 @@ static void refusal_add(struct udp *udp, const struct line_news *news)
 	bytes = (uint8_t *)rte_pktmbuf_append(frame, FRAME_HEADER + PORT_REFUSAL_BYTES);
 	memcpy(bytes, udp->port.address, sizeof(udp->port.address));
 	candidate_write(bytes + sizeof(udp->port.address), ntohl(news->to.sin_addr.s_addr), index);
-	bytes[TYPE_AT] = PORT_REFUSED >> 8;
-	bytes[TYPE_AT + 1] = PORT_REFUSED & 255;
+	type_write(bytes, PORT_REFUSED);
 	memcpy(bytes + FRAME_HEADER, news->quote, PORT_REFUSAL_BYTES);
 	udp->refusals[udp->refusal_count++] = frame;
 }
@@ -492,8 +499,7 @@ static unsigned frames_admit(struct udp *udp, struct rte_mbuf **frames, unsigned
 
 	memcpy(header, udp->port.address, sizeof(udp->port.address));
 	candidate_write(header + sizeof(udp->port.address), node, index);
-	header[TYPE_AT] = 0x88;
-	header[TYPE_AT + 1] = 0xb5;
+	type_write(header, origin->marked ? PORT_MARKED : TYPE);
 	for (unsigned n = 0; n < count; n++) {
 		if (index >= udp->range.count || !sender_fits(udp, frames[n], node, index)) {
 			udp->strange++;

@@ -49,7 +49,10 @@ struct port_description {
 	bool faults;              /* PTL_FAULT is at work */
 };
 
-#define PORT_REFUSED       0x88b6 /* IEEE 802 local experimental 2; never on a wire */
+/* EtherTypes between a port that is addressed and its owner, never on a wire: of what a host has
+ * refused (see there), and of a frame that met congestion on its way (ECN) */
+#define PORT_REFUSED       0x88b6 /* IEEE 802 local experimental 2 */
+#define PORT_MARKED        0xffff
 #define PORT_REFUSAL_BYTES 64u
 #define PORT_ANY_NODE      UINT32_MAX /* a node id that every process takes for its own */
 

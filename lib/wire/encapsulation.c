@@ -310,8 +310,11 @@ enum encapsulation_status encapsulation_read_any(const struct encapsulation *enc
 	outer->marked = false;
 	if (!encapsulation->options.udp && type == PORT_REFUSED)
 		return ENCAPSULATION_REFUSED;
-	if (!encapsulation->options.udp)
-		return type == FRAME_ETHERTYPE ? ENCAPSULATION_FINE : ENCAPSULATION_FOREIGN;
+	if (!encapsulation->options.udp) {
+		outer->marked = type == PORT_MARKED;
+		return type == FRAME_ETHERTYPE || outer->marked ? ENCAPSULATION_FINE
+								: ENCAPSULATION_FOREIGN;
+	}
 	if (type == ARP_ETHERTYPE)
 		return ENCAPSULATION_ARP;
 	if (type != ETHERTYPE_IPV4 || to == EVERYBODY)

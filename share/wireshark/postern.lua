@@ -17,6 +17,7 @@
 local postern = Proto("postern", "Postern")
 
 local ETHERTYPE = 0x88b5
+local MARKED = 0xffff -- in captures of UDP sockets: a frame that met congestion (ECN)
 local UDP_PORT = 34997
 local VERSION = 5
 local HEADER = 64
@@ -1118,3 +1119,4 @@ postern.prefs_changed = port_change
 forget()
 port_change()
 DissectorTable.get("ethertype"):add(ETHERTYPE, postern)
+DissectorTable.get("ethertype"):add(MARKED, postern)

@@ -395,6 +395,12 @@ static void read__sees_marks(void **state)
 	sample_mend(&sample);
 	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FINE);
 	assert_true(outer.marked);
+	sample_make(&sample, false, 0, 64);
+	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FINE);
+	assert_false(outer.marked);
+	memset(sample.bytes + 12, 255, 2); /* PORT_MARKED */
+	assert_int_equal(sample_read(&sample, &outer), ENCAPSULATION_FINE);
+	assert_true(outer.marked);
 }
 
 static void read__what_is_for_others_is_foreign(void **state)

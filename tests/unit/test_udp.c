@@ -440,6 +440,33 @@ static void udp_receive__drops_what_names_another_sender(void **state)
 	close(outside);
 }
 
+static uint32_t type_taken(int fd, int service)
+{
+	struct rte_mbuf *frame;
+	const uint8_t *bytes;
+	uint32_t type;
+
+	assert_int_equal(setsockopt(fd, SOL_IP, IP_TOS, &service, sizeof(service)), 0);
+	pretend(fd, THERE, 99, 64);
+	frame = port_take(near);
+	assert_non_null(frame);
+	bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
+	type = (uint32_t)bytes[12] << 8 | bytes[13];
+	rte_pktmbuf_free(frame);
+	return type;
+}
+
+static void udp_receive__tells_marks_of_congestion(void **state)
+{
+	int fd = socket_candidate(THERE, 99, 3);
+
+	(void)state;
+	assert_int_equal(type_taken(fd, 2), 0x88b5); /* ECT(0) */
+	assert_int_equal(type_taken(fd, 3), PORT_MARKED);
+	assert_int_equal(type_taken(fd, 0), 0x88b5);
+	close(fd);
+}
+
 static void ask(struct port *from, uint32_t nid, uint32_t pid)
 {
 	struct rte_mbuf *frame = frame_make(from, everybody, 100, 1);
@@ -740,6 +767,7 @@ int main(void)
 		CASE(udp_transmit__joins_no_more_where_joins_fail),
 		CASE(udp_transmit__does_without_sendmmsg),
 		CASE(udp_receive__drops_what_names_another_sender),
+		CASE(udp_receive__tells_marks_of_congestion),
 		CASE(udp_transmit__asks_each_port_of_a_process),
 		CASE(udp_transmit__claims_the_name),
 		CASE(udp_transmit__sends_no_broadcast),
