@@ -12,12 +12,8 @@
 #include <pmd-glue/candidate.h>
 #include <pmd-glue/kinds.h>
 
-#define HERE       UINT32_C(0x7f4d0301) /* 127.77.3.1 */
-#define THERE      UINT32_C(0x7f4d0302)
-#define HERE_NAME  "127.77.3.1"
-#define THERE_NAME "127.77.3.2"
-#define PID        4711u
-#define FAR_PID    815u
+#define PID     4711u
+#define FAR_PID 815u
 /* in a frame */
 #define TO_AT   22u
 #define FROM_AT 30u
@@ -26,6 +22,21 @@
 
 static const struct candidate_range range = {20480, 1024};
 static struct port *near, *far;
+/* Addresses of the loopback interface that only this process has: the test runs twice at once. */
+static uint32_t here, there;
+static char here_name[INET_ADDRSTRLEN], there_name[INET_ADDRSTRLEN];
+
+static void addresses_make(void)
+{
+	struct in_addr address;
+
+	here = UINT32_C(127) << 24 | ((uint32_t)getpid() << 2 & 0xffffff) | 1;
+	there = here + 1;
+	address.s_addr = htonl(here);
+	inet_ntop(AF_INET, &address, here_name, sizeof(here_name));
+	address.s_addr = htonl(there);
+	inet_ntop(AF_INET, &address, there_name, sizeof(there_name));
+}
 
 /* The next calls fail: refusals of so many, with this error, of joined messages alone or of all. */
 static int refused_error;
@@ -84,8 +95,8 @@ static void refuse(int error, unsigned count, bool joined)
 static int set_up(void **state)
 {
 	(void)state;
-	near = udp_open(HERE_NAME, 0, 0, PID, false);
-	far = udp_open(THERE_NAME, 0, 0, FAR_PID, false);
+	near = udp_open(here_name, 0, 0, PID, false);
+	far = udp_open(there_name, 0, 0, FAR_PID, false);
 	refuse(0, 0, false);
 	vector_error = 0;
 	return near && far ? 0 : -1;
@@ -180,9 +191,9 @@ static void udp_open__has_an_address_and_a_name(void **state)
 {
 	(void)state;
 	assert_true(near->named && near->addressed && near->external);
-	assert_int_equal(near->nid, HERE);
+	assert_int_equal(near->nid, here);
 	assert_int_equal(near->pid, PID);
-	assert_int_equal(candidate_node(near->address), HERE);
+	assert_int_equal(candidate_node(near->address), here);
 	assert_int_equal(candidate_read(near->address), candidate_index(range, PID, 0));
 	assert_true(near->operations->link(near));
 	assert_true(near->receive_frames > 16);
@@ -219,7 +230,7 @@ static void udp_transmit__joins_runs(void **state)
 /* Frames of one burst for two processes reach the right one each. */
 static void udp_transmit__tells_receivers_apart(void **state)
 {
-	struct port *third = udp_open(THERE_NAME, 0, 0, FAR_PID + 1, false);
+	struct port *third = udp_open(there_name, 0, 0, FAR_PID + 1, false);
 	struct rte_mbuf *frames[64];
 	uint64_t end = glue_now(NULL) + PATIENCE;
 	unsigned sent = 0;
@@ -256,7 +267,7 @@ static void udp_transmit__sends_frames_of_several_pieces(void **state)
 /* I1. */
 static void udp_transmit__loses_frames_that_are_too_long(void **state)
 {
-	struct port *small = udp_open(HERE_NAME, 1500, 0, PID + 1, false);
+	struct port *small = udp_open(here_name, 1500, 0, PID + 1, false);
 
 	(void)state;
 	assert_non_null(small);
@@ -351,7 +362,7 @@ static void check_vector(int error)
 	check_run(30, mixed, 3);
 	assert_int_equal(vectors_made, 1);
 	port_close(near);
-	near = udp_open(HERE_NAME, 0, 0, PID, false);
+	near = udp_open(here_name, 0, 0, PID, false);
 	assert_non_null(near);
 }
 
@@ -390,7 +401,7 @@ static void pretend(int fd, uint32_t nid, uint32_t pid, uint32_t length)
 	uint32_t words[] = {rte_cpu_to_le_32(nid), rte_cpu_to_le_32(pid)};
 	struct sockaddr_in to = {.sin_family = AF_INET,
 		.sin_port = htons((uint16_t)(range.first + candidate_read(near->address))),
-		.sin_addr.s_addr = htonl(HERE)};
+		.sin_addr.s_addr = htonl(here)};
 
 	memcpy(bytes + FROM_AT - FRAME_HEADER, words, sizeof(words));
 	assert_int_equal(
@@ -413,26 +424,26 @@ static void check_strange(int fd, uint32_t nid, uint32_t pid, uint32_t length)
 /* I3 */
 static void udp_receive__drops_what_names_another_sender(void **state)
 {
-	int fd = socket_candidate(THERE, 99, 3);
-	int outside = socket_bind(THERE, 0);
+	int fd = socket_candidate(there, 99, 3);
+	int outside = socket_bind(there, 0);
 	struct rte_mbuf *frame;
 
 	(void)state;
 	assert_true(fd >= 0 && outside >= 0);
-	pretend(fd, THERE, 99, 64);
+	pretend(fd, there, 99, 64);
 	frame = port_take(near);
 	assert_non_null(frame);
-	assert_int_equal(candidate_node(rte_pktmbuf_mtod_offset(frame, const uint8_t *, 6)), THERE);
+	assert_int_equal(candidate_node(rte_pktmbuf_mtod_offset(frame, const uint8_t *, 6)), there);
 	assert_int_equal(candidate_read(rte_pktmbuf_mtod_offset(frame, const uint8_t *, 6)),
 		candidate_index(range, 99, 3));
 	rte_pktmbuf_free(frame);
-	check_strange(fd, HERE, 99, 64);       /* another node */
-	check_strange(fd, THERE, FAR_PID, 64); /* another process, whose port it cannot have */
-	check_strange(fd, THERE, 100, 64);
-	check_strange(fd, THERE, 99, FROM_AT - FRAME_HEADER + 7); /* it names nobody */
-	check_strange(fd, THERE, 99, 1);
-	check_strange(outside, THERE, 99, 64); /* no port of the range */
-	pretend(fd, THERE, 99, 64);
+	check_strange(fd, here, 99, 64);       /* another node */
+	check_strange(fd, there, FAR_PID, 64); /* another process, whose port it cannot have */
+	check_strange(fd, there, 100, 64);
+	check_strange(fd, there, 99, FROM_AT - FRAME_HEADER + 7); /* it names nobody */
+	check_strange(fd, there, 99, 1);
+	check_strange(outside, there, 99, 64); /* no port of the range */
+	pretend(fd, there, 99, 64);
 	frame = port_take(near);
 	assert_non_null(frame);
 	rte_pktmbuf_free(frame);
@@ -447,7 +458,7 @@ static uint32_t type_taken(int fd, int service)
 	uint32_t type;
 
 	assert_int_equal(setsockopt(fd, SOL_IP, IP_TOS, &service, sizeof(service)), 0);
-	pretend(fd, THERE, 99, 64);
+	pretend(fd, there, 99, 64);
 	frame = port_take(near);
 	assert_non_null(frame);
 	bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
@@ -458,7 +469,7 @@ static uint32_t type_taken(int fd, int service)
 
 static void udp_receive__tells_marks_of_congestion(void **state)
 {
-	int fd = socket_candidate(THERE, 99, 3);
+	int fd = socket_candidate(there, 99, 3);
 
 	(void)state;
 	assert_int_equal(type_taken(fd, 2), 0x88b5); /* ECT(0) */
@@ -507,11 +518,11 @@ static void udp_transmit__asks_each_port_of_a_process(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < CANDIDATES; k++) {
-		fds[k] = socket_candidate(THERE, pid, k);
+		fds[k] = socket_candidate(there, pid, k);
 		assert_true(fds[k] >= 0);
 	}
 	for (uint32_t n = 0; n < 2 * CANDIDATES; n++) {
-		ask(near, THERE, pid);
+		ask(near, there, pid);
 		for (uint32_t k = 0; k < CANDIDATES; k++)
 			assert_int_equal(has_datagram(fds[k]), k == n % CANDIDATES);
 	}
@@ -523,16 +534,16 @@ static void udp_transmit__asks_each_port_of_a_process(void **state)
 static void udp_transmit__claims_the_name(void **state)
 {
 	uint32_t pid = pid_distinct(6000);
-	struct port *port = udp_open(HERE_NAME, 0, 0, pid, false);
+	struct port *port = udp_open(here_name, 0, 0, pid, false);
 	int fds[CANDIDATES];
 
 	(void)state;
 	assert_non_null(port);
 	for (uint32_t k = 1; k < CANDIDATES; k++) {
-		fds[k] = socket_candidate(HERE, pid, k);
+		fds[k] = socket_candidate(here, pid, k);
 		assert_true(fds[k] >= 0);
 	}
-	ask(port, HERE, pid);
+	ask(port, here, pid);
 	for (uint32_t k = 1; k < CANDIDATES; k++) {
 		assert_true(has_datagram(fds[k]));
 		close(fds[k]);
@@ -560,23 +571,23 @@ static void udp_open__takes_the_first_free_port(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < CANDIDATES; k++) {
-		port = udp_open(HERE_NAME, 0, 0, pid, false);
+		port = udp_open(here_name, 0, 0, pid, false);
 		assert_non_null(port);
 		assert_int_equal(candidate_read(port->address), candidate_index(range, pid, k));
 		exchange(port, far, 100, (uint8_t)k);
 		exchange(far, port, 100, (uint8_t)k);
 		port_close(port);
-		fds[k] = socket_candidate(HERE, pid, k);
+		fds[k] = socket_candidate(here, pid, k);
 		assert_true(fds[k] >= 0);
 		glue_pid_try(true);
-		assert_null(udp_open(HERE_NAME, 0, 0, pid, true));
+		assert_null(udp_open(here_name, 0, 0, pid, true));
 		assert_true(glue_pid_is_taken());
 		glue_pid_try(false);
 	}
-	assert_null(udp_open(HERE_NAME, 0, 0, pid, false)); /* all eight are taken */
+	assert_null(udp_open(here_name, 0, 0, pid, false)); /* all eight are taken */
 	for (uint32_t k = 0; k < CANDIDATES; k++)
 		close(fds[k]);
-	port = udp_open(HERE_NAME, 0, 0, pid, false);
+	port = udp_open(here_name, 0, 0, pid, false);
 	assert_non_null(port);
 	port_close(port);
 }
@@ -584,10 +595,10 @@ static void udp_open__takes_the_first_free_port(void **state)
 /* I5 */
 static void udp_open__has_a_port_of_its_own(void **state)
 {
-	struct port *second = udp_open(HERE_NAME, 0, 0, PID, false);
+	struct port *second = udp_open(here_name, 0, 0, PID, false);
 
 	(void)state;
-	assert_int_equal(socket_bind(HERE, range.first + candidate_read(near->address)), -1);
+	assert_int_equal(socket_bind(here, range.first + candidate_read(near->address)), -1);
 	assert_int_equal(errno, EADDRINUSE);
 	assert_non_null(second); /* the transport finds that the name is taken */
 	assert_memory_not_equal(second->address, near->address, 6);
@@ -600,19 +611,19 @@ static void udp_open__takes_ports_from_the_range(void **state)
 
 	(void)state;
 	fixture_set("PTL_UDP_PORTS", "21600-21615");
-	port = udp_open(HERE_NAME, 0, 0, PID, false);
+	port = udp_open(here_name, 0, 0, PID, false);
 	assert_non_null(port);
-	assert_int_equal(socket_bind(HERE, 21600 + candidate_read(port->address)), -1);
+	assert_int_equal(socket_bind(here, 21600 + candidate_read(port->address)), -1);
 	port_close(port);
 	for (uint32_t n = 0; n < 16; n++)
-		(void)socket_bind(HERE, 21600 + n); /* stay until the end */
-	assert_null(udp_open(HERE_NAME, 0, 0, PID, false));
+		(void)socket_bind(here, 21600 + n); /* stay until the end */
+	assert_null(udp_open(here_name, 0, 0, PID, false));
 }
 
 static void check_setting(const char *name, const char *value)
 {
 	fixture_set(name, value);
-	assert_null(udp_open(HERE_NAME, 0, 0, PID + 1, false));
+	assert_null(udp_open(here_name, 0, 0, PID + 1, false));
 	fixture_set(name, NULL);
 }
 
@@ -642,7 +653,7 @@ static void udp_open__wants_an_address_of_this_host(void **state)
 static void udp_open__wants_an_mtu_that_there_is(void **state)
 {
 	(void)state;
-	assert_null(udp_open(HERE_NAME, 70000, 0, PID + 1, false));
+	assert_null(udp_open(here_name, 70000, 0, PID + 1, false));
 }
 
 /* A process that may have any process id takes another one where ports are taken. */
@@ -652,8 +663,8 @@ static void uplink_open_udp__takes_a_process_id_whose_first_port_is_free(void **
 	struct port *one, *two;
 
 	(void)state;
-	one = uplink_open_udp(HERE_NAME, 0, 0, GLUE_PID_ANY);
-	two = uplink_open_udp(HERE_NAME, 0, 0, GLUE_PID_ANY);
+	one = uplink_open_udp(here_name, 0, 0, GLUE_PID_ANY);
+	two = uplink_open_udp(here_name, 0, 0, GLUE_PID_ANY);
 	assert_non_null(one);
 	assert_non_null(two);
 	assert_int_equal(one->pid, own);
@@ -690,7 +701,7 @@ static void udp_interrupt__wakes_for_frames_alone(void **state)
 	ready.fd = near->operations->interrupt(near, true);
 	assert_true(ready.fd >= 0);
 	assert_int_equal(poll(&ready, 1, 0), 0);
-	ask(near, THERE, 12345); /* nobody has the port: the refusal makes the socket readable */
+	ask(near, there, 12345); /* nobody has the port: the refusal makes the socket readable */
 	assert_int_equal(poll(&ready, 1, 1000), 1);
 	assert_int_equal(near->operations->interrupt(near, true), ready.fd);
 	assert_int_equal(poll(&ready, 1, 0), 0);
@@ -738,7 +749,7 @@ static void udp_receive__goes_on_after_refusals(void **state)
 	for (unsigned n = 0; n < 20; n++) {
 		struct rte_mbuf *told;
 
-		ask(near, THERE, 12345);
+		ask(near, there, 12345);
 		exchange(near, far, 100, (uint8_t)n);
 		port_send(far, frame_named(far, near, 100, (uint8_t)n));
 		told = port_take(near);
@@ -784,5 +795,6 @@ int main(void)
 		CASE(udp_receive__goes_on_after_refusals),
 	};
 
+	addresses_make();
 	return cmocka_run_group_tests(tests, fixture_start, NULL);
 }
