@@ -288,13 +288,14 @@ PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uin
 
 /* Jobs */
 
-/* Joins the job of this process: those processes that postern-run, or another launcher that speaks
- * version 1 of PMI by PMI_FD, such as mpiexec.hydra, has started together. Each of them has a rank,
- * 0 to size - 1. All call this function once; it returns when all have done so, so that what a
- * process attached before is attached when another one returns. A process that no launcher started
- * is a job of one, and so is one with PTL_JOB=alone in its environment. A launcher that has started
- * several processes and cannot be used is an error, so that no process is alone unnoticed. The
- * environment counts as it was when the process first initialised an interface.
+/* Joins the job of this process: those processes that a launcher has started together. Launchers
+ * are those that speak version 1 of PMI by PMI_FD, such as postern-run, mpiexec.hydra and srun
+ * --mpi=pmi2, and those of PMIx, such as Open MPI's mpirun and srun --mpi=pmix. Each process has a
+ * rank, 0 to size - 1. All call this function once; it returns when all have done so, so that what
+ * a process attached before is attached when another one returns. A process that no launcher
+ * started is a job of one, and so is one with PTL_JOB=alone in its environment. A launcher that has
+ * started several processes and cannot be used is an error, so that no process is alone unnoticed.
+ * The environment counts as it was when the process first initialised an interface.
  *   interface  the interface by which the others reach this process
  *   rank       out: the rank of this process
  *   size       out: the number of processes in the job
@@ -336,7 +337,8 @@ PTL_API int postern_job_address(unsigned rank, ptl_process_id_t *address);
 PTL_API int postern_job_barrier(void);
 
 /* Leaves the job. A process that has joined calls this before it ends: to the launcher, a process
- * that ends without it has failed, and all others are ended. Any thread may call this.
+ * that ends without it has failed, and all others are ended. A program that uses Open MPI as well
+ * calls MPI_Init before this. Any thread may call this.
  * Returns
  *   PTL_OK      The process has left its job.
  *   PTL_NOINIT  The library is not initialised.

@@ -106,7 +106,7 @@ static struct {
 	uint32_t barrier, open;
 	uint32_t last; /* the barrier of adi_end(); 0: not yet */
 	uint64_t ask;  /* when others are asked again whether they are there; 0: never */
-} adi = {.job = {.socket = -1}};
+} adi;
 
 /* --- the end of all */
 
@@ -142,7 +142,7 @@ API void adi_abort(int code)
 		/* A launcher kills this process, too. */
 		if (job_is_launched(&adi.job))
 			nanosleep(&second, NULL);
-		if (adi.job.listed && adi.messages) {
+		if (job_is_listed(&adi.job) && adi.messages) {
 			for (uint32_t rank = 0; rank < adi.job.size; rank++)
 				if (rank != adi.job.rank)
 					word_tell(rank, WORD_ABORT, (unsigned)code);
@@ -174,14 +174,14 @@ static bool peer_may_leave(uint32_t peer)
 {
 	if (adi.last == 0 || peer == adi.job.rank)
 		return false;
-	return !adi.job.listed || adi.open >= adi.last || adi.here[peer] >= adi.last;
+	return !job_is_listed(&adi.job) || adi.open >= adi.last || adi.here[peer] >= adi.last;
 }
 
 static void peer_failed(void *owner, uint32_t peer, const char *why)
 {
 	(void)owner;
 	/* Before the first barrier a process that is not there may come yet. */
-	if (peer_may_leave(peer) || (adi.job.listed && adi.open == 0))
+	if (peer_may_leave(peer) || (job_is_listed(&adi.job) && adi.open == 0))
 		return;
 	die("rank %u of this job %s; the job ends", peer, why);
 }
@@ -356,7 +356,7 @@ static bool barrier_listed(uint64_t limit)
 
 static bool job_together(void)
 {
-	if (!adi.job.listed || adi.job.size == 1)
+	if (!job_is_listed(&adi.job) || adi.job.size == 1)
 		return job_barrier(&adi.job);
 	return barrier_listed(START_TIME) || (snprintf(adi.job.why, sizeof(adi.job.why),
 						      "not all of the %u processes in "
@@ -373,7 +373,8 @@ static enum answer interface_make(struct process *self, uint64_t *handle)
 
 	library_lock();
 	answer = interface_open(&front, 0,
-		adi.job.listed ? adi.processes[adi.job.rank].pid : INTERFACE_PID_ANY, &none);
+		job_is_listed(&adi.job) ? adi.processes[adi.job.rank].pid : INTERFACE_PID_ANY,
+		&none);
 	*self = interfaces[0].self;
 	*handle = atomic_load_explicit(&interfaces[0].handle, memory_order_relaxed);
 	library_unlock();
@@ -406,7 +407,7 @@ static bool process_is_mine(struct process self)
 
 	if (job_is_launched(&adi.job) || (listed->nid == self.nid && listed->pid == self.pid))
 		return true;
-	if (!adi.job.listed) {
+	if (!job_is_listed(&adi.job)) {
 		adi.processes[0] = self;
 		return true;
 	}
@@ -432,7 +433,7 @@ static bool processes_make(void)
 	adi.processes = calloc(adi.job.size, sizeof(*adi.processes));
 	if (!adi.processes)
 		return job_wrong(&adi.job, "there is no memory for %u processes", adi.job.size);
-	if (adi.job.listed)
+	if (job_is_listed(&adi.job))
 		(void)job_hosts(environment_text("PTL_ADI_HOSTS"), adi.processes);
 	return true;
 }
@@ -469,7 +470,7 @@ static bool start(void)
 	adi.job.drive = progress;
 	if (!job_together())
 		return false;
-	if (adi.job.listed && is_served())
+	if (job_is_listed(&adi.job) && is_served())
 		adi.ask = now();
 	return true;
 }
@@ -505,7 +506,7 @@ API void adi_end(void)
 	if (!adi.messages)
 		return;
 	adi.last = adi.barrier + 1;
-	if (adi.job.listed && adi.job.size > 1) {
+	if (job_is_listed(&adi.job) && adi.job.size > 1) {
 		(void)barrier_listed(
 			adi.ask == 0 ? setting_number(SETTING_PEER_TIMEOUT) : UINT64_MAX);
 		words_settle();

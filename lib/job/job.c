@@ -15,6 +15,10 @@
 
 #include <base/clock.h>
 #include <job/launchers.h>
+#include <job/pmix_client.h>
+
+#define KEY          "postern" /* of a process's address */
+#define ADDRESS_ROOM sizeof("4294967295:4294967295")
 
 #define NAP (200 * MICROSECOND) /* of a thread that drives and waits for the launcher */
 
@@ -22,14 +26,25 @@ bool job_find(struct job *job, bool lists)
 {
 	const struct launcher *launcher = launcher_find(lists);
 
-	job->socket = launcher->kind == LAUNCHER_PMI ? launcher->socket : -1;
-	job->listed = launcher->kind == LAUNCHER_LIST;
+	job->kind = LAUNCHER_NONE;
 	job->rank = launcher->rank;
 	job->size = launcher->size;
-	return launcher->why[0] == '\0' || job_wrong(job, "%s", launcher->why);
+	job->socket = launcher->socket;
+	if (launcher->why[0] != '\0')
+		return job_wrong(job, "%s", launcher->why);
+	if (launcher->kind == LAUNCHER_PMIX && !pmix_begin(job, launcher->name_space))
+		return false;
+	job->kind = launcher->kind;
+	return true;
 }
 
-/* --- the launcher */
+static bool address_missing(struct job *job, uint32_t rank)
+{
+	return job_wrong(job,
+		"the launcher of this job has no address of rank %u: start the job again", rank);
+}
+
+/* --- PMI 1 */
 
 /* Waits until the launcher has said something, or is gone. */
 static void launcher_await(struct job *job)
@@ -74,60 +89,89 @@ static const char *answer_await(struct job *job, const char *answer, bool sent)
 
 #define job_ask(job, answer, ...) answer_await(job, answer, pmi_write((job)->socket, __VA_ARGS__))
 
-bool job_meet(struct job *job, struct process self)
+/* The process shows itself to the launcher. */
+static bool pmi_begin(struct job *job)
 {
 	const char *line;
 
-	if (!job_is_launched(job))
-		return true;
 	(void)fcntl(job->socket, F_SETFD, FD_CLOEXEC);
 	line = job_ask(job, "response_to_init", "cmd=init pmi_version=1 pmi_subversion=1\n");
 	if (!line || !(line = job_ask(job, "my_kvsname", "cmd=get_my_kvsname\n")))
 		return false;
-	if (!pmi_word(line, "kvsname", job->space, sizeof(job->space)))
-		return job_wrong(job, "the launcher of this job names no key-value space: start "
-				      "the job by postern-run or mpiexec.hydra");
-	return job_ask(job, "put_result", "cmd=put kvsname=%s key=postern-%u value=%u:%u\n",
-		       job->space, job->rank, self.nid, self.pid) &&
-	       job_barrier(job);
+	return pmi_word(line, "kvsname", job->space, sizeof(job->space)) ||
+	       job_wrong(job, "the launcher of this job names no key-value space: start the job "
+			      "by postern-run or mpiexec.hydra");
+}
+
+static bool pmi_get(struct job *job, uint32_t rank, char *value, size_t size)
+{
+	const char *line =
+		job_ask(job, "get_result", "cmd=get kvsname=%s key=" KEY "-%u\n", job->space, rank);
+
+	return line && (pmi_word(line, "value", value, size) || address_missing(job, rank));
+}
+
+/* --- the job */
+
+bool job_meet(struct job *job, struct process self)
+{
+	char value[ADDRESS_ROOM];
+
+	snprintf(value, sizeof(value), "%u:%u", self.nid, self.pid);
+	if (job->kind == LAUNCHER_PMI)
+		return pmi_begin(job) &&
+		       job_ask(job, "put_result", "cmd=put kvsname=%s key=" KEY "-%u value=%s\n",
+			       job->space, job->rank, value) &&
+		       job_barrier(job);
+	return job->kind != LAUNCHER_PMIX || (pmix_put(job, KEY, value) && pmix_fence(job));
 }
 
 bool job_address(struct job *job, uint32_t rank, struct process *address)
 {
-	char value[sizeof("4294967295:4294967295")];
-	const char *line =
-		job_ask(job, "get_result", "cmd=get kvsname=%s key=postern-%u\n", job->space, rank);
+	char value[ADDRESS_ROOM];
 
-	if (!line)
+	if (job->kind == LAUNCHER_PMIX ? !pmix_get(job, rank, KEY, value, sizeof(value))
+				       : !pmi_get(job, rank, value, sizeof(value)))
 		return false;
-	if (pmi_word(line, "value", value, sizeof(value)) && job_hosts(value, NULL) == 1)
-		return job_hosts(value, address) == 1;
-	return job_wrong(job,
-		"the launcher of this job has no address of rank %u: start the job again", rank);
+	if (job_hosts(value, NULL) != 1)
+		return address_missing(job, rank);
+	return job_hosts(value, address) == 1;
 }
 
 bool job_barrier(struct job *job)
 {
-	return !job_is_launched(job) || job_ask(job, "barrier_out", "cmd=barrier_in\n");
+	if (job->kind == LAUNCHER_PMI)
+		return job_ask(job, "barrier_out", "cmd=barrier_in\n");
+	return job->kind != LAUNCHER_PMIX || pmix_fence(job);
 }
 
 bool job_leave(struct job *job)
 {
-	bool left = !job_is_launched(job) || job_ask(job, "finalize_ack", "cmd=finalize\n");
+	bool left = true;
 
+	if (job->kind == LAUNCHER_PMI)
+		left = job_ask(job, "finalize_ack", "cmd=finalize\n");
+	else if (job->kind == LAUNCHER_PMIX)
+		left = pmix_end(job);
+	if (job->kind == LAUNCHER_PMIX)
+		job->kind = LAUNCHER_NONE;
 	job_close(job);
 	return left;
 }
 
 void job_close(struct job *job)
 {
-	if (job_is_launched(job))
+	if (job->kind == LAUNCHER_PMI)
 		close(job->socket);
-	job->socket = -1;
+	else if (job->kind == LAUNCHER_PMIX)
+		(void)pmix_end(job);
+	job->kind = LAUNCHER_NONE;
 }
 
 void job_abort(struct job *job, int code)
 {
-	if (job_is_launched(job))
+	if (job->kind == LAUNCHER_PMI)
 		(void)pmi_write(job->socket, "cmd=abort exitcode=%d\n", code);
+	else if (job->kind == LAUNCHER_PMIX)
+		pmix_abort(code);
 }

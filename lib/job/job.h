@@ -12,15 +12,15 @@
 
 #include <base/core.h>
 #include <base/pmi.h>
+#include <job/launchers.h>
 #include <transport/transport.h>
 
 #define JOB_SIZE_MAX (UINT32_C(1) << 20)
 
 struct job {
 	uint32_t rank, size;
-	int socket; /* to the launcher; -1: none */
-	/* by PTL_ADI_HOSTS: the front end does what concerns all */
-	bool listed;
+	enum launcher_kind kind;
+	int socket; /* LAUNCHER_PMI: to the launcher */
 	/* Moves messages while the launcher is awaited, and returns whether there were any; NULL:
 	 * somebody else does. */
 	bool (*drive)(void);
@@ -33,12 +33,19 @@ struct job {
 #define job_wrong(job, ...) (snprintf((job)->why, sizeof((job)->why), __VA_ARGS__), false)
 
 /* Takes what the environment said when this process first opened an interface. lists: the front end
- * takes PTL_ADI_HOSTS. Returns false after an error: job.why. */
+ * takes PTL_ADI_HOSTS. With PMIx it asks the server for the size of the job, so job_leave() or
+ * job_close() follows. Returns false after an error: job.why. */
 bool job_find(struct job *job, bool lists) CORE_API(job_find);
+/* Are there only addresses, PTL_ADI_HOSTS? Then the front end does what concerns all. */
+static inline bool job_is_listed(const struct job *job)
+{
+	return job->kind == LAUNCHER_LIST;
+}
+
 /* Does a launcher connect the processes? Without one the functions below succeed at once. */
 static inline bool job_is_launched(const struct job *job)
 {
-	return job->socket >= 0;
+	return job->kind == LAUNCHER_PMI || job->kind == LAUNCHER_PMIX;
 }
 
 /* Tells the launcher where this process is, and returns when all others have done so. */
@@ -49,7 +56,7 @@ bool job_address(struct job *job, uint32_t rank, struct process *address) CORE_A
 bool job_barrier(struct job *job) CORE_API(job_barrier);
 /* This process leaves the job; then there is no launcher any more, whatever it answered. */
 bool job_leave(struct job *job) CORE_API(job_leave);
-/* Ends what job_meet() has begun, without a word to the launcher. */
+/* Ends what job_find() and job_meet() have begun, without a word to the launcher. */
 void job_close(struct job *job) CORE_API(job_close);
 /* The launcher shall end all processes of the job. */
 void job_abort(struct job *job, int code) CORE_API(job_abort);

@@ -85,6 +85,13 @@ static bool pmi_row(struct launcher *launcher)
 	return true;
 }
 
+/* Was Postern built with PMIx's headers? */
+#ifdef POSTERN_PMIX
+#define PMIX_IS_KNOWN true
+#else
+#define PMIX_IS_KNOWN false
+#endif
+
 static bool pmix_row(struct launcher *launcher)
 {
 	if (!variable("PMIX_NAMESPACE") || !variable("PMIX_RANK"))
@@ -93,7 +100,9 @@ static bool pmix_row(struct launcher *launcher)
 	launcher->size = 0;
 	snprintf(launcher->name_space, sizeof(launcher->name_space), "%s",
 		variable("PMIX_NAMESPACE"));
-	if (variable_read(launcher, "PMIX_RANK", 0, JOB_SIZE_MAX - 1, &launcher->rank, pmi_advice))
+	if (variable_read(
+		    launcher, "PMIX_RANK", 0, JOB_SIZE_MAX - 1, &launcher->rank, pmi_advice) &&
+		!PMIX_IS_KNOWN)
 		launcher_wrong(launcher,
 			"rank %u was started by PMIx, which this build of Postern does not know: "
 			"start the job by srun --mpi=pmi2, mpiexec.hydra or postern-run",

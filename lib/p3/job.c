@@ -21,7 +21,7 @@ enum job_state { JOB_NONE, JOB_JOINED, JOB_LEFT };
 static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER;
 static enum job_state job_state;
 static struct process *addresses; /* by rank; one that is not known yet has PTL_NID_ANY */
-static struct job job = {.socket = -1};
+static struct job job;
 
 /* Returns `done`; false, after an error line. */
 static bool job_succeeds(bool done)

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs of postern_job_... and of the abstract device, by each launcher that is installed: Open MPI's mpirun, Hydra, and Slurm's srun, which
+needs a Slurm: tests/clients/slurm DIRECTORY COMMAND makes one."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import programs
+
+RING = programs.program("examples/ring_allreduce")
+ADI_RING = programs.program("examples/adi_ring")
+LIMIT = 60
+
+
+def installed(name):
+    return unittest.skipUnless(shutil.which(name), f"{name} is not installed")
+
+
+has_slurm = unittest.skipUnless(shutil.which("srun") and "SLURM_CONF" in os.environ, "no Slurm runs here: tests/clients/slurm makes one")
+
+
+class Launched(programs.Case):
+    def launch(self, *words, **settings):
+        """timeout -k: mpirun may hang beyond SIGTERM."""
+        return subprocess.run(["timeout", "-k", "2", str(LIMIT), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              env=programs.environment(XDG_RUNTIME_DIR=self.directory, OMPI_ALLOW_RUN_AS_ROOT="1",
+                                                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1", **settings))
+
+    def expect_jobs(self, *launcher, sizes=(1, 2, 4)):
+        for size in sizes:
+            for progress in ("both", "inline", "core") if size == 2 else ("both",):
+                start = (*launcher, "-n", str(size))
+                done = self.expect_success(self.launch(*start, RING, "1000", PTL_PROGRESS=progress))
+                self.assertEqual((done.stdout, done.stderr), (f"{size} ranks have the sum of their vectors of 1000 numbers\n", ""))
+                done = self.expect_success(self.launch(*start, ADI_RING, PTL_PROGRESS=progress))
+                self.assertEqual((done.stdout, done.stderr), (f"a token has passed {size} ranks\n", ""))
+
+    @installed("mpirun.openmpi")
+    def test_mpirun(self):
+        self.expect_jobs("mpirun.openmpi")
+
+    @installed("mpiexec.hydra")
+    def test_hydra(self):
+        self.expect_jobs("mpiexec.hydra")
+
+    def test_postern_run(self):
+        self.expect_jobs(programs.program("postern-run"))
+
+    @has_slurm
+    def test_srun_pmix(self):
+        self.expect_jobs("srun", "--overcommit", "--mpi=pmix")
+
+    @has_slurm
+    def test_srun_pmi2(self):
+        self.expect_jobs("srun", "--overcommit", "--mpi=pmi2")
+
+    @has_slurm
+    def test_srun_without_a_pmi(self):
+        done = self.launch("srun", "-n", "2", RING)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("srun has started 2 tasks without a PMI: start them by srun --mpi=pmix", done.stderr)
+        self.assertEqual(done.stdout, "")
+        done = self.expect_success(self.launch("srun", "-n", "2", RING, PTL_JOB="alone", PTL_IFACE_NAME="loop:a"))
+        self.assertEqual(done.stdout.count("1 ranks have the sum"), 2)
+
+    @has_slurm
+    def test_who_is_alone_on_purpose(self):
+        for launcher in (("srun", "-n", "1"), ("salloc", "-n", "2")):
+            done = self.expect_success(self.launch(*launcher, RING))
+            self.assertIn("1 ranks have the sum", done.stdout)
+
+    @installed("mpirun.openmpi")
+    def test_of_nested_launchers_the_inner_one_counts(self):
+        run, mpirun = (programs.program("postern-run"), "-n"), ("mpirun.openmpi", "-n")
+        for outer, inner in ((run, mpirun), (mpirun, run), (run, run)):
+            done = self.expect_success(self.launch(*outer, "1", *inner, "2", RING, "10"))
+            self.assertEqual(done.stdout, "2 ranks have the sum of their vectors of 10 numbers\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
