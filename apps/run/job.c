@@ -9,6 +9,10 @@
  *     them, too.
  * J3. Ranks stay in the process group of this process, so that a terminal's keys reach them: a
  *     signal that the terminal sent is not passed on.
+ * J4. With --meet (meet.h) one rank is this process's child. That of rank 0 is the launcher: the
+ *     other ranks are distant, and the end of a distant rank's socket is its end. That of another
+ *     rank has the same socket as its program, which alone reads from it: it tells rank 0 how its
+ *     program has failed, and ends it when rank 0 closes the socket, which ends the job here.
  */
 #include "job.h"
 
@@ -31,14 +35,17 @@
 #include <base/pmi.h>
 
 #include "label.h"
+#include "meet.h"
 #include "space.h"
 
 #define GRACE      2000 /* ms from SIGTERM to SIGKILL */
 #define KILL_AGAIN 50   /* ms */
+#define MEET_LOOK  500  /* ms between looks whether ranks have come */
 #define STREAMS    2u   /* standard output and error */
 
 struct rank {
-	pid_t process; /* 0: it has ended */
+	pid_t process; /* 0: it has ended, or is distant */
+	bool distant;  /* on another host (J4); has ended: false */
 	int socket;    /* -1: closed */
 	bool joined;   /* it has begun PMI and not finished it */
 	bool left;     /* it has finished it */
@@ -50,6 +57,10 @@ struct rank {
 static struct rank ranks[RANKS_MAX];
 static unsigned size;    /* of the job */
 static unsigned alive;   /* ranks */
+static unsigned distant; /* of them */
+static unsigned absent;  /* of them: they have not come yet */
+static uint64_t meet_at; /* ms: until when they may come */
+static int server = -1;  /* of a rank that is not 0: to rank 0's postern-run (J4) */
 static bool labelled;    /* output */
 static bool ending;      /* the job has failed, or was told to end */
 static int exit_code;    /* of the job */
@@ -95,6 +106,30 @@ static void children_signal(int number)
 		fclose(children);
 }
 
+static void socket_close(struct rank *rank)
+{
+	close(rank->socket);
+	rank->socket = -1;
+}
+
+/* J4. Ends what is on other hosts. */
+static void distant_end(void)
+{
+	meet_close();
+	if (server >= 0)
+		close(server);
+	server = -1;
+	for (unsigned n = 0; n < size; n++) {
+		if (!ranks[n].distant)
+			continue;
+		if (ranks[n].socket >= 0)
+			socket_close(&ranks[n]);
+		ranks[n].distant = false;
+	}
+	alive -= distant;
+	distant = 0;
+}
+
 /* The first reason counts. number: the signal that ranks get; 0: they have it already. */
 static void job_end(int code, int number)
 {
@@ -103,6 +138,9 @@ static void job_end(int code, int number)
 	ending = true;
 	exit_code = code;
 	kill_at = now() + GRACE;
+	if (server >= 0)
+		(void)pmi_write(server, "cmd=abort exitcode=%d\n", code);
+	distant_end();
 	if (number != 0)
 		children_signal(number);
 }
@@ -114,6 +152,11 @@ static void job_fail(unsigned rank, int code, const char *what)
 	job_end(code, SIGTERM);
 }
 
+static bool rank_lives(const struct rank *rank)
+{
+	return rank->process > 0 || rank->distant;
+}
+
 /* J1. Does a rank wait for one that will not come? */
 static void barrier_check(void)
 {
@@ -122,10 +165,10 @@ static void barrier_check(void)
 	while (waiting < size && !ranks[waiting].waits)
 		waiting++;
 	for (unsigned n = 0; n < size && waiting < size && !ending; n++) {
-		if (ranks[n].process > 0 && !ranks[n].left)
+		if (rank_lives(&ranks[n]) && !ranks[n].left)
 			continue;
 		job_tell("rank %u waits for rank %u, which has %s; the job is ended", waiting, n,
-			ranks[n].process > 0 ? "left the job" : "ended");
+			rank_lives(&ranks[n]) ? "left the job" : "ended");
 		job_end(EXIT_FAILURE, SIGTERM);
 	}
 }
@@ -262,13 +305,36 @@ static bool answer(unsigned n, const char *line)
 	return false;
 }
 
-static void socket_close(struct rank *rank)
+/* J4. */
+static void distant_gone(unsigned n)
 {
-	close(rank->socket);
-	rank->socket = -1;
+	ranks[n].distant = false;
+	alive--;
+	distant--;
+	if (ranks[n].joined)
+		job_fail(n, EXIT_FAILURE, "ended without postern_job_leave(), or its host is lost");
+	barrier_check();
 }
 
-/* The end of a socket says nothing: the rank may have closed it, or is about to end. */
+/* J4. Why a guest is no rank of this job; NULL: it is one. */
+static const char *guest_take(unsigned n, unsigned its_size, int socket)
+{
+	if (its_size != size)
+		return "the_size_is_not_that_of_rank_0";
+	if (n >= size)
+		return "the_rank_is_not_less_than_the_size";
+	if (!ranks[n].distant || ranks[n].socket >= 0)
+		return "the_rank_is_taken";
+	if (!pmi_write(socket, "cmd=met\n"))
+		return "it_does_not_read";
+	ranks[n].socket = socket;
+	if (--absent == 0)
+		meet_close();
+	return NULL;
+}
+
+/* The end of a local rank's socket says nothing: the rank may have closed it, or is about to end.
+ */
 static void socket_turn(unsigned n)
 {
 	struct rank *rank = &ranks[n];
@@ -277,6 +343,8 @@ static void socket_turn(unsigned n)
 
 	if (!pmi_read(&rank->lines, rank->socket)) {
 		socket_close(rank);
+		if (rank->distant)
+			distant_gone(n);
 		return;
 	}
 	while (rank->socket >= 0 && (line = pmi_line(&rank->lines))) {
@@ -336,10 +404,16 @@ static bool child_make(unsigned n, struct child *child)
 	struct rank *rank = &ranks[n];
 	int ends[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-		return false;
-	rank->socket = ends[0];
-	child->socket = ends[1];
+	if (server >= 0) {
+		child->socket = fcntl(server, F_DUPFD_CLOEXEC, 0);
+		if (child->socket < 0)
+			return false;
+	} else {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+			return false;
+		rank->socket = ends[0];
+		child->socket = ends[1];
+	}
 	for (unsigned stream = 0; stream < STREAMS && labelled; stream++) {
 		if (pipe2(ends, O_CLOEXEC) != 0)
 			return false;
@@ -381,6 +455,24 @@ static int rank_start(const struct job_options *options, unsigned n)
 	return reason;
 }
 
+/* J4. Returns false after a line. */
+static bool ranks_meet(const struct job_options *options)
+{
+	if (options->rank > 0) {
+		server = meet_connect(options->meet, options->rank, options->size);
+		return server >= 0;
+	}
+	if (!meet_listen(options->meet))
+		return false;
+	meet_at = now() + MEET_TIME;
+	for (unsigned n = 1; n < options->size; n++)
+		ranks[n].distant = true;
+	alive = distant = absent = options->size - 1;
+	if (absent == 0)
+		meet_close();
+	return true;
+}
+
 static void ranks_start(const struct job_options *options)
 {
 	size = options->size;
@@ -390,7 +482,8 @@ static void ranks_start(const struct job_options *options)
 		for (unsigned stream = 0; stream < STREAMS; stream++)
 			ranks[n].labels[stream].from = -1;
 	}
-	for (unsigned n = 0; n < size; n++) {
+	for (unsigned n = options->meet ? options->rank : 0;
+		n < (options->meet ? options->rank + 1 : size); n++) {
 		int reason = rank_start(options, n);
 
 		if (reason == 0)
@@ -438,26 +531,60 @@ static void signals_turn(int signals)
 	}
 }
 
+/* J4. Looks after ranks that have not come. */
+static void absent_turn(const struct pollfd *polled)
+{
+	meet_turn(polled, now(), guest_take);
+	if (absent == 0 || now() < meet_at)
+		return;
+	for (unsigned n = 0; n < size && !ending; n++)
+		if (ranks[n].distant && ranks[n].socket < 0)
+			job_fail(n, EXIT_FAILURE, "has not come within 60 s");
+}
+
+/* J4. */
+static void server_turn(void)
+{
+	job_tell("rank 0 has ended the job, or its host is lost");
+	close(server);
+	server = -1;
+	job_end(EXIT_FAILURE, SIGTERM);
+}
+
+/* How long poll() may wait, in ms; -1: for ever. */
+static int turn_wait(void)
+{
+	uint64_t time = now();
+
+	if (ending)
+		return kill_at > time ? (int)(kill_at - time) : 0;
+	return absent > 0 ? MEET_LOOK : -1;
+}
+
 /* Waits for something to do, and does what ranks ask and say. */
 static void job_turn(int signals)
 {
-	static struct pollfd polled[1 + RANKS_MAX * (1 + STREAMS)];
-	unsigned count = 0;
-	uint64_t time = now();
-	int wait = !ending ? -1 : kill_at > time ? (int)(kill_at - time) : 0;
+	static struct pollfd polled[2 + GUESTS_MAX + 1 + RANKS_MAX * (1 + STREAMS)];
+	unsigned count = 0, first;
 
 	polled[count++] = (struct pollfd){.fd = signals, .events = POLLIN};
+	polled[count++] = (struct pollfd){.fd = server, .events = POLLRDHUP};
+	count += meet_polled(polled + count);
+	first = count;
 	for (unsigned n = 0; n < size; n++) {
 		polled[count++] = (struct pollfd){.fd = ranks[n].socket, .events = POLLIN};
 		for (unsigned stream = 0; stream < STREAMS; stream++)
 			polled[count++] = (struct pollfd){
 				.fd = ranks[n].labels[stream].from, .events = POLLIN};
 	}
-	if (poll(polled, count, wait) <= 0)
+	if (poll(polled, count, turn_wait()) < 0)
 		return;
-	count = 1;
+	if (polled[1].revents != 0 && server >= 0)
+		server_turn();
+	absent_turn(polled + 2);
+	count = first;
 	for (unsigned n = 0; n < size; n++) {
-		if (polled[count++].revents != 0)
+		if (polled[count++].revents != 0 && ranks[n].socket >= 0)
 			socket_turn(n);
 		for (unsigned stream = 0; stream < STREAMS; stream++)
 			if (polled[count++].revents != 0)
@@ -478,16 +605,19 @@ static void job_kill(void)
 
 int job_run(const struct job_options *options)
 {
-	int signals = signals_open();
-	bool children;
+	int signals;
 
+	/* Signals still end this process while it waits for rank 0. */
+	if (options->meet && !ranks_meet(options))
+		return EXIT_FAILURE;
+	signals = signals_open();
 	if (signals < 0) {
 		job_tell("signals cannot be received: %s: close some files", strerror(errno));
 		return EXIT_FAILURE;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	ranks_start(options);
-	while ((children = children_reap()) && (alive > 0 || ending)) {
+	while ((children_reap() || distant > 0) && (alive > 0 || ending)) {
 		if (ending)
 			job_kill();
 		job_turn(signals);
@@ -495,5 +625,8 @@ int job_run(const struct job_options *options)
 	for (unsigned n = 0; n < size; n++)
 		for (unsigned stream = 0; stream < STREAMS; stream++)
 			label_end(&ranks[n].labels[stream]);
+	/* What this rank's program has left behind may hold the socket open. */
+	if (server >= 0)
+		(void)shutdown(server, SHUT_RDWR);
 	return exit_code;
 }

@@ -13,8 +13,10 @@
 
 struct job_options {
 	unsigned size;
-	bool label;   /* output has the rank before each line */
-	char **words; /* the program and its arguments */
+	bool label;    /* output has the rank before each line */
+	char **words;  /* the program and its arguments */
+	char *meet;    /* HOST:PORT; NULL: all ranks are this process's children */
+	unsigned rank; /* with meet: this process's child's */
 };
 
 /* Runs a job until all its processes have ended, and returns its exit code. */

@@ -45,6 +45,13 @@ static const char help_text[] =
 	"mpiexec.hydra\n"
 	"                      of Debian's package mpich; if PTL_IFACE_NAME is not set, the\n"
 	"                      processes use UDP sockets (udp)\n"
+	"  -m, --meet HOST:PORT\n"
+	"                      start one rank, and meet the others at this address of rank 0's\n"
+	"                      host: where ssh, Kubernetes or torchrun start processes; if\n"
+	"                      PTL_IFACE_NAME is not set, they use UDP sockets\n"
+	"  -r, --rank R        with --meet: the rank; else RANK, SLURM_PROCID or\n"
+	"                      JOB_COMPLETION_INDEX says it, and WORLD_SIZE or SLURM_NTASKS says "
+	"N\n"
 	"  -h, --help          this text\n"
 	"  -V, --version       the version\n"
 	"\n"
@@ -57,6 +64,8 @@ static const struct option long_options[] = {
 	{"number", required_argument, NULL, 'n'},
 	{"label", no_argument, NULL, 'l'},
 	{"hosts", required_argument, NULL, 'H'},
+	{"meet", required_argument, NULL, 'm'},
+	{"rank", required_argument, NULL, 'r'},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -64,7 +73,7 @@ static const struct option long_options[] = {
 
 struct options {
 	struct job_options job;
-	const char *number;
+	const char *number, *rank;
 	char *hosts; /* NULL: this machine alone */
 };
 
@@ -86,6 +95,12 @@ static void option_take(int letter, char *value, struct options *options)
 	case 'H':
 		options->hosts = value;
 		break;
+	case 'm':
+		options->job.meet = value;
+		break;
+	case 'r':
+		options->rank = value;
+		break;
 	case 'h':
 		fputs(help_text, stdout);
 		exit(0);
@@ -98,15 +113,64 @@ static void option_take(int letter, char *value, struct options *options)
 	}
 }
 
+/* The first of some variables that is set; NULL: none. */
+static const char *variable(const char *const *names)
+{
+	const char *text = NULL;
+
+	for (; *names && !text; names++)
+		text = getenv(*names);
+	return text;
+}
+
+/* What the environment of a rank says where options do not. */
+static void meet_read(struct options *options)
+{
+	static const char *const ranks[] = {"RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX", NULL};
+	static const char *const sizes[] = {"WORLD_SIZE", "SLURM_NTASKS", NULL};
+
+	if (!options->rank)
+		options->rank = variable(ranks);
+	if (!options->number)
+		options->number = variable(sizes);
+	if (options->hosts) {
+		job_tell("--meet and --hosts exclude each other");
+		usage();
+	}
+	if (!options->rank) {
+		job_tell("which rank is to be started? Give --rank R");
+		usage();
+	}
+}
+
+/* The rank is less than the size, which is known. */
+static void rank_read(struct options *options)
+{
+	uint64_t number;
+
+	if (!parse_number(options->rank, options->job.size - 1, &number)) {
+		job_tell("--rank takes a number from 0 to %u, not \"%s\"", options->job.size - 1,
+			options->rank);
+		usage();
+	}
+	options->job.rank = (unsigned)number;
+}
+
 static void options_read(int count, char **words, struct options *options)
 {
 	uint64_t number;
 	int letter;
 
 	/* +: words after the program's name are the program's. */
-	while ((letter = getopt_long(count, words, "+n:lH:hV", long_options, NULL)) != -1)
+	while ((letter = getopt_long(count, words, "+n:lH:m:r:hV", long_options, NULL)) != -1)
 		option_take(letter, optarg, options);
 	options->job.words = words + optind;
+	if (options->job.meet)
+		meet_read(options);
+	else if (options->rank) {
+		job_tell("--rank goes with --meet");
+		usage();
+	}
 	if (!options->number) {
 		job_tell("how many processes are to be started? Give -n N");
 		usage();
@@ -116,6 +180,8 @@ static void options_read(int count, char **words, struct options *options)
 		usage();
 	}
 	options->job.size = (unsigned)number;
+	if (options->job.meet)
+		rank_read(options);
 	if (optind == count) {
 		job_tell("which program is to be started?");
 		usage();
@@ -175,6 +241,8 @@ int main(int count, char **words)
 		return hydra_run(&options, count - optind);
 	snprintf(name, sizeof(name), JOB_NODE "%d", (int)getpid());
 	snprintf(port, sizeof(port), "node:%s", name);
+	if (options.job.meet && (!getenv("PTL_IFACE_NAME") || !*getenv("PTL_IFACE_NAME")))
+		setenv("PTL_IFACE_NAME", "udp", 1);
 	if (getenv("PTL_IFACE_NAME"))
 		return job_run(&options.job);
 	setenv("PTL_IFACE_NAME", port, 1);

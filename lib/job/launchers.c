@@ -139,8 +139,8 @@ static bool pmi_wrong_row(struct launcher *launcher)
 		return false;
 	if (!socket && variable("PMI_PORT"))
 		launcher_wrong(launcher,
-			"this process's launcher offers PMI_PORT and no PMI_FD: start the job by "
-			"postern-run or mpiexec.hydra, or set PTL_JOB=alone if this process is in "
+			"this process's launcher offers PMI_PORT and no PMI_FD: start each rank "
+			"by postern-run --meet, or set PTL_JOB=alone if this process is in "
 			"no job");
 	else if (variable_read(launcher, "PMI_FD", 0, INT32_MAX, &number, pmi_advice))
 		launcher_wrong(launcher,
@@ -189,7 +189,8 @@ static bool torchrun_row(struct launcher *launcher)
 		return false;
 	launcher_wrong(launcher,
 		"WORLD_SIZE=%u processes were started by torchrun or the like, which offers no "
-		"exchange: start the job by postern-run, or set PTL_JOB=alone if each process is "
+		"exchange: start each by postern-run --meet, or set PTL_JOB=alone if each process "
+		"is "
 		"a job of its own",
 		size);
 	return true;

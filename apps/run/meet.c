@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* meet.c - see meet.h. */
+#include "meet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/pmi.h>
+
+#include "job.h"
+
+#define GUEST_TIME  10000 /* ms for the line of a guest */
+#define RETRY_TIME  100   /* ms between attempts to connect */
+#define ALIVE_START 10    /* s of silence after which a host is asked whether it lives, */
+#define ALIVE_STEP  5     /* s between questions, */
+#define ALIVE_COUNT 4     /* and how many */
+#define PLACE_BYTES 256
+
+struct guest {
+	int socket;    /* -1: none */
+	uint64_t late; /* ms: when its time is over; 0: it has not been looked at */
+	struct pmi_lines lines;
+};
+
+static int listener = -1;
+static struct guest guests[GUESTS_MAX];
+
+/* --- sockets */
+
+static struct addrinfo *place_find(const char *place, bool passive)
+{
+	const struct addrinfo wanted = {
+		.ai_socktype = SOCK_STREAM, .ai_flags = passive ? AI_PASSIVE : 0};
+	char host[PLACE_BYTES];
+	struct addrinfo *found = NULL;
+	char *colon;
+	size_t length;
+
+	snprintf(host, sizeof(host), "%s", place);
+	colon = strrchr(host, ':');
+	if (!colon)
+		return NULL;
+	*colon = '\0';
+	length = strlen(host);
+	if (host[0] == '[' && length > 1 && host[length - 1] == ']') { /* IPv6 */
+		host[length - 1] = '\0';
+		memmove(host, host + 1, length - 1);
+	}
+	return getaddrinfo(host, colon + 1, &wanted, &found) == 0 ? found : NULL;
+}
+
+/* A line leaves at once, and a host that is lost ends the stream. */
+static void socket_prepare(int socket)
+{
+	static const struct {
+		int level, option, value;
+	} options[] = {
+		{IPPROTO_TCP, TCP_NODELAY, 1},
+		{SOL_SOCKET, SO_KEEPALIVE, 1},
+		{IPPROTO_TCP, TCP_KEEPIDLE, ALIVE_START},
+		{IPPROTO_TCP, TCP_KEEPINTVL, ALIVE_STEP},
+		{IPPROTO_TCP, TCP_KEEPCNT, ALIVE_COUNT},
+	};
+
+	for (unsigned n = 0; n < sizeof(options) / sizeof(options[0]); n++)
+		(void)setsockopt(socket, options[n].level, options[n].option, &options[n].value,
+			sizeof(options[n].value));
+}
+
+bool meet_listen(const char *place)
+{
+	struct addrinfo *found = place_find(place, true);
+	int reuse = 1;
+
+	for (unsigned n = 0; n < GUESTS_MAX; n++)
+		guests[n].socket = -1;
+	if (!found) {
+		job_tell("--meet takes HOST:PORT, and \"%s\" names no host that is known", place);
+		return false;
+	}
+	listener = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	(void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
+	if (listener < 0 || bind(listener, found->ai_addr, found->ai_addrlen) != 0 ||
+		listen(listener, SOMAXCONN) != 0) {
+		job_tell("rank 0 cannot listen at %s: %s: start rank 0 on that host, and choose a "
+			 "port that nobody has",
+			place, strerror(errno));
+		freeaddrinfo(found);
+		return false;
+	}
+	freeaddrinfo(found);
+	return true;
+}
+
+/* --- rank 0's end */
+
+static void guest_refuse(struct guest *guest, const char *why)
+{
+	(void)pmi_write(guest->socket, "cmd=refused msg=%s\n", why);
+	close(guest->socket);
+	guest->socket = -1;
+}
+
+static void guest_hear(struct guest *guest, const char *line,
+	const char *(*take)(unsigned rank, unsigned size, int socket))
+{
+	char command[PMI_KEY];
+	int socket = guest->socket;
+	uint32_t rank, size;
+	const char *why;
+
+	if (!pmi_word(line, "cmd", command, sizeof(command)) || strcmp(command, "meet") != 0 ||
+		!pmi_number(line, "rank", &rank) || !pmi_number(line, "size", &size)) {
+		guest_refuse(guest, "this_is_postern-run_--meet");
+		return;
+	}
+	guest->socket = -1;
+	why = take(rank, size, socket);
+	if (!why)
+		return;
+	guest->socket = socket;
+	guest_refuse(guest, why);
+}
+
+static void guest_turn(
+	struct guest *guest, const char *(*take)(unsigned rank, unsigned size, int socket))
+{
+	const char *line;
+
+	if (!pmi_read(&guest->lines, guest->socket)) {
+		close(guest->socket);
+		guest->socket = -1;
+		return;
+	}
+	line = pmi_line(&guest->lines);
+	if (line)
+		guest_hear(guest, line, take);
+}
+
+/* M1. The place for a guest: a free one, or that of the one that has said nothing for longest. */
+static struct guest *guest_place(void)
+{
+	struct guest *oldest = &guests[0];
+
+	for (unsigned n = 0; n < GUESTS_MAX; n++) {
+		if (guests[n].socket < 0)
+			return &guests[n];
+		if (guests[n].late < oldest->late)
+			oldest = &guests[n];
+	}
+	close(oldest->socket);
+	return oldest;
+}
+
+static void guest_accept(uint64_t now)
+{
+	int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct guest *guest;
+
+	if (socket < 0)
+		return;
+	socket_prepare(socket);
+	guest = guest_place();
+	*guest = (struct guest){.socket = socket, .late = now + GUEST_TIME};
+}
+
+unsigned meet_polled(struct pollfd *polled)
+{
+	polled[0] = (struct pollfd){.fd = listener, .events = POLLIN};
+	if (listener < 0)
+		return 1;
+	for (unsigned n = 0; n < GUESTS_MAX; n++)
+		polled[1 + n] = (struct pollfd){.fd = guests[n].socket, .events = POLLIN};
+	return 1 + GUESTS_MAX;
+}
+
+void meet_turn(const struct pollfd *polled, uint64_t now,
+	const char *(*take)(unsigned rank, unsigned size, int socket))
+{
+	if (listener < 0)
+		return;
+	for (unsigned n = 0; n < GUESTS_MAX; n++) {
+		if (guests[n].socket < 0)
+			continue;
+		if (polled[1 + n].revents != 0)
+			guest_turn(&guests[n], take);
+		else if (now >= guests[n].late)
+			guest_refuse(&guests[n], "too_late");
+	}
+	if (polled[0].revents != 0)
+		guest_accept(now);
+}
+
+void meet_close(void)
+{
+	if (listener < 0)
+		return;
+	for (unsigned n = 0; n < GUESTS_MAX; n++)
+		if (guests[n].socket >= 0)
+			guest_refuse(&guests[n], "the_job_has_all_its_ranks_or_ends");
+	close(listener);
+	listener = -1;
+}
+
+/* --- the others' end */
+
+static int connect_once(const char *place)
+{
+	struct addrinfo *found = place_find(place, false);
+	int one = -1;
+
+	for (const struct addrinfo *address = found; address && one < 0;
+		address = address->ai_next) {
+		one = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (one >= 0 && connect(one, address->ai_addr, address->ai_addrlen) != 0) {
+			close(one);
+			one = -1;
+		}
+	}
+	if (found)
+		freeaddrinfo(found);
+	return one;
+}
+
+/* Says who this is. The answer is read byte by byte: what comes behind it is the program's. */
+static bool rank_say(int socket, const char *place, unsigned rank, unsigned size)
+{
+	char line[PMI_LINE], command[PMI_KEY] = "", why[PMI_VALUE] = "nothing";
+	size_t length = 0;
+
+	line[0] = '\0';
+	if (pmi_write(socket, "cmd=meet rank=%u size=%u\n", rank, size))
+		while (length < sizeof(line) - 1 && recv(socket, line + length, 1, 0) == 1 &&
+			line[length] != '\n')
+			line[++length] = '\0';
+	line[length] = '\0';
+	(void)pmi_word(line, "cmd", command, sizeof(command));
+	if (strcmp(command, "met") == 0)
+		return true;
+	(void)pmi_word(line, "msg", why, sizeof(why));
+	job_tell("rank %u is not taken by rank 0 at %s, which says: %s", rank, place, why);
+	return false;
+}
+
+int meet_connect(const char *place, unsigned rank, unsigned size)
+{
+	const struct timespec nap = {.tv_nsec = RETRY_TIME * 1000000};
+	int one = -1;
+
+	for (unsigned n = 0; n < MEET_TIME / RETRY_TIME; n++) {
+		one = connect_once(place);
+		if (one >= 0)
+			break;
+		nanosleep(&nap, NULL);
+	}
+	if (one < 0) {
+		job_tell("rank %u has not reached rank 0 at %s within %u s: start postern-run "
+			 "--meet %s --rank 0 on that host",
+			rank, place, MEET_TIME / 1000, place);
+		return -1;
+	}
+	socket_prepare(one);
+	if (rank_say(one, place, rank, size))
+		return one;
+	close(one);
+	return -1;
+}

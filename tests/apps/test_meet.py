@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""postern-run --meet: a job whose ranks are started one by one, as ssh, Kubernetes' indexed jobs and torchrun do."""
+import signal
+import socket
+import time
+import unittest
+
+import programs
+
+RING = programs.program("examples/ring_allreduce")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Meet(programs.Case):
+    def setUp(self):
+        super().setUp()
+        self.place = f"127.0.0.1:{free_port()}"
+
+    def rank(self, number, size, *words, **settings):
+        options = ("-n", str(size)) if size else ()
+        options += ("--rank", str(number)) if number is not None else ()
+        return self.start("postern-run", "--meet", self.place, *options, *words,
+                          XDG_RUNTIME_DIR=self.directory, **{"PTL_IFACE_NAME": "node:meet", **settings})
+
+    def ends(self, ranks):
+        """Exit code, output and complaints of each."""
+        done = [rank.communicate(timeout=programs.TIMEOUT) for rank in ranks]
+        return [rank.returncode for rank in ranks], [out for out, _ in done], [error for _, error in done]
+
+    def reached(self):
+        """A connection to rank 0, once it listens."""
+        host, port = self.place.split(":")
+        end = time.monotonic() + programs.TIMEOUT
+        while True:
+            try:
+                return socket.create_connection((host, int(port)))
+            except ConnectionRefusedError:
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.02)
+
+    def test_the_ring_has_the_sum_whoever_comes_first(self):
+        for order in ((0, 1, 2), (2, 1, 0)):
+            ranks = []
+            for number in order:
+                ranks.append(self.rank(number, 3, RING, "1000"))
+                time.sleep(0.3)
+            codes, outputs, errors = self.ends(ranks)
+            self.assertEqual((codes, "".join(errors)), ([0, 0, 0], ""))
+            self.assertEqual("".join(outputs), "3 ranks have the sum of their vectors of 1000 numbers\n")
+
+    def test_the_environment_says_rank_and_size(self):
+        for rank, size in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("JOB_COMPLETION_INDEX", "WORLD_SIZE")):
+            ranks = [self.rank(None, None, RING, "10", **{rank: str(n), size: "2"}) for n in range(2)]
+            codes, outputs, errors = self.ends(ranks)
+            self.assertEqual((codes, "".join(errors)), ([0, 0], ""))
+            self.assertIn("2 ranks", "".join(outputs))
+
+    def test_if_nothing_is_set_they_use_udp(self):
+        done = programs.run("postern-run", "--meet", self.place, "-n", "1", "-r", "0", "sh", "-c", "echo $PTL_IFACE_NAME $PMI_RANK $PMI_SIZE")
+        self.assertEqual((done.returncode, done.stdout), (0, "udp 0 1\n"), done.stderr)
+
+    def test_a_rank_is_taken_once_and_has_the_size_of_the_others(self):
+        first = self.rank(0, 3, "sleep", "1000")
+        self.reached().close()
+        second = self.rank(1, 3, "sleep", "1000")
+        time.sleep(0.5)
+        for number, size, why in ((1, 3, "the_rank_is_taken"), (2, 4, "the_size_is_not_that_of_rank_0")):
+            codes, _, errors = self.ends([self.rank(number, size, "true")])
+            self.assertEqual(codes, [1])
+            self.assertIn(why, errors[0])
+        self.assertIsNone(first.poll())
+        self.assertIsNone(second.poll())
+
+    def test_strangers_disturb_no_job(self):
+        first = self.rank(0, 2, RING, "10")
+        strangers = [self.reached() for _ in range(70)]  # more than GUESTS_MAX
+        for stranger, words in zip(strangers[-5:], (b"GET / HTTP/1.1\n\n", b"x" * 5000, b"cmd=meet\n", b"cmd=meet rank=0 size=2\n",
+                                                    b"cmd=meet rank=7 size=2\n")):
+            try:
+                stranger.sendall(words)
+                stranger.settimeout(programs.TIMEOUT)
+                self.assertNotIn(b"cmd=met\n", stranger.recv(1000))
+            except ConnectionResetError:
+                pass
+        codes, outputs, errors = self.ends([first, self.rank(1, 2, RING, "10")])
+        self.assertEqual((codes, errors), ([0, 0], ["", ""]))
+        self.assertIn("2 ranks", outputs[0])
+        for stranger in strangers:
+            stranger.close()
+
+    def test_a_rank_that_fails_ends_all(self):
+        ranks = [self.rank(0, 3, "sleep", "1000"), self.rank(1, 3, "sleep", "1000"), self.rank(2, 3, "sh", "-c", "sleep 1; exit 7")]
+        codes, _, errors = self.ends(ranks)
+        self.assertEqual(codes, [7, 1, 7])
+        self.assertIn("rank 2 has ended the job with exit code 7", errors[0])
+        self.assertIn("rank 0 has ended the job, or its host is lost", errors[1])
+        self.assertIn("rank 2 ended with exit code 7", errors[2])
+
+    def test_a_launcher_that_is_killed_ends_all(self):
+        for victim, codes in ((0, [-9, 1]), (1, [1, -9])):
+            ranks = [self.rank(n, 2, "sh", "-c", "echo cmd=init >&$PMI_FD; echo up; exec sleep 1000") for n in range(2)]
+            for rank in ranks:
+                rank.stdout.readline()
+            time.sleep(0.3)
+            ranks[victim].send_signal(signal.SIGKILL)
+            self.assertEqual(self.ends(ranks)[0], codes)
+
+    def test_a_port_that_somebody_has_and_wrong_options_are_told(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.place = f"127.0.0.1:{server.getsockname()[1]}"
+            codes, _, errors = self.ends([self.rank(0, 2, "true")])
+            self.assertEqual(codes, [1])
+            self.assertIn("Address already in use", errors[0])
+        for words, part in ((("--meet", "a:1", "-n", "2", "true"), "which rank is to be started"),
+                            (("--meet", "a:1", "-n", "2", "-r", "2", "true"), "--rank takes a number from 0 to 1"),
+                            (("--rank", "1", "-n", "2", "true"), "--rank goes with --meet"),
+                            (("--meet", "a:1", "--hosts", "a", "-n", "2", "-r", "1", "true"), "exclude each other")):
+            done = programs.run("postern-run", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(part, done.stderr)
+        done = programs.run("postern-run", "--meet", "nowhere", "-n", "2", "-r", "0", "true", PTL_IFACE_NAME="node")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('"nowhere" names no host', done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
