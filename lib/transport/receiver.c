@@ -159,7 +159,11 @@ static __rte_noinline bool stream_begin(
 		stream_take(transport, peer, &arrival, generation);
 		return true;
 	}
-	COUNT(transport, dropped_stale);
+	if (first && known && !incoming_is_open(peer) &&
+		address_generation(transport, peer, frame, &generation))
+		COUNT(transport, dropped_again);
+	else
+		COUNT(transport, dropped_stale);
 	if (!first || !later) {
 		bool older = known && serial_before_16(frame->stream, peer->rx_stream);
 

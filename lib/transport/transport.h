@@ -233,6 +233,7 @@ struct transport_options {
 	X(dropped_malformed, "frames whose fields contradict each other")                          \
 	X(dropped_no_process, "frames for a process that does not live here")                      \
 	X(dropped_stale, "frames of or for another life of a process, or an unasked answer")       \
+	X(dropped_again, "frames that would have begun a stream that has been over")               \
 	X(dropped_window, "frames beyond the receive window")                                      \
 	X(dropped_no_memory, "frames refused for lack of buffers or peers")                        \
 	X(refusals_received, "frames in flight, or questions for it, that a peer's host refused")  \

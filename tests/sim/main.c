@@ -68,6 +68,8 @@ static void usage(FILE *file)
 		"acknowledge it\n"
 		"  --haste N        divides by N the times after which streams and peers are "
 		"forgotten, and PTL_PEER_TIMEOUT\n"
+		"  --adversary      one on the links repeats frames of the whole run, and holds "
+		"frames back\n"
 		"  --help           this text\n"
 		"  --version        the library's version\n"
 		"\nExit codes: 0 all went well, 1 a seed failed, 2 the options were wrong.\n");
@@ -100,6 +102,7 @@ enum {
 	OPTION_FRAME,
 	OPTION_SILENT,
 	OPTION_HASTE,
+	OPTION_ADVERSARY,
 	OPTION_HELP,
 	OPTION_VERSION
 };
@@ -131,6 +134,7 @@ static const struct option long_options[] = {
 	{"frame", required_argument, NULL, OPTION_FRAME},
 	{"silent", required_argument, NULL, OPTION_SILENT},
 	{"haste", required_argument, NULL, OPTION_HASTE},
+	{"adversary", no_argument, NULL, OPTION_ADVERSARY},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"version", no_argument, NULL, OPTION_VERSION},
 	{NULL, 0, NULL, 0},
@@ -252,6 +256,9 @@ static void option_take(struct options *options, int option)
 		break;
 	case OPTION_HASTE:
 		scenario->haste = (uint32_t)number_read(optarg, 1, 1000);
+		break;
+	case OPTION_ADVERSARY:
+		scenario->adversary = true;
 		break;
 	case OPTION_HELP:
 		usage(stdout);

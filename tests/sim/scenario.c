@@ -27,6 +27,9 @@
 
 #define RUN_LIMIT   (3600 * SECOND)
 #define LATE_MAX    (20 * SECOND)
+#define REPEATED    0.2 /* of frames, by the adversary */
+#define WITHHELD    0.002
+#define REPEAT_TIME (600 * SECOND)    /* beyond all that is remembered */
 #define DOWN_LEAST  (2 * MILLISECOND) /* that a node is gone */
 #define STALL_SHARE 4                 /* of PTL_PEER_TIMEOUT in haste is the longest stall */
 #define PAUSE_HASTY 0.02              /* of tasks, that a program pauses before in haste */
@@ -957,6 +960,11 @@ static void plan_override(struct plan *plan, const struct scenario_options *opti
 	plan->haste = options->haste ? options->haste : 1;
 	if (options->haste)
 		plan_hasten(plan);
+	if (options->adversary) {
+		network->repeat = REPEATED;
+		network->withhold = WITHHELD;
+		network->repeat_time = REPEAT_TIME / plan->haste;
+	}
 	network->drop = options->drop >= 0 ? options->drop : network->drop;
 	network->burst = options->burst >= 0 ? options->burst : network->burst;
 	network->duplicate = options->duplicate >= 0 ? options->duplicate : network->duplicate;

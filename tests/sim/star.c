@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sim/adversary.h>
 #include <wire/frame.h>
 
 #define ADDRESS_FIRST  0x02 /* locally administered */
@@ -38,6 +39,7 @@ void star_free(struct star *star)
 {
 	for (uint32_t i = 0; i < star->nodes; i++)
 		free(star->links[i].down.ring);
+	adversary_free(star);
 	free(star->links);
 	star->links = NULL;
 }
@@ -369,6 +371,11 @@ void star_flatten(struct star *star)
 	}
 }
 
+void star_pass(struct star *star, struct parcel *parcel, uint64_t when)
+{
+	sim_clock_at(star->clock, when, switch_arrive, star, (uintptr_t)parcel);
+}
+
 static void link_carry(struct star *star, struct parcel *parcel, uint64_t when)
 {
 	const struct star_settings *settings = &star->settings;
@@ -379,7 +386,7 @@ static void link_carry(struct star *star, struct parcel *parcel, uint64_t when)
 	}
 	if (prng_chance(&star->prng, settings->corrupt))
 		parcel = parcel_corrupt(star, parcel);
-	sim_clock_at(star->clock, when, switch_arrive, star, (uintptr_t)parcel);
+	star_pass(star, parcel, when);
 }
 
 uint64_t star_send(struct star *star, struct parcel *parcel)
@@ -394,8 +401,11 @@ uint64_t star_send(struct star *star, struct parcel *parcel)
 	link->up_free = departure;
 	star->counters.frames++;
 	star->counters.bytes += parcel->length;
+	if (settings->repeat > 0 && now < settings->fault_until &&
+		adversary_sees(star, parcel, when))
+		return departure;
 	if (now >= settings->fault_until) {
-		sim_clock_at(star->clock, when, switch_arrive, star, (uintptr_t)parcel);
+		star_pass(star, parcel, when);
 	} else if (link_loses(star, link)) {
 		star_release(star, parcel);
 	} else {

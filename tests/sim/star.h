@@ -44,6 +44,9 @@ struct star_settings {
 	double reorder;         /* to be late by up to reorder_delay */
 	uint64_t reorder_delay; /* ns */
 	double corrupt;
+	double repeat;          /* that the adversary repeats an earlier one with it, */
+	double withhold;        /* or holds it back, */
+	uint64_t repeat_time;   /* ns, for so long at most */
 	uint32_t corrupt_bytes; /* one bit of the first ones changes, nothing else; 0: anything */
 	bool directed; /* the switch knows who is asked for, and spares the others the question */
 	uint64_t fault_until; /* ns: after that nothing is lost by chance */
@@ -97,7 +100,9 @@ struct star_link {
 	X(duplicated)                                                                              \
 	X(reordered)                                                                               \
 	X(corrupted)                                                                               \
-	X(marked)
+	X(marked)                                                                                  \
+	X(repeated)                                                                                \
+	X(withheld)
 
 struct star_counters {
 #define X(name) uint64_t name;
@@ -112,8 +117,9 @@ struct star {
 	struct prng prng;
 	uint32_t nodes;
 	struct star_link *links;
-	uint64_t in_transit; /* frames, each as often as it is on its way */
-	uint32_t queue_peak; /* bytes, the longest queue seen */
+	struct archive *archive; /* the adversary's; NULL: none yet */
+	uint64_t in_transit;     /* frames, each as often as it is on its way */
+	uint32_t queue_peak;     /* bytes, the longest queue seen */
 	uint32_t (*find)(
 		void *context, uint32_t nid, uint32_t pid); /* node of a process, for `directed` */
 	void (*deliver)(void *context, uint32_t node,
@@ -138,6 +144,8 @@ struct parcel *star_wrap(struct star *star, uint32_t from, uint32_t to, void *fr
 void star_flatten(struct star *star);
 /* Gives up a hold; the last one frees the parcel. */
 void star_release(struct star *star, struct parcel *parcel);
+/* Lets a parcel, whose hold it takes over, come to the switch at `when`. */
+void star_pass(struct star *star, struct parcel *parcel, uint64_t when);
 /* Sends a parcel, whose hold it takes over; returns when the node's device has sent it (ns). */
 uint64_t star_send(struct star *star, struct parcel *parcel);
 /* Nothing passes to or from the node until then. */
