@@ -49,7 +49,7 @@ static double receive(int tag)
 	static char in[8];
 	double start = now();
 
-	adi_receive(&operation, in, 0, tag, 0, in, sizeof(in), 0);
+	adi_receive(&operation, in, 0, tag, 0, in, sizeof(in));
 	adi_wait(&operation);
 	return now() - start;
 }

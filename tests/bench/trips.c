@@ -50,10 +50,10 @@ static unsigned long device_run(unsigned long count)
 
 	if (adi_start(done) != 0)
 		exit(EXIT_FAILURE);
-	adi_receive(&receive, in, 0, 1, 0, in, BYTES, 0);
+	adi_receive(&receive, in, 0, 1, 0, in, BYTES);
 	for (unsigned long i = 0; i < count; i++) {
 		adi_send(&send, NULL, 0, 0, 1, 0, 0, out, BYTES, 0);
-		adi_receive(&receive, in, 0, 1, 0, in, BYTES, 0);
+		adi_receive(&receive, in, 0, 1, 0, in, BYTES);
 		while (arrived == i)
 			adi_check(0);
 	}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cancel.h - calls are no cancellation points: a thread that pthread_cancel() ended inside one
+ * would take along what it holds, a lock, the seat of an engine, a place among the sleepers.
+ *
+ * What is held there says so to the C library, which costs a few instructions. System calls made by
+ * syscall() need it not.
+ */
+#ifndef BASE_CANCEL_H
+#define BASE_CANCEL_H
+
+#include <pthread.h>
+
+/* From now on the calling thread is not ended. Returns what cancel_release() is to be given. */
+static inline int cancel_hold(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void cancel_release(int before)
+{
+	pthread_setcancelstate(before, NULL);
+}
+
+#endif
