@@ -66,7 +66,7 @@ static inline void futex_wait_any(
 	(void)count;
 	limit.tv_sec = 0;
 	limit.tv_nsec = timeout < FUTEX_ANY_SLEEP ? (long)timeout : FUTEX_ANY_SLEEP;
-	nanosleep(&limit, NULL);
+	syscall(SYS_nanosleep, &limit, NULL); /* no cancellation point, as above (cancel.h) */
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/syscall.h>
 
 #include <base/log.h>
 
@@ -46,7 +47,8 @@ static void line_write(const char *text)
 	size_t bytes = (size_t)length < sizeof(line) - 1 ? (size_t)length : sizeof(line) - 2;
 
 	line[bytes++] = '\n';
-	while (write(STDERR_FILENO, line, bytes) < 0 && errno == EINTR)
+	/* No cancellation point (cancel.h): callers hold locks. */
+	while (syscall(SYS_write, STDERR_FILENO, line, bytes) < 0 && errno == EINTR)
 		;
 }
 

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include <base/cancel.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <host/visitor.h>
@@ -24,24 +25,39 @@ uint64_t library_now(void)
 	return glue_now(NULL);
 }
 
+/* Of the thread that has the lock, and of the one that has the glue's: cancel.h. */
+static int lock_cancel, glue_cancel;
+
 void library_lock(void)
 {
+	int before = cancel_hold();
+
 	pthread_mutex_lock(&lock);
+	lock_cancel = before;
 }
 
 void library_unlock(void)
 {
+	int before = lock_cancel;
+
 	pthread_mutex_unlock(&lock);
+	cancel_release(before);
 }
 
 void library_glue_lock(void)
 {
+	int before = cancel_hold();
+
 	pthread_mutex_lock(&glue_lock);
+	glue_cancel = before;
 }
 
 void library_glue_unlock(void)
 {
+	int before = glue_cancel;
+
 	pthread_mutex_unlock(&glue_lock);
+	cancel_release(before);
 }
 
 bool library_is_forked(void)

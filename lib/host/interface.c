@@ -282,14 +282,19 @@ static void seat_disturb(struct seat *seat)
 	seat_leave(seat);
 }
 
-/* Puts an engine, or NULL, and its helper, or NULL, into the seat. */
-static void seat_give(struct seat *seat, struct engine *engine, struct helper *helper)
+/* Puts an engine, or NULL, and its helper, or NULL, into the seat. outward: of its port. */
+static void seat_give(struct seat *seat, struct engine *engine, struct helper *helper, bool outward)
 {
 	/* A thread that still believes the last life open may sit there. */
 	while (!seat_take(seat))
 		sched_yield();
+	if (seat->outward)
+		cancel_release(seat->cancel);
 	seat->engine = engine;
 	seat->helper = helper;
+	seat->outward = engine && outward;
+	if (seat->outward)
+		seat->cancel = cancel_hold();
 	seat_leave(seat);
 }
 
@@ -303,7 +308,7 @@ static int interface_seat(struct interface *interface, unsigned number, struct s
 	interface->submission.seat = &interface->seat;
 	interface->helper = NULL;
 	if (setting_is(SETTING_PROGRESS, "inline")) {
-		seat_give(&interface->seat, interface->engine, NULL);
+		seat_give(&interface->seat, interface->engine, NULL, interface->port->external);
 		return 0;
 	}
 	own = calloc(1, sizeof(*own));
@@ -314,14 +319,14 @@ static int interface_seat(struct interface *interface, unsigned number, struct s
 		free(own);
 		return -1;
 	}
-	seat_give(&interface->seat, interface->engine, own->helper);
+	seat_give(&interface->seat, interface->engine, own->helper, interface->port->external);
 	own->thread = glue_thread_start(
 		helper_run, own->helper, cpu == CPU_ANY ? -1 : (int)cpu, "postern-helper");
 	if (own->thread) {
 		interface->helper = own;
 		return 0;
 	}
-	seat_give(&interface->seat, NULL, NULL);
+	seat_give(&interface->seat, NULL, NULL, false);
 	helper_destroy(own->helper);
 	free(own);
 	return -1;
@@ -332,7 +337,7 @@ static void interface_clear_seat(struct interface *interface)
 {
 	struct interface_helper *own = interface->helper;
 
-	seat_give(&interface->seat, NULL, NULL);
+	seat_give(&interface->seat, NULL, NULL, false);
 	if (!own)
 		return;
 	interface->helper = NULL;

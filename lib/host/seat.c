@@ -109,13 +109,18 @@ static uint64_t seat_ready(struct seat *seat, int *port)
 static bool seat_leave_armed(struct seat *seat)
 {
 	struct helper *helper = seat->helper;
+	const bool outward = seat->outward;
+	const int cancel = seat->cancel;
 	uint32_t taken = SEAT_TAKEN;
 
 	counter_add(&helper->segment->counters.sleeps, 1);
 	/* Release: as seat_try_leave(). */
 	if (atomic_compare_exchange_strong_explicit(
-		    &seat->state, &taken, SEAT_ARMED, memory_order_release, memory_order_relaxed))
+		    &seat->state, &taken, SEAT_ARMED, memory_order_release, memory_order_relaxed)) {
+		if (outward)
+			cancel_release(cancel);
 		return true;
+	}
 	helper->replaced = false;
 	engine_interrupt(seat->engine, false);
 	helper_set_timer(helper, HELPER_NAP);
@@ -188,10 +193,11 @@ void seat_call(struct seat *seat)
 			continue;
 		if (sits)
 			return;
-		seat_own(seat);
 		if (state == SEAT_ARMED) {
 			seat_disarm(seat);
 			helper_set_timer(seat->helper, HELPER_NAP);
+		} else {
+			seat_own(seat);
 		}
 		seat_turn(seat);
 		return;
@@ -280,9 +286,11 @@ enum seat_slept seat_sleep(
 	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit)
 {
 	enum seat_slept slept = SEAT_UNSLEPT;
+	int cancel;
 
 	if (atomic_exchange_explicit(&seat->slept, true, memory_order_acquire))
 		return SEAT_UNSLEPT;
+	cancel = cancel_hold();
 	if (seat_take(seat)) {
 		if (seat->helper)
 			slept = seat_sleep_in(seat, look, context, limit);
@@ -290,6 +298,7 @@ enum seat_slept seat_sleep(
 			seat_leave(seat);
 	}
 	atomic_store_explicit(&seat->slept, false, memory_order_release);
+	cancel_release(cancel);
 	return slept;
 }
 

@@ -30,6 +30,9 @@
  *
  * S4. One thread at a time sleeps in the helper's place. Another one that takes the armed seat
  *     wakes it, because it may have what the sleeper waits for.
+ *
+ * S5. A thread in the seat is not ended by pthread_cancel(): a port that leads out of the process
+ *     makes system calls, which are cancellation points.
  */
 #ifndef HOST_SEAT_H
 #define HOST_SEAT_H
@@ -37,6 +40,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <base/cancel.h>
 #include <base/core.h>
 #include <base/clock.h>
 #include <base/owner.h>
@@ -53,11 +57,15 @@ struct seat {
 	/* Of the thread in the seat. */
 	struct engine *engine; /* NULL: there is none */
 	struct helper *helper; /* NULL: there is none */
+	bool outward;          /* the engine's port leads out of the process */
+	int cancel;            /* S5 */
 };
 
 /* The engine of a seat that this thread has taken is this thread's. */
-static inline void seat_own(const struct seat *seat)
+static inline void seat_own(struct seat *seat)
 {
+	if (seat->outward)
+		seat->cancel = cancel_hold();
 	if (OWNERS && seat->engine)
 		engine_own(seat->engine);
 }
@@ -83,11 +91,16 @@ static inline bool seat_take(struct seat *seat)
  * (S1). */
 static inline bool seat_try_leave(struct seat *seat)
 {
+	const bool outward = seat->outward;
+	const int cancel = seat->cancel;
 	uint32_t taken = SEAT_TAKEN;
 
 	if (atomic_compare_exchange_strong_explicit(
-		    &seat->state, &taken, SEAT_FREE, memory_order_release, memory_order_relaxed))
+		    &seat->state, &taken, SEAT_FREE, memory_order_release, memory_order_relaxed)) {
+		if (outward)
+			cancel_release(cancel);
 		return true;
+	}
 	atomic_exchange_explicit(&seat->state, SEAT_TAKEN, memory_order_acquire);
 	return false;
 }

@@ -10,6 +10,7 @@
 #include <rte_pause.h>
 
 #include <base/barrier.h>
+#include <base/cancel.h>
 #include <base/clock.h>
 #include <base/spinning.h>
 #include <host/poller.h>
@@ -232,9 +233,12 @@ static void watch_lower(const struct queue_view *view, const struct segment *seg
 
 void queue_lower(const struct queue_view *view, const struct segment *segment)
 {
+	const int cancel = cancel_hold();
+
 	if (queue_enter(view))
 		watch_lower(view, segment);
 	queue_leave(view);
+	cancel_release(cancel);
 }
 
 /* The eventfd of a queue, made if there is none; -1: it cannot be. */
@@ -257,11 +261,13 @@ static int event_make(const struct queue_view *view, const struct segment *segme
 
 int queue_watch(const struct queue_view *view, const struct segment *segment)
 {
+	const int cancel = cancel_hold();
 	int event = queue_enter(view) ? event_make(view, segment) : -1;
 
 	if (event >= 0)
 		event = fcntl(event, F_DUPFD_CLOEXEC, 0);
 	queue_leave(view);
+	cancel_release(cancel);
 	return event;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include <base/cancel.h>
 #include <base/clock.h>
 #include <base/environment.h>
 #include <base/log.h>
@@ -478,9 +479,12 @@ mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id, uint32
 	}
 	code = params_read(params, params_count, &wish);
 	if (code == MX_SUCCESS) {
+		const int cancel = cancel_hold();
+
 		pthread_mutex_lock(&opening);
 		code = open_anywhere(board_number, endpoint_id, &wish, endpoint);
 		pthread_mutex_unlock(&opening);
+		cancel_release(cancel);
 	}
 	return code == MX_SUCCESS ? code
 				  : error_raise(wish.handler, code, name, "%s", open_text(code));
@@ -544,6 +548,7 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 {
 	mx_return_t code;
+	int cancel;
 
 	if (!endpoint_enter(endpoint, "mx_close_endpoint", &code))
 		return code;
@@ -553,7 +558,9 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 	endpoint->closing = endpoint->news = true;
 	atomic_store(&endpoint->open, false);
 	endpoint_unlock(endpoint);
+	cancel = cancel_hold();
 	endpoint_close(endpoint);
+	cancel_release(cancel);
 	return MX_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <base/environment.h>
+#include <base/cancel.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
@@ -84,17 +85,20 @@ static mx_return_t library_init(int api)
 {
 	enum answer answer = ANSWER_OK;
 	bool already;
+	int cancel;
 
 	if (api >> 8 != MX_API >> 8)
 		return error_raise(NULL, MX_BAD_LIB_VERSION, "mx_init",
 			"the program was compiled for MX API 0x%x, and this library has 0x%x; "
 			"compile it with this library's myriexpress.h",
 			(unsigned)api, MX_API);
+	cancel = cancel_hold();
 	pthread_mutex_lock(&init_lock);
 	already = front_is_open(&mx_front);
 	if (!already)
 		answer = library_open();
 	pthread_mutex_unlock(&init_lock);
+	cancel_release(cancel);
 	if (already)
 		return error_raise(NULL, MX_ALREADY_INITIALIZED, "mx_init", "call it once");
 	if (answer != ANSWER_OK)
@@ -118,6 +122,7 @@ mx_return_t mx_init(void)
 
 mx_return_t mx_finalize(void)
 {
+	const int cancel = cancel_hold();
 	bool open;
 
 	pthread_mutex_lock(&init_lock);
@@ -127,6 +132,7 @@ mx_return_t mx_finalize(void)
 		front_close(&mx_front);
 	}
 	pthread_mutex_unlock(&init_lock);
+	cancel_release(cancel);
 	return open ? MX_SUCCESS : error_raise_closed("mx_finalize");
 }
 

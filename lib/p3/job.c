@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cancel.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <job/job.h>
@@ -19,9 +20,27 @@ enum job_state { JOB_NONE, JOB_JOINED, JOB_LEFT };
 
 /* One thread at a time speaks to the launcher. */
 static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Of the thread that has the lock (cancel.h). */
+static int job_cancel;
 static enum job_state job_state;
 static struct process *addresses; /* by rank; one that is not known yet has PTL_NID_ANY */
 static struct job job;
+
+static void job_take(void)
+{
+	int before = cancel_hold();
+
+	pthread_mutex_lock(&job_lock);
+	job_cancel = before;
+}
+
+static void job_give(void)
+{
+	int before = job_cancel;
+
+	pthread_mutex_unlock(&job_lock);
+	cancel_release(before);
+}
 
 /* Returns `done`; false, after an error line. */
 static bool job_succeeds(bool done)
@@ -106,13 +125,13 @@ int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size)
 	if (ADDRESS_IS_BAD(rank) || ADDRESS_IS_BAD(size))
 		return PTL_SEGV;
 	log_clear_error();
-	pthread_mutex_lock(&job_lock);
+	job_take();
 	code = job_join(&member);
 	if (code == PTL_OK) {
 		*rank = job.rank;
 		*size = job.size;
 	}
-	pthread_mutex_unlock(&job_lock);
+	job_give();
 	return code;
 }
 
@@ -125,12 +144,12 @@ static int job_enter(const char *function)
 	if (!front_is_open(&portals))
 		return PTL_NOINIT;
 	log_clear_error();
-	pthread_mutex_lock(&job_lock);
+	job_take();
 	if (job_state == JOB_JOINED)
 		return PTL_OK;
 	log_error("%s: this process %s: call postern_job_join() first", function,
 		job_state == JOB_LEFT ? "has left its job" : "has not joined its job");
-	pthread_mutex_unlock(&job_lock);
+	job_give();
 	return PTL_FAIL;
 }
 
@@ -154,7 +173,7 @@ int postern_job_address(unsigned rank, ptl_process_id_t *address)
 		code = PTL_FAIL;
 	else
 		*address = (ptl_process_id_t){addresses[rank].nid, addresses[rank].pid};
-	pthread_mutex_unlock(&job_lock);
+	job_give();
 	return code;
 }
 
@@ -166,7 +185,7 @@ int postern_job_barrier(void)
 		return code;
 	if (!job_succeeds(job_barrier(&job)))
 		code = PTL_FAIL;
-	pthread_mutex_unlock(&job_lock);
+	job_give();
 	return code;
 }
 
@@ -179,6 +198,6 @@ int postern_job_leave(void)
 	if (!job_succeeds(job_leave(&job)))
 		code = PTL_FAIL;
 	job_end();
-	pthread_mutex_unlock(&job_lock);
+	job_give();
 	return code;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <base/cancel.h>
 #include <base/guard.h>
 #include <base/log.h>
 #include <base/settings.h>
@@ -207,7 +208,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle)
 {
 	struct ni *ni;
-	int code;
+	int cancel, code;
 
 	if (!front_is_open(&portals4))
 		return PTL_NO_INIT;
@@ -216,6 +217,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	code = ni_choose(iface, options, &ni);
 	if (code != PTL_OK)
 		return code;
+	cancel = cancel_hold();
 	pthread_mutex_lock(&nis_lock);
 	nis_review(ni_index(ni) / PORT_NIS, port_handle(ni_index(ni) / PORT_NIS));
 	if (ni->uses == 0)
@@ -228,6 +230,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 		*ni_handle = name_make(NAME_NI, ni_index(ni));
 	}
 	pthread_mutex_unlock(&nis_lock);
+	cancel_release(cancel);
 	return code;
 }
 
@@ -244,10 +247,11 @@ static void ni_close(struct ni *ni)
 int PtlNIFini(ptl_handle_ni_t ni_handle)
 {
 	struct call call;
-	int code;
+	int cancel, code;
 
 	if (!front_is_open(&portals4))
 		return PTL_NO_INIT;
+	cancel = cancel_hold();
 	pthread_mutex_lock(&nis_lock);
 	code = call_enter(&call, ni_handle, NAME_NI);
 	if (code == PTL_OK) {
@@ -258,6 +262,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 			ni_close(call.ni);
 	}
 	pthread_mutex_unlock(&nis_lock);
+	cancel_release(cancel);
 	return code;
 }
 

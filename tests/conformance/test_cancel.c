@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_cancel.c - a thread that pthread_cancel() ends takes nothing along: calls are no cancellation
- * points. The interface is on a node of the test's own, whose port makes system calls.
+/* test_cancel.c - a thread that pthread_cancel() ends takes nothing along: calls are no
+ * cancellation points. The interface is on a node of the test's own, whose port makes system calls.
  *
  * Covers: lib/host/seat.c, lib/base/cancel.h.
  */
