@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mpich-1.0.h - the names by which the upper layer of MPICH 1.0.8 to 1.0.12 calls its device, on
- * A.h. It takes the place of that tree's mpid.h. Contexts are never evaluated. device.c is compiled
- * with -DA_MPICH, which makes it include the tree's mpiimpl.h; with -DA_MPICH_NO_ERRVAL, too, if
- * that tree's MPIR_RHANDLE has no field errval.
+ * A.h. It takes the place of that tree's mpid.h, and doc/adi.md says what of its dm.h and
+ * mpid_bind.h. Contexts are never evaluated. device.c is compiled with -DA_MPICH, which makes it
+ * include the tree's mpiimpl.h; with -DA_MPICH_NO_ERRVAL, too, if that tree's MPIR_RHANDLE has no
+ * field errval.
  */
 #ifndef MPICH_1_0_H
 #define MPICH_1_0_H
@@ -34,6 +35,11 @@
 typedef A_SHANDLE MPID_SHANDLE;
 typedef A_RHANDLE MPID_RHANDLE;
 enum { MPID_NOTBLOCKING, MPID_BLOCKING };
+
+/* 1.0.8 and 1.0.9 have files that include this one first, and expect these behind it. */
+#include "mpi.h"
+#include "dmpiatom.h"
+#include "mpi_bc.h"
 
 #define MPID_TAG_UB ADI_TAG_MAX
 #define MPID_PACK_IN_ADVANCE
@@ -76,10 +82,10 @@ enum { MPID_NOTBLOCKING, MPID_BLOCKING };
 #define MPID_Test_request(ctx, request)  ((request)->chandle.completer == 0)
 #define MPID_Check_device(ctx, blocking) adi_check(blocking)
 #define MPID_Iprobe(ctx, tag_, source_, context, found, status)                                    \
-	(*(found) = a_probe((tag_), (source_), (context), 0, &(status)->source, &(status)->tag,    \
-		 &(status)->count))
+	(*(found) = a_probe((tag_), (source_), (context), 0, &(status)->MPI_SOURCE,                \
+		 &(status)->MPI_TAG, &(status)->count))
 #define MPID_Probe(ctx, tag_, source_, context, status)                                            \
-	((void)a_probe((tag_), (source_), (context), 1, &(status)->source, &(status)->tag,         \
+	((void)a_probe((tag_), (source_), (context), 1, &(status)->MPI_SOURCE, &(status)->MPI_TAG, \
 		&(status)->count))
 #define MPID_CANCEL(ctx, r)            ((void)a_cancel(r))
 #define MPID_Comm_init(ctx, old, made) 0
@@ -90,8 +96,8 @@ enum { MPID_NOTBLOCKING, MPID_BLOCKING };
 #define MPID_THREAD_LOCK_INIT(ctx, comm)
 #define MPID_THREAD_LOCK_FINISH(ctx, comm)
 #define MPID_THREAD_DS_LOCK_DECLARE
-#define MPID_THREAD_DS_LOCK_INIT(ctx, comm)
-#define MPID_THREAD_DS_LOCK(ctx, comm)
-#define MPID_THREAD_DS_UNLOCK(ctx, comm)
+#define MPID_THREAD_DS_LOCK_INIT(object)
+#define MPID_THREAD_DS_LOCK(object)
+#define MPID_THREAD_DS_UNLOCK(object)
 
 #endif

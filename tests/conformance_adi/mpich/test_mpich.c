@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_mpich.c - an upper layer in the manner of MPICH 1.0.12, as small as can be, makes the calls
+/* test_mpich.c - an upper layer in the manner of MPICH 1.0.12 or 1.0.8, as small as can be, on the
+ * trees beside this file, which have the shapes of those releases' headers. It makes the calls
  * of its device that that layer makes, in that order, with all names of mpich-1.0.h; the traps that
  * lie there are played. It is compiled as that layer is: -std=gnu89, without position independence.
  * A name that is missing is no declaration, and no symbol.
@@ -17,7 +18,7 @@
 #include "mpiimpl.h"
 
 /* A layer of 1.0.8, which has no field for the error of a receive, and asks for a flag. */
-#ifdef A_MPICH_NO_ERRVAL
+#if PATCHLEVEL == 8
 #define ERRVAL(r)       a_error(&(r)->dev_rhandle)
 #define POST_FLAG(flag) , (flag)
 #else
@@ -28,6 +29,10 @@
 #define LONG 200000
 #define COMM 4 /* context */
 #define ANY  (-2)
+
+/* Of the tree. */
+const char *MPIR_configured(void);
+void MPIR_queues_init(void);
 
 static void *ctx;
 static int rank, size, other;
@@ -107,8 +112,8 @@ static int Recv(void *data, int room, int source, int tag, MPI_Status *status)
 	recv_init(&r, source, tag, data, room);
 	error = MPID_Blocking_recv(ctx, &r);
 	status->count = r.totallen;
-	status->source = r.source;
-	status->tag = r.tag;
+	status->MPI_SOURCE = r.source;
+	status->MPI_TAG = r.tag;
 	CHECK(error == ERRVAL(&r)); /* T16 */
 	return error;
 }
@@ -397,8 +402,8 @@ static void probes(void)
 	Request_free(q);
 	Send(out, 5, other, 61, 0);
 	MPID_Probe(ctx, 61, ANY, COMM, &status);
-	CHECK(status.count == 5 && status.source == other && status.tag == 61);
-	CHECK(Recv(in, 5, status.source, status.tag, &status) == 0 && strcmp(in, out) == 0);
+	CHECK(status.count == 5 && status.MPI_SOURCE == other && status.MPI_TAG == 61);
+	CHECK(Recv(in, 5, status.MPI_SOURCE, status.MPI_TAG, &status) == 0 && strcmp(in, out) == 0);
 }
 
 /* Where macros break that are no expressions, and none that need a context. */
@@ -409,10 +414,10 @@ static void names(void)
 	double then = MPID_WTIME(ctx);
 
 	MPID_THREAD_LOCK_INIT(ctx, comm);
-	MPID_THREAD_DS_LOCK_INIT(ctx, comm);
+	MPID_THREAD_DS_LOCK_INIT(object);
 	MPID_THREAD_LOCK(ctx, comm);
-	MPID_THREAD_DS_LOCK(ctx, comm);
-	MPID_THREAD_DS_UNLOCK(ctx, comm);
+	MPID_THREAD_DS_LOCK(object);
+	MPID_THREAD_DS_UNLOCK(object);
 	MPID_THREAD_UNLOCK(ctx, comm);
 	MPID_THREAD_LOCK_FINISH(ctx, comm);
 	MPID_NODE_NAME(ctx, name, 256);
@@ -438,6 +443,8 @@ static void names(void)
 int main(int argc, char **argv)
 {
 	ctx = MPID_INIT(&argc, &argv);
+	MPIR_queues_init();
+	CHECK(*MPIR_configured() == '\0');
 	MPID_Mysize(ctx, &size);
 	MPID_Myrank(ctx, &rank);
 	other = rank % 2 ? rank - 1 : rank + 1 < size ? rank + 1 : rank;

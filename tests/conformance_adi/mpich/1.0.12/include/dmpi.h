@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mpiimpl.h - what an upper layer of MPICH 1.0's time has, as far as its device sees it: requests
- * whose fields have that layer's names. mpich-1.0.h takes the place of the layer's mpid.h. */
-#ifndef MPIIMPL_H
-#define MPIIMPL_H
+/* dmpi.h - requests, of which a part is the device's. */
+#ifndef DMPI_INCLUDE
+#define DMPI_INCLUDE
 
-#include "mpich-1.0.h"
-
-enum { MPIR_SEND, MPIR_RECV };
-
-typedef struct {
-	int count, source, tag, error;
-} MPI_Status;
+#include "dm.h"
 
 /* What requests of both kinds begin with. */
 #define MPIR_COMMON_FIELDS                                                                         \
 	int handle_type;                                                                           \
-	int contextid, tag;                                                                        \
+	MPIR_CONTEXT contextid;                                                                    \
+	int tag;                                                                                   \
 	int completer;                                                                             \
 	int persistent
 
@@ -32,16 +26,22 @@ typedef struct {
 typedef struct {
 	MPIR_COMMON_FIELDS;
 	int source, totallen;
-#ifndef A_MPICH_NO_ERRVAL
 	int errval;
-#endif
 	MPID_RHANDLE dev_rhandle;
 } MPIR_RHANDLE;
 
-typedef union {
+union MPIR_HANDLE {
 	MPIR_COMMON chandle;
 	MPIR_SHANDLE shandle;
 	MPIR_RHANDLE rhandle;
-} * MPI_Request;
+};
+
+/* A list that threads share. */
+typedef struct {
+	int length;
+	MPID_THREAD_DS_LOCK_DECLARE
+} MPIR_QUEUE;
+
+extern MPIR_QUEUE MPIR_posted_recvs;
 
 #endif
