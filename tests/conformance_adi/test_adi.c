@@ -15,7 +15,9 @@
 
 #include "D.h"
 
-#define LONG 300000
+#define LONG        300000
+#define BURST_TIME  20 /* s, until a rank that is stuck is ended */
+#define BURST_PAUSE 3  /* s, that a rank computes */
 
 static int rank, size, right, left, context = 4;
 #ifdef A_SHOW_UNEXPECTED
@@ -513,6 +515,37 @@ static int computes_inline(void)
 	return progress && strcmp(progress, "inline") == 0;
 }
 
+/* A rank that only computes stops no standard sends of messages that there is memory for: rank 0
+ * sends, and rank 1 computes and then looks for the last. */
+static void burst(int count)
+{
+	static char data[1000];
+	Status status;
+
+	if (rank > 1)
+		return;
+	alarm(BURST_TIME);
+	if (rank == 1) {
+		sleep(BURST_PAUSE);
+		A_probe(61, 0, context, &status);
+		CHECK(status.count == sizeof(data));
+	}
+	for (int i = 0; i < count; i++) {
+		const int tag = i == count - 1 ? 61 : 60;
+		Request r = request(
+			rank == 0 ? MPIR_SEND : MPIR_RECV, !rank, tag, data, sizeof(data), 0);
+		int complete;
+
+		if (rank == 0) {
+			A_post_send(&r);
+			A_complete_send(&r, &status);
+		} else {
+			A_post_recv(&r, &complete);
+			A_complete_recv(&r, &status);
+		}
+	}
+}
+
 static void special(const char *what, const char *value)
 {
 	static char lost[LONG];
@@ -520,6 +553,10 @@ static void special(const char *what, const char *value)
 	int complete;
 	Request r = request(MPIR_RECV, left, 50, &byte, 1, 0);
 
+	if (strcmp(what, "burst") == 0) {
+		burst(atoi(value));
+		return;
+	}
 	if (strcmp(what, "twice") == 0)
 		A_INIT(NULL, NULL);
 	if (strcmp(what, "abort") == 0 && rank == size - 1)
