@@ -20,6 +20,7 @@
 #define SECOND        UINT64_C(1000000000)
 #define TEXT_BYTES    32
 #define PROCESS_BYTES 32
+#define STATS_MAX     512
 
 /* One run. */
 struct run {
@@ -100,11 +101,26 @@ static const char *status_text(const struct run *run, char *text, size_t size)
 	return text;
 }
 
-/* Advice to the user when nobody answers. */
-static const char *advice(int status)
+/* Has a host said that it has no such process? Only ports on UDP sockets hear that. */
+static bool host_refused(const struct run *run)
 {
-	switch (status) {
+	static struct postern_stat stats[STATS_MAX];
+	unsigned count = postern_stats(run->ni, stats, STATS_MAX);
+
+	for (unsigned n = 0; n < count && n < STATS_MAX; n++)
+		if (strcmp(stats[n].name, "refusals_received") == 0)
+			return stats[n].value > 0;
+	return false;
+}
+
+/* Advice to the user when nobody answers. */
+static const char *advice(const struct run *run)
+{
+	switch (run->last.status) {
 	case POSTERN_PING_NO_ADDRESS:
+		if (host_refused(run))
+			return "Its host answers, but has no process with that id in the range "
+			       "PTL_UDP_PORTS: has the program started, with the same range?";
 		return "No process has that id here, or the link is down, or it is on another VLAN "
 		       "or "
 		       "encapsulation; is PTL_IFACE_NAME the right port? With udp, do firewalls "
@@ -281,7 +297,7 @@ static void summary_print(const struct run *run)
 		char text[128];
 
 		printf("%s: %s. %s\n", run->target, status_text(run, text, sizeof(text)),
-			advice(run->last.status));
+			advice(run));
 	}
 }
 

@@ -851,12 +851,11 @@ static void arp_receive(struct transport *transport, const void *bytes, const st
 /* Is it of a frame in flight to the peer, or of the question that it is asked? To forge this takes
  * the numbers of frames. */
 static bool refusal_fine(const struct transport *transport, const struct peer *peer,
-	const struct frame_header *quote, const struct outer *outer)
+	const struct frame_header *quote)
 {
 	if (quote->source_nid != transport->options.self.nid ||
 		quote->source_pid != transport->options.self.pid ||
-		quote->source_incarnation != transport->options.incarnation || !peer->flight ||
-		memcmp(peer->address, outer->from, FRAME_ADDRESS_BYTES) != 0)
+		quote->source_incarnation != transport->options.incarnation)
 		return false;
 	if (frame_type(quote) == FRAME_ASK)
 		return address_asks(transport, peer, quote);
@@ -866,8 +865,8 @@ static bool refusal_fine(const struct transport *transport, const struct peer *p
 	       quote->psn - peer->tx_una < peer->tx_next - peer->tx_una;
 }
 
-/* The start of a frame that a host has refused, as the port was told. Refusals of what is not in
- * flight any more, and of questions of a process that has not begun, say nothing. */
+/* The start of a frame that a host has refused, as the port was told. A refusal of a question that
+ * went elsewhere than where the process was says nothing of its life. */
 static __rte_noinline void refusal_receive(
 	struct transport *transport, const uint8_t *bytes, const struct outer *outer)
 {
@@ -881,10 +880,11 @@ static __rte_noinline void refusal_receive(
 	acknowledgement_settle(transport);
 	peer = peer_table_find(&transport->peers,
 		(struct process){quote->destination_nid, quote->destination_pid});
-	if (!peer || !refusal_fine(transport, peer, quote, outer))
+	if (!peer || !refusal_fine(transport, peer, quote))
 		return;
 	COUNT(transport, refusals_received);
-	recovery_refused(transport, peer);
+	if (peer->flight && memcmp(peer->address, outer->from, FRAME_ADDRESS_BYTES) == 0)
+		recovery_refused(transport, peer);
 }
 
 /* Finds the transport header. Returns false if the frame has none, or none for this process. */

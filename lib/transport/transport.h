@@ -236,7 +236,7 @@ struct transport_options {
 	X(dropped_again, "frames that would have begun a stream that has been over")               \
 	X(dropped_window, "frames beyond the receive window")                                      \
 	X(dropped_no_memory, "frames refused for lack of buffers or peers")                        \
-	X(refusals_received, "frames in flight, or questions for it, that a peer's host refused")  \
+	X(refusals_received, "frames in flight, or questions, that a peer's host refused")         \
 	X(dropped_bad_ack, "acknowledgements of what was never sent")                              \
 	X(marks_received, "frames that met congestion on their way (ECN)")                         \
 	X(arps_sent, "ARP questions sent")                                                         \

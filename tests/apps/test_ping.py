@@ -145,6 +145,13 @@ class Remote(programs.Case):
             "postern-ping", *QUICK, "--json", "--mtu", "1:1", **self.node(PTL_MTU="1500")))
         self.assertEqual(report["path_mtu"]["target"], 1500)
 
+    def test_a_host_without_the_process_is_told_from_silence(self):
+        here = self.all_users()
+        other = here[:here.rindex(".")] + "." + str(int(here[here.rindex(".") + 1:]) ^ 1)  # a host of its own, for all that udp knows
+        done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", f"{other}:2", PTL_IFACE_NAME=f"udp:{here}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Its host answers, but has no process with that id", done.stdout)
+
     def test_a_process_that_does_not_exist_is_told_from_one_that_does_not_answer(self):
         server = self.server()
         done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", "1:2", **self.node())

@@ -729,6 +729,29 @@ static void refusals__end_no_process_that_lives(void **state)
 	network_destroy(network);
 }
 
+/* A host without the process is there, as users want to know; but the process may come. */
+static void refusals__of_a_process_that_has_not_begun_only_count(void **state)
+{
+	struct network *network = network_make();
+
+	(void)state;
+	network->nodes[0].port.addressed = true;
+	refused = 0;
+	refuse_ever = 0;
+	refuse_lost = true;
+	refuse_blindly = false;
+	refuse_most = 1;
+	network->filter = refuse;
+	network_send(network, 0, 1, 8);
+	for (unsigned n = 0; n < 1000; n++)
+		network_pass(network, MILLISECOND);
+	assert_true(network->nodes[0].counters.refusals_received >= 5);
+	network->filter = NULL;
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
 /* On other ports nobody says so but who forges it. */
 static void refusals__on_a_port_that_hears_of_none_are_dropped(void **state)
 {
@@ -748,6 +771,7 @@ int main(void)
 		cmocka_unit_test(refusals__that_are_few_are_enough),
 		cmocka_unit_test(refusals__that_are_blind_end_nothing),
 		cmocka_unit_test(refusals__end_no_process_that_lives),
+		cmocka_unit_test(refusals__of_a_process_that_has_not_begun_only_count),
 		cmocka_unit_test(refusals__on_a_port_that_hears_of_none_are_dropped),
 		cmocka_unit_test(blind_frames__do_not_disturb_a_pair),
 		cmocka_unit_test(blind_frame__holds_up_a_pair_for_a_round_trip_at_most),
