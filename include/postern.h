@@ -346,6 +346,14 @@ PTL_API int postern_job_barrier(void);
  *               nevertheless. postern_last_error() says which. */
 PTL_API int postern_job_leave(void);
 
+/* Ends all processes of the job, whatever they do. In no job, it ends this process.
+ *   code  the exit code of this process, and of the job where the launcher passes it on, as
+ *         postern-run, mpiexec.hydra and mpirun do; its last byte counts, and one of 0 becomes 1 if
+ *         code is not 0
+ * Any thread may call this, also while another one is in a call of this section. The call does not
+ * return. */
+PTL_API void postern_job_abort(int code);
+
 #ifdef __cplusplus
 }
 #endif

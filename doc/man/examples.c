@@ -305,6 +305,15 @@ static void is_it_there(ptl_handle_ni_t ni, ptl_process_id_t target)
 		printf("%u:%u did not answer.\n", target.nid, target.pid);
 }
 
+/* Example: postern_job_abort */
+static void size_check(unsigned size)
+{
+	if (size <= 1000)
+		return;
+	fprintf(stderr, "This program is for up to 1000 ranks.\n");
+	postern_job_abort(2); /* nobody waits for this rank */
+}
+
 /* Example: postern_job_join postern_job_address postern_job_barrier postern_job_leave */
 static void greet_neighbour(ptl_handle_ni_t ni)
 {
@@ -312,6 +321,7 @@ static void greet_neighbour(ptl_handle_ni_t ni)
 	unsigned rank, size;
 
 	check(postern_job_join(ni, &rank, &size)); /* memory for greetings is attached before */
+	size_check(size);
 	check(postern_job_address((rank + 1) % size, &next));
 	printf("Rank %u of %u greets %u:%u.\n", rank, size, next.nid, next.pid);
 	send_greeting(ni, next);

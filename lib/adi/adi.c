@@ -129,19 +129,12 @@ static bool nothing_pends(void *context)
 API void adi_abort(int code)
 {
 	static bool ending;
-	const struct timespec second = {.tv_sec = 1};
 
-	/* Of a code that is not 0 the system would show its last byte. */
-	if (code != 0 && (code & 255) == 0)
-		code = EXIT_FAILURE;
-	code &= 255;
+	code = job_exit_code(code);
 	fflush(NULL);
 	if (!ending) {
 		ending = true;
 		job_abort(&adi.job, code);
-		/* A launcher kills this process, too. */
-		if (job_is_launched(&adi.job))
-			nanosleep(&second, NULL);
 		if (job_is_listed(&adi.job) && adi.messages) {
 			for (uint32_t rank = 0; rank < adi.job.size; rank++)
 				if (rank != adi.job.rank)

@@ -170,8 +170,13 @@ void job_close(struct job *job)
 
 void job_abort(struct job *job, int code)
 {
+	const struct timespec second = {.tv_sec = 1};
+
+	if (!job_is_launched(job))
+		return;
 	if (job->kind == LAUNCHER_PMI)
 		(void)pmi_write(job->socket, "cmd=abort exitcode=%d\n", code);
-	else if (job->kind == LAUNCHER_PMIX)
+	else
 		pmix_abort(code);
+	nanosleep(&second, NULL);
 }

@@ -58,7 +58,15 @@ bool job_barrier(struct job *job) CORE_API(job_barrier);
 bool job_leave(struct job *job) CORE_API(job_leave);
 /* Ends what job_find() and job_meet() have begun, without a word to the launcher. */
 void job_close(struct job *job) CORE_API(job_close);
-/* The launcher shall end all processes of the job. */
+/* The exit code that a system shows of an abort's: its last byte, but not 0 for a code that is not.
+ */
+static inline int job_exit_code(int code)
+{
+	return code != 0 && (code & 255) == 0 ? 1 : code & 255;
+}
+
+/* The launcher shall end all processes of the job, this one included: it has a second for that,
+ * then the call returns. Any thread, also while another one is in a call. */
 void job_abort(struct job *job, int code) CORE_API(job_abort);
 
 /* "NID:PID,NID:PID,...": how many; 0: it is no such list. processes: NULL, or room for them. */

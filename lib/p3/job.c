@@ -7,8 +7,10 @@
 #include <postern.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/cancel.h>
 #include <base/log.h>
@@ -200,4 +202,13 @@ int postern_job_leave(void)
 	job_end();
 	job_give();
 	return code;
+}
+
+/* Without the lock: another thread may have it, and wait for ranks that will not come. */
+void postern_job_abort(int code)
+{
+	code = job_exit_code(code);
+	fflush(NULL);
+	job_abort(&job, code);
+	_exit(code);
 }

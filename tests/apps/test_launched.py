@@ -71,6 +71,23 @@ class Launched(programs.Case):
             done = self.expect_success(self.launch(*launcher, RING))
             self.assertIn("1 ranks have the sum", done.stdout)
 
+    def abort(self, *launcher):
+        """The exit code of a job that one of its ranks ends with 7."""
+        return self.launch(*launcher, "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), "7").returncode
+
+    @installed("mpirun.openmpi")
+    def test_mpirun_ends_a_job(self):
+        self.assertEqual(self.abort("mpirun.openmpi"), 7)
+
+    @installed("mpiexec.hydra")
+    def test_hydra_ends_a_job(self):
+        self.assertEqual(self.abort("mpiexec.hydra"), 7)
+
+    @has_slurm
+    def test_srun_ends_a_job(self):
+        for mpi in ("pmix", "pmi2"):
+            self.assertNotIn(self.abort("srun", "--overcommit", "--mpi=" + mpi), (0, 124))  # 124: the time is over
+
     @installed("mpirun.openmpi")
     def test_of_nested_launchers_the_inner_one_counts(self):
         run, mpirun = (programs.program("postern-run"), "-n"), ("mpirun.openmpi", "-n")

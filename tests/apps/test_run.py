@@ -203,6 +203,13 @@ signal.pause()
                                  (f"cmd=put key=k value={'v' * 1024}", 1, "cmd=put")):
             self.expect_end(self.talk(2, f"rank == 1 and ask({line!r}); time.sleep(1000)"), code, part)
 
+    def test_a_program_ends_its_job(self):
+        ends = os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends")
+        for code, seen in ((7, 7), (0, 0), (256, 1), (263, 7)):
+            done = self.job(3, ends, str(code))
+            self.expect_end(done, seen, f"rank 1 has ended the job with exit code {seen}")
+            self.assertEqual(done.stdout, "before the end")
+
     def test_a_rank_that_never_reads_or_never_ends_a_line_hurts_itself_alone(self):
         done = self.talk(2, """
 if rank == 1:
