@@ -801,7 +801,11 @@ static void scenario_passive(void)
 	char line[64];
 
 	while (hear(line, sizeof(line)))
-		;
+		if (strcmp(line, "count") == 0) {
+			snprintf(line, sizeof(line), "counted %llu",
+				(unsigned long long)counter_value("messages_received"));
+			say(line);
+		}
 }
 
 static void passive_open(void)
