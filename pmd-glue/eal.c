@@ -85,6 +85,7 @@ struct eal_guard {
 };
 
 static pid_t glue_process; /* the process of glue_start(); 0 before */
+static bool glue_rests;    /* glue_rest() was called since */
 static pid_t eal_process;  /* the process that EAL runs in; 0 before */
 static bool eal_failed;    /* it cannot be tried again */
 static pthread_mutex_t reason_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -705,6 +706,14 @@ static bool eal_wanted(void)
 	return rte_lcore_count() != 0 || share_wanted() || setting_text(SETTING_EAL_ARGS)[0];
 }
 
+void glue_rest(void)
+{
+	if (!glue_started() || eal_started())
+		return;
+	listener_end();
+	glue_rests = true;
+}
+
 int glue_start(void)
 {
 	if (glue_process != 0 && glue_process != getpid()) {
@@ -713,8 +722,12 @@ int glue_start(void)
 			  "or exec a program in the child");
 		return -1;
 	}
-	if (glue_process != 0)
+	if (glue_process != 0) {
+		if (!eal_started() && glue_rests)
+			telemetry_begin();
+		glue_rests = false;
 		return 0;
+	}
 	/* First: secondary processes have DPDK's operations of pools under the same numbers. */
 	if (eal_wanted() && eal_need() != 0)
 		return -1;

@@ -31,6 +31,7 @@
 #include <rte_mbuf.h>
 
 #include <base/clock.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
@@ -621,9 +622,9 @@ static bool call_tell(const struct gate *gate, int error)
 			  "program again, and see /posternd/counters for who is refused",
 			name);
 	else
-		log_error("%s: posternd cannot be called: %s: free some memory, or raise the "
-			  "limits of open files and of file sizes (ulimit -n, ulimit -f)",
-			name, strerror(error));
+		log_error("%s: posternd cannot be called: %s: %s", name, strerror(error),
+			lack_cure(error,
+				"free some memory, or raise the limit of file sizes (ulimit -f)"));
 	return true;
 }
 

@@ -20,6 +20,8 @@
  * before. If the program has started EAL itself, that EAL is used. Returns 0, or -1 after an error
  * line and in a forked child. */
 int glue_start(void);
+/* No port is left: no thread of ours runs until the next glue_start(). EAL keeps its own. */
+void glue_rest(void);
 bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
 
 /* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",

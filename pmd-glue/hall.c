@@ -27,6 +27,7 @@
 #include <linux/membarrier.h>
 
 #include <base/clock.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/place.h>
@@ -236,6 +237,13 @@ static bool hello_sizes(struct hall *hall, const struct hello *hello)
 static bool parcel_fits(struct hall *hall, const struct parcel *parcel, enum kind kind)
 {
 	const struct hello *hello = hello_of(parcel);
+	if (parcel->starved) {
+		complain(hall, REFUSED_RESOURCES,
+			"node: a process waits in %s to be let in, but the descriptors that it "
+			"sends find no room here: %s",
+			hall->place.path, lack_cure(EMFILE, ""));
+		return false;
+	}
 	if (parcel->length < offsetof(struct hello, kind) || hello->magic != MAGIC) {
 		complain(hall, REFUSED_STRANGE,
 			"node: a program that does not speak as Postern does has connected in %s "
@@ -596,9 +604,9 @@ static bool newcomers_accept(struct hall *hall)
 		int socket = accept4(hall->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (socket < 0 && (errno == EMFILE || errno == ENFILE))
 			complain(hall, REFUSED_RESOURCES,
-				"node: a process waits in %s to be let in: %s: raise the limit of "
-				"open files by ulimit -n",
-				hall->place.path, strerror(errno));
+				"node: a process waits in %s to be let in: %s: %s",
+				hall->place.path, strerror(errno),
+				lack_cure(errno, "the whole machine has too many files open"));
 		if (socket < 0)
 			return errno == EAGAIN;
 		newcomer = newcomer_hear(hall, socket);
@@ -740,9 +748,10 @@ struct hall_link *hall_connect(struct hall *hall, uint32_t pid)
 	close_and_forget(&fd);
 	if (!connect_passes(error))
 		complain(hall, REFUSED_RESOURCES,
-			"node: process id %u in %s cannot be reached: %s: free some memory, or "
-			"raise the limits of open files and of file sizes (ulimit -n, ulimit -f)",
-			pid, hall->place.path, strerror(error));
+			"node: process id %u in %s cannot be reached: %s: %s", pid,
+			hall->place.path, strerror(error),
+			lack_cure(error,
+				"free some memory, or raise the limit of file sizes (ulimit -f)"));
 	errno = error;
 	return NULL;
 }
@@ -760,9 +769,8 @@ static bool listener_open(struct hall *hall)
 		listen(hall->listener, BACKLOG) == 0 &&
 		epoll_ctl(hall->set, EPOLL_CTL_ADD, hall->listener, &event) == 0)
 		return true;
-	log_error("node: %s/%u cannot be listened at: %s: make room for it, or raise the limit of "
-		  "open files by ulimit -n",
-		hall->place.path, hall->place.pid, strerror(errno));
+	log_error("node: %s/%u cannot be listened at: %s: %s", hall->place.path, hall->place.pid,
+		strerror(errno), lack_cure(errno, "make room in that directory"));
 	return false;
 }
 

@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/ethtool.h>
+#include <linux/if_link.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -18,10 +21,71 @@
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 
+#define ALTERNATIVE_ROOM 128   /* the kernel's ALTIFNAMSIZ */
+#define LINK_ANSWER      16384 /* bytes of a link's attributes, at most; the rest is not needed */
+
 /* The kernel would look up eth1 for eth1:2. */
 bool kernel_has(const char *name)
 {
 	return strlen(name) < IF_NAMESIZE && !strchr(name, ':') && if_nametoindex(name) != 0;
+}
+
+/* Asks for the link that has this alternative name. Returns its index, or 0. */
+static unsigned link_index(int netlink, const char *name)
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+		struct rtattr attribute;
+		char name[ALTERNATIVE_ROOM];
+	} request = {
+		.header = {.nlmsg_len = sizeof(request),
+			.nlmsg_type = RTM_GETLINK,
+			.nlmsg_flags = NLM_F_REQUEST},
+		.attribute = {RTA_LENGTH(ALTERNATIVE_ROOM), IFLA_ALT_IFNAME},
+	};
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+		char attributes[LINK_ANSWER];
+	} answer;
+	snprintf(request.name, sizeof(request.name), "%s", name);
+	if (send(netlink, &request, sizeof(request), 0) != (ssize_t)sizeof(request) ||
+		recv(netlink, &answer, sizeof(answer), 0) <
+			(ssize_t)NLMSG_LENGTH(sizeof(answer.link)) ||
+		answer.header.nlmsg_type != RTM_NEWLINK)
+		return 0;
+	return (unsigned)answer.link.ifi_index;
+}
+
+/* The index of an interface by any of its names; 0: there is none. */
+static unsigned name_index(const char *name)
+{
+	unsigned index;
+	int netlink;
+	if (strlen(name) < IF_NAMESIZE)
+		return if_nametoindex(name);
+	if (strlen(name) >= ALTERNATIVE_ROOM)
+		return 0;
+	netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (netlink < 0)
+		return 0;
+	index = link_index(netlink, name);
+	close(netlink);
+	return index;
+}
+
+const char *kernel_primary(const char *name, char *text, size_t size)
+{
+	size_t before = strncmp(name, "xdp:", 4) == 0 || strncmp(name, "udp:", 4) == 0 ? 4 : 0;
+	const char *rest = name + before;
+	char primary[IF_NAMESIZE];
+	unsigned index = rest[0] && !strpbrk(rest, ":,/") ? name_index(rest) : 0;
+	if (index == 0 || !if_indextoname(index, primary) || strcmp(primary, rest) == 0)
+		return name;
+	snprintf(text, size, "%.*s%s", (int)before, name, primary);
+	log_info("%s is an alternative name of %s", rest, primary);
+	return text;
 }
 
 uint64_t kernel_space(void)
@@ -45,17 +109,23 @@ int kernel_ask(int query, const char *interface, unsigned long request, struct i
 	return ioctl(query, request, answer);
 }
 
+bool kernel_carrier(int query, const char *interface)
+{
+	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};
+	struct ifreq answer = {.ifr_data = (char *)&value};
+	snprintf(answer.ifr_name, sizeof(answer.ifr_name), "%s", interface);
+	return ioctl(query, SIOCETHTOOL, &answer) != 0 || value.data != 0;
+}
+
 /* The flag changes up to a second late. ethtool reports at once that a link has gone; a link that
  * comes up drops all frames until the flag changes. */
 bool kernel_runs(int query, const char *interface)
 {
-	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};
 	struct ifreq answer;
 	if (kernel_ask(query, interface, SIOCGIFFLAGS, &answer) != 0 ||
 		!(answer.ifr_flags & IFF_UP) || !(answer.ifr_flags & IFF_RUNNING))
 		return false;
-	answer.ifr_data = (char *)&value;
-	return ioctl(query, SIOCETHTOOL, &answer) != 0 || value.data != 0;
+	return kernel_carrier(query, interface);
 }
 
 bool kernel_may_open(void)

@@ -13,6 +13,11 @@
 	"needs CAP_NET_RAW: start `posternd --iface %s` as root, or run as root or setcap "        \
 	"cap_net_raw+ep PROGRAM, or set PTL_IFACE_NAME=udp:%s on all hosts"
 
+#define KERNEL_NAME_ROOM (IF_NAMESIZE + 8) /* "xdp:" and a name */
+
+/* The primary name of an interface that is named by an alternative one, which may be longer, with
+ * "xdp:" or "udp:" before it as in `name`; `name` itself if it is not such a name. */
+const char *kernel_primary(const char *name, char *text, size_t size);
 /* Has the kernel an interface of this name? */
 bool kernel_has(const char *name);
 /* The number of this thread's network namespace; 1 if it cannot be had. */
@@ -21,6 +26,8 @@ uint64_t kernel_space(void);
 int kernel_query(const char *interface);
 /* As ioctl(2): SIOCGIF... for the interface of this name. */
 int kernel_ask(int query, const char *interface, unsigned long request, struct ifreq *answer);
+/* Is something at the other end of its cable, or of its tap? True if the kernel does not know. */
+bool kernel_carrier(int query, const char *interface);
 /* Is it up, and does it have a carrier? */
 bool kernel_runs(int query, const char *interface);
 

@@ -25,6 +25,7 @@
 
 #include <rte_malloc.h>
 
+#include <base/lack.h>
 #include <base/log.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
@@ -127,8 +128,7 @@ void *glue_segment_create(size_t size, int socket, int *fd)
 		    segment_map(segment, size, hugepages_page(), MFD_HUGETLB)) &&
 		!segment_map(segment, size, (size_t)sysconf(_SC_PAGESIZE), 0)) {
 		log_error("cannot map a segment of %zu MB: %s: %s", size >> 20, strerror(errno),
-			errno == EMFILE ? "raise the limit of open files by ulimit -n 64"
-					: "make PTL_EVENT_MEMORY smaller");
+			lack_cure(errno, "make PTL_EVENT_MEMORY smaller"));
 		free(segment);
 		return NULL;
 	}

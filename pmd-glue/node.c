@@ -40,6 +40,7 @@
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
 
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
@@ -897,17 +898,16 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 	node->uplink = uplink;
 	node->set = epoll_create1(EPOLL_CLOEXEC);
 	if (node->set < 0)
-		log_error("%s: the kernel gives no descriptor: %s: raise the limit of open files "
-			  "by ulimit -n",
-			uplink->name, strerror(errno));
+		log_error("%s: the kernel gives no descriptor: %s: %s", uplink->name,
+			strerror(errno), lack_cure(errno, "free some memory"));
 	if (node->set >= 0 && node_meet(node, &options)) {
 		struct epoll_event event = {.events = EPOLLIN};
 
 		if (epoll_ctl(node->set, EPOLL_CTL_ADD, hall_set(node->hall), &event) == 0)
 			return &node->port;
 		hall_close(node->hall);
-		log_error("%s: the kernel cannot wait for other processes: %s", uplink->name,
-			strerror(errno));
+		log_error("%s: the kernel cannot wait for other processes: %s: %s", uplink->name,
+			strerror(errno), lack_cure(errno, "free some memory"));
 	}
 	if (node->set >= 0)
 		close(node->set);

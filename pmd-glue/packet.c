@@ -114,10 +114,13 @@ struct packet {
 	bool segments; /* the kernel takes several datagrams as one, as far as it is known */
 	/* where behind the link header a frame names its process; 0 bytes: unknown */
 	uint32_t key_at, key_bytes;
-	uint32_t idle; /* looks that found no frame */
-	bool gone;     /* there is no such interface */
-	bool up;       /* as last seen */
-	uint64_t look; /* the time from which on it is looked at again */
+	uint32_t idle;   /* looks that found no frame */
+	bool gone;       /* there is no such interface */
+	bool made_again; /* since packet_watch() */
+	bool moved;      /* it has another address than the port */
+	bool narrow;     /* its MTU is smaller than the port's frames */
+	bool up;         /* as last seen */
+	uint64_t look;   /* the time from which on it is looked at again */
 	uint8_t *ring;
 	uint32_t slot_bytes;
 	uint32_t slot;                 /* that is filled next */
@@ -173,15 +176,38 @@ static void packet_rebind(struct packet *packet)
 		return;
 	packet_hush(packet);
 	sink_bind(packet);
-	if (kernel_ask(packet->query, packet->interface, SIOCGIFHWADDR, &answer) == 0 &&
-		memcmp(answer.ifr_hwaddr.sa_data, packet->port.address,
-			sizeof(packet->port.address)) != 0)
-		log_warning("%s: the interface was made again with another address, so nothing "
-			    "reaches this process: "
-			    "ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x",
-			packet->interface, packet->interface, packet->port.address[0],
-			packet->port.address[1], packet->port.address[2], packet->port.address[3],
-			packet->port.address[4], packet->port.address[5]);
+	packet->made_again = true;
+}
+
+/* An interface may get another address, or a smaller MTU, while frames still have the old ones.
+ * Each change is reported once. */
+static void packet_watch(struct packet *packet)
+{
+	const uint8_t *own = packet->port.address;
+	uint32_t mtu = packet->port.frame_size - FRAME_HEADER;
+	struct ifreq answer;
+	if (kernel_ask(packet->query, packet->interface, SIOCGIFHWADDR, &answer) == 0) {
+		bool moved =
+			memcmp(answer.ifr_hwaddr.sa_data, own, sizeof(packet->port.address)) != 0;
+		if (moved && !packet->moved)
+			log_warning("%s: the interface %s another address, so nothing reaches this "
+				    "process: "
+				    "ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x",
+				packet->interface,
+				packet->made_again ? "was made again with" : "has been given",
+				packet->interface, own[0], own[1], own[2], own[3], own[4], own[5]);
+		packet->moved = moved;
+	}
+	packet->made_again = false;
+	if (kernel_ask(packet->query, packet->interface, SIOCGIFMTU, &answer) == 0) {
+		bool narrow = answer.ifr_mtu > 0 && (uint32_t)answer.ifr_mtu < mtu;
+		if (narrow && !packet->narrow)
+			log_warning(
+				"%s: the interface's MTU is %d now, and this process has frames "
+				"of up to %u bytes, which are lost: ip link set %s mtu %u",
+				packet->interface, answer.ifr_mtu, mtu, packet->interface, mtu);
+		packet->narrow = narrow;
+	}
 }
 
 static bool packet_link(struct port *port)
@@ -192,6 +218,8 @@ static bool packet_link(struct port *port)
 		return packet->up;
 	packet->look = now + LINK_INTERVAL;
 	packet_rebind(packet);
+	if (!packet->gone)
+		packet_watch(packet);
 	packet->up = kernel_runs(packet->query, packet->interface);
 	return packet->up;
 }
@@ -936,6 +964,12 @@ static int packet_start(struct packet *packet, uint32_t mtu)
 		port->frame_size = kernel_frame_size(name, has, mtu, FRAME_MAX);
 	if (port->frame_size == 0)
 		return -1;
+	if (!kernel_carrier(packet->query, name))
+		log_warning("%s: the interface has no carrier, so no frame arrives until it has: "
+			    "plug in its "
+			    "cable, set its other end up, or start the program at the other end of "
+			    "a tap",
+			name);
 	packet->vnet = setting_is(SETTING_ENCAP, "udp");
 	packet->segments = packet->vnet;
 	if (packet->vnet)

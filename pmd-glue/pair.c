@@ -209,9 +209,9 @@ static void out_limit(struct outgoing *out)
 static bool out_back(struct outgoing *out, uint32_t end)
 {
 	end = RTE_MIN(RTE_ALIGN_CEIL(end, COMMIT), out->window);
-	/* Kernels before 5.14 do not know this advice. */
+	/* Kernels before 5.14 do not know this advice, and a seccomp filter may forbid it. */
 	if (madvise(out->bulk + out->backed, end - out->backed, MADV_POPULATE_WRITE) != 0 &&
-		errno != EINVAL)
+		errno != EINVAL && errno != EPERM && errno != ENOSYS)
 		return false;
 	out->backed = end;
 	return true;

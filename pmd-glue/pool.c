@@ -16,6 +16,7 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
+#include <base/lack.h>
 #include <base/log.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
@@ -279,8 +280,10 @@ static struct rte_mempool *pool_make(
 		log_error("%s: cannot have %u buffers of %u bytes, %zu MB in all (%s): %s", port,
 			buffers, room, pool_bytes(frame_size, descriptors) >> 20,
 			rte_strerror(rte_errno),
-			glue_hugepages() ? "reserve more hugepages, or none"
-					 : "give DPDK more memory by PTL_EAL_ARGS='-m 1024'");
+			lack_cure(rte_errno,
+				glue_hugepages() ? "reserve more hugepages, or none"
+				: eal_started()  ? "give DPDK more memory by PTL_EAL_ARGS='-m 1024'"
+						 : "free some memory"));
 	return pool;
 }
 

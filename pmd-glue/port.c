@@ -165,11 +165,13 @@ static struct port *port_wrap(struct port *port, unsigned interface)
 
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid)
 {
+	char primary[KERNEL_NAME_ROOM];
 	struct port *port;
 
 	pid_is_taken = false;
-	if (!glue_started() && glue_start() != 0)
+	if (glue_start() != 0)
 		return NULL;
+	name = kernel_primary(name, primary, sizeof(primary));
 	port = port_open(interface, name, mtu, pid);
 	if (!port)
 		return NULL;
@@ -180,11 +182,13 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, 
 struct port *glue_card_open(const char *name, uint32_t mtu)
 {
 	uint16_t vlan = (uint16_t)setting_number_item(SETTING_VLAN, 0, 0);
+	char primary[KERNEL_NAME_ROOM];
 	struct port *port;
 	bool found;
 
-	if (!glue_started() && glue_start() != 0)
+	if (glue_start() != 0)
 		return NULL;
+	name = kernel_primary(name, primary, sizeof(primary));
 	port = card_open(name, mtu, vlan, &found);
 	if (!found)
 		port = card_missing(name);

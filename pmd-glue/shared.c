@@ -14,6 +14,7 @@
 #include <linux/magic.h>
 #include <linux/membarrier.h>
 
+#include <base/lack.h>
 #include <base/log.h>
 
 #define FALLOCATE_TRIES 100u
@@ -79,10 +80,9 @@ _Atomic uint32_t *shared_page_make(int *file)
 		page = shared_map(*file, bytes, PROT_READ | PROT_WRITE);
 	if (page && fcntl(*file, F_ADD_SEALS, SHARED_PAGE_SEALS) == 0)
 		return page;
-	log_error("node: no memory can be shared with other processes: %s: free some memory, raise "
-		  "the limits of open files and of file sizes (ulimit -n, ulimit -f), or use Linux "
-		  "5.1 or newer",
-		strerror(errno));
+	log_error("node: no memory can be shared with other processes: %s: %s", strerror(errno),
+		lack_cure(errno, "free some memory, raise the limit of file sizes (ulimit -f), or "
+				 "use Linux 5.1 or newer"));
 	if (page)
 		munmap(page, bytes);
 	return NULL;
@@ -168,6 +168,7 @@ enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptor
 	if (length <= 0)
 		return HEARD_END;
 	parcel_unpack(parcel, &message);
+	parcel->starved = (message.msg_flags & MSG_CTRUNC) != 0 && parcel->count < descriptors;
 	if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 && parcel->count == descriptors)
 		parcel->length = (size_t)length;
 	return HEARD_MESSAGE;

@@ -39,6 +39,7 @@ struct parcel {
 	_Alignas(8) uint8_t bytes[PARCEL_BYTES];
 	size_t length;
 	unsigned count;
+	bool starved; /* this process had no room for a descriptor that came */
 	int fds[PARCEL_DESCRIPTORS];
 };
 

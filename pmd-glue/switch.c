@@ -33,6 +33,7 @@
 #include <rte_mbuf.h>
 
 #include <base/clock.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <pmd-glue/clients.h>
@@ -601,9 +602,8 @@ static bool listener_open(struct switch_state *state)
 			0 &&
 		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->bell, &event) == 0)
 		return true;
-	log_error("%s: %s cannot be listened at: %s: make room for it, or raise the limit of open "
-		  "files by ulimit -n",
-		state->options.name, path, strerror(errno));
+	log_error("%s: %s cannot be listened at: %s: %s", state->options.name, path,
+		strerror(errno), lack_cure(errno, "make room for it"));
 	return false;
 }
 

@@ -17,6 +17,7 @@
 #include <base/settings.h>
 #include <pmd-glue/clients.h>
 #include <pmd-glue/glue.h>
+#include <pmd-glue/kernel.h>
 #include <pmd-glue/switch.h>
 #include <postern.h>
 #include <wire/encapsulation.h>
@@ -273,7 +274,9 @@ static struct switch_state *open_all(const struct options *options)
 {
 	struct encapsulation_options outer = {
 		.vlan = (uint16_t)setting_number_item(SETTING_VLAN, 0, 0)};
-	struct switch_options wanted = {.name = options->iface,
+	static char primary[KERNEL_NAME_ROOM];
+	const char *name = kernel_primary(options->iface, primary, sizeof(primary));
+	struct switch_options wanted = {.name = name,
 		.vlan = outer.vlan,
 		.mode = options->group == (gid_t)-1 ? MODE_ALL : MODE_GROUP,
 		.group = options->group,
@@ -287,7 +290,7 @@ static struct switch_state *open_all(const struct options *options)
 		tell("PTL_ENCAP=udp does not go through posternd: unset it");
 		return NULL;
 	}
-	wanted.port = glue_card_open(options->iface, (uint32_t)options->mtu);
+	wanted.port = glue_card_open(name, (uint32_t)options->mtu);
 	if (!wanted.port)
 		return NULL;
 	wanted.nid = (uint32_t)setting_number_item(SETTING_NID, 0, glue_port_nid(wanted.port, 0));

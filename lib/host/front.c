@@ -7,6 +7,7 @@
 #include <host/front.h>
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <base/cancel.h>
 #include <base/log.h>
@@ -88,6 +89,18 @@ static bool library_in_use(void)
 	return in_use;
 }
 
+/* A process of a job has a descriptor for each peer. Programs that use select() need not fear: they
+ * get the lowest numbers as before. */
+static void files_raise(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 /* Once per process. */
 static enum answer library_start(const struct front *front)
 {
@@ -103,6 +116,7 @@ static enum answer library_start(const struct front *front)
 	}
 	visitor_start();
 	(void)launcher_find(false); /* L3 */
+	files_raise();
 	started = true;
 	return ANSWER_OK;
 }
@@ -163,6 +177,11 @@ void front_close(struct front *front)
 	if (front->uses > 0 && --front->uses == 0) {
 		atomic_store_explicit(&front->open, false, memory_order_release);
 		interface_close_all(front);
+		if (!library_in_use()) {
+			library_glue_lock();
+			glue_rest();
+			library_glue_unlock();
+		}
 	}
 	library_unlock();
 }

@@ -14,6 +14,7 @@
 
 #include <rte_pause.h>
 
+#include <base/lack.h>
 #include <base/log.h>
 
 #define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
@@ -408,9 +409,8 @@ struct helper *helper_create(
 	if (helper->set >= 0 && helper->timer >= 0 && helper->bell >= 0 &&
 		epoll_ctl(helper->set, EPOLL_CTL_ADD, helper->timer, &event) == 0)
 		return helper;
-	log_error("the helper's thread cannot be told when to wake: %s: raise the limit of open "
-		  "files by ulimit -n",
-		strerror(errno));
+	log_error("the helper's thread cannot be told when to wake: %s: %s", strerror(errno),
+		lack_cure(errno, "set PTL_PROGRESS=inline, which needs no such thread"));
 	helper_destroy(helper);
 	return NULL;
 }

@@ -3,6 +3,7 @@
  */
 #include "fixture.h"
 
+#include <dirent.h>
 #include <unistd.h>
 #include <sys/wait.h>
 
@@ -227,6 +228,48 @@ static void ptl_init__may_be_called_by_many_threads_at_once(void **state)
 	assert_ptr_equal(initialised_call(), NULL);
 }
 
+/* Is there a thread of this name in this process? */
+static bool thread_runs(const char *name)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	bool found = false;
+
+	while (tasks && (task = readdir(tasks)) != NULL) {
+		char path[64];
+		char line[64] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", task->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fgets(line, sizeof(line), file))
+			found |= strncmp(line, name, strlen(name)) == 0;
+		fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+/* A program whose main thread ends by pthread_exit() ends with its last thread. */
+static void ptl_fini__leaves_no_thread(void **state)
+{
+	(void)state;
+	assert_ok(init());
+	interface_make();
+	node_close(&here);
+	PtlFini();
+	for (unsigned tries = 0; thread_runs("postern-") && tries < 1000; tries++)
+		usleep(10000);
+	assert_false(thread_runs("postern-"));
+	assert_ok(init());
+	interface_make();
+	node_close(&here);
+	PtlFini();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +282,7 @@ int main(void)
 		cmocka_unit_test(ptl_init__may_be_called_more_than_once),
 		cmocka_unit_test(ptl_fini__leaves_nothing_that_answers),
 		cmocka_unit_test(ptl_init__works_again_after_ptl_fini),
+		cmocka_unit_test(ptl_fini__leaves_no_thread),
 		cmocka_unit_test(
 			ptl_fini__shuts_interfaces_that_are_open_so_that_they_can_be_opened_again),
 		cmocka_unit_test(ptl_fini__ends_cleanly_with_operations_in_flight),

@@ -690,6 +690,10 @@ int glue_start(void)
 	return 0;
 }
 
+void glue_rest(void)
+{
+}
+
 bool glue_hugepages(void)
 {
 	return false;

@@ -389,6 +389,34 @@ static void hall_turn__ends_half_open_connections(void **state)
 	hall_close(hall);
 }
 
+/* An honest process, and no room for what it sends. */
+static void hall_turn__says_that_descriptors_have_run_out(void **state)
+{
+	struct hall *hall = hall_of(1);
+	int fds[] = {page_good(), file_make(BYTES, SEALS)};
+	int fd = raw_connect(hall);
+	struct rlimit files, few;
+
+	(void)state;
+	raw_send(fd, &good_hello, sizeof(good_hello), fds, 2);
+	log_forget();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	few = files;
+	few.rlim_cur = (rlim_t)dup(fd);
+	close((int)few.rlim_cur);
+	few.rlim_cur++; /* for the connection alone */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	expect_nothing(hall);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_true(log_said("the descriptors that it sends find no room here"));
+	assert_true(log_said("ulimit -n"));
+	assert_counted(hall, REFUSED_RESOURCES);
+	close(fd);
+	close(fds[0]);
+	close(fds[1]);
+	hall_close(hall);
+}
+
 static void hall_connect__stops_at_the_most_links(void **state)
 {
 	struct hall *hall = hall_of(1), *other = hall_of(2);
@@ -480,6 +508,7 @@ int main(void)
 		CASE(hall_turn__lets_floods_pass),
 		CASE(hall_turn__finds_its_replacement_behind_a_flood),
 		CASE(hall_turn__ends_half_open_connections),
+		CASE(hall_turn__says_that_descriptors_have_run_out),
 		CASE(hall_connect__stops_at_the_most_links),
 		CASE(hall_turn__refuses_processes_of_other_users),
 	};

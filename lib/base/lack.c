@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lack.c - see lack.h. */
+#include <base/lack.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+static const char *files_cure(void)
+{
+	static _Thread_local char text[160];
+	struct rlimit limit = {0};
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(text, sizeof(text),
+		"this process may have %llu files open: raise the limit of open files by ulimit -n "
+		"%llu",
+		(unsigned long long)limit.rlim_cur,
+		(unsigned long long)(limit.rlim_cur < 1024 ? 1024 : 4 * limit.rlim_cur));
+	return text;
+}
+
+static const char *space_cure(const char *otherwise)
+{
+	static _Thread_local char text[160];
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return otherwise;
+	snprintf(text, sizeof(text),
+		"this process may have %llu MB of address space: raise the limit by ulimit -v "
+		"unlimited",
+		(unsigned long long)(limit.rlim_cur >> 20));
+	return text;
+}
+
+const char *lack_cure(int error, const char *otherwise)
+{
+	switch (error) {
+	case EMFILE:
+		return files_cure();
+	case ENOMEM:
+		return space_cure(otherwise);
+	case EPERM:
+	case ENOSYS:
+		return "the kernel, or a seccomp filter such as a container's, forbids this system "
+		       "call: allow memfd_create, eventfd2, timerfd_create, epoll_create1 and "
+		       "madvise";
+	default:
+		return otherwise;
+	}
+}

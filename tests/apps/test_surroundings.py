@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machine around a program: limits, calls that are forbidden, interfaces that change. Each is told in words that name it.
+
+Covers: lib/base/lack.c.
+"""
+import ctypes
+import errno
+import os
+import resource
+import struct
+import subprocess
+import time
+
+import programs
+
+CALLS = {"memfd_create": 319, "eventfd2": 290, "timerfd_create": 283, "epoll_create1": 291, "madvise": 28}  # of x86-64
+NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2  # of prctl(2)
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+
+def forbid(name, error):
+    """What a container's seccomp filter does to one system call."""
+    steps = [(0x20, 0, 0, 0), (0x15, 0, 1, CALLS[name]), (0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7fff0000)]
+    code = b"".join(struct.pack("HBBI", *step) for step in steps)
+    memory = ctypes.create_string_buffer(code, len(code))
+    program = Program(len(steps), ctypes.cast(memory, ctypes.c_void_p))
+    prctl = ctypes.CDLL(None).prctl
+
+    def apply():
+        assert memory and prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0 and prctl(SECCOMP, FILTER, ctypes.byref(program), 0, 0) == 0
+    return apply
+
+
+class Surroundings(programs.Case):
+    def ring(self, apply):
+        """A job of two processes."""
+        return subprocess.run([programs.program("postern-run"), "-n", "2", programs.program("examples/ring_allreduce")],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=apply, timeout=programs.TIMEOUT,
+                              check=False, env=programs.environment())
+
+    def test_forbidden_calls_are_named(self):
+        if os.uname().machine != "x86_64":
+            self.skipTest("the numbers of system calls are those of x86-64")
+        for name in ("memfd_create", "eventfd2", "timerfd_create", "epoll_create1"):
+            for error in (errno.EPERM, errno.ENOSYS):
+                done = self.ring(forbid(name, error))
+                self.assertEqual(done.returncode, 1, f"{name}: {done.stderr}")
+                self.assertIn("seccomp", done.stderr, name)
+                self.assertIn(name, done.stderr)
+                self.assertNotIn("ulimit", done.stderr, name)
+
+    def test_advice_on_memory_is_not_needed(self):
+        if os.uname().machine != "x86_64":
+            self.skipTest("the numbers of system calls are those of x86-64")
+        for error in (errno.EPERM, errno.ENOSYS):
+            self.expect_success(self.ring(forbid("madvise", error)))
+
+    def test_a_small_address_space_is_named(self):
+        for limit in (100, 250):
+            done = self.ring(lambda size=limit << 20: resource.setrlimit(resource.RLIMIT_AS, (size, size)))
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"may have {limit} MB of address space", done.stderr)
+            self.assertIn("ulimit -v unlimited", done.stderr)
+
+    def test_a_process_takes_all_descriptors_that_it_may_have(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        process = subprocess.Popen([programs.program("examples/hello"), "receive"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)),
+                                   env=programs.environment(**self.node()))
+        self.addCleanup(self.end, process)
+        process.stdout.readline()
+        self.assertEqual(resource.prlimit(process.pid, resource.RLIMIT_NOFILE), (hard, hard))
+
+
+class Interfaces(programs.Case):
+    """In a network namespace, with one end of a veth pair."""
+
+    def setUp(self):
+        super().setUp()
+        if os.getuid() != 0:
+            self.skipTest("only root can make interfaces")
+        self.name = f"ptn-{os.getpid()}"
+        self.ip("netns", "add", self.name)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name], check=False)
+        self.inside("link", "add", "ptn0", "type", "veth", "peer", "name", "ptn1")
+        self.inside("link", "set", "ptn0", "up")
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True, stdout=subprocess.DEVNULL)
+
+    def inside(self, *words):
+        self.ip("-n", self.name, *words)
+
+    def receiver(self, interface, other_up=True):
+        if other_up:
+            self.inside("link", "set", "ptn1", "up")
+        process = subprocess.Popen(["ip", "netns", "exec", self.name, programs.program("examples/hello"), "receive"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True,
+                                   env=programs.environment(PTL_IFACE_NAME=interface, PTL_NID="1", PTL_LOG_LEVEL="info",
+                                                            XDG_RUNTIME_DIR=self.directory))
+        self.addCleanup(self.end, process)
+        process.stdout.readline()
+        return process
+
+    def expect_line(self, process, *parts):
+        for line in process.stderr:
+            if parts[0] in line:
+                for part in parts:
+                    self.assertIn(part, line)
+                return
+        raise AssertionError(f"nothing says \"{parts[0]}\"")
+
+    def test_an_address_that_changes_is_told(self):
+        process = self.receiver("ptn0")
+        time.sleep(0.5)
+        self.inside("link", "set", "ptn0", "address", "02:00:00:00:00:77")
+        self.expect_line(process, "has been given another address", "ip link set ptn0 address ")
+
+    def test_an_mtu_that_shrinks_is_told(self):
+        process = self.receiver("ptn0")
+        time.sleep(0.5)
+        for end in ("ptn0", "ptn1"):
+            self.inside("link", "set", end, "mtu", "1000")
+        self.expect_line(process, "MTU is 1000 now", "ip link set ptn0 mtu 1500")
+
+    def test_an_interface_without_carrier_is_told(self):
+        self.expect_line(self.receiver("ptn0", other_up=False), "ptn0: the interface has no carrier")
+
+    def test_an_alternative_name_is_the_interface(self):
+        for name in ("short-alias", "a-name-of-more-than-fifteen-letters"):
+            self.inside("link", "property", "add", "dev", "ptn0", "altname", name)
+            process = self.receiver(name)
+            self.expect_line(process, f"{name} is an alternative name of ptn0")
+            self.end(process)
+
+
+if __name__ == "__main__":
+    programs.main()
