@@ -27,6 +27,8 @@
 #define TRY_AGAIN    UINT64_C(1000000000) /* ns */
 #define TRIES        5
 
+static ptl_process_id_t target; /* of the greeting */
+
 static void check(int code, const char *call)
 {
 	if (code == PTL_OK)
@@ -47,8 +49,8 @@ static int wait_for(
 			return 0;
 		check(code, "postern_eq_poll");
 		if (event->ni_fail_type != PTL_NI_OK) {
-			fprintf(stderr, "%s: %s\n", postern_event_name(event->type),
-				postern_fail_text(event->ni_fail_type));
+			fprintf(stderr, "%s, target %u:%u: %s\n", postern_event_name(event->type),
+				target.nid, target.pid, postern_fail_text(event->ni_fail_type));
 			exit(1);
 		}
 	} while (event->type != kind);
@@ -57,7 +59,7 @@ static int wait_for(
 
 /* Puts a greeting, and once more when it has arrived and no acknowledgement follows: then nothing
  * at the target has taken it. */
-static void greet(ptl_handle_md_t descriptor, ptl_process_id_t target, ptl_handle_eq_t queue)
+static void greet(ptl_handle_md_t descriptor, ptl_handle_eq_t queue)
 {
 	ptl_event_t event;
 	unsigned tries;
@@ -89,7 +91,7 @@ int main(int count, char **words)
 	ptl_handle_eq_t queue;
 	ptl_handle_me_t entry;
 	ptl_handle_md_t descriptor;
-	ptl_process_id_t self, target;
+	ptl_process_id_t self;
 	int interfaces;
 	char rest;
 
@@ -135,7 +137,7 @@ int main(int count, char **words)
 			check(PtlPut(descriptor, PTL_NOACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0),
 				"PtlPut");
 		else
-			greet(descriptor, target, queue);
+			greet(descriptor, queue);
 	}
 	if (receive) {
 		ptl_event_t event;

@@ -43,7 +43,10 @@ static inline unsigned job_number(const char *name)
 	const char *value = getenv(name);
 
 	if (!value) {
-		fprintf(stderr, "%s is not set: start me with postern-run -n 4\n", name);
+		fprintf(stderr,
+			"%s is not set: start this program by postern-run, such as postern-run "
+			"-n 2 PROGRAM\n",
+			name);
 		exit(2);
 	}
 	return (unsigned)strtoul(value, NULL, 10);

@@ -136,7 +136,8 @@ static void event_take(struct ring *ring)
 
 	check(PtlEQWait(ring->queue, &event), "PtlEQWait");
 	if (event.ni_fail_type != PTL_NI_OK) {
-		fprintf(stderr, "rank %u: %s: %s\n", ring->rank, postern_event_name(event.type),
+		fprintf(stderr, "rank %u: %s, neighbour %u:%u: %s\n", ring->rank,
+			postern_event_name(event.type), ring->right.nid, ring->right.pid,
 			postern_fail_text(event.ni_fail_type));
 		exit(1);
 	}

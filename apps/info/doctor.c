@@ -231,14 +231,26 @@ static void settings_read(struct doctor *doctor)
 
 /* --- what is printed */
 
+/* Each command is a line of its own, so that it can be pasted. */
+static void mend_print(const char *mend)
+{
+	if (mend[0] != '\0')
+		printf("         mend:\n");
+	while (mend[0] != '\0') {
+		int length = (int)strcspn(mend, "\n");
+
+		printf("             %.*s\n", length, mend);
+		mend += length + (mend[length] == '\n');
+	}
+}
+
 static void findings_print(const struct doctor *doctor)
 {
 	for (unsigned i = 0; i < doctor->finding_count; i++) {
 		const struct finding *finding = &doctor->findings[i];
 
 		printf("%-8s %s: %s\n", level_names[finding->level], finding->check, finding->text);
-		if (finding->mend[0] != '\0')
-			printf("         mend: %s\n", finding->mend);
+		mend_print(finding->mend);
 	}
 }
 

@@ -36,7 +36,8 @@ struct finding {
 	const char *check;
 	enum level level;
 	char text[FINDING_TEXT];
-	char mend[FINDING_TEXT]; /* the command, "" for none */
+	/* commands for a shell, a line each, what is to be said after #; "" for none */
+	char mend[FINDING_TEXT];
 };
 
 struct doctor {

@@ -150,7 +150,7 @@ static void permission_uio(struct doctor *doctor, const char *device, const char
 		return;
 	}
 	doctor_find(doctor, LEVEL_FAILURE, "%s under %s is for root alone", device, driver);
-	doctor_mend(doctor, "run the program with sudo");
+	doctor_mend(doctor, "# run the program with sudo");
 }
 
 static void permission_pci(struct doctor *doctor, const struct doctor_interface *interface)
@@ -170,7 +170,7 @@ static void permission_pci(struct doctor *doctor, const struct doctor_interface 
 			return;
 		doctor_find(doctor, LEVEL_FAILURE, "%s without an IOMMU is for root alone",
 			interface->device);
-		doctor_mend(doctor, "run the program with sudo");
+		doctor_mend(doctor, "# run the program with sudo");
 		return;
 	}
 	if (host_writable(&doctor->host, "/dev/vfio/%s", group) ||
@@ -194,12 +194,12 @@ static void permission_look(struct doctor *doctor, const struct doctor_interface
 		   !(capable(doctor, CAP_SYS_ADMIN) && capable(doctor, CAP_NET_ADMIN))) {
 		doctor_find(
 			doctor, LEVEL_FAILURE, "af_xdp on %s is for root alone", interface->device);
-		doctor_mend(doctor, "run the program with sudo");
+		doctor_mend(doctor, "# run the program with sudo");
 	} else if (!capable(doctor, CAP_NET_RAW)) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s needs CAP_NET_RAW", interface->device);
 		doctor_mend(doctor,
-			"sudo posternd --iface %s; or sudo setcap cap_net_raw+ep PROGRAM; or "
-			"export PTL_IFACE_NAME=udp:%s, on all hosts",
+			"sudo posternd --iface %s\nsudo setcap cap_net_raw+ep PROGRAM # or this\n"
+			"export PTL_IFACE_NAME=udp:%s # or this, on all hosts",
 			interface->device, interface->device);
 	} else {
 		doctor_find(doctor, LEVEL_OK, "%s may be opened", interface->device);
@@ -235,7 +235,7 @@ void check_limits(struct doctor *doctor)
 			"%llu KiB may be locked, which is too little for a card's memory",
 			locked / 1024);
 		doctor_mend(doctor, "echo \"$USER - memlock unlimited\" | sudo tee "
-				    "/etc/security/limits.d/postern.conf, then log in again");
+				    "/etc/security/limits.d/postern.conf # then log in again");
 	}
 	if (files < FILES_LEAST) {
 		doctor_find(doctor, LEVEL_WARNING, "only %llu files may be open", files);

@@ -46,7 +46,7 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	if (interface->kind == KIND_LOOP || doctor->alone) {
 		doctor_find(doctor, LEVEL_FAILURE,
 			"%s cannot be reached by this interface, which leads to nobody else", peer);
-		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1, or another of postern-info's");
+		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1 # or another of postern-info's");
 		return;
 	}
 	switch (ping->status) {
@@ -70,7 +70,7 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 			doctor_find(doctor, LEVEL_FAILURE,
 				"%s is in another subnet than PTL_IP of %s, and no router is named",
 				peer, process_text(self).text);
-			doctor_mend(doctor, "export PTL_GATEWAY=ADDRESS, of the router in the "
+			doctor_mend(doctor, "export PTL_GATEWAY=ADDRESS # of the router in the "
 					    "subnet of PTL_IP");
 			return;
 		}
@@ -127,13 +127,14 @@ static void path_look(struct doctor *doctor, const struct doctor_interface *inte
 	}
 	if (path_mtu(&path) == 0 && (interface->kind == KIND_KERNEL || interface->kind == KIND_XDP))
 		doctor_mend(doctor,
-			"sudo ip link set %s mtu %" PRIu32 ", and so for each link between them",
+			"sudo ip link set %s mtu %" PRIu32 " # and so for each link between them",
 			interface->device, path.own);
 	else if (path_mtu(&path) == 0)
-		doctor_mend(doctor, "let each link between them carry %" PRIu32 " bytes", path.own);
+		doctor_mend(
+			doctor, "# let each link between them carry %" PRIu32 " bytes", path.own);
 	else
 		doctor_mend(
-			doctor, "export PTL_MTU=%" PRIu32 ", for both processes", path_mtu(&path));
+			doctor, "export PTL_MTU=%" PRIu32 " # for both processes", path_mtu(&path));
 }
 
 static void peer_look(struct doctor *doctor, const struct doctor_interface *interface,
@@ -178,7 +179,7 @@ static void namesake_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process
 	doctor_find(doctor, LEVEL_FAILURE,
 		"another process is %s, too; see the line above for where",
 		process_text(self).text);
-	doctor_mend(doctor, "export PTL_NID=%u, or another that is free (with udp: PTL_IP)",
+	doctor_mend(doctor, "export PTL_NID=%u # or another that is free (with udp: PTL_IP)",
 		self.nid + 1);
 }
 
@@ -199,7 +200,7 @@ static void address_look(struct doctor *doctor, ptl_nid_t nid)
 		doctor_find(doctor, LEVEL_WARNING,
 			"the kernel has the address %s as well, on %s, and answers for it",
 			inet_ntoa(address.sin_addr), one->ifa_name);
-		doctor_mend(doctor, "export PTL_IP=ADDRESS/BITS, with an address that nobody has");
+		doctor_mend(doctor, "export PTL_IP=ADDRESS/BITS # an address that nobody has");
 	}
 	freeifaddrs(all);
 }
@@ -226,7 +227,7 @@ static void card_link_look(
 	doctor_find(doctor, LEVEL_FAILURE,
 		"%s has no link: nothing is plugged in, or the other side is down",
 		interface->device);
-	doctor_mend(doctor, "plug in the cable, and bring the other side up");
+	doctor_mend(doctor, "# plug in the cable, and bring the other side up");
 }
 
 /* --- nodes --- */
@@ -277,7 +278,7 @@ static void node_look(struct doctor *doctor, const struct doctor_interface *inte
 		doctor_find(doctor, LEVEL_WARNING,
 			"PTL_ENCAP=udp is set without PTL_IFACE_NAME, so a process reaches itself "
 			"only");
-		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1, or another of postern-info's");
+		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1 # or another of postern-info's");
 		return;
 	}
 	if (place_survey(interface->device, &survey, node_tell)) {
@@ -286,14 +287,15 @@ static void node_look(struct doctor *doctor, const struct doctor_interface *inte
 			(unsigned)survey.uid, survey.living,
 			survey.displaced ? "; XDG_RUNTIME_DIR is no directory of this user" : "");
 		if (survey.displaced)
-			doctor_mend(doctor, "unset XDG_RUNTIME_DIR, for all processes");
+			doctor_mend(doctor, "unset XDG_RUNTIME_DIR # for all processes");
 		node_leftovers(doctor, &survey);
 		return;
 	}
 	doctor->alone = !doctor->named;
 	doctor_find(doctor, doctor->named ? LEVEL_FAILURE : LEVEL_WARNING, "%s%s", node_why,
 		doctor->named ? "" : "; until then a process reaches itself only");
-	doctor_mend(doctor, "export XDG_RUNTIME_DIR=$(mktemp -d), the same for all processes");
+	doctor_mend(doctor,
+		"export XDG_RUNTIME_DIR=$(mktemp -d) # the same directory for all processes");
 }
 
 void check_node(struct doctor *doctor)

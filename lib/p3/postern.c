@@ -28,7 +28,9 @@ const char *postern_version(void)
 	X(PTL_OK, "success")                                                                       \
 	X(PTL_FAIL, "the library could not be initialised")                                        \
 	X(PTL_NOINIT, "the library has not been initialised in this process")                      \
-	X(PTL_NOSPACE, "there is no memory, or a limit of the interface has been reached")         \
+	X(PTL_NOSPACE, "no memory is free, or the interface has as many objects of the kind as "   \
+		       "it may (limits of "                                                        \
+		       "PtlNIInit, shown by postern-info)")                                        \
 	X(PTL_SEGV, "a pointer argument is not a legal address")                                   \
 	X(PTL_INIT_DUP, "the interface had been initialised before")                               \
 	X(PTL_INIT_INV, "there is no such interface, or its device cannot be used")                \

@@ -6,6 +6,8 @@ Covers: pmd-glue/device.c, pmd-glue/hugepages.c.
 """
 import json
 import os
+import subprocess
+import shlex
 
 import programs
 
@@ -15,6 +17,9 @@ STATUS = "Name:\tx\nCapEff:\t{caps}\nCpus_allowed_list:\t{cpus}\n"
 LIMITS = ("Limit                     Soft Limit           Hard Limit           Units     \n"
           "Max open files            {files}                 1048576              files     \n"
           "Max locked memory         {locked}              {locked}              bytes     \n")
+
+COMMANDS = {"#", "dpdk-devbind.py", "echo", "export", "ip", "ls", "modprobe", "posternd", "postern-info", "postern-ping", "rm", "sed", "setcap",
+            "sysctl", "ulimit", "unset", "chown"}
 
 
 class Doctor(programs.Case):
@@ -67,6 +72,15 @@ class Doctor(programs.Case):
         settings = {"PTL_IFACE_NAME": interface, "PTL_POLL_CORE": "2", **settings}
         return programs.run("postern-info", "doctor", "--json", "--root", self.directory, **settings)
 
+    def expect_commands(self, findings):
+        """Each line of a cure can be pasted into a shell as it is."""
+        for line in [line for finding in findings for line in finding["mend"].splitlines()]:
+            words = shlex.split(line, comments=True)
+            words = words[1:] if words[:1] == ["sudo"] else words
+            self.assertIn(words[0] if words else "#", COMMANDS, line)
+            self.assertEqual(subprocess.run(["sh", "-n", "-c", line], check=False).returncode, 0, line)
+            self.assertFalse([word for word in words if word.endswith((",", ";"))], line)
+
     def expect(self, check, level, part, mend, interface=CARD, **settings):
         """The check has one finding of this level, with these words."""
         done = self.doctor(interface, **settings)
@@ -75,6 +89,7 @@ class Doctor(programs.Case):
         self.assertEqual(len(found), 1, report)
         self.assertIn(part, found[0]["text"])
         self.assertIn(mend, found[0]["mend"])
+        self.expect_commands(found)
         self.assertEqual(bool(found[0]["mend"]), level != "ok")
         self.assertEqual(done.returncode, 1 if report["failures"] else 0)
         self.assertEqual(report["failures"] > 0, level == "failure")
@@ -268,7 +283,7 @@ class Live(programs.Case):
         done = programs.run("postern-info", "doctor", PTL_IFACE_NAME="nonesuch0")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^failure  link: there is no network interface nonesuch0$")
-        self.assertRegex(done.stdout, r"(?m)^ +mend: ip -brief link$")
+        self.assertRegex(done.stdout, r"(?m)^ +mend:\n +ip -brief link$")
         self.assertRegex(done.stdout, r"(?m)^failure  interface: ")
 
     def test_a_peer_is_asked(self):
@@ -302,7 +317,7 @@ class Live(programs.Case):
         done = programs.run("postern-info", "doctor", **self.node())
         self.assertIn(f"node: {hall} is user {os.getuid()}'s, with 0 processes in it", done.stdout)
         self.assertIn(f"node: 1 sockets of processes that have died are in {hall}", done.stdout)
-        self.assertRegex(done.stdout, rf"(?m)^warning  node: 1 files in {hall} are not Postern's\n +mend: ls -la {hall}$")
+        self.assertRegex(done.stdout, rf"(?m)^warning  node: 1 files in {hall} are not Postern's\n +mend:\n +ls -la {hall}$")
         os.remove(os.path.join(hall, "letter"))
         self.assertNotIn("sockets of processes", programs.run("postern-info", "doctor", **self.node()).stdout)
         os.chmod(hall, 0o755)
@@ -334,7 +349,7 @@ class Live(programs.Case):
         self.assertEqual((code, found["node"]["level"]), (0, "warning"))
         self.assertIn("a process reaches itself only", found["node"]["text"])
         done = programs.run("postern-info", "doctor", XDG_RUNTIME_DIR="/proc/nowhere")
-        self.assertRegex(done.stdout, r"(?m)^warning  node: .*; XDG_RUNTIME_DIR is no directory of this user\n +mend: unset XDG_RUNTIME_DIR")
+        self.assertRegex(done.stdout, r"(?m)^warning  node: .*; XDG_RUNTIME_DIR is no directory of this user\n +mend:\n +unset XDG_RUNTIME_DIR #")
 
     def test_another_subnet_without_a_router_is_told(self):
         settings = {**self.memif(1), "PTL_NID": "", "PTL_ENCAP": "udp", "PTL_IP": "198.18.7.1/24"}

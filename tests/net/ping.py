@@ -117,7 +117,7 @@ def uneven(programs, device):
     server(programs, device, 1, PTL_MTU=str(SMALL))
     _, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the level", found["mtu"]["level"], "warning")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={SMALL}, for both processes")
+    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={SMALL} # for both processes")
 
 
 def narrow(programs, device):
@@ -127,7 +127,7 @@ def narrow(programs, device):
     code, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the exit code", code, 1)
     expect("the level", found["mtu"]["level"], "failure")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW}, for both processes")
+    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW} # for both processes")
 
 
 def unequal(programs, device):
@@ -137,7 +137,7 @@ def unequal(programs, device):
     code, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the exit code", code, 1)
     expect("the level", found["mtu"]["level"], "failure")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={MTU}, for both processes")
+    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={MTU} # for both processes")
 
 
 def jammed(programs, device):
@@ -145,7 +145,7 @@ def jammed(programs, device):
     code, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the exit code", code, 1)
     expect("the level", found["mtu"]["level"], "failure")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW}, for both processes")
+    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW} # for both processes")
 
 
 def names(programs, device):
