@@ -93,7 +93,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_NID", "",
 				"The node id of each interface, a number or four with dots, "
-				"separated by ';'; nothing derives it from the device, or from "
+				"separated by ';'. If it is empty, the device supplies it, or "
 				"PTL_IP."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NODE,

@@ -3,6 +3,7 @@
 #include <host/interface.h>
 
 #include <assert.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -793,6 +794,18 @@ static void interface_wake(struct interface *interface)
 		seat_disturb(interface->submission.seat);
 }
 
+/* Which way messages went. The engine is gone, and its counters are still there. */
+static void traffic_report(const struct interface *interface)
+{
+	const struct transport_counters *counters = &interface->submission.segment->transport;
+
+	log_info("interface %u, %u:%u on %s: %" PRIu64 " peers, %" PRIu64 " messages sent (%" PRIu64
+		 " bytes), %" PRIu64 " received (%" PRIu64 " bytes), %" PRIu64 " retransmissions",
+		interface->first, interface->self.nid, interface->self.pid, interface->port->name,
+		counters->peers_made, counters->messages_sent, counters->bytes_sent,
+		counters->messages_received, counters->bytes_received, counters->retransmits);
+}
+
 /* The rest of an interface whose engine is the caller's: what was sent is awaited (linger.h). */
 static void engine_end(struct interface *interface)
 {
@@ -809,6 +822,7 @@ static void engine_end(struct interface *interface)
 	}
 	engine_destroy(interface->engine);
 	interface->engine = NULL;
+	traffic_report(interface);
 	port_close(interface);
 	if (!settled)
 		linger_end();

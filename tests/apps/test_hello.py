@@ -112,5 +112,14 @@ class Hello(programs.Case):
             self.assertEqual(programs.run("examples/hello", *words).returncode, 2, words)
 
 
+class Traffic(programs.Case):
+    def test_an_interface_that_closes_tells_which_way_messages_went(self):
+        receiver = self.start("examples/hello", "receive", **self.node(PTL_LOG_LEVEL="info"))
+        self.await_line(receiver, "waiting at 1:1")
+        sender = self.expect_success(programs.run("examples/hello", "send", **self.node(PTL_LOG_LEVEL="info")))
+        self.assertRegex(sender.stderr, r"interface 0, 1:\d+ on node.*: \d+ peers, 1 messages sent \(26 bytes\), \d+ received \(\d+ bytes\), \d+ retrans")
+        self.assertRegex(self.finish(receiver)[2], r"interface 0, 1:1 on node.*: \d+ peers, .* received \(26 bytes\)")
+
+
 if __name__ == "__main__":
     programs.main()
