@@ -24,6 +24,7 @@
 #define BITS_NUMBER UINT64_C(0xffffffff00000000)
 #define WORD_AT     32
 #define DRAIN       (200 * MICROSECOND) /* between two looks of a rank that has made its steps */
+#define SLEEP       (100 * MILLISECOND) /* of rank 0's program, when all was sent */
 #define LETTERS_MAX 1000000
 
 /* A send or a receive. */
@@ -64,6 +65,8 @@ struct rank {
 
 struct letters {
 	struct simulation *simulation;
+	bool asleep;      /* rank 0's program is */
+	uint64_t wake_at; /* 0: rank 1 still sends */
 	struct prng prng;
 	uint64_t interval, size_max;
 	uint32_t eager, headers;
@@ -322,6 +325,8 @@ static struct letter *letter_make(struct rank *rank, uint64_t length)
 
 static uint64_t length_choose(struct letters *letters)
 {
+	if (letters->asleep)
+		return prng_below(&letters->prng, letters->eager + 1);
 	return prng_chance(&letters->prng, 0.05) ? 0
 						 : prng_scale(&letters->prng, 1, letters->size_max);
 }
@@ -332,8 +337,9 @@ static void send_make(struct rank *rank)
 	struct letter *letter = letter_make(rank, length_choose(letters));
 
 	letter->send = true;
-	letter->synchronous = prng_chance(&letters->prng, 0.25);
-	letter->to = (uint32_t)prng_below(&letters->prng, letters->simulation->node_count);
+	letter->synchronous = !letters->asleep && prng_chance(&letters->prng, 0.25);
+	if (!letters->asleep)
+		letter->to = (uint32_t)prng_below(&letters->prng, letters->simulation->node_count);
 	letter->bits = (uint64_t)letter->number << NUMBER_AT | letter->rank << RANK_AT |
 		       prng_below(&letters->prng, TAGS);
 	for (uint64_t i = 0; i < letter->length; i++)
@@ -461,6 +467,24 @@ static void rank_drain(struct rank *rank)
 
 static void letters_plan(struct letters *letters, struct rank *rank);
 
+/* K5. Rank 0's program wakes, unless its peer still sends or its sleep goes on. */
+static void wake(struct letters *letters)
+{
+	const uint64_t now = simulation_now(letters->simulation);
+
+	if (letters->ranks[1].left != 0)
+		return;
+	if (letters->wake_at == 0)
+		letters->wake_at = now + SLEEP;
+	if (now < letters->wake_at)
+		return;
+	letters->asleep = false;
+	for (uint32_t i = 0; i < letters->count; i++)
+		if (!letters->all[i]->done)
+			letter_wrong(
+				letters, letters->all[i], "waits for a program that sleeps", 0);
+}
+
 static void letters_step(void *object, uint64_t life)
 {
 	struct rank *rank = object;
@@ -472,7 +496,14 @@ static void letters_step(void *object, uint64_t life)
 		(letters->simulation->over && letters_quiet(letters)))
 		return;
 	node_enter(node);
-	if (rank->left > 0) {
+	if (letters->asleep && rank == letters->ranks) {
+		wake(letters);
+	} else if (letters->asleep && rank->left > 0) {
+		rank->left--;
+		send_make(rank);
+	} else if (letters->asleep) {
+		/* It waits. */
+	} else if (rank->left > 0) {
 		rank->left--;
 		for (uint64_t i = prng_between(&letters->prng, 1, 4); i > 0; i--)
 			rank_act(rank);
@@ -497,8 +528,11 @@ static void letters_plan(struct letters *letters, struct rank *rank)
 
 void letters_progress(struct node *node)
 {
-	struct rank *rank = &node->simulation->letters->ranks[node->number];
+	const struct letters *letters = node->simulation->letters;
+	const struct rank *rank = &letters->ranks[node->number];
 
+	if (letters->asleep && rank == letters->ranks)
+		return;
 	while (rank->messages && messages_progress(rank->messages) != 0)
 		;
 }
@@ -532,6 +566,15 @@ struct letters *letters_create(
 	for (uint64_t i = 0; i < nodes; i++)
 		letters->ranks[i].left = steps;
 	return letters;
+}
+
+void letters_sleep(struct letters *letters)
+{
+	letters->asleep = true;
+	letters->headers = 64 * letters->simulation->node_count;
+	letters->memory = (uint64_t)letters->headers * letters->eager;
+	for (uint32_t i = 0; i < letters->simulation->node_count; i++)
+		letters->ranks[i].left = i == 1 ? letters->headers / 2 : 0;
 }
 
 void letters_free(struct letters *letters)

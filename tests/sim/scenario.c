@@ -64,6 +64,7 @@ struct plan {
 	uint64_t tier_interval;
 	uint64_t letter_steps; /* of each node (letters.h) */
 	uint64_t letter_interval;
+	bool letters_asleep;
 	uint64_t cluster_steps; /* of each node (cluster.h) */
 	uint64_t cluster_interval;
 	uint64_t peer_timeout;
@@ -419,6 +420,8 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		&simulation, plan->tier_steps, plan->tier_interval, plan->workload.size_max);
 	simulation.letters = letters_create(
 		&simulation, plan->letter_steps, plan->letter_interval, plan->workload.size_max);
+	if (plan->letters_asleep)
+		letters_sleep(simulation.letters);
 	simulation.cluster = cluster_create(
 		&simulation, plan->cluster_steps, plan->cluster_interval, plan->workload.size_max);
 	node_library_open(plan->peer_timeout, plan->network.corrupt > 0 && !plan->unprotected,
@@ -723,6 +726,18 @@ static void plan_letters(struct plan *plan, uint64_t seed)
 	plan->tier_steps = 0;
 }
 
+/* Two-sided messages to a rank whose program sleeps, alone. */
+static void plan_asleep(struct plan *plan, uint64_t seed)
+{
+	struct prng prng = prng_make(seed * 2 + 11);
+
+	plan_begin(plan, (uint32_t)prng_between(&prng, 2, 16));
+	plan->workload = (struct workload_settings){.targets = TARGET_EACH, .size_max = 4096};
+	plan->letters_asleep = true;
+	plan->letter_steps = 1;
+	plan->letter_interval = prng_scale(&prng, 1, 100) * MICROSECOND;
+}
+
 #define ENDPOINTS_MOST 4 /* of a process */
 
 /* Endpoints of MX, alone. */
@@ -870,6 +885,8 @@ const struct scenario scenarios[] = {
 	{"tiers", "2 to 16 nodes, the same, beside them spaces of Portals 4", plan_tiers, false,
 		100},
 	{"letters", "2 to 16 ranks, the same, sends and receives", plan_letters, false, 100},
+	{"asleep", "2 to 16 ranks, sends to one whose program makes no calls", plan_asleep, false,
+		40},
 	{"mx", "2 to 16 endpoints of MX, the same, handlers, disconnects", plan_mx, false, 100},
 	{"restart", "nodes that end and crash and come again", plan_restart, false, 50},
 	{"stall", "receivers that stop for a while", plan_stall, false, 50},
