@@ -71,8 +71,9 @@ struct glue_pair {
 	uint32_t process; /* the system's number; 0: it is of another container */
 	bool hot;         /* it is looked at in every turn */
 	uint64_t frames_sent, frames_received, bytes_sent, bytes_received;
-	uint64_t full;    /* bursts that found too little room */
-	uint64_t dropped; /* frames that were not sent, because the process took none */
+	uint64_t bytes_streamed; /* of those sent: past the caches */
+	uint64_t full;           /* bursts that found too little room */
+	uint64_t dropped;        /* frames that were not sent, because the process took none */
 	uint64_t wakes_sent, wakes_received;
 	uint64_t memory; /* bytes of shared memory that have been used */
 };

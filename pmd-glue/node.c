@@ -751,6 +751,7 @@ bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *descripti
 		.frames_sent = counters.sent,
 		.frames_received = counters.received,
 		.bytes_sent = counters.bytes_sent,
+		.bytes_streamed = counters.bytes_streamed,
 		.bytes_received = counters.bytes_received,
 		.full = counters.full,
 		.dropped = member->dropped,

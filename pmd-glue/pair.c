@@ -26,7 +26,9 @@
 #include <rte_prefetch.h>
 
 #include <base/guard.h>
+#include <base/stores.h>
 
+#include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 
@@ -94,6 +96,7 @@ struct outgoing {
 	uint64_t rested; /* `placed` at the last pair_rest() */
 	uint64_t taken;  /* as the peer's progress was last seen */
 	uint64_t freed;
+	struct stores stores;
 };
 
 /* A tail that a received frame refers to. */
@@ -214,6 +217,7 @@ static bool out_back(struct outgoing *out, uint32_t end)
 		errno != EINVAL && errno != EPERM && errno != ENOSYS)
 		return false;
 	out->backed = end;
+	stores_grow(&out->stores);
 	return true;
 }
 
@@ -234,6 +238,7 @@ static bool window_grow(struct outgoing *out)
 		(budget && (others > budget->most || window > (budget->most - others) / 2)))
 		return false;
 	window_set(out, window);
+	stores_grow(&out->stores);
 	return true;
 }
 
@@ -322,10 +327,12 @@ static inline void out_publish(
 
 /* Copies what follows a frame's first segment: memory of a program, which may have gone. Returns
  * false if it has. */
-static bool segments_copy(uint8_t *to, const struct rte_mbuf *segment)
+static bool segments_copy(uint8_t *to, const struct rte_mbuf *segment, bool streams)
 {
 	for (; segment; segment = segment->next) {
-		if (!guard_copy(to, rte_pktmbuf_mtod(segment, const void *), segment->data_len))
+		const void *from = rte_pktmbuf_mtod(segment, const void *);
+
+		if (!(streams ? guard_copy_streamed : guard_copy)(to, from, segment->data_len))
 			return false;
 		to += segment->data_len;
 	}
@@ -345,11 +352,16 @@ static inline uint32_t frame_head(const struct rte_mbuf *frame)
 static inline bool frame_send(struct pair *pair, const struct rte_mbuf *frame)
 {
 	uint32_t head = frame_head(frame), tail = frame->pkt_len - head;
+	bool streams;
 	struct place place;
 	if (!out_place(pair, head, tail, &place))
 		return false;
+	/* A tail is the only segment that is left, and lies on a cache line of its own. */
+	streams = tail >= STORES_LEAST && stores_choose(&pair->out.stores, tail, glue_now(NULL));
+	pair->counters.bytes_streamed += streams ? tail : 0;
 	memcpy(place.head, rte_pktmbuf_mtod(frame, const void *), frame->data_len);
-	if (segments_copy(tail > 0 ? place.tail : place.head + frame->data_len, frame->next))
+	if (segments_copy(
+		    tail > 0 ? place.tail : place.head + frame->data_len, frame->next, streams))
 		out_publish(pair, head, tail, &place);
 	else
 		pair->counters.errors++; /* lost: its place is the next frame's */
@@ -632,6 +644,7 @@ struct pair *pair_open(void *memory, unsigned end, struct rte_mempool *pool, uin
 	pair->out.progress = &shared->progress[end];
 	pair->out.budget = budget;
 	window_set(&pair->out, PAIR_WINDOW);
+	stores_init(&pair->out.stores);
 	out_limit(&pair->out);
 	pair->in.slots = shared->slots[1 - end];
 	pair->in.bulk = shared->bulk[1 - end];

@@ -33,6 +33,8 @@
  *     quarter of it is in flight, and shrinks when that was not so for a while (pair_rest()). The
  *     windows of pairs that share a budget have so many bytes together, and none grows to more than
  *     half of what the others leave. What is needed for a single frame is given in any case.
+ * P8. The sender copies long tails by the stores that are faster for where the two processes run
+ *     now, and measures that itself (base/stores.h).
  */
 #ifndef PMD_GLUE_PAIR_H
 #define PMD_GLUE_PAIR_H
@@ -62,6 +64,7 @@ struct pair_counters {
 	uint64_t sent;     /* frames */
 	uint64_t received; /* frames */
 	uint64_t bytes_sent;
+	uint64_t bytes_streamed; /* of these, past the caches (base/stores.h) */
 	uint64_t bytes_received;
 	uint64_t memory; /* bytes of the shared memory that have been used, now */
 	uint64_t copied; /* received frames whose tails were copied out (P5) */

@@ -39,6 +39,10 @@ void guard_block_signals(sigset_t *before);
  * read or written; then a part of it may have been copied. After guard_start(). */
 bool guard_copy(void *to, const void *from, uint64_t bytes) CORE_API(guard_copy);
 
+/* The same by stores that stream past the caches, which are done when it returns. to: on a multiple
+ * of 16; the memory does not overlap. */
+bool guard_copy_streamed(void *to, const void *from, uint64_t bytes) CORE_API(guard_copy_streamed);
+
 /* Atomic access to an aligned word of 1, 2, 4 or 8 bytes. Returns false if it is not there, or may
  * not be written. After guard_start(). */
 bool guard_load(const void *at, unsigned size, uint64_t *word);

@@ -352,6 +352,7 @@ static void tell_pair(const struct glue_pair *pair, struct report *report)
 	report_number(report, "frames_received", pair->frames_received);
 	report_number(report, "bytes_sent", pair->bytes_sent);
 	report_number(report, "bytes_received", pair->bytes_received);
+	report_number(report, "bytes_streamed", pair->bytes_streamed);
 	report_number(report, "full", pair->full);
 	report_number(report, "dropped", pair->dropped);
 	report_number(report, "wakes_sent", pair->wakes_sent);

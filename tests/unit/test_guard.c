@@ -128,6 +128,40 @@ static void copy__refuses_what_is_not_there(void **state)
 	}
 }
 
+/* Each alignment of what is read, each length, and pages that are gone on either side. */
+static void copy_streamed__does_as_memcpy_and_ends_where_memory_ends(void **state)
+{
+	static _Alignas(64) uint8_t buffer[512], expected[512];
+
+	(void)state;
+	guard_start();
+	for (unsigned i = 0; i < page; i++)
+		arena[i] = (uint8_t)random_next(&random_state);
+	for (unsigned from = 0; from < 64; from++)
+		for (unsigned bytes = 0; bytes <= 256; bytes++) {
+			uint32_t to = 16 * random_below(8);
+
+			memset(buffer, 0xee, sizeof(buffer));
+			memset(expected, 0xee, sizeof(expected));
+			memcpy(expected + to, arena + from, bytes);
+			assert_true(guard_copy_streamed(buffer + to, arena + from, bytes));
+			assert_memory_equal(buffer, expected, sizeof(buffer));
+		}
+	for (unsigned there = 0; there < 256; there++)
+		for (unsigned bytes = there + 1; bytes < 300; bytes++) {
+			assert_false(guard_copy_streamed(buffer, nothing - there, bytes));
+			if (there % 16 == 0)
+				assert_false(guard_copy_streamed(nothing - there, buffer, bytes));
+		}
+	for (unsigned there = 1; there < 256; there++) {
+		assert_true(guard_copy_streamed(buffer, nothing - there, there));
+		assert_memory_equal(buffer, nothing - there, there);
+	}
+	assert_false(guard_copy_streamed(buffer, cut + page - 100, 200));
+	assert_false(guard_copy_streamed(cut + page - 128, buffer, 200));
+	assert_false(guard_copy_streamed(fixed, buffer, 64));
+}
+
 /* After a fault in the middle the next copies are sound: the direction flag, among others. */
 static void copy__from_the_end_may_fault(void **state)
 {
@@ -499,6 +533,7 @@ int main(void)
 		cmocka_unit_test(copy__does_as_memmove),
 		cmocka_unit_test(copy__ends_where_memory_ends),
 		cmocka_unit_test(copy__refuses_what_is_not_there),
+		cmocka_unit_test(copy_streamed__does_as_memcpy_and_ends_where_memory_ends),
 		cmocka_unit_test(copy__from_the_end_may_fault),
 		cmocka_unit_test(map__is_copied_piece_by_piece),
 		cmocka_unit_test(map__may_be_all_memory),
