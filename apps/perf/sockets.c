@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sockets.c - postern-perf-sockets: TCP and UDP as fast as sockets can be, for postern-perf --card
- * and scripts/compare to hold Postern against. See rival.h for its use.
+/* sockets.c - postern-perf-sockets: TCP, UDP and Unix sockets as fast as they can be, for
+ * postern-perf --card and scripts/compare to hold Postern against. See rival.h for its use.
  *
  * Nothing is added to what the kernel does: no header, no matching. TCP sends at once
  * (TCP_NODELAY). The receiver takes with one call as many small messages as are there.
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 
 #include "rival.h"
 
@@ -187,18 +188,39 @@ static int socket_open(const struct rival_end *end, int type)
 	return made;
 }
 
+/* Between processes of one machine, by a name that the kernel gives. */
+static int unix_open(const struct rival_end *end)
+{
+	struct sockaddr_un own = {.sun_family = AF_UNIX}, other;
+	socklen_t length = sizeof(own);
+	int made = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	if (made < 0 || bind(made, (struct sockaddr *)&own, sizeof(own.sun_family)) != 0 ||
+		(end->server && listen(made, 1) != 0) ||
+		getsockname(made, (struct sockaddr *)&own, &length) != 0)
+		rival_complain("cannot make a socket: %m.");
+	rival_swap(end, &own, &other, sizeof(own));
+	if (end->server)
+		made = accept(made, NULL, NULL);
+	/* All such names are equally long. */
+	if (made < 0 || (!end->server && connect(made, (struct sockaddr *)&other, length) != 0))
+		rival_complain("connecting: %m.");
+	return made;
+}
+
 static void *line_open(const struct rival_end *end)
 {
 	const struct request *request = end->request;
 	const struct timeval wait = {.tv_usec = WAITED * 1000};
 	struct line *line = calloc(1, sizeof(*line));
 	bool block = strstr(request->manner, "block") != NULL;
+	bool local = strcmp(request->transport, "unix") == 0;
 
 	if (line == NULL)
 		rival_complain("there is no memory.");
 	line->datagrams = strcmp(request->transport, "udp") == 0;
-	if (!line->datagrams && strcmp(request->transport, "tcp") != 0)
-		rival_complain("%s is neither tcp nor udp.", request->transport);
+	if (!line->datagrams && !local && strcmp(request->transport, "tcp") != 0)
+		rival_complain("%s is neither tcp nor udp nor unix.", request->transport);
 	line->hold = strstr(request->manner, "more") != NULL;
 	line->gather = strstr(request->manner, "gather") != NULL;
 	line->out = end->out;
@@ -209,7 +231,8 @@ static void *line_open(const struct rival_end *end)
 	if (line->received == NULL || line->to_send == NULL)
 		rival_complain("there is no memory for messages of %u bytes.", request->size);
 	line->flags = block ? 0 : MSG_DONTWAIT;
-	line->socket = socket_open(end, line->datagrams ? SOCK_DGRAM : SOCK_STREAM);
+	line->socket = local ? unix_open(end)
+			     : socket_open(end, line->datagrams ? SOCK_DGRAM : SOCK_STREAM);
 	setsockopt(line->socket, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	return line;
 }
@@ -218,9 +241,9 @@ int main(int argc, char **argv)
 {
 	static const struct rival sockets = {
 		.name = "postern-perf-sockets",
-		.transports =
-			"TRANSPORT is tcp or udp; MANNER is poll or block, and of small messages:\n"
-			"poll-more: MSG_MORE; poll-gather: a window in one call.\n",
+		.transports = "TRANSPORT is tcp, udp or unix; MANNER is poll or block, and of "
+			      "small messages:\n"
+			      "poll-more: MSG_MORE; poll-gather: a window in one call.\n",
 		.open = line_open,
 		.send = line_send,
 		.receive = line_receive,

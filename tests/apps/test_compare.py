@@ -20,10 +20,11 @@ def compare(*words):
 @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two processes need two CPUs")
 class Compare(programs.Case):
     def test_every_round_has_a_figure_for_every_exchange(self):
-        report = self.expect_json(compare(*QUICK, "--rounds", "2", "--json", "--only", "node inline,TCP loopback,UDP loopback"))
+        report = self.expect_json(compare(*QUICK, "--rounds", "2", "--json", "--only", "node inline,TCP loopback,UDP loopback,Unix socket"))
         rows = {row["name"]: row["figures"] for row in report["rows"]}
-        for name in ("Postern node inline", "TCP loopback", "TCP loopback blocking"):
-            self.assertEqual(sorted(rows[name]), ["bw1m", "bw64k", *(["mean"] if name.startswith("Postern") else []), "p50", "p99", "rate"])
+        for name in ("Postern node inline", "TCP loopback", "TCP loopback blocking", "Unix socket", "Unix socket blocking"):
+            self.assertEqual(sorted(rows[name]), ["bw16k", "bw16m", "bw1m", "bw64k", *(["mean"] if name.startswith("Postern") else []), "p50",
+                                                  "p99", "rate"])
         for name in ("UDP loopback", "UDP loopback blocking"):
             self.assertEqual(sorted(rows[name]), ["p50", "p99", "rate"])
         for name in ("TCP loopback MSG_MORE", "TCP loopback gathered", "UDP loopback gathered"):
@@ -35,7 +36,7 @@ class Compare(programs.Case):
 
     def test_the_table_has_ratios_and_goals(self):
         out = self.expect_success(compare(*QUICK, "--rounds", "1", "--only", "TCP loopback")).stdout
-        self.assertRegex(out, r"Postern node inline +\d")
+        self.assertRegex(out, r"Postern node inline +\d.* \d+ to \d+\n")
         self.assertRegex(out, r"TCP loopback +\d+\.\d+ +±\d+% +\d")
         self.assertRegex(out, r"# latency: \d+\.\d+ times better than TCP loopback")
 
