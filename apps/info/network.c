@@ -309,6 +309,20 @@ void check_node(struct doctor *doctor)
 		doctor_find(doctor, LEVEL_OK, "no interface is on one");
 }
 
+/* Frames of its own go through the kernel one by one. */
+static void bulk_look(struct doctor *doctor, const struct doctor_interface *interface)
+{
+	doctor->check = "bulk";
+	doctor_find(doctor, LEVEL_OK,
+		"the kernel takes %s's frames one by one, and those of UDP/IPv4 by 64 KiB: large "
+		"messages have some four times the bandwidth over UDP, and small ones take longer",
+		interface->device);
+	doctor_mend(doctor,
+		"export PTL_IFACE_NAME=udp:%s, or PTL_ENCAP=udp PTL_IP=ADDRESS/BITS, for all "
+		"processes",
+		interface->device);
+}
+
 static void interface_look(struct doctor *doctor, unsigned number)
 {
 	const struct doctor_interface *interface = &doctor->interfaces[number];
@@ -329,6 +343,8 @@ static void interface_look(struct doctor *doctor, unsigned number)
 		card_link_look(doctor, interface, ni);
 	if (doctor->udp)
 		address_look(doctor, self.nid);
+	else if (interface->kind == KIND_KERNEL)
+		bulk_look(doctor, interface);
 	if (interface->kind != KIND_LOOP)
 		namesake_look(doctor, ni, self);
 	for (unsigned i = 0; i < doctor->peer_count; i++)
