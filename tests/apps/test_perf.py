@@ -548,7 +548,7 @@ class Options(programs.Case):
                 (["--peer", "10.0.0:1"], "--peer takes a node id and a process id"),
                 (["--peer", "10.0.0.256:1"], "--peer takes a node id and a process id"),
                 (["--peer", "4294967295:1"], "--peer takes a node id and a process id"),
-                (["--server", "--peer", "1:1"], "either"),
+                (["--server", "--peer", "1:1"], "or prints a --card"),
                 (["--once"], "--once goes with --server"),
                 (["--server", "latency"], "give them to the client"),
                 (["jitter"], "is not a measure"),
