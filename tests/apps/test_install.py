@@ -238,6 +238,12 @@ class Install(programs.Case):
         looked_into = self.shell("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":")
         self.assertIn(os.path.join(self.option("prefix"), self.option("libdir"), "pkgconfig"), looked_into)
 
+    def test_a_program_without_any_shared_library(self):
+        """On a node, which needs no driver of DPDK's."""
+        self.shell("cc", "-static", "hello.c", "-o", "hello", *self.flags("--cflags", "--libs", "--static"))
+        self.assertEqual(self.needed("hello"), [])
+        self.expect_hello("./hello")
+
     def test_pkg_config_with_the_static_library(self):
         for library in glob.glob(os.path.join(self.lib, "libpostern.so*")):
             os.unlink(library)
