@@ -44,19 +44,23 @@ static bool kernel_copy(void *to, const void *from, uint64_t bytes)
 	return true;
 }
 
+/* The kernel reads and writes by different addresses, so it does not see that memory overlaps, and
+ * may then read ahead of what it writes, in either direction: what overlaps goes through a buffer,
+ * from the end whose bytes would be overwritten before they are read. */
 bool guard_copy_by_kernel(void *to, const void *from, uint64_t bytes)
 {
 	char bounce[BOUNCE];
+	bool from_end = (uintptr_t)to - (uintptr_t)from < bytes;
 
-	if ((uintptr_t)to - (uintptr_t)from >= bytes)
+	if (!from_end && (uintptr_t)from - (uintptr_t)to >= bytes)
 		return kernel_copy(to, from, bytes);
-	/* A copy from the start would overwrite bytes that it has not read yet: from the end. */
-	while (bytes > 0) {
-		uint64_t part = bytes < BOUNCE ? bytes : BOUNCE;
+	for (uint64_t done = 0, part; done < bytes; done += part) {
+		uint64_t at;
 
-		bytes -= part;
-		if (!kernel_copy(bounce, (const char *)from + bytes, part) ||
-			!kernel_copy((char *)to + bytes, bounce, part))
+		part = bytes - done < BOUNCE ? bytes - done : BOUNCE;
+		at = from_end ? bytes - done - part : done;
+		if (!kernel_copy(bounce, (const char *)from + at, part) ||
+			!kernel_copy((char *)to + at, bounce, part))
 			return false;
 	}
 	return true;
