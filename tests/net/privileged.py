@@ -31,16 +31,18 @@ SECRET = "a secret line of root"
 class Place:
     """Copies of the program, files of the user and of root, and the user's runtime directory."""
 
-    def __init__(self, program):
+    def __init__(self, program, intruder):
         self.directory = None
         self.runtime_made = False
         if os.geteuid() != 0:
             raise Skip("only root can give a program more rights")
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="postern-test-"))
+        # EAL loads nothing from below a directory that all may write to, such as /tmp
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="postern-test-", dir="/var/lib"))
         self.directory.chmod(0o755)
         self.user = self.directory / "user"
         self.user.mkdir()
         self.plain, self.capable, self.rooted = (self.copy(program, name) for name in ("plain", "capable", "rooted"))
+        self.intruder = self.copy(intruder, "intruder.so")
         try:
             os.setxattr(self.capable, "security.capability", CAPABLE)
         except OSError as why:
@@ -100,10 +102,10 @@ def refuse(place, program, name, value, *words):
         raise Failure(f"{program.name}: the line does not name {name}: {done[2]}")
 
 
-def settings_are_refused(place, program, intruder):
+def settings_are_refused(place, program):
     """What lets the user run code, write files or read the devices of others."""
     captured = place.user / "captured"
-    refuse(place, program, "PTL_EAL_ARGS", f"-d {intruder}")
+    refuse(place, program, "PTL_EAL_ARGS", f"-d {place.intruder}")
     refuse(place, program, "PTL_CAPTURE", str(captured))
     refuse(place, program, "PTL_SHARE", "on")
     refuse(place, program, "PTL_FAULT", "drop=0.1")
@@ -146,13 +148,13 @@ def sockets_are_the_users(place, program, launcher):
     expect(f"{program.name} in a job", (done[0], "".join(sorted(done[1].splitlines(True))), done[2]), 0, "joined\n" * 2)
 
 
-def play(place, intruder, launcher):
-    done = place.run(place.plain, "open", PTL_EAL_ARGS=f"-d {intruder}", XDG_RUNTIME_DIR=str(RUNTIME))
+def play(place, launcher):
+    done = place.run(place.plain, "open", PTL_EAL_ARGS=f"-d {place.intruder}", XDG_RUNTIME_DIR=str(RUNTIME))
     shutil.rmtree(RUNTIME / "postern", ignore_errors=True)
     if "the intruder runs" not in done[1]:
         raise Failure(f"the intruder does not run where the user has all rights: {done}")
     for program in (place.capable, place.rooted):
-        settings_are_refused(place, program, intruder)
+        settings_are_refused(place, program)
         interfaces_are_taken(place, program)
         files_are_the_users(place, program)
         sockets_are_the_users(place, program, launcher)
@@ -162,8 +164,8 @@ def main():
     if len(sys.argv) != 4:
         print(__doc__, file=sys.stderr)
         return 2
-    exchange.PLAIN["privileged"] = lambda: Place(sys.argv[1])
-    return exchange.exit_code("privileged", lambda place: play(place, *map(os.path.abspath, sys.argv[2:])))
+    exchange.PLAIN["privileged"] = lambda: Place(*sys.argv[1:3])
+    return exchange.exit_code("privileged", lambda place: play(place, os.path.abspath(sys.argv[3])))
 
 
 if __name__ == "__main__":
