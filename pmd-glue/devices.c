@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* devices.c - the devices of this machine, and what each needs to be used. Reads /sys, opens
- * nothing. */
+/* devices.c - the devices of this machine, and what each needs to be used. Opens none. Asks the
+ * kernel, not /sys, for interfaces: /sys may show those of another network namespace. */
 #include <dirent.h>
-#include <glob.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <pmd-glue/device.h>
@@ -19,9 +18,7 @@
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 
-#define INTERFACES    "/sys/class/net"
-#define PCI_DEVICES   "/sys/bus/pci/devices"
-#define TYPE_ETHERNET 1 /* of /sys/class/net/NAME/type */
+#define PCI_DEVICES "/sys/bus/pci/devices"
 
 struct device_list {
 	struct glue_device *devices;
@@ -46,41 +43,15 @@ static void __attribute__((format(printf, 5, 6))) list_add(struct device_list *l
 	va_end(arguments);
 }
 
-static long file_number(const char *directory, const char *name, const char *file)
+static void list_interface(struct device_list *list, int query, const char *name)
 {
-	char path[PATH_MAX], text[32] = "";
-	FILE *stream;
-	snprintf(path, sizeof(path), "%s/%s/%s", directory, name, file);
-	stream = fopen(path, "re");
-	if (!stream)
-		return -1;
-	if (!fgets(text, sizeof(text), stream))
-		text[0] = 0;
-	fclose(stream);
-	return text[0] ? strtol(text, NULL, 0) : -1;
-}
-
-/* The driver of a kernel interface's device. An interface without a device was made by the kernel
- * itself. */
-static void interface_driver(const char *name, char *driver, size_t size)
-{
-	char path[128], target[PATH_MAX];
-	const char *slash;
-	ssize_t length;
-	snprintf(path, sizeof(path), INTERFACES "/%s/device/driver", name);
-	length = readlink(path, target, sizeof(target) - 1);
-	target[length < 0 ? 0 : length] = 0;
-	slash = strrchr(target, '/');
-	snprintf(driver, size, "%s", slash ? slash + 1 : "virtual");
-}
-
-static void list_interface(struct device_list *list, const char *name)
-{
+	char driver[KERNEL_DRIVER_ROOM] = "virtual";
 	struct sockaddr_un gate;
-	char driver[32];
-	if (file_number(INTERFACES, name, "type") != TYPE_ETHERNET)
+	struct ifreq answer;
+	if (kernel_ask(query, name, SIOCGIFHWADDR, &answer) != 0 ||
+		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER)
 		return;
-	interface_driver(name, driver, sizeof(driver));
+	kernel_driver(query, name, driver, NULL);
 	if (!kernel_is_up(name))
 		list_add(list, name, driver, false, "is down: ip link set %s up", name);
 	else if (gate_address(&gate, name) && access(gate.sun_path, F_OK) == 0)
@@ -88,8 +59,8 @@ static void list_interface(struct device_list *list, const char *name)
 	else if (!kernel_may_open())
 		list_add(list, name, driver, false, KERNEL_NEEDS, name, name);
 	else
-		list_add(list, name, driver, true, "usable, MTU %ld",
-			file_number(INTERFACES, name, "mtu"));
+		list_add(list, name, driver, true, "usable, MTU %d",
+			kernel_ask(query, name, SIOCGIFMTU, &answer) == 0 ? answer.ifr_mtu : 0);
 }
 
 static int entry_named(const struct dirent *entry)
@@ -97,37 +68,32 @@ static int entry_named(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* The kernel interface of a card: below the device itself, or below a device that its driver adds,
- * such as virtio0. */
-static bool card_interface(const char *address, char *name, size_t size)
+/* The kernel interface of a card in this network namespace; "" if there is none. */
+static const char *card_interface(
+	const struct if_nameindex *interfaces, int query, const char *address)
 {
-	char pattern[PATH_MAX];
-	glob_t found;
-	bool any;
-	snprintf(pattern, sizeof(pattern), PCI_DEVICES "/%s/net/*", address);
-	any = glob(pattern, 0, NULL, &found) == 0;
-	if (!any) {
-		globfree(&found);
-		snprintf(pattern, sizeof(pattern), PCI_DEVICES "/%s/virtio*/net/*", address);
-		any = glob(pattern, 0, NULL, &found) == 0;
-	}
-	if (any)
-		snprintf(name, size, "%s", strrchr(found.gl_pathv[0], '/') + 1);
-	globfree(&found);
-	return any;
+	char driver[KERNEL_DRIVER_ROOM], device[KERNEL_DRIVER_ROOM];
+	for (; interfaces && interfaces->if_name; interfaces++)
+		if (kernel_driver(query, interfaces->if_name, driver, device) &&
+			strcmp(device, address) == 0)
+			return interfaces->if_name;
+	return "";
 }
 
-static void list_card(struct device_list *list, const char *address)
+static void list_card(struct device_list *list, const char *address, const char *interface)
 {
-	char driver[32] = "", interface[IF_NAMESIZE] = "";
+	char driver[32] = "";
 	const char *binder = device_binder(device_iommu(address));
 	if (!device_is_network(address))
 		return;
-	card_interface(address, interface, sizeof(interface));
 	if (!device_driver(address, driver, sizeof(driver)))
 		list_add(list, address, "none", false,
 			"has no driver: modprobe %s && dpdk-devbind.py -b %s %s", binder, binder,
 			address);
+	else if (!device_driver_serves(driver) && !interface[0])
+		list_add(list, address, driver, false,
+			"is the kernel's, and no interface of this network namespace: it may be in "
+			"use in another one; run postern-info there");
 	else if (!device_driver_serves(driver))
 		list_add(list, address, driver, false,
 			"is the kernel's %s: unless a connection needs it, modprobe %s && "
@@ -143,17 +109,31 @@ static void list_card(struct device_list *list, const char *address)
 		list_add(list, address, driver, true, "usable");
 }
 
-static void list_directory(struct device_list *list, const char *directory,
-	void (*add)(struct device_list *, const char *))
+static void list_cards(struct device_list *list, const struct if_nameindex *interfaces, int query)
 {
 	struct dirent **entries;
-	int count = scandir(directory, &entries, entry_named, alphasort);
+	int count = scandir(PCI_DEVICES, &entries, entry_named, alphasort);
 	for (int n = 0; n < count; n++) {
-		add(list, entries[n]->d_name);
+		const char *address = entries[n]->d_name;
+		list_card(list, address, card_interface(interfaces, query, address));
 		free(entries[n]);
 	}
 	if (count >= 0)
 		free(entries);
+}
+
+/* Those of the kernel, and the cards. */
+static void list_machine(struct device_list *list)
+{
+	struct if_nameindex *interfaces = if_nameindex();
+	int query = kernel_query("the list of interfaces");
+	for (unsigned n = 0; interfaces && interfaces[n].if_name; n++)
+		list_interface(list, query, interfaces[n].if_name);
+	list_cards(list, interfaces, query);
+	if (interfaces)
+		if_freenameindex(interfaces);
+	if (query >= 0)
+		close(query);
 }
 
 unsigned glue_devices(struct glue_device *devices, unsigned count)
@@ -166,7 +146,6 @@ unsigned glue_devices(struct glue_device *devices, unsigned count)
 		list_add(&list, "udp", "udp", true, "usable by every user: joins hosts by IP");
 	else
 		list_add(&list, "udp", "udp", false, "has no route: ip route");
-	list_directory(&list, INTERFACES, list_interface);
-	list_directory(&list, PCI_DEVICES, list_card);
+	list_machine(&list);
 	return list.found;
 }

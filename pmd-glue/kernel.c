@@ -109,6 +109,20 @@ int kernel_ask(int query, const char *interface, unsigned long request, struct i
 	return ioctl(query, request, answer);
 }
 
+bool kernel_driver(int query, const char *interface, char driver[KERNEL_DRIVER_ROOM],
+	char device[KERNEL_DRIVER_ROOM])
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq answer = {.ifr_data = (char *)&info};
+	snprintf(answer.ifr_name, sizeof(answer.ifr_name), "%s", interface);
+	if (ioctl(query, SIOCETHTOOL, &answer) != 0)
+		return false;
+	snprintf(driver, KERNEL_DRIVER_ROOM, "%.31s", info.driver);
+	if (device)
+		snprintf(device, KERNEL_DRIVER_ROOM, "%.31s", info.bus_info);
+	return true;
+}
+
 bool kernel_carrier(int query, const char *interface)
 {
 	struct ethtool_value value = {.cmd = ETHTOOL_GLINK};

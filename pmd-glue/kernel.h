@@ -26,6 +26,11 @@ uint64_t kernel_space(void);
 int kernel_query(const char *interface);
 /* As ioctl(2): SIOCGIF... for the interface of this name. */
 int kernel_ask(int query, const char *interface, unsigned long request, struct ifreq *answer);
+#define KERNEL_DRIVER_ROOM 32 /* ethtool's */
+/* The driver of an interface, and the device that it is on, such as a PCI address ("" without one;
+ * NULL: not wanted). Returns false, without a change to them, if the kernel does not say. */
+bool kernel_driver(int query, const char *interface, char driver[KERNEL_DRIVER_ROOM],
+	char device[KERNEL_DRIVER_ROOM]);
 /* Is something at the other end of its cable, or of its tap? True if the kernel does not know. */
 bool kernel_carrier(int query, const char *interface);
 /* Is it up, and does it have a carrier? */

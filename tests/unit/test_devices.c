@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_devices.c - tests of pmd-glue/devices.c. */
+#include <net/if.h>
+#include <sched.h>
 #include "glue_fixture.h"
 
 static const struct glue_device *device_named(
@@ -46,12 +48,31 @@ static void glue_devices__writes_no_more_than_there_is_room_for(void **state)
 	assert_int_equal(glue_devices(NULL, 0), 0);
 }
 
+/* /sys still shows those of the first one. Comes last: it stays there. */
+static void glue_devices__offers_nothing_of_another_network_namespace(void **state)
+{
+	struct glue_device devices[64];
+	unsigned count;
+
+	(void)state;
+	if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+		skip();
+	count = glue_devices(devices, 64);
+	for (unsigned n = 0; n < count; n++) {
+		const char *name = devices[n].name;
+		assert_null(strstr(devices[n].note, "unless a connection needs it"));
+		assert_true(strchr(name, ':') || strcmp(name, "node") == 0 ||
+			    strcmp(name, "udp") == 0 || if_nametoindex(name) != 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(glue_devices__names_what_any_machine_has),
 		cmocka_unit_test(glue_devices__leaves_out_what_is_no_ethernet),
 		cmocka_unit_test(glue_devices__writes_no_more_than_there_is_room_for),
+		cmocka_unit_test(glue_devices__offers_nothing_of_another_network_namespace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
